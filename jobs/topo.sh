@@ -1,0 +1,24 @@
+#!/bin/bash
+#SBATCH --job-name=dnn-topo
+#SBATCH --nodes=1
+#SBATCH --ntasks=2
+#SBATCH --cpus-per-task=1
+#SBATCH --time=00:05:00
+#SBATCH --output=%x-%j.log
+#
+# topo.sh - show where Slurm and the toolkit put each rank:    sbatch jobs/topo.sh
+# Try a layout before a long run:    sbatch --nodes=2 --ntasks=8 --cpus-per-task=16 jobs/topo.sh
+# Words behind the script go to dnn-bench topo:    sbatch jobs/topo.sh --json
+#
+# SPDX-License-Identifier: Apache-2.0
+
+set -euo pipefail
+
+# On a site with environment modules DNN_MODULE names ours; elsewhere dnn-bench is on PATH.
+if [ -n "${DNN_MODULE:-}" ]; then module load "$DNN_MODULE"; fi
+
+# Slurm 22.05 to 23.02 do not hand --cpus-per-task on to srun, so say it again.
+threads=${SLURM_CPUS_PER_TASK:-1}
+export OMP_NUM_THREADS=$threads
+
+srun --mpi=pmix --cpus-per-task="$threads" --kill-on-bad-exit=1 dnn-bench topo "$@"

@@ -1,0 +1,180 @@
+/* cluster_impl.h - what the files of this room share.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#ifndef DNN_CLUSTER_CLUSTER_IMPL_H
+#define DNN_CLUSTER_CLUSTER_IMPL_H
+
+#include "base/err.h"
+#include "base/text.h"
+#include "cluster/cluster.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* ---- conf.c: the configuration as text; pure ---- */
+
+struct dnn_cluster_conf {
+    const char *name, *dir;
+    const char *user;     /* who starts it: SlurmUser, and SlurmdUser if not root */
+    const char *hardware; /* "CPUs=2 ... RealMemory=24103", as slurmd -C says it  */
+    int nodes, grace;
+    int ctld_port, slurmd_port;
+};
+
+/* The address of node n1, n2, ... or, with index 0, of the login host; out is
+ * returned. */
+const char *dnn_cluster_address(char out[16], int nodes, int index);
+
+void dnn_cluster_conf_slurm(const struct dnn_cluster_conf *conf, struct dnn_buf *out);
+void dnn_cluster_conf_cgroup(struct dnn_buf *out);
+/* rest: the machine's own hosts file, which keeps its say after our names. */
+void dnn_cluster_conf_hosts(const struct dnn_cluster_conf *conf, const char *rest,
+                            struct dnn_buf *out);
+
+/* "CPUs=... RealMemory=..." out of what slurmd -C prints; false if it is not
+ * there.  out is added to. */
+bool dnn_cluster_conf_hardware(const char *printed, struct dnn_buf *out);
+
+/* The number of a node name ("n2" is 2), or DNN_EUSAGE. */
+int dnn_cluster_conf_node(const char *name, int nodes, struct dnn_err *err);
+
+/* ---- place.c: the state directory ---- */
+
+enum { DNN_CLUSTER_PATH = 96 }; /* a socket path may have 107 bytes */
+
+/* Check the name and directory of cfg and write the absolute path. */
+int dnn_cluster_place(const struct dnn_cluster_cfg *cfg, char dir[DNN_CLUSTER_PATH],
+                      struct dnn_err *err);
+/* Make it if need be; refuses one that is not ours. */
+int dnn_cluster_place_make(const char *dir, struct dnn_err *err);
+/* Remove what an earlier run left and make the subdirectories; needs the lock. */
+int dnn_cluster_place_clear(const char *dir, int nodes, struct dnn_err *err);
+/* Take the lock that a start holds until it is done.  Waits that many seconds.
+ * *fd is owned by the caller; closing all its copies gives the lock back. */
+int dnn_cluster_place_lock(const char *dir, double wait, int *fd, struct dnn_err *err);
+/* Whether a start holds the lock just now. */
+bool dnn_cluster_place_locked(const char *dir);
+int dnn_cluster_place_write(const char *dir, const char *name, mode_t mode,
+                            const void *bytes, size_t len, struct dnn_err *err);
+/* The text of a file, empty if there is none. */
+void dnn_cluster_place_read(const char *path, struct dnn_buf *out);
+/* Log the last lines of a log file as errors. */
+void dnn_cluster_place_tail(const char *path, int lines);
+
+/* ---- spawn.c: programs, with time limits ---- */
+
+/* One message that names all programs that are missing and their packages. */
+int dnn_cluster_need(int nodes, struct dnn_err *err);
+
+/* Drop variables of a Slurm job we may be in, set SLURM_CONF, and make sure
+ * that the directories of daemons are in PATH. */
+void dnn_cluster_environment(const char *dir);
+
+/* Start a program whose stdout and stderr go to a file; returns its pid. */
+pid_t dnn_cluster_spawn(char *const *argv, const char *log, struct dnn_err *err);
+
+/* Run a program for at most that many seconds and collect what it prints,
+ * stdout and stderr.  before(arg), if given, runs in the child; non-zero ends
+ * it with status 126.  A status other than 0 is an error that quotes the
+ * output. */
+int dnn_cluster_capture(char *const *argv, double seconds, int (*before)(const void *),
+                        const void *arg, struct dnn_buf *out, struct dnn_err *err);
+
+/* ---- control.c: packets on local sockets ---- */
+
+enum { DNN_CLUSTER_PACKET = 1400 };
+
+/* The running supervisor, seen from a command. */
+struct dnn_cluster_peer {
+    int fd;    /* connection */
+    int pidfd; /* refers to the process that listens, and to no later one */
+    pid_t pid;
+};
+
+int dnn_cluster_listen(const char *dir, struct dnn_err *err); /* returns the socket */
+/* False if no supervisor listens in dir. */
+bool dnn_cluster_connect(const char *dir, struct dnn_cluster_peer *peer);
+void dnn_cluster_disconnect(struct dnn_cluster_peer *peer);
+
+/* One packet; pid, unless 0, arrives as the receiver's number for it. */
+int dnn_cluster_send(int fd, pid_t pid, const char *fmt, ...) DNN_PRINTF(3, 4);
+/* 1: a packet (text ends with NUL, *pid is who sent it or was named); 0: the
+ * other side is gone; -1: nothing in that time.  pid may be NULL. */
+int dnn_cluster_recv(int fd, double seconds, char text[DNN_CLUSTER_PACKET], pid_t *pid);
+/* Send a command and read "ok" or "fail CODE TEXT". */
+int dnn_cluster_order(struct dnn_cluster_peer *peer, const char *order,
+                      struct dnn_err *err);
+
+/* Wait until the supervisor, and with it everything, is gone; false if it still
+ * lives after that time. */
+bool dnn_cluster_gone(const struct dnn_cluster_peer *peer, double seconds);
+
+/* What the supervisor says about itself. */
+struct dnn_cluster_state {
+    int nodes;
+    bool ready;
+    pid_t node[DNN_CLUSTER_MAX + 1]; /* of n1 at [1]; 0: dead */
+};
+int dnn_cluster_ask(struct dnn_cluster_peer *peer, struct dnn_cluster_state *out,
+                    struct dnn_err *err);
+
+/* ---- space.c: namespaces ---- */
+
+/* Leave this process's namespaces; its next child is init of a PID namespace.
+ * Without the right to do so a user namespace is entered first. */
+int dnn_cluster_space_leave(bool network, struct dnn_err *err);
+/* In that child: own mounts, /proc, host name and hosts file. */
+int dnn_cluster_space_furnish(const char *hosts, struct dnn_err *err);
+/* In a node: its /proc, /dev/shm and host name. */
+int dnn_cluster_space_node(const char *name, struct dnn_err *err);
+/* Enter a supervisor's namespaces, keeping the working directory; pid also
+ * enters the PID namespace, which only children see. */
+int dnn_cluster_space_join(const struct dnn_cluster_peer *peer, bool pid,
+                           struct dnn_err *err);
+
+/* ---- net.c: ports and links ---- */
+
+/* Reserve a free port for as long as the socket *fd is open: no other program
+ * gets it by chance, the daemon may listen on it. */
+int dnn_cluster_net_port(int *port, int *fd, struct dnn_err *err);
+/* The supervisor's side of a network of several nodes. */
+int dnn_cluster_net_bridge(int nodes, struct dnn_err *err);
+int dnn_cluster_net_plug(int index, pid_t node, struct dnn_err *err);
+void dnn_cluster_net_unplug(int index);
+/* In a node, after it was plugged in. */
+int dnn_cluster_net_node(int nodes, int index, struct dnn_err *err);
+
+/* ---- node.c ---- */
+
+/* Boot node index (from 1); *pid is its init, which ends after slurmd and the
+ * last job step. */
+int dnn_cluster_node_boot(const struct dnn_cluster_conf *conf, int index, pid_t *pid,
+                          struct dnn_err *err);
+/* Kill it and wait for the last of its processes. */
+void dnn_cluster_node_kill(const struct dnn_cluster_conf *conf, int index, pid_t pid);
+
+/* ---- supervise.c ---- */
+
+/* The life of the supervisor, from pid 1 of its namespace on.  starter: the
+ * socket to who started it, lock: the start lock; both are closed when the
+ * cluster is up.  timeout: seconds until then.  Does not return. */
+_Noreturn void dnn_cluster_supervise(struct dnn_cluster_conf *conf, double timeout,
+                                     int starter, int lock);
+
+/* ---- status.c ---- */
+
+/* The state of each node as Slurm has it ("idle", "down*"); empty if slurmctld
+ * does not answer.  Runs sinfo; peer is entered first unless NULL. */
+struct dnn_cluster_states {
+    char text[DNN_CLUSTER_MAX + 1][24]; /* of n1 at [1] */
+};
+int dnn_cluster_states(const struct dnn_cluster_peer *peer,
+                       struct dnn_cluster_states *out, struct dnn_err *err);
+
+/* Connect to the cluster cfg names, or DNN_EIO that says how to start it. */
+int dnn_cluster_find(const struct dnn_cluster_cfg *cfg, char dir[DNN_CLUSTER_PATH],
+                     struct dnn_cluster_peer *peer, struct dnn_err *err);
+
+#endif

@@ -1,0 +1,122 @@
+/* command.c - orders to a running cluster: stop, fail, restore.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "cluster/cluster_impl.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int dnn_cluster_stop(const struct dnn_cluster_cfg *cfg, struct dnn_err *err)
+{
+    char dir[DNN_CLUSTER_PATH];
+    struct dnn_cluster_peer peer;
+    struct dnn_deadline end = dnn_clock_deadline(20);
+    struct dnn_err silent = {0};
+
+    DNN_TRY(dnn_cluster_place(cfg, dir, err));
+    while (!dnn_cluster_connect(dir, &peer)) {
+        /* Perhaps one is just being started and does not listen yet. */
+        if (!dnn_cluster_place_locked(dir)) {
+            dnn_log(DNN_INFO, "cluster", "\"%s\" is not running", cfg->name);
+            return 0;
+        }
+        if (dnn_clock_passed(&end))
+            return dnn_fail(err, DNN_EIO,
+                            "%s/lock: a start holds it, but nobody listens", dir);
+        dnn_clock_sleep(0.05);
+    }
+    int rc = dnn_cluster_order(&peer, "stop", &silent);
+    if (rc < 0 || !dnn_cluster_gone(&peer, 10)) {
+        dnn_log(DNN_WARN, "cluster", "the supervisor (pid %d) does not end by itself",
+                (int)peer.pid);
+        syscall(SYS_pidfd_send_signal, peer.pidfd, SIGKILL, NULL, 0);
+    }
+    rc = 0;
+    if (!dnn_cluster_gone(&peer, 10))
+        rc = dnn_fail(err, DNN_EIO, "the supervisor (pid %d) does not end",
+                      (int)peer.pid);
+    dnn_cluster_disconnect(&peer);
+    if (rc == 0) dnn_log(DNN_INFO, "cluster", "\"%s\" is stopped", cfg->name);
+    return rc;
+}
+
+/* Check the name, give the order; *was_up says what it was before.  On success
+ * the peer stays connected to be asked again. */
+static int order(const struct dnn_cluster_cfg *cfg, const char *verb, const char *node,
+                 char dir[DNN_CLUSTER_PATH], bool *was_up, struct dnn_err *err)
+{
+    struct dnn_cluster_peer peer;
+    struct dnn_cluster_state state;
+    char text[64];
+
+    DNN_TRY(dnn_cluster_find(cfg, dir, &peer, err));
+    int rc = dnn_cluster_ask(&peer, &state, err);
+    dnn_cluster_disconnect(&peer);
+    if (rc == 0) rc = dnn_cluster_conf_node(node, state.nodes, err);
+    if (rc < 0) return rc;
+    *was_up = state.node[rc] > 0;
+    DNN_TRY(dnn_cluster_find(cfg, dir, &peer, err));
+    snprintf(text, sizeof text, "%s n%d", verb, rc);
+    rc = dnn_cluster_order(&peer, text, err);
+    dnn_cluster_disconnect(&peer);
+    return rc;
+}
+
+int dnn_cluster_fail(const struct dnn_cluster_cfg *cfg, const char *node,
+                     struct dnn_err *err)
+{
+    char dir[DNN_CLUSTER_PATH];
+    bool was_up;
+
+    DNN_TRY(order(cfg, "fail", node, dir, &was_up, err));
+    dnn_log(DNN_INFO, "cluster",
+            was_up ? "%s is dead; Slurm notices in 10 to 20 s" : "%s was dead already",
+            node);
+    return 0;
+}
+
+int dnn_cluster_restore(const struct dnn_cluster_cfg *cfg, const char *node,
+                        struct dnn_err *err)
+{
+    struct dnn_deadline end = dnn_clock_deadline(cfg->timeout);
+    struct dnn_cluster_states states;
+    struct dnn_cluster_peer peer;
+    char dir[DNN_CLUSTER_PATH];
+    bool was_up;
+
+    DNN_TRY(order(cfg, "restore", node, dir, &was_up, err));
+    if (was_up) {
+        dnn_log(DNN_INFO, "cluster", "%s is running", node);
+        return 0;
+    }
+    DNN_TRY(dnn_cluster_find(cfg, dir, &peer, err));
+    dnn_cluster_environment(dir);
+    int index = dnn_cluster_conf_node(node, DNN_CLUSTER_MAX, err), rc;
+    const char *state = "";
+    bool usable = false;
+    while (!usable && !dnn_clock_passed(&end)) {
+        dnn_clock_sleep(0.2);
+        rc = dnn_cluster_states(&peer, &states, err);
+        if (rc < 0) continue;
+        state = states.text[index];
+        /* A star marks a node that does not answer. */
+        usable = strchr(state, '*') == NULL &&
+                 (strcmp(state, "idle") == 0 || strcmp(state, "mixed") == 0 ||
+                  strcmp(state, "allocated") == 0);
+    }
+    dnn_cluster_disconnect(&peer);
+    if (!usable)
+        return dnn_fail(err, DNN_EIO, "%s is %s after %.0f s, see %s/log/slurmd.%s.log",
+                        node, state[0] == '\0' ? "unknown" : state, cfg->timeout, dir,
+                        node);
+    dnn_log(DNN_INFO, "cluster", "%s is %s", node, state);
+    return 0;
+}

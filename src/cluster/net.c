@@ -1,0 +1,108 @@
+/* net.c - ports of a one-node cluster, the network of a larger one.
+ *
+ * Several nodes hang on a bridge in the supervisor's own network namespace, so
+ * their addresses meet nobody else's and vanish with it.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "cluster/cluster_impl.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int dnn_cluster_net_port(int *port, int *fd, struct dnn_err *err)
+{
+    struct sockaddr_in any = {.sin_family = AF_INET};
+    socklen_t len = sizeof any;
+    int on = 1;
+
+    /* Bound without SO_REUSEADDR the kernel picks a port nobody has; with it
+     * set afterwards the daemon, which sets it too, may listen there. */
+    *fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (*fd < 0 || bind(*fd, (struct sockaddr *)&any, sizeof any) != 0 ||
+        setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
+        getsockname(*fd, (struct sockaddr *)&any, &len) != 0)
+        return dnn_fail(err, DNN_EIO, "a free TCP port: %s", strerror(errno));
+    *port = ntohs(any.sin_port);
+    return 0;
+}
+
+/* In the child that becomes ip: an ordinary user's rights in the namespace
+ * would end with exec.  Root needs none of it, so errors do not count. */
+static int keep_right(const void *unused)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct caps[2];
+
+    (void)unused;
+    if (syscall(SYS_capget, &head, caps) != 0) return 0;
+    caps[0].inheritable |= 1U << CAP_NET_ADMIN;
+    if (syscall(SYS_capset, &head, caps) == 0)
+        prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_NET_ADMIN, 0, 0);
+    return 0;
+}
+
+/* Run ip with words separated by single blanks. */
+static DNN_PRINTF(2, 3) int ip(struct dnn_err *err, const char *fmt, ...)
+{
+    char words[128], *argv[24] = {"ip"};
+    struct dnn_buf said = {0};
+    va_list ap;
+    int n = 1;
+
+    va_start(ap, fmt);
+    vsnprintf(words, sizeof words, fmt, ap);
+    va_end(ap);
+    char *copy = dnn_strdup(words);
+    for (char *w = strtok(copy, " "); w != NULL && n < 23; w = strtok(NULL, " "))
+        argv[n++] = w;
+    int rc = dnn_cluster_capture(argv, 10, keep_right, NULL, &said, err);
+    if (rc < 0) rc = dnn_prefix(err, "ip %s: ", words);
+    dnn_free(copy);
+    dnn_buf_free(&said);
+    return rc;
+}
+
+int dnn_cluster_net_bridge(int nodes, struct dnn_err *err)
+{
+    char address[16];
+
+    DNN_TRY(ip(err, "link set lo up"));
+    DNN_TRY(ip(err, "link add br0 type bridge"));
+    DNN_TRY(ip(err, "addr add %s/24 dev br0", dnn_cluster_address(address, nodes, 0)));
+    return ip(err, "link set br0 up");
+}
+
+int dnn_cluster_net_plug(int index, pid_t node, struct dnn_err *err)
+{
+    DNN_TRY(ip(err, "link add n%d type veth peer name eth0 netns %d", index, node));
+    return ip(err, "link set n%d master br0 up", index);
+}
+
+/* The kernel takes its time to remove a dead namespace's links; a pulled plug
+ * is pulled at once. */
+void dnn_cluster_net_unplug(int index)
+{
+    ip(NULL, "link del n%d", index);
+}
+
+int dnn_cluster_net_node(int nodes, int index, struct dnn_err *err)
+{
+    char address[16];
+
+    DNN_TRY(ip(err, "link set lo up"));
+    DNN_TRY(
+        ip(err, "addr add %s/24 dev eth0", dnn_cluster_address(address, nodes, index)));
+    return ip(err, "link set eth0 up");
+}

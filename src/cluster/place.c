@@ -1,0 +1,238 @@
+/* place.c - the directory a cluster keeps its files in.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "cluster/cluster_impl.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A directory with this file in it was made by us and may be cleared. */
+static const char marker[] = "dnn-cluster";
+
+static bool only(const char *text, const char *others)
+{
+    for (; *text != '\0'; text++)
+        if (!isalnum((unsigned char)*text) && strchr(others, *text) == NULL)
+            return false;
+    return true;
+}
+
+int dnn_cluster_place(const struct dnn_cluster_cfg *cfg, char dir[DNN_CLUSTER_PATH],
+                      struct dnn_err *err)
+{
+    char cwd[4096] = "";
+    int n;
+
+    if (cfg->name[0] == '\0' || strlen(cfg->name) > 40 || !only(cfg->name, "-_"))
+        return dnn_fail(err, DNN_EUSAGE,
+                        "--name: must be 1 to 40 letters, digits, - and _, not \"%s\"",
+                        cfg->name);
+    if (cfg->dir == NULL) {
+        n = snprintf(dir, DNN_CLUSTER_PATH, "/tmp/dnn-cluster-%u/%s",
+                     (unsigned)geteuid(), cfg->name);
+    } else {
+        /* slurm.conf knows no quotes, and its lists are separated by commas. */
+        if (cfg->dir[0] == '\0' || !only(cfg->dir, "-_./+@"))
+            return dnn_fail(err, DNN_EUSAGE,
+                            "--dir: Slurm's files cannot hold \"%s\"; only letters, "
+                            "digits and -_./+@ are possible",
+                            cfg->dir);
+        if (cfg->dir[0] != '/' && getcwd(cwd, sizeof cwd) == NULL)
+            return dnn_fail(err, DNN_EIO, "--dir %s: the working directory: %s",
+                            cfg->dir, strerror(errno));
+        n = snprintf(dir, DNN_CLUSTER_PATH, "%s%s%s", cwd, cwd[0] == '\0' ? "" : "/",
+                     cfg->dir);
+    }
+    if (n >= DNN_CLUSTER_PATH)
+        return dnn_fail(err, DNN_EUSAGE,
+                        "--dir: the path has %d letters, but sockets below it allow "
+                        "only %d",
+                        n, DNN_CLUSTER_PATH - 1);
+    if (!only(dir, "-_./+@"))
+        return dnn_fail(err, DNN_EUSAGE,
+                        "--dir: Slurm's files cannot hold \"%s\"; only letters, "
+                        "digits and -_./+@ are possible",
+                        dir);
+    return 0;
+}
+
+/* One level; somebody else's directory in /tmp must not become ours. */
+static int make_one(const char *dir, struct dnn_err *err)
+{
+    struct stat st;
+
+    /* munged wants everybody to be able to pass through. */
+    if (mkdir(dir, 0755) == 0) return 0;
+    if (errno != EEXIST) return dnn_fail(err, DNN_EIO, "%s: %s", dir, strerror(errno));
+    if (stat(dir, &st) != 0 || !S_ISDIR(st.st_mode))
+        return dnn_fail(err, DNN_EIO, "%s: is not a directory", dir);
+    return 0;
+}
+
+int dnn_cluster_place_make(const char *dir, struct dnn_err *err)
+{
+    char path[DNN_CLUSTER_PATH];
+    struct stat st;
+
+    snprintf(path, sizeof path, "%s", dir);
+    for (char *slash = path + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
+        *slash = '\0';
+        DNN_TRY(make_one(path, err));
+        *slash = '/';
+    }
+    DNN_TRY(make_one(path, err));
+    if (lstat(path, &st) != 0 || st.st_uid != geteuid() || (st.st_mode & 022) != 0)
+        return dnn_fail(err, DNN_EIO,
+                        "%s: must be a directory that belongs to you and that nobody "
+                        "else can write to",
+                        path);
+    return 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    (void)st;
+    (void)type;
+    /* The lock is held right now, and whoever waits for it has it open. */
+    if (at->level == 0 || (at->level == 1 && strcmp(path + at->base, "lock") == 0))
+        return 0;
+    return remove(path);
+}
+
+/* Whether there is nothing in it but the lock we just took. */
+static bool is_empty(const char *dir)
+{
+    DIR *d = opendir(dir);
+    bool empty = d != NULL;
+
+    for (struct dirent *e; empty && (e = readdir(d)) != NULL;)
+        empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+                strcmp(e->d_name, "lock") == 0;
+    if (d != NULL) closedir(d);
+    return empty;
+}
+
+int dnn_cluster_place_clear(const char *dir, int nodes, struct dnn_err *err)
+{
+    static const char *const subs[] = {"log", "state", "spool", NULL};
+    char path[DNN_CLUSTER_PATH + 32];
+
+    snprintf(path, sizeof path, "%s/%s", dir, marker);
+    if (access(path, F_OK) == 0) {
+        if (nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) != 0)
+            return dnn_fail(err, DNN_EIO, "%s: clearing it: %s", dir, strerror(errno));
+    } else if (!is_empty(dir)) {
+        return dnn_fail(err, DNN_EUSAGE,
+                        "%s: holds files that are not a cluster's; choose an empty or "
+                        "new directory",
+                        dir);
+    }
+    DNN_TRY(dnn_cluster_place_write(dir, marker, 0644, "", 0, err));
+    for (int i = 0; subs[i] != NULL; i++) {
+        snprintf(path, sizeof path, "%s/%s", dir, subs[i]);
+        DNN_TRY(make_one(path, err));
+    }
+    for (int i = 1; i <= nodes; i++) {
+        snprintf(path, sizeof path, "%s/spool/n%d", dir, i);
+        DNN_TRY(make_one(path, err));
+    }
+    return 0;
+}
+
+int dnn_cluster_place_lock(const char *dir, double wait, int *fd, struct dnn_err *err)
+{
+    struct dnn_deadline end = dnn_clock_deadline(wait);
+    char path[DNN_CLUSTER_PATH + 32];
+    bool said = false;
+
+    snprintf(path, sizeof path, "%s/lock", dir);
+    *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (*fd < 0) return dnn_fail(err, DNN_EIO, "%s: %s", path, strerror(errno));
+    while (flock(*fd, LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EWOULDBLOCK || dnn_clock_passed(&end)) {
+            int why = errno;
+
+            close(*fd);
+            return why == EWOULDBLOCK
+                       ? dnn_fail(err, DNN_EIO,
+                                  "%s: another start still holds it after %.0f s", path,
+                                  wait)
+                       : dnn_fail(err, DNN_EIO, "%s: %s", path, strerror(why));
+        }
+        if (!said) dnn_log(DNN_INFO, "cluster", "waiting for another start to finish");
+        said = true;
+        dnn_clock_sleep(0.05);
+    }
+    return 0;
+}
+
+bool dnn_cluster_place_locked(const char *dir)
+{
+    char path[DNN_CLUSTER_PATH + 32];
+
+    snprintf(path, sizeof path, "%s/lock", dir);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0) return false;
+    bool locked = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    close(fd);
+    return locked;
+}
+
+int dnn_cluster_place_write(const char *dir, const char *name, mode_t mode,
+                            const void *bytes, size_t len, struct dnn_err *err)
+{
+    char path[DNN_CLUSTER_PATH + 32];
+
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+    ssize_t n = fd < 0 ? -1 : write(fd, bytes, len);
+    if (n < 0 || (size_t)n < len) {
+        int why = n < 0 ? errno : ENOSPC;
+
+        if (fd >= 0) close(fd);
+        return dnn_fail(err, DNN_EIO, "%s: %s", path, strerror(why));
+    }
+    close(fd);
+    return 0;
+}
+
+void dnn_cluster_place_read(const char *path, struct dnn_buf *out)
+{
+    char part[4096];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    dnn_buf_bytes(out, "", 0);
+    if (fd < 0) return;
+    for (ssize_t n; (n = read(fd, part, sizeof part)) > 0;)
+        dnn_buf_bytes(out, part, (size_t)n);
+    close(fd);
+}
+
+void dnn_cluster_place_tail(const char *path, int lines)
+{
+    struct dnn_buf log = {0};
+
+    dnn_cluster_place_read(path, &log);
+    while (log.len > 0 && log.text[log.len - 1] == '\n')
+        log.text[--log.len] = '\0';
+    char *from = log.text + log.len;
+    while (from > log.text && (from[-1] != '\n' || --lines > 0))
+        from--;
+    if (*from != '\0') dnn_log(DNN_ERROR, "cluster", "the end of %s:", path);
+    for (char *line = strtok(from, "\n"); line != NULL; line = strtok(NULL, "\n"))
+        dnn_log(DNN_ERROR, "cluster", "  %s", line);
+    dnn_buf_free(&log);
+}

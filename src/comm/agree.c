@@ -1,0 +1,35 @@
+/* agree.c - one error for all ranks.
+ *
+ * A rank that leaves alone makes the others wait, so a phase in which any rank may
+ * go wrong ends in an agreement.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "comm/comm.h"
+
+#include <assert.h>
+
+int dnn_comm_agree(struct dnn_comm *comm, int rc, struct dnn_err *err)
+{
+    assert(err != NULL);
+    int size = dnn_comm_size(comm), rank = dnn_comm_rank(comm);
+    int64_t first = rc < 0 ? rank : size;
+    struct dnn_err mine = *err; /* a failure to agree must not lose the reason */
+
+    if (rc < 0) err->code = mine.code = rc;
+    if (size == 1) return rc < 0 ? rc : 0;
+
+    struct dnn_err lost = {0};
+    int bad = dnn_comm_allreduce(comm, "agreement on errors", &first, 1, DNN_COMM_I64,
+                                 DNN_COMM_MIN, &lost);
+    if (bad == 0 && first == size) return 0;
+    if (bad == 0)
+        bad = dnn_comm_bcast(comm, "the error agreed on", err, sizeof *err, (int)first,
+                             &lost);
+    if (bad == 0) return dnn_prefix(err, "rank %d: ", (int)first);
+    if (rc < 0)
+        return dnn_fail(err, rc, "rank %d: %s (and: %s)", rank, mine.text, lost.text);
+    *err = lost;
+    return bad;
+}

@@ -1,0 +1,363 @@
+/* comm.c - the front of every operation: arguments are checked here, once for all
+ * kinds, and blocking operations are a start and a wait.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "base/mem.h"
+#include "comm/comm_impl.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* MPI counts in int; whatever is larger goes in portions. */
+enum { PORTION = 1 << 30 };
+
+const char *dnn_comm_verb_name(enum dnn_comm_verb verb)
+{
+    static const char *const names[] = {"barrier", "broadcast", "all-gather", "gather",
+                                        "all-reduce"};
+
+    return (unsigned)verb < sizeof names / sizeof names[0] ? names[verb] : "operation";
+}
+
+size_t dnn_comm_type_size(enum dnn_comm_type type)
+{
+    return type == DNN_COMM_F32 ? 4 : 8;
+}
+
+double dnn_comm_now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void dnn_comm_hostname(char *out, size_t size)
+{
+    if (gethostname(out, size) < 0) snprintf(out, size, "localhost");
+    out[size - 1] = '\0';
+    out[strcspn(out, ".")] = '\0';
+}
+
+void dnn_comm_say(const char *fmt, ...)
+{
+    char line[2048];
+    va_list ap;
+
+    int head = snprintf(line, sizeof line, "%s: ", program_invocation_short_name);
+    if (head < 0 || (size_t)head >= sizeof line / 2) head = 0;
+    va_start(ap, fmt);
+    int body = vsnprintf(line + head, sizeof line - (size_t)head - 1, fmt, ap);
+    va_end(ap);
+    size_t len = (size_t)head + (body > 0 ? (size_t)body : 0);
+    if (len > sizeof line - 2) len = sizeof line - 2;
+    line[len++] = '\n';
+    for (size_t at = 0; at < len;) {
+        ssize_t n = write(STDERR_FILENO, line + at, len - at);
+        if (n <= 0) break; /* nobody is listening */
+        at += (size_t)n;
+    }
+}
+
+const char *dnn_comm_kind(const struct dnn_comm *comm)
+{
+    return comm->kind->name;
+}
+
+const char *dnn_comm_version(const struct dnn_comm *comm)
+{
+    return comm->version;
+}
+
+double dnn_comm_deadline(const struct dnn_comm *comm)
+{
+    return comm->deadline;
+}
+
+int dnn_comm_rank(const struct dnn_comm *comm)
+{
+    return comm->rank;
+}
+
+int dnn_comm_size(const struct dnn_comm *comm)
+{
+    return comm->size;
+}
+
+const char *dnn_comm_host(const struct dnn_comm *comm, int rank)
+{
+    assert(rank >= 0 && rank < comm->size);
+    return comm->host_text + (size_t)rank * DNN_COMM_HOST_LEN;
+}
+
+int dnn_comm_nodes(const struct dnn_comm *comm)
+{
+    return comm->nodes;
+}
+
+int dnn_comm_node(const struct dnn_comm *comm, int rank)
+{
+    assert(rank >= 0 && rank < comm->size);
+    return comm->node[rank];
+}
+
+int dnn_comm_local_rank(const struct dnn_comm *comm)
+{
+    return comm->local_rank;
+}
+
+int dnn_comm_local_size(const struct dnn_comm *comm)
+{
+    return comm->local_size;
+}
+
+void dnn_comm_place(struct dnn_comm *comm)
+{
+    int *lead =
+        dnn_alloc(sizeof *lead * (size_t)comm->size); /* lowest rank of a node */
+
+    comm->node = dnn_alloc(sizeof *comm->node * (size_t)comm->size);
+    comm->nodes = comm->local_rank = comm->local_size = 0;
+    for (int r = 0; r < comm->size; r++) {
+        int n = 0;
+
+        while (n < comm->nodes &&
+               strcmp(dnn_comm_host(comm, r), dnn_comm_host(comm, lead[n])) != 0)
+            n++;
+        if (n == comm->nodes) lead[comm->nodes++] = r;
+        comm->node[r] = n;
+    }
+    for (int r = 0; r < comm->size; r++)
+        if (comm->node[r] == comm->node[comm->rank]) {
+            if (r < comm->rank) comm->local_rank++;
+            comm->local_size++;
+        }
+    dnn_free(lead);
+}
+
+static int run(struct dnn_comm *comm, const struct dnn_comm_call *call,
+               struct dnn_err *err)
+{
+    struct dnn_comm_req req = {.comm = comm};
+
+    DNN_TRY(comm->kind->start(comm, call, &req, err));
+    return comm->kind->wait(&req, err);
+}
+
+/* A wrong argument is this rank's mistake and would leave the others waiting; it is
+ * told here, in words, before anything is sent. */
+static int check_root(const struct dnn_comm *comm, const char *verb, int root,
+                      struct dnn_err *err)
+{
+    if (root < 0 || root >= comm->size)
+        return dnn_fail(err, DNN_ECOMM,
+                        "%s: the root must be a rank from 0 to %d, not %d", verb,
+                        comm->size - 1, root);
+    return 0;
+}
+
+int dnn_comm_barrier(struct dnn_comm *comm, const char *what, struct dnn_err *err)
+{
+    struct dnn_comm_call call = {.verb = DNN_COMM_BARRIER, .what = what, .root = -1};
+
+    return run(comm, &call, err);
+}
+
+int dnn_comm_bcast(struct dnn_comm *comm, const char *what, void *buf, size_t bytes,
+                   int root, struct dnn_err *err)
+{
+    DNN_TRY(check_root(comm, "broadcast", root, err));
+    do {
+        size_t n = bytes < PORTION ? bytes : PORTION;
+        struct dnn_comm_call call = {.verb = DNN_COMM_BCAST,
+                                     .what = what,
+                                     .buf = buf,
+                                     .count = (int64_t)n,
+                                     .root = root};
+
+        DNN_TRY(run(comm, &call, err));
+        buf = (char *)buf + n;
+        bytes -= n;
+    } while (bytes > 0);
+    return 0;
+}
+
+int dnn_comm_allgather(struct dnn_comm *comm, const char *what, const void *mine,
+                       size_t bytes, void *all, struct dnn_err *err)
+{
+    struct dnn_comm_call call = {.verb = DNN_COMM_ALLGATHER,
+                                 .what = what,
+                                 .in = mine,
+                                 .buf = all,
+                                 .count = (int64_t)bytes,
+                                 .root = -1};
+
+    if (bytes > INT_MAX)
+        return dnn_fail(err, DNN_ECOMM,
+                        "all-gather: %zu bytes per rank are too many; at most %d go at "
+                        "once",
+                        bytes, INT_MAX);
+    return run(comm, &call, err);
+}
+
+/* Turn lengths into offsets; -1 if the whole is more than MPI can count. */
+static int64_t add_up(const int *len, int *off, int n)
+{
+    int64_t sum = 0;
+
+    for (int i = 0; i < n; i++) {
+        off[i] = (int)sum;
+        sum += len[i];
+        if (sum > INT_MAX) return -1;
+    }
+    return sum;
+}
+
+int dnn_comm_gather(struct dnn_comm *comm, const char *what, const char *text, int root,
+                    char ***out, struct dnn_err *err)
+{
+    if (text == NULL) text = "";
+    DNN_TRY(check_root(comm, "gather", root, err));
+    size_t mine = strlen(text) + 1, size = (size_t)comm->size;
+    int len = mine > INT_MAX ? INT_MAX : (int)mine; /* then the sum is too large */
+    int *lens = dnn_alloc(2 * sizeof *lens * size), *offs = lens + size;
+    size_t head = size * sizeof(char *);
+    char **texts = NULL;
+
+    int rc = dnn_comm_allgather(comm, what, &len, sizeof len, lens, err);
+    if (rc < 0) goto out;
+    int64_t sum = add_up(lens, offs, comm->size);
+    if (sum < 0) {
+        rc = dnn_fail(err, DNN_ECOMM, "gather: more than %d bytes of text", INT_MAX);
+        goto out;
+    }
+    bool here = comm->rank == root;
+    if (here) texts = dnn_alloc(head + (size_t)sum);
+    struct dnn_comm_call call = {.verb = DNN_COMM_GATHERV,
+                                 .what = what,
+                                 .in = text,
+                                 .buf = here ? (char *)texts + head : NULL,
+                                 .count = len,
+                                 .root = root,
+                                 .counts = lens,
+                                 .offs = offs};
+    rc = run(comm, &call, err);
+    if (rc < 0) goto out;
+    for (int r = 0; here && r < comm->size; r++)
+        texts[r] = (char *)texts + head + offs[r];
+    if (out != NULL) {
+        *out = texts;
+        texts = NULL;
+    }
+out:
+    dnn_free(texts);
+    dnn_free(lens);
+    return rc;
+}
+
+static int check_reduce(int64_t count, enum dnn_comm_type type, enum dnn_comm_op op,
+                        struct dnn_err *err)
+{
+    if (count < 0)
+        return dnn_fail(err, DNN_ECOMM, "all-reduce: %lld elements are less than none",
+                        (long long)count);
+    if ((int)type < DNN_COMM_I64 || type > DNN_COMM_F32)
+        return dnn_fail(err, DNN_ECOMM, "all-reduce: there is no type number %d",
+                        (int)type);
+    if ((int)op < DNN_COMM_SUM || op > DNN_COMM_MAX)
+        return dnn_fail(err, DNN_ECOMM, "all-reduce: there is no operation number %d",
+                        (int)op);
+    return 0;
+}
+
+int dnn_comm_allreduce(struct dnn_comm *comm, const char *what, void *buf,
+                       int64_t count, enum dnn_comm_type type, enum dnn_comm_op op,
+                       struct dnn_err *err)
+{
+    DNN_TRY(check_reduce(count, type, op, err));
+    do {
+        int64_t n = count < PORTION ? count : PORTION;
+        struct dnn_comm_call call = {.verb = DNN_COMM_ALLREDUCE,
+                                     .what = what,
+                                     .buf = buf,
+                                     .count = n,
+                                     .type = type,
+                                     .op = op,
+                                     .root = -1};
+
+        DNN_TRY(run(comm, &call, err));
+        buf = (char *)buf + (size_t)n * dnn_comm_type_size(type);
+        count -= n;
+    } while (count > 0);
+    return 0;
+}
+
+int dnn_comm_start(struct dnn_comm *comm, const char *what, void *buf, int64_t count,
+                   enum dnn_comm_type type, enum dnn_comm_op op,
+                   struct dnn_comm_req **out, struct dnn_err *err)
+{
+    struct dnn_comm_call call = {.verb = DNN_COMM_ALLREDUCE,
+                                 .what = what,
+                                 .buf = buf,
+                                 .count = count,
+                                 .type = type,
+                                 .op = op,
+                                 .root = -1};
+
+    DNN_TRY(check_reduce(count, type, op, err));
+    if (count > INT_MAX)
+        return dnn_fail(err, DNN_ECOMM,
+                        "all-reduce: %lld elements are too many to start at once; at "
+                        "most %d are",
+                        (long long)count, INT_MAX);
+    struct dnn_comm_req *req = dnn_alloc(sizeof *req);
+    req->comm = comm;
+    int rc = comm->kind->start(comm, &call, req, err);
+    if (rc < 0) {
+        dnn_free(req);
+        return rc;
+    }
+    comm->under_way++;
+    *out = req;
+    return 0;
+}
+
+int dnn_comm_test(struct dnn_comm_req *req, bool *finished, struct dnn_err *err)
+{
+    return req->comm->kind->test(req, finished, err);
+}
+
+int dnn_comm_wait(struct dnn_comm_req *req, struct dnn_err *err)
+{
+    if (req == NULL) return 0;
+    int rc = req->comm->kind->wait(req, err);
+    req->comm->under_way--;
+    dnn_free(req);
+    return rc;
+}
+
+void dnn_comm_watch(struct dnn_comm *comm, const char *what, double seconds)
+{
+    dnn_watch_arm(comm->watch, what, seconds > 0 ? seconds : comm->deadline);
+}
+
+void dnn_comm_unwatch(struct dnn_comm *comm)
+{
+    dnn_watch_disarm(comm->watch);
+}
+
+_Noreturn void dnn_comm_abort(struct dnn_comm *comm, int code)
+{
+    fflush(NULL); /* what was said before must not be lost with us */
+    comm->kind->end(comm, dnn_exit_status(code));
+    abort();
+}

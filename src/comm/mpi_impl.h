@@ -1,0 +1,102 @@
+/* mpi_impl.h - what the files of the MPI communicator share.
+ *
+ * mpi.c        opens and closes it and starts operations;
+ * mpi_wait.c   polls operations against the deadline, and calls the roll;
+ * mpi_verdict.c  puts into words who was missing;
+ * mpi_board.c  where the ranks of this node are, in memory they share;
+ * mpi_end.c    ends the job, once, with one message.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#ifndef DNN_COMM_MPI_IMPL_H
+#define DNN_COMM_MPI_IMPL_H
+
+#include "base/text.h"
+#include "comm/comm_impl.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+/* Where one rank of this node is.  Written by that rank only, but for said. */
+struct dnn_mpi_slot {
+    struct dnn_comm_note newest; /* the last operation it entered               */
+    int inside;                  /* whether it waits in one                     */
+    pid_t pid;
+    uint64_t pid_space; /* pids of other spaces mean nothing to us      */
+    _Atomic int left;   /* it closes: its end is no accident            */
+    _Atomic int said;   /* first slot only: this node's ranks are ending
+                         * the job and one of them has said why         */
+};
+
+struct dnn_mpi_board {
+    MPI_Win win; /* MPI_WIN_NULL: could not be shared; then we see only ourselves */
+    int n, me;
+    int *rank;                  /* owned; rank[i] of the i-th on this node      */
+    struct dnn_mpi_slot **slot; /* owned array; slot[i] lies in shared memory   */
+    struct dnn_mpi_slot *alone; /* owned; our slot if nothing is shared         */
+    pthread_mutex_t lock;       /* over our slot: the watching thread reads it        */
+};
+
+/* What ranks that wait too long tell each other: a question, where the sender is,
+ * where a neighbour of the sender is. */
+enum { DNN_MPI_ASK = 1, DNN_MPI_HERE, DNN_MPI_BESIDE };
+
+struct dnn_mpi_word {
+    int32_t kind;   /* one of these, 0: none                            */
+    int32_t about;  /* the rank this is about                           */
+    int32_t inside; /* it waits in an operation                         */
+    int32_t state;  /* of its process: a letter of proc(5), 0: unknown  */
+    uint64_t asked; /* the number of the operation asked about          */
+    struct dnn_comm_note newest, then; /* its last one; the one asked about       */
+};
+
+enum { DNN_MPI_HISTORY = 64 };
+
+struct dnn_mpi {
+    MPI_Comm work, roll;
+    bool ours; /* MPI was not running before: we finalize it */
+    uint64_t seq;
+    struct dnn_comm_note history[DNN_MPI_HISTORY]; /* [seq % DNN_MPI_HISTORY] */
+    struct dnn_comm_note met; /* the newest that proves every rank entered it */
+    struct dnn_mpi_board board;
+    struct dnn_mpi_word *answer; /* owned; answer[rank], kind 0: none came   */
+    struct dnn_mpi_letter *sent; /* owned list: words on their way           */
+    _Atomic int ending;          /* the watching thread said why: end the job */
+};
+
+/* MPI's own words for one of its codes, as a DNN_ECOMM message. */
+int dnn_mpi_fail(struct dnn_err *err, const char *doing, int code);
+
+/* "all-reduce #12 (bucket 3)".  out is returned. */
+const char *dnn_mpi_note_text(char *out, size_t size, const struct dnn_comm_note *note);
+
+/* mpi_board.c.  Open is collective over comm->work. */
+int dnn_mpi_board_open(struct dnn_comm *comm, struct dnn_err *err);
+void dnn_mpi_board_close(struct dnn_comm *comm);
+void dnn_mpi_board_enter(struct dnn_mpi_board *b, const struct dnn_comm_note *note);
+void dnn_mpi_board_inside(struct dnn_mpi_board *b, bool inside);
+/* The i-th of this node, as far as can be seen from outside it. */
+void dnn_mpi_board_look(struct dnn_mpi_board *b, int i, struct dnn_mpi_word *out);
+/* Its process if we may look at it, else 0. */
+pid_t dnn_mpi_board_pid(struct dnn_mpi_board *b, int i);
+
+/* mpi_wait.c */
+int dnn_mpi_test(struct dnn_comm_req *req, bool *finished, struct dnn_err *err);
+int dnn_mpi_wait(struct dnn_comm_req *req, struct dnn_err *err);
+/* Forget words still on their way; after the last operation. */
+void dnn_mpi_wait_close(struct dnn_comm *comm);
+
+/* mpi_verdict.c: the message, from what answers came to the question about op. */
+void dnn_mpi_verdict(struct dnn_comm *comm, const struct dnn_comm_note *op,
+                     struct dnn_buf *out);
+
+/* mpi_end.c */
+/* Whether it is ours to say why the job ends: true for the first on this node. */
+bool dnn_mpi_first_word(struct dnn_comm *comm);
+_Noreturn void dnn_mpi_end(struct dnn_comm *comm, int status);
+void dnn_mpi_expired(void *comm, const char *what, double seconds);
+void dnn_mpi_gone(void *comm, int i);
+
+#endif

@@ -1,0 +1,88 @@
+/* self.c - the communicator of one rank: nothing to send, nobody to wait for.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "base/mem.h"
+#include "comm/comm_impl.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static void expired(void *arg, const char *what, double seconds)
+{
+    const struct dnn_comm *comm = arg;
+
+    dnn_comm_say("%s on %s: not finished after %g s; the job ends", what,
+                 dnn_comm_host(comm, 0), seconds);
+    _exit(DNN_COMM_EXIT);
+}
+
+/* There are no peers. */
+static void gone(void *arg, int i)
+{
+    (void)arg;
+    (void)i;
+}
+
+static int open_self(struct dnn_comm *comm, struct dnn_err *err)
+{
+    (void)err;
+    comm->rank = 0;
+    comm->size = 1;
+    comm->version = dnn_strdup("one rank, no library");
+    comm->host_text = dnn_alloc(DNN_COMM_HOST_LEN);
+    dnn_comm_hostname(comm->host_text, DNN_COMM_HOST_LEN);
+    dnn_comm_place(comm);
+    comm->watch = dnn_watch_make(
+        &(struct dnn_watch_calls){.expired = expired, .gone = gone, .arg = comm});
+    return 0;
+}
+
+static void close_self(struct dnn_comm *comm)
+{
+    (void)comm;
+}
+
+static int start(struct dnn_comm *comm, const struct dnn_comm_call *call,
+                 struct dnn_comm_req *req, struct dnn_err *err)
+{
+    (void)comm;
+    (void)req;
+    (void)err;
+    if (call->in != NULL && call->count > 0)
+        memcpy(call->buf, call->in, (size_t)call->count);
+    return 0;
+}
+
+static int test(struct dnn_comm_req *req, bool *finished, struct dnn_err *err)
+{
+    (void)req;
+    (void)err;
+    *finished = true;
+    return 0;
+}
+
+static int wait(struct dnn_comm_req *req, struct dnn_err *err)
+{
+    (void)req;
+    (void)err;
+    return 0;
+}
+
+static _Noreturn void end(struct dnn_comm *comm, int status)
+{
+    (void)comm;
+    _exit(status);
+}
+
+const struct dnn_comm_kind dnn_comm_self = {
+    .name = "self",
+    .which = DNN_COMM_SELF,
+    .open = open_self,
+    .close = close_self,
+    .start = start,
+    .test = test,
+    .wait = wait,
+    .end = end,
+};

@@ -1,0 +1,160 @@
+/* machine.c - a machine, real, recorded or described, as the map needs it.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "topo/topo_impl.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <omp.h>
+#include <string.h>
+
+static int too_large(struct dnn_err *err, int pu)
+{
+    return dnn_fail(err, DNN_EUSAGE,
+                    "this machine has a hardware thread numbered %d; this build knows "
+                    "numbers below %d",
+                    pu, DNN_TOPO_PUS);
+}
+
+static int numa_of(hwloc_topology_t hw, hwloc_const_cpuset_t cpus)
+{
+    hwloc_obj_t numa = NULL;
+
+    while ((numa = hwloc_get_next_obj_by_type(hw, HWLOC_OBJ_NUMANODE, numa)) != NULL)
+        if (hwloc_bitmap_intersects(numa->cpuset, cpus))
+            return (int)numa->logical_index;
+    return -1;
+}
+
+/* hwloc numbers cores by locality: neighbours in the list are neighbours in the
+ * machine, which is all that the map relies on. */
+static int find_cores(struct dnn_topo *t, struct dnn_err *err)
+{
+    int depth = hwloc_get_type_or_below_depth(t->hw, HWLOC_OBJ_CORE);
+    int pus = hwloc_bitmap_last(hwloc_topology_get_complete_cpuset(t->hw));
+
+    if (pus >= DNN_TOPO_PUS) return too_large(err, pus);
+    t->ncores = (int)hwloc_get_nbobjs_by_depth(t->hw, depth);
+    t->core = dnn_alloc((size_t)t->ncores * sizeof *t->core);
+    for (int i = 0; i < t->ncores; i++) {
+        hwloc_obj_t core = hwloc_get_obj_by_depth(t->hw, depth, (unsigned)i);
+        hwloc_obj_t package =
+            hwloc_get_ancestor_obj_by_type(t->hw, HWLOC_OBJ_PACKAGE, core);
+
+        dnn_topo_from_bitmap(&t->core[i].pus, core->cpuset);
+        t->core[i].package = package == NULL ? -1 : (int)package->logical_index;
+        t->core[i].numa = numa_of(t->hw, core->cpuset);
+    }
+    return 0;
+}
+
+/* An OpenMP library told to bind (OMP_PROC_BIND) has pinned this thread before
+ * main() began; its places are cut from the mask the process was started with,
+ * so together they give that mask back. */
+static void add_openmp_places(struct dnn_topo_set *granted)
+{
+    for (int p = 0; p < omp_get_num_places(); p++) {
+        int n = omp_get_place_num_procs(p);
+        int *id = dnn_alloc((size_t)(n > 0 ? n : 1) * sizeof *id);
+
+        omp_get_place_proc_ids(p, id);
+        for (int i = 0; i < n; i++)
+            dnn_topo_add(granted, id[i]);
+        dnn_free(id);
+    }
+}
+
+/* What the process may run on: its affinity mask, or all that the system allows
+ * where masks cannot be read. */
+static void find_grant(struct dnn_topo *t)
+{
+    hwloc_bitmap_t map = hwloc_bitmap_alloc();
+    struct dnn_topo_set all = {{0}};
+
+    dnn_topo_from_bitmap(&all, hwloc_topology_get_allowed_cpuset(t->hw));
+    if (t->real && hwloc_get_cpubind(t->hw, map, HWLOC_CPUBIND_THREAD) == 0) {
+        dnn_topo_from_bitmap(&t->granted, map);
+        add_openmp_places(&t->granted);
+        dnn_topo_meet(&t->granted, &all, &t->granted);
+    }
+    if (dnn_topo_count(&t->granted) == 0) t->granted = all;
+    hwloc_bitmap_free(map);
+}
+
+/* Discoveries that only start other people's drivers: what we want to know of a
+ * GPU comes from NVML or CUDA, and from the bus, which hwloc also reads from the
+ * kernel without a library's help (libpciaccess, "pci", which leaks). */
+static const char *const unwanted[] = {"opencl", "gl",  "levelzero",
+                                       "rsmi",   "pci", NULL};
+
+static int load(struct dnn_topo *t, const char *what, struct dnn_err *err)
+{
+    /* All ranks of a node must see the same machine, whatever their control
+     * groups hide; the granted masks say what may be used. */
+    unsigned long flags = t->real ? HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED : 0;
+
+    for (int i = 0; unwanted[i] != NULL; i++)
+        hwloc_topology_set_components(t->hw, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST,
+                                      unwanted[i]);
+    hwloc_topology_set_io_types_filter(t->hw, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+    if (hwloc_topology_set_flags(t->hw, flags) < 0 || hwloc_topology_load(t->hw) < 0)
+        return dnn_fail(err, DNN_EIO, "hwloc cannot load %s: %s", what,
+                        strerror(errno));
+    DNN_TRY(find_cores(t, err));
+    find_grant(t);
+    dnn_topo_find_gpus(t);
+    return 0;
+}
+
+/* where chooses what is loaded and gets its text; NULL: this machine. */
+static int make(int (*where)(hwloc_topology_t, const char *), const char *text,
+                const char *what, struct dnn_topo **out, struct dnn_err *err)
+{
+    struct dnn_topo *t = dnn_alloc(sizeof *t);
+    int rc = 0;
+
+    t->real = where == NULL;
+    if (hwloc_topology_init(&t->hw) < 0) {
+        dnn_free(t);
+        return dnn_fail(err, DNN_EIO, "hwloc cannot start: %s", strerror(errno));
+    }
+    if (where != NULL && where(t->hw, text) < 0)
+        rc = dnn_fail(err, DNN_EUSAGE, "hwloc does not understand %s", what);
+    if (rc == 0) rc = load(t, what, err);
+    if (rc < 0) {
+        dnn_topo_close(t);
+        return rc;
+    }
+    *out = t;
+    return 0;
+}
+
+int dnn_topo_open(struct dnn_topo **out, struct dnn_err *err)
+{
+    return make(NULL, NULL, "this machine", out, err);
+}
+
+int dnn_topo_read(const char *xml, struct dnn_topo **out, struct dnn_err *err)
+{
+    return make(hwloc_topology_set_xml, xml, xml, out, err);
+}
+
+int dnn_topo_make(const char *synthetic, struct dnn_topo **out, struct dnn_err *err)
+{
+    char *what = dnn_format("\"%s\"", synthetic);
+    int rc = make(hwloc_topology_set_synthetic, synthetic, what, out, err);
+
+    dnn_free(what);
+    return rc;
+}
+
+void dnn_topo_close(struct dnn_topo *topo)
+{
+    if (topo == NULL) return;
+    hwloc_topology_destroy(topo->hw);
+    dnn_free(topo->core);
+    dnn_free(topo);
+}

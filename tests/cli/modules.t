@@ -1,0 +1,54 @@
+#!/bin/bash
+# modules.t - the module loads and unloads in the real Environment Modules and the real
+# Lmod, and leaves the environment as it was.
+#
+# SPDX-License-Identifier: Apache-2.0
+. "${srcdir:-.}/tests/tap.sh"
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+modules=$(cd "$top_builddir/modulefiles" && pwd)
+bindir=$(sed -n 's/^prepend-path PATH {\(.*\)}/\1/p' "$modules"/dnn/[0-9]*[0-9])
+
+# A session in one of the two: environment before, loaded, after, as files.
+cat > "$tmp/session" <<'S'
+# what stays of the environment when the module system's own bookkeeping is left out
+clean() { env | grep -vE '^(_|SHLVL|LOADEDMODULES|_LMFILES_|MODULEPATH|__MODULES|__LMOD|_ModuleTable|LMOD|BASH_FUNC|MODULES_|MANPATH=:?$)' | grep -vE '^(\}| )' | sort; }
+. "$1" || exit 9
+module use "$2" || exit 8
+clean > "$3/before"
+module load dnn || exit 7
+clean > "$3/loaded"
+module help dnn > "$3/help" 2>&1
+module whatis dnn > "$3/whatis" 2>&1
+module unload dnn || exit 6
+clean > "$3/after"
+S
+
+try() { # name, init file
+    local name=$1 init=$2 out=$tmp/$1 status=0
+    mkdir -p "$out"
+    env -i HOME="$tmp" PATH=/usr/local/bin:/usr/bin:/bin DNN_KEEP=1 \
+        timeout 60 bash --norc --noprofile "$tmp/session" "$init" "$modules" "$out" > "$out/log" 2>&1 || status=$?
+    result "$name: load and unload" "$([ $status = 0 ] || { echo "status $status"; tail -5 "$out/log"; })"
+    result "$name: PATH begins with the tools" "$(grep -q "^PATH=$bindir:" "$out/loaded" || grep ^PATH= "$out/loaded")"
+    for v in DNN_HOME DNN_JOBS DNN_VERSION; do
+        result "$name: $v is set" "$(grep -q "^$v=." "$out/loaded" || echo missing)"
+    done
+    result "$name: the environment is as before" "$(diff "$out/before" "$out/after")"
+    result "$name: it was changed in between" "$(cmp -s "$out/before" "$out/loaded" && echo "no difference")"
+    result "$name: help names the manuals" "$(grep -q 'man dnn-bench' "$out/help" || cat "$out/help")"
+    result "$name: whatis" "$(grep -q 'deep-learning batch toolkit' "$out/whatis" || cat "$out/whatis")"
+}
+
+init=
+for f in /usr/share/modules/init/bash /opt/dnn-aside/environment-modules/usr/share/modules/init/bash; do
+    [ -f "$f" ] && [ -z "$init" ] && init=$f
+done
+if [ -n "$init" ]; then try environment-modules "$init"; else skip environment-modules "not installed"; fi
+
+init=
+for f in /usr/share/lmod/lmod/init/bash /opt/dnn-aside/lmod/usr/share/lmod/lmod/init/bash; do
+    [ -f "$f" ] && [ -z "$init" ] && init=$f
+done
+if [ -n "$init" ]; then try lmod "$init"; else skip lmod "not installed"; fi
+finish

@@ -1,0 +1,114 @@
+#!/bin/bash
+# packages.t - one package list feeds quickstart, the recipes and the manual.
+#
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the dnn-toolkit authors
+
+top=$(cd "${srcdir:-$(dirname "$0")/../..}" && pwd)
+list=$top/containers/packages.list
+def=$top/containers/dnn-toolkit.def
+spack=$top/containers/spack/packages/dnn-toolkit/package.py
+eb=$top/containers/easybuild/dnn-toolkit-0.1.0-foss-2024a.eb
+manual=$top/docs/install.md
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+
+n=0 bad=0
+# result NAME COMPLAINTS: passes if there are none.
+result() {
+    n=$((n + 1))
+    if [ -z "$2" ]; then
+        echo "ok $n - $1"
+    else
+        bad=1
+        printf '%s\n' "$2" | sed 's/^/# /'
+        echo "not ok $n - $1"
+    fi
+}
+skip() {
+    n=$((n + 1))
+    echo "ok $n - $1 # SKIP $2"
+}
+
+echo 1..9
+
+result "each line of the list is: group package [>=version] # why" "$(
+    grep -vE '^(#|$)' "$list" |
+        grep -vE '^(build|slurm|test|aside) +[a-z0-9.+-]+( +>=[0-9.]+)? +# [^ ].*$')"
+
+result "no package is listed twice" "$(
+    awk '!/^#/ && NF { print $2 }' "$list" | sort | uniq -d)"
+
+for group in build slurm test aside; do
+    "$top/quickstart" packages $group
+done >"$tmp/quickstart" 2>&1
+result "quickstart knows every package of the list" "$(
+    awk '!/^#/ && NF { print $2 }' "$list" | diff - "$tmp/quickstart")"
+
+# The section as Apptainer runs it: sh, ended by the first error.
+{ echo '#!/bin/sh -e'; awk '/^%/ { on = $1 == "%post"; next } on' "$def"; } >"$tmp/post"
+if command -v shellcheck >/dev/null; then
+    result "the Apptainer definition's shell part has no errors" \
+        "$(shellcheck "$tmp/post" 2>&1)"
+else
+    skip "the Apptainer definition's shell part has no errors" "no shellcheck"
+fi
+
+# shellcheck disable=SC2016  # for the shell that runs it
+{ grep '^ *packages=' "$tmp/post"; echo 'for p in $packages; do echo "$p"; done'; } >"$tmp/select"
+result "the Apptainer definition installs the group build" "$(
+    (cd "$top" && sh "$tmp/select") | diff <("$top/quickstart" packages build) - 2>&1)"
+
+awk '!/^#/ && NF { why = $0; sub(/^[^#]*# */, "", why)
+    printf "%s|%s|%s|%s\n", $2, $1, $3 ~ /^>=/ ? substr($3, 3) : "", why }' "$list" >"$tmp/list"
+awk -F ' *\\| *' '/^\| `[^`-][^`]*` \| (build|slurm|test|aside) \|/ {
+    gsub(/`/, ""); printf "%s|%s|%s|%s\n", $2, $3, $4, $5 }' "$manual" >"$tmp/manual"
+result "the table in docs/install.md equals the list" "$(diff "$tmp/list" "$tmp/manual")"
+
+if command -v python3 >/dev/null; then
+    result "the spack and EasyBuild recipes are valid Python" "$(
+        for file in "$spack" "$eb"; do
+            python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read(), sys.argv[1])' \
+                "$file" 2>&1
+        done)"
+else
+    skip "the spack and EasyBuild recipes are valid Python" "no python3"
+fi
+
+# What configure looks for, and the Debian names that its messages give.
+result "every package that configure's messages name is in the list" "$(
+    grep -oh 'Debian: [a-z0-9-]*' "$top/configure.ac" "$top"/config/dnn_*.m4 | sort -u |
+        while read -r _ name; do
+            grep -qE "^[a-z]+ +$name( |\$)" "$list" || echo "$name is not in the list"
+        done)"
+
+options=$({ sed -n 's/^DNN_LIB(\[\([a-z0-9]*\)\].*/\1/p' "$top/configure.ac"
+    sed -n 's/^AC_ARG_WITH(\[\([a-z0-9]*\)\].*/\1/p' "$top"/config/dnn_*.m4; } | sort -u)
+# names COLUMN OPTION: what the manual's table calls the dependency there.
+names() {
+    # shellcheck disable=SC2016  # these are Markdown's
+    awk -F '|' -v row="\`--with-$2\`" -v column="$1" 'index($2, row) { print $column }' \
+        "$manual" | grep -o '`[^`]*`' | tr -d '`'
+}
+result "every dependency of configure is in the manual and in both recipes" "$(
+    [ "$(wc -w <<<"$options")" -ge 10 ] || echo "found only these options: $options"
+    for option in $options; do
+        grep -q "^| \`--with-$option\`" "$manual" ||
+            echo "docs/install.md has no row for --with-$option"
+        for name in $(names 4 "$option"); do
+            grep -q "depends_on(\"${name}[\"@ ]" "$spack" || echo "spack: no $name"
+        done
+        for name in $(names 5 "$option"); do
+            case $name in
+            OpenMPI) name=foss ;; # the toolchain brings it
+            foss) continue ;;
+            esac
+            grep -q "'$name'" "$eb" || echo "EasyBuild: no $name"
+        done
+        grep -qE "\"$option\"|--without-$option\"" "$spack" ||
+            echo "spack: configure is not told about $option"
+        grep -qE "'--with(out)?-${option}['=]" "$eb" ||
+            echo "EasyBuild: configure is not told about $option"
+    done)"
+
+exit $bad

@@ -1,0 +1,186 @@
+#!/bin/bash
+# quickstart.t - what quickstart says and does, on a small project of three files.
+#
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the dnn-toolkit authors
+#
+# Making a whole Debian root takes minutes and the network; that is what continuous
+# integration does by running quickstart itself.
+# shellcheck disable=SC2317  # functions are called through ok
+
+top=$(cd "${srcdir:-$(dirname "$0")/../..}" && pwd)
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+unset CI QUICKSTART_BEGAN "${!DNN_@}"
+export DNN_CACHE=$tmp/cache DNN_PLACE=host
+export MAKEFLAGS='' MFLAGS=''
+out=$tmp/out
+
+n=0 bad=0
+# ok NAME CMD...: passes if CMD succeeds.
+ok() {
+    local name=$1
+    shift
+    n=$((n + 1))
+    if "$@"; then
+        echo "ok $n - $name"
+    else
+        bad=1
+        sed 's/^/# /' "$out"
+        echo "not ok $n - $name"
+    fi
+}
+skip() {
+    n=$((n + 1))
+    echo "ok $n - $1 # SKIP $2"
+}
+# gives STATUS TEXT CMD...: CMD ends with STATUS and prints TEXT.
+gives() {
+    local want=$1 text=$2 status=0
+    shift 2
+    timeout 60 "$@" >"$out" 2>&1 </dev/null || status=$?
+    [ "$status" -eq "$want" ] && grep -qF -- "$text" "$out"
+}
+last_line() {
+    [ "$(tail -n 1 "$out")" = "$1" ]
+}
+
+echo 1..24
+
+# ---- the command line ----
+
+quickstart=$top/quickstart
+ok "help" gives 0 "usage: ./quickstart" "$quickstart" help
+ok "an unknown command is a usage error" \
+    gives 2 'quickstart: there is no command "chek"' "$quickstart" chek
+ok "an unknown option of check is a usage error" \
+    gives 2 'check takes --sanitize or --all, not "--fast"' "$quickstart" check --fast
+ok "clean takes no argument" \
+    gives 2 '"clean" takes no argument, not "all"' "$quickstart" clean all
+ok "an unknown group of packages is a usage error" \
+    gives 2 'no group "tests"' "$quickstart" packages tests
+ok "DNN_PLACE is checked" \
+    gives 1 'DNN_PLACE must be host or root, not "cloud"' \
+    env DNN_PLACE=cloud "$quickstart" shell true
+ok "a cache directory that cannot be made is named" \
+    gives 1 'cannot make /dev/null/cache' \
+    env DNN_CACHE=/dev/null/cache "$quickstart" shell true
+ok "continuous integration runs check --all" \
+    grep -q '^cd .* && exec ./quickstart check --all$' "$top/.ci/run"
+
+# ---- a project whose configure, make and make check are a few lines each ----
+
+src=$tmp/src build=$tmp/src/build
+mkdir -p "$src/containers" "$src/config"
+cp "$quickstart" "$src/quickstart"
+quickstart=$src/quickstart
+printf 'build  make  # why\nslurm  bash  # why\ntest  sed  # why\n' \
+    >"$src/containers/packages.list"
+touch "$src/configure.ac" "$src/Makefile.am"
+cat >"$src/autogen.sh" <<'EOF'
+#!/bin/sh
+cd "$(dirname "$0")" && cp configure.in configure && touch Makefile.in
+EOF
+cat >"$src/configure.in" <<'EOF'
+#!/bin/sh
+echo "configured with: $*"
+echo x >>configured
+cp "$(dirname "$0")/Makefile" . && touch config.status
+EOF
+cat >"$src/Makefile" <<'EOF'
+all:
+	@test ! -e ../broken || { echo "cc: no such thing"; false; }
+	@test ! -e ../slow || { echo $$$$ >../slow.pid; exec sleep 300; }
+check check-unit:
+	@printf '# TOTAL: 7\n# PASS:  3\n# SKIP:  1\n# XFAIL: 1\n'
+	@printf '# FAIL:  %d\n# XPASS: 0\n# ERROR: 0\n' `cat ../failures`
+	@test `cat ../failures` -eq 0 || { echo "the failing part" >test-suite.log; false; }
+EOF
+chmod +x "$src/autogen.sh" "$src/configure.in"
+echo 0 >"$src/failures"
+
+if command -v dpkg-query >/dev/null; then
+    ok "check passes when all tests pass" \
+        gives 0 "running all tests" "$quickstart" check
+    ok "its last line adds up automake's counts" last_line "4 passed, 0 failed, 1 skipped"
+    ok "check --all adds the checked build" gives 0 "ASan" "$quickstart" check --all
+    ok "its last line is the sum" last_line "8 passed, 0 failed, 2 skipped"
+    ok "that one is configured for the sanitizers" \
+        grep -rq -e "configured with: .*--enable-asan --enable-ubsan" "$build-asan/quickstart.log"
+    ok "nothing is configured twice" [ "$(wc -l <"$build/configured")" -eq 1 ]
+
+    echo 2 >"$src/failures"
+    ok "check fails when tests fail, and shows their logs" \
+        gives 1 "the failing part" "$quickstart" check
+    ok "its last line says how many" last_line "4 passed, 2 failed, 1 skipped"
+    echo 0 >"$src/failures"
+
+    touch "$src/broken"
+    ok "a build that fails shows the end of its log" \
+        gives 1 "cc: no such thing" "$quickstart" check
+    ok "and says where all of it is" grep -qF "all of it: $build/quickstart.log" "$out"
+    rm "$src/broken"
+
+    # interrupted: ends what it started, says so, and works again afterwards
+    interrupt() {
+        "$quickstart" check >"$out" 2>&1 </dev/null &
+        local pid=$! sleeper status=0
+        for _ in {1..100}; do
+            [ ! -s "$src/slow.pid" ] || break
+            sleep 0.1
+        done
+        sleeper=$(cat "$src/slow.pid") || return
+        kill -TERM "$pid"
+        wait "$pid" || status=$?
+        [ "$status" -eq 130 ] && ! kill -0 "$sleeper" 2>/dev/null &&
+            grep -q "stopped; the same command goes on" "$out"
+    }
+    touch "$src/slow"
+    ok "an interrupted run ends what it started" interrupt
+    rm "$src/slow"
+    ok "and can be run again" gives 0 "4 passed" "$quickstart" check
+
+    # another one holds the build directory for two seconds
+    (exec 9>"$build/.lock" && flock 9 && touch "$tmp/held" && sleep 2) &
+    for _ in {1..50}; do
+        [ ! -e "$tmp/held" ] || break
+        sleep 0.1
+    done
+    ok "two in one tree wait for each other" \
+        gives 0 "another quickstart is at work here" "$quickstart" check
+    wait
+
+    rm "$build/.quickstart"
+    ok "a build directory of someone else is left alone" \
+        gives 1 "was not made by quickstart" "$quickstart" check
+else
+    while [ $n -lt 22 ]; do skip "quickstart check" "no dpkg here"; done
+fi
+
+# ---- clean ----
+
+mkdir -p "$DNN_CACHE/root-0123/etc" "$src/build-asan"
+touch "$src/build-asan/.quickstart"
+if [ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null; then
+    mounted() {
+        # shellcheck disable=SC2016  # the inner shell expands these
+        gives 1 "something is mounted below $DNN_CACHE/root-0123" unshare --mount sh -c '
+            mount -t tmpfs tmpfs "$1/etc" && touch "$1/etc/precious" && "$2" clean
+            status=$?; test -e "$1/etc/precious" && exit $status' \
+            sh "$DNN_CACHE/root-0123" "$quickstart" && [ -d "$DNN_CACHE/root-0123" ]
+    }
+    ok "clean refuses a root in which something is mounted" mounted
+else
+    skip "clean refuses a root in which something is mounted" "no mounts of our own"
+fi
+removed() {
+    gives 0 "removing $DNN_CACHE/root-0123" "$quickstart" clean &&
+        [ ! -e "$DNN_CACHE" ] && [ ! -e "$src/build-asan" ]
+}
+if unshare --mount true 2>/dev/null; then
+    ok "clean names and removes what quickstart made" removed
+else
+    skip "clean names and removes what quickstart made" "no mounts of our own"
+fi
+
+exit $bad

@@ -1,0 +1,60 @@
+#!/bin/bash
+# rooms.t - every #include in src/ must be allowed by src/rooms, and src/rooms must
+# itself point only upwards.
+#
+# SPDX-License-Identifier: Apache-2.0
+. "${srcdir:-.}/tests/tap.sh"
+src=${srcdir:-.}/src
+
+# says WHO WHAT: exit 0 if WHO's line names WHAT, 1 if not, 2 if WHO has no line
+says() {
+    awk -v who="$1" -v what="$2" '
+        $1 == who { line = 1; for (i = 2; i <= NF; i++) if ($i == what) named = 1 }
+        END { exit named ? 0 : line ? 1 : 2 }' "$src/rooms"
+}
+
+check() {
+    find "$src" \( -name '*.[ch]' -o -name '*.cu' \) | sort | while read -r f; do
+        room=${f#"$src"/}; room=${room%%/*}
+        sed -n 's/^#include "\([a-z]*\/.*\)".*/\1/p' "$f" | while read -r inc; do
+            to=${inc%%/*}
+            [ "$to" = "$room" ] && continue
+            says "$room" "$to" || echo "$f: $room may not include $to"
+            case ${inc#*/} in
+                */* | *_impl.h) echo "$f: $inc is private to $to" ;;
+            esac
+        done
+        sed -n 's/^#include \(<.*>\).*/\1/p' "$f" | while read -r lib; do
+            says "$lib" "$room"
+            [ $? -ne 1 ] || echo "$f: $lib does not belong in $room"
+        done
+    done
+}
+
+order() {
+    awk '/^#/ || NF == 0 { next }
+        /^</ { for (i = 2; i <= NF; i++) if (!($i in seen)) print $1 ": there is no room " $i; next }
+        { for (i = 2; i <= NF; i++) if (!($i in seen)) print $1 " names " $i ", which is not above it"
+          seen[$1] = 1 }' "$src/rooms"
+}
+
+empty() {
+    awk '/^[a-z]/ { print $1 }' "$src/rooms" | while read -r room; do
+        [ -d "$src/$room" ] || echo "src/rooms names $room, which is not there"
+    done
+}
+
+result "includes follow src/rooms" "$(check)"
+result "src/rooms points upwards only" "$(order)"
+result "every room of src/rooms is there" "$(empty)"
+
+# The test itself must see a wrong include: try it on a copy with one.
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+mkdir -p "$tmp/src"
+cp -r "$src"/* "$tmp/src/" && chmod -R u+w "$tmp/src"
+printf '#include "comm/comm.h"\n#include <mpi.h>\n#include "slurm/x_impl.h"\n' > "$tmp/src/base/wrong.c"
+src=$tmp/src
+seen=$(check | grep -c wrong.c)
+result "a wrong include is seen" "$([ "$seen" -ge 4 ] || echo "only $seen complaints about base/wrong.c")"
+finish

@@ -1,0 +1,81 @@
+#!/bin/bash
+# cluster_crash.t - nothing stays when something is killed or does not start.
+#
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the dnn-toolkit authors
+
+# shellcheck source=tests/cluster/lib.sh
+. "${srcdir:-.}/tests/cluster/lib.sh"
+cluster_need
+links=$(ip -o link | wc -l)
+dir=$tmp/k
+
+running() {
+    dnn-cluster status --dir "$dir"
+}
+
+check "start" timeout 90 dnn-cluster -q start --nodes 2 --dir "$dir"
+pid=$(running | sed -n 's/^supervisor *//p')
+check "a job runs" timeout 30 dnn-cluster run --dir "$dir" -- sbatch --output=/dev/null \
+    --wrap='sleep 300'
+kill -KILL "$pid"
+check "SIGKILL of the supervisor leaves no process" within 10 clean "$dir"
+check_text "and no interface" "$(ip -o link | wc -l)" "$links"
+out=$(running 2>&1)
+check_text "status says it is not running" $? 5
+
+# Half way: at any moment.
+for ms in 010 030 060 100 150; do
+    dnn-cluster -q start --nodes 2 --dir "$dir" 2> /dev/null &
+    pid=$!
+    sleep "0.$ms"
+    kill -KILL "$pid" 2> /dev/null
+    wait "$pid" 2> /dev/null
+    # One that was fast enough to be up is a running cluster, which is fine.
+    running > /dev/null 2>&1 && [ -z "$(left_of "$dir/none")" ] &&
+        dnn-cluster -q stop --dir "$dir"
+    check "SIGKILL of start after $ms ms leaves nothing" within 15 clean "$dir"
+done
+
+# Several at once: one starts it, the others find it.
+for i in 1 2 3; do
+    timeout 90 dnn-cluster start --dir "$dir" > "$tmp/at-once.$i" 2>&1 &
+done
+wait
+check_text "of three starts one does it" "$(cat "$tmp"/at-once.* | grep -c 'is up')" 1
+check_text "and two find it" "$(cat "$tmp"/at-once.* | grep -c 'already running')" 2
+pid=$(running | sed -n 's/^supervisor *//p')
+kill -STOP "$pid"
+check "a stuck supervisor is killed by stop" timeout 60 dnn-cluster -q stop --dir "$dir"
+check "with everything" within 10 clean "$dir"
+
+out=$(dnn-cluster start --name 'a b' 2>&1)
+check_text "a bad name" "$? $out" \
+    '2 dnn-cluster: --name: must be 1 to 40 letters, digits, - and _, not "a b"'
+mkdir "$tmp/full" && touch "$tmp/full/precious"
+out=$(dnn-cluster start --dir "$tmp/full" 2>&1)
+check_text "a directory with other files" "$? $out" "2 dnn-cluster: $tmp/full: holds files \
+that are not a cluster's; choose an empty or new directory"
+check "they are left alone" test -e "$tmp/full/precious"
+
+# Hide a program, then break one, for this one process.
+hidden() {
+    local file=$1
+    shift
+    unshare --mount --propagation unchanged sh -c \
+        'mount --bind /dev/null "$0" && exec timeout 60 "$@"' "$file" "$@"
+}
+plugin=$(find /usr/lib* -name auth_munge.so 2> /dev/null | head -n 1)
+if [ "$(id -u)" -eq 0 ] && [ -n "$plugin" ]; then
+    out=$(hidden "$(command -v munged)" dnn-cluster start --dir "$dir" 2>&1)
+    check_text "a missing program" "$? $out" \
+        "5 dnn-cluster: not installed: munged; on Debian: apt install munge"
+    out=$(hidden "$plugin" dnn-cluster start --dir "$dir" 2>&1)
+    check_text "a slurmctld that ends at once" "$? ${out##*$'\n'}" "5 dnn-cluster: slurmctld \
+ended (exit status 1), see $dir/log/slurmctld.log"
+    check "its log is shown" grep -q "auth_munge" <(echo "$out")
+    check "nothing of it runs" within 5 clean "$dir"
+else
+    skip "a missing program" "not root"
+fi
+finish

@@ -1,0 +1,97 @@
+#!/bin/bash
+# cluster_one.t - a cluster of one node: jobs, records, requeue, preemption.
+#
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the dnn-toolkit authors
+
+# shellcheck source=tests/cluster/lib.sh
+. "${srcdir:-.}/tests/cluster/lib.sh"
+cluster_need
+links=$(ip -o link | wc -l)
+mounts=$(wc -l < /proc/self/mountinfo)
+cluster_begin --grace 3
+
+status() {
+    dnn-cluster status --dir "$cluster_dir"
+}
+
+check "status shows an idle node" grep -q '^n1 *127.0.0.1 *idle *[0-9]' <(status)
+check_text "srun --mpi=pmix" "$(cl srun -n1 --mpi=pmix hostname)" n1
+check_text "PMIx is the default" \
+    "$(cl srun -n1 bash -c 'echo ${PMIX_RANK-none}')" 0
+check_text "tasks are bound" "$(cl srun -n1 -c1 nproc)" 1
+
+# Two jobs that are requeued, one by hand and one by preemption; the first waits
+# while the second is tried.
+cat > "$tmp/again.sh" <<'END'
+#!/bin/bash
+echo "start ${SLURM_RESTART_COUNT-0}"
+[ "${SLURM_RESTART_COUNT-0}" -gt 0 ] || sleep 60
+END
+again=$(submit -n1 "$tmp/again.sh")
+within 15 grep -q '^start 0' "$tmp/$again.out"
+check "scontrol requeue" cl scontrol requeue "$again"
+
+cat > "$tmp/long.sh" <<'END'
+#!/bin/bash
+echo "start ${SLURM_RESTART_COUNT-0}"
+[ "${SLURM_RESTART_COUNT-0}" -eq 0 ] || exit 0
+srun bash -c 'trap "echo terminated" TERM; echo ready; while :; do sleep 0.1; done'
+END
+long=$(submit --exclusive -p batch "$tmp/long.sh")
+within 15 grep -q ready "$tmp/$long.out"
+check "an urgent job gets the cores" cl srun -p urgent --exclusive -n1 true
+check "the preempted job was told" grep -q terminated "$tmp/$long.out"
+check "it runs again" within 30 grep -q '^start 1' "$tmp/$long.out"
+check "so does the requeued one" within 30 grep -q '^start 1' "$tmp/$again.out"
+check "and is done" within 20 job_is "$again" COMPLETED
+
+job=$(submit --wrap='exit 75')
+within 15 job_is "$job" FAILED
+check "scontrol shows exit code 75" \
+    grep -q ExitCode=75:0 <(cl scontrol show job "$job")
+check "the record file has it" grep -q "^JobId=$job .* ExitCode=75:0" "$cluster_dir/jobs.txt"
+
+cl sh -c 'exit 7'
+check_text "run passes the exit status on" $? 7
+cl sh -c 'kill -9 $$'
+check_text "a signal's status too" $? 137
+check_text "run keeps the directory" "$(cd "$tmp" && cl pwd)" "$tmp"
+dnn-cluster run --dir "$cluster_dir" -- \
+    bash -c 'trap "echo passed; exit 3" TERM; echo up; while :; do sleep 0.1; done' \
+    > "$tmp/signal" &
+pid=$!
+within 10 grep -q up "$tmp/signal"
+kill -TERM "$pid"
+wait "$pid"
+check_text "run passes signals on" "$? $(tail -n 1 "$tmp/signal")" "3 passed"
+
+out=$(eval "$(dnn-cluster env --dir "$cluster_dir")" && timeout 60 srun -n1 hostname)
+check_text "env is enough for one node" "$out" n1
+
+out=$(dnn-cluster start --dir "$cluster_dir" 2>&1)
+check_text "starting it again is no error" "$? ${out/[0-9]*/}" \
+    '0 cluster: "main" is already running, supervisor '
+out=$(dnn-cluster start --dir "$cluster_dir" --nodes 2 2>&1)
+check_text "another shape is" "$? $out" "2 dnn-cluster: cluster \"main\" is running with \
+1 node, not 2; stop it first (dnn-cluster stop) or choose another --name"
+out=$(dnn-cluster fail n2 --dir "$cluster_dir" 2>&1)
+check_text "no such node" "$? $out" '2 dnn-cluster: no node "n2": this cluster has only n1'
+
+check "a second cluster starts" timeout 90 dnn-cluster -q start --name "o$$" --dir "$tmp/other"
+check_text "and is another one" \
+    "$(dnn-cluster run --dir "$tmp/other" -- scontrol show config | grep -o "= o$$")" "= o$$"
+check "both work" dnn-cluster run --dir "$tmp/other" -- timeout 30 srun -n1 true
+check "the second stops" dnn-cluster -q stop --dir "$tmp/other"
+check_text "the first does not care" "$(cl srun -n1 hostname)" n1
+
+stuck=$(submit --wrap='sleep 300')
+within 10 job_is "$stuck" RUNNING
+check "stop" dnn-cluster -q stop --dir "$cluster_dir"
+check "no process is left" clean "$cluster_dir"
+check_text "no mount, no interface" \
+    "$(wc -l < /proc/self/mountinfo) $(ip -o link | wc -l)" "$mounts $links"
+check "stop again is no error" dnn-cluster -q stop --dir "$cluster_dir"
+out=$(status 2>&1)
+check_text "status says so" "$? ${out%% (*}" '5 dnn-cluster: cluster "main" is not running'
+finish

@@ -1,0 +1,159 @@
+# lib.sh - sourced by tests that need a private cluster, in bash.
+#
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the dnn-toolkit authors
+#
+#     . "${srcdir:-.}/tests/cluster/lib.sh"
+#     cluster_need                    # or skip the whole test
+#     cluster_begin --nodes 2         # ends with the test, however it ends
+#     check "two nodes answer" cl srun -N2 -n2 hostname
+#     finish
+#
+# $cluster is its name, $cluster_dir its directory, $tmp a directory of the test
+# that the nodes see too.  Every wait has a limit.
+#
+# shellcheck shell=bash
+set -u
+
+tap_count=0
+tap_failed=0
+cluster=
+cluster_dir=
+tmp=$(mktemp -d "${TMPDIR:-/tmp}/dnn-test.XXXXXX")
+
+# say TEXT...: a diagnostic
+say() {
+    printf '%s\n' "$*" | sed 's/^/# /'
+}
+
+# result STATUS WHAT: one TAP line
+result() {
+    tap_count=$((tap_count + 1))
+    if [ "$1" -eq 0 ]; then
+        echo "ok $tap_count - $2"
+    else
+        echo "not ok $tap_count - $2"
+        tap_failed=$((tap_failed + 1))
+    fi
+}
+
+# check WHAT CMD...: CMD must succeed; its output is shown if it does not
+check() {
+    local what=$1 out status=0
+    shift
+    out=$("$@" 2>&1) || status=$?
+    result "$status" "$what"
+    [ "$status" -eq 0 ] || say "status $status: $out"
+    return "$status"
+}
+
+# check_text WHAT GOT WANT: the texts must be the same
+check_text() {
+    if [ "$2" = "$3" ]; then
+        result 0 "$1"
+    else
+        result 1 "$1"
+        say "got: $2"
+        say "want: $3"
+        return 1
+    fi
+}
+
+# skip WHAT WHY: counted, never silent
+skip() {
+    tap_count=$((tap_count + 1))
+    echo "ok $tap_count - $1 # SKIP $2"
+}
+
+# skip_all WHY
+skip_all() {
+    rm -rf "$tmp"
+    trap - EXIT
+    echo "1..0 # SKIP $1"
+    exit 0
+}
+
+# finish: the last line of a test
+finish() {
+    if [ "$tap_failed" -ne 0 ] && [ -d "${cluster_dir:-/none}/log" ]; then
+        tail -n 25 "$cluster_dir"/log/* | sed 's/^/# /'
+    fi
+    echo "1..$tap_count"
+    [ "$tap_failed" -eq 0 ]
+    exit
+}
+
+# within SECONDS CMD...: try until CMD succeeds
+within() {
+    local end=$((SECONDS + $1))
+    shift
+    until "$@" > /dev/null 2>&1; do
+        [ "$SECONDS" -lt "$end" ] || return 1
+        sleep 0.2
+    done
+}
+
+# cluster_need: skip the whole test where no private cluster can run
+cluster_need() {
+    local program users=()
+    PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+    for program in slurmctld slurmd sinfo munged ip dnn-cluster; do
+        command -v "$program" > /dev/null || skip_all "no $program here"
+    done
+    [ "$(id -u)" -eq 0 ] || users=(--user)
+    unshare "${users[@]}" --mount --propagation unchanged --pid --fork true 2> /dev/null ||
+        skip_all "no right to make namespaces here"
+}
+
+cluster_end() {
+    [ -z "$cluster" ] || dnn-cluster -q stop --dir "$cluster_dir"
+    rm -rf "$tmp"
+}
+trap cluster_end EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# cluster_begin [OPTION...]: start one, named after this process
+cluster_begin() {
+    cluster=t$$
+    cluster_dir=$tmp/c
+    timeout 90 dnn-cluster -q start --name "$cluster" --dir "$cluster_dir" "$@" \
+        > "$tmp/start.out" 2>&1 && return
+    sed 's/^/# /' "$tmp/start.out"
+    echo "Bail out! the private cluster does not start"
+    exit 1
+}
+
+# cl CMD...: run it on the cluster's login host, for at most 90 s
+cl() {
+    timeout -k 5 90 dnn-cluster run --dir "$cluster_dir" -- "$@"
+}
+
+# job_is ID STATE: whether Slurm says so
+job_is() {
+    cl scontrol show job "$1" | grep -q "JobState=$2"
+}
+
+# submit ARG...: sbatch, prints the job's number only
+submit() {
+    cl sbatch --parsable --open-mode=append --output="$tmp/%j.out" "$@"
+}
+
+# left_of DIR: processes that a cluster in DIR left behind, zombies aside
+left_of() {
+    local proc
+    for proc in /proc/[0-9]*; do
+        grep -qs '^State:.*Z' "$proc/status" && continue
+        if tr '\0' '\n' 2> /dev/null < "$proc/environ" | grep -qsx "SLURM_CONF=$1/.*"; then
+            echo "${proc#/proc/}"
+        elif tr '\0' ' ' 2> /dev/null < "$proc/cmdline" | grep -qs "^[^ ]*dnn-cluster .*$1 "; then
+            echo "${proc#/proc/}"
+        fi
+    done
+}
+
+# clean DIR: nothing of it runs
+clean() {
+    [ -z "$(left_of "$1")" ]
+}

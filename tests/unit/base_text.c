@@ -1,0 +1,154 @@
+/* base_text.c - growing strings, nearest words, numbers and small memory.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "base/choice.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "tap.h"
+
+#include <stdint.h>
+
+static void buffers(void)
+{
+    struct dnn_buf b = {0};
+
+    for (int i = 0; i < 1000; i++)
+        dnn_buf_add(&b, "%d,", i % 10);
+    is_int((long long)b.len, 2000, "a buffer grows");
+    is_int((long long)strlen(b.text), 2000, "and stays terminated");
+    dnn_buf_bytes(&b, "a\0b", 3);
+    is_int((long long)b.len, 2003, "bytes may be zero");
+    dnn_buf_free(&b);
+    ok(b.text == NULL && b.len == 0, "freed is empty");
+}
+
+static void nearest(void)
+{
+    static const char *const words[] = {"learning_rate", "momentum", "type",
+                                        "lr_scheduler",  "eps",      NULL};
+    static const struct {
+        const char *word, *near;
+    } cases[] = {
+        {"learning_rat",  "learning_rate"},
+        {"Learning_Rate", "learning_rate"},
+        {"larning_rate",  "learning_rate"},
+        {"momentmu",      "momentum"     },
+        {"tpye",          "type"         },
+        {"typ",           "type"         },
+        {"epsilon",       NULL           },
+        {"x",             NULL           },
+        {"",              NULL           },
+        {"batch_size",    NULL           },
+    };
+    char hint[64], big[200];
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        is_text(dnn_text_nearest(cases[i].word, words), cases[i].near, cases[i].word);
+    is_text(dnn_text_hint(hint, sizeof hint, "tpye", words), "; did you mean \"type\"?",
+            "hint in words");
+    is_text(dnn_text_hint(hint, sizeof hint, "zzz", words), "", "no hint is no text");
+    memset(big, 'a', sizeof big - 1);
+    big[sizeof big - 1] = '\0';
+    is_text(dnn_text_nearest(big, words), NULL, "a very long word is near nothing");
+}
+
+static void numbers(void)
+{
+    long long i = -1;
+    double r = -1;
+    unsigned long long s = 1;
+    char out[32];
+
+    ok(dnn_text_int("42", &i) && i == 42, "42");
+    ok(dnn_text_int("-7", &i) && i == -7, "-7");
+    ok(!dnn_text_int("4x", &i) && !dnn_text_int("", &i) && !dnn_text_int(" 4", &i) &&
+           !dnn_text_int("99999999999999999999", &i) && !dnn_text_int("1.5", &i),
+       "what is no whole number");
+    ok(dnn_text_real("1e-3", &r) && r == 1e-3, "1e-3");
+    ok(!dnn_text_real("nan", &r) && !dnn_text_real("inf", &r) &&
+           !dnn_text_real("1,5", &r) && !dnn_text_real("", &r),
+       "what is no number");
+    ok(dnn_text_size("512M", &s) && s == 512ULL << 20, "512M");
+    ok(dnn_text_size("1.5GiB", &s) && s == 3ULL << 29, "1.5GiB");
+    ok(dnn_text_size("80", &s) && s == 80, "80 bytes");
+    ok(!dnn_text_size("x", &s) && !dnn_text_size("-1K", &s) &&
+           !dnn_text_size("5 apples", &s),
+       "what is no size");
+    is_text(dnn_text_bytes(out, sizeof out, 0), "0 B", "nothing");
+    is_text(dnn_text_bytes(out, sizeof out, 1023), "1023 B", "bytes");
+    is_text(dnn_text_bytes(out, sizeof out, 3.1 * (1 << 30)), "3.1 GiB", "GiB");
+    is_text(dnn_text_bytes(out, sizeof out, 1048575), "1.0 MiB", "never 1024.0 KiB");
+    is_text(dnn_text_seconds(out, sizeof out, 0.0123), "12 ms", "ms");
+    is_text(dnn_text_seconds(out, sizeof out, 12.34), "12.3 s", "s");
+    is_text(dnn_text_seconds(out, sizeof out, 125), "2 m 05 s", "minutes");
+    is_text(dnn_text_seconds(out, sizeof out, 59.99), "1 m 00 s", "never 60.0 s");
+    is_text(dnn_text_seconds(out, sizeof out, 7325), "2 h 02 m", "hours");
+}
+
+static void choices(void)
+{
+    static const struct dnn_choice kinds[] = {
+        {"auto",    0},
+        {"inherit", 1},
+        {"off",     2},
+        {NULL,      0}
+    };
+    struct dnn_err err = {0};
+    int value = -1;
+
+    ok(dnn_choice_find(kinds, "Inherit", &value, &err) == 0 && value == 1,
+       "case is ignored");
+    is_int(dnn_choice_find(kinds, "inherti", &value, &err), DNN_EUSAGE,
+           "an unknown word");
+    is_text(
+        err.text,
+        "must be one of auto, inherit, off, not \"inherti\"; did you mean \"inherit\"?",
+        "and its message");
+    is_int(value, 1, "nothing is written on failure");
+    is_text(dnn_choice_name(kinds, 2), "off", "back to the word");
+    is_text(dnn_choice_name(kinds, 9), NULL, "no word");
+}
+
+static void memory(void)
+{
+    struct dnn_arena *arena = dnn_arena_make();
+    size_t cap = 0;
+    int *list = NULL;
+    bool zero = true, aligned = true;
+
+    for (size_t i = 0; i < 1000; i++) {
+        list = dnn_grow(list, &cap, i + 1, sizeof *list);
+        if (list[i] != 0) zero = false;
+        list[i] = (int)i;
+    }
+    ok(zero && list[999] == 999, "arrays grow with zeroes");
+    dnn_free(list);
+    for (int i = 1; i < 300; i++) {
+        char *mem = dnn_arena_alloc(arena, (size_t)i * 7);
+
+        if ((uintptr_t)mem % sizeof(double) != 0) aligned = false;
+        for (int k = 0; k < i * 7; k++)
+            if (mem[k] != 0) zero = false;
+        memset(mem, 0xff, (size_t)i * 7);
+    }
+    ok(aligned && zero, "arena memory is aligned, zero and separate");
+    ok(dnn_arena_alloc(arena, 1000000) != NULL, "a large piece");
+    is_text(dnn_arena_strdup(arena, "text"), "text", "a text in an arena");
+    dnn_arena_free(arena);
+    dnn_arena_free(NULL);
+    char *text = dnn_format("%s-%d", "n", 12);
+    is_text(text, "n-12", "formatted memory");
+    dnn_free(text);
+}
+
+int main(void)
+{
+    buffers();
+    nearest();
+    numbers();
+    choices();
+    memory();
+    return done();
+}

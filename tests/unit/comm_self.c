@@ -1,0 +1,205 @@
+/* comm_self.c - the communicator of one rank, and what the front refuses.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "base/mem.h"
+#include "comm/comm.h"
+#include "tap.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void open_refuses(const char *env, double deadline, int kind, const char *want)
+{
+    struct dnn_comm_cfg cfg = {.kind = kind, .deadline = deadline};
+    struct dnn_comm *comm = NULL;
+    struct dnn_err err = {0};
+
+    if (env != NULL) setenv("DNN_DEADLINE", env, 1);
+    is_int(dnn_comm_open(&cfg, &comm, &err), DNN_EUSAGE, "a wrong configuration");
+    is_text(err.text, want, "... is named");
+    ok(comm == NULL, "... and nothing is opened");
+    unsetenv("DNN_DEADLINE");
+}
+
+static void opening(void)
+{
+    struct dnn_comm_cfg cfg = {.kind = DNN_COMM_SELF, .deadline = 20};
+    struct dnn_comm *comm = NULL;
+    struct dnn_err err = {0};
+    static const char *const marks[] = {"PMIX_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK",
+                                        "PMI_ID",    "SLURM_STEP_ID",        NULL};
+
+    for (int i = 0; marks[i] != NULL; i++)
+        unsetenv(marks[i]);
+    unsetenv("DNN_DEADLINE");
+    is_int(dnn_comm_open(NULL, &comm, &err), 0, "auto opens without a launcher");
+    is_text(dnn_comm_kind(comm), "self", "... and is self");
+    is_int((long long)dnn_comm_deadline(comm), 600, "the deadline is 600 s");
+    dnn_comm_close(comm);
+
+    is_int(dnn_comm_open(&cfg, &comm, &err), 0, "self opens");
+    is_int((long long)dnn_comm_deadline(comm), 20, "a deadline is taken");
+    dnn_comm_close(comm);
+    setenv("DNN_DEADLINE", "35", 1);
+    is_int(dnn_comm_open(&cfg, &comm, &err), 0, "DNN_DEADLINE is read");
+    is_int((long long)dnn_comm_deadline(comm), 35, "... and wins");
+    dnn_comm_close(comm);
+    dnn_comm_close(NULL);
+
+    open_refuses(
+        "soon", 0, DNN_COMM_SELF,
+        "DNN_DEADLINE: must be a number of seconds between 1 and 10000000, not "
+        "\"soon\"");
+    open_refuses(
+        "-3", 0, DNN_COMM_SELF,
+        "DNN_DEADLINE: must be a number of seconds between 1 and 10000000, not "
+        "\"-3\"");
+    open_refuses(NULL, 0.5, DNN_COMM_SELF,
+                 "deadline: must be between 1 and 10000000 seconds, not 0.5");
+    open_refuses(NULL, 0, 17, "comm: there is no kind number 17");
+}
+
+static void place(struct dnn_comm *comm)
+{
+    is_int(dnn_comm_rank(comm), 0, "rank");
+    is_int(dnn_comm_size(comm), 1, "size");
+    is_int(dnn_comm_nodes(comm), 1, "nodes");
+    is_int(dnn_comm_node(comm, 0), 0, "node");
+    is_int(dnn_comm_local_rank(comm), 0, "local rank");
+    is_int(dnn_comm_local_size(comm), 1, "local size");
+    ok(dnn_comm_host(comm, 0)[0] != '\0', "there is a host name");
+    ok(dnn_comm_version(comm)[0] != '\0', "there is a version");
+}
+
+static void moving(struct dnn_comm *comm)
+{
+    struct dnn_err err = {0};
+    int64_t i[3] = {1, -2, 3}, all[3] = {0};
+    float f[2] = {0.5f, 2};
+    struct dnn_comm_req *req = NULL;
+    bool finished = false;
+    char **texts = NULL;
+
+    is_int(dnn_comm_barrier(comm, NULL, &err), 0, "barrier");
+    is_int(dnn_comm_bcast(comm, "x", i, sizeof i, 0, &err), 0, "broadcast");
+    is_int(dnn_comm_allgather(comm, "x", i, sizeof i, all, &err), 0, "all-gather");
+    ok(memcmp(i, all, sizeof i) == 0, "... gives what was given");
+    is_int(dnn_comm_allgather(comm, "x", i, 0, all, &err), 0, "... of nothing");
+    is_int(dnn_comm_gather(comm, "x", "one text", 0, &texts, &err), 0, "gather");
+    is_text(texts[0], "one text", "... gives the text");
+    dnn_free(texts);
+    is_int(dnn_comm_gather(comm, "x", NULL, 0, &texts, &err), 0, "gather of NULL");
+    is_text(texts[0], "", "... gives an empty text");
+    dnn_free(texts);
+    is_int(dnn_comm_allreduce(comm, "x", i, 3, DNN_COMM_I64, DNN_COMM_SUM, &err), 0,
+           "all-reduce");
+    ok(i[0] == 1 && i[1] == -2 && i[2] == 3, "... changes nothing");
+    is_int(dnn_comm_start(comm, "x", f, 2, DNN_COMM_F32, DNN_COMM_MAX, &req, &err), 0,
+           "start");
+    is_int(dnn_comm_test(req, &finished, &err), 0, "test");
+    ok(finished, "... has finished");
+    is_int(dnn_comm_wait(req, &err), 0, "wait");
+    ok(f[0] == 0.5f && f[1] == 2, "... changes nothing");
+    is_int(dnn_comm_wait(NULL, &err), 0, "waiting for nothing");
+}
+
+static void refusing(struct dnn_comm *comm)
+{
+    struct dnn_err err = {0};
+    struct dnn_comm_req *req = NULL;
+    int64_t x = 0;
+
+    is_int(dnn_comm_bcast(comm, "x", &x, sizeof x, 1, &err), DNN_ECOMM, "a wrong root");
+    is_text(err.text, "broadcast: the root must be a rank from 0 to 0, not 1", "...");
+    is_int(dnn_comm_gather(comm, "x", "t", -1, NULL, &err), DNN_ECOMM, "a wrong root");
+    is_text(err.text, "gather: the root must be a rank from 0 to 0, not -1", "...");
+    is_int(dnn_comm_allreduce(comm, "x", &x, -1, DNN_COMM_I64, DNN_COMM_SUM, &err),
+           DNN_ECOMM, "a wrong count");
+    is_text(err.text, "all-reduce: -1 elements are less than none", "...");
+    is_int(
+        dnn_comm_allreduce(comm, "x", &x, 1, (enum dnn_comm_type)9, DNN_COMM_SUM, &err),
+        DNN_ECOMM, "a wrong type");
+    is_text(err.text, "all-reduce: there is no type number 9", "...");
+    is_int(
+        dnn_comm_allreduce(comm, "x", &x, 1, DNN_COMM_I64, (enum dnn_comm_op)9, &err),
+        DNN_ECOMM, "a wrong operation");
+    is_text(err.text, "all-reduce: there is no operation number 9", "...");
+    is_int(dnn_comm_start(comm, "x", &x, (int64_t)INT_MAX + 1, DNN_COMM_I64,
+                          DNN_COMM_SUM, &req, &err),
+           DNN_ECOMM, "too many elements to start");
+    is_text(err.text,
+            "all-reduce: 2147483648 elements are too many to start at once; at most "
+            "2147483647 are",
+            "...");
+    ok(req == NULL, "... and nothing is started");
+}
+
+static void agreeing(struct dnn_comm *comm)
+{
+    struct dnn_err err = {0};
+
+    is_int(dnn_comm_agree(comm, 0, &err), 0, "agreement on success");
+    dnn_fail(&err, DNN_EDATA, "data.bp: is empty");
+    is_int(dnn_comm_agree(comm, DNN_EDATA, &err), DNN_EDATA, "agreement on failure");
+    is_text(err.text, "data.bp: is empty", "... keeps the message");
+}
+
+/* What a child that hangs says and ends with, and how long it took. */
+static void watching(double seconds, bool unwatch)
+{
+    int pipe_fd[2], status = -1;
+    char text[300] = "", want[300];
+
+    fflush(stdout);
+    if (pipe(pipe_fd) < 0) return;
+    pid_t child = fork();
+    if (child == 0) {
+        struct dnn_comm *comm;
+        struct dnn_comm_cfg cfg = {.kind = DNN_COMM_SELF, .deadline = 1};
+
+        dup2(pipe_fd[1], STDERR_FILENO);
+        if (dnn_comm_open(&cfg, &comm, NULL) < 0) _exit(1);
+        dnn_comm_watch(comm, "the opening of data.bp", seconds);
+        if (unwatch) dnn_comm_unwatch(comm);
+        usleep(unwatch ? 1300000 : 10000000);
+        dnn_comm_close(comm);
+        exit(0);
+    }
+    close(pipe_fd[1]);
+    waitpid(child, &status, 0);
+    ssize_t n = read(pipe_fd[0], text, sizeof text - 1);
+    text[n > 0 ? n : 0] = '\0';
+    close(pipe_fd[0]);
+    is_int(WIFEXITED(status) ? WEXITSTATUS(status) : -1, unwatch ? 0 : 7,
+           unwatch ? "an unwatched call may take long" : "a watched call ends the job");
+    const char *tail = strstr(text, "the opening");
+    snprintf(want, sizeof want, "not finished after %g s; the job ends\n",
+             seconds > 0 ? seconds : 1);
+    if (unwatch)
+        is_text(text, "", "... without a word");
+    else
+        ok(tail != NULL && strstr(tail, want) != NULL, "... and says so: %s", text);
+}
+
+int main(void)
+{
+    struct dnn_comm *comm;
+    struct dnn_err err = {0};
+    struct dnn_comm_cfg cfg = {.kind = DNN_COMM_SELF};
+
+    opening();
+    if (dnn_comm_open(&cfg, &comm, &err) < 0) return 1;
+    place(comm);
+    moving(comm);
+    refusing(comm);
+    agreeing(comm);
+    dnn_comm_close(comm);
+    watching(0, false);
+    watching(0.3, false);
+    watching(0, true);
+    return done();
+}
