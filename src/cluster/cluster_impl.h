@@ -103,8 +103,8 @@ int dnn_cluster_send(int fd, pid_t pid, const char *fmt, ...) DNN_PRINTF(3, 4);
 /* 1: a packet (text ends with NUL, *pid is who sent it or was named); 0: the
  * other side is gone; -1: nothing in that time.  pid may be NULL. */
 int dnn_cluster_recv(int fd, double seconds, char text[DNN_CLUSTER_PACKET], pid_t *pid);
-/* Send a command and read "ok" or "fail CODE TEXT". */
-int dnn_cluster_order(struct dnn_cluster_peer *peer, const char *order,
+/* Send a command and read "ok" or "fail CODE TEXT" within that time. */
+int dnn_cluster_order(struct dnn_cluster_peer *peer, const char *order, double seconds,
                       struct dnn_err *err);
 
 /* Wait until the supervisor, and with it everything, is gone; false if it still
@@ -127,8 +127,8 @@ int dnn_cluster_ask(struct dnn_cluster_peer *peer, struct dnn_cluster_state *out
 int dnn_cluster_space_leave(bool network, struct dnn_err *err);
 /* In that child: own mounts, /proc, host name and hosts file. */
 int dnn_cluster_space_furnish(const char *hosts, struct dnn_err *err);
-/* In a node: its /proc, /dev/shm and host name. */
-int dnn_cluster_space_node(const char *name, struct dnn_err *err);
+/* In a node: its /proc, /dev/shm, spool directory and host name. */
+int dnn_cluster_space_node(const char *name, const char *spool, struct dnn_err *err);
 /* Enter a supervisor's namespaces, keeping the working directory; pid also
  * enters the PID namespace, which only children see. */
 int dnn_cluster_space_join(const struct dnn_cluster_peer *peer, bool pid,

@@ -33,7 +33,7 @@ int dnn_cluster_stop(const struct dnn_cluster_cfg *cfg, struct dnn_err *err)
                             "%s/lock: a start holds it, but nobody listens", dir);
         dnn_clock_sleep(0.05);
     }
-    int rc = dnn_cluster_order(&peer, "stop", &silent);
+    int rc = dnn_cluster_order(&peer, "stop", 8, &silent);
     if (rc < 0 || !dnn_cluster_gone(&peer, 10)) {
         dnn_log(DNN_WARN, "cluster", "the supervisor (pid %d) does not end by itself",
                 (int)peer.pid);
@@ -48,8 +48,7 @@ int dnn_cluster_stop(const struct dnn_cluster_cfg *cfg, struct dnn_err *err)
     return rc;
 }
 
-/* Check the name, give the order; *was_up says what it was before.  On success
- * the peer stays connected to be asked again. */
+/* Check the name and give the order; *was_up says what the node was before. */
 static int order(const struct dnn_cluster_cfg *cfg, const char *verb, const char *node,
                  char dir[DNN_CLUSTER_PATH], bool *was_up, struct dnn_err *err)
 {
@@ -65,7 +64,7 @@ static int order(const struct dnn_cluster_cfg *cfg, const char *verb, const char
     *was_up = state.node[rc] > 0;
     DNN_TRY(dnn_cluster_find(cfg, dir, &peer, err));
     snprintf(text, sizeof text, "%s n%d", verb, rc);
-    rc = dnn_cluster_order(&peer, text, err);
+    rc = dnn_cluster_order(&peer, text, 20, err);
     dnn_cluster_disconnect(&peer);
     return rc;
 }
@@ -78,7 +77,7 @@ int dnn_cluster_fail(const struct dnn_cluster_cfg *cfg, const char *node,
 
     DNN_TRY(order(cfg, "fail", node, dir, &was_up, err));
     dnn_log(DNN_INFO, "cluster",
-            was_up ? "%s is dead; Slurm notices in 10 to 20 s" : "%s was dead already",
+            was_up ? "%s is dead; Slurm notices in 10 to 16 s" : "%s was dead already",
             node);
     return 0;
 }

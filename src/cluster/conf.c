@@ -19,8 +19,9 @@ const char *dnn_cluster_address(char out[16], int nodes, int index)
     return out;
 }
 
-/* Who it is, where it listens and where it keeps things.  slurmctld runs in the
- * foreground and its stderr is the log file, so Slurm is given none. */
+/* Who it is, where it listens and where it keeps things.  The daemons run in the
+ * foreground and their stderr is the log file, which then also has what they say
+ * before they know of any file; job steps have no stderr and need one. */
 static void add_identity(const struct dnn_cluster_conf *c, struct dnn_buf *out)
 {
     char login[16];
@@ -40,16 +41,21 @@ static void add_identity(const struct dnn_cluster_conf *c, struct dnn_buf *out)
     dnn_buf_add(out, "AuthInfo=socket=%s/munge.sock,cred_expire=10\n", c->dir);
     dnn_buf_add(out, "\nStateSaveLocation=%s/state\n", c->dir);
     dnn_buf_add(out, "SlurmdSpoolDir=%s/spool/%%n\n", c->dir);
+    dnn_buf_add(out,
+                "# Nodes share /tmp, but PMIx names what it puts there by job only.\n");
+    dnn_buf_add(out, "TmpFS=%s/spool/%%n\n", c->dir);
     dnn_buf_add(out, "SlurmctldPidFile=%s/slurmctld.pid\n", c->dir);
     dnn_buf_add(out, "SlurmdPidFile=%s/slurmd.%%n.pid\n", c->dir);
-    dnn_buf_add(out, "SlurmdLogFile=%s/log/slurmd.%%n.log\n", c->dir);
+    dnn_buf_add(out, "SlurmdLogFile=%s/log/steps.%%n.log\n", c->dir);
     dnn_buf_add(out, "SlurmctldDebug=info\nSlurmdDebug=info\n");
     dnn_buf_add(out, "SlurmctldSyslogDebug=quiet\nSlurmdSyslogDebug=quiet\n");
     dnn_buf_add(out, "LogTimeFormat=iso8601,format_stderr\n");
     dnn_buf_add(out, "MailProg=/bin/true\n");
 }
 
-/* A node that is gone is noticed after SlurmdTimeout. */
+/* A node that is gone is noticed after SlurmdTimeout plus one failed message.  The
+ * kernel knows after 3 s that nobody has the address; given less, Slurm would
+ * take it for a slow node and try again for half a minute. */
 static void add_behaviour(const struct dnn_cluster_conf *c, struct dnn_buf *out)
 {
     dnn_buf_add(out, "\nMpiDefault=pmix\n"
@@ -64,7 +70,8 @@ static void add_behaviour(const struct dnn_cluster_conf *c, struct dnn_buf *out)
                      "PreemptMode=REQUEUE\n"
                      "ReturnToService=2\n"
                      "SlurmctldTimeout=10\n"
-                     "SlurmdTimeout=10\n"
+                     "SlurmdTimeout=8\n"
+                     "TCPTimeout=5\n"
                      "KillWait=5\n"
                      "MinJobAge=3600\n");
     dnn_buf_add(out, "\nJobCompType=jobcomp/filetxt\nJobCompLoc=%s/jobs.txt\n", c->dir);

@@ -145,7 +145,7 @@ static int unclear(const char *text, struct dnn_err *err)
     return dnn_fail(err, DNN_EIO, "the supervisor answers \"%s\"", text);
 }
 
-int dnn_cluster_order(struct dnn_cluster_peer *peer, const char *order,
+int dnn_cluster_order(struct dnn_cluster_peer *peer, const char *order, double seconds,
                       struct dnn_err *err)
 {
     char text[DNN_CLUSTER_PACKET];
@@ -153,7 +153,7 @@ int dnn_cluster_order(struct dnn_cluster_peer *peer, const char *order,
     if (dnn_cluster_send(peer->fd, 0, "%s", order) != 0)
         return dnn_fail(err, DNN_EIO, "the supervisor (pid %d): %s", (int)peer->pid,
                         strerror(errno));
-    int got = dnn_cluster_recv(peer->fd, 20, text, NULL);
+    int got = dnn_cluster_recv(peer->fd, seconds, text, NULL);
     if (got > 0) return strcmp(text, "ok") == 0 ? 0 : unclear(text, err);
     return dnn_fail(err, DNN_EIO, "the supervisor (pid %d) %s", (int)peer->pid,
                     got == 0 ? "ended" : "does not answer");

@@ -90,11 +90,12 @@ int dnn_cluster_net_plug(int index, pid_t node, struct dnn_err *err)
     return ip(err, "link set n%d master br0 up", index);
 }
 
-/* The kernel takes its time to remove a dead namespace's links; a pulled plug
- * is pulled at once. */
+/* The kernel takes its time to remove a dead namespace's links and to forget
+ * who answered there; a pulled plug is pulled at once. */
 void dnn_cluster_net_unplug(int index)
 {
     ip(NULL, "link del n%d", index);
+    ip(NULL, "neigh flush dev br0");
 }
 
 int dnn_cluster_net_node(int nodes, int index, struct dnn_err *err)

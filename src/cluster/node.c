@@ -36,18 +36,19 @@ static void reap(void)
 /* The whole life of a node.  fd gives one byte once it is plugged in. */
 static _Noreturn void live(const struct dnn_cluster_conf *conf, int index, int fd)
 {
-    char *const argv[] = {"slurmd", NULL};
-    char name[16], log[DNN_CLUSTER_PATH + 32], go;
+    char *const argv[] = {"slurmd", "-D", NULL};
+    char name[16], log[DNN_CLUSTER_PATH + 32], spool[sizeof log], go;
     struct dnn_err err = {0};
     sigset_t none;
 
     snprintf(name, sizeof name, "n%d", index);
     snprintf(log, sizeof log, "%s/log/slurmd.%s.log", conf->dir, name);
+    snprintf(spool, sizeof spool, "%s/spool/%s", conf->dir, name);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     if (shed(log, fd) != 0 || read(3, &go, 1) != 1) _exit(1);
     close(3);
-    int rc = dnn_cluster_space_node(name, &err);
+    int rc = dnn_cluster_space_node(name, spool, &err);
     if (rc == 0 && conf->nodes > 1) rc = dnn_cluster_net_node(conf->nodes, index, &err);
     pid_t slurmd = rc < 0 ? rc : dnn_cluster_spawn(argv, log, &err);
     if (slurmd < 0) {

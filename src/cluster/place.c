@@ -106,8 +106,10 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 {
     (void)st;
     (void)type;
-    /* The lock is held right now, and whoever waits for it has it open. */
-    if (at->level == 0 || (at->level == 1 && strcmp(path + at->base, "lock") == 0))
+    /* The lock is held right now, and whoever waits for it has it open; without
+     * the marker a start that is killed right here could not be repeated. */
+    if (at->level == 0 || (at->level == 1 && (strcmp(path + at->base, "lock") == 0 ||
+                                              strcmp(path + at->base, marker) == 0)))
         return 0;
     return remove(path);
 }

@@ -105,15 +105,22 @@ int dnn_cluster_space_furnish(const char *hosts, struct dnn_err *err)
     return 0;
 }
 
-int dnn_cluster_space_node(const char *name, struct dnn_err *err)
+static int mount_memory(const char *path, const char *mode, struct dnn_err *err)
+{
+    if (mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV, mode) == 0) return 0;
+    return dnn_fail(err, DNN_EIO, "mounting %s: %s", path, strerror(errno));
+}
+
+int dnn_cluster_space_node(const char *name, const char *spool, struct dnn_err *err)
 {
     DNN_TRY(mount_proc(err));
     if (sethostname(name, strlen(name)) != 0)
         return dnn_fail(err, DNN_EIO, "the host name: %s", strerror(errno));
-    /* Ranks on two nodes must not meet in shared memory. */
-    if (mount("shm", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") != 0)
-        return dnn_fail(err, DNN_EIO, "mounting /dev/shm: %s", strerror(errno));
-    return 0;
+    /* Ranks on two nodes must not meet in shared memory, and a node that is
+     * booted again must not find what it left when it died: sockets that a
+     * requeued job would want to make anew. */
+    DNN_TRY(mount_memory("/dev/shm", "mode=1777", err));
+    return mount_memory(spool, "mode=755", err);
 }
 
 /* Whether the process is in another user namespace than we are. */

@@ -13,6 +13,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 int dnn_mpi_fail(struct dnn_err *err, const char *doing, int code)
 {
@@ -123,9 +124,13 @@ static int open_mpi(struct dnn_comm *comm, struct dnn_err *err)
 
     m->work = m->roll = MPI_COMM_NULL;
     pthread_mutex_init(&m->board.lock, NULL);
+    m->main_thread = gettid();
     comm->impl = m;
-    comm->watch = dnn_watch_make(&(struct dnn_watch_calls){
-        .expired = dnn_mpi_expired, .gone = dnn_mpi_gone, .arg = comm});
+    dnn_mpi_end_prepare(); /* changes the environment: before there are threads */
+    comm->watch = dnn_watch_make(&(struct dnn_watch_calls){.expired = dnn_mpi_expired,
+                                                           .gone = dnn_mpi_gone,
+                                                           .tick = dnn_mpi_tick,
+                                                           .arg = comm});
     dnn_watch_arm(comm->watch, "the start of MPI", start_patience(comm));
     int rc = start_mpi(m, err);
     if (rc == 0) {

@@ -124,13 +124,11 @@ pid_t dnn_mpi_board_pid(struct dnn_mpi_board *b, int i)
     return mine->pid_space != 0 && its->pid_space == mine->pid_space ? its->pid : 0;
 }
 
-/* The letter proc(5) gives: R, S, D, T (stopped), t (traced), Z; X if there is no
- * such process any more. */
-static int process_state(pid_t pid)
+int dnn_mpi_board_state(pid_t process, pid_t thread)
 {
-    char path[40], text[256];
+    char path[60], text[256];
 
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    snprintf(path, sizeof path, "/proc/%d/task/%d/stat", (int)process, (int)thread);
     FILE *f = fopen(path, "re");
     if (f == NULL) return 'X';
     size_t n = fread(text, 1, sizeof text - 1, f);
@@ -151,5 +149,5 @@ void dnn_mpi_board_look(struct dnn_mpi_board *b, int i, struct dnn_mpi_word *out
     /* Another process may have been writing while we read. */
     out->newest.what[sizeof out->newest.what - 1] = '\0';
     out->about = b->rank[i];
-    out->state = pid == 0 ? 0 : process_state(pid);
+    out->state = pid == 0 ? 0 : dnn_mpi_board_state(pid, pid);
 }

@@ -3,9 +3,15 @@
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
+#include "config.h"
+
 #include "comm/mpi_impl.h"
 
-#include <stdio.h>
+#if DNN_HAVE_PMIX
+#include <pmix.h>
+#endif
+#include <signal.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -25,22 +31,50 @@ bool dnn_mpi_first_word(struct dnn_comm *comm)
     pthread_mutex_lock(&b->lock);
     bool first = b->slot == NULL || atomic_exchange(&b->slot[0]->said, 1) == 0;
     pthread_mutex_unlock(&b->lock);
+    /* A launcher that noticed too asks us to end; we do, but in our own way. */
+    if (first) signal(SIGTERM, SIG_IGN);
     return first;
 }
 
-/* MPI_Abort is asked of the world and not of a duplicate: the answer is the same,
- * and Open MPI's own words about it are shorter. */
+#if DNN_HAVE_PMIX
+/* Asking the launcher directly may be done from any thread, and spares the user
+ * MPI's own words after ours. */
+static bool ask_launcher(int status)
+{
+    if (!PMIx_Initialized()) return false;
+    PMIx_Abort(status, NULL, NULL, 0);
+    return true;
+}
+#else
+static bool ask_launcher(int status)
+{
+    (void)status;
+    return false;
+}
+#endif
+
+/* When a connection breaks because a rank on another node died, Open MPI ends this
+ * process from inside whatever call it is in, with a status of its own and without a
+ * word (unless it runs with fault tolerance).  It can be told to wait a little before
+ * that: time in which the watching thread, see dnn_mpi_tick(), says what happened. */
+void dnn_mpi_end_prepare(void)
+{
+    if (DNN_HAVE_PMIX) setenv("OMPI_MCA_mpi_abort_delay", "4", 0);
+}
+
 _Noreturn void dnn_mpi_end(struct dnn_comm *comm, int status)
 {
+    struct dnn_mpi *m = comm->impl;
     int up = 0, down = 0;
 
+    atomic_store(&m->ending, 1);
     (void)dnn_mpi_first_word(comm); /* what our neighbours see of it is no accident */
     dnn_watch_last_resort(PATIENCE, status);
     /* The launcher forwards stderr and kills through different channels. */
     nap(200);
     MPI_Initialized(&up);
     MPI_Finalized(&down);
-    if (up && !down) MPI_Abort(MPI_COMM_WORLD, status);
+    if (up && !down && !ask_launcher(status)) MPI_Abort(MPI_COMM_WORLD, status);
     _exit(status);
 }
 
@@ -52,7 +86,7 @@ static _Noreturn void end_from_aside(struct dnn_comm *comm)
     struct dnn_mpi *m = comm->impl;
 
     atomic_store(&m->ending, 1);
-    nap(1000);
+    if (!DNN_HAVE_PMIX) nap(1000);
     dnn_mpi_end(comm, DNN_COMM_EXIT);
 }
 
@@ -92,5 +126,49 @@ void dnn_mpi_gone(void *arg, int i)
         its.about, dnn_comm_host(comm, its.about), (int)m->board.slot[i]->pid,
         its.inside ? "in" : "after", last, comm->rank,
         ours.inside ? "waits in" : "was last in", where);
+    end_from_aside(comm);
+}
+
+/* The rank on another node, if there is only one. */
+static int only_stranger(const struct dnn_comm *comm)
+{
+    int found = -1;
+
+    if (comm->size - comm->local_size != 1) return -1;
+    for (int r = 0; r < comm->size; r++)
+        if (comm->node[r] != comm->node[comm->rank]) found = r;
+    return found;
+}
+
+/* A main thread that is inside MPI_Test for a second, asleep all the time, is one
+ * whose process Open MPI is about to end: no other path in there sleeps that long.
+ * Ranks of one node talk through memory and cannot lose a connection. */
+void dnn_mpi_tick(void *arg)
+{
+    struct dnn_comm *comm = arg;
+    struct dnn_mpi *m = comm->impl;
+    struct dnn_mpi_word ours;
+    unsigned polls = atomic_load_explicit(&m->polls, memory_order_relaxed);
+    char where[160];
+
+    if (!DNN_HAVE_PMIX || comm->nodes == 1 || atomic_load(&m->ending)) return;
+    dnn_mpi_board_look(&m->board, m->board.me, &ours);
+    bool still = ours.inside && polls == m->old_polls &&
+                 dnn_mpi_board_state(getpid(), m->main_thread) == 'S';
+    m->old_polls = polls;
+    m->still = still ? m->still + 1 : 0;
+    if (m->still < 4) return;
+    dnn_mpi_note_text(where, sizeof where, &ours.newest);
+    int other = only_stranger(comm);
+    if (!dnn_mpi_first_word(comm)) end_from_aside(comm);
+    if (other >= 0)
+        dnn_comm_say(
+            "%s: rank %d on %s lost its connection to rank %d on %s; the job ends",
+            where, comm->rank, dnn_comm_host(comm, comm->rank), other,
+            dnn_comm_host(comm, other));
+    else
+        dnn_comm_say("%s: rank %d on %s lost its connection to a rank on another node, "
+                     "which the launcher's messages name; the job ends",
+                     where, comm->rank, dnn_comm_host(comm, comm->rank));
     end_from_aside(comm);
 }

@@ -63,7 +63,10 @@ struct dnn_mpi {
     struct dnn_mpi_board board;
     struct dnn_mpi_word *answer; /* owned; answer[rank], kind 0: none came   */
     struct dnn_mpi_letter *sent; /* owned list: words on their way           */
-    _Atomic int ending;          /* the watching thread said why: end the job */
+    _Atomic int ending;          /* this rank is ending the job              */
+    pid_t main_thread;           /* the one that calls MPI                   */
+    _Atomic unsigned polls;      /* grows as long as MPI lets us poll        */
+    unsigned old_polls, still;   /* the watching thread's: for how many looks */
 };
 
 /* MPI's own words for one of its codes, as a DNN_ECOMM message. */
@@ -79,6 +82,9 @@ void dnn_mpi_board_enter(struct dnn_mpi_board *b, const struct dnn_comm_note *no
 void dnn_mpi_board_inside(struct dnn_mpi_board *b, bool inside);
 /* The i-th of this node, as far as can be seen from outside it. */
 void dnn_mpi_board_look(struct dnn_mpi_board *b, int i, struct dnn_mpi_word *out);
+/* The letter proc(5) gives the thread of a process: R, S, D, T (stopped), t (traced),
+ * Z; X if there is none any more. */
+int dnn_mpi_board_state(pid_t process, pid_t thread);
 /* Its process if we may look at it, else 0. */
 pid_t dnn_mpi_board_pid(struct dnn_mpi_board *b, int i);
 
@@ -98,5 +104,8 @@ bool dnn_mpi_first_word(struct dnn_comm *comm);
 _Noreturn void dnn_mpi_end(struct dnn_comm *comm, int status);
 void dnn_mpi_expired(void *comm, const char *what, double seconds);
 void dnn_mpi_gone(void *comm, int i);
+void dnn_mpi_tick(void *comm);
+/* Before MPI starts: leave time to say why, should the library end us by itself. */
+void dnn_mpi_end_prepare(void);
 
 #endif

@@ -230,6 +230,7 @@ static void rest(double waited, double patient)
 
 static int poll_it(struct dnn_comm_req *req, struct dnn_err *err)
 {
+    struct dnn_mpi *m = req->comm->impl;
     double patient = PATIENT + 8 * (double)req->note.count / BYTES_PER_SECOND;
 
     for (;;) {
@@ -241,6 +242,7 @@ static int poll_it(struct dnn_comm_req *req, struct dnn_err *err)
             if (bad != MPI_SUCCESS) return fail(req, bad, err);
         }
         if (flag) return 0;
+        atomic_fetch_add_explicit(&m->polls, 1, memory_order_relaxed);
         double now = dnn_comm_now();
         if (req->first == 0) begin(req, now);
         look_around(req, now);

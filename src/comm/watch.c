@@ -70,13 +70,18 @@ static void open_fds(struct fds *fds, const pid_t *pid, int n)
     fds->n = n + 1;
 }
 
-/* Milliseconds until the alarm, rounded up, or -1 for ever. */
+enum { TICK_MS = 250 };
+
+/* Milliseconds until there is something to do, or -1 for ever. */
 static int patience(const struct dnn_watch *w)
 {
-    if (!w->armed) return -1;
-    double left = w->at - dnn_comm_now();
+    bool ticks = w->calls.tick != NULL && w->npids > 0;
+
+    if (!w->armed) return ticks ? TICK_MS : -1;
+    double left = (w->at - dnn_comm_now()) * 1000;
     if (left <= 0) return 0;
-    return left > 1e6 ? 1000000000 : (int)(left * 1000) + 1;
+    if (ticks && left > TICK_MS) return TICK_MS;
+    return left > 1e9 ? 1000000000 : (int)left + 1;
 }
 
 /* What the main thread changed, and whether the alarm is due. */
@@ -118,7 +123,10 @@ static void *run(void *arg)
         pthread_mutex_lock(&w->lock);
         int ms = w->taken == w->asked && !w->stop ? patience(w) : 0;
         pthread_mutex_unlock(&w->lock);
-        if (poll(fds.fd, (nfds_t)fds.n, ms) <= 0) continue;
+        int some = poll(fds.fd, (nfds_t)fds.n, ms);
+        if (some == 0 && fds.n > 1 && w->calls.tick != NULL)
+            w->calls.tick(w->calls.arg);
+        if (some <= 0) continue;
 
         uint64_t rings;
         if (fds.fd[0].revents != 0 && read(w->bell, &rings, sizeof rings) < 0) continue;

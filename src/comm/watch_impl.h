@@ -17,6 +17,8 @@ struct dnn_watch_calls {
     void (*expired)(void *arg, const char *what, double seconds);
     /* The process of peer number i is gone.  Said once per peer. */
     void (*gone)(void *arg, int i);
+    /* Four times a second while peers are watched; NULL: not wanted. */
+    void (*tick)(void *arg);
     void *arg;
 };
 

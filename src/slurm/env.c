@@ -61,7 +61,7 @@ static int number(struct dnn_env env, const char *name, long min, long max, long
 static int small(struct dnn_env env, const char *name, int min, int absent, int *out,
                  struct dnn_err *err)
 {
-    long n;
+    long n = 0;
 
     DNN_TRY(number(env, name, min, INT_MAX, absent, &n, err));
     *out = (int)n;

@@ -40,15 +40,22 @@ try() { # name, init file
     result "$name: whatis" "$(grep -q 'deep-learning batch toolkit' "$out/whatis" || cat "$out/whatis")"
 }
 
-init=
-for f in /usr/share/modules/init/bash /opt/dnn-aside/environment-modules/usr/share/modules/init/bash; do
-    [ -f "$f" ] && [ -z "$init" ] && init=$f
-done
-if [ -n "$init" ]; then try environment-modules "$init"; else skip environment-modules "not installed"; fi
+if [ -f /usr/share/modules/init/bash ]; then
+    try environment-modules /usr/share/modules/init/bash
+else
+    skip environment-modules "not installed"
+fi
 
-init=
-for f in /usr/share/lmod/lmod/init/bash /opt/dnn-aside/lmod/usr/share/lmod/lmod/init/bash; do
-    [ -f "$f" ] && [ -z "$init" ] && init=$f
-done
-if [ -n "$init" ]; then try lmod "$init"; else skip lmod "not installed"; fi
+# The two cannot be installed together, so Lmod may lie aside; it knows its place by
+# name, which a copy must be told.
+aside=/opt/dnn-aside/lmod/usr/share/lmod
+if [ -f /usr/share/lmod/lmod/init/bash ]; then
+    try lmod /usr/share/lmod/lmod/init/bash
+elif [ -f $aside/lmod/init/bash ]; then
+    cp -r $aside "$tmp/lmod-copy"
+    grep -rlI /usr/share/lmod "$tmp/lmod-copy" | xargs sed -i "s|/usr/share/lmod|$tmp/lmod-copy|g"
+    try lmod "$tmp/lmod-copy/lmod/init/bash"
+else
+    skip lmod "not installed"
+fi
 finish

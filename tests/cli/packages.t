@@ -4,7 +4,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
 
-top=$(cd "${srcdir:-$(dirname "$0")/../..}" && pwd)
+. "${srcdir:-.}/tests/tap.sh"
+top=$(cd "$srcdir" && pwd)
 list=$top/containers/packages.list
 def=$top/containers/dnn-toolkit.def
 spack=$top/containers/spack/packages/dnn-toolkit/package.py
@@ -12,25 +13,6 @@ eb=$top/containers/easybuild/dnn-toolkit-0.1.0-foss-2024a.eb
 manual=$top/docs/install.md
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
-
-n=0 bad=0
-# result NAME COMPLAINTS: passes if there are none.
-result() {
-    n=$((n + 1))
-    if [ -z "$2" ]; then
-        echo "ok $n - $1"
-    else
-        bad=1
-        printf '%s\n' "$2" | sed 's/^/# /'
-        echo "not ok $n - $1"
-    fi
-}
-skip() {
-    n=$((n + 1))
-    echo "ok $n - $1 # SKIP $2"
-}
-
-echo 1..9
 
 result "each line of the list is: group package [>=version] # why" "$(
     grep -vE '^(#|$)' "$list" |
@@ -43,7 +25,7 @@ for group in build slurm test aside; do
     "$top/quickstart" packages $group
 done >"$tmp/quickstart" 2>&1
 result "quickstart knows every package of the list" "$(
-    awk '!/^#/ && NF { print $2 }' "$list" | diff - "$tmp/quickstart")"
+    diff <(awk '!/^#/ && NF { print $2 }' "$list" | sort) <(sort "$tmp/quickstart"))"
 
 # The section as Apptainer runs it: sh, ended by the first error.
 { echo '#!/bin/sh -e'; awk '/^%/ { on = $1 == "%post"; next } on' "$def"; } >"$tmp/post"
@@ -111,4 +93,4 @@ result "every dependency of configure is in the manual and in both recipes" "$(
             echo "EasyBuild: configure is not told about $option"
     done)"
 
-exit $bad
+finish

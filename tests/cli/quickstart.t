@@ -8,7 +8,8 @@
 # integration does by running quickstart itself.
 # shellcheck disable=SC2317  # functions are called through ok
 
-top=$(cd "${srcdir:-$(dirname "$0")/../..}" && pwd)
+. "${srcdir:-.}/tests/tap.sh"
+top=$(cd "$srcdir" && pwd)
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 unset CI QUICKSTART_BEGAN "${!DNN_@}"
@@ -16,23 +17,11 @@ export DNN_CACHE=$tmp/cache DNN_PLACE=host
 export MAKEFLAGS='' MFLAGS=''
 out=$tmp/out
 
-n=0 bad=0
-# ok NAME CMD...: passes if CMD succeeds.
+# ok NAME CMD...: passes if CMD succeeds; else what quickstart said is shown.
 ok() {
     local name=$1
     shift
-    n=$((n + 1))
-    if "$@"; then
-        echo "ok $n - $name"
-    else
-        bad=1
-        sed 's/^/# /' "$out"
-        echo "not ok $n - $name"
-    fi
-}
-skip() {
-    n=$((n + 1))
-    echo "ok $n - $1 # SKIP $2"
+    result "$name" "$("$@" || { echo "$*"; cat "$out"; })"
 }
 # gives STATUS TEXT CMD...: CMD ends with STATUS and prints TEXT.
 gives() {
@@ -44,8 +33,6 @@ gives() {
 last_line() {
     [ "$(tail -n 1 "$out")" = "$1" ]
 }
-
-echo 1..24
 
 # ---- the command line ----
 
@@ -119,6 +106,7 @@ if command -v dpkg-query >/dev/null; then
     ok "a build that fails shows the end of its log" \
         gives 1 "cc: no such thing" "$quickstart" check
     ok "and says where all of it is" grep -qF "all of it: $build/quickstart.log" "$out"
+    ok "and counts as a failure" last_line "0 passed, 1 failed, 0 skipped"
     rm "$src/broken"
 
     # interrupted: ends what it started, says so, and works again afterwards
@@ -154,7 +142,7 @@ if command -v dpkg-query >/dev/null; then
     ok "a build directory of someone else is left alone" \
         gives 1 "was not made by quickstart" "$quickstart" check
 else
-    while [ $n -lt 22 ]; do skip "quickstart check" "no dpkg here"; done
+    skip "quickstart check" "no dpkg here"
 fi
 
 # ---- clean ----
@@ -183,4 +171,4 @@ else
     skip "clean names and removes what quickstart made" "no mounts of our own"
 fi
 
-exit $bad
+finish

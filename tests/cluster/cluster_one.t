@@ -17,6 +17,7 @@ status() {
 
 check "status shows an idle node" grep -q '^n1 *127.0.0.1 *idle *[0-9]' <(status)
 check_text "srun --mpi=pmix" "$(cl srun -n1 --mpi=pmix hostname)" n1
+# shellcheck disable=SC2016
 check_text "PMIx is the default" \
     "$(cl srun -n1 bash -c 'echo ${PMIX_RANK-none}')" 0
 check_text "tasks are bound" "$(cl srun -n1 -c1 nproc)" 1
@@ -54,6 +55,7 @@ check "the record file has it" grep -q "^JobId=$job .* ExitCode=75:0" "$cluster_
 
 cl sh -c 'exit 7'
 check_text "run passes the exit status on" $? 7
+# shellcheck disable=SC2016
 cl sh -c 'kill -9 $$'
 check_text "a signal's status too" $? 137
 check_text "run keeps the directory" "$(cd "$tmp" && cl pwd)" "$tmp"

@@ -10,6 +10,7 @@ cluster_need
 links=$(ip -o link | wc -l)
 cluster_begin --nodes 2
 
+# shellcheck disable=SC2317
 node_is() {
     dnn-cluster status --dir "$cluster_dir" | grep -q "^$1 .* $2 "
 }
@@ -49,8 +50,8 @@ fi
 
 cat > "$tmp/long.sh" <<'END'
 #!/bin/bash
-echo "start ${SLURM_RESTART_COUNT-0} on $(hostname)"
-[ "${SLURM_RESTART_COUNT-0}" -gt 0 ] || sleep 300
+[ "${SLURM_RESTART_COUNT-0}" -gt 0 ] || last='; sleep 300'
+srun bash -c "echo start ${SLURM_RESTART_COUNT-0} on \$(hostname)${last-}"
 END
 job=$(submit -n1 -w n2 "$tmp/long.sh")
 within 15 grep -q '^start 0' "$tmp/$job.out"

@@ -15,54 +15,28 @@
 # shellcheck shell=bash
 set -u
 
-tap_count=0
-tap_failed=0
+# shellcheck source=tests/tap.sh
+. "${srcdir:-.}/tests/tap.sh"
+
 cluster=
 cluster_dir=
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/dnn-test.XXXXXX")
-
-# say TEXT...: a diagnostic
-say() {
-    printf '%s\n' "$*" | sed 's/^/# /'
-}
-
-# result STATUS WHAT: one TAP line
-result() {
-    tap_count=$((tap_count + 1))
-    if [ "$1" -eq 0 ]; then
-        echo "ok $tap_count - $2"
-    else
-        echo "not ok $tap_count - $2"
-        tap_failed=$((tap_failed + 1))
-    fi
-}
 
 # check WHAT CMD...: CMD must succeed; its output is shown if it does not
 check() {
     local what=$1 out status=0
     shift
     out=$("$@" 2>&1) || status=$?
-    result "$status" "$what"
-    [ "$status" -eq 0 ] || say "status $status: $out"
-    return "$status"
+    [ "$status" -eq 0 ] || out="status $status: $out"
+    [ "$status" -ne 0 ] || out=
+    result "$what" "$out"
 }
 
 # check_text WHAT GOT WANT: the texts must be the same
 check_text() {
-    if [ "$2" = "$3" ]; then
-        result 0 "$1"
-    else
-        result 1 "$1"
-        say "got: $2"
-        say "want: $3"
-        return 1
-    fi
-}
-
-# skip WHAT WHY: counted, never silent
-skip() {
-    tap_count=$((tap_count + 1))
-    echo "ok $tap_count - $1 # SKIP $2"
+    local out=
+    [ "$2" = "$3" ] || out=$(printf ' got: %s\nwant: %s' "$2" "$3")
+    result "$1" "$out"
 }
 
 # skip_all WHY
@@ -71,16 +45,6 @@ skip_all() {
     trap - EXIT
     echo "1..0 # SKIP $1"
     exit 0
-}
-
-# finish: the last line of a test
-finish() {
-    if [ "$tap_failed" -ne 0 ] && [ -d "${cluster_dir:-/none}/log" ]; then
-        tail -n 25 "$cluster_dir"/log/* | sed 's/^/# /'
-    fi
-    echo "1..$tap_count"
-    [ "$tap_failed" -eq 0 ]
-    exit
 }
 
 # within SECONDS CMD...: try until CMD succeeds
@@ -106,6 +70,9 @@ cluster_need() {
 }
 
 cluster_end() {
+    if [ "$tap_failed" -ne 0 ] && [ -d "${cluster_dir:-/none}/log" ]; then
+        tail -n 25 "$cluster_dir"/log/* | sed 's/^/# /'
+    fi
     [ -z "$cluster" ] || dnn-cluster -q stop --dir "$cluster_dir"
     rm -rf "$tmp"
 }

@@ -1,0 +1,27 @@
+/* field_impl.h - what the files of field tables share.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#ifndef DNN_BASE_FIELD_IMPL_H
+#define DNN_BASE_FIELD_IMPL_H
+
+#include "base/field.h"
+
+/* The shortest text that reads back as x; out is returned. */
+const char *dnn_field_number(char out[32], double x);
+
+/* The type of a list's elements; of anything else, itself. */
+enum dnn_ftype dnn_field_element(enum dnn_ftype list);
+
+/* Bytes from one element of a list field to the next. */
+size_t dnn_field_element_size(const struct dnn_field *f);
+
+/* Whether a default is that word. */
+bool dnn_field_is(const char *def, const char *word);
+
+/* Fail unless the value is null or the field's default. */
+int dnn_field_neutral(const struct dnn_field *f, const struct dnn_jobj *at,
+                      struct dnn_err *err);
+
+#endif

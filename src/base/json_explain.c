@@ -1,0 +1,392 @@
+/* json_explain.c - why a text is no JSON, in words for whoever wrote it.
+ *
+ * The parser only says that something is wrong.  This goes through the text
+ * once more, slowly, and knows what people do: comments, Python's words, single
+ * quotes, a comma too many or too few.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "base/json_impl.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What may come next. */
+enum state { VALUE, VALUE_OR_END, KEY, KEY_OR_END, COLON, COMMA_OR_END };
+
+struct scan {
+    const char *text;
+    size_t len, pos;
+    int depth;
+    size_t open[DNN_JSON_DEPTH]; /* where the open brackets stand  */
+    size_t comma;                /* where the last comma stands    */
+    size_t at;                   /* the fault                      */
+    char *words;
+    size_t size;
+};
+
+static bool fault(struct scan *s, size_t at, const char *fmt, ...) DNN_PRINTF(3, 4);
+static bool fault(struct scan *s, size_t at, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(s->words, s->size, fmt, ap);
+    va_end(ap);
+    s->at = at;
+    return true;
+}
+
+/* The character at pos; NUL past the end (a text has none inside). */
+static int peek(const struct scan *s, size_t pos)
+{
+    return pos < s->len ? (unsigned char)s->text[pos] : '\0';
+}
+
+/* A character in quotes, or a byte that does not show. */
+static const char *shown(char out[16], int c)
+{
+    if (c > ' ' && c < 127)
+        snprintf(out, 16, "\"%c\"", c);
+    else
+        snprintf(out, 16, "the byte 0x%02x", (unsigned)c);
+    return out;
+}
+
+/* ---- texts ---- */
+
+/* Length of the UTF-8 character at pos, 0 if it is none: no overlong forms, no
+ * surrogates, nothing beyond U+10FFFF. */
+static size_t utf8(const struct scan *s, size_t pos)
+{
+    static const struct {
+        int lead[2], next[2];
+        size_t len;
+    } forms[] = {
+        {{0x00, 0x7f}, {0, 0},       1},
+        {{0xc2, 0xdf}, {0x80, 0xbf}, 2},
+        {{0xe0, 0xe0}, {0xa0, 0xbf}, 3},
+        {{0xe1, 0xec}, {0x80, 0xbf}, 3},
+        {{0xed, 0xed}, {0x80, 0x9f}, 3},
+        {{0xee, 0xef}, {0x80, 0xbf}, 3},
+        {{0xf0, 0xf0}, {0x90, 0xbf}, 4},
+        {{0xf1, 0xf3}, {0x80, 0xbf}, 4},
+        {{0xf4, 0xf4}, {0x80, 0x8f}, 4},
+    };
+    int c = peek(s, pos);
+
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        if (c < forms[i].lead[0] || c > forms[i].lead[1]) continue;
+        if (forms[i].len == 1) return 1;
+        int next = peek(s, pos + 1);
+        if (next < forms[i].next[0] || next > forms[i].next[1]) return 0;
+        for (size_t k = 2; k < forms[i].len; k++)
+            if ((peek(s, pos + k) & 0xc0) != 0x80) return 0;
+        return forms[i].len;
+    }
+    return 0;
+}
+
+/* The four digits of a \u escape at pos, or -1. */
+static long hex4(const struct scan *s, size_t pos)
+{
+    long value = 0;
+
+    for (size_t i = 0; i < 4; i++) {
+        int c = peek(s, pos + i);
+
+        if (!isxdigit(c)) return -1;
+        value = value * 16 + (isdigit(c) ? c - '0' : tolower(c) - 'a' + 10);
+    }
+    return value;
+}
+
+/* The escape at s->pos; moves past it. */
+static bool escape(struct scan *s)
+{
+    size_t start = s->pos;
+    int c = peek(s, start + 1);
+    char name[16];
+
+    s->pos += 2;
+    if (c != '\0' && strchr("\"\\/bfnrt", c) != NULL) return false;
+    if (c != 'u')
+        return fault(s, start,
+                     "a backslash cannot stand before %s; write \\\\ for the character "
+                     "itself",
+                     shown(name, c));
+    long unit = hex4(s, s->pos);
+    if (unit < 0) return fault(s, start, "\\u is followed by four hexadecimal digits");
+    s->pos += 4;
+    if (unit < 0xd800 || unit > 0xdfff) return false;
+    long other = peek(s, s->pos) == '\\' && peek(s, s->pos + 1) == 'u'
+                     ? hex4(s, s->pos + 2)
+                     : -1;
+    if (unit > 0xdbff || other < 0xdc00 || other > 0xdfff)
+        return fault(s, start,
+                     "this is half of a character: \\uD800 to \\uDBFF and "
+                     "\\uDC00 to \\uDFFF come in pairs");
+    s->pos += 6;
+    return false;
+}
+
+static bool string(struct scan *s)
+{
+    size_t start = s->pos++;
+
+    for (;;) {
+        int c = peek(s, s->pos);
+        size_t n;
+
+        if (c == '"') {
+            s->pos++;
+            return false;
+        }
+        if (s->pos >= s->len || c == '\n' || c == '\r')
+            return fault(s, start, "the text that begins here has no closing quote");
+        if (c == '\t') return fault(s, s->pos, "a tab inside a text is written \\t");
+        if (c < ' ')
+            return fault(
+                s, s->pos,
+                "the control character 0x%02x inside a text is written \\u%04x",
+                (unsigned)c, (unsigned)c);
+        if (c == '\\') {
+            if (escape(s)) return true;
+        } else if ((n = utf8(s, s->pos)) == 0)
+            return fault(s, s->pos, "this is not UTF-8: the byte 0x%02x", (unsigned)c);
+        else
+            s->pos += n;
+    }
+}
+
+/* ---- numbers and words ---- */
+
+static bool digits(struct scan *s)
+{
+    size_t start = s->pos;
+
+    while (isdigit(peek(s, s->pos)))
+        s->pos++;
+    return s->pos > start;
+}
+
+static size_t word_at(const struct scan *s, size_t pos)
+{
+    size_t n = 0;
+
+    while (isalnum(peek(s, pos + n)) || peek(s, pos + n) == '_')
+        n++;
+    return n < 30 ? n : 30;
+}
+
+static bool number(struct scan *s)
+{
+    size_t start = s->pos;
+
+    if (peek(s, s->pos) == '-') s->pos++;
+    size_t first = s->pos;
+    if (!digits(s)) return fault(s, start, "a digit is missing after the minus sign");
+    if (peek(s, first) == '0' && tolower(peek(s, s->pos)) == 'x')
+        return fault(s, start, "hexadecimal numbers are not JSON");
+    if (peek(s, first) == '0' && s->pos > first + 1)
+        return fault(s, start, "a number does not begin with a needless zero");
+    if (peek(s, s->pos) == '.') {
+        s->pos++;
+        if (!digits(s))
+            return fault(s, start, "a digit is missing after the decimal point");
+    }
+    if (tolower(peek(s, s->pos)) == 'e') {
+        s->pos++;
+        if (peek(s, s->pos) == '+' || peek(s, s->pos) == '-') s->pos++;
+        if (!digits(s)) return fault(s, start, "a digit is missing in the exponent");
+    }
+    size_t n = word_at(s, s->pos);
+    if (n > 0)
+        return fault(s, start, "the number runs into \"%.*s\"", (int)n,
+                     s->text + s->pos);
+    return false;
+}
+
+static bool is_word(const char *word, size_t len, const char *const *list)
+{
+    for (; *list != NULL; list++)
+        if (strlen(*list) == len && strncmp(*list, word, len) == 0) return true;
+    return false;
+}
+
+static bool word(struct scan *s)
+{
+    static const char *const right[] = {"true", "false", "null", NULL};
+    static const char *const infinite[] = {"NaN", "nan", "Infinity",
+                                           "inf", "Inf", NULL};
+    static const char *const other[][2] = {
+        {"True",      "true" },
+        {"False",     "false"},
+        {"None",      "null" },
+        {"TRUE",      "true" },
+        {"FALSE",     "false"},
+        {"NULL",      "null" },
+        {"undefined", "null" },
+        {"nil",       "null" },
+    };
+    const char *at = s->text + s->pos;
+    size_t n = word_at(s, s->pos);
+
+    if (is_word(at, n, right)) {
+        s->pos += n;
+        return false;
+    }
+    if (is_word(at, n, infinite))
+        return fault(s, s->pos, "%.*s is no number in JSON", (int)n, at);
+    for (size_t i = 0; i < sizeof other / sizeof other[0]; i++)
+        if (strlen(other[i][0]) == n && strncmp(other[i][0], at, n) == 0)
+            return fault(s, s->pos, "write %s, not %s", other[i][1], other[i][0]);
+    return fault(s, s->pos, "%.*s is no JSON; a text is written in double quotes",
+                 (int)n, at);
+}
+
+/* ---- structure ---- */
+
+/* What every state complains about in the same way. */
+static bool common(struct scan *s, int c)
+{
+    if (c == '/' || c == '#')
+        return fault(s, s->pos, "comments are not allowed in JSON");
+    if (c == '\'')
+        return fault(s, s->pos,
+                     "a text is written in double quotes, not in single ones");
+    return false;
+}
+
+static bool close_bracket(struct scan *s, int c, enum state *state)
+{
+    size_t line, column, open = s->depth > 0 ? s->open[s->depth - 1] : 0;
+
+    if (s->depth == 0) return fault(s, s->pos, "\"%c\" closes nothing", c);
+    if ((s->text[open] == '{') != (c == '}')) {
+        dnn_json_locate(s->text, open, &line, &column);
+        return fault(s, s->pos, "\"%c\" closes the \"%c\" of line %zu", c,
+                     s->text[open], line);
+    }
+    s->depth--;
+    s->pos++;
+    *state = COMMA_OR_END;
+    return false;
+}
+
+static bool value(struct scan *s, int c, enum state *state)
+{
+    char name[16];
+
+    if (c == '{' || c == '[') {
+        if (s->depth == DNN_JSON_DEPTH) return fault(s, s->pos, "nested too deep");
+        s->open[s->depth++] = s->pos++;
+        *state = c == '{' ? KEY_OR_END : VALUE_OR_END;
+        return false;
+    }
+    bool ends = c == ']' || c == '}';
+    if (ends && *state == VALUE_OR_END) return close_bracket(s, c, state);
+    if (ends && s->depth > 0 && s->text[s->open[s->depth - 1]] == '[' && c == ']')
+        return fault(s, s->comma, "trailing comma is not allowed");
+    if (ends || c == ',')
+        return fault(s, s->pos, "a value is missing before \"%c\"", c);
+    if (common(s, c)) return true;
+    if (c == '+') return fault(s, s->pos, "a number has no plus sign in front");
+    if (c == '.')
+        return fault(s, s->pos, "a number has a digit before its decimal point");
+    *state = COMMA_OR_END;
+    if (c == '"') return string(s);
+    if (c == '-' || isdigit(c)) return number(s);
+    if (isalpha(c) || c == '_') return word(s);
+    return fault(s, s->pos, "%s cannot begin a value", shown(name, c));
+}
+
+static bool key(struct scan *s, int c, enum state *state)
+{
+    char name[16];
+
+    if (c == '}' && *state == KEY)
+        return fault(s, s->comma, "trailing comma is not allowed");
+    if (c == '}') return close_bracket(s, c, state);
+    if (common(s, c)) return true;
+    *state = COLON;
+    if (c == '"') return string(s);
+    size_t n = word_at(s, s->pos);
+    if (n > 0)
+        return fault(s, s->pos, "the key %.*s is not in double quotes", (int)n,
+                     s->text + s->pos);
+    return fault(s, s->pos, "a key in double quotes should be here, not %s",
+                 shown(name, c));
+}
+
+static bool comma(struct scan *s, int c, enum state *state)
+{
+    if (common(s, c)) return true;
+    if (s->depth == 0)
+        return fault(s, s->pos, "something follows the end; a file holds one value");
+    bool list = s->text[s->open[s->depth - 1]] == '[';
+    if (c == ']' || c == '}') return close_bracket(s, c, state);
+    if (c == ':' && list)
+        return fault(s, s->pos, "a list has no keys; use { } instead of [ ]");
+    if (c != ',') return fault(s, s->pos, "a comma is missing before this");
+    s->comma = s->pos++;
+    *state = list ? VALUE : KEY;
+    return false;
+}
+
+/* The text ends in the middle of something. */
+static bool too_short(struct scan *s)
+{
+    size_t end = s->len, line, column;
+
+    while (end > 0 && isspace(peek(s, end - 1)))
+        end--;
+    if (s->depth == 0) return fault(s, end, "the text ends before there is a value");
+    size_t open = s->open[s->depth - 1];
+    dnn_json_locate(s->text, open, &line, &column);
+    return fault(s, end, "the text ends before the \"%c\" of line %zu is closed",
+                 s->text[open], line);
+}
+
+static bool scan(struct scan *s)
+{
+    enum state state = VALUE;
+    bool bad = false;
+
+    while (!bad) {
+        while (s->pos < s->len && strchr(" \t\r\n", peek(s, s->pos)) != NULL)
+            s->pos++;
+        if (s->pos == s->len)
+            return state == COMMA_OR_END && s->depth == 0 ? false : too_short(s);
+
+        int c = peek(s, s->pos);
+        if (state == VALUE || state == VALUE_OR_END)
+            bad = value(s, c, &state);
+        else if (state == KEY || state == KEY_OR_END)
+            bad = key(s, c, &state);
+        else if (state == COMMA_OR_END)
+            bad = comma(s, c, &state);
+        else if (common(s, c))
+            bad = true;
+        else if (c != ':')
+            bad = fault(s, s->pos, "a colon is missing after the key");
+        else {
+            s->pos++;
+            state = VALUE;
+        }
+    }
+    return true;
+}
+
+bool dnn_json_explain(const char *text, size_t len, size_t *pos, char *words,
+                      size_t size)
+{
+    struct scan s = {.text = text, .len = len, .words = words, .size = size};
+
+    if (!scan(&s)) return false;
+    *pos = s.at;
+    return true;
+}

@@ -1,0 +1,101 @@
+#!/bin/bash
+# comm_deadline.t - one rank of four stops, dies or goes astray, on one and on two
+# nodes: the others say which, where and in what operation, and the whole job ends.
+#
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the dnn-toolkit authors
+
+# shellcheck source=tests/cluster/lib.sh
+. "${srcdir:-.}/tests/cluster/lib.sh"
+cluster_need
+program=${top_builddir:-.}/tests/cluster/comm_fate
+[ -x "$program" ] || skip_all "no $program"
+cp "$program" "$tmp/fate"
+cluster_begin --nodes 2
+export DNN_DEADLINE=5
+start='barrier #1 (start of epoch)'
+bucket='all-reduce #2 (bucket 3)'
+
+# none_left: no process of the job runs, by the name it was started with; zombies have
+# none
+# shellcheck disable=SC2317
+none_left() {
+    local proc
+    for proc in /proc/[0-9]*; do
+        ! tr '\0' ' ' 2> /dev/null < "$proc/cmdline" | grep -q "^$tmp/fate " || return 1
+    done
+}
+
+# fate NAME RANK SRUN-OPTION...: run it; sets $status, $took, $words (our own lines)
+fate() {
+    local name=$1 rank=$2 try from
+    shift 2
+    for try in 1 2 3; do
+        from=$EPOCHREALTIME
+        status=0
+        cl srun --overcommit "$@" "$tmp/fate" "$name" "$rank" > "$tmp/out" 2>&1 || status=$?
+        took=$(((${EPOCHREALTIME/./} - ${from/./}) / 1000000))
+        grep -aq 'aborted before step completely launched' "$tmp/out" || break
+        echo "# Slurm did not launch the step, try $try: $(tr '\n' ' ' < "$tmp/out")"
+    done
+    words=$(tr -d '\0' < "$tmp/out" | sed -n 's/^fate: //p')
+}
+
+# ended WHAT STATUS SECONDS: how the last one must have ended
+ended() {
+    check_text "$1: status" "$status" "$2"
+    [ "$status" -eq "$2" ] || tr -d '\0' < "$tmp/out" | sed 's/^/# /'
+    check "$1: within $3 s, not $took" test "$took" -le "$3"
+    check "$1: no process is left" within 5 none_left
+}
+
+fate none 0 -N2 -n4
+check_text "without an accident: no words" "$words" ""
+ended "without an accident" 0 20
+
+for nodes in 1 2; do
+    host=n$nodes
+    fate stop 3 -N"$nodes" -n4
+    check_text "stopped, $nodes nodes: message" "$words" \
+        "$bucket: no answer from rank 3 on $host after 5 s; rank 3 is stopped and last entered $start, which it has left; the job ends"
+    ended "stopped, $nodes nodes" 7 15
+
+    for strict in 0 1; do
+        what="killed, $nodes nodes, --kill-on-bad-exit=$strict"
+        fate kill 3 -N"$nodes" -n4 --kill-on-bad-exit="$strict"
+        check_text "$what: message" \
+            "$(sed 's/process [0-9]*/process N/; s/; rank [0-2] .*/; .../' <<< "$words")" \
+            "rank 3 on $host ended without a word (process N; killed?) after $start; ..."
+        check "$what: operation" grep -q "; rank [0-2] [a-z ]* in $bucket; the job ends\$" \
+            <<< "$words"
+        ended "$what" 7 15
+    done
+done
+
+# One rank per node: nobody is beside the victim to see what becomes of it.
+fate stop 1 -N2 -n2
+check_text "stopped, alone on its node: message" "$words" \
+    "$bucket: no answer from rank 1 on n2 after 5 s; rank 1 was last heard of in $start; the job ends"
+ended "stopped, alone on its node" 7 15
+fate kill 1 -N2 -n2
+check_text "killed, alone on its node: message" "$words" \
+    "$bucket: rank 0 on n1 lost its connection to rank 1 on n2; the job ends"
+ended "killed, alone on its node" 7 15
+
+fate nap 1 -N2 -n4
+check_text "too long at work: message" "$words" \
+    "$bucket: no answer from rank 1 on n1 after 5 s; rank 1 is alive and last entered $start, which it has left; the job ends"
+ended "too long at work" 7 15
+fate other 2 -N2 -n4
+check_text "another operation: message" "$words" \
+    "$bucket: not finished after 5 s; rank 2 on n2 called barrier #2 (end of epoch); all ranks must call the same operations in the same order; the job ends"
+ended "another operation" 7 15
+fate watch 0 -N2 -n4
+check_text "a watched call hangs: message" "$words" \
+    "rank 0 on n1: opening data.bp: not finished after 2 s; the job ends"
+ended "a watched call hangs" 7 15
+fate abort 3 -N2 -n4
+check_text "abort: no words of ours" "$words" ""
+ended "abort" 4 15
+
+finish

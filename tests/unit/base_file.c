@@ -1,0 +1,466 @@
+/* base_file.c - reading whole, writing whole, directories, and a full disk.
+ *
+ * "base_file victim HOW PATH" does one such thing and ends with its message and
+ * exit status: what tests/cli/inject.t makes fail at every call.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "tap.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char top[256]; /* all is done below this directory, our own */
+
+static const char *at(const char *name)
+{
+    static char path[4][512];
+    static int turn;
+    char *out = path[turn++ % 4];
+
+    snprintf(out, sizeof path[0], "%s/%s", top, name);
+    return out;
+}
+
+/* The message without the directory, which differs from run to run. */
+static bool is_message(const struct dnn_err *err, const char *want, const char *what)
+{
+    char text[sizeof err->text];
+    size_t len = strlen(top) + 1;
+    const char *from = err->text;
+    char *to = text;
+
+    while (*from != '\0') {
+        if (strncmp(from, top, len - 1) == 0 && from[len - 1] == '/')
+            from += len;
+        else
+            *to++ = *from++;
+    }
+    *to = '\0';
+    return is_text(text, want, what);
+}
+
+/* A file by the plainest means, to have something to compare with. */
+static void put(const char *path, const char *text, size_t len)
+{
+    FILE *f = fopen(path, "w");
+
+    if (f == NULL || fwrite(text, 1, len, f) != len || fclose(f) != 0) {
+        printf("Bail out! %s: %s\n", path, strerror(errno));
+        exit(1);
+    }
+}
+
+static bool holds(const char *path, const char *text, size_t len)
+{
+    struct dnn_err err = {0};
+    size_t got;
+    char *all;
+
+    if (dnn_file_read(path, (size_t)1 << 30, &all, &got, &err) < 0) return false;
+    bool same = got == len && memcmp(all, text, len) == 0;
+    dnn_free(all);
+    return same;
+}
+
+/* How many entries a directory has. */
+static int entries(const char *path)
+{
+    DIR *dir = opendir(path);
+    int n = -2;
+
+    if (dir == NULL) return -1;
+    while (readdir(dir) != NULL)
+        n++;
+    closedir(dir);
+    return n;
+}
+
+static void test_read(void)
+{
+    struct dnn_err err = {0};
+    char *text = NULL;
+    size_t len = 0;
+
+    put(at("some"), "one\ntwo\0three", 13);
+    ok(dnn_file_read(at("some"), 13, &text, &len, &err) == 0 && len == 13 &&
+           memcmp(text, "one\ntwo\0three", 14) == 0,
+       "a file of just the allowed size is read, and ends with a NUL");
+    dnn_free(text);
+    text = NULL;
+    is_int(dnn_file_read(at("some"), 12, &text, &len, &err), DNN_EDATA,
+           "one byte too many");
+    is_message(&err,
+               "some: has 13 B, and at most 12 B can be read; is it the right file?",
+               "is said");
+    ok(text == NULL && len == 13, "and nothing is written");
+    is_int(dnn_file_read_text(at("some"), 100, &text, &err), DNN_EDATA,
+           "a NUL in a text");
+    is_message(&err, "some: is no text: byte 8 is a NUL", "is said");
+    put(at("empty"), "", 0);
+    ok(dnn_file_read_text(at("empty"), 100, &text, &err) == 0 && text[0] == '\0',
+       "an empty text is one");
+    dnn_free(text);
+    is_int(dnn_file_read(at("none"), 100, &text, &len, &err), DNN_EIO, "no such file");
+    is_message(&err, "none: cannot be read: No such file or directory", "is said");
+    is_int(dnn_file_read(top, 100, &text, &len, &err), DNN_EIO, "a directory");
+    ok(strstr(err.text, ": is a directory, not a file") != NULL, "is said");
+    is_int(dnn_file_read("/dev/zero", 5000, &text, &len, &err), DNN_EDATA,
+           "an endless file");
+    is_text(
+        err.text,
+        "/dev/zero: has more, and at most 4.9 KiB can be read; is it the right file?",
+        "is said");
+    ok(dnn_file_read("/proc/self/status", 1 << 20, &text, &len, &err) == 0 && len > 100,
+       "a file that says it is empty and is not");
+    dnn_free(text);
+
+    /* More than a pipe holds at once. */
+    enum { MUCH = 300000 };
+    int ends[2];
+    char path[32];
+    ok(pipe(ends) == 0, "a pipe");
+    pid_t child = fork();
+    if (child == 0) {
+        char *much = dnn_alloc(MUCH);
+
+        close(ends[0]);
+        for (size_t done = 0; done < MUCH;) {
+            ssize_t n = write(ends[1], much, MUCH - done);
+
+            if (n <= 0) _exit(1);
+            done += (size_t)n;
+        }
+        dnn_free(much);
+        _exit(0);
+    }
+    close(ends[1]);
+    snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
+    ok(dnn_file_read(path, MUCH, &text, &len, &err) == 0 && len == MUCH,
+       "is read to its end");
+    dnn_free(text);
+    close(ends[0]);
+    waitpid(child, NULL, 0);
+}
+
+static mode_t mode_of(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 ? st.st_mode & 07777 : 0;
+}
+
+static void test_write(void)
+{
+    struct dnn_err err = {0};
+
+    mkdir(at("w"), 0777);
+    umask(027);
+    ok(dnn_file_write(at("w/a"), "first", 5, &err) == 0 && holds(at("w/a"), "first", 5),
+       "a new file is written");
+    is_int(mode_of(at("w/a")), 0640, "with the mode the umask leaves");
+    umask(022);
+    chmod(at("w/a"), 0604);
+    ok(dnn_file_write(at("w/a"), "", 0, &err) == 0 && holds(at("w/a"), "", 0),
+       "an old one is replaced, by an empty one too");
+    is_int(mode_of(at("w/a")), 0604, "with the mode it had");
+    put(at("w/a"), "target", 6);
+    ok(symlink("a", at("w/link")) == 0, "a link to it");
+    ok(dnn_file_write(at("w/link"), "through", 7, &err) == 0 &&
+           holds(at("w/a"), "through", 7),
+       "leads to the file");
+    struct stat st;
+    ok(lstat(at("w/link"), &st) == 0 && S_ISLNK(st.st_mode), "and stays a link");
+    is_int(entries(at("w")), 2, "nothing is left beside them");
+
+    char name[256];
+    int home = open(".", O_RDONLY | O_DIRECTORY);
+    memset(name, 'n', 255);
+    name[255] = '\0';
+    ok(chdir(at("w")) == 0 && dnn_file_write(name, "x", 1, &err) == 0 &&
+           holds(name, "x", 1),
+       "the longest name there is, in the current directory");
+    ok(fchdir(home) == 0 && unlink(at("w/a")) == 0, "away from there");
+    close(home);
+
+    is_int(dnn_file_write(at("w/link"), "x", 1, &err), DNN_EIO, "a link to nothing");
+    is_message(&err, "w/link: cannot be written: is a link to nothing", "is said");
+    is_int(dnn_file_write(at("w"), "x", 1, &err), DNN_EIO, "a directory");
+    is_message(&err, "w: cannot be written: is a directory", "is said");
+    is_int(dnn_file_write("/dev/full", "x", 1, &err), DNN_EIO, "a device");
+    is_text(err.text, "/dev/full: cannot be written: is a device or pipe, not a file",
+            "is said");
+    is_int(dnn_file_write(at("no/where"), "x", 1, &err), DNN_EIO, "no directory");
+    is_message(&err,
+               "no/where: cannot be written: its directory: No such file or directory",
+               "is said");
+    is_int(dnn_file_write(at("some/where"), "x", 1, &err), DNN_EIO, "below a file");
+    is_message(&err, "some/where: cannot be written: Not a directory", "is said");
+    is_int(dnn_file_write(at("w/new/"), "x", 1, &err), DNN_EIO, "no name");
+    is_message(&err, "w/new/: cannot be written: a file name is missing", "is said");
+}
+
+static void test_stream(void)
+{
+    struct dnn_err err = {0};
+    struct dnn_file *file = NULL, *other = NULL;
+
+    mkdir(at("s"), 0777);
+    put(at("s/f"), "old", 3);
+    ok(dnn_file_open(at("s/f"), &file, &err) == 0, "opened");
+    ok(dnn_file_add(file, "ab", 2, &err) == 0 && dnn_file_add(file, "", 0, &err) == 0 &&
+           dnn_file_add(file, "cd", 2, &err) == 0,
+       "added to");
+    ok(holds(at("s/f"), "old", 3), "the old one is still there");
+    ok(dnn_file_open(at("s/f"), &other, &err) == 0 &&
+           dnn_file_add(other, "2", 1, &err) == 0,
+       "somebody else writes it too");
+    ok(dnn_file_commit(file, &err) == 0 && holds(at("s/f"), "abcd", 4), "committed");
+    ok(dnn_file_commit(other, &err) == 0 && holds(at("s/f"), "2", 1),
+       "the last one wins");
+    ok(dnn_file_open(at("s/f"), &file, &err) == 0 &&
+           dnn_file_add(file, "x", 1, &err) == 0,
+       "opened again");
+    dnn_file_abandon(file);
+    dnn_file_abandon(NULL);
+    ok(holds(at("s/f"), "2", 1), "abandoned: it stays");
+    is_int(entries(at("s")), 1, "nothing is left beside it");
+}
+
+static void test_dirs(void)
+{
+    struct dnn_err err = {0};
+
+    ok(dnn_file_make_dirs(at("d/e//f/"), &err) == 0 && entries(at("d/e/f")) == 0,
+       "directories are made");
+    is_int(dnn_file_make_dirs(at("d/e/f"), &err), 0, "those that exist are fine");
+    is_int(dnn_file_make_dirs("/", &err), 0, "so is the root");
+    is_int(dnn_file_make_dirs(at("some/x"), &err), DNN_EIO, "below a file");
+    is_message(&err, "some: cannot be made: is there, and no directory", "is said");
+    is_int(dnn_file_make_dirs("", &err), DNN_EIO, "no name");
+    is_text(err.text, "a directory's name is empty", "is said");
+    ok(symlink("d", at("dlink")) == 0 && dnn_file_make_dirs(at("dlink/g"), &err) == 0 &&
+           entries(at("d/g")) == 0,
+       "a link to a directory is one");
+
+    put(at("d/e/f/file"), "x", 1);
+    put(at("keep"), "x", 1);
+    ok(symlink(at("keep"), at("d/e/out")) == 0 && symlink("..", at("d/e/up")) == 0,
+       "links");
+    is_int(dnn_file_remove_tree(at("dlink/"), &err), 0, "a link is removed");
+    ok(entries(at("d")) == 2, "not what it leads to");
+    is_int(dnn_file_remove_tree(at("d"), &err), 0, "a tree with links is removed");
+    ok(entries(at("d")) == -1 && holds(at("keep"), "x", 1),
+       "and what they lead to stays");
+    is_int(dnn_file_remove_tree(at("d"), &err), 0, "nothing there is fine");
+    is_int(dnn_file_remove_tree(at("keep"), &err), 0, "a file is removed");
+    static const char *const never[] = {"/", "", ".", "..", "//"};
+    for (size_t i = 0; i < sizeof never / sizeof never[0]; i++) {
+        char want[100];
+
+        is_int(dnn_file_remove_tree(never[i], &err), DNN_EIO, never[i]);
+        snprintf(want, sizeof want,
+                 "\"%s\": cannot be removed: give a name below a directory", never[i]);
+        is_text(err.text, want, "is never removed");
+    }
+}
+
+/* Deeper than is allowed: refused half way; shallow enough: removed. */
+static void test_depth(void)
+{
+    struct dnn_err err = {0};
+    struct dnn_buf path = {0}, want = {0};
+
+    dnn_buf_add(&path, "%s", at("deep"));
+    dnn_buf_add(&want, "deep");
+    for (int i = 0; i < DNN_TREE_DEPTH; i++) {
+        dnn_buf_add(&path, "/d");
+        dnn_buf_add(&want, "/d");
+    }
+    ok(dnn_file_make_dirs(path.text, &err) == 0, "a deep tree");
+    is_int(dnn_file_remove_tree(at("deep"), &err), DNN_EIO, "is too deep");
+    dnn_buf_add(&want, ": cannot be removed: more than 100 levels deep");
+    is_message(&err, want.text, "is said");
+    ok(rmdir(path.text) == 0 && dnn_file_remove_tree(at("deep"), &err) == 0,
+       "one level less is removed");
+    dnn_buf_free(&path);
+    dnn_buf_free(&want);
+}
+
+/* ---- a real full disk: a small file system in a mount namespace of our own ---- */
+
+/* Keep what we mount below path from showing up elsewhere: make the mount that
+ * holds it private, which in a chroot need not be that of "/". */
+static bool private_mount(const char *path)
+{
+    char up[600];
+
+    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0) return true;
+    snprintf(up, sizeof up, "%s", path);
+    for (;;) {
+        if (mount(NULL, up, NULL, MS_PRIVATE, NULL) == 0) return true;
+        char *slash = strrchr(up, '/');
+        if (slash == NULL || slash == up) return false;
+        *slash = '\0';
+    }
+}
+
+/* In a child, as the only process that sees the mount.  Exit status: 77 cannot
+ * be tried, 0 as it should be, else the number of what was wrong. */
+static int full_disk(const char *dir, const char *far)
+{
+    enum { MUCH = 4 << 20 };
+    struct dnn_err err = {0};
+    struct dnn_file *file;
+    struct statvfs fs;
+    char path[600], want[1024], room[32];
+
+    if (unshare(geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWNS | CLONE_NEWUSER) != 0 ||
+        !private_mount(dir) || mount("dnn", dir, "tmpfs", 0, "size=1m") != 0)
+        return 77;
+    char *much = dnn_alloc(MUCH);
+    snprintf(path, sizeof path, "%s/f", dir);
+    if (dnn_file_write(path, "old", 3, &err) != 0) return 1;
+    statvfs(dir, &fs);
+    dnn_text_bytes(room, sizeof room, (double)fs.f_bavail * (double)fs.f_frsize);
+    if (dnn_file_write(path, much, MUCH, &err) != DNN_EIO) return 2;
+    snprintf(want, sizeof want, "%s: the disk is full: 4.0 MiB wanted, %s free", path,
+             room);
+    if (strcmp(err.text, want) != 0) {
+        printf("# got: %s\n# want: %s\n", err.text, want);
+        return 3;
+    }
+    if (!holds(path, "old", 3) || entries(dir) != 1) return 4;
+    if (dnn_file_open(path, &file, &err) != 0 ||
+        dnn_file_add(file, much, 65536, &err) != 0)
+        return 5;
+    if (dnn_file_add(file, much, MUCH, &err) != DNN_EIO) return 6;
+    snprintf(want, sizeof want, "%s: the disk is full: 4.1 MiB wanted, %s free", path,
+             room);
+    if (strcmp(err.text, want) != 0) return 7;
+    if (dnn_file_commit(file, &err) != DNN_EIO) return 8;
+    snprintf(want, sizeof want, "%s: cannot be written: it was given up before", path);
+    if (strcmp(err.text, want) != 0) return 9;
+    if (!holds(path, "old", 3) || entries(dir) != 1) return 10;
+    dnn_free(much);
+
+    /* The mount is another file system: removing the tree above stops at it. */
+    if (dnn_file_remove_tree(far, &err) != DNN_EIO) return 11;
+    snprintf(want, sizeof want,
+             "%s: cannot be removed: another file system is mounted there", dir);
+    if (strcmp(err.text, want) != 0) return 12;
+    return holds(path, "old", 3) ? 0 : 13;
+}
+
+/* One try, below base; the child's exit status. */
+static int try_full(const char *base)
+{
+    char far[512], full[520];
+    struct dnn_err err = {0};
+    int status = 0;
+
+    snprintf(far, sizeof far, "%s/dnn-full.XXXXXX", base);
+    if (mkdtemp(far) == NULL) return 77;
+    snprintf(full, sizeof full, "%s/full", far);
+    mkdir(full, 0777);
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        int rc = full_disk(full, far);
+
+        fflush(stdout);
+        _exit(rc);
+    }
+    waitpid(child, &status, 0);
+    is_int(entries(full), 0, "what a child mounts, only it sees");
+    is_int(dnn_file_remove_tree(far, &err), 0, "and it leaves nothing");
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 99;
+}
+
+static void test_full(void)
+{
+    char here[400];
+    int rc = try_full(top);
+
+    /* In a chroot there need not be a mount above the one and is above the other. */
+    if (rc == 77 && getcwd(here, sizeof here) != NULL) rc = try_full(here);
+    if (rc == 77)
+        skip("a full disk", "a small file system cannot be mounted here");
+    else
+        is_int(rc, 0, "a full disk: old file kept, no debris, sizes named");
+}
+
+/* ---- for tests/cli/inject.t ---- */
+
+static int victim(const char *how, const char *path)
+{
+    struct dnn_err err = {0};
+    int rc = 0;
+    char *text = dnn_alloc(100000);
+
+    memset(text, 'n', 100000);
+    if (strcmp(how, "write") == 0)
+        rc = dnn_file_write(path, text, 100000, &err);
+    else if (strcmp(how, "stream") == 0) {
+        struct dnn_file *file = NULL;
+
+        rc = dnn_file_open(path, &file, &err);
+        for (int i = 0; rc == 0 && i < 4; i++)
+            rc = dnn_file_add(file, text, 25000, &err);
+        if (rc == 0)
+            rc = dnn_file_commit(file, &err);
+        else
+            dnn_file_abandon(file);
+    } else if (strcmp(how, "dirs") == 0)
+        rc = dnn_file_make_dirs(path, &err);
+    else if (strcmp(how, "tree") == 0)
+        rc = dnn_file_remove_tree(path, &err);
+    else if (strcmp(how, "read") == 0) {
+        char *got = NULL;
+        size_t len;
+
+        rc = dnn_file_read(path, 100000, &got, &len, &err);
+        if (rc == 0) fwrite(got, 1, len, stdout);
+        dnn_free(got);
+    } else
+        rc = dnn_fail(&err, DNN_EUSAGE, "victim: no such thing as \"%s\"", how);
+    dnn_free(text);
+    if (rc < 0) fprintf(stderr, "victim: %s\n", err.text);
+    return dnn_exit_status(rc);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 4 && strcmp(argv[1], "victim") == 0) return victim(argv[2], argv[3]);
+
+    const char *tmp = getenv("TMPDIR");
+    struct dnn_err err = {0};
+    char where[200];
+    snprintf(where, sizeof where, "%s/dnn-file.XXXXXX", tmp == NULL ? "/tmp" : tmp);
+    if (mkdtemp(where) == NULL) {
+        printf("Bail out! %s: %s\n", where, strerror(errno));
+        return 1;
+    }
+    snprintf(top, sizeof top, "%s", where);
+    test_read();
+    test_write();
+    test_stream();
+    test_dirs();
+    test_depth();
+    test_full();
+    is_int(dnn_file_remove_tree(top, &err), 0, "all is removed");
+    ok(access(top, F_OK) != 0, "all is gone");
+    return done();
+}

@@ -1,0 +1,511 @@
+/* base_json.c - JSON: what is refused and how, lines, paths, values.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "base/json.h"
+#include "base/json_impl.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "base/text.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Texts that are refused, and the whole message. */
+static const struct {
+    const char *text, *message;
+} wrong[] = {
+    /* no text */
+    {"",                                            "job.json: is empty; the least is {}"                                 },
+    {" \n\t ",                                      "job.json: is empty; the least is {}"                                 },
+    {"\xef\xbb\xbf{}",
+     "job.json: begins with a byte order mark; save it as UTF-8 without one"                                              },
+    {"\xff\xfe{",                                   "job.json: is UTF-16; save it as UTF-8"                               },
+    {"{\"a\": \"caf\xe9\"}",                        "job.json:1:11: this is not UTF-8: the byte 0xe9"                     },
+    {"[\"\xc3\xa9\xed\xa0\x80\"]",                  "job.json:1:4: this is not UTF-8: the byte 0xed"                      },
+    {"[\"\xc0\xaf\"]",                              "job.json:1:3: this is not UTF-8: the byte 0xc0"                      },
+    {"[\"\xf5\x80\x80\x80\"]",                      "job.json:1:3: this is not UTF-8: the byte 0xf5"                      },
+    /* commas and comments */
+    {"{\n \"a\": 1,\n}",                            "job.json:2:8: trailing comma is not allowed"                         },
+    {"[1, 2,]",                                     "job.json:1:6: trailing comma is not allowed"                         },
+    {"{\"a\": 1 \"b\": 2}",                         "job.json:1:9: a comma is missing before this"                        },
+    {"[1 2]",                                       "job.json:1:4: a comma is missing before this"                        },
+    {"[1; 2]",                                      "job.json:1:3: a comma is missing before this"                        },
+    {"[,1]",                                        "job.json:1:2: a value is missing before \",\""                       },
+    {"[1,,2]",                                      "job.json:1:4: a value is missing before \",\""                       },
+    {"{\"a\":}",                                    "job.json:1:6: a value is missing before \"}\""                       },
+    {"{,}",                                         "job.json:1:2: a key in double quotes should be here, not \",\""      },
+    {"// yes\n{}",                                  "job.json:1:1: comments are not allowed in JSON"                      },
+    {"{\n  # no\n}",                                "job.json:2:3: comments are not allowed in JSON"                      },
+    {"{\"a\" /* b */: 1}",                          "job.json:1:6: comments are not allowed in JSON"                      },
+    {"{\"a\": 1} // c",                             "job.json:1:10: comments are not allowed in JSON"                     },
+    {"{\"a\": 1 /* c */}",                          "job.json:1:9: comments are not allowed in JSON"                      },
+    /* brackets */
+    {"{\n\"a\": [1,\n2\n",
+     "job.json:3:2: the text ends before the \"[\" of line 2 is closed"                                                   },
+    {"{",                                           "job.json:1:2: the text ends before the \"{\" of line 1 is closed"    },
+    {"{\"a\"",                                      "job.json:1:5: the text ends before the \"{\" of line 1 is closed"    },
+    {"{\"a\":",                                     "job.json:1:6: the text ends before the \"{\" of line 1 is closed"    },
+    {"[\n1\n}",                                     "job.json:3:1: \"}\" closes the \"[\" of line 1"                      },
+    {"{\"a\": 1]",                                  "job.json:1:8: \"]\" closes the \"{\" of line 1"                      },
+    {"[}",                                          "job.json:1:2: \"}\" closes the \"[\" of line 1"                      },
+    {"]",                                           "job.json:1:1: a value is missing before \"]\""                       },
+    {"{} {}",                                       "job.json:1:4: something follows the end; a file holds one value"     },
+    {"1,",                                          "job.json:1:2: something follows the end; a file holds one value"     },
+    {"[\"a\": 1]",                                  "job.json:1:5: a list has no keys; use { } instead of [ ]"            },
+    /* keys */
+    {"{a: 1}",                                      "job.json:1:2: the key a is not in double quotes"                     },
+    {"{'a': 1}",
+     "job.json:1:2: a text is written in double quotes, not in single ones"                                               },
+    {"{\"a\" 1}",                                   "job.json:1:6: a colon is missing after the key"                      },
+    {"{\"a\" = 1}",                                 "job.json:1:6: a colon is missing after the key"                      },
+    {"{[1]: 1}",                                    "job.json:1:2: a key in double quotes should be here, not \"[\""      },
+    /* words */
+    {"{\"a\": True}",                               "job.json:1:7: write true, not True"                                  },
+    {"[None]",                                      "job.json:1:2: write null, not None"                                  },
+    {"[NaN]",                                       "job.json:1:2: NaN is no number in JSON"                              },
+    {"[-inf]",                                      "job.json:1:2: a digit is missing after the minus sign"               },
+    {"[Infinity]",                                  "job.json:1:2: Infinity is no number in JSON"                         },
+    {"[adam]",                                      "job.json:1:2: adam is no JSON; a text is written in double quotes"   },
+    {"[nullx]",                                     "job.json:1:2: nullx is no JSON; a text is written in double quotes"  },
+    {"['a']",                                       "job.json:1:2: a text is written in double quotes, not in single ones"},
+    {"[$]",                                         "job.json:1:2: \"$\" cannot begin a value"                            },
+    {"[\x01]",                                      "job.json:1:2: the byte 0x01 cannot begin a value"                    },
+    {"[\xc3\xa9]",                                  "job.json:1:2: the byte 0xc3 cannot begin a value"                    },
+    /* numbers */
+    {"[+1]",                                        "job.json:1:2: a number has no plus sign in front"                    },
+    {"[.5]",                                        "job.json:1:2: a number has a digit before its decimal point"         },
+    {"[5.]",                                        "job.json:1:2: a digit is missing after the decimal point"            },
+    {"[1e]",                                        "job.json:1:2: a digit is missing in the exponent"                    },
+    {"[1e+]",                                       "job.json:1:2: a digit is missing in the exponent"                    },
+    {"[-]",                                         "job.json:1:2: a digit is missing after the minus sign"               },
+    {"[007]",                                       "job.json:1:2: a number does not begin with a needless zero"          },
+    {"[0x10]",                                      "job.json:1:2: hexadecimal numbers are not JSON"                      },
+    {"[1_000]",                                     "job.json:1:2: the number runs into \"_000\""                         },
+    {"[10px]",                                      "job.json:1:2: the number runs into \"px\""                           },
+    {"[1e999]",                                     "job.json:1:2: the number is too large"                               },
+    /* texts */
+    {"[\"abc\n\"]",                                 "job.json:1:2: the text that begins here has no closing quote"        },
+    {"[\"abc",                                      "job.json:1:2: the text that begins here has no closing quote"        },
+    {"[\"a\tb\"]",                                  "job.json:1:4: a tab inside a text is written \\t"                    },
+    {"[\"a\x01\"]",
+     "job.json:1:4: the control character 0x01 inside a text is written \\u0001"                                          },
+    {"[\"C:\\data\"]",
+     "job.json:1:5: a backslash cannot stand before \"d\"; write \\\\ for "
+     "the character itself"                                                                                               },
+    {"[\"\\u12g4\"]",                               "job.json:1:3: \\u is followed by four hexadecimal digits"            },
+    {"[\"\\ud800x\"]",
+     "job.json:1:3: this is half of a character: \\uD800 to \\uDBFF and "
+     "\\uDC00 to \\uDFFF come in pairs"                                                                                   },
+    {"[\"\\udc00\"]",
+     "job.json:1:3: this is half of a character: \\uD800 to \\uDBFF and "
+     "\\uDC00 to \\uDFFF come in pairs"                                                                                   },
+    /* well-formed, and still wrong */
+    {"{\"a\": 1,\n\"b\": 2,\n\"a\": 3,\n\"b\": 4}",
+     "job.json:3: a: is given twice; first on line 1"                                                                     },
+    {"{\"o\":\n[{\"x\": 1,\n\"\\u0078\": 2}]}",
+     "job.json:3: o[0].x: is given twice; first on line 2"                                                                },
+    {"{\"a\":\n\"x\\u0000y\"}",
+     "job.json:1: a: the text holds a NUL character (\\u0000)"                                                            },
+    {"[1,\n\"x\\u0000y\"]",
+     "job.json:2: [1]: the text holds a NUL character (\\u0000)"                                                          },
+    {"{\"o\": {\"x\\u0000y\": 1}}",
+     "job.json:1: o: a key holds a NUL character (\\u0000)"                                                               },
+};
+
+static struct dnn_json *parsed(const char *text)
+{
+    struct dnn_err err = {0};
+    struct dnn_json *file = NULL;
+
+    if (dnn_json_text("job.json", text, strlen(text), &file, &err) < 0) {
+        printf("Bail out! %s\n", err.text);
+        exit(1);
+    }
+    return file;
+}
+
+static void test_wrong(void)
+{
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct dnn_json *file = NULL;
+        struct dnn_err err = {0};
+        int rc = dnn_json_text("job.json", wrong[i].text, strlen(wrong[i].text), &file,
+                               &err);
+
+        char what[40];
+
+        snprintf(what, sizeof what, "refused text %zu", i);
+        is_text(err.text, wrong[i].message, what);
+        if (rc != DNN_ECONFIG || err.code != rc || file != NULL)
+            ok(false, "code and nothing else");
+    }
+
+    struct dnn_json *file = NULL;
+    struct dnn_err err = {0};
+    is_int(dnn_json_text("job.json", "{\n\0}", 4, &file, &err), DNN_ECONFIG,
+           "a NUL byte");
+    is_text(err.text, "job.json:2:1: a NUL byte: this is no text file", "is said");
+}
+
+static void test_depth(void)
+{
+    struct dnn_json *file = NULL;
+    struct dnn_err err = {0};
+    struct dnn_buf deep = {0};
+
+    for (int i = 0; i < 100; i++)
+        dnn_buf_add(&deep, i % 2 ? "[" : "{\"a\":");
+    for (int i = 99; i >= 0; i--)
+        dnn_buf_add(&deep, i % 2 ? "]" : "}");
+    is_int(dnn_json_text("job.json", deep.text, deep.len, &file, &err), 0,
+           "100 levels");
+    dnn_json_free(file);
+    file = NULL;
+    dnn_buf_free(&deep);
+
+    /* As many as a text may have bytes would be slow to make; these would
+     * overflow any stack that is walked by recursion. */
+    size_t n = 4000000;
+    char *bomb = malloc(n);
+    memset(bomb, '[', n);
+    is_int(dnn_json_text("job.json", bomb, n, &file, &err), DNN_ECONFIG,
+           "4 000 000 levels");
+    is_text(err.text, "job.json:1:101: nested more than 100 levels deep", "is said");
+    free(bomb);
+}
+
+/* ---- files ---- */
+
+static void test_files(void)
+{
+    char dir[] = "/tmp/dnn-json.XXXXXX", path[64], want[256];
+    struct dnn_json *file = NULL;
+    struct dnn_err err = {0};
+
+    if (mkdtemp(dir) == NULL) {
+        printf("Bail out! %s: %s\n", dir, strerror(errno));
+        exit(1);
+    }
+    is_int(dnn_json_read(dir, &file, &err), DNN_EIO, "a directory");
+    snprintf(want, sizeof want, "%s: is a directory, not a file", dir);
+    is_text(err.text, want, "is said");
+
+    snprintf(path, sizeof path, "%s/job.json", dir);
+    is_int(dnn_json_read(path, &file, &err), DNN_EIO, "no file");
+    snprintf(want, sizeof want, "%s: cannot be read: No such file or directory", path);
+    is_text(err.text, want, "is said");
+
+    FILE *f = fopen(path, "w");
+    fputs("{\n  \"a\": [1, 2]\n}\n", f);
+    fclose(f);
+    is_int(dnn_json_read(path, &file, &err), 0, "a file");
+    is_text(dnn_json_name(file), path, "knows its name");
+    struct dnn_jobj top = dnn_json_top(file), a = dnn_json_sub(&top, "a");
+    is_int((long long)dnn_json_count(&a), 2, "and what is in it");
+    dnn_json_free(file);
+    file = NULL;
+
+    f = fopen(path, "w");
+    fclose(f);
+    is_int(dnn_json_read(path, &file, &err), DNN_ECONFIG, "an empty file");
+    snprintf(want, sizeof want, "%s: is empty; the least is {}", path);
+    is_text(err.text, want, "is said");
+
+    ok(truncate(path, (off_t)DNN_JSON_LIMIT + 1) == 0, "a file that is too large");
+    is_int(dnn_json_read(path, &file, &err), DNN_ECONFIG, "is refused");
+    snprintf(
+        want, sizeof want,
+        "%s: has 256.0 MiB, and at most 256.0 MiB can be read; is it the right file?",
+        path);
+    is_text(err.text, want, "is said");
+    is_int(err.code, DNN_ECONFIG, "with this code");
+
+    chmod(path, 0);
+    if (geteuid() == 0)
+        skip("a file without permission", "root may read everything");
+    else {
+        is_int(dnn_json_read(path, &file, &err), DNN_EIO, "a file without permission");
+        snprintf(want, sizeof want, "%s: cannot be read: Permission denied", path);
+        is_text(err.text, want, "is said");
+    }
+    unlink(path);
+    rmdir(dir);
+    dnn_json_free(NULL);
+}
+
+/* ---- walking ---- */
+
+/* Each value of this text is a number equal to the line it stands on, or in a
+ * list or object that begins there. */
+static const char lines[] = "{\n"
+                            "\"a\\\"]\": 2,\n"
+                            "\"b\": [\n"
+                            "4, 4,\n"
+                            "5\n"
+                            ", [\n"
+                            "7, {\"t\": \"[{\\\\\"\n"
+                            ", \"x\": 8\n"
+                            "}, true, 8.0, -0,\n"
+                            "10]\n"
+                            "],\n"
+                            "\"\": {\"c\": 12}\n"
+                            "}";
+
+static int wrong_lines(const struct dnn_jobj *at, int *seen)
+{
+    int bad = 0;
+
+    for (struct dnn_jobj it = dnn_json_first(at); it.val != NULL;
+         it = dnn_json_next(&it)) {
+        double value;
+
+        if (dnn_json_type(&it) == DNN_J_NUMBER &&
+            dnn_json_real(&it, &value, NULL) == 0 && value >= 1 && it.index != 3) {
+            ++*seen;
+            bad += (double)dnn_json_line(&it) != value;
+        }
+        bad += wrong_lines(&it, seen);
+    }
+    return bad;
+}
+
+static void test_lines(void)
+{
+    struct dnn_json *file = parsed(lines);
+    struct dnn_jobj top = dnn_json_top(file), b = dnn_json_sub(&top, "b");
+    int seen = 0;
+
+    is_int(wrong_lines(&top, &seen), 0, "every number is on its line");
+    is_int(seen, 8, "and all were looked at");
+    is_int((long long)dnn_json_line(&top), 1, "the top is on line 1");
+    is_int((long long)dnn_json_line(&b), 3, "a list is where its key is");
+    struct dnn_jobj it = dnn_json_first(&b);
+    while (dnn_json_type(&it) != DNN_J_LIST)
+        it = dnn_json_next(&it);
+    is_int((long long)dnn_json_line(&it), 6, "a list in a list where its bracket is");
+    struct dnn_jobj none = dnn_json_sub(&b, "x"), deep = dnn_json_sub(&none, "y");
+    is_int((long long)dnn_json_line(&deep), 3, "what is absent, where it should be");
+    is_int(dnn_json_type(&deep), DNN_J_ABSENT, "and absent it is");
+    dnn_json_free(file);
+}
+
+static void test_walk(void)
+{
+    struct dnn_json *file = parsed("{\"a\": null, \"b\": [], \"c\": {}, \"d\": \"x\"}");
+    struct dnn_jobj top = dnn_json_top(file);
+    static const enum dnn_jtype want[] = {DNN_J_NULL, DNN_J_LIST, DNN_J_OBJECT,
+                                          DNN_J_TEXT};
+    int n = 0, good = 0;
+
+    for (struct dnn_jobj it = dnn_json_first(&top); it.val != NULL;
+         it = dnn_json_next(&it)) {
+        struct dnn_jobj in = dnn_json_first(&it), same = dnn_json_sub(&top, it.name);
+
+        good += dnn_json_type(&it) == want[n] && in.val == NULL && same.val == it.val &&
+                it.name[0] == 'a' + n && dnn_json_count(&it) == 0;
+        n++;
+    }
+    ok(n == 4 && good == 4, "members in order, by name, and empty ones");
+    dnn_json_free(file);
+    file = parsed("5");
+    top = dnn_json_top(file);
+    is_int(dnn_json_type(&top), DNN_J_NUMBER, "a file may hold a number only");
+    dnn_json_free(file);
+}
+
+/* Reading one value "v" of a text as a type: the value, or the message. */
+static const struct {
+    char type;
+    const char *json, *want;
+} values[] = {
+    {'i', "7",                                                                     "7"                                                },
+    {'i', "-9223372036854775808",                                                  "-9223372036854775808"                             },
+    {'i', "9223372036854775807",                                                   "9223372036854775807"                              },
+    {'i', "3.0",                                                                   "3"                                                },
+    {'i', "1e3",                                                                   "1000"                                             },
+    {'i', "-0.0",                                                                  "0"                                                },
+    {'i', "1.5",                                                                   "job.json:2: v: must be a whole number, not 1.5"   },
+    {'i', "1e-9",                                                                  "job.json:2: v: must be a whole number, not 1e-9"  },
+    {'i', "9223372036854775808",
+     "job.json:2: v: must be between -9223372036854775808 and "
+     "9223372036854775807, not 9223372036854775808"                                                                                   },
+    {'i', "1e300",
+     "job.json:2: v: must be between -9223372036854775808 and "
+     "9223372036854775807, not 1e300"                                                                                                 },
+    {'i', "true",                                                                  "job.json:2: v: must be a whole number, not true"  },
+    {'i', "null",                                                                  "job.json:2: v: must be a whole number, not null"  },
+    {'i', "\"5\"",
+     "job.json:2: v: must be a whole number, not \"5\"; remove the quotes"                                                            },
+    {'i', "[1]",                                                                   "job.json:2: v: must be a whole number, not a list"},
+    {'i', "[]",                                                                    "job.json:2: v: must be a whole number, not []"    },
+    {'r', "0.1",                                                                   "0.1"                                              },
+    {'r', "-3",                                                                    "-3"                                               },
+    {'r', "18446744073709551615",                                                  "1.8446744073709552e+19"                           },
+    {'r', "\"fast\"",                                                              "job.json:2: v: must be a number, not \"fast\""    },
+    {'r', "\"1e-3\"",
+     "job.json:2: v: must be a number, not \"1e-3\"; remove the quotes"                                                               },
+    {'r', "{\"x\": 1}",                                                            "job.json:2: v: must be a number, not an object"   },
+    {'r', "{}",                                                                    "job.json:2: v: must be a number, not {}"          },
+    {'b', "true",                                                                  "true"                                             },
+    {'b', "false",                                                                 "false"                                            },
+    {'b', "1",                                                                     "job.json:2: v: must be true or false, not 1"      },
+    {'b', "\"true\"",
+     "job.json:2: v: must be true or false, not \"true\"; remove the quotes"                                                          },
+    {'s', "\"a\\u00e9\\n\"",                                                       "a\xc3\xa9\n"                                      },
+    {'s', "\"\"",                                                                  ""                                                 },
+    {'s', "5",                                                                     "job.json:2: v: must be a text, not 5"             },
+    {'i', "\"\\t123456789012345678901234567890123456789012345\xc3\xa9 and more\"",
+     "job.json:2: v: must be a whole number, not "
+     "\"\\t123456789012345678901234567890123456789012345...\""                                                                        },
+};
+
+static void test_values(void)
+{
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        char text[256], got[1100];
+        struct dnn_err err = {0};
+        int64_t whole;
+        double real;
+        bool yes;
+        const char *string;
+
+        snprintf(text, sizeof text, "{\"u\": 0,\n\"v\":\n%s}", values[i].json);
+        struct dnn_json *file = parsed(text);
+        struct dnn_jobj top = dnn_json_top(file), v = dnn_json_sub(&top, "v");
+        int rc = 0;
+        if (values[i].type == 'i' && (rc = dnn_json_int(&v, &whole, &err)) == 0)
+            snprintf(got, sizeof got, "%" PRId64, whole);
+        if (values[i].type == 'r' && (rc = dnn_json_real(&v, &real, &err)) == 0)
+            snprintf(got, sizeof got, real == 0.1 ? "%.15g" : "%.17g", real);
+        if (values[i].type == 'b' && (rc = dnn_json_bool(&v, &yes, &err)) == 0)
+            snprintf(got, sizeof got, yes ? "true" : "false");
+        if (values[i].type == 's' && (rc = dnn_json_string(&v, &string, &err)) == 0)
+            snprintf(got, sizeof got, "%s", string);
+        if (rc != 0) snprintf(got, sizeof got, "%s", err.text);
+        is_text(got, values[i].want, values[i].json);
+        dnn_json_free(file);
+    }
+}
+
+/* ---- blame ---- */
+
+static void test_blame(void)
+{
+    struct dnn_err err = {0};
+    struct dnn_json *file = parsed(
+        "{\"net\": {\"layers\": [0,\n[1, {\"a b\": {\"x.y\": 1,\n\"\": 2,\n\"\\\"\\n"
+        "\": 3, \"k_-9\": 4}}]]}}");
+    struct dnn_jobj top = dnn_json_top(file), net = dnn_json_sub(&top, "net");
+    struct dnn_jobj layers = dnn_json_sub(&net, "layers"), a = dnn_json_first(&layers);
+    struct dnn_jobj b = dnn_json_next(&a), c = dnn_json_first(&b),
+                    d = dnn_json_next(&c);
+    struct dnn_jobj e = dnn_json_sub(&d, "a b");
+    static const struct {
+        const char *key, *want;
+    } paths[] = {
+        {"x.y",  "job.json:2: net.layers[1][1][\"a b\"][\"x.y\"]: 5 is odd"        },
+        {"",     "job.json:3: net.layers[1][1][\"a b\"][\"\"]: 5 is odd"           },
+        {"\"\n", "job.json:4: net.layers[1][1][\"a b\"][\"\\\"\\u000a\"]: 5 is odd"},
+        {"k_-9", "job.json:4: net.layers[1][1][\"a b\"].k_-9: 5 is odd"            },
+        {"none", "job.json:2: net.layers[1][1][\"a b\"]: 5 is odd"                 },
+    };
+
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        struct dnn_jobj f = dnn_json_sub(&e, paths[i].key);
+
+        is_int(dnn_json_fail(&f, &err, "%d is %s", 5, "odd"), DNN_ECONFIG, "blamed");
+        is_text(err.text, paths[i].want, "with its path");
+    }
+    dnn_json_fail(&a, &err, "is 0");
+    is_text(err.text, "job.json:1: net.layers[0]: is 0", "an element");
+    dnn_json_fail(&top, &err, "is odd");
+    is_text(err.text, "job.json:1: is odd", "the top has no path");
+    is_int(dnn_json_fail(&top, NULL, "x"), DNN_ECONFIG, "nobody listens");
+    dnn_json_free(file);
+
+    /* A long way down: the end of the path is kept, and the message. */
+    struct dnn_buf text = {0};
+    for (int i = 0; i < 90; i++)
+        dnn_buf_add(&text, "{\"level%d\":", i);
+    dnn_buf_add(&text, "1");
+    for (int i = 0; i < 90; i++)
+        dnn_buf_add(&text, "}");
+    file = parsed(text.text);
+    struct dnn_jobj way[91];
+    way[0] = dnn_json_top(file);
+    for (int i = 0; i < 90; i++)
+        way[i + 1] = dnn_json_first(&way[i]);
+    dnn_json_fail(&way[90], &err, "is the end");
+    ok(strncmp(err.text, "job.json:1: ...", 15) == 0 && strlen(err.text) < 340 &&
+           strstr(err.text, ".level88.level89: is the end") != NULL,
+       "a long path is shortened in front");
+    dnn_json_free(file);
+    dnn_buf_free(&text);
+}
+
+/* Whatever is done to a good text, the parser and the explanation agree on
+ * whether it is still one. */
+static void test_agreement(void)
+{
+    static const char good[] =
+        "{\"a\": [1, -2.5e+3, 0, true, false, null, \"t\\u00e9\\n\"],"
+        " \"b\\ud83d\\ude00\": {\"c\xc3\xa9\": {}, \"d\": []}}\n";
+    static const char change[] =
+        "{}[]\",:0123456789-+.eEtrufalsn\\/ud8d \n\x01\xc3\xa9\xff";
+    struct dnn_rng rng = dnn_rng_make(1, 1);
+    int differ = 0, bad = 0;
+
+    for (uint32_t i = 0; i < 30000; i++) {
+        char text[sizeof good + 8], words[200];
+        size_t len = sizeof good - 1, pos;
+
+        memcpy(text, good, sizeof good);
+        for (uint32_t k = 0; k <= i % 3; k++) {
+            uint64_t at = dnn_rng_below(&rng, (struct dnn_rng_at){i, k, 0}, len);
+            uint64_t how = dnn_rng_below(&rng, (struct dnn_rng_at){i, k, 1}, 3);
+            char c = change[dnn_rng_below(&rng, (struct dnn_rng_at){i, k, 2},
+                                          sizeof change - 1)];
+
+            if (how == 0) /* remove */
+                memmove(text + at, text + at + 1, len-- - at);
+            if (how == 1) { /* insert */
+                memmove(text + at + 1, text + at, ++len - at);
+                text[at] = c;
+            }
+            if (how == 2) text[at] = c;
+        }
+        yyjson_doc *doc = yyjson_read(text, len, 0);
+        bool explained = dnn_json_explain(text, len, &pos, words, sizeof words);
+        if ((doc == NULL) != explained || (explained && pos > len)) {
+            if (differ++ < 5)
+                printf("# %s: %.*s (%s)\n", doc == NULL ? "refused" : "accepted",
+                       (int)len, text, explained ? words : "");
+        }
+        bad += doc == NULL;
+        yyjson_doc_free(doc);
+        /* And all of it together survives. */
+        struct dnn_json *file = NULL;
+        if (dnn_json_text("job.json", text, len, &file, NULL) == 0) dnn_json_free(file);
+    }
+    is_int(differ, 0, "parser and explanation agree on 30000 texts");
+    ok(bad > 5000 && bad < 29000, "of which %d were wrong", bad);
+}
+
+int main(void)
+{
+    test_wrong();
+    test_depth();
+    test_files();
+    test_lines();
+    test_walk();
+    test_values();
+    test_blame();
+    test_agreement();
+    return done();
+}
