@@ -181,7 +181,6 @@ void dnn_progress_hide(struct dnn_progress *p)
     fputs("\r\033[K", p->how.where);
     fflush(p->how.where);
     p->shown = false;
-    p->last = p->start; /* draw again at the next news */
 }
 
 /* ---- a log ---- */
@@ -214,6 +213,7 @@ void dnn_progress_at(struct dnn_progress *p, int64_t done)
     p->done = done;
     if (p->silent) return;
     if (p->how.form == DNN_METER_LINE) {
+        /* What was hidden comes back with the first news. */
         if (t - p->last < 0.1 && p->shown) return;
         draw(p, t - p->start);
         p->last = t;

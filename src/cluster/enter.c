@@ -33,8 +33,7 @@ static int attend(pid_t child, const sigset_t *set)
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* Does not return.  parent is seen from outside, so it is compared by being
- * alive: should it be gone already, nobody would end us. */
+/* Become the program.  If we are killed it is hung up on, as when a login ends. */
 static _Noreturn void be(char **argv, const sigset_t *mask)
 {
     prctl(PR_SET_PDEATHSIG, SIGHUP);

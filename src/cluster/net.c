@@ -39,17 +39,20 @@ int dnn_cluster_net_port(int *port, int *fd, struct dnn_err *err)
 }
 
 /* In the child that becomes ip: an ordinary user's rights in the namespace
- * would end with exec.  Root needs none of it, so errors do not count. */
-static int keep_right(const void *unused)
+ * would end with exec.  It needs those to change links and to look up a node's
+ * network by pid.  Root has them anyway, so errors do not count. */
+static int keep_rights(const void *unused)
 {
+    static const unsigned rights[] = {CAP_NET_ADMIN, CAP_SYS_PTRACE};
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct caps[2];
 
     (void)unused;
     if (syscall(SYS_capget, &head, caps) != 0) return 0;
-    caps[0].inheritable |= 1U << CAP_NET_ADMIN;
-    if (syscall(SYS_capset, &head, caps) == 0)
-        prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_NET_ADMIN, 0, 0);
+    caps[0].inheritable |= 1U << rights[0] | 1U << rights[1];
+    if (syscall(SYS_capset, &head, caps) != 0) return 0;
+    for (int i = 0; i < 2; i++)
+        prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, rights[i], 0, 0);
     return 0;
 }
 
@@ -67,7 +70,7 @@ static DNN_PRINTF(2, 3) int ip(struct dnn_err *err, const char *fmt, ...)
     char *copy = dnn_strdup(words);
     for (char *w = strtok(copy, " "); w != NULL && n < 23; w = strtok(NULL, " "))
         argv[n++] = w;
-    int rc = dnn_cluster_capture(argv, 10, keep_right, NULL, &said, err);
+    int rc = dnn_cluster_capture(argv, 10, keep_rights, NULL, &said, err);
     if (rc < 0) rc = dnn_prefix(err, "ip %s: ", words);
     dnn_free(copy);
     dnn_buf_free(&said);

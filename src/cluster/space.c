@@ -123,29 +123,33 @@ int dnn_cluster_space_node(const char *name, const char *spool, struct dnn_err *
     return mount_memory(spool, "mode=755", err);
 }
 
-/* Whether the process is in another user namespace than we are. */
-static bool other_users(pid_t pid)
+/* The flag if the process is in another namespace of that kind than we are, else
+ * 0: entering one's own user namespace is an error, and entering the machine's
+ * network would take the machine's root. */
+static int unless_ours(pid_t pid, const char *kind, int flag)
 {
-    char path[64];
+    char path[2][64];
     struct stat ours, theirs;
 
-    snprintf(path, sizeof path, "/proc/%d/ns/user", (int)pid);
-    return stat("/proc/self/ns/user", &ours) == 0 && stat(path, &theirs) == 0 &&
-           (ours.st_ino != theirs.st_ino || ours.st_dev != theirs.st_dev);
+    snprintf(path[0], sizeof path[0], "/proc/self/ns/%s", kind);
+    snprintf(path[1], sizeof path[1], "/proc/%d/ns/%s", (int)pid, kind);
+    if (stat(path[0], &ours) != 0 || stat(path[1], &theirs) != 0) return flag;
+    return ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev ? 0 : flag;
 }
 
 int dnn_cluster_space_join(const struct dnn_cluster_peer *peer, bool pid,
                            struct dnn_err *err)
 {
     char path[64], cwd[4096];
-    int flags = CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWNET | (pid ? CLONE_NEWPID : 0);
+    int flags = CLONE_NEWNS | CLONE_NEWUTS | (pid ? CLONE_NEWPID : 0) |
+                unless_ours(peer->pid, "user", CLONE_NEWUSER) |
+                unless_ours(peer->pid, "net", CLONE_NEWNET);
 
     if (getcwd(cwd, sizeof cwd) == NULL)
         return dnn_fail(err, DNN_EIO, "the working directory: %s", strerror(errno));
     snprintf(path, sizeof path, "/proc/%d/root", (int)peer->pid);
     int root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     /* The numbers above are only good if it still lives. */
-    bool users = other_users(peer->pid);
     if (root < 0 || dnn_cluster_gone(peer, 0)) {
         if (root >= 0) close(root);
         return dnn_fail(err, DNN_EIO, "the cluster ended or is not yours: %s: %s", path,
@@ -153,8 +157,7 @@ int dnn_cluster_space_join(const struct dnn_cluster_peer *peer, bool pid,
     }
     /* Entering a mount namespace lands in its root, which need not be the root
      * we all know if the cluster was started inside a chroot. */
-    if (setns(peer->pidfd, flags | (users ? CLONE_NEWUSER : 0)) != 0 ||
-        fchdir(root) != 0 || chroot(".") != 0) {
+    if (setns(peer->pidfd, flags) != 0 || fchdir(root) != 0 || chroot(".") != 0) {
         int why = errno;
 
         close(root);

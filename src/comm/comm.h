@@ -8,6 +8,9 @@
  * and the operation.  Such an end is the one case in which this room prints and
  * exits itself: a rank that cannot reach its peers cannot hand an error up either.
  *
+ * A rank whose process dies is noticed at once by the ranks of its node, and by the
+ * others as soon as MPI or the launcher does: the job ends in the same way.
+ *
  * All ranks must call the collective operations in the same order.  One thread at a
  * time may use a communicator.
  *

@@ -31,8 +31,6 @@ bool dnn_mpi_first_word(struct dnn_comm *comm)
     pthread_mutex_lock(&b->lock);
     bool first = b->slot == NULL || atomic_exchange(&b->slot[0]->said, 1) == 0;
     pthread_mutex_unlock(&b->lock);
-    /* A launcher that noticed too asks us to end; we do, but in our own way. */
-    if (first) signal(SIGTERM, SIG_IGN);
     return first;
 }
 
@@ -68,6 +66,7 @@ _Noreturn void dnn_mpi_end(struct dnn_comm *comm, int status)
     int up = 0, down = 0;
 
     atomic_store(&m->ending, 1);
+    signal(SIGTERM, SIG_IGN);       /* we are ending, but with our own status */
     (void)dnn_mpi_first_word(comm); /* what our neighbours see of it is no accident */
     dnn_watch_last_resort(PATIENCE, status);
     /* The launcher forwards stderr and kills through different channels. */
@@ -107,6 +106,17 @@ void dnn_mpi_expired(void *arg, const char *what, double seconds)
     end_from_aside(comm);
 }
 
+/* Return only if the neighbour died alone.  If the launcher ends all of us, by TERM or
+ * KILL, it reaches this process within moments of the first one.  If it ends us because
+ * of that neighbour's death, it needs longer, and its TERM must not keep us from saying
+ * whose death it was. */
+static void outlive(void)
+{
+    nap(3);
+    signal(SIGTERM, SIG_IGN);
+    nap(25);
+}
+
 /* A neighbour's process is gone and it had not closed. */
 void dnn_mpi_gone(void *arg, int i)
 {
@@ -115,7 +125,10 @@ void dnn_mpi_gone(void *arg, int i)
     struct dnn_mpi_word its, ours;
     char where[160], last[160];
 
-    if (atomic_load(&m->board.slot[i]->left) || !dnn_mpi_first_word(comm)) return;
+    if (atomic_load(&m->board.slot[i]->left) || atomic_load(&m->board.slot[0]->said))
+        return;
+    outlive();
+    if (!dnn_mpi_first_word(comm)) return;
     dnn_mpi_board_look(&m->board, i, &its);
     dnn_mpi_board_look(&m->board, m->board.me, &ours);
     dnn_mpi_note_text(last, sizeof last, &its.newest);

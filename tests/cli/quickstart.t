@@ -161,6 +161,10 @@ if [ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null; then
 else
     skip "clean refuses a root in which something is mounted" "no mounts of our own"
 fi
+aside() {
+    ls -d /opt/dnn-aside/* 2>/dev/null
+}
+before=$(aside)
 removed() {
     gives 0 "removing $DNN_CACHE/root-0123" "$quickstart" clean &&
         [ ! -e "$DNN_CACHE" ] && [ ! -e "$src/build-asan" ]
@@ -170,5 +174,6 @@ if unshare --mount true 2>/dev/null; then
 else
     skip "clean names and removes what quickstart made" "no mounts of our own"
 fi
+ok "clean leaves what others unpacked in /opt/dnn-aside" [ "$(aside)" = "$before" ]
 
 finish

@@ -54,15 +54,16 @@ check_text "without an accident: no words" "$words" ""
 ended "without an accident" 0 20
 
 for nodes in 1 2; do
-    host=n$nodes
-    fate stop 3 -N"$nodes" -n4
+    host=n$nodes where=(-N2 -n4)
+    [ "$nodes" -eq 2 ] || where=(-N1 -n4 -w n1)
+    fate stop 3 "${where[@]}"
     check_text "stopped, $nodes nodes: message" "$words" \
         "$bucket: no answer from rank 3 on $host after 5 s; rank 3 is stopped and last entered $start, which it has left; the job ends"
     ended "stopped, $nodes nodes" 7 15
 
     for strict in 0 1; do
         what="killed, $nodes nodes, --kill-on-bad-exit=$strict"
-        fate kill 3 -N"$nodes" -n4 --kill-on-bad-exit="$strict"
+        fate kill 3 "${where[@]}" --kill-on-bad-exit="$strict"
         check_text "$what: message" \
             "$(sed 's/process [0-9]*/process N/; s/; rank [0-2] .*/; .../' <<< "$words")" \
             "rank 3 on $host ended without a word (process N; killed?) after $start; ..."
@@ -94,6 +95,19 @@ fate watch 0 -N2 -n4
 check_text "a watched call hangs: message" "$words" \
     "rank 0 on n1: opening data.bp: not finished after 2 s; the job ends"
 ended "a watched call hangs" 7 15
+
+# An end that was asked for is no accident: no rank may take it for one.
+(
+    export DNN_DEADLINE=60
+    cl srun --overcommit -N2 -n4 --job-name=asked "$tmp/fate" nap 1 > "$tmp/out" 2>&1
+) &
+check "a long job starts" within 20 grep -q '^rank 3' "$tmp/out"
+sleep 1.5
+check "scancel" cl scancel --name=asked
+wait "$!"
+check_text "cancelled: no words of ours" "$(tr -d '\0' < "$tmp/out" | sed -n 's/^fate: //p')" ""
+check "cancelled: no process is left" within 10 none_left
+
 fate abort 3 -N2 -n4
 check_text "abort: no words of ours" "$words" ""
 ended "abort" 4 15

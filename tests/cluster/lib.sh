@@ -107,17 +107,12 @@ submit() {
     cl sbatch --parsable --open-mode=append --output="$tmp/%j.out" "$@"
 }
 
-# left_of DIR: processes that a cluster in DIR left behind, zombies aside
+# left_of DIR: processes that a cluster in DIR left behind
 left_of() {
-    local proc
-    for proc in /proc/[0-9]*; do
-        grep -qs '^State:.*Z' "$proc/status" && continue
-        if tr '\0' '\n' 2> /dev/null < "$proc/environ" | grep -qsx "SLURM_CONF=$1/.*"; then
-            echo "${proc#/proc/}"
-        elif tr '\0' ' ' 2> /dev/null < "$proc/cmdline" | grep -qs "^[^ ]*dnn-cluster .*$1 "; then
-            echo "${proc#/proc/}"
-        fi
-    done
+    {
+        grep -lzsxF "SLURM_CONF=$1/slurm.conf" /proc/[0-9]*/environ
+        grep -lzsxF -f <(echo "$1") /proc/[0-9]*/cmdline
+    } | sed 's/[^0-9]//g' | sort -u
 }
 
 # clean DIR: nothing of it runs

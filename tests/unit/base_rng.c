@@ -94,7 +94,8 @@ static void test_exact(void)
             (2 * (uint64_t)i + 1);
     ok(forward == backward, "normals do not depend on the order of calls");
     snprintf(text, sizeof text, "%016" PRIx64, forward);
-    is_text(text, "dd2ff9475a4fc6db", "a thousand normals have the bits they always had");
+    is_text(text, "dd2ff9475a4fc6db",
+            "a thousand normals have the bits they always had");
 
     uint64_t mixed = 0;
     for (uint64_t i = 0; i < 1000; i++) {

@@ -42,8 +42,8 @@ static const struct {
     {"-3",                   "a shape is written as 64x64x3 (? for an unknown axis), not \"-3\""  },
     {"3,4",                  "a shape is written as 64x64x3 (? for an unknown axis), not \"3,4\"" },
     {"99999999999999999999", "a shape is written as 64x64x3 (? for an unknown axis), "
-     "not \"99999999999999999999\""                                                                      },
-    {"1x1x1x1x1x1x1x1x1", "the shape \"1x1x1x1x1x1x1x1x1\" has more than 8 axes"  },
+                             "not \"99999999999999999999\""           },
+    {"1x1x1x1x1x1x1x1x1",    "the shape \"1x1x1x1x1x1x1x1x1\" has more than 8 axes"               },
 };
 
 int main(void)

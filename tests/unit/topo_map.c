@@ -200,6 +200,21 @@ static void test_hybrid(void)
     dnn_topo_close(topo);
 }
 
+/* A real one: a virtual machine with two cores of an AMD EPYC, as lstopo wrote it. */
+static void test_recorded(void)
+{
+    struct dnn_topo *topo;
+    struct dnn_err err = {0};
+    struct dnn_topo_card cards[3];
+
+    if (!ok(read_machine("epyc-vm.xml", &topo, &err) == 0, "epyc-vm.xml: %s", err.text))
+        return;
+    cards[0] = cards[1] = cards[2] = card_of("0-1", 0);
+    is_map(topo, cards, 1, "0:0:0-1:0-1:0,1", "one rank has both cores");
+    is_map(topo, cards, 2, "0:0:0:0:0 0:0:1:1:1", "two ranks have one each");
+    dnn_topo_close(topo);
+}
+
 static void test_errors(void)
 {
     struct dnn_topo *topo = NULL;
@@ -225,6 +240,7 @@ int main(void)
     test_policies();
     test_cpus();
     test_hybrid();
+    test_recorded();
     test_errors();
     return done();
 }
