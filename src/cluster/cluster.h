@@ -49,9 +49,9 @@ int dnn_cluster_restore(const struct dnn_cluster_cfg *cfg, const char *node,
 /* Run a program (argv ends with NULL) as if logged in on the cluster's login
  * host: its network, host names and SLURM_CONF, our directory, files, terminal
  * and user.  Signals sent to us are passed on.  *status is the program's exit
- * status, 128 + signal if one ended it, 127 if there is no such program.  The
- * calling process is inside the cluster's namespaces afterwards, so this is
- * the last thing to do; it must be single-threaded. */
+ * status, 128 + signal if one ended it, 127 if there is no such program.
+ * Changes the environment variables of the caller, who must be
+ * single-threaded. */
 int dnn_cluster_run(const struct dnn_cluster_cfg *cfg, char **argv, int *status,
                     struct dnn_err *err);
 

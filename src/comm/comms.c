@@ -23,13 +23,14 @@ const struct dnn_choice dnn_comm_choices[] = {
 #define DEFAULT_DEADLINE 600.0
 #define MAX_DEADLINE 1e7
 
-/* Set by whoever starts several processes of a job, each in its own way: PMIx
+/* Set by whoever starts several processes of a job in a way MPI can use: PMIx
  * (Open MPI's mpirun, srun --mpi=pmix), older mpiruns, PMI (MPICH, srun
- * --mpi=pmi2), and any srun at all. */
+ * --mpi=pmi2).  An srun that sets none of them starts ranks that cannot meet; the
+ * slurm room tells the user. */
 static bool launched(void)
 {
     static const char *const names[] = {"PMIX_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK",
-                                        "PMI_ID",    "SLURM_STEP_ID",        NULL};
+                                        "PMI_ID", NULL};
 
     for (int i = 0; names[i] != NULL; i++)
         if (getenv(names[i]) != NULL) return true;
