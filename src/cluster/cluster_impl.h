@@ -29,6 +29,8 @@ const char *dnn_cluster_address(char out[16], int nodes, int index);
 
 void dnn_cluster_conf_slurm(const struct dnn_cluster_conf *conf, struct dnn_buf *out);
 void dnn_cluster_conf_cgroup(struct dnn_buf *out);
+/* What sets the scene for each task of a one-node cluster. */
+void dnn_cluster_conf_prolog(struct dnn_buf *out);
 /* rest: the machine's own hosts file, which keeps its say after our names. */
 void dnn_cluster_conf_hosts(const struct dnn_cluster_conf *conf, const char *rest,
                             struct dnn_buf *out);

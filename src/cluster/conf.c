@@ -35,6 +35,7 @@ static void add_identity(const struct dnn_cluster_conf *c, struct dnn_buf *out)
     if (c->nodes == 1) {
         dnn_buf_add(out, "# Not for other machines.\n");
         dnn_buf_add(out, "CommunicationParameters=NoCtldInAddrAny\n");
+        dnn_buf_add(out, "TaskProlog=%s/task_prolog\n", c->dir);
     }
     dnn_buf_add(out, "\nAuthType=auth/munge\n");
     dnn_buf_add(out, "# cred_expire is also how long a requeued job waits.\n");
@@ -102,6 +103,15 @@ void dnn_cluster_conf_cgroup(struct dnn_buf *out)
 {
     dnn_buf_add(out, "# There is no systemd and perhaps no right to make cgroups.\n"
                      "CgroupPlugin=disabled\n");
+}
+
+void dnn_cluster_conf_prolog(struct dnn_buf *out)
+{
+    dnn_buf_add(out,
+                "#!/bin/sh\n"
+                "# Ranks on one node meet in memory; without this Open MPI also looks\n"
+                "# for a network between them and complains where it finds none.\n"
+                "[ -n \"$OMPI_MCA_btl\" ] || echo 'export OMPI_MCA_btl=^tcp'\n");
 }
 
 void dnn_cluster_conf_hosts(const struct dnn_cluster_conf *c, const char *rest,

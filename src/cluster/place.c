@@ -6,13 +6,13 @@
 #include "cluster/cluster_impl.h"
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -69,87 +69,66 @@ int dnn_cluster_place(const struct dnn_cluster_cfg *cfg, char dir[DNN_CLUSTER_PA
     return 0;
 }
 
-/* One level; somebody else's directory in /tmp must not become ours. */
-static int make_one(const char *dir, struct dnn_err *err)
-{
-    struct stat st;
-
-    /* munged wants everybody to be able to pass through. */
-    if (mkdir(dir, 0755) == 0) return 0;
-    if (errno != EEXIST) return dnn_fail(err, DNN_EIO, "%s: %s", dir, strerror(errno));
-    if (stat(dir, &st) != 0 || !S_ISDIR(st.st_mode))
-        return dnn_fail(err, DNN_EIO, "%s: is not a directory", dir);
-    return 0;
-}
-
+/* Somebody else's directory in /tmp must not become ours. */
 int dnn_cluster_place_make(const char *dir, struct dnn_err *err)
 {
-    char path[DNN_CLUSTER_PATH];
     struct stat st;
+    /* munged wants everybody to be able to pass through, and only us to write. */
+    mode_t mask = umask(022);
+    int rc = dnn_file_make_dirs(dir, err);
 
-    snprintf(path, sizeof path, "%s", dir);
-    for (char *slash = path + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
-        *slash = '\0';
-        DNN_TRY(make_one(path, err));
-        *slash = '/';
-    }
-    DNN_TRY(make_one(path, err));
-    if (lstat(path, &st) != 0 || st.st_uid != geteuid() || (st.st_mode & 022) != 0)
+    umask(mask);
+    if (rc < 0) return rc;
+    if (lstat(dir, &st) != 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid() ||
+        (st.st_mode & 022) != 0)
         return dnn_fail(err, DNN_EIO,
                         "%s: must be a directory that belongs to you and that nobody "
                         "else can write to",
-                        path);
+                        dir);
     return 0;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-    (void)st;
-    (void)type;
-    /* The lock is held right now, and whoever waits for it has it open; without
-     * the marker a start that is killed right here could not be repeated. */
-    if (at->level == 0 || (at->level == 1 && (strcmp(path + at->base, "lock") == 0 ||
-                                              strcmp(path + at->base, marker) == 0)))
-        return 0;
-    return remove(path);
-}
-
-/* Whether there is nothing in it but the lock we just took. */
-static bool is_empty(const char *dir)
+/* Go through what is in it: refuse strange files, or remove them.  The lock is
+ * held right now, and whoever waits for it has it open; without the marker a
+ * start that is killed right here could not be repeated. */
+static int sweep(const char *dir, bool ours, struct dnn_err *err)
 {
     DIR *d = opendir(dir);
-    bool empty = d != NULL;
+    int rc = 0;
 
-    for (struct dirent *e; empty && (e = readdir(d)) != NULL;)
-        empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
-                strcmp(e->d_name, "lock") == 0;
-    if (d != NULL) closedir(d);
-    return empty;
+    if (d == NULL) return dnn_fail(err, DNN_EIO, "%s: %s", dir, strerror(errno));
+    for (struct dirent *e; rc == 0 && (e = readdir(d)) != NULL;) {
+        char path[DNN_CLUSTER_PATH + 257];
+
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+            strcmp(e->d_name, "lock") == 0 || strcmp(e->d_name, marker) == 0)
+            continue;
+        snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
+        rc = ours ? dnn_file_remove_tree(path, err)
+                  : dnn_fail(err, DNN_EUSAGE,
+                             "%s: holds files that are not a cluster's; choose an "
+                             "empty or new directory",
+                             dir);
+    }
+    closedir(d);
+    return rc;
 }
 
 int dnn_cluster_place_clear(const char *dir, int nodes, struct dnn_err *err)
 {
-    static const char *const subs[] = {"log", "state", "spool", NULL};
+    static const char *const subs[] = {"log", "state", NULL};
     char path[DNN_CLUSTER_PATH + 32];
 
     snprintf(path, sizeof path, "%s/%s", dir, marker);
-    if (access(path, F_OK) == 0) {
-        if (nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) != 0)
-            return dnn_fail(err, DNN_EIO, "%s: clearing it: %s", dir, strerror(errno));
-    } else if (!is_empty(dir)) {
-        return dnn_fail(err, DNN_EUSAGE,
-                        "%s: holds files that are not a cluster's; choose an empty or "
-                        "new directory",
-                        dir);
-    }
+    DNN_TRY(sweep(dir, access(path, F_OK) == 0, err));
     DNN_TRY(dnn_cluster_place_write(dir, marker, 0644, "", 0, err));
     for (int i = 0; subs[i] != NULL; i++) {
         snprintf(path, sizeof path, "%s/%s", dir, subs[i]);
-        DNN_TRY(make_one(path, err));
+        DNN_TRY(dnn_cluster_place_make(path, err));
     }
     for (int i = 1; i <= nodes; i++) {
         snprintf(path, sizeof path, "%s/spool/n%d", dir, i);
-        DNN_TRY(make_one(path, err));
+        DNN_TRY(dnn_cluster_place_make(path, err));
     }
     return 0;
 }

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/mem.h"
+#include "base/progress.h"
 
 #include <errno.h>
 #include <pwd.h>
@@ -89,17 +89,21 @@ static _Noreturn void part(struct dnn_cluster_conf *conf, double timeout, int st
     _exit(1);
 }
 
-/* Follow the supervisor until it is ready or says why not. */
-static int follow(int fd, double timeout, struct dnn_err *err)
+/* What it says until it is ready or gives up. */
+static int listen_to(int fd, double timeout, struct dnn_progress *meter,
+                     struct dnn_err *err)
 {
     /* It keeps time itself; this is for one that is stuck. */
     struct dnn_deadline end = dnn_clock_deadline(timeout + 15);
     char text[DNN_CLUSTER_PACKET], log[DNN_CLUSTER_PATH + 32];
-    int got, code, at = 0;
+    int got, code, idle, at = 0;
 
     while ((got = dnn_cluster_recv(fd, dnn_clock_left(&end), text, NULL)) > 0) {
         if (strncmp(text, "say ", 4) == 0) {
+            dnn_progress_hide(meter);
             dnn_log(DNN_INFO, "cluster", "%s", text + 4);
+        } else if (sscanf(text, "idle %d", &idle) == 1) {
+            dnn_progress_at(meter, idle);
         } else if (strcmp(text, "ready") == 0) {
             return dnn_cluster_send(fd, 0, "go") == 0
                        ? 0
@@ -114,6 +118,17 @@ static int follow(int fd, double timeout, struct dnn_err *err)
     }
     return dnn_fail(err, DNN_EIO, "the supervisor %s",
                     got == 0 ? "was killed" : "does not answer");
+}
+
+/* Follow the supervisor until it is ready or says why not. */
+static int follow(int fd, int nodes, double timeout, struct dnn_err *err)
+{
+    struct dnn_progress *meter =
+        dnn_progress_start("cluster", "cluster: idle", nodes, "nodes", NULL);
+    int rc = listen_to(fd, timeout, meter, err);
+
+    dnn_progress_stop(meter, rc == 0);
+    return rc;
 }
 
 static int launch(struct dnn_cluster_conf *conf, double timeout, int lock,
@@ -131,7 +146,7 @@ static int launch(struct dnn_cluster_conf *conf, double timeout, int lock,
     int why = errno;
     close(fd[1]);
     int rc = pid < 0 ? dnn_fail(err, DNN_EIO, "fork: %s", strerror(why))
-                     : follow(fd[0], timeout, err);
+                     : follow(fd[0], conf->nodes, timeout, err);
     close(fd[0]);
     while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         ;

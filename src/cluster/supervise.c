@@ -71,6 +71,8 @@ static int detach(struct supervisor *s, struct dnn_err *err)
     s->starter = 3;
     s->lock = 4;
     umask(022);
+    /* How much the starter wants to hear says nothing about our log. */
+    DNN_TRY(dnn_log_levels("info", err));
     return chdir("/") == 0 ? 0 : dnn_fail(err, DNN_EIO, "/: %s", strerror(errno));
 }
 
@@ -108,6 +110,12 @@ static int write_files(const struct dnn_cluster_conf *conf, struct dnn_err *err)
         dnn_buf_free(&text);
         dnn_cluster_conf_cgroup(&text);
         rc = dnn_cluster_place_write(conf->dir, "cgroup.conf", 0644, text.text,
+                                     text.len, err);
+    }
+    if (rc == 0 && conf->nodes == 1) {
+        dnn_buf_free(&text);
+        dnn_cluster_conf_prolog(&text);
+        rc = dnn_cluster_place_write(conf->dir, "task_prolog", 0755, text.text,
                                      text.len, err);
     }
     if (rc == 0) {
@@ -195,10 +203,14 @@ static void look(struct supervisor *s)
 {
     struct dnn_cluster_states states;
     struct dnn_err err = {0};
-    int rc = dnn_cluster_states(NULL, &states, &err), busy = 0;
+    int rc = dnn_cluster_states(NULL, &states, &err), busy = 0, idle = 0;
 
-    for (int i = 1; rc == 0 && i <= s->conf->nodes && busy == 0; i++)
-        if (strcmp(states.text[i], "idle") != 0) busy = i;
+    for (int i = s->conf->nodes; rc == 0 && i >= 1; i--)
+        if (strcmp(states.text[i], "idle") == 0)
+            idle++;
+        else
+            busy = i;
+    dnn_cluster_send(s->starter, 0, "idle %d", idle);
     if (rc == 0 && busy == 0) {
         s->ready = true;
         if (dnn_cluster_send(s->starter, 0, "ready") != 0) s->stop = true;
@@ -336,7 +348,8 @@ static void watch(struct supervisor *s)
     }
 }
 
-/* Let slurmctld close its files; the kernel ends the rest with us. */
+/* Let slurmctld close its files, if it had any use; the kernel ends the rest with
+ * us. */
 static void wind_up(struct supervisor *s)
 {
     struct dnn_deadline end = dnn_clock_deadline(3);
@@ -348,7 +361,7 @@ static void wind_up(struct supervisor *s)
                          s->why.code < 0 ? s->why.code : DNN_EIO,
                          s->log[0] == '\0' ? "-" : s->log,
                          s->why.code < 0 ? s->why.text : "stopped while it started");
-    if (s->slurmctld > 0 && kill(s->slurmctld, SIGTERM) == 0)
+    if (s->ready && s->slurmctld > 0 && kill(s->slurmctld, SIGTERM) == 0)
         while (waitpid(s->slurmctld, NULL, WNOHANG) == 0 && !dnn_clock_passed(&end))
             dnn_clock_sleep(0.02);
     snprintf(path, sizeof path, "%s/control", s->conf->dir);

@@ -49,6 +49,16 @@ done
 wait
 check_text "of three starts one does it" "$(cat "$tmp"/at-once.* | grep -c 'is up')" 1
 check_text "and two find it" "$(cat "$tmp"/at-once.* | grep -c 'already running')" 2
+dnn-cluster run --dir "$dir" -- sleep 300 &
+run=$!
+within 10 grep -lzsxF 300 /proc/[0-9]*/cmdline
+kill -STOP "$run"
+check "a stopped run does not hold up stop" timeout 30 dnn-cluster -q stop --dir "$dir"
+kill -CONT "$run"
+wait "$run"
+check_text "and ends with its cluster" $? 137
+
+check "start again" timeout 90 dnn-cluster -q start --dir "$dir"
 pid=$(running | sed -n 's/^supervisor *//p')
 kill -STOP "$pid"
 check "a stuck supervisor is killed by stop" timeout 60 dnn-cluster -q stop --dir "$dir"

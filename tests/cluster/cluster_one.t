@@ -96,4 +96,11 @@ check_text "no mount, no interface" \
 check "stop again is no error" dnn-cluster -q stop --dir "$cluster_dir"
 out=$(status 2>&1)
 check_text "status says so" "$? ${out%% (*}" '5 dnn-cluster: cluster "main" is not running'
+# Ranks on one node need no network, unless the user wants one.
+# shellcheck disable=SC2016  # the task's shell expands it
+check_text "Open MPI is kept off the network" \
+    "$(cl srun -n1 sh -c 'echo "$OMPI_MCA_btl"')" "^tcp"
+# shellcheck disable=SC2016
+check_text "unless it was told otherwise" \
+    "$(OMPI_MCA_btl=self,sm cl srun -n1 sh -c 'echo "$OMPI_MCA_btl"')" "self,sm"
 finish

@@ -169,7 +169,7 @@ run none --mpi=none -N2 -n2 dnn-bench topo
 check_text "the wrong launcher is status 7" "$status" 7
 check_text "and is told what to do" "$(grep '^dnn-bench:' "$tmp/none.err" | sort -u)" \
     "dnn-bench: MPI sees 1 rank but Slurm started 2 tasks: this srun used --mpi=none,\
- Open MPI needs --mpi=pmix (srun --mpi=list shows what this site has)"
+ MPI needs --mpi=pmix (srun --mpi=list shows what this site has)"
 
 printf '#!/bin/sh\ndnn-bench topo\necho "status $?"\nsrun --mpi=pmix dnn-bench topo\n' \
     > "$tmp/batch"
