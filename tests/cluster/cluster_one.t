@@ -87,6 +87,14 @@ check "both work" dnn-cluster run --dir "$tmp/other" -- timeout 30 srun -n1 true
 check "the second stops" dnn-cluster -q stop --dir "$tmp/other"
 check_text "the first does not care" "$(cl srun -n1 hostname)" n1
 
+# Ranks on one node need no network, unless the user wants one.
+# shellcheck disable=SC2016  # the task's shell expands it
+check_text "Open MPI is kept off the network" \
+    "$(cl srun -n1 sh -c 'echo "$OMPI_MCA_btl"')" "^tcp"
+# shellcheck disable=SC2016
+check_text "unless it was told otherwise" \
+    "$(OMPI_MCA_btl=self,sm cl srun -n1 sh -c 'echo "$OMPI_MCA_btl"')" "self,sm"
+
 stuck=$(submit --wrap='sleep 300')
 within 10 job_is "$stuck" RUNNING
 check "stop" dnn-cluster -q stop --dir "$cluster_dir"
@@ -96,11 +104,4 @@ check_text "no mount, no interface" \
 check "stop again is no error" dnn-cluster -q stop --dir "$cluster_dir"
 out=$(status 2>&1)
 check_text "status says so" "$? ${out%% (*}" '5 dnn-cluster: cluster "main" is not running'
-# Ranks on one node need no network, unless the user wants one.
-# shellcheck disable=SC2016  # the task's shell expands it
-check_text "Open MPI is kept off the network" \
-    "$(cl srun -n1 sh -c 'echo "$OMPI_MCA_btl"')" "^tcp"
-# shellcheck disable=SC2016
-check_text "unless it was told otherwise" \
-    "$(OMPI_MCA_btl=self,sm cl srun -n1 sh -c 'echo "$OMPI_MCA_btl"')" "self,sm"
 finish
