@@ -6,6 +6,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
 set -u
+# shellcheck source=tests/tap.sh
+. "${srcdir:-.}/tests/tap.sh"
 
 build=${top_builddir:-.}
 inject=$(realpath "${DNN_INJECT_SO:-$build/tests/inject.so}")
@@ -19,16 +21,9 @@ done
 dir=$(realpath "$(mktemp -d "${TMPDIR:-/tmp}/dnn-inject.XXXXXX")")
 trap 'rm -rf "$dir"' EXIT
 
-count=0
-failed=0
-ok() { # ok STATUS NAME
-    count=$((count + 1))
-    if [ "$1" -eq 0 ]; then
-        echo "ok $count - $2"
-    else
-        echo "not ok $count - $2"
-        failed=1
-    fi
+# ok STATUS NAME: what went wrong was printed before
+ok() {
+    if [ "$1" -eq 0 ]; then result "$2" ""; else result "$2" "status $1"; fi
 }
 
 head -c 100000 /dev/zero | tr '\0' n > "$dir/new"
@@ -209,5 +204,4 @@ DNN_INJECT=write:1:EBAD LD_PRELOAD=$inject DNN_INJECT_UNDER=$dir \
     "inject: DNN_INJECT=write:1:EBAD is not CALL:N:ERROR" ]
 ok $? "a misspelt plan is refused"
 
-echo "1..$count"
-exit $failed
+finish
