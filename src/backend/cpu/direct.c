@@ -1,0 +1,95 @@
+/* direct.c - which instruction set the direct kernels use, and what they can do.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "backend/cpu/direct_impl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* From the simplest to the best. */
+static const struct dnn_direct_isa *const isas[] = {
+    &dnn_direct_plain,
+#if defined(__x86_64__)
+    &dnn_direct_avx2,
+    &dnn_direct_avx512,
+#endif
+};
+
+enum { COUNT = sizeof isas / sizeof isas[0] };
+
+static bool runs_here(const struct dnn_direct_isa *isa)
+{
+#if defined(__x86_64__)
+    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+
+    if (isa == &dnn_direct_avx2) return avx2;
+    if (isa == &dnn_direct_avx512) return avx2 && __builtin_cpu_supports("avx512f");
+#endif
+    return isa == &dnn_direct_plain;
+}
+
+const struct dnn_direct_isa *dnn_direct_find(void)
+{
+    const char *most = getenv("DNN_ISA");
+    const struct dnn_direct_isa *best = isas[0];
+
+    for (int i = 0; i < COUNT; i++) {
+        if (runs_here(isas[i])) best = isas[i];
+        if (most != NULL && strcmp(most, isas[i]->name) == 0) break;
+    }
+    return best;
+}
+
+const char *dnn_direct_isa(void)
+{
+    return dnn_direct_find()->name;
+}
+
+int dnn_direct_check(struct dnn_err *err)
+{
+    const char *most = getenv("DNN_ISA");
+
+    if (most == NULL) return 0;
+    for (int i = 0; i < COUNT; i++) {
+        if (strcmp(most, isas[i]->name) != 0) continue;
+        if (runs_here(isas[i])) return 0;
+        return dnn_fail(err, DNN_EUSAGE, "DNN_ISA: this CPU has no %s; the best is %s",
+                        most, dnn_direct_isa());
+    }
+    return dnn_fail(err, DNN_EUSAGE,
+                    "DNN_ISA: must be one of plain, avx2, avx512, not \"%s\"", most);
+}
+
+/* a[0] * a[1] * ... stays below 2^48: no offset in bytes comes near its end. */
+static bool small(const int64_t *factor, int count)
+{
+    int64_t product = 1;
+
+    for (int i = 0; i < count; i++) {
+        if (factor[i] > ((int64_t)1 << 48) / product) return false;
+        product *= factor[i];
+    }
+    return true;
+}
+
+bool dnn_direct_bww_can(const struct dnn_direct_conv *v)
+{
+    int64_t pad[5] = {v->n, 0, 0, 0, v->c};
+
+    if (v->n < 1 || v->c < 1 || v->m < 1) return false;
+    for (int i = 0; i < 3; i++) {
+        int64_t reach[] = {v->out[i], v->stride[i]};
+        int64_t spread[] = {v->kernel[i], v->dilation[i] == 0 ? 1 : v->dilation[i]};
+
+        if (v->in[i] < 1 || v->out[i] < 1 || v->kernel[i] < 1 || v->stride[i] < 1 ||
+            v->before[i] < 0 || v->dilation[i] < 0 || v->before[i] > INT32_MAX ||
+            !small(&v->in[i], 1) || !small(reach, 2) || !small(spread, 2))
+            return false;
+        pad[i + 1] = v->in[i] + reach[0] * reach[1] + spread[0] * spread[1];
+    }
+    return small(pad, 5) &&
+           small((int64_t[]){v->n, v->out[0], v->out[1], v->out[2], v->m}, 5) &&
+           small((int64_t[]){v->kernel[0], v->kernel[1], v->kernel[2], v->c, v->m}, 5);
+}

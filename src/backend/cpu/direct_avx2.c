@@ -1,0 +1,16 @@
+/* direct_avx2.c - the direct kernels on AVX2 with FMA: 16 registers of eight floats.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#if defined(__x86_64__)
+
+#define LANES 8
+#define ROWS2 6
+#define TARGET __attribute__((target("avx2,fma")))
+#define ISA dnn_direct_avx2
+#define ISA_NAME "avx2"
+
+#include "backend/cpu/direct_kernel.h"
+
+#endif

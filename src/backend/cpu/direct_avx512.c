@@ -1,0 +1,16 @@
+/* direct_avx512.c - the direct kernels on AVX-512: 32 registers of sixteen floats.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#if defined(__x86_64__)
+
+#define LANES 16
+#define ROWS2 12
+#define TARGET __attribute__((target("avx512f,avx2,fma")))
+#define ISA dnn_direct_avx512
+#define ISA_NAME "avx512"
+
+#include "backend/cpu/direct_kernel.h"
+
+#endif

@@ -1,0 +1,91 @@
+/* direct_impl.h - what the files of the direct kernels share.
+ *
+ * The plan (direct_plan.c) turns a convolution into blocks of output positions
+ * times items of the weights' gradient; the runner (direct_bww.c) walks them; a
+ * tile (direct_kernel.h, compiled once per instruction set) does the arithmetic.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#ifndef DNN_BACKEND_CPU_DIRECT_IMPL_H
+#define DNN_BACKEND_CPU_DIRECT_IMPL_H
+
+#include "backend/cpu/direct.h"
+
+/* The registers' share of a gradient: d[r][v] += a[r] * b[v], summed over
+ * count[0] * count[1] * count[2] positions.  One step along axis i moves a by
+ * a_step[i] floats and b by b_step[i]; b gives vecs whole vectors. */
+struct dnn_direct_tile {
+    int rows, vecs;
+    bool first;         /* d holds nothing yet                         */
+    const float *a, *b; /* unused when there are no positions          */
+    const int64_t *off; /* where a's rows are; NULL: one after another */
+    float *d;
+    int64_t d_step; /* from row to row */
+    int64_t count[3], a_step[3], b_step[3];
+};
+
+struct dnn_direct_isa {
+    const char *name;
+    int lanes;   /* floats in a vector                         */
+    int rows[3]; /* rows a tile of 1 or 2 vectors has at most  */
+    void (*tile)(const struct dnn_direct_tile *tile);
+    /* sum[0..m) += the columns of n rows of m floats */
+    void (*columns)(const float *y, int64_t n, int64_t m, float *sum);
+};
+
+extern const struct dnn_direct_isa dnn_direct_plain, dnn_direct_avx2, dnn_direct_avx512;
+
+/* The one to use here and now. */
+const struct dnn_direct_isa *dnn_direct_find(void);
+
+/* How a gradient is computed.  "a" is the operand whose channels are broadcast
+ * (rows of the tiles), "b" the one whose channels fill vectors. */
+struct dnn_direct_plan {
+    struct dnn_direct_conv from; /* axes folded, sides swapped */
+    struct dnn_direct_conv conv; /* the same; when spread, over the padded input */
+    const struct dnn_direct_isa *isa;
+    bool swap;   /* few outputs: a is dy, b is x, taps run backwards */
+    bool spread; /* few channels in a: all taps are rows, a is padded */
+    bool pad;    /* and the padded copy differs from the input */
+    bool pack_a; /* a's channels are far apart: copy each block */
+    bool pack_b; /* b's are, or they do not fill vectors */
+    bool direct; /* the result is computed in place */
+
+    int64_t taps; /* 1 when spread */
+    int64_t rows; /* of one tap: c, or all taps' channels when spread */
+    int64_t cols; /* m in whole vectors */
+    int64_t size; /* taps * rows * cols */
+
+    int64_t wide;         /* column tiles of two vectors; one of one may follow */
+    int64_t col_tiles;    /* all of them */
+    int64_t row_tiles[3]; /* by vectors of the column tile */
+    int64_t items;        /* tiles in all */
+
+    int64_t block[3], parts[3]; /* positions of a block, blocks per axis */
+    int64_t blocks;             /* over the batch */
+    int64_t padded[3];          /* sizes of the padded copy when spread */
+
+    int over_blocks, over_items; /* threads are over_blocks * over_items */
+
+    /* Floats in the scratch memory, one part after the other. */
+    int64_t pad_at, off_at, copy_at, bias_at, pack_at, pack_size, pack_b_at, total;
+};
+
+struct dnn_direct_plan dnn_direct_plan(const struct dnn_direct_conv *conv, int threads);
+
+/* The outputs [*lo, *hi) of [from, to) on an axis that tap k reads inside. */
+void dnn_direct_range(const struct dnn_direct_conv *conv, int axis, int64_t k,
+                      int64_t from, int64_t to, int64_t *lo, int64_t *hi);
+
+/* The inputs [*lo, *hi) on an axis that outputs [from, to) read with any tap. */
+void dnn_direct_reach(const struct dnn_direct_conv *conv, int axis, int64_t from,
+                      int64_t to, int64_t *lo, int64_t *hi);
+
+/* Where part i of count things in parts begins: even to one. */
+static inline int64_t dnn_direct_cut(int64_t count, int64_t parts, int64_t i)
+{
+    return count / parts * i + (count % parts) * i / parts;
+}
+
+#endif

@@ -1,0 +1,13 @@
+/* direct_plain.c - the direct kernels in plain C, for any machine: vectors of four
+ * floats.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#define LANES 4
+#define ROWS2 6
+#define TARGET
+#define ISA dnn_direct_plain
+#define ISA_NAME "plain"
+
+#include "backend/cpu/direct_kernel.h"

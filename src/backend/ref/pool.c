@@ -1,0 +1,127 @@
+/* pool.c - maximum and average over windows; padding is in neither.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "backend/ref/ref_impl.h"
+
+enum { D = DNN_MAX_SPATIAL };
+
+/* Three space axes, the missing ones first with extent 1. */
+struct windows {
+    int64_t in[D], out[D], kernel[D], stride[D], before[D];
+    int64_t c, taps;
+};
+
+static struct windows windows(const struct dnn_op_window *w, const struct dnn_shape *in,
+                              const struct dnn_shape *out)
+{
+    struct windows s = {.c = in->dim[in->ndim - 1], .taps = 1};
+
+    for (int i = 0; i < D; i++) {
+        int j = i - (D - w->nspatial);
+        s.in[i] = j < 0 ? 1 : in->dim[j + 1];
+        s.out[i] = j < 0 ? 1 : out->dim[j + 1];
+        s.kernel[i] = j < 0 ? 1 : w->kernel[j];
+        s.stride[i] = j < 0 ? 1 : w->stride[j];
+        s.before[i] = j < 0 ? 0 : w->before[j];
+        s.taps *= s.kernel[i];
+    }
+    return s;
+}
+
+/* Where in the input output element e looks through a tap; false: it is padding. */
+static bool under(const struct windows *s, int64_t e, int64_t tap, int64_t *at)
+{
+    int64_t c = e % s->c, o = e / s->c, i[D];
+
+    for (int j = D - 1; j >= 0; j--) {
+        i[j] = o % s->out[j] * s->stride[j] - s->before[j] + tap % s->kernel[j];
+        o /= s->out[j];
+        tap /= s->kernel[j];
+        if (i[j] < 0 || i[j] >= s->in[j]) return false;
+    }
+    *at = (((o * s->in[0] + i[0]) * s->in[1] + i[1]) * s->in[2] + i[2]) * s->c + c;
+    return true;
+}
+
+static int64_t taps_inside(const struct windows *s, int64_t e)
+{
+    int64_t n = 0, at;
+
+    for (int64_t t = 0; t < s->taps; t++)
+        n += under(s, e, t, &at);
+    return n;
+}
+
+static void maximum(const struct windows *s, const struct ref_call *c)
+{
+    const struct ref_array *x = &c->in[0], *y = &c->out[0], *index = &c->out[1];
+
+    for (int64_t e = 0; e < y->count; e++) {
+        int64_t at, best = -1;
+        double most = 0;
+        for (int64_t t = 0; t < s->taps; t++) {
+            if (!under(s, e, t, &at)) continue;
+            double v = get(x, at);
+            /* The first of equals; a NaN wins and stays. */
+            if (best >= 0 && (v <= most || most != most)) continue;
+            best = t;
+            most = v;
+        }
+        set(y, e, most);
+        if (index->mem != NULL) set(index, e, (double)best);
+    }
+}
+
+void dnn_ref_pool(const struct ref_call *c)
+{
+    const struct dnn_op_pool *p = &c->op->attr.pool;
+    const struct ref_array *x = &c->in[0], *y = &c->out[0];
+    struct windows s = windows(&p->win, &x->shape, &y->shape);
+
+    if (p->fn == DNN_POOL_MAX) {
+        maximum(&s, c);
+        return;
+    }
+    for (int64_t e = 0; e < y->count; e++) {
+        double sum = 0;
+        int64_t at;
+        for (int64_t t = 0; t < s.taps; t++)
+            if (under(&s, e, t, &at)) sum += get(x, at);
+        set(y, e, sum / (double)taps_inside(&s, e));
+    }
+}
+
+/* What each input element gets from the windows over it, found from its side so
+ * that it is added in one fixed order. */
+void dnn_ref_pool_data(const struct ref_call *c)
+{
+    const struct dnn_op_pool *p = &c->op->attr.pool;
+    const struct ref_array *dy = &c->in[0], *dx = &c->out[0];
+    struct windows s = windows(&p->win, &dx->shape, &dy->shape);
+
+    for (int64_t e = 0; e < dx->count; e++) {
+        double sum = 0;
+        for (int64_t tap = 0; tap < s.taps; tap++) {
+            int64_t i = e / s.c, t = tap, o = 0, place = 1;
+            bool inside = true;
+            for (int j = D - 1; j >= 0 && inside; j--) {
+                int64_t from = i % s.in[j] + s.before[j] - t % s.kernel[j];
+                inside = from >= 0 && from % s.stride[j] == 0 &&
+                         from / s.stride[j] < s.out[j];
+                o += from / s.stride[j] * place;
+                place *= s.out[j];
+                i /= s.in[j];
+                t /= s.kernel[j];
+            }
+            if (!inside) continue;
+            o = (i * place + o) * s.c + e % s.c; /* i is the sample now */
+            if (p->fn == DNN_POOL_AVERAGE)
+                sum += get(dy, o) / (double)taps_inside(&s, o);
+            else if ((int64_t)get(&c->in[1], o) == tap)
+                sum += get(dy, o);
+        }
+        set(dx, e, sum);
+    }
+}

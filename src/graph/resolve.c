@@ -1,0 +1,312 @@
+/* resolve.c - what references between layers mean, and an order of doing.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "graph/graph_impl.h"
+
+#include "base/text.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- layers nobody wrote: the input of a chain ---- */
+
+static bool shape_of_chain(const struct graph_model *m, struct dnn_shape *out)
+{
+    const struct graph_layer *first = &m->layer[0];
+
+    if (m->has_shape) {
+        *out = m->shape;
+        return true;
+    }
+    if (first->model != NULL && first->model->nlayers > 0) {
+        const struct graph_layer *inner = &first->model->layer[0];
+
+        if (inner->layer == NULL || !inner->layer->has_input) return false;
+        *out = inner->layer->input;
+        return true;
+    }
+    if (first->layer == NULL || !first->layer->has_input) return false;
+    *out = first->layer->input;
+    return true;
+}
+
+/* read_layers() left room for one more. */
+static void add_input(struct graph_read *r, struct graph_model *m)
+{
+    struct dnn_layer *input = dnn_arena_alloc(r->arena, sizeof *input);
+    struct graph_layer made = m->layer[0];
+    char *name = dnn_format("%s_input", made.name);
+    char *full = dnn_format("%s_input", made.full);
+
+    input->type = dnn_layer_find("InputLayer");
+    input->trainable = true;
+    input->keras = r->keras;
+    input->arena = r->arena;
+    input->has_input = shape_of_chain(m, &input->input);
+    made.name = dnn_arena_strdup(r->arena, name);
+    made.full = dnn_arena_strdup(r->arena, full);
+    made.class_name = "InputLayer";
+    input->name = made.full;
+    made.layer = input;
+    made.model = NULL;
+    made.is_input = true;
+    made.ncalls = 0;
+    made.call = NULL;
+    dnn_free(name);
+    dnn_free(full);
+    memmove(&m->layer[1], &m->layer[0], (size_t)m->nlayers * sizeof m->layer[0]);
+    m->layer[0] = made;
+    m->nlayers++;
+}
+
+/* A call of layer i with all that the layer before it gives. */
+static void follow(struct graph_read *r, struct graph_model *m, int i)
+{
+    struct graph_layer *l = &m->layer[i], *before = &m->layer[i - 1];
+    int n = before->model != NULL ? before->model->noutputs : 1;
+
+    l->ncalls = 1;
+    l->call = dnn_arena_alloc(r->arena, sizeof *l->call);
+    l->call->training = -1;
+    l->call->nrefs = n;
+    l->call->ref = dnn_arena_alloc(r->arena, ((size_t)n + 1) * sizeof *l->call->ref);
+    for (int k = 0; k < n; k++)
+        l->call->ref[k] = (struct graph_ref){before->name, 0, k, DNN_NONE};
+}
+
+static int complete(struct graph_read *r, struct graph_model *m, struct dnn_err *err)
+{
+    if (m->chain && !m->layer[0].is_input) add_input(r, m);
+    for (int i = 0; i < m->nlayers; i++) {
+        struct graph_layer *l = &m->layer[i];
+
+        if (l->is_input && l->ncalls > 0)
+            return dnn_graph_fail(l, err, "an input has no inbound_nodes");
+        if (l->is_input && m->chain && i > 0)
+            return dnn_graph_fail(l, err,
+                                  "an input inside a chain of layers: a Functional "
+                                  "model can have several, with inbound_nodes");
+        if (l->is_input) {
+            l->ncalls = 1;
+            l->call = dnn_arena_alloc(r->arena, sizeof *l->call);
+            l->call->training = -1;
+        } else if (l->ncalls == 0) {
+            if (i == 0)
+                return dnn_graph_fail(l, err,
+                                      "has no inbound_nodes, and no layer is "
+                                      "before it");
+            follow(r, m, i);
+        }
+    }
+    return 0;
+}
+
+/* ---- names ---- */
+
+struct entry {
+    const char *name;
+    int layer;
+};
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct entry *)a)->name, ((const struct entry *)b)->name);
+}
+
+static int no_such(const struct graph_model *m, const char *name, char *hint,
+                   size_t size)
+{
+    const char **words = dnn_alloc(((size_t)m->nlayers + 1) * sizeof *words);
+
+    for (int i = 0; i < m->nlayers; i++)
+        words[i] = m->layer[i].name;
+    dnn_text_hint(hint, size, name, words);
+    dnn_free(words);
+    return 0;
+}
+
+/* Find a reference's layer, and check that its numbers exist. */
+static int find(const struct graph_model *m, const struct entry *index,
+                struct graph_ref *ref, const struct graph_layer *who,
+                struct dnn_err *err)
+{
+    struct entry key = {ref->name, 0};
+    const struct entry *found =
+        bsearch(&key, index, (size_t)m->nlayers, sizeof key, by_name);
+    char hint[256];
+    struct dnn_err why = {0};
+
+    if (found == NULL) {
+        no_such(m, ref->name, hint, sizeof hint);
+        dnn_fail(&why, DNN_ECONFIG, "there is no layer \"%.80s\"%s", ref->name, hint);
+    } else {
+        const struct graph_layer *l = &m->layer[found->layer];
+        int64_t tensors = l->model != NULL ? l->model->noutputs : 1;
+
+        ref->layer = found->layer;
+        /* Keras counts uses of an inner model from its own making. */
+        if (l->ncalls == 1 && l->model != NULL && ref->call == 1) ref->call = 0;
+        if (ref->call < 0 || ref->call >= l->ncalls)
+            dnn_fail(&why, DNN_ECONFIG,
+                     "layer \"%.80s\" is used %d time%s, there is no use %" PRId64,
+                     ref->name, l->ncalls, l->ncalls == 1 ? "" : "s", ref->call);
+        else if (ref->tensor < 0 || ref->tensor >= tensors)
+            dnn_fail(&why, DNN_ECONFIG,
+                     "layer \"%.80s\" has %" PRId64
+                     " output%s, there is no output %" PRId64,
+                     ref->name, tensors, tensors == 1 ? "" : "s", ref->tensor);
+    }
+    if (why.code == 0) return 0;
+    if (who != NULL) return dnn_graph_fail(who, err, "%s", why.text);
+    return dnn_fail(err, DNN_ECONFIG, "%s:%zu: model '%.80s': %s",
+                    dnn_json_name(m->at.file), dnn_json_line(&m->at), m->name,
+                    why.text);
+}
+
+static int find_all(struct graph_model *m, const struct entry *index,
+                    struct dnn_err *err)
+{
+    for (int i = 0; i < m->nlayers; i++)
+        for (int c = 0; c < m->layer[i].ncalls; c++)
+            for (int k = 0; k < m->layer[i].call[c].nrefs; k++)
+                DNN_TRY(find(m, index, &m->layer[i].call[c].ref[k], &m->layer[i], err));
+    for (int i = 0; i < m->ninputs; i++) {
+        DNN_TRY(find(m, index, &m->input[i], NULL, err));
+        if (!m->layer[m->input[i].layer].is_input)
+            return dnn_graph_fail(&m->layer[m->input[i].layer], err,
+                                  "is named in \"input_layers\", but is no InputLayer");
+    }
+    for (int i = 0; i < m->noutputs; i++)
+        DNN_TRY(find(m, index, &m->output[i], NULL, err));
+    return 0;
+}
+
+/* Where the file does not say: all inputs, and whatever nobody takes. */
+static void default_ends(struct graph_read *r, struct graph_model *m)
+{
+    size_t n = (size_t)m->nlayers + 1;
+
+    if (m->ninputs == 0) {
+        m->input = dnn_arena_alloc(r->arena, n * sizeof *m->input);
+        for (int i = 0; i < m->nlayers; i++)
+            if (m->layer[i].is_input)
+                m->input[m->ninputs++] = (struct graph_ref){m->layer[i].name, 0, 0, i};
+    }
+    if (m->noutputs > 0) return;
+    const struct graph_layer *last = &m->layer[m->nlayers - 1];
+    int count = last->model != NULL ? last->model->noutputs : 1;
+    if (m->chain) {
+        m->output = dnn_arena_alloc(r->arena, ((size_t)count + 1) * sizeof *m->output);
+        for (int k = 0; k < count; k++)
+            m->output[m->noutputs++] =
+                (struct graph_ref){last->name, 0, k, m->nlayers - 1};
+        return;
+    }
+    bool *taken = dnn_alloc(n);
+    for (int i = 0; i < m->nlayers; i++)
+        for (int c = 0; c < m->layer[i].ncalls; c++)
+            for (int k = 0; k < m->layer[i].call[c].nrefs; k++)
+                taken[m->layer[i].call[c].ref[k].layer] = true;
+    m->output = dnn_arena_alloc(r->arena, n * sizeof *m->output);
+    for (int i = 0; i < m->nlayers; i++)
+        if (!taken[i])
+            m->output[m->noutputs++] = (struct graph_ref){m->layer[i].name, 0, 0, i};
+    dnn_free(taken);
+}
+
+/* ---- order ---- */
+
+/* A use being looked at, and how many of its references were. */
+struct visit {
+    int at, next;
+};
+
+static int number_calls(struct graph_read *r, struct graph_model *m,
+                        struct dnn_err *err)
+{
+    int n = 0;
+
+    for (int i = 0; i < m->nlayers; i++) {
+        m->layer[i].start = n;
+        n += m->layer[i].ncalls;
+        if (n > DNN_GRAPH_NODES)
+            return dnn_graph_fail(&m->layer[i], err,
+                                  "layers are used more than %d times",
+                                  DNN_GRAPH_NODES);
+    }
+    m->ncalls = n;
+    m->order = dnn_arena_alloc(r->arena, ((size_t)n + 1) * sizeof *m->order);
+    m->owner = dnn_arena_alloc(r->arena, ((size_t)n + 1) * sizeof *m->owner);
+    for (int i = 0; i < m->nlayers; i++)
+        for (int c = 0; c < m->layer[i].ncalls; c++)
+            m->owner[m->layer[i].start + c] = i;
+    return 0;
+}
+
+enum { NEW, OPEN, DONE };
+
+/* What a use needs, then itself, to the end of the order: depth first, with a stack
+ * of our own since a network may be deep. */
+static int visit(struct graph_model *m, int first, char *state, struct visit *stack,
+                 int *done, struct dnn_err *err)
+{
+    int depth = 0;
+
+    stack[depth++] = (struct visit){first, 0};
+    state[first] = OPEN;
+    while (depth > 0) {
+        struct visit *top = &stack[depth - 1];
+        const struct graph_layer *l = &m->layer[m->owner[top->at]];
+        const struct graph_call *call = &l->call[top->at - l->start];
+
+        if (top->next == call->nrefs) {
+            state[top->at] = DONE;
+            m->order[(*done)++] = top->at;
+            depth--;
+            continue;
+        }
+        const struct graph_ref *ref = &call->ref[top->next++];
+        int need = m->layer[ref->layer].start + (int)ref->call;
+        if (state[need] == OPEN)
+            return dnn_graph_fail(l, err,
+                                  "is part of a cycle: it needs '%.80s', which "
+                                  "needs it",
+                                  ref->name);
+        if (state[need] == NEW) {
+            state[need] = OPEN;
+            stack[depth++] = (struct visit){need, 0};
+        }
+    }
+    return 0;
+}
+
+static int sort(struct graph_read *r, struct graph_model *m, struct dnn_err *err)
+{
+    int done = 0, rc = 0;
+
+    DNN_TRY(number_calls(r, m, err));
+    char *state = dnn_alloc((size_t)m->ncalls + 1);
+    struct visit *stack = dnn_alloc(((size_t)m->ncalls + 1) * sizeof *stack);
+    for (int at = 0; rc == 0 && at < m->ncalls; at++)
+        if (state[at] == NEW) rc = visit(m, at, state, stack, &done, err);
+    dnn_free(stack);
+    dnn_free(state);
+    return rc;
+}
+
+int dnn_graph_resolve(struct graph_read *r, struct graph_model *m, struct dnn_err *err)
+{
+    DNN_TRY(complete(r, m, err));
+    struct entry *index = dnn_alloc(((size_t)m->nlayers + 1) * sizeof *index);
+    for (int i = 0; i < m->nlayers; i++)
+        index[i] = (struct entry){m->layer[i].name, i};
+    qsort(index, (size_t)m->nlayers, sizeof *index, by_name);
+    int rc = find_all(m, index, err);
+    dnn_free(index);
+    DNN_TRY(rc);
+    default_ends(r, m);
+    return sort(r, m, err);
+}

@@ -1,0 +1,141 @@
+/* layer_impl.h - what the files of layer kinds share.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#ifndef DNN_LAYER_LAYER_IMPL_H
+#define DNN_LAYER_LAYER_IMPL_H
+
+#include "layer/layer.h"
+
+/* ---- rows of field tables that many have ---- */
+
+#define DNN_LAYER_END {NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL}
+#define DNN_LAYER_INT(key, at, def, min, max, help)                                    \
+    {key, DNN_F_INT, at, def, min, max, NULL, help, NULL}
+#define DNN_LAYER_REAL(key, at, def, min, max, help)                                   \
+    {key, DNN_F_REAL, at, def, min, max, NULL, help, NULL}
+#define DNN_LAYER_BOOL(key, at, def, help)                                             \
+    {key, DNN_F_BOOL, at, def, 0, 0, NULL, help, NULL}
+#define DNN_LAYER_ENUM(key, at, def, choices, help)                                    \
+    {key, DNN_F_ENUM, at, def, 0, 0, choices, help, NULL}
+/* sub says how many, and whether one may stand for all. */
+#define DNN_LAYER_INTS(key, at, def, min, max, help, sub)                              \
+    {key, DNN_F_INTS, at, def, min, max, NULL, help, sub}
+/* A key that the kind's read() looks at itself. */
+#define DNN_LAYER_OTHER(key, help) {key, DNN_F_OTHER, 0, "null", 0, 0, NULL, help, NULL}
+#define DNN_LAYER_IGNORED(key)                                                         \
+    {key, DNN_F_IGNORED, 0, "null", 0, 0, NULL, "changes no result", NULL}
+#define DNN_LAYER_NEUTRAL(key, def)                                                    \
+    {key, DNN_F_NEUTRAL, 0, def, 0, 0, NULL, "only its default", NULL}
+/* The three keys of one weight, and where Keras 2 and 3 put the channels. */
+#define DNN_LAYER_WEIGHT(prefix)                                                       \
+    DNN_LAYER_OTHER(prefix "_initializer", "how it begins"),                           \
+        DNN_LAYER_OTHER(prefix "_regularizer", "penalty on its size"),                 \
+        DNN_LAYER_OTHER(prefix "_constraint", "where it is kept")
+#define DNN_LAYER_FORMAT DNN_LAYER_OTHER("data_format", "channels_last")
+
+/* ---- reading ---- */
+
+/* How a weight begins, what is paid for its size, where it is kept. */
+struct dnn_layer_spec {
+    struct dnn_init init;
+    struct dnn_regularizer reg;
+    struct dnn_constraint constraint;
+};
+
+/* Read prefix_initializer, prefix_regularizer and prefix_constraint; or Keras 1's
+ * init1, letter1_regularizer and letter1_constraint (NULL: it had none). */
+int dnn_layer_read_spec(const struct dnn_jobj *config, const char *prefix,
+                        const char *init1, const char *letter1, const char *def,
+                        struct dnn_layer_spec *out, struct dnn_err *err);
+
+/* A name or {class_name, config}; absent or null is def. */
+int dnn_layer_read_init(const struct dnn_jobj *at, const char *def,
+                        struct dnn_init *out, struct dnn_err *err);
+int dnn_layer_read_reg(const struct dnn_jobj *at, struct dnn_regularizer *out,
+                       struct dnn_err *err);
+int dnn_layer_read_constraint(const struct dnn_jobj *at, struct dnn_constraint *out,
+                              struct dnn_err *err);
+
+/* Fail unless "data_format" (or Keras 1's "dim_ordering") says channels last. */
+int dnn_layer_read_format(const struct dnn_jobj *config, struct dnn_err *err);
+
+/* An {class_name, config} object, as Keras writes all it can find again by name:
+ * its parts, config absent if there is none.  at must outlive *inside. */
+int dnn_layer_read_object(const struct dnn_jobj *at, const char **class_name,
+                          struct dnn_jobj *inside, struct dnn_err *err);
+
+/* One number per spatial axis from a list of nd, or of one for all; an empty
+ * list is def. */
+int dnn_layer_read_extents(const struct dnn_jobj *config, const char *key, int nd,
+                           const struct dnn_list *list, int64_t def, int64_t out[3],
+                           struct dnn_err *err);
+extern const struct dnn_sub dnn_layer_extents; /* of such a list */
+
+/* The first of two keys that is there (else the first, absent). */
+struct dnn_jobj dnn_layer_either(const struct dnn_jobj *config, const char *a,
+                                 const char *b);
+
+/* ---- activations ---- */
+
+enum dnn_layer_act_kind { DNN_LAYER_LINEAR, DNN_LAYER_UNARY, DNN_LAYER_SOFTMAX };
+
+struct dnn_layer_act {
+    int kind; /* enum dnn_layer_act_kind                          */
+    struct dnn_op_unary unary;
+    int64_t axis; /* softmax: negative ones count from the last   */
+    bool log;     /* softmax: its logarithm                       */
+};
+
+/* The key "activation": null, a name or an object. */
+int dnn_layer_read_act(const struct dnn_layer *layer, const struct dnn_jobj *at,
+                       struct dnn_layer_act *out, struct dnn_err *err);
+/* Whether it can be applied to such a shape. */
+int dnn_layer_infer_act(const struct dnn_layer_act *act, const struct dnn_shape *shape,
+                        struct dnn_err *err);
+int dnn_layer_lower_act(const struct dnn_layer_act *act, struct dnn_prog *prog, int x);
+
+/* ---- windows: convolutions and pooling ---- */
+
+enum dnn_layer_padding {
+    DNN_LAYER_VALID,
+    DNN_LAYER_SAME,
+    DNN_LAYER_CAUSAL,
+    DNN_LAYER_NUMBERS /* as many on both sides of each axis */
+};
+
+struct dnn_layer_window {
+    int nd;
+    int64_t size[3], stride[3], dilation[3];
+    int padding; /* enum dnn_layer_padding */
+    int64_t pad[3];
+};
+
+int dnn_layer_read_padding(const struct dnn_jobj *config, bool causal,
+                           struct dnn_layer_window *window, struct dnn_err *err);
+/* Fail unless in is one array of (batch, nd extents, channels known). */
+int dnn_layer_one_image(int nd, int nin, const struct dnn_shape *in,
+                        struct dnn_err *err);
+/* Extents after the window has gone over in; channels and batch as they are. */
+int dnn_layer_window_infer(const struct dnn_layer_window *w, const struct dnn_shape *in,
+                           struct dnn_shape *out, struct dnn_err *err);
+/* What is added in front of and behind each axis of a known shape. */
+void dnn_layer_window_pads(const struct dnn_layer_window *w, const struct dnn_shape *in,
+                           int64_t before[3], int64_t after[3]);
+
+/* ---- shapes ---- */
+
+/* Fail unless there is one input; with at least min axes, the batch included. */
+int dnn_layer_one(int nin, const struct dnn_shape *in, int min, struct dnn_err *err);
+/* An axis from the front, from one that may count from the end, in [0, ndim). */
+int dnn_layer_axis(int64_t axis, int ndim, int *out, struct dnn_err *err);
+struct dnn_shape dnn_layer_shape(int ndim, int64_t a, int64_t b, int64_t c, int64_t d,
+                                 int64_t e);
+
+/* Put a weight at *n of out, and count it. */
+void dnn_layer_add_weight(struct dnn_layer_weight *out, int *n, const char *name,
+                          struct dnn_shape shape, bool trainable,
+                          const struct dnn_layer_spec *spec);
+
+#endif

@@ -1,0 +1,207 @@
+/* scale.c - known numbers applied to the input: Rescaling, Normalization; and
+ * InputLayer, which applies none.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "layer/layer_impl.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+enum { MOST = 1 << 16 }; /* numbers in such a list */
+
+struct scale {
+    int64_t count;       /* of a and b: 1, or one per channel */
+    const double *a, *b; /* y = a x + b */
+};
+
+/* Numbers in a list, however deep, or one alone. */
+static int gather(const struct dnn_jobj *at, double *out, int64_t *n,
+                  struct dnn_err *err)
+{
+    if (dnn_json_type(at) == DNN_J_LIST) {
+        for (struct dnn_jobj it = dnn_json_first(at); it.val != NULL;
+             it = dnn_json_next(&it))
+            DNN_TRY(gather(&it, out, n, err));
+        return 0;
+    }
+    if (*n == MOST) return dnn_json_fail(at, err, "must have at most %d numbers", MOST);
+    DNN_TRY(dnn_json_real(at, &out[*n], err));
+    if (!(fabs(out[*n]) <= 1e30))
+        return dnn_json_fail(at, err, "must be between -1e30 and 1e30");
+    ++*n;
+    return 0;
+}
+
+/* Numbers at least, so that no more room is taken than the file is long. */
+static int64_t how_many(const struct dnn_jobj *at)
+{
+    int64_t n = 0;
+
+    if (dnn_json_type(at) != DNN_J_LIST) return 1;
+    for (struct dnn_jobj it = dnn_json_first(at); it.val != NULL;
+         it = dnn_json_next(&it))
+        n += how_many(&it);
+    return n;
+}
+
+/* a and b as they are in the file: scale and offset, or mean and variance. */
+static int pair(struct scale *s, struct dnn_arena *arena, const struct dnn_jobj *first,
+                const struct dnn_jobj *second, double def, double **a, double **b,
+                struct dnn_err *err)
+{
+    double *x = dnn_alloc((size_t)(how_many(first) + how_many(second)) * sizeof *x);
+    double *y = x + how_many(first);
+    int64_t nx = 0, ny = 0;
+    int rc = gather(first, x, &nx, err);
+
+    if (rc == 0 && dnn_json_type(second) <= DNN_J_NULL) {
+        y[ny++] = def;
+    } else if (rc == 0)
+        rc = gather(second, y, &ny, err);
+    s->count = nx > ny ? nx : ny;
+    if (rc == 0 && (nx == 0 || ny == 0))
+        rc = dnn_json_fail(first, err, "must have at least one number");
+    if (rc == 0 && nx != ny && nx != 1 && ny != 1)
+        rc = dnn_json_fail(second, err, "must have as many numbers as \"%s\", %" PRId64,
+                           first->name, nx);
+    if (rc == 0) {
+        *a = dnn_arena_alloc(arena, (size_t)s->count * sizeof **a);
+        *b = dnn_arena_alloc(arena, (size_t)s->count * sizeof **b);
+        for (int64_t i = 0; i < s->count; i++) {
+            (*a)[i] = x[nx == 1 ? 0 : i];
+            (*b)[i] = y[ny == 1 ? 0 : i];
+        }
+        s->a = *a;
+        s->b = *b;
+    }
+    dnn_free(x);
+    return rc;
+}
+
+static const struct dnn_field rescaling_fields[] = {
+    DNN_LAYER_OTHER("scale", "times the input"),
+    DNN_LAYER_OTHER("offset", "added to it"), DNN_LAYER_END};
+
+static int rescaling_read(struct dnn_layer *layer, void *cfg,
+                          const struct dnn_jobj *config, struct dnn_err *err)
+{
+    struct dnn_jobj scale = dnn_json_sub(config, "scale");
+    struct dnn_jobj offset = dnn_json_sub(config, "offset");
+    double *a, *b;
+
+    if (dnn_json_type(&scale) <= DNN_J_NULL)
+        return dnn_json_fail(config, err, "the key \"scale\" is missing");
+    return pair(cfg, layer->arena, &scale, &offset, 0, &a, &b, err);
+}
+
+static const struct dnn_field normalization_fields[] = {
+    DNN_LAYER_OTHER("axis", "of the channels, the last"),
+    DNN_LAYER_OTHER("mean", "taken off the input"),
+    DNN_LAYER_OTHER("variance", "that is made 1"),
+    {"invert", DNN_F_OTHER, 0, "false", 0, 0, NULL, "the other way round", NULL},
+    DNN_LAYER_END
+};
+
+static int normalization_read(struct dnn_layer *layer, void *cfg,
+                              const struct dnn_jobj *config, struct dnn_err *err)
+{
+    struct dnn_jobj mean = dnn_json_sub(config, "mean");
+    struct dnn_jobj variance = dnn_json_sub(config, "variance");
+    struct dnn_jobj invert = dnn_json_sub(config, "invert");
+    struct scale *s = cfg;
+    double *a, *b;
+    bool back = false;
+
+    if (dnn_json_type(&mean) <= DNN_J_NULL || dnn_json_type(&variance) <= DNN_J_NULL)
+        return dnn_json_fail(
+            config, err, "needs \"mean\" and \"variance\": there is no adapt() here");
+    if (dnn_json_type(&invert) > DNN_J_NULL)
+        DNN_TRY(dnn_json_bool(&invert, &back, err));
+    DNN_TRY(pair(s, layer->arena, &mean, &variance, 1, &a, &b, err));
+    for (int64_t i = 0; i < s->count; i++) {
+        double middle = a[i], deviation;
+
+        if (b[i] < 0) return dnn_json_fail(&variance, err, "must not be negative");
+        deviation = fmax(sqrt(b[i]), 1e-7);
+        a[i] = back ? deviation : 1 / deviation;
+        b[i] = back ? middle : -middle / deviation;
+    }
+    return 0;
+}
+
+static int scale_infer(const struct dnn_layer *layer, int nin,
+                       const struct dnn_shape *in, struct dnn_shape *out,
+                       struct dnn_err *err)
+{
+    const struct scale *s = layer->cfg;
+    char text[DNN_SHAPE_TEXT];
+
+    DNN_TRY(dnn_layer_one(nin, in, 1, err));
+    *out = *in;
+    if (s->count > 1 && (in->ndim < 2 || in->dim[in->ndim - 1] != s->count))
+        return dnn_fail(err, DNN_ECONFIG,
+                        "has numbers for %" PRId64 " channels, its input is %s",
+                        s->count, dnn_shape_text(text, sizeof text, in));
+    return 0;
+}
+
+static int scale_lower(const struct dnn_layer *layer, const struct dnn_layer_lower *to)
+{
+    const struct scale *s = layer->cfg;
+    struct dnn_shape shape = dnn_layer_shape(1, s->count, 0, 0, 0, 0);
+    int a = dnn_prog_constant(to->prog, "scale", &shape, s->a);
+    int b = dnn_prog_constant(to->prog, "offset", &shape, s->b);
+
+    return dnn_prog_op(to->prog, DNN_OP_SCALE, NULL, 3, (int[]){to->in[0], a, b});
+}
+
+const struct dnn_layer_type dnn_layer_rescaling = {.name = "Rescaling",
+                                                   .size = sizeof(struct scale),
+                                                   .fields = rescaling_fields,
+                                                   .read = rescaling_read,
+                                                   .infer = scale_infer,
+                                                   .lower = scale_lower};
+const struct dnn_layer_type dnn_layer_normalization = {.name = "Normalization",
+                                                       .size = sizeof(struct scale),
+                                                       .fields = normalization_fields,
+                                                       .read = normalization_read,
+                                                       .infer = scale_infer,
+                                                       .lower = scale_lower};
+
+/* ---- InputLayer ---- */
+
+static const struct dnn_field input_fields[] = {
+    DNN_LAYER_OTHER("shape", "without the batch"),
+    DNN_LAYER_NEUTRAL("sparse", "false"),
+    DNN_LAYER_NEUTRAL("ragged", "false"),
+    DNN_LAYER_NEUTRAL("optional", "false"),
+    DNN_LAYER_END,
+};
+
+static int input_infer(const struct dnn_layer *layer, int nin,
+                       const struct dnn_shape *in, struct dnn_shape *out,
+                       struct dnn_err *err)
+{
+    (void)in;
+    if (nin != 0) return dnn_fail(err, DNN_ECONFIG, "takes no input, not %d", nin);
+    if (!layer->has_input)
+        return dnn_fail(err, DNN_ECONFIG,
+                        "the key \"batch_input_shape\" is missing: the shape of the "
+                        "data, as [null, 64, 64, 1]");
+    *out = layer->input;
+    return 0;
+}
+
+static int input_lower(const struct dnn_layer *layer, const struct dnn_layer_lower *to)
+{
+    (void)layer;
+    return to->in[0]; /* which whoever lowers made */
+}
+
+const struct dnn_layer_type dnn_layer_input = {.name = "InputLayer",
+                                               .also = {"Input"},
+                                               .fields = input_fields,
+                                               .infer = input_infer,
+                                               .lower = input_lower};

@@ -1,0 +1,409 @@
+/* grad.c - append to a program the ops that differentiate it.
+ *
+ * Each rule says which of the forward operands its backward op reads: that is
+ * what must be kept until then.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "op/grad.h"
+
+#include <assert.h>
+
+/* A summand of a value's gradient. */
+struct term {
+    int grad;
+    struct term *next;
+};
+
+struct work {
+    struct dnn_prog *prog;
+    struct dnn_arena *arena; /* owned */
+    bool *need;              /* by value: somebody wants its gradient     */
+    int *first;              /* by value: the first op that uses it       */
+    struct term **terms;     /* by value: in the order they were computed */
+    const struct dnn_op *op; /* whose backward ops are being appended; a copy, as
+                                the program's array moves while it grows */
+};
+
+static bool needed(const struct work *w, int i)
+{
+    return i < w->op->nin && w->op->in[i] != DNN_NONE && w->need[w->op->in[i]];
+}
+
+static void give(struct work *w, int value, int grad)
+{
+    struct term **at = &w->terms[value];
+
+    while (*at != NULL)
+        at = &(*at)->next;
+    *at = dnn_arena_alloc(w->arena, sizeof **at);
+    (*at)->grad = grad;
+}
+
+/* Append one backward op of the current one.  like: the values whose shapes and
+ * types the outputs have, DNN_NONE for an absent output. */
+static int append(struct work *w, enum dnn_pass pass, const union dnn_attr *attr,
+                  int nin, const int *in, int nout, const int *like)
+{
+    struct dnn_op op = {.kind = w->op->kind,
+                        .pass = pass,
+                        .attr = *attr,
+                        .nin = nin,
+                        .nout = nout,
+                        .in = in,
+                        .layer = w->op->layer,
+                        .line = w->op->line};
+    struct dnn_tensor is[DNN_MAX_OUT];
+    const struct dnn_tensor *out[DNN_MAX_OUT] = {NULL};
+
+    for (int i = 0; i < nout; i++) {
+        if (like[i] == DNN_NONE) continue;
+        is[i] = w->prog->value[like[i]].is;
+        is[i].name = NULL;
+        out[i] = &is[i];
+    }
+    return dnn_prog_append(w->prog, &op, out);
+}
+
+/* The gradient of operand i, made from the values in. */
+static void data(struct work *w, int i, int nin, const int *in)
+{
+    int x = w->op->in[i];
+
+    give(w, x, append(w, DNN_BWD_DATA, &w->op->attr, nin, in, 1, &x));
+}
+
+static void weights(struct work *w, int i, int nin, const int *in)
+{
+    int x = w->op->in[i];
+
+    give(w, x, append(w, DNN_BWD_WEIGHTS, &w->op->attr, nin, in, 1, &x));
+}
+
+/* gamma and beta, operands i and i + 1, by one op. */
+static void gamma_beta(struct work *w, int i, int nin, const int *in)
+{
+    int like[2] = {needed(w, i) ? w->op->in[i] : DNN_NONE,
+                   needed(w, i + 1) ? w->op->in[i + 1] : DNN_NONE};
+
+    if (like[0] == DNN_NONE && like[1] == DNN_NONE) return;
+    append(w, DNN_BWD_WEIGHTS, &w->op->attr, nin, in, 2, like);
+    const struct dnn_op *made = &w->prog->op[w->prog->nops - 1];
+    int out[2] = {made->out[0], made->out[1]};
+    for (int j = 0; j < 2; j++)
+        if (like[j] != DNN_NONE) give(w, like[j], out[j]);
+}
+
+static void linear(struct work *w, int dy)
+{
+    const int *in = w->op->in;
+
+    if (needed(w, 1)) weights(w, 1, 2, (int[]){in[0], dy});
+    if (needed(w, 0)) data(w, 0, 2, (int[]){dy, in[1]});
+}
+
+static void combine(struct work *w, int dy)
+{
+    struct dnn_op op = *w->op;
+    const struct dnn_op *before = w->op;
+    int *in = dnn_arena_alloc(w->arena, ((size_t)op.nin + 2) * sizeof *in);
+    enum dnn_combine fn = op.attr.combine.fn;
+
+    for (int i = 0; i < op.nin; i++) {
+        if (!needed(w, i)) continue;
+        int n = 0;
+        in[n++] = dy;
+        /* A sum hands dy on as it is, unless the operand was broadcast. */
+        if ((fn == DNN_ADD || (fn == DNN_SUBTRACT && i == 0)) &&
+            dnn_shape_equal(dnn_prog_shape(w->prog, op.in[i]),
+                            dnn_prog_shape(w->prog, dy))) {
+            give(w, op.in[i], dy);
+            continue;
+        }
+        if (fn == DNN_MULTIPLY)
+            for (int j = 0; j < op.nin; j++)
+                if (j != i) in[n++] = op.in[j];
+        if (fn == DNN_MAXIMUM || fn == DNN_MINIMUM) {
+            in[n++] = op.out[0];
+            for (int j = 0; j <= i; j++)
+                in[n++] = op.in[j];
+        }
+        op.attr.combine.part = i;
+        w->op = &op;
+        data(w, i, n, in);
+        w->op = before;
+    }
+}
+
+static void concat(struct work *w, int dy)
+{
+    struct dnn_op op = *w->op;
+    const struct dnn_op *before = w->op;
+    int axis = op.attr.concat.axis;
+
+    w->op = &op;
+    op.attr.concat.start = 0;
+    for (int i = 0; i < op.nin; i++) {
+        if (needed(w, i)) data(w, i, 1, &dy);
+        op.attr.concat.start += dnn_prog_dim(w->prog, op.in[i], axis);
+    }
+    w->op = before;
+}
+
+/* Reshape and transpose are undone by themselves. */
+static void undo(struct work *w, int dy)
+{
+    union dnn_attr attr = {0};
+    int x = w->op->in[0];
+
+    if (!needed(w, 0)) return;
+    if (w->op->kind == DNN_OP_RESHAPE)
+        attr.reshape.shape = *dnn_prog_shape(w->prog, x);
+    else
+        for (int i = 0; i < dnn_prog_shape(w->prog, x)->ndim; i++)
+            attr.transpose.perm[w->op->attr.transpose.perm[i]] = i;
+    give(w, x, append(w, DNN_FWD, &attr, 1, &dy, 1, &x));
+}
+
+static void batchnorm(struct work *w, int dy)
+{
+    const int *in = w->op->in; /* x sums gamma beta */
+    int64_t c = dnn_prog_dim(w->prog, in[0], w->op->attr.batchnorm.axis);
+    const struct dnn_tensor is = {
+        .dtype = DNN_F64, .shape = {.ndim = 1, .dim = {2 * c}}
+    };
+    const struct dnn_tensor *out = &is;
+
+    if (!needed(w, 0) && !needed(w, 2) && !needed(w, 3)) return;
+    struct dnn_op op = *w->op;
+    op.pass = DNN_BWD_STATS;
+    op.nin = 3;
+    op.nout = 1;
+    op.in = (int[]){dy, in[0], in[1]};
+    int mine = dnn_prog_append(w->prog, &op, &out);
+    /* Weights get this rank's share, as gradients are added over ranks later; x
+     * needs the sums of all. */
+    gamma_beta(w, 2, 1, &mine);
+    if (!needed(w, 0)) return;
+    op.kind = DNN_OP_EXCHANGE;
+    op.pass = DNN_FWD;
+    op.attr = (union dnn_attr){0};
+    op.nin = 1;
+    op.in = &mine;
+    int all = dnn_prog_append(w->prog, &op, &out);
+    data(w, 0, 5, (int[]){dy, in[0], in[1], all, in[2]});
+}
+
+static void unary(struct work *w, int dy)
+{
+    bool result = dnn_op_unary_by_result(&w->op->attr.unary);
+
+    if (needed(w, 0)) data(w, 0, 2, (int[]){dy, result ? w->op->out[0] : w->op->in[0]});
+}
+
+static void simple(struct work *w, int dy)
+{
+    const int *in = w->op->in, *out = w->op->out;
+    bool x = needed(w, 0);
+
+    switch (w->op->kind) {
+    case DNN_OP_BIAS:
+        if (needed(w, 1)) weights(w, 1, 1, &dy);
+        if (x) give(w, in[0], dy);
+        break;
+    case DNN_OP_POOL:
+        if (!x) break;
+        if (w->op->nout == 2)
+            data(w, 0, 2, (int[]){dy, out[1]});
+        else
+            data(w, 0, 1, &dy);
+        break;
+    case DNN_OP_PRELU:
+        if (needed(w, 1)) weights(w, 1, 2, (int[]){dy, in[0]});
+        if (x) data(w, 0, 3, (int[]){dy, in[0], in[1]});
+        break;
+    case DNN_OP_SOFTMAX:
+        if (x) data(w, 0, 2, (int[]){dy, out[0]});
+        break;
+    case DNN_OP_REDUCE:
+        if (!x) break;
+        if (w->op->attr.reduce.fn == DNN_REDUCE_MAX)
+            data(w, 0, 3, (int[]){dy, in[0], out[0]});
+        else
+            data(w, 0, 1, &dy);
+        break;
+    case DNN_OP_BN_INFER:
+        gamma_beta(w, 3, 4, (int[]){dy, in[0], in[1], in[2]});
+        if (x) data(w, 0, 3, (int[]){dy, in[2], in[3]});
+        break;
+    case DNN_OP_GROUPNORM:
+        gamma_beta(w, 1, 3, (int[]){dy, in[0], out[1]});
+        if (x) data(w, 0, 4, (int[]){dy, in[0], out[1], in[1]});
+        break;
+    case DNN_OP_NOISE:
+        if (!x) break;
+        if (w->op->attr.noise.fn == DNN_GAUSSIAN_NOISE)
+            give(w, in[0], dy);
+        else
+            data(w, 0, 1, &dy);
+        break;
+    case DNN_OP_SCALE:
+        if (x) data(w, 0, 2, (int[]){dy, in[1]});
+        break;
+    case DNN_OP_ACTIVITY:
+        if (x) data(w, 0, 2, (int[]){dy, in[0]});
+        break;
+    case DNN_OP_MSE:
+    case DNN_OP_XENT:
+        if (x) data(w, 0, 3, (int[]){dy, in[0], in[1]});
+        break;
+    default: /* UPSAMPLE, PAD */
+        if (x) data(w, 0, 1, &dy);
+        break;
+    }
+}
+
+static void differentiate(struct work *w, int dy)
+{
+    switch (w->op->kind) {
+    case DNN_OP_MATMUL:
+    case DNN_OP_CONV:
+    case DNN_OP_DECONV:
+        linear(w, dy);
+        break;
+    case DNN_OP_UNARY:
+        unary(w, dy);
+        break;
+    case DNN_OP_COMBINE:
+        combine(w, dy);
+        break;
+    case DNN_OP_CONCAT:
+        concat(w, dy);
+        break;
+    case DNN_OP_RESHAPE:
+    case DNN_OP_TRANSPOSE:
+        undo(w, dy);
+        break;
+    case DNN_OP_BN_APPLY:
+        batchnorm(w, dy);
+        break;
+    case DNN_OP_BN_STATS:
+    case DNN_OP_EXCHANGE:
+    case DNN_OP_BN_UPDATE:
+        break; /* BN_APPLY's data pass accounts for the statistics */
+    default:
+        simple(w, dy);
+        break;
+    }
+}
+
+/* Whether a gradient goes through operand i of an op. */
+static bool carries(const struct dnn_op *op, int i)
+{
+    switch (op->kind) {
+    case DNN_OP_BN_STATS:
+    case DNN_OP_EXCHANGE:
+    case DNN_OP_BN_UPDATE:
+        return false;
+    case DNN_OP_BN_APPLY:
+        return i != 1;
+    case DNN_OP_BN_INFER:
+        return i != 1 && i != 2;
+    case DNN_OP_SCALE:
+    case DNN_OP_MSE:
+    case DNN_OP_XENT:
+        return i == 0;
+    default:
+        return true;
+    }
+}
+
+static void find_needs(struct work *w, bool inputs)
+{
+    const struct dnn_prog *prog = w->prog;
+
+    for (int v = 0; v < prog->nvalues; v++) {
+        const struct dnn_value *is = &prog->value[v];
+        w->need[v] = (is->role == DNN_WEIGHT && is->trainable) ||
+                     (inputs && is->role == DNN_INPUT);
+        w->first[v] = prog->nops;
+    }
+    for (int i = prog->nops - 1; i >= 0; i--)
+        for (int j = 0; j < prog->op[i].nin; j++)
+            if (prog->op[i].in[j] != DNN_NONE) w->first[prog->op[i].in[j]] = i;
+    for (int i = 0; i < prog->nops; i++) {
+        const struct dnn_op *op = &prog->op[i];
+        for (int j = 0; j < op->nin; j++)
+            if (op->in[j] != DNN_NONE && w->need[op->in[j]] && carries(op, j) &&
+                op->nout > 0)
+                w->need[op->out[0]] = true;
+    }
+}
+
+/* The whole gradient of a value, all terms being there; DNN_NONE if there is none. */
+static int total(struct work *w, int value)
+{
+    struct dnn_prog *prog = w->prog;
+    int n = 0;
+
+    for (struct term *t = w->terms[value]; t != NULL; t = t->next)
+        n++;
+    if (n == 0) return DNN_NONE;
+    int grad = w->terms[value]->grad;
+    if (n > 1) {
+        int *in = dnn_arena_alloc(w->arena, (size_t)n * sizeof *in);
+        n = 0;
+        for (struct term *t = w->terms[value]; t != NULL; t = t->next)
+            in[n++] = t->grad;
+        const union dnn_attr add = {.combine = {.fn = DNN_ADD}};
+        grad = dnn_prog_op(prog, DNN_OP_COMBINE, &add, n, in);
+    }
+    prog->value[value].grad = grad;
+    return grad;
+}
+
+void dnn_grad(struct dnn_prog *prog, int n, const struct dnn_grad_of *of, bool inputs)
+{
+    struct dnn_arena *arena = dnn_arena_make();
+    size_t values = (size_t)prog->nvalues;
+    int forward = prog->nops;
+    const char *layer = prog->layer;
+    int line = prog->line;
+    struct work w = {
+        .prog = prog,
+        .arena = arena,
+        .need = dnn_arena_alloc(arena, values * sizeof *w.need),
+        .first = dnn_arena_alloc(arena, values * sizeof *w.first),
+        .terms = dnn_arena_alloc(arena, values * sizeof *w.terms),
+    };
+
+    assert(prog->training);
+    find_needs(&w, inputs);
+    for (int i = 0; i < n; i++) {
+        assert(dnn_shape_equal(dnn_prog_shape(prog, of[i].value),
+                               dnn_prog_shape(prog, of[i].seed)));
+        give(&w, of[i].value, of[i].seed);
+    }
+    for (int i = forward - 1; i >= 0; i--) {
+        const struct dnn_op op = prog->op[i];
+        prog->layer = op.layer;
+        prog->line = op.line;
+        w.op = &op;
+        if (op.nout > 0 && w.need[op.out[0]]) {
+            int dy = total(&w, op.out[0]);
+            if (dy != DNN_NONE) differentiate(&w, dy);
+        }
+        /* Nothing before its first use adds to a given value's gradient. */
+        for (int j = 0; j < op.nin; j++) {
+            int v = op.in[j];
+            if (v != DNN_NONE && prog->value[v].op == DNN_NONE && w.need[v] &&
+                w.first[v] == i && prog->value[v].grad == DNN_NONE)
+                total(&w, v);
+        }
+    }
+    prog->layer = layer;
+    prog->line = line;
+    prog->nforward = forward;
+    dnn_arena_free(arena);
+}

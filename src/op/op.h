@@ -1,0 +1,301 @@
+/* op.h - the vocabulary of computation: kinds of ops, their passes and numbers.
+ *
+ * Activations are (batch, space..., channels); weights have Keras's own layout.
+ * "x -> y" below names the forward operands in order; an operand in brackets may
+ * be absent (DNN_NONE).  Which operands the backward passes take is the table in
+ * ops.c.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#ifndef DNN_OP_OP_H
+#define DNN_OP_OP_H
+
+#include "base/shape.h"
+#include "base/tensor.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    DNN_NONE = -1,       /* no value: an optional operand that is absent */
+    DNN_MAX_SPATIAL = 3, /* depth, height, width                         */
+    DNN_MAX_OUT = 3      /* outputs of one op                            */
+};
+
+enum dnn_op_kind {
+    DNN_OP_MATMUL,    /* x(..., k) w(k, n) -> y(..., n)                          */
+    DNN_OP_BIAS,      /* x(..., c) b(c) -> y                                     */
+    DNN_OP_CONV,      /* x w(k..., c / groups, m) -> y; or w(k..., c, m / c) if
+                         groups == c, which is Keras's depthwise kernel          */
+    DNN_OP_DECONV,    /* transposed convolution: x(..., c) w(k..., m, c) -> y    */
+    DNN_OP_POOL,      /* x -> y [index], the index for max in training only      */
+    DNN_OP_UPSAMPLE,  /* x -> y, whole factors                                   */
+    DNN_OP_PAD,       /* x -> y; zeros around, negative amounts crop             */
+    DNN_OP_UNARY,     /* x -> y, element by element                              */
+    DNN_OP_PRELU,     /* x a -> y; a broadcasts, e.g. (1, 1, c) for shared axes  */
+    DNN_OP_SOFTMAX,   /* x -> y along one axis, or its logarithm                 */
+    DNN_OP_COMBINE,   /* a b ... -> y; shapes broadcast, aligned at the last axis */
+    DNN_OP_CONCAT,    /* a b ... -> y along one axis                             */
+    DNN_OP_RESHAPE,   /* x -> y, the same bytes (a view)                         */
+    DNN_OP_TRANSPOSE, /* x -> y; axis i of y is axis perm[i] of x                */
+    DNN_OP_REDUCE,    /* x -> y over a set of axes                               */
+    DNN_OP_BN_STATS,  /* x -> sums, f64: c sums, c sums of squares, 1 count      */
+    DNN_OP_EXCHANGE,  /* s -> t: s added over all ranks                          */
+    DNN_OP_BN_UPDATE, /* sums mean var -> : moves the two states, in place       */
+    DNN_OP_BN_APPLY,  /* x sums [gamma] [beta] -> y, with the batch's statistics */
+    DNN_OP_BN_INFER,  /* x mean var [gamma] [beta] -> y, with the moving ones    */
+    DNN_OP_GROUPNORM, /* x [gamma] [beta] -> y [stats]: layer, group, instance   */
+    DNN_OP_NOISE,     /* x -> y, dropout and its kin; for training only          */
+    DNN_OP_SCALE,     /* x a [b] -> y = x a + b; constants that broadcast        */
+    DNN_OP_ACTIVITY,  /* x -> y loss: y is x, its penalty is a scalar            */
+    DNN_OP_MSE,       /* x t -> loss: the sum of (x - t)^2, scaled; f64 scalar   */
+    DNN_OP_XENT,      /* x(..., c) t -> loss: the sum of -t log softmax(x), scaled;
+                         t(..., c), or labels t(...) of i32: those outside 0 ...
+                         c - 1 count nothing                                      */
+    DNN_OP_KINDS
+};
+
+enum dnn_pass {
+    DNN_FWD,
+    DNN_BWD_DATA,    /* the gradient of an activation              */
+    DNN_BWD_WEIGHTS, /* that of the weights                        */
+    DNN_BWD_STATS,   /* sums both of them need (batch norm)        */
+    DNN_PASSES
+};
+
+/* ---- numbers, one struct per family ---- */
+
+/* CONV, DECONV, POOL: arrays hold nspatial numbers, first axis first.  before
+ * and after are the padding.  For DECONV they are those of the convolution it
+ * transposes: y = (x - 1) stride + dilation (kernel - 1) + 1 - before - after;
+ * there after may be negative (more output than any input reaches). */
+struct dnn_op_window {
+    int nspatial; /* 1, 2, 3 */
+    int64_t kernel[DNN_MAX_SPATIAL];
+    int64_t stride[DNN_MAX_SPATIAL];
+    int64_t dilation[DNN_MAX_SPATIAL]; /* POOL: 1 */
+    int64_t before[DNN_MAX_SPATIAL], after[DNN_MAX_SPATIAL];
+    int64_t groups; /* CONV; else 1 */
+};
+
+enum dnn_pool { DNN_POOL_MAX, DNN_POOL_AVERAGE }; /* padding is not averaged */
+
+struct dnn_op_pool {
+    struct dnn_op_window win; /* first: shared with CONV */
+    enum dnn_pool fn;
+    bool index; /* also give where in the window the maximum was: u8, u16 or i32 by
+                   the window's size; dnn_prog_op() sets it in training */
+};
+
+enum dnn_upsample { DNN_UP_NEAREST, DNN_UP_LINEAR }; /* half-pixel centres */
+
+struct dnn_op_upsample {
+    int nspatial;
+    int64_t factor[DNN_MAX_SPATIAL];
+    enum dnn_upsample fn;
+};
+
+struct dnn_op_pad {
+    int64_t before[DNN_MAX_DIMS], after[DNN_MAX_DIMS]; /* every axis of x */
+};
+
+enum dnn_unary {
+    DNN_RELU, /* x < threshold: alpha (x - threshold); at most max_value */
+    DNN_ELU,  /* x < 0: alpha (exp(x) - 1)                               */
+    DNN_SELU,
+    DNN_GELU,      /* x Phi(x)                                                */
+    DNN_GELU_TANH, /* the approximation with tanh                             */
+    DNN_SIGMOID,
+    DNN_TANH,
+    DNN_SOFTPLUS,
+    DNN_SOFTSIGN,
+    DNN_HARD_SIGMOID, /* min(1, max(0, alpha x + 1/2)): 0.2 Keras 2, 1/6 Keras 3 */
+    DNN_HARD_SWISH,   /* x min(1, max(0, x / 6 + 1/2))                           */
+    DNN_SWISH,        /* x sigmoid(x), also called silu                          */
+    DNN_MISH,         /* x tanh(softplus(x))                                     */
+    DNN_LOG_SIGMOID,
+    DNN_EXP,
+    DNN_LOG,
+    DNN_SQUARE,
+    DNN_SQRT,
+    DNN_ABS,
+    DNN_NEGATE,
+    DNN_UNARIES
+};
+
+struct dnn_op_unary {
+    enum dnn_unary fn;
+    double alpha;     /* RELU: negative slope; ELU; HARD_SIGMOID             */
+    double max_value; /* RELU only, INFINITY if there is none                */
+    double threshold; /* RELU only                                           */
+};
+
+struct dnn_op_softmax {
+    int axis; /* 0 ... ndim - 1 */
+    bool log;
+};
+
+enum dnn_combine {
+    DNN_ADD,
+    DNN_SUBTRACT, /* of two */
+    DNN_MULTIPLY,
+    DNN_MAXIMUM, /* a tie's gradient goes to the first */
+    DNN_MINIMUM,
+    DNN_AVERAGE
+};
+
+struct dnn_op_combine {
+    enum dnn_combine fn;
+    int part;  /* backward: whose gradient            */
+    int parts; /* how many there are; dnn_prog_op() sets it */
+};
+
+struct dnn_op_concat {
+    int axis;
+    int64_t start; /* backward: where this part begins */
+};
+
+struct dnn_op_reshape {
+    struct dnn_shape shape; /* of y, batch included */
+};
+
+struct dnn_op_transpose {
+    int perm[DNN_MAX_DIMS];
+};
+
+enum dnn_reduce { DNN_REDUCE_SUM, DNN_REDUCE_MEAN, DNN_REDUCE_MAX };
+
+struct dnn_op_reduce {
+    enum dnn_reduce fn;
+    unsigned axes; /* bit i: over axis i                          */
+    bool keepdims; /* reduced axes stay with extent 1, else vanish */
+};
+
+/* BN_STATS, BN_UPDATE, BN_APPLY, BN_INFER */
+struct dnn_op_batchnorm {
+    int axis; /* of the channels, 0 ... ndim - 1                    */
+    double epsilon;
+    double momentum; /* BN_UPDATE: new = momentum old + (1 - momentum) batch's */
+    bool unbiased;   /* BN_UPDATE: count / (count - 1) times the variance      */
+};
+
+/* Statistics over the axes marked, and over each of groups equal parts of the
+ * last one.  gamma and beta have the extents of the axes in params, in order.
+ * Layer norm over the last axis: axes = params = its bit, groups 1.  Group norm:
+ * all axes but the batch, params the last; instance norm: groups = channels. */
+struct dnn_op_groupnorm {
+    unsigned axes, params;
+    int64_t groups;
+    double epsilon;
+    bool save; /* also give stats(2, n): means and 1 / deviations, for the
+                  backward passes; dnn_prog_op() sets it in training */
+};
+
+#define DNN_STREAM_NOISE (UINT64_C(1) << 62)
+
+enum dnn_noise {
+    DNN_DROPOUT,          /* zero with probability rate, else x / (1 - rate) */
+    DNN_GAUSSIAN_NOISE,   /* x + stddev n                                    */
+    DNN_GAUSSIAN_DROPOUT, /* x (1 + sqrt(rate / (1 - rate)) n)               */
+    DNN_ALPHA_DROPOUT     /* dropout that keeps mean and variance of SELU    */
+};
+
+struct dnn_op_noise {
+    enum dnn_noise fn;
+    double rate; /* or stddev; below 1 unless it is stddev */
+    /* Which random numbers: stream DNN_STREAM_NOISE + stream of the run's seed
+     * xor this one.  dnn_prog_op() numbers the streams from 1 in the order of the
+     * program where it finds 0. */
+    uint64_t seed, stream;
+    unsigned shared; /* bit i: one number for all of axis i (spatial dropout: the
+                        space axes); bit 0 shares it among samples */
+};
+
+struct dnn_op_activity {
+    double l1, l2; /* l1 sum |x| + l2 sum x^2 */
+};
+
+/* MSE, XENT.  A mean over the global batch is a scale of 1 / its number of
+ * elements: so each rank's share adds up whatever it holds. */
+struct dnn_op_loss {
+    double scale;
+};
+
+union dnn_attr {
+    struct dnn_op_window window; /* CONV, DECONV */
+    struct dnn_op_pool pool;
+    struct dnn_op_upsample upsample;
+    struct dnn_op_pad pad;
+    struct dnn_op_unary unary;
+    struct dnn_op_softmax softmax;
+    struct dnn_op_combine combine;
+    struct dnn_op_concat concat;
+    struct dnn_op_reshape reshape;
+    struct dnn_op_transpose transpose;
+    struct dnn_op_reduce reduce;
+    struct dnn_op_batchnorm batchnorm;
+    struct dnn_op_groupnorm groupnorm;
+    struct dnn_op_noise noise;
+    struct dnn_op_activity activity;
+    struct dnn_op_loss loss;
+};
+
+/* One op of a program. */
+struct dnn_op {
+    enum dnn_op_kind kind;
+    enum dnn_pass pass;
+    union dnn_attr attr;
+    int nin, nout;
+    const int *in;        /* value numbers, DNN_NONE where absent */
+    int out[DNN_MAX_OUT]; /* value numbers                        */
+    const char *layer;    /* who made it, for messages; may be NULL */
+    int line;             /* of the network's JSON; 0: not known    */
+};
+
+/* What there is to know about a kind without running it. */
+struct dnn_op_info {
+    const char *name;
+    /* Operand names of each pass, inputs "->" outputs; NULL: there is no such
+     * pass.  "..." is any number, brackets an operand that may be absent. */
+    const char *operands[DNN_PASSES];
+    /* Bit p: in pass p the first output may lie where the first input does, if
+     * both have the same shape and nobody reads that input later. */
+    unsigned inplace;
+    bool view; /* the output is the first input's bytes */
+    /* Outputs from inputs, forward.  in[i] is NULL where an operand is absent;
+     * fills out[0 ... nout - 1] (dtype and shape, names NULL) and returns nout.
+     * Cannot fail: whoever makes the op has checked; our mistakes assert. */
+    int (*shape)(const union dnn_attr *attr, int nin,
+                 const struct dnn_tensor *const *in, struct dnn_tensor *out);
+};
+
+const struct dnn_op_info *dnn_op_info(enum dnn_op_kind kind);
+const char *dnn_op_pass_name(enum dnn_pass pass); /* "forward", "backward data"... */
+const char *dnn_op_unary_name(enum dnn_unary fn); /* "relu"... */
+
+/* Whether a function's backward pass takes its result y, not its argument x:
+ * then x need not be kept. */
+bool dnn_op_unary_by_result(const struct dnn_op_unary *unary);
+
+/* ---- arithmetic layers share with the shape rules ---- */
+
+/* Padding "same" as Keras: ceil(in / stride) outputs, the odd one after. */
+void dnn_op_same(int64_t in, int64_t kernel, int64_t stride, int64_t dilation,
+                 int64_t *before, int64_t *after);
+/* The same for a transposed convolution whose output extent is out (in * stride
+ * unless an output padding says otherwise). */
+void dnn_op_same_transposed(int64_t in, int64_t out, int64_t kernel, int64_t stride,
+                            int64_t dilation, int64_t *before, int64_t *after);
+/* Output extents; 0 or less: the window does not fit. */
+int64_t dnn_op_window_out(int64_t in, int64_t kernel, int64_t stride, int64_t dilation,
+                          int64_t before, int64_t after);
+int64_t dnn_op_transposed_out(int64_t in, int64_t kernel, int64_t stride,
+                              int64_t dilation, int64_t before, int64_t after);
+
+/* The shape a and b broadcast to: aligned at the last axis, extents equal or 1.
+ * false if they do not fit. */
+bool dnn_op_broadcast(const struct dnn_shape *a, const struct dnn_shape *b,
+                      struct dnn_shape *out);
+
+#endif

@@ -1,0 +1,228 @@
+/* ops.c - every kind of op there is: one row each.  To add one: its line in
+ * op.h, a row here, its shape rule in shapes.c, its gradient in grad.c, and its
+ * loops in backend/ref.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "op/op.h"
+#include "op/shapes_impl.h"
+
+#include <assert.h>
+
+enum { FWD = 1u << DNN_FWD, DATA = 1u << DNN_BWD_DATA };
+
+/* Operands: forward, backward data, backward weights, backward statistics.  Where
+ * the gradient of x is that of y, or a forward op makes it (reshape, transpose),
+ * there is no backward data pass. */
+/* clang-format off */
+static const struct dnn_op_info table[DNN_OP_KINDS] = {
+    [DNN_OP_MATMUL] = {
+        "matmul", {"x w -> y", "dy w -> dx", "x dy -> dw", NULL},
+        0, false, dnn_shape_matmul},
+    [DNN_OP_BIAS] = {
+        "bias", {"x b -> y", NULL, "dy -> db", NULL},
+        FWD, false, dnn_shape_same},
+    [DNN_OP_CONV] = {
+        "conv", {"x w -> y", "dy w -> dx", "x dy -> dw", NULL},
+        0, false, dnn_shape_conv},
+    [DNN_OP_DECONV] = {
+        "deconv", {"x w -> y", "dy w -> dx", "x dy -> dw", NULL},
+        0, false, dnn_shape_deconv},
+    [DNN_OP_POOL] = {
+        "pool", {"x -> y [index]", "dy [index] -> dx", NULL, NULL},
+        0, false, dnn_shape_pool},
+    [DNN_OP_UPSAMPLE] = {
+        "upsample", {"x -> y", "dy -> dx", NULL, NULL},
+        0, false, dnn_shape_upsample},
+    [DNN_OP_PAD] = {
+        "pad", {"x -> y", "dy -> dx", NULL, NULL},
+        0, false, dnn_shape_pad},
+    [DNN_OP_UNARY] = {
+        "unary", {"x -> y", "dy xy -> dx", NULL, NULL},
+        FWD | DATA, false, dnn_shape_same},
+    [DNN_OP_PRELU] = {
+        "prelu", {"x a -> y", "dy x a -> dx", "dy x -> da", NULL},
+        FWD | DATA, false, dnn_shape_same},
+    [DNN_OP_SOFTMAX] = {
+        "softmax", {"x -> y", "dy y -> dx", NULL, NULL},
+        FWD | DATA, false, dnn_shape_same},
+    [DNN_OP_COMBINE] = {
+        "combine", {"x... -> y", "dy [y] x... -> dx", NULL, NULL},
+        FWD | DATA, false, dnn_shape_combine},
+    [DNN_OP_CONCAT] = {
+        "concat", {"x... -> y", "dy -> dx", NULL, NULL},
+        0, false, dnn_shape_concat},
+    [DNN_OP_RESHAPE] = {
+        "reshape", {"x -> y", NULL, NULL, NULL},
+        FWD, true, dnn_shape_reshape},
+    [DNN_OP_TRANSPOSE] = {
+        "transpose", {"x -> y", NULL, NULL, NULL},
+        0, false, dnn_shape_transpose},
+    [DNN_OP_REDUCE] = {
+        "reduce", {"x -> y", "dy [x] [y] -> dx", NULL, NULL},
+        0, false, dnn_shape_reduce},
+    [DNN_OP_BN_STATS] = {
+        "bn_stats", {"x -> sums", NULL, NULL, NULL},
+        0, false, dnn_shape_bn_stats},
+    [DNN_OP_EXCHANGE] = {
+        "exchange", {"s -> t", NULL, NULL, NULL},
+        FWD, false, dnn_shape_same},
+    [DNN_OP_BN_UPDATE] = {
+        "bn_update", {"sums mean var ->", NULL, NULL, NULL},
+        0, false, dnn_shape_bn_update},
+    [DNN_OP_BN_APPLY] = {
+        "bn_apply",
+        {"x sums [gamma] [beta] -> y", "dy x sums dsums [gamma] -> dx",
+         "dsums -> [dgamma] [dbeta]", "dy x sums -> dsums"},
+        FWD | DATA, false, dnn_shape_same},
+    [DNN_OP_BN_INFER] = {
+        "bn_infer",
+        {"x mean var [gamma] [beta] -> y", "dy var [gamma] -> dx",
+         "dy x mean var -> [dgamma] [dbeta]", NULL},
+        FWD | DATA, false, dnn_shape_same},
+    [DNN_OP_GROUPNORM] = {
+        "groupnorm",
+        {"x [gamma] [beta] -> y [stats]", "dy x stats [gamma] -> dx",
+         "dy x stats -> [dgamma] [dbeta]", NULL},
+        FWD | DATA, false, dnn_shape_groupnorm},
+    [DNN_OP_NOISE] = {
+        "noise", {"x -> y", "dy -> dx", NULL, NULL},
+        FWD | DATA, false, dnn_shape_same},
+    [DNN_OP_SCALE] = {
+        "scale", {"x a [b] -> y", "dy a -> dx", NULL, NULL},
+        FWD | DATA, false, dnn_shape_same},
+    [DNN_OP_ACTIVITY] = {
+        "activity", {"x -> y loss", "dy x -> dx", NULL, NULL},
+        FWD | DATA, false, dnn_shape_activity},
+    [DNN_OP_MSE] = {
+        "mse", {"x t -> loss", "dloss x t -> dx", NULL, NULL},
+        0, false, dnn_shape_loss},
+    [DNN_OP_XENT] = {
+        "xent", {"x t -> loss", "dloss x t -> dx", NULL, NULL},
+        0, false, dnn_shape_loss},
+};
+/* clang-format on */
+
+const struct dnn_op_info *dnn_op_info(enum dnn_op_kind kind)
+{
+    assert(kind < DNN_OP_KINDS);
+    return &table[kind];
+}
+
+const char *dnn_op_pass_name(enum dnn_pass pass)
+{
+    static const char *const name[DNN_PASSES] = {
+        [DNN_FWD] = "forward",
+        [DNN_BWD_DATA] = "backward data",
+        [DNN_BWD_WEIGHTS] = "backward weights",
+        [DNN_BWD_STATS] = "backward statistics",
+    };
+
+    assert(pass < DNN_PASSES);
+    return name[pass];
+}
+
+const char *dnn_op_unary_name(enum dnn_unary fn)
+{
+    static const char *const name[DNN_UNARIES] = {
+        [DNN_RELU] = "relu",
+        [DNN_ELU] = "elu",
+        [DNN_SELU] = "selu",
+        [DNN_GELU] = "gelu",
+        [DNN_GELU_TANH] = "gelu_tanh",
+        [DNN_SIGMOID] = "sigmoid",
+        [DNN_TANH] = "tanh",
+        [DNN_SOFTPLUS] = "softplus",
+        [DNN_SOFTSIGN] = "softsign",
+        [DNN_HARD_SIGMOID] = "hard_sigmoid",
+        [DNN_HARD_SWISH] = "hard_swish",
+        [DNN_SWISH] = "swish",
+        [DNN_MISH] = "mish",
+        [DNN_LOG_SIGMOID] = "log_sigmoid",
+        [DNN_EXP] = "exp",
+        [DNN_LOG] = "log",
+        [DNN_SQUARE] = "square",
+        [DNN_SQRT] = "sqrt",
+        [DNN_ABS] = "abs",
+        [DNN_NEGATE] = "negate",
+    };
+
+    assert(fn < DNN_UNARIES);
+    return name[fn];
+}
+
+bool dnn_op_unary_by_result(const struct dnn_op_unary *unary)
+{
+    switch (unary->fn) {
+    case DNN_RELU:
+        /* Only then does y say on which branch x was. */
+        return unary->threshold == 0 && unary->alpha >= 0 && unary->max_value > 0;
+    case DNN_ELU:
+        return unary->alpha > 0;
+    case DNN_SELU:
+    case DNN_SIGMOID:
+    case DNN_TANH:
+    case DNN_SOFTPLUS:
+    case DNN_SOFTSIGN:
+    case DNN_LOG_SIGMOID:
+    case DNN_EXP:
+    case DNN_SQRT:
+        return true;
+    case DNN_HARD_SIGMOID:
+        return unary->alpha > 0;
+    default:
+        return false;
+    }
+}
+
+int64_t dnn_op_window_out(int64_t in, int64_t kernel, int64_t stride, int64_t dilation,
+                          int64_t before, int64_t after)
+{
+    int64_t room = in + before + after - (dilation * (kernel - 1) + 1);
+
+    return room < 0 ? 0 : room / stride + 1;
+}
+
+int64_t dnn_op_transposed_out(int64_t in, int64_t kernel, int64_t stride,
+                              int64_t dilation, int64_t before, int64_t after)
+{
+    return (in - 1) * stride + dilation * (kernel - 1) + 1 - before - after;
+}
+
+void dnn_op_same(int64_t in, int64_t kernel, int64_t stride, int64_t dilation,
+                 int64_t *before, int64_t *after)
+{
+    int64_t out = (in + stride - 1) / stride;
+    int64_t all = (out - 1) * stride + dilation * (kernel - 1) + 1 - in;
+
+    if (all < 0) all = 0;
+    *before = all / 2;
+    *after = all - *before;
+}
+
+void dnn_op_same_transposed(int64_t in, int64_t out, int64_t kernel, int64_t stride,
+                            int64_t dilation, int64_t *before, int64_t *after)
+{
+    int64_t all = (in - 1) * stride + dilation * (kernel - 1) + 1 - out;
+
+    *before = all < 0 ? 0 : all / 2;
+    *after = all - *before;
+}
+
+bool dnn_op_broadcast(const struct dnn_shape *a, const struct dnn_shape *b,
+                      struct dnn_shape *out)
+{
+    const struct dnn_shape *big = a->ndim >= b->ndim ? a : b;
+    const struct dnn_shape *small = big == a ? b : a;
+    struct dnn_shape all = *big;
+    int shift = big->ndim - small->ndim;
+
+    for (int i = 0; i < small->ndim; i++) {
+        int64_t *d = &all.dim[i + shift];
+        if (*d == 1) *d = small->dim[i];
+        if (small->dim[i] != *d && small->dim[i] != 1) return false;
+    }
+    *out = all;
+    return true;
+}
