@@ -25,7 +25,7 @@ int dnn_cluster_stop(const struct dnn_cluster_cfg *cfg, struct dnn_err *err)
     while (!dnn_cluster_connect(dir, &peer)) {
         /* Perhaps one is just being started and does not listen yet. */
         if (!dnn_cluster_place_locked(dir)) {
-            dnn_log(DNN_INFO, "cluster", "\"%s\" is not running", cfg->name);
+            dnn_log(DNN_INFO, "cluster", "\"%s\" is not running: %s", cfg->name, dir);
             return 0;
         }
         if (dnn_clock_passed(&end))
@@ -44,7 +44,7 @@ int dnn_cluster_stop(const struct dnn_cluster_cfg *cfg, struct dnn_err *err)
         rc = dnn_fail(err, DNN_EIO, "the supervisor (pid %d) does not end",
                       (int)peer.pid);
     dnn_cluster_disconnect(&peer);
-    if (rc == 0) dnn_log(DNN_INFO, "cluster", "\"%s\" is stopped", cfg->name);
+    if (rc == 0) dnn_log(DNN_INFO, "cluster", "\"%s\" is stopped: %s", cfg->name, dir);
     return rc;
 }
 
