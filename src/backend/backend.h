@@ -15,24 +15,6 @@
 struct dnn_dev;    /* an open device; each backend defines its own */
 struct dnn_kernel; /* a prepared step, e.g. a oneDNN primitive     */
 
-/* One op, what its operands are, and where they lie in device memory.  Pointers
- * to absent operands are NULL; supports() and work_size() do not look at mem. */
-struct dnn_step {
-    const struct dnn_op *op;
-    const struct dnn_tensor *const *in;  /* op->nin of them  */
-    const struct dnn_tensor *const *out; /* op->nout of them */
-    void *const *in_mem;
-    void *const *out_mem;
-    void *work; /* work_size() bytes, aligned to 64; NULL if that is 0 */
-};
-
-/* Where in the run we are: what random numbers depend on. */
-struct dnn_now {
-    uint64_t seed;
-    uint32_t step;
-    uint32_t sample; /* in the global batch: the first one held here */
-};
-
 /* How DNN_OP_EXCHANGE reaches the other ranks: add n numbers over all of them, in
  * place, in device memory.  Whoever opens the device gives it. */
 struct dnn_exchange {
@@ -40,41 +22,98 @@ struct dnn_exchange {
     void *arg;
 };
 
+/* How a backend picks among several kernels that can do a step. */
+enum dnn_choose {
+    DNN_CHOOSE_MEASURED, /* the fastest on this machine, once measured remembered */
+    DNN_CHOOSE_RULED     /* by rules alone: the same on every machine of a kind   */
+};
+
+/* Which device, and how to use it.  All zero is a good start. */
+struct dnn_device {
+    int index;
+    int threads; /* cpu; 0: as many as OpenMP would take                           */
+    enum dnn_choose choose;
+    const char *cache; /* the file measured choices are kept in; NULL: nowhere     */
+    struct dnn_exchange exchange; /* sum NULL: there is one rank; arg must outlive
+                                     the device                                    */
+};
+
+/* One op, what its operands are, and where they lie in device memory.  Pointers
+ * to absent operands are NULL; supports() and need() do not look at memory. */
+struct dnn_step {
+    const struct dnn_op *op;
+    const struct dnn_tensor *const *in;  /* op->nin of them  */
+    const struct dnn_tensor *const *out; /* op->nout of them */
+    void *const *in_mem;
+    void *const *out_mem;
+    /* Elements from one row (all axes but the last) to the next, 0 where rows lie
+     * side by side.  NULL: they do everywhere. */
+    const int64_t *in_pitch, *out_pitch;
+    void *work; /* need()'s work bytes, aligned to 64, shared by all steps */
+    void *keep; /* need()'s keep bytes, aligned to 64, this step's alone: e.g. packed
+                   weights.  NULL if none. */
+};
+
+/* Memory a step wants beside its operands. */
+struct dnn_need {
+    size_t work; /* while it runs                          */
+    size_t keep; /* as long as it is prepared              */
+};
+
+/* Where in the run we are: what random numbers and updates depend on. */
+struct dnn_now {
+    uint64_t seed;
+    uint32_t step;
+    uint32_t sample;  /* in the global batch: the first one held here             */
+    uint64_t weights; /* changes whenever weights or states have: a kernel that
+                         keeps something made of them makes it again              */
+    double rate;      /* UPDATE: the learning rate                                */
+    uint64_t updates; /* UPDATE: how many there have been, this one included      */
+};
+
 struct dnn_backend {
     const char *name;
 
-    /* exchange NULL: there is one rank; else it is copied and arg must outlive
-     * the device. */
-    int (*open)(int device, const struct dnn_exchange *exchange, struct dnn_dev **out,
+    int (*open)(const struct dnn_device *device, struct dnn_dev **out,
                 struct dnn_err *err);
     void (*close)(struct dnn_dev *dev); /* NULL is fine */
 
-    /* Memory, aligned to 64 bytes, not cleared.  The plan asks for a few large
+    /* Memory, aligned to 64 bytes and cleared, near to who will use it (pages are
+     * first touched by the device's own threads).  The plan asks for a few large
      * blocks, never one per tensor.  put() and get() copy n bytes to and from the
      * host and have finished when they return. */
     int (*alloc)(struct dnn_dev *dev, size_t bytes, void **out, struct dnn_err *err);
-    void (*release)(struct dnn_dev *dev, void *mem);
+    void (*release)(struct dnn_dev *dev, void *mem, size_t bytes); /* NULL is fine */
     int (*put)(struct dnn_dev *dev, void *dst, const void *src, size_t n,
                struct dnn_err *err);
     int (*get)(struct dnn_dev *dev, void *dst, const void *src, size_t n,
                struct dnn_err *err);
 
-    /* Planning.  Both are pure: they look and answer.  The caller puts the layer
-     * and its line in front of the message. */
+    /* Planning.  supports() and pitch() are pure: they look and answer.  The caller
+     * puts the layer and its line in front of the message.  need() may measure
+     * kernels, for which it takes and gives back memory of the operands' size; it
+     * answers the same afterwards. */
     int (*supports)(struct dnn_dev *dev, const struct dnn_step *step,
                     struct dnn_err *why);
-    int (*work_size)(struct dnn_dev *dev, const struct dnn_step *step, size_t *bytes,
-                     struct dnn_err *err);
+    int (*need)(struct dnn_dev *dev, const struct dnn_step *step, struct dnn_need *need,
+                struct dnn_err *err);
+    /* May the rows of input i (output, if out) be apart?  The step's own pitches are
+     * not looked at. */
+    bool (*pitch)(struct dnn_dev *dev, const struct dnn_step *step, bool out, int i);
 
     /* Running.  prepare() once per step, run() every iteration; run() queues and
      * returns, sync() waits for everything.  step->op, the tensors in[i] and out[i]
-     * point to, and the memory must outlive the kernel; the arrays are copied. */
+     * point to, and the memory must outlive the kernel; the arrays are copied.
+     * run() allocates nothing. */
     int (*prepare)(struct dnn_dev *dev, const struct dnn_step *step,
                    struct dnn_kernel **out, struct dnn_err *err);
     int (*run)(struct dnn_dev *dev, struct dnn_kernel *kernel,
                const struct dnn_now *now, struct dnn_err *err);
     void (*discard)(struct dnn_dev *dev, struct dnn_kernel *kernel); /* NULL is fine */
     int (*sync)(struct dnn_dev *dev, struct dnn_err *err);
+    /* What does the step, in a word or two: "plain loops", "direct avx2", "oneDNN
+     * jit:avx2".  Lives as long as the kernel. */
+    const char *(*describe)(struct dnn_dev *dev, const struct dnn_kernel *kernel);
 
     /* Optional (both NULL: run() finishes before it returns).  mark() makes an
      * event that fires when all queued so far is done, await() holds the queue

@@ -9,9 +9,10 @@
 
 #include <string.h>
 
-extern const struct dnn_backend dnn_backend_ref;
+extern const struct dnn_backend dnn_backend_cpu, dnn_backend_ref;
 
-static const struct dnn_backend *const table[] = {&dnn_backend_ref, NULL};
+static const struct dnn_backend *const table[] = {&dnn_backend_cpu, &dnn_backend_ref,
+                                                  NULL};
 
 const struct dnn_backend *dnn_backend_at(int index)
 {

@@ -6,7 +6,9 @@
 #ifndef DNN_BENCH_BENCH_H
 #define DNN_BENCH_BENCH_H
 
+#include "base/choice.h"
 #include "base/err.h"
+#include "graph/zoo.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -20,5 +22,46 @@ struct dnn_bench_topo {
 /* Collective: opens and closes the communicator itself.  Bind all ranks and
  * print on rank 0, to where, what each got. */
 int dnn_bench_topo(const struct dnn_bench_topo *cfg, FILE *where, struct dnn_err *err);
+
+/* Somebody else's program to compare with. */
+enum dnn_bench_against { DNN_AGAINST_NOBODY, DNN_AGAINST_TORCH };
+extern const struct dnn_choice dnn_bench_rivals[];
+
+struct dnn_bench_step {
+    struct dnn_zoo_opts zoo; /* which network, zoo NULL: layers; and its numbers   */
+    const char *layers;      /* a Keras file                                       */
+    const char *size;        /* extents of space, "64" or "48x80x64"; NULL: its own */
+    long channels;           /* 0: its own                                         */
+    long batch, threads;     /* threads 0: as OpenMP would                         */
+    long reps;               /* steps whose median counts                          */
+    long rows;               /* of the table of layers                             */
+    const char *backend;     /* NULL: the best that is built                       */
+    const char *cache;       /* where choices of kernels are kept; NULL: nowhere   */
+    int choose;              /* enum dnn_choose                                    */
+    int loss;                /* enum dnn_op_kind                                      */
+    int optimizer;           /* enum dnn_update                                    */
+    int recompute;           /* enum dnn_recompute                                 */
+    const char *limit;       /* memory to take at most, "16GiB"; NULL: what there is */
+    int against;             /* enum dnn_bench_against                             */
+    bool fuse;
+    bool json; /* one object instead of the tables */
+};
+
+/* Local.  Time a training step and inference of a network, and print it. */
+int dnn_bench_step(const struct dnn_bench_step *cfg, FILE *where, struct dnn_err *err);
+
+struct dnn_bench_ops {
+    const char *op;      /* only this kind; NULL: all                     */
+    const char *backend; /* NULL: the fastest that is built               */
+    long threads;        /* 0: as OpenMP would                            */
+    int choose;          /* enum dnn_choose                               */
+    int full;            /* 1: data as large as in earnest; what ref would take too
+                            long for is not compared                      */
+    bool json;           /* one object per op instead of the table        */
+};
+
+/* Local.  Time every kind of op in each of its passes, compare with the ref backend,
+ * and print it.  DNN_EDEVICE if results are too far from ref's. */
+int dnn_bench_ops(const struct dnn_bench_ops *cfg, FILE *where, struct dnn_err *err);
 
 #endif

@@ -48,6 +48,49 @@ static int read_zoo(const struct dnn_jobj *at, const struct dnn_graph_opts *opts
     return rc;
 }
 
+/* ---- layers as the file lists them ---- */
+
+struct listing {
+    const char **name, **class_name;
+    int *model;
+    int n;
+};
+
+static void list_model(const struct graph_model *m, int up, struct listing *to)
+{
+    for (int i = 0; i < m->nlayers; i++) {
+        const struct graph_layer *l = &m->layer[i];
+        int at = to->n++;
+
+        to->name[at] = l->full;
+        to->model[at] = up;
+        if (l->model == NULL) {
+            to->class_name[at] = l->layer->type->name;
+            continue;
+        }
+        to->class_name[at] =
+            strcmp(l->class_name, "Sequential") == 0 ? "Sequential" : "Functional";
+        list_model(l->model, at, to);
+    }
+}
+
+static void list_layers(const struct graph_read *r, const struct graph_model *m,
+                        struct dnn_graph *graph)
+{
+    size_t n =
+        2 * (size_t)r->nlayers + 2; /* inputs that nobody wrote are not counted */
+    struct listing to = {.name = dnn_arena_alloc(r->arena, n * sizeof *to.name),
+                         .class_name =
+                             dnn_arena_alloc(r->arena, n * sizeof *to.class_name),
+                         .model = dnn_arena_alloc(r->arena, n * sizeof *to.model)};
+
+    list_model(m, DNN_NONE, &to);
+    graph->nlayers = to.n;
+    graph->layer_name = to.name;
+    graph->layer_class = to.class_name;
+    graph->layer_model = to.model;
+}
+
 int dnn_graph_read_json(const struct dnn_jobj *at, const struct dnn_graph_opts *opts,
                         struct dnn_graph **out, struct dnn_err *err)
 {
@@ -62,6 +105,7 @@ int dnn_graph_read_json(const struct dnn_jobj *at, const struct dnn_graph_opts *
     int rc = dnn_graph_read_model(&r, at, "", false, &model, err);
     if (rc == 0) {
         graph->name = model->name;
+        list_layers(&r, model, graph);
         rc = dnn_graph_build(model, opts, graph, err);
     }
     if (rc < 0) {

@@ -45,6 +45,12 @@ struct dnn_graph {
     int ninputs, noutputs;
     const int *input, *output; /* nodes                    */
     int64_t params, trainable; /* numbers in the weights   */
+    /* The layers as the file lists them, models in the model too, each before the
+     * layers in it: what Keras's files of weights follow. */
+    int nlayers;
+    const char *const *layer_name;  /* full                                     */
+    const char *const *layer_class; /* as Keras 3 calls it, "Functional"...     */
+    const int *layer_model;         /* which of them it is in, DNN_NONE: none   */
 };
 
 /* What may be laid down from outside. */

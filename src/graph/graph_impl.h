@@ -32,8 +32,9 @@ struct graph_layer {
     bool is_input;
     int ncalls;
     struct graph_call *call;
-    int start; /* of its calls among all of the model's                    */
-    int first; /* node that owns the weights, DNN_NONE: not used yet       */
+    int start;         /* of its calls among all of the model's                    */
+    int first;         /* node that owns the weights, DNN_NONE: not used yet       */
+    int64_t low, high; /* calls that others refer to; high -1: nobody does */
 };
 
 struct graph_model {

@@ -11,6 +11,8 @@
 struct gather {
     struct graph_ref *ref;
     size_t n, cap;
+    bool same; /* the layer does the same in training: Keras 3 writes "training": true
+                  for some of those */
 };
 
 static int add(struct gather *g, const struct dnn_jobj *at, struct dnn_err *err)
@@ -37,7 +39,8 @@ static bool is_ref(const struct dnn_jobj *at)
 }
 
 /* What a layer is called with besides its inputs. */
-static int kwargs(const struct dnn_jobj *at, int *training, struct dnn_err *err)
+static int kwargs(const struct gather *g, const struct dnn_jobj *at, int *training,
+                  struct dnn_err *err)
 {
     char quote[DNN_JSON_QUOTE];
 
@@ -51,6 +54,7 @@ static int kwargs(const struct dnn_jobj *at, int *training, struct dnn_err *err)
         if (dnn_json_type(&it) == DNN_J_NULL) continue;
         if (strcmp(it.name, "training") == 0) {
             DNN_TRY(dnn_json_bool(&it, &yes, err));
+            if (yes && g->same) continue;
             if (yes)
                 return dnn_json_fail(&it, err,
                                      "must be false or null: a layer that trains also "
@@ -75,7 +79,7 @@ static int walk(struct gather *g, const struct dnn_jobj *at, int *training,
         for (struct dnn_jobj it = dnn_json_first(at); it.val != NULL;
              it = dnn_json_next(&it))
             if (it.index == 3 && dnn_json_type(&it) == DNN_J_OBJECT)
-                DNN_TRY(kwargs(&it, training, err));
+                DNN_TRY(kwargs(g, &it, training, err));
         return 0;
     }
     if (dnn_json_type(at) == DNN_J_OBJECT) {
@@ -124,9 +128,10 @@ int dnn_graph_read_refs(struct graph_read *r, const struct dnn_jobj *at, int *n,
 
 /* One use: a list of references, or Keras 3's {"args", "kwargs"}. */
 static int read_call(struct graph_read *r, const struct dnn_jobj *at,
-                     struct graph_call *call, struct dnn_err *err)
+                     const struct graph_layer *layer, struct graph_call *call,
+                     struct dnn_err *err)
 {
-    struct gather g = {0};
+    struct gather g = {.same = strcmp(layer->class_name, "CenterCrop") == 0};
     int rc;
 
     call->training = -1;
@@ -137,7 +142,7 @@ static int read_call(struct graph_read *r, const struct dnn_jobj *at,
         if (args.val == NULL)
             return dnn_json_fail(at, err, "the key \"args\" is missing");
         rc = walk(&g, &args, &call->training, err);
-        if (rc == 0) rc = kwargs(&words, &call->training, err);
+        if (rc == 0) rc = kwargs(&g, &words, &call->training, err);
     } else
         rc = walk(&g, at, &call->training, err);
     if (rc == 0 && g.n == 0) rc = dnn_json_fail(at, err, "names no input");
@@ -164,9 +169,9 @@ int dnn_graph_read_calls(struct graph_read *r, const struct dnn_jobj *at,
         return dnn_json_fail(at, err, "has more than %d uses", DNN_GRAPH_NODES);
     layer->ncalls = flat ? 1 : (int)n;
     layer->call = dnn_arena_alloc(r->arena, (n + 1) * sizeof *layer->call);
-    if (flat) return read_call(r, at, &layer->call[0], err);
+    if (flat) return read_call(r, at, layer, &layer->call[0], err);
     for (struct dnn_jobj it = dnn_json_first(at); it.val != NULL;
          it = dnn_json_next(&it))
-        DNN_TRY(read_call(r, &it, &layer->call[it.index], err));
+        DNN_TRY(read_call(r, &it, layer, &layer->call[it.index], err));
     return 0;
 }

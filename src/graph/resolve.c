@@ -128,14 +128,56 @@ static int no_such(const struct graph_model *m, const char *name, char *hint,
     return 0;
 }
 
-/* Find a reference's layer, and check that its numbers exist. */
-static int find(const struct graph_model *m, const struct entry *index,
-                struct graph_ref *ref, const struct graph_layer *who,
-                struct dnn_err *err)
+static const struct entry *look_up(const struct graph_model *m,
+                                   const struct entry *index, const char *name)
 {
-    struct entry key = {ref->name, 0};
-    const struct entry *found =
-        bsearch(&key, index, (size_t)m->nlayers, sizeof key, by_name);
+    struct entry key = {name, 0};
+
+    return bsearch(&key, index, (size_t)m->nlayers, sizeof key, by_name);
+}
+
+/* Keras 2 counts uses of an inner model from 1 (its own making is use 0), other writers
+ * from 0.  Nothing that is used is left out, so the highest reference tells.  Keras 3
+ * counts from 0, but in its list of outputs from 1 unless it is a Sequential. */
+static bool from_one(const struct graph_layer *l, const struct graph_ref *ref,
+                     bool last3)
+{
+    if (l->model == NULL) return false;
+    if (last3) return strcmp(l->class_name, "Sequential") != 0 && ref->call > 0;
+    return l->low > 0 && l->high == l->ncalls;
+}
+
+static void note(struct graph_model *m, const struct entry *index,
+                 const struct graph_ref *ref)
+{
+    const struct entry *found = look_up(m, index, ref->name);
+
+    if (found == NULL) return;
+    struct graph_layer *l = &m->layer[found->layer];
+    if (l->high < 0 || ref->call < l->low) l->low = ref->call;
+    if (ref->call > l->high) l->high = ref->call;
+}
+
+static void note_all(const struct graph_read *r, struct graph_model *m,
+                     const struct entry *index)
+{
+    for (int i = 0; i < m->nlayers; i++)
+        m->layer[i].high = -1;
+    for (int i = 0; i < m->nlayers; i++)
+        for (int c = 0; c < m->layer[i].ncalls; c++)
+            for (int k = 0; k < m->layer[i].call[c].nrefs; k++)
+                note(m, index, &m->layer[i].call[c].ref[k]);
+    for (int i = 0; i < m->noutputs && r->keras < 3; i++)
+        note(m, index, &m->output[i]);
+}
+
+/* Find a reference's layer, and check that its numbers exist; who NULL: it is one of
+ * the model's ends. */
+static int find(const struct graph_read *r, const struct graph_model *m,
+                const struct entry *index, struct graph_ref *ref,
+                const struct graph_layer *who, struct dnn_err *err)
+{
+    const struct entry *found = look_up(m, index, ref->name);
     char hint[256];
     struct dnn_err why = {0};
 
@@ -147,8 +189,7 @@ static int find(const struct graph_model *m, const struct entry *index,
         int64_t tensors = l->model != NULL ? l->model->noutputs : 1;
 
         ref->layer = found->layer;
-        /* Keras counts uses of an inner model from its own making. */
-        if (l->ncalls == 1 && l->model != NULL && ref->call == 1) ref->call = 0;
+        if (from_one(l, ref, who == NULL && r->keras >= 3)) ref->call--;
         if (ref->call < 0 || ref->call >= l->ncalls)
             dnn_fail(&why, DNN_ECONFIG,
                      "layer \"%.80s\" is used %d time%s, there is no use %" PRId64,
@@ -166,21 +207,23 @@ static int find(const struct graph_model *m, const struct entry *index,
                     why.text);
 }
 
-static int find_all(struct graph_model *m, const struct entry *index,
-                    struct dnn_err *err)
+static int find_all(const struct graph_read *r, struct graph_model *m,
+                    const struct entry *index, struct dnn_err *err)
 {
+    note_all(r, m, index);
     for (int i = 0; i < m->nlayers; i++)
         for (int c = 0; c < m->layer[i].ncalls; c++)
             for (int k = 0; k < m->layer[i].call[c].nrefs; k++)
-                DNN_TRY(find(m, index, &m->layer[i].call[c].ref[k], &m->layer[i], err));
+                DNN_TRY(
+                    find(r, m, index, &m->layer[i].call[c].ref[k], &m->layer[i], err));
     for (int i = 0; i < m->ninputs; i++) {
-        DNN_TRY(find(m, index, &m->input[i], NULL, err));
+        DNN_TRY(find(r, m, index, &m->input[i], NULL, err));
         if (!m->layer[m->input[i].layer].is_input)
             return dnn_graph_fail(&m->layer[m->input[i].layer], err,
                                   "is named in \"input_layers\", but is no InputLayer");
     }
     for (int i = 0; i < m->noutputs; i++)
-        DNN_TRY(find(m, index, &m->output[i], NULL, err));
+        DNN_TRY(find(r, m, index, &m->output[i], NULL, err));
     return 0;
 }
 
@@ -304,7 +347,7 @@ int dnn_graph_resolve(struct graph_read *r, struct graph_model *m, struct dnn_er
     for (int i = 0; i < m->nlayers; i++)
         index[i] = (struct entry){m->layer[i].name, i};
     qsort(index, (size_t)m->nlayers, sizeof *index, by_name);
-    int rc = find_all(m, index, err);
+    int rc = find_all(r, m, index, err);
     dnn_free(index);
     DNN_TRY(rc);
     default_ends(r, m);

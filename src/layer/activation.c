@@ -315,12 +315,13 @@ struct prelu {
 
 #define AT(f) offsetof(struct prelu, f)
 static const struct dnn_sub axes = {.single = true};
-static const struct dnn_field prelu_fields[] = {
-    DNN_LAYER_WEIGHT("alpha"),
-    DNN_LAYER_INTS("shared_axes", AT(shared), "null", 1, DNN_MAX_DIMS - 1,
-                   "axes along which the slope is one", &axes),
-    DNN_LAYER_END,
-};
+#define SHARED_AXES                                                                    \
+    DNN_LAYER_INTS("shared_axes", AT(shared), "null", 1, DNN_MAX_DIMS - 1,             \
+                   "axes along which the slope is one", &axes)
+static const struct dnn_field prelu_fields[] = {DNN_LAYER_WEIGHT("alpha"), SHARED_AXES,
+                                                DNN_LAYER_END};
+static const struct dnn_field prelu_keras1[] = {
+    DNN_LAYER_OTHER("init", "how the slopes begin"), SHARED_AXES, DNN_LAYER_END};
 
 static int prelu_read(struct dnn_layer *layer, void *cfg, const struct dnn_jobj *config,
                       struct dnn_err *err)
@@ -385,6 +386,7 @@ static int prelu_lower(const struct dnn_layer *layer, const struct dnn_layer_low
 const struct dnn_layer_type dnn_layer_prelu = {.name = "PReLU",
                                                .size = sizeof(struct prelu),
                                                .fields = prelu_fields,
+                                               .keras1 = prelu_keras1,
                                                .read = prelu_read,
                                                .infer = prelu_infer,
                                                .weights = prelu_weights,

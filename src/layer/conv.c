@@ -74,27 +74,42 @@ static const struct dnn_field separable_fields[] = {
     DNN_LAYER_END,
 };
 
-#define KERAS1                                                                         \
+#define KERAS1_SHARED                                                                  \
     FILTERS("nb_filter"),                                                              \
         DNN_LAYER_BOOL("bias", AT(use_bias), "true", "add a vector"),                  \
         DNN_LAYER_OTHER("activation", "applied to the result"),                        \
         DNN_LAYER_OTHER("init", "how the kernel begins"),                              \
-        DNN_LAYER_OTHER("W_regularizer", "penalty on the kernel"),                     \
         DNN_LAYER_OTHER("b_regularizer", "penalty on the vector"),                     \
-        DNN_LAYER_OTHER("W_constraint", "where the kernel is kept"),                   \
         DNN_LAYER_OTHER("b_constraint", "where the vector is kept"),                   \
         DNN_LAYER_OTHER("border_mode", "valid or same"),                               \
         DNN_LAYER_OTHER("dim_ordering", "tf")
+#define KERAS1                                                                         \
+    KERAS1_SHARED, DNN_LAYER_OTHER("W_regularizer", "penalty on the kernel"),          \
+        DNN_LAYER_OTHER("W_constraint", "where the kernel is kept")
 #define EXTENT1(key, f)                                                                \
     DNN_LAYER_INT(key, AT(f), NULL, 1, SIZE_MAX_1D, "extent of the window")
 #define SUBSAMPLE EXTENTS("subsample", strides, "1", "steps of the window")
+/* of AtrousConvolution, which is the same otherwise */
+#define ATROUS EXTENTS("atrous_rate", dilation_rate, "1", "steps inside the window")
 static const struct dnn_field keras1_1d[] = {KERAS1, EXTENT1("filter_length", rows),
                                              DNN_LAYER_INT("subsample_length", AT(step),
                                                            "1", 1, SIZE_MAX_1D,
                                                            "steps of the window"),
-                                             DNN_LAYER_END};
+                                             ATROUS, DNN_LAYER_END};
 static const struct dnn_field keras1_2d[] = {
-    KERAS1, EXTENT1("nb_row", rows), EXTENT1("nb_col", cols), SUBSAMPLE, DNN_LAYER_END};
+    KERAS1,       EXTENT1("nb_row", rows), EXTENT1("nb_col", cols), SUBSAMPLE, ATROUS,
+    DNN_LAYER_END};
+static const struct dnn_field keras1_separable[] = {
+    KERAS1_SHARED,
+    MULTIPLIER,
+    DNN_LAYER_OTHER("depthwise_regularizer", "penalty on the first kernel"),
+    DNN_LAYER_OTHER("depthwise_constraint", "where it is kept"),
+    DNN_LAYER_OTHER("pointwise_regularizer", "penalty on the second kernel"),
+    DNN_LAYER_OTHER("pointwise_constraint", "where it is kept"),
+    EXTENT1("nb_row", rows),
+    EXTENT1("nb_col", cols),
+    SUBSAMPLE,
+    DNN_LAYER_END};
 static const struct dnn_field keras1_3d[] = {KERAS1,
                                              EXTENT1("kernel_dim1", rows),
                                              EXTENT1("kernel_dim2", cols),
@@ -143,8 +158,8 @@ static int read(struct dnn_layer *layer, void *cfg, const struct dnn_jobj *confi
     DNN_TRY(dnn_layer_read_spec(config, kernel, "init", "W", "glorot_uniform",
                                 &c->kernel, err));
     DNN_TRY(dnn_layer_read_spec(config, "bias", NULL, "b", "zeros", &c->bias, err));
-    DNN_TRY(dnn_layer_read_spec(config, "pointwise", NULL, NULL, "glorot_uniform",
-                                &c->pointwise, err));
+    DNN_TRY(dnn_layer_read_spec(config, "pointwise", layer->keras == 1 ? "init" : NULL,
+                                NULL, "glorot_uniform", &c->pointwise, err));
     if (c->groups < 1) c->groups = 1;
     if (layer->type->kind == FULL && c->filters % c->groups != 0) {
         struct dnn_jobj at = dnn_json_sub(config, "groups");
@@ -254,27 +269,31 @@ static int lower(const struct dnn_layer *layer, const struct dnn_layer_lower *to
     return dnn_layer_lower_act(&c->act, to->prog, y);
 }
 
-#define KIND(id, class_name, other, n, which, table, table1)                           \
-    const struct dnn_layer_type dnn_layer_##id = {.name = class_name,                  \
-                                                  .also = {other},                     \
-                                                  .nd = n,                             \
-                                                  .kind = which,                       \
-                                                  .size = sizeof(struct conv),         \
-                                                  .fields = table,                     \
-                                                  .keras1 = table1,                    \
-                                                  .read = read,                        \
-                                                  .infer = infer,                      \
-                                                  .weights = weights,                  \
-                                                  .lower = lower}
+#define KIND(id, class_name, other, old, n, which, table, table1)                      \
+    const struct dnn_layer_type dnn_layer_##id = {                                     \
+        .name = class_name,                                                            \
+        .also = {other, old},                                                          \
+        .nd = n,                                                                       \
+        .kind = which,                                                                 \
+        .size = sizeof(struct conv),                                                   \
+        .fields = table,                                                               \
+        .keras1 = table1,                                                              \
+        .read = read,                                                                  \
+        .infer = infer,                                                                \
+        .weights = weights,                                                            \
+        .lower = lower \
+    }
 
-KIND(conv1d, "Conv1D", "Convolution1D", 1, FULL, fields, keras1_1d);
-KIND(conv2d, "Conv2D", "Convolution2D", 2, FULL, fields, keras1_2d);
-KIND(conv3d, "Conv3D", "Convolution3D", 3, FULL, fields, keras1_3d);
-KIND(depthwise1d, "DepthwiseConv1D", NULL, 1, DEPTHWISE, depthwise_fields, NULL);
-KIND(depthwise2d, "DepthwiseConv2D", NULL, 2, DEPTHWISE, depthwise_fields, NULL);
-KIND(depthwise3d, "DepthwiseConv3D", NULL, 3, DEPTHWISE, depthwise_fields, NULL);
-KIND(separable1d, "SeparableConv1D", "SeparableConvolution1D", 1, SEPARABLE,
+KIND(conv1d, "Conv1D", "Convolution1D", "AtrousConvolution1D", 1, FULL, fields,
+     keras1_1d);
+KIND(conv2d, "Conv2D", "Convolution2D", "AtrousConvolution2D", 2, FULL, fields,
+     keras1_2d);
+KIND(conv3d, "Conv3D", "Convolution3D", NULL, 3, FULL, fields, keras1_3d);
+KIND(depthwise1d, "DepthwiseConv1D", NULL, NULL, 1, DEPTHWISE, depthwise_fields, NULL);
+KIND(depthwise2d, "DepthwiseConv2D", NULL, NULL, 2, DEPTHWISE, depthwise_fields, NULL);
+KIND(depthwise3d, "DepthwiseConv3D", NULL, NULL, 3, DEPTHWISE, depthwise_fields, NULL);
+KIND(separable1d, "SeparableConv1D", "SeparableConvolution1D", NULL, 1, SEPARABLE,
      separable_fields, NULL);
-KIND(separable2d, "SeparableConv2D", "SeparableConvolution2D", 2, SEPARABLE,
-     separable_fields, NULL);
-KIND(separable3d, "SeparableConv3D", NULL, 3, SEPARABLE, separable_fields, NULL);
+KIND(separable2d, "SeparableConv2D", "SeparableConvolution2D", NULL, 2, SEPARABLE,
+     separable_fields, keras1_separable);
+KIND(separable3d, "SeparableConv3D", NULL, NULL, 3, SEPARABLE, separable_fields, NULL);

@@ -184,6 +184,10 @@ static int lower(const struct dnn_layer *layer, const struct dnn_layer_lower *to
                                         .epsilon = n->epsilon,
                                         .momentum = n->momentum};
 
+        /* Keras 2 hands images and volumes to a fused op of TensorFlow, and that
+         * moves the unbiased variance. */
+        attr.unbiased = layer->keras == 2 && (in->ndim == 4 || in->ndim == 5) &&
+                        (attr.axis == 1 || attr.axis == in->ndim - 1);
         /* As in Keras, a frozen one keeps to its moving averages. */
         return dnn_prog_batchnorm(to->prog, &attr, to->training && layer->trainable,
                                   to->in[0], gamma, beta, to->weight[used],

@@ -118,6 +118,10 @@ static int init_key(const struct dnn_jobj *it, struct dnn_init *out,
 
     if (strcmp(it->name, "dtype") == 0) return 0;
     if (strcmp(it->name, "seed") == 0) return read_seed(it, &out->seed, err);
+    if (strcmp(it->name, "input_axes") == 0 || strcmp(it->name, "output_axes") == 0)
+        return dnn_json_type(it) == DNN_J_NULL
+                   ? 0
+                   : dnn_json_fail(it, err, "must be null: the usual axes are used");
     for (int i = 0; keys[i].key != NULL; i++)
         if (keys[i].kind == out->kind && strcmp(keys[i].key, it->name) == 0)
             return read_number(it, keys[i].b ? &out->b : &out->a, err);

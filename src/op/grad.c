@@ -54,6 +54,10 @@ static int append(struct work *w, enum dnn_pass pass, const union dnn_attr *attr
                         .in = in,
                         .layer = w->op->layer,
                         .line = w->op->line};
+    /* Only these undo their function themselves: they take its result's dy. */
+    if (op.kind == DNN_OP_GROUPNORM ||
+        (op.kind == DNN_OP_BN_APPLY && pass == DNN_BWD_DATA))
+        op.post = w->op->post;
     struct dnn_tensor is[DNN_MAX_OUT];
     const struct dnn_tensor *out[DNN_MAX_OUT] = {NULL};
 
@@ -81,8 +85,8 @@ static void weights(struct work *w, int i, int nin, const int *in)
     give(w, x, append(w, DNN_BWD_WEIGHTS, &w->op->attr, nin, in, 1, &x));
 }
 
-/* gamma and beta, operands i and i + 1, by one op. */
-static void gamma_beta(struct work *w, int i, int nin, const int *in)
+/* Operands i and i + 1, as gamma and beta, by one op. */
+static void both(struct work *w, int i, int nin, const int *in)
 {
     int like[2] = {needed(w, i) ? w->op->in[i] : DNN_NONE,
                    needed(w, i + 1) ? w->op->in[i + 1] : DNN_NONE};
@@ -95,11 +99,48 @@ static void gamma_beta(struct work *w, int i, int nin, const int *in)
         if (like[j] != DNN_NONE) give(w, like[j], out[j]);
 }
 
+/* The gradient before the function that was done in the same go. */
+static int before_post(struct work *w, int dy)
+{
+    const struct dnn_op *op = w->op;
+    struct dnn_op undo = *op;
+    int y = op->out[0];
+
+    if (op->post == NULL) return dy;
+    assert(dnn_op_unary_by_result(op->post));
+    undo.kind = DNN_OP_UNARY;
+    undo.post = NULL;
+    w->op = &undo;
+    const union dnn_attr attr = {.unary = *op->post};
+    int dx = append(w, DNN_BWD_DATA, &attr, 2, (int[]){dy, y}, 1, &y);
+    w->op = op;
+    return dx;
+}
+
+/* The gradient of a bias alone: x need not be kept for it. */
+static void bias(struct work *w, int i, int dy)
+{
+    const struct dnn_op *before = w->op;
+    struct dnn_op op = *before;
+
+    op.kind = DNN_OP_BIAS;
+    op.attr = (union dnn_attr){0};
+    w->op = &op;
+    weights(w, i, 1, &dy);
+    w->op = before;
+}
+
 static void linear(struct work *w, int dy)
 {
     const int *in = w->op->in;
 
-    if (needed(w, 1)) weights(w, 1, 2, (int[]){in[0], dy});
+    dy = before_post(w, dy);
+    if (needed(w, 1) && needed(w, 2))
+        both(w, 1, 2, (int[]){in[0], dy});
+    else if (needed(w, 1))
+        weights(w, 1, 2, (int[]){in[0], dy});
+    else if (needed(w, 2))
+        bias(w, 2, dy);
     if (needed(w, 0)) data(w, 0, 2, (int[]){dy, in[1]});
 }
 
@@ -109,6 +150,10 @@ static void combine(struct work *w, int dy)
     const struct dnn_op *before = w->op;
     int *in = dnn_arena_alloc(w->arena, ((size_t)op.nin + 2) * sizeof *in);
     enum dnn_combine fn = op.attr.combine.fn;
+
+    /* A maximum's own result is gone behind a function. */
+    assert(op.post == NULL || (fn != DNN_MAXIMUM && fn != DNN_MINIMUM));
+    dy = before_post(w, dy);
 
     for (int i = 0; i < op.nin; i++) {
         if (!needed(w, i)) continue;
@@ -169,6 +214,7 @@ static void undo(struct work *w, int dy)
 static void batchnorm(struct work *w, int dy)
 {
     const int *in = w->op->in; /* x sums gamma beta */
+    bool post = w->op->post != NULL;
     int64_t c = dnn_prog_dim(w->prog, in[0], w->op->attr.batchnorm.axis);
     const struct dnn_tensor is = {
         .dtype = DNN_F64, .shape = {.ndim = 1, .dim = {2 * c}}
@@ -178,34 +224,37 @@ static void batchnorm(struct work *w, int dy)
     if (!needed(w, 0) && !needed(w, 2) && !needed(w, 3)) return;
     struct dnn_op op = *w->op;
     op.pass = DNN_BWD_STATS;
-    op.nin = 3;
+    op.nin = post ? 5 : 3;
     op.nout = 1;
-    op.in = (int[]){dy, in[0], in[1]};
+    op.in = (int[]){dy, in[0], in[1], in[2], in[3]};
     int mine = dnn_prog_append(w->prog, &op, &out);
     /* Weights get this rank's share, as gradients are added over ranks later; x
      * needs the sums of all. */
-    gamma_beta(w, 2, 1, &mine);
+    both(w, 2, 1, &mine);
     if (!needed(w, 0)) return;
     op.kind = DNN_OP_EXCHANGE;
+    op.post = NULL;
     op.pass = DNN_FWD;
     op.attr = (union dnn_attr){0};
     op.nin = 1;
     op.in = &mine;
     int all = dnn_prog_append(w->prog, &op, &out);
-    data(w, 0, 5, (int[]){dy, in[0], in[1], all, in[2]});
+    data(w, 0, post ? 6 : 5, (int[]){dy, in[0], in[1], all, in[2], in[3]});
 }
 
 static void unary(struct work *w, int dy)
 {
-    bool result = dnn_op_unary_by_result(&w->op->attr.unary);
+    const struct dnn_op *op = w->op;
+    int by = dnn_op_unary_by_result(&op->attr.unary) ? op->out[0] : op->in[0];
 
-    if (needed(w, 0)) data(w, 0, 2, (int[]){dy, result ? w->op->out[0] : w->op->in[0]});
+    if (op->attr.unary.mask) by = op->out[1];
+    if (needed(w, 0)) data(w, 0, 2, (int[]){dy, by});
 }
 
 static void simple(struct work *w, int dy)
 {
     const int *in = w->op->in, *out = w->op->out;
-    bool x = needed(w, 0);
+    bool x = needed(w, 0), post = w->op->post != NULL;
 
     switch (w->op->kind) {
     case DNN_OP_BIAS:
@@ -234,12 +283,13 @@ static void simple(struct work *w, int dy)
             data(w, 0, 1, &dy);
         break;
     case DNN_OP_BN_INFER:
-        gamma_beta(w, 3, 4, (int[]){dy, in[0], in[1], in[2]});
+        dy = before_post(w, dy);
+        both(w, 3, 4, (int[]){dy, in[0], in[1], in[2]});
         if (x) data(w, 0, 3, (int[]){dy, in[2], in[3]});
         break;
     case DNN_OP_GROUPNORM:
-        gamma_beta(w, 1, 3, (int[]){dy, in[0], out[1]});
-        if (x) data(w, 0, 4, (int[]){dy, in[0], out[1], in[1]});
+        both(w, 1, post ? 5 : 3, (int[]){dy, in[0], out[1], in[1], in[2]});
+        if (x) data(w, 0, post ? 5 : 4, (int[]){dy, in[0], out[1], in[1], in[2]});
         break;
     case DNN_OP_NOISE:
         if (!x) break;
@@ -292,6 +342,10 @@ static void differentiate(struct work *w, int dy)
     case DNN_OP_EXCHANGE:
     case DNN_OP_BN_UPDATE:
         break; /* BN_APPLY's data pass accounts for the statistics */
+    case DNN_OP_FOLD:
+    case DNN_OP_PENALTY:
+    case DNN_OP_UPDATE:
+        break; /* inference; and what the update itself differentiates */
     default:
         simple(w, dy);
         break;
@@ -305,6 +359,9 @@ static bool carries(const struct dnn_op *op, int i)
     case DNN_OP_BN_STATS:
     case DNN_OP_EXCHANGE:
     case DNN_OP_BN_UPDATE:
+    case DNN_OP_FOLD:
+    case DNN_OP_PENALTY:
+    case DNN_OP_UPDATE:
         return false;
     case DNN_OP_BN_APPLY:
         return i != 1;

@@ -24,15 +24,15 @@ enum {
 };
 
 enum dnn_op_kind {
-    DNN_OP_MATMUL,    /* x(..., k) w(k, n) -> y(..., n)                          */
+    DNN_OP_MATMUL,    /* x(..., k) w(k, n) [b(n)] -> y(..., n)                   */
     DNN_OP_BIAS,      /* x(..., c) b(c) -> y                                     */
-    DNN_OP_CONV,      /* x w(k..., c / groups, m) -> y; or w(k..., c, m / c) if
-                         groups == c, which is Keras's depthwise kernel          */
-    DNN_OP_DECONV,    /* transposed convolution: x(..., c) w(k..., m, c) -> y    */
+    DNN_OP_CONV,      /* x w(k..., c / groups, m) [b(m)] -> y; or w(k..., c, m / c)
+                         if groups == c, which is Keras's depthwise kernel       */
+    DNN_OP_DECONV,    /* transposed: x(..., c) w(k..., m, c) [b(m)] -> y         */
     DNN_OP_POOL,      /* x -> y [index], the index for max in training only      */
     DNN_OP_UPSAMPLE,  /* x -> y, whole factors                                   */
     DNN_OP_PAD,       /* x -> y; zeros around, negative amounts crop             */
-    DNN_OP_UNARY,     /* x -> y, element by element                              */
+    DNN_OP_UNARY,     /* x -> y [mask], element by element                       */
     DNN_OP_PRELU,     /* x a -> y; a broadcasts, e.g. (1, 1, c) for shared axes  */
     DNN_OP_SOFTMAX,   /* x -> y along one axis, or its logarithm                 */
     DNN_OP_COMBINE,   /* a b ... -> y; shapes broadcast, aligned at the last axis */
@@ -53,6 +53,10 @@ enum dnn_op_kind {
     DNN_OP_XENT,      /* x(..., c) t -> loss: the sum of -t log softmax(x), scaled;
                          t(..., c), or labels t(...) of i32: those outside 0 ...
                          c - 1 count nothing                                      */
+    DNN_OP_FOLD,      /* w [b] mean var [gamma] [beta] -> v c: the weights that do
+                         convolution and the batch norm behind it at once         */
+    DNN_OP_PENALTY,   /* w -> loss: a weight's regularizer; f64 scalar            */
+    DNN_OP_UPDATE,    /* w g [m] [v] -> : one step of an optimizer, in place      */
     DNN_OP_KINDS
 };
 
@@ -62,6 +66,21 @@ enum dnn_pass {
     DNN_BWD_WEIGHTS, /* that of the weights                        */
     DNN_BWD_STATS,   /* sums both of them need (batch norm)        */
     DNN_PASSES
+};
+
+/* What a weight is made to obey after each update. */
+enum dnn_constraint_kind {
+    DNN_CONSTRAIN_NONE,
+    DNN_MAX_NORM, /* norms over axes at most max      */
+    DNN_NON_NEG,
+    DNN_UNIT_NORM,   /* norms over axes are 1            */
+    DNN_MIN_MAX_NORM /* between min and max, with a rate */
+};
+
+struct dnn_constraint {
+    enum dnn_constraint_kind kind;
+    double min, max, rate;
+    unsigned axes; /* bit i: axis i of the weight */
 };
 
 /* ---- numbers, one struct per family ---- */
@@ -129,6 +148,10 @@ struct dnn_op_unary {
     double alpha;     /* RELU: negative slope; ELU; HARD_SIGMOID             */
     double max_value; /* RELU only, INFINITY if there is none                */
     double threshold; /* RELU only                                           */
+    /* Also give one bit per element, 8 to a byte, lowest first: whether x is above
+     * 0.  The backward pass then takes it instead of x or y.  RELU with threshold 0
+     * and no max_value only. */
+    bool mask;
 };
 
 struct dnn_op_softmax {
@@ -216,6 +239,38 @@ struct dnn_op_activity {
     double l1, l2; /* l1 sum |x| + l2 sum x^2 */
 };
 
+/* FOLD: epsilon of the norm, and which axis of w holds the channels it scales: the
+ * last, or of a transposed convolution the one before.  depthwise: the last two
+ * together. */
+struct dnn_op_fold {
+    double epsilon;
+    int axis;
+    bool depthwise;
+};
+
+/* PENALTY: l1 sum |w| + l2 sum w^2. */
+struct dnn_op_penalty {
+    double l1, l2;
+};
+
+enum dnn_update {
+    DNN_UPDATE_SGD, /* m: velocity, if momentum is not 0                          */
+    DNN_UPDATE_ADAM /* m, v: moving means of g and g^2, as Keras: the epsilon is
+                       added to the root, both are corrected for their start      */
+};
+
+/* UPDATE.  The learning rate and the number of the update come with the run (struct
+ * dnn_now).  Before the rule the regularizer's gradient, l1 sign(w) + 2 l2 w, is
+ * added to g; after it w is constrained. */
+struct dnn_op_update {
+    enum dnn_update rule;
+    double momentum; /* SGD */
+    bool nesterov;
+    double beta1, beta2, epsilon; /* ADAM */
+    double l1, l2;
+    struct dnn_constraint constraint;
+};
+
 /* MSE, XENT.  A mean over the global batch is a scale of 1 / its number of
  * elements: so each rank's share adds up whatever it holds. */
 struct dnn_op_loss {
@@ -239,6 +294,9 @@ union dnn_attr {
     struct dnn_op_noise noise;
     struct dnn_op_activity activity;
     struct dnn_op_loss loss;
+    struct dnn_op_fold fold;
+    struct dnn_op_penalty penalty;
+    struct dnn_op_update update;
 };
 
 /* One op of a program. */
@@ -246,6 +304,10 @@ struct dnn_op {
     enum dnn_op_kind kind;
     enum dnn_pass pass;
     union dnn_attr attr;
+    /* A function of the first output, done in the same go; NULL: none.  Forward:
+     * CONV, DECONV, MATMUL, COMBINE, BN_APPLY, BN_INFER, GROUPNORM.  A backward pass
+     * of BN_APPLY or GROUPNORM with it takes the dy of the function's result. */
+    const struct dnn_op_unary *post;
     int nin, nout;
     const int *in;        /* value numbers, DNN_NONE where absent */
     int out[DNN_MAX_OUT]; /* value numbers                        */

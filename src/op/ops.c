@@ -18,16 +18,16 @@ enum { FWD = 1u << DNN_FWD, DATA = 1u << DNN_BWD_DATA };
 /* clang-format off */
 static const struct dnn_op_info table[DNN_OP_KINDS] = {
     [DNN_OP_MATMUL] = {
-        "matmul", {"x w -> y", "dy w -> dx", "x dy -> dw", NULL},
+        "matmul", {"x w [b] -> y", "dy w -> dx", "x dy -> dw [db]", NULL},
         0, false, dnn_shape_matmul},
     [DNN_OP_BIAS] = {
         "bias", {"x b -> y", NULL, "dy -> db", NULL},
         FWD, false, dnn_shape_same},
     [DNN_OP_CONV] = {
-        "conv", {"x w -> y", "dy w -> dx", "x dy -> dw", NULL},
+        "conv", {"x w [b] -> y", "dy w -> dx", "x dy -> dw [db]", NULL},
         0, false, dnn_shape_conv},
     [DNN_OP_DECONV] = {
-        "deconv", {"x w -> y", "dy w -> dx", "x dy -> dw", NULL},
+        "deconv", {"x w [b] -> y", "dy w -> dx", "x dy -> dw [db]", NULL},
         0, false, dnn_shape_deconv},
     [DNN_OP_POOL] = {
         "pool", {"x -> y [index]", "dy [index] -> dx", NULL, NULL},
@@ -39,8 +39,8 @@ static const struct dnn_op_info table[DNN_OP_KINDS] = {
         "pad", {"x -> y", "dy -> dx", NULL, NULL},
         0, false, dnn_shape_pad},
     [DNN_OP_UNARY] = {
-        "unary", {"x -> y", "dy xy -> dx", NULL, NULL},
-        FWD | DATA, false, dnn_shape_same},
+        "unary", {"x -> y [mask]", "dy xym -> dx", NULL, NULL},
+        FWD | DATA, false, dnn_shape_unary},
     [DNN_OP_PRELU] = {
         "prelu", {"x a -> y", "dy x a -> dx", "dy x -> da", NULL},
         FWD | DATA, false, dnn_shape_same},
@@ -70,11 +70,11 @@ static const struct dnn_op_info table[DNN_OP_KINDS] = {
         FWD, false, dnn_shape_same},
     [DNN_OP_BN_UPDATE] = {
         "bn_update", {"sums mean var ->", NULL, NULL, NULL},
-        0, false, dnn_shape_bn_update},
+        0, false, dnn_shape_none},
     [DNN_OP_BN_APPLY] = {
         "bn_apply",
-        {"x sums [gamma] [beta] -> y", "dy x sums dsums [gamma] -> dx",
-         "dsums -> [dgamma] [dbeta]", "dy x sums -> dsums"},
+        {"x sums [gamma] [beta] -> y", "dy x sums dsums [gamma] [beta] -> dx",
+         "dsums -> [dgamma] [dbeta]", "dy x sums [gamma] [beta] -> dsums"},
         FWD | DATA, false, dnn_shape_same},
     [DNN_OP_BN_INFER] = {
         "bn_infer",
@@ -83,8 +83,8 @@ static const struct dnn_op_info table[DNN_OP_KINDS] = {
         FWD | DATA, false, dnn_shape_same},
     [DNN_OP_GROUPNORM] = {
         "groupnorm",
-        {"x [gamma] [beta] -> y [stats]", "dy x stats [gamma] -> dx",
-         "dy x stats -> [dgamma] [dbeta]", NULL},
+        {"x [gamma] [beta] -> y [stats]", "dy x stats [gamma] [beta] -> dx",
+         "dy x stats [gamma] [beta] -> [dgamma] [dbeta]", NULL},
         FWD | DATA, false, dnn_shape_groupnorm},
     [DNN_OP_NOISE] = {
         "noise", {"x -> y", "dy -> dx", NULL, NULL},
@@ -101,6 +101,15 @@ static const struct dnn_op_info table[DNN_OP_KINDS] = {
     [DNN_OP_XENT] = {
         "xent", {"x t -> loss", "dloss x t -> dx", NULL, NULL},
         0, false, dnn_shape_loss},
+    [DNN_OP_FOLD] = {
+        "fold", {"w [b] mean var [gamma] [beta] -> v c", NULL, NULL, NULL},
+        0, false, dnn_shape_fold},
+    [DNN_OP_PENALTY] = {
+        "penalty", {"w -> loss", NULL, NULL, NULL},
+        0, false, dnn_shape_penalty},
+    [DNN_OP_UPDATE] = {
+        "update", {"w g [m] [v] ->", NULL, NULL, NULL},
+        0, false, dnn_shape_none},
 };
 /* clang-format on */
 

@@ -174,6 +174,15 @@ static void numbers(struct dnn_buf *buf, const struct dnn_op *op, int ndim)
     case DNN_OP_XENT:
         dnn_buf_add(buf, " scale=%g", a->loss.scale);
         break;
+    case DNN_OP_FOLD:
+        dnn_buf_add(buf, " axis=%d epsilon=%g", a->fold.axis, a->fold.epsilon);
+        break;
+    case DNN_OP_PENALTY:
+        dnn_buf_add(buf, " l1=%g l2=%g", a->penalty.l1, a->penalty.l2);
+        break;
+    case DNN_OP_UPDATE:
+        dnn_buf_add(buf, a->update.rule == DNN_UPDATE_ADAM ? " adam" : " sgd");
+        break;
     default:
         break;
     }
@@ -193,8 +202,9 @@ static void value(struct dnn_buf *buf, const struct dnn_prog *prog, int v)
 static void source(struct dnn_buf *buf, const struct dnn_prog *prog, int v)
 {
     static const char *const role[] = {
-        [DNN_INPUT] = "input", [DNN_TARGET] = "target",     [DNN_WEIGHT] = "weight",
-        [DNN_STATE] = "state", [DNN_CONSTANT] = "constant", [DNN_TEMP] = "temp"};
+        [DNN_INPUT] = "input", [DNN_TARGET] = "target", [DNN_WEIGHT] = "weight",
+        [DNN_STATE] = "state", [DNN_SLOT] = "slot",     [DNN_CONSTANT] = "constant",
+        [DNN_TEMP] = "temp"};
     const struct dnn_value *is = &prog->value[v];
 
     value(buf, prog, v);
@@ -223,6 +233,10 @@ static void line(struct dnn_buf *buf, const struct dnn_prog *prog,
             dnn_buf_add(buf, " %%%d", op->in[i]);
     }
     numbers(buf, op, op->nin > 0 ? dnn_prog_shape(prog, op->in[0])->ndim : 0);
+    if (op->post != NULL) {
+        dnn_buf_add(buf, " then");
+        unary(buf, op->post);
+    }
     dnn_buf_add(buf, "\n");
 }
 

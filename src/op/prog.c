@@ -119,6 +119,17 @@ int dnn_prog_state(struct dnn_prog *prog, const char *name,
     return kept(prog, DNN_STATE, name, shape, init);
 }
 
+int dnn_prog_slot(struct dnn_prog *prog, const char *name, int weight)
+{
+    struct dnn_tensor is = prog->value[weight].is;
+    const char *layer = prog->value[weight].layer;
+
+    is.name = name;
+    int value = add_value(prog, DNN_SLOT, &is);
+    prog->value[value].layer = layer;
+    return value;
+}
+
 int dnn_prog_constant(struct dnn_prog *prog, const char *name,
                       const struct dnn_shape *shape, const double *data)
 {
@@ -146,6 +157,11 @@ int dnn_prog_append(struct dnn_prog *prog, const struct dnn_op *op,
     *new = *op;
     if (op->nin > 0) memcpy(in, op->in, (size_t)op->nin * sizeof *in);
     new->in = in;
+    if (op->post != NULL) {
+        struct dnn_op_unary *post = dnn_arena_alloc(prog->arena, sizeof *post);
+        *post = *op->post;
+        new->post = post;
+    }
     for (int i = 0; i < DNN_MAX_OUT; i++)
         new->out[i] = DNN_NONE;
     for (int i = 0; i < op->nout; i++) {
@@ -155,8 +171,9 @@ int dnn_prog_append(struct dnn_prog *prog, const struct dnn_op *op,
         prog->value[new->out[i]].layer = op->layer;
         if (first == DNN_NONE) first = new->out[i];
     }
+    /* What comes behind a backward op is not part of the forward ops any more. */
+    if (op->pass == DNN_FWD && prog->nforward == prog->nops) prog->nforward++;
     prog->nops++;
-    if (op->pass == DNN_FWD) prog->nforward = prog->nops;
     return first;
 }
 

@@ -21,26 +21,13 @@ enum dnn_role {
     DNN_TARGET,
     DNN_WEIGHT,   /* trained, unless it is frozen                       */
     DNN_STATE,    /* kept between steps but not trained: a moving mean  */
+    DNN_SLOT,     /* an optimizer's, beside a weight; zero at first     */
     DNN_CONSTANT, /* known when the program is made                     */
     DNN_TEMP      /* made by an op                                      */
 };
 
 struct dnn_regularizer {
     double l1, l2; /* l1 sum |w| + l2 sum w^2 */
-};
-
-enum dnn_constraint_kind {
-    DNN_CONSTRAIN_NONE,
-    DNN_MAX_NORM, /* norms over axes at most max      */
-    DNN_NON_NEG,
-    DNN_UNIT_NORM,   /* norms over axes are 1            */
-    DNN_MIN_MAX_NORM /* between min and max, with a rate */
-};
-
-struct dnn_constraint {
-    enum dnn_constraint_kind kind;
-    double min, max, rate;
-    unsigned axes; /* bit i: axis i of the weight */
 };
 
 struct dnn_value {
@@ -94,6 +81,8 @@ int dnn_prog_weight(struct dnn_prog *prog, const char *name,
                     const struct dnn_shape *shape, const struct dnn_init *init);
 int dnn_prog_state(struct dnn_prog *prog, const char *name,
                    const struct dnn_shape *shape, const struct dnn_init *init);
+/* Room for an optimizer, of the weight's shape and type. */
+int dnn_prog_slot(struct dnn_prog *prog, const char *name, int weight);
 /* data is copied. */
 int dnn_prog_constant(struct dnn_prog *prog, const char *name,
                       const struct dnn_shape *shape, const double *data);
@@ -117,9 +106,10 @@ int dnn_prog_op2(struct dnn_prog *prog, enum dnn_op_kind kind,
 int dnn_prog_batchnorm(struct dnn_prog *prog, const struct dnn_op_batchnorm *attr,
                        bool use_batch, int x, int gamma, int beta, int mean, int var);
 
-/* Append an op of any pass, for whoever rewrites programs: kind, pass, attr, nin,
- * in, nout, layer and line are taken from op; out[i] says what each output is (its
- * name is copied) or is NULL if that output is absent.  Returns the first output. */
+/* Append an op of any pass, for whoever rewrites programs: kind, pass, attr, post,
+ * nin, in, nout, layer and line are taken from op; out[i] says what each output is
+ * (its name is copied) or is NULL if that output is absent.  Returns the first output.
+ */
 int dnn_prog_append(struct dnn_prog *prog, const struct dnn_op *op,
                     const struct dnn_tensor *const *out);
 

@@ -30,17 +30,27 @@ int dnn_shape_same(const union dnn_attr *attr, int nin,
     return 1;
 }
 
+/* One number per channel of the result, where there is a bias. */
+static void expect_bias(int nin, const struct dnn_tensor *const *in,
+                        const struct dnn_tensor *y)
+{
+    if (nin < 3 || in[2] == NULL) return;
+    expect(in[2]->shape.ndim == 1 &&
+           in[2]->shape.dim[0] == y->shape.dim[y->shape.ndim - 1]);
+}
+
 int dnn_shape_matmul(const union dnn_attr *attr, int nin,
                      const struct dnn_tensor *const *in, struct dnn_tensor *out)
 {
     const struct dnn_shape *w = &in[1]->shape;
 
     (void)attr;
-    expect(nin == 2 && w->ndim == 2 && in[0]->shape.ndim >= 1);
+    expect((nin == 2 || nin == 3) && w->ndim == 2 && in[0]->shape.ndim >= 1);
     out[0] = like(in[0]);
     int64_t *last = &out[0].shape.dim[out[0].shape.ndim - 1];
     expect(*last == w->dim[0]);
     *last = w->dim[1];
+    expect_bias(nin, in, out);
     return 1;
 }
 
@@ -51,7 +61,7 @@ int dnn_shape_conv(const union dnn_attr *attr, int nin,
     const struct dnn_shape *w = &in[1]->shape;
     int n = a->nspatial;
 
-    expect(nin == 2 && n >= 1 && n <= DNN_MAX_SPATIAL);
+    expect((nin == 2 || nin == 3) && n >= 1 && n <= DNN_MAX_SPATIAL);
     expect(in[0]->shape.ndim == n + 2 && w->ndim == n + 2);
     out[0] = like(in[0]);
     struct dnn_shape *y = &out[0].shape;
@@ -66,6 +76,7 @@ int dnn_shape_conv(const union dnn_attr *attr, int nin,
     expect(w->dim[n] == c / a->groups || (a->groups == c && w->dim[n] == c));
     /* Both layouts of a depthwise kernel hold as many numbers. */
     y->dim[n + 1] = w->dim[n] * w->dim[n + 1] * a->groups / c;
+    expect_bias(nin, in, out);
     return 1;
 }
 
@@ -76,7 +87,8 @@ int dnn_shape_deconv(const union dnn_attr *attr, int nin,
     const struct dnn_shape *w = &in[1]->shape;
     int n = a->nspatial;
 
-    expect(nin == 2 && n >= 1 && n <= DNN_MAX_SPATIAL && a->groups == 1);
+    expect((nin == 2 || nin == 3) && n >= 1 && n <= DNN_MAX_SPATIAL);
+    expect(a->groups == 1);
     expect(in[0]->shape.ndim == n + 2 && w->ndim == n + 2);
     out[0] = like(in[0]);
     struct dnn_shape *y = &out[0].shape;
@@ -89,6 +101,7 @@ int dnn_shape_deconv(const union dnn_attr *attr, int nin,
     }
     expect(w->dim[n + 1] == y->dim[n + 1]);
     y->dim[n + 1] = w->dim[n];
+    expect_bias(nin, in, out);
     return 1;
 }
 
@@ -227,11 +240,10 @@ int dnn_shape_bn_stats(const union dnn_attr *attr, int nin,
     return 1;
 }
 
-int dnn_shape_bn_update(const union dnn_attr *attr, int nin,
-                        const struct dnn_tensor *const *in, struct dnn_tensor *out)
+int dnn_shape_none(const union dnn_attr *attr, int nin,
+                   const struct dnn_tensor *const *in, struct dnn_tensor *out)
 {
-    (void)attr, (void)out;
-    expect(nin == 3 && in[0]->shape.dim[0] == 2 * in[1]->shape.dim[0] + 1);
+    (void)attr, (void)nin, (void)in, (void)out;
     return 0;
 }
 
@@ -277,4 +289,46 @@ int dnn_shape_loss(const union dnn_attr *attr, int nin,
         expect(in[1]->shape.dim[i] == in[0]->shape.dim[i]);
     out[0] = (struct dnn_tensor){.dtype = DNN_F64, .shape = {.ndim = 0}};
     return 1;
+}
+
+/* The weights again, and one number per channel of the convolution's result. */
+int dnn_shape_fold(const union dnn_attr *attr, int nin,
+                   const struct dnn_tensor *const *in, struct dnn_tensor *out)
+{
+    const struct dnn_shape *w = &in[0]->shape;
+    int64_t c = attr->fold.depthwise ? w->dim[w->ndim - 2] * w->dim[w->ndim - 1]
+                                     : w->dim[attr->fold.axis];
+
+    expect(nin == 6 && in[2]->shape.ndim == 1 && in[2]->shape.dim[0] == c);
+    (void)c;
+    out[0] = like(in[0]);
+    out[1] = like(in[0]);
+    out[1].shape = in[2]->shape;
+    return 2;
+}
+
+int dnn_shape_penalty(const union dnn_attr *attr, int nin,
+                      const struct dnn_tensor *const *in, struct dnn_tensor *out)
+{
+    (void)attr, (void)in;
+    expect(nin == 1);
+    out[0] = (struct dnn_tensor){.dtype = DNN_F64, .shape = {.ndim = 0}};
+    return 1;
+}
+
+int dnn_shape_unary(const union dnn_attr *attr, int nin,
+                    const struct dnn_tensor *const *in, struct dnn_tensor *out)
+{
+    int64_t n = 1;
+
+    expect(nin == 1);
+    out[0] = like(in[0]);
+    if (!attr->unary.mask) return 1;
+    expect(attr->unary.fn == DNN_RELU && attr->unary.threshold == 0);
+    for (int i = 0; i < in[0]->shape.ndim; i++)
+        n *= in[0]->shape.dim[i];
+    out[1] = (struct dnn_tensor){
+        .dtype = DNN_U8, .shape = {.ndim = 1, .dim = {(n + 7) / 8}}
+    };
+    return 2;
 }

@@ -18,15 +18,18 @@ dnn_shape_rule dnn_shape_deconv;
 dnn_shape_rule dnn_shape_pool;
 dnn_shape_rule dnn_shape_upsample;
 dnn_shape_rule dnn_shape_pad;
+dnn_shape_rule dnn_shape_unary;
 dnn_shape_rule dnn_shape_combine;
 dnn_shape_rule dnn_shape_concat;
 dnn_shape_rule dnn_shape_reshape;
 dnn_shape_rule dnn_shape_transpose;
 dnn_shape_rule dnn_shape_reduce;
 dnn_shape_rule dnn_shape_bn_stats;
-dnn_shape_rule dnn_shape_bn_update;
+dnn_shape_rule dnn_shape_none; /* no output */
 dnn_shape_rule dnn_shape_groupnorm;
 dnn_shape_rule dnn_shape_activity;
 dnn_shape_rule dnn_shape_loss;
+dnn_shape_rule dnn_shape_fold;
+dnn_shape_rule dnn_shape_penalty;
 
 #endif

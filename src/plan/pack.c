@@ -1,8 +1,10 @@
 /* pack.c - placing stretches of memory that are needed for stretches of time.
  *
- * The large ones first, each into the smallest gap that holds it.  That is not the
- * optimum, which is hard to find, but for networks it is near what is alive at the
- * worst moment, and the plan says how near.
+ * One after the other, each into the smallest gap that holds it: the large ones
+ * first, or in other orders, and the best of them is made better by placing what
+ * ended up on top earlier, and by trying changes at random.  That is not the optimum,
+ * which is hard to find, but for networks it is near what is alive at the worst moment,
+ * and the plan says how near.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -10,31 +12,92 @@
 #include "plan/plan_impl.h"
 
 #include "base/mem.h"
+#include "base/rng.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
-/* Larger first; of equal ones those needed longer, then those needed earlier. */
-static int by_size(const void *pa, const void *pb)
+enum {
+    /* Comparisons of two spans that all attempts together may make: about a tenth of a
+     * second. */
+    PATIENCE = 20 * 1000 * 1000,
+    NEAR = 200,   /* a waste below this part of what is alive is good enough   */
+    SMALL = 1000, /* what is below this part of it fits into some gap in the end */
+};
+
+struct work {
+    struct dnn_span *spans; /* the caller's */
+    int n;
+    int *order;   /* in which they are placed       */
+    int *sorted;  /* those placed, lowest first     */
+    int *best;    /* the order that was best        */
+    size_t least; /* what that takes                */
+    size_t live;  /* nothing can take less          */
+    int64_t patience;
+};
+
+typedef int by(const void *pa, const void *pb, void *spans);
+
+static int length(const struct dnn_span *s)
 {
-    const struct dnn_span *a = *(const struct dnn_span *const *)pa;
-    const struct dnn_span *b = *(const struct dnn_span *const *)pb;
-    int la = a->last - a->first, lb = b->last - b->first;
-
-    if (a->bytes != b->bytes) return a->bytes < b->bytes ? 1 : -1;
-    if (la != lb) return la < lb ? 1 : -1;
-    if (a->first != b->first) return a->first < b->first ? -1 : 1;
-    return a < b ? -1 : a > b; /* their places in the caller's array */
+    return s->last - s->first + 1;
 }
 
-static int by_offset(const void *pa, const void *pb)
+/* Of equal ones those needed longer, then those needed earlier, then by their places
+ * in the caller's array. */
+static int by_rest(const struct dnn_span *a, const struct dnn_span *b)
 {
-    const struct dnn_span *a = *(const struct dnn_span *const *)pa;
-    const struct dnn_span *b = *(const struct dnn_span *const *)pb;
-
-    if (a->offset != b->offset) return a->offset < b->offset ? -1 : 1;
+    if (length(a) != length(b)) return length(a) < length(b) ? 1 : -1;
+    if (a->first != b->first) return a->first < b->first ? -1 : 1;
     return a < b ? -1 : a > b;
+}
+
+#define TWO(pa, pb, spans)                                                             \
+    const struct dnn_span *a = (struct dnn_span *)(spans) + *(const int *)(pa);        \
+    const struct dnn_span *b = (struct dnn_span *)(spans) + *(const int *)(pb)
+
+static int by_size(const void *pa, const void *pb, void *spans)
+{
+    TWO(pa, pb, spans);
+
+    if (a->bytes != b->bytes) return a->bytes < b->bytes ? 1 : -1;
+    return by_rest(a, b);
+}
+
+static int by_area(const void *pa, const void *pb, void *spans)
+{
+    TWO(pa, pb, spans);
+    double s = (double)a->bytes * length(a), t = (double)b->bytes * length(b);
+
+    if (s < t || t < s) return s < t ? 1 : -1;
+    return by_rest(a, b);
+}
+
+static int by_length(const void *pa, const void *pb, void *spans)
+{
+    TWO(pa, pb, spans);
+
+    if (length(a) == length(b) && a->bytes != b->bytes)
+        return a->bytes < b->bytes ? 1 : -1;
+    return by_rest(a, b);
+}
+
+static int by_first(const void *pa, const void *pb, void *spans)
+{
+    TWO(pa, pb, spans);
+
+    if (a->first != b->first) return a->first < b->first ? -1 : 1;
+    return by_rest(a, b);
+}
+
+static int by_last(const void *pa, const void *pb, void *spans)
+{
+    TWO(pa, pb, spans);
+
+    if (a->last != b->last) return a->last > b->last ? -1 : 1;
+    return by_rest(a, b);
 }
 
 static bool together(const struct dnn_span *a, const struct dnn_span *b)
@@ -42,16 +105,16 @@ static bool together(const struct dnn_span *a, const struct dnn_span *b)
     return a->first <= b->last && b->first <= a->last;
 }
 
-/* The best offset for a span among those already placed that share its time, which
- * are in rival[], ordered by offset. */
-static size_t best_gap(const struct dnn_span *span, struct dnn_span *const *rival,
-                       int n)
+/* The best offset for a span among n placed ones, lowest first. */
+static size_t best_gap(const struct work *w, const struct dnn_span *span, int n)
 {
     size_t at = 0, best = 0, least = SIZE_MAX;
 
     for (int i = 0; i < n; i++) {
-        size_t from = rival[i]->offset, to = from + dnn_plan_round(rival[i]->bytes);
+        const struct dnn_span *rival = &w->spans[w->sorted[i]];
 
+        if (!together(span, rival)) continue;
+        size_t from = rival->offset, to = from + dnn_plan_round(rival->bytes);
         if (from >= at && from - at >= span->bytes && from - at < least) {
             least = from - at;
             best = at;
@@ -61,26 +124,197 @@ static size_t best_gap(const struct dnn_span *span, struct dnn_span *const *riva
     return least < SIZE_MAX ? best : at;
 }
 
-size_t dnn_plan_pack(struct dnn_span *spans, int n)
+/* Place them all in the order there is; remember it if it is the best. */
+static size_t place(struct work *w)
 {
-    struct dnn_span **order = dnn_alloc((size_t)n * sizeof *order);
-    struct dnn_span **rival = dnn_alloc((size_t)n * sizeof(*rival));
     size_t total = 0;
 
-    for (int i = 0; i < n; i++)
-        order[i] = &spans[i];
-    qsort(order, (size_t)n, sizeof(*order), by_size);
-    for (int i = 0; i < n; i++) {
-        int rivals = 0;
+    for (int i = 0; i < w->n; i++) {
+        struct dnn_span *span = &w->spans[w->order[i]];
+        int at = i;
 
-        for (int k = 0; k < i; k++)
-            if (together(order[i], order[k])) rival[rivals++] = order[k];
-        qsort(rival, (size_t)rivals, sizeof(*rival), by_offset);
-        order[i]->offset = best_gap(order[i], rival, rivals);
-        size_t end = order[i]->offset + dnn_plan_round(order[i]->bytes);
+        span->offset = best_gap(w, span, i);
+        for (; at > 0 && w->spans[w->sorted[at - 1]].offset > span->offset; at--)
+            w->sorted[at] = w->sorted[at - 1];
+        w->sorted[at] = w->order[i];
+        size_t end = span->offset + dnn_plan_round(span->bytes);
         if (end > total) total = end;
     }
-    dnn_free(order);
-    dnn_free(rival);
+    w->patience -= (int64_t)w->n * w->n / 2;
+    if (total < w->least) {
+        w->least = total;
+        memcpy(w->best, w->order, (size_t)w->n * sizeof *w->best);
+    }
+    return total;
+}
+
+/* Whether it is time to stop: there is little to win, or much has been tried. */
+static bool good(const struct work *w)
+{
+    return w->least - w->live <= w->live / NEAR || w->patience <= 0;
+}
+
+/* Move what is placed as number from to number to. */
+static void move(int *order, int from, int to)
+{
+    int span = order[from];
+
+    if (from > to)
+        memmove(order + to + 1, order + to, (size_t)(from - to) * sizeof *order);
+    else
+        memmove(order + from, order + from + 1, (size_t)(to - from) * sizeof *order);
+    order[to] = span;
+}
+
+/* Place earlier what lies on top, as long as that may help. */
+static void raise_top(struct work *w)
+{
+    size_t total = w->least;
+    int stuck = 0;
+
+    memcpy(w->order, w->best, (size_t)w->n * sizeof *w->order);
+    place(w);
+    while (!good(w) && stuck < w->n) {
+        int top = 0;
+
+        /* The last placed of those that reach the top. */
+        for (int i = 0; i < w->n; i++) {
+            const struct dnn_span *s = &w->spans[w->order[i]];
+
+            if (s->offset + dnn_plan_round(s->bytes) == total) top = i;
+        }
+        if (top == 0) return;
+        size_t before = w->least;
+        move(w->order, top, 0);
+        total = place(w);
+        stuck = w->least < before ? 0 : stuck + 1;
+    }
+}
+
+static int find(const int *order, int span)
+{
+    int i = 0;
+
+    while (order[i] != span)
+        i++;
+    return i;
+}
+
+/* Move one of them to another place in the order, at random. */
+static void disturb(struct work *w, const int *size, uint64_t *at)
+{
+    const struct dnn_rng rng = dnn_rng_make(1, 1);
+    uint64_t n = (uint64_t)w->n;
+    int which = size[dnn_rng_below(&rng, (struct dnn_rng_at){0, 0, (*at)++}, n)];
+    int to = (int)dnn_rng_below(&rng, (struct dnn_rng_at){0, 0, (*at)++}, n);
+
+    move(w->order, find(w->order, which), to);
+}
+
+/* Move them about, and go on from there unless it was worse; where that leads no
+ * further, begin again some way off from the best. */
+static void shuffle(struct work *w, const int *size)
+{
+    enum { FAILURES = 200, MOVES = 5 };
+    size_t n = (size_t)w->n, now = w->least;
+    uint64_t at = 0;
+    int *kept = dnn_alloc(n * sizeof *kept), stuck = 0;
+
+    memcpy(kept, w->best, n * sizeof *kept);
+    while (!good(w)) {
+        bool again = stuck++ > FAILURES;
+
+        memcpy(w->order, again ? w->best : kept, n * sizeof *w->order);
+        for (int i = 0; i < (again ? MOVES : 1); i++)
+            disturb(w, size, &at);
+        size_t total = place(w);
+        if (total > now && !again) continue;
+        if (total < now || again) stuck = 0;
+        now = total;
+        memcpy(kept, w->order, n * sizeof *kept);
+    }
+    dnn_free(kept);
+}
+
+struct event {
+    int time;
+    int64_t bytes; /* more or, if it is negative, less */
+};
+
+/* At the same time what ends comes last: both ends of a span are included. */
+static int by_time(const void *pa, const void *pb)
+{
+    const struct event *a = pa, *b = pb;
+
+    if (a->time != b->time) return a->time < b->time ? -1 : 1;
+    return a->bytes > b->bytes ? -1 : a->bytes < b->bytes;
+}
+
+/* What is alive together at the worst moment, of spans of at least this many bytes. */
+static size_t alive(const struct dnn_span *spans, int n, size_t bytes)
+{
+    struct event *event = dnn_alloc(2 * (size_t)n * sizeof *event);
+    int64_t live = 0, most = 0;
+    size_t k = 0;
+
+    for (int i = 0; i < n; i++) {
+        int64_t size = (int64_t)dnn_plan_round(spans[i].bytes);
+
+        if (spans[i].bytes < bytes) continue;
+        event[k++] = (struct event){spans[i].first, size};
+        event[k++] = (struct event){spans[i].last, -size};
+    }
+    qsort(event, k, sizeof *event, by_time);
+    for (size_t i = 0; i < k; i++) {
+        live += event[i].bytes;
+        if (live > most) most = live;
+    }
+    dnn_free(event);
+    return (size_t)most;
+}
+
+/* The best order found for the first large ones of those in size. */
+static void search(struct work *w, const int *size, int large)
+{
+    static by *const orders[] = {by_size, by_area, by_length, by_first, by_last};
+    int all = w->n;
+
+    w->n = large;
+    for (size_t k = 0; k < sizeof orders / sizeof orders[0]; k++) {
+        memcpy(w->order, size, (size_t)large * sizeof *w->order);
+        qsort_r(w->order, (size_t)large, sizeof *w->order, orders[k], w->spans);
+        if (k == 0 || !good(w)) place(w);
+    }
+    if (!good(w)) raise_top(w);
+    if (!good(w)) shuffle(w, size);
+    w->n = all;
+}
+
+size_t dnn_plan_pack(struct dnn_span *spans, int n)
+{
+    size_t room = ((size_t)n + 1) * sizeof(int), live = alive(spans, n, 0);
+    int *size = dnn_alloc(room), large = 0;
+    struct work w = {.spans = spans,
+                     .n = n,
+                     .order = dnn_alloc(room),
+                     .sorted = dnn_alloc(room),
+                     .best = dnn_alloc(room),
+                     .least = SIZE_MAX,
+                     .live = alive(spans, n, live / SMALL),
+                     .patience = PATIENCE};
+
+    for (int i = 0; i < n; i++)
+        size[i] = i;
+    qsort_r(size, (size_t)n, sizeof *size, by_size, spans);
+    while (large < n && spans[size[large]].bytes >= live / SMALL)
+        large++;
+    if (n > 0) search(&w, size, large);
+    memcpy(w.order, w.best, (size_t)large * sizeof *w.order);
+    memcpy(w.order + large, size + large, (size_t)(n - large) * sizeof *w.order);
+    size_t total = place(&w);
+    dnn_free(size);
+    dnn_free(w.order);
+    dnn_free(w.sorted);
+    dnn_free(w.best);
     return total;
 }

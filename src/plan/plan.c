@@ -1,4 +1,4 @@
-/* plan.c - blocks, lifetimes and sharing: from a program to offsets.
+/* plan.c - blocks and lifetimes: from a program to offsets.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -6,15 +6,10 @@
 #include "plan/plan_impl.h"
 
 #include "base/mem.h"
-#include "base/text.h"
 
 #include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
-
-static const char *const block_names[DNN_BLOCKS] = {"data",   "weights",   "gradients",
-                                                    "states", "constants", "temps"};
 
 static enum dnn_block block_of(enum dnn_role role)
 {
@@ -26,6 +21,8 @@ static enum dnn_block block_of(enum dnn_role role)
         return DNN_BLOCK_WEIGHTS;
     case DNN_STATE:
         return DNN_BLOCK_STATES;
+    case DNN_SLOT:
+        return DNN_BLOCK_SLOTS;
     case DNN_CONSTANT:
         return DNN_BLOCK_CONSTANTS;
     case DNN_TEMP:
@@ -96,51 +93,31 @@ static void lay_out(struct dnn_plan *plan)
     }
 }
 
-/* Whether op may write its first output over its first input: nobody else wants
- * that any more, and no other operand lies there. */
-static bool may_overwrite(const struct dnn_plan *plan, int o, const int *last)
+/* The bytes of temps alive together at the worst op. */
+static void weigh(struct dnn_plan *plan, const struct dnn_plan_life *life)
 {
-    const struct dnn_op *op = &plan->prog->op[o];
-    const struct dnn_spot *in = &plan->spot[op->in[0]], *out = &plan->spot[op->out[0]];
+    int nops = plan->prog->nops;
+    /* What begins at each op, less what ended before it; the first place is for what
+     * is there from the start. */
+    int64_t *change = dnn_alloc(((size_t)nops + 3) * sizeof *change);
+    int64_t live = 0;
 
-    if ((dnn_op_info(op->kind)->inplace >> op->pass & 1) == 0) return false;
-    if (in->block != DNN_BLOCK_TEMPS || out->block != DNN_BLOCK_TEMPS) return false;
-    if (in->bytes != out->bytes || plan->spot[in->base].bytes != in->bytes)
-        return false;
-    if (last[in->base] > o) return false;
-    for (int i = 1; i < op->nin; i++)
-        if (op->in[i] != DNN_NONE && plan->spot[op->in[i]].base == in->base)
-            return false;
-    return true;
-}
-
-/* Give values that may share bytes the same base.  last[] of a base covers all who
- * share it. */
-static void share(struct dnn_plan *plan, int *last)
-{
-    const struct dnn_prog *prog = plan->prog;
-
-    for (int v = 0; v < prog->nvalues; v++)
-        last[v] = plan->spot[v].last;
-    for (int o = 0; o < prog->nops; o++) {
-        const struct dnn_op *op = &prog->op[o];
-
-        if (op->nout == 0 || op->out[0] == DNN_NONE || op->nin == 0) continue;
-        struct dnn_spot *out = &plan->spot[op->out[0]];
-        int base = plan->spot[op->in[0]].base;
-        /* A weight's gradient has a place of its own; a view of something else that
-         * becomes one is copied there. */
-        bool view = dnn_op_info(op->kind)->view && out->block == DNN_BLOCK_TEMPS;
-
-        if (!view && !may_overwrite(plan, o, last)) continue;
-        out->base = base;
-        out->block = plan->spot[base].block;
-        if (out->last > last[base]) last[base] = out->last;
+    for (int v = 0; v < plan->prog->nvalues; v++) {
+        if (plan->spot[v].block != DNN_BLOCK_TEMPS || plan->spot[v].base != v) continue;
+        change[life[v].first + 1] += (int64_t)dnn_plan_round(plan->spot[v].bytes);
+        change[life[v].last + 2] -= (int64_t)dnn_plan_round(plan->spot[v].bytes);
     }
+    for (int o = -1; o < nops; o++) {
+        live += change[o + 1];
+        if (live <= (int64_t)plan->live) continue;
+        plan->live = (size_t)live;
+        plan->worst = o;
+    }
+    dnn_free(change);
 }
 
 /* Pack the temps that are bases, and tell everybody who shares them. */
-static void pack(struct dnn_plan *plan, const int *last)
+static void pack(struct dnn_plan *plan, const struct dnn_plan_life *life)
 {
     int n = plan->prog->nvalues, nspans = 0;
     struct dnn_span *span = dnn_alloc(((size_t)n + 1) * sizeof *span);
@@ -148,30 +125,21 @@ static void pack(struct dnn_plan *plan, const int *last)
     for (int v = 0; v < n; v++)
         if (plan->spot[v].block == DNN_BLOCK_TEMPS && plan->spot[v].base == v)
             span[nspans++] =
-                (struct dnn_span){plan->spot[v].bytes, plan->spot[v].first, last[v], 0};
+                (struct dnn_span){plan->spot[v].bytes, life[v].first, life[v].last, 0};
     plan->bytes[DNN_BLOCK_TEMPS] = dnn_plan_pack(span, nspans);
     nspans = 0;
     for (int v = 0; v < n; v++)
         if (plan->spot[v].block == DNN_BLOCK_TEMPS && plan->spot[v].base == v)
             plan->spot[v].offset = span[nspans++].offset;
     for (int v = 0; v < n; v++)
-        plan->spot[v].offset = plan->spot[plan->spot[v].base].offset;
-    for (int o = 0; o < plan->prog->nops; o++) {
-        size_t live = 0;
-
-        for (int i = 0; i < nspans; i++)
-            if (span[i].first <= o && o <= span[i].last)
-                live += dnn_plan_round(span[i].bytes);
-        if (live > plan->live) {
-            plan->live = live;
-            plan->worst = o;
-        }
-    }
+        if (plan->spot[v].block == DNN_BLOCK_TEMPS && plan->spot[v].base != v)
+            plan->spot[v].offset += plan->spot[plan->spot[v].base].offset;
     dnn_free(span);
 }
 
-int dnn_plan_make(const struct dnn_prog *prog, int nkeep, const int *keep,
-                  struct dnn_plan **out, struct dnn_err *err)
+int dnn_plan_survey(const struct dnn_prog *prog, const struct dnn_plan_opts *opts,
+                    struct dnn_plan **out, struct dnn_plan_life **life,
+                    struct dnn_err *err)
 {
     struct dnn_arena *arena = dnn_arena_make();
     struct dnn_plan *plan = dnn_arena_alloc(arena, sizeof *plan);
@@ -179,17 +147,54 @@ int dnn_plan_make(const struct dnn_prog *prog, int nkeep, const int *keep,
     plan->arena = arena;
     plan->prog = prog;
     plan->spot = dnn_arena_alloc(arena, (size_t)prog->nvalues * sizeof *plan->spot);
-    int rc = survey(plan, nkeep, keep, err);
+    int rc = survey(plan, opts->nkeep, opts->keep, err);
     if (rc < 0) {
         dnn_plan_free(plan);
         return rc;
     }
-    int *last = dnn_arena_alloc(arena, ((size_t)prog->nvalues + 1) * sizeof *last);
+    *life = dnn_arena_alloc(arena, ((size_t)prog->nvalues + 1) * sizeof **life);
     lay_out(plan);
-    share(plan, last);
-    pack(plan, last);
+    dnn_plan_share(plan, opts, *life);
+    weigh(plan, *life);
     *out = plan;
     return 0;
+}
+
+int dnn_plan_make(const struct dnn_prog *prog, const struct dnn_plan_opts *opts,
+                  struct dnn_plan **out, struct dnn_err *err)
+{
+    struct dnn_plan_life *life;
+
+    DNN_TRY(dnn_plan_survey(prog, opts, out, &life, err));
+    pack(*out, life);
+    return 0;
+}
+
+/* Whether part lies in whole from column start on. */
+static bool lies_in(const struct dnn_plan *plan, int part, int whole, int64_t start)
+{
+    const struct dnn_spot *p = &plan->spot[part], *w = &plan->spot[whole];
+    size_t size = dnn_dtype_size(plan->prog->value[whole].is.dtype);
+
+    return p->base == w->base && p->offset == w->offset + (size_t)start * size &&
+           dnn_plan_pitch(plan, part) == dnn_plan_pitch(plan, whole);
+}
+
+bool dnn_plan_idle(const struct dnn_plan *plan, int o)
+{
+    const struct dnn_op *op = &plan->prog->op[o];
+    int64_t start = 0;
+
+    if (dnn_op_info(op->kind)->view)
+        return plan->spot[op->out[0]].base == plan->spot[op->in[0]].base;
+    if (!dnn_plan_by_rows(plan->prog, op)) return false;
+    if (op->pass != DNN_FWD)
+        return lies_in(plan, op->out[0], op->in[0], op->attr.concat.start);
+    for (int i = 0; i < op->nin; i++) {
+        if (!lies_in(plan, op->in[i], op->out[0], start)) return false;
+        start += dnn_plan_row(plan->prog, op->in[i]);
+    }
+    return true;
 }
 
 void dnn_plan_free(struct dnn_plan *plan)
@@ -204,20 +209,4 @@ size_t dnn_plan_bytes(const struct dnn_plan *plan)
     for (int b = 0; b < DNN_BLOCKS; b++)
         bytes += plan->bytes[b];
     return bytes;
-}
-
-void dnn_plan_print(const struct dnn_plan *plan, FILE *where)
-{
-    char text[32];
-
-    for (int b = 0; b < DNN_BLOCKS; b++)
-        if (plan->bytes[b] > 0)
-            fprintf(where, "%-10s %10s\n", block_names[b],
-                    dnn_text_bytes(text, sizeof text, (double)plan->bytes[b]));
-    fprintf(where, "%-10s %10s", "all",
-            dnn_text_bytes(text, sizeof text, (double)dnn_plan_bytes(plan)));
-    if (plan->live > 0)
-        fprintf(where, "; temps cannot do with less than %s (op %d)",
-                dnn_text_bytes(text, sizeof text, (double)plan->live), plan->worst);
-    fputc('\n', where);
 }

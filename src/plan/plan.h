@@ -2,7 +2,8 @@
  *
  * Made before anything is allocated: a few blocks, one per purpose, and an offset
  * in one of them for each value.  Two values share bytes only if one is a view of
- * the other, if an op may overwrite its input, or if they are never alive together.
+ * the other or a part of it, if an op may overwrite its input, or if they are never
+ * alive together.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -22,6 +23,7 @@ enum dnn_block {
     DNN_BLOCK_DATA,      /* inputs and targets                                     */
     DNN_BLOCK_WEIGHTS,   /* one flat vector: the trainable ones first, in order    */
     DNN_BLOCK_GRADS,     /* theirs, at the same offsets                            */
+    DNN_BLOCK_SLOTS,     /* the optimizer's                                        */
     DNN_BLOCK_STATES,    /* moving means and the like                              */
     DNN_BLOCK_CONSTANTS, /* known when the program was made                        */
     DNN_BLOCK_TEMPS,     /* everything else, packed by lifetime                    */
@@ -33,6 +35,9 @@ struct dnn_spot {
     enum dnn_block block;
     int base; /* the value whose bytes it uses; itself unless it shares */
     size_t offset, bytes;
+    /* Elements from one row (all but the last axis) to the next in memory, when the
+     * value is a part of another one's channels; 0: its rows lie side by side. */
+    int64_t pitch;
     int first, last; /* ops; DNN_NONE: before the first, nops: after the last */
 };
 
@@ -46,18 +51,95 @@ struct dnn_plan {
     int worst;   /* that op */
 };
 
-/* Plan a program.  The values in keep[] are still wanted when it has run (outputs,
- * a loss); what no op reads is not.  Fails only when a size is beyond what memory
- * can be addressed with.  The caller owns *out: dnn_plan_free(). */
-int dnn_plan_make(const struct dnn_prog *prog, int nkeep, const int *keep,
+/* What to plan for. */
+struct dnn_plan_opts {
+    int nkeep; /* values still wanted when the program has run: outputs, a loss */
+    const int *keep;
+    /* May the rows of an op's input i (output, if out) be apart?  Then parts are put
+     * where they will be joined, and cut where they lie: at any multiple of an
+     * element, not only at whole lines.  NULL: no. */
+    bool (*pitch)(void *arg, const struct dnn_prog *prog, int op, bool out, int i);
+    void *arg;
+};
+
+/* Plan a program.  What no op reads and nobody keeps is not kept.  Fails only when
+ * a size is beyond what memory can be addressed with.  The caller owns *out:
+ * dnn_plan_free(). */
+int dnn_plan_make(const struct dnn_prog *prog, const struct dnn_plan_opts *opts,
                   struct dnn_plan **out, struct dnn_err *err);
-void dnn_plan_free(struct dnn_plan *plan);
+void dnn_plan_free(struct dnn_plan *plan); /* NULL is fine */
 
 /* Bytes of all blocks. */
 size_t dnn_plan_bytes(const struct dnn_plan *plan);
 
-/* A line per block, and how near the temps are to what cannot be undercut. */
+/* Whether op o has nothing to do: its output is a view of its input, or the parts it
+ * joins or cuts lie in place.  A CONCAT of which only some do is still to be done;
+ * for those its input is the very place in its output. */
+bool dnn_plan_idle(const struct dnn_plan *plan, int o);
+
+/* A line per block, the worst op, and how near the temps are to what cannot be
+ * undercut. */
 void dnn_plan_print(const struct dnn_plan *plan, FILE *where);
+
+/* ---- computing again instead of keeping ---- */
+
+enum dnn_recompute {
+    DNN_RECOMPUTE_NEVER,
+    DNN_RECOMPUTE_CHEAP, /* what costs a pass over memory: norms, functions, sums  */
+    DNN_RECOMPUTE_AUTO,  /* that, and as much as the limit demands                 */
+    DNN_RECOMPUTE_ALL    /* whatever lowers the peak                               */
+};
+
+struct dnn_remake_opts {
+    struct dnn_plan_opts plan;
+    enum dnn_recompute how;
+    size_t limit; /* AUTO: bytes of all blocks that there may be               */
+    size_t least; /* bytes of temps below which cheap ones are not worth while */
+};
+
+/* What it came to.  Bytes are of all blocks, costs in floating-point operations, a
+ * byte that is moved counted as ten of them. */
+struct dnn_remake {
+    int ops;              /* that are done twice        */
+    size_t before, after; /* bytes                      */
+    double flops, extra;  /* of convolutions and products: all, and of those again */
+    double cost, added;   /* with memory's: all, and of those done again           */
+};
+
+/* The program that makes some values of its forward part again, right before the
+ * backward part needs them, instead of keeping them: no convolution or product more
+ * than once, and never statistics, exchanges or losses.  The same ops on the same
+ * numbers, so every bit stays.  Values keep their numbers, new ones follow; prog must
+ * outlive *out, which the caller owns: dnn_prog_free().  A limit that cannot be met is
+ * not an error: look at what->after.  what may be NULL. */
+int dnn_plan_remake(const struct dnn_prog *prog, const struct dnn_remake_opts *opts,
+                    struct dnn_prog **out, struct dnn_remake *what,
+                    struct dnn_err *err);
+
+/* Multiplications and additions of a convolution or product, in any pass; 0 for all
+ * other kinds. */
+double dnn_plan_flops(const struct dnn_prog *prog, const struct dnn_op *op);
+
+/* "recompute   3 of 120 ops again, 2.1 % more work, 1.2 GiB instead of 1.9 GiB". */
+void dnn_plan_print_remake(const struct dnn_remake *what, FILE *where);
+
+/* ---- does it fit? ---- */
+
+struct dnn_plan_fit {
+    const struct dnn_plan *plan;
+    size_t beside; /* what the steps need beside the plan: workspace, packed weights */
+    size_t limit;  /* bytes there may be in all */
+    int64_t batch; /* samples per step here; 0: there is no such number */
+    /* The program before anything is recomputed and what to plan it for: then it is
+     * tried how much "recompute" would help.  NULL: that is already in use. */
+    const struct dnn_prog *plain;
+    const struct dnn_plan_opts *opts;
+};
+
+/* 0, or DNN_ENOMEM and a text that says what is needed for what, how much there may
+ * be, and which changes would make it fit.  Smaller batches are reckoned: data and
+ * temps in proportion to it. */
+int dnn_plan_fits(const struct dnn_plan_fit *fit, struct dnn_err *err);
 
 /* ---- the packing, by itself ---- */
 

@@ -5,27 +5,53 @@
  */
 #include "run/exec.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 
 #include <string.h>
 
+enum { FEW = 8 }; /* operands of most ops, more are allocated */
+
 struct dnn_exec {
     const struct dnn_plan *plan;
     const struct dnn_backend *backend;
-    struct dnn_dev *dev;     /* owned */
-    void *block[DNN_BLOCKS]; /* owned; NULL where the block is empty */
-    void *work;              /* owned; the largest any step needs    */
-    size_t work_bytes;
-    struct dnn_kernel **kernel; /* owned, one per op; NULL: nothing to do */
+    struct dnn_dev *dev;
+    void *block[DNN_BLOCKS]; /* owned; NULL where the block is empty       */
+    void *work;              /* owned; the largest any step needs          */
+    void *keep;              /* owned; what steps keep, one behind the other */
+    size_t *kept;            /* owned; by op: where its part of that starts */
+    size_t work_bytes, keep_bytes;
+    struct dnn_kernel **kernel; /* owned, one per op; NULL: nothing to do  */
+    uint64_t weights;           /* changes with every change of a weight   */
 };
 
 /* A step's operands; the arrays are for the time of one call. */
 struct operands {
     const struct dnn_tensor **in;
     void **in_mem;
+    int64_t *in_pitch;
     const struct dnn_tensor *out[DNN_MAX_OUT];
     void *out_mem[DNN_MAX_OUT];
+    int64_t out_pitch[DNN_MAX_OUT];
 };
+
+bool dnn_exec_pitch(void *arg, const struct dnn_prog *prog, int o, bool out, int i)
+{
+    const struct dnn_exec_on *on = arg;
+    const struct dnn_op *op = &prog->op[o];
+    const struct dnn_tensor *few[FEW] = {NULL}, **in = few;
+    const struct dnn_tensor *outs[DNN_MAX_OUT] = {NULL};
+
+    if (op->nin > FEW) in = dnn_alloc((size_t)op->nin * sizeof *in);
+    for (int k = 0; k < op->nin; k++)
+        if (op->in[k] != DNN_NONE) in[k] = &prog->value[op->in[k]].is;
+    for (int k = 0; k < op->nout; k++)
+        if (op->out[k] != DNN_NONE) outs[k] = &prog->value[op->out[k]].is;
+    bool may = on->backend->pitch(
+        on->dev, &(struct dnn_step){.op = op, .in = in, .out = outs}, out, i);
+    if (in != few) dnn_free(in);
+    return may;
+}
 
 static void *place(const struct dnn_exec *exec, int value)
 {
@@ -40,30 +66,39 @@ static struct dnn_step step_of(const struct dnn_exec *exec, int o, struct operan
     const struct dnn_prog *prog = exec->plan->prog;
     const struct dnn_op *op = &prog->op[o];
 
-    *x = (struct operands){.in = dnn_alloc((size_t)op->nin * sizeof *x->in),
-                           .in_mem = dnn_alloc((size_t)op->nin * sizeof *x->in_mem)};
+    *x =
+        (struct operands){.in = dnn_alloc((size_t)op->nin * sizeof *x->in),
+                          .in_mem = dnn_alloc((size_t)op->nin * sizeof *x->in_mem),
+                          .in_pitch = dnn_alloc((size_t)op->nin * sizeof *x->in_pitch)};
     for (int i = 0; i < op->nin; i++)
         if (op->in[i] != DNN_NONE) {
             x->in[i] = &prog->value[op->in[i]].is;
             x->in_mem[i] = place(exec, op->in[i]);
+            x->in_pitch[i] = exec->plan->spot[op->in[i]].pitch;
         }
     for (int i = 0; i < op->nout; i++)
         if (op->out[i] != DNN_NONE) {
             x->out[i] = &prog->value[op->out[i]].is;
             x->out_mem[i] = place(exec, op->out[i]);
+            x->out_pitch[i] = exec->plan->spot[op->out[i]].pitch;
         }
-    return (struct dnn_step){.op = op,
-                             .in = x->in,
-                             .out = x->out,
-                             .in_mem = x->in_mem,
-                             .out_mem = x->out_mem,
-                             .work = exec->work};
+    return (struct dnn_step){
+        .op = op,
+        .in = x->in,
+        .out = x->out,
+        .in_mem = x->in_mem,
+        .out_mem = x->out_mem,
+        .in_pitch = x->in_pitch,
+        .out_pitch = x->out_pitch,
+        .work = exec->work,
+        .keep = exec->keep == NULL ? NULL : (char *)exec->keep + exec->kept[o]};
 }
 
 static void forget(struct operands *x)
 {
     dnn_free(x->in);
     dnn_free(x->in_mem);
+    dnn_free(x->in_pitch);
 }
 
 /* Say which layer a step belongs to. */
@@ -74,44 +109,30 @@ static int blame(const struct dnn_op *op, struct dnn_err *err)
     return dnn_prefix(err, "line %d: layer '%s': ", op->line, op->layer);
 }
 
-/* A view whose output lies where its input does needs no step. */
-static bool idle(const struct dnn_exec *exec, int o)
-{
-    const struct dnn_op *op = &exec->plan->prog->op[o];
-
-    return dnn_op_info(op->kind)->view &&
-           place(exec, op->in[0]) == place(exec, op->out[0]);
-}
-
 /* Every step must be possible before anything is allocated. */
 static int ask(struct dnn_exec *exec, struct dnn_err *err)
 {
     for (int o = 0; o < exec->plan->prog->nops; o++) {
+        exec->kept[o] = exec->keep_bytes;
+        if (dnn_plan_idle(exec->plan, o)) continue;
         struct operands x;
         struct dnn_step step = step_of(exec, o, &x);
-        size_t bytes = 0;
+        struct dnn_need need = {0};
         int rc = exec->backend->supports(exec->dev, &step, err);
 
-        if (rc == 0) rc = exec->backend->work_size(exec->dev, &step, &bytes, err);
+        if (rc == 0) rc = exec->backend->need(exec->dev, &step, &need, err);
         forget(&x);
         if (rc < 0) return blame(&exec->plan->prog->op[o], err);
-        if (bytes > exec->work_bytes) exec->work_bytes = bytes;
+        if (need.work > exec->work_bytes) exec->work_bytes = need.work;
+        exec->keep_bytes +=
+            (need.keep + DNN_PLAN_ALIGN - 1) / DNN_PLAN_ALIGN * DNN_PLAN_ALIGN;
     }
     return 0;
 }
 
 static int give(struct dnn_exec *exec, size_t bytes, void **out, struct dnn_err *err)
 {
-    if (bytes == 0) return 0;
-    int rc = exec->backend->alloc(exec->dev, bytes, out, err);
-    /* Padding between values takes part in sums over whole blocks. */
-    enum { PIECE = 1 << 20 };
-    char *zero = dnn_alloc(PIECE);
-    for (size_t at = 0; rc == 0 && at < bytes; at += PIECE)
-        rc = exec->backend->put(exec->dev, (char *)*out + at, zero,
-                                bytes - at < PIECE ? bytes - at : PIECE, err);
-    dnn_free(zero);
-    return rc;
+    return bytes == 0 ? 0 : exec->backend->alloc(exec->dev, bytes, out, err);
 }
 
 /* Constants are written once, in their own type. */
@@ -147,7 +168,7 @@ static int prepare(struct dnn_exec *exec, struct dnn_err *err)
 
     exec->kernel = dnn_alloc(((size_t)prog->nops + 1) * sizeof(*exec->kernel));
     for (int o = 0; o < prog->nops; o++) {
-        if (idle(exec, o)) continue;
+        if (dnn_plan_idle(exec->plan, o)) continue;
         struct operands x;
         struct dnn_step step = step_of(exec, o, &x);
         int rc = exec->backend->prepare(exec->dev, &step, &exec->kernel[o], err);
@@ -158,21 +179,16 @@ static int prepare(struct dnn_exec *exec, struct dnn_err *err)
     return 0;
 }
 
-int dnn_exec_open(const struct dnn_plan *plan, const struct dnn_backend *backend,
-                  int device, const struct dnn_exchange *exchange,
-                  struct dnn_exec **out, struct dnn_err *err)
+int dnn_exec_make(const struct dnn_plan *plan, const struct dnn_backend *backend,
+                  struct dnn_dev *dev, struct dnn_exec **out, struct dnn_err *err)
 {
     struct dnn_exec *exec = dnn_alloc(sizeof *exec);
 
     exec->plan = plan;
     exec->backend = backend;
-    int rc = backend->open(device, exchange, &exec->dev, err);
-    if (rc == 0) rc = ask(exec, err);
-    for (int b = 0; b < DNN_BLOCKS && rc == 0; b++)
-        rc = give(exec, plan->bytes[b], &exec->block[b], err);
-    if (rc == 0) rc = give(exec, exec->work_bytes, &exec->work, err);
-    if (rc == 0) rc = write_constants(exec, err);
-    if (rc == 0) rc = prepare(exec, err);
+    exec->dev = dev;
+    exec->kept = dnn_alloc(((size_t)plan->prog->nops + 1) * sizeof *exec->kept);
+    int rc = ask(exec, err);
     if (rc < 0) {
         dnn_exec_close(exec);
         return rc;
@@ -181,37 +197,81 @@ int dnn_exec_open(const struct dnn_plan *plan, const struct dnn_backend *backend
     return 0;
 }
 
+int dnn_exec_start(struct dnn_exec *exec, struct dnn_err *err)
+{
+    for (int b = 0; b < DNN_BLOCKS; b++)
+        DNN_TRY(give(exec, exec->plan->bytes[b], &exec->block[b], err));
+    DNN_TRY(give(exec, exec->work_bytes, &exec->work, err));
+    DNN_TRY(give(exec, exec->keep_bytes, &exec->keep, err));
+    DNN_TRY(write_constants(exec, err));
+    return prepare(exec, err);
+}
+
 void dnn_exec_close(struct dnn_exec *exec)
 {
     if (exec == NULL) return;
     for (int o = 0; exec->kernel != NULL && o < exec->plan->prog->nops; o++)
         exec->backend->discard(exec->dev, exec->kernel[o]);
     dnn_free(exec->kernel);
-    if (exec->dev != NULL) {
-        for (int b = 0; b < DNN_BLOCKS; b++)
-            exec->backend->release(exec->dev, exec->block[b]);
-        exec->backend->release(exec->dev, exec->work);
-    }
-    exec->backend->close(exec->dev);
+    for (int b = 0; b < DNN_BLOCKS; b++)
+        exec->backend->release(exec->dev, exec->block[b], exec->plan->bytes[b]);
+    exec->backend->release(exec->dev, exec->work, exec->work_bytes);
+    exec->backend->release(exec->dev, exec->keep, exec->keep_bytes);
+    dnn_free(exec->kept);
     dnn_free(exec);
 }
 
-size_t dnn_exec_bytes(const struct dnn_exec *exec)
+struct dnn_exec_bytes dnn_exec_bytes(const struct dnn_exec *exec)
 {
-    return dnn_plan_bytes(exec->plan) + exec->work_bytes;
+    struct dnn_exec_bytes b = {dnn_plan_bytes(exec->plan), exec->work_bytes,
+                               exec->keep_bytes, 0};
+
+    b.all = b.blocks + b.work + b.keep;
+    return b;
+}
+
+const char *dnn_exec_describe(const struct dnn_exec *exec, int o)
+{
+    return exec->kernel[o] == NULL
+               ? NULL
+               : exec->backend->describe(exec->dev, exec->kernel[o]);
+}
+
+/* A value is copied as it lies: in one go, or row by row where its rows are apart.
+ * Exactly one of from and to is given. */
+static int copy(struct dnn_exec *exec, int v, const char *from, char *to,
+                struct dnn_err *err)
+{
+    const struct dnn_spot *s = &exec->plan->spot[v];
+    const struct dnn_tensor *is = &exec->plan->prog->value[v].is;
+    size_t size = dnn_dtype_size(is->dtype), row = s->bytes, step = 0;
+    char *mem = place(exec, v);
+
+    if (s->pitch != 0) {
+        row = (size_t)is->shape.dim[is->shape.ndim - 1] * size;
+        step = (size_t)s->pitch * size;
+    }
+    for (size_t at = 0; at < s->bytes; at += row, mem += step) {
+        if (from != NULL)
+            DNN_TRY(exec->backend->put(exec->dev, mem, from + at, row, err));
+        else
+            DNN_TRY(exec->backend->get(exec->dev, to + at, mem, row, err));
+    }
+    return 0;
 }
 
 int dnn_exec_put(struct dnn_exec *exec, int value, const void *from,
                  struct dnn_err *err)
 {
-    return exec->backend->put(exec->dev, place(exec, value), from,
-                              exec->plan->spot[value].bytes, err);
+    enum dnn_role role = exec->plan->prog->value[value].role;
+
+    if (role == DNN_WEIGHT || role == DNN_STATE) exec->weights++;
+    return copy(exec, value, from, NULL, err);
 }
 
 int dnn_exec_get(struct dnn_exec *exec, int value, void *to, struct dnn_err *err)
 {
-    return exec->backend->get(exec->dev, to, place(exec, value),
-                              exec->plan->spot[value].bytes, err);
+    return copy(exec, value, NULL, to, err);
 }
 
 int dnn_exec_init(struct dnn_exec *exec, uint64_t seed, struct dnn_err *err)
@@ -238,13 +298,41 @@ int dnn_exec_init(struct dnn_exec *exec, uint64_t seed, struct dnn_err *err)
     return 0;
 }
 
+/* Run one op.  Who changes weights makes what was made of the old ones stale. */
+static int run_op(struct dnn_exec *exec, int o, struct dnn_now *now,
+                  struct dnn_err *err)
+{
+    enum dnn_op_kind kind = exec->plan->prog->op[o].kind;
+
+    if (exec->kernel[o] == NULL) return 0;
+    now->weights = exec->weights;
+    if (exec->backend->run(exec->dev, exec->kernel[o], now, err) < 0)
+        return blame(&exec->plan->prog->op[o], err);
+    if (kind == DNN_OP_UPDATE || kind == DNN_OP_BN_UPDATE) exec->weights++;
+    return 0;
+}
+
 int dnn_exec_run(struct dnn_exec *exec, int first, int last, const struct dnn_now *now,
                  struct dnn_err *err)
 {
-    for (int o = first; o < last; o++) {
-        if (exec->kernel[o] == NULL) continue;
-        if (exec->backend->run(exec->dev, exec->kernel[o], now, err) < 0)
-            return blame(&exec->plan->prog->op[o], err);
-    }
+    struct dnn_now here = *now;
+
+    for (int o = first; o < last; o++)
+        DNN_TRY(run_op(exec, o, &here, err));
     return exec->backend->sync(exec->dev, err);
+}
+
+int dnn_exec_profile(struct dnn_exec *exec, int first, int last,
+                     const struct dnn_now *now, double *seconds, struct dnn_err *err)
+{
+    struct dnn_now here = *now;
+
+    for (int o = first; o < last; o++) {
+        double start = dnn_clock_now();
+
+        DNN_TRY(run_op(exec, o, &here, err));
+        DNN_TRY(exec->backend->sync(exec->dev, err));
+        seconds[o] += dnn_clock_now() - start;
+    }
+    return 0;
 }

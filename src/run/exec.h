@@ -11,16 +11,32 @@
 
 struct dnn_exec;
 
-/* Local.  Allocate the plan's blocks, clear them, fill in constants, and prepare every
- * step.  exchange as for the backend.  The plan must outlive it.  The caller owns
- * *out: dnn_exec_close(). */
-int dnn_exec_open(const struct dnn_plan *plan, const struct dnn_backend *backend,
-                  int device, const struct dnn_exchange *exchange,
-                  struct dnn_exec **out, struct dnn_err *err);
+/* A plan's pitch(): what the device answers; arg is a struct dnn_exec_on. */
+struct dnn_exec_on {
+    const struct dnn_backend *backend;
+    struct dnn_dev *dev;
+};
+bool dnn_exec_pitch(void *arg, const struct dnn_prog *prog, int o, bool out, int i);
+
+/* Local.  Ask an open device about every step of a plan: whether it can do it, with
+ * which kernel (this is when kernels are measured), and how much memory that takes
+ * beside the plan's.  Nothing is allocated that stays.  Plan and device must outlive
+ * it.  The caller owns *out: dnn_exec_close(). */
+int dnn_exec_make(const struct dnn_plan *plan, const struct dnn_backend *backend,
+                  struct dnn_dev *dev, struct dnn_exec **out, struct dnn_err *err);
+/* Local.  Allocate it all, fill in constants, prepare every step. */
+int dnn_exec_start(struct dnn_exec *exec, struct dnn_err *err);
 void dnn_exec_close(struct dnn_exec *exec); /* NULL is fine */
 
-/* Bytes taken: the plan's blocks and the steps' common workspace. */
-size_t dnn_exec_bytes(const struct dnn_exec *exec);
+/* Bytes it takes when it has started: the plan's blocks, the steps' common workspace
+ * and what they keep. */
+struct dnn_exec_bytes {
+    size_t blocks, work, keep, all;
+};
+struct dnn_exec_bytes dnn_exec_bytes(const struct dnn_exec *exec);
+
+/* What does op o, as the backend says; NULL: nothing needs to.  Once started. */
+const char *dnn_exec_describe(const struct dnn_exec *exec, int o);
 
 /* Local.  Copy a value in or out, in its own type; temps hold what was last written
  * to their place. */
@@ -33,8 +49,12 @@ int dnn_exec_get(struct dnn_exec *exec, int value, void *to, struct dnn_err *err
 int dnn_exec_init(struct dnn_exec *exec, uint64_t seed, struct dnn_err *err);
 
 /* Collective if the program exchanges.  Run ops first to last - 1 and wait for
- * them. */
+ * them.  now->weights is counted here. */
 int dnn_exec_run(struct dnn_exec *exec, int first, int last, const struct dnn_now *now,
                  struct dnn_err *err);
+
+/* The same, op by op: adds the seconds each took to seconds[o]. */
+int dnn_exec_profile(struct dnn_exec *exec, int first, int last,
+                     const struct dnn_now *now, double *seconds, struct dnn_err *err);
 
 #endif

@@ -20,6 +20,7 @@ struct ops_run {
     void **mem;                 /* by value, in device memory */
     struct dnn_kernel **kernel; /* by op                      */
     void **work;                /* by op                      */
+    size_t *work_bytes;
     struct dnn_now now;
 };
 

@@ -43,12 +43,14 @@ static int prepare(struct ops_run *run, int i, void *here, struct dnn_kernel **o
                    struct dnn_err *err)
 {
     const struct dnn_op *op = &run->prog->op[i];
-    size_t nin = (size_t)op->nin, bytes;
+    size_t nin = (size_t)op->nin;
+    struct dnn_need need = {0};
     const struct dnn_tensor **in_is = dnn_alloc(nin * sizeof *in_is);
     void **in_mem = dnn_alloc(nin * sizeof *in_mem);
     const struct dnn_tensor *out_is[DNN_MAX_OUT] = {NULL};
     void *out_mem[DNN_MAX_OUT] = {NULL};
-    struct dnn_step step = {op, in_is, out_is, in_mem, out_mem, NULL};
+    struct dnn_step step = {
+        .op = op, .in = in_is, .out = out_is, .in_mem = in_mem, .out_mem = out_mem};
 
     for (int j = 0; j < op->nin; j++) {
         if (op->in[j] == DNN_NONE) continue;
@@ -61,10 +63,14 @@ static int prepare(struct ops_run *run, int i, void *here, struct dnn_kernel **o
         out_mem[j] = run->mem[op->out[j]];
     }
     if (here != NULL) in_mem[0] = out_mem[0] = here;
-    int rc = run->backend->work_size(run->dev, &step, &bytes, err);
-    if (rc == 0 && bytes > 0 && run->work[i] == NULL)
-        rc = run->backend->alloc(run->dev, bytes, &run->work[i], err);
+    int rc = run->backend->need(run->dev, &step, &need, err);
+    /* Work and keep in one piece, the second behind the first. */
+    size_t work = (need.work + 63) / 64 * 64;
+    run->work_bytes[i] = work + need.keep;
+    if (rc == 0 && run->work_bytes[i] > 0 && run->work[i] == NULL)
+        rc = run->backend->alloc(run->dev, run->work_bytes[i], &run->work[i], err);
     step.work = run->work[i];
+    if (need.keep > 0) step.keep = (char *)run->work[i] + work;
     if (rc == 0) rc = run->backend->prepare(run->dev, &step, out, err);
     dnn_free(in_is);
     dnn_free(in_mem);
@@ -102,7 +108,7 @@ bool ops_in_place(struct ops_run *run, int i, struct ops_diff *diff)
         *diff = ops_compare(got, want, (int64_t)n);
     }
     run->backend->discard(run->dev, kernel);
-    run->backend->release(run->dev, here);
+    run->backend->release(run->dev, here, bytes);
     dnn_free(raw);
     dnn_free(got);
     dnn_free(want);
@@ -114,10 +120,13 @@ int ops_start(const struct dnn_prog *prog, const struct dnn_backend *backend,
               struct dnn_err *err)
 {
     *run = (struct ops_run){.prog = prog, .backend = backend, .now = {.seed = 7}};
-    DNN_TRY(backend->open(0, exchange, &run->dev, err));
+    struct dnn_device device = {0};
+    if (exchange != NULL) device.exchange = *exchange;
+    DNN_TRY(backend->open(&device, &run->dev, err));
     run->mem = dnn_alloc((size_t)prog->nvalues * sizeof *run->mem);
     run->kernel = dnn_alloc((size_t)prog->nops * sizeof *run->kernel);
     run->work = dnn_alloc((size_t)prog->nops * sizeof *run->work);
+    run->work_bytes = dnn_alloc((size_t)prog->nops * sizeof *run->work_bytes);
     int rc = give_memory(run, err);
     for (int i = 0; i < prog->nops && rc == 0; i++)
 
@@ -130,13 +139,14 @@ void ops_stop(struct ops_run *run)
 {
     for (int i = 0; i < run->prog->nops; i++) {
         run->backend->discard(run->dev, run->kernel[i]);
-        run->backend->release(run->dev, run->work[i]);
+        run->backend->release(run->dev, run->work[i], run->work_bytes[i]);
     }
     for (int v = 0; v < run->prog->nvalues; v++)
-        run->backend->release(run->dev, run->mem[v]);
+        run->backend->release(run->dev, run->mem[v], bytes_of(run->prog, v));
     dnn_free(run->mem);
     dnn_free(run->kernel);
     dnn_free(run->work);
+    dnn_free(run->work_bytes);
     run->backend->close(run->dev);
 }
 

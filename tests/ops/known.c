@@ -356,7 +356,7 @@ static void refuses(enum dnn_op_kind kind, enum dnn_pass pass, enum dnn_dtype in
     struct dnn_err err = {0};
     struct dnn_dev *dev = NULL;
 
-    ref->open(0, NULL, &dev, NULL);
+    ref->open(&(struct dnn_device){0}, &dev, NULL);
     int rc = ref->supports(dev, &step, &err);
     is_int(rc, want == NULL ? 0 : DNN_ECONFIG, "the code of supports");
     if (want != NULL) is_text(err.text, want, want);
@@ -390,12 +390,13 @@ static void messages(void)
            strstr(err.text, "ref") != NULL,
        "its message: %s", err.text);
     ok(dnn_backend_at(0) != NULL && dnn_backend_at(-1) == NULL, "the list of backends");
-    is_int(dnn_backend_find("ref", NULL)->open(1, NULL, &dev, &err), DNN_EDEVICE,
-           "device 1");
+    is_int(dnn_backend_find("ref", NULL)
+               ->open(&(struct dnn_device){.index = 1}, &dev, &err),
+           DNN_EDEVICE, "device 1");
     is_text(err.text, "backend ref has only device 0, not 1", "and its message");
     void *mem = NULL;
     const struct dnn_backend *ref = dnn_backend_find("ref", NULL);
-    ref->open(0, NULL, &dev, NULL);
+    ref->open(&(struct dnn_device){0}, &dev, NULL);
     is_int(ref->alloc(dev, SIZE_MAX - 3, &mem, &err), DNN_ENOMEM, "all of memory");
     is_text(
         err.text,

@@ -1,19 +1,45 @@
 /* planned.c - a network in the memory a plan gives it computes, bit for bit, what it
- * computes when every value has memory of its own.
+ * computes when every value has memory of its own: with parts in place or copied, and
+ * with values kept or made again.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "base/mem.h"
 #include "base/json.h"
+#include "base/mem.h"
+#include "fuse/fuse.h"
 #include "graph/graph.h"
 #include "graph/zoo.h"
 #include "ops/compare.h"
 #include "plan/plan.h"
 #include "run/exec.h"
 #include "tap.h"
+#include "unit/plan_sound.h"
 
 #include <stdlib.h>
+
+/* How often memory is asked for, where that can be counted. */
+static long asked;
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) &&                            \
+    !defined(__SANITIZE_THREAD__) && !defined(__clang__)
+#define COUNTED 1
+extern void *__libc_malloc(size_t bytes);
+extern void *__libc_calloc(size_t n, size_t bytes);
+
+void *malloc(size_t bytes)
+{
+    asked++;
+    return __libc_malloc(bytes);
+}
+
+void *calloc(size_t n, size_t bytes)
+{
+    asked++;
+    return __libc_calloc(n, bytes);
+}
+#else
+#define COUNTED 0
+#endif
 
 static const struct dnn_init glorot = {.kind = DNN_INIT_VARIANCE_SCALING,
                                        .a = 1,
@@ -100,152 +126,280 @@ static int network(struct dnn_prog *p, int *input)
                         x);
 }
 
-/* Values alive at the same op that lie in the same block must not touch. */
-static int overlaps(const struct dnn_plan *plan)
+/* Join two things to x again and again, as dense blocks do; a part that is used twice,
+ * and one that is a view. */
+static int dense_network(struct dnn_prog *p)
 {
-    const struct dnn_prog *prog = plan->prog;
-    int n = 0;
+    struct dnn_shape in = SHAPE(2, 4, 6, 3), flat = SHAPE(2, 4, 6, 3);
+    const union dnn_attr join = {.concat = {.axis = 3}};
+    const union dnn_attr tanh = {.unary = {.fn = DNN_TANH}};
+    int image = dnn_prog_input(p, "image", p->dtype, &in);
+    int x = conv(p, "d0", image, 4, true), side = DNN_NONE;
 
-    for (int a = 0; a < prog->nvalues; a++)
-        for (int b = 0; b < a; b++) {
-            const struct dnn_spot *s = &plan->spot[a], *t = &plan->spot[b];
-            bool fixed = s->block != DNN_BLOCK_TEMPS;
+    for (int i = 0; i < 3; i++) {
+        char name[] = {'d', (char)('1' + i), '\0'};
+        int y = conv(p, name, x, 2 + i, i != 1);
 
-            if (s->base == t->base || s->block != t->block) continue;
-            if (!fixed && (s->first > t->last || t->first > s->last)) continue;
-            n += s->offset < t->offset + t->bytes && t->offset < s->offset + s->bytes;
-        }
-    return n;
-}
-
-static void check_plan(const struct dnn_plan *plan)
-{
-    const struct dnn_prog *prog = plan->prog;
-    size_t sum = 0, apart = 0;
-    int shared = 0;
-
-    for (int v = 0; v < prog->nvalues; v++) {
-        const struct dnn_spot *s = &plan->spot[v];
-
-        if (prog->value[v].role == DNN_TEMP) sum += s->bytes;
-        shared += s->base != v;
-        if (prog->value[v].role == DNN_WEIGHT && prog->value[v].grad != DNN_NONE)
-            apart += plan->spot[prog->value[v].grad].offset != s->offset;
+        if (i == 1) y = dnn_prog_op1(p, DNN_OP_UNARY, &tanh, y);
+        x = dnn_prog_op2(p, DNN_OP_CONCAT, &join, x, y);
+        /* What would gladly write over a part that is in use. */
+        if (i == 2) side = dnn_prog_op1(p, DNN_OP_UNARY, &tanh, y);
     }
-    is_int(overlaps(plan), 0, "nothing overlaps");
-    is_int((long long)apart, 0, "gradients lie as their weights do");
-    ok(shared > 2, "%d values share another's bytes", shared);
-    ok(plan->bytes[DNN_BLOCK_TEMPS] < sum, "temps take %zu bytes, not %zu",
-       plan->bytes[DNN_BLOCK_TEMPS], sum);
-    ok(plan->bytes[DNN_BLOCK_TEMPS] >= plan->live, "and no less than is alive");
+    int view = dnn_prog_op1(p, DNN_OP_UNARY, &tanh, image);
+    view = dnn_prog_op1(p, DNN_OP_RESHAPE, &(union dnn_attr){.reshape = {flat}}, view);
+    int twice = conv(p, "d4", x, 4, false);
+    twice = dnn_prog_op2(p, DNN_OP_COMBINE, NULL, side, twice);
+    x = dnn_prog_op(p, DNN_OP_CONCAT, &join, 4, (int[]){twice, x, view, twice});
+    return conv(p, "d5", x, 2, true);
 }
 
-/* Bring the plain run to where the planned one begins. */
-static void same_start(struct ops_run *plain, struct dnn_exec *exec,
-                       const struct dnn_prog *prog)
+/* ---- both ways ---- */
+
+/* A program, differentiated if it is for training, and its plain run. */
+struct trial {
+    const char *name;
+    struct dnn_prog *prog;
+    struct ops_run plain;
+    int nkeep;
+    int keep[64]; /* what is compared beside gradients and states */
+    bool started;
+    bool large; /* few ways will do */
+};
+
+struct way {
+    const char *parts;
+    bool (*pitch)(void *arg, const struct dnn_prog *prog, int op, bool out, int i);
+    enum dnn_recompute how;
+};
+
+/* A device that can do some steps and not others, for no reason. */
+static bool sometimes(void *arg, const struct dnn_prog *prog, int op, bool out, int i)
 {
-    for (int v = 0; v < prog->nvalues; v++) {
-        enum dnn_role role = prog->value[v].role;
+    const struct dnn_op *is = &prog->op[op];
+    uint32_t x = (uint32_t)(is->kind * 64 + is->pass * 16 + i * 2 + out);
 
-        if (role == DNN_TEMP || role == DNN_CONSTANT) continue;
-        int64_t n = ops_count(prog, v);
+    (void)arg;
+    for (const char *c = is->layer; c != NULL && *c != '\0'; c++)
+        x = x * 31 + (unsigned char)*c;
+    return x * 2654435761u >> 30 != 0;
+}
+
+static void put_inputs(struct dnn_exec *exec, struct trial *t)
+{
+    for (int v = 0; v < t->prog->nvalues; v++) {
+        enum dnn_role role = t->prog->value[v].role;
+
+        if (role != DNN_INPUT && role != DNN_TARGET) continue;
+        int64_t n = ops_count(t->prog, v);
         double *wide = dnn_alloc((size_t)n * sizeof *wide);
-        if (role == DNN_INPUT) {
-            float *narrow = dnn_alloc((size_t)n * sizeof *narrow);
-
-            ops_fill(wide, n, -1, 1, (uint64_t)v);
-            ops_put(plain, v, wide);
-            for (int64_t i = 0; i < n; i++)
-                narrow[i] = (float)wide[i];
-            dnn_exec_put(exec, v, narrow, NULL);
-            dnn_free(narrow);
-        } else {
-            float *narrow = dnn_alloc((size_t)n * sizeof *narrow);
-
-            dnn_exec_get(exec, v, narrow, NULL);
-            for (int64_t i = 0; i < n; i++)
-                wide[i] = (double)narrow[i];
-            ops_put(plain, v, wide);
-            dnn_free(narrow);
-        }
+        float *narrow = dnn_alloc((size_t)n * sizeof *narrow);
+        ops_fill(wide, n, -1, 1, (uint64_t)v);
+        for (int64_t i = 0; i < n; i++)
+            narrow[i] = (float)wide[i];
+        if (!t->started) ops_put(&t->plain, v, wide);
+        dnn_exec_put(exec, v, narrow, NULL);
+        dnn_free(narrow);
         dnn_free(wide);
     }
 }
 
-/* How many elements of a value differ between the two. */
-static int64_t differ(struct ops_run *plain, struct dnn_exec *exec, int v)
+/* Two steps of the plain run, from the weights a planned one begins with. */
+static void run_plain(struct trial *t, struct dnn_exec *exec)
 {
-    int64_t n = ops_count(plain->prog, v), bad = 0;
-    double *want = dnn_alloc((size_t)n * sizeof *want);
-    float *got = dnn_alloc((size_t)n * sizeof *got);
+    for (int v = 0; v < t->prog->nvalues; v++) {
+        enum dnn_role role = t->prog->value[v].role;
 
-    ops_get(plain, v, want);
+        if (role != DNN_WEIGHT && role != DNN_STATE) continue;
+        int64_t n = ops_count(t->prog, v);
+        double *wide = dnn_alloc((size_t)n * sizeof *wide);
+        float *narrow = dnn_alloc((size_t)n * sizeof *narrow);
+        dnn_exec_get(exec, v, narrow, NULL);
+        for (int64_t i = 0; i < n; i++)
+            wide[i] = (double)narrow[i];
+        ops_put(&t->plain, v, wide);
+        dnn_free(narrow);
+        dnn_free(wide);
+    }
+    for (uint32_t step = 0; step < 2; step++) {
+        t->plain.now.step = step;
+        ops_go(&t->plain, 0, t->prog->nops, NULL);
+    }
+    t->started = true;
+}
+
+/* How many elements of a value differ between the two. */
+static int64_t differ(struct trial *t, struct dnn_exec *exec, int v)
+{
+    int64_t n = ops_count(t->prog, v), bad = 0;
+    double *want = dnn_alloc((size_t)n * sizeof *want);
+    void *got = dnn_alloc((size_t)n * sizeof(double));
+    bool wide = t->prog->value[v].is.dtype == DNN_F64;
+
+    ops_get(&t->plain, v, want);
     dnn_exec_get(exec, v, got, NULL);
     for (int64_t i = 0; i < n; i++)
-        bad += (double)got[i] != want[i];
+        bad += (wide ? ((double *)got)[i] : (double)((float *)got)[i]) != want[i];
     dnn_free(want);
     dnn_free(got);
     return bad;
 }
 
-/* Plan prog, run it both ways, compare outputs, gradients and states. */
-static void both(struct dnn_prog *prog, int y, int weights)
+static void compare(struct trial *t, struct dnn_exec *exec)
 {
-    const struct dnn_backend *ref = dnn_backend_find("ref", NULL);
-    struct dnn_err err = {0};
-    struct dnn_plan *plan = NULL;
-    struct dnn_exec *exec = NULL;
-    struct ops_run plain;
-
-    if (prog->training) {
-        int seed = dnn_prog_input(prog, "dy", DNN_F32, dnn_prog_shape(prog, y));
-        struct dnn_grad_of of = {y, seed};
-
-        dnn_grad(prog, 1, &of, false);
-    }
-    is_int(dnn_plan_make(prog, 1, &y, &plan, &err), 0, "planned");
-    check_plan(plan);
-    if (!ok(dnn_exec_open(plan, ref, 0, NULL, &exec, &err) == 0, "opened: %s",
-            err.text))
-        exit(1);
-    is_int(dnn_exec_init(exec, 5, &err), 0, "weights are filled");
-    ok(ops_start(prog, ref, NULL, &plain, &err) == 0, "the plain one too: %s",
-       err.text);
-    same_start(&plain, exec, prog);
-    for (uint32_t step = 0; step < 2; step++) {
-        plain.now.step = step;
-        ops_go(&plain, 0, prog->nops, &err);
-        is_int(dnn_exec_run(exec, 0, prog->nops, &plain.now, &err), 0, "a step");
-    }
-    is_int(differ(&plain, exec, y), 0, "the same output");
     int64_t bad = 0, seen = 0;
-    for (int v = 0; v < prog->nvalues; v++) {
-        int grad = prog->value[v].grad;
 
-        if (prog->value[v].role == DNN_STATE) bad += differ(&plain, exec, v);
-        if (prog->value[v].role != DNN_WEIGHT || grad == DNN_NONE) continue;
-        bad += differ(&plain, exec, grad);
+    for (int i = 0; i < t->nkeep; i++)
+        bad += differ(t, exec, t->keep[i]);
+    is_int(bad, 0, "the same outputs");
+    bad = 0;
+    for (int v = 0; v < t->prog->nvalues; v++) {
+        const struct dnn_value *value = &t->prog->value[v];
+
+        if (value->role == DNN_STATE || value->role == DNN_WEIGHT)
+            bad += differ(t, exec, v);
+        if (value->role != DNN_WEIGHT || value->grad == DNN_NONE) continue;
+        bad += differ(t, exec, value->grad);
         seen++;
     }
-    is_int(bad, 0, "the same gradients and moving averages");
-    if (weights >= 0) is_int(seen, weights, "as many gradients as weights");
-    ops_stop(&plain);
-    dnn_exec_close(exec);
-    dnn_plan_free(plan);
+    ok(bad == 0 && (seen > 0 || !t->prog->training),
+       "the same weights, %lld gradients and moving averages", (long long)seen);
 }
 
-static void by_hand(bool training)
+/* Run it as planned, and compare. */
+static void run_planned(struct trial *t, const struct dnn_plan *plan,
+                        const struct dnn_exec_on *on)
+{
+    struct dnn_exec *exec = NULL;
+    struct dnn_err err = {0};
+    int bad = 0;
+
+    if (!ok(dnn_exec_make(plan, on->backend, on->dev, &exec, &err) == 0, "possible: %s",
+            err.text) ||
+        !ok(dnn_exec_start(exec, &err) == 0, "started: %s", err.text))
+        exit(1);
+    bad += dnn_exec_init(exec, 5, &err);
+    put_inputs(exec, t);
+    if (!t->started) run_plain(t, exec);
+    long before = asked;
+    for (uint32_t step = 0; step < 2; step++) {
+        t->plain.now.step = step;
+        bad += dnn_exec_run(exec, 0, plan->prog->nops, &t->plain.now, &err);
+    }
+    long after = asked;
+    is_int(bad, 0, "two steps");
+    if (COUNTED) is_int(after - before, 0, "no memory is asked for meanwhile");
+    compare(t, exec);
+    dnn_exec_close(exec);
+}
+
+/* Plan it one way; returns the bytes of temps. */
+static size_t one_way(struct trial *t, struct way way, const struct dnn_exec_on *on,
+                      int *again)
+{
+    struct dnn_err err = {0};
+    struct dnn_remake_opts opts = {
+        .plan = {.nkeep = t->nkeep, .keep = t->keep, .arg = (void *)on},
+        .how = way.how
+    };
+    struct dnn_prog *prog = NULL;
+    struct dnn_plan *plan = NULL;
+    struct dnn_remake what;
+
+    opts.plan.pitch = way.pitch;
+    printf("# %s, parts %s, recompute %d\n", t->name, way.parts, way.how);
+    if (!ok(dnn_plan_remake(t->prog, &opts, &prog, &what, &err) == 0 &&
+                dnn_plan_make(prog, &opts.plan, &plan, &err) == 0,
+            "planned: %s", err.text))
+        exit(1);
+    ok(plan_sound(plan), "nothing overlaps, gradients lie as their weights do");
+    is_int((long long)dnn_plan_bytes(plan), (long long)what.after,
+           "it takes what was said");
+    run_planned(t, plan, on);
+    size_t temps = plan->bytes[DNN_BLOCK_TEMPS];
+    *again = what.ops;
+    dnn_plan_free(plan);
+    dnn_prog_free(prog);
+    return temps;
+}
+
+static void every_way(struct trial *t)
+{
+    static const struct way ways[] = {
+        {"copied",   NULL,           DNN_RECOMPUTE_NEVER},
+        {"in place", dnn_exec_pitch, DNN_RECOMPUTE_NEVER},
+        {"mixed",    sometimes,      DNN_RECOMPUTE_NEVER},
+        {"copied",   NULL,           DNN_RECOMPUTE_CHEAP},
+        {"in place", dnn_exec_pitch, DNN_RECOMPUTE_CHEAP},
+        {"copied",   NULL,           DNN_RECOMPUTE_ALL  },
+        {"in place", dnn_exec_pitch, DNN_RECOMPUTE_ALL  },
+        {"mixed",    sometimes,      DNN_RECOMPUTE_ALL  },
+    };
+    enum { WAYS = sizeof ways / sizeof ways[0] };
+    size_t n = t->prog->training ? WAYS : 3;
+    struct dnn_exec_on on = {.backend = dnn_backend_find("ref", NULL)};
+    struct dnn_err err = {0};
+    size_t temps[WAYS] = {0};
+    int again[WAYS] = {0};
+
+    on.backend->open(&(struct dnn_device){0}, &on.dev, &err);
+    if (!ok(ops_start(t->prog, on.backend, NULL, &t->plain, &err) == 0,
+            "the plain one: %s", err.text))
+        exit(1);
+    for (size_t i = 0; i < n; i++)
+        if (!t->large || i == 1 || i == 6)
+            temps[i] = one_way(t, ways[i], &on, &again[i]);
+    if (t->prog->training && !t->large)
+        ok(temps[4] <= temps[1] && temps[6] <= temps[4] && again[0] == 0,
+           "temps %zu, cheap ones (%d) again %zu, all (%d) %zu", temps[1], again[4],
+           temps[4], again[6], temps[6]);
+    ops_stop(&t->plain);
+    on.backend->close(on.dev);
+}
+
+/* A forward program to a trial: fused or not, with loss, gradients and updates. */
+static void try_out(const char *name, struct dnn_prog *prog, int y, bool fuse)
+{
+    struct trial t = {.name = name, .prog = prog, .large = prog->nops > 300};
+
+    t.keep[t.nkeep++] = y;
+    if (prog->training) {
+        const struct dnn_shape *shape = dnn_prog_shape(prog, y);
+        int target = dnn_prog_target(prog, "target", DNN_F32, shape);
+
+        t.keep[t.nkeep++] = dnn_prog_op2(
+            prog, DNN_OP_MSE, &(union dnn_attr){.loss = {.scale = 0.5}}, y, target);
+    }
+    if (fuse) {
+        t.prog = prog = dnn_fuse(prog, t.nkeep, t.keep);
+    } else {
+        /* Parts that lie in place are read out row by row. */
+        for (int o = 0; o < prog->nops && t.nkeep < 8; o++)
+            if (prog->op[o].kind == DNN_OP_CONCAT)
+                t.keep[t.nkeep++] = prog->op[o].in[o % 2];
+    }
+    if (prog->training) {
+        const struct dnn_shape scalar = {.ndim = 0};
+        const double one = 1;
+        int seed = dnn_prog_constant(prog, "one", &scalar, &one);
+
+        dnn_grad(prog, 1, &(struct dnn_grad_of){t.keep[1], seed}, false);
+    }
+    every_way(&t);
+    if (fuse) dnn_prog_free(prog);
+}
+
+static void by_hand(bool training, bool dense, bool fuse)
 {
     struct dnn_prog *prog = dnn_prog_make(DNN_F32, training);
-    int input, y = network(prog, &input);
+    int input, y = dense ? dense_network(prog) : network(prog, &input);
 
-    both(prog, y, training ? 9 : 0);
+    try_out(dense ? "dense" : "by hand", prog, y, fuse);
     dnn_prog_free(prog);
 }
 
 /* A network of the zoo, from its Keras text to its gradients. */
 static void from_zoo(const char *name, int ndim, const int64_t *input, int64_t base,
-                     int64_t depth)
+                     int64_t depth, int norm, bool fuse)
 {
     struct dnn_zoo_opts opts = dnn_zoo_defaults(name);
     struct dnn_json *json = NULL;
@@ -256,6 +410,7 @@ static void from_zoo(const char *name, int ndim, const int64_t *input, int64_t b
 
     opts.base = base;
     opts.depth = depth;
+    opts.norm = norm;
     opts.input = (struct dnn_list){.count = ndim, .ints = input};
     int rc = dnn_zoo_text(&opts, &text, &err);
     if (rc == 0) rc = dnn_json_text(name, text, strlen(text), &json, &err);
@@ -266,49 +421,25 @@ static void from_zoo(const char *name, int ndim, const int64_t *input, int64_t b
     }
     struct dnn_prog *prog = dnn_prog_make(DNN_F32, true);
     if (rc == 0) rc = dnn_graph_lower(graph, 2, prog, &y, &err);
-    if (ok(rc == 0, "%s: %s", name, err.text)) both(prog, y, -1);
+    if (ok(rc == 0, "%s: %s", name, err.text)) try_out(name, prog, y, fuse);
     dnn_prog_free(prog);
     dnn_graph_free(graph);
     dnn_json_free(json);
     dnn_free(text);
 }
 
-static void messages(void)
-{
-    struct dnn_prog *prog = dnn_prog_make(DNN_F32, false);
-    struct dnn_plan *plan;
-    struct dnn_err err = {0};
-    struct dnn_shape huge = SHAPE((int64_t)1 << 31, (int64_t)1 << 31);
-    char *text = NULL;
-    size_t len;
-
-    dnn_prog_from(prog, "vast", 1, false);
-    dnn_prog_input(prog, "x", DNN_F32, &huge);
-    is_int(dnn_plan_make(prog, 0, NULL, &plan, &err), DNN_ENOMEM, "beyond all memory");
-    dnn_prog_free(prog);
-
-    prog = dnn_prog_make(DNN_F32, false);
-    int input, y = network(prog, &input);
-    dnn_plan_make(prog, 1, &y, &plan, &err);
-    FILE *f = open_memstream(&text, &len);
-    dnn_plan_print(plan, f);
-    fclose(f);
-    ok(strncmp(text, "data ", 5) == 0 && strstr(text, "\nweights ") != NULL &&
-           strstr(text, "\nall ") != NULL && strstr(text, "gradients") == NULL,
-       "a line per block that is not empty");
-    free(text);
-    dnn_plan_free(plan);
-    dnn_prog_free(prog);
-}
-
 int main(void)
 {
-    by_hand(false);
-    by_hand(true);
-    from_zoo("simplecnn", 3, (int64_t[]){12, 12, 1}, 0, 0);
-    from_zoo("unet2d", 3, (int64_t[]){12, 8, 2}, 3, 2);
-    from_zoo("unet3d", 4, (int64_t[]){4, 8, 4, 1}, 2, 2);
-    from_zoo("mobilenetv2", 3, (int64_t[]){32, 32, 3}, 0, 0);
-    messages();
+    for (int fuse = 0; fuse < 2; fuse++) {
+        by_hand(false, false, fuse);
+        by_hand(true, false, fuse);
+        by_hand(false, true, fuse);
+        by_hand(true, true, fuse);
+    }
+    from_zoo("simplecnn", 3, (int64_t[]){12, 12, 1}, 0, 0, 0, true);
+    from_zoo("unet2d", 3, (int64_t[]){12, 8, 2}, 3, 2, DNN_ZOO_NORM_GROUP, true);
+    from_zoo("unet3d", 4, (int64_t[]){4, 8, 4, 1}, 2, 2, 0, false);
+    from_zoo("unet3d", 4, (int64_t[]){4, 8, 4, 1}, 2, 2, 0, true);
+    from_zoo("mobilenetv2", 3, (int64_t[]){32, 32, 3}, 0, 0, 0, true);
     return done();
 }

@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-enum { MAX = 24 };
+enum { MAX = 24, MAX_IN = 6 };
 
 static struct dnn_shape shape(const char *text)
 {
@@ -42,30 +42,30 @@ static const struct {
     struct dnn_op_unary unary;
     double y[2];
 } functions[] = {
-    {{DNN_RELU, 0.1, INFINITY, 0},  {-0.06999999999999999, 1.3}               },
-    {{DNN_RELU, 0.1, 1, 0.5},       {-0.12, 1}                                },
-    {{DNN_ELU, 2, 0, 0},            {-1.006829392417181, 1.3}                 },
-    {{DNN_SELU, 0, 0, 0},           {-0.8850530455772052, 1.3659112835621245} },
-    {{DNN_GELU, 0, 0, 0},           {-0.16937455655615113, 1.1741593700387067}},
-    {{DNN_GELU_TANH, 0, 0, 0},      {-0.16942986529488321, 1.1739290123173094}},
-    {{DNN_SIGMOID, 0, 0, 0},        {0.3318122278318339, 0.7858349830425586}  },
-    {{DNN_TANH, 0, 0, 0},           {-0.6043677771171636, 0.8617231593133063} },
-    {{DNN_SOFTPLUS, 0, 0, 0},       {0.40318604888545784, 1.5410084538329922} },
-    {{DNN_SOFTSIGN, 0, 0, 0},       {-0.4117647058823529, 0.5652173913043479} },
-    {{DNN_HARD_SIGMOID, 0.2, 0, 0}, {0.36, 0.76}                              },
-    {{DNN_HARD_SWISH, 0, 0, 0},     {-0.2683333333333333, 0.9316666666666666} },
-    {{DNN_SWISH, 0, 0, 0},          {-0.2322685594822837, 1.0215854779553262} },
-    {{DNN_MISH, 0, 0, 0},           {-0.2678702347955009, 1.185976571527536}  },
-    {{DNN_LOG_SIGMOID, 0, 0, 0},    {-1.103186048885458, -0.24100845383299221}},
-    {{DNN_EXP, 0, 0, 0},            {0.4965853037914095, 3.6692966676192444}  },
-    {{DNN_LOG, 0, 0, 0},            {NAN, 0.26236426446749106}                },
-    {{DNN_SQUARE, 0, 0, 0},         {0.48999999999999994, 1.6900000000000002} },
-    {{DNN_SQRT, 0, 0, 0},           {NAN, 1.140175425099138}                  },
-    {{DNN_ABS, 0, 0, 0},            {0.7, 1.3}                                },
-    {{DNN_NEGATE, 0, 0, 0},         {0.7, -1.3}                               },
+    {{DNN_RELU, 0.1, INFINITY, 0, false},  {-0.06999999999999999, 1.3}               },
+    {{DNN_RELU, 0.1, 1, 0.5, false},       {-0.12, 1}                                },
+    {{DNN_ELU, 2, 0, 0, false},            {-1.006829392417181, 1.3}                 },
+    {{DNN_SELU, 0, 0, 0, false},           {-0.8850530455772052, 1.3659112835621245} },
+    {{DNN_GELU, 0, 0, 0, false},           {-0.16937455655615113, 1.1741593700387067}},
+    {{DNN_GELU_TANH, 0, 0, 0, false},      {-0.16942986529488321, 1.1739290123173094}},
+    {{DNN_SIGMOID, 0, 0, 0, false},        {0.3318122278318339, 0.7858349830425586}  },
+    {{DNN_TANH, 0, 0, 0, false},           {-0.6043677771171636, 0.8617231593133063} },
+    {{DNN_SOFTPLUS, 0, 0, 0, false},       {0.40318604888545784, 1.5410084538329922} },
+    {{DNN_SOFTSIGN, 0, 0, 0, false},       {-0.4117647058823529, 0.5652173913043479} },
+    {{DNN_HARD_SIGMOID, 0.2, 0, 0, false}, {0.36, 0.76}                              },
+    {{DNN_HARD_SWISH, 0, 0, 0, false},     {-0.2683333333333333, 0.9316666666666666} },
+    {{DNN_SWISH, 0, 0, 0, false},          {-0.2322685594822837, 1.0215854779553262} },
+    {{DNN_MISH, 0, 0, 0, false},           {-0.2678702347955009, 1.185976571527536}  },
+    {{DNN_LOG_SIGMOID, 0, 0, 0, false},    {-1.103186048885458, -0.24100845383299221}},
+    {{DNN_EXP, 0, 0, 0, false},            {0.4965853037914095, 3.6692966676192444}  },
+    {{DNN_LOG, 0, 0, 0, false},            {NAN, 0.26236426446749106}                },
+    {{DNN_SQUARE, 0, 0, 0, false},         {0.48999999999999994, 1.6900000000000002} },
+    {{DNN_SQRT, 0, 0, 0, false},           {NAN, 1.140175425099138}                  },
+    {{DNN_ABS, 0, 0, 0, false},            {0.7, 1.3}                                },
+    {{DNN_NEGATE, 0, 0, 0, false},         {0.7, -1.3}                               },
 };
 
-/* One op on up to three operands; y, and if dx is not NULL the gradient of the
+/* One op on its operands; y, and if dx is not NULL the gradient of the
  * first where that of y is dy. */
 struct one {
     const char *name;
@@ -74,7 +74,7 @@ struct one {
     struct {
         const char *shape; /* NULL: none, "": absent */
         double data[MAX];
-    } in[3];
+    } in[MAX_IN];
     double y[MAX];
     bool backward;
     double dy[MAX], dx[MAX];
@@ -86,9 +86,9 @@ static void run_one(const struct one *o)
     const struct dnn_backend *ref = dnn_backend_find("ref", NULL);
     struct ops_run run;
     double got[MAX];
-    int in[3], n = 0;
+    int in[MAX_IN], n = 0;
 
-    for (; n < 3 && o->in[n].shape != NULL; n++) {
+    for (; n < MAX_IN && o->in[n].shape != NULL; n++) {
         in[n] = DNN_NONE;
         if (o->in[n].shape[0] == '\0') continue;
         struct dnn_shape s = shape(o->in[n].shape);
@@ -144,6 +144,15 @@ static const struct one ones[] = {
     {"layer norm", DNN_OP_GROUPNORM, {.groupnorm = {2, 2, 1, 0, false}}, {{"2x2", {1, 3, 2, 10}}, {"2", {1, 2}}, {"2", {10, 20}}}, {9, 22, 9, 22}, false, {0}, {0}},
     {"group norm", DNN_OP_GROUPNORM, {.groupnorm = {2, 2, 2, 0, false}}, {{"1x4", {1, 3, 10, 2}}, {"", {0}}, {"4", {0, 0, 5, 5}}}, {-1, 1, 6, 4}, false, {0}, {0}},
     {"instance norm", DNN_OP_GROUPNORM, {.groupnorm = {6, 4, 2, 0, false}}, {{"1x2x2", {1, 30, 3, 10}}, {"2", {1, 3}}, {"", {0}}}, {-1, 3, 1, -3}, false, {0}, {0}},
+    {"matmul and bias", DNN_OP_MATMUL, {{0}}, {{"2x2", {1, 2, 3, 4}}, {"2x1", {1, 10}}, {"1", {100}}}, {121, 143}, true, {1, 2}, {1, 10, 2, 20}},
+    {"conv and bias", DNN_OP_CONV, {.window = SPACE1(2, 1)}, {{"1x3x1", {1, 2, 3}}, {"2x1x1", {1, 10}}, {"1", {100}}}, {121, 132}, true, {1, 2}, {1, 12, 20}},
+    {"deconv and bias", DNN_OP_DECONV, {.window = SPACE1(2, 2)}, {{"1x2x1", {1, 2}}, {"2x1x1", {1, 10}}, {"1", {100}}}, {101, 110, 102, 120}, true, {1, 2, 3, 4}, {21, 43}},
+    {"relu with a mask", DNN_OP_UNARY, {.unary = {DNN_RELU, 0.5, INFINITY, 0, true}}, {{"10", {-1, 2, 0, -4, 5, 6, 7, -8, -9, 1}}}, {-0.5, 2, 0, -2, 5, 6, 7, -4, -4.5, 1}, true, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, {0.5, 1, 0.5, 0.5, 1, 1, 1, 0.5, 0.5, 1}},
+    /* variances 4 - epsilon 1 and 16 - 1: divided by 2 and 4 */
+    {"fold", DNN_OP_FOLD, {.fold = {1, 1, false}}, {{"2x2", {1, 2, 3, 4}}, {"2", {7, 8}}, {"2", {1, 4}}, {"2", {3, 15}}, {"2", {10, 100}}, {"2", {-1, -2}}}, {5, 50, 15, 100}, false, {0}, {0}},
+    {"fold of a transposed one", DNN_OP_FOLD, {.fold = {1, 0, false}}, {{"2x2", {1, 2, 3, 4}}, {"", {0}}, {"2", {1, 4}}, {"2", {3, 15}}, {"", {0}}, {"", {0}}}, {0.5, 1, 0.75, 1}, false, {0}, {0}},
+    {"fold of a depthwise one", DNN_OP_FOLD, {.fold = {1, 2, true}}, {{"2x2x1", {1, 2, 3, 4}}, {"", {0}}, {"2", {1, 4}}, {"2", {3, 15}}, {"2", {10, 100}}, {"", {0}}}, {5, 50, 15, 100}, false, {0}, {0}},
+    {"penalty", DNN_OP_PENALTY, {.penalty = {0.5, 0.25}}, {{"3", {-2, 4, 0}}}, {8}, false, {0}, {0}},
     {"scale", DNN_OP_SCALE, {{0}}, {{"1x2", {1, 2}}, {"2", {10, 100}}, {"1", {5}}}, {15, 205}, true, {1, 1}, {10, 100}},
     {"activity", DNN_OP_ACTIVITY, {.activity = {0.5, 0.25}}, {{"2", {-2, 4}}}, {-2, 4}, true, {1, 1}, {-0.5, 3.5}},
 };

@@ -45,6 +45,12 @@ struct sample {
     double *dw, *db, most_w, most_b;
 };
 
+/* Floats from one position of x to the next. */
+static int64_t pitch(const struct dnn_direct_conv *v)
+{
+    return v->pitch == 0 ? v->c : v->pitch;
+}
+
 static void tap_gradient(struct sample *s, const int64_t *k, double *dw)
 {
     const struct dnn_direct_conv *v = &s->v;
@@ -67,7 +73,7 @@ static void tap_gradient(struct sample *s, const int64_t *k, double *dw)
                         s->x +
                         (((o[3] * v->in[0] + i[0]) * v->in[1] + i[1]) * v->in[2] +
                          i[2]) *
-                            v->c;
+                            pitch(v);
                     const float *dy =
                         s->dy +
                         (((o[3] * v->out[0] + o[0]) * v->out[1] + o[1]) * v->out[2] +
@@ -85,7 +91,7 @@ static struct sample sample_make(const struct dnn_direct_conv *v)
     int64_t k[3], outputs = v->n * volume(v->out);
     double *dw;
 
-    s.x = numbers(v->n * volume(v->in) * v->c);
+    s.x = numbers(v->n * volume(v->in) * pitch(v));
     s.dy = numbers(outputs * v->m);
     s.dw = dw = calloc((size_t)s.weights, sizeof *s.dw);
     s.db = calloc((size_t)v->m, sizeof *s.db);
@@ -202,6 +208,8 @@ static struct dnn_direct_conv draw_shape(int dims, int64_t c, int64_t m, int64_t
 {
     struct dnn_direct_conv v = {.n = draw(1, 3), .c = c, .m = m};
 
+    if (draw(0, 2) == 0) v.pitch = c + draw(0, 9);
+
     for (int i = 0; i < 3; i++) {
         int64_t after;
 
@@ -273,24 +281,22 @@ static void test_isa(const char *isa)
 static void test_usual(void)
 {
     struct dnn_direct_conv v = {
-        1,         {32, 32, 20},
-                 16,        {32, 32, 20},
-                 16,
-        {3,  3,  3 },
-                 {1,  1,  1 },
-                 {1,  1,  1 },
-                 {1,  1,  1 }
+        .n = 1,
+        .in = {32, 32, 20},
+        .c = 16,
+        .out = {32, 32, 20},
+        .m = 16,
+        .kernel = {3,  3,  3 },
+        .stride = {1,  1,  1 },
+        .before = {1,  1,  1 }
     };
-    struct dnn_direct_conv last = {
-        1,         {32, 32, 20},
-                 16,        {32, 32, 20},
-                 3,
-        {1,  1,  1 },
-                 {1,  1,  1 },
-                 {0,  0,  0 },
-                 {1,  1,  1 }
-    };
+    struct dnn_direct_conv last = v;
 
+    last.m = 3;
+    for (int i = 0; i < 3; i++) {
+        last.kernel[i] = 1;
+        last.before[i] = 0;
+    }
     is_int(try_shape(&v), 0, "3x3x3, 16 to 16");
     is_int(try_shape(&last), 0, "1x1x1, 16 to 3");
 }

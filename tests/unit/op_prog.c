@@ -81,7 +81,7 @@ static void simple(void)
     is_int(dnn_prog_dim(prog, y, 0), 32, "the first extent");
     is_text(prog->op[0].layer, "dense", "who made an op");
     is_int(prog->op[0].line, 4, "and where");
-    is_text(dnn_op_info(prog->op[0].kind)->operands[DNN_BWD_WEIGHTS], "x dy -> dw",
+    is_text(dnn_op_info(prog->op[0].kind)->operands[DNN_BWD_WEIGHTS], "x dy -> dw [db]",
             "operands by name");
     prints(prog,
            "%0 32x784 input\n"

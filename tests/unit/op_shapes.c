@@ -6,7 +6,7 @@
 #include "op/op.h"
 #include "tap.h"
 
-enum { MAX_IN = 4 };
+enum { MAX_IN = 6 };
 
 struct rule {
     enum dnn_op_kind kind;
@@ -52,6 +52,10 @@ static const struct rule rules[] = {
     {DNN_OP_BN_STATS, {.batchnorm = {1, 0, 0, false}}, {"2x3x4"}, "f64 7"},
     {DNN_OP_EXCHANGE, {{0}}, {"7"}, "f32 7"},
     {DNN_OP_BN_UPDATE, {{0}}, {"7", "3", "3"}, ""},
+    {DNN_OP_UNARY, {.unary = {.fn = DNN_RELU, .mask = true}}, {"3x5"}, "f32 3x5, u8 2"},
+    {DNN_OP_FOLD, {.fold = {1e-3, 3, false}}, {"3x3x2x8", "", "8", "8", "", ""}, "f32 3x3x2x8, f32 8"},
+    {DNN_OP_PENALTY, {.penalty = {0, 1}}, {"3x3x2x8"}, "f64 scalar"},
+    {DNN_OP_UPDATE, {{0}}, {"8", "8", "8", "8"}, ""},
     {DNN_OP_BN_APPLY, {{0}}, {"2x3x4", "9", "", "4"}, "f32 2x3x4"},
     {DNN_OP_BN_INFER, {{0}}, {"2x3x4", "4", "4"}, "f32 2x3x4"},
     {DNN_OP_GROUPNORM, {.groupnorm = {6, 4, 2, 0, true}}, {"3x5x4", "", ""}, "f32 3x5x4, f32 2x6"},

@@ -47,6 +47,15 @@ const char *dnn_direct_isa(void)
     return dnn_direct_find()->name;
 }
 
+void dnn_direct_columns(const float *y, int64_t rows, int64_t m, int64_t pitch,
+                        float *sum)
+{
+    memset(sum, 0, (size_t)m * sizeof *sum);
+    for (int64_t from = 0; from < rows; from += 1024)
+        dnn_direct_find()->columns(
+            y + from * pitch, rows - from < 1024 ? rows - from : 1024, m, pitch, sum);
+}
+
 int dnn_direct_check(struct dnn_err *err)
 {
     const char *most = getenv("DNN_ISA");
@@ -79,6 +88,8 @@ bool dnn_direct_bww_can(const struct dnn_direct_conv *v)
     int64_t pad[5] = {v->n, 0, 0, 0, v->c};
 
     if (v->n < 1 || v->c < 1 || v->m < 1) return false;
+    if (v->pitch != 0 && v->pitch < v->c) return false;
+    if (v->pitch != 0) pad[4] = v->pitch;
     for (int i = 0; i < 3; i++) {
         int64_t reach[] = {v->out[i], v->stride[i]};
         int64_t spread[] = {v->kernel[i], v->dilation[i] == 0 ? 1 : v->dilation[i]};

@@ -34,6 +34,7 @@ struct dnn_direct_conv {
     int64_t n, in[3], c, out[3], m;
     int64_t kernel[3], stride[3], before[3];
     int64_t dilation[3]; /* 0 counts as 1 */
+    int64_t pitch;       /* of x: floats from position to position; 0 counts as c */
 };
 
 /* The name of the instruction set in use here: plain, avx2 or avx512. */
@@ -42,6 +43,11 @@ const char *dnn_direct_isa(void);
 /* Is DNN_ISA, if it is set, a name this machine can honour?  A wrong one is
  * otherwise without effect. */
 int dnn_direct_check(struct dnn_err *err);
+
+/* sum[0 ... m) becomes the sums of the columns of rows of m floats, which lie pitch
+ * apart.  One thread. */
+void dnn_direct_columns(const float *y, int64_t rows, int64_t m, int64_t pitch,
+                        float *sum);
 
 /* Gradient of the weights: can it be done, i.e. are all sizes at least 1, the
  * padding not negative, and every array within reach of its index? */

@@ -5,9 +5,13 @@
  */
 #if defined(__x86_64__)
 
+#include <immintrin.h>
+
 #define LANES 8
 #define ROWS2 6
 #define TARGET __attribute__((target("avx2,fma")))
+#define PAST(to, v) _mm256_stream_ps(to, (__m256)(v))
+#define FENCE() _mm_sfence()
 #define ISA dnn_direct_avx2
 #define ISA_NAME "avx2"
 

@@ -23,6 +23,17 @@ struct block {
 
 /* ---- before: the padded copy and where the taps are in it ---- */
 
+static void copy_row(float *to, const float *from, int64_t count, int64_t c,
+                     int64_t pitch)
+{
+    if (pitch == c) {
+        memcpy(to, from, (size_t)(count * c) * sizeof *to);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++)
+        memcpy(to + i * c, from + i * pitch, (size_t)c * sizeof *to);
+}
+
 /* One padded plane (of n * padded[0]). */
 static void pad_plane(const struct job *j, int64_t plane)
 {
@@ -39,10 +50,10 @@ static void pad_plane(const struct job *j, int64_t plane)
         int64_t y = h - v->before[1];
 
         if (y < 0 || y >= v->in[1]) continue;
-        memcpy(out + (from + left) * v->c,
-               j->unpadded +
-                   (((n * v->in[0] + d) * v->in[1] + y) * v->in[2] + from) * v->c,
-               (size_t)((to - from) * v->c) * sizeof *out);
+        copy_row(out + (from + left) * v->c,
+                 j->unpadded +
+                     (((n * v->in[0] + d) * v->in[1] + y) * v->in[2] + from) * v->pitch,
+                 to - from, v->c, v->pitch);
     }
 }
 
@@ -143,8 +154,8 @@ static void pack_a(const struct job *j, const struct block *k)
                 int64_t c = dnn_direct_cut(v->c, tiles, t);
                 int64_t rows = dnn_direct_cut(v->c, tiles, t + 1) - c;
 
-                gather(k->pack_a + c * positions + to * rows, j->a + at * v->c + c,
-                       k->size[2], v->c, rows, rows);
+                gather(k->pack_a + c * positions + to * rows, j->a + at * v->pitch + c,
+                       k->size[2], v->pitch, rows, rows);
             }
         }
 }
@@ -216,7 +227,8 @@ static void run_tile(const struct job *j, const struct block *k,
     int64_t row = dnn_direct_cut(p->rows, p->row_tiles[t.vecs], r);
     int64_t rows = dnn_direct_cut(p->rows, p->row_tiles[t.vecs], r + 1) - row;
     int64_t col = c * 2 * p->isa->lanes, piece = (int64_t)t.vecs * p->isa->lanes;
-    int64_t gap_a = p->pack_a ? rows : p->conv.c, gap_b = p->pack_b ? piece : p->conv.m;
+    int64_t gap_a = p->pack_a ? rows : p->conv.pitch,
+            gap_b = p->pack_b ? piece : p->conv.m;
 
     if (t.count[0] == 0 && !t.first) return;
     t.rows = (int)rows;
@@ -277,7 +289,7 @@ static void sum_bias(const struct job *j, const struct block *k, float *sum)
                 j->dy + (((k->n * v->out[0] + d) * v->out[1] + h) * v->out[2] +
                          k->from[2]) *
                             v->m,
-                k->to[2] - k->from[2], v->m, sum);
+                k->to[2] - k->from[2], v->m, v->m, sum);
 }
 
 /* When the sides are swapped dy is a: its positions are not the blocks'. */
@@ -287,7 +299,7 @@ static void sum_bias_swapped(const struct job *j, int64_t from, int64_t to, floa
 
     for (; from < to; from += 1024)
         j->p.isa->columns(j->dy + from * v->c, to - from < 1024 ? to - from : 1024,
-                          v->c, sum);
+                          v->c, v->c, sum);
 }
 
 /* All that member t of the team computes. */

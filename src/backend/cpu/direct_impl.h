@@ -25,13 +25,71 @@ struct dnn_direct_tile {
     int64_t count[3], a_step[3], b_step[3];
 };
 
+/* Some rows of a matrix product: to[r] = a[r] b + bias.  A row of a lies in parts of
+ * depth floats each, part i at off[i] from its beginning; b is packed, parts * depth
+ * rows of vecs whole vectors. */
+struct dnn_direct_product {
+    int rows, vecs; /* rows as many as a tile of two vectors has at most */
+    int64_t parts, depth;
+    const float *const *a;
+    const int64_t *off;
+    const float *b, *bias; /* bias: whole vectors; NULL: none   */
+    float *const *to;
+    int64_t cols; /* how many of a row's results are wanted */
+};
+
+enum { DNN_DIRECT_FEW = 4, DNN_DIRECT_SHARED = 8 };
+
+/* A few sums (m of them, up to DNN_DIRECT_FEW) at each of count positions:
+ * y[j] = bias[j] + sum over parts of x times w[j].  len is a number of whole
+ * vectors. */
+struct dnn_direct_few {
+    int m;
+    int64_t count, parts, len;
+    const float *const *x; /* each part's beginning for the first position */
+    const float *const *w; /* each part's weights for the first sum        */
+    int64_t x_step;        /* from position to position                    */
+    int64_t w_step;        /* from sum to sum                              */
+    const float *bias;     /* m of them; NULL: none                        */
+    float *y;
+    int64_t y_step;
+};
+
+/* For few rows and a large matrix w, which is read or written once: rows of w are
+ * ldw floats apart, "chunk" is two vectors' columns. */
+enum {
+    DNN_DIRECT_DEEP = 8,
+    DNN_DIRECT_DOTS = 3,
+    DNN_DIRECT_ROWS = 4,
+    DNN_DIRECT_MOST = 32 /* rows in all */
+};
+
+struct dnn_direct_stream {
+    /* Adds depth (up to DNN_DIRECT_DEEP) rows of w, times x, to sum: x is (depth,
+     * rows), sum (chunks, rows, two vectors), zero beyond cols. */
+    void (*add)(const float *x, int64_t rows, const float *w, int64_t ldw, int depth,
+                int64_t cols, float *sum);
+    /* to(rows, k) += y w^T over cols columns: rows up to DNN_DIRECT_ROWS of y, k up to
+     * DNN_DIRECT_DOTS rows of w. */
+    void (*dots)(const float *y, int64_t ldy, int rows, const float *w, int64_t ldw,
+                 int k, int64_t cols, float *to, int64_t ld_to);
+    /* k (up to DNN_DIRECT_ROWS) rows of w become x^T y: x is (rows, k) with rows ldx
+     * apart, y (chunks, rows, two vectors).  past: do not keep w in the cache. */
+    void (*outer)(const float *x, int64_t ldx, int64_t rows, const float *y, int k,
+                  int64_t cols, float *w, int64_t ldw, bool past);
+    void (*fence)(void); /* what went past the cache is in memory */
+};
+
 struct dnn_direct_isa {
     const char *name;
     int lanes;   /* floats in a vector                         */
     int rows[3]; /* rows a tile of 1 or 2 vectors has at most  */
     void (*tile)(const struct dnn_direct_tile *tile);
-    /* sum[0..m) += the columns of n rows of m floats */
-    void (*columns)(const float *y, int64_t n, int64_t m, float *sum);
+    void (*product)(const struct dnn_direct_product *product);
+    void (*few)(const struct dnn_direct_few *few);
+    struct dnn_direct_stream stream;
+    /* sum[0..m) += the columns of n rows of m floats, pitch apart */
+    void (*columns)(const float *y, int64_t n, int64_t m, int64_t pitch, float *sum);
 };
 
 extern const struct dnn_direct_isa dnn_direct_plain, dnn_direct_avx2, dnn_direct_avx512;

@@ -2,13 +2,16 @@
  *
  * Included once by each of direct_plain.c, direct_avx2.c and direct_avx512.c,
  * which say LANES (floats in a vector), ROWS2 (rows of a tile two vectors wide:
- * 6 or 12), TARGET (the functions' attribute) and ISA (the table's name).  The code
+ * 6 or 12), TARGET (the functions' attribute), PAST (a store past the cache) and
+ * FENCE (after the last of them), and ISA (the table's name).  The code
  * is the same for all of them, so what runs anywhere tests all but the width.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
 #include "backend/cpu/direct_impl.h"
+
+#include <string.h>
 
 /* A vector at any address, over floats. */
 typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
@@ -127,7 +130,8 @@ static TARGET void tile(const struct dnn_direct_tile *t)
 }
 
 /* Four rows at a time, so that additions need not wait for each other. */
-static TARGET void columns(const float *y, int64_t n, int64_t m, float *sum)
+static TARGET void columns(const float *y, int64_t n, int64_t m, int64_t pitch,
+                           float *sum)
 {
     int64_t j = 0;
 
@@ -138,10 +142,10 @@ static TARGET void columns(const float *y, int64_t n, int64_t m, float *sum)
         for (; i + 4 <= n; i += 4) {
 #pragma GCC unroll 4
             for (int k = 0; k < 4; k++)
-                s[k] += *(const vec *)(y + (i + k) * m + j);
+                s[k] += *(const vec *)(y + (i + k) * pitch + j);
         }
         for (; i < n; i++)
-            s[0] += *(const vec *)(y + i * m + j);
+            s[0] += *(const vec *)(y + i * pitch + j);
         *(vec *)(sum + j) += (s[0] + s[1]) + (s[2] + s[3]);
     }
     for (; j < m; j++) {
@@ -151,18 +155,25 @@ static TARGET void columns(const float *y, int64_t n, int64_t m, float *sum)
         for (; i + 4 <= n; i += 4) {
 #pragma GCC unroll 4
             for (int k = 0; k < 4; k++)
-                s[k] += y[(i + k) * m + j];
+                s[k] += y[(i + k) * pitch + j];
         }
         for (; i < n; i++)
-            s[0] += y[i * m + j];
+            s[0] += y[i * pitch + j];
         sum[j] += (s[0] + s[1]) + (s[2] + s[3]);
     }
 }
+
+#include "backend/cpu/direct_product.h"
+#include "backend/cpu/direct_few.h"
+#include "backend/cpu/direct_stream.h"
 
 const struct dnn_direct_isa ISA = {
     .name = ISA_NAME,
     .lanes = LANES,
     .rows = {0, ROWS1, ROWS2},
     .tile = tile,
+    .product = product,
+    .few = few,
+    .stream = {add_rows, dots, outer, fence},
     .columns = columns
 };

@@ -7,6 +7,8 @@
 #define LANES 4
 #define ROWS2 6
 #define TARGET
+#define PAST(to, v) (*(vec *)(to) = (v))
+#define FENCE() ((void)0)
 #define ISA dnn_direct_plain
 #define ISA_NAME "plain"
 

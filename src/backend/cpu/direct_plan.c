@@ -71,7 +71,7 @@ static void swap_sides(struct dnn_direct_conv *v)
         v->out[i] = old.in[i];
         v->before[i] = (old.kernel[i] - 1) * old.dilation[i] - old.before[i];
     }
-    v->c = old.m;
+    v->c = v->pitch = old.m;
     v->m = old.c;
 }
 
@@ -108,7 +108,7 @@ static void spread_taps(struct dnn_direct_plan *p)
     for (int i = 0; i < 3; i++) {
         int64_t padded = span(v, i, v->out[i]);
 
-        if (v->before[i] != 0 || padded > v->in[i]) p->pad = true;
+        if (v->before[i] != 0 || padded > v->in[i] || v->pitch != v->c) p->pad = true;
         p->padded[i] = padded;
     }
     if (!p->pad) memcpy(p->padded, v->in, sizeof v->in);
@@ -117,6 +117,7 @@ static void spread_taps(struct dnn_direct_plan *p)
         v->kernel[i] = v->dilation[i] = 1;
         v->before[i] = 0;
     }
+    v->pitch = v->c;
 }
 
 /* Blocks of some thousand positions: part of a long row, else rows, else planes;
@@ -227,8 +228,9 @@ struct dnn_direct_plan dnn_direct_plan(const struct dnn_direct_conv *conv, int t
 
     for (int i = 0; i < 3; i++)
         if (v->dilation[i] == 0 || v->kernel[i] == 1) v->dilation[i] = 1;
-    p.swap = v->m <= NARROW && v->c > FEW && v->stride[0] == 1 && v->stride[1] == 1 &&
-             v->stride[2] == 1;
+    if (v->pitch == 0) v->pitch = v->c;
+    p.swap = v->m <= NARROW && v->c > FEW && v->pitch == v->c && v->stride[0] == 1 &&
+             v->stride[1] == 1 && v->stride[2] == 1;
     if (p.swap) swap_sides(v);
     fold(v);
     p.from = *v;

@@ -29,6 +29,20 @@ static double one_or(const struct ref_array *a, int64_t i)
     return a->mem == NULL ? 1 : get(a, i);
 }
 
+static double zero_or(const struct ref_array *a, int64_t i)
+{
+    return a->mem == NULL ? 0 : get(a, i);
+}
+
+/* How much the function behind the norm changes with what it was given. */
+static double before_post(const struct ref_call *c, double hat,
+                          const struct ref_array *gamma, const struct ref_array *beta,
+                          int64_t ch)
+{
+    if (c->op->post == NULL) return 1;
+    return dnn_ref_post_slope(c, hat * one_or(gamma, ch) + zero_or(beta, ch));
+}
+
 /* The channel of each element. */
 static int64_t channel(const struct ref_axis *a, int64_t i)
 {
@@ -74,7 +88,7 @@ void dnn_ref_bn_apply(const struct ref_call *c)
         int64_t ch = channel(&a, i);
         double inv = 1 / sqrt(variance_of(sums, ch) + b->epsilon);
         double v = (get(x, i) - mean_of(sums, ch)) * inv * one_or(gamma, ch);
-        set(y, i, beta->mem == NULL ? v : v + get(beta, ch));
+        set(y, i, dnn_ref_post(c, v + zero_or(beta, ch)));
     }
 }
 
@@ -82,6 +96,7 @@ void dnn_ref_bn_apply_stats(const struct ref_call *c)
 {
     const struct dnn_op_batchnorm *b = &c->op->attr.batchnorm;
     const struct ref_array *dy = &c->in[0], *x = &c->in[1], *sums = &c->in[2];
+    const struct ref_array *gamma = dnn_ref_in(c, 3), *beta = dnn_ref_in(c, 4);
     struct ref_axis a = dnn_ref_axis(&x->shape, b->axis);
     double *sum = c->out[0].mem;
 
@@ -89,8 +104,10 @@ void dnn_ref_bn_apply_stats(const struct ref_call *c)
     for (int64_t i = 0; i < x->count; i++) {
         int64_t ch = channel(&a, i);
         double inv = 1 / sqrt(variance_of(sums, ch) + b->epsilon);
-        sum[ch] += get(dy, i);
-        sum[a.n + ch] += get(dy, i) * (get(x, i) - mean_of(sums, ch)) * inv;
+        double hat = (get(x, i) - mean_of(sums, ch)) * inv;
+        double d = get(dy, i) * before_post(c, hat, gamma, beta, ch);
+        sum[ch] += d;
+        sum[a.n + ch] += d * hat;
     }
 }
 
@@ -98,7 +115,8 @@ void dnn_ref_bn_apply_data(const struct ref_call *c)
 {
     const struct dnn_op_batchnorm *b = &c->op->attr.batchnorm;
     const struct ref_array *dy = &c->in[0], *x = &c->in[1], *sums = &c->in[2];
-    const struct ref_array *dsums = &c->in[3], *gamma = &c->in[4], *dx = &c->out[0];
+    const struct ref_array *dsums = &c->in[3], *gamma = &c->in[4];
+    const struct ref_array *beta = dnn_ref_in(c, 5), *dx = &c->out[0];
     struct ref_axis a = dnn_ref_axis(&x->shape, b->axis);
     double n = get(sums, sums->count - 1);
 
@@ -107,7 +125,8 @@ void dnn_ref_bn_apply_data(const struct ref_call *c)
         double inv = 1 / sqrt(variance_of(sums, ch) + b->epsilon);
         double hat = (get(x, i) - mean_of(sums, ch)) * inv;
         double rest = (get(dsums, ch) + hat * get(dsums, a.n + ch)) / n;
-        set(dx, i, one_or(gamma, ch) * inv * (get(dy, i) - rest));
+        double d = get(dy, i) * before_post(c, hat, gamma, beta, ch);
+        set(dx, i, one_or(gamma, ch) * inv * (d - rest));
     }
 }
 
@@ -133,7 +152,7 @@ void dnn_ref_bn_infer(const struct ref_call *c)
         int64_t ch = channel(&a, i);
         double inv = 1 / sqrt(get(var, ch) + b->epsilon);
         double v = (get(x, i) - get(mean, ch)) * inv * one_or(gamma, ch);
-        set(y, i, beta->mem == NULL ? v : v + get(beta, ch));
+        set(y, i, dnn_ref_post(c, v + zero_or(beta, ch)));
     }
 }
 

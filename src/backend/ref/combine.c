@@ -31,7 +31,7 @@ void dnn_ref_combine(const struct ref_call *c)
             if (fn == DNN_MAXIMUM && (x > v || x != x)) v = x;
             if (fn == DNN_MINIMUM && (x < v || x != x)) v = x;
         }
-        set(y, i, fn == DNN_AVERAGE ? v / c->op->nin : v);
+        set(y, i, dnn_ref_post(c, fn == DNN_AVERAGE ? v / c->op->nin : v));
     }
 }
 

@@ -90,9 +90,19 @@ static bool seer(const struct geometry *g, const int64_t i[D], int64_t tap,
     return true;
 }
 
-/* x(n, in, c) w(taps, cpg, m) -> y(n, out, m) */
+/* What is added to the sums of an op's forward pass, and what becomes of them. */
+static double finish(const struct ref_call *c, int64_t channel, double sum)
+{
+    const struct ref_array *b = dnn_ref_in(c, 2);
+
+    return dnn_ref_post(c, b->mem == NULL ? sum : sum + get(b, channel));
+}
+
+/* x(n, in, c) w(taps, cpg, m) -> y(n, out, m); call: whose forward pass it is, NULL:
+ * a backward one's */
 static void forward(const struct geometry *g, const struct ref_array *x,
-                    const struct ref_array *w, const struct ref_array *y)
+                    const struct ref_array *w, const struct ref_array *y,
+                    const struct ref_call *call)
 {
     int64_t ins = g->in[0] * g->in[1] * g->in[2], at[D], i;
 
@@ -107,12 +117,13 @@ static void forward(const struct geometry *g, const struct ref_array *x,
                 sum += get(x, (n * ins + i) * g->c + c0 + c) *
                        get(w, (t * g->cpg + c) * g->m + m);
         }
-        set(y, e, sum);
+        set(y, e, call == NULL ? sum : finish(call, m, sum));
     }
 }
 
 static void backward(const struct geometry *g, const struct ref_array *dy,
-                     const struct ref_array *w, const struct ref_array *dx)
+                     const struct ref_array *w, const struct ref_array *dx,
+                     const struct ref_call *call)
 {
     int64_t ins = g->in[0] * g->in[1] * g->in[2], at[D], o;
 
@@ -127,7 +138,7 @@ static void backward(const struct geometry *g, const struct ref_array *dy,
                 sum += get(dy, (n * g->outs + o) * g->m + m) *
                        get(w, (t * g->cpg + cg) * g->m + m);
         }
-        set(dx, e, sum);
+        set(dx, e, call == NULL ? sum : finish(call, c, sum));
     }
 }
 
@@ -156,7 +167,7 @@ void dnn_ref_conv(const struct ref_call *c)
     struct geometry g =
         geometry(&c->op->attr.window, &c->in[0].shape, &c->out[0].shape);
 
-    forward(&g, &c->in[0], &c->in[1], &c->out[0]);
+    forward(&g, &c->in[0], &c->in[1], &c->out[0], c);
 }
 
 void dnn_ref_conv_data(const struct ref_call *c)
@@ -164,7 +175,7 @@ void dnn_ref_conv_data(const struct ref_call *c)
     struct geometry g =
         geometry(&c->op->attr.window, &c->out[0].shape, &c->in[0].shape);
 
-    backward(&g, &c->in[0], &c->in[1], &c->out[0]);
+    backward(&g, &c->in[0], &c->in[1], &c->out[0], NULL);
 }
 
 void dnn_ref_conv_weights(const struct ref_call *c)
@@ -172,6 +183,7 @@ void dnn_ref_conv_weights(const struct ref_call *c)
     struct geometry g = geometry(&c->op->attr.window, &c->in[0].shape, &c->in[1].shape);
 
     weights(&g, &c->in[0], &c->in[1], &c->out[0]);
+    dnn_ref_bias_sum(&c->in[1], &c->out[1]);
 }
 
 void dnn_ref_deconv(const struct ref_call *c)
@@ -179,7 +191,7 @@ void dnn_ref_deconv(const struct ref_call *c)
     struct geometry g =
         geometry(&c->op->attr.window, &c->out[0].shape, &c->in[0].shape);
 
-    backward(&g, &c->in[0], &c->in[1], &c->out[0]);
+    backward(&g, &c->in[0], &c->in[1], &c->out[0], c);
 }
 
 void dnn_ref_deconv_data(const struct ref_call *c)
@@ -187,7 +199,7 @@ void dnn_ref_deconv_data(const struct ref_call *c)
     struct geometry g =
         geometry(&c->op->attr.window, &c->in[0].shape, &c->out[0].shape);
 
-    forward(&g, &c->in[0], &c->in[1], &c->out[0]);
+    forward(&g, &c->in[0], &c->in[1], &c->out[0], NULL);
 }
 
 void dnn_ref_deconv_weights(const struct ref_call *c)
@@ -196,4 +208,5 @@ void dnn_ref_deconv_weights(const struct ref_call *c)
     struct geometry g = geometry(&c->op->attr.window, &c->in[1].shape, &c->in[0].shape);
 
     weights(&g, &c->in[1], &c->in[0], &c->out[0]);
+    dnn_ref_bias_sum(&c->in[1], &c->out[1]);
 }

@@ -48,6 +48,17 @@ static double param(const struct groups *g, const struct ref_array *a, int64_t i
     return a->mem == NULL ? absent : get(a, dnn_ref_at(&g->params, i));
 }
 
+/* The gradient of element i before the function behind the norm; x normalized: hat. */
+static double gradient(const struct ref_call *c, const struct groups *g, int64_t i,
+                       double hat)
+{
+    double dy = get(&c->in[0], i);
+
+    if (c->op->post == NULL) return dy;
+    return dy * dnn_ref_post_slope(c, hat * param(g, dnn_ref_in(c, 3), i, 1) +
+                                          param(g, dnn_ref_in(c, 4), i, 0));
+}
+
 int64_t dnn_ref_work_stats(const struct dnn_step *step)
 {
     /* x forward, dx backward; both are of x's shape. */
@@ -73,14 +84,15 @@ void dnn_ref_groupnorm(const struct ref_call *c)
     for (int64_t i = 0; i < x->count; i++) {
         int64_t j = which(&g, i);
         double hat = (get(x, i) - mean[j]) * inv[j];
-        set(y, i, hat * param(&g, &c->in[1], i, 1) + param(&g, &c->in[2], i, 0));
+        double v = hat * param(&g, &c->in[1], i, 1) + param(&g, &c->in[2], i, 0);
+        set(y, i, dnn_ref_post(c, v));
     }
     if (c->out[1].mem != NULL) store(&c->out[1], c->work);
 }
 
 void dnn_ref_groupnorm_data(const struct ref_call *c)
 {
-    const struct ref_array *dy = &c->in[0], *x = &c->in[1], *stats = &c->in[2];
+    const struct ref_array *x = &c->in[1], *stats = &c->in[2];
     const struct ref_array *gamma = &c->in[3], *dx = &c->out[0];
     struct groups g = groups(&c->op->attr.groupnorm, &x->shape);
     double *sum = c->work, *product = c->work + g.n;
@@ -89,21 +101,21 @@ void dnn_ref_groupnorm_data(const struct ref_call *c)
     for (int64_t i = 0; i < x->count; i++) {
         int64_t j = which(&g, i);
         double hat = (get(x, i) - get(stats, j)) * get(stats, g.n + j);
-        double d = get(dy, i) * param(&g, gamma, i, 1);
+        double d = gradient(c, &g, i, hat) * param(&g, gamma, i, 1);
         sum[j] += d;
         product[j] += d * hat;
     }
     for (int64_t i = 0; i < x->count; i++) {
         int64_t j = which(&g, i);
         double inv = get(stats, g.n + j), hat = (get(x, i) - get(stats, j)) * inv;
-        double d = get(dy, i) * param(&g, gamma, i, 1);
+        double d = gradient(c, &g, i, hat) * param(&g, gamma, i, 1);
         set(dx, i, inv * (d - (sum[j] + hat * product[j]) / g.each));
     }
 }
 
 void dnn_ref_groupnorm_weights(const struct ref_call *c)
 {
-    const struct ref_array *dy = &c->in[0], *x = &c->in[1], *stats = &c->in[2];
+    const struct ref_array *x = &c->in[1], *stats = &c->in[2];
     const struct ref_array *dgamma = &c->out[0], *dbeta = &c->out[1];
     struct groups g = groups(&c->op->attr.groupnorm, &x->shape);
     double *product = c->work, *sum = c->work + dgamma->count;
@@ -112,8 +124,9 @@ void dnn_ref_groupnorm_weights(const struct ref_call *c)
     for (int64_t i = 0; i < x->count; i++) {
         int64_t j = which(&g, i), p = dnn_ref_at(&g.params, i);
         double hat = (get(x, i) - get(stats, j)) * get(stats, g.n + j);
-        if (dgamma->mem != NULL) product[p] += get(dy, i) * hat;
-        if (dbeta->mem != NULL) sum[p] += get(dy, i);
+        double d = gradient(c, &g, i, hat);
+        if (dgamma->mem != NULL) product[p] += d * hat;
+        if (dbeta->mem != NULL) sum[p] += d;
     }
     store(dgamma, product);
     store(dbeta, sum);

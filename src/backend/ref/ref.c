@@ -64,16 +64,19 @@ static const struct row table[DNN_OP_KINDS] = {
     [DNN_OP_ACTIVITY] = {.fn = {dnn_ref_activity, dnn_ref_activity_data}},
     [DNN_OP_MSE] = {.fn = {dnn_ref_mse, dnn_ref_mse_data}},
     [DNN_OP_XENT] = {.fn = {dnn_ref_xent, dnn_ref_xent_data}},
+    [DNN_OP_FOLD] = {.fn = {dnn_ref_fold}},
+    [DNN_OP_PENALTY] = {.fn = {dnn_ref_penalty}},
+    [DNN_OP_UPDATE] = {.fn = {dnn_ref_update}, .work = {dnn_ref_work_update}},
 };
 
-static int open_dev(int device, const struct dnn_exchange *exchange,
-                    struct dnn_dev **out, struct dnn_err *err)
+static int open_dev(const struct dnn_device *device, struct dnn_dev **out,
+                    struct dnn_err *err)
 {
-    if (device != 0)
+    if (device->index != 0)
         return dnn_fail(err, DNN_EDEVICE, "backend ref has only device 0, not %d",
-                        device);
+                        device->index);
     *out = dnn_alloc(sizeof **out);
-    if (exchange != NULL) (*out)->exchange = *exchange;
+    (*out)->exchange = device->exchange;
     return 0;
 }
 
@@ -92,13 +95,14 @@ static int alloc(struct dnn_dev *dev, size_t bytes, void **out, struct dnn_err *
         return dnn_fail(err, DNN_ENOMEM,
                         "backend ref: the system does not give %zu bytes of memory",
                         bytes);
+    memset(mem, 0, whole);
     *out = mem;
     return 0;
 }
 
-static void release(struct dnn_dev *dev, void *mem)
+static void release(struct dnn_dev *dev, void *mem, size_t bytes)
 {
-    (void)dev;
+    (void)dev, (void)bytes;
     free(mem);
 }
 
@@ -127,11 +131,20 @@ static bool is_label(const struct dnn_op *op, bool out, int i,
     return op->kind == DNN_OP_XENT && !out && i == op->nin - 1 && t->dtype == DNN_I32;
 }
 
+/* Whether operand i is the mask of a function. */
+static bool is_mask(const struct dnn_op *op, bool out, int i,
+                    const struct dnn_tensor *t)
+{
+    return op->kind == DNN_OP_UNARY && op->attr.unary.mask && i == 1 &&
+           out == (op->pass == DNN_FWD) && t->dtype == DNN_U8;
+}
+
 static int check(const struct dnn_op *op, bool out, int i, const struct dnn_tensor *t,
                  struct dnn_err *why)
 {
     bool index = is_index(op, out, i);
 
+    if (t != NULL && is_mask(op, out, i, t)) return 0;
     if (index &&
         (t == NULL || t->dtype == DNN_U8 || t->dtype == DNN_U16 || t->dtype == DNN_I32))
         return 0;
@@ -162,17 +175,26 @@ static int supports(struct dnn_dev *dev, const struct dnn_step *step,
     return 0;
 }
 
-static int work_size(struct dnn_dev *dev, const struct dnn_step *step, size_t *bytes,
-                     struct dnn_err *err)
+static int need(struct dnn_dev *dev, const struct dnn_step *step, struct dnn_need *need,
+                struct dnn_err *err)
 {
     ref_work *work = table[step->op->kind].work[step->op->pass];
 
     DNN_TRY(supports(dev, step, err));
-    *bytes = work == NULL ? 0 : (size_t)work(step) * sizeof(double);
+    *need = (struct dnn_need){0};
+    if (work != NULL) need->work = (size_t)work(step) * sizeof(double);
     return 0;
 }
 
-static struct ref_array array(const struct dnn_tensor *is, void *mem)
+/* Every element is found through its index. */
+static bool pitch(struct dnn_dev *dev, const struct dnn_step *step, bool out, int i)
+{
+    (void)dev, (void)step, (void)out, (void)i;
+    return true;
+}
+
+static struct ref_array array(const struct dnn_tensor *is, void *mem,
+                              const int64_t *pitches, int i)
 {
     struct ref_array a = {0};
 
@@ -181,6 +203,8 @@ static struct ref_array array(const struct dnn_tensor *is, void *mem)
     a.dtype = is->dtype;
     a.shape = is->shape;
     a.count = dnn_ref_count(is);
+    a.row = is->shape.ndim == 0 ? 1 : is->shape.dim[is->shape.ndim - 1];
+    a.gap = pitches == NULL || pitches[i] == 0 ? 0 : pitches[i] - a.row;
     return a;
 }
 
@@ -196,9 +220,9 @@ static int prepare(struct dnn_dev *dev, const struct dnn_step *step,
     k->call.work = step->work;
     k->call.in = dnn_alloc((size_t)op->nin * sizeof *k->call.in);
     for (int i = 0; i < op->nin; i++)
-        k->call.in[i] = array(step->in[i], step->in_mem[i]);
+        k->call.in[i] = array(step->in[i], step->in_mem[i], step->in_pitch, i);
     for (int i = 0; i < op->nout; i++)
-        k->call.out[i] = array(step->out[i], step->out_mem[i]);
+        k->call.out[i] = array(step->out[i], step->out_mem[i], step->out_pitch, i);
     *out = k;
     return 0;
 }
@@ -232,6 +256,12 @@ static int sync_dev(struct dnn_dev *dev, struct dnn_err *err)
     return 0;
 }
 
+static const char *describe(struct dnn_dev *dev, const struct dnn_kernel *kernel)
+{
+    (void)dev, (void)kernel;
+    return "plain loops";
+}
+
 extern const struct dnn_backend dnn_backend_ref;
 const struct dnn_backend dnn_backend_ref = {
     .name = "ref",
@@ -242,9 +272,11 @@ const struct dnn_backend dnn_backend_ref = {
     .put = copy,
     .get = copy,
     .supports = supports,
-    .work_size = work_size,
+    .need = need,
+    .pitch = pitch,
     .prepare = prepare,
     .run = run,
     .discard = discard,
     .sync = sync_dev,
+    .describe = describe,
 };

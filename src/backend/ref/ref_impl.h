@@ -14,6 +14,7 @@ struct ref_array {
     void *mem; /* NULL: the operand is absent */
     enum dnn_dtype dtype;
     int64_t count;
+    int64_t row, gap; /* elements of the last axis, and between two rows in memory */
     struct dnn_shape shape;
 };
 
@@ -22,7 +23,7 @@ struct ref_call {
     const struct dnn_op *op;
     struct ref_array *in; /* owned, op->nin of them */
     struct ref_array out[DNN_MAX_OUT];
-    double *work; /* as much as work_size() said */
+    double *work; /* as much as need() said */
     struct dnn_now now;
 };
 
@@ -32,8 +33,14 @@ typedef int64_t ref_work(const struct dnn_step *step);
 
 /* Every element is read as a double and computed with as one; it is rounded to its
  * type when it is written. */
+static inline int64_t where(const struct ref_array *a, int64_t i)
+{
+    return a->gap == 0 ? i : i + i / a->row * a->gap;
+}
+
 static inline double get(const struct ref_array *a, int64_t i)
 {
+    i = where(a, i);
     switch (a->dtype) {
     case DNN_F32:
         return ((const float *)a->mem)[i];
@@ -51,6 +58,7 @@ static inline double get(const struct ref_array *a, int64_t i)
 
 static inline void set(const struct ref_array *a, int64_t i, double v)
 {
+    i = where(a, i);
     switch (a->dtype) {
     case DNN_F32:
         ((float *)a->mem)[i] = (float)v;
@@ -106,6 +114,20 @@ struct ref_axis dnn_ref_axis(const struct dnn_shape *shape, int axis);
 
 int64_t dnn_ref_count(const struct dnn_tensor *tensor); /* 0 if it is NULL */
 
+/* Operand i, absent if the op has fewer. */
+static inline const struct ref_array *dnn_ref_in(const struct ref_call *c, int i)
+{
+    static const struct ref_array absent = {0};
+
+    return i < c->op->nin ? &c->in[i] : &absent;
+}
+
+/* The function the op does in the same go (op->post), and its slope, at x. */
+double dnn_ref_post(const struct ref_call *c, double x);
+double dnn_ref_post_slope(const struct ref_call *c, double x);
+/* Sums of dy over all axes but the last; nothing if db is absent. */
+void dnn_ref_bias_sum(const struct ref_array *dy, const struct ref_array *db);
+
 ref_fn dnn_ref_matmul, dnn_ref_matmul_data, dnn_ref_matmul_weights;
 ref_fn dnn_ref_bias, dnn_ref_bias_weights;
 ref_fn dnn_ref_conv, dnn_ref_conv_data, dnn_ref_conv_weights;
@@ -130,9 +152,11 @@ ref_fn dnn_ref_scale, dnn_ref_scale_data;
 ref_fn dnn_ref_activity, dnn_ref_activity_data;
 ref_fn dnn_ref_mse, dnn_ref_mse_data;
 ref_fn dnn_ref_xent, dnn_ref_xent_data;
+ref_fn dnn_ref_fold, dnn_ref_penalty, dnn_ref_update;
 
 ref_work dnn_ref_work_outputs; /* one double per element of each output      */
 ref_work dnn_ref_work_reduce;  /* two per element of the smaller side        */
 ref_work dnn_ref_work_stats;   /* group norm: a few per statistic            */
+ref_work dnn_ref_work_update;  /* one per norm that is constrained           */
 
 #endif

@@ -158,21 +158,48 @@ static double slope_by_argument(const struct dnn_op_unary *u, double x)
     }
 }
 
+double dnn_ref_post(const struct ref_call *c, double x)
+{
+    return c->op->post == NULL ? x : value(c->op->post, x);
+}
+
+double dnn_ref_post_slope(const struct ref_call *c, double x)
+{
+    const struct dnn_op_unary *u = c->op->post;
+
+    if (u == NULL) return 1;
+    return dnn_op_unary_by_result(u) ? slope_by_result(u, value(u, x))
+                                     : slope_by_argument(u, x);
+}
+
 void dnn_ref_unary(const struct ref_call *c)
 {
-    const struct ref_array *x = &c->in[0], *y = &c->out[0];
+    const struct ref_array *x = &c->in[0], *y = &c->out[0], *mask = &c->out[1];
+    unsigned bits = 0;
 
-    for (int64_t i = 0; i < y->count; i++)
-        set(y, i, value(&c->op->attr.unary, get(x, i)));
+    for (int64_t i = 0; i < y->count; i++) {
+        double v = get(x, i);
+        set(y, i, value(&c->op->attr.unary, v));
+        if (mask->mem == NULL) continue;
+        bits = i % 8 == 0 ? v > 0 : bits | (unsigned)(v > 0) << i % 8;
+        set(mask, i / 8, bits);
+    }
 }
 
 void dnn_ref_unary_data(const struct ref_call *c)
 {
-    const struct dnn_op_unary *u = &c->op->attr.unary;
+    struct dnn_op_unary own = c->op->attr.unary, *u = &own;
     const struct ref_array *dy = &c->in[0], *xy = &c->in[1], *dx = &c->out[0];
     bool result = dnn_op_unary_by_result(u);
 
-    for (int64_t i = 0; i < dx->count; i++) {
+    /* A result that was cut off there has been rounded since. */
+    if (xy->dtype == DNN_F32) own.max_value = (float)own.max_value;
+
+    for (int64_t i = 0; i < dx->count && u->mask; i++) {
+        unsigned bits = (unsigned)get(xy, i / 8);
+        set(dx, i, get(dy, i) * (bits >> i % 8 & 1 ? 1 : u->alpha));
+    }
+    for (int64_t i = 0; i < dx->count && !u->mask; i++) {
         double v = get(xy, i);
         set(dx, i,
             get(dy, i) * (result ? slope_by_result(u, v) : slope_by_argument(u, v)));

@@ -1,0 +1,272 @@
+/* choose.c - which of several ways does a step.
+ *
+ * By rule it is the first in ways.c's list that can.  Measured it is the fastest on
+ * this machine for this very shape: each shape is measured once, and remembered for
+ * as long as the device is open and, if there is a file, from run to run.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "backend/cpu/choose_impl.h"
+
+#include "backend/cpu/onednn_impl.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <ctype.h>
+#include <string.h>
+
+static const double worth = 1e6;  /* operations below which measuring costs more */
+static const double clear = 0.97; /* how much better a later way must be         */
+static const double often = 2;    /* seconds between two writings of the file    */
+
+/* ---- can a way do a step? ---- */
+
+/* The name of operand i: the word at its place in the op's table, without brackets;
+ * after "x..." it is x for all. */
+static void operand_name(const struct dnn_op *op, bool out, int i, char *name,
+                         size_t size)
+{
+    const char *at = dnn_op_info(op->kind)->operands[op->pass];
+    const char *arrow = strstr(at, "->");
+
+    name[0] = '\0';
+    if (out) at = arrow + 2;
+    for (int word = 0;; word++) {
+        size_t len = 0;
+        bool many;
+
+        while (*at == ' ')
+            at++;
+        if (*at == '\0' || (!out && at >= arrow)) return;
+        while (at[len] != '\0' && at[len] != ' ')
+            len++;
+        many = len > 3 && strncmp(at + len - 3, "...", 3) == 0;
+        if (word == i || many) {
+            size_t n = 0;
+            for (size_t k = 0; k < len && n + 1 < size; k++)
+                if (isalpha((unsigned char)at[k])) name[n++] = at[k];
+            name[n] = '\0';
+            return;
+        }
+        at += len;
+    }
+}
+
+static bool one_of(const char *name, const char *const *names)
+{
+    for (; *names != NULL; names++)
+        if (strcmp(name, *names) == 0) return true;
+    return false;
+}
+
+static bool type_fits(const struct dnn_op *op, bool out, int i, enum dnn_dtype dtype)
+{
+    static const char *const sums[] = {"sums", "dsums", "loss", "dloss", "s", NULL};
+    static const char *const whole[] = {"index", "mask", "xym", NULL};
+    char name[16];
+
+    if (dtype == DNN_F32) return true;
+    operand_name(op, out, i, name, sizeof name);
+    if (dtype == DNN_F64) return one_of(name, sums);
+    if (strcmp(name, "t") == 0) return dtype == DNN_I32;
+    return one_of(name, whole);
+}
+
+static bool pitch_fits(const struct dnn_tensor *is, const int64_t *pitch, int i,
+                       unsigned allowed)
+{
+    if (is == NULL || pitch == NULL || pitch[i] == 0) return true;
+    if (is->shape.ndim > 0 && pitch[i] == is->shape.dim[is->shape.ndim - 1])
+        return true;
+    return i < 32 && (allowed >> i & 1) != 0;
+}
+
+bool dnn_cpu_can(const struct cpu_way *way, const struct dnn_step *step)
+{
+    const struct dnn_op *op = step->op;
+
+    for (int i = 0; i < op->nin; i++)
+        if ((step->in[i] != NULL && !type_fits(op, false, i, step->in[i]->dtype)) ||
+            !pitch_fits(step->in[i], step->in_pitch, i, way->in_pitch))
+            return false;
+    for (int i = 0; i < op->nout; i++)
+        if ((step->out[i] != NULL && !type_fits(op, true, i, step->out[i]->dtype)) ||
+            !pitch_fits(step->out[i], step->out_pitch, i, way->out_pitch))
+            return false;
+    return way->can == NULL || way->can(step);
+}
+
+/* ---- the key of a step: all a way's speed can depend on ---- */
+
+static void add_operand(struct dnn_buf *key, const struct dnn_tensor *is,
+                        const int64_t *pitch, int i)
+{
+    char text[DNN_SHAPE_TEXT];
+
+    if (is == NULL) {
+        dnn_buf_add(key, " -");
+        return;
+    }
+    dnn_buf_add(key, " %s", dnn_shape_text(text, sizeof text, &is->shape));
+    if (pitch != NULL && pitch[i] != 0) dnn_buf_add(key, "/%lld", (long long)pitch[i]);
+}
+
+static void add_window(struct dnn_buf *key, const struct dnn_op_window *w)
+{
+    for (int i = 0; i < w->nspatial; i++)
+        dnn_buf_add(key, " k%llds%lldd%lldb%llda%lld", (long long)w->kernel[i],
+                    (long long)w->stride[i], (long long)w->dilation[i],
+                    (long long)w->before[i], (long long)w->after[i]);
+    dnn_buf_add(key, " g%lld", (long long)w->groups);
+}
+
+static char *key_of(const struct dnn_step *step)
+{
+    const struct dnn_op *op = step->op;
+    struct dnn_buf key = {0};
+
+    dnn_buf_add(&key, "%s %d", dnn_op_info(op->kind)->name, (int)op->pass);
+    for (int i = 0; i < op->nin; i++)
+        add_operand(&key, step->in[i], step->in_pitch, i);
+    dnn_buf_add(&key, " ->");
+    for (int i = 0; i < op->nout; i++)
+        add_operand(&key, step->out[i], step->out_pitch, i);
+    if (op->kind == DNN_OP_CONV || op->kind == DNN_OP_DECONV)
+        add_window(&key, &op->attr.window);
+    if (op->post != NULL) dnn_buf_add(&key, " %s", dnn_op_unary_name(op->post->fn));
+    return key.text;
+}
+
+/* ---- choosing ---- */
+
+static bool takes(struct dnn_dev *dev, const struct cpu_way *way,
+                  const struct dnn_step *step)
+{
+    struct dnn_need need;
+
+    return dnn_cpu_can(way, step) &&
+           (way->need == NULL || way->need(dev, step, &need, NULL) == 0);
+}
+
+static void save(struct dnn_dev *dev)
+{
+    struct dnn_err err = {0};
+
+    if (!dev->choices->changed || dev->device.cache == NULL || !dnn_log_speaker())
+        return;
+    dev->choices->saved = dnn_clock_now();
+    if (dnn_cpu_choices_write(dev->choices, dev->device.cache, &err) < 0)
+        dnn_log_once(DNN_WARN, "backend", "%s; kernels are measured again next time",
+                     err.text);
+}
+
+static const struct cpu_way *fastest(struct dnn_dev *dev, const struct dnn_step *step,
+                                     const struct cpu_way *const *ways, int count,
+                                     const char *key)
+{
+    double seconds[CPU_WAYS_MAX];
+    struct dnn_err err = {0};
+    int best = 0;
+
+    if (dnn_cpu_measure(dev, step, ways, count, seconds, &err) < 0) {
+        dnn_log(DNN_DEBUG, "backend", "%s: not measured: %s", key, err.text);
+        return ways[0];
+    }
+    for (int i = 0; i < count; i++) {
+        dnn_log(DNN_DEBUG, "backend", "%s: %s %.3g ms, %.1f GFLOP/s", key,
+                ways[i]->name, seconds[i] * 1e3,
+                dnn_cpu_flops(step) / seconds[i] * 1e-9);
+        if (seconds[i] < seconds[best] * clear) best = i;
+    }
+    return ways[best];
+}
+
+static const struct cpu_way *remembered(const struct cpu_choices *choices,
+                                        const char *key,
+                                        const struct cpu_way *const *ways, int count)
+{
+    const char *name = dnn_cpu_choices_find(choices, key);
+
+    for (int i = 0; name != NULL && i < count; i++)
+        if (strcmp(ways[i]->name, name) == 0) return ways[i];
+    return NULL;
+}
+
+int dnn_cpu_choose(struct dnn_dev *dev, const struct dnn_step *step,
+                   const struct cpu_way **out, struct dnn_err *err)
+{
+    const struct cpu_way *const *all = dnn_cpu_ways(step->op->kind, step->op->pass);
+    const struct cpu_way *ways[CPU_WAYS_MAX];
+    int count = 0;
+
+    (void)err;
+    for (int i = 0; all[i] != NULL && count < CPU_WAYS_MAX; i++)
+        if (takes(dev, all[i], step)) ways[count++] = all[i];
+    *out = count == 0 ? &dnn_cpu_loops : ways[0];
+    if (count < 2 || dev->device.choose == DNN_CHOOSE_RULED ||
+        dnn_cpu_flops(step) < worth)
+        return 0;
+    char *key = key_of(step);
+    *out = remembered(dev->choices, key, ways, count);
+    if (*out == NULL) {
+        *out = fastest(dev, step, ways, count, key);
+        dnn_cpu_choices_set(dev->choices, key, (*out)->name);
+    }
+    dnn_free(key);
+    if (dnn_clock_now() - dev->choices->saved > often) save(dev);
+    return 0;
+}
+
+/* ---- what is known ---- */
+
+const char *dnn_cpu_choices_find(const struct cpu_choices *choices, const char *key)
+{
+    for (size_t i = 0; i < choices->count; i++)
+        if (strcmp(choices->at[i].key, key) == 0) return choices->at[i].way;
+    return NULL;
+}
+
+void dnn_cpu_choices_set(struct cpu_choices *choices, const char *key, const char *way)
+{
+    choices->changed = true;
+    for (size_t i = 0; i < choices->count; i++) {
+        if (strcmp(choices->at[i].key, key) != 0) continue;
+        dnn_free(choices->at[i].way);
+        choices->at[i].way = dnn_strdup(way);
+        return;
+    }
+    choices->at =
+        dnn_grow(choices->at, &choices->cap, choices->count + 1, sizeof *choices->at);
+    choices->at[choices->count++] =
+        (struct cpu_choice){dnn_strdup(key), dnn_strdup(way)};
+}
+
+int dnn_cpu_choices_open(struct dnn_dev *dev, struct dnn_err *err)
+{
+    (void)err;
+    dev->choices = dnn_alloc(sizeof *dev->choices);
+    dev->choices->header = dnn_cpu_choices_header(dev);
+    dev->choices->saved = dnn_clock_now();
+    if (dev->device.cache != NULL)
+        dnn_cpu_choices_read(dev->choices, dev->device.cache);
+    dev->choices->changed = false;
+    return 0;
+}
+
+void dnn_cpu_choices_close(struct dnn_dev *dev)
+{
+    struct cpu_choices *choices = dev->choices;
+
+    if (choices == NULL) return;
+    save(dev);
+    for (size_t i = 0; i < choices->count; i++) {
+        dnn_free(choices->at[i].key);
+        dnn_free(choices->at[i].way);
+    }
+    dnn_free(choices->at);
+    dnn_free(choices->header);
+    dnn_free(choices);
+    dev->choices = NULL;
+}

@@ -1,0 +1,199 @@
+/* conv_few.c - convolutions to a few channels, such as the last one of a network that
+ * marks regions.
+ *
+ * The library fills its vectors with output channels, of which there are 1 to 4 here;
+ * ours run along the input channels and along the taps of a row, which lie side by
+ * side.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "backend/cpu/direct_impl.h"
+#include "backend/cpu/onednn_impl.h"
+#include "base/mem.h"
+
+#include <stdio.h>
+
+enum {
+    PARTS = 343, /* of a window at most: rows of taps, or taps */
+    SHORT = 128  /* outputs of a row not worth sharing         */
+};
+
+struct few {
+    struct cpu_window g;
+    char text[40];
+    bool fresh;
+    uint64_t weights;
+};
+
+static bool can(const struct dnn_step *step)
+{
+    struct cpu_window g = dnn_cpu_window(step);
+    const struct dnn_direct_conv *v = &g.conv;
+
+    for (int i = 0; i < 3; i++)
+        if (v->before[i] < 0) return false;
+    return g.groups == 1 && v->n > 0 && v->m <= DNN_DIRECT_FEW &&
+           v->c % dnn_direct_find()->lanes == 0 &&
+           v->kernel[0] * v->kernel[1] * v->kernel[2] <= PARTS &&
+           dnn_cpu_post_can(step);
+}
+
+/* (taps, c, m) becomes (m, taps, c). */
+static void pack(const struct dnn_direct_conv *v, const float *w, float *to)
+{
+    int64_t terms = v->kernel[0] * v->kernel[1] * v->kernel[2] * v->c;
+
+    for (int64_t j = 0; j < v->m; j++)
+        for (int64_t i = 0; i < terms; i++)
+            *to++ = w[i * v->m + j];
+}
+
+/* A row of outputs, (n, d, h), or a part of it. */
+struct line {
+    const struct dnn_direct_conv *v;
+    const float *x, *w;
+    int64_t n, d, h;
+    int64_t from, to;
+};
+
+/* The taps lo ... hi - 1 on the last axis: parts of the sum for output w. */
+static void aim(const struct line *l, int64_t w, int64_t lo, int64_t hi,
+                struct dnn_direct_few *f, const float **x, const float **by)
+{
+    const struct dnn_direct_conv *v = l->v;
+    int64_t at = w * v->stride[2] - v->before[2], together = hi - lo, step = together;
+
+    if (v->dilation[2] != 1) step = 1;
+    f->parts = 0;
+    f->len = step * v->c;
+    for (int64_t kd = 0; kd < v->kernel[0]; kd++) {
+        int64_t d = l->d * v->stride[0] + kd * v->dilation[0] - v->before[0];
+
+        if (d < 0 || d >= v->in[0]) continue;
+        for (int64_t kh = 0; kh < v->kernel[1]; kh++) {
+            int64_t h = l->h * v->stride[1] + kh * v->dilation[1] - v->before[1];
+
+            if (h < 0 || h >= v->in[1]) continue;
+            for (int64_t kw = lo; kw < hi; kw += step, f->parts++) {
+                x[f->parts] =
+                    l->x + (((l->n * v->in[0] + d) * v->in[1] + h) * v->in[2] + at +
+                            kw * v->dilation[2]) *
+                               v->c;
+                by[f->parts] =
+                    l->w + ((kd * v->kernel[1] + kh) * v->kernel[2] + kw) * v->c;
+            }
+        }
+    }
+}
+
+/* The taps on the last axis that output w has inside. */
+static void inside(const struct dnn_direct_conv *v, int64_t w, int64_t *lo, int64_t *hi)
+{
+    int64_t at = w * v->stride[2] - v->before[2];
+
+    *lo = 0;
+    *hi = v->kernel[2];
+    while (*lo < *hi && at + *lo * v->dilation[2] < 0)
+        ++*lo;
+    while (*hi > *lo && at + (*hi - 1) * v->dilation[2] >= v->in[2])
+        --*hi;
+}
+
+/* f: all that is the same along the line. */
+static void run_line(const struct line *l, struct dnn_direct_few f)
+{
+    const struct dnn_direct_conv *v = l->v;
+    const float *x[PARTS], *by[PARTS];
+    float *y = f.y;
+    int64_t lo, hi, next_lo, next_hi;
+
+    f.x = x;
+    f.w = by;
+    for (int64_t w = l->from; w < l->to; w += f.count) {
+        inside(v, w, &lo, &hi);
+        for (f.count = 1; w + f.count < l->to; f.count++) {
+            inside(v, w + f.count, &next_lo, &next_hi);
+            if (next_lo != lo || next_hi != hi) break;
+        }
+        aim(l, w, lo, hi, &f, x, by);
+        f.y = y + w * f.y_step;
+        dnn_direct_find()->few(&f);
+    }
+}
+
+static int run(struct dnn_dev *dev, const struct cpu_call *c, void *state,
+               struct dnn_err *err)
+{
+    struct few *s = state;
+    const struct dnn_direct_conv *v = &s->g.conv;
+    int64_t lines = v->n * v->out[0] * v->out[1], parts = 1;
+
+    (void)dev, (void)err;
+    if (!s->fresh || s->weights != c->now.weights) pack(v, c->in[1].mem, c->keep);
+    s->fresh = true;
+    s->weights = c->now.weights;
+    while (lines * parts < 4 * (int64_t)c->threads && v->out[2] / parts > SHORT)
+        parts++;
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+    for (int64_t part = 0; part < lines * parts; part++) {
+        int64_t i = part / parts;
+        struct line l = {.v = v,
+                         .x = c->in[0].mem,
+                         .w = c->keep,
+                         .n = i / v->out[1] / v->out[0],
+                         .d = i / v->out[1] % v->out[0],
+                         .h = i % v->out[1]};
+
+        dnn_cpu_share(v->out[2], (int)parts, (int)(part % parts), &l.from, &l.to);
+        struct dnn_direct_few f = {
+            .m = (int)v->m,
+            .x_step = v->stride[2] * v->c,
+            .w_step = v->kernel[0] * v->kernel[1] * v->kernel[2] * v->c,
+            .bias = c->op->nin > 2 ? c->in[2].mem : NULL,
+            .y = (float *)c->out[0].mem + i * v->out[2] * c->out[0].pitch,
+            .y_step = c->out[0].pitch};
+
+        run_line(&l, f);
+    }
+    dnn_cpu_post(c);
+    return 0;
+}
+
+static int need(struct dnn_dev *dev, const struct dnn_step *step, struct dnn_need *need,
+                struct dnn_err *err)
+{
+    struct cpu_window g = dnn_cpu_window(step);
+    const int64_t *k = g.conv.kernel;
+
+    (void)dev, (void)err;
+    *need = (struct dnn_need){
+        .keep = (size_t)(k[0] * k[1] * k[2] * g.conv.c * g.conv.m) * sizeof(float)};
+    return 0;
+}
+
+static int prepare(struct dnn_dev *dev, const struct dnn_step *step,
+                   const struct cpu_call *call, void **state, struct dnn_err *err)
+{
+    struct few *s = dnn_alloc(sizeof *s);
+
+    (void)dev, (void)call, (void)err;
+    s->g = dnn_cpu_window(step);
+    snprintf(s->text, sizeof s->text, "few %s", dnn_direct_isa());
+    *state = s;
+    return 0;
+}
+
+static const char *describe(const void *state)
+{
+    return ((const struct few *)state)->text;
+}
+
+const struct cpu_way dnn_cpu_few = {.name = "few",
+                                    .can = can,
+                                    .out_pitch = 1,
+                                    .need = need,
+                                    .prepare = prepare,
+                                    .run = run,
+                                    .discard = dnn_free,
+                                    .describe = describe};

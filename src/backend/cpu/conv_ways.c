@@ -1,0 +1,47 @@
+/* conv_ways.c - every way to do a convolution, a transposed one or a matrix product,
+ * best guess first: that order is the rule where nothing is measured.
+ *
+ * Ways for special shapes come first, for they say themselves what they are for; the
+ * gradient of the weights is our own where there are no groups, for the library has no
+ * direct kernel for it on most CPUs.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "backend/cpu/onednn_impl.h"
+
+#define WAYS(...) ((const struct cpu_way *const[]){__VA_ARGS__, NULL})
+
+/* Forward, backward data, backward weights. */
+static const struct cpu_way *const *const conv[] = {
+    WAYS(&dnn_cpu_few, &dnn_cpu_onednn_conv, &dnn_cpu_tiles),
+    WAYS(&dnn_cpu_onednn_conv_data, &dnn_cpu_tiles),
+    WAYS(&dnn_cpu_direct_conv_weights, &dnn_cpu_onednn_conv_weights),
+};
+static const struct cpu_way *const *const deconv[] = {
+    WAYS(&dnn_cpu_tiles, &dnn_cpu_onednn_deconv),
+    WAYS(&dnn_cpu_tiles, &dnn_cpu_onednn_deconv_data),
+    WAYS(&dnn_cpu_direct_deconv_weights, &dnn_cpu_onednn_deconv_weights),
+};
+static const struct cpu_way *const *const matmul[] = {
+    WAYS(&dnn_cpu_few, &dnn_cpu_stream, &dnn_cpu_sgemm, &dnn_cpu_tiles),
+    WAYS(&dnn_cpu_stream_data, &dnn_cpu_sgemm_data, &dnn_cpu_tiles),
+    WAYS(&dnn_cpu_stream_weights, &dnn_cpu_direct_matmul_weights,
+         &dnn_cpu_sgemm_weights),
+};
+
+const struct cpu_way *const *dnn_cpu_matrix_ways(enum dnn_op_kind kind,
+                                                 enum dnn_pass pass)
+{
+    if (pass > DNN_BWD_WEIGHTS) return NULL;
+    switch (kind) {
+    case DNN_OP_CONV:
+        return conv[pass];
+    case DNN_OP_DECONV:
+        return deconv[pass];
+    case DNN_OP_MATMUL:
+        return matmul[pass];
+    default:
+        return NULL;
+    }
+}

@@ -1,0 +1,109 @@
+/* conv_window.c - what a convolution computes, whichever its kind and pass.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "backend/cpu/onednn_impl.h"
+
+enum { D = DNN_MAX_SPATIAL };
+
+const struct dnn_tensor *dnn_cpu_in(const struct dnn_step *step, int i)
+{
+    return i < step->op->nin ? step->in[i] : NULL;
+}
+
+const struct dnn_tensor *dnn_cpu_out(const struct dnn_step *step, int i)
+{
+    return i < step->op->nout ? step->out[i] : NULL;
+}
+
+int64_t dnn_cpu_pitch(const struct dnn_tensor *is, const int64_t *pitch, int i)
+{
+    if (pitch != NULL && pitch[i] != 0) return pitch[i];
+    return is->shape.ndim == 0 ? 1 : is->shape.dim[is->shape.ndim - 1];
+}
+
+/* x and y, forward, or what has their place. */
+static void sides(const struct dnn_step *step, const struct dnn_shape **x,
+                  const struct dnn_shape **y)
+{
+    switch (step->op->pass) {
+    case DNN_FWD:
+        *x = &step->in[0]->shape;
+        *y = &step->out[0]->shape;
+        break;
+    case DNN_BWD_DATA:
+        *x = &step->out[0]->shape;
+        *y = &step->in[0]->shape;
+        break;
+    default:
+        *x = &step->in[0]->shape;
+        *y = &step->in[1]->shape;
+        break;
+    }
+}
+
+/* A matrix product is a convolution with one tap along all rows. */
+static struct cpu_window product(const struct dnn_shape *x, const struct dnn_shape *y)
+{
+    struct cpu_window g = {.groups = 1, .nspatial = 1};
+
+    g.conv = (struct dnn_direct_conv){
+        .n = 1,
+        .in = {1, 1, 1},
+        .c = x->dim[x->ndim - 1],
+        .out = {1, 1, 1},
+        .m = y->dim[y->ndim - 1],
+        .kernel = {1, 1, 1},
+        .stride = {1, 1, 1},
+        .dilation = {1, 1, 1}
+    };
+    for (int i = 0; i < x->ndim - 1; i++)
+        g.conv.in[2] *= x->dim[i];
+    g.conv.out[2] = g.conv.in[2];
+    return g;
+}
+
+struct cpu_window dnn_cpu_window(const struct dnn_step *step)
+{
+    const struct dnn_op_window *w = &step->op->attr.window;
+    const struct dnn_shape *in, *out;
+
+    if (step->op->kind == DNN_OP_MATMUL) {
+        sides(step, &in, &out);
+        return product(in, out);
+    }
+    if (step->op->kind == DNN_OP_DECONV)
+        sides(step, &out, &in);
+    else
+        sides(step, &in, &out);
+    struct cpu_window g = {.groups = w->groups < 1 ? 1 : w->groups,
+                           .nspatial = w->nspatial};
+    g.conv.n = in->dim[0];
+    g.conv.c = in->dim[in->ndim - 1];
+    g.conv.m = out->dim[out->ndim - 1];
+    for (int i = 0; i < D; i++) {
+        int j = i - (D - w->nspatial);
+        g.conv.in[i] = j < 0 ? 1 : in->dim[j + 1];
+        g.conv.out[i] = j < 0 ? 1 : out->dim[j + 1];
+        g.conv.kernel[i] = j < 0 ? 1 : w->kernel[j];
+        g.conv.stride[i] = j < 0 ? 1 : w->stride[j];
+        g.conv.dilation[i] = j < 0 || w->dilation[j] < 1 ? 1 : w->dilation[j];
+        g.conv.before[i] = j < 0 ? 0 : w->before[j];
+        g.after[i] = j < 0 ? 0 : w->after[j];
+    }
+    return g;
+}
+
+double dnn_cpu_flops(const struct dnn_step *step)
+{
+    if (step->op->kind != DNN_OP_CONV && step->op->kind != DNN_OP_DECONV &&
+        step->op->kind != DNN_OP_MATMUL)
+        return 0;
+    struct cpu_window g = dnn_cpu_window(step);
+    double flops =
+        2 * (double)g.conv.n * (double)g.conv.c * (double)g.conv.m / (double)g.groups;
+    for (int i = 0; i < D; i++)
+        flops *= (double)g.conv.out[i] * (double)g.conv.kernel[i];
+    return flops;
+}

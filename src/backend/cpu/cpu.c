@@ -1,0 +1,249 @@
+/* cpu.c - the cpu backend: oneDNN, OpenBLAS and our own kernels on this process's
+ * cores.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "backend/cpu/cpu_impl.h"
+
+#include "backend/cpu/direct.h"
+#include "backend/cpu/onednn_impl.h"
+#include "base/mem.h"
+
+#include <cblas.h>
+#include <omp.h>
+#include <string.h>
+
+extern const struct dnn_backend dnn_backend_ref, dnn_backend_cpu;
+
+struct dnn_kernel {
+    const struct cpu_way *way;
+    struct cpu_call call;
+    void *state; /* the way's */
+    bool exchange;
+};
+
+static void close_dev(struct dnn_dev *dev)
+{
+    if (dev == NULL) return;
+    dnn_cpu_choices_close(dev);
+    dnn_cpu_onednn_close(dev);
+    dnn_backend_ref.close(dev->ref);
+    dnn_free(dev);
+}
+
+static int open_dev(const struct dnn_device *device, struct dnn_dev **out,
+                    struct dnn_err *err)
+{
+    if (device->index != 0)
+        return dnn_fail(err, DNN_EDEVICE, "backend cpu has only device 0, not %d",
+                        device->index);
+    DNN_TRY(dnn_direct_check(err));
+    struct dnn_dev *dev = dnn_alloc(sizeof *dev);
+    dev->device = *device;
+    dev->threads = device->threads > 0 ? device->threads : omp_get_max_threads();
+    /* oneDNN asks OpenMP for its team.  OpenBLAS is called from our own team: its
+     * workers would go on spinning on the cores the next step needs. */
+    omp_set_num_threads(dev->threads);
+    openblas_set_num_threads(1);
+    int rc = dnn_backend_ref.open(&(struct dnn_device){0}, &dev->ref, err);
+    if (rc == 0) rc = dnn_cpu_choices_open(dev, err);
+    if (rc < 0) {
+        close_dev(dev);
+        return rc;
+    }
+    *out = dev;
+    return 0;
+}
+
+static int alloc(struct dnn_dev *dev, size_t bytes, void **out, struct dnn_err *err)
+{
+    char *mem = dnn_cpu_take(bytes);
+
+    if (mem == NULL)
+        return dnn_fail(err, DNN_ENOMEM,
+                        "backend cpu: the system does not give %zu bytes of memory",
+                        bytes);
+    /* Whoever touches a page first gets it on his own NUMA node: each thread touches
+     * the share it will mostly work on. */
+#pragma omp parallel num_threads(dev->threads)
+    {
+        int64_t first, last;
+
+        dnn_cpu_share((int64_t)bytes, omp_get_num_threads(), omp_get_thread_num(),
+                      &first, &last);
+        memset(mem + first, 0, (size_t)(last - first));
+    }
+    *out = mem;
+    return 0;
+}
+
+static void release(struct dnn_dev *dev, void *mem, size_t bytes)
+{
+    (void)dev;
+    dnn_cpu_give_back(mem, bytes);
+}
+
+static int copy(struct dnn_dev *dev, void *dst, const void *src, size_t n,
+                struct dnn_err *err)
+{
+    (void)dev, (void)err;
+    if (n > 0) memcpy(dst, src, n);
+    return 0;
+}
+
+static int supports(struct dnn_dev *dev, const struct dnn_step *step,
+                    struct dnn_err *why)
+{
+    const struct cpu_way *const *ways = dnn_cpu_ways(step->op->kind, step->op->pass);
+
+    for (int i = 0; ways[i] != NULL; i++)
+        if (dnn_cpu_can(ways[i], step)) return 0;
+    return dnn_backend_ref.supports(dev->ref, step, why);
+}
+
+static int need(struct dnn_dev *dev, const struct dnn_step *step, struct dnn_need *need,
+                struct dnn_err *err)
+{
+    const struct cpu_way *way;
+
+    *need = (struct dnn_need){0};
+    if (step->op->kind == DNN_OP_EXCHANGE) return 0;
+    DNN_TRY(dnn_cpu_choose(dev, step, &way, err));
+    if (way->need != NULL) return way->need(dev, step, need, err);
+    if (way->work != NULL) need->work = way->work(step, dev->threads);
+    return 0;
+}
+
+/* Of the way that would be taken first: a pitch must not push a step to a worse. */
+static bool pitch(struct dnn_dev *dev, const struct dnn_step *step, bool out, int i)
+{
+    const struct cpu_way *const *ways = dnn_cpu_ways(step->op->kind, step->op->pass);
+    struct dnn_step plain = *step;
+
+    (void)dev;
+    plain.in_pitch = plain.out_pitch = NULL;
+    for (int w = 0; ways[w] != NULL; w++)
+        if (dnn_cpu_can(ways[w], &plain))
+            return ((out ? ways[w]->out_pitch : ways[w]->in_pitch) >> i & 1) != 0;
+    return false;
+}
+
+struct cpu_array dnn_cpu_array(const struct dnn_tensor *is, void *mem, int64_t pitch)
+{
+    struct cpu_array a = {0};
+
+    if (is == NULL) return a;
+    a.mem = mem;
+    a.dtype = is->dtype;
+    a.shape = is->shape;
+    a.row = is->shape.ndim == 0 ? 1 : is->shape.dim[is->shape.ndim - 1];
+    a.rows = 1;
+    for (int i = 0; i < is->shape.ndim - 1; i++)
+        a.rows *= is->shape.dim[i];
+    a.count = a.rows * a.row;
+    a.pitch = pitch == 0 ? a.row : pitch;
+    return a;
+}
+
+struct cpu_call dnn_cpu_call(const struct dnn_dev *dev, const struct dnn_step *step)
+{
+    const struct dnn_op *op = step->op;
+    struct cpu_call c = {.op = op,
+                         .in = dnn_alloc((size_t)op->nin * sizeof *c.in),
+                         .work = step->work,
+                         .keep = step->keep,
+                         .threads = dev->threads};
+
+    for (int i = 0; i < op->nin; i++)
+        c.in[i] = dnn_cpu_array(step->in[i], step->in_mem[i],
+                                step->in_pitch == NULL ? 0 : step->in_pitch[i]);
+    for (int i = 0; i < op->nout; i++)
+        c.out[i] = dnn_cpu_array(step->out[i], step->out_mem[i],
+                                 step->out_pitch == NULL ? 0 : step->out_pitch[i]);
+    return c;
+}
+
+static void discard(struct dnn_dev *dev, struct dnn_kernel *kernel)
+{
+    (void)dev;
+    if (kernel == NULL) return;
+    if (kernel->state != NULL) kernel->way->discard(kernel->state);
+    dnn_free(kernel->call.in);
+    dnn_free(kernel);
+}
+
+static int prepare(struct dnn_dev *dev, const struct dnn_step *step,
+                   struct dnn_kernel **out, struct dnn_err *err)
+{
+    const struct cpu_way *way = NULL;
+    bool exchange = step->op->kind == DNN_OP_EXCHANGE;
+
+    if (!exchange) DNN_TRY(dnn_cpu_choose(dev, step, &way, err));
+    struct dnn_kernel *k = dnn_alloc(sizeof *k);
+    k->way = way;
+    k->exchange = exchange;
+    k->call = dnn_cpu_call(dev, step);
+    int rc = 0;
+    if (!exchange && way->fn == NULL)
+        rc = way->prepare(dev, step, &k->call, &k->state, err);
+    if (rc < 0) {
+        discard(dev, k);
+        return rc;
+    }
+    *out = k;
+    return 0;
+}
+
+/* The same numbers in their own place, then everybody's added to them. */
+static int exchange(struct dnn_dev *dev, const struct cpu_call *c, struct dnn_err *err)
+{
+    const struct dnn_exchange *x = &dev->device.exchange;
+
+    if (c->out[0].mem != c->in[0].mem)
+        memcpy(c->out[0].mem, c->in[0].mem, (size_t)c->in[0].count * sizeof(double));
+    return x->sum == NULL ? 0 : x->sum(x->arg, c->out[0].mem, c->out[0].count, err);
+}
+
+static int run(struct dnn_dev *dev, struct dnn_kernel *kernel,
+               const struct dnn_now *now, struct dnn_err *err)
+{
+    kernel->call.now = *now;
+    if (kernel->exchange) return exchange(dev, &kernel->call, err);
+    if (kernel->way->fn == NULL)
+        return kernel->way->run(dev, &kernel->call, kernel->state, err);
+    kernel->way->fn(&kernel->call);
+    return 0;
+}
+
+static int sync_dev(struct dnn_dev *dev, struct dnn_err *err)
+{
+    (void)dev, (void)err;
+    return 0;
+}
+
+static const char *describe(struct dnn_dev *dev, const struct dnn_kernel *kernel)
+{
+    (void)dev;
+    if (kernel->exchange) return "exchange";
+    if (kernel->way->describe != NULL) return kernel->way->describe(kernel->state);
+    return kernel->way->name;
+}
+
+const struct dnn_backend dnn_backend_cpu = {
+    .name = "cpu",
+    .open = open_dev,
+    .close = close_dev,
+    .alloc = alloc,
+    .release = release,
+    .put = copy,
+    .get = copy,
+    .supports = supports,
+    .need = need,
+    .pitch = pitch,
+    .prepare = prepare,
+    .run = run,
+    .discard = discard,
+    .sync = sync_dev,
+    .describe = describe,
+};

@@ -1,0 +1,140 @@
+/* matmul_sgemm.c - matrix products by OpenBLAS.
+ *
+ * The library's own threads go on spinning when their work is done, on cores the next
+ * step needs: it is called by each thread of ours for a block of the result.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "backend/cpu/onednn_impl.h"
+
+#include <cblas.h>
+#include <limits.h>
+#include <string.h>
+
+/* result(rows, cols) = a(rows, depth) b(depth, cols), either transposed */
+struct product {
+    int64_t rows, cols, depth;
+    const float *a, *b, *bias; /* bias NULL: none */
+    bool turn_a, turn_b;
+    int64_t step_a, step_b; /* from row to row as they lie */
+    float *result;
+};
+
+enum { WHOLE = 16 }; /* columns are dealt out in so many: whole vectors */
+
+/* Blocks of rows where there are enough of them, else of columns. */
+static bool by_rows(const struct product *p, int threads)
+{
+    return p->rows >= p->cols || p->rows >= 64 * (int64_t)threads;
+}
+
+static void block(const struct product *p, int64_t row, int64_t rows, int64_t col,
+                  int64_t cols)
+{
+    float *to = p->result + row * p->cols + col;
+
+    if (rows == 0 || cols == 0) return;
+    if (p->bias != NULL)
+        for (int64_t r = 0; r < rows; r++)
+            memcpy(to + r * p->cols, p->bias + col, (size_t)cols * sizeof *to);
+    cblas_sgemm(CblasRowMajor, p->turn_a ? CblasTrans : CblasNoTrans,
+                p->turn_b ? CblasTrans : CblasNoTrans, (blasint)rows, (blasint)cols,
+                (blasint)p->depth, 1, p->a + (p->turn_a ? row : row * p->step_a),
+                (blasint)p->step_a, p->b + (p->turn_b ? col * p->step_b : col),
+                (blasint)p->step_b, p->bias == NULL ? 0 : 1, to, (blasint)p->cols);
+}
+
+static void multiply(const struct product *p, int threads)
+{
+    bool rows = by_rows(p, threads);
+
+#pragma omp parallel for num_threads(threads) schedule(static)
+    for (int i = 0; i < threads; i++) {
+        int64_t first, last;
+
+        if (rows) {
+            dnn_cpu_share(p->rows, threads, i, &first, &last);
+            block(p, first, last - first, 0, p->cols);
+        } else {
+            dnn_cpu_share((p->cols + WHOLE - 1) / WHOLE, threads, i, &first, &last);
+            first *= WHOLE;
+            last = last * WHOLE < p->cols ? last * WHOLE : p->cols;
+            block(p, 0, p->rows, first, last - first);
+        }
+    }
+}
+
+static void extents(const struct cpu_array *w, int64_t *k, int64_t *n)
+{
+    *k = w->shape.dim[w->shape.ndim - 2];
+    *n = w->shape.dim[w->shape.ndim - 1];
+}
+
+static void forward(const struct cpu_call *c)
+{
+    const struct cpu_array *x = &c->in[0], *w = &c->in[1];
+    struct product p = {.a = x->mem, .b = w->mem, .result = c->out[0].mem};
+
+    extents(w, &p.depth, &p.cols);
+    p.rows = x->rows;
+    p.step_a = p.depth;
+    p.step_b = p.cols;
+    p.bias = c->op->nin > 2 ? c->in[2].mem : NULL;
+    multiply(&p, c->threads);
+    dnn_cpu_post(c);
+}
+
+static void data(const struct cpu_call *c)
+{
+    const struct cpu_array *dy = &c->in[0], *w = &c->in[1];
+    struct product p = {
+        .a = dy->mem, .b = w->mem, .turn_b = true, .result = c->out[0].mem};
+
+    extents(w, &p.cols, &p.depth);
+    p.rows = dy->rows;
+    p.step_a = p.step_b = p.depth;
+    multiply(&p, c->threads);
+}
+
+static void weights(const struct cpu_call *c)
+{
+    const struct cpu_array *x = &c->in[0], *dy = &c->in[1];
+    struct product p = {
+        .a = x->mem, .b = dy->mem, .turn_a = true, .result = c->out[0].mem};
+
+    extents(&c->out[0], &p.rows, &p.cols);
+    p.depth = x->rows;
+    p.step_a = p.rows;
+    p.step_b = p.cols;
+    multiply(&p, c->threads);
+    if (c->op->nout > 1 && c->out[1].mem != NULL)
+        dnn_cpu_sums(dy, c->out[1].mem, c->work, c->threads);
+}
+
+static size_t work(const struct dnn_step *step, int threads)
+{
+    const struct dnn_tensor *db = dnn_cpu_out(step, 1);
+
+    return db == NULL ? 0 : dnn_cpu_sums_work(db->shape.dim[0], threads);
+}
+
+/* The library counts with int. */
+static bool small(const struct dnn_tensor *is)
+{
+    struct cpu_array a = dnn_cpu_array(is, NULL, 0);
+
+    return a.rows > 0 && a.row > 0 && a.rows <= INT_MAX && a.row <= INT_MAX;
+}
+
+static bool can(const struct dnn_step *step)
+{
+    for (int i = 0; i < 2; i++)
+        if (!small(step->in[i])) return false;
+    return small(step->out[0]) && dnn_cpu_post_can(step);
+}
+
+const struct cpu_way dnn_cpu_sgemm = {.name = "sgemm", .can = can, .fn = forward};
+const struct cpu_way dnn_cpu_sgemm_data = {.name = "sgemm", .can = can, .fn = data};
+const struct cpu_way dnn_cpu_sgemm_weights = {
+    .name = "sgemm", .can = can, .fn = weights, .work = work};

@@ -1,0 +1,206 @@
+/* matmul_stream.c - matrix products of a few rows, at the speed of memory.
+ *
+ * A small batch times large weights does little with each weight: what counts is to
+ * read them (or to write their gradient) once and in order.  A GEMM first copies them.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "backend/cpu/direct_impl.h"
+#include "backend/cpu/onednn_impl.h"
+
+#include <string.h>
+
+enum {
+    NEAR = 1024,      /* columns of a row that stay near          */
+    LARGE = 16 << 20, /* bytes of a result that fits in no cache  */
+};
+
+static int64_t min64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* x(rows, k) w(k, n); with more than DNN_DIRECT_MOST rows a GEMM's copy pays. */
+struct extents {
+    int64_t rows, k, n;
+    int64_t chunk, chunks; /* columns of a chunk; how many n makes */
+};
+
+static struct extents extents(int64_t rows, const struct dnn_shape *w)
+{
+    struct extents e = {.rows = rows,
+                        .k = w->dim[w->ndim - 2],
+                        .n = w->dim[w->ndim - 1],
+                        .chunk = 2 * dnn_direct_find()->lanes};
+
+    e.chunks = (e.n + e.chunk - 1) / e.chunk;
+    return e;
+}
+
+static struct extents extents_of(const struct dnn_step *step)
+{
+    bool weights = step->op->pass == DNN_BWD_WEIGHTS;
+
+    return extents(dnn_cpu_array(step->in[0], NULL, 0).rows,
+                   weights ? &step->out[0]->shape : &step->in[1]->shape);
+}
+
+static bool can(const struct dnn_step *step)
+{
+    struct extents e = extents_of(step);
+
+    return e.rows > 0 && e.rows <= DNN_DIRECT_MOST && e.k > 0 && e.n > 0 &&
+           dnn_cpu_post_can(step);
+}
+
+/* ---- forward: x turned, then every thread its columns of all rows of w ---- */
+
+static size_t forward_work(const struct dnn_step *step, int threads)
+{
+    struct extents e = extents_of(step);
+
+    (void)threads;
+    return (size_t)(e.rows * (e.k + 16 + e.chunks * e.chunk)) * sizeof(float);
+}
+
+static void turn(const struct extents *e, const float *x, float *to, int64_t from,
+                 int64_t end)
+{
+    for (int64_t k = from; k < end; k++)
+        for (int64_t r = 0; r < e->rows; r++)
+            to[k * e->rows + r] = x[r * e->k + k];
+}
+
+/* The chunks first ... last - 1. */
+static void forward_part(const struct cpu_call *c, const struct extents *e,
+                         const float *x, float *sum, int64_t first, int64_t last)
+{
+    const struct dnn_direct_isa *isa = dnn_direct_find();
+    int64_t col = first * e->chunk, cols = min64(last * e->chunk, e->n) - col;
+    int64_t size = e->rows * e->chunk;
+    const float *w = (const float *)c->in[1].mem + col;
+    const float *bias = c->op->nin > 2 ? c->in[2].mem : NULL;
+    float *y = c->out[0].mem;
+
+    memset(sum + first * size, 0, (size_t)((last - first) * size) * sizeof *sum);
+    for (int64_t k = 0; k < e->k; k += DNN_DIRECT_DEEP)
+        isa->stream.add(x + k * e->rows, e->rows, w + k * e->n, e->n,
+                        (int)min64(DNN_DIRECT_DEEP, e->k - k), cols,
+                        sum + first * size);
+    for (int64_t i = col; i < col + cols; i++)
+        for (int64_t r = 0; r < e->rows; r++)
+            y[r * e->n + i] = sum[i / e->chunk * size + r * e->chunk + i % e->chunk] +
+                              (bias == NULL ? 0 : bias[i]);
+}
+
+static void forward(const struct cpu_call *c)
+{
+    struct extents e = extents(c->in[0].rows, &c->in[1].shape);
+    float *x = c->work, *sum = x + (e.rows * e.k + 15) / 16 * 16;
+
+#pragma omp parallel num_threads(c->threads)
+    {
+#pragma omp for schedule(static)
+        for (int i = 0; i < c->threads; i++) {
+            int64_t first, last;
+
+            dnn_cpu_share(e.k, c->threads, i, &first, &last);
+            turn(&e, c->in[0].mem, x, first, last);
+        }
+#pragma omp for schedule(static)
+        for (int i = 0; i < c->threads; i++) {
+            int64_t first, last;
+
+            dnn_cpu_share(e.chunks, c->threads, i, &first, &last);
+            if (first < last) forward_part(c, &e, x, sum, first, last);
+        }
+    }
+    dnn_cpu_post(c);
+}
+
+/* ---- backward data: every thread its rows of w ---- */
+
+static void data_part(const struct cpu_call *c, const struct extents *e, int64_t k,
+                      int n)
+{
+    const struct dnn_direct_isa *isa = dnn_direct_find();
+    const float *dy = c->in[0].mem, *w = (const float *)c->in[1].mem + k * e->n;
+    float *dx = (float *)c->out[0].mem + k;
+
+    for (int64_t r = 0; r < e->rows; r++)
+        for (int i = 0; i < n; i++)
+            dx[r * e->k + i] = 0;
+    for (int64_t col = 0; col < e->n; col += NEAR)
+        for (int64_t r = 0; r < e->rows; r += DNN_DIRECT_ROWS)
+            isa->stream.dots(dy + r * e->n + col, e->n,
+                             (int)min64(DNN_DIRECT_ROWS, e->rows - r), w + col, e->n, n,
+                             min64(NEAR, e->n - col), dx + r * e->k, e->k);
+}
+
+static void data(const struct cpu_call *c)
+{
+    struct extents e = extents(c->in[0].rows, &c->in[1].shape);
+
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+    for (int64_t k = 0; k < e.k; k += DNN_DIRECT_DOTS)
+        data_part(c, &e, k, (int)min64(DNN_DIRECT_DOTS, e.k - k));
+}
+
+/* ---- backward weights: dy in chunks, then every thread its rows of dw ---- */
+
+static size_t chunked(const struct extents *e)
+{
+    return (size_t)(e->rows * e->chunks * e->chunk) * sizeof(float);
+}
+
+static size_t weights_work(const struct dnn_step *step, int threads)
+{
+    struct extents e = extents_of(step);
+    const struct dnn_tensor *db = dnn_cpu_out(step, 1);
+
+    return chunked(&e) +
+           (db == NULL ? 0 : dnn_cpu_sums_work(db->shape.dim[0], threads));
+}
+
+static void cut(const struct extents *e, const float *dy, float *to, int64_t chunk)
+{
+    int64_t col = chunk * e->chunk, cols = min64(e->chunk, e->n - col);
+
+    to += chunk * e->rows * e->chunk;
+    for (int64_t r = 0; r < e->rows; r++, to += e->chunk)
+        for (int64_t i = 0; i < e->chunk; i++)
+            to[i] = i < cols ? dy[r * e->n + col + i] : 0;
+}
+
+static void weights(const struct cpu_call *c)
+{
+    struct extents e = extents(c->in[0].rows, &c->out[0].shape);
+    const struct dnn_direct_isa *isa = dnn_direct_find();
+    const float *x = c->in[0].mem;
+    float *dy = c->work, *dw = c->out[0].mem;
+    bool past = c->out[0].count * (int64_t)sizeof *dw > LARGE && e.n % 16 == 0 &&
+                (uintptr_t)dw % 64 == 0;
+
+#pragma omp parallel num_threads(c->threads)
+    {
+#pragma omp for schedule(static)
+        for (int64_t i = 0; i < e.chunks; i++)
+            cut(&e, c->in[1].mem, dy, i);
+#pragma omp for schedule(static)
+        for (int64_t k = 0; k < e.k; k += DNN_DIRECT_ROWS)
+            isa->stream.outer(x + k, e.k, e.rows, dy,
+                              (int)min64(DNN_DIRECT_ROWS, e.k - k), e.n, dw + k * e.n,
+                              e.n, past);
+        isa->stream.fence();
+    }
+    if (c->op->nout > 1 && c->out[1].mem != NULL)
+        dnn_cpu_sums(&c->in[1], c->out[1].mem, (char *)c->work + chunked(&e),
+                     c->threads);
+}
+
+const struct cpu_way dnn_cpu_stream = {
+    .name = "stream", .can = can, .fn = forward, .work = forward_work};
+const struct cpu_way dnn_cpu_stream_data = {.name = "stream", .can = can, .fn = data};
+const struct cpu_way dnn_cpu_stream_weights = {
+    .name = "stream", .can = can, .fn = weights, .work = weights_work};

@@ -1,0 +1,80 @@
+/* onednn_impl.h - the ways that multiply matrices: convolutions, their transposes and
+ * dense layers, by oneDNN, by OpenBLAS and by our own kernels.
+ *
+ * Activations are always plain channels-last arrays; only weights are packed, into
+ * memory of the step's own, and only when they have changed.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#ifndef DNN_BACKEND_CPU_ONEDNN_IMPL_H
+#define DNN_BACKEND_CPU_ONEDNN_IMPL_H
+
+#include "backend/cpu/cpu_impl.h"
+#include "backend/cpu/direct.h"
+
+/* onednn_conv.c: by the library, with packed weights */
+extern const struct cpu_way dnn_cpu_onednn_conv, dnn_cpu_onednn_conv_data,
+    dnn_cpu_onednn_conv_weights;
+extern const struct cpu_way dnn_cpu_onednn_deconv, dnn_cpu_onednn_deconv_data,
+    dnn_cpu_onednn_deconv_weights;
+/* conv_direct.c: the gradient of the weights, summed in registers */
+extern const struct cpu_way dnn_cpu_direct_conv_weights, dnn_cpu_direct_deconv_weights,
+    dnn_cpu_direct_matmul_weights;
+
+/* conv_tiles.c: windows that do not overlap, forward and backward data of both kinds */
+extern const struct cpu_way dnn_cpu_tiles;
+/* conv_few.c: forward, to a few channels */
+extern const struct cpu_way dnn_cpu_few;
+/* matmul_sgemm.c: by OpenBLAS, each thread its own block */
+extern const struct cpu_way dnn_cpu_sgemm, dnn_cpu_sgemm_data, dnn_cpu_sgemm_weights;
+
+/* matmul_stream.c: few rows; the weights are read or written once */
+extern const struct cpu_way dnn_cpu_stream, dnn_cpu_stream_data, dnn_cpu_stream_weights;
+
+/* ---- conv_ways.c ---- */
+
+/* The ways of CONV, DECONV and MATMUL; NULL for other kinds. */
+const struct cpu_way *const *dnn_cpu_matrix_ways(enum dnn_op_kind kind,
+                                                 enum dnn_pass pass);
+
+/* ---- conv_window.c: what a step computes, whichever its kind and pass ---- */
+
+/* A convolution with three space axes; those it does not have come first and have
+ * extent 1.  That of a DECONV is the one it transposes: in is its y, out its x.  A
+ * MATMUL is one with a single tap. */
+struct cpu_window {
+    struct dnn_direct_conv conv; /* dilation at least 1 */
+    int64_t after[3], groups;
+    int nspatial;
+};
+
+struct cpu_window dnn_cpu_window(const struct dnn_step *step);
+
+/* Operand i of a step; NULL: absent. */
+const struct dnn_tensor *dnn_cpu_in(const struct dnn_step *step, int i);
+const struct dnn_tensor *dnn_cpu_out(const struct dnn_step *step, int i);
+/* The pitch of operand i: its row where rows lie side by side. */
+int64_t dnn_cpu_pitch(const struct dnn_tensor *is, const int64_t *pitch, int i);
+/* Multiplications and additions of a CONV, DECONV or MATMUL; else 0. */
+double dnn_cpu_flops(const struct dnn_step *step);
+
+/* ---- matmul.c: what own kernels do before and after ---- */
+
+/* Whether a step's function behind can be done by dnn_cpu_post(). */
+bool dnn_cpu_post_can(const struct dnn_step *step);
+/* The function behind the first output, in place; none: nothing happens. */
+void dnn_cpu_post(const struct cpu_call *c);
+/* The sums of an array's columns (the gradient of a bias); work: as many bytes as the
+ * first says.  The bits depend on the shape and the threads alone. */
+size_t dnn_cpu_sums_work(int64_t columns, int threads);
+void dnn_cpu_sums(const struct cpu_array *a, float *sum, void *work, int threads);
+
+/* ---- onednn.c ---- */
+
+/* Ends the engine and the stream; they are opened when first wanted. */
+void dnn_cpu_onednn_close(struct dnn_dev *dev);
+/* The library's version, "3.7.2". */
+const char *dnn_cpu_onednn_version(char *out, size_t size);
+
+#endif

@@ -1,0 +1,67 @@
+/* onednn_prim.h - a oneDNN primitive with its memory, as a step of ours runs it.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#ifndef DNN_BACKEND_CPU_ONEDNN_PRIM_H
+#define DNN_BACKEND_CPU_ONEDNN_PRIM_H
+
+#include "backend/cpu/onednn_impl.h"
+
+#include <dnnl.h>
+
+enum { CPU_PRIM_ARGS = 6 };
+
+/* What is to be made.  Descriptors are owned; end with dnn_cpu_plan_free(). */
+struct cpu_plan {
+    dnnl_primitive_desc_t desc;
+    /* Weights as we have them, and as the primitive wants them (belongs to desc). */
+    dnnl_memory_desc_t ours;
+    const_dnnl_memory_desc_t theirs;
+    bool packed;    /* the two differ                                     */
+    bool gradient;  /* weights are made, not used                         */
+    size_t pack;    /* bytes of theirs, 0 if not packed                   */
+    size_t scratch; /* bytes while it runs                                */
+};
+
+/* Engine and stream, opened if they are not. */
+int dnn_cpu_onednn_open(struct dnn_dev *dev, struct dnn_err *err);
+/* A dnnl_status_t as our error; what is the call's name. */
+int dnn_cpu_onednn_fail(dnnl_status_t status, const char *what, struct dnn_err *err);
+
+/* A plain f32 array: extents and strides. */
+int dnn_cpu_memory_desc(int ndim, const int64_t *dim, const int64_t *stride,
+                        dnnl_memory_desc_t *out, struct dnn_err *err);
+
+/* Whether a function can be done by the library, exactly as ours. */
+bool dnn_cpu_onednn_post_can(const struct dnn_op_unary *post);
+/* Attributes every primitive of ours has: the function behind (NULL: none), scratch
+ * memory given by us.  The caller destroys them. */
+int dnn_cpu_onednn_attr(const struct dnn_op_unary *post, dnnl_primitive_attr_t *out,
+                        struct dnn_err *err);
+
+/* Sizes and flags of a plan whose desc, ours and gradient are set. */
+void dnn_cpu_plan_finish(struct cpu_plan *plan);
+/* Whether it copies patches into a matrix and multiplies that. */
+bool dnn_cpu_plan_unfolds(const struct cpu_plan *plan);
+struct dnn_need dnn_cpu_plan_need(const struct cpu_plan *plan);
+void dnn_cpu_plan_free(struct cpu_plan *plan);
+
+/* An operand of the primitive: its argument number, where it lies. */
+struct cpu_prim_arg {
+    int arg;
+    void *mem; /* NULL: absent */
+};
+
+/* Make it.  args: weights first (DNNL_ARG_WEIGHTS or _DIFF_WEIGHTS), then the others.
+ * plan stays the caller's. */
+int dnn_cpu_prim_make(struct dnn_dev *dev, const struct cpu_plan *plan,
+                      const struct cpu_prim_arg *args, int count,
+                      const struct cpu_call *call, void **out, struct dnn_err *err);
+/* The functions of a way. */
+int dnn_cpu_prim_run(struct dnn_dev *dev, const struct cpu_call *call, void *state,
+                     struct dnn_err *err);
+void dnn_cpu_prim_discard(void *state);
+const char *dnn_cpu_prim_describe(const void *state);
+
+#endif

@@ -1,0 +1,40 @@
+/* rows2_avx2.c - the loops of rows2_kernel.h on AVX2 with FMA.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#if defined(__x86_64__)
+
+#define LANES 8
+#define TARGET __attribute__((target("avx2,fma")))
+
+#include "backend/cpu/rows2_class_kernel.h"
+#include "backend/cpu/rows2_layer_kernel.h"
+#include "backend/cpu/rows2_weight_kernel.h"
+
+const struct dnn_rows2_isa dnn_rows2_avx2 = {
+    .adam = adam,
+    .sgd = sgd,
+    .norms = norms,
+    .regular = regular,
+    .squares = squares,
+    .difference = difference,
+    .scale = scale,
+    .prelu = prelu,
+    .prelu_data = prelu_data,
+    .dropout = dropout,
+    .softmax = softmax,
+    .softmax_data = softmax_data,
+    .xent = xent,
+    .xent_data = xent_data,
+    .layer = layer,
+    .layer_again = layer_again,
+    .layer_data = layer_data,
+    .layer_weights = layer_weights,
+    .column_most = column_most,
+    .column_equal = column_equal,
+    .column_spread = column_spread,
+    .column_prelu = column_prelu,
+};
+
+#endif

@@ -1,0 +1,367 @@
+/* rows2_class_kernel.h - softmax and cross-entropy of rows of classes.
+ *
+ * Rows of 2, 4 or 8 classes side by side are whole vectors as they lie: what belongs
+ * to a row is found by exchanging lanes.  Others are transposed, ROWS2_TOGETHER rows
+ * at a time, so that a lane has a row of its own.
+ *
+ * Included by rows2_plain.c and rows2_avx2.c.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "backend/cpu/rows2_kernel.h"
+#include "backend/cpu/vmath_impl.h"
+
+#if LANES == 8
+#define SWAP1(v) __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6)
+#define SWAP2(v) __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5)
+#define SWAP4(v) __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3)
+#define LANE_NUMBERS ((ivec){0, 1, 2, 3, 4, 5, 6, 7})
+#else
+#define SWAP1(v) __builtin_shufflevector(v, v, 1, 0, 3, 2)
+#define SWAP2(v) __builtin_shufflevector(v, v, 2, 3, 0, 1)
+#define SWAP4(v) (v)
+#define LANE_NUMBERS ((ivec){0, 1, 2, 3})
+#endif
+
+enum { TOGETHER = ROWS2_TOGETHER };
+
+/* The larger one; b if a is not a number. */
+INLINE vec larger(vec a, vec b)
+{
+    return v_select(a > b, a, b);
+}
+
+/* ---- rows as they lie; c is a constant wherever these are used ---- */
+
+INLINE vec group_sum(vec v, const int c)
+{
+    v += SWAP1(v);
+    if (c >= 4) v += SWAP2(v);
+    if (c >= 8) v += SWAP4(v);
+    return v;
+}
+
+INLINE vec group_most(vec v, const int c)
+{
+    v = v_select(v == v, v, v_splat(-INFINITY));
+    v = larger(v, SWAP1(v));
+    if (c >= 4) v = larger(v, SWAP2(v));
+    if (c >= 8) v = larger(v, SWAP4(v));
+    return v;
+}
+
+/* The label of the row each lane belongs to; -1 where there is none. */
+INLINE ivec group_labels(const int32_t *labels, int64_t rows, int64_t row, const int c)
+{
+    int32_t each[LANES];
+
+    for (int i = 0; i < LANES; i++)
+        each[i] = row + i / c < rows ? labels[row + i / c] : -1;
+    return *(const ivec *)each;
+}
+
+/* Whether there is a target for the lanes' rows, and which. */
+INLINE void group_targets(const struct rows2_classes *k, int64_t i, int64_t left,
+                          const int c, vec *target, vec *mass)
+{
+    if (k->labels == NULL) {
+        *target = v_load_some(k->t + i, left);
+        *mass = group_sum(*target, c);
+        return;
+    }
+    ivec label = group_labels(k->labels, k->rows, i / c, c);
+    *target = v_where(label == (LANE_NUMBERS & (c - 1)), v_splat(1));
+    *mass = v_where((label >= 0) & (label < c), v_splat(1));
+}
+
+INLINE void group_softmax(const struct rows2_classes *k, const int c)
+{
+    int64_t n = k->rows * c;
+
+    for (int64_t i = 0; i < n; i += LANES) {
+        int64_t left = n - i < LANES ? n - i : 0;
+        vec x = v_load_some(k->x + i, left), v = x - group_most(x, c), e = v_exp(v);
+        vec sum = group_sum(e, c);
+
+        v_store_some(k->y + i, k->log ? v - v_log(sum) : e / sum, left);
+    }
+}
+
+INLINE void group_softmax_data(const struct rows2_classes *k, const int c)
+{
+    int64_t n = k->rows * c;
+
+    for (int64_t i = 0; i < n; i += LANES) {
+        int64_t left = n - i < LANES ? n - i : 0;
+        vec y = v_load_some(k->x + i, left), d = v_load_some(k->t + i, left);
+
+        if (k->log)
+            d -= v_exp(y) * group_sum(d, c);
+        else
+            d = y * (d - group_sum(d * y, c));
+        v_store_some(k->y + i, d, left);
+    }
+}
+
+INLINE double group_xent(const struct rows2_classes *k, const int c)
+{
+    int64_t n = k->rows * c;
+    dvec all = {0};
+    double sum = 0;
+
+    for (int64_t i = 0; i < n; i += LANES) {
+        int64_t left = n - i < LANES ? n - i : 0;
+        vec x = v_load_some(k->x + i, left), v = x - group_most(x, c);
+        vec loss = v_log(group_sum(v_exp(v), c)) - v, target, mass;
+
+        group_targets(k, i, left, c, &target, &mass);
+        if (k->labels == NULL)
+            loss *= target;
+        else
+            loss = v_where(target > 0.0f, loss);
+        all += v_low(loss) + v_high(loss);
+    }
+    for (int i = 0; i < LANES / 2; i++)
+        sum += all[i];
+    return sum;
+}
+
+INLINE void group_xent_data(const struct rows2_classes *k, const int c)
+{
+    int64_t n = k->rows * c;
+
+    for (int64_t i = 0; i < n; i += LANES) {
+        int64_t left = n - i < LANES ? n - i : 0;
+        vec x = v_load_some(k->x + i, left), e = v_exp(x - group_most(x, c));
+        vec target, mass;
+
+        group_targets(k, i, left, c, &target, &mass);
+        v_store_some(k->y + i, (mass * (e / group_sum(e, c)) - target) * k->factor,
+                     left);
+    }
+}
+
+/* ---- rows side by side ---- */
+
+/* Class j of row r is at j TOGETHER + r; rows there are not are 0. */
+INLINE void turn_in(float *to, const float *x, int64_t pitch, int64_t rows, int64_t n)
+{
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < n; j++)
+            to[j * TOGETHER + r] = x[r * pitch + j];
+    for (int64_t r = rows; r < TOGETHER; r++)
+        for (int64_t j = 0; j < n; j++)
+            to[j * TOGETHER + r] = 0;
+}
+
+INLINE void turn_out(const float *from, float *y, int64_t pitch, int64_t rows,
+                     int64_t n)
+{
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < n; j++)
+            y[r * pitch + j] = from[j * TOGETHER + r];
+}
+
+/* What is subtracted from a lane's numbers: the most of them. */
+INLINE vec lane_most(const float *x, int64_t n)
+{
+    vec most = v_splat(-INFINITY);
+
+    for (int64_t j = 0; j < n; j++)
+        most = larger(v_load(x + j * TOGETHER), most);
+    return most;
+}
+
+/* The sum of exp(x - most); the numbers take their place if e is given. */
+INLINE vec lane_sum(const float *x, int64_t n, vec most, float *e)
+{
+    vec sum = {0};
+
+    for (int64_t j = 0; j < n; j++) {
+        vec v = v_exp(v_load(x + j * TOGETHER) - most);
+
+        if (e != NULL) v_store(e + j * TOGETHER, v);
+        sum += v;
+    }
+    return sum;
+}
+
+INLINE void lane_softmax(float *x, int64_t n, const bool log)
+{
+    vec most = lane_most(x, n), sum = lane_sum(x, n, most, log ? NULL : x);
+    vec less = most, times = 1.0f / sum;
+
+    if (log) sum = v_log(sum);
+    for (int64_t j = 0; j < n; j++) {
+        vec v = v_load(x + j * TOGETHER);
+
+        v_store(x + j * TOGETHER, log ? (v - less) - sum : v * times);
+    }
+}
+
+INLINE void lane_softmax_data(const float *y, float *d, int64_t n, const bool log)
+{
+    vec sum = {0};
+
+    for (int64_t j = 0; j < n; j++) {
+        vec v = v_load(d + j * TOGETHER);
+
+        if (!log) v *= v_load(y + j * TOGETHER);
+        sum += v;
+    }
+    for (int64_t j = 0; j < n; j++) {
+        vec v = v_load(d + j * TOGETHER), one = v_load(y + j * TOGETHER);
+
+        v_store(d + j * TOGETHER, log ? v - v_exp(one) * sum : one * (v - sum));
+    }
+}
+
+/* The rows from r on: how many, and their numbers turned. */
+INLINE int64_t few_of(const struct rows2_classes *k, int64_t r, float *x, float *t)
+{
+    int64_t few = k->rows - r < TOGETHER ? k->rows - r : TOGETHER;
+
+    turn_in(x, k->x + r * k->x_pitch, k->x_pitch, few, k->n);
+    if (k->t != NULL) turn_in(t, k->t + r * k->t_pitch, k->t_pitch, few, k->n);
+    return few;
+}
+
+INLINE ivec lane_labels(const struct rows2_classes *k, int64_t r)
+{
+    int32_t each[LANES];
+
+    for (int i = 0; i < LANES; i++)
+        each[i] = r + i < k->rows ? k->labels[r + i] : -1;
+    return *(const ivec *)each;
+}
+
+INLINE double lane_xent(const struct rows2_classes *k, int64_t r, const float *x,
+                        const float *t)
+{
+    vec most = lane_most(x, k->n), all = v_log(lane_sum(x, k->n, most, NULL));
+    ivec label = {0};
+    dvec two = {0};
+    double sum = 0;
+
+    if (k->labels != NULL) label = lane_labels(k, r);
+    for (int64_t j = 0; j < k->n; j++) {
+        vec loss = all - (v_load(x + j * TOGETHER) - most);
+
+        if (k->labels == NULL)
+            loss *= v_load(t + j * TOGETHER);
+        else
+            loss = v_where(label == (int32_t)j, loss);
+        two += v_low(loss) + v_high(loss);
+    }
+    for (int i = 0; i < LANES / 2; i++)
+        sum += two[i];
+    return sum;
+}
+
+INLINE void lane_xent_data(const struct rows2_classes *k, int64_t r, float *x,
+                           const float *t)
+{
+    vec sum = lane_sum(x, k->n, lane_most(x, k->n), x), mass = {0};
+    ivec label = {0};
+
+    if (k->labels != NULL) {
+        label = lane_labels(k, r);
+        mass = v_where((label >= 0) & (label < (int32_t)k->n), v_splat(1));
+    } else
+        for (int64_t j = 0; j < k->n; j++)
+            mass += v_load(t + j * TOGETHER);
+    mass /= sum;
+    for (int64_t j = 0; j < k->n; j++) {
+        vec target = k->labels == NULL ? v_load(t + j * TOGETHER)
+                                       : v_where(label == (int32_t)j, v_splat(1));
+
+        v_store(x + j * TOGETHER,
+                (v_load(x + j * TOGETHER) * mass - target) * k->factor);
+    }
+}
+
+/* ---- either ---- */
+
+/* Classes of a row that fill vectors as they lie, or 0. */
+INLINE int as_they_lie(const struct rows2_classes *k)
+{
+    if (k->n != 2 && k->n != 4 && (k->n != 8 || LANES < 8)) return 0;
+    if (k->x_pitch != k->n) return 0;
+    if (k->t != NULL && k->t_pitch != k->n) return 0;
+    return k->y == NULL || k->y_pitch == k->n ? (int)k->n : 0;
+}
+
+#define AS_THEY_LIE(k, function)                                                       \
+    switch (as_they_lie(k)) {                                                          \
+    case 2:                                                                            \
+        function(k, 2);                                                                \
+        return;                                                                        \
+    case 4:                                                                            \
+        function(k, 4);                                                                \
+        return;                                                                        \
+    case 8:                                                                            \
+        function(k, 8);                                                                \
+        return;                                                                        \
+    }
+
+static TARGET void softmax(const struct rows2_classes *k)
+{
+    AS_THEY_LIE(k, group_softmax)
+    for (int64_t r = 0; r < k->rows; r += TOGETHER) {
+        int64_t few = few_of(k, r, k->scratch, NULL);
+
+        for (int v = 0; v < TOGETHER; v += LANES)
+            lane_softmax(k->scratch + v, k->n, k->log);
+        turn_out(k->scratch, k->y + r * k->y_pitch, k->y_pitch, few, k->n);
+    }
+}
+
+static TARGET void softmax_data(const struct rows2_classes *k)
+{
+    float *y = k->scratch, *d = y + TOGETHER * k->n;
+
+    AS_THEY_LIE(k, group_softmax_data)
+    for (int64_t r = 0; r < k->rows; r += TOGETHER) {
+        int64_t few = few_of(k, r, y, d);
+
+        for (int v = 0; v < TOGETHER; v += LANES)
+            lane_softmax_data(y + v, d + v, k->n, k->log);
+        turn_out(d, k->y + r * k->y_pitch, k->y_pitch, few, k->n);
+    }
+}
+
+static TARGET double xent(const struct rows2_classes *k)
+{
+    float *x = k->scratch, *t = x + TOGETHER * k->n;
+    double sum = 0;
+
+    switch (as_they_lie(k)) {
+    case 2:
+        return group_xent(k, 2);
+    case 4:
+        return group_xent(k, 4);
+    case 8:
+        return group_xent(k, 8);
+    }
+    for (int64_t r = 0; r < k->rows; r += TOGETHER) {
+        (void)few_of(k, r, x, t);
+        for (int v = 0; v < TOGETHER; v += LANES)
+            sum += lane_xent(k, r + v, x + v, t + v);
+    }
+    return sum;
+}
+
+static TARGET void xent_data(const struct rows2_classes *k)
+{
+    float *x = k->scratch, *t = x + TOGETHER * k->n;
+
+    AS_THEY_LIE(k, group_xent_data)
+    for (int64_t r = 0; r < k->rows; r += TOGETHER) {
+        int64_t few = few_of(k, r, x, t);
+
+        for (int v = 0; v < TOGETHER; v += LANES)
+            lane_xent_data(k, r + v, x + v, t + v);
+        turn_out(x, k->y + r * k->y_pitch, k->y_pitch, few, k->n);
+    }
+}

@@ -1,0 +1,156 @@
+/* update.c - what is done to weights alone: an optimizer's step, the penalty, and
+ * batch norm folded into the weights before it.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "backend/cpu/rows2_share.h"
+
+/* ---- an optimizer's step: once over memory ---- */
+
+static bool can_update(const struct dnn_step *step)
+{
+    const struct dnn_op_update *u = &step->op->attr.update;
+
+    /* Norms are known only when all weights are. */
+    return u->constraint.kind == DNN_CONSTRAIN_NONE ||
+           u->constraint.kind == DNN_NON_NEG;
+}
+
+static struct rows2_update rule(const struct cpu_call *c)
+{
+    const struct dnn_op_update *u = &c->op->attr.update;
+    double rate = c->now.rate, t = (double)c->now.updates;
+
+    if (u->rule == DNN_UPDATE_ADAM)
+        rate *= sqrt(1 - pow(u->beta2, t)) / (1 - pow(u->beta1, t));
+    return (struct rows2_update){.w = c->in[0].mem,
+                                 .g = c->in[1].mem,
+                                 .m = rows2_in(c, 2),
+                                 .v = rows2_in(c, 3),
+                                 .l1 = (float)u->l1,
+                                 .l2_twice = (float)(2 * u->l2),
+                                 .regular = u->l1 != 0 || u->l2 != 0,
+                                 .clip = u->constraint.kind == DNN_NON_NEG,
+                                 .nesterov = u->nesterov,
+                                 .momentum = (float)u->momentum,
+                                 .beta1 = (float)u->beta1,
+                                 .rest1 = (float)(1 - u->beta1),
+                                 .beta2 = (float)u->beta2,
+                                 .rest2 = (float)(1 - u->beta2),
+                                 .small = (float)u->epsilon,
+                                 .rate = (float)rate};
+}
+
+static void update(const struct cpu_call *c)
+{
+    const struct dnn_rows2_isa *isa = dnn_rows2_find();
+    const struct rows2_update all = rule(c);
+    int64_t n = c->in[0].count;
+    int parts = rows_parts(n, c->threads);
+    bool adam = c->op->attr.update.rule == DNN_UPDATE_ADAM;
+
+#pragma omp parallel for schedule(static, 1) num_threads(parts)
+    for (int p = 0; p < parts; p++) {
+        struct rows2_update u = all;
+        int64_t first, last;
+
+        rows2_line_share(n, parts, p, &first, &last);
+        u.n = last - first;
+        u.w += first;
+        u.g += first;
+        if (u.m != NULL) u.m += first;
+        if (u.v != NULL) u.v += first;
+        if (adam)
+            isa->adam(&u);
+        else
+            isa->sgd(&u);
+    }
+}
+
+/* ---- the penalty ---- */
+
+static size_t penalty_work(const struct dnn_step *step, int threads)
+{
+    (void)step;
+    return rows2_sums_bytes(threads);
+}
+
+static void penalty(const struct cpu_call *c)
+{
+    const struct dnn_rows2_isa *isa = dnn_rows2_find();
+    const struct dnn_op_penalty *a = &c->op->attr.penalty;
+    const float *w = c->in[0].mem;
+    int64_t n = c->in[0].count;
+    int parts = rows_parts(n, c->threads);
+    double *sums = c->work;
+
+#pragma omp parallel for schedule(static, 1) num_threads(parts)
+    for (int p = 0; p < parts; p++) {
+        double absolute, square;
+        int64_t first, last;
+
+        rows2_line_share(n, parts, p, &first, &last);
+        isa->norms(w + first, last - first, &absolute, &square);
+        sums[8 * p] = a->l1 * absolute + a->l2 * square;
+    }
+    rows2_put(&c->out[0], rows2_add_up(sums, parts));
+}
+
+/* ---- batch norm folded: w b mean var gamma beta -> v c ---- */
+
+static size_t fold_work(const struct dnn_step *step, int threads)
+{
+    (void)threads;
+    return (size_t)rows2_count(step->in[2]) * sizeof(float);
+}
+
+/* The factor of each channel, and what is added to its result. */
+static void fold_channels(const struct cpu_call *c, float *scale)
+{
+    const float *b = c->in[1].mem, *mean = c->in[2].mem, *var = c->in[3].mem;
+    const float *gamma = rows2_in(c, 4), *beta = rows2_in(c, 5);
+    float *out = c->out[1].mem;
+
+    for (int64_t ch = 0; ch < c->in[2].count; ch++) {
+        double s = 1 / sqrt(var[ch] + c->op->attr.fold.epsilon), v = -mean[ch];
+
+        if (gamma != NULL) s *= gamma[ch];
+        if (b != NULL) v += b[ch];
+        scale[ch] = (float)s;
+        out[ch] = (float)(v * s + (beta == NULL ? 0 : beta[ch]));
+    }
+}
+
+static void fold(const struct cpu_call *c)
+{
+    const struct dnn_op_fold *f = &c->op->attr.fold;
+    const struct cpu_array *w = &c->in[0];
+    const struct dnn_rows2_isa *isa = dnn_rows2_find();
+    int64_t channels = c->in[2].count, inner = 1;
+    const float *x = w->mem;
+    float *scale = c->work, *y = c->out[0].mem;
+
+    fold_channels(c, scale);
+    for (int i = f->axis + 1; i < w->shape.ndim && !f->depthwise; i++)
+        inner *= w->shape.dim[i];
+    int64_t rows = w->count / (inner == 1 ? channels : inner);
+    int parts = rows_parts(w->count, c->threads);
+#pragma omp parallel for schedule(static) num_threads(parts)
+    for (int64_t r = 0; r < rows; r++) {
+        if (inner == 1) {
+            int64_t at = r * channels;
+            isa->scale(&(struct rows2_scale){
+                .n = channels, .x = x + at, .a = scale, .y = y + at});
+            continue;
+        }
+        float s = scale[r % channels];
+        for (int64_t i = r * inner; i < (r + 1) * inner; i++)
+            y[i] = x[i] * s;
+    }
+}
+
+const struct cpu_way dnn_cpu_update = {.name = "rows", .can = can_update, .fn = update};
+const struct cpu_way dnn_cpu_penalty = {
+    .name = "rows", .fn = penalty, .work = penalty_work};
+const struct cpu_way dnn_cpu_fold = {.name = "rows", .fn = fold, .work = fold_work};

@@ -1,0 +1,421 @@
+/* ops.c - every op and pass against the ref backend: how fast, and how near.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "bench/bench_impl.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "fuse/fuse.h"
+#include "op/grad.h"
+
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+static const double too_far = 1e-4;    /* relative, of f32: more is a mistake       */
+static const double too_slow = 1e9;    /* operations: ref would take seconds        */
+static const double long_enough = 0.1; /* seconds to measure one program for      */
+
+struct work {
+    const struct dnn_bench_ops *cfg;
+    const struct dnn_backend *backend, *ref;
+    int threads, wrong, shown;
+    double sgemm, copy;
+    FILE *where;
+};
+
+/* One program on one device. */
+struct side {
+    const struct dnn_backend *backend;
+    struct dnn_dev *dev;
+    struct dnn_plan *plan;
+    struct dnn_exec *exec;
+    double *seconds; /* by op */
+};
+
+/* ---- the program ---- */
+
+/* Something to differentiate from: a loss, or any gradient of the result. */
+static void differentiate(const struct dnn_ops_case *c, struct dnn_prog *prog, int y,
+                          int loss)
+{
+    const struct dnn_shape scalar = {.ndim = 0};
+    const double one = 1;
+    int seed;
+
+    if (c->flags & (DNN_CASE_MSE | DNN_CASE_XENT))
+        seed = dnn_prog_constant(prog, "one", &scalar, &one);
+    else
+        seed = dnn_prog_input(prog, "seed", prog->dtype, dnn_prog_shape(prog, y));
+    dnn_grad(prog, 1, &(struct dnn_grad_of){loss != DNN_NONE ? loss : y, seed}, true);
+}
+
+static int add_loss(const struct dnn_ops_case *c, struct dnn_prog *prog, int y)
+{
+    const union dnn_attr attr = {.loss = {.scale = 0.01}};
+    struct dnn_shape shape = *dnn_prog_shape(prog, y);
+
+    if (c->flags & DNN_CASE_MSE)
+        return dnn_prog_op2(prog, DNN_OP_MSE, &attr, y,
+                            dnn_prog_target(prog, "t", prog->dtype, &shape));
+    if (!(c->flags & DNN_CASE_XENT)) return DNN_NONE;
+    shape.ndim--;
+    return dnn_prog_op2(prog, DNN_OP_XENT, &attr, y,
+                        dnn_prog_target(prog, "t", DNN_I32, &shape));
+}
+
+/* Weights are penalized and updated, too, as an optimizer would. */
+static void add_updates(struct dnn_prog *prog)
+{
+    const union dnn_attr adam = {
+        .update = {
+                   .rule = DNN_UPDATE_ADAM, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-7}
+    };
+    const union dnn_attr penalty = {
+        .penalty = {0.1, 0.2}
+    };
+    int n = prog->nvalues;
+
+    for (int v = 0; v < n; v++) {
+        if (prog->value[v].role != DNN_WEIGHT || prog->value[v].grad == DNN_NONE)
+            continue;
+        int g = prog->value[v].grad;
+        int m = dnn_prog_slot(prog, "m", v), s = dnn_prog_slot(prog, "v", v);
+        dnn_prog_op1(prog, DNN_OP_PENALTY, &penalty, v);
+        dnn_prog_op(prog, DNN_OP_UPDATE, &adam, 4, (int[]){v, g, m, s});
+    }
+}
+
+static int program(const struct dnn_ops_case *c, bool full, struct dnn_prog **out,
+                   struct dnn_err *err)
+{
+    bool training = !(c->flags & DNN_CASE_INFER);
+    struct dnn_graph *graph = NULL;
+    struct dnn_prog *prog;
+    int64_t batch;
+    int y[2] = {DNN_NONE, DNN_NONE};
+
+    DNN_TRY(dnn_ops_graph(c, full, &graph, &batch, err));
+    prog = dnn_prog_make(DNN_F32, training);
+    int rc = dnn_graph_lower(graph, batch, prog, y, err);
+    if (rc == 0) {
+        y[1] = add_loss(c, prog, y[0]);
+        if (c->flags & DNN_CASE_FUSED) {
+            struct dnn_prog *fused = dnn_fuse(prog, y[1] == DNN_NONE ? 1 : 2, y);
+
+            dnn_prog_free(prog);
+            prog = fused;
+        }
+        if (training) differentiate(c, prog, y[0], y[1]);
+        if (c->flags & DNN_CASE_UPDATE) add_updates(prog);
+    }
+    dnn_graph_free(graph);
+    if (rc < 0) dnn_prog_free(prog);
+    *out = rc < 0 ? NULL : prog;
+    return rc;
+}
+
+/* ---- running it ---- */
+
+static int64_t count(const struct dnn_prog *prog, int v)
+{
+    int64_t n = 0;
+
+    dnn_shape_count(dnn_prog_shape(prog, v), &n, NULL);
+    return n;
+}
+
+static int fill(struct side *s, int v, struct dnn_err *err)
+{
+    const struct dnn_tensor *is = &s->plan->prog->value[v].is;
+    struct dnn_rng rng = dnn_rng_make(3, (uint64_t)v);
+    int64_t n = count(s->plan->prog, v);
+    void *mem = dnn_alloc((size_t)n * dnn_dtype_size(is->dtype) + 1);
+
+    for (int64_t i = 0; i < n; i++) {
+        const struct dnn_rng_at at = {.index = (uint64_t)i};
+
+        if (is->dtype == DNN_I32)
+            ((int32_t *)mem)[i] = (int32_t)dnn_rng_below(&rng, at, 10);
+        else
+            ((float *)mem)[i] = (float)dnn_rng_normal(&rng, at);
+    }
+    int rc = dnn_exec_put(s->exec, v, mem, err);
+    dnn_free(mem);
+    return rc;
+}
+
+/* Every result stays, so that it can be looked at. */
+static int start(const struct work *w, struct side *s, const struct dnn_prog *prog,
+                 struct dnn_err *err)
+{
+    const struct dnn_device device = {.threads = w->threads,
+                                      .choose = (enum dnn_choose)w->cfg->choose};
+    int *keep = dnn_alloc(((size_t)prog->nvalues + 1) * sizeof *keep), n = 0;
+
+    for (int v = 0; v < prog->nvalues; v++)
+        if (prog->value[v].role == DNN_TEMP) keep[n++] = v;
+    const struct dnn_plan_opts opts = {.nkeep = n, .keep = keep};
+    int rc = dnn_plan_make(prog, &opts, &s->plan, err);
+    dnn_free(keep);
+    s->seconds = dnn_alloc(((size_t)prog->nops + 1) * sizeof *s->seconds);
+    if (rc == 0) rc = s->backend->open(&device, &s->dev, err);
+    if (rc == 0) rc = dnn_exec_make(s->plan, s->backend, s->dev, &s->exec, err);
+    if (rc == 0) rc = dnn_exec_start(s->exec, err);
+    if (rc == 0) rc = dnn_exec_init(s->exec, 5, err);
+    for (int v = 0; v < prog->nvalues && rc == 0; v++)
+        if (prog->value[v].role == DNN_INPUT || prog->value[v].role == DNN_TARGET)
+            rc = fill(s, v, err);
+    const struct dnn_now now = {.seed = 7, .rate = 1e-3, .updates = 1};
+    if (rc == 0) rc = dnn_exec_profile(s->exec, 0, prog->nops, &now, s->seconds, err);
+    return rc;
+}
+
+static void stop(struct side *s)
+{
+    dnn_exec_close(s->exec);
+    if (s->dev != NULL) s->backend->close(s->dev);
+    dnn_plan_free(s->plan);
+    dnn_free(s->seconds);
+}
+
+/* The best of several runs, op by op; the first one, already done, does not count. */
+static int time_ops(struct side *s, struct dnn_err *err)
+{
+    int n = s->plan->prog->nops;
+    double *one = dnn_alloc(((size_t)n + 1) * sizeof *one), all = 0;
+    const struct dnn_now now = {.seed = 7, .rate = 1e-3, .updates = 1};
+    int rc = 0;
+
+    for (int i = 0; rc == 0 && i < 100 && (i < 5 || all < long_enough); i++) {
+        memset(one, 0, (size_t)n * sizeof *one);
+        rc = dnn_exec_profile(s->exec, 0, n, &now, one, err);
+        for (int o = 0; o < n; o++) {
+            all += one[o];
+            if (i == 0 || one[o] < s->seconds[o]) s->seconds[o] = one[o];
+        }
+    }
+    dnn_free(one);
+    return rc;
+}
+
+/* ---- comparing ---- */
+
+static double element(const void *mem, enum dnn_dtype dtype, int64_t i)
+{
+    switch (dtype) {
+    case DNN_F32:
+        return ((const float *)mem)[i];
+    case DNN_F64:
+        return ((const double *)mem)[i];
+    case DNN_I32:
+        return ((const int32_t *)mem)[i];
+    case DNN_U16:
+        return ((const uint16_t *)mem)[i];
+    default:
+        return ((const uint8_t *)mem)[i];
+    }
+}
+
+/* The norm of the difference over that of ref's. */
+static double distance(struct side *a, struct side *b, int v, struct dnn_err *err)
+{
+    const struct dnn_tensor *is = &a->plan->prog->value[v].is;
+    int64_t n = count(a->plan->prog, v);
+    size_t bytes = (size_t)n * dnn_dtype_size(is->dtype);
+    void *x = dnn_alloc(bytes + 1), *y = dnn_alloc(bytes + 1);
+    double off = 0, norm = 0;
+
+    if (dnn_exec_get(a->exec, v, x, err) < 0 || dnn_exec_get(b->exec, v, y, err) < 0)
+        off = INFINITY;
+    for (int64_t i = 0; i < n; i++) {
+        double p = element(x, is->dtype, i), q = element(y, is->dtype, i);
+
+        off += (p - q) * (p - q);
+        norm += q * q;
+    }
+    dnn_free(x);
+    dnn_free(y);
+    off = isnan(off) ? INFINITY : sqrt(off);
+    return norm > 0 ? off / sqrt(norm) : off;
+}
+
+/* The worst of what op o made or changed. */
+static double worst(struct side *a, struct side *b, int o, struct dnn_err *err)
+{
+    const struct dnn_op *op = &a->plan->prog->op[o];
+    bool changes = op->kind == DNN_OP_UPDATE || op->kind == DNN_OP_BN_UPDATE;
+    double most = 0;
+
+    for (int i = 0; i < op->nout; i++)
+        if (op->out[i] != DNN_NONE) most = fmax(most, distance(a, b, op->out[i], err));
+    for (int i = 0; i < op->nin && changes; i++)
+        if (op->in[i] != DNN_NONE) most = fmax(most, distance(a, b, op->in[i], err));
+    return most;
+}
+
+/* ---- printing ---- */
+
+static void head(const struct work *w)
+{
+    fprintf(w->where,
+            "threads %d, sgemm %.1f GFLOP/s, copy %.1f GB/s; best of several, in the "
+            "caches where it fits\n",
+            w->threads, w->sgemm / 1e9, w->copy / 1e9);
+    fprintf(w->where, "%-10s %-10s %-16s %-44s %9s %8s %7s %10s %9s %7s  %s\n", "op",
+            "pass", "result", "kernel", "ms", "GFLOP/s", "GB/s", "of", "from ref",
+            "x ref", "in");
+}
+
+static const char *const passes[DNN_PASSES] = {"forward", "data", "weights", "stats"};
+
+struct row {
+    const struct dnn_ops_case *c;
+    const char *kernel;
+    double ms, gflops, gbs, part, far, ref; /* far, ref below 0: not known */
+    bool arithmetic; /* part is of sgemm's speed, else of a copy's */
+};
+
+static void print_row(const struct work *w, const struct dnn_prog *prog, int o,
+                      const struct row *r)
+{
+    const struct dnn_op *op = &prog->op[o];
+    int v = op->out[0] != DNN_NONE ? op->out[0] : op->in[0];
+    char shape[DNN_SHAPE_TEXT], part[24], far[24] = "-", ref[24] = "-";
+
+    dnn_shape_text(shape, sizeof shape, dnn_prog_shape(prog, v));
+    snprintf(part, sizeof part, "%.0f %% %s", 100 * r->part,
+             r->arithmetic ? "sgemm" : "copy");
+    if (r->far >= 0) snprintf(far, sizeof far, "%.1e", r->far);
+    if (r->ref >= 0) snprintf(ref, sizeof ref, "%.1f", r->ref * 1e3 / r->ms);
+    fprintf(w->where, "%-10s %-10s %-16s %-44s %9.4f %8.2f %7.2f %10s %9s %7s  %s%s\n",
+            dnn_op_info(op->kind)->name, passes[op->pass], shape, r->kernel, r->ms,
+            r->gflops, r->gbs, part, far, ref, r->c->what,
+            r->far > too_far ? " WRONG" : "");
+}
+
+static void json_row(const struct work *w, const struct dnn_prog *prog, int o,
+                     const struct row *r)
+{
+    const struct dnn_op *op = &prog->op[o];
+
+    fprintf(w->where,
+            "{\"case\": \"%s\", \"op\": \"%s\", \"pass\": \"%s\", \"kernel\": \"%s\", "
+            "\"seconds\": %.6g, \"gflops\": %.5g, \"gbytes\": %.5g, \"bound\": \"%s\", "
+            "\"fraction\": %.4g",
+            r->c->what, dnn_op_info(op->kind)->name, passes[op->pass], r->kernel,
+            r->ms / 1e3, r->gflops, r->gbs, r->arithmetic ? "sgemm" : "copy", r->part);
+    if (r->far >= 0)
+        fprintf(w->where, ", \"ref_seconds\": %.6g, \"distance\": %.3g", r->ref,
+                isinf(r->far) ? 1e300 : r->far);
+    fprintf(w->where, "}\n");
+}
+
+/* ---- all of it ---- */
+
+static bool wanted(const struct work *w, const struct dnn_op *op)
+{
+    return w->cfg->op == NULL || strcmp(dnn_op_info(op->kind)->name, w->cfg->op) == 0;
+}
+
+static void report(struct work *w, const struct dnn_ops_case *c, struct side *mine,
+                   const double *far, const double *ref)
+{
+    const struct dnn_prog *prog = mine->plan->prog;
+
+    for (int o = 0; o < prog->nops; o++) {
+        const char *kernel = dnn_exec_describe(mine->exec, o);
+        double t = mine->seconds[o], flops = dnn_plan_flops(prog, &prog->op[o]);
+
+        if (kernel == NULL || !wanted(w, &prog->op[o]) || t <= 0) continue;
+        struct row r = {.c = c,
+                        .kernel = kernel,
+                        .ms = t * 1e3,
+                        .gflops = flops / t / 1e9,
+                        .gbs = dnn_measure_bytes(prog, o) / t / 1e9,
+                        .far = far == NULL ? -1 : far[o],
+                        .ref = ref == NULL ? -1 : ref[o]};
+        double math = flops / t / w->sgemm, moved = r.gbs * 1e9 / w->copy;
+        r.arithmetic = math >= moved;
+        r.part = r.arithmetic ? math : moved;
+        if (r.far > too_far) w->wrong++;
+        w->shown++;
+        (w->cfg->json ? json_row : print_row)(w, prog, o, &r);
+    }
+}
+
+static int compare(struct work *w, struct side *mine, double *far, double *ref,
+                   struct dnn_err *err)
+{
+    const struct dnn_prog *prog = mine->plan->prog;
+    struct side other = {.backend = w->ref};
+    int rc = start(w, &other, prog, err);
+
+    for (int o = 0; o < prog->nops && rc == 0; o++) {
+        far[o] = worst(mine, &other, o, err);
+        ref[o] = other.seconds[o];
+    }
+    stop(&other);
+    return rc;
+}
+
+static int try_case(struct work *w, const struct dnn_ops_case *c, struct dnn_err *err)
+{
+    struct side mine = {.backend = w->backend};
+    struct dnn_prog *prog;
+    bool any = false;
+
+    DNN_TRY(program(c, w->cfg->full, &prog, err));
+    for (int o = 0; o < prog->nops; o++)
+        any = any || wanted(w, &prog->op[o]);
+    double *far = dnn_alloc(((size_t)prog->nops + 1) * sizeof *far);
+    double *ref = dnn_alloc(((size_t)prog->nops + 1) * sizeof *ref);
+    bool check = dnn_measure_flops(prog) < too_slow;
+    int rc = any ? start(w, &mine, prog, err) : 0;
+    if (any && rc == 0 && check) rc = compare(w, &mine, far, ref, err);
+    if (any && rc == 0) rc = time_ops(&mine, err);
+    if (any && rc == 0) report(w, c, &mine, check ? far : NULL, check ? ref : NULL);
+    stop(&mine);
+    dnn_free(far);
+    dnn_free(ref);
+    dnn_prog_free(prog);
+    return rc < 0 ? dnn_prefix(err, "%s: ", c->what) : 0;
+}
+
+static int check_kind(const char *op, struct dnn_err *err)
+{
+    struct dnn_choice kinds[DNN_OP_KINDS + 1] = {0};
+    int found;
+
+    if (op == NULL) return 0;
+    for (int k = 0; k < DNN_OP_KINDS; k++)
+        kinds[k] = (struct dnn_choice){dnn_op_info((enum dnn_op_kind)k)->name, k};
+    if (dnn_choice_find(kinds, op, &found, err) < 0) return dnn_prefix(err, "--op: ");
+    return 0;
+}
+
+int dnn_bench_ops(const struct dnn_bench_ops *cfg, FILE *where, struct dnn_err *err)
+{
+    struct work w = {.cfg = cfg,
+                     .where = where,
+                     .threads =
+                         cfg->threads > 0 ? (int)cfg->threads : omp_get_max_threads()};
+
+    DNN_TRY(check_kind(cfg->op, err));
+    DNN_TRY(dnn_model_backend(cfg->backend, &w.backend, err));
+    DNN_TRY(dnn_model_backend("ref", &w.ref, err));
+    w.sgemm = dnn_bench_sgemm(w.threads);
+    w.copy = dnn_bench_copy(w.threads);
+    if (!cfg->json) head(&w);
+    for (const struct dnn_ops_case *c = dnn_ops_cases; c->what != NULL; c++)
+        DNN_TRY(try_case(&w, c, err));
+    if (w.wrong > 0)
+        return dnn_fail(err, DNN_EDEVICE,
+                        "%d of %d ops on backend %s are further than %g from ref's "
+                        "results",
+                        w.wrong, w.shown, w.backend->name, too_far);
+    return 0;
+}

@@ -1,0 +1,65 @@
+/* print.c - a plan as people read it: how much memory for what, and why not less.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "plan/plan_impl.h"
+
+#include "base/text.h"
+
+static const char *const block_names[DNN_BLOCKS] = {
+    "data", "weights", "gradients", "slots", "states", "constants", "temps"};
+
+static void print_worst(const struct dnn_plan *plan, FILE *where)
+{
+    char text[32];
+
+    fprintf(where, "; temps cannot do with less than %s",
+            dnn_text_bytes(text, sizeof text, (double)plan->live));
+    if (plan->worst < 0) return;
+    const struct dnn_op *op = &plan->prog->op[plan->worst];
+    fprintf(where, " (op %d, %s %s", plan->worst, dnn_op_info(op->kind)->name,
+            dnn_op_pass_name(op->pass));
+    if (op->layer != NULL) fprintf(where, " of layer '%s'", op->layer);
+    fputc(')', where);
+}
+
+void dnn_plan_print(const struct dnn_plan *plan, FILE *where)
+{
+    char text[32];
+    int idle = 0, joins = 0;
+
+    for (int b = 0; b < DNN_BLOCKS; b++)
+        if (plan->bytes[b] > 0)
+            fprintf(where, "%-10s %10s\n", block_names[b],
+                    dnn_text_bytes(text, sizeof text, (double)plan->bytes[b]));
+    fprintf(where, "%-10s %10s", "all",
+            dnn_text_bytes(text, sizeof text, (double)dnn_plan_bytes(plan)));
+    if (plan->live > 0) print_worst(plan, where);
+    fputc('\n', where);
+    for (int o = 0; o < plan->prog->nops; o++)
+        if (plan->prog->op[o].kind == DNN_OP_CONCAT) {
+            joins++;
+            idle += dnn_plan_idle(plan, o);
+        }
+    if (joins > 0)
+        fprintf(where, "%-10s %d of %d joins and cuts need no copy\n", "in place", idle,
+                joins);
+}
+
+void dnn_plan_print_remake(const struct dnn_remake *what, FILE *where)
+{
+    char before[32], after[32];
+
+    if (what->ops == 0) {
+        fprintf(where, "%-10s nothing\n", "recompute");
+        return;
+    }
+    fprintf(where, "%-10s %d ops again: %s instead of %s; %.1f %% more FLOPs, %.1f %% ",
+            "recompute", what->ops,
+            dnn_text_bytes(after, sizeof after, (double)what->after),
+            dnn_text_bytes(before, sizeof before, (double)what->before),
+            what->flops > 0 ? 100 * what->extra / what->flops : 0,
+            what->cost > 0 ? 100 * what->added / what->cost : 0);
+    fputs("more work with memory's\n", where);
+}

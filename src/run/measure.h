@@ -1,0 +1,42 @@
+/* measure.h - how much work a program is, and where its time goes.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#ifndef DNN_RUN_MEASURE_H
+#define DNN_RUN_MEASURE_H
+
+#include "op/prog.h"
+
+/* Floating-point operations of a whole program: two per multiplication of convolutions
+ * and matrix products, as dnn_plan_flops() counts one op's. */
+double dnn_measure_flops(const struct dnn_prog *prog);
+
+/* Bytes of all operands of an op: what memory must move at least, if nothing is in
+ * the caches. */
+double dnn_measure_bytes(const struct dnn_prog *prog, int op);
+
+/* Which part of a step an op belongs to. */
+enum dnn_part {
+    DNN_PART_FORWARD,
+    DNN_PART_DATA,    /* gradients of activations, and what is computed again     */
+    DNN_PART_WEIGHTS, /* gradients of weights                                     */
+    DNN_PART_UPDATE,
+    DNN_PARTS
+};
+enum dnn_part dnn_measure_part(const struct dnn_prog *prog, int op);
+
+/* Sums over the ops of one layer, or of one kind and pass. */
+struct dnn_measure_row {
+    const char *name; /* into the program, or a constant; NULL: no layer's */
+    enum dnn_pass pass;
+    int ops;
+    double seconds[DNN_PARTS], all, flops, bytes;
+};
+
+/* One row per layer (kind and pass, if kinds), slowest first, from the seconds of
+ * each op.  Returns how many; the caller owns *out: dnn_free(). */
+int dnn_measure_rows(const struct dnn_prog *prog, const double *seconds, bool kinds,
+                     struct dnn_measure_row **out);
+
+#endif

@@ -1,0 +1,351 @@
+/* model.c - the order of things: from a graph to steps on a device.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "run/model_impl.h"
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "fuse/fuse.h"
+#include "op/grad.h"
+
+#include <string.h>
+
+const struct dnn_choice dnn_model_losses[] = {
+    {"mse",  DNN_OP_MSE },
+    {"xent", DNN_OP_XENT},
+    {NULL,   0          }
+};
+
+int dnn_model_backend(const char *name, const struct dnn_backend **out,
+                      struct dnn_err *err)
+{
+    *out = NULL;
+    if (name == NULL) *out = dnn_backend_find("cpu", NULL);
+    if (*out == NULL) *out = dnn_backend_find(name == NULL ? "ref" : name, err);
+    return *out == NULL ? DNN_ECONFIG : 0;
+}
+
+/* ---- the program ---- */
+
+static void note_loss(struct dnn_model *m, int value)
+{
+    int *grown = dnn_alloc(((size_t)m->nlosses + 1) * sizeof *grown);
+
+    if (m->nlosses > 0) memcpy(grown, m->loss, (size_t)m->nlosses * sizeof *grown);
+    grown[m->nlosses++] = value;
+    dnn_free(m->loss);
+    m->loss = grown;
+}
+
+/* Cross-entropy is of what goes into the softmax, if the network ends in one. */
+static int logits(const struct dnn_prog *prog, int y)
+{
+    int o = prog->value[y].op;
+
+    if (o == DNN_NONE || prog->op[o].kind != DNN_OP_SOFTMAX) return y;
+    int last = dnn_prog_shape(prog, y)->ndim - 1;
+    return prog->op[o].attr.softmax.axis == last ? prog->op[o].in[0] : y;
+}
+
+static int add_loss(struct dnn_model *m, int i, struct dnn_err *err)
+{
+    struct dnn_prog *prog = m->prog;
+    const char *name = m->graph->node[m->graph->output[i]].name;
+    struct dnn_shape shape = *dnn_prog_shape(prog, m->output[i]);
+    bool labels = m->opts.loss == DNN_OP_XENT;
+    int64_t count;
+
+    if (labels && (shape.ndim < 2 || shape.dim[shape.ndim - 1] < 2))
+        return dnn_fail(err, DNN_ECONFIG,
+                        "output '%s': the loss xent needs two classes or more in the "
+                        "last axis; mse takes any output",
+                        name);
+    int x = m->output[i];
+    if (labels) {
+        x = logits(prog, x);
+        shape.ndim--;
+    }
+    DNN_TRY(dnn_shape_count(&shape, &count, err));
+    dnn_prog_from(prog, "loss", 0, false);
+    m->target[i] =
+        dnn_prog_target(prog, name, labels ? DNN_I32 : m->opts.dtype, &shape);
+    const union dnn_attr attr = {.loss = {.scale = 1.0 / (double)count}};
+    note_loss(m, dnn_prog_op2(prog, m->opts.loss, &attr, x, m->target[i]));
+    return 0;
+}
+
+static void differentiate(struct dnn_model *m)
+{
+    const struct dnn_shape scalar = {.ndim = 0};
+    const double one = 1;
+    int n = m->noutputs; /* the first losses: penalties have none behind them */
+    int seed = dnn_prog_constant(m->prog, "one", &scalar, &one);
+    struct dnn_grad_of *of = dnn_alloc((size_t)n * sizeof *of);
+
+    for (int i = 0; i < n; i++)
+        of[i] = (struct dnn_grad_of){m->loss[i], seed};
+    dnn_grad(m->prog, n, of, false);
+    dnn_free(of);
+}
+
+/* Penalties of activations are outputs of the ops that hand them on; their
+ * gradients are those ops' own. */
+static void find_penalties(struct dnn_model *m)
+{
+    for (int o = 0; o < m->prog->nops; o++)
+        if (m->prog->op[o].kind == DNN_OP_ACTIVITY) note_loss(m, m->prog->op[o].out[1]);
+}
+
+/* The same in fewer steps.  Values get other numbers. */
+static void fuse(struct dnn_model *m)
+{
+    bool training = m->opts.training;
+    struct {
+        int n, *value;
+    } const group[] = {
+        {m->ninputs,                 m->input },
+        {training ? 0 : m->noutputs, m->output},
+        {training ? m->noutputs : 0, m->target},
+        {m->nlosses,                 m->loss  },
+    };
+    int *list = dnn_alloc((size_t)m->prog->nvalues * sizeof *list), n = 0;
+
+    for (size_t g = 0; g < sizeof group / sizeof *group; g++)
+        for (int i = 0; i < group[g].n; i++)
+            list[n++] = group[g].value[i];
+    struct dnn_prog *fused = dnn_fuse(m->prog, n, list);
+    n = 0;
+    for (size_t g = 0; g < sizeof group / sizeof *group; g++)
+        for (int i = 0; i < group[g].n; i++)
+            group[g].value[i] = list[n++];
+    dnn_free(list);
+    dnn_prog_free(m->prog);
+    m->prog = fused;
+}
+
+static int program(struct dnn_model *m, struct dnn_err *err)
+{
+    struct dnn_prog *prog = m->prog = dnn_prog_make(m->opts.dtype, m->opts.training);
+    bool training = m->opts.training;
+
+    DNN_TRY(dnn_graph_lower(m->graph, m->opts.batch, prog, m->output, err));
+    for (int v = 0, n = 0; v < prog->nvalues; v++)
+        if (prog->value[v].role == DNN_INPUT) m->input[n++] = v;
+    for (int i = 0; i < m->noutputs && training; i++)
+        DNN_TRY(add_loss(m, i, err));
+    if (training) find_penalties(m);
+    if (!m->opts.plain) fuse(m);
+    if (!training) return 0;
+    /* What goes into a loss is the output a step has. */
+    for (int i = 0; i < m->noutputs; i++)
+        m->output[i] = m->prog->op[m->prog->value[m->loss[i]].op].in[0];
+    differentiate(m);
+    const int *penalty;
+    int n = dnn_optim_append(m->prog, &m->opts.optim, &penalty);
+    for (int i = 0; i < n; i++)
+        note_loss(m, penalty[i]);
+    return 0;
+}
+
+/* ---- the plan ---- */
+
+/* What must be there when the program has run. */
+static struct dnn_plan_opts wishes(const struct dnn_model *m, int *keep,
+                                   struct dnn_exec_on *on)
+{
+    int n = 0;
+
+    *on = (struct dnn_exec_on){&m->backend, m->dev};
+    for (int i = 0; i < m->noutputs && !m->opts.training; i++)
+        keep[n++] = m->output[i];
+    for (int i = 0; i < m->nlosses; i++)
+        keep[n++] = m->loss[i];
+    return (struct dnn_plan_opts){
+        .nkeep = n, .keep = keep, .pitch = dnn_exec_pitch, .arg = on};
+}
+
+/* Plan the program, and ask the device about every step of it. */
+static int plan(struct dnn_model *m, const struct dnn_plan_opts *opts,
+                struct dnn_err *err)
+{
+    dnn_exec_close(m->exec);
+    dnn_plan_free(m->plan);
+    m->exec = NULL;
+    m->plan = NULL;
+    DNN_TRY(dnn_plan_make(m->prog, opts, &m->plan, err));
+    return dnn_exec_make(m->plan, &m->backend, m->dev, &m->exec, err);
+}
+
+static size_t beside(const struct dnn_model *m)
+{
+    struct dnn_exec_bytes need = dnn_exec_bytes(m->exec);
+
+    return need.work + need.keep;
+}
+
+/* Replace the program by one that keeps less; limit is for all of it. */
+static int recompute(struct dnn_model *m, const struct dnn_plan_opts *opts,
+                     size_t limit, struct dnn_err *err)
+{
+    size_t extra = m->exec == NULL ? 0 : beside(m);
+    const struct dnn_remake_opts how = {.plan = *opts,
+                                        .how = m->opts.recompute,
+                                        .limit = limit > extra ? limit - extra : 0};
+
+    m->plain = m->prog;
+    m->prog = NULL;
+    return dnn_plan_remake(m->plain, &how, &m->prog, &m->remake, err);
+}
+
+/* With as much computed again as was asked for, or as the limit demands: then it is
+ * planned as it is first, to see.  Refused before anything is taken. */
+static int fit(struct dnn_model *m, struct dnn_err *err)
+{
+    int *keep = dnn_alloc((size_t)(m->noutputs + m->nlosses + 1) * sizeof *keep);
+    struct dnn_exec_on on;
+    const struct dnn_plan_opts opts = wishes(m, keep, &on);
+    enum dnn_recompute how = m->opts.training ? m->opts.recompute : DNN_RECOMPUTE_NEVER;
+    size_t limit = m->opts.limit;
+    int rc = 0;
+
+    if (limit == 0) limit = m->opts.dry ? SIZE_MAX : dnn_model_available();
+    if (how == DNN_RECOMPUTE_CHEAP || how == DNN_RECOMPUTE_ALL)
+        rc = recompute(m, &opts, limit, err);
+    if (rc == 0) rc = plan(m, &opts, err);
+    if (rc == 0 && how == DNN_RECOMPUTE_AUTO && dnn_exec_bytes(m->exec).all > limit) {
+        rc = recompute(m, &opts, limit, err);
+        if (rc == 0) rc = plan(m, &opts, err);
+    }
+    if (rc == 0) {
+        const struct dnn_plan_fit question = {
+            .plan = m->plan,
+            .beside = beside(m),
+            .limit = limit,
+            .batch = m->opts.batch,
+            .plain = m->opts.training && m->plain == NULL ? m->prog : NULL,
+            .opts = &opts};
+
+        rc = dnn_plan_fits(&question, err);
+    }
+    dnn_free(keep);
+    return rc;
+}
+
+/* ---- from outside ---- */
+
+int dnn_model_make(const struct dnn_graph *graph, const struct dnn_model_opts *opts,
+                   struct dnn_model **out, struct dnn_err *err)
+{
+    struct dnn_model *m = dnn_alloc(sizeof *m);
+
+    m->opts = *opts;
+    m->graph = graph;
+    m->backend = *opts->backend;
+    if (opts->dry) dnn_model_pretend(&m->backend);
+    m->ninputs = graph->ninputs;
+    m->noutputs = graph->noutputs;
+    m->input = dnn_alloc(((size_t)m->ninputs + 1) * sizeof(int));
+    m->output = dnn_alloc(((size_t)m->noutputs + 1) * sizeof(int));
+    m->target = dnn_alloc(((size_t)m->noutputs + 1) * sizeof(int));
+    int rc = m->backend.open(&opts->device, &m->dev, err);
+    if (rc == 0) rc = program(m, err);
+    if (rc == 0) rc = fit(m, err);
+    if (rc < 0) {
+        dnn_model_free(m);
+        return rc;
+    }
+    *out = m;
+    return 0;
+}
+
+int dnn_model_start(struct dnn_model *model, struct dnn_err *err)
+{
+    return dnn_exec_start(model->exec, err);
+}
+
+void dnn_model_free(struct dnn_model *model)
+{
+    if (model == NULL) return;
+    dnn_exec_close(model->exec);
+    if (model->dev != NULL) model->backend.close(model->dev);
+    dnn_plan_free(model->plan);
+    if (model->prog != NULL) dnn_prog_free(model->prog);
+    if (model->plain != NULL) dnn_prog_free(model->plain);
+    dnn_free(model->input);
+    dnn_free(model->output);
+    dnn_free(model->target);
+    dnn_free(model->loss);
+    dnn_free(model);
+}
+
+struct dnn_exec_bytes dnn_model_bytes(const struct dnn_model *model)
+{
+    return dnn_exec_bytes(model->exec);
+}
+
+/* Random numbers, or labels below classes. */
+static int fill(struct dnn_model *m, int value, struct dnn_rng rng, int64_t classes,
+                struct dnn_err *err)
+{
+    const struct dnn_tensor *is = &m->prog->value[value].is;
+    int64_t n;
+
+    DNN_TRY(dnn_shape_count(&is->shape, &n, err));
+    void *mem = dnn_alloc((size_t)n * dnn_dtype_size(is->dtype) + 1);
+#pragma omp parallel for
+    for (int64_t i = 0; i < n; i++) {
+        const struct dnn_rng_at at = {.index = (uint64_t)i};
+
+        if (is->dtype == DNN_I32)
+            ((int32_t *)mem)[i] = (int32_t)dnn_rng_below(&rng, at, (uint64_t)classes);
+        else if (is->dtype == DNN_F64)
+            ((double *)mem)[i] = dnn_rng_normal(&rng, at);
+        else
+            ((float *)mem)[i] = (float)dnn_rng_normal(&rng, at);
+    }
+    int rc = dnn_exec_put(m->exec, value, mem, err);
+    dnn_free(mem);
+    return rc;
+}
+
+int dnn_model_fill(struct dnn_model *model, uint64_t seed, struct dnn_err *err)
+{
+    const uint64_t inputs = UINT64_C(1) << 40, targets = UINT64_C(1) << 41;
+
+    DNN_TRY(dnn_exec_init(model->exec, seed, err));
+    model->now.seed = seed;
+    for (int i = 0; i < model->ninputs; i++)
+        DNN_TRY(fill(model, model->input[i], dnn_rng_make(seed, inputs + (uint64_t)i),
+                     0, err));
+    for (int i = 0; i < model->noutputs && model->opts.training; i++)
+        DNN_TRY(fill(model, model->target[i], dnn_rng_make(seed, targets + (uint64_t)i),
+                     dnn_prog_dim(model->prog, model->output[i], -1), err));
+    return 0;
+}
+
+int dnn_model_run(struct dnn_model *model, double rate, double *seconds,
+                  struct dnn_err *err)
+{
+    struct dnn_now *now = &model->now;
+
+    now->rate = rate;
+    now->step++;
+    now->updates++;
+    if (seconds == NULL)
+        return dnn_exec_run(model->exec, 0, model->prog->nops, now, err);
+    return dnn_exec_profile(model->exec, 0, model->prog->nops, now, seconds, err);
+}
+
+int dnn_model_loss(struct dnn_model *model, double *out, struct dnn_err *err)
+{
+    double sum = 0, one;
+
+    for (int i = 0; i < model->nlosses; i++) {
+        DNN_TRY(dnn_exec_get(model->exec, model->loss[i], &one, err));
+        sum += one;
+    }
+    *out = sum;
+    return 0;
+}

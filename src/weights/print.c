@@ -1,0 +1,25 @@
+/* print.c - what a match did, for people.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "weights/weights.h"
+
+enum { MOST = 40 }; /* lines of a kind */
+
+static void list(FILE *where, const char *what, int n, const char *const *line)
+{
+    if (n > 0) fprintf(where, "%s:\n", what);
+    for (int i = 0; i < n && i < MOST; i++)
+        fprintf(where, "  %s\n", line[i]);
+    if (n > MOST) fprintf(where, "  and %d more\n", n - MOST);
+}
+
+void dnn_weights_print(const struct dnn_weights_match *match, FILE *where)
+{
+    fprintf(where, "%s: %d of %d weights, by %s\n", match->path, match->filled,
+            match->wanted, match->by_place ? "class and order" : "name");
+    list(where, "not in the file, left as they are", match->nmissing, match->missing);
+    list(where, "in the file, skipped", match->nskipped, match->skipped);
+    list(where, "refused", match->nrefused, match->refused);
+}

@@ -1,0 +1,136 @@
+#!/bin/bash
+# explain.t - what dnn-train --explain says of the examples, word for word on the ref
+# backend; what it says to jobs that cannot be; networks written out and read back.
+#
+# GOLDEN=write makes the files of tests/golden anew: look at the difference before you
+# keep it.
+#
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the dnn-toolkit authors
+. "${srcdir:-.}/tests/tap.sh"
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+export XDG_CACHE_HOME=$tmp/cache
+job=$tmp/job.json
+
+# explain ARGS...: with a time limit, what is said on stderr appended
+explain() {
+    timeout 60 dnn-train --explain "$@" 2>&1
+}
+
+# ---- the examples ----
+
+for example in "$srcdir"/docs/examples/*.json; do
+    name=$(basename "$example" .json)
+    golden=$srcdir/tests/golden/explain-$name.txt
+    explain --backend ref "$example" > "$tmp/said"
+    if [ "${GOLDEN:-}" = write ] && [ -e "$golden" ]; then
+        cp "$tmp/said" "$golden"
+    fi
+    if [ -e "$golden" ]; then
+        result "$name is explained as in $(basename "$golden")" "$(diff "$golden" "$tmp/said")"
+    fi
+    # On the backend that is used by default kernels have other names: they must be there.
+    explain --choose rule "$example" > "$tmp/said"
+    result "$name is explained on the fastest backend" \
+        "$(grep -q '^predicted in all: ' "$tmp/said" || tail -n 3 "$tmp/said")"
+    explain --inference --backend ref "$example" > "$tmp/said"
+    result "$name: inference has no backward pass" "$(grep -F 'backward' "$tmp/said")"
+done
+
+explain --backend ref "$srcdir/docs/examples/unet3d-small-memory.json" > "$tmp/said"
+result "a limit is kept by computing some ops again" "$(
+    bytes=$(sed -nE 's/^predicted in all: .*\(([0-9]+) bytes\)/\1/p' "$tmp/said")
+    [ "${bytes:-9999999999}" -le $((1 << 30)) ] || echo "takes $bytes bytes"
+    grep -qE '^recompute +[0-9]+ ops again' "$tmp/said" || echo "nothing is recomputed"
+)"
+
+# ---- jobs that cannot be ----
+
+# refuses STATUS MESSAGE JSON [OPTION...]: the last line of stderr, without paths
+refuses() {
+    local want=$1 text=$2 status=0 got
+    printf '%s\n' "$3" > "$job"
+    shift 3
+    timeout 60 dnn-train --explain --backend ref "$@" "$job" > "$tmp/out" 2> "$tmp/err" || status=$?
+    got=$(sed "s|$tmp/||g" "$tmp/err")
+    if [ "$status" = "$want" ] && [ "$got" = "dnn-train: $text" ]; then
+        result "refused: $text" ""
+    else
+        result "refused: $text" "status $status, wanted $want; got: $got"
+    fi
+}
+unet='{"zoo": "unet3d", "base": 2, "depth": 1, "input": [8, 8, 8, 1]}'
+
+refuses 3 'job.json:1: the key "layers" is missing' '{"batch_size": 2}'
+refuses 3 'job.json:1: batchsize: unknown key; did you mean "batch_size"?' \
+    "{\"layers\": $unet, \"batchsize\": 2}"
+refuses 3 'job.json:1: batch_size: must be between 1 and 1048576, not 0' \
+    "{\"layers\": $unet, \"batch_size\": 0}"
+refuses 3 'job.json:1: there is no network "unet4d" in the zoo; did you mean "unet2d"?' \
+    '{"layers": {"zoo": "unet4d"}}'
+refuses 3 'job.json:1: layers.dept: unknown key; did you mean "depth"?' \
+    '{"layers": {"zoo": "unet3d", "dept": 3}}'
+refuses 3 "job.json:1: unet3d:45: layer 'down2_pool' (MaxPooling3D): its window of 2 does not fit into axis 1 of its input ?x1x1x1x32" \
+    '{"layers": {"zoo": "unet3d", "input": [2, 2, 2, 1]}}'
+refuses 3 'job.json:1: memory_limit: must be a size such as "16GiB", not "lots"' \
+    "{\"layers\": $unet, \"memory_limit\": \"lots\"}"
+refuses 3 'job.json:1: recompute: must be one of false, cheap, auto, true, not "alot"' \
+    "{\"layers\": $unet, \"recompute\": \"alot\"}"
+refuses 3 'job.json:1: optimizer: must be one of sgd, adam, not "adma"; did you mean "adam"?' \
+    "{\"layers\": $unet, \"optimizer\": \"adma\"}"
+refuses 3 'job.json:1: optimizer.beta1: unknown key; did you mean "beta_1"?' \
+    "{\"layers\": $unet, \"optimizer\": {\"name\": \"adam\", \"beta1\": 1}}"
+refuses 3 'job.json:1: loss.function: must be one of mse, xent, cross_entropy, nll, not "Dice"' \
+    "{\"layers\": $unet, \"loss\": {\"function\": \"Dice\"}}"
+refuses 3 "output 'predictions': the loss xent needs two classes or more in the last axis; mse takes any output" \
+    "{\"layers\": $unet, \"loss\": \"xent\"}"
+refuses 5 'nowhere.json: cannot be read: No such file or directory' '{"layers": "nowhere.json"}'
+refuses 3 'job.json:1: layers: must be a model or a list of layers, not 5' '{"layers": 5}'
+conv='[{"class_name": "Conv2D", "config": {"name": "c", "batch_input_shape": [null, null, null, 3], "filters": 4, "kernel_size": 3}}]'
+refuses 3 "job.json:1: the data of 'c_input' is ?x?x?x3; add its extents without the batch to the job, as \"input\": [64, 64, 64, 1]" \
+    "{\"layers\": $conv}"
+
+printf '{"layers": %s, "memory_limit": "10KiB"}\n' "$unet" > "$job"
+# got STATUS CMD...: what it says on stderr, and a complaint about another status
+got() {
+    local want=$1 status=0
+    shift
+    { timeout 60 "$@" > /dev/null; } 2>&1 || status=$?
+    [ "$status" = "$want" ] || echo "status $status, wanted $want"
+}
+said=$(got 8 dnn-train --explain --backend ref "$job")
+result "what does not fit the limit ends with status 8" "$(echo "$said" | grep '^status')"
+result "and says how much it needs, and may" \
+    "$(echo "$said" | grep -q 'needs .* KiB.* 10.0 KiB are allowed' || echo "$said")"
+printf '{"layers": %s, "input": [32, 30, 3]}\n' "$conv" > "$job"
+result "extents from the job" "$(explain --backend ref "$job" | grep -q '1x30x28x4' || echo missing)"
+result "rmldnn's form is read" "$(
+    printf '{"neural_network": {"layers": %s, "data": {"batch_size": 3}, "loss": {"function": "MSE"}, "num_epochs": 2}}\n' \
+        "$unet" > "$job"
+    explain --backend ref "$job" | grep -q '3x8x8x8x2' || echo "no batch of 3"
+)"
+
+# ---- neither explained nor exported ----
+
+result "training is not there yet, and that is said" "$(
+    got 2 dnn-train "$job" | grep -vxF \
+        "dnn-train: this version explains jobs and exports networks, it does not train: give --explain or --export=FILE"
+)"
+
+# ---- written out and read back ----
+
+printf '{"layers": %s}\n' "$unet" > "$job"
+mkdir "$tmp/there"
+timeout 60 dnn-train --export "$tmp/there/net.json" "$job" > "$tmp/out" 2>&1
+result "a network of the zoo is written out" "$([ -s "$tmp/there/net.json" ] || cat "$tmp/out")"
+explain --backend ref "$job" | sed -n '/^network/,$p' > "$tmp/a"
+printf '{"layers": "net.json"}\n' > "$tmp/there/job.json"
+explain --backend ref "$tmp/there/job.json" | sed -n '/^network/,$p' > "$tmp/b"
+result "and read back it is the same, from the job's own directory" "$(diff "$tmp/a" "$tmp/b")"
+result "what is a file already is not written again" "$(
+    got 2 dnn-train --export "$tmp/x" "$tmp/there/job.json" | grep '^status'
+    [ ! -e "$tmp/x" ] || echo written
+)"
+result "a directory that is not there" "$(got 5 dnn-train --export "$tmp/no/such/net.json" "$job" | grep '^status')"
+finish

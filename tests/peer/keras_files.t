@@ -1,0 +1,12 @@
+#!/bin/bash
+# keras_files.t - files of weights we write against Keras's own, read by h5py.
+#
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the dnn-toolkit authors
+: "${srcdir:=.}" "${top_builddir:=.}"
+export srcdir top_builddir
+if ! timeout 60 python3 -c 'import h5py' 2> /dev/null; then
+    echo "1..0 # SKIP python3-h5py is not installed"
+    exit 0
+fi
+PYTHONDONTWRITEBYTECODE=1 exec timeout 300 python3 "$srcdir/tests/peer/keras_layout.py" "$@"

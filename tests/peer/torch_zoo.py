@@ -1,0 +1,96 @@
+# torch_zoo.py - every network of the zoo, smaller, against PyTorch: training with our
+# first weights carried over to PyTorch, inference with PyTorch's carried over to us.
+#
+# ref computes in f64 and must agree to the last digits.  In f32 a ReLU of a deep
+# network that is next to 0 falls to either side, in PyTorch as here, and gradients
+# jump: there they are held to the limits with a smooth function in its place.
+#
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the dnn-toolkit authors
+import json
+import sys
+
+import torch
+
+from torch_compare import Case, Tap, listed, net_run
+
+SMALL = {
+    "simplemlp": "base=16", "simplecnn": "dropout=0 input=[12,12,1]",
+    "alexnet": "dropout=0 input=[67,67,3]", "vgg11": "input=[32,32,3]",
+    "vgg16": "input=[32,32,3]", "vgg19": "input=[32,32,3]",
+    "googlenet": "dropout=0 input=[64,64,3]", "inceptionv3": "input=[75,75,3]",
+    "wideresnet28_10": "base=2 input=[16,16,3]", "mobilenet": "dropout=0",
+    "unet2d": "base=4 depth=2 input=[16,12,1]",
+    "unet3d": "base=4 depth=2 input=[8,8,12,1]",
+}
+UNETS = ("base=4 depth=2 norm=instance down=stride", "base=4 depth=1 norm=group",
+         "base=3 depth=2 norm=layer up=upsample",
+         "base=4 depth=1 norm=none classes=3 convolutions=3")
+
+
+def narrow(top, factor):
+    """A part of the filters, a 64th of the widest layers: the classes stay."""
+    for layer in top["config"]["layers"]:
+        cfg = layer["config"]
+        if layer["name"] in ("predictions", "conv_preds"):
+            continue
+        if "filters" in cfg:
+            cfg["filters"] = max(2, cfg["filters"] // factor)
+        if cfg.get("units", 0) > 1000:
+            cfg["units"] //= 64
+    return top
+
+
+SMOOTH = ("googlenet", "inceptionv3", "resnet18", "resnet50", "densenet121",
+          "mobilenetv2", "unet3d")
+
+
+def smooth(top):
+    """Swish for every ReLU."""
+    top = json.loads(json.dumps(top))
+    for layer in top["config"]["layers"]:
+        if layer["class_name"] == "ReLU":
+            layer["class_name"] = "Activation"
+            layer["config"] = {"name": layer["name"], "activation": "swish"}
+        elif layer["config"].get("activation") == "relu":
+            layer["config"]["activation"] = "swish"
+    return top
+
+
+def networks(names):
+    for name in names:
+        words = SMALL.get(name, "").split()
+        if not any(w.startswith("input") for w in words) and name != "simplemlp":
+            words.append("input=[64,64,3]")
+        top = json.loads(net_run("zoo", name, "classes=10" if "unet" not in name
+                                 else "classes=1", *words))
+        factor = 16 if name in ("resnet101", "resnet152", "densenet121") else 8
+        yield name, top if "base=" in " ".join(words) else narrow(top, factor)
+    for words in UNETS:
+        for name, shape in ("unet2d", "[12,8,2]"), ("unet3d", "[8,4,12,2]"):
+            yield f"{name} {words}", json.loads(
+                net_run("zoo", name, f"input={shape}", *words.split()))
+
+
+def main():
+    torch.set_num_threads(1)
+    tap, there = Tap(), listed()
+    chosen = sys.argv[1] if len(sys.argv) > 1 else ""
+    for seed, (name, top) in enumerate(networks(there["zoo"])):
+        if chosen not in name:
+            continue
+        ways = ["ref, fused", "cpu"]
+        if name in ("simplecnn", "resnet18", "mobilenet") or "unet" in name:
+            ways += ["ref, recomputed", "cpu, recomputed"]
+        Case(tap, f"{name}, training", top, seed=seed + 1, ours=True, modes=(True,),
+             kinks=True).run(there["backend"], ways)
+        if name in SMOOTH:
+            Case(tap, f"{name} with swish, training", smooth(top), seed=seed + 1,
+                 ours=True, modes=(True,)).run(there["backend"], ["cpu"])
+        Case(tap, f"{name}, inference", top, seed=seed + 1,
+             modes=(False,)).run(there["backend"], ways[:2])
+    return tap.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,372 @@
+/* weights_broken.c - files that are cut, damaged or made to do harm: refused with a
+ * word, without a crash and without memory they only claim.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "config.h"
+
+#include "tap.h"
+
+#if DNN_HAVE_HDF5
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "weights/weights.h"
+
+#include <hdf5.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* HDF5 asks for what a damaged file claims to need, and takes no for an answer. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "allocator_may_return_null=1";
+}
+
+static char dir[] = "/tmp/weights_broken.XXXXXX";
+static char *path; /* the file under test */
+
+static int open_it(struct dnn_err *err)
+{
+    struct dnn_weights *w = NULL;
+    int rc = dnn_weights_open(path, &w, err);
+
+    dnn_weights_close(w);
+    return rc;
+}
+
+/* The message, without the path. */
+static void is_refused(int code, const char *want, const char *what)
+{
+    struct dnn_err err = {0};
+    size_t len = strlen(path);
+
+    ok(open_it(&err) == code, "%s is refused", what);
+    is_text(strncmp(err.text, path, len) == 0 ? err.text + len : err.text, want,
+            "and why");
+}
+
+/* ---- what is no such file ---- */
+
+static void strangers(void)
+{
+    is_refused(DNN_EIO, ": No such file or directory", "a file that is not there");
+    dnn_file_write(path, "", 0, NULL);
+    is_refused(DNN_EDATA,
+               ": is no HDF5 file that can be read: file signature not found",
+               "an empty file");
+    dnn_file_write(path, "{\"class_name\": \"Sequential\"}", 28, NULL);
+    is_refused(DNN_EDATA,
+               ": is no HDF5 file that can be read: file signature not found",
+               "a JSON file");
+    dnn_file_write(path, "PK\3\4 and no more", 16, NULL);
+#if DNN_HAVE_ZIP
+    struct dnn_err err = {0};
+    size_t len = strlen(path);
+    static const char *const why = ": is no archive that can be read: ";
+    ok(open_it(&err) == DNN_EDATA, "half an archive is refused");
+    ok(strncmp(err.text + len, why, strlen(why)) == 0, "and why: %s", err.text + len);
+#else
+    is_refused(DNN_ECONFIG,
+               ": .keras archives need libzip, which this was built without",
+               "an archive");
+#endif
+    unlink(path);
+}
+
+/* ---- made to do harm ---- */
+
+static hid_t made(void)
+{
+    return H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+}
+
+static hid_t group(hid_t at, const char *name)
+{
+    hid_t links = H5Pcreate(H5P_LINK_CREATE);
+
+    H5Pset_create_intermediate_group(links, 1);
+    hid_t g = H5Gcreate2(at, name, links, H5P_DEFAULT, H5P_DEFAULT);
+    H5Pclose(links);
+    return g;
+}
+
+static void attribute(hid_t at, const char *name, const char *value)
+{
+    hid_t type = H5Tcopy(H5T_C_S1);
+    hsize_t one = 1;
+
+    H5Tset_size(type, strlen(value));
+    hid_t space = H5Screate_simple(1, &one, NULL);
+    hid_t attr = H5Acreate2(at, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+    H5Awrite(attr, type, value);
+    H5Aclose(attr);
+    H5Sclose(space);
+    H5Tclose(type);
+}
+
+/* A dataset of this shape; plist may be H5P_DEFAULT. */
+static void array(hid_t at, const char *name, hid_t type, int ndim, const hsize_t *dims,
+                  hid_t plist)
+{
+    hid_t space = H5Screate_simple(ndim, dims, NULL);
+    hid_t data = H5Dcreate2(at, name, type, space, H5P_DEFAULT, plist, H5P_DEFAULT);
+
+    H5Dclose(data);
+    H5Sclose(space);
+}
+
+static void harmful_arrays(void)
+{
+    hsize_t huge[] = {1u << 30, 1u << 30}, small[] = {2, 2},
+            nine[] = {1, 1, 1, 1, 1, 1, 1, 1, 1}, chunk[] = {20000, 20000};
+    hid_t file = made(), g = group(file, "layers/dense/vars");
+
+    array(g, "0", H5T_IEEE_F32LE, 2, huge, H5P_DEFAULT);
+    H5Gclose(g);
+    H5Fclose(file);
+    is_refused(DNN_EDATA, ": the array layers/dense/vars/0 has no numbers",
+               "an array of 4 EiB in a small file");
+
+    file = made();
+    g = group(file, "layers/dense/vars");
+    array(g, "0", H5T_IEEE_F32LE, 9, nine, H5P_DEFAULT);
+    H5Gclose(g);
+    H5Fclose(file);
+    is_refused(DNN_EDATA,
+               ": the array layers/dense/vars/0 is not an array of at most 8 axes",
+               "an array of nine axes");
+
+    file = made();
+    g = group(file, "layers/dense/vars");
+    array(g, "0", H5T_C_S1, 2, small, H5P_DEFAULT);
+    H5Gclose(g);
+    H5Fclose(file);
+    is_refused(DNN_EDATA,
+               ": the array layers/dense/vars/0 does not hold numbers of a type known "
+               "here",
+               "an array of letters");
+
+    file = made();
+    g = group(file, "layers/dense/vars");
+    hid_t plist = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_external(plist, "/etc/passwd", 0, 16);
+    array(g, "0", H5T_IEEE_F32LE, 2, small, plist);
+    H5Pclose(plist);
+    H5Gclose(g);
+    H5Fclose(file);
+    is_refused(DNN_EDATA,
+               ": the array layers/dense/vars/0 has its numbers in another file",
+               "an array that is another file");
+
+    file = made();
+    g = group(file, "layers/dense/vars");
+    plist = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_chunk(plist, 2, chunk);
+    hsize_t start[] = {2, 2}, most[] = {H5S_UNLIMITED, H5S_UNLIMITED};
+    hid_t space = H5Screate_simple(2, start, most);
+    hid_t data =
+        H5Dcreate2(g, "0", H5T_IEEE_F32LE, space, H5P_DEFAULT, plist, H5P_DEFAULT);
+    H5Dclose(data);
+    H5Sclose(space);
+    H5Pclose(plist);
+    H5Gclose(g);
+    H5Fclose(file);
+    is_refused(DNN_EDATA,
+               ": the array layers/dense/vars/0 is in chunks larger than itself",
+               "a small array in one huge chunk");
+}
+
+static void harmful_links(void)
+{
+    static const char *const none = ": holds no weights: neither \"layer_names\" as of "
+                                    "Keras 2 nor \"layers\" as of "
+                                    "Keras 3 with arrays in them";
+    hid_t file = made(), g = group(file, "layers");
+
+    H5Lcreate_external("/etc/passwd", "/", g, "dense", H5P_DEFAULT, H5P_DEFAULT);
+    H5Lcreate_soft("/layers", g, "again", H5P_DEFAULT, H5P_DEFAULT);
+    H5Gclose(g);
+    H5Fclose(file);
+    is_refused(DNN_EDATA, none, "a file of links to elsewhere");
+
+    file = made();
+    g = group(file, "layers");
+    H5Lcreate_hard(file, "/layers", g, "layers", H5P_DEFAULT, H5P_DEFAULT);
+    H5Lcreate_hard(file, "/layers", g, "more", H5P_DEFAULT, H5P_DEFAULT);
+    H5Gclose(g);
+    H5Fclose(file);
+    is_refused(DNN_EDATA, ": groups are more than 64 deep or more than 262144",
+               "a group that is in itself");
+}
+
+static void harmful_names(void)
+{
+    hid_t file = made();
+
+    attribute(file, "layer_names", "dense");
+    H5Fclose(file);
+    is_refused(DNN_EDATA, ": \"layer_names\" names 'dense', which is not there",
+               "a layer that is not there");
+
+    file = made();
+    attribute(file, "layer_names", "dense");
+    hid_t g = group(file, "dense");
+    attribute(g, "weight_names", "\033[2J/kernel:0");
+    H5Gclose(g);
+    H5Fclose(file);
+    is_refused(DNN_EDATA,
+               ": \"weight_names\" of the layer 'dense' names the array "
+               "\"?[2J/kernel:0\", which is not there",
+               "an array that is not there, with a name of control characters,");
+
+    file = made();
+    hsize_t one = 1;
+    hid_t space = H5Screate_simple(1, &one, NULL);
+    hid_t attr = H5Acreate2(file, "layer_names", H5T_NATIVE_INT, space, H5P_DEFAULT,
+                            H5P_DEFAULT);
+    H5Aclose(attr);
+    H5Sclose(space);
+    H5Fclose(file);
+    is_refused(DNN_EDATA, ": the attribute \"layer_names\" is not a list of names",
+               "a list of numbers for names");
+    unlink(path);
+}
+
+/* ---- damage ---- */
+
+/* Without waiting for the disk. */
+static void put(const char *bytes, size_t len)
+{
+    FILE *f = fopen(path, "wb");
+
+    if (f == NULL) return;
+    fwrite(bytes, 1, len, f);
+    fclose(f);
+}
+
+/* Read all there is; whatever comes, we must come back. */
+static void read_all(void)
+{
+    struct dnn_err err = {0};
+    struct dnn_weights *w = NULL;
+    const struct dnn_weights_array *a;
+
+    if (dnn_weights_open(path, &w, &err) < 0) return;
+    for (int i = 0; (a = dnn_weights_at(w, i)) != NULL; i++) {
+        int64_t n = 0;
+
+        if (dnn_shape_count(&a->is.shape, &n, NULL) < 0 || n > 1 << 20) continue;
+        float *data = dnn_alloc((size_t)n * sizeof *data + 1);
+        dnn_weights_get(w, i, DNN_F32, data, &err);
+        dnn_free(data);
+    }
+    dnn_weights_close(w);
+}
+
+/* Sizes that lead nowhere where the texts are: the library would never come back. */
+static void circles(void)
+{
+    const char *srcdir = getenv("srcdir");
+    char *from =
+        dnn_format("%s/tests/data/keras/k2_merges.h5", srcdir == NULL ? "." : srcdir);
+    char *bytes = NULL, *heap = NULL;
+    size_t len = 0;
+
+    if (dnn_file_read(from, 1 << 24, &bytes, &len, NULL) == 0)
+        heap = memmem(bytes, len, "GCOL", 4);
+    if (ok(heap != NULL, "a file has texts of any length")) {
+        char *want = dnn_format(": is damaged: the texts at byte %td", heap - bytes);
+
+        alarm(60); /* should it not come back */
+        memset(heap + 16, 0, 16);
+        put(bytes, len);
+        is_refused(DNN_EDATA, want, "an object without a size");
+        heap[16] = 1;
+        memset(heap + 24, -1, 8);
+        put(bytes, len);
+        is_refused(DNN_EDATA, want, "an object larger than all");
+        alarm(0);
+        dnn_free(want);
+    }
+    dnn_free(bytes);
+    dnn_free(from);
+    unlink(path);
+}
+
+enum { FLIPS = 400, CUTS = 60, SECONDS = 60 };
+
+/* In a process of its own, that a crash or an endless loop be seen. */
+static void damaged(const char *name)
+{
+    const char *srcdir = getenv("srcdir");
+    char *from =
+        dnn_format("%s/tests/data/keras/%s", srcdir == NULL ? "." : srcdir, name);
+    char *bytes = NULL;
+    size_t len = 0;
+    int status = -1;
+
+    if (ok(dnn_file_read(from, 1 << 24, &bytes, &len, NULL) == 0, "%s is there",
+           name)) {
+        fflush(stdout);
+        pid_t pid = fork();
+        if (pid == 0) {
+            struct dnn_rng rng = dnn_rng_make(len, 0);
+
+            alarm(SECONDS);
+            for (uint64_t i = 0; i < CUTS; i++) {
+                put(bytes, len * i / CUTS);
+                read_all();
+            }
+            for (uint64_t i = 0; i < FLIPS; i++) {
+                uint32_t r[4];
+
+                dnn_rng_words(&rng, (struct dnn_rng_at){.index = i}, r);
+                size_t at = r[0] % len;
+                char was = bytes[at];
+
+                bytes[at] = (char)(was ^ (1 << r[1] % 8));
+                if (i % 4 == 0) bytes[at] = (char)-1;
+                put(bytes, len);
+                read_all();
+                bytes[at] = was;
+            }
+            _exit(0);
+        }
+        waitpid(pid, &status, 0);
+    }
+    ok(status == 0, "%s: %d cuts and %d damaged bytes are lived through (status %d)",
+       name, CUTS, FLIPS, status);
+    dnn_free(bytes);
+    dnn_free(from);
+    unlink(path);
+}
+
+int main(void)
+{
+    if (!ok(mkdtemp(dir) != NULL, "a directory to write to")) return done();
+    path = dnn_format("%s/x.h5", dir);
+    strangers();
+    harmful_arrays();
+    harmful_links();
+    harmful_names();
+    circles();
+    damaged("k2_merges.h5");
+    damaged("k3_shared.weights.h5");
+#if DNN_HAVE_ZIP
+    damaged("k3_nested.keras");
+#endif
+    rmdir(dir);
+    dnn_free(path);
+    return done();
+}
+#else
+int main(void)
+{
+    skip("broken files of weights", "built without HDF5");
+    return done();
+}
+#endif

@@ -1,0 +1,159 @@
+/* dnn-train.c - what a job would do: its network, its plan, its memory.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/opt.h"
+#include "config/job.h"
+#include "run/model.h"
+
+#include <string.h>
+
+struct options {
+    bool explain, inference;
+    const char *export, *backend;
+    int choose;
+};
+
+#define AT(f) offsetof(struct options, f)
+static const struct dnn_choice choosing[] = {
+    {"measure", DNN_CHOOSE_MEASURED},
+    {"rule",    DNN_CHOOSE_RULED   },
+    {NULL,      0                  }
+};
+static const struct dnn_option options[] = {
+    {.name = "explain",
+     .letter = 'e',
+     .type = DNN_O_FLAG,
+     .offset = AT(explain),
+     .help = "print job, network, steps with their kernels, memory and work, and stop"},
+    {.name = "inference",
+     .letter = 'i',
+     .type = DNN_O_FLAG,
+     .offset = AT(inference),
+     .help = "explain inference instead of training"},
+    {.name = "export",
+     .letter = 'x',
+     .type = DNN_O_TEXT,
+     .offset = AT(export),
+     .arg = "FILE",
+     .help = "write the job's network, if it is of the zoo, as Keras JSON"},
+    {.name = "backend",
+     .type = DNN_O_TEXT,
+     .offset = AT(backend),
+     .arg = "NAME",
+     .help = "what computes, instead of what the job says: cpu or ref"},
+    {.name = "choose",
+     .type = DNN_O_ENUM,
+     .offset = AT(choose),
+     .arg = "HOW",
+     .def = "measure",
+     .choices = choosing,
+     .help = "kernels by measuring them first, or by rule"},
+    {.name = NULL},
+};
+
+static int export_net(const struct dnn_job *job, const char *path, struct dnn_err *err)
+{
+    if (job->net.text == NULL)
+        return dnn_fail(err, DNN_EUSAGE,
+                        "--export: the job's network is not of the zoo; it is written "
+                        "down already");
+    return dnn_file_write(path, job->net.text, strlen(job->net.text), err);
+}
+
+/* Nothing is allocated: a network too large for this machine is explained, too. */
+static int explain(const struct options *o, const struct dnn_job *job,
+                   struct dnn_err *err)
+{
+    struct dnn_model_opts opts = {
+        .batch = job->batch_size,
+        .training = !o->inference,
+        .loss = (enum dnn_op_kind)job->loss,
+        .optim = job->optimizer,
+        .dry = true,
+        .limit = (size_t)job->memory_limit,
+        .recompute = (enum dnn_recompute)job->recompute,
+        .device = {.threads = (int)job->threads, .choose = (enum dnn_choose)o->choose},
+    };
+    const char *backend = o->backend != NULL ? o->backend : job->backend;
+    struct dnn_model *model = NULL;
+    char *cache = dnn_model_cache((int)job->threads);
+
+    opts.device.cache = cache;
+    printf("job\n");
+    dnn_job_print(job, stdout);
+    printf("\n");
+    dnn_graph_print(job->net.graph, stdout);
+    printf("\n");
+    int rc = dnn_model_backend(backend, &opts.backend, err);
+    if (rc == 0) rc = dnn_model_make(job->net.graph, &opts, &model, err);
+    if (rc == 0) rc = dnn_model_start(model, err);
+    if (rc == 0) dnn_model_print(model, stdout);
+    dnn_model_free(model);
+    dnn_free(cache);
+    return rc;
+}
+
+static int run(const void *opt, int nargs, char **args, struct dnn_err *err)
+{
+    const struct options *o = opt;
+    struct dnn_job job;
+
+    (void)nargs;
+    if (!o->explain && o->export == NULL)
+        return dnn_fail(err, DNN_EUSAGE,
+                        "this version explains jobs and exports networks, it does not "
+                        "train: give --explain or --export=FILE");
+    DNN_TRY(dnn_job_read(args[0], &job, err));
+    int rc = o->export == NULL ? 0 : export_net(&job, o->export, err);
+    if (rc == 0 && o->explain) rc = explain(o, &job, err);
+    dnn_job_free(&job);
+    return rc;
+}
+
+static const struct dnn_command commands[] = {
+    {.operands = "JOB",
+     .min = 1,
+     .max = 1,
+     .help = "explain a job",
+     .options = options,
+     .run = run},
+    {.run = NULL},
+};
+
+static const struct dnn_tool tool = {
+    .name = "dnn-train",
+    .help = "say what a training job would do; this version does not train yet",
+    .about =
+        "A job is a JSON file.  It names a network under \"layers\": a Keras JSON file "
+        "(from the job's own directory), the layers themselves, or a network of the "
+        "zoo, as {\"zoo\": \"unet3d\", \"base\": 16}.  That is enough; also known are "
+        "input (extents of the data without the batch, where the network leaves them "
+        "open), batch_size, loss (mse, xent), optimizer (adam, sgd, or an object with "
+        "its numbers), recompute (false, true, auto, cheap), "
+        "memory_limit (\"16GiB\"), backend and threads.  The keys may stand in an "
+        "object under \"neural_network\".\n\n"
+        "--explain prints the job with its defaults, the network as a table of layers, "
+        "output shapes and parameters, every step of a training step with the kernel "
+        "that does it, the memory it will take and the floating-point operations.  "
+        "Nothing is allocated, so networks that do not fit this machine can be looked "
+        "at, too; one that exceeds the job's own memory_limit is refused with what "
+        "would make it fit.",
+    .size = sizeof(struct options),
+    .commands = commands,
+    .environment = "OMP_NUM_THREADS\tthreads, unless the job says how many\n"
+                   "XDG_CACHE_HOME\twhere measured choices of kernels are kept, below "
+                   "dnn-toolkit; ~/.cache by default\n"
+                   "DNN_LOG\thow much to say, as --log\n",
+    .examples = "dnn-train --explain job.json\twhat the job would do\n"
+                "dnn-train --export=net.json job.json\tits network as Keras JSON\n",
+    .see_also = "dnn-bench(1), dnn-cluster(1)",
+};
+
+int main(int argc, char **argv)
+{
+    return dnn_opt_main(&tool, argc, argv);
+}
