@@ -124,10 +124,10 @@ static struct dnn_option step_options[40] = {
      .type = DNN_O_ENUM,
      .offset = AT(step.recompute),
      .arg = "HOW",
-     .def = "false",
+     .def = "cheap",
      .choices = dnn_job_recomputes,
-     .help = "compute activations again instead of keeping them: all that helps, as "
-             "the memory limit demands, or only what is cheap"},
+     .help = "compute activations again instead of keeping them: what is cheap, as the "
+             "memory limit demands, all that helps (true), or nothing (false)"},
     {.name = "memory-limit",
      .type = DNN_O_TEXT,
      .offset = AT(step.limit),

@@ -24,6 +24,10 @@
  * be measured should not share the cores with them. */
 static const double breath = 0.02;
 
+/* How long a turn lasts if steps are short, and how many there are in it at most. */
+static const double moment = 0.15;
+enum { MOST = 200 };
+
 /* ---- memory of this process, as the system counts it ---- */
 
 /* "VmRSS:", "VmHWM:" in bytes; 0 if the system does not tell. */
@@ -122,15 +126,38 @@ struct times {
     long n;
 };
 
+/* One step of ours (rival NULL) or theirs. */
+static int step(struct work *w, int which, struct dnn_rival *rival, double *seconds,
+                struct dnn_err *err)
+{
+    return rival == NULL ? once(&w->side[which], seconds, err)
+                         : dnn_rival_run(rival, which == DNN_BENCH_TRAIN, seconds, err);
+}
+
+/* Somebody's turn: one step, or if steps are short as many as fit in a moment, of which
+ * the first only wakes the threads up.  Gives the median. */
+static int stint(struct work *w, int which, struct dnn_rival *rival, double *seconds,
+                 struct dnn_err *err)
+{
+    double each[MOST], all = 0;
+    int n = 0;
+
+    while (n < MOST && (n == 0 || all < moment)) {
+        DNN_TRY(step(w, which, rival, &each[n], err));
+        all += each[n++];
+    }
+    *seconds = n == 1 ? each[0] : dnn_bench_median(each + 1, n - 1);
+    return 0;
+}
+
 /* In turns, so that whatever else the machine does hits all alike. */
 static int turn(struct work *w, int which, struct times *t, struct dnn_err *err)
 {
-    DNN_TRY(once(&w->side[which], &t->of[0][t->n], err));
+    DNN_TRY(stint(w, which, NULL, &t->of[0][t->n], err));
     for (int r = 0; r < DNN_RIVALS; r++) {
         if (w->rival[r] == NULL) continue;
         dnn_clock_sleep(breath);
-        DNN_TRY(dnn_rival_run(w->rival[r], which == DNN_BENCH_TRAIN,
-                              &t->of[1 + r][t->n], err));
+        DNN_TRY(stint(w, which, w->rival[r], &t->of[1 + r][t->n], err));
         dnn_clock_sleep(breath);
     }
     t->n++;

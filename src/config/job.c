@@ -47,9 +47,10 @@ const struct dnn_field dnn_job_fields[] = {
     OTHER("optimizer", "adam",
           "how weights follow their gradients: a name, or {\"name\": \"sgd\", "
           "\"learning_rate\": 0.01, ...}"),
-    OTHER("recompute", "false",
-          "compute activations again instead of keeping them: true, auto (if the "
-          "memory limit demands it), cheap (norms and functions only)"),
+    OTHER("recompute", "cheap",
+          "compute activations again instead of keeping them: cheap (norms and "
+          "functions, of large networks), auto (as much as the memory limit demands), "
+          "true (all that helps), false (nothing)"),
     OTHER("memory_limit", "null",
           "memory to take at most, \"16GiB\"; null: what the system has"),
     TEXT("backend", AT(backend), "null",
@@ -113,6 +114,7 @@ static int read_recompute(const struct dnn_jobj *top, struct dnn_job *job,
     struct dnn_jobj at = dnn_json_sub(top, "recompute");
     bool yes;
 
+    job->recompute = DNN_RECOMPUTE_CHEAP;
     if (dnn_json_type(&at) == DNN_J_ABSENT) return 0;
     if (dnn_json_type(&at) != DNN_J_BOOL)
         return read_word(&at, dnn_job_recomputes, &job->recompute, err);

@@ -178,6 +178,10 @@ static int plan(struct dnn_model *m, const struct dnn_plan_opts *opts,
     return dnn_exec_make(m->plan, &m->backend, m->dev, &m->exec, err);
 }
 
+/* Networks whose activations take less than this keep them all: there is memory, and
+ * computing anything again takes time. */
+enum { SMALL = 256 << 20 };
+
 static size_t beside(const struct dnn_model *m)
 {
     struct dnn_exec_bytes need = dnn_exec_bytes(m->exec);
@@ -192,7 +196,8 @@ static int recompute(struct dnn_model *m, const struct dnn_plan_opts *opts,
     size_t extra = m->exec == NULL ? 0 : beside(m);
     const struct dnn_remake_opts how = {.plan = *opts,
                                         .how = m->opts.recompute,
-                                        .limit = limit > extra ? limit - extra : 0};
+                                        .limit = limit > extra ? limit - extra : 0,
+                                        .least = SMALL};
 
     m->plain = m->prog;
     m->prog = NULL;
@@ -224,7 +229,9 @@ static int fit(struct dnn_model *m, struct dnn_err *err)
             .beside = beside(m),
             .limit = limit,
             .batch = m->opts.batch,
-            .plain = m->opts.training && m->plain == NULL ? m->prog : NULL,
+            .plain = how == DNN_RECOMPUTE_NEVER && m->opts.training ? m->prog
+                     : how == DNN_RECOMPUTE_CHEAP                   ? m->plain
+                                                                    : NULL,
             .opts = &opts};
 
         rc = dnn_plan_fits(&question, err);

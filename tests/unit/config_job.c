@@ -35,7 +35,7 @@ static void unsaid(void)
     is_int(job.optimizer.rule, DNN_UPDATE_ADAM, "Adam");
     ok(job.optimizer.rate == 0.001 && job.optimizer.beta2 == 0.999,
        "with its own numbers");
-    is_int(job.recompute, DNN_RECOMPUTE_NEVER, "nothing is computed again");
+    is_int(job.recompute, DNN_RECOMPUTE_CHEAP, "what is cheap is computed again");
     is_int(job.memory_limit, 0, "no limit");
     ok(job.backend == NULL, "the fastest backend");
     is_text(job.net.graph->name, "simplecnn", "the network");

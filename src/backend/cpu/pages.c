@@ -8,17 +8,18 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-enum { HUGE_PAGE = 2 << 20 };
+enum { HUGE_PAGE = 2 << 20, PAGE = 4096 };
 
 bool dnn_cpu_mapped(size_t bytes)
 {
     return bytes >= HUGE_PAGE;
 }
 
-/* Bytes a block really takes. */
+/* Bytes a block really takes.  The end that fills no huge page is of small ones: what
+ * was predicted is what is taken. */
 static size_t whole(size_t bytes)
 {
-    size_t page = dnn_cpu_mapped(bytes) ? HUGE_PAGE : 64;
+    size_t page = dnn_cpu_mapped(bytes) ? PAGE : 64;
 
     return bytes == 0 ? 64 : (bytes + page - 1) / page * page;
 }
