@@ -7,7 +7,7 @@ set -euo pipefail
 bin=$1 man=$2 data=$3 modules=$4 completion=$5 version=$6
 cd /
 say() { echo "installcheck: $*"; }
-for tool in dnn-bench dnn-cluster; do
+for tool in dnn-bench dnn-cluster dnn-train; do
     "$bin/$tool" --version | grep -q " $version$" || { say "$tool is not version $version"; exit 1; }
     test -s "$man/man1/$tool.1" || { say "no manual page of $tool"; exit 1; }
     bash -n "$completion/$tool" || { say "no completion of $tool"; exit 1; }
@@ -15,4 +15,5 @@ done
 test -x "$data/jobs/topo.sh" || { say "no job scripts in $data/jobs"; exit 1; }
 grep -q "$bin" "$modules/dnn/$version" "$modules/dnn/$version.lua" || { say "the modules name another place"; exit 1; }
 "$bin/dnn-bench" --quiet topo | grep -q '^ *0 ' || { say "dnn-bench topo shows no rank 0"; exit 1; }
+test -s "$data/peer/torch_step.py" || { say "no PyTorch peer in $data/peer"; exit 1; }
 say "all is well in $bin"

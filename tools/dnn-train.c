@@ -8,12 +8,13 @@
 #include "base/opt.h"
 #include "config/job.h"
 #include "run/model.h"
+#include "weights/weights.h"
 
 #include <string.h>
 
 struct options {
     bool explain, inference;
-    const char *export, *backend;
+    const char *export, *weights, *backend;
     int choose;
 };
 
@@ -40,6 +41,13 @@ static const struct dnn_option options[] = {
      .offset = AT(export),
      .arg = "FILE",
      .help = "write the job's network, if it is of the zoo, as Keras JSON"},
+    {.name = "weights",
+     .letter = 'w',
+     .type = DNN_O_TEXT,
+     .offset = AT(weights),
+     .arg = "FILE",
+     .help = "say what of this Keras file (.weights.h5, .h5, .keras) the network would "
+             "take, and what not"},
     {.name = "backend",
      .type = DNN_O_TEXT,
      .offset = AT(backend),
@@ -62,6 +70,27 @@ static int export_net(const struct dnn_job *job, const char *path, struct dnn_er
                         "--export: the job's network is not of the zoo; it is written "
                         "down already");
     return dnn_file_write(path, job->net.text, strlen(job->net.text), err);
+}
+
+/* Which weights of the network a file has. */
+static int explain_weights(const char *path, const struct dnn_model *model,
+                           struct dnn_err *err)
+{
+    const struct dnn_graph *graph = model->graph;
+    const struct dnn_weights_order order = {graph->nlayers, graph->layer_name,
+                                            graph->layer_class, graph->layer_model};
+    struct dnn_weights *file = NULL;
+    struct dnn_weights_match *match = NULL;
+
+    DNN_TRY(dnn_weights_open(path, &file, err));
+    int rc = dnn_weights_match(file, model->prog, &order, &match, err);
+    if (rc == 0) {
+        printf("\n");
+        dnn_weights_print(match, stdout);
+    }
+    dnn_weights_match_free(match);
+    dnn_weights_close(file);
+    return rc;
 }
 
 /* Nothing is allocated: a network too large for this machine is explained, too. */
@@ -92,6 +121,7 @@ static int explain(const struct options *o, const struct dnn_job *job,
     if (rc == 0) rc = dnn_model_make(job->net.graph, &opts, &model, err);
     if (rc == 0) rc = dnn_model_start(model, err);
     if (rc == 0) dnn_model_print(model, stdout);
+    if (rc == 0 && o->weights != NULL) rc = explain_weights(o->weights, model, err);
     dnn_model_free(model);
     dnn_free(cache);
     return rc;

@@ -200,8 +200,10 @@ static int lower_node(const struct dnn_graph *graph, int i, struct dnn_prog *pro
                                  .weight = id};
     int y = layer->type->lower(layer, &to);
     if (prog->training && (layer->activity.l1 != 0 || layer->activity.l2 != 0)) {
+        /* Keras takes the mean over the batch. */
+        double batch = (double)dnn_prog_dim(prog, y, 0);
         union dnn_attr attr = {
-            .activity = {layer->activity.l1, layer->activity.l2}
+            .activity = {layer->activity.l1 / batch, layer->activity.l2 / batch}
         };
 
         y = dnn_prog_op1(prog, DNN_OP_ACTIVITY, &attr, y);

@@ -149,8 +149,10 @@ static int activity_lower(const struct dnn_layer *layer,
                           const struct dnn_layer_lower *to)
 {
     const struct noise *n = layer->cfg;
+    /* Keras takes the mean over the batch. */
+    double batch = (double)dnn_prog_dim(to->prog, to->in[0], 0);
     union dnn_attr attr = {
-        .activity = {.l1 = n->reg.l1, .l2 = n->reg.l2}
+        .activity = {.l1 = n->reg.l1 / batch, .l2 = n->reg.l2 / batch}
     };
 
     if (!to->training || (n->reg.l1 == 0 && n->reg.l2 == 0)) return to->in[0];

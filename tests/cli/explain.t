@@ -45,6 +45,27 @@ result "a limit is kept by computing some ops again" "$(
     grep -qE '^recompute +[0-9]+ ops again' "$tmp/said" || echo "nothing is recomputed"
 )"
 
+# Where the time goes no step may fall to the loops, nor a convolution to unfolded patches.
+explain --choose rule "$srcdir/docs/examples/unet3d.json" > "$tmp/said"
+result "every step of the 3D U-Net has a kernel of its own" \
+    "$(grep -E 'plain loops|gemm|ref:any' "$tmp/said")"
+explain --choose rule --inference "$srcdir/docs/examples/unet3d.json" > "$tmp/said"
+result "and in inference" "$(grep -E 'plain loops|gemm|ref:any' "$tmp/said")"
+
+# ---- weights ----
+
+if dnn-train --version | grep -q hdf5; then
+    data=$srcdir/tests/data/keras
+    printf '{"layers": "%s", "input": [16, 16, 1]}\n' "$data/k2_unet.json" > "$job"
+    explain --backend ref --weights "$data/k2_unet.h5" "$job" > "$tmp/said"
+    result "what of a file of weights would be taken" \
+        "$(grep -qE 'k2_unet.h5: ([0-9]+) of \1 weights' "$tmp/said" || tail -n 5 "$tmp/said")"
+    explain --backend ref --weights "$data/k2_merges.h5" "$job" > "$tmp/said"
+    result "and what not" "$(grep -q 'k2_merges.h5: 0 of' "$tmp/said" || tail -n 5 "$tmp/said")"
+else
+    skip "what of a file of weights would be taken" "built without HDF5"
+fi
+
 # ---- jobs that cannot be ----
 
 # refuses STATUS MESSAGE JSON [OPTION...]: the last line of stderr, without paths

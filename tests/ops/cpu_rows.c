@@ -139,6 +139,72 @@ static void bn_infer(int64_t rows, int64_t c, bool affine,
     rows_check(&k, &dnn_cpu_bn_infer, 2e-6, what);
 }
 
+/* The gradient through moving averages, and dgamma and dbeta from their sums. */
+static void bn_small(int64_t rows, int64_t c, bool affine)
+{
+    struct rows_case k = norm(DNN_OP_BN_INFER, DNN_BWD_DATA, NULL);
+    struct rows_case w = norm(DNN_OP_BN_APPLY, DNN_BWD_WEIGHTS, NULL);
+    char what[100];
+
+    k.op.nin = 3;
+    k.op.nout = 1;
+    k.in[0] = k.out[0] = TENSOR(DNN_F32, 1, rows, c);
+    k.in_mem[0] = filled(&k.in[0], -2, 3, 9);
+    k.in[1] = k.in[2] = TENSOR(DNN_F32, c);
+    k.in_mem[1] = filled(&k.in[1], 0.5, 2, 1);
+    if (affine) k.in_mem[2] = filled(&k.in[2], 0.5, 2, 2);
+    rows_ref(&k);
+    snprintf(what, sizeof what, "bn_infer backward data %dx%d%s", (int)rows, (int)c,
+             affine ? " affine" : "");
+    rows_check(&k, &dnn_cpu_bn_infer_data, 1e-6, what);
+    w.op.nin = 1;
+    w.op.nout = 2;
+    w.in[0] = TENSOR(DNN_F64, 2 * c);
+    w.in_mem[0] = filled(&w.in[0], -2, 3, 5);
+    w.out[0] = w.out[1] = TENSOR(DNN_F32, c);
+    rows_ref(&w);
+    snprintf(what, sizeof what, "bn_apply backward weights %d", (int)c);
+    rows_check(&w, &dnn_cpu_bn_apply_weights, 1e-7, what);
+}
+
+/* The moving averages are moved in place, as ref moves them. */
+static void bn_update(bool unbiased)
+{
+    enum { C = 5 };
+    double sums[2 * C + 1] = {1, 2, 3, 4, 5, 10, 20, 30, 40, 50, 7};
+    float state[2][2][C] = {
+        {{0, 1, 2, 3, 4}, {5, 6, 7, 8, 9}}
+    };
+    const struct dnn_tensor is = TENSOR(DNN_F64, 2 * C + 1), of = TENSOR(DNN_F32, C);
+    const struct dnn_tensor *const in[] = {&is, &of, &of};
+    const struct dnn_op op = {
+        .kind = DNN_OP_BN_UPDATE,
+        .attr.batchnorm = {.momentum = 0.9, .unbiased = unbiased},
+        .nin = 3
+    };
+    struct dnn_dev *dev;
+    struct dnn_kernel *kernel = NULL;
+
+    memcpy(state[1], state[0], sizeof state[0]);
+    struct dnn_step step = {
+        .op = &op, .in = in, .in_mem = (void *[]){sums, state[0][0], state[0][1]}
+    };
+    dnn_backend_ref.open(&(struct dnn_device){0}, &dev, NULL);
+    dnn_backend_ref.prepare(dev, &step, &kernel, NULL);
+    dnn_backend_ref.run(dev, kernel, &(struct dnn_now){0}, NULL);
+    dnn_backend_ref.discard(dev, kernel);
+    dnn_backend_ref.close(dev);
+    struct cpu_array mine[] = {dnn_cpu_array(&is, sums, 0),
+                               dnn_cpu_array(&of, state[1][0], 0),
+                               dnn_cpu_array(&of, state[1][1], 0)};
+    dnn_cpu_bn_update.fn(&(struct cpu_call){.op = &op, .in = mine, .threads = 1});
+    double far = 0;
+    for (int i = 0; i < C; i++)
+        for (int j = 0; j < 2; j++)
+            far = fmax(far, fabs((double)state[0][j][i] - (double)state[1][j][i]));
+    ok(far < 1e-6, "bn_update%s", unbiased ? ", unbiased" : "");
+}
+
 /* Backward statistics and data: with a function behind, ref gets the dy its slope
  * leaves. */
 static void bn_backward(int64_t rows, int64_t c, bool affine,
@@ -203,10 +269,13 @@ static void batchnorm(void)
             bn_apply(rows[i], c[j], 0.5, p % 2, posts[p]);
             bn_apply(rows[i], c[j], 0.5, true, posts[(p + 1) % 6]);
             bn_infer(rows[i], c[j], p % 2 == 0, posts[p]);
+            bn_small(rows[i], c[j], p % 2 == 0);
             bn_backward(rows[i], c[j], true, NULL);
             bn_backward(rows[i], c[j], p % 2 == 0, &relu);
             bn_backward(rows[i], c[j], p % 2 == 1, posts[p]);
         }
+    bn_update(false);
+    bn_update(true);
     bn_stats(9000, 3, 100);
     bn_apply(9000, 3, 100, true, &relu);
 }

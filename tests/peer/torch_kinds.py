@@ -134,7 +134,7 @@ class Penalty(nn.Module):
 
     def forward(self, *x):
         y = self.inner(*x) if self.inner else x[0]
-        self.loss = self.l1 * y.abs().sum() + self.l2 * (y * y).sum()
+        self.loss = (self.l1 * y.abs().sum() + self.l2 * (y * y).sum()) / y.shape[0]
         return y
 
 

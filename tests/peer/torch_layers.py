@@ -245,7 +245,7 @@ def noises():
 
 
 def penalties():
-    """The penalty itself, as the op has it: whoever trains divides by the batch."""
+    """Penalties of activations: the mean over the batch."""
     one("ActivityRegularization", {"l1": 0.1, "l2": 0.2}, [4, 3])
     for reg in ({"class_name": "L1", "config": {"l1": 0.1}},
                 {"class_name": "L1L2", "config": {"l1": 0.1, "l2": 0.3}}):

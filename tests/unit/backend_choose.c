@@ -164,7 +164,7 @@ static void test_file(void)
     sample_make(&s, 40, 64, 64);
     const char *way = chosen_alone(&s);
     char *text = content();
-    ok(strncmp(text, "dnn choices 1: ", 15) == 0, "the file says what it is");
+    ok(strncmp(text, "dnn choices 2: ", 15) == 0, "the file says what it is");
     ok(strstr(text, "; 2 threads; oneDNN ") != NULL, "and for what it holds");
     ok(strstr(text, "\n1 choices\n") != NULL, "and how many there are");
     ok(strstr(text, "\tconv 0 1x40x40x64 1x1x64x64 -> 1x40x40x64 k1s1d1b0a0 k1s1d1b0a0 "

@@ -263,7 +263,7 @@ static void numbers(void)
     };
     y = dnn_prog_op1(prog, DNN_OP_PAD, &a, y);
     a = (union dnn_attr){
-        .unary = {DNN_RELU, 0.1, 6, 0.5}
+        .unary = {.fn = DNN_RELU, .alpha = 0.1, .max_value = 6, .threshold = 0.5}
     };
     y = dnn_prog_op1(prog, DNN_OP_UNARY, &a, y);
     a = (union dnn_attr){

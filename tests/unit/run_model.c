@@ -96,6 +96,8 @@ static void same_numbers(const struct dnn_backend *backend)
     size_t whole = 0, less = 0;
 
     double fused = train(graph, &opts, 4, &whole);
+    ok(train(graph, &opts, 4, NULL) == fused, "%s: same threads, same bits",
+       backend->name);
     opts.recompute = DNN_RECOMPUTE_ALL;
     double again = train(graph, &opts, 4, &less);
     ok(fused == again, "%s: recomputing changes no bit", backend->name);

@@ -45,7 +45,7 @@ char *dnn_cpu_choices_header(const struct dnn_dev *dev)
 {
     char version[32];
     char *model = cpu_model();
-    char *header = dnn_format("dnn choices 1: %s; %s; %d threads; oneDNN %s; %s", model,
+    char *header = dnn_format("dnn choices 2: %s; %s; %d threads; oneDNN %s; %s", model,
                               dnn_direct_isa(), dev->threads,
                               dnn_cpu_onednn_version(version, sizeof version),
                               openblas_get_config());

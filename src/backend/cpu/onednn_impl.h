@@ -22,6 +22,13 @@ extern const struct cpu_way dnn_cpu_onednn_deconv, dnn_cpu_onednn_deconv_data,
 extern const struct cpu_way dnn_cpu_direct_conv_weights, dnn_cpu_direct_deconv_weights,
     dnn_cpu_direct_matmul_weights;
 
+/* winow_conv.c: the same of three taps with half the multiplications */
+extern const struct cpu_way dnn_cpu_winow;
+
+/* wino.c: three taps along the last axis, or the last two, with half or a quarter of
+ * the multiplications; forward and backward data */
+extern const struct cpu_way dnn_cpu_wino_rows, dnn_cpu_wino_squares;
+
 /* conv_tiles.c: windows that do not overlap, forward and backward data of both kinds */
 extern const struct cpu_way dnn_cpu_tiles;
 /* conv_few.c: forward, to a few channels */

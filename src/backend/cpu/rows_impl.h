@@ -11,6 +11,9 @@
 /* norm_batch.c */
 extern const struct cpu_way dnn_cpu_bn_stats, dnn_cpu_bn_apply, dnn_cpu_bn_apply_stats,
     dnn_cpu_bn_apply_data, dnn_cpu_bn_infer;
+/* norm_moving.c */
+extern const struct cpu_way dnn_cpu_bn_update, dnn_cpu_bn_apply_weights,
+    dnn_cpu_bn_infer_data;
 /* norm_group.c */
 extern const struct cpu_way dnn_cpu_groupnorm, dnn_cpu_groupnorm_data,
     dnn_cpu_groupnorm_weights;

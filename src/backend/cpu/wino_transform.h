@@ -11,12 +11,14 @@ INLINE void wino_in(const vec d[6], vec v[6])
     vec a = d[4] - DNN_WINO_B2 * d[2], odd_a = d[3] - DNN_WINO_B2 * d[1];
     vec b = d[4] - DNN_WINO_A2 * d[2], odd_b = d[3] - DNN_WINO_A2 * d[1];
 
-    v[0] = DNN_WINO_A2 * DNN_WINO_B2 * d[0] + (d[4] - (DNN_WINO_A2 + DNN_WINO_B2) * d[2]);
+    v[0] =
+        DNN_WINO_A2 * DNN_WINO_B2 * d[0] + (d[4] - (DNN_WINO_A2 + DNN_WINO_B2) * d[2]);
     v[1] = a + DNN_WINO_A * odd_a;
     v[2] = a - DNN_WINO_A * odd_a;
     v[3] = b + DNN_WINO_B * odd_b;
     v[4] = b - DNN_WINO_B * odd_b;
-    v[5] = DNN_WINO_A2 * DNN_WINO_B2 * d[1] + (d[5] - (DNN_WINO_A2 + DNN_WINO_B2) * d[3]);
+    v[5] =
+        DNN_WINO_A2 * DNN_WINO_B2 * d[1] + (d[5] - (DNN_WINO_A2 + DNN_WINO_B2) * d[3]);
 }
 
 /* At: four neighbouring outputs from the six sums. */
@@ -31,20 +33,6 @@ INLINE void wino_out(const vec m[6], vec y[4])
     y[3] = DNN_WINO_A2 * odd_a + DNN_WINO_B2 * odd_b + m[5];
 }
 
-/* A: four outputs' gradients at the points. */
-INLINE void wino_spread(const vec y[4], vec m[6])
-{
-    vec a = y[0] + DNN_WINO_A2 * y[2], odd_a = DNN_WINO_A * (y[1] + DNN_WINO_A2 * y[3]);
-    vec b = y[0] + DNN_WINO_B2 * y[2], odd_b = DNN_WINO_B * (y[1] + DNN_WINO_B2 * y[3]);
-
-    m[0] = y[0];
-    m[1] = a + odd_a;
-    m[2] = a - odd_a;
-    m[3] = b + odd_b;
-    m[4] = b - odd_b;
-    m[5] = y[3];
-}
-
 /* G: three taps. */
 INLINE void wino_taps(const vec g[3], vec u[6])
 {
@@ -57,15 +45,4 @@ INLINE void wino_taps(const vec g[3], vec u[6])
     u[3] = b + DNN_WINO_GB * DNN_WINO_B * g[1];
     u[4] = b - DNN_WINO_GB * DNN_WINO_B * g[1];
     u[5] = g[2];
-}
-
-/* Gt: their gradient. */
-INLINE void wino_taps_back(const vec u[6], vec g[3])
-{
-    vec a = DNN_WINO_GA * (u[1] + u[2]), odd_a = DNN_WINO_GA * (u[1] - u[2]);
-    vec b = DNN_WINO_GB * (u[3] + u[4]), odd_b = DNN_WINO_GB * (u[3] - u[4]);
-
-    g[0] = DNN_WINO_G0 * u[0] + a + b;
-    g[1] = DNN_WINO_A * odd_a + DNN_WINO_B * odd_b;
-    g[2] = DNN_WINO_A2 * a + DNN_WINO_B2 * b + u[5];
 }

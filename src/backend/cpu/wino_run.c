@@ -1,0 +1,343 @@
+/* wino_run.c - one thread's share of a convolution by minimal filtering.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "backend/cpu/wino_impl.h"
+
+#include <string.h>
+
+enum {
+    OUT = DNN_WINO_OUT,
+    DEEP = 256, /* rows of packed weights that stay in the nearest cache */
+    LINE = 64   /* bytes of a cache's line                               */
+};
+
+/* A block of one output plane or of several. */
+struct place {
+    int64_t n, d, h, w; /* its corner; h and w in tiles */
+    int64_t high, wide, deep;
+    int64_t lo, hi;     /* the input planes it reads */
+    int64_t row, plane; /* floats of the values at a point */
+};
+
+static struct place place_at(const struct dnn_wino *s, int64_t unit)
+{
+    const struct dnn_direct_conv *v = &s->v;
+    int64_t block = unit / s->layers, layer = unit % s->layers, w = block % s->across;
+    int64_t h = block / s->across % s->down;
+    struct place p = {.n = block / s->across / s->down,
+                      .d = dnn_direct_cut(v->out[0], s->layers, layer),
+                      .h = dnn_direct_cut(s->stacks, s->down, h),
+                      .w = dnn_direct_cut(s->tiles, s->across, w)};
+
+    p.high = dnn_direct_cut(s->stacks, s->down, h + 1) - p.h;
+    p.wide = dnn_direct_cut(s->tiles, s->across, w + 1) - p.w;
+    p.deep = dnn_direct_cut(v->out[0], s->layers, layer + 1) - p.d;
+    p.lo = p.d - v->before[0];
+    p.hi = p.lo + v->kernel[0] + p.deep - 1;
+    if (p.lo < 0) p.lo = 0;
+    if (p.hi > v->in[0]) p.hi = v->in[0];
+    p.row = p.wide * v->c;
+    p.plane = (p.high + s->lines - 1) * p.row;
+    return p;
+}
+
+/* One input plane's values at the points. */
+static void fill(const struct dnn_wino *s, const struct cpu_array *x,
+                 const struct place *p, int64_t plane, float *values)
+{
+    const struct dnn_direct_conv *v = &s->v;
+    const float *from = (const float *)x->mem +
+                        (p->n * v->in[0] + plane) * v->in[1] * v->in[2] * x->pitch;
+    struct dnn_wino_input in = {.tall = s->tall,
+                                .pitch = x->pitch,
+                                .width = v->in[2],
+                                .at = p->w * OUT - v->before[2],
+                                .c = v->c,
+                                .count = p->wide,
+                                .v = values + plane % s->ring * p->plane,
+                                .v_step = s->v_step};
+
+    for (int64_t r = 0; r < p->high + s->lines - 1; r++, in.v += p->row) {
+        bool any = false;
+
+        for (int i = 0; i < dnn_wino_lines(s->tall); i++) {
+            int64_t h = (p->h + r) * s->tall - v->before[1] + i;
+            bool inside = h >= 0 && h < v->in[1];
+
+            in.x[i] = inside ? from + h * v->in[2] * x->pitch : NULL;
+            any = any || inside;
+        }
+        if (any) {
+            s->isa->input(&in);
+            continue;
+        }
+        for (int f = 0; f < s->points; f++)
+            memset(in.v + f * s->v_step, 0, (size_t)p->row * sizeof(float));
+    }
+}
+
+/* ---- what will be wanted soon ---- */
+
+/* Rows of an array: count of them, each of so many bytes. */
+struct rows {
+    const char *at;
+    int64_t bytes, step, count;
+};
+
+/* Memory is slow and products leave it alone: lines are asked for, a few at each
+ * product, until both lists are done. */
+struct ahead {
+    struct rows rows[2];
+    int list;
+    int64_t row, byte;
+    int64_t lines; /* at a time */
+};
+
+static void fetch(struct ahead *a)
+{
+    for (int64_t i = 0; i < a->lines && a->list < 2; i++) {
+        const struct rows *r = &a->rows[a->list];
+
+        if (a->row == r->count) {
+            a->list++;
+            a->row = 0;
+            continue;
+        }
+        __builtin_prefetch(r->at + a->row * r->step + a->byte, 0, 2);
+        a->byte += LINE;
+        if (a->byte < r->bytes) continue;
+        a->byte = 0;
+        a->row++;
+    }
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The outputs of a block. */
+static struct rows outputs(const struct dnn_wino *s, const struct cpu_array *y,
+                           const struct place *p)
+{
+    const int64_t *out = s->v.out;
+    int64_t h = p->h * s->tall, bytes = 4 * y->pitch;
+    int64_t row = (p->n * out[0] + p->d) * out[1] + h;
+
+    return (struct rows){
+        .at = (const char *)y->mem + (row * out[2] + p->w * OUT) * bytes,
+        .bytes = least(p->wide * OUT, out[2] - p->w * OUT) * bytes,
+        .step = out[2] * bytes,
+        .count = p->deep > 1 ? p->deep * out[1] : least(p->high * s->tall, out[1] - h)};
+}
+
+/* The inputs of a block from a plane on, in one or in all that are left; none if there
+ * is no such plane. */
+static struct rows inputs(const struct dnn_wino *s, const struct cpu_array *x,
+                          const struct place *p, int64_t plane)
+{
+    const struct dnn_direct_conv *v = &s->v;
+    int64_t h = p->h * s->tall - v->before[1], w = p->w * OUT - v->before[2];
+    int64_t h_end = least(h + p->high * s->tall + v->kernel[1] - 1, v->in[1]);
+    int64_t w_end = least(w + p->wide * OUT + 2, v->in[2]), bytes = 4 * x->pitch;
+
+    h = most(h, 0);
+    w = most(w, 0);
+    if (plane >= p->hi || h >= h_end || w >= w_end) return (struct rows){0};
+    int64_t row = (p->n * v->in[0] + plane) * v->in[1] + h;
+    return (struct rows){.at = (const char *)x->mem + (row * v->in[2] + w) * bytes,
+                         .bytes = (w_end - w) * bytes,
+                         .step = v->in[2] * bytes,
+                         .count = p->deep > 1 && h == 0 ? (p->hi - plane) * v->in[1]
+                                                        : h_end - h};
+}
+
+static int64_t lines_of(const struct rows *r)
+{
+    return r->count * ((r->bytes + LINE - 1) / LINE);
+}
+
+/* ---- sums ---- */
+
+/* Some tiles of a block at one point: of one plane, or all of several. */
+struct part {
+    int64_t first, tiles, planes;
+    const float *values, *weights;
+    int vecs;
+    float *sums;
+};
+
+/* Some of the terms, of one plane. */
+static void add(const struct dnn_wino *s, const struct part *part,
+                struct dnn_wino_product t, struct ahead *ahead)
+{
+    int64_t rows = s->isa->rows[t.vecs];
+    int64_t blocks = (part->tiles + rows - 1) / rows;
+    const float *a = t.a;
+    float *d = t.d;
+
+    for (int64_t i = 0; i < blocks; i++) {
+        int64_t at = dnn_direct_cut(part->tiles, blocks, i);
+
+        t.rows = (int)(dnn_direct_cut(part->tiles, blocks, i + 1) - at);
+        t.a = a + at * t.a_step;
+        t.d = d + at * t.vecs * s->lanes;
+        fetch(ahead);
+        s->isa->product(&t);
+    }
+}
+
+/* Terms: taps from ... to - 1, depth channels of each from k on. */
+struct terms {
+    int64_t from, to, k, depth;
+};
+
+/* They are added for plane i; taps that read outside are left out. */
+static void add_plane(const struct dnn_wino *s, const struct place *p,
+                      const struct part *part, int64_t i, const struct terms *terms,
+                      struct ahead *ahead)
+{
+    int64_t off[DNN_WINO_MOST] = {0}, c = s->v.c, width = part->vecs * s->lanes;
+    int64_t plane = p->d + i - s->v.before[0]; /* that of the first tap */
+    int64_t first = most(-plane, 0) * s->lines;
+    int64_t last = least(s->v.in[0] - plane, s->v.kernel[0]) * s->lines;
+    int64_t from = most(terms->from, first), to = least(terms->to, last);
+    bool none = first >= last && terms->from == 0 && terms->k == 0;
+    struct dnn_wino_product t = {.vecs = part->vecs,
+                                 .add = !none && (from > first || terms->k > 0),
+                                 .depth = terms->depth,
+                                 .a = part->values + terms->k,
+                                 .b = part->weights,
+                                 .a_step = c,
+                                 .off = off,
+                                 .d = part->sums + i * part->tiles * width};
+
+    if (from >= to && !none) return;
+    for (int64_t tap = from; tap < to; tap++)
+        off[t.parts++] = (plane + tap / s->lines) % s->ring * p->plane +
+                         tap % s->lines * p->row + part->first * c;
+    if (t.parts > 0) t.b += (from * c + terms->k) * width;
+    add(s, part, t, ahead);
+}
+
+/* All of them: as many at a time as weights stay near. */
+static void sum(const struct dnn_wino *s, const struct place *p,
+                const struct part *part, struct ahead *ahead)
+{
+    int64_t c = s->v.c, together = c < DEEP ? DEEP / c : 1;
+    struct terms t;
+
+    for (t.from = 0; t.from < s->taps; t.from = t.to) {
+        t.to = least(t.from + together, s->taps);
+        for (t.k = 0; t.k < c; t.k += t.depth) {
+            t.depth = least(c - t.k, DEEP);
+            for (int64_t i = 0; i < part->planes; i++)
+                add_plane(s, p, part, i, &t, ahead);
+        }
+    }
+}
+
+/* ---- outputs ---- */
+
+/* Of some tiles, row by row. */
+static void finish(const struct dnn_wino *s, const struct cpu_call *c,
+                   const struct place *p, int64_t panel, const struct part *part)
+{
+    const struct dnn_direct_conv *v = &s->v;
+    int64_t first = panel * 2 * s->lanes, n = part->tiles * part->planes, tiles;
+    struct dnn_wino_output out = {.tall = s->tall,
+                                  .m = part->sums,
+                                  .m_step = s->m_step,
+                                  .pitch = c->out[0].pitch,
+                                  .cols = v->m - first,
+                                  .vecs = part->vecs,
+                                  .bias = (const float *)c->keep + first,
+                                  .relu = s->relu,
+                                  .alpha = s->alpha};
+
+    for (int64_t i = 0; i < n; i += tiles) {
+        int64_t d = p->d + i / part->tiles, tile = part->first + i % part->tiles;
+        int64_t w = (p->w + tile % p->wide) * OUT;
+        int64_t h = (p->h + tile / p->wide) * s->tall;
+        int64_t row = (p->n * v->out[0] + d) * v->out[1] + h;
+
+        tiles = least(part->tiles - i % part->tiles, p->wide - tile % p->wide);
+        out.wanted = least(v->out[2] - w, tiles * OUT);
+        for (int j = 0; j < s->tall; j++)
+            out.y[j] = h + j < v->out[1]
+                           ? (float *)c->out[0].mem +
+                                 ((row + j) * v->out[2] + w) * out.pitch + first
+                           : NULL;
+        s->isa->output(&out);
+        out.m += tiles * out.vecs * s->lanes;
+    }
+}
+
+static void points_of(const struct dnn_wino *s, const struct cpu_call *c,
+                      const struct place *p, int64_t panel, struct part *part,
+                      float *mem, struct ahead *ahead)
+{
+    const float *weights = (const float *)c->keep + dnn_wino_panel(s, panel);
+    float *sums = mem + s->points * s->v_step;
+
+    for (int f = 0; f < s->points; f++) {
+        part->values = mem + f * s->v_step;
+        part->weights = weights + f * dnn_wino_sheet(s, panel);
+        part->sums = sums + f * s->m_step;
+        sum(s, p, part, ahead);
+    }
+    part->sums = sums;
+    finish(s, c, p, panel, part);
+}
+
+/* A panel of outputs for a block whose inputs are filled in. */
+static void panel_of(const struct dnn_wino *s, const struct cpu_call *c,
+                     const struct place *p, int64_t panel, float *mem,
+                     struct ahead *ahead)
+{
+    int64_t tiles = p->high * p->wide;
+    struct part part = {
+        .vecs = dnn_wino_vecs(s, panel), .tiles = tiles, .planes = p->deep};
+    int64_t rows = s->isa->rows[part.vecs], blocks = (tiles + rows - 1) / rows;
+    int64_t near = most(s->group / rows, 1), groups = (blocks + near - 1) / near;
+
+    if (p->deep > 1) {
+        points_of(s, c, p, panel, &part, mem, ahead);
+        return;
+    }
+    for (int64_t i = 0; i < groups; i++) {
+        part.first = dnn_direct_cut(blocks, groups, i) * rows;
+        part.tiles =
+            least(dnn_direct_cut(blocks, groups, i + 1) * rows, tiles) - part.first;
+        points_of(s, c, p, panel, &part, mem, ahead);
+    }
+}
+
+void dnn_wino_walk(const struct dnn_wino *s, const struct cpu_call *c, int64_t from,
+                   int64_t to, float *mem)
+{
+    struct place p = place_at(s, from), next;
+    int64_t filled = p.lo;
+
+    for (int64_t unit = from; unit < to; unit++, p = next) {
+        for (; filled < p.hi; filled++)
+            fill(s, &c->in[0], &p, filled, mem);
+        next = unit + 1 < to ? place_at(s, unit + 1) : (struct place){0};
+        if (next.d == 0 || filled < next.lo) filled = next.lo;
+        struct ahead ahead = {
+            .rows = {outputs(s, &c->out[0], &p), inputs(s, &c->in[0], &next, filled)}
+        };
+        ahead.lines = (lines_of(&ahead.rows[0]) + lines_of(&ahead.rows[1])) /
+                          (p.deep * p.high * p.wide * s->points / s->isa->rows[2] + 1) +
+                      1;
+        for (int64_t panel = 0; panel < s->panels; panel++)
+            panel_of(s, c, &p, panel, mem, &ahead);
+    }
+}

@@ -1,0 +1,63 @@
+/* winow_conv.c - the gradient of a convolution's weights by its transform.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "backend/cpu/onednn_impl.h"
+#include "backend/cpu/winow.h"
+
+#include <string.h>
+
+static struct cpu_window window(const struct dnn_step *step)
+{
+    struct cpu_window g = dnn_cpu_window(step);
+
+    g.conv.pitch = dnn_cpu_pitch(step->in[0], step->in_pitch, 0);
+    return g;
+}
+
+static bool can(const struct dnn_step *step)
+{
+    struct cpu_window g = window(step);
+
+    return g.groups == 1 && dnn_winow_can(&g.conv);
+}
+
+static size_t work(const struct dnn_step *step, int threads)
+{
+    struct cpu_window g = window(step);
+
+    return dnn_winow_work(&g.conv, threads);
+}
+
+static void conv_weights(const struct cpu_call *c)
+{
+    struct dnn_tensor x = {.shape = c->in[0].shape}, dy = {.shape = c->in[1].shape};
+    struct cpu_window g = window(&(struct dnn_step){
+        .op = c->op,
+        .in = (const struct dnn_tensor *[]){&x,             &dy},
+        .in_pitch = (int64_t[]){c->in[0].pitch, 0  }
+    });
+
+    dnn_winow_bww(&g.conv, c->in[0].mem, c->in[1].mem, c->out[0].mem,
+                  c->op->nout > 1 ? c->out[1].mem : NULL, c->work, c->threads);
+}
+
+static const char *describe(const void *state)
+{
+    static const char *const texts[] = {"winograd plain", "winograd avx2",
+                                        "winograd avx512"};
+    const char *isa = dnn_direct_isa();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        if (strcmp(texts[i] + strlen("winograd "), isa) == 0) return texts[i];
+    return "winograd";
+}
+
+const struct cpu_way dnn_cpu_winow = {.name = "winograd",
+                                      .can = can,
+                                      .in_pitch = 1,
+                                      .fn = conv_weights,
+                                      .work = work,
+                                      .describe = describe};
