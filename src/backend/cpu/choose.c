@@ -74,6 +74,13 @@ static bool type_fits(const struct dnn_op *op, bool out, int i, enum dnn_dtype d
     return one_of(name, whole);
 }
 
+static bool fits(const struct cpu_way *way, const struct dnn_op *op, bool out, int i,
+                 const struct dnn_tensor *is)
+{
+    if (is == NULL) return true;
+    return way->f64 ? is->dtype == DNN_F64 : type_fits(op, out, i, is->dtype);
+}
+
 static bool pitch_fits(const struct dnn_tensor *is, const int64_t *pitch, int i,
                        unsigned allowed)
 {
@@ -88,11 +95,11 @@ bool dnn_cpu_can(const struct cpu_way *way, const struct dnn_step *step)
     const struct dnn_op *op = step->op;
 
     for (int i = 0; i < op->nin; i++)
-        if ((step->in[i] != NULL && !type_fits(op, false, i, step->in[i]->dtype)) ||
+        if (!fits(way, op, false, i, step->in[i]) ||
             !pitch_fits(step->in[i], step->in_pitch, i, way->in_pitch))
             return false;
     for (int i = 0; i < op->nout; i++)
-        if ((step->out[i] != NULL && !type_fits(op, true, i, step->out[i]->dtype)) ||
+        if (!fits(way, op, true, i, step->out[i]) ||
             !pitch_fits(step->out[i], step->out_pitch, i, way->out_pitch))
             return false;
     return way->can == NULL || way->can(step);

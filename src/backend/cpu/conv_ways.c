@@ -26,10 +26,11 @@ static const struct cpu_way *const *const deconv[] = {
     WAYS(&dnn_cpu_direct_deconv_weights, &dnn_cpu_onednn_deconv_weights),
 };
 static const struct cpu_way *const *const matmul[] = {
-    WAYS(&dnn_cpu_few, &dnn_cpu_stream, &dnn_cpu_sgemm, &dnn_cpu_tiles),
-    WAYS(&dnn_cpu_stream_data, &dnn_cpu_sgemm_data, &dnn_cpu_tiles),
+    WAYS(&dnn_cpu_few, &dnn_cpu_stream, &dnn_cpu_sgemm, &dnn_cpu_tiles, &dnn_cpu_dgemm),
+    WAYS(&dnn_cpu_stream_data, &dnn_cpu_sgemm_data, &dnn_cpu_tiles,
+         &dnn_cpu_dgemm_data),
     WAYS(&dnn_cpu_stream_weights, &dnn_cpu_direct_matmul_weights,
-         &dnn_cpu_sgemm_weights),
+         &dnn_cpu_sgemm_weights, &dnn_cpu_dgemm_weights),
 };
 
 const struct cpu_way *const *dnn_cpu_matrix_ways(enum dnn_op_kind kind,

@@ -49,6 +49,7 @@ struct cpu_way {
     bool (*can)(const struct dnn_step *step);
     /* Bit i: the rows of input (output) i may be apart. */
     unsigned in_pitch, out_pitch;
+    bool f64; /* all operands are f64 instead */
 
     cpu_fn *fn;
     cpu_work *work;

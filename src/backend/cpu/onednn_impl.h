@@ -35,6 +35,8 @@ extern const struct cpu_way dnn_cpu_tiles;
 extern const struct cpu_way dnn_cpu_few;
 /* matmul_sgemm.c: by OpenBLAS, each thread its own block */
 extern const struct cpu_way dnn_cpu_sgemm, dnn_cpu_sgemm_data, dnn_cpu_sgemm_weights;
+/* matmul_dgemm.c: the same in double precision */
+extern const struct cpu_way dnn_cpu_dgemm, dnn_cpu_dgemm_data, dnn_cpu_dgemm_weights;
 
 /* matmul_stream.c: few rows; the weights are read or written once */
 extern const struct cpu_way dnn_cpu_stream, dnn_cpu_stream_data, dnn_cpu_stream_weights;
