@@ -1,8 +1,7 @@
 /* keras_reader.c - the Keras reader for a coverage-guided fuzzer: what it is given is
  * read or refused with a message, and what is read lowers or is refused.
  *
- * make fuzz builds it with clang's libFuzzer and runs it on the kept corpus and more;
- * built by itself it runs the files it is given, once each.
+ * make fuzz builds it with clang's libFuzzer and runs it on corpus.tar.gz and more.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
