@@ -55,7 +55,7 @@ static const struct row {
     {2, "LeakyReLU",             "{}",                                                        "[null, 4]",          "unary relu alpha=0.3\n"                          },
     {2, "Dense",
      "{\"units\": 3, \"activity_regularizer\": {\"class_name\": \"L2\", \"config\": "
-     "{\"l2\": 0.5}}}",                                                                       "[null, 4]",          "matmul\nbias\nactivity l1=0 l2=0.5\n"            },
+     "{\"l2\": 0.5}}}",                                                                       "[null, 4]",          "matmul\nbias\nactivity l1=0 l2=0.25\n"           },
     {2, "CenterCrop",            "{\"height\": 4, \"width\": 5}",                             "[null, 9, 9, 1]",
      "pad pad=0x-2x-2x0:0x-3x-2x0\n"                                                                                                                                  },
     {1, "Convolution2D",
