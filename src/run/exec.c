@@ -16,13 +16,16 @@ struct dnn_exec {
     const struct dnn_plan *plan;
     const struct dnn_backend *backend;
     struct dnn_dev *dev;
-    void *block[DNN_BLOCKS]; /* owned; NULL where the block is empty       */
-    void *work;              /* owned; the largest any step needs          */
+    struct dnn_exec *leader; /* whose memory we use, or NULL               */
+    bool shared[DNN_BLOCKS]; /* of the leader: not ours to release         */
+    bool work_shared;
+    void *block[DNN_BLOCKS]; /* owned unless shared; NULL where the block is empty */
+    void *work;              /* owned unless shared; the largest any step needs    */
     void *keep;              /* owned; what steps keep, one behind the other */
     size_t *kept;            /* owned; by op: where its part of that starts */
     size_t work_bytes, keep_bytes;
     struct dnn_kernel **kernel; /* owned, one per op; NULL: nothing to do  */
-    uint64_t weights;           /* changes with every change of a weight   */
+    uint64_t changes;           /* of weights; the leader's counts          */
 };
 
 /* A step's operands; the arrays are for the time of one call. */
@@ -59,6 +62,12 @@ static void *place(const struct dnn_exec *exec, int value)
 
     return exec->block[s->block] == NULL ? NULL
                                          : (char *)exec->block[s->block] + s->offset;
+}
+
+/* How often weights have changed, by whoever they are shared with. */
+static uint64_t *changes(struct dnn_exec *exec)
+{
+    return exec->leader == NULL ? &exec->changes : &exec->leader->changes;
 }
 
 static struct dnn_step step_of(const struct dnn_exec *exec, int o, struct operands *x)
@@ -197,11 +206,60 @@ int dnn_exec_make(const struct dnn_plan *plan, const struct dnn_backend *backend
     return 0;
 }
 
+/* What outlives a step must lie at the same place in both. */
+static int same_places(const struct dnn_exec *exec, struct dnn_err *err)
+{
+    const struct dnn_plan *a = exec->leader->plan, *b = exec->plan;
+    int u = 0;
+
+    for (int v = 0; v < b->prog->nvalues; v++) {
+        const struct dnn_value *mine = &b->prog->value[v];
+
+        if (mine->role != DNN_WEIGHT && mine->role != DNN_STATE) continue;
+        for (; u < a->prog->nvalues; u++)
+            if (a->prog->value[u].role == mine->role) break;
+        if (u == a->prog->nvalues || a->spot[u].block != b->spot[v].block ||
+            a->spot[u].offset != b->spot[v].offset ||
+            a->spot[u].bytes != b->spot[v].bytes)
+            return dnn_fail(err, DNN_ECONFIG,
+                            "layer '%s', %s: lies elsewhere in the other program of "
+                            "this network",
+                            mine->layer == NULL ? "" : mine->layer,
+                            mine->is.name == NULL ? "a weight" : mine->is.name);
+        u++;
+    }
+    return 0;
+}
+
+int dnn_exec_share(struct dnn_exec *exec, struct dnn_exec *leader, bool apart,
+                   struct dnn_err *err)
+{
+    static const enum dnn_block common[] = {DNN_BLOCK_WEIGHTS, DNN_BLOCK_GRADS,
+                                            DNN_BLOCK_SLOTS, DNN_BLOCK_STATES};
+
+    if (leader->leader != NULL) leader = leader->leader;
+    exec->leader = leader;
+    DNN_TRY(same_places(exec, err));
+    for (size_t i = 0; i < sizeof common / sizeof *common; i++)
+        exec->shared[common[i]] = true;
+    if (apart) return 0;
+    exec->shared[DNN_BLOCK_TEMPS] =
+        exec->plan->bytes[DNN_BLOCK_TEMPS] <= leader->plan->bytes[DNN_BLOCK_TEMPS];
+    exec->work_shared = exec->work_bytes <= leader->work_bytes;
+    return 0;
+}
+
 int dnn_exec_start(struct dnn_exec *exec, struct dnn_err *err)
 {
     for (int b = 0; b < DNN_BLOCKS; b++)
-        DNN_TRY(give(exec, exec->plan->bytes[b], &exec->block[b], err));
-    DNN_TRY(give(exec, exec->work_bytes, &exec->work, err));
+        if (exec->shared[b])
+            exec->block[b] = exec->leader->block[b];
+        else
+            DNN_TRY(give(exec, exec->plan->bytes[b], &exec->block[b], err));
+    if (exec->work_shared)
+        exec->work = exec->leader->work;
+    else
+        DNN_TRY(give(exec, exec->work_bytes, &exec->work, err));
     DNN_TRY(give(exec, exec->keep_bytes, &exec->keep, err));
     DNN_TRY(write_constants(exec, err));
     return prepare(exec, err);
@@ -214,8 +272,10 @@ void dnn_exec_close(struct dnn_exec *exec)
         exec->backend->discard(exec->dev, exec->kernel[o]);
     dnn_free(exec->kernel);
     for (int b = 0; b < DNN_BLOCKS; b++)
-        exec->backend->release(exec->dev, exec->block[b], exec->plan->bytes[b]);
-    exec->backend->release(exec->dev, exec->work, exec->work_bytes);
+        if (!exec->shared[b])
+            exec->backend->release(exec->dev, exec->block[b], exec->plan->bytes[b]);
+    if (!exec->work_shared)
+        exec->backend->release(exec->dev, exec->work, exec->work_bytes);
     exec->backend->release(exec->dev, exec->keep, exec->keep_bytes);
     dnn_free(exec->kept);
     dnn_free(exec);
@@ -223,9 +283,12 @@ void dnn_exec_close(struct dnn_exec *exec)
 
 struct dnn_exec_bytes dnn_exec_bytes(const struct dnn_exec *exec)
 {
-    struct dnn_exec_bytes b = {dnn_plan_bytes(exec->plan), exec->work_bytes,
+    struct dnn_exec_bytes b = {dnn_plan_bytes(exec->plan),
+                               exec->work_shared ? 0 : exec->work_bytes,
                                exec->keep_bytes, 0};
 
+    for (int i = 0; i < DNN_BLOCKS; i++)
+        if (exec->shared[i]) b.blocks -= exec->plan->bytes[i];
     b.all = b.blocks + b.work + b.keep;
     return b;
 }
@@ -265,7 +328,7 @@ int dnn_exec_put(struct dnn_exec *exec, int value, const void *from,
 {
     enum dnn_role role = exec->plan->prog->value[value].role;
 
-    if (role == DNN_WEIGHT || role == DNN_STATE) exec->weights++;
+    if (role == DNN_WEIGHT || role == DNN_STATE) *changes(exec) += 1;
     return copy(exec, value, from, NULL, err);
 }
 
@@ -305,10 +368,10 @@ static int run_op(struct dnn_exec *exec, int o, struct dnn_now *now,
     enum dnn_op_kind kind = exec->plan->prog->op[o].kind;
 
     if (exec->kernel[o] == NULL) return 0;
-    now->weights = exec->weights;
+    now->weights = *changes(exec);
     if (exec->backend->run(exec->dev, exec->kernel[o], now, err) < 0)
         return blame(&exec->plan->prog->op[o], err);
-    if (kind == DNN_OP_UPDATE || kind == DNN_OP_BN_UPDATE) exec->weights++;
+    if (kind == DNN_OP_UPDATE || kind == DNN_OP_BN_UPDATE) *changes(exec) += 1;
     return 0;
 }
 

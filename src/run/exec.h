@@ -9,6 +9,8 @@
 #include "backend/backend.h"
 #include "plan/plan.h"
 
+#include <stdbool.h>
+
 struct dnn_exec;
 
 /* A plan's pitch(): what the device answers; arg is a struct dnn_exec_on. */
@@ -24,12 +26,19 @@ bool dnn_exec_pitch(void *arg, const struct dnn_prog *prog, int o, bool out, int
  * it.  The caller owns *out: dnn_exec_close(). */
 int dnn_exec_make(const struct dnn_plan *plan, const struct dnn_backend *backend,
                   struct dnn_dev *dev, struct dnn_exec **out, struct dnn_err *err);
-/* Local.  Allocate it all, fill in constants, prepare every step. */
+/* Local.  Before it starts: use the memory of leader, which has started, for weights,
+ * gradients, slots and states, so that both see the same ones; and, unless apart, for
+ * temps and workspace as far as they fit there, so that what one left is gone when the
+ * other has run.  Both must have been planned from the same network: what disagrees is
+ * named.  leader must outlive exec. */
+int dnn_exec_share(struct dnn_exec *exec, struct dnn_exec *leader, bool apart,
+                   struct dnn_err *err);
+/* Local.  Allocate what is not shared, fill in constants, prepare every step. */
 int dnn_exec_start(struct dnn_exec *exec, struct dnn_err *err);
 void dnn_exec_close(struct dnn_exec *exec); /* NULL is fine */
 
 /* Bytes it takes when it has started: the plan's blocks, the steps' common workspace
- * and what they keep. */
+ * and what they keep; without what is shared. */
 struct dnn_exec_bytes {
     size_t blocks, work, keep, all;
 };

@@ -240,6 +240,15 @@ static int fit(struct dnn_model *m, struct dnn_err *err)
     return rc;
 }
 
+/* Recomputing has moved ops, so it is looked for at the end. */
+static int first_update(const struct dnn_prog *prog)
+{
+    for (int o = 0; o < prog->nops; o++)
+        if (prog->op[o].kind == DNN_OP_PENALTY || prog->op[o].kind == DNN_OP_UPDATE)
+            return o;
+    return prog->nops;
+}
+
 /* ---- from outside ---- */
 
 int dnn_model_make(const struct dnn_graph *graph, const struct dnn_model_opts *opts,
@@ -256,19 +265,28 @@ int dnn_model_make(const struct dnn_graph *graph, const struct dnn_model_opts *o
     m->input = dnn_alloc(((size_t)m->ninputs + 1) * sizeof(int));
     m->output = dnn_alloc(((size_t)m->noutputs + 1) * sizeof(int));
     m->target = dnn_alloc(((size_t)m->noutputs + 1) * sizeof(int));
-    int rc = m->backend.open(&opts->device, &m->dev, err);
+    int rc = 0;
+    if (opts->leader != NULL)
+        m->dev = opts->leader->dev;
+    else
+        rc = m->backend.open(&opts->device, &m->dev, err);
     if (rc == 0) rc = program(m, err);
     if (rc == 0) rc = fit(m, err);
     if (rc < 0) {
         dnn_model_free(m);
         return rc;
     }
+    m->update = first_update(m->prog);
     *out = m;
     return 0;
 }
 
 int dnn_model_start(struct dnn_model *model, struct dnn_err *err)
 {
+    const struct dnn_model_opts *opts = &model->opts;
+
+    if (opts->leader != NULL)
+        DNN_TRY(dnn_exec_share(model->exec, opts->leader->exec, opts->apart, err));
     return dnn_exec_start(model->exec, err);
 }
 
@@ -276,7 +294,8 @@ void dnn_model_free(struct dnn_model *model)
 {
     if (model == NULL) return;
     dnn_exec_close(model->exec);
-    if (model->dev != NULL) model->backend.close(model->dev);
+    if (model->dev != NULL && model->opts.leader == NULL)
+        model->backend.close(model->dev);
     dnn_plan_free(model->plan);
     if (model->prog != NULL) dnn_prog_free(model->prog);
     if (model->plain != NULL) dnn_prog_free(model->plain);

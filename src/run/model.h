@@ -43,6 +43,11 @@ struct dnn_model_opts {
                                      only if it would not fit otherwise           */
     const struct dnn_backend *backend;
     struct dnn_device device;
+    /* Another model of the same network, started: use its weights, gradients, slots,
+     * states and device, and unless apart its temps (see dnn_exec_share()).  For other
+     * batch sizes, for inference between training steps.  Must outlive the new one. */
+    struct dnn_model *leader;
+    bool apart;
 };
 
 /* Fields are for reading; values are numbers in prog. */
@@ -62,6 +67,8 @@ struct dnn_model {
     int *target; /* training: what each output should be                  */
     int *loss;   /* training: scalars whose sum is made small, the network's
                     own first, then penalties                             */
+    int update;  /* training: the first op of the optimizer; before it all gradients
+                    are computed                                          */
     struct dnn_now now;
 };
 

@@ -145,6 +145,73 @@ static float *infer(const struct dnn_graph *graph, const struct dnn_model_opts *
     return out;
 }
 
+/* Another batch size and inference beside a training: the same weights, at once. */
+static void shared(const struct dnn_backend *backend)
+{
+    struct dnn_graph *graph = unet(3);
+    struct dnn_model_opts opts = usual(backend), half = opts, look = opts;
+    struct dnn_model *model = NULL, *small = NULL, *eval = NULL, *alone = NULL;
+    float *x = dnn_alloc(16 * 12 * 2 * 2 * sizeof *x), seen[2][16 * 12 * 3];
+
+    opts.recompute = DNN_RECOMPUTE_ALL;
+    for (int i = 0; i < 16 * 12 * 2 * 2; i++)
+        x[i] = (float)(i % 29) / 29;
+    int rc = dnn_model_make(graph, &opts, &model, &err);
+    if (rc == 0) rc = dnn_model_start(model, &err);
+    if (rc == 0) rc = dnn_model_fill(model, 3, &err);
+    half.batch = look.batch = 1;
+    look.training = false;
+    half.leader = look.leader = model;
+    half.apart = true;
+    if (rc == 0) rc = dnn_model_make(graph, &half, &small, &err);
+    if (rc == 0) rc = dnn_model_start(small, &err);
+    if (rc == 0) rc = dnn_model_make(graph, &look, &eval, &err);
+    if (rc == 0) rc = dnn_model_start(eval, &err);
+    if (!ok(rc == 0, "%s: two models share the weights of a third", backend->name))
+        printf("# %s\n", err.text);
+    ok(rc == 0 && dnn_model_bytes(eval).all < dnn_model_bytes(model).all / 2,
+       "and take less memory");
+    ok(model->prog->op[model->update].kind == DNN_OP_UPDATE &&
+           model->prog->op[model->update - 1].kind != DNN_OP_UPDATE,
+       "where the optimizer begins is known");
+    for (int i = 0; i < 3 && rc == 0; i++) {
+        rc = dnn_model_run(model, 0.01, NULL, &err);
+        if (rc == 0) rc = dnn_exec_put(small->exec, small->input[0], x, &err);
+        if (rc == 0) rc = dnn_model_run(small, 0.01, NULL, &err);
+    }
+    /* What inference sees is what the two have made of the weights together. */
+    if (rc == 0) rc = dnn_exec_put(eval->exec, eval->input[0], x, &err);
+    if (rc == 0) rc = dnn_model_run(eval, 0, NULL, &err);
+    if (rc == 0) rc = dnn_exec_get(eval->exec, eval->output[0], seen[0], &err);
+    look.leader = NULL;
+    if (rc == 0) rc = dnn_model_make(graph, &look, &alone, &err);
+    if (rc == 0) rc = dnn_model_start(alone, &err);
+    for (int v = 0, u = 0; rc == 0 && v < alone->prog->nvalues; v++) {
+        enum dnn_role role = alone->prog->value[v].role;
+        void *mem = dnn_alloc(alone->plan->spot[v].bytes + 1);
+
+        if (role == DNN_WEIGHT || role == DNN_STATE) {
+            while (model->prog->value[u].role != DNN_WEIGHT &&
+                   model->prog->value[u].role != DNN_STATE)
+                u++;
+            rc = dnn_exec_get(model->exec, u++, mem, &err);
+            if (rc == 0) rc = dnn_exec_put(alone->exec, v, mem, &err);
+        }
+        dnn_free(mem);
+    }
+    if (rc == 0) rc = dnn_exec_put(alone->exec, alone->input[0], x, &err);
+    if (rc == 0) rc = dnn_model_run(alone, 0, NULL, &err);
+    if (rc == 0) rc = dnn_exec_get(alone->exec, alone->output[0], seen[1], &err);
+    ok(rc == 0 && memcmp(seen[0], seen[1], sizeof seen[0]) == 0,
+       "inference between steps sees the weights as they are");
+    dnn_free(x);
+    dnn_model_free(alone);
+    dnn_model_free(eval);
+    dnn_model_free(small);
+    dnn_model_free(model);
+    dnn_graph_free(graph);
+}
+
 static void inference(const struct dnn_backend *backend)
 {
     struct dnn_graph *graph = unet(3);
@@ -262,6 +329,7 @@ int main(void)
         same_numbers(backend);
         labels(backend);
         inference(backend);
+        shared(backend);
         limits(backend);
         looking(backend);
         rows(backend);
