@@ -17,6 +17,7 @@ struct options {
     struct dnn_bench_topo topo;
     struct dnn_bench_step step;
     struct dnn_bench_ops ops;
+    struct dnn_bench_io io;
 };
 
 #define AT(f) offsetof(struct options, f)
@@ -323,6 +324,148 @@ static const char ops_about[] =
     "then 6.  With --size full the data is as large as in earnest, and what the ref "
     "backend would take seconds for is not compared.";
 
+/* ---- io ---- */
+
+static const struct dnn_option io_options[] = {
+    {.name = "dir",
+     .letter = 'd',
+     .type = DNN_O_TEXT,
+     .offset = AT(io.dir),
+     .arg = "DIR",
+     .help = "where the datasets are made, on the file system to be measured; the "
+             "temporary directory by default.  They are removed afterwards"},
+    {.name = "volumes",
+     .type = DNN_O_INT,
+     .offset = AT(io.volumes),
+     .arg = "N",
+     .def = "96",
+     .min = 1,
+     .max = 1e6,
+     .help = "volumes with masks"},
+    {.name = "extent",
+     .type = DNN_O_INT,
+     .offset = AT(io.extent),
+     .arg = "N",
+     .def = "128",
+     .min = 1,
+     .max = 1024,
+     .help = "points along each of their axes"},
+    {.name = "volume-batch",
+     .type = DNN_O_INT,
+     .offset = AT(io.volume_batch),
+     .arg = "N",
+     .def = "2",
+     .min = 1,
+     .max = 1e6,
+     .help = "volumes of a batch"},
+    {.name = "images",
+     .type = DNN_O_INT,
+     .offset = AT(io.images),
+     .arg = "N",
+     .def = "4096",
+     .min = 1,
+     .max = 1e8,
+     .help = "images with labels"},
+    {.name = "pixels",
+     .type = DNN_O_INT,
+     .offset = AT(io.pixels),
+     .arg = "N",
+     .def = "224",
+     .min = 1,
+     .max = 16384,
+     .help = "pixels along both of their axes, of three bytes each"},
+    {.name = "image-batch",
+     .type = DNN_O_INT,
+     .offset = AT(io.image_batch),
+     .arg = "N",
+     .def = "64",
+     .min = 1,
+     .max = 1e6,
+     .help = "images of a batch"},
+    {.name = "compute",
+     .letter = 'c',
+     .type = DNN_O_REAL,
+     .offset = AT(io.compute),
+     .arg = "SECONDS",
+     .def = "0",
+     .max = 3600,
+     .help = "how long a network pretends to compute on each batch; 0: as long as in "
+             "MLPerf Storage"},
+    {.name = "threads",
+     .letter = 't',
+     .type = DNN_O_INT,
+     .offset = AT(io.threads),
+     .arg = "N",
+     .def = "2",
+     .min = 1,
+     .max = DNN_TOPO_THREADS,
+     .help = "threads that read and convert"},
+    {.name = "reps",
+     .letter = 'r',
+     .type = DNN_O_INT,
+     .offset = AT(io.reps),
+     .arg = "N",
+     .def = "3",
+     .min = 1,
+     .max = 16,
+     .help = "turns whose medians are printed"},
+    {.name = "cold",
+     .type = DNN_O_FLAG,
+     .offset = AT(io.cold),
+     .help = "have the system drop what it keeps of the files before each turn"},
+    {.name = "million",
+     .type = DNN_O_FLAG,
+     .offset = AT(io.million),
+     .help = "also time the opening of a dataset of a million small samples"},
+    {.name = "against",
+     .letter = 'a',
+     .type = DNN_O_ENUM,
+     .offset = AT(io.against),
+     .arg = "WHOM",
+     .def = "nobody",
+     .choices = dnn_bench_rivals,
+     .help = "compare with PyTorch's DataLoader on the same images, in turns"},
+    {.name = "json",
+     .letter = 'j',
+     .type = DNN_O_FLAG,
+     .offset = AT(io.json),
+     .help = "print one JSON object instead of the table"},
+    {.name = NULL},
+};
+
+static int run_io(const void *opt, int nargs, char **args, struct dnn_err *err)
+{
+    const struct options *o = opt;
+
+    (void)nargs;
+    (void)args;
+    return dnn_bench_io(&o->io, stdout, err);
+}
+
+static const char io_about[] =
+    "Makes two datasets, volumes of f32 with masks as a U-Net takes them and images of "
+    "u8 with labels as a classifier does, reads them shuffled as in training, and "
+    "prints two things of each.  The utilisation: a network pretends to compute on "
+    "each "
+    "batch, by sleeping, and this is its share of the time after the first batch, as "
+    "in MLPerf Storage.  The speed: an epoch without computing, once with batches as "
+    "they are stored, to be converted where they are used, and what part that is of "
+    "reading the same files one after the other with nothing but read(), into 64 MiB "
+    "of memory; and once converted to the f32 a network takes (u8 becomes four times "
+    "as "
+    "large), which is also what is compared with PyTorch.  Samples of 64 KiB or more "
+    "are read for five batches before the clock starts.\n\n"
+    "Files are in the page cache unless --cold is given.\n\n"
+    "With --against torch PyTorch's DataLoader reads the same images in turns with us, "
+    "with two worker processes that stay from epoch to epoch: once from a "
+    "memory-mapped file of NumPy, and once from PNG files if python3 has PIL.\n\n"
+    "With --json one object is printed: for volumes and images each an object with "
+    "samples, bytes, batch, memory, compute_s, utilisation, read_gbs, batch_gbs, "
+    "plain_gbs, ratio_plain and samples_s, and against PyTorch torch_npy_samples_s, "
+    "ratio_npy, torch_png_samples_s and ratio_png; then threads, with --cold "
+    "still_cached (what part of a dataset the system kept nevertheless) and with "
+    "--million open_million_s.";
+
 /* ---- topo ---- */
 
 static const char topo_about[] =
@@ -361,6 +504,12 @@ static const struct dnn_command commands[] = {
      .options = ops_options,
      .about = ops_about,
      .run = run_ops},
+    {.name = "io",
+     .operands = "",
+     .help = "time the reading of datasets, and see whether a network would wait",
+     .options = io_options,
+     .about = io_about,
+     .run = run_io},
     {.run = NULL},
 };
 
@@ -368,13 +517,14 @@ static const struct dnn_tool tool = {
     .name = "dnn-bench",
     .help = "measure this machine",
     .about = "Shows how ranks, threads, memory and GPUs meet the hardware they were "
-             "given, alone, under srun or under mpirun; and how fast networks run.",
+             "given, alone, under srun or under mpirun; how fast networks run, and how "
+             "fast their data is read.",
     .size = sizeof(struct options),
     .commands = commands,
     .environment =
         "OMP_NUM_THREADS\tthreads per rank, unless --threads is given\n"
         "CUDA_VISIBLE_DEVICES\tthe GPUs a rank may get, in this order\n"
-        "DNN_PEER_DIR\twhere torch_step.py is, for --against torch\n"
+        "DNN_PEER_DIR\twhere torch_step.py and torch_io.py are, for --against torch\n"
         "DNN_DEADLINE\tseconds that ranks wait for each other, 600 by default\n"
         "DNN_LOG\thow much to say, as --log\n",
     .examples =
@@ -384,7 +534,8 @@ static const struct dnn_tool tool = {
         "mpirun -n 2 --bind-to none dnn-bench topo --threads 1 --json\tfor programs\n"
         "dnn-bench step --model unet3d --size 64 --base 16\ta 3D U-Net\n"
         "dnn-bench step --layers net.json --batch 8 --json\tany network, for "
-        "programs\n",
+        "programs\n"
+        "dnn-bench io --dir /scratch/me\treading, on that file system\n",
     .see_also = "dnn-cluster(1), srun(1), mpirun(1), hwloc(7)",
 };
 

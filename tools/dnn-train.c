@@ -100,7 +100,7 @@ static int explain(const struct options *o, const struct dnn_job *job,
     struct dnn_model_opts opts = {
         .batch = job->batch_size,
         .training = !o->inference,
-        .loss = (enum dnn_op_kind)job->loss,
+        .loss = job->loss,
         .optim = job->optimizer,
         .dry = true,
         .limit = (size_t)job->memory_limit,

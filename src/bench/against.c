@@ -1,4 +1,4 @@
-/* against.c - the same network in PyTorch: a process that does a step when asked.
+/* against.c - the same work in PyTorch: a process that does a portion when asked.
  *
  * It speaks one line of JSON per word, over a socket that is both its standard input
  * and its standard output.  It ends when the socket closes, so none outlives us.
@@ -41,13 +41,12 @@ struct dnn_rival {
     int fd;              /* the socket                       */
     FILE *complaints;    /* its standard error: a file       */
     struct dnn_buf text; /* what came and is not yet a line  */
-    const char *format;
 };
 
 /* ---- where the script is ---- */
 
 /* Beside the program, installed or built; DNN_PEER_DIR before that. */
-static char *find_script(struct dnn_err *err)
+static char *find_script(const char *name, struct dnn_err *err)
 {
     static const char *const places[] = {"../share/dnn-toolkit/peer", "../tests/peer",
                                          "tests/peer", NULL};
@@ -55,7 +54,7 @@ static char *find_script(struct dnn_err *err)
     char exe[4096], *path;
 
     if (dir != NULL) {
-        path = dnn_format("%s/torch_step.py", dir);
+        path = dnn_format("%s/%s", dir, name);
         if (access(path, R_OK) == 0) return path;
         dnn_fail(err, DNN_EIO, "%s (DNN_PEER_DIR): %s", path, strerror(errno));
         dnn_free(path);
@@ -66,14 +65,14 @@ static char *find_script(struct dnn_err *err)
     char *slash = strrchr(exe, '/');
     if (slash != NULL) *slash = '\0';
     for (int i = 0; places[i] != NULL; i++) {
-        path = dnn_format("%s/%s/torch_step.py", exe, places[i]);
+        path = dnn_format("%s/%s/%s", exe, places[i], name);
         if (access(path, R_OK) == 0) return path;
         dnn_free(path);
     }
     dnn_fail(err, DNN_EIO,
-             "torch_step.py is not beside %s, in ../share/dnn-toolkit/peer; set "
+             "%s is not beside %s, in ../share/dnn-toolkit/peer; set "
              "DNN_PEER_DIR to the directory it is in",
-             exe);
+             name, exe);
     return NULL;
 }
 
@@ -114,7 +113,7 @@ static int answer(struct dnn_rival *r, struct dnn_json **out, struct dnn_err *er
         if (n <= 0) return ended(r, err);
         dnn_buf_bytes(&r->text, piece, (size_t)n);
     }
-    int rc = dnn_json_text("torch_step.py's answer", r->text.text,
+    int rc = dnn_json_text("PyTorch's answer", r->text.text,
                            (size_t)(end - r->text.text), out, err);
     size_t used = (size_t)(end - r->text.text) + 1;
     memmove(r->text.text, end + 1, r->text.len - used + 1);
@@ -122,9 +121,8 @@ static int answer(struct dnn_rival *r, struct dnn_json **out, struct dnn_err *er
     return rc;
 }
 
-/* Say a word, if any, and take two numbers from the answer. */
-static int ask(struct dnn_rival *r, const char *word, const char *const key[2],
-               double number[2], struct dnn_err *err)
+int dnn_rival_ask(struct dnn_rival *r, const char *word, const char *const key[2],
+                  double number[2], struct dnn_err *err)
 {
     struct dnn_json *json;
     char line[32];
@@ -163,18 +161,10 @@ static int spawn(struct dnn_rival *r, char *const *argv, int theirs,
 }
 
 /* Start it with its ends of the socket and of the file. */
-static int launch(struct dnn_rival *r, const struct dnn_rival_opts *opts, char *script,
-                  struct dnn_err *err)
+static int launch(struct dnn_rival *r, char *const *argv, struct dnn_err *err)
 {
-    char batch[24], threads[24];
     int pair[2];
 
-    snprintf(batch, sizeof batch, "%ld", opts->batch);
-    snprintf(threads, sizeof threads, "%d", opts->threads);
-    char *const argv[] = {
-        "python3",         script, "--interactive", "--layers", (char *)opts->layers,
-        "--batch",         batch,  "--threads",     threads,    "--format",
-        (char *)r->format, NULL};
     r->complaints = tmpfile();
     if (r->complaints == NULL)
         return dnn_fail(err, DNN_EIO, "a temporary file: %s", strerror(errno));
@@ -186,19 +176,28 @@ static int launch(struct dnn_rival *r, const struct dnn_rival_opts *opts, char *
     return rc;
 }
 
-int dnn_rival_start(const struct dnn_rival_opts *opts, struct dnn_rival **out,
-                    struct dnn_err *err)
+int dnn_rival_open(const char *script, const char *const *args,
+                   const char *const key[2], double number[2], struct dnn_rival **out,
+                   struct dnn_err *err)
 {
-    char *script = find_script(err);
+    char *path = find_script(script, err);
+    int n = 0;
 
-    if (script == NULL) return DNN_EIO;
+    if (path == NULL) return DNN_EIO;
+    while (args[n] != NULL)
+        n++;
+    char **argv = dnn_alloc((size_t)(n + 4) * sizeof *argv);
+    argv[0] = "python3";
+    argv[1] = path;
+    argv[2] = "--interactive";
+    for (int i = 0; i < n; i++)
+        argv[3 + i] = (char *)args[i];
     struct dnn_rival *r = dnn_alloc(sizeof *r);
     r->fd = -1;
-    r->format = opts->format;
-    int rc = launch(r, opts, script, err);
-    dnn_free(script);
-    double number[2];
-    if (rc == 0) rc = ask(r, NULL, (const char *const[]){"threads", NULL}, number, err);
+    int rc = launch(r, argv, err);
+    dnn_free(argv);
+    dnn_free(path);
+    if (rc == 0) rc = dnn_rival_ask(r, NULL, key, number, err);
     if (rc < 0) {
         dnn_rival_stop(r);
         return rc;
@@ -207,13 +206,28 @@ int dnn_rival_start(const struct dnn_rival_opts *opts, struct dnn_rival **out,
     return 0;
 }
 
+int dnn_rival_start(const struct dnn_rival_opts *opts, struct dnn_rival **out,
+                    struct dnn_err *err)
+{
+    char batch[24], threads[24];
+    double number[2];
+
+    snprintf(batch, sizeof batch, "%ld", opts->batch);
+    snprintf(threads, sizeof threads, "%d", opts->threads);
+    const char *const args[] = {"--layers", opts->layers, "--batch",
+                                batch,      "--threads",  threads,
+                                "--format", opts->format, NULL};
+    return dnn_rival_open("torch_step.py", args, (const char *const[]){"threads", NULL},
+                          number, out, err);
+}
+
 int dnn_rival_run(struct dnn_rival *rival, bool training, double *seconds,
                   struct dnn_err *err)
 {
     double number[2];
 
-    DNN_TRY(ask(rival, training ? "step" : "infer",
-                (const char *const[]){"seconds", NULL}, number, err));
+    DNN_TRY(dnn_rival_ask(rival, training ? "step" : "infer",
+                          (const char *const[]){"seconds", NULL}, number, err));
     *seconds = number[0];
     return 0;
 }
@@ -222,8 +236,8 @@ int dnn_rival_memory(struct dnn_rival *rival, double *bytes, struct dnn_err *err
 {
     double number[2];
 
-    DNN_TRY(ask(rival, "memory", (const char *const[]){"peak_rss", "base_rss"}, number,
-                err));
+    DNN_TRY(dnn_rival_ask(rival, "memory",
+                          (const char *const[]){"peak_rss", "base_rss"}, number, err));
     *bytes = number[0] - number[1];
     return 0;
 }

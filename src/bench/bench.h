@@ -38,7 +38,7 @@ struct dnn_bench_step {
     const char *backend;     /* NULL: the best that is built                       */
     const char *cache;       /* where choices of kernels are kept; NULL: nowhere   */
     int choose;              /* enum dnn_choose                                    */
-    int loss;                /* enum dnn_op_kind                                      */
+    int loss;                /* one of dnn_loss_names                              */
     int optimizer;           /* enum dnn_update                                    */
     int recompute;           /* enum dnn_recompute                                 */
     const char *limit;       /* memory to take at most, "16GiB"; NULL: what there is */
@@ -63,5 +63,23 @@ struct dnn_bench_ops {
 /* Local.  Time every kind of op in each of its passes, compare with the ref backend,
  * and print it.  DNN_EDEVICE if results are too far from ref's. */
 int dnn_bench_ops(const struct dnn_bench_ops *cfg, FILE *where, struct dnn_err *err);
+
+struct dnn_bench_io {
+    const char *dir;      /* where datasets are made and removed; NULL: a new one
+                           * in the temporary directory                          */
+    long volumes, extent; /* how many, points along each axis                    */
+    long images, pixels;
+    long volume_batch, image_batch;
+    long threads, reps;
+    double compute; /* seconds of a batch; 0: as MLPerf Storage has it            */
+    bool cold;      /* what the system keeps of files is dropped before each turn */
+    bool million;   /* open a dataset of a million samples, too                   */
+    int against;    /* enum dnn_bench_against                                     */
+    bool json;      /* one object instead of the table                            */
+};
+
+/* Local.  Read datasets while a network is pretended to compute, and print how well
+ * that goes. */
+int dnn_bench_io(const struct dnn_bench_io *cfg, FILE *where, struct dnn_err *err);
 
 #endif

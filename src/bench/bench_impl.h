@@ -7,6 +7,7 @@
 #define DNN_BENCH_BENCH_IMPL_H
 
 #include "bench/bench.h"
+#include "bench/turns_impl.h"
 
 #include "config/net.h"
 #include "run/measure.h"
@@ -20,8 +21,6 @@
 double dnn_bench_sgemm(int threads);
 /* Bytes read and written per second when a large array is copied. */
 double dnn_bench_copy(int threads);
-/* The middle one; sorts its argument. */
-double dnn_bench_median(double *seconds, int n);
 
 /* ---- step.c ---- */
 
@@ -73,28 +72,5 @@ extern const struct dnn_ops_case dnn_ops_cases[];
 /* The network of a case.  The caller owns *out: dnn_graph_free(). */
 int dnn_ops_graph(const struct dnn_ops_case *c, bool full, struct dnn_graph **out,
                   int64_t *batch, struct dnn_err *err);
-
-/* ---- against.c: the same network in PyTorch ---- */
-
-/* A process of it, in one memory format. */
-struct dnn_rival;
-
-struct dnn_rival_opts {
-    const char *layers; /* a Keras file                                   */
-    const char *format; /* "contiguous", "channels_last"; must outlive it */
-    long batch;
-    int threads;
-};
-
-/* Local.  Start one and wait until it has taken a few training steps.  Start it before
- * this process is large: what the system counts as its memory begins with ours. */
-int dnn_rival_start(const struct dnn_rival_opts *opts, struct dnn_rival **out,
-                    struct dnn_err *err);
-/* Local.  One training step or inference: seconds, as it says. */
-int dnn_rival_run(struct dnn_rival *rival, bool training, double *seconds,
-                  struct dnn_err *err);
-/* Local.  By how much it has grown at most since it had loaded PyTorch. */
-int dnn_rival_memory(struct dnn_rival *rival, double *bytes, struct dnn_err *err);
-void dnn_rival_stop(struct dnn_rival *rival); /* NULL is fine */
 
 #endif

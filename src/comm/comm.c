@@ -6,6 +6,7 @@
  */
 #include "base/mem.h"
 #include "comm/comm_impl.h"
+#include "comm/comm_mpi.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -30,6 +31,7 @@ const char *dnn_comm_verb_name(enum dnn_comm_verb verb)
 
 size_t dnn_comm_type_size(enum dnn_comm_type type)
 {
+    if (type == DNN_COMM_BF16 || type == DNN_COMM_F16) return 2;
     return type == DNN_COMM_F32 ? 4 : 8;
 }
 
@@ -48,6 +50,14 @@ void dnn_comm_hostname(char *out, size_t size)
     out[strcspn(out, ".")] = '\0';
 }
 
+/* -1: stderr.  Read on the watching thread. */
+static _Atomic int say_to = -1;
+
+void dnn_comm_say_to(int fd)
+{
+    say_to = fd;
+}
+
 void dnn_comm_say(const char *fmt, ...)
 {
     char line[2048];
@@ -61,8 +71,9 @@ void dnn_comm_say(const char *fmt, ...)
     size_t len = (size_t)head + (body > 0 ? (size_t)body : 0);
     if (len > sizeof line - 2) len = sizeof line - 2;
     line[len++] = '\n';
+    int fd = say_to < 0 ? STDERR_FILENO : say_to;
     for (size_t at = 0; at < len;) {
-        ssize_t n = write(STDERR_FILENO, line + at, len - at);
+        ssize_t n = write(fd, line + at, len - at);
         if (n <= 0) break; /* nobody is listening */
         at += (size_t)n;
     }
@@ -270,12 +281,14 @@ static int check_reduce(int64_t count, enum dnn_comm_type type, enum dnn_comm_op
     if (count < 0)
         return dnn_fail(err, DNN_ECOMM, "all-reduce: %lld elements are less than none",
                         (long long)count);
-    if ((int)type < DNN_COMM_I64 || type > DNN_COMM_F32)
+    if ((int)type < DNN_COMM_I64 || type > DNN_COMM_F16)
         return dnn_fail(err, DNN_ECOMM, "all-reduce: there is no type number %d",
                         (int)type);
     if ((int)op < DNN_COMM_SUM || op > DNN_COMM_MAX)
         return dnn_fail(err, DNN_ECOMM, "all-reduce: there is no operation number %d",
                         (int)op);
+    if (type >= DNN_COMM_BF16 && op != DNN_COMM_SUM)
+        return dnn_fail(err, DNN_ECOMM, "all-reduce: 16-bit numbers can only be added");
     return 0;
 }
 

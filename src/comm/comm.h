@@ -91,7 +91,14 @@ int dnn_comm_allgather(struct dnn_comm *comm, const char *what, const void *mine
 int dnn_comm_gather(struct dnn_comm *comm, const char *what, const char *text, int root,
                     char ***out, struct dnn_err *err);
 
-enum dnn_comm_type { DNN_COMM_I64, DNN_COMM_F64, DNN_COMM_F32 };
+/* The two halves are rounded at every addition, and can only be added. */
+enum dnn_comm_type {
+    DNN_COMM_I64,
+    DNN_COMM_F64,
+    DNN_COMM_F32,
+    DNN_COMM_BF16,
+    DNN_COMM_F16
+};
 enum dnn_comm_op { DNN_COMM_SUM, DNN_COMM_MIN, DNN_COMM_MAX };
 
 /* Collective.  Combine count elements over all ranks, in place, for everybody. */

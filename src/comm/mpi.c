@@ -9,6 +9,7 @@
  */
 #include "base/log.h"
 #include "base/mem.h"
+#include "comm/comm_mpi.h"
 #include "comm/mpi_impl.h"
 
 #include <stdio.h>
@@ -39,6 +40,13 @@ const char *dnn_mpi_note_text(char *out, size_t size, const struct dnn_comm_note
     return out;
 }
 
+bool dnn_comm_mpi_handle(const struct dnn_comm *comm, MPI_Comm *out)
+{
+    if (comm == NULL || comm->kind != &dnn_comm_mpi) return false;
+    *out = ((const struct dnn_mpi *)comm->impl)->work;
+    return true;
+}
+
 static int start_mpi(struct dnn_mpi *m, struct dnn_err *err)
 {
     int up = 0, down = 0, level, bad = MPI_SUCCESS;
@@ -57,6 +65,8 @@ static int start_mpi(struct dnn_mpi *m, struct dnn_err *err)
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     bad = MPI_Comm_dup(MPI_COMM_WORLD, &m->work);
     if (bad == MPI_SUCCESS) bad = MPI_Comm_dup(MPI_COMM_WORLD, &m->roll);
+    if (bad == MPI_SUCCESS) bad = MPI_Op_create(dnn_mpi_add_bf16, 1, &m->add_bf16);
+    if (bad == MPI_SUCCESS) bad = MPI_Op_create(dnn_mpi_add_f16, 1, &m->add_f16);
     if (bad != MPI_SUCCESS) return dnn_mpi_fail(err, "the start of MPI", bad);
     MPI_Comm_set_errhandler(m->work, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(m->roll, MPI_ERRORS_RETURN);
@@ -106,6 +116,8 @@ static void watch_peers(struct dnn_comm *comm)
 
 static void shut_mpi(struct dnn_mpi *m)
 {
+    if (m->add_f16 != MPI_OP_NULL) MPI_Op_free(&m->add_f16);
+    if (m->add_bf16 != MPI_OP_NULL) MPI_Op_free(&m->add_bf16);
     if (m->roll != MPI_COMM_NULL) MPI_Comm_free(&m->roll);
     if (m->work != MPI_COMM_NULL) MPI_Comm_free(&m->work);
     if (m->ours) MPI_Finalize();
@@ -123,6 +135,7 @@ static int open_mpi(struct dnn_comm *comm, struct dnn_err *err)
     struct dnn_mpi *m = dnn_alloc(sizeof *m);
 
     m->work = m->roll = MPI_COMM_NULL;
+    m->add_bf16 = m->add_f16 = MPI_OP_NULL;
     pthread_mutex_init(&m->board.lock, NULL);
     m->main_thread = gettid();
     comm->impl = m;
@@ -182,13 +195,19 @@ static MPI_Datatype mpi_type(enum dnn_comm_type type)
         return MPI_INT64_T;
     case DNN_COMM_F64:
         return MPI_DOUBLE;
+    case DNN_COMM_BF16:
+    case DNN_COMM_F16:
+        return MPI_UINT16_T;
     default:
         return MPI_FLOAT;
     }
 }
 
-static MPI_Op mpi_op(enum dnn_comm_op op)
+static MPI_Op mpi_op(const struct dnn_mpi *m, enum dnn_comm_type type,
+                     enum dnn_comm_op op)
 {
+    if (type == DNN_COMM_BF16) return m->add_bf16;
+    if (type == DNN_COMM_F16) return m->add_f16;
     switch (op) {
     case DNN_COMM_SUM:
         return MPI_SUM;
@@ -214,8 +233,8 @@ static int issue(struct dnn_mpi *m, const struct dnn_comm_call *c, MPI_Request *
         return MPI_Igatherv(c->in, n, MPI_BYTE, c->buf, c->counts, c->offs, MPI_BYTE,
                             c->root, m->work, out);
     default:
-        return MPI_Iallreduce(MPI_IN_PLACE, c->buf, n, mpi_type(c->type), mpi_op(c->op),
-                              m->work, out);
+        return MPI_Iallreduce(MPI_IN_PLACE, c->buf, n, mpi_type(c->type),
+                              mpi_op(m, c->type, c->op), m->work, out);
     }
 }
 

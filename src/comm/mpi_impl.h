@@ -56,7 +56,8 @@ enum { DNN_MPI_HISTORY = 64 };
 
 struct dnn_mpi {
     MPI_Comm work, roll;
-    bool ours; /* MPI was not running before: we finalize it */
+    MPI_Op add_bf16, add_f16; /* what MPI cannot add itself */
+    bool ours;                /* MPI was not running before: we finalize it */
     uint64_t seq;
     struct dnn_comm_note history[DNN_MPI_HISTORY]; /* [seq % DNN_MPI_HISTORY] */
     struct dnn_comm_note met; /* the newest that proves every rank entered it */
@@ -68,6 +69,10 @@ struct dnn_mpi {
     _Atomic unsigned polls;      /* grows as long as MPI lets us poll        */
     unsigned old_polls, still;   /* the watching thread's: for how many looks */
 };
+
+/* mpi_half.c: sums of 16-bit numbers, as MPI calls them. */
+void dnn_mpi_add_bf16(void *in, void *inout, int *n, MPI_Datatype *type);
+void dnn_mpi_add_f16(void *in, void *inout, int *n, MPI_Datatype *type);
 
 /* MPI's own words for one of its codes, as a DNN_ECOMM message. */
 int dnn_mpi_fail(struct dnn_err *err, const char *doing, int code);

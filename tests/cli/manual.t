@@ -45,7 +45,7 @@ for path in "$top_builddir"/dnn-*; do
     # The completion, used as bash would.
     result "$tool: completion of an option" "$(
         eval "$("$tool" --help=bash)"
-        COMP_WORDS=("$tool" --ver) COMP_CWORD=1
+        COMP_WORDS=("$tool" --vers) COMP_CWORD=1
         "_${tool//-/_}"
         [ "${COMPREPLY[*]}" = --version ] || echo "got: ${COMPREPLY[*]}"
     )"

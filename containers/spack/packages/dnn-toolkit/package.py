@@ -22,7 +22,8 @@ class DnnToolkit(AutotoolsPackage):
     variant("slurm", default=False, description="Slurm's development files")
     variant("hdf5", default=True, description="read HDF5 files")
     variant("images", default=True, description="read PNG, JPEG and TIFF images")
-    variant("archives", default=True, description="read gzip, zip and zstd files")
+    variant("archives", default=True, description="read gzip and zip files")
+    variant("tfrecord", default=True, description="read TFRecord files")
     variant("cuda", default=False, description="look for CUDA, cuDNN and NCCL")
 
     depends_on("c", type="build")
@@ -38,6 +39,7 @@ class DnnToolkit(AutotoolsPackage):
     depends_on("openblas")
     depends_on("adios2@2.9: +mpi")
     depends_on("yyjson@0.10:")
+    depends_on("xxhash@0.8:")
 
     depends_on("slurm", when="+slurm")
     depends_on("hdf5", when="+hdf5")
@@ -48,7 +50,7 @@ class DnnToolkit(AutotoolsPackage):
     with when("+archives"):
         depends_on("zlib-api")
         depends_on("libzip")
-        depends_on("zstd")
+    depends_on("protobuf-c", when="+tfrecord")
     with when("+cuda"):
         depends_on("cuda@12:")
         depends_on("cudnn@9:")
@@ -68,6 +70,7 @@ class DnnToolkit(AutotoolsPackage):
             ("openblas", "openblas"),
             ("adios2", "adios2"),
             ("yyjson", "yyjson"),
+            ("xxhash", "xxhash"),
         ]
         chosen = [
             ("+slurm", "slurm", "slurm"),
@@ -77,7 +80,7 @@ class DnnToolkit(AutotoolsPackage):
             ("+images", "tiff", "libtiff"),
             ("+archives", "zlib", "zlib-api"),
             ("+archives", "zip", "libzip"),
-            ("+archives", "zstd", "zstd"),
+            ("+tfrecord", "protobufc", "protobuf-c"),
             ("+cuda", "cuda", "cuda"),
         ]
         args = ["--without-nifti"]  # spack has no nifti2 library

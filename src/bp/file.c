@@ -1,0 +1,103 @@
+/* file.c - a BP file, being written or being read: what both begin and end with.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "base/mem.h"
+#include "bp/bp_impl.h"
+#include "comm/comm_mpi.h"
+
+static const struct {
+    enum dnn_dtype own;
+    adios2_type adios;
+} types[] = {
+    /* The first of each of ADIOS2's is what it is read as. */
+    {DNN_F32,  adios2_type_float   },
+    {DNN_F64,  adios2_type_double  },
+    {DNN_I8,   adios2_type_int8_t  },
+    {DNN_U8,   adios2_type_uint8_t },
+    {DNN_I16,  adios2_type_int16_t },
+    {DNN_U16,  adios2_type_uint16_t},
+    {DNN_I32,  adios2_type_int32_t },
+    {DNN_U32,  adios2_type_uint32_t},
+    {DNN_I64,  adios2_type_int64_t },
+    {DNN_U64,  adios2_type_uint64_t},
+    /* What it does not have is stored in numbers of the same size; an attribute
+     * NAME/type says so. */
+    {DNN_F16,  adios2_type_uint16_t},
+    {DNN_BF16, adios2_type_uint16_t},
+    {DNN_BOOL, adios2_type_uint8_t },
+};
+enum { NTYPES = sizeof types / sizeof types[0] };
+
+adios2_type dnn_bp_adios_type(enum dnn_dtype type)
+{
+    for (int i = 0; i < NTYPES; i++)
+        if (types[i].own == type) return types[i].adios;
+    return adios2_type_unknown;
+}
+
+bool dnn_bp_own_type(adios2_type type, enum dnn_dtype *out)
+{
+    for (int i = 0; i < NTYPES; i++)
+        if (types[i].adios == type) {
+            *out = types[i].own;
+            return true;
+        }
+    return false;
+}
+
+struct dnn_bp *dnn_bp_make(struct dnn_comm *comm, const char *path)
+{
+    struct dnn_bp *bp = dnn_alloc(sizeof *bp);
+
+    bp->comm = comm;
+    bp->size = comm == NULL ? 1 : dnn_comm_size(comm);
+    bp->rank = comm == NULL ? 0 : dnn_comm_rank(comm);
+    bp->path = dnn_strdup(path);
+    return bp;
+}
+
+int dnn_bp_start(struct dnn_bp *bp, struct dnn_err *err)
+{
+    struct bp_ears ears;
+    MPI_Comm ranks;
+
+    dnn_bp_listen(&ears);
+    bp->adios = bp->size > 1 && dnn_comm_mpi_handle(bp->comm, &ranks)
+                    ? adios2_init_mpi(ranks)
+                    : adios2_init_serial();
+    if (bp->adios != NULL) bp->io = adios2_declare_io(bp->adios, "file");
+    bool good = bp->io != NULL && adios2_set_engine(bp->io, "BP5") == 0;
+    return dnn_bp_heard(&ears, good, bp->path, "starting ADIOS2", err);
+}
+
+void dnn_bp_free(struct dnn_bp *bp)
+{
+    for (int i = 0; i < bp->nvars; i++) {
+        dnn_free((char *)bp->var[i].pub.name);
+        dnn_free(bp->var[i].put);
+    }
+    dnn_free(bp->var);
+    dnn_free(bp->index);
+    dnn_free(bp->op_name);
+    dnn_free(bp->op_params);
+    dnn_free(bp->path);
+    dnn_free(bp);
+}
+
+void dnn_bp_close(struct dnn_bp *bp)
+{
+    struct bp_ears ears;
+
+    if (bp == NULL) return;
+    dnn_bp_direct_close(bp);
+    dnn_bp_listen(&ears);
+    if (bp->engine != NULL && !bp->writing) adios2_close(bp->engine);
+    /* Of a file that several ranks write nothing is released here: that would be
+     * collective, and a rank may be alone in giving up. */
+    if (bp->adios != NULL && !bp->failed && !(bp->writing && bp->size > 1))
+        adios2_finalize(bp->adios);
+    dnn_bp_heard(&ears, true, bp->path, "closing", NULL);
+    dnn_bp_free(bp);
+}

@@ -1,0 +1,271 @@
+/* read.c - BP files being read, at any place.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "base/mem.h"
+#include "bp/bp_impl.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PIECE = 64 << 20 };
+
+/* What rank 0 has seen of a file and tells the others. */
+struct seen {
+    size_t md_bytes, map_len, index_len;
+    char *map, *index; /* owned */
+};
+
+static int look(const char *path, struct seen *out, struct dnn_err *err)
+{
+    struct bp_map map;
+
+    DNN_TRY(dnn_bp_index_read(path, &out->index, &out->index_len, err));
+    int rc = dnn_bp_check(path, &map, &out->md_bytes, err);
+    if (rc < 0) {
+        dnn_free(out->index);
+        out->index = NULL;
+        return rc;
+    }
+    out->map = map.text;
+    out->map_len = map.len;
+    return out->index != NULL ? 0 : dnn_bp_probe(path, out->md_bytes, err);
+}
+
+static int tell(struct dnn_bp *bp, char **text, size_t len, struct dnn_err *err)
+{
+    if (bp->rank != 0) *text = dnn_alloc(len + 1);
+    for (size_t at = 0; at < len; at += PIECE) {
+        size_t n = len - at < PIECE ? len - at : PIECE;
+
+        DNN_TRY(dnn_comm_bcast(bp->comm, "tables of a BP file", *text + at, n, 0, err));
+    }
+    return 0;
+}
+
+static int look_together(struct dnn_bp *bp, struct seen *seen, struct dnn_err *err)
+{
+    uint64_t size[4] = {0};
+    int rc = bp->rank == 0 ? look(bp->path, seen, err) : 0;
+
+    if (bp->size == 1) return rc;
+    DNN_TRY(dnn_comm_agree(bp->comm, rc, err));
+    size[0] = seen->md_bytes;
+    size[1] = seen->map_len;
+    size[2] = seen->index_len;
+    size[3] = seen->index != NULL;
+    DNN_TRY(dnn_comm_bcast(bp->comm, "sizes of a BP file", size, sizeof size, 0, err));
+    seen->md_bytes = size[0];
+    seen->map_len = size[1];
+    seen->index_len = size[2];
+    DNN_TRY(tell(bp, &seen->map, seen->map_len, err));
+    return size[3] != 0 ? tell(bp, &seen->index, seen->index_len, err) : 0;
+}
+
+/* One variable into the list; what we do not read (texts, complex numbers, values
+ * without axes, arrays without a place in a whole) is left out. */
+static void take(struct dnn_bp *bp, const char *name)
+{
+    adios2_variable *handle = adios2_inquire_variable(bp->io, name);
+    adios2_type type;
+    adios2_shapeid kind;
+    size_t ndim = 0, dim[32], steps = 0;
+    struct dnn_bp_var pub = {0};
+    int64_t all;
+
+    if (handle == NULL || adios2_variable_type(&type, handle) != 0 ||
+        !dnn_bp_own_type(type, &pub.type) ||
+        adios2_variable_shapeid(&kind, handle) != 0 ||
+        kind != adios2_shapeid_global_array ||
+        adios2_variable_ndims(&ndim, handle) != 0 || ndim < 1 || ndim > DNN_MAX_DIMS ||
+        adios2_variable_shape(dim, handle) != 0 ||
+        adios2_variable_steps(&steps, handle) != 0)
+        return;
+    pub.shape.ndim = (int)ndim;
+    for (size_t i = 0; i < ndim; i++) {
+        if (dim[i] > INT64_MAX) return;
+        pub.shape.dim[i] = (int64_t)dim[i];
+    }
+    int64_t row = (int64_t)dnn_dtype_size(pub.type);
+    for (size_t i = 1; i < ndim; i++)
+        if (__builtin_mul_overflow(row, pub.shape.dim[i], &row)) return;
+    if (__builtin_mul_overflow(row, pub.shape.dim[0], &all)) return;
+    pub.steps = (int64_t)steps;
+    pub.name = dnn_strdup(name);
+    bp->var = dnn_grow(bp->var, &bp->cap, (size_t)bp->nvars + 1, sizeof *bp->var);
+    bp->var[bp->nvars++] =
+        (struct bp_var){.pub = pub, .handle = handle, .row_bytes = row};
+}
+
+/* What attributes say of a variable beyond ADIOS2's own description. */
+static void read_attributes(struct dnn_bp *bp, struct dnn_bp_var *var)
+{
+    char *name = dnn_format("%s/type", var->name);
+    char *text = dnn_bp_text(bp, name);
+    enum dnn_dtype type;
+
+    if (text != NULL && dnn_dtype_find(text, &type, NULL) == 0 &&
+        dnn_bp_adios_type(type) == dnn_bp_adios_type(var->type))
+        var->type = type;
+    dnn_free(text);
+    dnn_free(name);
+    name = dnn_format("%s/compression", var->name);
+    text = dnn_bp_text(bp, name);
+    var->compressed = text != NULL;
+    dnn_free(text);
+    dnn_free(name);
+}
+
+int dnn_bp_begin(struct dnn_bp *bp, struct dnn_err *err)
+{
+    struct bp_ears ears;
+    char threads[16];
+    size_t n = 0;
+
+    DNN_TRY(dnn_bp_start(bp, err));
+    snprintf(threads, sizeof threads, "%d", bp->threads);
+    dnn_bp_listen(&ears);
+    if (adios2_set_parameter(bp->io, "Threads", threads) == 0)
+        bp->engine = adios2_open(bp->io, bp->path, adios2_mode_readRandomAccess);
+    char **names = bp->engine == NULL ? NULL : adios2_available_variables(bp->io, &n);
+    for (size_t i = 0; names != NULL && i < n; i++) {
+        take(bp, names[i]);
+        free(names[i]);
+    }
+    free(names);
+    DNN_TRY(dnn_bp_heard(&ears, bp->engine != NULL, bp->path, "opening the file", err));
+    for (int i = 0; i < bp->nvars; i++)
+        read_attributes(bp, &bp->var[i].pub);
+    return 0;
+}
+
+int dnn_bp_open(struct dnn_comm *comm, const char *path, int threads,
+                struct dnn_bp **out, struct dnn_err *err)
+{
+    struct dnn_err own = {0};
+    struct seen seen = {0};
+
+    if (err == NULL) err = &own;
+    struct dnn_bp *bp = dnn_bp_make(comm, path);
+    bp->threads = threads > 0 ? threads : 1;
+    int rc = look_together(bp, &seen, err);
+    if (rc == 0) {
+        bp->md_bytes = seen.md_bytes;
+        if (comm != NULL) dnn_comm_watch(comm, path, 0);
+        rc = dnn_bp_begin(bp, err);
+        if (comm != NULL) dnn_comm_unwatch(comm);
+        if (bp->size > 1) rc = dnn_comm_agree(comm, rc, err);
+    }
+    bp->whole = rc == 0 && seen.index != NULL;
+    bp->index = seen.index;
+    if (bp->whole) dnn_bp_direct_open(bp, seen.map, seen.map_len, seen.index_len);
+    dnn_free(seen.map);
+    if (rc < 0) {
+        dnn_bp_close(bp);
+        return rc;
+    }
+    *out = bp;
+    return 0;
+}
+
+int dnn_bp_count(const struct dnn_bp *bp)
+{
+    return bp->nvars;
+}
+
+const struct dnn_bp_var *dnn_bp_var(const struct dnn_bp *bp, int var)
+{
+    return &bp->var[var].pub;
+}
+
+int dnn_bp_find(const struct dnn_bp *bp, const char *name)
+{
+    for (int i = 0; i < bp->nvars; i++)
+        if (strcmp(bp->var[i].pub.name, name) == 0) return i;
+    return -1;
+}
+
+bool dnn_bp_whole(const struct dnn_bp *bp)
+{
+    return bp->whole;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+int dnn_bp_blocks(struct dnn_bp *bp, int number, int64_t **out, int64_t *n,
+                  struct dnn_err *err)
+{
+    struct bp_var *var = &bp->var[number];
+    struct bp_ears ears;
+    int64_t *first;
+    size_t all = var->nblocks, k = 0;
+
+    if (var->block != NULL) {
+        first = dnn_alloc((all + 1) * sizeof *first);
+        for (; k < all; k++)
+            first[k] = var->block[k].first;
+    } else {
+        dnn_bp_listen(&ears);
+        adios2_varinfo *info = adios2_inquire_blockinfo(bp->engine, var->handle, 0);
+        DNN_TRY(dnn_bp_heard(&ears, info != NULL, bp->path, var->pub.name, err));
+        all = info->nblocks;
+        first = dnn_alloc((all + 1) * sizeof *first);
+        for (size_t i = 0; i < all; i++)
+            first[i] = (int64_t)info->BlocksInfo[i].Start[0];
+        adios2_free_blockinfo(info);
+        qsort(first, all, sizeof *first, by_number);
+        for (size_t i = 0; i < all; i++) /* blocks side by side have one first row */
+            if (i == 0 || first[i] != first[k - 1]) first[k++] = first[i];
+    }
+    first[k] = var->pub.shape.dim[0];
+    *out = first;
+    *n = (int64_t)k;
+    return 0;
+}
+
+int dnn_bp_ask(struct dnn_bp *bp, int number, int64_t first, int64_t rows, void *to,
+               struct dnn_err *err)
+{
+    struct bp_var *var = &bp->var[number];
+    const struct dnn_shape *shape = &var->pub.shape;
+    size_t start[DNN_MAX_DIMS] = {0}, count[DNN_MAX_DIMS];
+    struct bp_ears ears;
+
+    if (first < 0 || rows < 0 || rows > shape->dim[0] || first > shape->dim[0] - rows)
+        return dnn_fail(err, DNN_EDATA, "%s: %s: has no rows %lld to %lld, but %lld",
+                        bp->path, var->pub.name, (long long)first,
+                        (long long)(first + rows), (long long)shape->dim[0]);
+    if (rows == 0 || var->row_bytes == 0) return 0;
+    if (dnn_bp_direct_ask(bp, var, first, rows, to)) return 0;
+    for (int i = 0; i < shape->ndim; i++)
+        count[i] = (size_t)shape->dim[i];
+    start[0] = (size_t)first;
+    count[0] = (size_t)rows;
+    dnn_bp_listen(&ears);
+    bool good =
+        adios2_set_selection(var->handle, (size_t)shape->ndim, start, count) == 0 &&
+        adios2_get(bp->engine, var->handle, to, adios2_mode_deferred) == 0;
+    DNN_TRY(dnn_bp_heard(&ears, good, bp->path, var->pub.name, err));
+    bp->asked = true;
+    return 0;
+}
+
+int dnn_bp_fetch(struct dnn_bp *bp, struct dnn_err *err)
+{
+    struct bp_ears ears;
+
+    int rc = dnn_bp_direct_fetch(bp, err);
+    if (!bp->asked) return rc;
+    bp->asked = false;
+    dnn_bp_listen(&ears);
+    bool good = adios2_perform_gets(bp->engine) == 0;
+    int bad = dnn_bp_heard(&ears, good, bp->path, "reading", rc < 0 ? NULL : err);
+    return rc < 0 ? rc : bad;
+}

@@ -1,0 +1,117 @@
+/* dataset_verify.c - checksums compared with what they are of.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "base/mem.h"
+#include "data/dataset_impl.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+enum { PORTION = 16 << 20 };
+
+static int fail(struct dnn_dataset *d, int split, int64_t sample, const char *what,
+                struct dnn_err *err)
+{
+    char **name = NULL;
+    struct dnn_err unused = {0};
+    int found = dnn_dataset_about(d, split, sample, 1, &name, NULL, NULL, &unused);
+    int rc =
+        dnn_fail(err, DNN_EDATA,
+                 "%s: %s: sample %lld (%.200s): %s is damaged: its checksum is not "
+                 "the one stored with it",
+                 d->path, d->info.split[split].name, (long long)sample,
+                 found == 0 ? name[0] : "?", what);
+    dnn_free(name);
+    return rc;
+}
+
+static int verify_portion(struct dnn_dataset *d, int split, int column, int64_t first,
+                          int64_t n, size_t bytes, char *room, uint64_t *sum,
+                          struct dnn_err *err)
+{
+    DNN_TRY(dnn_bp_ask(d->bp, d->var[split][column], first, n, room, err));
+    DNN_TRY(dnn_bp_ask(d->bp, d->sum[split][column], first, n, sum, err));
+    DNN_TRY(dnn_bp_fetch(d->bp, err));
+    for (int64_t i = 0; i < n; i++)
+        if (XXH3_64bits(room + (size_t)i * bytes, bytes) != sum[i])
+            return fail(d, split, first + i,
+                        d->info.split[split].col[column].column.name, err);
+    return 0;
+}
+
+static int verify_column(struct dnn_dataset *d, int split, int column, int64_t first,
+                         int64_t n, struct dnn_err *err)
+{
+    const struct dnn_split *s = &d->info.split[split];
+    const struct dnn_column *c = &s->col[column].column;
+    struct dnn_tensor t = {.dtype = c->type, .shape = c->shape};
+    size_t bytes;
+    int rc = 0;
+
+    DNN_TRY(dnn_tensor_bytes(&t, &bytes, err));
+    int64_t many = bytes < PORTION ? (int64_t)(PORTION / bytes) : 1;
+    if (many > s->chunk) many -= many % s->chunk; /* what is compressed, is once */
+    if (many > n) many = n;
+    char *room = malloc((size_t)many * bytes + 1);
+    uint64_t *sum = dnn_alloc((size_t)many * sizeof *sum + 1);
+    if (room == NULL)
+        rc = dnn_fail(err, DNN_ENOMEM, "%s: %s: no memory for a sample of %zu bytes",
+                      d->path, s->name, bytes);
+    while (rc == 0 && n > 0) {
+        int64_t k = n < many ? n : many;
+
+        rc = verify_portion(d, split, column, first, k, bytes, room, sum, err);
+        first += k;
+        n -= k;
+    }
+    free(room);
+    dnn_free(sum);
+    return rc;
+}
+
+static int verify_about(struct dnn_dataset *d, int split, int64_t first, int64_t n,
+                        struct dnn_err *err)
+{
+    char **name = NULL, **group = NULL;
+    int32_t *fold = dnn_alloc((size_t)n * sizeof *fold + 1);
+    uint64_t *sum = dnn_alloc((size_t)n * sizeof *sum + 1);
+    bool groups = d->of[split].group_end >= 0;
+
+    int rc =
+        dnn_dataset_about(d, split, first, n, &name, fold, groups ? &group : NULL, err);
+    if (rc == 0) rc = dnn_bp_ask(d->bp, d->of[split].about, first, n, sum, err);
+    if (rc == 0) rc = dnn_bp_fetch(d->bp, err);
+    for (int64_t i = 0; rc == 0 && i < n; i++)
+        if (dnn_dataset_about_sum(name[i], fold[i], groups ? group[i] : NULL) != sum[i])
+            rc = fail(d, split, first + i, "name, fold or group", err);
+    dnn_free(name);
+    dnn_free(group);
+    dnn_free(fold);
+    dnn_free(sum);
+    return rc;
+}
+
+int dnn_dataset_verify(struct dnn_dataset *d, int split, int64_t first, int64_t n,
+                       struct dnn_err *err)
+{
+    if (split < 0 || split >= d->info.nsplits)
+        return dnn_fail(err, DNN_EDATA, "%s: there is no split %d", d->path, split);
+    const struct dnn_split *s = &d->info.split[split];
+    if (first < 0 || n < 0 || n > s->count || first > s->count - n)
+        return dnn_fail(err, DNN_EDATA, "%s: %s: has no samples %lld to %lld, but %lld",
+                        d->path, s->name, (long long)first, (long long)(first + n),
+                        (long long)s->count);
+    for (int k = 0; k < s->ncols; k++)
+        DNN_TRY(verify_column(d, split, k, first, n, err));
+    while (n > 0) {
+        int64_t some = n < 65536 ? n : 65536;
+
+        DNN_TRY(verify_about(d, split, first, some, err));
+        first += some;
+        n -= some;
+    }
+    return 0;
+}

@@ -1,0 +1,252 @@
+/* feed_convert.c - stored numbers as the network takes them.
+ *
+ * One loop per type, each over a block that has the factors of all channels in it as
+ * often as fits, so that a compiler makes vector instructions of it whatever the number
+ * of channels is.  Bad numbers are only counted on the way; where the first is, is
+ * found out when there is one.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "data/feed_impl.h"
+
+#include <math.h>
+#include <string.h>
+
+void dnn_feed_conv_scale(struct dnn_feed_conv *conv, int n, const double *scale,
+                         const double *offset)
+{
+    conv->period = 0;
+    for (int c = 0; c < n; c++)
+        if (scale[c] != 1 || offset[c] != 0) conv->period = DNN_FEED_PERIOD / n * n;
+    for (int i = 0; i < conv->period; i++) {
+        conv->wide_factor[i] = scale[i % n];
+        conv->wide_term[i] = offset[i % n];
+        conv->factor[i] = (float)scale[i % n];
+        conv->term[i] = (float)offset[i % n];
+    }
+}
+
+bool dnn_feed_conv_same(const struct dnn_feed_conv *conv)
+{
+    return conv->type == (conv->integer ? DNN_I32 : DNN_F32) && conv->period == 0;
+}
+
+/* ---- to f32 ---- */
+
+static uint32_t bits_of(float x)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static float from_bits(uint32_t bits)
+{
+    float x;
+
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* Not 0 for NaN and infinities. */
+static uint32_t odd(float x)
+{
+    return (bits_of(x) & 0x7f800000u) == 0x7f800000u;
+}
+
+/* IEEE's half as a float: shifted into place, the exponent is 112 too small, which a
+ * product mends, also for subnormal ones.  What is not finite becomes NaN. */
+static float half(uint16_t h)
+{
+    float size = from_bits((uint32_t)(h & 0x7fff) << 13) * 0x1p112f;
+    uint32_t bad = (h & 0x7c00) == 0x7c00 ? 0x7fc00000u : 0;
+
+    return from_bits(bits_of(size) | bad | (uint32_t)(h & 0x8000) << 16);
+}
+
+static float upper_half(uint16_t h)
+{
+    return from_bits((uint32_t)h << 16);
+}
+
+#define AS_IS(x) (x)
+
+/* The factors are of the type it is computed in. */
+#define TO_F32(name, type, wide, as, factors, terms)                                   \
+    static uint32_t name(const struct dnn_feed_conv *conv, const void *from,           \
+                         float *restrict to, int64_t n)                                \
+    {                                                                                  \
+        const type *restrict x = from;                                                 \
+        const wide *factor = conv->factors, *term = conv->terms;                       \
+        uint32_t bad = 0;                                                              \
+                                                                                       \
+        if (conv->period == 0) {                                                       \
+            _Pragma("omp simd reduction(| : bad)") for (int64_t i = 0; i < n; i++)     \
+            {                                                                          \
+                to[i] = (float)as(x[i]);                                               \
+                bad |= odd(to[i]);                                                     \
+            }                                                                          \
+            return bad;                                                                \
+        }                                                                              \
+        for (int64_t at = 0; at < n; at += conv->period) {                             \
+            int m = n - at < conv->period ? (int)(n - at) : conv->period;              \
+                                                                                       \
+            _Pragma("omp simd reduction(| : bad)") for (int j = 0; j < m; j++)         \
+            {                                                                          \
+                to[at + j] = (float)((wide)as(x[at + j]) * factor[j] + term[j]);       \
+                bad |= odd(to[at + j]);                                                \
+            }                                                                          \
+        }                                                                              \
+        return bad;                                                                    \
+    }
+
+TO_F32(f32_f32, float, float, AS_IS, factor, term)
+TO_F32(f64_f32, double, double, AS_IS, wide_factor, wide_term)
+TO_F32(f16_f32, uint16_t, float, half, factor, term)
+TO_F32(bf16_f32, uint16_t, float, upper_half, factor, term)
+TO_F32(i8_f32, int8_t, float, AS_IS, factor, term)
+TO_F32(u8_f32, uint8_t, float, AS_IS, factor, term)
+TO_F32(i16_f32, int16_t, float, AS_IS, factor, term)
+TO_F32(u16_f32, uint16_t, float, AS_IS, factor, term)
+TO_F32(i32_f32, int32_t, double, AS_IS, wide_factor, wide_term)
+TO_F32(u32_f32, uint32_t, double, AS_IS, wide_factor, wide_term)
+TO_F32(i64_f32, int64_t, double, AS_IS, wide_factor, wide_term)
+TO_F32(u64_f32, uint64_t, double, AS_IS, wide_factor, wide_term)
+
+static uint32_t to_f32(const struct dnn_feed_conv *conv, const void *from, float *to,
+                       int64_t n)
+{
+    switch (conv->type) {
+    case DNN_F64:
+        return f64_f32(conv, from, to, n);
+    case DNN_F16:
+        return f16_f32(conv, from, to, n);
+    case DNN_BF16:
+        return bf16_f32(conv, from, to, n);
+    case DNN_I8:
+        return i8_f32(conv, from, to, n);
+    case DNN_U8:
+    case DNN_BOOL:
+        return u8_f32(conv, from, to, n);
+    case DNN_I16:
+        return i16_f32(conv, from, to, n);
+    case DNN_U16:
+        return u16_f32(conv, from, to, n);
+    case DNN_I32:
+        return i32_f32(conv, from, to, n);
+    case DNN_U32:
+        return u32_f32(conv, from, to, n);
+    case DNN_I64:
+        return i64_f32(conv, from, to, n);
+    case DNN_U64:
+        return u64_f32(conv, from, to, n);
+    default:
+        return f32_f32(conv, from, to, n);
+    }
+}
+
+static uint32_t any_odd(const float *x, int64_t n)
+{
+    uint32_t bad = 0;
+
+#pragma omp simd reduction(| : bad)
+    for (int64_t i = 0; i < n; i++)
+        bad |= odd(x[i]);
+    return bad;
+}
+
+static void reals(const struct dnn_feed_conv *conv, const void *from, float *to,
+                  int64_t n, int64_t *bad)
+{
+    uint32_t odds = 0;
+
+    if (from != to)
+        odds = to_f32(conv, from, to, n);
+    else if (conv->check)
+        odds = any_odd(to, n);
+    if (odds == 0 || !conv->check) return;
+    for (*bad = 0; !odd(to[*bad]);)
+        ++*bad;
+}
+
+/* ---- to i32 ---- */
+
+/* Not 0 if a number is not below limit, or negative. */
+#define TO_I32(name, type)                                                             \
+    static uint32_t name(const void *from, int32_t *restrict to, int64_t n,            \
+                         uint32_t limit)                                               \
+    {                                                                                  \
+        const type *restrict x = from;                                                 \
+        uint32_t beyond = 0;                                                           \
+                                                                                       \
+        _Pragma("omp simd reduction(| : beyond)") for (int64_t i = 0; i < n; i++)      \
+        {                                                                              \
+            to[i] = (int32_t)x[i];                                                     \
+            beyond |= (uint32_t)to[i] >= limit;                                        \
+        }                                                                              \
+        return beyond;                                                                 \
+    }
+
+TO_I32(i8_i32, int8_t)
+TO_I32(u8_i32, uint8_t)
+TO_I32(i16_i32, int16_t)
+TO_I32(u16_i32, uint16_t)
+
+static uint32_t any_beyond(const int32_t *x, int64_t n, uint32_t limit)
+{
+    uint32_t beyond = 0;
+
+#pragma omp simd reduction(| : beyond)
+    for (int64_t i = 0; i < n; i++)
+        beyond |= (uint32_t)x[i] >= limit;
+    return beyond;
+}
+
+/* Types that always fit have loops; in the others each number is looked at. */
+static int integers(const struct dnn_feed_conv *conv, const void *from, int32_t *to,
+                    int64_t n, uint32_t limit, uint32_t *beyond, struct dnn_err *err)
+{
+    switch (conv->type) {
+    case DNN_I8:
+        *beyond = i8_i32(from, to, n, limit);
+        return 0;
+    case DNN_U8:
+    case DNN_BOOL:
+        *beyond = u8_i32(from, to, n, limit);
+        return 0;
+    case DNN_I16:
+        *beyond = i16_i32(from, to, n, limit);
+        return 0;
+    case DNN_U16:
+        *beyond = u16_i32(from, to, n, limit);
+        return 0;
+    case DNN_I32:
+        if (from != (const void *)to) memcpy(to, from, (size_t)n * sizeof *to);
+        break;
+    default:
+        DNN_TRY(dnn_convert(from, conv->type, to, DNN_I32, n, true, err));
+    }
+    *beyond = conv->classes < 0 ? 0 : any_beyond(to, n, limit);
+    return 0;
+}
+
+int dnn_feed_convert(const struct dnn_feed_conv *conv, const void *from, void *to,
+                     int64_t n, int64_t *bad, struct dnn_err *err)
+{
+    uint32_t beyond, limit = conv->classes > 0 && conv->classes <= INT32_MAX
+                                 ? (uint32_t)conv->classes
+                                 : (uint32_t)INT32_MAX + 1;
+
+    *bad = -1;
+    if (!conv->integer) {
+        reals(conv, from, to, n, bad);
+        return 0;
+    }
+    DNN_TRY(integers(conv, from, to, n, limit, &beyond, err));
+    if (beyond == 0 || conv->classes < 0) return 0;
+    for (*bad = 0; ((const uint32_t *)to)[*bad] < limit;)
+        ++*bad;
+    return 0;
+}

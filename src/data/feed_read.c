@@ -1,0 +1,216 @@
+/* feed_read.c - from the dataset into memory: chunks of a window, or a batch's samples.
+ *
+ * ADIOS2 lets one thread at a time read; so all is asked for first and then fetched in
+ * one go, in which it may use several threads of its own.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "data/feed_impl.h"
+
+#include <string.h>
+
+/* Bytes of chunks read in one go: large enough for the disk, and small enough that a
+ * single thread soon looks after the batches again. */
+static const size_t portion = 16 << 20;
+
+/* ---- a batch's numbers ---- */
+
+static int64_t window_of(const struct dnn_feed *feed, int64_t epoch, int64_t place)
+{
+    if (dnn_feed_whole(feed)) return 0;
+    return epoch * feed->windows + dnn_order_window(&feed->order, epoch, place);
+}
+
+void dnn_feed_set_up(struct dnn_feed *feed, struct dnn_feed_slot *slot)
+{
+    struct dnn_batch *b = &slot->batch;
+    int64_t size = feed->cfg.batch_size, left;
+
+    b->epoch = slot->seq / feed->batches;
+    b->number = slot->seq % feed->batches;
+    left = feed->count - b->number * size;
+    b->total = left < size ? left : size;
+    b->ncols = feed->ncols;
+    dnn_order_leaves(feed->count, size, b->number, feed->leaves, feed->rank, feed->size,
+                     &b->first, &b->n);
+    dnn_order_fill(&feed->order, b->epoch, b->first, b->n, slot->index);
+    for (int64_t i = 0; i < b->n; i++)
+        slot->sample[i] = dnn_feed_number(feed, slot->index[i]);
+    for (int64_t i = 0; feed->mixes && i < b->n; i++)
+        slot->partner[i] = dnn_augment_partner(feed->cfg.augment, feed->cfg.seed,
+                                               b->epoch, slot->index[i], feed->count);
+    slot->low = slot->high = -1;
+    if (feed->from == DNN_FROM_MEMORY && b->n > 0) {
+        slot->low = window_of(feed, b->epoch, b->first);
+        slot->high = window_of(feed, b->epoch, b->first + b->n - 1);
+    }
+}
+
+/* ---- rows of a column ---- */
+
+/* Samples that follow each other in the file, of those from first on. */
+static int64_t run_of(const struct dnn_feed *feed, int64_t first, int64_t n)
+{
+    int64_t m = 1;
+
+    if (feed->pick == NULL) return n;
+    while (m < n && feed->pick[first + m] == feed->pick[first] + m)
+        m++;
+    return m;
+}
+
+/* Where only some samples take part, what is between them is read, too, and thrown
+ * away: one large request instead of many small ones. */
+static int through_gaps(struct dnn_feed *feed, int column, int64_t first, int64_t n,
+                        char *to, struct dnn_err *err)
+{
+    size_t each = feed->col[column].stored;
+    int64_t fit = (int64_t)(feed->gap_bytes / each);
+
+    while (n > 0) {
+        int64_t begin = feed->pick[first], m = 1;
+
+        while (m < n && feed->pick[first + m] - begin < fit)
+            m++;
+        int64_t span = feed->pick[first + m - 1] - begin + 1;
+        DNN_TRY(dnn_dataset_ask(feed->dataset, feed->split_number, column, begin, span,
+                                feed->gap, err));
+        DNN_TRY(dnn_dataset_fetch(feed->dataset, err));
+        for (int64_t i = 0; i < m; i++, to += each)
+            memcpy(to, feed->gap + (size_t)(feed->pick[first + i] - begin) * each,
+                   each);
+        first += m;
+        n -= m;
+    }
+    return 0;
+}
+
+int dnn_feed_rows(struct dnn_feed *feed, int column, int64_t first, int64_t n, char *to,
+                  struct dnn_err *err)
+{
+    size_t each = feed->col[column].stored;
+
+    if (run_of(feed, first, n) < n && each < DNN_FEED_LARGE)
+        return through_gaps(feed, column, first, n, to, err);
+    while (n > 0) {
+        int64_t m = run_of(feed, first, n);
+
+        DNN_TRY(dnn_dataset_ask(feed->dataset, feed->split_number, column,
+                                dnn_feed_number(feed, first), m, to, err));
+        to += (size_t)m * each;
+        first += m;
+        n -= m;
+    }
+    return 0;
+}
+
+/* ---- windows ---- */
+
+void dnn_feed_window_set(struct dnn_feed *feed, struct dnn_feed_window *window,
+                         int64_t seq)
+{
+    int64_t epoch = seq / feed->windows, w = seq % feed->windows;
+
+    if (window->at != NULL && window->seq >= 0) {
+        int64_t old = window->seq / feed->windows;
+
+        for (int64_t i = 0; i < window->n; i++)
+            window->at[dnn_order_chunk(&feed->order, old, window->first + i)] = -1;
+    }
+    dnn_order_chunks(&feed->order, w, &window->first, &window->n);
+    for (int64_t i = 0; window->at != NULL && i < window->n; i++)
+        window->at[dnn_order_chunk(&feed->order, epoch, window->first + i)] =
+            (int32_t)i;
+    window->seq = seq;
+    window->loaded = 0;
+}
+
+bool dnn_feed_loaded(const struct dnn_feed_window *window, int64_t seq)
+{
+    return window->seq == seq && window->loaded == window->n;
+}
+
+int dnn_feed_load(struct dnn_feed *feed, struct dnn_feed_window *window,
+                  struct dnn_err *err)
+{
+    int64_t epoch = window->seq / feed->windows, chunk = feed->order.chunk;
+    int64_t i = window->loaded;
+    size_t asked = 0;
+
+    for (; i < window->n && asked < portion; i++) {
+        int64_t c = window->at == NULL
+                        ? i
+                        : dnn_order_chunk(&feed->order, epoch, window->first + i);
+        int64_t left = feed->count - c * chunk, n = left < chunk ? left : chunk;
+
+        for (int k = 0; k < feed->ncols; k++) {
+            size_t each = feed->col[k].stored;
+
+            DNN_TRY(dnn_feed_rows(feed, k, c * chunk, n,
+                                  window->base[k] + (size_t)(i * chunk) * each, err));
+            asked += (size_t)n * each;
+        }
+    }
+    DNN_TRY(dnn_dataset_fetch(feed->dataset, err));
+    window->loaded = i;
+    return 0;
+}
+
+/* ---- a batch's samples ---- */
+
+/* Ask for n samples by their numbers, neighbours together. */
+static int ask_all(struct dnn_feed *feed, int column, const int64_t *index, int64_t n,
+                   char *to, struct dnn_err *err)
+{
+    size_t each = feed->col[column].stored;
+
+    for (int64_t i = 0, m; i < n; i += m) {
+        int64_t number = dnn_feed_number(feed, index[i]);
+
+        for (m = 1; i + m < n && dnn_feed_number(feed, index[i + m]) == number + m;)
+            m++;
+        DNN_TRY(dnn_dataset_ask(feed->dataset, feed->split_number, column, number, m,
+                                to + (size_t)i * each, err));
+    }
+    return 0;
+}
+
+int dnn_feed_fetch(struct dnn_feed *feed, struct dnn_feed_slot *slot, int64_t from,
+                   int64_t n, struct dnn_err *err)
+{
+    const struct dnn_feed_stage *stage = &feed->stage[slot->seq % DNN_FEED_STAGES];
+    bool any = false;
+
+    for (int k = 0; k < feed->ncols; k++) {
+        char *to = feed->col[k].straight ? slot->batch.data[k] : stage->base[k];
+        size_t skip = (size_t)from * feed->col[k].stored;
+
+        if (to != NULL && feed->from == DNN_FROM_FILE) {
+            DNN_TRY(ask_all(feed, k, slot->index + from, n, to + skip, err));
+            any = true;
+        }
+        if (stage->partner[k] != NULL) {
+            DNN_TRY(ask_all(feed, k, slot->partner + from, n, stage->partner[k] + skip,
+                            err));
+            any = true;
+        }
+    }
+    return any ? dnn_dataset_fetch(feed->dataset, err) : 0;
+}
+
+const void *dnn_feed_find(const struct dnn_feed *feed, const struct dnn_feed_slot *slot,
+                          int column, int64_t index)
+{
+    size_t each = feed->col[column].stored;
+
+    if (dnn_feed_whole(feed))
+        return feed->window[0].base[column] + (size_t)index * each;
+    int64_t chunk = feed->order.chunk;
+    /* Windows of one epoch have no chunk in common. */
+    const struct dnn_feed_window *w = &feed->window[slot->low % DNN_FEED_WINDOWS];
+    if (w->at[index / chunk] < 0) w = &feed->window[slot->high % DNN_FEED_WINDOWS];
+    int64_t at = w->at[index / chunk] * chunk + index % chunk;
+
+    return w->base[column] + (size_t)at * each;
+}

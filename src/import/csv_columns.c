@@ -1,0 +1,360 @@
+/* csv_columns.c - what the columns of a table mean.
+ *
+ * Inputs are numbers.  Targets are numbers or classes: what their kind says, else what
+ * the first record has in them: a text makes a class with that name, a whole number a
+ * class number (until a real comes), a real a number.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "import/csv_impl.h"
+
+#include "base/mem.h"
+#include "base/text.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+int dnn_csv_blame(const struct dnn_csv *csv, const struct dnn_csv_field *field,
+                  size_t i, struct dnn_err *err)
+{
+    return dnn_prefix(err, "%s:%" PRId64 ": column \"%s\": ", csv->path,
+                      dnn_csv_line(csv, i), field->name);
+}
+
+/* ---- cells ---- */
+
+enum { NUMBER = 64 }; /* bytes of any number that somebody writes */
+
+/* A cell without the blanks around it, which do not make a number another. */
+static const char *trim(const char *cell, char out[NUMBER])
+{
+    size_t len;
+
+    cell += strspn(cell, " \t");
+    len = strlen(cell);
+    while (len > 0 && (cell[len - 1] == ' ' || cell[len - 1] == '\t'))
+        len--;
+    if (len >= NUMBER) return cell;
+    memcpy(out, cell, len);
+    out[len] = '\0';
+    return out;
+}
+
+static bool is_int(const char *cell, long long *out)
+{
+    char text[NUMBER];
+
+    return dnn_text_int(trim(cell, text), out);
+}
+
+static bool is_real(const char *cell, double *out)
+{
+    char text[NUMBER];
+
+    return dnn_text_real(trim(cell, text), out); /* nan and inf are none */
+}
+
+int dnn_csv_number(const struct dnn_csv *csv, const struct dnn_csv_field *field,
+                   size_t i, const char *cell, double *out, struct dnn_err *err)
+{
+    if (cell[strspn(cell, " \t")] == '\0')
+        dnn_fail(err, DNN_EDATA, "there is no value");
+    else if (!is_real(cell, out))
+        dnn_fail(err, DNN_EDATA, "\"%.60s\" is not a number", cell);
+    else
+        return 0;
+    dnn_csv_blame(csv, field, i, err);
+    return DNN_EDATA;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+int dnn_csv_class(const struct dnn_csv *csv, const struct dnn_csv_field *field,
+                  size_t i, const char *cell, int64_t *out, struct dnn_err *err)
+{
+    long long number;
+
+    if (cell[0] == '\0') {
+        dnn_fail(err, DNN_EDATA, "there is no value");
+    } else if (!field->integers) {
+        const char **at = field->nnames == 0
+                              ? NULL
+                              : bsearch(&cell, field->names, field->nnames,
+                                        sizeof *field->names, by_text);
+
+        if (at != NULL) {
+            *out = at - field->names;
+            return 0;
+        }
+        dnn_fail(err, DNN_EDATA, "\"%.60s\" was no class when the table was opened",
+                 cell);
+    } else if (!is_int(cell, &number)) {
+        dnn_fail(err, DNN_EDATA, "\"%.60s\" is no class number, as others here are",
+                 cell);
+    } else if (number < 0 || number >= DNN_CSV_CLASSES) {
+        dnn_fail(err, DNN_EDATA,
+                 "%lld is no class number, 0 to %d; is the target's kind values?",
+                 number, DNN_CSV_CLASSES - 1);
+    } else {
+        *out = number;
+        return 0;
+    }
+    dnn_csv_blame(csv, field, i, err);
+    return DNN_EDATA;
+}
+
+/* ---- looking at all of them ---- */
+
+static int add_name(struct dnn_csv_fields *fields, struct dnn_csv_field *f,
+                    const char *cell, struct dnn_err *err)
+{
+    size_t low = 0, high = f->nnames;
+
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        int order = strcmp(f->names[mid], cell);
+
+        if (order == 0) return 0;
+        if (order < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    if (f->nnames == DNN_CSV_CLASSES)
+        return dnn_fail(err, DNN_EDATA,
+                        "there are more than %d different texts: these are no classes",
+                        DNN_CSV_CLASSES);
+    f->names = dnn_grow(f->names, &f->names_cap, f->nnames + 1, sizeof *f->names);
+    memmove(f->names + low + 1, f->names + low, (f->nnames - low) * sizeof *f->names);
+    f->names[low] = dnn_arena_strdup(fields->arena, cell);
+    f->nnames++;
+    return 0;
+}
+
+/* The first record tells class numbers from names, and from numbers if nobody did. */
+static void guess(struct dnn_csv_field *f, const char *cell)
+{
+    long long number;
+    double real;
+
+    f->integers = is_int(cell, &number);
+    if (f->maybe && !f->integers && is_real(cell, &real)) f->use = DNN_CSV_NUMBER;
+    f->maybe = f->maybe && f->integers;
+}
+
+static int look_at(const struct dnn_csv *csv, struct dnn_csv_fields *fields,
+                   struct dnn_csv_field *f, size_t i, const char *cell,
+                   struct dnn_err *err)
+{
+    int64_t class;
+    double real;
+
+    if (f->use == DNN_CSV_CLASS && i == 1) guess(f, cell);
+    if (f->use == DNN_CSV_CLASS && f->maybe) {
+        long long number;
+
+        /* Whole numbers so far; a negative one or a real means that all are reals. */
+        if (is_real(cell, &real) && (!is_int(cell, &number) || number < 0))
+            f->use = DNN_CSV_NUMBER;
+    }
+    switch (f->use) {
+    case DNN_CSV_NUMBER:
+        return dnn_csv_number(csv, f, i, cell, &real, err);
+    case DNN_CSV_CLASS:
+        if (!f->integers && cell[0] != '\0') {
+            if (add_name(fields, f, cell, err) < 0)
+                return dnn_csv_blame(csv, f, i, err);
+            return 0;
+        }
+        DNN_TRY(dnn_csv_class(csv, f, i, cell, &class, err));
+        if (class > f->max) f->max = class;
+        return 0;
+    case DNN_CSV_OBJECT:
+        if (cell[0] != '\0') return 0;
+        dnn_fail(err, DNN_EDATA, "there is no path");
+        dnn_csv_blame(csv, f, i, err);
+        return DNN_EDATA;
+    default:
+        return 0;
+    }
+}
+
+int dnn_csv_look(const struct dnn_csv *csv, struct dnn_csv_fields *fields, size_t i,
+                 const struct dnn_csv_record *record, struct dnn_err *err)
+{
+    if (record->nfields != fields->n)
+        return dnn_fail(err, DNN_EDATA,
+                        "%s:%" PRId64 ": has %zu fields, but the header has %zu",
+                        csv->path, dnn_csv_line(csv, i), record->nfields, fields->n);
+    for (size_t k = 0; k < fields->n; k++)
+        DNN_TRY(look_at(csv, fields, &fields->field[k], i, record->field[k], err));
+    return 0;
+}
+
+/* ---- choosing ---- */
+
+static int find_field(const struct dnn_csv *csv, const struct dnn_csv_fields *fields,
+                      const char *name, struct dnn_csv_field **out, struct dnn_err *err)
+{
+    const char **words;
+    char hint[160];
+
+    for (size_t k = 0; k < fields->n; k++)
+        if (strcmp(fields->field[k].name, name) == 0) {
+            *out = &fields->field[k];
+            return 0;
+        }
+    words = dnn_alloc((fields->n + 1) * sizeof *words);
+    for (size_t k = 0; k < fields->n; k++)
+        words[k] = fields->field[k].name;
+    int rc = dnn_fail(err, DNN_EDATA, "%s:%" PRId64 ": there is no column \"%s\"%s",
+                      csv->path, dnn_csv_line(csv, 0), name,
+                      dnn_text_hint(hint, sizeof hint, name, words));
+    dnn_free(words);
+    return rc;
+}
+
+/* By sorting: some tables have a hundred thousand columns. */
+static int check_unique(const struct dnn_csv *csv, const struct dnn_csv_fields *fields,
+                        struct dnn_err *err)
+{
+    const char **name = dnn_alloc((fields->n + 1) * sizeof *name);
+    int rc = 0;
+
+    for (size_t k = 0; k < fields->n; k++)
+        name[k] = fields->field[k].name;
+    qsort(name, fields->n, sizeof *name, by_text);
+    for (size_t k = 1; k < fields->n && rc == 0; k++)
+        if (strcmp(name[k - 1], name[k]) == 0)
+            rc = dnn_fail(err, DNN_EDATA,
+                          "%s:%" PRId64 ": two columns are called \"%s\"", csv->path,
+                          dnn_csv_line(csv, 0), name[k]);
+    dnn_free(name);
+    return rc;
+}
+
+/* The header: a name for each column, none twice. */
+static int read_header(const struct dnn_csv *csv, struct dnn_csv_fields *fields,
+                       struct dnn_err *err)
+{
+    struct dnn_csv_record record = {0};
+    size_t numbers = 0, counting = 0;
+    double real;
+    int rc = dnn_csv_read(csv, 0, &record, err);
+
+    if (rc == 0) {
+        fields->n = record.nfields;
+        fields->field = dnn_alloc(fields->n * sizeof *fields->field);
+    }
+    for (size_t k = 0; k < fields->n && rc == 0; k++) {
+        char *name = record.field[k];
+
+        name += strspn(name, " ");
+        for (size_t len = strlen(name); len > 0 && name[len - 1] == ' ';)
+            name[--len] = '\0';
+        fields->field[k].name = dnn_arena_strdup(fields->arena, name);
+        if (dnn_text_real(name, &real)) {
+            numbers++;
+            counting += real == (double)k || real == (double)k + 1;
+        }
+        if (name[0] == '\0' && fields->n > 1)
+            rc = dnn_fail(err, DNN_EDATA, "%s:%" PRId64 ": column %zu has no name",
+                          csv->path, dnn_csv_line(csv, 0), k + 1);
+        for (size_t j = 0; j < k && rc == 0; j++)
+            if (strcmp(fields->field[j].name, name) == 0)
+                rc = dnn_fail(err, DNN_EDATA,
+                              "%s:%" PRId64 ": two columns are called \"%s\"",
+                              csv->path, dnn_csv_line(csv, 0), name);
+    }
+    if (rc == 0) rc = check_unique(csv, fields, err);
+    if (rc == 0 && numbers == fields->n && counting < fields->n)
+        rc = dnn_fail(err, DNN_EDATA,
+                      "%s:%" PRId64 ": the first line must name the columns, but has "
+                      "only numbers",
+                      csv->path, dnn_csv_line(csv, 0));
+    dnn_csv_record_free(&record);
+    return rc;
+}
+
+/* A target is a class or a number as its kind says; else that is found out. */
+static void use_target(struct dnn_csv_field *f, int kind)
+{
+    f->target = true;
+    if (f->use == DNN_CSV_OBJECT) return;
+    f->use = kind == DNN_KIND_VALUES ? DNN_CSV_NUMBER : DNN_CSV_CLASS;
+    f->maybe = kind < 0;
+}
+
+/* Inputs are columns of the table of inputs, and targets too unless there is a path for
+ * them; objects may be in either. */
+static int choose_listed(const struct dnn_csv *csv, const struct dnn_import *how,
+                         bool as_target, struct dnn_csv_fields *fields,
+                         struct dnn_err *err)
+{
+    struct dnn_csv_field *f;
+
+    for (int64_t i = 0; i < how->objects.count; i++) {
+        int rc = find_field(csv, fields, how->objects.texts[i], &f, err);
+
+        if (rc < 0 && how->target.path == NULL) return rc;
+        if (rc == 0) f->use = DNN_CSV_OBJECT;
+    }
+    for (int64_t i = 0; i < how->targets.count; i++) {
+        if (!as_target && how->target.path != NULL) break;
+        DNN_TRY(find_field(csv, fields, how->targets.texts[i], &f, err));
+        use_target(f, how->target.kind);
+    }
+    for (int64_t i = 0; i < how->inputs.count && !as_target; i++) {
+        DNN_TRY(find_field(csv, fields, how->inputs.texts[i], &f, err));
+        if (f->target)
+            return dnn_fail(err, DNN_ECONFIG,
+                            "%s: column \"%s\" cannot be both input and target",
+                            csv->path, f->name);
+        if (f->use == DNN_CSV_UNUSED) f->use = DNN_CSV_NUMBER;
+    }
+    return 0;
+}
+
+int dnn_csv_choose(const struct dnn_csv *csv, const struct dnn_import *how,
+                   const struct dnn_import_side *side, struct dnn_csv_fields *fields,
+                   struct dnn_err *err)
+{
+    bool as_target = side == &how->target;
+
+    fields->arena = dnn_arena_make();
+    fields->group = fields->first_object = -1;
+    DNN_TRY(read_header(csv, fields, err));
+    DNN_TRY(choose_listed(csv, how, as_target, fields, err));
+    for (size_t k = 0; k < fields->n; k++) {
+        struct dnn_csv_field *f = &fields->field[k];
+
+        if (how->group != NULL && strcmp(how->group, f->name) == 0)
+            fields->group = (int)k;
+        if (as_target && !f->target) {
+            /* The table of targets: what is not one of them is not used. */
+            if (how->targets.count == 0 && (int)k != fields->group)
+                use_target(f, side->kind);
+            else
+                f->use = DNN_CSV_UNUSED;
+        } else if (!as_target && f->use == DNN_CSV_UNUSED && how->inputs.count == 0 &&
+                   (int)k != fields->group) {
+            f->use = DNN_CSV_NUMBER;
+        }
+        if (f->use == DNN_CSV_OBJECT && fields->first_object < 0)
+            fields->first_object = (int)k;
+    }
+    return 0;
+}
+
+void dnn_csv_fields_free(struct dnn_csv_fields *fields)
+{
+    for (size_t k = 0; k < fields->n && fields->field != NULL; k++)
+        dnn_free(fields->field[k].names);
+    dnn_free(fields->field);
+    dnn_arena_free(fields->arena);
+}

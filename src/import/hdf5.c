@@ -1,0 +1,258 @@
+/* hdf5.c - datasets of HDF5 files: the rows of a dataset are samples.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "config.h"
+
+#include "import/array_impl.h"
+
+#include <string.h>
+
+static bool sniff(const unsigned char *head, size_t n)
+{
+    return n >= 8 && memcmp(head, "\x89HDF\r\n\x1a\n", 8) == 0;
+}
+
+#if DNN_HAVE_HDF5
+#include "import/hdf5_impl.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+enum {
+    CACHE = 64 << 20, /* bytes of decoded chunks that a dataset may keep */
+    SLOTS = 10007     /* prime, many times the chunks that fit           */
+};
+
+/* ---- the library ---- */
+
+static pthread_mutex_t one_caller = PTHREAD_MUTEX_INITIALIZER;
+
+void dnn_hdf5_lock(void)
+{
+    pthread_mutex_lock(&one_caller);
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+}
+
+void dnn_hdf5_unlock(void)
+{
+    pthread_mutex_unlock(&one_caller);
+}
+
+/* The deepest function knows best. */
+static herr_t reason(unsigned n, const H5E_error2_t *e, void *arg)
+{
+    const char **text = arg;
+
+    if (n == 0 && e->desc != NULL) *text = e->desc;
+    return 0;
+}
+
+int dnn_hdf5_fail(const char *what, struct dnn_err *err)
+{
+    const char *why = "the file is damaged";
+
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, reason, &why);
+    int rc = dnn_fail(err, DNN_EDATA, "%s: HDF5 cannot read it: %.300s", what, why);
+    H5Eclear2(H5E_DEFAULT);
+    return rc;
+}
+
+/* ---- the open file ---- */
+
+struct file {
+    struct dnn_kept kept;
+    const struct dnn_store *store;
+    hid_t id, data[2]; /* of the columns; below 0: not open */
+};
+
+static int open_id(const char *path, hid_t *out, struct dnn_err *err)
+{
+    hid_t how = H5Pcreate(H5P_FILE_ACCESS);
+
+    H5Pset_fclose_degree(how, H5F_CLOSE_STRONG);
+#if H5_VERSION_GE(1, 12, 1)
+    /* Nobody writes it in place, and some file systems know no locks. */
+    H5Pset_file_locking(how, false, true);
+#endif
+    *out = H5Fopen(path, H5F_ACC_RDONLY, how);
+    /* At once: the next call forgets the reason. */
+    int rc = *out < 0 ? dnn_hdf5_fail(path, err) : 0;
+    H5Pclose(how);
+    return rc;
+}
+
+static void close_all(struct file *f)
+{
+    for (int c = 0; c < 2; c++)
+        if (f->data[c] >= 0) H5Dclose(f->data[c]);
+    if (f->id >= 0) H5Fclose(f->id);
+    f->id = f->data[0] = f->data[1] = -1;
+}
+
+static void close_file(struct dnn_kept *kept)
+{
+    dnn_hdf5_lock();
+    close_all((struct file *)kept);
+    dnn_hdf5_unlock();
+}
+
+/* With room for whole chunks, lest each sample decodes its chunk anew. */
+static hid_t open_data(hid_t file, const char *name, size_t *bytes)
+{
+    hid_t data = H5Dopen2(file, name, H5P_DEFAULT);
+    size_t cache = data < 0 ? 0 : dnn_hdf5_chunk(data);
+
+    if (cache == 0) return data;
+    if (cache < CACHE) cache = CACHE;
+    H5Dclose(data);
+    hid_t how = H5Pcreate(H5P_DATASET_ACCESS);
+    H5Pset_chunk_cache(how, SLOTS, cache, 1);
+    data = H5Dopen2(file, name, how);
+    H5Pclose(how);
+    *bytes += cache;
+    return data;
+}
+
+static int open_file(struct dnn_kept *kept, struct dnn_err *err)
+{
+    struct file *f = (struct file *)kept;
+
+    dnn_hdf5_lock();
+    kept->bytes = 0;
+    int rc = open_id(f->store->path, &f->id, err);
+    dnn_hdf5_unlock();
+    return rc;
+}
+
+/* ---- reading ---- */
+
+/* Select a row (-1: all) and make the like of it in memory; below 0 if that cannot be,
+ * which it could when the file was opened. */
+static hid_t select_row(hid_t space, const struct dnn_shape *shape, int64_t row)
+{
+    hsize_t start[DNN_MAX_DIMS] = {0}, count[DNN_MAX_DIMS], dims[DNN_MAX_DIMS];
+
+    if (H5Sget_simple_extent_ndims(space) != shape->ndim ||
+        H5Sget_simple_extent_dims(space, dims, NULL) < 0)
+        return -1;
+    for (int i = 0; i < shape->ndim; i++) {
+        count[i] = (hsize_t)shape->dim[i];
+        if (dims[i] != count[i]) return -1;
+    }
+    if (shape->ndim == 0) return H5Screate(H5S_SCALAR);
+    if (row >= 0) {
+        start[0] = (hsize_t)row;
+        count[0] = 1;
+        if (H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, count, NULL) < 0)
+            return -1;
+    }
+    return H5Screate_simple(shape->ndim, count, NULL);
+}
+
+static int read_row(const char *what, hid_t data, hid_t type,
+                    const struct dnn_shape *shape, int64_t row, void *to,
+                    struct dnn_err *err)
+{
+    hid_t space = H5Dget_space(data);
+    hid_t memory = space < 0 ? -1 : select_row(space, shape, row);
+    int rc = 0;
+
+    if (memory < 0 || H5Dread(data, type, memory, space, H5P_DEFAULT, to) < 0)
+        rc = dnn_hdf5_fail(what, err);
+    if (memory >= 0) H5Sclose(memory);
+    if (space >= 0) H5Sclose(space);
+    return rc;
+}
+
+/* The dataset of a part: that of a column stays open. */
+static hid_t data_of(struct file *f, int part, bool *keep)
+{
+    const struct dnn_chosen *chosen = &f->store->chosen;
+    const char *name = f->store->part[part].name;
+    int c = part == chosen->target ? 1 : 0;
+
+    *keep = !chosen->members;
+    if (*keep && f->data[c] >= 0) return f->data[c];
+    hid_t data = open_data(f->id, name, &f->kept.bytes);
+    if (*keep) f->data[c] = data;
+    return data;
+}
+
+static int fetch(const struct dnn_store *store, int part, int64_t row, size_t bytes,
+                 void *to, struct dnn_err *err)
+{
+    struct file *f = store->own;
+    const struct dnn_part *p = &store->part[part];
+    bool keep;
+
+    (void)bytes;
+    DNN_TRY(dnn_kept_take(&f->kept, open_file, err));
+    dnn_hdf5_lock();
+    hid_t data = data_of(f, part, &keep);
+    hid_t type = data < 0              ? -1
+                 : p->type == DNN_BOOL ? H5Dget_type(data)
+                                       : dnn_hdf5_type(p->type);
+    char *what = row < 0
+                     ? dnn_format("%s: %s", store->path, p->name)
+                     : dnn_format("%s: %s[%lld]", store->path, p->name, (long long)row);
+    int rc = type < 0 ? dnn_hdf5_fail(what, err)
+                      : read_row(what, data, type, &p->shape, row, to, err);
+    dnn_free(what);
+    if (type >= 0) H5Tclose(type);
+    if (data >= 0 && !keep) H5Dclose(data);
+    dnn_hdf5_unlock();
+    dnn_kept_give(&f->kept);
+    return rc;
+}
+
+static void drop(struct dnn_store *store)
+{
+    struct file *f = store->own;
+
+    dnn_kept_end(&f->kept);
+    dnn_free(f);
+}
+
+static const struct dnn_store_type type = {DNN_STORE_SOURCE("hdf5"), fetch, drop};
+
+/* ---- opening ---- */
+
+static int open_hdf5(const char *path, const struct dnn_import *how,
+                     const struct dnn_import_side *side, struct dnn_source **out,
+                     struct dnn_err *err)
+{
+    if (access(path, R_OK) < 0)
+        return dnn_fail(err, DNN_EIO, "%s: %s", path, strerror(errno));
+    struct file *f = dnn_alloc(sizeof *f);
+    struct dnn_store *store = dnn_store_make(&type, path, how, f);
+    dnn_kept_make(&f->kept, close_file);
+    f->store = store;
+    f->id = f->data[0] = f->data[1] = -1;
+    int rc = dnn_kept_take(&f->kept, open_file, err);
+    if (rc == 0) {
+        dnn_hdf5_lock();
+        rc = dnn_hdf5_list(store, f->id, err);
+        dnn_hdf5_unlock();
+        dnn_kept_give(&f->kept);
+    }
+    if (rc == 0) return dnn_store_open(store, side == &how->target, out, err);
+    dnn_store_close(&store->source);
+    return rc;
+}
+#endif
+
+const struct dnn_importer dnn_importer_hdf5 = {
+    .name = "hdf5",
+    .suffixes = ".h5 .hdf5 .hdf .he5",
+    .help = "datasets of HDF5, such as features and labels: their rows are samples",
+    .labels = true,
+    .sniff = sniff,
+#if DNN_HAVE_HDF5
+    .open = open_hdf5,
+#endif
+    .lacks = "HDF5",
+};

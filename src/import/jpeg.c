@@ -1,0 +1,191 @@
+/* jpeg.c - JPEG images, grey and colour, as libjpeg decodes them by default.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "config.h"
+
+#include "import/image_impl.h"
+
+#if DNN_HAVE_JPEG
+#include "base/mem.h"
+
+#include <setjmp.h>
+#include <jpeglib.h>
+#include <jerror.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    /* Huffman codes take a bit at least for each block of 8 x 8 points, which may stand
+     * for 16 of them where a component is coarser. */
+    RATIO = 8 * 64 * 16 * 3,
+    SCANS = 500 /* of a progressive image; each goes over all of it                  */
+};
+
+struct job {
+    struct jpeg_decompress_struct jpeg;
+    struct jpeg_error_mgr manager;
+    struct jpeg_progress_mgr progress;
+    jmp_buf back;
+    char said[JMSG_LENGTH_MAX]; /* libjpeg's words                                   */
+};
+
+static void on_error(j_common_ptr common)
+{
+    struct job *j = common->client_data;
+
+    common->err->format_message(common, j->said);
+    longjmp(j->back, 1);
+}
+
+/* Warnings that pixels are lost are errors; the others are not about pixels. */
+static void on_message(j_common_ptr common, int level)
+{
+    if (level >= 0) return;
+    switch (common->err->msg_code) {
+    case JWRN_EXTRANEOUS_DATA:
+    case JWRN_ADOBE_XFORM:
+    case JWRN_JFIF_MAJOR:
+    case JWRN_NOT_SEQUENTIAL:
+        return;
+    default:
+        on_error(common);
+    }
+}
+
+static void on_print(j_common_ptr common)
+{
+    (void)common;
+}
+
+static void on_progress(j_common_ptr common)
+{
+    struct job *j = common->client_data;
+
+    if (j->jpeg.input_scan_number <= SCANS) return;
+    snprintf(j->said, sizeof(j->said), "more than %d scans", SCANS);
+    longjmp(j->back, 1);
+}
+
+static int failed(const struct job *j, const struct dnn_image_in *in,
+                  struct dnn_err *err)
+{
+    return dnn_fail(err, DNN_EDATA, "%s: damaged JPEG: %s", in->what, j->said);
+}
+
+static int header(struct job *j, const struct dnn_image_in *in, struct dnn_picture *out,
+                  struct dnn_err *err)
+{
+    struct jpeg_decompress_struct *jpeg = &j->jpeg;
+
+    if (setjmp(j->back) != 0) return failed(j, in, err);
+    jpeg_create_decompress(jpeg);
+    jpeg->progress = &j->progress;
+    jpeg_mem_src(jpeg, (unsigned char *)in->bytes, in->n);
+    jpeg_read_header(jpeg, TRUE);
+    switch (jpeg->jpeg_color_space) {
+    case JCS_GRAYSCALE:
+        jpeg->out_color_space = JCS_GRAYSCALE;
+        break;
+    case JCS_RGB:
+    case JCS_YCbCr:
+        jpeg->out_color_space = JCS_RGB;
+        break;
+    case JCS_CMYK:
+    case JCS_YCCK:
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: is a JPEG of printing colours (CMYK), whose colours on a "
+                        "screen are not defined; convert it to RGB",
+                        in->what);
+    default:
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: is a JPEG of %d components that are no known colours",
+                        in->what, jpeg->num_components);
+    }
+    out->type = DNN_U8;
+    out->shape = (struct dnn_shape){
+        3,
+        {jpeg->image_height, jpeg->image_width,
+          jpeg->out_color_space == JCS_RGB ? 3 : 1}
+    };
+    out->classes = false; /* its values are near those that were written, no more */
+    DNN_TRY(dnn_import_fits(in->how, in->what, DNN_U8, &out->shape, err));
+    if (jpeg->arith_code) return 0; /* a flat image takes next to nothing */
+    return dnn_image_holds(in->what, out, in->n, RATIO, err);
+}
+
+static int rows(struct job *j, const struct dnn_image_in *in, struct dnn_array *out,
+                struct dnn_err *err)
+{
+    struct jpeg_decompress_struct *jpeg = &j->jpeg;
+
+    if (setjmp(j->back) != 0) return failed(j, in, err);
+    jpeg_start_decompress(jpeg);
+    size_t pitch = (size_t)(out->shape.dim[1] * out->shape.dim[2]);
+    if (jpeg->output_height != (JDIMENSION)out->shape.dim[0] ||
+        (size_t)jpeg->output_width * (size_t)jpeg->output_components != pitch)
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: damaged JPEG: its rows have another size than its header "
+                        "says",
+                        in->what);
+    while (jpeg->output_scanline < jpeg->output_height) {
+        JSAMPROW row = (JSAMPROW)out->data + jpeg->output_scanline * pitch;
+
+        jpeg_read_scanlines(jpeg, &row, 1);
+    }
+    jpeg_finish_decompress(jpeg);
+    return 0;
+}
+
+static int with(const struct dnn_image_in *in, struct dnn_picture *about,
+                struct dnn_array *out, struct dnn_err *err)
+{
+    struct job *j = dnn_alloc(sizeof(*j));
+
+    j->jpeg.err = jpeg_std_error(&j->manager);
+    j->jpeg.client_data = j;
+    j->manager.error_exit = on_error;
+    j->manager.emit_message = on_message;
+    j->manager.output_message = on_print;
+    j->progress.progress_monitor = on_progress;
+    int rc = header(j, in, about, err);
+    if (rc == 0 && out != NULL) {
+        rc = dnn_array_make(out, about->type, &about->shape, err);
+        if (rc == 0) rc = rows(j, in, out, err);
+    }
+    jpeg_destroy_decompress(&j->jpeg);
+    dnn_free(j);
+    return rc;
+}
+
+static int look(const struct dnn_image_in *in, struct dnn_picture *out,
+                struct dnn_err *err)
+{
+    return with(in, out, NULL, err);
+}
+
+static const struct dnn_image_kind kind = {"jpeg", true, false, look, with};
+const struct dnn_image_kind *const dnn_image_jpeg = &kind;
+
+static int open_jpeg(const char *path, const struct dnn_import *how,
+                     const struct dnn_import_side *side, struct dnn_source **out,
+                     struct dnn_err *err)
+{
+    return dnn_image_open(&kind, path, how, side, out, err);
+}
+#define OPEN open_jpeg
+#else
+const struct dnn_image_kind *const dnn_image_jpeg = NULL;
+#define OPEN NULL
+#endif
+
+const struct dnn_importer dnn_importer_jpeg = {
+    .name = "jpeg",
+    .suffixes = ".jpg .jpeg",
+    .help = "images, grey or colour",
+    .single = true,
+    .sniff = dnn_image_is_jpeg,
+    .open = OPEN,
+    .lacks = "libjpeg",
+};

@@ -1,0 +1,255 @@
+/* nifti.c - NIfTI-1 and NIfTI-2 volumes (.nii, .nii.gz).
+ *
+ * The file's axes i, j, k (i runs fastest) are the array's last to first spatial axes:
+ * a volume of i x j x k points becomes k x j x i x C = DxHxWxC, a file of two axes
+ * HxWxC.  Channels are the times (axis 4) or the components of a vector (axis 5) or
+ * those of a colour; a file that has two of them is refused.  Values are stored ones
+ * unless the header scales them; then they are f32 (stored * slope + intercept).
+ * Spacing is in millimetres.  The matrix that maps (i, j, k) to the scanner's or
+ * template's space is the column "input.affine" (or "target.affine"): three rows of
+ * four, of the sform, else the qform, else the spacing alone.
+ *
+ * The library reads no data here, for it believes what headers say: it turns headers
+ * of the other byte order, and quaternions into matrices.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "config.h"
+
+#include "import/image_impl.h"
+
+#include <string.h>
+
+#if DNN_HAVE_NIFTI
+#include "import/nifti_impl.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <sys/stat.h>
+
+enum {
+    DEFLATE = 1032,    /* bytes that one byte of gzip can become at most            */
+    PORTION = 64 << 20 /* bytes read at once                                        */
+};
+
+/* ---- from header to shape ---- */
+
+/* Channels, and whether they are the slowest axis in the file. */
+static int channels_of(const struct dnn_nifti *h, const char *what, int64_t *out,
+                       bool *apart, struct dnn_err *err)
+{
+    int64_t of[3] = {h->colours, h->dim[4], h->dim[5]};
+    int several = 0;
+
+    *out = 1;
+    for (int i = 0; i < 3; i++)
+        if (of[i] > 1) {
+            *out = of[i];
+            *apart = i > 0;
+            several++;
+        }
+    if (h->dim[6] > 1 || h->dim[7] > 1)
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: has %" PRId64 " axes; axes 6 and 7 are not read", what,
+                        h->dim[0]);
+    if (several > 1)
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: has %" PRId64 " times, %" PRId64 " components and %" PRId64
+                        " colours at each point; only one of these can be channels",
+                        what, h->dim[4], h->dim[5], of[0]);
+    return 0;
+}
+
+static bool scaled(const struct dnn_nifti *h)
+{
+    return h->slope != 0 && (h->slope != 1 || h->inter != 0);
+}
+
+static int picture_of(const struct dnn_nifti *h, const char *what,
+                      struct dnn_picture *out, bool *apart, struct dnn_err *err)
+{
+    int space = h->dim[0] < 3 ? (int)h->dim[0] : 3;
+    int64_t channels;
+
+    *apart = false;
+    DNN_TRY(channels_of(h, what, &channels, apart, err));
+    out->shape = (struct dnn_shape){.ndim = space + 1};
+    for (int i = 0; i < space; i++)
+        out->shape.dim[i] = h->dim[space - i];
+    out->shape.dim[space] = channels;
+    out->type = scaled(h) ? DNN_F32 : h->type;
+    out->classes = channels == 1 && out->type >= DNN_I8;
+    memcpy(out->affine, h->affine, sizeof(out->affine));
+    return 0;
+}
+
+/* ---- data ---- */
+
+/* Whether the bytes can be there at all, before there is memory for them. */
+static int there(struct dnn_bytes *file, const struct dnn_nifti *h, const char *what,
+                 uint64_t bytes, struct dnn_err *err)
+{
+    int64_t size = dnn_bytes_size(file);
+    uint64_t want = bytes + (uint64_t)h->offset;
+    struct stat st;
+
+    if (size >= 0 && (uint64_t)size < want)
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: needs %" PRIu64 " bytes for what its header says, and has "
+                        "%" PRId64,
+                        what, want, size);
+    if (size < 0 && stat(what, &st) == 0 && want / DEFLATE > (uint64_t)st.st_size)
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: needs %" PRIu64 " bytes for what its header says, which "
+                        "its %lld bytes of gzip cannot become",
+                        what, want, (long long)st.st_size);
+    return 0;
+}
+
+#define TURN(T, swap)                                                                  \
+    for (size_t i = 0; i < n / sizeof(T); i++) {                                       \
+        T x;                                                                           \
+        memcpy(&x, at + i * sizeof(T), sizeof(T));                                     \
+        x = swap(x);                                                                   \
+        memcpy(at + i * sizeof(T), &x, sizeof(T));                                     \
+    }
+
+/* From the other byte order. */
+static void turn(unsigned char *at, size_t n, size_t element)
+{
+    if (element == 2) {
+        TURN(uint16_t, __builtin_bswap16)
+    } else if (element == 4) {
+        TURN(uint32_t, __builtin_bswap32)
+    } else if (element == 8) {
+        TURN(uint64_t, __builtin_bswap64)
+    }
+}
+
+static int fill(struct dnn_bytes *file, const struct dnn_nifti *h,
+                struct dnn_array *out, struct dnn_err *err)
+{
+    size_t bytes = dnn_array_bytes(out), n;
+    unsigned char *to = out->data;
+
+    for (size_t at = 0; at < bytes; at += n) {
+        n = bytes - at < PORTION ? bytes - at : PORTION;
+        DNN_TRY(dnn_bytes_read(file, h->offset + (int64_t)at, to + at, n, err));
+    }
+    if (h->turned) turn(to, bytes, dnn_dtype_size(out->type));
+    return 0;
+}
+
+/* stored * slope + intercept, by way of double. */
+static int scale(const struct dnn_nifti *h, struct dnn_array *array,
+                 struct dnn_err *err)
+{
+    enum { ROW = 1024 };
+    size_t element = dnn_dtype_size(array->type);
+    int64_t count = dnn_array_count(array);
+    struct dnn_array real = {0};
+    double row[ROW];
+
+    DNN_TRY(dnn_array_make(&real, DNN_F32, &array->shape, err));
+    for (int64_t at = 0; at < count; at += ROW) {
+        int64_t n = count - at < ROW ? count - at : ROW;
+        const char *from = (const char *)array->data + (size_t)at * element;
+
+        int rc = dnn_convert(from, array->type, row, DNN_F64, n, false, err);
+        if (rc < 0) {
+            dnn_array_free(&real);
+            return rc;
+        }
+        for (int64_t i = 0; i < n; i++)
+            ((float *)real.data)[at + i] = (float)(row[i] * h->slope + h->inter);
+    }
+    dnn_array_swap(array, &real);
+    dnn_array_free(&real);
+    return 0;
+}
+
+static int data(struct dnn_bytes *file, const struct dnn_nifti *h,
+                const struct dnn_picture *about, bool apart, struct dnn_array *out,
+                struct dnn_err *err)
+{
+    struct dnn_shape shape = about->shape;
+    int space = shape.ndim - 1;
+
+    if (apart) { /* as it lies in the file */
+        memmove(shape.dim + 1, shape.dim, (size_t)space * sizeof(shape.dim[0]));
+        shape.dim[0] = about->shape.dim[space];
+    }
+    DNN_TRY(dnn_array_make(out, h->type, &shape, err));
+    DNN_TRY(fill(file, h, out, err));
+    if (scaled(h)) DNN_TRY(scale(h, out, err));
+    if (apart) DNN_TRY(dnn_array_channels_last(out, err));
+    for (int i = 0; i < space; i++)
+        out->spacing[i] = h->spacing[space - 1 - i];
+    return 0;
+}
+
+static int with_file(const struct dnn_image_in *in, struct dnn_bytes *file,
+                     struct dnn_picture *about, struct dnn_array *out,
+                     struct dnn_err *err)
+{
+    struct dnn_nifti h;
+    struct dnn_tensor stored;
+    size_t bytes;
+    bool apart;
+
+    DNN_TRY(dnn_nifti_header(file, in->what, &h, err));
+    DNN_TRY(picture_of(&h, in->what, about, &apart, err));
+    DNN_TRY(dnn_import_fits(in->how, in->what, about->type, &about->shape, err));
+    DNN_TRY(dnn_import_fits(in->how, in->what, h.type, &about->shape, err));
+    stored = (struct dnn_tensor){in->what, h.type, about->shape};
+    DNN_TRY(dnn_tensor_bytes(&stored, &bytes, err));
+    DNN_TRY(there(file, &h, in->what, bytes, err));
+    return out == NULL ? 0 : data(file, &h, about, apart, out, err);
+}
+
+static int with(const struct dnn_image_in *in, struct dnn_picture *about,
+                struct dnn_array *out, struct dnn_err *err)
+{
+    struct dnn_bytes *file;
+
+    DNN_TRY(dnn_bytes_open(in->what, &file, err));
+    int rc = with_file(in, file, about, out, err);
+    dnn_bytes_close(file);
+    return rc;
+}
+
+static int look(const struct dnn_image_in *in, struct dnn_picture *out,
+                struct dnn_err *err)
+{
+    return with(in, out, NULL, err);
+}
+
+static int open_nifti(const char *path, const struct dnn_import *how,
+                      const struct dnn_import_side *side, struct dnn_source **out,
+                      struct dnn_err *err)
+{
+    static const struct dnn_image_kind kind = {"nifti", false, true, look, with};
+
+    return dnn_image_open(&kind, path, how, side, out, err);
+}
+#define OPEN open_nifti
+#else
+#define OPEN NULL
+#endif
+
+static bool sniff(const unsigned char *head, size_t n)
+{
+    return (n >= 348 && memcmp(head + 344, "n+1", 4) == 0) ||
+           (n >= 12 && memcmp(head + 4, "n+2\0\r\n\032\n", 8) == 0);
+}
+
+const struct dnn_importer dnn_importer_nifti = {
+    .name = "nifti",
+    .suffixes = ".nii .nii.gz",
+    .help = "NIfTI-1 and -2 volumes; times or vector components are channels",
+    .single = true,
+    .sniff = sniff,
+    .open = OPEN,
+    .lacks = "libnifti2",
+};

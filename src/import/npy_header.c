@@ -1,0 +1,322 @@
+/* npy_header.c - the header of a NumPy array: the text of a small Python dictionary.
+ *
+ * {'descr': '<f4', 'fortran_order': False, 'shape': (100, 28, 28), }
+ *
+ * Exactly these three keys, in any order, each once, and nothing behind but space.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "import/array_impl.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <string.h>
+
+enum {
+    MAGIC = 6,         /* bytes, then two of the version                    */
+    LONGEST = 1 << 20, /* bytes of a header; beyond it, it is damaged       */
+    WORD = 32          /* bytes of a text in it                             */
+};
+
+static const char magic[] = "\x93NUMPY";
+
+int dnn_npy_length(const char *what, const unsigned char *head, size_t n, size_t *out,
+                   struct dnn_err *err)
+{
+    if (n < MAGIC + 2 || memcmp(head, magic, MAGIC) != 0)
+        return dnn_fail(err, DNN_EDATA, "%s: does not begin as an array of NumPy does",
+                        what);
+    int version = head[MAGIC];
+    if (version < 1 || version > 3 || head[MAGIC + 1] != 0)
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: is version %d.%d of NumPy's format; 1.0, 2.0 and 3.0 are "
+                        "known",
+                        what, version, head[MAGIC + 1]);
+    size_t start = version == 1 ? MAGIC + 4 : MAGIC + 6;
+    if (n < start) return dnn_fail(err, DNN_EDATA, "%s: ends in its header", what);
+    *out = start + head[8] + ((size_t)head[9] << 8);
+    if (version > 1) *out += ((size_t)head[10] << 16) + ((size_t)head[11] << 24);
+    if (*out > LONGEST)
+        return dnn_fail(err, DNN_EDATA, "%s: claims a header of %zu bytes", what, *out);
+    return 0;
+}
+
+/* ---- the dictionary ---- */
+
+struct scan {
+    const char *what, *at, *end;
+    struct dnn_err *err;
+};
+
+static int damaged(struct scan *s, const char *wanted)
+{
+    char near[WORD];
+    size_t n = 0;
+
+    for (const char *c = s->at; c < s->end && n < WORD / 2; c++)
+        near[n++] = isprint((unsigned char)*c) ? *c : '?';
+    near[n] = '\0';
+    return dnn_fail(s->err, DNN_EDATA, "%s: its header should have %s at \"%s\"",
+                    s->what, wanted, near);
+}
+
+static void skip_space(struct scan *s)
+{
+    while (s->at < s->end && (*s->at == ' ' || *s->at == '\n' || *s->at == '\t'))
+        s->at++;
+}
+
+/* Whether the next character is c; it is passed over then. */
+static bool next_is(struct scan *s, char c)
+{
+    skip_space(s);
+    if (s->at == s->end || *s->at != c) return false;
+    s->at++;
+    return true;
+}
+
+static int read_text(struct scan *s, char out[WORD])
+{
+    size_t n = 0;
+    char quote = '\'';
+
+    if (!next_is(s, quote)) {
+        quote = '"';
+        if (!next_is(s, quote)) return damaged(s, "a text in quotes");
+    }
+    while (s->at < s->end && *s->at != quote && n + 1 < WORD)
+        out[n++] = *s->at++;
+    out[n] = '\0';
+    return next_is(s, quote) ? 0 : damaged(s, "the end of a text");
+}
+
+static int read_shape(struct scan *s, struct dnn_shape *out)
+{
+    *out = (struct dnn_shape){0};
+    if (!next_is(s, '(')) return damaged(s, "a shape in parentheses");
+    while (!next_is(s, ')')) {
+        int64_t value = 0;
+
+        skip_space(s);
+        if (s->at < s->end && *s->at == '-')
+            return damaged(s, "an extent that is not negative");
+        if (s->at == s->end || !isdigit((unsigned char)*s->at))
+            return damaged(s, "an extent");
+        for (; s->at < s->end && isdigit((unsigned char)*s->at); s->at++)
+            if (__builtin_mul_overflow(value, 10, &value) ||
+                __builtin_add_overflow(value, *s->at - '0', &value))
+                return damaged(s, "an extent below 2^63");
+        if (s->at < s->end && *s->at == 'L') s->at++; /* as Python 2 wrote them */
+        if (out->ndim == DNN_MAX_DIMS)
+            return dnn_fail(s->err, DNN_EDATA, "%s: has more than %d axes", s->what,
+                            DNN_MAX_DIMS);
+        out->dim[out->ndim++] = value;
+        if (next_is(s, ',')) continue;
+        if (next_is(s, ')') && out->ndim > 1) return 0;
+        return damaged(s, "a comma behind an extent");
+    }
+    return 0;
+}
+
+static int read_bool(struct scan *s, bool *out)
+{
+    skip_space(s);
+    size_t left = (size_t)(s->end - s->at);
+    *out = left >= 4 && memcmp(s->at, "True", 4) == 0;
+    if (!*out && (left < 5 || memcmp(s->at, "False", 5) != 0))
+        return damaged(s, "True or False");
+    s->at += *out ? 4 : 5;
+    return 0;
+}
+
+/* ---- the type ---- */
+
+/* What the letter of a type that holds no numbers of ours means. */
+static const char *letter(char c)
+{
+    static const struct {
+        char letter;
+        const char *is;
+    } known[] = {
+        {'O', "Python objects" },
+        {'S', "texts"          },
+        {'a', "texts"          },
+        {'U', "texts"          },
+        {'V', "records"        },
+        {'M', "dates"          },
+        {'m', "times"          },
+        {'c', "complex numbers"},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].letter == c) return known[i].is;
+    return NULL;
+}
+
+static int set_type(struct scan *s, const char *text, struct dnn_npy *out)
+{
+    static const struct {
+        const char *name;
+        enum dnn_dtype type;
+    } known[] = {
+        {"b1", DNN_BOOL},
+        {"i1", DNN_I8  },
+        {"u1", DNN_U8  },
+        {"i2", DNN_I16 },
+        {"u2", DNN_U16 },
+        {"i4", DNN_I32 },
+        {"u4", DNN_U32 },
+        {"i8", DNN_I64 },
+        {"u8", DNN_U64 },
+        {"f2", DNN_F16 },
+        {"f4", DNN_F32 },
+        {"f8", DNN_F64 },
+    };
+    char order = text[0] != '\0' && strchr("<>|=", text[0]) != NULL ? text[0] : '=';
+    const char *name = text + (order == text[0] ? 1 : 0);
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (strcmp(known[i].name, name) != 0) continue;
+        if (order == '|' && name[1] != '1') break;
+        out->type = known[i].type;
+        out->swap = order == (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '>' : '<');
+        return 0;
+    }
+    if (letter(name[0]) != NULL)
+        return dnn_fail(s->err, DNN_EDATA, "%s: holds %s (\"%s\"), not numbers",
+                        s->what, letter(name[0]), text);
+    return dnn_fail(s->err, DNN_EDATA,
+                    "%s: its type \"%s\" is none of b1, i1 to i8, u1 to u8, f2, f4 and "
+                    "f8",
+                    s->what, text);
+}
+
+static int read_type(struct scan *s, struct dnn_npy *out)
+{
+    char text[WORD];
+
+    skip_space(s);
+    if (s->at < s->end && *s->at == '[')
+        return dnn_fail(s->err, DNN_EDATA, "%s: holds records with fields, not numbers",
+                        s->what);
+    DNN_TRY(read_text(s, text));
+    for (char *c = text; *c != '\0'; c++)
+        if (!isprint((unsigned char)*c)) *c = '?';
+    return set_type(s, text, out);
+}
+
+/* ---- all of it ---- */
+
+static int read_member(struct scan *s, struct dnn_npy *out, unsigned *seen)
+{
+    static const char *const keys[] = {"descr", "fortran_order", "shape"};
+    char key[WORD];
+    const char *start = s->at;
+    unsigned k = 0;
+
+    DNN_TRY(read_text(s, key));
+    while (k < 3 && strcmp(keys[k], key) != 0)
+        k++;
+    if (k == 3 || (*seen & 1u << k) != 0) {
+        s->at = start;
+        return damaged(s, "one of descr, fortran_order and shape, each once,");
+    }
+    *seen |= 1u << k;
+    if (!next_is(s, ':')) return damaged(s, "a colon");
+    return k == 0   ? read_type(s, out)
+           : k == 1 ? read_bool(s, &out->fortran)
+                    : read_shape(s, &out->shape);
+}
+
+static int read_all(struct scan *s, struct dnn_npy *out)
+{
+    unsigned seen = 0;
+
+    if (!next_is(s, '{')) return damaged(s, "a dictionary");
+    while (!next_is(s, '}')) {
+        DNN_TRY(read_member(s, out, &seen));
+        if (next_is(s, ',')) continue;
+        if (next_is(s, '}')) break;
+        return damaged(s, "a comma or the end of the dictionary");
+    }
+    if (seen != 7)
+        return dnn_fail(s->err, DNN_EDATA, "%s: its header has no %s", s->what,
+                        (seen & 1) == 0   ? "descr"
+                        : (seen & 2) == 0 ? "fortran_order"
+                                          : "shape");
+    skip_space(s);
+    return s->at == s->end ? 0 : damaged(s, "nothing but space");
+}
+
+int dnn_npy_parse(const char *what, const unsigned char *head, size_t n,
+                  struct dnn_npy *out, struct dnn_err *err)
+{
+    size_t start = head[MAGIC] == 1 ? MAGIC + 4 : MAGIC + 6;
+    struct scan s = {what, (const char *)head + start, (const char *)head + n, err};
+
+    *out = (struct dnn_npy){.start = (int64_t)n};
+    DNN_TRY(read_all(&s, out));
+    struct dnn_tensor is = {.dtype = out->type, .shape = out->shape};
+    char text[DNN_SHAPE_TEXT];
+    if (dnn_tensor_bytes(&is, &out->bytes, NULL) < 0 || out->bytes > INT64_MAX - n)
+        return dnn_fail(err, DNN_EDATA, "%s: %s of %s are more than any file holds",
+                        what, dnn_shape_text(text, sizeof text, &out->shape),
+                        dnn_dtype_name(out->type));
+    return 0;
+}
+
+/* ---- numbers ---- */
+
+void dnn_npy_swap(const struct dnn_npy *npy, void *numbers, size_t n)
+{
+    unsigned char *at = numbers;
+    size_t size = dnn_dtype_size(npy->type);
+
+    if (!npy->swap || size == 1) return;
+    for (size_t i = 0; i < n; i++, at += size)
+        for (size_t k = 0; k < size / 2; k++) {
+            unsigned char byte = at[k];
+
+            at[k] = at[size - 1 - k];
+            at[size - 1 - k] = byte;
+        }
+}
+
+/* The axes from first on, of rows numbers that lie side by side: one of each row. */
+static void gather(const struct dnn_npy *npy, int first, int64_t rows,
+                   const unsigned char *from, unsigned char *to)
+{
+    int ndim = npy->shape.ndim;
+    size_t size = dnn_dtype_size(npy->type);
+    int64_t at[DNN_MAX_DIMS] = {0}, stride[DNN_MAX_DIMS], step = rows, place = 0;
+
+    for (int i = first; i < ndim; i++) {
+        stride[i] = step;
+        step *= npy->shape.dim[i];
+    }
+    for (int64_t n = step / rows; n-- > 0; to += size) {
+        memcpy(to, from + (size_t)place * size, size);
+        for (int i = ndim - 1; i >= first; i--) {
+            place += stride[i];
+            if (++at[i] < npy->shape.dim[i]) break;
+            place -= stride[i] * at[i];
+            at[i] = 0;
+        }
+    }
+}
+
+void dnn_npy_pick(const struct dnn_npy *npy, const unsigned char *numbers, int64_t row,
+                  void *to)
+{
+    size_t size = dnn_dtype_size(npy->type), bytes = npy->bytes;
+    int64_t rows = row < 0 ? 1 : npy->shape.dim[0];
+
+    if (bytes == 0) return;
+    bytes /= (size_t)rows;
+    if (npy->fortran)
+        gather(npy, row < 0 ? 0 : 1, rows, numbers + (row < 0 ? 0 : (size_t)row * size),
+               to);
+    else
+        memcpy(to, numbers + (row < 0 ? 0 : (size_t)row * bytes), bytes);
+    dnn_npy_swap(npy, to, bytes / size);
+}

@@ -1,0 +1,360 @@
+/* open.c - what a path names, as a source: a file, a directory, a list of files.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "import/array_impl.h"
+
+#include "base/mem.h"
+#include "base/text.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+/* ---- limits ---- */
+
+int64_t dnn_import_limit(const struct dnn_import *how)
+{
+    return how->limit > 0 ? how->limit : (int64_t)16 << 30;
+}
+
+int dnn_import_fits(const struct dnn_import *how, const char *what, enum dnn_dtype type,
+                    const struct dnn_shape *shape, struct dnn_err *err)
+{
+    struct dnn_tensor tensor = {.name = what, .dtype = type, .shape = *shape};
+    char text[DNN_SHAPE_TEXT], size[32], limit[32];
+    size_t bytes;
+
+    if (dnn_tensor_bytes(&tensor, &bytes, err) < 0) {
+        if (err != NULL) err->code = DNN_EDATA;
+        return DNN_EDATA;
+    }
+    if (bytes <= (size_t)dnn_import_limit(how)) return 0;
+    return dnn_fail(err, DNN_EDATA, "%s: %s %s takes %s, more than the limit of %s",
+                    what, dnn_dtype_name(type),
+                    dnn_shape_text(text, sizeof text, shape),
+                    dnn_text_bytes(size, sizeof size, (double)bytes),
+                    dnn_text_bytes(limit, sizeof limit, (double)dnn_import_limit(how)));
+}
+
+/* ---- many files ---- */
+
+static bool is_image(const struct dnn_importer *importer)
+{
+    return importer == &dnn_importer_png || importer == &dnn_importer_jpeg ||
+           importer == &dnn_importer_tiff;
+}
+
+/* Formats of one array: a file of a directory is one sample. */
+static bool is_array(const struct dnn_importer *importer)
+{
+    return importer == &dnn_importer_npy || importer == &dnn_importer_raw ||
+           importer == &dnn_importer_nifti;
+}
+
+/* Formats that may stand side by side in one directory. */
+static bool agree(const struct dnn_importer *a, const struct dnn_importer *b)
+{
+    return a == b || (is_image(a) && is_image(b));
+}
+
+static int several_formats(const char *path, const struct dnn_import_file *a,
+                           const struct dnn_import_file *b, struct dnn_err *err)
+{
+    return dnn_fail(
+        err, DNN_EDATA,
+        "%s: holds files of several formats, %s (%s) and %s (%s): say which "
+        "is meant",
+        path, a->importer->name, a->name, b->importer->name, b->name);
+}
+
+/* The format that was asked for; a shape is only given for raw files. */
+static int asked_for(const struct dnn_import_side *side,
+                     const struct dnn_importer **out, struct dnn_err *err)
+{
+    const char *format = side->format;
+
+    *out = NULL;
+    if (format == NULL && side->shape.count > 0) format = dnn_importer_raw.name;
+    return format == NULL ? 0 : dnn_importer_find(format, NULL, out, err);
+}
+
+/* Of the files below a directory, keep those that can be read. */
+static int choose_files(const char *path, const struct dnn_importer *asked,
+                        struct dnn_import_list *list, struct dnn_err *err)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < list->n; i++) {
+        struct dnn_import_file file = list->file[i];
+
+        file.importer = asked;
+        if (asked == NULL)
+            file.importer = dnn_importer_by_suffix(file.path);
+        else if (asked != &dnn_importer_raw && !dnn_importer_owns(asked, file.path))
+            file.importer = NULL;
+        if (file.importer == NULL) continue;
+        if (n > 0 && !agree(list->file[0].importer, file.importer))
+            return several_formats(path, &list->file[0], &file, err);
+        if (file.importer->open == NULL) return dnn_importer_lacks(file.importer, err);
+        list->file[n++] = file;
+    }
+    if (n == 0 && asked != NULL)
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: there is no %s file (%s) among the %zu below it", path,
+                        asked->name, asked->suffixes, list->n);
+    if (n == 0)
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: none of the %zu files below it is of a known format", path,
+                        list->n);
+    list->n = n;
+    return 0;
+}
+
+/* The files of a list are all meant. */
+static int find_formats(const char *path, const struct dnn_importer *asked,
+                        struct dnn_import_list *list, struct dnn_err *err)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        struct dnn_import_file *file = &list->file[i];
+
+        file->importer = asked;
+        if (asked == NULL &&
+            dnn_importer_find(NULL, file->path, &file->importer, err) < 0)
+            return dnn_prefix(err, "%s: ", path);
+        if (!agree(list->file[0].importer, file->importer))
+            return several_formats(path, &list->file[0], file, err);
+    }
+    return 0;
+}
+
+static int open_list(const struct dnn_import *how, const struct dnn_import_side *side,
+                     struct dnn_import_list *list, struct dnn_source **out,
+                     struct dnn_err *err)
+{
+    const struct dnn_importer *importer = list->file[0].importer;
+    struct dnn_import each = *how;
+    struct dnn_import_series_how as = {.how = &each, .target = side == &how->target};
+
+    each.whole = how->whole || is_array(importer);
+    as.one_each = importer->single || each.whole;
+    if (!as.target && how->target.path == NULL && is_image(importer) &&
+        side->kind != DNN_KIND_MASK)
+        as.nclasses = dnn_import_classes(list, how->split, &as.class_name);
+    return dnn_import_files(list, &as, out, err);
+}
+
+/* ---- a directory ---- */
+
+/* Directories that are one dataset: BP, and those a format knows by their files. */
+static int known_dir(const struct dnn_import *how, const struct dnn_import_side *side,
+                     const struct dnn_importer *asked, struct dnn_source **out,
+                     struct dnn_err *err)
+{
+    size_t len = strlen(side->path);
+
+    while (len > 1 && side->path[len - 1] == '/')
+        len--;
+    char *path = dnn_strndup(side->path, len);
+    int rc = 0;
+
+    if ((asked == NULL || asked == &dnn_importer_bp) &&
+        dnn_importer_owns(&dnn_importer_bp, path)) {
+        rc = dnn_importer_bp.open == NULL
+                 ? dnn_importer_lacks(&dnn_importer_bp, err)
+                 : dnn_importer_bp.open(path, how, side, out, err);
+    }
+    for (int i = 0; rc == 0 && *out == NULL && dnn_importers[i] != NULL; i++)
+        if (dnn_importers[i]->open_dir != NULL &&
+            (asked == NULL || asked == dnn_importers[i]))
+            rc = dnn_importers[i]->open_dir(path, how, side, out, err);
+    dnn_free(path);
+    return rc;
+}
+
+static int open_dir(const struct dnn_import *how, const struct dnn_import_side *side,
+                    struct dnn_source **out, struct dnn_err *err)
+{
+    const struct dnn_importer *asked;
+    struct dnn_import_list list = {0};
+    int rc;
+
+    DNN_TRY(asked_for(side, &asked, err));
+    DNN_TRY(known_dir(how, side, asked, out, err));
+    if (*out != NULL) return 0;
+    rc = dnn_import_tree(side->path, ".bp", &list, err);
+    if (rc == 0) rc = choose_files(side->path, asked, &list, err);
+    if (rc == 0 && how->split != NULL)
+        rc = dnn_import_tagged(&list, side->path, how->split, err);
+    if (rc == 0) rc = open_list(how, side, &list, out, err);
+    if (rc == 0 && how->split != NULL) (*out)->split = how->split;
+    dnn_import_list_free(&list);
+    return rc;
+}
+
+/* ---- a file ---- */
+
+static bool is_list(const struct dnn_import_side *side)
+{
+    const char *dot = strrchr(dnn_import_base(side->path), '.');
+
+    if (dot == NULL) return false;
+    if (strcasecmp(dot, ".list") == 0) return true;
+    return strcasecmp(dot, ".txt") == 0 &&
+           (side->format == NULL ||
+            strcasecmp(side->format, dnn_importer_csv.name) != 0);
+}
+
+/* Formats without splits: only the name may tell.  The others look for themselves. */
+static int check_split(const struct dnn_import *how, const struct dnn_import_side *side,
+                       const struct dnn_importer *importer, struct dnn_err *err)
+{
+    if (!is_image(importer) && importer != &dnn_importer_nifti &&
+        importer != &dnn_importer_raw && importer != &dnn_importer_csv)
+        return 0;
+    if (dnn_import_of_split(side->path, how->split)) return 0;
+    return dnn_fail(err, DNN_EDATA,
+                    "%s: is in no directory \"%s\" and not called so: it is not known "
+                    "to be of that split",
+                    side->path, how->split);
+}
+
+static int open_file(const struct dnn_import *how, const struct dnn_import_side *side,
+                     struct dnn_source **out, struct dnn_err *err)
+{
+    const struct dnn_importer *importer;
+
+    DNN_TRY(asked_for(side, &importer, err));
+    if (is_list(side)) {
+        struct dnn_import_list list = {0};
+        int rc = dnn_import_lines(side->path, &list, err);
+
+        if (rc == 0 && how->split != NULL)
+            rc = dnn_import_tagged(&list, side->path, how->split, err);
+        if (rc == 0) rc = find_formats(side->path, importer, &list, err);
+        if (rc == 0) rc = open_list(how, side, &list, out, err);
+        dnn_import_list_free(&list);
+        return rc;
+    }
+    if (importer == NULL) DNN_TRY(dnn_importer_find(NULL, side->path, &importer, err));
+    DNN_TRY(check_split(how, side, importer, err));
+    return importer->open(side->path, how, side, out, err);
+}
+
+int dnn_import_open_side(const struct dnn_import *how,
+                         const struct dnn_import_side *side, struct dnn_source **out,
+                         struct dnn_err *err)
+{
+    struct stat st;
+
+    *out = NULL;
+    if (stat(side->path, &st) != 0)
+        return dnn_fail(err, DNN_EIO, "%s: cannot be read: %s", side->path,
+                        strerror(errno));
+    return S_ISDIR(st.st_mode) ? open_dir(how, side, out, err)
+                               : open_file(how, side, out, err);
+}
+
+/* ---- both sides ---- */
+
+/* What the caller gets: a source that keeps the description its parts look into, and
+ * that knows groups. */
+struct opened {
+    struct dnn_source base;
+    struct dnn_source_type type;
+    struct dnn_import how;
+    struct dnn_source *from;
+};
+
+static const struct dnn_source *from_of(const struct dnn_source *source)
+{
+    return ((const struct opened *)source)->from;
+}
+
+static int read_sample(const struct dnn_source *source, int64_t i,
+                       struct dnn_sample *out, struct dnn_err *err)
+{
+    return dnn_source_read(from_of(source), i, out, err);
+}
+
+static void label(const struct dnn_source *source, int64_t i, char out[DNN_SAMPLE_NAME])
+{
+    dnn_source_label(from_of(source), i, out);
+}
+
+static int64_t class_of(const struct dnn_source *source, int64_t i)
+{
+    return from_of(source)->type->class_of(from_of(source), i);
+}
+
+static void group(const struct dnn_source *source, int64_t i, char out[DNN_SAMPLE_NAME])
+{
+    const struct dnn_source *from = from_of(source);
+    const char *by = ((const struct opened *)source)->how.group;
+    char *base, *end;
+
+    if (from->type->group != NULL) {
+        from->type->group(from, i, out);
+        return;
+    }
+    dnn_source_label(from, i, out);
+    base = out + (dnn_import_base(out) - out);
+    if (strcmp(by, "directory") == 0) {
+        if (base == out)
+            strcpy(out, ".");
+        else
+            base[-1] = '\0';
+    } else if ((end = strstr(base, by)) != NULL) {
+        *end = '\0';
+    }
+}
+
+static void close_opened(struct dnn_source *source)
+{
+    dnn_source_close(((struct opened *)source)->from);
+    dnn_free(source);
+}
+
+int dnn_import_open(const struct dnn_import *how, struct dnn_source **out,
+                    struct dnn_err *err)
+{
+    struct opened *o = dnn_alloc(sizeof *o);
+    struct dnn_source *target;
+    int rc;
+
+    *out = NULL;
+    o->how = *how;
+    how = &o->how;
+    if (how->input.path == NULL)
+        rc = dnn_fail(err, DNN_ECONFIG, "an import needs the path of its inputs");
+    else
+        rc = dnn_import_open_side(how, &how->input, &o->from, err);
+    if (rc == 0 && how->target.path != NULL) {
+        rc = dnn_import_open_side(how, &how->target, &target, err);
+        if (rc == 0) {
+            struct dnn_source *input = o->from;
+
+            o->from = NULL;
+            rc = dnn_import_pair(input, target, how->pairing, &o->from, err);
+            if (rc < 0) dnn_prefix(err, "%s, %s: ", how->input.path, how->target.path);
+        }
+    }
+    if (rc == 0 && o->from->count == 0)
+        rc =
+            dnn_fail(err, DNN_EDATA, "%s: there are no samples in it", how->input.path);
+    if (rc < 0) {
+        close_opened(&o->base);
+        return rc;
+    }
+    o->base = *o->from;
+    o->type = (struct dnn_source_type){
+        o->from->type->name, read_sample, label, NULL, NULL, close_opened};
+    if (o->from->type->class_of != NULL) o->type.class_of = class_of;
+    if (o->from->type->group != NULL || how->group != NULL) o->type.group = group;
+    o->base.type = &o->type;
+    *out = &o->base;
+    return 0;
+}

@@ -1,0 +1,151 @@
+/* raw.c - bare numbers, which only their owner can describe.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "import/array_impl.h"
+
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+struct raw {
+    struct dnn_source base;
+    struct dnn_bytes *bytes;
+    char *path;
+    const char *file[1];
+    enum dnn_dtype type;
+    struct dnn_shape shape; /* of a sample in the file */
+    struct dnn_axes axes;
+    int64_t offset;
+    size_t each; /* bytes of a sample */
+    bool swap;
+};
+
+static int read_sample(const struct dnn_source *source, int64_t i,
+                       struct dnn_sample *out, struct dnn_err *err)
+{
+    const struct raw *r = (const struct raw *)source;
+    struct dnn_npy order = {.type = r->type, .swap = r->swap};
+    struct dnn_array *array = &out->col[0];
+
+    DNN_TRY(dnn_array_make(array, r->type, &r->shape, err));
+    DNN_TRY(dnn_bytes_read(r->bytes, r->offset + i * (int64_t)r->each, array->data,
+                           r->each, err));
+    dnn_npy_swap(&order, array->data, r->each / dnn_dtype_size(r->type));
+    DNN_TRY(dnn_axes_apply(&r->axes, r->path, array, err));
+    out->ncols = 1;
+    return 0;
+}
+
+static void label(const struct dnn_source *source, int64_t i, char out[DNN_SAMPLE_NAME])
+{
+    const struct raw *r = (const struct raw *)source;
+
+    if (r->base.count == 1)
+        snprintf(out, DNN_SAMPLE_NAME, "%s", dnn_import_base(r->path));
+    else
+        snprintf(out, DNN_SAMPLE_NAME, "%.400s[%" PRId64 "]", dnn_import_base(r->path),
+                 i);
+}
+
+static void close_source(struct dnn_source *source)
+{
+    struct raw *r = (struct raw *)source;
+
+    dnn_bytes_close(r->bytes);
+    dnn_free(r->path);
+    dnn_free(r);
+}
+
+static const struct dnn_source_type raw_type = {
+    .name = "raw",
+    .read = read_sample,
+    .label = label,
+    .close = close_source,
+};
+
+/* What was said about the numbers. */
+static int describe(struct raw *r, const struct dnn_import *how,
+                    const struct dnn_import_side *side, struct dnn_err *err)
+{
+    struct dnn_tensor sample = {.name = r->path};
+
+    if (side->shape.count == 0)
+        return dnn_fail(
+            err, DNN_ECONFIG,
+            "%s: is a raw file, of which the shape of a sample must be given", r->path);
+    if (side->shape.count > DNN_MAX_DIMS)
+        return dnn_fail(err, DNN_ECONFIG,
+                        "%s: a shape has at most %d axes, not %" PRId64, r->path,
+                        DNN_MAX_DIMS, side->shape.count);
+    if (dnn_shape_make((int)side->shape.count, side->shape.ints, &r->shape, err) < 0 ||
+        dnn_dtype_find(side->type == NULL ? "u8" : side->type, &r->type, err) < 0)
+        return dnn_prefix(err, "%s: ", r->path);
+    r->offset = side->offset;
+    r->swap = side->big_endian != (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
+    sample.dtype = r->type;
+    sample.shape = r->shape;
+    DNN_TRY(dnn_tensor_bytes(&sample, &r->each, err));
+    DNN_TRY(dnn_import_fits(how, r->path, r->type, &r->shape, err));
+    return dnn_axes_find(r->path, side, side == &how->target, r->type, &r->shape,
+                         &r->axes, err);
+}
+
+/* The file is a whole number of samples long. */
+static int count(struct raw *r, bool whole, struct dnn_err *err)
+{
+    char text[DNN_SHAPE_TEXT];
+    int64_t length, rest;
+
+    DNN_TRY(dnn_bytes_length(r->bytes, &length, err));
+    rest = length - r->offset;
+    dnn_shape_text(text, sizeof text, &r->shape);
+    if (rest <= 0 || rest % (int64_t)r->each != 0)
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: has %" PRId64 " bytes after the first %" PRId64
+                        ", which is no whole number of samples of %s %s (%zu bytes "
+                        "each)",
+                        r->path, rest > 0 ? rest : 0, r->offset,
+                        dnn_dtype_name(r->type), text, r->each);
+    r->base.count = rest / (int64_t)r->each;
+    if (whole && r->base.count != 1)
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: holds %" PRId64 " samples of %s %s, where a file is to be "
+                        "one sample",
+                        r->path, r->base.count, dnn_dtype_name(r->type), text);
+    return 0;
+}
+
+static int open_file(const char *path, const struct dnn_import *how,
+                     const struct dnn_import_side *side, struct dnn_source **out,
+                     struct dnn_err *err)
+{
+    struct raw *r = dnn_alloc(sizeof *r);
+    int rc;
+
+    r->base.type = &raw_type;
+    r->path = dnn_strdup(path);
+    r->file[0] = r->path;
+    r->base.file = r->file;
+    r->base.nfiles = 1;
+    rc = describe(r, how, side, err);
+    if (rc == 0) rc = dnn_bytes_open(path, &r->bytes, err);
+    if (rc == 0) rc = count(r, how->whole, err);
+    if (rc < 0) {
+        close_source(&r->base);
+        return rc;
+    }
+    dnn_axes_column(&r->axes, side == &how->target, &r->base.col[0]);
+    r->base.ncols = 1;
+    *out = &r->base;
+    return 0;
+}
+
+const struct dnn_importer dnn_importer_raw = {
+    .name = "raw",
+    .suffixes = ".raw .vol .dat",
+    .help = "bare numbers whose shape, type, order of bytes and offset are given",
+    .open = open_file,
+};

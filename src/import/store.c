@@ -1,0 +1,234 @@
+/* store.c - a file of arrays as a source of samples.
+ *
+ * The rows of an array are samples, or each array is one.  The formats only list their
+ * arrays and fetch rows.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "import/array_impl.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+struct dnn_store *dnn_store_make(const struct dnn_store_type *type, const char *path,
+                                 const struct dnn_import *how, void *own)
+{
+    struct dnn_store *store = dnn_alloc(sizeof *store);
+
+    store->type = type;
+    store->how = *how;
+    store->path = dnn_strdup(path);
+    store->own = own;
+    store->source = (struct dnn_source){.type = &type->source, .nfiles = 1};
+    store->source.file = &store->path;
+    return store;
+}
+
+struct dnn_part *dnn_store_add(struct dnn_store *store, const char *name)
+{
+    store->part =
+        dnn_grow(store->part, &store->cap, store->nparts + 1, sizeof *store->part);
+    struct dnn_part *part = &store->part[store->nparts++];
+    *part = (struct dnn_part){0};
+    if (name != NULL) part->name = dnn_strdup(name);
+    return part;
+}
+
+void dnn_store_close(struct dnn_source *source)
+{
+    struct dnn_store *store = (struct dnn_store *)source;
+
+    if (store->type->drop != NULL) store->type->drop(store);
+    for (size_t i = 0; i < store->nparts; i++) {
+        dnn_free(store->part[i].name);
+        dnn_free(store->part[i].wrong);
+    }
+    dnn_free(store->part);
+    dnn_free((void *)(uintptr_t)store->path);
+    dnn_free(store);
+}
+
+/* "a.npz: x", or with a row "a.npz: x[7]". */
+static const char *name_of(const struct dnn_store *store, int part, int64_t row,
+                           char out[DNN_SAMPLE_NAME])
+{
+    const char *name = store->part[part].name;
+    int n = snprintf(out, DNN_SAMPLE_NAME, "%.400s%s%.80s", store->path,
+                     name != NULL ? ": " : "", name != NULL ? name : "");
+
+    if (row >= 0)
+        snprintf(out + n, (size_t)(DNN_SAMPLE_NAME - n), "[%lld]", (long long)row);
+    return out;
+}
+
+/* The shape in the file of one sample of a part. */
+static struct dnn_shape sample_shape(const struct dnn_store *store, int part)
+{
+    struct dnn_shape shape = store->part[part].shape;
+
+    if (store->how.whole || store->chosen.members) return shape;
+    memmove(shape.dim, shape.dim + 1, sizeof shape.dim - sizeof *shape.dim);
+    shape.dim[DNN_MAX_DIMS - 1] = 0;
+    shape.ndim--;
+    return shape;
+}
+
+/* Which part column c of sample i is in, and which row of it. */
+static int part_of(const struct dnn_store *store, int c, int64_t i, int64_t *row)
+{
+    *row = store->how.whole || store->chosen.members ? -1 : i;
+    if (store->chosen.members) return (int)i;
+    return c == 0 ? store->chosen.input : store->chosen.target;
+}
+
+static bool is_target(const struct dnn_store *store, int c)
+{
+    return c == 1 || store->side[0] == &store->how.target;
+}
+
+/* ---- opening ---- */
+
+/* What one part says about column c, and whether it agrees with those before. */
+static int add_column(struct dnn_store *store, int c, int part, bool again,
+                      struct dnn_err *err)
+{
+    char what[DNN_SAMPLE_NAME];
+    const struct dnn_part *p = &store->part[part];
+    struct dnn_column *col = &store->source.col[c], now;
+    struct dnn_axes axes;
+
+    name_of(store, part, -1, what);
+    if (!store->how.whole && p->shape.ndim == 0)
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: is a single number, without an axis of samples; \"whole\" "
+                        "makes it one sample",
+                        what);
+    struct dnn_shape shape = sample_shape(store, part);
+    DNN_TRY(dnn_axes_find(what, store->side[c], is_target(store, c), p->type, &shape,
+                          &axes, err));
+    DNN_TRY(dnn_import_fits(&store->how, what, p->type, &shape, err));
+    dnn_axes_column(&axes, is_target(store, c), &now);
+    if (!again) {
+        *col = now;
+        return 0;
+    }
+    if (now.type != col->type || now.kind != col->kind ||
+        now.shape.ndim != col->shape.ndim)
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: is %s with %d axes, unlike the array before, %s with %d",
+                        what, dnn_dtype_name(now.type), now.shape.ndim,
+                        dnn_dtype_name(col->type), col->shape.ndim);
+    for (int i = 0; i < now.shape.ndim; i++)
+        if (now.shape.dim[i] != col->shape.dim[i]) col->shape.dim[i] = DNN_UNKNOWN;
+    return 0;
+}
+
+static int fill_in(struct dnn_store *store, const struct dnn_import_side *side,
+                   struct dnn_err *err)
+{
+    struct dnn_source *source = &store->source;
+    const struct dnn_chosen *chosen = &store->chosen;
+
+    DNN_TRY(dnn_part_choose(store->path, store->part, store->nparts, &store->how, side,
+                            &store->chosen, err));
+    store->side[0] = side;
+    store->side[1] = &store->how.target;
+    source->ncols = chosen->target >= 0 ? 2 : 1;
+    source->split = chosen->split;
+    source->count = 1;
+    if (chosen->members) {
+        source->count = (int64_t)store->nparts;
+        for (size_t i = 0; i < store->nparts; i++)
+            DNN_TRY(add_column(store, 0, (int)i, i > 0, err));
+        return 0;
+    }
+    DNN_TRY(add_column(store, 0, chosen->input, false, err));
+    if (chosen->target >= 0) DNN_TRY(add_column(store, 1, chosen->target, false, err));
+    if (store->how.whole) return 0;
+    source->count = store->part[chosen->input].shape.dim[0];
+    if (source->count == 0)
+        return dnn_fail(err, DNN_EDATA, "%s: holds no samples", store->path);
+    if (chosen->target >= 0 &&
+        store->part[chosen->target].shape.dim[0] != source->count)
+        return dnn_fail(err, DNN_EDATA, "%s: %s has %lld samples, but %s has %lld",
+                        store->path, store->part[chosen->input].name,
+                        (long long)source->count, store->part[chosen->target].name,
+                        (long long)store->part[chosen->target].shape.dim[0]);
+    return 0;
+}
+
+int dnn_store_open(struct dnn_store *store, bool target, struct dnn_source **out,
+                   struct dnn_err *err)
+{
+    int rc = fill_in(store, target ? &store->how.target : &store->how.input, err);
+
+    if (rc < 0)
+        dnn_store_close(&store->source);
+    else
+        *out = &store->source;
+    return rc;
+}
+
+/* ---- reading ---- */
+
+static int read_column(const struct dnn_store *store, int c, int64_t i,
+                       struct dnn_array *out, struct dnn_err *err)
+{
+    char what[DNN_SAMPLE_NAME];
+    struct dnn_axes axes;
+    int64_t row;
+    int part = part_of(store, c, i, &row);
+    struct dnn_shape shape = sample_shape(store, part);
+    enum dnn_dtype type = store->part[part].type;
+
+    name_of(store, part, row, what);
+    DNN_TRY(dnn_axes_find(what, store->side[c], is_target(store, c), type, &shape,
+                          &axes, err));
+    if (dnn_array_make(out, type, &shape, err) < 0)
+        return dnn_prefix(err, "%s: ", what);
+    DNN_TRY(store->type->fetch(store, part, row, dnn_array_bytes(out), out->data, err));
+    return dnn_axes_apply(&axes, what, out, err);
+}
+
+int dnn_store_read(const struct dnn_source *source, int64_t i, struct dnn_sample *out,
+                   struct dnn_err *err)
+{
+    const struct dnn_store *store = (const struct dnn_store *)source;
+
+    if (i < 0 || i >= source->count)
+        return dnn_fail(err, DNN_EDATA, "%s: has no sample %lld of %lld", store->path,
+                        (long long)i, (long long)source->count);
+    out->ncols = source->ncols;
+    for (int c = 0; c < source->ncols; c++)
+        DNN_TRY(read_column(store, c, i, &out->col[c], err));
+    return 0;
+}
+
+void dnn_store_label(const struct dnn_source *source, int64_t i,
+                     char out[DNN_SAMPLE_NAME])
+{
+    const struct dnn_store *store = (const struct dnn_store *)source;
+
+    if (store->chosen.members)
+        name_of(store, (int)i, -1, out);
+    else
+        snprintf(out, DNN_SAMPLE_NAME, store->how.whole ? "%.480s" : "%.480s[%lld]",
+                 store->path, (long long)i);
+}
+
+int64_t dnn_store_class(const struct dnn_source *source, int64_t i)
+{
+    const struct dnn_store *store = (const struct dnn_store *)source;
+    struct dnn_array label = {0};
+    int64_t class = -1;
+
+    for (int c = 0; c < source->ncols; c++)
+        if (source->col[c].kind == DNN_KIND_LABEL &&
+            (read_column(store, c, i, &label, NULL) < 0 ||
+             dnn_convert(label.data, label.type, &class, DNN_I64, 1, true, NULL) < 0))
+            class = -1;
+    dnn_array_free(&label);
+    return class;
+}

@@ -1,0 +1,67 @@
+/* tfrecord_sum.c - CRC-32C, by the processor's instruction where it has one.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "import/tfrecord_impl.h"
+
+#include <string.h>
+#if defined __x86_64__
+#include <nmmintrin.h>
+#endif
+
+enum { BYTE_VALUES = 256 };
+
+static const uint32_t polynomial = 0x82f63b78u; /* Castagnoli's, bits reversed */
+
+static uint32_t table[BYTE_VALUES];
+static pthread_once_t table_made = PTHREAD_ONCE_INIT;
+
+static void make_table(void)
+{
+    for (uint32_t i = 0; i < BYTE_VALUES; i++) {
+        uint32_t rest = i;
+
+        for (int bit = 0; bit < 8; bit++)
+            rest = (rest & 1) != 0 ? rest >> 1 ^ polynomial : rest >> 1;
+        table[i] = rest;
+    }
+}
+
+static uint32_t by_table(uint32_t sum, const unsigned char *at, size_t n)
+{
+    pthread_once(&table_made, make_table);
+    for (; n > 0; n--)
+        sum = sum >> 8 ^ table[(sum ^ *at++) & 0xff];
+    return sum;
+}
+
+#if defined __x86_64__
+__attribute__((target("sse4.2"))) static uint32_t
+by_instruction(uint32_t sum, const unsigned char *at, size_t n)
+{
+    uint64_t wide = sum, next;
+
+    for (; n >= sizeof next; n -= sizeof next, at += sizeof next) {
+        memcpy(&next, at, sizeof next);
+        wide = _mm_crc32_u64(wide, next);
+    }
+    for (sum = (uint32_t)wide; n > 0; n--)
+        sum = _mm_crc32_u8(sum, *at++);
+    return sum;
+}
+#endif
+
+uint32_t dnn_tfrecord_sum(const void *bytes, size_t n)
+{
+    uint32_t sum = 0xffffffffu;
+
+#if defined __x86_64__
+    if (__builtin_cpu_supports("sse4.2"))
+        sum = by_instruction(sum, bytes, n);
+    else
+#endif
+        sum = by_table(sum, bytes, n);
+    sum = ~sum;
+    return (sum >> 15 | sum << 17) + 0xa282ead8u;
+}

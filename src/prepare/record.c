@@ -1,0 +1,97 @@
+/* record.c - what a dataset says about how it was made, and the fingerprint by which
+ * an interrupted preparation is known again.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "config.h"
+
+#include "prepare/prepare_impl.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* What the bytes of pieces look like: old ones are not used after a change. */
+enum { LAYOUT = 1, SHOWN = 1000 };
+
+int dnn_record_print(const struct dnn_prepare_state *s, char out[33],
+                     struct dnn_err *err)
+{
+    struct dnn_jobj top = dnn_json_top(s->prepare->file);
+    struct dnn_buf buf = {0};
+    int rc = 0;
+
+    dnn_buf_add(&buf, "%s %d %zu\n", PACKAGE_VERSION, LAYOUT, sizeof(struct dnn_stats));
+    dnn_prepare_json(&buf, &top);
+    dnn_buf_add(&buf, "\n%" PRId64 "\n", s->origins.count);
+    for (int64_t i = 0; rc == 0 && i < s->nfiles; i++) {
+        struct stat st;
+
+        if (stat(s->file[i], &st) != 0) {
+            rc = dnn_fail(err, DNN_EIO, "%s: cannot be read: %s", s->file[i],
+                          strerror(errno));
+            break;
+        }
+        dnn_buf_add(&buf, "%s %" PRId64 " %" PRId64 ".%09ld\n", s->file[i],
+                    (int64_t)st.st_size, (int64_t)st.st_mtim.tv_sec,
+                    st.st_mtim.tv_nsec);
+    }
+    if (rc == 0) dnn_sum_text(buf.text, buf.len, out);
+    dnn_buf_free(&buf);
+    return rc;
+}
+
+/* The first files with their checksums, and a checksum of the whole list. */
+static void add_files(const struct dnn_prepare_state *s, struct dnn_buf *out)
+{
+    const char *line = s->files.text;
+    char sum[33];
+
+    dnn_buf_add(out, ", \"files\": %" PRId64, s->nfiles);
+    if (s->nfiles == 0) return;
+    if (line == NULL) {
+        dnn_buf_add(out, ", \"file\": [");
+        for (int64_t i = 0; i < s->nfiles && i < SHOWN; i++) {
+            dnn_buf_add(out, i > 0 ? ", {\"path\": " : "{\"path\": ");
+            dnn_prepare_quote(out, s->file[i]);
+            dnn_buf_add(out, "}");
+        }
+        dnn_buf_add(out, "]");
+        return;
+    }
+    dnn_sum_text(line, s->files.len, sum);
+    dnn_buf_add(out, ", \"files_xxh128\": \"%s\", \"file\": [", sum);
+    for (int64_t i = 0; i < s->nfiles && i < SHOWN && *line != '\0'; i++) {
+        size_t len = strcspn(line, "\n");
+
+        if (i > 0) dnn_buf_add(out, ", ");
+        dnn_buf_bytes(out, line, len);
+        line += len + (line[len] == '\n');
+    }
+    dnn_buf_add(out, "]");
+}
+
+char *dnn_record_text(const struct dnn_prepare_state *s)
+{
+    struct dnn_jobj top = dnn_json_top(s->prepare->file);
+    struct dnn_jobj steps = dnn_json_sub(&top, "steps");
+    struct dnn_buf out = {0};
+
+    dnn_buf_add(&out, "{\"command\": ");
+    dnn_prepare_quote(&out, s->opts->command == NULL ? "" : s->opts->command);
+    dnn_buf_add(&out, ", \"version\": ");
+    dnn_prepare_quote(&out, PACKAGE_NAME " " PACKAGE_VERSION);
+    dnn_buf_add(&out, ", \"seed\": %" PRId64 ", \"steps\": ", s->prepare->seed);
+    if (dnn_json_type(&steps) == DNN_J_ABSENT)
+        dnn_buf_add(&out, "[]");
+    else
+        dnn_prepare_json(&out, &steps);
+    dnn_buf_add(&out, ", \"config\": ");
+    dnn_prepare_json(&out, &top);
+    dnn_buf_add(&out, ", \"fingerprint\": \"%s\"", s->work.print);
+    add_files(s, &out);
+    dnn_buf_add(&out, "}");
+    return out.text;
+}

@@ -1,0 +1,215 @@
+/* steps_deal.c - steps that say which samples there are: split, balance, slice.
+ *
+ * What they do is done elsewhere (parts.c, outputs.c, flow.c); their settings are
+ * read here.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "prepare/prepare_impl.h"
+
+#include <math.h>
+#include <string.h>
+
+#define END {NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL}
+
+/* ---- split ---- */
+
+const char *const dnn_prepare_parts[] = {"train", "validation", "test", NULL};
+
+#define AT(f) offsetof(struct dnn_split_cfg, f)
+static const struct dnn_field split_fields[] = {
+    {"train",      DNN_F_OTHER, 0,            "0",     0,  0,        NULL,
+     "its share (0.8) of the samples that no list names, or a file that lists names of "
+     "samples or groups, one a line",                                                                 NULL},
+    {"validation", DNN_F_OTHER, 0,            "0",     0,  0,        NULL, "the same",                NULL},
+    {"test",       DNN_F_OTHER, 0,            "0",     0,  0,        NULL, "the same",                NULL},
+    {"stratify",   DNN_F_BOOL,  AT(stratify), "false", 0,  0,        NULL,
+     "each part gets its share of each class",                                                        NULL},
+    {"group",      DNN_F_BOOL,  AT(group),    "false", 0,  0,        NULL,
+     "demand that the sources know groups; those they know are never split",                          NULL},
+    {"folds",      DNN_F_INT,   AT(folds),    "0",     0,  1000,     NULL,
+     "cut the train split (or all, without shares) into so many folds",                               NULL},
+    {"partial",    DNN_F_BOOL,  AT(partial),  "false", 0,  0,        NULL,
+     "what is in no part is left out; else it is an error",                                           NULL},
+    {"again",      DNN_F_BOOL,  AT(again),    "false", 0,  0,        NULL,
+     "also deal samples whose files say which split they are of",                                     NULL},
+    {"seed",       DNN_F_INT,   AT(seed),     "-1",    -1, INFINITY, NULL, "-1: the configuration's",
+     NULL                                                                                                 },
+    END,
+};
+#undef AT
+static const struct dnn_field split_brief[] = {
+    {"split", DNN_F_OTHER, 0, NULL, 0, 0, NULL, "an object", NULL},
+    END,
+};
+
+static int read_part(const struct dnn_jobj *at, int p, struct dnn_arena *arena,
+                     struct dnn_split_cfg *c, struct dnn_err *err)
+{
+    struct dnn_jobj part = dnn_json_sub(at, dnn_prepare_parts[p]);
+    char quote[DNN_JSON_QUOTE];
+
+    if (dnn_json_type(&part) == DNN_J_TEXT) {
+        DNN_TRY(dnn_json_string(&part, &c->list[p], err));
+        c->list[p] = dnn_arena_strdup(arena, c->list[p]);
+        return 0;
+    }
+    if (dnn_json_type(&part) == DNN_J_ABSENT) return 0;
+    if (dnn_json_type(&part) == DNN_J_NUMBER)
+        DNN_TRY(dnn_json_real(&part, &c->share[p], err));
+    if (dnn_json_type(&part) != DNN_J_NUMBER || c->share[p] < 0 || c->share[p] > 1)
+        return dnn_json_fail(&part, err,
+                             "must be a share between 0 and 1, or the name of a file, "
+                             "not %s",
+                             dnn_json_quote(quote, &part));
+    return 0;
+}
+
+static int split_read(const struct dnn_jobj *at, struct dnn_arena *arena, void *cfg,
+                      struct dnn_err *err)
+{
+    struct dnn_split_cfg *c = cfg;
+    char quote[DNN_JSON_QUOTE];
+    double sum = 0;
+    bool lists = false;
+
+    if (dnn_json_type(at) != DNN_J_OBJECT)
+        return dnn_json_fail(at, err,
+                             "must be an object as {\"train\": 0.9, \"test\": 0.1}, "
+                             "not %s",
+                             dnn_json_quote(quote, at));
+    for (int p = 0; p < DNN_PREPARE_PARTS; p++) {
+        DNN_TRY(read_part(at, p, arena, c, err));
+        sum += c->share[p];
+        lists = lists || c->list[p] != NULL;
+    }
+    if (sum > 1 + 1e-9)
+        return dnn_json_fail(at, err, "the shares add up to %g, more than 1", sum);
+    if (sum > 0 && sum < 1 - 1e-9 && !c->partial)
+        return dnn_json_fail(at, err,
+                             "the shares add up to %g, not 1; set \"partial\": true to "
+                             "leave the rest out",
+                             sum);
+    if (sum <= 0 && !lists && c->folds == 0)
+        return dnn_json_fail(at, err, "needs shares, lists or folds");
+    if (c->folds == 1) return dnn_json_fail(at, err, "needs at least 2 folds");
+    return 0;
+}
+
+const struct dnn_edit_type dnn_edit_split = {
+    .name = "split",
+    .help = "deal the samples of the sources (before they are sliced) to train, "
+            "validation and test, by shares, lists and folds; a function of the seed "
+            "alone",
+    .size = sizeof(struct dnn_split_cfg),
+    .fields = split_fields,
+    .brief = split_brief,
+    .read = split_read,
+};
+
+/* ---- balance ---- */
+
+static const struct dnn_choice balances[] = {
+    {"over",  DNN_BALANCE_OVER },
+    {"under", DNN_BALANCE_UNDER},
+    {NULL,    0                }
+};
+#define AT(f) offsetof(struct dnn_balance_cfg, f)
+static const struct dnn_field balance_fields[] = {
+    {"how",   DNN_F_ENUM, AT(how),   "over",  0, 0, balances,
+     "over repeats samples of rare classes, under leaves samples of common ones out", NULL},
+    {"split", DNN_F_TEXT, AT(split), "train", 0, 0, NULL,     "which split",          NULL},
+    END,
+};
+#undef AT
+static const struct dnn_field balance_brief[] = {
+    {"balance", DNN_F_OTHER, 0, NULL, 0, 0, NULL, "true", NULL},
+    END,
+};
+
+static int balance_read(const struct dnn_jobj *at, struct dnn_arena *arena, void *cfg,
+                        struct dnn_err *err)
+{
+    bool yes = true;
+
+    (void)arena;
+    (void)cfg;
+    if (dnn_json_type(at) == DNN_J_OBJECT) return 0;
+    DNN_TRY(dnn_json_bool(at, &yes, err));
+    if (!yes) return dnn_json_fail(at, err, "must be true; leave the step out instead");
+    return 0;
+}
+
+const struct dnn_edit_type dnn_edit_balance = {
+    .name = "balance",
+    .help = "as many samples of each class in a split",
+    .size = sizeof(struct dnn_balance_cfg),
+    .fields = balance_fields,
+    .brief = balance_brief,
+    .read = balance_read,
+};
+
+/* ---- slice ---- */
+
+static const struct dnn_sub sets_sub = {.fields = dnn_slicer_fields,
+                                        .size = sizeof(struct dnn_slicer),
+                                        .min = 1,
+                                        .max = DNN_PREPARE_SETS,
+                                        .single = true};
+static const struct dnn_field slice_brief[] = {
+    {"slice", DNN_F_OBJECTS, offsetof(struct dnn_slice_cfg, sets), NULL, 0, 0, NULL,
+     "one set of boxes, or a list of them", &sets_sub},
+    END,
+};
+
+static bool has_space(const struct dnn_lane *lane)
+{
+    return dnn_lane_space(lane) > 0;
+}
+
+/* Extents of a box do not depend on those of the volume, as long as it fits. */
+static int slice_lane(const struct dnn_edit *step, int k, struct dnn_lane *lane,
+                      struct dnn_err *err)
+{
+    const struct dnn_slice_cfg *c = step->cfg;
+    const struct dnn_slicer *how = c->sets.objects;
+    int space = dnn_lane_space(lane);
+    struct dnn_shape first = {0}, shape;
+    int64_t full[DNN_MAX_SPACE];
+    char a[DNN_SHAPE_TEXT], b[DNN_SHAPE_TEXT];
+
+    (void)k;
+    for (int64_t i = 0; i < c->sets.count; i++) {
+        struct dnn_slices slices;
+
+        for (int d = 0; d < space; d++) {
+            full[d] = lane->column.shape.dim[d];
+            if (full[d] == DNN_UNKNOWN)
+                full[d] = d < how[i].sizes.count ? how[i].sizes.ints[d] : 1;
+        }
+        if (dnn_slices_make(&how[i], space, full, &slices, err) < 0)
+            return dnn_prefix(err, "%s: ", step->where);
+        dnn_slices_shape(&slices, dnn_lane_channels(lane), &shape);
+        if (i == 0) first = shape;
+        if (!dnn_shape_equal(&shape, &first))
+            return dnn_fail(err, DNN_ECONFIG,
+                            "%s: boxes of the first set are %s, of set %lld %s; the "
+                            "samples of a dataset have one shape",
+                            step->where, dnn_shape_text(a, sizeof a, &first),
+                            (long long)i + 1, dnn_shape_text(b, sizeof b, &shape));
+    }
+    lane->column.shape = first;
+    return 0;
+}
+
+const struct dnn_edit_type dnn_edit_slice = {
+    .name = "slice",
+    .help = "each sample becomes many: boxes cut out of its columns with space; the "
+            "sample they are of is their group",
+    .size = sizeof(struct dnn_slice_cfg),
+    .brief = slice_brief,
+    .takes = has_space,
+    .can = has_space,
+    .lane = slice_lane,
+};

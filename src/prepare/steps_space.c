@@ -1,0 +1,373 @@
+/* steps_space.c - steps that change extents: resize, resample, crop, pad.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "prepare/prepare_impl.h"
+#include "transform/transform.h"
+
+#include <math.h>
+#include <string.h>
+
+static const struct dnn_sub space_sub = {.min = 0, .max = DNN_MAX_SPACE};
+
+static bool has_space(const struct dnn_lane *lane)
+{
+    return dnn_lane_space(lane) > 0;
+}
+
+static int given(const struct dnn_jobj *at, const struct dnn_list *list,
+                 const char *key, struct dnn_err *err)
+{
+    if (list->count > 0) return 0;
+    return dnn_json_fail(at, err, "needs %s: one number per spatial axis", key);
+}
+
+/* As many numbers as the column has spatial axes. */
+static int fits(const struct dnn_edit *step, const struct dnn_lane *lane,
+                const struct dnn_list *list, struct dnn_err *err)
+{
+    int space = dnn_lane_space(lane);
+
+    if (list->count == space) return 0;
+    return dnn_fail(err, DNN_ECONFIG,
+                    "%s: has %lld numbers, but the column \"%s\" has %d spatial axes",
+                    step->where, (long long)list->count, lane->column.name, space);
+}
+
+static enum dnn_interp interp_of(const struct dnn_lane *lane)
+{
+    return lane->column.kind == DNN_KIND_MASK ? DNN_INTERP_NEAREST : DNN_INTERP_LINEAR;
+}
+
+static void take(struct dnn_array *array, struct dnn_array *other)
+{
+    dnn_array_swap(array, other);
+}
+
+#define COLUMNS(at)                                                                    \
+    {"columns", DNN_F_TEXTS, at,   "[]",                                               \
+     0,         0,           NULL, "which columns; none: all with space",              \
+     NULL}
+#define END {NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL}
+
+/* ---- resize ---- */
+
+struct resize {
+    struct dnn_list columns, size;
+};
+#define AT(f) offsetof(struct resize, f)
+static const struct dnn_field resize_fields[] = {
+    {"size", DNN_F_INTS, AT(size), "[]", 1, 1 << 20, NULL,
+     "extents, one per spatial axis", &space_sub},
+    COLUMNS(AT(columns)),
+    END,
+};
+static const struct dnn_field resize_brief[] = {
+    {"resize", DNN_F_INTS, AT(size), NULL, 1, 1 << 20, NULL, "size", &space_sub},
+    END,
+};
+#undef AT
+
+static int resize_read(const struct dnn_jobj *at, struct dnn_arena *arena, void *cfg,
+                       struct dnn_err *err)
+{
+    (void)arena;
+    return given(at, &((struct resize *)cfg)->size, "size", err);
+}
+
+static int resize_lane(const struct dnn_edit *step, int k, struct dnn_lane *lane,
+                       struct dnn_err *err)
+{
+    const struct resize *c = step->cfg;
+
+    (void)k;
+    DNN_TRY(fits(step, lane, &c->size, err));
+    for (int64_t i = 0; i < c->size.count; i++)
+        lane->column.shape.dim[i] = c->size.ints[i];
+    return 0;
+}
+
+static int resize_apply(const struct dnn_edit *step, int k, struct dnn_array *array,
+                        struct dnn_array *other, struct dnn_err *err)
+{
+    const struct resize *c = step->cfg;
+
+    DNN_TRY(
+        dnn_resize(array, c->size.ints, interp_of(&step->before->lane[k]), other, err));
+    take(array, other);
+    return 0;
+}
+
+const struct dnn_edit_type dnn_edit_resize = {
+    .name = "resize",
+    .help = "to these extents: images linearly, masks by the nearest point",
+    .size = sizeof(struct resize),
+    .fields = resize_fields,
+    .brief = resize_brief,
+    .read = resize_read,
+    .takes = has_space,
+    .can = has_space,
+    .lane = resize_lane,
+    .apply = resize_apply,
+};
+
+/* ---- resample ---- */
+
+struct resample {
+    struct dnn_list columns, spacing;
+};
+#define AT(f) offsetof(struct resample, f)
+static const struct dnn_field resample_fields[] = {
+    {"spacing", DNN_F_REALS, AT(spacing), "[]", 1e-6, 1e6, NULL,
+     "from point to point, in the unit of the files (mm)", &space_sub},
+    COLUMNS(AT(columns)),
+    END,
+};
+static const struct dnn_field resample_brief[] = {
+    {"resample", DNN_F_REALS, AT(spacing), NULL, 1e-6, 1e6, NULL, "spacing",
+     &space_sub},
+    END,
+};
+#undef AT
+
+static int resample_read(const struct dnn_jobj *at, struct dnn_arena *arena, void *cfg,
+                         struct dnn_err *err)
+{
+    (void)arena;
+    return given(at, &((struct resample *)cfg)->spacing, "spacing", err);
+}
+
+static int resample_lane(const struct dnn_edit *step, int k, struct dnn_lane *lane,
+                         struct dnn_err *err)
+{
+    const struct resample *c = step->cfg;
+
+    (void)k;
+    DNN_TRY(fits(step, lane, &c->spacing, err));
+    for (int64_t i = 0; i < c->spacing.count; i++)
+        lane->column.shape.dim[i] = DNN_UNKNOWN;
+    return 0;
+}
+
+static int resample_apply(const struct dnn_edit *step, int k, struct dnn_array *array,
+                          struct dnn_array *other, struct dnn_err *err)
+{
+    const struct resample *c = step->cfg;
+
+    DNN_TRY(dnn_resample(array, c->spacing.reals, interp_of(&step->before->lane[k]),
+                         other, err));
+    take(array, other);
+    return 0;
+}
+
+const struct dnn_edit_type dnn_edit_resample = {
+    .name = "resample",
+    .help = "to this spacing; files must say their own",
+    .size = sizeof(struct resample),
+    .fields = resample_fields,
+    .brief = resample_brief,
+    .read = resample_read,
+    .takes = has_space,
+    .can = has_space,
+    .lane = resample_lane,
+    .apply = resample_apply,
+};
+
+/* ---- crop ---- */
+
+struct crop {
+    struct dnn_list columns, size, start;
+};
+#define AT(f) offsetof(struct crop, f)
+static const struct dnn_field crop_fields[] = {
+    {"size",  DNN_F_INTS, AT(size),  "[]", 1, 1 << 20, NULL, "extents that remain",
+     &space_sub                                                                               },
+    {"start", DNN_F_INTS, AT(start), "[]", 0, 1 << 20, NULL,
+     "first point that remains; none: the middle remains",                          &space_sub},
+    COLUMNS(AT(columns)),
+    END,
+};
+static const struct dnn_field crop_brief[] = {
+    {"crop", DNN_F_INTS, AT(size), NULL, 1, 1 << 20, NULL, "size", &space_sub},
+    END,
+};
+#undef AT
+
+static int crop_read(const struct dnn_jobj *at, struct dnn_arena *arena, void *cfg,
+                     struct dnn_err *err)
+{
+    const struct crop *c = cfg;
+
+    (void)arena;
+    DNN_TRY(given(at, &c->size, "size", err));
+    if (c->start.count > 0 && c->start.count != c->size.count)
+        return dnn_json_fail(at, err, "start and size differ in length");
+    return 0;
+}
+
+static int crop_lane(const struct dnn_edit *step, int k, struct dnn_lane *lane,
+                     struct dnn_err *err)
+{
+    const struct crop *c = step->cfg;
+
+    (void)k;
+    DNN_TRY(fits(step, lane, &c->size, err));
+    for (int64_t i = 0; i < c->size.count; i++)
+        lane->column.shape.dim[i] = c->size.ints[i];
+    return 0;
+}
+
+static int crop_apply(const struct dnn_edit *step, int k, struct dnn_array *array,
+                      struct dnn_array *other, struct dnn_err *err)
+{
+    const struct crop *c = step->cfg;
+    int64_t start[DNN_MAX_SPACE];
+
+    (void)k;
+    for (int64_t i = 0; i < c->size.count; i++) {
+        int64_t more = array->shape.dim[i] - c->size.ints[i];
+
+        if (more < 0)
+            return dnn_fail(
+                err, DNN_EDATA,
+                "axis %lld has %lld points, fewer than the %lld to crop to; "
+                "pad first",
+                (long long)i, (long long)array->shape.dim[i],
+                (long long)c->size.ints[i]);
+        start[i] = c->start.count > 0 ? c->start.ints[i] : more / 2;
+    }
+    DNN_TRY(dnn_crop(array, start, c->size.ints, other, err));
+    take(array, other);
+    return 0;
+}
+
+const struct dnn_edit_type dnn_edit_crop = {
+    .name = "crop",
+    .help = "a box, the middle one by default",
+    .size = sizeof(struct crop),
+    .fields = crop_fields,
+    .brief = crop_brief,
+    .read = crop_read,
+    .takes = has_space,
+    .can = has_space,
+    .lane = crop_lane,
+    .apply = crop_apply,
+};
+
+/* ---- pad ---- */
+
+struct pad {
+    struct dnn_list columns, size, before, after;
+    int mode;
+    double value;
+    int64_t mask_value;
+};
+#define AT(f) offsetof(struct pad, f)
+static const struct dnn_field pad_fields[] = {
+    {"size",       DNN_F_INTS, AT(size),       "[]",       1, 1 << 20, NULL,
+     "extents to reach; larger ones stay as they are",                                                         &space_sub},
+    {"before",     DNN_F_INTS, AT(before),     "[]",       0, 1 << 20, NULL,
+     "instead of size: points added in front",                                                                 &space_sub},
+    {"after",      DNN_F_INTS, AT(after),      "[]",       0, 1 << 20, NULL,            "and behind",          &space_sub},
+    {"mode",       DNN_F_ENUM, AT(mode),       "constant", 0, 0,       dnn_pad_choices, "what is added",
+     NULL                                                                                                                },
+    {"value",      DNN_F_REAL, AT(value),      "0",        0, 0,       NULL,            "constant: of images", NULL      },
+    {"mask_value", DNN_F_INT,  AT(mask_value), "0",        0, 4095,    NULL,
+     "constant: class of masks",                                                                               NULL      },
+    COLUMNS(AT(columns)),
+    END,
+};
+static const struct dnn_field pad_brief[] = {
+    {"pad", DNN_F_INTS, AT(size), NULL, 1, 1 << 20, NULL, "size", &space_sub},
+    END,
+};
+#undef AT
+
+static int pad_read(const struct dnn_jobj *at, struct dnn_arena *arena, void *cfg,
+                    struct dnn_err *err)
+{
+    const struct pad *c = cfg;
+
+    (void)arena;
+    if (c->size.count > 0 && c->before.count + c->after.count > 0)
+        return dnn_json_fail(at, err, "takes size, or before and after, not both");
+    if (c->size.count > 0) return 0;
+    DNN_TRY(given(at, &c->before, "size, or before and after", err));
+    if (c->before.count != c->after.count)
+        return dnn_json_fail(at, err, "before and after differ in length");
+    return 0;
+}
+
+/* A constant that the stored numbers cannot say makes values of them first. */
+static bool keeps_numbers(const struct pad *c, const struct dnn_lane *lane)
+{
+    if (lane->nscale == 0 || c->mode != DNN_PAD_CONSTANT) return true;
+    for (int i = 0; i < lane->nscale; i++)
+        if (c->value - lane->offset[i] != 0) return false;
+    return true;
+}
+
+static void pad_amounts(const struct pad *c, const struct dnn_shape *shape,
+                        int64_t *before, int64_t *after)
+{
+    int64_t n = c->size.count > 0 ? c->size.count : c->before.count;
+
+    for (int64_t i = 0; i < n; i++) {
+        int64_t more = c->size.count > 0 ? c->size.ints[i] - shape->dim[i] : 0;
+
+        before[i] = c->size.count > 0 ? (more > 0 ? more / 2 : 0) : c->before.ints[i];
+        after[i] =
+            c->size.count > 0 ? (more > 0 ? more - more / 2 : 0) : c->after.ints[i];
+    }
+}
+
+static int pad_lane(const struct dnn_edit *step, int k, struct dnn_lane *lane,
+                    struct dnn_err *err)
+{
+    const struct pad *c = step->cfg;
+    const struct dnn_list *list = c->size.count > 0 ? &c->size : &c->before;
+    int64_t before[DNN_MAX_SPACE], after[DNN_MAX_SPACE];
+
+    (void)k;
+    DNN_TRY(fits(step, lane, list, err));
+    pad_amounts(c, &lane->column.shape, before, after);
+    for (int64_t i = 0; i < list->count; i++)
+        if (lane->column.shape.dim[i] != DNN_UNKNOWN)
+            lane->column.shape.dim[i] += before[i] + after[i];
+    if (!keeps_numbers(c, lane)) dnn_lane_become_values(lane);
+    return 0;
+}
+
+static int pad_apply(const struct dnn_edit *step, int k, struct dnn_array *array,
+                     struct dnn_array *other, struct dnn_err *err)
+{
+    const struct pad *c = step->cfg;
+    const struct dnn_lane *lane = &step->before->lane[k];
+    int64_t before[DNN_MAX_SPACE], after[DNN_MAX_SPACE];
+    double value =
+        lane->column.kind == DNN_KIND_MASK ? (double)c->mask_value : c->value;
+
+    if (!keeps_numbers(c, lane))
+        DNN_TRY(dnn_lane_values(lane, array, err));
+    else if (lane->nscale > 0)
+        value = 0;
+    pad_amounts(c, &array->shape, before, after);
+    DNN_TRY(
+        dnn_pad(array, before, after, (enum dnn_pad_mode)c->mode, value, other, err));
+    take(array, other);
+    return 0;
+}
+
+const struct dnn_edit_type dnn_edit_pad = {
+    .name = "pad",
+    .help = "up to extents, on both sides, the odd point behind; or by so many points",
+    .size = sizeof(struct pad),
+    .fields = pad_fields,
+    .brief = pad_brief,
+    .read = pad_read,
+    .takes = has_space,
+    .can = has_space,
+    .lane = pad_lane,
+    .apply = pad_apply,
+};

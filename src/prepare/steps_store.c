@@ -1,0 +1,243 @@
+/* steps_store.c - the step "type": as what numbers are stored.
+ *
+ * Real numbers become small integers by a scale and an offset, which the dataset
+ * keeps: what is read again is the value.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "prepare/prepare_impl.h"
+
+#include <math.h>
+#include <string.h>
+
+struct store {
+    struct dnn_list columns, range;
+    const char *as;
+    enum dnn_dtype type;
+};
+#define AT(f) offsetof(struct store, f)
+static const struct dnn_sub range_sub = {.min = 0, .max = 2};
+static const struct dnn_field store_fields[] = {
+    {"as",      DNN_F_TEXT,  AT(as),      "f32", 0, 0, NULL,
+     "u8, i8, u16, i16, f16, bf16, f32 or f64; class numbers also u32, i32, i64", NULL      },
+    {"range",   DNN_F_REALS, AT(range),   "[]",  0, 0, NULL,
+     "integers: values at their ends, beyond which is clipped; none: the lowest and "
+     "highest there are",                                                         &range_sub},
+    {"columns", DNN_F_TEXTS, AT(columns), "[]",  0, 0, NULL,
+     "which columns; none: the inputs",                                           NULL      },
+    {NULL,      0,           0,           NULL,  0, 0, NULL, NULL,                NULL      },
+};
+static const struct dnn_field store_brief[] = {
+    {"type", DNN_F_TEXT, AT(as), NULL, 0, 0, NULL, "as", NULL},
+    {NULL,   0,          0,      NULL, 0, 0, NULL, NULL, NULL},
+};
+#undef AT
+
+static bool is_class(const struct dnn_lane *lane)
+{
+    return lane->column.kind == DNN_KIND_LABEL || lane->column.kind == DNN_KIND_MASK;
+}
+
+static bool is_input(const struct dnn_lane *lane)
+{
+    return lane->column.role == DNN_ROLE_INPUT && !is_class(lane);
+}
+
+static bool any(const struct dnn_lane *lane)
+{
+    (void)lane;
+    return true;
+}
+
+static bool is_real(enum dnn_dtype t)
+{
+    return t == DNN_F16 || t == DNN_BF16 || t == DNN_F32 || t == DNN_F64;
+}
+
+/* Integers of up to 16 bits: those that can stand for real numbers. */
+static bool ends_of(enum dnn_dtype t, double *low, double *high)
+{
+    switch (t) {
+    case DNN_U8:
+        *low = 0, *high = 255;
+        return true;
+    case DNN_I8:
+        *low = -128, *high = 127;
+        return true;
+    case DNN_U16:
+        *low = 0, *high = 65535;
+        return true;
+    case DNN_I16:
+        *low = -32768, *high = 32767;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static int store_read(const struct dnn_jobj *at, struct dnn_arena *arena, void *cfg,
+                      struct dnn_err *err)
+{
+    struct store *c = cfg;
+    struct dnn_err why = {0};
+
+    (void)arena;
+    if (dnn_dtype_find(c->as, &c->type, &why) < 0)
+        return dnn_json_fail(at, err, "%s", why.text);
+    if (c->type == DNN_BOOL || c->type == DNN_U64)
+        return dnn_json_fail(at, err, "datasets do not hold %s", c->as);
+    if (c->range.count == 1 ||
+        (c->range.count == 2 && !(c->range.reals[0] < c->range.reals[1])))
+        return dnn_json_fail(at, err,
+                             "range must be two numbers, the smaller one first");
+    return 0;
+}
+
+/* Integers that fit as they are keep their scale. */
+static bool fits(const struct store *c, const struct dnn_lane *lane)
+{
+    double low, high, to_low, to_high;
+
+    if (c->range.count > 0) return false;
+    return ends_of(lane->column.type, &low, &high) &&
+           ends_of(c->type, &to_low, &to_high) && low >= to_low && high <= to_high;
+}
+
+static enum dnn_edit_need store_needs(const void *cfg, const struct dnn_lane *lane)
+{
+    const struct store *c = cfg;
+
+    if (is_class(lane) || is_real(c->type) || fits(c, lane) || c->range.count > 0)
+        return DNN_NEED_NOTHING;
+    return DNN_NEED_ALL;
+}
+
+/* Scale and offset that spread [low, high] over the integers. */
+static void spread(const struct store *c, double low, double high, double *scale,
+                   double *offset)
+{
+    double first = 0, last = 1;
+
+    ends_of(c->type, &first, &last);
+    *scale = high > low ? (high - low) / (last - first) : 1;
+    *offset = high > low ? low - first * *scale : low;
+}
+
+static int scales(const struct dnn_edit *step, int k, double *scale, double *offset)
+{
+    const struct store *c = step->cfg;
+
+    if (c->range.count > 0) {
+        spread(c, c->range.reals[0], c->range.reals[1], scale, offset);
+        return 1;
+    }
+    const struct dnn_stats *s = &step->found[k];
+    bool each = s->share <= 1;
+    double low = s->min[0], high = s->max[0];
+    for (int i = 0; i < s->nchannels; i++) {
+        if (each) spread(c, s->min[i], s->max[i], &scale[i], &offset[i]);
+        if (s->min[i] < low) low = s->min[i];
+        if (s->max[i] > high) high = s->max[i];
+    }
+    if (each) return s->nchannels;
+    spread(c, low, high, scale, offset);
+    return 1;
+}
+
+static int store_lane(const struct dnn_edit *step, int k, struct dnn_lane *lane,
+                      struct dnn_err *err)
+{
+    const struct store *c = step->cfg;
+    double low, high;
+
+    if (is_class(lane) || fits(c, lane)) {
+        if (is_class(lane) && is_real(c->type))
+            return dnn_fail(err, DNN_ECONFIG,
+                            "%s: class numbers (column \"%s\") are stored as integers",
+                            step->where, lane->column.name);
+        lane->column.type = c->type;
+        return 0;
+    }
+    if (is_real(c->type)) {
+        dnn_lane_become_values(lane);
+        lane->column.type = c->type;
+        return 0;
+    }
+    if (!ends_of(c->type, &low, &high))
+        return dnn_fail(err, DNN_ECONFIG,
+                        "%s: values (column \"%s\") are stored as u8, i8, u16, i16, "
+                        "f16, bf16, f32 or f64, not as %s",
+                        step->where, lane->column.name, c->as);
+    lane->column.type = c->type;
+    lane->nscale = 0;
+    if (c->range.count > 0 || step->found != NULL)
+        lane->nscale = scales(step, k, lane->scale, lane->offset);
+    return 0;
+}
+
+static int to_integers(const struct dnn_edit *step, int k, struct dnn_array *array,
+                       struct dnn_err *err)
+{
+    double scale[DNN_STATS_CHANNELS], offset[DNN_STATS_CHANNELS];
+    int n = scales(step, k, scale, offset);
+    float *x = array->data;
+    int64_t count = dnn_array_count(array);
+
+    for (int64_t i = 0; i < count; i++) {
+        int64_t ch = n == 1 ? 0 : i % n;
+
+        if (isnan(x[i]))
+            return dnn_fail(err, DNN_EDATA,
+                            "has a NaN, which no integer can stand for");
+        x[i] = (float)(((double)x[i] - offset[ch]) / scale[ch]);
+    }
+    return 0;
+}
+
+/* A finite number that becomes infinite is lost. */
+static int check_range(const struct dnn_array *before, enum dnn_dtype as,
+                       struct dnn_err *err)
+{
+    const float *x = before->data;
+    int64_t n = dnn_array_count(before);
+
+    if (as != DNN_F16) return 0;
+    for (int64_t i = 0; i < n; i++)
+        if (fabsf(x[i]) >= 65520.0f && isfinite(x[i]))
+            return dnn_fail(err, DNN_EDATA,
+                            "%g is too large for f16 (at most 65504); normalise first",
+                            (double)x[i]);
+    return 0;
+}
+
+static int store_apply(const struct dnn_edit *step, int k, struct dnn_array *array,
+                       struct dnn_array *other, struct dnn_err *err)
+{
+    const struct store *c = step->cfg;
+    const struct dnn_lane *lane = &step->before->lane[k];
+
+    (void)other;
+    if (is_class(lane) || fits(c, lane))
+        return dnn_array_convert(array, c->type, true, err);
+    if (c->type == DNN_F64 && lane->column.type == DNN_F64 && lane->nscale == 0)
+        return 0;
+    DNN_TRY(dnn_lane_values(lane, array, err));
+    if (!is_real(c->type)) DNN_TRY(to_integers(step, k, array, err));
+    DNN_TRY(check_range(array, c->type, err));
+    return dnn_array_convert(array, c->type, false, err);
+}
+
+const struct dnn_edit_type dnn_edit_store = {
+    .name = "type",
+    .help = "how numbers are stored; integers keep or get a scale and an offset",
+    .size = sizeof(struct store),
+    .fields = store_fields,
+    .brief = store_brief,
+    .read = store_read,
+    .takes = is_input,
+    .can = any,
+    .needs = store_needs,
+    .lane = store_lane,
+    .apply = store_apply,
+};

@@ -1,0 +1,348 @@
+/* steps_value.c - steps that change values: clip, normalise.
+ *
+ * Small integers are normalised without being touched: their scale and offset say
+ * what they are worth.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "prepare/prepare_impl.h"
+#include "transform/transform.h"
+
+#include <math.h>
+
+static bool is_measured(const struct dnn_lane *lane)
+{
+    return lane->column.kind == DNN_KIND_IMAGE || lane->column.kind == DNN_KIND_VALUES;
+}
+
+static bool is_input(const struct dnn_lane *lane)
+{
+    return lane->column.role == DNN_ROLE_INPUT && is_measured(lane);
+}
+
+#define COLUMNS(at)                                                                    \
+    {"columns", DNN_F_TEXTS, at, "[]", 0, 0, NULL, "which columns; none: the inputs",  \
+     NULL}
+#define END {NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL}
+
+/* ---- clip ---- */
+
+struct clip {
+    struct dnn_list columns, range;
+};
+#define AT(f) offsetof(struct clip, f)
+static const struct dnn_sub two = {.min = 0, .max = 2};
+static const struct dnn_field clip_fields[] = {
+    {"range", DNN_F_REALS, AT(range), "[]", 0, 0, NULL, "lowest and highest value",
+     &two},
+    COLUMNS(AT(columns)),
+    END,
+};
+static const struct dnn_field clip_brief[] = {
+    {"clip", DNN_F_REALS, AT(range), NULL, 0, 0, NULL, "range", &two},
+    END,
+};
+#undef AT
+
+static int clip_read(const struct dnn_jobj *at, struct dnn_arena *arena, void *cfg,
+                     struct dnn_err *err)
+{
+    const struct clip *c = cfg;
+
+    (void)arena;
+    if (c->range.count != 2 || !(c->range.reals[0] < c->range.reals[1]))
+        return dnn_json_fail(at, err, "must be two numbers, the smaller one first");
+    return 0;
+}
+
+static int clip_lane(const struct dnn_edit *step, int k, struct dnn_lane *lane,
+                     struct dnn_err *err)
+{
+    (void)step;
+    (void)k;
+    (void)err;
+    if (lane->nscale > 0) dnn_lane_become_values(lane);
+    return 0;
+}
+
+static int clip_apply(const struct dnn_edit *step, int k, struct dnn_array *array,
+                      struct dnn_array *other, struct dnn_err *err)
+{
+    const struct clip *c = step->cfg;
+    const struct dnn_lane *lane = &step->before->lane[k];
+
+    (void)other;
+    if (lane->nscale > 0) DNN_TRY(dnn_lane_values(lane, array, err));
+    return dnn_clip(array, c->range.reals[0], c->range.reals[1], err);
+}
+
+const struct dnn_edit_type dnn_edit_clip = {
+    .name = "clip",
+    .help = "values below and above a range become its ends",
+    .size = sizeof(struct clip),
+    .fields = clip_fields,
+    .brief = clip_brief,
+    .read = clip_read,
+    .takes = is_input,
+    .can = is_measured,
+    .lane = clip_lane,
+    .apply = clip_apply,
+};
+
+/* ---- normalise ---- */
+
+enum mode { CHANNEL, DATASET, VOLUME, MINMAX, PERCENTILES, GIVEN };
+static const struct dnn_choice modes[] = {
+    {"channel",     CHANNEL    },
+    {"dataset",     DATASET    },
+    {"volume",      VOLUME     },
+    {"minmax",      MINMAX     },
+    {"percentiles", PERCENTILES},
+    {"given",       GIVEN      },
+    {NULL,          0          }
+};
+
+static const struct dnn_choice pers[] = {
+    {"dataset", DATASET},
+    {"channel", CHANNEL},
+    {"volume",  VOLUME },
+    {NULL,      0      }
+};
+
+struct normalise {
+    struct dnn_list columns, mean, std;
+    int mode, per;
+    double low, high;
+};
+#define AT(f) offsetof(struct normalise, f)
+static const struct dnn_sub channels_sub = {
+    .min = 0, .max = DNN_STATS_CHANNELS, .single = true};
+static const struct dnn_field normalise_fields[] = {
+    {"mode", DNN_F_ENUM,  AT(mode), "channel", 0, 0,        modes,
+     "channel and dataset: mean 0 and deviation 1 over the train split; volume: each "
+     "channel of each "
+     "sample by itself; minmax: to 0..1; percentiles: clipped, then to 0..1; given: "
+     "mean and std below",                                                                         NULL         },
+    {"per",  DNN_F_ENUM,  AT(per),  "dataset", 0, 0,        pers,  "minmax, percentiles: of what",
+     NULL                                                                                                       },
+    {"low",  DNN_F_REAL,  AT(low),  "1",       0, 100,      NULL,  "percentiles: what becomes 0",
+     NULL                                                                                                       },
+    {"high", DNN_F_REAL,  AT(high), "99",      0, 100,      NULL,  "percentiles: what becomes 1",
+     NULL                                                                                                       },
+    {"mean", DNN_F_REALS, AT(mean), "[]",      0, 0,        NULL,
+     "given: one number, or one per channel",                                                      &channels_sub},
+    {"std",  DNN_F_REALS, AT(std),  "[]",      0, INFINITY, NULL,  "given: the same",
+     &channels_sub                                                                                              },
+    COLUMNS(AT(columns)),
+    END,
+};
+static const struct dnn_field normalise_brief[] = {
+    {"normalise", DNN_F_ENUM, AT(mode), NULL, 0, 0, modes, "mode", NULL},
+    END,
+};
+#undef AT
+
+static int normalise_read(const struct dnn_jobj *at, struct dnn_arena *arena, void *cfg,
+                          struct dnn_err *err)
+{
+    struct normalise *c = cfg;
+
+    (void)arena;
+    if (c->mean.count + c->std.count > 0) {
+        struct dnn_jobj mode = dnn_json_sub(at, "mode");
+
+        if (dnn_json_type(&mode) != DNN_J_ABSENT && c->mode != GIVEN)
+            return dnn_json_fail(at, err, "mean and std are for the mode \"given\"");
+        c->mode = GIVEN;
+    }
+    if (c->mode == GIVEN && (c->mean.count == 0 || c->mean.count != c->std.count))
+        return dnn_json_fail(at, err, "needs mean and std, with as many numbers each");
+    for (int64_t i = 0; i < c->std.count; i++)
+        if (!(c->std.reals[i] > 0))
+            return dnn_json_fail(at, err, "std must be above 0");
+    if (!(c->low < c->high)) return dnn_json_fail(at, err, "low must be below high");
+    if (c->mode == PERCENTILES && c->per == CHANNEL)
+        return dnn_json_fail(at, err, "percentiles are per dataset or volume");
+    return 0;
+}
+
+static bool by_sample(const struct normalise *c)
+{
+    return c->mode == VOLUME ||
+           ((c->mode == MINMAX || c->mode == PERCENTILES) && c->per == VOLUME);
+}
+
+static enum dnn_edit_need normalise_needs(const void *cfg, const struct dnn_lane *lane)
+{
+    const struct normalise *c = cfg;
+
+    (void)lane;
+    return c->mode == GIVEN || by_sample(c) ? DNN_NEED_NOTHING : DNN_NEED_TRAIN;
+}
+
+/* Whether numbers stay and only their meaning changes. */
+static bool stays(const struct normalise *c, const struct dnn_lane *lane)
+{
+    enum dnn_dtype t = lane->column.type;
+
+    if (by_sample(c) || c->mode == PERCENTILES) return false;
+    return t == DNN_U8 || t == DNN_I8 || t == DNN_U16 || t == DNN_I16;
+}
+
+/* Mean and deviation of all channels together. */
+static void join(const struct dnn_stats *s, double *mean, double *std)
+{
+    double sum = 0, square = 0;
+
+    for (int i = 0; i < s->nchannels; i++)
+        sum += s->mean[i];
+    *mean = sum / s->nchannels;
+    for (int i = 0; i < s->nchannels; i++)
+        square +=
+            s->m2[i] / (double)s->good[i] + (s->mean[i] - *mean) * (s->mean[i] - *mean);
+    *std = sqrt(square / s->nchannels);
+}
+
+/* What is subtracted and what is divided by; how many of each. */
+static int numbers(const struct normalise *c, const struct dnn_stats *s, double *mean,
+                   double *std)
+{
+    bool each = c->mode == CHANNEL || c->mode == VOLUME ||
+                (c->mode == MINMAX && c->per != DATASET);
+    int n = each ? s->nchannels : 1;
+
+    if (c->mode == DATASET) join(s, mean, std);
+    if (c->mode == PERCENTILES) {
+        mean[0] = dnn_stats_quantile(s, c->low / 100);
+        std[0] = dnn_stats_quantile(s, c->high / 100) - mean[0];
+    }
+    if (c->mode == CHANNEL || c->mode == VOLUME)
+        for (int i = 0; i < n; i++) {
+            mean[i] = s->mean[i];
+            std[i] = dnn_stats_std(s, i);
+        }
+    if (c->mode == MINMAX) {
+        double low = s->min[0], high = s->max[0];
+
+        for (int i = 0; i < s->nchannels; i++) {
+            if (s->min[i] < low) low = s->min[i];
+            if (s->max[i] > high) high = s->max[i];
+            mean[i] = s->min[i];
+            std[i] = s->max[i] - s->min[i];
+        }
+        if (!each) {
+            mean[0] = low;
+            std[0] = high - low;
+        }
+    }
+    return n;
+}
+
+/* The same wherever it comes from. */
+static int numbers_of(const struct dnn_edit *step, int k, double *mean, double *std)
+{
+    const struct normalise *c = step->cfg;
+
+    if (c->mode != GIVEN) return numbers(c, &step->found[k], mean, std);
+    for (int64_t i = 0; i < c->mean.count; i++) {
+        mean[i] = c->mean.reals[i];
+        std[i] = c->std.reals[i];
+    }
+    return (int)c->mean.count;
+}
+
+static int normalise_lane(const struct dnn_edit *step, int k, struct dnn_lane *lane,
+                          struct dnn_err *err)
+{
+    const struct normalise *c = step->cfg;
+    double mean[DNN_STATS_CHANNELS], std[DNN_STATS_CHANNELS];
+    int64_t channels = dnn_lane_channels(lane);
+    bool each = c->mode == CHANNEL || c->mode == VOLUME ||
+                (c->mode == MINMAX && c->per != DATASET);
+
+    if (each && (channels > DNN_STATS_CHANNELS ||
+                 (step->found != NULL && step->found[k].share > 1)))
+        return dnn_fail(
+            err, DNN_ECONFIG,
+            "%s: the column \"%s\" has %lld channels; more than %d can only "
+            "be normalised together, by the mode dataset",
+            step->where, lane->column.name, (long long)channels, DNN_STATS_CHANNELS);
+    if (!by_sample(c) && (c->mode == GIVEN || step->found != NULL)) {
+        int n = numbers_of(step, k, mean, std);
+
+        if (n > 1 && channels != n && channels != DNN_UNKNOWN)
+            return dnn_fail(err, DNN_ECONFIG,
+                            "%s: the column \"%s\" has %lld channels, not %d",
+                            step->where, lane->column.name, (long long)channels, n);
+        for (int i = 0; i < n; i++)
+            if (!(std[i] > 0) || !isfinite(std[i]) || !isfinite(mean[i]))
+                return dnn_fail(
+                    err, DNN_EDATA,
+                    "%s: channel %d of the column \"%s\" has the same value "
+                    "(%g) everywhere: it cannot be normalised",
+                    step->where, i, lane->column.name, mean[i]);
+        if (stays(c, lane)) {
+            dnn_lane_standardise(lane, n, mean, std);
+            return 0;
+        }
+    }
+    if (!stays(c, lane)) dnn_lane_become_values(lane);
+    return 0;
+}
+
+/* By its own numbers; a channel that is the same everywhere becomes 0. */
+static int normalise_itself(const struct normalise *c, const struct dnn_lane *lane,
+                            struct dnn_array *array, struct dnn_err *err)
+{
+    double mean[DNN_STATS_CHANNELS], std[DNN_STATS_CHANNELS];
+    struct dnn_column column = lane->column;
+    struct dnn_stats *s = dnn_alloc(sizeof *s);
+
+    column.type = DNN_F32;
+    column.shape = array->shape;
+    dnn_stats_start(s, &column);
+    int rc = dnn_stats_add(s, &column, array, err);
+    if (rc == 0) {
+        int n = numbers(c, s, mean, std);
+
+        if (c->mode == PERCENTILES)
+            rc = dnn_clip(array, mean[0], mean[0] + std[0], err);
+        for (int i = 0; i < n; i++)
+            if (!(std[i] > 0)) std[i] = 1;
+        if (rc == 0) rc = dnn_standardise(array, n, mean, std, err);
+    }
+    dnn_free(s);
+    return rc;
+}
+
+static int normalise_apply(const struct dnn_edit *step, int k, struct dnn_array *array,
+                           struct dnn_array *other, struct dnn_err *err)
+{
+    const struct normalise *c = step->cfg;
+    const struct dnn_lane *lane = &step->before->lane[k];
+    double mean[DNN_STATS_CHANNELS], std[DNN_STATS_CHANNELS];
+
+    (void)other;
+    if (stays(c, lane)) return 0;
+    DNN_TRY(dnn_lane_values(lane, array, err));
+    if (by_sample(c)) return normalise_itself(c, lane, array, err);
+    int n = numbers_of(step, k, mean, std);
+    if (c->mode == PERCENTILES)
+        DNN_TRY(dnn_clip(array, mean[0], mean[0] + std[0], err));
+    return dnn_standardise(array, n, mean, std, err);
+}
+
+const struct dnn_edit_type dnn_edit_normalise = {
+    .name = "normalise",
+    .help = "to comparable values; statistics are of the train split",
+    .size = sizeof(struct normalise),
+    .fields = normalise_fields,
+    .brief = normalise_brief,
+    .read = normalise_read,
+    .takes = is_input,
+    .can = is_measured,
+    .needs = normalise_needs,
+    .lane = normalise_lane,
+    .apply = normalise_apply,
+};

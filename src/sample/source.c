@@ -1,0 +1,33 @@
+/* source.c - where samples come from.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "sample/source.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+int dnn_source_read(const struct dnn_source *source, int64_t i, struct dnn_sample *out,
+                    struct dnn_err *err)
+{
+    if (i < 0 || i >= source->count)
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: there is no sample %" PRId64 ", only 0 to %" PRId64,
+                        source->type->name, i, source->count - 1);
+    return source->type->read(source, i, out, err);
+}
+
+void dnn_source_label(const struct dnn_source *source, int64_t i,
+                      char out[DNN_SAMPLE_NAME])
+{
+    if (source->type->label != NULL)
+        source->type->label(source, i, out);
+    else
+        snprintf(out, DNN_SAMPLE_NAME, "%" PRId64, i);
+}
+
+void dnn_source_close(struct dnn_source *source)
+{
+    if (source != NULL) source->type->close(source);
+}

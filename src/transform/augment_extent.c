@@ -1,0 +1,355 @@
+/* augment_extent.c - transforms that change extents: resize and crops.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "transform/augment_impl.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+
+struct size_opts {
+    struct dnn_list size;
+};
+
+static const struct dnn_sub axes = {.min = 1, .max = DNN_MAX_SPACE, .single = true};
+#define AT(f) offsetof(struct size_opts, f)
+static const struct dnn_field size_fields[] = {
+    {"size", DNN_F_INTS, AT(size), NULL, 1, DNN_GRID_LIMIT, NULL,
+     "extent of each axis in the array's order (H, W or D, H, W), or one for all", &axes},
+    {NULL,   0,          0,        NULL, 0, 0,              NULL, NULL,            NULL },
+};
+#undef AT
+
+/* ---- resize ---- */
+
+static int resize_columns(const struct dnn_aug_step *step, int ncols,
+                          struct dnn_column *col, struct dnn_err *err)
+{
+    const struct size_opts *o = step->opts;
+
+    for (int c = 0; c < ncols; c++)
+        if (dnn_aug_touches(step, &col[c]))
+            DNN_TRY(dnn_aug_extents(step, &o->size, &col[c], col[c].shape.dim, err));
+    return 0;
+}
+
+static int resize_apply(const struct dnn_aug_step *step, struct dnn_aug_run *run,
+                        struct dnn_err *err)
+{
+    const struct size_opts *o = step->opts;
+    int64_t extent[DNN_MAX_SPACE];
+
+    for (int c = 0; c < run->ncols; c++) {
+        struct dnn_array *array = &run->sample->col[c];
+
+        if (!dnn_aug_touches(step, &run->col[c])) continue;
+        DNN_TRY(dnn_aug_extents(step, &o->size, &run->col[c], extent, err));
+        DNN_TRY(dnn_resize(array, extent, dnn_aug_interp(&run->col[c]),
+                           &run->scratch->spare, err));
+        dnn_array_swap(array, &run->scratch->spare);
+    }
+    return 0;
+}
+
+const struct dnn_aug_kind dnn_aug_resize = {
+    .name = "resize",
+    .params = "[H, W] or [D, H, W]",
+    .help = "to these extents",
+    .main = "size",
+    .size = sizeof(struct size_opts),
+    .fields = size_fields,
+    .columns = resize_columns,
+    .apply = resize_apply,
+};
+
+/* ---- crops: what they share ---- */
+
+/* Where the crop of each column begins and how large it is; NULL extents: as the
+ * column. */
+static int crop(struct dnn_aug_run *run, int c, const int64_t *start,
+                const int64_t *extent, struct dnn_err *err)
+{
+    DNN_TRY(dnn_crop(&run->sample->col[c], start, extent, &run->scratch->spare, err));
+    dnn_array_swap(&run->sample->col[c], &run->scratch->spare);
+    return 0;
+}
+
+static int fits(const struct dnn_aug_step *step, const struct dnn_column *col,
+                const int64_t *extent, const char *hint, struct dnn_err *err)
+{
+    for (int k = 0; k < dnn_aug_nspace(col); k++)
+        if (col->shape.dim[k] != DNN_UNKNOWN && col->shape.dim[k] < extent[k])
+            return dnn_aug_fail(step, err,
+                                "'%s' has %" PRId64 " points along axis %d, fewer than "
+                                "the %" PRId64 " to crop%s",
+                                col->name, col->shape.dim[k], k, extent[k], hint);
+    return 0;
+}
+
+/* ---- center_crop ---- */
+
+static int center_columns(const struct dnn_aug_step *step, int ncols,
+                          struct dnn_column *col, struct dnn_err *err)
+{
+    const struct size_opts *o = step->opts;
+    int64_t extent[DNN_MAX_SPACE];
+
+    for (int c = 0; c < ncols; c++) {
+        if (!dnn_aug_touches(step, &col[c])) continue;
+        DNN_TRY(dnn_aug_extents(step, &o->size, &col[c], extent, err));
+        DNN_TRY(fits(step, &col[c], extent, "", err));
+        for (int k = 0; k < dnn_aug_nspace(&col[c]); k++)
+            col[c].shape.dim[k] = extent[k];
+    }
+    return 0;
+}
+
+static int center_apply(const struct dnn_aug_step *step, struct dnn_aug_run *run,
+                        struct dnn_err *err)
+{
+    const struct size_opts *o = step->opts;
+    int64_t extent[DNN_MAX_SPACE], start[DNN_MAX_SPACE];
+
+    for (int c = 0; c < run->ncols; c++) {
+        if (!dnn_aug_touches(step, &run->col[c])) continue;
+        DNN_TRY(dnn_aug_extents(step, &o->size, &run->col[c], extent, err));
+        for (int k = 0; k < dnn_aug_nspace(&run->col[c]); k++)
+            start[k] = (run->col[c].shape.dim[k] - extent[k]) / 2;
+        DNN_TRY(crop(run, c, start, extent, err));
+    }
+    return 0;
+}
+
+const struct dnn_aug_kind dnn_aug_center_crop = {
+    .name = "center_crop",
+    .params = "[H, W] or [D, H, W]",
+    .help = "the middle, of these extents",
+    .main = "size",
+    .size = sizeof(struct size_opts),
+    .fields = size_fields,
+    .columns = center_columns,
+    .apply = center_apply,
+};
+
+/* ---- jitter_crop ---- */
+
+struct jitter_opts {
+    double amount;
+};
+
+static const struct dnn_field jitter_fields[] = {
+    {"amount", DNN_F_REAL, offsetof(struct jitter_opts, amount), NULL, 0, 1, NULL,
+     "each side loses c times half the extent, c below this", NULL},
+    {NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
+};
+
+static int jitter_columns(const struct dnn_aug_step *step, int ncols,
+                          struct dnn_column *col, struct dnn_err *err)
+{
+    (void)err;
+    for (int c = 0; c < ncols; c++)
+        for (int k = 0; dnn_aug_touches(step, &col[c]) && k < dnn_aug_nspace(&col[c]);
+             k++)
+            col[c].shape.dim[k] = DNN_UNKNOWN;
+    return 0;
+}
+
+/* Every side is drawn for itself: things move as well as grow. */
+static int jitter_apply(const struct dnn_aug_step *step, struct dnn_aug_run *run,
+                        struct dnn_err *err)
+{
+    const struct jitter_opts *o = step->opts;
+    double part[DNN_MAX_SPACE][2];
+
+    for (int k = 0; k < DNN_MAX_SPACE; k++)
+        for (int s = 0; s < 2; s++)
+            part[k][s] = dnn_draw_real(&run->draw, 0, o->amount);
+    for (int c = 0; c < run->ncols; c++) {
+        int64_t start[DNN_MAX_SPACE], extent[DNN_MAX_SPACE];
+
+        if (!dnn_aug_touches(step, &run->col[c])) continue;
+        for (int k = 0; k < dnn_aug_nspace(&run->col[c]); k++) {
+            int64_t n = run->col[c].shape.dim[k];
+
+            start[k] = (int64_t)(part[k][0] * 0.5 * (double)n);
+            extent[k] = n - start[k] - (int64_t)(part[k][1] * 0.5 * (double)n);
+        }
+        DNN_TRY(crop(run, c, start, extent, err));
+    }
+    return 0;
+}
+
+const struct dnn_aug_kind dnn_aug_jitter_crop = {
+    .name = "jitter_crop",
+    .params = "Cmax",
+    .help = "each side loses c times half the extent, c at random below Cmax; extents "
+            "differ from sample to sample then, until a resize or crop",
+    .main = "amount",
+    .random = true,
+    .size = sizeof(struct jitter_opts),
+    .fields = jitter_fields,
+    .columns = jitter_columns,
+    .apply = jitter_apply,
+};
+
+/* ---- random_crop ---- */
+
+struct random_opts {
+    struct dnn_list size;
+    double foreground;
+    int64_t class;
+    bool pad;
+};
+
+#define AT(f) offsetof(struct random_opts, f)
+static const struct dnn_field random_fields[] = {
+    {"size",       DNN_F_INTS, AT(size),       NULL,    1,  DNN_GRID_LIMIT, NULL,
+     "extent of each axis in the array's order (H, W or D, H, W), or one for all",      &axes},
+    {"foreground", DNN_F_REAL, AT(foreground), "0",     0,  1,              NULL,
+     "how often the crop is centred, as far as the borders allow, on a point of the "
+     "mask that has a class; samples without such points are cropped anywhere",         NULL },
+    {"class",      DNN_F_INT,  AT(class),      "-1",    -1, INT32_MAX,      NULL,
+     "the class of that point; -1: any but 0",                                          NULL },
+    {"pad",        DNN_F_BOOL, AT(pad),        "false", 0,  0,              NULL,
+     "samples that are too small are padded with zeros first",                          NULL },
+    {NULL,         0,          0,              NULL,    0,  0,              NULL, NULL, NULL },
+};
+#undef AT
+
+static int mask_of(int ncols, const struct dnn_column *col)
+{
+    for (int c = 0; c < ncols; c++)
+        if (col[c].kind == DNN_KIND_MASK && col[c].role != DNN_ROLE_EXTRA) return c;
+    return -1;
+}
+
+static int random_columns(const struct dnn_aug_step *step, int ncols,
+                          struct dnn_column *col, struct dnn_err *err)
+{
+    const struct random_opts *o = step->opts;
+    int64_t extent[DNN_MAX_SPACE];
+
+    if (o->foreground > 0 && step->side != DNN_AUG_BOTH)
+        return dnn_aug_fail(step, err,
+                            "with foreground it must crop inputs and targets together");
+    if (o->foreground > 0 && mask_of(ncols, col) < 0)
+        return dnn_aug_fail(step, err, "foreground needs a mask, and there is none");
+    DNN_TRY(dnn_aug_alike(step, ncols, col, err));
+    for (int c = 0; c < ncols; c++) {
+        if (!dnn_aug_touches(step, &col[c])) continue;
+        DNN_TRY(dnn_aug_extents(step, &o->size, &col[c], extent, err));
+        if (!o->pad)
+            DNN_TRY(
+                fits(step, &col[c], extent, "; \"pad\": true would add zeros", err));
+        for (int k = 0; k < dnn_aug_nspace(&col[c]); k++)
+            col[c].shape.dim[k] = extent[k];
+    }
+    return 0;
+}
+
+/* Up to the extents, as much before as after, the odd point after. */
+static int pad_up(struct dnn_aug_run *run, int c, const int64_t *extent,
+                  struct dnn_err *err)
+{
+    struct dnn_array *array = &run->sample->col[c];
+    int64_t before[DNN_MAX_SPACE], after[DNN_MAX_SPACE], most = 0;
+
+    for (int k = 0; k < dnn_aug_nspace(&run->col[c]); k++) {
+        int64_t lack = extent[k] - array->shape.dim[k];
+
+        if (lack < 0) lack = 0;
+        if (lack > most) most = lack;
+        before[k] = lack / 2;
+        after[k] = lack - lack / 2;
+    }
+    if (most == 0) return 0;
+    DNN_TRY(
+        dnn_pad(array, before, after, DNN_PAD_CONSTANT, 0, &run->scratch->spare, err));
+    dnn_array_swap(array, &run->scratch->spare);
+    return 0;
+}
+
+static bool wanted(const struct random_opts *o, int64_t class)
+{
+    return o->class < 0 ? class != 0 : class == o->class;
+}
+
+/* How many points of the mask are wanted; or, with *pick at least 0, which of them is
+ * number *pick.  -1: none. */
+static int search(const struct random_opts *o, const struct dnn_array *mask,
+                  int64_t *pick, struct dnn_err *err)
+{
+    const int64_t count = dnn_array_count(mask);
+    int64_t is[DNN_PORTION], seen = 0;
+
+    for (int64_t at = 0; at < count; at += DNN_PORTION) {
+        int64_t n = count - at < DNN_PORTION ? count - at : DNN_PORTION;
+
+        DNN_TRY(dnn_transform_classes(mask, at, n, INT64_MAX, "random_crop", is, err));
+        for (int64_t k = 0; k < n; k++) {
+            if (!wanted(o, is[k])) continue;
+            if (seen++ == *pick) {
+                *pick = at + k;
+                return 0;
+            }
+        }
+    }
+    *pick = seen;
+    return 0;
+}
+
+/* Move start so that the crop's middle is a point that is wanted, if there is one. */
+static int centre(const struct random_opts *o, struct dnn_aug_run *run, int mask,
+                  const int64_t *extent, int64_t *start, struct dnn_err *err)
+{
+    const struct dnn_array *array = &run->sample->col[mask];
+    const int nspace = dnn_aug_nspace(&run->col[mask]);
+    int64_t found = -1;
+
+    DNN_TRY(search(o, array, &found, err));
+    if (found == 0) return 0;
+    found = dnn_draw_below(&run->draw, found);
+    DNN_TRY(search(o, array, &found, err));
+    for (int k = nspace - 1; k >= 0; k--) {
+        int64_t n = array->shape.dim[k], at = found % n - extent[k] / 2;
+
+        found /= n;
+        start[k] = at < 0 ? 0 : at > n - extent[k] ? n - extent[k] : at;
+    }
+    return 0;
+}
+
+static int random_apply(const struct dnn_aug_step *step, struct dnn_aug_run *run,
+                        struct dnn_err *err)
+{
+    const struct random_opts *o = step->opts;
+    const int first = dnn_aug_first(step, run);
+    int64_t extent[DNN_MAX_SPACE], start[DNN_MAX_SPACE] = {0};
+
+    DNN_TRY(dnn_aug_extents(step, &o->size, &run->col[first], extent, err));
+    for (int c = 0; c < run->ncols; c++)
+        if (dnn_aug_touches(step, &run->col[c])) DNN_TRY(pad_up(run, c, extent, err));
+    const double chance = dnn_draw_real(&run->draw, 0, 1);
+    for (int k = 0; k < dnn_aug_nspace(&run->col[first]); k++)
+        start[k] = dnn_draw_below(&run->draw,
+                                  run->sample->col[first].shape.dim[k] - extent[k] + 1);
+    if (chance < o->foreground)
+        DNN_TRY(centre(o, run, mask_of(run->ncols, run->col), extent, start, err));
+    for (int c = 0; c < run->ncols; c++)
+        if (dnn_aug_touches(step, &run->col[c]))
+            DNN_TRY(crop(run, c, start, extent, err));
+    return 0;
+}
+
+const struct dnn_aug_kind dnn_aug_random_crop = {
+    .name = "random_crop",
+    .params = "{\"size\": [D, H, W], \"foreground\": 0.5, \"class\": 2, \"pad\": true}",
+    .help = "a part of these extents, somewhere or around a point of a class",
+    .main = "size",
+    .random = true,
+    .size = sizeof(struct random_opts),
+    .fields = random_fields,
+    .columns = random_columns,
+    .apply = random_apply,
+};

@@ -1,0 +1,357 @@
+/* augment_geometry.c - transforms that move points: flips, rotations, zoom.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "transform/augment_impl.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+/* ---- flips ---- */
+
+static int flip(struct dnn_aug_run *run, int c, unsigned axes, struct dnn_err *err)
+{
+    if (axes == 0) return 0;
+    DNN_TRY(dnn_flip(&run->sample->col[c], axes, &run->scratch->spare, err));
+    dnn_array_swap(&run->sample->col[c], &run->scratch->spare);
+    return 0;
+}
+
+struct flip_opts {
+    double p;
+    struct dnn_list axes;
+};
+
+#define AT(f) offsetof(struct flip_opts, f)
+static const struct dnn_field flip_fields[] = {
+    {"p",  DNN_F_REAL, AT(p), "0.5", 0, 1, NULL, "how often it is done", NULL},
+    {NULL, 0,          0,     NULL,  0, 0, NULL, NULL,                   NULL},
+};
+
+static int horizontal_apply(const struct dnn_aug_step *step, struct dnn_aug_run *run,
+                            struct dnn_err *err)
+{
+    const struct flip_opts *o = step->opts;
+
+    if (dnn_draw_real(&run->draw, 0, 1) >= o->p) return 0;
+    for (int c = 0; c < run->ncols; c++)
+        if (dnn_aug_touches(step, &run->col[c]))
+            DNN_TRY(flip(run, c, 1u << (dnn_aug_nspace(&run->col[c]) - 1), err));
+    return 0;
+}
+
+const struct dnn_aug_kind dnn_aug_random_horizontal_flip = {
+    .name = "random_horizontal_flip",
+    .params = "p",
+    .help = "left and right exchanged (the last axis of space), so often",
+    .main = "p",
+    .random = true,
+    .size = sizeof(struct flip_opts),
+    .fields = flip_fields,
+    .apply = horizontal_apply,
+};
+
+static int planes_columns(const struct dnn_aug_step *step, int ncols,
+                          struct dnn_column *col, struct dnn_err *err)
+{
+    for (int c = 0; c < ncols; c++)
+        if (dnn_aug_touches(step, &col[c]) && dnn_aug_nspace(&col[c]) < 2)
+            return dnn_aug_fail(step, err, "'%s' has one axis of space; at least 2",
+                                col[c].name);
+    return 0;
+}
+
+static int vertical_apply(const struct dnn_aug_step *step, struct dnn_aug_run *run,
+                          struct dnn_err *err)
+{
+    const struct flip_opts *o = step->opts;
+
+    if (dnn_draw_real(&run->draw, 0, 1) >= o->p) return 0;
+    for (int c = 0; c < run->ncols; c++)
+        if (dnn_aug_touches(step, &run->col[c]))
+            DNN_TRY(flip(run, c, 1u << (dnn_aug_nspace(&run->col[c]) - 2), err));
+    return 0;
+}
+
+const struct dnn_aug_kind dnn_aug_random_vertical_flip = {
+    .name = "random_vertical_flip",
+    .params = "p",
+    .help = "top and bottom exchanged (the last but one axis of space), so often",
+    .main = "p",
+    .random = true,
+    .size = sizeof(struct flip_opts),
+    .fields = flip_fields,
+    .columns = planes_columns,
+    .apply = vertical_apply,
+};
+
+static const struct dnn_sub some = {.min = 1, .max = DNN_MAX_SPACE, .single = true};
+static const struct dnn_field flips_fields[] = {
+    {"p",    DNN_F_REAL, AT(p),    "0.5",  0, 1, NULL, "how often, for each axis", NULL },
+    {"axes", DNN_F_INTS, AT(axes), "null", 0, 2, NULL,
+     "axes of space, the first is 0; null: all of them",                           &some},
+    {NULL,   0,          0,        NULL,   0, 0, NULL, NULL,                       NULL },
+};
+#undef AT
+
+static int flips_columns(const struct dnn_aug_step *step, int ncols,
+                         struct dnn_column *col, struct dnn_err *err)
+{
+    const struct flip_opts *o = step->opts;
+
+    for (int c = 0; c < ncols; c++)
+        for (int64_t k = 0; dnn_aug_touches(step, &col[c]) && k < o->axes.count; k++)
+            if (o->axes.ints[k] >= dnn_aug_nspace(&col[c]))
+                return dnn_aug_fail(
+                    step, err, "'%s' has no axis %" PRId64 " of space, only 0 to %d",
+                    col[c].name, o->axes.ints[k], dnn_aug_nspace(&col[c]) - 1);
+    return 0;
+}
+
+static int flips_apply(const struct dnn_aug_step *step, struct dnn_aug_run *run,
+                       struct dnn_err *err)
+{
+    const struct flip_opts *o = step->opts;
+    unsigned may = o->axes.count == 0 ? ~0u : 0, drawn = 0;
+
+    for (int64_t k = 0; k < o->axes.count; k++)
+        may |= 1u << o->axes.ints[k];
+    for (int k = 0; k < DNN_MAX_SPACE; k++)
+        if (dnn_draw_real(&run->draw, 0, 1) < o->p) drawn |= 1u << k;
+    for (int c = 0; c < run->ncols; c++)
+        if (dnn_aug_touches(step, &run->col[c]))
+            DNN_TRY(flip(
+                run, c, drawn & may & ((1u << dnn_aug_nspace(&run->col[c])) - 1), err));
+    return 0;
+}
+
+const struct dnn_aug_kind dnn_aug_random_flip = {
+    .name = "random_flip",
+    .params = "{\"axes\": [0, 1, 2], \"p\": 0.5}",
+    .help = "mirrored along each of the axes, so often",
+    .main = "p",
+    .random = true,
+    .size = sizeof(struct flip_opts),
+    .fields = flips_fields,
+    .columns = flips_columns,
+    .apply = flips_apply,
+};
+
+/* ---- rotations ---- */
+
+struct turn_opts {
+    struct dnn_list angle;
+    double fill, p;
+};
+
+#define AT(f) offsetof(struct turn_opts, f)
+#define ANGLE                                                                          \
+    {"angle",                                                                          \
+     DNN_F_REALS,                                                                      \
+     AT(angle),                                                                        \
+     NULL,                                                                             \
+     -360,                                                                             \
+     360,                                                                              \
+     NULL,                                                                             \
+     "degrees, clockwise in the plane of the last two axes; or three, about each "     \
+     "axis "                                                                           \
+     "of a volume in turn",                                                            \
+     &some}
+#define FILL                                                                           \
+    {"fill",   DNN_F_REAL,                                                             \
+     AT(fill), "0",                                                                    \
+     0,        0,                                                                      \
+     NULL,     "images: what comes in from outside; masks have 0 there",               \
+     NULL}
+static const struct dnn_field rotate_fields[] = {
+    ANGLE,
+    FILL,
+    {NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
+};
+static const struct dnn_field random_rotate_fields[] = {
+    ANGLE,
+    FILL,
+    {"p",  DNN_F_REAL, AT(p), "1",  0, 1, NULL, "how often it is done", NULL},
+    {NULL, 0,          0,     NULL, 0, 0, NULL, NULL,                   NULL},
+};
+#undef AT
+
+static int turn_columns(const struct dnn_aug_step *step, int ncols,
+                        struct dnn_column *col, struct dnn_err *err)
+{
+    const struct turn_opts *o = step->opts;
+
+    DNN_TRY(planes_columns(step, ncols, col, err));
+    for (int c = 0; c < ncols; c++)
+        if (dnn_aug_touches(step, &col[c]) && o->angle.count != 1 &&
+            (o->angle.count != 3 || dnn_aug_nspace(&col[c]) != 3))
+            return dnn_aug_fail(
+                step, err, "'%s' has %d axes of space; give one angle%s, not %" PRId64,
+                col[c].name, dnn_aug_nspace(&col[c]),
+                dnn_aug_nspace(&col[c]) == 3 ? " or three" : "", o->angle.count);
+    return 0;
+}
+
+/* Quarters of a turn move points onto points, so they must be exact. */
+static void cos_sin(double degrees, double *cosine, double *sine)
+{
+    static const double quarter[4][2] = {
+        {1,  0 },
+        {0,  1 },
+        {-1, 0 },
+        {0,  -1}
+    };
+    const double turns = degrees / 90;
+
+    if (turns == floor(turns)) {
+        int k = (int)(((int64_t)turns % 4 + 4) % 4);
+
+        *cosine = quarter[k][0];
+        *sine = quarter[k][1];
+    } else {
+        *cosine = cos(degrees * (3.14159265358979323846 / 180));
+        *sine = sin(degrees * (3.14159265358979323846 / 180));
+    }
+}
+
+/* matrix = matrix * R, where R takes points of the result back: the inverse of a turn
+ * in the plane of axes i and j, clockwise where i points down and j to the right. */
+static void turn_back(double m[3][3], int i, int j, double degrees)
+{
+    double c, s;
+
+    cos_sin(degrees, &c, &s);
+    for (int r = 0; r < 3; r++) {
+        double a = m[r][i], b = m[r][j];
+
+        m[r][i] = a * c + b * s;
+        m[r][j] = b * c - a * s;
+    }
+}
+
+/* With spacing known, a turn is one in space and not one of the grid. */
+static void in_space(const struct dnn_array *array, int nspace, double m[3][3])
+{
+    for (int k = 0; k < nspace; k++)
+        if (!(array->spacing[k] > 0)) return;
+    for (int r = 0; r < nspace; r++)
+        for (int c = 0; c < nspace; c++)
+            if (r != c) m[r][c] *= array->spacing[c] / array->spacing[r];
+}
+
+static int turn(const struct dnn_aug_step *step, struct dnn_aug_run *run, int n,
+                const double *angle, double fill, struct dnn_err *err)
+{
+    for (int c = 0; c < run->ncols; c++) {
+        struct dnn_array *array = &run->sample->col[c];
+        const int nspace = dnn_aug_nspace(&run->col[c]);
+        struct dnn_warp warp = {
+            .matrix = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}},
+            .how = dnn_aug_interp(&run->col[c]),
+            .fill = run->col[c].kind == DNN_KIND_MASK ? 0 : fill
+        };
+
+        if (!dnn_aug_touches(step, &run->col[c])) continue;
+        if (n == 1) {
+            turn_back(warp.matrix, nspace - 2, nspace - 1, angle[0]);
+        } else {
+            turn_back(warp.matrix, 1, 2, angle[0]);
+            turn_back(warp.matrix, 0, 2, angle[1]);
+            turn_back(warp.matrix, 0, 1, angle[2]);
+        }
+        in_space(array, nspace, warp.matrix);
+        DNN_TRY(dnn_warp(array, &warp, &run->scratch->spare, err));
+        dnn_array_swap(array, &run->scratch->spare);
+    }
+    return 0;
+}
+
+static int rotate_apply(const struct dnn_aug_step *step, struct dnn_aug_run *run,
+                        struct dnn_err *err)
+{
+    const struct turn_opts *o = step->opts;
+
+    return turn(step, run, (int)o->angle.count, o->angle.reals, o->fill, err);
+}
+
+const struct dnn_aug_kind dnn_aug_rotate = {
+    .name = "rotate",
+    .params = "angle, or three of them for volumes",
+    .help = "turned clockwise by so many degrees",
+    .main = "angle",
+    .size = sizeof(struct turn_opts),
+    .fields = rotate_fields,
+    .columns = turn_columns,
+    .apply = rotate_apply,
+};
+
+static int random_rotate_apply(const struct dnn_aug_step *step, struct dnn_aug_run *run,
+                               struct dnn_err *err)
+{
+    const struct turn_opts *o = step->opts;
+    double angle[DNN_MAX_SPACE];
+
+    if (dnn_draw_real(&run->draw, 0, 1) >= o->p) return 0;
+    for (int64_t k = 0; k < o->angle.count; k++)
+        angle[k] = dnn_draw_real(&run->draw, -o->angle.reals[k], o->angle.reals[k]);
+    return turn(step, run, (int)o->angle.count, angle, o->fill, err);
+}
+
+const struct dnn_aug_kind dnn_aug_random_rotate = {
+    .name = "random_rotate",
+    .params = "angle, or three of them for volumes",
+    .help = "turned by at most so many degrees to either side",
+    .main = "angle",
+    .random = true,
+    .size = sizeof(struct turn_opts),
+    .fields = random_rotate_fields,
+    .columns = turn_columns,
+    .apply = random_rotate_apply,
+};
+
+/* ---- random_zoom ---- */
+
+struct zoom_opts {
+    double amount;
+};
+
+static const struct dnn_field zoom_fields[] = {
+    {"amount", DNN_F_REAL, offsetof(struct zoom_opts, amount), NULL, 0, 1, NULL,
+     "all sides lose c times half the extent, c below this", NULL},
+    {NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
+};
+
+/* What is left, 1 - c of every extent around the middle, is spread over all points. */
+static int zoom_apply(const struct dnn_aug_step *step, struct dnn_aug_run *run,
+                      struct dnn_err *err)
+{
+    const struct zoom_opts *o = step->opts;
+    const double keep = 1 - dnn_draw_real(&run->draw, 0, o->amount);
+
+    for (int c = 0; c < run->ncols; c++) {
+        struct dnn_warp warp = {
+            .matrix = {{keep, 0, 0}, {0, keep, 0}, {0, 0, keep}},
+            .how = dnn_aug_interp(&run->col[c])
+        };
+
+        if (!dnn_aug_touches(step, &run->col[c])) continue;
+        DNN_TRY(dnn_warp(&run->sample->col[c], &warp, &run->scratch->spare, err));
+        dnn_array_swap(&run->sample->col[c], &run->scratch->spare);
+    }
+    return 0;
+}
+
+const struct dnn_aug_kind dnn_aug_random_zoom = {
+    .name = "random_zoom",
+    .params = "Cmax",
+    .help = "the middle enlarged, without c times half the extent on all sides, c at "
+            "random below Cmax",
+    .main = "amount",
+    .random = true,
+    .size = sizeof(struct zoom_opts),
+    .fields = zoom_fields,
+    .apply = zoom_apply,
+};

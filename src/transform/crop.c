@@ -1,0 +1,142 @@
+/* crop.c - a part of an array, and an array with more around it.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "transform/transform_impl.h"
+
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+const struct dnn_choice dnn_pad_choices[] = {
+    {"constant", DNN_PAD_CONSTANT},
+    {"edge",     DNN_PAD_EDGE    },
+    {"reflect",  DNN_PAD_REFLECT },
+    {NULL,       0               },
+};
+
+int dnn_crop(const struct dnn_array *in, const int64_t *start, const int64_t *extent,
+             struct dnn_array *out, struct dnn_err *err)
+{
+    int64_t first[DNN_MAX_SPACE] = {0};
+    struct dnn_grid from, to;
+
+    DNN_TRY(dnn_transform_grid(in, "crop", &from, err));
+    to = from;
+    for (int i = 0; i < from.nspace; i++) {
+        int k = DNN_MAX_SPACE - from.nspace + i;
+
+        if (start[i] < 0 || extent[i] < 1 || start[i] > from.n[k] - extent[i])
+            return dnn_fail(err, DNN_ECONFIG,
+                            "crop: %" PRId64 " points from %" PRId64
+                            " on are no part of axis %d, which has %" PRId64,
+                            extent[i], start[i], i, from.n[k]);
+        first[k] = start[i];
+        to.n[k] = extent[i];
+    }
+    DNN_TRY(dnn_transform_make(in, &to, out, err));
+    size_t row = (size_t)to.n[2] * to.pixel;
+    char *at = out->data;
+    for (int64_t z = 0; z < to.n[0]; z++)
+        for (int64_t y = 0; y < to.n[1]; y++, at += row)
+            memcpy(at,
+                   (const char *)in->data +
+                       dnn_transform_at(&from, first[0] + z, first[1] + y, first[2]),
+                   row);
+    return 0;
+}
+
+/* ---- padding ---- */
+
+/* Which point of an axis of n stands at place i, which may be outside: -1 for the
+ * value.  Reflection does not repeat the last point, and goes back and forth. */
+static int64_t stands_at(int64_t i, int64_t n, enum dnn_pad_mode mode)
+{
+    if (i >= 0 && i < n) return i;
+    if (mode == DNN_PAD_CONSTANT) return -1;
+    if (mode == DNN_PAD_EDGE || n == 1) return i < 0 ? 0 : n - 1;
+    int64_t period = 2 * (n - 1), at = i % period;
+    if (at < 0) at += period;
+    return at < n ? at : period - at;
+}
+
+struct job {
+    const struct dnn_array *in;
+    struct dnn_grid from, to;
+    int64_t before[DNN_MAX_SPACE];
+    enum dnn_pad_mode mode;
+    char *blank; /* a row of the value; NULL: not needed */
+};
+
+static void row_fill(const struct job *job, int64_t z, int64_t y, char *to)
+{
+    int64_t n = job->from.n[2], begin = job->before[2], all = job->to.n[2];
+    size_t pixel = job->from.pixel;
+
+    if (z < 0 || y < 0) {
+        memcpy(to, job->blank, (size_t)all * pixel);
+        return;
+    }
+    const char *from =
+        (const char *)job->in->data + dnn_transform_at(&job->from, z, y, 0);
+    for (int64_t x = 0; x < all; x++) {
+        if (x == begin) { /* the row itself, at once */
+            memcpy(to + (size_t)x * pixel, from, (size_t)n * pixel);
+            x += n;
+            if (x == all) break;
+        }
+        int64_t is = stands_at(x - begin, n, job->mode);
+        memcpy(to + (size_t)x * pixel, is < 0 ? job->blank : from + (size_t)is * pixel,
+               pixel);
+    }
+}
+
+static int pad_extents(struct job *job, const int64_t *before, const int64_t *after,
+                       struct dnn_err *err)
+{
+    for (int i = 0; i < job->from.nspace; i++) {
+        int k = DNN_MAX_SPACE - job->from.nspace + i;
+
+        if (before[i] < 0 || after[i] < 0 || before[i] > DNN_GRID_LIMIT ||
+            after[i] > DNN_GRID_LIMIT - before[i] ||
+            job->from.n[k] > DNN_GRID_LIMIT - before[i] - after[i])
+            return dnn_fail(err, DNN_ECONFIG,
+                            "pad: %" PRId64 " before and %" PRId64
+                            " after axis %d must be 0 or more, and %d with its %" PRId64
+                            " at most",
+                            before[i], after[i], i, DNN_GRID_LIMIT, job->from.n[k]);
+        job->before[k] = before[i];
+        job->to.n[k] += before[i] + after[i];
+    }
+    return 0;
+}
+
+int dnn_pad(const struct dnn_array *in, const int64_t *before, const int64_t *after,
+            enum dnn_pad_mode mode, double value, struct dnn_array *out,
+            struct dnn_err *err)
+{
+    struct job job = {.in = in, .mode = mode};
+    char one[8];
+
+    DNN_TRY(dnn_transform_grid(in, "pad", &job.from, err));
+    job.to = job.from;
+    DNN_TRY(pad_extents(&job, before, after, err));
+    if (mode == DNN_PAD_CONSTANT)
+        DNN_TRY(dnn_transform_value(value, in->type, "pad", one, err));
+    DNN_TRY(dnn_transform_make(in, &job.to, out, err));
+    size_t row = (size_t)job.to.n[2] * job.to.pixel;
+    if (mode == DNN_PAD_CONSTANT) {
+        job.blank = dnn_alloc(row);
+        dnn_transform_copy(job.blank, (ptrdiff_t)job.to.element, one, 0,
+                           job.to.n[2] * job.to.channels, job.to.element);
+    }
+    char *to = out->data;
+    for (int64_t z = 0; z < job.to.n[0]; z++)
+        for (int64_t y = 0; y < job.to.n[1]; y++, to += row)
+            row_fill(&job, stands_at(z - job.before[0], job.from.n[0], mode),
+                     stands_at(y - job.before[1], job.from.n[1], mode), to);
+    dnn_free(job.blank);
+    return 0;
+}

@@ -1,0 +1,202 @@
+/* histogram.c - bins that widen by doubling, and end up the same in whatever order the
+ * numbers came.
+ *
+ * A bin of level e holds the numbers x with the same floor(x / 2^e), its index.  An
+ * index of level e + 1 is one of level e shifted by one bit, so bins of one level are
+ * exactly what the numbers themselves would have filled at a higher one.  The level is
+ * the lowest that is allowed and at which 4096 bins from the smallest number's on reach
+ * the largest.  What is enough for some numbers is enough for fewer: the level of a
+ * part never exceeds that of the whole, and so parts can always be brought to it.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "transform/stats_impl.h"
+
+#include "transform/transform_impl.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    LEAST = -1000, /* level: so that 2^-level is a number  */
+    DIGITS = 50    /* bits of an index                     */
+};
+
+/* A level, and the index of the first bin. */
+struct window {
+    int level;
+    int64_t first;
+};
+
+static bool window_known(const struct dnn_stats *s)
+{
+    return s->low < s->high;
+}
+
+/* All of these are exact: multiples of 2^level that fit a double. */
+static struct window window_of(const struct dnn_stats *s)
+{
+    int level = ilogb((s->high - s->low) / DNN_STATS_BINS);
+
+    return (struct window){level, (int64_t)ldexp(s->low, -level)};
+}
+
+static void window_span(struct window w, double *low, double *high)
+{
+    *low = ldexp((double)w.first, w.level);
+    *high = ldexp((double)(w.first + DNN_STATS_BINS), w.level);
+}
+
+/* floor(x / 2^level), inverse being 2^-level.  A tiny negative number whose quotient
+ * vanishes is still below 0. */
+static inline int64_t index_of(double x, double inverse)
+{
+    double y = x * inverse;
+    int64_t k = (int64_t)y;
+
+    return k - (((double)k > y) | ((y == 0) & (x < 0)));
+}
+
+static int64_t raise(int64_t index, int levels)
+{
+    return index >> (levels < 63 ? levels : 63);
+}
+
+static struct window window_for(double min, double max, bool whole, int level)
+{
+    double size = fabs(min) > fabs(max) ? fabs(min) : fabs(max);
+    struct window w;
+
+    if (whole && level < 0) level = 0;
+    if (size > 0 && level <= ilogb(size) - DIGITS) level = ilogb(size) - DIGITS + 1;
+    for (;; level++) {
+        double inverse = ldexp(1, -level);
+
+        w = (struct window){level, index_of(min, inverse)};
+        if (index_of(max, inverse) - w.first < DNN_STATS_BINS) return w;
+    }
+}
+
+static void bins_into(int64_t *to, struct window at, const int64_t *from,
+                      struct window was)
+{
+    for (int i = 0; i < DNN_STATS_BINS; i++)
+        if (from[i] != 0)
+            to[raise(was.first + i, at.level - was.level) - at.first] += from[i];
+}
+
+void dnn_stats_widen(struct dnn_stats *stats)
+{
+    double min = INFINITY, max = -INFINITY;
+    struct window was = {LEAST, 0};
+    int64_t bin[DNN_STATS_BINS];
+
+    for (int c = 0; c < DNN_STATS_CHANNELS; c++) {
+        min = stats->min[c] < min ? stats->min[c] : min;
+        max = stats->max[c] > max ? stats->max[c] : max;
+    }
+    if (min > max) return;
+    if (window_known(stats)) was = window_of(stats);
+    struct window w = window_for(min, max, stats->whole, was.level);
+    if (window_known(stats)) {
+        if (w.level == was.level && w.first == was.first) return;
+        memcpy(bin, stats->bin, sizeof bin);
+        memset(stats->bin, 0, sizeof stats->bin);
+        bins_into(stats->bin, w, bin, was);
+    }
+    window_span(w, &stats->low, &stats->high);
+}
+
+/* index_of() less first for two numbers, in doubles alone: what is added leaves no bits
+ * for a fraction, and what was rounded up is set right. */
+static inline pair places_of(const double *x, double inverse, double first)
+{
+    const pair none = {0, 0}, one = {1, 1};
+    pair v, y, k;
+
+    memcpy(&v, x, sizeof v);
+    y = v * inverse;
+    k = (y + 0x1.8p52) - 0x1.8p52;
+    k -= (pair)((k > y) & (choice)one);
+    k -= (pair)((y == none) & (v < none) & (choice)one);
+    return k - first;
+}
+
+void dnn_stats_bins_add(struct dnn_stats *stats, const double *x, int64_t n)
+{
+    struct window w = window_of(stats);
+    double inverse = ldexp(1, -w.level), first = (double)w.first;
+    int64_t *bin = stats->bin, i = 0;
+
+    for (; i + 4 <= n; i += 4) {
+        pair a = places_of(x + i, inverse, first);
+        pair b = places_of(x + i + 2, inverse, first);
+
+        bin[(int)a[0]]++;
+        bin[(int)a[1]]++;
+        bin[(int)b[0]]++;
+        bin[(int)b[1]]++;
+    }
+    for (; i < n; i++)
+        bin[index_of(x[i], inverse) - w.first]++;
+}
+
+void dnn_stats_bin_add(struct dnn_stats *stats, double x, int64_t times)
+{
+    struct window w = window_of(stats);
+
+    if (times > 0) stats->bin[index_of(x, ldexp(1, -w.level)) - w.first] += times;
+}
+
+void dnn_stats_bins_merge(struct dnn_stats *a, const struct dnn_stats *b)
+{
+    dnn_stats_widen(a);
+    if (window_known(b)) bins_into(a->bin, window_of(a), b->bin, window_of(b));
+}
+
+/* What the numbers were is not known, but where their bins must be follows from the
+ * smallest and the largest. */
+bool dnn_stats_bins_sound(const struct dnn_stats *stats)
+{
+    double min = INFINITY, max = -INFINITY;
+    double low = 0, high = 0;
+
+    for (int i = 0; i < DNN_STATS_BINS; i++)
+        if (!dnn_stats_countable(stats->bin[i]) ||
+            (stats->bin[i] > 0 && !window_known(stats)))
+            return false;
+    for (int c = 0; c < DNN_STATS_CHANNELS; c++) {
+        bool none = stats->min[c] == INFINITY && stats->max[c] == -INFINITY;
+
+        if (!none && !(stats->min[c] <= stats->max[c] &&
+                       fabs(stats->min[c]) < 0x1p500 && fabs(stats->max[c]) < 0x1p500))
+            return false;
+        min = stats->min[c] < min ? stats->min[c] : min;
+        max = stats->max[c] > max ? stats->max[c] : max;
+    }
+    if (min <= max) window_span(window_for(min, max, stats->whole, LEAST), &low, &high);
+    return stats->low == low && stats->high == high;
+}
+
+double dnn_stats_quantile(const struct dnn_stats *stats, double share)
+{
+    double total = 0, below = 0, width = (stats->high - stats->low) / DNN_STATS_BINS;
+    int k = 0;
+
+    for (int i = 0; i < DNN_STATS_BINS; i++)
+        total += (double)stats->bin[i];
+    if (!(share >= 0 && share <= 1) || total == 0) return NAN;
+    for (;; below += (double)stats->bin[k++])
+        if (stats->bin[k] > 0 && below + (double)stats->bin[k] >= share * total) break;
+    if (stats->whole && width == 1) return stats->low + k;
+
+    double part = (share * total - below) / (double)stats->bin[k];
+    double value = stats->low + (k + part) * width, min = INFINITY, max = -INFINITY;
+    for (int c = 0; c < DNN_STATS_CHANNELS; c++) {
+        min = stats->min[c] < min ? stats->min[c] : min;
+        max = stats->max[c] > max ? stats->max[c] : max;
+    }
+    if (stats->whole) value = floor(value);
+    return value < min ? min : value > max ? max : value;
+}

@@ -1,0 +1,235 @@
+#!/bin/bash
+# prepare.t - dnn-prepare as users type it: datasets made of generators, arrays and
+# options, by one process and several; stopped, killed, out of disk; what is said then.
+#
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the dnn-toolkit authors
+# shellcheck source=tests/tap.sh
+. "${srcdir:-.}/tests/tap.sh"
+tmp=$(realpath "$(mktemp -d "${TMPDIR:-/tmp}/dnn-prepare.XXXXXX")") || exit 1
+trap 'rm -rf "$tmp"' EXIT
+cd "$tmp" || exit 1
+
+# says STATUS MESSAGE COMMAND...: run it and compare both
+says() {
+    local want=$1 text=$2 got status=0
+    shift 2
+    timeout 60 "$@" > /dev/null 2> err || status=$?
+    got=$(sed "s|$tmp/||g" err)
+    if [ "$status" = "$want" ] && [ "$got" = "$text" ]; then
+        result "$text" ""
+    else
+        result "$text" "$(printf 'status %s, wanted %s\n got: %s' "$status" "$want" "$got")"
+    fi
+}
+
+# quiet COMMAND...: what it says, and its status if that is not 0
+quiet() {
+    timeout 120 "$@" 2>&1 || echo "status $?"
+}
+
+# hash_of DATASET
+hash_of() {
+    dnn-prepare --quiet --describe "$1" | sed -nE 's/^ +hash +//p'
+}
+
+# ---- wrong words ----
+
+says 2 'dnn-prepare: give a configuration, or --from=PATH or --generate=NAME' dnn-prepare
+says 2 'dnn-prepare: --to=DATASET.bp is missing' dnn-prepare --from x
+says 2 'dnn-prepare: unknown option --resise; did you mean --resize?' dnn-prepare --resise=3
+says 2 'dnn-prepare: --preview takes two names: OUT.png DATASET' dnn-prepare --preview 3 a.bp
+says 2 'dnn-prepare: --describe, --verify and --preview do not go together' dnn-prepare --describe --verify a.bp
+says 2 'dnn-prepare: the name of one dataset is needed' dnn-prepare --verify
+says 2 'dnn-prepare: with a configuration only --to, --replace and --restart are possible: all else stands in c.json' \
+    dnn-prepare --seed 3 c.json
+says 3 'dnn-prepare: command line:1: steps[0].normalise: must be one of channel, dataset, volume, minmax, percentiles, given, not "chanel"; did you mean "channel"?' \
+    dnn-prepare --generate blobs3d --to a.bp --normalise chanel
+says 5 'dnn-prepare: nowhere: cannot be read: No such file or directory' dnn-prepare -q --from nowhere --to a.bp
+touch file
+says 5 'dnn-prepare: file: cannot be made: is there, and no directory' dnn-prepare -q --generate blobs3d --set samples=2 --to file/a.bp
+result "formats are listed" "$(dnn-prepare --list-formats | grep -q '^  npy ' || echo "no npy")"
+
+# ---- one process and several ----
+
+cat > job.json << EOF
+{"generate": {"type": "blobs3d", "samples": 20, "seed": 5}, "to": "out.bp", "seed": 7,
+ "chunk": "64KiB", "piece": "256KiB",
+ "steps": [{"split": {"train": 0.8, "test": 0.2, "folds": 2}}, {"normalise": "channel"},
+           {"slice": {"sizes": [16, 16, 16]}}, {"type": "i16"}]}
+EOF
+result "a generator becomes a dataset" "$(quiet dnn-prepare -q job.json)"
+want=$(hash_of out.bp)
+result "which has a hash" "$([ "${#want}" = 32 ] || echo "\"$want\"")"
+result "and verifies" "$(timeout 60 dnn-prepare -q --verify out.bp 2>&1 | grep -v 'all sums right')"
+result "nothing is left beside it" "$(find . -maxdepth 1 -name '.?*')"
+result "the same once more is nothing" "$(timeout 60 dnn-prepare job.json 2>&1 |
+    grep -vxF 'prepare: out.bp: is there already, made by this configuration of these files')"
+sed 's/"seed": 7/"seed": 8/' job.json > other.json
+says 5 'dnn-prepare: out.bp: exists already, and is not what this configuration makes of these files; --replace replaces it' \
+    dnn-prepare -q other.json
+result "--replace does" "$(quiet dnn-prepare -q --replace other.json)"
+result "it is another then" "$([ "$(hash_of out.bp)" != "$want" ] || echo same)"
+for ranks in 2 3; do
+    rm -rf out.bp
+    # Open MPI may have something to say of networks it does not need here.
+    result "$ranks ranks make one" "$(quiet "${MPIEXEC:-mpiexec}" -n $ranks dnn-prepare -q job.json | grep -E '^(status|dnn-prepare)')"
+    result "$ranks ranks make the same" "$([ "$(hash_of out.bp)" = "$want" ] || hash_of out.bp)"
+done
+result "an error is said once by $ranks ranks" "$(
+    timeout 60 "${MPIEXEC:-mpiexec}" -n 3 dnn-prepare -q other.json 2>&1 | grep -c 'exists already' | grep -vx 1)"
+
+# ---- stopped, changed, damaged ----
+
+# stop_after N PID: once N pieces are there, tell it to stop
+stop_after() {
+    local i
+    for ((i = 0; i < 600; i++)); do
+        [ "$(find .out.bp.work -name 'piece-*' 2> /dev/null | wc -l)" -lt "$1" ] || break
+        sleep 0.02
+    done
+    kill -TERM "$2"
+}
+# Many small pieces, so that there is a middle to stop in.
+sed 's/"samples": 20/"samples": 100/; s/"256KiB"/"64KiB"/' job.json > long.json
+quiet dnn-prepare -q --to whole.bp long.json
+long=$(hash_of whole.bp)
+rm -rf out.bp whole.bp
+dnn-prepare -q long.json 2> err &
+pid=$!
+stop_after 3 $pid
+status=0
+wait $pid || status=$?
+result "SIGTERM: status 75" "$([ "$status" = 75 ] || echo "status $status: $(cat err)")"
+result "and how to go on" "$(
+    grep -qE '^dnn-prepare: stopped by SIGTERM while preparing, [0-9]+ of [0-9]+ done; run the same command again to continue$' err || cat err)"
+result "no dataset yet" "$([ ! -e out.bp ] || echo "it is there")"
+# One of its pieces changes.
+piece=$(find .out.bp.work -name 'piece-*' | sort | head -n 1)
+printf X | dd of="$piece" bs=1 seek=5000 conv=notrunc 2> /dev/null
+timeout 60 dnn-prepare long.json 2> err
+result "it continues" "$(grep -q 'continuing what was interrupted' err || cat err)"
+result "a damaged piece is noticed" "$(grep -q 'is damaged and was removed; run the same command again' err || cat err)"
+# And what is known of another is lost.
+rm -f "$(find .out.bp.work -name 'known-*' | sort | tail -n 1)"
+timeout 60 dnn-prepare -q long.json 2> err
+result "one that is lost is noticed" "$(grep -q 'cannot be read: No such file' err || cat err)"
+result "both are made again" "$(quiet dnn-prepare -q long.json)"
+result "the same as undisturbed" "$([ "$(hash_of out.bp)" = "$long" ] || echo another)"
+
+rm -rf out.bp
+dnn-prepare -q long.json 2> err &
+pid=$!
+stop_after 2 $pid
+wait $pid
+timeout 60 dnn-prepare job.json 2> err
+result "another configuration begins anew" \
+    "$(grep -q 'another configuration, version or other files; beginning anew' err || cat err)"
+result "and is right" "$([ "$(hash_of out.bp)" = "$want" ] || echo another)"
+
+# ---- two at once ----
+
+rm -rf out.bp
+dnn-prepare -q long.json 2> err &
+pid=$!
+for ((i = 0; i < 500; i++)); do
+    [ ! -e .out.bp.work/manifest ] || break
+    sleep 0.02
+done
+kill -STOP $pid
+says 5 "dnn-prepare: .out.bp.work: another dnn-prepare is at work on this dataset: process $pid on $(hostname); wait for it, or stop it" \
+    dnn-prepare -q long.json
+kill -CONT $pid
+wait $pid
+result "the first is not disturbed" "$([ "$(hash_of out.bp)" = "$long" ] || cat err)"
+
+# ---- calls that fail, and kills at renamings ----
+
+inject=$(realpath "${DNN_INJECT_SO:-${top_builddir:-.}/tests/inject.so}" 2> /dev/null)
+# with CALL:N:WHAT: a run with that call failing; its status
+with() {
+    rm -f log
+    ASAN_OPTIONS=verify_asan_link_order=0:${ASAN_OPTIONS-} LD_PRELOAD=$inject DNN_INJECT=$1 DNN_INJECT_UNDER=$tmp \
+        DNN_INJECT_LOG=$tmp/log timeout 60 dnn-prepare -q job.json > /dev/null 2> err
+}
+if [ -e "$inject" ]; then
+    bad='' n=1 kills=0
+    rm -rf out.bp
+    while [ "$n" -lt 300 ]; do
+        with "rename:$n:KILL" 2> /dev/null
+        [ -s log ] || break
+        if [ -e out.bp ] && ! timeout 60 dnn-prepare -q --verify out.bp > /dev/null 2>&1; then bad="$bad $n"; fi
+        kills=$((kills + 1))
+        [ ! -e out.bp ] || rm -rf out.bp .out.bp.work
+        n=$((n + 1 + n / 4))
+    done
+    result "killed before a renaming: whole or not there" "$bad"
+    result "there were several" "$([ "$kills" -gt 3 ] || echo "$kills")"
+    result "and then it is finished" "$([ "$(hash_of out.bp)" = "$want" ] || cat err)"
+    rm -rf out.bp
+    for what in write:1 write:4 write:12 fsync:2 fsync:9; do
+        with "$what:ENOSPC"
+        status=$?
+        result "no space left ($what): status 5, said so" "$(
+            [ "$status" = 5 ] || echo "status $status"
+            grep -qE 'the disk is full|No space left on device' err || cat err)"
+    done
+    result "with space again it continues" "$(quiet dnn-prepare -q job.json)"
+    result "to the same dataset" "$([ "$(hash_of out.bp)" = "$want" ] || echo another)"
+else
+    skip "calls that fail" "tests/inject.so is not built"
+fi
+
+# ---- what NumPy wrote, read again by another reader ----
+
+if python3 -c 'import numpy; from adios2.bindings import adios2_bindings_mpi' 2> /dev/null; then
+    cat > peer.py << 'EOF'
+import subprocess
+import sys
+import numpy as np
+from adios2.bindings import adios2_bindings_mpi as adios2
+
+splits = ("train", "validation", "test")
+x = np.random.default_rng(1).integers(0, 256, (30, 5, 7, 3), dtype=np.uint8)
+y = np.arange(30) % 3
+np.savez("a.npz", x=x, y=y)
+run = subprocess.run(["dnn-prepare", "-q", "--from", "a.npz", "--to", "a.bp", "--target-kind", "label",
+                      "--normalise", "channel", "--split", "0.8,0.1,0.1", "--stratify"],
+                     capture_output=True, text=True)
+if run.returncode:
+    sys.exit(run.stderr)
+words = subprocess.run(["xxhsum", "-H2", "a.npz"], capture_output=True, text=True).stdout.split()
+adios = adios2.ADIOS()
+io = adios.DeclareIO("dataset")
+io.SetEngine("BP5")
+engine = io.Open("a.bp", adios2.Mode.ReadRandomAccess)
+
+
+def values(name, dtype):
+    var = io.InquireVariable(name)
+    out = np.empty(var.Shape(), dtype)
+    engine.Get(var, out, adios2.Mode.Sync)
+    return out
+
+
+inputs = [values(s + "/input", np.uint8) for s in splits]
+labels = [values(s + "/target", np.int64) for s in splits]
+text = io.InquireAttribute("dataset/provenance").DataString()[0]
+got = np.concatenate(inputs)
+order = [int(np.where((x == g).all(axis=(1, 2, 3)))[0][0]) for g in got]
+if sorted(order) != list(range(30)):
+    print("samples are lost:", order)
+if not (y[order] == np.concatenate(labels)).all():
+    print("labels are mixed up")
+if [len(i) for i in inputs] != [24, 3, 3]:
+    print("shares", [len(i) for i in inputs])
+if any((np.bincount(l) != len(l) // 3).any() for l in labels):
+    print("classes", [np.bincount(l) for l in labels])
+if words and words[0] not in str(text):
+    print("the record lacks", words[0])
+EOF
+    result "arrays as Python's ADIOS2 reads them" "$(timeout 60 python3 peer.py 2>&1)"
+else
+    skip "arrays as Python's ADIOS2 reads them" "no python3 with numpy and adios2"
+fi
+finish

@@ -1,0 +1,83 @@
+#!/bin/bash
+# prepare.t - dnn-prepare on a real private Slurm: with 1 to 4 ranks, killed half way and
+# started again, and as a batch job that is told to stop and goes on by itself.
+#
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the dnn-toolkit authors
+# shellcheck disable=SC2317  # functions are called through within
+# shellcheck source=tests/cluster/lib.sh
+. "${srcdir:-.}/tests/cluster/lib.sh"
+cluster_need
+command -v dnn-prepare > /dev/null || skip_all "no dnn-prepare here"
+cluster_begin --nodes 1
+jobs=$(cd "$srcdir/jobs" && pwd)
+cd "$tmp" || exit 1
+
+cat > job.json << EOF
+{"generate": {"type": "blobs3d", "samples": 24, "seed": 5}, "to": "$tmp/out.bp", "seed": 7,
+ "chunk": "64KiB", "piece": "64KiB",
+ "steps": [{"split": {"train": 0.8, "test": 0.2}}, {"normalise": "channel"}, {"type": "i16"}]}
+EOF
+
+hash_of() {
+    dnn-prepare --quiet --describe out.bp | sed -nE 's/^ +hash +//p'
+}
+pieces() {
+    find .out.bp.work -name 'piece-*' 2> /dev/null | wc -l
+}
+some_pieces() {
+    [ "$(pieces)" -ge 3 ]
+}
+
+check "without Slurm" timeout 60 dnn-prepare --quiet job.json
+want=$(hash_of)
+for ranks in 1 2 3 4; do
+    rm -rf out.bp
+    check "srun with $ranks ranks" cl srun --mpi=pmix --overcommit -n $ranks dnn-prepare --quiet job.json
+    check_text "$ranks ranks: the same dataset" "$(hash_of)" "$want"
+done
+
+# ---- killed half way ----
+
+rm -rf out.bp
+sed 's/"samples": 24/"samples": 60/' job.json > long.json
+cl srun --mpi=pmix --overcommit -n 3 dnn-prepare --quiet "$tmp/long.json" > killed.out 2>&1 &
+pid=$!
+check "pieces appear" within 60 some_pieces
+# One rank is enough: the others, and the job, end with it.
+kill -KILL "$(pgrep -n -f "^[^ ]*dnn-prepare --quiet $tmp/long.json")"
+status=0
+wait $pid || status=$?
+result "the job fails" "$([ "$status" -ne 0 ] || cat killed.out)"
+result "a killed rank leaves no dataset" "$([ ! -e out.bp ] || echo "it is there")"
+result "but what was finished" "$([ "$(pieces)" -ge 3 ] || ls -A)"
+check "the same command goes on, with other ranks" cl srun --mpi=pmix --overcommit -n 2 dnn-prepare --quiet "$tmp/long.json"
+got=$(hash_of)
+rm -rf out.bp
+timeout 60 dnn-prepare --quiet long.json
+want=$(hash_of)
+check_text "to the same dataset as without Slurm" "$got" "$want"
+
+# ---- told to stop ----
+
+rm -rf out.bp
+tasks=2
+[ "$(nproc)" -ge 2 ] || tasks=1
+id=$(submit --ntasks=$tasks "$jobs/prepare.sh" "$tmp/long.json")
+check "pieces of a batch job appear" within 60 some_pieces
+cl scancel --signal=TERM "$id"
+stopped() {
+    grep -q 'run the same command again to continue' "$tmp/$id.out"
+}
+check "SIGTERM is obeyed" within 60 stopped
+queued_again() {
+    grep -q "job $id is queued again to continue" "$tmp/$id.out" && job_is "$id" PENDING
+}
+check "the job queues itself again" within 60 queued_again
+# Slurm lets such a job wait for two minutes; we only until the old step's server is gone.
+check "the old step ends" within 60 test ! -e "$cluster_dir/spool/n1/stepd.slurm.pmix.$id.0"
+cl scontrol update "jobid=$id" StartTime=now
+check "it is started again and ends well" within 60 job_is "$id" COMPLETED
+result "it continued" "$(grep -q 'continuing what was interrupted' "$tmp/$id.out" || cat "$tmp/$id.out")"
+check_text "the dataset is the same" "$(hash_of)" "$want"
+finish

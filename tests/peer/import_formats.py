@@ -1,0 +1,258 @@
+# import_formats.py - IDX, CIFAR, raw files, tables, class directories, pairs and lists,
+# written by Python, read by the toolkit's importers and compared number by number.
+#
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the dnn-toolkit authors
+import csv
+import gzip
+import io
+import os
+import struct
+import sys
+import tempfile
+
+import nibabel
+import numpy as np
+from PIL import Image
+
+from import_reader import Tap, differ, read
+
+FASHION = "/usr/share/datasets/fashion-mnist"
+IDX = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
+rng = np.random.default_rng(11)
+tap = Tap()
+
+
+def numbers(shape, dtype):
+    dtype = np.dtype(dtype)
+    if dtype.kind == "f":
+        return rng.normal(size=shape).astype(dtype)
+    if dtype.kind == "b":
+        return rng.integers(0, 2, shape).astype(dtype)
+    info = np.iinfo(dtype)
+    return rng.integers(info.min, info.max, shape, dtype=dtype.newbyteorder("="),
+                        endpoint=True).astype(dtype)
+
+
+def native(array):
+    return array.astype(array.dtype.newbyteorder("="))
+
+
+def labels(values):
+    return [np.array(v, "i4") for v in values]
+
+
+# ---- IDX ----
+
+def fashion():
+    if not os.path.isdir(FASHION):
+        tap.skip("Fashion-MNIST", "the package dataset-fashion-mnist is not installed")
+        return
+    images, classes = {}, {}
+    for part in "train", "t10k":
+        with gzip.open(f"{FASHION}/{part}-images-idx3-ubyte.gz") as f:
+            images[part] = np.frombuffer(f.read(), "u1", offset=16).reshape(-1, 28, 28, 1)
+        with gzip.open(f"{FASHION}/{part}-labels-idx1-ubyte.gz") as f:
+            classes[part] = np.frombuffer(f.read(), "u1", offset=8)
+    every = np.concatenate([classes["train"], classes["t10k"]])
+    got = read("--quiet", FASHION)
+    tap.result(got if isinstance(got, str) else
+               "" if [int(s["class"]) for s in got.samples] == list(every) else "they differ",
+               "Fashion-MNIST: all 70000 labels, training first")
+    for first, part, at in (0, "train", 0), (59900, "train", 59900), (60000, "t10k", 0), \
+            (69900, "t10k", 9900):
+        got = read("--samples", f"{first}:{first + 100}", FASHION)
+        tap.result(differ(got, images[part][at:at + 100], labels(classes[part][at:at + 100])),
+                   f"Fashion-MNIST: 100 images from {first} on")
+    got = read("--samples", "0:100", "--split", "test", FASHION)
+    tap.result(differ(got, images["t10k"][:100], labels(classes["t10k"][:100]))
+               or ("" if got.count == 10000 else f"{got.count} samples"),
+               "Fashion-MNIST: the test split alone")
+
+
+def idx(path, code, array):
+    with open(path, "wb") as f:
+        f.write(struct.pack(">BBBB", 0, 0, code, array.ndim))
+        f.write(struct.pack(f">{array.ndim}I", *array.shape))
+        f.write(array.tobytes())
+
+
+def idx_types():
+    for code, kind in IDX.items():
+        array = numbers((3, 5, 4), kind)
+        idx(f"{code}.idx", code, array)
+        tap.result(differ(read(f"{code}.idx"), native(array)[..., None]),
+                   f"IDX numbers of type {kind}")
+    array = numbers((4, 6, 5, 3), "u1")
+    idx("colour.idx", 8, array)
+    tap.result(differ(read("colour.idx"), array), "IDX images in colour")
+
+
+# ---- CIFAR ----
+
+def cifar():
+    images = numbers((7, 3, 32, 32), "u1")
+    fine, coarse = rng.integers(0, 100, 7), rng.integers(0, 20, 7)
+    os.makedirs("c10")
+    os.makedirs("c100")
+    for at, name in (0, "data_batch_1"), (3, "data_batch_2"), (5, "test_batch"):
+        end = {0: 3, 3: 5, 5: 7}[at]
+        with open(f"c10/{name}.bin", "wb") as f:
+            for k in range(at, end):
+                f.write(bytes([fine[k] % 10]) + images[k].tobytes())
+    with open("c10/batches.meta.txt", "w") as f:
+        f.write("\n".join(f"name{i}" for i in range(10)) + "\n\n")
+    want = images.transpose(0, 2, 3, 1)
+    got = read("c10")
+    tap.result(differ(got, want, labels(fine % 10)), "CIFAR-10: a directory")
+    tap.result("" if got.columns["target"]["names"] == [f"name{i}" for i in range(10)]
+               else got.columns["target"], "CIFAR-10: names of classes")
+    tap.result(differ(read("--split", "test", "c10"), want[5:], labels(fine[5:] % 10)),
+               "CIFAR-10: the test split")
+    with open("c100/train.bin", "wb") as f:
+        for k in range(7):
+            f.write(bytes([coarse[k], fine[k]]) + images[k].tobytes())
+    tap.result(differ(read("c100"), want, labels(fine), labels(coarse)), "CIFAR-100: fine")
+    tap.result(differ(read("--target-name", "coarse", "c100/train.bin"), want, labels(coarse),
+                      labels(fine)), "CIFAR-100: coarse")
+
+
+# ---- raw ----
+
+def raw():
+    for kind, name in ("u1", "u8"), ("i2", "i16"), ("u4", "u32"), ("i8", "i64"), ("f2", "f16"), \
+            ("f4", "f32"), ("f8", "f64"), ("?", "bool"):
+        for order in "<", ">":
+            array = numbers((3, 4, 5), order + kind)
+            with open("x.raw", "wb") as f:
+                f.write(b"header!" + array.tobytes())
+            got = read("--input-shape", "[4, 5]", "--input-dtype", name, "--input-offset", 7,
+                       "--input-big-endian", "true" if order == ">" else "false", "x.raw")
+            tap.result(differ(got, native(array)[..., None]), f"raw {order}{kind}")
+    array = numbers((2, 3, 4, 5, 6), "u2")
+    with gzip.open("v.raw", "wb") as f:
+        f.write(array.tobytes())
+    got = read("--input-shape", "[3, 4, 5, 6]", "--input-dtype", "u16", "--input-layout", "first",
+               "v.raw")
+    tap.result(differ(got, array.transpose(0, 2, 3, 4, 1)),
+               "raw volumes with channels first, compressed")
+
+
+# ---- tables ----
+
+def tables():
+    values = rng.normal(size=(50, 4)) * 10.0 ** rng.integers(-30, 30, (50, 4))
+    words = ["plain", "with, comma", 'a "quote"', "two\nlines", " spaces ", "ü;ö", "x"]
+    classes = rng.integers(0, len(words), 50)
+    classes[:len(words)] = np.arange(len(words))
+    names = sorted(words, key=lambda w: w.encode())
+    for separator, end in (",", "\r\n"), (";", "\n"), ("\t", "\n"):
+        text = io.StringIO()
+        out = csv.writer(text, delimiter=separator, lineterminator=end)
+        out.writerow(["a", "b", "c", "d", "class"])
+        for row, k in zip(values, classes):
+            out.writerow([repr(float(v)) for v in row] + [words[k]])
+        with gzip.open("t.csv.gz", "wt", newline="") as f:
+            f.write(text.getvalue())
+        with open("t.csv", "w", newline="") as f:
+            f.write(text.getvalue())
+        for path in "t.csv", "t.csv.gz":
+            got = read("--targets", "class", "--input-dtype", "f64", path)
+            tap.result(differ(got, values, labels(names.index(words[k]) for k in classes)),
+                       f"{path} with {separator!r}: every digit of the numbers, any class")
+    got = read("--inputs", '["d", "b"]', "--targets", '["a", "c"]', "t.csv")
+    tap.result(differ(got, values[:, [1, 3]].astype("f4"), values[:, [0, 2]].astype("f4")),
+               "columns that are named, as f32")
+
+
+def locators():
+    """A table whose columns name files: images, arrays, volumes."""
+    os.makedirs("objects/sub")
+    images, arrays, volumes, ages, sick, rows = [], [], [], [], [], []
+    for i in range(4):
+        images.append(numbers((5 + i, 6, 3), "u1"))
+        Image.fromarray(images[-1]).save(f"objects/sub/i{i}.png")
+        arrays.append(numbers((4,), "f4"))
+        np.save(f"objects/a{i}.npy", arrays[-1])
+        volumes.append(numbers((4, 3, 5), "i2"))
+        nibabel.save(nibabel.Nifti1Image(volumes[-1], np.eye(4)), f"objects/v{i}.nii.gz")
+        ages.append([20.5 + i])
+        sick.append(i % 2)
+        rows.append([f"sub/i{i}.png", f"a{i}.npy", f"v{i}.nii.gz", ages[-1][0], "no yes".split()[i % 2]])
+    with open("locate.csv", "w", newline="") as f:
+        out = csv.writer(f)
+        out.writerow(["picture", "array", "volume", "age", "sick"])
+        out.writerows(rows)
+    got = read("--objects", '["picture", "array", "volume"]', "--targets", "sick",
+               "--object-dir", "objects", "locate.csv")
+    if isinstance(got, str):
+        tap.result(got, "a table of locators")
+        return
+    # A volume of NIfTI runs fastest along its first axis: DxHxW is z, y, x.
+    tap.result(differ(got, [np.array(a, "f4") for a in ages], images, arrays,
+                      [v.transpose(2, 1, 0)[..., None] for v in volumes], labels(sick)),
+               "a table of locators: images, arrays, volumes, numbers, classes")
+    tap.result("" if list(got.columns) == ["values", "picture", "array", "volume", "target"]
+               else list(got.columns), "its columns have their names")
+    tap.result("" if len(got.files) == 13 else got.files, "every file is in the record")
+    got = read("--objects", "picture", "--inputs", "picture", "--targets", "sick", "--object-dir",
+               "objects", "--group", "age", "locate.csv")
+    tap.result(differ(got, images, labels(sick)), "one object and one class: input and target")
+    tap.result("" if [s["group"] for s in got.samples] == ["20.5", "21.5", "22.5", "23.5"]
+               else [s["group"] for s in got.samples], "groups by a column")
+
+
+# ---- many files ----
+
+def folders():
+    images = {}
+    for name in "train/dog/2.png", "train/dog/10.png", "train/cat/1.png", "test/cat/3.png":
+        os.makedirs("pets/" + os.path.dirname(name), exist_ok=True)
+        images[name] = numbers((4, 5), "u1")
+        Image.fromarray(images[name]).save("pets/" + name)
+    order = sorted(images)
+    got = read("pets")
+    tap.result(differ(got, [images[n][..., None] for n in order],
+                      labels(["cat", "dog"].index(n.split("/")[1]) for n in order)),
+               "class directories below directories of splits")
+    tap.result("" if [s["name"] for s in got.samples] == order else "other names", "in order")
+    order = [n for n in order if n.startswith("train")]
+    got = read("--split", "train", "pets")
+    tap.result(differ(got, [images[n][..., None] for n in order], labels([0, 1, 1])),
+               "those of one split")
+
+
+def pairs():
+    inputs, masks = {}, {}
+    for name in "b", "a/x", "a/y":
+        os.makedirs(os.path.dirname("in/" + name), exist_ok=True)
+        os.makedirs(os.path.dirname("out/" + name), exist_ok=True)
+        inputs[name] = numbers((6, 7, 3), "u1")
+        masks[name] = numbers((6, 7), "u1") % 3
+        Image.fromarray(inputs[name]).save(f"in/{name}.png")
+        np.save(f"out/{name}.npy", masks[name])
+    order = sorted(inputs)
+    got = read("--target-kind", "mask", "in", "out")
+    tap.result(differ(got, [inputs[n] for n in order], [masks[n][..., None] for n in order]),
+               "images and masks of another format, by name")
+    got = read("--target-kind", "mask", "--group", "directory", "in", "out")
+    tap.result("" if not isinstance(got, str) and
+               [s["group"] for s in got.samples] == ["a", "a", "."] else got,
+               "groups by directory")
+    with open("some.txt", "w") as f:
+        f.write("out/b.npy\nout/a/x.npy\n")
+    got = read("--input-kind", "mask", "some.txt")
+    tap.result(differ(got, [masks[n][..., None] for n in ("b", "a/x")]), "files of a list")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as room:
+        os.chdir(room)
+        for test in fashion, idx_types, cifar, raw, tables, locators, folders, pairs:
+            test()
+        os.chdir("/")
+    return tap.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,112 @@
+# torch_io.py - images through PyTorch's DataLoader, timed: what `dnn-bench io --against
+# torch` starts.  One line of JSON on stdout when it is ready, and one for each line on
+# stdin: npy, png (an epoch of images from there), quit.
+#
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the dnn-toolkit authors
+import argparse
+import json
+import os
+import sys
+import time
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+try:
+    from PIL import Image
+except ImportError:
+    Image = None
+
+
+def arguments():
+    p = argparse.ArgumentParser(description="Time PyTorch's DataLoader.")
+    p.add_argument("--npy", required=True, metavar="FILE", help="u8 images")
+    p.add_argument("--png", metavar="DIR", help="where to put them as PNG files")
+    p.add_argument("--pngs", type=int, default=512, help="how many of them")
+    p.add_argument("--batch", type=int, default=64, help="samples of a batch")
+    p.add_argument("--workers", type=int, default=2, help="processes that read")
+    p.add_argument("--interactive", action="store_true", help="answer words on stdin")
+    return p.parse_args()
+
+
+def as_network_takes_it(image):
+    return torch.from_numpy(image.astype(np.float32)) * (1 / 255)
+
+
+class Mapped(Dataset):
+    """Images of one memory-mapped array."""
+
+    def __init__(self, path):
+        self.images = np.load(path, mmap_mode="r")
+
+    def __len__(self):
+        return len(self.images)
+
+    def __getitem__(self, i):
+        return as_network_takes_it(self.images[i]), i % 1000
+
+
+class Files(Dataset):
+    """Images of one PNG file each."""
+
+    def __init__(self, folder, images):
+        os.makedirs(folder, exist_ok=True)
+        self.paths = []
+        for i, image in enumerate(images):
+            self.paths.append(os.path.join(folder, f"{i}.png"))
+            Image.fromarray(np.asarray(image)).save(self.paths[-1], compress_level=1)
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, i):
+        with Image.open(self.paths[i]) as image:
+            return as_network_takes_it(np.asarray(image)), i % 1000
+
+
+class Epochs:
+    """A loader whose processes stay from one epoch to the next."""
+
+    def __init__(self, dataset, args):
+        self.loader = DataLoader(dataset, batch_size=args.batch, shuffle=True,
+                                 num_workers=args.workers,
+                                 persistent_workers=args.workers > 0)
+        self.run()  # starts them
+
+    def run(self):
+        start = time.perf_counter()
+        samples = 0
+        for images, _ in self.loader:
+            samples += len(images)
+        return time.perf_counter() - start, samples
+
+
+def say(**what):
+    print(json.dumps(what), flush=True)
+
+
+def main():
+    args = arguments()
+    torch.set_num_threads(1)
+    mapped = Mapped(args.npy)
+    epochs = {"npy": Epochs(mapped, args)}
+    if Image is not None and args.png and args.pngs > 0:
+        epochs["png"] = Epochs(Files(args.png, mapped.images[:args.pngs]), args)
+    say(ready=True, torch=torch.__version__, samples=len(mapped),
+        pngs=len(epochs["png"].loader.dataset) if "png" in epochs else 0)
+    words = sys.stdin if args.interactive else list(epochs)
+    for line in words:
+        word = line.strip()
+        if word == "quit":
+            break
+        if word in epochs:
+            seconds, samples = epochs[word].run()
+            say(seconds=seconds, samples=samples)
+        else:
+            say(error=f"unknown word {word!r}: {', '.join(epochs)} or quit")
+
+
+if __name__ == "__main__":
+    main()

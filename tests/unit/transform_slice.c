@@ -1,0 +1,282 @@
+/* transform_slice.c - boxes of a volume: where they are, what they hold, and that they
+ * give the volume back.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "transform_cases.h"
+
+#include "base/json.h"
+#include "transform/slice.h"
+
+#include <inttypes.h>
+
+static struct dnn_err err;
+
+#define FULL(...) ((const int64_t[]){__VA_ARGS__})
+
+/* A slicer as a user writes it; the file must outlive it. */
+static struct dnn_json *slicer_of(const char *text, struct dnn_slicer *out)
+{
+    struct dnn_json *file = NULL;
+
+    if (dnn_json_text("job.json", text, strlen(text), &file, &err) == 0) {
+        struct dnn_jobj top = dnn_json_top(file);
+
+        if (dnn_field_fill(&top, dnn_slicer_fields, NULL, out, &err) == 0) return file;
+    }
+    dnn_json_free(file);
+    return NULL;
+}
+
+/* "11*9*45 = 4455 of 64x64x256x1", or the message. */
+static const char *layout(const char *slicer, int nspace, const int64_t *full)
+{
+    static char text[256];
+    char shape_text[DNN_SHAPE_TEXT];
+    struct dnn_slicer how;
+    struct dnn_slices s;
+    struct dnn_shape shape;
+    struct dnn_json *file = slicer_of(slicer, &how);
+    int at = 0;
+
+    if (file == NULL || dnn_slices_make(&how, nspace, full, &s, &err) < 0) {
+        dnn_json_free(file);
+        return err.text;
+    }
+    for (int i = 0; i < nspace; i++)
+        at += snprintf(text + at, sizeof text - (size_t)at, "%s%" PRId64,
+                       i > 0 ? "*" : "", s.count[i]);
+    dnn_slices_shape(&s, 1, &shape);
+    snprintf(text + at, sizeof text - (size_t)at, " = %" PRId64 " of %s", s.total,
+             dnn_shape_text(shape_text, sizeof shape_text, &shape));
+    dnn_json_free(file);
+    return text;
+}
+
+static void layouts(void)
+{
+    const char *seismic = "{\"sizes\": [64, 64, 256], \"strides\": [64, 64, 17], "
+                          "\"discard_remainders\": true}";
+
+    ok(dnn_field_check(dnn_slicer_fields, &err) == 0, "the table is sound");
+    is_text(layout(seismic, 3, FULL(704, 590, 1006)), "11*9*45 = 4455 of 64x64x256x1",
+            "the seismic volume: training");
+    is_text(layout(seismic, 3, FULL(78, 590, 1006)), "1*9*45 = 405 of 64x64x256x1",
+            "the seismic volume: test");
+    is_text(layout("{\"sizes\": [64, 64, 256], \"strides\": [64, 64, 17]}", 3,
+                   FULL(704, 590, 1006)),
+            "11*10*46 = 5060 of 64x64x256x1", "remainders kept");
+    is_text(layout("{\"sizes\": [10]}", 1, FULL(30)), "3 = 3 of 10x1",
+            "no remainder, no more boxes");
+    is_text(layout("{\"sizes\": [10], \"padding\": [3]}", 1, FULL(31)), "4 = 4 of 16x1",
+            "padding on both sides");
+    is_text(layout("{\"sizes\": [1, 8, 6], \"padded_sizes\": [1, 11, 6]}", 3,
+                   FULL(5, 16, 6)),
+            "5*2*1 = 10 of 11x6x1", "a size of 1 drops its axis");
+    is_text(layout("{\"sizes\": [8, 1, 6], \"transpose\": true}", 3, FULL(8, 3, 6)),
+            "1*3*1 = 3 of 6x8x1", "transposed");
+    is_text(layout("{\"sizes\": [2], \"strides\": [5]}", 1, FULL(11)), "3 = 3 of 2x1",
+            "a gap, and one point of the last box");
+    is_text(layout("{\"sizes\": [2], \"strides\": [5]}", 1, FULL(10)), "2 = 2 of 2x1",
+            "no box that would begin at the end");
+}
+
+static void refusals(void)
+{
+    is_text(layout("{\"sizes\": [4, 4]}", 3, FULL(8, 8, 8)),
+            "slices: 2 sizes for a volume of 3 axes", "too few sizes");
+    is_text(layout("{\"sizes\": [4, 9], \"name\": \"top\"}", 2, FULL(8, 8)),
+            "top: sizes[1] is 9; it must be 1 to 8, the volume's extent",
+            "a box larger than the volume");
+    is_text(layout("{\"sizes\": [4, 4], \"strides\": [0, 1]}", 2, FULL(8, 8)),
+            "job.json:1: strides[0]: must be between 1 and 1073741824, not 0",
+            "a stride of 0");
+    is_text(
+        layout("{\"sizes\": [4], \"padding\": [1], \"padded_sizes\": [6]}", 1, FULL(8)),
+        "slices: padding and padded_sizes say the same; give one", "both paddings");
+    is_text(layout("{\"sizes\": [4], \"padded_sizes\": [3]}", 1, FULL(8)),
+            "slices: padded_sizes[0] is 3; it must be at least the size, 4",
+            "padded to less");
+    is_text(layout("{\"sizes\": [1, 4], \"padding\": [1, 0]}", 2, FULL(8, 8)),
+            "slices: size 1 drops axis 0, which can then have no padding",
+            "padding of a dropped axis");
+    is_text(layout("{\"sizes\": [1, 1]}", 2, FULL(8, 8)),
+            "slices: sizes of 1 alone leave no axis", "points");
+    is_text(layout("{\"sizes\": [2, 2, 2], \"transpose\": true}", 3, FULL(8, 8, 8)),
+            "slices: only boxes of 2 axes can be transposed; these have 3",
+            "transpose in 3D");
+    is_text(layout("{\"sizes\": [2, 2], \"strides\": [1]}", 2, FULL(8, 8)),
+            "slices: 1 strides for a volume of 2 axes", "too few strides");
+    is_text(layout("{\"size\": [2, 2]}", 2, FULL(8, 8)),
+            "job.json:1: size: unknown key; did you mean \"sizes\"?", "a wrong word");
+}
+
+/* ---- what a box holds ---- */
+
+static void contents(void)
+{
+    struct dnn_slicer how;
+    struct dnn_slices s;
+    struct dnn_array v = counted(DNN_U8, "4x5x1"), box = {0};
+    struct dnn_json *file = slicer_of("{\"sizes\": [3, 2], \"padded_sizes\": [3, 3], "
+                                      "\"transpose\": true}",
+                                      &how);
+
+    v.spacing[0] = 2;
+    v.spacing[1] = 3;
+    dnn_slices_make(&how, 2, FULL(4, 5), &s, &err);
+    is_int(s.total, 6, "2 by 3 boxes");
+    dnn_slices_cut(&s, &v, 0, &box, &err);
+    is_text(words(&box), "3x3x1: 0 5 10 1 6 11 2 7 12", "the odd point goes after");
+    ok(box.spacing[0] == 3 && box.spacing[1] == 2, "spacing is transposed too");
+    dnn_slices_cut(&s, &v, 5, &box, &err);
+    is_text(words(&box), "3x3x1: 19 0 0 0 0 0 0 0 0", "the remainder of both axes");
+    int64_t start[3];
+    dnn_slices_start(&s, 5, start);
+    ok(start[0] == 3 && start[1] == 4, "where it begins");
+    is_text(dnn_slices_cut(&s, &v, 6, &box, &err) < 0 ? err.text : "",
+            "slices: there is no box 6; there are 6", "no such box");
+    dnn_array_free(&v);
+    v = blank(DNN_U8, "5x4x1");
+    is_text(dnn_slices_cut(&s, &v, 0, &box, &err) < 0 ? err.text : "",
+            "slices: the volume is 5x4x1; the boxes are laid over 4x5x1",
+            "another volume");
+    dnn_json_free(file);
+    dnn_array_free(&v);
+    dnn_array_free(&box);
+}
+
+/* ---- there and back ---- */
+
+/* A slicer that some volume can have; lists are made in ints. */
+static struct dnn_slicer any_slicer(int nspace, const int64_t *full, int64_t ints[4][3])
+{
+    struct dnn_slicer how = {.discard_remainders = draw(3) == 0};
+    int axes = 0, pad = (int)draw(3);
+
+    do {
+        axes = 0;
+        for (int i = 0; i < nspace; i++) {
+            ints[0][i] = draw(4) == 0 ? 1 : draw(full[i]) + 1;
+            ints[1][i] = draw(ints[0][i]) + 1;
+            ints[2][i] = ints[0][i] == 1 ? 0 : draw(3);
+            ints[3][i] = ints[0][i] == 1 ? 1 : ints[0][i] + draw(5);
+            axes += ints[0][i] > 1;
+        }
+    } while (axes == 0);
+    how.sizes = (struct dnn_list){nspace, {ints[0]}};
+    if (draw(2) == 0) how.strides = (struct dnn_list){nspace, {ints[1]}};
+    if (pad == 1) how.padding = (struct dnn_list){nspace, {ints[2]}};
+    if (pad == 2) how.padded_sizes = (struct dnn_list){nspace, {ints[3]}};
+    how.transpose = axes == 2 && draw(2) == 0;
+    return how;
+}
+
+/* Whether a point is in the part that boxes cover, when remainders are discarded. */
+static bool covered(const struct dnn_slices *s, int64_t point)
+{
+    for (int i = s->nspace - 1; i >= 0; i--) {
+        int64_t at = point % s->full[i];
+
+        point /= s->full[i];
+        if (at >= (s->count[i] - 1) * s->stride[i] + s->size[i]) return false;
+    }
+    return true;
+}
+
+static bool round_trip(const struct dnn_slices *s, const struct dnn_array *v)
+{
+    struct dnn_array sum = blank(DNN_F32, "1x1"), weight = blank(DNN_U16, "1"),
+                     box = {0};
+    struct dnn_shape points = v->shape;
+    int64_t c = v->shape.dim[s->nspace];
+    bool good = true;
+
+    points.ndim--;
+    dnn_array_make(&sum, DNN_F32, &v->shape, &err);
+    dnn_array_make(&weight, DNN_U16, &points, &err);
+    memset(sum.data, 0, dnn_array_bytes(&sum));
+    memset(weight.data, 0, dnn_array_bytes(&weight));
+    for (int64_t i = 0; i < s->total && good; i++)
+        good = dnn_slices_cut(s, v, i, &box, &err) == 0 &&
+               dnn_slices_add(s, &box, i, &sum, &weight, &err) == 0;
+    good = good && dnn_slices_finish(&sum, &weight, &err) == 0;
+    if (!good) printf("# %s\n", err.text);
+    for (int64_t i = 0; i < dnn_array_count(v) && good; i++)
+        good = value_of(&sum, i) == (covered(s, i / c) ? value_of(v, i) : 0);
+    dnn_array_free(&sum);
+    dnn_array_free(&weight);
+    dnn_array_free(&box);
+    return good;
+}
+
+static void round_trips(void)
+{
+    bool good = true;
+
+    for (int i = 0; i < 400 && good; i++) {
+        int nspace = 1 + (int)draw(3);
+        int64_t full[3], ints[4][3];
+        char text[64];
+        int at = 0;
+        struct dnn_slices s;
+
+        for (int k = 0; k < nspace; k++) {
+            full[k] = draw(9) + 2;
+            at +=
+                snprintf(text + at, sizeof text - (size_t)at, "%" PRId64 "x", full[k]);
+        }
+        snprintf(text + at, sizeof text - (size_t)at, "%d", (int)draw(3) + 1);
+        struct dnn_array v = counted(draw(2) == 0 ? DNN_F32 : DNN_I32, text);
+        struct dnn_slicer how = any_slicer(nspace, full, ints);
+        good = dnn_slices_make(&how, nspace, full, &s, &err) == 0 && round_trip(&s, &v);
+        if (!good) printf("# %s %s\n", text, err.text);
+        dnn_array_free(&v);
+    }
+    ok(good, "cut, added and averaged: the volume, whatever the boxes");
+}
+
+/* Boxes that say different things are averaged; more channels than the volume had. */
+static void overlaps(void)
+{
+    int64_t sizes[] = {2}, strides[] = {1};
+    struct dnn_slicer how = {
+        .sizes = {1, {sizes}  },
+          .strides = {1, {strides}}
+    };
+    struct dnn_slices s;
+    struct dnn_array sum = blank(DNN_F32, "3x2"), weight = blank(DNN_U16, "3");
+    struct dnn_array box = counted(DNN_F32, "2x2");
+
+    dnn_slices_make(&how, 1, FULL(3), &s, &err);
+    dnn_slices_add(&s, &box, 0, &sum, &weight, &err);
+    for (int i = 0; i < 4; i++)
+        set_value(&box, i, 10);
+    dnn_slices_add(&s, &box, 1, &sum, &weight, &err);
+    dnn_slices_finish(&sum, &weight, &err);
+    is_text(words(&sum), "3x2: 0 1 6 6.5 10 10", "the mean of two");
+    ((uint16_t *)weight.data)[2] = 65535;
+    is_text(dnn_slices_add(&s, &box, 1, &sum, &weight, &err) < 0 ? err.text : "",
+            "slices: more than 65535 boxes share a point; larger strides would do",
+            "more boxes than can be counted");
+    is_text(dnn_slices_add(&s, &sum, 1, &sum, &weight, &err) < 0 ? err.text : "",
+            "slices: a box is 3x2; it must be 2x2", "a box of another shape");
+    is_text(dnn_slices_finish(&sum, &box, &err) < 0 ? err.text : "",
+            "slices: sums are f32 3x2 and counts f32 2x2; they must be f32, and u16 of "
+            "the same extents without channels",
+            "counts of another shape");
+    dnn_array_free(&sum);
+    dnn_array_free(&weight);
+    dnn_array_free(&box);
+}
+
+int main(void)
+{
+    layouts();
+    refusals();
+    contents();
+    round_trips();
+    overlaps();
+    return done();
+}
