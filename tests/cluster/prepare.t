@@ -75,7 +75,7 @@ queued_again() {
 }
 check "the job queues itself again" within 60 queued_again
 # Slurm lets such a job wait for two minutes; we only until the old step's server is gone.
-check "the old step ends" within 60 test ! -e "$cluster_dir/spool/n1/stepd.slurm.pmix.$id.0"
+check "the old step ends" within 60 grep -q "\[$id\.0\] .*done with step" "$cluster_dir/log/steps.n1.log"
 cl scontrol update "jobid=$id" StartTime=now
 check "it is started again and ends well" within 60 job_is "$id" COMPLETED
 result "it continued" "$(grep -q 'continuing what was interrupted' "$tmp/$id.out" || cat "$tmp/$id.out")"
