@@ -1,4 +1,4 @@
-/* dnn-train.c - what a job would do: its network, its plan, its memory.
+/* dnn-train.c - train the network a job describes, or say what that would do.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -7,13 +7,17 @@
 #include "base/mem.h"
 #include "base/opt.h"
 #include "config/job.h"
+#include "ckpt/ckpt.h"
 #include "run/model.h"
+#include "run/train.h"
 #include "weights/weights.h"
 
 #include <string.h>
 
 struct options {
-    bool explain, inference;
+    bool explain, inference, keys, json;
+    const char *config, *verify;
+    struct dnn_opt_list set;
     const char *export, *weights, *backend;
     int choose;
 };
@@ -53,6 +57,34 @@ static const struct dnn_option options[] = {
      .offset = AT(backend),
      .arg = "NAME",
      .help = "what computes, instead of what the job says: cpu or ref"},
+    {.name = "config",
+     .letter = 'c',
+     .type = DNN_O_TEXT,
+     .offset = AT(config),
+     .arg = "FILE",
+     .help = "the job, for those who are used to name it so"},
+    {.name = "json",
+     .letter = 'j',
+     .type = DNN_O_FLAG,
+     .offset = AT(json),
+     .help = "print what happens as JSON, an object a line"},
+    {.name = "verify",
+     .type = DNN_O_TEXT,
+     .offset = AT(verify),
+     .arg = "DIR",
+     .help = "say what this checkpoint holds and compare its checksums, and stop"},
+    {.name = "set",
+     .letter = 's',
+     .type = DNN_O_LIST,
+     .offset = AT(set),
+     .arg = "KEY=VALUE",
+     .help =
+         "change a key of the job, as data.batch_size=32; the value is JSON or else "
+         "a text"},
+    {.name = "keys",
+     .type = DNN_O_FLAG,
+     .offset = AT(keys),
+     .help = "print the keys of a job, as Markdown, and stop"},
     {.name = "choose",
      .type = DNN_O_ENUM,
      .offset = AT(choose),
@@ -127,17 +159,41 @@ static int explain(const struct options *o, const struct dnn_job *job,
     return rc;
 }
 
+/* All ranks read the job; that they agree on it is agreed on. */
+static int train(const struct options *o, const char *path, struct dnn_err *err)
+{
+    struct dnn_seat seat;
+    struct dnn_job job = {0};
+    const struct dnn_train_opts opts = {.progress = !o->json,
+                                        .json = o->json,
+                                        .choose = o->choose,
+                                        .backend = o->backend};
+
+    DNN_TRY(dnn_seat_open(0, DNN_BIND_AUTO, &seat, err));
+    int rc = dnn_job_read_set(path, o->set.count, o->set.text, &job, err);
+    rc = dnn_comm_agree(seat.comm, rc, err);
+    if (rc == 0) rc = dnn_train_run(&job, &seat, &opts, err);
+    dnn_job_free(&job);
+    dnn_seat_close(&seat);
+    return rc;
+}
+
 static int run(const void *opt, int nargs, char **args, struct dnn_err *err)
 {
     const struct options *o = opt;
     struct dnn_job job;
 
-    (void)nargs;
-    if (!o->explain && o->export == NULL)
-        return dnn_fail(err, DNN_EUSAGE,
-                        "this version explains jobs and exports networks, it does not "
-                        "train: give --explain or --export=FILE");
-    DNN_TRY(dnn_job_read(args[0], &job, err));
+    if (o->verify != NULL) return dnn_ckpt_verify(o->verify, stdout, err);
+    if (o->keys) {
+        dnn_job_docs(stdout);
+        return 0;
+    }
+    const char *path = o->config;
+    if (nargs == 1) path = args[0];
+    if (path == NULL || (nargs == 1 && o->config != NULL))
+        return dnn_fail(err, DNN_EUSAGE, "give the job's file, once");
+    if (!o->explain && o->export == NULL) return train(o, path, err);
+    DNN_TRY(dnn_job_read_set(path, o->set.count, o->set.text, &job, err));
     int rc = o->export == NULL ? 0 : export_net(&job, o->export, err);
     if (rc == 0 && o->explain) rc = explain(o, &job, err);
     dnn_job_free(&job);
@@ -145,10 +201,10 @@ static int run(const void *opt, int nargs, char **args, struct dnn_err *err)
 }
 
 static const struct dnn_command commands[] = {
-    {.operands = "JOB",
-     .min = 1,
+    {.operands = "[JOB]",
+     .min = 0,
      .max = 1,
-     .help = "explain a job",
+     .help = "train as a job says, or explain it",
      .options = options,
      .run = run},
     {.run = NULL},
@@ -156,16 +212,16 @@ static const struct dnn_command commands[] = {
 
 static const struct dnn_tool tool = {
     .name = "dnn-train",
-    .help = "say what a training job would do; this version does not train yet",
+    .help = "train a network as a job says, or say what that would do",
     .about =
         "A job is a JSON file.  It names a network under \"layers\": a Keras JSON file "
         "(from the job's own directory), the layers themselves, or a network of the "
-        "zoo, as {\"zoo\": \"unet3d\", \"base\": 16}.  That is enough; also known are "
-        "input (extents of the data without the batch, where the network leaves them "
-        "open), batch_size, loss (mse, xent), optimizer (adam, sgd, or an object with "
-        "its numbers), recompute (false, true, auto, cheap), "
-        "memory_limit (\"16GiB\"), backend and threads.  The keys may stand in an "
-        "object under \"neural_network\".\n\n"
+        "zoo, as {\"zoo\": \"unet3d\", \"base\": 16}.  That is enough.  The other keys "
+        "say what to "
+        "train with (data), how (num_epochs, loss, optimizer, early_stopping...), what "
+        "to keep (checkpoints, telemetry) and what to compute with (backend, threads, "
+        "memory_limit, parallel...); --keys prints all of them, with their defaults.  "
+        "The keys may stand in an object under \"neural_network\".\n\n"
         "--explain prints the job with its defaults, the network as a table of layers, "
         "output shapes and parameters, every step of a training step with the kernel "
         "that does it, the memory it will take and the floating-point operations.  "
@@ -178,8 +234,11 @@ static const struct dnn_tool tool = {
                    "XDG_CACHE_HOME\twhere measured choices of kernels are kept, below "
                    "dnn-toolkit; ~/.cache by default\n"
                    "DNN_LOG\thow much to say, as --log\n",
-    .examples = "dnn-train --explain job.json\twhat the job would do\n"
-                "dnn-train --export=net.json job.json\tits network as Keras JSON\n",
+    .examples =
+        "dnn-train --explain job.json\twhat the job would do\n"
+        "dnn-train --explain --set batch_size=8 job.json\tthe same with a larger "
+        "batch\n"
+        "dnn-train --export=net.json job.json\tits network as Keras JSON\n",
     .see_also = "dnn-bench(1), dnn-cluster(1)",
 };
 

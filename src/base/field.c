@@ -21,17 +21,6 @@ struct keep {
 static int store(const struct dnn_field *f, const struct dnn_jobj *at,
                  struct keep *keep, void *to, struct dnn_err *err);
 
-const char *dnn_field_number(char out[32], double x)
-{
-    for (int digits = 15; digits <= 17; digits++) {
-        double back;
-
-        snprintf(out, 32, "%.*g", digits, x);
-        if (dnn_text_real(out, &back) && back == x) break;
-    }
-    return out;
-}
-
 enum dnn_ftype dnn_field_element(enum dnn_ftype list)
 {
     switch (list) {
@@ -104,9 +93,9 @@ static int store_enum(const struct dnn_field *f, const struct dnn_jobj *at, int 
 {
     char quote[DNN_JSON_QUOTE];
     struct dnn_err why;
-    const char *word;
+    const char *word = dnn_field_word(f, at);
 
-    if (dnn_json_string(at, &word, NULL) == 0) {
+    if (word != NULL) {
         if (dnn_choice_find(f->choices, word, to, &why) == 0) return 0;
         return dnn_json_fail(at, err, "%s", why.text);
     }
@@ -223,6 +212,11 @@ static int store(const struct dnn_field *f, const struct dnn_jobj *at,
         return null ? 0 : store_text(at, keep, to, err);
     case DNN_F_ENUM:
         return store_enum(f, at, to, err);
+    case DNN_F_BYTES:
+        return null ? 0 : dnn_field_bytes(f, at, to, err);
+    case DNN_F_JSON:
+        if (!null) dnn_field_json(at, keep->arena, to);
+        return 0;
     case DNN_F_OBJECT:
         return null ? 0 : store_object(f, at, keep, to, err);
     case DNN_F_NEUTRAL:
@@ -244,6 +238,8 @@ static void clear(const struct dnn_field *f, void *to)
         [DNN_F_BOOL] = sizeof(bool),
         [DNN_F_TEXT] = sizeof(char *),
         [DNN_F_ENUM] = sizeof(int),
+        [DNN_F_BYTES] = sizeof(int64_t),
+        [DNN_F_JSON] = sizeof(char *),
         [DNN_F_INTS] = sizeof(struct dnn_list),
         [DNN_F_REALS] = sizeof(struct dnn_list),
         [DNN_F_TEXTS] = sizeof(struct dnn_list),

@@ -29,7 +29,8 @@ enum dnn_ftype {
     DNN_F_REAL,    /* double                                                    */
     DNN_F_BOOL,    /* bool                                                      */
     DNN_F_TEXT,    /* const char *; NULL for null, if the default is "null"     */
-    DNN_F_ENUM,    /* int: the value of one of choices, whose case is ignored   */
+    DNN_F_ENUM,    /* int: the value of one of choices, whose case is ignored; true
+                    * and false are such words, too, where choices have them    */
     DNN_F_INTS,    /* struct dnn_list of int64_t                                */
     DNN_F_REALS,   /* struct dnn_list of double                                 */
     DNN_F_TEXTS,   /* struct dnn_list of const char *                           */
@@ -39,7 +40,12 @@ enum dnn_ftype {
     DNN_F_OBJECTS, /* struct dnn_list of such structs                           */
     DNN_F_IGNORED, /* nothing: any value will do, for none changes a result     */
     DNN_F_NEUTRAL, /* nothing: null or the default, for else it would           */
-    DNN_F_OTHER    /* nothing: whoever fills reads it with dnn_json_sub()       */
+    DNN_F_OTHER,   /* nothing: whoever fills reads it with dnn_json_sub()       */
+    DNN_F_BYTES,   /* int64_t: a number of bytes or "16GiB"; 0 for null, if the
+                    * default is "null", and for 0, if that is the default      */
+    DNN_F_JSON     /* const char *: any value, as JSON on one line; NULL for null, if
+                    * the default (which is JSON) is "null".  Whoever fills reads it
+                    * with dnn_json_sub(), and may leave another text to be printed */
 };
 
 struct dnn_list {

@@ -20,6 +20,15 @@ size_t dnn_field_element_size(const struct dnn_field *f);
 /* Whether a default is that word. */
 bool dnn_field_is(const char *def, const char *word);
 
+/* The values of DNN_F_BYTES and DNN_F_JSON. */
+int dnn_field_bytes(const struct dnn_field *f, const struct dnn_jobj *at, int64_t *to,
+                    struct dnn_err *err);
+void dnn_field_json(const struct dnn_jobj *at, struct dnn_arena *arena,
+                    const char **to);
+
+/* The word of an enum that stands there, or NULL. */
+const char *dnn_field_word(const struct dnn_field *f, const struct dnn_jobj *at);
+
 /* Fail unless the value is null or the field's default. */
 int dnn_field_neutral(const struct dnn_field *f, const struct dnn_jobj *at,
                       struct dnn_err *err);

@@ -20,6 +20,8 @@ static const char *const type_names[] = {
     [DNN_F_BOOL] = "true or false",
     [DNN_F_TEXT] = "text",
     [DNN_F_ENUM] = "one of",
+    [DNN_F_BYTES] = "bytes, or a size such as \"16GiB\"",
+    [DNN_F_JSON] = "see below",
     [DNN_F_INTS] = "list of whole numbers",
     [DNN_F_REALS] = "list of numbers",
     [DNN_F_TEXTS] = "list of texts",
@@ -149,6 +151,28 @@ static void print_text(FILE *where, const char *text)
 static void print_object(const struct dnn_field *fields, const char *in, int indent,
                          FILE *where);
 
+/* JSON that may have several lines. */
+static void print_json(FILE *where, const char *json, int indent)
+{
+    if (json == NULL) json = "null";
+    for (; *json != '\0'; json++) {
+        fputc(*json, where);
+        if (*json == '\n') fprintf(where, "%*s", indent, "");
+    }
+}
+
+/* true and false are words without quotes. */
+static void print_choice(const struct dnn_field *f, int value, FILE *where)
+{
+    const char *name = dnn_choice_name(f->choices, value);
+
+    assert(name != NULL);
+    if (strcmp(name, "true") == 0 || strcmp(name, "false") == 0)
+        fputs(name, where);
+    else
+        print_text(where, name);
+}
+
 /* The value of field f, of type as a single value, at from. */
 static void print_value(const struct dnn_field *f, enum dnn_ftype type,
                         const void *from, int indent, FILE *where)
@@ -163,12 +187,15 @@ static void print_value(const struct dnn_field *f, enum dnn_ftype type,
         fputs(*(const bool *)from ? "true" : "false", where);
     else if (type == DNN_F_TEXT)
         print_text(where, *(const char *const *)from);
-    else if (type == DNN_F_ENUM) {
-        const char *name = dnn_choice_name(f->choices, *(const int *)from);
-
-        assert(name != NULL);
-        print_text(where, name);
-    } else if (from == NULL)
+    else if (type == DNN_F_ENUM)
+        print_choice(f, *(const int *)from, where);
+    else if (type == DNN_F_BYTES && *(const int64_t *)from == 0)
+        fputs(f->def, where);
+    else if (type == DNN_F_BYTES)
+        fprintf(where, "%" PRId64, *(const int64_t *)from);
+    else if (type == DNN_F_JSON)
+        print_json(where, *(const char *const *)from, indent);
+    else if (from == NULL)
         fputs("null", where);
     else
         print_object(f->sub->fields, from, indent, where);

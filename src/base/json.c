@@ -154,7 +154,7 @@ static int check_values(const struct dnn_jobj *at, struct dnn_err *err)
     return yyjson_is_obj(at->val) && dnn_json_count(at) > 1 ? check_twice(at, err) : 0;
 }
 
-static int parse(struct dnn_json *file, struct dnn_err *err)
+int dnn_json_parse(struct dnn_json *file, struct dnn_err *err)
 {
     yyjson_read_err why = {0};
     char words[200];
@@ -189,7 +189,7 @@ static int make(const char *name, char *text, size_t len, struct dnn_json **out,
     file->text = text;
     file->len = len;
     file->arena = dnn_arena_make();
-    int rc = parse(file, err);
+    int rc = dnn_json_parse(file, err);
     if (rc < 0)
         dnn_json_free(file);
     else
@@ -224,6 +224,11 @@ void dnn_json_free(struct dnn_json *file)
     if (file == NULL) return;
     yyjson_doc_free(file->doc);
     dnn_arena_free(file->arena);
+    for (size_t i = 0; i < file->norigins; i++) {
+        dnn_free(file->origin[i].blame);
+        dnn_free(file->origin[i].path);
+    }
+    dnn_free(file->origin);
     dnn_free(file->text);
     dnn_free(file->name);
     dnn_free(file);

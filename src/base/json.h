@@ -26,6 +26,7 @@ enum {
 struct yyjson_val; /* the parser's own; nobody outside looks into it */
 struct dnn_json;
 struct dnn_arena;
+struct dnn_buf;
 
 /* A value, and how we got to it: lives on the reader's stack, and must not
  * outlive the one it came from or the file. */
@@ -84,13 +85,37 @@ int dnn_json_bool(const struct dnn_jobj *at, bool *out, struct dnn_err *err);
 /* Lives as long as the file. */
 int dnn_json_string(const struct dnn_jobj *at, const char **out, struct dnn_err *err);
 
+/* The value as JSON on one line, as the user wrote it but for blanks; the caller's,
+ * dnn_free().  NULL of what is absent. */
+char *dnn_json_compact(const struct dnn_jobj *at);
+
+/* Add a text as JSON has it, in quotes. */
+void dnn_json_quoted(struct dnn_buf *out, const char *text);
+
+/* ---- changing ---- */
+
+/* One step of a path: the member under key or, if that is NULL, an element. */
+struct dnn_jstep {
+    const char *key;
+    size_t index;
+};
+
+/* Put a value (JSON, well-formed) at the end of a path of n steps, in place of what is
+ * there; objects and lists that are missing on the way are made, and an element may be
+ * added behind the last.  Lines of all else stay what they were.  Messages about the
+ * value begin with blame instead of file and line, and with path, as the user wrote
+ * it, left out.  No dnn_jobj of the file may be in use. */
+int dnn_json_set(struct dnn_json *file, const struct dnn_jstep *step, int n,
+                 const char *json, const char *blame, const char *path,
+                 struct dnn_err *err);
+
 /* ---- blame ---- */
 
 /* The line of a member's key, or of an element; from 1. */
 size_t dnn_json_line(const struct dnn_jobj *at);
 
 /* Fail with DNN_ECONFIG and "file:line: a.b[2].c: " in front; what is absent is
- * blamed on what it should be in. */
+ * blamed on what it should be in, what dnn_json_set() put there on whoever did. */
 int dnn_json_fail(const struct dnn_jobj *at, struct dnn_err *err, const char *fmt, ...)
     DNN_PRINTF(3, 4);
 

@@ -110,9 +110,8 @@ static bool count_to(yyjson_val *at, yyjson_val *want, size_t *count)
     return false;
 }
 
-/* Where a value stands in the text: [*from, *to), of a list only its bracket. */
-static void place(const struct dnn_json *file, yyjson_val *val, size_t *from,
-                  size_t *to)
+void dnn_json_place(const struct dnn_json *file, yyjson_val *val, size_t *from,
+                    size_t *to)
 {
     size_t before = 0;
 
@@ -131,7 +130,7 @@ size_t dnn_json_line(const struct dnn_jobj *at)
     while (at->val == NULL && at->up != NULL)
         at = at->up;
     if (at->val != NULL)
-        place(at->file, at->key != NULL ? at->key : at->val, &from, &to);
+        dnn_json_place(at->file, at->key != NULL ? at->key : at->val, &from, &to);
     dnn_json_locate(at->file->text, from, &line, &column);
     return line;
 }
@@ -161,7 +160,7 @@ const char *dnn_json_quote(char out[DNN_JSON_QUOTE], const struct dnn_jobj *at)
         snprintf(out, DNN_JSON_QUOTE, dnn_json_count(at) == 0 ? "{}" : "an object");
         break;
     default:
-        place(at->file, at->val, &from, &to);
+        dnn_json_place(at->file, at->val, &from, &to);
         const char *text = at->file->text + from;
         size_t len = cut(text, to - from, MOST);
         snprintf(out, DNN_JSON_QUOTE, "%.*s%s", (int)len, text,
@@ -207,6 +206,29 @@ static void add_path(struct dnn_buf *path, const struct dnn_jobj *at)
         dnn_buf_add(path, "[%zu]", at->index);
 }
 
+/* Whether a path ends with all of another. */
+static bool ends_with(const char *path, const char *end)
+{
+    size_t n = strlen(path), m = strlen(end);
+
+    return n >= m && strcmp(path + n - m, end) == 0 &&
+           (n == m || path[n - m - 1] == '.');
+}
+
+static int fail_there(const struct dnn_jobj *at, struct dnn_err *err, const char *dots,
+                      const char *path, const char *words)
+{
+    const struct dnn_json_origin *origin = dnn_json_origin_of(at);
+    const char *colon = *path == '\0' ? "" : ": ";
+
+    if (origin == NULL)
+        return dnn_fail(err, DNN_ECONFIG, "%s:%zu: %s%s%s%s", at->file->name,
+                        dnn_json_line(at), dots, path, colon, words);
+    if (ends_with(path, origin->path)) dots = path = colon = "";
+    return dnn_fail(err, DNN_ECONFIG, "%s: %s%s%s%s", origin->blame, dots, path, colon,
+                    words);
+}
+
 int dnn_json_fail(const struct dnn_jobj *at, struct dnn_err *err, const char *fmt, ...)
 {
     enum { MOST = 300 }; /* of a path; its end says more than its beginning */
@@ -226,9 +248,7 @@ int dnn_json_fail(const struct dnn_jobj *at, struct dnn_err *err, const char *fm
         while ((*tail & 0xc0) == 0x80)
             tail++;
     }
-    int rc = dnn_fail(err, DNN_ECONFIG, "%s:%zu: %s%s%s%s", at->file->name,
-                      dnn_json_line(at), path.len > MOST ? "..." : "", tail,
-                      path.len == 0 ? "" : ": ", words);
+    int rc = fail_there(at, err, path.len > MOST ? "..." : "", tail, words);
     dnn_buf_free(&path);
     return rc;
 }

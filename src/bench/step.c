@@ -59,7 +59,8 @@ static void reset_mark(void)
 
 struct work {
     const struct dnn_bench_step *cfg;
-    struct dnn_net net; /* owned */
+    struct dnn_net net;    /* owned */
+    struct dnn_loss *loss; /* owned */
     const struct dnn_backend *backend;
     int threads;
     size_t limit;
@@ -74,7 +75,7 @@ static int make(struct work *w, int which, struct dnn_err *err)
     const struct dnn_model_opts opts = {
         .batch = cfg->batch,
         .training = which == DNN_BENCH_TRAIN,
-        .loss = (enum dnn_op_kind)cfg->loss,
+        .loss = w->loss,
         .optim = dnn_optim_defaults((enum dnn_update)cfg->optimizer),
         .recompute = (enum dnn_recompute)cfg->recompute,
         .limit = w->limit,
@@ -297,7 +298,7 @@ static int start_rivals(struct work *w, struct dnn_err *err)
         rc = dnn_fail(err, DNN_EUSAGE,
                       "--against torch takes a file's own size; write it there instead "
                       "of --size");
-    if (cfg->loss != DNN_OP_MSE || cfg->optimizer != DNN_UPDATE_ADAM)
+    if (cfg->loss != 0 || cfg->optimizer != DNN_UPDATE_ADAM)
         rc = dnn_fail(err, DNN_EUSAGE,
                       "--against torch knows the loss mse and the optimizer adam only");
     for (int r = 0; r < DNN_RIVALS && rc == 0; r++) {
@@ -344,6 +345,8 @@ int dnn_bench_step(const struct dnn_bench_step *cfg, FILE *where, struct dnn_err
     int rc = dnn_model_backend(cfg->backend, &w.backend, err);
     if (rc == 0) rc = read_limit(&w, err);
     if (rc == 0) rc = open_net(&w, err);
+    if (rc == 0)
+        rc = dnn_loss_make(dnn_choice_name(dnn_loss_names, cfg->loss), &w.loss, err);
     if (rc == 0) rc = go(&w, &sgemm, where, err);
     if (rc == 0 && cfg->json) dnn_bench_print_json(cfg, w.side, sgemm, where);
     for (int i = 0; i < DNN_BENCH_SIDES; i++) {
@@ -352,6 +355,7 @@ int dnn_bench_step(const struct dnn_bench_step *cfg, FILE *where, struct dnn_err
     }
     for (int r = 0; r < DNN_RIVALS; r++)
         dnn_rival_stop(w.rival[r]);
+    dnn_loss_free(w.loss);
     dnn_net_free(&w.net);
     return rc;
 }

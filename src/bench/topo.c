@@ -7,26 +7,17 @@
 
 #include "bench/bench.h"
 
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
-#include "comm/comm.h"
-#include "slurm/slurm.h"
-#include "topo/topo.h"
+#include "run/seat.h"
 
 #include <string.h>
 
 struct work {
     const struct dnn_bench_topo *cfg;
     FILE *where;
-    struct dnn_slurm slurm;
-    struct dnn_topo *topo; /* owned */
-    struct dnn_comm *comm; /* owned */
-    int size;
-    struct dnn_topo_card card, *cards;    /* owned [size] */
-    struct dnn_place place, *places;      /* owned [size] */
-    struct dnn_topo_bound bound, *bounds; /* owned [size] */
-    struct dnn_topo_report report;        /* rank 0       */
+    struct dnn_seat seat; /* owned */
+    int overlaps;         /* rank 0: pairs of ranks that share cores */
 };
 
 /* "by srun --mpi=pmix", "by mpirun" or "directly". */
@@ -44,7 +35,7 @@ static const char *launch_words(const struct dnn_slurm *s, struct dnn_buf *out)
 static bool leads(const struct work *w, int rank)
 {
     for (int r = 0; r < rank; r++)
-        if (strcmp(w->cards[r].host, w->cards[rank].host) == 0) return false;
+        if (strcmp(w->seat.cards[r].host, w->seat.cards[rank].host) == 0) return false;
     return true;
 }
 
@@ -57,17 +48,17 @@ static struct sums add_up(const struct work *w)
 {
     struct sums sum = {0};
 
-    for (int lead = 0; lead < w->size; lead++) {
+    for (int lead = 0; lead < w->seat.size; lead++) {
         struct dnn_topo_set used = {{0}};
 
         if (!leads(w, lead)) continue;
-        for (int r = lead; r < w->size; r++) {
-            if (strcmp(w->cards[r].host, w->cards[lead].host) != 0) continue;
+        for (int r = lead; r < w->seat.size; r++) {
+            if (strcmp(w->seat.cards[r].host, w->seat.cards[lead].host) != 0) continue;
             for (size_t i = 0; i < sizeof used.word / sizeof *used.word; i++)
-                used.word[i] |= w->places[r].cores.word[i];
+                used.word[i] |= w->seat.places[r].cores.word[i];
         }
         sum.nodes++;
-        sum.cores += w->places[lead].node_cores;
+        sum.cores += w->seat.places[lead].node_cores;
         sum.used += dnn_topo_count(&used);
     }
     return sum;
@@ -111,11 +102,11 @@ static void fill_bound(const struct dnn_topo_bound *b, const struct dnn_place *p
 
 static void fill_row(const struct work *w, int rank, struct dnn_buf *cell)
 {
-    const struct dnn_place *p = &w->places[rank];
+    const struct dnn_place *p = &w->seat.places[rank];
     char local[32], total[32];
 
     dnn_buf_add(&cell[RANK], "%d", rank);
-    dnn_buf_add(&cell[HOST], "%s", w->cards[rank].host);
+    dnn_buf_add(&cell[HOST], "%s", w->seat.cards[rank].host);
     dnn_topo_list(&cell[PACKAGE], &p->packages);
     dnn_topo_list(&cell[NUMA], &p->numas);
     dnn_topo_list(&cell[CORES], &p->cores);
@@ -127,7 +118,7 @@ static void fill_row(const struct work *w, int rank, struct dnn_buf *cell)
     else
         dnn_buf_add(&cell[GPU], "%d", p->gpu_on_node);
     dnn_buf_add(&cell[THREADS], "%d", p->threads);
-    fill_bound(&w->bounds[rank], p, cell);
+    fill_bound(&w->seat.bounds[rank], p, cell);
 }
 
 static void print_cells(FILE *where, const struct dnn_buf *cell, const int *width)
@@ -143,17 +134,18 @@ static void print_cells(FILE *where, const struct dnn_buf *cell, const int *widt
 
 static void print_table(const struct work *w)
 {
-    struct dnn_buf(*cell)[COLUMNS] = dnn_alloc((size_t)(w->size + 1) * sizeof *cell);
+    struct dnn_buf(*cell)[COLUMNS] =
+        dnn_alloc((size_t)(w->seat.size + 1) * sizeof *cell);
     int width[COLUMNS] = {0};
 
     for (int c = 0; c < COLUMNS; c++)
         dnn_buf_add(&cell[0][c], "%s", columns[c].title);
-    for (int r = 0; r < w->size; r++)
+    for (int r = 0; r < w->seat.size; r++)
         fill_row(w, r, cell[r + 1]);
-    for (int r = 0; r <= w->size; r++)
+    for (int r = 0; r <= w->seat.size; r++)
         for (int c = 0; c < COLUMNS; c++)
             if ((int)cell[r][c].len > width[c]) width[c] = (int)cell[r][c].len;
-    for (int r = 0; r <= w->size; r++) {
+    for (int r = 0; r <= w->seat.size; r++) {
         print_cells(w->where, cell[r], width);
         for (int c = 0; c < COLUMNS; c++)
             dnn_buf_free(&cell[r][c]);
@@ -163,7 +155,7 @@ static void print_table(const struct work *w)
 
 static void print_header(const struct work *w)
 {
-    const struct dnn_slurm *s = &w->slurm;
+    const struct dnn_slurm *s = &w->seat.slurm;
     struct dnn_buf launch = {0};
 
     fprintf(w->where, "%s %s, topology and binding\n", PACKAGE_NAME, PACKAGE_VERSION);
@@ -179,11 +171,11 @@ static void print_header(const struct work *w)
         fprintf(w->where, ", \"%s\"", s->name);
     if (s->restarts > 0) fprintf(w->where, ", restart %d", s->restarts);
     fprintf(w->where, "\nhosts  ");
-    for (int r = 0, n = 0; r < w->size; r++)
+    for (int r = 0, n = 0; r < w->seat.size; r++)
         if (leads(w, r))
-            fprintf(w->where, "%s %s", n++ > 0 ? "," : "", w->cards[r].host);
+            fprintf(w->where, "%s %s", n++ > 0 ? "," : "", w->seat.cards[r].host);
     fprintf(w->where, "\nstarted %s; %s\n", launch_words(s, &launch),
-            dnn_comm_version(w->comm));
+            dnn_comm_version(w->seat.comm));
     fprintf(w->where, "bind    %s\n\n",
             dnn_choice_name(dnn_topo_policies, w->cfg->bind));
     dnn_buf_free(&launch);
@@ -194,14 +186,14 @@ static void print_summary(const struct work *w)
     struct sums sum = add_up(w);
 
     fprintf(w->where,
-            "\n%d rank%s on %d node%s, %d of %d core%s used, overlaps: ", w->size,
-            w->size == 1 ? "" : "s", sum.nodes, sum.nodes == 1 ? "" : "s", sum.used,
-            sum.cores, sum.cores == 1 ? "" : "s");
-    if (w->report.overlaps == 0)
+            "\n%d rank%s on %d node%s, %d of %d core%s used, overlaps: ", w->seat.size,
+            w->seat.size == 1 ? "" : "s", sum.nodes, sum.nodes == 1 ? "" : "s",
+            sum.used, sum.cores, sum.cores == 1 ? "" : "s");
+    if (w->overlaps == 0)
         fprintf(w->where, "none\n");
     else
-        fprintf(w->where, "%d pair%s of ranks\n", w->report.overlaps,
-                w->report.overlaps == 1 ? "" : "s");
+        fprintf(w->where, "%d pair%s of ranks\n", w->overlaps,
+                w->overlaps == 1 ? "" : "s");
 }
 
 /* ---- JSON ---- */
@@ -252,16 +244,16 @@ static void print_set(FILE *where, const char *key, const struct dnn_topo_set *s
 
 static void print_json_rank(const struct work *w, int rank)
 {
-    const struct dnn_place *p = &w->places[rank];
-    const struct dnn_topo_bound *b = &w->bounds[rank];
+    const struct dnn_place *p = &w->seat.places[rank];
+    const struct dnn_topo_bound *b = &w->seat.bounds[rank];
     FILE *f = w->where;
 
     fprintf(f, "    {\"rank\": %d, ", rank);
-    print_text(f, "host", w->cards[rank].host, ", ");
+    print_text(f, "host", w->seat.cards[rank].host, ", ");
     print_set(f, "packages", &p->packages);
     print_set(f, "numa_nodes", &p->numas);
     print_set(f, "cores", &p->cores);
-    print_set(f, "granted_cpus", &w->cards[rank].granted);
+    print_set(f, "granted_cpus", &w->seat.cards[rank].granted);
     print_set(f, "cpus", &p->pus);
     fprintf(f, "\"local_memory\": %llu, \"total_memory\": %llu, ",
             (unsigned long long)p->local_memory, (unsigned long long)p->total_memory);
@@ -283,18 +275,18 @@ static void print_json(const struct work *w)
     FILE *f = w->where;
 
     fprintf(f, "{\n  \"version\": \"%s\",\n  ", PACKAGE_VERSION);
-    print_number(f, "job", w->slurm.job);
-    print_number(f, "step", w->slurm.step);
-    print_text(f, "name", w->slurm.name, ",\n  ");
-    print_text(f, "started", launch_words(&w->slurm, &launch), ", ");
-    print_text(f, "comm", dnn_comm_version(w->comm), ",\n  ");
+    print_number(f, "job", w->seat.slurm.job);
+    print_number(f, "step", w->seat.slurm.step);
+    print_text(f, "name", w->seat.slurm.name, ",\n  ");
+    print_text(f, "started", launch_words(&w->seat.slurm, &launch), ", ");
+    print_text(f, "comm", dnn_comm_version(w->seat.comm), ",\n  ");
     print_text(f, "bind", dnn_choice_name(dnn_topo_policies, w->cfg->bind), ",\n");
     fprintf(f, "  \"size\": %d, \"nodes\": %d, \"cores\": %d, \"cores_used\": %d, ",
-            w->size, sum.nodes, sum.cores, sum.used);
-    fprintf(f, "\"overlaps\": %d,\n  \"ranks\": [\n", w->report.overlaps);
-    for (int r = 0; r < w->size; r++) {
+            w->seat.size, sum.nodes, sum.cores, sum.used);
+    fprintf(f, "\"overlaps\": %d,\n  \"ranks\": [\n", w->overlaps);
+    for (int r = 0; r < w->seat.size; r++) {
         print_json_rank(w, r);
-        fprintf(f, "%s\n", r + 1 < w->size ? "," : "");
+        fprintf(f, "%s\n", r + 1 < w->seat.size ? "," : "");
     }
     fprintf(f, "  ]\n}\n");
     dnn_buf_free(&launch);
@@ -302,59 +294,9 @@ static void print_json(const struct work *w)
 
 /* ---- the work ---- */
 
-/* Everything that needs no other rank, before MPI makes threads of its own. */
-static int look_around(struct work *w, struct dnn_err *err)
-{
-    struct dnn_env env = dnn_slurm_env();
-
-    DNN_TRY(dnn_slurm_read(env, &w->slurm, err));
-    DNN_TRY(dnn_topo_open(&w->topo, err));
-    return dnn_topo_make_card(w->topo, (enum dnn_topo_policy)w->cfg->bind,
-                              (int)w->cfg->threads, env, &w->slurm, &w->card, err);
-}
-
-static int check_launch(const struct work *w, struct dnn_err *err)
-{
-    bool mpi = strcmp(dnn_comm_kind(w->comm), "mpi") == 0;
-
-    return dnn_slurm_check_launch(&w->slurm, w->size,
-                                  mpi ? dnn_comm_version(w->comm) : NULL, err);
-}
-
-static int take_place(struct work *w, struct dnn_err *err)
-{
-    enum dnn_topo_policy policy = (enum dnn_topo_policy)w->cfg->bind;
-
-    DNN_TRY(dnn_topo_map(w->topo, w->cards, w->size, dnn_comm_rank(w->comm), &w->place,
-                         err));
-    return dnn_topo_bind(w->topo, policy, &w->place, &w->bound, err);
-}
-
-static int exchange(struct work *w, int rc, struct dnn_err *err)
-{
-    size_t n = (size_t)w->size;
-
-    w->cards = dnn_alloc(n * sizeof *w->cards);
-    w->places = dnn_alloc(n * sizeof *w->places);
-    w->bounds = dnn_alloc(n * sizeof *w->bounds);
-    if (rc == 0) rc = check_launch(w, err);
-    DNN_TRY(dnn_comm_agree(w->comm, rc, err));
-    DNN_TRY(dnn_comm_allgather(w->comm, "exchange of granted masks", &w->card,
-                               sizeof w->card, w->cards, err));
-    rc = take_place(w, err);
-    DNN_TRY(dnn_comm_agree(w->comm, rc, err));
-    DNN_TRY(dnn_comm_allgather(w->comm, "exchange of places", &w->place,
-                               sizeof w->place, w->places, err));
-    return dnn_comm_allgather(w->comm, "exchange of bindings", &w->bound,
-                              sizeof w->bound, w->bounds, err);
-}
-
 static void print(struct work *w)
 {
-    dnn_topo_make_report(w->cards, w->places, w->size, &w->report);
-    for (int i = 0; i < w->report.count; i++)
-        dnn_log((enum dnn_level)w->report.note[i].level, "topo", "%s",
-                w->report.note[i].text);
+    w->overlaps = dnn_seat_report(&w->seat);
     if (w->cfg->json) {
         print_json(w);
     } else {
@@ -362,27 +304,15 @@ static void print(struct work *w)
         print_table(w);
         print_summary(w);
     }
-    dnn_topo_free_report(&w->report);
 }
 
 int dnn_bench_topo(const struct dnn_bench_topo *cfg, FILE *where, struct dnn_err *err)
 {
     struct work w = {.cfg = cfg, .where = where};
-    struct dnn_err later = {0};
-    int first = look_around(&w, err);
-    int rc = dnn_comm_open(NULL, &w.comm, first < 0 ? &later : err);
 
-    if (rc == 0) {
-        w.size = dnn_comm_size(w.comm);
-        rc = exchange(&w, first, err);
-        if (rc == 0 && dnn_comm_rank(w.comm) == 0) print(&w);
-    } else if (first < 0) {
-        rc = first;
-    }
-    dnn_comm_close(w.comm);
-    dnn_topo_close(w.topo);
-    dnn_free(w.cards);
-    dnn_free(w.places);
-    dnn_free(w.bounds);
-    return rc;
+    DNN_TRY(dnn_seat_open((int)cfg->threads, (enum dnn_topo_policy)cfg->bind, &w.seat,
+                          err));
+    if (dnn_comm_rank(w.seat.comm) == 0) print(&w);
+    dnn_seat_close(&w.seat);
+    return 0;
 }

@@ -3,13 +3,11 @@
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "config/job.h"
+#include "config/job_impl.h"
 
-#include "base/json.h"
-#include "base/mem.h"
 #include "base/text.h"
 
-#include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 const struct dnn_choice dnn_job_recomputes[] = {
@@ -20,270 +18,233 @@ const struct dnn_choice dnn_job_recomputes[] = {
     {NULL,    0                  }
 };
 
-/* What rmldnn calls them, too.  Its NLL takes logarithms of probabilities, of which
- * the softmax is the probabilities: the same number. */
-static const struct dnn_choice losses[] = {
-    {"mse",           DNN_OP_MSE },
-    {"xent",          DNN_OP_XENT},
-    {"cross_entropy", DNN_OP_XENT},
-    {"nll",           DNN_OP_XENT},
-    {NULL,            0          }
+static const struct dnn_choice precisions[] = {
+    {"f32",     DNN_F32},
+    {"f64",     DNN_F64},
+    {"float32", DNN_F32},
+    {"float64", DNN_F64},
+    {NULL,      0      }
 };
 
-#define AT(f) offsetof(struct dnn_job, f)
-#define OTHER(key, def, help) {key, DNN_F_OTHER, 0, def, 0, 0, NULL, help, NULL}
-#define INT(key, at, def, min, max, help)                                              \
-    {key, DNN_F_INT, at, def, min, max, NULL, help, NULL}
-#define TEXT(key, at, def, help) {key, DNN_F_TEXT, at, def, 0, 0, NULL, help, NULL}
-#define IGNORED(key, help) {key, DNN_F_IGNORED, 0, "null", 0, 0, NULL, help, NULL}
 static const struct dnn_sub input_sub = {.min = 0, .max = DNN_MAX_DIMS - 1};
+static const struct dnn_sub ckpt_sub = {dnn_job_ckpt_fields,
+                                        sizeof(struct dnn_job_ckpt), 0, 0, false};
+static const struct dnn_sub parallel_sub = {
+    dnn_job_parallel_fields, sizeof(struct dnn_job_parallel), 0, 0, false};
+static const struct dnn_sub telemetry_sub = {
+    dnn_job_telemetry_fields, sizeof(struct dnn_job_telemetry), 0, 0, false};
+static const struct dnn_sub data_sub = {dnn_job_data_fields,
+                                        sizeof(struct dnn_job_data), 0, 0, false};
+
+#define AT(f) offsetof(struct dnn_job, f)
+/* clang-format off */
 const struct dnn_field dnn_job_fields[] = {
-    OTHER("layers", NULL,
-          "the network: a Keras JSON file, {\"zoo\": NAME, ...}, or layers"),
+    JSON("layers", AT(layers), NULL,
+         "the network: a Keras JSON file, {\"zoo\": NAME, ...}, or layers"),
     {"input", DNN_F_INTS, AT(input), "[]", 1, 1 << 30, NULL,
-       "extents of the data without the batch, channels last, instead of the network's", &input_sub},
-    INT("batch_size", AT(batch_size), "1", 1, 1 << 20, "samples per step"),
-    OTHER("loss", "mse", "what training makes small: mse or xent"),
-    OTHER("optimizer", "adam",
-          "how weights follow their gradients: a name, or {\"name\": \"sgd\", "
-          "\"learning_rate\": 0.01, ...}"),
-    OTHER("recompute", "cheap",
-          "compute activations again instead of keeping them: cheap (norms and "
-          "functions, of large networks), auto (as much as the memory limit demands), "
-          "true (all that helps), false (nothing)"),
-    OTHER("memory_limit", "null",
-          "memory to take at most, \"16GiB\"; null: what the system has"),
+     "extents of the data without the batch, channels last, instead of the network's",
+     &input_sub},
+    INT("num_epochs", AT(num_epochs), "1", 0, 1e9, "how often all samples are trained with; 0: nothing is trained"),
+    INT("batch_size", AT(batch_size), "1", 1, DNN_JOB_BATCH,
+        "samples per step, over all ranks; if there is data, data.batch_size is the default"),
+    INT("seed", AT(seed), "1", 0, INFINITY, "for everything random"),
+    JSON("loss", AT(loss_text), "\"mse\"",
+         "what training makes small: a name, {\"function\": \"dice\", \"source\": "
+         "\"softmax\", ...}, or a list of such, which are added"),
+    JSON("metrics", AT(metrics_text), "null",
+         "how good the outputs are: a name, {\"type\": \"dice\", ...}, or a list of such; "
+         "null: what suits the loss"),
+    JSON("optimizer", AT(optimizer_text), "\"adam\"",
+         "how weights follow their gradients: a name, or {\"type\": \"SGD\", "
+         "\"learning_rate\": 0.01, \"lr_scheduler\": {...}, ...}"),
+    REAL("clip_norm", AT(clip_norm), "0", 0, INFINITY,
+         "length to which all gradients together are shortened; 0: not"),
+    REAL("clip_value", AT(clip_value), "0", 0, INFINITY,
+         "size to which each number of a gradient is cut; 0: not"),
+    INT("accumulate", AT(accumulate), "1", 1, DNN_JOB_BATCH,
+        "parts of its samples that a rank computes one after the other, for less memory"),
+    REAL("ema", AT(ema), "0", 0, 1,
+         "share of the old in a running mean of the weights, which is then evaluated and "
+         "saved; 0: none"),
+    JSON("early_stopping", AT(early_text), "null",
+         "when to stop before the last epoch: {\"metric\": \"val_loss\", \"patience\": 10, "
+         "...}, or a text as \"val_loss,~<,4\""),
+    JSON("target_metric", AT(goal_text), "null",
+         "stop when this is reached: a text as \"val_accuracy,>,0.97\""),
+    OBJECT("data", AT(data), "null", &data_sub, "what to train, evaluate or infer with"),
+    OBJECT("checkpoints", AT(ckpt), "{}", &ckpt_sub, "what is kept while the run goes on"),
+    TEXT("dir", AT(run_dir), "null",
+         "where the run writes; null: run-NAME beside the job NAME.json"),
+    TEXT("outfile", AT(outfile), "null",
+         "X.txt: losses go to the texts X_train.txt and X_test.txt, too"),
+    OBJECT("telemetry", AT(telemetry), "{}", &telemetry_sub, "what is told about the run"),
+    FLAG("debug", AT(debug), "false", "write the network's graph as a .dot file"),
+    INT("debug_interval", AT(debug_interval), "1", 1, 1e9, "epochs from one such to the next"),
+    OBJECT("parallel", AT(parallel), "{}", &parallel_sub, "how ranks work together"),
+    WORD("recompute", AT(recompute), "cheap", dnn_job_recomputes,
+         "compute activations again instead of keeping them: cheap (norms and "
+         "functions, of large networks), auto (as much as the memory limit demands), "
+         "true (all that helps), false (nothing)"),
+    WORD("precision", AT(precision), "f32", precisions, "what numbers are computed in"),
+    BYTES("memory_limit", AT(memory_limit), "null",
+          "memory to take at most; null: what the system has"),
     TEXT("backend", AT(backend), "null",
          "what computes: cpu or ref; null: the fastest that is built"),
     INT("threads", AT(threads), "0", 0, 1024, "0: OMP_NUM_THREADS, else one per CPU"),
-    IGNORED("num_epochs", "how long to train"),
-    IGNORED("outfile", "where losses are written"),
-    IGNORED("checkpoints", "where weights are kept"),
-    IGNORED("data", "what to train on"),
-    IGNORED("debug", "write the network's graph"),
-    IGNORED("debug_interval", "how often"),
-    {NULL,    0,          0,         NULL, 0, 0,       NULL, NULL,                     NULL      },
+    END,
+};
+/* clang-format on */
+
+void dnn_job_find(const struct dnn_job *job, struct dnn_job_at *out)
+{
+    out->file = dnn_json_top(job->file);
+    out->inner = dnn_json_sub(&out->file, "neural_network");
+    out->top = job->wrapped ? &out->inner : &out->file;
+    out->data = dnn_json_sub(out->top, "data");
+}
+
+/* ---- where the network is from ---- */
+
+struct table {
+    const struct dnn_field *fields;
+    const void *in;
 };
 
-/* ---- single keys ---- */
-
-static int read_limit(const struct dnn_jobj *top, struct dnn_job *job,
-                      struct dnn_err *err)
+static void print_table(const void *what, FILE *where)
 {
-    struct dnn_jobj at = dnn_json_sub(top, "memory_limit");
-    char quote[DNN_JSON_QUOTE];
-    unsigned long long bytes;
-    const char *text;
+    const struct table *table = what;
 
-    switch (dnn_json_type(&at)) {
-    case DNN_J_ABSENT:
-    case DNN_J_NULL:
-        return 0;
-    case DNN_J_NUMBER:
-        DNN_TRY(dnn_json_int(&at, &job->memory_limit, err));
-        if (job->memory_limit > 0) return 0;
-        break;
-    case DNN_J_TEXT:
-        DNN_TRY(dnn_json_string(&at, &text, err));
-        if (dnn_text_size(text, &bytes) && bytes > 0 && bytes <= INT64_MAX) {
-            job->memory_limit = (int64_t)bytes;
-            return 0;
-        }
-        break;
-    default:
-        break;
-    }
-    return dnn_json_fail(&at, err, "must be a size such as \"16GiB\", not %s",
-                         dnn_json_quote(quote, &at));
+    dnn_field_print(table->fields, table->in, where);
 }
 
-static int read_word(const struct dnn_jobj *at, const struct dnn_choice *choices,
-                     int *out, struct dnn_err *err)
-{
-    struct dnn_err why;
-    const char *text;
-
-    DNN_TRY(dnn_json_string(at, &text, err));
-    if (dnn_choice_find(choices, text, out, &why) == 0) return 0;
-    return dnn_json_fail(at, err, "%s", why.text);
-}
-
-static int read_recompute(const struct dnn_jobj *top, struct dnn_job *job,
-                          struct dnn_err *err)
-{
-    struct dnn_jobj at = dnn_json_sub(top, "recompute");
-    bool yes;
-
-    job->recompute = DNN_RECOMPUTE_CHEAP;
-    if (dnn_json_type(&at) == DNN_J_ABSENT) return 0;
-    if (dnn_json_type(&at) != DNN_J_BOOL)
-        return read_word(&at, dnn_job_recomputes, &job->recompute, err);
-    DNN_TRY(dnn_json_bool(&at, &yes, err));
-    job->recompute = yes ? DNN_RECOMPUTE_ALL : DNN_RECOMPUTE_NEVER;
-    return 0;
-}
-
-/* A word, or an object that has it under "function". */
-static int read_loss(const struct dnn_jobj *top, struct dnn_job *job,
-                     struct dnn_err *err)
-{
-    struct dnn_jobj at = dnn_json_sub(top, "loss");
-
-    job->loss = DNN_OP_MSE;
-    if (dnn_json_type(&at) == DNN_J_ABSENT) return 0;
-    if (dnn_json_type(&at) != DNN_J_OBJECT)
-        return read_word(&at, losses, &job->loss, err);
-    struct dnn_jobj function = dnn_json_sub(&at, "function");
-    for (struct dnn_jobj it = dnn_json_first(&at); it.val != NULL;
-         it = dnn_json_next(&it))
-        if (strcmp(it.name, "function") != 0)
-            return dnn_json_fail(&it, err, "unknown key; a loss has function");
-    return read_word(&function, losses, &job->loss, err);
-}
-
-/* A word, or an object. */
-static int read_optimizer(const struct dnn_jobj *top, struct dnn_job *job,
-                          struct dnn_err *err)
-{
-    struct dnn_jobj at = dnn_json_sub(top, "optimizer");
-    int rule = DNN_UPDATE_ADAM;
-
-    if (dnn_json_type(&at) == DNN_J_TEXT)
-        DNN_TRY(read_word(&at, dnn_optim_fields[0].choices, &rule, err));
-    job->optimizer = dnn_optim_defaults((enum dnn_update)rule);
-    if (dnn_json_type(&at) != DNN_J_ABSENT && dnn_json_type(&at) != DNN_J_TEXT)
-        DNN_TRY(dnn_field_fill(&at, dnn_optim_fields, NULL, &job->optimizer, err));
-    job->optimizer.rate = dnn_optim_rate(&job->optimizer);
-    return 0;
-}
-
-/* rmldnn has the batch in "data". */
-static int read_data(const struct dnn_jobj *top, struct dnn_job *job,
-                     struct dnn_err *err)
-{
-    struct dnn_jobj data = dnn_json_sub(top, "data");
-    struct dnn_jobj batch = dnn_json_sub(&data, "batch_size");
-    struct dnn_jobj own = dnn_json_sub(top, "batch_size");
-
-    if (dnn_json_type(&batch) == DNN_J_ABSENT || dnn_json_type(&own) != DNN_J_ABSENT)
-        return 0;
-    DNN_TRY(dnn_json_int(&batch, &job->batch_size, err));
-    if (job->batch_size < 1 || job->batch_size > 1 << 20)
-        return dnn_json_fail(&batch, err, "must be between 1 and %d, not %" PRId64,
-                             1 << 20, job->batch_size);
-    return 0;
-}
-
-/* A filled struct as JSON without its last line's end; the caller's: dnn_free(). */
-static char *print_fields(const struct dnn_field *fields, const void *in)
+const char *dnn_job_printed(const struct dnn_job *job,
+                            void (*print)(const void *what, FILE *where),
+                            const void *what)
 {
     char *text = NULL;
-    size_t size;
+    size_t size = 0;
     FILE *to = open_memstream(&text, &size);
 
-    if (to == NULL) return dnn_strdup("{}");
-    dnn_field_print(fields, in, to);
+    if (to == NULL) return "null";
+    print(what, to);
     fclose(to);
-    text[strlen(text) - 1] = '\0';
-    return text;
+    while (size > 0 && text[size - 1] == '\n')
+        text[--size] = '\0';
+    const char *kept = dnn_arena_strdup(dnn_json_arena(job->file), text);
+    dnn_free(text);
+    return kept;
 }
 
-/* Where the network is from, with the zoo's own numbers filled in. */
+/* With the zoo's own numbers filled in; of layers themselves only that. */
 static int note_layers(const struct dnn_jobj *at, struct dnn_job *job,
                        struct dnn_err *err)
 {
     struct dnn_jobj zoo = dnn_json_sub(at, "zoo");
     struct dnn_zoo_opts opts;
-    const char *path;
 
-    if (dnn_json_type(at) == DNN_J_TEXT) {
-        DNN_TRY(dnn_json_string(at, &path, err));
-        job->layers = dnn_format("\"%s\"", path);
-        return 0;
-    }
+    if (dnn_json_type(at) == DNN_J_TEXT) return 0;
     if (dnn_json_type(&zoo) == DNN_J_ABSENT) {
-        job->layers = dnn_strdup("[\"given here\"]");
+        job->layers = "[\"given here\"]";
         return 0;
     }
     DNN_TRY(dnn_field_fill(at, dnn_zoo_fields, NULL, &opts, err));
-    job->layers = print_fields(dnn_zoo_fields, &opts);
+    job->layers =
+        dnn_job_printed(job, print_table, &(struct table){dnn_zoo_fields, &opts});
     return 0;
 }
 
 /* ---- the whole ---- */
 
-static int read_keys(const struct dnn_jobj *top, const char *dir, struct dnn_job *job,
-                     struct dnn_err *err)
+/* The job's directory, with its slash, or "". */
+static char *directory(const char *path)
 {
-    DNN_TRY(dnn_field_fill(top, dnn_job_fields, NULL, job, err));
-    DNN_TRY(read_limit(top, job, err));
-    DNN_TRY(read_recompute(top, job, err));
-    DNN_TRY(read_loss(top, job, err));
-    DNN_TRY(read_optimizer(top, job, err));
-    DNN_TRY(read_data(top, job, err));
-    struct dnn_jobj layers = dnn_json_sub(top, "layers");
+    const char *slash = strrchr(path, '/');
+
+    return dnn_strndup(path, slash == NULL ? 0 : (size_t)(slash - path) + 1);
+}
+
+static int read_keys(struct dnn_job *job, struct dnn_err *err)
+{
+    struct dnn_job_at at;
+
+    dnn_job_find(job, &at);
+    DNN_TRY(dnn_field_fill(at.top, dnn_job_fields, NULL, job, err));
+    DNN_TRY(dnn_job_read_data(at.top, job, err));
+    DNN_TRY(dnn_job_read_sections(at.top, job, err));
+    struct dnn_jobj layers = dnn_json_sub(at.top, "layers");
     DNN_TRY(note_layers(&layers, job, err));
-    return dnn_net_job(&layers, dir, &job->input, &job->net, err);
+    char *dir = directory(dnn_json_name(job->file));
+    int rc = dnn_net_job(&layers, dir, &job->input, &job->net, err);
+    dnn_free(dir);
+    return rc < 0 ? rc : dnn_job_check_metrics(job, err);
+}
+
+int dnn_job_read_set(const char *path, int n, const char *const *set,
+                     struct dnn_job *out, struct dnn_err *err)
+{
+    int rc = 0;
+
+    *out = (struct dnn_job){0};
+    DNN_TRY(dnn_json_read(path, &out->file, err));
+    for (int i = 0; rc == 0 && i < n; i++)
+        rc = dnn_job_set(out->file, set[i], err);
+    struct dnn_jobj top = dnn_json_top(out->file);
+    struct dnn_jobj inner = dnn_json_sub(&top, "neural_network");
+    out->wrapped = dnn_json_type(&inner) == DNN_J_OBJECT && dnn_json_count(&top) == 1;
+    if (rc == 0) rc = read_keys(out, err);
+    if (rc < 0) dnn_job_free(out);
+    return rc;
 }
 
 int dnn_job_read(const char *path, struct dnn_job *out, struct dnn_err *err)
 {
-    const char *slash = strrchr(path, '/');
-    struct dnn_json *file;
-
-    *out = (struct dnn_job){0};
-    DNN_TRY(dnn_json_read(path, &file, err));
-    char *dir = dnn_strndup(path, slash == NULL ? 0 : (size_t)(slash - path) + 1);
-    struct dnn_jobj top = dnn_json_top(file);
-    struct dnn_jobj inner = dnn_json_sub(&top, "neural_network");
-    bool wrapped = dnn_json_type(&inner) == DNN_J_OBJECT && dnn_json_count(&top) == 1;
-    int rc = read_keys(wrapped ? &inner : &top, dir, out, err);
-    dnn_free(dir);
-    out->file = file;
-    if (rc < 0) dnn_job_free(out);
-    return rc;
+    return dnn_job_read_set(path, 0, NULL, out, err);
 }
 
 void dnn_job_free(struct dnn_job *job)
 {
     dnn_net_free(&job->net);
+    dnn_loss_free(job->loss);
+    dnn_schedule_free(job->schedule);
     dnn_json_free(job->file);
-    dnn_free(job->layers);
     *job = (struct dnn_job){0};
-}
-
-/* A field of several lines, indented. */
-static void print_block(const char *text, FILE *where)
-{
-    for (; *text != '\0'; text++)
-        fprintf(where, *text == '\n' ? "%c    " : "%c", *text);
 }
 
 void dnn_job_print(const struct dnn_job *job, FILE *where)
 {
-    const char *again = dnn_choice_name(dnn_job_recomputes, job->recompute);
-    bool word = strcmp(again, "true") != 0 && strcmp(again, "false") != 0;
-    char *rule = print_fields(dnn_optim_fields, &job->optimizer);
+    dnn_field_print(dnn_job_fields, job, where);
+}
 
-    fputs("{\n    \"layers\": ", where);
-    print_block(job->layers, where);
-    fputs(",\n    \"input\": [", where);
-    for (int64_t i = 0; i < job->input.count; i++)
-        fprintf(where, "%s%" PRId64, i == 0 ? "" : ", ", job->input.ints[i]);
-    fprintf(where, "],\n    \"batch_size\": %" PRId64 ",\n", job->batch_size);
-    fprintf(where, "    \"loss\": \"%s\",\n", dnn_choice_name(losses, job->loss));
-    fputs("    \"optimizer\": ", where);
-    print_block(rule, where);
-    fprintf(where, ",\n    \"recompute\": %s%s%s,\n", word ? "\"" : "", again,
-            word ? "\"" : "");
-    if (job->memory_limit > 0)
-        fprintf(where, "    \"memory_limit\": %" PRId64 ",\n", job->memory_limit);
-    else
-        fprintf(where, "    \"memory_limit\": null,\n");
-    if (job->backend != NULL)
-        fprintf(where, "    \"backend\": \"%s\",\n", job->backend);
-    else
-        fprintf(where, "    \"backend\": null,\n");
-    fprintf(where, "    \"threads\": %" PRId64 "\n}\n", job->threads);
-    dnn_free(rule);
+/* ---- places ---- */
+
+static const char *keep(const struct dnn_job *job, char *text)
+{
+    const char *kept = dnn_arena_strdup(dnn_json_arena(job->file), text);
+
+    dnn_free(text);
+    return kept;
+}
+
+const char *dnn_job_path(const struct dnn_job *job, const char *path)
+{
+    if (path == NULL || path[0] == '/') return path;
+    char *dir = directory(dnn_json_name(job->file));
+    char *whole = dnn_format("%s%s", dir, path);
+    dnn_free(dir);
+    return keep(job, whole);
+}
+
+const char *dnn_job_dir(const struct dnn_job *job)
+{
+    const char *name = dnn_json_name(job->file);
+    const char *slash = strrchr(name, '/');
+
+    if (job->run_dir != NULL) return dnn_job_path(job, job->run_dir);
+    if (slash != NULL) name = slash + 1;
+    size_t len = strlen(name);
+    if (len > 5 && strcmp(name + len - 5, ".json") == 0) len -= 5;
+    char *dir = dnn_format("run-%.*s", (int)len, name);
+    const char *whole = dnn_job_path(job, dir);
+    dnn_free(dir);
+    return whole;
 }

@@ -1,8 +1,13 @@
 /* job.h - one JSON file that says what to do.
  *
  * {"layers": "net.json"} is enough.  The keys may also stand in an object under
- * "neural_network", as rmldnn's files have it; what belongs to training itself is
- * accepted there by name.  Values that are words may be written in any case.
+ * "neural_network", as rmldnn's files have it, all of whose keys are known.  Values
+ * that are words may be written in any case.  A path that is not absolute is taken
+ * from the directory of the job's file.
+ *
+ * Each section has its struct and its table; what belongs to another room (a loss, an
+ * optimizer, transforms...) is read by that room, here or when one of the functions
+ * below asks for it.  All of this is Local.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -12,37 +17,126 @@
 
 #include "base/choice.h"
 #include "base/field.h"
+#include "config/job_data.h"
 #include "config/net.h"
+#include "loss/loss.h"
+#include "metric/metric.h"
 #include "op/op.h"
 #include "optim/optim.h"
 #include "plan/plan.h"
+#include "schedule/schedule.h"
+#include "schedule/stopping.h"
+#include "transform/augment.h"
 
 extern const struct dnn_choice dnn_job_recomputes[]; /* enum dnn_recompute */
+
+enum dnn_resume { DNN_RESUME_NO, DNN_RESUME_YES, DNN_RESUME_AUTO };
+
+/* "checkpoints": what is kept of a run while it goes on. */
+struct dnn_job_ckpt {
+    const char *save; /* directory; NULL: checkpoints, in that of the run            */
+    double interval;  /* epochs from one to the next; 0: not by epochs               */
+    int64_t steps;    /* the same in updates                                         */
+    double minutes;   /* and in minutes                                              */
+    const char *load; /* weights to begin with: a checkpoint, .h5, .keras; or NULL   */
+    int64_t keep;     /* last ones that stay                                         */
+    const char *best; /* the metric by which one is the best; NULL: early_stopping's,
+                       * else val_loss                                               */
+    int resume;       /* enum dnn_resume; AUTO: if there is one to go on from        */
+};
+extern const struct dnn_field dnn_job_ckpt_fields[];
+
+/* "parallel": how ranks work together. */
+struct dnn_job_parallel {
+    const char *rule;
+    bool deterministic;
+    int64_t leaves;  /* deterministic: parts of a batch; 0: 8                        */
+    int compress;    /* enum dnn_compress                                            */
+    int64_t portion; /* bytes of gradients exchanged together; 0: 4 MiB              */
+};
+extern const struct dnn_field dnn_job_parallel_fields[];
+
+/* "telemetry": what is told about the run. */
+struct dnn_job_telemetry {
+    bool csv, jsonl, tensorboard, report;
+    double interval; /* seconds between lines of a log                               */
+};
+extern const struct dnn_field dnn_job_telemetry_fields[];
 
 struct dnn_job {
     struct dnn_json *file; /* owned: texts are in it                             */
     struct dnn_net net;    /* owned                                              */
-    char *layers;          /* owned: as JSON, where the network is from          */
+    bool wrapped;          /* the keys are under "neural_network"                */
+    const char *layers;    /* as JSON, where the network is from                 */
     struct dnn_list input; /* extents of the data without the batch; none: as the
                               network says                                       */
-    int64_t batch_size, threads;
+    int64_t num_epochs, seed;
+    int64_t batch_size;    /* over all ranks                                        */
+    struct dnn_loss *loss; /* owned                                              */
+    bool has_loss;         /* the job says which                                 */
+    struct dnn_optim optimizer;
+    struct dnn_schedule *schedule; /* owned: optimizer.lr_scheduler              */
+    double clip_norm, clip_value;  /* of gradients; 0: no                        */
+    int64_t accumulate;            /* parts of a batch, one after the other      */
+    double ema; /* share of the old in a running mean of the weights; 0: none    */
+    const struct dnn_stopping *early; /* or NULL                                 */
+    const struct dnn_stopping *goal;  /* target_metric, or NULL                  */
+    const struct dnn_job_data *data;  /* or NULL                                 */
+    const struct dnn_job_ckpt *ckpt;
+    const struct dnn_job_parallel *parallel;
+    const struct dnn_job_telemetry *telemetry;
+    const char *outfile; /* base name of rmldnn's two text files, or NULL         */
+    bool debug;          /* write the network's graph as .dot                     */
+    int64_t debug_interval;
     const char *backend;  /* NULL: the fastest that is built                      */
     int64_t memory_limit; /* bytes; 0: what the system has                        */
     int recompute;        /* enum dnn_recompute                                   */
-    int loss;             /* enum dnn_op_kind                                        */
-    struct dnn_optim optimizer;
+    int precision;        /* enum dnn_dtype                                       */
+    int64_t threads;
+    const char *run_dir; /* "dir" as written, or NULL: see dnn_job_dir()          */
+    /* As JSON with defaults, for printing. */
+    const char *loss_text, *optimizer_text, *metrics_text, *early_text;
+    const char *goal_text;
 };
 
 /* The keys of a job, for its manual. */
 extern const struct dnn_field dnn_job_fields[];
 
-/* Local.  Read a job and the network it names.  The caller owns *out:
- * dnn_job_free(). */
+/* Read a job and the network it names.  set: n texts as "data.batch_size=32", each
+ * of which changes a key (see dnn_job_set()).  The caller owns *out: dnn_job_free(). */
+int dnn_job_read_set(const char *path, int n, const char *const *set,
+                     struct dnn_job *out, struct dnn_err *err);
 int dnn_job_read(const char *path, struct dnn_job *out, struct dnn_err *err);
 void dnn_job_free(struct dnn_job *job); /* of one filled with zeros, too */
+
+/* Change a file of JSON that was read: "a.b[0].c=VALUE", where VALUE is JSON or, if it
+ * is none, a text.  Objects and lists on the way are made.  If all keys are under
+ * "neural_network", so is a; messages about the value then begin with
+ * "--set a.b[0].c=VALUE". */
+int dnn_job_set(struct dnn_json *file, const char *set, struct dnn_err *err);
+
+/* A path of the job's as one that can be opened: from the directory of its file.  Of
+ * NULL NULL.  Lives as long as the job. */
+const char *dnn_job_path(const struct dnn_job *job, const char *path);
+/* Where the run writes: "dir", else "run-NAME" beside NAME.json. */
+const char *dnn_job_dir(const struct dnn_job *job);
+
+/* What the job says to its metrics; see dnn_metrics_read(), of which this is all but
+ * the list. */
+int dnn_job_metrics(const struct dnn_job *job, const char *const *usual,
+                    int64_t classes, struct dnn_metrics **out, struct dnn_err *err);
+
+/* The transforms of training or of test data; *out is NULL if there are none.  Test
+ * data has what test_transforms and its kin say or, if there are none of these, those
+ * of training but the random ones.  The caller owns *out. */
+int dnn_job_augment(const struct dnn_job *job, bool test, struct dnn_augment **out,
+                    struct dnn_err *err);
 
 /* The job with its defaults filled in, as JSON that would be read as the same, but
  * that layers written in the job itself are only mentioned. */
 void dnn_job_print(const struct dnn_job *job, FILE *where);
+
+/* All keys, as Markdown. */
+void dnn_job_docs(FILE *where);
 
 #endif

@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <xxhash.h>
 
 enum { MAX_SPLITS = 64, CHANNELS = 64 };
 
@@ -25,7 +26,7 @@ struct column {
 struct split {
     char *name; /* owned */
     int64_t first, count;
-    int var[DNN_MAX_COLUMNS];
+    int var[DNN_MAX_COLUMNS], sum[DNN_MAX_COLUMNS];
     int name_end, name_bytes, group_end, group_bytes; /* -1: there is none */
 };
 
@@ -74,6 +75,20 @@ static void apply_scale(const struct column *c, struct dnn_array *array)
         x[i] = (float)((double)x[i] * c->scale[i % channels] + c->offset[i % channels]);
 }
 
+/* What is damaged must not get a new checksum. */
+static int check_sum(const struct dataset *d, const struct split *s, int k, int64_t row,
+                     const struct dnn_array *array, struct dnn_err *err)
+{
+    uint64_t sum;
+
+    DNN_TRY(fetch(d, s->sum[k], row, 1, &sum, err));
+    if (sum == XXH3_64bits(array->data, dnn_array_bytes(array))) return 0;
+    return dnn_fail(err, DNN_EDATA,
+                    "%s: %s: sample %lld: %s is damaged: its checksum is not the one "
+                    "stored with it",
+                    d->path, s->name, (long long)row, d->base.col[k].name);
+}
+
 static int read_sample(const struct dnn_source *source, int64_t i,
                        struct dnn_sample *out, struct dnn_err *err)
 {
@@ -90,6 +105,7 @@ static int read_sample(const struct dnn_source *source, int64_t i,
 
         DNN_TRY(dnn_array_make(array, d->col[k].stored, &source->col[k].shape, err));
         DNN_TRY(fetch(d, s->var[k], row, 1, array->data, err));
+        DNN_TRY(check_sum(d, s, k, row, array, err));
         if (d->col[k].nscale > 0) {
             DNN_TRY(dnn_array_convert(array, DNN_F32, false, err));
             apply_scale(&d->col[k], array);
@@ -264,6 +280,15 @@ static bool same_column(const struct dnn_column *a, const struct dnn_column *b)
            a->type == b->type && dnn_shape_equal(&a->shape, &b->shape);
 }
 
+static int beside(const struct dataset *d, const struct split *s, const char *name)
+{
+    char *full = dnn_format("%s/%s", s->name, name);
+    int var = dnn_bp_find(d->bp, full);
+
+    dnn_free(full);
+    return var;
+}
+
 static int add_column(struct dataset *d, struct split *s, const char *name, int *n,
                       struct dnn_err *err)
 {
@@ -287,17 +312,14 @@ static int add_column(struct dataset *d, struct split *s, const char *name, int 
                         "split is meant",
                         d->path, d->split[0].name, s->name);
     }
+    prefix = dnn_format("%s.sum", name);
+    s->sum[*n] = beside(d, s, prefix);
+    dnn_free(prefix);
+    if (s->sum[*n] < 0 || dnn_bp_var(d->bp, s->sum[*n])->shape.dim[0] != s->count ||
+        dnn_bp_var(d->bp, s->sum[*n])->type != DNN_U64)
+        return wrong(d, name, err);
     s->var[(*n)++] = var;
     return 0;
-}
-
-static int beside(const struct dataset *d, const struct split *s, const char *name)
-{
-    char *full = dnn_format("%s/%s", s->name, name);
-    int var = dnn_bp_find(d->bp, full);
-
-    dnn_free(full);
-    return var;
 }
 
 static int add_split(struct dataset *d, const char *name, struct dnn_err *err)

@@ -15,7 +15,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-static int read_object(const struct dnn_csv_table *t, const struct dnn_csv_field *f,
+static int read_object(const struct dnn_table_table *t, const struct dnn_table_field *f,
                        const char *cell, struct dnn_array *to, struct dnn_err *err)
 {
     const struct dnn_column *col = &t->base.col[f->column];
@@ -24,7 +24,7 @@ static int read_object(const struct dnn_csv_table *t, const struct dnn_csv_field
     char text[DNN_SHAPE_TEXT], want[DNN_SHAPE_TEXT];
     int rc;
 
-    DNN_TRY(dnn_csv_object(t, f, cell, &source, err));
+    DNN_TRY(dnn_table_object(t, f, cell, &source, err));
     dnn_array_swap(&sample.col[0], to); /* its memory may serve again */
     rc = dnn_source_read(source, 0, &sample, err);
     dnn_array_swap(&sample.col[0], to);
@@ -40,8 +40,8 @@ static int read_object(const struct dnn_csv_table *t, const struct dnn_csv_field
 
 /* ---- reading ---- */
 
-static int read_cell(const struct dnn_csv_table *t, size_t i,
-                     const struct dnn_csv_field *f, const char *cell,
+static int read_cell(const struct dnn_table_table *t, size_t i,
+                     const struct dnn_table_field *f, const char *cell,
                      struct dnn_sample *out, struct dnn_err *err)
 {
     struct dnn_array *to = &out->col[f->column];
@@ -50,30 +50,30 @@ static int read_cell(const struct dnn_csv_table *t, size_t i,
 
     switch (f->use) {
     case DNN_CSV_NUMBER:
-        DNN_TRY(dnn_csv_number(&t->csv, f, i, cell, &real, err));
+        DNN_TRY(dnn_table_number(&t->csv, f, i, cell, &real, err));
         if (dnn_convert(&real, DNN_F64,
                         (char *)to->data + (size_t)f->at * dnn_dtype_size(to->type),
                         to->type, 1, true, NULL) < 0) {
             dnn_fail(err, DNN_EDATA, "%s cannot hold %.60s", dnn_dtype_name(to->type),
                      cell);
-            return dnn_csv_blame(&t->csv, f, i, err);
+            return dnn_table_blame(&t->csv, f, i, err);
         }
         return 0;
     case DNN_CSV_CLASS:
-        DNN_TRY(dnn_csv_class(&t->csv, f, i, cell, &class, err));
+        DNN_TRY(dnn_table_class(&t->csv, f, i, cell, &class, err));
         *(int32_t *)to->data = (int32_t)class;
         return 0;
     case DNN_CSV_OBJECT:
         if (read_object(t, f, cell, to, err) < 0)
-            return dnn_csv_blame(&t->csv, f, i, err);
+            return dnn_table_blame(&t->csv, f, i, err);
         return 0;
     default:
         return 0;
     }
 }
 
-static int read_fields(const struct dnn_csv_table *t, size_t i,
-                       const struct dnn_csv_record *record, struct dnn_sample *out,
+static int read_fields(const struct dnn_table_table *t, size_t i,
+                       const struct dnn_table_record *record, struct dnn_sample *out,
                        struct dnn_err *err)
 {
     if (record->nfields != t->fields.n)
@@ -95,31 +95,31 @@ static int read_fields(const struct dnn_csv_table *t, size_t i,
 static int read_sample(const struct dnn_source *source, int64_t i,
                        struct dnn_sample *out, struct dnn_err *err)
 {
-    const struct dnn_csv_table *t = (const struct dnn_csv_table *)source;
-    struct dnn_csv_record record = {0};
-    int rc = dnn_csv_read(&t->csv, (size_t)i + 1, &record, err);
+    const struct dnn_table_table *t = (const struct dnn_table_table *)source;
+    struct dnn_table_record record = {0};
+    int rc = dnn_table_read(&t->csv, (size_t)i + 1, &record, err);
 
     if (rc == 0) rc = read_fields(t, (size_t)i + 1, &record, out, err);
-    dnn_csv_record_free(&record);
+    dnn_table_record_free(&record);
     return rc;
 }
 
 /* A cell of sample i into out; false if it cannot be read. */
-static bool cell_of(const struct dnn_csv_table *t, int64_t i, int field,
+static bool cell_of(const struct dnn_table_table *t, int64_t i, int field,
                     char out[DNN_SAMPLE_NAME])
 {
-    struct dnn_csv_record record = {0};
-    bool good = dnn_csv_read(&t->csv, (size_t)i + 1, &record, NULL) == 0 &&
+    struct dnn_table_record record = {0};
+    bool good = dnn_table_read(&t->csv, (size_t)i + 1, &record, NULL) == 0 &&
                 record.nfields == t->fields.n;
 
     if (good) snprintf(out, DNN_SAMPLE_NAME, "%s", record.field[field]);
-    dnn_csv_record_free(&record);
+    dnn_table_record_free(&record);
     return good;
 }
 
 static void label(const struct dnn_source *source, int64_t i, char out[DNN_SAMPLE_NAME])
 {
-    const struct dnn_csv_table *t = (const struct dnn_csv_table *)source;
+    const struct dnn_table_table *t = (const struct dnn_table_table *)source;
 
     if (t->fields.first_object < 0 || !cell_of(t, i, t->fields.first_object, out))
         snprintf(out, DNN_SAMPLE_NAME, "%.400s[%" PRId64 "]", dnn_import_base(t->path),
@@ -128,31 +128,31 @@ static void label(const struct dnn_source *source, int64_t i, char out[DNN_SAMPL
 
 static void group(const struct dnn_source *source, int64_t i, char out[DNN_SAMPLE_NAME])
 {
-    const struct dnn_csv_table *t = (const struct dnn_csv_table *)source;
+    const struct dnn_table_table *t = (const struct dnn_table_table *)source;
 
     if (!cell_of(t, i, t->fields.group, out)) label(source, i, out);
 }
 
 static int64_t class_of(const struct dnn_source *source, int64_t i)
 {
-    const struct dnn_csv_table *t = (const struct dnn_csv_table *)source;
+    const struct dnn_table_table *t = (const struct dnn_table_table *)source;
     char cell[DNN_SAMPLE_NAME];
     int64_t class;
 
     for (size_t k = 0; k < t->fields.n; k++)
         if (t->fields.field[k].use == DNN_CSV_CLASS && cell_of(t, i, (int)k, cell) &&
-            dnn_csv_class(&t->csv, &t->fields.field[k], (size_t)i + 1, cell, &class,
-                          NULL) == 0)
+            dnn_table_class(&t->csv, &t->fields.field[k], (size_t)i + 1, cell, &class,
+                            NULL) == 0)
             return class;
     return -1;
 }
 
 static void close_table(struct dnn_source *source)
 {
-    struct dnn_csv_table *t = (struct dnn_csv_table *)source;
+    struct dnn_table_table *t = (struct dnn_table_table *)source;
 
-    dnn_csv_fields_free(&t->fields);
-    dnn_csv_close(&t->csv);
+    dnn_table_fields_free(&t->fields);
+    dnn_table_close(&t->csv);
     dnn_free(t->file);
     dnn_free(t->path);
     dnn_free(t);
@@ -176,7 +176,7 @@ static const struct dnn_source_type grouped_type = {
 
 /* ---- opening ---- */
 
-static void add_file(struct dnn_csv_table *t, const char *path)
+static void add_file(struct dnn_table_table *t, const char *path)
 {
     t->file = dnn_grow(t->file, &t->file_cap, t->nfiles + 1, sizeof *t->file);
     t->file[t->nfiles++] = path;
@@ -184,26 +184,26 @@ static void add_file(struct dnn_csv_table *t, const char *path)
 
 /* Every record once: what is wrong in the last line is said at once, not hours later.
  */
-static int look(struct dnn_csv_table *t, struct dnn_err *err)
+static int look(struct dnn_table_table *t, struct dnn_err *err)
 {
-    struct dnn_csv_record record = {0};
+    struct dnn_table_record record = {0};
     int rc = 0;
 
     for (size_t i = 1; i < t->csv.n && rc == 0; i++) {
-        rc = dnn_csv_read(&t->csv, i, &record, err);
-        if (rc == 0) rc = dnn_csv_look(&t->csv, &t->fields, i, &record, err);
+        rc = dnn_table_read(&t->csv, i, &record, err);
+        if (rc == 0) rc = dnn_table_look(&t->csv, &t->fields, i, &record, err);
         for (size_t k = 0; k < t->fields.n && rc == 0; k++) {
             if (t->fields.field[k].use != DNN_CSV_OBJECT) continue;
-            char *path = dnn_csv_object_path(t, record.field[k]);
+            char *path = dnn_table_object_path(t, record.field[k]);
             add_file(t, dnn_arena_strdup(t->fields.arena, path));
             dnn_free(path);
         }
     }
-    dnn_csv_record_free(&record);
+    dnn_table_record_free(&record);
     return rc;
 }
 
-static int fill(struct dnn_csv_table *t, const struct dnn_import *how,
+static int fill(struct dnn_table_table *t, const struct dnn_import *how,
                 const struct dnn_import_side *side, struct dnn_err *err)
 {
     t->how = *how;
@@ -211,13 +211,13 @@ static int fill(struct dnn_csv_table *t, const struct dnn_import *how,
     t->how.input.format = t->how.target.format = NULL;
     t->how.split = NULL;
     add_file(t, t->path);
-    DNN_TRY(dnn_csv_open(&t->csv, t->path, how->separator, err));
-    DNN_TRY(dnn_csv_choose(&t->csv, how, side, &t->fields, err));
+    DNN_TRY(dnn_table_open(&t->csv, t->path, how->separator, err));
+    DNN_TRY(dnn_table_choose(&t->csv, how, side, &t->fields, err));
     t->base.count = (int64_t)t->csv.n - 1;
     if (t->base.count == 0)
         return dnn_fail(err, DNN_EDATA, "%s: has a header, but no records", t->path);
     DNN_TRY(look(t, err));
-    DNN_TRY(dnn_csv_columns(t, err));
+    DNN_TRY(dnn_table_columns(t, err));
     t->base.file = t->file;
     t->base.nfiles = (int64_t)t->nfiles;
     if (t->fields.group >= 0) t->base.type = &grouped_type;
@@ -228,7 +228,7 @@ static int open_table(const char *path, const struct dnn_import *how,
                       const struct dnn_import_side *side, struct dnn_source **out,
                       struct dnn_err *err)
 {
-    struct dnn_csv_table *t = dnn_alloc(sizeof *t);
+    struct dnn_table_table *t = dnn_alloc(sizeof *t);
     int rc;
 
     t->base.type = &table_type;

@@ -16,11 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-int dnn_csv_blame(const struct dnn_csv *csv, const struct dnn_csv_field *field,
-                  size_t i, struct dnn_err *err)
+int dnn_table_blame(const struct dnn_csv *csv, const struct dnn_table_field *field,
+                    size_t i, struct dnn_err *err)
 {
     return dnn_prefix(err, "%s:%" PRId64 ": column \"%s\": ", csv->path,
-                      dnn_csv_line(csv, i), field->name);
+                      dnn_table_line(csv, i), field->name);
 }
 
 /* ---- cells ---- */
@@ -56,8 +56,8 @@ static bool is_real(const char *cell, double *out)
     return dnn_text_real(trim(cell, text), out); /* nan and inf are none */
 }
 
-int dnn_csv_number(const struct dnn_csv *csv, const struct dnn_csv_field *field,
-                   size_t i, const char *cell, double *out, struct dnn_err *err)
+int dnn_table_number(const struct dnn_csv *csv, const struct dnn_table_field *field,
+                     size_t i, const char *cell, double *out, struct dnn_err *err)
 {
     if (cell[strspn(cell, " \t")] == '\0')
         dnn_fail(err, DNN_EDATA, "there is no value");
@@ -65,7 +65,7 @@ int dnn_csv_number(const struct dnn_csv *csv, const struct dnn_csv_field *field,
         dnn_fail(err, DNN_EDATA, "\"%.60s\" is not a number", cell);
     else
         return 0;
-    dnn_csv_blame(csv, field, i, err);
+    dnn_table_blame(csv, field, i, err);
     return DNN_EDATA;
 }
 
@@ -74,8 +74,8 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-int dnn_csv_class(const struct dnn_csv *csv, const struct dnn_csv_field *field,
-                  size_t i, const char *cell, int64_t *out, struct dnn_err *err)
+int dnn_table_class(const struct dnn_csv *csv, const struct dnn_table_field *field,
+                    size_t i, const char *cell, int64_t *out, struct dnn_err *err)
 {
     long long number;
 
@@ -104,13 +104,13 @@ int dnn_csv_class(const struct dnn_csv *csv, const struct dnn_csv_field *field,
         *out = number;
         return 0;
     }
-    dnn_csv_blame(csv, field, i, err);
+    dnn_table_blame(csv, field, i, err);
     return DNN_EDATA;
 }
 
 /* ---- looking at all of them ---- */
 
-static int add_name(struct dnn_csv_fields *fields, struct dnn_csv_field *f,
+static int add_name(struct dnn_table_fields *fields, struct dnn_table_field *f,
                     const char *cell, struct dnn_err *err)
 {
     size_t low = 0, high = f->nnames;
@@ -137,7 +137,7 @@ static int add_name(struct dnn_csv_fields *fields, struct dnn_csv_field *f,
 }
 
 /* The first record tells class numbers from names, and from numbers if nobody did. */
-static void guess(struct dnn_csv_field *f, const char *cell)
+static void guess(struct dnn_table_field *f, const char *cell)
 {
     long long number;
     double real;
@@ -147,8 +147,8 @@ static void guess(struct dnn_csv_field *f, const char *cell)
     f->maybe = f->maybe && f->integers;
 }
 
-static int look_at(const struct dnn_csv *csv, struct dnn_csv_fields *fields,
-                   struct dnn_csv_field *f, size_t i, const char *cell,
+static int look_at(const struct dnn_csv *csv, struct dnn_table_fields *fields,
+                   struct dnn_table_field *f, size_t i, const char *cell,
                    struct dnn_err *err)
 {
     int64_t class;
@@ -164,33 +164,33 @@ static int look_at(const struct dnn_csv *csv, struct dnn_csv_fields *fields,
     }
     switch (f->use) {
     case DNN_CSV_NUMBER:
-        return dnn_csv_number(csv, f, i, cell, &real, err);
+        return dnn_table_number(csv, f, i, cell, &real, err);
     case DNN_CSV_CLASS:
         if (!f->integers && cell[0] != '\0') {
             if (add_name(fields, f, cell, err) < 0)
-                return dnn_csv_blame(csv, f, i, err);
+                return dnn_table_blame(csv, f, i, err);
             return 0;
         }
-        DNN_TRY(dnn_csv_class(csv, f, i, cell, &class, err));
+        DNN_TRY(dnn_table_class(csv, f, i, cell, &class, err));
         if (class > f->max) f->max = class;
         return 0;
     case DNN_CSV_OBJECT:
         if (cell[0] != '\0') return 0;
         dnn_fail(err, DNN_EDATA, "there is no path");
-        dnn_csv_blame(csv, f, i, err);
+        dnn_table_blame(csv, f, i, err);
         return DNN_EDATA;
     default:
         return 0;
     }
 }
 
-int dnn_csv_look(const struct dnn_csv *csv, struct dnn_csv_fields *fields, size_t i,
-                 const struct dnn_csv_record *record, struct dnn_err *err)
+int dnn_table_look(const struct dnn_csv *csv, struct dnn_table_fields *fields, size_t i,
+                   const struct dnn_table_record *record, struct dnn_err *err)
 {
     if (record->nfields != fields->n)
         return dnn_fail(err, DNN_EDATA,
                         "%s:%" PRId64 ": has %zu fields, but the header has %zu",
-                        csv->path, dnn_csv_line(csv, i), record->nfields, fields->n);
+                        csv->path, dnn_table_line(csv, i), record->nfields, fields->n);
     for (size_t k = 0; k < fields->n; k++)
         DNN_TRY(look_at(csv, fields, &fields->field[k], i, record->field[k], err));
     return 0;
@@ -198,8 +198,9 @@ int dnn_csv_look(const struct dnn_csv *csv, struct dnn_csv_fields *fields, size_
 
 /* ---- choosing ---- */
 
-static int find_field(const struct dnn_csv *csv, const struct dnn_csv_fields *fields,
-                      const char *name, struct dnn_csv_field **out, struct dnn_err *err)
+static int find_field(const struct dnn_csv *csv, const struct dnn_table_fields *fields,
+                      const char *name, struct dnn_table_field **out,
+                      struct dnn_err *err)
 {
     const char **words;
     char hint[160];
@@ -213,15 +214,15 @@ static int find_field(const struct dnn_csv *csv, const struct dnn_csv_fields *fi
     for (size_t k = 0; k < fields->n; k++)
         words[k] = fields->field[k].name;
     int rc = dnn_fail(err, DNN_EDATA, "%s:%" PRId64 ": there is no column \"%s\"%s",
-                      csv->path, dnn_csv_line(csv, 0), name,
+                      csv->path, dnn_table_line(csv, 0), name,
                       dnn_text_hint(hint, sizeof hint, name, words));
     dnn_free(words);
     return rc;
 }
 
 /* By sorting: some tables have a hundred thousand columns. */
-static int check_unique(const struct dnn_csv *csv, const struct dnn_csv_fields *fields,
-                        struct dnn_err *err)
+static int check_unique(const struct dnn_csv *csv,
+                        const struct dnn_table_fields *fields, struct dnn_err *err)
 {
     const char **name = dnn_alloc((fields->n + 1) * sizeof *name);
     int rc = 0;
@@ -233,19 +234,19 @@ static int check_unique(const struct dnn_csv *csv, const struct dnn_csv_fields *
         if (strcmp(name[k - 1], name[k]) == 0)
             rc = dnn_fail(err, DNN_EDATA,
                           "%s:%" PRId64 ": two columns are called \"%s\"", csv->path,
-                          dnn_csv_line(csv, 0), name[k]);
+                          dnn_table_line(csv, 0), name[k]);
     dnn_free(name);
     return rc;
 }
 
 /* The header: a name for each column, none twice. */
-static int read_header(const struct dnn_csv *csv, struct dnn_csv_fields *fields,
+static int read_header(const struct dnn_csv *csv, struct dnn_table_fields *fields,
                        struct dnn_err *err)
 {
-    struct dnn_csv_record record = {0};
+    struct dnn_table_record record = {0};
     size_t numbers = 0, counting = 0;
     double real;
-    int rc = dnn_csv_read(csv, 0, &record, err);
+    int rc = dnn_table_read(csv, 0, &record, err);
 
     if (rc == 0) {
         fields->n = record.nfields;
@@ -264,25 +265,25 @@ static int read_header(const struct dnn_csv *csv, struct dnn_csv_fields *fields,
         }
         if (name[0] == '\0' && fields->n > 1)
             rc = dnn_fail(err, DNN_EDATA, "%s:%" PRId64 ": column %zu has no name",
-                          csv->path, dnn_csv_line(csv, 0), k + 1);
+                          csv->path, dnn_table_line(csv, 0), k + 1);
         for (size_t j = 0; j < k && rc == 0; j++)
             if (strcmp(fields->field[j].name, name) == 0)
                 rc = dnn_fail(err, DNN_EDATA,
                               "%s:%" PRId64 ": two columns are called \"%s\"",
-                              csv->path, dnn_csv_line(csv, 0), name);
+                              csv->path, dnn_table_line(csv, 0), name);
     }
     if (rc == 0) rc = check_unique(csv, fields, err);
     if (rc == 0 && numbers == fields->n && counting < fields->n)
         rc = dnn_fail(err, DNN_EDATA,
                       "%s:%" PRId64 ": the first line must name the columns, but has "
                       "only numbers",
-                      csv->path, dnn_csv_line(csv, 0));
-    dnn_csv_record_free(&record);
+                      csv->path, dnn_table_line(csv, 0));
+    dnn_table_record_free(&record);
     return rc;
 }
 
 /* A target is a class or a number as its kind says; else that is found out. */
-static void use_target(struct dnn_csv_field *f, int kind)
+static void use_target(struct dnn_table_field *f, int kind)
 {
     f->target = true;
     if (f->use == DNN_CSV_OBJECT) return;
@@ -293,10 +294,10 @@ static void use_target(struct dnn_csv_field *f, int kind)
 /* Inputs are columns of the table of inputs, and targets too unless there is a path for
  * them; objects may be in either. */
 static int choose_listed(const struct dnn_csv *csv, const struct dnn_import *how,
-                         bool as_target, struct dnn_csv_fields *fields,
+                         bool as_target, struct dnn_table_fields *fields,
                          struct dnn_err *err)
 {
-    struct dnn_csv_field *f;
+    struct dnn_table_field *f;
 
     for (int64_t i = 0; i < how->objects.count; i++) {
         int rc = find_field(csv, fields, how->objects.texts[i], &f, err);
@@ -320,9 +321,9 @@ static int choose_listed(const struct dnn_csv *csv, const struct dnn_import *how
     return 0;
 }
 
-int dnn_csv_choose(const struct dnn_csv *csv, const struct dnn_import *how,
-                   const struct dnn_import_side *side, struct dnn_csv_fields *fields,
-                   struct dnn_err *err)
+int dnn_table_choose(const struct dnn_csv *csv, const struct dnn_import *how,
+                     const struct dnn_import_side *side,
+                     struct dnn_table_fields *fields, struct dnn_err *err)
 {
     bool as_target = side == &how->target;
 
@@ -331,7 +332,7 @@ int dnn_csv_choose(const struct dnn_csv *csv, const struct dnn_import *how,
     DNN_TRY(read_header(csv, fields, err));
     DNN_TRY(choose_listed(csv, how, as_target, fields, err));
     for (size_t k = 0; k < fields->n; k++) {
-        struct dnn_csv_field *f = &fields->field[k];
+        struct dnn_table_field *f = &fields->field[k];
 
         if (how->group != NULL && strcmp(how->group, f->name) == 0)
             fields->group = (int)k;
@@ -351,7 +352,7 @@ int dnn_csv_choose(const struct dnn_csv *csv, const struct dnn_import *how,
     return 0;
 }
 
-void dnn_csv_fields_free(struct dnn_csv_fields *fields)
+void dnn_table_fields_free(struct dnn_table_fields *fields)
 {
     for (size_t k = 0; k < fields->n && fields->field != NULL; k++)
         dnn_free(fields->field[k].names);

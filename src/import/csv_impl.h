@@ -22,35 +22,35 @@ struct dnn_csv {
 };
 
 /* The fields of one record, without quotes.  Start from {0}. */
-struct dnn_csv_record {
+struct dnn_table_record {
     char *text;
     size_t text_cap;
     char **field;
     size_t nfields, field_cap;
 };
 
-int dnn_csv_open(struct dnn_csv *csv, const char *path, const char *separator,
-                 struct dnn_err *err);
-void dnn_csv_close(struct dnn_csv *csv);
+int dnn_table_open(struct dnn_csv *csv, const char *path, const char *separator,
+                   struct dnn_err *err);
+void dnn_table_close(struct dnn_csv *csv);
 /* Record i; the header is record 0. */
-int dnn_csv_read(const struct dnn_csv *csv, size_t i, struct dnn_csv_record *out,
-                 struct dnn_err *err);
-void dnn_csv_record_free(struct dnn_csv_record *record);
+int dnn_table_read(const struct dnn_csv *csv, size_t i, struct dnn_table_record *out,
+                   struct dnn_err *err);
+void dnn_table_record_free(struct dnn_table_record *record);
 /* The line, from 1, that a record begins in. */
-int64_t dnn_csv_line(const struct dnn_csv *csv, size_t i);
+int64_t dnn_table_line(const struct dnn_csv *csv, size_t i);
 
 /* ---- csv_columns.c: what the fields of a record mean ---- */
 
-enum dnn_csv_use {
+enum dnn_table_use {
     DNN_CSV_UNUSED,
     DNN_CSV_NUMBER, /* one of the numbers of a vector        */
     DNN_CSV_CLASS,  /* a label, by number or by name         */
     DNN_CSV_OBJECT  /* a path                                */
 };
 
-struct dnn_csv_field {
+struct dnn_table_field {
     char *name;
-    enum dnn_csv_use use;
+    enum dnn_table_use use;
     bool target;
     bool integers;      /* class numbers, not names                            */
     bool maybe;         /* whole numbers so far: a class, unless a real comes  */
@@ -61,8 +61,8 @@ struct dnn_csv_field {
     size_t nnames, names_cap;
 };
 
-struct dnn_csv_fields {
-    struct dnn_csv_field *field;
+struct dnn_table_fields {
+    struct dnn_table_field *field;
     size_t n;
     int group; /* which field is the group; -1: none */
     int first_object;
@@ -70,40 +70,40 @@ struct dnn_csv_fields {
 };
 
 /* Which fields are used for what, by the header and by how. */
-int dnn_csv_choose(const struct dnn_csv *csv, const struct dnn_import *how,
-                   const struct dnn_import_side *side, struct dnn_csv_fields *fields,
-                   struct dnn_err *err);
+int dnn_table_choose(const struct dnn_csv *csv, const struct dnn_import *how,
+                     const struct dnn_import_side *side,
+                     struct dnn_table_fields *fields, struct dnn_err *err);
 /* Look at a record to learn what its fields are; refuse what they must not be. */
-int dnn_csv_look(const struct dnn_csv *csv, struct dnn_csv_fields *fields, size_t i,
-                 const struct dnn_csv_record *record, struct dnn_err *err);
-void dnn_csv_fields_free(struct dnn_csv_fields *fields);
+int dnn_table_look(const struct dnn_csv *csv, struct dnn_table_fields *fields, size_t i,
+                   const struct dnn_table_record *record, struct dnn_err *err);
+void dnn_table_fields_free(struct dnn_table_fields *fields);
 
 /* A cell as a number or class; refused with file, line and column. */
-int dnn_csv_number(const struct dnn_csv *csv, const struct dnn_csv_field *field,
-                   size_t i, const char *cell, double *out, struct dnn_err *err);
-int dnn_csv_class(const struct dnn_csv *csv, const struct dnn_csv_field *field,
-                  size_t i, const char *cell, int64_t *out, struct dnn_err *err);
+int dnn_table_number(const struct dnn_csv *csv, const struct dnn_table_field *field,
+                     size_t i, const char *cell, double *out, struct dnn_err *err);
+int dnn_table_class(const struct dnn_csv *csv, const struct dnn_table_field *field,
+                    size_t i, const char *cell, int64_t *out, struct dnn_err *err);
 /* "t.csv:7: column "age": " in front of a message. */
-int dnn_csv_blame(const struct dnn_csv *csv, const struct dnn_csv_field *field,
-                  size_t i, struct dnn_err *err);
+int dnn_table_blame(const struct dnn_csv *csv, const struct dnn_table_field *field,
+                    size_t i, struct dnn_err *err);
 
 /* ---- csv_make.c: the source that a table is ---- */
 
-struct dnn_csv_table {
+struct dnn_table_table {
     struct dnn_source base;
     struct dnn_import how; /* of the objects: each is one sample */
     struct dnn_csv csv;
-    struct dnn_csv_fields fields;
+    struct dnn_table_fields fields;
     char *path;
     const char **file; /* the table, then every object */
     size_t nfiles, file_cap;
 };
 
 /* Where the object is that a cell names; the caller owns it. */
-char *dnn_csv_object_path(const struct dnn_csv_table *t, const char *cell);
-int dnn_csv_object(const struct dnn_csv_table *t, const struct dnn_csv_field *f,
-                   const char *cell, struct dnn_source **out, struct dnn_err *err);
+char *dnn_table_object_path(const struct dnn_table_table *t, const char *cell);
+int dnn_table_object(const struct dnn_table_table *t, const struct dnn_table_field *f,
+                     const char *cell, struct dnn_source **out, struct dnn_err *err);
 /* The columns, once all records were looked at. */
-int dnn_csv_columns(struct dnn_csv_table *t, struct dnn_err *err);
+int dnn_table_columns(struct dnn_table_table *t, struct dnn_err *err);
 
 #endif

@@ -13,7 +13,7 @@
 
 /* ---- objects ---- */
 
-char *dnn_csv_object_path(const struct dnn_csv_table *t, const char *cell)
+char *dnn_table_object_path(const struct dnn_table_table *t, const char *cell)
 {
     if (cell[0] == '/') return dnn_strdup(cell);
     if (t->how.object_dir != NULL) return dnn_format("%s/%s", t->how.object_dir, cell);
@@ -21,12 +21,12 @@ char *dnn_csv_object_path(const struct dnn_csv_table *t, const char *cell)
                       cell);
 }
 
-int dnn_csv_object(const struct dnn_csv_table *t, const struct dnn_csv_field *f,
-                   const char *cell, struct dnn_source **out, struct dnn_err *err)
+int dnn_table_object(const struct dnn_table_table *t, const struct dnn_table_field *f,
+                     const char *cell, struct dnn_source **out, struct dnn_err *err)
 {
     const struct dnn_import_side *side = f->target ? &t->how.target : &t->how.input;
     const struct dnn_importer *importer;
-    char *path = dnn_csv_object_path(t, cell);
+    char *path = dnn_table_object_path(t, cell);
     int rc = dnn_importer_find(NULL, path, &importer, err);
 
     *out = NULL;
@@ -66,7 +66,7 @@ static void name_column(struct dnn_source *base, struct dnn_column *col,
         }
 }
 
-static int new_column(struct dnn_csv_table *t, const char *name, bool target,
+static int new_column(struct dnn_table_table *t, const char *name, bool target,
                       enum dnn_kind kind, enum dnn_dtype type, struct dnn_column **out,
                       struct dnn_err *err)
 {
@@ -85,13 +85,13 @@ static int new_column(struct dnn_csv_table *t, const char *name, bool target,
 
 /* How many things inputs or targets are made of: one vector, each class, each object.
  */
-static int pieces(const struct dnn_csv_table *t, bool target)
+static int pieces(const struct dnn_table_table *t, bool target)
 {
     bool numbers = false;
     int n = 0;
 
     for (size_t k = 0; k < t->fields.n; k++) {
-        const struct dnn_csv_field *f = &t->fields.field[k];
+        const struct dnn_table_field *f = &t->fields.field[k];
 
         if (f->use == DNN_CSV_UNUSED || f->target != target) continue;
         if (f->use == DNN_CSV_NUMBER)
@@ -102,7 +102,7 @@ static int pieces(const struct dnn_csv_table *t, bool target)
     return n + numbers;
 }
 
-static int add_vector(struct dnn_csv_table *t, bool target, const char *type,
+static int add_vector(struct dnn_table_table *t, bool target, const char *type,
                       struct dnn_err *err)
 {
     const char *usual = target ? "target" : "input",
@@ -113,7 +113,7 @@ static int add_vector(struct dnn_csv_table *t, bool target, const char *type,
     if (dnn_dtype_find(type == NULL ? "f32" : type, &as, err) < 0)
         return dnn_prefix(err, "%s: ", t->path);
     for (size_t k = 0; k < t->fields.n; k++) {
-        struct dnn_csv_field *f = &t->fields.field[k];
+        struct dnn_table_field *f = &t->fields.field[k];
 
         if (f->use != DNN_CSV_NUMBER || f->target != target) continue;
         if (col == NULL) {
@@ -127,8 +127,8 @@ static int add_vector(struct dnn_csv_table *t, bool target, const char *type,
     return 0;
 }
 
-static int add_class(struct dnn_csv_table *t, struct dnn_csv_field *f, const char *name,
-                     struct dnn_err *err)
+static int add_class(struct dnn_table_table *t, struct dnn_table_field *f,
+                     const char *name, struct dnn_err *err)
 {
     struct dnn_column *col;
 
@@ -140,17 +140,17 @@ static int add_class(struct dnn_csv_table *t, struct dnn_csv_field *f, const cha
 }
 
 /* The first record's object tells what they are. */
-static int add_object(struct dnn_csv_table *t, struct dnn_csv_field *f, size_t k,
+static int add_object(struct dnn_table_table *t, struct dnn_table_field *f, size_t k,
                       const char *name, struct dnn_err *err)
 {
-    struct dnn_csv_record record = {0};
+    struct dnn_table_record record = {0};
     struct dnn_source *source = NULL;
     struct dnn_column *col;
-    int rc = dnn_csv_read(&t->csv, 1, &record, err);
+    int rc = dnn_table_read(&t->csv, 1, &record, err);
 
     if (rc == 0) {
-        rc = dnn_csv_object(t, f, record.field[k], &source, err);
-        if (rc < 0) dnn_csv_blame(&t->csv, f, 1, err);
+        rc = dnn_table_object(t, f, record.field[k], &source, err);
+        if (rc < 0) dnn_table_blame(&t->csv, f, 1, err);
     }
     if (rc == 0)
         rc = new_column(t, name, f->target, source->col[0].kind, source->col[0].type,
@@ -162,11 +162,11 @@ static int add_object(struct dnn_csv_table *t, struct dnn_csv_field *f, size_t k
             col->shape.dim[d] = DNN_UNKNOWN;
     }
     dnn_source_close(source);
-    dnn_csv_record_free(&record);
+    dnn_table_record_free(&record);
     return rc;
 }
 
-int dnn_csv_columns(struct dnn_csv_table *t, struct dnn_err *err)
+int dnn_table_columns(struct dnn_table_table *t, struct dnn_err *err)
 {
     for (int target = 0; target < 2; target++) {
         const struct dnn_import_side *side = target ? &t->how.target : &t->how.input;
@@ -174,7 +174,7 @@ int dnn_csv_columns(struct dnn_csv_table *t, struct dnn_err *err)
 
         DNN_TRY(add_vector(t, target, side->type, err));
         for (size_t k = 0; k < t->fields.n; k++) {
-            struct dnn_csv_field *f = &t->fields.field[k];
+            struct dnn_table_field *f = &t->fields.field[k];
             const char *name = alone ? (target ? "target" : "input") : f->name;
 
             if (f->target != (bool)target) continue;

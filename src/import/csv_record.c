@@ -70,7 +70,7 @@ static int too_long(const struct scan *s, struct dnn_err *err)
     return dnn_fail(err, DNN_EDATA,
                     "%s:%" PRId64 ": a record goes on for more than %d MiB: is a quote "
                     "left open?",
-                    s->csv->path, dnn_csv_line(s->csv, s->csv->n),
+                    s->csv->path, dnn_table_line(s->csv, s->csv->n),
                     DNN_CSV_RECORD >> 20);
 }
 
@@ -92,14 +92,14 @@ static int find_records(struct dnn_csv *csv, int64_t from, struct dnn_err *err)
     if (rc == 0 && s.quoted) {
         add_start(csv, s.start);
         rc = dnn_fail(err, DNN_EDATA, "%s:%" PRId64 ": a quote is never closed",
-                      csv->path, dnn_csv_line(csv, csv->n));
+                      csv->path, dnn_table_line(csv, csv->n));
     }
     if (rc == 0) end_record(&s);
     dnn_free(chunk);
     return rc;
 }
 
-int64_t dnn_csv_line(const struct dnn_csv *csv, size_t i)
+int64_t dnn_table_line(const struct dnn_csv *csv, size_t i)
 {
     char *chunk = dnn_alloc(CHUNK);
     int64_t at = 0, line = 1;
@@ -144,8 +144,8 @@ static char guess(const char *line, size_t n)
     return best;
 }
 
-int dnn_csv_open(struct dnn_csv *csv, const char *path, const char *separator,
-                 struct dnn_err *err)
+int dnn_table_open(struct dnn_csv *csv, const char *path, const char *separator,
+                   struct dnn_err *err)
 {
     static const unsigned char mark[] = {0xef, 0xbb, 0xbf}; /* UTF-8, as some begin */
     size_t n, skip;
@@ -172,7 +172,7 @@ int dnn_csv_open(struct dnn_csv *csv, const char *path, const char *separator,
     return rc;
 }
 
-void dnn_csv_close(struct dnn_csv *csv)
+void dnn_table_close(struct dnn_csv *csv)
 {
     dnn_bytes_close(csv->bytes);
     dnn_free(csv->start);
@@ -180,7 +180,7 @@ void dnn_csv_close(struct dnn_csv *csv)
 
 /* ---- fields ---- */
 
-static void add_field(struct dnn_csv_record *r, char *text)
+static void add_field(struct dnn_table_record *r, char *text)
 {
     r->field = dnn_grow(r->field, &r->field_cap, r->nfields + 1, sizeof *r->field);
     r->field[r->nfields++] = text;
@@ -202,7 +202,7 @@ static void unquote(char **from, const char *end, char *to)
     *from = at + 1; /* the closing quote is there: the scan saw it */
 }
 
-static const char *split(struct dnn_csv_record *r, char *end, char separator)
+static const char *split(struct dnn_table_record *r, char *end, char separator)
 {
     char *at = r->text;
 
@@ -228,8 +228,8 @@ static const char *split(struct dnn_csv_record *r, char *end, char separator)
     return NULL;
 }
 
-int dnn_csv_read(const struct dnn_csv *csv, size_t i, struct dnn_csv_record *out,
-                 struct dnn_err *err)
+int dnn_table_read(const struct dnn_csv *csv, size_t i, struct dnn_table_record *out,
+                   struct dnn_err *err)
 {
     size_t n = (size_t)(csv->start[i + 1] - csv->start[i]);
     const char *why = NULL;
@@ -246,10 +246,10 @@ int dnn_csv_read(const struct dnn_csv *csv, size_t i, struct dnn_csv_record *out
         why = split(out, out->text + n, csv->separator);
     if (why == NULL) return 0;
     return dnn_fail(err, DNN_EDATA, "%s:%" PRId64 ": %s", csv->path,
-                    dnn_csv_line(csv, i), why);
+                    dnn_table_line(csv, i), why);
 }
 
-void dnn_csv_record_free(struct dnn_csv_record *record)
+void dnn_table_record_free(struct dnn_table_record *record)
 {
     dnn_free(record->text);
     dnn_free(record->field);

@@ -5,6 +5,7 @@
  */
 #include "import/array_impl.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
 
@@ -13,6 +14,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- limits ---- */
 
@@ -82,10 +84,12 @@ static int asked_for(const struct dnn_import_side *side,
     return format == NULL ? 0 : dnn_importer_find(format, NULL, out, err);
 }
 
-/* Of the files below a directory, keep those that can be read. */
+/* Of the files below a directory, keep those that can be read.  What is left out is
+ * said, unless a format was asked for. */
 static int choose_files(const char *path, const struct dnn_importer *asked,
                         struct dnn_import_list *list, struct dnn_err *err)
 {
+    const char *unknown = NULL;
     size_t n = 0;
 
     for (size_t i = 0; i < list->n; i++) {
@@ -96,12 +100,17 @@ static int choose_files(const char *path, const struct dnn_importer *asked,
             file.importer = dnn_importer_by_suffix(file.path);
         else if (asked != &dnn_importer_raw && !dnn_importer_owns(asked, file.path))
             file.importer = NULL;
-        if (file.importer == NULL) continue;
+        if (file.importer == NULL) {
+            if (unknown == NULL) unknown = file.name;
+            continue;
+        }
         if (n > 0 && !agree(list->file[0].importer, file.importer))
             return several_formats(path, &list->file[0], &file, err);
         if (file.importer->open == NULL) return dnn_importer_lacks(file.importer, err);
         list->file[n++] = file;
     }
+    if (list->n == 0)
+        return dnn_fail(err, DNN_EDATA, "%s: there is no file in it or below it", path);
     if (n == 0 && asked != NULL)
         return dnn_fail(err, DNN_EDATA,
                         "%s: there is no %s file (%s) among the %zu below it", path,
@@ -110,6 +119,11 @@ static int choose_files(const char *path, const struct dnn_importer *asked,
         return dnn_fail(err, DNN_EDATA,
                         "%s: none of the %zu files below it is of a known format", path,
                         list->n);
+    if (n < list->n && asked == NULL)
+        dnn_log_once(DNN_WARN, "import",
+                     "%s: %zu of %zu files are of no known format and left out; the "
+                     "first is %s",
+                     path, list->n - n, list->n, unknown);
     list->n = n;
     return 0;
 }
@@ -149,6 +163,16 @@ static int open_list(const struct dnn_import *how, const struct dnn_import_side 
 
 /* ---- a directory ---- */
 
+/* A BP5 file is a directory; one that was renamed is known by its table. */
+static bool is_bp(const char *path)
+{
+    char *table = dnn_format("%s/md.idx", path);
+    bool yes = dnn_importer_owns(&dnn_importer_bp, path) || access(table, F_OK) == 0;
+
+    dnn_free(table);
+    return yes;
+}
+
 /* Directories that are one dataset: BP, and those a format knows by their files. */
 static int known_dir(const struct dnn_import *how, const struct dnn_import_side *side,
                      const struct dnn_importer *asked, struct dnn_source **out,
@@ -161,8 +185,7 @@ static int known_dir(const struct dnn_import *how, const struct dnn_import_side 
     char *path = dnn_strndup(side->path, len);
     int rc = 0;
 
-    if ((asked == NULL || asked == &dnn_importer_bp) &&
-        dnn_importer_owns(&dnn_importer_bp, path)) {
+    if ((asked == NULL || asked == &dnn_importer_bp) && is_bp(path)) {
         rc = dnn_importer_bp.open == NULL
                  ? dnn_importer_lacks(&dnn_importer_bp, err)
                  : dnn_importer_bp.open(path, how, side, out, err);

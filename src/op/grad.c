@@ -305,8 +305,21 @@ static void simple(struct work *w, int dy)
         if (x) data(w, 0, 2, (int[]){dy, in[0]});
         break;
     case DNN_OP_MSE:
-    case DNN_OP_XENT:
+    case DNN_OP_OVERLAP:
         if (x) data(w, 0, 3, (int[]){dy, in[0], in[1]});
+        break;
+    case DNN_OP_XENT:
+    case DNN_OP_POINT:
+        if (x && w->op->nin == 2)
+            data(w, 0, 3, (int[]){dy, in[0], in[1]});
+        else if (x)
+            data(w, 0, 5, (int[]){dy, in[0], in[1], in[2], in[3]});
+        break;
+    case DNN_OP_RATIO:
+        if (x) data(w, 0, 3, (int[]){dy, in[1], in[2]});
+        break;
+    case DNN_OP_LOVASZ:
+        if (x) data(w, 0, 4, (int[]){dy, in[0], in[1], out[1]});
         break;
     default: /* UPSAMPLE, PAD */
         if (x) data(w, 0, 1, &dy);
@@ -345,7 +358,8 @@ static void differentiate(struct work *w, int dy)
     case DNN_OP_FOLD:
     case DNN_OP_PENALTY:
     case DNN_OP_UPDATE:
-        break; /* inference; and what the update itself differentiates */
+    case DNN_OP_WEIGH:
+        break; /* inference; targets; and what the update itself differentiates */
     default:
         simple(w, dy);
         break;
@@ -362,6 +376,7 @@ static bool carries(const struct dnn_op *op, int i)
     case DNN_OP_FOLD:
     case DNN_OP_PENALTY:
     case DNN_OP_UPDATE:
+    case DNN_OP_WEIGH:
         return false;
     case DNN_OP_BN_APPLY:
         return i != 1;
@@ -370,6 +385,10 @@ static bool carries(const struct dnn_op *op, int i)
     case DNN_OP_SCALE:
     case DNN_OP_MSE:
     case DNN_OP_XENT:
+    case DNN_OP_POINT:
+    case DNN_OP_OVERLAP:
+    case DNN_OP_RATIO:
+    case DNN_OP_LOVASZ:
         return i == 0;
     default:
         return true;

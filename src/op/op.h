@@ -50,13 +50,21 @@ enum dnn_op_kind {
     DNN_OP_SCALE,     /* x a [b] -> y = x a + b; constants that broadcast        */
     DNN_OP_ACTIVITY,  /* x -> y loss: y is x, its penalty is a scalar            */
     DNN_OP_MSE,       /* x t -> loss: the sum of (x - t)^2, scaled; f64 scalar   */
-    DNN_OP_XENT,      /* x(..., c) t -> loss: the sum of -t log softmax(x), scaled;
-                         t(..., c), or labels t(...) of i32: those outside 0 ...
-                         c - 1 count nothing                                      */
-    DNN_OP_FOLD,      /* w [b] mean var [gamma] [beta] -> v c: the weights that do
-                         convolution and the batch norm behind it at once         */
-    DNN_OP_PENALTY,   /* w -> loss: a weight's regularizer; f64 scalar            */
-    DNN_OP_UPDATE,    /* w g [m] [v] -> : one step of an optimizer, in place      */
+    DNN_OP_XENT,      /* x(..., c) t [w(c)] [sums] -> loss: the sum of -w t log p, p =
+                         softmax(x), scaled                                       */
+    DNN_OP_POINT, /* x(..., c) t [w(c)] [sums] -> loss: the sum of w f(x, t), scaled */
+    DNN_OP_WEIGH, /* t [w(c)] -> sums, f64: the weights of all labels that count,
+                     and the samples                                          */
+    DNN_OP_OVERLAP, /* x(n, ..., c) t -> sums(n, c, 3), f64: of p t, p and t, p made
+                       of x; or (1, c + 1, 3), the last row the samples         */
+    DNN_OP_RATIO,   /* s sums [w(c)] -> loss: 1 - how much p and t overlap; s those
+                       of this part of the batch, sums those of all             */
+    DNN_OP_LOVASZ,  /* x(n, ..., c) t -> loss slope: Lovasz's extension of 1 - IoU of
+                       each sample, and its slope in p, which has x's shape     */
+    DNN_OP_FOLD,    /* w [b] mean var [gamma] [beta] -> v c: the weights that do
+                       convolution and the batch norm behind it at once         */
+    DNN_OP_PENALTY, /* w -> loss: a weight's regularizer; f64 scalar            */
+    DNN_OP_UPDATE,  /* w g [m] [v] [s] -> : one step of an optimizer, in place  */
     DNN_OP_KINDS
 };
 
@@ -254,9 +262,18 @@ struct dnn_op_penalty {
 };
 
 enum dnn_update {
-    DNN_UPDATE_SGD, /* m: velocity, if momentum is not 0                          */
-    DNN_UPDATE_ADAM /* m, v: moving means of g and g^2, as Keras: the epsilon is
-                       added to the root, both are corrected for their start      */
+    DNN_UPDATE_SGD,      /* m: velocity, if momentum is not 0                        */
+    DNN_UPDATE_ADAM,     /* m, v: moving means of g and g^2, corrected for their start;
+                            s, if amsgrad: the most v ever was                       */
+    DNN_UPDATE_ADAMW,    /* the same; weight_decay makes w smaller, not g larger     */
+    DNN_UPDATE_NADAM,    /* m, v: Adam with Nesterov's look ahead                    */
+    DNN_UPDATE_LAMB,     /* as Adam; a step as long as the weight itself             */
+    DNN_UPDATE_LARS,     /* as SGD; a gradient eta times as long as the weight       */
+    DNN_UPDATE_ADAGRAD,  /* m: the sum of g^2                                     */
+    DNN_UPDATE_ADADELTA, /* m, v: moving means of g^2 and of the steps' squares   */
+    DNN_UPDATE_RMSPROP,  /* m: moving mean of g^2; v, if centered: that of g; s, if
+                            momentum is not 0: velocity                           */
+    DNN_UPDATES
 };
 
 /* UPDATE.  The learning rate and the number of the update come with the run (struct
@@ -264,17 +281,70 @@ enum dnn_update {
  * added to g; after it w is constrained. */
 struct dnn_op_update {
     enum dnn_update rule;
-    double momentum; /* SGD */
-    bool nesterov;
-    double beta1, beta2, epsilon; /* ADAM */
+    /* SGD, ADAM: PyTorch's form of the rule, else Keras's: there the velocity has the
+     * rate in it, and the epsilon of Adam is added before v is corrected. */
+    bool torch;
+    bool nesterov, amsgrad, centered;
+    double momentum, dampening;   /* SGD, LARS; momentum: RMSPROP, too               */
+    double beta1, beta2, epsilon; /* beta2: also alpha of RMSPROP, rho of ADADELTA   */
+    double weight_decay; /* times w is added to g; ADAMW, LAMB: to the step, instead */
+    double eta;          /* LARS                                                     */
+    double lr_decay, momentum_decay; /* ADAGRAD; NADAM                               */
     double l1, l2;
     struct dnn_constraint constraint;
 };
 
-/* MSE, XENT.  A mean over the global batch is a scale of 1 / its number of
- * elements: so each rank's share adds up whatever it holds. */
+/* Functions of an element and what it should be.  HINGE asks whether t is above 0. */
+enum dnn_point {
+    DNN_POINT_SQUARED,
+    DNN_POINT_ABSOLUTE,
+    DNN_POINT_HUBER, /* squared / 2 up to delta, then straight                    */
+    DNN_POINT_HINGE,
+    DNN_POINT_BCE,        /* of probabilities; logarithms are at least -100       */
+    DNN_POINT_BCE_LOGITS, /* of what goes into the sigmoid                        */
+    DNN_POINT_FOCAL,      /* the same, times (1 - p of what is right)^gamma       */
+    DNN_POINTS
+};
+
+/* MSE, XENT, POINT, WEIGH.  A mean over the global batch is a scale of 1 / its number
+ * of elements: so each rank's share adds up whatever it holds.  Where sums are given
+ * (WEIGH's, exchanged), the mean is over what they weigh: times sums[1] / sums[0], and
+ * scale is 1 / the samples of the global batch.  0 / 0 is 0 here.
+ *
+ * Targets are t(..., c), or labels t(...) of i32: those outside 0 ... c - 1 (of one
+ * channel: but 0 and 1) and the one to ignore count nothing. */
 struct dnn_op_loss {
     double scale;
+    bool ignores;
+    int32_t ignore;
+    double smoothing; /* XENT: t is (1 - smoothing) t + smoothing / c              */
+    double gamma;     /* XENT, FOCAL: each p's term times (1 - p)^gamma            */
+    bool raw;         /* XENT: x is log p already                                  */
+    enum dnn_point fn;
+    double delta; /* HUBER                                                          */
+    double alpha; /* FOCAL: of what is 1, the rest of what is 0; below 0: neither   */
+    int64_t classes; /* WEIGH: c                                                   */
+};
+
+/* OVERLAP, LOVASZ: what makes p of x.  HINGE: Lovasz's hinge of x, one channel. */
+enum dnn_head { DNN_HEAD_NONE, DNN_HEAD_SOFTMAX, DNN_HEAD_SIGMOID, DNN_HEAD_HINGE };
+
+struct dnn_op_overlap {
+    enum dnn_head source;
+    bool ignores;
+    int32_t ignore;
+    bool whole;   /* OVERLAP: one sum over all samples */
+    double scale; /* LOVASZ                            */
+};
+
+/* RATIO.  For each row of sums (i, p, t) r = (a i + eps) / (b i + u p + v t + eps), and
+ * the loss is scale times the sum over samples of 1 - the mean of r, weighed by w.
+ * Backward it is slope that counts: what one part of the batch changes, it changes for
+ * all.  whole: sums are of all samples, and slope is of one. */
+struct dnn_op_ratio {
+    double a, b, u, v, eps;
+    double scale, slope;
+    bool whole;
 };
 
 union dnn_attr {
@@ -294,6 +364,8 @@ union dnn_attr {
     struct dnn_op_noise noise;
     struct dnn_op_activity activity;
     struct dnn_op_loss loss;
+    struct dnn_op_overlap overlap;
+    struct dnn_op_ratio ratio;
     struct dnn_op_fold fold;
     struct dnn_op_penalty penalty;
     struct dnn_op_update update;

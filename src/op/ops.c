@@ -99,8 +99,23 @@ static const struct dnn_op_info table[DNN_OP_KINDS] = {
         "mse", {"x t -> loss", "dloss x t -> dx", NULL, NULL},
         0, false, dnn_shape_loss},
     [DNN_OP_XENT] = {
-        "xent", {"x t -> loss", "dloss x t -> dx", NULL, NULL},
+        "xent", {"x t [w] [sums] -> loss", "dloss x t [w] [sums] -> dx", NULL, NULL},
         0, false, dnn_shape_loss},
+    [DNN_OP_POINT] = {
+        "point", {"x t [w] [sums] -> loss", "dloss x t [w] [sums] -> dx", NULL, NULL},
+        0, false, dnn_shape_loss},
+    [DNN_OP_WEIGH] = {
+        "weigh", {"t [w] -> sums", NULL, NULL, NULL},
+        0, false, dnn_shape_weigh},
+    [DNN_OP_OVERLAP] = {
+        "overlap", {"x t -> sums", "dsums x t -> dx", NULL, NULL},
+        0, false, dnn_shape_overlap},
+    [DNN_OP_RATIO] = {
+        "ratio", {"s sums [w] -> loss", "dloss sums [w] -> dsums", NULL, NULL},
+        0, false, dnn_shape_ratio},
+    [DNN_OP_LOVASZ] = {
+        "lovasz", {"x t -> loss slope", "dloss x t slope -> dx", NULL, NULL},
+        0, false, dnn_shape_lovasz},
     [DNN_OP_FOLD] = {
         "fold", {"w [b] mean var [gamma] [beta] -> v c", NULL, NULL, NULL},
         0, false, dnn_shape_fold},
@@ -108,7 +123,7 @@ static const struct dnn_op_info table[DNN_OP_KINDS] = {
         "penalty", {"w -> loss", NULL, NULL, NULL},
         0, false, dnn_shape_penalty},
     [DNN_OP_UPDATE] = {
-        "update", {"w g [m] [v] ->", NULL, NULL, NULL},
+        "update", {"w g [m] [v] [s] ->", NULL, NULL, NULL},
         0, false, dnn_shape_none},
 };
 /* clang-format on */

@@ -113,6 +113,53 @@ static void batchnorm(struct dnn_buf *buf, const struct dnn_op *op)
         dnn_buf_add(buf, " epsilon=%g", b->epsilon);
 }
 
+static void update(struct dnn_buf *buf, const struct dnn_op_update *u)
+{
+    static const char *const name[DNN_UPDATES] = {
+        [DNN_UPDATE_SGD] = "sgd",         [DNN_UPDATE_ADAM] = "adam",
+        [DNN_UPDATE_ADAMW] = "adamw",     [DNN_UPDATE_NADAM] = "nadam",
+        [DNN_UPDATE_LAMB] = "lamb",       [DNN_UPDATE_LARS] = "lars",
+        [DNN_UPDATE_ADAGRAD] = "adagrad", [DNN_UPDATE_ADADELTA] = "adadelta",
+        [DNN_UPDATE_RMSPROP] = "rmsprop"};
+
+    dnn_buf_add(buf, " %s", name[u->rule]);
+}
+
+static void loss(struct dnn_buf *buf, const struct dnn_op *op)
+{
+    static const char *const name[DNN_POINTS] = {
+        [DNN_POINT_SQUARED] = "squared", [DNN_POINT_ABSOLUTE] = "absolute",
+        [DNN_POINT_HUBER] = "huber",     [DNN_POINT_HINGE] = "hinge",
+        [DNN_POINT_BCE] = "bce",         [DNN_POINT_BCE_LOGITS] = "bce_logits",
+        [DNN_POINT_FOCAL] = "focal"};
+    const struct dnn_op_loss *l = &op->attr.loss;
+
+    if (op->kind == DNN_OP_POINT) {
+        dnn_buf_add(buf, " %s", name[l->fn]);
+        if (l->fn == DNN_POINT_HUBER) dnn_buf_add(buf, " delta=%g", l->delta);
+        if (l->fn == DNN_POINT_FOCAL && l->alpha >= 0)
+            dnn_buf_add(buf, " alpha=%g", l->alpha);
+    }
+    if (op->kind == DNN_OP_XENT && l->raw) dnn_buf_add(buf, " raw");
+    if (l->gamma != 0) dnn_buf_add(buf, " gamma=%g", l->gamma);
+    if (l->smoothing != 0) dnn_buf_add(buf, " smoothing=%g", l->smoothing);
+    if (l->ignores) dnn_buf_add(buf, " ignore=%d", (int)l->ignore);
+    if (op->kind != DNN_OP_WEIGH) dnn_buf_add(buf, " scale=%g", l->scale);
+}
+
+static void overlap(struct dnn_buf *buf, const struct dnn_op *op)
+{
+    static const char *const name[] = {[DNN_HEAD_NONE] = "none",
+                                       [DNN_HEAD_SOFTMAX] = "softmax",
+                                       [DNN_HEAD_SIGMOID] = "sigmoid",
+                                       [DNN_HEAD_HINGE] = "hinge"};
+    const struct dnn_op_overlap *o = &op->attr.overlap;
+
+    dnn_buf_add(buf, " %s%s", name[o->source], o->whole ? " whole" : "");
+    if (o->ignores) dnn_buf_add(buf, " ignore=%d", (int)o->ignore);
+    if (op->kind == DNN_OP_LOVASZ) dnn_buf_add(buf, " scale=%g", o->scale);
+}
+
 /* ndim: the axes of the first operand. */
 static void numbers(struct dnn_buf *buf, const struct dnn_op *op, int ndim)
 {
@@ -172,7 +219,18 @@ static void numbers(struct dnn_buf *buf, const struct dnn_op *op, int ndim)
         break;
     case DNN_OP_MSE:
     case DNN_OP_XENT:
-        dnn_buf_add(buf, " scale=%g", a->loss.scale);
+    case DNN_OP_POINT:
+    case DNN_OP_WEIGH:
+        loss(buf, op);
+        break;
+    case DNN_OP_OVERLAP:
+    case DNN_OP_LOVASZ:
+        overlap(buf, op);
+        break;
+    case DNN_OP_RATIO:
+        dnn_buf_add(buf, " a=%g b=%g u=%g v=%g eps=%g scale=%g slope=%g%s", a->ratio.a,
+                    a->ratio.b, a->ratio.u, a->ratio.v, a->ratio.eps, a->ratio.scale,
+                    a->ratio.slope, a->ratio.whole ? " whole" : "");
         break;
     case DNN_OP_FOLD:
         dnn_buf_add(buf, " axis=%d epsilon=%g", a->fold.axis, a->fold.epsilon);
@@ -181,7 +239,7 @@ static void numbers(struct dnn_buf *buf, const struct dnn_op *op, int ndim)
         dnn_buf_add(buf, " l1=%g l2=%g", a->penalty.l1, a->penalty.l2);
         break;
     case DNN_OP_UPDATE:
-        dnn_buf_add(buf, a->update.rule == DNN_UPDATE_ADAM ? " adam" : " sgd");
+        update(buf, &a->update);
         break;
     default:
         break;

@@ -278,19 +278,6 @@ int dnn_shape_activity(const union dnn_attr *attr, int nin,
     return 2;
 }
 
-int dnn_shape_loss(const union dnn_attr *attr, int nin,
-                   const struct dnn_tensor *const *in, struct dnn_tensor *out)
-{
-    (void)attr;
-    expect(nin == 2);
-    expect(in[1]->shape.ndim == in[0]->shape.ndim ||
-           in[1]->shape.ndim == in[0]->shape.ndim - 1);
-    for (int i = 0; i < in[1]->shape.ndim; i++)
-        expect(in[1]->shape.dim[i] == in[0]->shape.dim[i]);
-    out[0] = (struct dnn_tensor){.dtype = DNN_F64, .shape = {.ndim = 0}};
-    return 1;
-}
-
 /* The weights again, and one number per channel of the convolution's result. */
 int dnn_shape_fold(const union dnn_attr *attr, int nin,
                    const struct dnn_tensor *const *in, struct dnn_tensor *out)

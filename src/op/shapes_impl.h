@@ -29,6 +29,10 @@ dnn_shape_rule dnn_shape_none; /* no output */
 dnn_shape_rule dnn_shape_groupnorm;
 dnn_shape_rule dnn_shape_activity;
 dnn_shape_rule dnn_shape_loss;
+dnn_shape_rule dnn_shape_weigh;
+dnn_shape_rule dnn_shape_overlap;
+dnn_shape_rule dnn_shape_ratio;
+dnn_shape_rule dnn_shape_lovasz;
 dnn_shape_rule dnn_shape_fold;
 dnn_shape_rule dnn_shape_penalty;
 

@@ -6,6 +6,7 @@
 #include "prepare/prepare_impl.h"
 
 #include "base/progress.h"
+#include "base/stop.h"
 
 #include <string.h>
 

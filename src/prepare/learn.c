@@ -348,20 +348,34 @@ int dnn_learn_stats(struct dnn_prepare_state *s, int step, enum dnn_edit_need ne
 
 /* ---- checksums of the files ---- */
 
+static int add_sums(const char *path, struct dnn_buf *out, struct dnn_err *err)
+{
+    char **file;
+    int64_t n;
+    int rc = 0;
+
+    DNN_TRY(dnn_record_inside(path, &file, &n, err));
+    for (int64_t i = 0; rc == 0 && i < n; i++) {
+        char sum[33];
+        int64_t size;
+
+        rc = dnn_sum_file(file[i], sum, &size, err);
+        if (rc < 0) break;
+        dnn_buf_add(out, "{\"path\": ");
+        dnn_prepare_quote(out, file[i]);
+        dnn_buf_add(out, ", \"bytes\": %" PRId64 ", \"xxh128\": \"%s\"}\n", size, sum);
+    }
+    dnn_record_inside_free(file, n);
+    return rc;
+}
+
 static int make_files(void *arg, int64_t number, struct dnn_buf *out,
                       struct dnn_err *err)
 {
     const struct portion *p = arg;
 
-    for (int64_t i = begin_of(p, number); i < begin_of(p, number + 1); i++) {
-        char sum[33];
-        int64_t size;
-
-        DNN_TRY(dnn_sum_file(p->s->file[i], sum, &size, err));
-        dnn_buf_add(out, "{\"path\": ");
-        dnn_prepare_quote(out, p->s->file[i]);
-        dnn_buf_add(out, ", \"bytes\": %" PRId64 ", \"xxh128\": \"%s\"}\n", size, sum);
-    }
+    for (int64_t i = begin_of(p, number); i < begin_of(p, number + 1); i++)
+        DNN_TRY(add_sums(p->s->file[i], out, err));
     return 0;
 }
 

@@ -296,11 +296,6 @@ struct dnn_units {
 int dnn_units_run(const struct dnn_work *work, struct dnn_comm *comm,
                   const struct dnn_units *pass, struct dnn_err *err);
 
-/* Signals that ask to stop: SIGTERM, SIGINT, SIGUSR1. */
-void dnn_stop_watch(void);
-void dnn_stop_unwatch(void);
-int dnn_stop_asked(void); /* the signal, or 0 */
-
 /* ---- what is learnt of all samples first ---- */
 
 struct dnn_prepare_state {
@@ -368,6 +363,11 @@ int dnn_assemble(struct dnn_prepare_state *s, char hash[33], struct dnn_err *err
 /* XXH3, 128 bits, as xxhsum -H2 prints it. */
 void dnn_sum_text(const void *bytes, size_t len, char out[33]);
 int dnn_sum_file(const char *path, char out[33], int64_t *size, struct dnn_err *err);
+/* What is read of a path: itself, or, as a BP5 file is a directory, the files in it by
+ * name.  *out: so many texts and the array, all the caller's: dnn_record_inside_free().
+ */
+int dnn_record_inside(const char *path, char ***out, int64_t *n, struct dnn_err *err);
+void dnn_record_inside_free(char **file, int64_t n);
 /* Configuration, version and files (path, size, time of change). */
 int dnn_record_print(const struct dnn_prepare_state *s, char out[33],
                      struct dnn_err *err);

@@ -8,13 +8,82 @@
 
 #include "prepare/prepare_impl.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 /* What the bytes of pieces look like: old ones are not used after a change. */
 enum { LAYOUT = 1, SHOWN = 1000 };
+
+/* ---- files ---- */
+
+void dnn_record_inside_free(char **file, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        dnn_free(file[i]);
+    dnn_free(file);
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+int dnn_record_inside(const char *path, char ***out, int64_t *n, struct dnn_err *err)
+{
+    struct dirent **entry;
+    struct stat st;
+    int found = scandir(path, &entry, NULL, by_name);
+
+    *n = 0;
+    if (found < 0 && errno == ENOTDIR) {
+        *out = dnn_alloc(sizeof **out);
+        (*out)[(*n)++] = dnn_strdup(path);
+        return 0;
+    }
+    if (found < 0)
+        return dnn_fail(err, DNN_EIO, "%s: cannot be read: %s", path, strerror(errno));
+    *out = dnn_alloc(((size_t)found + 1) * sizeof **out);
+    for (int i = 0; i < found; i++) {
+        char *file = dnn_format("%s/%s", path, entry[i]->d_name);
+
+        if (stat(file, &st) == 0 && S_ISREG(st.st_mode))
+            (*out)[(*n)++] = file;
+        else
+            dnn_free(file);
+        free(entry[i]);
+    }
+    free(entry);
+    return 0;
+}
+
+/* ---- the fingerprint ---- */
+
+/* Size and time of change of what is read of a path. */
+static int add_times(const char *path, struct dnn_buf *buf, struct dnn_err *err)
+{
+    char **file;
+    int64_t n;
+    int rc = 0;
+
+    DNN_TRY(dnn_record_inside(path, &file, &n, err));
+    for (int64_t i = 0; rc == 0 && i < n; i++) {
+        struct stat st;
+
+        if (stat(file[i], &st) != 0)
+            rc = dnn_fail(err, DNN_EIO, "%s: cannot be read: %s", file[i],
+                          strerror(errno));
+        else
+            dnn_buf_add(buf, "%s %" PRId64 " %" PRId64 ".%09ld\n", file[i],
+                        (int64_t)st.st_size, (int64_t)st.st_mtim.tv_sec,
+                        st.st_mtim.tv_nsec);
+    }
+    dnn_record_inside_free(file, n);
+    return rc;
+}
 
 int dnn_record_print(const struct dnn_prepare_state *s, char out[33],
                      struct dnn_err *err)
@@ -26,30 +95,32 @@ int dnn_record_print(const struct dnn_prepare_state *s, char out[33],
     dnn_buf_add(&buf, "%s %d %zu\n", PACKAGE_VERSION, LAYOUT, sizeof(struct dnn_stats));
     dnn_prepare_json(&buf, &top);
     dnn_buf_add(&buf, "\n%" PRId64 "\n", s->origins.count);
-    for (int64_t i = 0; rc == 0 && i < s->nfiles; i++) {
-        struct stat st;
-
-        if (stat(s->file[i], &st) != 0) {
-            rc = dnn_fail(err, DNN_EIO, "%s: cannot be read: %s", s->file[i],
-                          strerror(errno));
-            break;
-        }
-        dnn_buf_add(&buf, "%s %" PRId64 " %" PRId64 ".%09ld\n", s->file[i],
-                    (int64_t)st.st_size, (int64_t)st.st_mtim.tv_sec,
-                    st.st_mtim.tv_nsec);
-    }
+    for (int64_t i = 0; rc == 0 && i < s->nfiles; i++)
+        rc = add_times(s->file[i], &buf, err);
     if (rc == 0) dnn_sum_text(buf.text, buf.len, out);
     dnn_buf_free(&buf);
     return rc;
+}
+
+/* ---- the text ---- */
+
+static int64_t lines_of(const char *text)
+{
+    int64_t n = 0;
+
+    for (; text != NULL && *text != '\0'; text++)
+        n += *text == '\n';
+    return n;
 }
 
 /* The first files with their checksums, and a checksum of the whole list. */
 static void add_files(const struct dnn_prepare_state *s, struct dnn_buf *out)
 {
     const char *line = s->files.text;
+    int64_t n = line == NULL ? s->nfiles : lines_of(line);
     char sum[33];
 
-    dnn_buf_add(out, ", \"files\": %" PRId64, s->nfiles);
+    dnn_buf_add(out, ", \"files\": %" PRId64, n);
     if (s->nfiles == 0) return;
     if (line == NULL) {
         dnn_buf_add(out, ", \"file\": [");
@@ -63,7 +134,7 @@ static void add_files(const struct dnn_prepare_state *s, struct dnn_buf *out)
     }
     dnn_sum_text(line, s->files.len, sum);
     dnn_buf_add(out, ", \"files_xxh128\": \"%s\", \"file\": [", sum);
-    for (int64_t i = 0; i < s->nfiles && i < SHOWN && *line != '\0'; i++) {
+    for (int64_t i = 0; i < n && i < SHOWN && *line != '\0'; i++) {
         size_t len = strcspn(line, "\n");
 
         if (i > 0) dnn_buf_add(out, ", ");

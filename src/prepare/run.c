@@ -6,6 +6,7 @@
 #include "prepare/prepare_impl.h"
 
 #include "base/file.h"
+#include "base/stop.h"
 #include "base/log.h"
 
 #include <dirent.h>
@@ -259,7 +260,7 @@ int dnn_prepare_run(struct dnn_prepare *prepare, struct dnn_comm *comm,
     s->comm = comm;
     s->opts = opts;
     s->work.lock = -1;
-    dnn_stop_watch();
+    dnn_stop_watch(true);
     int rc = begin(s, &done, err);
     if (rc == 0 && done)
         dnn_log(DNN_INFO, "prepare",

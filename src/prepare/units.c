@@ -10,47 +10,10 @@
 #include "prepare/prepare_impl.h"
 
 #include "base/progress.h"
+#include "base/stop.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <string.h>
-
-/* ---- signals ---- */
-
-static const int signals[] = {SIGTERM, SIGINT, SIGUSR1};
-enum { NSIGNALS = sizeof signals / sizeof *signals };
-static struct sigaction before[NSIGNALS];
-static volatile sig_atomic_t asked;
-
-static void note(int number)
-{
-    asked = number;
-}
-
-void dnn_stop_watch(void)
-{
-    struct sigaction act;
-
-    memset(&act, 0, sizeof act);
-    act.sa_handler = note;
-    /* A second one ends the program at once: nothing is lost but the current piece. */
-    act.sa_flags = SA_RESTART | (int)SA_RESETHAND;
-    sigemptyset(&act.sa_mask);
-    asked = 0;
-    for (int i = 0; i < NSIGNALS; i++)
-        sigaction(signals[i], &act, &before[i]);
-}
-
-void dnn_stop_unwatch(void)
-{
-    for (int i = 0; i < NSIGNALS; i++)
-        sigaction(signals[i], &before[i], NULL);
-}
-
-int dnn_stop_asked(void)
-{
-    return asked;
-}
 
 /* ---- rounds ---- */
 
@@ -101,10 +64,7 @@ static int agree(struct dnn_comm *comm, const struct dnn_units *pass, int64_t do
     dnn_fail(err, DNN_ESTOP,
              "stopped by %s while %s, %" PRId64 " of %" PRId64
              " done; run the same command again to continue",
-             news[1] == SIGTERM  ? "SIGTERM"
-             : news[1] == SIGINT ? "SIGINT"
-                                 : "SIGUSR1",
-             pass->title, done, pass->n);
+             dnn_stop_name((int)news[1]), pass->title, done, pass->n);
     err->everywhere = true;
     return DNN_ESTOP;
 }

@@ -234,8 +234,8 @@ static int same_places(const struct dnn_exec *exec, struct dnn_err *err)
 int dnn_exec_share(struct dnn_exec *exec, struct dnn_exec *leader, bool apart,
                    struct dnn_err *err)
 {
-    static const enum dnn_block common[] = {DNN_BLOCK_WEIGHTS, DNN_BLOCK_GRADS,
-                                            DNN_BLOCK_SLOTS, DNN_BLOCK_STATES};
+    static const enum dnn_block common[] = {DNN_BLOCK_WEIGHTS, DNN_BLOCK_SLOTS,
+                                            DNN_BLOCK_STATES};
 
     if (leader->leader != NULL) leader = leader->leader;
     exec->leader = leader;
@@ -243,6 +243,7 @@ int dnn_exec_share(struct dnn_exec *exec, struct dnn_exec *leader, bool apart,
     for (size_t i = 0; i < sizeof common / sizeof *common; i++)
         exec->shared[common[i]] = true;
     if (apart) return 0;
+    exec->shared[DNN_BLOCK_GRADS] = true;
     exec->shared[DNN_BLOCK_TEMPS] =
         exec->plan->bytes[DNN_BLOCK_TEMPS] <= leader->plan->bytes[DNN_BLOCK_TEMPS];
     exec->work_shared = exec->work_bytes <= leader->work_bytes;
@@ -335,6 +336,16 @@ int dnn_exec_put(struct dnn_exec *exec, int value, const void *from,
 int dnn_exec_get(struct dnn_exec *exec, int value, void *to, struct dnn_err *err)
 {
     return copy(exec, value, NULL, to, err);
+}
+
+void *dnn_exec_block(const struct dnn_exec *exec, enum dnn_block block)
+{
+    return exec->block[block];
+}
+
+void dnn_exec_changed(struct dnn_exec *exec)
+{
+    *changes(exec) += 1;
 }
 
 int dnn_exec_init(struct dnn_exec *exec, uint64_t seed, struct dnn_err *err)

@@ -27,10 +27,10 @@ bool dnn_exec_pitch(void *arg, const struct dnn_prog *prog, int o, bool out, int
 int dnn_exec_make(const struct dnn_plan *plan, const struct dnn_backend *backend,
                   struct dnn_dev *dev, struct dnn_exec **out, struct dnn_err *err);
 /* Local.  Before it starts: use the memory of leader, which has started, for weights,
- * gradients, slots and states, so that both see the same ones; and, unless apart, for
- * temps and workspace as far as they fit there, so that what one left is gone when the
- * other has run.  Both must have been planned from the same network: what disagrees is
- * named.  leader must outlive exec. */
+ * slots and states, so that both see the same ones; and, unless apart, for gradients,
+ * and for temps and workspace as far as they fit there, so that what one left is gone
+ * when the other has run.  Both must have been planned from the same network: what
+ * disagrees is named.  leader must outlive exec. */
 int dnn_exec_share(struct dnn_exec *exec, struct dnn_exec *leader, bool apart,
                    struct dnn_err *err);
 /* Local.  Allocate what is not shared, fill in constants, prepare every step. */
@@ -52,6 +52,12 @@ const char *dnn_exec_describe(const struct dnn_exec *exec, int o);
 int dnn_exec_put(struct dnn_exec *exec, int value, const void *from,
                  struct dnn_err *err);
 int dnn_exec_get(struct dnn_exec *exec, int value, void *to, struct dnn_err *err);
+
+/* A block of the plan as it lies in memory, for whoever exchanges weights and gradients
+ * as flat arrays; NULL if it is empty. */
+void *dnn_exec_block(const struct dnn_exec *exec, enum dnn_block block);
+/* To be called after weights were changed through such a pointer. */
+void dnn_exec_changed(struct dnn_exec *exec);
 
 /* Fill weights and states by their initializers: a pure function of the seed and of
  * the weight's place in the program. */

@@ -12,12 +12,6 @@
 
 #include <string.h>
 
-const struct dnn_choice dnn_model_losses[] = {
-    {"mse",  DNN_OP_MSE },
-    {"xent", DNN_OP_XENT},
-    {NULL,   0          }
-};
-
 int dnn_model_backend(const char *name, const struct dnn_backend **out,
                       struct dnn_err *err)
 {
@@ -39,48 +33,47 @@ static void note_loss(struct dnn_model *m, int value)
     m->loss = grown;
 }
 
-/* Cross-entropy is of what goes into the softmax, if the network ends in one. */
-static int logits(const struct dnn_prog *prog, int y)
+static int64_t total(const struct dnn_model *m)
 {
-    int o = prog->value[y].op;
-
-    if (o == DNN_NONE || prog->op[o].kind != DNN_OP_SOFTMAX) return y;
-    int last = dnn_prog_shape(prog, y)->ndim - 1;
-    return prog->op[o].attr.softmax.axis == last ? prog->op[o].in[0] : y;
+    return m->opts.total == 0 ? m->opts.batch : m->opts.total;
 }
 
-static int add_loss(struct dnn_model *m, int i, struct dnn_err *err)
+/* Targets and terms; in training a step's outputs are what goes into the loss. */
+static int add_losses(struct dnn_model *m, struct dnn_err *err)
 {
-    struct dnn_prog *prog = m->prog;
-    const char *name = m->graph->node[m->graph->output[i]].name;
-    struct dnn_shape shape = *dnn_prog_shape(prog, m->output[i]);
-    bool labels = m->opts.loss == DNN_OP_XENT;
-    int64_t count;
+    const char **name = dnn_alloc(((size_t)m->noutputs + 1) * sizeof *name);
+    int *of = dnn_alloc(((size_t)m->noutputs + 1) * sizeof *of), rc = 0;
+    const struct dnn_loss_net net = {.noutputs = m->noutputs,
+                                     .output = m->output,
+                                     .name = name,
+                                     .target_is = m->opts.target_is,
+                                     .batch = m->opts.batch,
+                                     .total = total(m)};
+    struct dnn_loss *usual = NULL;
+    const int *term;
 
-    if (labels && (shape.ndim < 2 || shape.dim[shape.ndim - 1] < 2))
-        return dnn_fail(err, DNN_ECONFIG,
-                        "output '%s': the loss xent needs two classes or more in the "
-                        "last axis; mse takes any output",
-                        name);
-    int x = m->output[i];
-    if (labels) {
-        x = logits(prog, x);
-        shape.ndim--;
-    }
-    DNN_TRY(dnn_shape_count(&shape, &count, err));
-    dnn_prog_from(prog, "loss", 0, false);
-    m->target[i] =
-        dnn_prog_target(prog, name, labels ? DNN_I32 : m->opts.dtype, &shape);
-    const union dnn_attr attr = {.loss = {.scale = 1.0 / (double)count}};
-    note_loss(m, dnn_prog_op2(prog, m->opts.loss, &attr, x, m->target[i]));
-    return 0;
+    for (int i = 0; i < m->noutputs; i++)
+        name[i] = m->graph->node[m->graph->output[i]].name;
+    if (m->opts.loss == NULL) rc = dnn_loss_make("mse", &usual, err);
+    if (rc == 0)
+        rc = dnn_loss_append(usual == NULL ? m->opts.loss : usual, m->prog, &net,
+                             m->target, of, &term, err);
+    for (int i = 0; i < rc; i++)
+        note_loss(m, term[i]);
+    if (rc >= 0 && m->opts.training)
+        memcpy(m->output, of, (size_t)m->noutputs * sizeof *of);
+    dnn_loss_free(usual);
+    dnn_free(of);
+    dnn_free(name);
+    m->nterms = m->nshares = m->nlosses;
+    return rc < 0 ? rc : 0;
 }
 
 static void differentiate(struct dnn_model *m)
 {
     const struct dnn_shape scalar = {.ndim = 0};
     const double one = 1;
-    int n = m->noutputs; /* the first losses: penalties have none behind them */
+    int n = m->nterms; /* penalties have none behind them */
     int seed = dnn_prog_constant(m->prog, "one", &scalar, &one);
     struct dnn_grad_of *of = dnn_alloc((size_t)n * sizeof *of);
 
@@ -94,32 +87,39 @@ static void differentiate(struct dnn_model *m)
  * gradients are those ops' own. */
 static void find_penalties(struct dnn_model *m)
 {
-    for (int o = 0; o < m->prog->nops; o++)
-        if (m->prog->op[o].kind == DNN_OP_ACTIVITY) note_loss(m, m->prog->op[o].out[1]);
+    for (int o = 0; o < m->prog->nops; o++) {
+        struct dnn_op *op = &m->prog->op[o];
+
+        if (op->kind != DNN_OP_ACTIVITY) continue;
+        /* A mean over the samples here; now over all. */
+        op->attr.activity.l1 *= (double)m->opts.batch / (double)total(m);
+        op->attr.activity.l2 *= (double)m->opts.batch / (double)total(m);
+        note_loss(m, op->out[1]);
+    }
+    m->nshares = m->nlosses;
 }
 
 /* The same in fewer steps.  Values get other numbers. */
 static void fuse(struct dnn_model *m)
 {
-    bool training = m->opts.training;
     struct {
         int n, *value;
     } const group[] = {
-        {m->ninputs,                 m->input },
-        {training ? 0 : m->noutputs, m->output},
-        {training ? m->noutputs : 0, m->target},
-        {m->nlosses,                 m->loss  },
+        {m->ninputs,                      m->input },
+        {m->noutputs,                     m->output},
+        {m->nterms > 0 ? m->noutputs : 0, m->target},
+        {m->nlosses,                      m->loss  },
     };
     int *list = dnn_alloc((size_t)m->prog->nvalues * sizeof *list), n = 0;
 
     for (size_t g = 0; g < sizeof group / sizeof *group; g++)
         for (int i = 0; i < group[g].n; i++)
-            list[n++] = group[g].value[i];
+            if (group[g].value[i] != DNN_NONE) list[n++] = group[g].value[i];
     struct dnn_prog *fused = dnn_fuse(m->prog, n, list);
     n = 0;
     for (size_t g = 0; g < sizeof group / sizeof *group; g++)
         for (int i = 0; i < group[g].n; i++)
-            group[g].value[i] = list[n++];
+            if (group[g].value[i] != DNN_NONE) group[g].value[i] = list[n++];
     dnn_free(list);
     dnn_prog_free(m->prog);
     m->prog = fused;
@@ -133,14 +133,10 @@ static int program(struct dnn_model *m, struct dnn_err *err)
     DNN_TRY(dnn_graph_lower(m->graph, m->opts.batch, prog, m->output, err));
     for (int v = 0, n = 0; v < prog->nvalues; v++)
         if (prog->value[v].role == DNN_INPUT) m->input[n++] = v;
-    for (int i = 0; i < m->noutputs && training; i++)
-        DNN_TRY(add_loss(m, i, err));
+    if (training || m->opts.judge) DNN_TRY(add_losses(m, err));
     if (training) find_penalties(m);
     if (!m->opts.plain) fuse(m);
     if (!training) return 0;
-    /* What goes into a loss is the output a step has. */
-    for (int i = 0; i < m->noutputs; i++)
-        m->output[i] = m->prog->op[m->prog->value[m->loss[i]].op].in[0];
     differentiate(m);
     const int *penalty;
     int n = dnn_optim_append(m->prog, &m->opts.optim, &penalty);
@@ -336,6 +332,14 @@ static int fill(struct dnn_model *m, int value, struct dnn_rng rng, int64_t clas
     return rc;
 }
 
+/* One channel is that of the second of two classes. */
+static int64_t classes_of(const struct dnn_model *m, int i)
+{
+    int64_t n = dnn_prog_dim(m->prog, m->output[i], -1);
+
+    return n == 1 ? 2 : n;
+}
+
 int dnn_model_fill(struct dnn_model *model, uint64_t seed, struct dnn_err *err)
 {
     const uint64_t inputs = UINT64_C(1) << 40, targets = UINT64_C(1) << 41;
@@ -346,8 +350,10 @@ int dnn_model_fill(struct dnn_model *model, uint64_t seed, struct dnn_err *err)
         DNN_TRY(fill(model, model->input[i], dnn_rng_make(seed, inputs + (uint64_t)i),
                      0, err));
     for (int i = 0; i < model->noutputs && model->opts.training; i++)
-        DNN_TRY(fill(model, model->target[i], dnn_rng_make(seed, targets + (uint64_t)i),
-                     dnn_prog_dim(model->prog, model->output[i], -1), err));
+        if (model->target[i] != DNN_NONE)
+            DNN_TRY(fill(model, model->target[i],
+                         dnn_rng_make(seed, targets + (uint64_t)i),
+                         classes_of(model, i), err));
     return 0;
 }
 

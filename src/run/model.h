@@ -11,13 +11,9 @@
 
 #include "base/choice.h"
 #include "graph/graph.h"
+#include "loss/loss.h"
 #include "optim/optim.h"
 #include "run/exec.h"
-
-/* The losses there are, by the op that computes them: DNN_OP_MSE, the mean of squared
- * differences; DNN_OP_XENT, cross-entropy with labels, the mean over samples and
- * places, where a softmax the network ends in counts once. */
-extern const struct dnn_choice dnn_model_losses[];
 
 /* The backend of a name; NULL: the fastest that is built. */
 int dnn_model_backend(const char *name, const struct dnn_backend **out,
@@ -32,9 +28,14 @@ char *dnn_model_cache(int threads);
  * inference in f32.  Training needs loss and optim, too. */
 struct dnn_model_opts {
     int64_t batch;
+    int64_t total; /* samples of the whole batch, of which these are a part; 0: batch.
+                      The loss is a part of the whole batch's then                  */
     bool training;
+    bool judge; /* inference: compute the loss, too                              */
     enum dnn_dtype dtype;
-    enum dnn_op_kind loss;
+    const struct dnn_loss *loss; /* NULL: mean squared error; must outlive it        */
+    const int *target_is; /* enum dnn_loss_target of each output; NULL: as the loss
+                             likes it; needed while the model is made                */
     struct dnn_optim optim;
     bool plain;   /* do not fuse                                                  */
     bool dry;     /* only look: nothing is allocated, nothing can be run          */
@@ -44,8 +45,9 @@ struct dnn_model_opts {
     const struct dnn_backend *backend;
     struct dnn_device device;
     /* Another model of the same network, started: use its weights, gradients, slots,
-     * states and device, and unless apart its temps (see dnn_exec_share()).  For other
-     * batch sizes, for inference between training steps.  Must outlive the new one. */
+     * states and device, and unless apart its gradients and temps (see
+     * dnn_exec_share()).  For other batch sizes, for inference between training steps.
+     * Must outlive the new one. */
     struct dnn_model *leader;
     bool apart;
 };
@@ -64,9 +66,12 @@ struct dnn_model {
     int ninputs, noutputs, nlosses;
     int *input;  /* one per input of the network                          */
     int *output; /* one per output; training: what its loss is computed of */
-    int *target; /* training: what each output should be                  */
-    int *loss;   /* training: scalars whose sum is made small, the network's
+    int *target; /* with a loss: what each output should be, DNN_NONE: any  */
+    int *loss;   /* with a loss: scalars whose sum is made small, the network's
                     own first, then penalties                             */
+    int nterms;  /* of these the first so many are the loss itself        */
+    int nshares; /* of these the first so many are of our samples only: what other
+                    parts of the batch have is added; the rest is of weights */
     int update;  /* training: the first op of the optimizer; before it all gradients
                     are computed                                          */
     struct dnn_now now;

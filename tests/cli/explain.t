@@ -99,19 +99,24 @@ refuses 3 'job.json:1: memory_limit: must be a size such as "16GiB", not "lots"'
     "{\"layers\": $unet, \"memory_limit\": \"lots\"}"
 refuses 3 'job.json:1: recompute: must be one of false, cheap, auto, true, not "alot"' \
     "{\"layers\": $unet, \"recompute\": \"alot\"}"
-refuses 3 'job.json:1: optimizer: must be one of sgd, adam, not "adma"; did you mean "adam"?' \
+refuses 3 'job.json:1: optimizer: must be one of sgd, adam, adamw, nadam, lamb, lars, adagrad, adadelta, rmsprop, hessian, not "adma"; did you mean "adam"?' \
     "{\"layers\": $unet, \"optimizer\": \"adma\"}"
 refuses 3 'job.json:1: optimizer.beta1: unknown key; did you mean "beta_1"?' \
     "{\"layers\": $unet, \"optimizer\": {\"name\": \"adam\", \"beta1\": 1}}"
-refuses 3 'job.json:1: loss.function: must be one of mse, xent, cross_entropy, nll, not "Dice"' \
-    "{\"layers\": $unet, \"loss\": {\"function\": \"Dice\"}}"
-refuses 3 "output 'predictions': the loss xent needs two classes or more in the last axis; mse takes any output" \
+refuses 3 'job.json:1: loss.function: must be one of mse, mae, huber, hinge, bce, bce_logits, nll, cross_entropy, focal, dice, jaccard, tversky, lovasz, xent, not "Dyce"; did you mean "dice"?' \
+    "{\"layers\": $unet, \"loss\": {\"function\": \"Dyce\"}}"
+refuses 3 "output 'predictions': the loss cross_entropy needs two classes or more in the last axis; bce and focal take one channel, mse any output" \
     "{\"layers\": $unet, \"loss\": \"xent\"}"
 refuses 5 'nowhere.json: cannot be read: No such file or directory' '{"layers": "nowhere.json"}'
 refuses 3 'job.json:1: layers: must be a model or a list of layers, not 5' '{"layers": 5}'
 conv='[{"class_name": "Conv2D", "config": {"name": "c", "batch_input_shape": [null, null, null, 3], "filters": 4, "kernel_size": 3}}]'
 refuses 3 "job.json:1: the data of 'c_input' is ?x?x?x3; add its extents without the batch to the job, as \"input\": [64, 64, 64, 1]" \
     "{\"layers\": $conv}"
+
+refuses 3 '--set batch_size=x: must be a whole number, not "x"' "{\"layers\": $unet}" --set batch_size=x
+refuses 3 '--set data.btch_size=2: unknown key; did you mean "batch_size"?' \
+    "{\"neural_network\": {\"layers\": $unet, \"data\": {}}}" --set data.btch_size=2
+refuses 2 '--set batch_size: must be KEY=VALUE' "{\"layers\": $unet}" --set batch_size
 
 printf '{"layers": %s, "memory_limit": "10KiB"}\n' "$unet" > "$job"
 # got STATUS CMD...: what it says on stderr, and a complaint about another status
@@ -133,11 +138,17 @@ result "rmldnn's form is read" "$(
     explain --backend ref "$job" | grep -q '3x8x8x8x2' || echo "no batch of 3"
 )"
 
+result "keys are changed from outside" "$(
+    explain --backend ref --set data.batch_size=5 -s layers.base=3 "$job" | grep -q '5x8x8x8x3' || echo "no batch of 5"
+)"
+result "the keys of a job are printed" \
+    "$(dnn-train --keys | cmp - "$srcdir/docs/config.md" 2>&1)"
+
 # ---- neither explained nor exported ----
 
-result "training is not there yet, and that is said" "$(
-    got 2 dnn-train "$job" | grep -vxF \
-        "dnn-train: this version explains jobs and exports networks, it does not train: give --explain or --export=FILE"
+result "a job without data cannot be trained" "$(
+    got 3 dnn-train "$job" | grep -vxF \
+        "dnn-train: the job has no training data: give data.dataset, data.input_path or data.generate"
 )"
 
 # ---- written out and read back ----

@@ -207,7 +207,7 @@ static void loss(enum dnn_op_kind kind, int64_t rows, int64_t n, bool labels)
     k.in_mem[1] = targets(&k.in[1], rows, n, labels);
     snprintf(what, sizeof what, "%s of %d columns, labels %d", mse ? "mse" : "xent",
              (int)n, labels);
-    check(&k, mse ? &dnn_cpu_mse : &dnn_cpu_xent, 1e-6, what);
+    check(&k, mse ? &dnn_cpu_mse : &dnn_cpu_loss, 1e-6, what);
     b.op.pass = DNN_BWD_DATA;
     b.op.nin = 3;
     b.in[0] = one;
@@ -217,7 +217,7 @@ static void loss(enum dnn_op_kind kind, int64_t rows, int64_t n, bool labels)
     b.in_mem[2] = targets(&b.in[2], rows, n, labels);
     snprintf(what, sizeof what, "%s of %d columns, labels %d, backward",
              mse ? "mse" : "xent", (int)n, labels);
-    check(&b, mse ? &dnn_cpu_mse_data : &dnn_cpu_xent_data, 2e-6, what);
+    check(&b, mse ? &dnn_cpu_mse_data : &dnn_cpu_loss_data, 2e-6, what);
 }
 
 static void classes(void)

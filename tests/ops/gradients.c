@@ -13,9 +13,10 @@
 enum { MAX_IN = 6, MAX_PROBES = 40 };
 
 /* A row: an op and its operands, each a letter and a shape: x an activation, w a
- * weight, f a frozen one, s a state (positive), c a constant, t a target, i labels, -
- * absent, and > the function behind it.  Batch normalization with the batch's
- * statistics is the row BN_APPLY with x gamma beta mean var. */
+ * weight, f a frozen one, s a state (positive), c a constant, t a target, i labels, n
+ * what the two before weigh, - absent, and > the function behind it.  Batch
+ * normalization with the batch's statistics is the row BN_APPLY with x gamma beta mean
+ * var; RATIO is of the overlap of its operands. */
 struct row {
     const char *name;
     enum dnn_op_kind kind;
@@ -178,10 +179,35 @@ static const struct row rows[] = {
     {"alpha dropout", DNN_OP_NOISE, {.noise = {DNN_ALPHA_DROPOUT, 0.4, 0, 0, 0}}, "x3x4x5", 0, 0},
     {"scale", DNN_OP_SCALE, {{0}}, "x2x3x4 c4 c4", 0, 0},
     {"scale by one number", DNN_OP_SCALE, {{0}}, "x2x3x4 c1 -", 0, 0},
-    {"mse", DNN_OP_MSE, {.loss = {0.5}}, "x2x3x5 t2x3x5", 0, 0},
-    {"cross-entropy", DNN_OP_XENT, {.loss = {0.3}}, "x2x3x5 t2x3x5", 0, 0},
-    {"cross-entropy of labels", DNN_OP_XENT, {.loss = {0.3}}, "x3x7x4 i3x7", -1, 4},
-    {"cross-entropy of one class", DNN_OP_XENT, {.loss = {1}}, "x3x1 t3x1", 0, 0},
+    {"mse", DNN_OP_MSE, {.loss = {.scale = 0.5}}, "x2x3x5 t2x3x5", 0, 0},
+    {"cross-entropy", DNN_OP_XENT, {.loss = {.scale = 0.3}}, "x2x3x5 t2x3x5", 0, 0},
+    {"cross-entropy of labels", DNN_OP_XENT, {.loss = {.scale = 0.3}}, "x3x7x4 i3x7", -1, 4},
+    {"cross-entropy of one class", DNN_OP_XENT, {.loss = {.scale = 1}}, "x3x1 t3x1", 0, 0},
+    {"cross-entropy, weights, smoothing", DNN_OP_XENT, {.loss = {.scale = 0.3, .smoothing = 0.2}}, "x2x3x5 t2x3x5 c5 -", 0, 0},
+    {"cross-entropy of labels, weighed", DNN_OP_XENT, {.loss = {.scale = 0.3, .smoothing = 0.1, .ignores = true, .ignore = 2}}, "x3x7x4 i3x7 c4 n", -1, 4},
+    {"cross-entropy of log p", DNN_OP_XENT, {.loss = {.scale = 0.3, .raw = true}}, "x3x7x4 i3x7 c4 n", -1, 4},
+    {"focal of classes", DNN_OP_XENT, {.loss = {.scale = 0.3, .gamma = 2}}, "x3x7x4 i3x7 c4 -", -1, 4},
+    {"focal of classes, gamma 0.7", DNN_OP_XENT, {.loss = {.scale = 0.3, .gamma = 0.7}}, "x2x3x5 t2x3x5 - -", 0, 0},
+    {"squared", DNN_OP_POINT, {.loss = {.scale = 0.5}}, "x2x3x5 t2x3x5", 0, 0},
+    {"absolute", DNN_OP_POINT, {.loss = {.scale = 0.5, .fn = DNN_POINT_ABSOLUTE}}, "x2x3x5 t2x3x5 c5 -", 0, 0},
+    {"huber", DNN_OP_POINT, {.loss = {.scale = 0.5, .fn = DNN_POINT_HUBER, .delta = 0.3}}, "x2x3x5 t2x3x5", 0, 0},
+    {"hinge", DNN_OP_POINT, {.loss = {.scale = 0.5, .fn = DNN_POINT_HINGE}}, "x2x7x5 t2x7x5", -2, 2},
+    {"binary cross-entropy", DNN_OP_POINT, {.loss = {.scale = 0.5, .fn = DNN_POINT_BCE}}, "x2x3x5 t2x3x5 c5 -", 0.1, 0.9},
+    {"binary cross-entropy of labels", DNN_OP_POINT, {.loss = {.scale = 0.5, .fn = DNN_POINT_BCE_LOGITS, .ignores = true, .ignore = 1}}, "x2x8x3 i2x8 c3 n", -1, 4},
+    {"binary cross-entropy of a mask", DNN_OP_POINT, {.loss = {.scale = 0.5, .fn = DNN_POINT_BCE_LOGITS}}, "x2x8x1 i2x8 - n", -1, 3},
+    {"focal", DNN_OP_POINT, {.loss = {.scale = 0.5, .fn = DNN_POINT_FOCAL, .gamma = 2, .alpha = 0.25}}, "x2x8x3 i2x8 - -", -1, 4},
+    {"focal, no alpha", DNN_OP_POINT, {.loss = {.scale = 0.5, .fn = DNN_POINT_FOCAL, .gamma = 1.5, .alpha = -1}}, "x2x3x5 t2x3x5", 0, 1},
+    {"overlap", DNN_OP_OVERLAP, {.overlap = {.source = DNN_HEAD_SOFTMAX}}, "x2x3x4 t2x3x4", 0, 0},
+    {"overlap, sigmoid, labels", DNN_OP_OVERLAP, {.overlap = {.source = DNN_HEAD_SIGMOID, .ignores = true, .ignore = 1}}, "x2x7x4 i2x7", -1, 5},
+    {"overlap, mask", DNN_OP_OVERLAP, {.overlap = {.source = DNN_HEAD_SIGMOID, .whole = true}}, "x2x7x1 i2x7", -1, 3},
+    {"overlap of p", DNN_OP_OVERLAP, {.overlap = {.source = DNN_HEAD_NONE}}, "x2x3x2x4 i2x3x2", 0, 4},
+    {"dice", DNN_OP_RATIO, {.ratio = {.a = 2, .u = 1, .v = 1, .eps = 1e-7, .scale = 0.5, .slope = 0.5}}, "x2x7x4 i2x7 c4", 0, 4},
+    {"jaccard", DNN_OP_RATIO, {.ratio = {.a = 1, .b = -1, .u = 1, .v = 1, .eps = 1e-7, .scale = 0.5, .slope = 0.5}}, "x2x7x4 t2x7x4 -", 0, 1},
+    {"tversky of the batch", DNN_OP_RATIO, {.ratio = {.a = 1, .b = 0, .u = 0.3, .v = 0.7, .eps = 1e-3, .scale = 1.5, .slope = 0.75, .whole = true}}, "x2x7x4 i2x7 c4", 0, 4},
+    {"lovasz", DNN_OP_LOVASZ, {.overlap = {.source = DNN_HEAD_SOFTMAX, .scale = 0.5}}, "x2x9x4 i2x9", -1, 4},
+    {"lovasz, ignoring", DNN_OP_LOVASZ, {.overlap = {.source = DNN_HEAD_SIGMOID, .scale = 0.5, .ignores = true, .ignore = 0}}, "x2x9x3 i2x9", -1, 4},
+    {"lovasz of p", DNN_OP_LOVASZ, {.overlap = {.source = DNN_HEAD_NONE, .scale = 0.5}}, "x2x9x3 t2x9x3", 0.1, 0.9},
+    {"lovasz hinge", DNN_OP_LOVASZ, {.overlap = {.source = DNN_HEAD_HINGE, .scale = 0.5}}, "x2x12x1 i2x12", -2, 2},
     {"matmul, bias", DNN_OP_MATMUL, {{0}}, "x3x5 w5x7 w7", 0, 0},
     {"matmul, frozen bias", DNN_OP_MATMUL, {{0}}, "x3x5 w5x7 f7", 0, 0},
     {"matmul, bias, frozen kernel", DNN_OP_MATMUL, {{0}}, "x3x5 f5x7 w7", 0, 0},
@@ -260,6 +286,28 @@ static const struct dnn_op_unary *post_of(const char *name)
     abort();
 }
 
+/* What a mean is over, from the labels and weights that came before. */
+static int weighed(const struct made *m, const struct row *row)
+{
+    union dnn_attr attr = row->attr;
+
+    attr.loss.classes = dnn_prog_dim(m->prog, m->in[0], -1);
+    int sums = dnn_prog_op(m->prog, DNN_OP_WEIGH, &attr, 2, m->in + 1);
+    return dnn_prog_op1(m->prog, DNN_OP_EXCHANGE, NULL, sums);
+}
+
+static int ratio(const struct made *m, const struct row *row)
+{
+    bool whole = row->attr.ratio.whole;
+    const union dnn_attr attr = {
+        .overlap = {.source = DNN_HEAD_SOFTMAX, .whole = whole}
+    };
+    int s = dnn_prog_op(m->prog, DNN_OP_OVERLAP, &attr, 2, m->in);
+    int all = whole ? dnn_prog_op1(m->prog, DNN_OP_EXCHANGE, NULL, s) : s;
+
+    return dnn_prog_op(m->prog, DNN_OP_RATIO, &row->attr, 3, (int[]){s, all, m->in[2]});
+}
+
 static struct made make(const struct row *row, enum dnn_dtype dtype)
 {
     const struct dnn_op_unary *post = NULL;
@@ -274,12 +322,17 @@ static struct made make(const struct row *row, enum dnn_dtype dtype)
             post = post_of(w + 1);
             continue;
         }
-        m.in[m.nin] = operand(m.prog, row, w, m.nin);
+        if (w[0] == 'n')
+            m.in[m.nin] = weighed(&m, row);
+        else
+            m.in[m.nin] = operand(m.prog, row, w, m.nin);
         m.nin++;
     }
     if (row->kind == DNN_OP_BN_APPLY)
         m.y = dnn_prog_batchnorm(m.prog, &row->attr.batchnorm, true, m.in[0], m.in[1],
                                  m.in[2], m.in[3], m.in[4]);
+    else if (row->kind == DNN_OP_RATIO)
+        m.y = ratio(&m, row);
     else
         m.y = dnn_prog_op(m.prog, row->kind, &row->attr, m.nin, m.in);
     m.prog->op[m.prog->nops - 1].post = post;
@@ -391,7 +444,8 @@ static int start(const struct row *row, const struct made *m, struct ops_run *ru
         return rc;
     }
     for (int i = 0; i < m->nin; i++)
-        if (m->in[i] != DNN_NONE && m->prog->value[m->in[i]].role != DNN_CONSTANT)
+        if (m->in[i] != DNN_NONE && m->prog->value[m->in[i]].role != DNN_CONSTANT &&
+            m->prog->value[m->in[i]].role != DNN_TEMP)
             fill_value(run, row, m->in[i]);
     fill_value(run, row, m->seed);
     ops_go(run, 0, m->prog->nops, NULL);

@@ -8,7 +8,10 @@
 #include "ops/compare.h"
 #include "tap.h"
 
+#include "base/mem.h"
+
 #include <math.h>
+#include <string.h>
 
 /* One weight (2, 2), whose gradient is given: that of the sum of w dy is dy. */
 struct net {
@@ -200,8 +203,187 @@ static void program(void)
     ok(dnn_optim_rate(&o) == 0.001, "adam's rate");
 }
 
+/* ---- reading ---- */
+
+static int read_text(const char *text, struct dnn_optim *out, struct dnn_err *err)
+{
+    struct dnn_json *file;
+
+    DNN_TRY(dnn_json_text("job.json", text, strlen(text), &file, err));
+    struct dnn_jobj top = dnn_json_top(file), at = dnn_json_sub(&top, "optimizer");
+    int rc = dnn_optim_read(&at, out, err);
+    dnn_json_free(file);
+    return rc;
+}
+
+static void refuses(const char *text, const char *want)
+{
+    struct dnn_optim o;
+    struct dnn_err err = {0};
+    int rc = read_text(text, &o, &err);
+
+    is_text(rc == DNN_ECONFIG ? err.text : "it was read", want, want);
+}
+
+static void refusals(void)
+{
+    refuses(
+        "{\"optimizer\": \"adma\"}",
+        "job.json:1: optimizer: must be one of sgd, adam, adamw, nadam, lamb, lars, "
+        "adagrad, adadelta, rmsprop, hessian, not \"adma\"; did you mean \"adam\"?");
+    refuses("{\"optimizer\": {\"type\": \"Momentum\"}}",
+            "job.json:1: optimizer.type: must be one of sgd, adam, adamw, nadam, lamb, "
+            "lars, adagrad, adadelta, rmsprop, hessian, not \"Momentum\"");
+    refuses("{\"optimizer\": {\"name\": \"LAMB\"}}",
+            "job.json:1: optimizer.name: must be one of sgd, adam, not \"LAMB\"; with "
+            "\"type\" and PyTorch's keys there is lamb, too");
+    refuses("{\"optimizer\": {\"name\": \"adam\", \"type\": \"Adam\"}}",
+            "job.json:1: optimizer.name: belongs to Keras's keys and \"type\" to "
+            "PyTorch's: an optimizer has one of them");
+    refuses("{\"optimizer\": {\"type\": \"SGD\", \"beta1\": 0.9}}",
+            "job.json:1: optimizer.beta1: unknown key");
+    refuses("{\"optimizer\": {\"type\": \"Adam\", \"epsilon\": 0.9}}",
+            "job.json:1: optimizer.epsilon: unknown key");
+    refuses("{\"optimizer\": {\"type\": \"Adam\", \"beta_1\": 0.9}}",
+            "job.json:1: optimizer.beta_1: unknown key; did you mean \"beta1\"?");
+    refuses("{\"optimizer\": {\"type\": \"Adam\",\n\"beta1\": 1}}",
+            "job.json:2: optimizer.beta1: must be below 1, not 1");
+    refuses("{\"optimizer\": {\"type\": \"LAMB\",\n\"beta2\": 1}}",
+            "job.json:2: optimizer.beta2: must be below 1, not 1");
+    refuses(
+        "{\"optimizer\": {\"type\": \"SGD\", \"nesterov\": true}}",
+        "job.json:1: optimizer.nesterov: needs a momentum above 0 and no dampening, "
+        "not 0 and 0");
+    refuses(
+        "{\"optimizer\": {\"type\": \"LARS\", \"nesterov\": true, \"momentum\": "
+        "0.9, \"dampening\": 0.5}}",
+        "job.json:1: optimizer.nesterov: needs a momentum above 0 and no dampening, "
+        "not 0.9 and 0.5");
+    refuses("{\"optimizer\": {\"type\": \"SGD\", \"learning_rate\": 0}}",
+            "job.json:1: optimizer.learning_rate: must be above 0, not 0");
+    refuses(
+        "{\"optimizer\": {\"type\": \"SGD\", \"learning_rate\": -1}}",
+        "job.json:1: optimizer.learning_rate: must be between 0 and 1000000, not -1");
+    refuses("{\"optimizer\": {\"type\": \"Adagrad\", \"weight_decay\": -1}}",
+            "job.json:1: optimizer.weight_decay: must be at least 0, not -1");
+    refuses("{\"optimizer\": {\"type\": \"Hessian\", \"max_iterations\": 0}}",
+            "job.json:1: optimizer.max_iterations: must be between 1 and 1e+15, not 0");
+    refuses("{\"optimizer\": {\"type\": 5}}",
+            "job.json:1: optimizer.type: must be a text, not 5");
+    refuses("{\"optimizer\": 5}", "job.json:1: optimizer: must be an object, not 5");
+}
+
+/* Slots by rule, with every option that wants one. */
+static const char *const slots_of[] = {
+    [DNN_UPDATE_SGD] = "velocity",
+    [DNN_UPDATE_ADAM] = "mean square most",
+    [DNN_UPDATE_ADAMW] = "mean square most",
+    [DNN_UPDATE_NADAM] = "mean square",
+    [DNN_UPDATE_LAMB] = "mean square most",
+    [DNN_UPDATE_LARS] = "velocity",
+    [DNN_UPDATE_ADAGRAD] = "sum",
+    [DNN_UPDATE_ADADELTA] = "square delta",
+    [DNN_UPDATE_RMSPROP] = "square mean velocity",
+    [DNN_OPTIM_HESSIAN] = "",
+};
+
+static void check_slots(const struct dnn_optim *o)
+{
+    struct net n = make(o, free_of, unbound);
+    char got[80] = "";
+
+    for (int v = 0; v < n.prog->nvalues; v++)
+        if (n.prog->value[v].role == DNN_SLOT)
+            snprintf(got + strlen(got), sizeof got - strlen(got), "%s%s",
+                     got[0] == '\0' ? "" : " ",
+                     strchr(n.prog->value[v].is.name, '.') + 1);
+    is_text(got, slots_of[o->rule], "slots");
+    dnn_prog_free(n.prog);
+}
+
+/* What is printed reads as the same. */
+static void check_print(const char *name, const struct dnn_optim *o)
+{
+    struct dnn_optim back = {0};
+    struct dnn_err err = {0};
+    char *printed = NULL;
+    size_t size;
+    FILE *to = open_memstream(&printed, &size);
+
+    fputs("{\"optimizer\": ", to);
+    dnn_optim_print(o, to);
+    fputs("}", to);
+    fclose(to);
+    if (!ok(read_text(printed, &back, &err) == 0, "%s: what is printed", name))
+        printf("# %s\n# %s\n", err.text, printed);
+    ok(back.rule == o->rule && back.torch && back.rate == o->rate &&
+           back.weight_decay == o->weight_decay && back.momentum == o->momentum &&
+           back.amsgrad == o->amsgrad && back.centered == o->centered &&
+           back.beta2 == o->beta2 && back.max_iterations == o->max_iterations,
+       "%s: reads as the same", name);
+    dnn_free(printed);
+}
+
+static void catalogue(void)
+{
+    const struct dnn_field *fields;
+    const char *name, *help;
+    int count = 0;
+
+    for (; (name = dnn_optim_info(count, &help, &fields)) != NULL; count++) {
+        char *text = dnn_format("{\"optimizer\": {\"type\": \"%s\"}}", name);
+        struct dnn_optim o = {0};
+        struct dnn_err err = {0};
+
+        ok(dnn_field_check(fields, &err) == 0 && help != NULL, "%s: its table", name);
+        ok(read_text(text, &o, &err) == 0, "%s: by its type alone", name);
+        if (o.rule != DNN_OPTIM_HESSIAN) o.weight_decay = 0.125;
+        if (strstr(slots_of[o.rule], "velocity") != NULL) o.momentum = 0.5;
+        o.amsgrad = strstr(slots_of[o.rule], "most") != NULL;
+        o.centered = o.rule == DNN_UPDATE_RMSPROP;
+        check_slots(&o);
+        check_print(name, &o);
+        dnn_free(text);
+    }
+    is_int(count, DNN_UPDATES + 1, "every rule has a name");
+}
+
+static void dialects(void)
+{
+    struct dnn_optim o;
+    struct dnn_err err;
+
+    read_text("{}", &o, &err);
+    ok(o.rule == DNN_UPDATE_ADAM && !o.torch && o.rate == 0.001 && o.epsilon == 1e-7,
+       "nothing: Keras's Adam");
+    read_text("{\"optimizer\": {\"learning_rate\": 0.5}}", &o, &err);
+    ok(o.rule == DNN_UPDATE_ADAM && !o.torch && o.rate == 0.5,
+       "a rate alone: the same");
+    read_text("{\"optimizer\": \"SGD\"}", &o, &err);
+    ok(o.rule == DNN_UPDATE_SGD && !o.torch && o.rate == 0.01, "a word: Keras's");
+    read_text("{\"optimizer\": \"RMSprop\"}", &o, &err);
+    ok(o.rule == DNN_UPDATE_RMSPROP && o.torch && o.rate == 0.01 && o.beta2 == 0.99 &&
+           o.epsilon == 1e-8,
+       "a word that Keras does not have here: PyTorch's");
+    read_text("{\"optimizer\": {\"type\": \"Adam\", \"lr_scheduler\": {}}}", &o, &err);
+    ok(o.rule == DNN_UPDATE_ADAM && o.torch && o.rate == 0.01 && o.epsilon == 1e-8,
+       "a type: PyTorch's, and a scheduler may be there");
+    read_text("{\"optimizer\": {\"type\": \"Hessian\"}}", &o, &err);
+    ok(o.rule == DNN_OPTIM_HESSIAN && o.max_iterations == 2000 &&
+           o.max_func_eval == 4000 && o.absolute_tolerance == 1e-8 &&
+           o.relative_tolerance == 1e-8,
+       "Hessian's numbers");
+    o = dnn_optim_defaults(DNN_UPDATE_NADAM);
+    ok(o.rule == DNN_UPDATE_NADAM && o.torch && o.rate == 0.002 && o.beta1 == 0.9 &&
+           o.momentum_decay == 0.004,
+       "defaults of a rule");
+}
+
 int main(void)
 {
+    refusals();
+    catalogue();
+    dialects();
     rules();
     regularizers();
     constraints();

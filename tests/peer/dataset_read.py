@@ -8,7 +8,8 @@ import json
 import sys
 
 import numpy as np
-from adios2.bindings import adios2_bindings_mpi as adios2
+
+from dataset_file import Dataset
 
 try:
     import xxhash
@@ -27,32 +28,9 @@ def ok(good, what):
     failed |= not good
 
 
-adios = adios2.ADIOS()
-io = adios.DeclareIO("dataset")
-io.SetEngine("BP5")
-engine = io.Open(path, adios2.Mode.ReadRandomAccess)
-
-
-def text(name):
-    return io.InquireAttribute(name).DataString()[0]
-
-
-def values(name):
-    return np.asarray(io.InquireAttribute(name).Data())
-
-
-def array(name, dtype):
-    var = io.InquireVariable(name)
-    out = np.zeros(var.Shape(), dtype)
-    engine.Get(var, out, adios2.Mode.Sync)
-    return out
-
-
-def texts(name, n):
-    ends = array(name + ".end", np.int64)
-    whole = array(name, np.uint8).tobytes()
-    starts = [0, *ends[:-1]]
-    return [whole[a:b].decode() for a, b in zip(starts, ends)][:n]
+dataset = Dataset(path)
+io, text, values = dataset.io, dataset.text, dataset.values
+array, texts = dataset.array, dataset.texts
 
 
 def made(split, col, sample, size):
@@ -180,6 +158,6 @@ if xxhash is None:
 else:
     ok(whole_hash() == want_hash, "the hash of the whole")
     ok(about_sums() == list(array("train/name.sum", np.uint64)), "sums of names")
-engine.Close()
+dataset.close()
 print(f"1..{count}")
 sys.exit(failed)

@@ -6,7 +6,6 @@
 import gzip
 import io
 import os
-import struct
 import subprocess
 import sys
 import tempfile
@@ -14,8 +13,9 @@ import zipfile
 
 import h5py
 import numpy as np
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from PIL import Image
+
+from import_writers import encoded, write_tfrecord as write
 
 PROGRAM = os.path.join(os.environ.get("top_builddir", "."), "tests/peer/import_check")
 TYPES = {"u8": "u1", "u16": "u2", "u32": "u4", "u64": "u8", "i8": "i1", "i16": "i2", "i32": "i4",
@@ -214,80 +214,6 @@ def hdf5(room):
 
 
 # ---- TFRecord ----
-
-def example_class():
-    """tf.train.Example, with the map that its makers write."""
-    kind = descriptor_pb2.FieldDescriptorProto
-    file = descriptor_pb2.FileDescriptorProto(name="e.proto", package="t", syntax="proto3")
-
-    def message(name, *fields):
-        m = file.message_type.add(name=name)
-        for number, (field, label, type_, of) in enumerate(fields, 1):
-            m.field.add(name=field, number=number, label=label, type=type_, type_name=of)
-        return m
-
-    message("BytesList", ("value", kind.LABEL_REPEATED, kind.TYPE_BYTES, None))
-    message("FloatList", ("value", kind.LABEL_REPEATED, kind.TYPE_FLOAT, None))
-    message("Int64List", ("value", kind.LABEL_REPEATED, kind.TYPE_INT64, None))
-    feature = message("Feature", *[(n + "_list", kind.LABEL_OPTIONAL, kind.TYPE_MESSAGE, f".t.{m}List")
-                                   for n, m in (("bytes", "Bytes"), ("float", "Float"),
-                                                ("int64", "Int64"))])
-    feature.oneof_decl.add(name="kind")
-    for f in feature.field:
-        f.oneof_index = 0
-    features = message("Features", ("feature", kind.LABEL_REPEATED, kind.TYPE_MESSAGE,
-                                    ".t.Features.FeatureEntry"))
-    entry = features.nested_type.add(name="FeatureEntry")
-    entry.options.map_entry = True
-    entry.field.add(name="key", number=1, label=1, type=kind.TYPE_STRING)
-    entry.field.add(name="value", number=2, label=1, type=kind.TYPE_MESSAGE, type_name=".t.Feature")
-    message("Example", ("features", kind.LABEL_OPTIONAL, kind.TYPE_MESSAGE, ".t.Features"))
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    found = pool.FindMessageTypeByName("t.Example")
-    if hasattr(message_factory, "GetMessageClass"):
-        return message_factory.GetMessageClass(found)
-    return message_factory.MessageFactory(pool).GetPrototype(found)
-
-
-TABLE = []
-for i in range(256):
-    for _ in range(8):
-        i = i >> 1 ^ (0x82f63b78 if i & 1 else 0)
-    TABLE.append(i)
-
-
-def crc(data):
-    value = 0xffffffff
-    for byte in data:
-        value = value >> 8 ^ TABLE[(value ^ byte) & 255]
-    value ^= 0xffffffff
-    return struct.pack("<I", ((value >> 15 | value << 17) + 0xa282ead8) & 0xffffffff)
-
-
-def write(path, examples, opener=open):
-    Example = example_class()
-    with opener(path, "wb") as f:
-        for values in examples:
-            e = Example()
-            for key, value in values.items():
-                feature = e.features.feature[key]
-                if isinstance(value, (bytes, str)):
-                    feature.bytes_list.value.append(value if isinstance(value, bytes) else value.encode())
-                elif np.asarray(value).dtype.kind == "f":
-                    feature.float_list.value.extend(np.ravel(value).tolist())
-                else:
-                    feature.int64_list.value.extend(np.ravel(value).tolist())
-            data = e.SerializeToString()
-            head = struct.pack("<Q", len(data))
-            f.write(head + crc(head) + data + crc(data))
-
-
-def encoded(array, form):
-    out = io.BytesIO()
-    Image.fromarray(array).save(out, form)
-    return out.getvalue()
-
 
 def tfrecord(room):
     path = os.path.join(room, "a.tfrecord")

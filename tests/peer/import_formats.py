@@ -7,7 +7,6 @@ import csv
 import gzip
 import io
 import os
-import struct
 import sys
 import tempfile
 
@@ -16,8 +15,8 @@ import numpy as np
 from PIL import Image
 
 from import_reader import Tap, differ, read
+from import_writers import FASHION, fashion_mnist, write_cifar10, write_idx
 
-FASHION = "/usr/share/datasets/fashion-mnist"
 IDX = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 rng = np.random.default_rng(11)
 tap = Tap()
@@ -48,12 +47,7 @@ def fashion():
     if not os.path.isdir(FASHION):
         tap.skip("Fashion-MNIST", "the package dataset-fashion-mnist is not installed")
         return
-    images, classes = {}, {}
-    for part in "train", "t10k":
-        with gzip.open(f"{FASHION}/{part}-images-idx3-ubyte.gz") as f:
-            images[part] = np.frombuffer(f.read(), "u1", offset=16).reshape(-1, 28, 28, 1)
-        with gzip.open(f"{FASHION}/{part}-labels-idx1-ubyte.gz") as f:
-            classes[part] = np.frombuffer(f.read(), "u1", offset=8)
+    images, classes = fashion_mnist()
     every = np.concatenate([classes["train"], classes["t10k"]])
     got = read("--quiet", FASHION)
     tap.result(got if isinstance(got, str) else
@@ -70,21 +64,14 @@ def fashion():
                "Fashion-MNIST: the test split alone")
 
 
-def idx(path, code, array):
-    with open(path, "wb") as f:
-        f.write(struct.pack(">BBBB", 0, 0, code, array.ndim))
-        f.write(struct.pack(f">{array.ndim}I", *array.shape))
-        f.write(array.tobytes())
-
-
 def idx_types():
     for code, kind in IDX.items():
         array = numbers((3, 5, 4), kind)
-        idx(f"{code}.idx", code, array)
+        write_idx(f"{code}.idx", code, array)
         tap.result(differ(read(f"{code}.idx"), native(array)[..., None]),
                    f"IDX numbers of type {kind}")
     array = numbers((4, 6, 5, 3), "u1")
-    idx("colour.idx", 8, array)
+    write_idx("colour.idx", 8, array)
     tap.result(differ(read("colour.idx"), array), "IDX images in colour")
 
 
@@ -93,15 +80,9 @@ def idx_types():
 def cifar():
     images = numbers((7, 3, 32, 32), "u1")
     fine, coarse = rng.integers(0, 100, 7), rng.integers(0, 20, 7)
-    os.makedirs("c10")
     os.makedirs("c100")
-    for at, name in (0, "data_batch_1"), (3, "data_batch_2"), (5, "test_batch"):
-        end = {0: 3, 3: 5, 5: 7}[at]
-        with open(f"c10/{name}.bin", "wb") as f:
-            for k in range(at, end):
-                f.write(bytes([fine[k] % 10]) + images[k].tobytes())
-    with open("c10/batches.meta.txt", "w") as f:
-        f.write("\n".join(f"name{i}" for i in range(10)) + "\n\n")
+    write_cifar10("c10", {"data_batch_1": slice(3), "data_batch_2": slice(3, 5),
+                          "test_batch": slice(5, 7)}, images, fine % 10)
     want = images.transpose(0, 2, 3, 1)
     got = read("c10")
     tap.result(differ(got, want, labels(fine % 10)), "CIFAR-10: a directory")

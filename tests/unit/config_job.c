@@ -23,6 +23,18 @@ static int read_job(const char *text, struct dnn_job *job)
     return dnn_job_read(path, job, &err);
 }
 
+static void is_loss(const struct dnn_job *job, const char *want, const char *what)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *to = open_memstream(&text, &size);
+
+    dnn_loss_print(job->loss, to);
+    fclose(to);
+    is_text(text, want, what);
+    dnn_free(text);
+}
+
 static void unsaid(void)
 {
     struct dnn_job job;
@@ -31,7 +43,7 @@ static void unsaid(void)
            "layers are enough");
     is_int(job.batch_size, 1, "a batch of one");
     is_int(job.threads, 0, "threads as usual");
-    is_int(job.loss, DNN_OP_MSE, "squared differences");
+    is_loss(&job, "\"mse\"", "squared differences");
     is_int(job.optimizer.rule, DNN_UPDATE_ADAM, "Adam");
     ok(job.optimizer.rate == 0.001 && job.optimizer.beta2 == 0.999,
        "with its own numbers");
@@ -40,6 +52,16 @@ static void unsaid(void)
     ok(job.backend == NULL, "the fastest backend");
     is_text(job.net.graph->name, "simplecnn", "the network");
     ok(job.net.text != NULL, "and its text");
+    ok(job.num_epochs == 1 && job.seed == 1 && job.accumulate == 1 && job.ema == 0,
+       "one epoch, and nothing special");
+    ok(job.data == NULL && job.early == NULL && job.goal == NULL, "nothing to do");
+    ok(job.ckpt->interval == 1 && job.ckpt->keep == 3 &&
+           job.ckpt->resume == DNN_RESUME_AUTO && job.ckpt->save == NULL,
+       "checkpoints as usual");
+    ok(strcmp(job.parallel->rule, "bsp") == 0 && !job.parallel->deterministic,
+       "ranks in step");
+    ok(job.telemetry->csv && job.telemetry->report && !job.telemetry->tensorboard,
+       "a table and a report");
     dnn_job_free(&job);
 }
 
@@ -60,10 +82,11 @@ static void check(const struct dnn_job *job, const char *what)
     const struct dnn_shape *in = &job->net.graph->node[job->net.graph->input[0]].out;
 
     ok(job->batch_size == 3 && job->threads == 2 && job->memory_limit == 2048 &&
-           job->loss == DNN_OP_MSE && job->recompute == DNN_RECOMPUTE_AUTO &&
+           job->recompute == DNN_RECOMPUTE_AUTO &&
            job->optimizer.rule == DNN_UPDATE_SGD && job->optimizer.momentum == 0.5 &&
            job->optimizer.rate == 0.01 && strcmp(job->backend, "ref") == 0,
        "%s: every key", what);
+    is_loss(job, "\"mse\"", what);
     ok(in->dim[1] == 32 && in->dim[2] == 16 && in->dim[3] == 2, "%s: the data", what);
 }
 
@@ -91,6 +114,164 @@ static void everything(void)
         dnn_job_free(&job);
         dnn_free(text);
     }
+}
+
+/* As JSON that is printed again, it is the same. */
+static void round_trip(const char *text, const char *what)
+{
+    char *first = NULL, *second = NULL;
+    struct dnn_job job;
+    size_t size;
+
+    for (int i = 0; i < 2; i++) {
+        if (!ok(read_job(i == 0 ? text : first, &job) == 0, "%s", what)) {
+            printf("# %s\n", err.text);
+            break;
+        }
+        FILE *to = open_memstream(i == 0 ? &first : &second, &size);
+        dnn_job_print(&job, to);
+        fclose(to);
+        dnn_job_free(&job);
+    }
+    if (second != NULL) is_text(second, first, "printed and read, it is the same");
+    dnn_free(first);
+    dnn_free(second);
+}
+
+static const char full[] =
+    "{\"layers\": {\"zoo\": \"simplecnn\"}, \"num_epochs\": 5, \"seed\": 7, \"loss\": "
+    "[{\"function\": \"NLL\"}], \"metrics\": [\"accuracy\", {\"type\": "
+    "\"f1\"}], \"optimizer\": {\"type\": \"AdamW\", \"weight_decay\": 0.1, "
+    "\"lr_scheduler\": [{\"type\": \"Warmup\", \"num_epochs\": 1, \"start_factor\": "
+    "0.1}]}, \"clip_norm\": 1, \"accumulate\": 2, \"ema\": 0.99, \"early_stopping\": "
+    "{\"metric\": \"val_accuracy\", \"patience\": 4}, \"target_metric\": "
+    "\"val_accuracy,>,0.97\", \"data\": {\"dataset\": \"d.bp\", \"transforms\": "
+    "[{\"random_rotate\": 5}], \"memory\": \"1GiB\"}, \"checkpoints\": {\"resume\": "
+    "true, "
+    "\"minutes\": 30}, \"dir\": \"out\", \"telemetry\": {\"tensorboard\": true}, "
+    "\"parallel\": {\"deterministic\": true, \"leaves\": 16}, \"precision\": "
+    "\"float32\", "
+    "\"recompute\": false}";
+
+static void training(void)
+{
+    struct dnn_job job;
+
+    if (!ok(read_job(full, &job) == 0, "a job that trains")) {
+        printf("# %s\n", err.text);
+        return;
+    }
+    ok(job.seed == 7 && job.clip_norm == 1 && job.accumulate == 2 && job.ema == 0.99,
+       "its numbers");
+    ok(job.schedule != NULL, "the schedule");
+    is_text(job.early->metric, "val_accuracy", "when to stop early");
+    is_int(job.early->patience, 4, "and how patient");
+    ok(job.goal->has_target && job.goal->target == 0.97, "or at once");
+    is_int(job.ckpt->resume, DNN_RESUME_YES, "it goes on");
+    is_int(job.parallel->leaves, 16, "leaves");
+    is_int(job.data->memory, 1 << 30, "memory");
+    is_int(job.batch_size, 64, "the batch of data");
+    struct dnn_metrics *metrics = NULL;
+    const struct dnn_metric_value *value;
+    is_int(dnn_job_metrics(&job, NULL, 10, &metrics, &err), 0, "metrics");
+    ok(dnn_metrics_values(metrics, &value) >= 2, "at least two values");
+    is_text(value[0].name, "accuracy", "the first");
+    dnn_metrics_free(metrics);
+    is_text(dnn_job_dir(&job), "/tmp/out", "where it writes");
+    dnn_job_free(&job);
+}
+
+static void places(void)
+{
+    struct dnn_job job;
+
+    is_int(read_job("{\"layers\": {\"zoo\": \"simplecnn\"}}", &job), 0, "by default");
+    char *want = dnn_format("/tmp/run-%s", path + 5);
+    is_text(dnn_job_dir(&job), want, "it writes beside the job");
+    is_text(dnn_job_path(&job, "a/b"), "/tmp/a/b", "paths are from there");
+    is_text(dnn_job_path(&job, "/a/b"), "/a/b", "unless absolute");
+    ok(dnn_job_path(&job, NULL) == NULL, "or none");
+    dnn_free(want);
+    dnn_job_free(&job);
+}
+
+#define NET "{\"layers\": {\"zoo\": \"simplecnn\"},\n"
+static const struct {
+    const char *text, *want; /* behind the path */
+} wrong[] = {
+    {"[]",                                                                              ":1: must be an object, not []"           },
+    {"{}",                                                                              ":1: the key \"layers\" is missing"       },
+    {NET "\"num_epoch\": 3}",
+     ":2: num_epoch: unknown key; did you mean \"num_epochs\"?"                                                                   },
+    {NET "\"num_epochs\": \"3\"}",
+     ":2: num_epochs: must be a whole number, not \"3\"; remove the quotes"                                                       },
+    {NET "\"checkpoints\": {\"intervall\": 3}}",
+     ":2: checkpoints.intervall: unknown key; did you mean \"interval\"?"                                                         },
+    {NET "\"checkpoints\": {\"resume\": \"maybe\"}}",
+     ":2: checkpoints.resume: must be one of false, true, auto, not \"maybe\""                                                    },
+    {NET "\"checkpoints\": {\"keep\": 0}}",
+     ":2: checkpoints.keep: must be between 1 and 1000000, not 0"                                                                 },
+    {NET "\"metrics\": \"acuracy\"}",                                                   NULL                                      },
+    {NET "\"parallel\": {\"compress\": \"zip\"}}",
+     ":2: parallel.compress: must be one of none, bf16, fp16, not \"zip\""                                                        },
+    {NET "\"parallel\": {\"deterministic\": true, \"compress\": \"bf16\"}}",
+     ":2: parallel.compress: does not go with \"deterministic\": what is rounded on "
+     "the "
+     "way depends on the number of ranks"                                                                                         },
+    {NET "\"target_metric\": \"val_acc\"}",
+     ":2: target_metric: must be \"METRIC,>,NUMBER\" (or <), or \"METRIC,~<,EPOCHS\" "
+     "(or "
+     "~>), not \"val_acc\""                                                                                                       },
+    {NET "\"early_stopping\": {\"patients\": 3}}",
+     ":2: early_stopping.patients: unknown key; did you mean \"patience\"?"                                                       },
+    {NET "\"optimizer\": {\"type\": \"SGD\", \"lr_scheduler\": {\"type\": "
+         "\"Step\"}}}",                                                            NULL                                      },
+    {NET "\"batch_size\": 3, \"data\": {\"batch_size\": 4}}",
+     ":2: data.batch_size: is 4, but the job's batch_size is 3: leave one of them out"                                            },
+    {NET "\"telemetry\": []}",                                                          ":2: telemetry: must be an object, not []"},
+    {NET "\"precision\": \"f16\"}",
+     ":2: precision: must be one of f32, f64, float32, float64, not \"f16\""                                                      },
+    {"{\"neural_network\": {\"layers\": {\"zoo\": \"simplecnn\"},\n\"debugg\": true}}",
+     ":2: neural_network.debugg: unknown key; did you mean \"debug\"?"                                                            },
+};
+
+static void refused(void)
+{
+    struct dnn_job job;
+
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        char *want =
+            dnn_format("%s%s", path, wrong[i].want == NULL ? ":2: " : wrong[i].want);
+
+        ok(read_job(wrong[i].text, &job) < 0, "case %zu", i);
+        /* What another room says is its own test's business. */
+        if (wrong[i].want == NULL) err.text[strlen(want)] = '\0';
+        is_text(err.text, want, "is refused");
+        dnn_free(want);
+    }
+}
+
+/* docs/config.md is what the program prints; GOLDEN=write writes it. */
+static void manual(void)
+{
+    const char *srcdir = getenv("srcdir"), *golden = getenv("GOLDEN");
+    char *name = dnn_format("%s/docs/config.md", srcdir == NULL ? "." : srcdir);
+    char *text = NULL, *file = NULL;
+    size_t len = 0;
+    FILE *to = open_memstream(&text, &len);
+
+    dnn_job_docs(to);
+    fclose(to);
+    if (golden != NULL && strcmp(golden, "write") == 0)
+        is_int(dnn_file_write(name, text, len, &err), 0, "docs/config.md is written");
+    if (dnn_file_read_text(name, 1 << 20, &file, &err) < 0)
+        is_text(err.text, "", "docs/config.md can be read");
+    else
+        ok(strcmp(file, text) == 0,
+           "docs/config.md is what the program prints (GOLDEN=write makes it)");
+    dnn_free(file);
+    dnn_free(name);
+    dnn_free(text);
 }
 
 static void sizes(void)
@@ -125,6 +306,12 @@ int main(void)
     ok(dnn_field_check(dnn_job_fields, &err) == 0, "the table of keys is sound");
     unsaid();
     everything();
+    training();
+    places();
+    round_trip(full, "everything");
+    round_trip("{\"layers\": {\"zoo\": \"simplecnn\"}}", "nothing");
+    refused();
+    manual();
     sizes();
     unlink(path);
     return done();

@@ -65,6 +65,13 @@ static const struct rule rules[] = {
     {DNN_OP_SCALE, {{0}}, {"3x5", "5", ""}, "f32 3x5"},
     {DNN_OP_MSE, {{0}}, {"3x5", "3x5"}, "f64 scalar"},
     {DNN_OP_XENT, {{0}}, {"3x4x5", "3x4"}, "f64 scalar"},
+    {DNN_OP_XENT, {{0}}, {"3x4x5", "3x4", "5", "2"}, "f64 scalar"},
+    {DNN_OP_POINT, {{0}}, {"3x4x5", "3x4x5", "5", ""}, "f64 scalar"},
+    {DNN_OP_WEIGH, {.loss = {.classes = 5}}, {"3x4", "5"}, "f64 2"},
+    {DNN_OP_OVERLAP, {{0}}, {"3x4x6x5", "3x4x6"}, "f64 3x5x3"},
+    {DNN_OP_OVERLAP, {.overlap = {.whole = true}}, {"3x4x6x5", "3x4x6x5"}, "f64 1x6x3"},
+    {DNN_OP_RATIO, {{0}}, {"3x5x3", "3x5x3", "5"}, "f64 scalar"},
+    {DNN_OP_LOVASZ, {{0}}, {"3x4x5", "3x4"}, "f64 scalar, f32 3x4x5"},
     {DNN_OP_ACTIVITY, {{0}}, {"3x5"}, "f32 3x5, f32 scalar"},
 };
 /* clang-format on */

@@ -64,7 +64,8 @@ static struct dnn_prog *step_of(const char *name, int ndim, const int64_t *input
     if (rc == 0) rc = dnn_graph_lower(graph, batch, raw, &y, &err);
     if (!ok(rc == 0, "%s: %s", name, err.text)) exit(1);
     int target = dnn_prog_target(raw, "t", DNN_F32, dnn_prog_shape(raw, y));
-    *loss = dnn_prog_op2(raw, DNN_OP_MSE, &(union dnn_attr){.loss = {1}}, y, target);
+    *loss = dnn_prog_op2(raw, DNN_OP_MSE, &(union dnn_attr){.loss = {.scale = 1}}, y,
+                         target);
     struct dnn_prog *prog = dnn_fuse(raw, 1, loss);
     finish(prog, *loss);
     dnn_prog_free(raw);

@@ -55,7 +55,6 @@ static struct dnn_model_opts usual(const struct dnn_backend *backend)
     return (struct dnn_model_opts){
         .batch = 2,
         .training = true,
-        .loss = DNN_OP_MSE,
         .optim = dnn_optim_defaults(DNN_UPDATE_ADAM),
         .backend = backend,
         .device = {.threads = 2, .choose = DNN_CHOOSE_RULED}
@@ -115,8 +114,10 @@ static void labels(const struct dnn_backend *backend)
     struct dnn_graph *graph = unet(3), *one = unet(1);
     struct dnn_model_opts opts = usual(backend);
     struct dnn_model *model = NULL;
+    struct dnn_loss *xent = NULL;
 
-    opts.loss = DNN_OP_XENT;
+    if (dnn_loss_make("xent", &xent, &err) < 0) printf("# %s\n", err.text);
+    opts.loss = xent;
     double first = train(graph, &opts, 1, NULL);
     ok(first > 0.5 && first < 3, "cross-entropy of three classes begins near log 3");
     ok(train(graph, &opts, 30, NULL) < first, "and becomes smaller");
@@ -124,6 +125,7 @@ static void labels(const struct dnn_backend *backend)
            "one class has no cross-entropy");
     ok(strstr(err.text, "two classes or more") != NULL, "%s: %s", "and that is said",
        err.text);
+    dnn_loss_free(xent);
     dnn_graph_free(graph);
     dnn_graph_free(one);
 }

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "backend/cpu/rows2_share.h"
+#include "backend/cpu/loss_share.h"
 
 /* ---- squared differences ---- */
 
@@ -76,54 +76,67 @@ static void mse_data(const struct cpu_call *c)
     }
 }
 
-/* ---- cross-entropy ---- */
+/* ---- cross-entropy, and functions of single elements ---- */
 
-static bool can_xent(const struct dnn_step *step)
+static size_t loss_work(const struct dnn_step *step, int threads)
 {
-    int x = step->op->pass == DNN_FWD ? 0 : 1;
-    bool labels = step->in[x + 1]->shape.ndim < step->in[x]->shape.ndim;
-
-    return step->in[x + 1]->dtype == (labels ? DNN_I32 : DNN_F32) &&
-           rows2_row(step->in[x]) <= INT32_MAX;
-}
-
-static int64_t scratch(int64_t classes)
-{
-    return 2 * ROWS2_TOGETHER * classes;
-}
-
-static size_t xent_work(const struct dnn_step *step, int threads)
-{
-    int x = step->op->pass == DNN_FWD ? 0 : 1;
-    int64_t each = scratch(rows2_row(step->in[x]));
+    int64_t each = loss_scratch(rows2_row(step->in[loss_x(step->op)]));
 
     return rows2_sums_bytes(threads) + (size_t)threads * (size_t)each * sizeof(float);
 }
 
-static struct rows2_classes classes(const struct cpu_call *c, const struct cpu_array *x,
-                                    const struct cpu_array *t,
-                                    const struct cpu_array *y, int parts, int p)
+/* The scale, and what the mean is over where the data knows it. */
+static double scale(const struct cpu_call *c, int at)
 {
-    struct rows2_classes k = {.n = x->row, .x_pitch = x->pitch, .t_pitch = t->pitch};
-    int64_t first, last;
+    const double *sums = at < c->op->nin ? c->in[at].mem : NULL;
+    double times = c->op->attr.loss.scale;
 
-    dnn_cpu_share(x->rows, parts, p, &first, &last);
-    k.rows = last - first;
-    k.x = (const float *)x->mem + first * x->pitch;
-    if (t->shape.ndim < x->shape.ndim)
-        k.labels = (const int32_t *)t->mem + first;
-    else
-        k.t = (const float *)t->mem + first * t->pitch;
-    if (y != NULL) {
-        k.y = (float *)y->mem + first * y->pitch;
-        k.y_pitch = y->pitch;
+    if (sums == NULL) return times;
+    return sums[0] == 0 ? 0 : times * sums[1] / sums[0];
+}
+
+/* Elements that are all alike lie in one long row. */
+static struct cpu_array flat(const struct cpu_array *a)
+{
+    struct cpu_array one = *a;
+
+    one.rows = a->count;
+    one.row = one.pitch = 1;
+    return one;
+}
+
+/* Part p of the rows.  y: with the gradient. */
+static struct rows2_loss part(const struct cpu_call *c, bool data, int parts, int p)
+{
+    const struct dnn_op_loss *l = &c->op->attr.loss;
+    int at = loss_x(c->op);
+    struct cpu_array x = c->in[at], t = c->in[at + 1], y = c->out[0];
+    const float *w = rows2_in(c, at + 2);
+    int64_t first, last, row = x.row;
+
+    if (c->op->kind == DNN_OP_POINT && w == NULL && t.shape.ndim == x.shape.ndim &&
+        rows_dense(&x) && rows_dense(&t) && (!data || rows_dense(&y))) {
+        x = flat(&x);
+        t = flat(&t);
+        y = flat(&y);
     }
-    k.scratch =
-        (float *)((char *)c->work + rows2_sums_bytes(c->threads)) + p * scratch(x->row);
+    dnn_cpu_share(x.rows, parts, p, &first, &last);
+    struct rows2_loss k = loss_rows(&x, &t, data ? &y : NULL, first, last);
+    k.w = w;
+    if (l->ignores) k.ignore = l->ignore;
+    k.on = (float)(1 - l->smoothing);
+    k.off = (float)(l->smoothing / (double)row);
+    k.gamma = (float)l->gamma;
+    k.delta = (float)l->delta;
+    k.alpha = (float)l->alpha;
+    k.raw = l->raw;
+    k.fn = l->fn;
+    k.scratch = (float *)((char *)c->work + rows2_sums_bytes(c->threads)) +
+                p * loss_scratch(row);
     return k;
 }
 
-static void xent(const struct cpu_call *c)
+static void loss(const struct cpu_call *c)
 {
     const struct dnn_rows2_isa *isa = dnn_rows2_find();
     int parts = rows_parts(c->in[0].count, c->threads);
@@ -131,37 +144,71 @@ static void xent(const struct cpu_call *c)
 
 #pragma omp parallel for schedule(static, 1) num_threads(parts)
     for (int p = 0; p < parts; p++) {
-        struct rows2_classes k = classes(c, &c->in[0], &c->in[1], NULL, parts, p);
+        struct rows2_loss k = part(c, false, parts, p);
 
-        sums[8 * p] = isa->xent(&k);
+        sums[8 * p] = c->op->kind == DNN_OP_POINT ? isa->point(&k) : isa->xent(&k);
     }
-    rows2_put(&c->out[0], rows2_add_up(sums, parts) * c->op->attr.loss.scale);
+    rows2_put(&c->out[0], rows2_add_up(sums, parts) * scale(c, 3));
 }
 
-static void xent_data(const struct cpu_call *c)
+static void loss_data(const struct cpu_call *c)
 {
     const struct dnn_rows2_isa *isa = dnn_rows2_find();
     int parts = rows_parts(c->out[0].count, c->threads);
-    double times = c->op->attr.loss.scale * rows2_number(&c->in[0]);
+    double times = scale(c, 4) * rows2_number(&c->in[0]);
 
 #pragma omp parallel for schedule(static, 1) num_threads(parts)
     for (int p = 0; p < parts; p++) {
-        struct rows2_classes k = classes(c, &c->in[1], &c->in[2], &c->out[0], parts, p);
+        struct rows2_loss k = part(c, true, parts, p);
 
         k.factor = (float)times;
-        isa->xent_data(&k);
+        if (c->op->kind == DNN_OP_POINT)
+            isa->point_data(&k);
+        else
+            isa->xent_data(&k);
     }
+}
+
+/* ---- what labels weigh ---- */
+
+static void weigh(const struct cpu_call *c)
+{
+    const struct dnn_op_loss *l = &c->op->attr.loss;
+    int parts = rows_parts(c->in[0].count, c->threads);
+    int32_t end = l->classes == 1 ? 2 : (int32_t)l->classes;
+    int32_t ignore = l->ignores ? l->ignore : -1;
+    const int32_t *label = c->in[0].mem;
+    const float *w = l->classes == 1 ? NULL : c->in[1].mem;
+    double *sums = c->work, *out = c->out[0].mem;
+
+#pragma omp parallel for schedule(static, 1) num_threads(parts)
+    for (int p = 0; p < parts; p++) {
+        int64_t first, last, n = 0;
+        double sum = 0;
+
+        dnn_cpu_share(c->in[0].count, parts, p, &first, &last);
+        for (int64_t i = first; i < last; i++) {
+            bool counts = label[i] >= 0 && label[i] < end && label[i] != ignore;
+
+            n += counts;
+            if (counts && w != NULL) sum += (double)w[label[i]];
+        }
+        sums[8 * p] = w == NULL ? (double)n : sum;
+    }
+    out[0] = rows2_add_up(sums, parts);
+    out[1] = (double)c->in[0].shape.dim[0];
 }
 
 const struct cpu_way dnn_cpu_mse = {
     .name = "rows", .can = same_shape, .in_pitch = 3, .fn = mse, .work = sums_work};
 const struct cpu_way dnn_cpu_mse_data = {
     .name = "rows", .can = same_shape, .in_pitch = 6, .out_pitch = 1, .fn = mse_data};
-const struct cpu_way dnn_cpu_xent = {
-    .name = "rows", .can = can_xent, .in_pitch = 1, .fn = xent, .work = xent_work};
-const struct cpu_way dnn_cpu_xent_data = {.name = "rows",
-                                          .can = can_xent,
+const struct cpu_way dnn_cpu_loss = {
+    .name = "rows", .can = loss_can, .in_pitch = 1, .fn = loss, .work = loss_work};
+const struct cpu_way dnn_cpu_loss_data = {.name = "rows",
+                                          .can = loss_can,
                                           .in_pitch = 2,
                                           .out_pitch = 1,
-                                          .fn = xent_data,
-                                          .work = xent_work};
+                                          .fn = loss_data,
+                                          .work = loss_work};
+const struct cpu_way dnn_cpu_weigh = {.name = "rows", .fn = weigh, .work = sums_work};

@@ -8,13 +8,21 @@
 #define LANES 8
 #define TARGET __attribute__((target("avx2,fma")))
 
-#include "backend/cpu/rows2_class_kernel.h"
 #include "backend/cpu/rows2_layer_kernel.h"
+#include "backend/cpu/rows2_overlap_kernel.h"
 #include "backend/cpu/rows2_weight_kernel.h"
+#include "backend/cpu/rows2_update_kernel.h"
 
 const struct dnn_rows2_isa dnn_rows2_avx2 = {
-    .adam = adam,
     .sgd = sgd,
+    .adam = adam,
+    .nadam = nadam,
+    .adagrad = adagrad,
+    .adadelta = adadelta,
+    .rmsprop = rmsprop,
+    .lars_norms = lars_norms,
+    .lamb_means = lamb_means,
+    .lamb = lamb,
     .norms = norms,
     .regular = regular,
     .squares = squares,
@@ -27,6 +35,10 @@ const struct dnn_rows2_isa dnn_rows2_avx2 = {
     .softmax_data = softmax_data,
     .xent = xent,
     .xent_data = xent_data,
+    .point = point,
+    .point_data = point_data,
+    .overlap = overlap,
+    .overlap_data = overlap_data,
     .layer = layer,
     .layer_again = layer_again,
     .layer_data = layer_data,

@@ -1,4 +1,4 @@
-/* rows2_class_kernel.h - softmax and cross-entropy of rows of classes.
+/* rows2_class_kernel.h - softmax of rows of classes.
  *
  * Rows of 2, 4 or 8 classes side by side are whole vectors as they lie: what belongs
  * to a row is found by exchanging lanes.  Others are transposed, ROWS2_TOGETHER rows
@@ -36,7 +36,7 @@ INLINE vec larger(vec a, vec b)
 
 INLINE vec group_sum(vec v, const int c)
 {
-    v += SWAP1(v);
+    if (c >= 2) v += SWAP1(v);
     if (c >= 4) v += SWAP2(v);
     if (c >= 8) v += SWAP4(v);
     return v;
@@ -45,34 +45,10 @@ INLINE vec group_sum(vec v, const int c)
 INLINE vec group_most(vec v, const int c)
 {
     v = v_select(v == v, v, v_splat(-INFINITY));
-    v = larger(v, SWAP1(v));
+    if (c >= 2) v = larger(v, SWAP1(v));
     if (c >= 4) v = larger(v, SWAP2(v));
     if (c >= 8) v = larger(v, SWAP4(v));
     return v;
-}
-
-/* The label of the row each lane belongs to; -1 where there is none. */
-INLINE ivec group_labels(const int32_t *labels, int64_t rows, int64_t row, const int c)
-{
-    int32_t each[LANES];
-
-    for (int i = 0; i < LANES; i++)
-        each[i] = row + i / c < rows ? labels[row + i / c] : -1;
-    return *(const ivec *)each;
-}
-
-/* Whether there is a target for the lanes' rows, and which. */
-INLINE void group_targets(const struct rows2_classes *k, int64_t i, int64_t left,
-                          const int c, vec *target, vec *mass)
-{
-    if (k->labels == NULL) {
-        *target = v_load_some(k->t + i, left);
-        *mass = group_sum(*target, c);
-        return;
-    }
-    ivec label = group_labels(k->labels, k->rows, i / c, c);
-    *target = v_where(label == (LANE_NUMBERS & (c - 1)), v_splat(1));
-    *mass = v_where((label >= 0) & (label < c), v_splat(1));
 }
 
 INLINE void group_softmax(const struct rows2_classes *k, const int c)
@@ -101,44 +77,6 @@ INLINE void group_softmax_data(const struct rows2_classes *k, const int c)
         else
             d = y * (d - group_sum(d * y, c));
         v_store_some(k->y + i, d, left);
-    }
-}
-
-INLINE double group_xent(const struct rows2_classes *k, const int c)
-{
-    int64_t n = k->rows * c;
-    dvec all = {0};
-    double sum = 0;
-
-    for (int64_t i = 0; i < n; i += LANES) {
-        int64_t left = n - i < LANES ? n - i : 0;
-        vec x = v_load_some(k->x + i, left), v = x - group_most(x, c);
-        vec loss = v_log(group_sum(v_exp(v), c)) - v, target, mass;
-
-        group_targets(k, i, left, c, &target, &mass);
-        if (k->labels == NULL)
-            loss *= target;
-        else
-            loss = v_where(target > 0.0f, loss);
-        all += v_low(loss) + v_high(loss);
-    }
-    for (int i = 0; i < LANES / 2; i++)
-        sum += all[i];
-    return sum;
-}
-
-INLINE void group_xent_data(const struct rows2_classes *k, const int c)
-{
-    int64_t n = k->rows * c;
-
-    for (int64_t i = 0; i < n; i += LANES) {
-        int64_t left = n - i < LANES ? n - i : 0;
-        vec x = v_load_some(k->x + i, left), e = v_exp(x - group_most(x, c));
-        vec target, mass;
-
-        group_targets(k, i, left, c, &target, &mass);
-        v_store_some(k->y + i, (mass * (e / group_sum(e, c)) - target) * k->factor,
-                     left);
     }
 }
 
@@ -227,60 +165,6 @@ INLINE int64_t few_of(const struct rows2_classes *k, int64_t r, float *x, float 
     return few;
 }
 
-INLINE ivec lane_labels(const struct rows2_classes *k, int64_t r)
-{
-    int32_t each[LANES];
-
-    for (int i = 0; i < LANES; i++)
-        each[i] = r + i < k->rows ? k->labels[r + i] : -1;
-    return *(const ivec *)each;
-}
-
-INLINE double lane_xent(const struct rows2_classes *k, int64_t r, const float *x,
-                        const float *t)
-{
-    vec most = lane_most(x, k->n), all = v_log(lane_sum(x, k->n, most, NULL));
-    ivec label = {0};
-    dvec two = {0};
-    double sum = 0;
-
-    if (k->labels != NULL) label = lane_labels(k, r);
-    for (int64_t j = 0; j < k->n; j++) {
-        vec loss = all - (v_load(x + j * TOGETHER) - most);
-
-        if (k->labels == NULL)
-            loss *= v_load(t + j * TOGETHER);
-        else
-            loss = v_where(label == (int32_t)j, loss);
-        two += v_low(loss) + v_high(loss);
-    }
-    for (int i = 0; i < LANES / 2; i++)
-        sum += two[i];
-    return sum;
-}
-
-INLINE void lane_xent_data(const struct rows2_classes *k, int64_t r, float *x,
-                           const float *t)
-{
-    vec sum = lane_sum(x, k->n, lane_most(x, k->n), x), mass = {0};
-    ivec label = {0};
-
-    if (k->labels != NULL) {
-        label = lane_labels(k, r);
-        mass = v_where((label >= 0) & (label < (int32_t)k->n), v_splat(1));
-    } else
-        for (int64_t j = 0; j < k->n; j++)
-            mass += v_load(t + j * TOGETHER);
-    mass /= sum;
-    for (int64_t j = 0; j < k->n; j++) {
-        vec target = k->labels == NULL ? v_load(t + j * TOGETHER)
-                                       : v_where(label == (int32_t)j, v_splat(1));
-
-        v_store(x + j * TOGETHER,
-                (v_load(x + j * TOGETHER) * mass - target) * k->factor);
-    }
-}
-
 /* ---- either ---- */
 
 /* Classes of a row that fill vectors as they lie, or 0. */
@@ -328,40 +212,5 @@ static TARGET void softmax_data(const struct rows2_classes *k)
         for (int v = 0; v < TOGETHER; v += LANES)
             lane_softmax_data(y + v, d + v, k->n, k->log);
         turn_out(d, k->y + r * k->y_pitch, k->y_pitch, few, k->n);
-    }
-}
-
-static TARGET double xent(const struct rows2_classes *k)
-{
-    float *x = k->scratch, *t = x + TOGETHER * k->n;
-    double sum = 0;
-
-    switch (as_they_lie(k)) {
-    case 2:
-        return group_xent(k, 2);
-    case 4:
-        return group_xent(k, 4);
-    case 8:
-        return group_xent(k, 8);
-    }
-    for (int64_t r = 0; r < k->rows; r += TOGETHER) {
-        (void)few_of(k, r, x, t);
-        for (int v = 0; v < TOGETHER; v += LANES)
-            sum += lane_xent(k, r + v, x + v, t + v);
-    }
-    return sum;
-}
-
-static TARGET void xent_data(const struct rows2_classes *k)
-{
-    float *x = k->scratch, *t = x + TOGETHER * k->n;
-
-    AS_THEY_LIE(k, group_xent_data)
-    for (int64_t r = 0; r < k->rows; r += TOGETHER) {
-        int64_t few = few_of(k, r, x, t);
-
-        for (int v = 0; v < TOGETHER; v += LANES)
-            lane_xent_data(k, r + v, x + v, t + v);
-        turn_out(x, k->y + r * k->y_pitch, k->y_pitch, few, k->n);
     }
 }

@@ -14,18 +14,22 @@
 
 enum { ROWS2_TOGETHER = 16 }; /* rows whose classes are done side by side */
 
-/* One step of an optimizer on n weights side by side. */
+/* One step of an optimizer on n weights side by side; see struct dnn_op_update. */
 struct rows2_update {
     int64_t n;
-    float *w, *m, *v; /* m, v: NULL if the rule has none */
+    float *w, *m, *v, *s; /* m, v, s: NULL if the rule has none */
     const float *g;
-    float l1, l2_twice;
-    bool regular; /* l1 or l2 is not 0        */
-    bool clip;    /* weights below 0 become 0 */
-    bool nesterov;
-    float momentum;                          /* SGD */
-    float beta1, rest1, beta2, rest2, small; /* ADAM; rest is 1 - beta */
-    float rate;
+    float l1, decay; /* decay: times w is added to g                          */
+    bool regular;    /* l1 or decay is not 0                                  */
+    bool clip;       /* weights below 0 become 0                              */
+    bool torch, nesterov;
+    float momentum, gain;             /* gain: of the gradient in the velocity      */
+    float beta1, rest1, beta2, rest2; /* rest is 1 - beta                           */
+    float small;                      /* added to the root that is divided by       */
+    float rate, ahead;                /* of what is made of g, and of g itself      */
+    float keep;                       /* of w, before the step                      */
+    float own;                        /* LAMB: of w, in the step                    */
+    float trust;                      /* LARS: of the gradient; LAMB: of the step   */
 };
 
 /* Rows of n floats, pitches apart. */
@@ -46,14 +50,34 @@ struct rows2_scale {
 /* Rows of n classes. */
 struct rows2_classes {
     int64_t rows, n;
-    const float *x;        /* softmax backward: its result             */
-    const float *t;        /* targets; softmax backward: dy            */
-    const int32_t *labels; /* instead of t: one per row                */
-    float *y;              /* or dx                                    */
+    const float *x; /* softmax backward: its result             */
+    const float *t; /* backward: dy                             */
+    float *y;       /* or dx                                    */
     int64_t x_pitch, t_pitch, y_pitch;
     bool log;
-    float factor;   /* of the loss's gradient                          */
     float *scratch; /* 2 n ROWS2_TOGETHER floats                       */
+};
+
+/* Losses of rows of n classes. */
+struct rows2_loss {
+    int64_t rows, n;
+    const float *x, *t;
+    const int32_t *labels; /* instead of t: one per row                        */
+    float *y;              /* dx                                               */
+    int64_t x_pitch, t_pitch, y_pitch;
+    const float *w; /* n weights; NULL: 1                                      */
+    int32_t ignore; /* a label that does not count; -1, as none below 0 does   */
+    float factor;   /* of the gradient                                         */
+    float on, off;  /* xent: a target is t on + off                            */
+    float gamma, delta, alpha;
+    bool raw;            /* xent: x is log p                                   */
+    int fn, source;      /* enum dnn_point, enum dnn_head                    */
+    const float *pt, *p; /* overlap_data: slopes of the sums of p t and of p, n each;
+                            or, pt NULL:                                       */
+    const float *dp;     /* factor times these are the slopes in p             */
+    int64_t dp_pitch;
+    double *sums;   /* overlap: 3 n, added to                                  */
+    float *scratch; /* 2 n ROWS2_TOGETHER floats                               */
 };
 
 /* Norm of each row by itself. */
@@ -92,8 +116,17 @@ struct rows2_draw {
 };
 
 struct dnn_rows2_isa {
-    void (*adam)(const struct rows2_update *u);
-    void (*sgd)(const struct rows2_update *u);
+    void (*sgd)(const struct rows2_update *u);  /* LARS, too  */
+    void (*adam)(const struct rows2_update *u); /* AdamW, too */
+    void (*nadam)(const struct rows2_update *u);
+    void (*adagrad)(const struct rows2_update *u);
+    void (*adadelta)(const struct rows2_update *u);
+    void (*rmsprop)(const struct rows2_update *u);
+    /* Sums of squares of the weights, and of the gradients or the steps; lamb_means
+     * moves the means, lamb then makes the step of them. */
+    void (*lars_norms)(const struct rows2_update *u, double *weight, double *grad);
+    void (*lamb_means)(const struct rows2_update *u, double *weight, double *step);
+    void (*lamb)(const struct rows2_update *u);
     /* Sums of |x| and of x^2. */
     void (*norms)(const float *x, int64_t n, double *absolute, double *square);
     /* y = dy + l1 sign(x) + l2_twice x. */
@@ -107,8 +140,12 @@ struct dnn_rows2_isa {
     void (*dropout)(const struct rows2_draw *d);
     void (*softmax)(const struct rows2_classes *c);
     void (*softmax_data)(const struct rows2_classes *c);
-    double (*xent)(const struct rows2_classes *c);
-    void (*xent_data)(const struct rows2_classes *c);
+    double (*xent)(const struct rows2_loss *k);
+    void (*xent_data)(const struct rows2_loss *k);
+    double (*point)(const struct rows2_loss *k);
+    void (*point_data)(const struct rows2_loss *k);
+    void (*overlap)(const struct rows2_loss *k);
+    void (*overlap_data)(const struct rows2_loss *k);
     void (*layer)(const struct rows2_layer *l);       /* x -> y, mean, inv */
     void (*layer_again)(const struct rows2_layer *l); /* y by the mean and inv given */
     void (*layer_data)(const struct rows2_layer *l);

@@ -7,13 +7,21 @@
 #define LANES 4
 #define TARGET
 
-#include "backend/cpu/rows2_class_kernel.h"
 #include "backend/cpu/rows2_layer_kernel.h"
+#include "backend/cpu/rows2_overlap_kernel.h"
 #include "backend/cpu/rows2_weight_kernel.h"
+#include "backend/cpu/rows2_update_kernel.h"
 
 const struct dnn_rows2_isa dnn_rows2_plain = {
-    .adam = adam,
     .sgd = sgd,
+    .adam = adam,
+    .nadam = nadam,
+    .adagrad = adagrad,
+    .adadelta = adadelta,
+    .rmsprop = rmsprop,
+    .lars_norms = lars_norms,
+    .lamb_means = lamb_means,
+    .lamb = lamb,
     .norms = norms,
     .regular = regular,
     .squares = squares,
@@ -26,6 +34,10 @@ const struct dnn_rows2_isa dnn_rows2_plain = {
     .softmax_data = softmax_data,
     .xent = xent,
     .xent_data = xent_data,
+    .point = point,
+    .point_data = point_data,
+    .overlap = overlap,
+    .overlap_data = overlap_data,
     .layer = layer,
     .layer_again = layer_again,
     .layer_data = layer_data,

@@ -1,4 +1,4 @@
-/* rows2_weight_kernel.h - an optimizer's step, sums of squares, scaling, dropout.
+/* rows2_weight_kernel.h - sums of squares, scaling, dropout.
  *
  * Included by rows2_plain.c and rows2_avx2.c.
  *
@@ -14,8 +14,6 @@ INLINE int64_t left_of(int64_t n, int64_t i)
     return n - i < LANES ? n - i : 0;
 }
 
-/* ---- an optimizer's step ---- */
-
 INLINE vec sign_of(vec x)
 {
     vec one = v_select(x < 0.0f, v_splat(-1), v_splat(1));
@@ -23,93 +21,9 @@ INLINE vec sign_of(vec x)
     return v_where(x != 0.0f, one);
 }
 
-INLINE vec slope_of(const struct rows2_update *u, int64_t i, int64_t left, vec w,
-                    const bool regular)
-{
-    vec g = v_load_some(u->g + i, left);
-
-    if (!regular) return g;
-    return g + sign_of(w) * u->l1 + w * u->l2_twice;
-}
-
-INLINE void put_weight(const struct rows2_update *u, int64_t i, int64_t left, vec w)
-{
-    if (u->clip) w = v_where(~(w < 0.0f), w);
-    v_store_some(u->w + i, w, left);
-}
-
-INLINE void adam_at(const struct rows2_update *u, int64_t i, int64_t left,
-                    const bool regular)
-{
-    vec w = v_load_some(u->w + i, left), g = slope_of(u, i, left, w, regular);
-    vec m = v_load_some(u->m + i, left) * u->beta1 + g * u->rest1;
-    vec v = v_load_some(u->v + i, left) * u->beta2 + g * g * u->rest2;
-
-    v_store_some(u->m + i, m, left);
-    v_store_some(u->v + i, v, left);
-    put_weight(u, i, left, w - m * u->rate / (v_sqrt(v) + u->small));
-}
-
-INLINE void adam_all(const struct rows2_update *given, const bool regular)
-{
-    const struct rows2_update u = *given; /* no store can change it */
-    int64_t i = 0;
-
-    for (; i + LANES <= u.n; i += LANES)
-        adam_at(&u, i, 0, regular);
-    if (i < u.n) adam_at(&u, i, u.n - i, regular);
-}
-
-static TARGET void adam(const struct rows2_update *u)
-{
-    if (u->regular)
-        adam_all(u, true);
-    else
-        adam_all(u, false);
-}
-
-INLINE void sgd_at(const struct rows2_update *u, int64_t i, int64_t left,
-                   const bool speed)
-{
-    vec w = v_load_some(u->w + i, left);
-    vec step = slope_of(u, i, left, w, u->regular) * -u->rate;
-
-    if (speed) {
-        vec m = v_load_some(u->m + i, left) * u->momentum + step;
-
-        v_store_some(u->m + i, m, left);
-        if (u->nesterov)
-            step += m * u->momentum;
-        else
-            step = m;
-    }
-    put_weight(u, i, left, w + step);
-}
-
-static TARGET void sgd(const struct rows2_update *given)
-{
-    const struct rows2_update u = *given;
-    int64_t i = 0;
-
-    for (; u.m == NULL && i + LANES <= u.n; i += LANES)
-        sgd_at(&u, i, 0, false);
-    for (; u.m != NULL && i + LANES <= u.n; i += LANES)
-        sgd_at(&u, i, 0, true);
-    if (i < u.n) sgd_at(&u, i, u.n - i, u.m != NULL);
-}
-
 /* ---- sums: a few vectors as floats, then doubles ---- */
 
 enum { FEW = 64 * LANES };
-
-INLINE double d_sum(dvec a)
-{
-    double s = 0;
-
-    for (int i = 0; i < LANES / 2; i++)
-        s += a[i];
-    return s;
-}
 
 static TARGET void norms(const float *x, int64_t n, double *absolute, double *square)
 {

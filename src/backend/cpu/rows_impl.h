@@ -40,8 +40,12 @@ extern const struct cpu_way dnn_cpu_noise, dnn_cpu_noise_data;
 extern const struct cpu_way dnn_cpu_prelu, dnn_cpu_prelu_data, dnn_cpu_prelu_weights,
     dnn_cpu_scale, dnn_cpu_scale_data, dnn_cpu_activity, dnn_cpu_activity_data;
 /* loss.c */
-extern const struct cpu_way dnn_cpu_mse, dnn_cpu_mse_data, dnn_cpu_xent,
-    dnn_cpu_xent_data;
+extern const struct cpu_way dnn_cpu_mse, dnn_cpu_mse_data, dnn_cpu_loss,
+    dnn_cpu_loss_data, dnn_cpu_weigh;
+/* loss_overlap.c */
+extern const struct cpu_way dnn_cpu_overlap, dnn_cpu_overlap_data;
+/* loss_lovasz.c */
+extern const struct cpu_way dnn_cpu_lovasz, dnn_cpu_lovasz_data;
 /* update.c */
 extern const struct cpu_way dnn_cpu_update, dnn_cpu_penalty, dnn_cpu_fold;
 

@@ -5,8 +5,9 @@
  * Copyright the dnn-toolkit authors
  */
 #include "backend/cpu/rows2_share.h"
+#include "backend/update_impl.h"
 
-/* ---- an optimizer's step: once over memory ---- */
+/* ---- an optimizer's step ---- */
 
 static bool can_update(const struct dnn_step *step)
 {
@@ -20,51 +21,156 @@ static bool can_update(const struct dnn_step *step)
 static struct rows2_update rule(const struct cpu_call *c)
 {
     const struct dnn_op_update *u = &c->op->attr.update;
-    double rate = c->now.rate, t = (double)c->now.updates;
+    const struct update_now now = update_now(u, &c->now);
 
-    if (u->rule == DNN_UPDATE_ADAM)
-        rate *= sqrt(1 - pow(u->beta2, t)) / (1 - pow(u->beta1, t));
-    return (struct rows2_update){.w = c->in[0].mem,
+    return (struct rows2_update){.n = c->in[0].count,
+                                 .w = c->in[0].mem,
                                  .g = c->in[1].mem,
                                  .m = rows2_in(c, 2),
                                  .v = rows2_in(c, 3),
+                                 .s = rows2_in(c, 4),
                                  .l1 = (float)u->l1,
-                                 .l2_twice = (float)(2 * u->l2),
-                                 .regular = u->l1 != 0 || u->l2 != 0,
+                                 .decay = (float)now.decay,
+                                 .regular = u->l1 != 0 || now.decay != 0,
                                  .clip = u->constraint.kind == DNN_NON_NEG,
+                                 .torch = u->torch,
                                  .nesterov = u->nesterov,
                                  .momentum = (float)u->momentum,
+                                 .gain = (float)now.gain,
                                  .beta1 = (float)u->beta1,
                                  .rest1 = (float)(1 - u->beta1),
                                  .beta2 = (float)u->beta2,
                                  .rest2 = (float)(1 - u->beta2),
-                                 .small = (float)u->epsilon,
-                                 .rate = (float)rate};
+                                 .small = (float)now.small,
+                                 .rate = (float)now.rate,
+                                 .ahead = (float)now.ahead,
+                                 .keep = (float)now.keep,
+                                 .own = (float)u->weight_decay,
+                                 .trust = 1};
+}
+
+/* Elements first ... last - 1 of it. */
+static struct rows2_update part_of(const struct rows2_update *all, int64_t first,
+                                   int64_t last)
+{
+    struct rows2_update u = *all;
+
+    u.n = last - first;
+    u.w += first;
+    u.g += first;
+    if (u.m != NULL) u.m += first;
+    if (u.v != NULL) u.v += first;
+    if (u.s != NULL) u.s += first;
+    return u;
+}
+
+typedef void update_fn(const struct rows2_update *u);
+typedef void norms_fn(const struct rows2_update *u, double *weight, double *other);
+
+static void once(const struct cpu_call *c, const struct rows2_update *all,
+                 update_fn *fn)
+{
+    int parts = rows_parts(all->n, c->threads);
+
+#pragma omp parallel for schedule(static, 1) num_threads(parts)
+    for (int p = 0; p < parts; p++) {
+        int64_t first, last;
+
+        rows2_line_share(all->n, parts, p, &first, &last);
+        const struct rows2_update u = part_of(all, first, last);
+        fn(&u);
+    }
+}
+
+/* Sums are over pieces of this many weights, so that they do not depend on the
+ * number of threads. */
+enum { PIECE = 16384 };
+
+static size_t update_work(const struct dnn_step *step, int threads)
+{
+    enum dnn_update is = step->op->attr.update.rule;
+    int64_t pieces = (rows2_count(step->in[0]) + PIECE - 1) / PIECE;
+
+    (void)threads;
+    if (is != DNN_UPDATE_LARS && is != DNN_UPDATE_LAMB) return 0;
+    return (size_t)pieces * 2 * sizeof(double);
+}
+
+/* The trust in a step or gradient, from the norms of all. */
+static double trust(const struct cpu_call *c, const struct rows2_update *all,
+                    norms_fn *fn)
+{
+    int64_t pieces = (all->n + PIECE - 1) / PIECE;
+    double *sums = c->work, weight = 0, other = 0;
+
+#pragma omp parallel for schedule(static) num_threads(rows_parts(all->n, c->threads))
+    for (int64_t p = 0; p < pieces; p++) {
+        int64_t first = p * PIECE;
+        int64_t last = all->n - first < PIECE ? all->n : first + PIECE;
+        const struct rows2_update u = part_of(all, first, last);
+
+        fn(&u, &sums[2 * p], &sums[2 * p + 1]);
+    }
+    for (int64_t p = 0; p < pieces; p++) {
+        weight += sums[2 * p];
+        other += sums[2 * p + 1];
+    }
+    return update_trust(&c->op->attr.update, sqrt(weight), sqrt(other));
+}
+
+static void lars(const struct cpu_call *c, struct rows2_update *all)
+{
+    const struct dnn_op_update *u = &c->op->attr.update;
+    const struct dnn_rows2_isa *isa = dnn_rows2_find();
+    struct rows2_update bare = *all;
+
+    /* The norm is that of the gradient without the weight's decay. */
+    bare.decay = (float)(2 * u->l2);
+    bare.regular = u->l1 != 0 || u->l2 != 0;
+    all->trust = (float)trust(c, &bare, isa->lars_norms);
+    once(c, all, isa->sgd);
+}
+
+static void lamb(const struct cpu_call *c, struct rows2_update *all)
+{
+    const struct dnn_rows2_isa *isa = dnn_rows2_find();
+
+    all->trust = (float)(c->now.rate * trust(c, all, isa->lamb_means));
+    once(c, all, isa->lamb);
 }
 
 static void update(const struct cpu_call *c)
 {
     const struct dnn_rows2_isa *isa = dnn_rows2_find();
-    const struct rows2_update all = rule(c);
-    int64_t n = c->in[0].count;
-    int parts = rows_parts(n, c->threads);
-    bool adam = c->op->attr.update.rule == DNN_UPDATE_ADAM;
+    struct rows2_update all = rule(c);
 
-#pragma omp parallel for schedule(static, 1) num_threads(parts)
-    for (int p = 0; p < parts; p++) {
-        struct rows2_update u = all;
-        int64_t first, last;
-
-        rows2_line_share(n, parts, p, &first, &last);
-        u.n = last - first;
-        u.w += first;
-        u.g += first;
-        if (u.m != NULL) u.m += first;
-        if (u.v != NULL) u.v += first;
-        if (adam)
-            isa->adam(&u);
-        else
-            isa->sgd(&u);
+    switch (c->op->attr.update.rule) {
+    case DNN_UPDATE_SGD:
+        once(c, &all, isa->sgd);
+        break;
+    case DNN_UPDATE_ADAM:
+    case DNN_UPDATE_ADAMW:
+        once(c, &all, isa->adam);
+        break;
+    case DNN_UPDATE_NADAM:
+        once(c, &all, isa->nadam);
+        break;
+    case DNN_UPDATE_ADAGRAD:
+        once(c, &all, isa->adagrad);
+        break;
+    case DNN_UPDATE_ADADELTA:
+        once(c, &all, isa->adadelta);
+        break;
+    case DNN_UPDATE_RMSPROP:
+        once(c, &all, isa->rmsprop);
+        break;
+    case DNN_UPDATE_LARS:
+        lars(c, &all);
+        break;
+    default:
+        assert(c->op->attr.update.rule == DNN_UPDATE_LAMB);
+        lamb(c, &all);
+        break;
     }
 }
 
@@ -150,7 +256,8 @@ static void fold(const struct cpu_call *c)
     }
 }
 
-const struct cpu_way dnn_cpu_update = {.name = "rows", .can = can_update, .fn = update};
+const struct cpu_way dnn_cpu_update = {
+    .name = "rows", .can = can_update, .fn = update, .work = update_work};
 const struct cpu_way dnn_cpu_penalty = {
     .name = "rows", .fn = penalty, .work = penalty_work};
 const struct cpu_way dnn_cpu_fold = {.name = "rows", .fn = fold, .work = fold_work};

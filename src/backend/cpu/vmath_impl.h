@@ -24,7 +24,6 @@ typedef int32_t ivec __attribute__((vector_size(4 * LANES), aligned(4), may_alia
 typedef uint8_t bvec __attribute__((vector_size(LANES), aligned(1), may_alias));
 /* Half as many doubles: two of them hold the same numbers. */
 typedef double dvec __attribute__((vector_size(4 * LANES), aligned(8), may_alias));
-typedef float hvec __attribute__((vector_size(2 * LANES), aligned(4), may_alias));
 
 #define INLINE static inline __attribute__((always_inline, unused)) TARGET
 
@@ -154,18 +153,20 @@ INLINE vec v_sqrt(vec a)
 /* The lower and the upper half as doubles. */
 INLINE dvec v_low(vec a)
 {
-    hvec h;
-
-    memcpy(&h, &a, sizeof h);
-    return __builtin_convertvector(h, dvec);
+#if LANES == 8
+    return __builtin_convertvector(__builtin_shufflevector(a, a, 0, 1, 2, 3), dvec);
+#else
+    return __builtin_convertvector(__builtin_shufflevector(a, a, 0, 1), dvec);
+#endif
 }
 
 INLINE dvec v_high(vec a)
 {
-    hvec h;
-
-    memcpy(&h, (const char *)&a + sizeof h, sizeof h);
-    return __builtin_convertvector(h, dvec);
+#if LANES == 8
+    return __builtin_convertvector(__builtin_shufflevector(a, a, 4, 5, 6, 7), dvec);
+#else
+    return __builtin_convertvector(__builtin_shufflevector(a, a, 2, 3), dvec);
+#endif
 }
 
 /* The sum of all lanes, always in the same order. */
@@ -174,6 +175,15 @@ INLINE float v_sum(vec a)
     float s = 0;
 
     for (int i = 0; i < LANES; i++)
+        s += a[i];
+    return s;
+}
+
+INLINE double d_sum(dvec a)
+{
+    double s = 0;
+
+    for (int i = 0; i < LANES / 2; i++)
         s += a[i];
     return s;
 }

@@ -3,9 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "backend/ref/ref_impl.h"
-
-#include <math.h>
+#include "backend/ref/loss_impl.h"
 
 void dnn_ref_mse(const struct ref_call *c)
 {
@@ -28,54 +26,89 @@ void dnn_ref_mse_data(const struct ref_call *c)
         set(dx, i, times * (get(x, i) - get(t, i)));
 }
 
-/* The target for class j of a row of n: from labels or from a distribution. */
-static double target(const struct ref_array *t, bool labels, int64_t row, int64_t n,
-                     int64_t j)
+static struct ref_targets targets(const struct ref_call *c, int x)
 {
-    return labels ? get(t, row) == (double)j : get(t, row * n + j);
+    const struct dnn_op_loss *l = &c->op->attr.loss;
+
+    return ref_targets(&c->in[x], &c->in[x + 1], l->ignores, l->ignore);
 }
 
-/* log sum exp of a row, which is what softmax divides by. */
-static double log_sum(const struct ref_array *x, int64_t row, int64_t n)
+/* What -log p of class j is multiplied by. */
+static double mass(const struct ref_call *c, const struct ref_targets *k,
+                   const struct ref_array *w, int64_t row, int64_t j)
 {
-    double most = -INFINITY, sum = 0;
+    double s = c->op->attr.loss.smoothing;
 
-    for (int64_t j = 0; j < n; j++)
-        most = fmax(most, get(x, row * n + j));
-    for (int64_t j = 0; j < n; j++)
-        sum += exp(get(x, row * n + j) - most);
-    return most + log(sum);
+    return ref_weight(w, j) * ((1 - s) * ref_target(k, row, j) + s / (double)k->n);
 }
 
 void dnn_ref_xent(const struct ref_call *c)
 {
-    const struct ref_array *x = &c->in[0], *t = &c->in[1];
-    int64_t n = x->shape.dim[x->shape.ndim - 1];
-    bool labels = t->shape.ndim < x->shape.ndim;
+    const struct dnn_op_loss *l = &c->op->attr.loss;
+    const struct ref_array *x = &c->in[0], *w = dnn_ref_in(c, 2);
+    struct ref_targets k = targets(c, 0);
     double sum = 0;
 
-    for (int64_t row = 0; row < x->count / n; row++) {
-        double all = log_sum(x, row, n);
-        for (int64_t j = 0; j < n; j++)
-            sum += target(t, labels, row, n, j) * (all - get(x, row * n + j));
+    for (int64_t row = 0; row < x->count / k.n; row++) {
+        if (!ref_counts(&k, row)) continue;
+        double all = l->raw ? 0 : ref_log_sum(x, row, k.n);
+        for (int64_t j = 0; j < k.n; j++) {
+            double g = mass(c, &k, w, row, j), log_p = get(x, row * k.n + j) - all;
+
+            if (g == 0) continue;
+            if (l->gamma != 0) g *= pow(1 - exp(log_p), l->gamma);
+            sum -= g * log_p;
+        }
     }
-    set(&c->out[0], 0, sum * c->op->attr.loss.scale);
+    set(&c->out[0], 0, sum * ref_scale(c, 3));
+}
+
+/* p times the slope of -(1 - p)^gamma log p. */
+static double slope(double log_p, double gamma)
+{
+    double p = exp(log_p);
+
+    if (gamma == 0) return -1;
+    if (p >= 1) return 0;
+    return gamma * pow(1 - p, gamma - 1) * p * log_p - pow(1 - p, gamma);
 }
 
 void dnn_ref_xent_data(const struct ref_call *c)
 {
-    const struct ref_array *x = &c->in[1], *t = &c->in[2], *dx = &c->out[0];
-    int64_t n = x->shape.dim[x->shape.ndim - 1];
-    bool labels = t->shape.ndim < x->shape.ndim;
-    double times = c->op->attr.loss.scale * get(&c->in[0], 0);
+    const struct dnn_op_loss *l = &c->op->attr.loss;
+    const struct ref_array *x = &c->in[1], *dx = &c->out[0], *w = dnn_ref_in(c, 3);
+    struct ref_targets k = targets(c, 1);
+    double times = ref_scale(c, 4) * get(&c->in[0], 0);
 
-    for (int64_t row = 0; row < x->count / n; row++) {
-        double all = log_sum(x, row, n), mass = 0;
-        for (int64_t j = 0; j < n; j++)
-            mass += target(t, labels, row, n, j);
-        for (int64_t j = 0; j < n; j++) {
-            double p = exp(get(x, row * n + j) - all);
-            set(dx, row * n + j, times * (mass * p - target(t, labels, row, n, j)));
+    for (int64_t row = 0; row < x->count / k.n; row++) {
+        bool counts = ref_counts(&k, row);
+        double all = l->raw ? 0 : ref_log_sum(x, row, k.n), sum = 0;
+
+        for (int64_t j = 0; j < k.n && counts && !l->raw; j++)
+            sum +=
+                mass(c, &k, w, row, j) * slope(get(x, row * k.n + j) - all, l->gamma);
+        for (int64_t j = 0; j < k.n; j++) {
+            double log_p = get(x, row * k.n + j) - all;
+            double d = counts ? mass(c, &k, w, row, j) * slope(log_p, l->gamma) : 0;
+
+            if (!l->raw) d -= exp(log_p) * sum;
+            set(dx, row * k.n + j, times * d);
         }
     }
+}
+
+void dnn_ref_weigh(const struct ref_call *c)
+{
+    const struct dnn_op_loss *l = &c->op->attr.loss;
+    const struct ref_array *t = &c->in[0], *w = &c->in[1];
+    double sum = 0;
+
+    for (int64_t i = 0; i < t->count; i++) {
+        double label = get(t, i);
+
+        if (ref_label_counts(label, l->classes, l->ignores, l->ignore))
+            sum += l->classes == 1 ? 1 : ref_weight(w, (int64_t)label);
+    }
+    set(&c->out[0], 0, sum);
+    set(&c->out[0], 1, (double)t->shape.dim[0]);
 }

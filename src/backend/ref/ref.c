@@ -64,6 +64,12 @@ static const struct row table[DNN_OP_KINDS] = {
     [DNN_OP_ACTIVITY] = {.fn = {dnn_ref_activity, dnn_ref_activity_data}},
     [DNN_OP_MSE] = {.fn = {dnn_ref_mse, dnn_ref_mse_data}},
     [DNN_OP_XENT] = {.fn = {dnn_ref_xent, dnn_ref_xent_data}},
+    [DNN_OP_POINT] = {.fn = {dnn_ref_point, dnn_ref_point_data}},
+    [DNN_OP_WEIGH] = {.fn = {dnn_ref_weigh}},
+    [DNN_OP_OVERLAP] = {.fn = {dnn_ref_overlap, dnn_ref_overlap_data}},
+    [DNN_OP_RATIO] = {.fn = {dnn_ref_ratio, dnn_ref_ratio_data}},
+    [DNN_OP_LOVASZ] = {.fn = {dnn_ref_lovasz, dnn_ref_lovasz_data},
+                       .work = {dnn_ref_work_lovasz}},
     [DNN_OP_FOLD] = {.fn = {dnn_ref_fold}},
     [DNN_OP_PENALTY] = {.fn = {dnn_ref_penalty}},
     [DNN_OP_UPDATE] = {.fn = {dnn_ref_update}, .work = {dnn_ref_work_update}},
@@ -128,7 +134,14 @@ static bool is_index(const struct dnn_op *op, bool out, int i)
 static bool is_label(const struct dnn_op *op, bool out, int i,
                      const struct dnn_tensor *t)
 {
-    return op->kind == DNN_OP_XENT && !out && i == op->nin - 1 && t->dtype == DNN_I32;
+    static const int at[DNN_OP_KINDS] = {[DNN_OP_XENT] = 1,
+                                         [DNN_OP_POINT] = 1,
+                                         [DNN_OP_OVERLAP] = 1,
+                                         [DNN_OP_LOVASZ] = 1};
+    int where = at[op->kind] + (op->pass != DNN_FWD);
+
+    if (out || t->dtype != DNN_I32 || i != where) return false;
+    return at[op->kind] > 0 || op->kind == DNN_OP_WEIGH;
 }
 
 /* Whether operand i is the mask of a function. */

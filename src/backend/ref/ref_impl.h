@@ -152,11 +152,17 @@ ref_fn dnn_ref_scale, dnn_ref_scale_data;
 ref_fn dnn_ref_activity, dnn_ref_activity_data;
 ref_fn dnn_ref_mse, dnn_ref_mse_data;
 ref_fn dnn_ref_xent, dnn_ref_xent_data;
+ref_fn dnn_ref_point, dnn_ref_point_data;
+ref_fn dnn_ref_weigh;
+ref_fn dnn_ref_overlap, dnn_ref_overlap_data;
+ref_fn dnn_ref_ratio, dnn_ref_ratio_data;
+ref_fn dnn_ref_lovasz, dnn_ref_lovasz_data;
 ref_fn dnn_ref_fold, dnn_ref_penalty, dnn_ref_update;
 
 ref_work dnn_ref_work_outputs; /* one double per element of each output      */
 ref_work dnn_ref_work_reduce;  /* two per element of the smaller side        */
 ref_work dnn_ref_work_stats;   /* group norm: a few per statistic            */
+ref_work dnn_ref_work_lovasz;  /* a few per place of a sample               */
 ref_work dnn_ref_work_update;  /* one per norm that is constrained           */
 
 #endif

@@ -5,8 +5,7 @@
  * Copyright the dnn-toolkit authors
  */
 #include "backend/ref/ref_impl.h"
-
-#include <math.h>
+#include "backend/update_impl.h"
 
 #define TINY 1e-7 /* what Keras adds to a norm it divides by */
 
@@ -26,31 +25,171 @@ int64_t dnn_ref_work_update(const struct dnn_step *step)
     return norms(&step->op->attr.update.constraint, &step->in[0]->shape);
 }
 
-static void sgd(const struct ref_call *c, int64_t i, double g)
+/* ---- the rules: one weight at a time ---- */
+
+/* A rule about to run, and what all weights share. */
+struct rule {
+    const struct ref_call *c;
+    const struct dnn_op_update *u;
+    struct update_now now;
+};
+
+static double slope(const struct rule *r, int64_t i, double decay)
 {
-    const struct dnn_op_update *u = &c->op->attr.update;
-    const struct ref_array *w = &c->in[0], *m = dnn_ref_in(c, 2);
-    double step = -c->now.rate * g;
+    double w = get(&r->c->in[0], i), sign = w > 0 ? 1 : w < 0 ? -1 : 0;
+
+    return get(&r->c->in[1], i) + r->u->l1 * sign + decay * w;
+}
+
+static void move(const struct rule *r, int64_t i, double step)
+{
+    const struct ref_array *w = &r->c->in[0];
+
+    set(w, i, get(w, i) * r->now.keep - step);
+}
+
+/* Moves slot s towards x and returns it. */
+static double follow(const struct rule *r, int slot, int64_t i, double beta, double x)
+{
+    const struct ref_array *s = &r->c->in[slot];
+    double v = beta * get(s, i) + (1 - beta) * x;
+
+    set(s, i, v);
+    return v;
+}
+
+static void sgd(const struct rule *r, int64_t i, double g)
+{
+    const struct ref_array *m = dnn_ref_in(r->c, 2);
+    /* Keras's velocity points where the weight goes, and has the rate in it. */
+    double before = r->u->torch ? 1 : -r->now.rate;
+    double after = r->u->torch ? r->now.rate : -1;
+    double step = g * before;
 
     if (m->mem != NULL) {
-        double speed = u->momentum * get(m, i) + step;
+        double speed = r->u->momentum * get(m, i) + r->now.gain * step;
         set(m, i, speed);
-        step = u->nesterov ? u->momentum * speed + step : speed;
+        step = r->u->nesterov ? r->u->momentum * speed + step : speed;
     }
-    set(w, i, get(w, i) + step);
+    move(r, i, step * after);
 }
 
-static void adam(const struct ref_call *c, int64_t i, double g, double rate)
+/* Adam's moving means; returns the root of the second, or of the most it ever was. */
+static double means(const struct rule *r, int64_t i, double g)
 {
-    const struct dnn_op_update *u = &c->op->attr.update;
-    const struct ref_array *w = &c->in[0], *m = &c->in[2], *v = &c->in[3];
-    double mean = u->beta1 * get(m, i) + (1 - u->beta1) * g;
-    double square = u->beta2 * get(v, i) + (1 - u->beta2) * g * g;
+    const struct ref_array *most = dnn_ref_in(r->c, 4);
+    double square;
 
-    set(m, i, mean);
-    set(v, i, square);
-    set(w, i, get(w, i) - rate * mean / (sqrt(square) + u->epsilon));
+    follow(r, 2, i, r->u->beta1, g);
+    square = follow(r, 3, i, r->u->beta2, g * g);
+    if (r->u->amsgrad) {
+        if (square < get(most, i)) square = get(most, i);
+        set(most, i, square);
+    }
+    return sqrt(square);
 }
+
+static void adam(const struct rule *r, int64_t i, double g)
+{
+    double root = means(r, i, g);
+
+    move(r, i, r->now.rate * get(&r->c->in[2], i) / (root + r->now.small));
+}
+
+static void nadam(const struct rule *r, int64_t i, double g)
+{
+    double root = means(r, i, g), mean = get(&r->c->in[2], i);
+
+    move(r, i, (r->now.ahead * g + r->now.rate * mean) / (root + r->now.small));
+}
+
+static void adagrad(const struct rule *r, int64_t i, double g)
+{
+    const struct ref_array *m = &r->c->in[2];
+    double sum = get(m, i) + g * g;
+
+    set(m, i, sum);
+    move(r, i, r->now.rate * g / (sqrt(sum) + r->now.small));
+}
+
+static void adadelta(const struct rule *r, int64_t i, double g)
+{
+    double square = follow(r, 2, i, r->u->beta2, g * g);
+    double step =
+        sqrt(get(&r->c->in[3], i) + r->now.small) / sqrt(square + r->now.small) * g;
+
+    follow(r, 3, i, r->u->beta2, step * step);
+    move(r, i, r->now.rate * step);
+}
+
+static void rmsprop(const struct rule *r, int64_t i, double g)
+{
+    const struct ref_array *speed = dnn_ref_in(r->c, 4);
+    double square = follow(r, 2, i, r->u->beta2, g * g);
+
+    if (r->u->centered) {
+        double mean = follow(r, 3, i, r->u->beta2, g);
+        square = fmax(square - mean * mean, 0); /* below 0 by rounding alone */
+    }
+    double step = g / (sqrt(square) + r->now.small);
+    if (speed->mem != NULL) {
+        step += r->u->momentum * get(speed, i);
+        set(speed, i, step);
+    }
+    move(r, i, r->now.rate * step);
+}
+
+/* ---- rules that look at norms first ---- */
+
+static void lars(const struct rule *r)
+{
+    int64_t n = r->c->in[0].count;
+    double weight = 0, grad = 0;
+
+    for (int64_t i = 0; i < n; i++) {
+        double w = get(&r->c->in[0], i), g = slope(r, i, 2 * r->u->l2);
+        weight += w * w;
+        grad += g * g;
+    }
+    double trust = update_trust(r->u, sqrt(weight), sqrt(grad));
+    for (int64_t i = 0; i < n; i++)
+        sgd(r, i, trust * slope(r, i, r->now.decay));
+}
+
+static double lamb_step(const struct rule *r, int64_t i)
+{
+    double square = get(&r->c->in[r->u->amsgrad ? 4 : 3], i);
+
+    return r->now.rate * get(&r->c->in[2], i) / (sqrt(square) + r->now.small) +
+           r->u->weight_decay * get(&r->c->in[0], i);
+}
+
+static void lamb(const struct rule *r)
+{
+    int64_t n = r->c->in[0].count;
+    double weight = 0, all = 0;
+
+    for (int64_t i = 0; i < n; i++) {
+        double w = get(&r->c->in[0], i);
+        means(r, i, slope(r, i, r->now.decay));
+        double step = lamb_step(r, i);
+        weight += w * w;
+        all += step * step;
+    }
+    double rate = r->c->now.rate * update_trust(r->u, sqrt(weight), sqrt(all));
+    for (int64_t i = 0; i < n; i++)
+        move(r, i, rate * lamb_step(r, i));
+}
+
+typedef void rule_fn(const struct rule *r, int64_t i, double g);
+
+static void every(const struct rule *r, rule_fn *fn)
+{
+    for (int64_t i = 0; i < r->c->in[0].count; i++)
+        fn(r, i, slope(r, i, r->now.decay));
+}
+
+/* ---- constraints ---- */
 
 /* What a norm is to become. */
 static double wanted(const struct dnn_constraint *k, double norm)
@@ -90,22 +229,25 @@ static void constrain(const struct ref_call *c)
 
 void dnn_ref_update(const struct ref_call *c)
 {
+    static rule_fn *const fns[DNN_UPDATES] = {
+        [DNN_UPDATE_SGD] = sgd,         [DNN_UPDATE_ADAM] = adam,
+        [DNN_UPDATE_ADAMW] = adam,      [DNN_UPDATE_NADAM] = nadam,
+        [DNN_UPDATE_ADAGRAD] = adagrad, [DNN_UPDATE_ADADELTA] = adadelta,
+        [DNN_UPDATE_RMSPROP] = rmsprop,
+    };
     const struct dnn_op_update *u = &c->op->attr.update;
-    const struct ref_array *w = &c->in[0], *grad = &c->in[1];
-    double t = (double)c->now.updates, rate = c->now.rate;
+    const struct rule r = {c, u, update_now(u, &c->now)};
 
-    if (u->rule == DNN_UPDATE_ADAM)
-        rate *= sqrt(1 - pow(u->beta2, t)) / (1 - pow(u->beta1, t));
-    for (int64_t i = 0; i < w->count; i++) {
-        double v = get(w, i), sign = v > 0 ? 1 : v < 0 ? -1 : 0;
-        double g = get(grad, i) + u->l1 * sign + 2 * u->l2 * v;
-        if (u->rule == DNN_UPDATE_ADAM)
-            adam(c, i, g, rate);
-        else
-            sgd(c, i, g);
-    }
+    if (u->rule == DNN_UPDATE_LARS)
+        lars(&r);
+    else if (u->rule == DNN_UPDATE_LAMB)
+        lamb(&r);
+    else
+        every(&r, fns[u->rule]);
     constrain(c);
 }
+
+/* ---- penalties and folding ---- */
 
 void dnn_ref_penalty(const struct ref_call *c)
 {

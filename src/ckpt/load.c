@@ -1,0 +1,198 @@
+/* load.c - the newest checkpoint that is whole, read by rank 0, for all ranks.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "base/log.h"
+#include "base/mem.h"
+#include "ckpt/ckpt_impl.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <xxhash.h>
+
+enum { PIECE = 64 << 20 };
+
+/* A file of which every byte is as it was written: only then is an array touched. */
+static int open_whole(const char *path, struct dnn_ckpt_file **out, struct dnn_err *err)
+{
+    struct dnn_ckpt_file *file;
+
+    DNN_TRY(dnn_ckpt_file_open(path, &file, err));
+    for (int i = 0; i < dnn_ckpt_file_count(file); i++) {
+        int rc = dnn_ckpt_file_check(file, i, err);
+
+        if (rc < 0) {
+            dnn_ckpt_file_close(file);
+            return rc;
+        }
+    }
+    *out = file;
+    return 0;
+}
+
+static void set_damaged_aside(struct dnn_ckpts *c, int64_t step, const char *why)
+{
+    struct dnn_err err = {0};
+    char *to = dnn_ckpt_set_aside(c, step, "damaged", &err);
+
+    if (to != NULL)
+        dnn_log(DNN_WARN, "ckpt", "%s; it is now %s, and the one before it is taken",
+                why, to);
+    else
+        dnn_log(DNN_WARN, "ckpt", "%s; the one before it is taken (%s)", why, err.text);
+    dnn_free(to);
+}
+
+/* *out NULL if there is none. */
+static int open_newest(struct dnn_ckpts *c, struct dnn_ckpt_file **out,
+                       struct dnn_err *err)
+{
+    *out = NULL;
+    while (c->nsteps > 0) {
+        int64_t step = c->step[c->nsteps - 1];
+        char *name = dnn_ckpt_name(step), *path = dnn_ckpt_path(c->dir, name);
+        int rc = open_whole(path, out, err);
+
+        dnn_free(name);
+        dnn_free(path);
+        if (rc != DNN_EDATA) return rc;
+        set_damaged_aside(c, step, err->text);
+    }
+    return 0;
+}
+
+static int open_wanted(struct dnn_ckpts *c, const char *wanted, int n,
+                       const struct dnn_ckpt_array *array, struct dnn_ckpt_file **out,
+                       struct dnn_err *err)
+{
+    char *path;
+
+    if (wanted == NULL) {
+        DNN_TRY(open_newest(c, out, err));
+    } else {
+        DNN_TRY(dnn_ckpt_find(c->dir, wanted, &path, err));
+        int rc = open_whole(path, out, err);
+        dnn_free(path);
+        DNN_TRY(rc);
+    }
+    if (*out == NULL) return 0;
+    int has = dnn_ckpt_file_count(*out);
+    return dnn_ckpt_compare(dnn_ckpt_file_path(*out), has,
+                            has > 0 ? dnn_ckpt_file_array(*out, 0) : NULL, n, array,
+                            err);
+}
+
+/* Ranks that want different arrays would wait for different things. */
+static int check_same(struct dnn_ckpts *c, int n, const struct dnn_ckpt_array *array,
+                      struct dnn_err *err)
+{
+    struct dnn_buf text = {0};
+    char shape[DNN_SHAPE_TEXT];
+
+    dnn_buf_add(&text, "%d\n", n);
+    for (int i = 0; i < n; i++)
+        dnn_buf_add(&text, "%s %s %s\n", dnn_dtype_name(array[i].type),
+                    dnn_shape_text(shape, sizeof shape, &array[i].shape),
+                    array[i].name);
+    int64_t sum = (int64_t)(XXH3_64bits(text.text, text.len) >> 1);
+    int64_t both[2] = {sum, -sum};
+    dnn_buf_free(&text);
+    DNN_TRY(dnn_comm_allreduce(c->comm, "arrays of a checkpoint", both, 2, DNN_COMM_I64,
+                               DNN_COMM_MIN, err));
+    if (both[0] != -both[1])
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: the ranks want different arrays of a checkpoint", c->dir);
+    return 0;
+}
+
+static int share(struct dnn_ckpts *c, void *data, size_t bytes, struct dnn_err *err)
+{
+    if (c->size == 1) return 0;
+    for (size_t at = 0; at < bytes; at += PIECE) {
+        size_t n = bytes - at < PIECE ? bytes - at : PIECE;
+
+        DNN_TRY(dnn_comm_bcast(c->comm, "a checkpoint", (char *)data + at, n, 0, err));
+    }
+    return 0;
+}
+
+/* The file has its own order. */
+static int read_one(struct dnn_ckpt_file *file, const struct dnn_ckpt_array *array,
+                    struct dnn_err *err)
+{
+    for (int i = 0; i < dnn_ckpt_file_count(file); i++)
+        if (strcmp(dnn_ckpt_file_array(file, i)->name, array->name) == 0)
+            return dnn_ckpt_file_read(file, i, array->data, err);
+    return dnn_fail(err, DNN_EDATA, "%s: %s: is missing", dnn_ckpt_file_path(file),
+                    array->name);
+}
+
+/* Rank 0 goes on telling after a failure, for the others do not know of it yet. */
+static int read_all(struct dnn_ckpts *c, struct dnn_ckpt_file *file, int n,
+                    const struct dnn_ckpt_array *array, struct dnn_err *err)
+{
+    int rc = 0;
+
+    for (int i = 0; i < n; i++) {
+        size_t bytes;
+
+        if (file != NULL && rc == 0) rc = read_one(file, &array[i], err);
+        DNN_TRY(dnn_ckpt_bytes(&array[i], &bytes, err));
+        DNN_TRY(share(c, array[i].data, bytes, err));
+    }
+    return dnn_ckpt_agree(c, rc, err);
+}
+
+static int share_state(struct dnn_ckpts *c, const struct dnn_ckpt_file *file,
+                       char **state, struct dnn_err *err)
+{
+    int64_t len = file == NULL ? 0 : (int64_t)strlen(dnn_ckpt_file_state(file));
+
+    DNN_TRY(share(c, &len, sizeof len, err));
+    char *text = dnn_alloc((size_t)len + 1);
+    if (file != NULL) memcpy(text, dnn_ckpt_file_state(file), (size_t)len);
+    int rc = share(c, text, (size_t)len, err);
+    if (rc < 0) {
+        dnn_free(text);
+        return rc;
+    }
+    *state = text;
+    return 0;
+}
+
+static int load(struct dnn_ckpts *c, const char *wanted, int n,
+                const struct dnn_ckpt_array *array, struct dnn_ckpt_file **file,
+                int64_t *step, char **state, struct dnn_err *err)
+{
+    int rc = dnn_ckpt_check(c->dir, n, array, err);
+
+    DNN_TRY(dnn_ckpt_agree(c, rc, err));
+    if (c->size > 1) DNN_TRY(check_same(c, n, array, err));
+    if (c->rank == 0) rc = open_wanted(c, wanted, n, array, file, err);
+    DNN_TRY(dnn_ckpt_agree(c, rc, err));
+    int64_t which = *file == NULL ? -1 : dnn_ckpt_file_step(*file);
+    DNN_TRY(share(c, &which, sizeof which, err));
+    if (which >= 0) {
+        DNN_TRY(read_all(c, *file, n, array, err));
+        DNN_TRY(share_state(c, *file, state, err));
+    }
+    *step = which;
+    return 0;
+}
+
+int dnn_ckpt_load(struct dnn_ckpts *c, const char *wanted, int n,
+                  const struct dnn_ckpt_array *array, int64_t *step, char **state,
+                  struct dnn_err *err)
+{
+    struct dnn_ckpt_file *file = NULL;
+    struct dnn_err own = {0};
+
+    if (err == NULL) err = &own;
+    *step = -1;
+    *state = NULL;
+    DNN_TRY(dnn_ckpt_land(c, err)); /* the list is the writer's until then */
+    int rc = load(c, wanted, n, array, &file, step, state, err);
+    dnn_ckpt_file_close(file);
+    return rc;
+}

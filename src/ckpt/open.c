@@ -1,0 +1,225 @@
+/* open.c - the directory of a run's checkpoints: made, locked, and tidied up.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "ckpt/ckpt_impl.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- the lock ---- */
+
+/* Who has it, as it wrote into the file. */
+static int is_taken(const char *dir, int fd, struct dnn_err *err)
+{
+    char host[300] = "";
+    long pid = 0;
+    char text[400] = "";
+    ssize_t n = pread(fd, text, sizeof text - 1, 0);
+
+    text[n < 0 ? 0 : n] = '\0';
+    if (sscanf(text, "%299s %ld", host, &pid) != 2)
+        return dnn_fail(
+            err, DNN_EIO,
+            "%s: another run saves its checkpoints there: every run needs a "
+            "directory of its own",
+            dir);
+    return dnn_fail(
+        err, DNN_EIO,
+        "%s: process %ld on %s saves its checkpoints there: every run needs "
+        "a directory of its own",
+        dir, pid, host);
+}
+
+static int sign(const char *path, int fd, struct dnn_err *err)
+{
+    char host[256] = "", text[300];
+
+    if (gethostname(host, sizeof host - 1) != 0) snprintf(host, sizeof host, "?");
+    int n = snprintf(text, sizeof text, "%s %ld\n", host, (long)getpid());
+    if (ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)n, 0) != n)
+        return dnn_fail(err, DNN_EIO, "%s: cannot be written: %s", path,
+                        strerror(errno));
+    return 0;
+}
+
+/* Of the open file, not of the process: then this process, too, has it only once, and
+ * it ends with the process however that ends. */
+static int lock(struct dnn_ckpts *c, struct dnn_err *err)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    char *path = dnn_ckpt_path(c->dir, "lock");
+    int rc = 0;
+
+    c->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (c->lock < 0)
+        rc = dnn_fail(err, DNN_EIO, "%s: cannot be written: %s", path, strerror(errno));
+    else if (fcntl(c->lock, F_OFD_SETLK, &whole) == 0)
+        rc = sign(path, c->lock, err);
+    else if (errno == EAGAIN || errno == EACCES)
+        rc = is_taken(c->dir, c->lock, err);
+    else /* Lustre without -o flock */
+        dnn_log(DNN_WARN, "ckpt",
+                "%s: cannot be locked (%s): see to it that no other run has this "
+                "directory",
+                path, strerror(errno));
+    dnn_free(path);
+    return rc;
+}
+
+/* ---- what was left ---- */
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), k = strlen(end);
+
+    return n >= k && strcmp(text + n - k, end) == 0;
+}
+
+/* ".ckpt-000000012.bp.old": what was being replaced or removed.  It comes back if its
+ * name is free and nothing newer says that it was to go; that is so only when it was
+ * being replaced. */
+static int clear_old(const char *dir, const char *entry, const char *full,
+                     struct dnn_err *err)
+{
+    char *name = dnn_strndup(entry + 1, strlen(entry) - 1 - strlen(".old"));
+    char *part = dnn_format("%s/.%s.part", dir, name), *path = dnn_ckpt_path(dir, name);
+    struct stat st;
+    int rc = 0;
+
+    if (lstat(path, &st) < 0 && lstat(part, &st) == 0) {
+        if (rename(full, path) < 0)
+            rc = dnn_fail(err, DNN_EIO, "%s: cannot be renamed to %s: %s", full, path,
+                          strerror(errno));
+    } else
+        rc = dnn_file_remove_tree(full, err);
+    dnn_free(name);
+    dnn_free(part);
+    dnn_free(path);
+    return rc;
+}
+
+/* Two rounds, because what .old means is seen by .part. */
+static int clear(const char *dir, const char *suffix, struct dnn_err *err)
+{
+    DIR *d = opendir(dir);
+    int rc = 0;
+
+    if (d == NULL) return dnn_fail(err, DNN_EIO, "%s: %s", dir, strerror(errno));
+    for (struct dirent *e; rc == 0 && (e = readdir(d)) != NULL;) {
+        if (strncmp(e->d_name, ".ckpt-", 6) != 0 || !ends_with(e->d_name, suffix))
+            continue;
+        char *full = dnn_ckpt_path(dir, e->d_name);
+        if (strcmp(suffix, ".old") == 0)
+            rc = clear_old(dir, e->d_name, full, err);
+        else {
+            dnn_log(DNN_INFO, "ckpt", "%s: left by a run that was killed: removed",
+                    full);
+            rc = dnn_file_remove_tree(full, err);
+        }
+        dnn_free(full);
+    }
+    closedir(d);
+    return rc;
+}
+
+/* A link on its way, to a checkpoint that has its name: only this was missing. */
+static int finish_link(const char *dir, struct dnn_err *err)
+{
+    char *link = dnn_ckpt_path(dir, DNN_CKPT_BEST_PART);
+    char *best = dnn_ckpt_path(dir, DNN_CKPT_BEST);
+    struct stat st;
+    int rc = 0;
+
+    if (stat(link, &st) == 0 ? rename(link, best) < 0
+                             : unlink(link) < 0 && errno != ENOENT)
+        rc = dnn_fail(err, DNN_EIO, "%s: %s", link, strerror(errno));
+    dnn_free(link);
+    dnn_free(best);
+    return rc;
+}
+
+static int take_over(struct dnn_ckpts *c, struct dnn_err *err)
+{
+    DNN_TRY(dnn_file_make_dirs(c->dir, err));
+    DNN_TRY(lock(c, err));
+    DNN_TRY(clear(c->dir, ".old", err));
+    DNN_TRY(clear(c->dir, ".part", err));
+    DNN_TRY(finish_link(c->dir, err));
+    return dnn_ckpt_list(c->dir, &c->step, &c->nsteps, &c->cap, &c->best, err);
+}
+
+/* ---- the door ---- */
+
+static void release(struct dnn_ckpts *c)
+{
+    if (c->lock >= 0) close(c->lock);
+    if (c->copy != NULL) munmap(c->copy, c->copy_bytes);
+    pthread_cond_destroy(&c->cond);
+    pthread_mutex_destroy(&c->mutex);
+    dnn_free(c->step);
+    dnn_free(c->dir);
+    dnn_free(c);
+}
+
+static struct dnn_ckpts *make(struct dnn_comm *comm, const struct dnn_ckpt_cfg *cfg)
+{
+    struct dnn_ckpts *c = dnn_alloc(sizeof *c);
+    pthread_condattr_t attr;
+
+    c->comm = comm;
+    c->size = comm == NULL ? 1 : dnn_comm_size(comm);
+    c->rank = comm == NULL ? 0 : dnn_comm_rank(comm);
+    c->dir = dnn_strdup(cfg->dir);
+    c->keep = cfg->keep;
+    c->background = cfg->background;
+    c->lock = -1;
+    c->best = -1;
+    pthread_mutex_init(&c->mutex, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&c->cond, &attr);
+    pthread_condattr_destroy(&attr);
+    return c;
+}
+
+int dnn_ckpt_open(struct dnn_comm *comm, const struct dnn_ckpt_cfg *cfg,
+                  struct dnn_ckpts **out, struct dnn_err *err)
+{
+    struct dnn_err own = {0};
+    struct dnn_ckpts *c = make(comm, cfg);
+    int rc = 0;
+
+    if (err == NULL) err = &own;
+    if (c->keep < 1)
+        rc = dnn_fail(err, DNN_ECONFIG,
+                      "%s: the number of checkpoints to keep must be at least 1, but "
+                      "is %d",
+                      c->dir, c->keep);
+    if (rc == 0 && c->rank == 0) rc = take_over(c, err);
+    rc = dnn_ckpt_agree(c, rc, err);
+    if (rc < 0) {
+        release(c);
+        return rc;
+    }
+    *out = c;
+    return 0;
+}
+
+int dnn_ckpt_close(struct dnn_ckpts *c, struct dnn_err *err)
+{
+    if (c == NULL) return 0;
+    int rc = dnn_ckpt_wait(c, err);
+    release(c);
+    return rc;
+}

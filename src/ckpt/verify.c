@@ -1,0 +1,80 @@
+/* verify.c - what a checkpoint holds, and whether it is as it was written.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "base/mem.h"
+#include "ckpt/ckpt_impl.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static void print_head(const struct dnn_ckpt_file *file, FILE *where)
+{
+    size_t all = 0, bytes;
+    char text[32];
+    int n = dnn_ckpt_file_count(file);
+
+    for (int i = 0; i < n; i++)
+        if (dnn_ckpt_bytes(dnn_ckpt_file_array(file, i), &bytes, NULL) == 0)
+            all += bytes;
+    fprintf(where, "%s: step %" PRId64 ", %d array%s, %s, %zu bytes of state\n",
+            dnn_ckpt_file_path(file), dnn_ckpt_file_step(file), n, n == 1 ? "" : "s",
+            dnn_text_bytes(text, sizeof text, (double)all),
+            strlen(dnn_ckpt_file_state(file)));
+}
+
+static int widest(const struct dnn_ckpt_file *file)
+{
+    size_t most = strlen("name");
+
+    for (int i = 0; i < dnn_ckpt_file_count(file); i++) {
+        size_t len = strlen(dnn_ckpt_file_array(file, i)->name);
+        if (len > most) most = len;
+    }
+    return most > 60 ? 60 : (int)most;
+}
+
+/* A row per array; the number of those that are not as they should be, and the error
+ * of the first. */
+static int print_arrays(struct dnn_ckpt_file *file, FILE *where, struct dnn_err *err)
+{
+    int wide = widest(file), bad = 0;
+    char shape[DNN_SHAPE_TEXT];
+
+    fprintf(where, "%-*s  %-4s  %-16s  checksum\n", wide, "name", "type", "shape");
+    for (int i = 0; i < dnn_ckpt_file_count(file); i++) {
+        const struct dnn_ckpt_array *a = dnn_ckpt_file_array(file, i);
+        struct dnn_err why = {0};
+        int rc = dnn_ckpt_file_check(file, i, &why);
+
+        fprintf(where, "%-*s  %-4s  %-16s  %016" PRIx64 " %s\n", wide, a->name,
+                dnn_dtype_name(a->type), dnn_shape_text(shape, sizeof shape, &a->shape),
+                dnn_ckpt_file_sum(file, i),
+                rc == 0           ? "ok"
+                : rc == DNN_EDATA ? "WRONG"
+                                  : "not read");
+        if (rc < 0 && bad++ == 0 && err != NULL) *err = why;
+    }
+    return bad;
+}
+
+int dnn_ckpt_verify(const char *path, FILE *where, struct dnn_err *err)
+{
+    struct dnn_ckpt_file *file;
+    struct dnn_err own = {0};
+
+    if (err == NULL) err = &own;
+    DNN_TRY(dnn_ckpt_file_open(path, &file, err));
+    print_head(file, where);
+    int n = dnn_ckpt_file_count(file);
+    int bad = n > 0 ? print_arrays(file, where, err) : 0;
+    if (bad == 0)
+        fprintf(where, "whole: all checksums are right\n");
+    else
+        fprintf(where, "damaged: %d of %d arrays\n", bad, n);
+    dnn_ckpt_file_close(file);
+    if (ferror(where))
+        return dnn_fail(err, DNN_EIO, "%s: what was found cannot be printed", path);
+    return bad == 0 ? 0 : err->code;
+}

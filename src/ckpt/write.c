@@ -1,0 +1,289 @@
+/* write.c - one checkpoint on its way to the disk; on a thread of its own, so there is
+ * no MPI in here.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "base/file.h"
+#include "base/mem.h"
+#include "bp/bp.h"
+#include "ckpt/ckpt_impl.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+/* A block, how many bytes ADIOS2 may hold before they are written, and how many the
+ * system may. */
+enum { PIECE = 16 << 20, PORTION = 64 << 20, UNSYNCED = 256 << 20 };
+
+/* Where a file being written is. */
+struct place {
+    struct dnn_bp *bp;
+    const char *part;
+    size_t held, unsynced;
+};
+
+/* What is durable already need not be waited for in the end, when nobody could tell
+ * a slow disk from one that hangs. */
+static int sync_files(const char *part, struct dnn_err *err)
+{
+    DIR *dir = opendir(part);
+    int rc = 0;
+
+    if (dir == NULL) return dnn_fail(err, DNN_EIO, "%s: %s", part, strerror(errno));
+    for (struct dirent *e; rc == 0 && (e = readdir(dir)) != NULL;) {
+        if (e->d_name[0] == '.') continue;
+        int fd = openat(dirfd(dir), e->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0 || fsync(fd) < 0)
+            rc = dnn_fail(err, DNN_EIO, "%s/%s: %s", part, e->d_name, strerror(errno));
+        if (fd >= 0) close(fd);
+    }
+    closedir(dir);
+    return rc;
+}
+
+static int pass_on(struct place *at, size_t bytes, struct dnn_err *err)
+{
+    at->held += bytes;
+    at->unsynced += bytes;
+    if (at->held < PORTION) return 0;
+    DNN_TRY(dnn_bp_flush(at->bp, err));
+    at->held = 0;
+    if (at->unsynced < UNSYNCED) return 0;
+    at->unsynced = 0;
+    return sync_files(at->part, err);
+}
+
+static int put_array(struct dnn_ckpts *c, struct place *place,
+                     const struct dnn_ckpt_array *a, size_t bytes, struct dnn_err *err)
+{
+    struct dnn_shape shape = a->shape;
+    int var;
+
+    if (shape.ndim == 0) shape = (struct dnn_shape){.ndim = 1, .dim = {1}};
+    DNN_TRY(dnn_bp_define(place->bp, a->name, a->type, &shape, true, &var, err));
+    int64_t rows = shape.dim[0];
+    size_t row = bytes / (size_t)rows;
+    int64_t most = row >= PIECE ? 1 : (int64_t)(PIECE / row);
+    for (int64_t at = 0; at < rows; at += most) {
+        int64_t n = rows - at < most ? rows - at : most;
+        const char *from = (const char *)a->data + (size_t)at * row;
+
+        DNN_TRY(dnn_bp_put(place->bp, var, at, n, from, err));
+        DNN_TRY(pass_on(place, (size_t)n * row, err));
+        atomic_fetch_add(&c->way, 1);
+    }
+    return 0;
+}
+
+static int put_texts(const struct ckpt_job *job, struct dnn_bp *bp, uint64_t *sum,
+                     struct dnn_err *err)
+{
+    struct ckpt_table table = {.step = job->step,
+                               .n = job->n,
+                               .array = job->array,
+                               .sum = sum,
+                               .state_bytes = strlen(job->state)};
+    struct dnn_buf text = {0};
+    char hex[17];
+
+    dnn_ckpt_table_print(&table, &text);
+    snprintf(hex, sizeof hex, "%016" PRIx64, dnn_ckpt_table_sum(text.text, job->state));
+    int rc = dnn_bp_attr_text(bp, "ckpt/table", text.text, err);
+    if (rc == 0 && job->state[0] != '\0')
+        rc = dnn_bp_attr_text(bp, "ckpt/state", job->state, err);
+    if (rc == 0) rc = dnn_bp_attr_text(bp, "ckpt/sum", hex, err);
+    dnn_buf_free(&text);
+    return rc;
+}
+
+/* ADIOS2 wants at least one array in a file. */
+static int put_none(struct dnn_bp *bp, struct dnn_err *err)
+{
+    static const struct dnn_shape one = {.ndim = 1, .dim = {1}};
+    static const uint8_t zero;
+    int var;
+
+    DNN_TRY(dnn_bp_define(bp, "ckpt/empty", DNN_U8, &one, true, &var, err));
+    return dnn_bp_put(bp, var, 0, 1, &zero, err);
+}
+
+/* Large numbers first: then none needs filling in front of it, which no checksum
+ * would see. */
+static int put_arrays(struct dnn_ckpts *c, struct place *place, uint64_t *sum,
+                      struct dnn_err *err)
+{
+    size_t all = 0;
+
+    for (size_t unit = 8; unit > 0; unit /= 2)
+        for (int i = 0; i < c->job.n; i++) {
+            const struct dnn_ckpt_array *a = &c->job.array[i];
+            size_t bytes = 0;
+
+            if (dnn_dtype_size(a->type) != unit) continue;
+            DNN_TRY(dnn_ckpt_bytes(a, &bytes, err));
+            sum[i] = XXH3_64bits(a->data, bytes);
+            if (bytes > 0) DNN_TRY(put_array(c, place, a, bytes, err));
+            all += bytes;
+        }
+    return all == 0 ? put_none(place->bp, err) : 0;
+}
+
+static int put_all(struct dnn_ckpts *c, struct place *place, struct dnn_err *err)
+{
+    uint64_t *sum = dnn_alloc((size_t)c->job.n * sizeof *sum + 1);
+    int rc = put_arrays(c, place, sum, err);
+
+    if (rc == 0) rc = put_texts(&c->job, place->bp, sum, err);
+    dnn_free(sum);
+    return rc;
+}
+
+/* ADIOS2 does not say why it could not make a directory. */
+static int try_place(const char *part, struct dnn_err *err)
+{
+    if (mkdir(part, 0777) < 0 || rmdir(part) < 0)
+        return dnn_fail(err, DNN_EIO, "%s: %s", part, strerror(errno));
+    return 0;
+}
+
+static int write_part(struct dnn_ckpts *c, const char *part, struct dnn_err *err)
+{
+    struct place place = {.part = part};
+
+    DNN_TRY(dnn_ckpt_discard(part, err));
+    DNN_TRY(try_place(part, err));
+    DNN_TRY(dnn_bp_create(NULL, part, NULL, &place.bp, err));
+    int rc = put_all(c, &place, err);
+    if (rc < 0) {
+        dnn_bp_close(place.bp);
+        return rc;
+    }
+    atomic_fetch_add(&c->way, 1);
+    rc = dnn_bp_finish(place.bp, err);
+    atomic_fetch_add(&c->way, 1);
+    return rc;
+}
+
+int dnn_ckpt_discard(const char *path, struct dnn_err *err)
+{
+    DIR *dir = opendir(path);
+
+    for (struct dirent *e; dir != NULL && (e = readdir(dir)) != NULL;) {
+        int fd = openat(dirfd(dir), e->d_name,
+                        O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+        if (fd < 0) continue; /* "." and "..", too */
+        (void)!ftruncate(fd, 0);
+        close(fd);
+    }
+    if (dir != NULL) closedir(dir);
+    return dnn_file_remove_tree(path, err);
+}
+
+/* In one step where the file system can exchange names, else in two; what is killed
+ * between these is put right by the next open. */
+static int rename_part(const char *part, const char *path, const char *old,
+                       struct dnn_err *err)
+{
+    struct stat st;
+
+    if (lstat(path, &st) == 0) {
+        if (renameat2(AT_FDCWD, part, AT_FDCWD, path, RENAME_EXCHANGE) == 0)
+            return dnn_ckpt_discard(part, err);
+        if (rename(path, old) < 0)
+            return dnn_fail(err, DNN_EIO, "cannot be moved aside: %s", strerror(errno));
+        if (rename(part, path) == 0) return dnn_file_remove_tree(old, err);
+        dnn_fail(err, DNN_EIO, "cannot be given its name: %s", strerror(errno));
+        (void)!rename(old, path);
+        return DNN_EIO;
+    }
+    if (rename(part, path) < 0)
+        return dnn_fail(err, DNN_EIO, "cannot be given its name: %s", strerror(errno));
+    return 0;
+}
+
+static int point(const char *name, const char *link, struct dnn_err *err)
+{
+    if ((unlink(link) < 0 && errno != ENOENT) || symlink(name, link) < 0)
+        return dnn_fail(err, DNN_EIO, "%s: cannot be made: %s", link, strerror(errno));
+    return 0;
+}
+
+/* What is whole gets its name. */
+static int settle(struct dnn_ckpts *c, const char *name, const char *part,
+                  const char *path, struct dnn_err *err)
+{
+    char *link = dnn_ckpt_path(c->dir, DNN_CKPT_BEST_PART);
+    char *best = dnn_ckpt_path(c->dir, DNN_CKPT_BEST);
+    char *old = dnn_format("%s/.%s.old", c->dir, name);
+    int rc = c->job.best ? point(name, link, err) : 0;
+
+    if (rc == 0) rc = rename_part(part, path, old, err);
+    if (rc == 0) {
+        bool linked = c->job.best && rename(link, best) == 0;
+
+        if (c->job.best && !linked)
+            rc = dnn_fail(err, DNN_EIO,
+                          "is written, but not known as the best one: %s: %s", best,
+                          strerror(errno));
+        if (rc == 0 && dnn_ckpt_sync(c->dir, err) < 0)
+            rc = dnn_prefix(err, "is written, but a power cut may undo it: ");
+        dnn_ckpt_keep(c, c->job.step, linked);
+    }
+    if (rc < 0 && c->job.best) unlink(link);
+    dnn_free(link);
+    dnn_free(best);
+    dnn_free(old);
+    return rc;
+}
+
+/* If it is for lack of room, say how much there is when the failed one is gone. */
+static void add_room(const struct dnn_ckpts *c, struct dnn_err *err)
+{
+    char want[32], has[32];
+    struct statvfs fs;
+    double bytes = 0;
+
+    for (int i = 0; i < c->job.n; i++) {
+        size_t n;
+        if (dnn_ckpt_bytes(&c->job.array[i], &n, NULL) == 0) bytes += (double)n;
+    }
+    if (statvfs(c->dir, &fs) < 0) return;
+    double there = (double)fs.f_bavail * (double)fs.f_frsize;
+    if (there > bytes * 1.1 && strstr(err->text, strerror(ENOSPC)) == NULL) return;
+    size_t len = strlen(err->text);
+    snprintf(err->text + len, sizeof err->text - len, " (%s wanted, %s free)",
+             dnn_text_bytes(want, sizeof want, bytes),
+             dnn_text_bytes(has, sizeof has, there));
+}
+
+int dnn_ckpt_write(struct dnn_ckpts *c, struct dnn_err *err)
+{
+    char *name = dnn_ckpt_name(c->job.step), *path = dnn_ckpt_path(c->dir, name);
+    char *part = dnn_format("%s/.%s.part", c->dir, name);
+    struct dnn_err why = {0};
+
+    int rc = write_part(c, part, &why);
+    if (rc == 0)
+        rc = settle(c, name, part, path, &why);
+    else
+        dnn_prefix(&why, "cannot be written: ");
+    if (rc < 0) {
+        dnn_ckpt_discard(part, NULL); /* the next open does it otherwise */
+        add_room(c, &why);
+        dnn_fail(err, rc, "%s: %s", path, why.text);
+    }
+    dnn_free(name);
+    dnn_free(path);
+    dnn_free(part);
+    return rc;
+}

@@ -1,0 +1,333 @@
+/* job_data.c - the section "data" of a job: its keys, and what cannot be meant.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "config/job_impl.h"
+
+#include "base/text.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <strings.h>
+
+static const struct dnn_choice precisions[] = {
+    {"single", DNN_HDF5_SINGLE},
+    {"half",   DNN_HDF5_HALF  },
+    {"double", DNN_HDF5_DOUBLE},
+    {NULL,     0              }
+};
+
+static const struct dnn_sub slicer_sub = {dnn_slicer_fields, sizeof(struct dnn_slicer),
+                                          0, 0, false};
+static const struct dnn_sub pair = {.min = 2, .max = 2};
+
+#define AT(f) offsetof(struct dnn_job_data, f)
+/* clang-format off */
+const struct dnn_field dnn_job_data_fields[] = {
+    TEXT("dataset", AT(dataset), "null", "a dataset made by dnn-prepare (.bp) to train with"),
+    TEXT("test_dataset", AT(test_dataset), "null",
+         "another to test with; null: dataset.  Alone: nothing is trained"),
+    TEXT("split", AT(split), "train", "of the dataset: what is trained with"),
+    TEXT("test_split", AT(test_split), "null",
+         "of the dataset: what is tested with; null: test, if it has that"),
+    JSON("validation", AT(validation), "null",
+         "what is evaluated after each epoch: a split of the dataset or, of files and "
+         "generators, a part of the training samples, which is set aside (0.1); null: the "
+         "split validation, if there is one, else the test data"),
+    INT("fold", AT(fold), "0", 0, 1e6,
+        "of a dataset with folds: k trains without fold k and validates with it; 0: no folds"),
+    TEXT("type", AT(type), "null",
+         "what inputs and targets are: images, masks, labels, numpy, hdf5, mnist, pde, "
+         "dataset, or a format of dnn-prepare; null: by suffix and content"),
+    TEXT("input_type", AT(input_type), "null", "the same of inputs alone"),
+    TEXT("target_type", AT(target_type), "null",
+         "the same of targets alone; labels: the names of the directories inputs are in"),
+    TEXT("input_path", AT(input_path), "null",
+         "files to train with: one, a directory, or a text file that lists some; null: "
+         "nothing is trained"),
+    TEXT("target_path", AT(target_path), "null", "their targets, joined by name"),
+    TEXT("test_input_path", AT(test_input_path), "null",
+         "files to evaluate or infer with; null: neither"),
+    TEXT("test_target_path", AT(test_target_path), "null",
+         "their targets; null: inference without a loss"),
+    JSON("from", AT(from_text), "null",
+         "instead of input_path: an object, in which files are described as for dnn-prepare"),
+    JSON("test_from", AT(test_from_text), "null", "instead of test_input_path: the same"),
+    FLAG("target_is_mask", AT(target_is_mask), "false",
+         "targets are classes of points: never interpolated"),
+    FLAG("grayscale", AT(grayscale), "false", "images become grey, inputs and targets"),
+    FLAG("input_grayscale", AT(input_grayscale), "false", "inputs alone do"),
+    FLAG("target_grayscale", AT(target_grayscale), "false", "targets alone do"),
+    WORD("input_layout", AT(input_layout), "auto", dnn_layout_choices,
+         "where arrays have their channels; auto: first for the types numpy and hdf5"),
+    WORD("target_layout", AT(target_layout), "auto", dnn_layout_choices, "the same of targets"),
+    TEXT("training_tag", AT(training_tag), "null",
+         "the directory whose directories are the classes, for training"),
+    TEXT("testing_tag", AT(testing_tag), "null", "the same for testing"),
+    TEXT("test_tag", AT(test_tag), "null", "the same as testing_tag"),
+    JSON("generate", AT(generate), "null",
+         "instead of files: {\"type\": \"fractals3d\", \"samples\": 64, ...}"),
+    JSON("test_generate", AT(test_generate), "null", "the same to test with"),
+    INT("domain_size", AT(domain_size), "0", 0, 1 << 24, "type pde: points in space"),
+    INT("num_examples", AT(num_examples), "0", 0, 1e12,
+        "type pde: samples to train with; 0: nothing is trained"),
+    INT("num_test_examples", AT(num_test_examples), "0", 0, 1e12, "type pde: samples to test with"),
+    {"bc_frequency", DNN_F_REALS, AT(bc_frequency), "null", 0, 1e6, NULL,
+     "type pde: lowest and highest frequency", &pair},
+    TEXT("bc_type", AT(bc_type), "random_uniform",
+         "type pde: frequencies at random, or evenly from the lowest: fixed_uniform"),
+    INT("batch_size", AT(batch_size), "64", 1, DNN_JOB_BATCH, "samples per step, over all ranks"),
+    INT("test_batch_size", AT(test_batch_size), "64", 1, DNN_JOB_BATCH,
+        "the same when testing"),
+    FLAG("shuffle", AT(shuffle), "true", "training samples in another order each epoch"),
+    BYTES("window", AT(window), "null", "samples that are shuffled together; null: 512 MiB"),
+    FLAG("preload", AT(preload), "false", "all samples into memory first"),
+    FLAG("verify", AT(verify), "false", "check each sample's checksum as it is read"),
+    INT("threads", AT(threads), "0", 0, 1024, "that read; 0: from the machine"),
+    INT("ahead", AT(ahead), "0", 0, 1024, "batches kept ready; 0: 3"),
+    BYTES("memory", AT(memory), "null",
+          "that reading may take; null: an eighth of a node's"),
+    JSON("transforms", AT(transforms), "null",
+         "changes made each time a sample is read, to inputs and targets together"),
+    JSON("input_transforms", AT(input_transforms), "null", "the same of inputs alone"),
+    JSON("target_transforms", AT(target_transforms), "null", "the same of targets alone"),
+    JSON("test_transforms", AT(test_transforms), "null",
+         "those of test data; if neither this nor the two below are given: those of "
+         "training but the random ones"),
+    JSON("test_input_transforms", AT(test_input_transforms), "null", "of test inputs alone"),
+    JSON("test_target_transforms", AT(test_target_transforms), "null", "of test targets alone"),
+    {"slicers", DNN_F_OBJECTS, AT(slicers), "[]", 0, 0, NULL,
+     "boxes that volumes are cut into, and put together from again", &slicer_sub},
+    TEXT("test_output_path", AT(test_output_path), "null", "directory for outputs, as HDF5"),
+    TEXT("hdf5_outfile", AT(hdf5_outfile), "null",
+         "file for outputs of slices, put together, one dataset per slicer"),
+    WORD("hdf5_precision", AT(hdf5_precision), "single", precisions, "of the numbers in it"),
+    END,
+};
+/* clang-format on */
+
+/* ---- words ---- */
+
+static const char *const words[] = {"images", "masks", "labels",  "numpy", "hdf5",
+                                    "mnist",  "pde",   "dataset", NULL};
+
+bool dnn_job_type_is(const char *type, const char *word)
+{
+    return type != NULL && strcasecmp(type, word) == 0;
+}
+
+static int check_type(const struct dnn_jobj *data, const char *key, const char *type,
+                      struct dnn_err *err)
+{
+    struct dnn_jobj at = dnn_json_sub(data, key);
+    struct dnn_importer_info info;
+    const char *known[64] = {NULL};
+    struct dnn_buf list = {0};
+    char hint[128];
+    int n = 0;
+
+    if (type == NULL) return 0;
+    for (int i = 0; words[i] != NULL; i++)
+        known[n++] = words[i];
+    for (int i = 0; n < 63 && dnn_import_info(i, &info); i++)
+        if (strcmp(info.name, "hdf5") != 0) known[n++] = info.name;
+    for (int i = 0; i < n; i++)
+        if (strcasecmp(known[i], type) == 0) return 0;
+    for (int i = 0; i < n; i++)
+        dnn_buf_add(&list, "%s%s", i == 0 ? "" : ", ", known[i]);
+    int rc = dnn_json_fail(&at, err, "must be one of %s, not \"%s\"%s", list.text, type,
+                           dnn_text_hint(hint, sizeof hint, type, known));
+    dnn_buf_free(&list);
+    return rc;
+}
+
+static int check_types(const struct dnn_jobj *at, const struct dnn_job_data *data,
+                       struct dnn_err *err)
+{
+    struct dnn_jobj both = dnn_json_sub(at, "type");
+    struct dnn_jobj input = dnn_json_sub(at, "input_type");
+    struct dnn_jobj domain = dnn_json_sub(at, "domain_size");
+    struct dnn_jobj frequency = dnn_json_sub(at, "bc_frequency");
+
+    DNN_TRY(check_type(at, "type", data->type, err));
+    DNN_TRY(check_type(at, "input_type", data->input_type, err));
+    DNN_TRY(check_type(at, "target_type", data->target_type, err));
+    if (dnn_job_type_is(data->input_type, "labels"))
+        return dnn_json_fail(&input, err, "labels are targets, not inputs");
+    if (dnn_job_type_is(data->type, "labels") && data->input_type == NULL)
+        return dnn_json_fail(&both, err,
+                             "labels are targets: give input_type and target_type "
+                             "instead");
+    if (data->num_examples == 0 && data->num_test_examples == 0) return 0;
+    if (data->domain_size < 2)
+        return dnn_json_fail(&domain, err,
+                             "the key \"domain_size\" is missing: points in space");
+    if (data->bc_frequency.count == 0)
+        return dnn_json_fail(&frequency, err,
+                             "the key \"bc_frequency\" is missing: [lowest, highest]");
+    return 0;
+}
+
+/* ---- what excludes each other ---- */
+
+/* Neither absent nor null nor 0. */
+static bool given(const struct dnn_jobj *at, const char *key)
+{
+    struct dnn_jobj it = dnn_json_sub(at, key);
+    double x;
+
+    if (dnn_json_type(&it) == DNN_J_NUMBER)
+        return dnn_json_real(&it, &x, NULL) == 0 && x != 0;
+    return it.val != NULL && dnn_json_type(&it) != DNN_J_NULL;
+}
+
+/* At most one of these keys, of which the list is NULL-ended. */
+static int check_one_of(const struct dnn_jobj *at, const char *const *keys,
+                        struct dnn_err *err)
+{
+    const char *first = NULL;
+
+    for (int i = 0; keys[i] != NULL; i++) {
+        if (!given(at, keys[i])) continue;
+        if (first != NULL) {
+            struct dnn_jobj it = dnn_json_sub(at, keys[i]);
+
+            return dnn_json_fail(
+                &it, err, "stands beside \"%s\", and samples come from one of them",
+                first);
+        }
+        first = keys[i];
+    }
+    return 0;
+}
+
+static int check_pairs(const struct dnn_jobj *at, struct dnn_err *err)
+{
+    static const char *const train[] = {"dataset",  "input_path",   "from",
+                                        "generate", "num_examples", NULL};
+    static const char *const test[] = {"test_dataset",      "test_input_path",
+                                       "test_from",         "test_generate",
+                                       "num_test_examples", NULL};
+    static const char *const needs[][2] = {
+        {"target_path",      "input_path"     },
+        {"test_target_path", "test_input_path"},
+    };
+
+    DNN_TRY(check_one_of(at, train, err));
+    DNN_TRY(check_one_of(at, test, err));
+    for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++) {
+        struct dnn_jobj it = dnn_json_sub(at, needs[i][0]);
+
+        if (given(at, needs[i][0]) && !given(at, needs[i][1]))
+            return dnn_json_fail(&it, err, "goes with \"%s\", which is missing",
+                                 needs[i][1]);
+    }
+    return 0;
+}
+
+/* ---- what texts mean ---- */
+
+static int read_validation(const struct dnn_jobj *data, struct dnn_job_data *out,
+                           struct dnn_err *err)
+{
+    struct dnn_jobj at = dnn_json_sub(data, "validation");
+    char quote[DNN_JSON_QUOTE];
+
+    if (!given(data, "validation")) return 0;
+    if (dnn_json_type(&at) == DNN_J_TEXT) {
+        if (out->dataset == NULL)
+            return dnn_json_fail(&at, err,
+                                 "names a split, which only a dataset has; of files, "
+                                 "give the part to be set aside, such as 0.1");
+        return dnn_json_string(&at, &out->validation_split, err);
+    }
+    if (dnn_json_type(&at) == DNN_J_NUMBER && out->dataset != NULL)
+        return dnn_json_fail(&at, err,
+                             "a dataset has its splits already: name one of them, or "
+                             "make it with another by dnn-prepare");
+    if (dnn_json_type(&at) == DNN_J_NUMBER) {
+        DNN_TRY(dnn_json_real(&at, &out->validation_part, err));
+        if (out->validation_part > 0 && out->validation_part < 1) return 0;
+    }
+    return dnn_json_fail(&at, err,
+                         "must be a split's name, or a part between 0 and 1, not %s",
+                         dnn_json_quote(quote, &at));
+}
+
+/* Files that are described as for dnn-prepare; NULL if there are none. */
+static int read_from(const struct dnn_jobj *data, const char *key,
+                     const struct dnn_import **out, struct dnn_err *err)
+{
+    struct dnn_jobj at = dnn_json_sub(data, key);
+
+    *out = NULL;
+    if (!given(data, key)) return 0;
+    struct dnn_import *how = dnn_arena_alloc(dnn_json_arena(at.file), sizeof *how);
+    DNN_TRY(dnn_field_fill(&at, dnn_import_fields, NULL, how, err));
+    *out = how;
+    return 0;
+}
+
+static int read_tags(const struct dnn_jobj *at, struct dnn_job_data *data,
+                     struct dnn_err *err)
+{
+    struct dnn_jobj tag = dnn_json_sub(at, "test_tag");
+
+    if (data->test_tag == NULL) return 0;
+    if (data->testing_tag != NULL && strcmp(data->test_tag, data->testing_tag) != 0)
+        return dnn_json_fail(&tag, err,
+                             "is another word for testing_tag, which is \"%s\"",
+                             data->testing_tag);
+    data->testing_tag = data->test_tag;
+    return 0;
+}
+
+/* The batch may be given here or above. */
+static int read_batch(const struct dnn_jobj *top, const struct dnn_jobj *at,
+                      struct dnn_job *job, struct dnn_job_data *data,
+                      struct dnn_err *err)
+{
+    struct dnn_jobj batch = dnn_json_sub(at, "batch_size");
+
+    if (!given(top, "batch_size")) {
+        job->batch_size = data->batch_size;
+        return 0;
+    }
+    if (batch.val != NULL && data->batch_size != job->batch_size)
+        return dnn_json_fail(&batch, err,
+                             "is %" PRId64 ", but the job's batch_size is %" PRId64
+                             ": leave one of them out",
+                             data->batch_size, job->batch_size);
+    data->batch_size = job->batch_size;
+    return 0;
+}
+
+/* "type": "dataset" with a path is the same as "dataset". */
+static void take_datasets(struct dnn_job_data *data)
+{
+    const char *type = data->input_type != NULL ? data->input_type : data->type;
+
+    if (!dnn_job_type_is(type, "dataset")) return;
+    if (data->input_path != NULL) data->dataset = data->input_path;
+    if (data->test_input_path != NULL) data->test_dataset = data->test_input_path;
+    data->input_path = data->test_input_path = NULL;
+}
+
+int dnn_job_read_data(const struct dnn_jobj *top, struct dnn_job *job,
+                      struct dnn_err *err)
+{
+    struct dnn_jobj at = dnn_json_sub(top, "data");
+    struct dnn_job_data *data = (struct dnn_job_data *)job->data;
+
+    if (data == NULL) return 0;
+    DNN_TRY(check_types(&at, data, err));
+    DNN_TRY(check_pairs(&at, err));
+    take_datasets(data);
+    DNN_TRY(read_validation(&at, data, err));
+    DNN_TRY(read_from(&at, "from", &data->from, err));
+    DNN_TRY(read_from(&at, "test_from", &data->test_from, err));
+    DNN_TRY(read_tags(&at, data, err));
+    return read_batch(top, &at, job, data, err);
+}

@@ -1,0 +1,102 @@
+/* job_data.h - the section "data" of a job, and where samples come from.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#ifndef DNN_CONFIG_JOB_DATA_H
+#define DNN_CONFIG_JOB_DATA_H
+
+#include "base/field.h"
+#include "import/import.h"
+#include "transform/slice.h"
+
+struct dnn_job;
+
+enum dnn_hdf5_precision { DNN_HDF5_SINGLE, DNN_HDF5_HALF, DNN_HDF5_DOUBLE };
+
+struct dnn_job_data {
+    /* Prepared. */
+    const char *dataset, *test_dataset; /* .bp; NULL: none, and the same            */
+    const char *split, *test_split;     /* test_split NULL: "test", if it has that  */
+    const char *validation;             /* JSON: see the two below                  */
+    const char *validation_split;       /* or NULL                                  */
+    double validation_part;             /* 0 to 1: of the training samples          */
+    int64_t fold;
+    /* Raw files. */
+    const char *type, *input_type, *target_type;
+    const char *input_path, *target_path, *test_input_path, *test_target_path;
+    const struct dnn_import *from, *test_from; /* or NULL                            */
+    const char *from_text, *test_from_text;    /* as JSON                            */
+    bool target_is_mask, grayscale, input_grayscale, target_grayscale;
+    int input_layout, target_layout; /* enum dnn_layout; AUTO: the type's           */
+    const char *training_tag, *testing_tag, *test_tag;
+    /* Computed. */
+    const char *generate, *test_generate; /* JSON, or NULL                           */
+    int64_t domain_size, num_examples, num_test_examples;
+    struct dnn_list bc_frequency;
+    const char *bc_type;
+    /* What is done with them. */
+    int64_t batch_size, test_batch_size; /* global                                   */
+    bool shuffle, preload, verify;
+    int64_t window, memory;
+    int64_t threads, ahead;
+    const char *transforms, *input_transforms, *target_transforms; /* JSON, or NULL   */
+    const char *test_transforms, *test_input_transforms, *test_target_transforms;
+    struct dnn_list slicers; /* of struct dnn_slicer                                 */
+    /* What comes out. */
+    const char *test_output_path, *hdf5_outfile;
+    int hdf5_precision; /* enum dnn_hdf5_precision                                  */
+};
+extern const struct dnn_field dnn_job_data_fields[];
+
+/* ---- what the job is for ---- */
+
+enum dnn_job_mode {
+    DNN_JOB_NOTHING, /* there is no data: a network to look at                      */
+    DNN_JOB_TRAIN,   /* training, evaluated where there is something to do so with  */
+    DNN_JOB_EVAL,    /* the loss and metrics of test data                           */
+    DNN_JOB_INFER    /* outputs of test data alone                                  */
+};
+enum dnn_job_mode dnn_job_mode(const struct dnn_job *job);
+
+enum dnn_job_part { DNN_PART_TRAIN, DNN_PART_VALIDATION, DNN_PART_TEST };
+
+enum dnn_job_from {
+    DNN_FROM_NOTHING,
+    DNN_FROM_DATASET,
+    DNN_FROM_FILES,
+    DNN_FROM_GENERATOR
+};
+
+/* Where the samples of a part are. */
+struct dnn_job_origin {
+    enum dnn_job_from from;
+    enum dnn_job_part part;
+    bool targets; /* there are targets for them; of all but paths: if they hold some */
+    /* A prepared dataset. */
+    const char *dataset, *split;
+    bool maybe;   /* nothing is wrong if it has no such split: the part is empty     */
+    int64_t fold; /* as in struct dnn_feed_cfg                                       */
+    /* Raw files. */
+    struct dnn_import files;
+    double image_scale; /* as in struct dnn_feed_cfg                                 */
+    /* Pictures whose values are classes, as rmldnn has it: class = round(value *
+     * mask_scale + mask_shift); scale 0: values are classes as they are. */
+    double mask_scale, mask_shift;
+    /* Of files and generators this part (0 to 1) of the samples is set aside for
+     * validation; 0: nothing. */
+    double aside;
+};
+
+/* Where the samples of a part are; from is DNN_FROM_NOTHING if the job has none.  Paths
+ * can be opened as they are.  Evaluation after an epoch uses VALIDATION or, if there is
+ * nothing, TEST.  Texts live as long as the job. */
+void dnn_job_origin(const struct dnn_job *job, enum dnn_job_part part,
+                    struct dnn_job_origin *out);
+
+/* The samples of files or a generator.  The caller owns *out: dnn_source_close(),
+ * before the job is freed. */
+int dnn_job_open(const struct dnn_job *job, const struct dnn_job_origin *origin,
+                 struct dnn_source **out, struct dnn_err *err);
+
+#endif

@@ -1,0 +1,58 @@
+/* job_impl.h - what the files that read a job share.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#ifndef DNN_CONFIG_JOB_IMPL_H
+#define DNN_CONFIG_JOB_IMPL_H
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "config/job.h"
+
+/* Rows of tables. */
+#define END {NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL}
+#define JSON(key, at, def, help) {key, DNN_F_JSON, at, def, 0, 0, NULL, help, NULL}
+#define INT(key, at, def, min, max, help)                                              \
+    {key, DNN_F_INT, at, def, min, max, NULL, help, NULL}
+#define REAL(key, at, def, min, max, help)                                             \
+    {key, DNN_F_REAL, at, def, min, max, NULL, help, NULL}
+#define FLAG(key, at, def, help) {key, DNN_F_BOOL, at, def, 0, 0, NULL, help, NULL}
+#define TEXT(key, at, def, help) {key, DNN_F_TEXT, at, def, 0, 0, NULL, help, NULL}
+#define WORD(key, at, def, choices, help)                                              \
+    {key, DNN_F_ENUM, at, def, 0, 0, choices, help, NULL}
+#define BYTES(key, at, def, help) {key, DNN_F_BYTES, at, def, 0, 0, NULL, help, NULL}
+#define OBJECT(key, at, def, sub, help)                                                \
+    {key, DNN_F_OBJECT, at, def, 0, 0, NULL, help, sub}
+
+/* The most samples of a batch. */
+#define DNN_JOB_BATCH (1 << 20)
+
+/* The objects of a job; do not move it. */
+struct dnn_job_at {
+    struct dnn_jobj file, inner;
+    const struct dnn_jobj *top; /* one of them */
+    struct dnn_jobj data;
+};
+void dnn_job_find(const struct dnn_job *job, struct dnn_job_at *out);
+
+/* What is read by other rooms; top is the object that has the keys. */
+int dnn_job_read_sections(const struct dnn_jobj *top, struct dnn_job *job,
+                          struct dnn_err *err);
+
+/* Whether the metrics go with the network, once that is read. */
+int dnn_job_check_metrics(const struct dnn_job *job, struct dnn_err *err);
+
+/* Whether the section "data", filled, makes sense, and what its texts mean. */
+int dnn_job_read_data(const struct dnn_jobj *top, struct dnn_job *job,
+                      struct dnn_err *err);
+
+/* Whether a type is this word. */
+bool dnn_job_type_is(const char *type, const char *word);
+
+/* Text that a function prints, kept with the job; without the line's end. */
+const char *dnn_job_printed(const struct dnn_job *job,
+                            void (*print)(const void *what, FILE *where),
+                            const void *what);
+
+#endif

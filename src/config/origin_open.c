@@ -1,0 +1,229 @@
+/* origin_open.c - the samples of files and generators, as the job would have them.
+ *
+ * Between them and the reader stands a source that does two things: it leaves out what
+ * belongs to the other part (training or validation), and it makes classes of the grey
+ * levels of masks that are pictures.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "config/job_impl.h"
+
+#include "base/rng.h"
+#include "base/text.h"
+#include "generate/generate.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+enum { SHUFFLE = 0x76616c }; /* an order that no epoch has */
+
+struct seen {
+    struct dnn_source base;
+    struct dnn_source_type type;
+    struct dnn_source *from; /* owned */
+    double scale, shift;     /* of masks; 0: as they are */
+    bool picks;              /* not all samples of from */
+    struct dnn_perm order;   /* of from's, if so */
+    int64_t first;           /* of that order */
+};
+
+static const struct seen *seen_of(const struct dnn_source *source)
+{
+    return (const struct seen *)source;
+}
+
+/* Which sample of the files is number i of this part. */
+static int64_t which(const struct seen *s, int64_t i)
+{
+    if (!s->picks) return i;
+    return (int64_t)dnn_rng_perm_at(&s->order, (uint64_t)(s->first + i));
+}
+
+/* ---- masks ---- */
+
+static int make_classes(const struct seen *s, int64_t i, struct dnn_array *mask,
+                        struct dnn_err *err)
+{
+    char name[DNN_SAMPLE_NAME];
+    int64_t n = dnn_array_count(mask);
+    int32_t *value;
+
+    DNN_TRY(dnn_array_convert(mask, DNN_I32, true, err));
+    value = mask->data;
+    for (int64_t k = 0; k < n; k++) {
+        double class = nearbyint(value[k] * s->scale + s->shift);
+
+        if (class < 0 || class > INT32_MAX) {
+            dnn_source_label(s->from, i, name);
+            return dnn_fail(err, DNN_EDATA,
+                            "the mask of %s: its grey level %" PRId32
+                            " would be class %g; masks are "
+                            "divided by 255 and then normalised, as the job says",
+                            name, value[k], class);
+        }
+        value[k] = (int32_t)class;
+    }
+    return 0;
+}
+
+static bool is_mask(const struct dnn_column *col)
+{
+    return col->role == DNN_ROLE_TARGET && col->kind == DNN_KIND_MASK;
+}
+
+/* ---- the source ---- */
+
+static int read_sample(const struct dnn_source *source, int64_t i,
+                       struct dnn_sample *out, struct dnn_err *err)
+{
+    const struct seen *s = seen_of(source);
+    int64_t at = which(s, i);
+
+    DNN_TRY(dnn_source_read(s->from, at, out, err));
+    for (int c = 0; s->scale != 0 && c < source->ncols; c++)
+        if (is_mask(&source->col[c])) DNN_TRY(make_classes(s, at, &out->col[c], err));
+    return 0;
+}
+
+static void label(const struct dnn_source *source, int64_t i, char out[DNN_SAMPLE_NAME])
+{
+    const struct seen *s = seen_of(source);
+
+    dnn_source_label(s->from, which(s, i), out);
+}
+
+static void group(const struct dnn_source *source, int64_t i, char out[DNN_SAMPLE_NAME])
+{
+    const struct seen *s = seen_of(source);
+
+    s->from->type->group(s->from, which(s, i), out);
+}
+
+static int64_t class_of(const struct dnn_source *source, int64_t i)
+{
+    const struct seen *s = seen_of(source);
+
+    return s->from->type->class_of(s->from, which(s, i));
+}
+
+static void close_seen(struct dnn_source *source)
+{
+    dnn_source_close(((struct seen *)source)->from);
+    dnn_free(source);
+}
+
+/* How many are set aside: at least one, and one is left. */
+static int cut(struct seen *s, const struct dnn_job *job,
+               const struct dnn_job_origin *origin, struct dnn_err *err)
+{
+    int64_t all = s->from->count;
+    int64_t aside = (int64_t)floor((double)all * origin->aside);
+
+    if (origin->aside <= 0) return 0;
+    if (aside < 1) aside = 1;
+    if (all < 2)
+        return dnn_fail(err, DNN_EDATA,
+                        "data.validation: there is one sample: none can be set aside");
+    s->picks = true;
+    s->order = dnn_rng_perm((uint64_t)job->seed, SHUFFLE, (uint64_t)all);
+    s->first = origin->part == DNN_PART_VALIDATION ? 0 : aside;
+    s->base.count = origin->part == DNN_PART_VALIDATION ? aside : all - aside;
+    return 0;
+}
+
+/* Takes over from. */
+static int look_at(struct dnn_source *from, const struct dnn_job *job,
+                   const struct dnn_job_origin *origin, struct dnn_source **out,
+                   struct dnn_err *err)
+{
+    struct seen *s = dnn_alloc(sizeof *s);
+
+    s->from = from;
+    s->base = *from;
+    s->type = (struct dnn_source_type){from->type->name,
+                                       read_sample,
+                                       label,
+                                       from->type->group == NULL ? NULL : group,
+                                       from->type->class_of == NULL ? NULL : class_of,
+                                       close_seen};
+    s->base.type = &s->type;
+    s->scale = origin->mask_scale;
+    s->shift = origin->mask_shift;
+    for (int c = 0; s->scale != 0 && c < s->base.ncols; c++)
+        if (is_mask(&s->base.col[c])) {
+            s->base.col[c].type = DNN_I32;
+            s->base.col[c].classes = 0;
+            s->base.col[c].class_name = NULL;
+        }
+    int rc = cut(s, job, origin, err);
+    if (rc < 0) {
+        close_seen(&s->base);
+        return rc;
+    }
+    *out = &s->base;
+    return 0;
+}
+
+/* ---- generators ---- */
+
+/* rmldnn's generator of initial conditions, in the words of ours.  Samples to test
+ * with are others than those to train with. */
+static int open_pde(const struct dnn_job *job, bool test, struct dnn_source **out,
+                    struct dnn_err *err)
+{
+    const struct dnn_job_data *data = job->data;
+    struct dnn_buf text = {0};
+    struct dnn_json *file = NULL;
+
+    dnn_buf_add(&text, "{\"type\": \"burgers\", \"samples\": %" PRId64,
+                test ? data->num_test_examples : data->num_examples);
+    dnn_buf_add(&text, ", \"seed\": %" PRId64 ", \"domain_size\": %" PRId64,
+                job->seed + (test ? 1 : 0), data->domain_size);
+    dnn_buf_add(&text, ", \"bc_frequency\": [%.17g, %.17g], \"bc_type\": ",
+                data->bc_frequency.reals[0], data->bc_frequency.reals[1]);
+    dnn_json_quoted(&text, data->bc_type);
+    dnn_buf_add(&text, "}");
+    int rc = dnn_json_text("data", text.text, text.len, &file, err);
+    if (rc == 0) {
+        struct dnn_jobj top = dnn_json_top(file);
+
+        rc = dnn_generate_open(&top, out, err);
+    }
+    dnn_json_free(file);
+    dnn_buf_free(&text);
+    return rc;
+}
+
+static int open_generator(const struct dnn_job *job, bool test, struct dnn_source **out,
+                          struct dnn_err *err)
+{
+    const char *text = test ? job->data->test_generate : job->data->generate;
+    struct dnn_job_at at;
+
+    if (text == NULL) return open_pde(job, test, out, err);
+    dnn_job_find(job, &at);
+    struct dnn_jobj obj = dnn_json_sub(&at.data, test ? "test_generate" : "generate");
+    return dnn_generate_open(&obj, out, err);
+}
+
+int dnn_job_open(const struct dnn_job *job, const struct dnn_job_origin *origin,
+                 struct dnn_source **out, struct dnn_err *err)
+{
+    struct dnn_source *from = NULL;
+
+    *out = NULL;
+    switch (origin->from) {
+    case DNN_FROM_FILES:
+        DNN_TRY(dnn_import_open(&origin->files, &from, err));
+        break;
+    case DNN_FROM_GENERATOR:
+        DNN_TRY(open_generator(job, origin->part == DNN_PART_TEST, &from, err));
+        break;
+    default:
+        return dnn_fail(err, DNN_ECONFIG,
+                        "there are neither files nor a generator to open");
+    }
+    return look_at(from, job, origin, out, err);
+}

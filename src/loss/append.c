@@ -1,0 +1,237 @@
+/* append.c - which term is of which output, and the ops all kinds need.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "loss/losses_impl.h"
+
+#include "base/text.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+int dnn_loss_fail(const struct loss_job *job, struct dnn_err *err, const char *fmt, ...)
+{
+    char text[512];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    return dnn_fail(err, DNN_ECONFIG, "output '%s': the loss %s %s", job->output,
+                    job->term->kind->name, text);
+}
+
+/* ---- what kinds need ---- */
+
+/* What the network ends in; x what goes into it.  A change of shape behind it that
+ * leaves the channels alone is moved before it. */
+static enum loss_source look(struct dnn_prog *prog, int y, int *x)
+{
+    int o = prog->value[y].op;
+
+    *x = y;
+    if (o == DNN_NONE) return LOSS_NONE;
+    const struct dnn_op op = prog->op[o];
+    if (op.kind == DNN_OP_UNARY && op.attr.unary.fn == DNN_SIGMOID) {
+        *x = op.in[0];
+        return LOSS_SIGMOID;
+    }
+    if (op.kind == DNN_OP_SOFTMAX &&
+        op.attr.softmax.axis == dnn_prog_shape(prog, y)->ndim - 1) {
+        *x = op.in[0];
+        return op.attr.softmax.log ? LOSS_LOG_SOFTMAX : LOSS_SOFTMAX;
+    }
+    if (op.kind == DNN_OP_RESHAPE &&
+        dnn_prog_dim(prog, y, -1) == dnn_prog_dim(prog, op.in[0], -1)) {
+        int before;
+        enum loss_source ends = look(prog, op.in[0], &before);
+
+        if (ends != LOSS_NONE)
+            *x = dnn_prog_op1(prog, DNN_OP_RESHAPE, &op.attr, before);
+        return ends;
+    }
+    return LOSS_NONE;
+}
+
+static bool soft(enum loss_source source)
+{
+    return source == LOSS_SOFTMAX || source == LOSS_LOG_SOFTMAX;
+}
+
+int dnn_loss_find_source(struct loss_job *job, enum loss_source *out,
+                         struct dnn_err *err)
+{
+    enum loss_source said = (enum loss_source)job->term->source;
+
+    job->of = said == LOSS_NONE ? job->y : job->x;
+    *out = said;
+    if (said == LOSS_NONE) return 0;
+    if (said == LOSS_AUTO) {
+        *out = job->ends == LOSS_NONE ? LOSS_AUTO : job->ends;
+        return 0;
+    }
+    if (job->ends == LOSS_NONE || job->ends == said || (soft(job->ends) && soft(said)))
+        return 0;
+    return dnn_loss_fail(job, err, "has the source %s, but the network ends in %s",
+                         dnn_choice_name(dnn_loss_sources, said),
+                         dnn_choice_name(dnn_loss_sources, job->ends));
+}
+
+int dnn_loss_weights(const struct loss_job *job, int *out, struct dnn_err *err)
+{
+    const struct dnn_list *weight = &job->term->weight;
+    const struct dnn_shape shape = {.ndim = 1, .dim = {job->classes}};
+
+    *out = DNN_NONE;
+    if (weight->count == 0) return 0;
+    if (weight->count != job->classes)
+        return dnn_loss_fail(job, err,
+                             "has %lld weights, but the last axis has %lld classes",
+                             (long long)weight->count, (long long)job->classes);
+    *out = dnn_prog_constant(job->prog, "weight", &shape, weight->reals);
+    return 0;
+}
+
+int dnn_loss_ignores(const struct loss_job *job, bool *out, struct dnn_err *err)
+{
+    *out = job->term->ignores;
+    if (*out && !job->labels)
+        return dnn_loss_fail(
+            job, err,
+            "has an ignore_index, but its targets are values, not class "
+            "numbers");
+    return 0;
+}
+
+int dnn_loss_exchange(const struct loss_job *job, int s)
+{
+    if (!job->prog->training) return s;
+    return dnn_prog_op1(job->prog, DNN_OP_EXCHANGE, NULL, s);
+}
+
+int dnn_loss_weigh(const struct loss_job *job, int weights)
+{
+    const union dnn_attr attr = {
+        .loss = {.ignores = job->term->ignores,
+                 .ignore = job->term->ignore,
+                 .classes = job->classes}
+    };
+
+    return dnn_loss_exchange(job, dnn_prog_op(job->prog, DNN_OP_WEIGH, &attr, 2,
+                                              (int[]){job->target, weights}));
+}
+
+/* ---- terms and outputs ---- */
+
+static int fail_names(const struct loss_term *term, const struct dnn_loss_net *net,
+                      struct dnn_err *err)
+{
+    struct dnn_buf names = {0};
+
+    for (int i = 0; i < net->noutputs; i++)
+        dnn_buf_add(&names, "%s'%s'", i == 0 ? "" : ", ", net->name[i]);
+    int rc = dnn_fail(err, DNN_ECONFIG,
+                      term->output == NULL
+                          ? "the loss %s%s: every output has a term already; say which "
+                            "one this is for with \"output\": %s"
+                          : "the loss %s: there is no output '%s'; the network has %s",
+                      term->kind->name, term->output == NULL ? "" : term->output,
+                      names.text);
+    dnn_buf_free(&names);
+    return rc;
+}
+
+/* The output a term is of. */
+static int find_output(const struct loss_term *term, const struct dnn_loss_net *net,
+                       const int *target, int *out, struct dnn_err *err)
+{
+    for (int i = 0; i < net->noutputs; i++)
+        if (term->output == NULL ? target[i] == DNN_NONE || net->noutputs == 1
+                                 : strcmp(term->output, net->name[i]) == 0) {
+            *out = i;
+            return 0;
+        }
+    return fail_names(term, net, err);
+}
+
+static int add_target(struct loss_job *job, enum dnn_loss_target is,
+                      struct dnn_err *err)
+{
+    struct dnn_shape shape = *dnn_prog_shape(job->prog, job->y);
+
+    job->labels = is == DNN_TARGET_ANY ? job->term->kind->labels && shape.ndim > 1
+                                       : is == DNN_TARGET_LABELS;
+    if (job->labels && shape.ndim < 2)
+        return dnn_loss_fail(job, err,
+                             "has class numbers as targets, but the output "
+                             "has no axis of classes");
+    if (job->labels) shape.ndim--;
+    job->target = dnn_prog_target(job->prog, job->output,
+                                  job->labels ? DNN_I32 : job->prog->dtype, &shape);
+    return 0;
+}
+
+/* One term of output i. */
+static int add(const struct loss_term *term, struct dnn_prog *prog,
+               const struct dnn_loss_net *net, int i, int *target, int *of,
+               struct dnn_err *err)
+{
+    struct loss_job job = {.term = term,
+                           .prog = prog,
+                           .output = net->name[i],
+                           .y = net->output[i],
+                           .target = target[i],
+                           .batch = net->batch,
+                           .total = net->total};
+    int64_t count;
+
+    DNN_TRY(dnn_shape_count(dnn_prog_shape(prog, job.y), &count, err));
+    job.classes = dnn_prog_dim(prog, job.y, -1);
+    job.rows = count / job.classes / net->batch;
+    if (dnn_prog_shape(prog, job.y)->ndim < 2)
+        return dnn_loss_fail(&job, err, "needs an output with axes beside the batch");
+    if (target[i] == DNN_NONE)
+        DNN_TRY(add_target(&job,
+                           net->target_is == NULL
+                               ? DNN_TARGET_ANY
+                               : (enum dnn_loss_target)net->target_is[i],
+                           err));
+    else
+        job.labels = prog->value[target[i]].is.dtype == DNN_I32;
+    job.ends = look(prog, job.y, &job.x);
+    job.of = job.y;
+    int value = term->kind->append(&job, err);
+    if (value < 0) return value;
+    if (target[i] == DNN_NONE) {
+        target[i] = job.target;
+        of[i] = job.of;
+    }
+    return value;
+}
+
+int dnn_loss_append(const struct dnn_loss *loss, struct dnn_prog *prog,
+                    const struct dnn_loss_net *net, int *target, int *of,
+                    const int **terms, struct dnn_err *err)
+{
+    /* One loss without a name is that of every output. */
+    bool every = loss->nterms == 1 && loss->term[0].output == NULL;
+    int n = every ? net->noutputs : loss->nterms;
+    int *list = dnn_arena_alloc(prog->arena, ((size_t)n + 1) * sizeof *list);
+
+    dnn_prog_from(prog, "loss", 0, false);
+    for (int i = 0; i < net->noutputs; i++) {
+        target[i] = DNN_NONE;
+        of[i] = net->output[i];
+    }
+    for (int i = 0; i < n; i++) {
+        const struct loss_term *term = &loss->term[every ? 0 : i];
+        int out = i;
+
+        if (!every) DNN_TRY(find_output(term, net, target, &out, err));
+        list[i] = add(term, prog, net, out, target, of, err);
+        if (list[i] < 0) return list[i];
+    }
+    *terms = list;
+    return n;
+}

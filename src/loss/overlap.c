@@ -1,0 +1,183 @@
+/* overlap.c - losses of how much probabilities and masks overlap: dice, jaccard,
+ * tversky; and lovasz.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "loss/loss_impl.h"
+
+#include <math.h>
+
+static const char *const metrics[] = {"dice", NULL};
+
+static int find(struct loss_job *job, enum dnn_head *out, struct dnn_err *err)
+{
+    enum loss_source source;
+
+    DNN_TRY(dnn_loss_find_source(job, &source, err));
+    switch (source) {
+    case LOSS_SOFTMAX:
+    case LOSS_LOG_SOFTMAX:
+        *out = DNN_HEAD_SOFTMAX;
+        break;
+    case LOSS_SIGMOID:
+        *out = DNN_HEAD_SIGMOID;
+        break;
+    case LOSS_NONE:
+        *out = DNN_HEAD_NONE;
+        break;
+    default:
+        return dnn_loss_fail(
+            job, err,
+            "needs probabilities, and the network ends neither in "
+            "softmax, log_softmax nor sigmoid: say with source what to "
+            "apply, or none if they are");
+    }
+    if (*out == DNN_HEAD_SOFTMAX && job->classes == 1)
+        return dnn_loss_fail(job, err,
+                             "is of one channel, of which a softmax is always 1; a "
+                             "network for two classes ends in sigmoid or two channels");
+    return 0;
+}
+
+static int ratio(struct loss_job *job, union dnn_attr attr, struct dnn_err *err)
+{
+    const struct loss_term *t = job->term;
+    bool whole = t->per == LOSS_PER_BATCH;
+    union dnn_attr sums = {
+        .overlap = {.whole = whole, .ignore = t->ignore}
+    };
+    struct dnn_op_ratio *r = &attr.ratio;
+    double weight = 0;
+    int w;
+
+    DNN_TRY(find(job, &sums.overlap.source, err));
+    DNN_TRY(dnn_loss_weights(job, &w, err));
+    DNN_TRY(dnn_loss_ignores(job, &sums.overlap.ignores, err));
+    for (int64_t i = 0; i < t->weight.count; i++)
+        weight += t->weight.reals[i];
+    if (w != DNN_NONE && weight == 0)
+        return dnn_loss_fail(job, err, "has no weight above 0");
+    int s = dnn_prog_op2(job->prog, DNN_OP_OVERLAP, &sums, job->of, job->target);
+    int all = whole ? dnn_loss_exchange(job, s) : s;
+    r->eps = t->eps;
+    r->whole = whole;
+    r->slope = r->scale = t->factor / (double)job->total;
+    if (whole) r->scale *= (double)job->batch;
+    return dnn_prog_op(job->prog, DNN_OP_RATIO, &attr, 3, (int[]){s, all, w});
+}
+
+static int dice(struct loss_job *job, struct dnn_err *err)
+{
+    return ratio(job,
+                 (union dnn_attr){
+                     .ratio = {.a = 2, .u = 1, .v = 1}
+    },
+                 err);
+}
+
+static int jaccard(struct loss_job *job, struct dnn_err *err)
+{
+    return ratio(job,
+                 (union dnn_attr){
+                     .ratio = {.a = 1, .b = -1, .u = 1, .v = 1}
+    },
+                 err);
+}
+
+/* What is found wrongly is p - i, what is missed t - i. */
+static int tversky(struct loss_job *job, struct dnn_err *err)
+{
+    const struct loss_term *t = job->term;
+
+    return ratio(job,
+                 (union dnn_attr){
+                     .ratio = {.a = 1,
+                               .b = 1 - t->alpha - t->beta,
+                               .u = t->alpha,
+                               .v = t->beta}
+    },
+                 err);
+}
+
+static int lovasz(struct loss_job *job, struct dnn_err *err)
+{
+    const struct loss_term *t = job->term;
+    union dnn_attr attr = {
+        .overlap = {.ignore = t->ignore, .scale = t->factor / (double)job->total}
+    };
+
+    DNN_TRY(find(job, &attr.overlap.source, err));
+    DNN_TRY(dnn_loss_ignores(job, &attr.overlap.ignores, err));
+    if (attr.overlap.source == DNN_HEAD_SIGMOID && job->classes == 1)
+        attr.overlap.source = DNN_HEAD_HINGE;
+    return dnn_prog_op2(job->prog, DNN_OP_LOVASZ, &attr, job->of, job->target);
+}
+
+static const struct dnn_choice pers[] = {
+    {"sample", LOSS_PER_SAMPLE},
+    {"batch",  LOSS_PER_BATCH },
+    {NULL,     0              }
+};
+
+#define EPS                                                                            \
+    LOSS_REAL("eps", eps, "1e-7", 1e-300, INFINITY,                                    \
+              "added above and below, for classes that are not there")
+#define PER                                                                            \
+    {"per",                                                                            \
+     DNN_F_ENUM,                                                                       \
+     LOSS_AT(per),                                                                     \
+     "sample",                                                                         \
+     0,                                                                                \
+     0,                                                                                \
+     pers,                                                                             \
+     "over what sums are: each sample, or the whole batch",                            \
+     NULL}
+
+static const struct dnn_field ratio_fields[] = {
+    LOSS_COMMON, LOSS_SOURCE, LOSS_WEIGHT, LOSS_IGNORE, EPS, PER, LOSS_END};
+static const struct dnn_field tversky_fields[] = {
+    LOSS_COMMON,
+    LOSS_SOURCE,
+    LOSS_WEIGHT,
+    LOSS_IGNORE,
+    EPS,
+    PER,
+    LOSS_REAL("alpha", alpha, "0.5", 0, INFINITY, "weight of what is found wrongly"),
+    LOSS_REAL("beta", beta, "0.5", 0, INFINITY, "weight of what is missed"),
+    LOSS_END};
+static const struct dnn_field lovasz_fields[] = {LOSS_COMMON, LOSS_SOURCE, LOSS_IGNORE,
+                                                 LOSS_END};
+
+extern const struct loss_kind dnn_loss_dice, dnn_loss_jaccard, dnn_loss_tversky,
+    dnn_loss_lovasz;
+const struct loss_kind dnn_loss_dice = {
+    "dice",
+    {NULL},
+    "1 - twice what overlaps over the sum of both, the mean over classes and samples",
+    ratio_fields,
+    true,
+    metrics,
+    dice};
+const struct loss_kind dnn_loss_jaccard = {
+    "jaccard", {"iou", NULL},
+     "1 - what overlaps over the union", ratio_fields, true,
+    metrics,   jaccard
+};
+const struct loss_kind dnn_loss_tversky = {
+    "tversky",
+    {NULL},
+    "the same, with weights for what is found wrongly and what is missed",
+    tversky_fields,
+    true,
+    metrics,
+    tversky};
+const struct loss_kind dnn_loss_lovasz = {
+    "lovasz",
+    {NULL},
+    "Lovasz's extension of 1 - IoU of each sample, over the classes it has; of one "
+    "channel with a sigmoid, Lovasz's hinge",
+    lovasz_fields,
+    true,
+    metrics,
+    lovasz};

@@ -1,0 +1,267 @@
+/* counts.c - accuracy, and the ratios of counts per class: Dice, IoU, precision,
+ * recall, F1.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "metric/metric_impl.h"
+
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+/* Of each class: right, output, in the targets; then of all: right, looked at. */
+enum { HIT, OUT, TARGET, PER_CLASS };
+enum { RIGHT, LOOKED, TOTALS };
+/* Of each class when samples are averaged: the sum of ratios, and of how many. */
+enum { SUM, SAMPLES, PER_RATIO };
+
+/* A ratio of a sample is added as a whole number of these, so that such sums are exact,
+ * too (up to 2^21 samples). */
+static const double unit = 4294967296.0;
+
+/* ---- counting ---- */
+
+static void count_classes(const struct dnn_view *v, int64_t first, int64_t end,
+                          double *cell)
+{
+    double *total = cell + v->channels * PER_CLASS;
+
+    for (int64_t i = first; i < end; i++) {
+        int64_t t = dnn_view_target(v, i), o;
+
+        if (t == DNN_NO_CLASS) continue;
+        o = dnn_view_output(v, i);
+        total[LOOKED]++;
+        total[RIGHT] += t == o;
+        cell[t * PER_CLASS + TARGET]++;
+        if (o != DNN_NO_CLASS) cell[o * PER_CLASS + OUT]++;
+        if (o == t) cell[t * PER_CLASS + HIT]++;
+    }
+}
+
+static void count_yes(const struct dnn_view *v, int64_t first, int64_t end,
+                      double *cell)
+{
+    double *total = cell + v->channels * PER_CLASS;
+
+    for (int64_t i = first; i < end; i++)
+        for (int64_t c = 0; c < v->channels; c++) {
+            int t = dnn_view_target_yes(v, i, c), o;
+
+            if (t == DNN_NO_CLASS) continue;
+            o = dnn_view_output_yes(v, i, c);
+            total[LOOKED]++;
+            total[RIGHT] += t == o;
+            cell[c * PER_CLASS + TARGET] += t;
+            cell[c * PER_CLASS + OUT] += o == 1;
+            cell[c * PER_CLASS + HIT] += t == 1 && o == 1;
+        }
+}
+
+static dnn_count_fn *counter(const struct dnn_view *v)
+{
+    return v->how->scores == DNN_SCORES_BINARY ? count_yes : count_classes;
+}
+
+/* ---- ratios ---- */
+
+/* NaN: the class is in neither. */
+static double ratio_of(int ratio, const double *cell)
+{
+    double below;
+
+    if (cell[OUT] == 0 && cell[TARGET] == 0) return NAN;
+    switch (ratio) {
+    case DNN_RATIO_DICE:
+        return 2 * cell[HIT] / (cell[OUT] + cell[TARGET]);
+    case DNN_RATIO_IOU:
+        return cell[HIT] / (cell[OUT] + cell[TARGET] - cell[HIT]);
+    case DNN_RATIO_PRECISION:
+        below = cell[OUT];
+        break;
+    default:
+        below = cell[TARGET];
+    }
+    return below == 0 ? 0 : cell[HIT] / below;
+}
+
+/* ---- of all samples together ---- */
+
+static int64_t count_nsums(const struct dnn_metric_how *how)
+{
+    return how->classes * PER_CLASS + TOTALS;
+}
+
+static int count_add(const struct dnn_view *v, double *sums, struct dnn_err *err)
+{
+    (void)err;
+    dnn_view_count(v, 0, v->rows, counter(v), count_nsums(v->how), sums);
+    return 0;
+}
+
+/* ---- of each sample ---- */
+
+static int64_t sample_nsums(const struct dnn_metric_how *how)
+{
+    return how->classes * PER_RATIO;
+}
+
+static int sample_add(const struct dnn_view *v, double *sums, struct dnn_err *err)
+{
+    const int64_t n = count_nsums(v->how), places = v->batch->places;
+    double *cell = dnn_alloc((size_t)n * sizeof *cell);
+
+    (void)err;
+    for (int64_t s = 0; s < v->batch->n; s++) {
+        memset(cell, 0, (size_t)n * sizeof *cell);
+        dnn_view_count(v, s * places, (s + 1) * places, counter(v), n, cell);
+        for (int64_t c = 0; c < v->channels; c++) {
+            double r = ratio_of(v->how->ratio, cell + c * PER_CLASS);
+
+            if (isnan(r)) continue;
+            sums[c * PER_RATIO + SUM] += rint(r * unit);
+            sums[c * PER_RATIO + SAMPLES]++;
+        }
+    }
+    dnn_free(cell);
+    return 0;
+}
+
+/* ---- either ---- */
+
+static int64_t nsums(const struct dnn_metric_how *how)
+{
+    return how->average == DNN_AVERAGE_SAMPLES ? sample_nsums(how) : count_nsums(how);
+}
+
+static int add(const struct dnn_view *v, double *sums, struct dnn_err *err)
+{
+    return v->how->average == DNN_AVERAGE_SAMPLES ? sample_add(v, sums, err)
+                                                  : count_add(v, sums, err);
+}
+
+static bool same(const struct dnn_metric_how *a, const struct dnn_metric_how *b)
+{
+    return a->scores == b->scores && a->threshold == b->threshold &&
+           a->ignore == b->ignore && a->average == b->average &&
+           (a->average == DNN_AVERAGE_ALL || a->ratio == b->ratio);
+}
+
+static const struct dnn_tally counts = {nsums, add, same};
+
+static double class_value(const struct dnn_metric_how *how, const double *sums,
+                          int64_t c)
+{
+    if (how->average == DNN_AVERAGE_ALL)
+        return ratio_of(how->ratio, sums + c * PER_CLASS);
+    const double *at = sums + c * PER_RATIO;
+    return at[SAMPLES] == 0 ? NAN : at[SUM] / unit / at[SAMPLES];
+}
+
+static void ratio_values(const struct dnn_metric_how *how, const double *sums,
+                         const struct dnn_metric_out *out)
+{
+    double sum = 0;
+    int64_t n = 0;
+
+    for (int64_t c = 0; c < how->classes; c++) {
+        double r = class_value(how, sums, c);
+
+        if (isnan(r) || c == how->background) continue;
+        sum += r;
+        n++;
+    }
+    out->put(out->arg, how->name, -1, n == 0 ? NAN : sum / (double)n);
+    if (how->classes == 1 || how->classes > how->each) return;
+    for (int64_t c = 0; c < how->classes; c++)
+        out->put(out->arg, how->name, c, class_value(how, sums, c));
+}
+
+static void accuracy_values(const struct dnn_metric_how *how, const double *sums,
+                            const struct dnn_metric_out *out)
+{
+    const double *total = sums + how->classes * PER_CLASS;
+
+    out->put(out->arg, how->name, -1,
+             total[LOOKED] == 0 ? NAN : total[RIGHT] / total[LOOKED]);
+}
+
+static int ratio_check(const struct dnn_metric_how *how, struct dnn_err *err)
+{
+    if (how->background < how->classes) return 0;
+    return dnn_fail(err, DNN_ECONFIG,
+                    "background %" PRId64 " is none of the output's %" PRId64
+                    " classes, which are counted from 0",
+                    how->background, how->classes);
+}
+
+static const struct dnn_field accuracy_fields[] = {
+    DNN_METRIC_NAMED,
+    DNN_METRIC_SCORES,
+    DNN_METRIC_IGNORE,
+    DNN_METRIC_LAST,
+};
+
+static const struct dnn_choice averages[] = {
+    {"all",     DNN_AVERAGE_ALL    },
+    {"samples", DNN_AVERAGE_SAMPLES},
+    {NULL,      0                  }
+};
+static const struct dnn_field ratio_fields[] = {
+    DNN_METRIC_NAMED,
+    DNN_METRIC_SCORES,
+    DNN_METRIC_IGNORE,
+    {"average",    DNN_F_ENUM, DNN_METRIC_AT(average),    "all", 0,  0,   averages,
+      "all: one ratio of all samples together; samples: the mean of those of each", NULL},
+    {"background", DNN_F_INT,  DNN_METRIC_AT(background), "-1",  -1, 1e6, NULL,
+      "a class left out of the average, but counted against the others; -1: none",  NULL},
+    DNN_METRIC_EACH,
+    DNN_METRIC_LAST,
+};
+
+const struct dnn_metric_kind dnn_metric_accuracy = {
+    "accuracy",
+    "share of places where the output is right",
+    accuracy_fields,
+    &counts,
+    0,
+    NULL,
+    accuracy_values};
+const struct dnn_metric_kind dnn_metric_dice = {
+    "dice",
+    "2 |output and target| / (|output| + |target|), averaged over classes",
+    ratio_fields,
+    &counts,
+    DNN_RATIO_DICE,
+    ratio_check,
+    ratio_values};
+const struct dnn_metric_kind dnn_metric_iou = {
+    "iou",
+    "|output and target| / |output or target| (Jaccard), averaged over classes",
+    ratio_fields,
+    &counts,
+    DNN_RATIO_IOU,
+    ratio_check,
+    ratio_values};
+const struct dnn_metric_kind dnn_metric_precision = {
+    "precision",         "share of what was output as a class that is of it, averaged",
+    ratio_fields,        &counts,
+    DNN_RATIO_PRECISION, ratio_check,
+    ratio_values};
+const struct dnn_metric_kind dnn_metric_recall = {
+    "recall",         "share of what is of a class that was output as it, averaged",
+    ratio_fields,     &counts,
+    DNN_RATIO_RECALL, ratio_check,
+    ratio_values};
+/* Of counts, F1 is Dice. */
+const struct dnn_metric_kind dnn_metric_f1 = {
+    "f1",
+    "harmonic mean of a class's precision and recall, averaged over classes",
+    ratio_fields,
+    &counts,
+    DNN_RATIO_DICE,
+    ratio_check,
+    ratio_values};

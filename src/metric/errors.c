@@ -1,0 +1,149 @@
+/* errors.c - how far numbers are from their targets: MSE, RMSE, MAE, R2, relative L2.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "metric/metric_impl.h"
+
+#include <math.h>
+
+/* Of each channel, in doubles. */
+enum { N, SQUARED, ABSOLUTE, TARGET, TARGET2, PER_CHANNEL };
+
+static void sum(const struct dnn_view *v, int64_t first, int64_t end, double *sums)
+{
+    const struct dnn_metric_batch *b = v->batch;
+
+    for (int64_t i = first; i < end; i++)
+        for (int64_t c = 0; c < v->channels; c++) {
+            int64_t at = i * v->channels + c;
+            double t = b->values != NULL ? b->values[at] : b->labels[i];
+            double e = b->output[at] - t, *s = sums + c * PER_CHANNEL;
+
+            s[N]++;
+            s[SQUARED] += e * e;
+            s[ABSOLUTE] += fabs(e);
+            s[TARGET] += t;
+            s[TARGET2] += t * t;
+        }
+}
+
+static int64_t nsums(const struct dnn_metric_how *how)
+{
+    return how->classes * PER_CHANNEL;
+}
+
+static int add(const struct dnn_view *v, double *sums, struct dnn_err *err)
+{
+    (void)err;
+    dnn_view_sum(v, sum, nsums(v->how), sums);
+    return 0;
+}
+
+static bool same(const struct dnn_metric_how *a, const struct dnn_metric_how *b)
+{
+    (void)a, (void)b;
+    return true;
+}
+
+static double over(const struct dnn_metric_how *how, const double *sums, int what)
+{
+    double all = 0;
+
+    for (int64_t c = 0; c < how->classes; c++)
+        all += sums[c * PER_CHANNEL + what];
+    return all;
+}
+
+static double mean(const struct dnn_metric_how *how, const double *sums, int what)
+{
+    double n = over(how, sums, N);
+
+    return n == 0 ? NAN : over(how, sums, what) / n;
+}
+
+static void mse_values(const struct dnn_metric_how *how, const double *sums,
+                       const struct dnn_metric_out *out)
+{
+    out->put(out->arg, how->name, -1, mean(how, sums, SQUARED));
+}
+
+static void rmse_values(const struct dnn_metric_how *how, const double *sums,
+                        const struct dnn_metric_out *out)
+{
+    out->put(out->arg, how->name, -1, sqrt(mean(how, sums, SQUARED)));
+}
+
+static void mae_values(const struct dnn_metric_how *how, const double *sums,
+                       const struct dnn_metric_out *out)
+{
+    out->put(out->arg, how->name, -1, mean(how, sums, ABSOLUTE));
+}
+
+static void rel_l2_values(const struct dnn_metric_how *how, const double *sums,
+                          const struct dnn_metric_out *out)
+{
+    double e = over(how, sums, SQUARED), t = over(how, sums, TARGET2);
+
+    out->put(out->arg, how->name, -1, t == 0 ? NAN : sqrt(e / t));
+}
+
+/* Of a channel; NaN if its targets do not vary. */
+static double r2_of(const double *s)
+{
+    double spread = s[N] == 0 ? 0 : s[TARGET2] - s[TARGET] * s[TARGET] / s[N];
+
+    /* What is left of the rounding is no variation. */
+    return !(spread > 1e-14 * s[TARGET2]) ? NAN : 1 - s[SQUARED] / spread;
+}
+
+static void r2_values(const struct dnn_metric_how *how, const double *sums,
+                      const struct dnn_metric_out *out)
+{
+    double all = 0;
+    int64_t n = 0;
+
+    for (int64_t c = 0; c < how->classes; c++) {
+        double r = r2_of(sums + c * PER_CHANNEL);
+
+        if (isnan(r)) continue;
+        all += r;
+        n++;
+    }
+    out->put(out->arg, how->name, -1, n == 0 ? NAN : all / (double)n);
+    if (how->classes == 1 || how->classes > how->each) return;
+    for (int64_t c = 0; c < how->classes; c++)
+        out->put(out->arg, how->name, c, r2_of(sums + c * PER_CHANNEL));
+}
+
+static const struct dnn_field fields[] = {DNN_METRIC_NAMED, DNN_METRIC_LAST};
+static const struct dnn_field r2_fields[] = {
+    DNN_METRIC_NAMED,
+    DNN_METRIC_EACH,
+    DNN_METRIC_LAST,
+};
+
+static const struct dnn_tally tally = {nsums, add, same};
+
+const struct dnn_metric_kind dnn_metric_mse = {
+    "mse", "mean of squared errors", fields, &tally, 0, NULL, mse_values};
+const struct dnn_metric_kind dnn_metric_rmse = {
+    "rmse", "root of the mean of squared errors", fields, &tally, 0, NULL, rmse_values};
+const struct dnn_metric_kind dnn_metric_mae = {
+    "mae", "mean of absolute errors", fields, &tally, 0, NULL, mae_values};
+const struct dnn_metric_kind dnn_metric_r2 = {
+    "r2",
+    "share of the targets' variance that is explained, averaged over channels",
+    r2_fields,
+    &tally,
+    0,
+    NULL,
+    r2_values};
+const struct dnn_metric_kind dnn_metric_rel_l2 = {
+    "rel_l2",
+    "length of the error over the length of the target",
+    fields,
+    &tally,
+    0,
+    NULL,
+    rel_l2_values};

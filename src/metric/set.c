@@ -1,0 +1,325 @@
+/* set.c - metrics as a job asks for them, with their sums.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "metric/metric_impl.h"
+
+#include "base/mem.h"
+#include "base/text.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct entry {
+    const struct dnn_metric_kind *kind;
+    struct dnn_metric_how how;
+    int64_t at; /* where its sums begin                                   */
+    bool first; /* it adds; false: shares the sums of one before it        */
+};
+
+/* Made of the sums when they are asked for. */
+struct values {
+    struct dnn_metric_value *value; /* owned */
+    size_t n, cap;
+    bool main; /* which are being put */
+};
+
+struct dnn_metrics {
+    struct dnn_arena *arena;
+    int64_t classes;
+    struct entry *entry;
+    size_t n, cap;
+    double *sums; /* owned */
+    int64_t nsums;
+    struct values *made; /* owned */
+};
+
+/* ---- reading ---- */
+
+static const struct dnn_metric_kind *find(const char *name)
+{
+    for (int k = 0; dnn_metric_kinds[k] != NULL; k++)
+        if (strcmp(dnn_metric_kinds[k]->name, name) == 0) return dnn_metric_kinds[k];
+    return NULL;
+}
+
+static int unknown(const char *name, struct dnn_err *err)
+{
+    const char *words[64] = {NULL};
+    struct dnn_buf list = {0};
+    char hint[128];
+
+    for (int k = 0; dnn_metric_kinds[k] != NULL && k < 63; k++) {
+        words[k] = dnn_metric_kinds[k]->name;
+        dnn_buf_add(&list, "%s%s", k == 0 ? "" : ", ", words[k]);
+    }
+    int rc = dnn_fail(err, DNN_ECONFIG, "\"%.40s\" is no metric%s; there are %s", name,
+                      dnn_text_hint(hint, sizeof hint, name, words), list.text);
+    dnn_buf_free(&list);
+    return rc;
+}
+
+/* "top_5" is {"type": "top_k", "k": 5}: an object of the kind's own defaults. */
+static int from_word(const char *word, struct dnn_arena *arena,
+                     const struct dnn_metric_kind **kind, struct dnn_metric_how *how,
+                     struct dnn_err *err)
+{
+    struct dnn_json *json = NULL;
+    struct dnn_buf text = {0};
+    long long k = 0;
+
+    if (strncmp(word, "top_", 4) == 0 && dnn_text_int(word + 4, &k)) {
+        if (k < 1)
+            return dnn_fail(err, DNN_ECONFIG, "%.40s: k must be at least 1", word);
+        *kind = &dnn_metric_top_k;
+        dnn_buf_add(&text, "{\"type\": \"top_k\", \"k\": %lld}", k);
+    } else {
+        *kind = find(word);
+        if (*kind == NULL) return unknown(word, err);
+        if (*kind == &dnn_metric_top_k)
+            return dnn_fail(err, DNN_ECONFIG,
+                            "top_k needs its k: \"top_5\" or {\"type\": \"top_k\", "
+                            "\"k\": 5}");
+        dnn_buf_add(&text, "{\"type\": \"%s\"}", word);
+    }
+    int rc = dnn_json_text(word, text.text, text.len, &json, err);
+    if (rc == 0) {
+        struct dnn_jobj top = dnn_json_top(json);
+
+        rc = dnn_field_fill(&top, (*kind)->fields, arena, how, err);
+    }
+    dnn_json_free(json);
+    dnn_buf_free(&text);
+    return rc;
+}
+
+static int from_object(const struct dnn_jobj *at, struct dnn_arena *arena,
+                       const struct dnn_metric_kind **kind, struct dnn_metric_how *how,
+                       struct dnn_err *err)
+{
+    struct dnn_jobj type = dnn_json_sub(at, "type");
+    struct dnn_err said = {0};
+    const char *word;
+
+    DNN_TRY(dnn_json_string(&type, &word, err));
+    *kind = find(word);
+    if (*kind == NULL) {
+        unknown(word, &said);
+        return dnn_json_fail(&type, err, "%s", said.text);
+    }
+    return dnn_field_fill(at, (*kind)->fields, arena, how, err);
+}
+
+/* What the tables cannot know. */
+static int finish(struct dnn_metrics *m, const struct dnn_metric_kind *kind,
+                  struct dnn_metric_how *how, struct dnn_err *err)
+{
+    char name[32];
+
+    how->classes = m->classes;
+    how->ratio = kind->ratio;
+    if (how->scores == DNN_SCORES_AUTO)
+        how->scores = m->classes > 1 ? DNN_SCORES_CLASSES : DNN_SCORES_BINARY;
+    if (kind->tally == dnn_metric_mse.tally) how->scores = DNN_SCORES_VALUES;
+    if (how->name == NULL) {
+        if (kind == &dnn_metric_top_k)
+            snprintf(name, sizeof name, "top_%" PRId64, how->k);
+        else
+            snprintf(name, sizeof name, "%s", kind->name);
+        how->name = dnn_arena_strdup(m->arena, name);
+    }
+    if (how->name[0] == '\0' || strlen(how->name) > 32)
+        return dnn_fail(err, DNN_ECONFIG,
+                        "a metric's name has 1 to 32 bytes, not \"%.40s\"", how->name);
+    for (size_t i = 0; i < m->n; i++)
+        if (strcmp(m->entry[i].how.name, how->name) == 0)
+            return dnn_fail(err, DNN_ECONFIG,
+                            "there is a metric \"%s\" already; give one of them a "
+                            "\"name\"",
+                            how->name);
+    if (how->scores == DNN_SCORES_CLASSES && m->classes < 2)
+        return dnn_fail(err, DNN_ECONFIG,
+                        "%s: scores of classes want a channel for each, and the output "
+                        "has one channel",
+                        how->name);
+    if (kind->check == NULL || kind->check(how, err) == 0) return 0;
+    return dnn_prefix(err, "%s: ", how->name);
+}
+
+static void append(struct dnn_metrics *m, const struct dnn_metric_kind *kind,
+                   const struct dnn_metric_how *how)
+{
+    struct entry e = {kind, *how, m->nsums, true};
+
+    for (size_t i = 0; i < m->n && e.first; i++)
+        if (m->entry[i].kind->tally == kind->tally &&
+            kind->tally->same(&m->entry[i].how, how)) {
+            e.at = m->entry[i].at;
+            e.first = false;
+        }
+    if (e.first) m->nsums += kind->tally->nsums(how);
+    m->entry = dnn_grow(m->entry, &m->cap, m->n + 1, sizeof *m->entry);
+    m->entry[m->n++] = e;
+}
+
+static int read_one(struct dnn_metrics *m, const struct dnn_jobj *at, const char *word,
+                    struct dnn_err *err)
+{
+    const struct dnn_metric_kind *kind = NULL;
+    struct dnn_metric_how how = {.ignore = -1, .background = -1};
+    struct dnn_err said = {0};
+    char quote[DNN_JSON_QUOTE];
+    int rc;
+
+    if (at != NULL && dnn_json_type(at) == DNN_J_OBJECT)
+        DNN_TRY(from_object(at, m->arena, &kind, &how, err));
+    else if (at != NULL && dnn_json_type(at) != DNN_J_TEXT)
+        return dnn_json_fail(at, err,
+                             "must be the name of a metric or an object with its "
+                             "\"type\", not %s",
+                             dnn_json_quote(quote, at));
+    rc = kind != NULL ? 0 : from_word(word, m->arena, &kind, &how, &said);
+    if (rc == 0) rc = finish(m, kind, &how, &said);
+    if (rc < 0)
+        return at != NULL ? dnn_json_fail(at, err, "%s", said.text)
+                          : dnn_fail(err, rc, "metrics: %s", said.text);
+    append(m, kind, &how);
+    return 0;
+}
+
+static int read_item(struct dnn_metrics *m, const struct dnn_jobj *at,
+                     struct dnn_err *err)
+{
+    const char *word = NULL;
+
+    if (dnn_json_type(at) == DNN_J_TEXT) DNN_TRY(dnn_json_string(at, &word, err));
+    return read_one(m, at, word, err);
+}
+
+static int read_all(struct dnn_metrics *m, const struct dnn_jobj *list,
+                    const char *const *usual, struct dnn_err *err)
+{
+    if (list == NULL || dnn_json_type(list) == DNN_J_ABSENT) {
+        for (int i = 0; usual != NULL && usual[i] != NULL; i++)
+            DNN_TRY(read_one(m, NULL, usual[i], err));
+        return 0;
+    }
+    if (dnn_json_type(list) != DNN_J_LIST) return read_item(m, list, err);
+    for (struct dnn_jobj it = dnn_json_first(list); it.val != NULL;
+         it = dnn_json_next(&it))
+        DNN_TRY(read_item(m, &it, err));
+    return 0;
+}
+
+int dnn_metrics_read(const struct dnn_jobj *list, const char *const *usual,
+                     int64_t classes, struct dnn_metrics **out, struct dnn_err *err)
+{
+    struct dnn_metrics *m;
+
+    if (classes < 1 || classes > INT32_MAX)
+        return dnn_fail(err, DNN_ECONFIG,
+                        "metrics: an output of %" PRId64 " channels has none", classes);
+    m = dnn_alloc(sizeof *m);
+    m->arena = dnn_arena_make();
+    m->made = dnn_alloc(sizeof *m->made);
+    m->classes = classes;
+    int rc = read_all(m, list, usual, err);
+    if (rc < 0) {
+        dnn_metrics_free(m);
+        return rc;
+    }
+    m->sums = dnn_alloc((size_t)(m->nsums + 1) * sizeof *m->sums);
+    *out = m;
+    return 0;
+}
+
+void dnn_metrics_free(struct dnn_metrics *metrics)
+{
+    if (metrics == NULL) return;
+    dnn_arena_free(metrics->arena);
+    dnn_free(metrics->entry);
+    dnn_free(metrics->sums);
+    dnn_free(metrics->made->value);
+    dnn_free(metrics->made);
+    dnn_free(metrics);
+}
+
+/* ---- sums ---- */
+
+void dnn_metrics_start(struct dnn_metrics *metrics)
+{
+    memset(metrics->sums, 0, (size_t)metrics->nsums * sizeof *metrics->sums);
+}
+
+int dnn_metrics_add(struct dnn_metrics *metrics, const struct dnn_metric_batch *batch,
+                    struct dnn_err *err)
+{
+    for (size_t i = 0; i < metrics->n; i++) {
+        const struct entry *e = &metrics->entry[i];
+        struct dnn_view view;
+
+        if (!e->first) continue;
+        int rc = dnn_view_make(&e->how, batch, &view, err);
+        if (rc == 0 && view.rows > 0)
+            rc = e->kind->tally->add(&view, metrics->sums + e->at, err);
+        if (rc < 0) return dnn_prefix(err, "metric %s: ", e->how.name);
+    }
+    return 0;
+}
+
+double *dnn_metrics_sums(struct dnn_metrics *metrics, int64_t *n)
+{
+    *n = metrics->nsums;
+    return metrics->sums;
+}
+
+/* ---- values ---- */
+
+static void put(void *arg, const char *name, int64_t c, double value)
+{
+    struct values *made = arg;
+
+    if (made->main != (c < 0)) return;
+    made->value = dnn_grow(made->value, &made->cap, made->n + 1, sizeof *made->value);
+    struct dnn_metric_value *v = &made->value[made->n++];
+    memset(v, 0, sizeof *v);
+    if (c < 0)
+        snprintf(v->name, sizeof v->name, "%.32s", name);
+    else
+        snprintf(v->name, sizeof v->name, "%.32s_%" PRId32, name, (int32_t)c);
+    v->value = value;
+    v->main = made->main;
+}
+
+int dnn_metrics_values(const struct dnn_metrics *metrics,
+                       const struct dnn_metric_value **out)
+{
+    struct values *made = metrics->made;
+    const struct dnn_metric_out to = {put, made};
+
+    made->n = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < metrics->n; i++) {
+            const struct entry *e = &metrics->entry[i];
+
+            made->main = pass == 0;
+            e->kind->values(&e->how, metrics->sums + e->at, &to);
+        }
+    *out = made->value;
+    return (int)made->n;
+}
+
+const double *dnn_metrics_confusion(const struct dnn_metrics *metrics, int64_t *classes)
+{
+    for (size_t i = 0; i < metrics->n; i++) {
+        const struct entry *e = &metrics->entry[i];
+
+        if (e->kind != &dnn_metric_confusion) continue;
+        *classes = metrics->classes > 1 ? metrics->classes : 2;
+        return metrics->sums + e->at;
+    }
+    *classes = 0;
+    return NULL;
+}

@@ -1,0 +1,89 @@
+/* top_k.c - is the right class among the k largest?
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "metric/metric_impl.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+enum { HIT, LOOKED, SUMS };
+
+/* Of equals the first is the larger, as for accuracy. */
+static bool among(const float *x, int64_t n, int64_t t, int64_t k)
+{
+    int64_t larger = 0;
+
+    for (int64_t c = 0; c < n; c++) {
+        if (isnan(x[c])) return false;
+        larger += x[c] > x[t] || (x[c] == x[t] && c < t);
+    }
+    return larger < k;
+}
+
+static void count(const struct dnn_view *v, int64_t first, int64_t end, double *cell)
+{
+    for (int64_t i = first; i < end; i++) {
+        int64_t t = dnn_view_target(v, i);
+
+        if (t == DNN_NO_CLASS) continue;
+        cell[LOOKED]++;
+        cell[HIT] +=
+            among(v->batch->output + i * v->channels, v->channels, t, v->how->k);
+    }
+}
+
+static int64_t nsums(const struct dnn_metric_how *how)
+{
+    (void)how;
+    return SUMS;
+}
+
+static int add(const struct dnn_view *v, double *sums, struct dnn_err *err)
+{
+    (void)err;
+    dnn_view_count(v, 0, v->rows, count, SUMS, sums);
+    return 0;
+}
+
+static bool same(const struct dnn_metric_how *a, const struct dnn_metric_how *b)
+{
+    return a->k == b->k && a->ignore == b->ignore;
+}
+
+static void values(const struct dnn_metric_how *how, const double *sums,
+                   const struct dnn_metric_out *out)
+{
+    out->put(out->arg, how->name, -1,
+             sums[LOOKED] == 0 ? NAN : sums[HIT] / sums[LOOKED]);
+}
+
+static int check(const struct dnn_metric_how *how, struct dnn_err *err)
+{
+    if (how->classes < 2)
+        return dnn_fail(err, DNN_ECONFIG,
+                        "it wants an output with a channel for each class, not one "
+                        "channel");
+    if (how->k > how->classes)
+        return dnn_fail(err, DNN_ECONFIG,
+                        "k is %" PRId64 ", and the output has %" PRId64 " classes",
+                        how->k, how->classes);
+    return 0;
+}
+
+static const struct dnn_field fields[] = {
+    DNN_METRIC_NAMED,
+    {"k", DNN_F_INT, DNN_METRIC_AT(k), NULL, 1, 1e6, NULL,
+      "so many of the largest are looked at", NULL},
+    DNN_METRIC_IGNORE,
+    DNN_METRIC_LAST,
+};
+
+static const struct dnn_tally tally = {nsums, add, same};
+
+const struct dnn_metric_kind dnn_metric_top_k = {
+    "top_k", "share of places whose class is among the k largest outputs; also top_5",
+    fields,  &tally,
+    0,       check,
+    values};

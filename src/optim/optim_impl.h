@@ -1,0 +1,57 @@
+/* optim_impl.h - what the files of this room share: a rule, and how keys are written.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#ifndef DNN_OPTIM_OPTIM_IMPL_H
+#define DNN_OPTIM_OPTIM_IMPL_H
+
+#include "optim/optim.h"
+
+#include <math.h>
+#include <stddef.h>
+
+enum { OPTIM_SLOTS = 3 };
+
+/* A rule in PyTorch's dialect. */
+struct optim_rule {
+    const char *help;
+    const struct dnn_field *fields; /* every key it has, "type" first */
+    /* What the table cannot say; NULL: nothing. */
+    int (*check)(const struct dnn_jobj *obj, const struct dnn_optim *o,
+                 struct dnn_err *err);
+    /* Names of the slots in the order of UPDATE's operands; NULL: that one is absent.
+     * NULL itself: no UPDATE. */
+    void (*slots)(const struct dnn_optim *o, const char *name[OPTIM_SLOTS]);
+};
+
+extern const struct optim_rule dnn_optim_sgd, dnn_optim_lars;   /* sgd.c */
+extern const struct optim_rule dnn_optim_adam, dnn_optim_adamw; /* adam.c */
+extern const struct optim_rule dnn_optim_nadam, dnn_optim_lamb; /* adam.c */
+extern const struct optim_rule dnn_optim_adagrad;               /* adagrad.c */
+extern const struct optim_rule dnn_optim_adadelta;              /* adadelta.c */
+extern const struct optim_rule dnn_optim_rmsprop;               /* rmsprop.c */
+extern const struct optim_rule dnn_optim_hessian;               /* hessian.c */
+
+/* optims.c: of an enum dnn_update or DNN_OPTIM_HESSIAN. */
+const struct optim_rule *dnn_optim_rule(int rule);
+
+/* adam.c: both below 1, for the means are divided by 1 - beta^t. */
+int dnn_optim_check_betas(const struct dnn_jobj *obj, const struct dnn_optim *o,
+                          struct dnn_err *err);
+
+#define AT(f) offsetof(struct dnn_optim, f)
+#define REAL(key, at, def, max, help)                                                  \
+    {key, DNN_F_REAL, at, def, 0, max, NULL, help, NULL}
+#define FLAG(key, at, help) {key, DNN_F_BOOL, at, "false", 0, 0, NULL, help, NULL}
+#define TYPE                                                                           \
+    {"type",          DNN_F_ENUM,           AT(rule), NULL, 0, 0,                      \
+     dnn_optim_types, "rule of the update", NULL}
+#define RATE(def) REAL("learning_rate", AT(rate), def, 1e6, "how far a step goes")
+#define DECAY(help) REAL("weight_decay", AT(weight_decay), "0", INFINITY, help)
+#define ADDED "how much of the weight is added to its gradient"
+#define SCHEDULER                                                                      \
+    {"lr_scheduler", DNN_F_OTHER, 0, "null", 0, 0, NULL, "how the rate changes", NULL}
+#define END {NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL}
+
+#endif

@@ -1,0 +1,260 @@
+/* bsp.c - bulk-synchronous: the gradients of all ranks are added before each update.
+ *
+ * A portion's sum starts as soon as the portion is final and goes on while later ones
+ * are computed.  In deterministic mode portions are first added up, part by part, as
+ * exact sums, which travel in their place.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "parallel/rule_impl.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/tensor.h"
+#include "parallel/exact.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct bsp {
+    struct dnn_rule_cfg cfg;
+    struct dnn_comm *comm;
+    struct dnn_params params;
+    struct dnn_portion *portion; /* owned                                             */
+    struct dnn_comm_req **req;   /* owned; NULL: none, or finished                    */
+    double *sums;    /* owned; deterministic: two per number, portion by portion      */
+    uint16_t *small; /* owned; compressed                                             */
+    float *total;    /* owned; what earlier parts of the step gave                    */
+    int *parts;      /* owned; how many of them, by portion                           */
+    bool bad;        /* a number was too large for an exact sum                       */
+    struct dnn_rule_cost cost;
+};
+
+static int64_t length(const struct bsp *b, int p)
+{
+    return b->portion[p].last - b->portion[p].first;
+}
+
+static void stop(void *self)
+{
+    struct bsp *b = self;
+
+    if (b == NULL) return;
+    dnn_free(b->portion);
+    dnn_free(b->req);
+    dnn_free(b->parts);
+    free(b->total);
+    free(b->sums);
+    free(b->small);
+    dnn_free(b);
+}
+
+static void *large(size_t bytes)
+{
+    void *mem;
+
+    return posix_memalign(&mem, 64, bytes == 0 ? 64 : bytes) == 0 ? mem : NULL;
+}
+
+static int start(const struct dnn_rule_cfg *cfg, struct dnn_comm *comm,
+                 const struct dnn_params *params, void **self, struct dnn_err *err)
+{
+    struct bsp *b = dnn_alloc(sizeof *b);
+    size_t n = (size_t)params->nportions;
+    size_t sums = cfg->deterministic ? 2 * (size_t)params->count * sizeof(double) : 0;
+    size_t small = cfg->compress == DNN_COMPRESS_NONE || dnn_comm_size(comm) == 1
+                       ? 0
+                       : (size_t)params->count * sizeof(uint16_t);
+
+    *b = (struct bsp){.cfg = *cfg, .comm = comm, .params = *params};
+    b->portion = dnn_alloc((n + 1) * sizeof *b->portion);
+    memcpy(b->portion, params->portion, n * sizeof *b->portion);
+    b->req = dnn_alloc((n + 1) * sizeof *b->req);
+    b->parts = dnn_alloc((n + 1) * sizeof *b->parts);
+    if (sums > 0) b->sums = large(sums);
+    if (small > 0) b->small = large(small);
+    if ((sums > 0 && b->sums == NULL) || (small > 0 && b->small == NULL)) {
+        stop(b);
+        return dnn_fail(err, DNN_ENOMEM, "exchanging gradients takes %zu MB more",
+                        (sums + small) >> 20);
+    }
+    *self = b;
+    return 0;
+}
+
+static int need_total(struct bsp *b, struct dnn_err *err)
+{
+    size_t bytes = (size_t)b->params.count * sizeof *b->total;
+
+    if (b->total == NULL) b->total = large(bytes);
+    if (b->total == NULL)
+        return dnn_fail(err, DNN_ENOMEM,
+                        "adding up the parts of a batch takes %zu MB more",
+                        bytes >> 20);
+    return 0;
+}
+
+static void pack(struct bsp *b, int p)
+{
+    const float *g = b->params.grad + b->portion[p].first;
+    uint16_t *to = b->small + b->portion[p].first;
+    int64_t n = length(b, p);
+
+    if (b->cfg.compress == DNN_COMPRESS_BF16)
+        for (int64_t i = 0; i < n; i++)
+            to[i] = dnn_bf16_from_f32(g[i]);
+    else
+        for (int64_t i = 0; i < n; i++)
+            to[i] = dnn_f16_from_f32(g[i]);
+}
+
+static void unpack(struct bsp *b, int p)
+{
+    float *g = b->params.grad + b->portion[p].first;
+    const uint16_t *from = b->small + b->portion[p].first;
+    int64_t n = length(b, p);
+
+    if (b->cfg.compress == DNN_COMPRESS_BF16)
+        for (int64_t i = 0; i < n; i++)
+            g[i] = dnn_bf16_to_f32(from[i]);
+    else
+        for (int64_t i = 0; i < n; i++)
+            g[i] = dnn_f16_to_f32(from[i]);
+}
+
+/* Where a portion's exact sums are: both units side by side, so that one message takes
+ * them. */
+static double *sums_of(const struct bsp *b, int p)
+{
+    return b->sums + 2 * b->portion[p].first;
+}
+
+static int send(struct bsp *b, int p, struct dnn_err *err)
+{
+    int64_t n = length(b, p);
+    void *buf = b->params.grad + b->portion[p].first;
+    enum dnn_comm_type type = DNN_COMM_F32;
+    size_t each = sizeof(float);
+    double began = dnn_clock_now();
+
+    if (b->cfg.deterministic) {
+        buf = sums_of(b, p);
+        type = DNN_COMM_F64;
+        n *= 2;
+        each = sizeof(double);
+    } else if (b->small != NULL) {
+        pack(b, p);
+        buf = b->small + b->portion[p].first;
+        type = b->cfg.compress == DNN_COMPRESS_BF16 ? DNN_COMM_BF16 : DNN_COMM_F16;
+        each = sizeof(uint16_t);
+    }
+    if (dnn_comm_size(b->comm) == 1) return 0;
+    int rc = dnn_comm_start(b->comm, "gradients", buf, n, type, DNN_COMM_SUM,
+                            &b->req[p], err);
+    b->cost.bytes += n * (int64_t)each;
+    b->cost.pushing += dnn_clock_now() - began;
+    return rc;
+}
+
+/* Add a part to those before it. */
+static int portion(void *self, int p, const float *part, bool last, struct dnn_err *err)
+{
+    struct bsp *b = self;
+    int64_t n = length(b, p), first = b->portion[p].first;
+    const float *from = part + first;
+    float *grad = b->params.grad + first;
+
+    if (b->cfg.deterministic) {
+        if (b->parts[p] == 0) memset(sums_of(b, p), 0, 2 * (size_t)n * sizeof(double));
+        if (!dnn_exact_add(sums_of(b, p), n, from, n)) b->bad = true;
+    } else if (b->parts[p] == 0 && last) {
+        if (from != grad) memcpy(grad, from, (size_t)n * sizeof *grad);
+    } else {
+        DNN_TRY(need_total(b, err));
+        float *total = b->total + first;
+
+        for (int64_t i = 0; i < n; i++)
+            total[i] = b->parts[p] == 0 ? from[i] : total[i] + from[i];
+        if (last) memcpy(grad, total, (size_t)n * sizeof *grad);
+    }
+    b->parts[p]++;
+    return last ? send(b, p, err) : 0;
+}
+
+static int poll(void *self, struct dnn_err *err)
+{
+    struct bsp *b = self;
+    double began = dnn_clock_now();
+    int rc = 0;
+
+    /* The oldest first: MPI pushes the others on with it. */
+    for (int p = 0; p < b->params.nportions && rc == 0; p++) {
+        bool finished = false;
+
+        if (b->req[p] == NULL) continue;
+        rc = dnn_comm_test(b->req[p], &finished, err);
+        if (!finished) break;
+    }
+    b->cost.pushing += dnn_clock_now() - began;
+    return rc;
+}
+
+static int before(void *self, struct dnn_err *err)
+{
+    struct bsp *b = self;
+    double began = dnn_clock_now();
+
+    for (int p = 0; p < b->params.nportions; p++) {
+        int64_t n = length(b, p);
+
+        DNN_TRY(dnn_comm_wait(b->req[p], err));
+        b->req[p] = NULL;
+        if (b->cfg.deterministic)
+            dnn_exact_read(sums_of(b, p), n, b->params.grad + b->portion[p].first, n);
+        else if (b->small != NULL)
+            unpack(b, p);
+    }
+    b->cost.exposed += dnn_clock_now() - began;
+    memset(b->parts, 0, (size_t)b->params.nportions * sizeof *b->parts);
+    /* A number that is no number shows in the sums of all ranks; one that is only too
+     * large would not. */
+    if (b->bad) {
+        b->bad = false;
+        for (int64_t i = 0; i < b->params.count; i++)
+            if (!(b->params.grad[i] == b->params.grad[i])) return 0;
+        return dnn_fail(err, DNN_EDATA,
+                        "a gradient is larger than %g: lower the learning rate, or set "
+                        "\"deterministic\": false",
+                        (double)DNN_EXACT_LARGEST);
+    }
+    return 0;
+}
+
+static int after(void *self, struct dnn_err *err)
+{
+    (void)self;
+    (void)err;
+    return 0;
+}
+
+static struct dnn_rule_cost cost(void *self)
+{
+    struct bsp *b = self;
+    struct dnn_rule_cost was = b->cost;
+
+    b->cost = (struct dnn_rule_cost){0};
+    return was;
+}
+
+const struct dnn_rule dnn_rule_bsp = {
+    .name = "bsp",
+    .help = "gradients of all ranks are added before each update",
+    .start = start,
+    .portion = portion,
+    .poll = poll,
+    .before = before,
+    .after = after,
+    .cost = cost,
+    .stop = stop,
+};

@@ -1,0 +1,30 @@
+/* exact.h - sums of f32 vectors that do not depend on the order of adding.
+ *
+ * Each number is cut into two whole numbers, of units 2^-20 and 2^-60, that are kept in
+ * doubles.  Whole numbers below 2^53 add without rounding, so any order, and any
+ * grouping over ranks, gives the same bits; numbers below 2^-61 in size count as zero.
+ * The vector of sums has two doubles per number: n units of 2^-20, then n of 2^-60.
+ *
+ * Local, all of it.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#ifndef DNN_PARALLEL_EXACT_H
+#define DNN_PARALLEL_EXACT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Up to so many vectors may be added in all, of numbers below DNN_EXACT_LARGEST. */
+enum { DNN_EXACT_PARTS = 8192 };
+#define DNN_EXACT_LARGEST 262144.0f /* 2^18 */
+
+/* Add x[0 ... n) to sums; sums + stride holds the finer units.  false: some number is
+ * too large, infinite or NaN, and the sums are of no use. */
+bool dnn_exact_add(double *sums, int64_t stride, const float *x, int64_t n);
+
+/* What the sums are, rounded once. */
+void dnn_exact_read(const double *sums, int64_t stride, float *x, int64_t n);
+
+#endif

@@ -1,0 +1,74 @@
+/* rule.h - how ranks that train together exchange what they learned.
+ *
+ * One file per rule, one list in rules.c.  A rule sees flat arrays cut into portions;
+ * it never meets a layer.  It is told when a portion of the gradients is final, so that
+ * it can begin to exchange it while the rest is still being computed.
+ *
+ * In a step, for each part of the batch this rank computes (usually one): start of the
+ * part, portion after portion, end of the part; then before the update, and after it.
+ *
+ * Collective: every rank makes the same calls in the same order; one without samples
+ * gives zeros.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#ifndef DNN_PARALLEL_RULE_H
+#define DNN_PARALLEL_RULE_H
+
+#include "base/choice.h"
+#include "base/err.h"
+#include "comm/comm.h"
+
+/* What a rule may touch, in elements of the flat arrays. */
+struct dnn_portion {
+    int64_t first, last;
+};
+
+struct dnn_params {
+    float *weight, *grad;
+    int64_t count;
+    int nportions; /* in the order in which they become final */
+    const struct dnn_portion *portion;
+};
+
+enum dnn_compress { DNN_COMPRESS_NONE, DNN_COMPRESS_BF16, DNN_COMPRESS_F16 };
+extern const struct dnn_choice dnn_compress_choices[]; /* none, bf16, fp16 */
+
+struct dnn_rule_cfg {
+    bool deterministic; /* sums that do not depend on the number of ranks          */
+    int compress;       /* enum dnn_compress: what travels; not with deterministic */
+};
+
+/* What it cost: seconds since the last look. */
+struct dnn_rule_cost {
+    double exposed; /* the update waited                  */
+    double pushing; /* spent in starting and testing      */
+    int64_t bytes;  /* of gradients that were handed over */
+};
+
+struct dnn_rule {
+    const char *name, *help;
+    int (*start)(const struct dnn_rule_cfg *cfg, struct dnn_comm *comm,
+                 const struct dnn_params *params, void **self, struct dnn_err *err);
+    /* Portion p of the part being computed is final: it is in part, a flat array like
+     * params->grad or that itself.  last: no further part follows in this step.  All
+     * portions of a part come before those of the next, or portion p of all parts
+     * before portion p + 1 of any. */
+    int (*portion)(void *self, int p, const float *part, bool last,
+                   struct dnn_err *err);
+    /* Push on what is under way; cheap, call it often. */
+    int (*poll)(void *self, struct dnn_err *err);
+    /* All is computed.  On return grad holds what the update is to use. */
+    int (*before)(void *self, struct dnn_err *err);
+    /* The update has been made. */
+    int (*after)(void *self, struct dnn_err *err);
+    struct dnn_rule_cost (*cost)(void *self);
+    void (*stop)(void *self); /* NULL is fine */
+};
+
+/* The rule of a name; else NULL and the names there are. */
+const struct dnn_rule *dnn_rule_find(const char *name, struct dnn_err *err);
+const struct dnn_rule *dnn_rule_at(int index); /* NULL past the end */
+
+#endif

@@ -1,0 +1,255 @@
+/* replica.c - this rank's copy of the network: which models it needs, all sharing one
+ * set of weights.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "run/replica_impl.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "data/order.h"
+
+#include <string.h>
+
+enum { LEAVES = 8, PORTION = 4 << 20 };
+
+/* ---- cutting ---- */
+
+/* Leaves of this rank: [*first, *last). */
+static void own_leaves(const struct dnn_replica *r, int *first, int *last)
+{
+    int64_t rank = dnn_comm_rank(r->cfg.comm), size = dnn_comm_size(r->cfg.comm);
+
+    *first = (int)(rank * r->leaves / size);
+    *last = (int)((rank + 1) * r->leaves / size);
+}
+
+/* Samples of one leaf. */
+static void leaf_part(const struct dnn_replica *r, int64_t total, int leaf,
+                      int64_t *first, int64_t *n)
+{
+    dnn_order_part(total, total, 0, leaf, r->leaves, first, n);
+}
+
+int dnn_replica_leaves(struct dnn_comm *comm, int64_t batch, bool deterministic,
+                       int64_t leaves, int64_t accumulate)
+{
+    if (!deterministic)
+        return (int)(dnn_comm_size(comm) * (accumulate < 1 ? 1 : accumulate));
+    if (leaves > 0) return (int)leaves;
+    return (int)(batch < LEAVES ? batch : LEAVES);
+}
+
+void dnn_replica_part(const struct dnn_replica *replica, int64_t total, int64_t *first,
+                      int64_t *n)
+{
+    dnn_order_leaves(total, total, 0, replica->leaves, dnn_comm_rank(replica->cfg.comm),
+                     dnn_comm_size(replica->cfg.comm), first, n);
+}
+
+/* ---- models ---- */
+
+int dnn_replica_exchange(void *arg, double *data, int64_t n, struct dnn_err *err)
+{
+    struct dnn_replica *r = arg;
+    double began = dnn_clock_now();
+    int rc = dnn_comm_allreduce(r->cfg.comm, "statistics", data, n, DNN_COMM_F64,
+                                DNN_COMM_SUM, err);
+
+    r->waited += dnn_clock_now() - began;
+    return rc;
+}
+
+static int add_model(struct dnn_replica *r, int64_t n, int64_t total, bool apart,
+                     const struct replica_model **out, struct dnn_err *err)
+{
+    struct dnn_model_opts opts = r->cfg.model;
+    struct replica_model *m = &r->model[r->nmodels];
+    size_t portion = r->cfg.portion == 0 ? PORTION : r->cfg.portion;
+
+    opts.batch = n;
+    opts.total = total;
+    opts.training = true;
+    opts.leader = r->nmodels == 0 ? NULL : r->model[0].model;
+    opts.apart = apart;
+    if (dnn_comm_size(r->cfg.comm) > 1 && !r->cfg.how.deterministic)
+        opts.device.exchange = (struct dnn_exchange){dnn_replica_exchange, r};
+    DNN_TRY(dnn_model_make(r->cfg.graph, &opts, &m->model, err));
+    r->nmodels++;
+    DNN_TRY(dnn_model_start(m->model, err));
+    r->nportions = dnn_plan_buckets(m->model->plan, portion, &m->bucket);
+    *out = m;
+    return 0;
+}
+
+static bool exchanges(const struct dnn_model *model)
+{
+    for (int o = 0; o < model->prog->nops; o++)
+        if (model->prog->op[o].kind == DNN_OP_EXCHANGE) return true;
+    return false;
+}
+
+/* The model for a part.  Parts that go side by side need one each; else those of the
+ * same size use the same. */
+static int find_model(struct dnn_replica *r, int64_t n, int64_t total, int used,
+                      const struct replica_model **out, struct dnn_err *err)
+{
+    for (int i = 0; i < r->nmodels; i++) {
+        const struct dnn_model_opts *o = &r->model[i].model->opts;
+
+        if (o->batch != n || o->total != total) continue;
+        if (r->lockstep && used-- > 0) continue;
+        *out = &r->model[i];
+        return 0;
+    }
+    return add_model(r, n, total, r->lockstep, out, err);
+}
+
+static int cut(struct dnn_replica *r, int64_t total, struct dnn_err *err)
+{
+    struct replica_cut *c = &r->cut[r->ncuts++];
+    int from, to;
+
+    own_leaves(r, &from, &to);
+    c->total = total;
+    c->part = dnn_alloc((size_t)(to - from + 1) * sizeof *c->part);
+    for (int leaf = from; leaf < to; leaf++) {
+        struct replica_part part = {.leaf = leaf};
+        int used = 0;
+
+        leaf_part(r, total, leaf, &part.first, &part.n);
+        if (part.n == 0 && r->lockstep) continue; /* nobody waits for it */
+        if (part.n == 0) {
+            c->part[c->nparts++] = part;
+            continue;
+        }
+        for (int i = 0; i < c->nparts; i++)
+            used += c->part[i].n == part.n;
+        DNN_TRY(find_model(r, part.n, total, used, &part.by, err));
+        c->part[c->nparts++] = part;
+    }
+    return 0;
+}
+
+/* The leader is made first; it is of the largest part, so that the others' temps fit
+ * into its.  A rank whose part of every batch is empty still has weights. */
+static int lead(struct dnn_replica *r, struct dnn_err *err)
+{
+    const struct replica_model *leader;
+    int64_t first, n;
+    int from, to;
+
+    own_leaves(r, &from, &to);
+    leaf_part(r, r->cfg.batch, from == to ? 0 : from, &first, &n);
+    if (n == 0) n = 1;
+    DNN_TRY(add_model(r, n, r->cfg.batch, false, &leader, err));
+    r->lockstep = r->cfg.how.deterministic && exchanges(leader->model);
+    return 0;
+}
+
+static int start_rule(struct dnn_replica *r, struct dnn_err *err)
+{
+    const struct replica_model *m = &r->model[0];
+    struct dnn_portion *portion =
+        dnn_alloc(((size_t)r->nportions + 1) * sizeof *portion);
+
+    for (int i = 0; i < r->nportions; i++)
+        portion[i] = (struct dnn_portion){(int64_t)(m->bucket[i].first / sizeof(float)),
+                                          (int64_t)(m->bucket[i].last / sizeof(float))};
+    r->grad = dnn_exec_block(m->model->exec, DNN_BLOCK_GRADS);
+    r->count = (int64_t)(m->model->plan->bytes[DNN_BLOCK_GRADS] / sizeof(float));
+    const struct dnn_params params = {
+        .weight = dnn_exec_block(m->model->exec, DNN_BLOCK_WEIGHTS),
+        .grad = r->grad,
+        .count = r->count,
+        .nportions = r->nportions,
+        .portion = portion};
+    int rc = r->rule->start(&r->cfg.how, r->cfg.comm, &params, &r->self, err);
+    dnn_free(portion);
+    return rc;
+}
+
+static int check(const struct dnn_replica *r, struct dnn_err *err)
+{
+    const struct dnn_replica_cfg *cfg = &r->cfg;
+
+    if (cfg->how.deterministic && r->leaves < dnn_comm_size(cfg->comm))
+        return dnn_fail(err, DNN_ECONFIG,
+                        "%d ranks, but a batch is cut into %d parts that do not depend "
+                        "on them; set \"leaves\" to %d or more",
+                        dnn_comm_size(cfg->comm), r->leaves, dnn_comm_size(cfg->comm));
+    if (cfg->how.deterministic && cfg->how.compress != DNN_COMPRESS_NONE)
+        return dnn_fail(err, DNN_ECONFIG,
+                        "gradients that are compressed depend on the number of ranks; "
+                        "drop \"compress\" or \"deterministic\"");
+    return 0;
+}
+
+static int make(struct dnn_replica *r, struct dnn_err *err)
+{
+    const struct dnn_replica_cfg *cfg = &r->cfg;
+
+    r->rule = dnn_rule_find(cfg->rule == NULL ? "bsp" : cfg->rule, err);
+    if (r->rule == NULL) return DNN_ECONFIG;
+    r->leaves = dnn_replica_leaves(cfg->comm, cfg->batch, cfg->how.deterministic,
+                                   cfg->leaves, cfg->accumulate);
+    DNN_TRY(check(r, err));
+    r->model = dnn_alloc((size_t)(2 * r->leaves + 2) * sizeof *r->model);
+    r->loss = dnn_alloc((size_t)r->leaves * sizeof *r->loss);
+    DNN_TRY(lead(r, err));
+    DNN_TRY(cut(r, cfg->batch, err));
+    if (cfg->last > 0) DNN_TRY(cut(r, cfg->last, err));
+    return start_rule(r, err);
+}
+
+int dnn_replica_make(const struct dnn_replica_cfg *cfg, struct dnn_replica **out,
+                     struct dnn_err *err)
+{
+    struct dnn_replica *r = dnn_alloc(sizeof *r);
+
+    r->cfg = *cfg;
+    int rc = dnn_comm_agree(cfg->comm, make(r, err), err);
+    if (rc < 0) {
+        dnn_replica_free(r);
+        return rc;
+    }
+    *out = r;
+    return 0;
+}
+
+void dnn_replica_free(struct dnn_replica *replica)
+{
+    struct dnn_replica *r = replica;
+
+    if (r == NULL) return;
+    if (r->self != NULL) r->rule->stop(r->self);
+    for (int i = r->nevals - 1; i >= 0; i--)
+        dnn_model_free(r->eval[i]);
+    for (int i = r->nmodels - 1; i >= 0; i--) {
+        dnn_model_free(r->model[i].model);
+        dnn_free(r->model[i].bucket);
+    }
+    for (int i = 0; i < r->ncuts; i++)
+        dnn_free(r->cut[i].part);
+    dnn_free(r->model);
+    dnn_free(r->eval);
+    dnn_free(r->loss);
+    dnn_free(r);
+}
+
+struct dnn_model *dnn_replica_model(struct dnn_replica *replica)
+{
+    return replica->model[0].model;
+}
+
+size_t dnn_replica_bytes(const struct dnn_replica *replica)
+{
+    size_t sum = 0;
+
+    for (int i = 0; i < replica->nmodels; i++)
+        sum += dnn_model_bytes(replica->model[i].model).all;
+    for (int i = 0; i < replica->nevals; i++)
+        sum += dnn_model_bytes(replica->eval[i]).all;
+    return sum;
+}

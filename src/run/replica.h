@@ -1,0 +1,85 @@
+/* replica.h - this rank's copy of the network, and steps made together with all others.
+ *
+ * A batch is cut into parts: one per rank; or, if results must not depend on the number
+ * of ranks, into a fixed number of leaves, of which each rank computes some, every leaf
+ * by the same kernels wherever it is computed.  Each size of part has a model of its
+ * own; all share one set of weights.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#ifndef DNN_RUN_REPLICA_H
+#define DNN_RUN_REPLICA_H
+
+#include "comm/comm.h"
+#include "parallel/rule.h"
+#include "run/model.h"
+
+struct dnn_replica_cfg {
+    const struct dnn_graph *graph;
+    struct dnn_model_opts model; /* batch, total, leader, exchange are set here      */
+    struct dnn_comm *comm;
+    const char *rule; /* NULL: bsp                                                   */
+    struct dnn_rule_cfg how;
+    int64_t batch;      /* global                                                    */
+    int64_t last;       /* the epoch's last, short batch; 0: there is none           */
+    int64_t leaves;     /* deterministic: parts of a batch; 0: 8, or batch if less   */
+    int64_t accumulate; /* else: parts a rank computes one after the other; 0: 1     */
+    size_t portion;     /* bytes of gradients exchanged together; 0: 4 MiB           */
+};
+
+struct dnn_replica;
+
+/* Collective.  Makes and starts every model that is needed: what does not fit is
+ * refused here.  graph, comm and cfg->model's pointers must outlive it.  The caller
+ * owns *out. */
+int dnn_replica_make(const struct dnn_replica_cfg *cfg, struct dnn_replica **out,
+                     struct dnn_err *err);
+void dnn_replica_free(struct dnn_replica *replica); /* NULL is fine */
+
+/* Local.  Into how many parts a batch is cut, over all ranks, with these settings. */
+int dnn_replica_leaves(struct dnn_comm *comm, int64_t batch, bool deterministic,
+                       int64_t leaves, int64_t accumulate);
+
+/* Local.  The model that holds the weights: for filling, saving, printing. */
+struct dnn_model *dnn_replica_model(struct dnn_replica *replica);
+/* Local.  Which samples of a batch of so many this rank computes. */
+void dnn_replica_part(const struct dnn_replica *replica, int64_t total, int64_t *first,
+                      int64_t *n);
+/* Local.  Bytes of all models together. */
+size_t dnn_replica_bytes(const struct dnn_replica *replica);
+
+/* This rank's samples of a batch, one after the other; n may be 0. */
+struct dnn_replica_batch {
+    int64_t total, first, n;
+    const void *const *input;  /* one per input of the network  */
+    const void *const *target; /* one per output                */
+};
+
+struct dnn_replica_step {
+    double rate;
+    uint64_t seed, step; /* of random numbers; updates made before this one       */
+    double clip_norm;    /* 0: no                                                 */
+    double clip_value;   /* 0: no                                                 */
+    /* Results, the same on all ranks. */
+    double loss;      /* of the whole batch, with penalties                        */
+    double grad_norm; /* before clipping                                           */
+    /* This rank's. */
+    double compute, comm; /* seconds: computing, and waiting for others            */
+};
+
+/* Collective.  One update with one batch.  extra: n numbers of the caller's that are
+ * added over all ranks on the way (NULL if none).  A loss or gradient that is not a
+ * number is DNN_EDATA with the layer named in which the first one arose; weights are
+ * then as they were. */
+int dnn_replica_run(struct dnn_replica *replica, const struct dnn_replica_batch *batch,
+                    struct dnn_replica_step *step, double *extra, int n,
+                    struct dnn_err *err);
+
+/* Local.  Outputs of n samples in inference, and the sum over them of the loss
+ * (*loss, unless NULL; target is then needed): output i is copied to output[i]. */
+int dnn_replica_infer(struct dnn_replica *replica,
+                      const struct dnn_replica_batch *batch, float *const *output,
+                      double *loss, struct dnn_err *err);
+
+#endif

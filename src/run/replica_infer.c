@@ -1,0 +1,62 @@
+/* replica_infer.c - inference with the weights of a replica, between its steps.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "run/replica_impl.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+/* Parts come in few sizes: a model for each, made when it is first wanted. */
+static int find(struct dnn_replica *r, int64_t n, bool judge, struct dnn_model **out,
+                struct dnn_err *err)
+{
+    struct dnn_model_opts opts = r->cfg.model;
+
+    for (int i = 0; i < r->nevals; i++)
+        if (r->eval[i]->opts.batch == n && r->eval[i]->opts.judge == judge) {
+            *out = r->eval[i];
+            return 0;
+        }
+    opts.batch = n;
+    opts.total = 1; /* a sum over samples, not a mean */
+    opts.training = false;
+    opts.judge = judge;
+    opts.leader = r->model[0].model;
+    opts.apart = false;
+    struct dnn_model **grown = dnn_alloc(((size_t)r->nevals + 1) * sizeof *grown);
+    if (r->nevals > 0) memcpy(grown, r->eval, (size_t)r->nevals * sizeof *grown);
+    dnn_free(r->eval);
+    r->eval = grown;
+    DNN_TRY(dnn_model_make(r->cfg.graph, &opts, out, err));
+    r->eval[r->nevals++] = *out;
+    return dnn_model_start(*out, err);
+}
+
+int dnn_replica_infer(struct dnn_replica *replica,
+                      const struct dnn_replica_batch *batch, float *const *output,
+                      double *loss, struct dnn_err *err)
+{
+    struct dnn_model *m;
+    double one;
+
+    if (loss != NULL) *loss = 0;
+    if (batch->n == 0) return 0;
+    DNN_TRY(find(replica, batch->n, loss != NULL, &m, err));
+    for (int i = 0; i < m->ninputs; i++)
+        DNN_TRY(dnn_exec_put(m->exec, m->input[i], batch->input[i], err));
+    for (int i = 0; i < m->noutputs && loss != NULL; i++)
+        if (m->target[i] != DNN_NONE)
+            DNN_TRY(dnn_exec_put(m->exec, m->target[i], batch->target[i], err));
+    DNN_TRY(dnn_model_run(m, 0, NULL, err));
+    for (int i = 0; i < m->noutputs; i++)
+        if (output != NULL && output[i] != NULL)
+            DNN_TRY(dnn_exec_get(m->exec, m->output[i], output[i], err));
+    for (int i = 0; i < m->nshares && loss != NULL; i++) {
+        DNN_TRY(dnn_exec_get(m->exec, m->loss[i], &one, err));
+        *loss += one;
+    }
+    return 0;
+}

@@ -1,0 +1,105 @@
+/* seat.c - where this process sits: its job, its ranks, its cores.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "run/seat.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+/* Everything that needs no other rank, before MPI makes threads of its own. */
+static int look_around(int threads, struct dnn_seat *s, struct dnn_err *err)
+{
+    struct dnn_env env = dnn_slurm_env();
+
+    DNN_TRY(dnn_slurm_read(env, &s->slurm, err));
+    DNN_TRY(dnn_topo_open(&s->topo, err));
+    return dnn_topo_make_card(s->topo, s->bind, threads, env, &s->slurm, &s->card, err);
+}
+
+static int check_launch(const struct dnn_seat *s, struct dnn_err *err)
+{
+    bool mpi = strcmp(dnn_comm_kind(s->comm), "mpi") == 0;
+
+    return dnn_slurm_check_launch(&s->slurm, s->size,
+                                  mpi ? dnn_comm_version(s->comm) : NULL, err);
+}
+
+static int take_place(struct dnn_seat *s, struct dnn_err *err)
+{
+    DNN_TRY(dnn_topo_map(s->topo, s->cards, s->size, dnn_comm_rank(s->comm), &s->place,
+                         err));
+    return dnn_topo_bind(s->topo, s->bind, &s->place, &s->bound, err);
+}
+
+static int exchange(struct dnn_seat *s, int rc, struct dnn_err *err)
+{
+    size_t n = (size_t)s->size;
+
+    s->cards = dnn_alloc(n * sizeof *s->cards);
+    s->places = dnn_alloc(n * sizeof *s->places);
+    s->bounds = dnn_alloc(n * sizeof *s->bounds);
+    if (rc == 0) rc = check_launch(s, err);
+    DNN_TRY(dnn_comm_agree(s->comm, rc, err));
+    DNN_TRY(dnn_comm_allgather(s->comm, "exchange of granted masks", &s->card,
+                               sizeof s->card, s->cards, err));
+    rc = take_place(s, err);
+    DNN_TRY(dnn_comm_agree(s->comm, rc, err));
+    DNN_TRY(dnn_comm_allgather(s->comm, "exchange of places", &s->place,
+                               sizeof s->place, s->places, err));
+    return dnn_comm_allgather(s->comm, "exchange of bindings", &s->bound,
+                              sizeof s->bound, s->bounds, err);
+}
+
+int dnn_seat_open(int threads, enum dnn_topo_policy bind, struct dnn_seat *out,
+                  struct dnn_err *err)
+{
+    struct dnn_err later = {0};
+
+    *out = (struct dnn_seat){.bind = bind};
+    int first = look_around(threads, out, err);
+    int rc = dnn_comm_open(NULL, &out->comm, first < 0 ? &later : err);
+    if (rc == 0) {
+        out->size = dnn_comm_size(out->comm);
+        rc = exchange(out, first, err);
+    } else if (first < 0) {
+        rc = first;
+    }
+    if (rc < 0) dnn_seat_close(out);
+    return rc;
+}
+
+void dnn_seat_close(struct dnn_seat *seat)
+{
+    dnn_comm_close(seat->comm);
+    dnn_topo_close(seat->topo);
+    dnn_free(seat->cards);
+    dnn_free(seat->places);
+    dnn_free(seat->bounds);
+    *seat = (struct dnn_seat){0};
+}
+
+int dnn_seat_report(const struct dnn_seat *seat)
+{
+    struct dnn_topo_report report = {0};
+
+    dnn_topo_make_report(seat->cards, seat->places, seat->size, &report);
+    for (int i = 0; i < report.count; i++)
+        dnn_log((enum dnn_level)report.note[i].level, "topo", "%s",
+                report.note[i].text);
+    int overlaps = report.overlaps;
+    dnn_topo_free_report(&report);
+    return overlaps;
+}
+
+double dnn_seat_left(const struct dnn_seat *seat)
+{
+    if (seat->slurm.where == DNN_SLURM_NONE || seat->slurm.end_time <= 0)
+        return INFINITY;
+    return (double)seat->slurm.end_time - (double)time(NULL);
+}

@@ -1,0 +1,41 @@
+/* seat.h - where this process sits: its job, its ranks, its cores.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#ifndef DNN_RUN_SEAT_H
+#define DNN_RUN_SEAT_H
+
+#include "comm/comm.h"
+#include "slurm/slurm.h"
+#include "topo/topo.h"
+
+struct dnn_seat {
+    struct dnn_slurm slurm;
+    struct dnn_topo *topo; /* owned */
+    struct dnn_comm *comm; /* owned */
+    enum dnn_topo_policy bind;
+    struct dnn_topo_card card; /* this rank's */
+    struct dnn_place place;
+    struct dnn_topo_bound bound;
+    int size;                      /* ranks */
+    struct dnn_topo_card *cards;   /* owned, of all ranks, as the two below */
+    struct dnn_place *places;      /* owned */
+    struct dnn_topo_bound *bounds; /* owned */
+};
+
+/* Collective.  Read the environment, open the ranks, give each its place and bind it
+ * there; threads 0: as many as the place has cores.  The caller owns what *out holds:
+ * dnn_seat_close(). */
+int dnn_seat_open(int threads, enum dnn_topo_policy bind, struct dnn_seat *out,
+                  struct dnn_err *err);
+void dnn_seat_close(struct dnn_seat *seat); /* of one filled with zeros, too */
+
+/* Local.  On rank 0: log what is odd about who got what; returns how many pairs of
+ * ranks share cores. */
+int dnn_seat_report(const struct dnn_seat *seat);
+
+/* Local.  Seconds until the allocation ends; INFINITY if it does not. */
+double dnn_seat_left(const struct dnn_seat *seat);
+
+#endif

@@ -1,0 +1,162 @@
+/* train.c - the training loop.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "run/train_impl.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/stop.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What all ranks are to do after a step. */
+enum { GO_ON, SAVE, STOP };
+
+static double rate_now(const struct dnn_trainer *t)
+{
+    int64_t per = dnn_feed_batches(t->train.feed);
+    const struct dnn_schedule_at at = {.step = t->at.step,
+                                       .epoch = t->at.epoch,
+                                       .per_epoch = per,
+                                       .total = per * t->job->num_epochs,
+                                       .ranks = dnn_comm_size(t->comm)};
+
+    return dnn_schedule_rate(t->job->schedule, &t->memory,
+                             dnn_optim_rate(&t->job->optimizer), &at);
+}
+
+/* One update.  *news: GO_ON, SAVE or STOP, the same on all ranks. */
+static int step(struct dnn_trainer *t, int *news, struct dnn_err *err)
+{
+    const struct dnn_batch *batch;
+    struct dnn_replica_batch mine;
+    double waited = 0, began = dnn_clock_now();
+    struct dnn_replica_step s = {.rate = rate_now(t),
+                                 .seed = (uint64_t)t->job->seed,
+                                 .step = (uint64_t)t->at.step,
+                                 .clip_norm = t->job->clip_norm,
+                                 .clip_value = t->job->clip_value};
+
+    int rc = dnn_feed_next(t->train.feed, &batch, &waited, err);
+    if (rc == 0) rc = dnn_trainer_load(t, &t->train, batch, &mine, err);
+    /* A rank that cannot go on must say so before the others wait for its gradients. */
+    if (rc < 0 || t->at.step == 0) DNN_TRY(dnn_comm_agree(t->comm, rc, err));
+    int urge = t->speaks ? dnn_trainer_urge(t) : 0;
+    double extra[2] = {dnn_stop_asked() != 0 || urge == 2, urge == 1};
+    DNN_TRY(dnn_replica_run(t->replica, &mine, &s, extra, 2, err));
+    *news = extra[0] > 0 ? STOP : extra[1] > 0 ? SAVE : GO_ON;
+    t->at.step++;
+    t->at.batch++;
+    t->sum.loss += s.loss * (double)batch->total;
+    t->sum.samples += (double)batch->total;
+    double took = dnn_clock_now() - began;
+    if (took > t->step_time) t->step_time = took;
+    return dnn_trainer_say_step(t, &s, batch->total, waited, err);
+}
+
+/* The end of an epoch: evaluate, tell, and let everybody who cares about it know.
+ * *stop: a reason to end the run early, or "". */
+static int finish_epoch(struct dnn_trainer *t, char stop[256], struct dnn_err *err)
+{
+    struct train_value value[TRAIN_VALUES];
+    struct dnn_named named[TRAIN_VALUES + 1];
+    double rate = rate_now(t);
+    bool enough = false, unused;
+    int n = 0;
+
+    DNN_TRY(dnn_trainer_evaluate(t, value, &n, err));
+    named[0] = (struct dnn_named){"loss", t->sum.loss / t->sum.samples};
+    for (int i = 0; i < n; i++)
+        named[i + 1] = (struct dnn_named){value[i].name, value[i].value};
+    t->at.epoch++;
+    t->at.batch = 0;
+    DNN_TRY(dnn_trainer_say_epoch(t, value, n, rate, err));
+    t->sum.loss = t->sum.samples = 0;
+    DNN_TRY(dnn_schedule_epoch(t->job->schedule, &t->memory, n + 1, named, err));
+    stop[0] = '\0';
+    t->best_so_far = false;
+    if (t->job->early != NULL)
+        DNN_TRY(dnn_stopping_epoch(t->job->early, &t->early, t->at.epoch, n + 1, named,
+                                   &enough, &t->best_so_far, stop, err));
+    if (!enough && t->job->goal != NULL)
+        DNN_TRY(dnn_stopping_epoch(t->job->goal, &t->goal, t->at.epoch, n + 1, named,
+                                   &enough, &unused, stop, err));
+    if (!enough) stop[0] = '\0';
+    return 0;
+}
+
+static int stopped(struct dnn_trainer *t, struct dnn_err *err)
+{
+    int number = dnn_stop_asked();
+
+    DNN_TRY(dnn_trainer_save(t, false, err));
+    if (t->ckpts != NULL) DNN_TRY(dnn_ckpt_wait(t->ckpts, err));
+    dnn_fail(err, DNN_ESTOP,
+             "stopped %s%s after %" PRId64 " steps; a checkpoint is written: run the "
+             "same command again to continue",
+             number != 0 ? "by " : "before the time limit",
+             number != 0 ? dnn_stop_name(number) : "", t->at.step);
+    err->everywhere = true;
+    return DNN_ESTOP;
+}
+
+static int epochs(struct dnn_trainer *t, struct dnn_err *err)
+{
+    int64_t batches = dnn_feed_batches(t->train.feed);
+    char why[256] = "";
+
+    /* A run may have been stopped between the last batch and the end of its epoch. */
+    DNN_TRY(dnn_feed_start(t->train.feed, t->at.epoch + t->at.batch / batches,
+                           t->at.batch % batches, err));
+    while (t->at.epoch < t->job->num_epochs && why[0] == '\0') {
+        int news = GO_ON;
+
+        while (t->at.batch < batches) {
+            DNN_TRY(step(t, &news, err));
+            if (news == STOP) return stopped(t, err);
+            /* After the last batch only once the epoch is told about, so that a run
+             * that goes on from there does not tell it twice. */
+            if (news == SAVE && t->at.batch < batches)
+                DNN_TRY(dnn_trainer_save(t, false, err));
+        }
+        DNN_TRY(finish_epoch(t, why, err));
+        if (news == SAVE || t->best_so_far || dnn_trainer_epoch_due(t) ||
+            why[0] != '\0')
+            DNN_TRY(dnn_trainer_save(t, t->best_so_far, err));
+    }
+    if (why[0] != '\0') dnn_log(DNN_INFO, "train", "%s", why);
+    return 0;
+}
+
+static int run(struct dnn_trainer *t, struct dnn_err *err)
+{
+    DNN_TRY(dnn_trainer_open(t, err));
+    t->began = t->last_ckpt = dnn_clock_now();
+    int rc = epochs(t, err);
+    if (rc == DNN_ESTOP) return rc;
+    /* What went wrong on one rank, in the middle of a step, is not agreed on yet. */
+    if (rc < 0) return rc;
+    if (t->ckpts != NULL) DNN_TRY(dnn_ckpt_wait(t->ckpts, err));
+    return dnn_trainer_say_end(t, err);
+}
+
+int dnn_train_run(const struct dnn_job *job, struct dnn_seat *seat,
+                  const struct dnn_train_opts *opts, struct dnn_err *err)
+{
+    struct dnn_trainer t = {.job = job,
+                            .opts = opts,
+                            .seat = seat,
+                            .comm = seat->comm,
+                            .speaks = dnn_comm_rank(seat->comm) == 0};
+
+    dnn_stop_watch(false);
+    int rc = run(&t, err);
+    dnn_trainer_close(&t);
+    dnn_stop_unwatch();
+    return rc;
+}

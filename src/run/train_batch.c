@@ -1,0 +1,155 @@
+/* train_batch.c - a batch of the feed as the network takes it.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "run/train_impl.h"
+
+#include "base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The columns of a role, in their order. */
+static int of_role(const struct dnn_column *col, int ncols, enum dnn_column_role role,
+                   int *out)
+{
+    int n = 0;
+
+    for (int k = 0; k < ncols; k++)
+        if (col[k].role == role) out[n++] = k;
+    return n;
+}
+
+/* Whether a column's samples are what a value of the network takes, axes of extent 1 at
+ * the end aside. */
+static bool fits(const struct dnn_shape *column, const struct dnn_shape *value)
+{
+    int a = column->ndim, b = value->ndim - 1; /* without the batch */
+
+    while (a > 0 && column->dim[a - 1] == 1 && a > b)
+        a--;
+    while (b > 0 && value->dim[b] == 1 && b > a)
+        b--;
+    for (int i = 0; i < a && a == b; i++)
+        if (column->dim[i] != value->dim[i + 1]) return false;
+    return a == b;
+}
+
+static int match(const char *what, const struct dnn_column *col, const int *found,
+                 int nfound, int nwanted, const struct dnn_model *m, const int *value,
+                 size_t **row, struct dnn_err *err)
+{
+    char a[DNN_SHAPE_TEXT], b[DNN_SHAPE_TEXT];
+
+    if (nfound != nwanted)
+        return dnn_fail(err, DNN_EDATA,
+                        "the data has %d %s%s, the network takes %d: give each column "
+                        "its role when the data is prepared",
+                        nfound, what, nfound == 1 ? "" : "s", nwanted);
+    *row = dnn_alloc(((size_t)nwanted + 1) * sizeof **row);
+    for (int i = 0; i < nwanted; i++) {
+        const struct dnn_shape *want = dnn_prog_shape(m->prog, value[i]);
+        struct dnn_shape each = *want;
+
+        (*row)[i] = m->plan->spot[value[i]].bytes / (size_t)m->opts.batch;
+        if (fits(&col[found[i]].shape, want)) continue;
+        each.dim[0] = DNN_UNKNOWN;
+        return dnn_fail(err, DNN_EDATA,
+                        "%s '%s' of the data is %s, the network's is %s (? is the "
+                        "batch); resize, crop or slice the data, or change \"input\"",
+                        what, col[found[i]].name,
+                        dnn_shape_text(a, sizeof a, &col[found[i]].shape),
+                        dnn_shape_text(b, sizeof b, &each));
+    }
+    return 0;
+}
+
+static int rooms(int n, const size_t *row, int64_t most, void ***out,
+                 struct dnn_err *err)
+{
+    *out = dnn_alloc(((size_t)n + 1) * sizeof **out);
+    for (int i = 0; i < n; i++)
+        if (posix_memalign(&(*out)[i], 64, (size_t)most * row[i] + 64) != 0) {
+            (*out)[i] = NULL;
+            return dnn_fail(err, DNN_ENOMEM, "no memory for a batch of %zu MB",
+                            (size_t)most * row[i] >> 20);
+        }
+    return 0;
+}
+
+int dnn_trainer_columns(const struct dnn_trainer *t, struct train_data *data,
+                        struct dnn_err *err)
+{
+    const struct dnn_model *m = dnn_replica_model(t->replica);
+    const struct dnn_column *col;
+    int ncols = dnn_feed_columns(data->feed, &col);
+    /* As many samples as any part of a batch can have. */
+    int64_t most = dnn_feed_count(data->feed);
+
+    if (most > t->job->batch_size) most = t->job->batch_size;
+    if (data == &t->eval && most < t->job->data->test_batch_size)
+        most = t->job->data->test_batch_size;
+    data->input = dnn_alloc(((size_t)ncols + 1) * sizeof *data->input);
+    data->target = dnn_alloc(((size_t)ncols + 1) * sizeof *data->target);
+    int n = of_role(col, ncols, DNN_ROLE_INPUT, data->input);
+    DNN_TRY(match("input", col, data->input, n, m->ninputs, m, m->input,
+                  &data->input_row, err));
+    DNN_TRY(rooms(n, data->input_row, most, &data->input_mem, err));
+    n = of_role(col, ncols, DNN_ROLE_TARGET, data->target);
+    data->targets = n > 0;
+    if (n == 0 && data == &t->eval) return 0;
+    DNN_TRY(match("target", col, data->target, n, m->noutputs, m, m->target,
+                  &data->target_row, err));
+    return rooms(n, data->target_row, most, &data->target_mem, err);
+}
+
+static int convert(struct dnn_feed *feed, const struct dnn_batch *batch, int n,
+                   const int *column, void *const *mem, struct dnn_err *err)
+{
+    for (int i = 0; i < n; i++)
+        DNN_TRY(dnn_feed_values(feed, batch, column[i], 0, batch->n, mem[i], err));
+    return 0;
+}
+
+int dnn_trainer_load(const struct dnn_trainer *t, struct train_data *data,
+                     const struct dnn_batch *batch, struct dnn_replica_batch *out,
+                     struct dnn_err *err)
+{
+    const struct dnn_model *m = dnn_replica_model(t->replica);
+    bool eval = data == &t->eval;
+    int64_t size = eval ? t->job->data->test_batch_size : t->job->batch_size;
+
+    DNN_TRY(convert(data->feed, batch, m->ninputs, data->input, data->input_mem, err));
+    if (data->targets)
+        DNN_TRY(convert(data->feed, batch, m->noutputs, data->target, data->target_mem,
+                        err));
+    *out = (struct dnn_replica_batch){.total = batch->total,
+                                      .first = batch->first - batch->number * size,
+                                      .n = batch->n,
+                                      .input = (const void *const *)data->input_mem,
+                                      .target = (const void *const *)data->target_mem};
+    return 0;
+}
+
+/* Ends with NULL. */
+static void free_all(void **mem)
+{
+    for (int i = 0; mem != NULL && mem[i] != NULL; i++)
+        free(mem[i]);
+    dnn_free(mem);
+}
+
+void dnn_trainer_forget(struct train_data *data)
+{
+    dnn_feed_close(data->feed);
+    dnn_source_close(data->source);
+    dnn_augment_free(data->augment);
+    free_all(data->input_mem);
+    free_all(data->target_mem);
+    dnn_free(data->input);
+    dnn_free(data->target);
+    dnn_free(data->input_row);
+    dnn_free(data->target_row);
+    *data = (struct train_data){0};
+}

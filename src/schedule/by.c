@@ -1,0 +1,23 @@
+/* by.c - how far a run is, in epochs.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "schedule/schedule_impl.h"
+
+const struct dnn_choice dnn_schedule_bys[] = {
+    {"epoch", SCHEDULE_BY_EPOCH},
+    {"step",  SCHEDULE_BY_STEP },
+    {NULL,    0                }
+};
+
+double dnn_schedule_done(const struct schedule_place *at, int by)
+{
+    if (by == SCHEDULE_BY_EPOCH) return (double)at->epoch;
+    return (double)at->step / (double)at->per_epoch;
+}
+
+double dnn_schedule_length(const struct schedule_place *at, int64_t asked)
+{
+    return asked > 0 ? (double)asked : (double)at->total / (double)at->per_epoch;
+}

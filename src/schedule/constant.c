@@ -1,0 +1,41 @@
+/* constant.c - the rate as it is.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "schedule/schedule_impl.h"
+
+struct constant {
+    double factor;
+};
+
+static const struct dnn_field fields[] = {
+    REAL("factor", offsetof(struct constant, factor), "1", 0, INFINITY,
+         "what the rate is multiplied by"),
+    END};
+
+static double rate(const void *cfg, const struct schedule_place *at, double rate)
+{
+    const struct constant *c = cfg;
+
+    (void)at;
+    return rate * c->factor;
+}
+
+static void print(const void *cfg, FILE *where)
+{
+    const struct constant *c = cfg;
+
+    if (c->factor == 1)
+        fprintf(where, "the rate does not change");
+    else
+        fprintf(where, "x %g", c->factor);
+}
+
+const struct schedule_kind dnn_schedule_constant = {.name = "constant",
+                                                    .help =
+                                                        "the same rate all the time",
+                                                    .fields = fields,
+                                                    .size = sizeof(struct constant),
+                                                    .rate = rate,
+                                                    .print = print};

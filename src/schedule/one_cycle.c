@@ -1,0 +1,68 @@
+/* one_cycle.c - up to the largest rate and down to almost none, once, update by update.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "schedule/schedule_impl.h"
+
+enum { COS, LINEAR };
+static const struct dnn_choice shapes[] = {
+    {"cos",    COS   },
+    {"linear", LINEAR},
+    {NULL,     0     }
+};
+
+struct cycle {
+    double most, up, first, last;
+    int shape;
+};
+
+#define AT(f) offsetof(struct cycle, f)
+static const struct dnn_field fields[] = {
+    REAL("max_rate", AT(most), "0", 0, 1e6, "the largest; 0: the optimizer's rate"),
+    REAL("pct_start", AT(up), "0.3", 0, 1, "part of all updates in which it grows"),
+    REAL("div_factor", AT(first), "25", 1, INFINITY,
+         "how many times smaller it is at first"),
+    REAL("final_div_factor", AT(last), "10000", 1, INFINITY,
+         "how many times smaller than at first it is at last"),
+    ENUM("anneal_strategy", AT(shape), "cos", shapes, "along what it changes"),
+    END};
+
+static double between(const struct cycle *c, double from, double to, double part)
+{
+    if (c->shape == LINEAR) return from + (to - from) * part;
+    return to + (from - to) / 2 * (1 + cos(M_PI * part));
+}
+
+static double rate(const void *cfg, const struct schedule_place *at, double rate)
+{
+    const struct cycle *c = cfg;
+    double most = c->most > 0 ? c->most : rate;
+    double first = most / c->first, last = first / c->last;
+    double top = c->up * (double)at->total - 1, end = (double)at->total - 1;
+    double step = fmin((double)at->step, end);
+
+    if (step <= top) return between(c, first, most, top > 0 ? step / top : 1);
+    return between(c, most, last, end > top ? (step - top) / (end - top) : 1);
+}
+
+static void print(const void *cfg, FILE *where)
+{
+    const struct cycle *c = cfg;
+
+    fprintf(where, "from 1/%g of ", c->first);
+    if (c->most > 0)
+        fprintf(where, "%g", c->most);
+    else
+        fprintf(where, "the rate");
+    fprintf(where, " to all of it in %g of the updates, then to 1/%g", c->up,
+            c->first * c->last);
+}
+
+const struct schedule_kind dnn_schedule_one_cycle = {
+    .name = "one_cycle",
+    .help = "up to the rate and down to almost none in one run",
+    .fields = fields,
+    .size = sizeof(struct cycle),
+    .rate = rate,
+    .print = print};

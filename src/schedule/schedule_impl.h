@@ -1,0 +1,79 @@
+/* schedule_impl.h - what the files of this room share: a kind of schedule.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#ifndef DNN_SCHEDULE_SCHEDULE_IMPL_H
+#define DNN_SCHEDULE_SCHEDULE_IMPL_H
+
+#include "schedule/schedule.h"
+
+#include <math.h>
+#include <stddef.h>
+
+/* Where a part is in what it acts on: its own epochs, from 0. */
+struct schedule_place {
+    int64_t step, epoch;
+    int64_t per_epoch, total; /* total: updates from its start to its end */
+    int64_t ranks;
+    const struct dnn_schedule_note *note; /* of kinds that look at a metric */
+};
+
+struct schedule_kind {
+    const char *name, *help;
+    const struct dnn_field *fields; /* its own keys, into its struct */
+    size_t size;                    /* of that struct                */
+    /* What the table cannot say; NULL: nothing. */
+    int (*check)(const struct dnn_jobj *obj, const void *cfg, struct dnn_err *err);
+    /* The rate for an update, from the one it is given. */
+    double (*rate)(const void *cfg, const struct schedule_place *at, double rate);
+    /* After an epoch; NULL: it looks at no metric. */
+    int (*epoch)(const void *cfg, struct dnn_schedule_note *note, int n,
+                 const struct dnn_named *metric, struct dnn_err *err);
+    /* What it does, without its name and a line's end. */
+    void (*print)(const void *cfg, FILE *where);
+};
+
+extern const struct schedule_kind dnn_schedule_constant;      /* constant.c */
+extern const struct schedule_kind dnn_schedule_step;          /* step.c */
+extern const struct schedule_kind dnn_schedule_multistep;     /* step.c */
+extern const struct schedule_kind dnn_schedule_exponential;   /* step.c */
+extern const struct schedule_kind dnn_schedule_every_nepochs; /* step.c */
+extern const struct schedule_kind dnn_schedule_warmup;        /* warmup.c */
+extern const struct schedule_kind dnn_schedule_warm_up;       /* warmup.c */
+extern const struct schedule_kind dnn_schedule_cosine;        /* cosine.c */
+extern const struct schedule_kind dnn_schedule_polynomial;    /* polynomial.c */
+extern const struct schedule_kind dnn_schedule_one_cycle;     /* one_cycle.c */
+extern const struct schedule_kind dnn_schedule_plateau;       /* plateau.c */
+extern const struct schedule_kind dnn_schedule_on_plateau;    /* plateau.c */
+
+/* schedules.c: NULL past the end. */
+const struct schedule_kind *dnn_schedule_kind(int index);
+
+/* by.c: kinds that change the rate each epoch, or each update. */
+enum schedule_by { SCHEDULE_BY_EPOCH, SCHEDULE_BY_STEP };
+extern const struct dnn_choice dnn_schedule_bys[];
+/* How many epochs are done, with the part of this one if by step. */
+double dnn_schedule_done(const struct schedule_place *at, int by);
+/* Epochs from start to end: as asked for, or, if that is 0, all there are. */
+double dnn_schedule_length(const struct schedule_place *at, int64_t asked);
+
+/* named.c: the value of a metric; who: begins the message if there is none. */
+int dnn_schedule_find(const char *who, const char *name, int n,
+                      const struct dnn_named *metric, double *out, struct dnn_err *err);
+
+/* rate times factor, as often as it was reduced, but not as often as would make it
+ * less than the least. */
+double dnn_schedule_reduced(double rate, double factor, int64_t times, double least);
+
+#define REAL(key, at, def, min, max, help)                                             \
+    {key, DNN_F_REAL, at, def, min, max, NULL, help, NULL}
+#define INT(key, at, def, min, help)                                                   \
+    {key, DNN_F_INT, at, def, min, INFINITY, NULL, help, NULL}
+#define ENUM(key, at, def, choices, help)                                              \
+    {key, DNN_F_ENUM, at, def, 0, 0, choices, help, NULL}
+#define BY(at) ENUM("by", at, "epoch", dnn_schedule_bys, "how often the rate changes")
+#define MINIMUM(at) REAL("minimum", at, "0", 0, INFINITY, "the rate at the end")
+#define END {NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL}
+
+#endif

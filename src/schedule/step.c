@@ -1,0 +1,126 @@
+/* step.c - the rate times a factor at the end of some epochs.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "schedule/schedule_impl.h"
+
+#include <inttypes.h>
+
+double dnn_schedule_reduced(double rate, double factor, int64_t times, double least)
+{
+    double out = rate * pow(factor, (double)times);
+
+    least *= 1 - 1e-12; /* what is equal but for rounding is not less */
+    if (!(out < least)) return out;
+    /* The last that is not below; the logarithm may be off by one. */
+    int64_t fits = rate > least ? (int64_t)(log(least / rate) / log(factor)) + 1 : 0;
+    for (out = rate * pow(factor, (double)fits); fits > 0 && out < least; fits--)
+        out = rate * pow(factor, (double)(fits - 1));
+    return out;
+}
+
+/* ---- Step, Exponential, reduce_lr_every_nepochs ---- */
+
+struct step {
+    double gamma, least;
+    int64_t every;
+};
+
+#define AT(f) offsetof(struct step, f)
+static const struct dnn_field step_fields[] = {
+    REAL("gamma", AT(gamma), "0.1", 0, INFINITY, "what the rate is multiplied by"),
+    INT("step_size", AT(every), NULL, 1, "every so many epochs"), END};
+static const struct dnn_field exponential_fields[] = {
+    REAL("gamma", AT(gamma), NULL, 0, INFINITY,
+         "what the rate is multiplied by after each epoch"),
+    END};
+static const struct dnn_field every_fields[] = {
+    REAL("factor", AT(gamma), "0.1", 0, 1, "what the rate is multiplied by"),
+    INT("nepochs", AT(every), "5", 1, "every so many epochs"),
+    REAL("min_lr", AT(least), "0", 0, INFINITY, "the rate is not made less than this"),
+    END};
+
+static double step_rate(const void *cfg, const struct schedule_place *at, double rate)
+{
+    const struct step *c = cfg;
+    int64_t times = c->every == 0 ? at->epoch : at->epoch / c->every;
+
+    if (c->least > 0) return dnn_schedule_reduced(rate, c->gamma, times, c->least);
+    return rate * pow(c->gamma, (double)times);
+}
+
+static void step_print(const void *cfg, FILE *where)
+{
+    const struct step *c = cfg;
+
+    fprintf(where, "x %g", c->gamma);
+    if (c->every < 2)
+        fprintf(where, " every epoch");
+    else
+        fprintf(where, " every %" PRId64 " epochs", c->every);
+    if (c->least > 0) fprintf(where, ", not below %g", c->least);
+}
+
+const struct schedule_kind dnn_schedule_step = {.name = "Step",
+                                                .help = "less every so many epochs",
+                                                .fields = step_fields,
+                                                .size = sizeof(struct step),
+                                                .rate = step_rate,
+                                                .print = step_print};
+const struct schedule_kind dnn_schedule_exponential = {.name = "Exponential",
+                                                       .help = "less after each epoch",
+                                                       .fields = exponential_fields,
+                                                       .size = sizeof(struct step),
+                                                       .rate = step_rate,
+                                                       .print = step_print};
+const struct schedule_kind dnn_schedule_every_nepochs = {
+    .name = "reduce_lr_every_nepochs",
+    .help = "less every so many epochs, as PyDTNN has it",
+    .fields = every_fields,
+    .size = sizeof(struct step),
+    .rate = step_rate,
+    .print = step_print};
+
+/* ---- MultiStep ---- */
+
+struct multistep {
+    double gamma;
+    struct dnn_list milestones;
+};
+
+static const struct dnn_sub some = {.min = 1};
+static const struct dnn_field multistep_fields[] = {
+    REAL("gamma", offsetof(struct multistep, gamma), "0.1", 0, INFINITY,
+         "what the rate is multiplied by"),
+    {"milestones", DNN_F_INTS, offsetof(struct multistep, milestones), NULL, 1,
+       INFINITY, NULL, "after each of these epochs", &some},
+    END
+};
+
+static double multistep_rate(const void *cfg, const struct schedule_place *at,
+                             double rate)
+{
+    const struct multistep *c = cfg;
+    int64_t times = 0;
+
+    for (int64_t i = 0; i < c->milestones.count; i++)
+        times += at->epoch >= c->milestones.ints[i];
+    return rate * pow(c->gamma, (double)times);
+}
+
+static void multistep_print(const void *cfg, FILE *where)
+{
+    const struct multistep *c = cfg;
+
+    fprintf(where, "x %g after epoch ", c->gamma);
+    for (int64_t i = 0; i < c->milestones.count; i++)
+        fprintf(where, "%s%" PRId64, i == 0 ? "" : ", ", c->milestones.ints[i]);
+}
+
+const struct schedule_kind dnn_schedule_multistep = {.name = "MultiStep",
+                                                     .help = "less after given epochs",
+                                                     .fields = multistep_fields,
+                                                     .size = sizeof(struct multistep),
+                                                     .rate = multistep_rate,
+                                                     .print = multistep_print};

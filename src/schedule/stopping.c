@@ -1,0 +1,208 @@
+/* stopping.c - when to stop, and which epoch was the best.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "schedule/stopping.h"
+#include "schedule/schedule_impl.h"
+
+#include "base/mem.h"
+#include "base/text.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+const struct dnn_choice dnn_better_choices[] = {
+    {"auto", DNN_BETTER_AUTO},
+    {"min",  DNN_BETTER_LESS},
+    {"max",  DNN_BETTER_MORE},
+    {NULL,   0              }
+};
+
+#define AT(f) offsetof(struct dnn_stopping, f)
+const struct dnn_field dnn_stopping_fields[] = {
+    {"metric",  DNN_F_TEXT,  AT(metric),  "val_loss", 0, 0,                   NULL,
+     "what is looked at; val_: of the validation",                                                                       NULL},
+    ENUM("mode", AT(mode), "auto", dnn_better_choices, "which way is better"),
+    INT("patience", AT(patience), "10", 0,
+        "stop after so many epochs without improvement; 0: only at the target"),
+    {"window",  DNN_F_INT,   AT(window),  "0",        0, DNN_STOPPING_WINDOW, NULL,
+     "stop when the mean of so many epochs is no better than that of as many before",                                    NULL},
+    REAL("min_delta", AT(min_delta), "0", 0, INFINITY,
+         "what is better by no more is no improvement"),
+    {"target",  DNN_F_OTHER, 0,           "null",     0, 0,                   NULL, "stop when the metric is this good",
+     NULL                                                                                                                    },
+    {"restore", DNN_F_BOOL,  AT(restore), "false",    0, 0,                   NULL,
+     "go back to the best weights at the end",                                                                           NULL},
+    END
+};
+
+bool dnn_better_more(const char *metric, int mode)
+{
+    static const char *const less[] = {"loss", "error", NULL};
+    static const char *const more[] = {"acc",    "dice", "iou", "jaccard", "precision",
+                                       "recall", "f1",   "auc", "r2",      NULL};
+
+    if (mode != DNN_BETTER_AUTO) return mode == DNN_BETTER_MORE;
+    for (int i = 0; less[i] != NULL; i++)
+        if (strcasestr(metric, less[i]) != NULL) return false;
+    for (int i = 0; more[i] != NULL; i++)
+        if (strcasestr(metric, more[i]) != NULL) return true;
+    return false;
+}
+
+/* ---- reading ---- */
+
+static int wrong(struct dnn_err *err, const char *text)
+{
+    return dnn_fail(err, DNN_ECONFIG,
+                    "must be \"METRIC,>,NUMBER\" (or <), or \"METRIC,~<,EPOCHS\" (or "
+                    "~>), not \"%s\"",
+                    text);
+}
+
+/* metric, comparison, number: the first is not copied. */
+static int parse(const char *text, struct dnn_stopping *out, size_t *length,
+                 struct dnn_err *err)
+{
+    const char *sign = strchr(text, ',');
+    const char *number = sign == NULL ? NULL : strchr(sign + 1, ',');
+
+    if (number == NULL || sign == text) return wrong(err, text);
+    sign++;
+    bool means = *sign == '~';
+    if (means) sign++;
+    if ((*sign != '<' && *sign != '>') || sign + 1 != number) return wrong(err, text);
+    *out =
+        (struct dnn_stopping){.mode = *sign == '<' ? DNN_BETTER_LESS : DNN_BETTER_MORE};
+    *length = strcspn(text, ",");
+    if (!means) {
+        out->has_target = true;
+        return dnn_text_real(number + 1, &out->target) && isfinite(out->target)
+                   ? 0
+                   : wrong(err, text);
+    }
+    long long epochs;
+    if (!dnn_text_int(number + 1, &epochs)) return wrong(err, text);
+    if (epochs < 1 || epochs > DNN_STOPPING_WINDOW)
+        return dnn_fail(err, DNN_ECONFIG,
+                        "\"%s\": the number of epochs must be between 1 and %d", text,
+                        DNN_STOPPING_WINDOW);
+    out->window = epochs;
+    return 0;
+}
+
+int dnn_stopping_text(const char *text, struct dnn_stopping *out, struct dnn_err *err)
+{
+    size_t length;
+
+    DNN_TRY(parse(text, out, &length, err));
+    out->metric = dnn_strndup(text, length);
+    return 0;
+}
+
+static int read_text(const struct dnn_jobj *obj, struct dnn_arena *arena,
+                     struct dnn_stopping *out, struct dnn_err *err)
+{
+    struct dnn_err why;
+    const char *text;
+    size_t length;
+
+    DNN_TRY(dnn_json_string(obj, &text, err));
+    if (parse(text, out, &length, &why) < 0)
+        return dnn_json_fail(obj, err, "%s", why.text);
+    char *metric =
+        dnn_arena_strdup(arena == NULL ? dnn_json_arena(obj->file) : arena, text);
+    metric[length] = '\0';
+    out->metric = metric;
+    return 0;
+}
+
+int dnn_stopping_read(const struct dnn_jobj *obj, struct dnn_arena *arena,
+                      struct dnn_stopping *out, struct dnn_err *err)
+{
+    struct dnn_jobj target = dnn_json_sub(obj, "target");
+    struct dnn_jobj patience = dnn_json_sub(obj, "patience");
+
+    if (dnn_json_type(obj) == DNN_J_TEXT) return read_text(obj, arena, out, err);
+    *out = (struct dnn_stopping){0};
+    DNN_TRY(dnn_field_fill(obj, dnn_stopping_fields, arena, out, err));
+    if (target.val != NULL && dnn_json_type(&target) != DNN_J_NULL) {
+        DNN_TRY(dnn_json_real(&target, &out->target, err));
+        out->has_target = true;
+    }
+    /* Who asks for something else alone does not ask for patience. */
+    if (patience.val == NULL && (out->has_target || out->window > 0)) out->patience = 0;
+    if (out->patience == 0 && !out->has_target && out->window == 0)
+        return dnn_json_fail(obj, err,
+                             "never stops: it needs a patience, a window or a target");
+    return 0;
+}
+
+/* ---- looking ---- */
+
+static bool better(bool more, double now, double than, double by)
+{
+    if (isnan(now)) return false;
+    if (isnan(than)) return true;
+    return more ? now > than + by : now < than - by;
+}
+
+/* Means of the last window epochs and of those before, if there are as many. */
+static bool means(const struct dnn_stopping *how, const struct dnn_stopping_memory *m,
+                  double *last, double *before)
+{
+    int64_t n = how->window;
+
+    if (n == 0 || m->seen < 2 * n) return false;
+    *last = *before = 0;
+    for (int64_t i = 0; i < n; i++) {
+        *last += m->recent[(m->seen - 1 - i) % (2 * n)] / (double)n;
+        *before += m->recent[(m->seen - 1 - n - i) % (2 * n)] / (double)n;
+    }
+    return true;
+}
+
+static bool at_target(const struct dnn_stopping *how, bool more, double now)
+{
+    return how->has_target && (more ? now >= how->target : now <= how->target);
+}
+
+int dnn_stopping_epoch(const struct dnn_stopping *how,
+                       struct dnn_stopping_memory *memory, int64_t epoch, int n,
+                       const struct dnn_named *metric, bool *stop, bool *improved,
+                       char why[256], struct dnn_err *err)
+{
+    bool more = dnn_better_more(how->metric, how->mode);
+    double now, last, before;
+
+    DNN_TRY(dnn_schedule_find("early stopping", how->metric, n, metric, &now, err));
+    *improved = !isnan(now) &&
+                (memory->seen == 0 || better(more, now, memory->best, how->min_delta));
+    memory->bad = *improved ? 0 : memory->bad + 1;
+    if (*improved || memory->seen == 0) {
+        memory->best = now;
+        memory->best_epoch = epoch;
+    }
+    if (how->window > 0) memory->recent[memory->seen % (2 * how->window)] = now;
+    memory->seen++;
+    *stop = true;
+    if (at_target(how, more, now))
+        snprintf(why, 256, "%s is %g and was to become %g", how->metric, now,
+                 how->target);
+    else if (how->patience > 0 && memory->bad >= how->patience)
+        snprintf(why, 256,
+                 "%s has not improved for %" PRId64 " epochs; the best was %g after "
+                 "epoch %" PRId64,
+                 how->metric, memory->bad, memory->best, memory->best_epoch);
+    else if (means(how, memory, &last, &before) &&
+             !better(more, last, before, how->min_delta))
+        snprintf(why, 256,
+                 "%s was %g in the last %" PRId64
+                 " epochs, on average, and %g in those "
+                 "before",
+                 how->metric, last, how->window, before);
+    else
+        *stop = false;
+    return 0;
+}

@@ -1,0 +1,90 @@
+/* warmup.c - a small rate at first.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "schedule/schedule_impl.h"
+
+#include <inttypes.h>
+
+struct warmup {
+    int64_t epochs;
+    double start;
+};
+
+#define AT(f) offsetof(struct warmup, f)
+
+/* ---- by epoch ---- */
+
+static const struct dnn_field warmup_fields[] = {
+    INT("num_epochs", AT(epochs), NULL, 1, "epochs until the whole rate is reached"),
+    REAL("start_factor", AT(start), NULL, 0, 1, "part of the rate to begin with"), END};
+
+static double warmup_rate(const void *cfg, const struct schedule_place *at, double rate)
+{
+    const struct warmup *c = cfg;
+
+    if (at->epoch >= c->epochs) return rate;
+    return rate * (c->start + (1 - c->start) * (double)at->epoch / (double)c->epochs);
+}
+
+static int warmup_check(const struct dnn_jobj *obj, const void *cfg,
+                        struct dnn_err *err)
+{
+    const struct warmup *c = cfg;
+    struct dnn_jobj at = dnn_json_sub(obj, "start_factor");
+
+    if (c->start > 0) return 0;
+    return dnn_json_fail(&at, err, "must be above 0, or nothing is learned at first");
+}
+
+static void warmup_print(const void *cfg, FILE *where)
+{
+    const struct warmup *c = cfg;
+
+    fprintf(where, "from x %g to the whole rate in %" PRId64 " epoch%s", c->start,
+            c->epochs, c->epochs == 1 ? "" : "s");
+}
+
+const struct schedule_kind dnn_schedule_warmup = {
+    .name = "Warmup",
+    .help = "from a part of the rate to all of it, epoch by epoch",
+    .fields = warmup_fields,
+    .size = sizeof(struct warmup),
+    .check = warmup_check,
+    .rate = warmup_rate,
+    .print = warmup_print};
+
+/* ---- by update, from the rate of one rank ---- */
+
+static const struct dnn_field warm_up_fields[] = {
+    INT("epochs", AT(epochs), "5", 1, "epochs until the whole rate is reached"), END};
+
+static double warm_up_rate(const void *cfg, const struct schedule_place *at,
+                           double rate)
+{
+    const struct warmup *c = cfg;
+    double start = 1 / (double)(at->ranks > 1 ? at->ranks : 1);
+    double done = dnn_schedule_done(at, SCHEDULE_BY_STEP) / (double)c->epochs;
+
+    return done >= 1 ? rate : rate * (start + (1 - start) * done);
+}
+
+static void warm_up_print(const void *cfg, FILE *where)
+{
+    const struct warmup *c = cfg;
+
+    fprintf(where,
+            "from the rate over the number of ranks to all of it in %" PRId64
+            " epoch%s",
+            c->epochs, c->epochs == 1 ? "" : "s");
+}
+
+const struct schedule_kind dnn_schedule_warm_up = {
+    .name = "warm_up",
+    .help = "from the rate over the number of ranks to all of it, update by update, as "
+            "PyDTNN has it",
+    .fields = warm_up_fields,
+    .size = sizeof(struct warmup),
+    .rate = warm_up_rate,
+    .print = warm_up_print};

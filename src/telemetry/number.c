@@ -1,0 +1,60 @@
+/* number.c - a record as a list of named numbers, and numbers as text.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "telemetry/telemetry_impl.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const fixed[] = {
+    "epoch", "batch",   "step", "seconds",  "rate", "samples_per_second",
+    "data",  "compute", "comm", "grad_norm"};
+enum { FIXED = sizeof fixed / sizeof fixed[0] };
+
+int dnn_record_count(const struct dnn_record *record)
+{
+    return FIXED + record->n;
+}
+
+const char *dnn_record_number(const struct dnn_record *r, int i, double *value)
+{
+    if (i >= FIXED) {
+        *value = r->value[i - FIXED].value;
+        return r->value[i - FIXED].name;
+    }
+    const double number[FIXED] = {
+        (double)r->epoch, (double)r->batch,      (double)r->step, r->seconds,
+        r->rate,          r->samples_per_second, r->data,         r->compute,
+        r->comm,          r->grad_norm};
+    *value = number[i];
+    return fixed[i];
+}
+
+const double *dnn_record_find(const struct dnn_record *record, const char *name)
+{
+    for (int i = 0; i < record->n; i++)
+        if (strcmp(record->value[i].name, name) == 0) return &record->value[i].value;
+    return NULL;
+}
+
+bool dnn_record_kept(const struct dnn_record *record, int64_t every)
+{
+    if (record->moment == DNN_MOMENT_EPOCH) return true;
+    return record->moment == DNN_MOMENT_STEP && every > 0 && record->step % every == 0;
+}
+
+const char *dnn_number_text(char out[DNN_NUMBER_TEXT], double value)
+{
+    if (fabs(value) < 1e15 && value == rint(value)) {
+        snprintf(out, DNN_NUMBER_TEXT, "%.0f", value == 0 ? 0.0 : value);
+        return out;
+    }
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(out, DNN_NUMBER_TEXT, "%.*g", digits, value);
+        if (!(strtod(out, NULL) != value)) break;
+    }
+    return out;
+}

@@ -1,0 +1,90 @@
+/* telemetry_impl.h - what a sink is, and what sinks share.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#ifndef DNN_TELEMETRY_IMPL_H
+#define DNN_TELEMETRY_IMPL_H
+
+#include "telemetry/record.h"
+
+#include "base/text.h"
+
+#include <stddef.h>
+
+struct dnn_sink {
+    bool (*wanted)(const struct dnn_telemetry_cfg *cfg);
+    /* *cfg outlives *self. */
+    int (*open)(const struct dnn_telemetry_cfg *cfg, void **self, struct dnn_err *err);
+    int (*write)(void *self, const struct dnn_record *record, struct dnn_err *err);
+    int (*flush)(void *self, struct dnn_err *err); /* or NULL */
+    void (*hide)(void *self);                      /* or NULL */
+    void (*close)(void *self);                     /* NULL is fine */
+    int (*histogram)(void *self, const char *name, int64_t step, const float *value,
+                     int64_t n, struct dnn_err *err); /* or NULL */
+    int (*image)(void *self, const char *name, int64_t step, int width, int height,
+                 const unsigned char *rgb, struct dnn_err *err); /* or NULL */
+};
+extern const struct dnn_sink *const dnn_sinks[]; /* ends with NULL */
+extern const struct dnn_sink dnn_sink_progress, dnn_sink_csv, dnn_sink_jsonl,
+    dnn_sink_stdout, dnn_sink_outfile, dnn_sink_tensorboard;
+
+/* ---- number.c: a record as a list of named numbers ---- */
+
+/* Epoch, batch, step, ... and then its values. */
+int dnn_record_count(const struct dnn_record *record);
+const char *dnn_record_number(const struct dnn_record *record, int i, double *value);
+/* A value by name, or NULL. */
+const double *dnn_record_find(const struct dnn_record *record, const char *name);
+/* Whether this record goes to files: an epoch's does, every n-th step's. */
+bool dnn_record_kept(const struct dnn_record *record, int64_t every);
+
+enum { DNN_NUMBER_TEXT = 32 };
+/* The shortest text that reads as the same number; out is returned. */
+const char *dnn_number_text(char out[DNN_NUMBER_TEXT], double value);
+
+/* ---- append.c: files that grow by whole pieces ---- */
+
+struct dnn_append;
+/* Empty, if it is new. */
+int dnn_append_open(const char *path, bool fresh, struct dnn_append **out,
+                    struct dnn_err *err);
+/* What this process prints results on. */
+int dnn_append_stdout(struct dnn_append **out, struct dnn_err *err);
+/* All of it or, on failure, nothing. */
+int dnn_append_add(struct dnn_append *file, const void *bytes, size_t len,
+                   struct dnn_err *err);
+bool dnn_append_empty(const struct dnn_append *file);
+int dnn_append_flush(struct dnn_append *file, struct dnn_err *err);
+void dnn_append_close(struct dnn_append *file); /* NULL is fine */
+
+/* What a line of a file says about itself: 1 if it always stays (a header), 0 and its
+ * step, or an error.  number counts from 1; the line ends with a NUL. */
+typedef int dnn_line_fn(void *arg, const char *path, int64_t number, const char *line,
+                        int64_t *step, struct dnn_err *err);
+/* Drop lines beyond a step and a last one without its end; nothing there is fine. */
+int dnn_append_resume(const char *path, int64_t step, dnn_line_fn *fn, void *arg,
+                      struct dnn_err *err);
+
+/* ---- csv_read.c ---- */
+
+/* Cut the next field off a line, in place, quotes undone; NULL past the end. */
+char *dnn_csv_cut(char **at);
+enum { DNN_CSV_LIMIT = 1 << 30 };
+
+/* ---- wire.c: protocol buffers and TFRecord frames ---- */
+
+void dnn_wire_int(struct dnn_buf *out, int field, int64_t value);
+void dnn_wire_float(struct dnn_buf *out, int field, float value);
+void dnn_wire_double(struct dnn_buf *out, int field, double value);
+void dnn_wire_bytes(struct dnn_buf *out, int field, const void *bytes, size_t len);
+void dnn_wire_doubles(struct dnn_buf *out, int field, const double *value, size_t n);
+void dnn_wire_frame(struct dnn_buf *out, const void *bytes, size_t len);
+
+/* ---- png.c ---- */
+
+/* RGB of 8 bits as a PNG file; what stands in the message. */
+int dnn_png_encode(const char *what, int width, int height, const unsigned char *rgb,
+                   struct dnn_buf *out, struct dnn_err *err);
+
+#endif

@@ -1,0 +1,99 @@
+#!/bin/bash
+# train.t - dnn-train as users run it: a small network learns; stopped and killed runs
+# go on to the same weights; ranks change no bit if that was asked for.
+#
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the dnn-toolkit authors
+. "${srcdir:-.}/tests/tap.sh"
+tmp=$(mktemp -d "${TMPDIR:-/tmp}/dnn-train.XXXXXX") || exit 1
+trap 'rm -rf "$tmp"' EXIT
+cd "$tmp" || exit 1
+export OMP_NUM_THREADS=1 XDG_CACHE_HOME=$tmp/cache
+
+cat > prepare.json << EOF2
+{"generate": {"type": "blobs3d", "samples": 30, "size": 16, "classes": 2, "noise": 0.05},
+ "to": "blobs.bp", "seed": 3, "steps": [{"split": {"train": 0.7, "validation": 0.3}}]}
+EOF2
+cat > job.json << EOF2
+{"layers": {"zoo": "unet3d", "base": 4, "depth": 1, "classes": 3, "input": [16, 16, 16, 1]},
+ "data": {"dataset": "blobs.bp", "validation": "validation", "batch_size": 4, "test_batch_size": 4},
+ "num_epochs": 3, "seed": 5, "loss": "cross_entropy",
+ "optimizer": {"type": "Adam", "learning_rate": 0.01},
+ "checkpoints": {"steps": 2, "keep": 2}, "parallel": {"deterministic": true}}
+EOF2
+timeout 60 dnn-prepare -q prepare.json || exit 1
+
+# train DIR STATUS ARGS...: complaints on stdout, what was said in $tmp/said
+train() {
+    local dir=$1 want=$2 status=0
+    shift 2
+    timeout 120 "$@" dnn-train --set dir="$dir" job.json > said 2>&1 || status=$?
+    [ "$status" = "$want" ] || { echo "status $status, not $want"; cat said; }
+}
+# sums DIR: checksums of the arrays of the newest checkpoint
+sums() {
+    dnn-train --verify "$(find "$1/checkpoints" -name 'ckpt-*.bp' | sort | tail -n 1)" |
+        grep -v 'run/sums\|^checkpoint\|ckpt-'
+}
+
+result "a network learns" "$(train one 0)"
+result "it says so" "$(grep -q '^trained: 3 epochs, 18 steps' said || cat said)"
+result "there is a row for each epoch, and the loss falls" "$(
+    awk -F , 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "loss") c = i; next }
+        { if (NR > 2 && $c >= last) print "loss " $c " after " last; last = $c }
+        END { if (NR != 4) print NR " lines" }' one/metrics.csv)"
+result "with a loss and metrics of the samples it does not learn from" "$(
+    head -n 1 one/metrics.csv | grep -q 'val_loss,val_' || head -n 1 one/metrics.csv)"
+sums one > want
+result "the last checkpoints are kept, and whole" "$(
+    [ "$(find one/checkpoints -name 'ckpt-*.bp' | wc -l)" = 2 ] || find one/checkpoints
+    [ "$(wc -l < want)" -gt 20 ] || cat want)"
+result "the same again is already done" "$(train one 0; sums one | diff want -)"
+
+for n in 2 3; do
+    result "$n ranks: the same bits" "$(train "ranks$n" 0 "$MPIEXEC" -n $n; sums "ranks$n" | diff want -)"
+done
+
+# Stopped by a signal, and killed, as often as it takes.
+result "SIGUSR1: a checkpoint, status 75" "$(
+    (
+        for _ in $(seq 200); do
+            grep -qs '^train: files' said && break
+            sleep 0.05
+        done
+        pkill -USR1 -f "^dnn-train --set dir=$tmp/stopped"
+    ) &
+    : > said
+    train "$tmp/stopped" 75
+    wait
+    grep -q 'stopped by SIGUSR1 after .* steps; a checkpoint is written' said || cat said)"
+result "it goes on to the same weights" "$(train stopped 0
+    grep -q 'going on from the checkpoint of step' said || cat said
+    sums stopped | diff want -)"
+result "killed at random moments: the same weights in the end" "$(
+    RANDOM=7
+    for _ in 1 2 3 4 5 6; do
+        timeout -s KILL "0.$((RANDOM % 8 + 2))" dnn-train --set dir=killed job.json > said 2>&1
+    done
+    train killed 0 "$MPIEXEC" -n 2
+    sums killed | diff want -)"
+
+# ---- what cannot be ----
+
+result "data of another shape" "$(
+    status=0
+    timeout 60 dnn-train --set dir=bad --set layers.input='[8,8,8,1]' job.json > said 2>&1 || status=$?
+    [ $status = 4 ] || echo "status $status"
+    grep -q "^dnn-train: input 'input' of the data is 16x16x16x1, the network's is ?x8x8x8x1" said || cat said)"
+result "a dataset that is not there" "$(
+    status=0
+    timeout 60 dnn-train --set data.dataset=no.bp job.json > said 2>&1 || status=$?
+    [ $status = 5 ] || { echo "status $status"; cat said; }
+    grep -q 'no.bp' said || cat said)"
+result "a learning rate that breaks it: the layer is named" "$(
+    status=0
+    timeout 60 dnn-train --set dir=nan --set optimizer.learning_rate=1000000 \
+        --set optimizer.type=SGD --set parallel.deterministic=false job.json > said 2>&1 || status=$?
+    [ $status = 4 ] || echo "status $status"
+    grep -q 'a number became NaN or infinite: the first one in' said || cat said)"
+finish

@@ -1,0 +1,102 @@
+# prepare_run.py - dnn-prepare as users start it, and what it made, for the tests beside.
+#
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the dnn-toolkit authors
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+
+import numpy as np
+
+from dataset_file import Dataset
+from import_reader import Tap
+
+PROGRAM = os.path.abspath(os.path.join(os.environ.get("top_builddir", "."), "dnn-prepare"))
+tap = Tap()
+
+
+def run(*words):
+    """What the program says of what is wrong; empty: nothing is."""
+    done = subprocess.run([PROGRAM, "-q", *map(str, words)], capture_output=True, text=True,
+                          timeout=120)
+    return done.stderr.strip() or ("" if done.returncode == 0 else f"status {done.returncode}")
+
+
+def array_differs(got, want):
+    """Why this is not that array of this type; empty: it is."""
+    want = np.asarray(want)
+    if got.dtype != want.dtype or got.shape != want.shape:
+        return f"{got.dtype} {got.shape}, not {want.dtype} {want.shape}"
+    same = (got == want) | ((got != got) & (want != want))
+    return "" if same.all() else f"{np.sum(~same)} of {same.size} numbers differ"
+
+
+def list_differs(got, want):
+    got, want = list(got), list(want)
+    if got == want:
+        return ""
+    at = next((i for i, (g, w) in enumerate(zip(got, want)) if g != w), min(len(got), len(want)))
+    return f"{len(got)}, wanted {len(want)}; at {at}: {got[at:at + 3]}, wanted {want[at:at + 3]}"
+
+
+def split_differs(data, split, want):
+    """want: arrays by column, and lists by "names", "groups" and "COLUMN classes"."""
+    columns = data.texts_of(f"{split}/columns")
+    wanted = [k for k, v in want.items() if isinstance(v, np.ndarray)]
+    if columns != wanted:
+        return f"columns {columns}, not {wanted}"
+    for column in columns:
+        why = array_differs(data.column(split, column), want[column])
+        why = why or list_differs(data.texts_of(f"{split}/{column}/class_names") or [],
+                                  want.get(column + " classes", []))
+        if not why and np.asarray(want[column]).dtype == "u1" and \
+                data.text(f"{split}/{column}/kind") == "image":
+            scale = data.values_or(f"{split}/{column}/scale", None)
+            why = "" if np.array_equal(scale, [1 / 255]) else f"scale {scale}"
+        if why:
+            return f"{column}: {why}"
+    why = list_differs(data.names(split), want["names"]) if "names" in want else ""
+    if not why and "groups" in want:
+        why = list_differs(data.groups(split), want["groups"])
+    return why and f"names or groups: {why}"
+
+
+def made_differs(path, splits):
+    """Why the dataset is not this: what split_differs() takes, by split."""
+    data = Dataset(path)
+    try:
+        why = list_differs(data.splits, splits)
+        for split, want in splits.items():
+            why = why or split_differs(data, split, want)
+            why = why and f"{split}: {why}"
+        return why
+    finally:
+        data.close()
+
+
+def prepared(what, words, splits, to="made.bp"):
+    """Prepare, compare with every number that is wanted, verify; true if all is well."""
+    shutil.rmtree(to, ignore_errors=True)
+    why = run(*words, "--to", to) or made_differs(to, splits) or run("--verify", to)
+    tap.result(why, what)
+    return not why
+
+
+def configured(config):
+    """Prepare by a configuration; the dataset, or why there is none."""
+    shutil.rmtree(config["to"], ignore_errors=True)
+    with open("job.json", "w") as f:
+        json.dump(config, f)
+    return run("job.json") or Dataset(config["to"])
+
+
+def tests(*parts):
+    """Each in an empty directory; the exit status."""
+    for part in parts:
+        with tempfile.TemporaryDirectory() as room:
+            os.chdir(room)
+            part()
+            os.chdir("/")
+    return tap.end()

@@ -1,0 +1,155 @@
+/* base_json_edit.c - values put into a file that was read, and who is blamed for them.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "tap.h"
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/text.h"
+
+#include <string.h>
+
+static struct dnn_err err;
+
+static struct dnn_json *parse(const char *text)
+{
+    struct dnn_json *file = NULL;
+
+    ok(dnn_json_text("f.json", text, strlen(text), &file, &err) == 0, "parsed");
+    return file;
+}
+
+static void is_now(const struct dnn_json *file, const char *want, const char *what)
+{
+    struct dnn_jobj top = dnn_json_top(file);
+    char *text = dnn_json_compact(&top);
+
+    is_text(text, want, what);
+    dnn_free(text);
+}
+
+#define KEY(k) {k, 0}
+#define ELEMENT(i) {NULL, i}
+#define N(path) (int)(sizeof path / sizeof path[0])
+
+static void compact(void)
+{
+    struct dnn_json *file =
+        parse(" { \"a\" : [1,\n 2.50 , \"x , \\\" : y\\\\\" ] ,\t\"b\":{ } }\n");
+
+    is_now(file, "{\"a\": [1, 2.50, \"x , \\\" : y\\\\\"], \"b\": {}}",
+           "one line, texts untouched");
+    struct dnn_jobj top = dnn_json_top(file), none = dnn_json_sub(&top, "c");
+    ok(dnn_json_compact(&none) == NULL, "nothing of what is absent");
+    dnn_json_free(file);
+    struct dnn_buf out = {0};
+    dnn_json_quoted(&out, "a\"b\\c\n\xc3\xa4");
+    is_text(out.text, "\"a\\\"b\\\\c\\u000a\xc3\xa4\"", "a text in quotes");
+    dnn_buf_free(&out);
+}
+
+static void replaced(void)
+{
+    static const struct dnn_jstep b[] = {KEY("a"), KEY("b")};
+    static const struct dnn_jstep second[] = {KEY("l"), ELEMENT(1)};
+    static const struct dnn_jstep third[] = {KEY("l"), ELEMENT(2)};
+    static const struct dnn_jstep made[] = {KEY("n"), KEY("o"), ELEMENT(0), KEY("p")};
+    struct dnn_json *file =
+        parse("{\"a\": {\"b\": [1,\n2]},\n\"l\": [1, 2],\n\"z\": 0}");
+
+    is_int(dnn_json_set(file, b, N(b), "3", "--set a.b=3", "a.b", &err), 0, "a value");
+    is_int(dnn_json_set(file, second, N(second), "{}", "x", "l[1]", &err), 0,
+           "an element");
+    is_int(dnn_json_set(file, third, N(third), "true", "x", "l[2]", &err), 0,
+           "one behind the last");
+    is_int(dnn_json_set(file, made, N(made), "null", "x", "n", &err), 0,
+           "what is missing on the way is made");
+    is_now(
+        file,
+        "{\"a\": {\"b\": 3}, \"l\": [1, {}, true], \"z\": 0, \"n\": {\"o\": [{\"p\": "
+        "null}]}}",
+        "all of it");
+    struct dnn_jobj top = dnn_json_top(file), z = dnn_json_sub(&top, "z");
+    is_int((long long)dnn_json_line(&z), 4, "lines are what they were");
+    static const struct dnn_jstep p[] = {KEY("n"), KEY("o"), ELEMENT(0), KEY("p"),
+                                         KEY("q")};
+    is_int(dnn_json_set(file, p, N(p), "1", "x", "n", &err), 0,
+           "null becomes an object");
+    is_int(dnn_json_set(file, NULL, 0, "[]", "x", "", &err), 0, "even all of it");
+    is_now(file, "[]", "nothing is left");
+    dnn_json_free(file);
+}
+
+static void refused(void)
+{
+    static const struct {
+        struct dnn_jstep step[2];
+        const char *want;
+    } bad[] = {
+        {{KEY("s"), KEY("t")},   "S: \"t\" would be a key of \"word\", which has none"},
+        {{KEY("l"), KEY("t")},   "S: \"t\" would be a key of a list, which has none"  },
+        {{KEY("s"), ELEMENT(0)},
+         "S: [0] would be an element of \"word\", which has none"                     },
+        {{KEY("l"), ELEMENT(4)},
+         "S: the list has 2 elements: the next one is [2], not [4]"                   },
+        {{KEY("x"), ELEMENT(1)},
+         "S: there is no list yet, whose first element is [0], not [1]"               },
+    };
+    struct dnn_json *file = parse("{\"s\": \"word\", \"l\": [1, 2]}");
+
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        is_int(dnn_json_set(file, bad[i].step, 2, "1", "S", "", &err), DNN_EUSAGE,
+               "refused");
+        is_text(err.text, bad[i].want, "with the reason");
+    }
+    is_now(file, "{\"s\": \"word\", \"l\": [1, 2]}", "nothing has changed");
+    dnn_json_free(file);
+}
+
+static int64_t number;
+
+static void blames(const struct dnn_json *file, const char *a, const char *b,
+                   const char *want)
+{
+    struct dnn_jobj top = dnn_json_top(file), outer = dnn_json_sub(&top, a);
+    struct dnn_jobj inner = dnn_json_sub(&outer, b);
+
+    ok(dnn_json_int(&inner, &number, &err) < 0, "no number");
+    is_text(err.text, want, "who is to blame");
+}
+
+static void blame(void)
+{
+    static const struct dnn_jstep b[] = {KEY("a"), KEY("b")};
+    static const struct dnn_jstep a[] = {KEY("a")}, c[] = {KEY("a"), KEY("c")};
+    struct dnn_json *file =
+        parse("{\"a\":\n {\"b\": 1,\n \"c\": \"x\"},\n \"d\": {\"e\": []}}");
+
+    is_int(dnn_json_set(file, b, N(b), "\"y\"", "--set a.b=y", "a.b", &err), 0, "b");
+    blames(file, "a", "b", "--set a.b=y: must be a whole number, not \"y\"");
+    blames(file, "a", "c", "f.json:3: a.c: must be a whole number, not \"x\"");
+    blames(file, "d", "e", "f.json:4: d.e: must be a whole number, not []");
+    is_int(dnn_json_set(file, c, N(c), "null", "--set a.c=null", "a.c", &err), 0, "c");
+    blames(file, "a", "b", "--set a.b=y: must be a whole number, not \"y\"");
+    blames(file, "a", "c", "--set a.c=null: must be a whole number, not null");
+    is_int(dnn_json_set(file, a, N(a), "{\"b\": {}, \"c\": 1.5}", "--set a={...}", "a",
+                        &err),
+           0, "both at once");
+    blames(file, "a", "b", "--set a={...}: a.b: must be a whole number, not {}");
+    is_int(dnn_json_set(file, b, N(b), "[]", "--set a.b=[]", "a.b", &err), 0, "again");
+    blames(file, "a", "b", "--set a.b=[]: must be a whole number, not []");
+    blames(file, "a", "c", "--set a={...}: a.c: must be a whole number, not 1.5");
+    blames(file, "d", "e", "f.json:4: d.e: must be a whole number, not []");
+    dnn_json_free(file);
+}
+
+int main(void)
+{
+    compact();
+    replaced();
+    refused();
+    blame();
+    return done();
+}

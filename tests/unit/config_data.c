@@ -1,0 +1,238 @@
+/* config_data.c - the section "data": where samples come from, and what cannot be.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "config_made.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void is_path(const char *got, const char *want, const char *what)
+{
+    char *whole = below(want);
+
+    is_text(got == NULL ? "none" : got, whole, what);
+    dnn_free(whole);
+}
+
+/* ---- prepared ---- */
+
+static void is_split(enum dnn_job_part part, const char *set, const char *split,
+                     bool maybe, int64_t fold)
+{
+    struct dnn_job_origin at;
+
+    dnn_job_origin(&job, part, &at);
+    is_int(at.from, DNN_FROM_DATASET, "a dataset");
+    is_path(at.dataset, set, "which");
+    is_text(at.split, split, "its split");
+    ok(at.maybe == maybe && at.fold == fold && at.targets, "how it is taken");
+}
+
+static void datasets(void)
+{
+    if (reads("\"dataset\": \"a.bp\"")) {
+        is_split(DNN_PART_TRAIN, "a.bp", "train", false, 0);
+        is_split(DNN_PART_VALIDATION, "a.bp", "validation", true, 0);
+        is_split(DNN_PART_TEST, "a.bp", "test", true, 0);
+        is_int(job.batch_size, 64, "the usual batch");
+        is_int(dnn_job_mode(&job), DNN_JOB_TRAIN, "training");
+        dnn_job_free(&job);
+    }
+    if (reads("\"dataset\": \"a.bp\", \"split\": \"s\", \"validation\": \"v\", "
+              "\"test_split\": \"t\", \"test_dataset\": \"b.bp\"")) {
+        is_split(DNN_PART_TRAIN, "a.bp", "s", false, 0);
+        is_split(DNN_PART_VALIDATION, "a.bp", "v", false, 0);
+        is_split(DNN_PART_TEST, "b.bp", "t", false, 0);
+        dnn_job_free(&job);
+    }
+    if (reads("\"type\": \"Dataset\", \"input_path\": \"a.bp\", \"fold\": 2")) {
+        is_split(DNN_PART_TRAIN, "a.bp", "train", false, 2);
+        is_split(DNN_PART_VALIDATION, "a.bp", "train", false, -2);
+        dnn_job_free(&job);
+    }
+    if (reads("\"test_dataset\": \"/b.bp\"")) {
+        struct dnn_job_origin at;
+
+        is_int(dnn_job_mode(&job), DNN_JOB_INFER, "a test alone");
+        dnn_job_origin(&job, DNN_PART_TEST, &at);
+        is_text(at.dataset, "/b.bp", "an absolute path");
+        dnn_job_origin(&job, DNN_PART_TRAIN, &at);
+        is_int(at.from, DNN_FROM_NOTHING, "nothing to train with");
+        dnn_job_free(&job);
+    }
+}
+
+/* ---- files ---- */
+
+static void tags(void)
+{
+    struct dnn_job_origin at;
+
+    if (!reads(
+            "\"input_type\": \"images\", \"target_type\": \"labels\", \"input_path\": "
+            "\"all\", \"test_input_path\": \"all/test\", \"training_tag\": \"train\", "
+            "\"testing_tag\": \"test\""))
+        return;
+    dnn_job_origin(&job, DNN_PART_TRAIN, &at);
+    is_text(at.files.split, "train", "a tag below the path chooses");
+    dnn_job_origin(&job, DNN_PART_TEST, &at);
+    ok(at.files.split == NULL, "one on it does not");
+    dnn_job_free(&job);
+    if (!reads(
+            "\"type\": \"MNIST\", \"input_path\": \"m\", \"test_input_path\": \"m\""))
+        return;
+    dnn_job_origin(&job, DNN_PART_TRAIN, &at);
+    ok(strcmp(at.files.split, "train") == 0 &&
+           strcmp(at.files.input.format, "idx") == 0,
+       "MNIST's own files");
+    dnn_job_origin(&job, DNN_PART_TEST, &at);
+    is_text(at.files.split, "test", "both parts in one directory");
+    dnn_job_free(&job);
+}
+
+static void described(void)
+{
+    struct dnn_job_origin at;
+
+    if (!reads("\"from\": {\"input_path\": \"v.raw\", \"input_shape\": [4, 4, 1], "
+               "\"input_dtype\": \"f32\", \"target_path\": \"/t.npy\"}"))
+        return;
+    dnn_job_origin(&job, DNN_PART_TRAIN, &at);
+    is_int(at.from, DNN_FROM_FILES, "files");
+    is_path(at.files.input.path, "v.raw", "from the job's directory");
+    is_text(at.files.target.path, "/t.npy", "or wherever");
+    is_int(at.files.input.shape.count, 3, "described as for dnn-prepare");
+    dnn_job_free(&job);
+}
+
+/* ---- parts ---- */
+
+static void aside(void)
+{
+    struct dnn_job_origin train, validation;
+    struct dnn_source *a = NULL, *b = NULL;
+    char name[DNN_SAMPLE_NAME];
+    int seen[20] = {0};
+
+    if (!reads("\"generate\": {\"type\": \"blobs3d\", \"samples\": 20, \"size\": 8}, "
+               "\"validation\": 0.27"))
+        return;
+    dnn_job_origin(&job, DNN_PART_TRAIN, &train);
+    dnn_job_origin(&job, DNN_PART_VALIDATION, &validation);
+    is_int(dnn_job_open(&job, &train, &a, &err), 0, "what is trained with");
+    is_int(dnn_job_open(&job, &validation, &b, &err), 0, "what is set aside");
+    if (a != NULL && b != NULL) {
+        is_int(a->count, 15, "15 samples");
+        is_int(b->count, 5, "5 samples");
+        for (int64_t i = 0; i < 20; i++) {
+            dnn_source_label(i < 15 ? a : b, i < 15 ? i : i - 15, name);
+            seen[atoi(name) % 20]++;
+        }
+        bool once = true;
+        for (int i = 0; i < 20; i++)
+            once = once && seen[i] == 1;
+        ok(once, "each sample is in one of them");
+        struct dnn_sample sample = {0};
+        is_int(dnn_source_read(b, 4, &sample, &err), 0, "and can be read");
+        ok(dnn_source_read(b, 5, &sample, &err) < 0, "no further one");
+        dnn_sample_free(&sample);
+    } else
+        printf("# %s\n", err.text);
+    dnn_source_close(a);
+    dnn_source_close(b);
+    dnn_job_free(&job);
+    if (!reads("\"generate\": {\"type\": \"blobs3d\", \"samples\": 1, \"size\": 8}, "
+               "\"validation\": 0.5"))
+        return;
+    dnn_job_origin(&job, DNN_PART_TRAIN, &train);
+    ok(dnn_job_open(&job, &train, &a, &err) < 0, "of one");
+    is_text(err.text, "data.validation: there is one sample: none can be set aside",
+            "nothing can be set aside");
+    dnn_job_free(&job);
+}
+
+/* ---- what cannot be ---- */
+
+static const struct {
+    const char *data, *want; /* behind "PATH:2: " */
+} wrong[] = {
+    {"\"input\": \"x\"",                                  "data.input: unknown key"                              },
+    {"\"input_pth\": \"x\"",
+     "data.input_pth: unknown key; did you mean \"input_path\"?"                                                 },
+    {"\"type\": \"image\"",                               "data.type: must be one of images, masks, labels, numpy, "
+                            "hdf5, mnist, pde, dataset, "
+                            "png, jpeg, tiff, nifti, npy, npz, bp, tfrecord, idx, "
+                            "cifar, csv, raw, not \"image\"; "
+                            "did you mean \"images\"?"                                },
+    {"\"type\": \"labels\"",
+     "data.type: labels are targets: give input_type and target_type instead"                                    },
+    {"\"input_type\": \"labels\"",                        "data.input_type: labels are targets, not inputs"      },
+    {"\"input_path\": \"x\", \"dataset\": \"y\"",
+     "data.input_path: stands beside \"dataset\", and samples come from one of them"                             },
+    {"\"test_input_path\": \"x\", \"test_generate\": {}",
+     "data.test_generate: stands beside \"test_input_path\", and samples come from one "
+     "of "
+     "them"                                                                                                      },
+    {"\"target_path\": \"x\"",
+     "data.target_path: goes with \"input_path\", which is missing"                                              },
+    {"\"test_target_path\": \"x\"",
+     "data.test_target_path: goes with \"test_input_path\", which is missing"                                    },
+    {"\"input_path\": \"x\", \"validation\": \"v\"",
+     "data.validation: names a split, which only a dataset has; of files, give the "
+     "part to "
+     "be set aside, such as 0.1"                                                                                 },
+    {"\"dataset\": \"x\", \"validation\": 0.1",
+     "data.validation: a dataset has its splits already: name one of them, or make it "
+     "with "
+     "another by dnn-prepare"                                                                                    },
+    {"\"input_path\": \"x\", \"validation\": 1.5",
+     "data.validation: must be a split's name, or a part between 0 and 1, not 1.5"                               },
+    {"\"validation\": []",
+     "data.validation: must be a split's name, or a part between 0 and 1, not []"                                },
+    {"\"test_tag\": \"a\", \"testing_tag\": \"b\"",
+     "data.test_tag: is another word for testing_tag, which is \"b\""                                            },
+    {"\"batch_size\": 0",                                 "data.batch_size: must be between 1 and 1048576, not 0"},
+    {"\"bc_frequency\": [1, 2, 3]",                       "data.bc_frequency: must have 2 elements, not 3"       },
+    {"\"transforms\": {}",                                "data.transforms: must be a list of transforms, not {}"},
+    {"\"transforms\": [{\"resize\": \"x\"}]",
+     "data.transforms[0].resize: must be a whole number, not \"x\""                                              },
+    {"\"slicers\": [{\"name\": \"x\"}]",
+     "data.slicers[0]: the key \"sizes\" is missing"                                                             },
+    {"\"memory\": \"much\"",
+     "data.memory: must be a size such as \"16GiB\", not \"much\""                                               },
+    {"\"hdf5_precision\": \"quarter\"",
+     "data.hdf5_precision: must be one of single, half, double, not \"quarter\""                                 },
+    {"\"from\": {}",                                      "data.from: the key \"input_path\" is missing"         },
+};
+
+static void refused(void)
+{
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        char *want = dnn_format("%s:2: %s", path, wrong[i].want);
+
+        ok(read_data(wrong[i].data) < 0, "%s", wrong[i].data);
+        is_text(err.text, want, "is refused");
+        dnn_free(want);
+    }
+    /* What is missing is blamed on the object, which begins a line before. */
+    char *want = dnn_format("%s:1: data: the key \"domain_size\" is missing: points in "
+                            "space",
+                            path);
+    ok(read_data("\"type\": \"pde\", \"num_examples\": 3") < 0, "no domain");
+    is_text(err.text, want, "is refused");
+    dnn_free(want);
+}
+
+int main(void)
+{
+    made_start();
+    ok(dnn_field_check(dnn_job_data_fields, &err) == 0, "the table of keys is sound");
+    datasets();
+    tags();
+    described();
+    aside();
+    refused();
+    return made_end();
+}

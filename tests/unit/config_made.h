@@ -1,0 +1,61 @@
+/* config_made.h - jobs whose section "data" is tried, in a directory of their own.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#ifndef DNN_TESTS_CONFIG_MADE_H
+#define DNN_TESTS_CONFIG_MADE_H
+
+#include "tap.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "config/job.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct dnn_err err;
+static char dir[] = "/tmp/config_made_XXXXXX";
+static char *path; /* of the job */
+static struct dnn_job job;
+
+static inline char *below(const char *name)
+{
+    return dnn_format("%s/%s", dir, name);
+}
+
+/* A job with this under "data"; its first line is line 2. */
+static inline int read_data(const char *data)
+{
+    char *text =
+        dnn_format("{\"layers\": {\"zoo\": \"simplecnn\"}, \"data\": {\n%s}}", data);
+    int rc = dnn_file_write(path, text, strlen(text), &err);
+
+    if (rc == 0) rc = dnn_job_read(path, &job, &err);
+    dnn_free(text);
+    return rc;
+}
+
+static inline bool reads(const char *data)
+{
+    bool good = ok(read_data(data) == 0, "%.*s", (int)strcspn(data, "\n"), data);
+
+    if (!good) printf("# %s\n", err.text);
+    return good;
+}
+
+static inline void made_start(void)
+{
+    if (mkdtemp(dir) == NULL) exit(99);
+    path = below("job.json");
+}
+
+static inline int made_end(void)
+{
+    dnn_free(path);
+    dnn_file_remove_tree(dir, &err);
+    return done();
+}
+
+#endif

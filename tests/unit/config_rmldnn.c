@@ -1,0 +1,262 @@
+/* config_rmldnn.c - files in the form of rmldnn: classification, segmentation,
+ * equations, slices, inference; what each says, and what is done with it.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "tap.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "config/job.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static struct dnn_err err;
+static char dir[] = "/tmp/config_rmldnn_XXXXXX";
+static struct dnn_job job;
+
+static const char net[] =
+    "{\"class_name\": \"Sequential\", \"keras_version\": \"2.8.0\", \"config\": "
+    "{\"name\": "
+    "\"net\", \"layers\": [{\"class_name\": \"Conv2D\", \"config\": {\"name\": "
+    "\"conv\", "
+    "\"batch_input_shape\": [null, 16, 16, 1], \"filters\": 3, \"kernel_size\": [3, "
+    "3], "
+    "\"padding\": \"same\"}}, {\"class_name\": \"Activation\", \"config\": {\"name\": "
+    "\"out\", \"activation\": \"log_softmax\"}}]}}";
+
+static char *below(const char *name)
+{
+    return dnn_format("%s/%s", dir, name);
+}
+
+/* Reads keys in rmldnn's form into job. */
+static bool reads(const char *keys, const char *what)
+{
+    char *text = dnn_format("{\n  \"neural_network\": {\n    %s\n  }\n}\n", keys);
+    char *path = below("config.json");
+    int rc = dnn_file_write(path, text, strlen(text), &err);
+
+    if (rc == 0) rc = dnn_job_read(path, &job, &err);
+    if (!ok(rc == 0, "%s", what)) printf("# %s\n", err.text);
+    dnn_free(path);
+    dnn_free(text);
+    return rc == 0;
+}
+
+static void is_path(const char *got, const char *want, const char *what)
+{
+    char *whole = below(want);
+
+    is_text(got == NULL ? "none" : got, whole, what);
+    dnn_free(whole);
+}
+
+/* Pictures in directories of their classes. */
+static void classification(void)
+{
+    struct dnn_job_origin train, test;
+
+    if (!reads(
+            "\"outfile\": \"out.txt\", \"num_epochs\": 20, \"layers\": \"./net.json\", "
+            "\"checkpoints\": {\"save\": \"./kept/\", \"interval\": 5, \"load\": "
+            "\"w.h5\"}, \"data\": {\"input_type\": \"images\", \"target_type\": "
+            "\"labels\", \"input_path\": \"./digits/training/\", \"test_input_path\": "
+            "\"./digits/testing/\", \"batch_size\": 128, \"training_tag\": "
+            "\"training\", "
+            "\"test_tag\": \"testing\", \"grayscale\": true, \"preload\": true, "
+            "\"transforms\": [{\"resize\": [16, 16]}, {\"random_rotate\": 10}]}, "
+            "\"optimizer\": {\"type\": \"ADAM\", \"learning_rate\": 1e-4, "
+            "\"lr_scheduler\": {\"type\": \"Exponential\", \"gamma\": 0.5, "
+            "\"verbose\": "
+            "true}}, \"loss\": {\"function\": \"NLL\"}",
+            "classification"))
+        return;
+    is_int(dnn_job_mode(&job), DNN_JOB_TRAIN, "is training");
+    is_int(job.num_epochs, 20, "epochs");
+    is_int(job.batch_size, 128, "the batch");
+    is_int(job.data->test_batch_size, 64, "and that of tests");
+    ok(job.optimizer.torch && job.optimizer.rate == 1e-4, "PyTorch's Adam");
+    ok(job.ckpt->interval == 5 && strcmp(job.ckpt->save, "./kept/") == 0,
+       "checkpoints");
+    is_path(dnn_job_path(&job, job.ckpt->load), "w.h5", "weights to begin with");
+    ok(job.data->preload && job.has_loss, "the rest");
+    dnn_job_origin(&job, DNN_PART_TRAIN, &train);
+    dnn_job_origin(&job, DNN_PART_TEST, &test);
+    ok(train.from == DNN_FROM_FILES && train.targets && test.targets,
+       "files and labels");
+    is_path(train.files.input.path, "./digits/training/", "those to train with");
+    is_path(test.files.input.path, "./digits/testing/", "those to test with");
+    ok(train.files.target.path == NULL && train.files.input.gray &&
+           train.files.input.kind == DNN_KIND_IMAGE && train.image_scale == 0,
+       "grey pictures, divided by 255");
+    ok(train.files.split == NULL && test.files.split == NULL,
+       "tags that are on the paths say nothing new");
+    struct dnn_augment *augment = NULL;
+    is_int(dnn_job_augment(&job, false, &augment, &err), 0, "transforms");
+    ok(dnn_augment_random(augment), "of training are random");
+    dnn_augment_free(augment);
+    is_int(dnn_job_augment(&job, true, &augment, &err), 0, "and those");
+    ok(augment != NULL && !dnn_augment_random(augment), "of tests are not");
+    dnn_augment_free(augment);
+    dnn_job_free(&job);
+}
+
+/* Pictures and masks. */
+static void segmentation(void)
+{
+    static const char keys[] =
+        "\"layers\": \"./net.json\", \"data\": {\"type\": \"images\", \"input_path\": "
+        "\"in\", \"target_path\": \"mask\", \"test_input_path\": \"t\", "
+        "\"test_target_path\": \"tm\", \"target_grayscale\": true, \"target_is_mask\": "
+        "true, \"transforms\": [{\"resize\": [16, 16]}%s]}, \"optimizer\": {\"type\": "
+        "\"rmsprop\"}, \"loss\": {\"function\": \"Dice\", \"source\": \"log_softmax\"}";
+    struct dnn_job_origin train;
+
+    for (int i = 0; i < 2; i++) {
+        char *text = dnn_format(
+            keys,
+            i == 0 ? "" : ", {\"normalize\": {\"mean\": 0.0, \"std\": 0.003921568}}");
+
+        bool good = reads(text, "segmentation");
+        dnn_free(text);
+        if (!good) return;
+        dnn_job_origin(&job, DNN_PART_TRAIN, &train);
+        ok(train.files.target.kind == DNN_KIND_MASK && train.files.target.gray &&
+               !train.files.input.gray && train.targets,
+           "masks are grey");
+        ok(i == 0 ? train.mask_scale == 1.0 / 255
+                  : train.mask_scale > 0.9999 && train.mask_scale < 1.0001,
+           "level %d is class 1", i == 0 ? 255 : 1);
+        is_int(job.optimizer.rule, DNN_UPDATE_RMSPROP, "RMSprop");
+        dnn_job_free(&job);
+    }
+}
+
+/* Arrays and boxes cut out of them. */
+static void volumes(void)
+{
+    struct dnn_job_origin train;
+
+    if (!reads(
+            "\"layers\": \"./net.json\", \"num_epochs\": 2, \"data\": {\"type\": "
+            "\"HDF5\", \"input_path\": \"i.h5\", \"target_path\": \"t.h5\", "
+            "\"batch_size\": 16, \"slicers\": [{\"name\": \"samples\", \"sizes\": [64, "
+            "64, "
+            "256], \"strides\": [64, 64, 17], \"discard_remainders\": true}]}, "
+            "\"optimizer\": {\"type\": \"Hessian\", \"max_iterations\": 10}, \"loss\": "
+            "{\"function\": \"nll\"}",
+            "volumes"))
+        return;
+    const struct dnn_slicer *slicer = job.data->slicers.objects;
+    is_int(job.data->slicers.count, 1, "one set of slices");
+    ok(strcmp(slicer->name, "samples") == 0 && slicer->strides.ints[2] == 17 &&
+           slicer->discard_remainders,
+       "with its numbers");
+    dnn_job_origin(&job, DNN_PART_TRAIN, &train);
+    ok(train.files.whole && train.files.input.layout == DNN_LAYOUT_FIRST &&
+           train.files.target.layout == DNN_LAYOUT_FIRST && train.image_scale == 1 &&
+           strcasecmp(train.files.input.format, "hdf5") == 0,
+       "one dataset is one sample, channels first, as it is");
+    is_int(job.optimizer.rule, DNN_OPTIM_HESSIAN, "second order");
+    dnn_job_free(&job);
+    if (!reads(
+            "\"layers\": \"./net.json\", \"data\": {\"type\": \"numpy\", "
+            "\"test_input_path\": \"i.npy\", \"hdf5_outfile\": \"o.h5\", "
+            "\"hdf5_precision\": \"half\", \"test_batch_size\": 1, \"slicers\": "
+            "[{\"name\": \"a\", \"sizes\": [1, 32, 32]}, {\"name\": \"b\", \"sizes\": "
+            "[64, 64, 1]}]}",
+            "slices of an array"))
+        return;
+    is_int(dnn_job_mode(&job), DNN_JOB_INFER, "inference");
+    is_int(job.data->hdf5_precision, DNN_HDF5_HALF, "in half precision");
+    is_int(job.data->slicers.count, 2, "two sets");
+    dnn_job_free(&job);
+}
+
+static void modes(void)
+{
+    static const struct {
+        const char *data, *loss;
+        enum dnn_job_mode mode;
+    } is[] = {
+        {"\"test_input_path\": \"t\", \"test_output_path\": \"o\"", "",                                    DNN_JOB_INFER  },
+        {"\"test_input_path\": \"t\"",                              ", \"loss\": {\"function\": \"MSE\"}",
+         DNN_JOB_INFER                                                                                                    },
+        {"\"test_input_path\": \"t\", \"test_target_path\": \"u\"", "",                                    DNN_JOB_INFER  },
+        {"\"test_input_path\": \"t\", \"test_target_path\": \"u\"",
+         ", \"loss\": {\"function\": \"BCE\", \"source\": \"sigmoid\"}",                                   DNN_JOB_EVAL   },
+        {"\"test_input_path\": \"t\", \"target_type\": \"labels\"",
+         ", \"loss\": {\"function\": \"NLL\"}",                                                            DNN_JOB_EVAL   },
+        {"\"input_path\": \"t\"",                                   "",                                    DNN_JOB_TRAIN  },
+        {"\"batch_size\": 3",                                       "",                                    DNN_JOB_NOTHING},
+        {"\"input_path\": \"t\", \"test_input_path\": \"u\"",       ", \"num_epochs\": 0",
+         DNN_JOB_INFER                                                                                                    },
+        {"\"type\": \"pde\", \"domain_size\": 64, \"num_examples\": 8, "
+         "\"bc_frequency\": [2, 4]",                       "",                                    DNN_JOB_TRAIN  },
+        {"\"type\": \"mnist\", \"test_input_path\": \"t\"",
+         ", \"loss\": {\"function\": \"NLL\"}",                                                            DNN_JOB_EVAL   },
+    };
+
+    for (size_t i = 0; i < sizeof is / sizeof is[0]; i++) {
+        char *keys = dnn_format("\"layers\": \"./net.json\", \"data\": {%s}%s",
+                                is[i].data, is[i].loss);
+
+        if (reads(keys, is[i].data)) {
+            is_int(dnn_job_mode(&job), is[i].mode, "what it is for");
+            dnn_job_free(&job);
+        }
+        dnn_free(keys);
+    }
+    ok(reads("\"layers\": \"./net.json\"", "no data"), "is fine");
+    is_int(dnn_job_mode(&job), DNN_JOB_NOTHING, "for looking at");
+    is_int(job.batch_size, 1, "one sample at a time");
+    dnn_job_free(&job);
+}
+
+/* Burgers' equation has its samples computed. */
+static void equation(void)
+{
+    struct dnn_job_origin train, test;
+    struct dnn_source *source = NULL;
+    struct dnn_sample sample = {0};
+
+    if (!reads("\"layers\": \"./net.json\", \"data\": {\"type\": \"pde\", "
+               "\"domain_size\": 64, "
+               "\"num_examples\": 8, \"num_test_examples\": 3, \"bc_frequency\": [2.0, "
+               "10], \"bc_type\": \"FIXED_uniform\", \"batch_size\": 4}",
+               "an equation"))
+        return;
+    dnn_job_origin(&job, DNN_PART_TRAIN, &train);
+    dnn_job_origin(&job, DNN_PART_TEST, &test);
+    if (ok(dnn_job_open(&job, &train, &source, &err) == 0, "to train with")) {
+        is_int(source->count, 8, "8 samples");
+        is_int(dnn_source_read(source, 7, &sample, &err), 0, "the last");
+        is_int(dnn_array_count(&sample.col[0]), 64, "of 64 points");
+    } else
+        printf("# %s\n", err.text);
+    dnn_sample_free(&sample);
+    dnn_source_close(source);
+    is_int(dnn_job_open(&job, &test, &source, &err), 0, "to test with");
+    is_int(source->count, 3, "3 samples");
+    dnn_source_close(source);
+    dnn_job_free(&job);
+}
+
+int main(void)
+{
+    if (mkdtemp(dir) == NULL) return 99;
+    char *path = below("net.json");
+    is_int(dnn_file_write(path, net, strlen(net), &err), 0, "a network");
+    dnn_free(path);
+    classification();
+    segmentation();
+    volumes();
+    modes();
+    equation();
+    dnn_file_remove_tree(dir, &err);
+    return done();
+}

@@ -1,0 +1,364 @@
+/* loss_kinds.c - how losses read, what they refuse, and what they add to a program.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "tap.h"
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "loss/loss.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct dnn_err err;
+
+/* A loss from a text; NULL and a message if there is none. */
+static struct dnn_loss *read_loss(const char *text)
+{
+    struct dnn_loss *loss = NULL;
+    struct dnn_json *file;
+    char *job = dnn_format("{\"loss\": %s}", text);
+
+    if (dnn_json_text("job.json", job, strlen(job), &file, &err) < 0) return NULL;
+    struct dnn_jobj top = dnn_json_top(file), at = dnn_json_sub(&top, "loss");
+    if (dnn_loss_read(&at, &loss, &err) < 0) loss = NULL;
+    dnn_json_free(file); /* nothing of it is kept */
+    dnn_free(job);
+    return loss;
+}
+
+static char *printed(const struct dnn_loss *loss)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *to = open_memstream(&text, &size);
+
+    dnn_loss_print(loss, to);
+    fclose(to);
+    return text;
+}
+
+/* ---- reading ---- */
+
+static void reads(const char *text, const char *want)
+{
+    struct dnn_loss *loss = read_loss(text);
+
+    if (!ok(loss != NULL, "%s is a loss", text)) {
+        printf("# %s\n", err.text);
+        return;
+    }
+    char *once = printed(loss);
+    is_text(once, want, text);
+    struct dnn_loss *again = read_loss(once);
+    if (ok(again != NULL, "what is printed is one, too")) {
+        char *twice = printed(again);
+        is_text(twice, once, "the same");
+        free(twice);
+    }
+    dnn_loss_free(again);
+    dnn_loss_free(loss);
+    free(once);
+}
+
+static void refuses(const char *text, const char *message)
+{
+    struct dnn_loss *loss = read_loss(text);
+
+    ok(loss == NULL, "%s is none", text);
+    is_text(err.text, message, text);
+    dnn_loss_free(loss);
+}
+
+static void reading(void)
+{
+    reads("\"MSE\"", "\"mse\"");
+    reads("\"L1\"", "\"mae\"");
+    reads("{\"function\": \"NLL\"}",
+          "{\"function\": \"nll\", \"source\": \"auto\", \"label_smoothing\": 0}");
+    reads("\"XENT\"", "{\"function\": \"cross_entropy\", \"source\": \"auto\", "
+                      "\"label_smoothing\": 0}");
+    reads("{\"function\": \"Dice\", \"source\": \"Softmax\", \"weight\": [1, 0.5], "
+          "\"ignore_index\": 3}",
+          "{\"function\": \"dice\", \"source\": \"softmax\", \"weight\": [1, 0.5], "
+          "\"ignore_index\": 3, \"eps\": 1e-07, \"per\": \"sample\"}");
+    reads("{\"function\": \"dice\", \"ignore_index\": null}",
+          "{\"function\": \"dice\", \"source\": \"auto\", \"eps\": "
+          "1e-07, \"per\": \"sample\"}");
+    reads(
+        "[\"mse\", {\"function\": \"huber\", \"factor\": 0.5, \"output\": \"a\\\"b\"}]",
+        "[\"mse\", {\"function\": \"huber\", \"factor\": 0.5, \"delta\": 1, "
+        "\"output\": \"a\\\"b\"}]");
+    reads(
+        "{\"function\": \"focal\"}",
+        "{\"function\": \"focal\", \"source\": \"auto\", \"gamma\": 2, \"alpha\": -1}");
+}
+
+static void refusing(void)
+{
+    refuses("\"mze\"",
+            "job.json:1: loss: must be one of mse, mae, huber, hinge, bce, bce_logits, "
+            "nll, cross_entropy, focal, dice, jaccard, tversky, lovasz, xent, not "
+            "\"mze\"; did you mean \"mse\"?");
+    refuses("3", "job.json:1: loss: must be a loss such as \"NLL\", an object that has "
+                 "it under function, or a list of them, not 3");
+    refuses("[]", "job.json:1: loss: must have one loss or more");
+    refuses("{\"source\": \"softmax\"}",
+            "job.json:1: loss: lacks the key \"function\": which loss it is");
+    refuses("{\"function\": \"mse\", \"eps\": 1}", "job.json:1: loss.eps: unknown key");
+    refuses("{\"function\": \"dice\", \"eps\": 0}",
+            "job.json:1: loss.eps: must be at least 1e-300, not 0");
+    refuses("{\"function\": \"dice\", \"source\": \"relu\"}",
+            "job.json:1: loss.source: must be one of auto, none, softmax, log_softmax, "
+            "sigmoid, not \"relu\"");
+    refuses("[\"mse\", {\"function\": \"nll\", \"ignore_index\": 3000000000}]",
+            "job.json:1: loss[1].ignore_index: must be a class number between "
+            "-2147483648 and 2147483647, not 3000000000");
+    refuses("{\"function\": \"nll\", \"label_smoothing\": 1.5}",
+            "job.json:1: loss.label_smoothing: must be between 0 and 1, not 1.5");
+    refuses("{\"function\": \"nll\", \"weight\": [1, -1]}",
+            "job.json:1: loss.weight[1]: must be at least 0, not -1");
+}
+
+/* ---- tables ---- */
+
+static void tables(void)
+{
+    const struct dnn_field *fields;
+    const char *help, *name;
+    int i;
+
+    for (i = 0; (name = dnn_loss_info(i, &help, &fields)) != NULL; i++) {
+        ok(dnn_field_check(fields, &err) == 0, "the keys of %s are sound", name);
+        is_text(dnn_loss_names[i].name, name, "its name is at its place");
+        is_int(dnn_loss_names[i].value, i, "and its place is right");
+        struct dnn_loss *loss = NULL;
+        if (ok(dnn_loss_make(name, &loss, &err) == 0, "it can be made"))
+            ok(dnn_loss_metrics(loss)[0] != NULL, "and a metric suits it");
+        dnn_loss_free(loss);
+    }
+    is_int(i, 13, "so many losses");
+}
+
+/* ---- programs ---- */
+
+/* Outputs "a" and "b", each with its own shape and end. */
+struct outputs {
+    struct dnn_prog *prog; /* owned */
+    int x[2], y[2];
+};
+
+static int end(struct dnn_prog *prog, const char *name, int x)
+{
+    const union dnn_attr soft = {
+        .softmax = {.axis = dnn_prog_shape(prog, x)->ndim - 1,
+                    .log = strcmp(name, "log_softmax") == 0}
+    };
+    const union dnn_attr sigmoid = {.unary = {.fn = DNN_SIGMOID}};
+
+    if (strcmp(name, "none") == 0) return x;
+    if (strcmp(name, "sigmoid") == 0)
+        return dnn_prog_op1(prog, DNN_OP_UNARY, &sigmoid, x);
+    return dnn_prog_op1(prog, DNN_OP_SOFTMAX, &soft, x);
+}
+
+static struct outputs outputs(int n, const char *const *ends, const char *const *shapes)
+{
+    struct outputs o = {.prog = dnn_prog_make(DNN_F32, true)};
+    struct dnn_shape shape;
+
+    for (int i = 0; i < n; i++) {
+        if (dnn_shape_parse(shapes[i], &shape, NULL) < 0) abort();
+        o.x[i] = dnn_prog_input(o.prog, "x", DNN_F32, &shape);
+        o.y[i] = end(o.prog, ends[i], o.x[i]);
+    }
+    return o;
+}
+
+static int append(const char *text, const struct outputs *o, int n, const int *is,
+                  int *target, int *of, const int **term)
+{
+    struct dnn_loss *loss = read_loss(text);
+    const struct dnn_loss_net net = {
+        .noutputs = n,
+        .output = o->y,
+        .name = (const char *const[]){"a", "b"},
+        .target_is = is,
+        .batch = 2,
+        .total = 6
+    };
+
+    if (loss == NULL) return DNN_ECONFIG;
+    int rc = dnn_loss_append(loss, o->prog, &net, target, of, term, &err);
+    dnn_loss_free(loss);
+    return rc;
+}
+
+/* One output: what was asked for is refused with these words. */
+static void cannot(const char *text, const char *ends, const char *shape, int is,
+                   const char *message)
+{
+    struct outputs o = outputs(1, &ends, &shape);
+    int target, of;
+    const int *term;
+
+    ok(append(text, &o, 1, &is, &target, &of, &term) < 0, "%s cannot be", text);
+    is_text(err.text, message, text);
+    dnn_prog_free(o.prog);
+}
+
+/* One output: the op the term is, its target, and whether it looks behind the end. */
+static void can(const char *text, const char *ends, const char *shape, int is,
+                const char *op, const char *target_shape, bool behind)
+{
+    struct outputs o = outputs(1, &ends, &shape);
+    char have[DNN_SHAPE_TEXT];
+    int target, of;
+    const int *term;
+
+    int n = append(text, &o, 1, &is, &target, &of, &term);
+    if (ok(n == 1, "%s of %s %s", text, ends, shape)) {
+        const struct dnn_value *t = &o.prog->value[target],
+                               *l = &o.prog->value[term[0]];
+
+        is_text(dnn_op_info(o.prog->op[l->op].kind)->name, op, "its op");
+        is_text(dnn_shape_text(have, sizeof have, &t->is.shape), target_shape,
+                "its target");
+        is_int(t->role, DNN_TARGET, "is one");
+        is_int(of, behind ? o.x[0] : o.y[0], "what it is of");
+        ok(l->is.dtype == DNN_F64 && l->is.shape.ndim == 0, "it is one number");
+    } else
+        printf("# %s\n", err.text);
+    dnn_prog_free(o.prog);
+}
+
+static void one_output(void)
+{
+    enum { ANY = DNN_TARGET_ANY, LABELS = DNN_TARGET_LABELS };
+
+    can("\"mse\"", "softmax", "2x3x4", ANY, "mse", "2x3x4", false);
+    can("\"mse\"", "none", "2x3x4", LABELS, "point", "2x3", false);
+    can("\"nll\"", "log_softmax", "2x3x4", ANY, "xent", "2x3", true);
+    can("\"nll\"", "softmax", "2x4", DNN_TARGET_VALUES, "xent", "2x4", true);
+    can("{\"function\": \"nll\", \"source\": \"none\"}", "log_softmax", "2x3x4", ANY,
+        "xent", "2x3", false);
+    can("\"bce\"", "sigmoid", "2x3x1", ANY, "point", "2x3x1", true);
+    can("\"bce\"", "sigmoid", "2x3x1", LABELS, "point", "2x3", true);
+    can("\"bce\"", "softmax", "2x3x4", ANY, "point", "2x3x4", false);
+    can("\"dice\"", "softmax", "2x3x3x4", ANY, "ratio", "2x3x3", true);
+    can("\"lovasz\"", "sigmoid", "2x9x1", ANY, "lovasz", "2x9", true);
+    can("\"focal\"", "none", "2x9x1", ANY, "point", "2x9", true);
+    can("\"focal\"", "none", "2x9x3", ANY, "xent", "2x9", true);
+
+    cannot("\"xent\"", "none", "2x3x1", ANY,
+           "output 'a': the loss cross_entropy needs two classes or more in the last "
+           "axis; bce and focal take one channel, mse any output");
+    cannot("\"nll\"", "sigmoid", "2x3x4", ANY,
+           "output 'a': the loss nll is of one class out of several, and a sigmoid's "
+           "outputs are not; bce takes them");
+    cannot(
+        "\"dice\"", "none", "2x3x4", ANY,
+        "output 'a': the loss dice needs probabilities, and the network ends neither "
+        "in softmax, log_softmax nor sigmoid: say with source what to apply, or none "
+        "if they are");
+    cannot(
+        "{\"function\": \"dice\", \"source\": \"softmax\"}", "none", "2x3x1", ANY,
+        "output 'a': the loss dice is of one channel, of which a softmax is always 1; "
+        "a network for two classes ends in sigmoid or two channels");
+    cannot("{\"function\": \"dice\", \"source\": \"softmax\"}", "sigmoid", "2x3x4", ANY,
+           "output 'a': the loss dice has the source softmax, but the network ends in "
+           "sigmoid");
+    cannot("{\"function\": \"dice\", \"weight\": [1, 2]}", "softmax", "2x3x4", ANY,
+           "output 'a': the loss dice has 2 weights, but the last axis has 4 classes");
+    cannot("{\"function\": \"dice\", \"weight\": [0, 0]}", "softmax", "2x3x2", ANY,
+           "output 'a': the loss dice has no weight above 0");
+    cannot(
+        "{\"function\": \"xent\", \"ignore_index\": 0}", "softmax", "2x3x4",
+        DNN_TARGET_VALUES,
+        "output 'a': the loss cross_entropy has an ignore_index, but its targets are "
+        "values, not class numbers");
+    cannot(
+        "{\"function\": \"focal\", \"source\": \"none\"}", "none", "2x3x4", ANY,
+        "output 'a': the loss focal is of what goes into a softmax or sigmoid: source "
+        "must be softmax, log_softmax or sigmoid, not none");
+    cannot("\"bce\"", "log_softmax", "2x3x4", ANY,
+           "output 'a': the loss bce takes probabilities: the network must end in "
+           "sigmoid or softmax, or source be sigmoid");
+    cannot("\"bce_logits\"", "softmax", "2x3x4", ANY,
+           "output 'a': the loss bce_logits is of what goes into a sigmoid, but the "
+           "source is a softmax; bce takes that");
+    cannot("{\"function\": \"mse\", \"output\": \"c\"}", "none", "2x3", ANY,
+           "the loss mse: there is no output 'c'; the network has 'a'");
+}
+
+static void two_outputs(void)
+{
+    static const char *const ends[] = {"softmax", "none"};
+    static const char *const shapes[] = {"2x3x4", "2x5"};
+    int target[2], of[2];
+    const int *term;
+
+    struct outputs o = outputs(2, ends, shapes);
+    is_int(append("\"mse\"", &o, 2, NULL, target, of, &term), 2, "one for each");
+    ok(target[0] != DNN_NONE && target[1] != DNN_NONE, "each has a target");
+    dnn_prog_free(o.prog);
+
+    o = outputs(2, ends, shapes);
+    is_int(append("[\"nll\", {\"function\": \"mae\", \"factor\": 0.25}, "
+                  "{\"function\": \"dice\", \"output\": \"a\"}]",
+                  &o, 2, NULL, target, of, &term),
+           3, "in order, and one more");
+    ok(o.prog->value[target[0]].is.dtype == DNN_I32 && of[0] == o.x[0] &&
+           of[1] == o.y[1],
+       "labels for a, values for b");
+    const struct dnn_op *mae = &o.prog->op[o.prog->value[term[1]].op];
+    ok(mae->attr.loss.scale == 0.25 / 30, "a mean of the whole batch, and its factor");
+    dnn_prog_free(o.prog);
+
+    o = outputs(2, ends, shapes);
+    is_int(append("{\"function\": \"mse\", \"output\": \"b\"}", &o, 2, NULL, target, of,
+                  &term),
+           1, "of one output alone");
+    ok(target[0] == DNN_NONE && of[0] == o.y[0] && target[1] != DNN_NONE,
+       "the other has no target");
+    dnn_prog_free(o.prog);
+
+    o = outputs(2, ends, shapes);
+    ok(append("[\"mse\", \"mse\", \"mae\"]", &o, 2, NULL, target, of, &term) < 0,
+       "a term too many");
+    is_text(err.text,
+            "the loss mae: every output has a term already; say which one this is for "
+            "with \"output\": 'a', 'b'",
+            "has to say whose it is");
+    dnn_prog_free(o.prog);
+}
+
+/* A softmax behind which only the shape changes is still the network's end. */
+static void reshaped(void)
+{
+    static const char *const ends = "softmax", *const shape = "2x3x4";
+    struct outputs o = outputs(1, &ends, &shape);
+    const union dnn_attr flat = {.reshape = {{.ndim = 4, .dim = {2, 1, 3, 4}}}};
+    int target[1], of[1];
+    const int *term;
+
+    o.y[0] = dnn_prog_op1(o.prog, DNN_OP_RESHAPE, &flat, o.y[0]);
+    is_int(append("\"nll\"", &o, 1, NULL, target, of, &term), 1, "behind a reshape");
+    const struct dnn_op *op = &o.prog->op[o.prog->value[of[0]].op];
+    ok(op->kind == DNN_OP_RESHAPE && op->in[0] == o.x[0],
+       "the softmax is left out all the same");
+    dnn_prog_free(o.prog);
+}
+
+int main(void)
+{
+    tables();
+    reading();
+    refusing();
+    one_output();
+    two_outputs();
+    reshaped();
+    return done();
+}

@@ -1,0 +1,100 @@
+/* parallel_exact.c - sums that do not depend on the order of adding.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "tap.h"
+
+#include "base/rng.h"
+#include "parallel/exact.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { N = 40000, PARTS = 16 };
+
+static float part[PARTS][N], one[N], other[N];
+static double sums[2 * N], more[2 * N];
+
+static void fill(void)
+{
+    struct dnn_rng rng = dnn_rng_make(7, 1);
+
+    for (uint32_t p = 0; p < PARTS; p++)
+        for (uint64_t i = 0; i < N; i++) {
+            double size = dnn_rng_uniform(&rng, (struct dnn_rng_at){p, 1, i});
+
+            part[p][i] = (float)(dnn_rng_normal(&rng, (struct dnn_rng_at){p, 0, i}) *
+                                 pow(2, 40 * size - 30));
+        }
+}
+
+static void orders(void)
+{
+    bool good = true;
+
+    memset(sums, 0, sizeof sums);
+    for (int p = 0; p < PARTS; p++)
+        good = dnn_exact_add(sums, N, part[p], N) && good;
+    dnn_exact_read(sums, N, one, N);
+    /* Backwards, and in two groups added afterwards, as ranks do. */
+    memset(sums, 0, sizeof sums);
+    memset(more, 0, sizeof more);
+    for (int p = PARTS - 1; p >= 0; p--)
+        good = dnn_exact_add(p % 3 == 0 ? sums : more, N, part[p], N) && good;
+    for (int i = 0; i < 2 * N; i++)
+        sums[i] += more[i];
+    dnn_exact_read(sums, N, other, N);
+    ok(good, "numbers up to 2^10 and beyond can be added");
+    ok(memcmp(one, other, sizeof one) == 0,
+       "any order and grouping gives the same bits");
+}
+
+static void near(void)
+{
+    double worst = 0;
+
+    for (int i = 0; i < N; i++) {
+        long double sum = 0, size = 0;
+
+        for (int p = 0; p < PARTS; p++) {
+            sum += (long double)part[p][i];
+            size += fabsl((long double)part[p][i]);
+        }
+        double off = (double)(fabsl((long double)one[i] - sum) / size);
+        if (off > worst) worst = off;
+    }
+    ok(worst < 6e-8, "sums are right to half a unit of f32 (worst %.3g)", worst);
+}
+
+static void limits(void)
+{
+    const float small[] = {ldexpf(1, -60), ldexpf(1, -62), -ldexpf(1, -59)};
+    const float large = DNN_EXACT_LARGEST;
+    double few[6] = {0};
+    float back[3];
+
+    ok(dnn_exact_add(few, 3, small, 3), "tiny numbers can be added");
+    dnn_exact_read(few, 3, back, 3);
+    ok(back[0] == small[0] && back[1] == 0 && back[2] == small[2],
+       "units are 2^-60; smaller ones count as zero");
+    ok(!dnn_exact_add(few, 3, &large, 1), "too large a number is noticed");
+    ok(!dnn_exact_add(few, 3, &(float){NAN}, 1), "a NaN is noticed");
+    ok(!dnn_exact_add(few, 3, &(float){-INFINITY}, 1), "an infinity is noticed");
+    memset(few, 0, sizeof few);
+    bool good = true;
+    for (int i = 0; i < DNN_EXACT_PARTS; i++)
+        good = dnn_exact_add(few, 1, &(float){nextafterf(large, 0)}, 1) && good;
+    dnn_exact_read(few, 1, back, 1);
+    ok(good && back[0] == (float)(DNN_EXACT_PARTS * (double)nextafterf(large, 0)),
+       "as many as promised of the largest add up");
+}
+
+int main(void)
+{
+    fill();
+    orders();
+    near();
+    limits();
+    return done();
+}

@@ -1,0 +1,202 @@
+/* schedule_stopping.c - when a run stops, which epoch was the best, what is refused.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "tap.h"
+
+#include "base/mem.h"
+#include "schedule/stopping.h"
+
+#include <math.h>
+#include <string.h>
+
+static struct dnn_err err;
+
+static int read_text(const char *text, struct dnn_json **file, struct dnn_stopping *out)
+{
+    DNN_TRY(dnn_json_text("job.json", text, strlen(text), file, &err));
+    struct dnn_jobj top = dnn_json_top(*file), at = dnn_json_sub(&top, "s");
+    return dnn_stopping_read(&at, NULL, out, &err);
+}
+
+/* After which epoch (0: none) it stops and why; improved: one letter per epoch. */
+static void stops(const char *text, const double *value, int n, int want,
+                  const char *why_want, const char *improved_want)
+{
+    struct dnn_stopping_memory memory = {0};
+    struct dnn_stopping how = {0};
+    struct dnn_json *file = NULL;
+    char why[256] = "", improved[64] = "";
+    bool stop = false, is = false;
+    int e = 0;
+
+    if (!ok(read_text(text, &file, &how) == 0, "%s", text)) {
+        printf("# %s\n", err.text);
+        dnn_json_free(file);
+        return;
+    }
+    for (; e < n && !stop; e++) {
+        const struct dnn_named named[] = {
+            {"loss",     100     },
+            {how.metric, value[e]}
+        };
+
+        if (dnn_stopping_epoch(&how, &memory, e + 1, 2, named, &stop, &is, why, &err) <
+            0)
+            break;
+        improved[e] = is ? 'y' : 'n';
+    }
+    is_int(stop ? e : 0, want, "the epoch it stops after");
+    is_text(stop ? why : "", why_want, "why");
+    is_text(improved, improved_want, "which were better than all before");
+    dnn_json_free(file);
+}
+
+static void patience(void)
+{
+    stops("{\"s\": {\"patience\": 2}}", (double[]){5, 4, 4, 3, 3.5, 3, 2}, 7, 6,
+          "val_loss has not improved for 2 epochs; the best was 3 after epoch 4",
+          "yynynn");
+    stops("{\"s\": {\"metric\": \"val_accuracy\", \"patience\": 2}}",
+          (double[]){.5, .6, .6, .7, .6, .65, .9}, 7, 6,
+          "val_accuracy has not improved for 2 epochs; the best was 0.7 after epoch 4",
+          "yynynn");
+    stops("{\"s\": {\"patience\": 3, \"min_delta\": 0.5}}",
+          (double[]){5, 4.6, 4.4, 4.3, 4.2, 4.1}, 6, 6,
+          "val_loss has not improved for 3 epochs; the best was 4.4 after epoch 3",
+          "ynynnn");
+    stops("{\"s\": {\"metric\": \"val_accuracy\", \"mode\": \"MIN\", \"patience\": 1}}",
+          (double[]){.5, .6}, 2, 2,
+          "val_accuracy has not improved for 1 epochs; the best was 0.5 after epoch 1",
+          "yn");
+    stops("{\"s\": {}}", (double[]){1, 2, 2, 2, 2, 2, 2, 2, 2, 2}, 10, 0, "",
+          "ynnnnnnnnn");
+    stops("{\"s\": {\"patience\": 3}}", (double[]){NAN, NAN, 7, NAN, 8, 9}, 6, 6,
+          "val_loss has not improved for 3 epochs; the best was 7 after epoch 3",
+          "nnynnn");
+    stops("{\"s\": {\"patience\": 2}}", (double[]){NAN, NAN}, 2, 2,
+          "val_loss has not improved for 2 epochs; the best was nan after epoch 1",
+          "nn");
+}
+
+static void targets(void)
+{
+    stops("{\"s\": \"val_acc,>,0.97\"}", (double[]){.9, .8, .98}, 3, 3,
+          "val_acc is 0.98 and was to become 0.97", "yny");
+    stops("{\"s\": \"x,<,-1e-1\"}", (double[]){.9, .8, -.2}, 3, 3,
+          "x is -0.2 and was to become -0.1", "yyy");
+    stops("{\"s\": {\"metric\": \"val_loss\", \"target\": 0.5}}",
+          (double[]){1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, .5}, 13, 13,
+          "val_loss is 0.5 and was to become 0.5", "ynnnnnnnnnnny");
+    stops("{\"s\": {\"target\": 0.5, \"patience\": 2}}", (double[]){1, 2, 2, 2}, 4, 3,
+          "val_loss has not improved for 2 epochs; the best was 1 after epoch 1",
+          "ynn");
+}
+
+static void windows(void)
+{
+    /* Means of two: 4.5 and 3.5; 4 and 3; 3.5 and 3; 3 and 3. */
+    stops("{\"s\": \"val_loss,~<,2\"}", (double[]){5, 4, 4, 3, 3, 3, 3}, 7, 6 + 1,
+          "val_loss was 3 in the last 2 epochs, on average, and 3 in those before",
+          "yynynnn");
+    stops("{\"s\": \"score,~>,1\"}", (double[]){1, 2, 3, 2.5}, 4, 4,
+          "score was 2.5 in the last 1 epochs, on average, and 3 in those before",
+          "yyyn");
+    stops("{\"s\": {\"window\": 2, \"min_delta\": 2}}", (double[]){5, 4, 4, 3}, 4, 4,
+          "val_loss was 3.5 in the last 2 epochs, on average, and 4.5 in those before",
+          "ynnn");
+}
+
+static void refuses(const char *text, const char *want)
+{
+    struct dnn_stopping how;
+    struct dnn_json *file = NULL;
+    int rc = read_text(text, &file, &how);
+
+    is_text(rc == DNN_ECONFIG ? err.text : "it was read", want, want);
+    dnn_json_free(file);
+}
+
+#define MUST                                                                           \
+    "job.json:1: s: must be \"METRIC,>,NUMBER\" (or <), or \"METRIC,~<,EPOCHS\" (or "  \
+    "~>), not "
+
+static void refusals(void)
+{
+    refuses("{\"s\": \"val_loss\"}", MUST "\"val_loss\"");
+    refuses("{\"s\": \"val_loss,<\"}", MUST "\"val_loss,<\"");
+    refuses("{\"s\": \",<,4\"}", MUST "\",<,4\"");
+    refuses("{\"s\": \"a,=,4\"}", MUST "\"a,=,4\"");
+    refuses("{\"s\": \"a,~,4\"}", MUST "\"a,~,4\"");
+    refuses("{\"s\": \"a,<,four\"}", MUST "\"a,<,four\"");
+    refuses("{\"s\": \"a,<,\"}", MUST "\"a,<,\"");
+    refuses("{\"s\": \"a,~<,1.5\"}", MUST "\"a,~<,1.5\"");
+    refuses("{\"s\": \"a,~<,17\"}", "job.json:1: s: \"a,~<,17\": the number of epochs "
+                                    "must be between 1 and 16");
+    refuses("{\"s\": {\"window\": 17}}",
+            "job.json:1: s.window: must be between 0 and 16, not 17");
+    refuses("{\"s\": {\"patience\": 0}}",
+            "job.json:1: s: never stops: it needs a patience, a window or a target");
+    refuses("{\"s\": {\"target\": \"x\"}}",
+            "job.json:1: s.target: must be a number, not \"x\"");
+    refuses("{\"s\": {\"pateince\": 2}}",
+            "job.json:1: s.pateince: unknown key; did you mean \"patience\"?");
+    refuses("{\"s\": {\"mode\": \"up\"}}",
+            "job.json:1: s.mode: must be one of auto, min, max, not \"up\"");
+    refuses("{\"s\": 5}", "job.json:1: s: must be an object, not 5");
+}
+
+static void texts(void)
+{
+    struct dnn_stopping how;
+
+    is_int(dnn_stopping_text("val_acc,>,0.5", &how, &err), 0, "a text of its own");
+    ok(strcmp(how.metric, "val_acc") == 0 && how.mode == DNN_BETTER_MORE &&
+           how.has_target && how.target == 0.5 && how.patience == 0,
+       "what it says");
+    dnn_free((void *)how.metric);
+    is_int(dnn_stopping_text("what", &how, &err), DNN_ECONFIG, "none");
+}
+
+static void metrics(void)
+{
+    const struct dnn_stopping how = {.metric = "dice", .patience = 1};
+    const struct dnn_named named[] = {
+        {"loss",    1},
+        {"val_mse", 2}
+    };
+    struct dnn_stopping_memory memory = {0};
+    char why[256];
+    bool stop, improved;
+
+    is_int(dnn_stopping_epoch(&how, &memory, 1, 2, named, &stop, &improved, why, &err),
+           DNN_ECONFIG, "no such metric");
+    is_text(err.text,
+            "early stopping: there is no metric \"dice\"; there is loss, val_mse",
+            "its message");
+    static const char *const more[] = {"accuracy", "val_Acc",   "val_dice", "IoU",
+                                       "jaccard",  "precision", "recall",   "val_f1",
+                                       "AUC",      "r2",        NULL};
+    static const char *const less[] = {"loss",      "val_loss", "mse", "dice_loss",
+                                       "iou_error", "val_mae",  NULL};
+    for (int i = 0; more[i] != NULL; i++)
+        ok(dnn_better_more(more[i], DNN_BETTER_AUTO), "%s: more", more[i]);
+    for (int i = 0; less[i] != NULL; i++)
+        ok(!dnn_better_more(less[i], DNN_BETTER_AUTO), "%s: less", less[i]);
+    ok(dnn_better_more("loss", DNN_BETTER_MORE) &&
+           !dnn_better_more("acc", DNN_BETTER_LESS),
+       "as it is told");
+    is_int(dnn_field_check(dnn_stopping_fields, &err), 0, "the table is sound");
+}
+
+int main(void)
+{
+    patience();
+    targets();
+    windows();
+    refusals();
+    texts();
+    metrics();
+    return done();
+}
