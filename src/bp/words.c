@@ -27,9 +27,32 @@ static char last[600];
 
 enum { MOST = 64 << 10 };
 
+static off_t taken; /* so many bytes of it were looked at */
+
+static void pass_on(const char *text, size_t n)
+{
+    while (n > 0) {
+        ssize_t k = write(STDERR_FILENO, text, n);
+        if (k <= 0) return;
+        text += k;
+        n -= (size_t)k;
+    }
+}
+
+/* What another thread was just saying when stderr was led back. */
+static void pass_on_late(void)
+{
+    char text[4096];
+    ssize_t n = memory < 0 ? 0 : pread(memory, text, sizeof text, taken);
+
+    if (n > 0) pass_on(text, (size_t)n);
+    taken = 0;
+}
+
 /* Failing to catch words is no failure: they are then seen by the user. */
 static void lead_away(void)
 {
+    pass_on_late();
     if (memory < 0) memory = memfd_create("adios2", MFD_CLOEXEC);
     if (memory < 0 || ftruncate(memory, 0) < 0 || lseek(memory, 0, SEEK_SET) < 0)
         return;
@@ -51,8 +74,9 @@ static void lead_back(void)
 void dnn_bp_listen(struct bp_ears *ears)
 {
     pthread_mutex_lock(&lock);
+    /* Of the first one from the begin: another thread may have said something since. */
+    ears->from = inside == 0 || memory < 0 ? 0 : lseek(memory, 0, SEEK_END);
     if (inside++ == 0) lead_away();
-    ears->from = memory < 0 ? 0 : lseek(memory, 0, SEEK_END);
     pthread_mutex_unlock(&lock);
 }
 
@@ -91,16 +115,6 @@ static char *reason(char *text)
     return text;
 }
 
-static void pass_on(const char *text, size_t n)
-{
-    while (n > 0) {
-        ssize_t k = write(STDERR_FILENO, text, n);
-        if (k <= 0) return;
-        text += k;
-        n -= (size_t)k;
-    }
-}
-
 static int complain(const char *why, const char *path, const char *doing,
                     struct dnn_err *err)
 {
@@ -122,7 +136,11 @@ int dnn_bp_heard(struct bp_ears *ears, bool good, const char *path, const char *
     size_t n = 0;
 
     pthread_mutex_lock(&lock);
-    off_t end = own < 0 ? 0 : lseek(memory, 0, SEEK_END);
+    bool caught = own >= 0;
+    /* Back first: what another thread says from now on goes to stderr, what it said
+     * until now is all there to be read. */
+    if (--inside == 0) lead_back();
+    off_t end = caught ? lseek(memory, 0, SEEK_END) : 0;
     if (end > ears->from) {
         n = (size_t)(end - ears->from) < MOST ? (size_t)(end - ears->from) : MOST;
         text = dnn_alloc(n + 1);
@@ -130,7 +148,7 @@ int dnn_bp_heard(struct bp_ears *ears, bool good, const char *path, const char *
         n = got < 0 ? 0 : (size_t)got;
         text[n] = '\0';
     }
-    if (--inside == 0) lead_back();
+    if (inside == 0) taken = end;
     /* Somebody else's words, of another thread, go where they were meant to go. */
     if (good && inside == 0 && n > 0 && strstr(text, "ADIOS2") == NULL &&
         strstr(text, "BP5") == NULL)

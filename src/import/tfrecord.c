@@ -17,6 +17,7 @@
 #if DNN_HAVE_PROTOBUFC
 #include "import/tfrecord_impl.h"
 
+#include "base/crc.h"
 #include "base/mem.h"
 
 #include <inttypes.h>
@@ -84,7 +85,7 @@ static int walk(struct records *r, struct dnn_err *err)
             return dnn_fail(err, DNN_EDATA, "%s: ends in the head of record %" PRId64,
                             r->path, n);
         DNN_TRY(dnn_bytes_read(r->file, at, head, HEAD, err));
-        if (dnn_tfrecord_sum(head, 8) != (uint32_t)little(head + 8, 4))
+        if (dnn_crc_record(head, 8) != (uint32_t)little(head + 8, 4))
             return dnn_fail(err, DNN_EDATA,
                             "%s: the length of record %" PRId64 " is damaged: its "
                             "checksum is wrong",
@@ -125,7 +126,7 @@ static int load(struct records *r, int64_t i, unsigned char **bytes, size_t *n,
         rc = dnn_bytes_read(r->file, at, *bytes, *n + TAIL, err);
         dnn_kept_give(&r->kept);
     }
-    if (rc == 0 && dnn_tfrecord_sum(*bytes, *n) != (uint32_t)little(*bytes + *n, 4))
+    if (rc == 0 && dnn_crc_record(*bytes, *n) != (uint32_t)little(*bytes + *n, 4))
         rc = dnn_fail(err, DNN_EDATA,
                       "%s: record %" PRId64 " is damaged: its checksum is wrong",
                       r->path, i);
@@ -314,7 +315,7 @@ static int open_tfrecord(const char *path, const struct dnn_import *how,
 /* The checksum of the first length is proof enough. */
 static bool sniff(const unsigned char *head, size_t n)
 {
-    return n >= HEAD && dnn_tfrecord_sum(head, 8) == (uint32_t)little(head + 8, 4);
+    return n >= HEAD && dnn_crc_record(head, 8) == (uint32_t)little(head + 8, 4);
 }
 #endif
 

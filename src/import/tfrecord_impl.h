@@ -8,10 +8,6 @@
 
 #include "import/array_impl.h"
 
-/* The checksum of records, CRC-32C, as they store it: turned and shifted, so that the
- * checksum of data with checksums in it is none of a kind. */
-uint32_t dnn_tfrecord_sum(const void *bytes, size_t n);
-
 /* ---- tfrecord_example.c ---- */
 
 typedef struct Dnn__Tf__Example dnn_example;

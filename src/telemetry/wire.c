@@ -5,6 +5,8 @@
  */
 #include "telemetry/telemetry_impl.h"
 
+#include "base/crc.h"
+
 #include <stdint.h>
 #include <string.h>
 
@@ -85,27 +87,13 @@ void dnn_wire_doubles(struct dnn_buf *out, int field, const double *value, size_
 }
 
 /* ---- frames ---- */
-
-/* CRC-32C, masked as TFRecord does.  Bit by bit: a few kilobytes an epoch. */
-static uint32_t masked_sum(const unsigned char *at, size_t n)
-{
-    uint32_t sum = 0xffffffffu;
-
-    for (; n > 0; n--) {
-        sum ^= *at++;
-        for (int bit = 0; bit < 8; bit++)
-            sum = (sum & 1) != 0 ? sum >> 1 ^ 0x82f63b78u : sum >> 1;
-    }
-    sum = ~sum;
-    return (sum >> 15 | sum << 17) + 0xa282ead8u;
-}
-
 void dnn_wire_frame(struct dnn_buf *out, const void *bytes, size_t len)
 {
     size_t at = out->len;
 
     add_fixed(out, len, sizeof(uint64_t));
-    add_fixed(out, masked_sum((unsigned char *)out->text + at, sizeof(uint64_t)), 4);
+    add_fixed(out, dnn_crc_record((unsigned char *)out->text + at, sizeof(uint64_t)),
+              4);
     dnn_buf_bytes(out, bytes, len);
-    add_fixed(out, masked_sum(bytes, len), 4);
+    add_fixed(out, dnn_crc_record(bytes, len), 4);
 }

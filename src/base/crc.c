@@ -1,10 +1,11 @@
-/* tfrecord_sum.c - CRC-32C, by the processor's instruction where it has one.
+/* crc.c - CRC-32C, by the processor's instruction where it has one.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "import/tfrecord_impl.h"
+#include "base/crc.h"
 
+#include <pthread.h>
 #include <string.h>
 #if defined __x86_64__
 #include <nmmintrin.h>
@@ -52,7 +53,7 @@ by_instruction(uint32_t sum, const unsigned char *at, size_t n)
 }
 #endif
 
-uint32_t dnn_tfrecord_sum(const void *bytes, size_t n)
+uint32_t dnn_crc_record(const void *bytes, size_t n)
 {
     uint32_t sum = 0xffffffffu;
 

@@ -1,0 +1,23 @@
+#!/bin/bash
+# fuzz_corpus.t - every file the importers' fuzzer has found is read or refused, within
+# a minute and without a crash.
+#
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the dnn-toolkit authors
+. "${srcdir:-.}/tests/tap.sh"
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+export TMPDIR=$tmp
+
+mkdir "$tmp/corpus"
+tar -xzf "$srcdir/tests/fuzz/import_corpus.tar.gz" -C "$tmp/corpus"
+count=$(find "$tmp/corpus" -type f | wc -l)
+result "the corpus is there" "$([ "$count" -gt 500 ] || echo "$count files")"
+result "all of it is read or refused" "$(
+    status=0
+    (ulimit -v $((16 << 20)) 2> /dev/null
+        exec timeout 300 "$top_builddir/tests/fuzz_importers" "$tmp"/corpus/*) > "$tmp/out" 2> "$tmp/err" || status=$?
+    [ $status = 0 ] || { echo "status $status at:"; tail -n 2 "$tmp/err"; }
+    [ "$(cat "$tmp/out")" = "$count files" ] || cat "$tmp/out"
+)"
+finish
