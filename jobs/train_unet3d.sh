@@ -1,0 +1,73 @@
+#!/bin/bash
+#SBATCH --job-name=dnn-unet3d
+#SBATCH --nodes=1
+#SBATCH --ntasks=2
+#SBATCH --cpus-per-task=1
+#SBATCH --time=01:00:00
+#SBATCH --output=%x-%j.log
+#SBATCH --open-mode=append
+#SBATCH --requeue
+#SBATCH --signal=USR1@120
+#
+# train_unet3d.sh - train a 3D U-Net:    sbatch jobs/train_unet3d.sh [JOB.json [WORD...]]
+# Without a job of your own one is written to unet3d/job.json, in the directory sbatch was called
+# in, with its dataset of generated fractals beside it; both stay, to be looked at and changed.
+# More ranks are faster, the network is the same:    sbatch --nodes=4 --ntasks=16 jobs/train_unet3d.sh
+# Words behind the job go to dnn-train:    sbatch jobs/train_unet3d.sh unet3d/job.json --set num_epochs=40
+#
+# Two minutes before its time is up the job is told to stop (--signal); dnn-train then writes a
+# checkpoint, ends with status 75, and the job is queued again to go on from there.  The same
+# happens after a node failure or preemption, because of --requeue.
+#
+# SPDX-License-Identifier: Apache-2.0
+
+set -euo pipefail
+
+# On a site with environment modules DNN_MODULE names ours; elsewhere dnn-train is on PATH.
+if [ -n "${DNN_MODULE:-}" ]; then module load "$DNN_MODULE"; fi
+
+# Slurm 22.05 to 23.02 do not hand --cpus-per-task on to srun, so say it again.
+threads=${SLURM_CPUS_PER_TASK:-1}
+export OMP_NUM_THREADS=$threads
+
+# run COMMAND...: on all tasks; if it was stopped before its end, the job is queued again.
+run() {
+    local status=0
+    srun --mpi=pmix --cpus-per-task="$threads" --kill-on-bad-exit=1 "$@" || status=$?
+    if [ "$status" = 75 ]; then
+        echo "not finished: job $SLURM_JOB_ID is queued again to continue"
+        scontrol requeue "$SLURM_JOB_ID"
+    fi
+    [ "$status" = 0 ] || exit "$status"
+}
+
+job=${1:-unet3d/job.json}
+[ $# = 0 ] || shift
+if [ "$job" = unet3d/job.json ] && [ ! -e "$job" ]; then
+    mkdir -p unet3d
+    cat > unet3d/prepare.json << 'END'
+{
+    "generate": {"type": "fractals3d", "samples": 160, "seed": 1, "size": 5, "classes": 3},
+    "to": "unet3d/fractals.bp",
+    "seed": 1,
+    "steps": [{"split": {"train": 0.8, "validation": 0.2}}]
+}
+END
+    cat > unet3d/job.json << 'END'
+{
+    "layers": {"zoo": "unet3d", "base": 16, "depth": 2, "classes": 4, "input": [32, 32, 32, 1]},
+    "data": {"dataset": "fractals.bp", "validation": "validation", "batch_size": 4, "test_batch_size": 8},
+    "num_epochs": 20,
+    "loss": [{"function": "cross_entropy"}, {"function": "Dice", "source": "softmax"}],
+    "optimizer": {"type": "Adam", "learning_rate": 0.005, "lr_scheduler": {"type": "cosine", "minimum": 0.0001}},
+    "metrics": ["dice", "iou"],
+    "target_metric": "val_dice,>,0.97",
+    "checkpoints": {"keep": 2, "best": "val_dice"}
+}
+END
+fi
+if [ "$job" = unet3d/job.json ] && [ ! -e unet3d/fractals.bp ]; then
+    run dnn-prepare unet3d/prepare.json
+fi
+run dnn-train "$job" "$@"
+echo "the model is in ${job%/*}/run-$(basename "$job" .json)/checkpoints, its curves in metrics.csv beside them"
