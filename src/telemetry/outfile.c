@@ -105,7 +105,10 @@ static int look_test(void *arg, const char *path, int64_t number, const char *li
 static int open_one(const struct dnn_telemetry_cfg *cfg, const char *end,
                     dnn_line_fn *look, struct dnn_append **out, struct dnn_err *err)
 {
-    char *path = dnn_format("%s%s", cfg->outfile, end);
+    /* X.txt gives X_train.txt, as X does. */
+    size_t len = strlen(cfg->outfile), tail = strlen(".txt");
+    bool txt = len > tail && strcmp(cfg->outfile + len - tail, ".txt") == 0;
+    char *path = dnn_format("%.*s%s", (int)(txt ? len - tail : len), cfg->outfile, end);
     int rc = 0;
 
     if (cfg->resumed_step > 0)

@@ -109,7 +109,7 @@ static void test_going_on(void)
     struct dnn_telemetry_cfg cfg = {
         .dir = made_dir, .outfile = outfile, .csv = true, .jsonl = true, .every = 2};
 
-    snprintf(outfile, sizeof outfile, "%s", made_path("x"));
+    snprintf(outfile, sizeof outfile, "%s", made_path("x.txt"));
     struct dnn_telemetry *t = begin(&cfg);
     steps(t, 1, 6);
     dnn_telemetry_close(t);
