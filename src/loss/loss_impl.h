@@ -119,6 +119,10 @@ int dnn_loss_weights(const struct loss_job *job, int *out, struct dnn_err *err);
 int dnn_loss_ignores(const struct loss_job *job, bool *out, struct dnn_err *err);
 /* What labels weigh, of all parts of the batch; weights may be DNN_NONE. */
 int dnn_loss_weigh(const struct loss_job *job, int weights);
+
+/* point.c: the mean of a pointwise loss over all elements that count; what says which,
+ * its scale and what it ignores are set here.  Returns the term, or an error. */
+int dnn_loss_mean(struct loss_job *job, struct dnn_op_loss what, struct dnn_err *err);
 /* s added over all ranks, in training; evaluation is each rank's own. */
 int dnn_loss_exchange(const struct loss_job *job, int s);
 /* "output 'x': the loss dice ..." */

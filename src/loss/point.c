@@ -10,18 +10,14 @@
 static const char *const value_metrics[] = {"mae", NULL};
 static const char *const class_metrics[] = {"accuracy", NULL};
 
-/* The mean of fn over all elements that count. */
-static int mean(struct loss_job *job, enum dnn_point fn, struct dnn_err *err)
+int dnn_loss_mean(struct loss_job *job, struct dnn_op_loss what, struct dnn_err *err)
 {
     const struct loss_term *t = job->term;
-    union dnn_attr attr = {
-        .loss = {.fn = fn,
-                 .delta = t->delta,
-                 .ignore = t->ignore,
-                 .scale = t->factor / (double)job->total / (double)job->classes}
-    };
+    union dnn_attr attr = {.loss = what};
     int w, sums = DNN_NONE;
 
+    attr.loss.ignore = t->ignore;
+    attr.loss.scale = t->factor / (double)job->total / (double)job->classes;
     DNN_TRY(dnn_loss_weights(job, &w, err));
     DNN_TRY(dnn_loss_ignores(job, &attr.loss.ignores, err));
     if (attr.loss.ignores) sums = dnn_loss_weigh(job, DNN_NONE);
@@ -30,10 +26,16 @@ static int mean(struct loss_job *job, enum dnn_point fn, struct dnn_err *err)
         return dnn_prog_op(job->prog, DNN_OP_POINT, &attr, 4,
                            (int[]){job->of, job->target, w, sums});
     /* The oldest has an op of its own. */
-    bool squares = fn == DNN_POINT_SQUARED && !job->labels;
+    bool squares = what.fn == DNN_POINT_SQUARED && !job->labels;
     if (squares) attr.loss = (struct dnn_op_loss){.scale = attr.loss.scale};
     return dnn_prog_op2(job->prog, squares ? DNN_OP_MSE : DNN_OP_POINT, &attr, job->of,
                         job->target);
+}
+
+static int mean(struct loss_job *job, enum dnn_point fn, struct dnn_err *err)
+{
+    return dnn_loss_mean(job, (struct dnn_op_loss){.fn = fn, .delta = job->term->delta},
+                         err);
 }
 
 static int mse(struct loss_job *job, struct dnn_err *err)

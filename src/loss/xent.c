@@ -75,22 +75,11 @@ static int cross_entropy(struct loss_job *job, struct dnn_err *err)
 /* One channel, or several that are independent of each other. */
 static int binary(struct loss_job *job, struct dnn_err *err)
 {
-    const struct loss_term *t = job->term;
-    union dnn_attr attr = {
-        .loss = {.fn = DNN_POINT_FOCAL,
-                 .gamma = t->gamma,
-                 .alpha = t->alpha,
-                 .ignore = t->ignore,
-                 .scale = t->factor / (double)job->total / (double)job->classes}
-    };
-    int w, sums = DNN_NONE;
-
-    DNN_TRY(dnn_loss_weights(job, &w, err));
-    DNN_TRY(dnn_loss_ignores(job, &attr.loss.ignores, err));
-    if (attr.loss.ignores) sums = dnn_loss_weigh(job, DNN_NONE);
-    if (sums == DNN_NONE) attr.loss.scale /= (double)job->rows;
-    return dnn_prog_op(job->prog, DNN_OP_POINT, &attr, 4,
-                       (int[]){job->of, job->target, w, sums});
+    return dnn_loss_mean(job,
+                         (struct dnn_op_loss){.fn = DNN_POINT_FOCAL,
+                                              .gamma = job->term->gamma,
+                                              .alpha = job->term->alpha},
+                         err);
 }
 
 static int focal(struct loss_job *job, struct dnn_err *err)
