@@ -9,7 +9,7 @@
 #SBATCH --requeue
 #SBATCH --signal=USR1@120
 #
-# train_unet3d.sh - train a 3D U-Net:    sbatch jobs/train_unet3d.sh [JOB.json [WORD...]]
+# train_unet3d.sh - train a 3D U-Net:    sbatch jobs/train_unet3d.sh [JOB.json] [WORD...]
 # Without a job of your own one is written to unet3d/job.json, in the directory sbatch was called
 # in, with its dataset of generated fractals beside it; both stay, to be looked at and changed.
 # More ranks are faster, the network is the same:    sbatch --nodes=4 --ntasks=16 jobs/train_unet3d.sh
@@ -17,7 +17,8 @@
 #
 # Two minutes before its time is up the job is told to stop (--signal); dnn-train then writes a
 # checkpoint, ends with status 75, and the job is queued again to go on from there.  The same
-# happens after a node failure or preemption, because of --requeue.
+# happens after a node failure or preemption, because of --requeue.  A run that is finished stays
+# as it is; --set dir=OTHER begins another.
 #
 # SPDX-License-Identifier: Apache-2.0
 
@@ -36,13 +37,31 @@ run() {
     srun --mpi=pmix --cpus-per-task="$threads" --kill-on-bad-exit=1 "$@" || status=$?
     if [ "$status" = 75 ]; then
         echo "not finished: job $SLURM_JOB_ID is queued again to continue"
-        scontrol requeue "$SLURM_JOB_ID"
+        scontrol requeue "$SLURM_JOB_ID" ||
+            echo "it cannot be: the same sbatch command goes on from the checkpoint"
     fi
     [ "$status" = 0 ] || exit "$status"
 }
 
-job=${1:-unet3d/job.json}
-[ $# = 0 ] || shift
+# show NAME FILE...: where the first of the files is, as far as there is one.
+show() {
+    local name=$1 file
+    shift
+    for file in "$@"; do
+        [ -e "$file" ] || continue
+        printf '    %-12s%s\n' "$name" "$(realpath "$file")"
+        return
+    done
+}
+
+job=unet3d/job.json
+case ${1:--} in
+-*) ;;
+*) job=$1 && shift ;;
+esac
+words=("$job" "$@")
+
+echo "job $SLURM_JOB_ID on $SLURM_JOB_NODELIST, tasks: $SLURM_NTASKS, threads of each: $threads, start $((${SLURM_RESTART_COUNT:-0} + 1))"
 if [ "$job" = unet3d/job.json ] && [ ! -e "$job" ]; then
     mkdir -p unet3d
     cat > unet3d/prepare.json << 'END'
@@ -53,21 +72,31 @@ if [ "$job" = unet3d/job.json ] && [ ! -e "$job" ]; then
     "steps": [{"split": {"train": 0.8, "validation": 0.2}}]
 }
 END
-    cat > unet3d/job.json << 'END'
+    cat > unet3d/job.json.part << 'END'
 {
-    "layers": {"zoo": "unet3d", "base": 16, "depth": 2, "classes": 4, "input": [32, 32, 32, 1]},
+    "layers": {"zoo": "unet3d", "base": 16, "depth": 2, "norm": "instance", "classes": 4, "input": [32, 32, 32, 1]},
     "data": {"dataset": "fractals.bp", "validation": "validation", "batch_size": 4, "test_batch_size": 8},
-    "num_epochs": 20,
+    "num_epochs": 24,
     "loss": [{"function": "cross_entropy"}, {"function": "Dice", "source": "softmax"}],
     "optimizer": {"type": "Adam", "learning_rate": 0.005, "lr_scheduler": {"type": "cosine", "minimum": 0.0001}},
     "metrics": ["dice", "iou"],
-    "target_metric": "val_dice,>,0.97",
     "checkpoints": {"keep": 2, "best": "val_dice"}
 }
 END
+    mv unet3d/job.json.part "$job"
 fi
 if [ "$job" = unet3d/job.json ] && [ ! -e unet3d/fractals.bp ]; then
+    echo "making the dataset unet3d/fractals.bp"
     run dnn-prepare unet3d/prepare.json
 fi
-run dnn-train "$job" "$@"
-echo "the model is in ${job%/*}/run-$(basename "$job" .json)/checkpoints, its curves in metrics.csv beside them"
+echo "training as $job says"
+run dnn-train "${words[@]}"
+
+dir=$(dnn-train --where "${words[@]}")
+echo "finished; what there is now:"
+show model "$dir/model.weights.h5" "$dir/checkpoints/best.bp" "$dir/checkpoints"
+show network "$dir/model.json"
+show checkpoints "$dir/checkpoints"
+show log "$dir/metrics.csv"
+show report "$dir/report.html"
+show pictures "$dir/pictures"

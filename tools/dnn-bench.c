@@ -8,19 +8,12 @@
 #include "bench/bench.h"
 #include "config/job.h"
 #include "run/model.h"
+#include "dnn-bench.h"
 #include "topo/topo.h"
 
 #include <assert.h>
 #include <string.h>
 
-struct options {
-    struct dnn_bench_topo topo;
-    struct dnn_bench_step step;
-    struct dnn_bench_ops ops;
-    struct dnn_bench_io io;
-};
-
-#define AT(f) offsetof(struct options, f)
 static const struct dnn_option topo_options[] = {
     {.name = "bind",
      .letter = 'b',
@@ -466,6 +459,17 @@ static const char io_about[] =
     "still_cached (what part of a dataset the system kept nevertheless) and with "
     "--million open_million_s.";
 
+/* ---- train: the table is in dnn-bench-train.c ---- */
+
+static int run_train(const void *opt, int nargs, char **args, struct dnn_err *err)
+{
+    const struct options *o = opt;
+
+    (void)nargs;
+    (void)args;
+    return dnn_bench_train(&o->train, stdout, err);
+}
+
 /* ---- topo ---- */
 
 static const char topo_about[] =
@@ -510,6 +514,12 @@ static const struct dnn_command commands[] = {
      .options = io_options,
      .about = io_about,
      .run = run_io},
+    {.name = "train",
+     .operands = "",
+     .help = "time whole training runs on one rank and on several",
+     .options = dnn_bench_train_options,
+     .about = dnn_bench_train_about,
+     .run = run_train},
     {.run = NULL},
 };
 
@@ -524,7 +534,9 @@ static const struct dnn_tool tool = {
     .environment =
         "OMP_NUM_THREADS\tthreads per rank, unless --threads is given\n"
         "CUDA_VISIBLE_DEVICES\tthe GPUs a rank may get, in this order\n"
-        "DNN_PEER_DIR\twhere torch_step.py and torch_io.py are, for --against torch\n"
+        "DNN_PEER_DIR\twhere torch_step.py and its neighbours are, for --against "
+        "torch\n"
+        "MPIEXEC\twhat starts ranks for train, unless --launch is given\n"
         "DNN_DEADLINE\tseconds that ranks wait for each other, 600 by default\n"
         "DNN_LOG\thow much to say, as --log\n",
     .examples =
@@ -535,7 +547,8 @@ static const struct dnn_tool tool = {
         "dnn-bench step --model unet3d --size 64 --base 16\ta 3D U-Net\n"
         "dnn-bench step --layers net.json --batch 8 --json\tany network, for "
         "programs\n"
-        "dnn-bench io --dir /scratch/me\treading, on that file system\n",
+        "dnn-bench io --dir /scratch/me\treading, on that file system\n"
+        "dnn-bench train --against torch\ttraining, compared with PyTorch\n",
     .see_also = "dnn-cluster(1), srun(1), mpirun(1), hwloc(7)",
 };
 

@@ -8,13 +8,16 @@
 #include "base/opt.h"
 #include "base/opt_impl.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* Where a parse stands; lives on dnn_opt_parse()'s stack. */
 struct parse {
@@ -378,6 +381,15 @@ void dnn_opt_free(const struct dnn_tool *tool, const struct dnn_command *cmd, vo
     if (cmd != NULL) free_lists(cmd->options, out);
 }
 
+/* A launcher ends all ranks as soon as one has ended with an error: the one that speaks
+ * for all is to be the first, and the others end with a status of their own, not by the
+ * launcher's signal. */
+static void let_speak(void)
+{
+    signal(SIGTERM, SIG_IGN);
+    nanosleep(&(struct timespec){.tv_nsec = 400000000}, NULL);
+}
+
 int dnn_opt_main(const struct dnn_tool *tool, int argc, char **argv)
 {
     const struct dnn_command *cmd = NULL;
@@ -399,6 +411,8 @@ int dnn_opt_main(const struct dnn_tool *tool, int argc, char **argv)
                       "the results could not be written; is the disk full?");
     if (rc < 0 && (!err.everywhere || dnn_log_speaker()))
         fprintf(stderr, "%s: %s\n", tool->name, err.text);
+    else if (rc < 0)
+        let_speak();
     if (cmd != NULL) dnn_opt_free(tool, cmd, out);
     dnn_free(args);
     dnn_free(out);

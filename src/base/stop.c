@@ -15,7 +15,7 @@ static volatile sig_atomic_t asked;
 
 static void note(int number)
 {
-    asked = number;
+    if (asked == 0) asked = number;
 }
 
 void dnn_stop_watch(bool impatient)

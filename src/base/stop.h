@@ -18,7 +18,7 @@ void dnn_stop_watch(bool impatient);
 /* As before dnn_stop_watch(). */
 void dnn_stop_unwatch(void);
 
-/* The number of the signal that asked, 0: none has. */
+/* The number of the signal that asked first, 0: none has. */
 int dnn_stop_asked(void);
 /* "SIGTERM"... of such a number. */
 const char *dnn_stop_name(int number);

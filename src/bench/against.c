@@ -45,13 +45,22 @@ struct dnn_rival {
 
 /* ---- where the script is ---- */
 
-/* Beside the program, installed or built; DNN_PEER_DIR before that. */
-static char *find_script(const char *name, struct dnn_err *err)
+const char *dnn_bench_here(char out[DNN_BENCH_PATH])
+{
+    ssize_t len = readlink("/proc/self/exe", out, DNN_BENCH_PATH - 1);
+
+    out[len < 0 ? 0 : len] = '\0';
+    char *slash = strrchr(out, '/');
+    if (slash != NULL) *slash = '\0';
+    return out;
+}
+
+char *dnn_rival_script(const char *name, struct dnn_err *err)
 {
     static const char *const places[] = {"../share/dnn-toolkit/peer", "../tests/peer",
                                          "tests/peer", NULL};
     const char *dir = getenv("DNN_PEER_DIR");
-    char exe[4096], *path;
+    char exe[DNN_BENCH_PATH], *path;
 
     if (dir != NULL) {
         path = dnn_format("%s/%s", dir, name);
@@ -60,10 +69,7 @@ static char *find_script(const char *name, struct dnn_err *err)
         dnn_free(path);
         return NULL;
     }
-    ssize_t len = readlink("/proc/self/exe", exe, sizeof exe - 1);
-    exe[len < 0 ? 0 : len] = '\0';
-    char *slash = strrchr(exe, '/');
-    if (slash != NULL) *slash = '\0';
+    dnn_bench_here(exe);
     for (int i = 0; places[i] != NULL; i++) {
         path = dnn_format("%s/%s/%s", exe, places[i], name);
         if (access(path, R_OK) == 0) return path;
@@ -180,7 +186,7 @@ int dnn_rival_open(const char *script, const char *const *args,
                    const char *const key[2], double number[2], struct dnn_rival **out,
                    struct dnn_err *err)
 {
-    char *path = find_script(script, err);
+    char *path = dnn_rival_script(script, err);
     int n = 0;
 
     if (path == NULL) return DNN_EIO;

@@ -82,4 +82,30 @@ struct dnn_bench_io {
  * that goes. */
 int dnn_bench_io(const struct dnn_bench_io *cfg, FILE *where, struct dnn_err *err);
 
+/* What is trained. */
+enum dnn_bench_part { DNN_BENCH_ALL, DNN_BENCH_UNET, DNN_BENCH_CNN };
+extern const struct dnn_choice dnn_bench_parts[];
+
+struct dnn_bench_train {
+    int part;                /* enum dnn_bench_part                                  */
+    long size, base, depth;  /* of the U-Net: points along each axis, channels...    */
+    long volumes, batch;     /* samples to train with, and of a step                 */
+    const char *images;      /* a directory as Fashion-MNIST's; NULL: where Debian has
+                              * it, or generated ones                                */
+    long count, image_batch; /* generated images; 0: only if there are no others     */
+    long ranks;              /* and as many threads of a single rank                 */
+    long epochs, reps;       /* that are timed, after a first; rounds                */
+    const char *launch;      /* what starts ranks, as "mpiexec"; NULL: that          */
+    const char *keep;        /* where files are made and stay; NULL: a new directory
+                              * that is removed                                      */
+    int against;             /* enum dnn_bench_against                               */
+    bool quick;              /* the least of everything                              */
+    bool json;               /* one object instead of the tables                     */
+};
+
+/* Local.  Train with dnn-train on one rank and on several, deterministically or not,
+ * with and without checkpoints, and with PyTorch, in turns; print what is faster. */
+int dnn_bench_train(const struct dnn_bench_train *cfg, FILE *where,
+                    struct dnn_err *err);
+
 #endif

@@ -41,6 +41,11 @@ int dnn_io_make_images(struct dnn_io_set *set, long pixels, const char *npy,
 /* Local.  Many small samples. */
 int dnn_io_make_small(const char *path, int64_t count, struct dnn_err *err);
 
+/* Local.  The head of NumPy's file of numbers ("|u1", "<f4") that come next. */
+struct dnn_file;
+int dnn_io_begin_npy(struct dnn_file *file, const char *type,
+                     const struct dnn_shape *shape, struct dnn_err *err);
+
 /* ---- io_plain.c: what the system can do at best ---- */
 
 /* Local.  Read all files of a directory one after the other: bytes and seconds. */

@@ -212,17 +212,19 @@ int dnn_io_make_volumes(struct dnn_io_set *set, long extent, struct dnn_err *err
 }
 
 /* NumPy's header: a dictionary, padded so that numbers begin at a multiple of 64. */
-static int begin_npy(struct dnn_file *file, int64_t count, long pixels,
-                     struct dnn_err *err)
+int dnn_io_begin_npy(struct dnn_file *file, const char *type,
+                     const struct dnn_shape *shape, struct dnn_err *err)
 {
-    char head[128];
+    char head[128], extents[64] = "";
 
+    for (int i = 0, n = 0; i < shape->ndim && n < 48; i++)
+        n += snprintf(extents + n, sizeof extents - (size_t)n, "%" PRId64 ", ",
+                      shape->dim[i]);
     memset(head, ' ', sizeof head);
     memcpy(head, "\x93NUMPY\x01\x00\x76\x00", 10);
     int n = snprintf(head + 10, 117,
-                     "{'descr': '|u1', 'fortran_order': False, 'shape': (%" PRId64
-                     ", %ld, %ld, 3), }",
-                     count, pixels, pixels);
+                     "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", type,
+                     extents);
     head[10 + n] = ' ';
     head[127] = '\n';
     return dnn_file_add(file, head, sizeof head, err);
@@ -248,11 +250,14 @@ int dnn_io_make_images(struct dnn_io_set *set, long pixels, const char *npy,
         .numbers = (int64_t)pixels * pixels * 3,
         .fill = fill_image
     };
+    const struct dnn_shape all = {
+        4, {set->count, pixels, pixels, 3}
+    };
     int rc = 0;
 
     set->shape = col[0].shape;
     if (npy != NULL) rc = dnn_file_open(npy, &kind.npy, err);
-    if (rc == 0 && npy != NULL) rc = begin_npy(kind.npy, set->count, pixels, err);
+    if (rc == 0 && npy != NULL) rc = dnn_io_begin_npy(kind.npy, "|u1", &all, err);
     if (rc == 0) rc = make(&kind, &set->sample, err);
     set->bytes = set->sample * (double)set->count;
     if (rc == 0 && npy != NULL) return dnn_file_commit(kind.npy, err);

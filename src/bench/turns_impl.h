@@ -17,6 +17,13 @@ double dnn_bench_median(double *seconds, int n);
 
 /* ---- against.c: the same in PyTorch ---- */
 
+/* The directory this program is in; out is returned. */
+enum { DNN_BENCH_PATH = 4096 };
+const char *dnn_bench_here(char out[DNN_BENCH_PATH]);
+/* Where a script of the rival is: beside the program, installed or built, or in
+ * DNN_PEER_DIR.  The caller's, dnn_free(); NULL: nowhere. */
+char *dnn_rival_script(const char *name, struct dnn_err *err);
+
 /* A process of it. */
 struct dnn_rival;
 

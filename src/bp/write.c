@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <xxhash.h>
@@ -53,11 +54,26 @@ static bool set_params(struct dnn_bp *bp, const struct dnn_bp_how *how)
              adios2_set_parameter(bp->io, "NumSubFiles", n) == 0));
 }
 
+/* ADIOS2 asks for its first buffer in one piece, and crashes if there is none. */
+static int try_memory(const struct dnn_bp *bp, struct dnn_err *err)
+{
+    enum { FIRST = 136 << 20 };
+    void *mem = malloc(FIRST);
+
+    if (mem == NULL)
+        return dnn_fail(err, DNN_ENOMEM,
+                        "%s: no memory to write it: %d MiB of addresses are needed",
+                        bp->path, FIRST >> 20);
+    free(mem);
+    return 0;
+}
+
 static int begin(struct dnn_bp *bp, const struct dnn_bp_how *how, struct dnn_err *err)
 {
     struct bp_ears ears;
     adios2_step_status status = adios2_step_status_other_error;
 
+    DNN_TRY(try_memory(bp, err));
     DNN_TRY(dnn_bp_start(bp, err));
     dnn_bp_listen(&ears);
     bool good = set_params(bp, how);

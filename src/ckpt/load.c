@@ -36,11 +36,12 @@ static void set_damaged_aside(struct dnn_ckpts *c, int64_t step, const char *why
     struct dnn_err err = {0};
     char *to = dnn_ckpt_set_aside(c, step, "damaged", &err);
 
+    const char *then =
+        c->nsteps > 0 ? "the one before it is taken" : "there is none before it";
     if (to != NULL)
-        dnn_log(DNN_WARN, "ckpt", "%s; it is now %s, and the one before it is taken",
-                why, to);
+        dnn_log(DNN_WARN, "ckpt", "%s; it is now %s, and %s", why, to, then);
     else
-        dnn_log(DNN_WARN, "ckpt", "%s; the one before it is taken (%s)", why, err.text);
+        dnn_log(DNN_WARN, "ckpt", "%s; %s (%s)", why, then, err.text);
     dnn_free(to);
 }
 
@@ -48,6 +49,8 @@ static void set_damaged_aside(struct dnn_ckpts *c, int64_t step, const char *why
 static int open_newest(struct dnn_ckpts *c, struct dnn_ckpt_file **out,
                        struct dnn_err *err)
 {
+    int damaged = 0;
+
     *out = NULL;
     while (c->nsteps > 0) {
         int64_t step = c->step[c->nsteps - 1];
@@ -58,7 +61,13 @@ static int open_newest(struct dnn_ckpts *c, struct dnn_ckpt_file **out,
         dnn_free(path);
         if (rc != DNN_EDATA) return rc;
         set_damaged_aside(c, step, err->text);
+        damaged++;
     }
+    if (damaged > 0)
+        dnn_log(DNN_WARN, "ckpt",
+                "%s: NO CHECKPOINT IS LEFT to go on from: %d, all there were, %s "
+                "damaged and set aside",
+                c->dir, damaged, damaged == 1 ? "is" : "are");
     return 0;
 }
 

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -23,6 +24,8 @@
 /* A block, how many bytes ADIOS2 may hold before they are written, and how many the
  * system may. */
 enum { PIECE = 16 << 20, PORTION = 64 << 20, UNSYNCED = 256 << 20 };
+/* With less than this free, a write fails for lack of room. */
+enum { LITTLE = 32 << 10 };
 
 /* Where a file being written is. */
 struct place {
@@ -246,23 +249,32 @@ static int settle(struct dnn_ckpts *c, const char *name, const char *part,
     return rc;
 }
 
-/* If it is for lack of room, say how much there is when the failed one is gone. */
-static void add_room(const struct dnn_ckpts *c, struct dnn_err *err)
+/* Bytes that can still be written there. */
+static double room(const struct dnn_ckpts *c)
+{
+    struct statvfs fs;
+
+    if (statvfs(c->dir, &fs) < 0) return INFINITY;
+    return (double)fs.f_bavail * (double)fs.f_frsize;
+}
+
+/* If it is for lack of room, say how much there is when the failed one is gone.  ADIOS2
+ * may have other words for it; but that there is hardly any, `then`, says enough. */
+static void add_room(const struct dnn_ckpts *c, double then, struct dnn_err *err)
 {
     char want[32], has[32];
-    struct statvfs fs;
-    double bytes = 0;
+    bool said = strstr(err->text, strerror(ENOSPC)) != NULL;
+    double bytes = 0, there = room(c);
 
     for (int i = 0; i < c->job.n; i++) {
         size_t n;
         if (dnn_ckpt_bytes(&c->job.array[i], &n, NULL) == 0) bytes += (double)n;
     }
-    if (statvfs(c->dir, &fs) < 0) return;
-    double there = (double)fs.f_bavail * (double)fs.f_frsize;
-    if (there > bytes * 1.1 && strstr(err->text, strerror(ENOSPC)) == NULL) return;
+    if (isinf(there) || (there > bytes * 1.1 && then > LITTLE && !said)) return;
     size_t len = strlen(err->text);
-    snprintf(err->text + len, sizeof err->text - len, " (%s wanted, %s free)",
-             dnn_text_bytes(want, sizeof want, bytes),
+    snprintf(err->text + len, sizeof err->text - len,
+             "%s (%s wanted and a little more, %s free)",
+             said ? "" : "; the disk is full", dnn_text_bytes(want, sizeof want, bytes),
              dnn_text_bytes(has, sizeof has, there));
 }
 
@@ -278,8 +290,10 @@ int dnn_ckpt_write(struct dnn_ckpts *c, struct dnn_err *err)
     else
         dnn_prefix(&why, "cannot be written: ");
     if (rc < 0) {
+        double then = room(c);
+
         dnn_ckpt_discard(part, NULL); /* the next open does it otherwise */
-        add_room(c, &why);
+        add_room(c, then, &why);
         dnn_fail(err, rc, "%s: %s", path, why.text);
     }
     dnn_free(name);

@@ -19,6 +19,7 @@ int dnn_comm_agree(struct dnn_comm *comm, int rc, struct dnn_err *err)
 
     if (rc < 0) err->code = mine.code = rc;
     if (size == 1) return rc < 0 ? rc : 0;
+    if (rc < 0 && err->everywhere) return rc; /* it was agreed on before */
 
     struct dnn_err lost = {0};
     int bad = dnn_comm_allreduce(comm, "agreement on errors", &first, 1, DNN_COMM_I64,
@@ -27,7 +28,11 @@ int dnn_comm_agree(struct dnn_comm *comm, int rc, struct dnn_err *err)
     if (bad == 0)
         bad = dnn_comm_bcast(comm, "the error agreed on", err, sizeof *err, (int)first,
                              &lost);
-    if (bad == 0) return dnn_prefix(err, "rank %d: ", (int)first);
+    if (bad == 0) {
+        dnn_prefix(err, "rank %d: ", (int)first);
+        err->everywhere = true;
+        return err->code;
+    }
     if (rc < 0)
         return dnn_fail(err, rc, "rank %d: %s (and: %s)", rank, mine.text, lost.text);
     *err = lost;

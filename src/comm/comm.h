@@ -126,8 +126,8 @@ int dnn_comm_wait(struct dnn_comm_req *req, struct dnn_err *err);
 
 /* Collective.  Every rank says how its share of a phase went (rc, and err if rc is
  * negative); all return the same code and hold the same message, that of the lowest
- * rank that failed, with "rank N: " in front if there are several ranks.  err must
- * not be NULL. */
+ * rank that failed, with "rank N: " in front if there are several ranks.  What all
+ * ranks hold already (err->everywhere) stays as it is.  err must not be NULL. */
 int dnn_comm_agree(struct dnn_comm *comm, int rc, struct dnn_err *err);
 
 /* Local.  While this rank is inside a call of another library that has no deadline

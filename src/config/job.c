@@ -5,6 +5,7 @@
  */
 #include "config/job_impl.h"
 
+#include "base/file.h"
 #include "base/text.h"
 
 #include <math.h>
@@ -247,4 +248,23 @@ const char *dnn_job_dir(const struct dnn_job *job)
     const char *whole = dnn_job_path(job, dir);
     dnn_free(dir);
     return whole;
+}
+
+int dnn_job_network(const struct dnn_job *job, char **out, struct dnn_err *err)
+{
+    struct dnn_job_at at;
+    const char *path;
+
+    if (job->net.text != NULL) {
+        *out = dnn_strdup(job->net.text);
+        return 0;
+    }
+    dnn_job_find(job, &at);
+    struct dnn_jobj layers = dnn_json_sub(at.top, "layers");
+    if (dnn_json_type(&layers) != DNN_J_TEXT) {
+        *out = dnn_json_compact(&layers);
+        return 0;
+    }
+    DNN_TRY(dnn_json_string(&layers, &path, err));
+    return dnn_file_read_text(dnn_job_path(job, path), DNN_JSON_LIMIT, out, err);
 }

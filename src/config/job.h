@@ -41,8 +41,9 @@ struct dnn_job_ckpt {
     const char *load; /* weights to begin with: a checkpoint, .h5, .keras; or NULL   */
     int64_t keep;     /* last ones that stay                                         */
     const char *best; /* the metric by which one is the best; NULL: early_stopping's,
-                       * else val_loss                                               */
-    int resume;       /* enum dnn_resume; AUTO: if there is one to go on from        */
+                       * else val_loss, else loss                                    */
+    int64_t best_interval; /* epochs from one that may be the best to the next        */
+    int resume; /* enum dnn_resume; AUTO: if there is one to go on from        */
 };
 extern const struct dnn_field dnn_job_ckpt_fields[];
 
@@ -59,7 +60,9 @@ extern const struct dnn_field dnn_job_parallel_fields[];
 /* "telemetry": what is told about the run. */
 struct dnn_job_telemetry {
     bool csv, jsonl, tensorboard, report;
-    double interval; /* seconds between lines of a log                               */
+    double interval;  /* seconds between lines of a log                               */
+    int64_t steps;    /* between records in files; 0: epochs only                     */
+    int64_t pictures; /* of predictions; 0: none                                     */
 };
 extern const struct dnn_field dnn_job_telemetry_fields[];
 
@@ -120,11 +123,17 @@ int dnn_job_set(struct dnn_json *file, const char *set, struct dnn_err *err);
 const char *dnn_job_path(const struct dnn_job *job, const char *path);
 /* Where the run writes: "dir", else "run-NAME" beside NAME.json. */
 const char *dnn_job_dir(const struct dnn_job *job);
+/* The network as JSON for a file of its own; the caller's, dnn_free(). */
+int dnn_job_network(const struct dnn_job *job, char **out, struct dnn_err *err);
 
 /* What the job says to its metrics; see dnn_metrics_read(), of which this is all but
  * the list. */
 int dnn_job_metrics(const struct dnn_job *job, const char *const *usual,
                     int64_t classes, struct dnn_metrics **out, struct dnn_err *err);
+
+/* Whether the loss leaves points of some class out ("ignore_index"), which then need
+ * not be one of the network's. */
+bool dnn_job_ignores(const struct dnn_job *job);
 
 /* The transforms of training or of test data; *out is NULL if there are none.  Test
  * data has what test_transforms and its kin say or, if there are none of these, those

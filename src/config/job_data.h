@@ -94,9 +94,25 @@ struct dnn_job_origin {
 void dnn_job_origin(const struct dnn_job *job, enum dnn_job_part part,
                     struct dnn_job_origin *out);
 
-/* The samples of files or a generator.  The caller owns *out: dnn_source_close(),
- * before the job is freed. */
+/* The samples of files or a generator, cut by the job's slicers.  The caller owns *out:
+ * dnn_source_close(), before the job is freed. */
 int dnn_job_open(const struct dnn_job *job, const struct dnn_job_origin *origin,
                  struct dnn_source **out, struct dnn_err *err);
+
+/* How samples were cut from volumes: the boxes of all sets, one set after the other, of
+ * each volume. */
+struct dnn_job_slices {
+    int nsets;
+    const struct dnn_slices *set, *put; /* as cut; as put together again, without
+                                         * remainders that were discarded            */
+    const char *const *name;            /* of the sets                               */
+    int64_t each;                       /* boxes of a volume                         */
+    const struct dnn_source *from;      /* the volumes                               */
+};
+/* Of a source that dnn_job_open() made; NULL if nothing was cut, or there is none. */
+const struct dnn_job_slices *dnn_job_sliced(const struct dnn_source *source);
+/* Which box of which set and volume a sample is. */
+void dnn_job_slice_at(const struct dnn_job_slices *slices, int64_t sample,
+                      int64_t *volume, int *set, int64_t *box);
 
 #endif

@@ -47,6 +47,11 @@ int dnn_job_check_metrics(const struct dnn_job *job, struct dnn_err *err);
 int dnn_job_read_data(const struct dnn_jobj *top, struct dnn_job *job,
                       struct dnn_err *err);
 
+/* origin_slice.c: samples cut by the slicers.  Takes over from, also on failure. */
+int dnn_job_slice(struct dnn_source *from, const struct dnn_job_data *data,
+                  struct dnn_source **out, struct dnn_err *err);
+const struct dnn_job_slices *dnn_job_slices(const struct dnn_source *source);
+
 /* Whether a type is this word. */
 bool dnn_job_type_is(const char *type, const char *word);
 

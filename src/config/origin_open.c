@@ -2,7 +2,7 @@
  *
  * Between them and the reader stands a source that does two things: it leaves out what
  * belongs to the other part (training or validation), and it makes classes of the grey
- * levels of masks that are pictures.
+ * levels of masks that are pictures.  Slices are cut before (origin_slice.c).
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -133,6 +133,17 @@ static int cut(struct seen *s, const struct dnn_job *job,
     return 0;
 }
 
+/* The network has so many classes; 0: not known, or others are left out. */
+static int64_t classes_of(const struct dnn_job *job)
+{
+    const struct dnn_graph *graph = job->net.graph;
+
+    if (graph == NULL || graph->noutputs != 1 || dnn_job_ignores(job)) return 0;
+    const struct dnn_shape *out = &graph->node[graph->output[0]].out;
+    int64_t channels = out->dim[out->ndim - 1];
+    return channels < 1 ? 0 : channels == 1 ? 2 : channels;
+}
+
 /* Takes over from. */
 static int look_at(struct dnn_source *from, const struct dnn_job *job,
                    const struct dnn_job_origin *origin, struct dnn_source **out,
@@ -157,6 +168,9 @@ static int look_at(struct dnn_source *from, const struct dnn_job *job,
             s->base.col[c].classes = 0;
             s->base.col[c].class_name = NULL;
         }
+    for (int c = 0; c < s->base.ncols; c++)
+        if (is_mask(&s->base.col[c]) && s->base.col[c].classes == 0)
+            s->base.col[c].classes = classes_of(job);
     int rc = cut(s, job, origin, err);
     if (rc < 0) {
         close_seen(&s->base);
@@ -208,6 +222,73 @@ static int open_generator(const struct dnn_job *job, bool test, struct dnn_sourc
     return dnn_generate_open(&obj, out, err);
 }
 
+/* ---- files ---- */
+
+static const struct dnn_column *of_role(const struct dnn_source *source,
+                                        enum dnn_column_role role)
+{
+    for (int c = 0; c < source->ncols; c++)
+        if (source->col[c].role == role) return &source->col[c];
+    return NULL;
+}
+
+/* Whether an array that was taken to have its channels first has none: as many axes as
+ * there are sizes of slices, or a mask with one axis less than its input. */
+static bool lacks_channels(const struct dnn_job_data *data,
+                           const struct dnn_column *col, const struct dnn_column *input)
+{
+    const struct dnn_slicer *slicer = data->slicers.objects;
+
+    if (col == NULL || col->shape.ndim < 2) return false;
+    if (data->slicers.count > 0) return col->shape.ndim == slicer[0].sizes.count;
+    return input != NULL && col->shape.ndim == input->shape.ndim - 1 &&
+           col->kind != DNN_KIND_VALUES && col->kind != DNN_KIND_LABEL;
+}
+
+/* Arrays without channels are opened again as such, unless the job says what they are.
+ */
+static int open_files(const struct dnn_job *job, const struct dnn_job_origin *origin,
+                      struct dnn_source **out, struct dnn_err *err)
+{
+    const struct dnn_job_data *data = job->data;
+    struct dnn_import how = origin->files;
+    struct dnn_err why = {0};
+    bool again = false;
+    int rc = dnn_import_open(&how, out, err == NULL ? &why : err);
+
+    if (!how.whole) return rc;
+    /* A mask whose first axis is no channel is refused, not opened. */
+    if (rc < 0 && how.target.path != NULL && how.target.layout == DNN_LAYOUT_FIRST &&
+        data->target_layout == DNN_LAYOUT_AUTO) {
+        how.target.layout = DNN_LAYOUT_NONE;
+        if (dnn_import_open(&how, out, &why) < 0) return rc;
+        rc = 0;
+    }
+    DNN_TRY(rc);
+    const struct dnn_column *input = of_role(*out, DNN_ROLE_INPUT);
+    const struct dnn_column *target = of_role(*out, DNN_ROLE_TARGET);
+    if (how.input.layout == DNN_LAYOUT_FIRST && data->input_layout == DNN_LAYOUT_AUTO &&
+        lacks_channels(data, input, NULL)) {
+        how.input.layout = DNN_LAYOUT_NONE;
+        again = true;
+    }
+    if (how.target.layout == DNN_LAYOUT_FIRST &&
+        data->target_layout == DNN_LAYOUT_AUTO && lacks_channels(data, target, input)) {
+        how.target.layout = DNN_LAYOUT_NONE;
+        again = true;
+    }
+    if (!again) return 0;
+    dnn_source_close(*out);
+    *out = NULL;
+    return dnn_import_open(&how, out, err);
+}
+
+const struct dnn_job_slices *dnn_job_sliced(const struct dnn_source *source)
+{
+    if (source == NULL || source->type->read != read_sample) return NULL;
+    return dnn_job_slices(seen_of(source)->from);
+}
+
 int dnn_job_open(const struct dnn_job *job, const struct dnn_job_origin *origin,
                  struct dnn_source **out, struct dnn_err *err)
 {
@@ -216,7 +297,7 @@ int dnn_job_open(const struct dnn_job *job, const struct dnn_job_origin *origin,
     *out = NULL;
     switch (origin->from) {
     case DNN_FROM_FILES:
-        DNN_TRY(dnn_import_open(&origin->files, &from, err));
+        DNN_TRY(open_files(job, origin, &from, err));
         break;
     case DNN_FROM_GENERATOR:
         DNN_TRY(open_generator(job, origin->part == DNN_PART_TEST, &from, err));
@@ -225,5 +306,7 @@ int dnn_job_open(const struct dnn_job *job, const struct dnn_job_origin *origin,
         return dnn_fail(err, DNN_ECONFIG,
                         "there are neither files nor a generator to open");
     }
+    if (job->data->slicers.count > 0)
+        DNN_TRY(dnn_job_slice(from, job->data, &from, err));
     return look_at(from, job, origin, out, err);
 }

@@ -256,6 +256,20 @@ static int check_transforms(const struct dnn_job *job, struct dnn_err *err)
     return 0;
 }
 
+bool dnn_job_ignores(const struct dnn_job *job)
+{
+    struct dnn_job_at at;
+
+    dnn_job_find(job, &at);
+    struct dnn_jobj loss = dnn_json_sub(at.top, "loss"), it = dnn_json_first(&loss);
+    if (dnn_json_type(&loss) == DNN_J_OBJECT)
+        return dnn_json_sub(&loss, "ignore_index").val != NULL;
+    for (; dnn_json_type(&loss) == DNN_J_LIST && it.val != NULL;
+         it = dnn_json_next(&it))
+        if (dnn_json_sub(&it, "ignore_index").val != NULL) return true;
+    return false;
+}
+
 /* ---- all ---- */
 
 int dnn_job_read_sections(const struct dnn_jobj *top, struct dnn_job *job,

@@ -30,7 +30,10 @@ const struct dnn_field dnn_job_ckpt_fields[] = {
          "weights to begin with, taken by name: a checkpoint, .weights.h5, .h5 or .keras"),
     INT("keep", AT(keep), "3", 1, 1e6, "how many of the last stay, besides the best"),
     TEXT("best", AT(best), "null",
-         "the metric by which one is the best; null: early_stopping's, else val_loss"),
+         "the metric by which one is the best; null: early_stopping's, else val_loss, "
+         "else loss, and no such checkpoint if interval is 0"),
+    INT("best_interval", AT(best_interval), "1", 1, 1e9,
+        "epochs from one that may be the best to the next"),
     WORD("resume", AT(resume), "auto", resumes,
          "go on from the newest: true (it must be there), auto (if there is one), false"),
     END,
@@ -47,7 +50,7 @@ const struct dnn_field dnn_job_parallel_fields[] = {
     WORD("compress", AT(compress), "none", dnn_compress_choices,
          "what gradients travel as; not with deterministic"),
     BYTES("portion", AT(portion), "null",
-          "gradients that are exchanged together; null: 4 MiB"),
+          "gradients that are exchanged together; null: the first steps show what is best"),
     END,
 };
 #undef AT
@@ -60,6 +63,10 @@ const struct dnn_field dnn_job_telemetry_fields[] = {
     FLAG("report", AT(report), "true", "report.html at the end"),
     REAL("interval", AT(interval), "10", 0, 1e6,
          "seconds between lines, when the output is no terminal"),
+    INT("steps", AT(steps), "0", 0, 1e15,
+        "also a record every so many updates, in steps.csv and its kin; 0: epochs only"),
+    INT("pictures", AT(pictures), "4", 0, 99,
+        "evaluated samples that are drawn: input, target and prediction; 0: none"),
     END,
 };
 #undef AT

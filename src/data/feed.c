@@ -122,7 +122,19 @@ static bool known(int ncols, const struct dnn_column *col)
     return true;
 }
 
-/* Nobody has said what shape samples have: as the first has it. */
+/* What is not known of a shape is as the first sample has it: channels, or all. */
+static void take_shape(struct dnn_column *col, const struct dnn_shape *first, bool all)
+{
+    bool space = col->kind == DNN_KIND_IMAGE || col->kind == DNN_KIND_MASK;
+
+    if (all || !space || first->ndim != col->shape.ndim)
+        col->shape = *first;
+    else
+        col->shape.dim[first->ndim - 1] = first->dim[first->ndim - 1];
+}
+
+/* Nobody has said what shape samples have: as the first has it.  Where a transform
+ * makes extents equal, they may differ. */
 static int look_at_first(struct dnn_feed *feed, struct dnn_err *err)
 {
     struct dnn_sample first = {0};
@@ -130,12 +142,19 @@ static int look_at_first(struct dnn_feed *feed, struct dnn_err *err)
                  ? dnn_fail(err, DNN_EDATA, "%s: it has samples of unknown shape",
                             feed->about)
                  : dnn_feed_take(feed, 0, &first, err);
+    bool all = feed->cfg.augment == NULL || feed->cfg.preload;
 
-    for (int k = 0; k < feed->ncols && rc == 0; k++)
-        feed->in[k].shape = first.col[k].shape;
     feed->taken_shape = true;
+    for (int k = 0; k < feed->ncols && rc == 0; k++)
+        take_shape(&feed->in[k], &first.col[k].shape, all);
+    if (rc == 0) rc = follow(feed, err);
+    if (rc == 0 && !known(feed->ncols, feed->out)) {
+        for (int k = 0; k < feed->ncols; k++)
+            take_shape(&feed->in[k], &first.col[k].shape, true);
+        rc = follow(feed, err);
+    }
     dnn_sample_free(&first);
-    return rc == 0 ? follow(feed, err) : rc;
+    return rc;
 }
 
 static int set_sizes(struct dnn_feed *feed, struct dnn_err *err)
@@ -269,6 +288,11 @@ int64_t dnn_feed_count(const struct dnn_feed *feed)
 int64_t dnn_feed_batches(const struct dnn_feed *feed)
 {
     return feed->batches;
+}
+
+const char *dnn_feed_hash(const struct dnn_feed *feed)
+{
+    return feed->dataset == NULL ? "" : dnn_dataset_info(feed->dataset)->hash;
 }
 
 size_t dnn_feed_bytes(const struct dnn_feed *feed)

@@ -72,9 +72,15 @@ void dnn_feed_close(struct dnn_feed *feed); /* NULL is fine; collective if prelo
 
 /* Local.  What batches hold: after augmentation, as the network takes it. */
 int dnn_feed_columns(const struct dnn_feed *feed, const struct dnn_column **out);
-int64_t dnn_feed_count(const struct dnn_feed *feed);   /* samples of an epoch        */
-int64_t dnn_feed_batches(const struct dnn_feed *feed); /* batches of an epoch        */
-size_t dnn_feed_bytes(const struct dnn_feed *feed);    /* memory it takes at most    */
+int64_t dnn_feed_count(const struct dnn_feed *feed);    /* samples of an epoch        */
+int64_t dnn_feed_batches(const struct dnn_feed *feed);  /* batches of an epoch        */
+size_t dnn_feed_bytes(const struct dnn_feed *feed);     /* memory it takes at most    */
+const char *dnn_feed_hash(const struct dnn_feed *feed); /* the dataset's; "": of none */
+
+/* Local.  What a sample is called where it is from ("cats/12.jpg"), by its number in an
+ * epoch that is not shuffled; that number if it has no name.  Not while a batch is
+ * being asked for. */
+void dnn_feed_label(struct dnn_feed *feed, int64_t index, char out[DNN_SAMPLE_NAME]);
 
 /* Local.  Begin (again) at a batch of an epoch: reading ahead starts. */
 int dnn_feed_start(struct dnn_feed *feed, int64_t epoch, int64_t batch,

@@ -21,32 +21,48 @@ enum { FETCH = 8 << 20 }; /* bytes of samples read in one go */
 
 /* ---- names ---- */
 
-void dnn_feed_name(struct dnn_feed *feed, int64_t index, char *out, size_t size)
+/* The name that a sample has where it is from; false if it has none. */
+static bool label_of(struct dnn_feed *feed, int64_t number, char out[DNN_SAMPLE_NAME])
 {
-    int64_t number = dnn_feed_number(feed, index);
-    char label[DNN_SAMPLE_NAME], **name = NULL;
-    int rc;
+    char **name = NULL;
 
     if (feed->dataset == NULL) {
-        dnn_source_label(feed->cfg.source, number, label);
-        snprintf(out, size, "%s[%" PRId64 "] (%.400s)", feed->about, number, label);
-        return;
+        dnn_source_label(feed->cfg.source, number, out);
+        return true;
     }
     pthread_mutex_lock(&feed->lock);
     while (feed->reading)
         pthread_cond_wait(&feed->work, &feed->lock);
     feed->reading = true;
     pthread_mutex_unlock(&feed->lock);
-    rc = dnn_dataset_about(feed->dataset, feed->split_number, number, 1, &name, NULL,
-                           NULL, NULL);
+    int rc = dnn_dataset_about(feed->dataset, feed->split_number, number, 1, &name,
+                               NULL, NULL, NULL);
     pthread_mutex_lock(&feed->lock);
     feed->reading = false;
     pthread_cond_broadcast(&feed->work);
     pthread_mutex_unlock(&feed->lock);
     bool named = rc == 0 && name != NULL && name[0][0] != '\0';
-    snprintf(out, size, "%s[%" PRId64 "]%s%.400s%s", feed->about, number,
-             named ? " (" : "", named ? name[0] : "", named ? ")" : "");
+    if (named) snprintf(out, DNN_SAMPLE_NAME, "%s", name[0]);
     dnn_free(name);
+    return named;
+}
+
+void dnn_feed_name(struct dnn_feed *feed, int64_t index, char *out, size_t size)
+{
+    int64_t number = dnn_feed_number(feed, index);
+    char label[DNN_SAMPLE_NAME];
+    bool named = label_of(feed, number, label);
+
+    snprintf(out, size, "%s[%" PRId64 "]%s%.400s%s", feed->about, number,
+             named ? " (" : "", named ? label : "", named ? ")" : "");
+}
+
+void dnn_feed_label(struct dnn_feed *feed, int64_t index, char out[DNN_SAMPLE_NAME])
+{
+    int64_t number = dnn_feed_number(feed, index);
+
+    if (!label_of(feed, number, out))
+        snprintf(out, DNN_SAMPLE_NAME, "%" PRId64, number);
 }
 
 /* ---- rows ---- */

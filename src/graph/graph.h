@@ -67,6 +67,10 @@ int dnn_graph_read_json(const struct dnn_jobj *at, const struct dnn_graph_opts *
                         struct dnn_graph **out, struct dnn_err *err);
 void dnn_graph_free(struct dnn_graph *graph); /* NULL is fine */
 
+/* As Graphviz draws it, added to out: a node for each use of a layer. */
+struct dnn_buf;
+void dnn_graph_dot(const struct dnn_graph *graph, struct dnn_buf *out);
+
 /* A table as Keras prints it: layer (type), output shape, parameters, inputs. */
 void dnn_graph_print(const struct dnn_graph *graph, FILE *where);
 

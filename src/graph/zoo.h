@@ -25,7 +25,7 @@ enum dnn_zoo_up { DNN_ZOO_TRANSPOSE, DNN_ZOO_UPSAMPLE };
 struct dnn_zoo_opts {
     const char *zoo;      /* which                                            */
     int64_t base;         /* filters of the first level                       */
-    int64_t depth;        /* unet: levels above the bottom                    */
+    int64_t depth;        /* unet: levels above the bottom; resnet20: blocks  */
     int64_t convolutions; /* unet: per level                                  */
     int64_t classes;      /* of the output                                    */
     double dropout;

@@ -159,7 +159,7 @@ static int v2(struct zoo *z, const struct zoo_kind *kind)
     return head(z, x);
 }
 
-/* ---- wide: 28 layers, ten times 16, 32 and 64 filters ---- */
+/* ---- for small images: 16, 32 and 64 filters, or as many times more ---- */
 
 static int wide_block(struct zoo *z, const char *s, int x, int64_t filters, int stride,
                       bool widen)
@@ -179,28 +179,39 @@ static int wide_block(struct zoo *z, const char *s, int x, int64_t filters, int 
     return add(z, NAME("%s_add", s), shortcut, y);
 }
 
-static int wide(struct zoo *z, const struct zoo_kind *kind)
+static int levels(struct zoo *z, int blocks, int times)
 {
     int64_t base = z->opts->base > 0 ? z->opts->base : 16;
     int x = dnn_zoo_conv(z, "conv1", 0, base, 3, 1, "same", false, "linear");
 
     for (int i = 0; i < 3; i++)
-        for (int k = 0; k < 4; k++) {
+        for (int k = 0; k < blocks; k++) {
             const char *s = NAME("conv%d_block%d", i + 2, k + 1);
 
-            x = wide_block(z, s, x, (base << i) * kind->number, i > 0 && k == 0 ? 2 : 1,
+            x = wide_block(z, s, x, (base << i) * times, i > 0 && k == 0 ? 2 : 1,
                            k == 0);
         }
     return head(z, relu(z, "post_relu", dnn_zoo_bn(z, "post_bn", x, 1e-5)));
 }
 
+static int wide(struct zoo *z, const struct zoo_kind *kind)
+{
+    return levels(z, 4, kind->number);
+}
+
+static int narrow(struct zoo *z, const struct zoo_kind *kind)
+{
+    return levels(z, z->opts->depth > 0 ? (int)z->opts->depth : kind->number, 1);
+}
+
 const struct zoo_kind dnn_zoo_resnets[] = {
-    {"resnet18",        "",             3, {224, 224, 3}, 1000, 18,  small},
-    {"resnet34",        "",             3, {224, 224, 3}, 1000, 34,  small},
-    {"resnet50",        "",             3, {224, 224, 3}, 1000, 50,  large},
-    {"resnet101",       "",             3, {224, 224, 3}, 1000, 101, large},
-    {"resnet152",       "",             3, {224, 224, 3}, 1000, 152, large},
-    {"resnet50v2",      "",             3, {224, 224, 3}, 1000, 50,  v2   },
-    {"wideresnet28_10", "base dropout", 3, {32, 32, 3},   10,   10,  wide },
-    {NULL,              NULL,           0, {0},           0,    0,   NULL },
+    {"resnet18",        "",                   3, {224, 224, 3}, 1000, 18,  small },
+    {"resnet34",        "",                   3, {224, 224, 3}, 1000, 34,  small },
+    {"resnet50",        "",                   3, {224, 224, 3}, 1000, 50,  large },
+    {"resnet101",       "",                   3, {224, 224, 3}, 1000, 101, large },
+    {"resnet152",       "",                   3, {224, 224, 3}, 1000, 152, large },
+    {"resnet50v2",      "",                   3, {224, 224, 3}, 1000, 50,  v2    },
+    {"wideresnet28_10", "base dropout",       3, {32, 32, 3},   10,   10,  wide  },
+    {"resnet20",        "base depth dropout", 3, {32, 32, 3},   10,   3,   narrow},
+    {NULL,              NULL,                 0, {0},           0,    0,   NULL  },
 };

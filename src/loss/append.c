@@ -106,7 +106,7 @@ int dnn_loss_ignores(const struct loss_job *job, bool *out, struct dnn_err *err)
 
 int dnn_loss_exchange(const struct loss_job *job, int s)
 {
-    if (!job->prog->training) return s;
+    if (job->alone) return s;
     return dnn_prog_op1(job->prog, DNN_OP_EXCHANGE, NULL, s);
 }
 
@@ -183,7 +183,8 @@ static int add(const struct loss_term *term, struct dnn_prog *prog,
                            .y = net->output[i],
                            .target = target[i],
                            .batch = net->batch,
-                           .total = net->total};
+                           .total = net->total,
+                           .alone = net->alone};
     int64_t count;
 
     DNN_TRY(dnn_shape_count(dnn_prog_shape(prog, job.y), &count, err));

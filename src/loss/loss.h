@@ -51,14 +51,14 @@ struct dnn_loss_net {
     const char *const *name; /* of the outputs                             */
     const int *target_is;    /* enum dnn_loss_target of each; NULL: ANY    */
     int64_t batch, total;    /* samples here, and of the whole batch       */
+    bool alone; /* means are over the samples of this part: nothing is exchanged */
 };
 
 /* Append the terms.  target[i] gets the new target value of output i (DNN_NONE: it has
  * no term), of[i] the value output i's first term is computed of (what goes into the
  * softmax the network ends in, say; without a term it is the output); *terms the
- * scalars, f64, which live with the program.  Numbers are exchanged in training only:
- * in evaluation means are over the samples of this part.  Returns how many terms, or an
- * error that names output and loss. */
+ * scalars, f64, which live with the program.  Returns how many terms, or an error that
+ * names output and loss. */
 int dnn_loss_append(const struct dnn_loss *loss, struct dnn_prog *prog,
                     const struct dnn_loss_net *net, int *target, int *of,
                     const int **terms, struct dnn_err *err);

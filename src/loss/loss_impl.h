@@ -45,6 +45,7 @@ struct loss_job {
     int target;
     bool labels;           /* the target is class numbers                   */
     int64_t batch, total;  /* samples here, and of the whole batch          */
+    bool alone;            /* no other parts are asked                      */
     int64_t rows, classes; /* of a sample: places, and the last axis        */
     int of;                /* result: what the term is computed of          */
 };
@@ -123,7 +124,7 @@ int dnn_loss_weigh(const struct loss_job *job, int weights);
 /* point.c: the mean of a pointwise loss over all elements that count; what says which,
  * its scale and what it ignores are set here.  Returns the term, or an error. */
 int dnn_loss_mean(struct loss_job *job, struct dnn_op_loss what, struct dnn_err *err);
-/* s added over all ranks, in training; evaluation is each rank's own. */
+/* s added over all parts of the batch. */
 int dnn_loss_exchange(const struct loss_job *job, int s);
 /* "output 'x': the loss dice ..." */
 int dnn_loss_fail(const struct loss_job *job, struct dnn_err *err, const char *fmt, ...)

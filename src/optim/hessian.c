@@ -19,5 +19,9 @@ static const struct dnn_field fields[] = {
     END};
 
 const struct optim_rule dnn_optim_hessian = {
-    "limited-memory quasi-Newton steps with a line search, over whole evaluations",
+    "limited-memory quasi-Newton steps (L-BFGS): an epoch is one of them, a line "
+    "search "
+    "over the loss of all training samples, which takes one evaluation or a few; what "
+    "is "
+    "random (dropout, transforms), clipping and constraints are refused",
     fields, NULL, NULL};

@@ -87,6 +87,11 @@ const char *dnn_lbfgs_text(enum dnn_lbfgs_why why)
     return text[why];
 }
 
+const void *dnn_lbfgs_point(const struct dnn_lbfgs *l)
+{
+    return vector(l, POINT);
+}
+
 /* ---- direction ---- */
 
 static void forget(struct dnn_lbfgs *l)

@@ -78,6 +78,10 @@ int dnn_lbfgs_start(struct dnn_lbfgs *l, int64_t n, enum dnn_dtype dtype,
                     const struct dnn_lbfgs_opts *opts, struct dnn_err *err);
 void dnn_lbfgs_stop(struct dnn_lbfgs *l); /* of one filled with zeros, too */
 
+/* Local.  The point of the last step, of which a first value is known; of one that has
+ * ended x is the best. */
+const void *dnn_lbfgs_point(const struct dnn_lbfgs *l);
+
 /* Local.  Value f and gradient g at x.  Either x becomes the next point, or, if it has
  * ended, the best one.  A value that is not finite is one that is too large. */
 enum dnn_lbfgs_why dnn_lbfgs_next(struct dnn_lbfgs *l, double f, const void *g,

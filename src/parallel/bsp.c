@@ -14,6 +14,7 @@
 #include "base/tensor.h"
 #include "parallel/exact.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +28,6 @@ struct bsp {
     uint16_t *small; /* owned; compressed                                             */
     float *total;    /* owned; what earlier parts of the step gave                    */
     int *parts;      /* owned; how many of them, by portion                           */
-    bool bad;        /* a number was too large for an exact sum                       */
     struct dnn_rule_cost cost;
 };
 
@@ -134,10 +134,11 @@ static int send(struct bsp *b, int p, struct dnn_err *err)
 {
     int64_t n = length(b, p);
     void *buf = b->params.grad + b->portion[p].first;
-    enum dnn_comm_type type = DNN_COMM_F32;
-    size_t each = sizeof(float);
+    enum dnn_comm_type type = b->params.wide ? DNN_COMM_F64 : DNN_COMM_F32;
+    size_t each = b->params.wide ? sizeof(double) : sizeof(float);
     double began = dnn_clock_now();
 
+    if (b->params.wide) n /= 2;
     if (b->cfg.deterministic) {
         buf = sums_of(b, p);
         type = DNN_COMM_F64;
@@ -157,6 +158,23 @@ static int send(struct bsp *b, int p, struct dnn_err *err)
     return rc;
 }
 
+/* total += from, or = from if it is the first. */
+static void sum(float *total, const float *from, int64_t n, bool first, bool wide)
+{
+    if (first) {
+        memcpy(total, from, (size_t)n * sizeof *total);
+    } else if (wide) {
+        double *to = (double *)(void *)total;
+        const double *x = (const double *)(const void *)from;
+
+        for (int64_t i = 0; i < n / 2; i++)
+            to[i] += x[i];
+    } else {
+        for (int64_t i = 0; i < n; i++)
+            total[i] += from[i];
+    }
+}
+
 /* Add a part to those before it. */
 static int portion(void *self, int p, const float *part, bool last, struct dnn_err *err)
 {
@@ -167,15 +185,15 @@ static int portion(void *self, int p, const float *part, bool last, struct dnn_e
 
     if (b->cfg.deterministic) {
         if (b->parts[p] == 0) memset(sums_of(b, p), 0, 2 * (size_t)n * sizeof(double));
-        if (!dnn_exact_add(sums_of(b, p), n, from, n)) b->bad = true;
+        /* One that is too large must show on all ranks. */
+        if (!dnn_exact_add(sums_of(b, p), n, from, n)) sums_of(b, p)[0] = NAN;
     } else if (b->parts[p] == 0 && last) {
         if (from != grad) memcpy(grad, from, (size_t)n * sizeof *grad);
     } else {
         DNN_TRY(need_total(b, err));
         float *total = b->total + first;
 
-        for (int64_t i = 0; i < n; i++)
-            total[i] = b->parts[p] == 0 ? from[i] : total[i] + from[i];
+        sum(total, from, n, b->parts[p] == 0, b->params.wide);
         if (last) memcpy(grad, total, (size_t)n * sizeof *grad);
     }
     b->parts[p]++;
@@ -217,17 +235,6 @@ static int before(void *self, struct dnn_err *err)
     }
     b->cost.exposed += dnn_clock_now() - began;
     memset(b->parts, 0, (size_t)b->params.nportions * sizeof *b->parts);
-    /* A number that is no number shows in the sums of all ranks; one that is only too
-     * large would not. */
-    if (b->bad) {
-        b->bad = false;
-        for (int64_t i = 0; i < b->params.count; i++)
-            if (!(b->params.grad[i] == b->params.grad[i])) return 0;
-        return dnn_fail(err, DNN_EDATA,
-                        "a gradient is larger than %g: lower the learning rate, or set "
-                        "\"deterministic\": false",
-                        (double)DNN_EXACT_LARGEST);
-    }
     return 0;
 }
 

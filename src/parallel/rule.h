@@ -28,6 +28,7 @@ struct dnn_portion {
 struct dnn_params {
     float *weight, *grad;
     int64_t count;
+    bool wide;     /* they hold f64, each of which takes two of their elements */
     int nportions; /* in the order in which they become final */
     const struct dnn_portion *portion;
 };
@@ -59,7 +60,8 @@ struct dnn_rule {
                    struct dnn_err *err);
     /* Push on what is under way; cheap, call it often. */
     int (*poll)(void *self, struct dnn_err *err);
-    /* All is computed.  On return grad holds what the update is to use. */
+    /* All is computed.  On return grad holds what the update is to use: a NaN, on all
+     * ranks, where some number was too large to be added. */
     int (*before)(void *self, struct dnn_err *err);
     /* The update has been made. */
     int (*after)(void *self, struct dnn_err *err);

@@ -207,7 +207,7 @@ static void draw_head(struct sheet *s, const char *path)
         snprintf(number, sizeof(number), "%" PRId64, i);
         if (c->class_name != NULL) text = c->class_name[i];
         if (x + 20 + (int)strlen(text) * 2 * DNN_FONT_WIDTH > wide) break;
-        dnn_canvas_fill(&s->canvas, x, y, 14, 14, dnn_plane_colour(i));
+        dnn_canvas_fill(&s->canvas, x, y, 14, 14, dnn_canvas_class(i));
         x += 20;
         x += dnn_canvas_text(&s->canvas, x, y, wide, 2, text, DIM) + 16;
     }

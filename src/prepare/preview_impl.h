@@ -1,4 +1,4 @@
-/* preview_impl.h - the contact sheet's parts: a canvas, and what is drawn on it.
+/* preview_impl.h - the contact sheet's parts: what is drawn on its canvas.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -6,37 +6,16 @@
 #ifndef DNN_PREPARE_PREVIEW_IMPL_H
 #define DNN_PREPARE_PREVIEW_IMPL_H
 
-#include "base/err.h"
+#include "base/canvas.h"
 #include "data/dataset.h"
 
 #include <stdint.h>
 
 /* ---- preview_draw.c ---- */
 
-/* Colours are 0xRRGGBB; what lies outside is not drawn. */
-struct dnn_canvas {
-    int width, height;
-    unsigned char *rgb; /* owned                                                     */
-};
-
-/* Memory for it may be refused: DNN_ENOMEM. */
-int dnn_canvas_make(struct dnn_canvas *canvas, int width, int height, uint32_t colour,
-                    struct dnn_err *err);
-void dnn_canvas_free(struct dnn_canvas *canvas);
-void dnn_canvas_point(struct dnn_canvas *canvas, int x, int y, uint32_t colour);
-uint32_t dnn_canvas_at(const struct dnn_canvas *canvas, int x, int y);
-void dnn_canvas_fill(struct dnn_canvas *canvas, int x, int y, int width, int height,
-                     uint32_t colour);
-/* Text of letters 5 x 7 times scale at x, y; the front is left out ("..end") if it
- * would be wider than width.  What is no ASCII becomes ?.  The width it took. */
-int dnn_canvas_text(struct dnn_canvas *canvas, int x, int y, int width, int scale,
-                    const char *text, uint32_t colour);
 /* As a PNG; needs libpng (DNN_ECONFIG). */
 int dnn_canvas_save(const struct dnn_canvas *canvas, const char *path,
                     struct dnn_err *err);
-
-enum { DNN_FONT_WIDTH = 6, DNN_FONT_HEIGHT = 7 }; /* with the space behind a letter */
-extern const unsigned char dnn_preview_font[95][7];
 
 /* ---- preview_plane.c ---- */
 
@@ -50,8 +29,6 @@ struct dnn_plane {
     int32_t *mask; /* owned [height][width]: class; 0: none, -1: nothing is there    */
 };
 
-/* Colour of a class; of 0 too, though it is not drawn. */
-uint32_t dnn_plane_colour(int64_t class);
 /* The number at a place of stored data as a value of its channel. */
 double dnn_plane_number(const struct dnn_stored *col, const void *data, int64_t at);
 /* From the stored bytes of one sample; mask may be NULL, else it has the same spatial

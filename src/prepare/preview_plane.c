@@ -17,19 +17,6 @@ enum {
     MOST = 1 << 28     /* points of a plane                                          */
 };
 
-uint32_t dnn_plane_colour(int64_t class)
-{
-    /* Far apart in hue and lightness, the first ones most. */
-    static const uint32_t colours[] = {
-        0x000000, 0xE6323C, 0x3CB44B, 0x4C7DFF, 0xFFD219, 0xF58230, 0xA03CDC, 0x46F0F0,
-        0xF032E6, 0xBFEF45, 0x9A6324, 0xFABED4, 0x469990, 0x808000, 0xAAFFC3, 0x800000,
-    };
-    int n = sizeof(colours) / sizeof(colours[0]);
-
-    if (class <= 0) return colours[0];
-    return colours[1 + (class - 1) % (n - 1)];
-}
-
 double dnn_plane_number(const struct dnn_stored *col, const void *data, int64_t at)
 {
     size_t size = dnn_dtype_size(col->column.type);
@@ -231,9 +218,9 @@ void dnn_plane_draw(const struct dnn_plane *p, struct dnn_canvas *canvas, int x,
             if (class < 0) continue;
             uint32_t colour = shade(p, box);
             if (p->solid)
-                colour = dnn_plane_colour(class);
+                colour = dnn_canvas_class(class);
             else if (class > 0)
-                colour = blend(colour, dnn_plane_colour(class));
+                colour = blend(colour, dnn_canvas_class(class));
             dnn_canvas_point(canvas, x + i, y + j, colour);
         }
 }

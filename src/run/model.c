@@ -48,7 +48,8 @@ static int add_losses(struct dnn_model *m, struct dnn_err *err)
                                      .name = name,
                                      .target_is = m->opts.target_is,
                                      .batch = m->opts.batch,
-                                     .total = total(m)};
+                                     .total = total(m),
+                                     .alone = !m->opts.training && !m->opts.together};
     struct dnn_loss *usual = NULL;
     const int *term;
 

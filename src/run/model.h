@@ -31,7 +31,8 @@ struct dnn_model_opts {
     int64_t total; /* samples of the whole batch, of which these are a part; 0: batch.
                       The loss is a part of the whole batch's then                  */
     bool training;
-    bool judge; /* inference: compute the loss, too                              */
+    bool judge;    /* inference: compute the loss, too                              */
+    bool together; /* judge: with what other parts of the batch have to say         */
     enum dnn_dtype dtype;
     const struct dnn_loss *loss; /* NULL: mean squared error; must outlive it        */
     const int *target_is; /* enum dnn_loss_target of each output; NULL: as the loss

@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-enum { LEAVES = 8, PORTION = 4 << 20 };
+enum { LEAVES = 8 };
 
 /* ---- cutting ---- */
 
@@ -66,7 +66,6 @@ static int add_model(struct dnn_replica *r, int64_t n, int64_t total, bool apart
 {
     struct dnn_model_opts opts = r->cfg.model;
     struct replica_model *m = &r->model[r->nmodels];
-    size_t portion = r->cfg.portion == 0 ? PORTION : r->cfg.portion;
 
     opts.batch = n;
     opts.total = total;
@@ -78,16 +77,8 @@ static int add_model(struct dnn_replica *r, int64_t n, int64_t total, bool apart
     DNN_TRY(dnn_model_make(r->cfg.graph, &opts, &m->model, err));
     r->nmodels++;
     DNN_TRY(dnn_model_start(m->model, err));
-    r->nportions = dnn_plan_buckets(m->model->plan, portion, &m->bucket);
     *out = m;
     return 0;
-}
-
-static bool exchanges(const struct dnn_model *model)
-{
-    for (int o = 0; o < model->prog->nops; o++)
-        if (model->prog->op[o].kind == DNN_OP_EXCHANGE) return true;
-    return false;
 }
 
 /* The model for a part.  Parts that go side by side need one each; else those of the
@@ -113,6 +104,8 @@ static int cut(struct dnn_replica *r, int64_t total, struct dnn_err *err)
 
     own_leaves(r, &from, &to);
     c->total = total;
+    c->leaves = r->leaves;
+    c->lead = r->model[0].model;
     c->part = dnn_alloc((size_t)(to - from + 1) * sizeof *c->part);
     for (int leaf = from; leaf < to; leaf++) {
         struct replica_part part = {.leaf = leaf};
@@ -144,11 +137,11 @@ static int lead(struct dnn_replica *r, struct dnn_err *err)
     leaf_part(r, r->cfg.batch, from == to ? 0 : from, &first, &n);
     if (n == 0) n = 1;
     DNN_TRY(add_model(r, n, r->cfg.batch, false, &leader, err));
-    r->lockstep = r->cfg.how.deterministic && exchanges(leader->model);
+    r->lockstep = r->cfg.how.deterministic && dnn_replica_meets(leader->model);
     return 0;
 }
 
-static int start_rule(struct dnn_replica *r, struct dnn_err *err)
+int dnn_replica_start_rule(struct dnn_replica *r, struct dnn_err *err)
 {
     const struct replica_model *m = &r->model[0];
     struct dnn_portion *portion =
@@ -158,11 +151,13 @@ static int start_rule(struct dnn_replica *r, struct dnn_err *err)
         portion[i] = (struct dnn_portion){(int64_t)(m->bucket[i].first / sizeof(float)),
                                           (int64_t)(m->bucket[i].last / sizeof(float))};
     r->grad = dnn_exec_block(m->model->exec, DNN_BLOCK_GRADS);
+    r->wide = r->cfg.model.dtype == DNN_F64;
     r->count = (int64_t)(m->model->plan->bytes[DNN_BLOCK_GRADS] / sizeof(float));
     const struct dnn_params params = {
         .weight = dnn_exec_block(m->model->exec, DNN_BLOCK_WEIGHTS),
         .grad = r->grad,
         .count = r->count,
+        .wide = r->wide,
         .nportions = r->nportions,
         .portion = portion};
     int rc = r->rule->start(&r->cfg.how, r->cfg.comm, &params, &r->self, err);
@@ -183,13 +178,37 @@ static int check(const struct dnn_replica *r, struct dnn_err *err)
         return dnn_fail(err, DNN_ECONFIG,
                         "gradients that are compressed depend on the number of ranks; "
                         "drop \"compress\" or \"deterministic\"");
+    if (cfg->model.dtype == DNN_F64 &&
+        (cfg->how.deterministic || cfg->how.compress != DNN_COMPRESS_NONE))
+        return dnn_fail(err, DNN_ECONFIG,
+                        "\"%s\" is for gradients in f32: drop it, or \"precision\"",
+                        cfg->how.deterministic ? "deterministic" : "compress");
     return 0;
+}
+
+/* Without training: the model of the largest part, whose weights the others use. */
+static int make_infer(struct dnn_replica *r, struct dnn_err *err)
+{
+    struct dnn_model_opts opts = r->cfg.model;
+    int size = dnn_comm_size(r->cfg.comm);
+
+    opts.batch = (r->cfg.batch + size - 1) / size;
+    opts.total = 1; /* a sum over samples, not a mean */
+    opts.training = false;
+    if (size > 1 && !r->cfg.how.deterministic)
+        opts.device.exchange = (struct dnn_exchange){dnn_replica_exchange, r};
+    r->model = dnn_alloc(sizeof *r->model);
+    DNN_TRY(dnn_model_make(r->cfg.graph, &opts, &r->model[0].model, err));
+    r->nmodels = 1;
+    DNN_TRY(dnn_model_start(r->model[0].model, err));
+    return r->cfg.judged > 0 ? dnn_replica_judge_make(r, err) : 0;
 }
 
 static int make(struct dnn_replica *r, struct dnn_err *err)
 {
     const struct dnn_replica_cfg *cfg = &r->cfg;
 
+    if (cfg->infer) return make_infer(r, err);
     r->rule = dnn_rule_find(cfg->rule == NULL ? "bsp" : cfg->rule, err);
     if (r->rule == NULL) return DNN_ECONFIG;
     r->leaves = dnn_replica_leaves(cfg->comm, cfg->batch, cfg->how.deterministic,
@@ -200,7 +219,8 @@ static int make(struct dnn_replica *r, struct dnn_err *err)
     DNN_TRY(lead(r, err));
     DNN_TRY(cut(r, cfg->batch, err));
     if (cfg->last > 0) DNN_TRY(cut(r, cfg->last, err));
-    return start_rule(r, err);
+    if (cfg->judged > 0) DNN_TRY(dnn_replica_judge_make(r, err));
+    return dnn_replica_tune_start(r, err);
 }
 
 int dnn_replica_make(const struct dnn_replica_cfg *cfg, struct dnn_replica **out,
@@ -226,6 +246,7 @@ void dnn_replica_free(struct dnn_replica *replica)
     if (r->self != NULL) r->rule->stop(r->self);
     for (int i = r->nevals - 1; i >= 0; i--)
         dnn_model_free(r->eval[i]);
+    dnn_replica_judge_free(r);
     for (int i = r->nmodels - 1; i >= 0; i--) {
         dnn_model_free(r->model[i].model);
         dnn_free(r->model[i].bucket);
@@ -251,5 +272,7 @@ size_t dnn_replica_bytes(const struct dnn_replica *replica)
         sum += dnn_model_bytes(replica->model[i].model).all;
     for (int i = 0; i < replica->nevals; i++)
         sum += dnn_model_bytes(replica->eval[i]).all;
+    for (int i = 0; i < replica->judge.nmodels; i++)
+        sum += dnn_model_bytes(replica->judge.model[i].model).all;
     return sum;
 }

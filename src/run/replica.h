@@ -19,13 +19,17 @@ struct dnn_replica_cfg {
     const struct dnn_graph *graph;
     struct dnn_model_opts model; /* batch, total, leader, exchange are set here      */
     struct dnn_comm *comm;
+    bool infer;       /* nothing is trained: no gradients, no optimizer              */
     const char *rule; /* NULL: bsp                                                   */
     struct dnn_rule_cfg how;
     int64_t batch;      /* global                                                    */
     int64_t last;       /* the epoch's last, short batch; 0: there is none           */
     int64_t leaves;     /* deterministic: parts of a batch; 0: 8, or batch if less   */
     int64_t accumulate; /* else: parts a rank computes one after the other; 0: 1     */
-    size_t portion;     /* bytes of gradients exchanged together; 0: 4 MiB           */
+    int64_t judged, judged_last; /* the same two of batches that are judged; 0: none */
+    int64_t judged_leaves;       /* deterministic: their parts; 0: as above          */
+    size_t portion; /* bytes of gradients exchanged together; 0: the first steps
+                           show what is best                                         */
 };
 
 struct dnn_replica;
@@ -49,6 +53,12 @@ void dnn_replica_part(const struct dnn_replica *replica, int64_t total, int64_t 
 /* Local.  Bytes of all models together. */
 size_t dnn_replica_bytes(const struct dnn_replica *replica);
 
+/* Local.  Bytes of gradients that travel together; 0: not known yet.  A run that is
+ * gone on with sets what was found, before its first step. */
+size_t dnn_replica_portion(const struct dnn_replica *replica);
+int dnn_replica_set_portion(struct dnn_replica *replica, size_t bytes,
+                            struct dnn_err *err);
+
 /* This rank's samples of a batch, one after the other; n may be 0. */
 struct dnn_replica_batch {
     int64_t total, first, n;
@@ -68,18 +78,57 @@ struct dnn_replica_step {
     double compute, comm; /* seconds: computing, and waiting for others            */
 };
 
-/* Collective.  One update with one batch.  extra: n numbers of the caller's that are
- * added over all ranks on the way (NULL if none).  A loss or gradient that is not a
- * number is DNN_EDATA with the layer named in which the first one arose; weights are
- * then as they were. */
+/* Collective.  One update with one batch; NULL: this rank has none, for the reason in
+ * err, on which all ranks then agree instead of an update.  extra: n numbers of the
+ * caller's that are added over all ranks on the way (NULL if none).  A loss or gradient
+ * that is not a number is DNN_EDATA with the layer named in which the first one arose;
+ * weights are then as they were. */
 int dnn_replica_run(struct dnn_replica *replica, const struct dnn_replica_batch *batch,
                     struct dnn_replica_step *step, double *extra, int n,
                     struct dnn_err *err);
+
+/* Collective.  Of a replica whose optimizer is DNN_OPTIM_HESSIAN: loss and gradient of
+ * one batch, and no update.  The gradient, without that of regularizers, is then in
+ * dnn_replica_flat()'s grad.  Numbers that are none are an error only if first is set,
+ * for somebody who tries a point that is too far wants to know just that. */
+int dnn_replica_value(struct dnn_replica *replica,
+                      const struct dnn_replica_batch *batch,
+                      struct dnn_replica_step *step, bool first, double *extra, int n,
+                      struct dnn_err *err);
+
+/* Local.  The trained weights and their gradients as flat vectors; what lies between
+ * them for alignment is zero.  Who writes weights calls dnn_exec_changed(). */
+struct dnn_flat {
+    float *weight, *grad;
+    int64_t count;
+};
+void dnn_replica_flat(const struct dnn_replica *replica, struct dnn_flat *out);
 
 /* Local.  Outputs of n samples in inference, and the sum over them of the loss
  * (*loss, unless NULL; target is then needed): output i is copied to output[i]. */
 int dnn_replica_infer(struct dnn_replica *replica,
                       const struct dnn_replica_batch *batch, float *const *output,
                       double *loss, struct dnn_err *err);
+
+/* The loss of many samples in inference, batch by batch, as many on all ranks and of
+ * the sizes announced: results do not depend on the number of ranks but by rounding,
+ * and not at all if that was asked for.
+ *
+ *   start, judge ... judge, end
+ *
+ * Collective: judge, also for a rank without samples, for losses may exchange numbers,
+ * and end, which gives the sum over all samples.  Outputs of this rank's samples are
+ * copied to output[i]. */
+void dnn_replica_judge_start(struct dnn_replica *replica);
+int dnn_replica_judge(struct dnn_replica *replica,
+                      const struct dnn_replica_batch *batch, float *const *output,
+                      struct dnn_err *err);
+int dnn_replica_judge_end(struct dnn_replica *replica, double *loss,
+                          struct dnn_err *err);
+/* Local.  The parts of such a batch over all ranks; and this rank's i-th, samples
+ * [*first, *first + *n) of it: returns which of all it is, -1 if there is none. */
+int dnn_replica_judge_leaves(const struct dnn_replica *replica);
+int dnn_replica_judge_part(const struct dnn_replica *replica, int64_t total, int i,
+                           int64_t *first, int64_t *n);
 
 #endif

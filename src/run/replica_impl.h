@@ -24,11 +24,34 @@ struct replica_part {
 /* The parts a rank has in a batch of a certain size. */
 struct replica_cut {
     int64_t total;
+    int leaves;                   /* parts over all ranks                          */
+    const struct dnn_model *lead; /* of a rank without parts, too                  */
     int nparts;
     struct replica_part *part; /* owned */
 };
 
 enum { REPLICA_CUTS = 2 }; /* whole batches, and the last of an epoch */
+
+/* How batches are judged. */
+struct replica_judge {
+    int leaves;    /* parts of a batch over all ranks                                */
+    bool meets;    /* parts exchange numbers                                         */
+    bool lockstep; /* ... and go side by side                                        */
+    int nmodels;
+    struct replica_model *model; /* owned; without portions                          */
+    int ncuts;
+    struct replica_cut cut[REPLICA_CUTS];
+    double *loss; /* owned; of this rank's leaves, zero elsewhere                    */
+};
+
+/* The size of portions being looked for. */
+struct replica_tune {
+    int n; /* sizes to try; 0: none, or it is found */
+    size_t size[4];
+    double best[4]; /* seconds of the fastest step with each, the mean over ranks */
+    int step;       /* steps done, below 0 while all warms up                        */
+    double took;    /* seconds of the last one on this rank; 0: it does not count    */
+};
 
 struct dnn_replica {
     struct dnn_replica_cfg cfg;
@@ -39,23 +62,70 @@ struct dnn_replica {
     struct replica_model *model; /* owned; the first leads                            */
     int ncuts;
     struct replica_cut cut[REPLICA_CUTS];
+    size_t portion; /* bytes of gradients that travel together */
     int nportions;
+    struct replica_tune tune;
     const struct dnn_rule *rule;
     void *self; /* the rule's */
     float *grad;
     int64_t count; /* of trained weights, as they lie */
+    bool wide;     /* gradients are f64, each of which takes two places of grad       */
     int nevals;
     struct dnn_model **eval; /* owned; for inference, by number of samples            */
-    double waited;           /* seconds in exchanges of the current step              */
-    double *loss;            /* owned; of this rank's leaves, zero elsewhere          */
+    struct replica_judge judge;
+    double waited; /* seconds in exchanges of the current step              */
+    double *loss;  /* owned; of this rank's leaves, zero elsewhere          */
 };
 
 /* replica.c: statistics over all ranks, while a step runs; arg is the replica. */
 int dnn_replica_exchange(void *arg, double *data, int64_t n, struct dnn_err *err);
 
-/* replica_step.c: this part's samples of the batch into its model. */
+/* replica_parts.c: this part's samples of the batch into its model. */
 int dnn_replica_load(const struct replica_part *part,
                      const struct dnn_replica_batch *batch, struct dnn_err *err);
+/* Its share of the loss to those of its leaf, before another part runs on the model. */
+int dnn_replica_note(const struct replica_part *part, double *loss,
+                     struct dnn_err *err);
+/* Whether its program has numbers that are exchanged. */
+bool dnn_replica_meets(const struct dnn_model *model);
+/* Collective.  Every part of a batch; portions of gradients go to the rule. */
+int dnn_replica_compute(struct dnn_replica *r, const struct replica_cut *cut,
+                        const struct dnn_replica_batch *batch,
+                        const struct dnn_now *now, struct dnn_err *err);
+/* Collective.  In its place on a rank that has nothing to compute, for a reason the
+ * others do not know yet. */
+int dnn_replica_idle(struct dnn_replica *r, const struct dnn_now *now,
+                     struct dnn_err *err);
+/* Collective.  Parts that are loaded, side by side, up to where gradients are known. */
+int dnn_replica_lockstep(struct dnn_replica *r, const struct replica_cut *cut,
+                         struct dnn_now now, double *loss, struct dnn_err *err);
+/* Collective.  Exchange o of the program, where this rank has no samples. */
+int dnn_replica_pass(struct dnn_replica *r, const struct dnn_model *m, int o,
+                     const struct dnn_now *now, struct dnn_err *err);
+
+/* replica.c: with portions as they are cut now. */
+int dnn_replica_start_rule(struct dnn_replica *r, struct dnn_err *err);
+
+/* replica_tune.c: cut the gradients anew, between steps. */
+int dnn_replica_cut_grads(struct dnn_replica *r, size_t portion, struct dnn_err *err);
+int dnn_replica_tune_start(struct dnn_replica *r, struct dnn_err *err);
+/* What the last step took, all ranks' added. */
+void dnn_replica_tune_heard(struct dnn_replica *r, double seconds);
+/* A step with a batch of so many is done. */
+int dnn_replica_tune_next(struct dnn_replica *r, int64_t total, double seconds,
+                          struct dnn_err *err);
+
+/* replica_judge.c */
+int dnn_replica_judge_make(struct dnn_replica *r, struct dnn_err *err);
+void dnn_replica_judge_free(struct dnn_replica *r);
+
+/* replica_infer.c: output i as f32, of a model that has run. */
+int dnn_replica_output(const struct dnn_model *m, int i, float *to,
+                       struct dnn_err *err);
+
+/* replica_wide.c: length and clipping of gradients that are f64. */
+double dnn_replica_wide_norm(const struct dnn_replica *replica);
+void dnn_replica_wide_clip(struct dnn_replica *replica, double scale, double most);
 
 /* replica_nan.c.  Collective.  Compute the batch again, looking at every result, and
  * fail with the layer named in which the first number arose that is none. */

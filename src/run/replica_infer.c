@@ -14,7 +14,12 @@ static int find(struct dnn_replica *r, int64_t n, bool judge, struct dnn_model *
                 struct dnn_err *err)
 {
     struct dnn_model_opts opts = r->cfg.model;
+    const struct dnn_model_opts *first = &r->model[0].model->opts;
 
+    if (!first->training && first->batch == n && first->judge == judge) {
+        *out = r->model[0].model;
+        return 0;
+    }
     for (int i = 0; i < r->nevals; i++)
         if (r->eval[i]->opts.batch == n && r->eval[i]->opts.judge == judge) {
             *out = r->eval[i];
@@ -35,6 +40,22 @@ static int find(struct dnn_replica *r, int64_t n, bool judge, struct dnn_model *
     return dnn_model_start(*out, err);
 }
 
+int dnn_replica_output(const struct dnn_model *m, int i, float *to, struct dnn_err *err)
+{
+    int value = m->output[i];
+
+    if (m->prog->value[value].is.dtype != DNN_F64)
+        return dnn_exec_get(m->exec, value, to, err);
+    size_t n = m->plan->spot[value].bytes / sizeof(double);
+    double *wide = dnn_alloc((n + 1) * sizeof *wide);
+    int rc = dnn_exec_get(m->exec, value, wide, err);
+
+    for (size_t k = 0; k < n && rc == 0; k++)
+        to[k] = (float)wide[k];
+    dnn_free(wide);
+    return rc;
+}
+
 int dnn_replica_infer(struct dnn_replica *replica,
                       const struct dnn_replica_batch *batch, float *const *output,
                       double *loss, struct dnn_err *err)
@@ -53,7 +74,7 @@ int dnn_replica_infer(struct dnn_replica *replica,
     DNN_TRY(dnn_model_run(m, 0, NULL, err));
     for (int i = 0; i < m->noutputs; i++)
         if (output != NULL && output[i] != NULL)
-            DNN_TRY(dnn_exec_get(m->exec, m->output[i], output[i], err));
+            DNN_TRY(dnn_replica_output(m, i, output[i], err));
     for (int i = 0; i < m->nshares && loss != NULL; i++) {
         DNN_TRY(dnn_exec_get(m->exec, m->loss[i], &one, err));
         *loss += one;

@@ -9,6 +9,7 @@
 #include "run/replica_impl.h"
 
 #include "base/mem.h"
+#include "parallel/exact.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -58,10 +59,12 @@ static bool look_before(const struct dnn_model *m, char *where, size_t size,
 
         if (what == NULL || m->plan->spot[v].bytes == 0) continue;
         if (!value_is_strange(m, v, err)) continue;
-        snprintf(where, size, "%s '%s%s%s' holds one already", what,
+        bool data = value->role == DNN_INPUT || value->role == DNN_TARGET;
+        snprintf(where, size, "%s '%s%s%s'%s", what,
                  value->layer == NULL ? "" : value->layer,
                  value->layer == NULL ? "" : "/",
-                 value->is.name == NULL ? "" : value->is.name);
+                 value->is.name == NULL ? "" : value->is.name,
+                 data ? "" : ", by the update before");
         return true;
     }
     return false;
@@ -116,9 +119,18 @@ int dnn_replica_blame(struct dnn_replica *replica, const struct replica_cut *cut
                      (unsigned long long)now->updates, where);
     /* The lowest rank that found it speaks for all. */
     rc = dnn_comm_agree(replica->cfg.comm, rc, err);
-    return rc < 0 ? rc
-                  : dnn_fail(err, DNN_EDATA,
-                             "step %llu: the loss or a gradient became NaN or infinite "
-                             "when the ranks' were added; lower the learning rate",
-                             (unsigned long long)now->updates);
+    if (rc < 0) return rc;
+    if (replica->cfg.how.deterministic)
+        dnn_fail(err, DNN_EDATA,
+                 "step %llu: a gradient is larger than %g, which is too much for "
+                 "sums that do not depend on the ranks; lower the learning rate, "
+                 "or set \"deterministic\": false",
+                 (unsigned long long)now->updates, (double)DNN_EXACT_LARGEST);
+    else
+        dnn_fail(err, DNN_EDATA,
+                 "step %llu: the loss or a gradient became NaN or infinite when the "
+                 "ranks' were added; lower the learning rate",
+                 (unsigned long long)now->updates);
+    err->everywhere = true;
+    return DNN_EDATA;
 }

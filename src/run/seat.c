@@ -94,6 +94,11 @@ int dnn_seat_report(const struct dnn_seat *seat)
                 report.note[i].text);
     int overlaps = report.overlaps;
     dnn_topo_free_report(&report);
+    if (seat->place.nnumas > 1)
+        dnn_log(DNN_INFO, "topo",
+                "the cores of rank 0 are in %d NUMA domains; ranks that stay in one "
+                "each (mpirun -n, srun -n) are faster",
+                seat->place.nnumas);
     return overlaps;
 }
 

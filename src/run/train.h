@@ -18,7 +18,8 @@ struct dnn_train_opts {
 };
 
 /* Collective.  Train as the job says, going on from its newest checkpoint if there is
- * one.  DNN_ESTOP: asked to stop, a checkpoint is written. */
+ * one.  DNN_ESTOP: asked to stop, a checkpoint is written; the caller has the signals
+ * watched (base/stop.h). */
 int dnn_train_run(const struct dnn_job *job, struct dnn_seat *seat,
                   const struct dnn_train_opts *opts, struct dnn_err *err);
 

@@ -53,6 +53,7 @@ static int match(const char *what, const struct dnn_column *col, const int *foun
         struct dnn_shape each = *want;
 
         (*row)[i] = m->plan->spot[value[i]].bytes / (size_t)m->opts.batch;
+        if (m->prog->value[value[i]].is.dtype == DNN_F64) (*row)[i] /= 2;
         if (fits(&col[found[i]].shape, want)) continue;
         each.dim[0] = DNN_UNKNOWN;
         return dnn_fail(err, DNN_EDATA,
@@ -65,15 +66,16 @@ static int match(const char *what, const struct dnn_column *col, const int *foun
     return 0;
 }
 
-static int rooms(int n, const size_t *row, int64_t most, void ***out,
+/* times: 2 for numbers that are twice as wide. */
+static int rooms(int n, const size_t *row, int64_t most, int times, void ***out,
                  struct dnn_err *err)
 {
     *out = dnn_alloc(((size_t)n + 1) * sizeof **out);
     for (int i = 0; i < n; i++)
-        if (posix_memalign(&(*out)[i], 64, (size_t)most * row[i] + 64) != 0) {
+        if (posix_memalign(&(*out)[i], 64, (size_t)(most * times) * row[i] + 64) != 0) {
             (*out)[i] = NULL;
             return dnn_fail(err, DNN_ENOMEM, "no memory for a batch of %zu MB",
-                            (size_t)most * row[i] >> 20);
+                            (size_t)(most * times) * row[i] >> 20);
         }
     return 0;
 }
@@ -86,22 +88,42 @@ int dnn_trainer_columns(const struct dnn_trainer *t, struct train_data *data,
     int ncols = dnn_feed_columns(data->feed, &col);
     /* As many samples as any part of a batch can have. */
     int64_t most = dnn_feed_count(data->feed);
+    bool wide = m->opts.dtype == DNN_F64;
 
     if (most > t->job->batch_size) most = t->job->batch_size;
-    if (data == &t->eval && most < t->job->data->test_batch_size)
+    if (data != &t->train && most < t->job->data->test_batch_size)
         most = t->job->data->test_batch_size;
     data->input = dnn_alloc(((size_t)ncols + 1) * sizeof *data->input);
     data->target = dnn_alloc(((size_t)ncols + 1) * sizeof *data->target);
     int n = of_role(col, ncols, DNN_ROLE_INPUT, data->input);
     DNN_TRY(match("input", col, data->input, n, m->ninputs, m, m->input,
                   &data->input_row, err));
-    DNN_TRY(rooms(n, data->input_row, most, &data->input_mem, err));
+    DNN_TRY(rooms(n, data->input_row, most, 1, &data->input_mem, err));
+    if (wide) DNN_TRY(rooms(n, data->input_row, most, 2, &data->input_wide, err));
     n = of_role(col, ncols, DNN_ROLE_TARGET, data->target);
-    data->targets = n > 0;
-    if (n == 0 && data == &t->eval) return 0;
+    data->targets = n > 0 && t->mode != DNN_JOB_INFER;
+    if (!data->targets && data != &t->train && t->mode != DNN_JOB_EVAL) return 0;
     DNN_TRY(match("target", col, data->target, n, m->noutputs, m, m->target,
                   &data->target_row, err));
-    return rooms(n, data->target_row, most, &data->target_mem, err);
+    DNN_TRY(rooms(n, data->target_row, most, 1, &data->target_mem, err));
+    return wide ? rooms(n, data->target_row, most, 2, &data->target_wide, err) : 0;
+}
+
+/* The same for a network that computes in f64.  What is no f32, classes, stays. */
+static void widen(const struct dnn_model *m, const int *value, const size_t *row, int n,
+                  void *const *mem, void **wide, int64_t samples)
+{
+    for (int i = 0; i < n; i++) {
+        size_t bytes = (size_t)samples * row[i], count = bytes / sizeof(float);
+        const float *from = mem[i];
+        double *to = wide[i];
+
+        if (m->prog->value[value[i]].is.dtype == DNN_F64)
+            for (size_t k = 0; k < count; k++)
+                to[k] = (double)from[k];
+        else
+            memcpy(to, from, bytes);
+    }
 }
 
 static int convert(struct dnn_feed *feed, const struct dnn_batch *batch, int n,
@@ -117,18 +139,26 @@ int dnn_trainer_load(const struct dnn_trainer *t, struct train_data *data,
                      struct dnn_err *err)
 {
     const struct dnn_model *m = dnn_replica_model(t->replica);
-    bool eval = data == &t->eval;
+    bool eval = data != &t->train;
     int64_t size = eval ? t->job->data->test_batch_size : t->job->batch_size;
 
     DNN_TRY(convert(data->feed, batch, m->ninputs, data->input, data->input_mem, err));
     if (data->targets)
         DNN_TRY(convert(data->feed, batch, m->noutputs, data->target, data->target_mem,
                         err));
+    if (data->input_wide != NULL)
+        widen(m, m->input, data->input_row, m->ninputs, data->input_mem,
+              data->input_wide, batch->n);
+    if (data->target_wide != NULL)
+        widen(m, m->target, data->target_row, m->noutputs, data->target_mem,
+              data->target_wide, batch->n);
+    void **input = data->input_wide != NULL ? data->input_wide : data->input_mem;
+    void **target = data->target_wide != NULL ? data->target_wide : data->target_mem;
     *out = (struct dnn_replica_batch){.total = batch->total,
                                       .first = batch->first - batch->number * size,
                                       .n = batch->n,
-                                      .input = (const void *const *)data->input_mem,
-                                      .target = (const void *const *)data->target_mem};
+                                      .input = (const void *const *)input,
+                                      .target = (const void *const *)target};
     return 0;
 }
 
@@ -147,6 +177,8 @@ void dnn_trainer_forget(struct train_data *data)
     dnn_augment_free(data->augment);
     free_all(data->input_mem);
     free_all(data->target_mem);
+    free_all(data->input_wide);
+    free_all(data->target_wide);
     dnn_free(data->input);
     dnn_free(data->target);
     dnn_free(data->input_row);

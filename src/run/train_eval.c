@@ -5,47 +5,154 @@
  */
 #include "run/train_impl.h"
 
-#include "base/mem.h"
+#include "base/stop.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* One batch: its outputs, and what the metrics make of them. */
-static int batch(struct dnn_trainer *t, const struct dnn_batch *b, double sums[2],
-                 struct dnn_err *err)
+/* Outputs and targets of n samples, the first one that many rows into ours. */
+static struct dnn_metric_batch view(const struct dnn_trainer *t, int64_t skip,
+                                    int64_t n)
 {
-    struct dnn_replica_batch mine;
-    double loss = 0;
-
-    DNN_TRY(dnn_trainer_load(t, &t->eval, b, &mine, err));
-    DNN_TRY(dnn_replica_infer(t->replica, &mine, t->output, &loss, err));
-    sums[0] += loss;
-    sums[1] += (double)b->n;
-    if (t->metrics == NULL || b->n == 0) return 0;
     bool labels = t->target_is[0] == DNN_TARGET_LABELS;
-    const struct dnn_metric_batch seen = {
-        .n = b->n,
+    const char *target =
+        (const char *)t->eval.target_mem[0] + (size_t)skip * t->eval.target_row[0];
+
+    return (struct dnn_metric_batch){
+        .n = n,
         .places = t->places,
         .channels = t->channels,
-        .output = t->output[0],
-        .labels = labels ? t->eval.target_mem[0] : NULL,
-        .values = labels ? NULL : t->eval.target_mem[0],
+        .output = t->output[0] + skip * t->places * t->channels,
+        .labels = labels ? (const int32_t *)(const void *)target : NULL,
+        .values = labels ? NULL : (const float *)(const void *)target,
         .ignore = -1};
-    return dnn_metrics_add(t->metrics, &seen, err);
 }
 
-static int all_batches(struct dnn_trainer *t, double sums[2], struct dnn_err *err)
+static int add_to(struct dnn_trainer *t, struct dnn_metrics *set, int64_t skip,
+                  int64_t n, struct dnn_err *err)
 {
-    int64_t n = dnn_feed_batches(t->eval.feed);
+    const struct dnn_metric_batch seen = view(t, skip, n);
 
-    DNN_TRY(dnn_feed_start(t->eval.feed, 0, 0, err));
-    for (int64_t i = 0; i < n; i++) {
-        const struct dnn_batch *b;
+    return n == 0 ? 0 : dnn_metrics_add(set, &seen, err);
+}
 
-        DNN_TRY(dnn_feed_next(t->eval.feed, &b, NULL, err));
-        DNN_TRY(batch(t, b, sums, err));
+/* What metrics and pictures make of a batch. */
+static int look(struct dnn_trainer *t, const struct dnn_batch *b,
+                const struct dnn_replica_batch *mine, struct dnn_err *err)
+{
+    const struct dnn_metric_batch seen = view(t, 0, mine->n);
+    int64_t first, n;
+
+    if (mine->n > 0) DNN_TRY(dnn_trainer_look(t, b, &seen, err));
+    if (!t->job->parallel->deterministic && t->nsets > 0)
+        return add_to(t, t->set[0], 0, mine->n, err);
+    for (int i = 0; i < t->nsets; i++) {
+        if (dnn_replica_judge_part(t->replica, mine->total, i, &first, &n) < 0) break;
+        DNN_TRY(add_to(t, t->set[i], first - mine->first, n, err));
     }
     return 0;
+}
+
+/* Whether all are to go on; they can agree on why not only when all know of it. */
+static int go_on(struct dnn_trainer *t, int rc, struct dnn_err *err)
+{
+    bool stop = dnn_stop_asked() != 0 || (t->speaks && dnn_trainer_urge(t) == 2);
+    int64_t news[2] = {rc < 0, stop};
+    struct dnn_err lost = {0};
+
+    if (dnn_comm_size(t->comm) > 1 &&
+        dnn_comm_allreduce(t->comm, "evaluation", news, 2, DNN_COMM_I64, DNN_COMM_MAX,
+                           &lost) < 0) {
+        if (rc == 0) *err = lost;
+        return rc < 0 ? rc : lost.code;
+    }
+    if (news[0] != 0) return dnn_comm_agree(t->comm, rc, err);
+    if (news[1] == 0) return 0;
+    dnn_fail(err, DNN_ESTOP,
+             "stopped before all samples were looked at; run the same command again");
+    err->everywhere = true;
+    return DNN_ESTOP;
+}
+
+/* Samples, whether there is anything to compare their outputs with, and who takes them.
+ */
+struct way {
+    struct train_data *data;
+    bool judged;
+    train_take *take;
+    void *arg;
+};
+
+static int batch(struct dnn_trainer *t, const struct way *way,
+                 const struct dnn_batch *b, const struct dnn_replica_batch *mine,
+                 struct dnn_err *err)
+{
+    if (way->judged) {
+        DNN_TRY(dnn_replica_judge(t->replica, mine, t->output, err));
+        return look(t, b, mine, err);
+    }
+    return dnn_replica_infer(t->replica, mine, t->output, NULL, err);
+}
+
+/* What goes wrong with a batch on one rank is known to all before the next is computed
+ * together. */
+static int all_batches(struct dnn_trainer *t, const struct way *way,
+                       struct dnn_err *err)
+{
+    int64_t n = dnn_feed_batches(way->data->feed);
+    struct dnn_replica_batch mine;
+    const struct dnn_batch *b;
+
+    for (int i = 0; i < t->nsets && way->judged; i++)
+        dnn_metrics_start(t->set[i]);
+    int rc = dnn_feed_start(way->data->feed, 0, 0, err);
+    for (int64_t i = 0; i < n; i++) {
+        if (rc == 0) rc = dnn_feed_next(way->data->feed, &b, NULL, err);
+        if (rc == 0) rc = dnn_trainer_load(t, way->data, b, &mine, err);
+        DNN_TRY(go_on(t, rc, err));
+        rc = batch(t, way, b, &mine, err);
+        if (rc == 0) rc = dnn_trainer_say_eval(t, i + 1, err);
+        if (way->take == NULL) continue;
+        DNN_TRY(go_on(t, rc, err));
+        DNN_TRY(way->take(way->arg, b, err));
+    }
+    return go_on(t, rc, err);
+}
+
+/* The sums of the parts, whoever has them, added in order into the first set.  Those of
+ * a part are known to one rank and zero elsewhere, so that adding over ranks rounds
+ * nothing. */
+static int add_parts(struct dnn_trainer *t, struct dnn_err *err)
+{
+    int leaves = dnn_replica_judge_leaves(t->replica), own = 0, rc = 0;
+    int64_t n = 0, first, many;
+    double *into = dnn_metrics_sums(t->set[0], &n);
+    double *all = dnn_alloc((size_t)n * sizeof *all);
+    double *one = dnn_alloc((size_t)n * sizeof *one);
+
+    for (int leaf = 0; leaf < leaves && rc == 0; leaf++) {
+        memset(one, 0, (size_t)n * sizeof *one);
+        if (dnn_replica_judge_part(t->replica, 1, own, &first, &many) == leaf)
+            memcpy(one, dnn_metrics_sums(t->set[own++], &n), (size_t)n * sizeof *one);
+        rc = dnn_comm_allreduce(t->comm, "metrics", one, n, DNN_COMM_F64, DNN_COMM_SUM,
+                                err);
+        for (int64_t k = 0; k < n; k++)
+            all[k] += one[k];
+    }
+    memcpy(into, all, (size_t)n * sizeof *all);
+    dnn_free(all);
+    dnn_free(one);
+    return rc;
+}
+
+static int add_up(struct dnn_trainer *t, struct dnn_err *err)
+{
+    int64_t n = 0;
+
+    if (t->job->parallel->deterministic) return add_parts(t, err);
+    double *sums = dnn_metrics_sums(t->set[0], &n);
+    return dnn_comm_allreduce(t->comm, "metrics", sums, n, DNN_COMM_F64, DNN_COMM_SUM,
+                              err);
 }
 
 static void add(struct train_value *value, int *n, const char *name, double x,
@@ -57,28 +164,47 @@ static void add(struct train_value *value, int *n, const char *name, double x,
     value[(*n)++].main = main;
 }
 
+void dnn_trainer_values(const struct dnn_trainer *t, double loss,
+                        struct train_value *value, int *n)
+{
+    const struct dnn_metric_value *seen;
+
+    *n = 0;
+    if (t->eval.feed == NULL || !t->eval.targets) return;
+    add(value, n, "loss", loss, true);
+    int m = t->metrics == NULL ? 0 : dnn_metrics_values(t->metrics, &seen);
+    for (int i = 0; i < m; i++)
+        add(value, n, seen[i].name, seen[i].value, seen[i].main);
+}
+
+int dnn_trainer_go_through(struct dnn_trainer *t, struct train_data *data,
+                           train_take *take, void *arg, struct train_value *value,
+                           int *n, struct dnn_err *err)
+{
+    const struct way way = {data, data == &t->eval && data->targets, take, arg};
+    double loss;
+
+    *n = 0;
+    if (way.judged) dnn_replica_judge_start(t->replica);
+    if (way.judged) dnn_trainer_look_start(t);
+    bool mean = dnn_trainer_mean_use(t, true);
+    int rc = all_batches(t, &way, err);
+    if (mean) dnn_trainer_mean_use(t, false);
+    dnn_feed_stop(data->feed);
+    if (rc < 0 || !way.judged) return rc;
+    DNN_TRY(dnn_replica_judge_end(t->replica, &loss, err));
+    if (t->nsets > 0) {
+        DNN_TRY(add_up(t, err));
+        DNN_TRY(dnn_trainer_look_end(t, err));
+    }
+    dnn_trainer_values(t, loss / (double)dnn_feed_count(data->feed), value, n);
+    return 0;
+}
+
 int dnn_trainer_evaluate(struct dnn_trainer *t, struct train_value *value, int *n,
                          struct dnn_err *err)
 {
-    const struct dnn_metric_value *seen;
-    double sums[2] = {0};
-    int64_t count = 0;
-
     *n = 0;
     if (t->eval.feed == NULL || !t->eval.targets) return 0;
-    if (t->metrics != NULL) dnn_metrics_start(t->metrics);
-    int rc = all_batches(t, sums, err);
-    dnn_feed_stop(t->eval.feed);
-    DNN_TRY(dnn_comm_agree(t->comm, rc, err));
-    DNN_TRY(
-        dnn_comm_allreduce(t->comm, "loss", sums, 2, DNN_COMM_F64, DNN_COMM_SUM, err));
-    add(value, n, "loss", sums[0] / sums[1], true);
-    if (t->metrics == NULL) return 0;
-    double *all = dnn_metrics_sums(t->metrics, &count);
-    DNN_TRY(dnn_comm_allreduce(t->comm, "metrics", all, count, DNN_COMM_F64,
-                               DNN_COMM_SUM, err));
-    int m = dnn_metrics_values(t->metrics, &seen);
-    for (int i = 0; i < m; i++)
-        add(value, n, seen[i].name, seen[i].value, seen[i].main);
-    return 0;
+    return dnn_trainer_go_through(t, &t->eval, NULL, NULL, value, n, err);
 }

@@ -1,11 +1,18 @@
 /* train_impl.h - a training run from inside.
  *
  * train.c        the loop, which reads as prose;
- * train_open.c   data, network and files made ready;
+ * train_open.c   network and files made ready;
+ * train_data.c   where samples come from: those to train, evaluate and test with;
  * train_batch.c  a batch of the feed as the network takes it;
+ * train_hessian.c  training by whole evaluations instead of updates;
  * train_eval.c   how good the network is on samples it does not learn from;
+ * train_test.c   a network that is not trained: evaluation, and outputs as files;
  * train_state.c  what a checkpoint holds, and when one is written;
- * train_say.c    what people and files are told.
+ * train_same.c   whether a checkpoint is of this run;
+ * train_best.c   which epoch was the best, and whether a run has ended;
+ * train_ema.c    the running mean of the weights;
+ * train_model.c  the trained network as files;
+ * train_say.c    what people and files are told, with the files of train_told.h.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -13,6 +20,7 @@
 #ifndef DNN_RUN_TRAIN_IMPL_H
 #define DNN_RUN_TRAIN_IMPL_H
 
+#include "base/text.h"
 #include "ckpt/ckpt.h"
 #include "data/feed.h"
 #include "run/replica.h"
@@ -28,19 +36,30 @@ struct train_data {
     int *input, *target; /* owned: a column for each of the network's           */
     size_t *input_row, *target_row; /* owned: bytes of a sample                      */
     void **input_mem, **target_mem; /* owned: converted                              */
+    void **input_wide, **target_wide; /* owned: for a network in f64; else NULL      */
 };
+
+/* Where the time of some steps went, in seconds. */
+struct train_pace {
+    double data, compute, comm, all;
+    double samples;
+    int64_t steps;
+};
+
+struct train_told; /* train_told.h: what is remembered in order to tell it */
 
 /* What a run remembers besides weights: plain numbers, saved as they are. */
 struct train_counters {
     int64_t epoch; /* whole ones done                                               */
     int64_t batch; /* batches of the current one done                               */
     int64_t step;  /* updates made                                                  */
-    int64_t best_step;
+    int64_t ended; /* not 0: ended before the last epoch, by rules of this sum      */
 };
 struct train_sums {
     double seconds;       /* of earlier parts of the run                              */
-    double loss, samples; /* of the current epoch                                     */
-    double best;
+    double loss, samples; /* of the current epoch, as the next two */
+    double norm, steps; /* lengths of gradients, updates                             */
+    double portion, ranks; /* bytes of gradients that travel together, with so many */
 };
 
 struct dnn_trainer {
@@ -49,32 +68,54 @@ struct dnn_trainer {
     struct dnn_seat *seat;
     struct dnn_comm *comm; /* the seat's                                             */
     bool speaks;           /* rank 0                                                 */
+    enum dnn_job_mode mode;
     struct train_data train, eval;
+    struct train_data own_test; /* where eval is of other samples                   */
+    struct train_data *test;    /* eval or own_test: outputs are written; or NULL    */
     int *target_is; /* owned: enum dnn_loss_target of each output                   */
     struct dnn_replica *replica;
-    char *cache; /* owned: the file of measured kernels                             */
-    struct dnn_metrics *metrics; /* NULL: nothing to evaluate with                   */
+    char *cache;   /* owned: the file of measured kernels                             */
+    char *network; /* owned: JSON, read at the start, for the file may vanish        */
+    int nsets;     /* 0: nothing to evaluate with                                    */
+    struct dnn_metrics **set; /* owned: one; deterministic, for each of our parts    */
+    struct dnn_metrics *metrics; /* the first, which gets the sums of all; or NULL   */
     int64_t channels, places;    /* of the first output                              */
     float **output;              /* owned: outputs of a batch that is evaluated      */
     struct dnn_ckpts *ckpts;     /* NULL: none are kept                              */
     int narrays;
     struct dnn_ckpt_array *array; /* owned                                          */
     struct dnn_telemetry *telemetry;
+    struct train_told *told; /* owned                                                */
+
+    struct train_hessian *hessian; /* owned; NULL: the optimizer makes updates      */
 
     struct train_counters at;
     struct train_sums sum;
     struct dnn_schedule_memory memory;
-    struct dnn_stopping_memory early, goal;
+    struct dnn_stopping_memory early, goal, best;
+    struct dnn_stopping best_by; /* the metric, and what is better                   */
+    float *mean;                 /* owned: of the trained weights; NULL: none        */
+    int64_t mean_count;
+    bool mean_in;     /* weights and mean have changed places                      */
     double began;     /* the clock                                                 */
     double last_ckpt; /* when the last one was begun                               */
     double step_time; /* the slowest step so far                                   */
     double ckpt_time; /* the slowest checkpoint                                    */
     bool best_so_far; /* the epoch just evaluated                                  */
+    struct dnn_err trouble; /* of this rank after its last step; the next tells all */
 };
 
-/* train_open.c.  Collective. */
+/* train_open.c.  Collective but the last. */
 int dnn_trainer_open(struct dnn_trainer *t, struct dnn_err *err);
 void dnn_trainer_close(struct dnn_trainer *t);
+/* The directory of the checkpoints; the caller's, dnn_free(). */
+char *dnn_trainer_ckpt_dir(const struct dnn_trainer *t);
+
+/* train_data.c.  Collective: all there is to read, and what its targets are. */
+int dnn_trainer_data(struct dnn_trainer *t, struct dnn_err *err);
+/* Local.  Into how many parts batches of this size are cut, over all ranks. */
+int64_t dnn_trainer_leaves(const struct dnn_trainer *t, int64_t batch,
+                           int64_t accumulate);
 
 /* train_batch.c.  Local. */
 int dnn_trainer_columns(const struct dnn_trainer *t, struct train_data *data,
@@ -85,7 +126,7 @@ int dnn_trainer_load(const struct dnn_trainer *t, struct train_data *data,
 void dnn_trainer_forget(struct train_data *data);
 
 /* train_eval.c.  Collective: loss and metrics over all samples of t->eval; *n values
- * into value, named "val_...". */
+ * into value, named "val_...".  DNN_ESTOP, without a message: asked to stop. */
 enum { TRAIN_VALUES = 128 };
 struct train_value {
     char name[64];
@@ -94,6 +135,49 @@ struct train_value {
 };
 int dnn_trainer_evaluate(struct dnn_trainer *t, struct train_value *value, int *n,
                          struct dnn_err *err);
+/* The same of any samples; those of t->eval have values, if they have targets.  After
+ * each batch take, unless NULL, gets it; t->output has this rank's outputs then.
+ * Collective, too. */
+typedef int train_take(void *arg, const struct dnn_batch *batch, struct dnn_err *err);
+int dnn_trainer_go_through(struct dnn_trainer *t, struct train_data *data,
+                           train_take *take, void *arg, struct train_value *value,
+                           int *n, struct dnn_err *err);
+/* Local.  The same values in the same order, of what was seen so far. */
+void dnn_trainer_values(const struct dnn_trainer *t, double loss,
+                        struct train_value *value, int *n);
+
+/* train_hessian.c: the second-order optimizer; with any other these do nothing. */
+enum { TRAIN_HESSIAN_ARRAYS = 5 };
+struct train_turn {
+    bool epoch;      /* weights are new ones: an epoch is done                       */
+    const char *why; /* it is at its end, for this reason; or NULL                   */
+};
+int dnn_hessian_open(struct dnn_trainer *t, struct dnn_err *err); /* Local */
+void dnn_hessian_close(struct dnn_trainer *t);
+/* Local.  What a checkpoint holds of it; returns how many. */
+int dnn_hessian_arrays(struct dnn_trainer *t, struct dnn_ckpt_array array[]);
+/* Local.  Why the run that is gone on with had ended already, or NULL. */
+const char *dnn_hessian_resumed(struct dnn_trainer *t);
+/* Collective.  In place of an update. */
+int dnn_hessian_batch(struct dnn_trainer *t, const struct dnn_replica_batch *batch,
+                      struct dnn_replica_step *step, double *extra, int n,
+                      struct dnn_err *err);
+/* Local.  After the last batch. */
+int dnn_hessian_turn(struct dnn_trainer *t, struct train_turn *turn,
+                     struct dnn_err *err);
+/* Local.  The best weights in place of those that are being tried. */
+void dnn_hessian_rest(struct dnn_trainer *t);
+
+/* train_test.c.  Collective.  The weights of a job that trains nothing and does not say
+ * which: those of its own run's newest checkpoint, if there is one. */
+int dnn_trainer_own_weights(struct dnn_trainer *t, struct dnn_err *err);
+/* A job that trains nothing: loss and metrics of the test
+ * data, its outputs, or both. */
+int dnn_trainer_test(struct dnn_trainer *t, struct dnn_err *err);
+/* The outputs of t->test, if the job wants them; number: of the file.  Values as in
+ * dnn_trainer_evaluate(). */
+int dnn_trainer_outputs(struct dnn_trainer *t, int64_t number,
+                        struct train_value *value, int *n, struct dnn_err *err);
 
 /* train_state.c.  Collective. */
 int dnn_trainer_arrays(struct dnn_trainer *t, struct dnn_err *err);
@@ -104,12 +188,55 @@ int dnn_trainer_urge(const struct dnn_trainer *t);
 /* Whether the job wants a checkpoint after this epoch. */
 bool dnn_trainer_epoch_due(const struct dnn_trainer *t);
 
+/* train_same.c.  Local.  What the job says, for a checkpoint (JSON, added to out), and
+ * whether that of a checkpoint is of the same run: what must not have changed is an
+ * error, what else has is told, and rules that look at another metric forget. */
+void dnn_trainer_note_job(struct dnn_trainer *t, struct dnn_buf *out);
+int dnn_trainer_same(struct dnn_trainer *t, const char *state, struct dnn_err *err);
+
+/* train_best.c.  Local.  Before the first epoch: what is the best is settled, and every
+ * metric that somebody looks at is there. */
+int dnn_trainer_judge(struct dnn_trainer *t, struct dnn_err *err);
+/* After an epoch, with its values: sets t->best_so_far. */
+int dnn_trainer_better(struct dnn_trainer *t, int n, const struct dnn_named *value,
+                       struct dnn_err *err);
+/* A rule has ended the run; and whether one had, when it was resumed, and would still.
+ */
+void dnn_trainer_end(struct dnn_trainer *t);
+bool dnn_trainer_ended(const struct dnn_trainer *t);
+/* Collective.  After the last step: the best weights, if the job wants them. */
+int dnn_trainer_restore(struct dnn_trainer *t, struct dnn_err *err);
+
+/* train_ema.c.  Local, all no more than a return if the job has no "ema". */
+int dnn_trainer_mean_make(struct dnn_trainer *t, struct dnn_err *err);
+void dnn_trainer_mean_start(struct dnn_trainer *t); /* at the weights there are now */
+void dnn_trainer_mean_step(struct dnn_trainer *t);  /* after t->at.step updates     */
+/* The network computes with the mean, or with the weights again.  Returns whether this
+ * was a change, for whoever changes back. */
+bool dnn_trainer_mean_use(struct dnn_trainer *t, bool mean);
+
+/* train_model.c.  Collective.  The network and its weights into the run's directory. */
+int dnn_trainer_write_model(struct dnn_trainer *t, struct dnn_err *err);
+
 /* train_say.c.  Local. */
-void dnn_trainer_header(const struct dnn_trainer *t);
+int dnn_trainer_say_open(struct dnn_trainer *t, struct dnn_err *err);
+void dnn_trainer_say_close(struct dnn_trainer *t);
 int dnn_trainer_say_step(struct dnn_trainer *t, const struct dnn_replica_step *step,
-                         int64_t samples, double waited, struct dnn_err *err);
+                         const struct train_pace *pace, struct dnn_err *err);
+int dnn_trainer_say_eval(struct dnn_trainer *t, int64_t batch, struct dnn_err *err);
 int dnn_trainer_say_epoch(struct dnn_trainer *t, const struct train_value *value, int n,
                           double rate, struct dnn_err *err);
+int dnn_trainer_say_test(struct dnn_trainer *t, const struct train_value *value, int n,
+                         struct dnn_err *err);
 int dnn_trainer_say_end(struct dnn_trainer *t, struct dnn_err *err);
+/* However it ended (rc, and why if that is negative): report, pictures, run.json. */
+void dnn_trainer_say_over(struct dnn_trainer *t, int rc, const struct dnn_err *why);
+
+/* train_pictures.c: around the batches of an evaluation.  Local but the last, which is
+ * Collective. */
+void dnn_trainer_look_start(struct dnn_trainer *t);
+int dnn_trainer_look(struct dnn_trainer *t, const struct dnn_batch *batch,
+                     const struct dnn_metric_batch *seen, struct dnn_err *err);
+int dnn_trainer_look_end(struct dnn_trainer *t, struct dnn_err *err);
 
 #endif

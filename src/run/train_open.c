@@ -1,4 +1,4 @@
-/* train_open.c - data, network and files of a run made ready.
+/* train_open.c - network and files of a run made ready.
  *
  * Each phase is agreed on by all ranks before the next begins.
  *
@@ -10,107 +10,23 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "data/dataset.h"
+#include "base/text.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- data ---- */
-
-/* Whether a dataset has a split, where nothing is wrong if it has not. */
-static int has_split(struct dnn_trainer *t, const struct dnn_job_origin *o, bool *out,
-                     struct dnn_err *err)
-{
-    struct dnn_dataset *set;
-
-    DNN_TRY(dnn_dataset_open(t->comm, o->dataset, 1, &set, err));
-    *out = dnn_dataset_find(set, o->split) >= 0;
-    dnn_dataset_close(set);
-    return 0;
-}
-
-static int open_data(struct dnn_trainer *t, enum dnn_job_part part,
-                     struct train_data *data, struct dnn_err *err)
-{
-    const struct dnn_job_data *d = t->job->data;
-    struct dnn_job_origin o;
-    bool train = part == DNN_PART_TRAIN, there = true;
-
-    dnn_job_origin(t->job, part, &o);
-    if (o.from == DNN_FROM_NOTHING) return 0;
-    if (o.from == DNN_FROM_DATASET && o.maybe) DNN_TRY(has_split(t, &o, &there, err));
-    if (!there) return 0;
-    if (o.aside > 0)
-        return dnn_fail(
-            err, DNN_ECONFIG,
-            "data.validation: a part of files or of a generator cannot be set "
-            "aside yet; prepare a dataset with dnn-prepare --split");
-    if (o.mask_scale != 0)
-        return dnn_fail(err, DNN_ECONFIG,
-                        "data: pictures whose values are classes need to be prepared "
-                        "first: dnn-prepare with --target-kind mask and --remap");
-    int rc = dnn_job_augment(t->job, !train, &data->augment, err);
-    if (rc == 0 && o.from != DNN_FROM_DATASET)
-        rc = dnn_job_open(t->job, &o, &data->source, err);
-    DNN_TRY(dnn_comm_agree(t->comm, rc, err));
-    const struct dnn_feed_cfg cfg = {
-        .path = data->source == NULL ? o.dataset : NULL,
-        .split = o.split,
-        .source = data->source,
-        .image_scale = o.image_scale,
-        .fold = o.fold,
-        .batch_size = train ? t->job->batch_size : d->test_batch_size,
-        .shuffle = train && d->shuffle,
-        .seed = (uint64_t)t->job->seed,
-        .window = d->window,
-        .augment = data->augment,
-        .preload = d->preload,
-        .verify = d->verify,
-        .stored = true,
-        .leaves = train
-                      ? dnn_replica_leaves(t->comm, t->job->batch_size,
-                                           t->job->parallel->deterministic,
-                                           t->job->parallel->leaves, t->job->accumulate)
-                      : 0,
-        .threads = (int)d->threads,
-        .ahead = (int)d->ahead,
-        .memory = d->memory,
-        .topo = t->seat->topo,
-        .place = &t->seat->place,
-        .bind = t->seat->bind};
-    return dnn_feed_open(t->comm, &cfg, &data->feed, err);
-}
-
-static int open_all_data(struct dnn_trainer *t, struct dnn_err *err)
-{
-    if (dnn_job_mode(t->job) != DNN_JOB_TRAIN)
-        return dnn_fail(err, DNN_ECONFIG,
-                        "the job has no training data: give data.dataset, "
-                        "data.input_path or data.generate");
-    DNN_TRY(open_data(t, DNN_PART_TRAIN, &t->train, err));
-    if (t->train.feed == NULL)
-        return dnn_fail(err, DNN_ECONFIG, "the job has no training samples");
-    DNN_TRY(open_data(t, DNN_PART_VALIDATION, &t->eval, err));
-    if (t->eval.feed == NULL) DNN_TRY(open_data(t, DNN_PART_TEST, &t->eval, err));
-    return 0;
-}
-
 /* ---- the network ---- */
 
-/* What the data has for each output: class numbers or values. */
-static void look_at_targets(struct dnn_trainer *t)
+/* What is made for f32 alone; the replica itself refuses more. */
+static int check_wide(const struct dnn_job *job, struct dnn_err *err)
 {
-    const struct dnn_column *col;
-    int ncols = dnn_feed_columns(t->train.feed, &col), n = 0;
-    int nout = t->job->net.graph->noutputs;
+    bool hessian = job->optimizer.rule == DNN_OPTIM_HESSIAN;
 
-    t->target_is = dnn_alloc(((size_t)nout + 1) * sizeof *t->target_is);
-    for (int k = 0; k < ncols && n < nout; k++) {
-        bool classes = col[k].kind == DNN_KIND_LABEL || col[k].kind == DNN_KIND_MASK;
-
-        if (col[k].role == DNN_ROLE_TARGET)
-            t->target_is[n++] = classes ? DNN_TARGET_LABELS : DNN_TARGET_VALUES;
-    }
+    if ((enum dnn_dtype)job->precision != DNN_F64 || (job->ema <= 0 && !hessian))
+        return 0;
+    return dnn_fail(err, DNN_ECONFIG,
+                    "%s is for weights in f32: drop it, or \"precision\"",
+                    hessian ? "optimizer \"hessian\"" : "\"ema\"");
 }
 
 static int make_replica(struct dnn_trainer *t, struct dnn_err *err)
@@ -118,6 +34,10 @@ static int make_replica(struct dnn_trainer *t, struct dnn_err *err)
     const struct dnn_job *job = t->job;
     const char *name = t->opts->backend != NULL ? t->opts->backend : job->backend;
     int threads = t->seat->place.threads;
+    bool learns = t->mode == DNN_JOB_TRAIN;
+    int64_t batch = learns ? job->batch_size : job->data->test_batch_size;
+    int64_t count = dnn_feed_count(learns ? t->train.feed : t->eval.feed);
+
     t->cache = dnn_model_cache(threads);
     struct dnn_replica_cfg cfg = {
         .graph = job->net.graph,
@@ -125,12 +45,14 @@ static int make_replica(struct dnn_trainer *t, struct dnn_err *err)
         .rule = job->parallel->rule,
         .how = {.deterministic = job->parallel->deterministic,
                 .compress = job->parallel->compress},
-        .batch = job->batch_size,
-        .last = dnn_feed_count(t->train.feed) % job->batch_size,
-        .leaves = job->parallel->leaves,
+        .infer = !learns,
+        .batch = batch,
+        .last = count % batch,
+        .leaves = dnn_trainer_leaves(t, batch, job->accumulate),
         .accumulate = job->accumulate,
         .portion = (size_t)job->parallel->portion,
-        .model = {.dtype = (enum dnn_dtype)job->precision,
+        .model = {.judge = t->mode == DNN_JOB_EVAL,
+                .dtype = (enum dnn_dtype)job->precision,
                 .loss = job->loss,
                 .target_is = t->target_is,
                 .optim = job->optimizer,
@@ -144,11 +66,19 @@ static int make_replica(struct dnn_trainer *t, struct dnn_err *err)
                              .cache = t->cache}}
     };
 
-    if (dnn_feed_count(t->train.feed) < job->batch_size) {
-        cfg.batch = dnn_feed_count(t->train.feed);
+    if (t->eval.feed != NULL && t->mode != DNN_JOB_INFER) {
+        int64_t all = dnn_feed_count(t->eval.feed), most = job->data->test_batch_size;
+
+        cfg.judged = all < most ? all : most;
+        cfg.judged_last = all < most ? 0 : all % most;
+        cfg.judged_leaves = dnn_trainer_leaves(t, most, 1);
+    }
+    if (count < batch) {
+        cfg.batch = count;
         cfg.last = 0;
     }
-    int rc = dnn_model_backend(name, &cfg.model.backend, err);
+    int rc = check_wide(job, err);
+    if (rc == 0) rc = dnn_model_backend(name, &cfg.model.backend, err);
     rc = dnn_comm_agree(t->comm, rc, err);
     return rc == 0 ? dnn_replica_make(&cfg, &t->replica, err) : rc;
 }
@@ -156,7 +86,9 @@ static int make_replica(struct dnn_trainer *t, struct dnn_err *err)
 /* What evaluation needs: metrics that suit, and room for outputs. */
 static int make_judges(struct dnn_trainer *t, struct dnn_err *err)
 {
+    static const char *const dice[] = {"dice", NULL};
     const struct dnn_model *m = dnn_replica_model(t->replica);
+    int64_t first, n;
 
     if (t->eval.feed == NULL) return 0;
     t->output = dnn_alloc(((size_t)m->noutputs + 1) * sizeof *t->output);
@@ -166,7 +98,10 @@ static int make_judges(struct dnn_trainer *t, struct dnn_err *err)
 
         DNN_TRY(dnn_shape_count(s, &count, err));
         int64_t each = count / m->opts.batch, most = t->job->data->test_batch_size;
-        if (dnn_feed_count(t->eval.feed) < most) most = dnn_feed_count(t->eval.feed);
+        int64_t there = dnn_feed_count(t->eval.feed);
+        if (t->test != NULL && dnn_feed_count(t->test->feed) > there)
+            there = dnn_feed_count(t->test->feed);
+        if (there < most) most = there;
         if (i == 0) {
             t->channels = s->dim[s->ndim - 1];
             t->places = each / t->channels;
@@ -178,23 +113,58 @@ static int make_judges(struct dnn_trainer *t, struct dnn_err *err)
                             (long long)most);
     }
     if (!t->eval.targets) return 0;
-    return dnn_job_metrics(t->job, dnn_loss_metrics(t->job->loss), t->channels,
-                           &t->metrics, err);
+    /* What rmldnn calls the accuracy of masks is Dice, whatever the loss. */
+    bool masks =
+        t->job->wrapped && t->places > 1 && t->target_is[0] == DNN_TARGET_LABELS;
+    const char *const *usual = masks ? dice : dnn_loss_metrics(t->job->loss);
+    /* Sums of reals that must not depend on the ranks are kept apart. */
+    int sets = 0;
+    while (t->job->parallel->deterministic &&
+           dnn_replica_judge_part(t->replica, 1, sets, &first, &n) >= 0)
+        sets++;
+    if (sets == 0) sets = 1;
+    t->set = dnn_alloc(((size_t)sets + 1) * sizeof *t->set);
+    for (; t->nsets < sets; t->nsets++)
+        DNN_TRY(dnn_job_metrics(t->job, usual, t->channels, &t->set[t->nsets], err));
+    t->metrics = t->set[0];
+    return 0;
 }
 
 /* ---- files ---- */
+
+char *dnn_trainer_ckpt_dir(const struct dnn_trainer *t)
+{
+    const char *save = t->job->ckpt->save;
+
+    return save != NULL ? dnn_strdup(dnn_job_path(t->job, save))
+                        : dnn_format("%s/checkpoints", dnn_job_dir(t->job));
+}
+
+/* What rmldnn writes when it is debugged: the network as a drawing. */
+static int draw(const struct dnn_trainer *t, const char *dir, struct dnn_err *err)
+{
+    struct dnn_buf text = {0};
+    char *path = dnn_format("%s/network.dot", dir);
+
+    dnn_graph_dot(t->job->net.graph, &text);
+    int rc = dnn_file_write(path, text.text, text.len, err);
+    dnn_buf_free(&text);
+    dnn_free(path);
+    return rc;
+}
 
 static int open_files(struct dnn_trainer *t, struct dnn_err *err)
 {
     const struct dnn_job_ckpt *how = t->job->ckpt;
     const char *dir = dnn_job_dir(t->job);
-    char *ckpts = how->save != NULL ? dnn_strdup(dnn_job_path(t->job, how->save))
-                                    : dnn_format("%s/checkpoints", dir);
+    char *ckpts = dnn_trainer_ckpt_dir(t);
     const struct dnn_ckpt_cfg cfg = {ckpts, (int)how->keep, true};
 
     int rc = t->speaks ? dnn_file_make_dirs(dir, err) : 0;
+    if (rc == 0 && t->speaks && t->job->debug) rc = draw(t, dir, err);
     rc = dnn_comm_agree(t->comm, rc, err);
-    if (rc == 0) rc = dnn_ckpt_open(t->comm, &cfg, &t->ckpts, err);
+    if (rc == 0 && t->mode == DNN_JOB_TRAIN)
+        rc = dnn_ckpt_open(t->comm, &cfg, &t->ckpts, err);
     dnn_free(ckpts);
     return rc;
 }
@@ -202,16 +172,19 @@ static int open_files(struct dnn_trainer *t, struct dnn_err *err)
 static int open_telemetry(struct dnn_trainer *t, struct dnn_err *err)
 {
     const struct dnn_job_telemetry *how = t->job->telemetry;
+    bool learns = t->mode == DNN_JOB_TRAIN;
     const struct dnn_telemetry_cfg cfg = {.dir = dnn_job_dir(t->job),
                                           .outfile =
                                               dnn_job_path(t->job, t->job->outfile),
-                                          .csv = how->csv,
-                                          .jsonl = how->jsonl,
-                                          .tensorboard = how->tensorboard,
-                                          .progress = t->opts->progress,
+                                          .tests = !learns,
+                                          .csv = learns && how->csv,
+                                          .jsonl = learns && how->jsonl,
+                                          .tensorboard = learns && how->tensorboard,
+                                          .progress = learns && t->opts->progress,
                                           .json_to_stdout = t->opts->json,
                                           .resumed_step = t->at.step,
-                                          .interval = how->interval};
+                                          .interval = how->interval,
+                                          .every = how->steps};
 
     return t->speaks ? dnn_telemetry_open(&cfg, &t->telemetry, err) : 0;
 }
@@ -222,37 +195,47 @@ static int local(struct dnn_trainer *t, struct dnn_err *err)
 {
     struct dnn_model *m = dnn_replica_model(t->replica);
 
-    DNN_TRY(dnn_trainer_columns(t, &t->train, err));
+    if (t->train.feed != NULL) DNN_TRY(dnn_trainer_columns(t, &t->train, err));
     if (t->eval.feed != NULL) DNN_TRY(dnn_trainer_columns(t, &t->eval, err));
+    if (t->own_test.feed != NULL) DNN_TRY(dnn_trainer_columns(t, &t->own_test, err));
     DNN_TRY(make_judges(t, err));
+    if (t->mode == DNN_JOB_TRAIN) DNN_TRY(dnn_trainer_judge(t, err));
+    DNN_TRY(dnn_trainer_mean_make(t, err));
+    if (t->speaks) DNN_TRY(dnn_job_network(t->job, &t->network, err));
+    DNN_TRY(dnn_hessian_open(t, err));
     return dnn_exec_init(m->exec, (uint64_t)t->job->seed, err);
 }
 
 int dnn_trainer_open(struct dnn_trainer *t, struct dnn_err *err)
 {
-    DNN_TRY(open_all_data(t, err));
-    look_at_targets(t);
+    DNN_TRY(dnn_trainer_data(t, err));
     DNN_TRY(make_replica(t, err));
     DNN_TRY(dnn_comm_agree(t->comm, local(t, err), err));
     DNN_TRY(open_files(t, err));
-    DNN_TRY(dnn_trainer_arrays(t, err));
-    DNN_TRY(dnn_trainer_resume(t, err));
+    if (t->mode == DNN_JOB_TRAIN) DNN_TRY(dnn_trainer_arrays(t, err));
+    if (t->mode == DNN_JOB_TRAIN || t->job->ckpt->load != NULL)
+        DNN_TRY(dnn_trainer_resume(t, err));
+    else
+        DNN_TRY(dnn_trainer_own_weights(t, err));
     DNN_TRY(dnn_comm_agree(t->comm, open_telemetry(t, err), err));
-    if (t->speaks) dnn_trainer_header(t);
-    return 0;
+    return dnn_comm_agree(t->comm, dnn_trainer_say_open(t, err), err);
 }
 
 void dnn_trainer_close(struct dnn_trainer *t)
 {
     struct dnn_err err = {0};
 
+    dnn_trainer_say_close(t);
     dnn_telemetry_close(t->telemetry);
     if (t->ckpts != NULL && dnn_ckpt_close(t->ckpts, &err) < 0)
         dnn_log(DNN_ERROR, "train", "%s", err.text);
     for (int i = 0; i < t->narrays; i++)
         dnn_free((void *)(uintptr_t)t->array[i].name);
     dnn_free(t->array);
-    dnn_metrics_free(t->metrics);
+    for (int i = 0; i < t->nsets; i++)
+        dnn_metrics_free(t->set[i]);
+    dnn_free(t->set);
+    dnn_hessian_close(t);
     int nout = t->replica == NULL ? 0 : dnn_replica_model(t->replica)->noutputs;
     for (int i = 0; t->output != NULL && i < nout; i++)
         free(t->output[i]);
@@ -260,6 +243,9 @@ void dnn_trainer_close(struct dnn_trainer *t)
     dnn_replica_free(t->replica);
     dnn_trainer_forget(&t->train);
     dnn_trainer_forget(&t->eval);
+    dnn_trainer_forget(&t->own_test);
     dnn_free(t->target_is);
     dnn_free(t->cache);
+    dnn_free(t->network);
+    free(t->mean);
 }

@@ -55,4 +55,8 @@ void dnn_source_label(const struct dnn_source *source, int64_t i,
                       char out[DNN_SAMPLE_NAME]);
 void dnn_source_close(struct dnn_source *source); /* NULL is fine */
 
+/* The same samples, which stay in memory once they have been read, up to limit bytes of
+ * them; what is more is read each time.  Takes over from. */
+struct dnn_source *dnn_source_keep(struct dnn_source *from, int64_t limit);
+
 #endif

@@ -8,7 +8,19 @@
 #include "base/mem.h"
 #include "base/text.h"
 
+#include <stdbool.h>
 #include <string.h>
+
+/* Keras and NNLO shorten accuracy. */
+static bool is_called(const char *metric, const char *name)
+{
+    size_t len = strlen(name);
+
+    if (strcmp(metric, name) == 0) return true;
+    if (len < 3 || strcmp(name + len - 3, "acc") != 0) return false;
+    if (len > 3 && name[len - 4] != '_') return false;
+    return strncmp(metric, name, len) == 0 && strcmp(metric + len, "uracy") == 0;
+}
 
 int dnn_schedule_find(const char *who, const char *name, int n,
                       const struct dnn_named *metric, double *out, struct dnn_err *err)
@@ -17,7 +29,7 @@ int dnn_schedule_find(const char *who, const char *name, int n,
     char hint[96];
 
     for (int i = 0; i < n; i++)
-        if (strcmp(metric[i].name, name) == 0) {
+        if (is_called(metric[i].name, name)) {
             *out = metric[i].value;
             return 0;
         }

@@ -60,6 +60,11 @@ int dnn_schedule_epoch(const struct dnn_schedule *schedule,
                        struct dnn_schedule_memory *memory, int n,
                        const struct dnn_named *metric, struct dnn_err *err);
 
+/* The value of a metric.  If there is none of this name: DNN_ECONFIG, what there is,
+ * and who in front. */
+int dnn_schedule_find(const char *who, const char *name, int n,
+                      const struct dnn_named *metric, double *out, struct dnn_err *err);
+
 /* "Step: x 0.1 every 5 epochs"; one line per part. */
 void dnn_schedule_print(const struct dnn_schedule *schedule, FILE *where);
 

@@ -58,10 +58,6 @@ double dnn_schedule_done(const struct schedule_place *at, int by);
 /* Epochs from start to end: as asked for, or, if that is 0, all there are. */
 double dnn_schedule_length(const struct schedule_place *at, int64_t asked);
 
-/* named.c: the value of a metric; who: begins the message if there is none. */
-int dnn_schedule_find(const char *who, const char *name, int n,
-                      const struct dnn_named *metric, double *out, struct dnn_err *err);
-
 /* rate times factor, as often as it was reduced, but not as often as would make it
  * less than the least. */
 double dnn_schedule_reduced(double rate, double factor, int64_t times, double least);

@@ -67,7 +67,10 @@ static int write_test(struct outfile *o, const struct dnn_record *r,
 
 static int write_outfile(void *self, const struct dnn_record *r, struct dnn_err *err)
 {
-    if (r->moment == DNN_MOMENT_STEP) return write_train(self, r, err);
+    struct outfile *o = self;
+
+    if (r->moment == DNN_MOMENT_STEP && o->train != NULL)
+        return write_train(self, r, err);
     if (r->moment == DNN_MOMENT_EPOCH) return write_test(self, r, err);
     return 0;
 }
@@ -141,8 +144,9 @@ static int open_outfile(const struct dnn_telemetry_cfg *cfg, void **self,
                         struct dnn_err *err)
 {
     struct outfile *o = dnn_alloc(sizeof *o);
-    int rc = open_one(cfg, "_train.txt", look_train, &o->train, err);
+    int rc = 0;
 
+    if (!cfg->tests) rc = open_one(cfg, "_train.txt", look_train, &o->train, err);
     if (rc == 0) rc = open_one(cfg, "_test.txt", look_test, &o->test, err);
     if (rc < 0) {
         close_outfile(o);
@@ -156,7 +160,7 @@ static int flush_outfile(void *self, struct dnn_err *err)
 {
     struct outfile *o = self;
 
-    DNN_TRY(dnn_append_flush(o->train, err));
+    if (o->train != NULL) DNN_TRY(dnn_append_flush(o->train, err));
     return dnn_append_flush(o->test, err);
 }
 

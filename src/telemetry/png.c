@@ -5,7 +5,9 @@
  */
 #include "config.h"
 
-#include "telemetry/telemetry_impl.h"
+#include "telemetry/picture.h"
+
+#include "base/file.h"
 
 #if DNN_HAVE_PNG
 #include <png.h>
@@ -76,3 +78,14 @@ int dnn_png_encode(const char *what, int width, int height, const unsigned char 
                     what);
 }
 #endif
+
+int dnn_png_save(const char *path, int width, int height, const unsigned char *rgb,
+                 struct dnn_err *err)
+{
+    struct dnn_buf bytes = {0};
+    int rc = dnn_png_encode(path, width, height, rgb, &bytes, err);
+
+    if (rc == 0) rc = dnn_file_write(path, bytes.text, bytes.len, err);
+    dnn_buf_free(&bytes);
+    return rc;
+}

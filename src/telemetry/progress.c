@@ -24,6 +24,7 @@ struct meter {
     double last;         /* of the last drawing or line, on our clock             */
     bool begun;          /* there was a record                                    */
     double begin, share; /* when, and how much of the run was done then           */
+    char before[128];    /* how good it was after the last epoch                  */
 };
 
 static double now(const struct meter *m)
@@ -101,6 +102,18 @@ static void hide(void *self)
     m->shown = false;
 }
 
+/* What was found out after an epoch stays in sight during the next. */
+static void remember(struct meter *m, const struct dnn_record *r)
+{
+    struct dnn_buf words = {0};
+
+    for (int i = 0; i < r->n; i++)
+        if (r->value[i].main && strncmp(r->value[i].name, "val_", 4) == 0)
+            dnn_buf_add(&words, ", %s %.4g", r->value[i].name, r->value[i].value);
+    snprintf(m->before, sizeof m->before, "%s", words.len == 0 ? "" : words.text);
+    dnn_buf_free(&words);
+}
+
 /* The bar takes what the words leave; words that do not fit are cut. */
 static void draw(struct meter *m, const struct dnn_record *r, double t)
 {
@@ -117,6 +130,8 @@ static void draw(struct meter *m, const struct dnn_record *r, double t)
     dnn_buf_add(&line, "%s %" PRId64 "/%" PRId64 " ",
                 r->moment == DNN_MOMENT_STEP ? "epoch" : "evaluating epoch", r->epoch,
                 r->epochs);
+    if ((int)(line.len + words.len + strlen(m->before)) + LEAST + 10 <= room)
+        dnn_buf_add(&words, "%s", m->before);
     int bar = room - (int)line.len - (int)words.len - 10;
     bar = bar > MOST ? MOST : bar < LEAST ? LEAST : bar;
     dnn_buf_add(&line, "[");
@@ -150,6 +165,8 @@ static void tell(struct meter *m, const struct dnn_record *r, double t)
     add_values(&words, r);
     add_speed(&words, r);
     add_left(&words, m, r, t);
+    if (words.len == 0 && r->batches > 0)
+        dnn_buf_add(&words, "%" PRId64 " %%", 100 * r->batch / r->batches);
     say(m, head.text, &words);
     m->last = t;
     dnn_buf_free(&head);
@@ -166,6 +183,7 @@ static void tell_epoch(struct meter *m, const struct dnn_record *r, double t)
     add_speed(&words, r);
     add_left(&words, m, r, t);
     say(m, head.text, &words);
+    remember(m, r);
     m->last = t;
     dnn_buf_free(&head);
     dnn_buf_free(&words);

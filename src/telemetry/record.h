@@ -69,6 +69,7 @@ struct dnn_record {
 struct dnn_telemetry_cfg {
     const char *dir; /* of the run: metrics.csv, metrics.jsonl, events...; NULL: none */
     const char *outfile; /* rmldnn's base name, or NULL                              */
+    bool tests;          /* nothing is trained: of rmldnn's pair only X_test.txt     */
     bool csv, jsonl, tensorboard, progress, json_to_stdout;
     int64_t resumed_step; /* 0: a new run; else what is beyond it in the files is
                            * dropped                                                 */

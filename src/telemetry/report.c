@@ -47,13 +47,15 @@ static const char style[] =
     "td{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}\n"
     ".matrix .none{color:#c3cad3}.matrix .sum{color:#64707f;background:#fafbfc}\n"
     ".scroll{overflow-x:auto}.images{display:flex;flex-wrap:wrap;gap:14px}\n"
+    ".images figure{box-sizing:border-box;max-width:calc(50% - 7px)}\n"
     ".images img{display:block;max-width:100%;height:auto;margin-bottom:6px}\n"
     ".images figcaption{font-weight:400;font-size:13px}\n"
     ".small{image-rendering:pixelated}\n"
     "pre{background:#fff;border:1px solid #e1e5ea;border-radius:8px;padding:12px;"
     "overflow-x:auto;font-size:13px}\n"
     "@media print{body{background:#fff}figure,.card,table{break-inside:avoid}}\n"
-    "@media(max-width:520px){.charts{grid-template-columns:1fr}}\n";
+    "@media(max-width:520px){.charts{grid-template-columns:1fr}"
+    ".images figure{max-width:100%}}\n";
 
 /* ---- pictures ---- */
 

@@ -6,6 +6,7 @@
 #ifndef DNN_TELEMETRY_IMPL_H
 #define DNN_TELEMETRY_IMPL_H
 
+#include "telemetry/picture.h"
 #include "telemetry/record.h"
 
 #include "base/text.h"
@@ -80,11 +81,5 @@ void dnn_wire_double(struct dnn_buf *out, int field, double value);
 void dnn_wire_bytes(struct dnn_buf *out, int field, const void *bytes, size_t len);
 void dnn_wire_doubles(struct dnn_buf *out, int field, const double *value, size_t n);
 void dnn_wire_frame(struct dnn_buf *out, const void *bytes, size_t len);
-
-/* ---- png.c ---- */
-
-/* RGB of 8 bits as a PNG file; what stands in the message. */
-int dnn_png_encode(const char *what, int width, int height, const unsigned char *rgb,
-                   struct dnn_buf *out, struct dnn_err *err);
 
 #endif

@@ -148,7 +148,7 @@ result "the keys of a job are printed" \
 
 result "a job without data cannot be trained" "$(
     got 3 dnn-train "$job" | grep -vxF \
-        "dnn-train: the job has no training data: give data.dataset, data.input_path or data.generate"
+        "dnn-train: the job has no data: give data.dataset, data.input_path or data.generate to train with, or their likes with test_ before them"
 )"
 
 # ---- written out and read back ----

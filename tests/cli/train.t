@@ -19,7 +19,7 @@ cat > job.json << EOF2
  "data": {"dataset": "blobs.bp", "validation": "validation", "batch_size": 4, "test_batch_size": 4},
  "num_epochs": 3, "seed": 5, "loss": "cross_entropy",
  "optimizer": {"type": "Adam", "learning_rate": 0.01},
- "checkpoints": {"steps": 2, "keep": 2}, "parallel": {"deterministic": true}}
+ "checkpoints": {"steps": 2, "keep": 2, "best": "loss"}, "parallel": {"deterministic": true}}
 EOF2
 timeout 60 dnn-prepare -q prepare.json || exit 1
 

@@ -48,6 +48,13 @@ check "it is started again and ends well" within 180 job_is "$id" COMPLETED
 result "it went on from the checkpoint" "$(
     grep -q 'going on from the checkpoint of step' "$tmp/$id.out" || cat "$tmp/$id.out")"
 result "to the same weights as without Slurm" "$(sums run-job | diff want -)"
-result "and says where they are" "$(
-    grep -q '^the model is in .*/run-job/checkpoints' "$tmp/$id.out" || tail -n 3 "$tmp/$id.out")"
+result "and says where they are, in full" "$(
+    for name in model checkpoints log; do
+        file=$(sed -n "s/^    $name  *//p" "$tmp/$id.out")
+        [[ $file == "$tmp"/run-job/* && -e $file ]] || { echo "$name: \"$file\""; tail -n 9 "$tmp/$id.out"; }
+    done)"
+# Words behind the job reach dnn-train; a run that is finished is not trained again.
+cl timeout 60 sbatch --wait --output="$tmp/again.out" "$jobs/train_unet3d.sh" "$tmp/job.json" --log=debug
+result "the same again is already done" "$(sums run-job | diff want -
+    grep -q "^    log  *$tmp/run-job/metrics.csv" again.out || cat again.out)"
 finish

@@ -443,6 +443,24 @@ static const struct shape shapes[] = {
     {CONV, 1, {4, 5, 6}, 8, 8, WINDOW(3, K(3, 3, 3), S(1, 1, 1), ONES3, PAD(1, 1, 1), AFTER(1, 1, 1), G(8))},
     {CONV, 2, {4, 4, 4}, 6, 12, WINDOW(3, K(2, 2, 2), S(2, 2, 2), ONES3, PAD(0, 0, 0), AFTER(0, 0, 0), G(1))},
     {CONV, 1, {7, 7, 7}, 5, 9, WINDOW(3, K(2, 2, 2), S(3, 3, 3), ONES3, PAD(0, 0, 0), AFTER(0, 0, 0), G(1))},
+    /* few channels on both sides */
+    {CONV, 3, {28, 28}, 1, 4, WINDOW(2, K(3, 3), S(1, 1), ONES2, PAD(1, 1), AFTER(1, 1), G(1))},
+    {CONV, 2, {28, 28}, 4, 8, WINDOW(2, K(3, 3), S(1, 1), ONES2, PAD(1, 1), AFTER(1, 1), G(1))},
+    {CONV, 1, {9, 41}, 8, 4, WINDOW(2, K(3, 3), S(1, 1), ONES2, PAD(0, 0), AFTER(0, 0), G(1))},
+    {CONV, 2, {17, 19}, 3, 16, WINDOW(2, K(3, 3), S(2, 2), ONES2, PAD(0, 1), AFTER(1, 1), G(1))},
+    {CONV, 2, {17, 70}, 16, 4, WINDOW(2, K(5, 5), S(1, 1), ONES2, PAD(2, 2), AFTER(2, 2), G(1))},
+    {CONV, 2, {7, 130}, 1, 1, WINDOW(2, K(3, 3), S(1, 1), ONES2, PAD(1, 1), AFTER(1, 1), G(1))},
+    {CONV, 1, {12, 33}, 5, 7, WINDOW(2, K(3, 3), S(1, 1), DIL(2, 3), PAD(2, 3), AFTER(2, 3), G(1))},
+    {CONV, 1, {5, 3}, 5, 7, WINDOW(2, K(2, 2), S(1, 1), ONES2, PAD(0, 0), AFTER(1, 1), G(1))},
+    {CONV, 1, {1, 1}, 2, 6, WINDOW(2, K(3, 3), S(1, 1), ONES2, PAD(1, 1), AFTER(1, 1), G(1))},
+    {CONV, 2, {11, 61}, 2, 15, WINDOW(2, K(3, 4), S(3, 3), DIL(1, 2), PAD(1, 4), AFTER(0, 3), G(1))},
+    {CONV, 1, {6, 23}, 4, 4, WINDOW(2, K(3, 2), S(1, 5), ONES2, PAD(2, 0), AFTER(2, 0), G(1))},
+    {CONV, 2, {600}, 2, 4, WINDOW(1, K(9), S(1), ONES1, PAD(4), AFTER(4), G(1))},
+    {CONV, 1, {1100}, 4, 2, WINDOW(1, K(4), S(2), DIL(3), PAD(5), AFTER(4), G(1))},
+    {CONV, 1, {5}, 9, 10, WINDOW(1, K(3), S(1), DIL(2), PAD(4), AFTER(0), G(1))},
+    {CONV, 2, {7, 6, 21}, 1, 8, WINDOW(3, K(3, 3, 3), S(1, 1, 1), ONES3, PAD(1, 1, 1), AFTER(1, 1, 1), G(1))},
+    {CONV, 1, {5, 7, 9}, 6, 3, WINDOW(3, K(3, 3, 3), S(1, 1, 1), DIL(2, 2, 1), PAD(2, 2, 1), AFTER(2, 2, 1), G(1))},
+    {CONV, 1, {6, 8, 11}, 4, 8, WINDOW(3, K(2, 3, 3), S(2, 2, 2), ONES3, PAD(0, 1, 1), AFTER(0, 1, 1), G(1))},
     /* transposed, without overlap */
     {DECONV, 2, {3, 4, 5}, 16, 8, WINDOW(3, K(2, 2, 2), S(2, 2, 2), ONES3, PAD(0, 0, 0), AFTER(0, 0, 0), G(1))},
     {DECONV, 1, {3, 3, 7}, 32, 16, WINDOW(3, K(2, 2, 2), S(2, 2, 2), ONES3, PAD(0, 0, 0), AFTER(0, 0, 0), G(1))},
@@ -489,7 +507,7 @@ static void check_shape(struct dnn_dev *dev, struct dnn_dev *ref, const struct s
                 ok(false, "%s: no way but the loops", what);
             sample_free(&a);
         }
-        if (s->kind != DECONV) continue;
+        if (pass == DNN_BWD_WEIGHTS && s->kind != DECONV) continue;
         struct sample a;
         sample_make(&a, s, pass, true, NULL, 3);
         strcat(what, " apart");

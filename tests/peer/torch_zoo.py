@@ -19,7 +19,8 @@ SMALL = {
     "alexnet": "dropout=0 input=[67,67,3]", "vgg11": "input=[32,32,3]",
     "vgg16": "input=[32,32,3]", "vgg19": "input=[32,32,3]",
     "googlenet": "dropout=0 input=[64,64,3]", "inceptionv3": "input=[75,75,3]",
-    "wideresnet28_10": "base=2 input=[16,16,3]", "mobilenet": "dropout=0",
+    "wideresnet28_10": "base=2 input=[16,16,3]", "resnet20": "base=4 input=[16,16,3]",
+    "mobilenet": "dropout=0",
     "unet2d": "base=4 depth=2 input=[16,12,1]",
     "unet3d": "base=4 depth=2 input=[8,8,12,1]",
 }

@@ -28,6 +28,7 @@ static const struct count {
     {"{\"zoo\": \"resnet152\"}",                                        60419944,  60268520 },
     {"{\"zoo\": \"resnet50v2\"}",                                       25613800,  25568360 },
     {"{\"zoo\": \"wideresnet28_10\"}",                                  36497146,  36479194 },
+    {"{\"zoo\": \"resnet20\"}",                                         273914,    272538   },
     {"{\"zoo\": \"densenet121\"}",                                      8062504,   7978856  },
     {"{\"zoo\": \"mobilenet\"}",                                        4253864,   4231976  },
     {"{\"zoo\": \"mobilenetv2\"}",                                      3538984,   3504872  },
@@ -95,7 +96,7 @@ int main(void)
     ok(dnn_field_check(dnn_zoo_fields, &err) == 0, "options are sound %s", err.text);
     while (dnn_zoo_name(n) != NULL)
         n++;
-    is_int(n, 20, "networks in the zoo");
+    is_int(n, 21, "networks in the zoo");
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
         check(&counts[i]);
     return done();

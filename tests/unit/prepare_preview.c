@@ -66,7 +66,7 @@ static void sheet(void)
             "nine samples are three by three");
     for (int p = 0; p < MADE_POINTS; p++) {
         uint32_t shade = (uint32_t)lround(255.0 * p / 63);
-        uint32_t over = dnn_plane_colour(made_mask(p)), want = 0;
+        uint32_t over = dnn_canvas_class(made_mask(p)), want = 0;
 
         for (int k = 16; k >= 0; k -= 8)
             want = want << 8 |
@@ -76,7 +76,7 @@ static void sheet(void)
     }
     is_int(bad, 0, "points from black to white, masks over them at 40 %");
     is_colour(at(&a, 5, 500), 0x20252B, "between them the background");
-    is_colour(at(&a, 15, 36), dnn_plane_colour(1), "the first class is explained");
+    is_colour(at(&a, 15, 36), dnn_canvas_class(1), "the first class is explained");
     is_colour(at(&a, 20, 328), 0xF0F0F0, "the d of dog");
     is_colour(at(&a, 12, 328), 0x20252B, "beside it");
     is_colour(at(&a, 282, 332), 0xF0F0F0, "the c of cat");

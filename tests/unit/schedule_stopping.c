@@ -175,6 +175,16 @@ static void metrics(void)
     is_text(err.text,
             "early stopping: there is no metric \"dice\"; there is loss, val_mse",
             "its message");
+    const struct dnn_named seen[] = {
+        {"val_balanced_accuracy", 0.5},
+        {"val_accuracy",          0.9}
+    };
+    double value = 0;
+    is_int(dnn_schedule_find("who", "val_acc", 2, seen, &value, &err), 0,
+           "accuracy may be shortened");
+    ok(value == 0.9, "and is that one");
+    is_int(dnn_schedule_find("who", "acc", 2, seen, &value, &err), DNN_ECONFIG,
+           "what else ends so is another");
     static const char *const more[] = {"accuracy", "val_Acc",   "val_dice", "IoU",
                                        "jaccard",  "precision", "recall",   "val_f1",
                                        "AUC",      "r2",        NULL};

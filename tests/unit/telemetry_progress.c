@@ -99,6 +99,23 @@ static void test_terminal(void)
         "a bar on a terminal");
 }
 
+/* Room for what the last epoch came to. */
+static void test_wide(void)
+{
+    struct dnn_telemetry *t = begin(DNN_METER_LINE, 140);
+
+    tell(t, DNN_MOMENT_EPOCH, 2);
+    clock_says += 10;
+    tell(t, DNN_MOMENT_STEP, 3);
+    dnn_telemetry_close(t);
+    is_output("epoch 1/3: loss 0.5, val_accuracy 0.75, 64.0 samples/s, data 25 %, "
+              "compute 50 %, comm 25 %\n"
+              "<CR>epoch 2/3 [#######--------]  50 % loss 0.3333, |g| 1.5, 30.0 s "
+              "left, 64.0 samples/s, data 25 %, compute 50 %, comm 25 %, val_accuracy "
+              "0.75<ESC>[K<CR><ESC>[K",
+              "a wide terminal shows the last evaluation, too");
+}
+
 static void test_log(void)
 {
     struct dnn_telemetry *t = begin(DNN_METER_LOG, 0);
@@ -139,6 +156,7 @@ static void test_quiet(void)
 int main(void)
 {
     test_terminal();
+    test_wide();
     test_log();
     test_quiet();
     return done();

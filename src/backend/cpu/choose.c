@@ -1,8 +1,9 @@
 /* choose.c - which of several ways does a step.
  *
- * By rule it is the first in ways.c's list that can.  Measured it is the fastest on
- * this machine for this very shape: each shape is measured once, and remembered for
- * as long as the device is open and, if there is a file, from run to run.
+ * By rule it is the first in ways.c's list that can, or one that says it is the best.
+ * Measured it is the fastest on this machine for this very shape: each shape is
+ * measured once, and remembered for as long as the device is open and, if there is a
+ * file, from run to run.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -201,6 +202,14 @@ static const struct cpu_way *remembered(const struct cpu_choices *choices,
     return NULL;
 }
 
+static const struct cpu_way *by_rule(const struct dnn_step *step,
+                                     const struct cpu_way *const *ways, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (ways[i]->best != NULL && ways[i]->best(step)) return ways[i];
+    return count == 0 ? &dnn_cpu_loops : ways[0];
+}
+
 int dnn_cpu_choose(struct dnn_dev *dev, const struct dnn_step *step,
                    const struct cpu_way **out, struct dnn_err *err)
 {
@@ -211,7 +220,7 @@ int dnn_cpu_choose(struct dnn_dev *dev, const struct dnn_step *step,
     (void)err;
     for (int i = 0; all[i] != NULL && count < CPU_WAYS_MAX; i++)
         if (takes(dev, all[i], step)) ways[count++] = all[i];
-    *out = count == 0 ? &dnn_cpu_loops : ways[0];
+    *out = by_rule(step, ways, count);
     if (count < 2 || dev->device.choose == DNN_CHOOSE_RULED ||
         dnn_cpu_flops(step) < worth)
         return 0;

@@ -47,6 +47,9 @@ struct cpu_way {
      * operands are f32 (index, mask and label operands, f64 sums aside) and have only
      * pitches the bits below allow when it is asked. */
     bool (*can)(const struct dnn_step *step);
+    /* Whether it is known to be the fastest where it can: by rule it is then taken
+     * before those that are listed earlier.  NULL: no. */
+    bool (*best)(const struct dnn_step *step);
     /* Bit i: the rows of input (output) i may be apart. */
     unsigned in_pitch, out_pitch;
     bool f64; /* all operands are f64 instead */

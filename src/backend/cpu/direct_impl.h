@@ -55,6 +55,24 @@ struct dnn_direct_few {
     int64_t y_step;
 };
 
+/* A row of count positions of a convolution with few channels: y[i] = bias + the sum
+ * over rows of taps and the terms of each of w times x.  Positions of x lie side by
+ * side; whole vectors may be read where they end.  w is packed, (rows, terms, 4), by
+ * fours of results, the last of which may be less. */
+struct dnn_direct_narrow {
+    int64_t count, rows, terms, m;
+    const float *const *x; /* each row's beginning for the first position  */
+    const int64_t *row;    /* which of the rows of taps it is for          */
+    const int64_t *off;    /* where terms are, in floats                   */
+    const float *w;
+    int64_t depth;     /* weights of one result, in all rows               */
+    const float *bias; /* m of them; NULL: none                            */
+    bool relu;         /* negative ones times alpha                        */
+    float alpha;
+    float *y;
+    int64_t y_step;
+};
+
 /* For few rows and a large matrix w, which is read or written once: rows of w are
  * ldw floats apart, "chunk" is two vectors' columns. */
 enum {
@@ -87,6 +105,10 @@ struct dnn_direct_isa {
     void (*tile)(const struct dnn_direct_tile *tile);
     void (*product)(const struct dnn_direct_product *product);
     void (*few)(const struct dnn_direct_few *few);
+    void (*narrow)(const struct dnn_direct_narrow *narrow);
+    /* to[k * to_step + i] = x[i * x_step + k], i < count, k < c */
+    void (*apart)(const float *x, int64_t x_step, int64_t count, int64_t c, float *to,
+                  int64_t to_step);
     struct dnn_direct_stream stream;
     /* sum[0..m) += the columns of n rows of m floats, pitch apart */
     void (*columns)(const float *y, int64_t n, int64_t m, int64_t pitch, float *sum);

@@ -165,6 +165,7 @@ static TARGET void columns(const float *y, int64_t n, int64_t m, int64_t pitch,
 
 #include "backend/cpu/direct_product.h"
 #include "backend/cpu/direct_few.h"
+#include "backend/cpu/direct_narrow.h"
 #include "backend/cpu/direct_stream.h"
 
 const struct dnn_direct_isa ISA = {
@@ -174,6 +175,8 @@ const struct dnn_direct_isa ISA = {
     .tile = tile,
     .product = product,
     .few = few,
+    .narrow = narrow,
+    .apart = narrow_apart,
     .stream = {add_rows, dots, outer, fence},
     .columns = columns
 };

@@ -33,6 +33,8 @@ extern const struct cpu_way dnn_cpu_wino_rows, dnn_cpu_wino_squares;
 extern const struct cpu_way dnn_cpu_tiles;
 /* conv_few.c: forward, to a few channels */
 extern const struct cpu_way dnn_cpu_few;
+/* conv_narrow.c: few channels on both sides, forward and backward data */
+extern const struct cpu_way dnn_cpu_narrow;
 /* matmul_sgemm.c: by OpenBLAS, each thread its own block */
 extern const struct cpu_way dnn_cpu_sgemm, dnn_cpu_sgemm_data, dnn_cpu_sgemm_weights;
 /* matmul_dgemm.c: the same in double precision */

@@ -241,6 +241,15 @@ static bool can_square(const struct dnn_step *step)
            g.conv.out[1] >= OUT;
 }
 
+/* Below that the transforms are too large a part of the work. */
+static bool best_square(const struct dnn_step *step)
+{
+    struct cpu_window g = dnn_cpu_window(step);
+    const struct dnn_direct_conv *v = &g.conv;
+
+    return v->c >= 16 && v->m >= 16 && v->out[1] >= 2 * OUT && v->out[2] >= 2 * OUT;
+}
+
 static void need_of(const struct dnn_wino *s, int threads, struct dnn_need *need)
 {
     int64_t last = s->panels - 1, sheets = s->points * dnn_wino_sheet(s, last);
@@ -319,9 +328,10 @@ const struct dnn_wino_isa *dnn_wino_find(void)
     return isas[i];
 }
 
-#define WAY(variable, title, fits, needs, prepares)                                    \
+#define WAY(variable, title, fits, wins, needs, prepares)                              \
     const struct cpu_way variable = {.name = title,                                    \
                                      .can = fits,                                      \
+                                     .best = wins,                                     \
                                      .in_pitch = 1,                                    \
                                      .out_pitch = 1,                                   \
                                      .need = needs,                                    \
@@ -330,5 +340,6 @@ const struct dnn_wino_isa *dnn_wino_find(void)
                                      .discard = dnn_free,                              \
                                      .describe = describe}
 
-WAY(dnn_cpu_wino_rows, "wino 1x4", can, need, prepare);
-WAY(dnn_cpu_wino_squares, "wino 4x4", can_square, need_square, prepare_square);
+WAY(dnn_cpu_wino_rows, "wino 1x4", can, NULL, need, prepare);
+WAY(dnn_cpu_wino_squares, "wino 4x4", can_square, best_square, need_square,
+    prepare_square);

@@ -1,13 +1,13 @@
-/* preview_font.c - letters of 5 x 7 points, drawn for the contact sheet.
+/* canvas_font.c - letters of 5 x 7 points.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "prepare/preview_impl.h"
+#include "base/canvas.h"
 
 /* From ' ' to '~': seven rows from the top, the leftmost point in bit 4; those
  * of g, p, q and y begin two rows lower. */
-const unsigned char dnn_preview_font[95][7] = {
+const unsigned char dnn_canvas_font[95][7] = {
     {0,  0,  0,  0,  0,  0,  0 }, /*   */
     {4,  4,  4,  4,  4,  0,  4 }, /* ! */
     {10, 10, 0,  0,  0,  0,  0 }, /* " */

@@ -1,0 +1,244 @@
+/* hdf5_write.c - arrays of reals by name, as an HDF5 file that appears whole or not at
+ * all.
+ *
+ * HDF5 writes beside the file's place; what it wrote is made durable and renamed.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "config.h"
+
+#include "import/hdf5_write.h"
+
+#if DNN_HAVE_HDF5
+#include "import/hdf5_impl.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+struct dnn_hdf5_out {
+    char *path, *part, *dir; /* owned: the file, what is written, where both are */
+    hid_t file, type, groups;
+};
+
+/* ---- failures ---- */
+
+static int fail(const struct dnn_hdf5_out *out, const char *what, struct dnn_err *err)
+{
+    struct dnn_err why = {0};
+
+    dnn_hdf5_fail("", &why);
+    const char *text = strstr(why.text, "it: ");
+    return dnn_fail(err, DNN_EIO, "%s: HDF5 cannot write %s: %.300s", out->path, what,
+                    text == NULL ? why.text : text + 4);
+}
+
+static int fail_system(const struct dnn_hdf5_out *out, const char *what,
+                       struct dnn_err *err)
+{
+    return dnn_fail(err, DNN_EIO, "%s: cannot %s: %s", out->path, what,
+                    strerror(errno));
+}
+
+/* ---- the file ---- */
+
+/* HDF5 has no name for it in every version. */
+static hid_t half_type(void)
+{
+    hid_t type = H5Tcopy(H5T_IEEE_F32LE);
+
+    H5Tset_fields(type, 15, 10, 5, 0, 10);
+    H5Tset_size(type, 2);
+    H5Tset_ebias(type, 15);
+    return type;
+}
+
+static void name_parts(struct dnn_hdf5_out *out, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    size_t len = slash == NULL ? 0 : (size_t)(slash - path);
+
+    out->path = dnn_strdup(path);
+    out->dir = slash == NULL ? dnn_strdup(".") : dnn_strndup(path, len == 0 ? 1 : len);
+    out->part = dnn_format("%s/.%s.%ld.part", out->dir,
+                           slash == NULL ? path : slash + 1, (long)getpid());
+}
+
+/* With the lock held. */
+static void close_file(struct dnn_hdf5_out *out)
+{
+    if (out->file >= 0) H5Fclose(out->file);
+    if (out->type >= 0) H5Tclose(out->type);
+    if (out->groups >= 0) H5Pclose(out->groups);
+    out->file = out->type = out->groups = -1;
+}
+
+static void forget(struct dnn_hdf5_out *out)
+{
+    dnn_free(out->path);
+    dnn_free(out->part);
+    dnn_free(out->dir);
+    dnn_free(out);
+}
+
+int dnn_hdf5_create(const char *path, enum dnn_dtype type, struct dnn_hdf5_out **out,
+                    struct dnn_err *err)
+{
+    struct dnn_hdf5_out *o = dnn_alloc(sizeof *o);
+
+    name_parts(o, path);
+    dnn_hdf5_lock();
+    o->type = type == DNN_F16   ? half_type()
+              : type == DNN_F64 ? H5Tcopy(H5T_IEEE_F64LE)
+                                : H5Tcopy(H5T_IEEE_F32LE);
+    o->groups = H5Pcreate(H5P_LINK_CREATE);
+    H5Pset_create_intermediate_group(o->groups, 1);
+    hid_t how = H5Pcreate(H5P_FILE_ACCESS);
+    H5Pset_fclose_degree(how, H5F_CLOSE_STRONG);
+    H5Pset_libver_bounds(how, H5F_LIBVER_V18, H5F_LIBVER_LATEST);
+    o->file = H5Fcreate(o->part, H5F_ACC_TRUNC, H5P_DEFAULT, how);
+    int rc = o->file < 0 ? fail(o, "it", err) : 0;
+    H5Pclose(how);
+    if (rc < 0) close_file(o);
+    dnn_hdf5_unlock();
+    if (rc < 0)
+        forget(o);
+    else
+        *out = o;
+    return rc;
+}
+
+/* ---- datasets ---- */
+
+/* Whether every link on the way to a name is there. */
+static bool exists(hid_t file, const char *name)
+{
+    char *path = dnn_strdup(name);
+    bool there = true;
+
+    for (char *at = path; there && at != NULL;) {
+        char *slash = strchr(at, '/');
+
+        if (slash != NULL) *slash = '\0';
+        there = H5Lexists(file, path, H5P_DEFAULT) > 0;
+        if (slash != NULL) *slash = '/';
+        at = slash == NULL ? NULL : slash + 1;
+    }
+    dnn_free(path);
+    return there;
+}
+
+static char *free_name(hid_t file, const char *name)
+{
+    char *now = dnn_strdup(name);
+
+    for (int i = 2; exists(file, now); i++) {
+        dnn_free(now);
+        now = dnn_format("%s~%d", name, i);
+    }
+    return now;
+}
+
+int dnn_hdf5_put(struct dnn_hdf5_out *out, const char *name,
+                 const struct dnn_shape *shape, const float *data, struct dnn_err *err)
+{
+    hsize_t dims[DNN_MAX_DIMS];
+
+    for (int i = 0; i < shape->ndim; i++)
+        dims[i] = (hsize_t)shape->dim[i];
+    dnn_hdf5_lock();
+    char *as = free_name(out->file, name);
+    hid_t space = H5Screate_simple(shape->ndim, dims, NULL);
+    hid_t set = H5Dcreate2(out->file, as, out->type, space, out->groups, H5P_DEFAULT,
+                           H5P_DEFAULT);
+    int rc = 0;
+    if (set < 0 ||
+        H5Dwrite(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) < 0)
+        rc = fail(out, as, err);
+    if (set >= 0 && H5Dclose(set) < 0 && rc == 0) rc = fail(out, as, err);
+    H5Sclose(space);
+    dnn_free(as);
+    dnn_hdf5_unlock();
+    return rc;
+}
+
+/* ---- the end ---- */
+
+static int make_durable(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int rc = fd < 0 ? -1 : fsync(fd);
+    int why = errno;
+
+    if (fd >= 0) close(fd);
+    errno = why;
+    return rc;
+}
+
+int dnn_hdf5_commit(struct dnn_hdf5_out *out, struct dnn_err *err)
+{
+    int rc = 0;
+
+    dnn_hdf5_lock();
+    if (H5Fclose(out->file) < 0) rc = fail(out, "its end", err);
+    out->file = -1;
+    close_file(out);
+    dnn_hdf5_unlock();
+    if (rc == 0 && make_durable(out->part) < 0)
+        rc = fail_system(out, "make it durable", err);
+    if (rc == 0 && rename(out->part, out->path) < 0)
+        rc = fail_system(out, "put it in place", err);
+    if (rc < 0) unlink(out->part);
+    /* File systems that cannot do it for directories have nothing to do. */
+    if (rc == 0 && make_durable(out->dir) < 0 && errno != EINVAL)
+        rc = fail_system(out, "make its directory durable", err);
+    forget(out);
+    return rc;
+}
+
+void dnn_hdf5_abandon(struct dnn_hdf5_out *out)
+{
+    if (out == NULL) return;
+    dnn_hdf5_lock();
+    close_file(out);
+    dnn_hdf5_unlock();
+    unlink(out->part);
+    forget(out);
+}
+
+#else
+
+int dnn_hdf5_create(const char *path, enum dnn_dtype type, struct dnn_hdf5_out **out,
+                    struct dnn_err *err)
+{
+    (void)type;
+    (void)out;
+    return dnn_fail(err, DNN_ECONFIG, "%s: cannot be written: this build has no HDF5",
+                    path);
+}
+
+int dnn_hdf5_put(struct dnn_hdf5_out *out, const char *name,
+                 const struct dnn_shape *shape, const float *data, struct dnn_err *err)
+{
+    (void)out;
+    (void)shape;
+    (void)data;
+    return dnn_fail(err, DNN_ECONFIG, "%s: this build has no HDF5", name);
+}
+
+int dnn_hdf5_commit(struct dnn_hdf5_out *out, struct dnn_err *err)
+{
+    (void)out;
+    return dnn_fail(err, DNN_ECONFIG, "this build has no HDF5");
+}
+
+void dnn_hdf5_abandon(struct dnn_hdf5_out *out)
+{
+    (void)out;
+}
+
+#endif

@@ -1,0 +1,267 @@
+/* replica_parts.c - the parts of a batch computed: one after the other, or side by side
+ * where statistics are of all of them.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "run/replica_impl.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include <string.h>
+
+static size_t bytes_of(const struct dnn_model *m, int value)
+{
+    return m->plan->spot[value].bytes;
+}
+
+int dnn_replica_load(const struct replica_part *part,
+                     const struct dnn_replica_batch *batch, struct dnn_err *err)
+{
+    struct dnn_model *m = part->by->model;
+    size_t skip = (size_t)(part->first - batch->first);
+
+    for (int i = 0; i < m->ninputs; i++) {
+        size_t each = bytes_of(m, m->input[i]) / (size_t)part->n;
+
+        DNN_TRY(dnn_exec_put(m->exec, m->input[i],
+                             (const char *)batch->input[i] + skip * each, err));
+    }
+    for (int i = 0; i < m->noutputs; i++) {
+        if (m->target[i] == DNN_NONE) continue;
+        size_t each = bytes_of(m, m->target[i]) / (size_t)part->n;
+
+        DNN_TRY(dnn_exec_put(m->exec, m->target[i],
+                             (const char *)batch->target[i] + skip * each, err));
+    }
+    return 0;
+}
+
+int dnn_replica_note(const struct replica_part *part, double *loss, struct dnn_err *err)
+{
+    const struct dnn_model *m = part->by->model;
+    double one;
+
+    for (int i = 0; i < m->nshares; i++) {
+        DNN_TRY(dnn_exec_get(m->exec, m->loss[i], &one, err));
+        loss[part->leaf] += one;
+    }
+    return 0;
+}
+
+bool dnn_replica_meets(const struct dnn_model *model)
+{
+    for (int o = 0; o < model->prog->nops; o++)
+        if (model->prog->op[o].kind == DNN_OP_EXCHANGE) return true;
+    return false;
+}
+
+/* ---- parts one after the other ---- */
+
+static int run_part(struct dnn_replica *r, const struct replica_part *part,
+                    struct dnn_now now, bool last, struct dnn_err *err)
+{
+    const struct dnn_model *m = part->by->model;
+    const struct dnn_bucket *bucket = part->by->bucket;
+    /* Whatever is under way is pushed on after each op. */
+    bool push = last && dnn_comm_size(r->cfg.comm) > 1;
+    int sent = 0;
+
+    now.sample = (uint32_t)part->first;
+    for (int o = 0, to; o < m->update; o = to) {
+        to = sent == r->nportions ? m->update : bucket[sent].op + 1;
+        if (push && sent > 0) to = o + 1;
+        DNN_TRY(dnn_exec_run(m->exec, o, to, &now, err));
+        while (sent < r->nportions && bucket[sent].op < to)
+            DNN_TRY(r->rule->portion(r->self, sent++, r->grad, last, err));
+        if (push) DNN_TRY(r->rule->poll(r->self, err));
+    }
+    return dnn_replica_note(part, r->loss, err);
+}
+
+/* Statistics of a batch are known: a rank that has no samples of it moves its own copy
+ * of the moving ones all the same. */
+static int move_states(const struct dnn_model *m, int o, const double *sums,
+                       const struct dnn_now *now, struct dnn_err *err)
+{
+    int value = m->prog->op[o].out[0];
+
+    DNN_TRY(dnn_exec_put(m->exec, value, sums, err));
+    for (int k = o + 1; k < m->update; k++)
+        if (m->prog->op[k].kind == DNN_OP_BN_UPDATE && m->prog->op[k].in[0] == value)
+            return dnn_exec_run(m->exec, k, k + 1, now, err);
+    return 0;
+}
+
+int dnn_replica_pass(struct dnn_replica *r, const struct dnn_model *m, int o,
+                     const struct dnn_now *now, struct dnn_err *err)
+{
+    size_t bytes = bytes_of(m, m->prog->op[o].out[0]);
+    double *sums = dnn_alloc(bytes);
+    int rc = dnn_replica_exchange(r, sums, (int64_t)(bytes / sizeof *sums), err);
+
+    if (rc == 0) rc = move_states(m, o, sums, now, err);
+    dnn_free(sums);
+    return rc;
+}
+
+/* A part without samples: the statistics of the others pass through, and zeros are
+ * added to their gradients, in the very order in which the others do it. */
+static int pass(struct dnn_replica *r, const struct dnn_now *now, bool last,
+                struct dnn_err *err)
+{
+    const struct replica_model *by = &r->model[0];
+    const struct dnn_model *m = by->model;
+    int rc = 0, sent = 0;
+
+    memset(r->grad, 0, (size_t)r->count * sizeof *r->grad);
+    for (int o = 0; o < m->update && rc == 0; o++) {
+        if (m->prog->op[o].kind == DNN_OP_EXCHANGE)
+            rc = dnn_replica_pass(r, m, o, now, err);
+        while (rc == 0 && sent < r->nportions && by->bucket[sent].op == o)
+            rc = r->rule->portion(r->self, sent++, r->grad, last, err);
+    }
+    return rc;
+}
+
+/* ---- parts side by side ---- */
+
+/* The op at which all meet for the n-th time; m->update: they do not. */
+static int meeting_op(const struct dnn_model *m, int n)
+{
+    for (int o = 0; o < m->update; o++)
+        if (m->prog->op[o].kind == DNN_OP_EXCHANGE && n-- == 0) return o;
+    return m->update;
+}
+
+/* Statistics of all leaves: each is written by one rank and zero elsewhere, so adding
+ * over ranks is exact, and then they are added in the order of the leaves. */
+static int exchange(struct dnn_replica *r, const struct replica_cut *cut, int meeting,
+                    int o, const struct dnn_now *now, struct dnn_err *err)
+{
+    const struct dnn_model *lead = cut->lead;
+    size_t n = bytes_of(lead, lead->prog->op[o].out[0]) / sizeof(double);
+    double *all = dnn_alloc((size_t)cut->leaves * n * sizeof *all);
+    double began = dnn_clock_now();
+    int rc = 0;
+
+    for (int p = 0; p < cut->nparts && rc == 0; p++) {
+        const struct dnn_model *m = cut->part[p].by->model;
+
+        rc = dnn_exec_get(m->exec, m->prog->op[meeting_op(m, meeting)].in[0],
+                          all + (size_t)cut->part[p].leaf * n, err);
+    }
+    if (rc == 0)
+        rc = dnn_comm_allreduce(r->cfg.comm, "statistics", all,
+                                (int64_t)((size_t)cut->leaves * n), DNN_COMM_F64,
+                                DNN_COMM_SUM, err);
+    for (int l = 1; l < cut->leaves; l++)
+        for (size_t i = 0; i < n; i++)
+            all[i] += all[(size_t)l * n + i];
+    for (int p = 0; p < cut->nparts && rc == 0; p++) {
+        const struct dnn_model *m = cut->part[p].by->model;
+
+        rc =
+            dnn_exec_put(m->exec, m->prog->op[meeting_op(m, meeting)].out[0], all, err);
+    }
+    if (cut->nparts == 0 && rc == 0) rc = move_states(lead, o, all, now, err);
+    r->waited += dnn_clock_now() - began;
+    dnn_free(all);
+    return rc;
+}
+
+/* The moving statistics are one for all parts: only the first moves them. */
+static int run_ops(const struct dnn_model *m, int from, int to, bool first,
+                   const struct dnn_now *now, struct dnn_err *err)
+{
+    for (int o = from; o < to; o++)
+        if (first || m->prog->op[o].kind != DNN_OP_BN_UPDATE)
+            DNN_TRY(dnn_exec_run(m->exec, o, o + 1, now, err));
+    return 0;
+}
+
+/* Programs of different sizes of part are the same but where things are computed again:
+ * so each has its own place, and all meet at the exchanges. */
+int dnn_replica_lockstep(struct dnn_replica *r, const struct replica_cut *cut,
+                         struct dnn_now now, double *loss, struct dnn_err *err)
+{
+    const struct dnn_model *lead = cut->lead;
+    int *at = dnn_alloc(((size_t)cut->nparts + 1) * sizeof *at), rc = 0;
+    bool more = true;
+
+    for (int meeting = 0; more && rc == 0; meeting++) {
+        int o = meeting_op(lead, meeting);
+
+        for (int p = 0; p < cut->nparts && rc == 0; p++) {
+            int to = meeting_op(cut->part[p].by->model, meeting);
+
+            now.sample = (uint32_t)cut->part[p].first;
+            rc = run_ops(cut->part[p].by->model, at[p], to, p == 0, &now, err);
+            at[p] = to + 1;
+        }
+        more = o < lead->update;
+        if (more && rc == 0) rc = exchange(r, cut, meeting, o, &now, err);
+    }
+    dnn_free(at);
+    for (int p = 0; p < cut->nparts && rc == 0; p++)
+        rc = dnn_replica_note(&cut->part[p], loss, err);
+    return rc;
+}
+
+/* Gradients of all parts, once all are computed. */
+static int send_all(struct dnn_replica *r, const struct replica_cut *cut,
+                    struct dnn_err *err)
+{
+    int rc = 0;
+
+    for (int i = 0; i < r->nportions && rc == 0; i++)
+        for (int p = 0; p < cut->nparts && rc == 0; p++)
+            rc = r->rule->portion(
+                r->self, i,
+                dnn_exec_block(cut->part[p].by->model->exec, DNN_BLOCK_GRADS),
+                p == cut->nparts - 1, err);
+    if (cut->nparts == 0) memset(r->grad, 0, (size_t)r->count * sizeof *r->grad);
+    for (int i = 0; i < r->nportions && rc == 0 && cut->nparts == 0; i++)
+        rc = r->rule->portion(r->self, i, r->grad, true, err);
+    return rc;
+}
+
+/* ---- the whole ---- */
+
+int dnn_replica_compute(struct dnn_replica *r, const struct replica_cut *cut,
+                        const struct dnn_replica_batch *batch,
+                        const struct dnn_now *now, struct dnn_err *err)
+{
+    for (int p = 0; p < cut->nparts && r->lockstep; p++)
+        DNN_TRY(dnn_replica_load(&cut->part[p], batch, err));
+    if (r->lockstep) {
+        DNN_TRY(dnn_replica_lockstep(r, cut, *now, r->loss, err));
+        return send_all(r, cut, err);
+    }
+    for (int p = 0; p < cut->nparts; p++) {
+        const struct replica_part *part = &cut->part[p];
+        bool last = p == cut->nparts - 1;
+
+        if (part->n == 0) {
+            DNN_TRY(pass(r, now, last, err));
+            continue;
+        }
+        DNN_TRY(dnn_replica_load(part, batch, err));
+        DNN_TRY(run_part(r, part, *now, last, err));
+    }
+    return 0;
+}
+
+int dnn_replica_idle(struct dnn_replica *r, const struct dnn_now *now,
+                     struct dnn_err *err)
+{
+    const struct replica_cut none = {.lead = r->model[0].model, .leaves = r->leaves};
+    /* As many empty parts as others have full ones: each is an exchange of its own. */
+    int parts = r->leaves / dnn_comm_size(r->cfg.comm);
+
+    if (r->lockstep) return dnn_replica_compute(r, &none, NULL, now, err);
+    for (int p = 0; p < parts || p == 0; p++)
+        DNN_TRY(pass(r, now, p >= parts - 1, err));
+    return 0;
+}

@@ -1,0 +1,117 @@
+/* replica_tune.c - how many bytes of gradients travel together.
+ *
+ * Small portions begin to travel sooner, large ones cost fewer messages: what is best
+ * depends on network, machine and ranks.  So a few sizes are tried, each for a few
+ * steps, and the one with the fastest step stays.  No result depends on it but by the
+ * rounding of sums over ranks, which exact sums do not have.
+ *
+ * What a step took is added over ranks along with its successor's loss, so that all
+ * ranks decide alike, and no message is sent for it.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "run/replica_impl.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/text.h"
+
+static const size_t sizes[] = {1 << 20, 4 << 20, 16 << 20};
+
+enum { WARM = 2, EACH = 3, USUAL = 4 << 20 };
+
+int dnn_replica_cut_grads(struct dnn_replica *r, size_t portion, struct dnn_err *err)
+{
+    for (int i = 0; i < r->nmodels; i++) {
+        dnn_free(r->model[i].bucket);
+        r->nportions =
+            dnn_plan_buckets(r->model[i].model->plan, portion, &r->model[i].bucket);
+    }
+    if (r->self != NULL) r->rule->stop(r->self);
+    r->self = NULL;
+    r->portion = portion;
+    return dnn_replica_start_rule(r, err);
+}
+
+int dnn_replica_tune_start(struct dnn_replica *r, struct dnn_err *err)
+{
+    struct replica_tune *t = &r->tune;
+    size_t all = r->model[0].model->plan->bytes[DNN_BLOCK_GRADS];
+    size_t begin = r->cfg.portion != 0 ? r->cfg.portion : USUAL;
+
+    if (r->cfg.portion == 0 && dnn_comm_size(r->cfg.comm) > 1 && all > sizes[0]) {
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+            if (sizes[i] < all) t->size[t->n++] = sizes[i];
+        t->size[t->n++] = all;
+    }
+    t->step = -WARM;
+    return dnn_replica_cut_grads(r, begin, err);
+}
+
+/* Which try a step belongs to; n: none any more, -1: none yet. */
+static int try_of(int step)
+{
+    return step < 0 ? -1 : step / EACH;
+}
+
+void dnn_replica_tune_heard(struct dnn_replica *r, double seconds)
+{
+    struct replica_tune *t = &r->tune;
+    int k = try_of(t->step - 1); /* the step before the one under way */
+
+    if (t->n == 0 || k < 0 || k >= t->n || seconds <= 0) return;
+    seconds /= dnn_comm_size(r->cfg.comm);
+    if (t->best[k] == 0 || seconds < t->best[k]) t->best[k] = seconds;
+}
+
+static int decide(struct dnn_replica *r, struct dnn_err *err)
+{
+    struct replica_tune *t = &r->tune;
+    struct dnn_buf said = {0};
+    char text[32];
+    int k = 0;
+
+    for (int i = 0; i < t->n; i++) {
+        if (t->best[i] < t->best[k]) k = i;
+        dnn_buf_add(&said, "%s%s %.3g ms", i == 0 ? "" : ", ",
+                    dnn_text_bytes(text, sizeof text, (double)t->size[i]),
+                    1e3 * t->best[i]);
+    }
+    size_t best = t->size[k];
+    if (dnn_comm_rank(r->cfg.comm) == 0)
+        dnn_log(DNN_INFO, "train",
+                "gradients travel in portions of %s; a step with portions of %s",
+                dnn_text_bytes(text, sizeof text, (double)best), said.text);
+    dnn_buf_free(&said);
+    *t = (struct replica_tune){0};
+    return best == r->portion ? 0 : dnn_replica_cut_grads(r, best, err);
+}
+
+int dnn_replica_tune_next(struct dnn_replica *r, int64_t total, double seconds,
+                          struct dnn_err *err)
+{
+    struct replica_tune *t = &r->tune;
+
+    if (t->n == 0) return 0;
+    /* A short batch says nothing. */
+    t->took = total == r->cfg.batch ? seconds : 0;
+    if (total != r->cfg.batch) return 0;
+    int k = try_of(++t->step);
+    /* One more step than there are to measure tells what the last one took. */
+    if (t->step > t->n * EACH) return decide(r, err);
+    if (k < 0 || k >= t->n || t->size[k] == r->portion) return 0;
+    return dnn_replica_cut_grads(r, t->size[k], err);
+}
+
+size_t dnn_replica_portion(const struct dnn_replica *replica)
+{
+    return replica->tune.n == 0 ? replica->portion : 0;
+}
+
+int dnn_replica_set_portion(struct dnn_replica *replica, size_t bytes,
+                            struct dnn_err *err)
+{
+    replica->tune = (struct replica_tune){0};
+    return bytes == replica->portion ? 0 : dnn_replica_cut_grads(replica, bytes, err);
+}

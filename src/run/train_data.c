@@ -1,0 +1,208 @@
+/* train_data.c - where samples come from: those to train, evaluate and test with.
+ *
+ * Each phase is agreed on by all ranks before the next begins.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "run/train_impl.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "data/dataset.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+int64_t dnn_trainer_leaves(const struct dnn_trainer *t, int64_t batch,
+                           int64_t accumulate)
+{
+    const struct dnn_job_parallel *how = t->job->parallel;
+
+    return dnn_replica_leaves(t->comm, batch, how->deterministic, how->leaves,
+                              accumulate);
+}
+
+/* Whether a dataset has a split, where nothing is wrong if it has not. */
+static int has_split(struct dnn_trainer *t, const struct dnn_job_origin *o, bool *out,
+                     struct dnn_err *err)
+{
+    struct dnn_dataset *set;
+
+    DNN_TRY(dnn_dataset_open(t->comm, o->dataset, 1, &set, err));
+    *out = dnn_dataset_find(set, o->split) >= 0;
+    dnn_dataset_close(set);
+    return 0;
+}
+
+/* Samples of which transforms make equal ones cannot lie side by side in memory, but
+ * each by itself. */
+static bool keep_each(const struct dnn_trainer *t, struct train_data *data)
+{
+    const struct dnn_job_data *d = t->job->data;
+    int64_t limit = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 2 /
+                    dnn_comm_local_size(t->comm);
+    bool known = true;
+
+    if (!d->preload || data->source == NULL || data->augment == NULL) return false;
+    for (int c = 0; c < data->source->ncols; c++)
+        known = known && dnn_shape_known(&data->source->col[c].shape);
+    if (known) return false;
+    data->source = dnn_source_keep(data->source, d->memory > 0 ? d->memory : limit);
+    return true;
+}
+
+static int open_feed(struct dnn_trainer *t, const struct dnn_job_origin *o,
+                     struct train_data *data, struct dnn_err *err)
+{
+    const struct dnn_job *job = t->job;
+    const struct dnn_job_data *d = job->data;
+    bool train = o->part == DNN_PART_TRAIN, kept = keep_each(t, data);
+    const struct dnn_feed_cfg cfg = {
+        .path = data->source == NULL ? o->dataset : NULL,
+        .split = o->split,
+        .source = data->source,
+        .image_scale = o->image_scale,
+        .fold = o->fold,
+        .batch_size = train ? job->batch_size : d->test_batch_size,
+        .shuffle = train && d->shuffle,
+        .seed = (uint64_t)job->seed,
+        .window = d->window,
+        .augment = data->augment,
+        /* What slices are cut from is in memory already. */
+        .preload = d->preload && !kept && dnn_job_sliced(data->source) == NULL,
+        .verify = d->verify,
+        .stored = true,
+        .leaves = train ? dnn_trainer_leaves(t, job->batch_size, job->accumulate)
+                        : dnn_trainer_leaves(t, d->test_batch_size, 1),
+        .threads = (int)d->threads,
+        .ahead = (int)d->ahead,
+        .memory = d->memory,
+        .topo = t->seat->topo,
+        .place = &t->seat->place,
+        .bind = t->seat->bind};
+
+    return dnn_feed_open(t->comm, &cfg, &data->feed, err);
+}
+
+/* data->feed stays NULL if the job has no such samples. */
+static int open_part(struct dnn_trainer *t, enum dnn_job_part part,
+                     struct train_data *data, struct dnn_err *err)
+{
+    struct dnn_job_origin o;
+    bool there = true;
+
+    dnn_job_origin(t->job, part, &o);
+    if (o.from == DNN_FROM_NOTHING) return 0;
+    if (o.from == DNN_FROM_DATASET && o.maybe) DNN_TRY(has_split(t, &o, &there, err));
+    if (!there) return 0;
+    int rc = dnn_job_augment(t->job, part != DNN_PART_TRAIN, &data->augment, err);
+    if (rc == 0 && o.from != DNN_FROM_DATASET)
+        rc = dnn_job_open(t->job, &o, &data->source, err);
+    DNN_TRY(dnn_comm_agree(t->comm, rc, err));
+    return open_feed(t, &o, data, err);
+}
+
+/* ---- targets ---- */
+
+/* More classes than the network can tell apart would be learnt by nobody. */
+static int check_classes(const struct dnn_column *col, const struct dnn_job *job, int i,
+                         struct dnn_err *err)
+{
+    const struct dnn_graph *graph = job->net.graph;
+    const struct dnn_graph_node *node = &graph->node[graph->output[i]];
+    int64_t channels = node->out.dim[node->out.ndim - 1];
+
+    if (channels < 1 || dnn_job_ignores(job) ||
+        col->classes <= (channels == 1 ? 2 : channels))
+        return 0;
+    return dnn_fail(err, DNN_EDATA,
+                    "target '%s' of the data has %" PRId64 " classes, but the output "
+                    "'%s' of the network tells %" PRId64 " apart",
+                    col->name, col->classes, node->name, channels == 1 ? 2 : channels);
+}
+
+/* What the data has for each output: class numbers or values. */
+static int look_at_targets(struct dnn_trainer *t, const struct dnn_feed *feed,
+                           struct dnn_err *err)
+{
+    const struct dnn_column *col;
+    int ncols = dnn_feed_columns(feed, &col), n = 0;
+    int nout = t->job->net.graph->noutputs;
+
+    t->target_is = dnn_alloc(((size_t)nout + 1) * sizeof *t->target_is);
+    for (int k = 0; k < ncols && n < nout; k++) {
+        bool classes = col[k].kind == DNN_KIND_LABEL || col[k].kind == DNN_KIND_MASK;
+
+        if (col[k].role != DNN_ROLE_TARGET) continue;
+        if (classes && t->mode != DNN_JOB_INFER)
+            DNN_TRY(check_classes(&col[k], t->job, n, err));
+        t->target_is[n++] = classes ? DNN_TARGET_LABELS : DNN_TARGET_VALUES;
+    }
+    return 0;
+}
+
+/* ---- all of it ---- */
+
+/* All ranks see the same. */
+static int nothing(struct dnn_trainer *t, const char *what, struct dnn_err *err)
+{
+    return dnn_comm_agree(t->comm, dnn_fail(err, DNN_ECONFIG, "%s", what), err);
+}
+
+/* Outputs of test data are wanted at the end of training. */
+static int open_test(struct dnn_trainer *t, bool evaluated, struct dnn_err *err)
+{
+    const struct dnn_job_data *d = t->job->data;
+
+    if (d->test_output_path == NULL && d->hdf5_outfile == NULL) return 0;
+    if (evaluated) {
+        t->test = &t->eval;
+        return 0;
+    }
+    DNN_TRY(open_part(t, DNN_PART_TEST, &t->own_test, err));
+    if (t->own_test.feed != NULL)
+        t->test = &t->own_test;
+    else if (t->speaks)
+        dnn_log(DNN_WARN, "train",
+                "outputs are to be written, but there is no test data");
+    return 0;
+}
+
+static int open_train(struct dnn_trainer *t, struct dnn_err *err)
+{
+    bool test = false;
+
+    DNN_TRY(open_part(t, DNN_PART_TRAIN, &t->train, err));
+    if (t->train.feed == NULL)
+        return nothing(t, "the job has no training samples", err);
+    DNN_TRY(open_part(t, DNN_PART_VALIDATION, &t->eval, err));
+    if (t->eval.feed == NULL) {
+        DNN_TRY(open_part(t, DNN_PART_TEST, &t->eval, err));
+        test = t->eval.feed != NULL;
+    }
+    return open_test(t, test, err);
+}
+
+int dnn_trainer_data(struct dnn_trainer *t, struct dnn_err *err)
+{
+    t->mode = dnn_job_mode(t->job);
+    if (t->mode == DNN_JOB_NOTHING)
+        return nothing(t,
+                       "the job has no data: give data.dataset, data.input_path or "
+                       "data.generate to train with, or their likes with test_ before "
+                       "them",
+                       err);
+    if (t->mode == DNN_JOB_TRAIN) {
+        DNN_TRY(open_train(t, err));
+    } else {
+        DNN_TRY(open_part(t, DNN_PART_TEST, &t->eval, err));
+        if (t->eval.feed == NULL)
+            return nothing(t, "the job has no samples to test with", err);
+        t->test = &t->eval;
+    }
+    int rc =
+        look_at_targets(t, t->train.feed != NULL ? t->train.feed : t->eval.feed, err);
+    return dnn_comm_agree(t->comm, rc, err);
+}

@@ -1,0 +1,241 @@
+/* train_header.c - the first lines of a run's log, and the words they are made of.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "config.h"
+
+#include "run/train_told.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    GROUPS = 12, /* of hosts that are named                                         */
+    RANKS = 8,   /* whose cores are named                                           */
+    LAYERS = 28, /* of a network that are shown: else HEAD of them and TAIL         */
+    HEAD = 14,
+    TAIL = 8
+};
+
+/* ---- hosts ---- */
+
+/* Hosts whose names count up and that have as many ranks each. */
+struct group {
+    const char *name; /* of the first                                           */
+    size_t stem;      /* letters before its number                              */
+    long long number, last;
+    int digits, ranks, hosts;
+};
+
+static struct group group_of(const char *name, int ranks)
+{
+    struct group g = {.name = name, .stem = strlen(name), .ranks = ranks, .hosts = 1};
+
+    while (g.stem > 0 && isdigit((unsigned char)name[g.stem - 1]) && g.digits < 9) {
+        g.stem--;
+        g.digits++;
+    }
+    g.number = g.last = g.digits > 0 ? atoll(name + g.stem) : -1;
+    return g;
+}
+
+static bool joins(const struct group *g, const struct group *next)
+{
+    return g->digits > 0 && g->digits == next->digits && g->ranks == next->ranks &&
+           g->stem == next->stem && strncmp(g->name, next->name, g->stem) == 0 &&
+           next->number == g->last + 1;
+}
+
+static void add_group(struct dnn_buf *out, const struct group *g)
+{
+    if (g->hosts == 1)
+        dnn_buf_add(out, "%s (%d rank%s)", g->name, g->ranks, g->ranks == 1 ? "" : "s");
+    else
+        dnn_buf_add(out, "%.*s[%0*lld-%0*lld] (%d rank%s each)", (int)g->stem, g->name,
+                    g->digits, g->number, g->digits, g->last, g->ranks,
+                    g->ranks == 1 ? "" : "s");
+}
+
+void dnn_trainer_list_hosts(int n, const char *const *name, const int *ranks,
+                            struct dnn_buf *out)
+{
+    struct group g = {0};
+    int groups = 0, left = 0;
+
+    for (int i = 0; i <= n; i++) {
+        struct group next = i < n ? group_of(name[i], ranks[i]) : (struct group){0};
+
+        if (i > 0 && i < n && joins(&g, &next)) {
+            g.last = next.last;
+            g.hosts++;
+            continue;
+        }
+        if (i > 0 && groups >= GROUPS) left += g.hosts;
+        if (i > 0 && groups < GROUPS) {
+            if (groups++ > 0) dnn_buf_add(out, ", ");
+            add_group(out, &g);
+        }
+        g = next;
+    }
+    if (left > 0) dnn_buf_add(out, " and %d more node%s", left, left == 1 ? "" : "s");
+}
+
+void dnn_trainer_hosts(const struct dnn_trainer *t, struct dnn_buf *out)
+{
+    int nodes = dnn_comm_nodes(t->comm);
+    int *ranks = dnn_alloc(((size_t)nodes + 1) * sizeof *ranks);
+    const char **name = dnn_alloc(((size_t)nodes + 1) * sizeof *name);
+
+    for (int r = 0; r < t->seat->size; r++) {
+        int node = dnn_comm_node(t->comm, r);
+
+        ranks[node]++;
+        name[node] = dnn_comm_host(t->comm, r);
+    }
+    dnn_trainer_list_hosts(nodes, name, ranks, out);
+    dnn_free(ranks);
+    dnn_free(name);
+}
+
+/* ---- cores ---- */
+
+static void add_cores(struct dnn_buf *out, const struct dnn_seat *s, int rank)
+{
+    const struct dnn_topo_bound *b = &s->bounds[rank];
+    const struct dnn_place *p = &s->places[rank];
+
+    dnn_buf_add(out, "rank %d on core%s ", rank, p->ncores == 1 ? "" : "s");
+    dnn_topo_list(out, &p->cores);
+    if (!b->exact)
+        dnn_buf_add(out, " (not bound: %s)",
+                    b->why[0] != '\0' ? b->why : "the system did something else");
+}
+
+void dnn_trainer_binding(const struct dnn_trainer *t, struct dnn_buf *out)
+{
+    const struct dnn_seat *s = t->seat;
+    int bound = 0, n = 0;
+
+    for (int r = 0; r < s->size; r++)
+        bound += s->bounds[r].asked != 0;
+    if (bound == 0) {
+        dnn_buf_add(out, "nothing is bound");
+        return;
+    }
+    for (int r = 0; r < s->size && n < RANKS; r++, n++) {
+        if (n > 0) dnn_buf_add(out, ", ");
+        add_cores(out, s, r);
+    }
+    if (s->size > n) dnn_buf_add(out, " and %d more ranks", s->size - n);
+}
+
+/* ---- data and network ---- */
+
+static void add_column(struct dnn_buf *out, const struct dnn_column *c, bool first)
+{
+    char text[DNN_SHAPE_TEXT];
+
+    dnn_buf_add(out, "%s%s", first ? "" : ", ", c->name);
+    if (c->kind != DNN_KIND_LABEL)
+        dnn_buf_add(out, " %s", dnn_shape_text(text, sizeof text, &c->shape));
+    if (c->classes > 0) dnn_buf_add(out, " of %" PRId64 " classes", c->classes);
+}
+
+void dnn_trainer_shapes(const struct dnn_trainer *t, struct dnn_buf *out)
+{
+    const struct dnn_column *col;
+    int n = dnn_feed_columns(t->train.feed, &col);
+    bool first = true;
+
+    for (int k = 0; k < n; k++) {
+        if (col[k].role == DNN_ROLE_EXTRA) continue;
+        add_column(out, &col[k], first);
+        first = false;
+    }
+}
+
+double dnn_trainer_bytes(const struct dnn_trainer *t)
+{
+    size_t sum = dnn_replica_bytes(t->replica) + dnn_feed_bytes(t->train.feed);
+
+    if (t->eval.feed != NULL) sum += dnn_feed_bytes(t->eval.feed);
+    return (double)sum;
+}
+
+static void say_network(const struct dnn_trainer *t)
+{
+    const struct dnn_graph *g = t->job->net.graph;
+    char *text = NULL, *rest, *line;
+    size_t len = 0;
+    FILE *f = open_memstream(&text, &len);
+    int i = 0;
+
+    if (f == NULL) return;
+    dnn_graph_print(g, f);
+    fclose(f);
+    rest = text;
+    /* Two lines are above the layers; what is below them we say ourselves. */
+    while ((line = strsep(&rest, "\n")) != NULL) {
+        int layer = i++ - 2;
+
+        if (layer >= g->nnodes) break;
+        if (g->nnodes > LAYERS && layer == HEAD)
+            dnn_log(DNN_INFO, "train", "... %d more layers; --explain shows all ...",
+                    g->nnodes - HEAD - TAIL);
+        if (g->nnodes > LAYERS && layer >= HEAD && layer < g->nnodes - TAIL) continue;
+        dnn_log(DNN_INFO, "train", "%s", line);
+    }
+    free(text);
+}
+
+/* ---- the header ---- */
+
+static void say_machine(const struct dnn_trainer *t)
+{
+    const struct dnn_seat *seat = t->seat;
+    struct dnn_buf hosts = {0}, cores = {0};
+
+    dnn_trainer_hosts(t, &hosts);
+    dnn_trainer_binding(t, &cores);
+    dnn_log(DNN_INFO, "train",
+            "%d rank%s with %d thread%s each on %d node%s: %s; backend %s%s",
+            seat->size, seat->size == 1 ? "" : "s", seat->place.threads,
+            seat->place.threads == 1 ? "" : "s", dnn_comm_nodes(t->comm),
+            dnn_comm_nodes(t->comm) == 1 ? "" : "s", hosts.text,
+            dnn_replica_model(t->replica)->backend.name,
+            t->job->parallel->deterministic ? ", deterministic" : "");
+    dnn_log(DNN_INFO, "train", "binding: %s", cores.text);
+    dnn_buf_free(&hosts);
+    dnn_buf_free(&cores);
+}
+
+void dnn_trainer_header(const struct dnn_trainer *t)
+{
+    const struct dnn_graph *g = t->job->net.graph;
+    char bytes[32];
+
+    dnn_seat_report(t->seat); /* what is odd about it is said to the quiet, too */
+    if (!dnn_log_wants(DNN_INFO, "train")) return;
+    dnn_log(DNN_INFO, "train", "%s %s, %s", PACKAGE_NAME, PACKAGE_VERSION,
+            dnn_json_name(t->job->file));
+    say_machine(t);
+    dnn_log(DNN_INFO, "train", "data: %s", t->told->dataset);
+    say_network(t);
+    dnn_log(DNN_INFO, "train",
+            "%" PRId64 " weights, %" PRId64 " of them trained; %s of memory a rank",
+            g->params, g->trainable,
+            dnn_text_bytes(bytes, sizeof bytes, dnn_trainer_bytes(t)));
+    dnn_log(DNN_INFO, "train",
+            "%" PRId64 " samples in %" PRId64 " batches of %" PRId64 ", %" PRId64
+            " epochs; %" PRId64 " samples to evaluate with",
+            dnn_feed_count(t->train.feed), dnn_feed_batches(t->train.feed),
+            t->job->batch_size, t->job->num_epochs,
+            t->eval.feed == NULL ? (int64_t)0 : dnn_feed_count(t->eval.feed));
+    dnn_log(DNN_INFO, "train", "files are in %s", dnn_job_dir(t->job));
+}

@@ -1,0 +1,253 @@
+/* train_pictures.c - what is looked at while a network is evaluated: a few samples, and
+ * which class was taken for which.
+ *
+ * Pictures are drawn at once: a plane of a volume is all that is seen of it, and all
+ * that is kept.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "run/train_told.h"
+
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { CLASSES = 50, NUMBERS = 4 }; /* of a matrix; of a vector in a caption */
+
+bool dnn_trainer_classes(const struct dnn_trainer *t)
+{
+    const char *const *usual = dnn_loss_metrics(t->job->loss);
+
+    return usual[0] != NULL &&
+           (strcmp(usual[0], "accuracy") == 0 || strcmp(usual[0], "dice") == 0);
+}
+
+int dnn_trainer_pictures_open(struct dnn_trainer *t, struct dnn_err *err)
+{
+    static const char *const matrix[] = {"confusion", NULL};
+    struct train_told *told = t->told;
+    int64_t classes;
+
+    if (t->speaks) told->wanted = (int)t->job->telemetry->pictures;
+    told->picture = dnn_alloc(((size_t)told->wanted + 1) * sizeof *told->picture);
+    if (t->metrics == NULL || !t->job->telemetry->report || !dnn_trainer_classes(t))
+        return 0;
+    if (t->channels > CLASSES || dnn_metrics_confusion(t->metrics, &classes) != NULL)
+        return 0;
+    return dnn_metrics_read(NULL, matrix, t->channels, &told->matrix, err);
+}
+
+static void forget(struct train_told *told)
+{
+    for (int i = 0; i < told->npictures; i++)
+        dnn_canvas_free(&told->picture[i].canvas);
+    told->npictures = 0;
+}
+
+void dnn_trainer_pictures_close(struct dnn_trainer *t)
+{
+    forget(t->told);
+    dnn_free(t->told->picture);
+    dnn_metrics_free(t->told->matrix);
+}
+
+/* ---- one sample ---- */
+
+/* What there is of it. */
+struct one {
+    struct dnn_trainer *t;
+    const struct dnn_column *col; /* of the target */
+    int64_t number;
+    const int32_t *label; /* or NULL */
+    const float *value;   /* or NULL */
+    const float *output;
+    int64_t count; /* numbers of the output */
+    struct train_view input, target, result;
+    struct train_sheet sheet;
+    char line[2][128];
+};
+
+static void find_input(struct one *o, int64_t i)
+{
+    const struct train_data *d = &o->t->eval;
+    const struct dnn_model *m = dnn_replica_model(o->t->replica);
+    const struct dnn_column *col;
+
+    dnn_feed_columns(d->feed, &col);
+    for (int k = 0; k < m->ninputs && o->sheet.input == NULL; k++) {
+        const struct dnn_column *c = &col[d->input[k]];
+        const char *data = (const char *)d->input_mem[k] + (size_t)i * d->input_row[k];
+
+        if (c->type == DNN_F32 && dnn_draw_view(&c->shape, data, false, &o->input))
+            o->sheet.input = &o->input;
+    }
+}
+
+/* Target and output, if they are images: the output has the target's space. */
+static void find_fields(struct one *o)
+{
+    struct dnn_shape s = o->col->shape;
+    int64_t space = 1;
+
+    for (int k = 0; k + 1 < s.ndim; k++)
+        space *= s.dim[k];
+    if (s.ndim < 3 || space < 1 || o->count % space != 0) return;
+    const void *target = o->label != NULL ? (const void *)o->label : o->value;
+    if (!dnn_draw_view(&s, target, o->label != NULL, &o->target)) return;
+    s.dim[s.ndim - 1] = o->count / space;
+    if (!dnn_draw_view(&s, o->output, false, &o->result)) return;
+    o->sheet.target = &o->target;
+    o->sheet.output = &o->result;
+}
+
+/* ---- in words ---- */
+
+static const char *name_of(const struct one *o, int64_t class, char out[32])
+{
+    if (o->col->class_name != NULL && class >= 0 && class < o->col->classes)
+        return o->col->class_name[class];
+    snprintf(out, 32, "%" PRId64, class);
+    return out;
+}
+
+/* The share of points that are right, or how far the numbers are off. */
+static void judge_fields(struct one *o)
+{
+    const struct train_view *a = &o->target, *b = &o->result;
+    const int64_t n = a->height * a->width;
+    double right = 0, sum = 0, p;
+
+    for (int64_t i = 0; i < n; i++) {
+        const float *y = b->value + i * b->channels;
+
+        if (o->sheet.classes) {
+            int64_t want = a->class != NULL ? a->class[i]
+                                            : dnn_draw_class(a->value + i * a->channels,
+                                                             a->channels, &p);
+            right += dnn_draw_class(y, b->channels, &p) == want;
+        } else {
+            double d = (double)y[0] - (a->class != NULL ? (double)a->class[i]
+                                                        : a->value[i * a->channels]);
+            sum += d * d;
+        }
+    }
+    if (o->sheet.classes)
+        snprintf(o->line[0], sizeof o->line[0], "%.1f %% right",
+                 100 * right / (double)n);
+    else
+        snprintf(o->line[0], sizeof o->line[0], "rms error %.3g",
+                 sqrt(sum / (double)n));
+    o->sheet.line[0] = o->line[0];
+}
+
+static void judge_class(struct one *o)
+{
+    char a[32], b[32];
+    double p = 0;
+    int64_t want =
+        o->label != NULL ? o->label[0] : dnn_draw_class(o->value, o->count, &p);
+    int64_t got = dnn_draw_class(o->output, o->count, &p);
+
+    snprintf(o->line[0], sizeof o->line[0], "target %s", name_of(o, want, a));
+    snprintf(o->line[1], sizeof o->line[1], "predicted %s (%.2f)", name_of(o, got, b),
+             p);
+    o->sheet.mood = got == want ? 1 : -1;
+    o->sheet.line[0] = o->line[0];
+    o->sheet.line[1] = o->line[1];
+}
+
+static void list(char out[128], const char *title, const float *x, int64_t n)
+{
+    int at = snprintf(out, 128, "%s", title);
+
+    for (int64_t i = 0; i < n && i < NUMBERS && at < 100; i++)
+        at += snprintf(out + at, 128 - (size_t)at, " %.4g", x[i]);
+    if (n > NUMBERS) snprintf(out + at, 128 - (size_t)at, " ...");
+}
+
+static void judge_values(struct one *o)
+{
+    float label = o->label == NULL ? 0 : (float)o->label[0];
+
+    list(o->line[0], "target", o->label == NULL ? o->value : &label,
+         o->label == NULL ? o->count : 1);
+    list(o->line[1], "predicted", o->output, o->count);
+    o->sheet.line[0] = o->line[0];
+    o->sheet.line[1] = o->line[1];
+}
+
+static int draw(struct one *o, struct dnn_err *err)
+{
+    struct train_told *told = o->t->told;
+    struct train_picture *p = &told->picture[told->npictures];
+
+    o->sheet.classes = dnn_trainer_classes(o->t);
+    o->sheet.nclasses = o->col->classes > 0 ? o->col->classes : o->t->channels;
+    o->sheet.class_name = o->col->classes > 0 ? o->col->class_name : NULL;
+    if (o->sheet.output != NULL)
+        judge_fields(o);
+    else if (o->sheet.classes)
+        judge_class(o);
+    else
+        judge_values(o);
+    DNN_TRY(dnn_draw_sheet(&o->sheet, &p->canvas, err));
+    snprintf(p->caption, sizeof p->caption, "sample %" PRId64 ": %s%s%s", o->number,
+             o->line[0], o->line[1][0] != '\0' ? ", " : "", o->line[1]);
+    told->npictures++;
+    return 0;
+}
+
+/* ---- while evaluating ---- */
+
+void dnn_trainer_look_start(struct dnn_trainer *t)
+{
+    if (t->told == NULL) return;
+    forget(t->told);
+    t->told->judged = false;
+    if (t->told->matrix != NULL) dnn_metrics_start(t->told->matrix);
+}
+
+int dnn_trainer_look(struct dnn_trainer *t, const struct dnn_batch *b,
+                     const struct dnn_metric_batch *seen, struct dnn_err *err)
+{
+    struct train_told *told = t->told;
+    const struct dnn_column *col;
+
+    if (told == NULL) return 0;
+    if (told->matrix != NULL) DNN_TRY(dnn_metrics_add(told->matrix, seen, err));
+    dnn_feed_columns(t->eval.feed, &col);
+    for (int64_t i = 0; i < b->n && told->npictures < told->wanted; i++) {
+        struct one o = {.t = t,
+                        .col = &col[t->eval.target[0]],
+                        .number = b->sample[i],
+                        .count = seen->places * seen->channels};
+        const char *row =
+            (const char *)t->eval.target_mem[0] + (size_t)i * t->eval.target_row[0];
+
+        o.output = seen->output + i * o.count;
+        if (seen->labels != NULL)
+            o.label = (const int32_t *)(const void *)row;
+        else
+            o.value = (const float *)(const void *)row;
+        find_input(&o, i);
+        find_fields(&o);
+        if (o.sheet.input != NULL || o.sheet.output != NULL) DNN_TRY(draw(&o, err));
+    }
+    return 0;
+}
+
+int dnn_trainer_look_end(struct dnn_trainer *t, struct dnn_err *err)
+{
+    int64_t n;
+
+    if (t->told == NULL) return 0;
+    t->told->judged = true;
+    if (t->told->matrix == NULL) return 0;
+    double *sums = dnn_metrics_sums(t->told->matrix, &n);
+    return dnn_comm_allreduce(t->comm, "confusion", sums, n, DNN_COMM_F64, DNN_COMM_SUM,
+                              err);
+}

@@ -1,0 +1,336 @@
+/* train_record.c - run.json: all that is needed to do a run again, and what came of it.
+ *
+ * Written when the run begins and again when it ends; one that is killed leaves it with
+ * the status "running".
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "config.h"
+
+#include "run/train_told.h"
+
+#include "base/clock.h"
+#include "base/crc.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "data/dataset.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static void add_text(struct dnn_buf *out, const char *key, const char *text)
+{
+    dnn_buf_add(out, "  \"%s\": ", key);
+    if (text == NULL)
+        dnn_buf_add(out, "null");
+    else
+        dnn_json_quoted(out, text);
+    dnn_buf_add(out, ",\n");
+}
+
+static void add_int(struct dnn_buf *out, const char *key, int64_t value)
+{
+    dnn_buf_add(out, "  \"%s\": %" PRId64 ",\n", key, value);
+}
+
+static void add_real(struct dnn_buf *out, double value)
+{
+    if (isfinite(value))
+        dnn_buf_add(out, "%.9g", value);
+    else
+        dnn_buf_add(out, "null");
+}
+
+static char *utc_now(void)
+{
+    char text[DNN_CLOCK_TEXT];
+
+    return dnn_strdup(dnn_clock_utc(text, sizeof text, time(NULL)));
+}
+
+/* ---- the data ---- */
+
+/* Its splits, and the hash that stands for every sample. */
+static int describe_dataset(struct dnn_trainer *t, const char *path,
+                            struct dnn_buf *out, struct dnn_err *err)
+{
+    struct dnn_dataset *set;
+
+    DNN_TRY(dnn_dataset_open(NULL, path, 1, &set, err));
+    const struct dnn_dataset_info *info = dnn_dataset_info(set);
+    dnn_buf_add(out, "%s (", path);
+    for (int i = 0; i < info->nsplits; i++)
+        dnn_buf_add(out, "%s%s %" PRId64, i == 0 ? "" : ", ", info->split[i].name,
+                    info->split[i].count);
+    dnn_buf_add(out, " samples)");
+    snprintf(t->told->hash, sizeof t->told->hash, "%s", info->hash);
+    dnn_dataset_close(set);
+    return 0;
+}
+
+static int describe_data(struct dnn_trainer *t, struct dnn_err *err)
+{
+    struct dnn_job_origin o;
+    struct dnn_buf out = {0};
+    int rc = 0;
+
+    dnn_job_origin(t->job, DNN_PART_TRAIN, &o);
+    if (o.from == DNN_FROM_DATASET)
+        rc = describe_dataset(t, o.dataset, &out, err);
+    else if (o.from == DNN_FROM_FILES)
+        dnn_buf_add(&out, "files %s", o.files.input.path);
+    else
+        dnn_buf_add(&out, "generated samples");
+    dnn_buf_add(&out, "; ");
+    dnn_trainer_shapes(t, &out);
+    t->told->dataset = out.text;
+    return rc;
+}
+
+static void add_data(const struct dnn_trainer *t, struct dnn_buf *out)
+{
+    struct dnn_job_origin o;
+    struct dnn_buf shapes = {0};
+    const char *path;
+
+    dnn_job_origin(t->job, DNN_PART_TRAIN, &o);
+    path = o.from == DNN_FROM_DATASET ? o.dataset
+           : o.from == DNN_FROM_FILES ? o.files.input.path
+                                      : NULL;
+    dnn_trainer_shapes(t, &shapes);
+    dnn_buf_add(out, "  \"data\": {\"path\": ");
+    if (path != NULL)
+        dnn_json_quoted(out, path);
+    else
+        dnn_buf_add(out, "null");
+    dnn_buf_add(out, ", \"split\": ");
+    dnn_json_quoted(out, o.split != NULL ? o.split : "");
+    if (t->told->hash[0] != '\0') dnn_buf_add(out, ", \"hash\": \"%s\"", t->told->hash);
+    dnn_buf_add(out, ", \"columns\": ");
+    dnn_json_quoted(out, shapes.text);
+    dnn_buf_add(out, ", \"training_samples\": %" PRId64, dnn_feed_count(t->train.feed));
+    dnn_buf_add(out, ", \"evaluation_samples\": %" PRId64 "},\n",
+                t->eval.feed == NULL ? (int64_t)0 : dnn_feed_count(t->eval.feed));
+    dnn_buf_free(&shapes);
+}
+
+/* ---- the network ---- */
+
+/* What the network was read from, byte by byte: of the zoo what we wrote, of a file its
+ * content, of layers in the job these. */
+static uint32_t checksum(const struct dnn_job *job, const char *layers)
+{
+    char *text = NULL;
+    size_t len = 0;
+    uint32_t sum = 0;
+
+    if (job->net.text != NULL)
+        sum = dnn_crc_record(job->net.text, strlen(job->net.text));
+    else if (layers == NULL || layers[0] != '"')
+        sum = layers == NULL ? 0 : dnn_crc_record(layers, strlen(layers));
+    else if (dnn_file_read(job->net.graph->file, DNN_JSON_LIMIT, &text, &len, NULL) ==
+             0)
+        sum = dnn_crc_record(text, len);
+    dnn_free(text);
+    return sum;
+}
+
+static void add_network(const struct dnn_trainer *t, struct dnn_buf *out)
+{
+    const struct dnn_job *job = t->job;
+    const struct dnn_graph *g = job->net.graph;
+    struct dnn_jobj top = dnn_json_top(job->file);
+    struct dnn_jobj inner = dnn_json_sub(&top, "neural_network");
+    struct dnn_jobj at = dnn_json_sub(job->wrapped ? &inner : &top, "layers");
+    char *layers = dnn_json_compact(&at);
+
+    dnn_buf_add(out, "  \"network\": {\"name\": ");
+    dnn_json_quoted(out, g->name);
+    dnn_buf_add(out,
+                ", \"parameters\": %" PRId64 ", \"trained\": %" PRId64
+                ", \"checksum\": \"%08" PRIx32 "\", \"layers\": %s},\n",
+                g->params, g->trainable, checksum(job, layers),
+                layers == NULL ? "null" : layers);
+    dnn_free(layers);
+}
+
+/* ---- the rest of what stays ---- */
+
+static void add_job(const struct dnn_trainer *t, struct dnn_buf *out)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *f = open_memstream(&text, &len);
+
+    if (f == NULL) return;
+    dnn_job_print(t->job, f);
+    fclose(f);
+    while (len > 0 && text[len - 1] == '\n')
+        len--;
+    dnn_buf_add(out, "  \"job\": ");
+    dnn_buf_bytes(out, text, len);
+    dnn_buf_add(out, ",\n");
+    free(text);
+}
+
+static void add_machine(const struct dnn_trainer *t, struct dnn_buf *out)
+{
+    const struct dnn_seat *seat = t->seat;
+    struct dnn_buf words = {0};
+
+    dnn_trainer_hosts(t, &words);
+    add_text(out, "hosts", words.text);
+    dnn_buf_free(&words);
+    add_int(out, "nodes", dnn_comm_nodes(t->comm));
+    add_int(out, "ranks", seat->size);
+    add_int(out, "threads", seat->place.threads);
+    dnn_trainer_binding(t, &words);
+    add_text(out, "binding", words.text);
+    dnn_buf_free(&words);
+    add_text(out, "mpi",
+             seat->size > 1 || strcmp(dnn_comm_kind(t->comm), "mpi") == 0
+                 ? dnn_comm_version(t->comm)
+                 : NULL);
+    if (seat->slurm.where != DNN_SLURM_NONE) {
+        add_int(out, "slurm_job", seat->slurm.job);
+        add_int(out, "slurm_restarts", seat->slurm.restarts);
+    }
+    add_text(out, "backend", dnn_replica_model(t->replica)->backend.name);
+    add_int(out, "memory_per_rank", (int64_t)dnn_trainer_bytes(t));
+}
+
+static void describe(struct dnn_trainer *t)
+{
+    struct dnn_buf *out = &t->told->about;
+    char *cwd = getcwd(NULL, 0);
+
+    add_text(out, "version", PACKAGE_VERSION);
+    add_text(out, "built", DNN_BUILT_WITH);
+    add_text(out, "command", t->opts->command);
+    add_text(out, "directory", cwd);
+    add_text(out, "job_file", dnn_json_name(t->job->file));
+    add_job(t, out);
+    add_int(out, "seed", t->job->seed);
+    add_data(t, out);
+    add_network(t, out);
+    add_machine(t, out);
+    add_int(out, "batch_size", t->job->batch_size);
+    free(cwd);
+}
+
+/* ---- a run that goes on ---- */
+
+static void take(const struct dnn_json *old, struct train_told *told)
+{
+    struct dnn_jobj top = dnn_json_top(old), at = dnn_json_sub(&top, "began");
+    const char *began = NULL;
+
+    if (dnn_json_string(&at, &began, NULL) == 0) told->began = dnn_strdup(began);
+    at = dnn_json_sub(&top, "metrics");
+    if (dnn_json_type(&at) == DNN_J_OBJECT) told->metrics = dnn_json_compact(&at);
+    at = dnn_json_sub(&top, "resumed");
+    for (struct dnn_jobj it = dnn_json_first(&at); it.val != NULL;
+         it = dnn_json_next(&it)) {
+        char *text = dnn_json_compact(&it);
+
+        dnn_buf_add(&told->resumed, "%s%s", told->resumed.len > 0 ? ", " : "", text);
+        dnn_free(text);
+    }
+}
+
+/* What an earlier part of the run left; it is not needed to go on. */
+static void look_back(struct dnn_trainer *t, const char *path)
+{
+    struct train_told *told = t->told;
+    struct dnn_json *old = NULL;
+    struct dnn_err said = {0};
+    char *now = utc_now();
+
+    if (t->at.step > 0 && access(path, F_OK) == 0) {
+        if (dnn_json_read(path, &old, &said) == 0)
+            take(old, told);
+        else
+            dnn_log(DNN_WARN, "train", "%s; it is written anew", said.text);
+        dnn_json_free(old);
+    }
+    if (t->at.step > 0)
+        dnn_buf_add(&told->resumed,
+                    "%s{\"step\": %" PRId64 ", \"epoch\": %" PRId64
+                    ", \"time\": \"%s\", \"ranks\": %d}",
+                    told->resumed.len > 0 ? ", " : "", t->at.step, t->at.epoch, now,
+                    t->seat->size);
+    if (told->began == NULL) told->began = dnn_strdup(now);
+    dnn_free(now);
+}
+
+int dnn_trainer_record_open(struct dnn_trainer *t, struct dnn_err *err)
+{
+    char *path = dnn_format("%s/run.json", dnn_job_dir(t->job));
+    int rc = describe_data(t, err);
+
+    if (rc == 0) {
+        look_back(t, path);
+        describe(t);
+        rc = dnn_trainer_record(t, "running", NULL, err);
+    }
+    dnn_free(path);
+    return rc;
+}
+
+/* ---- writing ---- */
+
+static void add_metrics(const struct train_told *told, struct dnn_buf *out)
+{
+    dnn_buf_add(out, "  \"metrics\": ");
+    if (told->nvalues == 0) {
+        dnn_buf_add(out, "%s\n", told->metrics != NULL ? told->metrics : "{}");
+        return;
+    }
+    dnn_buf_add(out, "{");
+    for (int i = 0; i < told->nvalues; i++) {
+        if (i > 0) dnn_buf_add(out, ", ");
+        dnn_json_quoted(out, told->value[i].name);
+        dnn_buf_add(out, ": ");
+        add_real(out, told->value[i].value);
+    }
+    dnn_buf_add(out, "}\n");
+}
+
+int dnn_trainer_record(struct dnn_trainer *t, const char *status, const char *why,
+                       struct dnn_err *err)
+{
+    const struct train_told *told = t->told;
+    struct dnn_buf out = {0};
+    const bool over = strcmp(status, "running") != 0;
+    char *now = utc_now();
+    char *path = dnn_format("%s/run.json", dnn_job_dir(t->job));
+
+    dnn_buf_add(&out, "{\n  \"program\": \"dnn-train\",\n");
+    add_text(&out, "status", status);
+    if (why != NULL) add_text(&out, "why", why);
+    add_text(&out, "began", told->began);
+    add_text(&out, "ended", over ? now : NULL);
+    dnn_buf_add(&out, "  \"seconds\": ");
+    add_real(&out, t->sum.seconds + (over ? dnn_clock_now() - t->began : 0));
+    dnn_buf_add(&out, ",\n");
+    dnn_buf_bytes(&out, told->about.text, told->about.len);
+    add_int(&out, "portion", (int64_t)dnn_replica_portion(t->replica));
+    dnn_buf_add(&out, "  \"resumed\": [%s],\n",
+                told->resumed.text == NULL ? "" : told->resumed.text);
+    add_int(&out, "epochs", t->at.epoch);
+    add_int(&out, "steps", t->at.step);
+    add_metrics(told, &out);
+    dnn_buf_add(&out, "}\n");
+    int rc = dnn_file_write(path, out.text, out.len, err);
+    dnn_buf_free(&out);
+    dnn_free(path);
+    dnn_free(now);
+    return rc;
+}

@@ -1,0 +1,77 @@
+#!/bin/bash
+# train_f64.t - dnn-train in double precision: the same run as in f32 but for rounding,
+# samples that are evaluated included; what is made for f32 alone is refused.
+#
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the dnn-toolkit authors
+. "${srcdir:-.}/tests/tap.sh"
+tmp=$(mktemp -d "${TMPDIR:-/tmp}/dnn-train.XXXXXX") || exit 1
+trap 'rm -rf "$tmp"' EXIT
+cd "$tmp" || exit 1
+export OMP_NUM_THREADS=1 XDG_CACHE_HOME=$tmp/cache
+
+# Values as targets: the product and the sum of two numbers.
+awk 'BEGIN { srand(7); print "a,b,product,sum"
+    for (i = 0; i < 40; i++) { a = rand(); b = rand(); print a "," b "," a * b "," a + b } }' > table.csv
+cat > prepare.json << EOF2
+{"from": {"input_path": "table.csv", "targets": ["product", "sum"]}, "to": "table.bp", "seed": 1,
+ "steps": [{"split": {"train": 0.5, "validation": 0.5}}]}
+EOF2
+cat > job.json << EOF2
+{"layers": [{"class_name": "InputLayer", "config": {"name": "in", "batch_input_shape": [null, 2]}},
+            {"class_name": "Dense", "config": {"name": "hidden", "units": 8, "activation": "tanh"}},
+            {"class_name": "Dense", "config": {"name": "out", "units": 2}}],
+ "data": {"dataset": "table.bp", "batch_size": 6, "test_batch_size": 7},
+ "num_epochs": 3, "seed": 5, "loss": "mse", "metrics": ["mse", "mae"], "clip_norm": 0.5,
+ "optimizer": {"type": "SGD", "learning_rate": 0.05, "momentum": 0.9}, "precision": "f64"}
+EOF2
+timeout 60 dnn-prepare -q prepare.json || exit 1
+
+# train DIR WORDS...: complaints on stdout
+train() {
+    local dir=$1
+    shift
+    timeout 60 "$@" dnn-train -q --set dir="$dir" job.json > said 2>&1 || cat said
+}
+# near A B LIMIT: complaints if what was measured differs by more, relative to B
+near() {
+    paste -d , "$1/metrics.csv" "$2/metrics.csv" | awk -F , -v most="$3" '
+        NR == 1 { n = NF / 2; for (i = 1; i <= n; i++) name[i] = $i; next }
+        { for (i = 1; i <= n; i++) if (name[i] ~ /loss|mse|mae|grad_norm/) {
+            seen++
+            far = ($i - $(i + n)) / $(i + n)
+            if (far > most || far < -most) print name[i] ": " $i ", not " $(i + n) } }
+        END { if (seen < 15) print "only " seen + 0 " numbers were compared" }'
+}
+
+result "it trains" "$(train wide)"
+sed -i 's/"f64"/"f32"/' job.json
+result "losses, metrics and gradients are those of f32 but for rounding" "$(
+    train narrow
+    near wide narrow 2e-5)"
+sed -i 's/"f32"/"f64"/' job.json
+result "2 ranks: the same but for rounding" "$(
+    train two "$MPIEXEC" -n 2
+    near two wide 1e-12)"
+sed -i 's/"clip_norm"/"accumulate": 2, &/' job.json
+result "in two parts: the same but for rounding" "$(
+    train parts
+    near parts wide 1e-12)"
+
+# refused MESSAGE WORDS...
+refused() {
+    local want=$1 status=0
+    shift
+    timeout 60 dnn-train -q --set dir=bad "$@" job.json > said 2>&1 || status=$?
+    [ "$status" = 3 ] || echo "status $status, not 3"
+    [ "$(cat said)" = "dnn-train: $want" ] || cat said
+}
+result "deterministic sums are of f32" "$(
+    refused '"deterministic" is for gradients in f32: drop it, or "precision"' --set parallel.deterministic=true)"
+result "so is what is compressed" "$(
+    refused '"compress" is for gradients in f32: drop it, or "precision"' --set parallel.compress=bf16)"
+result "so is the mean of weights" "$(
+    refused '"ema" is for weights in f32: drop it, or "precision"' --set ema=0.9)"
+result "so is the second-order optimizer" "$(
+    refused 'optimizer "hessian" is for weights in f32: drop it, or "precision"' --set 'optimizer={"type": "Hessian"}')"
+finish

@@ -1,0 +1,116 @@
+#!/bin/bash
+# train_given.t - what dnn-train is given from outside: the end of an allocation, signals at bad
+# moments, threads, rules on the command line.
+#
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the dnn-toolkit authors
+. "${srcdir:-.}/tests/tap.sh"
+tmp=$(mktemp -d "${TMPDIR:-/tmp}/dnn-given.XXXXXX") || exit 1
+trap 'rm -rf "$tmp"' EXIT
+cd "$tmp" || exit 1
+export XDG_CACHE_HOME=$tmp/cache
+unset OMP_NUM_THREADS "${!SLURM_@}"
+
+cat > job.json << EOF2
+{"layers": {"zoo": "unet3d", "base": 2, "depth": 1, "classes": 3, "input": [8, 8, 8, 1]},
+ "data": {"dataset": "blobs.bp", "batch_size": 4}, "num_epochs": 1000000, "loss": "cross_entropy",
+ "optimizer": {"type": "Adam", "learning_rate": 0.01}, "threads": 1}
+EOF2
+timeout 60 dnn-prepare -q --generate blobs3d --set samples=12 --set size=8 --set classes=2 \
+    --split 0.7,0.3 --to blobs.bp || exit 1
+
+# train STATUS COMMAND...: complaints about another status; what it says is in $tmp/said
+train() {
+    local want=$1 status=0
+    shift
+    timeout 60 "$@" > said 2>&1 || status=$?
+    [ "$status" = "$want" ] || { echo "status $status, not $want"; tail -n 20 said; }
+}
+says() {
+    grep -q -- "$1" said || { echo "missing: $1"; tail -n 20 said; }
+}
+
+# ---- the end of an allocation ----
+
+end=$(($(date +%s) + 19))
+result "the end of the allocation nears: status 75" "$(
+    train 75 env SLURM_JOB_ID=7 SLURM_JOB_END_TIME=$end dnn-train job.json)"
+result "before it comes" "$([ "$(date +%s)" -lt "$end" ] || echo "$(($(date +%s) - end)) s too late")"
+result "with a checkpoint, and words" \
+    "$(says '^dnn-train: stopped before the time limit after .* steps; a checkpoint is written: run the same command'
+    compgen -G 'run-job/checkpoints/ckpt-*.bp' > out || echo "no checkpoint")"
+result "a time that is past: one step further, and stopped again" "$(
+    train 75 env SLURM_JOB_ID=7 SLURM_JOB_END_TIME=1700000000 dnn-train job.json
+    says 'going on from the checkpoint of step')"
+result "what Slurm cannot have written is refused" "$(
+    train 2 env SLURM_JOB_ID=7 SLURM_JOB_END_TIME=soon dnn-train job.json
+    says 'SLURM_JOB_END_TIME')"
+
+# ---- signals ----
+
+# hears PID: whether it has a handler for SIGUSR1
+hears() {
+    (($((16#$(sed -n 's/^SigCgt:\t*//p' "/proc/$1/status"))) & 0x200))
+}
+# Sent again and again from the moment on in which anything can be known: before the job is read,
+# and while the checkpoint is written.
+result "signals at any moment, however many: a checkpoint, status 75" "$(
+    dnn-train --set dir=often job.json > said 2>&1 &
+    pid=$!
+    for _ in {1..1000}; do
+        ! hears "$pid" 2> out || break
+        sleep 0.01
+    done
+    for _ in {1..6000}; do
+        kill -USR1 "$pid" 2> out || break
+        sleep 0.01
+    done
+    kill -KILL "$pid" 2> out && echo "it does not end"
+    wait "$pid"
+    status=$?
+    [ $status = 75 ] || { echo "status $status"; cat said; }
+    says 'stopped by SIGUSR1 after .* steps; a checkpoint is written')"
+
+# ---- threads ----
+
+# threads N COMMAND...: complaints if the log names another number
+threads() {
+    local n=$1
+    shift
+    train 0 "$@" dnn-train --set num_epochs=1 --set dir="t$RANDOM" -s checkpoints.interval=0 job.json
+    grep -qE "(, |with )$n threads? each" said || { echo "not $n threads"; cat said; }
+}
+result "threads as the job says" "$(threads 1)"
+result "which counts more than OMP_NUM_THREADS" "$(threads 1 env OMP_NUM_THREADS=2)"
+sed -i 's/"threads": 1/"threads": 0/' job.json
+result "OMP_NUM_THREADS, if it does not say" "$(threads 1 env OMP_NUM_THREADS=1)"
+cores=$(timeout 60 dnn-bench topo | sed -n 's/.*, \([0-9]*\) of [0-9]* cores used.*/\1/p')
+result "else as many as cores" "$(threads "${cores:-none}")"
+
+# A machine of two NUMA domains, as hwloc can pretend there is.
+numa=(env 'HWLOC_SYNTHETIC=numa:2 core:1 pu:1' HWLOC_THISSYSTEM=1)
+if [ "$(nproc)" -ge 2 ]; then
+    result "a rank across NUMA domains has all their cores, and is told" "$(threads 2 "${numa[@]}"
+        says 'the cores of rank 0 are in 2 NUMA domains; ranks that stay in one each')"
+    result "two ranks have a domain each" "$(threads 1 "${numa[@]}" "$MPIEXEC" --bind-to none -n 2
+        grep 'NUMA domains' said)"
+else
+    skip "ranks and NUMA domains" "one core"
+fi
+
+# ---- rules ----
+
+result "--target-metric" "$(
+    train 0 dnn-train --set dir=target --target-metric "val_loss,<,100" job.json
+    says '^trained: 1 epoch')"
+result "--early" "$(
+    train 0 dnn-train --set dir=early --set num_epochs=50 --set optimizer.learning_rate=1e-12 --early "val_loss,~<,2" job.json
+    [ "$(wc -l < early/metrics.csv)" -lt 20 ] || tail -n 3 early/metrics.csv)"
+result "a rule that is none" "$(train 3 dnn-train --early "val_loss" job.json
+    says 'early_stopping.*must be "METRIC,>,NUMBER"')"
+result "--where" "$(
+    [ "$(dnn-train --where job.json)" = run-job ] || dnn-train --where job.json
+    [ "$(dnn-train --where --set dir=/x/y job.json)" = /x/y ] || dnn-train --where --set dir=/x/y job.json)"
+result "--quiet says nothing" "$(train 0 dnn-train --quiet --set dir=quiet --set num_epochs=1 job.json
+    cat said)"
+finish

@@ -1,0 +1,198 @@
+#!/bin/bash
+# train_harm.t - what happens to runs on real machines: full disks, read-only directories,
+# data that goes away, ranks that are killed, too little memory, numbers that are none.
+# One message each, the status that is documented, and nothing is lost.
+#
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the dnn-toolkit authors
+# shellcheck source=tests/train_lib.sh
+. "${srcdir:-.}/tests/train_lib.sh"
+
+# ---- disks ----
+
+full='(No space left on device|the disk is full).*'
+if [ "$DNN_HARM_MOUNTS" = yes ]; then
+    mkdir small
+    for ranks in 1 2; do
+        front=''
+        [ "$ranks" = 1 ] || front='rank 0: '
+        mount -t tmpfs -o size=180k tmpfs small
+        result "$ranks: a disk becomes full: which file, and why" "$(
+            train 5 "$front"'small/run/(checkpoints/ckpt-[0-9]*.bp|metrics.csv|metrics.jsonl|events/[^:]*): cannot be written: .*'"$full" \
+                "$ranks" small/run "${long[@]}")"
+        result "$ranks: what was there is whole" "$(whole small/run/checkpoints)"
+        result "$ranks: when there is room, it goes on" "$(
+            mount -o remount,size=10m small
+            begin "$ranks" small/run "${long[@]}"
+            seen '^train: going on from the checkpoint of step'
+            seen '^epoch .*'
+            kill -TERM "$(last)"
+            ended 75 'stopped by SIGTERM after [0-9]+ steps; a checkpoint is written: run the same command again to continue'
+            whole small/run/checkpoints)"
+        umount small
+        # Only what is told has no room.
+        mount -t tmpfs -o size=24k tmpfs small
+        result "$ranks: no room for metrics" "$(
+            train 5 "$front"'small/run/(metrics.csv|metrics.jsonl|events/[^:]*): cannot be written: No space left on device' \
+                "$ranks" small/run --set checkpoints.save=beside"$ranks" "${long[@]}")"
+        result "$ranks: its checkpoints are whole, and no line is cut" "$(
+            whole beside"$ranks"
+            tail -c 1 small/run/metrics.csv | od -An -c | grep -q '\\n' || tail -n 2 small/run/metrics.csv)"
+        umount small
+    done
+    mount -t tmpfs -o size=300k tmpfs small
+    result "a small disk, the same weights after there is more room" "$(
+        head -c 220k /dev/zero > small/filler
+        train 5 '.*: cannot be written: .*'"$full" small/run
+        rm small/filler
+        mount -o remount,size=10m small
+        same small/run)"
+    umount small
+
+    mount -t tmpfs -o ro tmpfs small
+    result "a read-only directory" "$(train 5 'small/run: cannot be made: Read-only file system' small/run)"
+    result "the same on two ranks, once" "$(train 5 'rank 0: small/run: cannot be made: Read-only file system' 2 small/run)"
+    umount small
+    mkdir -p small/run
+    mount -t tmpfs -o ro tmpfs small/run
+    result "a run's directory that is there but read-only" "$(
+        train 5 'small/run/checkpoints: cannot be made: Read-only file system' small/run)"
+    umount small/run
+    result "it becomes read-only in the middle" "$(
+        begin middle --set checkpoints.steps=10 --set num_epochs=2000
+        seen '^epoch 20/'
+        mount -t tmpfs -o ro tmpfs middle/checkpoints
+        ended 5 'middle/checkpoints/ckpt-[0-9]*.bp: .*: (Read-only file system|No such file or directory|Stale file handle)'
+        umount middle/checkpoints)"
+    result "what was there is whole, and it goes on" "$(
+        whole middle/checkpoints
+        begin middle "${long[@]}"
+        seen '^train: going on from the checkpoint of step'
+        kill -TERM "$pid"
+        ended 75 'stopped by SIGTERM after .*')"
+else
+    skip "full and read-only disks" "no mounts of our own"
+fi
+
+# ---- data ----
+
+result "a dataset that is not there" "$(train 5 'rank 0: no.bp: No such file or directory' 2 lost --set data.dataset=no.bp)"
+# Such that it is read again and again.
+reads=(--set data.window=8KiB --set data.memory=1MiB)
+result "a dataset that is read piece by piece" "$(train 0 '' pieces "${reads[@]}")"
+sums pieces/checkpoints > pieces.want
+for ranks in 1 2; do
+    front=''
+    [ "$ranks" = 1 ] || front='rank [01]: '
+    cp -r blobs.bp cut.bp
+    result "$ranks: it is cut off in the middle of a run" "$(
+        begin "$ranks" "cut$ranks" --set data.dataset=cut.bp "${reads[@]}"
+        seen '^epoch 5/'
+        truncate -s 4096 cut.bp/data.0
+        ended 4 "$front"'cut.bp/data.0: is cut off: it ends before byte [0-9]+')"
+    result "$ranks: what was learned is there" "$(whole "cut$ranks/checkpoints")"
+    rm -rf cut.bp
+    cp -r blobs.bp cut.bp
+    result "$ranks: with the data back, on to the same weights" "$(
+        train 0 '' "$ranks" "cut$ranks" --set data.dataset=cut.bp "${reads[@]}"
+        grep -q 'going on from the checkpoint of step' said || cat said
+        sums "cut$ranks/checkpoints" | diff pieces.want -)"
+    rm -rf cut.bp
+done
+result "a dataset that is moved away while it is read stays open" "$(
+    cp -r blobs.bp moved.bp
+    begin moved --set data.dataset=moved.bp "${reads[@]}" "${long[@]}"
+    seen '^epoch 5/'
+    rm -rf moved.bp
+    seen "^epoch $(($(grep -c '^epoch' said) + 20))/"
+    kill -TERM "$pid"
+    ended 75 'stopped by SIGTERM after .*')"
+if timeout 60 python3 -c 'import numpy' 2> /dev/null; then
+    python3 -c '
+import numpy as np
+import os
+rng = np.random.default_rng(1)
+os.makedirs("raw/x")
+os.makedirs("raw/y")
+for i in range(12):
+    np.save(f"raw/x/{i:02}.npy", rng.random((8, 8, 8, 1), dtype=np.float32))
+    np.save(f"raw/y/{i:02}.npy", rng.integers(0, 3, (8, 8, 8, 1)).astype(np.uint8))
+x = rng.random((12, 8, 8, 8, 1), dtype=np.float32)
+x[7, 3, 2, 1, 0] = np.nan
+np.savez("big.npz", x=1e18 * x[:, :2, 0, 0, 0], y=rng.random((12, 1), dtype=np.float32))
+np.savez("nan.npz", x=x, y=rng.integers(0, 3, (12, 8, 8, 8, 1)).astype(np.int32))'
+    files=(--set data.dataset=null --set data.input_path=raw/x --set data.target_path=raw/y --set data.target_is_mask=true)
+    result "a file that only one rank wants is removed" "$(
+        begin 2 raw "${files[@]}" "${long[@]}"
+        seen '^epoch 3/'
+        rm raw/x/07.npy
+        ended 5 'rank [01]: .*raw/x/07.npy: .*No such file or directory')"
+    result "what was learned is there, too" "$(whole raw/checkpoints)"
+    timeout 60 dnn-prepare -q --from nan.npz --target-kind mask --allow-nan --to nan.bp
+    nan_said='nan.bp: all\[7\] \(nan.npz\[7\]\): input\[3,2,1,0\] is not a number \(NaN\); only finite numbers may be'
+    nan=(--set data.dataset=nan.bp --set data.split=all)
+    result "a NaN among the numbers" "$(train 4 "$nan_said" nan1 "${nan[@]}")"
+    result "on two ranks" "$(train 4 "rank [01]: $nan_said" 2 nan2 "${nan[@]}")"
+    # Gradients of 1e36 are numbers; the weights they lead to are not.
+    timeout 60 dnn-prepare -q --from big.npz --to big.bp
+    cp job.json kept.json
+    cat > job.json << EOF
+{"layers": {"class_name": "Sequential", "config": {"name": "net", "layers": [
+  {"class_name": "Dense", "config": {"name": "dense", "units": 1, "batch_input_shape": [null, 2]}}]}},
+ "data": {"dataset": "big.bp", "split": "all", "batch_size": 4}, "num_epochs": 2, "loss": "mse",
+ "optimizer": {"type": "SGD", "learning_rate": 1000000}}
+EOF
+    result "an update that makes an infinite weight" "$(
+        train 4 "step 2: a number became NaN or infinite: the first one in the weight 'dense/kernel', by the update before; lower the learning rate, clip gradients, or look at the data" big)"
+    result "is never saved" "$(
+        train 4 "step 1: the update made number 0 of 'dense/kernel' NaN or infinite; it is not saved; lower the learning rate, or clip gradients" \
+            big --set checkpoints.steps=1
+        find big/checkpoints -name '*.bp*')"
+    mv kept.json job.json
+else
+    skip "raw files, and a NaN in one" "no numpy here"
+fi
+
+# ---- numbers ----
+
+burst=(--set optimizer.type=SGD --set optimizer.learning_rate=1000000 --set parallel.deterministic=false --set checkpoints.steps=1)
+for ranks in 1 2; do
+    front=''
+    [ "$ranks" = 1 ] || front='rank [01]: '
+    result "$ranks: a learning rate far too large: the step and the layer" "$(
+        train 4 "$front""step [0-9]+: a number became NaN or infinite: the first one in layer '(conv|norm|out)' \([a-z_]+, [a-z]+\)(, while its gradient was computed)?; lower the learning rate, clip gradients, or look at the data" \
+            "$ranks" burst"$ranks" "${burst[@]}")"
+    result "$ranks: a checkpoint from before" "$(whole burst"$ranks"/checkpoints)"
+done
+
+# ---- memory ----
+
+result "too little memory is refused, with numbers" "$(
+    train 8 'the training step needs [0-9.]+ KiB \(.*\), 10.0 KiB are allowed; even with "recompute": true it is [0-9.]+ KiB: make the input or the network smaller' \
+        poor --set memory_limit=10KiB)"
+result "on two ranks, once" "$(train 8 'rank 0: the training step needs .* are allowed; .*' 2 poor --set memory_limit=10KiB)"
+result "a limit of the system" "$(
+    ulimit -v 500000
+    train 8 '.*no memory.* [0-9]+ MiB .*' poor)"
+
+# ---- ranks ----
+
+result "one of three ranks is killed: the others say so and end" "$(
+    begin 3 killed "${long[@]}"
+    seen '^epoch 10/'
+    all=$(ranks)
+    kill -KILL "$(last)"
+    ended '(7|137)' 'rank 2 on [^ ]* ended without a word \(process [0-9]+; killed\?\) .*; rank [01] .*; the job ends'
+    for each in $all; do
+        for ((i = 0; i < 500; i++)); do
+            grep -qs ') [^ZX] ' "/proc/$each/stat" || break
+            sleep 0.02
+        done
+        [ "$i" -lt 500 ] || echo "process $each is left"
+    done)"
+result "the run goes on on another number of ranks" "$(
+    begin 2 killed "${long[@]}"
+    seen '^train: going on from the checkpoint of step'
+    kill -USR1 "$(last)"
+    ended 75 'stopped by SIGUSR1 after .*')"
+finish

@@ -1,0 +1,82 @@
+#!/bin/bash
+# train_judge.t - evaluation on several ranks: losses that divide by what the whole batch
+# has, ranks without samples, and the same bits if that was asked for.
+#
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the dnn-toolkit authors
+. "${srcdir:-.}/tests/tap.sh"
+tmp=$(mktemp -d "${TMPDIR:-/tmp}/dnn-judge.XXXXXX") || exit 1
+trap 'rm -rf "$tmp"' EXIT
+cd "$tmp" || exit 1
+export OMP_NUM_THREADS=1 XDG_CACHE_HOME=$tmp/cache
+
+cat > prepare.json << EOF2
+{"generate": {"type": "blobs3d", "samples": 24, "size": 8, "classes": 2, "noise": 0.3},
+ "to": "blobs.bp", "seed": 3, "steps": [{"split": {"train": 0.5, "validation": 0.5}}]}
+EOF2
+# Means over what only the data knows, sums over the whole batch, and means of reals.
+cat > job.json << EOF2
+{"layers": [
+  {"class_name": "Conv3D", "config": {"filters": 4, "kernel_size": 3, "padding": "same", "activation": "relu"}},
+  {"class_name": "Conv3D", "config": {"filters": 3, "kernel_size": 1, "activation": "softmax"}}],
+ "input": [8, 8, 8, 1],
+ "data": {"dataset": "blobs.bp", "validation": "validation", "batch_size": 9, "test_batch_size": 5},
+ "num_epochs": 2, "seed": 5, "optimizer": {"type": "Adam", "learning_rate": 0.01},
+ "loss": [{"function": "xent", "weight": [1, 2, 0.5], "ignore_index": 1},
+          {"function": "dice", "per": "batch", "factor": 2}],
+ "metrics": ["accuracy", {"type": "dice", "average": "samples"}, "auc"],
+ "checkpoints": {"interval": 0}}
+EOF2
+timeout 60 dnn-prepare -q prepare.json || exit 1
+
+# train DIR RANKS SET...: complaints on stdout
+train() {
+    local dir=$1 n=$2 set=()
+    shift 2
+    for key in "$@"; do set+=(--set "$key"); done
+    timeout 120 "$MPIEXEC" -n "$n" dnn-train --set dir="$dir" "${set[@]}" job.json > said 2>&1 ||
+        { echo "status $?"; cat said; }
+}
+# judged DIR: loss, val_loss and metrics, row by row
+judged() {
+    awk -F , 'NR == 1 { for (i = 1; i <= NF; i++) if ($i ~ /^val_|^loss$/) c[++n] = i }
+        { line = ""; for (k = 1; k <= n; k++) line = line " " $c[k]; print line }' "$1/metrics.csv"
+}
+# near A B FAR
+near() {
+    paste -d' ' <(judged "$1") <(judged "$2") | awk -v far="$3" 'NR > 1 {
+        for (i = 1; i <= NF / 2; i++) { a = $i; b = $(i + NF / 2); d = a - b
+            if (d < 0) d = -d; if (!(d <= far * (a < 0 ? -a : a))) print a " and " b } }
+        END { if (NR != 3) print NR " lines" }'
+}
+
+result "it trains" "$(train one 1 parallel.deterministic=true)"
+result "losses and metrics are there" "$(
+    [ "$(judged one | head -n 1)" = " loss val_loss val_accuracy val_dice val_auc val_dice_0 val_dice_1 val_dice_2 val_auc_0 val_auc_1 val_auc_2" ] ||
+        judged one)"
+for n in 2 3 4 5 8; do
+    result "deterministic: the same bits on $n ranks" "$(
+        train "ranks$n" "$n" parallel.deterministic=true
+        judged one | diff - <(judged "ranks$n"))"
+done
+result "also with more ranks than samples to evaluate" "$(
+    train few1 1 parallel.deterministic=true data.test_batch_size=2
+    train few4 4 parallel.deterministic=true data.test_batch_size=2
+    judged few1 | diff - <(judged few4))"
+for n in 2 4; do
+    result "$n ranks: the same but for rounding" "$(
+        train free1 1 data.test_batch_size=3
+        train "free$n" "$n" data.test_batch_size=3
+        near free1 "free$n" 1e-4)"
+done
+result "fewer samples than a batch" "$(
+    train short1 1 parallel.deterministic=true data.batch_size=40 data.test_batch_size=50
+    train short3 3 parallel.deterministic=true data.batch_size=40 data.test_batch_size=50
+    judged short1 | diff - <(judged short3))"
+# Nothing moves, and all samples are one batch: what is trained with is what is judged.
+result "it is the loss that is trained" "$(
+    train still 2 data.validation=train data.batch_size=12 data.test_batch_size=12 \
+        'optimizer={"type": "SGD", "learning_rate": 1e-30}'
+    judged still | awk 'NR > 1 { d = $1 - $2; if (d < 0) d = -d; if (!(d <= 1e-6 * $1)) print }
+        END { if (NR != 3) print NR " lines" }')"
+finish

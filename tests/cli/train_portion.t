@@ -1,0 +1,65 @@
+#!/bin/bash
+# train_portion.t - how many bytes of gradients travel together is measured in the first
+# steps, once, and changes no bit of sums that do not depend on the ranks.
+#
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the dnn-toolkit authors
+. "${srcdir:-.}/tests/tap.sh"
+tmp=$(mktemp -d "${TMPDIR:-/tmp}/dnn-portion.XXXXXX") || exit 1
+trap 'rm -rf "$tmp"' EXIT
+cd "$tmp" || exit 1
+export OMP_NUM_THREADS=1 XDG_CACHE_HOME=$tmp/cache
+
+cat > prepare.json << EOF2
+{"generate": {"type": "blobs3d", "samples": 27, "size": 8, "classes": 2, "noise": 0.3},
+ "to": "blobs.bp", "seed": 3, "steps": [{"split": {"train": 1}}]}
+EOF2
+# 2.4 MB of gradients, and an epoch of six whole batches and a short one.
+cat > job.json << EOF2
+{"layers": [
+  {"class_name": "Conv3D", "config": {"filters": 400, "kernel_size": 8, "activation": "relu"}},
+  {"class_name": "Conv3DTranspose", "config": {"filters": 2, "kernel_size": 8}},
+  {"class_name": "Conv3D", "config": {"filters": 3, "kernel_size": 1, "activation": "softmax"}}],
+ "input": [8, 8, 8, 1],
+ "data": {"dataset": "blobs.bp", "batch_size": 4},
+ "num_epochs": 3, "seed": 5, "optimizer": {"type": "SGD", "learning_rate": 0.01},
+ "loss": "cross_entropy", "checkpoints": {"interval": 0, "keep": 3}}
+EOF2
+timeout 60 dnn-prepare -q prepare.json || exit 1
+
+# train DIR RANKS SET...: complaints on stdout
+train() {
+    local dir=$1 n=$2 set=()
+    shift 2
+    for key in "$@"; do set+=(--set "$key"); done
+    timeout 120 "$MPIEXEC" -n "$n" dnn-train --set dir="$dir" "${set[@]}" job.json > said 2>&1 ||
+        { echo "status $?"; cat said; }
+}
+# sums DIR: checksums of the arrays of the newest checkpoint
+sums() {
+    dnn-train --verify "$(find "$1/checkpoints" -name 'ckpt-*.bp' | sort | tail -n 1)" |
+        grep -v 'run/sums\|^checkpoint\|ckpt-'
+}
+# told N: so many times in what was said
+told() {
+    [ "$(grep -c '^train: gradients travel in portions of' said)" = "$1" ] || cat said
+}
+
+result "two ranks: it is measured and told, once" "$(train two 2; told 1)"
+result "with numbers for each size" "$(
+    grep -Eq '^train: gradients travel in portions of (1\.0 MiB|2\.3 MiB); a step with portions of 1\.0 MiB [0-9.e+]+ ms, 2\.3 MiB [0-9.e+]+ ms$' said ||
+        cat said)"
+result "gone on with: not measured again" "$(train two 2 num_epochs=4; told 0)"
+result "with other ranks it is" "$(train two 3 num_epochs=7; told 1)"
+result "one rank: there is nothing to measure" "$(
+    train one 1 parallel.deterministic=true
+    told 0
+    sums one > want)"
+result "a size that is given is taken" "$(train given 2 parallel.portion=500000; told 0)"
+for n in 2 3; do
+    result "$n ranks, deterministic: no bit changes" "$(
+        train "det$n" "$n" parallel.deterministic=true
+        told 1
+        sums "det$n" | diff want -)"
+done
+finish

@@ -1,0 +1,197 @@
+#!/bin/bash
+# train_rmldnn.t - configurations as rmldnn has them, over small files of its kinds:
+# class directories, masks, arrays, slices; evaluation and inference alone.
+#
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the dnn-toolkit authors
+. "${srcdir:-.}/tests/tap.sh"
+srcdir=$(cd "$srcdir" && pwd)
+tmp=$(mktemp -d "${TMPDIR:-/tmp}/dnn-rmldnn.XXXXXX") || exit 1
+trap 'rm -rf "$tmp"' EXIT
+cd "$tmp" || exit 1
+export OMP_NUM_THREADS=1 XDG_CACHE_HOME=$tmp/cache PYTHONDONTWRITEBYTECODE=1
+if ! python3 -c 'import h5py, numpy, PIL' 2> /dev/null; then
+    skip "configurations of rmldnn" "no python3 with h5py, numpy and PIL to make files with"
+    finish
+fi
+files() { timeout 60 python3 "$srcdir/tests/peer/rmldnn_files.py" "$@" 2>&1; }
+files make > made || { sed 's/^/# /' made; exit 1; }
+
+# job NAME KEYS: NAME.json in rmldnn's form
+job() { printf '{\n  "neural_network": {\n%s\n  }\n}\n' "$2" > "$1.json"; }
+# train STATUS RANKS NAME ARGS...: complaints on stdout, what was said in said
+train() {
+    local want=$1 ranks=$2 name=$3 status=0 how=()
+    shift 3
+    [ "$ranks" = 1 ] || how=("$MPIEXEC" -n "$ranks")
+    timeout 60 "${how[@]}" dnn-train --choose rule "$@" "$name.json" > said 2>&1 || status=$?
+    [ "$status" = "$want" ] || { echo "status $status, not $want"; cat said; }
+}
+# says TEXT: it was said in a line, and in one only
+says() { [ "$(grep -c -- "$1" said)" = 1 ] || { echo "not once: $1"; cat said; }; }
+# refused NAME RANKS TEXT ARGS...: the message, once
+refused() {
+    local name=$1 ranks=$2 text=$3
+    shift 3
+    result "$name, $ranks ranks" "$(train 4 "$ranks" "$@"
+        [ "$(grep -o 'dnn-train: .*' said | sed 's/rank [0-9]: //')" = "dnn-train: $text" ] || cat said)"
+}
+
+# ---- class directories ----
+
+job classes '
+    "outfile": "out.txt", "num_epochs": 2, "layers": "./net/classes.json",
+    "checkpoints": {"save": "./kept/", "interval": 1},
+    "data": {"input_type": "images", "target_type": "labels",
+      "input_path": "./pets/training/", "test_input_path": "./pets/testing/",
+      "batch_size": 5, "training_tag": "training", "test_tag": "testing",
+      "grayscale": true, "preload": true, "transforms": [{"resize": [12, 12]}]},
+    "optimizer": {"type": "SGD", "learning_rate": 0.01, "momentum": 0.5},
+    "loss": {"function": "NLL"}'
+result "class directories, pictures of several sizes, preloaded" "$(train 0 1 classes
+    says '12 samples in 3 batches of 5, 2 epochs; 4 samples to evaluate with'
+    says '^epoch 2/2: .* val_accuracy')"
+result "X_train.txt and X_test.txt" "$(
+    [ "$(grep -vc '^#' out_train.txt)" = 6 ] || cat out_train.txt
+    grep -q '^epoch 2 .* accuracy [0-9.]*$' out_test.txt || cat out_test.txt)"
+job classes_test '
+    "layers": "./net/classes.json", "checkpoints": {"load": "./kept/model_checkpoint_2.pt"},
+    "data": {"input_type": "images", "test_input_path": "./pets/testing/",
+      "test_output_path": "./predictions/", "grayscale": true,
+      "transforms": [{"resize": [12, 12]}]}'
+result "inference with the checkpoint of an epoch" "$(train 0 1 classes_test
+    says 'nothing is trained: 4 samples to test with'
+    says 'outputs go to ./predictions/output_1.h5')"
+result "outputs are grouped by directory" "$(files look predictions/output_1.h5 | diff - <(
+    printf '%s float32 2\n' cat/0.png cat/1.png dog/0.png dog/1.png))"
+result "inference leaves nothing else behind" "$(find predictions -name '.*' -type f)"
+cp predictions/output_1.h5 one.h5
+result "three ranks write the same" "$(train 0 3 classes_test; files same one.h5 predictions/output_1.h5)"
+result "with a loss, it is evaluated, too" "$(
+    train 0 2 classes_test --set loss.function=NLL --set data.target_type=labels
+    says 'tested: 4 samples in .*, val_loss [0-9.]*, val_accuracy'
+    grep -q '^{"samples": 4, "loss": [0-9.]*, "accuracy": ' run-classes_test/test.json || cat run-classes_test/test.json
+    files same one.h5 predictions/output_1.h5)"
+result "the evaluation of an epoch is that of the job alone" "$(
+    train 0 1 classes --set num_epochs=0 --set dir=again
+    a=$(sed -n 's/.* loss \([0-9.]*\) accuracy.*/\1/p' out_test.txt | tail -n 1)
+    grep -q "\"loss\": ${a%?}" again/test.json || { echo "$a"; cat again/test.json; })"
+result "a checkpoint that is not there" "$(
+    train 5 2 classes_test --set checkpoints.load=kept/model_checkpoint_9.pt
+    says 'dnn-train: rank 0: kept/model_checkpoint_9.pt: there is no such file, and in kept no checkpoint of epoch 9, only of ')"
+
+result "debug draws the network" "$(train 0 1 classes_test --set debug=true
+    grep -q 'n0 -> n1;' run-classes_test/network.dot || ls run-classes_test)"
+
+# ---- masks ----
+
+seg='"num_epochs": 1, "data": {"type": "images", "input_path": "seg/training/in/",
+      "target_path": "seg/training/%s/", "test_input_path": "seg/testing/in",
+      "test_target_path": "seg/testing/%s", "batch_size": 4, "preload": true,
+      "target_grayscale": true, "target_is_mask": true,
+      "transforms": [{"resize": [12, 12]}%s]},
+    "optimizer": {"type": "rmsprop", "learning_rate": 1e-3},'
+# shellcheck disable=SC2059 # it is the form
+job bw "$(printf "$seg" bw bw '') \"layers\": \"net/bw.json\", \"loss\": {\"function\": \"Dice\", \"source\": \"sigmoid\"}"
+# shellcheck disable=SC2059
+job levels "$(printf "$seg" levels levels ', {"normalize": {"mean": 0.0, "std": 0.003921568}}') \"layers\": \"net/levels.json\", \"loss\": {\"function\": \"Dice\", \"source\": \"softmax\"}"
+result "masks in black and white" "$(train 0 1 bw; says '^epoch 1/1: .* val_dice')"
+result "the same with another loss is still measured by Dice" "$(
+    train 0 1 bw --set loss.function=BCE --set dir=bce; says '^epoch 1/1: .* val_dice')"
+result "masks of grey levels 0, 1, 2" "$(train 0 2 levels; says '^epoch 1/1: .* val_dice')"
+for n in 1 2; do
+    refused "a level that is no class" $n "pairs[4] (p4.png): target[0,0,0] is 7, but there are 3 classes: 0 to 2" \
+        levels --set dir=bad --set data.target_path=bad/levels --set data.shuffle=false
+    refused "a mask is missing" $n "seg/training/in/, bad/few: inputs without a target of the same name: p2.png" \
+        levels --set dir=bad --set data.target_path=bad/few
+    refused "a directory without files" $n "bad/empty: there is no file in it or below it" \
+        levels --set dir=bad --set data.target_path=bad/empty
+    refused "too many classes" $n "target 'target' of the data has 3 classes, but the output 'd' of the network tells 2 apart" \
+        classes --set dir=bad --set data.input_path=bad/three --set data.training_tag=null
+done
+
+# ---- arrays ----
+
+job arrays '
+    "num_epochs": 2, "layers": "net/arrays.json",
+    "data": {"type": "numpy", "input_path": "arrays/training/in", "target_path": "arrays/training/to",
+      "test_input_path": "arrays/testing/in", "test_target_path": "arrays/testing/to",
+      "test_output_path": "arrays_out", "batch_size": 4, "test_batch_size": 1, "preload": true},
+    "optimizer": {"type": "Adam"}, "loss": {"function": "nll"}'
+result "arrays with masks that have no channels" "$(train 0 2 arrays; says '^epoch 2/2: .* val_dice')"
+result "outputs of the test data at the end of training" "$(files look arrays_out/output_2.h5 | diff - <(
+    printf '%s float32 3x6x8\n' a0.npy a1.npy))"
+refused "an array of another shape" 2 \
+    "pairs[3] (a3.npy): target is 6x7x1, but 6x8x1 in pairs[0] (a0.npy); samples of a batch must be equal: resize, crop or pad" \
+    arrays --set dir=bad --set data.target_path=bad/shape --set data.preload=false
+job same '
+    "layers": "net/same2d.json", "data": {"type": "numpy", "test_input_path": "arrays/training/in",
+      "test_output_path": "same_out", "test_batch_size": 4}'
+result "a network that changes nothing, without weights to load" "$(train 0 1 same
+    says 'the weights are those of a new network: checkpoints.load is not given'
+    files is same_out/output_1.h5 arrays/training/in)"
+result "its outputs in half precision, a file of another name" "$(
+    train 0 2 same --set data.test_output_path=null --set data.hdf5_outfile=deep/er/half.h5 --set data.hdf5_precision=half
+    files look deep/er/half.h5 | diff - <(printf 'a%d.npy float16 2x6x8\n' 0 1 2 3 4 5))"
+result "one file" "$(train 0 1 same --set data.test_input_path=arrays/training/in/a3.npy
+    files look same_out/output_1.h5 | diff - <(echo 'a3.npy float32 2x6x8'))"
+result "no place said: beside the rest" "$(train 0 1 same --set data.test_output_path=null
+    files is run-same/output_1.h5 arrays/training/in)"
+
+# ---- a part set aside ----
+
+job many '
+    "num_epochs": 1, "layers": "net/many.json", "loss": {"function": "MSE"},
+    "data": {"type": "numpy", "input_path": "many", "target_path": "many", "validation": 0.25, "batch_size": 4}'
+result "a quarter is set aside" "$(train 0 2 many
+    says '15 samples in 4 batches of 4, 1 epochs; 5 samples to evaluate with'
+    says '^epoch 1/1: .* val_loss')"
+cp said want
+result "the same on one rank" "$(train 0 1 many --set checkpoints.resume=false
+    diff <(grep -o 'val_loss [0-9.]*' want | cut -c 1-12) <(grep -o 'val_loss [0-9.]*' said | cut -c 1-12))"
+printf '%s' '{"layers": {"zoo": "unet3d", "base": 2, "depth": 1, "classes": 2, "input": [8, 8, 8, 1]},
+  "loss": "cross_entropy", "data": {"generate": {"type": "blobs3d", "samples": 8, "size": 8, "classes": 1},
+  "validation": 0.5, "batch_size": 2}}' > generated.json
+result "of a generator, too" "$(train 0 2 generated
+    says '4 samples in 2 batches of 2, 1 epochs; 4 samples to evaluate with')"
+
+# ---- slices ----
+
+slices='"slicers": [{"name": "samples", "sizes": [4, 5, 6], "strides": [4, 5, 2], "discard_remainders": true}]'
+for type in hdf5:h5 numpy:npy; do
+    job "boxes_${type%:*}" '"num_epochs": 1, "layers": "net/boxes.json", "loss": {"function": "NLL"},
+      "data": {"type": "'"${type%:*}"'", "input_path": "volume_train.'"${type#*:}"'", "target_path": "classes_train.'"${type#*:}"'",
+        "test_input_path": "volume_test.'"${type#*:}"'", "test_target_path": "classes_test.'"${type#*:}"'",
+        "batch_size": 4, "preload": true, '"$slices"'}'
+    result "slices of a volume, ${type%:*}" "$(train 0 2 "boxes_${type%:*}"
+        says '16 samples in 4 batches of 4, 1 epochs; 8 samples to evaluate with')"
+done
+job put '"layers": "net/same_boxes.json", "data": {"type": "numpy", "test_input_path": "volume_test.npy",
+    "test_output_path": "put", "test_batch_size": 3, "slicers": [
+      {"name": "boxes", "sizes": [2, 4, 5], "strides": [2, 3, 5], "padding": [1, 1, 1]}]}'
+result "slices that overlap, with padding and remainders, are put together" "$(train 0 2 put
+    files volume put/output_1.h5 boxes volume_test.npy)"
+result "without remainders it is smaller" "$(train 0 1 put --set 'data.slicers[0].discard_remainders=true'
+    files volume put/output_1.h5 boxes volume_test.npy 6 10 10)"
+job planes '"layers": "net/same_planes.json", "data": {"type": "numpy", "test_input_path": "volume_test.npy",
+    "hdf5_outfile": "planes.h5", "slicers": [
+      {"name": "yz", "sizes": [1, 10, 13], "padded_sizes": [1, 12, 14]},
+      {"name": "xz", "sizes": [7, 1, 13], "padded_sizes": [12, 1, 14]},
+      {"name": "xy", "sizes": [7, 10, 1], "padded_sizes": [14, 12, 1], "transpose": true}]}'
+result "planes in three directions" "$(train 0 2 planes
+    files look planes.h5 | diff - <(printf '%s float32 7x10x13x1\n' xy xz yz)
+    for n in xy xz yz; do files volume planes.h5 $n volume_test.npy; done)"
+refused "sizes that do not fit the network" 2 \
+    "input 'input' of the data is 12x15x1, the network's is ?x12x14x1 (? is the batch); resize, crop or slice the data, or change \"input\"" \
+    planes --set 'data.slicers=[{"sizes": [1, 10, 13], "padded_sizes": [1, 12, 15]}]'
+refused "sizes for another number of axes" 1 \
+    "data.slicers: input of the data is 7x10x13x1, with 3 axes in space, but there are 2 sizes" \
+    planes --set 'data.slicers=[{"sizes": [10, 13]}]' --set data.input_layout=none
+
+# ---- what cannot be ----
+
+job nothing '"layers": "net/many.json"'
+result "no data at all" "$(train 3 2 nothing; says 'dnn-train: rank 0: the job has no data: give data.dataset')"
+result "targets that an evaluation needs" "$(
+    train 5 2 same --set loss=MSE --set data.test_target_path=nowhere; says 'dnn-train: rank 0: nowhere: cannot be read: No such file or directory$')"
+finish

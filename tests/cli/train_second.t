@@ -1,0 +1,171 @@
+#!/bin/bash
+# train_second.t - training with {"type": "Hessian"}: L-BFGS over whole evaluations.
+#
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the dnn-toolkit authors
+. "${srcdir:-.}/tests/tap.sh"
+tmp=$(mktemp -d "${TMPDIR:-/tmp}/dnn-second.XXXXXX") || exit 1
+trap 'rm -rf "$tmp"' EXIT
+cd "$tmp" || exit 1
+export OMP_NUM_THREADS=1 XDG_CACHE_HOME=$tmp/cache
+
+cat > prepare.json << EOF2
+{"generate": {"type": "blobs3d", "samples": 22, "size": 8, "classes": 2, "noise": 0.05},
+ "to": "blobs.bp", "seed": 3, "steps": [{"split": {"train": 0.7, "validation": 0.3}}]}
+EOF2
+cat > job.json << EOF2
+{"layers": [
+  {"class_name": "Conv3D", "config": {"name": "a", "filters": 4, "kernel_size": 3, "padding": "same",
+   "activation": "tanh", "kernel_regularizer": {"class_name": "L2", "config": {"l2": 0.0001}}}},
+  {"class_name": "Conv3D", "config": {"name": "b", "filters": 3, "kernel_size": 1, "activation": "softmax"}}],
+ "input": [8, 8, 8, 1],
+ "data": {"dataset": "blobs.bp", "validation": "validation", "batch_size": 6, "test_batch_size": 4},
+ "num_epochs": 12, "seed": 5, "loss": "cross_entropy", "optimizer": {"type": "Hessian"},
+ "checkpoints": {"keep": 2, "interval": 0}, "parallel": {"deterministic": true}}
+EOF2
+timeout 60 dnn-prepare -q prepare.json || exit 1
+
+# train DIR STATUS COMMAND... -- SET...: complaints on stdout, what was said in $tmp/said
+train() {
+    local dir=$1 want=$2 status=0 before=() set=()
+    shift 2
+    while [ $# -gt 0 ] && [ "$1" != -- ]; do
+        before+=("$1")
+        shift
+    done
+    for key in "${@:2}"; do set+=(--set "$key"); done
+    timeout 120 "${before[@]}" dnn-train --set dir="$dir" "${set[@]}" job.json > said 2>&1 || status=$?
+    # shellcheck disable=SC2053  # a pattern
+    [[ $status == $want ]] || { echo "status $status, not $want"; cat said; }
+}
+# sums DIR: checksums of the arrays of the newest checkpoint
+sums() {
+    dnn-train --verify "$(find "$1/checkpoints" -name 'ckpt-*.bp' | sort | tail -n 1)" |
+        grep -v 'run/sums\|^checkpoint\|ckpt-'
+}
+# column DIR NAME: of metrics.csv
+column() {
+    awk -F , -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) c = i; next }
+        { print $c }' "$1/metrics.csv"
+}
+
+result "it trains" "$(train one 0 -- checkpoints.interval=1 checkpoints.keep=20)"
+result "an epoch is a step downhill" "$(
+    column one loss | awk 'NR > 1 && $1 >= last { print $1 " after " last } { last = $1 }
+        END { if (NR != 12) print NR " epochs" }')"
+sums one > want
+result "its state is saved" "$(for a in state vectors point sum ended; do
+    grep -q "hessian/$a" want || echo "no hessian/$a"; done)"
+
+# As many passes over the samples as L-BFGS had evaluations, and the best of some rates.
+passes=$(($(column one step | tail -n 1) / 3))
+result "it reaches a loss that Adam does not in as many passes" "$(
+    for rate in 0.003 0.01 0.03 0.1; do
+        train "adam$rate" 0 -- num_epochs=$passes \
+            optimizer="{\"type\": \"Adam\", \"learning_rate\": $rate}"
+        echo "$(column one loss | tail -n 1) $(column "adam$rate" loss | tail -n 1)" |
+            awk -v r=$rate '!($1 < $2) { print "Adam at " r " has " $2 ", L-BFGS " $1 }'
+    done)"
+
+for n in 2 3; do
+    result "$n ranks: the same bits" "$(
+        train "ranks$n" 0 "$MPIEXEC" -n $n
+        sums "ranks$n" | diff want -
+        column one loss | diff - <(column "ranks$n" loss))"
+done
+result "2 ranks that need not be the same: nearly the same" "$(
+    train free 0 "$MPIEXEC" -n 2 -- parallel.deterministic=false num_epochs=4
+    paste <(column one loss | head -n 4) <(column free loss) |
+        awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 1e-3 * $1) print }
+            END { if (NR != 4) print NR " epochs" }')"
+
+# Stopped between any two batches it goes on to the same weights.
+result "killed every few batches: the same weights in the end" "$(
+    for _ in $(seq 12); do
+        timeout -s KILL 0.35 dnn-train --set dir=killed --set checkpoints.steps=1 job.json > said 2>&1
+    done
+    train killed 0 -- checkpoints.steps=1
+    sums killed | diff want -)"
+result "SIGUSR1: a checkpoint between two batches, status 75" "$(
+    (
+        for _ in $(seq 200); do
+            [ -s stopped/metrics.csv ] && break
+            sleep 0.02
+        done
+        pkill -USR1 -f "^dnn-train --set dir=stopped"
+    ) &
+    train stopped 75 -- checkpoints.steps=1
+    wait
+    grep -q 'stopped by SIGUSR1 after .* steps; a checkpoint is written' said || cat said)"
+result "what it holds are the weights of the last step, not those that were tried" "$(
+    for file in one/checkpoints/ckpt-*.bp; do dnn-train --verify "$file"; done > all
+    kernel=$(sums stopped | awk '$1 == "a/kernel" { print $4 }')
+    grep -q "^a/kernel .* ${kernel:-none} ok" all || { sums stopped; cat all; })"
+result "it goes on, with another number of ranks, to the same weights" "$(
+    train stopped 0 "$MPIEXEC" -n 2
+    sums stopped | diff want -)"
+
+# Most of the time goes into evaluation here, so that most stops come in one.
+sed 's/"samples": 22/"samples": 160/; s/blobs.bp/many.bp/; s/0.7/0.04/; s/0.3}/0.96}/' prepare.json > many.json
+timeout 60 dnn-prepare -q many.json || exit 1
+many=(data.dataset=many.bp data.test_batch_size=1 num_epochs=8)
+result "stopped while it evaluates: nothing is left out or told twice" "$(
+    train whole 0 -- "${many[@]}"
+    for i in 1 2 3 4 5; do
+        (
+            for _ in $(seq 200); do
+                grep -qs "^epoch $i/" said && break
+                sleep 0.02
+            done
+            pkill -USR1 -f "^dnn-train --set dir=parts"
+        ) &
+        : > said
+        train parts '[07]*' -- "${many[@]}"
+        wait
+    done
+    train parts 0 -- "${many[@]}"
+    sums whole | diff - <(sums parts)
+    column whole val_loss | diff - <(column parts val_loss))"
+
+# ---- ends ----
+
+# ends NAME TEXT SET...
+ends() {
+    local name=$1 text=$2
+    shift 2
+    result "$name" "$(rm -rf end; train end 0 -- num_epochs=200 "$@"
+        grep -q "^train: $text\$" said || cat said)"
+}
+ends "the gradient is short" "the gradient is within absolute_tolerance" optimizer.absolute_tolerance=0.05
+ends "the gradient is short beside the loss" "the gradient is within relative_tolerance of the loss" \
+    optimizer.relative_tolerance=0.5
+ends "enough evaluations" "max_func_eval are done" optimizer.max_func_eval=7
+result "a step that was not finished counts if it led down" "$(
+    [ "$(column end step | tail -n 1)" = 21 ] || cat end/metrics.csv)"
+ends "enough steps" "max_iterations are done" optimizer.max_iterations=3
+result "as many epochs" "$([ "$(column end loss | wc -l)" = 3 ] || cat end/metrics.csv)"
+sums end > ended
+result "the same again is already done" "$(
+    train end 0 -- num_epochs=200 optimizer.max_iterations=3
+    grep -q '^train: max_iterations are done$' said || cat said
+    sums end | diff ended -)"
+result "with other settings it goes on from there" "$(
+    train end 0 -- num_epochs=200 optimizer.max_iterations=2
+    column end loss | awk 'NR > 1 && $1 >= last { print $1 " after " last } { last = $1 }
+        END { if (NR != 5) print NR " epochs" }')"
+
+# ---- what cannot be ----
+
+refused() {
+    local name=$1 text=$2
+    shift 2
+    result "$name" "$(train bad 3 -- "$@"
+        grep -qF "dnn-train: optimizer: Hessian $text" said || cat said)"
+}
+refused "random transforms" "needs a loss that is the same each time, but some of data.transforms are random" \
+    'data.transforms=[{"random_horizontal_flip": 0.5}]'
+refused "gradients that are clipped" "needs gradients as they are: do not clip them" clip_norm=1
+refused "dropout" "needs a loss that is the same each time, but layer 'drop' is random" \
+    'layers=[{"class_name": "Dropout", "config": {"name": "drop", "rate": 0.5}}, {"class_name": "Conv3D", "config": {"filters": 3, "kernel_size": 1}}]' \
+    'loss={"function": "cross_entropy", "source": "softmax"}'
+finish

@@ -1,0 +1,111 @@
+#!/bin/bash
+# train_signal.t - signals at any time: a checkpoint, status 75, and on to the same weights;
+# checkpoints that are damaged, or of something else.
+#
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the dnn-toolkit authors
+# shellcheck source=tests/train_lib.sh
+. "${srcdir:-.}/tests/train_lib.sh"
+
+# ---- signals ----
+
+told='after [0-9]+ steps; a checkpoint is written: run the same command again to continue'
+for signal in USR1 USR2 INT TERM; do
+    result "SIG$signal" "$(
+        begin "sig$signal" --set num_epochs=3000
+        seen '^epoch 3/'
+        kill "-$signal" "$pid"
+        ended 75 "stopped by SIG$signal $told"
+        whole "sig$signal/checkpoints")"
+done
+result "to one rank of two" "$(
+    begin 2 sigone --set num_epochs=3000
+    seen '^epoch 3/'
+    kill -USR2 "$(last)"
+    ended 75 "stopped by SIGUSR2 $told"
+    whole sigone/checkpoints)"
+result "many at once: the first is the one" "$(
+    begin sigmany --set num_epochs=3000
+    seen '^epoch 3/'
+    kill -USR1 "$pid"
+    for signal in TERM INT USR2 USR1 TERM; do
+        kill "-$signal" "$pid" 2> /dev/null
+    done
+    ended 75 "stopped by SIG[A-Z0-9]* $told"
+    whole sigmany/checkpoints)"
+result "one while it starts" "$(
+    begin sigstart
+    for ((i = 0; i < 2000; i++)); do
+        # USR1 is bit 9 of those that are caught.
+        caught=$(sed -n 's/^SigCgt:\t//p' "/proc/$pid/status")
+        [ $((0x${caught:-0} >> 9 & 1)) = 0 ] || break
+        sleep 0.002
+    done
+    kill -USR1 "$pid"
+    ended 75 "stopped by SIGUSR1 $told"
+    whole sigstart/checkpoints)"
+result "it goes on to the same weights" "$(same sigstart 2)"
+result "one when all is done changes nothing" "$(
+    begin siglast
+    seen '^epoch 60/'
+    kill -TERM "$pid" 2> /dev/null
+    ended 0 ''
+    sums siglast/checkpoints | diff want -)"
+
+# One step, and then an evaluation that takes long.
+timeout 60 dnn-prepare -q --generate blobs3d --set samples=300 --set size=16 --set classes=2 --split 0.02,0.98 --to many.bp
+cat > eval.json << EOF
+{"layers": {"zoo": "unet3d", "base": 8, "depth": 1, "classes": 3, "input": [16, 16, 16, 1]},
+ "data": {"dataset": "many.bp", "batch_size": 6, "test_batch_size": 1}, "num_epochs": 2, "seed": 5, "loss": "cross_entropy",
+ "checkpoints": {"keep": 2}, "parallel": {"deterministic": true}}
+EOF
+cp job.json small.json
+cp eval.json job.json
+result "an undisturbed evaluation" "$(train 0 '' judged)"
+sums judged/checkpoints > want
+for ranks in 1 2; do
+    result "$ranks: a signal in the middle of an evaluation" "$(
+        begin "$ranks" judge"$ranks"
+        seen '^train: files are in'
+        sleep 0.4
+        kill -USR1 "$(last)"
+        ended 75 "stopped by SIGUSR1 after [12] steps; a checkpoint is written: run the same command again to continue"
+        whole judge"$ranks"/checkpoints)"
+    result "$ranks: it is evaluated again, and the epochs are told once" "$(
+        same judge"$ranks" "$ranks"
+        cut -d , -f 1-3 judge"$ranks"/metrics.csv | diff <(cut -d , -f 1-3 judged/metrics.csv) -)"
+done
+cp small.json job.json
+
+# ---- checkpoints ----
+
+sums undisturbed/checkpoints > want
+# hurt FILE: a bit in the middle
+hurt() {
+    local at byte
+    at=$(($(stat -c %s "$1") / 2))
+    byte=$(od -An -tu1 -j "$at" -N 1 "$1")
+    printf '%b' "\\x$(printf %02x $((byte ^ 4)))" | dd of="$1" bs=1 seek="$at" conv=notrunc status=none
+}
+result "the newest checkpoint is damaged: the one before it" "$(
+    cp -r undisturbed one
+    hurt one/checkpoints/ckpt-000000300.bp/data.0
+    same one
+    grep -q '^ckpt: warn: one/checkpoints/ckpt-000000300.bp.*; it is now one/checkpoints/ckpt-000000300.bp.damaged, and the one before it is taken$' said || cat said
+    [ -d one/checkpoints/ckpt-000000300.bp.damaged ] || ls one/checkpoints)"
+result "all are damaged: it begins anew, and says so" "$(
+    cp -r undisturbed all
+    n=0
+    for each in all/checkpoints/ckpt-*.bp; do
+        truncate -s 100 "$each/md.0"
+        n=$((n + 1))
+    done
+    train 0 '' 2 all
+    [ "$(grep -c '^ckpt: warn: all/checkpoints/ckpt-[0-9]*.bp.*it is now all/checkpoints/ckpt-[0-9]*.bp.damaged' said)" = "$n" ] || cat said
+    grep -qx "ckpt: warn: all/checkpoints: NO CHECKPOINT IS LEFT to go on from: $n, all there were, are damaged and set aside" said || cat said
+    [ "$(find all/checkpoints -name '*.damaged' | wc -l)" = "$n" ] || ls all/checkpoints
+    sums all/checkpoints | diff want -)"
+result "that of another network" "$(
+    train 4 'the network, its optimizer or "ema" has changed: set it back, or give the run another "dir", or checkpoints.resume false, to begin anew: undisturbed/checkpoints/ckpt-000000300.bp: is a checkpoint of something else: conv/kernel is .*; and [0-9]+ more' undisturbed --set layers.config.layers[0].config.filters=7
+    sums undisturbed/checkpoints | diff want -)"
+finish

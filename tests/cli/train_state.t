@@ -1,0 +1,202 @@
+#!/bin/bash
+# train_state.t - the state of a run: the best checkpoint, back to it, a running mean of
+# the weights, checkpoints within an epoch, and what may change before a run goes on.
+#
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the dnn-toolkit authors
+. "${srcdir:-.}/tests/tap.sh"
+tmp=$(mktemp -d "${TMPDIR:-/tmp}/dnn-state.XXXXXX") || exit 1
+trap 'rm -rf "$tmp"' EXIT
+cd "$tmp" || exit 1
+export OMP_NUM_THREADS=1 XDG_CACHE_HOME=$tmp/cache
+
+cat > prepare.json << EOF2
+{"generate": {"type": "blobs3d", "samples": 20, "size": 8, "classes": 2, "noise": 0.05},
+ "to": "blobs.bp", "seed": 3, "steps": [{"split": {"train": 0.6, "validation": 0.4}}]}
+EOF2
+cat > job.json << EOF2
+{"layers": {"zoo": "unet3d", "base": 2, "depth": 1, "classes": 3, "input": [8, 8, 8, 1]},
+ "data": {"dataset": "blobs.bp", "batch_size": 3, "test_batch_size": 8},
+ "num_epochs": 3, "seed": 5, "loss": "cross_entropy", "ema": 0.8,
+ "optimizer": {"type": "Adam", "learning_rate": 0.05},
+ "checkpoints": {"steps": 1, "keep": 100, "best": "loss"}, "parallel": {"deterministic": true}}
+EOF2
+timeout 60 dnn-prepare -q prepare.json || exit 1
+
+# train STATUS DIR ARGS...: complaints on stdout, what was said in said
+train() {
+    local want=$1 dir=$2 status=0
+    shift 2
+    timeout 60 ${ranks:+"$MPIEXEC" -n "$ranks"} dnn-train --choose rule --set dir="$dir" "$@" job.json \
+        > said 2>&1 || status=$?
+    [ "$status" = "$want" ] || { echo "status $status, not $want"; cat said; }
+}
+# says TEXT...: each is a part of a line
+says() {
+    for text; do
+        grep -qF -- "$text" said || { echo "no \"$text\" in"; cat said; }
+    done
+}
+# sums DIR: checksums of the arrays of the newest checkpoint
+sums() {
+    dnn-train --verify "$(find "$1/checkpoints" -name 'ckpt-*.bp' | sort | tail -n 1)" |
+        grep -v 'run/sums\|^checkpoint\|ckpt-'
+}
+# back DIR STEP NEW: a copy as it was when the run was killed after this step
+back() {
+    cp -r "$1" "$3"
+    rm -f "$3"/model.*
+    for c in "$3"/checkpoints/ckpt-*.bp; do
+        [ "$(basename "$c")" \> "ckpt-$(printf %09d "$2").bp" ] && rm -r "$c"
+    done
+}
+
+# ---- a running mean of the weights ----
+
+result "a mean of the weights is kept, and is the network's in the end" "$(
+    train 0 one
+    says 'its weights, their running mean, are in one/model.weights.h5'
+    [ "$(dnn-train --verify one/checkpoints/best.bp | grep -c '\.ema ')" = 22 ] ||
+        dnn-train --verify one/checkpoints/best.bp)"
+sums one > want
+result "killed within an epoch, it goes on to the same mean and the same files" "$(
+    back one 7 killed
+    train 0 killed
+    says 'going on from the checkpoint of step 7: epoch 2, batch 3'
+    sums killed | diff want -
+    cmp one/model.weights.h5 killed/model.weights.h5)"
+result "three ranks: the same bits" "$(
+    ranks=3
+    train 0 ranks
+    sums ranks | diff want -
+    cmp one/model.weights.h5 ranks/model.weights.h5)"
+result "evaluated is the mean: training is as without, evaluation is not" "$(
+    train 0 without --set ema=0
+    cut -d , -f 1,11 one/metrics.csv > a
+    cut -d , -f 1,11 without/metrics.csv | diff - a
+    grep -q "^epoch,loss$" a || cat a
+    cut -d , -f 12- one/metrics.csv > a
+    cut -d , -f 12- without/metrics.csv | diff - a > /dev/null && { echo "the same"; cat a; }
+    sums without > a
+    grep '\.ema' a
+    grep -v '\.ema \|run/best' want | diff - <(grep -v run/best a))"
+result "a checkpoint with a mean gives that to another run" "$(
+    train 0 next --set checkpoints.load=one --set num_epochs=1 --set ema=0 \
+        --set optimizer='{"type": "SGD", "learning_rate": 1e-30}'
+    dnn-train --verify one/checkpoints/ckpt-000000012.bp | sed -n 's/\.ema */ /p' | awk '{print $1, $4}' > a
+    dnn-train --verify next/checkpoints/ckpt-000000004.bp | awk '{print $1, $4}' | grep -Fxf a | diff a -)"
+
+# ---- the best ----
+
+best() { readlink "$1/checkpoints/best.bp"; }
+# the epoch in which a column of metrics.csv is best, as the name of its checkpoint
+least() {
+    awk -F , -v want="$2" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == want) c = i; next }
+        NR == 2 || $c + 0 < low { low = $c + 0; at = NR - 1 }
+        END { printf "ckpt-%09d.bp", at * 4 }' "$1/metrics.csv"
+}
+result "the best is that by its metric" "$(
+    [ "$(best one)" = "$(least one loss)" ] || { best one; cat one/metrics.csv; }
+    train 0 usual --set ema=0 --set checkpoints.best=null
+    [ "$(best usual)" = "$(least usual val_loss)" ] || { best usual; cat usual/metrics.csv; })"
+# What falls is best where it began.
+result "a run that goes on knows what the best was" "$(
+    most='{"metric": "loss", "mode": "max", "patience": 9}'
+    train 0 first --set early_stopping="$most"
+    [ "$(best first)" = ckpt-000000004.bp ] || { best first; cat first/metrics.csv; }
+    back first 9 again
+    train 0 again --set early_stopping="$most"
+    says 'going on from the checkpoint of step 9'
+    [ "$(best again)" = ckpt-000000004.bp ] || best again)"
+result "it is looked for every so many epochs" "$(
+    train 0 seldom --set checkpoints.best_interval=2 --set checkpoints.steps=0
+    [ "$(best seldom)" = ckpt-000000008.bp ] || [ "$(best seldom)" = ckpt-000000012.bp ] || best seldom
+    [ "$(find seldom/checkpoints -name 'ckpt-*.bp' | wc -l)" = 3 ] || ls seldom/checkpoints)"
+early='{"metric": "loss", "mode": "max", "patience": 1, "restore": true}'
+result "early stopping, and back to the best" "$(
+    train 0 early --set ema=0 --set early_stopping="$early" --set num_epochs=30
+    says 'train: loss has not improved for 1 epochs; the best was ' 'train: back to the best weights, those of epoch 1 (step 4): loss '
+    train 0 taken --set ema=0 --set optimizer='{"type": "SGD", "learning_rate": 1e-30}' --set num_epochs=1 \
+        --set checkpoints.load=early/model.weights.h5
+    dnn-train --verify early/checkpoints/best.bp | awk '/kernel |bias / {print $1, $4}' > a
+    dnn-train --verify taken/checkpoints/ckpt-000000004.bp | awk '/kernel |bias / {print $1, $4}' | diff a -
+    ranks=2
+    train 0 two --set ema=0 --set early_stopping="$early" --set num_epochs=30
+    cmp early/model.weights.h5 two/model.weights.h5)"
+result "which is then done, unless the rule changes" "$(
+    cp early/model.weights.h5 before.h5
+    steps=$(find early/checkpoints -name 'ckpt-*.bp' | wc -l)
+    train 0 early --set ema=0 --set early_stopping="$early" --set num_epochs=30
+    says 'it had ended there, by early_stopping or target_metric; change these to go on' 'back to the best weights'
+    cmp before.h5 early/model.weights.h5
+    [ "$(find early/checkpoints -name 'ckpt-*.bp' | wc -l)" = "$steps" ] || ls early/checkpoints
+    train 0 early --set ema=0 --set num_epochs="$((steps / 4 + 1))"
+    grep 'it had ended' said
+    [ "$(find early/checkpoints -name 'ckpt-*.bp' | wc -l)" = $((steps + 4)) ] || ls early/checkpoints)"
+result "a metric that is not there is said before the first step" "$(
+    train 3 bad --set checkpoints.best=val_lose
+    says 'dnn-train: checkpoints.best: there is no metric "val_lose"; there is loss, val_loss, val_accuracy' \
+        'did you mean "val_loss"?'
+    train 3 bad --set early_stopping='{"metric": "dice", "patience": 1}'
+    says 'dnn-train: early_stopping: there is no metric "dice"'
+    train 3 bad --set target_metric='val_x,<,1'
+    says 'dnn-train: target_metric: there is no metric "val_x"'
+    train 3 bad --set optimizer.lr_scheduler='{"type": "plateau", "metric": "val_x"}'
+    says 'there is no metric "val_x"'
+    find bad -name '*.bp' 2> /dev/null)"
+
+# ---- when ----
+
+result "checkpoints in parts of an epoch" "$(
+    train 0 parts --set checkpoints='{"interval": 0.5, "keep": 100}' --set num_epochs=2
+    find parts/checkpoints -name 'ckpt-*.bp' | sed 's/.*ckpt-0*//; s/.bp//' | sort -n | tr '\n' ' ' > a
+    [ "$(cat a)" = "2 4 6 8 " ] || cat a
+    train 0 parts2 --set checkpoints='{"interval": 0.3, "keep": 100, "best_interval": 100}' --set num_epochs=2
+    find parts2/checkpoints -name 'ckpt-*.bp' | sed 's/.*ckpt-0*//; s/.bp//' | sort -n | tr '\n' ' ' > a
+    [ "$(cat a)" = "2 3 4 5 6 8 " ] || cat a)"
+
+# ---- what may change, and what not ----
+
+result "another seed is another run" "$(
+    train 3 one --set seed=6 --set num_epochs=4
+    says 'dnn-train: seed is 6, but 5 in the checkpoint of step 12 that this run would go on from: set it back;' \
+        'give the run another "dir", or checkpoints.resume false')"
+result "another network, optimizer or mean, too" "$(
+    train 4 one --set layers.base=3
+    says 'the network, its optimizer or "ema" has changed: set it back, or give the run another "dir"' \
+        'is a checkpoint of something else: '
+    train 4 one --set ema=0
+    says '.ema is in it, but not wanted')"
+result "the size of a batch may change between epochs, not within one" "$(
+    back one 6 within
+    train 3 within --set data.batch_size=4
+    says 'data.batch_size is 4, but 3 in the checkpoint of step 6 that this run would go on from, in the middle of'
+    back one 8 between
+    train 0 between --set data.batch_size=4
+    says 'since the checkpoint: data.batch_size is now 4, and was 3')"
+result "other samples likewise" "$(
+    sed 's/"seed": 3/"seed": 4/; s/blobs.bp/other.bp/' prepare.json > other.json
+    timeout 60 dnn-prepare -q other.json
+    train 3 within --set data.dataset=other.bp
+    says 'hash of the dataset is ')"
+result "more epochs, another rate: told, and done" "$(
+    train 0 between --set num_epochs=4 --set data.batch_size=4 --set optimizer.learning_rate=0.01
+    says 'since the checkpoint: optimizer is now ' 'epoch 4/4')"
+# The first is more than 1, and the other never is.
+result "another metric by which one is the best: what the old one was is forgotten" "$(
+    train 0 other --set num_epochs=1 --set early_stopping='{"metric": "loss", "mode": "max", "patience": 9}'
+    [ "$(best other)" = ckpt-000000004.bp ] || best other
+    train 0 other --set num_epochs=2 --set checkpoints.best=val_accuracy
+    says 'since the checkpoint: checkpoints.best is now val_accuracy, max, and was loss, max' \
+        'since the checkpoint: early_stopping is now nothing, and was loss, max'
+    awk -F , 'NR == 2 && $11 <= 1 { print "loss is " $11 }' other/metrics.csv
+    [ "$(best other)" = ckpt-000000008.bp ] || { best other; cat other/metrics.csv; })"
+result "resume false begins anew" "$(
+    train 0 within --set seed=6 --set checkpoints.resume=false --set num_epochs=1
+    grep 'going on' said)"
+result "where the network cannot be written" "$(
+    mkdir -p full/model.json
+    train 5 full --set num_epochs=1
+    says 'dnn-train: full/model.json: '
+    [ -e full/checkpoints/ckpt-000000004.bp ] || ls full)"
+finish

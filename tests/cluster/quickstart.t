@@ -1,0 +1,88 @@
+#!/bin/bash
+# quickstart.t - what ./quickstart does once the toolkit is built: it follows a job that trains,
+# and does so only once.  On a project of a few files whose make builds nothing, with a network
+# that is small, but under a real private Slurm.
+#
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the dnn-toolkit authors
+# shellcheck disable=SC2317,SC2016  # functions are called through within; scripts are written
+# shellcheck source=tests/cluster/lib.sh
+. "${srcdir:-.}/tests/cluster/lib.sh"
+cluster_need
+command -v dpkg-query > /dev/null || skip_all "no dpkg here"
+cluster_begin --nodes 1
+unset CI QUICKSTART_BEGAN "${!DNN_@}"
+export DNN_CACHE=$tmp/cache XDG_CACHE_HOME=$tmp/cache DNN_PLACE=host DNN_SLURM=own MAKEFLAGS='' MFLAGS=''
+src=$tmp/src said=$tmp/said
+run=$src/build/unet3d
+
+mkdir -p "$src/containers" "$src/config" "$run"
+cp "$srcdir/quickstart" "$src"
+cp -r "$srcdir/jobs" "$src"
+printf 'build  make  # why\nslurm  bash  # why\n' > "$src/containers/packages.list"
+touch "$src/configure.ac" "$src/Makefile.am"
+printf '#!/bin/sh\ncd "$(dirname "$0")" && cp configure.in configure && touch Makefile.in\n' > "$src/autogen.sh"
+printf '#!/bin/sh\ncp "$(dirname "$0")/Makefile" . && touch config.status\n' > "$src/configure.in"
+printf 'all:\n' > "$src/Makefile"
+# The cluster that quickstart asks for is this test's.
+cat > "$src/build/dnn-cluster" << EOF2
+#!/bin/bash
+verb=\$1
+shift
+exec $(command -v dnn-cluster) "\$verb" --dir "$cluster_dir" "\$@"
+EOF2
+chmod +x "$src/autogen.sh" "$src/configure.in" "$src/build/dnn-cluster"
+cat > "$run/job.json" << EOF2
+{"layers": {"zoo": "unet3d", "base": 4, "depth": 1, "classes": 3, "input": [16, 16, 16, 1]},
+ "data": {"dataset": "fractals.bp", "batch_size": 3}, "num_epochs": 1000000, "loss": "cross_entropy",
+ "parallel": {"deterministic": true}, "checkpoints": {"interval": 20}}
+EOF2
+timeout 60 dnn-prepare --quiet --generate blobs3d --set samples=24 --set size=16 --set classes=2 \
+    --split 0.75,0.25 --to "$run/fractals.bp" || exit 1
+
+# has TEXT...: complaints if one of them is not in what quickstart said
+has() {
+    local text
+    for text in "$@"; do
+        grep -q -- "$text" "$said" || { echo "missing: $text"; tail -n 25 "$said"; return; }
+    done
+}
+# ended STATUS CMD...: complaints if it ends otherwise; what it says goes to $said
+ended() {
+    local want=$1 status=0
+    shift
+    timeout 150 "$@" > "$said" 2>&1 < /dev/null || status=$?
+    [ "$status" = "$want" ] || { echo "status $status, not $want"; tail -n 25 "$said"; }
+}
+epochs_come() {
+    [ "$(grep -c '^epoch [0-9]*/1000000: ' "$said")" -gt 2 ]
+}
+
+timeout 150 "$src/quickstart" > "$said" 2>&1 < /dev/null &
+pid=$!
+check "epochs are shown as they come" within 120 epochs_come
+kill -TERM "$(ps -o pid= --ppid "$pid" | head -n 1)"
+status=0
+wait "$pid" || status=$?
+result "what it will do is said first" "$(head -n 1 "$said" | grep -v '^This installs')"
+check_text "interrupted, it ends as such" "$status" 130
+result "and says what became of job and Slurm" \
+    "$(has 'job [0-9]* is cancelled; the private Slurm, if there is one, keeps running' 'the same command goes on')"
+id=$(sed -n 's/.*job \([0-9]*\) is cancelled.*/\1/p' "$said")
+check "Slurm says so, too" job_is "$id" CANCELLED
+result "a checkpoint is left" "$(compgen -G "$run/run-job/checkpoints/ckpt-*.bp" > /dev/null || find "$run")"
+
+step=$(find "$run/run-job/checkpoints" -name 'ckpt-*.bp' | sort | sed -n '$s/.*ckpt-0*\([0-9]*\)\.bp/\1/p')
+sed -i "s/1000000/$((step / 6 + 10))/" "$run/job.json"
+result "the same command goes on" "$(ended 0 "$src/quickstart"
+    has "going on from the checkpoint of step $step:" 'the network is trained; the log of the job is /')"
+result "and says where everything is" "$(has "^    model  *$run/run-job/" "^    log  *$run/run-job/metrics.csv")"
+result "a third time nothing is trained" "$(ended 0 "$src/quickstart"
+    has 'the network is trained already' "^    model  *$run/run-job/"
+    ! grep -q '^epoch ' "$said" || cat "$said")"
+
+rm -r "$run/run-job"
+sed -i 's/"dataset": "fractals.bp"/"dataset": "nowhere.bp"/' "$run/job.json"
+result "a job that fails is a failure, with the end of its log" "$(ended 1 "$src/quickstart"
+    has 'nowhere.bp' 'ended as FAILED, exit code 5:0' 'the end of its log is above, all of it in /')"
+finish

@@ -1,0 +1,74 @@
+#!/bin/bash
+# train_limit.t - jobs/train_unet3d.sh against the time limits of a real private Slurm: one job
+# sees the end of its allocation coming, one is told by Slurm (--signal).  Both leave a checkpoint
+# and queue themselves again; the first then goes on to the weights of an undisturbed run.
+#
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the dnn-toolkit authors
+# shellcheck disable=SC2317  # functions are called through within and check
+# shellcheck source=tests/cluster/lib.sh
+. "${srcdir:-.}/tests/cluster/lib.sh"
+cluster_need
+[ "$(nproc)" -ge 2 ] || skip_all "two jobs at a time need two cores"
+cluster_begin --nodes 1
+jobs=$(cd "$srcdir/jobs" && pwd)
+cd "$tmp" || exit 1
+export XDG_CACHE_HOME=$tmp/cache
+
+timeout 60 dnn-prepare --quiet --generate blobs3d --set samples=24 --set size=16 --set classes=2 \
+    --split 0.75,0.25 --to blobs.bp || exit 1
+cat > job.json << EOF2
+{"layers": {"zoo": "unet3d", "base": 4, "depth": 1, "classes": 3, "input": [16, 16, 16, 1]},
+ "data": {"dataset": "blobs.bp", "batch_size": 3}, "num_epochs": 150, "seed": 5, "loss": "cross_entropy",
+ "checkpoints": {"interval": 20}, "parallel": {"deterministic": true}}
+EOF2
+# sums DIR: checksums of the arrays of the newest checkpoint
+sums() {
+    dnn-train --verify "$(find "$1/checkpoints" -name 'ckpt-*.bp' | sort | tail -n 1)" |
+        grep -v 'run/sums\|^checkpoint\|ckpt-'
+}
+# queued_again ID: it said so, and Slurm says so
+queued_again() {
+    grep -q "job $1 is queued again to continue" "$tmp/$1.out" && job_is "$1" PENDING
+}
+# said ID TEXT: complaints if the job's log has no such line
+said() {
+    grep -q "$2" "$tmp/$1.out" || tail -n 20 "$tmp/$1.out"
+}
+
+# The shortest limit there is, a minute, is long for such a network: what the script loads first
+# takes until 18 s before the end, on the first start.  A signal that changes nothing takes the
+# place of the script's.
+module() {
+    [ "${SLURM_RESTART_COUNT:-0}" -gt 0 ] ||
+        sleep $((SLURM_JOB_END_TIME - $(date +%s) - 18))
+}
+export -f module
+seen=$(submit --ntasks=1 --time=1 --signal=CONT@1 --export=ALL,DNN_MODULE=slow \
+    "$jobs/train_unet3d.sh" "$tmp/job.json" --set dir="$tmp/seen")
+told=$(submit --ntasks=1 --time=2 --signal=USR1@60 \
+    "$jobs/train_unet3d.sh" "$tmp/job.json" --set dir="$tmp/told" --set num_epochs=1000000 --set checkpoints.interval=0)
+
+# While the first one waits.
+check "without Slurm" env OMP_NUM_THREADS=1 timeout 300 dnn-train --quiet --set dir=alone job.json
+sums alone > want
+check "a job near the end of its time queues itself again" within 100 queued_again "$seen"
+result "it stopped before the limit, with a checkpoint" \
+    "$(said "$seen" 'stopped before the time limit after .* steps; a checkpoint is written')"
+check "a job that Slurm warns does so, too" within 100 queued_again "$told"
+result "told by the signal, with a checkpoint" \
+    "$(said "$told" 'stopped by SIGUSR1 after .* steps; a checkpoint is written')"
+result "which is whole" "$(
+    for file in "$tmp"/told/checkpoints/ckpt-*.bp; do
+        dnn-train --verify "$file" > out 2>&1 || cat out
+    done)"
+cl scancel "$told"
+
+# Slurm lets such a job wait for two minutes; we only until the old step's server is gone.
+check "the old step ends" within 60 grep -q "\[$seen\.0\] .*done with step" "$cluster_dir/log/steps.n1.log"
+cl scontrol update "jobid=$seen" StartTime=now 2> out # it may have begun already
+check "it is started again and ends well" within 100 job_is "$seen" COMPLETED
+result "it went on from the checkpoint" "$(said "$seen" 'going on from the checkpoint of step')"
+result "and says that this is its second start" "$(said "$seen" '^job .* start 2$')"
+result "to the same weights as without Slurm" "$(sums seen | diff want -)"
+finish

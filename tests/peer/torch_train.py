@@ -1,0 +1,249 @@
+# torch_train.py - the same training in PyTorch: what `dnn-bench train --against torch`
+# starts.  It reads the same network and the same samples, and prints a line of JSON for
+# each step and epoch, as `dnn-train --json` does.  With --ranks it starts the others
+# itself and trains with DistributedDataParallel over gloo.  With --probe it prints how
+# fast each memory format and way of reading is, and stops.
+#
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the dnn-toolkit authors
+import argparse
+import gzip
+import json
+import os
+import subprocess
+import sys
+import time
+
+
+def arguments():
+    p = argparse.ArgumentParser(description="Train a Keras network in PyTorch.")
+    p.add_argument("--layers", required=True, metavar="FILE", help="the network")
+    p.add_argument("--data", required=True, metavar="DIR",
+                   help="IDX files as MNIST has them, or train_x.npy and so on")
+    p.add_argument("--batch", type=int, default=4, help="samples of a step, of all ranks")
+    p.add_argument("--test-batch", type=int, default=8, help="of a step of validation")
+    p.add_argument("--epochs", type=int, default=2, help="how many")
+    p.add_argument("--threads", type=int, default=1, help="of each rank")
+    p.add_argument("--ranks", type=int, default=1, help="processes")
+    p.add_argument("--format", choices=["contiguous", "channels_last"],
+                   default="contiguous", help="how data lies in memory")
+    p.add_argument("--reader", choices=["tensors", "loader0", "loader1", "loader2"],
+                   default="tensors", help="rows of tensors in memory, or a DataLoader "
+                   "with so many processes")
+    p.add_argument("--probe", type=int, default=0, metavar="N",
+                   help="time each format, and each reader of a single rank, with N steps")
+    p.add_argument("--rank", type=int, default=0, help=argparse.SUPPRESS)
+    p.add_argument("--meet", help=argparse.SUPPRESS)
+    return p.parse_args()
+
+
+ARGS = arguments()
+os.environ["OMP_NUM_THREADS"] = str(ARGS.threads)  # before PyTorch looks
+
+
+def bind():
+    """Cores of its own for each rank, where there are enough."""
+    cpus = sorted(os.sched_getaffinity(0))
+    if ARGS.ranks > 1 and len(cpus) >= ARGS.ranks * ARGS.threads:
+        first = ARGS.rank * ARGS.threads
+        os.sched_setaffinity(0, cpus[first:first + ARGS.threads])
+
+
+bind()
+
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+import torch.distributed as dist  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
+from torch.nn.parallel import DistributedDataParallel  # noqa: E402
+from torch.utils.data import DataLoader, Subset, TensorDataset  # noqa: E402
+
+import keras_torch  # noqa: E402
+
+
+def say(**what):
+    if ARGS.rank == 0:
+        print(json.dumps(what), flush=True)
+
+
+# ---- data ----
+
+def idx(name):
+    """An IDX file, packed or not."""
+    path = os.path.join(ARGS.data, name)
+    with (gzip.open(path + ".gz") if os.path.exists(path + ".gz") else open(path, "rb")) \
+            as f:
+        raw = f.read()
+    shape = [int.from_bytes(raw[4 + 4 * i:8 + 4 * i], "big") for i in range(raw[3])]
+    return np.frombuffer(raw, np.uint8, offset=4 + 4 * len(shape)).reshape(shape)
+
+
+def arrays(split):
+    if os.path.exists(os.path.join(ARGS.data, f"{split}_x.npy")):
+        return [np.load(os.path.join(ARGS.data, f"{split}_{k}.npy")) for k in "xy"]
+    head = "t10k" if split == "test" else "train"
+    return idx(f"{head}-images-idx3-ubyte")[..., None], idx(f"{head}-labels-idx1-ubyte")
+
+
+def tensors(split):
+    """Inputs (sample, channel, space...) as f32, targets as class numbers."""
+    x, y = arrays(split)
+    x = torch.from_numpy(np.moveaxis(x, -1, 1).astype(np.float32)) \
+        * (1 / 255 if x.dtype == np.uint8 else 1)
+    return x.contiguous(), torch.from_numpy(np.asarray(y).astype(np.int64))
+
+
+def formatted(x, form):
+    if form == "contiguous" or x.ndim < 4:
+        return x.contiguous()
+    return x.contiguous(memory_format=torch.channels_last if x.ndim == 4
+                        else torch.channels_last_3d)
+
+
+def rows(order, batch):
+    """What this rank has of each batch."""
+    for at in range(0, len(order), batch):
+        whole = order[at:at + batch]
+        each = -(-len(whole) // ARGS.ranks)
+        yield whole[ARGS.rank * each:(ARGS.rank + 1) * each]
+
+
+class Reader:
+    """Batches of the training samples: an epoch each time it is asked."""
+
+    def __init__(self, data, how, count=None):
+        self.data, self.loader = data, None
+        self.count = len(data[0]) if count is None else min(count, len(data[0]))
+        if how == "tensors":
+            return
+        workers = int(how[-1])
+        self.loader = DataLoader(Subset(TensorDataset(*data), range(self.count)),
+                                 batch_size=ARGS.batch, shuffle=True, num_workers=workers,
+                                 persistent_workers=workers > 0)
+
+    def epoch(self, number):
+        if self.loader is not None:
+            yield from self.loader
+            return
+        gen = torch.Generator().manual_seed(number)
+        for r in rows(torch.randperm(self.count, generator=gen), ARGS.batch):
+            yield self.data[0][r], self.data[1][r]
+
+
+# ---- the network ----
+
+def read_network():
+    """What the loss sees are the inputs of the softmax at the end."""
+    with open(ARGS.layers) as f:
+        net = json.load(f)
+    last = net["config"]["layers"][-1]["config"]
+    assert last["activation"] == "softmax"
+    last["activation"] = "linear"
+    return keras_torch.read(net, ARGS.batch)
+
+
+class Trainer:
+    def __init__(self, form):
+        self.form = form
+        torch.manual_seed(1)
+        self.net = read_network()
+        for p in self.net.parameters():
+            p.data = formatted(p.data, form)
+        learned = [p for p in self.net.parameters() if p.requires_grad]
+        self.optimizer = torch.optim.Adam(learned, lr=1e-3, fused=True)
+        self.run = self.net
+        if ARGS.ranks > 1:
+            # Its batch norm is not synchronised: PyTorch has that for GPUs only.
+            self.run = DistributedDataParallel(
+                self.net, broadcast_buffers=False, gradient_as_bucket_view=True,
+                static_graph=True)
+
+    def step(self, x, y):
+        self.optimizer.zero_grad(set_to_none=ARGS.ranks == 1)
+        loss = F.cross_entropy(self.run(formatted(x, self.form))[0], y)
+        loss.backward()
+        self.optimizer.step()
+        return loss.detach()
+
+    def validate(self, data):
+        self.net.eval()
+        sums = torch.zeros(3, dtype=torch.float64)
+        with torch.inference_mode():
+            for r in rows(torch.arange(len(data[0])), ARGS.test_batch):
+                if len(r) == 0:
+                    continue
+                x, y = data[0][r[0]:r[-1] + 1], data[1][r[0]:r[-1] + 1]
+                out = self.net(formatted(x, self.form))[0]
+                places = y.numel()
+                sums[0] += F.cross_entropy(out, y).item() * places
+                sums[1] += (out.argmax(1) == y).sum().item()
+                sums[2] += places
+        self.net.train()
+        if ARGS.ranks > 1:
+            dist.all_reduce(sums)
+        return {"val_loss": (sums[0] / sums[2]).item(),
+                "val_accuracy": (sums[1] / sums[2]).item()}
+
+
+def train():
+    data, test = tensors("train"), tensors("test")
+    trainer, reader, number = Trainer(ARGS.format), Reader(data, ARGS.reader), 0
+    began = time.perf_counter()
+    for epoch in range(1, ARGS.epochs + 1):
+        total = torch.zeros(())
+        for batch, (x, y) in enumerate(reader.epoch(epoch), 1):
+            total += trainer.step(x, y)
+            number += 1
+            say(moment="step", epoch=epoch, batch=batch, step=number,
+                seconds=time.perf_counter() - began, samples_per_second=None, comm=None)
+        seen = trainer.validate(test)
+        say(moment="epoch", epoch=epoch, batch=batch, step=number,
+            seconds=time.perf_counter() - began, samples_per_second=None, comm=None,
+            loss=total.item() / batch, **seen)
+
+
+def probe():
+    """The first step of each is not counted: PyTorch makes its kernels then."""
+    data = tensors("train")
+    readers = ["tensors"]
+    if ARGS.ranks == 1 and len(data[0]) > 100:
+        readers += ["loader0", "loader1", "loader2"]
+    for form in ("contiguous", "channels_last"):
+        trainer = Trainer(form)
+        for how in readers:
+            reader = Reader(data, how, (ARGS.probe + 1) * ARGS.batch)
+            samples, began = 0, None
+            for x, y in reader.epoch(1):
+                trainer.step(x, y)
+                samples += 0 if began is None else len(x) * ARGS.ranks
+                began = time.perf_counter() if began is None else began
+            say(moment="probe", format=form, reader=how,
+                samples_per_second=samples / (time.perf_counter() - began))
+            del reader
+
+
+def start_others():
+    """The other ranks, which end by themselves when this one is gone."""
+    meet = f"{ARGS.data}/meet-{os.getpid()}"
+    return meet, [subprocess.Popen([sys.executable] + sys.argv +
+                                   ["--rank", str(r), "--meet", meet])
+                  for r in range(1, ARGS.ranks)]
+
+
+def main():
+    torch.set_num_threads(ARGS.threads)
+    others = []
+    if ARGS.ranks > 1:
+        meet = ARGS.meet
+        if ARGS.rank == 0:
+            meet, others = start_others()
+        dist.init_process_group("gloo", init_method=f"file://{meet}", rank=ARGS.rank,
+                                world_size=ARGS.ranks)
+    probe() if ARGS.probe > 0 else train()
+    if ARGS.ranks > 1:
+        dist.destroy_process_group()
+    raise SystemExit(max([o.wait() for o in others], default=0))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,172 @@
+# train_model.py - the files of a trained network against the checkpoints of its run.
+#
+# Knows docs/checkpoint.md and how Keras 3 numbers layers, nothing of our code.
+#
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the dnn-toolkit authors
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+import h5py
+import numpy as np
+from adios2.bindings import adios2_bindings_mpi as adios2
+
+from dataset_file import TYPES
+
+EMA = 0.7
+count = failed = 0
+
+
+def ok(good, what, why=""):
+    global count, failed
+    count += 1
+    print("%sok %d - %s" % ("" if good else "not ", count, what))
+    if not good:
+        failed += 1
+        print("# %s" % str(why)[:500])
+
+
+def run(*words):
+    done = subprocess.run(words, capture_output=True, timeout=60, text=True)
+    if done.returncode != 0:
+        print("Bail out! %s: %s" % (" ".join(words), done.stderr.strip()))
+        sys.exit(1)
+    return done.stderr
+
+
+def checkpoint(path):
+    """Every array of a checkpoint by its name."""
+    found = {}
+    adios = adios2.ADIOS()
+    io = adios.DeclareIO("checkpoint")
+    io.SetEngine("BP5")
+    engine = io.Open(path, adios2.Mode.ReadRandomAccess)
+    for name in io.AvailableVariables():
+        var = io.InquireVariable(name)
+        found[name] = np.zeros(var.Shape(), TYPES[var.Type()])
+        engine.Get(var, found[name], adios2.Mode.Sync)
+    engine.Close()
+    return found
+
+
+def numbered(network):
+    """The place of each layer's arrays in a file of Keras 3."""
+    seen, place = {}, {}
+    for layer in network["config"]["layers"]:
+        snake = re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", layer["class_name"])
+        snake = re.sub(r"([a-z])([A-Z])", r"\1_\2", snake).lower()
+        n = seen.get(snake, 0)
+        seen[snake] = n + 1
+        place[layer["config"]["name"]] = "layers/%s%s/vars" % (
+            snake,
+            "_%d" % n if n else "",
+        )
+    return place
+
+
+ORDER = ["kernel", "gamma", "bias", "beta", "moving_mean", "moving_variance"]
+
+
+def compare(directory, arrays, suffix):
+    """The weights file against arrays of a checkpoint; what is wrong."""
+    with open(directory + "/model.json") as file:
+        place = numbered(json.load(file))
+    names = [n for n in arrays if "/" in n and "." not in n and not n.startswith("run/")]
+    if len(names) < 20:
+        return "only %d arrays" % len(names)
+    with h5py.File(directory + "/model.weights.h5", "r") as file:
+        for layer in {n.rsplit("/", 1)[0] for n in names}:
+            own = [n for n in names if n.rsplit("/", 1)[0] == layer]
+            own.sort(key=lambda n: ORDER.index(n.rsplit("/", 1)[1]))
+            for k, name in enumerate(own):
+                want = arrays.get(name + suffix, arrays[name])
+                got = file["%s/%d" % (place[layer], k)][()]
+                if got.shape != want.shape or got.tobytes() != want.tobytes():
+                    return "%s is not the checkpoint's" % name
+    return ""
+
+
+def mean(steps, start):
+    """The greatest relative error of the running means of a run's checkpoints."""
+    worst = 0
+    names = [n for n in start if n + ".ema" in steps[0][1]]
+    now = {n: start[n].astype(np.float64) for n in names}
+    for step, arrays in steps:
+        d = min(EMA, (1 + step) / (10 + step))
+        for n in names:
+            now[n] = d * now[n] + (1 - d) * arrays[n]
+            off = np.abs(now[n] - arrays[n + ".ema"]).max()
+            worst = max(worst, off / (np.abs(now[n]).max() + 1e-3))
+    return len(names), worst
+
+
+JOB = {
+    "layers": {
+        "zoo": "unet3d",
+        "base": 2,
+        "depth": 1,
+        "classes": 3,
+        "input": [8, 8, 8, 1],
+    },
+    "data": {"dataset": "blobs.bp", "batch_size": 3, "test_batch_size": 8},
+    "num_epochs": 3,
+    "loss": "cross_entropy",
+    "optimizer": {"type": "Adam", "learning_rate": 0.02},
+    "checkpoints": {"steps": 1, "keep": 100},
+}
+DATA = {
+    "generate": {
+        "type": "blobs3d",
+        "samples": 20,
+        "size": 8,
+        "classes": 2,
+        "noise": 0.05,
+    },
+    "to": "blobs.bp",
+    "steps": [{"split": {"train": 0.6, "validation": 0.4}}],
+}
+
+
+def write(path, what):
+    with open(path, "w") as file:
+        json.dump(what, file)
+
+
+def main():
+    write("prepare.json", DATA)
+    run("dnn-prepare", "-q", "prepare.json")
+    write("job.json", JOB)
+    ours = ["dnn-train", "--choose", "rule"]
+    run(*ours, "--set", "dir=plain", "job.json")
+    files = sorted(glob.glob("plain/checkpoints/ckpt-*.bp"))
+    why = compare("plain", checkpoint(files[-1]), "")
+    ok(why == "", "model.weights.h5 holds the last checkpoint's numbers", why)
+
+    run(*ours, "--set", "dir=mean", "--set", "ema=%g" % EMA, "job.json")
+    files = sorted(glob.glob("mean/checkpoints/ckpt-*.bp"))
+    steps = [(i + 1, checkpoint(f)) for i, f in enumerate(files)]
+    # The same run with a rate of nothing has the weights it began with.
+    still = 'optimizer={"type": "SGD", "learning_rate": 1e-30}'
+    run(*ours, "--set", "dir=start", "--set", still, "job.json")
+    start = checkpoint("start/checkpoints/ckpt-000000001.bp")
+    n, worst = mean(steps, start)
+    ok(len(steps) == 12 and n == 22, "means of 22 weights in 12 steps", (len(steps), n))
+    ok(worst < 1e-5, "each is what NumPy makes of the weights", worst)
+    why = compare("mean", steps[-1][1], ".ema")
+    ok(why == "", "model.weights.h5 holds the means", why)
+    print("1..%d" % count)
+
+
+with tempfile.TemporaryDirectory() as directory:
+    os.environ["XDG_CACHE_HOME"] = directory
+    os.environ["PATH"] = (
+        os.path.abspath(os.environ["top_builddir"]) + ":" + os.environ["PATH"]
+    )
+    os.chdir(directory)
+    main()
+sys.exit(1 if failed else 0)

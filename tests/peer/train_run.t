@@ -1,0 +1,12 @@
+#!/bin/bash
+# train_run.t - what a real run shows, computed again from its data and its weights.
+#
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the dnn-toolkit authors
+: "${srcdir:=.}" "${top_builddir:=.}"
+export srcdir top_builddir
+if ! timeout 60 python3 -c 'import google.protobuf, numpy, PIL; from adios2.bindings import adios2_bindings_mpi' 2> /dev/null; then
+    echo "1..0 # SKIP python3-adios2, -protobuf or -pil is not installed"
+    exit 0
+fi
+PYTHONDONTWRITEBYTECODE=1 exec timeout 300 python3 "$srcdir/tests/peer/train_run.py" "$@"

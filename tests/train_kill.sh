@@ -1,0 +1,290 @@
+#!/bin/bash
+# train_kill.sh - dnn-train killed over and over, at random moments and inside
+# checkpoints, on 1 to 4 ranks, its newest checkpoint damaged now and then: what comes
+# out in the end is, bit for bit, what an undisturbed run makes.
+#
+#     tests/train_kill.sh [KILLS [SECONDS]]      SECONDS: no new kill after so many
+#
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the dnn-toolkit authors
+# shellcheck source=tests/tap.sh
+. "${srcdir:-.}/tests/tap.sh"
+kills=${1:-30}
+seconds=${2:-86400}
+mpirun=${MPIEXEC:-mpirun}
+tmp=$(realpath "$(mktemp -d "${TMPDIR:-/tmp}/dnn-kill.XXXXXX")") || exit 1
+trap 'rm -rf "$tmp"' EXIT
+cd "$tmp" || exit 1
+export OMP_NUM_THREADS=1 XDG_CACHE_HOME=$tmp/cache
+# As for make check: Open MPI does not start as root, nor more ranks than cores.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
+seed=${SEED:-$$}
+RANDOM=$seed
+echo "# SEED=$seed"
+
+cat > prepare.json << EOF
+{"generate": {"type": "blobs3d", "samples": 27, "size": 8, "classes": 2, "noise": 0.05},
+ "to": "blobs.bp", "seed": 3, "steps": [{"split": {"train": 0.7, "validation": 0.3}}]}
+EOF
+# Five batches an epoch, the last one shorter; a checkpoint every three steps.
+cat > job.json << EOF
+{"layers": {"class_name": "Sequential", "config": {"name": "net", "layers": [
+  {"class_name": "Conv3D", "config": {"name": "conv", "filters": 6, "kernel_size": [3, 3, 3], "padding": "same",
+    "use_bias": false, "batch_input_shape": [null, 8, 8, 8, 1]}},
+  {"class_name": "BatchNormalization", "config": {"name": "norm"}},
+  {"class_name": "Activation", "config": {"name": "relu", "activation": "relu"}},
+  {"class_name": "Dropout", "config": {"name": "drop", "rate": 0.2}},
+  {"class_name": "Conv3D", "config": {"name": "out", "filters": 3, "kernel_size": [1, 1, 1], "activation": "softmax"}}]}},
+ "data": {"dataset": "blobs.bp", "validation": "validation", "batch_size": 4, "test_batch_size": 3},
+ "num_epochs": 16, "seed": 5, "loss": "cross_entropy", "optimizer": {"type": "Adam", "learning_rate": 0.01},
+ "checkpoints": {"steps": 3, "keep": 3}, "telemetry": {"jsonl": true, "tensorboard": true},
+ "parallel": {"deterministic": true}}
+EOF
+timeout 60 dnn-prepare -q prepare.json || exit 1
+
+# newest DIR: its newest checkpoint, by name
+newest() {
+    find "$1/checkpoints" -maxdepth 1 -name 'ckpt-*.bp' | sort | tail -n 1
+}
+# sums DIR: checksums of the arrays of the newest checkpoint, but that of seconds
+sums() {
+    dnn-train --verify "$(newest "$1")" | grep -v 'run/sums\|^checkpoint\|ckpt-'
+}
+# rows DIR: what metrics.csv says of epochs, but for times.  Metrics of other samples are
+# sums of the ranks' sums: their last digits depend on how many ranks there are.
+rows() {
+    awk -F , 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
+        { printf "%s %s %s %.9g %.9g\n", $c["epoch"], $c["step"], $c["loss"], $c["val_loss"], $c["val_accuracy"] }' \
+        "$1/metrics.csv"
+}
+# lines DIR: what metrics.jsonl tells of, in order
+lines() {
+    sed -E 's/"(time|seconds|samples_per_second|data|compute|comm)": *[^,}]*//g; s/"val_[a-z]*": *[^,}]*//g' \
+        "$1/metrics.jsonl" | grep '"epoch"'
+}
+ms() {
+    echo $((${EPOCHREALTIME/[.,]/} / 1000))
+}
+# nap MS
+nap() {
+    sleep "$(printf '%d.%03d' $(($1 / 1000)) $(($1 % 1000)))"
+}
+# alive PID...: those that run
+alive() {
+    local pid stat
+    for pid; do
+        stat=
+        read -r stat 2> /dev/null < "/proc/$pid/stat"
+        case $stat in
+        '' | *') Z '* | *') X '*) ;;
+        *) echo "$pid" ;;
+        esac
+    done
+}
+complain() {
+    bad="${bad}kill $n: $1"$'\n'
+    echo "# kill $n: $1" | head -20
+}
+
+begin=$(ms)
+result "an undisturbed run" "$(timeout 120 dnn-train -q --set dir=want job.json 2>&1 || echo "status $?")"
+took=$(($(ms) - begin))
+sums want > want.sums
+rows want > want.rows
+lines want > want.lines
+result "has weights and epochs to compare with" "$(
+    [ "$(wc -l < want.sums)" -gt 10 ] || cat want.sums
+    [ "$(wc -l < want.rows)" = 16 ] || cat want.rows
+    [ "$(wc -l < want.lines)" -ge 16 ] || cat want.lines)"
+
+# ---- starting ----
+
+# start RANKS: sets $pid, what was started
+start() {
+    : > said
+    rank=()
+    if [ "$1" = 1 ]; then
+        dnn-train --set dir=run job.json > said 2>&1 &
+    else
+        # A killed mpirun leaves its session behind, at which a later one of the same
+        # process number would stumble.
+        rm -rf "$tmp/session"
+        mkdir "$tmp/session"
+        TMPDIR=$tmp/session "$mpirun" -n "$1" dnn-train --set dir=run job.json > said 2>&1 &
+    fi
+    pid=$!
+}
+# ranks_of RANKS: sets $rank, the processes that train, as far as there are some yet
+ranks_of() {
+    if [ "$1" = 1 ]; then
+        rank=("$pid")
+    else
+        read -ra rank 2> /dev/null < "/proc/$pid/task/$pid/children"
+        [ "${#rank[@]}" -gt 0 ] || rank=("$pid")
+    fi
+}
+# damage: a bit or the end of a file of the newest checkpoint, if there is one before it; sets $hurt
+damage() {
+    local files file size at byte
+    hurt=
+    [ "$(find run/checkpoints -maxdepth 1 -name 'ckpt-*.bp' 2> /dev/null | wc -l)" -ge 2 ] || return
+    hurt=$(newest run)
+    mapfile -t files < <(find "$hurt" -type f -size +0 | sort)
+    file=${files[RANDOM % ${#files[@]}]}
+    size=$(stat -c %s "$file")
+    at=$(((RANDOM * 32768 + RANDOM) % size))
+    if [ $((RANDOM % 3)) = 0 ]; then
+        truncate -s "$at" "$file"
+    else
+        byte=$(od -An -tu1 -j "$at" -N 1 "$file")
+        printf '%b' "\\x$(printf %02x $((byte ^ 1 << RANDOM % 8)))" |
+            dd of="$file" bs=1 seek="$at" conv=notrunc status=none
+    fi
+    what="$file at byte $at of $size"
+    damages=$((damages + 1))
+}
+# is_found: the run that was started after a damage found it
+is_found() {
+    grep -q "^ckpt: warn: $hurt.*; it is now $hurt\.damaged.*, and the one before it is taken\$" said ||
+        complain "damage of $what was not found: $(cat said)"
+    [ -e "$hurt.damaged" ] || complain "$hurt was not set aside"
+    hurt=
+}
+
+# ---- killing ----
+
+# until_inside: some checkpoints were seen being written, one is, and a little longer
+until_inside() {
+    local i now was='' more=$((RANDOM % 8))
+    for ((i = 1; more >= 0; i++)); do
+        set -- run/checkpoints/.ckpt-*.part
+        now=$1
+        case $now in
+        "$was" | *\**) ;;
+        *) was=$now more=$((more - 1)) ;;
+        esac
+        ((i % 50)) || [ -n "$(alive "$pid")" ] || return
+    done
+    [ $((inside * 5)) -lt $((n * 2)) ] || for ((i = RANDOM % 4 * (RANDOM % 1000); i > 0; i--)); do :; done
+}
+# until_loaded: it has gone on from a checkpoint, or ended
+until_loaded() {
+    local i
+    for ((i = 0; i < 3000; i++)); do
+        grep -qs '^train: files are in\|^trained' said && return
+        [ -n "$(alive "$pid")" ] || return
+        sleep 0.01
+    done
+}
+# strike RANKS: one rank, all of them, or only who started them
+strike() {
+    local victims
+    one=0
+    ranks_of "$1"
+    case $((RANDOM % 3)) in
+    0) victims=("${rank[RANDOM % ${#rank[@]}]}") one=$((${#rank[@]} > 1)) ;;
+    1) victims=("${rank[@]}" "$pid") ;;
+    *) victims=("$pid") ;;
+    esac
+    kill -KILL "${victims[@]}" 2> /dev/null
+}
+# is_over: every process ends by itself in bounded time; one that does not is ended by its number
+is_over() {
+    local from left
+    from=$(ms)
+    while :; do
+        read -ra left <<< "$(alive "$pid" "${rank[@]}" | tr '\n' ' ')"
+        [ "${#left[@]}" -gt 0 ] || break
+        if [ $(($(ms) - from)) -gt 30000 ]; then
+            complain "still there after 30 s: ${left[*]}: $(tail -n 3 said)"
+            kill -KILL "${left[@]}"
+            break
+        fi
+        sleep 0.01
+    done
+    from=$(($(ms) - from))
+    [ "$from" -le "$longest" ] || longest=$from
+}
+# compare: a run has ended well
+compare() {
+    local diffs
+    diffs=$(
+        sums run | diff want.sums -
+        rows run | diff want.rows -
+        lines run | diff want.lines -
+        find run/checkpoints -mindepth 1 -maxdepth 1 -name '.*'
+    )
+    [ -z "$diffs" ] || complain "it ended differently: $(head -n 6 <<< "$diffs")"
+    finished=$((finished + 1))
+    rm -rf run
+    cycle=0 before=0
+}
+# look_back: at the run that was killed
+look_back() {
+    if grep -q 'going on from the checkpoint' said; then
+        resumed=$((resumed + 1))
+        [ "$ranks" = "$before" ] || [ "$before" = 0 ] || others=$((others + 1))
+    fi
+    # Of a rank that is gone the others or the launcher speak, and of nothing else.
+    [ "$one" = 0 ] || grep -q 'ended without a word (process [0-9]*; killed?)\|signal 9 (Killed)' said ||
+        complain "no word of the rank that is gone: $(cat said)"
+    ! grep '^dnn-train: ' said | grep -qv 'ended without a word (process' || complain "words: $(grep '^dnn-train: ' said)"
+    ! compgen -G 'run/checkpoints/.ckpt-*.part' > /dev/null || inside=$((inside + 1))
+    before=$ranks
+}
+
+bad='' n=0 inside=0 resumed=0 others=0 damages=0 finished=0 longest=0 cycle=0 before=0 hurt='' told=0
+begun=$SECONDS
+while [ "$n" -lt "$kills" ] && [ $((SECONDS - begun)) -lt "$seconds" ]; do
+    counts=(1 1 2 2 3 4)
+    ranks=${counts[RANDOM % 6]} cycle=$((cycle + 1)) status=0
+    [ $((RANDOM % 5)) != 0 ] || damage
+    start "$ranks"
+    if [ -n "$hurt" ]; then
+        until_loaded
+        is_found
+    fi
+    # After some kills it may come to its end.
+    if [ "$cycle" -le 7 ]; then
+        # Some that were to be inside a checkpoint come too late for it.
+        if [ $((inside * 5)) -lt $((n * 2)) ] || [ $((RANDOM % 3)) = 0 ]; then
+            until_inside
+        else
+            nap $((RANDOM * took / 32768))
+        fi
+        strike "$ranks"
+    fi
+    wait "$pid" 2> /dev/null || status=$?
+    is_over
+    if [ "$status" = 0 ]; then
+        compare
+        continue
+    elif [ "$cycle" -gt 7 ]; then
+        complain "not killed, but status $status: $(cat said)"
+        cycle=0
+        continue
+    fi
+    n=$((n + 1))
+    look_back
+    if [ $((n * 10 / kills)) -gt "$told" ]; then
+        told=$((n * 10 / kills))
+        echo "# $n of $kills kills, $inside inside a checkpoint, $((SECONDS - begun)) s"
+    fi
+done
+
+status=0
+start 2
+wait "$pid" || status=$?
+result "the last run ends well" "$([ "$status" = 0 ] || { echo "status $status"; cat said; })"
+[ "$status" != 0 ] || compare
+result "killed $n times: the same weights and epochs each time a run ended" "$bad"
+# Of few kills none needs to be where it matters.
+if [ "$n" -ge 20 ]; then
+    result "a third of the kills were inside a checkpoint" "$([ $((inside * 3)) -ge "$n" ] || echo "$inside of $n")"
+    result "runs went on, on other numbers of ranks, too" "$([ "$others" -gt 0 ] || echo "$resumed, $others")"
+    result "damage was done" "$([ "$damages" -gt 0 ] || echo "never")"
+fi
+echo "# $n kills in $((SECONDS - begun)) s: $inside inside a checkpoint, $resumed times gone on, $others of them on another" \
+    "number of ranks; $damages damages, $finished runs finished; all processes were gone after at most $longest ms"
+finish

@@ -1,0 +1,97 @@
+/* sample_keep.c - samples that stay in memory once they have been read.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "tap.h"
+
+#include "base/mem.h"
+#include "sample/source.h"
+
+#include <string.h>
+
+static struct dnn_err err;
+static int reads, closed;
+
+/* Sample i has i + 1 numbers i. */
+static int read_one(const struct dnn_source *source, int64_t i, struct dnn_sample *out,
+                    struct dnn_err *why)
+{
+    const struct dnn_shape shape = {.ndim = 1, .dim = {i + 1}};
+
+    (void)source;
+    reads++;
+    if (i == 5) return dnn_fail(why, DNN_EDATA, "5 is damaged");
+    out->ncols = 1;
+    DNN_TRY(dnn_array_make(&out->col[0], DNN_U8, &shape, why));
+    memset(out->col[0].data, (int)i, (size_t)i + 1);
+    return 0;
+}
+
+static int64_t class_of(const struct dnn_source *source, int64_t i)
+{
+    (void)source;
+    return i % 2;
+}
+
+static void close_one(struct dnn_source *source)
+{
+    closed++;
+    dnn_free(source);
+}
+
+static const struct dnn_source_type type = {
+    .name = "made", .read = read_one, .class_of = class_of, .close = close_one};
+
+static struct dnn_source *make(int64_t limit)
+{
+    struct dnn_source *from = dnn_alloc(sizeof *from);
+
+    from->type = &type;
+    from->count = 6;
+    from->ncols = 1;
+    reads = closed = 0;
+    return dnn_source_keep(from, limit);
+}
+
+/* All but the damaged one, and whether they are what they should be. */
+static bool read_all(struct dnn_source *source, struct dnn_sample *into)
+{
+    bool good = true;
+
+    for (int64_t i = 0; i < 5; i++) {
+        good = good && dnn_source_read(source, i, into, &err) == 0 &&
+               into->ncols == 1 && into->col[0].shape.dim[0] == i + 1 &&
+               ((unsigned char *)into->col[0].data)[i] == i;
+        /* What was handed out is the caller's. */
+        if (good) memset(into->col[0].data, 99, (size_t)i + 1);
+    }
+    return good;
+}
+
+int main(void)
+{
+    struct dnn_sample sample = {0};
+    char name[DNN_SAMPLE_NAME];
+    struct dnn_source *source = make(1000);
+
+    ok(read_all(source, &sample) && read_all(source, &sample), "twice the same");
+    is_int(reads, 5, "read once");
+    ok(dnn_source_read(source, 5, &sample, &err) < 0, "a failure");
+    is_text(err.text, "5 is damaged", "is told");
+    ok(dnn_source_read(source, 5, &sample, &err) < 0, "each time");
+    is_int(reads, 7, "it is tried");
+    dnn_source_label(source, 3, name);
+    is_text(name, "3", "names are as they were");
+    is_int(source->type->class_of(source, 3), 1, "and classes");
+    ok(source->type->group == NULL, "and no groups");
+    dnn_source_close(source);
+    is_int(closed, 1, "all is closed");
+
+    source = make(4);
+    ok(read_all(source, &sample) && read_all(source, &sample), "with little memory");
+    is_int(reads, 5 + 3, "some are read again");
+    dnn_source_close(source);
+    dnn_sample_free(&sample);
+    return done();
+}
