@@ -111,7 +111,8 @@ start() {
         # process number would stumble.
         rm -rf "$tmp/session"
         mkdir "$tmp/session"
-        TMPDIR=$tmp/session "$mpirun" -n "$1" dnn-train --set dir=run job.json > said 2>&1 &
+        PRTE_MCA_prte_tmpdir_base=$tmp/session "$mpirun" -n "$1" \
+            dnn-train --set dir=run job.json > said 2>&1 &
     fi
     pid=$!
 }
