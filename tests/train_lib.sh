@@ -48,7 +48,7 @@ cat > job.json << EOF
  "data": {"dataset": "blobs.bp", "batch_size": 4, "test_batch_size": 3},
  "num_epochs": 60, "seed": 5, "loss": "cross_entropy", "optimizer": {"type": "Adam", "learning_rate": 0.01},
  "checkpoints": {"steps": 3, "keep": 2}, "telemetry": {"jsonl": true, "tensorboard": true},
- "parallel": {"deterministic": true}}
+ "deterministic": true}
 EOF
 timeout 60 dnn-prepare -q prepare.json || exit 1
 # For what is to happen in the middle: it does not end by itself.

@@ -284,14 +284,33 @@ static int store_default(const struct dnn_field *f, struct keep *keep, void *to,
     return rc < 0 ? dnn_prefix(err, "the default of \"%s\": ", f->key) : 0;
 }
 
+/* The object further down in which a key has its place: its path, which the caller
+ * frees, or NULL. */
+static char *further_down(const struct dnn_field *fields, const char *key)
+{
+    char *path = NULL;
+
+    for (const struct dnn_field *f = fields; f->key != NULL && path == NULL; f++) {
+        if (f->type != DNN_F_OBJECT) continue;
+        for (const struct dnn_field *g = f->sub->fields; g->key != NULL; g++)
+            if (strcmp(g->key, key) == 0) return dnn_strdup(f->key);
+        char *below = further_down(f->sub->fields, key);
+        if (below != NULL) path = dnn_format("%s.%s", f->key, below);
+        dnn_free(below);
+    }
+    return path;
+}
+
 /* The key name is in no table. */
 static int unknown(const struct dnn_jobj *at, const struct dnn_fill *fills, int nfills,
                    struct dnn_err *err)
 {
     const char **words = NULL;
     size_t n = 0, cap = 0;
-    char hint[128];
+    char hint[128], *path = NULL;
 
+    for (int i = 0; i < nfills && path == NULL; i++)
+        path = further_down(fills[i].fields, at->name);
     words = dnn_grow(words, &cap, 1, sizeof *words);
     for (int i = 0; i < nfills; i++)
         for (const struct dnn_field *f = fills[i].fields; f->key != NULL; f++) {
@@ -299,8 +318,11 @@ static int unknown(const struct dnn_jobj *at, const struct dnn_fill *fills, int 
             words[n++] = f->key;
         }
     words[n] = NULL;
-    int rc = dnn_json_fail(at, err, "unknown key%s",
-                           dnn_text_hint(hint, sizeof hint, at->name, words));
+    int rc = path != NULL
+                 ? dnn_json_fail(at, err, "unknown key here; it goes into \"%s\"", path)
+                 : dnn_json_fail(at, err, "unknown key%s",
+                                 dnn_text_hint(hint, sizeof hint, at->name, words));
+    dnn_free(path);
     dnn_free(words);
     return rc;
 }

@@ -185,7 +185,7 @@ static struct dnn_train_way *add_way(struct dnn_train_work *w, const char *key,
     return way;
 }
 
-static const char same[] = "parallel.deterministic=true";
+static const char same[] = "deterministic=true";
 
 static void add_ways(struct dnn_train_all *all, struct dnn_train_work *w, bool unet)
 {

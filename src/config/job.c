@@ -81,6 +81,8 @@ const struct dnn_field dnn_job_fields[] = {
     OBJECT("telemetry", AT(telemetry), "{}", &telemetry_sub, "what is told about the run"),
     FLAG("debug", AT(debug), "false", "write the network's graph as a .dot file"),
     INT("debug_interval", AT(debug_interval), "1", 1, 1e9, "epochs from one such to the next"),
+    FLAG("deterministic", AT(deterministic), "false",
+         "results that do not depend on the number of ranks, bit for bit"),
     OBJECT("parallel", AT(parallel), "{}", &parallel_sub, "how ranks work together"),
     WORD("recompute", AT(recompute), "cheap", dnn_job_recomputes,
          "compute activations again instead of keeping them: cheap (norms and "

@@ -50,10 +50,9 @@ extern const struct dnn_field dnn_job_ckpt_fields[];
 /* "parallel": how ranks work together. */
 struct dnn_job_parallel {
     const char *rule;
-    bool deterministic;
     int64_t leaves;  /* deterministic: parts of a batch; 0: 8                        */
     int compress;    /* enum dnn_compress                                            */
-    int64_t portion; /* bytes of gradients exchanged together; 0: 4 MiB              */
+    int64_t portion; /* bytes of gradients exchanged together; 0: first steps show   */
 };
 extern const struct dnn_field dnn_job_parallel_fields[];
 
@@ -86,6 +85,7 @@ struct dnn_job {
     const struct dnn_stopping *goal;  /* target_metric, or NULL                  */
     const struct dnn_job_data *data;  /* or NULL                                 */
     const struct dnn_job_ckpt *ckpt;
+    bool deterministic; /* results do not depend on the number of ranks         */
     const struct dnn_job_parallel *parallel;
     const struct dnn_job_telemetry *telemetry;
     const char *outfile; /* base name of rmldnn's two text files, or NULL         */

@@ -74,7 +74,7 @@ static int check_rule(const struct dnn_jobj *top, const struct dnn_job *job,
 
     if (dnn_rule_find(job->parallel->rule, &why) == NULL)
         return dnn_json_fail(&rule, err, "%s", why.text);
-    if (job->parallel->deterministic && job->parallel->compress != DNN_COMPRESS_NONE)
+    if (job->deterministic && job->parallel->compress != DNN_COMPRESS_NONE)
         return dnn_json_fail(
             &compress, err,
             "does not go with \"deterministic\": what is rounded on the "

@@ -43,8 +43,6 @@ const struct dnn_field dnn_job_ckpt_fields[] = {
 #define AT(f) offsetof(struct dnn_job_parallel, f)
 const struct dnn_field dnn_job_parallel_fields[] = {
     TEXT("rule", AT(rule), "bsp", "how ranks exchange what they learned"),
-    FLAG("deterministic", AT(deterministic), "false",
-         "results that do not depend on the number of ranks, bit for bit"),
     INT("leaves", AT(leaves), "0", 0, DNN_JOB_BATCH,
         "deterministic: parts of a batch, the most ranks that can share it; 0: 8"),
     WORD("compress", AT(compress), "none", dnn_compress_choices,

@@ -26,7 +26,8 @@ struct bsp {
     struct dnn_comm_req **req;   /* owned; NULL: none, or finished                    */
     double *sums;    /* owned; deterministic: two per number, portion by portion      */
     uint16_t *small; /* owned; compressed                                             */
-    float *total;    /* owned; what earlier parts of the step gave                    */
+    float *earlier;  /* owned; what earlier parts of the step gave: added up, or, if
+                      * deterministic, those that are not in the sums yet             */
     int *parts;      /* owned; how many of them, by portion                           */
     struct dnn_rule_cost cost;
 };
@@ -44,7 +45,7 @@ static void stop(void *self)
     dnn_free(b->portion);
     dnn_free(b->req);
     dnn_free(b->parts);
-    free(b->total);
+    free(b->earlier);
     free(b->sums);
     free(b->small);
     dnn_free(b);
@@ -83,12 +84,13 @@ static int start(const struct dnn_rule_cfg *cfg, struct dnn_comm *comm,
     return 0;
 }
 
-static int need_total(struct bsp *b, struct dnn_err *err)
+static int need_earlier(struct bsp *b, struct dnn_err *err)
 {
-    size_t bytes = (size_t)b->params.count * sizeof *b->total;
+    size_t vectors = b->cfg.deterministic ? DNN_EXACT_AT_ONCE - 1 : 1;
+    size_t bytes = vectors * (size_t)b->params.count * sizeof *b->earlier;
 
-    if (b->total == NULL) b->total = large(bytes);
-    if (b->total == NULL)
+    if (b->earlier == NULL) b->earlier = large(bytes);
+    if (b->earlier == NULL)
         return dnn_fail(err, DNN_ENOMEM,
                         "adding up the parts of a batch takes %zu MB more",
                         bytes >> 20);
@@ -158,21 +160,49 @@ static int send(struct bsp *b, int p, struct dnn_err *err)
     return rc;
 }
 
-/* total += from, or = from if it is the first. */
-static void sum(float *total, const float *from, int64_t n, bool first, bool wide)
+enum { WORTH = 1 << 15 }; /* numbers that are worth waking threads for */
+
+static void copy(float *to, const float *from, int64_t n)
 {
-    if (first) {
-        memcpy(total, from, (size_t)n * sizeof *total);
-    } else if (wide) {
+#pragma omp parallel for simd schedule(static) if (n > WORTH)
+    for (int64_t i = 0; i < n; i++)
+        to[i] = from[i];
+}
+
+/* total += from */
+static void sum(float *total, const float *from, int64_t n, bool wide)
+{
+    if (wide) {
         double *to = (double *)(void *)total;
         const double *x = (const double *)(const void *)from;
 
         for (int64_t i = 0; i < n / 2; i++)
             to[i] += x[i];
-    } else {
-        for (int64_t i = 0; i < n; i++)
-            total[i] += from[i];
+        return;
     }
+#pragma omp parallel for simd schedule(static) if (n > WORTH)
+    for (int64_t i = 0; i < n; i++)
+        total[i] += from[i];
+}
+
+/* Parts are held back until there are enough to be added to the exact sums at once. */
+static int exactly(struct bsp *b, int p, const float *from, bool last,
+                   struct dnn_err *err)
+{
+    int held = b->parts[p] % DNN_EXACT_AT_ONCE;
+    bool fresh = b->parts[p] < DNN_EXACT_AT_ONCE;
+    int64_t n = length(b, p);
+    const float *x[DNN_EXACT_AT_ONCE] = {from};
+
+    if (held > 0 || !last) DNN_TRY(need_earlier(b, err));
+    for (int i = 0; i < held; i++)
+        x[i + 1] = b->earlier + i * b->params.count + b->portion[p].first;
+    if (!last && held + 1 < DNN_EXACT_AT_ONCE)
+        copy(b->earlier + held * b->params.count + b->portion[p].first, from, n);
+    /* One that is too large must show on all ranks. */
+    else if (!dnn_exact_add(sums_of(b, p), n, x, held + 1, n, fresh))
+        sums_of(b, p)[0] = NAN;
+    return 0;
 }
 
 /* Add a part to those before it. */
@@ -184,17 +214,18 @@ static int portion(void *self, int p, const float *part, bool last, struct dnn_e
     float *grad = b->params.grad + first;
 
     if (b->cfg.deterministic) {
-        if (b->parts[p] == 0) memset(sums_of(b, p), 0, 2 * (size_t)n * sizeof(double));
-        /* One that is too large must show on all ranks. */
-        if (!dnn_exact_add(sums_of(b, p), n, from, n)) sums_of(b, p)[0] = NAN;
+        DNN_TRY(exactly(b, p, from, last, err));
     } else if (b->parts[p] == 0 && last) {
-        if (from != grad) memcpy(grad, from, (size_t)n * sizeof *grad);
+        if (from != grad) copy(grad, from, n);
     } else {
-        DNN_TRY(need_total(b, err));
-        float *total = b->total + first;
+        DNN_TRY(need_earlier(b, err));
+        float *total = b->earlier + first;
 
-        sum(total, from, n, b->parts[p] == 0, b->params.wide);
-        if (last) memcpy(grad, total, (size_t)n * sizeof *grad);
+        if (b->parts[p] == 0)
+            copy(total, from, n);
+        else
+            sum(total, from, n, b->params.wide);
+        if (last) copy(grad, total, n);
     }
     b->parts[p]++;
     return last ? send(b, p, err) : 0;

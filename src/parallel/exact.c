@@ -5,6 +5,8 @@
  */
 #include "parallel/exact.h"
 
+#include <math.h>
+
 #define COARSE 1048576.0         /* 2^20            */
 #define FINE 1099511627776.0     /* 2^40: on top of COARSE */
 #define ROUND 6755399441055744.0 /* 1.5 * 2^52: adding it rounds to a whole number */
@@ -16,50 +18,84 @@
 
 enum { BLOCK = 1 << 14 }; /* numbers that are worth waking a thread for */
 
-/* The same instructions on wider vectors give the same bits: nothing is fused. */
-#define FOR_EACH_VECTOR(MAKE) MAKE(plain, )
-#if defined(__x86_64__)
-#undef FOR_EACH_VECTOR
-#define FOR_EACH_VECTOR(MAKE)                                                          \
-    MAKE(plain, )                                                                      \
-    MAKE(avx2, __attribute__((target("avx2"))))
-#endif
+/* One number more in s and f; a NaN is too large, too. */
+#define TERM(v)                                                                        \
+    do {                                                                               \
+        double t = (double)(v) * COARSE, whole = (t + ROUND) - ROUND;                  \
+                                                                                       \
+        bad |= !(fabsf(v) < DNN_EXACT_LARGEST);                                        \
+        s += whole;                                                                    \
+        f += ((t - whole) * FINE + ROUND) - ROUND;                                     \
+    } while (0)
+
+/* Sums are in memory that is slower than the arithmetic, so m vectors are added in one
+ * pass over them.  A macro, for as an inline function it would be cut into the vectors
+ * of the plain instruction set wherever it is used. */
+#define PASS(m, from, and_from)                                                        \
+    _Pragma("omp simd reduction(| : bad)") for (int64_t i = 0; i < n; i++)             \
+    {                                                                                  \
+        double s = (from), f = (and_from);                                             \
+                                                                                       \
+        TERM(x0[i]);                                                                   \
+        if ((m) > 1) TERM(x1[i]);                                                      \
+        if ((m) > 2) TERM(x2[i]);                                                      \
+        if ((m) > 3) TERM(x3[i]);                                                      \
+        sums[i] = s;                                                                   \
+        fine[i] = f;                                                                   \
+    }                                                                                  \
+    break;
+#define CASES(m)                                                                       \
+    case 2 * (m):                                                                      \
+        PASS(m, sums[i], fine[i])                                                      \
+    case 2 * (m) + 1:                                                                  \
+        PASS(m, 0, 0)
 
 #define ADD(isa, target)                                                               \
-    target static int add_##isa(double *sums, double *fine, const float *x, int64_t n) \
+    target static int add_##isa(double *sums, double *fine, const float *const *x,     \
+                                int m, int64_t at, int64_t n, bool fresh)              \
     {                                                                                  \
+        const float *x0 = x[0] + at, *x1 = x[m > 1 ? 1 : 0] + at,                      \
+                    *x2 = x[m > 2 ? 2 : 0] + at, *x3 = x[m > 3 ? 3 : 0] + at;          \
         int bad = 0;                                                                   \
-        _Pragma("omp simd reduction(| : bad)") for (int64_t i = 0; i < n; i++)         \
-        {                                                                              \
-            double t = (double)x[i] * COARSE;                                          \
-            double whole = (t + ROUND) - ROUND;                                        \
-            double rest = ((t - whole) * FINE + ROUND) - ROUND;                        \
                                                                                        \
-            /* Also true of a NaN. */                                                  \
-            bad |= !(x[i] < DNN_EXACT_LARGEST && x[i] > -DNN_EXACT_LARGEST);           \
-            sums[i] += whole;                                                          \
-            fine[i] += rest;                                                           \
+        sums += at;                                                                    \
+        fine += at;                                                                    \
+        switch (2 * m + fresh) {                                                       \
+            CASES(1)                                                                   \
+            CASES(2)                                                                   \
+            CASES(3)                                                                   \
+            CASES(4)                                                                   \
+        default:                                                                       \
+            bad = 1;                                                                   \
         }                                                                              \
         return bad;                                                                    \
     }
-FOR_EACH_VECTOR(ADD)
+_Static_assert(DNN_EXACT_AT_ONCE == 4, "cases for each");
 
-static int add_block(double *sums, double *fine, const float *x, int64_t n)
+/* The same instructions on wider vectors give the same bits: nothing is fused. */
+ADD(plain, )
+#if defined(__x86_64__)
+ADD(avx2, __attribute__((target("avx2"))))
+#endif
+
+static int add_block(double *sums, double *fine, const float *const *x, int m,
+                     int64_t at, int64_t n, bool fresh)
 {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2")) return add_avx2(sums, fine, x, n);
+    if (__builtin_cpu_supports("avx2")) return add_avx2(sums, fine, x, m, at, n, fresh);
 #endif
-    return add_plain(sums, fine, x, n);
+    return add_plain(sums, fine, x, m, at, n, fresh);
 }
 
-bool dnn_exact_add(double *sums, int64_t stride, const float *x, int64_t n)
+bool dnn_exact_add(double *sums, int64_t stride, const float *const *x, int m,
+                   int64_t n, bool fresh)
 {
-    double *fine = sums + stride;
     int bad = 0;
 
 #pragma omp parallel for reduction(| : bad) if (n > BLOCK) schedule(static)
     for (int64_t at = 0; at < n; at += BLOCK)
-        bad |= add_block(sums + at, fine + at, x + at, n - at < BLOCK ? n - at : BLOCK);
+        bad |= add_block(sums, sums + stride, x, m, at, n - at < BLOCK ? n - at : BLOCK,
+                         fresh);
     return bad == 0;
 }
 

@@ -20,9 +20,13 @@
 enum { DNN_EXACT_PARTS = 8192 };
 #define DNN_EXACT_LARGEST 262144.0f /* 2^18 */
 
-/* Add x[0 ... n) to sums; sums + stride holds the finer units.  false: some number is
- * too large, infinite or NaN, and the sums are of no use. */
-bool dnn_exact_add(double *sums, int64_t stride, const float *x, int64_t n);
+enum { DNN_EXACT_AT_ONCE = 4 };
+
+/* Add each of m vectors, 1 to DNN_EXACT_AT_ONCE, of n numbers to sums, whose finer
+ * units are at sums + stride; fresh: to zero in their place.  false: some number is too
+ * large, infinite or NaN, and the sums are of no use. */
+bool dnn_exact_add(double *sums, int64_t stride, const float *const *x, int m,
+                   int64_t n, bool fresh);
 
 /* What the sums are, rounded once. */
 void dnn_exact_read(const double *sums, int64_t stride, float *x, int64_t n);

@@ -20,7 +20,7 @@ int64_t dnn_trainer_leaves(const struct dnn_trainer *t, int64_t batch,
 {
     const struct dnn_job_parallel *how = t->job->parallel;
 
-    return dnn_replica_leaves(t->comm, batch, how->deterministic, how->leaves,
+    return dnn_replica_leaves(t->comm, batch, t->job->deterministic, how->leaves,
                               accumulate);
 }
 

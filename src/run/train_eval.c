@@ -44,7 +44,7 @@ static int look(struct dnn_trainer *t, const struct dnn_batch *b,
     int64_t first, n;
 
     if (mine->n > 0) DNN_TRY(dnn_trainer_look(t, b, &seen, err));
-    if (!t->job->parallel->deterministic && t->nsets > 0)
+    if (!t->job->deterministic && t->nsets > 0)
         return add_to(t, t->set[0], 0, mine->n, err);
     for (int i = 0; i < t->nsets; i++) {
         if (dnn_replica_judge_part(t->replica, mine->total, i, &first, &n) < 0) break;
@@ -149,7 +149,7 @@ static int add_up(struct dnn_trainer *t, struct dnn_err *err)
 {
     int64_t n = 0;
 
-    if (t->job->parallel->deterministic) return add_parts(t, err);
+    if (t->job->deterministic) return add_parts(t, err);
     double *sums = dnn_metrics_sums(t->set[0], &n);
     return dnn_comm_allreduce(t->comm, "metrics", sums, n, DNN_COMM_F64, DNN_COMM_SUM,
                               err);

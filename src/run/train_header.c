@@ -209,7 +209,7 @@ static void say_machine(const struct dnn_trainer *t)
             seat->place.threads == 1 ? "" : "s", dnn_comm_nodes(t->comm),
             dnn_comm_nodes(t->comm) == 1 ? "" : "s", hosts.text,
             dnn_replica_model(t->replica)->backend.name,
-            t->job->parallel->deterministic ? ", deterministic" : "");
+            t->job->deterministic ? ", deterministic" : "");
     dnn_log(DNN_INFO, "train", "binding: %s", cores.text);
     dnn_buf_free(&hosts);
     dnn_buf_free(&cores);

@@ -43,7 +43,7 @@ static int make_replica(struct dnn_trainer *t, struct dnn_err *err)
         .graph = job->net.graph,
         .comm = t->comm,
         .rule = job->parallel->rule,
-        .how = {.deterministic = job->parallel->deterministic,
+        .how = {.deterministic = job->deterministic,
                 .compress = job->parallel->compress},
         .infer = !learns,
         .batch = batch,
@@ -60,7 +60,7 @@ static int make_replica(struct dnn_trainer *t, struct dnn_err *err)
                 .recompute = (enum dnn_recompute)job->recompute,
                 .device = {.threads = threads,
                              /* Measured choices differ from rank to rank. */
-                             .choose = job->parallel->deterministic
+                             .choose = job->deterministic
                                            ? DNN_CHOOSE_RULED
                                            : (enum dnn_choose)t->opts->choose,
                              .cache = t->cache}}
@@ -119,7 +119,7 @@ static int make_judges(struct dnn_trainer *t, struct dnn_err *err)
     const char *const *usual = masks ? dice : dnn_loss_metrics(t->job->loss);
     /* Sums of reals that must not depend on the ranks are kept apart. */
     int sets = 0;
-    while (t->job->parallel->deterministic &&
+    while (t->job->deterministic &&
            dnn_replica_judge_part(t->replica, 1, sets, &first, &n) >= 0)
         sets++;
     if (sets == 0) sets = 1;

@@ -125,7 +125,7 @@ static void add_facts(const struct dnn_trainer *t, const char *status,
     dnn_buf_add(out, "batch size\t%" PRId64 " (%" PRId64 " batches an epoch)\n",
                 job->batch_size, dnn_feed_batches(t->train.feed));
     dnn_buf_add(out, "seed\t%" PRId64 "%s\n", job->seed,
-                job->parallel->deterministic ? ", deterministic" : "");
+                job->deterministic ? ", deterministic" : "");
     dnn_buf_add(out, "ranks\t%d with %d thread%s each: %s\n", t->seat->size,
                 t->seat->place.threads, t->seat->place.threads == 1 ? "" : "s",
                 hosts.text);

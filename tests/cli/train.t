@@ -19,7 +19,7 @@ cat > job.json << EOF2
  "data": {"dataset": "blobs.bp", "validation": "validation", "batch_size": 4, "test_batch_size": 4},
  "num_epochs": 3, "seed": 5, "loss": "cross_entropy",
  "optimizer": {"type": "Adam", "learning_rate": 0.01},
- "checkpoints": {"steps": 2, "keep": 2, "best": "loss"}, "parallel": {"deterministic": true}}
+ "checkpoints": {"steps": 2, "keep": 2, "best": "loss"}, "deterministic": true}
 EOF2
 timeout 60 dnn-prepare -q prepare.json || exit 1
 
@@ -93,7 +93,7 @@ result "a dataset that is not there" "$(
 result "a learning rate that breaks it: the layer is named" "$(
     status=0
     timeout 60 dnn-train --set dir=nan --set optimizer.learning_rate=1000000 \
-        --set optimizer.type=SGD --set parallel.deterministic=false job.json > said 2>&1 || status=$?
+        --set optimizer.type=SGD --set deterministic=false job.json > said 2>&1 || status=$?
     [ $status = 4 ] || echo "status $status"
     grep -q 'a number became NaN or infinite: the first one in' said || cat said)"
 finish

@@ -67,7 +67,7 @@ refused() {
     [ "$(cat said)" = "dnn-train: $want" ] || cat said
 }
 result "deterministic sums are of f32" "$(
-    refused '"deterministic" is for gradients in f32: drop it, or "precision"' --set parallel.deterministic=true)"
+    refused '"deterministic" is for gradients in f32: drop it, or "precision"' --set deterministic=true)"
 result "so is what is compressed" "$(
     refused '"compress" is for gradients in f32: drop it, or "precision"' --set parallel.compress=bf16)"
 result "so is the mean of weights" "$(

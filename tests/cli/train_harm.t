@@ -155,7 +155,7 @@ fi
 
 # ---- numbers ----
 
-burst=(--set optimizer.type=SGD --set optimizer.learning_rate=1000000 --set parallel.deterministic=false --set checkpoints.steps=1)
+burst=(--set optimizer.type=SGD --set optimizer.learning_rate=1000000 --set deterministic=false --set checkpoints.steps=1)
 for ranks in 1 2; do
     front=''
     [ "$ranks" = 1 ] || front='rank [01]: '

@@ -50,18 +50,18 @@ near() {
         END { if (NR != 3) print NR " lines" }'
 }
 
-result "it trains" "$(train one 1 parallel.deterministic=true)"
+result "it trains" "$(train one 1 deterministic=true)"
 result "losses and metrics are there" "$(
     [ "$(judged one | head -n 1)" = " loss val_loss val_accuracy val_dice val_auc val_dice_0 val_dice_1 val_dice_2 val_auc_0 val_auc_1 val_auc_2" ] ||
         judged one)"
 for n in 2 3 4 5 8; do
     result "deterministic: the same bits on $n ranks" "$(
-        train "ranks$n" "$n" parallel.deterministic=true
+        train "ranks$n" "$n" deterministic=true
         judged one | diff - <(judged "ranks$n"))"
 done
 result "also with more ranks than samples to evaluate" "$(
-    train few1 1 parallel.deterministic=true data.test_batch_size=2
-    train few4 4 parallel.deterministic=true data.test_batch_size=2
+    train few1 1 deterministic=true data.test_batch_size=2
+    train few4 4 deterministic=true data.test_batch_size=2
     judged few1 | diff - <(judged few4))"
 for n in 2 4; do
     result "$n ranks: the same but for rounding" "$(
@@ -70,8 +70,8 @@ for n in 2 4; do
         near free1 "free$n" 1e-4)"
 done
 result "fewer samples than a batch" "$(
-    train short1 1 parallel.deterministic=true data.batch_size=40 data.test_batch_size=50
-    train short3 3 parallel.deterministic=true data.batch_size=40 data.test_batch_size=50
+    train short1 1 deterministic=true data.batch_size=40 data.test_batch_size=50
+    train short3 3 deterministic=true data.batch_size=40 data.test_batch_size=50
     judged short1 | diff - <(judged short3))"
 # Nothing moves, and all samples are one batch: what is trained with is what is judged.
 result "it is the loss that is trained" "$(

@@ -52,13 +52,13 @@ result "with numbers for each size" "$(
 result "gone on with: not measured again" "$(train two 2 num_epochs=4; told 0)"
 result "with other ranks it is" "$(train two 3 num_epochs=7; told 1)"
 result "one rank: there is nothing to measure" "$(
-    train one 1 parallel.deterministic=true
+    train one 1 deterministic=true
     told 0
     sums one > want)"
 result "a size that is given is taken" "$(train given 2 parallel.portion=500000; told 0)"
 for n in 2 3; do
     result "$n ranks, deterministic: no bit changes" "$(
-        train "det$n" "$n" parallel.deterministic=true
+        train "det$n" "$n" deterministic=true
         told 1
         sums "det$n" | diff want -)"
 done

@@ -21,7 +21,7 @@ cat > job.json << EOF2
  "input": [8, 8, 8, 1],
  "data": {"dataset": "blobs.bp", "validation": "validation", "batch_size": 6, "test_batch_size": 4},
  "num_epochs": 12, "seed": 5, "loss": "cross_entropy", "optimizer": {"type": "Hessian"},
- "checkpoints": {"keep": 2, "interval": 0}, "parallel": {"deterministic": true}}
+ "checkpoints": {"keep": 2, "interval": 0}, "deterministic": true}
 EOF2
 timeout 60 dnn-prepare -q prepare.json || exit 1
 
@@ -74,7 +74,7 @@ for n in 2 3; do
         column one loss | diff - <(column "ranks$n" loss))"
 done
 result "2 ranks that need not be the same: nearly the same" "$(
-    train free 0 "$MPIEXEC" -n 2 -- parallel.deterministic=false num_epochs=4
+    train free 0 "$MPIEXEC" -n 2 -- deterministic=false num_epochs=4
     paste <(column one loss | head -n 4) <(column free loss) |
         awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 1e-3 * $1) print }
             END { if (NR != 4) print NR " epochs" }')"

@@ -57,7 +57,7 @@ timeout 60 dnn-prepare -q --generate blobs3d --set samples=300 --set size=16 --s
 cat > eval.json << EOF
 {"layers": {"zoo": "unet3d", "base": 8, "depth": 1, "classes": 3, "input": [16, 16, 16, 1]},
  "data": {"dataset": "many.bp", "batch_size": 6, "test_batch_size": 1}, "num_epochs": 2, "seed": 5, "loss": "cross_entropy",
- "checkpoints": {"keep": 2}, "parallel": {"deterministic": true}}
+ "checkpoints": {"keep": 2}, "deterministic": true}
 EOF
 cp job.json small.json
 cp eval.json job.json

@@ -19,7 +19,7 @@ cat > job.json << EOF2
  "data": {"dataset": "blobs.bp", "batch_size": 3, "test_batch_size": 8},
  "num_epochs": 3, "seed": 5, "loss": "cross_entropy", "ema": 0.8,
  "optimizer": {"type": "Adam", "learning_rate": 0.05},
- "checkpoints": {"steps": 1, "keep": 100, "best": "loss"}, "parallel": {"deterministic": true}}
+ "checkpoints": {"steps": 1, "keep": 100, "best": "loss"}, "deterministic": true}
 EOF2
 timeout 60 dnn-prepare -q prepare.json || exit 1
 

@@ -35,7 +35,7 @@ chmod +x "$src/autogen.sh" "$src/configure.in" "$src/build/dnn-cluster"
 cat > "$run/job.json" << EOF2
 {"layers": {"zoo": "unet3d", "base": 4, "depth": 1, "classes": 3, "input": [16, 16, 16, 1]},
  "data": {"dataset": "fractals.bp", "batch_size": 3}, "num_epochs": 1000000, "loss": "cross_entropy",
- "parallel": {"deterministic": true}, "checkpoints": {"interval": 20}}
+ "deterministic": true, "checkpoints": {"interval": 20}}
 EOF2
 timeout 60 dnn-prepare --quiet --generate blobs3d --set samples=24 --set size=16 --set classes=2 \
     --split 0.75,0.25 --to "$run/fractals.bp" || exit 1

@@ -19,7 +19,7 @@ timeout 60 dnn-prepare --quiet --generate blobs3d --set samples=24 --set size=16
 cat > job.json << EOF
 {"layers": {"zoo": "unet3d", "base": 4, "depth": 1, "classes": 3, "input": [16, 16, 16, 1]},
  "data": {"dataset": "blobs.bp", "batch_size": 3}, "num_epochs": 60, "seed": 5, "loss": "cross_entropy",
- "checkpoints": {"interval": 20}, "parallel": {"deterministic": true}}
+ "checkpoints": {"interval": 20}, "deterministic": true}
 EOF
 # sums DIR: checksums of the arrays of the newest checkpoint
 sums() {

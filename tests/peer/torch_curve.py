@@ -105,7 +105,7 @@ def cases():
                checkpoints={"load": "first.h5"})
     yield case(", 2 ranks, smoothed and weighed classes", "cnn", SGD, 2, loss=WEIGHED)
     yield case(", 3 ranks, deterministic", "cnn", ADAM, 3,
-               parallel={"deterministic": True})
+               deterministic=True)
     yield case("", "unet", SGD)
     yield case("", "unet", ADAM)
     yield case(", 2 ranks", "unet", ADAM, 2)

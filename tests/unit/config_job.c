@@ -58,8 +58,7 @@ static void unsaid(void)
     ok(job.ckpt->interval == 1 && job.ckpt->keep == 3 &&
            job.ckpt->resume == DNN_RESUME_AUTO && job.ckpt->save == NULL,
        "checkpoints as usual");
-    ok(strcmp(job.parallel->rule, "bsp") == 0 && !job.parallel->deterministic,
-       "ranks in step");
+    ok(strcmp(job.parallel->rule, "bsp") == 0 && !job.deterministic, "ranks in step");
     ok(job.telemetry->csv && job.telemetry->report && !job.telemetry->tensorboard,
        "a table and a report");
     dnn_job_free(&job);
@@ -149,7 +148,7 @@ static const char full[] =
     "[{\"random_rotate\": 5}], \"memory\": \"1GiB\"}, \"checkpoints\": {\"resume\": "
     "true, "
     "\"minutes\": 30}, \"dir\": \"out\", \"telemetry\": {\"tensorboard\": true}, "
-    "\"parallel\": {\"deterministic\": true, \"leaves\": 16}, \"precision\": "
+    "\"deterministic\": true, \"parallel\": {\"leaves\": 16}, \"precision\": "
     "\"float32\", "
     "\"recompute\": false}";
 
@@ -199,40 +198,41 @@ static void places(void)
 static const struct {
     const char *text, *want; /* behind the path */
 } wrong[] = {
-    {"[]",                                                                              ":1: must be an object, not []"           },
-    {"{}",                                                                              ":1: the key \"layers\" is missing"       },
+    {"[]",                                                                              ":1: must be an object, not []"                          },
+    {"{}",                                                                              ":1: the key \"layers\" is missing"                      },
+    {NET "\"leaves\": 4}",                                                              ":2: leaves: unknown key here; it goes into \"parallel\""},
     {NET "\"num_epoch\": 3}",
-     ":2: num_epoch: unknown key; did you mean \"num_epochs\"?"                                                                   },
+     ":2: num_epoch: unknown key; did you mean \"num_epochs\"?"                                                                                  },
     {NET "\"num_epochs\": \"3\"}",
-     ":2: num_epochs: must be a whole number, not \"3\"; remove the quotes"                                                       },
+     ":2: num_epochs: must be a whole number, not \"3\"; remove the quotes"                                                                      },
     {NET "\"checkpoints\": {\"intervall\": 3}}",
-     ":2: checkpoints.intervall: unknown key; did you mean \"interval\"?"                                                         },
+     ":2: checkpoints.intervall: unknown key; did you mean \"interval\"?"                                                                        },
     {NET "\"checkpoints\": {\"resume\": \"maybe\"}}",
-     ":2: checkpoints.resume: must be one of false, true, auto, not \"maybe\""                                                    },
+     ":2: checkpoints.resume: must be one of false, true, auto, not \"maybe\""                                                                   },
     {NET "\"checkpoints\": {\"keep\": 0}}",
-     ":2: checkpoints.keep: must be between 1 and 1000000, not 0"                                                                 },
-    {NET "\"metrics\": \"acuracy\"}",                                                   NULL                                      },
+     ":2: checkpoints.keep: must be between 1 and 1000000, not 0"                                                                                },
+    {NET "\"metrics\": \"acuracy\"}",                                                   NULL                                                     },
     {NET "\"parallel\": {\"compress\": \"zip\"}}",
-     ":2: parallel.compress: must be one of none, bf16, fp16, not \"zip\""                                                        },
-    {NET "\"parallel\": {\"deterministic\": true, \"compress\": \"bf16\"}}",
+     ":2: parallel.compress: must be one of none, bf16, fp16, not \"zip\""                                                                       },
+    {NET "\"deterministic\": true, \"parallel\": {\"compress\": \"bf16\"}}",
      ":2: parallel.compress: does not go with \"deterministic\": what is rounded on "
      "the "
-     "way depends on the number of ranks"                                                                                         },
+     "way depends on the number of ranks"                                                                                                        },
     {NET "\"target_metric\": \"val_acc\"}",
      ":2: target_metric: must be \"METRIC,>,NUMBER\" (or <), or \"METRIC,~<,EPOCHS\" "
      "(or "
-     "~>), not \"val_acc\""                                                                                                       },
+     "~>), not \"val_acc\""                                                                                                                      },
     {NET "\"early_stopping\": {\"patients\": 3}}",
-     ":2: early_stopping.patients: unknown key; did you mean \"patience\"?"                                                       },
+     ":2: early_stopping.patients: unknown key; did you mean \"patience\"?"                                                                      },
     {NET "\"optimizer\": {\"type\": \"SGD\", \"lr_scheduler\": {\"type\": "
-         "\"Step\"}}}",                                                            NULL                                      },
+         "\"Step\"}}}",                                                            NULL                                                     },
     {NET "\"batch_size\": 3, \"data\": {\"batch_size\": 4}}",
-     ":2: data.batch_size: is 4, but the job's batch_size is 3: leave one of them out"                                            },
-    {NET "\"telemetry\": []}",                                                          ":2: telemetry: must be an object, not []"},
+     ":2: data.batch_size: is 4, but the job's batch_size is 3: leave one of them out"                                                           },
+    {NET "\"telemetry\": []}",                                                          ":2: telemetry: must be an object, not []"               },
     {NET "\"precision\": \"f16\"}",
-     ":2: precision: must be one of f32, f64, float32, float64, not \"f16\""                                                      },
+     ":2: precision: must be one of f32, f64, float32, float64, not \"f16\""                                                                     },
     {"{\"neural_network\": {\"layers\": {\"zoo\": \"simplecnn\"},\n\"debugg\": true}}",
-     ":2: neural_network.debugg: unknown key; did you mean \"debug\"?"                                                            },
+     ":2: neural_network.debugg: unknown key; did you mean \"debug\"?"                                                                           },
 };
 
 static void refused(void)

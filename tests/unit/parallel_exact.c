@@ -33,21 +33,43 @@ static void orders(void)
 {
     bool good = true;
 
-    memset(sums, 0, sizeof sums);
     for (int p = 0; p < PARTS; p++)
-        good = dnn_exact_add(sums, N, part[p], N) && good;
+        good = dnn_exact_add(sums, N, &(const float *){part[p]}, 1, N, p == 0) && good;
     dnn_exact_read(sums, N, one, N);
     /* Backwards, and in two groups added afterwards, as ranks do. */
     memset(sums, 0, sizeof sums);
     memset(more, 0, sizeof more);
     for (int p = PARTS - 1; p >= 0; p--)
-        good = dnn_exact_add(p % 3 == 0 ? sums : more, N, part[p], N) && good;
+        good = dnn_exact_add(p % 3 == 0 ? sums : more, N, &(const float *){part[p]}, 1,
+                             N, false) &&
+               good;
     for (int i = 0; i < 2 * N; i++)
         sums[i] += more[i];
     dnn_exact_read(sums, N, other, N);
     ok(good, "numbers up to 2^10 and beyond can be added");
     ok(memcmp(one, other, sizeof one) == 0,
        "any order and grouping gives the same bits");
+}
+
+/* In groups of up to as many as are added at once, however they are cut. */
+static void groups(void)
+{
+    const float *x[PARTS];
+
+    for (int p = 0; p < PARTS; p++)
+        x[p] = part[p];
+    for (int most = 2; most <= DNN_EXACT_AT_ONCE; most++) {
+        bool good = true;
+
+        memset(sums, 0xff, sizeof sums); /* fresh ones do not mind */
+        for (int p = 0; p < PARTS; p += most)
+            good = dnn_exact_add(sums, N, x + p, PARTS - p < most ? PARTS - p : most, N,
+                                 p == 0) &&
+                   good;
+        dnn_exact_read(sums, N, other, N);
+        ok(good && memcmp(one, other, sizeof one) == 0, "%d at once: the same bits",
+           most);
+    }
 }
 
 static void near(void)
@@ -67,6 +89,11 @@ static void near(void)
     ok(worst < 6e-8, "sums are right to half a unit of f32 (worst %.3g)", worst);
 }
 
+static bool add_one(double *few, const float *x, int64_t n)
+{
+    return dnn_exact_add(few, n, &x, 1, n, false);
+}
+
 static void limits(void)
 {
     const float small[] = {ldexpf(1, -60), ldexpf(1, -62), -ldexpf(1, -59)};
@@ -74,17 +101,17 @@ static void limits(void)
     double few[6] = {0};
     float back[3];
 
-    ok(dnn_exact_add(few, 3, small, 3), "tiny numbers can be added");
+    ok(add_one(few, small, 3), "tiny numbers can be added");
     dnn_exact_read(few, 3, back, 3);
     ok(back[0] == small[0] && back[1] == 0 && back[2] == small[2],
        "units are 2^-60; smaller ones count as zero");
-    ok(!dnn_exact_add(few, 3, &large, 1), "too large a number is noticed");
-    ok(!dnn_exact_add(few, 3, &(float){NAN}, 1), "a NaN is noticed");
-    ok(!dnn_exact_add(few, 3, &(float){-INFINITY}, 1), "an infinity is noticed");
+    ok(!add_one(few, &large, 1), "too large a number is noticed");
+    ok(!add_one(few, &(float){NAN}, 1), "a NaN is noticed");
+    ok(!add_one(few, &(float){-INFINITY}, 1), "an infinity is noticed");
     memset(few, 0, sizeof few);
     bool good = true;
     for (int i = 0; i < DNN_EXACT_PARTS; i++)
-        good = dnn_exact_add(few, 1, &(float){nextafterf(large, 0)}, 1) && good;
+        good = add_one(few, &(float){nextafterf(large, 0)}, 1) && good;
     dnn_exact_read(few, 1, back, 1);
     ok(good && back[0] == (float)(DNN_EXACT_PARTS * (double)nextafterf(large, 0)),
        "as many as promised of the largest add up");
@@ -94,6 +121,7 @@ int main(void)
 {
     fill();
     orders();
+    groups();
     near();
     limits();
     return done();
