@@ -73,6 +73,9 @@ struct dnn_now {
 
 struct dnn_backend {
     const char *name;
+    /* What it stands on, with versions: "oneDNN 3.7.1, OpenBLAS 0.3.29 ..."; NULL:
+     * nothing of others. */
+    const char *(*libraries)(void);
 
     int (*open)(const struct dnn_device *device, struct dnn_dev **out,
                 struct dnn_err *err);

@@ -88,9 +88,8 @@ struct dnn_job {
     bool deterministic; /* results do not depend on the number of ranks         */
     const struct dnn_job_parallel *parallel;
     const struct dnn_job_telemetry *telemetry;
-    const char *outfile; /* base name of rmldnn's two text files, or NULL         */
-    bool debug;          /* write the network's graph as .dot                     */
-    int64_t debug_interval;
+    const char *outfile;  /* base name of rmldnn's two text files, or NULL         */
+    bool debug;           /* write the network's graph as .dot                     */
     const char *backend;  /* NULL: the fastest that is built                      */
     int64_t memory_limit; /* bytes; 0: what the system has                        */
     int recompute;        /* enum dnn_recompute                                   */

@@ -16,6 +16,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "bp/bp.h"
 #include "data/dataset.h"
 
 #include <inttypes.h>
@@ -182,6 +183,7 @@ static void add_job(const struct dnn_trainer *t, struct dnn_buf *out)
 
 static void add_machine(const struct dnn_trainer *t, struct dnn_buf *out)
 {
+    const struct dnn_backend *backend = &dnn_replica_model(t->replica)->backend;
     const struct dnn_seat *seat = t->seat;
     struct dnn_buf words = {0};
 
@@ -202,7 +204,10 @@ static void add_machine(const struct dnn_trainer *t, struct dnn_buf *out)
         add_int(out, "slurm_job", seat->slurm.job);
         add_int(out, "slurm_restarts", seat->slurm.restarts);
     }
-    add_text(out, "backend", dnn_replica_model(t->replica)->backend.name);
+    add_text(out, "backend", backend->name);
+    add_text(out, "libraries",
+             backend->libraries == NULL ? NULL : backend->libraries());
+    add_text(out, "adios2", dnn_bp_version());
     add_int(out, "memory_per_rank", (int64_t)dnn_trainer_bytes(t));
 }
 

@@ -95,7 +95,7 @@ want = {"status": "finished", "seed": 5, "ranks": 1, "threads": 1, "nodes": 1, "
         "steps": 12, "batch_size": 4, "backend": "cpu", "job_file": "job.json"}
 for k, v in want.items():
     if r.get(k) != v: print(k, "is", r.get(k), "not", v)
-for k in "version built command directory hosts binding portion memory_per_rank began ended".split():
+for k in "version built command directory hosts binding portion memory_per_rank began ended libraries adios2".split():
     if not r.get(k): print("nothing under", k)
 if not r["command"].endswith("dnn-train --choose=rule --set dir=run job.json"): print(r["command"])
 if r["job"]["optimizer"]["beta2"] != 0.999 or r["job"]["num_epochs"] != 4: print("another job")

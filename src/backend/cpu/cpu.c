@@ -12,6 +12,7 @@
 
 #include <cblas.h>
 #include <omp.h>
+#include <stdio.h>
 #include <string.h>
 
 extern const struct dnn_backend dnn_backend_ref, dnn_backend_cpu;
@@ -230,8 +231,19 @@ static const char *describe(struct dnn_dev *dev, const struct dnn_kernel *kernel
     return kernel->way->name;
 }
 
+static const char *libraries(void)
+{
+    static char text[200];
+    char version[32];
+
+    snprintf(text, sizeof text, "oneDNN %s, %s",
+             dnn_cpu_onednn_version(version, sizeof version), openblas_get_config());
+    return text;
+}
+
 const struct dnn_backend dnn_backend_cpu = {
     .name = "cpu",
+    .libraries = libraries,
     .open = open_dev,
     .close = close_dev,
     .alloc = alloc,
