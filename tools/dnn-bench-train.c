@@ -143,8 +143,9 @@ const char dnn_bench_train_about[] =
     "jobs for a 3D U-Net and for a small CNN (simplecnn), whole runs in turns, and "
     "times their epochs after the first.  The U-Net is trained by one rank with "
     "several threads and by several ranks with one thread each, also with results that "
-    "do not depend on the number of ranks, and with checkpoints; the CNN by one rank "
-    "and by several.  Printed are samples per second of training alone, and with "
+    "do not depend on the number of ranks, and with checkpoints; the CNN by one rank, "
+    "deterministic or not, and by several.  Printed are samples per second of training "
+    "alone, and with "
     "validation and all else between two epochs; the share of steps in which rank 0 "
     "waited for others; and the seconds from the start of the process to the end of "
     "its first step, of the first run, in which kernels are chosen by measuring, and "
@@ -163,5 +164,5 @@ const char dnn_bench_train_about[] =
     "torch_ranks, torch_one) an object with ranks, threads, samples_s, "
     "whole_samples_s, comm, first_start_s and start_s, and format and reader of "
     "PyTorch; then epochs, reps and what could be measured of ratio_ranks, ratio_ddp, "
-    "comm_share, ratio_same_one, ratio_same_ranks, checkpoint_share, ratio_cnn and "
-    "start_s.";
+    "comm_share, ratio_same_one, ratio_same_ranks, checkpoint_share, ratio_cnn, "
+    "ratio_same_cnn and start_s.";

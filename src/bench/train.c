@@ -193,10 +193,10 @@ static void add_ways(struct dnn_train_all *all, struct dnn_train_work *w, bool u
 
     add_way(w, "one", "dnn-train", 1, n);
     if (all->no_ranks == NULL) add_way(w, "ranks", "dnn-train", n, 1);
+    add_way(w, "one_same", "dnn-train, deterministic", 1, n)->set[0] = same;
     if (unet) {
         bool ranks = all->no_ranks == NULL;
 
-        add_way(w, "one_same", "dnn-train, deterministic", 1, n)->set[0] = same;
         if (ranks)
             add_way(w, "ranks_same", "dnn-train, deterministic", n, 1)->set[0] = same;
         add_way(w, "saves", "dnn-train, checkpoints", ranks ? n : 1, ranks ? 1 : n)

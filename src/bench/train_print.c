@@ -53,7 +53,7 @@ static struct verdict *put(struct verdicts *all, const char *key, double value,
 }
 
 /* How many times as fast a way is as another. */
-static void compare(struct verdicts *all, const char *key,
+static void compare(struct verdicts *all, const char *key, const char *title,
                     const struct dnn_train_way *a, const struct dnn_train_way *b,
                     bool whole, double wanted)
 {
@@ -61,8 +61,9 @@ static void compare(struct verdicts *all, const char *key,
 
     if (a == NULL || b == NULL) return;
     struct verdict *v = put(all, key, rate(a, whole) / rate(b, whole), wanted);
-    snprintf(v->text, sizeof v->text, "%s, %s / %s, %s%s", a->name, layout(one, a),
-             b->name, layout(other, b), whole ? ", with validation" : "");
+    snprintf(v->text, sizeof v->text, "%s%s, %s / %s, %s%s", title, a->name,
+             layout(one, a), b->name, layout(other, b),
+             whole ? ", with validation" : "");
 }
 
 static void judge_unet(const struct dnn_train_all *all, struct verdicts *to)
@@ -71,9 +72,9 @@ static void judge_unet(const struct dnn_train_all *all, struct verdicts *to)
     const struct dnn_train_way *ranks = dnn_train_find(all, "unet", "ranks");
     const struct dnn_train_way *saves = dnn_train_find(all, "unet", "saves");
 
-    compare(to, "ratio_ranks", ranks, one, false, 0.97);
-    compare(to, "ratio_ddp", ranks, dnn_train_find(all, "unet", "torch_ranks"), false,
-            2.5);
+    compare(to, "ratio_ranks", "", ranks, one, false, 0.97);
+    compare(to, "ratio_ddp", "", ranks, dnn_train_find(all, "unet", "torch_ranks"),
+            false, 2.5);
     if (ranks != NULL) {
         struct verdict *v = put(to, "comm_share", dnn_train_median(&ranks->comm), 0.03);
 
@@ -81,10 +82,10 @@ static void judge_unet(const struct dnn_train_all *all, struct verdicts *to)
                  "exposed communication of %d ranks, share of the step", ranks->ranks);
         v->most = v->percent = true;
     }
-    compare(to, "ratio_same_one", dnn_train_find(all, "unet", "one_same"), one, false,
-            0.9);
-    compare(to, "ratio_same_ranks", dnn_train_find(all, "unet", "ranks_same"), ranks,
+    compare(to, "ratio_same_one", "", dnn_train_find(all, "unet", "one_same"), one,
             false, 0.9);
+    compare(to, "ratio_same_ranks", "", dnn_train_find(all, "unet", "ranks_same"),
+            ranks, false, 0.9);
     if (saves == NULL) return;
     const struct dnn_train_way *plain = saves->ranks > 1 ? ranks : one;
     double lost = dnn_train_median(&saves->extra) - dnn_train_median(&plain->extra);
@@ -99,7 +100,10 @@ static void judge_cnn(const struct dnn_train_all *all, struct verdicts *to)
 {
     const struct dnn_train_way *one = dnn_train_find(all, "cnn", "one");
 
-    compare(to, "ratio_cnn", one, dnn_train_find(all, "cnn", "torch_one"), true, 3);
+    compare(to, "ratio_cnn", "CNN: ", one, dnn_train_find(all, "cnn", "torch_one"),
+            true, 3);
+    compare(to, "ratio_same_cnn", "CNN: ", dnn_train_find(all, "cnn", "one_same"), one,
+            false, 0.9);
     if (one == NULL || one->start.n == 0) return;
     struct verdict *v = put(to, "start_s", one->start.value[0], 3);
     snprintf(v->text, sizeof v->text,

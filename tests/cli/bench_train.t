@@ -67,13 +67,14 @@ result "without PyTorch it says why and goes on" "$(
     [ "$status" = 0 ] || echo "status $status"
     has "$tmp/text" '^PyTorch was not measured: .*empty/torch_train.py \(DNN_PEER_DIR\): ' \
         '^simplecnn: 256 images of 28x28x1 to train and 43 to validate with \(generated\), batch 64$' \
+        "^CNN: dnn-train, deterministic, 1 rank x 2 threads / dnn-train, 1 rank x 2 threads: $n \(wanted: at least 0.9\)$" \
         "^seconds from start to first step, the first time, kernels are measured: $n \(wanted: at most 3\)$"
 )"
 status=0
 bench --part cnn --launch "$tmp/no-mpiexec -x" --json > "$tmp/json" 2> "$tmp/err" || status=$?
 result "without ranks the rest is measured" "$(
     [ "$status" = 0 ] || { echo "status $status"; cat "$tmp/err"; }
-    same "cnn samples batch $(way one)epochs reps start_s "
+    same "cnn samples batch $(way one)$(way one_same)epochs reps ratio_same_cnn start_s "
 )"
 result "any number is above 0" "$(
     grep -oE '"[a-z_]+": -?[0-9.e+-]+' "$tmp/json" | awk '!($2 > 0)'
