@@ -13,20 +13,12 @@ import numpy as np
 import torch
 from scipy import ndimage, stats
 
+from tap import finish, result, unless
+
 PROGRAM = os.path.join(os.environ.get("top_builddir", "."), "tests/peer/augment_dump")
 TYPES = {"f32": np.float32, "u8": np.uint8, "i32": np.int32}
 NAMES = {np.dtype(v): k for k, v in TYPES.items()}
-count = failed = 0
 rng = np.random.default_rng(3)
-
-
-def ok(good, what, got=""):
-    global count, failed
-    count += 1
-    if not good:
-        failed += 1
-        print(f"# {got}")
-    print(f"{'ok' if good else 'not ok'} {count} - {what}")
 
 
 def apply(transforms, array, kind="image", n=1):
@@ -50,7 +42,7 @@ def apply(transforms, array, kind="image", n=1):
 
 def close(got, want, what, limit=1e-5):
     worst = np.abs(got.astype(float) - want).max() if got.shape == want.shape else None
-    ok(worst is not None and worst <= limit, what, f"{got.shape} {want.shape} {worst}")
+    result(what, unless(worst is not None and worst <= limit, f"{got.shape} {want.shape} {worst}"))
 
 
 def image(*shape):
@@ -107,7 +99,7 @@ def rotate():
     mask = rng.integers(0, 5, (21, 30, 1)).astype(np.int32)
     got = apply([{"rotate": 25}], mask, "mask")
     same = np.mean(got == seen(mask, back(2, 0, 1, 25), 0))
-    ok(same > 0.999, "rotate a mask to nearest points", same)
+    result("rotate a mask to nearest points", unless(same > 0.999, same))
 
 
 def simple():
@@ -148,11 +140,11 @@ def crops():
         z, y, x = np.unravel_index(int(got.flat[0]), v.shape[:3])
         good &= np.array_equal(got, v[z:z + 4, y:y + 5, x:x + 6])
         starts.append((z, y, x))
-    ok(good, "random_crop takes parts as they are")
+    result("random_crop takes parts as they are", unless(good))
     for axis, n in enumerate((6, 4, 2)):
         freq = np.bincount(np.array(starts)[:, axis], minlength=n)
         p = stats.chisquare(freq).pvalue if len(freq) == n else 0
-        ok(p > 1e-4, f"random_crop begins anywhere along axis {axis}", freq)
+        result(f"random_crop begins anywhere along axis {axis}", unless(p > 1e-4, freq))
     good, sizes = True, []
     for got in apply([{"jitter_crop": 0.5}], v, n=300):
         z, y, x = np.unravel_index(int(got.flat[0]), v.shape[:3])
@@ -160,8 +152,8 @@ def crops():
         good &= np.array_equal(got, v[z:z + d, y:y + h, x:x + w])
         good &= z <= 2 and z + d >= 7 and y + h >= 6 and x + w >= 6
         sizes.append(d)
-    ok(good and len(set(sizes)) >= 4, "jitter_crop takes parts near the borders",
-       set(sizes))
+    result("jitter_crop takes parts near the borders",
+           unless(good and len(set(sizes)) >= 4, set(sizes)))
 
 
 def random():
@@ -169,14 +161,14 @@ def random():
     for alpha in (0.2, 1, 4):
         got = np.array([x.flat[0] for x in apply([{"mixup": alpha}], one, n=2000)])
         p = stats.kstest(got, "beta", (alpha, alpha)).pvalue
-        ok(p > 1e-4, f"mixup's shares follow Beta({alpha}, {alpha})", p)
+        result(f"mixup's shares follow Beta({alpha}, {alpha})", unless(p > 1e-4, p))
     got = np.array(apply([{"noise": 2.5}], np.zeros((40, 50, 1), np.float32)))
     p = stats.kstest(got.ravel() / 2.5, "norm").pvalue
-    ok(p > 1e-4, "noise is normal", p)
+    result("noise is normal", unless(p > 1e-4, p))
     got = np.array([x.flat[0] for x in
                     apply([{"brightness": 3}], 0 * one, n=1000)])
     p = stats.kstest((got + 3) / 6, "uniform").pvalue
-    ok(p > 1e-4, "brightness is uniform", p)
+    result("brightness is uniform", unless(p > 1e-4, p))
 
 
 def elastic():
@@ -185,14 +177,14 @@ def elastic():
     at = np.stack(np.meshgrid(*[np.arange(n)] * 2, indexing="ij"), -1).astype(np.float32)
     moves = np.array(apply([{"elastic": {"alpha": alpha, "sigma": sigma}}], at, n=20))
     moves = (moves - at)[:, 16:-16, 16:-16]
-    ok(abs(moves.std() / alpha - 1) < .1, "elastic moves points as far as asked for",
-       moves.std())
+    result("elastic moves points as far as asked for",
+           unless(abs(moves.std() / alpha - 1) < .1, moves.std()))
     for part in (1, 2):
         d = round(part * sigma)
         got = np.mean(moves[:, d:] * moves[:, :-d]) / np.mean(moves**2)
         want = np.exp(-(d / sigma)**2 / 4)
-        ok(abs(got - want) < .1, f"elastic is as smooth as a Gaussian filter, at {d}",
-           (got, want))
+        result(f"elastic is as smooth as a Gaussian filter, at {d}",
+               unless(abs(got - want) < .1, (got, want)))
 
 
 resize()
@@ -202,5 +194,4 @@ color()
 crops()
 random()
 elastic()
-print(f"1..{count}")
-raise SystemExit(failed != 0)
+finish()

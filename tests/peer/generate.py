@@ -12,18 +12,10 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import qmc
 
+from tap import finish, result, unless
+
 PROGRAM = os.path.join(os.environ.get("top_builddir", "."), "tests/peer/generate_dump")
 TYPES = {"f32": np.float32, "u8": np.uint8}
-count = failed = 0
-
-
-def ok(good, what, got=""):
-    global count, failed
-    count += 1
-    if not good:
-        failed += 1
-        print(f"# {got}")
-    print(f"{'ok' if good else 'not ok'} {count} - {what}")
 
 
 def run(*args):
@@ -51,11 +43,11 @@ def sobol():
     for dims, n in ((1, 64), (4, 4096), (32, 512), (64, 1024)):
         want = qmc.Sobol(dims, scramble=False).random(n)
         got = numbers("sobol", dims, 0, n)
-        ok(np.array_equal(got, want), f"Sobol's first {n} points in {dims} dimensions")
+        result(f"Sobol's first {n} points in {dims} dimensions", unless(np.array_equal(got, want)))
     late = qmc.Sobol(6, scramble=False)
     late.fast_forward(50000)
-    ok(np.array_equal(numbers("sobol", 6, 50000, 100), late.random(100)),
-       "Sobol's points from 50000 on")
+    result("Sobol's points from 50000 on",
+           unless(np.array_equal(numbers("sobol", 6, 50000, 100), late.random(100))))
 
 
 TABLE = [1.720667, 4.057516, 6.851237, 9.826361, 12.874596, 15.957331]
@@ -64,7 +56,7 @@ TABLE = [1.720667, 4.057516, 6.851237, 9.826361, 12.874596, 15.957331]
 def roots():
     got = numbers("roots", 0.5, 6)[:, 0]
     worst = np.abs(got - TABLE).max()
-    ok(worst < 1e-6, "roots of eta 0.5 are the published ones", worst)
+    result("roots of eta 0.5 are the published ones", unless(worst < 1e-6, worst))
     for eta in (0.1, 0.2, 0.5, 0.7, 1, 3.7):
         def f(a):
             return (eta**2 * a**2 - 1) * np.sin(a) - 2 * eta * a * np.cos(a)
@@ -73,7 +65,7 @@ def roots():
                 for i in range(1, 41)]
         got = numbers("roots", eta, 40)[:, 0]
         worst = (np.abs(got - want) / want).max()
-        ok(worst < 2e-15, f"40 roots of eta {eta}", worst)
+        result(f"40 roots of eta {eta}", unless(worst < 2e-15, worst))
 
 
 def field(omega, etas, shape):
@@ -95,9 +87,9 @@ def diffusivity():
     omega = [0.3105, 1.5386, 0.0932, -1.2442]
     want = field(omega, [.5] * 3, [64] * 3)
     got, = read(0, 1, type="diffusivity3d", samples=1, omega=omega)
-    ok(got.shape == (64, 64, 64, 1), "shape of a field", got.shape)
+    result("shape of a field", unless(got.shape == (64, 64, 64, 1), got.shape))
     worst = np.abs(np.log(got[..., 0].astype(float)) - want).max()
-    ok(worst < 1e-6, "a field of given coefficients in 64x64x64", worst)
+    result("a field of given coefficients in 64x64x64", unless(worst < 1e-6, worst))
     # The same once more from the roots as published: 2 eta = 1 and lambda^(3/2).
     x = np.arange(64) / 63
     check = 0
@@ -106,11 +98,11 @@ def diffusivity():
         check = check + w * (1 / (1 + .25 * a * a))**1.5 * (
             phi[:, None, None] * phi[:, None] * phi)
     worst = np.abs(check - want).max()
-    ok(worst < 1e-5, "the published form of the same field", worst)
+    result("the published form of the same field", unless(worst < 1e-5, worst))
 
     logs, = read(0, 1, type="diffusivity3d", samples=1, omega=omega, log=True)
     worst = np.abs(logs[..., 0] - want).max()
-    ok(worst < 1e-6, "its logarithm", worst)
+    result("its logarithm", unless(worst < 1e-6, worst))
 
     points = qmc.Sobol(6, scramble=False)
     points.fast_forward(1000)
@@ -119,7 +111,7 @@ def diffusivity():
                size=[20, 33], log=True)
     worst = max(np.abs(g[..., 0] - field(r, [.3, 2], [20, 33])).max()
                 for g, r in zip(got, rows))
-    ok(worst < 1e-5, "fields of Sobol's points on a 20x33 rectangle", worst)
+    result("fields of Sobol's points on a 20x33 rectangle", unless(worst < 1e-5, worst))
 
 
 def burgers():
@@ -128,12 +120,11 @@ def burgers():
                bc_type="fixed_uniform")
     worst = max(np.abs(g[:, 0] - .5 * (1 - np.cos(2 * np.pi * c * x / 100))).max()
                 for g, c in zip(got, (1, 1.5, 2, 2.5, 3)))
-    ok(worst < 1e-6, "Burgers' waves from the lowest to the highest frequency", worst)
+    result("Burgers' waves from the lowest to the highest frequency", unless(worst < 1e-6, worst))
 
 
 sobol()
 roots()
 diffusivity()
 burgers()
-print(f"1..{count}")
-raise SystemExit(failed != 0)
+finish()

@@ -7,19 +7,18 @@ import csv
 import gzip
 import io
 import os
-import sys
 import tempfile
 
 import nibabel
 import numpy as np
 from PIL import Image
 
-from import_reader import Tap, differ, read
+from import_reader import differ, read
 from import_writers import FASHION, fashion_mnist, write_cifar10, write_idx
+from tap import finish, result, skip, unless
 
 IDX = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 rng = np.random.default_rng(11)
-tap = Tap()
 
 
 def numbers(shape, dtype):
@@ -45,34 +44,34 @@ def labels(values):
 
 def fashion():
     if not os.path.isdir(FASHION):
-        tap.skip("Fashion-MNIST", "the package dataset-fashion-mnist is not installed")
+        skip("Fashion-MNIST", "the package dataset-fashion-mnist is not installed")
         return
     images, classes = fashion_mnist()
     every = np.concatenate([classes["train"], classes["t10k"]])
     got = read("--quiet", FASHION)
-    tap.result(got if isinstance(got, str) else
-               "" if [int(s["class"]) for s in got.samples] == list(every) else "they differ",
-               "Fashion-MNIST: all 70000 labels, training first")
+    result("Fashion-MNIST: all 70000 labels, training first",
+           got if isinstance(got, str) else
+           unless([int(s["class"]) for s in got.samples] == list(every), "they differ"))
     for first, part, at in (0, "train", 0), (59900, "train", 59900), (60000, "t10k", 0), \
             (69900, "t10k", 9900):
         got = read("--samples", f"{first}:{first + 100}", FASHION)
-        tap.result(differ(got, images[part][at:at + 100], labels(classes[part][at:at + 100])),
-                   f"Fashion-MNIST: 100 images from {first} on")
+        result(f"Fashion-MNIST: 100 images from {first} on",
+               differ(got, images[part][at:at + 100], labels(classes[part][at:at + 100])))
     got = read("--samples", "0:100", "--split", "test", FASHION)
-    tap.result(differ(got, images["t10k"][:100], labels(classes["t10k"][:100]))
-               or ("" if got.count == 10000 else f"{got.count} samples"),
-               "Fashion-MNIST: the test split alone")
+    result("Fashion-MNIST: the test split alone",
+           differ(got, images["t10k"][:100], labels(classes["t10k"][:100]))
+           or unless(got.count == 10000, f"{got.count} samples"))
 
 
 def idx_types():
     for code, kind in IDX.items():
         array = numbers((3, 5, 4), kind)
         write_idx(f"{code}.idx", code, array)
-        tap.result(differ(read(f"{code}.idx"), native(array)[..., None]),
-                   f"IDX numbers of type {kind}")
+        result(f"IDX numbers of type {kind}",
+               differ(read(f"{code}.idx"), native(array)[..., None]))
     array = numbers((4, 6, 5, 3), "u1")
     write_idx("colour.idx", 8, array)
-    tap.result(differ(read("colour.idx"), array), "IDX images in colour")
+    result("IDX images in colour", differ(read("colour.idx"), array))
 
 
 # ---- CIFAR ----
@@ -85,17 +84,19 @@ def cifar():
                           "test_batch": slice(5, 7)}, images, fine % 10)
     want = images.transpose(0, 2, 3, 1)
     got = read("c10")
-    tap.result(differ(got, want, labels(fine % 10)), "CIFAR-10: a directory")
-    tap.result("" if got.columns["target"]["names"] == [f"name{i}" for i in range(10)]
-               else got.columns["target"], "CIFAR-10: names of classes")
-    tap.result(differ(read("--split", "test", "c10"), want[5:], labels(fine[5:] % 10)),
-               "CIFAR-10: the test split")
+    result("CIFAR-10: a directory", differ(got, want, labels(fine % 10)))
+    result("CIFAR-10: names of classes",
+           unless(got.columns["target"]["names"] == [f"name{i}" for i in range(10)],
+                  got.columns["target"]))
+    result("CIFAR-10: the test split",
+           differ(read("--split", "test", "c10"), want[5:], labels(fine[5:] % 10)))
     with open("c100/train.bin", "wb") as f:
         for k in range(7):
             f.write(bytes([coarse[k], fine[k]]) + images[k].tobytes())
-    tap.result(differ(read("c100"), want, labels(fine), labels(coarse)), "CIFAR-100: fine")
-    tap.result(differ(read("--target-name", "coarse", "c100/train.bin"), want, labels(coarse),
-                      labels(fine)), "CIFAR-100: coarse")
+    result("CIFAR-100: fine", differ(read("c100"), want, labels(fine), labels(coarse)))
+    result("CIFAR-100: coarse",
+           differ(read("--target-name", "coarse", "c100/train.bin"), want, labels(coarse),
+                  labels(fine)))
 
 
 # ---- raw ----
@@ -109,14 +110,14 @@ def raw():
                 f.write(b"header!" + array.tobytes())
             got = read("--input-shape", "[4, 5]", "--input-dtype", name, "--input-offset", 7,
                        "--input-big-endian", "true" if order == ">" else "false", "x.raw")
-            tap.result(differ(got, native(array)[..., None]), f"raw {order}{kind}")
+            result(f"raw {order}{kind}", differ(got, native(array)[..., None]))
     array = numbers((2, 3, 4, 5, 6), "u2")
     with gzip.open("v.raw", "wb") as f:
         f.write(array.tobytes())
     got = read("--input-shape", "[3, 4, 5, 6]", "--input-dtype", "u16", "--input-layout", "first",
                "v.raw")
-    tap.result(differ(got, array.transpose(0, 2, 3, 4, 1)),
-               "raw volumes with channels first, compressed")
+    result("raw volumes with channels first, compressed",
+           differ(got, array.transpose(0, 2, 3, 4, 1)))
 
 
 # ---- tables ----
@@ -139,11 +140,11 @@ def tables():
             f.write(text.getvalue())
         for path in "t.csv", "t.csv.gz":
             got = read("--targets", "class", "--input-dtype", "f64", path)
-            tap.result(differ(got, values, labels(names.index(words[k]) for k in classes)),
-                       f"{path} with {separator!r}: every digit of the numbers, any class")
+            result(f"{path} with {separator!r}: every digit of the numbers, any class",
+                   differ(got, values, labels(names.index(words[k]) for k in classes)))
     got = read("--inputs", '["d", "b"]', "--targets", '["a", "c"]', "t.csv")
-    tap.result(differ(got, values[:, [1, 3]].astype("f4"), values[:, [0, 2]].astype("f4")),
-               "columns that are named, as f32")
+    result("columns that are named, as f32",
+           differ(got, values[:, [1, 3]].astype("f4"), values[:, [0, 2]].astype("f4")))
 
 
 def locators():
@@ -167,20 +168,21 @@ def locators():
     got = read("--objects", '["picture", "array", "volume"]', "--targets", "sick",
                "--object-dir", "objects", "locate.csv")
     if isinstance(got, str):
-        tap.result(got, "a table of locators")
+        result("a table of locators", got)
         return
     # A volume of NIfTI runs fastest along its first axis: DxHxW is z, y, x.
-    tap.result(differ(got, [np.array(a, "f4") for a in ages], images, arrays,
-                      [v.transpose(2, 1, 0)[..., None] for v in volumes], labels(sick)),
-               "a table of locators: images, arrays, volumes, numbers, classes")
-    tap.result("" if list(got.columns) == ["values", "picture", "array", "volume", "target"]
-               else list(got.columns), "its columns have their names")
-    tap.result("" if len(got.files) == 13 else got.files, "every file is in the record")
+    result("a table of locators: images, arrays, volumes, numbers, classes",
+           differ(got, [np.array(a, "f4") for a in ages], images, arrays,
+                  [v.transpose(2, 1, 0)[..., None] for v in volumes], labels(sick)))
+    result("its columns have their names",
+           unless(list(got.columns) == ["values", "picture", "array", "volume", "target"],
+                  list(got.columns)))
+    result("every file is in the record", unless(len(got.files) == 13, got.files))
     got = read("--objects", "picture", "--inputs", "picture", "--targets", "sick", "--object-dir",
                "objects", "--group", "age", "locate.csv")
-    tap.result(differ(got, images, labels(sick)), "one object and one class: input and target")
-    tap.result("" if [s["group"] for s in got.samples] == ["20.5", "21.5", "22.5", "23.5"]
-               else [s["group"] for s in got.samples], "groups by a column")
+    result("one object and one class: input and target", differ(got, images, labels(sick)))
+    groups = [s["group"] for s in got.samples]
+    result("groups by a column", unless(groups == ["20.5", "21.5", "22.5", "23.5"], groups))
 
 
 # ---- many files ----
@@ -193,14 +195,14 @@ def folders():
         Image.fromarray(images[name]).save("pets/" + name)
     order = sorted(images)
     got = read("pets")
-    tap.result(differ(got, [images[n][..., None] for n in order],
-                      labels(["cat", "dog"].index(n.split("/")[1]) for n in order)),
-               "class directories below directories of splits")
-    tap.result("" if [s["name"] for s in got.samples] == order else "other names", "in order")
+    result("class directories below directories of splits",
+           differ(got, [images[n][..., None] for n in order],
+                  labels(["cat", "dog"].index(n.split("/")[1]) for n in order)))
+    result("in order", unless([s["name"] for s in got.samples] == order, "other names"))
     order = [n for n in order if n.startswith("train")]
     got = read("--split", "train", "pets")
-    tap.result(differ(got, [images[n][..., None] for n in order], labels([0, 1, 1])),
-               "those of one split")
+    result("those of one split",
+           differ(got, [images[n][..., None] for n in order], labels([0, 1, 1])))
 
 
 def pairs():
@@ -214,16 +216,16 @@ def pairs():
         np.save(f"out/{name}.npy", masks[name])
     order = sorted(inputs)
     got = read("--target-kind", "mask", "in", "out")
-    tap.result(differ(got, [inputs[n] for n in order], [masks[n][..., None] for n in order]),
-               "images and masks of another format, by name")
+    result("images and masks of another format, by name",
+           differ(got, [inputs[n] for n in order], [masks[n][..., None] for n in order]))
     got = read("--target-kind", "mask", "--group", "directory", "in", "out")
-    tap.result("" if not isinstance(got, str) and
-               [s["group"] for s in got.samples] == ["a", "a", "."] else got,
-               "groups by directory")
+    result("groups by directory",
+           unless(not isinstance(got, str) and
+                  [s["group"] for s in got.samples] == ["a", "a", "."], got))
     with open("some.txt", "w") as f:
         f.write("out/b.npy\nout/a/x.npy\n")
     got = read("--input-kind", "mask", "some.txt")
-    tap.result(differ(got, [masks[n][..., None] for n in ("b", "a/x")]), "files of a list")
+    result("files of a list", differ(got, [masks[n][..., None] for n in ("b", "a/x")]))
 
 
 def main():
@@ -232,8 +234,8 @@ def main():
         for test in fashion, idx_types, cifar, raw, tables, locators, folders, pairs:
             test()
         os.chdir("/")
-    return tap.end()
+    finish()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

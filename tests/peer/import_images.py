@@ -16,20 +16,12 @@ import numpy as np
 import tifffile
 from PIL import Image
 
+from tap import finish, result, skip, unless
+
 PROGRAM = os.path.join(os.environ.get("top_builddir", "."), "tests/peer/image_dump")
 TYPES = {"u8": "u1", "u16": "u2", "u32": "u4", "u64": "u8", "i8": "i1", "i16": "i2", "i32": "i4",
          "i64": "i8", "f16": "f2", "f32": "f4", "f64": "f8", "bool": "u1"}
 rng = np.random.default_rng(7)
-made, failed = 0, 0
-
-
-def result(good, what, why=""):
-    global made, failed
-    made += 1
-    failed += not good
-    if not good:
-        print("# " + str(why).replace("\n", "\n# "))
-    print(f"{'' if good else 'not '}ok {made} - {what}")
 
 
 class Reader:
@@ -61,20 +53,20 @@ class Reader:
 
 def same(found, want, what, column="input", kind="image"):
     if isinstance(found, str):
-        return result(False, what, found)
+        return result(what, [found])
     got = found[column]
     if got[0] != kind:
-        return result(False, what, f"kind {got[0]} instead of {kind}")
+        return result(what, f"kind {got[0]} instead of {kind}")
     if got[2].dtype != want.dtype or got[2].shape != want.shape:
-        return result(False, what, f"{got[2].dtype} {got[2].shape} instead of {want.dtype} {want.shape}")
+        return result(what, f"{got[2].dtype} {got[2].shape} instead of {want.dtype} {want.shape}")
     differ = np.argwhere(~((got[2] == want) | ((got[2] != got[2]) & (want != want))))
     why = "" if len(differ) == 0 else f"{len(differ)} differ, first at {differ[0]}: " \
         f"{got[2][tuple(differ[0])]} instead of {want[tuple(differ[0])]}"
-    return result(why == "", what, why)
+    return result(what, why)
 
 
 def says(found, want, what):
-    result(found == want, what, f"{found!r} instead of {want!r}")
+    result(what, unless(found == want, f"{found!r} instead of {want!r}"))
 
 
 def channels(array):
@@ -239,7 +231,7 @@ def tiff(reader, room):
         try:
             Image.fromarray(rgb).save(path, compression=compression)
         except Exception as e:
-            result(True, f"tiff: {compression} # SKIP PIL does not write it: {e}")
+            skip(f"tiff: {compression}", f"PIL does not write it: {e}")
             continue
         same(reader.read(path), rgb, f"tiff: of PIL, {compression}")
     same(reader.read(path, gray=True), channels(np.array(Image.fromarray(rgb).convert("L"))), "tiff: grey as PIL")
@@ -278,7 +270,7 @@ def nifti(reader, room):
                     matrix = nibabel.load(path).affine[:3].reshape(-1)
                     same(found, matrix, name + ": affine", "input.affine", "values")
                     near = np.allclose(found["input"][1], np.linalg.norm(affine[:3, :3], axis=0)[::-1])
-                    result(near, name + ": spacing", found["input"][1])
+                    result(name + ": spacing", unless(near, found["input"][1]))
     path = os.path.join(room, "b.nii.gz")
     for shape, want in (((9,), (9, 1)), ((4, 9), (9, 4, 1)), ((4, 5, 6, 3), (6, 5, 4, 3)),
                         ((4, 5, 6, 1, 3), (6, 5, 4, 3)), ((4, 5, 1), (1, 5, 4, 1)), ((4, 5, 6, 1), (6, 5, 4, 1))):
@@ -297,7 +289,7 @@ def nifti(reader, room):
     image.set_data_dtype("i2")
     image.to_filename(path)
     loaded = nibabel.load(path)
-    result(loaded.dataobj.slope != 1, "nifti: nibabel did scale")
+    result("nifti: nibabel did scale", unless(loaded.dataobj.slope != 1))
     want = (np.asarray(loaded.dataobj.get_unscaled()).astype("f8") * loaded.dataobj.slope +
             loaded.dataobj.inter).astype("f4")
     same(reader.read(path), want.T[..., None], "nifti: scaled values are f32")
@@ -307,8 +299,9 @@ def nifti(reader, room):
     image.to_filename(path)
     found = reader.read(path)
     want = nibabel.load(path).header.get_qform()[:3].reshape(-1)
-    result(not isinstance(found, str) and np.allclose(found["input.affine"][2], want, rtol=1e-6, atol=1e-5),
-           "nifti: qform where there is no sform", found)
+    result("nifti: qform where there is no sform",
+           unless(not isinstance(found, str) and
+                  np.allclose(found["input.affine"][2], want, rtol=1e-6, atol=1e-5), found))
     mask = rng.integers(0, 3, (6, 7, 8))
     nibabel.Nifti1Image(mask.astype("f8"), affine).to_filename(path)
     same(reader.read(path, "target", "mask"), mask.T[..., None].astype("i4"), "nifti: a mask of real numbers",
@@ -349,12 +342,14 @@ def nifti(reader, room):
     data = open(path, "rb").read()
     open(path, "wb").write(data[:len(data) // 2])
     found = reader.read(path)
-    result(isinstance(found, str) and found.startswith(path + ": "), "nifti: half a gzip file", found)
+    result("nifti: half a gzip file",
+           unless(isinstance(found, str) and found.startswith(path + ": "), found))
     data = bytearray(data)
     data[-6] ^= 255
     open(path, "wb").write(data)
     found = reader.read(path)
-    result(isinstance(found, str) and found.startswith(path + ": "), "nifti: gzip with another sum", found)
+    result("nifti: gzip with another sum",
+           unless(isinstance(found, str) and found.startswith(path + ": "), found))
     nibabel.Nifti1Pair(a, affine).to_filename(os.path.join(room, "pair.img"))
     path = os.path.join(room, "pair.nii")
     os.rename(os.path.join(room, "pair.hdr"), path)
@@ -368,6 +363,5 @@ with tempfile.TemporaryDirectory() as place:
         if len(sys.argv) < 2 or part.__name__ in sys.argv[1:]:
             part(importers, place)
     importers.process.stdin.close()
-    result(importers.process.wait() == 0, "the program ended well")
-print(f"1..{made}")
-sys.exit(failed > 0)
+    result("the program ended well", unless(importers.process.wait() == 0))
+finish()

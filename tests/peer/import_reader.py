@@ -59,27 +59,6 @@ def read(*words):
     return Source(done.stdout)
 
 
-class Tap:
-    def __init__(self):
-        self.made, self.failed = 0, 0
-
-    def result(self, why, what):
-        """Good if there is no reason why not."""
-        self.made += 1
-        self.failed += bool(why)
-        if why:
-            print("# " + str(why).replace("\n", "\n# "))
-        print(f"{'not ' if why else ''}ok {self.made} - {what}")
-
-    def skip(self, what, why):
-        self.made += 1
-        print(f"ok {self.made} - {what} # SKIP {why}")
-
-    def end(self):
-        print(f"1..{self.made}")
-        return self.failed != 0
-
-
 def differ(source, *wanted):
     """Why the samples are not these: a list of arrays for each column."""
     if isinstance(source, str):

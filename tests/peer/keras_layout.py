@@ -16,16 +16,7 @@ except ImportError:
     print("1..0 # SKIP no h5py")
     sys.exit(0)
 
-count = failed = 0
-
-
-def ok(good, what, why=""):
-    global count, failed
-    count += 1
-    print("%sok %d - %s" % ("" if good else "not ", count, what))
-    if not good:
-        failed += 1
-        print("# " + why)
+from tap import finish, result, unless
 
 
 def text(value):
@@ -116,7 +107,7 @@ def main():
     )
     files = sorted(glob.glob(source + "/k[123]_*.h5"))
     files = [f for f in files if not f.endswith(".data.h5")]
-    ok(len(files) > 0, "there are files of weights")
+    result("there are files of weights", unless(len(files) > 0))
     with tempfile.TemporaryDirectory() as directory:
         for file in files:
             name = os.path.basename(file)
@@ -127,13 +118,12 @@ def main():
                 [program, network, file, out], capture_output=True, timeout=60
             )
             if done.returncode != 0:
-                ok(False, "%s is written again" % name, done.stderr.decode().strip())
+                result("%s is written again" % name, [done.stderr.decode().strip()])
                 continue
             with h5py.File(out, "r") as ours, h5py.File(file, "r") as theirs:
                 why = (compare_numbered if numbered else compare_named)(ours, theirs)
-            ok(why == "", "%s is written as Keras did" % name, why)
-    print("1..%d" % count)
-    sys.exit(1 if failed else 0)
+            result("%s is written as Keras did" % name, why)
+    finish()
 
 
 main()

@@ -14,19 +14,10 @@ import numpy as np
 import scipy.special
 import scipy.stats
 
+from tap import bail_out, finish, result
+
 RUN = os.path.join(os.environ.get("top_builddir", "."), "tests/peer/metrics_run")
 random = np.random.default_rng(11)
-failed = 0
-tests = 0
-
-
-def result(what, complaints):
-    global tests, failed
-    tests += 1
-    for line in complaints[:5]:
-        print("#", line)
-    print("%sok %d - %s" % ("not " if complaints else "", tests, what))
-    failed += bool(complaints)
 
 
 def run(directory, cases):
@@ -44,7 +35,7 @@ def run(directory, cases):
     done = subprocess.run([RUN], input="".join(lines), text=True, capture_output=True,
                           timeout=120)
     if done.returncode != 0:
-        raise SystemExit("Bail out! " + done.stderr)
+        bail_out(done.stderr)
     out = []
     for block in done.stdout.split("\n\n")[:-1]:
         values = {}
@@ -268,5 +259,4 @@ def test_values(directory):
 with tempfile.TemporaryDirectory() as where:
     for test in (test_classes, test_samples, test_binary, test_auc, test_values):
         test(where)
-print("1..%d" % tests)
-raise SystemExit(failed != 0)
+finish()

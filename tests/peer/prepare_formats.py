@@ -8,7 +8,6 @@ import io
 import json
 import os
 import shutil
-import sys
 
 import h5py
 import nibabel
@@ -18,7 +17,8 @@ from PIL import Image
 
 from dataset_file import Dataset, write_bp
 from import_writers import FASHION, encoded, fashion_mnist, write_cifar10, write_tfrecord
-from prepare_run import array_differs, list_differs, prepared, run, tap, tests
+from prepare_run import array_differs, list_differs, prepared, run, tests
+from tap import result, skip
 
 rng = np.random.default_rng(3)
 
@@ -45,7 +45,7 @@ def save_image(path, array):
 
 def fashion():
     if not os.path.isdir(FASHION):
-        tap.skip("Fashion-MNIST", "the package dataset-fashion-mnist is not installed")
+        skip("Fashion-MNIST", "the package dataset-fashion-mnist is not installed")
         return
     images, classes = fashion_mnist()
     prepared("Fashion-MNIST: 70000 images, labels and names in two splits", ["--from", FASHION],
@@ -128,8 +128,8 @@ def nifti_pairs():
         if good:
             data = Dataset("made.bp")
             for column in "input", "target":
-                tap.result(list_differs(data.values(f"all/{column}/spacing"), [2.5, 2, 1.5]),
-                           f"pairs of {suffix}: spacing of {column}")
+                result(f"pairs of {suffix}: spacing of {column}",
+                       list_differs(data.values(f"all/{column}/spacing"), [2.5, 2, 1.5]))
             data.close()
 
 
@@ -247,7 +247,7 @@ def bp():
     why = run("--from", "a.npz", "--to", "first.bp", "--target-kind", "label", "--split", "0.5,0.25,0.25",
               "--stratify")
     if why:
-        tap.result(why, "a dataset to begin with")
+        result("a dataset to begin with", why)
         return
     first, want = Dataset("first.bp"), {}
     for split in first.splits:
@@ -264,18 +264,18 @@ def bp():
     data = Dataset("made.bp")
     record = json.loads(data.text("dataset/provenance"))
     data.close()
-    tap.result(list_differs([f["path"] for f in record["file"]],
-                            sorted("first.bp/" + f for f in os.listdir("first.bp")))
-               or list_differs([record["files"], *[f["bytes"] for f in record["file"]]],
-                               [len(record["file"]),
-                                *[os.path.getsize(f["path"]) for f in record["file"]]]),
-               "every file of it is in the record")
+    result("every file of it is in the record",
+           list_differs([f["path"] for f in record["file"]],
+                        sorted("first.bp/" + f for f in os.listdir("first.bp")))
+           or list_differs([record["files"], *[f["bytes"] for f in record["file"]]],
+                           [len(record["file"]),
+                            *[os.path.getsize(f["path"]) for f in record["file"]]]))
     shutil.rmtree("first.bp")
     run("--from", "a.npz", "--to", "first.bp", "--target-kind", "label", "--split", "0.5,0.25,0.25")
-    tap.result(list_differs([run("--from", "first.bp", "--from-split", "validation", "--to", "made.bp")],
-                            ["dnn-prepare: made.bp: exists already, and is not what this configuration "
-                             "makes of these files; --replace replaces it"]),
-               "a change within it is noticed")
+    said = run("--from", "first.bp", "--from-split", "validation", "--to", "made.bp")
+    result("a change within it is noticed",
+           list_differs([said], ["dnn-prepare: made.bp: exists already, and is not what this "
+                                 "configuration makes of these files; --replace replaces it"]))
 
 
 def about(data):
@@ -311,7 +311,8 @@ def again():
                                                first.meant(split, column).astype("f4"))
             first.close()
             second.close()
-        tap.result(why, f"a dataset with groups, classes, spacing and numbers in {store} is prepared again")
+        result(f"a dataset with groups, classes, spacing and numbers in {store} is prepared again",
+               why)
 
 
 def foreign_bp():
@@ -326,5 +327,5 @@ def foreign_bp():
 
 
 if __name__ == "__main__":
-    sys.exit(tests(cifar, png_folder, jpeg_folder, png_pairs, nifti_pairs, tiff_stacks, raw_volumes,
-                   npz, npy, hdf5, tables, tfrecord, bp, again, foreign_bp, fashion))
+    tests(cifar, png_folder, jpeg_folder, png_pairs, nifti_pairs, tiff_stacks, raw_volumes,
+          npz, npy, hdf5, tables, tfrecord, bp, again, foreign_bp, fashion)

@@ -11,10 +11,9 @@ import tempfile
 import numpy as np
 
 from dataset_file import Dataset
-from import_reader import Tap
+from tap import finish, result
 
 PROGRAM = os.path.abspath(os.path.join(os.environ.get("top_builddir", "."), "dnn-prepare"))
-tap = Tap()
 
 
 def run(*words):
@@ -80,7 +79,7 @@ def prepared(what, words, splits, to="made.bp"):
     """Prepare, compare with every number that is wanted, verify; true if all is well."""
     shutil.rmtree(to, ignore_errors=True)
     why = run(*words, "--to", to) or made_differs(to, splits) or run("--verify", to)
-    tap.result(why, what)
+    result(what, why)
     return not why
 
 
@@ -93,10 +92,10 @@ def configured(config):
 
 
 def tests(*parts):
-    """Each in an empty directory; the exit status."""
+    """Each in an empty directory; the last thing that is done."""
     for part in parts:
         with tempfile.TemporaryDirectory() as room:
             os.chdir(room)
             part()
             os.chdir("/")
-    return tap.end()
+    finish()

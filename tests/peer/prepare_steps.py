@@ -4,13 +4,13 @@
 # Copyright the dnn-toolkit authors
 import os
 import shutil
-import sys
 
 import numpy as np
 from PIL import Image
 
 from dataset_file import Dataset
-from prepare_run import array_differs, configured, list_differs, prepared, run, tap, tests
+from prepare_run import array_differs, configured, list_differs, prepared, run, tests
+from tap import result, unless
 
 rng = np.random.default_rng(5)
 PARTS = ["train", "validation", "test"]
@@ -20,7 +20,7 @@ def made(what, *words):
     """The dataset of these options, which must be made and verify; None if it is not."""
     shutil.rmtree("made.bp", ignore_errors=True)
     why = run(*words, "--to", "made.bp") or run("--verify", "made.bp")
-    tap.result(why, what)
+    result(what, why)
     return None if why else Dataset("made.bp")
 
 
@@ -48,25 +48,25 @@ def stratified():
                 "0.7,0.2,0.1", "--stratify", "--seed", 4)
     if data is None:
         return
-    tap.result(list_differs(data.splits, PARTS), "its parts")
+    result("its parts", list_differs(data.splits, PARTS))
     counts = [np.bincount(data.column(s, "target"), minlength=3).tolist() for s in data.splits]
-    tap.result(list_differs(counts, [[70, 42, 28], [20, 12, 8], [10, 6, 4]]),
-               "its exact share of each class")
+    result("its exact share of each class",
+           list_differs(counts, [[70, 42, 28], [20, 12, 8], [10, 6, 4]]))
     at = {s: places(data, s) for s in data.splits}
-    tap.result(list_differs(sorted(sum(at.values(), [])), range(200)), "every sample once")
+    result("every sample once", list_differs(sorted(sum(at.values(), [])), range(200)))
     why = ""
     for split, rows in at.items():
         why = why or array_differs(data.column(split, "input"), x[rows])
         why = why or array_differs(data.column(split, "target"), classes[rows])
         why = why or list_differs(data.array(f"{split}/target.class_count"),
                                   np.bincount(classes[rows]))
-    tap.result(why, "values, labels and counts of classes belong together")
+    result("values, labels and counts of classes belong together", why)
     first = at
     data.close()
     data = made("another seed", "--from", "a.npz", "--target-kind", "label", "--split",
                 "0.7,0.2,0.1", "--stratify", "--seed", 5)
     if data is not None:
-        tap.result("" if places(data, "train") != first["train"] else "the same", "deals otherwise")
+        result("deals otherwise", unless(places(data, "train") != first["train"], "the same"))
         data.close()
 
 
@@ -81,14 +81,15 @@ def grouped():
     if data is None:
         return
     of = {s: data.groups(s) for s in data.splits}
-    tap.result(list_differs(sorted(sum((data.names(s) for s in of), [])), sorted(order)),
-               "every file once")
-    tap.result(list_differs(sorted(g for s in of for g in set(of[s])),
-                            sorted(f"p{i}" for i in range(len(sizes)))), "no group in two parts")
-    tap.result(list_differs([data.count(s) for s in PARTS], [12, 6, 6]), "as many as asked for")
-    tap.result(list_differs([g for s in of for g in of[s]],
-                            [n.split("_")[0] for s in of for n in data.names(s)]),
-               "the group of each sample")
+    result("every file once",
+           list_differs(sorted(sum((data.names(s) for s in of), [])), sorted(order)))
+    result("no group in two parts",
+           list_differs(sorted(g for s in of for g in set(of[s])),
+                        sorted(f"p{i}" for i in range(len(sizes)))))
+    result("as many as asked for", list_differs([data.count(s) for s in PARTS], [12, 6, 6]))
+    result("the group of each sample",
+           list_differs([g for s in of for g in of[s]],
+                        [n.split("_")[0] for s in of for n in data.names(s)]))
     data.close()
 
 
@@ -98,8 +99,9 @@ def folds():
     if data is None:
         return
     found = np.bincount(data.array("train/fold", np.int32))
-    tap.result(list_differs(sorted(found), [3, 4, 4, 4]) or
-               list_differs(data.values("train/folds"), [4]), "of about the same size")
+    result("of about the same size",
+           list_differs(sorted(found), [3, 4, 4, 4]) or
+           list_differs(data.values("train/folds"), [4]))
     data.close()
 
 
@@ -119,9 +121,10 @@ def normalised():
     for split in data.splits:
         why = why or array_differs(data.column(split, "input"), x[rows[split]])
         why = why or near(data.meant(split, "input"), (x[rows[split]] / 255.0 - mean) / std, 1e-6)
-    tap.result(why, "by mean and deviation of the train split; bytes stay bytes")
-    tap.result(near(data.values("train/input/stats/mean"), np.zeros(3), 1e-6) or
-               near(data.values("train/input/stats/std"), np.ones(3), 1e-6), "statistics say so")
+    result("by mean and deviation of the train split; bytes stay bytes", why)
+    result("statistics say so",
+           near(data.values("train/input/stats/mean"), np.zeros(3), 1e-6) or
+           near(data.values("train/input/stats/std"), np.ones(3), 1e-6))
     data.close()
     for name in "f16", "i16":
         data = made(f"stored as {name}", "--from", "x.npy", "--split", "0.5,0,0.5", "--normalise",
@@ -138,19 +141,19 @@ def normalised():
             why = why or list_differs([stored.dtype], [np.dtype("f2" if name == "f16" else "i2")])
             why = why or ("" if (np.abs(got - want) <= step).all() else
                           f"off by {np.abs(got - want).max():g}")
-        tap.result(why, f"{name}: every value within half a step")
+        result(f"{name}: every value within half a step", why)
         data.close()
     values = rng.normal(5, 3, (30, 4)).astype("f4")
     np.save("v.npy", values)
     data = configured({"from": "v.npy", "to": "made.bp", "steps": [
         {"type": {"as": "i16", "range": [0, 10]}}]})
     if isinstance(data, str):
-        tap.result(data, "i16 over a range")
+        result("i16 over a range", data)
         return
     step = 10 / 65535
-    tap.result(near(data.values("all/input/scale"), np.array([step]), 1e-9) or
-               near(data.meant("all", "input"), np.clip(values, 0, 10), step * 0.5 + 1e-6),
-               "i16 over a range that is given: clipped, within half a step")
+    result("i16 over a range that is given: clipped, within half a step",
+           near(data.values("all/input/scale"), np.array([step]), 1e-9) or
+           near(data.meant("all", "input"), np.clip(values, 0, 10), step * 0.5 + 1e-6))
     data.close()
 
 
@@ -196,11 +199,10 @@ def space():
     data = made("resized", *pairs, "--resize", "6x21")
     if data is not None:
         want = np.stack([linear(images[n].astype(float), (6, 21)) for n in names])
-        tap.result(near(data.column("all", "input").astype(float), want, 0.5 + 1e-3),
-                   "images linearly")
+        result("images linearly",
+               near(data.column("all", "input").astype(float), want, 0.5 + 1e-3))
         want = np.stack([nearest(masks[n], (6, 21)) for n in names])[..., None]
-        tap.result(array_differs(data.column("all", "target"), want),
-                   "masks by the nearest point")
+        result("masks by the nearest point", array_differs(data.column("all", "target"), want))
         data.close()
 
     def fitted(array, size):
@@ -254,14 +256,15 @@ def sliced():
             {"slice": {"sizes": sizes, "strides": strides, "discard_remainders": whole}}]})
         what = f"slices, remainders {'discarded' if whole else 'kept'}: {len(want['names'])}"
         if isinstance(data, str):
-            tap.result(data, what)
+            result(what, data)
             continue
-        tap.result(list_differs(data.names("all"), want["names"]) or
-                   list_differs(data.groups("all"), want["groups"]) or
-                   array_differs(data.column("all", "input"), want["input"]) or
-                   array_differs(data.column("all", "target"), want["target"]), what)
+        result(what,
+               list_differs(data.names("all"), want["names"]) or
+               list_differs(data.groups("all"), want["groups"]) or
+               array_differs(data.column("all", "input"), want["input"]) or
+               array_differs(data.column("all", "target"), want["target"]))
         data.close()
 
 
 if __name__ == "__main__":
-    sys.exit(tests(stratified, grouped, folds, normalised, one_hot, space, sliced))
+    tests(stratified, grouped, folds, normalised, one_hot, space, sliced)

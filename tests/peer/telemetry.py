@@ -21,38 +21,18 @@ import numpy as np
 import PIL.Image
 
 from event_reader import make_event, run_of
+from tap import bail_out, finish, result, skip, unless
 
 BUILD = os.environ.get("top_builddir", ".")
 MAKE = os.path.join(BUILD, "tests/peer/telemetry_make")
 INJECT = os.path.realpath(os.environ.get("DNN_INJECT_SO",
                                          os.path.join(BUILD, "tests/inject.so")))
 EPOCHS, STEPS, SIDE = 10, 120, 24
-failed = 0
-tests = 0
-
-
-def result(what, complaints):
-    global tests, failed
-    tests += 1
-    for line in complaints[:5]:
-        print("#", line)
-    print("%sok %d - %s" % ("not " if complaints else "", tests, what))
-    failed += bool(complaints)
-
-
-def unless(good, complaint):
-    return [] if good else [complaint]
 
 
 def near(got, want, limit):
     got, want = np.asarray(got), np.asarray(want)
     return got.shape == want.shape and np.allclose(got, want, limit, 0)
-
-
-def skip(what, why):
-    global tests
-    tests += 1
-    print("ok %d - %s # SKIP %s" % (tests, what, why))
 
 
 # ---- event files ----
@@ -277,12 +257,11 @@ with tempfile.TemporaryDirectory() as where:
         os.path.join(where, "p.png"))
     done = subprocess.run([MAKE, where], capture_output=True, text=True, timeout=100)
     if done.returncode != 0:
-        raise SystemExit("Bail out! " + done.stderr)
+        bail_out(done.stderr)
     epochs, each = (list(csv.DictReader(open(os.path.join(where, n), newline="")))
                     for n in ("metrics.csv", "steps.csv"))
     test_events(where, epochs, each)
     test_tables(where, epochs, each)
     test_report(where)
 test_kills()
-print("1..%d" % tests)
-raise SystemExit(failed != 0)
+finish()

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 import keras_torch
+import tap
 from torch_parts import to_first, to_last
 
 LIMIT = {"output": 1e-5, "after": 1e-5, "grad": 1e-4, "input_grad": 1e-4}
@@ -184,10 +185,10 @@ def differ(got, want, own, exact, kinks):
 class Case:
     """One network, its weights carried over once and its PyTorch results kept."""
 
-    def __init__(self, tap, name, top, batch=2, seed=1, ours=False,
+    def __init__(self, name, top, batch=2, seed=1, ours=False,
                  modes=(True, False), kinks=False):
         self.kinks = kinks
-        self.tap, self.name, self.batch, self.seed = tap, name, batch, seed
+        self.name, self.batch, self.seed = name, batch, seed
         self.ours, self.modes = ours, modes
         self.folder = tempfile.mkdtemp(prefix="peer_")
         self.json = os.path.join(self.folder, "net.json")
@@ -251,26 +252,5 @@ class Case:
                 wrong = self.check(way)
             except Exception as why:  # a crash is a result, not the end
                 wrong = [f"{type(why).__name__}: {why}"]
-            self.tap.result(f"{self.name} on {way}", wrong)
+            tap.result(f"{self.name} on {way}", wrong)
         shutil.rmtree(self.folder)
-
-
-class Tap:
-    def __init__(self):
-        self.count, self.failed = 0, 0
-
-    def result(self, name, wrong):
-        self.count += 1
-        for line in wrong[:12]:
-            print("# " + str(line).replace("\n", "\n# "))
-        if wrong:
-            self.failed += 1
-        print(f"{'not ' if wrong else ''}ok {self.count} - {name}", flush=True)
-
-    def skip(self, name, why):
-        self.count += 1
-        print(f"ok {self.count} - {name} # SKIP {why}", flush=True)
-
-    def finish(self):
-        print(f"1..{self.count}")
-        return 1 if self.failed else 0

@@ -9,7 +9,8 @@ import sys
 
 import torch
 
-from torch_compare import Case, Tap, listed
+from tap import finish, result
+from torch_compare import Case, listed
 
 TOP = os.environ.get("srcdir", ".")
 SPACE = {1: [9], 2: [7, 6], 3: [5, 6, 4]}
@@ -317,7 +318,7 @@ def used(top):
 
 def main():
     torch.set_num_threads(1)
-    tap, there = Tap(), listed()
+    there = listed()
     for group in (convolutions, transposed, pools, norms, activations, merges, shapes,
                   noises, penalties, structures):
         group()
@@ -325,15 +326,15 @@ def main():
     for seed, (name, top, more) in enumerate(CASES):
         if chosen in name:
             try:
-                Case(tap, name, top, seed=seed + 1, **more).run(
+                Case(name, top, seed=seed + 1, **more).run(
                     there["backend"], ("ref", "ref, fused", "cpu"))
             except Exception as why:  # what PyTorch cannot be made to do is a failure
-                tap.result(name, [f"{type(why).__name__}: {why}"])
+                result(name, [f"{type(why).__name__}: {why}"])
     if not chosen:
-        tap.result("every class of layer has been compared",
-                   sorted(set(there["layer"]) - used([top for _, top, _ in CASES])))
-    return tap.finish()
+        result("every class of layer has been compared",
+               sorted(set(there["layer"]) - used([top for _, top, _ in CASES])))
+    finish()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -6,12 +6,13 @@
 import json
 import os
 import subprocess
-import sys
 import tempfile
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+
+from tap import finish, result, unless
 
 RNG = np.random.default_rng(7)
 BOTTOM = os.environ.get("top_builddir", ".")
@@ -238,7 +239,7 @@ def sum_cases():
 
 # ---- running ----
 
-def compare(at, one, path):
+def compare(one, path):
     key, name, shape, loss, want, labels, head, x, t = one
     v = torch.tensor(x, requires_grad=True)
     y = want(ends(v, head), torch.tensor(t))
@@ -249,10 +250,8 @@ def compare(at, one, path):
     got = np.fromfile(f"{path}/{key}.loss")[0]
     y = y.item()
     good = abs(got - y) <= 1e-9 * max(abs(y), 1e-3) and far <= 1e-9
-    print(f"{'ok' if good else 'not ok'} {at} - {name}")
-    if not good:
-        print(f"# loss {got:.12g}, want {y:.12g}; gradient {far:.3g} of the largest off")
-    return good
+    complaint = f"loss {got:.12g}, want {y:.12g}; gradient {far:.3g} of the largest off"
+    result(name, unless(good, complaint))
 
 
 def main():
@@ -267,11 +266,9 @@ def main():
                 x.astype(np.float64).tofile(f"{path}/{key}.x")
                 t.astype(np.int32 if labels else np.float64).tofile(f"{path}/{key}.t")
         subprocess.run([f"{BOTTOM}/tests/peer/loss_run", path], check=True, timeout=60)
-        bad = 0
-        for at, one in enumerate(CASES, 1):
-            bad += not compare(at, one, path)
-    print(f"1..{len(CASES)}")
-    sys.exit(bad > 0)
+        for one in CASES:
+            compare(one, path)
+    finish()
 
 
 main()

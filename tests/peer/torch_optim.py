@@ -10,6 +10,8 @@ import subprocess
 import numpy as np
 import torch
 
+from tap import finish, result, unless
+
 RUN = os.path.join(os.environ.get("top_builddir", "."), "tests/peer/optim_run")
 COUNT, STEPS = 20011, 20
 # What is compared with is f64: the largest difference over the largest weight.  In f64
@@ -124,15 +126,6 @@ def ours(side, asked, w, grads, rates):
     return np.frombuffer(got).reshape(len(grads), w.size)
 
 
-class Tap:
-    count = failed = 0
-
-    def ok(self, good, what):
-        self.count += 1
-        self.failed += not good
-        print(f"{'' if good else 'not '}ok {self.count} - {what}", flush=True)
-
-
 def far(got, want):
     """The worst step: the largest difference over the largest weight."""
     worst = 0
@@ -143,7 +136,6 @@ def far(got, want):
 
 
 def main():
-    tap = Tap()
     random = np.random.default_rng(7)
     w = random.normal(size=COUNT).astype("f4").astype("f8")
     grads = random.normal(size=(STEPS, COUNT)) * 10.0**random.uniform(-3, 1, COUNT)
@@ -159,9 +151,8 @@ def main():
         text = json.dumps(asked) + (", changing rate" if rates else "")
         for side in SIDES:
             off = far(ours(side, asked, w, grads, rates), want)
-            tap.ok(off <= limit[side[1]], f"{text}: {side[0]} {side[1]}, {off:.1e} off")
-    print(f"1..{tap.count}")
-    raise SystemExit(tap.failed > 0)
+            result(f"{text}: {side[0]} {side[1]}, {off:.1e} off", unless(off <= limit[side[1]]))
+    finish()
 
 
 main()

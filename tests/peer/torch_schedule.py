@@ -12,6 +12,8 @@ import numpy as np
 import torch
 from torch.optim import lr_scheduler as L
 
+from tap import finish, result, unless
+
 RUN = os.path.join(os.environ.get("top_builddir", "."), "tests/peer/schedule_run")
 BASE, UPDATES, EPOCHS = 0.3, 7, 23
 TOTAL = UPDATES * EPOCHS
@@ -129,18 +131,13 @@ def ours(asked, loss):
 
 def main():
     warnings.simplefilter("ignore")  # on schedulers that are told of no update
-    failed = 0
-    for i, (asked, run, loss) in enumerate(CASES, 1):
+    for asked, run, loss in CASES:
         opt = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=BASE)
         want, got = np.array(list(run(opt))), ours(asked, loss)
         off = np.abs(got - want).max() / BASE if got.size == want.size else np.inf
-        good = off <= LIMIT
-        failed += not good
-        print(f"{'' if good else 'not '}ok {i} - {json.dumps(asked)}: {off:.1e} off")
-        if not good:
-            print("#", got[::UPDATES], "\n#".join(str(want[::UPDATES]).split("\n")))
-    print(f"1..{len(CASES)}")
-    raise SystemExit(failed > 0)
+        result(f"{json.dumps(asked)}: {off:.1e} off",
+               unless(off <= LIMIT, f"{got[::UPDATES]}\n{want[::UPDATES]}"))
+    finish()
 
 
 main()

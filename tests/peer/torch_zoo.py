@@ -12,7 +12,8 @@ import sys
 
 import torch
 
-from torch_compare import Case, Tap, listed, net_run
+from tap import finish
+from torch_compare import Case, listed, net_run
 
 SMALL = {
     "simplemlp": "base=16", "simplecnn": "dropout=0 input=[12,12,1]",
@@ -75,7 +76,7 @@ def networks(names):
 
 def main():
     torch.set_num_threads(1)
-    tap, there = Tap(), listed()
+    there = listed()
     chosen = sys.argv[1] if len(sys.argv) > 1 else ""
     for seed, (name, top) in enumerate(networks(there["zoo"])):
         if chosen not in name:
@@ -83,15 +84,15 @@ def main():
         ways = ["ref, fused", "cpu"]
         if name in ("simplecnn", "resnet18", "mobilenet") or "unet" in name:
             ways += ["ref, recomputed", "cpu, recomputed"]
-        Case(tap, f"{name}, training", top, seed=seed + 1, ours=True, modes=(True,),
+        Case(f"{name}, training", top, seed=seed + 1, ours=True, modes=(True,),
              kinks=True).run(there["backend"], ways)
         if name in SMOOTH:
-            Case(tap, f"{name} with swish, training", smooth(top), seed=seed + 1,
+            Case(f"{name} with swish, training", smooth(top), seed=seed + 1,
                  ours=True, modes=(True,)).run(there["backend"], ["cpu"])
-        Case(tap, f"{name}, inference", top, seed=seed + 1,
+        Case(f"{name}, inference", top, seed=seed + 1,
              modes=(False,)).run(there["backend"], ways[:2])
-    return tap.finish()
+    finish()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

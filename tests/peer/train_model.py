@@ -9,7 +9,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 import tempfile
 
 import h5py
@@ -17,25 +16,15 @@ import numpy as np
 from adios2.bindings import adios2_bindings_mpi as adios2
 
 from dataset_file import TYPES
+from tap import bail_out, finish, result, unless
 
 EMA = 0.7
-count = failed = 0
-
-
-def ok(good, what, why=""):
-    global count, failed
-    count += 1
-    print("%sok %d - %s" % ("" if good else "not ", count, what))
-    if not good:
-        failed += 1
-        print("# %s" % str(why)[:500])
 
 
 def run(*words):
     done = subprocess.run(words, capture_output=True, timeout=60, text=True)
     if done.returncode != 0:
-        print("Bail out! %s: %s" % (" ".join(words), done.stderr.strip()))
-        sys.exit(1)
+        bail_out("%s: %s" % (" ".join(words), done.stderr))
     return done.stderr
 
 
@@ -144,8 +133,8 @@ def main():
     ours = ["dnn-train", "--choose", "rule"]
     run(*ours, "--set", "dir=plain", "job.json")
     files = sorted(glob.glob("plain/checkpoints/ckpt-*.bp"))
-    why = compare("plain", checkpoint(files[-1]), "")
-    ok(why == "", "model.weights.h5 holds the last checkpoint's numbers", why)
+    result("model.weights.h5 holds the last checkpoint's numbers",
+           compare("plain", checkpoint(files[-1]), ""))
 
     run(*ours, "--set", "dir=mean", "--set", "ema=%g" % EMA, "job.json")
     files = sorted(glob.glob("mean/checkpoints/ckpt-*.bp"))
@@ -155,11 +144,10 @@ def main():
     run(*ours, "--set", "dir=start", "--set", still, "job.json")
     start = checkpoint("start/checkpoints/ckpt-000000001.bp")
     n, worst = mean(steps, start)
-    ok(len(steps) == 12 and n == 22, "means of 22 weights in 12 steps", (len(steps), n))
-    ok(worst < 1e-5, "each is what NumPy makes of the weights", worst)
-    why = compare("mean", steps[-1][1], ".ema")
-    ok(why == "", "model.weights.h5 holds the means", why)
-    print("1..%d" % count)
+    result("means of 22 weights in 12 steps",
+           unless(len(steps) == 12 and n == 22, (len(steps), n)))
+    result("each is what NumPy makes of the weights", unless(worst < 1e-5, worst))
+    result("model.weights.h5 holds the means", compare("mean", steps[-1][1], ".ema"))
 
 
 with tempfile.TemporaryDirectory() as directory:
@@ -169,4 +157,4 @@ with tempfile.TemporaryDirectory() as directory:
     )
     os.chdir(directory)
     main()
-sys.exit(1 if failed else 0)
+finish()

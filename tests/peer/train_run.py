@@ -20,30 +20,17 @@ import PIL.Image
 
 from dataset_file import Dataset, adios2
 from event_reader import make_event, run_of
+from tap import bail_out, finish, result, unless
 
 PALETTE = np.array([[0, 0, 0], [0xE6, 0x32, 0x3C], [0x3C, 0xB4, 0x4B]])
 GAP, TOP = 10, 30  # around panels, and above them
-tests = failed = 0
-
-
-def result(what, complaints):
-    global tests, failed
-    tests += 1
-    for line in complaints[:5]:
-        print("#", line)
-    print("%sok %d - %s" % ("not " if complaints else "", tests, what))
-    failed += bool(complaints)
-
-
-def unless(good, complaint):
-    return [] if good else [complaint]
 
 
 def run(*words):
     env = dict(os.environ, OMP_NUM_THREADS="1", XDG_CACHE_HOME=os.path.abspath("cache"))
     done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=100)
     if done.returncode != 0:
-        raise SystemExit("Bail out! %s: %s" % (words[0], done.stderr))
+        bail_out("%s: %s" % (words[0], done.stderr))
     return done
 
 
@@ -235,5 +222,4 @@ with tempfile.TemporaryDirectory() as where:
     test_classes()
     test_masks()
     os.chdir("/")
-print("1..%d" % tests)
-raise SystemExit(failed != 0)
+finish()

@@ -7,7 +7,6 @@
 group.  What differs is shown with its settings."""
 import os
 import subprocess
-import sys
 import tempfile
 
 import numpy as np
@@ -15,21 +14,12 @@ import scipy.ndimage
 import torch
 import torch.nn.functional as F
 
+from tap import finish, result
+
 RUN = os.path.join(os.environ.get("top_builddir", "."), "tests/peer/transform_run")
 TYPES = {"f32": np.float32, "f64": np.float64, "u8": np.uint8, "i16": np.int16}
 NEAR = {"f32": 1e-5, "f64": 1e-13}  # numbers are of size 10 at most
 random = np.random.default_rng(5)
-failed = 0
-tests = 0
-
-
-def result(what, complaints):
-    global tests, failed
-    tests += 1
-    for line in complaints[:5]:
-        print("#", line)
-    print("%sok %d - %s" % ("not " if complaints else "", tests, what))
-    failed += bool(complaints)
 
 
 def run(lines):
@@ -179,5 +169,4 @@ with tempfile.TemporaryDirectory() as scratch:
         warp(way, False, scratch)
         warp(way, True, scratch)
     stats(scratch)
-print("1..%d" % tests)
-sys.exit(failed != 0)
+finish()
