@@ -9,6 +9,8 @@
 # Copyright the dnn-toolkit authors
 # shellcheck source=tests/tap.sh
 . "${srcdir:-.}/tests/tap.sh"
+# shellcheck source=tests/train_job.sh
+. "${srcdir:-.}/tests/train_job.sh"
 kills=${1:-30}
 seconds=${2:-86400}
 mpirun=${MPIEXEC:-mpirun}
@@ -23,25 +25,8 @@ seed=${SEED:-$$}
 RANDOM=$seed
 echo "# SEED=$seed"
 
-cat > prepare.json << EOF
-{"generate": {"type": "blobs3d", "samples": 27, "size": 8, "classes": 2, "noise": 0.05},
- "to": "blobs.bp", "seed": 3, "steps": [{"split": {"train": 0.7, "validation": 0.3}}]}
-EOF
-# Five batches an epoch, the last one shorter; a checkpoint every three steps.
-cat > job.json << EOF
-{"layers": {"class_name": "Sequential", "config": {"name": "net", "layers": [
-  {"class_name": "Conv3D", "config": {"name": "conv", "filters": 6, "kernel_size": [3, 3, 3], "padding": "same",
-    "use_bias": false, "batch_input_shape": [null, 8, 8, 8, 1]}},
-  {"class_name": "BatchNormalization", "config": {"name": "norm"}},
-  {"class_name": "Activation", "config": {"name": "relu", "activation": "relu"}},
-  {"class_name": "Dropout", "config": {"name": "drop", "rate": 0.2}},
-  {"class_name": "Conv3D", "config": {"name": "out", "filters": 3, "kernel_size": [1, 1, 1], "activation": "softmax"}}]}},
- "data": {"dataset": "blobs.bp", "validation": "validation", "batch_size": 4, "test_batch_size": 3},
- "num_epochs": 16, "seed": 5, "loss": "cross_entropy", "optimizer": {"type": "Adam", "learning_rate": 0.01},
- "checkpoints": {"steps": 3, "keep": 3}, "telemetry": {"jsonl": true, "tensorboard": true},
- "deterministic": true}
-EOF
-timeout 60 dnn-prepare -q prepare.json || exit 1
+# Five batches an epoch, the last one shorter.
+make_job 27 16 3
 
 # newest DIR: its newest checkpoint, by name
 newest() {

@@ -9,6 +9,8 @@
 
 # shellcheck source=tests/tap.sh
 . "${srcdir:-.}/tests/tap.sh"
+# shellcheck source=tests/train_job.sh
+. "${srcdir:-.}/tests/train_job.sh"
 # All files in a file system of our own, which is fast, and below it small ones to fill.
 if [ -z "${DNN_HARM_MOUNTS-}" ]; then
     export DNN_HARM_MOUNTS=no
@@ -33,24 +35,7 @@ cd "$tmp" || exit 1
 export OMP_NUM_THREADS=1 XDG_CACHE_HOME=$tmp/cache
 mpirun=${MPIEXEC:-mpirun}
 
-cat > prepare.json << EOF
-{"generate": {"type": "blobs3d", "samples": 28, "size": 8, "classes": 2, "noise": 0.05},
- "to": "blobs.bp", "seed": 3, "steps": [{"split": {"train": 0.7, "validation": 0.3}}]}
-EOF
-cat > job.json << EOF
-{"layers": {"class_name": "Sequential", "config": {"name": "net", "layers": [
-  {"class_name": "Conv3D", "config": {"name": "conv", "filters": 6, "kernel_size": [3, 3, 3], "padding": "same",
-    "use_bias": false, "batch_input_shape": [null, 8, 8, 8, 1]}},
-  {"class_name": "BatchNormalization", "config": {"name": "norm"}},
-  {"class_name": "Activation", "config": {"name": "relu", "activation": "relu"}},
-  {"class_name": "Dropout", "config": {"name": "drop", "rate": 0.2}},
-  {"class_name": "Conv3D", "config": {"name": "out", "filters": 3, "kernel_size": [1, 1, 1], "activation": "softmax"}}]}},
- "data": {"dataset": "blobs.bp", "batch_size": 4, "test_batch_size": 3},
- "num_epochs": 60, "seed": 5, "loss": "cross_entropy", "optimizer": {"type": "Adam", "learning_rate": 0.01},
- "checkpoints": {"steps": 3, "keep": 2}, "telemetry": {"jsonl": true, "tensorboard": true},
- "deterministic": true}
-EOF
-timeout 60 dnn-prepare -q prepare.json || exit 1
+make_job 28 60 2
 # For what is to happen in the middle: it does not end by itself.
 long=(--set num_epochs=1000000)
 

@@ -5,32 +5,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
 # shellcheck disable=SC2317  # functions are called through within
-# shellcheck source=tests/cluster/lib.sh
-. "${srcdir:-.}/tests/cluster/lib.sh"
+# shellcheck source=tests/cluster/train_lib.sh
+. "${srcdir:-.}/tests/cluster/train_lib.sh"
 cluster_need
 [ "$(nproc)" -ge 2 ] || skip_all "jobs/train_unet3d.sh needs two cores"
-cluster_begin --nodes 1
-jobs=$(cd "$srcdir/jobs" && pwd)
-cd "$tmp" || exit 1
-export XDG_CACHE_HOME=$tmp/cache
+train_begin 60
 
-timeout 60 dnn-prepare --quiet --generate blobs3d --set samples=24 --set size=16 --set classes=2 \
-    --split 0.75,0.25 --to blobs.bp || exit 1
-cat > job.json << EOF
-{"layers": {"zoo": "unet3d", "base": 4, "depth": 1, "classes": 3, "input": [16, 16, 16, 1]},
- "data": {"dataset": "blobs.bp", "batch_size": 3}, "num_epochs": 60, "seed": 5, "loss": "cross_entropy",
- "checkpoints": {"interval": 20}, "deterministic": true}
-EOF
-# sums DIR: checksums of the arrays of the newest checkpoint
-sums() {
-    dnn-train --verify "$(find "$1/checkpoints" -name 'ckpt-*.bp' | sort | tail -n 1)" |
-        grep -v 'run/sums\|^checkpoint\|ckpt-'
-}
 training() {
     [ "$(wc -l < run-job/metrics.csv)" -gt 2 ]
-}
-queued_again() {
-    grep -q "job $id is queued again to continue" "$tmp/$id.out" && job_is "$id" PENDING
 }
 
 check "without Slurm" env OMP_NUM_THREADS=1 timeout 120 dnn-train --quiet --set dir=alone job.json
@@ -38,15 +20,13 @@ sums alone > want
 id=$(submit "$jobs/train_unet3d.sh" "$tmp/job.json")
 check "a batch job trains" within 60 training
 cl scancel --signal=USR1 "$id"
-check "told to stop, it queues itself again" within 60 queued_again
-result "after a checkpoint" "$(
-    grep -q 'stopped by SIGUSR1 after .* steps; a checkpoint is written' "$tmp/$id.out" || cat "$tmp/$id.out")"
+check "told to stop, it queues itself again" within 60 queued_again "$id"
+result "after a checkpoint" "$(said "$id" 'stopped by SIGUSR1 after .* steps; a checkpoint is written')"
 # Slurm lets such a job wait for two minutes; we only until the old step's server is gone.
 check "the old step ends" within 60 grep -q "\[$id\.0\] .*done with step" "$cluster_dir/log/steps.n1.log"
 cl scontrol update "jobid=$id" StartTime=now
 check "it is started again and ends well" within 180 job_is "$id" COMPLETED
-result "it went on from the checkpoint" "$(
-    grep -q 'going on from the checkpoint of step' "$tmp/$id.out" || cat "$tmp/$id.out")"
+result "it went on from the checkpoint" "$(said "$id" 'going on from the checkpoint of step')"
 result "to the same weights as without Slurm" "$(sums run-job | diff want -)"
 result "and says where they are, in full" "$(
     for name in model checkpoints log; do

@@ -6,35 +6,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
 # shellcheck disable=SC2317  # functions are called through within and check
-# shellcheck source=tests/cluster/lib.sh
-. "${srcdir:-.}/tests/cluster/lib.sh"
+# shellcheck source=tests/cluster/train_lib.sh
+. "${srcdir:-.}/tests/cluster/train_lib.sh"
 cluster_need
 [ "$(nproc)" -ge 2 ] || skip_all "two jobs at a time need two cores"
-cluster_begin --nodes 1
-jobs=$(cd "$srcdir/jobs" && pwd)
-cd "$tmp" || exit 1
-export XDG_CACHE_HOME=$tmp/cache
-
-timeout 60 dnn-prepare --quiet --generate blobs3d --set samples=24 --set size=16 --set classes=2 \
-    --split 0.75,0.25 --to blobs.bp || exit 1
-cat > job.json << EOF2
-{"layers": {"zoo": "unet3d", "base": 4, "depth": 1, "classes": 3, "input": [16, 16, 16, 1]},
- "data": {"dataset": "blobs.bp", "batch_size": 3}, "num_epochs": 150, "seed": 5, "loss": "cross_entropy",
- "checkpoints": {"interval": 20}, "deterministic": true}
-EOF2
-# sums DIR: checksums of the arrays of the newest checkpoint
-sums() {
-    dnn-train --verify "$(find "$1/checkpoints" -name 'ckpt-*.bp' | sort | tail -n 1)" |
-        grep -v 'run/sums\|^checkpoint\|ckpt-'
-}
-# queued_again ID: it said so, and Slurm says so
-queued_again() {
-    grep -q "job $1 is queued again to continue" "$tmp/$1.out" && job_is "$1" PENDING
-}
-# said ID TEXT: complaints if the job's log has no such line
-said() {
-    grep -q "$2" "$tmp/$1.out" || tail -n 20 "$tmp/$1.out"
-}
+train_begin 150
 
 # The shortest limit there is, a minute, is long for such a network: what the script loads first
 # takes until 18 s before the end, on the first start.  A signal that changes nothing takes the

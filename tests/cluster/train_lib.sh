@@ -1,0 +1,42 @@
+# train_lib.sh - sourced by tests that train on a private cluster, in bash: a small job, what
+# it says and leaves.
+#
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the dnn-toolkit authors
+#
+# shellcheck shell=bash
+# shellcheck disable=SC2034,SC2317  # for those who source this
+
+# shellcheck source=tests/cluster/lib.sh
+. "${srcdir:-.}/tests/cluster/lib.sh"
+
+# train_begin EPOCHS: a cluster of one node; $tmp is entered and has job.json; $jobs are ours
+train_begin() {
+    cluster_begin --nodes 1
+    jobs=$(cd "$srcdir/jobs" && pwd)
+    cd "$tmp" || exit 1
+    export XDG_CACHE_HOME=$tmp/cache
+    timeout 60 dnn-prepare --quiet --generate blobs3d --set samples=24 --set size=16 --set classes=2 \
+        --split 0.75,0.25 --to blobs.bp || exit 1
+    cat > job.json << EOF
+{"layers": {"zoo": "unet3d", "base": 4, "depth": 1, "classes": 3, "input": [16, 16, 16, 1]},
+ "data": {"dataset": "blobs.bp", "batch_size": 3}, "num_epochs": $1, "seed": 5, "loss": "cross_entropy",
+ "checkpoints": {"interval": 20}, "deterministic": true}
+EOF
+}
+
+# sums DIR: checksums of the arrays of the newest checkpoint
+sums() {
+    dnn-train --verify "$(find "$1/checkpoints" -name 'ckpt-*.bp' | sort | tail -n 1)" |
+        grep -v 'run/sums\|^checkpoint\|ckpt-'
+}
+
+# queued_again ID: it said so, and Slurm says so
+queued_again() {
+    grep -q "job $1 is queued again to continue" "$tmp/$1.out" && job_is "$1" PENDING
+}
+
+# said ID TEXT: complaints if the job's log has no such line
+said() {
+    grep -q "$2" "$tmp/$1.out" || tail -n 20 "$tmp/$1.out"
+}
