@@ -76,9 +76,10 @@ struct dnn_direct_narrow {
 /* For few rows and a large matrix w, which is read or written once: rows of w are
  * ldw floats apart, "chunk" is two vectors' columns. */
 enum {
-    DNN_DIRECT_DEEP = 8,
+    DNN_DIRECT_DEEP = 64,
     DNN_DIRECT_DOTS = 3,
-    DNN_DIRECT_ROWS = 4,
+    DNN_DIRECT_DOT_ROWS = 4,
+    DNN_DIRECT_ROWS = 6,
     DNN_DIRECT_MOST = 32 /* rows in all */
 };
 
@@ -87,10 +88,14 @@ struct dnn_direct_stream {
      * rows), sum (chunks, rows, two vectors), zero beyond cols. */
     void (*add)(const float *x, int64_t rows, const float *w, int64_t ldw, int depth,
                 int64_t cols, float *sum);
-    /* to(rows, k) += y w^T over cols columns: rows up to DNN_DIRECT_ROWS of y, k up to
-     * DNN_DIRECT_DOTS rows of w. */
+    /* to(rows, k) += y w^T over cols columns: rows up to DNN_DIRECT_DOT_ROWS of y, k up
+     * to DNN_DIRECT_DOTS rows of w. */
     void (*dots)(const float *y, int64_t ldy, int rows, const float *w, int64_t ldw,
                  int k, int64_t cols, float *to, int64_t ld_to);
+    /* to(k, rows) = w y, k up to DNN_DIRECT_ROWS rows of w: y is (cols, rows), rows a
+     * multiple of a vector. */
+    void (*across)(const float *w, int64_t ldw, int k, const float *y, int64_t rows,
+                   int64_t cols, float *to);
     /* k (up to DNN_DIRECT_ROWS) rows of w become x^T y: x is (rows, k) with rows ldx
      * apart, y (chunks, rows, two vectors).  past: do not keep w in the cache. */
     void (*outer)(const float *x, int64_t ldx, int64_t rows, const float *y, int k,

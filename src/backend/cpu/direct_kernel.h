@@ -177,6 +177,6 @@ const struct dnn_direct_isa ISA = {
     .few = few,
     .narrow = narrow,
     .apart = narrow_apart,
-    .stream = {add_rows, dots, outer, fence},
+    .stream = {add_rows, dots, across, outer, fence},
     .columns = columns
 };

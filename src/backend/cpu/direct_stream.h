@@ -7,13 +7,16 @@
 
 enum { CHUNK = 2 * LANES };
 
+#define FOR_FEWER_ROWS(MAKE) MAKE(1) MAKE(2) MAKE(3) MAKE(4) MAKE(5)
+_Static_assert(DNN_DIRECT_ROWS == 6, "a case for each number of rows");
+
 /* rows is a constant wherever these are used. */
 INLINE void add_tile(const float *x, int64_t step, const float *w, int64_t ldw,
                      int depth, float *sum, const int rows)
 {
     vec s[DNN_DIRECT_ROWS][2];
 
-#pragma GCC unroll 4
+#pragma GCC unroll 6
     for (int r = 0; r < rows; r++) {
         s[r][0] = *(const vec *)(sum + r * CHUNK);
         s[r][1] = *(const vec *)(sum + r * CHUNK + LANES);
@@ -21,36 +24,33 @@ INLINE void add_tile(const float *x, int64_t step, const float *w, int64_t ldw,
     for (int k = 0; k < depth; k++, w += ldw, x += step) {
         vec a = *(const vec *)w, b = *(const vec *)(w + LANES);
 
-#pragma GCC unroll 4
+#pragma GCC unroll 6
         for (int r = 0; r < rows; r++) {
             s[r][0] += x[r] * a;
             s[r][1] += x[r] * b;
         }
     }
-#pragma GCC unroll 4
+#pragma GCC unroll 6
     for (int r = 0; r < rows; r++) {
         *(vec *)(sum + r * CHUNK) = s[r][0];
         *(vec *)(sum + r * CHUNK + LANES) = s[r][1];
     }
 }
 
+#define ADD_TILE(n)                                                                    \
+    case n:                                                                            \
+        add_tile(x + r, rows, w, ldw, depth, sum + r * CHUNK, n);                      \
+        break;
+
 INLINE void add_chunk(const float *x, int64_t rows, const float *w, int64_t ldw,
                       int depth, float *sum)
 {
     int64_t r = 0;
 
-    for (; r + 4 <= rows; r += 4)
-        add_tile(x + r, rows, w, ldw, depth, sum + r * CHUNK, 4);
+    for (; r + DNN_DIRECT_ROWS <= rows; r += DNN_DIRECT_ROWS)
+        add_tile(x + r, rows, w, ldw, depth, sum + r * CHUNK, DNN_DIRECT_ROWS);
     switch (rows - r) {
-    case 3:
-        add_tile(x + r, rows, w, ldw, depth, sum + r * CHUNK, 3);
-        break;
-    case 2:
-        add_tile(x + r, rows, w, ldw, depth, sum + r * CHUNK, 2);
-        break;
-    case 1:
-        add_tile(x + r, rows, w, ldw, depth, sum + r * CHUNK, 1);
-        break;
+        FOR_FEWER_ROWS(ADD_TILE)
     }
 }
 
@@ -72,7 +72,7 @@ INLINE void dots_tile(const float *y, int64_t ldy, const float *w, int64_t ldw,
                       int64_t cols, float *to, int64_t ld_to, const int rows,
                       const int n)
 {
-    vec s[DNN_DIRECT_ROWS][DNN_DIRECT_DOTS];
+    vec s[DNN_DIRECT_DOT_ROWS][DNN_DIRECT_DOTS];
     int64_t i = 0;
 
 #pragma GCC unroll 4
@@ -127,17 +127,60 @@ static TARGET void dots(const float *y, int64_t ldy, int rows, const float *w,
     }
 }
 
-/* n is a constant wherever this is used. */
-INLINE void outer_tile(const float *x, int64_t ldx, int64_t rows, const float *y,
-                       vec s[DNN_DIRECT_ROWS][2], const int n)
+/* n and vectors, 1 or 2, are constants wherever this is used. */
+INLINE void across_tile(const float *w, int64_t ldw, const float *y, int64_t rows,
+                        int64_t cols, float *to, const int n, const int vectors)
 {
-#pragma GCC unroll 4
+    vec s[DNN_DIRECT_ROWS][2];
+
+#pragma GCC unroll 6
     for (int k = 0; k < n; k++)
         s[k][0] = s[k][1] = (vec){0};
-    for (int64_t r = 0; r < rows; r++, x += ldx, y += CHUNK) {
+    for (int64_t i = 0; i < cols; i++, y += rows) {
+        vec a = *(const vec *)y, b = *(const vec *)(y + (vectors - 1) * LANES);
+
+#pragma GCC unroll 6
+        for (int k = 0; k < n; k++) {
+            s[k][0] += w[k * ldw + i] * a;
+            if (vectors > 1) s[k][1] += w[k * ldw + i] * b;
+        }
+    }
+#pragma GCC unroll 6
+    for (int k = 0; k < n; k++) {
+        *(vec *)(to + k * rows) = s[k][0];
+        if (vectors > 1) *(vec *)(to + k * rows + LANES) = s[k][1];
+    }
+}
+
+#define ACROSS(n)                                                                      \
+    case n:                                                                            \
+        for (; r + CHUNK <= rows; r += CHUNK)                                          \
+            across_tile(w, ldw, y + r, rows, cols, to + r, n, 2);                      \
+        if (r < rows) across_tile(w, ldw, y + r, rows, cols, to + r, n, 1);            \
+        break;
+
+static TARGET void across(const float *w, int64_t ldw, int k, const float *y,
+                          int64_t rows, int64_t cols, float *to)
+{
+    int64_t r = 0;
+
+    switch (k) {
+        FOR_FEWER_ROWS(ACROSS)
+        ACROSS(DNN_DIRECT_ROWS)
+    }
+}
+
+/* n is a constant wherever this is used. */
+INLINE void outer_tile(const float *x, int64_t rows, const float *y,
+                       vec s[DNN_DIRECT_ROWS][2], const int n)
+{
+#pragma GCC unroll 6
+    for (int k = 0; k < n; k++)
+        s[k][0] = s[k][1] = (vec){0};
+    for (int64_t r = 0; r < rows; r++, x += DNN_DIRECT_ROWS, y += CHUNK) {
         vec a = *(const vec *)y, b = *(const vec *)(y + LANES);
 
-#pragma GCC unroll 4
+#pragma GCC unroll 6
         for (int k = 0; k < n; k++) {
             s[k][0] += x[k] * a;
             s[k][1] += x[k] * b;
@@ -145,14 +188,14 @@ INLINE void outer_tile(const float *x, int64_t ldx, int64_t rows, const float *y
     }
 }
 
-INLINE void outer_rows(const float *x, int64_t ldx, int64_t rows, const float *y,
-                       int64_t cols, float *w, int64_t ldw, bool past, const int n)
+INLINE void outer_rows(const float *x, int64_t rows, const float *y, int64_t cols,
+                       float *w, int64_t ldw, bool past, const int n)
 {
     vec s[DNN_DIRECT_ROWS][2];
 
     for (; cols > 0; cols -= CHUNK, w += CHUNK, y += rows * CHUNK) {
-        outer_tile(x, ldx, rows, y, s, n);
-#pragma GCC unroll 4
+        outer_tile(x, rows, y, s, n);
+#pragma GCC unroll 6
         for (int k = 0; k < n; k++) {
             float *to = w + k * ldw;
 
@@ -169,6 +212,11 @@ INLINE void outer_rows(const float *x, int64_t ldx, int64_t rows, const float *y
     }
 }
 
+#define OUTER_ROWS(n)                                                                  \
+    case n:                                                                            \
+        outer_rows(near, rows, y, cols, w, ldw, past, n);                              \
+        break;
+
 static TARGET void outer(const float *x, int64_t ldx, int64_t rows, const float *y,
                          int k, int64_t cols, float *w, int64_t ldw, bool past)
 {
@@ -176,22 +224,11 @@ static TARGET void outer(const float *x, int64_t ldx, int64_t rows, const float 
     float near[DNN_DIRECT_MOST * DNN_DIRECT_ROWS];
 
     for (int64_t r = 0; r < rows; r++)
-        memcpy(near + r * DNN_DIRECT_ROWS, x + r * ldx, (size_t)k * sizeof *x);
-    x = near;
-    ldx = DNN_DIRECT_ROWS;
+        for (int i = 0; i < DNN_DIRECT_ROWS; i++)
+            near[r * DNN_DIRECT_ROWS + i] = i < k ? x[r * ldx + i] : 0;
     switch (k) {
-    case 1:
-        outer_rows(x, ldx, rows, y, cols, w, ldw, past, 1);
-        break;
-    case 2:
-        outer_rows(x, ldx, rows, y, cols, w, ldw, past, 2);
-        break;
-    case 3:
-        outer_rows(x, ldx, rows, y, cols, w, ldw, past, 3);
-        break;
-    case 4:
-        outer_rows(x, ldx, rows, y, cols, w, ldw, past, 4);
-        break;
+        FOR_FEWER_ROWS(OUTER_ROWS)
+        OUTER_ROWS(DNN_DIRECT_ROWS)
     }
 }
 

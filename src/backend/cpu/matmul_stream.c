@@ -13,6 +13,8 @@
 
 enum {
     NEAR = 1024,      /* columns of a row that stay near          */
+    NEAREST = 4096,   /* floats that stay in the nearest cache    */
+    BAND = 24,        /* rows of w whose results are kept there   */
     LARGE = 16 << 20, /* bytes of a result that fits in no cache  */
 };
 
@@ -83,11 +85,14 @@ static void forward_part(const struct cpu_call *c, const struct extents *e,
     const float *bias = c->op->nin > 2 ? c->in[2].mem : NULL;
     float *y = c->out[0].mem;
 
+    /* The rows of w that are read for one tile of x after the other; fewer than 8 are
+     * not worth reading and writing the sums for. */
+    int64_t deep = min64(DNN_DIRECT_DEEP, NEAREST / cols < 8 ? 8 : NEAREST / cols);
+
     memset(sum + first * size, 0, (size_t)((last - first) * size) * sizeof *sum);
-    for (int64_t k = 0; k < e->k; k += DNN_DIRECT_DEEP)
+    for (int64_t k = 0; k < e->k; k += deep)
         isa->stream.add(x + k * e->rows, e->rows, w + k * e->n, e->n,
-                        (int)min64(DNN_DIRECT_DEEP, e->k - k), cols,
-                        sum + first * size);
+                        (int)min64(deep, e->k - k), cols, sum + first * size);
     for (int64_t i = col; i < col + cols; i++)
         for (int64_t r = 0; r < e->rows; r++)
             y[r * e->n + i] = sum[i / e->chunk * size + r * e->chunk + i % e->chunk] +
@@ -121,30 +126,83 @@ static void forward(const struct cpu_call *c)
 
 /* ---- backward data: every thread its rows of w ---- */
 
-static void data_part(const struct cpu_call *c, const struct extents *e, int64_t k,
-                      int n)
+/* Rows of dy: in whole vectors, which run along them; 0: too few to fill one. */
+static int64_t padded(int64_t rows)
+{
+    int lanes = dnn_direct_find()->lanes;
+
+    return rows < lanes ? 0 : (rows + lanes - 1) / lanes * lanes;
+}
+
+static size_t data_work(const struct dnn_step *step, int threads)
+{
+    struct extents e = extents_of(step);
+
+    (void)threads;
+    return (size_t)(padded(e.rows) * e.n) * sizeof(float);
+}
+
+static void turn_padded(const struct extents *e, const float *dy, float *to, int64_t i)
+{
+    int64_t rows = padded(e->rows);
+
+    for (int64_t r = 0; r < rows; r++)
+        to[i * rows + r] = r < e->rows ? dy[r * e->n + i] : 0;
+}
+
+/* Up to BAND rows of w from row k on. */
+static void data_band(const struct cpu_call *c, const struct extents *e, int64_t k)
+{
+    const struct dnn_direct_isa *isa = dnn_direct_find();
+    int64_t rows = padded(e->rows), n = min64(BAND, e->k - k);
+    const float *w = (const float *)c->in[1].mem + k * e->n;
+    float *dx = (float *)c->out[0].mem + k, near[BAND * DNN_DIRECT_MOST];
+
+    for (int64_t i = 0; i < n; i += DNN_DIRECT_ROWS)
+        isa->stream.across(w + i * e->n, e->n, (int)min64(DNN_DIRECT_ROWS, n - i),
+                           c->work, rows, e->n, near + i * rows);
+    for (int64_t r = 0; r < e->rows; r++)
+        for (int64_t i = 0; i < n; i++)
+            dx[r * e->k + i] = near[i * rows + r];
+}
+
+/* The same of few rows, up to DNN_DIRECT_DOTS of w. */
+static void data_dots(const struct cpu_call *c, const struct extents *e, int64_t k)
 {
     const struct dnn_direct_isa *isa = dnn_direct_find();
     const float *dy = c->in[0].mem, *w = (const float *)c->in[1].mem + k * e->n;
     float *dx = (float *)c->out[0].mem + k;
+    int n = (int)min64(DNN_DIRECT_DOTS, e->k - k);
 
     for (int64_t r = 0; r < e->rows; r++)
         for (int i = 0; i < n; i++)
             dx[r * e->k + i] = 0;
     for (int64_t col = 0; col < e->n; col += NEAR)
-        for (int64_t r = 0; r < e->rows; r += DNN_DIRECT_ROWS)
+        for (int64_t r = 0; r < e->rows; r += DNN_DIRECT_DOT_ROWS)
             isa->stream.dots(dy + r * e->n + col, e->n,
-                             (int)min64(DNN_DIRECT_ROWS, e->rows - r), w + col, e->n, n,
-                             min64(NEAR, e->n - col), dx + r * e->k, e->k);
+                             (int)min64(DNN_DIRECT_DOT_ROWS, e->rows - r), w + col,
+                             e->n, n, min64(NEAR, e->n - col), dx + r * e->k, e->k);
 }
 
 static void data(const struct cpu_call *c)
 {
     struct extents e = extents(c->in[0].rows, &c->in[1].shape);
 
+    if (padded(e.rows) == 0) {
 #pragma omp parallel for num_threads(c->threads) schedule(static)
-    for (int64_t k = 0; k < e.k; k += DNN_DIRECT_DOTS)
-        data_part(c, &e, k, (int)min64(DNN_DIRECT_DOTS, e.k - k));
+        for (int64_t k = 0; k < e.k; k += DNN_DIRECT_DOTS)
+            data_dots(c, &e, k);
+        return;
+    }
+#pragma omp parallel num_threads(c->threads)
+    {
+#pragma omp for schedule(static)
+        for (int64_t i = 0; i < e.n; i++)
+            turn_padded(&e, c->in[0].mem, c->work, i);
+#pragma omp for schedule(static)
+        for (int64_t k = 0; k < e.k; k += BAND)
+            data_band(c, &e, k);
+    }
 }
 
 /* ---- backward weights: dy in chunks, then every thread its rows of dw ---- */
@@ -201,6 +259,7 @@ static void weights(const struct cpu_call *c)
 
 const struct cpu_way dnn_cpu_stream = {
     .name = "stream", .can = can, .fn = forward, .work = forward_work};
-const struct cpu_way dnn_cpu_stream_data = {.name = "stream", .can = can, .fn = data};
+const struct cpu_way dnn_cpu_stream_data = {
+    .name = "stream", .can = can, .fn = data, .work = data_work};
 const struct cpu_way dnn_cpu_stream_weights = {
     .name = "stream", .can = can, .fn = weights, .work = weights_work};
