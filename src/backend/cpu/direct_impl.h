@@ -73,6 +73,21 @@ struct dnn_direct_narrow {
     int64_t y_step;
 };
 
+/* Part of the gradient of a convolution's weights: for taps (up to DNN_DIRECT_TAPS) of
+ * them and m (up to DNN_DIRECT_TAPS_M) channels of y, the sum over rows of count
+ * positions (whole vectors) of x times y is added to sum. */
+enum { DNN_DIRECT_TAPS = 3, DNN_DIRECT_TAPS_M = 4 };
+struct dnn_direct_taps {
+    int64_t rows, count;
+    int taps, m;
+    const float *x;        /* of the first tap                            */
+    int64_t x_row, x_step; /* floats from row to row, from tap to tap     */
+    const float *y;        /* of the first channel, each for itself       */
+    int64_t y_row, y_step; /* from row to row, from channel to channel    */
+    float *sum;            /* m side by side                              */
+    int64_t sum_step;      /* from tap to tap                             */
+};
+
 /* For few rows and a large matrix w, which is read or written once: rows of w are
  * ldw floats apart, "chunk" is two vectors' columns. */
 enum {
@@ -111,6 +126,7 @@ struct dnn_direct_isa {
     void (*product)(const struct dnn_direct_product *product);
     void (*few)(const struct dnn_direct_few *few);
     void (*narrow)(const struct dnn_direct_narrow *narrow);
+    void (*taps)(const struct dnn_direct_taps *taps);
     /* to[k * to_step + i] = x[i * x_step + k], i < count, k < c */
     void (*apart)(const float *x, int64_t x_step, int64_t count, int64_t c, float *to,
                   int64_t to_step);

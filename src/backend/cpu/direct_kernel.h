@@ -167,6 +167,7 @@ static TARGET void columns(const float *y, int64_t n, int64_t m, int64_t pitch,
 #include "backend/cpu/direct_few.h"
 #include "backend/cpu/direct_narrow.h"
 #include "backend/cpu/direct_stream.h"
+#include "backend/cpu/direct_taps.h"
 
 const struct dnn_direct_isa ISA = {
     .name = ISA_NAME,
@@ -176,6 +177,7 @@ const struct dnn_direct_isa ISA = {
     .product = product,
     .few = few,
     .narrow = narrow,
+    .taps = taps,
     .apart = narrow_apart,
     .stream = {add_rows, dots, across, outer, fence},
     .columns = columns

@@ -34,7 +34,7 @@ extern const struct cpu_way dnn_cpu_tiles;
 /* conv_few.c: forward, to a few channels */
 extern const struct cpu_way dnn_cpu_few;
 /* conv_narrow.c: few channels on both sides, forward and backward data */
-extern const struct cpu_way dnn_cpu_narrow;
+extern const struct cpu_way dnn_cpu_narrow, dnn_cpu_narrow_weights;
 /* matmul_sgemm.c: by OpenBLAS, each thread its own block */
 extern const struct cpu_way dnn_cpu_sgemm, dnn_cpu_sgemm_data, dnn_cpu_sgemm_weights;
 /* matmul_dgemm.c: the same in double precision */
