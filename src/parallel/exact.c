@@ -7,9 +7,9 @@
 
 #include <math.h>
 
-#define COARSE 1048576.0         /* 2^20            */
-#define FINE 1099511627776.0     /* 2^40: on top of COARSE */
-#define ROUND 6755399441055744.0 /* 1.5 * 2^52: adding it rounds to a whole number */
+/* Adding and taking away 1.5 * 2^52 units rounds to whole ones. */
+#define COARSE 6442450944.0 /* 1.5 * 2^32: units of 2^-20 */
+#define FINE 0.005859375    /* 1.5 * 2^-8: units of 2^-60 */
 
 /* Rounding needs the two operations as they stand. */
 #if defined(__FAST_MATH__)
@@ -21,11 +21,11 @@ enum { BLOCK = 1 << 14 }; /* numbers that are worth waking a thread for */
 /* One number more in s and f; a NaN is too large, too. */
 #define TERM(v)                                                                        \
     do {                                                                               \
-        double t = (double)(v) * COARSE, whole = (t + ROUND) - ROUND;                  \
+        double all = (double)(v), whole = (all + COARSE) - COARSE;                     \
                                                                                        \
         bad |= !(fabsf(v) < DNN_EXACT_LARGEST);                                        \
         s += whole;                                                                    \
-        f += ((t - whole) * FINE + ROUND) - ROUND;                                     \
+        f += ((all - whole) + FINE) - FINE;                                            \
     } while (0)
 
 /* Sums are in memory that is slower than the arithmetic, so m vectors are added in one
@@ -105,5 +105,5 @@ void dnn_exact_read(const double *sums, int64_t stride, float *x, int64_t n)
 
 #pragma omp parallel for simd if (n > BLOCK) schedule(static)
     for (int64_t i = 0; i < n; i++)
-        x[i] = (float)((sums[i] + fine[i] / FINE) / COARSE);
+        x[i] = (float)(sums[i] + fine[i]);
 }

@@ -1,7 +1,7 @@
 /* exact.h - sums of f32 vectors that do not depend on the order of adding.
  *
- * Each number is cut into two whole numbers, of units 2^-20 and 2^-60, that are kept in
- * doubles.  Whole numbers below 2^53 add without rounding, so any order, and any
+ * Each number is cut into whole multiples of 2^-20 and of 2^-60, that are kept in
+ * doubles.  Multiples of less than 2^53 add without rounding, so any order, and any
  * grouping over ranks, gives the same bits; numbers below 2^-61 in size count as zero.
  * The vector of sums has two doubles per number: n units of 2^-20, then n of 2^-60.
  *
