@@ -5,8 +5,6 @@
  */
 #include "backend/cpu/onednn_impl.h"
 
-#include <string.h>
-
 /* What the kernels compute.  Of a transposed convolution x is what they call dy, and
  * dy, whose rows may be apart, what they call x. */
 static struct cpu_window window(const struct dnn_step *step)
@@ -90,12 +88,9 @@ static void deconv_weights(const struct cpu_call *c)
 static const char *describe(const void *state)
 {
     static const char *const texts[] = {"direct plain", "direct avx2", "direct avx512"};
-    const char *isa = dnn_direct_isa();
 
     (void)state;
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        if (strcmp(texts[i] + strlen("direct "), isa) == 0) return texts[i];
-    return "direct";
+    return dnn_direct_text(texts);
 }
 
 const struct cpu_way dnn_cpu_direct_conv_weights = {.name = "direct",

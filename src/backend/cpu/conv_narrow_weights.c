@@ -212,12 +212,9 @@ static void conv_weights(const struct cpu_call *c)
 static const char *describe(const void *state)
 {
     static const char *const texts[] = {"narrow plain", "narrow avx2", "narrow avx512"};
-    const char *isa = dnn_direct_isa();
 
     (void)state;
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        if (strcmp(texts[i] + strlen("narrow "), isa) == 0) return texts[i];
-    return "narrow";
+    return dnn_direct_text(texts);
 }
 
 const struct cpu_way dnn_cpu_narrow_weights = {.name = "narrow",

@@ -6,8 +6,6 @@
 #include "backend/cpu/onednn_impl.h"
 #include "backend/cpu/winow.h"
 
-#include <string.h>
-
 static struct cpu_window window(const struct dnn_step *step)
 {
     struct cpu_window g = dnn_cpu_window(step);
@@ -56,12 +54,9 @@ static const char *describe(const void *state)
 {
     static const char *const texts[] = {"winograd plain", "winograd avx2",
                                         "winograd avx512"};
-    const char *isa = dnn_direct_isa();
 
     (void)state;
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        if (strcmp(texts[i] + strlen("winograd "), isa) == 0) return texts[i];
-    return "winograd";
+    return dnn_direct_text(texts);
 }
 
 const struct cpu_way dnn_cpu_winow = {.name = "winograd",
