@@ -185,49 +185,70 @@ static void sum(float *total, const float *from, int64_t n, bool wide)
         total[i] += from[i];
 }
 
+/* Where a part is held back. */
+static float *held(const struct bsp *b, int p, int i)
+{
+    return b->earlier + i * b->params.count + b->portion[p].first;
+}
+
 /* Parts are held back until there are enough to be added to the exact sums at once. */
-static int exactly(struct bsp *b, int p, const float *from, bool last,
+static int exactly(struct bsp *b, int p, const float *const *part, int parts, bool last,
                    struct dnn_err *err)
 {
-    int held = b->parts[p] % DNN_EXACT_AT_ONCE;
+    int kept = b->parts[p] % DNN_EXACT_AT_ONCE, m = kept;
     bool fresh = b->parts[p] < DNN_EXACT_AT_ONCE;
     int64_t n = length(b, p);
-    const float *x[DNN_EXACT_AT_ONCE] = {from};
+    const float *x[DNN_EXACT_AT_ONCE];
 
-    if (held > 0 || !last) DNN_TRY(need_earlier(b, err));
-    for (int i = 0; i < held; i++)
-        x[i + 1] = b->earlier + i * b->params.count + b->portion[p].first;
-    if (!last && held + 1 < DNN_EXACT_AT_ONCE)
-        copy(b->earlier + held * b->params.count + b->portion[p].first, from, n);
-    /* One that is too large must show on all ranks. */
-    else if (!dnn_exact_add(sums_of(b, p), n, x, held + 1, n, fresh))
-        sums_of(b, p)[0] = NAN;
+    for (int i = 0; i < kept; i++)
+        x[i] = held(b, p, i);
+    for (int i = 0; i < parts; i++) {
+        x[m++] = part[i] + b->portion[p].first;
+        if (m < DNN_EXACT_AT_ONCE && !(last && i == parts - 1)) continue;
+        /* One that is too large must show on all ranks. */
+        if (!dnn_exact_add(sums_of(b, p), n, x, m, n, fresh)) sums_of(b, p)[0] = NAN;
+        fresh = false;
+        kept = m = 0;
+    }
+    if (m > kept) DNN_TRY(need_earlier(b, err));
+    for (int i = kept; i < m; i++)
+        copy(held(b, p, i), x[i], n);
     return 0;
 }
 
-/* Add a part to those before it. */
-static int portion(void *self, int p, const float *part, bool last, struct dnn_err *err)
+/* One part more, or the only one. */
+static int plainly(struct bsp *b, int p, const float *from, bool first, bool last,
+                   struct dnn_err *err)
+{
+    float *grad = b->params.grad + b->portion[p].first;
+    int64_t n = length(b, p);
+
+    if (first && last) {
+        if (from != grad) copy(grad, from, n);
+        return 0;
+    }
+    DNN_TRY(need_earlier(b, err));
+    if (first)
+        copy(held(b, p, 0), from, n);
+    else
+        sum(held(b, p, 0), from, n, b->params.wide);
+    if (last) copy(grad, held(b, p, 0), n);
+    return 0;
+}
+
+/* Add parts to those before them. */
+static int portion(void *self, int p, const float *const *part, int n, bool last,
+                   struct dnn_err *err)
 {
     struct bsp *b = self;
-    int64_t n = length(b, p), first = b->portion[p].first;
-    const float *from = part + first;
-    float *grad = b->params.grad + first;
 
-    if (b->cfg.deterministic) {
-        DNN_TRY(exactly(b, p, from, last, err));
-    } else if (b->parts[p] == 0 && last) {
-        if (from != grad) copy(grad, from, n);
-    } else {
-        DNN_TRY(need_earlier(b, err));
-        float *total = b->earlier + first;
-
-        if (b->parts[p] == 0)
-            copy(total, from, n);
-        else
-            sum(total, from, n, b->params.wide);
-        if (last) copy(grad, total, n);
-    }
-    b->parts[p]++;
+    if (b->cfg.deterministic)
+        DNN_TRY(exactly(b, p, part, n, last, err));
+    else
+        for (int i = 0; i < n; i++)
+            DNN_TRY(plainly(b, p, part[i] + b->portion[p].first, b->parts[p] + i == 0,
+                            last && i == n - 1, err));
+    b->parts[p] += n;
     return last ? send(b, p, err) : 0;
 }
 

@@ -52,11 +52,11 @@ struct dnn_rule {
     const char *name, *help;
     int (*start)(const struct dnn_rule_cfg *cfg, struct dnn_comm *comm,
                  const struct dnn_params *params, void **self, struct dnn_err *err);
-    /* Portion p of the part being computed is final: it is in part, a flat array like
-     * params->grad or that itself.  last: no further part follows in this step.  All
-     * portions of a part come before those of the next, or portion p of all parts
+    /* Portion p of n parts is final: it is in part[0] to part[n - 1], each a flat array
+     * like params->grad or that itself.  last: no further part follows in this step.
+     * All portions of a part come before those of the next, or portion p of all parts
      * before portion p + 1 of any. */
-    int (*portion)(void *self, int p, const float *part, bool last,
+    int (*portion)(void *self, int p, const float *const *part, int n, bool last,
                    struct dnn_err *err);
     /* Push on what is under way; cheap, call it often. */
     int (*poll)(void *self, struct dnn_err *err);

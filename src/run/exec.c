@@ -16,8 +16,9 @@ struct dnn_exec {
     const struct dnn_plan *plan;
     const struct dnn_backend *backend;
     struct dnn_dev *dev;
-    struct dnn_exec *leader; /* whose memory we use, or NULL               */
-    bool shared[DNN_BLOCKS]; /* of the leader: not ours to release         */
+    struct dnn_exec *leader; /* whose weights we use, or NULL              */
+    struct dnn_exec *mate;   /* whose temps and workspace, or NULL         */
+    bool shared[DNN_BLOCKS]; /* of one of them: not ours to release        */
     bool work_shared;
     void *block[DNN_BLOCKS]; /* owned unless shared; NULL where the block is empty */
     void *work;              /* owned unless shared; the largest any step needs    */
@@ -25,7 +26,7 @@ struct dnn_exec {
     size_t *kept;            /* owned; by op: where its part of that starts */
     size_t work_bytes, keep_bytes;
     struct dnn_kernel **kernel; /* owned, one per op; NULL: nothing to do  */
-    uint64_t changes;           /* of weights; the leader's counts          */
+    _Atomic uint64_t changes;   /* of weights; the leader's counts          */
 };
 
 /* A step's operands; the arrays are for the time of one call. */
@@ -65,7 +66,7 @@ static void *place(const struct dnn_exec *exec, int value)
 }
 
 /* How often weights have changed, by whoever they are shared with. */
-static uint64_t *changes(struct dnn_exec *exec)
+static _Atomic uint64_t *changes(struct dnn_exec *exec)
 {
     return exec->leader == NULL ? &exec->changes : &exec->leader->changes;
 }
@@ -231,22 +232,24 @@ static int same_places(const struct dnn_exec *exec, struct dnn_err *err)
     return 0;
 }
 
-int dnn_exec_share(struct dnn_exec *exec, struct dnn_exec *leader, bool apart,
-                   struct dnn_err *err)
+int dnn_exec_share(struct dnn_exec *exec, struct dnn_exec *leader,
+                   struct dnn_exec *mate, struct dnn_err *err)
 {
     static const enum dnn_block common[] = {DNN_BLOCK_WEIGHTS, DNN_BLOCK_SLOTS,
                                             DNN_BLOCK_STATES};
 
+    exec->shared[DNN_BLOCK_GRADS] = mate == leader;
     if (leader->leader != NULL) leader = leader->leader;
     exec->leader = leader;
     DNN_TRY(same_places(exec, err));
     for (size_t i = 0; i < sizeof common / sizeof *common; i++)
         exec->shared[common[i]] = true;
-    if (apart) return 0;
-    exec->shared[DNN_BLOCK_GRADS] = true;
+    if (mate == NULL) return 0;
+    if (mate->mate != NULL) mate = mate->mate;
+    exec->mate = mate;
     exec->shared[DNN_BLOCK_TEMPS] =
-        exec->plan->bytes[DNN_BLOCK_TEMPS] <= leader->plan->bytes[DNN_BLOCK_TEMPS];
-    exec->work_shared = exec->work_bytes <= leader->work_bytes;
+        exec->plan->bytes[DNN_BLOCK_TEMPS] <= mate->plan->bytes[DNN_BLOCK_TEMPS];
+    exec->work_shared = exec->work_bytes <= mate->work_bytes;
     return 0;
 }
 
@@ -254,11 +257,12 @@ int dnn_exec_start(struct dnn_exec *exec, struct dnn_err *err)
 {
     for (int b = 0; b < DNN_BLOCKS; b++)
         if (exec->shared[b])
-            exec->block[b] = exec->leader->block[b];
+            exec->block[b] =
+                (b == DNN_BLOCK_TEMPS ? exec->mate : exec->leader)->block[b];
         else
             DNN_TRY(give(exec, exec->plan->bytes[b], &exec->block[b], err));
     if (exec->work_shared)
-        exec->work = exec->leader->work;
+        exec->work = exec->mate->work;
     else
         DNN_TRY(give(exec, exec->work_bytes, &exec->work, err));
     DNN_TRY(give(exec, exec->keep_bytes, &exec->keep, err));

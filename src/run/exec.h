@@ -27,12 +27,12 @@ bool dnn_exec_pitch(void *arg, const struct dnn_prog *prog, int o, bool out, int
 int dnn_exec_make(const struct dnn_plan *plan, const struct dnn_backend *backend,
                   struct dnn_dev *dev, struct dnn_exec **out, struct dnn_err *err);
 /* Local.  Before it starts: use the memory of leader, which has started, for weights,
- * slots and states, so that both see the same ones; and, unless apart, for gradients,
- * and for temps and workspace as far as they fit there, so that what one left is gone
- * when the other has run.  Both must have been planned from the same network: what
- * disagrees is named.  leader must outlive exec. */
-int dnn_exec_share(struct dnn_exec *exec, struct dnn_exec *leader, bool apart,
-                   struct dnn_err *err);
+ * slots and states, so that both see the same ones; and that of mate, unless NULL, for
+ * temps and workspace as far as they fit there, so that what one left is gone when the
+ * other has run, and for gradients if mate is leader.  All must have been planned from
+ * the same network: what disagrees is named.  Both must outlive exec. */
+int dnn_exec_share(struct dnn_exec *exec, struct dnn_exec *leader,
+                   struct dnn_exec *mate, struct dnn_err *err);
 /* Local.  Allocate what is not shared, fill in constants, prepare every step. */
 int dnn_exec_start(struct dnn_exec *exec, struct dnn_err *err);
 void dnn_exec_close(struct dnn_exec *exec); /* NULL is fine */

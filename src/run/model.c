@@ -248,6 +248,16 @@ static int first_update(const struct dnn_prog *prog)
 
 /* ---- from outside ---- */
 
+/* The device of another model, if that is used. */
+static struct dnn_dev *lent(const struct dnn_model_opts *opts)
+{
+    if (opts->mate != NULL) return opts->mate->dev;
+    if (opts->leader == NULL ||
+        opts->leader->opts.device.threads != opts->device.threads)
+        return NULL;
+    return opts->leader->dev;
+}
+
 int dnn_model_make(const struct dnn_graph *graph, const struct dnn_model_opts *opts,
                    struct dnn_model **out, struct dnn_err *err)
 {
@@ -263,10 +273,8 @@ int dnn_model_make(const struct dnn_graph *graph, const struct dnn_model_opts *o
     m->output = dnn_alloc(((size_t)m->noutputs + 1) * sizeof(int));
     m->target = dnn_alloc(((size_t)m->noutputs + 1) * sizeof(int));
     int rc = 0;
-    if (opts->leader != NULL)
-        m->dev = opts->leader->dev;
-    else
-        rc = m->backend.open(&opts->device, &m->dev, err);
+    m->dev = lent(opts);
+    if (m->dev == NULL) rc = m->backend.open(&opts->device, &m->dev, err);
     if (rc == 0) rc = program(m, err);
     if (rc == 0) rc = fit(m, err);
     if (rc < 0) {
@@ -282,8 +290,12 @@ int dnn_model_start(struct dnn_model *model, struct dnn_err *err)
 {
     const struct dnn_model_opts *opts = &model->opts;
 
-    if (opts->leader != NULL)
-        DNN_TRY(dnn_exec_share(model->exec, opts->leader->exec, opts->apart, err));
+    if (opts->leader != NULL) {
+        const struct dnn_model *mate = opts->apart ? opts->mate : opts->leader;
+
+        DNN_TRY(dnn_exec_share(model->exec, opts->leader->exec,
+                               mate == NULL ? NULL : mate->exec, err));
+    }
     return dnn_exec_start(model->exec, err);
 }
 
@@ -291,7 +303,7 @@ void dnn_model_free(struct dnn_model *model)
 {
     if (model == NULL) return;
     dnn_exec_close(model->exec);
-    if (model->dev != NULL && model->opts.leader == NULL)
+    if (model->dev != NULL && lent(&model->opts) == NULL)
         model->backend.close(model->dev);
     dnn_plan_free(model->plan);
     if (model->prog != NULL) dnn_prog_free(model->prog);

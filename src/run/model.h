@@ -45,12 +45,15 @@ struct dnn_model_opts {
                                      only if it would not fit otherwise           */
     const struct dnn_backend *backend;
     struct dnn_device device;
-    /* Another model of the same network, started: use its weights, gradients, slots,
-     * states and device, and unless apart its gradients and temps (see
-     * dnn_exec_share()).  For other batch sizes, for inference between training steps.
-     * Must outlive the new one. */
+    /* Another model of the same network, started: use its weights, slots and states,
+     * its device unless another number of threads is wanted, and unless apart its
+     * gradients and temps (see dnn_exec_share()).  For other batch sizes, for inference
+     * between training steps.  Must outlive the new one. */
     struct dnn_model *leader;
     bool apart;
+    /* apart: one with the same leader that never runs at the same time: use its device
+     * and temps.  NULL: none. */
+    struct dnn_model *mate;
 };
 
 /* Fields are for reading; values are numbers in prog. */

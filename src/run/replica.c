@@ -9,10 +9,16 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "data/order.h"
+#include "run/measure.h"
 
 #include <string.h>
 
 enum { LEAVES = 8 };
+
+/* What a part may cost to be left to one thread: operations, and bytes of gradients, of
+ * which each part then has its own. */
+#define SMALL_WORK 1e9
+enum { SMALL_GRADS = 16 << 20 };
 
 /* ---- cutting ---- */
 
@@ -61,8 +67,10 @@ int dnn_replica_exchange(void *arg, double *data, int64_t n, struct dnn_err *err
     return rc;
 }
 
+/* mate: see dnn_model_opts. */
 static int add_model(struct dnn_replica *r, int64_t n, int64_t total, bool apart,
-                     const struct replica_model **out, struct dnn_err *err)
+                     const struct replica_model *mate, const struct replica_model **out,
+                     struct dnn_err *err)
 {
     struct dnn_model_opts opts = r->cfg.model;
     struct replica_model *m = &r->model[r->nmodels];
@@ -72,6 +80,8 @@ static int add_model(struct dnn_replica *r, int64_t n, int64_t total, bool apart
     opts.training = true;
     opts.leader = r->nmodels == 0 ? NULL : r->model[0].model;
     opts.apart = apart;
+    opts.mate = mate == NULL ? NULL : mate->model;
+    if (r->teams > 1) opts.device.threads = 1;
     if (dnn_comm_size(r->cfg.comm) > 1 && !r->cfg.how.deterministic)
         opts.device.exchange = (struct dnn_exchange){dnn_replica_exchange, r};
     DNN_TRY(dnn_model_make(r->cfg.graph, &opts, &m->model, err));
@@ -81,20 +91,33 @@ static int add_model(struct dnn_replica *r, int64_t n, int64_t total, bool apart
     return 0;
 }
 
-/* The model for a part.  Parts that go side by side need one each; else those of the
+/* The model for part p.  Parts that go side by side need one each; else those of the
  * same size use the same. */
-static int find_model(struct dnn_replica *r, int64_t n, int64_t total, int used,
-                      const struct replica_model **out, struct dnn_err *err)
+static int find_model(struct dnn_replica *r, const struct replica_cut *c, int p,
+                      struct dnn_err *err)
 {
+    struct replica_part *part = &c->part[p];
+    int used = 0;
+
+    /* Gradients are added up when all are known, so that no thread waits for another;
+     * of what is computed on the way the parts of a team use the same memory. */
+    if (c->teams > 1) {
+        bool second = p >= c->teams && !r->lockstep;
+
+        return add_model(r, part->n, c->total, true,
+                         second ? c->part[p % c->teams].by : NULL, &part->by, err);
+    }
+    for (int i = 0; i < p; i++)
+        used += c->part[i].n == part->n;
     for (int i = 0; i < r->nmodels; i++) {
         const struct dnn_model_opts *o = &r->model[i].model->opts;
 
-        if (o->batch != n || o->total != total) continue;
+        if (o->batch != part->n || o->total != c->total) continue;
         if (r->lockstep && used-- > 0) continue;
-        *out = &r->model[i];
+        part->by = &r->model[i];
         return 0;
     }
-    return add_model(r, n, total, r->lockstep, out, err);
+    return add_model(r, part->n, c->total, r->lockstep, NULL, &part->by, err);
 }
 
 static int cut(struct dnn_replica *r, int64_t total, struct dnn_err *err)
@@ -106,23 +129,33 @@ static int cut(struct dnn_replica *r, int64_t total, struct dnn_err *err)
     c->total = total;
     c->leaves = r->leaves;
     c->lead = r->model[0].model;
+    c->teams = r->teams;
     c->part = dnn_alloc((size_t)(to - from + 1) * sizeof *c->part);
     for (int leaf = from; leaf < to; leaf++) {
-        struct replica_part part = {.leaf = leaf};
-        int used = 0;
+        struct replica_part *part = &c->part[c->nparts];
 
-        leaf_part(r, total, leaf, &part.first, &part.n);
-        if (part.n == 0 && r->lockstep) continue; /* nobody waits for it */
-        if (part.n == 0) {
-            c->part[c->nparts++] = part;
-            continue;
-        }
-        for (int i = 0; i < c->nparts; i++)
-            used += c->part[i].n == part.n;
-        DNN_TRY(find_model(r, part.n, total, used, &part.by, err));
-        c->part[c->nparts++] = part;
+        part->leaf = leaf;
+        leaf_part(r, total, leaf, &part->first, &part->n);
+        /* Nobody waits for an empty one. */
+        if (part->n == 0 && (r->lockstep || r->teams > 1)) continue;
+        if (part->n > 0) DNN_TRY(find_model(r, c, c->nparts, err));
+        c->nparts++;
     }
     return 0;
+}
+
+/* Threads that share the ops of a small part wait for each other more than they work:
+ * then each has a part of its own.  Results depend on it, so it must not depend on the
+ * ranks. */
+static int teams(const struct dnn_replica *r, const struct dnn_model *leader)
+{
+    int threads = r->cfg.model.device.threads;
+    const struct dnn_prog *prog = leader->plain != NULL ? leader->plain : leader->prog;
+    double each = dnn_measure_flops(prog) / (double)leader->opts.batch;
+
+    if (!r->cfg.how.deterministic || threads < 2 || threads > r->leaves) return 1;
+    if (each * (double)r->cfg.batch / r->leaves > SMALL_WORK) return 1;
+    return leader->plan->bytes[DNN_BLOCK_GRADS] > SMALL_GRADS ? 1 : threads;
 }
 
 /* The leader is made first; it is of the largest part, so that the others' temps fit
@@ -136,8 +169,10 @@ static int lead(struct dnn_replica *r, struct dnn_err *err)
     own_leaves(r, &from, &to);
     leaf_part(r, r->cfg.batch, from == to ? 0 : from, &first, &n);
     if (n == 0) n = 1;
-    DNN_TRY(add_model(r, n, r->cfg.batch, false, &leader, err));
+    r->teams = 1;
+    DNN_TRY(add_model(r, n, r->cfg.batch, false, NULL, &leader, err));
     r->lockstep = r->cfg.how.deterministic && dnn_replica_meets(leader->model);
+    r->teams = teams(r, leader->model);
     return 0;
 }
 

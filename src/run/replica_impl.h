@@ -26,6 +26,7 @@ struct replica_cut {
     int64_t total;
     int leaves;                   /* parts over all ranks                          */
     const struct dnn_model *lead; /* of a rank without parts, too                  */
+    int teams; /* parts at once: part p, p + teams, ... one after the other        */
     int nparts;
     struct replica_part *part; /* owned */
 };
@@ -58,6 +59,7 @@ struct dnn_replica {
     int leaves;    /* parts of a batch over all ranks                                 */
     bool lockstep; /* all parts go through the program side by side, for statistics are
                     * of the whole batch                                              */
+    int teams;     /* parts computed at once, if more than 1 each by one thread       */
     int nmodels;
     struct replica_model *model; /* owned; the first leads                            */
     int ncuts;
@@ -96,9 +98,10 @@ int dnn_replica_compute(struct dnn_replica *r, const struct replica_cut *cut,
  * others do not know yet. */
 int dnn_replica_idle(struct dnn_replica *r, const struct dnn_now *now,
                      struct dnn_err *err);
-/* Collective.  Parts that are loaded, side by side, up to where gradients are known. */
+/* Collective.  Parts side by side, up to where gradients are known. */
 int dnn_replica_lockstep(struct dnn_replica *r, const struct replica_cut *cut,
-                         struct dnn_now now, double *loss, struct dnn_err *err);
+                         const struct dnn_replica_batch *batch,
+                         const struct dnn_now *now, double *loss, struct dnn_err *err);
 /* Collective.  Exchange o of the program, where this rank has no samples. */
 int dnn_replica_pass(struct dnn_replica *r, const struct dnn_model *m, int o,
                      const struct dnn_now *now, struct dnn_err *err);

@@ -70,7 +70,7 @@ static int cut(struct dnn_replica *r, int64_t total, struct dnn_err *err)
     int from, to;
 
     own_leaves(r, &from, &to);
-    *c = (struct replica_cut){.total = total, .leaves = j->leaves};
+    *c = (struct replica_cut){.total = total, .leaves = j->leaves, .teams = 1};
     c->part = dnn_alloc((size_t)(to - from + 1) * sizeof *c->part);
     dnn_order_part(total, total, 0, from == to ? 0 : from, j->leaves, &first, &n);
     DNN_TRY(add_model(r, n == 0 ? 1 : n, total, false, &lead, err));
@@ -160,21 +160,20 @@ static int run(struct dnn_replica *r, const struct replica_cut *cut,
                double *loss, struct dnn_err *err)
 {
     const struct dnn_now now = {0};
-    bool lockstep = r->judge.lockstep;
 
     for (int p = 0; p < cut->nparts; p++) {
         const struct replica_part *part = &cut->part[p];
         const struct dnn_model *m = part->by->model;
 
+        if (r->judge.lockstep) break;
         DNN_TRY(dnn_replica_load(part, batch, err));
-        if (lockstep) continue;
         DNN_TRY(dnn_exec_run(m->exec, 0, m->prog->nops, &now, err));
         DNN_TRY(dnn_replica_note(part, loss, err));
         DNN_TRY(take_outputs(part, batch, output, err));
     }
-    if (!lockstep)
+    if (!r->judge.lockstep)
         return cut->nparts == 0 && r->judge.meets ? pass(r, cut, &now, err) : 0;
-    DNN_TRY(dnn_replica_lockstep(r, cut, now, loss, err));
+    DNN_TRY(dnn_replica_lockstep(r, cut, batch, &now, loss, err));
     for (int p = 0; p < cut->nparts; p++)
         DNN_TRY(take_outputs(&cut->part[p], batch, output, err));
     return 0;

@@ -66,6 +66,7 @@ static int run_part(struct dnn_replica *r, const struct replica_part *part,
     const struct dnn_bucket *bucket = part->by->bucket;
     /* Whatever is under way is pushed on after each op. */
     bool push = last && dnn_comm_size(r->cfg.comm) > 1;
+    const float *grad = r->grad;
     int sent = 0;
 
     now.sample = (uint32_t)part->first;
@@ -74,7 +75,7 @@ static int run_part(struct dnn_replica *r, const struct replica_part *part,
         if (push && sent > 0) to = o + 1;
         DNN_TRY(dnn_exec_run(m->exec, o, to, &now, err));
         while (sent < r->nportions && bucket[sent].op < to)
-            DNN_TRY(r->rule->portion(r->self, sent++, r->grad, last, err));
+            DNN_TRY(r->rule->portion(r->self, sent++, &grad, 1, last, err));
         if (push) DNN_TRY(r->rule->poll(r->self, err));
     }
     return dnn_replica_note(part, r->loss, err);
@@ -113,6 +114,7 @@ static int pass(struct dnn_replica *r, const struct dnn_now *now, bool last,
 {
     const struct replica_model *by = &r->model[0];
     const struct dnn_model *m = by->model;
+    const float *grad = r->grad;
     int rc = 0, sent = 0;
 
     memset(r->grad, 0, (size_t)r->count * sizeof *r->grad);
@@ -120,7 +122,7 @@ static int pass(struct dnn_replica *r, const struct dnn_now *now, bool last,
         if (m->prog->op[o].kind == DNN_OP_EXCHANGE)
             rc = dnn_replica_pass(r, m, o, now, err);
         while (rc == 0 && sent < r->nportions && by->bucket[sent].op == o)
-            rc = r->rule->portion(r->self, sent++, r->grad, last, err);
+            rc = r->rule->portion(r->self, sent++, &grad, 1, last, err);
     }
     return rc;
 }
@@ -181,31 +183,82 @@ static int run_ops(const struct dnn_model *m, int from, int to, bool first,
     return 0;
 }
 
+/* Parts on their way through the program. */
+struct going {
+    const struct replica_cut *cut;
+    const struct dnn_replica_batch *batch;
+    struct dnn_now now;
+    int meeting; /* all go up to where they meet for the n-th time */
+    int *at;     /* by part: the op it is at                       */
+    double *loss;
+};
+
+static int go(const struct going *g, int p, struct dnn_err *err)
+{
+    const struct replica_part *part = &g->cut->part[p];
+    const struct dnn_model *m = part->by->model;
+    struct dnn_now now = g->now;
+    int to = meeting_op(m, g->meeting);
+
+    if (g->meeting == 0) DNN_TRY(dnn_replica_load(part, g->batch, err));
+    now.sample = (uint32_t)part->first;
+    DNN_TRY(run_ops(m, g->at[p], to, p == 0, &now, err));
+    g->at[p] = to + 1;
+    return to == m->update ? dnn_replica_note(part, g->loss, err) : 0;
+}
+
+static int go_team(const struct going *g, int team, struct dnn_err *err)
+{
+    for (int p = team; p < g->cut->nparts; p += g->cut->teams)
+        DNN_TRY(go(g, p, err));
+    return 0;
+}
+
+/* All teams at once; of several errors the first team's is kept. */
+static int go_on(const struct going *g, struct dnn_err *err)
+{
+    int teams = g->cut->teams, rc = 0, who = teams;
+
+    if (teams == 1) return go_team(g, 0, err);
+#pragma omp parallel for num_threads(teams) schedule(static, 1)
+    for (int team = 0; team < teams; team++) {
+        struct dnn_err why = {0};
+        int one = go_team(g, team, &why);
+
+        if (one == 0) continue;
+#pragma omp critical
+        if (team < who) {
+            who = team;
+            rc = one;
+            *err = why;
+        }
+    }
+    return rc;
+}
+
 /* Programs of different sizes of part are the same but where things are computed again:
  * so each has its own place, and all meet at the exchanges. */
 int dnn_replica_lockstep(struct dnn_replica *r, const struct replica_cut *cut,
-                         struct dnn_now now, double *loss, struct dnn_err *err)
+                         const struct dnn_replica_batch *batch,
+                         const struct dnn_now *now, double *loss, struct dnn_err *err)
 {
     const struct dnn_model *lead = cut->lead;
-    int *at = dnn_alloc(((size_t)cut->nparts + 1) * sizeof *at), rc = 0;
+    struct going g = {.cut = cut,
+                      .batch = batch,
+                      .now = *now,
+                      .at = dnn_alloc(((size_t)cut->nparts + 1) * sizeof *g.at),
+                      .loss = loss};
     bool more = true;
+    int rc = 0;
 
-    for (int meeting = 0; more && rc == 0; meeting++) {
-        int o = meeting_op(lead, meeting);
+    for (; more && rc == 0; g.meeting++) {
+        int o = meeting_op(lead, g.meeting);
 
-        for (int p = 0; p < cut->nparts && rc == 0; p++) {
-            int to = meeting_op(cut->part[p].by->model, meeting);
-
-            now.sample = (uint32_t)cut->part[p].first;
-            rc = run_ops(cut->part[p].by->model, at[p], to, p == 0, &now, err);
-            at[p] = to + 1;
-        }
+        rc = go_on(&g, err);
         more = o < lead->update;
-        if (more && rc == 0) rc = exchange(r, cut, meeting, o, &now, err);
+        if (more && rc == 0) rc = exchange(r, cut, g.meeting, o, now, err);
     }
-    dnn_free(at);
-    for (int p = 0; p < cut->nparts && rc == 0; p++)
-        rc = dnn_replica_note(&cut->part[p], loss, err);
+    dnn_free(g.at);
     return rc;
 }
 
@@ -213,17 +266,18 @@ int dnn_replica_lockstep(struct dnn_replica *r, const struct replica_cut *cut,
 static int send_all(struct dnn_replica *r, const struct replica_cut *cut,
                     struct dnn_err *err)
 {
-    int rc = 0;
+    const float **grad = dnn_alloc(((size_t)cut->nparts + 1) * sizeof *grad);
+    int n = cut->nparts, rc = 0;
 
+    for (int p = 0; p < n; p++)
+        grad[p] = dnn_exec_block(cut->part[p].by->model->exec, DNN_BLOCK_GRADS);
+    if (n == 0) {
+        memset(r->grad, 0, (size_t)r->count * sizeof *r->grad);
+        grad[n++] = r->grad;
+    }
     for (int i = 0; i < r->nportions && rc == 0; i++)
-        for (int p = 0; p < cut->nparts && rc == 0; p++)
-            rc = r->rule->portion(
-                r->self, i,
-                dnn_exec_block(cut->part[p].by->model->exec, DNN_BLOCK_GRADS),
-                p == cut->nparts - 1, err);
-    if (cut->nparts == 0) memset(r->grad, 0, (size_t)r->count * sizeof *r->grad);
-    for (int i = 0; i < r->nportions && rc == 0 && cut->nparts == 0; i++)
-        rc = r->rule->portion(r->self, i, r->grad, true, err);
+        rc = r->rule->portion(r->self, i, grad, n, true, err);
+    dnn_free(grad);
     return rc;
 }
 
@@ -233,10 +287,8 @@ int dnn_replica_compute(struct dnn_replica *r, const struct replica_cut *cut,
                         const struct dnn_replica_batch *batch,
                         const struct dnn_now *now, struct dnn_err *err)
 {
-    for (int p = 0; p < cut->nparts && r->lockstep; p++)
-        DNN_TRY(dnn_replica_load(&cut->part[p], batch, err));
-    if (r->lockstep) {
-        DNN_TRY(dnn_replica_lockstep(r, cut, *now, r->loss, err));
+    if (r->lockstep || r->teams > 1) {
+        DNN_TRY(dnn_replica_lockstep(r, cut, batch, now, r->loss, err));
         return send_all(r, cut, err);
     }
     for (int p = 0; p < cut->nparts; p++) {
@@ -256,11 +308,13 @@ int dnn_replica_compute(struct dnn_replica *r, const struct replica_cut *cut,
 int dnn_replica_idle(struct dnn_replica *r, const struct dnn_now *now,
                      struct dnn_err *err)
 {
-    const struct replica_cut none = {.lead = r->model[0].model, .leaves = r->leaves};
+    const struct replica_cut none = {
+        .lead = r->model[0].model, .leaves = r->leaves, .teams = 1};
     /* As many empty parts as others have full ones: each is an exchange of its own. */
     int parts = r->leaves / dnn_comm_size(r->cfg.comm);
 
-    if (r->lockstep) return dnn_replica_compute(r, &none, NULL, now, err);
+    if (r->lockstep || r->teams > 1)
+        return dnn_replica_compute(r, &none, NULL, now, err);
     for (int p = 0; p < parts || p == 0; p++)
         DNN_TRY(pass(r, now, p >= parts - 1, err));
     return 0;

@@ -30,6 +30,19 @@ for case in "cpu unet2d 10 7" "cpu simplecnn 9 2" "ref unet2d 10 3"; do
         grep -q '^weights' "$tmp/out-1" || echo "no weights were printed")"
 done
 
+# Small parts are computed side by side, a thread each: also by ranks that have fewer
+# parts than threads, and with the bits of one thread.
+for case in "cpu unet2d 10 7" "cpu simplecnn 9 2"; do
+    # shellcheck disable=SC2086  # words
+    result "the same with three threads ($case)" "$(
+        steps 1 $case 6 deterministic
+        mv "$tmp/out-1" "$tmp/alone"
+        for n in 1 2 4; do
+            OMP_NUM_THREADS=3 steps $n $case 6 deterministic
+            diff "$tmp/alone" "$tmp/out-$n"
+        done)"
+done
+
 # near RANKS FAR: losses of $tmp/out-1 and $tmp/out-RANKS agree to a relative FAR.
 near() {
     paste "$tmp/out-1" "$tmp/out-$1" | awk -v far="$2" '

@@ -15,6 +15,7 @@
 #include "graph/zoo.h"
 #include "run/replica.h"
 
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -155,7 +156,7 @@ int main(int argc, char **argv)
     if (rc == 0) rc = read_loss(argc > 7 ? argv[7] : "\"xent\"", &loss);
     cfg.model.loss = loss;
     cfg.model.optim = dnn_optim_defaults(DNN_UPDATE_ADAM);
-    cfg.model.device.threads = 1;
+    cfg.model.device.threads = omp_get_max_threads();
     cfg.model.device.choose = DNN_CHOOSE_RULED;
     if (rc == 0) rc = dnn_model_backend(argv[1], &cfg.model.backend, &err);
     if (rc == 0) rc = train(comm, &cfg, atoi(argv[5]));

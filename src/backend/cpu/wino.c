@@ -241,13 +241,23 @@ static bool can_square(const struct dnn_step *step)
            g.conv.out[1] >= OUT;
 }
 
-/* Below that the transforms are too large a part of the work. */
+/* Below that the transforms are too large a part of the work, or tiles of four by four
+ * hang over the edges too far.  Found by measuring networks from the zoo. */
 static bool best_square(const struct dnn_step *step)
 {
     struct cpu_window g = dnn_cpu_window(step);
     const struct dnn_direct_conv *v = &g.conv;
+    int64_t work = v->c * v->m * v->kernel[0], least_work = 192;
 
-    return v->c >= 16 && v->m >= 16 && v->out[1] >= 2 * OUT && v->out[2] >= 2 * OUT;
+    if (v->out[1] < 4 * OUT || v->out[2] < 4 * OUT) least_work = 2048;
+    return work >= least_work && v->out[1] >= 2 * OUT && v->out[2] >= 2 * OUT;
+}
+
+static bool best_row(const struct dnn_step *step)
+{
+    struct cpu_window g = dnn_cpu_window(step);
+
+    return g.conv.kernel[1] > 1 && g.conv.out[2] >= 2 * OUT;
 }
 
 static void need_of(const struct dnn_wino *s, int threads, struct dnn_need *need)
@@ -340,6 +350,6 @@ const struct dnn_wino_isa *dnn_wino_find(void)
                                      .discard = dnn_free,                              \
                                      .describe = describe}
 
-WAY(dnn_cpu_wino_rows, "wino 1x4", can, NULL, need, prepare);
+WAY(dnn_cpu_wino_rows, "wino 1x4", can, best_row, need, prepare);
 WAY(dnn_cpu_wino_squares, "wino 4x4", can_square, best_square, need_square,
     prepare_square);

@@ -27,7 +27,7 @@ static bool best(const struct dnn_step *step)
     struct cpu_window g = window(step);
     const struct dnn_direct_conv *v = &g.conv;
 
-    return v->c >= 16 && v->m >= 16 && v->out[1] >= 8 && v->out[2] >= 8;
+    return v->c * v->m * v->kernel[0] >= 192 && v->out[1] >= 8 && v->out[2] >= 8;
 }
 
 static size_t work(const struct dnn_step *step, int threads)
