@@ -20,6 +20,11 @@ struct dnn_kernel; /* a prepared step, e.g. a oneDNN primitive     */
 struct dnn_exchange {
     int (*sum)(void *arg, double *data, int64_t n, struct dnn_err *err);
     void *arg;
+    /* The same in two halves, for work in between; NULL: only as a whole.  data is
+     * copied; finish() writes as many to sum, and always ends what start() began. */
+    int (*start)(void *arg, const double *data, int64_t n, void **begun,
+                 struct dnn_err *err);
+    int (*finish)(void *arg, void *begun, double *sum, struct dnn_err *err);
 };
 
 /* How a backend picks among several kernels that can do a step. */
@@ -112,6 +117,9 @@ struct dnn_backend {
                    struct dnn_kernel **out, struct dnn_err *err);
     int (*run)(struct dnn_dev *dev, struct dnn_kernel *kernel,
                const struct dnn_now *now, struct dnn_err *err);
+    /* Of a DNN_OP_EXCHANGE whose input is there: begin it, so that run() finds it
+     * finished, or nearly so.  NULL: not possible. */
+    int (*begin)(struct dnn_dev *dev, struct dnn_kernel *kernel, struct dnn_err *err);
     void (*discard)(struct dnn_dev *dev, struct dnn_kernel *kernel); /* NULL is fine */
     int (*sync)(struct dnn_dev *dev, struct dnn_err *err);
     /* What does the step, in a word or two: "plain loops", "direct avx2", "oneDNN

@@ -29,7 +29,7 @@ struct dnn_train_line {
     double seconds;              /* since training began, as it says           */
     double at;                   /* since the process was started, as we saw   */
     double rate;                 /* samples per second; NaN: not said          */
-    double comm;                 /* share of the step; NaN: not said           */
+    double comm, late;           /* shares of the step; NaN: not said          */
     char format[16], reader[16]; /* of a probe                    */
 };
 
@@ -69,6 +69,7 @@ struct dnn_train_way {
     struct dnn_train_values rate; /* samples per second of training, an epoch each  */
     struct dnn_train_values whole; /* the same with validation and all else         */
     struct dnn_train_values comm;  /* share of exposed communication                */
+    struct dnn_train_values late;  /* of it: because another rank was later         */
     struct dnn_train_values start; /* seconds until the first step was made         */
     struct dnn_train_values extra; /* seconds by which steps behind a checkpoint, or
                                       where one would be, take longer than others   */

@@ -45,17 +45,20 @@ const struct dnn_train_way *dnn_train_find(const struct dnn_train_all *all,
 static void look_at_epoch(const struct dnn_train_line *line, int from, int to,
                           int64_t samples, struct dnn_train_way *way)
 {
-    double began = line[from - 1].seconds, comm = 0, all = 0;
+    double began = line[from - 1].seconds, comm = 0, late = 0, all = 0;
 
     if (to - from < 2) return;
     for (int i = from; i < to - 1; i++) {
         if (!(line[i].rate > 0)) continue;
         comm += line[i].comm / line[i].rate;
+        late += line[i].late / line[i].rate;
         all += 1 / line[i].rate;
     }
     add(&way->rate, (double)samples / (line[to - 2].seconds - began));
     add(&way->whole, (double)samples / (line[to - 1].seconds - began));
-    if (all > 0 && way->ranks > 1) add(&way->comm, comm / all);
+    if (!(all > 0) || way->ranks == 1) return;
+    add(&way->comm, comm / all);
+    add(&way->late, late / all);
 }
 
 /* After every so many steps there is a checkpoint, or could be one: by how much the

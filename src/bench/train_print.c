@@ -79,7 +79,9 @@ static void judge_unet(const struct dnn_train_all *all, struct verdicts *to)
         struct verdict *v = put(to, "comm_share", dnn_train_median(&ranks->comm), 0.03);
 
         snprintf(v->text, sizeof v->text,
-                 "exposed communication of %d ranks, share of the step", ranks->ranks);
+                 "exposed communication of %d ranks, share of the step (of which "
+                 "waiting for a later rank: %.2f %%)",
+                 ranks->ranks, 100 * dnn_train_median(&ranks->late));
         v->most = v->percent = true;
     }
     compare(to, "ratio_same_one", "", dnn_train_find(all, "unet", "one_same"), one,
@@ -214,6 +216,7 @@ static void json_way(const struct dnn_train_way *way, FILE *where)
     json_number("samples_s", rate(way, false), where);
     json_number("whole_samples_s", rate(way, true), where);
     json_number("comm", dnn_train_median(&way->comm), where);
+    json_number("late", dnn_train_median(&way->late), where);
     json_number("first_start_s", way->start.n > 0 ? way->start.value[0] : NAN, where);
     json_number("start_s", dnn_train_median(&way->start), where);
     if (way->rival)

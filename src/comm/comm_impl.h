@@ -44,10 +44,13 @@ struct dnn_comm_note {
     char what[88];
 };
 
+struct dnn_mpi_small;
+
 /* An operation under way. */
 struct dnn_comm_req {
     struct dnn_comm *comm;
     MPI_Request mpi;
+    struct dnn_mpi_small *small; /* owned; what is under way instead, or NULL       */
     struct dnn_comm_note note;
     double first;    /* when we first tested or waited; 0: not yet              */
     double call_at;  /* when to call the roll                                   */

@@ -179,6 +179,7 @@ static void close_mpi(struct dnn_comm *comm)
     dnn_watch_peers(comm->watch, NULL, 0);
     dnn_watch_arm(comm->watch, "the end of MPI", start_patience(comm));
     dnn_mpi_wait_close(comm);
+    dnn_mpi_small_close(comm);
     dnn_mpi_board_close(comm);
     shut_mpi(m);
     dnn_watch_disarm(comm->watch);
@@ -218,8 +219,23 @@ static MPI_Op mpi_op(const struct dnn_mpi *m, enum dnn_comm_type type,
     }
 }
 
-static int issue(struct dnn_mpi *m, const struct dnn_comm_call *c, MPI_Request *out)
+static int reduce(const struct dnn_mpi *m, const struct dnn_comm_call *c,
+                  struct dnn_comm_req *req)
 {
+    size_t bytes = (size_t)c->count * dnn_comm_type_size(c->type);
+    MPI_Datatype type = mpi_type(c->type);
+    MPI_Op op = mpi_op(m, c->type, c->op);
+    int n = (int)c->count;
+
+    if (dnn_mpi_small(req->comm, (int64_t)bytes))
+        return dnn_mpi_small_start(req, c->buf, n, bytes, type, op);
+    return MPI_Iallreduce(MPI_IN_PLACE, c->buf, n, type, op, m->work, &req->mpi);
+}
+
+static int issue(struct dnn_mpi *m, const struct dnn_comm_call *c,
+                 struct dnn_comm_req *req)
+{
+    MPI_Request *out = &req->mpi;
     int n = (int)c->count;
 
     switch (c->verb) {
@@ -233,8 +249,7 @@ static int issue(struct dnn_mpi *m, const struct dnn_comm_call *c, MPI_Request *
         return MPI_Igatherv(c->in, n, MPI_BYTE, c->buf, c->counts, c->offs, MPI_BYTE,
                             c->root, m->work, out);
     default:
-        return MPI_Iallreduce(MPI_IN_PLACE, c->buf, n, mpi_type(c->type),
-                              mpi_op(m, c->type, c->op), m->work, out);
+        return reduce(m, c, req);
     }
 }
 
@@ -252,7 +267,7 @@ static int start(struct dnn_comm *comm, const struct dnn_comm_call *c,
     snprintf(note->what, sizeof note->what, "%s", c->what == NULL ? "" : c->what);
     m->history[m->seq % DNN_MPI_HISTORY] = *note;
     dnn_mpi_board_enter(&m->board, note);
-    int bad = issue(m, c, &req->mpi);
+    int bad = issue(m, c, req);
     if (bad != MPI_SUCCESS) {
         char text[160];
         return dnn_mpi_fail(err, dnn_mpi_note_text(text, sizeof text, note), bad);

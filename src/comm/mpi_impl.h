@@ -1,6 +1,7 @@
 /* mpi_impl.h - what the files of the MPI communicator share.
  *
  * mpi.c        opens and closes it and starts operations;
+ * mpi_small.c  does small all-reduces in one round;
  * mpi_wait.c   polls operations against the deadline, and calls the roll;
  * mpi_verdict.c  puts into words who was missing;
  * mpi_board.c  where the ranks of this node are, in memory they share;
@@ -64,6 +65,7 @@ struct dnn_mpi {
     struct dnn_mpi_board board;
     struct dnn_mpi_word *answer; /* owned; answer[rank], kind 0: none came   */
     struct dnn_mpi_letter *sent; /* owned list: words on their way           */
+    struct dnn_mpi_small *small; /* owned list: numbers on their way         */
     _Atomic int ending;          /* this rank is ending the job              */
     pid_t main_thread;           /* the one that calls MPI                   */
     _Atomic unsigned polls;      /* grows as long as MPI lets us poll        */
@@ -73,6 +75,15 @@ struct dnn_mpi {
 /* mpi_half.c: sums of 16-bit numbers, as MPI calls them. */
 void dnn_mpi_add_bf16(void *in, void *inout, int *n, MPI_Datatype *type);
 void dnn_mpi_add_f16(void *in, void *inout, int *n, MPI_Datatype *type);
+
+/* mpi_small.c: whether so many bytes are few; start, and test until it is finished:
+ * then buf holds the result, and req->mpi is a request that is finished, too.  Both
+ * return MPI's codes.  Close after the last operation. */
+bool dnn_mpi_small(const struct dnn_comm *comm, int64_t bytes);
+int dnn_mpi_small_start(struct dnn_comm_req *req, void *buf, int n, size_t bytes,
+                        MPI_Datatype type, MPI_Op op);
+int dnn_mpi_small_test(struct dnn_comm_req *req, int *finished);
+void dnn_mpi_small_close(struct dnn_comm *comm);
 
 /* MPI's own words for one of its codes, as a DNN_ECOMM message. */
 int dnn_mpi_fail(struct dnn_err *err, const char *doing, int code);

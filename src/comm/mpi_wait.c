@@ -200,12 +200,18 @@ static int fail(struct dnn_comm_req *req, int bad, struct dnn_err *err)
     return dnn_mpi_fail(err, dnn_mpi_note_text(text, sizeof text, &req->note), bad);
 }
 
+static int test(struct dnn_comm_req *req, int *finished)
+{
+    return req->small != NULL ? dnn_mpi_small_test(req, finished)
+                              : MPI_Test(&req->mpi, finished, MPI_STATUS_IGNORE);
+}
+
 int dnn_mpi_test(struct dnn_comm_req *req, bool *finished, struct dnn_err *err)
 {
     struct dnn_mpi *m = req->comm->impl;
     int flag = 0;
 
-    int bad = MPI_Test(&req->mpi, &flag, MPI_STATUS_IGNORE);
+    int bad = test(req, &flag);
     if (bad != MPI_SUCCESS) return fail(req, bad, err);
     if (flag) {
         met(m, req);
@@ -238,7 +244,7 @@ static int poll_it(struct dnn_comm_req *req, struct dnn_err *err)
 
         /* Looking at the clock costs as much as a test: not every time. */
         for (int i = 0; i < 16 && !flag; i++) {
-            int bad = MPI_Test(&req->mpi, &flag, MPI_STATUS_IGNORE);
+            int bad = test(req, &flag);
             if (bad != MPI_SUCCESS) return fail(req, bad, err);
         }
         if (flag) return 0;

@@ -9,7 +9,6 @@
  */
 #include "parallel/rule_impl.h"
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "base/tensor.h"
 #include "parallel/exact.h"
@@ -29,7 +28,6 @@ struct bsp {
     float *earlier;  /* owned; what earlier parts of the step gave: added up, or, if
                       * deterministic, those that are not in the sums yet             */
     int *parts;      /* owned; how many of them, by portion                           */
-    struct dnn_rule_cost cost;
 };
 
 static int64_t length(const struct bsp *b, int p)
@@ -137,27 +135,20 @@ static int send(struct bsp *b, int p, struct dnn_err *err)
     int64_t n = length(b, p);
     void *buf = b->params.grad + b->portion[p].first;
     enum dnn_comm_type type = b->params.wide ? DNN_COMM_F64 : DNN_COMM_F32;
-    size_t each = b->params.wide ? sizeof(double) : sizeof(float);
-    double began = dnn_clock_now();
 
     if (b->params.wide) n /= 2;
     if (b->cfg.deterministic) {
         buf = sums_of(b, p);
         type = DNN_COMM_F64;
         n *= 2;
-        each = sizeof(double);
     } else if (b->small != NULL) {
         pack(b, p);
         buf = b->small + b->portion[p].first;
         type = b->cfg.compress == DNN_COMPRESS_BF16 ? DNN_COMM_BF16 : DNN_COMM_F16;
-        each = sizeof(uint16_t);
     }
     if (dnn_comm_size(b->comm) == 1) return 0;
-    int rc = dnn_comm_start(b->comm, "gradients", buf, n, type, DNN_COMM_SUM,
-                            &b->req[p], err);
-    b->cost.bytes += n * (int64_t)each;
-    b->cost.pushing += dnn_clock_now() - began;
-    return rc;
+    return dnn_comm_start(b->comm, "gradients", buf, n, type, DNN_COMM_SUM, &b->req[p],
+                          err);
 }
 
 enum { WORTH = 1 << 15 }; /* numbers that are worth waking threads for */
@@ -255,7 +246,6 @@ static int portion(void *self, int p, const float *const *part, int n, bool last
 static int poll(void *self, struct dnn_err *err)
 {
     struct bsp *b = self;
-    double began = dnn_clock_now();
     int rc = 0;
 
     /* The oldest first: MPI pushes the others on with it. */
@@ -266,14 +256,12 @@ static int poll(void *self, struct dnn_err *err)
         rc = dnn_comm_test(b->req[p], &finished, err);
         if (!finished) break;
     }
-    b->cost.pushing += dnn_clock_now() - began;
     return rc;
 }
 
 static int before(void *self, struct dnn_err *err)
 {
     struct bsp *b = self;
-    double began = dnn_clock_now();
 
     for (int p = 0; p < b->params.nportions; p++) {
         int64_t n = length(b, p);
@@ -285,7 +273,6 @@ static int before(void *self, struct dnn_err *err)
         else if (b->small != NULL)
             unpack(b, p);
     }
-    b->cost.exposed += dnn_clock_now() - began;
     memset(b->parts, 0, (size_t)b->params.nportions * sizeof *b->parts);
     return 0;
 }
@@ -297,15 +284,6 @@ static int after(void *self, struct dnn_err *err)
     return 0;
 }
 
-static struct dnn_rule_cost cost(void *self)
-{
-    struct bsp *b = self;
-    struct dnn_rule_cost was = b->cost;
-
-    b->cost = (struct dnn_rule_cost){0};
-    return was;
-}
-
 const struct dnn_rule dnn_rule_bsp = {
     .name = "bsp",
     .help = "gradients of all ranks are added before each update",
@@ -314,6 +292,5 @@ const struct dnn_rule dnn_rule_bsp = {
     .poll = poll,
     .before = before,
     .after = after,
-    .cost = cost,
     .stop = stop,
 };

@@ -41,13 +41,6 @@ struct dnn_rule_cfg {
     int compress;       /* enum dnn_compress: what travels; not with deterministic */
 };
 
-/* What it cost: seconds since the last look. */
-struct dnn_rule_cost {
-    double exposed; /* the update waited                  */
-    double pushing; /* spent in starting and testing      */
-    int64_t bytes;  /* of gradients that were handed over */
-};
-
 struct dnn_rule {
     const char *name, *help;
     int (*start)(const struct dnn_rule_cfg *cfg, struct dnn_comm *comm,
@@ -65,7 +58,6 @@ struct dnn_rule {
     int (*before)(void *self, struct dnn_err *err);
     /* The update has been made. */
     int (*after)(void *self, struct dnn_err *err);
-    struct dnn_rule_cost (*cost)(void *self);
     void (*stop)(void *self); /* NULL is fine */
 };
 

@@ -26,6 +26,7 @@ struct dnn_exec {
     size_t *kept;            /* owned; by op: where its part of that starts */
     size_t work_bytes, keep_bytes;
     struct dnn_kernel **kernel; /* owned, one per op; NULL: nothing to do  */
+    int *begins;                /* owned, by op: see dnn_exec_begins()     */
     _Atomic uint64_t changes;   /* of weights; the leader's counts          */
 };
 
@@ -140,6 +141,21 @@ static int ask(struct dnn_exec *exec, struct dnn_err *err)
     return 0;
 }
 
+/* An exchange begins when its input is there, if other ops come in between. */
+static void find_begins(struct dnn_exec *exec)
+{
+    const struct dnn_prog *prog = exec->plan->prog;
+
+    exec->begins = dnn_alloc(((size_t)prog->nops + 1) * sizeof *exec->begins);
+    for (int o = 0; o < prog->nops; o++)
+        exec->begins[o] = DNN_NONE;
+    for (int o = 0; o < prog->nops && exec->backend->begin != NULL; o++) {
+        if (prog->op[o].kind != DNN_OP_EXCHANGE) continue;
+        int from = prog->value[prog->op[o].in[0]].op;
+        if (from < o - 1) exec->begins[from] = o;
+    }
+}
+
 static int give(struct dnn_exec *exec, size_t bytes, void **out, struct dnn_err *err)
 {
     return bytes == 0 ? 0 : exec->backend->alloc(exec->dev, bytes, out, err);
@@ -198,6 +214,7 @@ int dnn_exec_make(const struct dnn_plan *plan, const struct dnn_backend *backend
     exec->backend = backend;
     exec->dev = dev;
     exec->kept = dnn_alloc(((size_t)plan->prog->nops + 1) * sizeof *exec->kept);
+    find_begins(exec);
     int rc = ask(exec, err);
     if (rc < 0) {
         dnn_exec_close(exec);
@@ -283,6 +300,7 @@ void dnn_exec_close(struct dnn_exec *exec)
         exec->backend->release(exec->dev, exec->work, exec->work_bytes);
     exec->backend->release(exec->dev, exec->keep, exec->keep_bytes);
     dnn_free(exec->kept);
+    dnn_free(exec->begins);
     dnn_free(exec);
 }
 
@@ -390,13 +408,38 @@ static int run_op(struct dnn_exec *exec, int o, struct dnn_now *now,
     return 0;
 }
 
+int dnn_exec_begins(const struct dnn_exec *exec, int o)
+{
+    return exec->begins[o];
+}
+
+/* Run one op, and begin the exchange that waits for it. */
+static int run_on(struct dnn_exec *exec, int o, struct dnn_now *now,
+                  struct dnn_err *err)
+{
+    int next = exec->begins[o];
+
+    DNN_TRY(run_op(exec, o, now, err));
+    return next == DNN_NONE ? 0
+                            : exec->backend->begin(exec->dev, exec->kernel[next], err);
+}
+
+int dnn_exec_try(struct dnn_exec *exec, int o, const struct dnn_now *now,
+                 struct dnn_err *err)
+{
+    struct dnn_now here = *now;
+
+    DNN_TRY(run_op(exec, o, &here, err));
+    return exec->backend->sync(exec->dev, err);
+}
+
 int dnn_exec_run(struct dnn_exec *exec, int first, int last, const struct dnn_now *now,
                  struct dnn_err *err)
 {
     struct dnn_now here = *now;
 
     for (int o = first; o < last; o++)
-        DNN_TRY(run_op(exec, o, &here, err));
+        DNN_TRY(run_on(exec, o, &here, err));
     return exec->backend->sync(exec->dev, err);
 }
 
@@ -408,7 +451,7 @@ int dnn_exec_profile(struct dnn_exec *exec, int first, int last,
     for (int o = first; o < last; o++) {
         double start = dnn_clock_now();
 
-        DNN_TRY(run_op(exec, o, &here, err));
+        DNN_TRY(run_on(exec, o, &here, err));
         DNN_TRY(exec->backend->sync(exec->dev, err));
         seconds[o] += dnn_clock_now() - start;
     }

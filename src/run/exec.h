@@ -72,4 +72,12 @@ int dnn_exec_run(struct dnn_exec *exec, int first, int last, const struct dnn_no
 int dnn_exec_profile(struct dnn_exec *exec, int first, int last,
                      const struct dnn_now *now, double *seconds, struct dnn_err *err);
 
+/* Local.  Op o alone: nothing reaches other ranks, unless o is itself an exchange. */
+int dnn_exec_try(struct dnn_exec *exec, int o, const struct dnn_now *now,
+                 struct dnn_err *err);
+
+/* Local.  The exchange that begins as soon as op o has run, well before its own turn;
+ * DNN_NONE: none. */
+int dnn_exec_begins(const struct dnn_exec *exec, int o);
+
 #endif

@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "fuse/fuse.h"
 #include "op/grad.h"
+#include "op/overlap.h"
 
 #include <string.h>
 
@@ -143,6 +144,7 @@ static int program(struct dnn_model *m, struct dnn_err *err)
     int n = dnn_optim_append(m->prog, &m->opts.optim, &penalty);
     for (int i = 0; i < n; i++)
         note_loss(m, penalty[i]);
+    if (m->opts.device.exchange.start != NULL) dnn_overlap(m->prog);
     return 0;
 }
 

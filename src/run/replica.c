@@ -6,7 +6,6 @@
  */
 #include "run/replica_impl.h"
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "data/order.h"
 #include "run/measure.h"
@@ -56,17 +55,6 @@ void dnn_replica_part(const struct dnn_replica *replica, int64_t total, int64_t 
 
 /* ---- models ---- */
 
-int dnn_replica_exchange(void *arg, double *data, int64_t n, struct dnn_err *err)
-{
-    struct dnn_replica *r = arg;
-    double began = dnn_clock_now();
-    int rc = dnn_comm_allreduce(r->cfg.comm, "statistics", data, n, DNN_COMM_F64,
-                                DNN_COMM_SUM, err);
-
-    r->waited += dnn_clock_now() - began;
-    return rc;
-}
-
 /* mate: see dnn_model_opts. */
 static int add_model(struct dnn_replica *r, int64_t n, int64_t total, bool apart,
                      const struct replica_model *mate, const struct replica_model **out,
@@ -83,7 +71,7 @@ static int add_model(struct dnn_replica *r, int64_t n, int64_t total, bool apart
     opts.mate = mate == NULL ? NULL : mate->model;
     if (r->teams > 1) opts.device.threads = 1;
     if (dnn_comm_size(r->cfg.comm) > 1 && !r->cfg.how.deterministic)
-        opts.device.exchange = (struct dnn_exchange){dnn_replica_exchange, r};
+        opts.device.exchange = dnn_replica_exchange(r);
     DNN_TRY(dnn_model_make(r->cfg.graph, &opts, &m->model, err));
     r->nmodels++;
     DNN_TRY(dnn_model_start(m->model, err));
@@ -231,7 +219,7 @@ static int make_infer(struct dnn_replica *r, struct dnn_err *err)
     opts.total = 1; /* a sum over samples, not a mean */
     opts.training = false;
     if (size > 1 && !r->cfg.how.deterministic)
-        opts.device.exchange = (struct dnn_exchange){dnn_replica_exchange, r};
+        opts.device.exchange = dnn_replica_exchange(r);
     r->model = dnn_alloc(sizeof *r->model);
     DNN_TRY(dnn_model_make(r->cfg.graph, &opts, &r->model[0].model, err));
     r->nmodels = 1;

@@ -76,6 +76,8 @@ struct dnn_replica_step {
     double grad_norm; /* before clipping                                           */
     /* This rank's. */
     double compute, comm; /* seconds: computing, and waiting for others            */
+    double late;          /* of the step before: waiting for ranks that were later;
+                             NAN: not known                                        */
 };
 
 /* Collective.  One update with one batch; NULL: this rank has none, for the reason in

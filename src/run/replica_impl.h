@@ -32,6 +32,7 @@ struct replica_cut {
 };
 
 enum { REPLICA_CUTS = 2 }; /* whole batches, and the last of an epoch */
+enum { REPLICA_WAITS = 256, REPLICA_WAITS_TOLD = 2048 }; /* of a rank; of all ranks */
 
 /* How batches are judged. */
 struct replica_judge {
@@ -43,6 +44,13 @@ struct replica_judge {
     int ncuts;
     struct replica_cut cut[REPLICA_CUTS];
     double *loss; /* owned; of this rank's leaves, zero elsewhere                    */
+};
+
+/* What a rank waited for others, one meeting after the other: as many on all ranks. */
+struct replica_waits {
+    double all; /* seconds; of more meetings than there is room for, too */
+    int n;
+    double each[REPLICA_WAITS];
 };
 
 /* The size of portions being looked for. */
@@ -75,12 +83,29 @@ struct dnn_replica {
     int nevals;
     struct dnn_model **eval; /* owned; for inference, by number of samples            */
     struct replica_judge judge;
-    double waited; /* seconds in exchanges of the current step              */
-    double *loss;  /* owned; of this rank's leaves, zero elsewhere          */
+    struct replica_waits now, before; /* of this step, and of the one before      */
+    double *loss; /* owned; of this rank's leaves, zero elsewhere          */
 };
 
-/* replica.c: statistics over all ranks, while a step runs; arg is the replica. */
-int dnn_replica_exchange(void *arg, double *data, int64_t n, struct dnn_err *err);
+/* replica_waits.c: a meeting is over, for which this rank waited since then. */
+void dnn_replica_waited(struct dnn_replica *r, double since);
+/* How many numbers of the step before are told to all, behind those of a rank's
+ * neighbours; 0: none, or too many. */
+int dnn_replica_waits_count(const struct dnn_replica *r);
+/* They go into zeros at to, which are then added over ranks; back from there: seconds
+ * of the step before in which this rank waited for later ones, NAN: not known. */
+void dnn_replica_waits_put(const struct dnn_replica *r, double *to);
+double dnn_replica_waits_late(const struct dnn_replica *r, const double *from);
+
+/* replica_exchange.c: statistics over all ranks, while a step runs. */
+struct dnn_exchange dnn_replica_exchange(struct dnn_replica *r);
+/* Local.  The sums of exchange o are known: move the moving statistics made of them. */
+int dnn_replica_move(const struct dnn_model *m, int o, const double *sums,
+                     const struct dnn_now *now, struct dnn_err *err);
+/* Collective.  Where this rank has no samples: what op o of the program has to do with
+ * exchanges.  *begun is NULL before the first op, and is kept from op to op. */
+int dnn_replica_pass(struct dnn_replica *r, const struct dnn_model *m, int o,
+                     void **begun, const struct dnn_now *now, struct dnn_err *err);
 
 /* replica_parts.c: this part's samples of the batch into its model. */
 int dnn_replica_load(const struct replica_part *part,
@@ -102,9 +127,6 @@ int dnn_replica_idle(struct dnn_replica *r, const struct dnn_now *now,
 int dnn_replica_lockstep(struct dnn_replica *r, const struct replica_cut *cut,
                          const struct dnn_replica_batch *batch,
                          const struct dnn_now *now, double *loss, struct dnn_err *err);
-/* Collective.  Exchange o of the program, where this rank has no samples. */
-int dnn_replica_pass(struct dnn_replica *r, const struct dnn_model *m, int o,
-                     const struct dnn_now *now, struct dnn_err *err);
 
 /* replica.c: with portions as they are cut now. */
 int dnn_replica_start_rule(struct dnn_replica *r, struct dnn_err *err);

@@ -148,9 +148,10 @@ static int take_outputs(const struct replica_part *part,
 static int pass(struct dnn_replica *r, const struct replica_cut *cut,
                 const struct dnn_now *now, struct dnn_err *err)
 {
+    void *begun = NULL;
+
     for (int o = 0; o < cut->lead->prog->nops; o++)
-        if (cut->lead->prog->op[o].kind == DNN_OP_EXCHANGE)
-            DNN_TRY(dnn_replica_pass(r, cut->lead, o, now, err));
+        DNN_TRY(dnn_replica_pass(r, cut->lead, o, &begun, now, err));
     return 0;
 }
 

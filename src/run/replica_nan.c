@@ -79,7 +79,7 @@ static bool look_inside(const struct dnn_model *m, struct dnn_now now, char *whe
         const struct dnn_op *op = &m->prog->op[o];
 
         if (op->kind == DNN_OP_BN_UPDATE || op->kind == DNN_OP_EXCHANGE) continue;
-        if (dnn_exec_run(m->exec, o, o + 1, &now, err) < 0) return false;
+        if (dnn_exec_try(m->exec, o, &now, err) < 0) return false;
         for (int i = 0; i < op->nout; i++) {
             if (op->out[i] == DNN_NONE || !value_is_strange(m, op->out[i], err))
                 continue;

@@ -81,32 +81,6 @@ static int run_part(struct dnn_replica *r, const struct replica_part *part,
     return dnn_replica_note(part, r->loss, err);
 }
 
-/* Statistics of a batch are known: a rank that has no samples of it moves its own copy
- * of the moving ones all the same. */
-static int move_states(const struct dnn_model *m, int o, const double *sums,
-                       const struct dnn_now *now, struct dnn_err *err)
-{
-    int value = m->prog->op[o].out[0];
-
-    DNN_TRY(dnn_exec_put(m->exec, value, sums, err));
-    for (int k = o + 1; k < m->update; k++)
-        if (m->prog->op[k].kind == DNN_OP_BN_UPDATE && m->prog->op[k].in[0] == value)
-            return dnn_exec_run(m->exec, k, k + 1, now, err);
-    return 0;
-}
-
-int dnn_replica_pass(struct dnn_replica *r, const struct dnn_model *m, int o,
-                     const struct dnn_now *now, struct dnn_err *err)
-{
-    size_t bytes = bytes_of(m, m->prog->op[o].out[0]);
-    double *sums = dnn_alloc(bytes);
-    int rc = dnn_replica_exchange(r, sums, (int64_t)(bytes / sizeof *sums), err);
-
-    if (rc == 0) rc = move_states(m, o, sums, now, err);
-    dnn_free(sums);
-    return rc;
-}
-
 /* A part without samples: the statistics of the others pass through, and zeros are
  * added to their gradients, in the very order in which the others do it. */
 static int pass(struct dnn_replica *r, const struct dnn_now *now, bool last,
@@ -115,12 +89,12 @@ static int pass(struct dnn_replica *r, const struct dnn_now *now, bool last,
     const struct replica_model *by = &r->model[0];
     const struct dnn_model *m = by->model;
     const float *grad = r->grad;
+    void *begun = NULL;
     int rc = 0, sent = 0;
 
     memset(r->grad, 0, (size_t)r->count * sizeof *r->grad);
     for (int o = 0; o < m->update && rc == 0; o++) {
-        if (m->prog->op[o].kind == DNN_OP_EXCHANGE)
-            rc = dnn_replica_pass(r, m, o, now, err);
+        rc = dnn_replica_pass(r, m, o, &begun, now, err);
         while (rc == 0 && sent < r->nportions && by->bucket[sent].op == o)
             rc = r->rule->portion(r->self, sent++, &grad, 1, last, err);
     }
@@ -167,8 +141,8 @@ static int exchange(struct dnn_replica *r, const struct replica_cut *cut, int me
         rc =
             dnn_exec_put(m->exec, m->prog->op[meeting_op(m, meeting)].out[0], all, err);
     }
-    if (cut->nparts == 0 && rc == 0) rc = move_states(lead, o, all, now, err);
-    r->waited += dnn_clock_now() - began;
+    if (cut->nparts == 0 && rc == 0) rc = dnn_replica_move(lead, o, all, now, err);
+    dnn_replica_waited(r, began);
     dnn_free(all);
     return rc;
 }

@@ -18,26 +18,30 @@ static const struct replica_cut *find_cut(const struct dnn_replica *r, int64_t t
     return NULL;
 }
 
-/* Losses by leaf, what the step before took, and the caller's numbers: each leaf is
- * known to one rank and zero elsewhere, so that adding rounds nothing. */
-static int add_up(struct dnn_replica *r, double *loss, double *extra, int n,
-                  struct dnn_err *err)
+/* Losses by leaf, what the step before took and waited, and the caller's numbers: each
+ * is known to one rank and zero elsewhere, so that adding rounds nothing. */
+static int add_up(struct dnn_replica *r, struct dnn_replica_step *step, double *extra,
+                  int n, struct dnn_err *err)
 {
-    int64_t count = r->leaves + 1 + n;
-    double *all = dnn_alloc((size_t)count * sizeof *all), began = dnn_clock_now();
+    int waits = dnn_replica_waits_count(r);
+    int64_t count = r->leaves + 1 + n + waits;
+    double *all = dnn_alloc((size_t)count * sizeof *all), *took = all + r->leaves;
+    double began = dnn_clock_now();
 
     memcpy(all, r->loss, (size_t)r->leaves * sizeof *all);
-    all[r->leaves] = r->tune.took;
-    if (n > 0) memcpy(all + r->leaves + 1, extra, (size_t)n * sizeof *extra);
+    *took = r->tune.took;
+    if (n > 0) memcpy(took + 1, extra, (size_t)n * sizeof *extra);
+    dnn_replica_waits_put(r, took + 1 + n);
     int rc = dnn_comm_allreduce(r->cfg.comm, "loss", all, count, DNN_COMM_F64,
                                 DNN_COMM_SUM, err);
-    *loss = 0;
+    step->loss = 0;
     for (int l = 0; l < r->leaves; l++)
-        *loss += all[l];
-    dnn_replica_tune_heard(r, all[r->leaves]);
-    if (n > 0) memcpy(extra, all + r->leaves + 1, (size_t)n * sizeof *extra);
+        step->loss += all[l];
+    dnn_replica_tune_heard(r, *took);
+    if (n > 0) memcpy(extra, took + 1, (size_t)n * sizeof *extra);
+    step->late = dnn_replica_waits_late(r, took + 1 + n);
     dnn_free(all);
-    r->waited += dnn_clock_now() - began;
+    dnn_replica_waited(r, began);
     return rc;
 }
 
@@ -112,14 +116,14 @@ static int decline(struct dnn_replica *r, const struct dnn_now *now, double *ext
                    int n, struct dnn_err *err)
 {
     struct dnn_err why = *err;
-    double loss;
+    struct dnn_replica_step step;
 
     if (dnn_comm_size(r->cfg.comm) == 1) return why.code;
     memset(r->loss, 0, (size_t)r->leaves * sizeof *r->loss);
     r->loss[0] = NAN;
     DNN_TRY(dnn_replica_idle(r, now, err));
     DNN_TRY(r->rule->before(r->self, err));
-    DNN_TRY(add_up(r, &loss, extra, n, err));
+    DNN_TRY(add_up(r, &step, extra, n, err));
     *err = why;
     return dnn_comm_agree(r->cfg.comm, why.code, err);
 }
@@ -141,12 +145,13 @@ static int one_step(struct dnn_replica *r, const struct dnn_replica_batch *batch
         return dnn_fail(
             err, DNN_EDATA, "a batch of %lld samples; %lld or %lld were announced",
             (long long)batch->total, (long long)r->cfg.batch, (long long)r->cfg.last);
-    r->waited = 0;
-    r->rule->cost(r->self);
+    r->now = (struct replica_waits){0};
     memset(r->loss, 0, (size_t)r->leaves * sizeof *r->loss);
     DNN_TRY(dnn_replica_compute(r, cut, batch, &now, err));
+    double computed = dnn_clock_now();
     DNN_TRY(r->rule->before(r->self, err));
-    DNN_TRY(add_up(r, &step->loss, extra, n, err));
+    dnn_replica_waited(r, computed);
+    DNN_TRY(add_up(r, step, extra, n, err));
     step->grad_norm = norm(r);
     bool sound = isfinite(step->loss) && isfinite(step->grad_norm);
     if (!sound && look) return dnn_replica_blame(r, cut, batch, &now, err);
@@ -155,7 +160,8 @@ static int one_step(struct dnn_replica *r, const struct dnn_replica_batch *batch
     clip(r, step);
     DNN_TRY(update(r, &now, &penalty, err));
     step->loss += penalty;
-    step->comm = r->waited + r->rule->cost(r->self).exposed;
+    step->comm = r->now.all;
+    r->before = r->now;
     double took = dnn_clock_now() - began;
     step->compute = took - step->comm;
     return dnn_replica_tune_next(r, batch->total, took, err);

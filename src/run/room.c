@@ -57,6 +57,7 @@ void dnn_model_pretend(struct dnn_backend *backend)
     backend->release = dry_release;
     backend->put = dry_put;
     backend->run = dry_run;
+    backend->begin = NULL;
 }
 
 /* ---- memory ---- */

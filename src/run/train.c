@@ -69,6 +69,7 @@ static int step(struct dnn_trainer *t, int *news, struct dnn_err *err)
     const struct train_pace pace = {.data = waited,
                                     .compute = s.compute,
                                     .comm = s.comm,
+                                    .late = isfinite(s.late) ? s.late : 0,
                                     .all = took,
                                     .samples = (double)batch->total,
                                     .steps = 1};

@@ -41,7 +41,7 @@ struct train_data {
 
 /* Where the time of some steps went, in seconds. */
 struct train_pace {
-    double data, compute, comm, all;
+    double data, compute, comm, late, all;
     double samples;
     int64_t steps;
 };

@@ -77,7 +77,7 @@ static void fill(const struct dnn_trainer *t, struct dnn_record *r)
     r->step = t->at.step;
     r->seconds = t->sum.seconds + dnn_clock_now() - t->began;
     r->grad_norm = r->rate = NAN;
-    r->samples_per_second = r->data = r->compute = r->comm = NAN;
+    r->samples_per_second = r->data = r->compute = r->comm = r->late = NAN;
 }
 
 static void fill_pace(const struct train_pace *p, struct dnn_record *r)
@@ -89,6 +89,7 @@ static void fill_pace(const struct train_pace *p, struct dnn_record *r)
     r->data = p->data / sum;
     r->compute = p->compute / sum;
     r->comm = p->comm / sum;
+    r->late = p->late / sum;
 }
 
 static void add_pace(struct train_pace *p, double keep, const struct train_pace *step)
@@ -96,6 +97,7 @@ static void add_pace(struct train_pace *p, double keep, const struct train_pace 
     p->data = keep * p->data + step->data;
     p->compute = keep * p->compute + step->compute;
     p->comm = keep * p->comm + step->comm;
+    p->late = keep * p->late + step->late;
     p->all = keep * p->all + step->all;
     p->samples = keep * p->samples + step->samples;
     p->steps += step->steps;
@@ -243,7 +245,7 @@ int dnn_trainer_say_test(struct dnn_trainer *t, const struct train_value *value,
     fill(t, &r);
     r.epoch = r.epochs = 1;
     r.batch = r.batches;
-    r.samples_per_second = r.data = r.compute = r.comm = NAN;
+    r.samples_per_second = r.data = r.compute = r.comm = r.late = NAN;
     for (int i = 0; i < n; i++)
         put(&r, value[i].name, value[i].value, value[i].main);
     DNN_TRY(dnn_telemetry_write(t->telemetry, &r, err));

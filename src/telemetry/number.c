@@ -10,8 +10,8 @@
 #include <string.h>
 
 static const char *const fixed[] = {
-    "epoch", "batch",   "step", "seconds",  "rate", "samples_per_second",
-    "data",  "compute", "comm", "grad_norm"};
+    "epoch", "batch",   "step", "seconds", "rate",     "samples_per_second",
+    "data",  "compute", "comm", "late",    "grad_norm"};
 enum { FIXED = sizeof fixed / sizeof fixed[0] };
 
 int dnn_record_count(const struct dnn_record *record)
@@ -26,9 +26,9 @@ const char *dnn_record_number(const struct dnn_record *r, int i, double *value)
         return r->value[i - FIXED].name;
     }
     const double number[FIXED] = {
-        (double)r->epoch, (double)r->batch,      (double)r->step, r->seconds,
-        r->rate,          r->samples_per_second, r->data,         r->compute,
-        r->comm,          r->grad_norm};
+        (double)r->epoch,      (double)r->batch, (double)r->step, r->seconds, r->rate,
+        r->samples_per_second, r->data,          r->compute,      r->comm,    r->late,
+        r->grad_norm};
     *value = number[i];
     return fixed[i];
 }

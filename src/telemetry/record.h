@@ -56,6 +56,7 @@ struct dnn_record {
     double seconds;         /* since the run began, earlier parts of it included     */
     double samples_per_second;
     double data, compute, comm; /* shares of the time, 0 to 1                        */
+    double late;                /* of it, and part of comm: because others were later */
     double grad_norm;           /* NaN: not known                                    */
     double rate;                /* learning rate                                     */
     int n;

@@ -4,6 +4,7 @@
  * Copyright the dnn-toolkit authors
  */
 #include "op/grad.h"
+#include "op/overlap.h"
 #include "op/prog.h"
 #include "tap.h"
 
@@ -244,6 +245,64 @@ static void batchnorm(void)
            "batch norm with its exchanges");
 }
 
+/* A product and a norm. */
+static int stage(struct dnn_prog *prog, const char *name, int x, const char *size)
+{
+    struct dnn_op_batchnorm bn = {1, 1e-3, 0.99, false};
+    struct dnn_shape four = shape("4");
+
+    dnn_prog_from(prog, name, 1, false);
+    x = dnn_prog_op2(prog, DNN_OP_MATMUL, NULL, x, weight(prog, "kernel", size));
+    int mean = dnn_prog_state(prog, "moving_mean", &four, &zeros);
+    int var = dnn_prog_state(prog, "moving_variance", &four, &zeros);
+    return dnn_prog_batchnorm(prog, &bn, true, x, DNN_NONE, DNN_NONE, mean, var);
+}
+
+static void overlap(void)
+{
+    struct dnn_prog *prog = dnn_prog_make(DNN_F32, true);
+    int y = stage(prog, "two", stage(prog, "one", input(prog, "input", "8x4"), "4x4"),
+                  "4x4");
+
+    differentiate(prog, y, false);
+    dnn_overlap(prog);
+    for (int v = 0; v < prog->nvalues; v++) {
+        int o = prog->value[v].op;
+
+        if (o == DNN_NONE) continue;
+        if (prog->op[o].out[0] != v) ok(false, "%%%d is not made by op %d", v, o);
+    }
+    prints(prog,
+           "%0 8x4 input\n"
+           "%1 4x4 kernel\n"
+           "%2 8x4 = matmul %0 %1\n"
+           "%3 4 moving_mean\n"
+           "%4 4 moving_variance\n"
+           "%5 f64 9 = bn_stats %2 axis=1\n"
+           "%6 f64 9 = exchange %5\n"
+           "bn_update %6 %3 %4 axis=1 momentum=0.99\n"
+           "%7 8x4 = bn_apply %2 %6 - - axis=1 epsilon=0.001\n"
+           "%8 4x4 kernel\n"
+           "%9 8x4 = matmul %7 %8\n"
+           "%10 4 moving_mean\n"
+           "%11 4 moving_variance\n"
+           "%12 f64 9 = bn_stats %9 axis=1\n"
+           "%13 f64 9 = exchange %12\n"
+           "bn_update %13 %10 %11 axis=1 momentum=0.99\n"
+           "%14 8x4 = bn_apply %9 %13 - - axis=1 epsilon=0.001\n"
+           "%15 8x4 seed\n"
+           "%16 f64 8 = bn_apply.stats %15 %9 %13 axis=1 epsilon=0.001\n"
+           "%17 f64 8 = exchange %16\n"
+           "%18 8x4 = bn_apply.data %15 %9 %13 %17 - axis=1 epsilon=0.001\n"
+           "%20 8x4 = matmul.data %18 %8\n"
+           "%21 f64 8 = bn_apply.stats %20 %2 %6 axis=1 epsilon=0.001\n"
+           "%19 4x4 = matmul.weights %7 %18\n"
+           "%22 f64 8 = exchange %21\n"
+           "%23 8x4 = bn_apply.data %20 %2 %6 %22 - axis=1 epsilon=0.001\n"
+           "%24 4x4 = matmul.weights %0 %23\n",
+           "weights' gradients are computed while an exchange is under way");
+}
+
 /* One of each family's numbers, as text. */
 static void numbers(void)
 {
@@ -342,6 +401,7 @@ int main(void)
     shared();
     frozen();
     batchnorm();
+    overlap();
     numbers();
     many();
     return done();

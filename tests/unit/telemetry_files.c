@@ -44,15 +44,15 @@ static void steps(struct dnn_telemetry *t, int64_t from, int64_t to)
 }
 
 #define HEAD                                                                           \
-    "epoch,batch,step,seconds,rate,samples_per_second,data,compute,comm,grad_norm,"
+    "epoch,batch,step,seconds,rate,samples_per_second,data,compute,comm,late,grad_norm,"
 static const char epochs_text[] =
     HEAD "loss,val_loss,val_accuracy\n"
-         "1,2,2,1,0.1,64,0.25,0.5,0.25,,0.5,0.5,0.75\n"
-         "2,2,4,2,0.1,64,0.25,0.5,0.25,,0.25,0.5,0.75\n"
-         "3,2,6,3,0.1,64,0.25,0.5,0.25,,0.16666666666666666,0.5,0.75\n";
+         "1,2,2,1,0.1,64,0.25,0.5,0.25,0.125,,0.5,0.5,0.75\n"
+         "2,2,4,2,0.1,64,0.25,0.5,0.25,0.125,,0.25,0.5,0.75\n"
+         "3,2,6,3,0.1,64,0.25,0.5,0.25,0.125,,0.16666666666666666,0.5,0.75\n";
 static const char steps_text[] =
-    HEAD "loss\n1,2,2,1,0.1,64,0.25,0.5,0.25,,0.5\n2,2,4,2,0.1,64,0.25,0.5,0.25,,"
-         "0.25\n3,2,6,3,0.1,64,0.25,0.5,0.25,,0.16666666666666666\n";
+    HEAD "loss\n1,2,2,1,0.1,64,0.25,0.5,0.25,0.125,,0.5\n2,2,4,2,0.1,64,0.25,0.5,0.25,0.125,,"
+         "0.25\n3,2,6,3,0.1,64,0.25,0.5,0.25,0.125,,0.16666666666666666\n";
 static const char train_text[] = "# time(s) epoch batch step loss |g|\n"
                                  "0.500 1 1 1 1 nan\n1.000 1 2 2 0.5 nan\n"
                                  "1.500 2 1 3 0.333333 nan\n2.000 2 2 4 0.25 nan\n"
@@ -175,7 +175,7 @@ static void test_stdout(void)
             "before\n{\"moment\": \"epoch\", \"time\": \"00000000000000000000\", "
             "\"epoch\": 1, \"batch\": 2, \"step\": 2, \"seconds\": 1, \"rate\": 0.1, "
             "\"samples_per_second\": 64, \"data\": 0.25, \"compute\": 0.5, \"comm\": "
-            "0.25, \"grad_norm\": null, \"loss\": 0.5, \"val_loss\": 0.5, "
+            "0.25, \"late\": 0.125, \"grad_norm\": null, \"loss\": 0.5, \"val_loss\": 0.5, "
             "\"val_accuracy\": 0.75}\nafter\n",
             "JSON on stdout, between what is printed");
     dnn_free(text);
@@ -200,9 +200,9 @@ static void test_columns(void)
     dnn_telemetry_close(t);
     is_file("metrics.csv",
             HEAD "loss,\"a,\"\"b\"\"\"\n"
-                 "1,2,2,1,0.1,64,0.25,0.5,0.25,,-inf,\n"
-                 "2,2,4,2,0.1,64,0.25,0.5,0.25,,0.25,1e-07\n"
-                 "3,2,6,3,0.1,64,0.25,0.5,0.25,,0.16666666666666666,\n",
+                 "1,2,2,1,0.1,64,0.25,0.5,0.25,0.125,,-inf,\n"
+                 "2,2,4,2,0.1,64,0.25,0.5,0.25,0.125,,0.25,1e-07\n"
+                 "3,2,6,3,0.1,64,0.25,0.5,0.25,0.125,,0.16666666666666666,\n",
             "a name that comes later gets a column");
     cfg.resumed_step = 4;
     t = begin(&cfg);
@@ -213,9 +213,9 @@ static void test_columns(void)
     dnn_telemetry_close(t);
     is_file("metrics.csv",
             HEAD "loss,\"a,\"\"b\"\"\",c\n"
-                 "1,2,2,1,0.1,64,0.25,0.5,0.25,,-inf,,\n"
-                 "2,2,4,2,0.1,64,0.25,0.5,0.25,,0.25,1e-07,\n"
-                 "3,2,6,3,0.1,64,0.25,0.5,0.25,,0.16666666666666666,3,4\n",
+                 "1,2,2,1,0.1,64,0.25,0.5,0.25,0.125,,-inf,,\n"
+                 "2,2,4,2,0.1,64,0.25,0.5,0.25,0.125,,0.25,1e-07,\n"
+                 "3,2,6,3,0.1,64,0.25,0.5,0.25,0.125,,0.16666666666666666,3,4\n",
             "also after going on");
 }
 
@@ -297,12 +297,12 @@ static void test_full(void)
     setrlimit(RLIMIT_FSIZE, &old);
     is_int(rc, DNN_EIO, "half a line does not fit");
     is_said(&err, "DIR/metrics.csv: cannot be written: File too large", "and is named");
-    is_file("metrics.csv", HEAD "loss\n1,2,2,1,0.1,64,0.25,0.5,0.25,,0.5\n",
+    is_file("metrics.csv", HEAD "loss\n1,2,2,1,0.1,64,0.25,0.5,0.25,0.125,,0.5\n",
             "whole lines stay");
     is_int(dnn_telemetry_write(t, &r, &err), 0, "there is room again");
     is_file("metrics.csv",
-            HEAD "loss\n1,2,2,1,0.1,64,0.25,0.5,0.25,,0.5\n"
-                 "2,2,4,2,0.1,64,0.25,0.5,0.25,,0.25\n",
+            HEAD "loss\n1,2,2,1,0.1,64,0.25,0.5,0.25,0.125,,0.5\n"
+                 "2,2,4,2,0.1,64,0.25,0.5,0.25,0.125,,0.25\n",
             "and it goes on");
     dnn_telemetry_close(t);
     unlink(made_path("metrics.csv"));

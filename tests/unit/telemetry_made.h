@@ -92,6 +92,7 @@ static inline struct dnn_record made_record(enum dnn_moment moment, int64_t step
                            .data = 0.25,
                            .compute = 0.5,
                            .comm = 0.25,
+                           .late = 0.125,
                            .grad_norm = NAN,
                            .rate = 0.1};
 

@@ -22,6 +22,7 @@ struct dnn_kernel {
     struct cpu_call call;
     void *state; /* the way's */
     bool exchange;
+    void *begun; /* the exchange, if it is under way */
 };
 
 static void close_dev(struct dnn_dev *dev)
@@ -196,11 +197,24 @@ static int prepare(struct dnn_dev *dev, const struct dnn_step *step,
     return 0;
 }
 
-/* The same numbers in their own place, then everybody's added to them. */
-static int exchange(struct dnn_dev *dev, const struct cpu_call *c, struct dnn_err *err)
+static int begin(struct dnn_dev *dev, struct dnn_kernel *kernel, struct dnn_err *err)
 {
     const struct dnn_exchange *x = &dev->device.exchange;
+    const struct cpu_call *c = &kernel->call;
 
+    if (x->start == NULL) return 0;
+    return x->start(x->arg, c->in[0].mem, c->in[0].count, &kernel->begun, err);
+}
+
+/* The same numbers in their own place, then everybody's added to them. */
+static int exchange(struct dnn_dev *dev, struct dnn_kernel *kernel, struct dnn_err *err)
+{
+    const struct dnn_exchange *x = &dev->device.exchange;
+    const struct cpu_call *c = &kernel->call;
+    void *begun = kernel->begun;
+
+    kernel->begun = NULL;
+    if (begun != NULL) return x->finish(x->arg, begun, c->out[0].mem, err);
     if (c->out[0].mem != c->in[0].mem)
         memcpy(c->out[0].mem, c->in[0].mem, (size_t)c->in[0].count * sizeof(double));
     return x->sum == NULL ? 0 : x->sum(x->arg, c->out[0].mem, c->out[0].count, err);
@@ -210,7 +224,7 @@ static int run(struct dnn_dev *dev, struct dnn_kernel *kernel,
                const struct dnn_now *now, struct dnn_err *err)
 {
     kernel->call.now = *now;
-    if (kernel->exchange) return exchange(dev, &kernel->call, err);
+    if (kernel->exchange) return exchange(dev, kernel, err);
     if (kernel->way->fn == NULL)
         return kernel->way->run(dev, &kernel->call, kernel->state, err);
     kernel->way->fn(&kernel->call);
@@ -255,6 +269,7 @@ const struct dnn_backend dnn_backend_cpu = {
     .pitch = pitch,
     .prepare = prepare,
     .run = run,
+    .begin = begin,
     .discard = discard,
     .sync = sync_dev,
     .describe = describe,
