@@ -72,11 +72,11 @@ result "three ranks: the same bits" "$(
     cmp one/model.weights.h5 ranks/model.weights.h5)"
 result "evaluated is the mean: training is as without, evaluation is not" "$(
     train 0 without --set ema=0
-    cut -d , -f 1,11 one/metrics.csv > a
-    cut -d , -f 1,11 without/metrics.csv | diff - a
+    cut -d , -f 1,12 one/metrics.csv > a
+    cut -d , -f 1,12 without/metrics.csv | diff - a
     grep -q "^epoch,loss$" a || cat a
-    cut -d , -f 12- one/metrics.csv > a
-    cut -d , -f 12- without/metrics.csv | diff - a > /dev/null && { echo "the same"; cat a; }
+    cut -d , -f 13- one/metrics.csv > a
+    cut -d , -f 13- without/metrics.csv | diff - a > /dev/null && { echo "the same"; cat a; }
     sums without > a
     grep '\.ema' a
     grep -v '\.ema \|run/best' want | diff - <(grep -v run/best a))"
@@ -189,7 +189,7 @@ result "another metric by which one is the best: what the old one was is forgott
     train 0 other --set num_epochs=2 --set checkpoints.best=val_accuracy
     says 'since the checkpoint: checkpoints.best is now val_accuracy, max, and was loss, max' \
         'since the checkpoint: early_stopping is now nothing, and was loss, max'
-    awk -F , 'NR == 2 && $11 <= 1 { print "loss is " $11 }' other/metrics.csv
+    awk -F , 'NR == 2 && $12 <= 1 { print "loss is " $12 }' other/metrics.csv
     [ "$(best other)" = ckpt-000000008.bp ] || { best other; cat other/metrics.csv; })"
 result "resume false begins anew" "$(
     train 0 within --set seed=6 --set checkpoints.resume=false --set num_epochs=1

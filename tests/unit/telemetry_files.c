@@ -44,14 +44,16 @@ static void steps(struct dnn_telemetry *t, int64_t from, int64_t to)
 }
 
 #define HEAD                                                                           \
-    "epoch,batch,step,seconds,rate,samples_per_second,data,compute,comm,late,grad_norm,"
+    "epoch,batch,step,seconds,rate,samples_per_second,data,compute,comm,late,grad_"    \
+    "norm,"
 static const char epochs_text[] =
     HEAD "loss,val_loss,val_accuracy\n"
          "1,2,2,1,0.1,64,0.25,0.5,0.25,0.125,,0.5,0.5,0.75\n"
          "2,2,4,2,0.1,64,0.25,0.5,0.25,0.125,,0.25,0.5,0.75\n"
          "3,2,6,3,0.1,64,0.25,0.5,0.25,0.125,,0.16666666666666666,0.5,0.75\n";
 static const char steps_text[] =
-    HEAD "loss\n1,2,2,1,0.1,64,0.25,0.5,0.25,0.125,,0.5\n2,2,4,2,0.1,64,0.25,0.5,0.25,0.125,,"
+    HEAD "loss\n1,2,2,1,0.1,64,0.25,0.5,0.25,0.125,,0.5\n2,2,4,2,0.1,64,0.25,0.5,0.25,"
+         "0.125,,"
          "0.25\n3,2,6,3,0.1,64,0.25,0.5,0.25,0.125,,0.16666666666666666\n";
 static const char train_text[] = "# time(s) epoch batch step loss |g|\n"
                                  "0.500 1 1 1 1 nan\n1.000 1 2 2 0.5 nan\n"
@@ -171,13 +173,14 @@ static void test_stdout(void)
     close(kept);
     dnn_file_read(made_path("stdout"), 1 << 20, &text, &len, &err);
     if ((at = strstr(text, "\"time\": \"")) != NULL) memset(at + 9, '0', 20);
-    is_text(text,
-            "before\n{\"moment\": \"epoch\", \"time\": \"00000000000000000000\", "
-            "\"epoch\": 1, \"batch\": 2, \"step\": 2, \"seconds\": 1, \"rate\": 0.1, "
-            "\"samples_per_second\": 64, \"data\": 0.25, \"compute\": 0.5, \"comm\": "
-            "0.25, \"late\": 0.125, \"grad_norm\": null, \"loss\": 0.5, \"val_loss\": 0.5, "
-            "\"val_accuracy\": 0.75}\nafter\n",
-            "JSON on stdout, between what is printed");
+    is_text(
+        text,
+        "before\n{\"moment\": \"epoch\", \"time\": \"00000000000000000000\", "
+        "\"epoch\": 1, \"batch\": 2, \"step\": 2, \"seconds\": 1, \"rate\": 0.1, "
+        "\"samples_per_second\": 64, \"data\": 0.25, \"compute\": 0.5, \"comm\": "
+        "0.25, \"late\": 0.125, \"grad_norm\": null, \"loss\": 0.5, \"val_loss\": 0.5, "
+        "\"val_accuracy\": 0.75}\nafter\n",
+        "JSON on stdout, between what is printed");
     dnn_free(text);
 }
 
