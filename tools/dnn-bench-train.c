@@ -147,7 +147,8 @@ const char dnn_bench_train_about[] =
     "deterministic or not, and by several.  Printed are samples per second of training "
     "alone, and with "
     "validation and all else between two epochs; the share of steps in which rank 0 "
-    "waited for others; and the seconds from the start of the process to the end of "
+    "waited for others, and because they were later; and the seconds from the start of "
+    "the process to the end of "
     "its first step, of the first run, in which kernels are chosen by measuring, and "
     "of later runs.  What a checkpoint takes is the median of by how much steps behind "
     "one take longer than those before the next, less the same without checkpoints.\n\n"
@@ -162,7 +163,7 @@ const char dnn_bench_train_about[] =
     "With --json one object is printed: for unet and cnn each an object with samples, "
     "batch, and for each way to train (one, ranks, one_same, ranks_same, saves, "
     "torch_ranks, torch_one) an object with ranks, threads, samples_s, "
-    "whole_samples_s, comm, first_start_s and start_s, and format and reader of "
+    "whole_samples_s, comm, late, first_start_s and start_s, and format and reader of "
     "PyTorch; then epochs, reps and what could be measured of ratio_ranks, ratio_ddp, "
     "comm_share, ratio_same_one, ratio_same_ranks, checkpoint_share, ratio_cnn, "
     "ratio_same_cnn and start_s.";

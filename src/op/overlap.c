@@ -44,8 +44,7 @@ static void fill(struct dnn_prog *prog, int e)
 
     for (int o = prog->value[prog->op[e].in[0]].op - 1; o >= prog->nforward; o--) {
         if (prog->op[o].kind == DNN_OP_EXCHANGE) break;
-        if (long_enough(&prog->op[o]) && !used(prog, o, o + 1, e))
-            move(prog, o, to--);
+        if (long_enough(&prog->op[o]) && !used(prog, o, o + 1, e)) move(prog, o, to--);
     }
 }
 
