@@ -6,6 +6,7 @@
  */
 #include "run/replica_impl.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "data/order.h"
 #include "run/measure.h"
@@ -16,7 +17,7 @@ enum { LEAVES = 8 };
 
 /* What a part may cost to be left to one thread: operations, and bytes of gradients, of
  * which each part then has its own. */
-#define SMALL_WORK 1e9
+#define SMALL_WORK 2.5e8
 enum { SMALL_GRADS = 16 << 20 };
 
 /* ---- cutting ---- */
@@ -209,6 +210,20 @@ static int check(const struct dnn_replica *r, struct dnn_err *err)
     return 0;
 }
 
+/* Threads without a part. */
+static void warn_idle(const struct dnn_replica *r)
+{
+    int ranks = dnn_comm_size(r->cfg.comm), each = r->leaves / ranks;
+
+    if (each >= r->teams) return;
+    dnn_log_once(
+        DNN_WARN, "train",
+        "a rank has %d of the %d parts of a batch and %d threads, of which each "
+        "computes parts of its own, for they are small: set \"leaves\" to %d, or "
+        "take fewer threads",
+        each, r->leaves, r->teams, ranks * r->teams);
+}
+
 /* Without training: the model of the largest part, whose weights the others use. */
 static int make_infer(struct dnn_replica *r, struct dnn_err *err)
 {
@@ -240,6 +255,7 @@ static int make(struct dnn_replica *r, struct dnn_err *err)
     r->model = dnn_alloc((size_t)(2 * r->leaves + 2) * sizeof *r->model);
     r->loss = dnn_alloc((size_t)r->leaves * sizeof *r->loss);
     DNN_TRY(lead(r, err));
+    warn_idle(r);
     DNN_TRY(cut(r, cfg->batch, err));
     if (cfg->last > 0) DNN_TRY(cut(r, cfg->last, err));
     if (cfg->judged > 0) DNN_TRY(dnn_replica_judge_make(r, err));
