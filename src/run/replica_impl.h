@@ -89,8 +89,8 @@ struct dnn_replica {
 
 /* replica_waits.c: a meeting is over, for which this rank waited since then. */
 void dnn_replica_waited(struct dnn_replica *r, double since);
-/* How many numbers of the step before are told to all, behind those of a rank's
- * neighbours; 0: none, or too many. */
+/* How many waits of the step before travel, of all ranks together; 0: none are known,
+ * or they are too many. */
 int dnn_replica_waits_count(const struct dnn_replica *r);
 /* They go into zeros at to, which are then added over ranks; back from there: seconds
  * of the step before in which this rank waited for later ones, NAN: not known. */

@@ -222,8 +222,8 @@ static void ranks(void)
         {&run[0], 0}
     };
     struct dnn_exchange sum[2] = {
-        {add_other, &peer[0]},
-        {add_other, &peer[1]}
+        {.sum = add_other, .arg = &peer[0]},
+        {.sum = add_other, .arg = &peer[1]}
     };
     double x[30], seed[30], want[30], dgamma[2] = {0}, share[2];
     const int start[2] = {0, 12};
