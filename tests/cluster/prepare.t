@@ -40,7 +40,7 @@ done
 # ---- killed half way ----
 
 rm -rf out.bp
-sed 's/"samples": 24/"samples": 60/' job.json > long.json
+sed 's/"samples": 24/"samples": 1200/' job.json > long.json
 cl srun --mpi=pmix --overcommit -n 3 dnn-prepare --quiet "$tmp/long.json" > killed.out 2>&1 &
 pid=$!
 check "pieces appear" within 60 some_pieces
