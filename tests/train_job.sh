@@ -27,3 +27,12 @@ EOF
 EOF
     timeout 60 dnn-prepare -q prepare.json || exit 1
 }
+
+# train_on DIR RANKS SET...: job.json from beginning to end; complaints on stdout
+train_on() {
+    local dir=$1 n=$2 set=()
+    shift 2
+    for key in "$@"; do set+=(--set "$key"); done
+    timeout 120 "$MPIEXEC" -n "$n" dnn-train --set dir="$dir" "${set[@]}" job.json > said 2>&1 ||
+        { echo "status $?"; cat said; }
+}

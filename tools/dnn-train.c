@@ -21,7 +21,7 @@ struct options {
     const char *config, *verify, *early, *target;
     struct dnn_opt_list set;
     const char *export, *weights, *backend;
-    int choose;
+    int choose, app;
 };
 
 #define AT(f) offsetof(struct options, f)
@@ -29,6 +29,14 @@ static const struct dnn_choice choosing[] = {
     {"measure", DNN_CHOOSE_MEASURED},
     {"rule",    DNN_CHOOSE_RULED   },
     {NULL,      0                  }
+};
+/* rmldnn's modules; here the loss alone says which of them it is. */
+static const struct dnn_choice apps[] = {
+    {"dnn", 0},
+    {"pde", 1},
+    {"gan", 2},
+    {"obj", 3},
+    {NULL,  0}
 };
 static const struct dnn_option options[] = {
     {.name = "explain",
@@ -65,6 +73,13 @@ static const struct dnn_option options[] = {
      .offset = AT(config),
      .arg = "FILE",
      .help = "the job, for those who are used to name it so"},
+    {.name = "app",
+     .type = DNN_O_ENUM,
+     .offset = AT(app),
+     .arg = "WHICH",
+     .def = "dnn",
+     .choices = apps,
+     .help = "as rmldnn has it; of no effect, for the job's loss says which it is"},
     {.name = "json",
      .letter = 'j',
      .type = DNN_O_FLAG,

@@ -5,6 +5,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
 . "${srcdir:-.}/tests/tap.sh"
+. "${srcdir:-.}/tests/train_job.sh"
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/dnn-judge.XXXXXX") || exit 1
 trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
@@ -29,14 +30,6 @@ cat > job.json << EOF2
 EOF2
 timeout 60 dnn-prepare -q prepare.json || exit 1
 
-# train DIR RANKS SET...: complaints on stdout
-train() {
-    local dir=$1 n=$2 set=()
-    shift 2
-    for key in "$@"; do set+=(--set "$key"); done
-    timeout 120 "$MPIEXEC" -n "$n" dnn-train --set dir="$dir" "${set[@]}" job.json > said 2>&1 ||
-        { echo "status $?"; cat said; }
-}
 # judged DIR: loss, val_loss and metrics, row by row
 judged() {
     awk -F , 'NR == 1 { for (i = 1; i <= NF; i++) if ($i ~ /^val_|^loss$/) c[++n] = i }
@@ -50,32 +43,32 @@ near() {
         END { if (NR != 3) print NR " lines" }'
 }
 
-result "it trains" "$(train one 1 deterministic=true)"
+result "it trains" "$(train_on one 1 deterministic=true)"
 result "losses and metrics are there" "$(
     [ "$(judged one | head -n 1)" = " loss val_loss val_accuracy val_dice val_auc val_dice_0 val_dice_1 val_dice_2 val_auc_0 val_auc_1 val_auc_2" ] ||
         judged one)"
 for n in 2 3 4 5 8; do
     result "deterministic: the same bits on $n ranks" "$(
-        train "ranks$n" "$n" deterministic=true
+        train_on "ranks$n" "$n" deterministic=true
         judged one | diff - <(judged "ranks$n"))"
 done
 result "also with more ranks than samples to evaluate" "$(
-    train few1 1 deterministic=true data.test_batch_size=2
-    train few4 4 deterministic=true data.test_batch_size=2
+    train_on few1 1 deterministic=true data.test_batch_size=2
+    train_on few4 4 deterministic=true data.test_batch_size=2
     judged few1 | diff - <(judged few4))"
 for n in 2 4; do
     result "$n ranks: the same but for rounding" "$(
-        train free1 1 data.test_batch_size=3
-        train "free$n" "$n" data.test_batch_size=3
+        train_on free1 1 data.test_batch_size=3
+        train_on "free$n" "$n" data.test_batch_size=3
         near free1 "free$n" 1e-4)"
 done
 result "fewer samples than a batch" "$(
-    train short1 1 deterministic=true data.batch_size=40 data.test_batch_size=50
-    train short3 3 deterministic=true data.batch_size=40 data.test_batch_size=50
+    train_on short1 1 deterministic=true data.batch_size=40 data.test_batch_size=50
+    train_on short3 3 deterministic=true data.batch_size=40 data.test_batch_size=50
     judged short1 | diff - <(judged short3))"
 # Nothing moves, and all samples are one batch: what is trained with is what is judged.
 result "it is the loss that is trained" "$(
-    train still 2 data.validation=train data.batch_size=12 data.test_batch_size=12 \
+    train_on still 2 data.validation=train data.batch_size=12 data.test_batch_size=12 \
         'optimizer={"type": "SGD", "learning_rate": 1e-30}'
     judged still | awk 'NR > 1 { d = $1 - $2; if (d < 0) d = -d; if (!(d <= 1e-6 * $1)) print }
         END { if (NR != 3) print NR " lines" }')"

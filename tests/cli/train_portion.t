@@ -5,6 +5,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
 . "${srcdir:-.}/tests/tap.sh"
+. "${srcdir:-.}/tests/train_job.sh"
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/dnn-portion.XXXXXX") || exit 1
 trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
@@ -27,14 +28,6 @@ cat > job.json << EOF2
 EOF2
 timeout 60 dnn-prepare -q prepare.json || exit 1
 
-# train DIR RANKS SET...: complaints on stdout
-train() {
-    local dir=$1 n=$2 set=()
-    shift 2
-    for key in "$@"; do set+=(--set "$key"); done
-    timeout 120 "$MPIEXEC" -n "$n" dnn-train --set dir="$dir" "${set[@]}" job.json > said 2>&1 ||
-        { echo "status $?"; cat said; }
-}
 # sums DIR: checksums of the arrays of the newest checkpoint
 sums() {
     dnn-train --verify "$(find "$1/checkpoints" -name 'ckpt-*.bp' | sort | tail -n 1)" |
@@ -45,20 +38,20 @@ told() {
     [ "$(grep -c '^train: gradients travel in portions of' said)" = "$1" ] || cat said
 }
 
-result "two ranks: it is measured and told, once" "$(train two 2; told 1)"
+result "two ranks: it is measured and told, once" "$(train_on two 2; told 1)"
 result "with numbers for each size" "$(
     grep -Eq '^train: gradients travel in portions of (1\.0 MiB|2\.3 MiB); a step with portions of 1\.0 MiB [0-9.e+]+ ms, 2\.3 MiB [0-9.e+]+ ms$' said ||
         cat said)"
-result "gone on with: not measured again" "$(train two 2 num_epochs=4; told 0)"
-result "with other ranks it is" "$(train two 3 num_epochs=7; told 1)"
+result "gone on with: not measured again" "$(train_on two 2 num_epochs=4; told 0)"
+result "with other ranks it is" "$(train_on two 3 num_epochs=7; told 1)"
 result "one rank: there is nothing to measure" "$(
-    train one 1 deterministic=true
+    train_on one 1 deterministic=true
     told 0
     sums one > want)"
-result "a size that is given is taken" "$(train given 2 parallel.portion=500000; told 0)"
+result "a size that is given is taken" "$(train_on given 2 parallel.portion=500000; told 0)"
 for n in 2 3; do
     result "$n ranks, deterministic: no bit changes" "$(
-        train "det$n" "$n" deterministic=true
+        train_on "det$n" "$n" deterministic=true
         told 1
         sums "det$n" | diff want -)"
 done

@@ -48,7 +48,7 @@ job classes '
       "grayscale": true, "preload": true, "transforms": [{"resize": [12, 12]}]},
     "optimizer": {"type": "SGD", "learning_rate": 0.01, "momentum": 0.5},
     "loss": {"function": "NLL"}'
-result "class directories, pictures of several sizes, preloaded" "$(train 0 1 classes
+result "class directories, pictures of several sizes, preloaded; --app as rmldnn has it" "$(train 0 1 classes --app=dnn
     says '12 samples in 3 batches of 5, 2 epochs; 4 samples to evaluate with'
     says '^epoch 2/2: .* val_accuracy')"
 result "X_train.txt and X_test.txt" "$(

@@ -85,29 +85,21 @@ static void deconv_weights(const struct cpu_call *c)
                    (char *)c->work + up(sums), c->threads);
 }
 
-static const char *describe(const void *state)
-{
-    static const char *const texts[] = {"direct plain", "direct avx2", "direct avx512"};
-
-    (void)state;
-    return dnn_direct_text(texts);
-}
-
 const struct cpu_way dnn_cpu_direct_conv_weights = {.name = "direct",
                                                     .can = can,
                                                     .in_pitch = 1,
                                                     .fn = conv_weights,
                                                     .work = work,
-                                                    .describe = describe};
+                                                    .by_isa = true};
 const struct cpu_way dnn_cpu_direct_matmul_weights = {.name = "direct",
                                                       .can = can_matmul,
                                                       .in_pitch = 1,
                                                       .fn = conv_weights,
                                                       .work = work,
-                                                      .describe = describe};
+                                                      .by_isa = true};
 const struct cpu_way dnn_cpu_direct_deconv_weights = {.name = "direct",
                                                       .can = can,
                                                       .in_pitch = 2,
                                                       .fn = deconv_weights,
                                                       .work = deconv_work,
-                                                      .describe = describe};
+                                                      .by_isa = true};

@@ -12,7 +12,6 @@
 #include "backend/cpu/onednn_impl.h"
 #include "base/mem.h"
 
-#include <stdio.h>
 
 enum {
     PARTS = 343, /* of a window at most: rows of taps, or taps */
@@ -21,7 +20,6 @@ enum {
 
 struct few {
     struct cpu_window g;
-    char text[40];
     bool fresh;
     uint64_t weights;
 };
@@ -179,14 +177,8 @@ static int prepare(struct dnn_dev *dev, const struct dnn_step *step,
 
     (void)dev, (void)call, (void)err;
     s->g = dnn_cpu_window(step);
-    snprintf(s->text, sizeof s->text, "few %s", dnn_direct_isa());
     *state = s;
     return 0;
-}
-
-static const char *describe(const void *state)
-{
-    return ((const struct few *)state)->text;
 }
 
 const struct cpu_way dnn_cpu_few = {.name = "few",
@@ -196,4 +188,4 @@ const struct cpu_way dnn_cpu_few = {.name = "few",
                                     .prepare = prepare,
                                     .run = run,
                                     .discard = dnn_free,
-                                    .describe = describe};
+                                    .by_isa = true};

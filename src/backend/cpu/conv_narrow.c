@@ -19,7 +19,6 @@
 #include "base/mem.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -44,7 +43,6 @@ struct narrow {
     int64_t off[TERMS];   /* where the terms of a row of taps are               */
     bool relu;
     float alpha;
-    char text[40];
     bool fresh;
     uint64_t weights;
 };
@@ -321,14 +319,8 @@ static int prepare(struct dnn_dev *dev, const struct dnn_step *step,
 
     (void)dev, (void)call, (void)err;
     *s = plan(step);
-    snprintf(s->text, sizeof s->text, "narrow %s", dnn_direct_isa());
     *state = s;
     return 0;
-}
-
-static const char *describe(const void *state)
-{
-    return ((const struct narrow *)state)->text;
 }
 
 const struct cpu_way dnn_cpu_narrow = {.name = "narrow",
@@ -339,4 +331,4 @@ const struct cpu_way dnn_cpu_narrow = {.name = "narrow",
                                        .prepare = prepare,
                                        .run = run,
                                        .discard = dnn_free,
-                                       .describe = describe};
+                                       .by_isa = true};

@@ -209,18 +209,10 @@ static void conv_weights(const struct cpu_call *c)
         dnn_cpu_sums(&c->in[1], c->out[1].mem, c->work, c->threads);
 }
 
-static const char *describe(const void *state)
-{
-    static const char *const texts[] = {"narrow plain", "narrow avx2", "narrow avx512"};
-
-    (void)state;
-    return dnn_direct_text(texts);
-}
-
 const struct cpu_way dnn_cpu_narrow_weights = {.name = "narrow",
                                                .can = can,
                                                .best = best,
                                                .in_pitch = 1,
                                                .fn = conv_weights,
                                                .work = work,
-                                               .describe = describe};
+                                               .by_isa = true};

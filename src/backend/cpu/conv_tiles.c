@@ -12,7 +12,6 @@
 #include "backend/cpu/onednn_impl.h"
 #include "base/mem.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -31,7 +30,6 @@ struct tiles {
     int64_t panels;                /* of two vectors, the last may have one    */
     int64_t sheet;                 /* floats of one packed panel               */
     int lanes;
-    char text[40];
     bool fresh;
     uint64_t weights;
 };
@@ -253,14 +251,8 @@ static int prepare(struct dnn_dev *dev, const struct dnn_step *step,
 
     (void)dev, (void)call, (void)err;
     *t = plan(step);
-    snprintf(t->text, sizeof t->text, "tiles %s", dnn_direct_isa());
     *state = t;
     return 0;
-}
-
-static const char *describe(const void *state)
-{
-    return ((const struct tiles *)state)->text;
 }
 
 const struct cpu_way dnn_cpu_tiles = {.name = "tiles",
@@ -271,4 +263,4 @@ const struct cpu_way dnn_cpu_tiles = {.name = "tiles",
                                       .prepare = prepare,
                                       .run = run,
                                       .discard = dnn_free,
-                                      .describe = describe};
+                                      .by_isa = true};

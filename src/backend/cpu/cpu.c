@@ -22,7 +22,8 @@ struct dnn_kernel {
     struct cpu_call call;
     void *state; /* the way's */
     bool exchange;
-    void *begun; /* the exchange, if it is under way */
+    void *begun;   /* the exchange, if it is under way */
+    char text[40]; /* what it is called                */
 };
 
 static void close_dev(struct dnn_dev *dev)
@@ -186,6 +187,9 @@ static int prepare(struct dnn_dev *dev, const struct dnn_step *step,
     k->way = way;
     k->exchange = exchange;
     k->call = dnn_cpu_call(dev, step);
+    if (!exchange)
+        snprintf(k->text, sizeof k->text, "%s%s%s", way->name, way->by_isa ? " " : "",
+                 way->by_isa ? dnn_direct_isa() : "");
     int rc = 0;
     if (!exchange && way->fn == NULL)
         rc = way->prepare(dev, step, &k->call, &k->state, err);
@@ -242,7 +246,7 @@ static const char *describe(struct dnn_dev *dev, const struct dnn_kernel *kernel
     (void)dev;
     if (kernel->exchange) return "exchange";
     if (kernel->way->describe != NULL) return kernel->way->describe(kernel->state);
-    return kernel->way->name;
+    return kernel->text;
 }
 
 static const char *libraries(void)

@@ -64,7 +64,8 @@ struct cpu_way {
     int (*run)(struct dnn_dev *dev, const struct cpu_call *call, void *state,
                struct dnn_err *err);
     void (*discard)(void *state);
-    const char *(*describe)(const void *state); /* NULL: the name */
+    const char *(*describe)(const void *state); /* NULL: the name                  */
+    bool by_isa; /* there is one for each instruction set: which, is said behind it */
 };
 
 struct dnnl_engine;

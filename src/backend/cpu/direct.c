@@ -47,13 +47,6 @@ const char *dnn_direct_isa(void)
     return dnn_direct_find()->name;
 }
 
-const char *dnn_direct_text(const char *const texts[3])
-{
-    for (int i = 1; i < 3; i++)
-        if (strcmp(strrchr(texts[i], ' ') + 1, dnn_direct_isa()) == 0) return texts[i];
-    return texts[0];
-}
-
 void dnn_direct_columns(const float *y, int64_t rows, int64_t m, int64_t pitch,
                         float *sum)
 {

@@ -39,8 +39,6 @@ struct dnn_direct_conv {
 
 /* The name of the instruction set in use here: plain, avx2 or avx512. */
 const char *dnn_direct_isa(void);
-/* Which of three texts, "x plain", "x avx2" and "x avx512", ends with it. */
-const char *dnn_direct_text(const char *const texts[3]);
 
 /* Is DNN_ISA, if it is set, a name this machine can honour?  A wrong one is
  * otherwise without effect. */

@@ -18,7 +18,6 @@
 #include "base/mem.h"
 
 #include <math.h>
-#include <stdio.h>
 
 enum {
     OUT = DNN_WINO_OUT,
@@ -294,8 +293,6 @@ static struct dnn_wino *state_of(struct dnn_wino s)
     struct dnn_wino *state = dnn_alloc(sizeof *state);
 
     *state = s;
-    snprintf(state->text, sizeof state->text, "wino %dx%d %s", s.tall, OUT,
-             s.isa->is->name);
     return state;
 }
 
@@ -314,11 +311,6 @@ static int prepare_square(struct dnn_dev *dev, const struct dnn_step *step,
     (void)call, (void)err;
     *state = state_of(plan(step, OUT, dev->threads));
     return 0;
-}
-
-static const char *describe(const void *state)
-{
-    return ((const struct dnn_wino *)state)->text;
 }
 
 const struct dnn_wino_isa *dnn_wino_find(void)
@@ -348,7 +340,7 @@ const struct dnn_wino_isa *dnn_wino_find(void)
                                      .prepare = prepares,                              \
                                      .run = run,                                       \
                                      .discard = dnn_free,                              \
-                                     .describe = describe}
+                                     .by_isa = true}
 
 WAY(dnn_cpu_wino_rows, "wino 1x4", can, best_row, need, prepare);
 WAY(dnn_cpu_wino_squares, "wino 4x4", can_square, best_square, need_square,

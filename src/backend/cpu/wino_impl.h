@@ -132,7 +132,6 @@ struct dnn_wino {
     int64_t v_step, m_step, size; /* floats of values, sums at a point; of all  */
     bool relu;                    /* is the function behind, done at once       */
     float alpha;
-    char text[40];
     bool fresh;
     uint64_t weights;
 };

@@ -50,19 +50,10 @@ static void conv_weights(const struct cpu_call *c)
                   c->op->nout > 1 ? c->out[1].mem : NULL, c->work, c->threads);
 }
 
-static const char *describe(const void *state)
-{
-    static const char *const texts[] = {"winograd plain", "winograd avx2",
-                                        "winograd avx512"};
-
-    (void)state;
-    return dnn_direct_text(texts);
-}
-
 const struct cpu_way dnn_cpu_winow = {.name = "winograd",
                                       .can = can,
                                       .best = best,
                                       .in_pitch = 1,
                                       .fn = conv_weights,
                                       .work = work,
-                                      .describe = describe};
+                                      .by_isa = true};
