@@ -357,6 +357,7 @@ static void free_all(struct dnn_train_all *all)
             dnn_free(y->whole.value);
             dnn_free(y->comm.value);
             dnn_free(y->late.value);
+            dnn_free(y->bare.value);
             dnn_free(y->start.value);
             dnn_free(y->extra.value);
         }

@@ -68,8 +68,9 @@ struct dnn_train_way {
     char format[16], reader[16];  /* the rival's best                                */
     struct dnn_train_values rate; /* samples per second of training, an epoch each  */
     struct dnn_train_values whole; /* the same with validation and all else         */
-    struct dnn_train_values comm;  /* share of exposed communication                */
-    struct dnn_train_values late;  /* of it: because another rank was later         */
+    struct dnn_train_values comm;  /* share in which it waits for ranks             */
+    struct dnn_train_values late;  /* of it: because another one was later          */
+    struct dnn_train_values bare;  /* the rest: communication that nothing hides    */
     struct dnn_train_values start; /* seconds until the first step was made         */
     struct dnn_train_values extra; /* seconds by which steps behind a checkpoint, or
                                       where one would be, take longer than others   */

@@ -59,6 +59,7 @@ static void look_at_epoch(const struct dnn_train_line *line, int from, int to,
     if (!(all > 0) || way->ranks == 1) return;
     add(&way->comm, comm / all);
     add(&way->late, late / all);
+    add(&way->bare, (comm - late) / all);
 }
 
 /* After every so many steps there is a checkpoint, or could be one: by how much the

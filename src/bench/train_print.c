@@ -76,10 +76,10 @@ static void judge_unet(const struct dnn_train_all *all, struct verdicts *to)
     compare(to, "ratio_ddp", "", ranks, dnn_train_find(all, "unet", "torch_ranks"),
             false, 2.5);
     if (ranks != NULL) {
-        struct verdict *v = put(to, "comm_share", dnn_train_median(&ranks->comm), 0.03);
+        struct verdict *v = put(to, "comm_share", dnn_train_median(&ranks->bare), 0.03);
 
         snprintf(v->text, sizeof v->text,
-                 "exposed communication of %d ranks, share of the step (of which "
+                 "exposed communication of %d ranks, share of the step (besides, "
                  "waiting for a later rank: %.2f %%)",
                  ranks->ranks, 100 * dnn_train_median(&ranks->late));
         v->most = v->percent = true;
@@ -134,9 +134,9 @@ static void print_way(const struct dnn_train_way *way, FILE *where)
     fprintf(where, "  %-44s %-22s %10.2f  %10.2f", name, layout(where_to, way),
             rate(way, false), rate(way, true));
     if (isfinite(comm))
-        fprintf(where, "  %6.2f %%", 100 * comm);
+        fprintf(where, "  %7.2f %%", 100 * comm);
     else
-        fprintf(where, "  %8s", "-");
+        fprintf(where, "  %9s", "-");
     print_seconds(later.n > 0 ? later.value[0] : NAN, where);
     later.value++;
     later.n--;
@@ -161,10 +161,10 @@ static void print_work(const struct dnn_train_all *all, const struct dnn_train_w
                 "simplecnn: %" PRId64 " images of 28x28x1 to train and %" PRId64
                 " to validate with (%s), batch %" PRId64 "\n",
                 w->samples, w->tests, w->note, w->batch);
-    fprintf(where, "  %-44s %-22s %10s  %10s  %8s  %10s  %10s\n", "", "", "training",
-            "with valid.", "exposed", "first step", "later");
-    fprintf(where, "  %-44s %-22s %10s  %10s  %8s  %10s  %10s\n", "", "", "samples/s",
-            "samples/s", "comm.", "of 1st run", "runs");
+    fprintf(where, "  %-44s %-22s %10s  %10s  %9s  %10s  %10s\n", "", "", "training",
+            "with valid.", "waits for", "first step", "later");
+    fprintf(where, "  %-44s %-22s %10s  %10s  %9s  %10s  %10s\n", "", "", "samples/s",
+            "samples/s", "ranks", "of 1st run", "runs");
     for (int i = 0; i < w->nways; i++)
         print_way(&w->way[i], where);
     fputc('\n', where);

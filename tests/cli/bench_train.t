@@ -41,7 +41,7 @@ result "on one rank and on two, deterministic or not, with checkpoints" "$(has "
     "^  dnn-train, checkpoints +2 ranks x 1 thread +$n")"
 result "what is wanted is said at the end" "$(tail -n 5 "$tmp/text" > "$tmp/last"; has "$tmp/last" \
     "^dnn-train, 2 ranks x 1 thread / dnn-train, 1 rank x 2 threads: $n \(wanted: at least 0.97\)$" \
-    "^exposed communication of 2 ranks, share of the step \(of which waiting for a later rank: $n %\): $n % \(wanted: at most 3 %\)$" \
+    "^exposed communication of 2 ranks, share of the step \(besides, waiting for a later rank: $n %\): $n % \(wanted: at most 3 %\)$" \
     "^dnn-train, deterministic, 1 rank x 2 threads / dnn-train, 1 rank x 2 threads: $n \(wanted: at least 0.9\)$" \
     "^dnn-train, deterministic, 2 ranks x 1 thread / dnn-train, 2 ranks x 1 thread: $n \(wanted: at least 0.9\)$" \
     "^a checkpoint a minute \(one takes -?$n s of the steps\), share of the time: -?$n % \(wanted: at most 1 %\)$")"
