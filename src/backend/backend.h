@@ -122,6 +122,9 @@ struct dnn_backend {
     int (*begin)(struct dnn_dev *dev, struct dnn_kernel *kernel, struct dnn_err *err);
     void (*discard)(struct dnn_dev *dev, struct dnn_kernel *kernel); /* NULL is fine */
     int (*sync)(struct dnn_dev *dev, struct dnn_err *err);
+    /* Whether one thread alone may run it inside a parallel region, and then gives the
+     * bits that all threads of the device give together.  NULL: yes. */
+    bool (*alone)(const struct dnn_kernel *kernel);
     /* What does the step, in a word or two: "plain loops", "direct avx2", "oneDNN
      * jit:avx2".  Lives as long as the kernel. */
     const char *(*describe)(struct dnn_dev *dev, const struct dnn_kernel *kernel);

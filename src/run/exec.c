@@ -408,6 +408,14 @@ static int run_op(struct dnn_exec *exec, int o, struct dnn_now *now,
     return 0;
 }
 
+bool dnn_exec_alone(const struct dnn_exec *exec)
+{
+    for (int o = 0; exec->backend->alone != NULL && o < exec->plan->prog->nops; o++)
+        if (exec->kernel[o] != NULL && !exec->backend->alone(exec->kernel[o]))
+            return false;
+    return true;
+}
+
 int dnn_exec_begins(const struct dnn_exec *exec, int o)
 {
     return exec->begins[o];

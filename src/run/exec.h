@@ -76,6 +76,9 @@ int dnn_exec_profile(struct dnn_exec *exec, int first, int last,
 int dnn_exec_try(struct dnn_exec *exec, int o, const struct dnn_now *now,
                  struct dnn_err *err);
 
+/* Whether one thread alone may run all of it: see dnn_backend.alone(). */
+bool dnn_exec_alone(const struct dnn_exec *exec);
+
 /* Local.  The exchange that begins as soon as op o has run, well before its own turn;
  * DNN_NONE: none. */
 int dnn_exec_begins(const struct dnn_exec *exec, int o);

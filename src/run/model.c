@@ -254,10 +254,7 @@ static int first_update(const struct dnn_prog *prog)
 static struct dnn_dev *lent(const struct dnn_model_opts *opts)
 {
     if (opts->mate != NULL) return opts->mate->dev;
-    if (opts->leader == NULL ||
-        opts->leader->opts.device.threads != opts->device.threads)
-        return NULL;
-    return opts->leader->dev;
+    return opts->leader == NULL || opts->beside ? NULL : opts->leader->dev;
 }
 
 int dnn_model_make(const struct dnn_graph *graph, const struct dnn_model_opts *opts,

@@ -46,11 +46,12 @@ struct dnn_model_opts {
     const struct dnn_backend *backend;
     struct dnn_device device;
     /* Another model of the same network, started: use its weights, slots and states,
-     * its device unless another number of threads is wanted, and unless apart its
-     * gradients and temps (see dnn_exec_share()).  For other batch sizes, for inference
-     * between training steps.  Must outlive the new one. */
+     * its device, and unless apart its gradients and temps (see dnn_exec_share()).  For
+     * other batch sizes, for inference between training steps.  Must outlive the new
+     * one. */
     struct dnn_model *leader;
     bool apart;
+    bool beside; /* apart: it may run at the same time, on a device of its own      */
     /* apart: one with the same leader that never runs at the same time: use its device
      * and temps.  NULL: none. */
     struct dnn_model *mate;

@@ -6,19 +6,15 @@
  */
 #include "run/replica_impl.h"
 
-#include "base/log.h"
 #include "base/mem.h"
 #include "data/order.h"
-#include "run/measure.h"
 
 #include <string.h>
 
 enum { LEAVES = 8 };
 
-/* What a part may cost to be left to one thread: operations, and bytes of gradients, of
- * which each part then has its own. */
-#define SMALL_WORK 2.5e8
-enum { SMALL_GRADS = 16 << 20 };
+/* Bytes that parts computed at once may take more than parts one after the other. */
+enum { BESIDE = 256 << 20 };
 
 /* ---- cutting ---- */
 
@@ -70,7 +66,7 @@ static int add_model(struct dnn_replica *r, int64_t n, int64_t total, bool apart
     opts.leader = r->nmodels == 0 ? NULL : r->model[0].model;
     opts.apart = apart;
     opts.mate = mate == NULL ? NULL : mate->model;
-    if (r->teams > 1) opts.device.threads = 1;
+    opts.beside = r->teams > 1;
     if (dnn_comm_size(r->cfg.comm) > 1 && !r->cfg.how.deterministic)
         opts.device.exchange = dnn_replica_exchange(r);
     DNN_TRY(dnn_model_make(r->cfg.graph, &opts, &m->model, err));
@@ -130,21 +126,26 @@ static int cut(struct dnn_replica *r, int64_t total, struct dnn_err *err)
         if (part->n > 0) DNN_TRY(find_model(r, c, c->nparts, err));
         c->nparts++;
     }
+    for (int p = 0; p < c->nparts && c->teams > 1; p++)
+        if (!dnn_exec_alone(c->part[p].by->model->exec)) c->teams = 1;
     return 0;
 }
 
-/* Threads that share the ops of a small part wait for each other more than they work:
- * then each has a part of its own.  Results depend on it, so it must not depend on the
- * ranks. */
+/* Threads that share ops wait for each other: where there are parts enough, each
+ * computes parts of its own.  Kernels give the bits of as many threads as they were
+ * made for, whoever runs them, so this may differ from rank to rank. */
 static int teams(const struct dnn_replica *r, const struct dnn_model *leader)
 {
-    int threads = r->cfg.model.device.threads;
-    const struct dnn_prog *prog = leader->plain != NULL ? leader->plain : leader->prog;
-    double each = dnn_measure_flops(prog) / (double)leader->opts.batch;
+    int threads = r->cfg.model.device.threads, from, to;
 
-    if (!r->cfg.how.deterministic || threads < 2 || threads > r->leaves) return 1;
-    if (each * (double)r->cfg.batch / r->leaves > SMALL_WORK) return 1;
-    return leader->plan->bytes[DNN_BLOCK_GRADS] > SMALL_GRADS ? 1 : threads;
+    own_leaves(r, &from, &to);
+    if (!r->cfg.how.deterministic || threads < 2 || to - from < threads) return 1;
+    /* Then each has memory of its own anyway. */
+    if (r->lockstep) return threads;
+    size_t grads = leader->plan->bytes[DNN_BLOCK_GRADS];
+    size_t more = (size_t)(to - from) * grads +
+                  (size_t)threads * (dnn_model_bytes(leader).all - grads);
+    return more > BESIDE ? 1 : threads;
 }
 
 /* The leader is made first; it is of the largest part, so that the others' temps fit
@@ -210,20 +211,6 @@ static int check(const struct dnn_replica *r, struct dnn_err *err)
     return 0;
 }
 
-/* Threads without a part. */
-static void warn_idle(const struct dnn_replica *r)
-{
-    int ranks = dnn_comm_size(r->cfg.comm), each = r->leaves / ranks;
-
-    if (each >= r->teams) return;
-    dnn_log_once(
-        DNN_WARN, "train",
-        "a rank has %d of the %d parts of a batch and %d threads, of which each "
-        "computes parts of its own, for they are small: set \"leaves\" to %d, or "
-        "take fewer threads",
-        each, r->leaves, r->teams, ranks * r->teams);
-}
-
 /* Without training: the model of the largest part, whose weights the others use. */
 static int make_infer(struct dnn_replica *r, struct dnn_err *err)
 {
@@ -255,7 +242,6 @@ static int make(struct dnn_replica *r, struct dnn_err *err)
     r->model = dnn_alloc((size_t)(2 * r->leaves + 2) * sizeof *r->model);
     r->loss = dnn_alloc((size_t)r->leaves * sizeof *r->loss);
     DNN_TRY(lead(r, err));
-    warn_idle(r);
     DNN_TRY(cut(r, cfg->batch, err));
     if (cfg->last > 0) DNN_TRY(cut(r, cfg->last, err));
     if (cfg->judged > 0) DNN_TRY(dnn_replica_judge_make(r, err));

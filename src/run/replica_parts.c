@@ -181,23 +181,25 @@ static int go(const struct going *g, int p, struct dnn_err *err)
     return to == m->update ? dnn_replica_note(part, g->loss, err) : 0;
 }
 
-static int go_team(const struct going *g, int team, struct dnn_err *err)
+/* Part first, and every step-th after it that is below last. */
+static int go_some(const struct going *g, int first, int last, int step,
+                   struct dnn_err *err)
 {
-    for (int p = team; p < g->cut->nparts; p += g->cut->teams)
+    for (int p = first; p < last; p += step)
         DNN_TRY(go(g, p, err));
     return 0;
 }
 
-/* All teams at once; of several errors the first team's is kept. */
-static int go_on(const struct going *g, struct dnn_err *err)
+/* Parts below last at once, the same number for each team.  Of several errors the first
+ * team's is kept. */
+static int go_at_once(const struct going *g, int last, struct dnn_err *err)
 {
     int teams = g->cut->teams, rc = 0, who = teams;
 
-    if (teams == 1) return go_team(g, 0, err);
 #pragma omp parallel for num_threads(teams) schedule(static, 1)
     for (int team = 0; team < teams; team++) {
         struct dnn_err why = {0};
-        int one = go_team(g, team, &why);
+        int one = go_some(g, team, last, teams, &why);
 
         if (one == 0) continue;
 #pragma omp critical
@@ -208,6 +210,16 @@ static int go_on(const struct going *g, struct dnn_err *err)
         }
     }
     return rc;
+}
+
+/* What does not go up in teams is shared by all threads. */
+static int go_on(const struct going *g, struct dnn_err *err)
+{
+    int teams = g->cut->teams, all = g->cut->nparts;
+    int even = teams == 1 ? 0 : all / teams * teams;
+
+    if (even > 0) DNN_TRY(go_at_once(g, even, err));
+    return go_some(g, even, all, 1, err);
 }
 
 /* Programs of different sizes of part are the same but where things are computed again:

@@ -66,6 +66,34 @@ result "fewer samples than a batch" "$(
     train_on short1 1 deterministic=true data.batch_size=40 data.test_batch_size=50
     train_on short3 3 deterministic=true data.batch_size=40 data.test_batch_size=50
     judged short1 | diff - <(judged short3))"
+# Kernels of all kinds, the library's among them, run by each thread alone or by both:
+# one rank has eight parts for two threads, eight ranks have one each.
+cat > kinds.json << EOF2
+[{"class_name": "Conv3D", "config": {"filters": 8, "kernel_size": 3, "strides": 2, "padding": "same"}},
+ {"class_name": "BatchNormalization", "config": {}},
+ {"class_name": "DepthwiseConv3D", "config": {"kernel_size": 3, "padding": "same", "activation": "relu"}},
+ {"class_name": "Conv3D", "config": {"filters": 12, "kernel_size": 3, "padding": "same", "groups": 2}},
+ {"class_name": "Conv3D", "config": {"filters": 16, "kernel_size": 3, "padding": "same", "dilation_rate": 2}},
+ {"class_name": "Conv3DTranspose", "config": {"filters": 5, "kernel_size": 3, "strides": 2, "padding": "same"}},
+ {"class_name": "Conv3D", "config": {"filters": 16, "kernel_size": 3, "padding": "same", "activation": "relu"}},
+ {"class_name": "Dense", "config": {"units": 3, "activation": "softmax"}}]
+EOF2
+# weights DIR: checksums of the arrays of its checkpoint
+weights() {
+    dnn-train --verify "$(find "$1/checkpoints" -name 'ckpt-*.bp')" | grep -v 'run/sums\|^checkpoint\|ckpt-'
+}
+# With groups, the library sums gradients of weights over its threads: then all threads share.
+grep -v 'Depthwise\|groups' kinds.json > alone.json
+for kinds in kinds alone; do
+    result "the same bits whichever threads run a kernel ($kinds)" "$(
+        export OMP_NUM_THREADS=2
+        for n in 1 2 8; do
+            train_on "$kinds$n" "$n" deterministic=true "layers=$(cat $kinds.json)"
+            judged "${kinds}1" | diff - <(judged "$kinds$n")
+            diff <(weights "${kinds}1") <(weights "$kinds$n")
+        done
+        [ "$(weights "${kinds}1" | wc -l)" -gt 10 ] || weights "${kinds}1")"
+done
 # Nothing moves, and all samples are one batch: what is trained with is what is judged.
 result "it is the loss that is trained" "$(
     train_on still 2 data.validation=train data.batch_size=12 data.test_batch_size=12 \

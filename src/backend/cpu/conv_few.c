@@ -12,7 +12,6 @@
 #include "backend/cpu/onednn_impl.h"
 #include "base/mem.h"
 
-
 enum {
     PARTS = 343, /* of a window at most: rows of taps, or taps */
     SHORT = 128  /* outputs of a row not worth sharing         */

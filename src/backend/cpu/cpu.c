@@ -241,6 +241,11 @@ static int sync_dev(struct dnn_dev *dev, struct dnn_err *err)
     return 0;
 }
 
+static bool alone(const struct dnn_kernel *kernel)
+{
+    return kernel->way == NULL || !kernel->way->whole;
+}
+
 static const char *describe(struct dnn_dev *dev, const struct dnn_kernel *kernel)
 {
     (void)dev;
@@ -276,5 +281,6 @@ const struct dnn_backend dnn_backend_cpu = {
     .begin = begin,
     .discard = discard,
     .sync = sync_dev,
+    .alone = alone,
     .describe = describe,
 };

@@ -64,6 +64,7 @@ struct cpu_way {
     int (*run)(struct dnn_dev *dev, const struct cpu_call *call, void *state,
                struct dnn_err *err);
     void (*discard)(void *state);
+    bool whole; /* needs all the threads it was prepared for: see backend.h, alone()  */
     const char *(*describe)(const void *state); /* NULL: the name                  */
     bool by_isa; /* there is one for each instruction set: which, is said behind it */
 };

@@ -42,6 +42,19 @@ const struct dnn_direct_isa *dnn_direct_find(void)
     return best;
 }
 
+const struct dnn_direct_isa *dnn_direct_filled(int64_t columns)
+{
+    const struct dnn_direct_isa *best = dnn_direct_find();
+
+#if defined(__x86_64__)
+    if (best == &dnn_direct_avx512 && columns <= dnn_direct_avx2.lanes)
+        return &dnn_direct_avx2;
+#else
+    (void)columns;
+#endif
+    return best;
+}
+
 const char *dnn_direct_isa(void)
 {
     return dnn_direct_find()->name;

@@ -139,6 +139,9 @@ extern const struct dnn_direct_isa dnn_direct_plain, dnn_direct_avx2, dnn_direct
 
 /* The one to use here and now. */
 const struct dnn_direct_isa *dnn_direct_find(void);
+/* The same, or avx2 for avx512 if so many columns fill no more than one of its vectors:
+ * half a wide vector takes longer than a whole one of those. */
+const struct dnn_direct_isa *dnn_direct_filled(int64_t columns);
 
 /* How a gradient is computed.  "a" is the operand whose channels are broadcast
  * (rows of the tiles), "b" the one whose channels fill vectors. */

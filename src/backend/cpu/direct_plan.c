@@ -223,7 +223,7 @@ static void place(struct dnn_direct_plan *p)
 
 struct dnn_direct_plan dnn_direct_plan(const struct dnn_direct_conv *conv, int threads)
 {
-    struct dnn_direct_plan p = {.conv = *conv, .isa = dnn_direct_find()};
+    struct dnn_direct_plan p = {.conv = *conv};
     struct dnn_direct_conv *v = &p.conv;
 
     for (int i = 0; i < 3; i++)
@@ -232,6 +232,7 @@ struct dnn_direct_plan dnn_direct_plan(const struct dnn_direct_conv *conv, int t
     p.swap = v->m <= NARROW && v->c > FEW && v->pitch == v->c && v->stride[0] == 1 &&
              v->stride[1] == 1 && v->stride[2] == 1;
     if (p.swap) swap_sides(v);
+    p.isa = dnn_direct_filled(v->m);
     fold(v);
     p.from = *v;
     p.taps = volume(v->kernel);

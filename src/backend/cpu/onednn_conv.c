@@ -241,18 +241,20 @@ static int run(struct dnn_dev *dev, const struct cpu_call *c, void *state,
     return 0;
 }
 
-#define WAY(variable)                                                                  \
+/* Its gradients of weights are sums over the threads they were planned for. */
+#define WAY(variable, sums)                                                            \
     const struct cpu_way variable = {.name = "oneDNN",                                 \
                                      .can = can,                                       \
                                      .need = need,                                     \
                                      .prepare = prepare,                               \
                                      .run = run,                                       \
                                      .discard = dnn_cpu_prim_discard,                  \
+                                     .whole = sums,                                    \
                                      .describe = dnn_cpu_prim_describe}
 
-WAY(dnn_cpu_onednn_conv);
-WAY(dnn_cpu_onednn_conv_data);
-WAY(dnn_cpu_onednn_conv_weights);
-WAY(dnn_cpu_onednn_deconv);
-WAY(dnn_cpu_onednn_deconv_data);
-WAY(dnn_cpu_onednn_deconv_weights);
+WAY(dnn_cpu_onednn_conv, false);
+WAY(dnn_cpu_onednn_conv_data, false);
+WAY(dnn_cpu_onednn_conv_weights, true);
+WAY(dnn_cpu_onednn_deconv, false);
+WAY(dnn_cpu_onednn_deconv_data, false);
+WAY(dnn_cpu_onednn_deconv_weights, true);

@@ -18,6 +18,7 @@
 #include "base/mem.h"
 
 #include <math.h>
+#include <omp.h>
 
 enum {
     OUT = DNN_WINO_OUT,
@@ -204,11 +205,13 @@ static int run(struct dnn_dev *dev, const struct cpu_call *c, void *state,
     if (!s->fresh || s->weights != c->now.weights) pack(s, c);
     s->fresh = true;
     s->weights = c->now.weights;
-#pragma omp parallel for num_threads(c->threads) schedule(static)
-    for (int i = 0; i < c->threads; i++) {
+    /* Neighbouring units share inputs: one thread alone does them in one go. */
+    int threads = omp_in_parallel() ? 1 : c->threads;
+#pragma omp parallel for num_threads(threads) schedule(static)
+    for (int i = 0; i < threads; i++) {
         int64_t from, to;
 
-        dnn_cpu_share(s->units, c->threads, i, &from, &to);
+        dnn_cpu_share(s->units, threads, i, &from, &to);
         dnn_wino_walk(s, c, from, to, (float *)c->work + i * s->size);
     }
     if (!s->relu) dnn_cpu_post(c);
