@@ -62,7 +62,7 @@ if [ "$DNN_HARM_MOUNTS" = yes ]; then
         begin middle --set checkpoints.steps=10 --set num_epochs=2000
         seen '^epoch 20/'
         mount -t tmpfs -o ro tmpfs middle/checkpoints
-        ended 5 'middle/checkpoints/ckpt-[0-9]*.bp: .*(: (Read-only file system|No such file or directory|Stale file handle)|profiling.json.*)'
+        ended 5 'middle/checkpoints/ckpt-[0-9]*.bp: .*(: (Read-only file system|No such file or directory|Stale file handle)( : .*)?|profiling.json.*)'
         umount middle/checkpoints)"
     result "what was there is whole, and it goes on" "$(
         begin middle "${long[@]}"
