@@ -30,7 +30,7 @@ INLINE float total(vec v)
 INLINE void few_tile(const struct dnn_direct_few *f, int64_t first, const int m,
                      const int n)
 {
-    vec sum[DNN_DIRECT_SHARED][DNN_DIRECT_FEW];
+    reg sum[DNN_DIRECT_SHARED][DNN_DIRECT_FEW];
 
 #pragma GCC unroll 8
     for (int i = 0; i < n; i++)
@@ -41,7 +41,7 @@ INLINE void few_tile(const struct dnn_direct_few *f, int64_t first, const int m,
         const float *x = f->x[part] + first * f->x_step, *w = f->w[part];
 
         for (int64_t k = 0; k < f->len; k += LANES) {
-            vec by[DNN_DIRECT_FEW];
+            reg by[DNN_DIRECT_FEW];
 
 #pragma GCC unroll 4
             for (int j = 0; j < m; j++)

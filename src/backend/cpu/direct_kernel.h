@@ -15,6 +15,9 @@
 
 /* A vector at any address, over floats. */
 typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+/* Several in an array of ours: aligned, which compilers rely on where they check memory
+ * accesses, too. */
+typedef float reg __attribute__((vector_size(4 * LANES), may_alias));
 
 #define INLINE static inline __attribute__((always_inline)) TARGET
 
@@ -25,7 +28,7 @@ enum { ROWS1 = 12 };
 INLINE void sum_tile(const struct dnn_direct_tile *t, const int rows, const int vecs,
                      const bool spread)
 {
-    vec sum[12][2];
+    reg sum[12][2];
     int64_t off[12] = {0};
 
 #pragma GCC unroll 12
@@ -44,7 +47,7 @@ INLINE void sum_tile(const struct dnn_direct_tile *t, const int rows, const int 
             int64_t a_step = t->a_step[2], b_step = t->b_step[2];
 
             for (int64_t k = t->count[2]; k > 0; k--, a += a_step, b += b_step) {
-                vec y[2];
+                reg y[2];
 
 #pragma GCC unroll 2
                 for (int v = 0; v < vecs; v++)
@@ -136,7 +139,7 @@ static TARGET void columns(const float *y, int64_t n, int64_t m, int64_t pitch,
     int64_t j = 0;
 
     for (; j + LANES <= m; j += LANES) {
-        vec s[4] = {{0}};
+        reg s[4] = {{0}};
         int64_t i = 0;
 
         for (; i + 4 <= n; i += 4) {

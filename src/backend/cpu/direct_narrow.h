@@ -40,7 +40,7 @@ typedef int32_t whole __attribute__((vector_size(4 * LANES)));
 
 /* Quad i of each of four vectors becomes column i of each: 4 x 4 blocks change their
  * sides, LANES / 4 of them at a time. */
-INLINE void turn(const vec from[4], vec to[4])
+INLINE void turn(const reg from[4], reg to[4])
 {
     vec a = LOW_1(from[0], from[1]), b = LOW_1(from[2], from[3]);
     vec c = HIGH_1(from[0], from[1]), d = HIGH_1(from[2], from[3]);
@@ -75,7 +75,7 @@ INLINE vec quads(const float *at, int64_t step)
 /* LANES positions of four channels. */
 INLINE void narrow_four(const float *x, int64_t x_step, float *to, int64_t to_step)
 {
-    vec in[4], out[4];
+    reg in[4], out[4];
 
 #pragma GCC unroll 4
     for (int j = 0; j < 4; j++)
@@ -107,7 +107,7 @@ static TARGET void narrow_apart(const float *x, int64_t x_step, int64_t count,
 INLINE void narrow_put_4(vec a, vec b, vec c, vec d, float *y, int64_t y_step,
                          int64_t count)
 {
-    vec from[4] = {a, b, c, d}, to[4];
+    reg from[4] = {a, b, c, d}, to[4];
 
     turn(from, to);
 #pragma GCC unroll 4
@@ -147,7 +147,7 @@ INLINE void narrow_tile(const struct dnn_direct_narrow *f, int64_t first, int64_
     const float *w = f->w + first * f->depth;
     const int64_t *off = f->off;
     int64_t terms = f->terms;
-    vec sum[6][4];
+    reg sum[6][4];
 
 #pragma GCC unroll 6
     for (int i = 0; i < n; i++)
@@ -159,7 +159,7 @@ INLINE void narrow_tile(const struct dnn_direct_narrow *f, int64_t first, int64_
 
         for (int64_t k = 0; k < terms; k++, by += m) {
             const vec *from = (const vec *)(x + off[k]);
-            vec in[6];
+            reg in[6];
 
 #pragma GCC unroll 6
             for (int i = 0; i < n; i++)

@@ -20,7 +20,7 @@ INLINE void product_tile(const struct dnn_direct_product *p, const int rows,
                          const int vecs)
 {
     const float *b = p->b;
-    vec sum[12][2];
+    reg sum[12][2];
 
 #pragma GCC unroll 12
     for (int r = 0; r < rows; r++)
@@ -35,7 +35,7 @@ INLINE void product_tile(const struct dnn_direct_product *p, const int rows,
         for (int r = 0; r < rows; r++)
             a[r] = p->a[r] + p->off[i];
         for (int64_t k = 0; k < p->depth; k++, b += vecs * LANES) {
-            vec y[2];
+            reg y[2];
 
 #pragma GCC unroll 2
             for (int v = 0; v < vecs; v++)

@@ -14,7 +14,7 @@ _Static_assert(DNN_DIRECT_ROWS == 6, "a case for each number of rows");
 INLINE void add_tile(const float *x, int64_t step, const float *w, int64_t ldw,
                      int depth, float *sum, const int rows)
 {
-    vec s[DNN_DIRECT_ROWS][2];
+    reg s[DNN_DIRECT_ROWS][2];
 
 #pragma GCC unroll 6
     for (int r = 0; r < rows; r++) {
@@ -72,7 +72,7 @@ INLINE void dots_tile(const float *y, int64_t ldy, const float *w, int64_t ldw,
                       int64_t cols, float *to, int64_t ld_to, const int rows,
                       const int n)
 {
-    vec s[DNN_DIRECT_DOT_ROWS][DNN_DIRECT_DOTS];
+    reg s[DNN_DIRECT_DOT_ROWS][DNN_DIRECT_DOTS];
     int64_t i = 0;
 
 #pragma GCC unroll 4
@@ -81,7 +81,7 @@ INLINE void dots_tile(const float *y, int64_t ldy, const float *w, int64_t ldw,
         for (int k = 0; k < n; k++)
             s[r][k] = (vec){0};
     for (; i + LANES <= cols; i += LANES) {
-        vec by[DNN_DIRECT_DOTS];
+        reg by[DNN_DIRECT_DOTS];
 
 #pragma GCC unroll 3
         for (int k = 0; k < n; k++)
@@ -131,7 +131,7 @@ static TARGET void dots(const float *y, int64_t ldy, int rows, const float *w,
 INLINE void across_tile(const float *w, int64_t ldw, const float *y, int64_t rows,
                         int64_t cols, float *to, const int n, const int vectors)
 {
-    vec s[DNN_DIRECT_ROWS][2];
+    reg s[DNN_DIRECT_ROWS][2];
 
 #pragma GCC unroll 6
     for (int k = 0; k < n; k++)
@@ -191,7 +191,7 @@ INLINE void outer_tile(const float *x, int64_t rows, const float *y,
 INLINE void outer_rows(const float *x, int64_t rows, const float *y, int64_t cols,
                        float *w, int64_t ldw, bool past, const int n)
 {
-    vec s[DNN_DIRECT_ROWS][2];
+    reg s[DNN_DIRECT_ROWS][2];
 
     for (; cols > 0; cols -= CHUNK, w += CHUNK, y += rows * CHUNK) {
         outer_tile(x, rows, y, s, n);

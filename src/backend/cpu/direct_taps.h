@@ -8,7 +8,7 @@
 /* taps and m are constants wherever this is used. */
 INLINE void taps_tile(const struct dnn_direct_taps *t, const int taps, const int m)
 {
-    vec s[DNN_DIRECT_TAPS][DNN_DIRECT_TAPS_M];
+    reg s[DNN_DIRECT_TAPS][DNN_DIRECT_TAPS_M];
 
 #pragma GCC unroll 3
     for (int k = 0; k < taps; k++)
@@ -19,7 +19,7 @@ INLINE void taps_tile(const struct dnn_direct_taps *t, const int taps, const int
         const float *x = t->x + r * t->x_row, *y = t->y + r * t->y_row;
 
         for (int64_t i = 0; i < t->count; i += LANES) {
-            vec by[DNN_DIRECT_TAPS_M];
+            reg by[DNN_DIRECT_TAPS_M];
 
 #pragma GCC unroll 4
             for (int j = 0; j < m; j++)
