@@ -141,7 +141,8 @@ const struct dnn_option dnn_bench_train_options[] = {
 const char dnn_bench_train_about[] =
     "Makes datasets of generated volumes and of Fashion-MNIST, starts dnn-train with "
     "jobs for a 3D U-Net and for a small CNN (simplecnn), whole runs in turns, and "
-    "times their epochs after the first.  The U-Net is trained by one rank with "
+    "times their epochs after the first, of which the fastest counts.  The U-Net is "
+    "trained by one rank with "
     "several threads and by several ranks with one thread each, also with results that "
     "do not depend on the number of ranks, and with checkpoints; the CNN by one rank, "
     "deterministic or not, and by several.  Printed are samples per second of training "

@@ -52,7 +52,7 @@ void dnn_train_forget(struct dnn_train_lines *lines);
 
 /* ---- train.c ---- */
 
-/* Numbers of which the median counts. */
+/* Numbers of which the median counts, or of rates the largest. */
 struct dnn_train_values {
     double *value; /* owned */
     int n;
@@ -106,6 +106,7 @@ int dnn_train_look(const struct dnn_train_lines *lines,
                    struct dnn_err *err);
 double
 dnn_train_median(const struct dnn_train_values *values); /* NaN: there are none */
+double dnn_train_most(const struct dnn_train_values *values);
 /* The way of this key, or NULL. */
 const struct dnn_train_way *dnn_train_find(const struct dnn_train_all *all,
                                            const char *work, const char *way);

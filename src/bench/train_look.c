@@ -28,6 +28,15 @@ double dnn_train_median(const struct dnn_train_values *values)
     return middle;
 }
 
+double dnn_train_most(const struct dnn_train_values *values)
+{
+    double most = values->n == 0 ? NAN : values->value[0];
+
+    for (int i = 1; i < values->n; i++)
+        most = fmax(most, values->value[i]);
+    return most;
+}
+
 const struct dnn_train_way *dnn_train_find(const struct dnn_train_all *all,
                                            const char *work, const char *way)
 {

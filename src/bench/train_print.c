@@ -28,9 +28,11 @@ struct verdicts {
     struct verdict v[VERDICTS];
 };
 
+/* That of the fastest epoch: whatever else goes on on a machine, and on its neighbours,
+ * for seconds or for minutes, only makes it slower. */
 static double rate(const struct dnn_train_way *way, bool whole)
 {
-    return way == NULL ? NAN : dnn_train_median(whole ? &way->whole : &way->rate);
+    return way == NULL ? NAN : dnn_train_most(whole ? &way->whole : &way->rate);
 }
 
 static const char *layout(char out[64], const struct dnn_train_way *way)
@@ -188,8 +190,8 @@ static void print_text(const struct dnn_train_all *all, const struct verdicts *v
     for (int i = 0; i < all->nworks; i++)
         print_work(all, &all->work[i], where);
     fprintf(where,
-            "medians of epochs, %ld after the first of each run, %ld run%s of each in "
-            "turns; Adam, cross-entropy, a record of each step\n",
+            "the fastest of %ld epochs after the first of each run, %ld run%s of each "
+            "in turns; Adam, cross-entropy, a record of each step\n",
             all->use.epochs, all->use.reps, all->use.reps == 1 ? "" : "s");
     if (dnn_train_find(all, "unet", "torch_ranks") != NULL)
         fprintf(where, "PyTorch's batch norm is of each rank alone; ours is of the "
