@@ -17,12 +17,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { AT_ONCE = 4 }; /* vectors that exact sums take best */
+
 struct bsp {
     struct dnn_rule_cfg cfg;
     struct dnn_comm *comm;
     struct dnn_params params;
     struct dnn_portion *portion; /* owned                                             */
     struct dnn_comm_req **req;   /* owned; NULL: none, or finished                    */
+    bool alone;      /* there are no other ranks                                      */
     double *sums;    /* owned; deterministic: two per number, portion by portion      */
     uint16_t *small; /* owned; compressed                                             */
     float *earlier;  /* owned; what earlier parts of the step gave: added up, or, if
@@ -62,11 +65,12 @@ static int start(const struct dnn_rule_cfg *cfg, struct dnn_comm *comm,
     struct bsp *b = dnn_alloc(sizeof *b);
     size_t n = (size_t)params->nportions;
     size_t sums = cfg->deterministic ? 2 * (size_t)params->count * sizeof(double) : 0;
-    size_t small = cfg->compress == DNN_COMPRESS_NONE || dnn_comm_size(comm) == 1
+    bool alone = dnn_comm_size(comm) == 1;
+    size_t small = cfg->compress == DNN_COMPRESS_NONE || alone
                        ? 0
                        : (size_t)params->count * sizeof(uint16_t);
 
-    *b = (struct bsp){.cfg = *cfg, .comm = comm, .params = *params};
+    *b = (struct bsp){.cfg = *cfg, .comm = comm, .params = *params, .alone = alone};
     b->portion = dnn_alloc((n + 1) * sizeof *b->portion);
     memcpy(b->portion, params->portion, n * sizeof *b->portion);
     b->req = dnn_alloc((n + 1) * sizeof *b->req);
@@ -84,7 +88,7 @@ static int start(const struct dnn_rule_cfg *cfg, struct dnn_comm *comm,
 
 static int need_earlier(struct bsp *b, struct dnn_err *err)
 {
-    size_t vectors = b->cfg.deterministic ? DNN_EXACT_AT_ONCE - 1 : 1;
+    size_t vectors = b->cfg.deterministic ? AT_ONCE - 1 : 1;
     size_t bytes = vectors * (size_t)b->params.count * sizeof *b->earlier;
 
     if (b->earlier == NULL) b->earlier = large(bytes);
@@ -146,7 +150,7 @@ static int send(struct bsp *b, int p, struct dnn_err *err)
         buf = b->small + b->portion[p].first;
         type = b->cfg.compress == DNN_COMPRESS_BF16 ? DNN_COMM_BF16 : DNN_COMM_F16;
     }
-    if (dnn_comm_size(b->comm) == 1) return 0;
+    if (b->alone) return 0;
     return dnn_comm_start(b->comm, "gradients", buf, n, type, DNN_COMM_SUM, &b->req[p],
                           err);
 }
@@ -182,29 +186,44 @@ static float *held(const struct bsp *b, int p, int i)
     return b->earlier + i * b->params.count + b->portion[p].first;
 }
 
+/* Parts, and those held back before them, to the exact sums; on a rank alone the last
+ * ones give what is asked for, and nobody else wants the sums. */
+static void add_exactly(struct bsp *b, int p, const float *const *x, int m, bool last)
+{
+    bool fresh = b->parts[p] < AT_ONCE, good;
+    int64_t n = length(b, p);
+    double *sums = sums_of(b, p);
+
+    if (last && b->alone) {
+        float *grad = b->params.grad + b->portion[p].first;
+
+        good = dnn_exact_sum(fresh ? NULL : sums, n, x, m, grad, n);
+        if (!good) grad[0] = NAN;
+        return;
+    }
+    good = dnn_exact_add(sums, n, x, m, n, fresh);
+    /* One that is too large must show on all ranks. */
+    if (!good) sums[0] = NAN;
+}
+
 /* Parts are held back until there are enough to be added to the exact sums at once. */
 static int exactly(struct bsp *b, int p, const float *const *part, int parts, bool last,
                    struct dnn_err *err)
 {
-    int kept = b->parts[p] % DNN_EXACT_AT_ONCE, m = kept;
-    bool fresh = b->parts[p] < DNN_EXACT_AT_ONCE;
-    int64_t n = length(b, p);
-    const float *x[DNN_EXACT_AT_ONCE];
+    int kept = b->parts[p] % AT_ONCE, m = kept + parts;
+    const float **x = dnn_alloc((size_t)m * sizeof *x);
+    int rc = 0;
 
-    for (int i = 0; i < kept; i++)
-        x[i] = held(b, p, i);
-    for (int i = 0; i < parts; i++) {
-        x[m++] = part[i] + b->portion[p].first;
-        if (m < DNN_EXACT_AT_ONCE && !(last && i == parts - 1)) continue;
-        /* One that is too large must show on all ranks. */
-        if (!dnn_exact_add(sums_of(b, p), n, x, m, n, fresh)) sums_of(b, p)[0] = NAN;
-        fresh = false;
-        kept = m = 0;
-    }
-    if (m > kept) DNN_TRY(need_earlier(b, err));
-    for (int i = kept; i < m; i++)
-        copy(held(b, p, i), x[i], n);
-    return 0;
+    for (int i = 0; i < m; i++)
+        x[i] = i < kept ? held(b, p, i) : part[i - kept] + b->portion[p].first;
+    int now = last ? m : m / AT_ONCE * AT_ONCE;
+    if (now > 0) add_exactly(b, p, x, now, last);
+    int from = now > kept ? now : kept;
+    if (m > from) rc = need_earlier(b, err);
+    for (int i = from; i < m && rc == 0; i++)
+        copy(held(b, p, i - now), x[i], length(b, p));
+    dnn_free(x);
+    return rc;
 }
 
 /* One part more, or the only one. */
@@ -268,7 +287,7 @@ static int before(void *self, struct dnn_err *err)
 
         DNN_TRY(dnn_comm_wait(b->req[p], err));
         b->req[p] = NULL;
-        if (b->cfg.deterministic)
+        if (b->cfg.deterministic && !b->alone)
             dnn_exact_read(sums_of(b, p), n, b->params.grad + b->portion[p].first, n);
         else if (b->small != NULL)
             unpack(b, p);

@@ -5,86 +5,78 @@
  */
 #include "parallel/exact.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 #include <math.h>
+#include <string.h>
 
-/* Adding and taking away 1.5 * 2^52 units rounds to whole ones. */
-#define COARSE 6442450944.0 /* 1.5 * 2^32: units of 2^-20 */
-#define FINE 0.005859375    /* 1.5 * 2^-8: units of 2^-60 */
-
-/* Rounding needs the two operations as they stand. */
+/* Rounding needs each operation as it stands. */
 #if defined(__FAST_MATH__)
 #error "exact sums need IEEE arithmetic: do not compile with -ffast-math"
 #endif
 
-enum { BLOCK = 1 << 14 }; /* numbers that are worth waking a thread for */
-
-/* One number more in s and f; a NaN is too large, too. */
-#define TERM(v)                                                                        \
-    do {                                                                               \
-        double all = (double)(v), whole = (all + COARSE) - COARSE;                     \
-                                                                                       \
-        bad |= !(fabsf(v) < DNN_EXACT_LARGEST);                                        \
-        s += whole;                                                                    \
-        f += ((all - whole) + FINE) - FINE;                                            \
-    } while (0)
-
-/* Sums are in memory that is slower than the arithmetic, so m vectors are added in one
- * pass over them.  A macro, for as an inline function it would be cut into the vectors
- * of the plain instruction set wherever it is used. */
-#define PASS(m, from, and_from)                                                        \
-    _Pragma("omp simd reduction(| : bad)") for (int64_t i = 0; i < n; i++)             \
-    {                                                                                  \
-        double s = (from), f = (and_from);                                             \
-                                                                                       \
-        TERM(x0[i]);                                                                   \
-        if ((m) > 1) TERM(x1[i]);                                                      \
-        if ((m) > 2) TERM(x2[i]);                                                      \
-        if ((m) > 3) TERM(x3[i]);                                                      \
-        sums[i] = s;                                                                   \
-        fine[i] = f;                                                                   \
-    }                                                                                  \
-    break;
-#define CASES(m)                                                                       \
-    case 2 * (m):                                                                      \
-        PASS(m, sums[i], fine[i])                                                      \
-    case 2 * (m) + 1:                                                                  \
-        PASS(m, 0, 0)
-
-#define ADD(isa, target)                                                               \
-    target static int add_##isa(double *sums, double *fine, const float *const *x,     \
-                                int m, int64_t at, int64_t n, bool fresh)              \
-    {                                                                                  \
-        const float *x0 = x[0] + at, *x1 = x[m > 1 ? 1 : 0] + at,                      \
-                    *x2 = x[m > 2 ? 2 : 0] + at, *x3 = x[m > 3 ? 3 : 0] + at;          \
-        int bad = 0;                                                                   \
-                                                                                       \
-        sums += at;                                                                    \
-        fine += at;                                                                    \
-        switch (2 * m + fresh) {                                                       \
-            CASES(1)                                                                   \
-            CASES(2)                                                                   \
-            CASES(3)                                                                   \
-            CASES(4)                                                                   \
-        default:                                                                       \
-            bad = 1;                                                                   \
-        }                                                                              \
-        return bad;                                                                    \
-    }
-_Static_assert(DNN_EXACT_AT_ONCE == 4, "cases for each");
+enum {
+    BLOCK = 1 << 12, /* numbers that are worth waking a thread for              */
+    CHUNK = 1 << 9,  /* sums of so many stay in the nearest cache               */
+    ONCE = 1 << 11   /* vectors in one go: their rests stay below DNN_EXACT_FINE */
+};
 
 /* The same instructions on wider vectors give the same bits: nothing is fused. */
-ADD(plain, )
+#define PASS pass_plain
+#define TARGET
+#define DOUBLES(v) __builtin_convertvector(v, exact_d4)
+#include "parallel/exact_kernel.h"
+#undef PASS
+#undef TARGET
+#undef DOUBLES
 #if defined(__x86_64__)
-ADD(avx2, __attribute__((target("avx2"))))
+#define PASS pass_avx2
+#define TARGET __attribute__((target("avx2")))
+/* The compiler would make two of two. */
+#define DOUBLES(v) ((exact_d4)_mm256_cvtps_pd((__m128)(v)))
+#include "parallel/exact_kernel.h"
+#undef PASS
+#undef TARGET
+#undef DOUBLES
 #endif
 
-static int add_block(double *sums, double *fine, const float *const *x, int m,
-                     int64_t at, int64_t n, bool fresh)
+static int pass(double *sums, double *fine, const float *const *x, int m, int64_t at,
+                int64_t n, bool fresh)
 {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2")) return add_avx2(sums, fine, x, m, at, n, fresh);
+    if (__builtin_cpu_supports("avx2"))
+        return pass_avx2(sums, fine, x, m, at, n, fresh);
 #endif
-    return add_plain(sums, fine, x, m, at, n, fresh);
+    return pass_plain(sums, fine, x, m, at, n, fresh);
+}
+
+/* n numbers of each vector, from the number at on, to sums[0] and the following. */
+static int add_chunk(double *sums, double *fine, const float *const *x, int m,
+                     int64_t at, int64_t n, bool fresh)
+{
+    int bad = 0;
+
+    for (int i = 0; i < m; i += ONCE)
+        bad |= pass(sums, fine, x + i, m - i < ONCE ? m - i : ONCE, at, n,
+                    fresh && i == 0);
+    return bad;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int add_block(double *sums, int64_t stride, const float *const *x, int m,
+                     int64_t at, int64_t last, bool fresh)
+{
+    int bad = 0;
+
+    for (; at < last; at += CHUNK)
+        bad |= add_chunk(sums + at, sums + stride + at, x, m, at,
+                         least(last - at, CHUNK), fresh);
+    return bad;
 }
 
 bool dnn_exact_add(double *sums, int64_t stride, const float *const *x, int m,
@@ -94,16 +86,49 @@ bool dnn_exact_add(double *sums, int64_t stride, const float *const *x, int m,
 
 #pragma omp parallel for reduction(| : bad) if (n > BLOCK) schedule(static)
     for (int64_t at = 0; at < n; at += BLOCK)
-        bad |= add_block(sums, sums + stride, x, m, at, n - at < BLOCK ? n - at : BLOCK,
-                         fresh);
+        bad |= add_block(sums, stride, x, m, at, least(n, at + BLOCK), fresh);
     return bad == 0;
+}
+
+static void read(const double *sums, const double *fine, float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        x[i] = (float)(sums[i] + fine[i]);
 }
 
 void dnn_exact_read(const double *sums, int64_t stride, float *x, int64_t n)
 {
-    const double *fine = sums + stride;
+#pragma omp parallel for if (n > BLOCK) schedule(static)
+    for (int64_t at = 0; at < n; at += BLOCK)
+        read(sums + at, sums + stride + at, x + at, least(n - at, BLOCK));
+}
 
-#pragma omp parallel for simd if (n > BLOCK) schedule(static)
-    for (int64_t i = 0; i < n; i++)
-        x[i] = (float)(sums[i] + fine[i]);
+static int sum_block(const double *sums, int64_t stride, const float *const *x, int m,
+                     float *out, int64_t at, int64_t last)
+{
+    double all[CHUNK], fine[CHUNK];
+    int bad = 0;
+
+    for (; at < last; at += CHUNK) {
+        int64_t n = least(last - at, CHUNK);
+
+        if (sums != NULL) {
+            memcpy(all, sums + at, (size_t)n * sizeof *all);
+            memcpy(fine, sums + stride + at, (size_t)n * sizeof *fine);
+        }
+        bad |= add_chunk(all, fine, x, m, at, n, sums == NULL);
+        read(all, fine, out + at, n);
+    }
+    return bad;
+}
+
+bool dnn_exact_sum(const double *sums, int64_t stride, const float *const *x, int m,
+                   float *out, int64_t n)
+{
+    int bad = 0;
+
+#pragma omp parallel for reduction(| : bad) if (n > BLOCK) schedule(static)
+    for (int64_t at = 0; at < n; at += BLOCK)
+        bad |= sum_block(sums, stride, x, m, out, at, least(n, at + BLOCK));
+    return bad == 0;
 }

@@ -20,15 +20,19 @@
 enum { DNN_EXACT_PARTS = 8192 };
 #define DNN_EXACT_LARGEST 262144.0f /* 2^18 */
 
-enum { DNN_EXACT_AT_ONCE = 4 };
-
-/* Add each of m vectors, 1 to DNN_EXACT_AT_ONCE, of n numbers to sums, whose finer
- * units are at sums + stride; fresh: to zero in their place.  false: some number is too
- * large, infinite or NaN, and the sums are of no use. */
+/* Add each of m vectors, at least one, of n numbers to sums, whose finer units are at
+ * sums + stride; fresh: to zero in their place.  false: some number is too large,
+ * infinite or NaN, and the sums are of no use.  Vectors are added in fours: as many at
+ * once, or more, are best. */
 bool dnn_exact_add(double *sums, int64_t stride, const float *const *x, int m,
                    int64_t n, bool fresh);
 
 /* What the sums are, rounded once. */
 void dnn_exact_read(const double *sums, int64_t stride, float *x, int64_t n);
+
+/* What they are with the vectors added, without keeping it; sums NULL: those of the
+ * vectors alone.  out may be one of the vectors. */
+bool dnn_exact_sum(const double *sums, int64_t stride, const float *const *x, int m,
+                   float *out, int64_t n);
 
 #endif

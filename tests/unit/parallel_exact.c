@@ -51,25 +51,47 @@ static void orders(void)
        "any order and grouping gives the same bits");
 }
 
-/* In groups of up to as many as are added at once, however they are cut. */
+/* In groups, however they are cut, and whoever makes the last step. */
 static void groups(void)
 {
     const float *x[PARTS];
 
     for (int p = 0; p < PARTS; p++)
         x[p] = part[p];
-    for (int most = 2; most <= DNN_EXACT_AT_ONCE; most++) {
-        bool good = true;
+    for (int most = 2; most <= PARTS; most++) {
+        bool good = true, same;
 
         memset(sums, 0xff, sizeof sums); /* fresh ones do not mind */
-        for (int p = 0; p < PARTS; p += most)
-            good = dnn_exact_add(sums, N, x + p, PARTS - p < most ? PARTS - p : most, N,
-                                 p == 0) &&
-                   good;
+        for (int p = 0; p < PARTS; p += most) {
+            int m = PARTS - p < most ? PARTS - p : most;
+
+            if (p + m == PARTS)
+                good =
+                    dnn_exact_sum(p == 0 ? NULL : sums, N, x + p, m, other, N) && good;
+            good = dnn_exact_add(sums, N, x + p, m, N, p == 0) && good;
+        }
+        same = memcmp(one, other, sizeof one) == 0;
         dnn_exact_read(sums, N, other, N);
-        ok(good && memcmp(one, other, sizeof one) == 0, "%d at once: the same bits",
-           most);
+        ok(good && same && memcmp(one, other, sizeof one) == 0,
+           "%d at once: the same bits", most);
     }
+}
+
+/* The result may be written over a vector, and says if one is too large. */
+static void in_place(void)
+{
+    const float *x[PARTS];
+    float was = part[1][3];
+
+    memcpy(other, part[0], sizeof other);
+    for (int p = 0; p < PARTS; p++)
+        x[p] = p == 0 ? other : part[p];
+    ok(dnn_exact_sum(NULL, 0, x, PARTS, other, N) &&
+           memcmp(one, other, sizeof one) == 0,
+       "the sum in place of one of its terms");
+    part[1][3] = INFINITY;
+    ok(!dnn_exact_sum(NULL, 0, x + 1, PARTS - 1, other, N), "an infinity among many");
+    part[1][3] = was;
 }
 
 static void near(void)
@@ -122,6 +144,7 @@ int main(void)
     fill();
     orders();
     groups();
+    in_place();
     near();
     limits();
     return done();

@@ -25,17 +25,19 @@ static int64_t min64(int64_t a, int64_t b)
 
 /* x(rows, k) w(k, n); with more than DNN_DIRECT_MOST rows a GEMM's copy pays. */
 struct extents {
+    const struct dnn_direct_isa *isa;
     int64_t rows, k, n;
     int64_t chunk, chunks; /* columns of a chunk; how many n makes */
 };
 
 static struct extents extents(int64_t rows, const struct dnn_shape *w)
 {
-    struct extents e = {.rows = rows,
+    struct extents e = {.isa = dnn_direct_find(),
+                        .rows = rows,
                         .k = w->dim[w->ndim - 2],
-                        .n = w->dim[w->ndim - 1],
-                        .chunk = 2 * dnn_direct_find()->lanes};
+                        .n = w->dim[w->ndim - 1]};
 
+    e.chunk = 2 * e.isa->lanes;
     e.chunks = (e.n + e.chunk - 1) / e.chunk;
     return e;
 }
@@ -78,7 +80,6 @@ static void turn(const struct extents *e, const float *x, float *to, int64_t fro
 static void forward_part(const struct cpu_call *c, const struct extents *e,
                          const float *x, float *sum, int64_t first, int64_t last)
 {
-    const struct dnn_direct_isa *isa = dnn_direct_find();
     int64_t col = first * e->chunk, cols = min64(last * e->chunk, e->n) - col;
     int64_t size = e->rows * e->chunk;
     const float *w = (const float *)c->in[1].mem + col;
@@ -91,8 +92,8 @@ static void forward_part(const struct cpu_call *c, const struct extents *e,
 
     memset(sum + first * size, 0, (size_t)((last - first) * size) * sizeof *sum);
     for (int64_t k = 0; k < e->k; k += deep)
-        isa->stream.add(x + k * e->rows, e->rows, w + k * e->n, e->n,
-                        (int)min64(deep, e->k - k), cols, sum + first * size);
+        e->isa->stream.add(x + k * e->rows, e->rows, w + k * e->n, e->n,
+                           (int)min64(deep, e->k - k), cols, sum + first * size);
     for (int64_t i = col; i < col + cols; i++)
         for (int64_t r = 0; r < e->rows; r++)
             y[r * e->n + i] = sum[i / e->chunk * size + r * e->chunk + i % e->chunk] +
@@ -127,11 +128,11 @@ static void forward(const struct cpu_call *c)
 /* ---- backward data: every thread its rows of w ---- */
 
 /* Rows of dy: in whole vectors, which run along them; 0: too few to fill one. */
-static int64_t padded(int64_t rows)
+static int64_t padded(const struct extents *e)
 {
-    int lanes = dnn_direct_find()->lanes;
+    int lanes = e->isa->lanes;
 
-    return rows < lanes ? 0 : (rows + lanes - 1) / lanes * lanes;
+    return e->rows < lanes ? 0 : (e->rows + lanes - 1) / lanes * lanes;
 }
 
 static size_t data_work(const struct dnn_step *step, int threads)
@@ -139,12 +140,12 @@ static size_t data_work(const struct dnn_step *step, int threads)
     struct extents e = extents_of(step);
 
     (void)threads;
-    return (size_t)(padded(e.rows) * e.n) * sizeof(float);
+    return (size_t)(padded(&e) * e.n) * sizeof(float);
 }
 
 static void turn_padded(const struct extents *e, const float *dy, float *to, int64_t i)
 {
-    int64_t rows = padded(e->rows);
+    int64_t rows = padded(e);
 
     for (int64_t r = 0; r < rows; r++)
         to[i * rows + r] = r < e->rows ? dy[r * e->n + i] : 0;
@@ -153,14 +154,13 @@ static void turn_padded(const struct extents *e, const float *dy, float *to, int
 /* Up to BAND rows of w from row k on. */
 static void data_band(const struct cpu_call *c, const struct extents *e, int64_t k)
 {
-    const struct dnn_direct_isa *isa = dnn_direct_find();
-    int64_t rows = padded(e->rows), n = min64(BAND, e->k - k);
+    int64_t rows = padded(e), n = min64(BAND, e->k - k);
     const float *w = (const float *)c->in[1].mem + k * e->n;
     float *dx = (float *)c->out[0].mem + k, near[BAND * DNN_DIRECT_MOST];
 
     for (int64_t i = 0; i < n; i += DNN_DIRECT_ROWS)
-        isa->stream.across(w + i * e->n, e->n, (int)min64(DNN_DIRECT_ROWS, n - i),
-                           c->work, rows, e->n, near + i * rows);
+        e->isa->stream.across(w + i * e->n, e->n, (int)min64(DNN_DIRECT_ROWS, n - i),
+                              c->work, rows, e->n, near + i * rows);
     for (int64_t r = 0; r < e->rows; r++)
         for (int64_t i = 0; i < n; i++)
             dx[r * e->k + i] = near[i * rows + r];
@@ -169,7 +169,6 @@ static void data_band(const struct cpu_call *c, const struct extents *e, int64_t
 /* The same of few rows, up to DNN_DIRECT_DOTS of w. */
 static void data_dots(const struct cpu_call *c, const struct extents *e, int64_t k)
 {
-    const struct dnn_direct_isa *isa = dnn_direct_find();
     const float *dy = c->in[0].mem, *w = (const float *)c->in[1].mem + k * e->n;
     float *dx = (float *)c->out[0].mem + k;
     int n = (int)min64(DNN_DIRECT_DOTS, e->k - k);
@@ -179,16 +178,16 @@ static void data_dots(const struct cpu_call *c, const struct extents *e, int64_t
             dx[r * e->k + i] = 0;
     for (int64_t col = 0; col < e->n; col += NEAR)
         for (int64_t r = 0; r < e->rows; r += DNN_DIRECT_DOT_ROWS)
-            isa->stream.dots(dy + r * e->n + col, e->n,
-                             (int)min64(DNN_DIRECT_DOT_ROWS, e->rows - r), w + col,
-                             e->n, n, min64(NEAR, e->n - col), dx + r * e->k, e->k);
+            e->isa->stream.dots(dy + r * e->n + col, e->n,
+                                (int)min64(DNN_DIRECT_DOT_ROWS, e->rows - r), w + col,
+                                e->n, n, min64(NEAR, e->n - col), dx + r * e->k, e->k);
 }
 
 static void data(const struct cpu_call *c)
 {
     struct extents e = extents(c->in[0].rows, &c->in[1].shape);
 
-    if (padded(e.rows) == 0) {
+    if (padded(&e) == 0) {
 #pragma omp parallel for num_threads(c->threads) schedule(static)
         for (int64_t k = 0; k < e.k; k += DNN_DIRECT_DOTS)
             data_dots(c, &e, k);
@@ -234,7 +233,6 @@ static void cut(const struct extents *e, const float *dy, float *to, int64_t chu
 static void weights(const struct cpu_call *c)
 {
     struct extents e = extents(c->in[0].rows, &c->out[0].shape);
-    const struct dnn_direct_isa *isa = dnn_direct_find();
     const float *x = c->in[0].mem;
     float *dy = c->work, *dw = c->out[0].mem;
     bool past = c->out[0].count * (int64_t)sizeof *dw > LARGE && e.n % 16 == 0 &&
@@ -247,10 +245,10 @@ static void weights(const struct cpu_call *c)
             cut(&e, c->in[1].mem, dy, i);
 #pragma omp for schedule(static)
         for (int64_t k = 0; k < e.k; k += DNN_DIRECT_ROWS)
-            isa->stream.outer(x + k, e.k, e.rows, dy,
-                              (int)min64(DNN_DIRECT_ROWS, e.k - k), e.n, dw + k * e.n,
-                              e.n, past);
-        isa->stream.fence();
+            e.isa->stream.outer(x + k, e.k, e.rows, dy,
+                                (int)min64(DNN_DIRECT_ROWS, e.k - k), e.n, dw + k * e.n,
+                                e.n, past);
+        e.isa->stream.fence();
     }
     if (c->op->nout > 1 && c->out[1].mem != NULL)
         dnn_cpu_sums(&c->in[1], c->out[1].mem, (char *)c->work + chunked(&e),
