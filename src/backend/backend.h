@@ -125,6 +125,15 @@ struct dnn_backend {
     /* Whether one thread alone may run it inside a parallel region, and then gives the
      * bits that all threads of the device give together.  NULL: yes. */
     bool (*alone)(const struct dnn_kernel *kernel);
+    /* Of a step whose first result is large and made of little: the gradient of a
+     * matrix, of few rows.  Instead of run(), hold() computes its other results and
+     * copies what the first is made of, and rows() makes any rows of it of such a copy,
+     * several threads at a time, with the bits of run().  held() is the bytes of a
+     * copy, 0: this step cannot.  All NULL: none can. */
+    size_t (*held)(const struct dnn_kernel *kernel);
+    void (*hold)(struct dnn_kernel *kernel, void *to);
+    void (*rows)(const struct dnn_kernel *kernel, const void *held, int64_t first,
+                 int64_t n, float *to);
     /* What does the step, in a word or two: "plain loops", "direct avx2", "oneDNN
      * jit:avx2".  Lives as long as the kernel. */
     const char *(*describe)(struct dnn_dev *dev, const struct dnn_kernel *kernel);

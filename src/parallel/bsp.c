@@ -226,6 +226,21 @@ static int exactly(struct bsp *b, int p, const float *const *part, int parts, bo
     return rc;
 }
 
+/* Of all parts at once, so that nothing is in the sums yet. */
+static void piece(void *self, int p, int64_t first, int64_t last,
+                  const float *const *part, int n)
+{
+    struct bsp *b = self;
+    float *grad = b->params.grad + first;
+    double *sums = sums_of(b, p) + (first - b->portion[p].first);
+
+    if (b->alone) {
+        if (!dnn_exact_sum(NULL, 0, part, n, grad, last - first)) grad[0] = NAN;
+    } else if (!dnn_exact_add(sums, length(b, p), part, n, last - first, true)) {
+        sums[0] = NAN;
+    }
+}
+
 /* One part more, or the only one. */
 static int plainly(struct bsp *b, int p, const float *from, bool first, bool last,
                    struct dnn_err *err)
@@ -252,7 +267,7 @@ static int portion(void *self, int p, const float *const *part, int n, bool last
 {
     struct bsp *b = self;
 
-    if (b->cfg.deterministic)
+    if (b->cfg.deterministic && n > 0)
         DNN_TRY(exactly(b, p, part, n, last, err));
     else
         for (int i = 0; i < n; i++)
@@ -308,6 +323,7 @@ const struct dnn_rule dnn_rule_bsp = {
     .help = "gradients of all ranks are added before each update",
     .start = start,
     .portion = portion,
+    .piece = piece,
     .poll = poll,
     .before = before,
     .after = after,

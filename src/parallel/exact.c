@@ -92,6 +92,7 @@ bool dnn_exact_add(double *sums, int64_t stride, const float *const *x, int m,
 
 static void read(const double *sums, const double *fine, float *x, int64_t n)
 {
+#pragma omp simd
     for (int64_t i = 0; i < n; i++)
         x[i] = (float)(sums[i] + fine[i]);
 }

@@ -51,6 +51,11 @@ struct dnn_rule {
      * before portion p + 1 of any. */
     int (*portion)(void *self, int p, const float *const *part, int n, bool last,
                    struct dnn_err *err);
+    /* Elements first to last - 1 of portion p of all parts of this step: part[i] begins
+     * with the first of them.  Any thread may call it, for all of the portion in the
+     * end; then portion() with n 0 and last. */
+    void (*piece)(void *self, int p, int64_t first, int64_t last,
+                  const float *const *part, int n);
     /* Push on what is under way; cheap, call it often. */
     int (*poll)(void *self, struct dnn_err *err);
     /* All is computed.  On return grad holds what the update is to use: a NaN, on all

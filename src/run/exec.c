@@ -408,6 +408,23 @@ static int run_op(struct dnn_exec *exec, int o, struct dnn_now *now,
     return 0;
 }
 
+size_t dnn_exec_held(const struct dnn_exec *exec, int o)
+{
+    if (exec->backend->held == NULL || exec->kernel[o] == NULL) return 0;
+    return exec->backend->held(exec->kernel[o]);
+}
+
+void dnn_exec_hold(struct dnn_exec *exec, int o, void *to)
+{
+    exec->backend->hold(exec->kernel[o], to);
+}
+
+void dnn_exec_rows(const struct dnn_exec *exec, int o, const void *held, int64_t first,
+                   int64_t n, float *to)
+{
+    exec->backend->rows(exec->kernel[o], held, first, n, to);
+}
+
 bool dnn_exec_alone(const struct dnn_exec *exec)
 {
     for (int o = 0; exec->backend->alone != NULL && o < exec->plan->prog->nops; o++)

@@ -76,6 +76,13 @@ int dnn_exec_profile(struct dnn_exec *exec, int first, int last,
 int dnn_exec_try(struct dnn_exec *exec, int o, const struct dnn_now *now,
                  struct dnn_err *err);
 
+/* Local.  Instead of running op o: keep what its first result is made of, to make rows
+ * of it later.  Bytes of what is kept, 0: it cannot be.  See dnn_backend.held(). */
+size_t dnn_exec_held(const struct dnn_exec *exec, int o);
+void dnn_exec_hold(struct dnn_exec *exec, int o, void *to);
+void dnn_exec_rows(const struct dnn_exec *exec, int o, const void *held, int64_t first,
+                   int64_t n, float *to);
+
 /* Whether one thread alone may run all of it: see dnn_backend.alone(). */
 bool dnn_exec_alone(const struct dnn_exec *exec);
 

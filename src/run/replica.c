@@ -128,7 +128,7 @@ static int cut(struct dnn_replica *r, int64_t total, struct dnn_err *err)
     }
     for (int p = 0; p < c->nparts && c->teams > 1; p++)
         if (!dnn_exec_alone(c->part[p].by->model->exec)) c->teams = 1;
-    return 0;
+    return c->teams > 1 ? dnn_replica_late_make(c, err) : 0;
 }
 
 /* Threads that share ops wait for each other: where there are parts enough, each
@@ -276,8 +276,10 @@ void dnn_replica_free(struct dnn_replica *replica)
         dnn_model_free(r->model[i].model);
         dnn_free(r->model[i].bucket);
     }
-    for (int i = 0; i < r->ncuts; i++)
+    for (int i = 0; i < r->ncuts; i++) {
+        dnn_replica_late_free(&r->cut[i]);
         dnn_free(r->cut[i].part);
+    }
     dnn_free(r->model);
     dnn_free(r->eval);
     dnn_free(r->loss);
@@ -295,6 +297,8 @@ size_t dnn_replica_bytes(const struct dnn_replica *replica)
 
     for (int i = 0; i < replica->nmodels; i++)
         sum += dnn_model_bytes(replica->model[i].model).all;
+    for (int i = 0; i < replica->ncuts; i++)
+        sum += dnn_replica_late_bytes(&replica->cut[i]);
     for (int i = 0; i < replica->nevals; i++)
         sum += dnn_model_bytes(replica->eval[i]).all;
     for (int i = 0; i < replica->judge.nmodels; i++)

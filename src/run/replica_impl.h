@@ -14,11 +14,21 @@ struct replica_model {
     struct dnn_bucket *bucket; /* owned */
 };
 
+enum { REPLICA_LATE = 8 }; /* gradients of a network that are made late */
+
+/* A gradient of which parts keep only what it is made of, until all are added up:
+ * elements [first, last) of the flat gradients, in rows. */
+struct replica_late {
+    int64_t first, last, row;
+};
+
 /* A part of a batch: which samples of it, and what computes them. */
 struct replica_part {
     int64_t first, n;
     int leaf; /* which of all parts of the batch, over all ranks */
     const struct replica_model *by; /* NULL if n is 0 */
+    int late[REPLICA_LATE];         /* ops of the gradients that are made late */
+    void *held[REPLICA_LATE];       /* owned; what they are made of            */
 };
 
 /* The parts a rank has in a batch of a certain size. */
@@ -29,6 +39,10 @@ struct replica_cut {
     int teams; /* parts at once: part p, p + teams, ... one after the other        */
     int nparts;
     struct replica_part *part; /* owned */
+    int nlate;
+    struct replica_late late[REPLICA_LATE]; /* one behind the other */
+    float *made;    /* owned; rows of them while they are added up, for each team   */
+    int64_t making; /* elements of it that a part has                               */
 };
 
 enum { REPLICA_CUTS = 2 }; /* whole batches, and the last of an epoch */
@@ -127,6 +141,19 @@ int dnn_replica_idle(struct dnn_replica *r, const struct dnn_now *now,
 int dnn_replica_lockstep(struct dnn_replica *r, const struct replica_cut *cut,
                          const struct dnn_replica_batch *batch,
                          const struct dnn_now *now, double *loss, struct dnn_err *err);
+
+/* replica_late.c: find gradients that are better made late, where each thread has parts
+ * of its own, and take memory for what they are made of; how much that is. */
+int dnn_replica_late_make(struct replica_cut *cut, struct dnn_err *err);
+void dnn_replica_late_free(struct replica_cut *cut);
+size_t dnn_replica_late_bytes(const struct replica_cut *cut);
+/* Which of them op o of a part makes; DNN_NONE: none. */
+int dnn_replica_late_find(const struct replica_cut *cut,
+                          const struct replica_part *part, int o);
+/* Add up portion p of all parts; grad: their flat gradients.  false: nothing of it is
+ * made late. */
+bool dnn_replica_late_send(const struct dnn_replica *r, const struct replica_cut *cut,
+                           int p, const float *const *grad);
 
 /* replica.c: with portions as they are cut now. */
 int dnn_replica_start_rule(struct dnn_replica *r, struct dnn_err *err);

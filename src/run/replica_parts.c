@@ -148,12 +148,20 @@ static int exchange(struct dnn_replica *r, const struct replica_cut *cut, int me
 }
 
 /* The moving statistics are one for all parts: only the first moves them. */
-static int run_ops(const struct dnn_model *m, int from, int to, bool first,
+static int run_ops(const struct replica_cut *cut, int p, int from, int to,
                    const struct dnn_now *now, struct dnn_err *err)
 {
-    for (int o = from; o < to; o++)
-        if (first || m->prog->op[o].kind != DNN_OP_BN_UPDATE)
+    const struct replica_part *part = &cut->part[p];
+    const struct dnn_model *m = part->by->model;
+
+    for (int o = from; o < to; o++) {
+        int late = dnn_replica_late_find(cut, part, o);
+
+        if (late != DNN_NONE)
+            dnn_exec_hold(m->exec, o, part->held[late]);
+        else if (p == 0 || m->prog->op[o].kind != DNN_OP_BN_UPDATE)
             DNN_TRY(dnn_exec_run(m->exec, o, o + 1, now, err));
+    }
     return 0;
 }
 
@@ -176,7 +184,7 @@ static int go(const struct going *g, int p, struct dnn_err *err)
 
     if (g->meeting == 0) DNN_TRY(dnn_replica_load(part, g->batch, err));
     now.sample = (uint32_t)part->first;
-    DNN_TRY(run_ops(m, g->at[p], to, p == 0, &now, err));
+    DNN_TRY(run_ops(g->cut, p, g->at[p], to, &now, err));
     g->at[p] = to + 1;
     return to == m->update ? dnn_replica_note(part, g->loss, err) : 0;
 }
@@ -261,8 +269,11 @@ static int send_all(struct dnn_replica *r, const struct replica_cut *cut,
         memset(r->grad, 0, (size_t)r->count * sizeof *r->grad);
         grad[n++] = r->grad;
     }
-    for (int i = 0; i < r->nportions && rc == 0; i++)
-        rc = r->rule->portion(r->self, i, grad, n, true, err);
+    for (int i = 0; i < r->nportions && rc == 0; i++) {
+        bool late = dnn_replica_late_send(r, cut, i, grad);
+
+        rc = r->rule->portion(r->self, i, grad, late ? 0 : n, true, err);
+    }
     dnn_free(grad);
     return rc;
 }

@@ -246,6 +246,24 @@ static bool alone(const struct dnn_kernel *kernel)
     return kernel->way == NULL || !kernel->way->whole;
 }
 
+static size_t held(const struct dnn_kernel *kernel)
+{
+    const struct cpu_way *way = kernel->way;
+
+    return way == NULL || way->later == NULL ? 0 : way->later->held(&kernel->call);
+}
+
+static void hold(struct dnn_kernel *kernel, void *to)
+{
+    kernel->way->later->hold(&kernel->call, to);
+}
+
+static void rows(const struct dnn_kernel *kernel, const void *held, int64_t first,
+                 int64_t n, float *to)
+{
+    kernel->way->later->rows(&kernel->call, held, first, n, to);
+}
+
 static const char *describe(struct dnn_dev *dev, const struct dnn_kernel *kernel)
 {
     (void)dev;
@@ -282,5 +300,8 @@ const struct dnn_backend dnn_backend_cpu = {
     .discard = discard,
     .sync = sync_dev,
     .alone = alone,
+    .held = held,
+    .hold = hold,
+    .rows = rows,
     .describe = describe,
 };

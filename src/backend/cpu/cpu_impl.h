@@ -39,6 +39,14 @@ typedef void cpu_fn(const struct cpu_call *c);
 /* Bytes of workspace for that many threads. */
 typedef size_t cpu_work(const struct dnn_step *step, int threads);
 
+/* A step whose first result may be made later: see backend.h, held(). */
+struct cpu_later {
+    size_t (*held)(const struct cpu_call *c);
+    void (*hold)(const struct cpu_call *c, void *to);
+    void (*rows)(const struct cpu_call *c, const void *held, int64_t first, int64_t n,
+                 float *to);
+};
+
 /* One way to do a step.  Either fn (with work, may be NULL) or the five functions
  * with a state. */
 struct cpu_way {
@@ -66,6 +74,7 @@ struct cpu_way {
     void (*discard)(void *state);
     bool whole; /* needs all the threads it was prepared for: see backend.h, alone()  */
     const char *(*describe)(const void *state); /* NULL: the name                  */
+    const struct cpu_later *later;              /* NULL: it cannot */
     bool by_isa; /* there is one for each instruction set: which, is said behind it */
 };
 

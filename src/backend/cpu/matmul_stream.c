@@ -230,6 +230,13 @@ static void cut(const struct extents *e, const float *dy, float *to, int64_t chu
             to[i] = i < cols ? dy[r * e->n + col + i] : 0;
 }
 
+static void sum_bias(const struct cpu_call *c, const struct extents *e)
+{
+    if (c->op->nout > 1 && c->out[1].mem != NULL)
+        dnn_cpu_sums(&c->in[1], c->out[1].mem, (char *)c->work + chunked(e),
+                     c->threads);
+}
+
 static void weights(const struct cpu_call *c)
 {
     struct extents e = extents(c->in[0].rows, &c->out[0].shape);
@@ -250,14 +257,45 @@ static void weights(const struct cpu_call *c)
                                 e.n, past);
         e.isa->stream.fence();
     }
-    if (c->op->nout > 1 && c->out[1].mem != NULL)
-        dnn_cpu_sums(&c->in[1], c->out[1].mem, (char *)c->work + chunked(&e),
-                     c->threads);
+    sum_bias(c, &e);
 }
+
+/* ---- backward weights later: x as it is and dy in chunks are kept ---- */
+
+static size_t held(const struct cpu_call *c)
+{
+    struct extents e = extents(c->in[0].rows, &c->out[0].shape);
+
+    return chunked(&e) + (size_t)(e.rows * e.k) * sizeof(float);
+}
+
+static void hold(const struct cpu_call *c, void *to)
+{
+    struct extents e = extents(c->in[0].rows, &c->out[0].shape);
+
+    for (int64_t i = 0; i < e.chunks; i++)
+        cut(&e, c->in[1].mem, to, i);
+    memcpy((char *)to + chunked(&e), c->in[0].mem,
+           (size_t)(e.rows * e.k) * sizeof(float));
+    sum_bias(c, &e);
+}
+
+static void rows_later(const struct cpu_call *c, const void *held, int64_t first,
+                       int64_t n, float *to)
+{
+    struct extents e = extents(c->in[0].rows, &c->out[0].shape);
+    const float *dy = held, *x = dy + chunked(&e) / sizeof *dy + first;
+
+    for (int64_t k = 0; k < n; k += DNN_DIRECT_ROWS)
+        e.isa->stream.outer(x + k, e.k, e.rows, dy, (int)min64(DNN_DIRECT_ROWS, n - k),
+                            e.n, to + k * e.n, e.n, false);
+}
+
+static const struct cpu_later later = {.held = held, .hold = hold, .rows = rows_later};
 
 const struct cpu_way dnn_cpu_stream = {
     .name = "stream", .can = can, .fn = forward, .work = forward_work};
 const struct cpu_way dnn_cpu_stream_data = {
     .name = "stream", .can = can, .fn = data, .work = data_work};
 const struct cpu_way dnn_cpu_stream_weights = {
-    .name = "stream", .can = can, .fn = weights, .work = weights_work};
+    .name = "stream", .can = can, .fn = weights, .work = weights_work, .later = &later};
