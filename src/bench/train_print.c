@@ -16,8 +16,9 @@ struct verdict {
     const char *key; /* for programs */
     char text[160];  /* for people   */
     double value, wanted;
-    bool most;    /* no more than that is wanted; else no less */
-    bool percent; /* shown so                                  */
+    double middle; /* the same by medians instead of the fastest; 0: there is no such */
+    bool most;     /* no more than that is wanted; else no less */
+    bool percent;  /* shown so                                  */
     const char *unit;
 };
 
@@ -32,7 +33,12 @@ struct verdicts {
  * for seconds or for minutes, only makes it slower. */
 static double rate(const struct dnn_train_way *way, bool whole)
 {
-    return way == NULL ? NAN : dnn_train_most(whole ? &way->whole : &way->rate);
+    return dnn_train_most(whole ? &way->whole : &way->rate);
+}
+
+static double middle(const struct dnn_train_way *way, bool whole)
+{
+    return dnn_train_median(whole ? &way->whole : &way->rate);
 }
 
 static const char *layout(char out[64], const struct dnn_train_way *way)
@@ -63,6 +69,7 @@ static void compare(struct verdicts *all, const char *key, const char *title,
 
     if (a == NULL || b == NULL) return;
     struct verdict *v = put(all, key, rate(a, whole) / rate(b, whole), wanted);
+    v->middle = middle(a, whole) / middle(b, whole);
     snprintf(v->text, sizeof v->text, "%s%s, %s / %s, %s%s", title, a->name,
              layout(one, a), b->name, layout(other, b),
              whole ? ", with validation" : "");
@@ -179,6 +186,9 @@ static void print_verdict(const struct verdict *v, FILE *where)
     if (v->percent)
         fprintf(where, "%s: %.2f %% (wanted: %s %.0f %%)\n", v->text, 100 * v->value,
                 word, 100 * v->wanted);
+    else if (v->middle > 0)
+        fprintf(where, "%s: %.2f, by medians %.2f (wanted: %s %.4g)\n", v->text,
+                v->value, v->middle, word, v->wanted);
     else
         fprintf(where, "%s: %.2f (wanted: %s %.4g)\n", v->text, v->value, word,
                 v->wanted);
@@ -217,6 +227,8 @@ static void json_way(const struct dnn_train_way *way, FILE *where)
             way->threads);
     json_number("samples_s", rate(way, false), where);
     json_number("whole_samples_s", rate(way, true), where);
+    json_number("median_samples_s", middle(way, false), where);
+    json_number("median_whole_samples_s", middle(way, true), where);
     json_number("comm", dnn_train_median(&way->comm), where);
     json_number("late", dnn_train_median(&way->late), where);
     json_number("first_start_s", way->start.n > 0 ? way->start.value[0] : NAN, where);
