@@ -76,7 +76,7 @@ END
 {
     "layers": {"zoo": "unet3d", "base": 16, "depth": 2, "norm": "instance", "classes": 4, "input": [32, 32, 32, 1]},
     "data": {"dataset": "fractals.bp", "validation": "validation", "batch_size": 4, "test_batch_size": 8},
-    "num_epochs": 24,
+    "num_epochs": 30,
     "loss": [{"function": "cross_entropy"}, {"function": "Dice", "source": "softmax"}],
     "optimizer": {"type": "Adam", "learning_rate": 0.005, "lr_scheduler": {"type": "cosine", "minimum": 0.0001}},
     "metrics": ["dice", "iou"],
