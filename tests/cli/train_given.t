@@ -48,9 +48,9 @@ result "what Slurm cannot have written is refused" "$(
 
 # ---- signals ----
 
-# hears PID: whether it has a handler for SIGUSR1
+# hears PID: whether it is dnn-train already, not this shell's copy, and has a handler for SIGUSR1
 hears() {
-    (($((16#$(sed -n 's/^SigCgt:\t*//p' "/proc/$1/status"))) & 0x200))
+    (($((16#$(sed -n '/^Name:\tdnn-train$/,/^SigCgt:/s/^SigCgt:\t*//p' "/proc/$1/status"))) & 0x200))
 }
 # Sent again and again from the moment on in which anything can be known: before the job is read,
 # and while the checkpoint is written.
