@@ -22,8 +22,8 @@ enum { DNN_EXACT_PARTS = 8192 };
 
 /* Add each of m vectors, at least one, of n numbers to sums, whose finer units are at
  * sums + stride; fresh: to zero in their place.  false: some number is too large,
- * infinite or NaN, and the sums are of no use.  Vectors are added in fours: as many at
- * once, or more, are best. */
+ * infinite or NaN, and the sums are of no use.  All vectors are added in one pass over
+ * the sums: the more at once, the better. */
 bool dnn_exact_add(double *sums, int64_t stride, const float *const *x, int m,
                    int64_t n, bool fresh);
 

@@ -224,7 +224,8 @@ bool dnn_replica_late_send(const struct dnn_replica *r, const struct replica_cut
     struct stretch *list = NULL;
     size_t cap = 0;
 
-    for (int64_t at = first; at < last && cut->nlate > 0; at = list[n++].last) {
+    if (cut->nlate == 0) return false;
+    for (int64_t at = first; at < last; at = list[n++].last) {
         list = dnn_grow(list, &cap, (size_t)n + 1, sizeof *list);
         list[n] = stretch_at(cut, at, last);
         late += list[n].late != DNN_NONE;
