@@ -53,9 +53,9 @@ static int run_topo(const void *opt, int nargs, char **args, struct dnn_err *err
 /* ---- step ---- */
 
 static const struct dnn_choice choosing[] = {
-    {"measure", DNN_CHOOSE_MEASURED},
-    {"rule",    DNN_CHOOSE_RULED   },
-    {NULL,      0                  }
+    {"autotune",  DNN_KERNELS_AUTOTUNE },
+    {"heuristic", DNN_KERNELS_HEURISTIC},
+    {NULL,        0                    }
 };
 
 static const struct dnn_choice optimizers[] = {
@@ -149,11 +149,11 @@ static struct dnn_option step_options[40] = {
      .offset = AT(step.backend),
      .arg = "NAME",
      .help = "what computes: cpu or ref; the fastest that is built by default"},
-    {.name = "choose",
+    {.name = "kernels",
      .type = DNN_O_ENUM,
-     .offset = AT(step.choose),
+     .offset = AT(step.kernels),
      .arg = "HOW",
-     .def = "measure",
+     .def = "autotune",
      .choices = choosing,
      .help = "kernels by measuring them first, or by rule"},
     {.name = "cache",
@@ -283,11 +283,11 @@ static const struct dnn_option ops_options[] = {
      .offset = AT(ops.backend),
      .arg = "NAME",
      .help = "what computes: cpu or ref; the fastest that is built by default"},
-    {.name = "choose",
+    {.name = "kernels",
      .type = DNN_O_ENUM,
-     .offset = AT(ops.choose),
+     .offset = AT(ops.kernels),
      .arg = "HOW",
-     .def = "measure",
+     .def = "autotune",
      .choices = choosing,
      .help = "kernels by measuring them first, or by rule"},
     {.name = "json",

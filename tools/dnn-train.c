@@ -21,14 +21,14 @@ struct options {
     const char *config, *verify, *early, *target;
     struct dnn_opt_list set;
     const char *export, *weights, *backend;
-    int choose, app;
+    int kernels, app;
 };
 
 #define AT(f) offsetof(struct options, f)
 static const struct dnn_choice choosing[] = {
-    {"measure", DNN_CHOOSE_MEASURED},
-    {"rule",    DNN_CHOOSE_RULED   },
-    {NULL,      0                  }
+    {"autotune",  DNN_KERNELS_AUTOTUNE },
+    {"heuristic", DNN_KERNELS_HEURISTIC},
+    {NULL,        0                    }
 };
 /* rmldnn's modules; here the loss alone says which of them it is. */
 static const struct dnn_choice apps[] = {
@@ -117,11 +117,11 @@ static const struct dnn_option options[] = {
      .type = DNN_O_FLAG,
      .offset = AT(keys),
      .help = "print the keys of a job, as Markdown, and stop"},
-    {.name = "choose",
+    {.name = "kernels",
      .type = DNN_O_ENUM,
-     .offset = AT(choose),
+     .offset = AT(kernels),
      .arg = "HOW",
-     .def = "measure",
+     .def = "autotune",
      .choices = choosing,
      .help = "kernels by measuring them first, or by rule"},
     {.name = NULL},
@@ -193,7 +193,8 @@ static int explain(const struct options *o, const struct dnn_job *job,
         .dry = true,
         .limit = (size_t)job->memory_limit,
         .recompute = (enum dnn_recompute)job->recompute,
-        .device = {.threads = (int)job->threads, .choose = (enum dnn_choose)o->choose},
+        .device = {.threads = (int)job->threads,
+                   .kernels = (enum dnn_kernel_selection)o->kernels},
     };
     const char *backend = o->backend != NULL ? o->backend : job->backend;
     struct dnn_model *model = NULL;
@@ -219,12 +220,12 @@ static int explain(const struct options *o, const struct dnn_job *job,
  * have; that they agree on it is agreed on as soon as they can talk. */
 static int train(const struct options *o, const char *path, struct dnn_err *err)
 {
-    struct dnn_seat seat;
+    struct dnn_session session;
     struct dnn_job job = {0};
     struct dnn_err later = {0};
     const struct dnn_train_opts opts = {.progress = !o->json,
                                         .json = o->json,
-                                        .choose = o->choose,
+                                        .kernels = o->kernels,
                                         .backend = o->backend,
                                         .command = command};
 
@@ -233,11 +234,12 @@ static int train(const struct options *o, const char *path, struct dnn_err *err)
     dnn_stop_watch(false);
     int first = read_job(o, path, &job, err);
     int threads = first == 0 ? (int)job.threads : 0;
-    int rc = dnn_seat_open(threads, DNN_BIND_AUTO, &seat, first < 0 ? &later : err);
+    int rc =
+        dnn_session_open(threads, DNN_BIND_AUTO, &session, first < 0 ? &later : err);
     if (rc == 0) {
-        rc = dnn_comm_agree(seat.comm, first, err);
-        if (rc == 0) rc = dnn_train_run(&job, &seat, &opts, err);
-        dnn_seat_close(&seat);
+        rc = dnn_comm_agree(session.comm, first, err);
+        if (rc == 0) rc = dnn_train_run(&job, &session, &opts, err);
+        dnn_session_close(&session);
     } else if (first < 0) {
         rc = first;
     }

@@ -28,16 +28,16 @@ struct dnn_exchange {
 };
 
 /* How a backend picks among several kernels that can do a step. */
-enum dnn_choose {
-    DNN_CHOOSE_MEASURED, /* the fastest on this machine, once measured remembered */
-    DNN_CHOOSE_RULED     /* by rules alone: the same on every machine of a kind   */
+enum dnn_kernel_selection {
+    DNN_KERNELS_AUTOTUNE, /* the fastest on this machine, once measured remembered */
+    DNN_KERNELS_HEURISTIC /* by rules alone: the same on every machine of a kind   */
 };
 
 /* Which device, and how to use it.  All zero is a good start. */
 struct dnn_device {
     int index;
     int threads; /* cpu; 0: as many as OpenMP would take                           */
-    enum dnn_choose choose;
+    enum dnn_kernel_selection kernels;
     const char *cache; /* the file measured choices are kept in; NULL: nowhere     */
     struct dnn_exchange exchange; /* sum NULL: there is one rank; arg must outlive
                                      the device                                    */

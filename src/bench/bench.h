@@ -37,12 +37,12 @@ struct dnn_bench_step {
     long rows;               /* of the table of layers                             */
     const char *backend;     /* NULL: the best that is built                       */
     const char *cache;       /* where choices of kernels are kept; NULL: nowhere   */
-    int choose;              /* enum dnn_choose                                    */
-    int loss;                /* one of dnn_loss_names                              */
-    int optimizer;           /* enum dnn_update                                    */
-    int recompute;           /* enum dnn_recompute                                 */
-    const char *limit;       /* memory to take at most, "16GiB"; NULL: what there is */
-    int against;             /* enum dnn_bench_against                             */
+    int kernels;   /* enum dnn_kernel_selection                                    */
+    int loss;      /* one of dnn_loss_names                              */
+    int optimizer; /* enum dnn_update                                    */
+    int recompute; /* enum dnn_recompute                                 */
+    const char *limit; /* memory to take at most, "16GiB"; NULL: what there is */
+    int against;       /* enum dnn_bench_against                             */
     bool fuse;
     bool json; /* one object instead of the tables */
 };
@@ -54,7 +54,7 @@ struct dnn_bench_ops {
     const char *op;      /* only this kind; NULL: all                     */
     const char *backend; /* NULL: the fastest that is built               */
     long threads;        /* 0: as OpenMP would                            */
-    int choose;          /* enum dnn_choose                               */
+    int kernels;         /* enum dnn_kernel_selection                               */
     int full;            /* 1: data as large as in earnest; what ref would take too
                             long for is not compared                      */
     bool json;           /* one object per op instead of the table        */

@@ -152,8 +152,8 @@ static int fill(struct side *s, int v, struct dnn_err *err)
 static int start(const struct work *w, struct side *s, const struct dnn_prog *prog,
                  struct dnn_err *err)
 {
-    const struct dnn_device device = {.threads = w->threads,
-                                      .choose = (enum dnn_choose)w->cfg->choose};
+    const struct dnn_device device = {
+        .threads = w->threads, .kernels = (enum dnn_kernel_selection)w->cfg->kernels};
     int *keep = dnn_alloc(((size_t)prog->nvalues + 1) * sizeof *keep), n = 0;
 
     for (int v = 0; v < prog->nvalues; v++)

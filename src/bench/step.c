@@ -82,7 +82,7 @@ static int make(struct work *w, int which, struct dnn_err *err)
         .plain = !cfg->fuse,
         .backend = w->backend,
         .device = {.threads = w->threads,
-                   .choose = (enum dnn_choose)cfg->choose,
+                   .kernels = (enum dnn_kernel_selection)cfg->kernels,
                    .cache = cfg->cache},
     };
 

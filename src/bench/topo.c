@@ -9,15 +9,15 @@
 
 #include "base/mem.h"
 #include "base/text.h"
-#include "run/seat.h"
+#include "run/session.h"
 
 #include <string.h>
 
 struct work {
     const struct dnn_bench_topo *cfg;
     FILE *where;
-    struct dnn_seat seat; /* owned */
-    int overlaps;         /* rank 0: pairs of ranks that share cores */
+    struct dnn_session session; /* owned */
+    int overlaps;               /* rank 0: pairs of ranks that share cores */
 };
 
 /* "by srun --mpi=pmix", "by mpirun" or "directly". */
@@ -35,7 +35,8 @@ static const char *launch_words(const struct dnn_slurm *s, struct dnn_buf *out)
 static bool leads(const struct work *w, int rank)
 {
     for (int r = 0; r < rank; r++)
-        if (strcmp(w->seat.cards[r].host, w->seat.cards[rank].host) == 0) return false;
+        if (strcmp(w->session.cards[r].host, w->session.cards[rank].host) == 0)
+            return false;
     return true;
 }
 
@@ -48,17 +49,18 @@ static struct sums add_up(const struct work *w)
 {
     struct sums sum = {0};
 
-    for (int lead = 0; lead < w->seat.size; lead++) {
+    for (int lead = 0; lead < w->session.size; lead++) {
         struct dnn_topo_set used = {{0}};
 
         if (!leads(w, lead)) continue;
-        for (int r = lead; r < w->seat.size; r++) {
-            if (strcmp(w->seat.cards[r].host, w->seat.cards[lead].host) != 0) continue;
+        for (int r = lead; r < w->session.size; r++) {
+            if (strcmp(w->session.cards[r].host, w->session.cards[lead].host) != 0)
+                continue;
             for (size_t i = 0; i < sizeof used.word / sizeof *used.word; i++)
-                used.word[i] |= w->seat.places[r].cores.word[i];
+                used.word[i] |= w->session.places[r].cores.word[i];
         }
         sum.nodes++;
-        sum.cores += w->seat.places[lead].node_cores;
+        sum.cores += w->session.places[lead].node_cores;
         sum.used += dnn_topo_count(&used);
     }
     return sum;
@@ -102,11 +104,11 @@ static void fill_bound(const struct dnn_topo_bound *b, const struct dnn_place *p
 
 static void fill_row(const struct work *w, int rank, struct dnn_buf *cell)
 {
-    const struct dnn_place *p = &w->seat.places[rank];
+    const struct dnn_place *p = &w->session.places[rank];
     char local[32], total[32];
 
     dnn_buf_add(&cell[RANK], "%d", rank);
-    dnn_buf_add(&cell[HOST], "%s", w->seat.cards[rank].host);
+    dnn_buf_add(&cell[HOST], "%s", w->session.cards[rank].host);
     dnn_topo_list(&cell[PACKAGE], &p->packages);
     dnn_topo_list(&cell[NUMA], &p->numas);
     dnn_topo_list(&cell[CORES], &p->cores);
@@ -118,7 +120,7 @@ static void fill_row(const struct work *w, int rank, struct dnn_buf *cell)
     else
         dnn_buf_add(&cell[GPU], "%d", p->gpu_on_node);
     dnn_buf_add(&cell[THREADS], "%d", p->threads);
-    fill_bound(&w->seat.bounds[rank], p, cell);
+    fill_bound(&w->session.bounds[rank], p, cell);
 }
 
 static void print_cells(FILE *where, const struct dnn_buf *cell, const int *width)
@@ -135,17 +137,17 @@ static void print_cells(FILE *where, const struct dnn_buf *cell, const int *widt
 static void print_table(const struct work *w)
 {
     struct dnn_buf(*cell)[COLUMNS] =
-        dnn_alloc((size_t)(w->seat.size + 1) * sizeof *cell);
+        dnn_alloc((size_t)(w->session.size + 1) * sizeof *cell);
     int width[COLUMNS] = {0};
 
     for (int c = 0; c < COLUMNS; c++)
         dnn_buf_add(&cell[0][c], "%s", columns[c].title);
-    for (int r = 0; r < w->seat.size; r++)
+    for (int r = 0; r < w->session.size; r++)
         fill_row(w, r, cell[r + 1]);
-    for (int r = 0; r <= w->seat.size; r++)
+    for (int r = 0; r <= w->session.size; r++)
         for (int c = 0; c < COLUMNS; c++)
             if ((int)cell[r][c].len > width[c]) width[c] = (int)cell[r][c].len;
-    for (int r = 0; r <= w->seat.size; r++) {
+    for (int r = 0; r <= w->session.size; r++) {
         print_cells(w->where, cell[r], width);
         for (int c = 0; c < COLUMNS; c++)
             dnn_buf_free(&cell[r][c]);
@@ -155,7 +157,7 @@ static void print_table(const struct work *w)
 
 static void print_header(const struct work *w)
 {
-    const struct dnn_slurm *s = &w->seat.slurm;
+    const struct dnn_slurm *s = &w->session.slurm;
     struct dnn_buf launch = {0};
 
     fprintf(w->where, "%s %s, topology and binding\n", PACKAGE_NAME, PACKAGE_VERSION);
@@ -171,11 +173,11 @@ static void print_header(const struct work *w)
         fprintf(w->where, ", \"%s\"", s->name);
     if (s->restarts > 0) fprintf(w->where, ", restart %d", s->restarts);
     fprintf(w->where, "\nhosts  ");
-    for (int r = 0, n = 0; r < w->seat.size; r++)
+    for (int r = 0, n = 0; r < w->session.size; r++)
         if (leads(w, r))
-            fprintf(w->where, "%s %s", n++ > 0 ? "," : "", w->seat.cards[r].host);
+            fprintf(w->where, "%s %s", n++ > 0 ? "," : "", w->session.cards[r].host);
     fprintf(w->where, "\nstarted %s; %s\n", launch_words(s, &launch),
-            dnn_comm_version(w->seat.comm));
+            dnn_comm_version(w->session.comm));
     fprintf(w->where, "bind    %s\n\n",
             dnn_choice_name(dnn_topo_policies, w->cfg->bind));
     dnn_buf_free(&launch);
@@ -185,10 +187,9 @@ static void print_summary(const struct work *w)
 {
     struct sums sum = add_up(w);
 
-    fprintf(w->where,
-            "\n%d rank%s on %d node%s, %d of %d core%s used, overlaps: ", w->seat.size,
-            w->seat.size == 1 ? "" : "s", sum.nodes, sum.nodes == 1 ? "" : "s",
-            sum.used, sum.cores, sum.cores == 1 ? "" : "s");
+    fprintf(w->where, "\n%d rank%s on %d node%s, %d of %d core%s used, overlaps: ",
+            w->session.size, w->session.size == 1 ? "" : "s", sum.nodes,
+            sum.nodes == 1 ? "" : "s", sum.used, sum.cores, sum.cores == 1 ? "" : "s");
     if (w->overlaps == 0)
         fprintf(w->where, "none\n");
     else
@@ -244,16 +245,16 @@ static void print_set(FILE *where, const char *key, const struct dnn_topo_set *s
 
 static void print_json_rank(const struct work *w, int rank)
 {
-    const struct dnn_place *p = &w->seat.places[rank];
-    const struct dnn_topo_bound *b = &w->seat.bounds[rank];
+    const struct dnn_place *p = &w->session.places[rank];
+    const struct dnn_topo_bound *b = &w->session.bounds[rank];
     FILE *f = w->where;
 
     fprintf(f, "    {\"rank\": %d, ", rank);
-    print_text(f, "host", w->seat.cards[rank].host, ", ");
+    print_text(f, "host", w->session.cards[rank].host, ", ");
     print_set(f, "packages", &p->packages);
     print_set(f, "numa_nodes", &p->numas);
     print_set(f, "cores", &p->cores);
-    print_set(f, "granted_cpus", &w->seat.cards[rank].granted);
+    print_set(f, "granted_cpus", &w->session.cards[rank].granted);
     print_set(f, "cpus", &p->pus);
     fprintf(f, "\"local_memory\": %llu, \"total_memory\": %llu, ",
             (unsigned long long)p->local_memory, (unsigned long long)p->total_memory);
@@ -275,18 +276,18 @@ static void print_json(const struct work *w)
     FILE *f = w->where;
 
     fprintf(f, "{\n  \"version\": \"%s\",\n  ", PACKAGE_VERSION);
-    print_number(f, "job", w->seat.slurm.job);
-    print_number(f, "step", w->seat.slurm.step);
-    print_text(f, "name", w->seat.slurm.name, ",\n  ");
-    print_text(f, "started", launch_words(&w->seat.slurm, &launch), ", ");
-    print_text(f, "comm", dnn_comm_version(w->seat.comm), ",\n  ");
+    print_number(f, "job", w->session.slurm.job);
+    print_number(f, "step", w->session.slurm.step);
+    print_text(f, "name", w->session.slurm.name, ",\n  ");
+    print_text(f, "started", launch_words(&w->session.slurm, &launch), ", ");
+    print_text(f, "comm", dnn_comm_version(w->session.comm), ",\n  ");
     print_text(f, "bind", dnn_choice_name(dnn_topo_policies, w->cfg->bind), ",\n");
     fprintf(f, "  \"size\": %d, \"nodes\": %d, \"cores\": %d, \"cores_used\": %d, ",
-            w->seat.size, sum.nodes, sum.cores, sum.used);
+            w->session.size, sum.nodes, sum.cores, sum.used);
     fprintf(f, "\"overlaps\": %d,\n  \"ranks\": [\n", w->overlaps);
-    for (int r = 0; r < w->seat.size; r++) {
+    for (int r = 0; r < w->session.size; r++) {
         print_json_rank(w, r);
-        fprintf(f, "%s\n", r + 1 < w->seat.size ? "," : "");
+        fprintf(f, "%s\n", r + 1 < w->session.size ? "," : "");
     }
     fprintf(f, "  ]\n}\n");
     dnn_buf_free(&launch);
@@ -296,7 +297,7 @@ static void print_json(const struct work *w)
 
 static void print(struct work *w)
 {
-    w->overlaps = dnn_seat_report(&w->seat);
+    w->overlaps = dnn_session_report(&w->session);
     if (w->cfg->json) {
         print_json(w);
     } else {
@@ -310,9 +311,9 @@ int dnn_bench_topo(const struct dnn_bench_topo *cfg, FILE *where, struct dnn_err
 {
     struct work w = {.cfg = cfg, .where = where};
 
-    DNN_TRY(dnn_seat_open((int)cfg->threads, (enum dnn_topo_policy)cfg->bind, &w.seat,
-                          err));
-    if (dnn_comm_rank(w.seat.comm) == 0) print(&w);
-    dnn_seat_close(&w.seat);
+    DNN_TRY(dnn_session_open((int)cfg->threads, (enum dnn_topo_policy)cfg->bind,
+                             &w.session, err));
+    if (dnn_comm_rank(w.session.comm) == 0) print(&w);
+    dnn_session_close(&w.session);
     return 0;
 }

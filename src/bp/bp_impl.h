@@ -115,7 +115,7 @@ struct bp_map {
     char *text; /* owned: md.idx */
     size_t len;
     uint64_t nwriters, nfiles; /* nfiles: data files                               */
-    uint64_t steps, nportions; /* portions of the last step, its last not counted  */
+    uint64_t steps, nbuckets;  /* portions of the last step, its last not counted  */
     uint64_t md_at;            /* where md.0 describes that step                   */
     const char *file_of;       /* in text: the data file of each writer            */
     const char *place;         /* in text: of each writer its portions             */

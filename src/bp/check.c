@@ -126,11 +126,11 @@ static int take_step(struct table *t, const char *body, uint64_t len,
 
     if (map->nwriters == 0) return damaged(t, "a step has no writers", err);
     if (len < 24) return damaged(t, "a record of a step is too short", err);
-    map->nportions = number(body + 16);
+    map->nbuckets = number(body + 16);
     map->place = body + 24;
     map->md_at = number(body);
-    if (map->nportions > len ||
-        __builtin_mul_overflow(map->nwriters, (2 * map->nportions + 1) * 8, &want) ||
+    if (map->nbuckets > len ||
+        __builtin_mul_overflow(map->nwriters, (2 * map->nbuckets + 1) * 8, &want) ||
         want != len - 24)
         return damaged(t, "a record of a step has the wrong length", err);
     map->steps++;
@@ -188,7 +188,7 @@ static uint64_t step_bytes(const struct bp_map *map, const struct table *md,
     for (uint64_t i = 0; i < writer; i++)
         at += number(md->text + map->md_at + 8 + 8 * i);
     if (form > 64 || len < head + 24) return UINT64_MAX;
-    for (uint64_t p = 0; p < map->nportions; p++) {
+    for (uint64_t p = 0; p < map->nbuckets; p++) {
         dnn_bp_map_portion(map, writer, p, &place, &bytes);
         known += bytes;
     }
@@ -214,7 +214,7 @@ static int check_data(const char *path, const struct bp_map *map,
         rc = size_of(path, name, &size[i], err);
     }
     for (uint64_t w = 0; rc == 0 && w < map->nwriters; w++)
-        for (uint64_t p = 0; rc == 0 && p <= map->nportions; p++) {
+        for (uint64_t p = 0; rc == 0 && p <= map->nbuckets; p++) {
             uint64_t place, bytes, file = dnn_bp_map_file(map, w);
 
             dnn_bp_map_portion(map, w, p, &place, &bytes);
@@ -314,8 +314,8 @@ uint64_t dnn_bp_map_file(const struct bp_map *map, uint64_t writer)
 void dnn_bp_map_portion(const struct bp_map *map, uint64_t writer, uint64_t portion,
                         uint64_t *place, uint64_t *bytes)
 {
-    const char *at = map->place + 8 * (writer * (2 * map->nportions + 1) + 2 * portion);
+    const char *at = map->place + 8 * (writer * (2 * map->nbuckets + 1) + 2 * portion);
 
     *place = number(at);
-    *bytes = portion < map->nportions ? number(at + 8) : UINT64_MAX;
+    *bytes = portion < map->nbuckets ? number(at + 8) : UINT64_MAX;
 }

@@ -127,7 +127,7 @@ static bool ask_block(struct dnn_bp *bp, const struct bp_var *var,
     uint64_t place, bytes, whole;
     uint64_t row_bytes = (uint64_t)var->row_bytes;
 
-    if (b->writer >= d->map.nwriters || b->portion > d->map.nportions ||
+    if (b->writer >= d->map.nwriters || b->portion > d->map.nbuckets ||
         __builtin_mul_overflow((uint64_t)b->rows, row_bytes, &whole))
         return false;
     dnn_bp_map_portion(&d->map, b->writer, b->portion, &place, &bytes);

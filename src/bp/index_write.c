@@ -92,7 +92,7 @@ static bool is_there(const struct bp_map *map, const struct bp_put *put, uint64_
     const struct bp_block *b = &put->b;
     uint64_t place, bytes, at = 0;
 
-    if (b->writer >= map->nwriters || b->portion > map->nportions) return false;
+    if (b->writer >= map->nwriters || b->portion > map->nbuckets) return false;
     dnn_bp_map_portion(map, b->writer, b->portion, &place, &bytes);
     if (want > bytes || b->offset > bytes - want) return false;
     for (ssize_t k = 1; at < want && k > 0; at += k > 0 ? (uint64_t)k : 0)

@@ -50,9 +50,9 @@ extern const struct dnn_field dnn_job_ckpt_fields[];
 /* "parallel": how ranks work together. */
 struct dnn_job_parallel {
     const char *rule;
-    int64_t leaves;  /* deterministic: parts of a batch; 0: 8                        */
-    int compress;    /* enum dnn_compress                                            */
-    int64_t portion; /* bytes of gradients exchanged together; 0: first steps show   */
+    int64_t micro_batches; /* deterministic: parts of a batch; 0: 8 */
+    int compress;   /* enum dnn_compress                                            */
+    int64_t bucket; /* bytes of gradients exchanged together; 0: first steps show   */
 };
 extern const struct dnn_field dnn_job_parallel_fields[];
 
@@ -130,8 +130,8 @@ int dnn_job_network(const struct dnn_job *job, char **out, struct dnn_err *err);
 int dnn_job_metrics(const struct dnn_job *job, const char *const *usual,
                     int64_t classes, struct dnn_metrics **out, struct dnn_err *err);
 
-/* Whether the loss leaves points of some class out ("ignore_index"), which then need
- * not be one of the network's. */
+/* Whether the loss micro_batches points of some class out ("ignore_index"), which then
+ * need not be one of the network's. */
 bool dnn_job_ignores(const struct dnn_job *job);
 
 /* The transforms of training or of test data; *out is NULL if there are none.  Test

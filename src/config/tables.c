@@ -43,11 +43,11 @@ const struct dnn_field dnn_job_ckpt_fields[] = {
 #define AT(f) offsetof(struct dnn_job_parallel, f)
 const struct dnn_field dnn_job_parallel_fields[] = {
     TEXT("rule", AT(rule), "bsp", "how ranks exchange what they learned"),
-    INT("leaves", AT(leaves), "0", 0, DNN_JOB_BATCH,
+    INT("micro_batches", AT(micro_batches), "0", 0, DNN_JOB_BATCH,
         "deterministic: parts of a batch, the most ranks that can share it; 0: 8"),
     WORD("compress", AT(compress), "none", dnn_compress_choices,
          "what gradients travel as; not with deterministic"),
-    BYTES("portion", AT(portion), "null",
+    BYTES("bucket_size", AT(bucket), "null",
           "gradients that are exchanged together; null: the first steps show what is best"),
     END,
 };

@@ -32,18 +32,18 @@ struct dnn_feed_cfg {
     uint64_t seed;
     int64_t window; /* bytes shuffled together; 0: 512 MiB              */
     const struct dnn_augment *augment; /* or NULL; borrowed                          */
-    bool preload;   /* all samples into memory first, shared by the ranks
-                     * of a node                                        */
-    bool verify;    /* check each sample's checksum as it is read       */
-    bool stored;    /* batches hold numbers as they are stored, a quarter of the bytes
-                     * for u8; dnn_feed_values() converts them where they are wanted.
-                     * With augment it has no effect                    */
-    int64_t leaves; /* parts a batch is cut into, of which ranks take some one after
-                     * the other; 0: one for each rank                  */
-    int threads;    /* that read and convert; 0: from the machine       */
-    int ahead;      /* batches kept ready; 0: 3                         */
-    int64_t memory; /* bytes all this may take; 0: an eighth of the
-                     * machine's per node                               */
+    bool preload; /* all samples into memory first, shared by the ranks
+                   * of a node                                        */
+    bool verify;  /* check each sample's checksum as it is read       */
+    bool stored;  /* batches hold numbers as they are stored, a quarter of the bytes
+                   * for u8; dnn_feed_values() converts them where they are wanted.
+                   * With augment it has no effect                    */
+    int64_t micro_batches; /* parts a batch is cut into, of which ranks take some one
+                            * after the other; 0: one for each rank                  */
+    int threads;           /* that read and convert; 0: from the machine       */
+    int ahead;             /* batches kept ready; 0: 3                         */
+    int64_t memory;        /* bytes all this may take; 0: an eighth of the
+                            * machine's per node                               */
     /* Where the threads may run: those hardware threads of the place that compute
      * nothing if there are some, else all of it.  NULL: where the caller may. */
     struct dnn_topo *topo; /* borrowed                                         */

@@ -131,7 +131,7 @@ struct dnn_feed {
     bool taken_shape; /* shapes are those of sample 0, and must be so in all        */
     bool mixes;
     struct dnn_order order;
-    int64_t windows, batches, leaves;
+    int64_t windows, batches, micro_batches;
     int64_t part;  /* samples of our largest part of a batch                         */
     int64_t grain; /* rows made at a time                                           */
     int threads, nslots;

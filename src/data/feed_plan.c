@@ -55,8 +55,8 @@ static void plan_order(struct dnn_feed *feed)
     feed->windows = dnn_order_windows(o);
     feed->batches = dnn_order_batches(feed->count, cfg->batch_size);
     int64_t first;
-    dnn_order_leaves(feed->count, cfg->batch_size, 0, feed->leaves, feed->rank,
-                     feed->size, &first, &feed->part);
+    dnn_order_micro_batches(feed->count, cfg->batch_size, 0, feed->micro_batches,
+                            feed->rank, feed->size, &first, &feed->part);
 }
 
 /* Samples in one window's memory. */
@@ -263,7 +263,7 @@ int dnn_feed_plan(struct dnn_feed *feed, struct dnn_err *err)
 {
     const struct dnn_feed_cfg *cfg = &feed->cfg;
 
-    feed->leaves = cfg->leaves > 0 ? cfg->leaves : feed->size;
+    feed->micro_batches = cfg->micro_batches > 0 ? cfg->micro_batches : feed->size;
     plan_order(feed);
     feed->threads = cfg->threads > 0 ? cfg->threads : usual_threads(feed);
     feed->nslots = (cfg->ahead > 0 ? cfg->ahead : USUAL_AHEAD) + 1;

@@ -32,8 +32,8 @@ void dnn_feed_set_up(struct dnn_feed *feed, struct dnn_feed_slot *slot)
     left = feed->count - b->number * size;
     b->total = left < size ? left : size;
     b->ncols = feed->ncols;
-    dnn_order_leaves(feed->count, size, b->number, feed->leaves, feed->rank, feed->size,
-                     &b->first, &b->n);
+    dnn_order_micro_batches(feed->count, size, b->number, feed->micro_batches,
+                            feed->rank, feed->size, &b->first, &b->n);
     dnn_order_fill(&feed->order, b->epoch, b->first, b->n, slot->index);
     for (int64_t i = 0; i < b->n; i++)
         slot->sample[i] = dnn_feed_number(feed, slot->index[i]);

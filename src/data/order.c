@@ -209,17 +209,20 @@ void dnn_order_part(int64_t count, int64_t batch_size, int64_t b, int rank, int 
     *n = each + (rank < more);
 }
 
-void dnn_order_leaves(int64_t count, int64_t batch_size, int64_t b, int64_t leaves,
-                      int rank, int size, int64_t *first, int64_t *n)
+void dnn_order_micro_batches(int64_t count, int64_t batch_size, int64_t b,
+                             int64_t micro_batches, int rank, int size, int64_t *first,
+                             int64_t *n)
 {
-    int64_t from = rank * leaves / size, to = (rank + 1) * leaves / size, begin, m;
+    int64_t from = rank * micro_batches / size, to = (rank + 1) * micro_batches / size,
+            begin, m;
 
-    dnn_order_part(count, batch_size, b, (int)(from < leaves ? from : leaves - 1),
-                   (int)leaves, first, n);
+    dnn_order_part(count, batch_size, b,
+                   (int)(from < micro_batches ? from : micro_batches - 1),
+                   (int)micro_batches, first, n);
     if (from == to) {
         *n = 0;
         return;
     }
-    dnn_order_part(count, batch_size, b, (int)(to - 1), (int)leaves, &begin, &m);
+    dnn_order_part(count, batch_size, b, (int)(to - 1), (int)micro_batches, &begin, &m);
     *n = begin + m - *first;
 }

@@ -1,7 +1,7 @@
 /* bsp.c - bulk-synchronous: the gradients of all ranks are added before each update.
  *
- * A portion's sum starts as soon as the portion is final and goes on while later ones
- * are computed.  In deterministic mode portions are first added up, part by part, as
+ * A bucket's sum starts as soon as the bucket is final and goes on while later ones
+ * are computed.  In deterministic mode buckets are first added up, part by part, as
  * exact sums, which travel in their place.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -23,19 +23,19 @@ struct bsp {
     struct dnn_rule_cfg cfg;
     struct dnn_comm *comm;
     struct dnn_params params;
-    struct dnn_portion *portion; /* owned                                             */
-    struct dnn_comm_req **req;   /* owned; NULL: none, or finished                    */
+    struct dnn_bucket_range *bucket; /* owned */
+    struct dnn_comm_req **req; /* owned; NULL: none, or finished                    */
     bool alone;      /* there are no other ranks                                      */
-    double *sums;    /* owned; deterministic: two per number, portion by portion      */
+    double *sums;    /* owned; deterministic: two per number, bucket by bucket      */
     uint16_t *small; /* owned; compressed                                             */
     float *earlier;  /* owned; what earlier parts of the step gave: added up, or, if
                       * deterministic, those that are not in the sums yet             */
-    int *parts;      /* owned; how many of them, by portion                           */
+    int *parts;      /* owned; how many of them, by bucket                           */
 };
 
 static int64_t length(const struct bsp *b, int p)
 {
-    return b->portion[p].last - b->portion[p].first;
+    return b->bucket[p].last - b->bucket[p].first;
 }
 
 static void stop(void *self)
@@ -43,7 +43,7 @@ static void stop(void *self)
     struct bsp *b = self;
 
     if (b == NULL) return;
-    dnn_free(b->portion);
+    dnn_free(b->bucket);
     dnn_free(b->req);
     dnn_free(b->parts);
     free(b->earlier);
@@ -63,7 +63,7 @@ static int start(const struct dnn_rule_cfg *cfg, struct dnn_comm *comm,
                  const struct dnn_params *params, void **self, struct dnn_err *err)
 {
     struct bsp *b = dnn_alloc(sizeof *b);
-    size_t n = (size_t)params->nportions;
+    size_t n = (size_t)params->nbuckets;
     size_t sums = cfg->deterministic ? 2 * (size_t)params->count * sizeof(double) : 0;
     bool alone = dnn_comm_size(comm) == 1;
     size_t small = cfg->compress == DNN_COMPRESS_NONE || alone
@@ -71,8 +71,8 @@ static int start(const struct dnn_rule_cfg *cfg, struct dnn_comm *comm,
                        : (size_t)params->count * sizeof(uint16_t);
 
     *b = (struct bsp){.cfg = *cfg, .comm = comm, .params = *params, .alone = alone};
-    b->portion = dnn_alloc((n + 1) * sizeof *b->portion);
-    memcpy(b->portion, params->portion, n * sizeof *b->portion);
+    b->bucket = dnn_alloc((n + 1) * sizeof *b->bucket);
+    memcpy(b->bucket, params->bucket, n * sizeof *b->bucket);
     b->req = dnn_alloc((n + 1) * sizeof *b->req);
     b->parts = dnn_alloc((n + 1) * sizeof *b->parts);
     if (sums > 0) b->sums = large(sums);
@@ -101,8 +101,8 @@ static int need_earlier(struct bsp *b, struct dnn_err *err)
 
 static void pack(struct bsp *b, int p)
 {
-    const float *g = b->params.grad + b->portion[p].first;
-    uint16_t *to = b->small + b->portion[p].first;
+    const float *g = b->params.grad + b->bucket[p].first;
+    uint16_t *to = b->small + b->bucket[p].first;
     int64_t n = length(b, p);
 
     if (b->cfg.compress == DNN_COMPRESS_BF16)
@@ -115,8 +115,8 @@ static void pack(struct bsp *b, int p)
 
 static void unpack(struct bsp *b, int p)
 {
-    float *g = b->params.grad + b->portion[p].first;
-    const uint16_t *from = b->small + b->portion[p].first;
+    float *g = b->params.grad + b->bucket[p].first;
+    const uint16_t *from = b->small + b->bucket[p].first;
     int64_t n = length(b, p);
 
     if (b->cfg.compress == DNN_COMPRESS_BF16)
@@ -127,17 +127,17 @@ static void unpack(struct bsp *b, int p)
             g[i] = dnn_f16_to_f32(from[i]);
 }
 
-/* Where a portion's exact sums are: both units side by side, so that one message takes
+/* Where a bucket's exact sums are: both units side by side, so that one message takes
  * them. */
 static double *sums_of(const struct bsp *b, int p)
 {
-    return b->sums + 2 * b->portion[p].first;
+    return b->sums + 2 * b->bucket[p].first;
 }
 
 static int send(struct bsp *b, int p, struct dnn_err *err)
 {
     int64_t n = length(b, p);
-    void *buf = b->params.grad + b->portion[p].first;
+    void *buf = b->params.grad + b->bucket[p].first;
     enum dnn_comm_type type = b->params.wide ? DNN_COMM_F64 : DNN_COMM_F32;
 
     if (b->params.wide) n /= 2;
@@ -147,7 +147,7 @@ static int send(struct bsp *b, int p, struct dnn_err *err)
         n *= 2;
     } else if (b->small != NULL) {
         pack(b, p);
-        buf = b->small + b->portion[p].first;
+        buf = b->small + b->bucket[p].first;
         type = b->cfg.compress == DNN_COMPRESS_BF16 ? DNN_COMM_BF16 : DNN_COMM_F16;
     }
     if (b->alone) return 0;
@@ -183,7 +183,7 @@ static void sum(float *total, const float *from, int64_t n, bool wide)
 /* Where a part is held back. */
 static float *held(const struct bsp *b, int p, int i)
 {
-    return b->earlier + i * b->params.count + b->portion[p].first;
+    return b->earlier + i * b->params.count + b->bucket[p].first;
 }
 
 /* Parts, and those held back before them, to the exact sums; on a rank alone the last
@@ -195,7 +195,7 @@ static void add_exactly(struct bsp *b, int p, const float *const *x, int m, bool
     double *sums = sums_of(b, p);
 
     if (last && b->alone) {
-        float *grad = b->params.grad + b->portion[p].first;
+        float *grad = b->params.grad + b->bucket[p].first;
 
         good = dnn_exact_sum(fresh ? NULL : sums, n, x, m, grad, n);
         if (!good) grad[0] = NAN;
@@ -215,7 +215,7 @@ static int exactly(struct bsp *b, int p, const float *const *part, int parts, bo
     int rc = 0;
 
     for (int i = 0; i < m; i++)
-        x[i] = i < kept ? held(b, p, i) : part[i - kept] + b->portion[p].first;
+        x[i] = i < kept ? held(b, p, i) : part[i - kept] + b->bucket[p].first;
     int now = last ? m : m / AT_ONCE * AT_ONCE;
     if (now > 0) add_exactly(b, p, x, now, last);
     int from = now > kept ? now : kept;
@@ -232,7 +232,7 @@ static void piece(void *self, int p, int64_t first, int64_t last,
 {
     struct bsp *b = self;
     float *grad = b->params.grad + first;
-    double *sums = sums_of(b, p) + (first - b->portion[p].first);
+    double *sums = sums_of(b, p) + (first - b->bucket[p].first);
 
     if (b->alone) {
         if (!dnn_exact_sum(NULL, 0, part, n, grad, last - first)) grad[0] = NAN;
@@ -245,7 +245,7 @@ static void piece(void *self, int p, int64_t first, int64_t last,
 static int plainly(struct bsp *b, int p, const float *from, bool first, bool last,
                    struct dnn_err *err)
 {
-    float *grad = b->params.grad + b->portion[p].first;
+    float *grad = b->params.grad + b->bucket[p].first;
     int64_t n = length(b, p);
 
     if (first && last) {
@@ -262,8 +262,8 @@ static int plainly(struct bsp *b, int p, const float *from, bool first, bool las
 }
 
 /* Add parts to those before them. */
-static int portion(void *self, int p, const float *const *part, int n, bool last,
-                   struct dnn_err *err)
+static int bucket(void *self, int p, const float *const *part, int n, bool last,
+                  struct dnn_err *err)
 {
     struct bsp *b = self;
 
@@ -271,7 +271,7 @@ static int portion(void *self, int p, const float *const *part, int n, bool last
         DNN_TRY(exactly(b, p, part, n, last, err));
     else
         for (int i = 0; i < n; i++)
-            DNN_TRY(plainly(b, p, part[i] + b->portion[p].first, b->parts[p] + i == 0,
+            DNN_TRY(plainly(b, p, part[i] + b->bucket[p].first, b->parts[p] + i == 0,
                             last && i == n - 1, err));
     b->parts[p] += n;
     return last ? send(b, p, err) : 0;
@@ -283,7 +283,7 @@ static int poll(void *self, struct dnn_err *err)
     int rc = 0;
 
     /* The oldest first: MPI pushes the others on with it. */
-    for (int p = 0; p < b->params.nportions && rc == 0; p++) {
+    for (int p = 0; p < b->params.nbuckets && rc == 0; p++) {
         bool finished = false;
 
         if (b->req[p] == NULL) continue;
@@ -297,17 +297,17 @@ static int before(void *self, struct dnn_err *err)
 {
     struct bsp *b = self;
 
-    for (int p = 0; p < b->params.nportions; p++) {
+    for (int p = 0; p < b->params.nbuckets; p++) {
         int64_t n = length(b, p);
 
         DNN_TRY(dnn_comm_wait(b->req[p], err));
         b->req[p] = NULL;
         if (b->cfg.deterministic && !b->alone)
-            dnn_exact_read(sums_of(b, p), n, b->params.grad + b->portion[p].first, n);
+            dnn_exact_read(sums_of(b, p), n, b->params.grad + b->bucket[p].first, n);
         else if (b->small != NULL)
             unpack(b, p);
     }
-    memset(b->parts, 0, (size_t)b->params.nportions * sizeof *b->parts);
+    memset(b->parts, 0, (size_t)b->params.nbuckets * sizeof *b->parts);
     return 0;
 }
 
@@ -322,7 +322,7 @@ const struct dnn_rule dnn_rule_bsp = {
     .name = "bsp",
     .help = "gradients of all ranks are added before each update",
     .start = start,
-    .portion = portion,
+    .bucket = bucket,
     .piece = piece,
     .poll = poll,
     .before = before,

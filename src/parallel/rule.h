@@ -1,11 +1,11 @@
 /* rule.h - how ranks that train together exchange what they learned.
  *
- * One file per rule, one list in rules.c.  A rule sees flat arrays cut into portions;
- * it never meets a layer.  It is told when a portion of the gradients is final, so that
+ * One file per rule, one list in rules.c.  A rule sees flat arrays cut into buckets;
+ * it never meets a layer.  It is told when a bucket of the gradients is final, so that
  * it can begin to exchange it while the rest is still being computed.
  *
  * In a step, for each part of the batch this rank computes (usually one): start of the
- * part, portion after portion, end of the part; then before the update, and after it.
+ * part, bucket after bucket, end of the part; then before the update, and after it.
  *
  * Collective: every rank makes the same calls in the same order; one without samples
  * gives zeros.
@@ -21,16 +21,16 @@
 #include "comm/comm.h"
 
 /* What a rule may touch, in elements of the flat arrays. */
-struct dnn_portion {
+struct dnn_bucket_range {
     int64_t first, last;
 };
 
 struct dnn_params {
     float *weight, *grad;
     int64_t count;
-    bool wide;     /* they hold f64, each of which takes two of their elements */
-    int nportions; /* in the order in which they become final */
-    const struct dnn_portion *portion;
+    bool wide;    /* they hold f64, each of which takes two of their elements */
+    int nbuckets; /* in the order in which they become final */
+    const struct dnn_bucket_range *bucket;
 };
 
 enum dnn_compress { DNN_COMPRESS_NONE, DNN_COMPRESS_BF16, DNN_COMPRESS_F16 };
@@ -47,13 +47,13 @@ struct dnn_rule {
                  const struct dnn_params *params, void **self, struct dnn_err *err);
     /* Portion p of n parts is final: it is in part[0] to part[n - 1], each a flat array
      * like params->grad or that itself.  last: no further part follows in this step.
-     * All portions of a part come before those of the next, or portion p of all parts
-     * before portion p + 1 of any. */
-    int (*portion)(void *self, int p, const float *const *part, int n, bool last,
-                   struct dnn_err *err);
-    /* Elements first to last - 1 of portion p of all parts of this step: part[i] begins
-     * with the first of them.  Any thread may call it, for all of the portion in the
-     * end; then portion() with n 0 and last. */
+     * All buckets of a part come before those of the next, or bucket p of all parts
+     * before bucket p + 1 of any. */
+    int (*bucket)(void *self, int p, const float *const *part, int n, bool last,
+                  struct dnn_err *err);
+    /* Elements first to last - 1 of bucket p of all parts of this step: part[i] begins
+     * with the first of them.  Any thread may call it, for all of the bucket in the
+     * end; then bucket() with n 0 and last. */
     void (*piece)(void *self, int p, int64_t first, int64_t last,
                   const float *const *part, int n);
     /* Push on what is under way; cheap, call it often. */

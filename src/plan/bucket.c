@@ -1,4 +1,4 @@
-/* bucket.c - which gradients are final when: portions of one flat vector.
+/* bucket.c - which gradients are final when: buckets of one flat vector.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

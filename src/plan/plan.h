@@ -81,20 +81,20 @@ bool dnn_plan_idle(const struct dnn_plan *plan, int o);
  * undercut. */
 void dnn_plan_print(const struct dnn_plan *plan, FILE *where);
 
-/* ---- gradients, portion by portion ---- */
+/* ---- gradients, bucket by bucket ---- */
 
-/* Bytes [first, last) of the block of gradients, and all portions before, are final
+/* Bytes [first, last) of the block of gradients, and all buckets before, are final
  * once op has run. */
 struct dnn_bucket {
     size_t first, last;
     int op;
 };
 
-/* Cut the gradients into portions of at most so many bytes (a single larger gradient is
- * a portion of its own), the last of the block first, which is about the order in which
- * they become final: the same portions for every program of a network, whatever is
+/* Cut the gradients into buckets of at most so many bytes (a single larger gradient is
+ * a bucket of its own), the last of the block first, which is about the order in which
+ * they become final: the same buckets for every program of a network, whatever is
  * computed again in it.  Returns how many.
- * What lies between gradients for alignment belongs to no portion or to one around it.
+ * What lies between gradients for alignment belongs to no bucket or to one around it.
  * The caller owns *out: dnn_free(). */
 int dnn_plan_buckets(const struct dnn_plan *plan, size_t bytes,
                      struct dnn_bucket **out);

@@ -19,35 +19,36 @@ enum { BESIDE = 256 << 20 };
 /* ---- cutting ---- */
 
 /* Leaves of this rank: [*first, *last). */
-static void own_leaves(const struct dnn_replica *r, int *first, int *last)
+static void own_micro_batches(const struct dnn_replica *r, int *first, int *last)
 {
     int64_t rank = dnn_comm_rank(r->cfg.comm), size = dnn_comm_size(r->cfg.comm);
 
-    *first = (int)(rank * r->leaves / size);
-    *last = (int)((rank + 1) * r->leaves / size);
+    *first = (int)(rank * r->micro_batches / size);
+    *last = (int)((rank + 1) * r->micro_batches / size);
 }
 
-/* Samples of one leaf. */
-static void leaf_part(const struct dnn_replica *r, int64_t total, int leaf,
-                      int64_t *first, int64_t *n)
+/* Samples of one micro_batch. */
+static void micro_batch_part(const struct dnn_replica *r, int64_t total,
+                             int micro_batch, int64_t *first, int64_t *n)
 {
-    dnn_order_part(total, total, 0, leaf, r->leaves, first, n);
+    dnn_order_part(total, total, 0, micro_batch, r->micro_batches, first, n);
 }
 
-int dnn_replica_leaves(struct dnn_comm *comm, int64_t batch, bool deterministic,
-                       int64_t leaves, int64_t accumulate)
+int dnn_replica_micro_batches(struct dnn_comm *comm, int64_t batch, bool deterministic,
+                              int64_t micro_batches, int64_t accumulate)
 {
     if (!deterministic)
         return (int)(dnn_comm_size(comm) * (accumulate < 1 ? 1 : accumulate));
-    if (leaves > 0) return (int)leaves;
+    if (micro_batches > 0) return (int)micro_batches;
     return (int)(batch < LEAVES ? batch : LEAVES);
 }
 
 void dnn_replica_part(const struct dnn_replica *replica, int64_t total, int64_t *first,
                       int64_t *n)
 {
-    dnn_order_leaves(total, total, 0, replica->leaves, dnn_comm_rank(replica->cfg.comm),
-                     dnn_comm_size(replica->cfg.comm), first, n);
+    dnn_order_micro_batches(total, total, 0, replica->micro_batches,
+                            dnn_comm_rank(replica->cfg.comm),
+                            dnn_comm_size(replica->cfg.comm), first, n);
 }
 
 /* ---- models ---- */
@@ -110,17 +111,17 @@ static int cut(struct dnn_replica *r, int64_t total, struct dnn_err *err)
     struct replica_cut *c = &r->cut[r->ncuts++];
     int from, to;
 
-    own_leaves(r, &from, &to);
+    own_micro_batches(r, &from, &to);
     c->total = total;
-    c->leaves = r->leaves;
+    c->micro_batches = r->micro_batches;
     c->lead = r->model[0].model;
     c->teams = r->teams;
     c->part = dnn_alloc((size_t)(to - from + 1) * sizeof *c->part);
-    for (int leaf = from; leaf < to; leaf++) {
+    for (int micro_batch = from; micro_batch < to; micro_batch++) {
         struct replica_part *part = &c->part[c->nparts];
 
-        part->leaf = leaf;
-        leaf_part(r, total, leaf, &part->first, &part->n);
+        part->micro_batch = micro_batch;
+        micro_batch_part(r, total, micro_batch, &part->first, &part->n);
         /* Nobody waits for an empty one. */
         if (part->n == 0 && (r->lockstep || r->teams > 1)) continue;
         if (part->n > 0) DNN_TRY(find_model(r, c, c->nparts, err));
@@ -128,7 +129,7 @@ static int cut(struct dnn_replica *r, int64_t total, struct dnn_err *err)
     }
     for (int p = 0; p < c->nparts && c->teams > 1; p++)
         if (!dnn_exec_alone(c->part[p].by->model->exec)) c->teams = 1;
-    return c->teams > 1 ? dnn_replica_late_make(c, err) : 0;
+    return c->teams > 1 ? dnn_replica_deferred_make(c, err) : 0;
 }
 
 /* Threads that share ops wait for each other: where there are parts enough, each
@@ -138,7 +139,7 @@ static int teams(const struct dnn_replica *r, const struct dnn_model *leader)
 {
     int threads = r->cfg.model.device.threads, from, to;
 
-    own_leaves(r, &from, &to);
+    own_micro_batches(r, &from, &to);
     if (!r->cfg.how.deterministic || threads < 2 || to - from < threads) return 1;
     /* Then each has memory of its own anyway. */
     if (r->lockstep) return threads;
@@ -156,8 +157,8 @@ static int lead(struct dnn_replica *r, struct dnn_err *err)
     int64_t first, n;
     int from, to;
 
-    own_leaves(r, &from, &to);
-    leaf_part(r, r->cfg.batch, from == to ? 0 : from, &first, &n);
+    own_micro_batches(r, &from, &to);
+    micro_batch_part(r, r->cfg.batch, from == to ? 0 : from, &first, &n);
     if (n == 0) n = 1;
     r->teams = 1;
     DNN_TRY(add_model(r, n, r->cfg.batch, false, NULL, &leader, err));
@@ -169,12 +170,13 @@ static int lead(struct dnn_replica *r, struct dnn_err *err)
 int dnn_replica_start_rule(struct dnn_replica *r, struct dnn_err *err)
 {
     const struct replica_model *m = &r->model[0];
-    struct dnn_portion *portion =
-        dnn_alloc(((size_t)r->nportions + 1) * sizeof *portion);
+    struct dnn_bucket_range *bucket =
+        dnn_alloc(((size_t)r->nbuckets + 1) * sizeof *bucket);
 
-    for (int i = 0; i < r->nportions; i++)
-        portion[i] = (struct dnn_portion){(int64_t)(m->bucket[i].first / sizeof(float)),
-                                          (int64_t)(m->bucket[i].last / sizeof(float))};
+    for (int i = 0; i < r->nbuckets; i++)
+        bucket[i] =
+            (struct dnn_bucket_range){(int64_t)(m->bucket[i].first / sizeof(float)),
+                                      (int64_t)(m->bucket[i].last / sizeof(float))};
     r->grad = dnn_exec_block(m->model->exec, DNN_BLOCK_GRADS);
     r->wide = r->cfg.model.dtype == DNN_F64;
     r->count = (int64_t)(m->model->plan->bytes[DNN_BLOCK_GRADS] / sizeof(float));
@@ -183,10 +185,10 @@ int dnn_replica_start_rule(struct dnn_replica *r, struct dnn_err *err)
         .grad = r->grad,
         .count = r->count,
         .wide = r->wide,
-        .nportions = r->nportions,
-        .portion = portion};
+        .nbuckets = r->nbuckets,
+        .bucket = bucket};
     int rc = r->rule->start(&r->cfg.how, r->cfg.comm, &params, &r->self, err);
-    dnn_free(portion);
+    dnn_free(bucket);
     return rc;
 }
 
@@ -194,11 +196,12 @@ static int check(const struct dnn_replica *r, struct dnn_err *err)
 {
     const struct dnn_replica_cfg *cfg = &r->cfg;
 
-    if (cfg->how.deterministic && r->leaves < dnn_comm_size(cfg->comm))
+    if (cfg->how.deterministic && r->micro_batches < dnn_comm_size(cfg->comm))
         return dnn_fail(err, DNN_ECONFIG,
                         "%d ranks, but a batch is cut into %d parts that do not depend "
-                        "on them; set \"leaves\" to %d or more",
-                        dnn_comm_size(cfg->comm), r->leaves, dnn_comm_size(cfg->comm));
+                        "on them; set \"micro_batches\" to %d or more",
+                        dnn_comm_size(cfg->comm), r->micro_batches,
+                        dnn_comm_size(cfg->comm));
     if (cfg->how.deterministic && cfg->how.compress != DNN_COMPRESS_NONE)
         return dnn_fail(err, DNN_ECONFIG,
                         "gradients that are compressed depend on the number of ranks; "
@@ -226,7 +229,7 @@ static int make_infer(struct dnn_replica *r, struct dnn_err *err)
     DNN_TRY(dnn_model_make(r->cfg.graph, &opts, &r->model[0].model, err));
     r->nmodels = 1;
     DNN_TRY(dnn_model_start(r->model[0].model, err));
-    return r->cfg.judged > 0 ? dnn_replica_judge_make(r, err) : 0;
+    return r->cfg.judged > 0 ? dnn_replica_eval_make(r, err) : 0;
 }
 
 static int make(struct dnn_replica *r, struct dnn_err *err)
@@ -236,15 +239,16 @@ static int make(struct dnn_replica *r, struct dnn_err *err)
     if (cfg->infer) return make_infer(r, err);
     r->rule = dnn_rule_find(cfg->rule == NULL ? "bsp" : cfg->rule, err);
     if (r->rule == NULL) return DNN_ECONFIG;
-    r->leaves = dnn_replica_leaves(cfg->comm, cfg->batch, cfg->how.deterministic,
-                                   cfg->leaves, cfg->accumulate);
+    r->micro_batches =
+        dnn_replica_micro_batches(cfg->comm, cfg->batch, cfg->how.deterministic,
+                                  cfg->micro_batches, cfg->accumulate);
     DNN_TRY(check(r, err));
-    r->model = dnn_alloc((size_t)(2 * r->leaves + 2) * sizeof *r->model);
-    r->loss = dnn_alloc((size_t)r->leaves * sizeof *r->loss);
+    r->model = dnn_alloc((size_t)(2 * r->micro_batches + 2) * sizeof *r->model);
+    r->loss = dnn_alloc((size_t)r->micro_batches * sizeof *r->loss);
     DNN_TRY(lead(r, err));
     DNN_TRY(cut(r, cfg->batch, err));
     if (cfg->last > 0) DNN_TRY(cut(r, cfg->last, err));
-    if (cfg->judged > 0) DNN_TRY(dnn_replica_judge_make(r, err));
+    if (cfg->judged > 0) DNN_TRY(dnn_replica_eval_make(r, err));
     return dnn_replica_tune_start(r, err);
 }
 
@@ -271,13 +275,13 @@ void dnn_replica_free(struct dnn_replica *replica)
     if (r->self != NULL) r->rule->stop(r->self);
     for (int i = r->nevals - 1; i >= 0; i--)
         dnn_model_free(r->eval[i]);
-    dnn_replica_judge_free(r);
+    dnn_replica_eval_free(r);
     for (int i = r->nmodels - 1; i >= 0; i--) {
         dnn_model_free(r->model[i].model);
         dnn_free(r->model[i].bucket);
     }
     for (int i = 0; i < r->ncuts; i++) {
-        dnn_replica_late_free(&r->cut[i]);
+        dnn_replica_deferred_free(&r->cut[i]);
         dnn_free(r->cut[i].part);
     }
     dnn_free(r->model);
@@ -298,7 +302,7 @@ size_t dnn_replica_bytes(const struct dnn_replica *replica)
     for (int i = 0; i < replica->nmodels; i++)
         sum += dnn_model_bytes(replica->model[i].model).all;
     for (int i = 0; i < replica->ncuts; i++)
-        sum += dnn_replica_late_bytes(&replica->cut[i]);
+        sum += dnn_replica_deferred_bytes(&replica->cut[i]);
     for (int i = 0; i < replica->nevals; i++)
         sum += dnn_model_bytes(replica->eval[i]).all;
     for (int i = 0; i < replica->judge.nmodels; i++)

@@ -1,9 +1,9 @@
 /* replica.h - this rank's copy of the network, and steps made together with all others.
  *
  * A batch is cut into parts: one per rank; or, if results must not depend on the number
- * of ranks, into a fixed number of leaves, of which each rank computes some, every leaf
- * by the same kernels wherever it is computed.  Each size of part has a model of its
- * own; all share one set of weights.
+ * of ranks, into a fixed number of micro_batches, of which each rank computes some,
+ * every micro_batch by the same kernels wherever it is computed.  Each size of part has
+ * a model of its own; all share one set of weights.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -22,13 +22,13 @@ struct dnn_replica_cfg {
     bool infer;       /* nothing is trained: no gradients, no optimizer              */
     const char *rule; /* NULL: bsp                                                   */
     struct dnn_rule_cfg how;
-    int64_t batch;      /* global                                                    */
-    int64_t last;       /* the epoch's last, short batch; 0: there is none           */
-    int64_t leaves;     /* deterministic: parts of a batch; 0: 8, or batch if less   */
+    int64_t batch; /* global                                                    */
+    int64_t last;  /* the epoch's last, short batch; 0: there is none           */
+    int64_t micro_batches; /* deterministic: parts of a batch; 0: 8, or batch if less */
     int64_t accumulate; /* else: parts a rank computes one after the other; 0: 1     */
-    int64_t judged, judged_last; /* the same two of batches that are judged; 0: none */
-    int64_t judged_leaves;       /* deterministic: their parts; 0: as above          */
-    size_t portion; /* bytes of gradients exchanged together; 0: the first steps
+    int64_t judged, eval_last;  /* the same two of batches that are judged; 0: none */
+    int64_t eval_micro_batches; /* deterministic: their parts; 0: as above          */
+    size_t bucket; /* bytes of gradients exchanged together; 0: the first steps
                            show what is best                                         */
 };
 
@@ -42,8 +42,8 @@ int dnn_replica_make(const struct dnn_replica_cfg *cfg, struct dnn_replica **out
 void dnn_replica_free(struct dnn_replica *replica); /* NULL is fine */
 
 /* Local.  Into how many parts a batch is cut, over all ranks, with these settings. */
-int dnn_replica_leaves(struct dnn_comm *comm, int64_t batch, bool deterministic,
-                       int64_t leaves, int64_t accumulate);
+int dnn_replica_micro_batches(struct dnn_comm *comm, int64_t batch, bool deterministic,
+                              int64_t micro_batches, int64_t accumulate);
 
 /* Local.  The model that holds the weights: for filling, saving, printing. */
 struct dnn_model *dnn_replica_model(struct dnn_replica *replica);
@@ -55,9 +55,9 @@ size_t dnn_replica_bytes(const struct dnn_replica *replica);
 
 /* Local.  Bytes of gradients that travel together; 0: not known yet.  A run that is
  * gone on with sets what was found, before its first step. */
-size_t dnn_replica_portion(const struct dnn_replica *replica);
-int dnn_replica_set_portion(struct dnn_replica *replica, size_t bytes,
-                            struct dnn_err *err);
+size_t dnn_replica_bucket_size(const struct dnn_replica *replica);
+int dnn_replica_set_bucket_size(struct dnn_replica *replica, size_t bytes,
+                                struct dnn_err *err);
 
 /* This rank's samples of a batch, one after the other; n may be 0. */
 struct dnn_replica_batch {
@@ -121,16 +121,15 @@ int dnn_replica_infer(struct dnn_replica *replica,
  * Collective: judge, also for a rank without samples, for losses may exchange numbers,
  * and end, which gives the sum over all samples.  Outputs of this rank's samples are
  * copied to output[i]. */
-void dnn_replica_judge_start(struct dnn_replica *replica);
-int dnn_replica_judge(struct dnn_replica *replica,
-                      const struct dnn_replica_batch *batch, float *const *output,
-                      struct dnn_err *err);
-int dnn_replica_judge_end(struct dnn_replica *replica, double *loss,
-                          struct dnn_err *err);
+void dnn_replica_eval_start(struct dnn_replica *replica);
+int dnn_replica_eval(struct dnn_replica *replica, const struct dnn_replica_batch *batch,
+                     float *const *output, struct dnn_err *err);
+int dnn_replica_eval_end(struct dnn_replica *replica, double *loss,
+                         struct dnn_err *err);
 /* Local.  The parts of such a batch over all ranks; and this rank's i-th, samples
  * [*first, *first + *n) of it: returns which of all it is, -1 if there is none. */
-int dnn_replica_judge_leaves(const struct dnn_replica *replica);
-int dnn_replica_judge_part(const struct dnn_replica *replica, int64_t total, int i,
-                           int64_t *first, int64_t *n);
+int dnn_replica_eval_micro_batches(const struct dnn_replica *replica);
+int dnn_replica_eval_part(const struct dnn_replica *replica, int64_t total, int i,
+                          int64_t *first, int64_t *n);
 
 #endif

@@ -8,39 +8,39 @@
 
 #include "run/replica.h"
 
-/* A model, and after which of its ops each portion of the gradients is final. */
+/* A model, and after which of its ops each bucket of the gradients is final. */
 struct replica_model {
     struct dnn_model *model;   /* owned */
     struct dnn_bucket *bucket; /* owned */
 };
 
-enum { REPLICA_LATE = 8 }; /* gradients of a network that are made late */
+enum { REPLICA_DEFERRED = 8 }; /* gradients of a network that are made late */
 
 /* A gradient of which parts keep only what it is made of, until all are added up:
  * elements [first, last) of the flat gradients, in rows. */
-struct replica_late {
+struct replica_deferred {
     int64_t first, last, row;
 };
 
 /* A part of a batch: which samples of it, and what computes them. */
 struct replica_part {
     int64_t first, n;
-    int leaf; /* which of all parts of the batch, over all ranks */
+    int micro_batch; /* which of all parts of the batch, over all ranks */
     const struct replica_model *by; /* NULL if n is 0 */
-    int late[REPLICA_LATE];         /* ops of the gradients that are made late */
-    void *held[REPLICA_LATE];       /* owned; what they are made of            */
+    int late[REPLICA_DEFERRED];     /* ops of the gradients that are made late */
+    void *held[REPLICA_DEFERRED];   /* owned; what they are made of            */
 };
 
 /* The parts a rank has in a batch of a certain size. */
 struct replica_cut {
     int64_t total;
-    int leaves;                   /* parts over all ranks                          */
+    int micro_batches;            /* parts over all ranks                          */
     const struct dnn_model *lead; /* of a rank without parts, too                  */
     int teams; /* parts at once: part p, p + teams, ... one after the other        */
     int nparts;
     struct replica_part *part; /* owned */
     int nlate;
-    struct replica_late late[REPLICA_LATE]; /* one behind the other */
+    struct replica_deferred late[REPLICA_DEFERRED]; /* one behind the other */
     float *made;    /* owned; rows of them while they are added up, for each team   */
     int64_t making; /* elements of it that a part has                               */
 };
@@ -49,15 +49,15 @@ enum { REPLICA_CUTS = 2 }; /* whole batches, and the last of an epoch */
 enum { REPLICA_WAITS = 256, REPLICA_WAITS_TOLD = 2048 }; /* of a rank; of all ranks */
 
 /* How batches are judged. */
-struct replica_judge {
-    int leaves;    /* parts of a batch over all ranks                                */
+struct replica_eval {
+    int micro_batches; /* parts of a batch over all ranks */
     bool meets;    /* parts exchange numbers                                         */
     bool lockstep; /* ... and go side by side                                        */
     int nmodels;
-    struct replica_model *model; /* owned; without portions                          */
+    struct replica_model *model; /* owned; without buckets                          */
     int ncuts;
     struct replica_cut cut[REPLICA_CUTS];
-    double *loss; /* owned; of this rank's leaves, zero elsewhere                    */
+    double *loss; /* owned; of this rank's micro_batches, zero elsewhere */
 };
 
 /* What a rank waited for others, one meeting after the other: as many on all ranks. */
@@ -67,7 +67,7 @@ struct replica_waits {
     double each[REPLICA_WAITS];
 };
 
-/* The size of portions being looked for. */
+/* The size of buckets being looked for. */
 struct replica_tune {
     int n; /* sizes to try; 0: none, or it is found */
     size_t size[4];
@@ -78,7 +78,7 @@ struct replica_tune {
 
 struct dnn_replica {
     struct dnn_replica_cfg cfg;
-    int leaves;    /* parts of a batch over all ranks                                 */
+    int micro_batches; /* parts of a batch over all ranks */
     bool lockstep; /* all parts go through the program side by side, for statistics are
                     * of the whole batch                                              */
     int teams;     /* parts computed at once, if more than 1 each by one thread       */
@@ -86,8 +86,8 @@ struct dnn_replica {
     struct replica_model *model; /* owned; the first leads                            */
     int ncuts;
     struct replica_cut cut[REPLICA_CUTS];
-    size_t portion; /* bytes of gradients that travel together */
-    int nportions;
+    size_t bucket; /* bytes of gradients that travel together */
+    int nbuckets;
     struct replica_tune tune;
     const struct dnn_rule *rule;
     void *self; /* the rule's */
@@ -96,9 +96,9 @@ struct dnn_replica {
     bool wide;     /* gradients are f64, each of which takes two places of grad       */
     int nevals;
     struct dnn_model **eval; /* owned; for inference, by number of samples            */
-    struct replica_judge judge;
+    struct replica_eval judge;
     struct replica_waits now, before; /* of this step, and of the one before      */
-    double *loss; /* owned; of this rank's leaves, zero elsewhere          */
+    double *loss; /* owned; of this rank's micro_batches, zero elsewhere          */
 };
 
 /* replica_waits.c: a meeting is over, for which this rank waited since then. */
@@ -124,12 +124,13 @@ int dnn_replica_pass(struct dnn_replica *r, const struct dnn_model *m, int o,
 /* replica_parts.c: this part's samples of the batch into its model. */
 int dnn_replica_load(const struct replica_part *part,
                      const struct dnn_replica_batch *batch, struct dnn_err *err);
-/* Its share of the loss to those of its leaf, before another part runs on the model. */
+/* Its share of the loss to those of its micro_batch, before another part runs on the
+ * model. */
 int dnn_replica_note(const struct replica_part *part, double *loss,
                      struct dnn_err *err);
 /* Whether its program has numbers that are exchanged. */
 bool dnn_replica_meets(const struct dnn_model *model);
-/* Collective.  Every part of a batch; portions of gradients go to the rule. */
+/* Collective.  Every part of a batch; buckets of gradients go to the rule. */
 int dnn_replica_compute(struct dnn_replica *r, const struct replica_cut *cut,
                         const struct dnn_replica_batch *batch,
                         const struct dnn_now *now, struct dnn_err *err);
@@ -142,24 +143,25 @@ int dnn_replica_lockstep(struct dnn_replica *r, const struct replica_cut *cut,
                          const struct dnn_replica_batch *batch,
                          const struct dnn_now *now, double *loss, struct dnn_err *err);
 
-/* replica_late.c: find gradients that are better made late, where each thread has parts
- * of its own, and take memory for what they are made of; how much that is. */
-int dnn_replica_late_make(struct replica_cut *cut, struct dnn_err *err);
-void dnn_replica_late_free(struct replica_cut *cut);
-size_t dnn_replica_late_bytes(const struct replica_cut *cut);
+/* replica_deferred.c: find gradients that are better made late, where each thread has
+ * parts of its own, and take memory for what they are made of; how much that is. */
+int dnn_replica_deferred_make(struct replica_cut *cut, struct dnn_err *err);
+void dnn_replica_deferred_free(struct replica_cut *cut);
+size_t dnn_replica_deferred_bytes(const struct replica_cut *cut);
 /* Which of them op o of a part makes; DNN_NONE: none. */
-int dnn_replica_late_find(const struct replica_cut *cut,
-                          const struct replica_part *part, int o);
-/* Add up portion p of all parts; grad: their flat gradients.  false: nothing of it is
+int dnn_replica_deferred_find(const struct replica_cut *cut,
+                              const struct replica_part *part, int o);
+/* Add up bucket p of all parts; grad: their flat gradients.  false: nothing of it is
  * made late. */
-bool dnn_replica_late_send(const struct dnn_replica *r, const struct replica_cut *cut,
-                           int p, const float *const *grad);
+bool dnn_replica_deferred_send(const struct dnn_replica *r,
+                               const struct replica_cut *cut, int p,
+                               const float *const *grad);
 
-/* replica.c: with portions as they are cut now. */
+/* replica.c: with buckets as they are cut now. */
 int dnn_replica_start_rule(struct dnn_replica *r, struct dnn_err *err);
 
 /* replica_tune.c: cut the gradients anew, between steps. */
-int dnn_replica_cut_grads(struct dnn_replica *r, size_t portion, struct dnn_err *err);
+int dnn_replica_cut_grads(struct dnn_replica *r, size_t bucket, struct dnn_err *err);
 int dnn_replica_tune_start(struct dnn_replica *r, struct dnn_err *err);
 /* What the last step took, all ranks' added. */
 void dnn_replica_tune_heard(struct dnn_replica *r, double seconds);
@@ -167,9 +169,9 @@ void dnn_replica_tune_heard(struct dnn_replica *r, double seconds);
 int dnn_replica_tune_next(struct dnn_replica *r, int64_t total, double seconds,
                           struct dnn_err *err);
 
-/* replica_judge.c */
-int dnn_replica_judge_make(struct dnn_replica *r, struct dnn_err *err);
-void dnn_replica_judge_free(struct dnn_replica *r);
+/* replica_eval.c */
+int dnn_replica_eval_make(struct dnn_replica *r, struct dnn_err *err);
+void dnn_replica_eval_free(struct dnn_replica *r);
 
 /* replica_infer.c: output i as f32, of a model that has run. */
 int dnn_replica_output(const struct dnn_model *m, int i, float *to,

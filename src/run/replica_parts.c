@@ -45,7 +45,7 @@ int dnn_replica_note(const struct replica_part *part, double *loss, struct dnn_e
 
     for (int i = 0; i < m->nshares; i++) {
         DNN_TRY(dnn_exec_get(m->exec, m->loss[i], &one, err));
-        loss[part->leaf] += one;
+        loss[part->micro_batch] += one;
     }
     return 0;
 }
@@ -71,11 +71,11 @@ static int run_part(struct dnn_replica *r, const struct replica_part *part,
 
     now.sample = (uint32_t)part->first;
     for (int o = 0, to; o < m->update; o = to) {
-        to = sent == r->nportions ? m->update : bucket[sent].op + 1;
+        to = sent == r->nbuckets ? m->update : bucket[sent].op + 1;
         if (push && sent > 0) to = o + 1;
         DNN_TRY(dnn_exec_run(m->exec, o, to, &now, err));
-        while (sent < r->nportions && bucket[sent].op < to)
-            DNN_TRY(r->rule->portion(r->self, sent++, &grad, 1, last, err));
+        while (sent < r->nbuckets && bucket[sent].op < to)
+            DNN_TRY(r->rule->bucket(r->self, sent++, &grad, 1, last, err));
         if (push) DNN_TRY(r->rule->poll(r->self, err));
     }
     return dnn_replica_note(part, r->loss, err);
@@ -95,8 +95,8 @@ static int pass(struct dnn_replica *r, const struct dnn_now *now, bool last,
     memset(r->grad, 0, (size_t)r->count * sizeof *r->grad);
     for (int o = 0; o < m->update && rc == 0; o++) {
         rc = dnn_replica_pass(r, m, o, &begun, now, err);
-        while (rc == 0 && sent < r->nportions && by->bucket[sent].op == o)
-            rc = r->rule->portion(r->self, sent++, &grad, 1, last, err);
+        while (rc == 0 && sent < r->nbuckets && by->bucket[sent].op == o)
+            rc = r->rule->bucket(r->self, sent++, &grad, 1, last, err);
     }
     return rc;
 }
@@ -111,14 +111,15 @@ static int meeting_op(const struct dnn_model *m, int n)
     return m->update;
 }
 
-/* Statistics of all leaves: each is written by one rank and zero elsewhere, so adding
- * over ranks is exact, and then they are added in the order of the leaves. */
+/* Statistics of all micro_batches: each is written by one rank and zero elsewhere, so
+ * adding over ranks is exact, and then they are added in the order of the
+ * micro_batches. */
 static int exchange(struct dnn_replica *r, const struct replica_cut *cut, int meeting,
                     int o, const struct dnn_now *now, struct dnn_err *err)
 {
     const struct dnn_model *lead = cut->lead;
     size_t n = bytes_of(lead, lead->prog->op[o].out[0]) / sizeof(double);
-    double *all = dnn_alloc((size_t)cut->leaves * n * sizeof *all);
+    double *all = dnn_alloc((size_t)cut->micro_batches * n * sizeof *all);
     double began = dnn_clock_now();
     int rc = 0;
 
@@ -126,13 +127,13 @@ static int exchange(struct dnn_replica *r, const struct replica_cut *cut, int me
         const struct dnn_model *m = cut->part[p].by->model;
 
         rc = dnn_exec_get(m->exec, m->prog->op[meeting_op(m, meeting)].in[0],
-                          all + (size_t)cut->part[p].leaf * n, err);
+                          all + (size_t)cut->part[p].micro_batch * n, err);
     }
     if (rc == 0)
         rc = dnn_comm_allreduce(r->cfg.comm, "statistics", all,
-                                (int64_t)((size_t)cut->leaves * n), DNN_COMM_F64,
+                                (int64_t)((size_t)cut->micro_batches * n), DNN_COMM_F64,
                                 DNN_COMM_SUM, err);
-    for (int l = 1; l < cut->leaves; l++)
+    for (int l = 1; l < cut->micro_batches; l++)
         for (size_t i = 0; i < n; i++)
             all[i] += all[(size_t)l * n + i];
     for (int p = 0; p < cut->nparts && rc == 0; p++) {
@@ -155,7 +156,7 @@ static int run_ops(const struct replica_cut *cut, int p, int from, int to,
     const struct dnn_model *m = part->by->model;
 
     for (int o = from; o < to; o++) {
-        int late = dnn_replica_late_find(cut, part, o);
+        int late = dnn_replica_deferred_find(cut, part, o);
 
         if (late != DNN_NONE)
             dnn_exec_hold(m->exec, o, part->held[late]);
@@ -269,10 +270,10 @@ static int send_all(struct dnn_replica *r, const struct replica_cut *cut,
         memset(r->grad, 0, (size_t)r->count * sizeof *r->grad);
         grad[n++] = r->grad;
     }
-    for (int i = 0; i < r->nportions && rc == 0; i++) {
-        bool late = dnn_replica_late_send(r, cut, i, grad);
+    for (int i = 0; i < r->nbuckets && rc == 0; i++) {
+        bool late = dnn_replica_deferred_send(r, cut, i, grad);
 
-        rc = r->rule->portion(r->self, i, grad, late ? 0 : n, true, err);
+        rc = r->rule->bucket(r->self, i, grad, late ? 0 : n, true, err);
     }
     dnn_free(grad);
     return rc;
@@ -306,9 +307,9 @@ int dnn_replica_idle(struct dnn_replica *r, const struct dnn_now *now,
                      struct dnn_err *err)
 {
     const struct replica_cut none = {
-        .lead = r->model[0].model, .leaves = r->leaves, .teams = 1};
+        .lead = r->model[0].model, .micro_batches = r->micro_batches, .teams = 1};
     /* As many empty parts as others have full ones: each is an exchange of its own. */
-    int parts = r->leaves / dnn_comm_size(r->cfg.comm);
+    int parts = r->micro_batches / dnn_comm_size(r->cfg.comm);
 
     if (r->lockstep || r->teams > 1)
         return dnn_replica_compute(r, &none, NULL, now, err);

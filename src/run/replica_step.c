@@ -18,24 +18,26 @@ static const struct replica_cut *find_cut(const struct dnn_replica *r, int64_t t
     return NULL;
 }
 
-/* Losses by leaf, what the step before took and waited, and the caller's numbers: each
- * is known to one rank and zero elsewhere, so that adding rounds nothing. */
+/* Losses by micro_batch, what the step before took and waited, and the caller's
+ * numbers: each is known to one rank and zero elsewhere, so that adding rounds nothing.
+ */
 static int add_up(struct dnn_replica *r, struct dnn_replica_step *step, double *extra,
                   int n, struct dnn_err *err)
 {
     int waits = dnn_replica_waits_count(r);
-    int64_t count = r->leaves + 1 + n + waits;
-    double *all = dnn_alloc((size_t)count * sizeof *all), *took = all + r->leaves;
+    int64_t count = r->micro_batches + 1 + n + waits;
+    double *all = dnn_alloc((size_t)count * sizeof *all),
+           *took = all + r->micro_batches;
     double began = dnn_clock_now();
 
-    memcpy(all, r->loss, (size_t)r->leaves * sizeof *all);
+    memcpy(all, r->loss, (size_t)r->micro_batches * sizeof *all);
     *took = r->tune.took;
     if (n > 0) memcpy(took + 1, extra, (size_t)n * sizeof *extra);
     dnn_replica_waits_put(r, took + 1 + n);
     int rc = dnn_comm_allreduce(r->cfg.comm, "loss", all, count, DNN_COMM_F64,
                                 DNN_COMM_SUM, err);
     step->loss = 0;
-    for (int l = 0; l < r->leaves; l++)
+    for (int l = 0; l < r->micro_batches; l++)
         step->loss += all[l];
     dnn_replica_tune_heard(r, *took);
     if (n > 0) memcpy(extra, took + 1, (size_t)n * sizeof *extra);
@@ -119,7 +121,7 @@ static int decline(struct dnn_replica *r, const struct dnn_now *now, double *ext
     struct dnn_replica_step step;
 
     if (dnn_comm_size(r->cfg.comm) == 1) return why.code;
-    memset(r->loss, 0, (size_t)r->leaves * sizeof *r->loss);
+    memset(r->loss, 0, (size_t)r->micro_batches * sizeof *r->loss);
     r->loss[0] = NAN;
     DNN_TRY(dnn_replica_idle(r, now, err));
     DNN_TRY(r->rule->before(r->self, err));
@@ -146,7 +148,7 @@ static int one_step(struct dnn_replica *r, const struct dnn_replica_batch *batch
             err, DNN_EDATA, "a batch of %lld samples; %lld or %lld were announced",
             (long long)batch->total, (long long)r->cfg.batch, (long long)r->cfg.last);
     r->now = (struct replica_waits){0};
-    memset(r->loss, 0, (size_t)r->leaves * sizeof *r->loss);
+    memset(r->loss, 0, (size_t)r->micro_batches * sizeof *r->loss);
     DNN_TRY(dnn_replica_compute(r, cut, batch, &now, err));
     double computed = dnn_clock_now();
     DNN_TRY(r->rule->before(r->self, err));

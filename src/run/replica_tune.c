@@ -1,6 +1,6 @@
 /* replica_tune.c - how many bytes of gradients travel together.
  *
- * Small portions begin to travel sooner, large ones cost fewer messages: what is best
+ * Small buckets begin to travel sooner, large ones cost fewer messages: what is best
  * depends on network, machine and ranks.  So a few sizes are tried, each for a few
  * steps, and the one with the fastest step stays.  No result depends on it but by the
  * rounding of sums over ranks, which exact sums do not have.
@@ -21,16 +21,16 @@ static const size_t sizes[] = {1 << 20, 4 << 20, 16 << 20};
 
 enum { WARM = 2, EACH = 3, USUAL = 4 << 20 };
 
-int dnn_replica_cut_grads(struct dnn_replica *r, size_t portion, struct dnn_err *err)
+int dnn_replica_cut_grads(struct dnn_replica *r, size_t bucket, struct dnn_err *err)
 {
     for (int i = 0; i < r->nmodels; i++) {
         dnn_free(r->model[i].bucket);
-        r->nportions =
-            dnn_plan_buckets(r->model[i].model->plan, portion, &r->model[i].bucket);
+        r->nbuckets =
+            dnn_plan_buckets(r->model[i].model->plan, bucket, &r->model[i].bucket);
     }
     if (r->self != NULL) r->rule->stop(r->self);
     r->self = NULL;
-    r->portion = portion;
+    r->bucket = bucket;
     return dnn_replica_start_rule(r, err);
 }
 
@@ -38,9 +38,9 @@ int dnn_replica_tune_start(struct dnn_replica *r, struct dnn_err *err)
 {
     struct replica_tune *t = &r->tune;
     size_t all = r->model[0].model->plan->bytes[DNN_BLOCK_GRADS];
-    size_t begin = r->cfg.portion != 0 ? r->cfg.portion : USUAL;
+    size_t begin = r->cfg.bucket != 0 ? r->cfg.bucket : USUAL;
 
-    if (r->cfg.portion == 0 && dnn_comm_size(r->cfg.comm) > 1 && all > sizes[0]) {
+    if (r->cfg.bucket == 0 && dnn_comm_size(r->cfg.comm) > 1 && all > sizes[0]) {
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
             if (sizes[i] < all) t->size[t->n++] = sizes[i];
         t->size[t->n++] = all;
@@ -81,11 +81,11 @@ static int decide(struct dnn_replica *r, struct dnn_err *err)
     size_t best = t->size[k];
     if (dnn_comm_rank(r->cfg.comm) == 0)
         dnn_log(DNN_INFO, "train",
-                "gradients travel in portions of %s; a step with portions of %s",
+                "gradients travel in buckets of %s; a step with buckets of %s",
                 dnn_text_bytes(text, sizeof text, (double)best), said.text);
     dnn_buf_free(&said);
     *t = (struct replica_tune){0};
-    return best == r->portion ? 0 : dnn_replica_cut_grads(r, best, err);
+    return best == r->bucket ? 0 : dnn_replica_cut_grads(r, best, err);
 }
 
 int dnn_replica_tune_next(struct dnn_replica *r, int64_t total, double seconds,
@@ -100,18 +100,18 @@ int dnn_replica_tune_next(struct dnn_replica *r, int64_t total, double seconds,
     int k = try_of(++t->step);
     /* One more step than there are to measure tells what the last one took. */
     if (t->step > t->n * EACH) return decide(r, err);
-    if (k < 0 || k >= t->n || t->size[k] == r->portion) return 0;
+    if (k < 0 || k >= t->n || t->size[k] == r->bucket) return 0;
     return dnn_replica_cut_grads(r, t->size[k], err);
 }
 
-size_t dnn_replica_portion(const struct dnn_replica *replica)
+size_t dnn_replica_bucket_size(const struct dnn_replica *replica)
 {
-    return replica->tune.n == 0 ? replica->portion : 0;
+    return replica->tune.n == 0 ? replica->bucket : 0;
 }
 
-int dnn_replica_set_portion(struct dnn_replica *replica, size_t bytes,
-                            struct dnn_err *err)
+int dnn_replica_set_bucket_size(struct dnn_replica *replica, size_t bytes,
+                                struct dnn_err *err)
 {
     replica->tune = (struct replica_tune){0};
-    return bytes == replica->portion ? 0 : dnn_replica_cut_grads(replica, bytes, err);
+    return bytes == replica->bucket ? 0 : dnn_replica_cut_grads(replica, bytes, err);
 }

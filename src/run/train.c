@@ -187,14 +187,14 @@ static int run(struct dnn_trainer *t, struct dnn_err *err)
     return dnn_comm_agree(t->comm, dnn_trainer_say_end(t, err), err);
 }
 
-int dnn_train_run(const struct dnn_job *job, struct dnn_seat *seat,
+int dnn_train_run(const struct dnn_job *job, struct dnn_session *session,
                   const struct dnn_train_opts *opts, struct dnn_err *err)
 {
     struct dnn_trainer t = {.job = job,
                             .opts = opts,
-                            .seat = seat,
-                            .comm = seat->comm,
-                            .speaks = dnn_comm_rank(seat->comm) == 0};
+                            .session = session,
+                            .comm = session->comm,
+                            .speaks = dnn_comm_rank(session->comm) == 0};
 
     int rc = run(&t, err);
     dnn_trainer_say_over(&t, rc, err);

@@ -7,12 +7,12 @@
 #define DNN_RUN_TRAIN_H
 
 #include "config/job.h"
-#include "run/seat.h"
+#include "run/session.h"
 
 struct dnn_train_opts {
     bool progress;       /* tell how it goes on stderr                               */
     bool json;           /* records on stdout, an object a line                      */
-    int choose;          /* enum dnn_choose: how kernels are chosen                  */
+    int kernels;         /* enum dnn_kernel_selection: how kernels are chosen         */
     const char *backend; /* instead of the job's; or NULL                            */
     const char *command; /* for the record                                           */
 };
@@ -20,7 +20,7 @@ struct dnn_train_opts {
 /* Collective.  Train as the job says, going on from its newest checkpoint if there is
  * one.  DNN_ESTOP: asked to stop, a checkpoint is written; the caller has the signals
  * watched (base/stop.h). */
-int dnn_train_run(const struct dnn_job *job, struct dnn_seat *seat,
+int dnn_train_run(const struct dnn_job *job, struct dnn_session *session,
                   const struct dnn_train_opts *opts, struct dnn_err *err);
 
 #endif

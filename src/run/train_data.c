@@ -15,13 +15,13 @@
 #include <string.h>
 #include <unistd.h>
 
-int64_t dnn_trainer_leaves(const struct dnn_trainer *t, int64_t batch,
-                           int64_t accumulate)
+int64_t dnn_trainer_micro_batches(const struct dnn_trainer *t, int64_t batch,
+                                  int64_t accumulate)
 {
     const struct dnn_job_parallel *how = t->job->parallel;
 
-    return dnn_replica_leaves(t->comm, batch, t->job->deterministic, how->leaves,
-                              accumulate);
+    return dnn_replica_micro_batches(t->comm, batch, t->job->deterministic,
+                                     how->micro_batches, accumulate);
 }
 
 /* Whether a dataset has a split, where nothing is wrong if it has not. */
@@ -74,14 +74,15 @@ static int open_feed(struct dnn_trainer *t, const struct dnn_job_origin *o,
         .preload = d->preload && !kept && dnn_job_sliced(data->source) == NULL,
         .verify = d->verify,
         .stored = true,
-        .leaves = train ? dnn_trainer_leaves(t, job->batch_size, job->accumulate)
-                        : dnn_trainer_leaves(t, d->test_batch_size, 1),
+        .micro_batches =
+            train ? dnn_trainer_micro_batches(t, job->batch_size, job->accumulate)
+                  : dnn_trainer_micro_batches(t, d->test_batch_size, 1),
         .threads = (int)d->threads,
         .ahead = (int)d->ahead,
         .memory = d->memory,
-        .topo = t->seat->topo,
-        .place = &t->seat->place,
-        .bind = t->seat->bind};
+        .topo = t->session->topo,
+        .place = &t->session->place,
+        .bind = t->session->bind};
 
     return dnn_feed_open(t->comm, &cfg, &data->feed, err);
 }

@@ -47,7 +47,7 @@ static int look(struct dnn_trainer *t, const struct dnn_batch *b,
     if (!t->job->deterministic && t->nsets > 0)
         return add_to(t, t->set[0], 0, mine->n, err);
     for (int i = 0; i < t->nsets; i++) {
-        if (dnn_replica_judge_part(t->replica, mine->total, i, &first, &n) < 0) break;
+        if (dnn_replica_eval_part(t->replica, mine->total, i, &first, &n) < 0) break;
         DNN_TRY(add_to(t, t->set[i], first - mine->first, n, err));
     }
     return 0;
@@ -88,7 +88,7 @@ static int batch(struct dnn_trainer *t, const struct way *way,
                  struct dnn_err *err)
 {
     if (way->judged) {
-        DNN_TRY(dnn_replica_judge(t->replica, mine, t->output, err));
+        DNN_TRY(dnn_replica_eval(t->replica, mine, t->output, err));
         return look(t, b, mine, err);
     }
     return dnn_replica_infer(t->replica, mine, t->output, NULL, err);
@@ -124,15 +124,15 @@ static int all_batches(struct dnn_trainer *t, const struct way *way,
  * nothing. */
 static int add_parts(struct dnn_trainer *t, struct dnn_err *err)
 {
-    int leaves = dnn_replica_judge_leaves(t->replica), own = 0, rc = 0;
+    int micro_batches = dnn_replica_eval_micro_batches(t->replica), own = 0, rc = 0;
     int64_t n = 0, first, many;
     double *into = dnn_metrics_sums(t->set[0], &n);
     double *all = dnn_alloc((size_t)n * sizeof *all);
     double *one = dnn_alloc((size_t)n * sizeof *one);
 
-    for (int leaf = 0; leaf < leaves && rc == 0; leaf++) {
+    for (int micro_batch = 0; micro_batch < micro_batches && rc == 0; micro_batch++) {
         memset(one, 0, (size_t)n * sizeof *one);
-        if (dnn_replica_judge_part(t->replica, 1, own, &first, &many) == leaf)
+        if (dnn_replica_eval_part(t->replica, 1, own, &first, &many) == micro_batch)
             memcpy(one, dnn_metrics_sums(t->set[own++], &n), (size_t)n * sizeof *one);
         rc = dnn_comm_allreduce(t->comm, "metrics", one, n, DNN_COMM_F64, DNN_COMM_SUM,
                                 err);
@@ -185,14 +185,14 @@ int dnn_trainer_go_through(struct dnn_trainer *t, struct train_data *data,
     double loss;
 
     *n = 0;
-    if (way.judged) dnn_replica_judge_start(t->replica);
+    if (way.judged) dnn_replica_eval_start(t->replica);
     if (way.judged) dnn_trainer_look_start(t);
     bool mean = dnn_trainer_mean_use(t, true);
     int rc = all_batches(t, &way, err);
     if (mean) dnn_trainer_mean_use(t, false);
     dnn_feed_stop(data->feed);
     if (rc < 0 || !way.judged) return rc;
-    DNN_TRY(dnn_replica_judge_end(t->replica, &loss, err));
+    DNN_TRY(dnn_replica_eval_end(t->replica, &loss, err));
     if (t->nsets > 0) {
         DNN_TRY(add_up(t, err));
         DNN_TRY(dnn_trainer_look_end(t, err));

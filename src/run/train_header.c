@@ -92,7 +92,7 @@ void dnn_trainer_hosts(const struct dnn_trainer *t, struct dnn_buf *out)
     int *ranks = dnn_alloc(((size_t)nodes + 1) * sizeof *ranks);
     const char **name = dnn_alloc(((size_t)nodes + 1) * sizeof *name);
 
-    for (int r = 0; r < t->seat->size; r++) {
+    for (int r = 0; r < t->session->size; r++) {
         int node = dnn_comm_node(t->comm, r);
 
         ranks[node]++;
@@ -105,7 +105,7 @@ void dnn_trainer_hosts(const struct dnn_trainer *t, struct dnn_buf *out)
 
 /* ---- cores ---- */
 
-static void add_cores(struct dnn_buf *out, const struct dnn_seat *s, int rank)
+static void add_cores(struct dnn_buf *out, const struct dnn_session *s, int rank)
 {
     const struct dnn_topo_bound *b = &s->bounds[rank];
     const struct dnn_place *p = &s->places[rank];
@@ -119,7 +119,7 @@ static void add_cores(struct dnn_buf *out, const struct dnn_seat *s, int rank)
 
 void dnn_trainer_binding(const struct dnn_trainer *t, struct dnn_buf *out)
 {
-    const struct dnn_seat *s = t->seat;
+    const struct dnn_session *s = t->session;
     int bound = 0, n = 0;
 
     for (int r = 0; r < s->size; r++)
@@ -198,15 +198,15 @@ static void say_network(const struct dnn_trainer *t)
 
 static void say_machine(const struct dnn_trainer *t)
 {
-    const struct dnn_seat *seat = t->seat;
+    const struct dnn_session *session = t->session;
     struct dnn_buf hosts = {0}, cores = {0};
 
     dnn_trainer_hosts(t, &hosts);
     dnn_trainer_binding(t, &cores);
     dnn_log(DNN_INFO, "train",
             "%d rank%s with %d thread%s each on %d node%s: %s; backend %s%s",
-            seat->size, seat->size == 1 ? "" : "s", seat->place.threads,
-            seat->place.threads == 1 ? "" : "s", dnn_comm_nodes(t->comm),
+            session->size, session->size == 1 ? "" : "s", session->place.threads,
+            session->place.threads == 1 ? "" : "s", dnn_comm_nodes(t->comm),
             dnn_comm_nodes(t->comm) == 1 ? "" : "s", hosts.text,
             dnn_replica_model(t->replica)->backend.name,
             t->job->deterministic ? ", deterministic" : "");
@@ -220,7 +220,7 @@ void dnn_trainer_header(const struct dnn_trainer *t)
     const struct dnn_graph *g = t->job->net.graph;
     char bytes[32];
 
-    dnn_seat_report(t->seat); /* what is odd about it is said to the quiet, too */
+    dnn_session_report(t->session); /* what is odd about it is said to the quiet, too */
     if (!dnn_log_wants(DNN_INFO, "train")) return;
     dnn_log(DNN_INFO, "train", "%s %s, %s", PACKAGE_NAME, PACKAGE_VERSION,
             dnn_json_name(t->job->file));

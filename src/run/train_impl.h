@@ -59,14 +59,14 @@ struct train_sums {
     double seconds;       /* of earlier parts of the run                              */
     double loss, samples; /* of the current epoch, as the next two */
     double norm, steps; /* lengths of gradients, updates                             */
-    double portion, ranks; /* bytes of gradients that travel together, with so many */
+    double bucket, ranks; /* bytes of gradients that travel together, with so many */
 };
 
 struct dnn_trainer {
     const struct dnn_job *job;
     const struct dnn_train_opts *opts;
-    struct dnn_seat *seat;
-    struct dnn_comm *comm; /* the seat's                                             */
+    struct dnn_session *session;
+    struct dnn_comm *comm; /* the session's */
     bool speaks;           /* rank 0                                                 */
     enum dnn_job_mode mode;
     struct train_data train, eval;
@@ -114,8 +114,8 @@ char *dnn_trainer_ckpt_dir(const struct dnn_trainer *t);
 /* train_data.c.  Collective: all there is to read, and what its targets are. */
 int dnn_trainer_data(struct dnn_trainer *t, struct dnn_err *err);
 /* Local.  Into how many parts batches of this size are cut, over all ranks. */
-int64_t dnn_trainer_leaves(const struct dnn_trainer *t, int64_t batch,
-                           int64_t accumulate);
+int64_t dnn_trainer_micro_batches(const struct dnn_trainer *t, int64_t batch,
+                                  int64_t accumulate);
 
 /* train_batch.c.  Local. */
 int dnn_trainer_columns(const struct dnn_trainer *t, struct train_data *data,

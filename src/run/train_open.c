@@ -33,7 +33,7 @@ static int make_replica(struct dnn_trainer *t, struct dnn_err *err)
 {
     const struct dnn_job *job = t->job;
     const char *name = t->opts->backend != NULL ? t->opts->backend : job->backend;
-    int threads = t->seat->place.threads;
+    int threads = t->session->place.threads;
     bool learns = t->mode == DNN_JOB_TRAIN;
     int64_t batch = learns ? job->batch_size : job->data->test_batch_size;
     int64_t count = dnn_feed_count(learns ? t->train.feed : t->eval.feed);
@@ -48,10 +48,11 @@ static int make_replica(struct dnn_trainer *t, struct dnn_err *err)
         .infer = !learns,
         .batch = batch,
         .last = count % batch,
-        .leaves = dnn_trainer_leaves(t, batch, job->accumulate),
+        .micro_batches = dnn_trainer_micro_batches(t, batch, job->accumulate),
         .accumulate = job->accumulate,
-        .portion = (size_t)job->parallel->portion,
-        .model = {.judge = t->mode == DNN_JOB_EVAL,
+        .bucket = (size_t)job->parallel->bucket,
+        .model = {
+                .judge = t->mode == DNN_JOB_EVAL,
                 .dtype = (enum dnn_dtype)job->precision,
                 .loss = job->loss,
                 .target_is = t->target_is,
@@ -59,19 +60,19 @@ static int make_replica(struct dnn_trainer *t, struct dnn_err *err)
                 .limit = (size_t)job->memory_limit,
                 .recompute = (enum dnn_recompute)job->recompute,
                 .device = {.threads = threads,
-                             /* Measured choices differ from rank to rank. */
-                             .choose = job->deterministic
-                                           ? DNN_CHOOSE_RULED
-                                           : (enum dnn_choose)t->opts->choose,
-                             .cache = t->cache}}
+                       /* Measured choices differ from rank to rank. */
+                       .kernels = job->deterministic
+                                      ? DNN_KERNELS_HEURISTIC
+                                      : (enum dnn_kernel_selection)t->opts->kernels,
+                       .cache = t->cache}}
     };
 
     if (t->eval.feed != NULL && t->mode != DNN_JOB_INFER) {
         int64_t all = dnn_feed_count(t->eval.feed), most = job->data->test_batch_size;
 
         cfg.judged = all < most ? all : most;
-        cfg.judged_last = all < most ? 0 : all % most;
-        cfg.judged_leaves = dnn_trainer_leaves(t, most, 1);
+        cfg.eval_last = all < most ? 0 : all % most;
+        cfg.eval_micro_batches = dnn_trainer_micro_batches(t, most, 1);
     }
     if (count < batch) {
         cfg.batch = count;
@@ -120,7 +121,7 @@ static int make_judges(struct dnn_trainer *t, struct dnn_err *err)
     /* Sums of reals that must not depend on the ranks are kept apart. */
     int sets = 0;
     while (t->job->deterministic &&
-           dnn_replica_judge_part(t->replica, 1, sets, &first, &n) >= 0)
+           dnn_replica_eval_part(t->replica, 1, sets, &first, &n) >= 0)
         sets++;
     if (sets == 0) sets = 1;
     t->set = dnn_alloc(((size_t)sets + 1) * sizeof *t->set);

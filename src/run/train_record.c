@@ -1,7 +1,7 @@
 /* train_record.c - run.json: all that is needed to do a run again, and what came of it.
  *
- * Written when the run begins and again when it ends; one that is killed leaves it with
- * the status "running".
+ * Written when the run begins and again when it ends; one that is killed micro_batches
+ * it with the status "running".
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -184,25 +184,25 @@ static void add_job(const struct dnn_trainer *t, struct dnn_buf *out)
 static void add_machine(const struct dnn_trainer *t, struct dnn_buf *out)
 {
     const struct dnn_backend *backend = &dnn_replica_model(t->replica)->backend;
-    const struct dnn_seat *seat = t->seat;
+    const struct dnn_session *session = t->session;
     struct dnn_buf words = {0};
 
     dnn_trainer_hosts(t, &words);
     add_text(out, "hosts", words.text);
     dnn_buf_free(&words);
     add_int(out, "nodes", dnn_comm_nodes(t->comm));
-    add_int(out, "ranks", seat->size);
-    add_int(out, "threads", seat->place.threads);
+    add_int(out, "ranks", session->size);
+    add_int(out, "threads", session->place.threads);
     dnn_trainer_binding(t, &words);
     add_text(out, "binding", words.text);
     dnn_buf_free(&words);
     add_text(out, "mpi",
-             seat->size > 1 || strcmp(dnn_comm_kind(t->comm), "mpi") == 0
+             session->size > 1 || strcmp(dnn_comm_kind(t->comm), "mpi") == 0
                  ? dnn_comm_version(t->comm)
                  : NULL);
-    if (seat->slurm.where != DNN_SLURM_NONE) {
-        add_int(out, "slurm_job", seat->slurm.job);
-        add_int(out, "slurm_restarts", seat->slurm.restarts);
+    if (session->slurm.where != DNN_SLURM_NONE) {
+        add_int(out, "slurm_job", session->slurm.job);
+        add_int(out, "slurm_restarts", session->slurm.restarts);
     }
     add_text(out, "backend", backend->name);
     add_text(out, "libraries",
@@ -270,7 +270,7 @@ static void look_back(struct dnn_trainer *t, const char *path)
                     "%s{\"step\": %" PRId64 ", \"epoch\": %" PRId64
                     ", \"time\": \"%s\", \"ranks\": %d}",
                     told->resumed.len > 0 ? ", " : "", t->at.step, t->at.epoch, now,
-                    t->seat->size);
+                    t->session->size);
     if (told->began == NULL) told->began = dnn_strdup(now);
     dnn_free(now);
 }
@@ -326,7 +326,7 @@ int dnn_trainer_record(struct dnn_trainer *t, const char *status, const char *wh
     add_real(&out, t->sum.seconds + (over ? dnn_clock_now() - t->began : 0));
     dnn_buf_add(&out, ",\n");
     dnn_buf_bytes(&out, told->about.text, told->about.len);
-    add_int(&out, "portion", (int64_t)dnn_replica_portion(t->replica));
+    add_int(&out, "bucket", (int64_t)dnn_replica_bucket_size(t->replica));
     dnn_buf_add(&out, "  \"resumed\": [%s],\n",
                 told->resumed.text == NULL ? "" : told->resumed.text);
     add_int(&out, "epochs", t->at.epoch);

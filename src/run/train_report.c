@@ -126,8 +126,8 @@ static void add_facts(const struct dnn_trainer *t, const char *status,
                 job->batch_size, dnn_feed_batches(t->train.feed));
     dnn_buf_add(out, "seed\t%" PRId64 "%s\n", job->seed,
                 job->deterministic ? ", deterministic" : "");
-    dnn_buf_add(out, "ranks\t%d with %d thread%s each: %s\n", t->seat->size,
-                t->seat->place.threads, t->seat->place.threads == 1 ? "" : "s",
+    dnn_buf_add(out, "ranks\t%d with %d thread%s each: %s\n", t->session->size,
+                t->session->place.threads, t->session->place.threads == 1 ? "" : "s",
                 hosts.text);
     dnn_buf_add(out, "binding\t%s\n", cores.text);
     dnn_buf_add(out, "backend\t%s\n", dnn_replica_model(t->replica)->backend.name);

@@ -20,7 +20,7 @@ static const double between = 30; /* from one report to the next, while it runs 
 /* Of a job that trains nothing: t->told stays NULL, nothing is drawn or recorded. */
 static void test_header(const struct dnn_trainer *t)
 {
-    dnn_seat_report(t->seat);
+    dnn_session_report(t->session);
     dnn_log(DNN_INFO, "train",
             "%s: %" PRId64 " weights; nothing is trained: %" PRId64
             " samples to test with, %" PRId64 " at a time",

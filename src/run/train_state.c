@@ -93,9 +93,9 @@ static int go_on(struct dnn_trainer *t, int64_t *step, struct dnn_err *err)
             "checkpoints.resume is true, but there is no checkpoint yet; set "
             "it to \"auto\" to begin anew then");
     if (*step < 0) return 0;
-    if (t->sum.portion > 0 && t->sum.ranks == dnn_comm_size(t->comm) &&
-        t->job->parallel->portion == 0)
-        DNN_TRY(dnn_replica_set_portion(t->replica, (size_t)t->sum.portion, err));
+    if (t->sum.bucket > 0 && t->sum.ranks == dnn_comm_size(t->comm) &&
+        t->job->parallel->bucket == 0)
+        DNN_TRY(dnn_replica_set_bucket_size(t->replica, (size_t)t->sum.bucket, err));
     dnn_log(DNN_INFO, "train",
             "going on from the checkpoint of step %" PRId64 ": epoch %" PRId64
             ", batch %" PRId64 "%s",
@@ -178,7 +178,7 @@ int dnn_trainer_save(struct dnn_trainer *t, bool best, struct dnn_err *err)
     dnn_hessian_rest(t);
     DNN_TRY(dnn_comm_agree(t->comm, check_arrays(t, err), err));
     t->sum.seconds += now - t->began;
-    t->sum.portion = (double)dnn_replica_portion(t->replica);
+    t->sum.bucket = (double)dnn_replica_bucket_size(t->replica);
     t->sum.ranks = dnn_comm_size(t->comm);
     struct dnn_buf state = {0};
     dnn_buf_add(&state,
@@ -211,7 +211,7 @@ static bool due(const struct dnn_trainer *t, double now, double before)
 int dnn_trainer_urge(const struct dnn_trainer *t)
 {
     const struct dnn_job_ckpt *how = t->job->ckpt;
-    double left = dnn_seat_left(t->seat);
+    double left = dnn_session_time_left(t->session);
     /* Two steps and two checkpoints, for none takes exactly as long as the last. */
     double need = 2 * t->step_time + 2 * t->ckpt_time + 15;
 

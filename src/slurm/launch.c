@@ -96,9 +96,9 @@ static enum dnn_slurm_verdict judge_direct(const struct dnn_slurm *s, char *text
     return DNN_LAUNCH_GOOD;
 }
 
-enum dnn_slurm_verdict dnn_slurm_judge_launch(const struct dnn_slurm *slurm, int size,
-                                              const char *library, char *text,
-                                              size_t len)
+enum dnn_slurm_verdict dnn_slurm_launch_verdict(const struct dnn_slurm *slurm, int size,
+                                                const char *library, char *text,
+                                                size_t len)
 {
     if (len > 0) text[0] = '\0';
     if (slurm->launcher == DNN_LAUNCH_MPIRUN)
@@ -120,7 +120,7 @@ int dnn_slurm_check_launch(const struct dnn_slurm *slurm, int size, const char *
 {
     char text[512];
 
-    switch (dnn_slurm_judge_launch(slurm, size, library, text, sizeof text)) {
+    switch (dnn_slurm_launch_verdict(slurm, size, library, text, sizeof text)) {
     case DNN_LAUNCH_GOOD:
         break;
     case DNN_LAUNCH_ODD:

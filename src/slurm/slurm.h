@@ -77,9 +77,9 @@ enum dnn_slurm_verdict { DNN_LAUNCH_GOOD, DNN_LAUNCH_ODD, DNN_LAUNCH_WRONG };
 /* Whether a program whose MPI sees size ranks was started as Slurm meant it.
  * library is what MPI calls itself ("Open MPI v5.0.7..."), or NULL.  text gets
  * one sentence of advice, or "" if all is good. */
-enum dnn_slurm_verdict dnn_slurm_judge_launch(const struct dnn_slurm *slurm, int size,
-                                              const char *library, char *text,
-                                              size_t len);
+enum dnn_slurm_verdict dnn_slurm_launch_verdict(const struct dnn_slurm *slurm, int size,
+                                                const char *library, char *text,
+                                                size_t len);
 
 /* Local.  The same for a program: DNN_ECOMM if the launch was wrong, a warning
  * in the log if it is only odd. */

@@ -32,7 +32,7 @@ for example in "$srcdir"/docs/examples/*.json; do
         result "$name is explained as in $(basename "$golden")" "$(diff "$golden" "$tmp/said")"
     fi
     # On the backend that is used by default kernels have other names: they must be there.
-    explain --choose rule "$example" > "$tmp/said"
+    explain --kernels heuristic "$example" > "$tmp/said"
     result "$name is explained on the fastest backend" \
         "$(grep -q '^predicted in all: ' "$tmp/said" || tail -n 3 "$tmp/said")"
     explain --inference --backend ref "$example" > "$tmp/said"
@@ -47,10 +47,10 @@ result "a limit is kept by computing some ops again" "$(
 )"
 
 # Where the time goes no step may fall to the loops, nor a convolution to unfolded patches.
-explain --choose rule "$srcdir/docs/examples/unet3d.json" > "$tmp/said"
+explain --kernels heuristic "$srcdir/docs/examples/unet3d.json" > "$tmp/said"
 result "every step of the 3D U-Net has a kernel of its own" \
     "$(grep -E 'plain loops|gemm|ref:any' "$tmp/said")"
-explain --choose rule --inference "$srcdir/docs/examples/unet3d.json" > "$tmp/said"
+explain --kernels heuristic --inference "$srcdir/docs/examples/unet3d.json" > "$tmp/said"
 result "and in inference" "$(grep -E 'plain loops|gemm|ref:any' "$tmp/said")"
 
 # ---- weights ----

@@ -105,7 +105,7 @@ END
 for call in open write fsync; do
     attempts stream old "$call" EDQUOT
 done > "$dir/got"
-compare "a file written in portions, with its quota used up" << 'END'
+compare "a file written in parts, with its quota used up" << 'END'
 stream old open:1:EDQUOT: exit 5, old, 0 beside it: victim: f: cannot be written: its directory: Disk quota exceeded
 stream old open:2:EDQUOT: exit 5, old, 0 beside it: victim: f: the quota is used up: N free
 stream old write:1:EDQUOT: exit 5, old, 0 beside it: victim: f: the quota is used up: 24.4 KiB wanted, N free

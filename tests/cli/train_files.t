@@ -27,7 +27,7 @@ timeout 60 dnn-prepare -q prepare.json || exit 1
 train() {
     local want=$1 status=0
     shift
-    timeout 120 dnn-train --choose=rule "$@" job.json > out 2> err || status=$?
+    timeout 120 dnn-train --kernels=heuristic "$@" job.json > out 2> err || status=$?
     [ "$status" = "$want" ] || { echo "status $status, not $want"; cat err; }
 }
 # has FILE PATTERN...: complains about those that are not in it
@@ -95,9 +95,9 @@ want = {"status": "finished", "seed": 5, "ranks": 1, "threads": 1, "nodes": 1, "
         "steps": 12, "batch_size": 4, "backend": "cpu", "job_file": "job.json"}
 for k, v in want.items():
     if r.get(k) != v: print(k, "is", r.get(k), "not", v)
-for k in "version built command directory hosts binding portion memory_per_rank began ended libraries adios2".split():
+for k in "version built command directory hosts binding bucket memory_per_rank began ended libraries adios2".split():
     if not r.get(k): print("nothing under", k)
-if not r["command"].endswith("dnn-train --choose=rule --set dir=run job.json"): print(r["command"])
+if not r["command"].endswith("dnn-train --kernels=heuristic --set dir=run job.json"): print(r["command"])
 if r["job"]["optimizer"]["beta2"] != 0.999 or r["job"]["num_epochs"] != 4: print("another job")
 d, n = r["data"], r["network"]
 if (d["path"], d["split"], d["training_samples"], d["evaluation_samples"], len(d["hash"])) != (
@@ -159,7 +159,7 @@ result "--json: an object a line, on stdout alone" "$(
     [ "$(grep -c '^{.*}$' out)" = 5 ] || cat out)"
 result "two ranks" "$(
     status=0
-    timeout 120 "$MPIEXEC" -n 2 dnn-train --choose=rule --set dir=two job.json > out 2> err || status=$?
+    timeout 120 "$MPIEXEC" -n 2 dnn-train --kernels=heuristic --set dir=two job.json > out 2> err || status=$?
     [ $status = 0 ] || { echo "status $status"; cat err; }
     has err '^train: 2 ranks with 1 thread each on 1 node: .* (2 ranks); backend cpu$'
     has two/run.json '"ranks": 2' '"status": "finished"' '"mpi": "Open MPI'
@@ -172,7 +172,7 @@ result "no pictures, no report, if so wished" "$(
     grep '^train: report\|^train: pictures' err)"
 result "stopped: said so in run.json, and the report is there" "$(
     mkfifo pipe
-    dnn-train --choose=rule --set dir=stop --set num_epochs=300 job.json > out 2> pipe &
+    dnn-train --kernels=heuristic --set dir=stop --set num_epochs=300 job.json > out 2> pipe &
     pid=$!
     while read -r line; do
         echo "$line"

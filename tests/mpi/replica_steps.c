@@ -152,12 +152,12 @@ int main(int argc, char **argv)
                        : strcmp(how, "fp16") == 0 ? DNN_COMPRESS_F16
                                                   : DNN_COMPRESS_NONE;
     cfg.accumulate = strcmp(how, "accumulate") == 0 ? 3 : 0;
-    cfg.portion = 4096;
+    cfg.bucket = 4096;
     if (rc == 0) rc = read_loss(argc > 7 ? argv[7] : "\"xent\"", &loss);
     cfg.model.loss = loss;
     cfg.model.optim = dnn_optim_defaults(DNN_UPDATE_ADAM);
     cfg.model.device.threads = omp_get_max_threads();
-    cfg.model.device.choose = DNN_CHOOSE_RULED;
+    cfg.model.device.kernels = DNN_KERNELS_HEURISTIC;
     if (rc == 0) rc = dnn_model_backend(argv[1], &cfg.model.backend, &err);
     if (rc == 0) rc = train(comm, &cfg, atoi(argv[5]));
     if (rc < 0) fprintf(stderr, "replica_steps: %s\n", err.text);

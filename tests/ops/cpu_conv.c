@@ -225,7 +225,7 @@ static void ref_answer(struct dnn_dev *ref, struct sample *a, void *const out[2]
 
 /* A prepared way. */
 struct ready {
-    const struct cpu_way *way;
+    const struct cpu_algo *way;
     struct dnn_need need;
     struct dnn_step step;
     struct cpu_call call;
@@ -240,7 +240,7 @@ static void ready_free(struct ready *r)
     free(r->step.keep);
 }
 
-static int ready_make(struct dnn_dev *dev, const struct cpu_way *way,
+static int ready_make(struct dnn_dev *dev, const struct cpu_algo *way,
                       const struct sample *a, struct ready *r, struct dnn_err *err)
 {
     *r = (struct ready){.way = way, .step = a->step};
@@ -317,7 +317,7 @@ static void outputs_reset(const struct outputs *o, struct sample *a)
 }
 
 /* One way: right, nothing else written, twice the same. */
-static bool check_way(struct dnn_dev *dev, const struct cpu_way *way, struct sample *a,
+static bool check_way(struct dnn_dev *dev, const struct cpu_algo *way, struct sample *a,
                       const struct outputs *before, const struct outputs *want,
                       const char *what)
 {
@@ -354,7 +354,7 @@ static bool check_way(struct dnn_dev *dev, const struct cpu_way *way, struct sam
 static int check_step(struct dnn_dev *dev, struct dnn_dev *ref, struct sample *a,
                       const char *what)
 {
-    const struct cpu_way *const *ways = dnn_cpu_ways(a->op.kind, a->op.pass);
+    const struct cpu_algo *const *ways = dnn_cpu_algos(a->op.kind, a->op.pass);
     struct outputs before = outputs_copy(a), want = outputs_copy(a);
     int count = 0;
 

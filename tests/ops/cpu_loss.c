@@ -52,7 +52,7 @@ static const struct kind kinds[] = {
 
 enum { SAMPLES = 3 };
 
-static const struct cpu_way *way_of(enum dnn_op_kind kind, bool data)
+static const struct cpu_algo *way_of(enum dnn_op_kind kind, bool data)
 {
     switch (kind) {
     case DNN_OP_OVERLAP:

@@ -95,7 +95,7 @@ static void sample_free(struct sample *a)
 
 static bool run(struct dnn_dev *dev, const struct sample *a, const float *x, float *y)
 {
-    const struct cpu_way *way = &dnn_cpu_narrow;
+    const struct cpu_algo *way = &dnn_cpu_narrow;
     void *in[] = {(void *)(uintptr_t)x, a->in_mem[1], a->in_mem[2]}, *out[] = {y};
     struct dnn_step step = {
         .op = &a->op, .in = a->in, .out = a->out, .in_mem = in, .out_mem = out};

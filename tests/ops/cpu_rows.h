@@ -207,7 +207,7 @@ static inline double apart(const struct dnn_tensor *t, const void *got,
 }
 
 /* One run; *wrong says what is wrong, if anything. */
-static inline void rows_once(const struct rows_case *k, const struct cpu_way *way,
+static inline void rows_once(const struct rows_case *k, const struct cpu_algo *way,
                              int threads, bool gaps, bool in_place, double tolerance,
                              char *wrong, size_t size)
 {
@@ -273,7 +273,7 @@ static inline void rows_once(const struct rows_case *k, const struct cpu_way *wa
 }
 
 /* All the ways to run it; frees the case. */
-static inline void rows_check(struct rows_case *k, const struct cpu_way *way,
+static inline void rows_check(struct rows_case *k, const struct cpu_algo *way,
                               double tolerance, const char *what)
 {
     char wrong[200] = "";

@@ -52,7 +52,7 @@ static void ref_run(struct rows_case *k, const struct dnn_now *now)
     ref->close(dev);
 }
 
-static void check(struct rows_case *k, const struct cpu_way *way, double tolerance,
+static void check(struct rows_case *k, const struct cpu_algo *way, double tolerance,
                   const char *what)
 {
     ref_run(k, &(struct dnn_now){0});
@@ -105,7 +105,7 @@ static struct rows_case norm_case(const struct norm_shape *s, enum dnn_pass pass
 
 static void norm_check(const struct norm_shape *s, int post, bool params)
 {
-    static const struct cpu_way *const ways[] = {
+    static const struct cpu_algo *const ways[] = {
         &dnn_cpu_groupnorm, &dnn_cpu_groupnorm_data, &dnn_cpu_groupnorm_weights};
     char what[100];
     void *stats = NULL;
@@ -293,7 +293,7 @@ static void prelu(struct dnn_tensor x, struct dnn_tensor a, const char *name)
             .in = {x, pass == DNN_FWD ? a : x, a},
             .out = {pass == DNN_BWD_WEIGHTS ? a : x}
         };
-        static const struct cpu_way *const ways[] = {
+        static const struct cpu_algo *const ways[] = {
             &dnn_cpu_prelu, &dnn_cpu_prelu_data, &dnn_cpu_prelu_weights};
         char what[80];
 
@@ -374,7 +374,7 @@ static const struct dnn_now somewhere = {
     .seed = 77, .step = 12, .sample = 34, .rate = 0.01, .updates = 3};
 
 /* Ref and the way on copies of the case's memory; the way twice. */
-static void check_now(struct rows_case *k, const struct cpu_way *way, double tolerance,
+static void check_now(struct rows_case *k, const struct cpu_algo *way, double tolerance,
                       const char *what)
 {
     struct dnn_tensor ins[MAX_IN];
@@ -499,7 +499,7 @@ static void noise(enum dnn_noise fn, struct dnn_tensor x, unsigned shared, doubl
         here.op = k.op;
         k.in_mem[0] = filled(&x, 0.5, 1, 24);
         here.in_mem[0] = filled(&x, 0.5, 1, 24);
-        const struct cpu_way *way =
+        const struct cpu_algo *way =
             pass == DNN_FWD ? &dnn_cpu_noise : &dnn_cpu_noise_data;
         snprintf(what, sizeof what, "noise %d, %s, pass %d", (int)fn, name, pass);
         check_now(&k, way, 1e-6, what);

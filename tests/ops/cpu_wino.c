@@ -185,9 +185,9 @@ static double apart(const struct sample *a, const float *got, const float *want,
 
 static const char *const names[] = {"wino 1x4", "wino 4x4"};
 
-static const struct cpu_way *find(enum dnn_pass pass, int square)
+static const struct cpu_algo *find(enum dnn_pass pass, int square)
 {
-    const struct cpu_way *const *ways = dnn_cpu_ways(DNN_OP_CONV, pass);
+    const struct cpu_algo *const *ways = dnn_cpu_algos(DNN_OP_CONV, pass);
 
     for (; *ways != NULL; ways++)
         if (strcmp((*ways)->name, names[square]) == 0) return *ways;
@@ -204,7 +204,7 @@ static bool is_square(const struct shape *s)
 }
 
 /* Twice, the second time with other weights in between: is it twice the same? */
-static bool run_twice(struct dnn_dev *dev, const struct cpu_way *way,
+static bool run_twice(struct dnn_dev *dev, const struct cpu_algo *way,
                       const struct sample *a, float *first)
 {
     size_t bytes = bytes_of(a->in[1], 0);
@@ -245,7 +245,7 @@ static bool run_twice(struct dnn_dev *dev, const struct cpu_way *way,
 static void check(struct dnn_dev *ref, struct dnn_dev *const dev[THREADS],
                   const struct shape *s, enum dnn_pass pass, int square)
 {
-    const struct cpu_way *way = find(pass, square);
+    const struct cpu_algo *way = find(pass, square);
     char x[DNN_SHAPE_TEXT], w[DNN_SHAPE_TEXT];
     struct sample a;
 

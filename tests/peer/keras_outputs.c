@@ -148,7 +148,7 @@ static int make_prog(struct net *net, bool training, struct dnn_err *err)
 
 static int start(struct net *net, bool training, struct dnn_err *err)
 {
-    struct dnn_device device = {.threads = 2, .choose = DNN_CHOOSE_RULED};
+    struct dnn_device device = {.threads = 2, .kernels = DNN_KERNELS_HEURISTIC};
 
     DNN_TRY(make_prog(net, training, err));
     int *keep = dnn_alloc((size_t)net->prog->nvalues * sizeof *keep), n = 0;

@@ -264,7 +264,8 @@ static int lower(struct net *net, const struct opts *o, struct dnn_err *err)
 /* By rules alone: what is compared must not depend on a stopwatch. */
 static int open_device(struct net *net, const struct opts *o, struct dnn_err *err)
 {
-    struct dnn_device device = {.threads = (int)o->threads, .choose = DNN_CHOOSE_RULED};
+    struct dnn_device device = {.threads = (int)o->threads,
+                                .kernels = DNN_KERNELS_HEURISTIC};
 
     net->backend = dnn_backend_find(o->backend, err);
     if (net->backend == NULL) return DNN_ECONFIG;

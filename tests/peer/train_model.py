@@ -130,7 +130,7 @@ def main():
     write("prepare.json", DATA)
     run("dnn-prepare", "-q", "prepare.json")
     write("job.json", JOB)
-    ours = ["dnn-train", "--choose", "rule"]
+    ours = ["dnn-train", "--kernels", "heuristic"]
     run(*ours, "--set", "dir=plain", "job.json")
     files = sorted(glob.glob("plain/checkpoints/ckpt-*.bp"))
     result("model.weights.h5 holds the last checkpoint's numbers",

@@ -114,8 +114,8 @@ def expect(data):
 
 def test_classes():
     make_pictures()
-    run("dnn-train", "-q", "--choose=rule", "--set", "num_epochs=2", "pictures.json")
-    run("dnn-train", "-q", "--choose=rule", "pictures.json")
+    run("dnn-train", "-q", "--kernels=heuristic", "--set", "num_epochs=2", "pictures.json")
+    run("dnn-train", "-q", "--kernels=heuristic", "pictures.json")
     image, label, p, w = expect(Dataset("raw.bp"))
     name, bad = ("bars", "spots"), []
     said = captions("run-pictures")
@@ -199,7 +199,7 @@ def test_masks():
         "data": {"dataset": "masks.bp", "validation": "validation", "batch_size": 2},
         "num_epochs": 3, "loss": "cross_entropy",
         "optimizer": {"type": "Adam", "learning_rate": 0.3}, "telemetry": {"pictures": 3}})
-    run("dnn-train", "-q", "--choose=rule", "masks.json")
+    run("dnn-train", "-q", "--kernels=heuristic", "masks.json")
     data, w = Dataset("masks.bp"), weights("run-masks")
     image = data.meant("validation", "input")[..., 0]
     mask = data.column("validation", "target")[..., 0]

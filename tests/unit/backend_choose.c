@@ -56,9 +56,9 @@ static void sample_make(struct sample *s, int64_t size, int64_t c, int64_t m)
     s->step = (struct dnn_step){.op = &s->op, .in = s->in, .out = s->out};
 }
 
-static struct dnn_dev *open_cpu(enum dnn_choose choose, const char *cache)
+static struct dnn_dev *open_cpu(enum dnn_kernel_selection kernels, const char *cache)
 {
-    struct dnn_device device = {.threads = 2, .choose = choose, .cache = cache};
+    struct dnn_device device = {.threads = 2, .kernels = kernels, .cache = cache};
     struct dnn_err err = {0};
     struct dnn_dev *dev = NULL;
 
@@ -68,7 +68,7 @@ static struct dnn_dev *open_cpu(enum dnn_choose choose, const char *cache)
 
 static const char *chosen(struct dnn_dev *dev, const struct sample *s)
 {
-    const struct cpu_way *way = NULL;
+    const struct cpu_algo *way = NULL;
     struct dnn_err err = {0};
 
     if (dnn_cpu_choose(dev, &s->step, &way, &err) < 0) ok(false, "%s", err.text);
@@ -78,7 +78,7 @@ static const char *chosen(struct dnn_dev *dev, const struct sample *s)
 /* Open, choose, close. */
 static const char *chosen_alone(const struct sample *s)
 {
-    struct dnn_dev *dev = open_cpu(DNN_CHOOSE_MEASURED, path);
+    struct dnn_dev *dev = open_cpu(DNN_KERNELS_AUTOTUNE, path);
     const char *way = chosen(dev, s);
 
     dnn_backend_cpu.close(dev);
@@ -103,10 +103,10 @@ static void write_file(const char *text)
 static void test_rule(void)
 {
     struct sample s;
-    struct dnn_dev *dev = open_cpu(DNN_CHOOSE_RULED, path);
+    struct dnn_dev *dev = open_cpu(DNN_KERNELS_HEURISTIC, path);
 
     sample_make(&s, 40, 64, 64);
-    const struct cpu_way *const *ways = dnn_cpu_ways(DNN_OP_CONV, DNN_FWD);
+    const struct cpu_algo *const *ways = dnn_cpu_algos(DNN_OP_CONV, DNN_FWD);
     int first = 0;
     while (!dnn_cpu_can(ways[first], &s.step))
         first++;
@@ -115,7 +115,7 @@ static void test_rule(void)
     dnn_backend_cpu.close(dev);
     ok(access(path, F_OK) != 0, "and no file is written");
 
-    dev = open_cpu(DNN_CHOOSE_MEASURED, path);
+    dev = open_cpu(DNN_KERNELS_AUTOTUNE, path);
     sample_make(&s, 2, 16, 16);
     chosen(dev, &s);
     is_int((long long)dev->choices->count, 0, "little work is not measured");
@@ -125,7 +125,7 @@ static void test_rule(void)
 static void test_can(void)
 {
     struct sample s;
-    struct dnn_dev *dev = open_cpu(DNN_CHOOSE_RULED, NULL);
+    struct dnn_dev *dev = open_cpu(DNN_KERNELS_HEURISTIC, NULL);
 
     sample_make(&s, 8, 16, 16);
     s.x.dtype = s.w.dtype = s.y.dtype = DNN_F64;
@@ -200,7 +200,7 @@ static void test_damage(void)
         struct dnn_dev *dev;
 
         write_file(bad[i]);
-        dev = open_cpu(DNN_CHOOSE_MEASURED, path);
+        dev = open_cpu(DNN_KERNELS_AUTOTUNE, path);
         ok(dev->choices->count == 0, "damaged file %d: not taken", i);
         chosen(dev, &s);
         dnn_backend_cpu.close(dev);
@@ -221,8 +221,8 @@ static void test_together(void)
     remove(path);
     sample_make(&a, 40, 64, 64);
     sample_make(&b, 41, 64, 64);
-    struct dnn_dev *one = open_cpu(DNN_CHOOSE_MEASURED, path);
-    struct dnn_dev *two = open_cpu(DNN_CHOOSE_MEASURED, path);
+    struct dnn_dev *one = open_cpu(DNN_KERNELS_AUTOTUNE, path);
+    struct dnn_dev *two = open_cpu(DNN_KERNELS_AUTOTUNE, path);
     chosen(one, &a);
     chosen(two, &b);
     dnn_backend_cpu.close(one);
@@ -277,7 +277,7 @@ static void test_race(void)
     ok(c.count >= 40, "and all of the last writer's choices in it");
     for (size_t i = 0; i < c.count; i++) {
         dnn_free(c.at[i].key);
-        dnn_free(c.at[i].way);
+        dnn_free(c.at[i].algo);
     }
     dnn_free(c.at);
     dnn_free(c.header);
@@ -290,7 +290,7 @@ static void test_nowhere(void)
 
     dnn_log_levels("error", NULL);
     sample_make(&s, 40, 64, 64);
-    struct dnn_dev *dev = open_cpu(DNN_CHOOSE_MEASURED, nowhere);
+    struct dnn_dev *dev = open_cpu(DNN_KERNELS_AUTOTUNE, nowhere);
     const char *way = chosen(dev, &s);
     is_text(chosen(dev, &s), way, "measured once per device");
     is_int((long long)dev->choices->count, 1, "remembered without a file");

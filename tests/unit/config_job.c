@@ -148,7 +148,7 @@ static const char full[] =
     "[{\"random_rotate\": 5}], \"memory\": \"1GiB\"}, \"checkpoints\": {\"resume\": "
     "true, "
     "\"minutes\": 30}, \"dir\": \"out\", \"telemetry\": {\"tensorboard\": true}, "
-    "\"deterministic\": true, \"parallel\": {\"leaves\": 16}, \"precision\": "
+    "\"deterministic\": true, \"parallel\": {\"micro_batches\": 16}, \"precision\": "
     "\"float32\", "
     "\"recompute\": false}";
 
@@ -167,7 +167,7 @@ static void training(void)
     is_int(job.early->patience, 4, "and how patient");
     ok(job.goal->has_target && job.goal->target == 0.97, "or at once");
     is_int(job.ckpt->resume, DNN_RESUME_YES, "it goes on");
-    is_int(job.parallel->leaves, 16, "leaves");
+    is_int(job.parallel->micro_batches, 16, "micro_batches");
     is_int(job.data->memory, 1 << 30, "memory");
     is_int(job.batch_size, 64, "the batch of data");
     struct dnn_metrics *metrics = NULL;
@@ -198,41 +198,42 @@ static void places(void)
 static const struct {
     const char *text, *want; /* behind the path */
 } wrong[] = {
-    {"[]",                                                                              ":1: must be an object, not []"                          },
-    {"{}",                                                                              ":1: the key \"layers\" is missing"                      },
-    {NET "\"leaves\": 4}",                                                              ":2: leaves: unknown key here; it goes into \"parallel\""},
+    {"[]",                                                                              ":1: must be an object, not []"           },
+    {"{}",                                                                              ":1: the key \"layers\" is missing"       },
+    {NET "\"micro_batches\": 4}",
+     ":2: micro_batches: unknown key here; it goes into \"parallel\""                                                                    },
     {NET "\"num_epoch\": 3}",
-     ":2: num_epoch: unknown key; did you mean \"num_epochs\"?"                                                                                  },
+     ":2: num_epoch: unknown key; did you mean \"num_epochs\"?"                                                                   },
     {NET "\"num_epochs\": \"3\"}",
-     ":2: num_epochs: must be a whole number, not \"3\"; remove the quotes"                                                                      },
+     ":2: num_epochs: must be a whole number, not \"3\"; remove the quotes"                                                       },
     {NET "\"checkpoints\": {\"intervall\": 3}}",
-     ":2: checkpoints.intervall: unknown key; did you mean \"interval\"?"                                                                        },
+     ":2: checkpoints.intervall: unknown key; did you mean \"interval\"?"                                                         },
     {NET "\"checkpoints\": {\"resume\": \"maybe\"}}",
-     ":2: checkpoints.resume: must be one of false, true, auto, not \"maybe\""                                                                   },
+     ":2: checkpoints.resume: must be one of false, true, auto, not \"maybe\""                                                    },
     {NET "\"checkpoints\": {\"keep\": 0}}",
-     ":2: checkpoints.keep: must be between 1 and 1000000, not 0"                                                                                },
-    {NET "\"metrics\": \"acuracy\"}",                                                   NULL                                                     },
+     ":2: checkpoints.keep: must be between 1 and 1000000, not 0"                                                                 },
+    {NET "\"metrics\": \"acuracy\"}",                                                   NULL                                      },
     {NET "\"parallel\": {\"compress\": \"zip\"}}",
-     ":2: parallel.compress: must be one of none, bf16, fp16, not \"zip\""                                                                       },
+     ":2: parallel.compress: must be one of none, bf16, fp16, not \"zip\""                                                        },
     {NET "\"deterministic\": true, \"parallel\": {\"compress\": \"bf16\"}}",
      ":2: parallel.compress: does not go with \"deterministic\": what is rounded on "
      "the "
-     "way depends on the number of ranks"                                                                                                        },
+     "way depends on the number of ranks"                                                                                         },
     {NET "\"target_metric\": \"val_acc\"}",
      ":2: target_metric: must be \"METRIC,>,NUMBER\" (or <), or \"METRIC,~<,EPOCHS\" "
      "(or "
-     "~>), not \"val_acc\""                                                                                                                      },
+     "~>), not \"val_acc\""                                                                                                       },
     {NET "\"early_stopping\": {\"patients\": 3}}",
-     ":2: early_stopping.patients: unknown key; did you mean \"patience\"?"                                                                      },
+     ":2: early_stopping.patients: unknown key; did you mean \"patience\"?"                                                       },
     {NET "\"optimizer\": {\"type\": \"SGD\", \"lr_scheduler\": {\"type\": "
-         "\"Step\"}}}",                                                            NULL                                                     },
+         "\"Step\"}}}",                                                            NULL                                      },
     {NET "\"batch_size\": 3, \"data\": {\"batch_size\": 4}}",
-     ":2: data.batch_size: is 4, but the job's batch_size is 3: leave one of them out"                                                           },
-    {NET "\"telemetry\": []}",                                                          ":2: telemetry: must be an object, not []"               },
+     ":2: data.batch_size: is 4, but the job's batch_size is 3: leave one of them out"                                            },
+    {NET "\"telemetry\": []}",                                                          ":2: telemetry: must be an object, not []"},
     {NET "\"precision\": \"f16\"}",
-     ":2: precision: must be one of f32, f64, float32, float64, not \"f16\""                                                                     },
+     ":2: precision: must be one of f32, f64, float32, float64, not \"f16\""                                                      },
     {"{\"neural_network\": {\"layers\": {\"zoo\": \"simplecnn\"},\n\"debugg\": true}}",
-     ":2: neural_network.debugg: unknown key; did you mean \"debug\"?"                                                                           },
+     ":2: neural_network.debugg: unknown key; did you mean \"debug\"?"                                                            },
 };
 
 static void refused(void)

@@ -152,8 +152,9 @@ static void parts(void)
     ok(good, "parts of batches follow each other and differ by one at most");
 }
 
-/* However many ranks take the leaves of a batch, they have all of it, leaf by leaf. */
-static void leaves(void)
+/* However many ranks take the leaves of a batch, they have all of it, micro_batch by
+ * micro_batch. */
+static void micro_batches(void)
 {
     bool good = true;
 
@@ -165,7 +166,8 @@ static void leaves(void)
                 for (int rank = 0; rank < size; rank++) {
                     int64_t first, m;
 
-                    dnn_order_leaves(100 + total, 100, 1, n, rank, size, &first, &m);
+                    dnn_order_micro_batches(100 + total, 100, 1, n, rank, size, &first,
+                                            &m);
                     good = good && m >= 0 && (m == 0 || first == at);
                     at += m;
                 }
@@ -176,7 +178,7 @@ static void leaves(void)
 
 int main(void)
 {
-    leaves();
+    micro_batches();
     all_sizes();
     others();
     short_chunk();

@@ -1,4 +1,4 @@
-/* plan_bucket.c - every gradient is in exactly one portion, and final when it says so.
+/* plan_bucket.c - every gradient is in exactly one bucket, and final when it says so.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -74,11 +74,11 @@ static void sound(const struct dnn_model *m, size_t bytes, const char *what)
     }
     for (int i = 1; i < n; i++)
         order += b[i].op < b[i - 1].op;
-    ok(ngrads > 4 && lost == 0, "%s: each gradient is in one portion", what);
-    ok(early == 0, "%s: nothing is written after a portion is final", what);
-    ok(large == 0, "%s: portions are not larger than asked for", what);
+    ok(ngrads > 4 && lost == 0, "%s: each gradient is in one bucket", what);
+    ok(early == 0, "%s: nothing is written after a bucket is final", what);
+    ok(large == 0, "%s: buckets are not larger than asked for", what);
     ok(order == 0, "%s: they come in the order they are final", what);
-    ok(bytes < (size_t)1 << 30 ? n >= 1 : n == 1, "%s: %d portions", what, n);
+    ok(bytes < (size_t)1 << 30 ? n >= 1 : n == 1, "%s: %d buckets", what, n);
     dnn_free(b);
 }
 

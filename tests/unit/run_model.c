@@ -57,7 +57,7 @@ static struct dnn_model_opts usual(const struct dnn_backend *backend)
         .training = true,
         .optim = dnn_optim_defaults(DNN_UPDATE_ADAM),
         .backend = backend,
-        .device = {.threads = 2, .choose = DNN_CHOOSE_RULED}
+        .device = {.threads = 2, .kernels = DNN_KERNELS_HEURISTIC}
     };
 }
 

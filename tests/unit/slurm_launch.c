@@ -86,8 +86,8 @@ int main(void)
             ok(false, "%s: %s", cases[i].what, err.text);
             continue;
         }
-        is_int(dnn_slurm_judge_launch(&s, cases[i].size, cases[i].library, text,
-                                      sizeof text),
+        is_int(dnn_slurm_launch_verdict(&s, cases[i].size, cases[i].library, text,
+                                        sizeof text),
                cases[i].verdict, cases[i].what);
         is_text(text, cases[i].text, "... and is told so");
         is_int(dnn_slurm_check_launch(&s, cases[i].size, cases[i].library, &err),

@@ -105,7 +105,7 @@ static void bias_weights(const struct cpu_call *c)
     dnn_cpu_columns(&c->in[0], c->threads, c->work, 1, c->out[0].mem);
 }
 
-const struct cpu_way dnn_cpu_bias = {
+const struct cpu_algo dnn_cpu_bias = {
     .name = "rows", .in_pitch = 1, .out_pitch = 1, .fn = bias, .work = bias_work};
-const struct cpu_way dnn_cpu_bias_weights = {
+const struct cpu_algo dnn_cpu_bias_weights = {
     .name = "rows", .in_pitch = 1, .fn = bias_weights, .work = weights_work};

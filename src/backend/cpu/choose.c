@@ -1,6 +1,6 @@
-/* choose.c - which of several ways does a step.
+/* choose.c - which of several algos does a step.
  *
- * By rule it is the first in ways.c's list that can, or one that says it is the best.
+ * By rule it is the first in algos.c's list that can, or one that says it is the best.
  * Measured it is the fastest on this machine for this very shape: each shape is
  * measured once, and remembered for as long as the device is open and, if there is a
  * file, from run to run.
@@ -19,10 +19,10 @@
 #include <string.h>
 
 static const double worth = 1e6;  /* operations below which measuring costs more */
-static const double clear = 0.97; /* how much better a later way must be         */
+static const double clear = 0.97; /* how much better a later algo must be         */
 static const double often = 2;    /* seconds between two writings of the file    */
 
-/* ---- can a way do a step? ---- */
+/* ---- can a algo do a step? ---- */
 
 /* The name of operand i: the word at its place in the op's table, without brackets;
  * after "x..." it is x for all. */
@@ -75,11 +75,11 @@ static bool type_fits(const struct dnn_op *op, bool out, int i, enum dnn_dtype d
     return one_of(name, whole);
 }
 
-static bool fits(const struct cpu_way *way, const struct dnn_op *op, bool out, int i,
+static bool fits(const struct cpu_algo *algo, const struct dnn_op *op, bool out, int i,
                  const struct dnn_tensor *is)
 {
     if (is == NULL) return true;
-    return way->f64 ? is->dtype == DNN_F64 : type_fits(op, out, i, is->dtype);
+    return algo->f64 ? is->dtype == DNN_F64 : type_fits(op, out, i, is->dtype);
 }
 
 static bool pitch_fits(const struct dnn_tensor *is, const int64_t *pitch, int i,
@@ -91,22 +91,22 @@ static bool pitch_fits(const struct dnn_tensor *is, const int64_t *pitch, int i,
     return i < 32 && (allowed >> i & 1) != 0;
 }
 
-bool dnn_cpu_can(const struct cpu_way *way, const struct dnn_step *step)
+bool dnn_cpu_can(const struct cpu_algo *algo, const struct dnn_step *step)
 {
     const struct dnn_op *op = step->op;
 
     for (int i = 0; i < op->nin; i++)
-        if (!fits(way, op, false, i, step->in[i]) ||
-            !pitch_fits(step->in[i], step->in_pitch, i, way->in_pitch))
+        if (!fits(algo, op, false, i, step->in[i]) ||
+            !pitch_fits(step->in[i], step->in_pitch, i, algo->in_pitch))
             return false;
     for (int i = 0; i < op->nout; i++)
-        if (!fits(way, op, true, i, step->out[i]) ||
-            !pitch_fits(step->out[i], step->out_pitch, i, way->out_pitch))
+        if (!fits(algo, op, true, i, step->out[i]) ||
+            !pitch_fits(step->out[i], step->out_pitch, i, algo->out_pitch))
             return false;
-    return way->can == NULL || way->can(step);
+    return algo->can == NULL || algo->can(step);
 }
 
-/* ---- the key of a step: all a way's speed can depend on ---- */
+/* ---- the key of a step: all a algo's speed can depend on ---- */
 
 static void add_operand(struct dnn_buf *key, const struct dnn_tensor *is,
                         const int64_t *pitch, int i)
@@ -149,13 +149,13 @@ static char *key_of(const struct dnn_step *step)
 
 /* ---- choosing ---- */
 
-static bool takes(struct dnn_dev *dev, const struct cpu_way *way,
+static bool takes(struct dnn_dev *dev, const struct cpu_algo *algo,
                   const struct dnn_step *step)
 {
     struct dnn_need need;
 
-    return dnn_cpu_can(way, step) &&
-           (way->need == NULL || way->need(dev, step, &need, NULL) == 0);
+    return dnn_cpu_can(algo, step) &&
+           (algo->need == NULL || algo->need(dev, step, &need, NULL) == 0);
 }
 
 static void save(struct dnn_dev *dev)
@@ -170,64 +170,64 @@ static void save(struct dnn_dev *dev)
                      err.text);
 }
 
-static const struct cpu_way *fastest(struct dnn_dev *dev, const struct dnn_step *step,
-                                     const struct cpu_way *const *ways, int count,
-                                     const char *key)
+static const struct cpu_algo *fastest(struct dnn_dev *dev, const struct dnn_step *step,
+                                      const struct cpu_algo *const *algos, int count,
+                                      const char *key)
 {
-    double seconds[CPU_WAYS_MAX];
+    double seconds[CPU_ALGOS_MAX];
     struct dnn_err err = {0};
     int best = 0;
 
-    if (dnn_cpu_measure(dev, step, ways, count, seconds, &err) < 0) {
+    if (dnn_cpu_measure(dev, step, algos, count, seconds, &err) < 0) {
         dnn_log(DNN_DEBUG, "backend", "%s: not measured: %s", key, err.text);
-        return ways[0];
+        return algos[0];
     }
     for (int i = 0; i < count; i++) {
         dnn_log(DNN_DEBUG, "backend", "%s: %s %.3g ms, %.1f GFLOP/s", key,
-                ways[i]->name, seconds[i] * 1e3,
+                algos[i]->name, seconds[i] * 1e3,
                 dnn_cpu_flops(step) / seconds[i] * 1e-9);
         if (seconds[i] < seconds[best] * clear) best = i;
     }
-    return ways[best];
+    return algos[best];
 }
 
-static const struct cpu_way *remembered(const struct cpu_choices *choices,
-                                        const char *key,
-                                        const struct cpu_way *const *ways, int count)
+static const struct cpu_algo *remembered(const struct cpu_choices *choices,
+                                         const char *key,
+                                         const struct cpu_algo *const *algos, int count)
 {
     const char *name = dnn_cpu_choices_find(choices, key);
 
     for (int i = 0; name != NULL && i < count; i++)
-        if (strcmp(ways[i]->name, name) == 0) return ways[i];
+        if (strcmp(algos[i]->name, name) == 0) return algos[i];
     return NULL;
 }
 
-static const struct cpu_way *by_rule(const struct dnn_step *step,
-                                     const struct cpu_way *const *ways, int count)
+static const struct cpu_algo *by_rule(const struct dnn_step *step,
+                                      const struct cpu_algo *const *algos, int count)
 {
     for (int i = 0; i < count; i++)
-        if (ways[i]->best != NULL && ways[i]->best(step)) return ways[i];
-    return count == 0 ? &dnn_cpu_loops : ways[0];
+        if (algos[i]->best != NULL && algos[i]->best(step)) return algos[i];
+    return count == 0 ? &dnn_cpu_loops : algos[0];
 }
 
 int dnn_cpu_choose(struct dnn_dev *dev, const struct dnn_step *step,
-                   const struct cpu_way **out, struct dnn_err *err)
+                   const struct cpu_algo **out, struct dnn_err *err)
 {
-    const struct cpu_way *const *all = dnn_cpu_ways(step->op->kind, step->op->pass);
-    const struct cpu_way *ways[CPU_WAYS_MAX];
+    const struct cpu_algo *const *all = dnn_cpu_algos(step->op->kind, step->op->pass);
+    const struct cpu_algo *algos[CPU_ALGOS_MAX];
     int count = 0;
 
     (void)err;
-    for (int i = 0; all[i] != NULL && count < CPU_WAYS_MAX; i++)
-        if (takes(dev, all[i], step)) ways[count++] = all[i];
-    *out = by_rule(step, ways, count);
-    if (count < 2 || dev->device.choose == DNN_CHOOSE_RULED ||
+    for (int i = 0; all[i] != NULL && count < CPU_ALGOS_MAX; i++)
+        if (takes(dev, all[i], step)) algos[count++] = all[i];
+    *out = by_rule(step, algos, count);
+    if (count < 2 || dev->device.kernels == DNN_KERNELS_HEURISTIC ||
         dnn_cpu_flops(step) < worth)
         return 0;
     char *key = key_of(step);
-    *out = remembered(dev->choices, key, ways, count);
+    *out = remembered(dev->choices, key, algos, count);
     if (*out == NULL) {
-        *out = fastest(dev, step, ways, count, key);
+        *out = fastest(dev, step, algos, count, key);
         dnn_cpu_choices_set(dev->choices, key, (*out)->name);
     }
     dnn_free(key);
@@ -240,23 +240,23 @@ int dnn_cpu_choose(struct dnn_dev *dev, const struct dnn_step *step,
 const char *dnn_cpu_choices_find(const struct cpu_choices *choices, const char *key)
 {
     for (size_t i = 0; i < choices->count; i++)
-        if (strcmp(choices->at[i].key, key) == 0) return choices->at[i].way;
+        if (strcmp(choices->at[i].key, key) == 0) return choices->at[i].algo;
     return NULL;
 }
 
-void dnn_cpu_choices_set(struct cpu_choices *choices, const char *key, const char *way)
+void dnn_cpu_choices_set(struct cpu_choices *choices, const char *key, const char *algo)
 {
     choices->changed = true;
     for (size_t i = 0; i < choices->count; i++) {
         if (strcmp(choices->at[i].key, key) != 0) continue;
-        dnn_free(choices->at[i].way);
-        choices->at[i].way = dnn_strdup(way);
+        dnn_free(choices->at[i].algo);
+        choices->at[i].algo = dnn_strdup(algo);
         return;
     }
     choices->at =
         dnn_grow(choices->at, &choices->cap, choices->count + 1, sizeof *choices->at);
     choices->at[choices->count++] =
-        (struct cpu_choice){dnn_strdup(key), dnn_strdup(way)};
+        (struct cpu_choice){dnn_strdup(key), dnn_strdup(algo)};
 }
 
 int dnn_cpu_choices_open(struct dnn_dev *dev, struct dnn_err *err)
@@ -279,7 +279,7 @@ void dnn_cpu_choices_close(struct dnn_dev *dev)
     save(dev);
     for (size_t i = 0; i < choices->count; i++) {
         dnn_free(choices->at[i].key);
-        dnn_free(choices->at[i].way);
+        dnn_free(choices->at[i].algo);
     }
     dnn_free(choices->at);
     dnn_free(choices->header);

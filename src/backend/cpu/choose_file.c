@@ -1,7 +1,7 @@
 /* choose_file.c - the file measured choices are kept in.
  *
  * Text: a first line that names the machine and the libraries, then one line per
- * choice, the way's name, a tab, and the step's key; the last line says how many there
+ * choice, the algo's name, a tab, and the step's key; the last line says how many there
  * are.  It is a cache: what cannot be read or does not fit is as good as absent.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -116,7 +116,7 @@ int dnn_cpu_choices_write(struct cpu_choices *choices, const char *path,
     dnn_cpu_choices_read(choices, path);
     dnn_buf_add(&text, "%s\n", choices->header);
     for (size_t i = 0; i < choices->count; i++)
-        dnn_buf_add(&text, "%s\t%s\n", choices->at[i].way, choices->at[i].key);
+        dnn_buf_add(&text, "%s\t%s\n", choices->at[i].algo, choices->at[i].key);
     dnn_buf_add(&text, "%zu choices\n", choices->count);
     int rc = dnn_file_write(path, text.text, text.len, err);
     dnn_buf_free(&text);

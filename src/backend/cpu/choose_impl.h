@@ -1,4 +1,4 @@
-/* choose_impl.h - what the files that choose among ways share.
+/* choose_impl.h - what the files that choose among algos share.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -9,11 +9,11 @@
 #include "backend/cpu/cpu_impl.h"
 #include "base/text.h"
 
-/* What was chosen: a way's name for a step's key. */
+/* What was chosen: a algo's name for a step's key. */
 struct cpu_choices {
     struct cpu_choice {
-        char *key, *way; /* owned */
-    } *at;               /* owned */
+        char *key, *algo; /* owned */
+    } *at;                /* owned */
     size_t count, cap;
     char *header; /* owned: the machine and the libraries they hold for */
     bool changed; /* not in the file yet */
@@ -22,7 +22,8 @@ struct cpu_choices {
 
 /* NULL: nothing is known. */
 const char *dnn_cpu_choices_find(const struct cpu_choices *choices, const char *key);
-void dnn_cpu_choices_set(struct cpu_choices *choices, const char *key, const char *way);
+void dnn_cpu_choices_set(struct cpu_choices *choices, const char *key,
+                         const char *algo);
 
 /* ---- choose_file.c ---- */
 
@@ -36,12 +37,12 @@ int dnn_cpu_choices_write(struct cpu_choices *choices, const char *path,
 
 /* ---- choose_measure.c ---- */
 
-enum { CPU_WAYS_MAX = 8 };
+enum { CPU_ALGOS_MAX = 8 };
 
-/* Seconds each of the ways takes for this step, on memory of its own; INFINITY: it
+/* Seconds each of the algos takes for this step, on memory of its own; INFINITY: it
  * cannot after all.  Fails where there is no memory. */
 int dnn_cpu_measure(struct dnn_dev *dev, const struct dnn_step *step,
-                    const struct cpu_way *const *ways, int count, double *seconds,
+                    const struct cpu_algo *const *algos, int count, double *seconds,
                     struct dnn_err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* choose_measure.c - how long each way takes for a step.
+/* choose_measure.c - how long each algo takes for a step.
  *
  * On the real shapes, in memory of its own filled with numbers as networks have them:
  * zeros and denormals would not take the time real ones do.
@@ -88,51 +88,51 @@ static bool bench_make(struct dnn_dev *dev, const struct dnn_step *step,
 }
 
 /* One run, with weights that have just changed. */
-static double once(struct dnn_dev *dev, const struct cpu_way *way,
+static double once(struct dnn_dev *dev, const struct cpu_algo *algo,
                    struct cpu_call *call, void *state)
 {
     double from = dnn_clock_now();
 
     call->now.weights++;
-    if (way->fn != NULL)
-        way->fn(call);
-    else if (way->run(dev, call, state, NULL) < 0)
+    if (algo->fn != NULL)
+        algo->fn(call);
+    else if (algo->run(dev, call, state, NULL) < 0)
         return INFINITY;
     return dnn_clock_now() - from;
 }
 
-static double repeat(struct dnn_dev *dev, const struct cpu_way *way,
+static double repeat(struct dnn_dev *dev, const struct cpu_algo *algo,
                      struct cpu_call *call, void *state, double best)
 {
-    double first = once(dev, way, call, state), least = INFINITY;
+    double first = once(dev, algo, call, state), least = INFINITY;
 
     if (!isfinite(first) || first > hopeless * best) return first;
     for (int i = 0; i < (first > slow ? 1 : RUNS); i++)
-        least = fmin(least, once(dev, way, call, state));
+        least = fmin(least, once(dev, algo, call, state));
     return least;
 }
 
-/* Seconds of one way; best: of those before it. */
-static double try_way(struct dnn_dev *dev, const struct cpu_way *way, struct bench *b,
-                      double best)
+/* Seconds of one algo; best: of those before it. */
+static double try_algo(struct dnn_dev *dev, const struct cpu_algo *algo,
+                       struct bench *b, double best)
 {
     struct dnn_need need = {0};
     double seconds = INFINITY;
     void *state = NULL;
 
-    if (way->need != NULL) {
-        if (way->need(dev, &b->step, &need, NULL) < 0) return INFINITY;
-    } else if (way->work != NULL) {
-        need.work = way->work(&b->step, dev->threads);
+    if (algo->need != NULL) {
+        if (algo->need(dev, &b->step, &need, NULL) < 0) return INFINITY;
+    } else if (algo->work != NULL) {
+        need.work = algo->work(&b->step, dev->threads);
     }
     struct dnn_step step = b->step;
     step.work = dnn_cpu_take(need.work);
     step.keep = dnn_cpu_take(need.keep);
     struct cpu_call call = dnn_cpu_call(dev, &step);
     if (step.work != NULL && step.keep != NULL &&
-        (way->fn != NULL || way->prepare(dev, &step, &call, &state, NULL) == 0))
-        seconds = repeat(dev, way, &call, state, best);
-    if (state != NULL) way->discard(state);
+        (algo->fn != NULL || algo->prepare(dev, &step, &call, &state, NULL) == 0))
+        seconds = repeat(dev, algo, &call, state, best);
+    if (state != NULL) algo->discard(state);
     dnn_free(call.in);
     dnn_cpu_give_back(step.work, need.work);
     dnn_cpu_give_back(step.keep, need.keep);
@@ -140,7 +140,7 @@ static double try_way(struct dnn_dev *dev, const struct cpu_way *way, struct ben
 }
 
 int dnn_cpu_measure(struct dnn_dev *dev, const struct dnn_step *step,
-                    const struct cpu_way *const *ways, int count, double *seconds,
+                    const struct cpu_algo *const *algos, int count, double *seconds,
                     struct dnn_err *err)
 {
     struct bench b = {0};
@@ -149,7 +149,7 @@ int dnn_cpu_measure(struct dnn_dev *dev, const struct dnn_step *step,
 
     if (bench_make(dev, step, &b)) {
         for (int i = 0; i < count; i++) {
-            seconds[i] = try_way(dev, ways[i], &b, best);
+            seconds[i] = try_algo(dev, algos[i], &b, best);
             best = fmin(best, seconds[i]);
         }
     } else {

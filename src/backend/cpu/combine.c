@@ -220,15 +220,15 @@ static void combine_data(const struct cpu_call *c)
     run(c, &j);
 }
 
-const struct cpu_way dnn_cpu_combine = {.name = "rows",
-                                        .can = can,
-                                        .in_pitch = 0xff,
-                                        .out_pitch = 1,
-                                        .fn = combine,
-                                        .work = work};
-const struct cpu_way dnn_cpu_combine_data = {.name = "rows",
-                                             .can = can_data,
-                                             .in_pitch = 0xff,
-                                             .out_pitch = 1,
-                                             .fn = combine_data,
-                                             .work = data_work};
+const struct cpu_algo dnn_cpu_combine = {.name = "rows",
+                                         .can = can,
+                                         .in_pitch = 0xff,
+                                         .out_pitch = 1,
+                                         .fn = combine,
+                                         .work = work};
+const struct cpu_algo dnn_cpu_combine_data = {.name = "rows",
+                                              .can = can_data,
+                                              .in_pitch = 0xff,
+                                              .out_pitch = 1,
+                                              .fn = combine_data,
+                                              .work = data_work};

@@ -85,21 +85,21 @@ static void deconv_weights(const struct cpu_call *c)
                    (char *)c->work + up(sums), c->threads);
 }
 
-const struct cpu_way dnn_cpu_direct_conv_weights = {.name = "direct",
-                                                    .can = can,
-                                                    .in_pitch = 1,
-                                                    .fn = conv_weights,
-                                                    .work = work,
-                                                    .by_isa = true};
-const struct cpu_way dnn_cpu_direct_matmul_weights = {.name = "direct",
-                                                      .can = can_matmul,
-                                                      .in_pitch = 1,
-                                                      .fn = conv_weights,
-                                                      .work = work,
-                                                      .by_isa = true};
-const struct cpu_way dnn_cpu_direct_deconv_weights = {.name = "direct",
-                                                      .can = can,
-                                                      .in_pitch = 2,
-                                                      .fn = deconv_weights,
-                                                      .work = deconv_work,
-                                                      .by_isa = true};
+const struct cpu_algo dnn_cpu_direct_conv_weights = {.name = "direct",
+                                                     .can = can,
+                                                     .in_pitch = 1,
+                                                     .fn = conv_weights,
+                                                     .work = work,
+                                                     .by_isa = true};
+const struct cpu_algo dnn_cpu_direct_matmul_weights = {.name = "direct",
+                                                       .can = can_matmul,
+                                                       .in_pitch = 1,
+                                                       .fn = conv_weights,
+                                                       .work = work,
+                                                       .by_isa = true};
+const struct cpu_algo dnn_cpu_direct_deconv_weights = {.name = "direct",
+                                                       .can = can,
+                                                       .in_pitch = 2,
+                                                       .fn = deconv_weights,
+                                                       .work = deconv_work,
+                                                       .by_isa = true};

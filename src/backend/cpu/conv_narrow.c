@@ -323,12 +323,12 @@ static int prepare(struct dnn_dev *dev, const struct dnn_step *step,
     return 0;
 }
 
-const struct cpu_way dnn_cpu_narrow = {.name = "narrow",
-                                       .can = can,
-                                       .in_pitch = 1,
-                                       .out_pitch = 1,
-                                       .need = need,
-                                       .prepare = prepare,
-                                       .run = run,
-                                       .discard = dnn_free,
-                                       .by_isa = true};
+const struct cpu_algo dnn_cpu_narrow = {.name = "narrow",
+                                        .can = can,
+                                        .in_pitch = 1,
+                                        .out_pitch = 1,
+                                        .need = need,
+                                        .prepare = prepare,
+                                        .run = run,
+                                        .discard = dnn_free,
+                                        .by_isa = true};

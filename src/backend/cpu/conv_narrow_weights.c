@@ -209,10 +209,10 @@ static void conv_weights(const struct cpu_call *c)
         dnn_cpu_sums(&c->in[1], c->out[1].mem, c->work, c->threads);
 }
 
-const struct cpu_way dnn_cpu_narrow_weights = {.name = "narrow",
-                                               .can = can,
-                                               .best = best,
-                                               .in_pitch = 1,
-                                               .fn = conv_weights,
-                                               .work = work,
-                                               .by_isa = true};
+const struct cpu_algo dnn_cpu_narrow_weights = {.name = "narrow",
+                                                .can = can,
+                                                .best = best,
+                                                .in_pitch = 1,
+                                                .fn = conv_weights,
+                                                .work = work,
+                                                .by_isa = true};

@@ -18,11 +18,11 @@
 extern const struct dnn_backend dnn_backend_ref, dnn_backend_cpu;
 
 struct dnn_kernel {
-    const struct cpu_way *way;
+    const struct cpu_algo *algo;
     struct cpu_call call;
-    void *state; /* the way's */
+    void *state; /* the algo's */
     bool exchange;
-    void *begun;   /* the exchange, if it is under way */
+    void *begun;   /* the exchange, if it is under algo */
     char text[40]; /* what it is called                */
 };
 
@@ -98,37 +98,37 @@ static int copy(struct dnn_dev *dev, void *dst, const void *src, size_t n,
 static int supports(struct dnn_dev *dev, const struct dnn_step *step,
                     struct dnn_err *why)
 {
-    const struct cpu_way *const *ways = dnn_cpu_ways(step->op->kind, step->op->pass);
+    const struct cpu_algo *const *algos = dnn_cpu_algos(step->op->kind, step->op->pass);
 
-    for (int i = 0; ways[i] != NULL; i++)
-        if (dnn_cpu_can(ways[i], step)) return 0;
+    for (int i = 0; algos[i] != NULL; i++)
+        if (dnn_cpu_can(algos[i], step)) return 0;
     return dnn_backend_ref.supports(dev->ref, step, why);
 }
 
 static int need(struct dnn_dev *dev, const struct dnn_step *step, struct dnn_need *need,
                 struct dnn_err *err)
 {
-    const struct cpu_way *way;
+    const struct cpu_algo *algo;
 
     *need = (struct dnn_need){0};
     if (step->op->kind == DNN_OP_EXCHANGE) return 0;
-    DNN_TRY(dnn_cpu_choose(dev, step, &way, err));
-    if (way->need != NULL) return way->need(dev, step, need, err);
-    if (way->work != NULL) need->work = way->work(step, dev->threads);
+    DNN_TRY(dnn_cpu_choose(dev, step, &algo, err));
+    if (algo->need != NULL) return algo->need(dev, step, need, err);
+    if (algo->work != NULL) need->work = algo->work(step, dev->threads);
     return 0;
 }
 
-/* Of the way that would be taken first: a pitch must not push a step to a worse. */
+/* Of the algo that would be taken first: a pitch must not push a step to a worse. */
 static bool pitch(struct dnn_dev *dev, const struct dnn_step *step, bool out, int i)
 {
-    const struct cpu_way *const *ways = dnn_cpu_ways(step->op->kind, step->op->pass);
+    const struct cpu_algo *const *algos = dnn_cpu_algos(step->op->kind, step->op->pass);
     struct dnn_step plain = *step;
 
     (void)dev;
     plain.in_pitch = plain.out_pitch = NULL;
-    for (int w = 0; ways[w] != NULL; w++)
-        if (dnn_cpu_can(ways[w], &plain))
-            return ((out ? ways[w]->out_pitch : ways[w]->in_pitch) >> i & 1) != 0;
+    for (int w = 0; algos[w] != NULL; w++)
+        if (dnn_cpu_can(algos[w], &plain))
+            return ((out ? algos[w]->out_pitch : algos[w]->in_pitch) >> i & 1) != 0;
     return false;
 }
 
@@ -171,7 +171,7 @@ static void discard(struct dnn_dev *dev, struct dnn_kernel *kernel)
 {
     (void)dev;
     if (kernel == NULL) return;
-    if (kernel->state != NULL) kernel->way->discard(kernel->state);
+    if (kernel->state != NULL) kernel->algo->discard(kernel->state);
     dnn_free(kernel->call.in);
     dnn_free(kernel);
 }
@@ -179,20 +179,20 @@ static void discard(struct dnn_dev *dev, struct dnn_kernel *kernel)
 static int prepare(struct dnn_dev *dev, const struct dnn_step *step,
                    struct dnn_kernel **out, struct dnn_err *err)
 {
-    const struct cpu_way *way = NULL;
+    const struct cpu_algo *algo = NULL;
     bool exchange = step->op->kind == DNN_OP_EXCHANGE;
 
-    if (!exchange) DNN_TRY(dnn_cpu_choose(dev, step, &way, err));
+    if (!exchange) DNN_TRY(dnn_cpu_choose(dev, step, &algo, err));
     struct dnn_kernel *k = dnn_alloc(sizeof *k);
-    k->way = way;
+    k->algo = algo;
     k->exchange = exchange;
     k->call = dnn_cpu_call(dev, step);
     if (!exchange)
-        snprintf(k->text, sizeof k->text, "%s%s%s", way->name, way->by_isa ? " " : "",
-                 way->by_isa ? dnn_direct_isa() : "");
+        snprintf(k->text, sizeof k->text, "%s%s%s", algo->name, algo->by_isa ? " " : "",
+                 algo->by_isa ? dnn_direct_isa() : "");
     int rc = 0;
-    if (!exchange && way->fn == NULL)
-        rc = way->prepare(dev, step, &k->call, &k->state, err);
+    if (!exchange && algo->fn == NULL)
+        rc = algo->prepare(dev, step, &k->call, &k->state, err);
     if (rc < 0) {
         discard(dev, k);
         return rc;
@@ -229,9 +229,9 @@ static int run(struct dnn_dev *dev, struct dnn_kernel *kernel,
 {
     kernel->call.now = *now;
     if (kernel->exchange) return exchange(dev, kernel, err);
-    if (kernel->way->fn == NULL)
-        return kernel->way->run(dev, &kernel->call, kernel->state, err);
-    kernel->way->fn(&kernel->call);
+    if (kernel->algo->fn == NULL)
+        return kernel->algo->run(dev, &kernel->call, kernel->state, err);
+    kernel->algo->fn(&kernel->call);
     return 0;
 }
 
@@ -243,32 +243,32 @@ static int sync_dev(struct dnn_dev *dev, struct dnn_err *err)
 
 static bool alone(const struct dnn_kernel *kernel)
 {
-    return kernel->way == NULL || !kernel->way->whole;
+    return kernel->algo == NULL || !kernel->algo->whole;
 }
 
 static size_t held(const struct dnn_kernel *kernel)
 {
-    const struct cpu_way *way = kernel->way;
+    const struct cpu_algo *algo = kernel->algo;
 
-    return way == NULL || way->later == NULL ? 0 : way->later->held(&kernel->call);
+    return algo == NULL || algo->later == NULL ? 0 : algo->later->held(&kernel->call);
 }
 
 static void hold(struct dnn_kernel *kernel, void *to)
 {
-    kernel->way->later->hold(&kernel->call, to);
+    kernel->algo->later->hold(&kernel->call, to);
 }
 
 static void rows(const struct dnn_kernel *kernel, const void *held, int64_t first,
                  int64_t n, float *to)
 {
-    kernel->way->later->rows(&kernel->call, held, first, n, to);
+    kernel->algo->later->rows(&kernel->call, held, first, n, to);
 }
 
 static const char *describe(struct dnn_dev *dev, const struct dnn_kernel *kernel)
 {
     (void)dev;
     if (kernel->exchange) return "exchange";
-    if (kernel->way->describe != NULL) return kernel->way->describe(kernel->state);
+    if (kernel->algo->describe != NULL) return kernel->algo->describe(kernel->state);
     return kernel->text;
 }
 

@@ -1,8 +1,8 @@
 /* cpu_impl.h - what the files of the cpu backend share.
  *
- * A step can be done in one or several ways (struct cpu_way); ways.c lists them per
+ * A step can be done in one or several algos (struct cpu_algo); algos.c lists them per
  * kind and pass, best guess first, with the ref backend's loops behind them all.
- * choose.c picks.  f32 has ways of its own; other types mostly fall to the loops.
+ * choose.c picks.  f32 has algos of its own; other types mostly fall to the loops.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -47,9 +47,9 @@ struct cpu_later {
                  float *to);
 };
 
-/* One way to do a step.  Either fn (with work, may be NULL) or the five functions
+/* One algo to do a step.  Either fn (with work, may be NULL) or the five functions
  * with a state. */
-struct cpu_way {
+struct cpu_algo {
     const char *name; /* in --explain and in the file of choices: one word or two */
     /* Whether it can do this step at all, types and pitches apart; NULL: yes.  All
      * operands are f32 (index, mask and label operands, f64 sums aside) and have only
@@ -90,20 +90,20 @@ struct dnn_dev {
     struct cpu_choices *choices; /* owned: what was measured so far */
 };
 
-/* ---- ways.c ---- */
+/* ---- algos.c ---- */
 
-/* The ways of a kind and pass, best guess first; ends with NULL.  Never the loops. */
-const struct cpu_way *const *dnn_cpu_ways(enum dnn_op_kind kind, enum dnn_pass pass);
+/* The algos of a kind and pass, best guess first; ends with NULL.  Never the loops. */
+const struct cpu_algo *const *dnn_cpu_algos(enum dnn_op_kind kind, enum dnn_pass pass);
 /* The ref backend's loops: any step, any pitch. */
-extern const struct cpu_way dnn_cpu_loops;
+extern const struct cpu_algo dnn_cpu_loops;
 
 /* ---- choose.c ---- */
 
-/* Whether a way can do a step with its types and pitches. */
-bool dnn_cpu_can(const struct cpu_way *way, const struct dnn_step *step);
-/* The way to do a step: by rule, from the file of choices, or by measuring now. */
+/* Whether a algo can do a step with its types and pitches. */
+bool dnn_cpu_can(const struct cpu_algo *algo, const struct dnn_step *step);
+/* The algo to do a step: by rule, from the file of choices, or by measuring now. */
 int dnn_cpu_choose(struct dnn_dev *dev, const struct dnn_step *step,
-                   const struct cpu_way **out, struct dnn_err *err);
+                   const struct cpu_algo **out, struct dnn_err *err);
 /* Read the file of choices if there is one; forget. */
 int dnn_cpu_choices_open(struct dnn_dev *dev, struct dnn_err *err);
 void dnn_cpu_choices_close(struct dnn_dev *dev);

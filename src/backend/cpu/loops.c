@@ -1,5 +1,5 @@
-/* loops.c - the ref backend's plain loops as a way of last resort: whatever no other
- * way can do is still done, slowly, and --explain says so.
+/* loops.c - the ref backend's plain loops as a algo of last resort: whatever no other
+ * algo can do is still done, slowly, and --explain says so.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -51,7 +51,7 @@ static void discard(void *state)
     dnn_free(l);
 }
 
-const struct cpu_way dnn_cpu_loops = {
+const struct cpu_algo dnn_cpu_loops = {
     .name = "plain loops",
     .in_pitch = ~0u,
     .out_pitch = ~0u,

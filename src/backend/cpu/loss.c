@@ -199,16 +199,16 @@ static void weigh(const struct cpu_call *c)
     out[1] = (double)c->in[0].shape.dim[0];
 }
 
-const struct cpu_way dnn_cpu_mse = {
+const struct cpu_algo dnn_cpu_mse = {
     .name = "rows", .can = same_shape, .in_pitch = 3, .fn = mse, .work = sums_work};
-const struct cpu_way dnn_cpu_mse_data = {
+const struct cpu_algo dnn_cpu_mse_data = {
     .name = "rows", .can = same_shape, .in_pitch = 6, .out_pitch = 1, .fn = mse_data};
-const struct cpu_way dnn_cpu_loss = {
+const struct cpu_algo dnn_cpu_loss = {
     .name = "rows", .can = loss_can, .in_pitch = 1, .fn = loss, .work = loss_work};
-const struct cpu_way dnn_cpu_loss_data = {.name = "rows",
-                                          .can = loss_can,
-                                          .in_pitch = 2,
-                                          .out_pitch = 1,
-                                          .fn = loss_data,
-                                          .work = loss_work};
-const struct cpu_way dnn_cpu_weigh = {.name = "rows", .fn = weigh, .work = sums_work};
+const struct cpu_algo dnn_cpu_loss_data = {.name = "rows",
+                                           .can = loss_can,
+                                           .in_pitch = 2,
+                                           .out_pitch = 1,
+                                           .fn = loss_data,
+                                           .work = loss_work};
+const struct cpu_algo dnn_cpu_weigh = {.name = "rows", .fn = weigh, .work = sums_work};

@@ -276,15 +276,15 @@ static void backward(const struct cpu_call *c)
     }
 }
 
-const struct cpu_way dnn_cpu_lovasz = {.name = "sort",
-                                       .can = can,
-                                       .in_pitch = 1,
-                                       .out_pitch = 2,
-                                       .fn = forward,
-                                       .work = work};
-const struct cpu_way dnn_cpu_lovasz_data = {.name = "rows",
-                                            .can = can,
-                                            .in_pitch = 2 | 8,
-                                            .out_pitch = 1,
-                                            .fn = backward,
-                                            .work = data_work};
+const struct cpu_algo dnn_cpu_lovasz = {.name = "sort",
+                                        .can = can,
+                                        .in_pitch = 1,
+                                        .out_pitch = 2,
+                                        .fn = forward,
+                                        .work = work};
+const struct cpu_algo dnn_cpu_lovasz_data = {.name = "rows",
+                                             .can = can,
+                                             .in_pitch = 2 | 8,
+                                             .out_pitch = 1,
+                                             .fn = backward,
+                                             .work = data_work};

@@ -138,14 +138,14 @@ static void overlap_data(const struct cpu_call *c)
     }
 }
 
-const struct cpu_way dnn_cpu_overlap = {.name = "rows",
-                                        .can = loss_can,
-                                        .in_pitch = 1,
-                                        .fn = overlap,
-                                        .work = overlap_work};
-const struct cpu_way dnn_cpu_overlap_data = {.name = "rows",
-                                             .can = loss_can,
-                                             .in_pitch = 2,
-                                             .out_pitch = 1,
-                                             .fn = overlap_data,
-                                             .work = data_work};
+const struct cpu_algo dnn_cpu_overlap = {.name = "rows",
+                                         .can = loss_can,
+                                         .in_pitch = 1,
+                                         .fn = overlap,
+                                         .work = overlap_work};
+const struct cpu_algo dnn_cpu_overlap_data = {.name = "rows",
+                                              .can = loss_can,
+                                              .in_pitch = 2,
+                                              .out_pitch = 1,
+                                              .fn = overlap_data,
+                                              .work = data_work};

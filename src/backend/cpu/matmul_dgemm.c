@@ -103,9 +103,9 @@ static bool can(const struct dnn_step *step)
            step->op->post == NULL && dnn_cpu_out(step, 1) == NULL;
 }
 
-const struct cpu_way dnn_cpu_dgemm = {
+const struct cpu_algo dnn_cpu_dgemm = {
     .name = "dgemm", .f64 = true, .can = can, .fn = forward};
-const struct cpu_way dnn_cpu_dgemm_data = {
+const struct cpu_algo dnn_cpu_dgemm_data = {
     .name = "dgemm", .f64 = true, .can = can, .fn = data};
-const struct cpu_way dnn_cpu_dgemm_weights = {
+const struct cpu_algo dnn_cpu_dgemm_weights = {
     .name = "dgemm", .f64 = true, .can = can, .fn = weights};

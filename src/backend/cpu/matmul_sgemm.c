@@ -134,7 +134,7 @@ static bool can(const struct dnn_step *step)
     return small(step->out[0]) && dnn_cpu_post_can(step);
 }
 
-const struct cpu_way dnn_cpu_sgemm = {.name = "sgemm", .can = can, .fn = forward};
-const struct cpu_way dnn_cpu_sgemm_data = {.name = "sgemm", .can = can, .fn = data};
-const struct cpu_way dnn_cpu_sgemm_weights = {
+const struct cpu_algo dnn_cpu_sgemm = {.name = "sgemm", .can = can, .fn = forward};
+const struct cpu_algo dnn_cpu_sgemm_data = {.name = "sgemm", .can = can, .fn = data};
+const struct cpu_algo dnn_cpu_sgemm_weights = {
     .name = "sgemm", .can = can, .fn = weights, .work = work};

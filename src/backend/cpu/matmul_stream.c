@@ -293,9 +293,9 @@ static void rows_later(const struct cpu_call *c, const void *held, int64_t first
 
 static const struct cpu_later later = {.held = held, .hold = hold, .rows = rows_later};
 
-const struct cpu_way dnn_cpu_stream = {
+const struct cpu_algo dnn_cpu_stream = {
     .name = "stream", .can = can, .fn = forward, .work = forward_work};
-const struct cpu_way dnn_cpu_stream_data = {
+const struct cpu_algo dnn_cpu_stream_data = {
     .name = "stream", .can = can, .fn = data, .work = data_work};
-const struct cpu_way dnn_cpu_stream_weights = {
+const struct cpu_algo dnn_cpu_stream_weights = {
     .name = "stream", .can = can, .fn = weights, .work = weights_work, .later = &later};

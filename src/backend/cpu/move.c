@@ -231,14 +231,14 @@ static void transpose(const struct cpu_call *c)
     }
 }
 
-const struct cpu_way dnn_cpu_concat = {
+const struct cpu_algo dnn_cpu_concat = {
     .name = "rows", .in_pitch = ~0u, .out_pitch = 1, .fn = concat};
-const struct cpu_way dnn_cpu_concat_data = {
+const struct cpu_algo dnn_cpu_concat_data = {
     .name = "rows", .in_pitch = 1, .out_pitch = 1, .fn = concat_data};
-const struct cpu_way dnn_cpu_pad = {
+const struct cpu_algo dnn_cpu_pad = {
     .name = "rows", .in_pitch = 1, .out_pitch = 1, .fn = pad};
-const struct cpu_way dnn_cpu_pad_data = {
+const struct cpu_algo dnn_cpu_pad_data = {
     .name = "rows", .in_pitch = 1, .out_pitch = 1, .fn = pad_data};
-const struct cpu_way dnn_cpu_reshape = {.name = "rows", .fn = reshape};
-const struct cpu_way dnn_cpu_transpose = {
+const struct cpu_algo dnn_cpu_reshape = {.name = "rows", .fn = reshape};
+const struct cpu_algo dnn_cpu_transpose = {
     .name = "rows", .in_pitch = 1, .out_pitch = 1, .fn = transpose};

@@ -200,7 +200,7 @@ static void noise(const struct cpu_call *c)
         elements(c, &s);
 }
 
-const struct cpu_way dnn_cpu_noise = {
+const struct cpu_algo dnn_cpu_noise = {
     .name = "rows", .can = can, .fn = noise, .work = work};
-const struct cpu_way dnn_cpu_noise_data = {
+const struct cpu_algo dnn_cpu_noise_data = {
     .name = "rows", .can = can, .fn = noise, .work = work};

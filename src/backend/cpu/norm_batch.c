@@ -335,25 +335,25 @@ static void apply_data(const struct cpu_call *c)
     all_of(c, &s, b, &f, dnn_rows_find()->norm_data, rows_parts(x->count, c->threads));
 }
 
-const struct cpu_way dnn_cpu_bn_stats = {
+const struct cpu_algo dnn_cpu_bn_stats = {
     .name = "rows", .can = last_axis, .in_pitch = 1, .fn = stats, .work = work};
-const struct cpu_way dnn_cpu_bn_apply = {.name = "rows",
-                                         .can = last_axis,
-                                         .in_pitch = 1,
-                                         .out_pitch = 1,
-                                         .fn = apply,
-                                         .work = work};
-const struct cpu_way dnn_cpu_bn_apply_stats = {
+const struct cpu_algo dnn_cpu_bn_apply = {.name = "rows",
+                                          .can = last_axis,
+                                          .in_pitch = 1,
+                                          .out_pitch = 1,
+                                          .fn = apply,
+                                          .work = work};
+const struct cpu_algo dnn_cpu_bn_apply_stats = {
     .name = "rows", .can = last_axis, .in_pitch = 3, .fn = apply_stats, .work = work};
-const struct cpu_way dnn_cpu_bn_apply_data = {.name = "rows",
-                                              .can = last_axis,
-                                              .in_pitch = 3,
-                                              .out_pitch = 1,
-                                              .fn = apply_data,
-                                              .work = work};
-const struct cpu_way dnn_cpu_bn_infer = {.name = "rows",
-                                         .can = last_axis,
-                                         .in_pitch = 1,
-                                         .out_pitch = 1,
-                                         .fn = infer,
-                                         .work = work};
+const struct cpu_algo dnn_cpu_bn_apply_data = {.name = "rows",
+                                               .can = last_axis,
+                                               .in_pitch = 3,
+                                               .out_pitch = 1,
+                                               .fn = apply_data,
+                                               .work = work};
+const struct cpu_algo dnn_cpu_bn_infer = {.name = "rows",
+                                          .can = last_axis,
+                                          .in_pitch = 1,
+                                          .out_pitch = 1,
+                                          .fn = infer,
+                                          .work = work};

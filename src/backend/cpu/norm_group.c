@@ -479,17 +479,17 @@ static void norm(const struct cpu_call *c)
     }
 }
 
-const struct cpu_way dnn_cpu_groupnorm = {.name = "rows",
-                                          .can = can,
-                                          .in_pitch = 1,
-                                          .out_pitch = 1,
-                                          .fn = norm,
-                                          .work = work};
-const struct cpu_way dnn_cpu_groupnorm_data = {.name = "rows",
-                                               .can = can,
-                                               .in_pitch = 3,
-                                               .out_pitch = 1,
-                                               .fn = norm,
-                                               .work = work};
-const struct cpu_way dnn_cpu_groupnorm_weights = {
+const struct cpu_algo dnn_cpu_groupnorm = {.name = "rows",
+                                           .can = can,
+                                           .in_pitch = 1,
+                                           .out_pitch = 1,
+                                           .fn = norm,
+                                           .work = work};
+const struct cpu_algo dnn_cpu_groupnorm_data = {.name = "rows",
+                                                .can = can,
+                                                .in_pitch = 3,
+                                                .out_pitch = 1,
+                                                .fn = norm,
+                                                .work = work};
+const struct cpu_algo dnn_cpu_groupnorm_weights = {
     .name = "rows", .can = can, .in_pitch = 3, .fn = norm, .work = work};

@@ -85,11 +85,11 @@ static void infer_data(const struct cpu_call *c)
     }
 }
 
-const struct cpu_way dnn_cpu_bn_update = {.name = "rows", .fn = update};
-const struct cpu_way dnn_cpu_bn_apply_weights = {.name = "rows", .fn = weights};
-const struct cpu_way dnn_cpu_bn_infer_data = {.name = "rows",
-                                              .can = last_axis,
-                                              .in_pitch = 1,
-                                              .out_pitch = 1,
-                                              .fn = infer_data,
-                                              .work = factors};
+const struct cpu_algo dnn_cpu_bn_update = {.name = "rows", .fn = update};
+const struct cpu_algo dnn_cpu_bn_apply_weights = {.name = "rows", .fn = weights};
+const struct cpu_algo dnn_cpu_bn_infer_data = {.name = "rows",
+                                               .can = last_axis,
+                                               .in_pitch = 1,
+                                               .out_pitch = 1,
+                                               .fn = infer_data,
+                                               .work = factors};

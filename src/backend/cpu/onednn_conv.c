@@ -243,14 +243,14 @@ static int run(struct dnn_dev *dev, const struct cpu_call *c, void *state,
 
 /* Its gradients of weights are sums over the threads they were planned for. */
 #define WAY(variable, sums)                                                            \
-    const struct cpu_way variable = {.name = "oneDNN",                                 \
-                                     .can = can,                                       \
-                                     .need = need,                                     \
-                                     .prepare = prepare,                               \
-                                     .run = run,                                       \
-                                     .discard = dnn_cpu_prim_discard,                  \
-                                     .whole = sums,                                    \
-                                     .describe = dnn_cpu_prim_describe}
+    const struct cpu_algo variable = {.name = "oneDNN",                                \
+                                      .can = can,                                      \
+                                      .need = need,                                    \
+                                      .prepare = prepare,                              \
+                                      .run = run,                                      \
+                                      .discard = dnn_cpu_prim_discard,                 \
+                                      .whole = sums,                                   \
+                                      .describe = dnn_cpu_prim_describe}
 
 WAY(dnn_cpu_onednn_conv, false);
 WAY(dnn_cpu_onednn_conv_data, false);

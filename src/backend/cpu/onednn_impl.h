@@ -1,4 +1,4 @@
-/* onednn_impl.h - the ways that multiply matrices: convolutions, their transposes and
+/* onednn_impl.h - the algos that multiply matrices: convolutions, their transposes and
  * dense layers, by oneDNN, by OpenBLAS and by our own kernels.
  *
  * Activations are always plain channels-last arrays; only weights are packed, into
@@ -14,40 +14,41 @@
 #include "backend/cpu/direct.h"
 
 /* onednn_conv.c: by the library, with packed weights */
-extern const struct cpu_way dnn_cpu_onednn_conv, dnn_cpu_onednn_conv_data,
+extern const struct cpu_algo dnn_cpu_onednn_conv, dnn_cpu_onednn_conv_data,
     dnn_cpu_onednn_conv_weights;
-extern const struct cpu_way dnn_cpu_onednn_deconv, dnn_cpu_onednn_deconv_data,
+extern const struct cpu_algo dnn_cpu_onednn_deconv, dnn_cpu_onednn_deconv_data,
     dnn_cpu_onednn_deconv_weights;
 /* conv_direct.c: the gradient of the weights, summed in registers */
-extern const struct cpu_way dnn_cpu_direct_conv_weights, dnn_cpu_direct_deconv_weights,
+extern const struct cpu_algo dnn_cpu_direct_conv_weights, dnn_cpu_direct_deconv_weights,
     dnn_cpu_direct_matmul_weights;
 
 /* winow_conv.c: the same of three taps with half the multiplications */
-extern const struct cpu_way dnn_cpu_winow;
+extern const struct cpu_algo dnn_cpu_winow;
 
 /* wino.c: three taps along the last axis, or the last two, with half or a quarter of
  * the multiplications; forward and backward data */
-extern const struct cpu_way dnn_cpu_wino_rows, dnn_cpu_wino_squares;
+extern const struct cpu_algo dnn_cpu_wino_rows, dnn_cpu_wino_squares;
 
 /* conv_tiles.c: windows that do not overlap, forward and backward data of both kinds */
-extern const struct cpu_way dnn_cpu_tiles;
+extern const struct cpu_algo dnn_cpu_tiles;
 /* conv_few.c: forward, to a few channels */
-extern const struct cpu_way dnn_cpu_few;
+extern const struct cpu_algo dnn_cpu_few;
 /* conv_narrow.c: few channels on both sides, forward and backward data */
-extern const struct cpu_way dnn_cpu_narrow, dnn_cpu_narrow_weights;
+extern const struct cpu_algo dnn_cpu_narrow, dnn_cpu_narrow_weights;
 /* matmul_sgemm.c: by OpenBLAS, each thread its own block */
-extern const struct cpu_way dnn_cpu_sgemm, dnn_cpu_sgemm_data, dnn_cpu_sgemm_weights;
+extern const struct cpu_algo dnn_cpu_sgemm, dnn_cpu_sgemm_data, dnn_cpu_sgemm_weights;
 /* matmul_dgemm.c: the same in double precision */
-extern const struct cpu_way dnn_cpu_dgemm, dnn_cpu_dgemm_data, dnn_cpu_dgemm_weights;
+extern const struct cpu_algo dnn_cpu_dgemm, dnn_cpu_dgemm_data, dnn_cpu_dgemm_weights;
 
 /* matmul_stream.c: few rows; the weights are read or written once */
-extern const struct cpu_way dnn_cpu_stream, dnn_cpu_stream_data, dnn_cpu_stream_weights;
+extern const struct cpu_algo dnn_cpu_stream, dnn_cpu_stream_data,
+    dnn_cpu_stream_weights;
 
-/* ---- conv_ways.c ---- */
+/* ---- conv_algos.c ---- */
 
-/* The ways of CONV, DECONV and MATMUL; NULL for other kinds. */
-const struct cpu_way *const *dnn_cpu_matrix_ways(enum dnn_op_kind kind,
-                                                 enum dnn_pass pass);
+/* The algos of CONV, DECONV and MATMUL; NULL for other kinds. */
+const struct cpu_algo *const *dnn_cpu_matrix_algos(enum dnn_op_kind kind,
+                                                   enum dnn_pass pass);
 
 /* ---- conv_window.c: what a step computes, whichever its kind and pass ---- */
 

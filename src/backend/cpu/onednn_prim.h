@@ -58,7 +58,7 @@ struct cpu_prim_arg {
 int dnn_cpu_prim_make(struct dnn_dev *dev, const struct cpu_plan *plan,
                       const struct cpu_prim_arg *args, int count,
                       const struct cpu_call *call, void **out, struct dnn_err *err);
-/* The functions of a way. */
+/* The functions of a algo. */
 int dnn_cpu_prim_run(struct dnn_dev *dev, const struct cpu_call *call, void *state,
                      struct dnn_err *err);
 void dnn_cpu_prim_discard(void *state);

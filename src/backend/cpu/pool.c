@@ -377,15 +377,15 @@ static void pool_data(const struct cpu_call *c)
     backward_all(&b, c);
 }
 
-const struct cpu_way dnn_cpu_pool = {.name = "rows",
-                                     .can = can,
-                                     .in_pitch = 1,
-                                     .out_pitch = 1,
-                                     .fn = pool,
-                                     .work = work};
-const struct cpu_way dnn_cpu_pool_data = {.name = "rows",
-                                          .can = can,
-                                          .in_pitch = 1,
-                                          .out_pitch = 1,
-                                          .fn = pool_data,
-                                          .work = work};
+const struct cpu_algo dnn_cpu_pool = {.name = "rows",
+                                      .can = can,
+                                      .in_pitch = 1,
+                                      .out_pitch = 1,
+                                      .fn = pool,
+                                      .work = work};
+const struct cpu_algo dnn_cpu_pool_data = {.name = "rows",
+                                           .can = can,
+                                           .in_pitch = 1,
+                                           .out_pitch = 1,
+                                           .fn = pool_data,
+                                           .work = work};

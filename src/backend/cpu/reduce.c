@@ -307,15 +307,15 @@ static void reduce_data(const struct cpu_call *c)
     }
 }
 
-const struct cpu_way dnn_cpu_reduce = {.name = "rows",
-                                       .can = can,
-                                       .in_pitch = 1,
-                                       .out_pitch = 1,
-                                       .fn = reduce,
-                                       .work = work};
-const struct cpu_way dnn_cpu_reduce_data = {.name = "rows",
-                                            .can = can,
-                                            .in_pitch = 7,
-                                            .out_pitch = 1,
-                                            .fn = reduce_data,
-                                            .work = work};
+const struct cpu_algo dnn_cpu_reduce = {.name = "rows",
+                                        .can = can,
+                                        .in_pitch = 1,
+                                        .out_pitch = 1,
+                                        .fn = reduce,
+                                        .work = work};
+const struct cpu_algo dnn_cpu_reduce_data = {.name = "rows",
+                                             .can = can,
+                                             .in_pitch = 7,
+                                             .out_pitch = 1,
+                                             .fn = reduce_data,
+                                             .work = work};

@@ -1,4 +1,4 @@
-/* rows2_share.h - what the ways around rows2_kernel.h share.
+/* rows2_share.h - what the algos around rows2_kernel.h share.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -139,7 +139,7 @@ INLINE void summands(const struct rows_norm *b, int64_t r, int64_t j, int64_t le
 }
 
 /* vecs vectors from column j on, rows first ... last - 1.  Sums of x and x^2 are
- * doubles all the way, as their difference is what counts; of dy a few rows are added
+ * doubles all the algo, as their difference is what counts; of dy a few rows are added
  * as floats. */
 INLINE void sum_columns(const struct rows_norm *b, int64_t first, int64_t last,
                         int64_t j, const int vecs, const bool slope, const int kind,

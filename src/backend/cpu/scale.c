@@ -249,32 +249,32 @@ static void activity_data(const struct cpu_call *c)
     }
 }
 
-const struct cpu_way dnn_cpu_prelu = {.name = "rows",
-                                      .can = can_prelu,
-                                      .in_pitch = 1,
-                                      .out_pitch = 1,
-                                      .fn = prelu,
-                                      .work = work};
-const struct cpu_way dnn_cpu_prelu_data = {.name = "rows",
-                                           .can = can_prelu,
-                                           .in_pitch = 3,
-                                           .out_pitch = 1,
-                                           .fn = prelu_data,
-                                           .work = work};
-const struct cpu_way dnn_cpu_prelu_weights = {
+const struct cpu_algo dnn_cpu_prelu = {.name = "rows",
+                                       .can = can_prelu,
+                                       .in_pitch = 1,
+                                       .out_pitch = 1,
+                                       .fn = prelu,
+                                       .work = work};
+const struct cpu_algo dnn_cpu_prelu_data = {.name = "rows",
+                                            .can = can_prelu,
+                                            .in_pitch = 3,
+                                            .out_pitch = 1,
+                                            .fn = prelu_data,
+                                            .work = work};
+const struct cpu_algo dnn_cpu_prelu_weights = {
     .name = "rows", .can = can_prelu_weights, .fn = prelu_weights, .work = prelu_work};
-const struct cpu_way dnn_cpu_scale = {.name = "rows",
-                                      .can = can_scale,
-                                      .in_pitch = 1,
-                                      .out_pitch = 1,
-                                      .fn = scale,
-                                      .work = work};
-const struct cpu_way dnn_cpu_scale_data = {.name = "rows",
-                                           .can = can_scale,
-                                           .in_pitch = 1,
-                                           .out_pitch = 1,
-                                           .fn = scale,
-                                           .work = work};
-const struct cpu_way dnn_cpu_activity = {
+const struct cpu_algo dnn_cpu_scale = {.name = "rows",
+                                       .can = can_scale,
+                                       .in_pitch = 1,
+                                       .out_pitch = 1,
+                                       .fn = scale,
+                                       .work = work};
+const struct cpu_algo dnn_cpu_scale_data = {.name = "rows",
+                                            .can = can_scale,
+                                            .in_pitch = 1,
+                                            .out_pitch = 1,
+                                            .fn = scale,
+                                            .work = work};
+const struct cpu_algo dnn_cpu_activity = {
     .name = "rows", .fn = activity, .work = activity_work};
-const struct cpu_way dnn_cpu_activity_data = {.name = "rows", .fn = activity_data};
+const struct cpu_algo dnn_cpu_activity_data = {.name = "rows", .fn = activity_data};

@@ -68,15 +68,15 @@ static void softmax_data(const struct cpu_call *c)
     }
 }
 
-const struct cpu_way dnn_cpu_softmax = {.name = "rows",
-                                        .can = last_axis,
-                                        .in_pitch = 1,
-                                        .out_pitch = 1,
-                                        .fn = softmax,
-                                        .work = work};
-const struct cpu_way dnn_cpu_softmax_data = {.name = "rows",
-                                             .can = last_axis,
-                                             .in_pitch = 3,
-                                             .out_pitch = 1,
-                                             .fn = softmax_data,
-                                             .work = work};
+const struct cpu_algo dnn_cpu_softmax = {.name = "rows",
+                                         .can = last_axis,
+                                         .in_pitch = 1,
+                                         .out_pitch = 1,
+                                         .fn = softmax,
+                                         .work = work};
+const struct cpu_algo dnn_cpu_softmax_data = {.name = "rows",
+                                              .can = last_axis,
+                                              .in_pitch = 3,
+                                              .out_pitch = 1,
+                                              .fn = softmax_data,
+                                              .work = work};

@@ -152,7 +152,7 @@ static bool mask_whole(const struct dnn_step *step)
            step->in_pitch[1] == step->in[1]->shape.dim[step->in[1]->shape.ndim - 1];
 }
 
-const struct cpu_way dnn_cpu_unary = {
+const struct cpu_algo dnn_cpu_unary = {
     .name = "rows", .in_pitch = 1, .out_pitch = 1, .fn = unary};
-const struct cpu_way dnn_cpu_unary_data = {
+const struct cpu_algo dnn_cpu_unary_data = {
     .name = "rows", .can = mask_whole, .in_pitch = 3, .out_pitch = 1, .fn = unary_data};

@@ -256,8 +256,8 @@ static void fold(const struct cpu_call *c)
     }
 }
 
-const struct cpu_way dnn_cpu_update = {
+const struct cpu_algo dnn_cpu_update = {
     .name = "rows", .can = can_update, .fn = update, .work = update_work};
-const struct cpu_way dnn_cpu_penalty = {
+const struct cpu_algo dnn_cpu_penalty = {
     .name = "rows", .fn = penalty, .work = penalty_work};
-const struct cpu_way dnn_cpu_fold = {.name = "rows", .fn = fold, .work = fold_work};
+const struct cpu_algo dnn_cpu_fold = {.name = "rows", .fn = fold, .work = fold_work};

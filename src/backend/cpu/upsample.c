@@ -284,7 +284,7 @@ static size_t work(const struct dnn_step *step, int threads)
     return s.axis + (size_t)threads * s.bytes;
 }
 
-const struct cpu_way dnn_cpu_upsample = {
+const struct cpu_algo dnn_cpu_upsample = {
     .name = "rows", .in_pitch = 1, .out_pitch = 1, .fn = upsample, .work = work};
-const struct cpu_way dnn_cpu_upsample_data = {
+const struct cpu_algo dnn_cpu_upsample_data = {
     .name = "rows", .in_pitch = 1, .out_pitch = 1, .fn = upsample_data, .work = work};

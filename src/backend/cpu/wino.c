@@ -218,7 +218,7 @@ static int run(struct dnn_dev *dev, const struct cpu_call *c, void *state,
     return 0;
 }
 
-/* ---- the way ---- */
+/* ---- the algo ---- */
 
 static bool can(const struct dnn_step *step)
 {
@@ -334,16 +334,16 @@ const struct dnn_wino_isa *dnn_wino_find(void)
 }
 
 #define WAY(variable, title, fits, wins, needs, prepares)                              \
-    const struct cpu_way variable = {.name = title,                                    \
-                                     .can = fits,                                      \
-                                     .best = wins,                                     \
-                                     .in_pitch = 1,                                    \
-                                     .out_pitch = 1,                                   \
-                                     .need = needs,                                    \
-                                     .prepare = prepares,                              \
-                                     .run = run,                                       \
-                                     .discard = dnn_free,                              \
-                                     .by_isa = true}
+    const struct cpu_algo variable = {.name = title,                                   \
+                                      .can = fits,                                     \
+                                      .best = wins,                                    \
+                                      .in_pitch = 1,                                   \
+                                      .out_pitch = 1,                                  \
+                                      .need = needs,                                   \
+                                      .prepare = prepares,                             \
+                                      .run = run,                                      \
+                                      .discard = dnn_free,                             \
+                                      .by_isa = true}
 
 WAY(dnn_cpu_wino_rows, "wino 1x4", can, best_row, need, prepare);
 WAY(dnn_cpu_wino_squares, "wino 4x4", can_square, best_square, need_square,

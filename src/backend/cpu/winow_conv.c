@@ -50,10 +50,10 @@ static void conv_weights(const struct cpu_call *c)
                   c->op->nout > 1 ? c->out[1].mem : NULL, c->work, c->threads);
 }
 
-const struct cpu_way dnn_cpu_winow = {.name = "winograd",
-                                      .can = can,
-                                      .best = best,
-                                      .in_pitch = 1,
-                                      .fn = conv_weights,
-                                      .work = work,
-                                      .by_isa = true};
+const struct cpu_algo dnn_cpu_winow = {.name = "winograd",
+                                       .can = can,
+                                       .best = best,
+                                       .in_pitch = 1,
+                                       .fn = conv_weights,
+                                       .work = work,
+                                       .by_isa = true};

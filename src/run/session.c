@@ -1,9 +1,9 @@
-/* seat.c - where this process sits: its job, its ranks, its cores.
+/* session.c - where this process sits: its job, its ranks, its cores.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "run/seat.h"
+#include "run/session.h"
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -13,7 +13,7 @@
 #include <time.h>
 
 /* Everything that needs no other rank, before MPI makes threads of its own. */
-static int look_around(int threads, struct dnn_seat *s, struct dnn_err *err)
+static int look_around(int threads, struct dnn_session *s, struct dnn_err *err)
 {
     struct dnn_env env = dnn_slurm_env();
 
@@ -22,7 +22,7 @@ static int look_around(int threads, struct dnn_seat *s, struct dnn_err *err)
     return dnn_topo_make_card(s->topo, s->bind, threads, env, &s->slurm, &s->card, err);
 }
 
-static int check_launch(const struct dnn_seat *s, struct dnn_err *err)
+static int check_launch(const struct dnn_session *s, struct dnn_err *err)
 {
     bool mpi = strcmp(dnn_comm_kind(s->comm), "mpi") == 0;
 
@@ -30,14 +30,14 @@ static int check_launch(const struct dnn_seat *s, struct dnn_err *err)
                                   mpi ? dnn_comm_version(s->comm) : NULL, err);
 }
 
-static int take_place(struct dnn_seat *s, struct dnn_err *err)
+static int take_place(struct dnn_session *s, struct dnn_err *err)
 {
     DNN_TRY(dnn_topo_map(s->topo, s->cards, s->size, dnn_comm_rank(s->comm), &s->place,
                          err));
     return dnn_topo_bind(s->topo, s->bind, &s->place, &s->bound, err);
 }
 
-static int exchange(struct dnn_seat *s, int rc, struct dnn_err *err)
+static int exchange(struct dnn_session *s, int rc, struct dnn_err *err)
 {
     size_t n = (size_t)s->size;
 
@@ -56,12 +56,12 @@ static int exchange(struct dnn_seat *s, int rc, struct dnn_err *err)
                               sizeof s->bound, s->bounds, err);
 }
 
-int dnn_seat_open(int threads, enum dnn_topo_policy bind, struct dnn_seat *out,
-                  struct dnn_err *err)
+int dnn_session_open(int threads, enum dnn_topo_policy bind, struct dnn_session *out,
+                     struct dnn_err *err)
 {
     struct dnn_err later = {0};
 
-    *out = (struct dnn_seat){.bind = bind};
+    *out = (struct dnn_session){.bind = bind};
     int first = look_around(threads, out, err);
     int rc = dnn_comm_open(NULL, &out->comm, first < 0 ? &later : err);
     if (rc == 0) {
@@ -70,41 +70,41 @@ int dnn_seat_open(int threads, enum dnn_topo_policy bind, struct dnn_seat *out,
     } else if (first < 0) {
         rc = first;
     }
-    if (rc < 0) dnn_seat_close(out);
+    if (rc < 0) dnn_session_close(out);
     return rc;
 }
 
-void dnn_seat_close(struct dnn_seat *seat)
+void dnn_session_close(struct dnn_session *session)
 {
-    dnn_comm_close(seat->comm);
-    dnn_topo_close(seat->topo);
-    dnn_free(seat->cards);
-    dnn_free(seat->places);
-    dnn_free(seat->bounds);
-    *seat = (struct dnn_seat){0};
+    dnn_comm_close(session->comm);
+    dnn_topo_close(session->topo);
+    dnn_free(session->cards);
+    dnn_free(session->places);
+    dnn_free(session->bounds);
+    *session = (struct dnn_session){0};
 }
 
-int dnn_seat_report(const struct dnn_seat *seat)
+int dnn_session_report(const struct dnn_session *session)
 {
     struct dnn_topo_report report = {0};
 
-    dnn_topo_make_report(seat->cards, seat->places, seat->size, &report);
+    dnn_topo_make_report(session->cards, session->places, session->size, &report);
     for (int i = 0; i < report.count; i++)
         dnn_log((enum dnn_level)report.note[i].level, "topo", "%s",
                 report.note[i].text);
     int overlaps = report.overlaps;
     dnn_topo_free_report(&report);
-    if (seat->place.nnumas > 1)
+    if (session->place.nnumas > 1)
         dnn_log(DNN_INFO, "topo",
                 "the cores of rank 0 are in %d NUMA domains; ranks that stay in one "
                 "each (mpirun -n, srun -n) are faster",
-                seat->place.nnumas);
+                session->place.nnumas);
     return overlaps;
 }
 
-double dnn_seat_left(const struct dnn_seat *seat)
+double dnn_session_time_left(const struct dnn_session *session)
 {
-    if (seat->slurm.where == DNN_SLURM_NONE || seat->slurm.end_time <= 0)
+    if (session->slurm.where == DNN_SLURM_NONE || session->slurm.end_time <= 0)
         return INFINITY;
-    return (double)seat->slurm.end_time - (double)time(NULL);
+    return (double)session->slurm.end_time - (double)time(NULL);
 }

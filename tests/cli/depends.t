@@ -1,5 +1,5 @@
 #!/bin/bash
-# rooms.t - every #include in src/ must be allowed by src/rooms, and src/rooms must
+# depends.t - every #include in src/ must be allowed by src/DEPENDS, and src/DEPENDS must
 # itself point only upwards.
 #
 # SPDX-License-Identifier: Apache-2.0
@@ -10,7 +10,7 @@ src=${srcdir:-.}/src
 says() {
     awk -v who="$1" -v what="$2" '
         $1 == who { line = 1; for (i = 2; i <= NF; i++) if ($i == what) named = 1 }
-        END { exit named ? 0 : line ? 1 : 2 }' "$src/rooms"
+        END { exit named ? 0 : line ? 1 : 2 }' "$src/DEPENDS"
 }
 
 check() {
@@ -35,18 +35,18 @@ order() {
     awk '/^#/ || NF == 0 { next }
         /^</ { for (i = 2; i <= NF; i++) if (!($i in seen)) print $1 ": there is no room " $i; next }
         { for (i = 2; i <= NF; i++) if (!($i in seen)) print $1 " names " $i ", which is not above it"
-          seen[$1] = 1 }' "$src/rooms"
+          seen[$1] = 1 }' "$src/DEPENDS"
 }
 
 empty() {
-    awk '/^[a-z]/ { print $1 }' "$src/rooms" | while read -r room; do
-        [ -d "$src/$room" ] || echo "src/rooms names $room, which is not there"
+    awk '/^[a-z]/ { print $1 }' "$src/DEPENDS" | while read -r room; do
+        [ -d "$src/$room" ] || echo "src/DEPENDS names $room, which is not there"
     done
 }
 
-result "includes follow src/rooms" "$(check)"
-result "src/rooms points upwards only" "$(order)"
-result "every room of src/rooms is there" "$(empty)"
+result "includes follow src/DEPENDS" "$(check)"
+result "src/DEPENDS points upwards only" "$(order)"
+result "every room of src/DEPENDS is there" "$(empty)"
 
 # The test itself must see a wrong include: try it on a copy with one.
 tmp=$(mktemp -d) || exit 1

@@ -1,5 +1,5 @@
 #!/bin/bash
-# train_judge.t - evaluation on several ranks: losses that divide by what the whole batch
+# train_eval.t - evaluation on several ranks: losses that divide by what the whole batch
 # has, ranks without samples, and the same bits if that was asked for.
 #
 # SPDX-License-Identifier: Apache-2.0

@@ -76,8 +76,8 @@ static bool number_in(const char *path, const char *key, uint64_t *out)
     return found;
 }
 
-/* What the control group of this process, or one above it, leaves. */
-static uint64_t group_leaves(void)
+/* What the control group of this process, or one above it, micro_batches. */
+static uint64_t cgroup_limit(void)
 {
     char *own = NULL, *path, *end;
     uint64_t least = UINT64_MAX, max, used;
@@ -109,7 +109,7 @@ static uint64_t group_leaves(void)
 
 size_t dnn_model_available(void)
 {
-    uint64_t kib, group = group_leaves(), all = UINT64_MAX;
+    uint64_t kib, group = cgroup_limit(), all = UINT64_MAX;
 
     if (number_in("/proc/meminfo", "MemAvailable:", &kib)) all = kib * 1024;
     return (size_t)(group < all ? group : all);

@@ -1,12 +1,12 @@
 #!/bin/bash
-# train_portion.t - how many bytes of gradients travel together is measured in the first
+# train_bucket.t - how many bytes of gradients travel together is measured in the first
 # steps, once, and changes no bit of sums that do not depend on the ranks.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
 . "${srcdir:-.}/tests/tap.sh"
 . "${srcdir:-.}/tests/train_job.sh"
-tmp=$(mktemp -d "${TMPDIR:-/tmp}/dnn-portion.XXXXXX") || exit 1
+tmp=$(mktemp -d "${TMPDIR:-/tmp}/dnn-bucket.XXXXXX") || exit 1
 trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
 export OMP_NUM_THREADS=1 XDG_CACHE_HOME=$tmp/cache
@@ -35,12 +35,12 @@ sums() {
 }
 # told N: so many times in what was said
 told() {
-    [ "$(grep -c '^train: gradients travel in portions of' said)" = "$1" ] || cat said
+    [ "$(grep -c '^train: gradients travel in buckets of' said)" = "$1" ] || cat said
 }
 
 result "two ranks: it is measured and told, once" "$(train_on two 2; told 1)"
 result "with numbers for each size" "$(
-    grep -Eq '^train: gradients travel in portions of (1\.0 MiB|2\.3 MiB); a step with portions of 1\.0 MiB [0-9.e+]+ ms, 2\.3 MiB [0-9.e+]+ ms$' said ||
+    grep -Eq '^train: gradients travel in buckets of (1\.0 MiB|2\.3 MiB); a step with buckets of 1\.0 MiB [0-9.e+]+ ms, 2\.3 MiB [0-9.e+]+ ms$' said ||
         cat said)"
 result "gone on with: not measured again" "$(train_on two 2 num_epochs=4; told 0)"
 result "with other ranks it is" "$(train_on two 3 num_epochs=7; told 1)"
@@ -48,7 +48,7 @@ result "one rank: there is nothing to measure" "$(
     train_on one 1 deterministic=true
     told 0
     sums one > want)"
-result "a size that is given is taken" "$(train_on given 2 parallel.portion=500000; told 0)"
+result "a size that is given is taken" "$(train_on given 2 parallel.bucket_size=500000; told 0)"
 for n in 2 3; do
     result "$n ranks, deterministic: no bit changes" "$(
         train_on "det$n" "$n" deterministic=true

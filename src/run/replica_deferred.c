@@ -1,4 +1,4 @@
-/* replica_late.c - gradients that parts of a batch do not write out.
+/* replica_deferred.c - gradients that parts of a batch do not write out.
  *
  * The gradient of a large matrix, computed of a few samples, is far larger than what it
  * is made of.  Where a rank adds up many parts, each would write it and the sum would
@@ -34,7 +34,7 @@ static bool read_before(const struct dnn_model *m, int value, int from)
 }
 
 /* Whether the first result of op o is a gradient that can be made late. */
-static bool can(const struct dnn_model *m, int o, struct replica_late *out)
+static bool can(const struct dnn_model *m, int o, struct replica_deferred *out)
 {
     const struct dnn_op *op = &m->prog->op[o];
     size_t held = dnn_exec_held(m->exec, o);
@@ -53,10 +53,10 @@ static bool can(const struct dnn_model *m, int o, struct replica_late *out)
 }
 
 /* The op of a part's program that makes this gradient, and can late. */
-static int find_same(const struct dnn_model *m, const struct replica_late *late)
+static int find_same(const struct dnn_model *m, const struct replica_deferred *late)
 {
     for (int o = 0; o < m->update; o++) {
-        struct replica_late one;
+        struct replica_deferred one;
 
         if (can(m, o, &one) && one.first == late->first && one.last == late->last)
             return o;
@@ -65,7 +65,7 @@ static int find_same(const struct dnn_model *m, const struct replica_late *late)
 }
 
 /* In order of where they lie. */
-static void add(struct replica_cut *cut, const struct replica_late *late)
+static void add(struct replica_cut *cut, const struct replica_deferred *late)
 {
     int at = cut->nlate++;
 
@@ -74,7 +74,7 @@ static void add(struct replica_cut *cut, const struct replica_late *late)
     cut->late[at] = *late;
 }
 
-static bool all_can(const struct replica_cut *cut, const struct replica_late *late)
+static bool all_can(const struct replica_cut *cut, const struct replica_deferred *late)
 {
     for (int p = 0; p < cut->nparts; p++)
         if (find_same(cut->part[p].by->model, late) == DNN_NONE) return false;
@@ -82,7 +82,7 @@ static bool all_can(const struct replica_cut *cut, const struct replica_late *la
 }
 
 /* Rows that are made and added up in one go. */
-static int64_t rows_at_once(const struct replica_late *late)
+static int64_t rows_at_once(const struct replica_deferred *late)
 {
     return NEAR / late->row < ROWS ? ROWS : NEAR / late->row / ROWS * ROWS;
 }
@@ -121,19 +121,19 @@ static int take_all(struct replica_cut *cut, struct dnn_err *err)
     return 0;
 }
 
-int dnn_replica_late_make(struct replica_cut *cut, struct dnn_err *err)
+int dnn_replica_deferred_make(struct replica_cut *cut, struct dnn_err *err)
 {
     if (cut->nparts == 0) return 0;
     const struct dnn_model *m = cut->part[0].by->model;
-    for (int o = 0; o < m->update && cut->nlate < REPLICA_LATE; o++) {
-        struct replica_late late;
+    for (int o = 0; o < m->update && cut->nlate < REPLICA_DEFERRED; o++) {
+        struct replica_deferred late;
 
         if (can(m, o, &late) && all_can(cut, &late)) add(cut, &late);
     }
     return cut->nlate == 0 ? 0 : take_all(cut, err);
 }
 
-void dnn_replica_late_free(struct replica_cut *cut)
+void dnn_replica_deferred_free(struct replica_cut *cut)
 {
     for (int p = 0; p < cut->nparts; p++)
         for (int i = 0; i < cut->nlate; i++)
@@ -141,7 +141,7 @@ void dnn_replica_late_free(struct replica_cut *cut)
     free(cut->made);
 }
 
-size_t dnn_replica_late_bytes(const struct replica_cut *cut)
+size_t dnn_replica_deferred_bytes(const struct replica_cut *cut)
 {
     size_t sum = (size_t)(cut->teams * cut->nparts * cut->making) * sizeof *cut->made;
 
@@ -151,8 +151,8 @@ size_t dnn_replica_late_bytes(const struct replica_cut *cut)
     return sum;
 }
 
-int dnn_replica_late_find(const struct replica_cut *cut,
-                          const struct replica_part *part, int o)
+int dnn_replica_deferred_find(const struct replica_cut *cut,
+                              const struct replica_part *part, int o)
 {
     for (int i = 0; i < cut->nlate; i++)
         if (part->late[i] == o) return i;
@@ -174,7 +174,7 @@ static struct stretch stretch_at(const struct replica_cut *cut, int64_t at, int6
     struct stretch s = {.first = at, .last = at + NEAR, .late = DNN_NONE};
 
     for (int i = 0; i < cut->nlate; i++) {
-        const struct replica_late *l = &cut->late[i];
+        const struct replica_deferred *l = &cut->late[i];
 
         if (at >= l->last) continue;
         if (at < l->first) {
@@ -205,7 +205,7 @@ static void add_up(const struct dnn_replica *r, const struct replica_cut *cut, i
 
         x[i] = grad[i] + s->first;
         if (s->late == DNN_NONE) continue;
-        const struct replica_late *l = &cut->late[s->late];
+        const struct replica_deferred *l = &cut->late[s->late];
         float *to = made + i * cut->making;
         dnn_exec_rows(part->by->model->exec, part->late[s->late], part->held[s->late],
                       s->row, s->rows, to);
@@ -214,8 +214,9 @@ static void add_up(const struct dnn_replica *r, const struct replica_cut *cut, i
     r->rule->piece(r->self, p, s->first, s->last, x, n);
 }
 
-bool dnn_replica_late_send(const struct dnn_replica *r, const struct replica_cut *cut,
-                           int p, const float *const *grad)
+bool dnn_replica_deferred_send(const struct dnn_replica *r,
+                               const struct replica_cut *cut, int p,
+                               const float *const *grad)
 {
     const struct dnn_bucket *bucket = &r->model[0].bucket[p];
     int64_t first = (int64_t)(bucket->first / sizeof(float));

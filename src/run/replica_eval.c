@@ -1,9 +1,10 @@
-/* replica_judge.c - the loss in inference, over all ranks.
+/* replica_eval.c - the loss in inference, over all ranks.
  *
- * A batch is cut as in training: into a part for each rank, or into leaves that depend
- * on nothing but its size.  What a loss divides by is that of the whole batch.  Losses
- * are added up leaf by leaf, and in the order of the leaves at the end, so that with
- * leaves the sum does not depend on the number of ranks.
+ * A batch is cut as in training: into a part for each rank, or into micro_batches that
+ * depend on nothing but its size.  What a loss divides by is that of the whole batch.
+ * Losses are added up micro_batch by micro_batch, and in the order of the micro_batches
+ * at the end, so that with micro_batches the sum does not depend on the number of
+ * ranks.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -15,12 +16,12 @@
 
 #include <string.h>
 
-static void own_leaves(const struct dnn_replica *r, int *first, int *last)
+static void own_micro_batches(const struct dnn_replica *r, int *first, int *last)
 {
     int64_t rank = dnn_comm_rank(r->cfg.comm), size = dnn_comm_size(r->cfg.comm);
 
-    *first = (int)(rank * r->judge.leaves / size);
-    *last = (int)((rank + 1) * r->judge.leaves / size);
+    *first = (int)(rank * r->judge.micro_batches / size);
+    *last = (int)((rank + 1) * r->judge.micro_batches / size);
 }
 
 /* ---- models ---- */
@@ -28,7 +29,7 @@ static void own_leaves(const struct dnn_replica *r, int *first, int *last)
 static int add_model(struct dnn_replica *r, int64_t n, int64_t total, bool apart,
                      const struct replica_model **out, struct dnn_err *err)
 {
-    struct replica_judge *j = &r->judge;
+    struct replica_eval *j = &r->judge;
     struct dnn_model_opts opts = r->cfg.model;
     struct replica_model *m = &j->model[j->nmodels];
 
@@ -48,7 +49,7 @@ static int add_model(struct dnn_replica *r, int64_t n, int64_t total, bool apart
 static int find_model(struct dnn_replica *r, int64_t n, int64_t total, int used,
                       const struct replica_model **out, struct dnn_err *err)
 {
-    const struct replica_judge *j = &r->judge;
+    const struct replica_eval *j = &r->judge;
 
     for (int i = 0; i < j->nmodels; i++) {
         const struct dnn_model_opts *o = &j->model[i].model->opts;
@@ -63,25 +64,28 @@ static int find_model(struct dnn_replica *r, int64_t n, int64_t total, int used,
 
 static int cut(struct dnn_replica *r, int64_t total, struct dnn_err *err)
 {
-    struct replica_judge *j = &r->judge;
+    struct replica_eval *j = &r->judge;
     struct replica_cut *c = &j->cut[j->ncuts++];
     const struct replica_model *lead;
     int64_t first, n;
     int from, to;
 
-    own_leaves(r, &from, &to);
-    *c = (struct replica_cut){.total = total, .leaves = j->leaves, .teams = 1};
+    own_micro_batches(r, &from, &to);
+    *c = (struct replica_cut){
+        .total = total, .micro_batches = j->micro_batches, .teams = 1};
     c->part = dnn_alloc((size_t)(to - from + 1) * sizeof *c->part);
-    dnn_order_part(total, total, 0, from == to ? 0 : from, j->leaves, &first, &n);
+    dnn_order_part(total, total, 0, from == to ? 0 : from, j->micro_batches, &first,
+                   &n);
     DNN_TRY(add_model(r, n == 0 ? 1 : n, total, false, &lead, err));
     c->lead = lead->model;
     j->meets = dnn_replica_meets(c->lead);
     j->lockstep = r->cfg.how.deterministic && j->meets;
-    for (int leaf = from; leaf < to; leaf++) {
-        struct replica_part part = {.leaf = leaf};
+    for (int micro_batch = from; micro_batch < to; micro_batch++) {
+        struct replica_part part = {.micro_batch = micro_batch};
         int used = 0;
 
-        dnn_order_part(total, total, 0, leaf, j->leaves, &part.first, &part.n);
+        dnn_order_part(total, total, 0, micro_batch, j->micro_batches, &part.first,
+                       &part.n);
         if (part.n == 0) continue;
         for (int i = 0; i < c->nparts; i++)
             used += c->part[i].n == part.n;
@@ -91,23 +95,23 @@ static int cut(struct dnn_replica *r, int64_t total, struct dnn_err *err)
     return 0;
 }
 
-int dnn_replica_judge_make(struct dnn_replica *r, struct dnn_err *err)
+int dnn_replica_eval_make(struct dnn_replica *r, struct dnn_err *err)
 {
-    struct replica_judge *j = &r->judge;
+    struct replica_eval *j = &r->judge;
 
-    j->leaves = r->cfg.how.deterministic && r->cfg.judged_leaves > 0
-                    ? (int)r->cfg.judged_leaves
-                    : dnn_replica_leaves(r->cfg.comm, r->cfg.judged,
-                                         r->cfg.how.deterministic, 0, 1);
-    j->model = dnn_alloc((size_t)(2 * j->leaves + 2) * sizeof *j->model);
-    j->loss = dnn_alloc((size_t)j->leaves * sizeof *j->loss);
+    j->micro_batches = r->cfg.how.deterministic && r->cfg.eval_micro_batches > 0
+                           ? (int)r->cfg.eval_micro_batches
+                           : dnn_replica_micro_batches(r->cfg.comm, r->cfg.judged,
+                                                       r->cfg.how.deterministic, 0, 1);
+    j->model = dnn_alloc((size_t)(2 * j->micro_batches + 2) * sizeof *j->model);
+    j->loss = dnn_alloc((size_t)j->micro_batches * sizeof *j->loss);
     DNN_TRY(cut(r, r->cfg.judged, err));
-    return r->cfg.judged_last > 0 ? cut(r, r->cfg.judged_last, err) : 0;
+    return r->cfg.eval_last > 0 ? cut(r, r->cfg.eval_last, err) : 0;
 }
 
-void dnn_replica_judge_free(struct dnn_replica *r)
+void dnn_replica_eval_free(struct dnn_replica *r)
 {
-    struct replica_judge *j = &r->judge;
+    struct replica_eval *j = &r->judge;
 
     for (int i = j->nmodels - 1; i >= 0; i--)
         dnn_model_free(j->model[i].model);
@@ -115,14 +119,14 @@ void dnn_replica_judge_free(struct dnn_replica *r)
         dnn_free(j->cut[i].part);
     dnn_free(j->model);
     dnn_free(j->loss);
-    *j = (struct replica_judge){0};
+    *j = (struct replica_eval){0};
 }
 
-void dnn_replica_judge_start(struct dnn_replica *replica)
+void dnn_replica_eval_start(struct dnn_replica *replica)
 {
-    struct replica_judge *j = &replica->judge;
+    struct replica_eval *j = &replica->judge;
 
-    memset(j->loss, 0, (size_t)j->leaves * sizeof *j->loss);
+    memset(j->loss, 0, (size_t)j->micro_batches * sizeof *j->loss);
 }
 
 /* ---- a batch ---- */
@@ -155,7 +159,7 @@ static int pass(struct dnn_replica *r, const struct replica_cut *cut,
     return 0;
 }
 
-/* What the samples of each leaf lose; the mean of the batch, as shares. */
+/* What the samples of each micro_batch lose; the mean of the batch, as shares. */
 static int run(struct dnn_replica *r, const struct replica_cut *cut,
                const struct dnn_replica_batch *batch, float *const *output,
                double *loss, struct dnn_err *err)
@@ -180,18 +184,17 @@ static int run(struct dnn_replica *r, const struct replica_cut *cut,
     return 0;
 }
 
-int dnn_replica_judge(struct dnn_replica *replica,
-                      const struct dnn_replica_batch *batch, float *const *output,
-                      struct dnn_err *err)
+int dnn_replica_eval(struct dnn_replica *replica, const struct dnn_replica_batch *batch,
+                     float *const *output, struct dnn_err *err)
 {
-    struct replica_judge *j = &replica->judge;
+    struct replica_eval *j = &replica->judge;
 
     for (int i = 0; i < j->ncuts; i++) {
         if (j->cut[i].total != batch->total) continue;
-        double *share = dnn_alloc((size_t)j->leaves * sizeof *share);
+        double *share = dnn_alloc((size_t)j->micro_batches * sizeof *share);
         int rc = run(replica, &j->cut[i], batch, output, share, err);
 
-        for (int l = 0; l < j->leaves; l++)
+        for (int l = 0; l < j->micro_batches; l++)
             j->loss[l] += share[l] * (double)batch->total;
         dnn_free(share);
         return rc;
@@ -200,36 +203,35 @@ int dnn_replica_judge(struct dnn_replica *replica,
                     "a batch of %lld samples to evaluate with; %lld or %lld were "
                     "announced",
                     (long long)batch->total, (long long)replica->cfg.judged,
-                    (long long)replica->cfg.judged_last);
+                    (long long)replica->cfg.eval_last);
 }
 
-int dnn_replica_judge_end(struct dnn_replica *replica, double *loss,
-                          struct dnn_err *err)
+int dnn_replica_eval_end(struct dnn_replica *replica, double *loss, struct dnn_err *err)
 {
-    struct replica_judge *j = &replica->judge;
+    struct replica_eval *j = &replica->judge;
 
     /* Each is known to one rank and zero elsewhere: adding rounds nothing. */
-    int rc = dnn_comm_allreduce(replica->cfg.comm, "loss", j->loss, j->leaves,
+    int rc = dnn_comm_allreduce(replica->cfg.comm, "loss", j->loss, j->micro_batches,
                                 DNN_COMM_F64, DNN_COMM_SUM, err);
 
     *loss = 0;
-    for (int l = 0; l < j->leaves; l++)
+    for (int l = 0; l < j->micro_batches; l++)
         *loss += j->loss[l];
     return rc;
 }
 
-int dnn_replica_judge_leaves(const struct dnn_replica *replica)
+int dnn_replica_eval_micro_batches(const struct dnn_replica *replica)
 {
-    return replica->judge.leaves;
+    return replica->judge.micro_batches;
 }
 
-int dnn_replica_judge_part(const struct dnn_replica *replica, int64_t total, int i,
-                           int64_t *first, int64_t *n)
+int dnn_replica_eval_part(const struct dnn_replica *replica, int64_t total, int i,
+                          int64_t *first, int64_t *n)
 {
     int from, to;
 
-    own_leaves(replica, &from, &to);
+    own_micro_batches(replica, &from, &to);
     if (from + i >= to) return -1;
-    dnn_order_part(total, total, 0, from + i, replica->judge.leaves, first, n);
+    dnn_order_part(total, total, 0, from + i, replica->judge.micro_batches, first, n);
     return from + i;
 }
