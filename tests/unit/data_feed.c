@@ -158,15 +158,15 @@ static void threads(void)
 {
     struct test_source s = test_source_make(40);
     struct dnn_topo *topo = NULL;
-    struct dnn_topo_card card;
+    struct dnn_topo_request card;
     struct dnn_slurm slurm = {0};
     struct dnn_place place;
     struct dnn_feed_cfg cfg = {.source = &s.source, .batch_size = 4, .place = &place};
 
     s.look = look;
     bool good = dnn_topo_open(&topo, &err) == 0 &&
-                dnn_topo_make_card(topo, DNN_BIND_AUTO, 1, dnn_slurm_env(), &slurm,
-                                   &card, &err) == 0 &&
+                dnn_topo_make_request(topo, DNN_BIND_AUTO, 1, dnn_slurm_env(), &slurm,
+                                      &card, &err) == 0 &&
                 dnn_topo_map(topo, &card, 1, 0, &place, &err) == 0;
     ok(good, "a place on this machine");
     /* Two hardware threads, of which the first computes. */
