@@ -62,8 +62,8 @@ static int add_word(struct table *t, const char *word, struct dnn_err *err)
     size_t len = (size_t)(eq - word);
     if (len == 0 || len >= sizeof t->room[0].name || t->nrooms == MAX_ROOMS)
         return dnn_fail(err, DNN_EUSAGE,
-                        "log level \"%s\": write a level, or room=level for at most "
-                        "%d rooms",
+                        "log level \"%s\": give a level, or component=level for at "
+                        "most %d components",
                         word, MAX_ROOMS);
     memcpy(t->room[t->nrooms].name, word, len);
     t->room[t->nrooms++].level = (enum dnn_level)value;

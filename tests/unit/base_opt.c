@@ -133,7 +133,7 @@ static void bad(void)
         {"show --no-threads",  "--no-threads: only switches can be turned off"       },
         {"show --bind=of",     "--bind: must be one of auto, off, not \"of\"; did you "
                            "mean \"off\"?"                 },
-        {"show a b",           "\"b\" is one word too many: dnn-x show [FILE]"       },
+        {"show a b",           "\"b\" is one word too many: dnn-x show [FILE]"        },
         {"run",                "[--] CMD... is missing: dnn-x run [--] CMD..."       },
         {"show --help=html",   "--help: must be one of text, man, bash, not \"html\""},
         {"--log=loud show",    "log level \"loud\": must be one of error, warn, info, "

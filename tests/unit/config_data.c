@@ -217,9 +217,8 @@ static void refused(void)
         dnn_free(want);
     }
     /* What is missing is blamed on the object, which begins a line before. */
-    char *want = dnn_format("%s:1: data: the key \"domain_size\" is missing: points in "
-                            "space",
-                            path);
+    char *want = dnn_format(
+        "%s:1: data: the key \"domain_size\" is missing: number of grid points", path);
     ok(read_data("\"type\": \"pde\", \"num_examples\": 3") < 0, "no domain");
     is_text(err.text, want, "is refused");
     dnn_free(want);
