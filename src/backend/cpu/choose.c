@@ -162,7 +162,7 @@ static void save(struct dnn_dev *dev)
 {
     struct dnn_err err = {0};
 
-    if (!dev->choices->changed || dev->device.cache == NULL || !dnn_log_speaker())
+    if (!dev->choices->changed || dev->device.cache == NULL || !dnn_log_is_root())
         return;
     dev->choices->saved = dnn_clock_now();
     if (dnn_cpu_choices_write(dev->choices, dev->device.cache, &err) < 0)
