@@ -255,6 +255,15 @@ bool dnn_augment_random(const struct dnn_augment *augment)
     return false;
 }
 
+void dnn_augment_drop_random(struct dnn_augment *augment)
+{
+    size_t n = 0;
+
+    for (size_t k = 0; k < augment->nsteps; k++)
+        if (!augment->step[k].kind->random) augment->step[n++] = augment->step[k];
+    augment->nsteps = augment->mix = n; /* mixup is random */
+}
+
 bool dnn_augment_mixes(const struct dnn_augment *augment)
 {
     return augment->mix < augment->nsteps;

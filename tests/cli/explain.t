@@ -110,7 +110,7 @@ refuses 3 "output 'predictions': the loss cross_entropy needs two classes or mor
 refuses 5 'nowhere.json: cannot be read: No such file or directory' '{"layers": "nowhere.json"}'
 refuses 3 'job.json:1: layers: must be a model or a list of layers, not 5' '{"layers": 5}'
 conv='[{"class_name": "Conv2D", "config": {"name": "c", "batch_input_shape": [null, null, null, 3], "filters": 4, "kernel_size": 3}}]'
-refuses 3 "job.json:1: the data of 'c_input' is ?x?x?x3; add its extents without the batch to the job, as \"input\": [64, 64, 64, 1]" \
+refuses 3 "job.json:1: the input 'c_input' is ?x?x?x3; give its shape without the batch in the configuration, such as \"input\": [64, 64, 64, 1]" \
     "{\"layers\": $conv}"
 
 refuses 3 '--set batch_size=x: must be a whole number, not "x"' "{\"layers\": $unet}" --set batch_size=x

@@ -322,7 +322,7 @@ static void messages(void)
 {
     refuses("[1]", "job.json:1: must be an object, not a list");
     refuses("{'samples': 1}", "job.json:1: the key \"type\" is missing");
-    refuses("{'type': 3, 'samples': 1}", "job.json:1: type: must be a text, not 3");
+    refuses("{'type': 3, 'samples': 1}", "job.json:1: type: must be a string, not 3");
     refuses("{'type': 'fractal3d', 'samples': 1}",
             "job.json:1: type: must be one of fractals3d, blobs3d, diffusivity2d, "
             "diffusivity3d, burgers, seismic3d, not \"fractal3d\"; did you mean "
