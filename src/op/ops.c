@@ -104,6 +104,9 @@ static const struct dnn_op_info table[DNN_OP_KINDS] = {
     [DNN_OP_POINT] = {
         "point", {"x t [w] [sums] -> loss", "dloss x t [w] [sums] -> dx", NULL, NULL},
         0, false, dnn_shape_loss},
+    [DNN_OP_MARGIN] = {
+        "margin", {"x t [w] [sums] -> loss", "dloss x t [w] [sums] -> dx", NULL, NULL},
+        0, false, dnn_shape_loss},
     [DNN_OP_WEIGH] = {
         "weigh", {"t [w] -> sums", NULL, NULL, NULL},
         0, false, dnn_shape_weigh},

@@ -24,6 +24,7 @@ bool dnn_plan_again(const struct dnn_prog *prog, int o, bool cheap)
     case DNN_OP_MSE:
     case DNN_OP_XENT:
     case DNN_OP_POINT:
+    case DNN_OP_MARGIN:
     case DNN_OP_WEIGH:
     case DNN_OP_OVERLAP:
     case DNN_OP_RATIO:

@@ -201,7 +201,7 @@ static const struct {
     {"[]",                                                                              ":1: must be an object, not []"           },
     {"{}",                                                                              ":1: the key \"layers\" is missing"       },
     {NET "\"micro_batches\": 4}",
-     ":2: micro_batches: unknown key here; it goes into \"parallel\""                                                                    },
+     ":2: micro_batches: unknown key here; it goes into \"parallel\""                                                             },
     {NET "\"num_epoch\": 3}",
      ":2: num_epoch: unknown key; did you mean \"num_epochs\"?"                                                                   },
     {NET "\"num_epochs\": \"3\"}",
