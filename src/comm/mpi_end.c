@@ -10,18 +10,37 @@
 #if DNN_HAVE_PMIX
 #include <pmix.h>
 #endif
+#include <ctype.h>
+#include <dirent.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 /* How long MPI may take to end the job before each rank goes by itself. */
-#define PATIENCE 5.0
+#define PATIENCE 10.0
+
+/* Ticks, four a second, after which a connection is known to be lost. */
+enum { LOST_TICKS = 12 };
 
 static void nap(long ms)
 {
     nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000},
               NULL);
+}
+
+/* The launcher forwards stderr and kills through different channels: wait until it has
+ * read what is in the pipe, however busy the machine is. */
+static void drain_stderr(void)
+{
+    struct stat st;
+    int bytes = 0;
+
+    if (fstat(STDERR_FILENO, &st) < 0 || !S_ISFIFO(st.st_mode)) return;
+    for (double end = dnn_comm_now() + PATIENCE / 2; dnn_comm_now() < end; nap(5))
+        if (ioctl(STDERR_FILENO, FIONREAD, &bytes) < 0 || bytes == 0) return;
 }
 
 bool dnn_mpi_claim_report(struct dnn_comm *comm)
@@ -57,7 +76,7 @@ static bool ask_launcher(int status)
  * that: time in which the watching thread, see dnn_mpi_tick(), says what happened. */
 void dnn_mpi_end_prepare(void)
 {
-    if (DNN_HAVE_PMIX) setenv("OMPI_MCA_mpi_abort_delay", "4", 0);
+    if (DNN_HAVE_PMIX) setenv("OMPI_MCA_mpi_abort_delay", "10", 0);
 }
 
 _Noreturn void dnn_mpi_end(struct dnn_comm *comm, int status)
@@ -66,11 +85,11 @@ _Noreturn void dnn_mpi_end(struct dnn_comm *comm, int status)
     int up = 0, down = 0;
 
     atomic_store(&m->ending, 1);
-    signal(SIGTERM, SIG_IGN);         /* we are ending, but with our own status */
+    signal(SIGTERM, SIG_IGN);       /* we are ending, but with our own status */
     (void)dnn_mpi_claim_report(comm); /* what our neighbours see of it is no accident */
     dnn_watchdog_last_resort(PATIENCE, status);
-    /* The launcher forwards stderr and kills through different channels. */
-    nap(200);
+    drain_stderr();
+    nap(200); /* for what the launcher has read, but not passed on */
     MPI_Initialized(&up);
     MPI_Finalized(&down);
     if (up && !down && !ask_launcher(status)) MPI_Abort(MPI_COMM_WORLD, status);
@@ -106,13 +125,36 @@ void dnn_mpi_expired(void *arg, const char *what, double seconds)
     end_from_aside(comm);
 }
 
+/* Whether a thread of the process that started this one runs or could run. */
+static bool launcher_runs(void)
+{
+    char path[40];
+    pid_t parent = getppid();
+    bool runs = false;
+
+    snprintf(path, sizeof path, "/proc/%d/task", (int)parent);
+    DIR *dir = parent > 1 ? opendir(path) : NULL;
+    if (dir == NULL) return false;
+    for (struct dirent *e; !runs && (e = readdir(dir)) != NULL;)
+        if (isdigit((unsigned char)e->d_name[0])) {
+            int state = dnn_mpi_board_state(parent, atoi(e->d_name));
+
+            runs = state == 'R' || state == 'D';
+        }
+    closedir(dir);
+    return runs;
+}
+
 /* Return only if the neighbour died alone.  If the launcher ends all of us, by TERM or
- * KILL, it reaches this process within moments of the first one.  If it ends us because
- * of that neighbour's death, it needs longer, and its TERM must not keep us from saying
- * whose death it was. */
+ * KILL, it sends its signals one right after the other: on a busy machine it may have
+ * lost its core in between, but it does not sleep before the last.  If it ends us
+ * because of that neighbour's death, it needs longer, and its TERM must not keep us
+ * from saying whose death it was. */
 static void outlive(void)
 {
     nap(3);
+    for (int i = 0; i < 1000 && launcher_runs(); i++)
+        nap(1);
     signal(SIGTERM, SIG_IGN);
     nap(25);
 }
@@ -153,9 +195,10 @@ static int only_stranger(const struct dnn_comm *comm)
     return found;
 }
 
-/* A main thread that is inside MPI_Test for a second, asleep all the time, is one
+/* A main thread that is inside MPI_Test for three seconds, asleep all the time, is one
  * whose process Open MPI is about to end: no other path in there sleeps that long.
- * Ranks of one node talk through memory and cannot lose a connection. */
+ * Ranks of one node talk through memory and cannot lose a connection.  A launcher that
+ * ends the job on one node after the other has done so by then. */
 void dnn_mpi_tick(void *arg)
 {
     struct dnn_comm *comm = arg;
@@ -170,7 +213,7 @@ void dnn_mpi_tick(void *arg)
                  dnn_mpi_peers_state(getpid(), m->main_thread) == 'S';
     m->old_polls = polls;
     m->still = still ? m->still + 1 : 0;
-    if (m->still < 4) return;
+    if (m->still < LOST_TICKS) return;
     dnn_mpi_op_text(where, sizeof where, &ours.newest);
     int other = only_stranger(comm);
     if (!dnn_mpi_claim_report(comm)) end_from_aside(comm);

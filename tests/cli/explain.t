@@ -15,7 +15,7 @@ job=$tmp/job.json
 
 # explain ARGS...: with a time limit, what is said on stderr appended
 explain() {
-    timeout 60 dnn-train --explain "$@" 2>&1
+    guarded dnn-train --explain "$@" 2>&1
 }
 
 # ---- the examples ----
@@ -74,7 +74,7 @@ refuses() {
     local want=$1 text=$2 status=0 got
     printf '%s\n' "$3" > "$job"
     shift 3
-    timeout 60 dnn-train --explain --backend ref "$@" "$job" > "$tmp/out" 2> "$tmp/err" || status=$?
+    guarded dnn-train --explain --backend ref "$@" "$job" > "$tmp/out" 2> "$tmp/err" || status=$?
     got=$(sed "s|$tmp/||g" "$tmp/err")
     if [ "$status" = "$want" ] && [ "$got" = "dnn-train: $text" ]; then
         result "refused: $text" ""
@@ -123,7 +123,7 @@ printf '{"layers": %s, "memory_limit": "10KiB"}\n' "$unet" > "$job"
 got() {
     local want=$1 status=0
     shift
-    { timeout 60 "$@" > /dev/null; } 2>&1 || status=$?
+    { guarded "$@" > /dev/null; } 2>&1 || status=$?
     [ "$status" = "$want" ] || echo "status $status, wanted $want"
 }
 said=$(got 8 dnn-train --explain --backend ref "$job")
@@ -155,7 +155,7 @@ result "a job without data cannot be trained" "$(
 
 printf '{"layers": %s}\n' "$unet" > "$job"
 mkdir "$tmp/there"
-timeout 60 dnn-train --export "$tmp/there/net.json" "$job" > "$tmp/out" 2>&1
+guarded dnn-train --export "$tmp/there/net.json" "$job" > "$tmp/out" 2>&1
 result "a network of the zoo is written out" "$([ -s "$tmp/there/net.json" ] || cat "$tmp/out")"
 explain --backend ref "$job" | sed -n '/^network/,$p' > "$tmp/a"
 printf '{"layers": "net.json"}\n' > "$tmp/there/job.json"

@@ -37,7 +37,7 @@ attempt() { # attempt HOW BEFORE CALL:N:WHAT
     [ "$2" = old ] && install -m 640 "$dir/old" "$dir/w/f"
     ASAN_OPTIONS=verify_asan_link_order=0:${ASAN_OPTIONS-} LD_PRELOAD=$inject \
         DNN_INJECT=$3 DNN_INJECT_UNDER=$dir/w DNN_INJECT_LOG=$dir/log \
-        timeout 60 "$prog" victim "$1" "$dir/w/f" > /dev/null 2> "$dir/err"
+        guarded "$prog" victim "$1" "$dir/w/f" > /dev/null 2> "$dir/err"
     local status=$? state=half others
     if [ ! -e "$dir/w/f" ]; then
         state=none
@@ -162,7 +162,7 @@ other() { # other HOW PATH CALL:N:WHAT
     mkdir -p "$dir/w/a/b"
     cp "$dir/new" "$dir/w/a/b/f"
     ASAN_OPTIONS=verify_asan_link_order=0:${ASAN_OPTIONS-} LD_PRELOAD=$inject \
-        DNN_INJECT=$3 DNN_INJECT_UNDER=$dir/w timeout 60 \
+        DNN_INJECT=$3 DNN_INJECT_UNDER=$dir/w guarded \
         "$prog" victim "$1" "$dir/w/$2" > "$dir/out" 2> "$dir/err"
     echo "$1 $3: exit $?: $(sed "s|$dir/w/||" "$dir/err")"
     if [ "$1" = read ] && [ ! -s "$dir/err" ]; then cmp "$dir/out" "$dir/new"; fi

@@ -6,7 +6,7 @@
 # Copyright the dnn-toolkit authors
 # shellcheck source=tests/tap.sh
 . "${srcdir:-.}/tests/tap.sh"
-if ! timeout 60 python3 -c 'import numpy' 2> /dev/null; then
+if ! guarded python3 -c 'import numpy' 2> /dev/null; then
     echo "1..0 # SKIP python3-numpy is not installed"
     exit 0
 fi
@@ -14,14 +14,14 @@ scripts=$(realpath "${srcdir:-.}/tests/peer")
 tmp=$(realpath "$(mktemp -d "${TMPDIR:-/tmp}/dnn-prepare.XXXXXX")") || exit 1
 trap 'rm -rf "$tmp"' EXIT
 mkdir "$tmp/data" && cd "$tmp/data" || exit 1
-lacking=$(PYTHONDONTWRITEBYTECODE=1 timeout 120 python3 "$scripts/prepare_damaged.py" 2>&1)
+lacking=$(PYTHONDONTWRITEBYTECODE=1 guarded python3 "$scripts/prepare_damaged.py" 2>&1)
 
 # attempt STATUS MESSAGE FILTER OPTION...: prepare a.bp; status and message, after the filter, are these, and nothing is
 # left but what the same command would continue
 attempt() {
     local want=$1 text=$2 filter=$3 got status=0 left
     shift 3
-    timeout 60 dnn-prepare -q "$@" --to a.bp > "$tmp/out" 2> "$tmp/err" || status=$?
+    guarded dnn-prepare -q "$@" --to a.bp > "$tmp/out" 2> "$tmp/err" || status=$?
     got=$(sed -E "$filter" "$tmp/err")
     left=$(find . -maxdepth 1 \( -name a.bp -o -name '.?*' \) ! -name .a.bp.work)
     if [ "$status" = "$want" ] && [ "$got" = "dnn-prepare: $text" ] && [ -z "$left" ] && [ ! -s "$tmp/out" ]; then
@@ -68,7 +68,7 @@ refused 5 'gone.npy: cannot be read: No such file or directory' --from locate.cs
 mkdir partly
 cp here.npy partly/b.npy
 touch partly/c.npx partly/a.txt
-timeout 60 dnn-prepare -q --from partly --to a.bp 2> "$tmp/err"
+guarded dnn-prepare -q --from partly --to a.bp 2> "$tmp/err"
 result "what is left out of a directory is said, once" \
     "$(diff "$tmp/err" - <<< 'import: warn: partly: skipped 2 of 3 files of unknown format; the first is a.txt')"
 rm -rf a.bp
@@ -79,7 +79,7 @@ rm -rf a.bp
 whole_first() {
     local file=$1
     shift
-    result "$file: the whole is taken" "$(timeout 60 dnn-prepare -q --from "whole/$file" "$@" --to a.bp 2>&1)"
+    result "$file: the whole is taken" "$(guarded dnn-prepare -q --from "whole/$file" "$@" --to a.bp 2>&1)"
     rm -rf a.bp
 }
 # halves FORMAT FILE MESSAGE OPTION...
@@ -128,7 +128,7 @@ fi
 
 # ---- datasets that are damaged ----
 
-timeout 60 dnn-prepare -q --from whole/a.npy --to good.bp
+guarded dnn-prepare -q --from whole/a.npy --to good.bp
 damaged() {
     rm -rf bad.bp
     cp -r good.bp bad.bp

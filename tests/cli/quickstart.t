@@ -27,7 +27,7 @@ ok() {
 gives() {
     local want=$1 text=$2 status=0
     shift 2
-    timeout 60 "$@" >"$out" 2>&1 </dev/null || status=$?
+    guarded "$@" >"$out" 2>&1 </dev/null || status=$?
     [ "$status" -eq "$want" ] && grep -qF -- "$text" "$out"
 }
 last_line() {
@@ -114,10 +114,7 @@ if command -v dpkg-query >/dev/null; then
     interrupt() {
         "$quickstart" check >"$out" 2>&1 </dev/null &
         local pid=$! sleeper status=0
-        for _ in {1..100}; do
-            [ ! -s "$src/slow.pid" ] || break
-            sleep 0.1
-        done
+        wait_for test -s "$src/slow.pid"
         sleeper=$(cat "$src/slow.pid") || return
         kill -TERM "$pid"
         wait "$pid" || status=$?
@@ -129,12 +126,9 @@ if command -v dpkg-query >/dev/null; then
     rm "$src/slow"
     ok "and can be run again" gives 0 "4 passed" "$quickstart" check
 
-    # another one holds the build directory for two seconds
-    (exec 9>"$build/.lock" && flock 9 && touch "$tmp/held" && sleep 2) &
-    for _ in {1..50}; do
-        [ ! -e "$tmp/held" ] || break
-        sleep 0.1
-    done
+    # another one holds the build directory until the second says that it waits
+    (exec 9>"$build/.lock" && flock 9 && touch "$tmp/held" && wait_for grep -q "is at work here" "$out") &
+    wait_for test -e "$tmp/held"
     ok "two in one tree wait for each other" \
         gives 0 "another quickstart is at work here" "$quickstart" check
     wait
@@ -144,6 +138,24 @@ if command -v dpkg-query >/dev/null; then
         gives 1 "was not made by quickstart" "$quickstart" check
 else
     skip "quickstart check" "no dpkg here"
+fi
+
+# ---- the private root ----
+
+if [ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null; then
+    # A private Slurm has its own /etc/hosts mounted over that of the root; it would lose that
+    # with the file.
+    same_file() {
+        local root=$tmp/root node
+        mkdir -p "$root/etc"
+        echo old >"$root/etc/hosts"
+        node=$(stat -c %i "$root/etc/hosts")
+        unshare --mount "$quickstart" mounts "$root" true >"$out" 2>&1
+        cmp /etc/hosts "$root/etc/hosts" && [ "$(stat -c %i "$root/etc/hosts")" = "$node" ]
+    }
+    ok "who enters a root leaves the files that others use in place" same_file
+else
+    skip "who enters a root leaves the files that others use in place" "no mounts of our own"
 fi
 
 # ---- clean ----

@@ -14,7 +14,7 @@ if ! python3 -c 'import h5py, numpy, PIL' 2> /dev/null; then
     skip "configurations of rmldnn" "no python3 with h5py, numpy and PIL to make files with"
     finish
 fi
-files() { timeout 60 python3 "$srcdir/tests/peer/rmldnn_files.py" "$@" 2>&1; }
+files() { guarded python3 "$srcdir/tests/peer/rmldnn_files.py" "$@" 2>&1; }
 files make > made || { sed 's/^/# /' made; exit 1; }
 
 # job NAME KEYS: NAME.json in rmldnn's form
@@ -24,7 +24,7 @@ train() {
     local want=$1 ranks=$2 name=$3 status=0 how=()
     shift 3
     [ "$ranks" = 1 ] || how=("$MPIEXEC" -n "$ranks")
-    timeout 60 "${how[@]}" dnn-train --kernels heuristic "$@" "$name.json" > said 2>&1 || status=$?
+    guarded "${how[@]}" dnn-train --kernels heuristic "$@" "$name.json" > said 2>&1 || status=$?
     [ "$status" = "$want" ] || { echo "status $status, not $want"; cat said; }
 }
 # says TEXT: it was said in a line, and in one only

@@ -26,8 +26,7 @@ rng = np.random.default_rng(7)
 def read(*words):
     """(columns, samples): each sample a list of arrays; or the message."""
     with tempfile.TemporaryDirectory() as room:
-        done = subprocess.run([PROGRAM, "--dump", room, *words], capture_output=True, text=True,
-                              timeout=60)
+        done = subprocess.run([PROGRAM, "--dump", room, *words], capture_output=True, text=True)
         if done.returncode:
             return done.stderr.strip() or f"exit {done.returncode}"
         columns, samples = [], []
