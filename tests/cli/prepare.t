@@ -70,11 +70,11 @@ round() {
 if dnn-prepare --list-formats | grep '^  nifti ' | grep -q 'not in this build'; then
     skip "exported files are read again" "no NIfTI in this build"
 else
-    round volumes blobs3d --set samples=3 --set size='[8,9,10]' --set classes=2
+    round volumes blobs3d --set samples=3 --set size=8,9,10 --set classes=2
     round images blobs3d --set samples=3 --set space=2 --set size=16
     round scaled blobs3d --set samples=3 --set size=8 --type i16
 fi
-dnn-prepare -q --generate burgers --set samples=2 --set domain_size=8 --set bc_frequency='[1,2]' --to values.bp
+dnn-prepare -q --generate burgers --set samples=2 --set domain_size=8 --set bc_frequency=1,2 --to values.bp
 says 4 'dnn-prepare: values.bp: has no images or masks to export' dnn-prepare -q --export none values.bp
 
 # ---- one process and several ----
