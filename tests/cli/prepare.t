@@ -74,7 +74,8 @@ else
     round images blobs3d --set samples=3 --set space=2 --set size=16
     round scaled blobs3d --set samples=3 --set size=8 --type i16
 fi
-dnn-prepare -q --generate burgers --set samples=2 --set domain_size=8 --set bc_frequency=1,2 --to values.bp
+printf 'a,b\n1,2\n3,4\n' > table.csv
+dnn-prepare -q --from table.csv --to values.bp
 says 4 'dnn-prepare: values.bp: has no images or masks to export' dnn-prepare -q --export none values.bp
 
 # ---- one process and several ----
