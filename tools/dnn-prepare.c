@@ -19,7 +19,7 @@ struct options {
     struct dnn_prepare_words words; /* first: offsets of import options are in it */
     bool replace, restart, describe, verify, formats, keys;
     long preview;
-    const char *preview_split;
+    const char *preview_split, *export;
 };
 
 static char **command; /* argv, for the record */
@@ -87,6 +87,8 @@ static struct dnn_option options[96] = {
        .max = 10000,
        .help = "draw N samples of DATASET to OUT.png: --preview N OUT.png DATASET"},
     TEXT("preview-split", preview_split, "NAME", "split to draw; default: the first"),
+    TEXT("export", export, "DIR",
+         "write images and masks of DATASET as NIfTI files: DIR/COLUMN/SAMPLE.nii"),
     FLAG("list-formats", formats, "list the file formats and generators"),
     FLAG("keys", keys, "print the configuration keys as Markdown"),
     {.name = NULL},
@@ -156,15 +158,16 @@ static int look(const struct options *o, int nargs, char **args, struct dnn_err 
 {
     int want = o->preview > 0 ? 2 : 1;
 
-    if (o->describe + o->verify + (o->preview > 0) > 1)
+    if (o->describe + o->verify + (o->preview > 0) + (o->export != NULL) > 1)
         return dnn_fail(err, DNN_EUSAGE,
-                        "give only one of --describe, --verify and --preview");
+                        "give one of --describe, --verify, --preview and --export");
     if (nargs != want)
         return dnn_fail(err, DNN_EUSAGE, "%s",
                         o->preview > 0 ? "--preview takes two names: OUT.png DATASET"
                                        : "the name of one dataset is needed");
     if (o->describe) return dnn_prepare_describe(args[0], stdout, err);
     if (o->verify) return verify(args[0], err);
+    if (o->export != NULL) return dnn_prepare_export(args[0], o->export, err);
     return dnn_prepare_preview(args[1], o->preview_split, o->preview, args[0], err);
 }
 
@@ -220,7 +223,8 @@ static int run(const void *opt, int nargs, char **args, struct dnn_err *err)
         dnn_prepare_docs(stdout);
         return 0;
     }
-    if (o->describe || o->verify || o->preview > 0) return look(o, nargs, args, err);
+    if (o->describe || o->verify || o->preview > 0 || o->export != NULL)
+        return look(o, nargs, args, err);
     int rc = read_config(o, nargs, args, &prepare, err);
     if (rc == 0) rc = dnn_comm_open(NULL, &comm, err);
     if (rc == 0) {

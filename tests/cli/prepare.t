@@ -39,7 +39,7 @@ says 2 'dnn-prepare: give a configuration file, --from=PATH or --generate=NAME' 
 says 2 'dnn-prepare: --to=DATASET.bp is missing' dnn-prepare --from x
 says 2 'dnn-prepare: unknown option --resise; did you mean --resize?' dnn-prepare --resise=3
 says 2 'dnn-prepare: --preview takes two names: OUT.png DATASET' dnn-prepare --preview 3 a.bp
-says 2 'dnn-prepare: give only one of --describe, --verify and --preview' dnn-prepare --describe --verify a.bp
+says 2 'dnn-prepare: give one of --describe, --verify, --preview and --export' dnn-prepare --describe --verify a.bp
 says 2 'dnn-prepare: the name of one dataset is needed' dnn-prepare --verify
 says 2 'dnn-prepare: with a configuration file only --to, --replace and --restart are allowed; set everything else in c.json' \
     dnn-prepare --seed 3 c.json
@@ -49,6 +49,34 @@ says 5 'dnn-prepare: nowhere: cannot be read: No such file or directory' dnn-pre
 touch file
 says 5 'dnn-prepare: file: cannot be created: exists and is not a directory' dnn-prepare -q --generate blobs3d --set samples=2 --to file/a.bp
 result "formats are listed" "$(dnn-prepare --list-formats | grep -q '^  npy ' || echo "no npy")"
+
+# ---- NIfTI files of a dataset ----
+
+# round NAME OPTION...: what is exported, prepared and exported again is the same
+round() {
+    local name=$1
+    shift
+    result "$name: exported and read again, it is the same" "$(
+        quiet dnn-prepare -q --generate "$@" --to one.bp
+        quiet dnn-prepare -q --export one one.bp
+        target=()
+        [ ! -d one/target ] || target=(--target one/target --target-kind mask)
+        quiet dnn-prepare -q --from one/input "${target[@]}" --to two.bp
+        quiet dnn-prepare -q --export two two.bp
+        [ "$(find one -name '*.nii' | wc -l)" -ge 3 ] || echo "too few files"
+        diff -r one two)"
+    rm -rf one two one.bp two.bp
+}
+if dnn-prepare --list-formats | grep '^  nifti ' | grep -q 'not in this build'; then
+    skip "exported files are read again" "no NIfTI in this build"
+else
+    round volumes blobs3d --set samples=3 --set size=8,9,10 --set classes=2
+    round images blobs3d --set samples=3 --set space=2 --set size=16
+    round scaled blobs3d --set samples=3 --set size=8 --type i16
+fi
+printf 'a,b\n1,2\n3,4\n' > table.csv
+dnn-prepare -q --from table.csv --to values.bp
+says 4 'dnn-prepare: values.bp: has no images or masks to export' dnn-prepare -q --export none values.bp
 
 # ---- one process and several ----
 

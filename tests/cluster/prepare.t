@@ -71,7 +71,7 @@ stopped() {
 }
 check "SIGTERM is obeyed" wait_for stopped
 queued_again() {
-    grep -q "job $id is queued again to continue" "$tmp/$id.out" && job_is "$id" PENDING
+    grep -q "job $id is requeued to continue" "$tmp/$id.out" && job_is "$id" PENDING
 }
 check "the job queues itself again" wait_for queued_again
 # Slurm lets such a job wait for two minutes; we only until the old step's server is gone.

@@ -33,7 +33,7 @@ sums() {
 
 # queued_again ID: it said so, and Slurm says so
 queued_again() {
-    grep -q "job $1 is queued again to continue" "$tmp/$1.out" && job_is "$1" PENDING
+    grep -q "job $1 is requeued to continue" "$tmp/$1.out" && job_is "$1" PENDING
 }
 
 # said ID TEXT: complaints if the job's log has no such line
