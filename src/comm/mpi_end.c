@@ -85,7 +85,7 @@ _Noreturn void dnn_mpi_end(struct dnn_comm *comm, int status)
     int up = 0, down = 0;
 
     atomic_store(&m->ending, 1);
-    signal(SIGTERM, SIG_IGN);       /* we are ending, but with our own status */
+    signal(SIGTERM, SIG_IGN);         /* we are ending, but with our own status */
     (void)dnn_mpi_claim_report(comm); /* what our neighbours see of it is no accident */
     dnn_watchdog_last_resort(PATIENCE, status);
     drain_stderr();
@@ -137,7 +137,7 @@ static bool launcher_runs(void)
     if (dir == NULL) return false;
     for (struct dirent *e; !runs && (e = readdir(dir)) != NULL;)
         if (isdigit((unsigned char)e->d_name[0])) {
-            int state = dnn_mpi_board_state(parent, atoi(e->d_name));
+            int state = dnn_mpi_peers_state(parent, atoi(e->d_name));
 
             runs = state == 'R' || state == 'D';
         }

@@ -277,7 +277,7 @@ static int read_header(const struct dnn_csv *csv, struct dnn_table_fields *field
     if (rc == 0 && numbers == fields->n && counting < fields->n)
         rc = dnn_fail(err, DNN_EDATA,
                       "%s:%" PRId64 ": the first line must contain the column names, "
-                                    "but it contains only numbers",
+                      "but it contains only numbers",
                       csv->path, dnn_table_line(csv, 0));
     dnn_table_record_free(&record);
     return rc;

@@ -75,15 +75,15 @@ const struct dnn_field dnn_import_fields[] = {
     SIDE(target, "null"),
     {"pairing",    DNN_F_ENUM,  AT(pairing),    "auto",  0, 0,    dnn_pairing_choices,
                       "how inputs and targets are paired; auto: by name between directories, else by "
-                      "order",                                                                                                    NULL  },
+     "order",                                                                                                                     NULL  },
     {"whole",      DNN_F_BOOL,  AT(whole),      "false", 0, 0,    NULL,
                       "an array file is one sample; default: its rows are samples",                                               NULL  },
     {"split",      DNN_F_TEXT,  AT(split),      "null",  0, 0,    NULL,
                       "split to read: train or test for formats that define them, or a directory name; "
-                      "null: all",                                                                                                NULL  },
+     "null: all",                                                                                                                 NULL  },
     {"group",      DNN_F_TEXT,  AT(group),      "null",  0, 0,    NULL,
                       "samples of one group stay in one split: \"directory\", the part of the file name "
-                      "up to this text, or a table column; null: no groups",                                                      NULL  },
+     "up to this text, or a table column; null: no groups",                                                                       NULL  },
     {"separator",  DNN_F_TEXT,  AT(separator),  "null",  0, 0,    NULL,
                       "tables: field separator; null: detected (comma, semicolon or tab)",                                        NULL  },
     {"inputs",     DNN_F_TEXTS, AT(inputs),     "[]",    0, 0,    NULL,

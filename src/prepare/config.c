@@ -33,7 +33,7 @@ const struct dnn_field dnn_prepare_fields[] = {
        "store a checksum of every input file",                                                           NULL},
     {"compress",  DNN_F_TEXT, AT(compress),  "null",  0, 0,        NULL,
        "compression: an ADIOS2 operator, optionally with parameters: \"bzip2\", "
-       "\"blosc:compressor=zstd,clevel=5\"",                                                             NULL},
+     "\"blosc:compressor=zstd,clevel=5\"",                                                               NULL},
     OTHER("chunk", "4MiB", "approximate chunk size: bytes stored and read together"),
     OTHER("piece", "64MiB", "approximate number of bytes a rank processes at once"),
     OTHER("steps", "[]", "preparation steps, in this order (below)"),

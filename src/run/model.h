@@ -61,7 +61,7 @@ struct dnn_model_opts {
 struct dnn_model {
     struct dnn_model_opts opts;
     const struct dnn_graph *graph;
-    struct dnn_prog *prog;  /* owned, as all below                                */
+    struct dnn_prog *prog;     /* owned, as all below                                */
     struct dnn_prog *original; /* it before anything was to be recomputed, or NULL   */
     struct dnn_recomputed recompute;
     struct dnn_plan *plan;
