@@ -128,7 +128,7 @@ static int fate(const char *call, int fd, const char *path)
 /* The functions themselves go to the system directly: then it does not matter
  * which other library wraps them, too.  For a call that takes no directory there
  * is one that does, and not every machine has both. */
-#define FAIL_IF_TOLD(call, fd, path)                                                   \
+#define FAIL_UNLESS_MESSAGE(call, fd, path)                                            \
     do {                                                                               \
         int fate_ = fate(call, fd, path);                                              \
         if (fate_ > 0) {                                                               \
@@ -163,7 +163,7 @@ ssize_t read(int fd, void *bytes, size_t len)
 
 int fsync(int fd)
 {
-    FAIL_IF_TOLD("fsync", fd, NULL);
+    FAIL_UNLESS_MESSAGE("fsync", fd, NULL);
     return (int)syscall(SYS_fsync, fd);
 }
 
@@ -180,13 +180,13 @@ int close(int fd)
 
 int fchmod(int fd, mode_t mode)
 {
-    FAIL_IF_TOLD("fchmod", fd, NULL);
+    FAIL_UNLESS_MESSAGE("fchmod", fd, NULL);
     return (int)syscall(SYS_fchmod, fd, mode);
 }
 
 int renameat(int from_dir, const char *from, int to_dir, const char *to)
 {
-    FAIL_IF_TOLD("rename", to_dir, to);
+    FAIL_UNLESS_MESSAGE("rename", to_dir, to);
     return (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, 0);
 }
 
@@ -197,7 +197,7 @@ int rename(const char *from, const char *to)
 
 int unlinkat(int dir, const char *path, int flags)
 {
-    FAIL_IF_TOLD("unlink", dir, path);
+    FAIL_UNLESS_MESSAGE("unlink", dir, path);
     return (int)syscall(SYS_unlinkat, dir, path, flags);
 }
 
@@ -208,7 +208,7 @@ int unlink(const char *path)
 
 int mkdirat(int dir, const char *path, mode_t mode)
 {
-    FAIL_IF_TOLD("mkdir", dir, path);
+    FAIL_UNLESS_MESSAGE("mkdir", dir, path);
     return (int)syscall(SYS_mkdirat, dir, path, mode);
 }
 
@@ -223,7 +223,7 @@ static int open_any(int dir, const char *path, int flags, va_list ap)
     bool creates = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
     mode_t mode = creates ? va_arg(ap, mode_t) : 0;
 
-    FAIL_IF_TOLD("open", dir, path);
+    FAIL_UNLESS_MESSAGE("open", dir, path);
     return (int)syscall(SYS_openat, dir, path, flags, mode);
 }
 

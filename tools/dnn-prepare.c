@@ -10,13 +10,13 @@
 #include "generate/generate.h"
 #include "import/import.h"
 #include "prepare/prepare.h"
-#include "prepare/words.h"
+#include "prepare/cli_config.h"
 
 #include <assert.h>
 #include <string.h>
 
 struct options {
-    struct dnn_prepare_words words; /* first: offsets of import options are in it */
+    struct dnn_cli_config words; /* first: offsets of import options are in it */
     bool replace, restart, describe, verify, formats, keys;
     long preview;
     const char *preview_split, *export;
@@ -190,7 +190,7 @@ static char *command_text(void)
 static int read_config(const struct options *o, int nargs, char **args,
                        struct dnn_prepare **out, struct dnn_err *err)
 {
-    struct dnn_prepare_words bare;
+    struct dnn_cli_config bare;
     char *text = NULL;
 
     memset(&bare, 0, sizeof bare); /* padding too: it is compared as bytes */

@@ -17,7 +17,7 @@
 static int defined(struct dnn_bp *bp, struct bp_ears *ears, const char *name,
                    const adios2_attribute *attr, struct dnn_err *err)
 {
-    return dnn_bp_heard(ears, attr != NULL, bp->path, name, err);
+    return dnn_bp_captured(ears, attr != NULL, bp->path, name, err);
 }
 
 int dnn_bp_attr_text(struct dnn_bp *bp, const char *name, const char *text,
@@ -114,12 +114,12 @@ char *dnn_bp_text(struct dnn_bp *bp, const char *name)
     dnn_bp_listen(&ears);
     adios2_attribute *attr = find(bp, name, adios2_type_string, &n);
     if (attr != NULL && adios2_attribute_is_value(&single, attr) == 0 && single) {
-        char *room = dnn_alloc(bp->md_bytes + 1);
+        char *buffer = dnn_alloc(bp->md_bytes + 1);
 
-        if (adios2_attribute_data(room, &n, attr) == 0) text = dnn_strdup(room);
-        dnn_free(room);
+        if (adios2_attribute_data(buffer, &n, attr) == 0) text = dnn_strdup(buffer);
+        dnn_free(buffer);
     }
-    dnn_bp_heard(&ears, true, bp->path, name, NULL);
+    dnn_bp_captured(&ears, true, bp->path, name, NULL);
     return text;
 }
 
@@ -178,7 +178,7 @@ static void *numbers(struct dnn_bp *bp, const char *name, adios2_type type, int6
             out = NULL;
         }
     }
-    dnn_bp_heard(&ears, true, bp->path, name, NULL);
+    dnn_bp_captured(&ears, true, bp->path, name, NULL);
     if (out != NULL) *n = (int64_t)count;
     return out;
 }

@@ -1,4 +1,4 @@
-/* bp.h - the one door to ADIOS2: BP5 files with named arrays and attributes.
+/* bp.h - the only user of ADIOS2: BP5 files with named arrays and attributes.
  *
  * A file here is written in one step and read at any place.  Messages begin with the
  * path and carry ADIOS2's words.  ADIOS2 has no deadlines of its own: collective calls

@@ -1,6 +1,6 @@
-/* bp_impl.h - what the files of this room share.
+/* bp_impl.h - what the files of this component share.
  *
- * words.c   catches what ADIOS2 says on stderr;
+ * capture.c catches what ADIOS2 says on stderr;
  * op.c      its version and operators;
  * file.c    what all files begin and end with;
  * write.c   files being written, finish.c how that ends;
@@ -79,8 +79,8 @@ struct bp_ears {
 };
 void dnn_bp_listen(struct bp_ears *ears);
 /* 0 if it went well, else DNN_EIO "path: doing: ADIOS2's words". */
-int dnn_bp_heard(struct bp_ears *ears, bool good, const char *path, const char *doing,
-                 struct dnn_err *err);
+int dnn_bp_captured(struct bp_ears *ears, bool good, const char *path,
+                    const char *doing, struct dnn_err *err);
 
 /* ---- op.c ---- */
 

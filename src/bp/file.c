@@ -69,7 +69,7 @@ int dnn_bp_start(struct dnn_bp *bp, struct dnn_err *err)
                     : adios2_init_serial();
     if (bp->adios != NULL) bp->io = adios2_declare_io(bp->adios, "file");
     bool good = bp->io != NULL && adios2_set_engine(bp->io, "BP5") == 0;
-    return dnn_bp_heard(&ears, good, bp->path, "starting ADIOS2", err);
+    return dnn_bp_captured(&ears, good, bp->path, "starting ADIOS2", err);
 }
 
 void dnn_bp_free(struct dnn_bp *bp)
@@ -98,6 +98,6 @@ void dnn_bp_close(struct dnn_bp *bp)
      * collective, and a rank may be alone in giving up. */
     if (bp->adios != NULL && !bp->failed && !(bp->writing && bp->size > 1))
         adios2_finalize(bp->adios);
-    dnn_bp_heard(&ears, true, bp->path, "closing", NULL);
+    dnn_bp_captured(&ears, true, bp->path, "closing", NULL);
     dnn_bp_free(bp);
 }

@@ -87,7 +87,7 @@ static int by_place(const void *a, const void *b)
 
 /* Whether the block's bytes are where we think. */
 static bool is_there(const struct bp_map *map, const struct bp_put *put, uint64_t want,
-                     int fd, char *room)
+                     int fd, char *buffer)
 {
     const struct bp_block *b = &put->b;
     uint64_t place, bytes, at = 0;
@@ -96,8 +96,8 @@ static bool is_there(const struct bp_map *map, const struct bp_put *put, uint64_
     dnn_bp_map_portion(map, b->writer, b->portion, &place, &bytes);
     if (want > bytes || b->offset > bytes - want) return false;
     for (ssize_t k = 1; at < want && k > 0; at += k > 0 ? (uint64_t)k : 0)
-        k = pread(fd, room + at, want - at, (off_t)(place + b->offset + at));
-    return at == want && XXH3_64bits(room, want) == put->sum;
+        k = pread(fd, buffer + at, want - at, (off_t)(place + b->offset + at));
+    return at == want && XXH3_64bits(buffer, want) == put->sum;
 }
 
 /* Local.  Every block this rank has written is read again: whoever reads them later
@@ -121,18 +121,18 @@ static bool are_there(const struct dnn_bp *bp)
              good && most > 0
                  ? (unsigned long long)dnn_bp_map_file(&map, (uint64_t)bp->rank)
                  : 0ULL);
-    char *full = dnn_bp_file_name(bp->path, name), *room = malloc(most + 1);
+    char *full = dnn_bp_file_name(bp->path, name), *buffer = malloc(most + 1);
     int fd = open(full, O_RDONLY | O_CLOEXEC);
     for (int v = 0; v < bp->nvars && most > 0 && good; v++)
         for (size_t i = 0; i < bp->var[v].nputs && good; i++) {
             const struct bp_put *put = &bp->var[v].put[i];
 
-            good = room != NULL && fd >= 0 &&
+            good = buffer != NULL && fd >= 0 &&
                    is_there(&map, put, (uint64_t)(put->b.rows * bp->var[v].row_bytes),
-                            fd, room);
+                            fd, buffer);
         }
     if (fd >= 0) close(fd);
-    free(room);
+    free(buffer);
     dnn_free(full);
     dnn_bp_map_free(&map);
     return good;

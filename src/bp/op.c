@@ -26,7 +26,7 @@ static void look(void)
     for (int i = 0; adios != NULL && i < NNAMES; i++)
         there[i] = adios2_define_operator(adios, names[i], names[i]) != NULL;
     if (adios != NULL) adios2_finalize(adios);
-    dnn_bp_heard(&ears, true, "", "", NULL);
+    dnn_bp_captured(&ears, true, "", "", NULL);
 }
 
 const char *dnn_bp_version(void)

@@ -24,15 +24,16 @@ enum { PATIENCE = 10, BYTES_PER_SECOND = 20 << 20, LARGE = 256 << 20 };
 static bool try_rows(struct dnn_bp *bp, int var)
 {
     int64_t rows = dnn_bp_var(bp, var)->shape.dim[0], bytes = bp->var[var].row_bytes;
-    char *room = bytes > LARGE || rows == 0 ? NULL : malloc((size_t)bytes + 1);
+    char *buffer = bytes > LARGE || rows == 0 ? NULL : malloc((size_t)bytes + 1);
     int64_t *first, n;
 
     if (dnn_bp_blocks(bp, var, &first, &n, NULL) < 0) return false;
-    bool good = room == NULL || (dnn_bp_ask(bp, var, 0, 1, room, NULL) == 0 &&
-                                 dnn_bp_fetch(bp, NULL) == 0 &&
-                                 dnn_bp_ask(bp, var, rows - 1, 1, room, NULL) == 0 &&
-                                 dnn_bp_fetch(bp, NULL) == 0);
-    free(room);
+    bool good =
+        buffer == NULL ||
+        (dnn_bp_ask(bp, var, 0, 1, buffer, NULL) == 0 && dnn_bp_fetch(bp, NULL) == 0 &&
+         dnn_bp_ask(bp, var, rows - 1, 1, buffer, NULL) == 0 &&
+         dnn_bp_fetch(bp, NULL) == 0);
+    free(buffer);
     return good;
 }
 

@@ -135,7 +135,8 @@ int dnn_bp_begin(struct dnn_bp *bp, struct dnn_err *err)
         free(names[i]);
     }
     free(names);
-    DNN_TRY(dnn_bp_heard(&ears, bp->engine != NULL, bp->path, "opening the file", err));
+    DNN_TRY(
+        dnn_bp_captured(&ears, bp->engine != NULL, bp->path, "opening the file", err));
     for (int i = 0; i < bp->nvars; i++)
         read_attributes(bp, &bp->var[i].pub);
     return 0;
@@ -214,7 +215,7 @@ int dnn_bp_blocks(struct dnn_bp *bp, int number, int64_t **out, int64_t *n,
     } else {
         dnn_bp_listen(&ears);
         adios2_varinfo *info = adios2_inquire_blockinfo(bp->engine, var->handle, 0);
-        DNN_TRY(dnn_bp_heard(&ears, info != NULL, bp->path, var->pub.name, err));
+        DNN_TRY(dnn_bp_captured(&ears, info != NULL, bp->path, var->pub.name, err));
         all = info->nblocks;
         first = dnn_alloc((all + 1) * sizeof *first);
         for (size_t i = 0; i < all; i++)
@@ -253,7 +254,7 @@ int dnn_bp_ask(struct dnn_bp *bp, int number, int64_t first, int64_t rows, void 
     bool good =
         adios2_set_selection(var->handle, (size_t)shape->ndim, start, count) == 0 &&
         adios2_get(bp->engine, var->handle, to, adios2_mode_deferred) == 0;
-    DNN_TRY(dnn_bp_heard(&ears, good, bp->path, var->pub.name, err));
+    DNN_TRY(dnn_bp_captured(&ears, good, bp->path, var->pub.name, err));
     bp->asked = true;
     return 0;
 }
@@ -267,6 +268,6 @@ int dnn_bp_fetch(struct dnn_bp *bp, struct dnn_err *err)
     bp->asked = false;
     dnn_bp_listen(&ears);
     bool good = adios2_perform_gets(bp->engine) == 0;
-    int bad = dnn_bp_heard(&ears, good, bp->path, "reading", rc < 0 ? NULL : err);
+    int bad = dnn_bp_captured(&ears, good, bp->path, "reading", rc < 0 ? NULL : err);
     return rc < 0 ? rc : bad;
 }

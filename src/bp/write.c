@@ -88,7 +88,7 @@ static int begin(struct dnn_bp *bp, const struct dnn_bp_how *how, struct dnn_err
     good = bp->engine != NULL &&
            adios2_begin_step(bp->engine, adios2_step_mode_append, -1, &status) == 0 &&
            status == adios2_step_status_ok;
-    return dnn_bp_heard(&ears, good, bp->path, "creating the file", err);
+    return dnn_bp_captured(&ears, good, bp->path, "creating the file", err);
 }
 
 int dnn_bp_create(struct dnn_comm *comm, const char *path, const struct dnn_bp_how *how,
@@ -209,7 +209,7 @@ int dnn_bp_define(struct dnn_bp *bp, const char *name, enum dnn_dtype type,
     DNN_TRY(check_params(bp, name, err));
     dnn_bp_listen(&ears);
     adios2_variable *handle = define(bp, name, type, shape, plain);
-    DNN_TRY(dnn_bp_heard(&ears, handle != NULL, bp->path, name, err));
+    DNN_TRY(dnn_bp_captured(&ears, handle != NULL, bp->path, name, err));
     if (!dnn_bp_own_type(dnn_bp_adios_type(type), &read_as) || read_as != type)
         DNN_TRY(describe(bp, name, "type", dnn_dtype_name(type), err));
     if (bp->op != NULL && !plain)
@@ -252,7 +252,7 @@ static int compressed_put(struct dnn_bp *bp, const struct bp_var *var,
                           struct bp_ears *ears, bool good, int64_t first, int64_t rows,
                           struct dnn_err *err)
 {
-    int rc = dnn_bp_heard(ears, good, bp->path, var->pub.name, err);
+    int rc = dnn_bp_captured(ears, good, bp->path, var->pub.name, err);
 
     if (rc == 0 || strstr(err->text, "larger than destination") == NULL) return rc;
     return dnn_fail(err, DNN_EDATA,
@@ -307,7 +307,7 @@ int dnn_bp_flush(struct dnn_bp *bp, struct dnn_err *err)
     watch(bp, "writing");
     dnn_bp_listen(&ears);
     bool good = adios2_perform_data_write(bp->engine) == 0;
-    int rc = dnn_bp_heard(&ears, good, bp->path, "writing", err);
+    int rc = dnn_bp_captured(&ears, good, bp->path, "writing", err);
     unwatch(bp);
     bp->failed |= rc < 0;
     bp->portion++;

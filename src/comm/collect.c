@@ -1,6 +1,6 @@
 /* collect.c - bytes of all ranks, brought to the first.
  *
- * Each rank in turn broadcasts what it has: the operations of this room have deadlines
+ * Each rank in turn broadcasts what it has: the operations of this component have deadlines
  * and know who is missing, and this is done a few times in a run.
  *
  * SPDX-License-Identifier: Apache-2.0

@@ -5,7 +5,7 @@
  * NULL or "" means the operation's own name is enough.  An operation
  * that does not finish within the deadline ends the job on every rank with exit
  * status 7, after one message on stderr that names the missing ranks, their hosts
- * and the operation.  Such an end is the one case in which this room prints and
+ * and the operation.  Such an end is the one case in which this component prints and
  * exits itself: a rank that cannot reach its peers cannot hand an error up either.
  *
  * A rank whose process dies is noticed at once by the ranks of its node, and by the

@@ -1,4 +1,4 @@
-/* comm_impl.h - what the files of this room share: a communicator, an operation,
+/* comm_impl.h - what the files of this component share: a communicator, an operation,
  * and the table of functions a kind of communicator is.
  *
  * SPDX-License-Identifier: Apache-2.0

@@ -209,7 +209,7 @@ static int prepare(struct dnn_feed *feed, struct dnn_err *err)
     DNN_TRY(set_columns(feed, err));
     feed->mixes = feed->cfg.augment != NULL && dnn_augment_mixes(feed->cfg.augment);
     DNN_TRY(dnn_feed_plan(feed, err));
-    return dnn_feed_room(feed, err);
+    return dnn_feed_memory(feed, err);
 }
 
 static int open_all(struct dnn_feed *feed, struct dnn_err *err)

@@ -1,13 +1,13 @@
 /* feed_impl.h - what the files of the feed share.
  *
- * feed.c          the door: opens, hands batches out, closes;
- * feed_plan.c     what is read how, in which order, and how much memory that takes;
- * feed_pick.c     which samples take part, and their checksums;
- * feed_work.c     the threads: who does what next;
+ * feed.c          public functions: opens, hands batches out, closes;
+ * feed_plan.c     reading order, method and memory;
+ * feed_select.c   which samples take part, and their checksums;
+ * feed_threads.c  the reader threads: who does what next;
  * feed_read.c     from the dataset into memory;
- * feed_make.c     a sample as stored becomes a row of a batch;
+ * feed_make.c     makes a row of a batch from a stored sample;
  * feed_convert.c  loops over numbers;
- * feed_share.c    memory that the ranks of a node share, for preloading.
+ * feed_preload.c  memory that the ranks of a node share, for preloading.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -175,7 +175,7 @@ struct dnn_feed_worker {
 /* Everything that can be known before memory is taken. */
 int dnn_feed_plan(struct dnn_feed *feed, struct dnn_err *err);
 /* Take the memory. */
-int dnn_feed_room(struct dnn_feed *feed, struct dnn_err *err);
+int dnn_feed_memory(struct dnn_feed *feed, struct dnn_err *err);
 /* Bytes of all columns of one sample, as stored. */
 size_t dnn_feed_stored(const struct dnn_feed *feed);
 /* Whether all samples that take part are in memory, once they have been read. */

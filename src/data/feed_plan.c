@@ -277,7 +277,7 @@ int dnn_feed_plan(struct dnn_feed *feed, struct dnn_err *err)
     return 0;
 }
 
-int dnn_feed_room(struct dnn_feed *feed, struct dnn_err *err)
+int dnn_feed_memory(struct dnn_feed *feed, struct dnn_err *err)
 {
     char text[32];
     /* Large pages make the first touch, and every one after it, cheaper. */

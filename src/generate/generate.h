@@ -14,7 +14,7 @@
 
 /* Local.  A source from the object under "generate": {"type": "fractals3d", "samples":
  * 64, "seed": 1, "size": 5, ...}.  The caller owns *out: dnn_source_close(); it does
- * not need obj afterwards.  Unknown keys and types are blamed with file and line. */
+ * not need obj afterwards.  Unknown keys and types are reported with file and line. */
 int dnn_generate_open(const struct dnn_jobj *obj, struct dnn_source **out,
                       struct dnn_err *err);
 

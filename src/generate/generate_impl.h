@@ -29,7 +29,7 @@ struct dnn_generator {
     size_t opts;                    /* where in it the options are                    */
     struct dnn_source_type type;
     /* With the options filled: check them, make tables and columns.  What is wrong is
-     * blamed on obj's keys. */
+     * reported on obj's keys. */
     int (*make)(struct dnn_gen *gen, const struct dnn_jobj *obj, struct dnn_err *err);
 };
 

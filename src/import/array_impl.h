@@ -107,23 +107,24 @@ void dnn_store_close(struct dnn_source *source);
 /* ---- kept.c: open files and decoded members, a bounded number of them ---- */
 
 /* Something that can be made again: embedded in what holds it. */
-struct dnn_kept {
-    struct dnn_kept *newer, *older;
-    void (*drop)(struct dnn_kept *kept); /* give back what fill made                  */
-    size_t bytes;                        /* of memory it takes: fill says it          */
+struct dnn_file_cache {
+    struct dnn_file_cache *newer, *older;
+    void (*drop)(struct dnn_file_cache *kept); /* give back what fill made */
+    size_t bytes; /* of memory it takes: fill says it          */
     int users;
     bool full, listed;
     pthread_mutex_t lock;
 };
 
-void dnn_kept_make(struct dnn_kept *kept, void (*drop)(struct dnn_kept *kept));
-/* Have it there, made by fill if it is not; until dnn_kept_give() it stays. */
-int dnn_kept_take(struct dnn_kept *kept,
-                  int (*fill)(struct dnn_kept *kept, struct dnn_err *err),
-                  struct dnn_err *err);
+void dnn_file_cache_make(struct dnn_file_cache *kept,
+                         void (*drop)(struct dnn_file_cache *kept));
+/* Have it there, made by fill if it is not; until dnn_file_cache_give() it stays. */
+int dnn_file_cache_take(struct dnn_file_cache *kept,
+                        int (*fill)(struct dnn_file_cache *kept, struct dnn_err *err),
+                        struct dnn_err *err);
 /* It may go if others need its place. */
-void dnn_kept_give(struct dnn_kept *kept);
-void dnn_kept_end(struct dnn_kept *kept);
+void dnn_file_cache_give(struct dnn_file_cache *kept);
+void dnn_file_cache_end(struct dnn_file_cache *kept);
 
 /* ---- npy_header.c ---- */
 

@@ -56,7 +56,7 @@ static int read_cell(const struct dnn_table_table *t, size_t i,
                         to->type, 1, true, NULL) < 0) {
             dnn_fail(err, DNN_EDATA, "%s cannot hold %.60s", dnn_dtype_name(to->type),
                      cell);
-            return dnn_table_blame(&t->csv, f, i, err);
+            return dnn_table_error_at(&t->csv, f, i, err);
         }
         return 0;
     case DNN_CSV_CLASS:
@@ -65,7 +65,7 @@ static int read_cell(const struct dnn_table_table *t, size_t i,
         return 0;
     case DNN_CSV_OBJECT:
         if (read_object(t, f, cell, to, err) < 0)
-            return dnn_table_blame(&t->csv, f, i, err);
+            return dnn_table_error_at(&t->csv, f, i, err);
         return 0;
     default:
         return 0;
@@ -191,7 +191,7 @@ static int look(struct dnn_table_table *t, struct dnn_err *err)
 
     for (size_t i = 1; i < t->csv.n && rc == 0; i++) {
         rc = dnn_table_read(&t->csv, i, &record, err);
-        if (rc == 0) rc = dnn_table_look(&t->csv, &t->fields, i, &record, err);
+        if (rc == 0) rc = dnn_table_inspect(&t->csv, &t->fields, i, &record, err);
         for (size_t k = 0; k < t->fields.n && rc == 0; k++) {
             if (t->fields.field[k].use != DNN_CSV_OBJECT) continue;
             char *path = dnn_table_object_path(t, record.field[k]);

@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-int dnn_table_blame(const struct dnn_csv *csv, const struct dnn_table_field *field,
-                    size_t i, struct dnn_err *err)
+int dnn_table_error_at(const struct dnn_csv *csv, const struct dnn_table_field *field,
+                       size_t i, struct dnn_err *err)
 {
     return dnn_prefix(err, "%s:%" PRId64 ": column \"%s\": ", csv->path,
                       dnn_table_line(csv, i), field->name);
@@ -65,7 +65,7 @@ int dnn_table_number(const struct dnn_csv *csv, const struct dnn_table_field *fi
         dnn_fail(err, DNN_EDATA, "\"%.60s\" is not a number", cell);
     else
         return 0;
-    dnn_table_blame(csv, field, i, err);
+    dnn_table_error_at(csv, field, i, err);
     return DNN_EDATA;
 }
 
@@ -105,7 +105,7 @@ int dnn_table_class(const struct dnn_csv *csv, const struct dnn_table_field *fie
         *out = number;
         return 0;
     }
-    dnn_table_blame(csv, field, i, err);
+    dnn_table_error_at(csv, field, i, err);
     return DNN_EDATA;
 }
 
@@ -169,7 +169,7 @@ static int look_at(const struct dnn_csv *csv, struct dnn_table_fields *fields,
     case DNN_CSV_CLASS:
         if (!f->integers && cell[0] != '\0') {
             if (add_name(fields, f, cell, err) < 0)
-                return dnn_table_blame(csv, f, i, err);
+                return dnn_table_error_at(csv, f, i, err);
             return 0;
         }
         DNN_TRY(dnn_table_class(csv, f, i, cell, &class, err));
@@ -178,15 +178,16 @@ static int look_at(const struct dnn_csv *csv, struct dnn_table_fields *fields,
     case DNN_CSV_OBJECT:
         if (cell[0] != '\0') return 0;
         dnn_fail(err, DNN_EDATA, "the path is missing");
-        dnn_table_blame(csv, f, i, err);
+        dnn_table_error_at(csv, f, i, err);
         return DNN_EDATA;
     default:
         return 0;
     }
 }
 
-int dnn_table_look(const struct dnn_csv *csv, struct dnn_table_fields *fields, size_t i,
-                   const struct dnn_table_record *record, struct dnn_err *err)
+int dnn_table_inspect(const struct dnn_csv *csv, struct dnn_table_fields *fields,
+                      size_t i, const struct dnn_table_record *record,
+                      struct dnn_err *err)
 {
     if (record->nfields != fields->n)
         return dnn_fail(err, DNN_EDATA,

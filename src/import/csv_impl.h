@@ -74,8 +74,9 @@ int dnn_table_choose(const struct dnn_csv *csv, const struct dnn_import *how,
                      const struct dnn_import_side *side,
                      struct dnn_table_fields *fields, struct dnn_err *err);
 /* Look at a record to learn what its fields are; refuse what they must not be. */
-int dnn_table_look(const struct dnn_csv *csv, struct dnn_table_fields *fields, size_t i,
-                   const struct dnn_table_record *record, struct dnn_err *err);
+int dnn_table_inspect(const struct dnn_csv *csv, struct dnn_table_fields *fields,
+                      size_t i, const struct dnn_table_record *record,
+                      struct dnn_err *err);
 void dnn_table_fields_free(struct dnn_table_fields *fields);
 
 /* A cell as a number or class; refused with file, line and column. */
@@ -84,8 +85,8 @@ int dnn_table_number(const struct dnn_csv *csv, const struct dnn_table_field *fi
 int dnn_table_class(const struct dnn_csv *csv, const struct dnn_table_field *field,
                     size_t i, const char *cell, int64_t *out, struct dnn_err *err);
 /* "t.csv:7: column "age": " in front of a message. */
-int dnn_table_blame(const struct dnn_csv *csv, const struct dnn_table_field *field,
-                    size_t i, struct dnn_err *err);
+int dnn_table_error_at(const struct dnn_csv *csv, const struct dnn_table_field *field,
+                       size_t i, struct dnn_err *err);
 
 /* ---- csv_make.c: the source that a table is ---- */
 

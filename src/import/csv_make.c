@@ -149,7 +149,7 @@ static int add_object(struct dnn_table_table *t, struct dnn_table_field *f, size
 
     if (rc == 0) {
         rc = dnn_table_object(t, f, record.field[k], &source, err);
-        if (rc < 0) dnn_table_blame(&t->csv, f, 1, err);
+        if (rc < 0) dnn_table_error_at(&t->csv, f, 1, err);
     }
     if (rc == 0)
         rc = new_column(t, name, f->target, source->col[0].kind, source->col[0].type,

@@ -64,7 +64,7 @@ int dnn_hdf5_fail(const char *what, struct dnn_err *err)
 /* ---- the open file ---- */
 
 struct file {
-    struct dnn_kept kept;
+    struct dnn_file_cache kept;
     const struct dnn_store *store;
     hid_t id, data[2]; /* of the columns; below 0: not open */
 };
@@ -93,7 +93,7 @@ static void close_all(struct file *f)
     f->id = f->data[0] = f->data[1] = -1;
 }
 
-static void close_file(struct dnn_kept *kept)
+static void close_file(struct dnn_file_cache *kept)
 {
     dnn_hdf5_lock();
     close_all((struct file *)kept);
@@ -117,7 +117,7 @@ static hid_t open_data(hid_t file, const char *name, size_t *bytes)
     return data;
 }
 
-static int open_file(struct dnn_kept *kept, struct dnn_err *err)
+static int open_file(struct dnn_file_cache *kept, struct dnn_err *err)
 {
     struct file *f = (struct file *)kept;
 
@@ -190,7 +190,7 @@ static int fetch(const struct dnn_store *store, int part, int64_t row, size_t by
     bool keep;
 
     (void)bytes;
-    DNN_TRY(dnn_kept_take(&f->kept, open_file, err));
+    DNN_TRY(dnn_file_cache_take(&f->kept, open_file, err));
     dnn_hdf5_lock();
     hid_t data = data_of(f, part, &keep);
     hid_t type = data < 0              ? -1
@@ -205,7 +205,7 @@ static int fetch(const struct dnn_store *store, int part, int64_t row, size_t by
     if (type >= 0) H5Tclose(type);
     if (data >= 0 && !keep) H5Dclose(data);
     dnn_hdf5_unlock();
-    dnn_kept_give(&f->kept);
+    dnn_file_cache_give(&f->kept);
     return rc;
 }
 
@@ -213,7 +213,7 @@ static void drop(struct dnn_store *store)
 {
     struct file *f = store->own;
 
-    dnn_kept_end(&f->kept);
+    dnn_file_cache_end(&f->kept);
     dnn_free(f);
 }
 
@@ -229,15 +229,15 @@ static int open_hdf5(const char *path, const struct dnn_import *how,
         return dnn_fail(err, DNN_EIO, "%s: %s", path, strerror(errno));
     struct file *f = dnn_alloc(sizeof *f);
     struct dnn_store *store = dnn_store_make(&type, path, how, f);
-    dnn_kept_make(&f->kept, close_file);
+    dnn_file_cache_make(&f->kept, close_file);
     f->store = store;
     f->id = f->data[0] = f->data[1] = -1;
-    int rc = dnn_kept_take(&f->kept, open_file, err);
+    int rc = dnn_file_cache_take(&f->kept, open_file, err);
     if (rc == 0) {
         dnn_hdf5_lock();
         rc = dnn_hdf5_list(store, f->id, err);
         dnn_hdf5_unlock();
-        dnn_kept_give(&f->kept);
+        dnn_file_cache_give(&f->kept);
     }
     if (rc == 0) return dnn_store_open(store, side == &how->target, out, err);
     dnn_store_close(&store->source);

@@ -1,4 +1,4 @@
-/* hdf5_impl.h - HDF5 as this room uses it: one caller at a time.
+/* hdf5_impl.h - HDF5 as this component uses it: one caller at a time.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -1,6 +1,6 @@
 /* import.h - raw files of the common kinds as a source of samples.
  *
- * One file of this room per format, one list of them in importers.c.  Formats that
+ * One file of this component per format, one list of them in importers.c.  Formats that
  * need a library the build does not have say so when they are asked for.
  *
  * A path may be a file, a directory, or a text file that lists files (one a line).

@@ -1,8 +1,8 @@
-/* import_impl.h - what an importer is, inside the room.
+/* import_impl.h - what an importer is, inside this component.
  *
  * An importer knows one kind of file.  It opens one file as a source, of one sample
  * or of many; directories, lists, pairs and classes are made from such sources
- * elsewhere in the room (tree.c, series.c, pairs.c, folder.c).
+ * elsewhere in this component (tree.c, series.c, pairs.c, folder.c).
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -15,14 +15,15 @@
 #include <string.h>
 
 struct npy {
-    struct dnn_kept kept; /* the open file, and its numbers if they must be in memory */
-    const char *path;     /* the store's                                              */
+    struct dnn_file_cache
+        kept;         /* the open file, and its numbers if they must be in memory */
+    const char *path; /* the store's                                              */
     struct dnn_npy is;
     struct dnn_bytes *file;
     unsigned char *numbers;
 };
 
-static void close_file(struct dnn_kept *kept)
+static void close_file(struct dnn_file_cache *kept)
 {
     struct npy *own = (struct npy *)kept;
 
@@ -32,7 +33,7 @@ static void close_file(struct dnn_kept *kept)
     own->numbers = NULL;
 }
 
-static int open_file(struct dnn_kept *kept, struct dnn_err *err)
+static int open_file(struct dnn_file_cache *kept, struct dnn_err *err)
 {
     struct npy *own = (struct npy *)kept;
 
@@ -59,7 +60,7 @@ static int fetch(const struct dnn_store *store, int part, int64_t row, size_t by
     int rc = 0;
 
     (void)part;
-    DNN_TRY(dnn_kept_take(&own->kept, open_file, err));
+    DNN_TRY(dnn_file_cache_take(&own->kept, open_file, err));
     if (own->numbers != NULL) {
         dnn_npy_pick(&own->is, own->numbers, row, to);
     } else {
@@ -68,7 +69,7 @@ static int fetch(const struct dnn_store *store, int part, int64_t row, size_t by
         rc = dnn_bytes_read(own->file, at, to, bytes, err);
         dnn_npy_swap(&own->is, to, bytes / dnn_dtype_size(own->is.type));
     }
-    dnn_kept_give(&own->kept);
+    dnn_file_cache_give(&own->kept);
     return rc;
 }
 
@@ -76,7 +77,7 @@ static void drop(struct dnn_store *store)
 {
     struct npy *own = store->own;
 
-    dnn_kept_end(&own->kept);
+    dnn_file_cache_end(&own->kept);
     dnn_free(own);
 }
 
@@ -138,7 +139,7 @@ static int open_npy(const char *path, const struct dnn_import *how,
     struct npy *own = dnn_alloc(sizeof *own);
     struct dnn_store *store = dnn_store_make(&type, path, how, own);
     struct dnn_part *part = dnn_store_add(store, NULL);
-    dnn_kept_make(&own->kept, close_file);
+    dnn_file_cache_make(&own->kept, close_file);
     own->is = is;
     own->path = store->path;
     part->type = is.type;

@@ -34,7 +34,7 @@ enum {
 
 /* The archive while it is open. */
 struct archive {
-    struct dnn_kept kept;
+    struct dnn_file_cache kept;
     const char *path; /* the store's */
     zip_t *zip;
     pthread_mutex_t lock; /* libzip reads one thing at a time */
@@ -42,7 +42,7 @@ struct archive {
 
 /* One array: what is decoded of it. */
 struct member {
-    struct dnn_kept kept;
+    struct dnn_file_cache kept;
     struct archive *archive;
     char *what; /* "a.npz: x" */
     zip_uint64_t index, size;
@@ -52,7 +52,7 @@ struct member {
 
 /* ---- the archive ---- */
 
-static void close_archive(struct dnn_kept *kept)
+static void close_archive(struct dnn_file_cache *kept)
 {
     struct archive *a = (struct archive *)kept;
 
@@ -60,7 +60,7 @@ static void close_archive(struct dnn_kept *kept)
     a->zip = NULL;
 }
 
-static int open_archive(struct dnn_kept *kept, struct dnn_err *err)
+static int open_archive(struct dnn_file_cache *kept, struct dnn_err *err)
 {
     struct archive *a = (struct archive *)kept;
     zip_error_t error;
@@ -129,7 +129,7 @@ static int read_all(struct member *m, zip_file_t *file, struct dnn_err *err)
                                m->what);
 }
 
-static void drop_member(struct dnn_kept *kept)
+static void drop_member(struct dnn_file_cache *kept)
 {
     struct member *m = (struct member *)kept;
 
@@ -137,13 +137,13 @@ static void drop_member(struct dnn_kept *kept)
     m->bytes = NULL;
 }
 
-static int fill_member(struct dnn_kept *kept, struct dnn_err *err)
+static int fill_member(struct dnn_file_cache *kept, struct dnn_err *err)
 {
     struct member *m = (struct member *)kept;
     struct archive *a = m->archive;
     int rc;
 
-    DNN_TRY(dnn_kept_take(&a->kept, open_archive, err));
+    DNN_TRY(dnn_file_cache_take(&a->kept, open_archive, err));
     pthread_mutex_lock(&a->lock);
     zip_file_t *file = zip_fopen_index(a->zip, m->index, 0);
     if (file == NULL)
@@ -153,7 +153,7 @@ static int fill_member(struct dnn_kept *kept, struct dnn_err *err)
         rc = read_all(m, file, err);
     if (file != NULL) zip_fclose(file);
     pthread_mutex_unlock(&a->lock);
-    dnn_kept_give(&a->kept);
+    dnn_file_cache_give(&a->kept);
     if (rc < 0) drop_member(kept);
     kept->bytes = m->size;
     return rc;
@@ -165,9 +165,9 @@ static int fetch(const struct dnn_store *store, int part, int64_t row, size_t by
     struct member *m = store->part[part].own;
 
     (void)bytes;
-    DNN_TRY(dnn_kept_take(&m->kept, fill_member, err));
+    DNN_TRY(dnn_file_cache_take(&m->kept, fill_member, err));
     dnn_npy_pick(&m->is, m->bytes + m->is.start, row, to);
-    dnn_kept_give(&m->kept);
+    dnn_file_cache_give(&m->kept);
     return 0;
 }
 
@@ -179,11 +179,11 @@ static void drop(struct dnn_store *store)
         struct member *m = store->part[i].own;
 
         if (m == NULL) continue;
-        dnn_kept_end(&m->kept);
+        dnn_file_cache_end(&m->kept);
         dnn_free(m->what);
         dnn_free(m);
     }
-    dnn_kept_end(&a->kept);
+    dnn_file_cache_end(&a->kept);
     pthread_mutex_destroy(&a->lock);
     dnn_free(a);
 }
@@ -252,7 +252,7 @@ static void add_member(struct dnn_store *store, const zip_stat_t *stat)
         if ((unsigned char)*c < 32 || *c == 127) *c = '?';
     struct dnn_part *part = dnn_store_add(store, name);
     part->own = m;
-    dnn_kept_make(&m->kept, drop_member);
+    dnn_file_cache_make(&m->kept, drop_member);
     m->archive = a;
     m->index = stat->index;
     m->what = dnn_format("%s: %s", store->path, name);
@@ -297,13 +297,13 @@ static int open_npz(const char *path, const struct dnn_import *how,
     struct archive *a = dnn_alloc(sizeof *a);
     struct dnn_store *store = dnn_store_make(&type, path, how, a);
 
-    dnn_kept_make(&a->kept, close_archive);
+    dnn_file_cache_make(&a->kept, close_archive);
     pthread_mutex_init(&a->lock, NULL);
     a->path = store->path;
-    int rc = dnn_kept_take(&a->kept, open_archive, err);
+    int rc = dnn_file_cache_take(&a->kept, open_archive, err);
     if (rc == 0) {
         rc = list(store, err);
-        dnn_kept_give(&a->kept);
+        dnn_file_cache_give(&a->kept);
     }
     if (rc == 0) return dnn_store_open(store, side == &how->target, out, err);
     dnn_store_close(&store->source);

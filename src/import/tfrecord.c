@@ -34,7 +34,7 @@ struct records {
     struct dnn_feature feature[2]; /* of the columns; their what is NULL */
     const char *path;              /* owned */
     int64_t *start;                /* of each record, and the end of the last */
-    struct dnn_kept kept;          /* the open file */
+    struct dnn_file_cache kept;    /* the open file */
     struct dnn_bytes *file;
 };
 
@@ -49,12 +49,12 @@ static uint64_t little(const unsigned char *at, int bytes)
 
 /* ---- the file ---- */
 
-static struct records *of_kept(struct dnn_kept *kept)
+static struct records *of_kept(struct dnn_file_cache *kept)
 {
     return (struct records *)((char *)kept - offsetof(struct records, kept));
 }
 
-static void close_file(struct dnn_kept *kept)
+static void close_file(struct dnn_file_cache *kept)
 {
     struct records *r = of_kept(kept);
 
@@ -62,7 +62,7 @@ static void close_file(struct dnn_kept *kept)
     r->file = NULL;
 }
 
-static int open_file(struct dnn_kept *kept, struct dnn_err *err)
+static int open_file(struct dnn_file_cache *kept, struct dnn_err *err)
 {
     struct records *r = of_kept(kept);
 
@@ -121,10 +121,10 @@ static int load(struct records *r, int64_t i, unsigned char **bytes, size_t *n,
         return dnn_fail(err, DNN_ENOMEM,
                         "%s: not enough memory for the %zu bytes of record %" PRId64,
                         r->path, *n, i);
-    rc = dnn_kept_take(&r->kept, open_file, err);
+    rc = dnn_file_cache_take(&r->kept, open_file, err);
     if (rc == 0) {
         rc = dnn_bytes_read(r->file, at, *bytes, *n + TAIL, err);
-        dnn_kept_give(&r->kept);
+        dnn_file_cache_give(&r->kept);
     }
     if (rc == 0 && dnn_crc_record(*bytes, *n) != (uint32_t)little(*bytes + *n, 4))
         rc = dnn_fail(err, DNN_EDATA,
@@ -236,7 +236,7 @@ static void close_records(struct dnn_source *source)
 {
     struct records *r = (struct records *)source;
 
-    dnn_kept_end(&r->kept);
+    dnn_file_cache_end(&r->kept);
     dnn_free(r->start);
     dnn_free((void *)(uintptr_t)r->path);
     dnn_free(r);
@@ -277,10 +277,10 @@ static int fill_in(struct records *r, bool target, struct dnn_err *err)
 {
     dnn_example *example;
 
-    int rc = dnn_kept_take(&r->kept, open_file, err);
+    int rc = dnn_file_cache_take(&r->kept, open_file, err);
     if (rc < 0) return rc;
     rc = walk(r, err);
-    dnn_kept_give(&r->kept);
+    dnn_file_cache_give(&r->kept);
     DNN_TRY(rc);
     DNN_TRY(load_example(r, 0, &example, err));
     rc = add_column(r, example, target, err);
@@ -303,7 +303,7 @@ static int open_tfrecord(const char *path, const struct dnn_import *how,
     r->source = (struct dnn_source){.type = &type, .nfiles = 1, .file = &r->path};
     r->path = dnn_strdup(path);
     r->how = *how;
-    dnn_kept_make(&r->kept, close_file);
+    dnn_file_cache_make(&r->kept, close_file);
     int rc = fill_in(r, side == &how->target, err);
     if (rc < 0)
         close_records(&r->source);

@@ -143,7 +143,7 @@ static int survey(struct dnn_tiff *t, struct dnn_tiff_page *first, int64_t *page
     struct dnn_tiff_page p;
 
     for (*pages = 0; next(t); ++*pages) {
-        DNN_TRY(dnn_tiff_look(t, &p, err));
+        DNN_TRY(dnn_tiff_inspect(t, &p, err));
         if (*pages == 0) *first = p;
         if (!same(first, &p))
             return dnn_fail(

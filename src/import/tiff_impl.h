@@ -28,7 +28,7 @@ struct dnn_tiff_page {
 int dnn_tiff_fail(const struct dnn_tiff *t, struct dnn_err *err);
 
 /* What the current page is; one that cannot be read is refused. */
-int dnn_tiff_look(struct dnn_tiff *t, struct dnn_tiff_page *p, struct dnn_err *err);
+int dnn_tiff_inspect(struct dnn_tiff *t, struct dnn_tiff_page *p, struct dnn_err *err);
 
 /* The points of the current page, bytes in all, channels last. */
 int dnn_tiff_page(struct dnn_tiff *t, const struct dnn_image_in *in, void *to,

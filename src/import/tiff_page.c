@@ -80,7 +80,7 @@ static int colours_of(struct dnn_tiff *t, struct dnn_tiff_page *p, struct dnn_er
 }
 
 /* What the current page is. */
-int dnn_tiff_look(struct dnn_tiff *t, struct dnn_tiff_page *p, struct dnn_err *err)
+int dnn_tiff_inspect(struct dnn_tiff *t, struct dnn_tiff_page *p, struct dnn_err *err)
 {
     uint16_t bits = 1, samples = 1, format = SAMPLEFORMAT_UINT, compression = 1,
              planar = PLANARCONFIG_CONTIG, photometric = PHOTOMETRIC_MINISBLACK;
@@ -281,7 +281,7 @@ int dnn_tiff_page(struct dnn_tiff *t, const struct dnn_image_in *in, void *to,
     struct dnn_tiff_page p;
     struct grid g;
 
-    DNN_TRY(dnn_tiff_look(t, &p, err));
+    DNN_TRY(dnn_tiff_inspect(t, &p, err));
     if (p.photometric == PHOTOMETRIC_YCBCR)
         TIFFSetField(t->tiff, TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
     DNN_TRY(grid_of(t, in, &p, &g, err));

@@ -30,17 +30,17 @@ static void describe_columns(struct dnn_prepare_state *s)
         struct dnn_split *split = &s->info.split[p];
 
         snprintf(split->name, sizeof split->name, "%s", s->parts.name[p]);
-        split->ncols = s->lanes.n;
-        for (int k = 0; k < s->lanes.n; k++) {
-            const struct dnn_lane *lane = &s->lanes.lane[k];
+        split->ncols = s->states.n;
+        for (int k = 0; k < s->states.n; k++) {
+            const struct dnn_column_state *state = &s->states.state[k];
             struct dnn_stored *to = &split->col[k];
 
-            to->column = lane->column;
-            to->nscale = lane->nscale;
-            memcpy(to->scale, lane->scale, sizeof to->scale);
-            memcpy(to->offset, lane->offset, sizeof to->offset);
+            to->column = state->column;
+            to->nscale = state->nscale;
+            memcpy(to->scale, state->scale, sizeof to->scale);
+            memcpy(to->offset, state->offset, sizeof to->offset);
             to->stats = dnn_alloc(sizeof *to->stats);
-            struct dnn_column column = dnn_lane_column(lane);
+            struct dnn_column column = dnn_column_state_column(state);
             dnn_stats_start(to->stats, &column);
         }
     }
@@ -79,7 +79,7 @@ static int sum_up(struct dnn_prepare_state *s, struct dnn_err *err)
     }
     DNN_TRY(dnn_comm_agree(s->comm, rc, err));
     for (int p = 0; p < s->parts.n; p++)
-        for (int k = 0; k < s->lanes.n; k++) {
+        for (int k = 0; k < s->states.n; k++) {
             struct dnn_stored *to = &s->info.split[p].col[k];
 
             DNN_TRY(dnn_comm_bcast(s->comm, "statistics", to->stats, sizeof *to->stats,
@@ -93,9 +93,9 @@ static int sum_up(struct dnn_prepare_state *s, struct dnn_err *err)
 /* Spacing that differs is not known; classes nobody foretold are those that occur. */
 static void finish_columns(struct dnn_prepare_state *s)
 {
-    for (int k = 0; k < s->lanes.n; k++) {
-        enum dnn_kind kind = s->lanes.lane[k].column.kind;
-        int64_t classes = s->lanes.lane[k].column.classes;
+    for (int k = 0; k < s->states.n; k++) {
+        enum dnn_kind kind = s->states.state[k].column.kind;
+        int64_t classes = s->states.state[k].column.classes;
 
         for (int p = 0; p < s->parts.n; p++) {
             struct dnn_stored *to = &s->info.split[p].col[k];
@@ -129,8 +129,8 @@ static int put_piece(struct dnn_prepare_state *s, struct dnn_dataset_writer *wri
     for (int64_t i = rc = 0; rc == 0 && i < piece->n; i += chunk) {
         const void *data[DNN_MAX_COLUMNS];
 
-        for (int k = 0; k < s->lanes.n; k++)
-            data[k] = view.data[k] + (size_t)i * dnn_piece_bytes(&s->lanes.lane[k]);
+        for (int k = 0; k < s->states.n; k++)
+            data[k] = view.data[k] + (size_t)i * dnn_piece_bytes(&s->states.state[k]);
         rc = dnn_dataset_put(writer, piece->split, piece->first + i,
                              piece->n - i < chunk ? piece->n - i : chunk, data,
                              view.name + i, view.fold == NULL ? NULL : view.fold + i,

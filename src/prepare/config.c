@@ -171,16 +171,16 @@ static int read_size(const struct dnn_jobj *top, const char *key, int64_t def,
 static int note_step(const struct dnn_jobj *at, struct dnn_prepare *p, int i,
                      struct dnn_err *err)
 {
-    const struct dnn_edit *step = &p->step[i];
+    const struct dnn_prepare_step *step = &p->step[i];
     bool twice = false;
 
-    if (step->type == &dnn_edit_split) {
+    if (step->type == &dnn_prepare_step_split) {
         twice = p->split != NULL;
         p->split = step->cfg;
-    } else if (step->type == &dnn_edit_balance) {
+    } else if (step->type == &dnn_prepare_step_balance) {
         twice = p->balance != NULL;
         p->balance = step->cfg;
-    } else if (step->type == &dnn_edit_slice) {
+    } else if (step->type == &dnn_prepare_step_slice) {
         twice = p->slice >= 0;
         p->slice = i;
     }
@@ -205,7 +205,7 @@ static int read_steps(const struct dnn_jobj *top, struct dnn_arena *arena,
                              DNN_PREPARE_STEPS);
     for (struct dnn_jobj it = dnn_json_first(&list); it.val != NULL;
          it = dnn_json_next(&it)) {
-        DNN_TRY(dnn_edit_read(&it, arena, &p->step[p->nsteps], err));
+        DNN_TRY(dnn_prepare_step_read(&it, arena, &p->step[p->nsteps], err));
         DNN_TRY(note_step(&it, p, p->nsteps++, err));
     }
     return 0;
@@ -308,7 +308,7 @@ void dnn_prepare_free(struct dnn_prepare *prepare)
 {
     if (prepare == NULL) return;
     for (int i = 0; i < prepare->nsteps; i++)
-        dnn_edit_free(&prepare->step[i]);
+        dnn_prepare_step_free(&prepare->step[i]);
     dnn_json_free(prepare->file);
     dnn_free(prepare);
 }

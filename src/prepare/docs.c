@@ -15,7 +15,7 @@ static void print_sentence(const char *text, FILE *where)
     fprintf(where, "%c%s.\n\n", toupper((unsigned char)text[0]), text + 1);
 }
 
-static void print_step(const struct dnn_edit_type *type, FILE *where)
+static void print_step(const struct dnn_prepare_step_type *type, FILE *where)
 {
     fprintf(where, "\n### `%s`\n\n", type->name);
     print_sentence(type->help, where);
@@ -40,8 +40,8 @@ void dnn_prepare_docs(FILE *where)
     fprintf(where, "\n## An object under `from`\n\n");
     dnn_field_docs(dnn_import_fields, where);
     fprintf(where, "\n## Steps\n");
-    for (int i = 0; dnn_edits[i] != NULL; i++)
-        print_step(dnn_edits[i], where);
+    for (int i = 0; dnn_prepare_steps[i] != NULL; i++)
+        print_step(dnn_prepare_steps[i], where);
     fprintf(where, "\n## An object under `generate`\n");
     for (int i = 0; (name = dnn_generate_info(i, &help, &fields)) != NULL; i++) {
         fprintf(where, "\n### `%s`\n\n", name);

@@ -19,12 +19,12 @@ struct head {
     int32_t groups, folds;
 };
 
-size_t dnn_piece_bytes(const struct dnn_lane *lane)
+size_t dnn_piece_bytes(const struct dnn_column_state *state)
 {
     int64_t count = 0;
 
-    if (dnn_shape_count(&lane->column.shape, &count, NULL) < 0) return 0;
-    return (size_t)count * dnn_dtype_size(lane->column.type);
+    if (dnn_shape_count(&state->column.shape, &count, NULL) < 0) return 0;
+    return (size_t)count * dnn_dtype_size(state->column.type);
 }
 
 static bool has_groups(const struct dnn_prepare_state *s)
@@ -38,8 +38,8 @@ static int sample_bytes(const struct dnn_prepare_state *s, int64_t *out,
                         struct dnn_err *err)
 {
     *out = 0;
-    for (int k = 0; k < s->lanes.n; k++) {
-        const struct dnn_column *c = &s->lanes.lane[k].column;
+    for (int k = 0; k < s->states.n; k++) {
+        const struct dnn_column *c = &s->states.state[k].column;
         struct dnn_tensor tensor = {
             .name = c->name, .dtype = c->type, .shape = c->shape};
         size_t bytes;
@@ -86,7 +86,7 @@ int dnn_pieces_plan(struct dnn_prepare_state *s, struct dnn_err *err)
 struct making {
     struct dnn_prepare_state *s;
     const struct dnn_piece *piece;
-    struct dnn_flow flow;
+    struct dnn_pipeline pipeline;
     struct head head;
     char *data[DNN_MAX_COLUMNS];
     struct dnn_piece_known *known;
@@ -112,11 +112,11 @@ static int64_t place_of(const struct dnn_output *o, int64_t i)
 static int wrong_shape(struct making *m, int64_t b, int k, const struct dnn_array *a,
                        struct dnn_err *err)
 {
-    const struct dnn_column *c = &m->s->lanes.lane[k].column;
+    const struct dnn_column *c = &m->s->states.state[k].column;
     char name[DNN_SAMPLE_NAME], first[DNN_SAMPLE_NAME], x[DNN_SHAPE_TEXT],
         y[DNN_SHAPE_TEXT];
 
-    dnn_flow_name(&m->flow, b, name);
+    dnn_pipeline_name(&m->pipeline, b, name);
     dnn_origins_label(&m->s->origins, m->s->output[0].sample[0], first);
     return dnn_fail(err, DNN_EDATA,
                     "%.300s: %s is %s %s, but in %.300s it is %s %s; resize, crop or "
@@ -142,24 +142,24 @@ static int keep_sample(struct making *m, int64_t i, int64_t b,
 {
     char name[DNN_SAMPLE_NAME], group[DNN_SAMPLE_NAME];
 
-    dnn_flow_name(&m->flow, b, name);
-    for (int k = 0; k < m->s->lanes.n; k++) {
-        const struct dnn_lane *lane = &m->s->lanes.lane[k];
+    dnn_pipeline_name(&m->pipeline, b, name);
+    for (int k = 0; k < m->s->states.n; k++) {
+        const struct dnn_column_state *state = &m->s->states.state[k];
         const struct dnn_array *a = &sample->col[k];
-        size_t bytes = dnn_piece_bytes(lane);
+        size_t bytes = dnn_piece_bytes(state);
 
-        if (!dnn_shape_equal(&a->shape, &lane->column.shape) ||
-            a->type != lane->column.type)
+        if (!dnn_shape_equal(&a->shape, &state->column.shape) ||
+            a->type != state->column.type)
             return wrong_shape(m, b, k, a, err);
         memcpy(m->data[k] + (size_t)i * bytes, a->data, bytes);
         note_spacing(m->known->spacing[k], a, i == 0);
-        if (dnn_flow_stats(&m->flow, lane, a, &m->known->stats[k], err) < 0)
-            return dnn_prefix(err, "%s: %s: ", name, lane->column.name);
+        if (dnn_pipeline_stats(&m->pipeline, state, a, &m->known->stats[k], err) < 0)
+            return dnn_prefix(err, "%s: %s: ", name, state->column.name);
     }
     dnn_buf_bytes(&m->names, name, strlen(name) + 1);
     if (!has_groups(m->s)) return 0;
-    dnn_origins_group(&m->s->origins, m->flow.loaded, group);
-    if (group[0] == '\0') dnn_origins_label(&m->s->origins, m->flow.loaded, group);
+    dnn_origins_group(&m->s->origins, m->pipeline.loaded, group);
+    if (group[0] == '\0') dnn_origins_label(&m->s->origins, m->pipeline.loaded, group);
     dnn_buf_bytes(&m->groups, group, strlen(group) + 1);
     return 0;
 }
@@ -176,12 +176,12 @@ static int make_samples(struct making *m, struct dnn_err *err)
         while (number >= o->first[at + 1])
             at++;
         int64_t b = number - o->first[at];
-        DNN_TRY(dnn_flow_load(&m->flow, o->sample[at], err));
-        if (b >= m->flow.nboxes)
+        DNN_TRY(dnn_pipeline_load(&m->pipeline, o->sample[at], err));
+        if (b >= m->pipeline.nboxes)
             return dnn_fail(err, DNN_EDATA,
                             "sample %" PRId64 " changed its shape while it was read",
                             o->sample[at]);
-        DNN_TRY(dnn_flow_box(&m->flow, b, &sample, err));
+        DNN_TRY(dnn_pipeline_box(&m->pipeline, b, &sample, err));
         DNN_TRY(keep_sample(m, i, b, sample, err));
     }
     return 0;
@@ -193,8 +193,8 @@ static int make_room(struct making *m, struct dnn_buf *out, struct dnn_err *err)
     size_t total = sizeof m->head, at = sizeof m->head;
     char text[32];
 
-    for (int k = 0; k < m->s->lanes.n; k++)
-        total += (size_t)m->piece->n * dnn_piece_bytes(&m->s->lanes.lane[k]);
+    for (int k = 0; k < m->s->states.n; k++)
+        total += (size_t)m->piece->n * dnn_piece_bytes(&m->s->states.state[k]);
     out->text = malloc(total + 1);
     if (out->text == NULL)
         return dnn_fail(err, DNN_ENOMEM,
@@ -202,9 +202,9 @@ static int make_room(struct making *m, struct dnn_buf *out, struct dnn_err *err)
                         dnn_text_bytes(text, sizeof text, (double)total));
     out->len = total;
     out->cap = total + 1;
-    for (int k = 0; k < m->s->lanes.n; k++) {
+    for (int k = 0; k < m->s->states.n; k++) {
         m->data[k] = out->text + at;
-        at += (size_t)m->piece->n * dnn_piece_bytes(&m->s->lanes.lane[k]);
+        at += (size_t)m->piece->n * dnn_piece_bytes(&m->s->states.state[k]);
     }
     out->text[total] = '\0';
     return 0;
@@ -234,7 +234,7 @@ static void add_rest(const struct making *m, struct dnn_buf *out)
 static size_t known_size(const struct dnn_prepare_state *s)
 {
     return sizeof(struct dnn_piece_known) +
-           (size_t)s->lanes.n * sizeof(struct dnn_stats);
+           (size_t)s->states.n * sizeof(struct dnn_stats);
 }
 
 int dnn_piece_make(void *arg, int64_t number, struct dnn_buf *out, struct dnn_err *err)
@@ -243,19 +243,19 @@ int dnn_piece_make(void *arg, int64_t number, struct dnn_buf *out, struct dnn_er
     struct making m = {.s = s, .piece = &s->piece[number]};
 
     m.known = dnn_alloc(known_size(s));
-    for (int k = 0; k < s->lanes.n; k++) {
-        struct dnn_column column = dnn_lane_column(&s->lanes.lane[k]);
+    for (int k = 0; k < s->states.n; k++) {
+        struct dnn_column column = dnn_column_state_column(&s->states.state[k]);
 
         dnn_stats_start(&m.known->stats[k], &column);
     }
     m.head.n = m.piece->n;
-    m.head.ncols = s->lanes.n;
+    m.head.ncols = s->states.n;
     m.head.groups = has_groups(s);
     m.head.folds = s->info.split[m.piece->split].folds > 0;
-    dnn_flow_start(&m.flow, s->prepare, &s->origins, s->prepare->nsteps);
+    dnn_pipeline_start(&m.pipeline, s->prepare, &s->origins, s->prepare->nsteps);
     int rc = make_room(&m, out, err);
     if (rc == 0) rc = make_samples(&m, err);
-    dnn_flow_stop(&m.flow);
+    dnn_pipeline_stop(&m.pipeline);
     if (rc == 0) {
         add_rest(&m, out);
         rc = dnn_work_save(&s->work, "known", number, m.known, known_size(s), err);
@@ -290,9 +290,9 @@ static bool parse(const struct dnn_prepare_state *s, const struct dnn_piece *pie
 
     if (len < sizeof head) return false;
     memcpy(&head, bytes, sizeof head);
-    if (head.n != piece->n || head.ncols != s->lanes.n) return false;
-    for (int k = 0; k < s->lanes.n; k++) {
-        size_t size = n * dnn_piece_bytes(&s->lanes.lane[k]);
+    if (head.n != piece->n || head.ncols != s->states.n) return false;
+    for (int k = 0; k < s->states.n; k++) {
+        size_t size = n * dnn_piece_bytes(&s->states.state[k]);
 
         if ((size_t)(end - at) < size) return false;
         out->data[k] = at;

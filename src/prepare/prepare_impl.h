@@ -1,10 +1,10 @@
-/* prepare_impl.h - how a preparation is cut into files of this room.
+/* prepare_impl.h - how a preparation is cut into files of this component.
  *
- * config.c reads the configuration, steps*.c are what is done to samples, origin.c
- * opens what they come from, split.c and deal.c say who goes where, flow.c takes a
- * sample through the steps, passes.c learns what a step must know of all samples
- * first, piece.c makes pieces of the result, work.c keeps what is finished on disk,
- * assemble.c puts it together, and run.c calls them in this order.
+ * config.c reads the configuration; steps*.c are the steps; sources.c opens the input
+ * files or the generator; splits.c and partition.c assign samples to splits; pipeline.c
+ * applies the steps to a sample; first_pass.c collects what a step must know of all
+ * samples; piece.c computes pieces of the result; work.c keeps finished pieces on disk;
+ * assemble.c writes the dataset; run.c calls all of them in this order.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -22,33 +22,33 @@ enum { DNN_PREPARE_STEPS = 32, DNN_PREPARE_SETS = 8, DNN_PREPARE_PARTS = 3 };
 
 /* A column on its way: value = number * scale + offset, so that integers stay integers
  * as long as nothing asks for their values. */
-struct dnn_lane {
+struct dnn_column_state {
     struct dnn_column column;
     int nscale; /* 0: values are the numbers themselves; 1 or as many as channels */
     double scale[DNN_STATS_CHANNELS], offset[DNN_STATS_CHANNELS];
 };
 
-struct dnn_lanes {
+struct dnn_column_states {
     int n;
-    struct dnn_lane lane[DNN_MAX_COLUMNS];
+    struct dnn_column_state state[DNN_MAX_COLUMNS];
 };
 
 /* ---- steps ---- */
 
 /* What a step must know of all samples before it can be applied to one. */
-enum dnn_edit_need { DNN_NEED_NOTHING, DNN_NEED_TRAIN, DNN_NEED_ALL };
+enum dnn_prepare_step_need { DNN_NEED_NOTHING, DNN_NEED_TRAIN, DNN_NEED_ALL };
 
-struct dnn_edit_type;
-struct dnn_edit {
-    const struct dnn_edit_type *type;
-    void *cfg;                /* begins with a struct dnn_list of column names  */
-    const char *where;        /* "a.json:3: steps[1].resize", for messages      */
-    unsigned on;              /* bits of the columns it changes                 */
-    struct dnn_lanes *before; /* owned: what it is given                        */
-    struct dnn_stats *found;  /* owned: of each column, if it needs them        */
+struct dnn_prepare_step_type;
+struct dnn_prepare_step {
+    const struct dnn_prepare_step_type *type;
+    void *cfg;         /* begins with a struct dnn_list of column names  */
+    const char *where; /* "a.json:3: steps[1].resize", for messages      */
+    unsigned on;       /* bits of the columns it changes                 */
+    struct dnn_column_states *before; /* owned: what it is given */
+    struct dnn_stats *found; /* owned: of each column, if it needs them        */
 };
 
-struct dnn_edit_type {
+struct dnn_prepare_step_type {
     const char *name, *help;
     size_t size;                    /* of its struct                             */
     const struct dnn_field *fields; /* of the object under its name; NULL: brief is
@@ -57,49 +57,53 @@ struct dnn_edit_type {
     /* More than the tables can say; NULL: nothing.  at: the object or short form. */
     int (*read)(const struct dnn_jobj *at, struct dnn_arena *arena, void *cfg,
                 struct dnn_err *err);
-    bool (*takes)(const struct dnn_lane *lane); /* columns it is for, unless named   */
-    bool (*can)(const struct dnn_lane *lane);   /* columns it can be told to take    */
-    enum dnn_edit_need (*needs)(const void *cfg,
-                                const struct dnn_lane *lane); /* or NULL   */
+    bool (*takes)(
+        const struct dnn_column_state *state); /* columns it is for, unless named   */
+    bool (*can)(
+        const struct dnn_column_state *state); /* columns it can be told to take    */
+    enum dnn_prepare_step_need (*needs)(
+        const void *cfg, const struct dnn_column_state *state); /* or NULL   */
     /* What becomes of a column; before it is known what needs() asked for (found is
      * NULL) only what does not depend on it need be right. */
-    int (*lane)(const struct dnn_edit *step, int k, struct dnn_lane *lane,
-                struct dnn_err *err);
+    int (*state)(const struct dnn_prepare_step *step, int k,
+                 struct dnn_column_state *state, struct dnn_err *err);
     /* The same of an array; other is another one to work in. */
-    int (*apply)(const struct dnn_edit *step, int k, struct dnn_array *array,
+    int (*apply)(const struct dnn_prepare_step *step, int k, struct dnn_array *array,
                  struct dnn_array *other, struct dnn_err *err);
 };
 
-extern const struct dnn_edit_type dnn_edit_split, dnn_edit_balance, dnn_edit_slice,
-    dnn_edit_resize, dnn_edit_resample, dnn_edit_crop, dnn_edit_pad, dnn_edit_normalise,
-    dnn_edit_clip, dnn_edit_store, dnn_edit_remap, dnn_edit_one_hot;
+extern const struct dnn_prepare_step_type dnn_prepare_step_split,
+    dnn_prepare_step_balance, dnn_prepare_step_slice, dnn_prepare_step_resize,
+    dnn_prepare_step_resample, dnn_prepare_step_crop, dnn_prepare_step_pad,
+    dnn_prepare_step_normalise, dnn_prepare_step_clip, dnn_prepare_step_store,
+    dnn_prepare_step_remap, dnn_prepare_step_one_hot;
 /* NULL-ended; the one list. */
-extern const struct dnn_edit_type *const dnn_edits[];
+extern const struct dnn_prepare_step_type *const dnn_prepare_steps[];
 
 /* One element of "steps".  The result lives in arena. */
-int dnn_edit_read(const struct dnn_jobj *at, struct dnn_arena *arena,
-                  struct dnn_edit *out, struct dnn_err *err);
-/* Choose the columns, keep a copy of lanes in before. */
-int dnn_edit_place(struct dnn_edit *step, const struct dnn_lanes *lanes,
-                   struct dnn_err *err);
-enum dnn_edit_need dnn_edit_needs(const struct dnn_edit *step);
-/* lanes after the step. */
-int dnn_edit_lanes(const struct dnn_edit *step, struct dnn_lanes *lanes,
-                   struct dnn_err *err);
-void dnn_edit_free(struct dnn_edit *step);
+int dnn_prepare_step_read(const struct dnn_jobj *at, struct dnn_arena *arena,
+                          struct dnn_prepare_step *out, struct dnn_err *err);
+/* Choose the columns, keep a copy of states in before. */
+int dnn_prepare_step_place(struct dnn_prepare_step *step,
+                           const struct dnn_column_states *states, struct dnn_err *err);
+enum dnn_prepare_step_need dnn_prepare_step_needs(const struct dnn_prepare_step *step);
+/* states after the step. */
+int dnn_prepare_step_lanes(const struct dnn_prepare_step *step,
+                           struct dnn_column_states *states, struct dnn_err *err);
+void dnn_prepare_step_free(struct dnn_prepare_step *step);
 
 /* Spatial axes of a column, or of an array of it: all but the channels; 0 of labels
  * and values. */
-int dnn_lane_space(const struct dnn_lane *lane);
-int64_t dnn_lane_channels(const struct dnn_lane *lane);
-/* Numbers become their values, in f32; lane says what they are now. */
-int dnn_lane_values(const struct dnn_lane *lane, struct dnn_array *array,
-                    struct dnn_err *err);
-/* The lane of an array after that. */
-void dnn_lane_become_values(struct dnn_lane *lane);
+int dnn_column_state_space(const struct dnn_column_state *state);
+int64_t dnn_column_state_channels(const struct dnn_column_state *state);
+/* Numbers become their values, in f32; state says what they are now. */
+int dnn_column_state_values(const struct dnn_column_state *state,
+                            struct dnn_array *array, struct dnn_err *err);
+/* The state of an array after that. */
+void dnn_column_state_become_values(struct dnn_column_state *state);
 /* value -> (value - mean[c]) / std[c] by changing scale and offset alone. */
-void dnn_lane_standardise(struct dnn_lane *lane, int nchannels, const double *mean,
-                          const double *std);
+void dnn_column_state_standardise(struct dnn_column_state *state, int nchannels,
+                                  const double *mean, const double *std);
 
 /* The settings of the steps that are not applied to single columns. */
 struct dnn_split_cfg {
@@ -141,7 +145,7 @@ struct dnn_prepare {
     int norigins;
     struct dnn_origin_cfg *origin;
     int nsteps, slice; /* slice: which step, or -1                                   */
-    struct dnn_edit step[DNN_PREPARE_STEPS];
+    struct dnn_prepare_step step[DNN_PREPARE_STEPS];
     const struct dnn_split_cfg *split;     /* or NULL                                */
     const struct dnn_balance_cfg *balance; /* or NULL                                */
 };
@@ -165,7 +169,7 @@ struct dnn_origins {
     int n;
     struct dnn_origin *at; /* owned                                                  */
     int64_t count;         /* samples of all                                         */
-    struct dnn_lanes lanes;
+    struct dnn_column_states states;
     bool groups; /* some source knows them                                           */
 };
 
@@ -189,7 +193,7 @@ int dnn_origins_read(const struct dnn_origins *origins, bool allow_nan, int64_t 
  * part -1).  group: things of one number stay together, numbers below ngroups; class:
  * each part gets its share of each; both may be NULL.  Counts without groups are
  * exact: those of the largest remainders.  A pure function of its arguments. */
-struct dnn_deal {
+struct dnn_partition {
     int64_t n;
     const int64_t *group, *class;
     int64_t ngroups, nclasses;
@@ -197,9 +201,9 @@ struct dnn_deal {
     const double *share;
     uint64_t seed;
 };
-void dnn_deal(const struct dnn_deal *deal, int32_t *part);
+void dnn_partition(const struct dnn_partition *deal, int32_t *part);
 /* n things by shares; count has nparts + 1 elements, the last is what is left over. */
-void dnn_deal_counts(int64_t n, int nparts, const double *share, int64_t *count);
+void dnn_partition_counts(int64_t n, int nparts, const double *share, int64_t *count);
 
 /* Every sample's part (-1: in none) and fold, by the configuration, the sources, and
  * class (NULL: not needed). */
@@ -228,7 +232,7 @@ void dnn_outputs_free(struct dnn_output out[DNN_MAX_SPLITS]);
 
 /* ---- a sample through the steps ---- */
 
-struct dnn_flow {
+struct dnn_pipeline {
     const struct dnn_prepare *prepare;
     const struct dnn_origins *origins;
     int64_t loaded; /* which sample of the sources is here, -1: none                */
@@ -239,22 +243,26 @@ struct dnn_flow {
     int64_t nboxes; /* of the sample that is here                                    */
     struct dnn_array other;
 };
-void dnn_flow_start(struct dnn_flow *flow, const struct dnn_prepare *prepare,
-                    const struct dnn_origins *origins, int end);
+void dnn_pipeline_start(struct dnn_pipeline *pipeline,
+                        const struct dnn_prepare *prepare,
+                        const struct dnn_origins *origins, int end);
 /* Read a sample and take it to the slices, or to the end if it is not sliced. */
-int dnn_flow_load(struct dnn_flow *flow, int64_t sample, struct dnn_err *err);
+int dnn_pipeline_load(struct dnn_pipeline *pipeline, int64_t sample,
+                      struct dnn_err *err);
 /* Box number b of it at the end of the steps; valid until the next call. */
-int dnn_flow_box(struct dnn_flow *flow, int64_t b, struct dnn_sample **out,
-                 struct dnn_err *err);
+int dnn_pipeline_box(struct dnn_pipeline *pipeline, int64_t b, struct dnn_sample **out,
+                     struct dnn_err *err);
 /* "vol.nii[3,0,1]" */
-void dnn_flow_name(const struct dnn_flow *flow, int64_t b, char out[DNN_SAMPLE_NAME]);
-void dnn_flow_stop(struct dnn_flow *flow);
-/* The column of a lane's values, for statistics. */
-struct dnn_column dnn_lane_column(const struct dnn_lane *lane);
+void dnn_pipeline_name(const struct dnn_pipeline *pipeline, int64_t b,
+                       char out[DNN_SAMPLE_NAME]);
+void dnn_pipeline_stop(struct dnn_pipeline *pipeline);
+/* The column of a state's values, for statistics. */
+struct dnn_column dnn_column_state_column(const struct dnn_column_state *state);
 /* Count an array's values; stats was started with that column. */
-int dnn_flow_stats(struct dnn_flow *flow, const struct dnn_lane *lane,
-                   const struct dnn_array *array, struct dnn_stats *stats,
-                   struct dnn_err *err);
+int dnn_pipeline_stats(struct dnn_pipeline *pipeline,
+                       const struct dnn_column_state *state,
+                       const struct dnn_array *array, struct dnn_stats *stats,
+                       struct dnn_err *err);
 
 /* ---- the work directory ---- */
 
@@ -307,7 +315,7 @@ struct dnn_prepare_state {
     struct dnn_output output[DNN_MAX_SPLITS];
     struct dnn_work work;
     int64_t *class, *boxes; /* owned [count]; NULL: not needed                       */
-    struct dnn_lanes lanes; /* of the result                                         */
+    struct dnn_column_states states; /* of the result */
     struct dnn_dataset_info info; /* of the result                                   */
     struct dnn_piece *piece;      /* owned                                           */
     int64_t npieces;
@@ -318,8 +326,8 @@ struct dnn_prepare_state {
 
 /* Collective. */
 int dnn_learn_classes(struct dnn_prepare_state *s, struct dnn_err *err);
-int dnn_learn_stats(struct dnn_prepare_state *s, int step, enum dnn_edit_need need,
-                    struct dnn_err *err);
+int dnn_learn_stats(struct dnn_prepare_state *s, int step,
+                    enum dnn_prepare_step_need need, struct dnn_err *err);
 int dnn_learn_boxes(struct dnn_prepare_state *s, struct dnn_err *err);
 int dnn_learn_files(struct dnn_prepare_state *s, struct dnn_err *err);
 
@@ -345,7 +353,7 @@ struct dnn_piece_known {
 };
 
 /* Local.  Bytes of one sample of a column as stored. */
-size_t dnn_piece_bytes(const struct dnn_lane *lane);
+size_t dnn_piece_bytes(const struct dnn_column_state *state);
 int dnn_pieces_plan(struct dnn_prepare_state *s, struct dnn_err *err);
 /* A dnn_units's make(); arg is the state. */
 int dnn_piece_make(void *arg, int64_t number, struct dnn_buf *out, struct dnn_err *err);

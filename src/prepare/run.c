@@ -147,14 +147,14 @@ static int deal(struct dnn_prepare_state *s, struct dnn_err *err)
 
 static int take_steps(struct dnn_prepare_state *s, struct dnn_err *err)
 {
-    s->lanes = s->origins.lanes;
+    s->states = s->origins.states;
     for (int i = 0; i < s->prepare->nsteps; i++) {
-        struct dnn_edit *step = &s->prepare->step[i];
+        struct dnn_prepare_step *step = &s->prepare->step[i];
 
-        DNN_TRY(dnn_edit_place(step, &s->lanes, err));
-        enum dnn_edit_need need = dnn_edit_needs(step);
+        DNN_TRY(dnn_prepare_step_place(step, &s->states, err));
+        enum dnn_prepare_step_need need = dnn_prepare_step_needs(step);
         if (need != DNN_NEED_NOTHING) DNN_TRY(dnn_learn_stats(s, i, need, err));
-        DNN_TRY(dnn_edit_lanes(step, &s->lanes, err));
+        DNN_TRY(dnn_prepare_step_lanes(step, &s->states, err));
         if (i == s->prepare->slice) DNN_TRY(dnn_learn_boxes(s, err));
     }
     return 0;
@@ -167,20 +167,20 @@ static int probe(struct dnn_prepare_state *s, struct dnn_err *err)
     int rc = 0;
 
     if (dnn_comm_rank(s->comm) == 0) {
-        struct dnn_flow flow;
+        struct dnn_pipeline pipeline;
         struct dnn_sample *sample = NULL;
 
-        dnn_flow_start(&flow, s->prepare, &s->origins, s->prepare->nsteps);
-        rc = dnn_flow_load(&flow, s->output[0].sample[0], err);
-        if (rc == 0) rc = dnn_flow_box(&flow, 0, &sample, err);
-        for (int k = 0; rc == 0 && k < s->lanes.n; k++)
+        dnn_pipeline_start(&pipeline, s->prepare, &s->origins, s->prepare->nsteps);
+        rc = dnn_pipeline_load(&pipeline, s->output[0].sample[0], err);
+        if (rc == 0) rc = dnn_pipeline_box(&pipeline, 0, &sample, err);
+        for (int k = 0; rc == 0 && k < s->states.n; k++)
             shape[k] = sample->col[k].shape;
-        dnn_flow_stop(&flow);
+        dnn_pipeline_stop(&pipeline);
     }
     DNN_TRY(dnn_comm_agree(s->comm, rc, err));
     DNN_TRY(dnn_comm_bcast(s->comm, "shapes", shape, sizeof shape, 0, err));
-    for (int k = 0; k < s->lanes.n; k++)
-        s->lanes.lane[k].column.shape = shape[k];
+    for (int k = 0; k < s->states.n; k++)
+        s->states.state[k].column.shape = shape[k];
     return 0;
 }
 
@@ -246,7 +246,7 @@ static void free_state(struct dnn_prepare_state *s)
     dnn_free(s->class);
     dnn_free(s->boxes);
     for (int i = 0; i < s->prepare->nsteps; i++)
-        dnn_edit_free(&s->prepare->step[i]);
+        dnn_prepare_step_free(&s->prepare->step[i]);
     dnn_free(s);
 }
 

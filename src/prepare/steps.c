@@ -7,34 +7,34 @@
 
 #include <string.h>
 
-const struct dnn_edit_type *const dnn_edits[] = {
-    &dnn_edit_split,
-    &dnn_edit_balance,
-    &dnn_edit_remap,
-    &dnn_edit_resize,
-    &dnn_edit_resample,
-    &dnn_edit_crop,
-    &dnn_edit_pad,
-    &dnn_edit_slice,
-    &dnn_edit_clip,
-    &dnn_edit_normalise,
-    &dnn_edit_one_hot,
-    &dnn_edit_store,
+const struct dnn_prepare_step_type *const dnn_prepare_steps[] = {
+    &dnn_prepare_step_split,
+    &dnn_prepare_step_balance,
+    &dnn_prepare_step_remap,
+    &dnn_prepare_step_resize,
+    &dnn_prepare_step_resample,
+    &dnn_prepare_step_crop,
+    &dnn_prepare_step_pad,
+    &dnn_prepare_step_slice,
+    &dnn_prepare_step_clip,
+    &dnn_prepare_step_normalise,
+    &dnn_prepare_step_one_hot,
+    &dnn_prepare_step_store,
     NULL,
 };
 
 /* ---- reading ---- */
 
 static int find_type(const struct dnn_jobj *at, const char *name,
-                     const struct dnn_edit_type **out, struct dnn_err *err)
+                     const struct dnn_prepare_step_type **out, struct dnn_err *err)
 {
     const char *names[DNN_PREPARE_STEPS] = {NULL};
     char hint[128];
 
-    for (int i = 0; dnn_edits[i] != NULL; i++) {
-        names[i] = dnn_edits[i]->name;
+    for (int i = 0; dnn_prepare_steps[i] != NULL; i++) {
+        names[i] = dnn_prepare_steps[i]->name;
         if (strcmp(name, names[i]) != 0) continue;
-        *out = dnn_edits[i];
+        *out = dnn_prepare_steps[i];
         return 0;
     }
     return dnn_json_fail(at, err, "unknown step \"%s\"%s", name,
@@ -55,8 +55,8 @@ static int fill_defaults(const struct dnn_field *fields, struct dnn_arena *arena
     return rc;
 }
 
-int dnn_edit_read(const struct dnn_jobj *at, struct dnn_arena *arena,
-                  struct dnn_edit *out, struct dnn_err *err)
+int dnn_prepare_step_read(const struct dnn_jobj *at, struct dnn_arena *arena,
+                          struct dnn_prepare_step *out, struct dnn_err *err)
 {
     struct dnn_jobj it = dnn_json_first(at);
     char quote[DNN_JSON_QUOTE];
@@ -70,7 +70,7 @@ int dnn_edit_read(const struct dnn_jobj *at, struct dnn_arena *arena,
                                  : dnn_json_quote(quote, at));
     memset(out, 0, sizeof *out);
     DNN_TRY(find_type(&it, it.name, &out->type, err));
-    const struct dnn_edit_type *type = out->type;
+    const struct dnn_prepare_step_type *type = out->type;
     out->cfg = dnn_arena_alloc(arena, type->size);
     if (dnn_json_type(&it) == DNN_J_OBJECT && type->fields != NULL) {
         DNN_TRY(dnn_field_fill(&it, type->fields, arena, out->cfg, err));
@@ -88,7 +88,7 @@ int dnn_edit_read(const struct dnn_jobj *at, struct dnn_arena *arena,
     return 0;
 }
 
-void dnn_edit_free(struct dnn_edit *step)
+void dnn_prepare_step_free(struct dnn_prepare_step *step)
 {
     dnn_free(step->before);
     dnn_free(step->found);
@@ -98,14 +98,15 @@ void dnn_edit_free(struct dnn_edit *step)
 
 /* ---- which columns ---- */
 
-static int find_lane(const struct dnn_edit *step, const struct dnn_lanes *lanes,
-                     const char *name, int *out, struct dnn_err *err)
+static int find_lane(const struct dnn_prepare_step *step,
+                     const struct dnn_column_states *states, const char *name, int *out,
+                     struct dnn_err *err)
 {
     const char *names[DNN_MAX_COLUMNS + 1] = {NULL};
     char hint[128];
 
-    for (int k = 0; k < lanes->n; k++) {
-        names[k] = lanes->lane[k].column.name;
+    for (int k = 0; k < states->n; k++) {
+        names[k] = states->state[k].column.name;
         if (strcmp(names[k], name) != 0) continue;
         *out = k;
         return 0;
@@ -114,29 +115,29 @@ static int find_lane(const struct dnn_edit *step, const struct dnn_lanes *lanes,
                     name, dnn_text_hint(hint, sizeof hint, name, names));
 }
 
-int dnn_edit_place(struct dnn_edit *step, const struct dnn_lanes *lanes,
-                   struct dnn_err *err)
+int dnn_prepare_step_place(struct dnn_prepare_step *step,
+                           const struct dnn_column_states *states, struct dnn_err *err)
 {
-    const struct dnn_edit_type *type = step->type;
+    const struct dnn_prepare_step_type *type = step->type;
     const struct dnn_list *named = step->cfg;
 
     dnn_free(step->before);
-    step->before = dnn_alloc(sizeof *lanes);
-    *step->before = *lanes;
+    step->before = dnn_alloc(sizeof *states);
+    *step->before = *states;
     step->on = 0;
     if (type->takes == NULL) return 0;
-    for (int k = 0; k < lanes->n && named->count == 0; k++)
-        if (type->takes(&lanes->lane[k])) step->on |= 1u << k;
+    for (int k = 0; k < states->n && named->count == 0; k++)
+        if (type->takes(&states->state[k])) step->on |= 1u << k;
     for (int64_t i = 0; i < named->count; i++) {
         int k;
 
-        DNN_TRY(find_lane(step, lanes, named->texts[i], &k, err));
-        if (!type->can(&lanes->lane[k]))
+        DNN_TRY(find_lane(step, states, named->texts[i], &k, err));
+        if (!type->can(&states->state[k]))
             return dnn_fail(
                 err, DNN_ECONFIG,
                 "%s: cannot be applied to the column \"%s\" of kind %s", step->where,
                 named->texts[i],
-                dnn_choice_name(dnn_kind_choices, (int)lanes->lane[k].column.kind));
+                dnn_choice_name(dnn_kind_choices, (int)states->state[k].column.kind));
         step->on |= 1u << k;
     }
     if (step->on == 0)
@@ -145,24 +146,25 @@ int dnn_edit_place(struct dnn_edit *step, const struct dnn_lanes *lanes,
     return 0;
 }
 
-enum dnn_edit_need dnn_edit_needs(const struct dnn_edit *step)
+enum dnn_prepare_step_need dnn_prepare_step_needs(const struct dnn_prepare_step *step)
 {
-    enum dnn_edit_need need = DNN_NEED_NOTHING;
+    enum dnn_prepare_step_need need = DNN_NEED_NOTHING;
 
     if (step->type->needs == NULL) return need;
     for (int k = 0; k < step->before->n; k++) {
         if ((step->on >> k & 1) == 0) continue;
-        enum dnn_edit_need one = step->type->needs(step->cfg, &step->before->lane[k]);
+        enum dnn_prepare_step_need one =
+            step->type->needs(step->cfg, &step->before->state[k]);
         if (one > need) need = one;
     }
     return need;
 }
 
-int dnn_edit_lanes(const struct dnn_edit *step, struct dnn_lanes *lanes,
-                   struct dnn_err *err)
+int dnn_prepare_step_lanes(const struct dnn_prepare_step *step,
+                           struct dnn_column_states *states, struct dnn_err *err)
 {
-    for (int k = 0; k < lanes->n; k++)
-        if ((step->on >> k & 1) != 0 && step->type->lane != NULL)
-            DNN_TRY(step->type->lane(step, k, &lanes->lane[k], err));
+    for (int k = 0; k < states->n; k++)
+        if ((step->on >> k & 1) != 0 && step->type->state != NULL)
+            DNN_TRY(step->type->state(step, k, &states->state[k], err));
     return 0;
 }

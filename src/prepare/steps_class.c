@@ -9,9 +9,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-static bool is_class(const struct dnn_lane *lane)
+static bool is_class(const struct dnn_column_state *state)
 {
-    return lane->column.kind == DNN_KIND_LABEL || lane->column.kind == DNN_KIND_MASK;
+    return state->column.kind == DNN_KIND_LABEL || state->column.kind == DNN_KIND_MASK;
 }
 
 #define COLUMNS(at)                                                                    \
@@ -96,8 +96,9 @@ static int remap_read(const struct dnn_jobj *at, struct dnn_arena *arena, void *
 }
 
 /* The old number a key of the map means. */
-static int find_old(const struct dnn_edit *step, const struct dnn_column *column,
-                    const char *old, int64_t *out, struct dnn_err *err)
+static int find_old(const struct dnn_prepare_step *step,
+                    const struct dnn_column *column, const char *old, int64_t *out,
+                    struct dnn_err *err)
 {
     long long number;
     char hint[128] = "";
@@ -124,7 +125,7 @@ static int find_old(const struct dnn_edit *step, const struct dnn_column *column
                     step->where, old, column->name, hint);
 }
 
-static int make_table(const struct dnn_edit *step, int k, struct dnn_err *err)
+static int make_table(const struct dnn_prepare_step *step, int k, struct dnn_err *err)
 {
     struct remap *c = step->cfg;
     int64_t n = c->other >= 0 || c->npairs > 0 ? TABLE : c->table.count;
@@ -137,7 +138,7 @@ static int make_table(const struct dnn_edit *step, int k, struct dnn_err *err)
         int64_t old = 0;
 
         DNN_TRY(
-            find_old(step, &step->before->lane[k].column, c->pair[i].old, &old, err));
+            find_old(step, &step->before->state[k].column, c->pair[i].old, &old, err));
         table[old] = c->pair[i].new;
     }
     c->made[k] = table;
@@ -145,8 +146,8 @@ static int make_table(const struct dnn_edit *step, int k, struct dnn_err *err)
     return 0;
 }
 
-static int remap_lane(const struct dnn_edit *step, int k, struct dnn_lane *lane,
-                      struct dnn_err *err)
+static int remap_lane(const struct dnn_prepare_step *step, int k,
+                      struct dnn_column_state *state, struct dnn_err *err)
 {
     struct remap *c = step->cfg;
     int64_t classes = c->other + 1;
@@ -160,13 +161,14 @@ static int remap_lane(const struct dnn_edit *step, int k, struct dnn_lane *lane,
         return dnn_fail(err, DNN_ECONFIG,
                         "%s: %" PRId64 " names given for %" PRId64 " classes",
                         step->where, c->names.count, classes);
-    lane->column.classes = c->names.count > 0 ? c->names.count : classes;
-    lane->column.class_name = c->names.count > 0 ? c->names.texts : NULL;
+    state->column.classes = c->names.count > 0 ? c->names.count : classes;
+    state->column.class_name = c->names.count > 0 ? c->names.texts : NULL;
     return 0;
 }
 
-static int remap_apply(const struct dnn_edit *step, int k, struct dnn_array *array,
-                       struct dnn_array *other, struct dnn_err *err)
+static int remap_apply(const struct dnn_prepare_step *step, int k,
+                       struct dnn_array *array, struct dnn_array *other,
+                       struct dnn_err *err)
 {
     const struct remap *c = step->cfg;
 
@@ -174,7 +176,7 @@ static int remap_apply(const struct dnn_edit *step, int k, struct dnn_array *arr
     return dnn_remap(array, c->made[k], c->nmade[k], err);
 }
 
-const struct dnn_edit_type dnn_edit_remap = {
+const struct dnn_prepare_step_type dnn_prepare_step_remap = {
     .name = "remap",
     .help = "change class numbers",
     .size = sizeof(struct remap),
@@ -183,7 +185,7 @@ const struct dnn_edit_type dnn_edit_remap = {
     .read = remap_read,
     .takes = is_class,
     .can = is_class,
-    .lane = remap_lane,
+    .state = remap_lane,
     .apply = remap_apply,
 };
 
@@ -228,17 +230,19 @@ static int one_hot_read(const struct dnn_jobj *at, struct dnn_arena *arena, void
     return 0;
 }
 
-static enum dnn_edit_need one_hot_needs(const void *cfg, const struct dnn_lane *lane)
+static enum dnn_prepare_step_need one_hot_needs(const void *cfg,
+                                                const struct dnn_column_state *state)
 {
     const struct one_hot *c = cfg;
 
-    return c->classes > 0 || lane->column.classes > 0 ? DNN_NEED_NOTHING : DNN_NEED_ALL;
+    return c->classes > 0 || state->column.classes > 0 ? DNN_NEED_NOTHING
+                                                       : DNN_NEED_ALL;
 }
 
-static int64_t classes_of(const struct dnn_edit *step, int k)
+static int64_t classes_of(const struct dnn_prepare_step *step, int k)
 {
     const struct one_hot *c = step->cfg;
-    int64_t known = step->before->lane[k].column.classes;
+    int64_t known = step->before->state[k].column.classes;
 
     if (c->classes > 0) return c->classes;
     if (known > 0) return known;
@@ -249,31 +253,32 @@ static int64_t classes_of(const struct dnn_edit *step, int k)
     return 1;
 }
 
-static int one_hot_lane(const struct dnn_edit *step, int k, struct dnn_lane *lane,
-                        struct dnn_err *err)
+static int one_hot_lane(const struct dnn_prepare_step *step, int k,
+                        struct dnn_column_state *state, struct dnn_err *err)
 {
-    struct dnn_shape *shape = &lane->column.shape;
-    bool label = lane->column.kind == DNN_KIND_LABEL;
+    struct dnn_shape *shape = &state->column.shape;
+    bool label = state->column.kind == DNN_KIND_LABEL;
 
     (void)err;
-    lane->column.kind = label ? DNN_KIND_VALUES : DNN_KIND_IMAGE;
+    state->column.kind = label ? DNN_KIND_VALUES : DNN_KIND_IMAGE;
     if (label) shape->ndim = 1;
     shape->dim[shape->ndim - 1] = classes_of(step, k);
-    lane->column.type = DNN_F32;
-    lane->column.classes = 0;
-    lane->column.class_name = NULL;
+    state->column.type = DNN_F32;
+    state->column.classes = 0;
+    state->column.class_name = NULL;
     return 0;
 }
 
-static int one_hot_apply(const struct dnn_edit *step, int k, struct dnn_array *array,
-                         struct dnn_array *other, struct dnn_err *err)
+static int one_hot_apply(const struct dnn_prepare_step *step, int k,
+                         struct dnn_array *array, struct dnn_array *other,
+                         struct dnn_err *err)
 {
     DNN_TRY(dnn_one_hot(array, classes_of(step, k), other, err));
     dnn_array_swap(array, other);
     return 0;
 }
 
-const struct dnn_edit_type dnn_edit_one_hot = {
+const struct dnn_prepare_step_type dnn_prepare_step_one_hot = {
     .name = "one_hot",
     .help = "one-hot encode class numbers",
     .size = sizeof(struct one_hot),
@@ -283,6 +288,6 @@ const struct dnn_edit_type dnn_edit_one_hot = {
     .takes = is_class,
     .can = is_class,
     .needs = one_hot_needs,
-    .lane = one_hot_lane,
+    .state = one_hot_lane,
     .apply = one_hot_apply,
 };

@@ -11,9 +11,9 @@
 
 static const struct dnn_sub space_sub = {.min = 0, .max = DNN_MAX_SPACE};
 
-static bool has_space(const struct dnn_lane *lane)
+static bool has_space(const struct dnn_column_state *state)
 {
-    return dnn_lane_space(lane) > 0;
+    return dnn_column_state_space(state) > 0;
 }
 
 static int given(const struct dnn_jobj *at, const struct dnn_list *list,
@@ -24,20 +24,21 @@ static int given(const struct dnn_jobj *at, const struct dnn_list *list,
 }
 
 /* As many numbers as the column has spatial axes. */
-static int fits(const struct dnn_edit *step, const struct dnn_lane *lane,
-                const struct dnn_list *list, struct dnn_err *err)
+static int fits(const struct dnn_prepare_step *step,
+                const struct dnn_column_state *state, const struct dnn_list *list,
+                struct dnn_err *err)
 {
-    int space = dnn_lane_space(lane);
+    int space = dnn_column_state_space(state);
 
     if (list->count == space) return 0;
     return dnn_fail(err, DNN_ECONFIG,
                     "%s: %lld numbers given, but the column \"%s\" has %d spatial axes",
-                    step->where, (long long)list->count, lane->column.name, space);
+                    step->where, (long long)list->count, state->column.name, space);
 }
 
-static enum dnn_interp interp_of(const struct dnn_lane *lane)
+static enum dnn_interp interp_of(const struct dnn_column_state *state)
 {
-    return lane->column.kind == DNN_KIND_MASK ? DNN_INTERP_NEAREST : DNN_INTERP_LINEAR;
+    return state->column.kind == DNN_KIND_MASK ? DNN_INTERP_NEAREST : DNN_INTERP_LINEAR;
 }
 
 static void take(struct dnn_array *array, struct dnn_array *other)
@@ -78,30 +79,31 @@ static int resize_read(const struct dnn_jobj *at, struct dnn_arena *arena, void 
     return given(at, &((struct resize *)cfg)->size, "size", err);
 }
 
-static int resize_lane(const struct dnn_edit *step, int k, struct dnn_lane *lane,
-                       struct dnn_err *err)
+static int resize_lane(const struct dnn_prepare_step *step, int k,
+                       struct dnn_column_state *state, struct dnn_err *err)
 {
     const struct resize *c = step->cfg;
 
     (void)k;
-    DNN_TRY(fits(step, lane, &c->size, err));
+    DNN_TRY(fits(step, state, &c->size, err));
     for (int64_t i = 0; i < c->size.count; i++)
-        lane->column.shape.dim[i] = c->size.ints[i];
+        state->column.shape.dim[i] = c->size.ints[i];
     return 0;
 }
 
-static int resize_apply(const struct dnn_edit *step, int k, struct dnn_array *array,
-                        struct dnn_array *other, struct dnn_err *err)
+static int resize_apply(const struct dnn_prepare_step *step, int k,
+                        struct dnn_array *array, struct dnn_array *other,
+                        struct dnn_err *err)
 {
     const struct resize *c = step->cfg;
 
-    DNN_TRY(
-        dnn_resize(array, c->size.ints, interp_of(&step->before->lane[k]), other, err));
+    DNN_TRY(dnn_resize(array, c->size.ints, interp_of(&step->before->state[k]), other,
+                       err));
     take(array, other);
     return 0;
 }
 
-const struct dnn_edit_type dnn_edit_resize = {
+const struct dnn_prepare_step_type dnn_prepare_step_resize = {
     .name = "resize",
     .help = "resize: linear interpolation for images, nearest neighbor for masks",
     .size = sizeof(struct resize),
@@ -110,7 +112,7 @@ const struct dnn_edit_type dnn_edit_resize = {
     .read = resize_read,
     .takes = has_space,
     .can = has_space,
-    .lane = resize_lane,
+    .state = resize_lane,
     .apply = resize_apply,
 };
 
@@ -140,30 +142,31 @@ static int resample_read(const struct dnn_jobj *at, struct dnn_arena *arena, voi
     return given(at, &((struct resample *)cfg)->spacing, "spacing", err);
 }
 
-static int resample_lane(const struct dnn_edit *step, int k, struct dnn_lane *lane,
-                         struct dnn_err *err)
+static int resample_lane(const struct dnn_prepare_step *step, int k,
+                         struct dnn_column_state *state, struct dnn_err *err)
 {
     const struct resample *c = step->cfg;
 
     (void)k;
-    DNN_TRY(fits(step, lane, &c->spacing, err));
+    DNN_TRY(fits(step, state, &c->spacing, err));
     for (int64_t i = 0; i < c->spacing.count; i++)
-        lane->column.shape.dim[i] = DNN_UNKNOWN;
+        state->column.shape.dim[i] = DNN_UNKNOWN;
     return 0;
 }
 
-static int resample_apply(const struct dnn_edit *step, int k, struct dnn_array *array,
-                          struct dnn_array *other, struct dnn_err *err)
+static int resample_apply(const struct dnn_prepare_step *step, int k,
+                          struct dnn_array *array, struct dnn_array *other,
+                          struct dnn_err *err)
 {
     const struct resample *c = step->cfg;
 
-    DNN_TRY(dnn_resample(array, c->spacing.reals, interp_of(&step->before->lane[k]),
+    DNN_TRY(dnn_resample(array, c->spacing.reals, interp_of(&step->before->state[k]),
                          other, err));
     take(array, other);
     return 0;
 }
 
-const struct dnn_edit_type dnn_edit_resample = {
+const struct dnn_prepare_step_type dnn_prepare_step_resample = {
     .name = "resample",
     .help = "resample to this voxel spacing; the files must contain their own",
     .size = sizeof(struct resample),
@@ -172,7 +175,7 @@ const struct dnn_edit_type dnn_edit_resample = {
     .read = resample_read,
     .takes = has_space,
     .can = has_space,
-    .lane = resample_lane,
+    .state = resample_lane,
     .apply = resample_apply,
 };
 
@@ -208,20 +211,21 @@ static int crop_read(const struct dnn_jobj *at, struct dnn_arena *arena, void *c
     return 0;
 }
 
-static int crop_lane(const struct dnn_edit *step, int k, struct dnn_lane *lane,
-                     struct dnn_err *err)
+static int crop_lane(const struct dnn_prepare_step *step, int k,
+                     struct dnn_column_state *state, struct dnn_err *err)
 {
     const struct crop *c = step->cfg;
 
     (void)k;
-    DNN_TRY(fits(step, lane, &c->size, err));
+    DNN_TRY(fits(step, state, &c->size, err));
     for (int64_t i = 0; i < c->size.count; i++)
-        lane->column.shape.dim[i] = c->size.ints[i];
+        state->column.shape.dim[i] = c->size.ints[i];
     return 0;
 }
 
-static int crop_apply(const struct dnn_edit *step, int k, struct dnn_array *array,
-                      struct dnn_array *other, struct dnn_err *err)
+static int crop_apply(const struct dnn_prepare_step *step, int k,
+                      struct dnn_array *array, struct dnn_array *other,
+                      struct dnn_err *err)
 {
     const struct crop *c = step->cfg;
     int64_t start[DNN_MAX_SPACE];
@@ -243,7 +247,7 @@ static int crop_apply(const struct dnn_edit *step, int k, struct dnn_array *arra
     return 0;
 }
 
-const struct dnn_edit_type dnn_edit_crop = {
+const struct dnn_prepare_step_type dnn_prepare_step_crop = {
     .name = "crop",
     .help = "crop; centered by default",
     .size = sizeof(struct crop),
@@ -252,7 +256,7 @@ const struct dnn_edit_type dnn_edit_crop = {
     .read = crop_read,
     .takes = has_space,
     .can = has_space,
-    .lane = crop_lane,
+    .state = crop_lane,
     .apply = crop_apply,
 };
 
@@ -303,11 +307,11 @@ static int pad_read(const struct dnn_jobj *at, struct dnn_arena *arena, void *cf
 }
 
 /* A constant that the stored numbers cannot say makes values of them first. */
-static bool keeps_numbers(const struct pad *c, const struct dnn_lane *lane)
+static bool keeps_numbers(const struct pad *c, const struct dnn_column_state *state)
 {
-    if (lane->nscale == 0 || c->mode != DNN_PAD_CONSTANT) return true;
-    for (int i = 0; i < lane->nscale; i++)
-        if (c->value - lane->offset[i] != 0) return false;
+    if (state->nscale == 0 || c->mode != DNN_PAD_CONSTANT) return true;
+    for (int i = 0; i < state->nscale; i++)
+        if (c->value - state->offset[i] != 0) return false;
     return true;
 }
 
@@ -325,35 +329,36 @@ static void pad_amounts(const struct pad *c, const struct dnn_shape *shape,
     }
 }
 
-static int pad_lane(const struct dnn_edit *step, int k, struct dnn_lane *lane,
-                    struct dnn_err *err)
+static int pad_lane(const struct dnn_prepare_step *step, int k,
+                    struct dnn_column_state *state, struct dnn_err *err)
 {
     const struct pad *c = step->cfg;
     const struct dnn_list *list = c->size.count > 0 ? &c->size : &c->before;
     int64_t before[DNN_MAX_SPACE], after[DNN_MAX_SPACE];
 
     (void)k;
-    DNN_TRY(fits(step, lane, list, err));
-    pad_amounts(c, &lane->column.shape, before, after);
+    DNN_TRY(fits(step, state, list, err));
+    pad_amounts(c, &state->column.shape, before, after);
     for (int64_t i = 0; i < list->count; i++)
-        if (lane->column.shape.dim[i] != DNN_UNKNOWN)
-            lane->column.shape.dim[i] += before[i] + after[i];
-    if (!keeps_numbers(c, lane)) dnn_lane_become_values(lane);
+        if (state->column.shape.dim[i] != DNN_UNKNOWN)
+            state->column.shape.dim[i] += before[i] + after[i];
+    if (!keeps_numbers(c, state)) dnn_column_state_become_values(state);
     return 0;
 }
 
-static int pad_apply(const struct dnn_edit *step, int k, struct dnn_array *array,
-                     struct dnn_array *other, struct dnn_err *err)
+static int pad_apply(const struct dnn_prepare_step *step, int k,
+                     struct dnn_array *array, struct dnn_array *other,
+                     struct dnn_err *err)
 {
     const struct pad *c = step->cfg;
-    const struct dnn_lane *lane = &step->before->lane[k];
+    const struct dnn_column_state *state = &step->before->state[k];
     int64_t before[DNN_MAX_SPACE], after[DNN_MAX_SPACE];
     double value =
-        lane->column.kind == DNN_KIND_MASK ? (double)c->mask_value : c->value;
+        state->column.kind == DNN_KIND_MASK ? (double)c->mask_value : c->value;
 
-    if (!keeps_numbers(c, lane))
-        DNN_TRY(dnn_lane_values(lane, array, err));
-    else if (lane->nscale > 0)
+    if (!keeps_numbers(c, state))
+        DNN_TRY(dnn_column_state_values(state, array, err));
+    else if (state->nscale > 0)
         value = 0;
     pad_amounts(c, &array->shape, before, after);
     DNN_TRY(
@@ -362,7 +367,7 @@ static int pad_apply(const struct dnn_edit *step, int k, struct dnn_array *array
     return 0;
 }
 
-const struct dnn_edit_type dnn_edit_pad = {
+const struct dnn_prepare_step_type dnn_prepare_step_pad = {
     .name = "pad",
     .help = "pad on both sides up to a size (an odd voxel goes to the end), or by a "
             "number of voxels",
@@ -372,6 +377,6 @@ const struct dnn_edit_type dnn_edit_pad = {
     .read = pad_read,
     .takes = has_space,
     .can = has_space,
-    .lane = pad_lane,
+    .state = pad_lane,
     .apply = pad_apply,
 };

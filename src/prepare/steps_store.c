@@ -34,19 +34,19 @@ static const struct dnn_field store_brief[] = {
 };
 #undef AT
 
-static bool is_class(const struct dnn_lane *lane)
+static bool is_class(const struct dnn_column_state *state)
 {
-    return lane->column.kind == DNN_KIND_LABEL || lane->column.kind == DNN_KIND_MASK;
+    return state->column.kind == DNN_KIND_LABEL || state->column.kind == DNN_KIND_MASK;
 }
 
-static bool is_input(const struct dnn_lane *lane)
+static bool is_input(const struct dnn_column_state *state)
 {
-    return lane->column.role == DNN_ROLE_INPUT && !is_class(lane);
+    return state->column.role == DNN_ROLE_INPUT && !is_class(state);
 }
 
-static bool any(const struct dnn_lane *lane)
+static bool any(const struct dnn_column_state *state)
 {
-    (void)lane;
+    (void)state;
     return true;
 }
 
@@ -94,20 +94,21 @@ static int store_read(const struct dnn_jobj *at, struct dnn_arena *arena, void *
 }
 
 /* Integers that fit as they are keep their scale. */
-static bool fits(const struct store *c, const struct dnn_lane *lane)
+static bool fits(const struct store *c, const struct dnn_column_state *state)
 {
     double low, high, to_low, to_high;
 
     if (c->range.count > 0) return false;
-    return ends_of(lane->column.type, &low, &high) &&
+    return ends_of(state->column.type, &low, &high) &&
            ends_of(c->type, &to_low, &to_high) && low >= to_low && high <= to_high;
 }
 
-static enum dnn_edit_need store_needs(const void *cfg, const struct dnn_lane *lane)
+static enum dnn_prepare_step_need store_needs(const void *cfg,
+                                              const struct dnn_column_state *state)
 {
     const struct store *c = cfg;
 
-    if (is_class(lane) || is_real(c->type) || fits(c, lane) || c->range.count > 0)
+    if (is_class(state) || is_real(c->type) || fits(c, state) || c->range.count > 0)
         return DNN_NEED_NOTHING;
     return DNN_NEED_ALL;
 }
@@ -123,7 +124,8 @@ static void spread(const struct store *c, double low, double high, double *scale
     *offset = high > low ? low - first * *scale : low;
 }
 
-static int scales(const struct dnn_edit *step, int k, double *scale, double *offset)
+static int scales(const struct dnn_prepare_step *step, int k, double *scale,
+                  double *offset)
 {
     const struct store *c = step->cfg;
 
@@ -144,40 +146,40 @@ static int scales(const struct dnn_edit *step, int k, double *scale, double *off
     return 1;
 }
 
-static int store_lane(const struct dnn_edit *step, int k, struct dnn_lane *lane,
-                      struct dnn_err *err)
+static int store_lane(const struct dnn_prepare_step *step, int k,
+                      struct dnn_column_state *state, struct dnn_err *err)
 {
     const struct store *c = step->cfg;
     double low, high;
 
-    if (is_class(lane) || fits(c, lane)) {
-        if (is_class(lane) && is_real(c->type))
+    if (is_class(state) || fits(c, state)) {
+        if (is_class(state) && is_real(c->type))
             return dnn_fail(
                 err, DNN_ECONFIG,
                 "%s: class numbers (column \"%s\") must be stored as integers",
-                step->where, lane->column.name);
-        lane->column.type = c->type;
+                step->where, state->column.name);
+        state->column.type = c->type;
         return 0;
     }
     if (is_real(c->type)) {
-        dnn_lane_become_values(lane);
-        lane->column.type = c->type;
+        dnn_column_state_become_values(state);
+        state->column.type = c->type;
         return 0;
     }
     if (!ends_of(c->type, &low, &high))
         return dnn_fail(err, DNN_ECONFIG,
                         "%s: values (column \"%s\") must be stored as u8, i8, u16, "
                         "i16, f16, bf16, f32 or f64, not as %s",
-                        step->where, lane->column.name, c->as);
-    lane->column.type = c->type;
-    lane->nscale = 0;
+                        step->where, state->column.name, c->as);
+    state->column.type = c->type;
+    state->nscale = 0;
     if (c->range.count > 0 || step->found != NULL)
-        lane->nscale = scales(step, k, lane->scale, lane->offset);
+        state->nscale = scales(step, k, state->scale, state->offset);
     return 0;
 }
 
-static int to_integers(const struct dnn_edit *step, int k, struct dnn_array *array,
-                       struct dnn_err *err)
+static int to_integers(const struct dnn_prepare_step *step, int k,
+                       struct dnn_array *array, struct dnn_err *err)
 {
     double scale[DNN_STATS_CHANNELS], offset[DNN_STATS_CHANNELS];
     int n = scales(step, k, scale, offset);
@@ -211,24 +213,25 @@ static int check_range(const struct dnn_array *before, enum dnn_dtype as,
     return 0;
 }
 
-static int store_apply(const struct dnn_edit *step, int k, struct dnn_array *array,
-                       struct dnn_array *other, struct dnn_err *err)
+static int store_apply(const struct dnn_prepare_step *step, int k,
+                       struct dnn_array *array, struct dnn_array *other,
+                       struct dnn_err *err)
 {
     const struct store *c = step->cfg;
-    const struct dnn_lane *lane = &step->before->lane[k];
+    const struct dnn_column_state *state = &step->before->state[k];
 
     (void)other;
-    if (is_class(lane) || fits(c, lane))
+    if (is_class(state) || fits(c, state))
         return dnn_array_convert(array, c->type, true, err);
-    if (c->type == DNN_F64 && lane->column.type == DNN_F64 && lane->nscale == 0)
+    if (c->type == DNN_F64 && state->column.type == DNN_F64 && state->nscale == 0)
         return 0;
-    DNN_TRY(dnn_lane_values(lane, array, err));
+    DNN_TRY(dnn_column_state_values(state, array, err));
     if (!is_real(c->type)) DNN_TRY(to_integers(step, k, array, err));
     DNN_TRY(check_range(array, c->type, err));
     return dnn_array_convert(array, c->type, false, err);
 }
 
-const struct dnn_edit_type dnn_edit_store = {
+const struct dnn_prepare_step_type dnn_prepare_step_store = {
     .name = "type",
     .help = "dtype on disk; integers get a scale and an offset",
     .size = sizeof(struct store),
@@ -238,6 +241,6 @@ const struct dnn_edit_type dnn_edit_store = {
     .takes = is_input,
     .can = any,
     .needs = store_needs,
-    .lane = store_lane,
+    .state = store_lane,
     .apply = store_apply,
 };

@@ -11,14 +11,15 @@
 
 #include <math.h>
 
-static bool is_measured(const struct dnn_lane *lane)
+static bool is_measured(const struct dnn_column_state *state)
 {
-    return lane->column.kind == DNN_KIND_IMAGE || lane->column.kind == DNN_KIND_VALUES;
+    return state->column.kind == DNN_KIND_IMAGE ||
+           state->column.kind == DNN_KIND_VALUES;
 }
 
-static bool is_input(const struct dnn_lane *lane)
+static bool is_input(const struct dnn_column_state *state)
 {
-    return lane->column.role == DNN_ROLE_INPUT && is_measured(lane);
+    return state->column.role == DNN_ROLE_INPUT && is_measured(state);
 }
 
 #define COLUMNS(at)                                                                    \
@@ -57,28 +58,29 @@ static int clip_read(const struct dnn_jobj *at, struct dnn_arena *arena, void *c
     return 0;
 }
 
-static int clip_lane(const struct dnn_edit *step, int k, struct dnn_lane *lane,
-                     struct dnn_err *err)
+static int clip_lane(const struct dnn_prepare_step *step, int k,
+                     struct dnn_column_state *state, struct dnn_err *err)
 {
     (void)step;
     (void)k;
     (void)err;
-    if (lane->nscale > 0) dnn_lane_become_values(lane);
+    if (state->nscale > 0) dnn_column_state_become_values(state);
     return 0;
 }
 
-static int clip_apply(const struct dnn_edit *step, int k, struct dnn_array *array,
-                      struct dnn_array *other, struct dnn_err *err)
+static int clip_apply(const struct dnn_prepare_step *step, int k,
+                      struct dnn_array *array, struct dnn_array *other,
+                      struct dnn_err *err)
 {
     const struct clip *c = step->cfg;
-    const struct dnn_lane *lane = &step->before->lane[k];
+    const struct dnn_column_state *state = &step->before->state[k];
 
     (void)other;
-    if (lane->nscale > 0) DNN_TRY(dnn_lane_values(lane, array, err));
+    if (state->nscale > 0) DNN_TRY(dnn_column_state_values(state, array, err));
     return dnn_clip(array, c->range.reals[0], c->range.reals[1], err);
 }
 
-const struct dnn_edit_type dnn_edit_clip = {
+const struct dnn_prepare_step_type dnn_prepare_step_clip = {
     .name = "clip",
     .help = "clip values to a range",
     .size = sizeof(struct clip),
@@ -87,7 +89,7 @@ const struct dnn_edit_type dnn_edit_clip = {
     .read = clip_read,
     .takes = is_input,
     .can = is_measured,
-    .lane = clip_lane,
+    .state = clip_lane,
     .apply = clip_apply,
 };
 
@@ -175,18 +177,19 @@ static bool by_sample(const struct normalise *c)
            ((c->mode == MINMAX || c->mode == PERCENTILES) && c->per == VOLUME);
 }
 
-static enum dnn_edit_need normalise_needs(const void *cfg, const struct dnn_lane *lane)
+static enum dnn_prepare_step_need normalise_needs(const void *cfg,
+                                                  const struct dnn_column_state *state)
 {
     const struct normalise *c = cfg;
 
-    (void)lane;
+    (void)state;
     return c->mode == GIVEN || by_sample(c) ? DNN_NEED_NOTHING : DNN_NEED_TRAIN;
 }
 
 /* Whether numbers stay and only their meaning changes. */
-static bool stays(const struct normalise *c, const struct dnn_lane *lane)
+static bool stays(const struct normalise *c, const struct dnn_column_state *state)
 {
-    enum dnn_dtype t = lane->column.type;
+    enum dnn_dtype t = state->column.type;
 
     if (by_sample(c) || c->mode == PERCENTILES) return false;
     return t == DNN_U8 || t == DNN_I8 || t == DNN_U16 || t == DNN_I16;
@@ -242,7 +245,8 @@ static int numbers(const struct normalise *c, const struct dnn_stats *s, double 
 }
 
 /* The same wherever it comes from. */
-static int numbers_of(const struct dnn_edit *step, int k, double *mean, double *std)
+static int numbers_of(const struct dnn_prepare_step *step, int k, double *mean,
+                      double *std)
 {
     const struct normalise *c = step->cfg;
 
@@ -254,12 +258,12 @@ static int numbers_of(const struct dnn_edit *step, int k, double *mean, double *
     return (int)c->mean.count;
 }
 
-static int normalise_lane(const struct dnn_edit *step, int k, struct dnn_lane *lane,
-                          struct dnn_err *err)
+static int normalise_lane(const struct dnn_prepare_step *step, int k,
+                          struct dnn_column_state *state, struct dnn_err *err)
 {
     const struct normalise *c = step->cfg;
     double mean[DNN_STATS_CHANNELS], std[DNN_STATS_CHANNELS];
-    int64_t channels = dnn_lane_channels(lane);
+    int64_t channels = dnn_column_state_channels(state);
     bool each = c->mode == CHANNEL || c->mode == VOLUME ||
                 (c->mode == MINMAX && c->per != DATASET);
 
@@ -268,7 +272,7 @@ static int normalise_lane(const struct dnn_edit *step, int k, struct dnn_lane *l
         return dnn_fail(err, DNN_ECONFIG,
                         "%s: the column \"%s\" has %lld channels; for more than %d use "
                         "the mode \"dataset\"",
-                        step->where, lane->column.name, (long long)channels,
+                        step->where, state->column.name, (long long)channels,
                         DNN_STATS_CHANNELS);
     if (!by_sample(c) && (c->mode == GIVEN || step->found != NULL)) {
         int n = numbers_of(step, k, mean, std);
@@ -276,28 +280,29 @@ static int normalise_lane(const struct dnn_edit *step, int k, struct dnn_lane *l
         if (n > 1 && channels != n && channels != DNN_UNKNOWN)
             return dnn_fail(err, DNN_ECONFIG,
                             "%s: the column \"%s\" has %lld channels, expected %d",
-                            step->where, lane->column.name, (long long)channels, n);
+                            step->where, state->column.name, (long long)channels, n);
         for (int i = 0; i < n; i++)
             if (!(std[i] > 0) || !isfinite(std[i]) || !isfinite(mean[i]))
                 return dnn_fail(err, DNN_EDATA,
                                 "%s: channel %d of the column \"%s\" is constant (%g) "
                                 "and cannot be normalised",
-                                step->where, i, lane->column.name, mean[i]);
-        if (stays(c, lane)) {
-            dnn_lane_standardise(lane, n, mean, std);
+                                step->where, i, state->column.name, mean[i]);
+        if (stays(c, state)) {
+            dnn_column_state_standardise(state, n, mean, std);
             return 0;
         }
     }
-    if (!stays(c, lane)) dnn_lane_become_values(lane);
+    if (!stays(c, state)) dnn_column_state_become_values(state);
     return 0;
 }
 
 /* By its own numbers; a channel that is the same everywhere becomes 0. */
-static int normalise_itself(const struct normalise *c, const struct dnn_lane *lane,
+static int normalise_itself(const struct normalise *c,
+                            const struct dnn_column_state *state,
                             struct dnn_array *array, struct dnn_err *err)
 {
     double mean[DNN_STATS_CHANNELS], std[DNN_STATS_CHANNELS];
-    struct dnn_column column = lane->column;
+    struct dnn_column column = state->column;
     struct dnn_stats *s = dnn_alloc(sizeof *s);
 
     column.type = DNN_F32;
@@ -317,24 +322,25 @@ static int normalise_itself(const struct normalise *c, const struct dnn_lane *la
     return rc;
 }
 
-static int normalise_apply(const struct dnn_edit *step, int k, struct dnn_array *array,
-                           struct dnn_array *other, struct dnn_err *err)
+static int normalise_apply(const struct dnn_prepare_step *step, int k,
+                           struct dnn_array *array, struct dnn_array *other,
+                           struct dnn_err *err)
 {
     const struct normalise *c = step->cfg;
-    const struct dnn_lane *lane = &step->before->lane[k];
+    const struct dnn_column_state *state = &step->before->state[k];
     double mean[DNN_STATS_CHANNELS], std[DNN_STATS_CHANNELS];
 
     (void)other;
-    if (stays(c, lane)) return 0;
-    DNN_TRY(dnn_lane_values(lane, array, err));
-    if (by_sample(c)) return normalise_itself(c, lane, array, err);
+    if (stays(c, state)) return 0;
+    DNN_TRY(dnn_column_state_values(state, array, err));
+    if (by_sample(c)) return normalise_itself(c, state, array, err);
     int n = numbers_of(step, k, mean, std);
     if (c->mode == PERCENTILES)
         DNN_TRY(dnn_clip(array, mean[0], mean[0] + std[0], err));
     return dnn_standardise(array, n, mean, std, err);
 }
 
-const struct dnn_edit_type dnn_edit_normalise = {
+const struct dnn_prepare_step_type dnn_prepare_step_normalise = {
     .name = "normalise",
     .help = "normalise values; statistics are computed over the train split",
     .size = sizeof(struct normalise),
@@ -344,6 +350,6 @@ const struct dnn_edit_type dnn_edit_normalise = {
     .takes = is_input,
     .can = is_measured,
     .needs = normalise_needs,
-    .lane = normalise_lane,
+    .state = normalise_lane,
     .apply = normalise_apply,
 };

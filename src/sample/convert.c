@@ -1,6 +1,6 @@
 /* convert.c - numbers of one type as another.
  *
- * In portions: each is widened to int64_t or to double, then narrowed.  So there is one
+ * In blocks: each is widened to int64_t or to double, then narrowed.  So there is one
  * loop per type and direction, and not one per pair of types.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { PORTION = 512 };
+enum { BLOCK = 512 };
 
 static bool is_real(enum dnn_dtype type)
 {
@@ -182,7 +182,7 @@ static int refuse_real(int64_t index, double x, enum dnn_dtype as, struct dnn_er
                     index, x, dnn_dtype_name(as));
 }
 
-/* ---- one portion ---- */
+/* ---- one block ---- */
 
 struct job {
     const char *from;
@@ -196,7 +196,7 @@ static int ints_to_ints(const struct job *job, int64_t at, int64_t n,
 {
     const char *from = job->from + (size_t)at * dnn_dtype_size(job->type);
     struct range r = range_of(job->as);
-    int64_t x[PORTION];
+    int64_t x[BLOCK];
 
     to_ints(from, job->type, x, n);
     for (int64_t i = 0; i < n; i++) {
@@ -220,8 +220,8 @@ static int reals_to_ints(const struct job *job, int64_t at, int64_t n,
                          struct dnn_err *err)
 {
     struct range r = range_of(job->as);
-    double x[PORTION];
-    int64_t whole[PORTION];
+    double x[BLOCK];
+    int64_t whole[BLOCK];
 
     to_doubles(job->from + (size_t)at * dnn_dtype_size(job->type), job->type, x, n);
     for (int64_t i = 0; i < n; i++) {
@@ -246,7 +246,7 @@ static int any_to_reals(const struct job *job, int64_t at, int64_t n,
                         struct dnn_err *err)
 {
     char *to = job->to + (size_t)at * dnn_dtype_size(job->as);
-    double x[PORTION], back[PORTION];
+    double x[BLOCK], back[BLOCK];
 
     to_doubles(job->from + (size_t)at * dnn_dtype_size(job->type), job->type, x, n);
     from_doubles(x, to, job->as, n);
@@ -267,8 +267,8 @@ int dnn_convert(const void *from, enum dnn_dtype type, void *to, enum dnn_dtype 
         if (count > 0) memmove(to, from, (size_t)count * dnn_dtype_size(type));
         return 0;
     }
-    for (int64_t at = 0; at < count; at += PORTION) {
-        int64_t n = count - at < PORTION ? count - at : PORTION;
+    for (int64_t at = 0; at < count; at += BLOCK) {
+        int64_t n = count - at < BLOCK ? count - at : BLOCK;
 
         if (is_real(as))
             DNN_TRY(any_to_reals(&job, at, n, err));

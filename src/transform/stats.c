@@ -1,7 +1,7 @@
 /* stats.c - what is known of the values of a column.
  *
- * Numbers are taken in portions that fit the cache: sums, then squares of what differs
- * from the portion's own mean, then bins; portions are put together by the formula of
+ * Numbers are taken in blocks that fit the cache: sums, then squares of what differs
+ * from the block's own mean, then bins; blocks are put together by the formula of
  * Chan, Golub and LeVeque (1979).  All sums are in a fixed order.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -122,7 +122,7 @@ static void range_of(const double *x, int64_t n, double *min, double *max)
     }
 }
 
-/* ---- one portion ---- */
+/* ---- one block ---- */
 
 #define LIMIT 0x1p500
 
@@ -162,7 +162,7 @@ static void add_numbers(struct dnn_stats *s, int c, double *x, int64_t n)
     dnn_stats_bins_add(s, x, n);
 }
 
-enum { POINTS = 4096 }; /* doubles of a portion: 32 KiB */
+enum { POINTS = 4096 }; /* doubles of a block: 32 KiB */
 
 static int add_reals(struct dnn_stats *s, const struct dnn_array *array,
                      int64_t channels, struct dnn_err *err)

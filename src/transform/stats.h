@@ -1,7 +1,7 @@
 /* stats.h - what is known of the values of a column: counts, moments, a histogram.
  *
- * Built per portion and merged in the portions' order, so that the result does not
- * depend on who counted which portion.  All is Local.
+ * Built per block and merged in the blocks' order, so that the result does not
+ * depend on who counted which block.  All is Local.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -20,7 +20,7 @@ enum { DNN_STATS_CHANNELS = 64, DNN_STATS_CLASSES = 4096, DNN_STATS_BINS = 4096 
  * The histogram's bins are as wide as a power of two and begin at multiples of it; the
  * width is the smallest with which they reach from the smallest number to the largest,
  * and not below 1 for whole numbers, not below 2^-50 of the largest for others.  So it
- * is a function of the numbers alone, in whatever order and portions they came. */
+ * is a function of the numbers alone, in whatever order and blocks they came. */
 struct dnn_stats {
     int64_t count;     /* points: numbers per channel, bad ones too      */
     int64_t bad;       /* NaN, infinities, and what is 2^500 or more (whose
@@ -44,7 +44,7 @@ void dnn_stats_start(struct dnn_stats *stats, const struct dnn_column *column);
 int dnn_stats_add(struct dnn_stats *stats, const struct dnn_column *column,
                   const struct dnn_array *array, struct dnn_err *err);
 /* a becomes a and b, which are of one column.  Everything but mean and m2 is the same
- * whatever the portions were; those have the same bits if the portions were the same
+ * whatever the blocks were; those have the same bits if the blocks were the same
  * and are merged in the same order. */
 void dnn_stats_merge(struct dnn_stats *a, const struct dnn_stats *b);
 /* Whether bytes from elsewhere are such a struct that the functions here can work on;

@@ -15,38 +15,38 @@ says() {
 
 check() {
     find "$src" \( -name '*.[ch]' -o -name '*.cu' \) | sort | while read -r f; do
-        room=${f#"$src"/}; room=${room%%/*}
+        component=${f#"$src"/}; component=${component%%/*}
         sed -n 's/^#include "\([a-z]*\/.*\)".*/\1/p' "$f" | while read -r inc; do
             to=${inc%%/*}
-            [ "$to" = "$room" ] && continue
-            says "$room" "$to" || echo "$f: $room may not include $to"
+            [ "$to" = "$component" ] && continue
+            says "$component" "$to" || echo "$f: $component may not include $to"
             case ${inc#*/} in
                 */* | *_impl.h) echo "$f: $inc is private to $to" ;;
             esac
         done
         sed -n 's/^#include \(<.*>\).*/\1/p' "$f" | while read -r lib; do
-            says "$lib" "$room"
-            [ $? -ne 1 ] || echo "$f: $lib does not belong in $room"
+            says "$lib" "$component"
+            [ $? -ne 1 ] || echo "$f: $lib does not belong in $component"
         done
     done
 }
 
 order() {
     awk '/^#/ || NF == 0 { next }
-        /^</ { for (i = 2; i <= NF; i++) if (!($i in seen)) print $1 ": there is no room " $i; next }
+        /^</ { for (i = 2; i <= NF; i++) if (!($i in seen)) print $1 ": there is no component " $i; next }
         { for (i = 2; i <= NF; i++) if (!($i in seen)) print $1 " names " $i ", which is not above it"
           seen[$1] = 1 }' "$src/DEPENDS"
 }
 
 empty() {
-    awk '/^[a-z]/ { print $1 }' "$src/DEPENDS" | while read -r room; do
-        [ -d "$src/$room" ] || echo "src/DEPENDS names $room, which is not there"
+    awk '/^[a-z]/ { print $1 }' "$src/DEPENDS" | while read -r component; do
+        [ -d "$src/$component" ] || echo "src/DEPENDS names $component, which is not there"
     done
 }
 
 result "includes follow src/DEPENDS" "$(check)"
 result "src/DEPENDS points upwards only" "$(order)"
-result "every room of src/DEPENDS is there" "$(empty)"
+result "every component of src/DEPENDS is there" "$(empty)"
 
 # The test itself must see a wrong include: try it on a copy with one.
 tmp=$(mktemp -d) || exit 1

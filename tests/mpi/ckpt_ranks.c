@@ -81,7 +81,7 @@ static void loads(struct dnn_comm *comm, const char *wanted, int64_t want)
     dnn_ckpt_close(c, NULL);
 }
 
-static void is_told(struct dnn_comm *comm, const char *want, const char *what)
+static void message_is(struct dnn_comm *comm, const char *want, const char *what)
 {
     bool same = strcmp(err.text, want) == 0;
 
@@ -108,14 +108,14 @@ static void failures(struct dnn_comm *comm)
         dnn_format("rank 0: %s/ckpt-000000006.bp: %s/.best.part: cannot be made: Is a "
                    "directory",
                    dir, dir);
-    is_told(comm, want, "with rank 0's words");
+    message_is(comm, want, "with rank 0's words");
     dnn_free(want);
     if (rank == 0) rmdir(link);
     array[0].shape.dim[0] -= rank == last;
     all_ok(comm, dnn_ckpt_load(c, NULL, N, array, &step, &state, &err) == DNN_EDATA,
            "ranks that want different arrays");
     want = dnn_format("%s: the ranks want different arrays of a checkpoint", dir);
-    is_told(comm, want, "are told so");
+    message_is(comm, want, "are told so");
     dnn_free(want);
     array[0].shape.dim[0] += rank == last;
     array[3].shape.dim[0]++;
@@ -125,7 +125,7 @@ static void failures(struct dnn_comm *comm)
         dnn_format("rank 0: %s/ckpt-000000005.bp: is a checkpoint of something else: "
                    "half is f16 5x3 in it, not f16 6x3",
                    dir);
-    is_told(comm, want, "are named on every rank");
+    message_is(comm, want, "are named on every rank");
     dnn_free(want);
     array[3].shape.dim[0]--;
     all_ok(comm, dnn_ckpt_close(c, &err) == 0, "close");

@@ -5,7 +5,7 @@
  */
 #include "config.h"
 
-#include "import_told.h"
+#include "import_messages.h"
 
 #include "import/image_impl.h"
 
@@ -89,11 +89,11 @@ static void cut_png(void)
     struct dnn_buf p = png(4, 3, 0, 3);
 
     save("a.png", &p, p.len);
-    is_told(&dnn_importer_png, "a.png",
-            "input image u8 3x4x1: 10 15 20 25 30 35 40 45 50 55 60 65", "a PNG");
+    message_is(&dnn_importer_png, "a.png",
+               "input image u8 3x4x1: 10 15 20 25 30 35 40 45 50 55 60 65", "a PNG");
     for (size_t i = 0; i < sizeof(cuts) / sizeof(cuts[0]); i++) {
         save("a.png", &p, cuts[i].at);
-        is_told(&dnn_importer_png, "a.png", cuts[i].want, "a PNG that is cut");
+        message_is(&dnn_importer_png, "a.png", cuts[i].want, "a PNG that is cut");
     }
     for (size_t n = 0; n < p.len; n++) {
         struct dnn_import how = usual();
@@ -112,31 +112,32 @@ static void changed_png(void)
 
     p.text[17] ^= 1;
     save("a.png", &p, p.len);
-    is_told(&dnn_importer_png, "a.png", "a.png: damaged PNG: IHDR: CRC error",
-            "a header that was changed");
+    message_is(&dnn_importer_png, "a.png", "a.png: damaged PNG: IHDR: CRC error",
+               "a header that was changed");
     p.text[17] ^= 1;
     p.text[55] ^= 1;
     save("a.png", &p, p.len);
-    is_told(&dnn_importer_png, "a.png",
-            "a.png: damaged PNG: IDAT: incorrect data check",
-            "a number that was changed");
+    message_is(&dnn_importer_png, "a.png",
+               "a.png: damaged PNG: IDAT: incorrect data check",
+               "a number that was changed");
     dnn_buf_free(&p);
     p = png(4, 3, 0, 2);
     save("a.png", &p, p.len);
-    is_told(&dnn_importer_png, "a.png", "a.png: damaged PNG: Not enough image data",
-            "a row is missing");
+    message_is(&dnn_importer_png, "a.png", "a.png: damaged PNG: Not enough image data",
+               "a row is missing");
     dnn_buf_free(&p);
     p = png(4, 0, 0, 3);
     save("a.png", &p, p.len);
-    is_told(&dnn_importer_png, "a.png", "a.png: damaged PNG: Invalid IHDR data",
-            "no height");
+    message_is(&dnn_importer_png, "a.png", "a.png: damaged PNG: Invalid IHDR data",
+               "no height");
     dnn_buf_free(&p);
     p = png(4, 1 << 30, 0, 3);
     save("a.png", &p, p.len);
-    is_told(&dnn_importer_png, "a.png",
-            "a.png: the header declares 1073741824x4x1 elements, but the file has only "
-            "83 bytes",
-            "a header that lies");
+    message_is(
+        &dnn_importer_png, "a.png",
+        "a.png: the header declares 1073741824x4x1 elements, but the file has only "
+        "83 bytes",
+        "a header that lies");
     dnn_buf_free(&p);
 }
 
@@ -146,8 +147,8 @@ static void kinds_png(void)
     struct dnn_import how = usual();
 
     save("a.png", &p, p.len);
-    is_told(&dnn_importer_png, "a.png",
-            "input image u8 2x2x3: 10 15 20 25 30 35 40 45 50 55 60 65", "colours");
+    message_is(&dnn_importer_png, "a.png",
+               "input image u8 2x2x3: 10 15 20 25 30 35 40 45 50 55 60 65", "colours");
     is_text(told(&dnn_importer_png, "a.png", &how, true),
             "target image u8 2x2x3: 10 15 20 25 30 35 40 45 50 55 60 65",
             "colours as a target are an image");
@@ -243,8 +244,8 @@ static void jpegs(void)
     struct dnn_import how = usual();
 
     save("a.jpg", &p, p.len);
-    is_told(&dnn_importer_jpeg, "a.jpg",
-            "input image u8 40x16x1: 77 77 77 77 77 77 77 77 77 77 77 77", "a JPEG");
+    message_is(&dnn_importer_jpeg, "a.jpg",
+               "input image u8 40x16x1: 77 77 77 77 77 77 77 77 77 77 77 77", "a JPEG");
     is_text(told(&dnn_importer_jpeg, "a.jpg", &how, true),
             "target image u8 40x16x1: 77 77 77 77 77 77 77 77 77 77 77 77",
             "a JPEG is no mask by itself");
@@ -257,8 +258,8 @@ static void jpegs(void)
     }
     is_int((long long)bad, 0, "a JPEG cut at every byte is refused");
     save("a.jpg", &p, p.len - 2);
-    is_told(&dnn_importer_jpeg, "a.jpg",
-            "a.jpg: damaged JPEG: Premature end of JPEG file", "its end is missing");
+    message_is(&dnn_importer_jpeg, "a.jpg",
+               "a.jpg: damaged JPEG: Premature end of JPEG file", "its end is missing");
     for (size_t i = 0; i + 9 < p.len; i++)
         if ((unsigned char)p.text[i] == 0xFF && (unsigned char)p.text[i + 1] == 0xC0) {
             memset(p.text + i + 5, 0xFC, 4); /* 64764 x 64764 points */
@@ -270,7 +271,7 @@ static void jpegs(void)
              "a.jpg: the header declares 64764x64764x1 elements, but the file has only "
              "%zu bytes",
              p.len);
-    is_told(&dnn_importer_jpeg, "a.jpg", want, "a header that lies");
+    message_is(&dnn_importer_jpeg, "a.jpg", want, "a header that lies");
     dnn_buf_free(&p);
 }
 #endif

@@ -149,7 +149,7 @@ static struct dnn_import usual(void)
     return (struct dnn_import){.input.kind = -1, .target.kind = -1};
 }
 
-static void is_told(const struct file *f, const char *want, const char *what)
+static void message_is(const struct file *f, const char *want, const char *what)
 {
     struct dnn_import how = usual();
 
@@ -164,15 +164,17 @@ static void good(void)
     for (int other = 0; other < 2; other++) {
         struct file f = first(other != 0);
 
-        is_told(&f,
-                "image i16 2x3x4x1, 3 2 1.5: 0 1 2 3 4 5; input.affine 1.5 0 0 0 0 2 0 "
-                "0 0 0 3 0",
-                "version 1");
+        message_is(
+            &f,
+            "image i16 2x3x4x1, 3 2 1.5: 0 1 2 3 4 5; input.affine 1.5 0 0 0 0 2 0 "
+            "0 0 0 3 0",
+            "version 1");
         f = second(other != 0);
-        is_told(&f,
-                "image i16 2x3x4x1, 1 1 1: 0 1 2 3 4 5; input.affine 1 0 0 0 0 1 0 0 0 "
-                "0 1 0",
-                "version 2");
+        message_is(
+            &f,
+            "image i16 2x3x4x1, 1 1 1: 0 1 2 3 4 5; input.affine 1 0 0 0 0 1 0 0 0 "
+            "0 1 0",
+            "version 2");
     }
     struct file f = first(false);
     struct dnn_import how = usual();
@@ -183,17 +185,19 @@ static void good(void)
             "0 3 0",
             "integers as a target are a mask");
     real32(&f, 108, 0);
-    is_told(&f,
-            "image i16 2x3x4x1, 3 2 1.5: 0 1 2 3 4 5; input.affine 1.5 0 0 0 0 2 0 0 0 "
-            "0 3 0",
-            "no place of the data: behind the header");
+    message_is(
+        &f,
+        "image i16 2x3x4x1, 3 2 1.5: 0 1 2 3 4 5; input.affine 1.5 0 0 0 0 2 0 0 0 "
+        "0 3 0",
+        "no place of the data: behind the header");
     put16(&f, 40, 4);
     put16(&f, 46, 1);
     put16(&f, 48, 2);
-    is_told(&f,
-            "image i16 1x3x4x2, 3 2 1.5: 0 12 1 13 2 14; input.affine 1.5 0 0 0 0 2 0 "
-            "0 0 0 3 0",
-            "times are channels");
+    message_is(
+        &f,
+        "image i16 1x3x4x2, 3 2 1.5: 0 12 1 13 2 14; input.affine 1.5 0 0 0 0 2 0 "
+        "0 0 0 3 0",
+        "times are channels");
 }
 
 static void values(void)
@@ -203,10 +207,11 @@ static void values(void)
 
     real32(&f, 112, 0.5F);
     real32(&f, 116, -1);
-    is_told(&f,
-            "image f32 2x3x4x1, 3 2 1.5: -1 -0.5 0 0.5 1 1.5; input.affine 1.5 0 0 0 0 "
-            "2 0 0 0 0 3 0",
-            "scaled");
+    message_is(
+        &f,
+        "image f32 2x3x4x1, 3 2 1.5: -1 -0.5 0 0.5 1 1.5; input.affine 1.5 0 0 0 0 "
+        "2 0 0 0 0 3 0",
+        "scaled");
     how.target.kind = DNN_KIND_MASK;
     is_text(told(&how, true),
             "a.nii: a mask must contain integer class numbers: element 1 is -0.5, out "
@@ -219,29 +224,32 @@ static void values(void)
             "0 0 3 0",
             "scaled to whole numbers");
     real32(&f, 112, 1.0F / 0.0F);
-    is_told(&f, "a.nii: invalid scaling: slope inf, intercept -1",
-            "scaled by infinity");
+    message_is(&f, "a.nii: invalid scaling: slope inf, intercept -1",
+               "scaled by infinity");
     f = first(false);
     put16(&f, 252, 1);   /* qform: half a turn about k */
     real32(&f, 264, 1);  /* d */
     real32(&f, 268, 10); /* offset of i */
-    is_told(&f,
-            "image i16 2x3x4x1, 3 2 1.5: 0 1 2 3 4 5; input.affine -1.5 0 0 10 0 -2 0 "
-            "0 0 0 3 0",
-            "a quaternion");
+    message_is(
+        &f,
+        "image i16 2x3x4x1, 3 2 1.5: 0 1 2 3 4 5; input.affine -1.5 0 0 10 0 -2 0 "
+        "0 0 0 3 0",
+        "a quaternion");
     put16(&f, 254, 1); /* sform */
     real32(&f, 280, 7);
     real32(&f, 300, 8);
     real32(&f, 320, 9);
-    is_told(&f,
-            "image i16 2x3x4x1, 3 2 1.5: 0 1 2 3 4 5; input.affine 7 0 0 0 0 8 0 0 0 0 "
-            "9 0",
-            "a matrix goes before a quaternion");
+    message_is(
+        &f,
+        "image i16 2x3x4x1, 3 2 1.5: 0 1 2 3 4 5; input.affine 7 0 0 0 0 8 0 0 0 0 "
+        "9 0",
+        "a matrix goes before a quaternion");
     f.at[123] = 3;
-    is_told(&f,
-            "image i16 2x3x4x1, 0.003 0.002 0.0015: 0 1 2 3 4 5; input.affine 7 0 0 0 "
-            "0 8 0 0 0 0 9 0",
-            "micrometres");
+    message_is(
+        &f,
+        "image i16 2x3x4x1, 0.003 0.002 0.0015: 0 1 2 3 4 5; input.affine 7 0 0 0 "
+        "0 8 0 0 0 0 9 0",
+        "micrometres");
 }
 
 /* ---- lies ---- */
@@ -251,62 +259,66 @@ static void lies(void)
     struct file f = first(false);
 
     put32(&f, 0, 349);
-    is_told(&f, "a.nii: not a NIfTI file: the header size is neither 348 nor 540 bytes",
-            "another size");
+    message_is(&f,
+               "a.nii: not a NIfTI file: the header size is neither 348 nor 540 bytes",
+               "another size");
     f = first(false), f.at[344] = 'x';
-    is_told(&f, "a.nii: not a NIfTI file: the magic number is missing", "no magic");
+    message_is(&f, "a.nii: not a NIfTI file: the magic number is missing", "no magic");
     f = first(false), memcpy(f.at + 344, "ni1", 4);
-    is_told(&f,
-            "a.nii: NIfTI pairs (.hdr and .img) are not supported; save it as one .nii "
-            "file",
-            "a pair");
+    message_is(
+        &f,
+        "a.nii: NIfTI pairs (.hdr and .img) are not supported; save it as one .nii "
+        "file",
+        "a pair");
     f = second(false), f.at[8] = '\n';
-    is_told(&f,
-            "a.nii: not a NIfTI file: the magic number is missing or was changed by a "
-            "text-mode transfer",
-            "transferred as text");
+    message_is(
+        &f,
+        "a.nii: not a NIfTI file: the magic number is missing or was changed by a "
+        "text-mode transfer",
+        "transferred as text");
     f = first(false), put16(&f, 40, 8);
-    is_told(&f, "a.nii: 8 axes; NIfTI files have 1 to 7", "too many axes");
+    message_is(&f, "a.nii: 8 axes; NIfTI files have 1 to 7", "too many axes");
     f = first(false), put16(&f, 40, 0);
-    is_told(&f, "a.nii: 0 axes; NIfTI files have 1 to 7", "no axes");
+    message_is(&f, "a.nii: 0 axes; NIfTI files have 1 to 7", "no axes");
     f = first(false), put16(&f, 44, -3);
-    is_told(&f, "a.nii: axis 2 has length -3", "a negative extent");
+    message_is(&f, "a.nii: axis 2 has length -3", "a negative extent");
     f = first(false), put16(&f, 44, 30000), put16(&f, 46, 30000);
-    is_told(&f,
-            "a.nii: truncated: the header declares 7200000352 bytes, but there are 400",
-            "more than there is");
+    message_is(
+        &f, "a.nii: truncated: the header declares 7200000352 bytes, but there are 400",
+        "more than there is");
     f = second(false), put64(&f, 24, INT64_MAX / 2), put64(&f, 32, 16);
-    is_told(&f,
-            "a.nii: shape 2x16x4611686018427387903x1: the number of elements overflows",
-            "more than a number holds");
+    message_is(
+        &f, "a.nii: shape 2x16x4611686018427387903x1: the number of elements overflows",
+        "more than a number holds");
     f = first(false), put16(&f, 72, 8);
-    is_told(&f,
-            "a.nii: the header declares 8 bits per voxel, but its data type (4) has 16",
-            "bits that do not fit the type");
+    message_is(
+        &f, "a.nii: the header declares 8 bits per voxel, but its data type (4) has 16",
+        "bits that do not fit the type");
     f = first(false), put16(&f, 70, 32);
-    is_told(&f, "a.nii: unsupported data type 32 (COMPLEX64)", "complex numbers");
+    message_is(&f, "a.nii: unsupported data type 32 (COMPLEX64)", "complex numbers");
     f = first(false), put16(&f, 70, 777);
-    is_told(&f, "a.nii: unsupported data type 777 (**ILLEGAL**)", "an unknown type");
+    message_is(&f, "a.nii: unsupported data type 777 (**ILLEGAL**)", "an unknown type");
     f = first(false), real32(&f, 108, 100);
-    is_told(&f,
-            "a.nii: invalid data offset: it lies inside the header of 348 bytes or "
-            "beyond the end",
-            "data in the header");
+    message_is(&f,
+               "a.nii: invalid data offset: it lies inside the header of 348 bytes or "
+               "beyond the end",
+               "data in the header");
     f = first(false), real32(&f, 108, 0.0F / 0.0F);
-    is_told(&f,
-            "a.nii: invalid data offset: it lies inside the header of 348 bytes or "
-            "beyond the end",
-            "data at no place");
+    message_is(&f,
+               "a.nii: invalid data offset: it lies inside the header of 348 bytes or "
+               "beyond the end",
+               "data at no place");
     f = first(false), real32(&f, 108, 380);
-    is_told(&f, "a.nii: truncated: the header declares 428 bytes, but there are 400",
-            "data too far behind");
+    message_is(&f, "a.nii: truncated: the header declares 428 bytes, but there are 400",
+               "data too far behind");
     f = first(false), put16(&f, 40, 6), put16(&f, 52, 2);
-    is_told(&f, "a.nii: 6 axes; axes 6 and 7 are not supported", "six axes");
+    message_is(&f, "a.nii: 6 axes; axes 6 and 7 are not supported", "six axes");
     f = first(false), put16(&f, 40, 5), put16(&f, 48, 2), put16(&f, 50, 2);
-    is_told(&f,
-            "a.nii: 2 time steps, 2 vector components and 1 colors per voxel; only one "
-            "of them can become channels",
-            "two kinds of channels");
+    message_is(
+        &f,
+        "a.nii: 2 time steps, 2 vector components and 1 colors per voxel; only one "
+        "of them can become channels",
+        "two kinds of channels");
 }
 
 static void cuts(void)

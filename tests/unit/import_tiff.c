@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "import_told.h"
+#include "import_messages.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -53,7 +53,7 @@ static void is_tiff(struct tiff t, const char *want, const char *what)
     struct dnn_buf p = tiff(&t);
 
     save("a.tif", &p, p.len);
-    is_told(&dnn_importer_tiff, "a.tif", want, what);
+    message_is(&dnn_importer_tiff, "a.tif", want, what);
     dnn_buf_free(&p);
 }
 
@@ -108,8 +108,8 @@ static void cut_tiff(void)
             printf("# cut at %zu: %s\n", n, said);
     }
     is_int((long long)bad, 0, "a TIFF cut at every byte is refused");
-    is_told(&dnn_importer_tiff, "none.tif", "none.tif: No such file or directory",
-            "no file");
+    message_is(&dnn_importer_tiff, "none.tif", "none.tif: No such file or directory",
+               "no file");
     dnn_buf_free(&p);
 }
 

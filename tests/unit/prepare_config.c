@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "prepare/prepare_impl.h"
-#include "prepare/words.h"
+#include "prepare/cli_config.h"
 
 #include <stdlib.h>
 
@@ -163,12 +163,12 @@ static void test_tables(void)
        err.text);
     ok(dnn_field_check(dnn_prepare_source_fields, &err) == 0, "those of sources %s",
        err.text);
-    for (int i = 0; dnn_edits[i] != NULL; i++) {
-        if (dnn_edits[i]->fields != NULL)
-            ok(dnn_field_check(dnn_edits[i]->fields, &err) == 0, "those of %s %s",
-               dnn_edits[i]->name, err.text);
-        ok(dnn_field_check(dnn_edits[i]->brief, &err) == 0, "%s's short form %s",
-           dnn_edits[i]->name, err.text);
+    for (int i = 0; dnn_prepare_steps[i] != NULL; i++) {
+        if (dnn_prepare_steps[i]->fields != NULL)
+            ok(dnn_field_check(dnn_prepare_steps[i]->fields, &err) == 0,
+               "those of %s %s", dnn_prepare_steps[i]->name, err.text);
+        ok(dnn_field_check(dnn_prepare_steps[i]->brief, &err) == 0,
+           "%s's short form %s", dnn_prepare_steps[i]->name, err.text);
     }
 }
 
@@ -196,7 +196,7 @@ static void test_docs(void)
 
 /* ---- options ---- */
 
-static void spells(struct dnn_prepare_words words, const char *want)
+static void spells(struct dnn_cli_config words, const char *want)
 {
     char *text = NULL;
     struct dnn_err err = {0};
@@ -210,47 +210,47 @@ static void test_words(void)
 {
     const char *set[] = {"samples=8", "name=a b", "size=1,2"}, *bad[] = {"samples"};
 
-    spells((struct dnn_prepare_words){.from = "a", .to = "a.bp"},
+    spells((struct dnn_cli_config){.from = "a", .to = "a.bp"},
            "{\"from\": {\"input_path\": \"a\"}, \"to\": \"a.bp\", \"steps\": []}");
     spells(
-        (struct dnn_prepare_words){.from = "a\"b",
-                                   .target = "t",
-                                   .to = "a.bp",
-                                   .split = "0.8,list.txt,0.2",
-                                   .folds = "5",
-                                   .stratify = true,
-                                   .resize = "64x32",
-                                   .slice = "8,8:4x4",
-                                   .seed = "3",
-                                   .one_hot = true,
-                                   .type = "u8"},
+        (struct dnn_cli_config){.from = "a\"b",
+                                .target = "t",
+                                .to = "a.bp",
+                                .split = "0.8,list.txt,0.2",
+                                .folds = "5",
+                                .stratify = true,
+                                .resize = "64x32",
+                                .slice = "8,8:4x4",
+                                .seed = "3",
+                                .one_hot = true,
+                                .type = "u8"},
         "{\"from\": {\"input_path\": \"a\\\"b\", \"target_path\": \"t\"}, \"to\": "
         "\"a.bp\", \"seed\": 3, \"steps\": [{\"split\": {\"stratify\": true, "
         "\"partial\": false, \"train\": 0.8, \"validation\": \"list.txt\", \"test\": "
         "0.2, \"folds\": 5}}, {\"resize\": [64, 32]}, {\"slice\": {\"sizes\": [8, 8], "
         "\"strides\": [4, 4]}}, {\"one_hot\": true}, {\"type\": \"u8\"}]}");
     spells(
-        (struct dnn_prepare_words){
+        (struct dnn_cli_config){
             .generate = "blobs3d", .to = "a.bp", .set = {3, set}
     },
         "{\"generate\": {\"type\": \"blobs3d\", \"samples\": 8, \"name\": \"a b\", "
         "\"size\": [1, 2]}, \"to\": \"a.bp\", \"steps\": []}");
-    spells((struct dnn_prepare_words){.to = "a.bp"},
+    spells((struct dnn_cli_config){.to = "a.bp"},
            "give a configuration file, --from=PATH or --generate=NAME");
-    spells((struct dnn_prepare_words){.from = "a"}, "--to=DATASET.bp is missing");
-    spells((struct dnn_prepare_words){.from = "a", .generate = "b", .to = "a.bp"},
+    spells((struct dnn_cli_config){.from = "a"}, "--to=DATASET.bp is missing");
+    spells((struct dnn_cli_config){.from = "a", .generate = "b", .to = "a.bp"},
            "give either --from or --generate, not both");
     spells(
-        (struct dnn_prepare_words){
+        (struct dnn_cli_config){
             .generate = "g", .to = "a.bp", .set = {1, bad}
     },
         "--set: must be KEY=VALUE, not \"samples\"");
-    spells((struct dnn_prepare_words){.from = "a", .to = "a.bp", .resize = "64xx"},
+    spells((struct dnn_cli_config){.from = "a", .to = "a.bp", .resize = "64xx"},
            "--resize: must be numbers such as 64x64 or 0.5,0.5, not \"64xx\"");
-    spells((struct dnn_prepare_words){.from = "a", .to = "a.bp", .split = "1,0,0,0"},
+    spells((struct dnn_cli_config){.from = "a", .to = "a.bp", .split = "1,0,0,0"},
            "--split: must be up to three fractions (train, validation, test), not "
            "\"1,0,0,0\"");
-    spells((struct dnn_prepare_words){.from = "a", .to = "a.bp", .stratify = true},
+    spells((struct dnn_cli_config){.from = "a", .to = "a.bp", .stratify = true},
            "--stratify needs --split or --folds");
 }
 

@@ -1,4 +1,4 @@
-/* feed_work.c - the threads of a feed: who does what next.
+/* feed_threads.c - the threads of a feed: who does what next.
  *
  * Each thread takes the most urgent thing there is: rows of a batch whose samples are
  * there; reading the next batch; reading the next window.  Only one reads at a time.

@@ -1,4 +1,4 @@
-/* keep.c - samples that stay in memory once they have been read.
+/* cache.c - samples that stay in memory once they have been read.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

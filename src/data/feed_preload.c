@@ -1,4 +1,4 @@
-/* feed_share.c - all samples in memory, once per node, read by its ranks together.
+/* feed_preload.c - all samples in memory, once per node, read by its ranks together.
  *
  * Several ranks of a node share a segment of POSIX shared memory, whose name is removed
  * as soon as all have it: nothing is left behind, however the job ends.

@@ -1,4 +1,4 @@
-/* choose.c - which arrays of a file are its inputs and targets.
+/* select_arrays.c - which arrays of a file are its inputs and targets.
  *
  * Names that are given decide.  Without them, a file with one array has that; one with
  * a pair of the names below has input and target; and if a file is one sample ("whole")

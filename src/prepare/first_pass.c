@@ -1,7 +1,7 @@
-/* learn.c - what must be known of all samples before any of them is finished.
+/* first_pass.c - what must be known of all samples before any of them is finished.
  *
- * Samples are counted in portions whose number does not depend on the ranks, and
- * portions are put together in their order: the result is always the same.
+ * Samples are counted in blocks whose number does not depend on the ranks, and
+ * blocks are put together in their order: the result is always the same.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -11,33 +11,33 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Few large samples are a portion each; of many small ones, so many are. */
+/* Few large samples are a block each; of many small ones, so many are. */
 enum { PORTIONS = 256, FEW = 32, MANY = 1024 };
 
-struct portion {
+struct block {
     struct dnn_prepare_state *s;
-    int64_t total, n; /* things, portions */
+    int64_t total, n; /* things, blocks */
     int step;         /* stats: before which step */
     int train;        /* stats: of this part only; -1: of all */
     int column;       /* classes: where the label is */
 };
 
-static struct portion portions(struct dnn_prepare_state *s, int64_t total)
+static struct block blocks(struct dnn_prepare_state *s, int64_t total)
 {
     int64_t n = total / MANY;
 
     if (n < FEW) n = FEW;
     if (n > PORTIONS || total <= PORTIONS) n = PORTIONS;
-    return (struct portion){.s = s, .total = total, .n = total < n ? total : n};
+    return (struct block){.s = s, .total = total, .n = total < n ? total : n};
 }
 
-static int64_t begin_of(const struct portion *p, int64_t number)
+static int64_t begin_of(const struct block *p, int64_t number)
 {
     return p->total / p->n * number + p->total % p->n * number / p->n;
 }
 
-/* Rank 0 reads all portions; everybody gets their bytes, one after the other. */
-static int gather(const struct portion *p, const char *name, struct dnn_buf *out,
+/* Rank 0 reads all blocks; everybody gets their bytes, one after the other. */
+static int gather(const struct block *p, const char *name, struct dnn_buf *out,
                   struct dnn_err *err)
 {
     struct dnn_comm *comm = p->s->comm;
@@ -63,7 +63,7 @@ static int gather(const struct portion *p, const char *name, struct dnn_buf *out
 }
 
 /* A number of each sample, from as many numbers as there are in a pass. */
-static int gather_numbers(const struct portion *p, const char *name, int64_t **out,
+static int gather_numbers(const struct block *p, const char *name, int64_t **out,
                           struct dnn_err *err)
 {
     struct dnn_buf buf = {0};
@@ -85,7 +85,7 @@ static int gather_numbers(const struct portion *p, const char *name, int64_t **o
 static int make_classes(void *arg, int64_t number, struct dnn_buf *out,
                         struct dnn_err *err)
 {
-    const struct portion *p = arg;
+    const struct block *p = arg;
     const struct dnn_origins *origins = &p->s->origins;
     struct dnn_sample sample = {0};
     int rc = 0;
@@ -144,16 +144,16 @@ static int ask_classes(struct dnn_prepare_state *s, bool *known, struct dnn_err 
 
 int dnn_learn_classes(struct dnn_prepare_state *s, struct dnn_err *err)
 {
-    struct portion p = portions(s, s->origins.count);
+    struct block p = blocks(s, s->origins.count);
     struct dnn_units pass = {"classes", "reading classes", p.n, make_classes, &p};
     bool known = false;
 
     DNN_TRY(ask_classes(s, &known, err));
     if (known) return 0;
     p.column = -1;
-    for (int k = s->origins.lanes.n; k-- > 0;)
-        if (s->origins.lanes.lane[k].column.kind == DNN_KIND_LABEL &&
-            s->origins.lanes.lane[k].column.role == DNN_ROLE_TARGET)
+    for (int k = s->origins.states.n; k-- > 0;)
+        if (s->origins.states.state[k].column.kind == DNN_KIND_LABEL &&
+            s->origins.states.state[k].column.role == DNN_ROLE_TARGET)
             p.column = k;
     if (p.column < 0)
         return dnn_fail(err, DNN_ECONFIG,
@@ -168,11 +168,12 @@ int dnn_learn_classes(struct dnn_prepare_state *s, struct dnn_err *err)
 static int make_boxes(void *arg, int64_t number, struct dnn_buf *out,
                       struct dnn_err *err)
 {
-    const struct portion *p = arg;
-    struct dnn_flow flow;
+    const struct block *p = arg;
+    struct dnn_pipeline pipeline;
     int rc = 0;
 
-    dnn_flow_start(&flow, p->s->prepare, &p->s->origins, p->s->prepare->slice + 1);
+    dnn_pipeline_start(&pipeline, p->s->prepare, &p->s->origins,
+                       p->s->prepare->slice + 1);
     for (int64_t i = begin_of(p, number); rc == 0 && i < begin_of(p, number + 1); i++) {
         int64_t none = 0;
 
@@ -180,32 +181,32 @@ static int make_boxes(void *arg, int64_t number, struct dnn_buf *out,
             dnn_buf_bytes(out, &none, sizeof none);
             continue;
         }
-        rc = dnn_flow_load(&flow, i, err);
-        if (rc == 0) dnn_buf_bytes(out, &flow.nboxes, sizeof flow.nboxes);
+        rc = dnn_pipeline_load(&pipeline, i, err);
+        if (rc == 0) dnn_buf_bytes(out, &pipeline.nboxes, sizeof pipeline.nboxes);
     }
-    dnn_flow_stop(&flow);
+    dnn_pipeline_stop(&pipeline);
     return rc;
 }
 
 /* The number of boxes if all samples have the same extents; else 0. */
-static int64_t boxes_of_all(const struct dnn_edit *step, struct dnn_err *err)
+static int64_t boxes_of_all(const struct dnn_prepare_step *step, struct dnn_err *err)
 {
     const struct dnn_slice_cfg *c = step->cfg;
     const struct dnn_slicer *how = c->sets.objects;
     int64_t total = 0;
 
     for (int k = 0; k < step->before->n; k++) {
-        const struct dnn_lane *lane = &step->before->lane[k];
+        const struct dnn_column_state *state = &step->before->state[k];
 
         if ((step->on >> k & 1) == 0) continue;
-        for (int d = 0; d < dnn_lane_space(lane); d++)
-            if (lane->column.shape.dim[d] == DNN_UNKNOWN) return 0;
+        for (int d = 0; d < dnn_column_state_space(state); d++)
+            if (state->column.shape.dim[d] == DNN_UNKNOWN) return 0;
         if (total > 0) continue;
         for (int64_t i = 0; i < c->sets.count; i++) {
             struct dnn_slices slices;
 
-            if (dnn_slices_make(&how[i], dnn_lane_space(lane), lane->column.shape.dim,
-                                &slices, err) < 0)
+            if (dnn_slices_make(&how[i], dnn_column_state_space(state),
+                                state->column.shape.dim, &slices, err) < 0)
                 return dnn_prefix(err, "%s: ", step->where);
             total += slices.total;
         }
@@ -215,7 +216,7 @@ static int64_t boxes_of_all(const struct dnn_edit *step, struct dnn_err *err)
 
 int dnn_learn_boxes(struct dnn_prepare_state *s, struct dnn_err *err)
 {
-    struct portion p = portions(s, s->origins.count);
+    struct block p = blocks(s, s->origins.count);
     struct dnn_units pass = {"boxes", "measuring volumes", p.n, make_boxes, &p};
     int64_t all = boxes_of_all(&s->prepare->step[s->prepare->slice], err);
 
@@ -232,38 +233,38 @@ int dnn_learn_boxes(struct dnn_prepare_state *s, struct dnn_err *err)
 
 /* ---- statistics ---- */
 
-static int add_sample(const struct portion *p, struct dnn_flow *flow, int64_t i,
+static int add_sample(const struct block *p, struct dnn_pipeline *pipeline, int64_t i,
                       struct dnn_stats *stats, struct dnn_err *err)
 {
-    const struct dnn_edit *step = &p->s->prepare->step[p->step];
+    const struct dnn_prepare_step *step = &p->s->prepare->step[p->step];
 
-    DNN_TRY(dnn_flow_load(flow, i, err));
-    for (int64_t b = 0; b < flow->nboxes; b++) {
+    DNN_TRY(dnn_pipeline_load(pipeline, i, err));
+    for (int64_t b = 0; b < pipeline->nboxes; b++) {
         struct dnn_sample *box;
 
-        DNN_TRY(dnn_flow_box(flow, b, &box, err));
+        DNN_TRY(dnn_pipeline_box(pipeline, b, &box, err));
         for (int k = 0; k < step->before->n; k++) {
             if ((step->on >> k & 1) == 0) continue;
-            if (dnn_flow_stats(flow, &step->before->lane[k], &box->col[k], &stats[k],
-                               err) == 0)
+            if (dnn_pipeline_stats(pipeline, &step->before->state[k], &box->col[k],
+                                   &stats[k], err) == 0)
                 continue;
             char label[DNN_SAMPLE_NAME];
 
-            dnn_flow_name(flow, b, label);
+            dnn_pipeline_name(pipeline, b, label);
             return dnn_prefix(err, "%s: %s: ", label,
-                              step->before->lane[k].column.name);
+                              step->before->state[k].column.name);
         }
     }
     return 0;
 }
 
-static struct dnn_stats *start_stats(const struct dnn_edit *step)
+static struct dnn_stats *start_stats(const struct dnn_prepare_step *step)
 {
     struct dnn_stats *stats =
         dnn_alloc((size_t)step->before->n * sizeof(struct dnn_stats));
 
     for (int k = 0; k < step->before->n; k++) {
-        struct dnn_column column = dnn_lane_column(&step->before->lane[k]);
+        struct dnn_column column = dnn_column_state_column(&step->before->state[k]);
 
         dnn_stats_start(&stats[k], &column);
     }
@@ -273,31 +274,31 @@ static struct dnn_stats *start_stats(const struct dnn_edit *step)
 static int make_stats(void *arg, int64_t number, struct dnn_buf *out,
                       struct dnn_err *err)
 {
-    const struct portion *p = arg;
-    const struct dnn_edit *step = &p->s->prepare->step[p->step];
+    const struct block *p = arg;
+    const struct dnn_prepare_step *step = &p->s->prepare->step[p->step];
     struct dnn_stats *stats = start_stats(step);
-    struct dnn_flow flow;
+    struct dnn_pipeline pipeline;
     int rc = 0;
 
-    dnn_flow_start(&flow, p->s->prepare, &p->s->origins, p->step);
+    dnn_pipeline_start(&pipeline, p->s->prepare, &p->s->origins, p->step);
     for (int64_t i = begin_of(p, number); rc == 0 && i < begin_of(p, number + 1); i++) {
         int32_t part = p->s->parts.part[i];
 
         if (part >= 0 && (p->train < 0 || part == p->train))
-            rc = add_sample(p, &flow, i, stats, err);
+            rc = add_sample(p, &pipeline, i, stats, err);
     }
-    dnn_flow_stop(&flow);
+    dnn_pipeline_stop(&pipeline);
     for (int k = 0; rc == 0 && k < step->before->n; k++)
         if ((step->on >> k & 1) != 0) dnn_buf_bytes(out, &stats[k], sizeof stats[k]);
     dnn_free(stats);
     return rc;
 }
 
-/* Rank 0 merges one portion after the other: they are large. */
-static int merge_stats(const struct portion *p, const char *name,
-                       struct dnn_stats *stats, struct dnn_err *err)
+/* Rank 0 merges one block after the other: they are large. */
+static int merge_stats(const struct block *p, const char *name, struct dnn_stats *stats,
+                       struct dnn_err *err)
 {
-    const struct dnn_edit *step = &p->s->prepare->step[p->step];
+    const struct dnn_prepare_step *step = &p->s->prepare->step[p->step];
     struct dnn_stats *one = dnn_alloc(sizeof *one);
     int rc = 0;
 
@@ -323,11 +324,11 @@ static int merge_stats(const struct portion *p, const char *name,
     return rc;
 }
 
-int dnn_learn_stats(struct dnn_prepare_state *s, int step, enum dnn_edit_need need,
-                    struct dnn_err *err)
+int dnn_learn_stats(struct dnn_prepare_state *s, int step,
+                    enum dnn_prepare_step_need need, struct dnn_err *err)
 {
-    struct dnn_edit *edit = &s->prepare->step[step];
-    struct portion p = portions(s, s->origins.count);
+    struct dnn_prepare_step *edit = &s->prepare->step[step];
+    struct block p = blocks(s, s->origins.count);
     char name[32], title[64];
     int rc = 0;
 
@@ -372,7 +373,7 @@ static int add_sums(const char *path, struct dnn_buf *out, struct dnn_err *err)
 static int make_files(void *arg, int64_t number, struct dnn_buf *out,
                       struct dnn_err *err)
 {
-    const struct portion *p = arg;
+    const struct block *p = arg;
 
     for (int64_t i = begin_of(p, number); i < begin_of(p, number + 1); i++)
         DNN_TRY(add_sums(p->s->file[i], out, err));
@@ -381,7 +382,7 @@ static int make_files(void *arg, int64_t number, struct dnn_buf *out,
 
 int dnn_learn_files(struct dnn_prepare_state *s, struct dnn_err *err)
 {
-    struct portion p = portions(s, s->nfiles);
+    struct block p = blocks(s, s->nfiles);
     struct dnn_units pass = {"files", "checksums of the files", p.n, make_files, &p};
 
     if (!s->prepare->checksums || s->nfiles == 0) return 0;

@@ -1,4 +1,4 @@
-/* feed_pick.c - which samples of a split take part, and their checksums.
+/* feed_select.c - which samples of a split take part, and their checksums.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -1,7 +1,7 @@
-/* steps_deal.c - steps that say which samples there are: split, balance, slice.
+/* steps_split.c - steps that say which samples there are: split, balance, slice.
  *
- * What they do is done elsewhere (parts.c, outputs.c, flow.c); their settings are
- * read here.
+ * What they do is done elsewhere (splits.c, split_order.c, pipeline.c); their settings
+ * are read here.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -97,7 +97,7 @@ static int split_read(const struct dnn_jobj *at, struct dnn_arena *arena, void *
     return 0;
 }
 
-const struct dnn_edit_type dnn_edit_split = {
+const struct dnn_prepare_step_type dnn_prepare_step_split = {
     .name = "split",
     .help = "split the samples (before slicing) into train, validation and test by "
             "fractions, lists or folds; depends on the seed only",
@@ -140,7 +140,7 @@ static int balance_read(const struct dnn_jobj *at, struct dnn_arena *arena, void
     return 0;
 }
 
-const struct dnn_edit_type dnn_edit_balance = {
+const struct dnn_prepare_step_type dnn_prepare_step_balance = {
     .name = "balance",
     .help = "balance the classes of a split",
     .size = sizeof(struct dnn_balance_cfg),
@@ -162,18 +162,18 @@ static const struct dnn_field slice_brief[] = {
     END,
 };
 
-static bool has_space(const struct dnn_lane *lane)
+static bool has_space(const struct dnn_column_state *state)
 {
-    return dnn_lane_space(lane) > 0;
+    return dnn_column_state_space(state) > 0;
 }
 
 /* Extents of a box do not depend on those of the volume, as long as it fits. */
-static int slice_lane(const struct dnn_edit *step, int k, struct dnn_lane *lane,
-                      struct dnn_err *err)
+static int slice_lane(const struct dnn_prepare_step *step, int k,
+                      struct dnn_column_state *state, struct dnn_err *err)
 {
     const struct dnn_slice_cfg *c = step->cfg;
     const struct dnn_slicer *how = c->sets.objects;
-    int space = dnn_lane_space(lane);
+    int space = dnn_column_state_space(state);
     struct dnn_shape first = {0}, shape;
     int64_t full[DNN_MAX_SPACE];
     char a[DNN_SHAPE_TEXT], b[DNN_SHAPE_TEXT];
@@ -183,13 +183,13 @@ static int slice_lane(const struct dnn_edit *step, int k, struct dnn_lane *lane,
         struct dnn_slices slices;
 
         for (int d = 0; d < space; d++) {
-            full[d] = lane->column.shape.dim[d];
+            full[d] = state->column.shape.dim[d];
             if (full[d] == DNN_UNKNOWN)
                 full[d] = d < how[i].sizes.count ? how[i].sizes.ints[d] : 1;
         }
         if (dnn_slices_make(&how[i], space, full, &slices, err) < 0)
             return dnn_prefix(err, "%s: ", step->where);
-        dnn_slices_shape(&slices, dnn_lane_channels(lane), &shape);
+        dnn_slices_shape(&slices, dnn_column_state_channels(state), &shape);
         if (i == 0) first = shape;
         if (!dnn_shape_equal(&shape, &first))
             return dnn_fail(err, DNN_ECONFIG,
@@ -198,16 +198,16 @@ static int slice_lane(const struct dnn_edit *step, int k, struct dnn_lane *lane,
                             step->where, dnn_shape_text(a, sizeof a, &first),
                             (long long)i + 1, dnn_shape_text(b, sizeof b, &shape));
     }
-    lane->column.shape = first;
+    state->column.shape = first;
     return 0;
 }
 
-const struct dnn_edit_type dnn_edit_slice = {
+const struct dnn_prepare_step_type dnn_prepare_step_slice = {
     .name = "slice",
     .help = "cut each sample into boxes (slices); boxes of one sample form a group",
     .size = sizeof(struct dnn_slice_cfg),
     .brief = slice_brief,
     .takes = has_space,
     .can = has_space,
-    .lane = slice_lane,
+    .state = slice_lane,
 };

@@ -1,4 +1,4 @@
-/* kept.c - open files and decoded members, a bounded number of them.
+/* file_cache.c - open files and decoded members, a bounded number of them.
  *
  * A dataset may be of ten thousand files, more than a process may have open, or of
  * archives whose content is larger than the memory.  What can be made again is kept
@@ -16,10 +16,10 @@ enum {
 };
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct dnn_kept *newest, *oldest; /* all under the lock */
+static struct dnn_file_cache *newest, *oldest; /* all under the lock */
 static size_t listed, bytes_kept;
 
-static void take_out(struct dnn_kept *kept)
+static void take_out(struct dnn_file_cache *kept)
 {
     *(kept->newer != NULL ? &kept->newer->older : &newest) = kept->older;
     *(kept->older != NULL ? &kept->older->newer : &oldest) = kept->newer;
@@ -29,7 +29,7 @@ static void take_out(struct dnn_kept *kept)
     bytes_kept -= kept->bytes;
 }
 
-static void put_first(struct dnn_kept *kept)
+static void put_first(struct dnn_file_cache *kept)
 {
     kept->older = newest;
     *(newest != NULL ? &newest->newer : &oldest) = kept;
@@ -39,15 +39,16 @@ static void put_first(struct dnn_kept *kept)
     bytes_kept += kept->bytes;
 }
 
-void dnn_kept_make(struct dnn_kept *kept, void (*drop)(struct dnn_kept *kept))
+void dnn_file_cache_make(struct dnn_file_cache *kept,
+                         void (*drop)(struct dnn_file_cache *kept))
 {
-    *kept = (struct dnn_kept){.drop = drop};
+    *kept = (struct dnn_file_cache){.drop = drop};
     pthread_mutex_init(&kept->lock, NULL);
 }
 
-int dnn_kept_take(struct dnn_kept *kept,
-                  int (*fill)(struct dnn_kept *kept, struct dnn_err *err),
-                  struct dnn_err *err)
+int dnn_file_cache_take(struct dnn_file_cache *kept,
+                        int (*fill)(struct dnn_file_cache *kept, struct dnn_err *err),
+                        struct dnn_err *err)
 {
     int rc = 0;
 
@@ -68,14 +69,14 @@ int dnn_kept_take(struct dnn_kept *kept,
     return rc;
 }
 
-void dnn_kept_give(struct dnn_kept *kept)
+void dnn_file_cache_give(struct dnn_file_cache *kept)
 {
-    struct dnn_kept *gone[AT_ONCE], *next;
+    struct dnn_file_cache *gone[AT_ONCE], *next;
     int n = 0;
 
     pthread_mutex_lock(&list_lock);
     if (--kept->users == 0) put_first(kept);
-    for (struct dnn_kept *k = oldest; k != NULL && n < AT_ONCE; k = next) {
+    for (struct dnn_file_cache *k = oldest; k != NULL && n < AT_ONCE; k = next) {
         next = k->newer;
         if (listed <= MOST && bytes_kept <= BYTES) break;
         /* Whoever has its lock is about to use it. */
@@ -91,7 +92,7 @@ void dnn_kept_give(struct dnn_kept *kept)
     }
 }
 
-void dnn_kept_end(struct dnn_kept *kept)
+void dnn_file_cache_end(struct dnn_file_cache *kept)
 {
     pthread_mutex_lock(&kept->lock);
     pthread_mutex_lock(&list_lock);

@@ -1,5 +1,5 @@
-/* prepare_deal.c - things dealt to parts: exact counts, classes, groups, and the same
- * from the same seed.
+/* prepare_partition.c - things dealt to parts: exact counts, classes, groups, and the
+ * same from the same seed.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -18,7 +18,7 @@ static void counts(int64_t n, int nparts, const double *share, const char *want)
     int64_t count[8];
     char got[128] = "", name[160] = "";
 
-    dnn_deal_counts(n, nparts, share, count);
+    dnn_partition_counts(n, nparts, share, count);
     for (int p = 0; p <= nparts; p++)
         snprintf(got + strlen(got), sizeof got - strlen(got), "%s%lld",
                  p > 0 ? " " : "", (long long)count[p]);
@@ -60,7 +60,7 @@ static void test_counts_property(void)
             share[p] = left * (rand() % 1001) / 1000;
             left -= share[p];
         }
-        dnn_deal_counts(n, nparts, share, count);
+        dnn_partition_counts(n, nparts, share, count);
         for (int p = 0; p <= nparts; p++) {
             sum += count[p];
             bad += count[p] < 0;
@@ -82,24 +82,24 @@ static void test_classes(void)
     int64_t class[N], of[CLASSES] = {0}, got[4][CLASSES] = {{0}}, total[4] = {0},
                       want[4];
     int32_t part[N], again[N], other[N];
-    struct dnn_deal d = {N, NULL, class, 0, CLASSES, 3, share, 11};
+    struct dnn_partition d = {N, NULL, class, 0, CLASSES, 3, share, 11};
     int off = 0;
 
     for (int i = 0; i < N; i++) {
         class[i] = i % 97 < 40 ? 0 : i % CLASSES;
         of[class[i]]++;
     }
-    dnn_deal(&d, part);
-    dnn_deal(&d, again);
+    dnn_partition(&d, part);
+    dnn_partition(&d, again);
     d.seed = 12;
-    dnn_deal(&d, other);
+    dnn_partition(&d, other);
     for (int i = 0; i < N; i++) {
         int p = part[i] < 0 ? 3 : part[i];
 
         got[p][class[i]]++;
         total[p]++;
     }
-    dnn_deal_counts(N, 3, share, want);
+    dnn_partition_counts(N, 3, share, want);
     is_int(total[0], want[0], "stratified: as many for training as without classes");
     is_int(total[1], want[1], "and for validation");
     is_int(total[2], want[2], "and for the test");
@@ -116,10 +116,10 @@ static void test_random(void)
     enum { N = 4000 };
     const double share[] = {0.5, 0.5};
     int32_t part[N];
-    struct dnn_deal d = {N, NULL, NULL, 0, 0, 2, share, 3};
+    struct dnn_partition d = {N, NULL, NULL, 0, 0, 2, share, 3};
     int first = 0, changes = 0;
 
-    dnn_deal(&d, part);
+    dnn_partition(&d, part);
     for (int i = 0; i < N; i++) {
         first += part[i] == 0 && i < N / 2;
         changes += i > 0 && part[i] != part[i - 1];
@@ -131,7 +131,7 @@ static void test_random(void)
     const double rest[] = {0.25};
     d.nparts = 1;
     d.share = rest;
-    dnn_deal(&d, part);
+    dnn_partition(&d, part);
     int out = 0;
     for (int i = 0; i < N; i++)
         out += part[i] == -1;
@@ -146,7 +146,7 @@ static void test_groups(void)
     const double share[] = {0.8, 0.1, 0.1};
     int64_t group[N], class[N], total[3] = {0}, ofclass[3][2] = {{0}}, classes[2] = {0};
     int32_t part[N], first[GROUPS], again[N];
-    struct dnn_deal d = {N, group, class, GROUPS, 2, 3, share, 5};
+    struct dnn_partition d = {N, group, class, GROUPS, 2, 3, share, 5};
     int split = 0;
 
     srand(2);
@@ -155,8 +155,8 @@ static void test_groups(void)
         class[i] = group[i] % 3 == 0;
         classes[class[i]]++;
     }
-    dnn_deal(&d, part);
-    dnn_deal(&d, again);
+    dnn_partition(&d, part);
+    dnn_partition(&d, again);
     for (int g = 0; g < GROUPS; g++)
         first[g] = -2;
     for (int i = 0; i < N; i++) {

@@ -1,5 +1,5 @@
-/* units.c - many units of work, ranks in turn, until all are done or a signal asks to
- * stop.
+/* work_units.c - many units of work, ranks in turn, until all are done or a signal asks
+ * to stop.
  *
  * After each round the ranks agree, so that an error or a signal of one ends the work
  * of all with everything finished so far on the disk.

@@ -1,10 +1,10 @@
-/* import_told.h - files made byte by byte, and what an importer says about them.
+/* import_messages.h - files made byte by byte, and what an importer says about them.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#ifndef DNN_TESTS_IMPORT_TOLD_H
-#define DNN_TESTS_IMPORT_TOLD_H
+#ifndef DNN_TESTS_IMPORT_MESSAGES_H
+#define DNN_TESTS_IMPORT_MESSAGES_H
 
 #include "tap.h"
 
@@ -63,8 +63,8 @@ static inline struct dnn_import usual(void)
     return (struct dnn_import){.input.kind = -1, .target.kind = -1};
 }
 
-static inline void is_told(const struct dnn_importer *importer, const char *path,
-                           const char *want, const char *what)
+static inline void message_is(const struct dnn_importer *importer, const char *path,
+                              const char *want, const char *what)
 {
     struct dnn_import how = usual();
 

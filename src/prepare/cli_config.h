@@ -1,11 +1,11 @@
-/* words.h - a configuration made of options: what is typed becomes what could have
+/* cli_config.h - a configuration made of options: what is typed becomes what could have
  * been written into a file.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#ifndef DNN_PREPARE_WORDS_H
-#define DNN_PREPARE_WORDS_H
+#ifndef DNN_PREPARE_CLI_CONFIG_H
+#define DNN_PREPARE_CLI_CONFIG_H
 
 #include "base/opt.h"
 
@@ -14,7 +14,7 @@
 enum { DNN_PREPARE_IMPORTS = 48 };
 
 /* Texts as typed; NULL and false: not given. */
-struct dnn_prepare_words {
+struct dnn_cli_config {
     const char *from, *target, *to, *generate;
     struct dnn_opt_list set; /* key=value of the generator                           */
     const char *import[DNN_PREPARE_IMPORTS]; /* by place in dnn_import_fields         */
@@ -26,7 +26,7 @@ struct dnn_prepare_words {
 
 /* Local.  The JSON of a configuration; the caller's: dnn_free().  What cannot be read
  * is DNN_EUSAGE with the option named. */
-int dnn_prepare_spell(const struct dnn_prepare_words *words, char **out,
+int dnn_prepare_spell(const struct dnn_cli_config *words, char **out,
                       struct dnn_err *err);
 
 /* The option of the import's key at a place: "input-format"; false where there is none

@@ -1,4 +1,4 @@
-/* origin.c - open what samples come from, and check what comes.
+/* sources.c - open what samples come from, and check what comes.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -13,7 +13,7 @@
 
 /* ---- opening ---- */
 
-/* The generator's object is found again in the file: it must be blamed with its line.
+/* The generator's object is found again in the file: it is reported with its line.
  */
 static int open_generator(const struct dnn_prepare *p, const struct dnn_origin_cfg *cfg,
                           struct dnn_source **out, struct dnn_err *err)
@@ -139,17 +139,17 @@ static int make_lanes(struct dnn_origins *o, double scale, struct dnn_err *err)
 {
     const struct dnn_source *first = o->at[0].source;
 
-    o->lanes.n = first->ncols;
+    o->states.n = first->ncols;
     for (int k = 0; k < first->ncols; k++) {
-        struct dnn_lane *lane = &o->lanes.lane[k];
+        struct dnn_column_state *state = &o->states.state[k];
         enum dnn_dtype t = first->col[k].type;
 
-        lane->column = first->col[k];
+        state->column = first->col[k];
         bool whole = t != DNN_F32 && t != DNN_F64 && t != DNN_F16 && t != DNN_BF16;
-        if (lane->column.kind == DNN_KIND_IMAGE && whole &&
+        if (state->column.kind == DNN_KIND_IMAGE && whole &&
             (scale > 0 ? scale != 1 : t == DNN_U8)) {
-            lane->nscale = 1;
-            lane->scale[0] = scale > 0 ? scale : 1.0 / 255;
+            state->nscale = 1;
+            state->scale[0] = scale > 0 ? scale : 1.0 / 255;
         }
     }
     for (int i = 1; i < o->n; i++) {
@@ -160,7 +160,7 @@ static int make_lanes(struct dnn_origins *o, double scale, struct dnn_err *err)
                             "source %d has %d columns, but the first has %d", i,
                             s->ncols, first->ncols);
         for (int k = 0; k < s->ncols; k++)
-            DNN_TRY(join(&o->lanes.lane[k].column, &s->col[k], i, err));
+            DNN_TRY(join(&o->states.state[k].column, &s->col[k], i, err));
     }
     return 0;
 }
@@ -273,8 +273,8 @@ int dnn_origins_read(const struct dnn_origins *origins, bool allow_nan, int64_t 
     char label[DNN_SAMPLE_NAME];
 
     DNN_TRY(dnn_source_read(o->source, sample - o->first, out, err));
-    for (int k = 0; k < origins->lanes.n; k++) {
-        const struct dnn_column *c = &origins->lanes.lane[k].column;
+    for (int k = 0; k < origins->states.n; k++) {
+        const struct dnn_column *c = &origins->states.state[k].column;
         int rc = 0;
 
         if (c->kind == DNN_KIND_LABEL || c->kind == DNN_KIND_MASK)

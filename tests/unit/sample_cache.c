@@ -1,4 +1,4 @@
-/* sample_keep.c - samples that stay in memory once they have been read.
+/* sample_cache.c - samples that stay in memory once they have been read.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

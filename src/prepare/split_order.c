@@ -1,4 +1,4 @@
-/* outputs.c - which samples a split has, in which order.
+/* split_order.c - which samples a split has, in which order.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -1,9 +1,9 @@
-/* words.c - options of the command line as the JSON of a configuration.
+/* cli_config.c - options of the command line as the JSON of a configuration.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "prepare/words.h"
+#include "prepare/cli_config.h"
 
 #include "base/text.h"
 #include "prepare/prepare_impl.h"
@@ -33,9 +33,9 @@ bool dnn_prepare_import_option(int index, struct dnn_option *out, char name[64],
     *out = (struct dnn_option){
         .name = name,
         .type = flag ? DNN_O_FLAG : DNN_O_TEXT,
-        .offset = flag ? offsetof(struct dnn_prepare_words, import_flag) +
+        .offset = flag ? offsetof(struct dnn_cli_config, import_flag) +
                              (size_t)index * sizeof(bool)
-                       : offsetof(struct dnn_prepare_words, import) +
+                       : offsetof(struct dnn_cli_config, import) +
                              (size_t)index * sizeof(const char *),
         .arg = flag                            ? NULL
                : f->type == DNN_F_INTS         ? "N,N..."
@@ -117,7 +117,7 @@ static void add_guess(struct dnn_buf *out, const char *text)
 
 /* ---- where samples come from ---- */
 
-static int add_import(struct dnn_buf *out, const struct dnn_prepare_words *w,
+static int add_import(struct dnn_buf *out, const struct dnn_cli_config *w,
                       struct dnn_err *err)
 {
     dnn_buf_add(out, "\"from\": {\"input_path\": ");
@@ -145,7 +145,7 @@ static int add_import(struct dnn_buf *out, const struct dnn_prepare_words *w,
     return 0;
 }
 
-static int add_generator(struct dnn_buf *out, const struct dnn_prepare_words *w,
+static int add_generator(struct dnn_buf *out, const struct dnn_cli_config *w,
                          struct dnn_err *err)
 {
     dnn_buf_add(out, "\"generate\": {\"type\": ");
@@ -175,7 +175,7 @@ static void begin_step(struct dnn_buf *out, const char *name)
 }
 
 /* A share, or the name of a list. */
-static int add_split(struct dnn_buf *out, const struct dnn_prepare_words *w,
+static int add_split(struct dnn_buf *out, const struct dnn_cli_config *w,
                      struct dnn_err *err)
 {
     const char *at = w->split;
@@ -247,7 +247,7 @@ static int add_slice(struct dnn_buf *out, const char *text, struct dnn_err *err)
     return 0;
 }
 
-static int add_steps(struct dnn_buf *out, const struct dnn_prepare_words *w,
+static int add_steps(struct dnn_buf *out, const struct dnn_cli_config *w,
                      struct dnn_err *err)
 {
     DNN_TRY(add_split(out, w, err));
@@ -273,7 +273,7 @@ static int add_steps(struct dnn_buf *out, const struct dnn_prepare_words *w,
 /* ---- the whole ---- */
 
 static int add_all(struct dnn_buf *out, struct dnn_buf *steps,
-                   const struct dnn_prepare_words *w, struct dnn_err *err)
+                   const struct dnn_cli_config *w, struct dnn_err *err)
 {
     const struct {
         const char *key, *text;
@@ -306,7 +306,7 @@ static int add_all(struct dnn_buf *out, struct dnn_buf *steps,
     return 0;
 }
 
-int dnn_prepare_spell(const struct dnn_prepare_words *words, char **out,
+int dnn_prepare_spell(const struct dnn_cli_config *words, char **out,
                       struct dnn_err *err)
 {
     struct dnn_buf text = {0}, steps = {0};

@@ -1,4 +1,4 @@
-/* store.c - a file of arrays as a source of samples.
+/* array_file.c - a file of arrays as a source of samples.
  *
  * The rows of an array are samples, or each array is one.  The formats only list their
  * arrays and fetch rows.

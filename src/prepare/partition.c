@@ -1,4 +1,4 @@
-/* deal.c - n things dealt to parts: by shares, by class, in groups.
+/* partition.c - n things dealt to parts: by shares, by class, in groups.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -29,7 +29,7 @@ static double rest_of(int nparts, const double *share)
     return rest < 1e-9 ? 0 : rest;
 }
 
-void dnn_deal_counts(int64_t n, int nparts, const double *share, int64_t *count)
+void dnn_partition_counts(int64_t n, int nparts, const double *share, int64_t *count)
 {
     double *remainder = dnn_alloc(((size_t)nparts + 1) * sizeof *remainder);
     int64_t left = n;
@@ -62,14 +62,14 @@ void dnn_deal_counts(int64_t n, int nparts, const double *share, int64_t *count)
 
 /* How many of each class go to each part: rows add up to the classes, columns to what
  * the whole would be dealt as. */
-static int64_t *counts_by_class(const struct dnn_deal *d, const int64_t *members)
+static int64_t *counts_by_class(const struct dnn_partition *d, const int64_t *members)
 {
     size_t width = (size_t)d->nparts + 1;
     int64_t *count = dnn_alloc((size_t)d->nclasses * width * sizeof *count);
     int64_t *want = dnn_alloc(width * sizeof *want);
     double rest = rest_of(d->nparts, d->share);
 
-    dnn_deal_counts(d->n, d->nparts, d->share, want);
+    dnn_partition_counts(d->n, d->nparts, d->share, want);
     for (int64_t c = 0; c < d->nclasses; c++)
         for (int p = 0; p <= d->nparts; p++) {
             double x = ideal(members[c], p < d->nparts ? d->share[p] : rest);
@@ -103,9 +103,9 @@ static int64_t *counts_by_class(const struct dnn_deal *d, const int64_t *members
     return count;
 }
 
-static void deal_each(const struct dnn_deal *d, int32_t *part)
+static void deal_each(const struct dnn_partition *d, int32_t *part)
 {
-    struct dnn_deal one = *d;
+    struct dnn_partition one = *d;
     int64_t *none = NULL;
 
     if (d->class == NULL) {
@@ -156,7 +156,7 @@ static int larger_first(const void *a, const void *b)
 
 /* The members of all groups, and what the parts still lack of each class. */
 struct table {
-    const struct dnn_deal *d;
+    const struct dnn_partition *d;
     struct group *group;     /* owned [ngroups]                                      */
     int64_t *first, *sample; /* owned: members of group g are sample[first[g]...]     */
     int64_t *members;        /* owned: of each class                                 */
@@ -166,14 +166,14 @@ struct table {
     int64_t nclasses;
 };
 
-static int64_t class_of(const struct dnn_deal *d, int64_t i)
+static int64_t class_of(const struct dnn_partition *d, int64_t i)
 {
     return d->class == NULL ? 0 : d->class[i];
 }
 
 static void fill_table(struct table *t)
 {
-    const struct dnn_deal *d = t->d;
+    const struct dnn_partition *d = t->d;
     struct dnn_perm perm =
         dnn_rng_perm(d->seed, 0, d->ngroups > 0 ? (uint64_t)d->ngroups : 1);
     double rest = rest_of(d->nparts, d->share);
@@ -214,7 +214,7 @@ static double wants(const struct table *t, int part)
 /* One group to the part that lacks most of what it has. */
 static int32_t deal_group(struct table *t, int64_t g)
 {
-    const struct dnn_deal *d = t->d;
+    const struct dnn_partition *d = t->d;
     int best = 0;
 
     t->nclasses = 0;
@@ -235,7 +235,7 @@ static int32_t deal_group(struct table *t, int64_t g)
 }
 
 /* Largest groups first. */
-static void deal_groups(const struct dnn_deal *d, int32_t *part)
+static void deal_groups(const struct dnn_partition *d, int32_t *part)
 {
     size_t nc = (size_t)d->nclasses, ng = (size_t)d->ngroups;
     struct table t = {.d = d};
@@ -265,9 +265,9 @@ static void deal_groups(const struct dnn_deal *d, int32_t *part)
     dnn_free(t.group);
 }
 
-void dnn_deal(const struct dnn_deal *deal, int32_t *part)
+void dnn_partition(const struct dnn_partition *deal, int32_t *part)
 {
-    struct dnn_deal d = *deal;
+    struct dnn_partition d = *deal;
 
     if (d.n == 0) return;
     if (d.class == NULL) d.nclasses = 1;

@@ -1,4 +1,5 @@
-/* import_kept.c - more files than a process may open, read by several threads at once.
+/* import_file_cache.c - more files than a process may open, read by several threads at
+ * once.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -60,12 +61,12 @@ static void *reader(void *arg)
 /* ---- something that counts how often it was made ---- */
 
 struct counted {
-    struct dnn_kept kept;
+    struct dnn_file_cache kept;
     int made, dropped;
     bool fails;
 };
 
-static int fill(struct dnn_kept *kept, struct dnn_err *err)
+static int fill(struct dnn_file_cache *kept, struct dnn_err *err)
 {
     struct counted *c = (struct counted *)kept;
 
@@ -75,7 +76,7 @@ static int fill(struct dnn_kept *kept, struct dnn_err *err)
     return 0;
 }
 
-static void drop(struct dnn_kept *kept)
+static void drop(struct dnn_file_cache *kept)
 {
     ((struct counted *)kept)->dropped++;
 }
@@ -85,26 +86,26 @@ static void counts(void)
     struct counted a = {0}, b = {0};
     struct dnn_err err = {0};
 
-    dnn_kept_make(&a.kept, drop);
-    dnn_kept_make(&b.kept, drop);
+    dnn_file_cache_make(&a.kept, drop);
+    dnn_file_cache_make(&b.kept, drop);
     a.fails = true;
-    is_int(dnn_kept_take(&a.kept, fill, &err), DNN_EIO, "what cannot be made");
+    is_int(dnn_file_cache_take(&a.kept, fill, &err), DNN_EIO, "what cannot be made");
     a.fails = false;
-    dnn_kept_take(&a.kept, fill, &err);
-    dnn_kept_give(&a.kept);
-    dnn_kept_take(&a.kept, fill, &err);
+    dnn_file_cache_take(&a.kept, fill, &err);
+    dnn_file_cache_give(&a.kept);
+    dnn_file_cache_take(&a.kept, fill, &err);
     is_int(a.made, 1, "what can is made once");
-    dnn_kept_take(&b.kept, fill, &err);
-    dnn_kept_give(&b.kept);
+    dnn_file_cache_take(&b.kept, fill, &err);
+    dnn_file_cache_give(&b.kept);
     is_int(a.dropped, 0, "what is in use stays, whatever it takes");
-    dnn_kept_give(&a.kept);
+    dnn_file_cache_give(&a.kept);
     is_int(b.dropped, 1, "two that together take too much: the older goes");
-    dnn_kept_take(&b.kept, fill, &err);
-    dnn_kept_give(&b.kept);
+    dnn_file_cache_take(&b.kept, fill, &err);
+    dnn_file_cache_give(&b.kept);
     is_int(b.made, 2, "and is made again");
     is_int(a.dropped, 1, "in the place of the other");
-    dnn_kept_end(&a.kept);
-    dnn_kept_end(&b.kept);
+    dnn_file_cache_end(&a.kept);
+    dnn_file_cache_end(&b.kept);
     is_int(b.dropped, 2, "the end drops what is there");
     is_int(a.dropped, 1, "and nothing twice");
 }

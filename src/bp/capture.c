@@ -1,4 +1,4 @@
-/* words.c - what ADIOS2 says on stderr, caught.
+/* capture.c - what ADIOS2 says on stderr, caught.
  *
  * Its C functions return a bare code; the reason goes to stderr, in colours.  While
  * one of them runs, stderr leads into memory.  Several threads may be inside at once:
@@ -129,8 +129,8 @@ static int complain(const char *why, const char *path, const char *doing,
     return rc;
 }
 
-int dnn_bp_heard(struct bp_ears *ears, bool good, const char *path, const char *doing,
-                 struct dnn_err *err)
+int dnn_bp_captured(struct bp_ears *ears, bool good, const char *path,
+                    const char *doing, struct dnn_err *err)
 {
     char *text = NULL;
     size_t n = 0;

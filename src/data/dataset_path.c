@@ -1,4 +1,4 @@
-/* dataset_place.c - a dataset is written under a hidden name beside its own:
+/* dataset_path.c - a dataset is written under a hidden name beside its own:
  *
  *   .NAME.HOST-PID.part   being written, or left by a writer that was killed
  *   .NAME.HOST-PID.old    what was replaced, about to be removed

@@ -1,4 +1,4 @@
-/* parts.c - the split, and perhaps the fold, of every sample.
+/* splits.c - the split, and perhaps the fold, of every sample.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -209,9 +209,10 @@ static void deal_some(struct making *m, const bool *set, int nparts,
         class[i] = m->class[sample[i]];
         if (class[i] >= nclasses) nclasses = class[i] + 1;
     }
-    struct dnn_deal deal = {n, group, class, ngroups, nclasses, nparts, share, seed};
+    struct dnn_partition deal = {n,        group,  class, ngroups,
+                                 nclasses, nparts, share, seed};
     int32_t *part = dnn_alloc((size_t)(n + 1) * sizeof *part);
-    dnn_deal(&deal, part);
+    dnn_partition(&deal, part);
     for (int64_t i = 0; i < n; i++)
         to[sample[i]] = part[i];
     dnn_free(part);

@@ -1,4 +1,4 @@
-/* sum.c - XXH3 of texts and files.
+/* checksum.c - XXH3 of texts and files.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
