@@ -16,7 +16,7 @@
 #define DNN_EXACT_COARSE 6442450944.0 /* 1.5 * 2^32 */
 #define DNN_EXACT_FINE 0.005859375    /* 1.5 * 2^-8 */
 
-enum { LANES = 4, WIDE = 4 };  /* numbers of a vector; vectors on their way at once */
+enum { LANES = 4, WIDE = 4 };  /* numbers of a vector; vectors in flight */
 enum { LARGEST = 0x48800000 }; /* bits of DNN_EXACT_LARGEST; those of NaN are more  */
 
 typedef float exact_f4

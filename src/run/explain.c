@@ -1,4 +1,4 @@
-/* explain.c - what will be done, by whom, and what it takes.
+/* explain.c - print ops with their kernels, memory and FLOP.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -39,7 +39,7 @@ static const char *kernel_of(const struct dnn_model *model, int o)
     return text == NULL ? "nothing to do" : text;
 }
 
-/* The first output's shape; of ops that change something in place, that one's. */
+/* Shape of the first output, or of the value changed in place. */
 static const char *shape_of(char *out, size_t size, const struct dnn_prog *prog,
                             const struct dnn_op *op)
 {

@@ -1,4 +1,4 @@
-/* slurm.h - which job, step, node and task this is.
+/* slurm.h - the Slurm job, step, node and task of this process.
  *
  * The only reader of SLURM_* and PMIX_* variables.  Everything is read through
  * a lookup function, so that recorded environments are test cases.
@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Where variables are looked up; look returns NULL for one that is not set. */
+/* An environment; get returns NULL for a variable that is not set. */
 struct dnn_env {
     const char *(*get)(const void *arg, const char *name);
     const void *arg;
@@ -84,26 +84,6 @@ enum dnn_slurm_verdict dnn_slurm_launch_verdict(const struct dnn_slurm *slurm, i
 /* Local.  The same for a program: DNN_ECOMM if the launch was wrong, a warning
  * in the log if it is only odd. */
 int dnn_slurm_check_launch(const struct dnn_slurm *slurm, int size, const char *library,
-                           struct dnn_err *err);
-
-/* More than any cluster has; longer lists are refused rather than expanded. */
-enum { DNN_SLURM_MAX_NODES = 65536 };
-
-struct dnn_slurm_nodes {
-    int count;
-    char **name; /* owned */
-};
-
-/* Expand a node list such as "n[1-3,7],gpu[001-010]-ib0".  The caller owns
- * what *out holds: dnn_slurm_free_nodes().  DNN_EUSAGE if it is malformed or
- * longer than DNN_SLURM_MAX_NODES. */
-int dnn_slurm_expand_nodes(const char *list, struct dnn_slurm_nodes *out,
-                           struct dnn_err *err);
-void dnn_slurm_free_nodes(struct dnn_slurm_nodes *nodes);
-
-/* Expand counts per node such as "2(x3),1" into an array of *count numbers
- * that the caller owns (dnn_free).  DNN_EUSAGE as above. */
-int dnn_slurm_expand_tasks(const char *list, int **tasks, int *count,
                            struct dnn_err *err);
 
 #endif

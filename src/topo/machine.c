@@ -13,10 +13,11 @@
 
 static int too_large(struct dnn_err *err, int pu)
 {
-    return dnn_fail(err, DNN_EUSAGE,
-                    "this machine has a hardware thread numbered %d; this build knows "
-                    "numbers below %d",
-                    pu, DNN_TOPO_PUS);
+    return dnn_fail(
+        err, DNN_EUSAGE,
+        "this machine has hardware thread %d; this build supports numbers below "
+        "%d",
+        pu, DNN_TOPO_PUS);
 }
 
 static int numa_of(hwloc_topology_t hw, hwloc_const_cpuset_t cpus)
@@ -122,7 +123,7 @@ static int make(int (*where)(hwloc_topology_t, const char *), const char *text,
         return dnn_fail(err, DNN_EIO, "hwloc cannot start: %s", strerror(errno));
     }
     if (where != NULL && where(t->hw, text) < 0)
-        rc = dnn_fail(err, DNN_EUSAGE, "hwloc does not understand %s", what);
+        rc = dnn_fail(err, DNN_EUSAGE, "hwloc cannot parse %s", what);
     if (rc == 0) rc = load(t, what, err);
     if (rc < 0) {
         dnn_topo_close(t);

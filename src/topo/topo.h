@@ -1,10 +1,10 @@
 /* topo.h - which cores, memory and GPU this rank gets, and binding to them.
  *
- * Three steps: every rank describes what it was granted (a request), the caller
+ * Three steps: every rank describes its granted CPUs (a request), the caller
  * exchanges the requests, and each rank maps all requests of its node to its own
  * place.  The map is a pure function of topology and requests, so all ranks of a
- * node come to the same answer without talking again.  Then it binds, inside
- * what was granted and never outside.
+ * node get the same result without further communication.  Then each rank binds
+ * itself, within the granted CPUs.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -81,7 +81,7 @@ result "two ranks have the same" "$(
     cmp one/model.weights.h5 seven/model.weights.h5)"
 result "a run that goes on does not load again" "$(
     train 0 taken.json two --set checkpoints.load=one/model.weights.h5 --set num_epochs=2
-    says 'going on from the checkpoint of step 3: epoch 2, batch 0; checkpoints.load was for its start'
+    says 'resuming from the checkpoint of step 3: epoch 2, batch 0; checkpoints.load is ignored'
     grep 'by name' said)"
 
 result "Keras' .keras and .weights.h5" "$(
@@ -120,15 +120,15 @@ result "a file that is not there" "$(
     train 5 dense.json no --set checkpoints.load=nothing.h5
     says 'dnn-train: nothing.h5: cannot be read: No such file or directory; checkpoints.load is a checkpoint,'
     train 4 dense.json no --set checkpoints.load=one/99
-    says 'there is no checkpoint of step 99 in it; there are: 3, 6')"
+    says 'there is not a checkpoint of step 99 in it; there are: 3, 6')"
 result "a file of something else" "$(
     train 4 dense.json no --set checkpoints.load=x.raw
     says 'dnn-train: x.raw: '
     train 4 dense.json no --set checkpoints.load=data.bp
-    says 'dnn-train: data.bp: is no checkpoint'
+    says 'dnn-train: data.bp: is not a checkpoint'
     mkdir -p empty
     train 4 dense.json no --set checkpoints.load=empty
-    says 'dnn-train: empty: there is no checkpoint in it')"
+    says 'dnn-train: empty: there is not a checkpoint in it')"
 result "damaged files" "$(
     head -c 3000 one/model.weights.h5 > short.weights.h5
     train 4 dense.json no --set checkpoints.load=short.weights.h5

@@ -105,7 +105,7 @@ static void staying(void)
     dnn_free(path);
     dnn_ckpt_load(c, "4", 3, a, &step, &state, &err);
     char *want = dnn_format(
-        "%s: there is no checkpoint of step 4 in it; there are: 2, 5, 6", dir);
+        "%s: there is not a checkpoint of step 4 in it; there are: 2, 5, 6", dir);
     is_text(err.text, want, "one that there is not");
     dnn_free(want);
     ok(step == -1 && state == NULL, "then there is no step");
@@ -199,7 +199,7 @@ static void taken(void)
     gethostname(host, sizeof host);
     is_int(dnn_ckpt_open(NULL, &cfg, &other, &err), DNN_EIO, "a second run");
     char *want =
-        dnn_format("%s: process %ld on %s saves its checkpoints there: every run needs "
+        dnn_format("%s: process %ld on %s is using it; every run needs its own directoryevery run needs "
                    "a directory of its own",
                    dir, (long)getpid(), host);
     is_text(err.text, want, "hears who has the directory");
@@ -233,7 +233,7 @@ static void others_arrays(void)
     is_int(dnn_ckpt_load(c, NULL, 7, a, &step, &state, &err), DNN_EDATA,
            "arrays that do not agree");
     char *want = dnn_format(
-        "%s/ckpt-000000001.bp: is a checkpoint of something else: conv_1/kernel is f32 "
+        "%s/ckpt-000000001.bp: does not match this run: conv_1/kernel is f32 "
         "3x3x2x8 in it, not f32 2x3x2x8; half is f16 5x3 in it, not bf16 5x3; i16 is "
         "in "
         "it, but not wanted",
@@ -246,7 +246,7 @@ static void others_arrays(void)
     a[7].name = dnn_strdup("another");
     dnn_ckpt_load(c, NULL, 8, a, &step, &state, &err);
     want = dnn_format(
-        "%s/ckpt-000000001.bp: is a checkpoint of something else: a/b/c/d//e/ is f64 "
+        "%s/ckpt-000000001.bp: does not match this run: a/b/c/d//e/ is f64 "
         "17 "
         "in it, not f64 18; another is missing in it; brain half is bf16 5x3 in it, "
         "not "

@@ -44,7 +44,8 @@ static void steps(struct dnn_telemetry *t, int64_t from, int64_t to)
 }
 
 #define HEAD                                                                           \
-    "epoch,batch,step,seconds,rate,samples_per_second,data,compute,comm,straggler,"    \
+    "epoch,batch,step,seconds,learning_rate,samples_per_second,data,compute,comm,"     \
+    "straggler,"                                                                       \
     "grad_"                                                                            \
     "norm,"
 static const char epochs_text[] =
@@ -90,7 +91,7 @@ static void is_jsonl(const char *want, const char *what)
     for (rest = text; (line = strsep(&rest, "\n")) != NULL && rest != NULL;) {
         const char *at = strstr(line, "\"step\": ");
 
-        dnn_buf_add(&got, "%c%d ", line[12],
+        dnn_buf_add(&got, "%c%d ", line[11],
                     at == NULL || line[strlen(line) - 1] != '}' ? -1 : atoi(at + 8));
     }
     is_text(got.text, want, what);
@@ -176,7 +177,8 @@ static void test_stdout(void)
     if ((at = strstr(text, "\"time\": \"")) != NULL) memset(at + 9, '0', 20);
     is_text(text,
             "before\n{\"event\": \"epoch\", \"time\": \"00000000000000000000\", "
-            "\"epoch\": 1, \"batch\": 2, \"step\": 2, \"seconds\": 1, \"rate\": 0.1, "
+            "\"epoch\": 1, \"batch\": 2, \"step\": 2, \"seconds\": 1, "
+            "\"learning_rate\": 0.1, "
             "\"samples_per_second\": 64, \"data\": 0.25, \"compute\": 0.5, \"comm\": "
             "0.25, \"straggler\": 0.125, \"grad_norm\": null, \"loss\": 0.5, "
             "\"val_loss\": 0.5, "

@@ -172,7 +172,7 @@ static void test_whole(void)
     text = report_of(&r);
     is_int(count(text, "<svg"), 0, "no rows, no curves");
     dnn_free(text);
-    made_file("m.csv", "epoch,rate,loss,val_loss,dice,dice_0,dice_1,top_5\n"
+    made_file("m.csv", "epoch,learning_rate,loss,val_loss,dice,dice_0,dice_1,top_5\n"
                        "1,0.1,2,3,.5,.4,.6,.7\n2,0.1,1,nan,.5,.4,.6,.7\n"
                        "3,0.1,0.05,2,inf,.4,.6,.7\n");
     text = report_of(&r);
