@@ -45,21 +45,21 @@ uint64_t dnn_ckpt_table_sum(const char *table, const char *state)
 /* The next field up to end; NULL: none.  Cuts the text. */
 static char *take(char **at, char end)
 {
-    char *word = *at, *stop = strchr(word, end);
+    char *field = *at, *stop = strchr(field, end);
 
-    if (stop == NULL || stop == word) return NULL;
+    if (stop == NULL || stop == field) return NULL;
     *stop = '\0';
     *at = stop + 1;
-    return word;
+    return field;
 }
 
 /* "key number\n" */
 static bool take_number(char **at, const char *key, int64_t *out)
 {
     long long x;
-    char *word = take(at, ' '), *number = word == NULL ? NULL : take(at, '\n');
+    char *field = take(at, ' '), *number = field == NULL ? NULL : take(at, '\n');
 
-    if (number == NULL || strcmp(word, key) != 0 || !dnn_text_int(number, &x) || x < 0)
+    if (number == NULL || strcmp(field, key) != 0 || !dnn_text_int(number, &x) || x < 0)
         return false;
     *out = x;
     return true;
@@ -220,7 +220,7 @@ int dnn_ckpt_compare(const char *path, int nhas, const struct dnn_ckpt_array *ha
 {
     const struct dnn_ckpt_array **h = dnn_ckpt_sort(nhas, has);
     const struct dnn_ckpt_array **w = dnn_ckpt_sort(n, want);
-    struct dnn_buf say = {0};
+    struct dnn_buf list = {0};
     int bad = 0, rc = 0;
 
     for (int i = 0, k = 0; i < nhas || k < n;) {
@@ -233,13 +233,13 @@ int dnn_ckpt_compare(const char *path, int nhas, const struct dnn_ckpt_array *ha
         if (order == 0 && x->type == y->type && dnn_shape_equal(&x->shape, &y->shape))
             continue;
         if (bad++ < NAMED)
-            add_difference(&say, order > 0 ? NULL : x, order < 0 ? NULL : y);
+            add_difference(&list, order > 0 ? NULL : x, order < 0 ? NULL : y);
     }
-    if (bad > NAMED) dnn_buf_add(&say, "; and %d more", bad - NAMED);
+    if (bad > NAMED) dnn_buf_add(&list, "; and %d more", bad - NAMED);
     if (bad > 0)
-        rc =
-            dnn_fail(err, DNN_EDATA, "%s: does not match this run: %s", path, say.text);
-    dnn_buf_free(&say);
+        rc = dnn_fail(err, DNN_EDATA, "%s: does not match this run: %s", path,
+                      list.text);
+    dnn_buf_free(&list);
     dnn_free(h);
     dnn_free(w);
     return rc;

@@ -33,7 +33,7 @@ enum { TAG = 1 };
 struct dnn_mpi_pending {
     struct dnn_mpi_pending *next;
     MPI_Request mpi;
-    struct dnn_mpi_message word;
+    struct dnn_mpi_message message;
 };
 
 static double grace(const struct dnn_comm *comm)
@@ -41,13 +41,13 @@ static double grace(const struct dnn_comm *comm)
     return comm->deadline / 4 < GRACE ? comm->deadline / 4 : GRACE;
 }
 
-static void post(struct dnn_mpi *m, int to, const struct dnn_mpi_message *word)
+static void post(struct dnn_mpi *m, int to, const struct dnn_mpi_message *message)
 {
     struct dnn_mpi_pending *l = dnn_alloc(sizeof *l);
 
-    l->word = *word;
-    if (MPI_Isend(&l->word, sizeof l->word, MPI_BYTE, to, TAG, m->query, &l->mpi) !=
-        MPI_SUCCESS) {
+    l->message = *message;
+    if (MPI_Isend(&l->message, sizeof l->message, MPI_BYTE, to, TAG, m->query,
+                  &l->mpi) != MPI_SUCCESS) {
         dnn_free(l); /* it will count as missing */
         return;
     }
@@ -75,12 +75,12 @@ static void sweep(struct dnn_mpi *m)
 static void ask_all(struct dnn_comm *comm, struct dnn_comm_req *req)
 {
     struct dnn_mpi *m = comm->impl;
-    struct dnn_mpi_message word = {
+    struct dnn_mpi_message message = {
         .kind = DNN_MPI_ASK, .about = comm->rank, .asked = req->note.seq};
 
     memset(m->answer, 0, sizeof *m->answer * (size_t)comm->size);
     for (int r = 0; r < comm->size; r++)
-        if (r != comm->rank) post(m, r, &word);
+        if (r != comm->rank) post(m, r, &message);
 }
 
 /* Send our status, and that of the peers on this node, which may be unable to answer.
@@ -90,19 +90,19 @@ static void answer(struct dnn_comm *comm, const struct dnn_mpi_message *ask)
     struct dnn_mpi *m = comm->impl;
 
     for (int i = 0; i < m->peers.n; i++) {
-        struct dnn_mpi_message word = {.asked = ask->asked};
+        struct dnn_mpi_message message = {.asked = ask->asked};
         const struct dnn_comm_opinfo *then = &m->history[ask->asked % DNN_MPI_HISTORY];
 
         if (m->peers.rank[i] == ask->about) continue;
-        dnn_mpi_peers_read(&m->peers, i, &word);
-        word.kind = i == m->peers.me ? DNN_MPI_HERE : DNN_MPI_PEER;
-        if (i == m->peers.me && then->seq == ask->asked) word.then = *then;
-        post(m, ask->about, &word);
+        dnn_mpi_peers_read(&m->peers, i, &message);
+        message.kind = i == m->peers.me ? DNN_MPI_HERE : DNN_MPI_PEER;
+        if (i == m->peers.me && then->seq == ask->asked) message.then = *then;
+        post(m, ask->about, &message);
     }
 }
 
 /* Receive a message, if there is one. */
-static bool receive(struct dnn_comm *comm, struct dnn_mpi_message *word)
+static bool receive(struct dnn_comm *comm, struct dnn_mpi_message *message)
 {
     struct dnn_mpi *m = comm->impl;
     MPI_Status from;
@@ -110,7 +110,7 @@ static bool receive(struct dnn_comm *comm, struct dnn_mpi_message *word)
 
     if (MPI_Iprobe(MPI_ANY_SOURCE, TAG, m->query, &some, &from) != MPI_SUCCESS || !some)
         return false;
-    return MPI_Recv(word, sizeof *word, MPI_BYTE, from.MPI_SOURCE, TAG, m->query,
+    return MPI_Recv(message, sizeof *message, MPI_BYTE, from.MPI_SOURCE, TAG, m->query,
                     MPI_STATUS_IGNORE) == MPI_SUCCESS;
 }
 
@@ -118,20 +118,20 @@ static void handle_messages(struct dnn_comm_req *req, double now)
 {
     struct dnn_comm *comm = req->comm;
     struct dnn_mpi *m = comm->impl;
-    struct dnn_mpi_message word;
+    struct dnn_mpi_message message;
 
-    while (receive(comm, &word)) {
-        if (word.about < 0 || word.about >= comm->size) continue;
-        if (word.kind == DNN_MPI_ASK) {
-            answer(comm, &word);
-            if (!req->queried || word.about < comm->rank) {
+    while (receive(comm, &message)) {
+        if (message.about < 0 || message.about >= comm->size) continue;
+        if (message.kind == DNN_MPI_ASK) {
+            answer(comm, &message);
+            if (!req->queried || message.about < comm->rank) {
                 req->queried = false;
                 req->query_at = now + grace(comm) + DEFER;
             }
-        } else if (req->queried && word.asked == req->note.seq &&
-                   (word.kind == DNN_MPI_HERE ||
-                    m->answer[word.about].kind != DNN_MPI_HERE)) {
-            m->answer[word.about] = word;
+        } else if (req->queried && message.asked == req->note.seq &&
+                   (message.kind == DNN_MPI_HERE ||
+                    m->answer[message.about].kind != DNN_MPI_HERE)) {
+            m->answer[message.about] = message;
         }
     }
     sweep(m);
@@ -268,10 +268,10 @@ int dnn_mpi_wait(struct dnn_comm_req *req, struct dnn_err *err)
 void dnn_mpi_wait_close(struct dnn_comm *comm)
 {
     struct dnn_mpi *m = comm->impl;
-    struct dnn_mpi_message word;
+    struct dnn_mpi_message message;
 
     /* Answers to queries that are obsolete. */
-    while (receive(comm, &word))
+    while (receive(comm, &message))
         continue;
     sweep(m);
     while (m->sent != NULL) {

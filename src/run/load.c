@@ -140,10 +140,9 @@ static void match_value(struct matcher *m, const struct dnn_prog *prog, int v)
             m->array[v] = i;
             out->filled++;
         } else
-            m->refused[out->nrefused++] = line(
-                m,
-                dnn_format("%s: %s has shape %s in the file, but %s in the network",
-                           out->path, name, dnn_shape_text(y, sizeof y, &a->shape), x));
+            m->refused[out->nrefused++] =
+                line(m, dnn_format("%s: %s is %s in the file, %s here", out->path, name,
+                                   dnn_shape_text(y, sizeof y, &a->shape), x));
     }
     dnn_free(name);
 }

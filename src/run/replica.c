@@ -17,20 +17,13 @@ enum { CONCURRENT_BYTES = 256 << 20 };
 
 /* ---- cutting ---- */
 
-/* Micro-batches of this rank: [*first, *last). */
-static void own_micro_batches(const struct dnn_replica *r, int *first, int *last)
+void dnn_replica_own_range(const struct dnn_replica *r, int micro_batches, int *first,
+                           int *last)
 {
     int64_t rank = dnn_comm_rank(r->cfg.comm), size = dnn_comm_size(r->cfg.comm);
 
-    *first = (int)(rank * r->micro_batches / size);
-    *last = (int)((rank + 1) * r->micro_batches / size);
-}
-
-/* Samples of one micro-batch. */
-static void micro_batch_part(const struct dnn_replica *r, int64_t total,
-                             int micro_batch, int64_t *first, int64_t *n)
-{
-    dnn_order_part(total, total, 0, micro_batch, r->micro_batches, first, n);
+    *first = (int)(rank * micro_batches / size);
+    *last = (int)((rank + 1) * micro_batches / size);
 }
 
 int dnn_replica_micro_batches(struct dnn_comm *comm, int64_t batch, bool deterministic,
@@ -102,7 +95,7 @@ static int cut(struct dnn_replica *r, int64_t total, struct dnn_err *err)
     struct replica_cut *c = &r->cut[r->ncuts++];
     int from, to;
 
-    own_micro_batches(r, &from, &to);
+    dnn_replica_own_range(r, r->micro_batches, &from, &to);
     c->total = total;
     c->micro_batches = r->micro_batches;
     c->lead = r->model[0].model;
@@ -112,7 +105,8 @@ static int cut(struct dnn_replica *r, int64_t total, struct dnn_err *err)
         struct replica_part *part = &c->part[c->nparts];
 
         part->micro_batch = micro_batch;
-        micro_batch_part(r, total, micro_batch, &part->first, &part->n);
+        dnn_order_part(total, total, 0, micro_batch, r->micro_batches, &part->first,
+                       &part->n);
         /* Empty ones are skipped. */
         if (part->n == 0 && (r->lockstep || r->teams > 1)) continue;
         if (part->n > 0) DNN_TRY(find_model(r, c, c->nparts, err));
@@ -130,7 +124,7 @@ static int teams(const struct dnn_replica *r, const struct dnn_model *owner)
 {
     int threads = r->cfg.model.device.threads, from, to;
 
-    own_micro_batches(r, &from, &to);
+    dnn_replica_own_range(r, r->micro_batches, &from, &to);
     if (!r->cfg.how.deterministic || threads < 2 || to - from < threads) return 1;
     /* Then each has its own memory anyway. */
     if (r->lockstep) return threads;
@@ -148,8 +142,9 @@ static int make_owner(struct dnn_replica *r, struct dnn_err *err)
     int64_t first, n;
     int from, to;
 
-    own_micro_batches(r, &from, &to);
-    micro_batch_part(r, r->cfg.batch, from == to ? 0 : from, &first, &n);
+    dnn_replica_own_range(r, r->micro_batches, &from, &to);
+    dnn_order_part(r->cfg.batch, r->cfg.batch, 0, from == to ? 0 : from,
+                   r->micro_batches, &first, &n);
     if (n == 0) n = 1;
     r->teams = 1;
     DNN_TRY(add_model(r, n, r->cfg.batch, false, NULL, &owner, err));

@@ -14,14 +14,6 @@
 
 #include <string.h>
 
-static void own_micro_batches(const struct dnn_replica *r, int *first, int *last)
-{
-    int64_t rank = dnn_comm_rank(r->cfg.comm), size = dnn_comm_size(r->cfg.comm);
-
-    *first = (int)(rank * r->eval.micro_batches / size);
-    *last = (int)((rank + 1) * r->eval.micro_batches / size);
-}
-
 /* ---- models ---- */
 
 static int add_model(struct dnn_replica *r, int64_t n, int64_t total, bool separate,
@@ -68,7 +60,7 @@ static int cut(struct dnn_replica *r, int64_t total, struct dnn_err *err)
     int64_t first, n;
     int from, to;
 
-    own_micro_batches(r, &from, &to);
+    dnn_replica_own_range(r, r->eval.micro_batches, &from, &to);
     *c = (struct replica_cut){
         .total = total, .micro_batches = e->micro_batches, .teams = 1};
     c->part = dnn_alloc((size_t)(to - from + 1) * sizeof *c->part);
@@ -228,7 +220,7 @@ int dnn_replica_eval_part(const struct dnn_replica *replica, int64_t total, int 
 {
     int from, to;
 
-    own_micro_batches(replica, &from, &to);
+    dnn_replica_own_range(replica, replica->eval.micro_batches, &from, &to);
     if (from + i >= to) return -1;
     dnn_order_part(total, total, 0, from + i, replica->eval.micro_batches, first, n);
     return from + i;

@@ -155,7 +155,10 @@ bool dnn_replica_deferred_send(const struct dnn_replica *r,
                                const struct replica_cut *cut, int p,
                                const float *const *grad);
 
-/* replica.c: start the rule with the current buckets. */
+/* replica.c: the micro-batches [*first, *last) of this rank. */
+void dnn_replica_own_range(const struct dnn_replica *r, int micro_batches, int *first,
+                           int *last);
+/* Start the rule with the current buckets. */
 int dnn_replica_start_rule(struct dnn_replica *r, struct dnn_err *err);
 
 /* replica_tune.c: change the bucket size, between steps. */

@@ -46,9 +46,8 @@ static int step(struct dnn_trainer *t, enum train_action *action, struct dnn_err
     if (rc == 0) rc = dnn_feed_next(t->train.feed, &batch, NULL, err);
     if (rc == 0) rc = dnn_trainer_make_batch(t, &t->train, batch, &mine, err);
     waited = dnn_clock_now() - began; /* conversion included */
-    enum train_action mine_due = t->root ? dnn_trainer_action(t) : TRAIN_CONTINUE;
-    double extra[2] = {dnn_stop_asked() != 0 || mine_due == TRAIN_STOP,
-                       mine_due == TRAIN_SAVE};
+    enum train_action due = t->root ? dnn_trainer_action(t) : TRAIN_CONTINUE;
+    double extra[2] = {dnn_stop_asked() != 0 || due == TRAIN_STOP, due == TRAIN_SAVE};
     const struct dnn_replica_batch *ours = rc == 0 ? &mine : NULL;
     if (t->hessian != NULL)
         DNN_TRY(dnn_hessian_batch(t, ours, &s, extra, 2, err));

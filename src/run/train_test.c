@@ -82,7 +82,7 @@ static int gather_batch(void *arg, const struct dnn_batch *batch, struct dnn_err
     return dnn_comm_agree(t->comm, rc, err);
 }
 
-static int find_shapes(struct writer *w)
+static void find_shapes(struct writer *w)
 {
     const struct dnn_model *m = dnn_replica_model(w->t->replica);
     const struct dnn_graph *graph = w->t->job->net.graph;
@@ -99,7 +99,6 @@ static int find_shapes(struct writer *w)
         s->ndim--;
         w->name[k] = graph->node[graph->output[k]].name;
     }
-    return 0;
 }
 
 static int open_writer(struct writer *w, int64_t number, struct dnn_err *err)

@@ -31,13 +31,13 @@ enum dnn_slurm_where {
 };
 
 enum dnn_launcher {
-    DNN_LAUNCH_DIRECT, /* by nobody: a shell, a script                      */
+    DNN_LAUNCH_DIRECT, /* from a shell or script                            */
     DNN_LAUNCH_SRUN,   /* by srun; its tasks are the ranks                  */
     DNN_LAUNCH_MPIRUN  /* by mpirun or a relative, with its own count       */
 };
 
-/* What the environment says.  Texts are borrowed from it and NULL if absent;
- * numbers are -1 if absent, unless said otherwise. */
+/* Content of the environment.  Texts are borrowed and NULL if absent; numbers are -1 if
+ * absent, unless noted. */
 struct dnn_slurm {
     enum dnn_slurm_where where;
     enum dnn_launcher launcher;
@@ -55,7 +55,7 @@ struct dnn_slurm {
     int ntasks, procid, localid; /* of the step, else as the job asked   */
     const char *tasks_per_node;  /* as 2(x3),1                           */
     int cpus_per_task, cpus_on_node;
-    const char *cpu_bind; /* what srun bound tasks to, its own words     */
+    const char *cpu_bind; /* SLURM_CPU_BIND                              */
 
     const char *gpus; /* granted by Slurm, as 0,1                         */
     int gpus_on_node;
@@ -74,8 +74,8 @@ int dnn_slurm_read(struct dnn_env env, struct dnn_slurm *out, struct dnn_err *er
 
 enum dnn_slurm_verdict { DNN_LAUNCH_GOOD, DNN_LAUNCH_ODD, DNN_LAUNCH_WRONG };
 
-/* Whether a program whose MPI sees size ranks was started as Slurm meant it.
- * library is what MPI calls itself ("Open MPI v5.0.7..."), or NULL.  text gets
+/* Whether a program whose MPI has size ranks was started correctly.
+ * library is the version text of MPI ("Open MPI v5.0.7..."), or NULL.  text gets
  * one sentence of advice, or "" if all is good. */
 enum dnn_slurm_verdict dnn_slurm_launch_verdict(const struct dnn_slurm *slurm, int size,
                                                 const char *library, char *text,

@@ -119,7 +119,7 @@ static void draw(struct meter *m, const struct dnn_record *r, double t)
 {
     enum { LEAST = 8, MOST = 30 };
     struct dnn_buf line = {0}, body = {0};
-    const int room = width_of(m) - 1; /* some terminals wrap at the last column */
+    const int width = width_of(m) - 1; /* some terminals wrap at the last column */
     int full = r->batches <= 0          ? 0
                : r->batch >= r->batches ? 100
                                         : (int)(100 * r->batch / r->batches);
@@ -130,15 +130,15 @@ static void draw(struct meter *m, const struct dnn_record *r, double t)
     dnn_buf_add(&line, "%s %" PRId64 "/%" PRId64 " ",
                 r->event == DNN_EVENT_STEP ? "epoch" : "evaluating epoch", r->epoch,
                 r->epochs);
-    if ((int)(line.len + body.len + strlen(m->before)) + LEAST + 10 <= room)
+    if ((int)(line.len + body.len + strlen(m->before)) + LEAST + 10 <= width)
         dnn_buf_add(&body, "%s", m->before);
-    int bar = room - (int)line.len - (int)body.len - 10;
+    int bar = width - (int)line.len - (int)body.len - 10;
     bar = bar > MOST ? MOST : bar < LEAST ? LEAST : bar;
     dnn_buf_add(&line, "[");
     for (int i = 0; i < bar; i++)
         dnn_buf_add(&line, "%c", i < bar * full / 100 ? '#' : '-');
     dnn_buf_add(&line, "] %3d %% %s", full, body.text == NULL ? "" : body.text);
-    fprintf(m->where, "\r%.*s\033[K", room, line.text);
+    fprintf(m->where, "\r%.*s\033[K", width, line.text);
     fflush(m->where);
     m->shown = true;
     m->last = t;
@@ -194,8 +194,8 @@ static void print_end(struct meter *m, const struct dnn_record *r)
     struct dnn_buf body = {0};
     char text[32];
 
-    dnn_buf_add(&body, "%" PRId64 " epochs, %" PRId64 " steps in %s", r->epoch,
-                r->step, dnn_text_seconds(text, sizeof text, r->seconds));
+    dnn_buf_add(&body, "%" PRId64 " epochs, %" PRId64 " steps in %s", r->epoch, r->step,
+                dnn_text_seconds(text, sizeof text, r->seconds));
     if (r->samples_per_second > 0)
         dnn_buf_add(&body, ", %.1f samples/s", r->samples_per_second);
     print_line(m, "trained", &body);

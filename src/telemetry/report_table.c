@@ -83,7 +83,7 @@ static void add_percent(struct dnn_buf *out, double part, double whole)
 static void add_cell(const struct matrix *m, int64_t row, int64_t column, double sum)
 {
     double count = m->count[row * m->n + column], share = sum > 0 ? count / sum : 0;
-    double shade = sqrt(share); /* small shares are what one looks for */
+    double shade = sqrt(share); /* emphasise small shares */
 
     dnn_buf_add(m->out, "<td");
     if (count > 0)

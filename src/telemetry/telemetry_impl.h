@@ -36,7 +36,7 @@ int dnn_record_count(const struct dnn_record *record);
 const char *dnn_record_number(const struct dnn_record *record, int i, double *value);
 /* A value by name, or NULL. */
 const double *dnn_record_find(const struct dnn_record *record, const char *name);
-/* Whether this record goes to files: an epoch's does, every n-th step's. */
+/* Whether this record is written to files: epochs, and every n-th step. */
 bool dnn_record_kept(const struct dnn_record *record, int64_t every);
 
 enum { DNN_NUMBER_TEXT = 32 };

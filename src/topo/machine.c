@@ -52,7 +52,7 @@ static int find_cores(struct dnn_topo *t, struct dnn_err *err)
     return 0;
 }
 
-/* An OpenMP library told to bind (OMP_PROC_BIND) has pinned this thread before
+/* An OpenMP library configured to bind (OMP_PROC_BIND) has pinned this thread before
  * main() began; its places are cut from the mask the process was started with,
  * so together they give that mask back. */
 static void add_openmp_places(struct dnn_topo_set *granted)
@@ -94,7 +94,7 @@ static const char *const unwanted[] = {"opencl", "gl",  "levelzero",
 static int load(struct dnn_topo *t, const char *what, struct dnn_err *err)
 {
     /* All ranks of a node must see the same machine, whatever their control
-     * groups hide; the granted masks say what may be used. */
+     * groups hide; the granted masks tell what may be used. */
     unsigned long flags = t->real ? HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED : 0;
 
     for (int i = 0; unwanted[i] != NULL; i++)

@@ -88,7 +88,7 @@ enum why {
     GRANTS,   /* their masks overlap without being the same       */
     SIBLINGS, /* each has other hardware threads of it            */
     CROWDED,  /* there are more ranks than cores                  */
-    INHERITED /* they were told to take the shared mask as it is  */
+    INHERITED /* --bind inherit: they share a mask                */
 };
 
 static enum why why(const struct job *j, int a, int b)

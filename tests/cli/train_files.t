@@ -41,7 +41,7 @@ has() {
 
 result "two epochs of four" "$(train 0 --set dir=run --set num_epochs=2)"
 result "the header" "$(has err '^train: dnn-toolkit [0-9.]*, job.json$' \
-    '^train: 1 rank with 1 thread each on 1 node: .* (1 rank); backend cpu$' '^train: binding: ' \
+    '^train: 1 rank with 1 thread each on 1 node: .* (1 rank); backend: cpu$' '^train: binding: ' \
     '^train: data: blobs.bp (train 12, validation 4 samples); input 12x12x12x1, target 12x12x12x1 of 3 classes$' \
     '^train: network: unet3d$' '^train: layer (type)  *output shape' \
     '^train: predictions (Conv3D)  *?x12x12x12x3  *9  up1_2_relu$' \
@@ -55,9 +55,9 @@ result "lines of progress" "$(has err '^epoch 1/2, batch [123]/3: loss [0-9.]*, 
     '^evaluating epoch 1/2, batch 1/1' '^epoch 2/2: loss [0-9.]*, val_loss [0-9.]*, val_accuracy [0-9.]*, [0-9.]* samples/s, data')"
 result "in the end: where everything is" "$(sed -n '/^trained: 2 epochs, 6 steps/,$p' err | sed 1d | diff - <(
     cat << END
-train: checkpoint: run/checkpoints/ckpt-000000006.bp (the best: run/checkpoints/best.bp)
+train: checkpoint: run/checkpoints/ckpt-000000006.bp (best: run/checkpoints/best.bp)
 train: metrics: run/metrics.csv
-train: record: run/run.json
+train: run record: run/run.json
 train: report: run/report.html
 train: pictures: run/pictures
 END
@@ -80,7 +80,7 @@ result "metrics.csv: a row per epoch, with real numbers" "$(
 result "steps.csv: a row every other step" "$(
     [ "$(columns run/steps.csv step | tr '\n' ' ')" = "2 4 6 8 10 12 " ] || cat run/steps.csv)"
 result "the report has curves, a matrix and pictures, and reads nothing else" "$(
-    has run/report.html '<svg' 'aria-label="loss"' 'aria-label="where the time goes, %"' 'loss by step' \
+    has run/report.html '<svg' 'aria-label="loss"' 'aria-label="share of time, %"' 'loss by step' \
         'src="data:image/png;base64,' 'sample 0: [0-9.]* % correct' '<table class="matrix">' '<td>finished</td>'
     [ "$(grep -o 'src="data:image/png' run/report.html | wc -l)" = 2 ] || echo "not two pictures"
     grep -o 'http[^ ]*' run/report.html)"
@@ -103,7 +103,7 @@ if r["job"]["optimizer"]["beta2"] != 0.999 or r["job"]["num_epochs"] != 4: print
 d, n = r["data"], r["network"]
 if (d["path"], d["split"], d["training_samples"], d["evaluation_samples"], len(d["hash"])) != (
         "blobs.bp", "train", 12, 4, 32): print(d)
-if n["name"] != "unet3d" or n["parameters"] <= n["trained"] or n["layers"]["base"] != 2: print(n)
+if n["name"] != "unet3d" or n["parameters"] <= n["trainable"] or n["layers"]["base"] != 2: print(n)
 if [(e["step"], e["epoch"], e["ranks"]) for e in r["resumed"]] != [(6, 2, 1)]: print(r["resumed"])
 if not 0 < r["metrics"]["val_accuracy"] <= 1 or not r["seconds"] > 0: print(r["metrics"])
 if r["started"] > r["ended"]: print(r["started"], r["ended"])
@@ -162,7 +162,7 @@ result "two ranks" "$(
     status=0
     timeout 120 "$MPIEXEC" -n 2 dnn-train --kernels=heuristic --set dir=two job.json > out 2> err || status=$?
     [ $status = 0 ] || { echo "status $status"; cat err; }
-    has err '^train: 2 ranks with 1 thread each on 1 node: .* (2 ranks); backend cpu$'
+    has err '^train: 2 ranks with 1 thread each on 1 node: .* (2 ranks); backend: cpu$'
     has two/run.json '"ranks": 2' '"status": "finished"' '"mpi": "Open MPI'
     has two/report.html '<table class="matrix">' 'src="data:image/png'
     columns two/metrics.csv "data compute comm" |
@@ -188,7 +188,7 @@ result "stopped: said so in run.json, and the report is there" "$(
 result "a number that is none: said so in run.json" "$(
     train 4 --set dir=nan --set optimizer.type=SGD --set optimizer.learning_rate=1000000 \
         --set optimizer.weight_decay=100000
-    has nan/run.json '"status": "failed"' 'became NaN'
+    has nan/run.json '"status": "failed"' 'NaN or infinity, first in'
     has nan/report.html '<td>failed</td>'
     grep 'warn' err)"
 finish

@@ -69,7 +69,7 @@ if [ "$DNN_HARM_MOUNTS" = yes ]; then
         seen '^train: resuming from the checkpoint of step'
         kill -TERM "$pid"
         ended 75 'stopped by SIGTERM after .*'
-        grep -h 'is set aside' said
+        grep -h 'ckpt: warn: .*renamed' said
         # Half ones were out of reach, but not to the run that went on.
         whole middle/checkpoints)"
 else

@@ -78,7 +78,7 @@ result "the evaluation of an epoch is that of the job alone" "$(
     grep -q "\"loss\": ${a%?}" again/test.json || { echo "$a"; cat again/test.json; })"
 result "a checkpoint that is not there" "$(
     train 5 2 classes_test --set checkpoints.load=kept/model_checkpoint_9.pt
-    says 'dnn-train: rank 0: kept/model_checkpoint_9.pt: there is no such file, and in kept no checkpoint of epoch 9, only of ')"
+    says 'dnn-train: rank 0: kept/model_checkpoint_9.pt: does not exist, and kept has no checkpoint of epoch 9; epochs found: ')"
 
 result "debug draws the network" "$(train 0 1 classes_test --set debug=true
     grep -q 'n0 -> n1;' run-classes_test/network.dot || ls run-classes_test)"

@@ -159,18 +159,18 @@ result "checkpoints in parts of an epoch" "$(
 
 result "another seed is another run" "$(
     train 3 one --set seed=6 --set num_epochs=4
-    says 'dnn-train: seed is 6, but 5 in the checkpoint of step 12 that this run would go on from: set it back;' \
-        'give the run another "dir", or checkpoints.resume false')"
+    says 'dnn-train: seed is 6, but was 5 in the checkpoint of step 12; set it back,' \
+        'start a new run with another "dir" or checkpoints.resume false')"
 result "another network, optimizer or mean, too" "$(
     train 4 one --set layers.base=3
-    says 'the network, its optimizer or "ema" has changed: set it back, or give the run another "dir"' \
+    says 'the network, its optimizer or "ema" has changed; set it back, or start a new run with another "dir"' \
         'does not match this run: '
     train 4 one --set ema=0
-    says '.ema is in it, but not wanted')"
+    says '.ema is not expected')"
 result "the size of a batch may change between epochs, not within one" "$(
     back one 6 within
     train 3 within --set data.batch_size=4
-    says 'data.batch_size is 4, but 3 in the checkpoint of step 6 that this run would go on from, in the middle of'
+    says 'data.batch_size is 4, but was 3 in the checkpoint of step 6, within an epoch'
     back one 8 between
     train 0 between --set data.batch_size=4
     says 'changed since the checkpoint: data.batch_size is 4, was 3')"

@@ -126,8 +126,8 @@ static void refusals(struct dnn_comm *comm, int size)
     struct dnn_err err = {0};
     char want[100], byte = 0;
 
-    snprintf(want, sizeof want,
-             "broadcast: the root must be a rank from 0 to %d, not %d", size - 1, size);
+    snprintf(want, sizeof want, "broadcast: root is %d; must be 0 to %d", size,
+             size - 1);
     all_ok(comm,
            dnn_comm_bcast(comm, "x", &byte, 1, size, &err) == DNN_ECOMM &&
                strcmp(err.text, want) == 0,

@@ -244,20 +244,21 @@ static void test_refusals(void)
     struct dnn_err err = {0};
 
     made_file("metrics.csv", "epoch,loss\n1,2\n");
-    cannot_open(&cfg, "DIR/metrics.csv:1: has no column \"step\", so the run cannot go "
-                      "on in it; move it away");
+    cannot_open(&cfg, "DIR/metrics.csv:1: no column \"step\", so the run cannot be "
+                      "resumed; move the file away");
     made_file("metrics.csv", "epoch,step\n1,2\n1\n");
-    cannot_open(&cfg, "DIR/metrics.csv:3: has no step, so the run cannot go on in it; "
-                      "move it away");
+    cannot_open(
+        &cfg,
+        "DIR/metrics.csv:3: no step, so the run cannot be resumed; move the file away");
     cfg.csv = false, cfg.jsonl = true;
     made_file("metrics.jsonl", "{\"step\": 1}\n{\"epoch\": 1}\n");
-    cannot_open(&cfg,
-                "DIR/metrics.jsonl:2: has no step, so the run cannot go on in it; "
-                "move it away");
+    cannot_open(&cfg, "DIR/metrics.jsonl:2: no step, so the run cannot be resumed; "
+                      "move the file away");
     cfg.jsonl = false, cfg.outfile = made_path("x");
     made_file("x_train.txt", "# a\n1 2 3\n");
-    cannot_open(&cfg, "DIR/x_train.txt:2: has no step, so the run cannot go on in it; "
-                      "move it away");
+    cannot_open(
+        &cfg,
+        "DIR/x_train.txt:2: no step, so the run cannot be resumed; move the file away");
     cfg = (struct dnn_telemetry_cfg){.csv = true};
     cannot_open(&cfg, "metrics.csv, metrics.jsonl and event files need a directory");
     cfg = (struct dnn_telemetry_cfg){.outfile = made_path("no/x")};
@@ -268,7 +269,7 @@ static void test_refusals(void)
     struct dnn_record r = made_record(DNN_EVENT_EPOCH, 2);
     r.n = DNN_RECORD_VALUES + 1;
     dnn_telemetry_write(t, &r, &err);
-    is_text(err.text, "a record has 0 to 256 values, not 257", "too many values");
+    is_text(err.text, "record has 257 values; must be 0 to 256", "too many values");
     r = made_record(DNN_EVENT_EPOCH, 2);
     made_add(&r, "a\nb", 1);
     dnn_telemetry_write(t, &r, &err);
