@@ -91,7 +91,7 @@ result "else as many as cores" "$(threads "${cores:-none}")"
 numa=(env 'HWLOC_SYNTHETIC=numa:2 core:1 pu:1' HWLOC_THISSYSTEM=1)
 if [ "$(nproc)" -ge 2 ]; then
     result "a rank across NUMA domains has all their cores, and is told" "$(threads 2 "${numa[@]}"
-        says 'the cores of rank 0 are in 2 NUMA domains; ranks that stay in one each')"
+        says 'the cores of rank 0 span 2 NUMA domains; one rank per NUMA domain')"
     result "two ranks have a domain each" "$(threads 1 "${numa[@]}" "$MPIEXEC" --bind-to none -n 2
         grep 'NUMA domains' said)"
 else

@@ -182,7 +182,7 @@ result "planes in three directions" "$(train 0 2 planes
     files look planes.h5 | diff - <(printf '%s float32 7x10x13x1\n' xy xz yz)
     for n in xy xz yz; do files volume planes.h5 $n volume_test.npy; done)"
 refused "sizes that do not fit the network" 2 \
-    "input 'input' of the data is 12x15x1, the network's is ?x12x14x1 (? is the batch); resize, crop or slice the data, or change \"input\"" \
+    "input 'input' of the data has shape 12x15x1, but the network expects ?x12x14x1 (? is the batch); resize, crop or slice the data, or change \"input\"" \
     planes --set 'data.slicers=[{"sizes": [1, 10, 13], "padded_sizes": [1, 12, 15]}]'
 refused "sizes for another number of axes" 1 \
     "data.slicers: input of the data is 7x10x13x1, with 3 axes in space, but there are 2 sizes" \

@@ -100,7 +100,7 @@ static void test_confusion(void)
     is_text(
         shown(&out),
         "<section><h2>Confusion matrix</h2>\n<div class=\"scroll\"><table "
-        "class=\"matrix\">\n<tr><th>target \\ output</th><th>&lt;no&gt;</th>"
+        "class=\"matrix\">\n<tr><th>target \\ prediction</th><th>&lt;no&gt;</th>"
         "<th>yes</th><th class=\"sum\">recall</th></tr>\n"
         "<tr><th>&lt;no&gt;</th><td style=\"background:rgba(37,99,235,0.65);"
         "color:#fff\" title=\"75.00 % of &lt;no&gt; predicted as &lt;no&gt;\">3</td>"
