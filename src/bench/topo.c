@@ -54,7 +54,8 @@ static struct sums add_up(const struct work *w)
 
         if (!leads(w, lead)) continue;
         for (int r = lead; r < w->session.size; r++) {
-            if (strcmp(w->session.requests[r].host, w->session.requests[lead].host) != 0)
+            if (strcmp(w->session.requests[r].host, w->session.requests[lead].host) !=
+                0)
                 continue;
             for (size_t i = 0; i < sizeof used.word / sizeof *used.word; i++)
                 used.word[i] |= w->session.places[r].cores.word[i];

@@ -10,18 +10,36 @@
 #if DNN_HAVE_PMIX
 #include <pmix.h>
 #endif
+#include <ctype.h>
+#include <dirent.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 /* Seconds until a rank exits by itself if MPI_Abort hangs. */
-#define ABORT_TIMEOUT 5.0
+#define ABORT_TIMEOUT 10.0
+
+/* Ticks, four a second, after which a connection is known to be lost. */
+enum { LOST_TICKS = 12 };
 
 static void nap(long ms)
 {
     nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000},
               NULL);
+}
+
+/* Wait until the launcher has read all of stderr. */
+static void drain_stderr(void)
+{
+    struct stat st;
+    int bytes = 0;
+
+    if (fstat(STDERR_FILENO, &st) < 0 || !S_ISFIFO(st.st_mode)) return;
+    for (double end = dnn_comm_now() + ABORT_TIMEOUT / 2; dnn_comm_now() < end; nap(5))
+        if (ioctl(STDERR_FILENO, FIONREAD, &bytes) < 0 || bytes == 0) return;
 }
 
 bool dnn_mpi_claim_report(struct dnn_comm *comm)
@@ -55,7 +73,7 @@ static bool ask_launcher(int status)
  * see dnn_mpi_tick(), can print what happened. */
 void dnn_mpi_end_prepare(void)
 {
-    if (DNN_HAVE_PMIX) setenv("OMPI_MCA_mpi_abort_delay", "4", 0);
+    if (DNN_HAVE_PMIX) setenv("OMPI_MCA_mpi_abort_delay", "10", 0);
 }
 
 _Noreturn void dnn_mpi_end(struct dnn_comm *comm, int status)
@@ -67,8 +85,8 @@ _Noreturn void dnn_mpi_end(struct dnn_comm *comm, int status)
     signal(SIGTERM, SIG_IGN);         /* exit with our own status */
     (void)dnn_mpi_claim_report(comm); /* the other ranks print nothing */
     dnn_watchdog_last_resort(ABORT_TIMEOUT, status);
-    /* Give the launcher time to forward stderr. */
-    nap(200);
+    drain_stderr();
+    nap(200); /* for what the launcher has read, but not passed on */
     MPI_Initialized(&up);
     MPI_Finalized(&down);
     if (up && !down && !ask_launcher(status)) MPI_Abort(MPI_COMM_WORLD, status);
@@ -105,12 +123,35 @@ void dnn_mpi_expired(void *arg, const char *what, double seconds)
     end_from_watchdog(comm);
 }
 
-/* If the launcher kills all ranks, its signal reaches this process within milliseconds
- * of the first one, and this does not return.  If it kills us because a peer has died,
- * its SIGTERM comes later and is ignored until the message is printed. */
+/* Whether a thread of the parent process, the launcher, runs or could run. */
+static bool launcher_runs(void)
+{
+    char path[40];
+    pid_t parent = getppid();
+    bool runs = false;
+
+    snprintf(path, sizeof path, "/proc/%d/task", (int)parent);
+    DIR *dir = parent > 1 ? opendir(path) : NULL;
+    if (dir == NULL) return false;
+    for (struct dirent *e; !runs && (e = readdir(dir)) != NULL;)
+        if (isdigit((unsigned char)e->d_name[0])) {
+            int state = dnn_mpi_peers_state(parent, atoi(e->d_name));
+
+            runs = state == 'R' || state == 'D';
+        }
+    closedir(dir);
+    return runs;
+}
+
+/* If the launcher kills all ranks, it sends its signals right after each other: on a
+ * busy machine it may lose its core in between, but it does not sleep, and this does
+ * not return.  If it kills us because a peer has died, its SIGTERM comes later and is
+ * ignored until the message is printed. */
 static void wait_for_kill(void)
 {
     nap(3);
+    for (int i = 0; i < 1000 && launcher_runs(); i++)
+        nap(1);
     signal(SIGTERM, SIG_IGN);
     nap(25);
 }
@@ -152,9 +193,10 @@ static int only_remote(const struct dnn_comm *comm)
     return found;
 }
 
-/* A main thread that sleeps inside MPI_Test for a second is about to be aborted by Open
- * MPI: nothing else there sleeps that long.  Ranks of one node use shared memory and
- * cannot lose a connection. */
+/* A main thread that sleeps inside MPI_Test for three seconds is about to be aborted by
+ * Open MPI: nothing else there sleeps that long.  Ranks of one node use shared memory
+ * and cannot lose a connection.  A launcher that kills one node after the other is done
+ * by then. */
 void dnn_mpi_tick(void *arg)
 {
     struct dnn_comm *comm = arg;
@@ -169,7 +211,7 @@ void dnn_mpi_tick(void *arg)
                  dnn_mpi_peers_state(getpid(), m->main_thread) == 'S';
     m->old_polls = polls;
     m->still = still ? m->still + 1 : 0;
-    if (m->still < 4) return;
+    if (m->still < LOST_TICKS) return;
     dnn_mpi_op_text(where, sizeof where, &ours.newest);
     int other = only_remote(comm);
     if (!dnn_mpi_claim_report(comm)) end_from_watchdog(comm);

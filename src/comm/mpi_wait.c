@@ -26,8 +26,8 @@ enum { TAG = 1 };
 #define PATIENT 1.0
 #define BYTES_PER_SECOND 100e6
 #define LISTEN_AFTER 0.25 /* before that no rank can query us */
-#define GRACE 2.0         /* for answers; never more than a quarter of the deadline */
-#define DEFER 1.5         /* extra wait for the querying rank to terminate the job */
+#define GRACE 10.0        /* for answers; never more than half of the deadline */
+#define DEFER 10.0        /* extra wait for the querying rank to terminate the job */
 
 /* A message being sent. */
 struct dnn_mpi_pending {
@@ -38,7 +38,7 @@ struct dnn_mpi_pending {
 
 static double grace(const struct dnn_comm *comm)
 {
-    return comm->deadline / 4 < GRACE ? comm->deadline / 4 : GRACE;
+    return comm->deadline / 2 < GRACE ? comm->deadline / 2 : GRACE;
 }
 
 static void post(struct dnn_mpi *m, int to, const struct dnn_mpi_message *message)

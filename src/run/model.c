@@ -9,7 +9,7 @@
 #include "base/rng.h"
 #include "fuse/fuse.h"
 #include "op/grad.h"
-#include "op/overlap.h"
+#include "op/reorder.h"
 
 #include <string.h>
 
@@ -145,7 +145,7 @@ static int program(struct dnn_model *m, struct dnn_err *err)
     int n = dnn_optim_append(m->prog, &m->opts.optim, &penalty);
     for (int i = 0; i < n; i++)
         note_loss(m, penalty[i]);
-    if (m->opts.device.exchange.start != NULL) dnn_overlap(m->prog);
+    if (m->opts.device.exchange.start != NULL) dnn_prog_reorder(m->prog);
     return 0;
 }
 
@@ -193,14 +193,14 @@ static int recompute(struct dnn_model *m, const struct dnn_plan_opts *opts,
                      size_t limit, struct dnn_err *err)
 {
     size_t extra = m->exec == NULL ? 0 : kernel_bytes(m);
-    const struct dnn_remake_opts how = {.plan = *opts,
-                                        .how = m->opts.recompute,
-                                        .limit = limit > extra ? limit - extra : 0,
-                                        .least = SMALL};
+    const struct dnn_recompute_opts how = {.plan = *opts,
+                                           .how = m->opts.recompute,
+                                           .limit = limit > extra ? limit - extra : 0,
+                                           .least = SMALL};
 
     m->original = m->prog;
     m->prog = NULL;
-    return dnn_plan_remake(m->original, &how, &m->prog, &m->remake, err);
+    return dnn_plan_recompute(m->original, &how, &m->prog, &m->recompute, err);
 }
 
 /* Recompute as configured; AUTO: first plan without, then recompute as much as the
@@ -223,7 +223,7 @@ static int fit(struct dnn_model *m, struct dnn_err *err)
         if (rc == 0) rc = plan(m, &opts, err);
     }
     if (rc == 0) {
-        const struct dnn_plan_fit question = {
+        const struct dnn_plan_memory question = {
             .plan = m->plan,
             .beside = kernel_bytes(m),
             .limit = limit,
@@ -233,7 +233,7 @@ static int fit(struct dnn_model *m, struct dnn_err *err)
                                                                     : NULL,
             .opts = &opts};
 
-        rc = dnn_plan_fits(&question, err);
+        rc = dnn_plan_check_memory(&question, err);
     }
     dnn_free(keep);
     return rc;

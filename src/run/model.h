@@ -63,7 +63,7 @@ struct dnn_model {
     const struct dnn_graph *graph;
     struct dnn_prog *prog;     /* owned, as all below                                */
     struct dnn_prog *original; /* before recomputation was added, or NULL            */
-    struct dnn_remake remake;
+    struct dnn_recomputed recompute;
     struct dnn_plan *plan;
     struct dnn_backend backend; /* as given, or its dry run variant              */
     struct dnn_dev *dev;

@@ -256,7 +256,7 @@ static void limits(const struct dnn_backend *backend)
     is_int(dnn_model_make(graph, &opts, &model, &err), 0, "auto makes it fit");
     if (model != NULL) {
         ok(dnn_model_bytes(model).all <= opts.limit, "as promised");
-        ok(model->original != NULL && model->remake.ops > 0, "by computing again");
+        ok(model->original != NULL && model->recompute.ops > 0, "by computing again");
     }
     dnn_model_free(model);
     opts.limit = 4096;
