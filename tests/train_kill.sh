@@ -132,7 +132,7 @@ damage() {
 }
 # is_found: the run that was started after a damage found it
 is_found() {
-    grep -q "^ckpt: warn: $hurt.*; it is now $hurt\.damaged.*, and the one before it is taken\$" said ||
+    grep -q "^ckpt: warn: $hurt.*; renamed to $hurt\.damaged.*; using the one before it\$" said ||
         complain "damage of $what was not found: $(cat said)"
     [ -e "$hurt.damaged" ] || complain "$hurt was not set aside"
     hurt=
@@ -157,7 +157,7 @@ until_inside() {
 # loaded: it has gone on from a checkpoint, or ended
 # shellcheck disable=SC2317  # called through wait_for
 loaded() {
-    grep -q '^train: files are in\|^trained' said || [ -z "$(alive "$pid")" ]
+    grep -q '^train: run directory:\|^trained' said || [ -z "$(alive "$pid")" ]
 }
 # strike RANKS: one rank, all of them, or only who started them
 strike() {
@@ -204,14 +204,14 @@ compare() {
 }
 # look_back: at the run that was killed
 look_back() {
-    if grep -q 'going on from the checkpoint' said; then
+    if grep -q 'resuming from the checkpoint' said; then
         resumed=$((resumed + 1))
         [ "$ranks" = "$before" ] || [ "$before" = 0 ] || others=$((others + 1))
     fi
     # Of a rank that is gone the others or the launcher speak, and of nothing else.
-    [ "$one" = 0 ] || grep -q 'ended without a word (process [0-9]*; killed?)\|signal 9 (Killed)' said ||
+    [ "$one" = 0 ] || grep -q 'died (process [0-9]*; killed?)\|signal 9 (Killed)' said ||
         complain "no word of the rank that is gone: $(cat said)"
-    ! grep '^dnn-train: ' said | grep -qv 'ended without a word (process' || complain "words: $(grep '^dnn-train: ' said)"
+    ! grep '^dnn-train: ' said | grep -qv 'died (process' || complain "words: $(grep '^dnn-train: ' said)"
     ! compgen -G 'run/checkpoints/.ckpt-*.part' > /dev/null || inside=$((inside + 1))
     before=$ranks
 }

@@ -104,7 +104,7 @@ whole() {
 # same DIR [RANKS]: the same command goes on to the same weights as an undisturbed run
 same() {
     train 0 '' ${2:+"$2"} "$1"
-    grep -q 'going on from the checkpoint of step' said || cat said
+    grep -q 'resuming from the checkpoint of step' said || cat said
     sums "$1/checkpoints" | diff want -
 }
 

@@ -1,18 +1,16 @@
-/* ckpt.h - the state of a run on disk: named arrays and a few numbers, whole or not at
+/* ckpt.h - checkpoints: named arrays and state of a run on disk, complete or not at
  * all.
  *
- * A checkpoint is one BP5 file, DIR/ckpt-000001234.bp (1234: the step), with every
- * array under its name, a checksum of each, and the rest of the state as a JSON text;
- * it is written beside its place, made durable, and renamed.  At most one is being
- * written at a time, in the background, from a copy.  Of those there are, the last
- * `keep` and the best stay.  One that does not hold what it should is set aside
- * (".damaged") and the one before it is taken.
+ * A checkpoint is one BP5 file, DIR/ckpt-000001234.bp (1234: the step), with all arrays
+ * by name, their checksums, and further state as JSON; it is written under a temporary
+ * name, synced and renamed.  At most one is written at a time, in the background, from
+ * a copy. The last `keep` and the best are kept.  A damaged one is renamed to
+ * ".damaged" and the one before it is used.
  *
- * Beside them lie best.bp, a link to the best one, and `lock`, by which a second run
- * sees that the directory is taken.  Names that begin with a dot are on their way in or
- * out.  A run that goes back to an earlier step, or begins anew, sets those of later
- * steps aside (".superseded") with its first save.  What was set aside is never
- * removed.
+ * best.bp is a link to the best one; `lock` shows a second run that the directory is in
+ * use.  Names that begin with a dot are temporary.  A run that resumes from an earlier
+ * step, or starts anew, renames later checkpoints to ".superseded" with its first save.
+ * Renamed ones are never removed.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -27,79 +25,76 @@ struct dnn_ckpt_array {
     const char *name; /* "dense_1/kernel", "dense_1/kernel:m" */
     enum dnn_dtype type;
     struct dnn_shape shape;
-    void *data; /* saving: read from; loading: written to */
+    void *data; /* read when saving, written when loading */
 };
 
 struct dnn_ckpt_cfg {
     const char *dir;
-    int keep;        /* last ones that stay; at least 1                             */
-    bool background; /* write while the run goes on                                 */
+    int keep;        /* number of last ones kept; at least 1                        */
+    bool background; /* write in a thread                                           */
 };
 
 struct dnn_ckpts; /* the checkpoints of a run */
 
-/* Collective (comm NULL: this process alone).  dir is made.  Leftovers of a killed
- * writer are removed.  DNN_EIO if another run has the directory. */
+/* Collective (comm NULL: only this process).  Creates dir, removes temporary files of a
+ * killed run.  DNN_EIO if another run uses the directory. */
 int dnn_ckpt_open(struct dnn_comm *comm, const struct dnn_ckpt_cfg *cfg,
                   struct dnn_ckpts **out, struct dnn_err *err);
-/* Collective.  Waits for the one in flight, whose error it returns.  Ends ckpts, also
- * on failure; NULL is fine.  A process must not exit() without it: the writer would
- * find the libraries gone. */
+/* Collective.  Waits for the one being written and returns its error.  Frees ckpts,
+ * also on failure; NULL is fine.  Call it before exit(), because of the writer thread.
+ */
 int dnn_ckpt_close(struct dnn_ckpts *ckpts, struct dnn_err *err);
 
-/* Collective.  Get the memory that a save copies such arrays to (on rank 0, if they are
- * written in the background), so that there is none to be had later: DNN_ENOMEM with
- * numbers.  The data are not looked at.  A save that was not preceded by it, or has
- * more to copy, does it itself. */
+/* Collective.  Allocate the memory for copies of such arrays (rank 0, if written in the
+ * background), so that a save cannot fail for lack of it: DNN_ENOMEM with numbers. Data
+ * are not read.  A save that needs more allocates it itself. */
 int dnn_ckpt_reserve(struct dnn_ckpts *ckpts, int n, const struct dnn_ckpt_array *array,
                      struct dnn_err *err);
 
-/* Collective by contract (the same on all ranks; the arrays are replicas, rank 0
- * writes). Returns when the arrays were copied; waits first if one is still in flight,
- * and if that one failed returns its error and saves nothing.  state: JSON, or NULL.
- * best: also remember it as the best.  One of the same step is replaced. */
+/* Collective (arrays are the same on all ranks, rank 0 writes).  Returns when the
+ * arrays are copied; waits first for one still being written, and returns its error if
+ * that failed, without saving.  state: JSON, or NULL.  best: also mark it as the best.
+ * One of the same step is replaced. */
 int dnn_ckpt_save(struct dnn_ckpts *ckpts, int64_t step, int n,
                   const struct dnn_ckpt_array *array, const char *state, bool best,
                   struct dnn_err *err);
-/* Collective.  Wait until what was saved is on the disk; the error of a background
- * write comes here or at the next save, once.  Then the earlier ones are as they were,
- * and nothing has the name of the one that failed, except where the message says that
- * it is written. */
+/* Collective.  Wait until the last one is on disk; the error of a background write is
+ * returned here or by the next save.  Earlier ones are unchanged then, and the failed
+ * one does not exist, unless the message says that it is written. */
 int dnn_ckpt_wait(struct dnn_ckpts *ckpts, struct dnn_err *err);
-/* Local.  Seconds the last save held up the caller, and the last one waited for took in
- * all (known on rank 0; elsewhere 0). */
-void dnn_ckpt_times(const struct dnn_ckpts *ckpts, double *held, double *all);
+/* Local.  Seconds for which the last save blocked the caller, and for which the last
+ * one waited for was written (rank 0; elsewhere 0). */
+void dnn_ckpt_times(const struct dnn_ckpts *ckpts, double *blocked, double *all);
 
-/* Collective.  The newest valid one into the arrays (names, types and shapes must
- * agree; the message says which do not), its state (caller's, dnn_free()) and step;
- * *step is -1 if there is none, and then the arrays are as they were and *state is
- * NULL.  Rank 0 reads, all get it.  Damaged ones are set aside with a warning.  wanted:
- * a given path or step ("best", "1234", a path, which has a slash if it is only digits)
- * or NULL.  If that is damaged it is an error; what was asked for by name is neither
- * set aside nor replaced by another. */
+/* Collective.  Load the newest valid one into the arrays (names, types and shapes must
+ * agree), its state (dnn_free()) and step; *step is -1 if there is none, and then the
+ * arrays are unchanged and *state is NULL.  Rank 0 reads and broadcasts.  Damaged ones
+ * are renamed with a warning.  wanted: "best", a step ("1234") or a path (with a slash
+ * if only digits), or NULL.  If that one is damaged it is an error, and it is not
+ * renamed. */
 int dnn_ckpt_load(struct dnn_ckpts *ckpts, const char *wanted, int n,
                   const struct dnn_ckpt_array *array, int64_t *step, char **state,
                   struct dnn_err *err);
 
-/* Local.  The path (dnn_free()) of a checkpoint: wanted as above, NULL the newest by
- * name.  Whether it is whole is not looked at. */
+/* Local.  The path (dnn_free()) of a checkpoint: wanted as above, NULL: the newest. Its
+ * content is not checked. */
 int dnn_ckpt_find(const char *dir, const char *wanted, char **out, struct dnn_err *err);
 
-/* Local.  What a checkpoint file holds and whether every sum is right, to where: a
- * table, and a verdict in its last line.  DNN_EDATA if it is damaged. */
+/* Local.  Print the arrays of a checkpoint and check all checksums.  DNN_EDATA if it is
+ * damaged. */
 int dnn_ckpt_verify(const char *path, FILE *where, struct dnn_err *err);
 
-/* Local.  Its state and arrays, to read by name: for inference and transfer.  What is
- * damaged is DNN_EDATA, of a format we do not know DNN_ECONFIG. */
+/* Local.  Read state and arrays of a checkpoint.  DNN_EDATA: damaged, DNN_ECONFIG:
+ * unknown format. */
 struct dnn_ckpt_file;
 int dnn_ckpt_file_open(const char *path, struct dnn_ckpt_file **out,
                        struct dnn_err *err);
 int64_t dnn_ckpt_file_step(const struct dnn_ckpt_file *file);
 int dnn_ckpt_file_count(const struct dnn_ckpt_file *file);
-/* Its data are NULL; all lives as long as the file is open. */
+/* Without data; valid while the file is open. */
 const struct dnn_ckpt_array *dnn_ckpt_file_array(const struct dnn_ckpt_file *file,
                                                  int i);
-/* The whole array, whose checksum is compared. */
+/* Read an array and check its checksum. */
 int dnn_ckpt_file_read(struct dnn_ckpt_file *file, int i, void *to,
                        struct dnn_err *err);
 const char *dnn_ckpt_file_state(const struct dnn_ckpt_file *file); /* "": none */

@@ -1,4 +1,4 @@
-/* file.c - a checkpoint being read.
+/* file.c - reading a checkpoint.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -12,19 +12,18 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* So many bytes are looked at in one go, or one row if that is more. */
+/* Bytes read at once, or one row if that is more. */
 enum { PIECE = 16 << 20 };
 
 struct dnn_ckpt_file {
     char *path;
     struct dnn_bp *bp;
     struct ckpt_table table;
-    int *var;    /* owned: of each array; -1: it has no elements and is not stored */
+    int *var;    /* owned: of each array; -1: empty, not stored */
     char *state; /* owned */
 };
 
-/* The two texts and their sum, all of which bp has found as they were written; this is
- * about a file that is no checkpoint, and about bytes that change on their way. */
+/* Read table and state, and compare their checksum. */
 static int read_table(struct dnn_ckpt_file *file, struct dnn_err *err)
 {
     char *table = dnn_bp_text(file->bp, "ckpt/table");
@@ -34,26 +33,24 @@ static int read_table(struct dnn_ckpt_file *file, struct dnn_err *err)
     file->state = dnn_bp_text(file->bp, "ckpt/state");
     if (file->state == NULL) file->state = dnn_strdup("");
     if (table == NULL || sum == NULL)
-        rc = dnn_fail(err, DNN_EDATA, "%s: is no checkpoint", file->path);
+        rc = dnn_fail(err, DNN_EDATA, "%s: is not a checkpoint", file->path);
     else
         snprintf(want, sizeof want, "%016" PRIx64,
                  dnn_ckpt_table_sum(table, file->state));
     if (rc == 0 && strcmp(sum, want) != 0)
         rc = dnn_fail(err, DNN_EDATA,
-                      "%s: is damaged: the checksum of its table is another than when "
-                      "it was written",
-                      file->path);
+                      "%s: is damaged: the checksum of its table differs", file->path);
     if (rc == 0) rc = dnn_ckpt_table_read(file->path, table, &file->table, err);
     if (rc == 0 && strlen(file->state) != file->table.state_bytes)
-        rc =
-            dnn_fail(err, DNN_EDATA, "%s: is damaged: its state has %zu bytes, not %zu",
-                     file->path, strlen(file->state), file->table.state_bytes);
+        rc = dnn_fail(err, DNN_EDATA,
+                      "%s: is damaged: its state has %zu bytes, expected %zu",
+                      file->path, strlen(file->state), file->table.state_bytes);
     dnn_free(table);
     dnn_free(sum);
     return rc;
 }
 
-/* Every array of the table is stored as the table says. */
+/* Check that all arrays are stored as in the table. */
 static int find_arrays(struct dnn_ckpt_file *file, struct dnn_err *err)
 {
     const struct ckpt_table *t = &file->table;
@@ -72,7 +69,7 @@ static int find_arrays(struct dnn_ckpt_file *file, struct dnn_err *err)
         if (var < 0 || dnn_bp_var(file->bp, var)->type != a->type ||
             !dnn_shape_equal(&dnn_bp_var(file->bp, var)->shape, shape))
             return dnn_fail(err, DNN_EDATA,
-                            "%s: is damaged: %s is not stored as its table says",
+                            "%s: is damaged: array %s does not match its table",
                             file->path, a->name);
         file->var[i] = var;
     }
@@ -87,9 +84,7 @@ int dnn_ckpt_file_open(const char *path, struct dnn_ckpt_file **out,
     file->path = dnn_strdup(path);
     int rc = dnn_bp_open(NULL, path, 1, &file->bp, err);
     if (rc == 0 && !dnn_bp_whole(file->bp))
-        rc = dnn_fail(err, DNN_EDATA,
-                      "%s: is not whole: the file that says so, written last, is "
-                      "missing",
+        rc = dnn_fail(err, DNN_EDATA, "%s: is incomplete: its end marker is missing",
                       path);
     if (rc == 0) rc = read_table(file, err);
     if (rc == 0) rc = find_arrays(file, err);
@@ -149,7 +144,7 @@ static int compare_sum(const struct dnn_ckpt_file *file, int i, uint64_t sum,
     if (sum == file->table.sum[i]) return 0;
     return dnn_fail(err, DNN_EDATA,
                     "%s: %s: is damaged: its checksum is %016" PRIx64
-                    ", and was %016" PRIx64 " when it was written",
+                    ", expected %016" PRIx64,
                     file->path, file->table.array[i].name, sum, file->table.sum[i]);
 }
 
@@ -165,7 +160,7 @@ int dnn_ckpt_file_read(struct dnn_ckpt_file *file, int i, void *to, struct dnn_e
     return compare_sum(file, i, XXH3_64bits(to, bytes), err);
 }
 
-/* The array's sum, with no more than a piece of it in memory. */
+/* Checksum of an array, piece by piece. */
 static int sum_pieces(struct dnn_ckpt_file *file, int i, size_t row, int64_t rows,
                       XXH3_state_t *state, struct dnn_err *err)
 {
@@ -173,18 +168,20 @@ static int sum_pieces(struct dnn_ckpt_file *file, int i, size_t row, int64_t row
     int rc = 0;
 
     if (most > rows) most = rows;
-    char *room = malloc((size_t)most * row);
-    if (room == NULL)
-        return dnn_fail(err, DNN_ENOMEM, "%s: %s: no memory to look at it: %zu bytes",
-                        file->path, file->table.array[i].name, (size_t)most * row);
+    char *piece = malloc((size_t)most * row);
+    if (piece == NULL)
+        return dnn_fail(
+            err, DNN_ENOMEM,
+            "%s: %s: checking it needs %zu bytes of memory, which is not available",
+            file->path, file->table.array[i].name, (size_t)most * row);
     for (int64_t at = 0; rc == 0 && at < rows; at += most) {
         int64_t n = rows - at < most ? rows - at : most;
 
-        rc = dnn_bp_ask(file->bp, file->var[i], at, n, room, err);
+        rc = dnn_bp_ask(file->bp, file->var[i], at, n, piece, err);
         if (rc == 0) rc = dnn_bp_fetch(file->bp, err);
-        if (rc == 0) XXH3_64bits_update(state, room, (size_t)n * row);
+        if (rc == 0) XXH3_64bits_update(state, piece, (size_t)n * row);
     }
-    free(room);
+    free(piece);
     return rc;
 }
 
@@ -197,7 +194,8 @@ int dnn_ckpt_file_check(struct dnn_ckpt_file *file, int i, struct dnn_err *err)
     int64_t rows = dnn_bp_var(file->bp, file->var[i])->shape.dim[0];
     XXH3_state_t *state = XXH3_createState();
     if (state == NULL)
-        return dnn_fail(err, DNN_ENOMEM, "%s: no memory for a checksum", file->path);
+        return dnn_fail(err, DNN_ENOMEM, "%s: out of memory for a checksum",
+                        file->path);
     XXH3_64bits_reset(state);
     int rc = sum_pieces(file, i, bytes / (size_t)rows, rows, state, err);
     if (rc == 0) rc = compare_sum(file, i, XXH3_64bits_digest(state), err);

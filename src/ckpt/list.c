@@ -1,9 +1,9 @@
-/* keep.c - which checkpoints there are, which of them stay, and the best.
+/* keep.c - existing checkpoints, which to keep, and the best.
  *
- * The best is a link, best.bp.  A new one is made as .best.part before its checkpoint
- * has its name, and put in place after; so whoever is killed in between leaves enough
- * to know what was meant.  A checkpoint that goes is first given a hidden name, so that
- * there is never half of one under a name that counts.
+ * The best is a link, best.bp.  A new link is created as .best.part before its
+ * checkpoint is renamed, and renamed after it; so a run that is killed in between can
+ * be completed. A checkpoint to remove is first renamed to a hidden name, so that an
+ * incomplete one never has a valid name.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -53,9 +53,9 @@ int dnn_ckpt_sync(const char *dir, struct dnn_err *err)
 {
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
 
-    /* Some file systems have nothing to do here and say so. */
+    /* Some file systems do not support it. */
     if (fd < 0 || (fsync(fd) < 0 && errno != EINVAL))
-        rc = dnn_fail(err, DNN_EIO, "%s: cannot be flushed: %s", dir, strerror(errno));
+        rc = dnn_fail(err, DNN_EIO, "%s: fsync failed: %s", dir, strerror(errno));
     if (fd >= 0) close(fd);
     return rc;
 }
@@ -74,7 +74,7 @@ static bool has_step(const int64_t *step, size_t n, int64_t which)
     return false;
 }
 
-/* The step a link leads to; -1 if it is none of ours. */
+/* The step a link points to; -1: none. */
 static int64_t link_step(const char *dir, const char *name)
 {
     char *path = dnn_ckpt_path(dir, name), to[NAME_MAX + 1];
@@ -110,7 +110,7 @@ int dnn_ckpt_list(const char *dir, int64_t **out, size_t *n, size_t *cap, int64_
     return 0;
 }
 
-static void forget(struct dnn_ckpts *c, int64_t step)
+static void remove_step(struct dnn_ckpts *c, int64_t step)
 {
     size_t k = 0;
 
@@ -119,7 +119,7 @@ static void forget(struct dnn_ckpts *c, int64_t step)
     c->nsteps = k;
     if (c->best != step) return;
     char *link = dnn_ckpt_path(c->dir, DNN_CKPT_BEST);
-    unlink(link); /* it leads nowhere now, which is no best one, either */
+    unlink(link);
     dnn_free(link);
     c->best = -1;
 }
@@ -141,13 +141,13 @@ char *dnn_ckpt_set_aside(struct dnn_ckpts *c, int64_t step, const char *why,
         dnn_free(to);
         to = NULL;
     }
-    forget(c, step);
+    remove_step(c, step);
     dnn_free(name);
     dnn_free(from);
     return to;
 }
 
-/* That it cannot be done is no failure of the save: it is tried again the next time. */
+/* A failure is a warning; it is tried again after the next save. */
 static bool remove_one(struct dnn_ckpts *c, int64_t step)
 {
     char *name = dnn_ckpt_name(step), *from = dnn_ckpt_path(c->dir, name);
@@ -178,8 +178,9 @@ static void supersede(struct dnn_ckpts *c, int64_t step)
             dnn_log(DNN_WARN, "ckpt", "%s", err.text);
         else
             dnn_log(DNN_WARN, "ckpt",
-                    "%s: is of a later step than %" PRId64 ", which is being saved: it "
-                    "belongs to another run and is set aside",
+                    "%s: renamed, because it is of a later step than %" PRId64
+                    ", which is "
+                    "being saved, and so of another run",
                     to, step);
         dnn_free(to);
     }
@@ -206,8 +207,7 @@ void dnn_ckpt_keep(struct dnn_ckpts *c, int64_t step, bool best)
 
 static int find_best(const char *dir, int64_t best, char **out, struct dnn_err *err)
 {
-    if (best < 0)
-        return dnn_fail(err, DNN_EDATA, "%s: there is no best checkpoint in it", dir);
+    if (best < 0) return dnn_fail(err, DNN_EDATA, "%s: no best checkpoint found", dir);
     char *name = dnn_ckpt_name(best);
     *out = dnn_ckpt_path(dir, name);
     dnn_free(name);
@@ -222,10 +222,10 @@ static int find_step(const char *dir, const int64_t *step, size_t n, int64_t wan
     if (has_step(step, n, wanted)) return find_best(dir, wanted, out, err);
     for (size_t i = 0; i < n && i < 20; i++)
         dnn_buf_add(&list, "%s%" PRId64, i > 0 ? ", " : "", step[i]);
-    int rc = dnn_fail(
-        err, DNN_EDATA, "%s: there is no checkpoint of step %" PRId64 " in it; %s%s%s",
-        dir, wanted, n == 0 ? "there is none" : "there are: ", n == 0 ? "" : list.text,
-        n > 20 ? "..." : "");
+    int rc =
+        dnn_fail(err, DNN_EDATA, "%s: no checkpoint of step %" PRId64 "; %s%s%s", dir,
+                 wanted, n == 0 ? "there is none" : "found: ", n == 0 ? "" : list.text,
+                 n > 20 ? "..." : "");
     dnn_buf_free(&list);
     return rc;
 }
@@ -245,13 +245,13 @@ int dnn_ckpt_find(const char *dir, const char *wanted, char **out, struct dnn_er
     if (rc < 0)
         ;
     else if (wanted == NULL && n == 0)
-        rc = dnn_fail(err, DNN_EDATA, "%s: there is no checkpoint in it", dir);
+        rc = dnn_fail(err, DNN_EDATA, "%s: no checkpoint found", dir);
     else if (wanted == NULL)
         rc = find_best(dir, step[n - 1], out, err);
     else if (digits == 0)
         rc = find_best(dir, best, out, err);
     else if (!dnn_text_int(wanted, &number))
-        rc = dnn_fail(err, DNN_EUSAGE, "%s: is no step", wanted);
+        rc = dnn_fail(err, DNN_EUSAGE, "%s: is not a step number", wanted);
     else
         rc = find_step(dir, step, n, number, out, err);
     dnn_free(step);

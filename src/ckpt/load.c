@@ -1,4 +1,4 @@
-/* load.c - the newest checkpoint that is whole, read by rank 0, for all ranks.
+/* load.c - load the newest valid checkpoint; rank 0 reads and broadcasts.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -13,8 +13,8 @@
 
 enum { PIECE = 64 << 20 };
 
-/* A file of which every byte is as it was written: only then is an array touched. */
-static int open_whole(const char *path, struct dnn_ckpt_file **out, struct dnn_err *err)
+/* Open a file and check all its checksums. */
+static int open_valid(const char *path, struct dnn_ckpt_file **out, struct dnn_err *err)
 {
     struct dnn_ckpt_file *file;
 
@@ -31,15 +31,15 @@ static int open_whole(const char *path, struct dnn_ckpt_file **out, struct dnn_e
     return 0;
 }
 
-static void set_damaged_aside(struct dnn_ckpts *c, int64_t step, const char *why)
+static void rename_damaged(struct dnn_ckpts *c, int64_t step, const char *why)
 {
     struct dnn_err err = {0};
     char *to = dnn_ckpt_set_aside(c, step, "damaged", &err);
 
     const char *then =
-        c->nsteps > 0 ? "the one before it is taken" : "there is none before it";
+        c->nsteps > 0 ? "using the one before it" : "there is none before it";
     if (to != NULL)
-        dnn_log(DNN_WARN, "ckpt", "%s; it is now %s, and %s", why, to, then);
+        dnn_log(DNN_WARN, "ckpt", "%s; renamed to %s; %s", why, to, then);
     else
         dnn_log(DNN_WARN, "ckpt", "%s; %s (%s)", why, then, err.text);
     dnn_free(to);
@@ -55,19 +55,19 @@ static int open_newest(struct dnn_ckpts *c, struct dnn_ckpt_file **out,
     while (c->nsteps > 0) {
         int64_t step = c->step[c->nsteps - 1];
         char *name = dnn_ckpt_name(step), *path = dnn_ckpt_path(c->dir, name);
-        int rc = open_whole(path, out, err);
+        int rc = open_valid(path, out, err);
 
         dnn_free(name);
         dnn_free(path);
         if (rc != DNN_EDATA) return rc;
-        set_damaged_aside(c, step, err->text);
+        rename_damaged(c, step, err->text);
         damaged++;
     }
     if (damaged > 0)
-        dnn_log(DNN_WARN, "ckpt",
-                "%s: NO CHECKPOINT IS LEFT to go on from: %d, all there were, %s "
-                "damaged and set aside",
-                c->dir, damaged, damaged == 1 ? "is" : "are");
+        dnn_log(
+            DNN_WARN, "ckpt",
+            "%s: no valid checkpoint is left, all %d were damaged; starting a new run",
+            c->dir, damaged);
     return 0;
 }
 
@@ -81,7 +81,7 @@ static int open_wanted(struct dnn_ckpts *c, const char *wanted, int n,
         DNN_TRY(open_newest(c, out, err));
     } else {
         DNN_TRY(dnn_ckpt_find(c->dir, wanted, &path, err));
-        int rc = open_whole(path, out, err);
+        int rc = open_valid(path, out, err);
         dnn_free(path);
         DNN_TRY(rc);
     }
@@ -92,7 +92,7 @@ static int open_wanted(struct dnn_ckpts *c, const char *wanted, int n,
                             err);
 }
 
-/* Ranks that want different arrays would wait for different things. */
+/* All ranks must load the same arrays. */
 static int check_same(struct dnn_ckpts *c, int n, const struct dnn_ckpt_array *array,
                       struct dnn_err *err)
 {
@@ -110,8 +110,8 @@ static int check_same(struct dnn_ckpts *c, int n, const struct dnn_ckpt_array *a
     DNN_TRY(dnn_comm_allreduce(c->comm, "arrays of a checkpoint", both, 2, DNN_COMM_I64,
                                DNN_COMM_MIN, err));
     if (both[0] != -both[1])
-        return dnn_fail(err, DNN_EDATA,
-                        "%s: the ranks want different arrays of a checkpoint", c->dir);
+        return dnn_fail(err, DNN_EDATA, "%s: ranks want to load different arrays",
+                        c->dir);
     return 0;
 }
 
@@ -121,7 +121,8 @@ static int share(struct dnn_ckpts *c, void *data, size_t bytes, struct dnn_err *
     for (size_t at = 0; at < bytes; at += PIECE) {
         size_t n = bytes - at < PIECE ? bytes - at : PIECE;
 
-        DNN_TRY(dnn_comm_bcast(c->comm, "a checkpoint", (char *)data + at, n, 0, err));
+        DNN_TRY(dnn_comm_bcast(c->comm, "broadcast of a checkpoint", (char *)data + at,
+                               n, 0, err));
     }
     return 0;
 }
@@ -137,7 +138,7 @@ static int read_one(struct dnn_ckpt_file *file, const struct dnn_ckpt_array *arr
                     array->name);
 }
 
-/* Rank 0 goes on telling after a failure, for the others do not know of it yet. */
+/* Rank 0 continues to broadcast after a failure, until all agree. */
 static int read_all(struct dnn_ckpts *c, struct dnn_ckpt_file *file, int n,
                     const struct dnn_ckpt_array *array, struct dnn_err *err)
 {
@@ -200,7 +201,7 @@ int dnn_ckpt_load(struct dnn_ckpts *c, const char *wanted, int n,
     if (err == NULL) err = &own;
     *step = -1;
     *state = NULL;
-    DNN_TRY(dnn_ckpt_join(c, err)); /* the list is the writer's until then */
+    DNN_TRY(dnn_ckpt_join(c, err)); /* the writer uses the list */
     int rc = load(c, wanted, n, array, &file, step, state, err);
     dnn_ckpt_file_close(file);
     return rc;

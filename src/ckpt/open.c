@@ -1,4 +1,4 @@
-/* open.c - the directory of a run's checkpoints: made, locked, and tidied up.
+/* open.c - the directory of checkpoints: create, lock, clean up.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -19,8 +19,8 @@
 
 /* ---- the lock ---- */
 
-/* Who has it, as it wrote into the file. */
-static int is_taken(const char *dir, int fd, struct dnn_err *err)
+/* The error, with the owner from the lock file. */
+static int fail_locked(const char *dir, int fd, struct dnn_err *err)
 {
     char host[300] = "";
     long pid = 0;
@@ -31,14 +31,11 @@ static int is_taken(const char *dir, int fd, struct dnn_err *err)
     if (sscanf(text, "%299s %ld", host, &pid) != 2)
         return dnn_fail(
             err, DNN_EIO,
-            "%s: another run saves its checkpoints there: every run needs a "
-            "directory of its own",
-            dir);
+            "%s: another run is using it; every run needs its own directory", dir);
     return dnn_fail(
         err, DNN_EIO,
-        "%s: process %ld on %s saves its checkpoints there: every run needs "
-        "a directory of its own",
-        dir, pid, host);
+        "%s: process %ld on %s is using it; every run needs its own directory", dir,
+        pid, host);
 }
 
 static int sign(const char *path, int fd, struct dnn_err *err)
@@ -53,8 +50,8 @@ static int sign(const char *path, int fd, struct dnn_err *err)
     return 0;
 }
 
-/* Of the open file, not of the process: then this process, too, has it only once, and
- * it ends with the process however that ends. */
+/* An open file description lock: also exclusive within a process, and released when the
+ * process ends. */
 static int lock(struct dnn_ckpts *c, struct dnn_err *err)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -67,17 +64,17 @@ static int lock(struct dnn_ckpts *c, struct dnn_err *err)
     else if (fcntl(c->lock, F_OFD_SETLK, &whole) == 0)
         rc = sign(path, c->lock, err);
     else if (errno == EAGAIN || errno == EACCES)
-        rc = is_taken(c->dir, c->lock, err);
+        rc = fail_locked(c->dir, c->lock, err);
     else /* Lustre without -o flock */
         dnn_log(DNN_WARN, "ckpt",
-                "%s: cannot be locked (%s): see to it that no other run has this "
+                "%s: cannot be locked (%s); make sure that no other run uses this "
                 "directory",
                 path, strerror(errno));
     dnn_free(path);
     return rc;
 }
 
-/* ---- what was left ---- */
+/* ---- cleaning up ---- */
 
 static bool ends_with(const char *text, const char *end)
 {
@@ -86,9 +83,8 @@ static bool ends_with(const char *text, const char *end)
     return n >= k && strcmp(text + n - k, end) == 0;
 }
 
-/* ".ckpt-000000012.bp.old": what was being replaced or removed.  It comes back if its
- * name is free and nothing newer says that it was to go; that is so only when it was
- * being replaced. */
+/* ".ckpt-000000012.bp.old" was being replaced or removed.  It is restored if it was
+ * being replaced: then its name is free and .part exists. */
 static int clear_old(const char *dir, const char *entry, const char *full,
                      struct dnn_err *err)
 {
@@ -109,7 +105,7 @@ static int clear_old(const char *dir, const char *entry, const char *full,
     return rc;
 }
 
-/* Two rounds, because what .old means is seen by .part. */
+/* First all .old, which need .part, then all .part. */
 static int clear(const char *dir, const char *suffix, struct dnn_err *err)
 {
     DIR *d = opendir(dir);
@@ -123,8 +119,7 @@ static int clear(const char *dir, const char *suffix, struct dnn_err *err)
         if (strcmp(suffix, ".old") == 0)
             rc = clear_old(dir, e->d_name, full, err);
         else {
-            dnn_log(DNN_INFO, "ckpt", "%s: left by a run that was killed: removed",
-                    full);
+            dnn_log(DNN_INFO, "ckpt", "%s: removed, left by a killed run", full);
             rc = dnn_file_remove_tree(full, err);
         }
         dnn_free(full);
@@ -133,7 +128,7 @@ static int clear(const char *dir, const char *suffix, struct dnn_err *err)
     return rc;
 }
 
-/* A link on its way, to a checkpoint that has its name: only this was missing. */
+/* Complete the link to the best checkpoint, if that exists. */
 static int finish_link(const char *dir, struct dnn_err *err)
 {
     char *link = dnn_ckpt_path(dir, DNN_CKPT_BEST_PART);
@@ -159,7 +154,7 @@ static int take_over(struct dnn_ckpts *c, struct dnn_err *err)
     return dnn_ckpt_list(c->dir, &c->step, &c->nsteps, &c->cap, &c->best, err);
 }
 
-/* ---- the door ---- */
+/* ---- public ---- */
 
 static void release(struct dnn_ckpts *c)
 {
@@ -203,8 +198,7 @@ int dnn_ckpt_open(struct dnn_comm *comm, const struct dnn_ckpt_cfg *cfg,
     if (err == NULL) err = &own;
     if (c->keep < 1)
         rc = dnn_fail(err, DNN_ECONFIG,
-                      "%s: the number of checkpoints to keep must be at least 1, but "
-                      "is %d",
+                      "%s: number of checkpoints to keep is %d; must be at least 1",
                       c->dir, c->keep);
     if (rc == 0 && c->rank == 0) rc = take_over(c, err);
     rc = dnn_ckpt_agree(c, rc, err);

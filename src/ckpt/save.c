@@ -1,4 +1,4 @@
-/* save.c - a copy of the arrays, a thread that writes it, and waiting for that thread.
+/* save.c - copy of the arrays, the writer thread, and waiting for it.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -29,9 +29,9 @@ int dnn_ckpt_agree(struct dnn_ckpts *c, int rc, struct dnn_err *err)
 
 /* ---- the writer ---- */
 
-/* The thread that saves may be bound to one core, where the writer would get nothing:
- * it may go wherever one of this process's threads may. */
-static void spread(void)
+/* The calling thread may be bound to one busy core: let the writer run on the cores of
+ * all threads of this process. */
+static void use_all_cores(void)
 {
     DIR *dir = opendir("/proc/self/task");
     cpu_set_t all, one;
@@ -47,15 +47,14 @@ static void spread(void)
     if (CPU_COUNT(&all) > 0) sched_setaffinity(0, sizeof all, &all);
 }
 
-/* Behind everything that computes.  If the system does not allow it, it is only less
- * polite. */
-static void step_back(void)
+/* Lower priority than computing threads, if the system allows it. */
+static void lower_priority(void)
 {
     struct sched_param none = {0};
 
     sched_setscheduler(0, SCHED_BATCH, &none);
     setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 19);
-    spread();
+    use_all_cores();
 }
 
 static void write_job(struct dnn_ckpts *c)
@@ -64,11 +63,11 @@ static void write_job(struct dnn_ckpts *c)
     c->took = dnn_clock_now() - c->began;
 }
 
-static void *fly(void *arg)
+static void *writer_main(void *arg)
 {
     struct dnn_ckpts *c = arg;
 
-    step_back();
+    lower_priority();
     write_job(c);
     pthread_mutex_lock(&c->mutex);
     c->finished = true;
@@ -77,8 +76,7 @@ static void *fly(void *arg)
     return NULL;
 }
 
-/* Signals are for the threads that know what to do with them.  If there is no thread
- * to be had, it is written here and now. */
+/* Signals are blocked in the writer.  Without a thread, write synchronously. */
 static void start(struct dnn_ckpts *c)
 {
     sigset_t all, was;
@@ -86,15 +84,15 @@ static void start(struct dnn_ckpts *c)
     c->finished = false;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &was);
-    c->flying = pthread_create(&c->thread, NULL, fly, c) == 0;
+    c->running = pthread_create(&c->thread, NULL, writer_main, c) == 0;
     pthread_sigmask(SIG_SETMASK, &was, NULL);
-    if (!c->flying) write_job(c);
+    if (!c->running) write_job(c);
 }
 
 /* ---- waiting ---- */
 
-/* Whether it is finished, after at most so many seconds. */
-static bool await(struct dnn_ckpts *c, double seconds)
+/* Wait at most so many seconds; returns whether it is finished. */
+static bool wait_some(struct dnn_ckpts *c, double seconds)
 {
     struct timespec until;
 
@@ -109,7 +107,7 @@ static bool await(struct dnn_ckpts *c, double seconds)
     return finished;
 }
 
-static void forget(struct ckpt_job *job)
+static void free_job(struct ckpt_job *job)
 {
     for (int i = 0; i < job->n; i++)
         dnn_free((char *)job->array[i].name);
@@ -118,8 +116,8 @@ static void forget(struct ckpt_job *job)
     memset(job, 0, sizeof *job);
 }
 
-/* A writer that gets on may take as long as it likes: the others are told to wait on.
- * One that does not get on at all is given the communicator's deadline. */
+/* A writer that makes progress may take any time; without progress the deadline of the
+ * communicator applies. */
 static int wait_for_writer(struct dnn_ckpts *c, struct dnn_err *err)
 {
     double most = c->comm == NULL ? 3600 : dnn_comm_deadline(c->comm) / 4;
@@ -130,19 +128,19 @@ static int wait_for_writer(struct dnn_ckpts *c, struct dnn_err *err)
 
     if (!(most < 30)) most = 30;
     while (rc == 0 && done == 0) {
-        unsigned way = atomic_load(&c->way);
+        unsigned now = atomic_load(&c->progress);
 
-        if (c->flying && c->comm != NULL && (!watched || way != seen)) {
+        if (c->running && c->comm != NULL && (!watched || now != seen)) {
             char *what = dnn_format("%s: writing the checkpoint of step %" PRId64,
                                     c->dir, c->job.step);
             dnn_comm_watch(c->comm, what, 0);
             dnn_free(what);
             watched = true;
-            seen = way;
+            seen = now;
         }
-        done = c->flying ? await(c, most) : 1;
+        done = c->running ? wait_some(c, most) : 1;
         if (c->size > 1)
-            rc = dnn_comm_allreduce(c->comm, "a checkpoint being written", &done, 1,
+            rc = dnn_comm_allreduce(c->comm, "writing a checkpoint", &done, 1,
                                     DNN_COMM_I64, DNN_COMM_MIN, err);
     }
     if (watched) dnn_comm_unwatch(c->comm);
@@ -153,11 +151,11 @@ int dnn_ckpt_join(struct dnn_ckpts *c, struct dnn_err *err)
 {
     int lost = wait_for_writer(c, err);
 
-    if (c->flying) pthread_join(c->thread, NULL);
-    c->flying = false;
+    if (c->running) pthread_join(c->thread, NULL);
+    c->running = false;
     int rc = c->rc;
     if (c->job.array != NULL) c->all = c->took;
-    forget(&c->job);
+    free_job(&c->job);
     c->rc = 0;
     if (lost < 0) return lost;
     if (rc < 0) *err = c->err;
@@ -186,16 +184,14 @@ static int size_of_copy(const struct dnn_ckpts *c, int n,
             return dnn_prefix(err, "%s: %s: ", c->dir, array[i].name);
         if (__builtin_add_overflow(all, bytes, &all) ||
             __builtin_add_overflow(all, (size_t)ALIGN, &all))
-            return dnn_fail(err, DNN_ENOMEM,
-                            "%s: the arrays to save have more bytes than there are "
-                            "addresses",
+            return dnn_fail(err, DNN_ENOMEM, "%s: the arrays to save are too large",
                             c->dir);
     }
     *out = all;
     return 0;
 }
 
-/* Asked of the system itself, and in place before it is needed. */
+/* By mmap() with MAP_POPULATE, so that the memory is really there. */
 static int reserve(struct dnn_ckpts *c, int n, const struct dnn_ckpt_array *array,
                    struct dnn_err *err)
 {
@@ -210,8 +206,8 @@ static int reserve(struct dnn_ckpts *c, int n, const struct dnn_ckpt_array *arra
     if (copy == MAP_FAILED)
         return dnn_fail(
             err, DNN_ENOMEM,
-            "%s: no memory for a copy of the arrays to save: %s wanted for "
-            "%d array%s, %s there; without writing in the background none is "
+            "%s: a copy of the arrays to save needs %s of memory for %d array%s (%s "
+            "allocated), which is not available; without background writing no copy is "
             "needed",
             c->dir, dnn_text_bytes(want, sizeof want, (double)bytes), n,
             n == 1 ? "" : "s", dnn_text_bytes(had, sizeof had, (double)c->copy_bytes));
@@ -227,12 +223,13 @@ int dnn_ckpt_reserve(struct dnn_ckpts *c, int n, const struct dnn_ckpt_array *ar
     struct dnn_err own = {0};
 
     if (err == NULL) err = &own;
-    DNN_TRY(dnn_ckpt_join(c, err)); /* the copy is being read otherwise */
+    DNN_TRY(dnn_ckpt_join(c, err)); /* the writer uses the copy */
     return dnn_ckpt_agree(c, c->rank == 0 ? reserve(c, n, array, err) : 0, err);
 }
 
-static void take(struct dnn_ckpts *c, int64_t step, int n,
-                 const struct dnn_ckpt_array *array, const char *state, bool best)
+static void copy_arrays(struct dnn_ckpts *c, int64_t step, int n,
+                        const struct dnn_ckpt_array *array, const char *state,
+                        bool best)
 {
     char *to = c->copy;
 
@@ -246,7 +243,7 @@ static void take(struct dnn_ckpts *c, int64_t step, int n,
     for (int i = 0; i < n; i++) {
         size_t bytes = 0;
 
-        dnn_ckpt_bytes(&array[i], &bytes, NULL); /* was looked at before */
+        dnn_ckpt_bytes(&array[i], &bytes, NULL); /* checked before */
         c->job.array[i] = array[i];
         c->job.array[i].name = dnn_strdup(array[i].name);
         if (!c->background || bytes == 0) continue;
@@ -268,23 +265,24 @@ int dnn_ckpt_save(struct dnn_ckpts *c, int64_t step, int n,
 
     if (err == NULL) err = &own;
     DNN_TRY(dnn_ckpt_join(c, err));
-    rc = step < 0 ? dnn_fail(err, DNN_EDATA, "%s: there is no step %" PRId64 " to save",
-                             c->dir, step)
-                  : 0;
+    rc = step < 0
+             ? dnn_fail(err, DNN_EDATA, "%s: step is %" PRId64 "; must not be negative",
+                        c->dir, step)
+             : 0;
     if (rc == 0 && c->rank == 0) rc = reserve(c, n, array, err);
     rc = dnn_ckpt_agree(c, rc, err);
     if (rc == 0 && c->rank == 0) {
         c->began = began;
-        take(c, step, n, array, state, best);
+        copy_arrays(c, step, n, array, state, best);
         start(c);
     }
     if (rc == 0 && !c->background) rc = dnn_ckpt_join(c, err);
-    c->held = dnn_clock_now() - began;
+    c->blocked = dnn_clock_now() - began;
     return rc;
 }
 
-void dnn_ckpt_times(const struct dnn_ckpts *c, double *held, double *all)
+void dnn_ckpt_times(const struct dnn_ckpts *c, double *blocked, double *all)
 {
-    *held = c->held;
+    *blocked = c->blocked;
     *all = c->all;
 }

@@ -1,4 +1,4 @@
-/* table.c - the text in a checkpoint that says what arrays it has:
+/* table.c - the list of arrays in a checkpoint, as text:
  *
  *   dnn-checkpoint 1
  *   step 1234
@@ -42,24 +42,24 @@ uint64_t dnn_ckpt_table_sum(const char *table, const char *state)
 
 /* ---- reading ---- */
 
-/* The next word, or the rest of the line; NULL if there is none.  Cuts the text. */
+/* The next field up to end; NULL: none.  Cuts the text. */
 static char *take(char **at, char end)
 {
-    char *word = *at, *stop = strchr(word, end);
+    char *field = *at, *stop = strchr(field, end);
 
-    if (stop == NULL || stop == word) return NULL;
+    if (stop == NULL || stop == field) return NULL;
     *stop = '\0';
     *at = stop + 1;
-    return word;
+    return field;
 }
 
 /* "key number\n" */
 static bool take_number(char **at, const char *key, int64_t *out)
 {
     long long x;
-    char *word = take(at, ' '), *number = word == NULL ? NULL : take(at, '\n');
+    char *field = take(at, ' '), *number = field == NULL ? NULL : take(at, '\n');
 
-    if (number == NULL || strcmp(word, key) != 0 || !dnn_text_int(number, &x) || x < 0)
+    if (number == NULL || strcmp(field, key) != 0 || !dnn_text_int(number, &x) || x < 0)
         return false;
     *out = x;
     return true;
@@ -85,15 +85,16 @@ static int take_head(const char *path, char **at, struct ckpt_table *out, int64_
     int64_t format, bytes;
 
     if (!take_number(at, "dnn-checkpoint", &format))
-        return dnn_fail(err, DNN_EDATA, "%s: is no checkpoint", path);
+        return dnn_fail(err, DNN_EDATA, "%s: is not a checkpoint", path);
     if (format != DNN_CKPT_FORMAT)
         return dnn_fail(err, DNN_ECONFIG,
-                        "%s: is a checkpoint of format %" PRId64
-                        ", and this version reads format %d",
+                        "%s: has checkpoint format %" PRId64
+                        ", but this version reads only format %d",
                         path, format, DNN_CKPT_FORMAT);
     if (!take_number(at, "step", &out->step) || !take_number(at, "state", &bytes) ||
         !take_number(at, "arrays", n))
-        return dnn_fail(err, DNN_EDATA, "%s: is damaged: its table has no head", path);
+        return dnn_fail(err, DNN_EDATA, "%s: is damaged: its table has no header",
+                        path);
     out->state_bytes = (size_t)bytes;
     return 0;
 }
@@ -119,7 +120,7 @@ int dnn_ckpt_table_read(const char *path, const char *text, struct ckpt_table *o
                           want + 4);
     }
     if (rc == 0 && *at != '\0')
-        rc = dnn_fail(err, DNN_EDATA, "%s: is damaged: its table does not end", path);
+        rc = dnn_fail(err, DNN_EDATA, "%s: is damaged: its table has extra text", path);
     dnn_free(copy);
     return rc;
 }
@@ -141,7 +142,7 @@ int dnn_ckpt_bytes(const struct dnn_ckpt_array *array, size_t *out, struct dnn_e
 
     if ((int)array->type < 0 || array->type >= DNN_NDTYPES ||
         !dnn_shape_known(&array->shape))
-        return dnn_fail(err, DNN_EDATA, "has no size");
+        return dnn_fail(err, DNN_EDATA, "its size is unknown");
     return dnn_tensor_bytes(&t, out, err);
 }
 
@@ -189,26 +190,26 @@ int dnn_ckpt_check(const char *dir, int n, const struct dnn_ckpt_array *array,
     const struct dnn_ckpt_array **sorted = dnn_ckpt_sort(n, array);
     for (int i = 1; rc == 0 && i < n; i++)
         if (strcmp(sorted[i - 1]->name, sorted[i]->name) == 0)
-            rc = dnn_fail(err, DNN_EDATA, "%s: two arrays to save are called %s", dir,
-                          sorted[i]->name);
+            rc = dnn_fail(err, DNN_EDATA, "%s: two arrays to save have the name %s",
+                          dir, sorted[i]->name);
     dnn_free(sorted);
     return rc;
 }
 
 enum { NAMED = 4 }; /* differences in a message */
 
-static void say_difference(struct dnn_buf *say, const struct dnn_ckpt_array *has,
+static void add_difference(struct dnn_buf *out, const struct dnn_ckpt_array *has,
                            const struct dnn_ckpt_array *want)
 {
     char a[DNN_SHAPE_TEXT], b[DNN_SHAPE_TEXT];
 
-    if (say->len > 0) dnn_buf_add(say, "; ");
+    if (out->len > 0) dnn_buf_add(out, "; ");
     if (has == NULL)
-        dnn_buf_add(say, "%.80s is missing in it", want->name);
+        dnn_buf_add(out, "%.80s is missing", want->name);
     else if (want == NULL)
-        dnn_buf_add(say, "%.80s is in it, but not wanted", has->name);
+        dnn_buf_add(out, "%.80s is not expected", has->name);
     else
-        dnn_buf_add(say, "%.80s is %s %s in it, not %s %s", has->name,
+        dnn_buf_add(out, "%.80s is %s %s, expected %s %s", has->name,
                     dnn_dtype_name(has->type), dnn_shape_text(a, sizeof a, &has->shape),
                     dnn_dtype_name(want->type),
                     dnn_shape_text(b, sizeof b, &want->shape));
@@ -219,7 +220,7 @@ int dnn_ckpt_compare(const char *path, int nhas, const struct dnn_ckpt_array *ha
 {
     const struct dnn_ckpt_array **h = dnn_ckpt_sort(nhas, has);
     const struct dnn_ckpt_array **w = dnn_ckpt_sort(n, want);
-    struct dnn_buf say = {0};
+    struct dnn_buf list = {0};
     int bad = 0, rc = 0;
 
     for (int i = 0, k = 0; i < nhas || k < n;) {
@@ -232,13 +233,13 @@ int dnn_ckpt_compare(const char *path, int nhas, const struct dnn_ckpt_array *ha
         if (order == 0 && x->type == y->type && dnn_shape_equal(&x->shape, &y->shape))
             continue;
         if (bad++ < NAMED)
-            say_difference(&say, order > 0 ? NULL : x, order < 0 ? NULL : y);
+            add_difference(&list, order > 0 ? NULL : x, order < 0 ? NULL : y);
     }
-    if (bad > NAMED) dnn_buf_add(&say, "; and %d more", bad - NAMED);
+    if (bad > NAMED) dnn_buf_add(&list, "; and %d more", bad - NAMED);
     if (bad > 0)
-        rc = dnn_fail(err, DNN_EDATA, "%s: is a checkpoint of something else: %s", path,
-                      say.text);
-    dnn_buf_free(&say);
+        rc = dnn_fail(err, DNN_EDATA, "%s: does not match this run: %s", path,
+                      list.text);
+    dnn_buf_free(&list);
     dnn_free(h);
     dnn_free(w);
     return rc;

@@ -1,4 +1,4 @@
-/* verify.c - what a checkpoint holds, and whether it is as it was written.
+/* verify.c - print and check a checkpoint.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -35,8 +35,7 @@ static int widest(const struct dnn_ckpt_file *file)
     return most > 60 ? 60 : (int)most;
 }
 
-/* A row per array; the number of those that are not as they should be, and the error
- * of the first. */
+/* A row per array; returns the number of damaged ones, and the error of the first. */
 static int print_arrays(struct dnn_ckpt_file *file, FILE *where, struct dnn_err *err)
 {
     int wide = widest(file), bad = 0;
@@ -70,11 +69,10 @@ int dnn_ckpt_verify(const char *path, FILE *where, struct dnn_err *err)
     int n = dnn_ckpt_file_count(file);
     int bad = n > 0 ? print_arrays(file, where, err) : 0;
     if (bad == 0)
-        fprintf(where, "whole: all checksums are right\n");
+        fprintf(where, "complete: all checksums are correct\n");
     else
         fprintf(where, "damaged: %d of %d arrays\n", bad, n);
     dnn_ckpt_file_close(file);
-    if (ferror(where))
-        return dnn_fail(err, DNN_EIO, "%s: what was found cannot be printed", path);
+    if (ferror(where)) return dnn_fail(err, DNN_EIO, "%s: printing failed", path);
     return bad == 0 ? 0 : err->code;
 }

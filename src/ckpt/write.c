@@ -1,5 +1,4 @@
-/* write.c - one checkpoint on its way to the disk; on a thread of its own, so there is
- * no MPI in here.
+/* write.c - write one checkpoint; on the writer thread, so without MPI.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -21,21 +20,19 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-/* A block, how many bytes ADIOS2 may hold before they are written, and how many the
- * system may. */
-enum { PIECE = 16 << 20, PORTION = 64 << 20, UNSYNCED = 256 << 20 };
-/* With less than this free, a write fails for lack of room. */
+/* Bytes of a block, between two flushes, and between two fsync(). */
+enum { PIECE = 16 << 20, UNFLUSHED = 64 << 20, UNSYNCED = 256 << 20 };
+/* With less than this free, the disk counts as full. */
 enum { LITTLE = 32 << 10 };
 
-/* Where a file being written is. */
-struct place {
+/* A file being written. */
+struct output {
     struct dnn_bp *bp;
     const char *part;
-    size_t held, unsynced;
+    size_t unflushed, unsynced;
 };
 
-/* What is durable already need not be waited for in the end, when nobody could tell
- * a slow disk from one that hangs. */
+/* Sync from time to time, so that the last sync is short. */
 static int sync_files(const char *part, struct dnn_err *err)
 {
     DIR *dir = opendir(part);
@@ -53,26 +50,26 @@ static int sync_files(const char *part, struct dnn_err *err)
     return rc;
 }
 
-static int pass_on(struct place *at, size_t bytes, struct dnn_err *err)
+static int flush_some(struct output *out, size_t bytes, struct dnn_err *err)
 {
-    at->held += bytes;
-    at->unsynced += bytes;
-    if (at->held < PORTION) return 0;
-    DNN_TRY(dnn_bp_flush(at->bp, err));
-    at->held = 0;
-    if (at->unsynced < UNSYNCED) return 0;
-    at->unsynced = 0;
-    return sync_files(at->part, err);
+    out->unflushed += bytes;
+    out->unsynced += bytes;
+    if (out->unflushed < UNFLUSHED) return 0;
+    DNN_TRY(dnn_bp_flush(out->bp, err));
+    out->unflushed = 0;
+    if (out->unsynced < UNSYNCED) return 0;
+    out->unsynced = 0;
+    return sync_files(out->part, err);
 }
 
-static int put_array(struct dnn_ckpts *c, struct place *place,
+static int put_array(struct dnn_ckpts *c, struct output *out,
                      const struct dnn_ckpt_array *a, size_t bytes, struct dnn_err *err)
 {
     struct dnn_shape shape = a->shape;
     int var;
 
     if (shape.ndim == 0) shape = (struct dnn_shape){.ndim = 1, .dim = {1}};
-    DNN_TRY(dnn_bp_define(place->bp, a->name, a->type, &shape, true, &var, err));
+    DNN_TRY(dnn_bp_define(out->bp, a->name, a->type, &shape, true, &var, err));
     int64_t rows = shape.dim[0];
     size_t row = bytes / (size_t)rows;
     int64_t most = row >= PIECE ? 1 : (int64_t)(PIECE / row);
@@ -80,9 +77,9 @@ static int put_array(struct dnn_ckpts *c, struct place *place,
         int64_t n = rows - at < most ? rows - at : most;
         const char *from = (const char *)a->data + (size_t)at * row;
 
-        DNN_TRY(dnn_bp_put(place->bp, var, at, n, from, err));
-        DNN_TRY(pass_on(place, (size_t)n * row, err));
-        atomic_fetch_add(&c->way, 1);
+        DNN_TRY(dnn_bp_put(out->bp, var, at, n, from, err));
+        DNN_TRY(flush_some(out, (size_t)n * row, err));
+        atomic_fetch_add(&c->progress, 1);
     }
     return 0;
 }
@@ -119,9 +116,8 @@ static int put_none(struct dnn_bp *bp, struct dnn_err *err)
     return dnn_bp_put(bp, var, 0, 1, &zero, err);
 }
 
-/* Large numbers first: then none needs filling in front of it, which no checksum
- * would see. */
-static int put_arrays(struct dnn_ckpts *c, struct place *place, uint64_t *sum,
+/* Large types first: then there is no padding, which has no checksum. */
+static int put_arrays(struct dnn_ckpts *c, struct output *out, uint64_t *sum,
                       struct dnn_err *err)
 {
     size_t all = 0;
@@ -134,24 +130,24 @@ static int put_arrays(struct dnn_ckpts *c, struct place *place, uint64_t *sum,
             if (dnn_dtype_size(a->type) != unit) continue;
             DNN_TRY(dnn_ckpt_bytes(a, &bytes, err));
             sum[i] = XXH3_64bits(a->data, bytes);
-            if (bytes > 0) DNN_TRY(put_array(c, place, a, bytes, err));
+            if (bytes > 0) DNN_TRY(put_array(c, out, a, bytes, err));
             all += bytes;
         }
-    return all == 0 ? put_none(place->bp, err) : 0;
+    return all == 0 ? put_none(out->bp, err) : 0;
 }
 
-static int put_all(struct dnn_ckpts *c, struct place *place, struct dnn_err *err)
+static int put_all(struct dnn_ckpts *c, struct output *out, struct dnn_err *err)
 {
     uint64_t *sum = dnn_alloc((size_t)c->job.n * sizeof *sum + 1);
-    int rc = put_arrays(c, place, sum, err);
+    int rc = put_arrays(c, out, sum, err);
 
-    if (rc == 0) rc = put_texts(&c->job, place->bp, sum, err);
+    if (rc == 0) rc = put_texts(&c->job, out->bp, sum, err);
     dnn_free(sum);
     return rc;
 }
 
-/* ADIOS2 does not say why it could not make a directory. */
-static int try_place(const char *part, struct dnn_err *err)
+/* ADIOS2 does not report why it cannot create a directory. */
+static int try_mkdir(const char *part, struct dnn_err *err)
 {
     if (mkdir(part, 0777) < 0 || rmdir(part) < 0)
         return dnn_fail(err, DNN_EIO, "%s: %s", part, strerror(errno));
@@ -160,19 +156,19 @@ static int try_place(const char *part, struct dnn_err *err)
 
 static int write_part(struct dnn_ckpts *c, const char *part, struct dnn_err *err)
 {
-    struct place place = {.part = part};
+    struct output out = {.part = part};
 
     DNN_TRY(dnn_ckpt_discard(part, err));
-    DNN_TRY(try_place(part, err));
-    DNN_TRY(dnn_bp_create(NULL, part, NULL, &place.bp, err));
-    int rc = put_all(c, &place, err);
+    DNN_TRY(try_mkdir(part, err));
+    DNN_TRY(dnn_bp_create(NULL, part, NULL, &out.bp, err));
+    int rc = put_all(c, &out, err);
     if (rc < 0) {
-        dnn_bp_close(place.bp);
+        dnn_bp_close(out.bp);
         return rc;
     }
-    atomic_fetch_add(&c->way, 1);
-    rc = dnn_bp_finish(place.bp, err);
-    atomic_fetch_add(&c->way, 1);
+    atomic_fetch_add(&c->progress, 1);
+    rc = dnn_bp_finish(out.bp, err);
+    atomic_fetch_add(&c->progress, 1);
     return rc;
 }
 
@@ -192,8 +188,8 @@ int dnn_ckpt_discard(const char *path, struct dnn_err *err)
     return dnn_file_remove_tree(path, err);
 }
 
-/* In one step where the file system can exchange names, else in two; what is killed
- * between these is put right by the next open. */
+/* Atomic where the file system can exchange names, else in two steps; the next open
+ * repairs an interruption between them. */
 static int rename_part(const char *part, const char *path, const char *old,
                        struct dnn_err *err)
 {
@@ -203,32 +199,34 @@ static int rename_part(const char *part, const char *path, const char *old,
         if (renameat2(AT_FDCWD, part, AT_FDCWD, path, RENAME_EXCHANGE) == 0)
             return dnn_ckpt_discard(part, err);
         if (rename(path, old) < 0)
-            return dnn_fail(err, DNN_EIO, "cannot be moved aside: %s", strerror(errno));
+            return dnn_fail(err, DNN_EIO, "the old one cannot be renamed: %s",
+                            strerror(errno));
         if (rename(part, path) == 0) return dnn_file_remove_tree(old, err);
-        dnn_fail(err, DNN_EIO, "cannot be given its name: %s", strerror(errno));
+        dnn_fail(err, DNN_EIO, "cannot be renamed: %s", strerror(errno));
         (void)!rename(old, path);
         return DNN_EIO;
     }
     if (rename(part, path) < 0)
-        return dnn_fail(err, DNN_EIO, "cannot be given its name: %s", strerror(errno));
+        return dnn_fail(err, DNN_EIO, "cannot be renamed: %s", strerror(errno));
     return 0;
 }
 
-static int point(const char *name, const char *link, struct dnn_err *err)
+static int make_link(const char *name, const char *link, struct dnn_err *err)
 {
     if ((unlink(link) < 0 && errno != ENOENT) || symlink(name, link) < 0)
-        return dnn_fail(err, DNN_EIO, "%s: cannot be made: %s", link, strerror(errno));
+        return dnn_fail(err, DNN_EIO, "%s: cannot be created: %s", link,
+                        strerror(errno));
     return 0;
 }
 
-/* What is whole gets its name. */
-static int settle(struct dnn_ckpts *c, const char *name, const char *part,
-                  const char *path, struct dnn_err *err)
+/* Rename a complete one to its final name. */
+static int publish(struct dnn_ckpts *c, const char *name, const char *part,
+                   const char *path, struct dnn_err *err)
 {
     char *link = dnn_ckpt_path(c->dir, DNN_CKPT_BEST_PART);
     char *best = dnn_ckpt_path(c->dir, DNN_CKPT_BEST);
     char *old = dnn_format("%s/.%s.old", c->dir, name);
-    int rc = c->job.best ? point(name, link, err) : 0;
+    int rc = c->job.best ? make_link(name, link, err) : 0;
 
     if (rc == 0) rc = rename_part(part, path, old, err);
     if (rc == 0) {
@@ -236,10 +234,10 @@ static int settle(struct dnn_ckpts *c, const char *name, const char *part,
 
         if (c->job.best && !linked)
             rc = dnn_fail(err, DNN_EIO,
-                          "is written, but not known as the best one: %s: %s", best,
+                          "is written, but cannot be marked as the best: %s: %s", best,
                           strerror(errno));
         if (rc == 0 && dnn_ckpt_sync(c->dir, err) < 0)
-            rc = dnn_prefix(err, "is written, but a power cut may undo it: ");
+            rc = dnn_prefix(err, "is written, but not synced to disk: ");
         dnn_ckpt_keep(c, c->job.step, linked);
     }
     if (rc < 0 && c->job.best) unlink(link);
@@ -249,8 +247,8 @@ static int settle(struct dnn_ckpts *c, const char *name, const char *part,
     return rc;
 }
 
-/* Bytes that can still be written there. */
-static double room(const struct dnn_ckpts *c)
+/* Free disk space in bytes. */
+static double free_space(const struct dnn_ckpts *c)
 {
     struct statvfs fs;
 
@@ -258,23 +256,23 @@ static double room(const struct dnn_ckpts *c)
     return (double)fs.f_bavail * (double)fs.f_frsize;
 }
 
-/* If it is for lack of room, say how much there is when the failed one is gone.  ADIOS2
- * may have other words for it; but that there is hardly any, `then`, says enough. */
-static void add_room(const struct dnn_ckpts *c, double then, struct dnn_err *err)
+/* If the disk is full, add needed and free space to the error.  ADIOS2 may report
+ * another error, so the free space before the cleanup, `then`, is checked, too. */
+static void add_space(const struct dnn_ckpts *c, double then, struct dnn_err *err)
 {
     char want[32], has[32];
-    bool said = strstr(err->text, strerror(ENOSPC)) != NULL;
-    double bytes = 0, there = room(c);
+    bool full = strstr(err->text, strerror(ENOSPC)) != NULL;
+    double bytes = 0, there = free_space(c);
 
     for (int i = 0; i < c->job.n; i++) {
         size_t n;
         if (dnn_ckpt_bytes(&c->job.array[i], &n, NULL) == 0) bytes += (double)n;
     }
-    if (isinf(there) || (there > bytes * 1.1 && then > LITTLE && !said)) return;
+    if (isinf(there) || (there > bytes * 1.1 && then > LITTLE && !full)) return;
     size_t len = strlen(err->text);
     snprintf(err->text + len, sizeof err->text - len,
-             "%s (%s wanted and a little more, %s free)",
-             said ? "" : "; the disk is full", dnn_text_bytes(want, sizeof want, bytes),
+             "%s (needs a little more than %s, %s free)",
+             full ? "" : "; the disk is full", dnn_text_bytes(want, sizeof want, bytes),
              dnn_text_bytes(has, sizeof has, there));
 }
 
@@ -286,14 +284,14 @@ int dnn_ckpt_write(struct dnn_ckpts *c, struct dnn_err *err)
 
     int rc = write_part(c, part, &why);
     if (rc == 0)
-        rc = settle(c, name, part, path, &why);
+        rc = publish(c, name, part, path, &why);
     else
         dnn_prefix(&why, "cannot be written: ");
     if (rc < 0) {
-        double then = room(c);
+        double then = free_space(c);
 
         dnn_ckpt_discard(part, NULL); /* the next open does it otherwise */
-        add_room(c, then, &why);
+        add_space(c, then, &why);
         dnn_fail(err, rc, "%s: %s", path, why.text);
     }
     dnn_free(name);

@@ -1,7 +1,7 @@
-/* agree.c - one error for all ranks.
+/* agree.c - agreement on errors.
  *
- * A rank that leaves alone makes the others wait, so a phase in which any rank may
- * go wrong ends in an agreement.
+ * If one rank fails and leaves, the others wait for it; so every phase in which a rank
+ * may fail ends with an agreement.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -19,22 +19,22 @@ int dnn_comm_agree(struct dnn_comm *comm, int rc, struct dnn_err *err)
 
     if (rc < 0) err->code = mine.code = rc;
     if (size == 1) return rc < 0 ? rc : 0;
-    if (rc < 0 && err->everywhere) return rc; /* it was agreed on before */
+    if (rc < 0 && err->everywhere) return rc; /* agreed before */
 
     struct dnn_err lost = {0};
     int bad = dnn_comm_allreduce(comm, "agreement on errors", &first, 1, DNN_COMM_I64,
                                  DNN_COMM_MIN, &lost);
     if (bad == 0 && first == size) return 0;
     if (bad == 0)
-        bad = dnn_comm_bcast(comm, "the error agreed on", err, sizeof *err, (int)first,
-                             &lost);
+        bad = dnn_comm_bcast(comm, "broadcast of an error", err, sizeof *err,
+                             (int)first, &lost);
     if (bad == 0) {
         dnn_prefix(err, "rank %d: ", (int)first);
         err->everywhere = true;
         return err->code;
     }
     if (rc < 0)
-        return dnn_fail(err, rc, "rank %d: %s (and: %s)", rank, mine.text, lost.text);
+        return dnn_fail(err, rc, "rank %d: %s (also: %s)", rank, mine.text, lost.text);
     *err = lost;
     return bad;
 }

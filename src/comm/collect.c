@@ -1,7 +1,7 @@
-/* collect.c - bytes of all ranks, brought to the first.
+/* collect.c - gather of any number of bytes per rank on rank 0.
  *
- * Each rank in turn broadcasts what it has: the operations of this component have deadlines
- * and know who is missing, and this is done a few times in a run.
+ * Each rank in turn broadcasts its bytes: simple, with the deadlines of a broadcast,
+ * and rarely called.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -54,7 +54,7 @@ int dnn_comm_collect(struct dnn_comm *comm, const char *what, const void *mine,
 
     *out = NULL;
     *total = 0;
-    all.data = dnn_grow(NULL, &all.cap, 1, 1); /* nothing is not NULL on rank 0 */
+    all.data = dnn_grow(NULL, &all.cap, 1, 1); /* not NULL on rank 0 */
     if (size == 1) {
         add(&all, mine, bytes);
     } else {

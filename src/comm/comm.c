@@ -1,5 +1,5 @@
-/* comm.c - the front of every operation: arguments are checked here, once for all
- * kinds, and blocking operations are a start and a wait.
+/* comm.c - the public operations: arguments are checked here for all kinds; blocking
+ * operations are a start and a wait.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -18,12 +18,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* MPI counts in int; whatever is larger goes in portions. */
-enum { PORTION = 1 << 30 };
+/* MPI counts in int; larger operations are split. */
+enum { CHUNK = 1 << 30 };
 
 const char *dnn_comm_verb_name(enum dnn_comm_verb verb)
 {
-    static const char *const names[] = {"barrier", "broadcast", "all-gather", "gather",
+    static const char *const names[] = {"barrier", "broadcast", "all-gather",
                                         "all-reduce"};
 
     return (unsigned)verb < sizeof names / sizeof names[0] ? names[verb] : "operation";
@@ -50,12 +50,12 @@ void dnn_comm_hostname(char *out, size_t size)
     out[strcspn(out, ".")] = '\0';
 }
 
-/* -1: stderr.  Read on the watching thread. */
-static _Atomic int say_to = -1;
+/* -1: stderr.  Read by the watchdog thread. */
+static _Atomic int print_to = -1;
 
 void dnn_comm_print_to(int fd)
 {
-    say_to = fd;
+    print_to = fd;
 }
 
 void dnn_comm_print(const char *fmt, ...)
@@ -71,10 +71,10 @@ void dnn_comm_print(const char *fmt, ...)
     size_t len = (size_t)head + (body > 0 ? (size_t)body : 0);
     if (len > sizeof line - 2) len = sizeof line - 2;
     line[len++] = '\n';
-    int fd = say_to < 0 ? STDERR_FILENO : say_to;
+    int fd = print_to < 0 ? STDERR_FILENO : print_to;
     for (size_t at = 0; at < len;) {
         ssize_t n = write(fd, line + at, len - at);
-        if (n <= 0) break; /* nobody is listening */
+        if (n <= 0) break; /* stderr is closed */
         at += (size_t)n;
     }
 }
@@ -131,7 +131,7 @@ int dnn_comm_local_size(const struct dnn_comm *comm)
     return comm->local_size;
 }
 
-void dnn_comm_place(struct dnn_comm *comm)
+void dnn_comm_find_nodes(struct dnn_comm *comm)
 {
     int *lead =
         dnn_alloc(sizeof *lead * (size_t)comm->size); /* lowest rank of a node */
@@ -164,15 +164,13 @@ static int run(struct dnn_comm *comm, const struct dnn_comm_call *call,
     return comm->kind->wait(&req, err);
 }
 
-/* A wrong argument is this rank's mistake and would leave the others waiting; it is
- * told here, in words, before anything is sent. */
+/* Arguments are checked before anything is sent. */
 static int check_root(const struct dnn_comm *comm, const char *verb, int root,
                       struct dnn_err *err)
 {
     if (root < 0 || root >= comm->size)
-        return dnn_fail(err, DNN_ECOMM,
-                        "%s: the root must be a rank from 0 to %d, not %d", verb,
-                        comm->size - 1, root);
+        return dnn_fail(err, DNN_ECOMM, "%s: root is %d; must be 0 to %d", verb, root,
+                        comm->size - 1);
     return 0;
 }
 
@@ -188,7 +186,7 @@ int dnn_comm_bcast(struct dnn_comm *comm, const char *what, void *buf, size_t by
 {
     DNN_TRY(check_root(comm, "broadcast", root, err));
     do {
-        size_t n = bytes < PORTION ? bytes : PORTION;
+        size_t n = bytes < CHUNK ? bytes : CHUNK;
         struct dnn_comm_call call = {.verb = DNN_COMM_BCAST,
                                      .what = what,
                                      .buf = buf,
@@ -214,81 +212,24 @@ int dnn_comm_allgather(struct dnn_comm *comm, const char *what, const void *mine
 
     if (bytes > INT_MAX)
         return dnn_fail(err, DNN_ECOMM,
-                        "all-gather: %zu bytes per rank are too many; at most %d go at "
-                        "once",
+                        "all-gather: %zu bytes per rank requested, at most %d allowed",
                         bytes, INT_MAX);
     return run(comm, &call, err);
-}
-
-/* Turn lengths into offsets; -1 if the whole is more than MPI can count. */
-static int64_t add_up(const int *len, int *off, int n)
-{
-    int64_t sum = 0;
-
-    for (int i = 0; i < n; i++) {
-        off[i] = (int)sum;
-        sum += len[i];
-        if (sum > INT_MAX) return -1;
-    }
-    return sum;
-}
-
-int dnn_comm_gather(struct dnn_comm *comm, const char *what, const char *text, int root,
-                    char ***out, struct dnn_err *err)
-{
-    if (text == NULL) text = "";
-    DNN_TRY(check_root(comm, "gather", root, err));
-    size_t mine = strlen(text) + 1, size = (size_t)comm->size;
-    int len = mine > INT_MAX ? INT_MAX : (int)mine; /* then the sum is too large */
-    int *lens = dnn_alloc(2 * sizeof *lens * size), *offs = lens + size;
-    size_t head = size * sizeof(char *);
-    char **texts = NULL;
-
-    int rc = dnn_comm_allgather(comm, what, &len, sizeof len, lens, err);
-    if (rc < 0) goto out;
-    int64_t sum = add_up(lens, offs, comm->size);
-    if (sum < 0) {
-        rc = dnn_fail(err, DNN_ECOMM, "gather: more than %d bytes of text", INT_MAX);
-        goto out;
-    }
-    bool here = comm->rank == root;
-    if (here) texts = dnn_alloc(head + (size_t)sum);
-    struct dnn_comm_call call = {.verb = DNN_COMM_GATHERV,
-                                 .what = what,
-                                 .in = text,
-                                 .buf = here ? (char *)texts + head : NULL,
-                                 .count = len,
-                                 .root = root,
-                                 .counts = lens,
-                                 .offs = offs};
-    rc = run(comm, &call, err);
-    if (rc < 0) goto out;
-    for (int r = 0; here && r < comm->size; r++)
-        texts[r] = (char *)texts + head + offs[r];
-    if (out != NULL) {
-        *out = texts;
-        texts = NULL;
-    }
-out:
-    dnn_free(texts);
-    dnn_free(lens);
-    return rc;
 }
 
 static int check_reduce(int64_t count, enum dnn_comm_type type, enum dnn_comm_op op,
                         struct dnn_err *err)
 {
     if (count < 0)
-        return dnn_fail(err, DNN_ECOMM, "all-reduce: %lld elements are less than none",
+        return dnn_fail(err, DNN_ECOMM,
+                        "all-reduce: number of elements is negative: %lld",
                         (long long)count);
     if ((int)type < DNN_COMM_I64 || type > DNN_COMM_F16)
-        return dnn_fail(err, DNN_ECOMM, "all-reduce: there is no type number %d",
-                        (int)type);
+        return dnn_fail(err, DNN_ECOMM, "all-reduce: unknown type %d", (int)type);
     if ((int)op < DNN_COMM_SUM || op > DNN_COMM_MAX)
-        return dnn_fail(err, DNN_ECOMM, "all-reduce: there is no operation number %d",
-                        (int)op);
+        return dnn_fail(err, DNN_ECOMM, "all-reduce: unknown operation %d", (int)op);
     if (type >= DNN_COMM_BF16 && op != DNN_COMM_SUM)
-        return dnn_fail(err, DNN_ECOMM, "all-reduce: 16-bit numbers can only be added");
+        return dnn_fail(err, DNN_ECOMM, "all-reduce: 16-bit types support only sums");
     return 0;
 }
 
@@ -298,7 +239,7 @@ int dnn_comm_allreduce(struct dnn_comm *comm, const char *what, void *buf,
 {
     DNN_TRY(check_reduce(count, type, op, err));
     do {
-        int64_t n = count < PORTION ? count : PORTION;
+        int64_t n = count < CHUNK ? count : CHUNK;
         struct dnn_comm_call call = {.verb = DNN_COMM_ALLREDUCE,
                                      .what = what,
                                      .buf = buf,
@@ -329,8 +270,7 @@ int dnn_comm_start(struct dnn_comm *comm, const char *what, void *buf, int64_t c
     DNN_TRY(check_reduce(count, type, op, err));
     if (count > INT_MAX)
         return dnn_fail(err, DNN_ECOMM,
-                        "all-reduce: %lld elements are too many to start at once; at "
-                        "most %d are",
+                        "all-reduce: %lld elements requested, at most %d allowed",
                         (long long)count, INT_MAX);
     struct dnn_comm_req *req = dnn_alloc(sizeof *req);
     req->comm = comm;
@@ -339,7 +279,7 @@ int dnn_comm_start(struct dnn_comm *comm, const char *what, void *buf, int64_t c
         dnn_free(req);
         return rc;
     }
-    comm->under_way++;
+    comm->running++;
     *out = req;
     return 0;
 }
@@ -353,7 +293,7 @@ int dnn_comm_wait(struct dnn_comm_req *req, struct dnn_err *err)
 {
     if (req == NULL) return 0;
     int rc = req->comm->kind->wait(req, err);
-    req->comm->under_way--;
+    req->comm->running--;
     dnn_free(req);
     return rc;
 }
@@ -370,7 +310,7 @@ void dnn_comm_unwatch(struct dnn_comm *comm)
 
 _Noreturn void dnn_comm_abort(struct dnn_comm *comm, int code)
 {
-    fflush(NULL); /* what was said before must not be lost with us */
+    fflush(NULL); /* print what is buffered */
     comm->kind->end(comm, dnn_exit_status(code));
     abort();
 }

@@ -1,15 +1,13 @@
-/* comm.h - ranks talking to each other, agreeing on errors, and never waiting
- * for ever.
+/* comm.h - collective communication with agreement on errors and deadlines.
  *
- * Every operation takes a few words, `what`, that say what it is for ("bucket 3");
- * NULL or "" means the operation's own name is enough.  An operation
- * that does not finish within the deadline ends the job on every rank with exit
- * status 7, after one message on stderr that names the missing ranks, their hosts
- * and the operation.  Such an end is the one case in which this component prints and
- * exits itself: a rank that cannot reach its peers cannot hand an error up either.
+ * Every operation has a description `what` for messages ("bucket 3"), or NULL.  An
+ * operation that does not finish before the deadline terminates all ranks with exit
+ * status 7, after one message on stderr that names the missing ranks, their hosts and
+ * the operation.  Only then does this component print and exit itself: a rank that
+ * cannot reach the others cannot return an error, either.
  *
- * A rank whose process dies is noticed at once by the ranks of its node, and by the
- * others as soon as MPI or the launcher does: the job ends in the same way.
+ * The death of a process is detected at once by the ranks of its node, and by the
+ * others as soon as MPI or the launcher does; the job is terminated in the same way.
  *
  * All ranks must call the collective operations in the same order.  One thread at a
  * time may use a communicator.
@@ -30,7 +28,7 @@
 #include <stdint.h>
 
 enum dnn_comm_which {
-    DNN_COMM_AUTO, /* mpi if a launcher started us, else self     */
+    DNN_COMM_AUTO, /* mpi if started by an MPI launcher, else self */
     DNN_COMM_SELF, /* one rank, no library                        */
     DNN_COMM_MPI
 };
@@ -47,36 +45,34 @@ struct dnn_comm_cfg {
 struct dnn_comm;
 
 /* Collective.  Join the other ranks; the caller owns *out: dnn_comm_close().  cfg may
- * be NULL.  Also tells the log who we are.  MPI can be opened once in a process'
- * life, a rule of MPI's own.  The start itself may take as long as the deadline, but
- * at least 30 s; the same holds for the end. */
+ * be NULL.  Also sets rank and host of log messages.  MPI can be opened only once per
+ * process.  Start and end may each take as long as the deadline, but at least 30 s. */
 int dnn_comm_open(const struct dnn_comm_cfg *cfg, struct dnn_comm **out,
                   struct dnn_err *err);
 
-/* Collective.  Leave; NULL is fine.  Every operation started must have been waited
- * for.  Errors while leaving are logged, not returned: there is nobody left to
- * agree with. */
+/* Collective.  NULL is fine.  All started operations must be finished.  Errors are
+ * logged, not returned. */
 void dnn_comm_close(struct dnn_comm *comm);
 
 /* Local, all of these.  Texts belong to the communicator. */
 const char *dnn_comm_kind(const struct dnn_comm *comm);    /* "self" or "mpi"      */
-const char *dnn_comm_version(const struct dnn_comm *comm); /* the library's words */
+const char *dnn_comm_version(const struct dnn_comm *comm); /* of the library     */
 double dnn_comm_deadline(const struct dnn_comm *comm);     /* seconds              */
 int dnn_comm_rank(const struct dnn_comm *comm);
 int dnn_comm_size(const struct dnn_comm *comm);
-/* Where a rank runs; hosts were exchanged at open, so this never communicates. */
+/* Host of a rank; exchanged at open. */
 const char *dnn_comm_host(const struct dnn_comm *comm, int rank);
 /* Nodes are numbered 0, 1, ... in the order of their lowest ranks. */
 int dnn_comm_nodes(const struct dnn_comm *comm);
 int dnn_comm_node(const struct dnn_comm *comm, int rank);
-/* Our place among the ranks of our node, in rank order, and how many they are. */
+/* Index among the ranks of this node, and their number. */
 int dnn_comm_local_rank(const struct dnn_comm *comm);
 int dnn_comm_local_size(const struct dnn_comm *comm);
 
 /* Collective.  Returns when every rank has called it. */
 int dnn_comm_barrier(struct dnn_comm *comm, const char *what, struct dnn_err *err);
 
-/* Collective.  Root's bytes become everybody's. */
+/* Collective.  Broadcast the bytes of root. */
 int dnn_comm_bcast(struct dnn_comm *comm, const char *what, void *buf, size_t bytes,
                    int root, struct dnn_err *err);
 
@@ -85,13 +81,7 @@ int dnn_comm_bcast(struct dnn_comm *comm, const char *what, void *buf, size_t by
 int dnn_comm_allgather(struct dnn_comm *comm, const char *what, const void *mine,
                        size_t bytes, void *all, struct dnn_err *err);
 
-/* Collective.  Root gets one text per rank in (*out)[rank]; text may differ in
- * length and NULL counts as "".  The array and the texts are one block, released by
- * dnn_free(*out).  Elsewhere *out becomes NULL; out may be NULL there. */
-int dnn_comm_gather(struct dnn_comm *comm, const char *what, const char *text, int root,
-                    char ***out, struct dnn_err *err);
-
-/* The two halves are rounded at every addition, and can only be added. */
+/* BF16 and F16 are rounded at every addition and support only SUM. */
 enum dnn_comm_type {
     DNN_COMM_I64,
     DNN_COMM_F64,
@@ -101,12 +91,12 @@ enum dnn_comm_type {
 };
 enum dnn_comm_op { DNN_COMM_SUM, DNN_COMM_MIN, DNN_COMM_MAX };
 
-/* Collective.  Combine count elements over all ranks, in place, for everybody. */
+/* Collective.  All-reduce of count elements, in place. */
 int dnn_comm_allreduce(struct dnn_comm *comm, const char *what, void *buf,
                        int64_t count, enum dnn_comm_type type, enum dnn_comm_op op,
                        struct dnn_err *err);
 
-/* An all-reduce under way. */
+/* A running all-reduce. */
 struct dnn_comm_req;
 
 /* Collective.  As dnn_comm_allreduce, but returns at once; buf must neither be read
@@ -116,29 +106,28 @@ int dnn_comm_start(struct dnn_comm *comm, const char *what, void *buf, int64_t c
                    enum dnn_comm_type type, enum dnn_comm_op op,
                    struct dnn_comm_req **out, struct dnn_err *err);
 
-/* Local.  Push it on, and say whether it is finished; it must still be waited for.
- * The deadline counts from the first test or wait, so that work between start and
- * wait takes as long as it likes. */
+/* Local.  Make progress and test whether it is finished; dnn_comm_wait() is still
+ * needed. The deadline counts from the first test or wait, so work between start and
+ * wait may take any time. */
 int dnn_comm_test(struct dnn_comm_req *req, bool *finished, struct dnn_err *err);
 
 /* Finish and release it, also on failure; NULL is fine. */
 int dnn_comm_wait(struct dnn_comm_req *req, struct dnn_err *err);
 
-/* Collective.  Every rank says how its share of a phase went (rc, and err if rc is
- * negative); all return the same code and hold the same message, that of the lowest
- * rank that failed, with "rank N: " in front if there are several ranks.  What all
- * ranks hold already (err->everywhere) stays as it is.  err must not be NULL. */
+/* Collective.  Agree on errors: every rank gives its result (rc, and err if negative);
+ * all return the same code and message, that of the lowest rank that failed, prefixed
+ * with "rank N: " if there are several ranks.  An error that all ranks have already
+ * (err->everywhere) is returned unchanged.  err must not be NULL. */
 int dnn_comm_agree(struct dnn_comm *comm, int rc, struct dnn_err *err);
 
-/* Local.  While this rank is inside a call of another library that has no deadline
- * of its own: after so many seconds (0: the communicator's deadline) without
- * dnn_comm_unwatch(), say what this rank was doing and end the job with status 7.
- * what is copied.  Watches do not nest: a second one replaces the first. */
+/* Local.  A watchdog for calls of other libraries that have no deadline: after so many
+ * seconds (0: the deadline) without dnn_comm_unwatch(), print what and terminate the
+ * job with status 7.  what is copied.  A second watch replaces the first. */
 void dnn_comm_watch(struct dnn_comm *comm, const char *what, double seconds);
 void dnn_comm_unwatch(struct dnn_comm *comm);
 
-/* Local.  End the job on every rank, now, with the exit status of code.  For main()
- * when an error cannot be agreed on; print the message first. */
+/* Local.  Terminate all ranks now, with the exit status of code, when an error cannot
+ * be agreed on; print the message first. */
 _Noreturn void dnn_comm_abort(struct dnn_comm *comm, int code);
 
 #endif

@@ -1,5 +1,5 @@
-/* comm_impl.h - what the files of this component share: a communicator, an operation,
- * and the table of functions a kind of communicator is.
+/* comm_impl.h - internals: a communicator, an operation, and the function table of a
+ * kind of communicator.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -19,24 +19,22 @@ enum dnn_comm_verb {
     DNN_COMM_BARRIER,
     DNN_COMM_BCAST,
     DNN_COMM_ALLGATHER,
-    DNN_COMM_GATHERV,
     DNN_COMM_ALLREDUCE
 };
 
-/* One collective operation.  The front has checked the arguments. */
+/* One collective operation; comm.c has checked the arguments. */
 struct dnn_comm_call {
     enum dnn_comm_verb verb;
     const char *what;
-    const void *in; /* all-gather, gather: what we give                    */
-    void *buf;      /* where the result goes; all-reduce, bcast: in place  */
+    const void *in; /* all-gather: input                                   */
+    void *buf;      /* result; all-reduce, bcast: in place                 */
     int64_t count;  /* elements, or bytes where there is no type           */
     enum dnn_comm_type type;
     enum dnn_comm_op op;
-    int root;                 /* -1 where there is none             */
-    const int *counts, *offs; /* gather, on the root: bytes per rank */
+    int root; /* -1 where there is none             */
 };
 
-/* An operation, as it is remembered and told to others. */
+/* An operation, as recorded and sent to other ranks. */
 struct dnn_comm_opinfo {
     uint64_t seq; /* from 1, the same on all ranks; 0: none */
     int64_t count;
@@ -46,16 +44,16 @@ struct dnn_comm_opinfo {
 
 struct dnn_mpi_small;
 
-/* An operation under way. */
+/* A running operation. */
 struct dnn_comm_req {
     struct dnn_comm *comm;
     MPI_Request mpi;
-    struct dnn_mpi_small *small; /* owned; what is under way instead, or NULL       */
+    struct dnn_mpi_small *small; /* owned; a small all-reduce instead of mpi, or NULL */
     struct dnn_comm_opinfo note;
-    double first;    /* when we first tested or waited; 0: not yet              */
-    double call_at;  /* when to call the roll                                   */
-    double judge_at; /* when the answers must be in                             */
-    bool called;     /* we asked the others where they are                      */
+    double first;     /* time of the first test or wait; 0: not yet              */
+    double query_at;  /* when to ask all ranks for their status                  */
+    double report_at; /* when all answers must have arrived                      */
+    bool queried;     /* all ranks were asked                                    */
 };
 
 struct dnn_comm_kind {
@@ -68,7 +66,7 @@ struct dnn_comm_kind {
                  struct dnn_comm_req *req, struct dnn_err *err);
     int (*test)(struct dnn_comm_req *req, bool *finished, struct dnn_err *err);
     int (*wait)(struct dnn_comm_req *req, struct dnn_err *err);
-    /* End every rank with this status.  Does not return. */
+    /* Terminate all ranks with this status.  Does not return. */
     void (*end)(struct dnn_comm *comm, int status);
 };
 
@@ -78,7 +76,7 @@ struct dnn_comm {
     const struct dnn_comm_kind *kind;
     int rank, size;
     double deadline;
-    int under_way;   /* started and not yet waited for           */
+    int running;     /* operations started and not yet finished  */
     char *version;   /* owned                                    */
     char *host_text; /* owned; size names of HOST_LEN bytes      */
     int *node;       /* owned; node[rank]                        */
@@ -89,21 +87,21 @@ struct dnn_comm {
 
 enum { DNN_COMM_HOST_LEN = 256 };
 
-/* Number the nodes and find our place, from host_text, rank and size. */
-void dnn_comm_place(struct dnn_comm *comm);
+/* Number the nodes, from host_text, rank and size. */
+void dnn_comm_find_nodes(struct dnn_comm *comm);
 
 /* "all-reduce" */
 const char *dnn_comm_verb_name(enum dnn_comm_verb verb);
 size_t dnn_comm_type_size(enum dnn_comm_type type);
 
-/* Seconds on a clock that only goes forward. */
+/* Seconds of a monotonic clock. */
 double dnn_comm_now(void);
 
-/* "n1", without domain: as Slurm and its messages call it. */
+/* Host name without domain, as Slurm uses it. */
 void dnn_comm_hostname(char *out, size_t size);
 
-/* One line on stderr, in one write and without locks, so that it gets out even
- * when this process is about to be killed or its main thread holds any lock. */
+/* Print one line on stderr, in one write and without locks, even if the main thread
+ * holds one. */
 void dnn_comm_print(const char *fmt, ...) DNN_PRINTF(1, 2);
 
 #endif

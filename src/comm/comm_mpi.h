@@ -1,4 +1,4 @@
-/* comm_mpi.h - for rooms that hand the ranks on to a library which speaks MPI itself.
+/* comm_mpi.h - for components that use a library with MPI.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -10,12 +10,11 @@
 
 #include <mpi.h>
 
-/* Local.  MPI's handle of these ranks, for a library that makes its own of it
- * (MPI_Comm_dup); false if there is no MPI underneath, or comm is NULL. */
+/* Local.  The MPI communicator, for libraries that duplicate it; false without MPI, or
+ * if comm is NULL. */
 bool dnn_comm_mpi_handle(const struct dnn_comm *comm, MPI_Comm *out);
 
-/* Local.  While stderr leads elsewhere (a library's words are being caught): where to
- * say why a job ends.  -1: stderr again. */
+/* Local.  While stderr is redirected: where to print the last message.  -1: stderr. */
 void dnn_comm_print_to(int fd);
 
 #endif

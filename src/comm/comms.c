@@ -23,10 +23,9 @@ const struct dnn_choice dnn_comm_choices[] = {
 #define DEFAULT_DEADLINE 600.0
 #define MAX_DEADLINE 1e7
 
-/* Set by whoever starts several processes of a job in a way MPI can use: PMIx
- * (Open MPI's mpirun, srun --mpi=pmix), older mpiruns, PMI (MPICH, srun
- * --mpi=pmi2).  An srun that sets none of them starts ranks that cannot meet; the
- * slurm room tells the user. */
+/* Set by MPI launchers: PMIx (Open MPI's mpirun, srun --mpi=pmix), older mpiruns, PMI
+ * (MPICH, srun --mpi=pmi2).  srun without them is detected by dnn_slurm_check_launch().
+ */
 static bool launched(void)
 {
     static const char *const names[] = {"PMIX_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK",
@@ -37,7 +36,7 @@ static bool launched(void)
     return false;
 }
 
-/* NULL if there is none. */
+/* NULL: unknown. */
 static const struct dnn_comm_kind *find_kind(int which)
 {
     if (which == DNN_COMM_AUTO) which = launched() ? DNN_COMM_MPI : DNN_COMM_SELF;
@@ -82,7 +81,7 @@ int dnn_comm_open(const struct dnn_comm_cfg *cfg, struct dnn_comm **out,
     if (cfg == NULL) cfg = &none;
     const struct dnn_comm_kind *kind = find_kind(cfg->kind);
     if (kind == NULL)
-        return dnn_fail(err, DNN_EUSAGE, "comm: there is no kind number %d", cfg->kind);
+        return dnn_fail(err, DNN_EUSAGE, "comm: unknown kind %d", cfg->kind);
     DNN_TRY(find_deadline(cfg->deadline, &deadline, err));
 
     struct dnn_comm *comm = dnn_alloc(sizeof *comm);
@@ -102,9 +101,9 @@ int dnn_comm_open(const struct dnn_comm_cfg *cfg, struct dnn_comm **out,
 void dnn_comm_close(struct dnn_comm *comm)
 {
     if (comm == NULL) return;
-    if (comm->under_way > 0)
-        dnn_log_all(DNN_WARN, "comm", "%d operations were started and never waited for",
-                    comm->under_way);
+    if (comm->running > 0)
+        dnn_log_all(DNN_WARN, "comm", "%d operations were started but not finished",
+                    comm->running);
     comm->kind->close(comm);
     release(comm);
 }

@@ -1,8 +1,8 @@
-/* mpi.c - the communicator of a job that a launcher started: MPI.
+/* mpi.c - the MPI communicator.
  *
- * Operations run on a communicator of our own, so that libraries which use MPI too
- * cannot meet our messages, and MPI's errors come back to us as codes.  Nothing
- * blocks inside MPI but opening and closing, and those are watched by the clock.
+ * Operations use duplicated communicators, so that other libraries cannot receive our
+ * messages and MPI errors are returned as codes.  Only opening and closing block inside
+ * MPI; both have a watchdog.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -18,13 +18,13 @@
 
 int dnn_mpi_fail(struct dnn_err *err, const char *doing, int code)
 {
-    char words[MPI_MAX_ERROR_STRING + 1];
+    char text[MPI_MAX_ERROR_STRING + 1];
     int len = 0;
 
-    if (MPI_Error_string(code, words, &len) != MPI_SUCCESS) len = 0;
-    words[len] = '\0';
-    return dnn_fail(err, DNN_ECOMM, "%s: MPI says: %s", doing,
-                    len > 0 ? words : "an unknown error");
+    if (MPI_Error_string(code, text, &len) != MPI_SUCCESS) len = 0;
+    text[len] = '\0';
+    return dnn_fail(err, DNN_ECOMM, "%s: MPI error: %s", doing,
+                    len > 0 ? text : "unknown error");
 }
 
 const char *dnn_mpi_op_text(char *out, size_t size, const struct dnn_comm_opinfo *n)
@@ -32,7 +32,7 @@ const char *dnn_mpi_op_text(char *out, size_t size, const struct dnn_comm_opinfo
     const char *name = dnn_comm_verb_name((enum dnn_comm_verb)n->verb);
 
     if (n->seq == 0)
-        snprintf(out, size, "the start");
+        snprintf(out, size, "MPI_Init");
     else if (n->what[0] == '\0')
         snprintf(out, size, "%s #%llu", name, (unsigned long long)n->seq);
     else
@@ -54,22 +54,23 @@ static int start_mpi(struct dnn_mpi *m, struct dnn_err *err)
     MPI_Initialized(&up);
     MPI_Finalized(&down);
     if (down)
-        return dnn_fail(err, DNN_ECOMM,
-                        "MPI was closed in this process and cannot be opened again");
+        return dnn_fail(
+            err, DNN_ECOMM,
+            "MPI was finalized in this process and cannot be started again");
     if (!up) {
         bad = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level);
-        if (bad != MPI_SUCCESS) return dnn_mpi_fail(err, "the start of MPI", bad);
+        if (bad != MPI_SUCCESS) return dnn_mpi_fail(err, "MPI_Init", bad);
         m->ours = true;
     }
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     bad = MPI_Comm_dup(MPI_COMM_WORLD, &m->work);
-    if (bad == MPI_SUCCESS) bad = MPI_Comm_dup(MPI_COMM_WORLD, &m->roll);
+    if (bad == MPI_SUCCESS) bad = MPI_Comm_dup(MPI_COMM_WORLD, &m->query);
     if (bad == MPI_SUCCESS) bad = MPI_Op_create(dnn_mpi_add_bf16, 1, &m->add_bf16);
     if (bad == MPI_SUCCESS) bad = MPI_Op_create(dnn_mpi_add_f16, 1, &m->add_f16);
-    if (bad != MPI_SUCCESS) return dnn_mpi_fail(err, "the start of MPI", bad);
+    if (bad != MPI_SUCCESS) return dnn_mpi_fail(err, "MPI_Init", bad);
     MPI_Comm_set_errhandler(m->work, MPI_ERRORS_RETURN);
-    MPI_Comm_set_errhandler(m->roll, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(m->query, MPI_ERRORS_RETURN);
     return 0;
 }
 
@@ -84,14 +85,14 @@ static int exchange_hosts(struct dnn_comm *comm, struct dnn_err *err)
                             MPI_BYTE, m->work);
     if (bad != MPI_SUCCESS) {
         dnn_free(all);
-        return dnn_mpi_fail(err, "exchanging host names", bad);
+        return dnn_mpi_fail(err, "exchange of host names", bad);
     }
     comm->host_text = all;
-    dnn_comm_place(comm);
+    dnn_comm_find_nodes(comm);
     return 0;
 }
 
-/* "Open MPI v5.0.7" out of a paragraph. */
+/* The first part: "Open MPI v5.0.7". */
 static char *library_version(void)
 {
     char text[MPI_MAX_LIBRARY_VERSION_STRING + 1];
@@ -102,10 +103,10 @@ static char *library_version(void)
     return dnn_strndup(text, strcspn(text, ",\n"));
 }
 
-/* From now on the death of a neighbour is noticed. */
+/* From now on the death of a process on this node is detected. */
 static void watch_peers(struct dnn_comm *comm)
 {
-    struct dnn_mpi_peers *b = &((struct dnn_mpi *)comm->impl)->board;
+    struct dnn_mpi_peers *b = &((struct dnn_mpi *)comm->impl)->peers;
     pid_t *pid = dnn_alloc(sizeof *pid * (size_t)b->n);
 
     for (int i = 0; i < b->n; i++)
@@ -118,14 +119,13 @@ static void shut_mpi(struct dnn_mpi *m)
 {
     if (m->add_f16 != MPI_OP_NULL) MPI_Op_free(&m->add_f16);
     if (m->add_bf16 != MPI_OP_NULL) MPI_Op_free(&m->add_bf16);
-    if (m->roll != MPI_COMM_NULL) MPI_Comm_free(&m->roll);
+    if (m->query != MPI_COMM_NULL) MPI_Comm_free(&m->query);
     if (m->work != MPI_COMM_NULL) MPI_Comm_free(&m->work);
     if (m->ours) MPI_Finalize();
 }
 
-/* Hundreds of processes take their time to find each other, however short the
- * deadline for their later work. */
-static double start_patience(const struct dnn_comm *comm)
+/* Starting hundreds of processes takes time, however short the deadline. */
+static double start_timeout(const struct dnn_comm *comm)
 {
     return comm->deadline > 30 ? comm->deadline : 30;
 }
@@ -134,18 +134,18 @@ static int open_mpi(struct dnn_comm *comm, struct dnn_err *err)
 {
     struct dnn_mpi *m = dnn_alloc(sizeof *m);
 
-    m->work = m->roll = MPI_COMM_NULL;
+    m->work = m->query = MPI_COMM_NULL;
     m->add_bf16 = m->add_f16 = MPI_OP_NULL;
-    pthread_mutex_init(&m->board.lock, NULL);
+    pthread_mutex_init(&m->peers.lock, NULL);
     m->main_thread = gettid();
     comm->impl = m;
-    dnn_mpi_end_prepare(); /* changes the environment: before there are threads */
+    dnn_mpi_end_prepare(); /* changes the environment: before threads start */
     comm->watch =
         dnn_watchdog_make(&(struct dnn_watchdog_calls){.expired = dnn_mpi_expired,
                                                        .gone = dnn_mpi_gone,
                                                        .tick = dnn_mpi_tick,
                                                        .arg = comm});
-    dnn_watchdog_arm(comm->watch, "the start of MPI", start_patience(comm));
+    dnn_watchdog_arm(comm->watch, "MPI_Init", start_timeout(comm));
     int rc = start_mpi(m, err);
     if (rc == 0) {
         MPI_Comm_rank(m->work, &comm->rank);
@@ -158,7 +158,7 @@ static int open_mpi(struct dnn_comm *comm, struct dnn_err *err)
     if (rc < 0) {
         shut_mpi(m);
         dnn_watchdog_disarm(comm->watch);
-        pthread_mutex_destroy(&m->board.lock);
+        pthread_mutex_destroy(&m->peers.lock);
         dnn_free(m->answer);
         dnn_free(m);
         return rc;
@@ -173,18 +173,18 @@ static void close_mpi(struct dnn_comm *comm)
     struct dnn_mpi *m = comm->impl;
     struct dnn_err err = {0};
 
-    /* Everybody gets this far, or the deadline says who does not. */
+    /* All ranks get here, or the deadline reports who does not. */
     if (dnn_comm_barrier(comm, "closing", &err) < 0)
         dnn_log_all(DNN_ERROR, "comm", "closing: %s", err.text);
-    atomic_store(&m->board.slot[m->board.me]->left, 1);
+    atomic_store(&m->peers.slot[m->peers.me]->left, 1);
     dnn_watchdog_peers(comm->watch, NULL, 0);
-    dnn_watchdog_arm(comm->watch, "the end of MPI", start_patience(comm));
+    dnn_watchdog_arm(comm->watch, "MPI_Finalize", start_timeout(comm));
     dnn_mpi_wait_close(comm);
     dnn_mpi_small_close(comm);
     dnn_mpi_peers_close(comm);
     shut_mpi(m);
     dnn_watchdog_disarm(comm->watch);
-    pthread_mutex_destroy(&m->board.lock);
+    pthread_mutex_destroy(&m->peers.lock);
     dnn_free(m->answer);
     dnn_free(m);
     comm->impl = NULL;
@@ -246,9 +246,6 @@ static int issue(struct dnn_mpi *m, const struct dnn_comm_call *c,
         return MPI_Ibcast(c->buf, n, MPI_BYTE, c->root, m->work, out);
     case DNN_COMM_ALLGATHER:
         return MPI_Iallgather(c->in, n, MPI_BYTE, c->buf, n, MPI_BYTE, m->work, out);
-    case DNN_COMM_GATHERV:
-        return MPI_Igatherv(c->in, n, MPI_BYTE, c->buf, c->counts, c->offs, MPI_BYTE,
-                            c->root, m->work, out);
     default:
         return reduce(m, c, req);
     }
@@ -263,11 +260,10 @@ static int start(struct dnn_comm *comm, const struct dnn_comm_call *c,
     note->seq = ++m->seq;
     note->verb = (int32_t)c->verb;
     note->root = c->root;
-    /* Ranks give different amounts to a gather; all else must be the same. */
-    note->count = c->verb == DNN_COMM_GATHERV ? 0 : c->count;
+    note->count = c->count;
     snprintf(note->what, sizeof note->what, "%s", c->what == NULL ? "" : c->what);
     m->history[m->seq % DNN_MPI_HISTORY] = *note;
-    dnn_mpi_peers_enter(&m->board, note);
+    dnn_mpi_peers_enter(&m->peers, note);
     int bad = issue(m, c, req);
     if (bad != MPI_SUCCESS) {
         char text[160];

@@ -1,4 +1,4 @@
-/* mpi_end.c - ending the job on every rank, once, with one message.
+/* mpi_end.c - terminate the job on all ranks, with one message.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -19,8 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How long MPI may take to end the job before each rank goes by itself. */
-#define PATIENCE 10.0
+/* Seconds until a rank exits by itself if MPI_Abort hangs. */
+#define ABORT_TIMEOUT 10.0
 
 /* Ticks, four a second, after which a connection is known to be lost. */
 enum { LOST_TICKS = 12 };
@@ -31,31 +31,29 @@ static void nap(long ms)
               NULL);
 }
 
-/* The launcher forwards stderr and kills through different channels: wait until it has
- * read what is in the pipe, however busy the machine is. */
+/* Wait until the launcher has read all of stderr. */
 static void drain_stderr(void)
 {
     struct stat st;
     int bytes = 0;
 
     if (fstat(STDERR_FILENO, &st) < 0 || !S_ISFIFO(st.st_mode)) return;
-    for (double end = dnn_comm_now() + PATIENCE / 2; dnn_comm_now() < end; nap(5))
+    for (double end = dnn_comm_now() + ABORT_TIMEOUT / 2; dnn_comm_now() < end; nap(5))
         if (ioctl(STDERR_FILENO, FIONREAD, &bytes) < 0 || bytes == 0) return;
 }
 
 bool dnn_mpi_claim_report(struct dnn_comm *comm)
 {
-    struct dnn_mpi_peers *b = &((struct dnn_mpi *)comm->impl)->board;
+    struct dnn_mpi_peers *b = &((struct dnn_mpi *)comm->impl)->peers;
 
     pthread_mutex_lock(&b->lock);
-    bool first = b->slot == NULL || atomic_exchange(&b->slot[0]->said, 1) == 0;
+    bool first = b->slot == NULL || atomic_exchange(&b->slot[0]->reported, 1) == 0;
     pthread_mutex_unlock(&b->lock);
     return first;
 }
 
 #if DNN_HAVE_PMIX
-/* Asking the launcher directly may be done from any thread, and spares the user
- * MPI's own words after ours. */
+/* PMIx_Abort may be called from any thread, and avoids the messages of MPI_Abort. */
 static bool ask_launcher(int status)
 {
     if (!PMIx_Initialized()) return false;
@@ -70,10 +68,9 @@ static bool ask_launcher(int status)
 }
 #endif
 
-/* When a connection breaks because a rank on another node died, Open MPI ends this
- * process from inside whatever call it is in, with a status of its own and without a
- * word (unless it runs with fault tolerance).  It can be told to wait a little before
- * that: time in which the watching thread, see dnn_mpi_tick(), says what happened. */
+/* When a rank on another node dies, Open MPI aborts this process from inside any call,
+ * without a message (unless it has fault tolerance).  With a delay the watchdog thread,
+ * see dnn_mpi_tick(), can print what happened. */
 void dnn_mpi_end_prepare(void)
 {
     if (DNN_HAVE_PMIX) setenv("OMPI_MCA_mpi_abort_delay", "10", 0);
@@ -85,9 +82,9 @@ _Noreturn void dnn_mpi_end(struct dnn_comm *comm, int status)
     int up = 0, down = 0;
 
     atomic_store(&m->ending, 1);
-    signal(SIGTERM, SIG_IGN);         /* we are ending, but with our own status */
-    (void)dnn_mpi_claim_report(comm); /* what our neighbours see of it is no accident */
-    dnn_watchdog_last_resort(PATIENCE, status);
+    signal(SIGTERM, SIG_IGN);         /* exit with our own status */
+    (void)dnn_mpi_claim_report(comm); /* the other ranks print nothing */
+    dnn_watchdog_last_resort(ABORT_TIMEOUT, status);
     drain_stderr();
     nap(200); /* for what the launcher has read, but not passed on */
     MPI_Initialized(&up);
@@ -96,10 +93,10 @@ _Noreturn void dnn_mpi_end(struct dnn_comm *comm, int status)
     _exit(status);
 }
 
-/* On the watching thread.  MPI was promised calls from the main thread only, so if
- * that is in one of our waits it shall end the job; if it is elsewhere nobody else
- * can, and breaking the promise is the smaller evil. */
-static _Noreturn void end_from_aside(struct dnn_comm *comm)
+/* On the watchdog thread.  MPI may be called from the main thread only, so if that is
+ * in one of our waits it terminates the job; otherwise nobody else can, so it is called
+ * from here. */
+static _Noreturn void end_from_watchdog(struct dnn_comm *comm)
 {
     struct dnn_mpi *m = comm->impl;
 
@@ -115,17 +112,18 @@ void dnn_mpi_expired(void *arg, const char *what, double seconds)
 
     dnn_comm_hostname(host, sizeof host);
     if (comm->host_text == NULL) { /* MPI does not run yet */
-        dnn_comm_print("%s on %s: not finished after %g s; the job ends", what, host,
+        dnn_comm_print("%s on %s: not finished after %g s; terminating", what, host,
                        seconds);
         _exit(DNN_COMM_EXIT);
     }
     if (dnn_mpi_claim_report(comm))
-        dnn_comm_print("rank %d on %s: %s: not finished after %g s; the job ends",
-                       comm->rank, host, what, seconds);
-    end_from_aside(comm);
+        dnn_comm_print(
+            "rank %d on %s: %s: not finished after %g s; terminating all ranks",
+            comm->rank, host, what, seconds);
+    end_from_watchdog(comm);
 }
 
-/* Whether a thread of the process that started this one runs or could run. */
+/* Whether a thread of the parent process, the launcher, runs or could run. */
 static bool launcher_runs(void)
 {
     char path[40];
@@ -145,12 +143,11 @@ static bool launcher_runs(void)
     return runs;
 }
 
-/* Return only if the neighbour died alone.  If the launcher ends all of us, by TERM or
- * KILL, it sends its signals one right after the other: on a busy machine it may have
- * lost its core in between, but it does not sleep before the last.  If it ends us
- * because of that neighbour's death, it needs longer, and its TERM must not keep us
- * from saying whose death it was. */
-static void outlive(void)
+/* If the launcher kills all ranks, it sends its signals right after each other: on a
+ * busy machine it may lose its core in between, but it does not sleep, and this does
+ * not return.  If it kills us because a peer has died, its SIGTERM comes later and is
+ * ignored until the message is printed. */
+static void wait_for_kill(void)
 {
     nap(3);
     for (int i = 0; i < 1000 && launcher_runs(); i++)
@@ -159,7 +156,7 @@ static void outlive(void)
     nap(25);
 }
 
-/* A neighbour's process is gone and it had not closed. */
+/* The process of a peer has died before it closed. */
 void dnn_mpi_gone(void *arg, int i)
 {
     struct dnn_comm *comm = arg;
@@ -167,25 +164,26 @@ void dnn_mpi_gone(void *arg, int i)
     struct dnn_mpi_message its, ours;
     char where[160], last[160];
 
-    if (atomic_load(&m->board.slot[i]->left) || atomic_load(&m->board.slot[0]->said))
+    if (atomic_load(&m->peers.slot[i]->left) ||
+        atomic_load(&m->peers.slot[0]->reported))
         return;
-    outlive();
+    wait_for_kill();
     if (!dnn_mpi_claim_report(comm)) return;
-    dnn_mpi_peers_read(&m->board, i, &its);
-    dnn_mpi_peers_read(&m->board, m->board.me, &ours);
+    dnn_mpi_peers_read(&m->peers, i, &its);
+    dnn_mpi_peers_read(&m->peers, m->peers.me, &ours);
     dnn_mpi_op_text(last, sizeof last, &its.newest);
     dnn_mpi_op_text(where, sizeof where, &ours.newest);
     dnn_comm_print(
-        "rank %d on %s ended without a word (process %d; killed?) %s %s; rank %d "
-        "%s %s; the job ends",
-        its.about, dnn_comm_host(comm, its.about), (int)m->board.slot[i]->pid,
+        "rank %d on %s died (process %d; killed?) %s %s; rank %d %s %s; terminating "
+        "all ranks",
+        its.about, dnn_comm_host(comm, its.about), (int)m->peers.slot[i]->pid,
         its.inside ? "in" : "after", last, comm->rank,
         ours.inside ? "waits in" : "was last in", where);
-    end_from_aside(comm);
+    end_from_watchdog(comm);
 }
 
 /* The rank on another node, if there is only one. */
-static int only_stranger(const struct dnn_comm *comm)
+static int only_remote(const struct dnn_comm *comm)
 {
     int found = -1;
 
@@ -195,10 +193,10 @@ static int only_stranger(const struct dnn_comm *comm)
     return found;
 }
 
-/* A main thread that is inside MPI_Test for three seconds, asleep all the time, is one
- * whose process Open MPI is about to end: no other path in there sleeps that long.
- * Ranks of one node talk through memory and cannot lose a connection.  A launcher that
- * ends the job on one node after the other has done so by then. */
+/* A main thread that sleeps inside MPI_Test for three seconds is about to be aborted by
+ * Open MPI: nothing else there sleeps that long.  Ranks of one node use shared memory
+ * and cannot lose a connection.  A launcher that kills one node after the other is done
+ * by then. */
 void dnn_mpi_tick(void *arg)
 {
     struct dnn_comm *comm = arg;
@@ -208,24 +206,24 @@ void dnn_mpi_tick(void *arg)
     char where[160];
 
     if (!DNN_HAVE_PMIX || comm->nodes == 1 || atomic_load(&m->ending)) return;
-    dnn_mpi_peers_read(&m->board, m->board.me, &ours);
+    dnn_mpi_peers_read(&m->peers, m->peers.me, &ours);
     bool still = ours.inside && polls == m->old_polls &&
                  dnn_mpi_peers_state(getpid(), m->main_thread) == 'S';
     m->old_polls = polls;
     m->still = still ? m->still + 1 : 0;
     if (m->still < LOST_TICKS) return;
     dnn_mpi_op_text(where, sizeof where, &ours.newest);
-    int other = only_stranger(comm);
-    if (!dnn_mpi_claim_report(comm)) end_from_aside(comm);
+    int other = only_remote(comm);
+    if (!dnn_mpi_claim_report(comm)) end_from_watchdog(comm);
     if (other >= 0)
-        dnn_comm_print(
-            "%s: rank %d on %s lost its connection to rank %d on %s; the job ends",
-            where, comm->rank, dnn_comm_host(comm, comm->rank), other,
-            dnn_comm_host(comm, other));
+        dnn_comm_print("%s: rank %d on %s lost the connection to rank %d on %s; "
+                       "terminating all ranks",
+                       where, comm->rank, dnn_comm_host(comm, comm->rank), other,
+                       dnn_comm_host(comm, other));
     else
         dnn_comm_print(
-            "%s: rank %d on %s lost its connection to a rank on another node, "
-            "which the launcher's messages name; the job ends",
+            "%s: rank %d on %s lost the connection to a rank on another node (see the "
+            "messages of the launcher); terminating all ranks",
             where, comm->rank, dnn_comm_host(comm, comm->rank));
-    end_from_aside(comm);
+    end_from_watchdog(comm);
 }

@@ -1,7 +1,7 @@
-/* mpi_peers.c - where the ranks of this node are, in memory they share.
+/* mpi_peers.c - status of the ranks of this node, in shared memory.
  *
- * A rank that is stopped or dead cannot say what it was doing, so every rank writes
- * down which operation it enters where its neighbours can read it.
+ * A stopped or dead rank cannot answer a query, so every rank publishes the operation
+ * it is in.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -22,7 +22,7 @@ static uint64_t pid_space(void)
     return stat("/proc/self/ns/pid", &st) == 0 ? (uint64_t)st.st_ino : 0;
 }
 
-/* Slots of all ranks in comm (those that can share memory with us). */
+/* Slots of all ranks of the node. */
 static int share(struct dnn_mpi_peers *b, MPI_Comm near)
 {
     struct dnn_mpi_slot *mine;
@@ -44,8 +44,8 @@ static int share(struct dnn_mpi_peers *b, MPI_Comm near)
     return 0;
 }
 
-/* Only ourselves, in memory of our own. */
-static void stay_alone(struct dnn_mpi_peers *b)
+/* Without shared memory: only our own slot. */
+static void use_own_slot(struct dnn_mpi_peers *b)
 {
     b->alone = dnn_alloc(sizeof *b->alone);
     b->slot[0] = b->alone;
@@ -57,14 +57,13 @@ static void stay_alone(struct dnn_mpi_peers *b)
 int dnn_mpi_peers_open(struct dnn_comm *comm, struct dnn_err *err)
 {
     struct dnn_mpi *m = comm->impl;
-    struct dnn_mpi_peers *b = &m->board;
+    struct dnn_mpi_peers *b = &m->peers;
     MPI_Comm near;
 
     b->win = MPI_WIN_NULL;
     int bad = MPI_Comm_split_type(m->work, MPI_COMM_TYPE_SHARED, comm->rank,
                                   MPI_INFO_NULL, &near);
-    if (bad != MPI_SUCCESS)
-        return dnn_mpi_fail(err, "finding the ranks of a node", bad);
+    if (bad != MPI_SUCCESS) return dnn_mpi_fail(err, "MPI_Comm_split_type", bad);
     MPI_Comm_set_errhandler(near, MPI_ERRORS_RETURN);
     MPI_Comm_size(near, &b->n);
     MPI_Comm_rank(near, &b->me);
@@ -72,27 +71,28 @@ int dnn_mpi_peers_open(struct dnn_comm *comm, struct dnn_err *err)
     b->slot = dnn_alloc(sizeof(*b->slot) * (size_t)b->n);
     bad = MPI_Allgather(&comm->rank, 1, MPI_INT, b->rank, 1, MPI_INT, near);
     if (bad == MPI_SUCCESS && share(b, near) < 0) {
-        dnn_log_once(DNN_DEBUG, "comm", "no memory is shared on this node");
-        stay_alone(b);
+        dnn_log_once(DNN_DEBUG, "comm",
+                     "no shared memory between the ranks of this node");
+        use_own_slot(b);
     }
     if (bad == MPI_SUCCESS) {
         b->slot[b->me]->pid = getpid();
         b->slot[b->me]->pid_space = pid_space();
-        bad = MPI_Barrier(near); /* nobody looks before everybody has written */
+        bad = MPI_Barrier(near); /* all slots are written */
     }
     MPI_Comm_free(&near);
     if (bad != MPI_SUCCESS) {
         dnn_mpi_peers_close(comm);
-        return dnn_mpi_fail(err, "exchanging ranks on a node", bad);
+        return dnn_mpi_fail(err, "exchange of ranks on a node", bad);
     }
     return 0;
 }
 
 void dnn_mpi_peers_close(struct dnn_comm *comm)
 {
-    struct dnn_mpi_peers *b = &((struct dnn_mpi *)comm->impl)->board;
+    struct dnn_mpi_peers *b = &((struct dnn_mpi *)comm->impl)->peers;
 
-    pthread_mutex_lock(&b->lock); /* the watching thread must not use it any more */
+    pthread_mutex_lock(&b->lock); /* the watchdog thread must not use it any more */
     dnn_free(b->slot);
     b->slot = NULL;
     pthread_mutex_unlock(&b->lock);

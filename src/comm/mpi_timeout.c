@@ -1,5 +1,5 @@
-/* mpi_timeout.c - the message of an operation that did not finish: who is missing,
- * who is elsewhere.
+/* mpi_timeout.c - the message of an operation that timed out: which ranks are missing
+ * or in another operation.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -8,19 +8,19 @@
 
 #include <stdio.h>
 
-/* Beyond that a message is no longer read. */
+/* Ranks named in a message. */
 enum { MAX_NAMED = 8 };
 
-enum fate { FINE, MISSING, BEHIND, OTHER };
+enum status { FINE, MISSING, BEHIND, OTHER };
 
 static bool answered(const struct dnn_mpi_message *a)
 {
     return a->kind == DNN_MPI_HERE;
 }
 
-/* What became of a rank, seen from an operation it should be in. */
-static enum fate fate_of(const struct dnn_comm *comm, int rank,
-                         const struct dnn_comm_opinfo *op)
+/* Status of a rank, relative to an operation it should be in. */
+static enum status status_of(const struct dnn_comm *comm, int rank,
+                             const struct dnn_comm_opinfo *op)
 {
     const struct dnn_mpi *m = comm->impl;
     const struct dnn_mpi_message *a = &m->answer[rank];
@@ -36,12 +36,12 @@ static enum fate fate_of(const struct dnn_comm *comm, int rank,
 }
 
 static int count(const struct dnn_comm *comm, const struct dnn_comm_opinfo *op,
-                 enum fate fate)
+                 enum status status)
 {
     int n = 0;
 
     for (int r = 0; r < comm->size; r++)
-        n += fate_of(comm, r, op) == fate;
+        n += status_of(comm, r, op) == status;
     return n;
 }
 
@@ -52,22 +52,22 @@ static void name_missing(const struct dnn_comm *comm, const struct dnn_comm_opin
     int n = 0;
 
     for (int r = 0; r < comm->size; r++)
-        if (fate_of(comm, r, op) == MISSING && ++n <= MAX_NAMED)
+        if (status_of(comm, r, op) == MISSING && ++n <= MAX_NAMED)
             dnn_buf_add(out, "%srank %d on %s", n > 1 ? ", " : "", r,
                         dnn_comm_host(comm, r));
     if (n > MAX_NAMED) dnn_buf_add(out, " and %d more", n - MAX_NAMED);
 }
 
 /* What is known of a rank that does not answer. */
-static void tell_last(const struct dnn_comm *comm, int rank, struct dnn_buf *out)
+static void add_last(const struct dnn_comm *comm, int rank, struct dnn_buf *out)
 {
     const struct dnn_mpi *m = comm->impl;
     const struct dnn_mpi_message *a = &m->answer[rank];
     char last[160];
 
     dnn_buf_add(out, "; rank %d ", rank);
-    if (a->kind == 0) { /* only what its share in finished operations proves */
-        dnn_buf_add(out, "was last heard of in %s",
+    if (a->kind == 0) { /* known from finished operations */
+        dnn_buf_add(out, "was last seen in %s",
                     dnn_mpi_op_text(last, sizeof last, &m->met));
         return;
     }
@@ -79,22 +79,22 @@ static void tell_last(const struct dnn_comm *comm, int rank, struct dnn_buf *out
         dnn_buf_add(out, "is alive and ");
     dnn_buf_add(out, "last entered %s%s",
                 dnn_mpi_op_text(last, sizeof last, &a->newest),
-                a->inside ? "" : ", which it has left");
+                a->inside ? "" : " and has left it");
 }
 
-/* Ranks that answered from another place. */
-static void tell_elsewhere(const struct dnn_comm *comm, int rank, enum fate fate,
-                           const struct dnn_comm_opinfo *op, struct dnn_buf *out)
+/* A rank that answered from another operation. */
+static void add_elsewhere(const struct dnn_comm *comm, int rank, enum status status,
+                          const struct dnn_comm_opinfo *op, struct dnn_buf *out)
 {
     const struct dnn_mpi_message *a =
         &((const struct dnn_mpi *)comm->impl)->answer[rank];
-    const struct dnn_comm_opinfo *n = fate == OTHER ? &a->then : &a->newest;
+    const struct dnn_comm_opinfo *n = status == OTHER ? &a->then : &a->newest;
     char text[160];
 
     dnn_mpi_op_text(text, sizeof text, n);
     dnn_buf_add(out, "; rank %d on %s %s %s", rank, dnn_comm_host(comm, rank),
-                fate == OTHER ? "called" : "is still in", text);
-    if (fate != OTHER || n->verb != op->verb) return;
+                status == OTHER ? "called" : "is still in", text);
+    if (status != OTHER || n->verb != op->verb) return;
     if (n->count != op->count)
         dnn_buf_add(out, " with %lld elements instead of %lld", (long long)n->count,
                     (long long)op->count);
@@ -106,7 +106,7 @@ void dnn_mpi_timeout_text(struct dnn_comm *comm, const struct dnn_comm_opinfo *o
                           struct dnn_buf *out)
 {
     int missing = count(comm, op, MISSING), others = count(comm, op, OTHER);
-    int told = 0;
+    int named = 0;
     char text[160];
 
     dnn_buf_add(out, "%s: ", dnn_mpi_op_text(text, sizeof text, op));
@@ -117,19 +117,19 @@ void dnn_mpi_timeout_text(struct dnn_comm *comm, const struct dnn_comm_opinfo *o
     } else {
         dnn_buf_add(out, "not finished after %g s", comm->deadline);
     }
-    for (int r = 0; r < comm->size && told < MAX_NAMED; r++) {
-        enum fate fate = fate_of(comm, r, op);
+    for (int r = 0; r < comm->size && named < MAX_NAMED; r++) {
+        enum status status = status_of(comm, r, op);
 
-        if (fate == FINE) continue;
-        told++;
-        if (fate == MISSING)
-            tell_last(comm, r, out);
+        if (status == FINE) continue;
+        named++;
+        if (status == MISSING)
+            add_last(comm, r, out);
         else
-            tell_elsewhere(comm, r, fate, op, out);
+            add_elsewhere(comm, r, status, op, out);
     }
     if (others > 0)
         dnn_buf_add(out, "; all ranks must call the same operations in the same order");
-    if (told == 0)
-        dnn_buf_add(out, " although every rank is in it: MPI or the network is stuck");
-    dnn_buf_add(out, "; the job ends");
+    if (named == 0)
+        dnn_buf_add(out, ", but all ranks are in it: MPI or the network hangs");
+    dnn_buf_add(out, "; terminating all ranks");
 }

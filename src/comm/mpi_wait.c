@@ -1,11 +1,10 @@
-/* mpi_wait.c - polling an operation against the deadline, and calling the roll.
+/* mpi_wait.c - poll an operation until its deadline, then find the missing ranks.
  *
- * Shortly before the deadline a rank that still waits asks all others, on a
- * communicator kept for that, where they are.  Ranks that wait too look for such
- * questions and answer; who does not answer is missing.  An answer also tells of
- * neighbours that cannot speak for themselves, as far as the node's board shows.  Of
- * several that ask, the lowest goes on and the others leave it to that one, coming
- * back only if it does not end the job.
+ * Shortly before the deadline a waiting rank queries the status of all others, on a
+ * communicator of its own.  Waiting ranks answer such queries; who does not answer is
+ * missing.  An answer also has the status of peers on the same node that cannot answer.
+ * If several ranks query, the lowest continues and the others wait for it, taking over
+ * only if it does not terminate the job.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -21,20 +20,20 @@
 
 enum { TAG = 1 };
 
-/* Seconds.  Until SPIN we only test, until PATIENT (and longer for large operations,
- * which need us to move them) we let others have the core, then we sleep in between. */
+/* Seconds.  Until SPIN only test, until PATIENT (longer for large operations, which
+ * need our progress) yield the core, then sleep in between. */
 #define SPIN 100e-6
 #define PATIENT 1.0
 #define BYTES_PER_SECOND 100e6
-#define LISTEN_AFTER 0.25 /* before that, nobody can be asking about us */
+#define LISTEN_AFTER 0.25 /* before that no rank can query us */
 #define GRACE 10.0        /* for answers; never more than half of the deadline */
-#define DEFER 10.0        /* how much longer we wait for who asked to end the job */
+#define DEFER 10.0        /* extra wait for the querying rank to terminate the job */
 
-/* A word on its way; MPI needs the memory until it has arrived. */
+/* A message being sent. */
 struct dnn_mpi_pending {
     struct dnn_mpi_pending *next;
     MPI_Request mpi;
-    struct dnn_mpi_message word;
+    struct dnn_mpi_message message;
 };
 
 static double grace(const struct dnn_comm *comm)
@@ -42,29 +41,29 @@ static double grace(const struct dnn_comm *comm)
     return comm->deadline / 2 < GRACE ? comm->deadline / 2 : GRACE;
 }
 
-static void post(struct dnn_mpi *m, int to, const struct dnn_mpi_message *word)
+static void post(struct dnn_mpi *m, int to, const struct dnn_mpi_message *message)
 {
     struct dnn_mpi_pending *l = dnn_alloc(sizeof *l);
 
-    l->word = *word;
-    if (MPI_Isend(&l->word, sizeof l->word, MPI_BYTE, to, TAG, m->roll, &l->mpi) !=
-        MPI_SUCCESS) {
-        dnn_free(l); /* who cannot be reached will not answer */
+    l->message = *message;
+    if (MPI_Isend(&l->message, sizeof l->message, MPI_BYTE, to, TAG, m->query,
+                  &l->mpi) != MPI_SUCCESS) {
+        dnn_free(l); /* it will count as missing */
         return;
     }
     l->next = m->sent;
     m->sent = l;
 }
 
-/* Release what has arrived. */
+/* Free messages that are sent. */
 static void sweep(struct dnn_mpi *m)
 {
     for (struct dnn_mpi_pending **p = &m->sent; *p != NULL;) {
         struct dnn_mpi_pending *l = *p;
-        int gone = 0;
+        int sent = 0;
 
-        if (MPI_Test(&l->mpi, &gone, MPI_STATUS_IGNORE) != MPI_SUCCESS) gone = 1;
-        if (gone) {
+        if (MPI_Test(&l->mpi, &sent, MPI_STATUS_IGNORE) != MPI_SUCCESS) sent = 1;
+        if (sent) {
             *p = l->next;
             dnn_free(l);
         } else {
@@ -76,80 +75,80 @@ static void sweep(struct dnn_mpi *m)
 static void ask_all(struct dnn_comm *comm, struct dnn_comm_req *req)
 {
     struct dnn_mpi *m = comm->impl;
-    struct dnn_mpi_message word = {
+    struct dnn_mpi_message message = {
         .kind = DNN_MPI_ASK, .about = comm->rank, .asked = req->note.seq};
 
     memset(m->answer, 0, sizeof *m->answer * (size_t)comm->size);
     for (int r = 0; r < comm->size; r++)
-        if (r != comm->rank) post(m, r, &word);
+        if (r != comm->rank) post(m, r, &message);
 }
 
-/* Tell where we are, and where neighbours are that have not come as far as the
- * operation asked about and may be unable to say so. */
+/* Send our status, and that of the peers on this node, which may be unable to answer.
+ */
 static void answer(struct dnn_comm *comm, const struct dnn_mpi_message *ask)
 {
     struct dnn_mpi *m = comm->impl;
 
-    for (int i = 0; i < m->board.n; i++) {
-        struct dnn_mpi_message word = {.asked = ask->asked};
+    for (int i = 0; i < m->peers.n; i++) {
+        struct dnn_mpi_message message = {.asked = ask->asked};
         const struct dnn_comm_opinfo *then = &m->history[ask->asked % DNN_MPI_HISTORY];
 
-        if (m->board.rank[i] == ask->about) continue;
-        dnn_mpi_peers_read(&m->board, i, &word);
-        word.kind = i == m->board.me ? DNN_MPI_HERE : DNN_MPI_PEER;
-        if (i == m->board.me && then->seq == ask->asked) word.then = *then;
-        post(m, ask->about, &word);
+        if (m->peers.rank[i] == ask->about) continue;
+        dnn_mpi_peers_read(&m->peers, i, &message);
+        message.kind = i == m->peers.me ? DNN_MPI_HERE : DNN_MPI_PEER;
+        if (i == m->peers.me && then->seq == ask->asked) message.then = *then;
+        post(m, ask->about, &message);
     }
 }
 
-/* Take one word if there is one. */
-static bool hear(struct dnn_comm *comm, struct dnn_mpi_message *word)
+/* Receive a message, if there is one. */
+static bool receive(struct dnn_comm *comm, struct dnn_mpi_message *message)
 {
     struct dnn_mpi *m = comm->impl;
     MPI_Status from;
     int some = 0;
 
-    if (MPI_Iprobe(MPI_ANY_SOURCE, TAG, m->roll, &some, &from) != MPI_SUCCESS || !some)
+    if (MPI_Iprobe(MPI_ANY_SOURCE, TAG, m->query, &some, &from) != MPI_SUCCESS || !some)
         return false;
-    return MPI_Recv(word, sizeof *word, MPI_BYTE, from.MPI_SOURCE, TAG, m->roll,
+    return MPI_Recv(message, sizeof *message, MPI_BYTE, from.MPI_SOURCE, TAG, m->query,
                     MPI_STATUS_IGNORE) == MPI_SUCCESS;
 }
 
-static void listen(struct dnn_comm_req *req, double now)
+static void handle_messages(struct dnn_comm_req *req, double now)
 {
     struct dnn_comm *comm = req->comm;
     struct dnn_mpi *m = comm->impl;
-    struct dnn_mpi_message word;
+    struct dnn_mpi_message message;
 
-    while (hear(comm, &word)) {
-        if (word.about < 0 || word.about >= comm->size) continue;
-        if (word.kind == DNN_MPI_ASK) {
-            answer(comm, &word);
-            if (!req->called || word.about < comm->rank) {
-                req->called = false;
-                req->call_at = now + grace(comm) + DEFER;
+    while (receive(comm, &message)) {
+        if (message.about < 0 || message.about >= comm->size) continue;
+        if (message.kind == DNN_MPI_ASK) {
+            answer(comm, &message);
+            if (!req->queried || message.about < comm->rank) {
+                req->queried = false;
+                req->query_at = now + grace(comm) + DEFER;
             }
-        } else if (req->called && word.asked == req->note.seq &&
-                   (word.kind == DNN_MPI_HERE ||
-                    m->answer[word.about].kind != DNN_MPI_HERE)) {
-            m->answer[word.about] = word;
+        } else if (req->queried && message.asked == req->note.seq &&
+                   (message.kind == DNN_MPI_HERE ||
+                    m->answer[message.about].kind != DNN_MPI_HERE)) {
+            m->answer[message.about] = message;
         }
     }
     sweep(m);
 }
 
-/* The answers are in: say it and end the job. */
-static _Noreturn void judge(struct dnn_comm_req *req)
+/* Print the message and terminate the job. */
+static _Noreturn void time_out(struct dnn_comm_req *req)
 {
     struct dnn_comm *comm = req->comm;
     struct dnn_mpi *m = comm->impl;
     struct dnn_buf text = {0};
 
-    for (int i = 0; i < m->board.n; i++) {
-        struct dnn_mpi_message *a = &m->answer[m->board.rank[i]];
+    for (int i = 0; i < m->peers.n; i++) {
+        struct dnn_mpi_message *a = &m->answer[m->peers.rank[i]];
 
-        if (i == m->board.me || a->kind == DNN_MPI_HERE) continue;
-        dnn_mpi_peers_read(&m->board, i, a);
+        if (i == m->peers.me || a->kind == DNN_MPI_HERE) continue;
+        dnn_mpi_peers_read(&m->peers, i, a);
         a->kind = DNN_MPI_PEER;
     }
     dnn_mpi_timeout_text(comm, &req->note, &text);
@@ -158,39 +157,38 @@ static _Noreturn void judge(struct dnn_comm_req *req)
     dnn_mpi_end(comm, DNN_COMM_EXIT);
 }
 
-static void look_around(struct dnn_comm_req *req, double now)
+static void check_deadline(struct dnn_comm_req *req, double now)
 {
     struct dnn_comm *comm = req->comm;
     struct dnn_mpi *m = comm->impl;
 
     if (atomic_load(&m->ending)) dnn_mpi_end(comm, DNN_COMM_EXIT);
     if (now - req->first < LISTEN_AFTER) return;
-    listen(req, now);
-    if (!req->called && now >= req->call_at) {
+    handle_messages(req, now);
+    if (!req->queried && now >= req->query_at) {
         ask_all(comm, req);
-        req->called = true;
-        req->judge_at = now + grace(comm);
+        req->queried = true;
+        req->report_at = now + grace(comm);
     }
-    if (req->called && now >= req->judge_at) judge(req);
+    if (req->queried && now >= req->report_at) time_out(req);
 }
 
-/* The lowest rank asks first, if all came at the same time: fewer questions. */
+/* The lowest rank queries first, to avoid queries of all ranks. */
 static void begin(struct dnn_comm_req *req, double now)
 {
     struct dnn_comm *comm = req->comm;
     double g = grace(comm), turn = 2e-3 * comm->rank;
 
     req->first = now;
-    req->call_at = now + comm->deadline - g + (turn < g / 4 ? turn : g / 4);
+    req->query_at = now + comm->deadline - g + (turn < g / 4 ? turn : g / 4);
 }
 
-/* Every rank has taken part in what cannot end without each of them. */
+/* Operations that cannot finish before all ranks have entered them. */
 static void met(struct dnn_mpi *m, const struct dnn_comm_req *req)
 {
     const struct dnn_comm_opinfo *n = &req->note;
 
-    if (n->seq > m->met.seq && n->verb != DNN_COMM_BCAST && n->verb != DNN_COMM_GATHERV)
-        m->met = *n;
+    if (n->seq > m->met.seq && n->verb != DNN_COMM_BCAST) m->met = *n;
 }
 
 static int fail(struct dnn_comm_req *req, int bad, struct dnn_err *err)
@@ -219,14 +217,14 @@ int dnn_mpi_test(struct dnn_comm_req *req, bool *finished, struct dnn_err *err)
         double now = dnn_comm_now();
 
         if (req->first == 0) begin(req, now);
-        look_around(req, now);
+        check_deadline(req, now);
     }
     *finished = flag;
     return 0;
 }
 
-/* Let others run, less and less eager the longer it takes. */
-static void rest(double waited, double patient)
+/* Yield or sleep, the longer it takes. */
+static void relax(double waited, double patient)
 {
     if (waited < patient)
         sched_yield();
@@ -242,7 +240,7 @@ static int poll_it(struct dnn_comm_req *req, struct dnn_err *err)
     for (;;) {
         int flag = 0;
 
-        /* Looking at the clock costs as much as a test: not every time. */
+        /* Reading the clock costs as much as a test. */
         for (int i = 0; i < 16 && !flag; i++) {
             int bad = test(req, &flag);
             if (bad != MPI_SUCCESS) return fail(req, bad, err);
@@ -251,8 +249,8 @@ static int poll_it(struct dnn_comm_req *req, struct dnn_err *err)
         atomic_fetch_add_explicit(&m->polls, 1, memory_order_relaxed);
         double now = dnn_comm_now();
         if (req->first == 0) begin(req, now);
-        look_around(req, now);
-        if (now - req->first > SPIN) rest(now - req->first, patient);
+        check_deadline(req, now);
+        if (now - req->first > SPIN) relax(now - req->first, patient);
     }
 }
 
@@ -260,9 +258,9 @@ int dnn_mpi_wait(struct dnn_comm_req *req, struct dnn_err *err)
 {
     struct dnn_mpi *m = req->comm->impl;
 
-    dnn_mpi_peers_inside(&m->board, true);
+    dnn_mpi_peers_inside(&m->peers, true);
     int rc = poll_it(req, err);
-    dnn_mpi_peers_inside(&m->board, false);
+    dnn_mpi_peers_inside(&m->peers, false);
     if (rc == 0) met(m, req);
     return rc;
 }
@@ -270,10 +268,10 @@ int dnn_mpi_wait(struct dnn_comm_req *req, struct dnn_err *err)
 void dnn_mpi_wait_close(struct dnn_comm *comm)
 {
     struct dnn_mpi *m = comm->impl;
-    struct dnn_mpi_message word;
+    struct dnn_mpi_message message;
 
-    /* Questions that were settled by a late arrival: answers nobody needs. */
-    while (hear(comm, &word))
+    /* Answers to queries that are obsolete. */
+    while (receive(comm, &message))
         continue;
     sweep(m);
     while (m->sent != NULL) {

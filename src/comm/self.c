@@ -1,4 +1,4 @@
-/* self.c - the communicator of one rank: nothing to send, nobody to wait for.
+/* self.c - the communicator of a single rank.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -13,7 +13,7 @@ static void expired(void *arg, const char *what, double seconds)
 {
     const struct dnn_comm *comm = arg;
 
-    dnn_comm_print("%s on %s: not finished after %g s; the job ends", what,
+    dnn_comm_print("%s on %s: not finished after %g s; terminating", what,
                    dnn_comm_host(comm, 0), seconds);
     _exit(DNN_COMM_EXIT);
 }
@@ -33,7 +33,7 @@ static int open_self(struct dnn_comm *comm, struct dnn_err *err)
     comm->version = dnn_strdup("one rank, no library");
     comm->host_text = dnn_alloc(DNN_COMM_HOST_LEN);
     dnn_comm_hostname(comm->host_text, DNN_COMM_HOST_LEN);
-    dnn_comm_place(comm);
+    dnn_comm_find_nodes(comm);
     comm->watch = dnn_watchdog_make(
         &(struct dnn_watchdog_calls){.expired = expired, .gone = gone, .arg = comm});
     return 0;

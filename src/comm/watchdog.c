@@ -1,8 +1,7 @@
-/* watch.c - a thread that looks at the clock and at our neighbours' processes.
+/* watchdog.c - a thread that checks the deadline and the processes of this node.
  *
- * Neighbours are watched through pidfds: the kernel tells us of a death at the same
- * moment it tells their launcher, which leaves time to say who was lost in which
- * operation before the launcher takes the rest of the job away.
+ * Processes are watched by pidfds: the kernel reports a death to us at the same time as
+ * to the launcher, so that a message can be printed before the launcher kills the job.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -28,9 +27,9 @@ struct dnn_watchdog {
     struct dnn_watchdog_calls calls;
     pthread_t thread;
     bool running;
-    int bell; /* an eventfd: something below changed */
+    int wakeup; /* an eventfd: something below changed */
     pthread_mutex_t lock;
-    pthread_cond_t turned; /* the thread has taken notice of a change */
+    pthread_cond_t applied; /* the thread has applied a change */
     /* All of these under the lock. */
     bool stop;
     bool armed;
@@ -42,7 +41,7 @@ struct dnn_watchdog {
 };
 
 struct fds {
-    struct pollfd *fd; /* owned; [0] is the bell, then one per peer */
+    struct pollfd *fd; /* owned; [0] is the wakeup, then one per peer */
     int n;
 };
 
@@ -53,16 +52,16 @@ static void close_fds(struct fds *fds)
     fds->n = 1;
 }
 
-/* A peer that cannot be watched (kernel before 5.3, gone already, not ours to see)
- * is left to the deadline. */
+/* A peer that cannot be watched (kernel before 5.3, dead already, other namespace) is
+ * left to the deadline. */
 static void open_fds(struct fds *fds, const pid_t *pid, int n)
 {
-    struct pollfd bell = fds->fd[0];
+    struct pollfd wakeup = fds->fd[0];
 
     close_fds(fds);
     dnn_free(fds->fd);
     fds->fd = dnn_alloc(sizeof *fds->fd * (size_t)(n + 1));
-    fds->fd[0] = bell;
+    fds->fd[0] = wakeup;
     for (int i = 0; i < n; i++) {
         fds->fd[i + 1].fd = pid[i] > 0 ? (int)syscall(SYS_pidfd_open, pid[i], 0) : -1;
         fds->fd[i + 1].events = POLLIN;
@@ -72,8 +71,8 @@ static void open_fds(struct fds *fds, const pid_t *pid, int n)
 
 enum { TICK_MS = 250 };
 
-/* Milliseconds until there is something to do, or -1 for ever. */
-static int patience(const struct dnn_watchdog *w)
+/* Milliseconds until the next timeout, -1: none. */
+static int timeout_ms(const struct dnn_watchdog *w)
 {
     bool ticks = w->calls.tick != NULL && w->npids > 0;
 
@@ -84,9 +83,9 @@ static int patience(const struct dnn_watchdog *w)
     return left > 1e9 ? 1000000000 : (int)left + 1;
 }
 
-/* What the main thread changed, and whether the alarm is due. */
-static bool look(struct dnn_watchdog *w, struct fds *fds, bool *expired, char *what,
-                 size_t size, double *seconds)
+/* Apply changes of the main thread; *expired: the deadline has passed. */
+static bool apply_changes(struct dnn_watchdog *w, struct fds *fds, bool *expired,
+                          char *what, size_t size, double *seconds)
 {
     bool stop;
 
@@ -94,7 +93,7 @@ static bool look(struct dnn_watchdog *w, struct fds *fds, bool *expired, char *w
     if (w->taken != w->asked) {
         open_fds(fds, w->pid, w->npids);
         w->taken = w->asked;
-        pthread_cond_broadcast(&w->turned);
+        pthread_cond_broadcast(&w->applied);
     }
     *expired = w->armed && dnn_comm_now() >= w->at;
     if (*expired) {
@@ -116,20 +115,21 @@ static void *run(void *arg)
     bool expired;
 
     fds.fd = dnn_alloc(sizeof *fds.fd);
-    fds.fd[0] = (struct pollfd){.fd = w->bell, .events = POLLIN};
-    while (look(w, &fds, &expired, what, sizeof what, &seconds)) {
+    fds.fd[0] = (struct pollfd){.fd = w->wakeup, .events = POLLIN};
+    while (apply_changes(w, &fds, &expired, what, sizeof what, &seconds)) {
         if (expired) w->calls.expired(w->calls.arg, what, seconds);
 
         pthread_mutex_lock(&w->lock);
-        int ms = w->taken == w->asked && !w->stop ? patience(w) : 0;
+        int ms = w->taken == w->asked && !w->stop ? timeout_ms(w) : 0;
         pthread_mutex_unlock(&w->lock);
         int some = poll(fds.fd, (nfds_t)fds.n, ms);
         if (some == 0 && fds.n > 1 && w->calls.tick != NULL)
             w->calls.tick(w->calls.arg);
         if (some <= 0) continue;
 
-        uint64_t rings;
-        if (fds.fd[0].revents != 0 && read(w->bell, &rings, sizeof rings) < 0) continue;
+        uint64_t count;
+        if (fds.fd[0].revents != 0 && read(w->wakeup, &count, sizeof count) < 0)
+            continue;
         for (int i = 1; i < fds.n; i++)
             if (fds.fd[i].fd >= 0 && fds.fd[i].revents != 0) {
                 close(fds.fd[i].fd);
@@ -142,7 +142,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* Signals are the main thread's business: ours must not take them. */
+/* Signals are handled by the main thread. */
 static int start_thread(pthread_t *thread, void *(*body)(void *), void *arg)
 {
     sigset_t all, old;
@@ -154,16 +154,16 @@ static int start_thread(pthread_t *thread, void *(*body)(void *), void *arg)
     return rc;
 }
 
-static void ring(struct dnn_watchdog *w)
+static void wake(struct dnn_watchdog *w)
 {
     uint64_t one = 1;
 
     if (!w->running) {
         w->running = start_thread(&w->thread, run, w) == 0;
-        if (!w->running) dnn_comm_print("no thread to watch the clock with");
+        if (!w->running) dnn_comm_print("cannot start the watchdog thread");
     }
-    if (write(w->bell, &one, sizeof one) < 0 && errno != EAGAIN)
-        dnn_comm_print("the watching thread cannot be woken: %s", strerror(errno));
+    if (write(w->wakeup, &one, sizeof one) < 0 && errno != EAGAIN)
+        dnn_comm_print("cannot wake the watchdog thread: %s", strerror(errno));
 }
 
 struct dnn_watchdog *dnn_watchdog_make(const struct dnn_watchdog_calls *calls)
@@ -171,9 +171,9 @@ struct dnn_watchdog *dnn_watchdog_make(const struct dnn_watchdog_calls *calls)
     struct dnn_watchdog *w = dnn_alloc(sizeof *w);
 
     w->calls = *calls;
-    w->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    w->wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&w->lock, NULL);
-    pthread_cond_init(&w->turned, NULL);
+    pthread_cond_init(&w->applied, NULL);
     return w;
 }
 
@@ -184,11 +184,11 @@ void dnn_watchdog_free(struct dnn_watchdog *w)
         pthread_mutex_lock(&w->lock);
         w->stop = true;
         pthread_mutex_unlock(&w->lock);
-        ring(w);
+        wake(w);
         pthread_join(w->thread, NULL);
     }
-    if (w->bell >= 0) close(w->bell);
-    pthread_cond_destroy(&w->turned);
+    if (w->wakeup >= 0) close(w->wakeup);
+    pthread_cond_destroy(&w->applied);
     pthread_mutex_destroy(&w->lock);
     dnn_free(w);
 }
@@ -201,10 +201,10 @@ void dnn_watchdog_arm(struct dnn_watchdog *w, const char *what, double seconds)
     w->at = dnn_comm_now() + seconds;
     snprintf(w->what, sizeof w->what, "%s", what);
     pthread_mutex_unlock(&w->lock);
-    ring(w);
+    wake(w);
 }
 
-/* No bell: the thread finds out when it wakes for the old alarm. */
+/* No wakeup: the thread sees it at the old timeout. */
 void dnn_watchdog_disarm(struct dnn_watchdog *w)
 {
     pthread_mutex_lock(&w->lock);
@@ -219,11 +219,11 @@ void dnn_watchdog_peers(struct dnn_watchdog *w, const pid_t *pid, int n)
     w->npids = n;
     w->asked++;
     pthread_mutex_unlock(&w->lock);
-    ring(w);
+    wake(w);
     if (!w->running) return;
     pthread_mutex_lock(&w->lock);
     while (w->taken != w->asked)
-        pthread_cond_wait(&w->turned, &w->lock);
+        pthread_cond_wait(&w->applied, &w->lock);
     w->pid = NULL;
     pthread_mutex_unlock(&w->lock);
 }

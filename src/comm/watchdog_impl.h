@@ -1,4 +1,4 @@
-/* watchdog_impl.h - a thread that looks at the clock, and at the processes beside us,
+/* watchdog_impl.h - a thread that checks a deadline and the processes of other ranks,
  * while the main thread is busy.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -11,11 +11,11 @@
 
 struct dnn_watchdog;
 
-/* What to do; called on the watching thread, without locks held. */
+/* Callbacks, on the watchdog thread, without locks held. */
 struct dnn_watchdog_calls {
-    /* What was armed has not been disarmed in time. */
+    /* The deadline has passed. */
     void (*expired)(void *arg, const char *what, double seconds);
-    /* The process of peer number i is gone.  Said once per peer. */
+    /* The process of peer i has died.  Once per peer. */
     void (*gone)(void *arg, int i);
     /* Four times a second while peers are watched; NULL: not wanted. */
     void (*tick)(void *arg);
@@ -31,12 +31,12 @@ void dnn_watchdog_free(struct dnn_watchdog *watch);
 void dnn_watchdog_arm(struct dnn_watchdog *watch, const char *what, double seconds);
 void dnn_watchdog_disarm(struct dnn_watchdog *watch);
 
-/* Look after these processes (0: none to look at) until the next call; n 0 ends it,
- * and after it returned gone() is not being called. */
+/* Watch these processes (0: none) until the next call; n 0: none, and gone() is not
+ * being called any more when it returns. */
 void dnn_watchdog_peers(struct dnn_watchdog *watch, const pid_t *pid, int n);
 
-/* In a few seconds this process is gone, whatever hangs: for calls that end the job
- * and might not return. */
+/* Exit after so many seconds, whatever hangs: for calls that terminate the job and
+ * might not return. */
 void dnn_watchdog_last_resort(double seconds, int status);
 
 #endif

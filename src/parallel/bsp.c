@@ -1,8 +1,9 @@
-/* bsp.c - bulk-synchronous: the gradients of all ranks are added before each update.
+/* bsp.c - bulk-synchronous data parallelism: gradients are summed over all ranks before
+ * each update.
  *
- * A bucket's sum starts as soon as the bucket is final and goes on while later ones
- * are computed.  In deterministic mode buckets are first added up, part by part, as
- * exact sums, which travel in their place.
+ * The all-reduce of a bucket starts as soon as the bucket is final and overlaps with
+ * the computation of later ones.  Deterministic: micro-batches are added to exact sums,
+ * which are all-reduced instead.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -17,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { AT_ONCE = 4 }; /* vectors that exact sums take best */
+enum { AT_ONCE = 4 }; /* vectors added to exact sums in one pass */
 
 struct bsp {
     struct dnn_rule_cfg cfg;
@@ -25,12 +26,12 @@ struct bsp {
     struct dnn_params params;
     struct dnn_bucket_range *bucket; /* owned */
     struct dnn_comm_req **req; /* owned; NULL: none, or finished                    */
-    bool alone;      /* there are no other ranks                                      */
+    bool alone;      /* one rank                                                      */
     double *sums;    /* owned; deterministic: two per number, bucket by bucket      */
     uint16_t *small; /* owned; compressed                                             */
-    float *earlier;  /* owned; what earlier parts of the step gave: added up, or, if
-                      * deterministic, those that are not in the sums yet             */
-    int *parts;      /* owned; how many of them, by bucket                           */
+    float *earlier;  /* owned; sum of earlier micro-batches of the step; deterministic:
+                      * those  not yet added to the sums  */
+    int *parts;      /* owned; micro-batches so far, by bucket                       */
 };
 
 static int64_t length(const struct bsp *b, int p)
@@ -79,7 +80,9 @@ static int start(const struct dnn_rule_cfg *cfg, struct dnn_comm *comm,
     if (small > 0) b->small = large(small);
     if ((sums > 0 && b->sums == NULL) || (small > 0 && b->small == NULL)) {
         stop(b);
-        return dnn_fail(err, DNN_ENOMEM, "exchanging gradients takes %zu MB more",
+        return dnn_fail(err, DNN_ENOMEM,
+                        "the exchange of gradients needs %zu MB more memory, which is "
+                        "not available",
                         (sums + small) >> 20);
     }
     *self = b;
@@ -93,9 +96,10 @@ static int need_earlier(struct bsp *b, struct dnn_err *err)
 
     if (b->earlier == NULL) b->earlier = large(bytes);
     if (b->earlier == NULL)
-        return dnn_fail(err, DNN_ENOMEM,
-                        "adding up the parts of a batch takes %zu MB more",
-                        bytes >> 20);
+        return dnn_fail(
+            err, DNN_ENOMEM,
+            "summing micro-batches needs %zu MB more memory, which is not available",
+            bytes >> 20);
     return 0;
 }
 
@@ -127,8 +131,7 @@ static void unpack(struct bsp *b, int p)
             g[i] = dnn_f16_to_f32(from[i]);
 }
 
-/* Where a bucket's exact sums are: both units side by side, so that one message takes
- * them. */
+/* The exact sums of a bucket, both units in one message. */
 static double *sums_of(const struct bsp *b, int p)
 {
     return b->sums + 2 * b->bucket[p].first;
@@ -155,7 +158,7 @@ static int send(struct bsp *b, int p, struct dnn_err *err)
                           err);
 }
 
-enum { WORTH = 1 << 15 }; /* numbers that are worth waking threads for */
+enum { WORTH = 1 << 15 }; /* fewest numbers per parallel loop */
 
 static void copy(float *to, const float *from, int64_t n)
 {
@@ -180,14 +183,14 @@ static void sum(float *total, const float *from, int64_t n, bool f64)
         total[i] += from[i];
 }
 
-/* Where a part is held back. */
-static float *held(const struct bsp *b, int p, int i)
+/* A stored micro-batch. */
+static float *stored(const struct bsp *b, int p, int i)
 {
     return b->earlier + i * b->params.count + b->bucket[p].first;
 }
 
-/* Parts, and those held back before them, to the exact sums; on a rank alone the last
- * ones give what is asked for, and nobody else wants the sums. */
+/* Add micro-batches to the exact sums; on a single rank the last ones give the gradient
+ * directly. */
 static void add_exactly(struct bsp *b, int p, const float *const *x, int m, bool last)
 {
     bool fresh = b->parts[p] < AT_ONCE, good;
@@ -202,31 +205,31 @@ static void add_exactly(struct bsp *b, int p, const float *const *x, int m, bool
         return;
     }
     good = dnn_exact_add(sums, n, x, m, n, fresh);
-    /* One that is too large must show on all ranks. */
+    /* All ranks must see a number that is too large. */
     if (!good) sums[0] = NAN;
 }
 
-/* Parts are held back until there are enough to be added to the exact sums at once. */
-static int exactly(struct bsp *b, int p, const float *const *part, int parts, bool last,
-                   struct dnn_err *err)
+/* Store micro-batches until AT_ONCE can be added in one pass. */
+static int add_exact(struct bsp *b, int p, const float *const *part, int parts,
+                     bool last, struct dnn_err *err)
 {
     int kept = b->parts[p] % AT_ONCE, m = kept + parts;
     const float **x = dnn_alloc((size_t)m * sizeof *x);
     int rc = 0;
 
     for (int i = 0; i < m; i++)
-        x[i] = i < kept ? held(b, p, i) : part[i - kept] + b->bucket[p].first;
+        x[i] = i < kept ? stored(b, p, i) : part[i - kept] + b->bucket[p].first;
     int now = last ? m : m / AT_ONCE * AT_ONCE;
     if (now > 0) add_exactly(b, p, x, now, last);
     int from = now > kept ? now : kept;
     if (m > from) rc = need_earlier(b, err);
     for (int i = from; i < m && rc == 0; i++)
-        copy(held(b, p, i - now), x[i], length(b, p));
+        copy(stored(b, p, i - now), x[i], length(b, p));
     dnn_free(x);
     return rc;
 }
 
-/* Of all parts at once, so that nothing is in the sums yet. */
+/* All micro-batches at once: the sums are still empty. */
 static void piece(void *self, int p, int64_t first, int64_t last,
                   const float *const *part, int n)
 {
@@ -241,8 +244,8 @@ static void piece(void *self, int p, int64_t first, int64_t last,
     }
 }
 
-/* One part more, or the only one. */
-static int plainly(struct bsp *b, int p, const float *from, bool first, bool last,
+/* Add one micro-batch. */
+static int add_f32(struct bsp *b, int p, const float *from, bool first, bool last,
                    struct dnn_err *err)
 {
     float *grad = b->params.grad + b->bucket[p].first;
@@ -254,24 +257,24 @@ static int plainly(struct bsp *b, int p, const float *from, bool first, bool las
     }
     DNN_TRY(need_earlier(b, err));
     if (first)
-        copy(held(b, p, 0), from, n);
+        copy(stored(b, p, 0), from, n);
     else
-        sum(held(b, p, 0), from, n, b->params.f64);
-    if (last) copy(grad, held(b, p, 0), n);
+        sum(stored(b, p, 0), from, n, b->params.f64);
+    if (last) copy(grad, stored(b, p, 0), n);
     return 0;
 }
 
-/* Add parts to those before them. */
+/* Add micro-batches to the earlier ones. */
 static int bucket(void *self, int p, const float *const *part, int n, bool last,
                   struct dnn_err *err)
 {
     struct bsp *b = self;
 
     if (b->cfg.deterministic && n > 0)
-        DNN_TRY(exactly(b, p, part, n, last, err));
+        DNN_TRY(add_exact(b, p, part, n, last, err));
     else
         for (int i = 0; i < n; i++)
-            DNN_TRY(plainly(b, p, part[i] + b->bucket[p].first, b->parts[p] + i == 0,
+            DNN_TRY(add_f32(b, p, part[i] + b->bucket[p].first, b->parts[p] + i == 0,
                             last && i == n - 1, err));
     b->parts[p] += n;
     return last ? send(b, p, err) : 0;
@@ -282,7 +285,7 @@ static int poll(void *self, struct dnn_err *err)
     struct bsp *b = self;
     int rc = 0;
 
-    /* The oldest first: MPI pushes the others on with it. */
+    /* The oldest first: MPI makes progress on the others, too. */
     for (int p = 0; p < b->params.nbuckets && rc == 0; p++) {
         bool finished = false;
 

@@ -1,4 +1,4 @@
-/* exact.c - sums of f32 vectors that do not depend on the order of adding.
+/* exact.c - sums of f32 vectors that do not depend on the order of summation.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -17,9 +17,9 @@
 #endif
 
 enum {
-    BLOCK = 1 << 12, /* numbers that are worth waking a thread for              */
-    CHUNK = 1 << 9,  /* sums of so many stay in the nearest cache               */
-    ONCE = 1 << 11   /* vectors in one go: their rests stay below DNN_EXACT_FINE */
+    BLOCK = 1 << 12, /* fewest numbers per thread                               */
+    CHUNK = 1 << 9,  /* sums of so many stay in the L1 cache                    */
+    ONCE = 1 << 11   /* vectors per pass: their remainders stay below DNN_EXACT_FINE */
 };
 
 /* The same instructions on wider vectors give the same bits: nothing is fused. */
@@ -33,7 +33,7 @@ enum {
 #if defined(__x86_64__)
 #define PASS pass_avx2
 #define TARGET __attribute__((target("avx2")))
-/* The compiler would make two of two. */
+/* The compiler would use two 128-bit conversions. */
 #define DOUBLES(v) ((exact_d4)_mm256_cvtps_pd((__m128)(v)))
 #include "parallel/exact_kernel.h"
 #undef PASS

@@ -2,9 +2,9 @@
  * TARGET are its name and attribute, DOUBLES makes doubles of four floats.
  *
  * A sum begins at 1.5 * 2^32, so that adding a number rounds it to units of 2^-20: what
- * the sum grew by is the whole part, and the rest goes in the same way to a sum that
- * begins at 1.5 * 2^-8, in units of 2^-60.  Half a unit may be rounded up or down, as
- * the sum happens to be: of the first it comes back in the rest; in the second it
+ * the sum grew by is the whole part, and the remainder goes in the same way to a sum
+ * that begins at 1.5 * 2^-8, in units of 2^-60.  Half a unit may be rounded up or down,
+ * as the sum happens to be: of the first it comes back in the rest; in the second it
  * cannot occur, because the last bit of each rest is set, far below a unit.  So what
  * the two are together does not depend on the order.
  *
@@ -16,7 +16,7 @@
 #define DNN_EXACT_COARSE 6442450944.0 /* 1.5 * 2^32 */
 #define DNN_EXACT_FINE 0.005859375    /* 1.5 * 2^-8 */
 
-enum { LANES = 4, WIDE = 4 };  /* numbers of a vector; vectors on their way at once */
+enum { LANES = 4, WIDE = 4 };  /* numbers of a vector; vectors in flight */
 enum { LARGEST = 0x48800000 }; /* bits of DNN_EXACT_LARGEST; those of NaN are more  */
 
 typedef float exact_f4

@@ -32,8 +32,7 @@ const struct dnn_rule *dnn_rule_find(const char *name, struct dnn_err *err)
         if (strcasecmp(rules[i]->name, name) == 0) return rules[i];
         dnn_buf_add(&list, "%s%s", i == 0 ? "" : ", ", rules[i]->name);
     }
-    dnn_fail(err, DNN_ECONFIG, "there is no rule \"%s\"; there are: %s", name,
-             list.text);
+    dnn_fail(err, DNN_ECONFIG, "unknown rule \"%s\"; one of: %s", name, list.text);
     dnn_buf_free(&list);
     return NULL;
 }

@@ -6,6 +6,7 @@
 #include "prepare/preview_impl.h"
 
 #include "base/mem.h"
+#include "base/png.h"
 #include "base/text.h"
 #include "prepare/prepare.h"
 
@@ -286,7 +287,7 @@ static int make(struct sheet *s, const char *path, const char *split, const char
     DNN_TRY(dnn_canvas_make(&s->canvas, width, height, BACK, err));
     draw_head(s, path);
     DNN_TRY(draw_samples(s, err));
-    return dnn_canvas_save(&s->canvas, png, err);
+    return dnn_png_save(png, s->canvas.width, s->canvas.height, s->canvas.rgb, err);
 }
 
 int dnn_prepare_preview(const char *path, const char *split, int64_t n, const char *png,

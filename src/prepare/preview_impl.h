@@ -11,12 +11,6 @@
 
 #include <stdint.h>
 
-/* ---- preview_draw.c ---- */
-
-/* As a PNG; needs libpng (DNN_ECONFIG). */
-int dnn_canvas_save(const struct dnn_canvas *canvas, const char *path,
-                    struct dnn_err *err);
-
 /* ---- preview_plane.c ---- */
 
 /* What can be seen of one sample of an image column, with a mask or without. */

@@ -1,4 +1,4 @@
-/* exec.c - a plan on a device.
+/* exec.c - execution of a plan on a device.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -18,19 +18,19 @@ struct dnn_exec {
     struct dnn_dev *dev;
     struct dnn_exec *owner;   /* whose weights we use, or NULL              */
     struct dnn_exec *partner; /* whose temps and workspace, or NULL         */
-    bool shared[DNN_BLOCKS];  /* of one of them: not ours to release        */
+    bool shared[DNN_BLOCKS];  /* belongs to one of them                     */
     bool work_shared;
     void *block[DNN_BLOCKS]; /* owned unless shared; NULL where the block is empty */
-    void *work;              /* owned unless shared; the largest any step needs    */
-    void *keep;              /* owned; what steps keep, one behind the other */
-    size_t *kept;            /* owned; by op: where its part of that starts */
+    void *work;              /* owned unless shared; the largest of all kernels    */
+    void *keep;              /* owned; what kernels store between calls */
+    size_t *kept;            /* owned; by op: offset into keep */
     size_t work_bytes, keep_bytes;
-    struct dnn_kernel **kernel; /* owned, one per op; NULL: nothing to do  */
+    struct dnn_kernel **kernel; /* owned, one per op; NULL: none needed  */
     int *begins;                /* owned, by op: see dnn_exec_begins()     */
-    _Atomic uint64_t changes;   /* of weights; the owner's counts          */
+    _Atomic uint64_t changes;   /* of weights; that of the owner is used    */
 };
 
-/* A step's operands; the arrays are for the time of one call. */
+/* Operands of an op, for one call. */
 struct operands {
     const struct dnn_tensor **in;
     void **in_mem;
@@ -66,7 +66,7 @@ static void *place(const struct dnn_exec *exec, int value)
                                          : (char *)exec->block[s->block] + s->offset;
 }
 
-/* How often weights have changed, by whoever they are shared with. */
+/* Number of changes of the shared weights. */
 static _Atomic uint64_t *changes(struct dnn_exec *exec)
 {
     return exec->owner == NULL ? &exec->changes : &exec->owner->changes;
@@ -105,23 +105,23 @@ static struct dnn_step step_of(const struct dnn_exec *exec, int o, struct operan
         .keep = exec->keep == NULL ? NULL : (char *)exec->keep + exec->kept[o]};
 }
 
-static void forget(struct operands *x)
+static void free_operands(struct operands *x)
 {
     dnn_free(x->in);
     dnn_free(x->in_mem);
     dnn_free(x->in_pitch);
 }
 
-/* Say which layer a step belongs to. */
-static int blame(const struct dnn_op *op, struct dnn_err *err)
+/* Prefix an error with the layer of an op. */
+static int error_at(const struct dnn_op *op, struct dnn_err *err)
 {
     if (op->layer == NULL) return dnn_prefix(err, "%s: ", dnn_op_info(op->kind)->name);
     if (op->line == 0) return dnn_prefix(err, "layer '%s': ", op->layer);
     return dnn_prefix(err, "line %d: layer '%s': ", op->line, op->layer);
 }
 
-/* Every step must be possible before anything is allocated. */
-static int ask(struct dnn_exec *exec, struct dnn_err *err)
+/* Check all ops before anything is allocated. */
+static int check_ops(struct dnn_exec *exec, struct dnn_err *err)
 {
     for (int o = 0; o < exec->plan->prog->nops; o++) {
         exec->kept[o] = exec->keep_bytes;
@@ -132,8 +132,8 @@ static int ask(struct dnn_exec *exec, struct dnn_err *err)
         int rc = exec->backend->supports(exec->dev, &step, err);
 
         if (rc == 0) rc = exec->backend->need(exec->dev, &step, &need, err);
-        forget(&x);
-        if (rc < 0) return blame(&exec->plan->prog->op[o], err);
+        free_operands(&x);
+        if (rc < 0) return error_at(&exec->plan->prog->op[o], err);
         if (need.work > exec->work_bytes) exec->work_bytes = need.work;
         exec->keep_bytes +=
             (need.keep + DNN_PLAN_ALIGN - 1) / DNN_PLAN_ALIGN * DNN_PLAN_ALIGN;
@@ -141,7 +141,7 @@ static int ask(struct dnn_exec *exec, struct dnn_err *err)
     return 0;
 }
 
-/* An exchange begins when its input is there, if other ops come in between. */
+/* An exchange starts when its input is computed, if other ops come in between. */
 static void find_begins(struct dnn_exec *exec)
 {
     const struct dnn_prog *prog = exec->plan->prog;
@@ -156,7 +156,8 @@ static void find_begins(struct dnn_exec *exec)
     }
 }
 
-static int give(struct dnn_exec *exec, size_t bytes, void **out, struct dnn_err *err)
+static int allocate(struct dnn_exec *exec, size_t bytes, void **out,
+                    struct dnn_err *err)
 {
     return bytes == 0 ? 0 : exec->backend->alloc(exec->dev, bytes, out, err);
 }
@@ -199,8 +200,8 @@ static int prepare(struct dnn_exec *exec, struct dnn_err *err)
         struct dnn_step step = step_of(exec, o, &x);
         int rc = exec->backend->prepare(exec->dev, &step, &exec->kernel[o], err);
 
-        forget(&x);
-        if (rc < 0) return blame(&prog->op[o], err);
+        free_operands(&x);
+        if (rc < 0) return error_at(&prog->op[o], err);
     }
     return 0;
 }
@@ -215,7 +216,7 @@ int dnn_exec_make(const struct dnn_plan *plan, const struct dnn_backend *backend
     exec->dev = dev;
     exec->kept = dnn_alloc(((size_t)plan->prog->nops + 1) * sizeof *exec->kept);
     find_begins(exec);
-    int rc = ask(exec, err);
+    int rc = check_ops(exec, err);
     if (rc < 0) {
         dnn_exec_close(exec);
         return rc;
@@ -224,8 +225,8 @@ int dnn_exec_make(const struct dnn_plan *plan, const struct dnn_backend *backend
     return 0;
 }
 
-/* What outlives a step must lie at the same place in both. */
-static int same_places(const struct dnn_exec *exec, struct dnn_err *err)
+/* Weights and states must have the same offsets in both plans. */
+static int check_offsets(const struct dnn_exec *exec, struct dnn_err *err)
 {
     const struct dnn_plan *a = exec->owner->plan, *b = exec->plan;
     int u = 0;
@@ -239,11 +240,12 @@ static int same_places(const struct dnn_exec *exec, struct dnn_err *err)
         if (u == a->prog->nvalues || a->spot[u].block != b->spot[v].block ||
             a->spot[u].offset != b->spot[v].offset ||
             a->spot[u].bytes != b->spot[v].bytes)
-            return dnn_fail(err, DNN_ECONFIG,
-                            "layer '%s', %s: lies elsewhere in the other program of "
-                            "this network",
-                            mine->layer == NULL ? "" : mine->layer,
-                            mine->is.name == NULL ? "a weight" : mine->is.name);
+            return dnn_fail(
+                err, DNN_ECONFIG,
+                "internal error: layer '%s', %s: has another offset in the plan "
+                "whose weights are shared",
+                mine->layer == NULL ? "" : mine->layer,
+                mine->is.name == NULL ? "a weight" : mine->is.name);
         u++;
     }
     return 0;
@@ -258,7 +260,7 @@ int dnn_exec_share(struct dnn_exec *exec, struct dnn_exec *owner,
     exec->shared[DNN_BLOCK_GRADS] = partner == owner;
     if (owner->owner != NULL) owner = owner->owner;
     exec->owner = owner;
-    DNN_TRY(same_places(exec, err));
+    DNN_TRY(check_offsets(exec, err));
     for (size_t i = 0; i < sizeof common / sizeof *common; i++)
         exec->shared[common[i]] = true;
     if (partner == NULL) return 0;
@@ -277,12 +279,12 @@ int dnn_exec_start(struct dnn_exec *exec, struct dnn_err *err)
             exec->block[b] =
                 (b == DNN_BLOCK_TEMPS ? exec->partner : exec->owner)->block[b];
         else
-            DNN_TRY(give(exec, exec->plan->bytes[b], &exec->block[b], err));
+            DNN_TRY(allocate(exec, exec->plan->bytes[b], &exec->block[b], err));
     if (exec->work_shared)
         exec->work = exec->partner->work;
     else
-        DNN_TRY(give(exec, exec->work_bytes, &exec->work, err));
-    DNN_TRY(give(exec, exec->keep_bytes, &exec->keep, err));
+        DNN_TRY(allocate(exec, exec->work_bytes, &exec->work, err));
+    DNN_TRY(allocate(exec, exec->keep_bytes, &exec->keep, err));
     DNN_TRY(write_constants(exec, err));
     return prepare(exec, err);
 }
@@ -323,8 +325,8 @@ const char *dnn_exec_describe(const struct dnn_exec *exec, int o)
                : exec->backend->describe(exec->dev, exec->kernel[o]);
 }
 
-/* A value is copied as it lies: in one go, or row by row where its rows are apart.
- * Exactly one of from and to is given. */
+/* Copy a value: at once, or row by row if it has a pitch.  Exactly one of from and to
+ * is given. */
 static int copy(struct dnn_exec *exec, int v, const char *from, char *to,
                 struct dnn_err *err)
 {
@@ -394,7 +396,7 @@ int dnn_exec_init(struct dnn_exec *exec, uint64_t seed, struct dnn_err *err)
     return 0;
 }
 
-/* Run one op.  Who changes weights makes what was made of the old ones stale. */
+/* Run one op, and count changes of the weights, so that caches of them are updated. */
 static int run_op(struct dnn_exec *exec, int o, struct dnn_now *now,
                   struct dnn_err *err)
 {
@@ -403,7 +405,7 @@ static int run_op(struct dnn_exec *exec, int o, struct dnn_now *now,
     if (exec->kernel[o] == NULL) return 0;
     now->weights = *changes(exec);
     if (exec->backend->run(exec->dev, exec->kernel[o], now, err) < 0)
-        return blame(&exec->plan->prog->op[o], err);
+        return error_at(&exec->plan->prog->op[o], err);
     if (kind == DNN_OP_UPDATE || kind == DNN_OP_BN_UPDATE) *changes(exec) += 1;
     return 0;
 }
@@ -438,9 +440,9 @@ int dnn_exec_begins(const struct dnn_exec *exec, int o)
     return exec->begins[o];
 }
 
-/* Run one op, and begin the exchange that waits for it. */
-static int run_on(struct dnn_exec *exec, int o, struct dnn_now *now,
-                  struct dnn_err *err)
+/* Run one op, and start the exchange of its result. */
+static int run_and_begin(struct dnn_exec *exec, int o, struct dnn_now *now,
+                         struct dnn_err *err)
 {
     int next = exec->begins[o];
 
@@ -464,7 +466,7 @@ int dnn_exec_run(struct dnn_exec *exec, int first, int last, const struct dnn_no
     struct dnn_now here = *now;
 
     for (int o = first; o < last; o++)
-        DNN_TRY(run_on(exec, o, &here, err));
+        DNN_TRY(run_and_begin(exec, o, &here, err));
     return exec->backend->sync(exec->dev, err);
 }
 
@@ -476,7 +478,7 @@ int dnn_exec_profile(struct dnn_exec *exec, int first, int last,
     for (int o = first; o < last; o++) {
         double start = dnn_clock_now();
 
-        DNN_TRY(run_on(exec, o, &here, err));
+        DNN_TRY(run_and_begin(exec, o, &here, err));
         DNN_TRY(exec->backend->sync(exec->dev, err));
         seconds[o] += dnn_clock_now() - start;
     }

@@ -1,4 +1,4 @@
-/* explain.c - what will be done, by whom, and what it takes.
+/* explain.c - print ops with their kernels, memory and FLOP.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -39,7 +39,7 @@ static const char *kernel_of(const struct dnn_model *model, int o)
     return text == NULL ? "nothing to do" : text;
 }
 
-/* The first output's shape; of ops that change something in place, that one's. */
+/* Shape of the first output, or of the value changed in place. */
 static const char *shape_of(char *out, size_t size, const struct dnn_prog *prog,
                             const struct dnn_op *op)
 {
@@ -53,11 +53,11 @@ static void print_steps(const struct dnn_model *model, FILE *where)
 {
     const struct dnn_prog *prog = model->prog;
     int layer = 5, name = 2, shape = 6, kernel = 6;
-    char text[DNN_SHAPE_TEXT], word[40];
+    char text[DNN_SHAPE_TEXT], label[40];
 
     for (int o = 0; o < prog->nops; o++) {
         widen(&layer, layer_of(&prog->op[o]));
-        widen(&name, name_of(word, &prog->op[o]));
+        widen(&name, name_of(label, &prog->op[o]));
         widen(&shape, shape_of(text, sizeof text, prog, &prog->op[o]));
         widen(&kernel, kernel_of(model, o));
     }
@@ -69,7 +69,7 @@ static void print_steps(const struct dnn_model *model, FILE *where)
 
         if (o == prog->nforward && o > 0) fputc('\n', where);
         fprintf(where, "  %-*s  %-*s  %-19s", layer, layer_of(op), name,
-                name_of(word, op), dnn_op_pass_name(op->pass));
+                name_of(label, op), dnn_op_pass_name(op->pass));
         fprintf(where, "  %-*s", shape, shape_of(text, sizeof text, prog, op));
         fprintf(where, "  %-*s", flops > 0 ? kernel : 0, kernel_of(model, o));
         if (flops > 0) fprintf(where, "  %10.3f", flops / 1e6);

@@ -1,4 +1,4 @@
-/* load.c - weights from a file into a network.
+/* load.c - load weights from a checkpoint or a Keras file into a network.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -16,7 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { PIECE = 64 << 20 }; /* bytes that are log at once */
+enum { PIECE = 64 << 20 }; /* bytes of one broadcast */
 
 /* ---- which file ---- */
 
@@ -27,7 +27,7 @@ static bool is_dir(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* Whether a directory is one BP file, or was. */
+/* Whether a directory is a BP file, perhaps damaged. */
 static bool is_bp(const char *path)
 {
     size_t len = strlen(path);
@@ -57,10 +57,11 @@ static int find_named(const char *path, char **out, struct dnn_err *err)
         rc = dnn_ckpt_find(is_dir(below) ? below : dir, last, out, err);
         dnn_free(below);
     } else
-        rc = dnn_fail(err, DNN_EIO,
-                      "%s: cannot be read: %s; checkpoints.load is a checkpoint, a "
-                      "directory of such, or a .weights.h5, .h5 or .keras file",
-                      path, strerror(errno));
+        rc =
+            dnn_fail(err, DNN_EIO,
+                     "%s: cannot be read: %s; checkpoints.load must be a checkpoint, a "
+                     "directory of checkpoints, or a .weights.h5, .h5 or .keras file",
+                     path, strerror(errno));
     dnn_free(dir);
     return rc;
 }
@@ -117,7 +118,7 @@ static const char *line(const struct matcher *m, char *text)
     return kept;
 }
 
-/* Find a value's array; the program's weights are few, the lines as many at most. */
+/* Find the array of a value. */
 static void match_value(struct matcher *m, const struct dnn_prog *prog, int v)
 {
     const struct dnn_tensor *is = &prog->value[v].is;
@@ -146,8 +147,8 @@ static void match_value(struct matcher *m, const struct dnn_prog *prog, int v)
     dnn_free(name);
 }
 
-/* Whether an array is a weight: what belongs to one ("conv/kernel.m") begins with its
- * name, and what the run remembers lies below "run/". */
+/* Whether an array is a weight, not an optimizer slot ("conv/kernel.m") or progress of
+ * the run ("run/..."). */
 static bool is_weight(const struct dnn_ckpt_file *file, const char *name)
 {
     const char *dot = strrchr(name, '.');
@@ -214,7 +215,7 @@ static struct dnn_weights_match *match_ckpt(const char *path,
 
 /* ---- into the network ---- */
 
-/* An array of the file, as elements of a type. */
+/* A file of either kind. */
 struct from {
     struct dnn_ckpt_file *ckpt; /* or */
     struct dnn_weights *keras;
@@ -228,8 +229,8 @@ static int get(const struct from *from, int i, enum dnn_dtype type, int64_t coun
     if (a->type == type) return dnn_ckpt_file_read(from->ckpt, i, to, err);
     void *stored = malloc((size_t)count * dnn_dtype_size(a->type) + 1);
     if (stored == NULL)
-        return dnn_fail(err, DNN_ENOMEM, "%s: no memory for it: %lld elements", a->name,
-                        (long long)count);
+        return dnn_fail(err, DNN_ENOMEM, "%s: %lld elements do not fit into memory",
+                        a->name, (long long)count);
     int rc = dnn_ckpt_file_read(from->ckpt, i, stored, err);
     if (rc == 0) rc = dnn_convert(stored, a->type, to, type, count, false, err);
     free(stored);
@@ -251,7 +252,8 @@ static int fill(struct dnn_model *model, const struct from *from,
         DNN_TRY(dnn_tensor_bytes(is, &bytes, err));
         void *host = malloc(bytes + 1);
         if (host == NULL)
-            return dnn_fail(err, DNN_ENOMEM, "%s: no memory for %zu bytes of it",
+            return dnn_fail(err, DNN_ENOMEM,
+                            "%s: an array of %zu bytes does not fit into memory",
                             match->path, bytes);
         rc = get(from, match->array[v], is->dtype, count, host, err);
         if (rc == 0) rc = dnn_exec_put(model->exec, v, host, err);
@@ -260,19 +262,19 @@ static int fill(struct dnn_model *model, const struct from *from,
     return rc;
 }
 
-/* The report, line by line; what does not fit is a warning. */
-static void tell(const struct dnn_weights_match *match)
+/* Log which weights match; a warning if shapes differ. */
+static void log_match(const struct dnn_weights_match *match)
 {
     enum dnn_level level = match->nrefused > 0 ? DNN_WARN : DNN_INFO;
-    char *text = NULL, *rest = NULL;
+    char *text = NULL, *state = NULL;
     size_t size = 0;
     FILE *to = open_memstream(&text, &size);
 
     if (to == NULL) return;
     dnn_weights_print(match, to);
     fclose(to);
-    for (char *l = strtok_r(text, "\n", &rest); l != NULL;
-         l = strtok_r(NULL, "\n", &rest))
+    for (char *l = strtok_r(text, "\n", &state); l != NULL;
+         l = strtok_r(NULL, "\n", &state))
         dnn_log(level, "train", "%s", l);
     free(text);
 }
@@ -280,19 +282,21 @@ static void tell(const struct dnn_weights_match *match)
 static int take(struct dnn_model *model, const struct from *from,
                 const struct dnn_weights_match *match, struct dnn_err *err)
 {
-    tell(match);
+    log_match(match);
     if (match->filled > 0) return fill(model, from, match, err);
     if (match->nrefused > 0)
-        return dnn_fail(err, DNN_EDATA,
-                        "%.300s; nothing else of it fits the network '%.80s', either: "
-                        "the shapes must be the same",
-                        match->refused[0], model->graph->name);
-    return dnn_fail(err, DNN_EDATA,
-                    "%s: has no weights of the network '%.80s', only %.200s, and "
-                    "not %.200s: the names of layers must be the same",
-                    match->path, model->graph->name,
-                    match->nskipped > 0 ? match->skipped[0] : "nothing",
-                    match->nmissing > 0 ? match->missing[0] : "anything");
+        return dnn_fail(
+            err, DNN_EDATA,
+            "%.300s; no other weight fits network '%.80s', either; shapes must be "
+            "the same",
+            match->refused[0], model->graph->name);
+    return dnn_fail(
+        err, DNN_EDATA,
+        "%s: no weight matches network '%.80s': found %.200s, expected %.200s; "
+        "names of layers must be the same",
+        match->path, model->graph->name,
+        match->nskipped > 0 ? match->skipped[0] : "none",
+        match->nmissing > 0 ? match->missing[0] : "none");
 }
 
 static int load_ckpt(struct dnn_model *model, const char *path, struct dnn_err *err)
@@ -334,7 +338,7 @@ static int share(struct dnn_model *model, struct dnn_comm *comm, enum dnn_block 
     for (size_t at = 0; mem != NULL && at < bytes; at += PIECE) {
         size_t n = bytes - at < PIECE ? bytes - at : PIECE;
 
-        DNN_TRY(dnn_comm_bcast(comm, "weights to begin with", mem + at, n, 0, err));
+        DNN_TRY(dnn_comm_bcast(comm, "initial weights", mem + at, n, 0, err));
     }
     return 0;
 }

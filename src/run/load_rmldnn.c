@@ -1,7 +1,6 @@
-/* load_epoch.c - rmldnn's names of checkpoints, for ours.
+/* load_rmldnn.c - find our checkpoint for the name of an rmldnn checkpoint.
  *
- * DIR/model_checkpoint_20.pt is what rmldnn would have written after epoch 20 into the
- * directory in which our checkpoints are.
+ * DIR/model_checkpoint_20.pt: the checkpoint of epoch 20 in DIR.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -19,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The epoch in such a name; -1: it is another. */
+/* The epoch in such a name; -1: another name. */
 static int64_t epoch_in(const char *path)
 {
     static const char head[] = "model_checkpoint_";
@@ -33,7 +32,7 @@ static int64_t epoch_in(const char *path)
     return strcmp(end, ".pt") == 0 ? epoch : -1;
 }
 
-/* How many whole epochs a checkpoint was written after; -1: within one, or damaged. */
+/* The number of epochs done in a checkpoint; -1: within an epoch, or damaged. */
 static int64_t epoch_of(const char *path)
 {
     struct dnn_ckpt_file *file = NULL;
@@ -63,8 +62,9 @@ static bool is_ckpt(const char *name)
            strcmp(name + len - 3, ".bp") == 0;
 }
 
-/* The newest one of the epoch into *out; there: what other epochs there are. */
-static void look(const char *dir, int64_t epoch, char **out, struct dnn_buf *there)
+/* Find the newest one of the epoch; there: list of all epochs found. */
+static void find_epoch(const char *dir, int64_t epoch, char **out,
+                       struct dnn_buf *there)
 {
     DIR *list = opendir(dir);
     struct dirent *entry;
@@ -99,13 +99,13 @@ int dnn_load_find(const char *path, char **out, struct dnn_err *err)
     }
     char *dir =
         slash == NULL ? dnn_strdup(".") : dnn_strndup(path, (size_t)(slash - path));
-    look(dir, epoch, out, &there);
+    find_epoch(dir, epoch, out, &there);
     if (*out == NULL)
-        rc = dnn_fail(err, DNN_EIO,
-                      "%s: there is no such file, and in %s no checkpoint of epoch "
-                      "%" PRId64 "%s%s",
-                      path, dir, epoch, there.len == 0 ? "" : ", only of ",
-                      there.len == 0 ? "" : there.text);
+        rc = dnn_fail(
+            err, DNN_EIO,
+            "%s: does not exist, and %s has no checkpoint of epoch %" PRId64 "%s%s",
+            path, dir, epoch,
+            there.len == 0 ? "" : "; epochs found: ", there.len == 0 ? "" : there.text);
     dnn_buf_free(&there);
     dnn_free(dir);
     return rc;

@@ -1,4 +1,4 @@
-/* measure.c - how much work a program is, and where its time goes.
+/* measure.c - FLOP, bytes and time of the ops of a program.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -46,7 +46,7 @@ double dnn_measure_bytes(const struct dnn_prog *prog, int op)
         sum += bytes_of(prog, o->in[i]);
     for (int i = 0; i < o->nout; i++)
         sum += bytes_of(prog, o->out[i]);
-    /* What is changed in place is read and written. */
+    /* Operands changed in place are read and written. */
     if (o->kind == DNN_OP_UPDATE)
         for (int i = 0; i < o->nin; i++)
             if (i != 1) sum += bytes_of(prog, o->in[i]);

@@ -1,4 +1,4 @@
-/* measure.h - how much work a program is, and where its time goes.
+/* measure.h - FLOP, bytes and time of the ops of a program.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -12,14 +12,13 @@
  * and matrix products, as dnn_plan_flops() counts one op's. */
 double dnn_measure_flops(const struct dnn_prog *prog);
 
-/* Bytes of all operands of an op: what memory must move at least, if nothing is in
- * the caches. */
+/* Bytes of all operands of an op: the least memory traffic without caches. */
 double dnn_measure_bytes(const struct dnn_prog *prog, int op);
 
 /* Which part of a step an op belongs to. */
 enum dnn_part {
     DNN_PART_FORWARD,
-    DNN_PART_DATA,    /* gradients of activations, and what is computed again     */
+    DNN_PART_DATA,    /* gradients of activations, recomputation                  */
     DNN_PART_WEIGHTS, /* gradients of weights                                     */
     DNN_PART_UPDATE,
     DNN_PARTS

@@ -1,4 +1,5 @@
-/* room.c - how much memory there is, addresses without any, and where to keep notes.
+/* memory.c - available memory, dry-run allocation, and the path of the autotuning
+ * cache.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -14,9 +15,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* ---- addresses ---- */
+/* ---- dry run ---- */
 
-/* Pages that are never touched take no memory, however many there are. */
+/* Pages that are never touched take no memory. */
 static int dry_alloc(struct dnn_dev *dev, size_t bytes, void **out, struct dnn_err *err)
 {
     void *mem = mmap(NULL, bytes + 64, PROT_READ | PROT_WRITE,
@@ -25,7 +26,7 @@ static int dry_alloc(struct dnn_dev *dev, size_t bytes, void **out, struct dnn_e
     (void)dev;
     if (mem == MAP_FAILED)
         return dnn_fail(err, DNN_ENOMEM,
-                        "the system does not give addresses for %zu bytes: %s", bytes,
+                        "cannot reserve %zu bytes of address space: %s", bytes,
                         strerror(errno));
     *out = mem;
     return 0;
@@ -48,7 +49,7 @@ static int dry_run(struct dnn_dev *dev, struct dnn_kernel *kernel,
                    const struct dnn_now *now, struct dnn_err *err)
 {
     (void)dev, (void)kernel, (void)now;
-    return dnn_fail(err, DNN_EDEVICE, "a model that was only looked at cannot be run");
+    return dnn_fail(err, DNN_EDEVICE, "a dry-run model cannot be run");
 }
 
 void dnn_model_make_dry(struct dnn_backend *backend)
@@ -62,7 +63,7 @@ void dnn_model_make_dry(struct dnn_backend *backend)
 
 /* ---- memory ---- */
 
-/* The number behind key in a file. */
+/* The number after key in a file. */
 static bool number_in(const char *path, const char *key, uint64_t *out)
 {
     char *text = NULL;
@@ -76,7 +77,7 @@ static bool number_in(const char *path, const char *key, uint64_t *out)
     return found;
 }
 
-/* What the control group of this process, or one above it, micro-batches. */
+/* Memory left in the control groups of this process. */
 static uint64_t cgroup_limit(void)
 {
     char *own = NULL, *path, *end;
@@ -115,9 +116,9 @@ size_t dnn_model_available(void)
     return (size_t)(group < all ? group : all);
 }
 
-/* ---- notes ---- */
+/* ---- autotuning cache ---- */
 
-/* FNV-1a: a name for a long text. */
+/* FNV-1a. */
 static uint32_t hash(const char *text, size_t len)
 {
     uint32_t h = 2166136261u;

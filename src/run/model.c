@@ -1,4 +1,4 @@
-/* model.c - the order of things: from a graph to steps on a device.
+/* model.c - from a graph to kernels on a device.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -39,7 +39,7 @@ static int64_t total(const struct dnn_model *m)
     return m->opts.total == 0 ? m->opts.batch : m->opts.total;
 }
 
-/* Targets and terms; in training a step's outputs are what goes into the loss. */
+/* Targets and loss terms; in training the outputs are the inputs of the loss. */
 static int add_losses(struct dnn_model *m, struct dnn_err *err)
 {
     const char **name = dnn_alloc(((size_t)m->noutputs + 1) * sizeof *name);
@@ -76,7 +76,7 @@ static void differentiate(struct dnn_model *m)
 {
     const struct dnn_shape scalar = {.ndim = 0};
     const double one = 1;
-    int n = m->nterms; /* penalties have none behind them */
+    int n = m->nterms; /* penalties have their own gradients */
     int seed = dnn_prog_constant(m->prog, "one", &scalar, &one);
     struct dnn_grad_of *of = dnn_alloc((size_t)n * sizeof *of);
 
@@ -86,15 +86,15 @@ static void differentiate(struct dnn_model *m)
     dnn_free(of);
 }
 
-/* Penalties of activations are outputs of the ops that hand them on; their
- * gradients are those ops' own. */
+/* Activity penalties are outputs of ops that pass activations through and compute the
+ * gradients themselves. */
 static void find_penalties(struct dnn_model *m)
 {
     for (int o = 0; o < m->prog->nops; o++) {
         struct dnn_op *op = &m->prog->op[o];
 
         if (op->kind != DNN_OP_ACTIVITY) continue;
-        /* A mean over the samples here; now over all. */
+        /* Means over the whole batch instead of the micro-batch. */
         op->attr.activity.l1 *= (double)m->opts.batch / (double)total(m);
         op->attr.activity.l2 *= (double)m->opts.batch / (double)total(m);
         note_loss(m, op->out[1]);
@@ -102,7 +102,7 @@ static void find_penalties(struct dnn_model *m)
     m->nshares = m->nlosses;
 }
 
-/* The same in fewer steps.  Values get other numbers. */
+/* Fuse ops.  Values get new numbers. */
 static void fuse(struct dnn_model *m)
 {
     struct {
@@ -151,9 +151,9 @@ static int program(struct dnn_model *m, struct dnn_err *err)
 
 /* ---- the plan ---- */
 
-/* What must be there when the program has run. */
-static struct dnn_plan_opts wishes(const struct dnn_model *m, int *keep,
-                                   struct dnn_exec_on *on)
+/* Values that must exist when the program has run. */
+static struct dnn_plan_opts plan_opts(const struct dnn_model *m, int *keep,
+                                      struct dnn_exec_on *on)
 {
     int n = 0;
 
@@ -166,7 +166,7 @@ static struct dnn_plan_opts wishes(const struct dnn_model *m, int *keep,
         .nkeep = n, .keep = keep, .pitch = dnn_exec_pitch, .arg = on};
 }
 
-/* Plan the program, and ask the device about every step of it. */
+/* Plan memory and select kernels. */
 static int plan(struct dnn_model *m, const struct dnn_plan_opts *opts,
                 struct dnn_err *err)
 {
@@ -178,22 +178,21 @@ static int plan(struct dnn_model *m, const struct dnn_plan_opts *opts,
     return dnn_exec_make(m->plan, &m->backend, m->dev, &m->exec, err);
 }
 
-/* Networks whose activations take less than this keep them all: there is memory, and
- * computing anything again takes time. */
+/* Below this, activations are always stored. */
 enum { SMALL = 256 << 20 };
 
-static size_t beside(const struct dnn_model *m)
+static size_t kernel_bytes(const struct dnn_model *m)
 {
     struct dnn_exec_bytes need = dnn_exec_bytes(m->exec);
 
     return need.work + need.keep;
 }
 
-/* Replace the program by one that keeps less; limit is for all of it. */
+/* Replace the program by one that stores less; limit is for all memory. */
 static int recompute(struct dnn_model *m, const struct dnn_plan_opts *opts,
                      size_t limit, struct dnn_err *err)
 {
-    size_t extra = m->exec == NULL ? 0 : beside(m);
+    size_t extra = m->exec == NULL ? 0 : kernel_bytes(m);
     const struct dnn_recompute_opts how = {.plan = *opts,
                                            .how = m->opts.recompute,
                                            .limit = limit > extra ? limit - extra : 0,
@@ -204,13 +203,13 @@ static int recompute(struct dnn_model *m, const struct dnn_plan_opts *opts,
     return dnn_plan_recompute(m->original, &how, &m->prog, &m->recompute, err);
 }
 
-/* With as much computed again as was asked for, or as the limit demands: then it is
- * planned as it is first, to see.  Refused before anything is taken. */
+/* Recompute as configured; AUTO: first plan without, then recompute as much as the
+ * limit requires.  Fails before anything is allocated. */
 static int fit(struct dnn_model *m, struct dnn_err *err)
 {
     int *keep = dnn_alloc((size_t)(m->noutputs + m->nlosses + 1) * sizeof *keep);
     struct dnn_exec_on on;
-    const struct dnn_plan_opts opts = wishes(m, keep, &on);
+    const struct dnn_plan_opts opts = plan_opts(m, keep, &on);
     enum dnn_recompute how = m->opts.training ? m->opts.recompute : DNN_RECOMPUTE_NEVER;
     size_t limit = m->opts.limit;
     int rc = 0;
@@ -226,7 +225,7 @@ static int fit(struct dnn_model *m, struct dnn_err *err)
     if (rc == 0) {
         const struct dnn_plan_memory question = {
             .plan = m->plan,
-            .beside = beside(m),
+            .beside = kernel_bytes(m),
             .limit = limit,
             .batch = m->opts.batch,
             .plain = how == DNN_RECOMPUTE_NEVER && m->opts.training ? m->prog
@@ -240,7 +239,7 @@ static int fit(struct dnn_model *m, struct dnn_err *err)
     return rc;
 }
 
-/* Recomputing has moved ops, so it is looked for at the end. */
+/* Recomputation moves ops, so this comes last. */
 static int first_update(const struct dnn_prog *prog)
 {
     for (int o = 0; o < prog->nops; o++)
@@ -249,10 +248,10 @@ static int first_update(const struct dnn_prog *prog)
     return prog->nops;
 }
 
-/* ---- from outside ---- */
+/* ---- public ---- */
 
-/* The device of another model, if that is used. */
-static struct dnn_dev *lent(const struct dnn_model_opts *opts)
+/* The shared device of another model, or NULL. */
+static struct dnn_dev *shared_dev(const struct dnn_model_opts *opts)
 {
     if (opts->partner != NULL) return opts->partner->dev;
     return opts->owner == NULL || opts->concurrent ? NULL : opts->owner->dev;
@@ -273,7 +272,7 @@ int dnn_model_make(const struct dnn_graph *graph, const struct dnn_model_opts *o
     m->output = dnn_alloc(((size_t)m->noutputs + 1) * sizeof(int));
     m->target = dnn_alloc(((size_t)m->noutputs + 1) * sizeof(int));
     int rc = 0;
-    m->dev = lent(opts);
+    m->dev = shared_dev(opts);
     if (m->dev == NULL) rc = m->backend.open(&opts->device, &m->dev, err);
     if (rc == 0) rc = program(m, err);
     if (rc == 0) rc = fit(m, err);
@@ -303,7 +302,7 @@ void dnn_model_free(struct dnn_model *model)
 {
     if (model == NULL) return;
     dnn_exec_close(model->exec);
-    if (model->dev != NULL && lent(&model->opts) == NULL)
+    if (model->dev != NULL && shared_dev(&model->opts) == NULL)
         model->backend.close(model->dev);
     dnn_plan_free(model->plan);
     if (model->prog != NULL) dnn_prog_free(model->prog);
@@ -345,7 +344,7 @@ static int fill(struct dnn_model *m, int value, struct dnn_rng rng, int64_t clas
     return rc;
 }
 
-/* One channel is that of the second of two classes. */
+/* One channel: binary. */
 static int64_t classes_of(const struct dnn_model *m, int i)
 {
     int64_t n = dnn_prog_dim(m->prog, m->output[i], -1);

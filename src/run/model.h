@@ -1,7 +1,7 @@
-/* model.h - a network made ready to run: from its graph to steps on a device.
+/* model.h - a network ready to run: from its graph to kernels on a device.
  *
- * lower, fuse, loss, gradients, updates, plan, kernels: each is somebody else's
- * work; here is the order in which it is done, and the values that matter after.
+ * Lower, fuse, add loss, gradients and updates, plan memory, select kernels: here is
+ * the order of these passes, and the values needed afterwards.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -15,45 +15,45 @@
 #include "optim/optim.h"
 #include "run/exec.h"
 
-/* The backend of a name; NULL: the fastest that is built. */
+/* Find a backend by name; NULL: the fastest available. */
 int dnn_model_backend(const char *name, const struct dnn_backend **out,
                       struct dnn_err *err);
 
-/* The file in which measured choices of kernels are kept unless somebody says where:
- * in XDG_CACHE_HOME or ~/.cache, one for each kind of CPU and number of threads.  Its
- * directory is made.  The caller's, dnn_free(); NULL if there is no such place. */
+/* Default path of the autotuning cache: in XDG_CACHE_HOME or ~/.cache, one file per CPU
+ * model and number of threads.  Its directory is created.  dnn_free(); NULL: neither
+ * exists. */
 char *dnn_model_cache(int threads);
 
-/* What to make of a network.  All zero but batch and backend is a good start:
- * inference in f32.  Training needs loss and optim, too. */
+/* Options.  All zero but batch and backend: inference in f32.  Training needs loss and
+ * optim, too. */
 struct dnn_model_opts {
     int64_t batch;
-    int64_t total; /* samples of the whole batch, of which these are a part; 0: batch.
-                      The loss is a part of the whole batch's then                  */
+    int64_t total; /* samples of the whole batch, of which this is a micro-batch; 0:
+                      batch. The loss is normalized by total */
     bool training;
     bool with_loss; /* inference: compute the loss, too                              */
-    bool whole_batch; /* judge: with what other parts of the batch have to say */
+    bool whole_batch; /* with_loss: exchange its statistics over the whole batch */
     enum dnn_dtype dtype;
     const struct dnn_loss *loss; /* NULL: mean squared error; must outlive it        */
-    const int *target_is; /* enum dnn_loss_target of each output; NULL: as the loss
-                             likes it; needed while the model is made                */
+    const int *target_is; /* enum dnn_loss_target of each output; NULL: the default of
+                             the loss; only read by dnn_model_make()                 */
     struct dnn_optim optim;
     bool no_fusion; /* do not fuse                                                  */
-    bool dry_run;   /* only look: nothing is allocated, nothing can be run          */
-    size_t limit;   /* bytes it may take; 0: what the system has                    */
-    enum dnn_recompute recompute; /* training: compute again instead of keeping; AUTO
-                                     only if it would not fit otherwise           */
+    bool dry_run;   /* plan only: nothing is allocated, nothing can be run          */
+    size_t limit;   /* memory limit in bytes; 0: available memory                   */
+    enum dnn_recompute recompute; /* training: recompute activations instead of storing
+                                     them; AUTO: only if they would not fit       */
     const struct dnn_backend *backend;
     struct dnn_device device;
-    /* Another model of the same network, started: use its weights, slots and states,
-     * its device, and unless apart its gradients and temps (see dnn_exec_share()).  For
-     * other batch sizes, for inference between training steps.  Must outlive the new
-     * one. */
+    /* Another, started model of the same network that owns the weights: use its
+     * weights, slots and states, its device, and unless separate its gradients and
+     * temporaries (see dnn_exec_share()).  For other batch sizes, for inference between
+     * training steps.  Must outlive the new one. */
     struct dnn_model *owner;
     bool separate;
-    bool concurrent; /* apart: it may run at the same time, on a device of its own */
-    /* apart: one with the same owner that never runs at the same time: use its device
-     * and temps.  NULL: none. */
+    bool concurrent; /* separate: it may run at the same time, on its own device */
+    /* separate: a model with the same owner that never runs at the same time: use its
+     * device and temporaries.  NULL: none. */
     struct dnn_model *partner;
 };
 
@@ -62,40 +62,39 @@ struct dnn_model {
     struct dnn_model_opts opts;
     const struct dnn_graph *graph;
     struct dnn_prog *prog;     /* owned, as all below                                */
-    struct dnn_prog *original; /* it before anything was to be recomputed, or NULL   */
+    struct dnn_prog *original; /* before recomputation was added, or NULL            */
     struct dnn_recomputed recompute;
     struct dnn_plan *plan;
-    struct dnn_backend backend; /* as asked for, or one that only pretends       */
+    struct dnn_backend backend; /* as given, or its dry run variant              */
     struct dnn_dev *dev;
     struct dnn_exec *exec;
     int ninputs, noutputs, nlosses;
     int *input;  /* one per input of the network                          */
-    int *output; /* one per output; training: what its loss is computed of */
-    int *target; /* with a loss: what each output should be, DNN_NONE: any  */
-    int *loss;   /* with a loss: scalars whose sum is made small, the network's
-                    own first, then penalties                             */
-    int nterms;  /* of these the first so many are the loss itself        */
-    int nshares; /* of these the first so many are of our samples only: what other
-                    parts of the batch have is added; the rest is of weights */
-    int update;  /* training: the first op of the optimizer; before it all gradients
-                    are computed                                          */
+    int *output; /* one per output; training: the input of its loss        */
+    int *target; /* with a loss: target of each output, DNN_NONE: none      */
+    int *loss;   /* with a loss: scalars whose sum is minimised: the loss terms,
+                    then activity penalties, then weight penalties        */
+    int nterms;  /* the first so many are loss terms                      */
+    int nshares; /* the first so many are of this micro-batch and summed over the
+                    batch; the remainder are weight penalties             */
+    int update;  /* training: the first op of the optimizer, after all gradients */
     struct dnn_now now;
 };
 
-/* Local.  Make the program, plan it and ask the device about every step.  Refused
- * with numbers, DNN_ENOMEM, if it would take more than the limit.  graph and backend
- * must outlive it.  The caller owns *out: dnn_model_free(). */
+/* Local.  Make the program, plan its memory and select kernels.  DNN_ENOMEM with
+ * numbers if it needs more than the limit.  graph and backend must outlive it.  The
+ * caller owns *out: dnn_model_free(). */
 int dnn_model_make(const struct dnn_graph *graph, const struct dnn_model_opts *opts,
                    struct dnn_model **out, struct dnn_err *err);
-/* Local.  Take the memory and prepare every step; a dry model only prepares. */
+/* Local.  Allocate memory and prepare all kernels; a dry run only prepares. */
 int dnn_model_start(struct dnn_model *model, struct dnn_err *err);
 void dnn_model_free(struct dnn_model *model); /* NULL is fine */
 
-/* Bytes it takes when started: a promise made before. */
+/* Bytes it needs when started; known before. */
 struct dnn_exec_bytes dnn_model_bytes(const struct dnn_model *model);
 
-/* Every step with the kernel that does it, then the memory, block by block, and the
- * amount of work.  Once started, dry or not. */
+/* Print every op with its kernel, memory by block, and FLOP.  Once started, dry run or
+ * not. */
 void dnn_model_print(const struct dnn_model *model, FILE *where);
 
 /* Local.  Weights by their initializers, inputs normal, targets normal or labels at
@@ -108,7 +107,7 @@ int dnn_model_fill(struct dnn_model *model, uint64_t seed, struct dnn_err *err);
 int dnn_model_run(struct dnn_model *model, double rate, double *seconds,
                   struct dnn_err *err);
 
-/* Local.  What was made small in the last step: the loss and its penalties. */
+/* Local.  The loss of the last step, with penalties. */
 int dnn_model_loss(struct dnn_model *model, double *out, struct dnn_err *err);
 
 #endif

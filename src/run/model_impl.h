@@ -8,12 +8,11 @@
 
 #include "run/model.h"
 
-/* Make a backend one that takes addresses but no memory: it answers every question
- * about steps, and cannot run any. */
+/* Dry run: the backend reserves addresses but no memory, and cannot run kernels. */
 void dnn_model_make_dry(struct dnn_backend *backend);
 
-/* Bytes this process may still take: what the machine has, and its control group.
- * SIZE_MAX if nobody says. */
+/* Available memory in bytes, of the machine and the control group; SIZE_MAX: unknown.
+ */
 size_t dnn_model_available(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* outputs.c - what a network makes of samples, as HDF5 files in rmldnn's form.
+/* outputs.c - outputs of a network as HDF5 files, in the layout of rmldnn.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -16,14 +16,14 @@
 struct dnn_outputs {
     struct dnn_outputs_cfg cfg;
     struct dnn_hdf5_out *file[DNN_OUTPUTS_FILES]; /* owned; NULL: none                */
-    float *turned;                                /* owned: channels first            */
-    const struct dnn_job_slices *slices;          /* NULL: samples are what they are  */
-    struct dnn_array *sum, *weight; /* owned: a pair for each set of slices          */
+    float *turned;                                /* owned: output, channels first    */
+    const struct dnn_job_slices *slices;          /* NULL: samples are not sliced     */
+    struct dnn_array *sum, *weight; /* owned: a pair for each slicer                 */
 };
 
 /* ---- names ---- */
 
-/* A sample's name below what was read: of a single file its last part. */
+/* The name of a sample relative to the input path. */
 static const char *below(const struct dnn_outputs *o, const char *name)
 {
     size_t len = o->cfg.from == NULL ? 0 : strlen(o->cfg.from);
@@ -52,8 +52,8 @@ static int put(struct dnn_outputs *o, const char *name, const struct dnn_shape *
 
 /* ---- samples ---- */
 
-/* Channels to the front. */
-static void turn(const float *from, int64_t rows, int64_t channels, float *to)
+/* Move channels to the front. */
+static void transpose(const float *from, int64_t rows, int64_t channels, float *to)
 {
     for (int64_t c = 0; c < channels; c++)
         for (int64_t r = 0; r < rows; r++)
@@ -73,7 +73,7 @@ static int add_sample(struct dnn_outputs *o, int64_t sample, const float *const 
 
         DNN_TRY(dnn_shape_count(is, &count, err));
         memcpy(turned.dim + 1, is->dim, (size_t)(is->ndim - 1) * sizeof *is->dim);
-        turn(output[i], count / channels, channels, o->turned);
+        transpose(output[i], count / channels, channels, o->turned);
         char *name = o->cfg.noutputs == 1
                          ? dnn_strdup(below(o, label))
                          : dnn_format("%s/%s", o->cfg.name[i], below(o, label));
@@ -155,15 +155,16 @@ static int check_slices(const struct dnn_outputs *o, struct dnn_err *err)
     char a[DNN_SHAPE_TEXT], b[DNN_SHAPE_TEXT];
 
     if (o->cfg.noutputs != 1)
-        return dnn_fail(err, DNN_ECONFIG,
-                        "data.slicers: the network has %d outputs; slices of one can "
-                        "be put together",
-                        o->cfg.noutputs);
+        return dnn_fail(
+            err, DNN_ECONFIG,
+            "data.slicers: the network has %d outputs; slices can be reassembled "
+            "for one output only",
+            o->cfg.noutputs);
     dnn_slices_shape(&o->slices->set[0], is->dim[is->ndim - 1], &want);
     if (dnn_shape_equal(is, &want)) return 0;
     return dnn_fail(err, DNN_ECONFIG,
-                    "data.slicers: slices come out of the network as %s; only those of "
-                    "%s can be put together",
+                    "data.slicers: the network outputs slices of %s; only %s can be "
+                    "reassembled",
                     dnn_shape_text(a, sizeof a, is),
                     dnn_shape_text(b, sizeof b, &want));
 }
@@ -199,7 +200,7 @@ static int open_all(struct dnn_outputs *o, struct dnn_err *err)
     }
     o->turned = malloc(most + 64);
     if (o->turned == NULL)
-        return dnn_fail(err, DNN_ENOMEM, "no memory for an output of %zu MB",
+        return dnn_fail(err, DNN_ENOMEM, "an output of %zu MB does not fit into memory",
                         most >> 20);
     for (int i = 0; i < DNN_OUTPUTS_FILES; i++) {
         if (o->cfg.path[i] == NULL) continue;

@@ -1,5 +1,4 @@
-/* replica.c - this rank's copy of the network: which models it needs, all sharing one
- * set of weights.
+/* replica.c - the models of a replica, which share one set of weights.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -11,27 +10,20 @@
 
 #include <string.h>
 
-enum { LEAVES = 8 };
+enum { MICRO_BATCHES = 8 }; /* default, deterministic */
 
-/* Bytes that parts computed at once may take more than parts one after the other. */
-enum { BESIDE = 256 << 20 };
+/* Bytes that computing parts at once may take more than one after the other. */
+enum { CONCURRENT_BYTES = 256 << 20 };
 
 /* ---- cutting ---- */
 
-/* Leaves of this rank: [*first, *last). */
-static void own_micro_batches(const struct dnn_replica *r, int *first, int *last)
+void dnn_replica_own_range(const struct dnn_replica *r, int micro_batches, int *first,
+                           int *last)
 {
     int64_t rank = dnn_comm_rank(r->cfg.comm), size = dnn_comm_size(r->cfg.comm);
 
-    *first = (int)(rank * r->micro_batches / size);
-    *last = (int)((rank + 1) * r->micro_batches / size);
-}
-
-/* Samples of one micro-batch. */
-static void micro_batch_part(const struct dnn_replica *r, int64_t total,
-                             int micro_batch, int64_t *first, int64_t *n)
-{
-    dnn_order_part(total, total, 0, micro_batch, r->micro_batches, first, n);
+    *first = (int)(rank * micro_batches / size);
+    *last = (int)((rank + 1) * micro_batches / size);
 }
 
 int dnn_replica_micro_batches(struct dnn_comm *comm, int64_t batch, bool deterministic,
@@ -40,15 +32,7 @@ int dnn_replica_micro_batches(struct dnn_comm *comm, int64_t batch, bool determi
     if (!deterministic)
         return (int)(dnn_comm_size(comm) * (accumulate < 1 ? 1 : accumulate));
     if (micro_batches > 0) return (int)micro_batches;
-    return (int)(batch < LEAVES ? batch : LEAVES);
-}
-
-void dnn_replica_part(const struct dnn_replica *replica, int64_t total, int64_t *first,
-                      int64_t *n)
-{
-    dnn_order_micro_batches(total, total, 0, replica->micro_batches,
-                            dnn_comm_rank(replica->cfg.comm),
-                            dnn_comm_size(replica->cfg.comm), first, n);
+    return (int)(batch < MICRO_BATCHES ? batch : MICRO_BATCHES);
 }
 
 /* ---- models ---- */
@@ -77,16 +61,16 @@ static int add_model(struct dnn_replica *r, int64_t n, int64_t total, bool separ
     return 0;
 }
 
-/* The model for part p.  Parts that go side by side need one each; else those of the
- * same size use the same. */
+/* The model of part p.  Parts in lockstep need one each; else those of the same size
+ * share one. */
 static int find_model(struct dnn_replica *r, const struct replica_cut *c, int p,
                       struct dnn_err *err)
 {
     struct replica_part *part = &c->part[p];
     int used = 0;
 
-    /* Gradients are added up when all are known, so that no thread waits for another;
-     * of what is computed on the way the parts of a team use the same memory. */
+    /* Gradients are summed at the end, so that no thread waits for another; the parts
+     * of a team share activation memory. */
     if (c->teams > 1) {
         bool second = p >= c->teams && !r->lockstep;
 
@@ -111,7 +95,7 @@ static int cut(struct dnn_replica *r, int64_t total, struct dnn_err *err)
     struct replica_cut *c = &r->cut[r->ncuts++];
     int from, to;
 
-    own_micro_batches(r, &from, &to);
+    dnn_replica_own_range(r, r->micro_batches, &from, &to);
     c->total = total;
     c->micro_batches = r->micro_batches;
     c->lead = r->model[0].model;
@@ -121,8 +105,9 @@ static int cut(struct dnn_replica *r, int64_t total, struct dnn_err *err)
         struct replica_part *part = &c->part[c->nparts];
 
         part->micro_batch = micro_batch;
-        micro_batch_part(r, total, micro_batch, &part->first, &part->n);
-        /* Nobody waits for an empty one. */
+        dnn_order_part(total, total, 0, micro_batch, r->micro_batches, &part->first,
+                       &part->n);
+        /* Empty ones are skipped. */
         if (part->n == 0 && (r->lockstep || r->teams > 1)) continue;
         if (part->n > 0) DNN_TRY(find_model(r, c, c->nparts, err));
         c->nparts++;
@@ -132,33 +117,34 @@ static int cut(struct dnn_replica *r, int64_t total, struct dnn_err *err)
     return c->teams > 1 ? dnn_replica_deferred_make(c, err) : 0;
 }
 
-/* Threads that share ops wait for each other: where there are parts enough, each
- * computes parts of its own.  Kernels give the bits of as many threads as they were
- * made for, whoever runs them, so this may differ from rank to rank. */
+/* Threads that share ops wait for each other; with enough parts each thread computes
+ * parts of its own.  Kernels give the same bits with any number of threads, so this may
+ * differ between ranks. */
 static int teams(const struct dnn_replica *r, const struct dnn_model *owner)
 {
     int threads = r->cfg.model.device.threads, from, to;
 
-    own_micro_batches(r, &from, &to);
+    dnn_replica_own_range(r, r->micro_batches, &from, &to);
     if (!r->cfg.how.deterministic || threads < 2 || to - from < threads) return 1;
-    /* Then each has memory of its own anyway. */
+    /* Then each has its own memory anyway. */
     if (r->lockstep) return threads;
     size_t grads = owner->plan->bytes[DNN_BLOCK_GRADS];
     size_t more = (size_t)(to - from) * grads +
                   (size_t)threads * (dnn_model_bytes(owner).all - grads);
-    return more > BESIDE ? 1 : threads;
+    return more > CONCURRENT_BYTES ? 1 : threads;
 }
 
-/* The owner is made first; it is of the largest part, so that the others' temps fit
- * into its.  A rank whose part of every batch is empty still has weights. */
-static int lead(struct dnn_replica *r, struct dnn_err *err)
+/* The weight owner is made first, for the largest part, so that the activations of the
+ * others fit into its memory.  A rank without samples has weights, too. */
+static int make_owner(struct dnn_replica *r, struct dnn_err *err)
 {
     const struct replica_model *owner;
     int64_t first, n;
     int from, to;
 
-    own_micro_batches(r, &from, &to);
-    micro_batch_part(r, r->cfg.batch, from == to ? 0 : from, &first, &n);
+    dnn_replica_own_range(r, r->micro_batches, &from, &to);
+    dnn_order_part(r->cfg.batch, r->cfg.batch, 0, from == to ? 0 : from,
+                   r->micro_batches, &first, &n);
     if (n == 0) n = 1;
     r->teams = 1;
     DNN_TRY(add_model(r, n, r->cfg.batch, false, NULL, &owner, err));
@@ -197,24 +183,25 @@ static int check(const struct dnn_replica *r, struct dnn_err *err)
     const struct dnn_replica_cfg *cfg = &r->cfg;
 
     if (cfg->how.deterministic && r->micro_batches < dnn_comm_size(cfg->comm))
-        return dnn_fail(err, DNN_ECONFIG,
-                        "%d ranks, but a batch is cut into %d parts that do not depend "
-                        "on them; set \"micro_batches\" to %d or more",
-                        dnn_comm_size(cfg->comm), r->micro_batches,
-                        dnn_comm_size(cfg->comm));
+        return dnn_fail(
+            err, DNN_ECONFIG,
+            "deterministic training on %d ranks needs at least as many "
+            "micro-batches, but there are %d; set \"micro_batches\" to %d or "
+            "more",
+            dnn_comm_size(cfg->comm), r->micro_batches, dnn_comm_size(cfg->comm));
     if (cfg->how.deterministic && cfg->how.compress != DNN_COMPRESS_NONE)
         return dnn_fail(err, DNN_ECONFIG,
-                        "gradients that are compressed depend on the number of ranks; "
-                        "drop \"compress\" or \"deterministic\"");
+                        "compressed gradients depend on the number of ranks; remove "
+                        "\"compress\" or \"deterministic\"");
     if (cfg->model.dtype == DNN_F64 &&
         (cfg->how.deterministic || cfg->how.compress != DNN_COMPRESS_NONE))
         return dnn_fail(err, DNN_ECONFIG,
-                        "\"%s\" is for gradients in f32: drop it, or \"precision\"",
+                        "\"%s\" requires f32 gradients; remove it or \"precision\"",
                         cfg->how.deterministic ? "deterministic" : "compress");
     return 0;
 }
 
-/* Without training: the model of the largest part, whose weights the others use. */
+/* Inference: the model of the largest part owns the weights. */
 static int make_infer(struct dnn_replica *r, struct dnn_err *err)
 {
     struct dnn_model_opts opts = r->cfg.model;
@@ -245,7 +232,7 @@ static int make(struct dnn_replica *r, struct dnn_err *err)
     DNN_TRY(check(r, err));
     r->model = dnn_alloc((size_t)(2 * r->micro_batches + 2) * sizeof *r->model);
     r->loss = dnn_alloc((size_t)r->micro_batches * sizeof *r->loss);
-    DNN_TRY(lead(r, err));
+    DNN_TRY(make_owner(r, err));
     DNN_TRY(cut(r, cfg->batch, err));
     if (cfg->last > 0) DNN_TRY(cut(r, cfg->last, err));
     if (cfg->eval_batch > 0) DNN_TRY(dnn_replica_eval_make(r, err));

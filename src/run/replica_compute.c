@@ -1,5 +1,5 @@
-/* replica_compute.c - the parts of a batch computed: one after the other, or side by
- * side where statistics are of all of them.
+/* replica_compute.c - forward and backward pass of the parts of a batch: one after the
+ * other, or in lockstep where statistics are of the whole batch.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -65,7 +65,7 @@ static int run_part(struct dnn_replica *r, const struct replica_part *part,
 {
     const struct dnn_model *m = part->by->model;
     const struct dnn_bucket *bucket = part->by->bucket;
-    /* Whatever is under way is pushed on after each op. */
+    /* Communication makes progress after each op. */
     bool push = last && dnn_comm_size(r->cfg.comm) > 1;
     const float *grad = r->grad;
     int sent = 0;
@@ -82,8 +82,8 @@ static int run_part(struct dnn_replica *r, const struct replica_part *part,
     return dnn_replica_add_loss(part, r->loss, err);
 }
 
-/* A part without samples: the statistics of the others pass through, and zeros are
- * added to their gradients, in the very order in which the others do it. */
+/* A part without samples takes part in the exchanges and adds zeros to the gradients,
+ * in the same order as the others. */
 static int pass(struct dnn_replica *r, const struct dnn_now *now, bool last,
                 struct dnn_err *err)
 {
@@ -102,20 +102,19 @@ static int pass(struct dnn_replica *r, const struct dnn_now *now, bool last,
     return rc;
 }
 
-/* ---- parts side by side ---- */
+/* ---- parts in lockstep ---- */
 
-/* The op at which all meet for the n-th time; m->update: they do not. */
-static int meeting_op(const struct dnn_model *m, int n)
+/* The n-th exchange; m->update: there is none. */
+static int exchange_op(const struct dnn_model *m, int n)
 {
     for (int o = 0; o < m->update; o++)
         if (m->prog->op[o].kind == DNN_OP_EXCHANGE && n-- == 0) return o;
     return m->update;
 }
 
-/* Statistics of all micro-batches: each is written by one rank and zero elsewhere, so
- * adding over ranks is exact, and then they are added in the order of the
- * micro-batches. */
-static int exchange(struct dnn_replica *r, const struct replica_cut *cut, int meeting,
+/* Each micro-batch is known to one rank and zero elsewhere, so the all-reduce is exact;
+ * then all are added in order. */
+static int exchange(struct dnn_replica *r, const struct replica_cut *cut, int number,
                     int o, const struct dnn_now *now, struct dnn_err *err)
 {
     const struct dnn_model *lead = cut->lead;
@@ -127,7 +126,7 @@ static int exchange(struct dnn_replica *r, const struct replica_cut *cut, int me
     for (int p = 0; p < cut->nparts && rc == 0; p++) {
         const struct dnn_model *m = cut->part[p].by->model;
 
-        rc = dnn_exec_get(m->exec, m->prog->op[meeting_op(m, meeting)].in[0],
+        rc = dnn_exec_get(m->exec, m->prog->op[exchange_op(m, number)].in[0],
                           all + (size_t)cut->part[p].micro_batch * n, err);
     }
     if (rc == 0)
@@ -141,7 +140,7 @@ static int exchange(struct dnn_replica *r, const struct replica_cut *cut, int me
         const struct dnn_model *m = cut->part[p].by->model;
 
         rc =
-            dnn_exec_put(m->exec, m->prog->op[meeting_op(m, meeting)].out[0], all, err);
+            dnn_exec_put(m->exec, m->prog->op[exchange_op(m, number)].out[0], all, err);
     }
     if (cut->nparts == 0 && rc == 0)
         rc = dnn_replica_update_moving(lead, o, all, now, err);
@@ -150,7 +149,7 @@ static int exchange(struct dnn_replica *r, const struct replica_cut *cut, int me
     return rc;
 }
 
-/* The moving statistics are one for all parts: only the first moves them. */
+/* The moving statistics are shared: only the first part updates them. */
 static int run_ops(const struct replica_cut *cut, int p, int from, int to,
                    const struct dnn_now *now, struct dnn_err *err)
 {
@@ -168,24 +167,24 @@ static int run_ops(const struct replica_cut *cut, int p, int from, int to,
     return 0;
 }
 
-/* Parts on their way through the program. */
-struct going {
+/* State of parts in lockstep. */
+struct lockstep {
     const struct replica_cut *cut;
     const struct dnn_replica_batch *batch;
     struct dnn_now now;
-    int meeting; /* all go up to where they meet for the n-th time */
-    int *at;     /* by part: the op it is at                       */
+    int exchange; /* all run up to this exchange */
+    int *at;      /* next op of each part         */
     double *loss;
 };
 
-static int go(const struct going *g, int p, struct dnn_err *err)
+static int advance(const struct lockstep *g, int p, struct dnn_err *err)
 {
     const struct replica_part *part = &g->cut->part[p];
     const struct dnn_model *m = part->by->model;
     struct dnn_now now = g->now;
-    int to = meeting_op(m, g->meeting);
+    int to = exchange_op(m, g->exchange);
 
-    if (g->meeting == 0) DNN_TRY(dnn_replica_load(part, g->batch, err));
+    if (g->exchange == 0) DNN_TRY(dnn_replica_load(part, g->batch, err));
     now.sample = (uint32_t)part->first;
     DNN_TRY(run_ops(g->cut, p, g->at[p], to, &now, err));
     g->at[p] = to + 1;
@@ -193,24 +192,24 @@ static int go(const struct going *g, int p, struct dnn_err *err)
 }
 
 /* Part first, and every step-th after it that is below last. */
-static int go_some(const struct going *g, int first, int last, int step,
-                   struct dnn_err *err)
+static int advance_some(const struct lockstep *g, int first, int last, int step,
+                        struct dnn_err *err)
 {
     for (int p = first; p < last; p += step)
-        DNN_TRY(go(g, p, err));
+        DNN_TRY(advance(g, p, err));
     return 0;
 }
 
-/* Parts below last at once, the same number for each team.  Of several errors the first
- * team's is kept. */
-static int go_at_once(const struct going *g, int last, struct dnn_err *err)
+/* Parts below last, the same number for each team.  Of several errors that of the first
+ * team is reported. */
+static int advance_teams(const struct lockstep *g, int last, struct dnn_err *err)
 {
     int teams = g->cut->teams, rc = 0, who = teams;
 
 #pragma omp parallel for num_threads(teams) schedule(static, 1)
     for (int team = 0; team < teams; team++) {
         struct dnn_err why = {0};
-        int one = go_some(g, team, last, teams, &why);
+        int one = advance_some(g, team, last, teams, &why);
 
         if (one == 0) continue;
 #pragma omp critical
@@ -223,43 +222,43 @@ static int go_at_once(const struct going *g, int last, struct dnn_err *err)
     return rc;
 }
 
-/* What does not go up in teams is shared by all threads. */
-static int go_on(const struct going *g, struct dnn_err *err)
+/* Parts that do not fill all teams are computed by all threads together. */
+static int advance_all(const struct lockstep *g, struct dnn_err *err)
 {
     int teams = g->cut->teams, all = g->cut->nparts;
     int even = teams == 1 ? 0 : all / teams * teams;
 
-    if (even > 0) DNN_TRY(go_at_once(g, even, err));
-    return go_some(g, even, all, 1, err);
+    if (even > 0) DNN_TRY(advance_teams(g, even, err));
+    return advance_some(g, even, all, 1, err);
 }
 
-/* Programs of different sizes of part are the same but where things are computed again:
- * so each has its own place, and all meet at the exchanges. */
+/* Programs of parts of different sizes may differ in what is recomputed, so each has
+ * its own next op, and all meet at the exchanges. */
 int dnn_replica_lockstep(struct dnn_replica *r, const struct replica_cut *cut,
                          const struct dnn_replica_batch *batch,
                          const struct dnn_now *now, double *loss, struct dnn_err *err)
 {
     const struct dnn_model *lead = cut->lead;
-    struct going g = {.cut = cut,
-                      .batch = batch,
-                      .now = *now,
-                      .at = dnn_alloc(((size_t)cut->nparts + 1) * sizeof *g.at),
-                      .loss = loss};
+    struct lockstep g = {.cut = cut,
+                         .batch = batch,
+                         .now = *now,
+                         .at = dnn_alloc(((size_t)cut->nparts + 1) * sizeof *g.at),
+                         .loss = loss};
     bool more = true;
     int rc = 0;
 
-    for (; more && rc == 0; g.meeting++) {
-        int o = meeting_op(lead, g.meeting);
+    for (; more && rc == 0; g.exchange++) {
+        int o = exchange_op(lead, g.exchange);
 
-        rc = go_on(&g, err);
+        rc = advance_all(&g, err);
         more = o < lead->update;
-        if (more && rc == 0) rc = exchange(r, cut, g.meeting, o, now, err);
+        if (more && rc == 0) rc = exchange(r, cut, g.exchange, o, now, err);
     }
     dnn_free(g.at);
     return rc;
 }
 
-/* Gradients of all parts, once all are computed. */
+/* Hand the gradients of all parts to the rule. */
 static int send_all(struct dnn_replica *r, const struct replica_cut *cut,
                     struct dnn_err *err)
 {
@@ -281,7 +280,7 @@ static int send_all(struct dnn_replica *r, const struct replica_cut *cut,
     return rc;
 }
 
-/* ---- the whole ---- */
+/* ---- a batch ---- */
 
 int dnn_replica_compute(struct dnn_replica *r, const struct replica_cut *cut,
                         const struct dnn_replica_batch *batch,
@@ -310,7 +309,7 @@ int dnn_replica_idle(struct dnn_replica *r, const struct dnn_now *now,
 {
     const struct replica_cut none = {
         .lead = r->model[0].model, .micro_batches = r->micro_batches, .teams = 1};
-    /* As many empty parts as others have full ones: each is an exchange of its own. */
+    /* As many empty parts as the other ranks have. */
     int parts = r->micro_batches / dnn_comm_size(r->cfg.comm);
 
     if (r->lockstep || r->teams > 1)

@@ -1,10 +1,9 @@
-/* replica_deferred.c - gradients that parts of a batch do not write out.
+/* replica_deferred.c - deferred gradients of large matrices.
  *
- * The gradient of a large matrix, computed of a few samples, is far larger than what it
- * is made of.  Where a rank adds up many parts, each would write it and the sum would
- * read it again, through caches that do not hold it.  Instead each part keeps what it
- * is made of, and when all have, rows of it are made of one part after the other and
- * added up while they are near.
+ * The gradient of a large matrix from few samples is far larger than its operands.
+ * Where a rank sums many micro-batches, each would write it to memory and the sum would
+ * read it again.  Instead each micro-batch stores the operands; at the end rows of the
+ * gradient are computed for all micro-batches and summed while they are in the cache.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -16,16 +15,16 @@
 #include <stdlib.h>
 
 enum {
-    WORTH = 128 << 10, /* bytes of a gradient that is worth it               */
-    FACTOR = 4,        /* how much less it must be made of                   */
-    WIDEST = 4096,     /* elements of a row, of which each thread has a few  */
-    NEAR = 3072,       /* elements that are made and added up in one go      */
-    ROWS = 6           /* in which kernels make rows                         */
+    WORTH = 128 << 10, /* smallest gradient, in bytes                        */
+    FACTOR = 4,        /* its operands must be this much smaller             */
+    WIDEST = 4096,     /* most elements of a row                             */
+    NEAR = 3072,       /* elements summed at once, to stay in the cache      */
+    ROWS = 6           /* kernels compute multiples of so many rows          */
 };
 
-/* ---- which ---- */
+/* ---- selection ---- */
 
-static bool read_before(const struct dnn_model *m, int value, int from)
+static bool is_read(const struct dnn_model *m, int value, int from)
 {
     for (int o = from; o < m->update; o++)
         for (int i = 0; i < m->prog->op[o].nin; i++)
@@ -33,7 +32,7 @@ static bool read_before(const struct dnn_model *m, int value, int from)
     return false;
 }
 
-/* Whether the first result of op o is a gradient that can be made late. */
+/* Whether the first result of op o is a gradient that can be deferred. */
 static bool can(const struct dnn_model *m, int o, struct replica_deferred *out)
 {
     const struct dnn_op *op = &m->prog->op[o];
@@ -44,7 +43,7 @@ static bool can(const struct dnn_model *m, int o, struct replica_deferred *out)
     const struct dnn_tensor *is = &m->prog->value[op->out[0]].is;
     if (spot->block != DNN_BLOCK_GRADS || spot->pitch != 0 || is->dtype != DNN_F32 ||
         spot->bytes < WORTH || held > spot->bytes / FACTOR ||
-        read_before(m, op->out[0], o + 1))
+        is_read(m, op->out[0], o + 1))
         return false;
     out->first = (int64_t)(spot->offset / sizeof(float));
     out->last = out->first + (int64_t)(spot->bytes / sizeof(float));
@@ -52,7 +51,7 @@ static bool can(const struct dnn_model *m, int o, struct replica_deferred *out)
     return out->row <= WIDEST;
 }
 
-/* The op of a part's program that makes this gradient, and can late. */
+/* The op of a program that computes this gradient and can be deferred. */
 static int find_same(const struct dnn_model *m, const struct replica_deferred *grad)
 {
     for (int o = 0; o < m->update; o++) {
@@ -64,7 +63,7 @@ static int find_same(const struct dnn_model *m, const struct replica_deferred *g
     return DNN_NONE;
 }
 
-/* In order of where they lie. */
+/* Insert in order of first. */
 static void add(struct replica_cut *cut, const struct replica_deferred *grad)
 {
     int at = cut->ndeferred++;
@@ -81,22 +80,23 @@ static bool all_can(const struct replica_cut *cut, const struct replica_deferred
     return true;
 }
 
-/* Rows that are made and added up in one go. */
+/* Rows computed and summed at once. */
 static int64_t rows_at_once(const struct replica_deferred *grad)
 {
     return NEAR / grad->row < ROWS ? ROWS : NEAR / grad->row / ROWS * ROWS;
 }
 
-/* Kernels like whole lines. */
-static int take(size_t bytes, void **out, struct dnn_err *err)
+/* Aligned to cache lines. */
+static int allocate(size_t bytes, void **out, struct dnn_err *err)
 {
     if (posix_memalign(out, 64, bytes) == 0) return 0;
     *out = NULL;
-    return dnn_fail(err, DNN_ENOMEM, "adding up the parts of a batch takes %zu kB more",
+    return dnn_fail(err, DNN_ENOMEM,
+                    "summing gradients needs %zu kB of memory, which is not available",
                     bytes >> 10);
 }
 
-static int take_all(struct replica_cut *cut, struct dnn_err *err)
+static int allocate_all(struct replica_cut *cut, struct dnn_err *err)
 {
     void *made;
 
@@ -106,17 +106,18 @@ static int take_all(struct replica_cut *cut, struct dnn_err *err)
             const struct dnn_model *m = part->by->model;
 
             part->op[i] = find_same(m, &cut->deferred[i]);
-            DNN_TRY(take(dnn_exec_defer_bytes(m->exec, part->op[i]), &part->stored[i],
-                         err));
+            DNN_TRY(allocate(dnn_exec_defer_bytes(m->exec, part->op[i]),
+                             &part->stored[i], err));
         }
     for (int i = 0; i < cut->ndeferred; i++) {
         int64_t n = rows_at_once(&cut->deferred[i]) * cut->deferred[i].row;
 
         if (n > cut->rows_stride) cut->rows_stride = n;
     }
-    /* Not a multiple of a page apart: caches would keep all parts in the same lines. */
+    /* Not a multiple of a page, to avoid cache conflicts between parts. */
     cut->rows_stride = (cut->rows_stride + 1023) / 1024 * 1024 + 80;
-    DNN_TRY(take((size_t)(cut->teams * cut->nparts * cut->rows_stride) * sizeof(float),
+    DNN_TRY(
+        allocate((size_t)(cut->teams * cut->nparts * cut->rows_stride) * sizeof(float),
                  &made, err));
     cut->rows = made;
     return 0;
@@ -131,7 +132,7 @@ int dnn_replica_deferred_make(struct replica_cut *cut, struct dnn_err *err)
 
         if (can(m, o, &grad) && all_can(cut, &grad)) add(cut, &grad);
     }
-    return cut->ndeferred == 0 ? 0 : take_all(cut, err);
+    return cut->ndeferred == 0 ? 0 : allocate_all(cut, err);
 }
 
 void dnn_replica_deferred_free(struct replica_cut *cut)
@@ -162,10 +163,10 @@ int dnn_replica_deferred_find(const struct replica_cut *cut,
     return DNN_NONE;
 }
 
-/* ---- adding up ---- */
+/* ---- summing up ---- */
 
-/* Elements that are added up in one go, of gradient late, from row on, or, if that is
- * DNN_NONE, as parts have written them. */
+/* Elements summed at once: rows of a deferred gradient, or, if that is DNN_NONE,
+ * elements that the parts have written. */
 struct stretch {
     int64_t first, last;
     int deferred;
@@ -196,7 +197,7 @@ static struct stretch stretch_at(const struct replica_cut *cut, int64_t at, int6
     return s;
 }
 
-/* x and made: room for pointers to the parts, and for rows of each. */
+/* x and made: scratch for pointers to the parts, and for rows of each. */
 static void add_up(const struct dnn_replica *r, const struct replica_cut *cut, int p,
                    const struct stretch *s, const float *const *grad, const float **x,
                    float *made)

@@ -1,10 +1,8 @@
-/* replica_eval.c - the loss in inference, over all ranks.
+/* replica_eval.c - evaluation: the loss in inference, over all ranks.
  *
- * A batch is cut as in training: into a part for each rank, or into micro-batches that
- * depend on nothing but its size.  What a loss divides by is that of the whole batch.
- * Losses are added up micro-batch by micro-batch, and in the order of the micro-batches
- * at the end, so that with micro-batches the sum does not depend on the number of
- * ranks.
+ * A batch is cut into micro-batches as in training; losses are normalized by the whole
+ * batch.  They are summed per micro-batch, and over micro-batches in order at the end,
+ * so that deterministic sums do not depend on the number of ranks.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -15,14 +13,6 @@
 #include "data/order.h"
 
 #include <string.h>
-
-static void own_micro_batches(const struct dnn_replica *r, int *first, int *last)
-{
-    int64_t rank = dnn_comm_rank(r->cfg.comm), size = dnn_comm_size(r->cfg.comm);
-
-    *first = (int)(rank * r->eval.micro_batches / size);
-    *last = (int)((rank + 1) * r->eval.micro_batches / size);
-}
 
 /* ---- models ---- */
 
@@ -45,7 +35,7 @@ static int add_model(struct dnn_replica *r, int64_t n, int64_t total, bool separ
     return dnn_model_start(m->model, err);
 }
 
-/* Parts that go side by side need a model each, as in training. */
+/* Parts in lockstep need a model each, as in training. */
 static int find_model(struct dnn_replica *r, int64_t n, int64_t total, int used,
                       const struct replica_model **out, struct dnn_err *err)
 {
@@ -70,7 +60,7 @@ static int cut(struct dnn_replica *r, int64_t total, struct dnn_err *err)
     int64_t first, n;
     int from, to;
 
-    own_micro_batches(r, &from, &to);
+    dnn_replica_own_range(r, r->eval.micro_batches, &from, &to);
     *c = (struct replica_cut){
         .total = total, .micro_batches = e->micro_batches, .teams = 1};
     c->part = dnn_alloc((size_t)(to - from + 1) * sizeof *c->part);
@@ -78,8 +68,8 @@ static int cut(struct dnn_replica *r, int64_t total, struct dnn_err *err)
                    &n);
     DNN_TRY(add_model(r, n == 0 ? 1 : n, total, false, &lead, err));
     c->lead = lead->model;
-    e->meets = dnn_replica_exchanges(c->lead);
-    e->lockstep = r->cfg.how.deterministic && e->meets;
+    e->exchanges = dnn_replica_exchanges(c->lead);
+    e->lockstep = r->cfg.how.deterministic && e->exchanges;
     for (int micro_batch = from; micro_batch < to; micro_batch++) {
         struct replica_part part = {.micro_batch = micro_batch};
         int used = 0;
@@ -148,7 +138,7 @@ static int take_outputs(const struct replica_part *part,
     return 0;
 }
 
-/* The others exchange numbers, and we have no samples. */
+/* This rank has no samples, but takes part in the exchanges. */
 static int pass(struct dnn_replica *r, const struct replica_cut *cut,
                 const struct dnn_now *now, struct dnn_err *err)
 {
@@ -159,7 +149,7 @@ static int pass(struct dnn_replica *r, const struct replica_cut *cut,
     return 0;
 }
 
-/* What the samples of each micro-batch lose; the mean of the batch, as shares. */
+/* The loss of each micro-batch; their sum is the mean of the batch. */
 static int run(struct dnn_replica *r, const struct replica_cut *cut,
                const struct dnn_replica_batch *batch, float *const *output,
                double *loss, struct dnn_err *err)
@@ -177,7 +167,7 @@ static int run(struct dnn_replica *r, const struct replica_cut *cut,
         DNN_TRY(take_outputs(part, batch, output, err));
     }
     if (!r->eval.lockstep)
-        return cut->nparts == 0 && r->eval.meets ? pass(r, cut, &now, err) : 0;
+        return cut->nparts == 0 && r->eval.exchanges ? pass(r, cut, &now, err) : 0;
     DNN_TRY(dnn_replica_lockstep(r, cut, batch, &now, loss, err));
     for (int p = 0; p < cut->nparts; p++)
         DNN_TRY(take_outputs(&cut->part[p], batch, output, err));
@@ -200,8 +190,8 @@ int dnn_replica_eval(struct dnn_replica *replica, const struct dnn_replica_batch
         return rc;
     }
     return dnn_fail(err, DNN_EDATA,
-                    "a batch of %lld samples to evaluate with; %lld or %lld were "
-                    "announced",
+                    "internal error: batch of %lld samples in the evaluation, expected "
+                    "%lld or %lld",
                     (long long)batch->total, (long long)replica->cfg.eval_batch,
                     (long long)replica->cfg.eval_last);
 }
@@ -210,7 +200,7 @@ int dnn_replica_eval_end(struct dnn_replica *replica, double *loss, struct dnn_e
 {
     struct replica_eval *e = &replica->eval;
 
-    /* Each is known to one rank and zero elsewhere: adding rounds nothing. */
+    /* Each is known to one rank and zero elsewhere: the all-reduce is exact. */
     int rc = dnn_comm_allreduce(replica->cfg.comm, "loss", e->loss, e->micro_batches,
                                 DNN_COMM_F64, DNN_COMM_SUM, err);
 
@@ -230,7 +220,7 @@ int dnn_replica_eval_part(const struct dnn_replica *replica, int64_t total, int 
 {
     int from, to;
 
-    own_micro_batches(replica, &from, &to);
+    dnn_replica_own_range(replica, replica->eval.micro_batches, &from, &to);
     if (from + i >= to) return -1;
     dnn_order_part(total, total, 0, from + i, replica->eval.micro_batches, first, n);
     return from + i;

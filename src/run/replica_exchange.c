@@ -1,4 +1,4 @@
-/* replica_exchange.c - statistics of a batch, added over all ranks while a step runs.
+/* replica_exchange.c - batch statistics, summed over all ranks during a step.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* Numbers on their way. */
+/* A running all-reduce. */
 struct begun {
     struct dnn_comm_req *req;
     int64_t n;
@@ -66,8 +66,7 @@ struct dnn_exchange dnn_replica_exchange(struct dnn_replica *r)
         .sum = sum, .arg = r, .start = start, .finish = finish};
 }
 
-/* Statistics of a batch are known: a rank that has no samples of it moves its own copy
- * of the moving ones all the same. */
+/* A rank without samples updates its copy of the moving statistics, too. */
 int dnn_replica_update_moving(const struct dnn_model *m, int o, const double *sums,
                               const struct dnn_now *now, struct dnn_err *err)
 {

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Parts come in few sizes: a model for each, made when it is first wanted. */
+/* One model per number of samples, made on first use. */
 static int find(struct dnn_replica *r, int64_t n, bool with_loss,
                 struct dnn_model **out, struct dnn_err *err)
 {

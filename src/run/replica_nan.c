@@ -1,7 +1,7 @@
-/* replica_nan.c - where the first number arose that is none.
+/* replica_nan.c - find the layer where the first NaN or infinity occurred.
  *
- * The weights are still those the batch was computed with, so it is computed again, op
- * by op, and every result is looked at as soon as it is there.
+ * The weights are unchanged, so the batch is recomputed op by op and every result is
+ * checked.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -14,8 +14,8 @@
 #include <math.h>
 #include <stdio.h>
 
-/* The first element that is NaN or infinite, -1: none is. */
-static int64_t strange(const void *mem, enum dnn_dtype type, size_t bytes)
+/* Index of the first NaN or infinity, -1: none. */
+static int64_t find_nan(const void *mem, enum dnn_dtype type, size_t bytes)
 {
     if (type == DNN_F32) {
         const float *x = mem;
@@ -29,12 +29,12 @@ static int64_t strange(const void *mem, enum dnn_dtype type, size_t bytes)
     return -1;
 }
 
-static bool value_is_strange(const struct dnn_model *m, int v, struct dnn_err *err)
+static bool has_nan(const struct dnn_model *m, int v, struct dnn_err *err)
 {
     size_t bytes = m->plan->spot[v].bytes;
     void *mem = dnn_alloc(bytes + 1);
     bool is = dnn_exec_get(m->exec, v, mem, err) == 0 &&
-              strange(mem, m->prog->value[v].is.dtype, bytes) >= 0;
+              find_nan(mem, m->prog->value[v].is.dtype, bytes) >= 0;
 
     dnn_free(mem);
     return is;
@@ -45,35 +45,35 @@ static const char *layer_of(const struct dnn_op *op)
     return op->layer == NULL ? dnn_op_info(op->kind)->name : op->layer;
 }
 
-/* What goes into a part: inputs, targets, weights. */
-static bool look_before(const struct dnn_model *m, char *where, size_t size,
-                        struct dnn_err *err)
+/* Check inputs, targets and weights. */
+static bool check_inputs(const struct dnn_model *m, char *where, size_t size,
+                         struct dnn_err *err)
 {
     for (int v = 0; v < m->prog->nvalues; v++) {
         const struct dnn_value *value = &m->prog->value[v];
-        const char *what = value->role == DNN_INPUT    ? "the input"
-                           : value->role == DNN_TARGET ? "the target"
-                           : value->role == DNN_WEIGHT ? "the weight"
-                           : value->role == DNN_STATE  ? "the statistic"
+        const char *what = value->role == DNN_INPUT    ? "input"
+                           : value->role == DNN_TARGET ? "target"
+                           : value->role == DNN_WEIGHT ? "weight"
+                           : value->role == DNN_STATE  ? "statistic"
                                                        : NULL;
 
         if (what == NULL || m->plan->spot[v].bytes == 0) continue;
-        if (!value_is_strange(m, v, err)) continue;
+        if (!has_nan(m, v, err)) continue;
         bool data = value->role == DNN_INPUT || value->role == DNN_TARGET;
         snprintf(where, size, "%s '%s%s%s'%s", what,
                  value->layer == NULL ? "" : value->layer,
                  value->layer == NULL ? "" : "/",
                  value->is.name == NULL ? "" : value->is.name,
-                 data ? "" : ", by the update before");
+                 data ? "" : " after the previous update");
         return true;
     }
     return false;
 }
 
-/* Op by op; the exchanges stay those of this rank's samples, for others may have found
- * nothing. */
-static bool look_inside(const struct dnn_model *m, struct dnn_now now, char *where,
-                        size_t size, struct dnn_err *err)
+/* Check all ops; exchanges keep the values of this rank, because other ranks may not be
+ * here. */
+static bool check_ops(const struct dnn_model *m, struct dnn_now now, char *where,
+                      size_t size, struct dnn_err *err)
 {
     for (int o = 0; o < m->update; o++) {
         const struct dnn_op *op = &m->prog->op[o];
@@ -81,11 +81,10 @@ static bool look_inside(const struct dnn_model *m, struct dnn_now now, char *whe
         if (op->kind == DNN_OP_BN_UPDATE || op->kind == DNN_OP_EXCHANGE) continue;
         if (dnn_exec_try(m->exec, o, &now, err) < 0) return false;
         for (int i = 0; i < op->nout; i++) {
-            if (op->out[i] == DNN_NONE || !value_is_strange(m, op->out[i], err))
-                continue;
+            if (op->out[i] == DNN_NONE || !has_nan(m, op->out[i], err)) continue;
             snprintf(where, size, "layer '%s' (%s, %s)%s", layer_of(op),
                      dnn_op_info(op->kind)->name, dnn_op_pass_name(op->pass),
-                     op->pass == DNN_FWD ? "" : ", while its gradient was computed");
+                     op->pass == DNN_FWD ? "" : " in the backward pass");
             return true;
         }
     }
@@ -108,28 +107,27 @@ int dnn_replica_find_nan(struct dnn_replica *replica, const struct replica_cut *
         const struct dnn_model *m = part->by->model;
         here.sample = (uint32_t)part->first;
         rc = dnn_replica_load(part, batch, err);
-        if (rc == 0) found = look_before(m, where, sizeof where, err);
-        if (rc == 0 && !found) found = look_inside(m, here, where, sizeof where, err);
+        if (rc == 0) found = check_inputs(m, where, sizeof where, err);
+        if (rc == 0 && !found) found = check_ops(m, here, where, sizeof where, err);
     }
     if (rc == 0 && found)
-        rc =
-            dnn_fail(err, DNN_EDATA,
-                     "step %llu: a number became NaN or infinite: the first one in %s; "
-                     "lower the learning rate, clip gradients, or look at the data",
-                     (unsigned long long)now->updates, where);
-    /* The lowest rank that found it root for all. */
+        rc = dnn_fail(
+            err, DNN_EDATA,
+            "step %llu: NaN or infinity, first in %s; lower the learning rate, "
+            "clip gradients, or check the data",
+            (unsigned long long)now->updates, where);
+    /* The error of the lowest rank that found one is reported. */
     rc = dnn_comm_agree(replica->cfg.comm, rc, err);
     if (rc < 0) return rc;
     if (replica->cfg.how.deterministic)
         dnn_fail(err, DNN_EDATA,
-                 "step %llu: a gradient is larger than %g, which is too much for "
-                 "sums that do not depend on the ranks; lower the learning rate, "
-                 "or set \"deterministic\": false",
+                 "step %llu: a gradient is larger than %g, the limit of deterministic "
+                 "sums; lower the learning rate or set \"deterministic\": false",
                  (unsigned long long)now->updates, (double)DNN_EXACT_LARGEST);
     else
         dnn_fail(err, DNN_EDATA,
-                 "step %llu: the loss or a gradient became NaN or infinite when the "
-                 "ranks' were added; lower the learning rate",
+                 "step %llu: the sum of losses or gradients over ranks is NaN or "
+                 "infinite; lower the learning rate",
                  (unsigned long long)now->updates);
     err->everywhere = true;
     return DNN_EDATA;

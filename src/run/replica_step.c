@@ -1,4 +1,4 @@
-/* replica_step.c - one update, made together with all other ranks.
+/* replica_step.c - one training step over all ranks.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -18,9 +18,9 @@ static const struct replica_cut *find_cut(const struct dnn_replica *r, int64_t t
     return NULL;
 }
 
-/* Losses by micro-batch, what the step before took and waited, and the caller's
- * numbers: each is known to one rank and zero elsewhere, so that adding rounds nothing.
- */
+/* All-reduce the losses by micro-batch, time and waits of the step before, and the
+ * caller's numbers.  Losses and waits are known to one rank and zero elsewhere, so
+ * their sums are exact. */
 static int add_up(struct dnn_replica *r, struct dnn_replica_step *step, double *extra,
                   int n, struct dnn_err *err)
 {
@@ -47,12 +47,34 @@ static int add_up(struct dnn_replica *r, struct dnn_replica_step *step, double *
     return rc;
 }
 
-/* In blocks whose sums are added in order: the same whatever the threads. */
+static double norm_f64(const struct dnn_replica *r)
+{
+    const double *grad = (const double *)(const void *)r->grad;
+    double sum = 0;
+
+    for (int64_t i = 0; i < r->count / 2; i++)
+        sum += grad[i] * grad[i];
+    return sqrt(sum);
+}
+
+static void clip_f64(struct dnn_replica *r, double scale, double most)
+{
+    double *grad = (double *)(void *)r->grad;
+
+    for (int64_t i = 0; i < r->count / 2; i++) {
+        double g = grad[i] * scale;
+
+        if (most > 0) g = g > most ? most : g < -most ? -most : g;
+        grad[i] = g;
+    }
+}
+
+/* Sums of blocks are added in order: the same with any number of threads. */
 static double norm(const struct dnn_replica *r)
 {
     enum { BLOCK = 1 << 14 };
 
-    if (r->f64) return dnn_replica_wide_norm(r);
+    if (r->f64) return norm_f64(r);
     int64_t blocks = (r->count + BLOCK - 1) / BLOCK;
     double *sum = dnn_alloc((size_t)(blocks + 1) * sizeof *sum), all = 0;
 
@@ -83,8 +105,8 @@ static void clip(struct dnn_replica *r, const struct dnn_replica_step *step)
         scale = (float)(step->clip_norm / step->grad_norm);
     if (scale == 1 && most <= 0) return;
     if (r->f64) {
-        dnn_replica_wide_clip(r, scale < 1 ? step->clip_norm / step->grad_norm : 1,
-                              step->clip_value);
+        clip_f64(r, scale < 1 ? step->clip_norm / step->grad_norm : 1,
+                 step->clip_value);
         return;
     }
 #pragma omp parallel for schedule(static) if (r->count > 1 << 15)
@@ -96,7 +118,7 @@ static void clip(struct dnn_replica *r, const struct dnn_replica_step *step)
     }
 }
 
-/* Make the update, and read what regularizers say of the weights before it. */
+/* Update the weights; *penalty: regularization losses before the update. */
 static int update(struct dnn_replica *r, const struct dnn_now *now, double *penalty,
                   struct dnn_err *err)
 {
@@ -112,10 +134,10 @@ static int update(struct dnn_replica *r, const struct dnn_now *now, double *pena
     return r->rule->after(r->self, err);
 }
 
-/* Without samples, as the others cannot know yet, and with a loss that is no number:
- * then nobody makes the update, and all agree on the error. */
-static int decline(struct dnn_replica *r, const struct dnn_now *now, double *extra,
-                   int n, struct dnn_err *err)
+/* This rank has failed: take part in the step with a NaN as loss, so that no rank makes
+ * the update and all agree on the error. */
+static int fail_step(struct dnn_replica *r, const struct dnn_now *now, double *extra,
+                     int n, struct dnn_err *err)
 {
     struct dnn_err why = *err;
     struct dnn_replica_step step;
@@ -130,9 +152,9 @@ static int decline(struct dnn_replica *r, const struct dnn_now *now, double *ext
     return dnn_comm_agree(r->cfg.comm, why.code, err);
 }
 
-/* Loss and gradient of a batch, and what is made of them: an update, or nothing. */
+/* Loss and gradient of a batch, and the update, if the program has one. */
 static int one_step(struct dnn_replica *r, const struct dnn_replica_batch *batch,
-                    struct dnn_replica_step *step, bool look, double *extra, int n,
+                    struct dnn_replica_step *step, bool check, double *extra, int n,
                     struct dnn_err *err)
 {
     const struct dnn_now now = {.seed = step->seed,
@@ -141,12 +163,13 @@ static int one_step(struct dnn_replica *r, const struct dnn_replica_batch *batch
                                 .updates = step->step + 1};
     double began = dnn_clock_now(), penalty;
 
-    if (batch == NULL) return decline(r, &now, extra, n, err);
+    if (batch == NULL) return fail_step(r, &now, extra, n, err);
     const struct replica_cut *cut = find_cut(r, batch->total);
     if (cut == NULL)
-        return dnn_fail(
-            err, DNN_EDATA, "a batch of %lld samples; %lld or %lld were announced",
-            (long long)batch->total, (long long)r->cfg.batch, (long long)r->cfg.last);
+        return dnn_fail(err, DNN_EDATA,
+                        "internal error: batch of %lld samples, expected %lld or %lld",
+                        (long long)batch->total, (long long)r->cfg.batch,
+                        (long long)r->cfg.last);
     r->now = (struct replica_waits){0};
     memset(r->loss, 0, (size_t)r->micro_batches * sizeof *r->loss);
     DNN_TRY(dnn_replica_compute(r, cut, batch, &now, err));
@@ -155,10 +178,10 @@ static int one_step(struct dnn_replica *r, const struct dnn_replica_batch *batch
     dnn_replica_add_wait(r, computed);
     DNN_TRY(add_up(r, step, extra, n, err));
     step->grad_norm = norm(r);
-    bool sound = isfinite(step->loss) && isfinite(step->grad_norm);
-    if (!sound && look) return dnn_replica_find_nan(r, cut, batch, &now, err);
-    /* Or some rank could not take part, and says so now. */
-    if (!sound) DNN_TRY(dnn_comm_agree(r->cfg.comm, 0, err));
+    bool finite = isfinite(step->loss) && isfinite(step->grad_norm);
+    if (!finite && check) return dnn_replica_find_nan(r, cut, batch, &now, err);
+    /* Another rank may have failed. */
+    if (!finite) DNN_TRY(dnn_comm_agree(r->cfg.comm, 0, err));
     clip(r, step);
     DNN_TRY(update(r, &now, &penalty, err));
     step->loss += penalty;

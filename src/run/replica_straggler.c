@@ -1,8 +1,8 @@
-/* replica_straggler.c - what ranks wait for: each other, or the numbers on their way.
+/* replica_straggler.c - time spent waiting for slower ranks.
  *
- * Where ranks meet, the last to come waits for the numbers alone, so the least that any
- * of them waits is what communication takes; what others wait more, they wait because
- * they were early.  Waits of a step travel with the loss of its successor.
+ * In a collective operation the last rank waits only for the transfer, so the minimum
+ * wait over ranks is the time of communication; the rest of a wait is for slower ranks.
+ * Waits of a step are exchanged together with the loss of the next one.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -1,12 +1,12 @@
-/* replica_tune.c - how many bytes of gradients travel together.
+/* replica_tune.c - autotuning of the gradient bucket size.
  *
- * Small buckets begin to travel sooner, large ones cost fewer messages: what is best
- * depends on network, machine and ranks.  So a few sizes are tried, each for a few
- * steps, and the one with the fastest step stays.  No result depends on it but by the
- * rounding of sums over ranks, which exact sums do not have.
+ * Small buckets are sent earlier, large ones need fewer messages; the best size depends
+ * on network, machine and ranks.  A few sizes are tried for a few steps each, and the
+ * one with the fastest step is used.  It affects results only by the rounding of sums
+ * over ranks; exact sums do not round.
  *
- * What a step took is added over ranks along with its successor's loss, so that all
- * ranks decide alike, and no message is sent for it.
+ * The time of a step is summed over ranks together with the loss of the next one, so
+ * that all ranks decide alike without another message.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -49,7 +49,7 @@ int dnn_replica_tune_start(struct dnn_replica *r, struct dnn_err *err)
     return dnn_replica_cut_grads(r, begin, err);
 }
 
-/* Which try a step belongs to; n: none any more, -1: none yet. */
+/* Which trial a step belongs to; n: none any more, -1: none yet. */
 static int try_of(int step)
 {
     return step < 0 ? -1 : step / EACH;
@@ -68,22 +68,22 @@ void dnn_replica_tune_add(struct dnn_replica *r, double seconds)
 static int decide(struct dnn_replica *r, struct dnn_err *err)
 {
     struct replica_tune *t = &r->tune;
-    struct dnn_buf said = {0};
+    struct dnn_buf trials = {0};
     char text[32];
     int k = 0;
 
     for (int i = 0; i < t->n; i++) {
         if (t->best[i] < t->best[k]) k = i;
-        dnn_buf_add(&said, "%s%s %.3g ms", i == 0 ? "" : ", ",
+        dnn_buf_add(&trials, "%s%s: %.3g ms", i == 0 ? "" : ", ",
                     dnn_text_bytes(text, sizeof text, (double)t->size[i]),
                     1e3 * t->best[i]);
     }
     size_t best = t->size[k];
     if (dnn_comm_rank(r->cfg.comm) == 0)
         dnn_log(DNN_INFO, "train",
-                "gradients travel in buckets of %s; a step with buckets of %s",
-                dnn_text_bytes(text, sizeof text, (double)best), said.text);
-    dnn_buf_free(&said);
+                "gradient bucket size: %s (autotuned; time per step: %s)",
+                dnn_text_bytes(text, sizeof text, (double)best), trials.text);
+    dnn_buf_free(&trials);
     *t = (struct replica_tune){0};
     return best == r->bucket ? 0 : dnn_replica_cut_grads(r, best, err);
 }
@@ -94,11 +94,11 @@ int dnn_replica_tune_next(struct dnn_replica *r, int64_t total, double seconds,
     struct replica_tune *t = &r->tune;
 
     if (t->n == 0) return 0;
-    /* A short batch says nothing. */
+    /* Smaller batches are ignored. */
     t->took = total == r->cfg.batch ? seconds : 0;
     if (total != r->cfg.batch) return 0;
     int k = try_of(++t->step);
-    /* One more step than there are to measure tells what the last one took. */
+    /* The time of the last trial is known one step later. */
     if (t->step > t->n * EACH) return decide(r, err);
     if (k < 0 || k >= t->n || t->size[k] == r->bucket) return 0;
     return dnn_replica_cut_grads(r, t->size[k], err);

@@ -1,4 +1,4 @@
-/* session.c - where this process sits: its job, its ranks, its cores.
+/* session.c - the environment of this process: Slurm job, ranks, cores.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -12,8 +12,8 @@
 #include <string.h>
 #include <time.h>
 
-/* Everything that needs no other rank, before MPI makes threads of its own. */
-static int look_around(int threads, struct dnn_session *s, struct dnn_err *err)
+/* Local part, before MPI starts threads. */
+static int read_environment(int threads, struct dnn_session *s, struct dnn_err *err)
 {
     struct dnn_env env = dnn_slurm_env();
 
@@ -31,7 +31,7 @@ static int check_launch(const struct dnn_session *s, struct dnn_err *err)
                                   mpi ? dnn_comm_version(s->comm) : NULL, err);
 }
 
-static int take_place(struct dnn_session *s, struct dnn_err *err)
+static int map_and_bind(struct dnn_session *s, struct dnn_err *err)
 {
     DNN_TRY(dnn_topo_map(s->topo, s->requests, s->size, dnn_comm_rank(s->comm),
                          &s->place, err));
@@ -47,9 +47,9 @@ static int exchange(struct dnn_session *s, int rc, struct dnn_err *err)
     s->bounds = dnn_alloc(n * sizeof *s->bounds);
     if (rc == 0) rc = check_launch(s, err);
     DNN_TRY(dnn_comm_agree(s->comm, rc, err));
-    DNN_TRY(dnn_comm_allgather(s->comm, "exchange of granted masks", &s->request,
+    DNN_TRY(dnn_comm_allgather(s->comm, "exchange of CPU masks", &s->request,
                                sizeof s->request, s->requests, err));
-    rc = take_place(s, err);
+    rc = map_and_bind(s, err);
     DNN_TRY(dnn_comm_agree(s->comm, rc, err));
     DNN_TRY(dnn_comm_allgather(s->comm, "exchange of places", &s->place,
                                sizeof s->place, s->places, err));
@@ -63,7 +63,7 @@ int dnn_session_open(int threads, enum dnn_topo_policy bind, struct dnn_session 
     struct dnn_err later = {0};
 
     *out = (struct dnn_session){.bind = bind};
-    int first = look_around(threads, out, err);
+    int first = read_environment(threads, out, err);
     int rc = dnn_comm_open(NULL, &out->comm, first < 0 ? &later : err);
     if (rc == 0) {
         out->size = dnn_comm_size(out->comm);
@@ -97,8 +97,8 @@ int dnn_session_report(const struct dnn_session *session)
     dnn_topo_free_report(&report);
     if (session->place.nnumas > 1)
         dnn_log(DNN_INFO, "topo",
-                "the cores of rank 0 are in %d NUMA domains; ranks that stay in one "
-                "each (mpirun -n, srun -n) are faster",
+                "the cores of rank 0 span %d NUMA domains; one rank per NUMA domain "
+                "(mpirun -n, srun -n) is faster",
                 session->place.nnumas);
     return overlaps;
 }

@@ -1,4 +1,4 @@
-/* session.h - where this process sits: its job, its ranks, its cores.
+/* session.h - the environment of this process: Slurm job, ranks, cores.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -24,18 +24,18 @@ struct dnn_session {
     struct dnn_topo_bound *bounds;     /* owned */
 };
 
-/* Collective.  Read the environment, open the ranks, give each its place and bind it
- * there; threads 0: as many as the place has cores.  The caller owns what *out holds:
+/* Collective.  Read the environment, start communication, map each rank to cores and
+ * bind it; threads 0: one per core.  The caller owns what *out holds:
  * dnn_session_close(). */
 int dnn_session_open(int threads, enum dnn_topo_policy bind, struct dnn_session *out,
                      struct dnn_err *err);
 void dnn_session_close(struct dnn_session *session); /* of one filled with zeros, too */
 
-/* Local.  On rank 0: log what is odd about who got what; returns how many pairs of
- * ranks share cores. */
+/* Local.  On rank 0: log problems of the mapping; returns how many pairs of ranks share
+ * cores. */
 int dnn_session_report(const struct dnn_session *session);
 
-/* Local.  Seconds until the allocation ends; INFINITY if it does not. */
+/* Local.  Seconds until the Slurm allocation ends; INFINITY without one. */
 double dnn_session_time_left(const struct dnn_session *session);
 
 #endif

@@ -14,9 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What all ranks are to do after a step. */
-enum { GO_ON, SAVE, STOP };
-
 static double rate_now(const struct dnn_trainer *t)
 {
     int64_t per = dnn_feed_batches(t->train.feed);
@@ -26,13 +23,13 @@ static double rate_now(const struct dnn_trainer *t)
                                        .total = per * t->job->num_epochs,
                                        .ranks = dnn_comm_size(t->comm)};
 
-    if (t->hessian != NULL) return NAN; /* steps have a length of their own */
+    if (t->hessian != NULL) return NAN; /* it has no learning rate */
     return dnn_schedule_rate(t->job->schedule, &t->memory,
                              dnn_optim_rate(&t->job->optimizer), &at);
 }
 
-/* One update.  *news: GO_ON, SAVE or STOP, the same on all ranks. */
-static int step(struct dnn_trainer *t, int *news, struct dnn_err *err)
+/* One update.  *action is the same on all ranks. */
+static int step(struct dnn_trainer *t, enum train_action *action, struct dnn_err *err)
 {
     const struct dnn_batch *batch;
     struct dnn_replica_batch mine;
@@ -43,20 +40,20 @@ static int step(struct dnn_trainer *t, int *news, struct dnn_err *err)
                                  .clip_norm = t->job->clip_norm,
                                  .clip_value = t->job->clip_value};
 
-    /* What went wrong since the last step is made known to all ranks by this one. */
+    /* An error since the last step is agreed on in this one. */
     int rc = t->pending.code;
     if (rc < 0) *err = t->pending;
     if (rc == 0) rc = dnn_feed_next(t->train.feed, &batch, NULL, err);
     if (rc == 0) rc = dnn_trainer_make_batch(t, &t->train, batch, &mine, err);
-    waited = dnn_clock_now() - began; /* with what it takes to convert numbers */
-    int urge = t->root ? dnn_trainer_action(t) : 0;
-    double extra[2] = {dnn_stop_asked() != 0 || urge == 2, urge == 1};
+    waited = dnn_clock_now() - began; /* conversion included */
+    enum train_action due = t->root ? dnn_trainer_action(t) : TRAIN_CONTINUE;
+    double extra[2] = {dnn_stop_asked() != 0 || due == TRAIN_STOP, due == TRAIN_SAVE};
     const struct dnn_replica_batch *ours = rc == 0 ? &mine : NULL;
     if (t->hessian != NULL)
         DNN_TRY(dnn_hessian_batch(t, ours, &s, extra, 2, err));
     else
         DNN_TRY(dnn_replica_run(t->replica, ours, &s, extra, 2, err));
-    *news = extra[0] > 0 ? STOP : extra[1] > 0 ? SAVE : GO_ON;
+    *action = extra[0] > 0 ? TRAIN_STOP : extra[1] > 0 ? TRAIN_SAVE : TRAIN_CONTINUE;
     t->at.step++;
     t->at.batch++;
     dnn_trainer_ema_step(t);
@@ -78,8 +75,8 @@ static int step(struct dnn_trainer *t, int *news, struct dnn_err *err)
     return 0;
 }
 
-/* The end of an epoch: evaluate, tell, and let everybody who cares about it know.
- * *stop: a reason to end the run early, or "". */
+/* The end of an epoch: evaluate, log, update schedule and early stopping.
+ * stop: the reason to end the run early, or "". */
 static int finish_epoch(struct dnn_trainer *t, char stop[256], struct dnn_err *err)
 {
     struct train_value value[TRAIN_VALUES];
@@ -119,15 +116,15 @@ static int stopped(struct dnn_trainer *t, struct dnn_err *err)
 {
     int64_t asked = dnn_stop_asked();
 
-    /* Perhaps not of this rank. */
+    /* Another rank may have got the signal. */
     DNN_TRY(dnn_comm_allreduce(t->comm, "signals", &asked, 1, DNN_COMM_I64,
                                DNN_COMM_MAX, err));
     int number = (int)asked;
     DNN_TRY(dnn_trainer_save(t, false, err));
     if (t->ckpts != NULL) DNN_TRY(dnn_ckpt_wait(t->ckpts, err));
     dnn_fail(err, DNN_ESTOP,
-             "stopped %s%s after %" PRId64 " steps; a checkpoint is written: run the "
-             "same command again to continue",
+             "stopped %s%s after %" PRId64 " steps, checkpoint saved; run the same "
+             "command again to resume",
              number != 0 ? "by " : "before the time limit",
              number != 0 ? dnn_stop_name(number) : "", t->at.step);
     err->everywhere = true;
@@ -137,35 +134,36 @@ static int stopped(struct dnn_trainer *t, struct dnn_err *err)
 static int epochs(struct dnn_trainer *t, struct dnn_err *err)
 {
     int64_t batches = dnn_feed_batches(t->train.feed);
-    int64_t order = t->hessian == NULL ? t->at.epoch : 0; /* always the same one */
-    struct train_outcome turn = {.why = dnn_hessian_resumed(t)};
+    int64_t order =
+        t->hessian == NULL ? t->at.epoch : 0; /* the same order in each epoch */
+    struct train_outcome outcome = {.why = dnn_hessian_resumed(t)};
     char why[256] = "";
 
-    if (turn.why != NULL) snprintf(why, sizeof why, "%s", turn.why);
+    if (outcome.why != NULL) snprintf(why, sizeof why, "%s", outcome.why);
     /* A run may have been stopped between the last batch and the end of its epoch. */
     DNN_TRY(dnn_feed_start(t->train.feed, order + t->at.batch / batches,
                            t->at.batch % batches, err));
     while (t->at.epoch < t->job->num_epochs && why[0] == '\0' &&
            !dnn_trainer_ended(t)) {
-        int news = GO_ON;
+        enum train_action action = TRAIN_CONTINUE;
 
         while (t->at.batch < batches) {
-            DNN_TRY(step(t, &news, err));
-            if (news == STOP) return stopped(t, err);
-            /* After the last batch only once the epoch is log about, so that a run
-             * that goes on from there does not tell it twice. */
-            if (news == SAVE && t->at.batch < batches)
+            DNN_TRY(step(t, &action, err));
+            if (action == TRAIN_STOP) return stopped(t, err);
+            /* After the last batch: once the epoch is logged, so that a resumed run
+             * does not log it twice. */
+            if (action == TRAIN_SAVE && t->at.batch < batches)
                 DNN_TRY(dnn_trainer_save(t, false, err));
         }
-        DNN_TRY(dnn_hessian_next(t, &turn, err));
-        int rc = turn.epoch ? finish_epoch(t, why, err) : 0;
+        DNN_TRY(dnn_hessian_next(t, &outcome, err));
+        int rc = outcome.epoch ? finish_epoch(t, why, err) : 0;
         if (rc == DNN_ESTOP) return stopped(t, err);
         if (rc < 0) return rc;
-        if (turn.why != NULL && why[0] == '\0')
-            snprintf(why, sizeof why, "%s", turn.why);
-        if (news == SAVE || why[0] != '\0' ||
-            (turn.epoch && (t->best_so_far || dnn_trainer_epoch_due(t))))
-            DNN_TRY(dnn_trainer_save(t, turn.epoch && t->best_so_far, err));
+        if (outcome.why != NULL && why[0] == '\0')
+            snprintf(why, sizeof why, "%s", outcome.why);
+        if (action == TRAIN_SAVE || why[0] != '\0' ||
+            (outcome.epoch && (t->best_so_far || dnn_trainer_epoch_due(t))))
+            DNN_TRY(dnn_trainer_save(t, outcome.epoch && t->best_so_far, err));
     }
     if (why[0] != '\0' && t->root) dnn_log(DNN_INFO, "train", "%s", why);
     return 0;
@@ -199,8 +197,8 @@ int dnn_train_run(const struct dnn_job *job, struct dnn_session *session,
 
     int rc = run(&t, err);
     dnn_trainer_log_finish(&t, rc, err);
-    /* In the middle of a step, on this rank alone: the others wait for it in vain, and
-     * nothing that takes all ranks can be done any more. */
+    /* An error within a step, on this rank only: the others wait for it, so no
+     * collective call is possible any more. */
     if (rc < 0 && !err->everywhere && dnn_comm_size(t.comm) > 1) {
         dnn_log_all(DNN_ERROR, "train", "%s", err->text);
         dnn_comm_abort(t.comm, rc);

@@ -1,4 +1,4 @@
-/* train_batch.c - a batch of the feed as the network takes it.
+/* train_batch.c - conversion of a batch to the inputs of the network.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -21,8 +21,8 @@ static int of_role(const struct dnn_column *col, int ncols, enum dnn_column_role
     return n;
 }
 
-/* Whether a column's samples are what a value of the network takes, axes of extent 1 at
- * the end aside. */
+/* Whether the shapes of a column and of an input or target agree, apart from trailing
+ * dimensions of size 1. */
 static bool fits(const struct dnn_shape *column, const struct dnn_shape *value)
 {
     int a = column->ndim, b = value->ndim - 1; /* without the batch */
@@ -43,10 +43,11 @@ static int match(const char *what, const struct dnn_column *col, const int *foun
     char a[DNN_SHAPE_TEXT], b[DNN_SHAPE_TEXT];
 
     if (nfound != nwanted)
-        return dnn_fail(err, DNN_EDATA,
-                        "the data has %d %s%s, the network takes %d: give each column "
-                        "its role when the data is prepared",
-                        nfound, what, nfound == 1 ? "" : "s", nwanted);
+        return dnn_fail(
+            err, DNN_EDATA,
+            "the data has %d %s%s, but the network needs %d; set the role of "
+            "each column in dnn-prepare",
+            nfound, what, nfound == 1 ? "" : "s", nwanted);
     *row = dnn_alloc(((size_t)nwanted + 1) * sizeof **row);
     for (int i = 0; i < nwanted; i++) {
         const struct dnn_shape *want = dnn_prog_shape(m->prog, value[i]);
@@ -56,25 +57,26 @@ static int match(const char *what, const struct dnn_column *col, const int *foun
         if (m->prog->value[value[i]].is.dtype == DNN_F64) (*row)[i] /= 2;
         if (fits(&col[found[i]].shape, want)) continue;
         each.dim[0] = DNN_UNKNOWN;
-        return dnn_fail(err, DNN_EDATA,
-                        "%s '%s' of the data is %s, the network's is %s (? is the "
-                        "batch); resize, crop or slice the data, or change \"input\"",
-                        what, col[found[i]].name,
-                        dnn_shape_text(a, sizeof a, &col[found[i]].shape),
-                        dnn_shape_text(b, sizeof b, &each));
+        return dnn_fail(
+            err, DNN_EDATA,
+            "%s '%s' of the data has shape %s, but the network expects %s (? is "
+            "the batch); resize, crop or slice the data, or change \"input\"",
+            what, col[found[i]].name, dnn_shape_text(a, sizeof a, &col[found[i]].shape),
+            dnn_shape_text(b, sizeof b, &each));
     }
     return 0;
 }
 
-/* times: 2 for numbers that are twice as wide. */
-static int rooms(int n, const size_t *row, int64_t most, int times, void ***out,
-                 struct dnn_err *err)
+/* times: 2 for f64. */
+static int make_buffers(int n, const size_t *row, int64_t most, int times, void ***out,
+                        struct dnn_err *err)
 {
     *out = dnn_alloc(((size_t)n + 1) * sizeof **out);
     for (int i = 0; i < n; i++)
         if (posix_memalign(&(*out)[i], 64, (size_t)(most * times) * row[i] + 64) != 0) {
             (*out)[i] = NULL;
-            return dnn_fail(err, DNN_ENOMEM, "no memory for a batch of %zu MB",
+            return dnn_fail(err, DNN_ENOMEM,
+                            "a batch needs %zu MB of memory, which is not available",
                             (size_t)(most * times) * row[i] >> 20);
         }
     return 0;
@@ -86,9 +88,9 @@ int dnn_trainer_columns(const struct dnn_trainer *t, struct train_data *data,
     const struct dnn_model *m = dnn_replica_model(t->replica);
     const struct dnn_column *col;
     int ncols = dnn_feed_columns(data->feed, &col);
-    /* As many samples as any part of a batch can have. */
+    /* The largest number of samples of this rank in a batch. */
     int64_t most = dnn_feed_count(data->feed);
-    bool wide = m->opts.dtype == DNN_F64;
+    bool f64 = m->opts.dtype == DNN_F64;
 
     if (most > t->job->batch_size) most = t->job->batch_size;
     if (data != &t->train && most < t->job->data->test_batch_size)
@@ -98,20 +100,20 @@ int dnn_trainer_columns(const struct dnn_trainer *t, struct train_data *data,
     int n = of_role(col, ncols, DNN_ROLE_INPUT, data->input);
     DNN_TRY(match("input", col, data->input, n, m->ninputs, m, m->input,
                   &data->input_row, err));
-    DNN_TRY(rooms(n, data->input_row, most, 1, &data->input_mem, err));
-    if (wide) DNN_TRY(rooms(n, data->input_row, most, 2, &data->input_f64, err));
+    DNN_TRY(make_buffers(n, data->input_row, most, 1, &data->input_mem, err));
+    if (f64) DNN_TRY(make_buffers(n, data->input_row, most, 2, &data->input_f64, err));
     n = of_role(col, ncols, DNN_ROLE_TARGET, data->target);
     data->targets = n > 0 && t->mode != DNN_JOB_INFER;
     if (!data->targets && data != &t->train && t->mode != DNN_JOB_EVAL) return 0;
     DNN_TRY(match("target", col, data->target, n, m->noutputs, m, m->target,
                   &data->target_row, err));
-    DNN_TRY(rooms(n, data->target_row, most, 1, &data->target_mem, err));
-    return wide ? rooms(n, data->target_row, most, 2, &data->target_f64, err) : 0;
+    DNN_TRY(make_buffers(n, data->target_row, most, 1, &data->target_mem, err));
+    return f64 ? make_buffers(n, data->target_row, most, 2, &data->target_f64, err) : 0;
 }
 
-/* The same for a network that computes in f64.  What is no f32, classes, stays. */
-static void widen(const struct dnn_model *m, const int *value, const size_t *row, int n,
-                  void *const *mem, void **wide, int64_t samples)
+/* Convert f32 to f64; class labels are copied. */
+static void convert_f64(const struct dnn_model *m, const int *value, const size_t *row,
+                        int n, void *const *mem, void **wide, int64_t samples)
 {
     for (int i = 0; i < n; i++) {
         size_t bytes = (size_t)samples * row[i], count = bytes / sizeof(float);
@@ -147,11 +149,11 @@ int dnn_trainer_make_batch(const struct dnn_trainer *t, struct train_data *data,
         DNN_TRY(convert(data->feed, batch, m->noutputs, data->target, data->target_mem,
                         err));
     if (data->input_f64 != NULL)
-        widen(m, m->input, data->input_row, m->ninputs, data->input_mem,
-              data->input_f64, batch->n);
+        convert_f64(m, m->input, data->input_row, m->ninputs, data->input_mem,
+                    data->input_f64, batch->n);
     if (data->target_f64 != NULL)
-        widen(m, m->target, data->target_row, m->noutputs, data->target_mem,
-              data->target_f64, batch->n);
+        convert_f64(m, m->target, data->target_row, m->noutputs, data->target_mem,
+                    data->target_f64, batch->n);
     void **input = data->input_f64 != NULL ? data->input_f64 : data->input_mem;
     void **target = data->target_f64 != NULL ? data->target_f64 : data->target_mem;
     *out = (struct dnn_replica_batch){.total = batch->total,
@@ -162,7 +164,7 @@ int dnn_trainer_make_batch(const struct dnn_trainer *t, struct train_data *data,
     return 0;
 }
 
-/* Ends with NULL. */
+/* mem ends with NULL. */
 static void free_all(void **mem)
 {
     for (int i = 0; mem != NULL && mem[i] != NULL; i++)

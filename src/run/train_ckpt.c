@@ -1,7 +1,7 @@
-/* train_ckpt.c - what a checkpoint holds, and when one is written.
+/* train_ckpt.c - what a checkpoint stores, and when one is written.
  *
- * Weights, moving statistics and the optimizer's slots lie in a few blocks and are
- * saved by name; what else a run remembers is small and saved as bytes.
+ * Weights, moving statistics and optimizer slots are stored by name; the progress of
+ * the run is small and stored as bytes.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -69,8 +69,8 @@ int dnn_trainer_arrays(struct dnn_trainer *t, struct dnn_err *err)
     return t->ckpts == NULL ? 0 : dnn_ckpt_reserve(t->ckpts, t->narrays, t->array, err);
 }
 
-/* From the newest checkpoint; *step is -1 if there is none to go on from. */
-static int go_on(struct dnn_trainer *t, int64_t *step, struct dnn_err *err)
+/* Resume from the newest checkpoint; *step is -1 if there is none. */
+static int load_newest(struct dnn_trainer *t, int64_t *step, struct dnn_err *err)
 {
     char *state = NULL;
 
@@ -79,9 +79,9 @@ static int go_on(struct dnn_trainer *t, int64_t *step, struct dnn_err *err)
     int rc = dnn_ckpt_load(t->ckpts, NULL, t->narrays, t->array, step, &state, err);
     if (rc == DNN_EDATA)
         dnn_prefix(err,
-                   "the network, its optimizer or \"ema\" has changed: set it back, "
-                   "or give the run another \"dir\", or checkpoints.resume false, "
-                   "to begin anew: ");
+                   "the network, its optimizer or \"ema\" has changed; set it back, or "
+                   "start a new run with another \"dir\" or checkpoints.resume "
+                   "false: ");
     DNN_TRY(rc);
     if (*step >= 0) rc = dnn_trainer_check_settings(t, state, err);
     dnn_free(state);
@@ -90,23 +90,23 @@ static int go_on(struct dnn_trainer *t, int64_t *step, struct dnn_err *err)
     if (*step < 0 && t->job->ckpt->resume == DNN_RESUME_YES)
         return dnn_fail(
             err, DNN_EDATA,
-            "checkpoints.resume is true, but there is no checkpoint yet; set "
-            "it to \"auto\" to begin anew then");
+            "checkpoints.resume is true, but there is no checkpoint; set it to "
+            "\"auto\" to start a new run");
     if (*step < 0) return 0;
     if (t->sum.bucket > 0 && t->sum.ranks == dnn_comm_size(t->comm) &&
         t->job->parallel->bucket == 0)
         DNN_TRY(dnn_replica_set_bucket_size(t->replica, (size_t)t->sum.bucket, err));
     dnn_log(DNN_INFO, "train",
-            "going on from the checkpoint of step %" PRId64 ": epoch %" PRId64
+            "resuming from the checkpoint of step %" PRId64 ": epoch %" PRId64
             ", batch %" PRId64 "%s",
             *step, t->at.epoch + 1, t->at.batch,
-            t->job->ckpt->load == NULL ? "" : "; checkpoints.load was for its start");
+            t->job->ckpt->load == NULL ? "" : "; checkpoints.load is ignored");
     if (!dnn_trainer_ended(t))
         t->at.ended = 0;
     else if (t->at.epoch < t->job->num_epochs)
         dnn_log(DNN_INFO, "train",
-                "it had ended there, by early_stopping or target_metric; change these "
-                "to go on");
+                "the run was ended by early_stopping or target_metric; change these to "
+                "continue");
     return 0;
 }
 
@@ -116,7 +116,7 @@ int dnn_trainer_resume(struct dnn_trainer *t, struct dnn_err *err)
     int64_t step;
     char *path = NULL;
 
-    DNN_TRY(go_on(t, &step, err));
+    DNN_TRY(load_newest(t, &step, err));
     if (step >= 0) return 0;
     if (load != NULL) {
         int rc = dnn_load_find(dnn_job_path(t->job, load), &path, err);
@@ -131,9 +131,9 @@ int dnn_trainer_resume(struct dnn_trainer *t, struct dnn_err *err)
     return 0;
 }
 
-/* The first that is NaN or infinite, -1: none is.  Mostly none is: looked for in
- * blocks, without a branch for each. */
-static int64_t strange(const float *x, int64_t n)
+/* Index of the first NaN or infinity, -1: none.  Checked in blocks, without a branch
+ * for each number. */
+static int64_t find_nan(const float *x, int64_t n)
 {
     enum { BLOCK = 4096 };
 
@@ -149,8 +149,8 @@ static int64_t strange(const float *x, int64_t n)
     return -1;
 }
 
-/* An update can make of good gradients weights that are no numbers; the next step would
- * find it, but what is kept must be from before.  Rank 0, which writes. */
+/* An update may overflow although its gradients are finite: such weights are not saved.
+ * Checked by rank 0, which writes. */
 static int check_arrays(const struct dnn_trainer *t, struct dnn_err *err)
 {
     for (int i = 0; i < t->narrays && t->root; i++) {
@@ -159,12 +159,13 @@ static int check_arrays(const struct dnn_trainer *t, struct dnn_err *err)
 
         if (a->type != DNN_F32) continue;
         DNN_TRY(dnn_shape_count(&a->shape, &count, err));
-        int64_t k = strange(a->data, count);
+        int64_t k = find_nan(a->data, count);
         if (k >= 0)
             return dnn_fail(err, DNN_EDATA,
-                            "step %" PRId64 ": the update made number %" PRId64
-                            " of '%s' NaN or infinite; it is not saved; lower the "
-                            "learning rate, or clip gradients",
+                            "step %" PRId64 ": element %" PRId64
+                            " of '%s' became NaN or infinite in the update; no "
+                            "checkpoint is saved; lower the learning rate or clip "
+                            "gradients",
                             t->at.step, k, a->name);
     }
     return 0;
@@ -172,7 +173,7 @@ static int check_arrays(const struct dnn_trainer *t, struct dnn_err *err)
 
 int dnn_trainer_save(struct dnn_trainer *t, bool best, struct dnn_err *err)
 {
-    double now = dnn_clock_now(), held, all, seconds = t->sum.seconds;
+    double now = dnn_clock_now(), blocked, all, seconds = t->sum.seconds;
 
     if (t->ckpts == NULL) return 0;
     dnn_hessian_use_best(t);
@@ -192,14 +193,14 @@ int dnn_trainer_save(struct dnn_trainer *t, bool best, struct dnn_err *err)
     dnn_buf_free(&state);
     t->sum.seconds = seconds;
     t->last_ckpt = now;
-    dnn_ckpt_times(t->ckpts, &held, &all);
-    if (held > t->ckpt_time) t->ckpt_time = held;
+    dnn_ckpt_times(t->ckpts, &blocked, &all);
+    if (blocked > t->ckpt_time) t->ckpt_time = blocked;
     if (all > t->ckpt_time) t->ckpt_time = all;
     return rc;
 }
 
-/* Whether this many epochs, a part of one perhaps, are a multiple of the interval, or
- * the first number behind one; a batch earlier they were not. */
+/* Whether a multiple of the interval, in epochs or parts of one, was reached since
+ * before. */
 static bool due(const struct dnn_trainer *t, double now, double before)
 {
     double interval = t->job->ckpt->interval, slack = 1e-9;
@@ -208,20 +209,22 @@ static bool due(const struct dnn_trainer *t, double now, double before)
            floor(now / interval + slack) > floor(before / interval + slack);
 }
 
-int dnn_trainer_action(const struct dnn_trainer *t)
+enum train_action dnn_trainer_action(const struct dnn_trainer *t)
 {
     const struct dnn_job_ckpt *how = t->job->ckpt;
     double left = dnn_session_time_left(t->session);
-    /* Two steps and two checkpoints, for none takes exactly as long as the last. */
+    /* Time for two steps and two checkpoints, as durations vary. */
     double need = 2 * t->step_time + 2 * t->ckpt_time + 15;
 
-    if (left < need) return 2;
-    if (t->mode != DNN_JOB_TRAIN) return 0; /* there is nothing to save */
+    if (left < need) return TRAIN_STOP;
+    if (t->mode != DNN_JOB_TRAIN) return TRAIN_CONTINUE;
     double each = 1 / (double)dnn_feed_batches(t->train.feed);
     double at = (double)t->at.epoch + (double)t->at.batch * each;
-    if (due(t, at + each, at)) return 1;
-    if (how->steps > 0 && (t->at.step + 1) % how->steps == 0) return 1;
-    return how->minutes > 0 && dnn_clock_now() - t->last_ckpt >= 60 * how->minutes;
+    if (due(t, at + each, at)) return TRAIN_SAVE;
+    if (how->steps > 0 && (t->at.step + 1) % how->steps == 0) return TRAIN_SAVE;
+    return how->minutes > 0 && dnn_clock_now() - t->last_ckpt >= 60 * how->minutes
+               ? TRAIN_SAVE
+               : TRAIN_CONTINUE;
 }
 
 bool dnn_trainer_epoch_due(const struct dnn_trainer *t)

@@ -1,4 +1,4 @@
-/* train_data.c - where samples come from: those to train, evaluate and test with.
+/* train_data.c - training, validation and test data.
  *
  * Each phase is agreed on by all ranks before the next begins.
  *
@@ -24,7 +24,7 @@ int64_t dnn_trainer_micro_batches(const struct dnn_trainer *t, int64_t batch,
                                      how->micro_batches, accumulate);
 }
 
-/* Whether a dataset has a split, where nothing is wrong if it has not. */
+/* Whether a dataset has an optional split. */
 static int has_split(struct dnn_trainer *t, const struct dnn_job_origin *o, bool *out,
                      struct dnn_err *err)
 {
@@ -36,8 +36,8 @@ static int has_split(struct dnn_trainer *t, const struct dnn_job_origin *o, bool
     return 0;
 }
 
-/* Samples of which transforms make equal ones cannot lie side by side in memory, but
- * each by itself. */
+/* Samples of different shapes, made equal by transforms, cannot be preloaded as one
+ * array: cache each one instead. */
 static bool keep_each(const struct dnn_trainer *t, struct train_data *data)
 {
     const struct dnn_job_data *d = t->job->data;
@@ -70,7 +70,7 @@ static int open_feed(struct dnn_trainer *t, const struct dnn_job_origin *o,
         .seed = (uint64_t)job->seed,
         .window = d->window,
         .augment = data->augment,
-        /* What slices are cut from is in memory already. */
+        /* Volumes that are sliced are in memory already. */
         .preload = d->preload && !kept && dnn_job_sliced(data->source) == NULL,
         .verify = d->verify,
         .stored = true,
@@ -87,7 +87,7 @@ static int open_feed(struct dnn_trainer *t, const struct dnn_job_origin *o,
     return dnn_feed_open(t->comm, &cfg, &data->feed, err);
 }
 
-/* data->feed stays NULL if the job has no such samples. */
+/* data->feed stays NULL if no such samples are configured. */
 static int open_part(struct dnn_trainer *t, enum dnn_job_part part,
                      struct train_data *data, struct dnn_err *err)
 {
@@ -107,7 +107,7 @@ static int open_part(struct dnn_trainer *t, enum dnn_job_part part,
 
 /* ---- targets ---- */
 
-/* More classes than the network can tell apart would be learnt by nobody. */
+/* The data must not have more classes than the network has outputs. */
 static int check_classes(const struct dnn_column *col, const struct dnn_job *job, int i,
                          struct dnn_err *err)
 {
@@ -119,14 +119,15 @@ static int check_classes(const struct dnn_column *col, const struct dnn_job *job
         col->classes <= (channels == 1 ? 2 : channels))
         return 0;
     return dnn_fail(err, DNN_EDATA,
-                    "target '%s' of the data has %" PRId64 " classes, but the output "
-                    "'%s' of the network tells %" PRId64 " apart",
+                    "target '%s' of the data has %" PRId64
+                    " classes, but output '%s' of the "
+                    "network has only %" PRId64,
                     col->name, col->classes, node->name, channels == 1 ? 2 : channels);
 }
 
-/* What the data has for each output: class numbers or values. */
-static int look_at_targets(struct dnn_trainer *t, const struct dnn_feed *feed,
-                           struct dnn_err *err)
+/* Whether the target of each output is a class label or a value. */
+static int find_targets(struct dnn_trainer *t, const struct dnn_feed *feed,
+                        struct dnn_err *err)
 {
     const struct dnn_column *col;
     int ncols = dnn_feed_columns(feed, &col), n = 0;
@@ -146,13 +147,13 @@ static int look_at_targets(struct dnn_trainer *t, const struct dnn_feed *feed,
 
 /* ---- all of it ---- */
 
-/* All ranks see the same. */
-static int nothing(struct dnn_trainer *t, const char *what, struct dnn_err *err)
+/* The same on all ranks. */
+static int no_data(struct dnn_trainer *t, const char *what, struct dnn_err *err)
 {
     return dnn_comm_agree(t->comm, dnn_fail(err, DNN_ECONFIG, "%s", what), err);
 }
 
-/* Outputs of test data are wanted at the end of training. */
+/* Data whose outputs are written at the end of training. */
 static int open_test(struct dnn_trainer *t, bool evaluated, struct dnn_err *err)
 {
     const struct dnn_job_data *d = t->job->data;
@@ -166,8 +167,7 @@ static int open_test(struct dnn_trainer *t, bool evaluated, struct dnn_err *err)
     if (t->own_test.feed != NULL)
         t->test = &t->own_test;
     else if (t->root)
-        dnn_log(DNN_WARN, "train",
-                "outputs are to be written, but there is no test data");
+        dnn_log(DNN_WARN, "train", "no outputs are written: there is no test data");
     return 0;
 }
 
@@ -177,7 +177,10 @@ static int open_train(struct dnn_trainer *t, struct dnn_err *err)
 
     DNN_TRY(open_part(t, DNN_PART_TRAIN, &t->train, err));
     if (t->train.feed == NULL)
-        return nothing(t, "the job has no training samples", err);
+        return no_data(
+            t,
+            "no training samples; set data.dataset, data.input_path or data.generate",
+            err);
     DNN_TRY(open_part(t, DNN_PART_VALIDATION, &t->eval, err));
     if (t->eval.feed == NULL) {
         DNN_TRY(open_part(t, DNN_PART_TEST, &t->eval, err));
@@ -190,20 +193,18 @@ int dnn_trainer_data(struct dnn_trainer *t, struct dnn_err *err)
 {
     t->mode = dnn_job_mode(t->job);
     if (t->mode == DNN_JOB_NOTHING)
-        return nothing(t,
-                       "the job has no data: give data.dataset, data.input_path or "
-                       "data.generate to train with, or their likes with test_ before "
-                       "them",
-                       err);
+        return no_data(
+            t,
+            "no data; set data.dataset, data.input_path or data.generate for "
+            "training, or the same keys with the prefix test_ for testing",
+            err);
     if (t->mode == DNN_JOB_TRAIN) {
         DNN_TRY(open_train(t, err));
     } else {
         DNN_TRY(open_part(t, DNN_PART_TEST, &t->eval, err));
-        if (t->eval.feed == NULL)
-            return nothing(t, "the job has no samples to test with", err);
+        if (t->eval.feed == NULL) return no_data(t, "no test samples", err);
         t->test = &t->eval;
     }
-    int rc =
-        look_at_targets(t, t->train.feed != NULL ? t->train.feed : t->eval.feed, err);
+    int rc = find_targets(t, t->train.feed != NULL ? t->train.feed : t->eval.feed, err);
     return dnn_comm_agree(t->comm, rc, err);
 }

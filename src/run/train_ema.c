@@ -1,9 +1,9 @@
-/* train_ema.c - the running mean of the weights.
+/* train_ema.c - exponential moving average (EMA) of the weights.
  *
- * After each update mean = d mean + (1 - d) weights, where d is the job's "ema", or
- * (1 + n) / (10 + n) after n updates while that is less: so the mean soon forgets the
- * weights it started from.  Moving statistics are means already and are used as they
- * are.  Every rank makes its own, of the same numbers in the same way.
+ * After each update ema = d ema + (1 - d) weights, where the decay d is "ema", or
+ * (1 + n) / (10 + n) after n updates while that is less, so that the initial weights
+ * lose influence quickly.  Moving statistics of batch norm are used as they are.  Every
+ * rank computes the same EMA.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -21,16 +21,18 @@ static float *weights(const struct dnn_trainer *t)
 int dnn_trainer_ema_make(struct dnn_trainer *t, struct dnn_err *err)
 {
     const struct dnn_model *m = dnn_replica_model(t->replica);
-    /* Trained ones come first in their block, at the offsets of their gradients. */
+    /* Trainable weights come first in their block, at the offsets of their gradients.
+     */
     size_t bytes = m->plan->bytes[DNN_BLOCK_GRADS];
 
     if (t->job->ema <= 0 || bytes == 0) return 0;
     t->ema = aligned_alloc(DNN_PLAN_ALIGN, bytes);
     if (t->ema == NULL)
-        return dnn_fail(err, DNN_ENOMEM,
-                        "ema: no memory for the mean of the weights, %zu bytes; leave "
-                        "it out, or use fewer ranks a node",
-                        bytes);
+        return dnn_fail(
+            err, DNN_ENOMEM,
+            "ema: the moving average needs %zu bytes of memory, which is not "
+            "available; remove \"ema\" or use fewer ranks per node",
+            bytes);
     t->ema_count = (int64_t)(bytes / sizeof *t->ema);
     return 0;
 }
@@ -53,11 +55,11 @@ void dnn_trainer_ema_step(struct dnn_trainer *t)
         t->ema[i] += new *(w[i] - t->ema[i]);
 }
 
-bool dnn_trainer_ema_use(struct dnn_trainer *t, bool mean)
+bool dnn_trainer_ema_use(struct dnn_trainer *t, bool ema)
 {
     float *w = t->ema == NULL ? NULL : weights(t);
 
-    if (t->ema == NULL || t->ema_in_use == mean) return false;
+    if (t->ema == NULL || t->ema_in_use == ema) return false;
 #pragma omp parallel for schedule(static) if (t->ema_count > 1 << 15)
     for (int64_t i = 0; i < t->ema_count; i++) {
         float other = w[i];
@@ -65,7 +67,7 @@ bool dnn_trainer_ema_use(struct dnn_trainer *t, bool mean)
         w[i] = t->ema[i];
         t->ema[i] = other;
     }
-    t->ema_in_use = mean;
+    t->ema_in_use = ema;
     dnn_exec_changed(dnn_replica_model(t->replica)->exec);
     return true;
 }

@@ -1,4 +1,4 @@
-/* train_eval.c - how good the network is on samples it does not learn from.
+/* train_eval.c - evaluation: loss and metrics on samples not used for training.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Outputs and targets of n samples, the first one that many rows into ours. */
+/* Outputs and targets of n samples of this rank, from sample skip on. */
 static struct dnn_metric_batch view(const struct dnn_trainer *t, int64_t skip,
                                     int64_t n)
 {
@@ -36,9 +36,9 @@ static int add_to(struct dnn_trainer *t, struct dnn_metrics *set, int64_t skip,
     return n == 0 ? 0 : dnn_metrics_add(set, &seen, err);
 }
 
-/* What metrics and pictures make of a batch. */
-static int look(struct dnn_trainer *t, const struct dnn_batch *b,
-                const struct dnn_replica_batch *mine, struct dnn_err *err)
+/* Add a batch to metrics and pictures. */
+static int add_batch(struct dnn_trainer *t, const struct dnn_batch *b,
+                     const struct dnn_replica_batch *mine, struct dnn_err *err)
 {
     const struct dnn_metric_batch seen = view(t, 0, mine->n);
     int64_t first, n;
@@ -53,29 +53,29 @@ static int look(struct dnn_trainer *t, const struct dnn_batch *b,
     return 0;
 }
 
-/* Whether all are to go on; they can agree on why not only when all know of it. */
-static int go_on(struct dnn_trainer *t, int rc, struct dnn_err *err)
+/* Agree on an error or a stop; without either this is one small all-reduce. */
+static int check_all(struct dnn_trainer *t, int rc, struct dnn_err *err)
 {
-    bool stop = dnn_stop_asked() != 0 || (t->root && dnn_trainer_action(t) == 2);
-    int64_t news[2] = {rc < 0, stop};
+    bool stop =
+        dnn_stop_asked() != 0 || (t->root && dnn_trainer_action(t) == TRAIN_STOP);
+    int64_t any[2] = {rc < 0, stop};
     struct dnn_err lost = {0};
 
     if (dnn_comm_size(t->comm) > 1 &&
-        dnn_comm_allreduce(t->comm, "evaluation", news, 2, DNN_COMM_I64, DNN_COMM_MAX,
+        dnn_comm_allreduce(t->comm, "evaluation", any, 2, DNN_COMM_I64, DNN_COMM_MAX,
                            &lost) < 0) {
         if (rc == 0) *err = lost;
         return rc < 0 ? rc : lost.code;
     }
-    if (news[0] != 0) return dnn_comm_agree(t->comm, rc, err);
-    if (news[1] == 0) return 0;
+    if (any[0] != 0) return dnn_comm_agree(t->comm, rc, err);
+    if (any[1] == 0) return 0;
     dnn_fail(err, DNN_ESTOP,
-             "stopped before all samples were looked at; run the same command again");
+             "stopped before all samples were evaluated; run the same command again");
     err->everywhere = true;
     return DNN_ESTOP;
 }
 
-/* Samples, whether there is anything to compare their outputs with, and who takes them.
- */
+/* Samples, whether they have targets, and the callback for each batch. */
 struct eval_run {
     struct train_data *data;
     bool with_loss;
@@ -89,13 +89,12 @@ static int batch(struct dnn_trainer *t, const struct eval_run *run,
 {
     if (run->with_loss) {
         DNN_TRY(dnn_replica_eval(t->replica, mine, t->output, err));
-        return look(t, b, mine, err);
+        return add_batch(t, b, mine, err);
     }
     return dnn_replica_infer(t->replica, mine, t->output, NULL, err);
 }
 
-/* What goes wrong with a batch on one rank is known to all before the next is computed
- * together. */
+/* An error of one rank is known to all before the next batch, which is collective. */
 static int all_batches(struct dnn_trainer *t, const struct eval_run *run,
                        struct dnn_err *err)
 {
@@ -109,19 +108,18 @@ static int all_batches(struct dnn_trainer *t, const struct eval_run *run,
     for (int64_t i = 0; i < n; i++) {
         if (rc == 0) rc = dnn_feed_next(run->data->feed, &b, NULL, err);
         if (rc == 0) rc = dnn_trainer_make_batch(t, run->data, b, &mine, err);
-        DNN_TRY(go_on(t, rc, err));
+        DNN_TRY(check_all(t, rc, err));
         rc = batch(t, run, b, &mine, err);
         if (rc == 0) rc = dnn_trainer_log_eval(t, i + 1, err);
         if (run->take == NULL) continue;
-        DNN_TRY(go_on(t, rc, err));
+        DNN_TRY(check_all(t, rc, err));
         DNN_TRY(run->take(run->arg, b, err));
     }
-    return go_on(t, rc, err);
+    return check_all(t, rc, err);
 }
 
-/* The sums of the parts, whoever has them, added in order into the first set.  Those of
- * a part are known to one rank and zero elsewhere, so that adding over ranks rounds
- * nothing. */
+/* Deterministic: add the sums of all micro-batches in order into the first set.  Each
+ * is known to one rank and zero elsewhere, so the all-reduce is exact. */
 static int add_parts(struct dnn_trainer *t, struct dnn_err *err)
 {
     int micro_batches = dnn_replica_eval_micro_batches(t->replica), own = 0, rc = 0;
@@ -187,9 +185,9 @@ int dnn_trainer_run_samples(struct dnn_trainer *t, struct train_data *data,
     *n = 0;
     if (run.with_loss) dnn_replica_eval_start(t->replica);
     if (run.with_loss) dnn_trainer_pictures_start(t);
-    bool mean = dnn_trainer_ema_use(t, true);
+    bool swapped = dnn_trainer_ema_use(t, true);
     int rc = all_batches(t, &run, err);
-    if (mean) dnn_trainer_ema_use(t, false);
+    if (swapped) dnn_trainer_ema_use(t, false);
     dnn_feed_stop(data->feed);
     if (rc < 0 || !run.with_loss) return rc;
     DNN_TRY(dnn_replica_eval_end(t->replica, &loss, err));

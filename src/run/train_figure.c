@@ -1,5 +1,5 @@
-/* train_figure.c - how an evaluated sample is drawn: input, target and output side by
- * side.
+/* train_figure.c - drawing of one evaluated sample: input, target and prediction side
+ * by side.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -12,22 +12,22 @@
 #include <string.h>
 
 enum {
-    SIDE = 192,    /* points a panel should have, if its image is smaller            */
-    LARGE = 512,   /* and at most                                                    */
-    GAP = 10,      /* between panels, and around                                     */
-    ROW = 20,      /* of a line of text                                              */
-    LEAST = 320,   /* width                                                          */
-    LEGEND = 16,   /* classes that are explained                                     */
-    SAMPLED = 4096 /* numbers that black and white are chosen from                   */
+    SIDE = 192,    /* pixels to which smaller images are enlarged                    */
+    LARGE = 512,   /* pixels to which larger images are reduced                      */
+    GAP = 10,      /* between panels, and margin                                     */
+    ROW = 20,      /* height of a line of text                                       */
+    LEAST = 320,   /* minimum width                                                  */
+    LEGEND = 16,   /* classes in the legend                                          */
+    SAMPLED = 4096 /* values from which the colour range is estimated                */
 };
 #define PAPER 0xFFFFFF
 #define INK 0x1F2733
 #define DIM 0x64707F
 #define GOOD 0x15803D
 #define BAD 0xB91C1C
-#define NOTHING 0x808080 /* what is no number */
+#define NOTHING 0x808080 /* NaN */
 
-/* ---- what is seen ---- */
+/* ---- views ---- */
 
 bool dnn_figure_view(const struct dnn_shape *shape, const void *data, bool classes,
                      struct train_view *out)
@@ -83,7 +83,7 @@ int64_t dnn_figure_class(const float *score, int64_t n, double *p)
     return best;
 }
 
-/* ---- numbers as colours ---- */
+/* ---- colours ---- */
 
 struct range {
     double low, high;
@@ -96,7 +96,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* All but this share at both ends. */
+/* Range of the values without this share at both ends. */
 static struct range range_of(const struct train_view *v, int64_t channels, double share)
 {
     float some[SAMPLED];
@@ -117,8 +117,8 @@ static struct range range_of(const struct train_view *v, int64_t channels, doubl
     return r;
 }
 
-/* How many channels are colours: red, green, blue; what follows is not seen. */
-static int64_t seen(const struct train_view *v)
+/* Channels drawn: red, green, blue; or the first one. */
+static int64_t colours(const struct train_view *v)
 {
     return v->channels == 3 || v->channels == 4 ? 3 : 1;
 }
@@ -151,7 +151,7 @@ static uint32_t heat(double x)
 }
 
 struct paint {
-    bool classes, colours; /* of classes; else heat, or grey and RGB                 */
+    bool classes, heat; /* class colours; colour map; else grey or RGB                */
     struct range range;
 };
 
@@ -166,10 +166,10 @@ static uint32_t colour_at(const struct train_view *v, const struct paint *how,
         return dnn_canvas_class(
             v->class != NULL ? v->class[point] : dnn_figure_class(x, v->channels, &p));
     for (int64_t c = 0; c < 3; c++) {
-        float one = x[seen(v) == 3 ? c : 0];
+        float one = x[colours(v) == 3 ? c : 0];
 
         if (!isfinite(one)) return NOTHING;
-        if (how->colours) return heat(part(one, how->range));
+        if (how->heat) return heat(part(one, how->range));
         colour = colour << 8 | (uint32_t)(255 * part(one, how->range) + 0.5);
     }
     return colour;
@@ -178,8 +178,8 @@ static uint32_t colour_at(const struct train_view *v, const struct paint *how,
 /* ---- panels ---- */
 
 struct scale {
-    int64_t zoom, skip; /* points for each of the image; each so many-th is taken   */
-    int width, height;  /* in points                                                */
+    int64_t zoom, skip; /* pixels per point; every skip-th point is drawn           */
+    int width, height;  /* in pixels                                                */
 };
 
 static struct scale scale_of(const struct train_view *v)
@@ -205,7 +205,7 @@ static void draw_panel(const struct train_view *v, const struct paint *how,
                             colour_at(v, how, i * s.skip * v->width + j * s.skip));
 }
 
-/* ---- below them ---- */
+/* ---- legend ---- */
 
 static void draw_classes(const struct train_figure *sheet, struct dnn_canvas *canvas,
                          int y)
@@ -240,7 +240,7 @@ static void draw_scale(struct range r, struct dnn_canvas *canvas, int y)
     dnn_canvas_text(canvas, x + WIDE + 8, y, canvas->width, 2, text, DIM);
 }
 
-/* ---- the whole ---- */
+/* ---- figure ---- */
 
 struct panels {
     int n, width, height;
@@ -258,17 +258,17 @@ static void add_panel(struct panels *p, const struct train_view *v, const char *
     if (s.height > p->height) p->height = s.height;
 }
 
-/* Target and output share a scale, so that equal numbers look equal. */
+/* Target and output share a colour range. */
 static struct paint paint_of(const struct train_figure *sheet)
 {
-    struct paint p = {.classes = sheet->classes, .colours = true};
+    struct paint p = {.classes = sheet->classes, .heat = true};
     const struct train_view *v = sheet->target != NULL && sheet->target->value != NULL
                                      ? sheet->target
                                      : sheet->output;
 
     if (p.classes || v == NULL) return p;
-    p.colours = seen(v) == 1;
-    p.range = range_of(v, seen(v), 0);
+    p.heat = colours(v) == 1;
+    p.range = range_of(v, colours(v), 0);
     return p;
 }
 
@@ -299,21 +299,21 @@ int dnn_figure_draw(const struct train_figure *sheet, struct dnn_canvas *out,
         struct paint how = paint;
 
         if (v == sheet->input)
-            how = (struct paint){.range = range_of(v, seen(v), 0.01)};
+            how = (struct paint){.range = range_of(v, colours(v), 0.01)};
         dnn_canvas_text(out, x, GAP, out->width, 2, p.title[i], DIM);
         draw_panel(v, &how, out, x, y);
         x += scale_of(v).width + GAP;
     }
     y += p.height + GAP;
     if (fields && sheet->classes) draw_classes(sheet, out, y);
-    if (fields && !sheet->classes && paint.colours) draw_scale(paint.range, out, y);
+    if (fields && !sheet->classes && paint.heat) draw_scale(paint.range, out, y);
     y += fields ? ROW : 0;
     for (int i = 0; i < 2; i++) {
         if (sheet->line[i] == NULL) continue;
         dnn_canvas_text(out, GAP, y, width, 2, sheet->line[i],
-                        i == 0 || sheet->mood == 0 ? INK
-                        : sheet->mood > 0          ? GOOD
-                                                   : BAD);
+                        i == 0 || sheet->correct == 0 ? INK
+                        : sheet->correct > 0          ? GOOD
+                                                      : BAD);
         y += ROW;
     }
     return 0;

@@ -1,4 +1,4 @@
-/* train_header.c - the first lines of a run's log, and the words they are made of.
+/* train_header.c - the header of a run's log: ranks, data, network.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -16,16 +16,29 @@
 #include <string.h>
 
 enum {
-    GROUPS = 12, /* of hosts that are named                                         */
-    RANKS = 8,   /* whose cores are named                                           */
-    LAYERS = 28, /* of a network that are shown: else HEAD of them and TAIL         */
+    GROUPS = 12, /* groups of hosts printed                                         */
+    RANKS = 8,   /* ranks whose cores are printed                                   */
+    LAYERS = 28, /* layers printed; of a larger network the first HEAD, last TAIL   */
     HEAD = 14,
     TAIL = 8
 };
 
+const char *dnn_trainer_count(char out[32], int64_t n)
+{
+    char digits[24];
+    int len = snprintf(digits, sizeof digits, "%" PRId64, n), at = 0;
+
+    for (int i = 0; i < len; i++) {
+        if (i > 0 && (len - i) % 3 == 0) out[at++] = ',';
+        out[at++] = digits[i];
+    }
+    out[at] = '\0';
+    return out;
+}
+
 /* ---- hosts ---- */
 
-/* Hosts whose names count up and that have as many ranks each. */
+/* Hosts with consecutive numbers and the same number of ranks. */
 struct group {
     const char *name; /* of the first                                           */
     size_t stem;      /* letters before its number                              */
@@ -114,7 +127,7 @@ static void add_cores(struct dnn_buf *out, const struct dnn_session *s, int rank
     dnn_topo_list(out, &p->cores);
     if (!b->exact)
         dnn_buf_add(out, " (not bound: %s)",
-                    b->why[0] != '\0' ? b->why : "the system did something else");
+                    b->why[0] != '\0' ? b->why : "the system ignored the request");
 }
 
 void dnn_trainer_binding(const struct dnn_trainer *t, struct dnn_buf *out)
@@ -125,7 +138,7 @@ void dnn_trainer_binding(const struct dnn_trainer *t, struct dnn_buf *out)
     for (int r = 0; r < s->size; r++)
         bound += s->bounds[r].asked != 0;
     if (bound == 0) {
-        dnn_buf_add(out, "nothing is bound");
+        dnn_buf_add(out, "off");
         return;
     }
     for (int r = 0; r < s->size && n < RANKS; r++, n++) {
@@ -168,10 +181,10 @@ double dnn_trainer_bytes(const struct dnn_trainer *t)
     return (double)sum;
 }
 
-static void say_network(const struct dnn_trainer *t)
+static void log_network(const struct dnn_trainer *t)
 {
     const struct dnn_graph *g = t->job->net.graph;
-    char *text = NULL, *rest, *line;
+    char *text = NULL, *remaining, *line;
     size_t len = 0;
     FILE *f = open_memstream(&text, &len);
     int i = 0;
@@ -179,14 +192,14 @@ static void say_network(const struct dnn_trainer *t)
     if (f == NULL) return;
     dnn_graph_print(g, f);
     fclose(f);
-    rest = text;
-    /* Two lines are above the layers; what is below them we say ourselves. */
-    while ((line = strsep(&rest, "\n")) != NULL) {
+    remaining = text;
+    /* Skip the totals below the layers: they are logged separately. */
+    while ((line = strsep(&remaining, "\n")) != NULL) {
         int layer = i++ - 2;
 
         if (layer >= g->nnodes) break;
         if (g->nnodes > LAYERS && layer == HEAD)
-            dnn_log(DNN_INFO, "train", "... %d more layers; --explain shows all ...",
+            dnn_log(DNN_INFO, "train", "... %d more layers (--explain prints all) ...",
                     g->nnodes - HEAD - TAIL);
         if (g->nnodes > LAYERS && layer >= HEAD && layer < g->nnodes - TAIL) continue;
         dnn_log(DNN_INFO, "train", "%s", line);
@@ -196,7 +209,7 @@ static void say_network(const struct dnn_trainer *t)
 
 /* ---- the header ---- */
 
-static void say_machine(const struct dnn_trainer *t)
+static void log_machine(const struct dnn_trainer *t)
 {
     const struct dnn_session *session = t->session;
     struct dnn_buf hosts = {0}, cores = {0};
@@ -204,7 +217,7 @@ static void say_machine(const struct dnn_trainer *t)
     dnn_trainer_hosts(t, &hosts);
     dnn_trainer_binding(t, &cores);
     dnn_log(DNN_INFO, "train",
-            "%d rank%s with %d thread%s each on %d node%s: %s; backend %s%s",
+            "%d rank%s with %d thread%s each on %d node%s: %s; backend: %s%s",
             session->size, session->size == 1 ? "" : "s", session->place.threads,
             session->place.threads == 1 ? "" : "s", dnn_comm_nodes(t->comm),
             dnn_comm_nodes(t->comm) == 1 ? "" : "s", hosts.text,
@@ -218,24 +231,26 @@ static void say_machine(const struct dnn_trainer *t)
 void dnn_trainer_header(const struct dnn_trainer *t)
 {
     const struct dnn_graph *g = t->job->net.graph;
-    char bytes[32];
+    char bytes[32], params[32], trainable[32];
 
-    dnn_session_report(t->session); /* what is odd about it is said to the quiet, too */
+    dnn_session_report(t->session); /* warnings, with --quiet, too */
     if (!dnn_log_wants(DNN_INFO, "train")) return;
     dnn_log(DNN_INFO, "train", "%s %s, %s", PACKAGE_NAME, PACKAGE_VERSION,
             dnn_json_name(t->job->file));
-    say_machine(t);
+    log_machine(t);
     dnn_log(DNN_INFO, "train", "data: %s", t->log->dataset);
-    say_network(t);
-    dnn_log(DNN_INFO, "train",
-            "%" PRId64 " weights, %" PRId64 " of them trained; %s of memory a rank",
-            g->params, g->trainable,
+    log_network(t);
+    dnn_log(DNN_INFO, "train", "parameters: %s (%s trainable)",
+            dnn_trainer_count(params, g->params),
+            dnn_trainer_count(trainable, g->trainable));
+    dnn_log(DNN_INFO, "train", "memory per rank: %s",
             dnn_text_bytes(bytes, sizeof bytes, dnn_trainer_bytes(t)));
     dnn_log(DNN_INFO, "train",
-            "%" PRId64 " samples in %" PRId64 " batches of %" PRId64 ", %" PRId64
-            " epochs; %" PRId64 " samples to evaluate with",
-            dnn_feed_count(t->train.feed), dnn_feed_batches(t->train.feed),
-            t->job->batch_size, t->job->num_epochs,
+            "training: %" PRId64 " samples, batch size %" PRId64 ", %" PRId64
+            " steps per epoch, %" PRId64 " epochs",
+            dnn_feed_count(t->train.feed), t->job->batch_size,
+            dnn_feed_batches(t->train.feed), t->job->num_epochs);
+    dnn_log(DNN_INFO, "train", "validation: %" PRId64 " samples",
             t->eval.feed == NULL ? (int64_t)0 : dnn_feed_count(t->eval.feed));
-    dnn_log(DNN_INFO, "train", "files are in %s", dnn_job_dir(t->job));
+    dnn_log(DNN_INFO, "train", "run directory: %s", dnn_job_dir(t->job));
 }

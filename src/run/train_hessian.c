@@ -1,13 +1,13 @@
-/* train_hessian.c - training by L-BFGS: whole evaluations instead of updates.
+/* train_hessian.c - the second-order optimizer: training by L-BFGS.
  *
- * The loss is the mean over all training samples, in batches that are the same each
- * time.  It and its gradient are added up batch by batch, so that a run can be stopped
- * between any two; when all are there, L-BFGS says where it wants them next.  Every
- * rank has the same numbers, so all ask for the same point.  A step of L-BFGS, which
- * takes one evaluation or a few, is an epoch.
+ * The objective is the mean loss over all training samples, in the same batches each
+ * time.  Loss and gradient are summed batch by batch, so that a run can be stopped
+ * between any two; then L-BFGS chooses the next point.  All ranks have the same
+ * numbers, so they choose the same point.  One iteration of L-BFGS, of one or more
+ * evaluations, counts as an epoch.
  *
- * While batches are computed the weights are those of the point that is tried;
- * otherwise they are the best there are.
+ * During an evaluation the weights are those of the current point of the line search;
+ * otherwise they are the best so far.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -22,40 +22,40 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is remembered of the settings, and how it ended. */
+/* The settings, and why it ended. */
 struct ended {
     struct dnn_lbfgs_opts opts;
     int64_t why;        /* enum dnn_lbfgs_why */
-    int64_t unreported; /* an epoch is done, and perhaps not log about yet */
+    int64_t unreported; /* an epoch is done, but may not be logged yet */
 };
 
 struct train_hessian {
     struct dnn_lbfgs l;
     struct dnn_flat flat;
-    float *point; /* owned: where loss and gradient are wanted                     */
-    double *sum;  /* owned: the gradient of the batches so far                     */
+    float *point; /* owned: the point to evaluate                                   */
+    double *sum;  /* owned: sum of the gradients of the batches so far              */
     bool trying;  /* the weights are those of point                                */
     struct ended ended;
 };
 
-/* ---- what it cannot do ---- */
+/* ---- restrictions ---- */
 
 static int check_network(const struct dnn_prog *prog, struct dnn_err *err)
 {
     for (int o = 0; o < prog->nops; o++)
         if (prog->op[o].kind == DNN_OP_NOISE)
             return dnn_fail(err, DNN_ECONFIG,
-                            "optimizer: Hessian needs a loss that is the same each "
-                            "time, but layer '%s' is random; drop it, or take another "
-                            "optimizer",
+                            "optimizer: Hessian needs a deterministic loss, but layer "
+                            "'%s' is random; remove it or use another optimizer",
                             prog->op[o].layer == NULL ? "" : prog->op[o].layer);
     for (int v = 0; v < prog->nvalues; v++)
         if (prog->value[v].role == DNN_WEIGHT &&
             prog->value[v].constraint.kind != DNN_CONSTRAIN_NONE)
-            return dnn_fail(err, DNN_ECONFIG,
-                            "optimizer: Hessian knows no constraints, but layer '%s' "
-                            "has one",
-                            prog->value[v].layer == NULL ? "" : prog->value[v].layer);
+            return dnn_fail(
+                err, DNN_ECONFIG,
+                "optimizer: Hessian does not support constraints, but layer "
+                "'%s' has one",
+                prog->value[v].layer == NULL ? "" : prog->value[v].layer);
     return 0;
 }
 
@@ -64,22 +64,20 @@ static int check(const struct dnn_trainer *t, struct dnn_err *err)
     const struct dnn_job *job = t->job;
 
     if (t->train.augment != NULL && dnn_augment_random(t->train.augment))
-        return dnn_fail(err, DNN_ECONFIG,
-                        "optimizer: Hessian needs a loss that is the same each time, "
-                        "but some of data.transforms are random; drop these, or take "
-                        "another optimizer");
+        return dnn_fail(
+            err, DNN_ECONFIG,
+            "optimizer: Hessian needs a deterministic loss, but data.transforms "
+            "has random augmentation; remove it or use another optimizer");
     if (job->clip_norm > 0 || job->clip_value > 0)
         return dnn_fail(err, DNN_ECONFIG,
-                        "optimizer: Hessian needs gradients as they are: do not clip "
-                        "them");
+                        "optimizer: Hessian does not support gradient clipping");
     if (job->ema > 0)
         return dnn_fail(err, DNN_ECONFIG,
-                        "optimizer: Hessian tries weights it does not keep, of which "
-                        "there is no mean: drop \"ema\"");
+                        "optimizer: Hessian does not support \"ema\"; remove it");
     if (job->parallel->compress != DNN_COMPRESS_NONE && dnn_comm_size(t->comm) > 1)
-        return dnn_fail(err, DNN_ECONFIG,
-                        "optimizer: Hessian needs gradients as they are: drop "
-                        "parallel.compress");
+        return dnn_fail(
+            err, DNN_ECONFIG,
+            "optimizer: Hessian does not support parallel.compress; remove it");
     return check_network(dnn_replica_model(t->replica)->prog, err);
 }
 
@@ -98,14 +96,14 @@ int dnn_hessian_open(struct dnn_trainer *t, struct dnn_err *err)
     struct train_hessian *h = t->hessian = dnn_alloc(sizeof *h);
     dnn_replica_flat(t->replica, &h->flat);
     if (h->flat.count == 0)
-        return dnn_fail(err, DNN_ECONFIG, "the network has no weights to train");
+        return dnn_fail(err, DNN_ECONFIG, "the network has no trainable parameters");
     h->ended.opts = opts;
     DNN_TRY(dnn_lbfgs_start(&h->l, h->flat.count, DNN_F32, &opts, err));
     h->point = calloc((size_t)h->flat.count, sizeof *h->point);
     h->sum = calloc((size_t)h->flat.count, sizeof *h->sum);
     if (h->point == NULL || h->sum == NULL)
         return dnn_fail(err, DNN_ENOMEM,
-                        "no memory for a gradient of %" PRId64 " weights",
+                        "a gradient of %" PRId64 " numbers does not fit into memory",
                         h->flat.count);
     return 0;
 }
@@ -140,13 +138,14 @@ int dnn_hessian_arrays(struct dnn_trainer *t, struct dnn_ckpt_array array[])
     return TRAIN_HESSIAN_ARRAYS;
 }
 
-/* With other settings a run that has ended begins again where it ended. */
+/* With other settings a run that has ended continues from where it ended. */
 const char *dnn_hessian_resumed(struct dnn_trainer *t)
 {
     struct train_hessian *h = t->hessian;
 
     if (h == NULL || h->ended.why == DNN_LBFGS_GO) return NULL;
-    if (h->ended.unreported && t->at.batch > 0) return NULL; /* an epoch is to be log */
+    if (h->ended.unreported && t->at.batch > 0)
+        return NULL; /* the epoch must be logged */
     if (memcmp(&h->ended.opts, &h->l.opts, sizeof h->l.opts) == 0)
         return dnn_lbfgs_text((enum dnn_lbfgs_why)h->ended.why);
     h->ended = (struct ended){.opts = h->l.opts};
@@ -156,7 +155,7 @@ const char *dnn_hessian_resumed(struct dnn_trainer *t)
 
 /* ---- evaluations ---- */
 
-static void put(struct dnn_trainer *t, const float *from)
+static void set_weights(struct dnn_trainer *t, const float *from)
 {
     struct train_hessian *h = t->hessian;
 
@@ -169,7 +168,7 @@ void dnn_hessian_use_best(struct dnn_trainer *t)
     struct train_hessian *h = t->hessian;
 
     if (h == NULL || h->l.state.evaluations == 0) return;
-    put(t, h->ended.why == DNN_LBFGS_GO ? dnn_lbfgs_point(&h->l) : h->point);
+    set_weights(t, h->ended.why == DNN_LBFGS_GO ? dnn_lbfgs_point(&h->l) : h->point);
     h->trying = false;
 }
 
@@ -187,7 +186,7 @@ int dnn_hessian_batch(struct dnn_trainer *t, const struct dnn_replica_batch *bat
     h->ended.unreported = 0;
     if (t->at.batch == 0) memset(h->sum, 0, (size_t)h->flat.count * sizeof *h->sum);
     if (first && t->at.batch == 0) memcpy(h->point, h->flat.weight, bytes);
-    if (!h->trying && !first) put(t, h->point);
+    if (!h->trying && !first) set_weights(t, h->point);
     h->trying = true;
     DNN_TRY(dnn_replica_loss_grad(t->replica, batch, step, first, extra, n, err));
 #pragma omp parallel for schedule(static) if (h->flat.count > 1 << 15)
@@ -196,7 +195,7 @@ int dnn_hessian_batch(struct dnn_trainer *t, const struct dnn_replica_batch *bat
     return 0;
 }
 
-/* The regularizers' gradients, of weights as they were at the point. */
+/* Gradients of the regularizers at the point. */
 static void add_penalties(struct dnn_trainer *t)
 {
     struct train_hessian *h = t->hessian;
@@ -218,32 +217,33 @@ static void add_penalties(struct dnn_trainer *t)
     }
 }
 
-/* The loss the weights now have, for whoever reports it. */
-static void report(struct dnn_trainer *t, double loss)
+/* The loss of the current weights, for the log. */
+static void set_loss(struct dnn_trainer *t, double loss)
 {
     t->sum.loss = loss;
     t->sum.samples = 1;
 }
 
-/* From the first batch again, unless it has ended. */
-static int go_on(struct dnn_trainer *t, struct train_outcome *turn, struct dnn_err *err)
+/* Start the next pass over the data, unless it has ended. */
+static int restart_data(struct dnn_trainer *t, struct train_outcome *outcome,
+                        struct dnn_err *err)
 {
     enum dnn_lbfgs_why why = (enum dnn_lbfgs_why)t->hessian->ended.why;
 
     if (why == DNN_LBFGS_GO) return dnn_feed_start(t->train.feed, 0, 0, err);
-    turn->why = dnn_lbfgs_text(why);
+    outcome->why = dnn_lbfgs_text(why);
     return 0;
 }
 
-int dnn_hessian_next(struct dnn_trainer *t, struct train_outcome *turn,
+int dnn_hessian_next(struct dnn_trainer *t, struct train_outcome *outcome,
                      struct dnn_err *err)
 {
     struct train_hessian *h = t->hessian;
 
-    *turn = (struct train_outcome){.epoch = true};
+    *outcome = (struct train_outcome){.epoch = true};
     if (h == NULL) return 0;
-    /* Stopped while the epoch was evaluated: that is still to be done. */
-    if (h->ended.unreported) return go_on(t, turn, err);
+    /* Stopped during the evaluation of the epoch, which is repeated. */
+    if (h->ended.unreported) return restart_data(t, outcome, err);
     const struct dnn_lbfgs_state *s = &h->l.state;
     int64_t before = s->iterations;
 
@@ -254,19 +254,19 @@ int dnn_hessian_next(struct dnn_trainer *t, struct train_outcome *turn,
         dnn_lbfgs_next(&h->l, t->sum.loss / t->sum.samples, h->flat.grad, h->point);
     h->trying = false;
     h->ended.why = why;
-    turn->epoch = s->iterations > before;
-    report(t, s->f);
+    outcome->epoch = s->iterations > before;
+    set_loss(t, s->f);
     if (why == DNN_LBFGS_NOT_FINITE)
         return dnn_fail(err, DNN_EDATA, "optimizer: %s", dnn_lbfgs_text(why));
-    /* Half a step, if it leads down, is one. */
-    if (why == DNN_LBFGS_EVALUATIONS && !turn->epoch && s->low.at > 0) {
-        turn->epoch = true;
-        report(t, s->low.f);
+    /* An unfinished line search that has reduced the loss counts. */
+    if (why == DNN_LBFGS_EVALUATIONS && !outcome->epoch && s->low.at > 0) {
+        outcome->epoch = true;
+        set_loss(t, s->low.f);
     }
-    /* Whoever tells about the epoch begins the next. */
-    h->ended.unreported = turn->epoch;
-    if (!turn->epoch) t->sum.loss = t->sum.samples = 0;
-    if (!turn->epoch) t->at.batch = 0;
-    if (turn->epoch || why != DNN_LBFGS_GO) dnn_hessian_use_best(t);
-    return go_on(t, turn, err);
+    /* The next epoch starts after this one is logged. */
+    h->ended.unreported = outcome->epoch;
+    if (!outcome->epoch) t->sum.loss = t->sum.samples = 0;
+    if (!outcome->epoch) t->at.batch = 0;
+    if (outcome->epoch || why != DNN_LBFGS_GO) dnn_hessian_use_best(t);
+    return restart_data(t, outcome, err);
 }

@@ -1,4 +1,4 @@
-/* train_log.c - what people and files are log about a run, from step to step.
+/* train_log.c - records of steps and epochs for the telemetry, and the end of a run.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -14,19 +14,21 @@
 #include <stdio.h>
 #include <string.h>
 
-static const double memory = 3;   /* seconds that the present pace remembers */
-static const double between = 30; /* from one report to the next, while it runs */
+static const double smoothing = 3; /* seconds over which step timings are averaged */
+static const double report_every = 30; /* seconds between two updates of the report */
 
-/* Of a job that trains nothing: t->log stays NULL, nothing is drawn or recorded. */
+/* Evaluation or inference only: t->log stays NULL. */
 static void test_header(const struct dnn_trainer *t)
 {
+    char params[32];
+
     dnn_session_report(t->session);
-    dnn_log(DNN_INFO, "train",
-            "%s: %" PRId64 " weights; nothing is trained: %" PRId64
-            " samples to test with, %" PRId64 " at a time",
-            t->job->net.graph->name, t->job->net.graph->params,
+    dnn_log(DNN_INFO, "train", "%s, no training: parameters: %s",
+            t->job->net.graph->name,
+            dnn_trainer_count(params, t->job->net.graph->params));
+    dnn_log(DNN_INFO, "train", "test samples: %" PRId64 ", batch size %" PRId64,
             dnn_feed_count(t->eval.feed), t->job->data->test_batch_size);
-    dnn_log(DNN_INFO, "train", "files are in %s", dnn_job_dir(t->job));
+    dnn_log(DNN_INFO, "train", "run directory: %s", dnn_job_dir(t->job));
 }
 
 int dnn_trainer_log_open(struct dnn_trainer *t, struct dnn_err *err)
@@ -53,7 +55,7 @@ void dnn_trainer_log_close(struct dnn_trainer *t)
     dnn_trainer_pictures_close(t);
     dnn_buf_free(&log->about);
     dnn_buf_free(&log->resumed);
-    dnn_free(log->began);
+    dnn_free(log->started);
     dnn_free(log->metrics);
     dnn_free(log->dataset);
     dnn_free(log);
@@ -105,8 +107,8 @@ static void add_pace(struct train_pace *p, double keep, const struct train_pace 
 
 /* ---- steps ---- */
 
-/* How long it will take: said once, when steps have shown it.  The first step is slower
- * than others; evaluating a sample is about a third of learning from it. */
+/* Log the estimated time, once, after some steps.  The first step is slower than the
+ * others; evaluating a sample takes about a third of a training step. */
 static void estimate(struct dnn_trainer *t)
 {
     struct train_log *log = t->log;
@@ -126,8 +128,7 @@ static void estimate(struct dnn_trainer *t)
     double left = each * ((double)(t->job->num_epochs - t->at.epoch) -
                           (double)t->at.batch / (double)batches);
     dnn_telemetry_hide(t->telemetry);
-    dnn_log(DNN_INFO, "train",
-            "an epoch will take about %s, all that is to be done about %s",
+    dnn_log(DNN_INFO, "train", "estimated time: %s per epoch, %s in total",
             dnn_text_seconds(epoch, sizeof epoch, each),
             dnn_text_seconds(run, sizeof run, left > 0 ? left : 0));
 }
@@ -139,9 +140,9 @@ int dnn_trainer_log_step(struct dnn_trainer *t, const struct dnn_replica_step *s
 
     if (t->telemetry == NULL) return 0;
     add_pace(&t->log->epoch, 1, pace);
-    add_pace(&t->log->lately, exp(-pace->all / memory), pace);
+    add_pace(&t->log->recent, exp(-pace->all / smoothing), pace);
     fill(t, &r);
-    fill_pace(&t->log->lately, &r);
+    fill_pace(&t->log->recent, &r);
     r.epoch = t->at.epoch + 1;
     r.batch = t->at.batch;
     r.grad_norm = step->grad_norm;
@@ -167,7 +168,7 @@ int dnn_trainer_log_eval(struct dnn_trainer *t, int64_t batch, struct dnn_err *e
 /* ---- epochs ---- */
 
 /* For TensorBoard: every array of weights, and the pictures. */
-static int say_weights(struct dnn_trainer *t, struct dnn_err *err)
+static int log_weights(struct dnn_trainer *t, struct dnn_err *err)
 {
     const struct dnn_model *m = dnn_replica_model(t->replica);
 
@@ -217,7 +218,7 @@ int dnn_trainer_log_epoch(struct dnn_trainer *t, const struct train_value *value
     if (t->telemetry == NULL) return 0;
     fill(t, &r);
     fill_pace(&log->epoch, &r);
-    r.grad_norm = t->sum.norm / t->sum.steps; /* also of what was before a stop */
+    r.grad_norm = t->sum.norm / t->sum.steps; /* since before a restart, too */
     log->epoch = (struct train_pace){0};
     r.epoch = t->at.epoch;
     r.batch = r.batches;
@@ -226,10 +227,10 @@ int dnn_trainer_log_epoch(struct dnn_trainer *t, const struct train_value *value
     for (int i = 0; i < n; i++)
         put(&r, value[i].name, value[i].value, value[i].main);
     remember(log, &r);
-    if (t->job->telemetry->tensorboard) DNN_TRY(say_weights(t, err));
+    if (t->job->telemetry->tensorboard) DNN_TRY(log_weights(t, err));
     DNN_TRY(dnn_telemetry_write(t->telemetry, &r, err));
-    /* People look at runs that go on for days; a hundredth of the time at most. */
-    double pause = 100 * log->cost > between ? 100 * log->cost : between;
+    /* Writing the report takes at most 1 % of the time. */
+    double pause = 100 * log->cost > report_every ? 100 * log->cost : report_every;
     if (dnn_clock_now() - log->shown >= pause && t->at.epoch < t->job->num_epochs)
         dnn_trainer_report_write(t, "running");
     return 0;
@@ -267,12 +268,12 @@ int dnn_trainer_log_end(struct dnn_trainer *t, struct dnn_err *err)
 void dnn_trainer_log_finish(struct dnn_trainer *t, int rc, const struct dnn_err *why)
 {
     const char *status = rc == 0 ? "finished" : rc == DNN_ESTOP ? "stopped" : "failed";
-    struct dnn_err said = {0};
+    struct dnn_err failure = {0};
 
     if (t->log == NULL || t->telemetry == NULL || t->began <= 0) return;
     dnn_telemetry_hide(t->telemetry);
     dnn_trainer_report_write(t, status);
-    if (dnn_trainer_record(t, status, rc == 0 ? NULL : why->text, &said) < 0)
-        dnn_log(DNN_WARN, "train", "%s", said.text);
+    if (dnn_trainer_record(t, status, rc == 0 ? NULL : why->text, &failure) < 0)
+        dnn_log(DNN_WARN, "train", "%s", failure.text);
     if (rc == 0 || rc == DNN_ESTOP) dnn_trainer_list_files(t);
 }

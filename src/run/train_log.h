@@ -1,11 +1,11 @@
-/* train_log.h - what a run remembers in order to tell it.
+/* train_log.h - state of logging and reporting.
  *
- * train_log.c       records, from step to step, and the end;
- * train_header.c    the first lines of the log, and the words they are made of;
- * train_record.c    run.json: all that is needed to do it again;
- * train_pictures.c  a few evaluated samples, and which class was taken for which;
- * train_figure.c      how such a sample is drawn;
- * train_report.c    files for people: pictures, report.html.
+ * train_log.c       records of steps and epochs, end of the run;
+ * train_header.c    header of the log: ranks, data, network;
+ * train_record.c    run.json: settings and results of the run;
+ * train_pictures.c  pictures of evaluated samples, confusion matrix;
+ * train_figure.c    drawing of one sample: input, target, prediction;
+ * train_report.c    pictures/ and report.html.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -23,30 +23,32 @@ struct train_picture {
 };
 
 struct train_log {
-    struct train_pace epoch;  /* since the epoch, or this process, began            */
-    struct train_pace lately; /* weighted: the last seconds count most              */
-    int64_t from;             /* the step this process began with                   */
-    double first;             /* when its first step was over                       */
+    struct train_pace epoch;  /* since the start of the epoch or of this process    */
+    struct train_pace recent; /* exponentially weighted                             */
+    int64_t from;             /* first step of this process                         */
+    double first;             /* time at the end of its first step                  */
     bool estimated;
-    int nvalues; /* of the last epoch that was log                                  */
+    int nvalues; /* of the last epoch                                                */
     struct train_value value[TRAIN_VALUES + 1];
-    struct dnn_metrics *matrix; /* of classes, where the job asks for none; or NULL  */
+    struct dnn_metrics *matrix; /* confusion matrix if the metrics have none; or NULL */
     bool evaluated;             /* the matrix is filled                              */
     /* Rank 0's. */
     int npictures, wanted;
     struct train_picture *picture; /* owned, wanted of them                          */
-    double shown, cost;   /* when the report was last written, and seconds it took    */
-    struct dnn_buf about; /* run.json: what stays as it is                         */
-    struct dnn_buf resumed; /* its list of earlier stops                      */
-    char *began;            /* owned: when the run did                        */
-    char *metrics;          /* owned: those of earlier parts of the run       */
-    char *dataset;          /* owned: words about the data                    */
+    double shown, cost;   /* time of the last report, seconds it took                 */
+    struct dnn_buf about; /* run.json: the constant part                           */
+    struct dnn_buf resumed; /* run.json: earlier restarts                     */
+    char *started;          /* owned: start time of the run                   */
+    char *metrics;          /* owned: metrics from before a restart           */
+    char *dataset;          /* owned: description of the dataset              */
     char hash[33];          /* of the dataset, or ""                          */
 };
 
 /* ---- train_header.c.  Local. ---- */
 
 void dnn_trainer_header(const struct dnn_trainer *t);
+/* 1234567 as "1,234,567"; returns out. */
+const char *dnn_trainer_count(char out[32], int64_t n);
 /* "n[001-200] (4 ranks each), login (1 rank)": of n hosts, and of the run's. */
 void dnn_trainer_list_hosts(int n, const char *const *name, const int *ranks,
                             struct dnn_buf *out);
@@ -55,7 +57,7 @@ void dnn_trainer_hosts(const struct dnn_trainer *t, struct dnn_buf *out);
 void dnn_trainer_binding(const struct dnn_trainer *t, struct dnn_buf *out);
 /* "input 28x28x1, target one of 10 classes". */
 void dnn_trainer_shapes(const struct dnn_trainer *t, struct dnn_buf *out);
-/* Bytes of this rank. */
+/* Memory of this rank in bytes. */
 double dnn_trainer_bytes(const struct dnn_trainer *t);
 
 /* ---- train_record.c.  Local, rank 0. ---- */
@@ -67,45 +69,46 @@ int dnn_trainer_record(struct dnn_trainer *t, const char *status, const char *wh
 
 /* ---- train_pictures.c.  Local. ---- */
 
-/* Whether the job is about classes. */
+/* Whether it is a classification or segmentation. */
 bool dnn_trainer_classes(const struct dnn_trainer *t);
 int dnn_trainer_pictures_open(struct dnn_trainer *t, struct dnn_err *err);
 void dnn_trainer_pictures_close(struct dnn_trainer *t);
 
 /* ---- train_figure.c ---- */
 
-/* One array of a sample, of which the middle plane is seen. */
+/* One array of a sample; of a volume the middle slice is drawn. */
 struct train_view {
     int64_t height, width, channels;
     const float *value;   /* [height][width][channels]; or NULL                     */
     const int32_t *class; /* [height][width]; or NULL                               */
 };
 
-/* The middle plane of an array of this shape, channels last; false if it has none. */
+/* The image or middle slice of an array of this shape, channels last; false: not an
+ * image. */
 bool dnn_figure_view(const struct dnn_shape *shape, const void *data, bool classes,
                      struct train_view *out);
-/* The class that n scores mean, and how probable it is: of logits, log-probabilities
- * and probabilities alike. */
+/* The predicted class of n scores and its probability; scores are logits,
+ * log-probabilities or probabilities. */
 int64_t dnn_figure_class(const float *score, int64_t n, double *probability);
 
 struct train_figure {
     const struct train_view *input, *target, *output; /* each may be NULL            */
-    bool classes;     /* target and output are of classes                        */
-    int64_t nclasses; /* 0: not known                                            */
+    bool classes;     /* target and output are classes                           */
+    int64_t nclasses; /* 0: unknown                                              */
     const char *const *class_name; /* or NULL                                        */
     const char *line[2];           /* below, or NULL                                 */
-    int mood; /* the second line is good (1) or bad news (-1)                        */
+    int correct; /* second line: correct (1, green), wrong (-1, red) or neither      */
 };
 int dnn_figure_draw(const struct train_figure *sheet, struct dnn_canvas *out,
                     struct dnn_err *err);
 
 /* ---- train_report.c.  Local, rank 0. ---- */
 
-/* A new run begins: what another one left is not shown as its own. */
+/* Remove report and pictures of an earlier run. */
 void dnn_trainer_report_clear(const struct dnn_trainer *t);
-/* Pictures and report.html, as the run is now; what cannot be written is a warning. */
+/* Write pictures and report.html; failures are logged as warnings. */
 void dnn_trainer_report_write(struct dnn_trainer *t, const char *status);
-/* Where everything is. */
+/* Log the paths of all result files. */
 void dnn_trainer_list_files(const struct dnn_trainer *t);
 
 #endif

@@ -1,4 +1,4 @@
-/* train_monitor.c - which epoch was the best, and whether a run has ended.
+/* train_monitor.c - the best epoch, early stopping, and restoring the best weights.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -15,7 +15,7 @@
 
 /* ---- the best ---- */
 
-/* early_stopping's metric if there is no other, else the loss. */
+/* checkpoints.best, else the metric of early_stopping, else the loss. */
 static void choose(struct dnn_trainer *t)
 {
     const struct dnn_stopping *early = t->job->early;
@@ -29,11 +29,11 @@ static void choose(struct dnn_trainer *t)
         t->best_by.mode = early->mode;
 }
 
-/* Whether the values of an epoch have every metric that is looked at. */
+/* Whether every metric named in the configuration exists. */
 static int check(const struct dnn_trainer *t, int n, const struct dnn_named *value,
                  struct dnn_err *err)
 {
-    struct dnn_schedule_memory rehearsed = {0};
+    struct dnn_schedule_memory scratch = {0};
     const struct {
         const char *key;
         const struct dnn_stopping *rule;
@@ -48,7 +48,7 @@ static int check(const struct dnn_trainer *t, int n, const struct dnn_named *val
         if (all[i].rule != NULL)
             DNN_TRY(dnn_schedule_find(all[i].key, all[i].rule->metric, n, value,
                                       &unused, err));
-    return dnn_schedule_epoch(t->job->schedule, &rehearsed, n, value, err);
+    return dnn_schedule_epoch(t->job->schedule, &scratch, n, value, err);
 }
 
 int dnn_trainer_check_metrics(struct dnn_trainer *t, struct dnn_err *err)
@@ -81,8 +81,7 @@ int dnn_trainer_update_best(struct dnn_trainer *t, int n, const struct dnn_named
     if (t->at.epoch % every != 0 && t->at.epoch < t->job->num_epochs) return 0;
     DNN_TRY(dnn_stopping_epoch(&t->best_by, &t->best, t->at.epoch, n, value, &enough,
                                &t->best_so_far, why, err));
-    /* Known it is; saved only if there are checkpoints after epochs, or the job says
-     * that the best matters. */
+    /* Saved only if there are checkpoints after epochs, or the best is asked for. */
     if (how->interval <= 0 && how->best == NULL &&
         (t->job->early == NULL || !t->job->early->restore))
         t->best_so_far = false;
@@ -91,7 +90,7 @@ int dnn_trainer_update_best(struct dnn_trainer *t, int n, const struct dnn_named
 
 /* ---- the end ---- */
 
-/* Of the rules that may end a run: as long as they are the same, it has ended. */
+/* Checksum of the stopping rules: a run that ended by them may continue with others. */
 static int64_t rules(const struct dnn_trainer *t)
 {
     char *text = dnn_format("%s\n%s", t->job->early_text, t->job->goal_text);
@@ -111,8 +110,7 @@ bool dnn_trainer_ended(const struct dnn_trainer *t)
     return t->at.ended != 0 && t->at.ended == rules(t);
 }
 
-/* A checkpoint is loaded whole; what the run remembers besides weights is that of its
- * end. */
+/* Load the weights of the best checkpoint, but keep the progress of the run. */
 static int load_best(struct dnn_trainer *t, int64_t *step, struct dnn_err *err)
 {
     const struct train_counters at = t->at;
@@ -139,14 +137,13 @@ int dnn_trainer_restore_best(struct dnn_trainer *t, struct dnn_err *err)
 
     if (t->ckpts == NULL || t->job->early == NULL || !t->job->early->restore) return 0;
     if (t->best.seen == 0 || isnan(t->best.best)) {
-        dnn_log(DNN_WARN, "train", "%s never had a value: the last weights are taken",
+        dnn_log(DNN_WARN, "train", "%s was never computed; using the last weights",
                 t->best_by.metric);
         return 0;
     }
     DNN_TRY(load_best(t, &step, err));
     dnn_log(DNN_INFO, "train",
-            "back to the best weights, those of epoch %" PRId64 " (step %" PRId64
-            "): %s %g",
+            "restored the best weights: epoch %" PRId64 ", step %" PRId64 ", %s %g",
             t->best.best_epoch, step, t->best_by.metric, t->best.best);
     return 0;
 }

@@ -1,4 +1,4 @@
-/* train_open.c - network and files of a run made ready.
+/* train_open.c - set-up of a run: network, metrics, files.
  *
  * Each phase is agreed on by all ranks before the next begins.
  *
@@ -17,15 +17,15 @@
 
 /* ---- the network ---- */
 
-/* What is made for f32 alone; the replica itself refuses more. */
-static int check_wide(const struct dnn_job *job, struct dnn_err *err)
+/* Features that need f32; the replica checks others. */
+static int check_f64(const struct dnn_job *job, struct dnn_err *err)
 {
     bool hessian = job->optimizer.rule == DNN_OPTIM_HESSIAN;
 
     if ((enum dnn_dtype)job->precision != DNN_F64 || (job->ema <= 0 && !hessian))
         return 0;
     return dnn_fail(err, DNN_ECONFIG,
-                    "%s is for weights in f32: drop it, or \"precision\"",
+                    "%s requires f32 weights; remove it or \"precision\"",
                     hessian ? "optimizer \"hessian\"" : "\"ema\"");
 }
 
@@ -60,7 +60,7 @@ static int make_replica(struct dnn_trainer *t, struct dnn_err *err)
                 .limit = (size_t)job->memory_limit,
                 .recompute = (enum dnn_recompute)job->recompute,
                 .device = {.threads = threads,
-                       /* Measured choices differ from rank to rank. */
+                       /* Autotuned kernels may differ between ranks. */
                        .kernels = job->deterministic
                                       ? DNN_KERNELS_HEURISTIC
                                       : (enum dnn_kernel_selection)t->opts->kernels,
@@ -78,14 +78,14 @@ static int make_replica(struct dnn_trainer *t, struct dnn_err *err)
         cfg.batch = count;
         cfg.last = 0;
     }
-    int rc = check_wide(job, err);
+    int rc = check_f64(job, err);
     if (rc == 0) rc = dnn_model_backend(name, &cfg.model.backend, err);
     rc = dnn_comm_agree(t->comm, rc, err);
     return rc == 0 ? dnn_replica_make(&cfg, &t->replica, err) : rc;
 }
 
-/* What evaluation needs: metrics that suit, and room for outputs. */
-static int make_judges(struct dnn_trainer *t, struct dnn_err *err)
+/* Metrics and output buffers of the evaluation. */
+static int make_metrics(struct dnn_trainer *t, struct dnn_err *err)
 {
     static const char *const dice[] = {"dice", NULL};
     const struct dnn_model *m = dnn_replica_model(t->replica);
@@ -110,15 +110,16 @@ static int make_judges(struct dnn_trainer *t, struct dnn_err *err)
         t->output[i] = malloc((size_t)(most * each) * sizeof(float) + 64);
         if (t->output[i] == NULL)
             return dnn_fail(err, DNN_ENOMEM,
-                            "no memory for the outputs of %lld samples",
+                            "outputs of %lld samples do not fit into memory; reduce "
+                            "data.test_batch_size",
                             (long long)most);
     }
     if (!t->eval.targets) return 0;
-    /* What rmldnn calls the accuracy of masks is Dice, whatever the loss. */
+    /* rmldnn reports Dice as the accuracy of masks, whatever the loss. */
     bool masks =
         t->job->wrapped && t->points > 1 && t->target_is[0] == DNN_TARGET_LABELS;
     const char *const *usual = masks ? dice : dnn_loss_metrics(t->job->loss);
-    /* Sums of reals that must not depend on the ranks are kept apart. */
+    /* Deterministic: one set of sums per micro-batch. */
     int sets = 0;
     while (t->job->deterministic &&
            dnn_replica_eval_part(t->replica, 1, sets, &first, &n) >= 0)
@@ -141,8 +142,8 @@ char *dnn_trainer_ckpt_dir(const struct dnn_trainer *t)
                         : dnn_format("%s/checkpoints", dnn_job_dir(t->job));
 }
 
-/* What rmldnn writes when it is debugged: the network as a drawing. */
-static int draw(const struct dnn_trainer *t, const char *dir, struct dnn_err *err)
+/* "debug": the network as a graph, as rmldnn does. */
+static int write_dot(const struct dnn_trainer *t, const char *dir, struct dnn_err *err)
 {
     struct dnn_buf text = {0};
     char *path = dnn_format("%s/network.dot", dir);
@@ -162,7 +163,7 @@ static int open_files(struct dnn_trainer *t, struct dnn_err *err)
     const struct dnn_ckpt_cfg cfg = {ckpts, (int)how->keep, true};
 
     int rc = t->root ? dnn_file_make_dirs(dir, err) : 0;
-    if (rc == 0 && t->root && t->job->debug) rc = draw(t, dir, err);
+    if (rc == 0 && t->root && t->job->debug) rc = write_dot(t, dir, err);
     rc = dnn_comm_agree(t->comm, rc, err);
     if (rc == 0 && t->mode == DNN_JOB_TRAIN)
         rc = dnn_ckpt_open(t->comm, &cfg, &t->ckpts, err);
@@ -190,7 +191,7 @@ static int open_telemetry(struct dnn_trainer *t, struct dnn_err *err)
     return t->root ? dnn_telemetry_open(&cfg, &t->telemetry, err) : 0;
 }
 
-/* ---- in order ---- */
+/* ---- all of it ---- */
 
 static int local(struct dnn_trainer *t, struct dnn_err *err)
 {
@@ -199,7 +200,7 @@ static int local(struct dnn_trainer *t, struct dnn_err *err)
     if (t->train.feed != NULL) DNN_TRY(dnn_trainer_columns(t, &t->train, err));
     if (t->eval.feed != NULL) DNN_TRY(dnn_trainer_columns(t, &t->eval, err));
     if (t->own_test.feed != NULL) DNN_TRY(dnn_trainer_columns(t, &t->own_test, err));
-    DNN_TRY(make_judges(t, err));
+    DNN_TRY(make_metrics(t, err));
     if (t->mode == DNN_JOB_TRAIN) DNN_TRY(dnn_trainer_check_metrics(t, err));
     DNN_TRY(dnn_trainer_ema_make(t, err));
     if (t->root) DNN_TRY(dnn_job_network(t->job, &t->network, err));

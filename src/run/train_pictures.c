@@ -1,8 +1,6 @@
-/* train_pictures.c - what is looked at while a network is evaluated: a few samples, and
- * which class was taken for which.
+/* train_pictures.c - pictures of evaluated samples, and the confusion matrix.
  *
- * Pictures are drawn at once: a plane of a volume is all that is seen of it, and all
- * that is kept.
+ * Pictures are drawn during the evaluation, so that no samples need to be stored.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -16,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CLASSES = 50, NUMBERS = 4 }; /* of a matrix; of a vector in a caption */
+enum { CLASSES = 50, NUMBERS = 4 }; /* most in a matrix; values in a caption */
 
 bool dnn_trainer_classes(const struct dnn_trainer *t)
 {
@@ -41,7 +39,7 @@ int dnn_trainer_pictures_open(struct dnn_trainer *t, struct dnn_err *err)
     return dnn_metrics_read(NULL, matrix, t->channels, &log->matrix, err);
 }
 
-static void forget(struct train_log *log)
+static void free_pictures(struct train_log *log)
 {
     for (int i = 0; i < log->npictures; i++)
         dnn_canvas_free(&log->picture[i].canvas);
@@ -50,15 +48,14 @@ static void forget(struct train_log *log)
 
 void dnn_trainer_pictures_close(struct dnn_trainer *t)
 {
-    forget(t->log);
+    free_pictures(t->log);
     dnn_free(t->log->picture);
     dnn_metrics_free(t->log->matrix);
 }
 
 /* ---- one sample ---- */
 
-/* What there is of it. */
-struct one {
+struct sample {
     struct dnn_trainer *t;
     const struct dnn_column *col; /* of the target */
     int64_t number;
@@ -71,7 +68,7 @@ struct one {
     char line[2][128];
 };
 
-static void find_input(struct one *o, int64_t i)
+static void find_input(struct sample *o, int64_t i)
 {
     const struct train_data *d = &o->t->eval;
     const struct dnn_model *m = dnn_replica_model(o->t->replica);
@@ -87,8 +84,8 @@ static void find_input(struct one *o, int64_t i)
     }
 }
 
-/* Target and output, if they are images: the output has the target's space. */
-static void find_fields(struct one *o)
+/* Target and output, if they are images: the output has the target's spatial shape. */
+static void find_fields(struct sample *o)
 {
     struct dnn_shape s = o->col->shape;
     int64_t space = 1;
@@ -104,9 +101,9 @@ static void find_fields(struct one *o)
     o->sheet.output = &o->result;
 }
 
-/* ---- in words ---- */
+/* ---- captions ---- */
 
-static const char *name_of(const struct one *o, int64_t class, char out[32])
+static const char *name_of(const struct sample *o, int64_t class, char out[32])
 {
     if (o->col->class_name != NULL && class >= 0 && class < o->col->classes)
         return o->col->class_name[class];
@@ -114,8 +111,8 @@ static const char *name_of(const struct one *o, int64_t class, char out[32])
     return out;
 }
 
-/* The share of points that are right, or how far the numbers are off. */
-static void judge_fields(struct one *o)
+/* Pixel accuracy, or root mean square error. */
+static void caption_fields(struct sample *o)
 {
     const struct train_view *a = &o->target, *b = &o->result;
     const int64_t n = a->height * a->width;
@@ -137,7 +134,7 @@ static void judge_fields(struct one *o)
         }
     }
     if (o->sheet.classes)
-        snprintf(o->line[0], sizeof o->line[0], "%.1f %% right",
+        snprintf(o->line[0], sizeof o->line[0], "%.1f %% correct",
                  100 * right / (double)n);
     else
         snprintf(o->line[0], sizeof o->line[0], "rms error %.3g",
@@ -145,7 +142,7 @@ static void judge_fields(struct one *o)
     o->sheet.line[0] = o->line[0];
 }
 
-static void judge_class(struct one *o)
+static void caption_class(struct sample *o)
 {
     char a[32], b[32];
     double p = 0;
@@ -156,7 +153,7 @@ static void judge_class(struct one *o)
     snprintf(o->line[0], sizeof o->line[0], "target %s", name_of(o, want, a));
     snprintf(o->line[1], sizeof o->line[1], "predicted %s (%.2f)", name_of(o, got, b),
              p);
-    o->sheet.mood = got == want ? 1 : -1;
+    o->sheet.correct = got == want ? 1 : -1;
     o->sheet.line[0] = o->line[0];
     o->sheet.line[1] = o->line[1];
 }
@@ -170,7 +167,7 @@ static void list(char out[128], const char *title, const float *x, int64_t n)
     if (n > NUMBERS) snprintf(out + at, 128 - (size_t)at, " ...");
 }
 
-static void judge_values(struct one *o)
+static void caption_values(struct sample *o)
 {
     float label = o->label == NULL ? 0 : (float)o->label[0];
 
@@ -181,7 +178,7 @@ static void judge_values(struct one *o)
     o->sheet.line[1] = o->line[1];
 }
 
-static int draw(struct one *o, struct dnn_err *err)
+static int draw(struct sample *o, struct dnn_err *err)
 {
     struct train_log *log = o->t->log;
     struct train_picture *p = &log->picture[log->npictures];
@@ -190,11 +187,11 @@ static int draw(struct one *o, struct dnn_err *err)
     o->sheet.nclasses = o->col->classes > 0 ? o->col->classes : o->t->channels;
     o->sheet.class_name = o->col->classes > 0 ? o->col->class_name : NULL;
     if (o->sheet.output != NULL)
-        judge_fields(o);
+        caption_fields(o);
     else if (o->sheet.classes)
-        judge_class(o);
+        caption_class(o);
     else
-        judge_values(o);
+        caption_values(o);
     DNN_TRY(dnn_figure_draw(&o->sheet, &p->canvas, err));
     snprintf(p->caption, sizeof p->caption, "sample %" PRId64 ": %s%s%s", o->number,
              o->line[0], o->line[1][0] != '\0' ? ", " : "", o->line[1]);
@@ -207,7 +204,7 @@ static int draw(struct one *o, struct dnn_err *err)
 void dnn_trainer_pictures_start(struct dnn_trainer *t)
 {
     if (t->log == NULL) return;
-    forget(t->log);
+    free_pictures(t->log);
     t->log->evaluated = false;
     if (t->log->matrix != NULL) dnn_metrics_start(t->log->matrix);
 }
@@ -222,10 +219,10 @@ int dnn_trainer_pictures_add(struct dnn_trainer *t, const struct dnn_batch *b,
     if (log->matrix != NULL) DNN_TRY(dnn_metrics_add(log->matrix, seen, err));
     dnn_feed_columns(t->eval.feed, &col);
     for (int64_t i = 0; i < b->n && log->npictures < log->wanted; i++) {
-        struct one o = {.t = t,
-                        .col = &col[t->eval.target[0]],
-                        .number = b->sample[i],
-                        .count = seen->places * seen->channels};
+        struct sample o = {.t = t,
+                           .col = &col[t->eval.target[0]],
+                           .number = b->sample[i],
+                           .count = seen->places * seen->channels};
         const char *row =
             (const char *)t->eval.target_mem[0] + (size_t)i * t->eval.target_row[0];
 

@@ -1,7 +1,7 @@
-/* train_record.c - run.json: all that is needed to do a run again, and what came of it.
+/* train_record.c - run.json: everything needed to repeat a run, and its results.
  *
- * Written when the run begins and again when it ends; one that is killed micro-batches
- * it with the status "running".
+ * Written at the start and at the end of a run; the status of a killed run stays
+ * "running".
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -58,7 +58,7 @@ static char *utc_now(void)
 
 /* ---- the data ---- */
 
-/* Its splits, and the hash that stands for every sample. */
+/* Its splits and its hash. */
 static int describe_dataset(struct dnn_trainer *t, const char *path,
                             struct dnn_buf *out, struct dnn_err *err)
 {
@@ -124,8 +124,8 @@ static void add_data(const struct dnn_trainer *t, struct dnn_buf *out)
 
 /* ---- the network ---- */
 
-/* What the network was read from, byte by byte: of the zoo what we wrote, of a file its
- * content, of layers in the job these. */
+/* Checksum of the network's description: the JSON of a zoo network, the file, or the
+ * layers in the configuration. */
 static uint32_t checksum(const struct dnn_job *job, const char *layers)
 {
     char *text = NULL;
@@ -155,14 +155,14 @@ static void add_network(const struct dnn_trainer *t, struct dnn_buf *out)
     dnn_buf_add(out, "  \"network\": {\"name\": ");
     dnn_json_quoted(out, g->name);
     dnn_buf_add(out,
-                ", \"parameters\": %" PRId64 ", \"trained\": %" PRId64
+                ", \"parameters\": %" PRId64 ", \"trainable\": %" PRId64
                 ", \"checksum\": \"%08" PRIx32 "\", \"layers\": %s},\n",
                 g->params, g->trainable, checksum(job, layers),
                 layers == NULL ? "null" : layers);
     dnn_free(layers);
 }
 
-/* ---- the rest of what stays ---- */
+/* ---- the constant part ---- */
 
 static void add_job(const struct dnn_trainer *t, struct dnn_buf *out)
 {
@@ -185,17 +185,17 @@ static void add_machine(const struct dnn_trainer *t, struct dnn_buf *out)
 {
     const struct dnn_backend *backend = &dnn_replica_model(t->replica)->backend;
     const struct dnn_session *session = t->session;
-    struct dnn_buf words = {0};
+    struct dnn_buf text = {0};
 
-    dnn_trainer_hosts(t, &words);
-    add_text(out, "hosts", words.text);
-    dnn_buf_free(&words);
+    dnn_trainer_hosts(t, &text);
+    add_text(out, "hosts", text.text);
+    dnn_buf_free(&text);
     add_int(out, "nodes", dnn_comm_nodes(t->comm));
     add_int(out, "ranks", session->size);
     add_int(out, "threads", session->place.threads);
-    dnn_trainer_binding(t, &words);
-    add_text(out, "binding", words.text);
-    dnn_buf_free(&words);
+    dnn_trainer_binding(t, &text);
+    add_text(out, "binding", text.text);
+    dnn_buf_free(&text);
     add_text(out, "mpi",
              session->size > 1 || strcmp(dnn_comm_kind(t->comm), "mpi") == 0
                  ? dnn_comm_version(t->comm)
@@ -217,7 +217,7 @@ static void describe(struct dnn_trainer *t)
     char *cwd = getcwd(NULL, 0);
 
     add_text(out, "version", PACKAGE_VERSION);
-    add_text(out, "built", DNN_BUILT_WITH);
+    add_text(out, "build", DNN_BUILT_WITH);
     add_text(out, "command", t->opts->command);
     add_text(out, "directory", cwd);
     add_text(out, "job_file", dnn_json_name(t->job->file));
@@ -230,14 +230,14 @@ static void describe(struct dnn_trainer *t)
     free(cwd);
 }
 
-/* ---- a run that goes on ---- */
+/* ---- a resumed run ---- */
 
-static void take(const struct dnn_json *old, struct train_log *log)
+static void read_old(const struct dnn_json *old, struct train_log *log)
 {
-    struct dnn_jobj top = dnn_json_top(old), at = dnn_json_sub(&top, "began");
-    const char *began = NULL;
+    struct dnn_jobj top = dnn_json_top(old), at = dnn_json_sub(&top, "started");
+    const char *started = NULL;
 
-    if (dnn_json_string(&at, &began, NULL) == 0) log->began = dnn_strdup(began);
+    if (dnn_json_string(&at, &started, NULL) == 0) log->started = dnn_strdup(started);
     at = dnn_json_sub(&top, "metrics");
     if (dnn_json_type(&at) == DNN_J_OBJECT) log->metrics = dnn_json_compact(&at);
     at = dnn_json_sub(&top, "resumed");
@@ -250,19 +250,19 @@ static void take(const struct dnn_json *old, struct train_log *log)
     }
 }
 
-/* What an earlier part of the run left; it is not needed to go on. */
-static void look_back(struct dnn_trainer *t, const char *path)
+/* Read run.json of an interrupted run; it is not needed to resume. */
+static void resume_record(struct dnn_trainer *t, const char *path)
 {
     struct train_log *log = t->log;
     struct dnn_json *old = NULL;
-    struct dnn_err said = {0};
+    struct dnn_err err = {0};
     char *now = utc_now();
 
     if (t->at.step > 0 && access(path, F_OK) == 0) {
-        if (dnn_json_read(path, &old, &said) == 0)
-            take(old, log);
+        if (dnn_json_read(path, &old, &err) == 0)
+            read_old(old, log);
         else
-            dnn_log(DNN_WARN, "train", "%s; it is written anew", said.text);
+            dnn_log(DNN_WARN, "train", "%s; overwriting it", err.text);
         dnn_json_free(old);
     }
     if (t->at.step > 0)
@@ -271,7 +271,7 @@ static void look_back(struct dnn_trainer *t, const char *path)
                     ", \"time\": \"%s\", \"ranks\": %d}",
                     log->resumed.len > 0 ? ", " : "", t->at.step, t->at.epoch, now,
                     t->session->size);
-    if (log->began == NULL) log->began = dnn_strdup(now);
+    if (log->started == NULL) log->started = dnn_strdup(now);
     dnn_free(now);
 }
 
@@ -281,7 +281,7 @@ int dnn_trainer_record_open(struct dnn_trainer *t, struct dnn_err *err)
     int rc = describe_data(t, err);
 
     if (rc == 0) {
-        look_back(t, path);
+        resume_record(t, path);
         describe(t);
         rc = dnn_trainer_record(t, "running", NULL, err);
     }
@@ -319,14 +319,14 @@ int dnn_trainer_record(struct dnn_trainer *t, const char *status, const char *wh
 
     dnn_buf_add(&out, "{\n  \"program\": \"dnn-train\",\n");
     add_text(&out, "status", status);
-    if (why != NULL) add_text(&out, "why", why);
-    add_text(&out, "began", log->began);
+    if (why != NULL) add_text(&out, "error", why);
+    add_text(&out, "started", log->started);
     add_text(&out, "ended", over ? now : NULL);
     dnn_buf_add(&out, "  \"seconds\": ");
     add_real(&out, t->sum.seconds + (over ? dnn_clock_now() - t->began : 0));
     dnn_buf_add(&out, ",\n");
     dnn_buf_bytes(&out, log->about.text, log->about.len);
-    add_int(&out, "bucket", (int64_t)dnn_replica_bucket_size(t->replica));
+    add_int(&out, "bucket_size", (int64_t)dnn_replica_bucket_size(t->replica));
     dnn_buf_add(&out, "  \"resumed\": [%s],\n",
                 log->resumed.text == NULL ? "" : log->resumed.text);
     add_int(&out, "epochs", t->at.epoch);

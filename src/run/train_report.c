@@ -1,7 +1,6 @@
-/* train_report.c - files for people: pictures of predictions, and report.html.
+/* train_report.c - pictures of predictions, and report.html.
  *
- * They say how a run went and change nothing of what it made, so what cannot be written
- * is a warning.
+ * The results of a run do not depend on them, so failures are only warnings.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -14,7 +13,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "telemetry/picture.h"
+#include "base/png.h"
 #include "telemetry/report.h"
 
 #include <inttypes.h>
@@ -32,13 +31,13 @@ static char *picture_of(const struct dnn_trainer *t, int i)
     return dnn_format("%s/pictures/prediction-%02d.png", dnn_job_dir(t->job), i + 1);
 }
 
-static bool is_there(const char *path)
+static bool exists(const char *path)
 {
     return access(path, F_OK) == 0;
 }
 
-/* A table that nothing was written to yet has no header, either. */
-static bool is_filled(const char *path)
+/* A table without rows has no header, either. */
+static bool has_rows(const char *path)
 {
     struct stat s;
 
@@ -78,7 +77,7 @@ static int save_pictures(const struct dnn_trainer *t, struct dnn_err *err)
     return rc;
 }
 
-/* Those of this process or, if it evaluated nothing, of an earlier part of the run. */
+/* Those of this process or, before its first evaluation, from before the restart. */
 static int list_pictures(const struct dnn_trainer *t, struct dnn_report_image *image)
 {
     const struct train_log *log = t->log;
@@ -87,7 +86,7 @@ static int list_pictures(const struct dnn_trainer *t, struct dnn_report_image *i
     for (; n < log->wanted; n++) {
         char *path = picture_of(t, n);
 
-        if (!is_there(path) || (log->evaluated && n >= log->npictures)) {
+        if (!exists(path) || (log->evaluated && n >= log->npictures)) {
             dnn_free(path);
             break;
         }
@@ -105,24 +104,25 @@ static void add_facts(const struct dnn_trainer *t, const char *status,
     const struct dnn_job *job = t->job;
     const struct train_log *log = t->log;
     struct dnn_buf hosts = {0}, cores = {0};
-    char bytes[32];
+    char bytes[32], params[32], trainable[32];
 
     dnn_trainer_hosts(t, &hosts);
     dnn_trainer_binding(t, &cores);
     dnn_buf_add(out, "status\t%s\n", status);
     dnn_buf_add(out, "version\t%s %s\n", PACKAGE_NAME, PACKAGE_VERSION);
     if (t->opts->command != NULL) dnn_buf_add(out, "command\t%s\n", t->opts->command);
-    dnn_buf_add(out, "job\t%s\n", dnn_json_name(job->file));
-    dnn_buf_add(out, "began\t%s\n", log->began);
+    dnn_buf_add(out, "configuration\t%s\n", dnn_json_name(job->file));
+    dnn_buf_add(out, "started\t%s\n", log->started);
     dnn_buf_add(out, "data\t%s\n", log->dataset);
-    if (log->hash[0] != '\0') dnn_buf_add(out, "hash of the data\t%s\n", log->hash);
-    dnn_buf_add(out, "network\t%s: %" PRId64 " weights, %" PRId64 " of them trained\n",
-                job->net.graph->name, job->net.graph->params,
-                job->net.graph->trainable);
+    if (log->hash[0] != '\0') dnn_buf_add(out, "dataset hash\t%s\n", log->hash);
+    dnn_buf_add(out, "network\t%s\n", job->net.graph->name);
+    dnn_buf_add(out, "parameters\t%s (%s trainable)\n",
+                dnn_trainer_count(params, job->net.graph->params),
+                dnn_trainer_count(trainable, job->net.graph->trainable));
     if (job->loss_text != NULL) dnn_buf_add(out, "loss\t%s\n", job->loss_text);
     if (job->optimizer_text != NULL)
         dnn_buf_add(out, "optimizer\t%s\n", job->optimizer_text);
-    dnn_buf_add(out, "batch size\t%" PRId64 " (%" PRId64 " batches an epoch)\n",
+    dnn_buf_add(out, "batch size\t%" PRId64 " (%" PRId64 " steps per epoch)\n",
                 job->batch_size, dnn_feed_batches(t->train.feed));
     dnn_buf_add(out, "seed\t%" PRId64 "%s\n", job->seed,
                 job->deterministic ? ", deterministic" : "");
@@ -131,7 +131,7 @@ static void add_facts(const struct dnn_trainer *t, const char *status,
                 hosts.text);
     dnn_buf_add(out, "binding\t%s\n", cores.text);
     dnn_buf_add(out, "backend\t%s\n", dnn_replica_model(t->replica)->backend.name);
-    dnn_buf_add(out, "memory of a rank\t%s\n",
+    dnn_buf_add(out, "memory per rank\t%s\n",
                 dnn_text_bytes(bytes, sizeof bytes, dnn_trainer_bytes(t)));
     dnn_buf_free(&hosts);
     dnn_buf_free(&cores);
@@ -165,8 +165,8 @@ static int save_report(const struct dnn_trainer *t, const char *path,
     add_facts(t, status, &facts);
     r.title = title;
     r.facts = facts.text;
-    if (how->csv && is_filled(csv)) r.csv = csv;
-    if (how->csv && how->steps > 0 && is_filled(steps)) r.steps = steps;
+    if (how->csv && has_rows(csv)) r.csv = csv;
+    if (how->csv && how->steps > 0 && has_rows(steps)) r.steps = steps;
     r.confusion = confusion(t, &r.classes);
     if (r.confusion == NULL) r.classes = 0;
     dnn_feed_columns(t->train.feed, &col);
@@ -187,28 +187,28 @@ static int save_report(const struct dnn_trainer *t, const char *path,
 
 void dnn_trainer_report_write(struct dnn_trainer *t, const char *status)
 {
-    struct dnn_err said = {0};
+    struct dnn_err err = {0};
     char *path = path_of(t, "report.html");
     double began = dnn_clock_now();
 
-    if (save_pictures(t, &said) < 0)
-        dnn_log_once(DNN_WARN, "train", "no pictures: %s", said.text);
-    /* Without an epoch of our own the report of an earlier part says more. */
-    if (t->job->telemetry->report && (t->log->nvalues > 0 || !is_there(path)) &&
-        save_report(t, path, status, &said) < 0)
-        dnn_log_once(DNN_WARN, "train", "no report: %s", said.text);
+    if (save_pictures(t, &err) < 0)
+        dnn_log_once(DNN_WARN, "train", "pictures are not written: %s", err.text);
+    /* Before the first epoch after a restart, keep the old report. */
+    if (t->job->telemetry->report && (t->log->nvalues > 0 || !exists(path)) &&
+        save_report(t, path, status, &err) < 0)
+        dnn_log_once(DNN_WARN, "train", "report.html is not written: %s", err.text);
     dnn_free(path);
     t->log->shown = dnn_clock_now();
     t->log->cost = t->log->shown - began;
 }
 
-/* ---- where things are ---- */
+/* ---- paths ---- */
 
-static void say_file(const struct dnn_trainer *t, const char *what, const char *name)
+static void log_file(const struct dnn_trainer *t, const char *what, const char *name)
 {
     char *path = path_of(t, name);
 
-    if (is_there(path)) dnn_log(DNN_INFO, "train", "%s: %s", what, path);
+    if (exists(path)) dnn_log(DNN_INFO, "train", "%s: %s", what, path);
     dnn_free(path);
 }
 
@@ -220,13 +220,13 @@ void dnn_trainer_list_files(const struct dnn_trainer *t)
 
     if (t->ckpts != NULL && dnn_ckpt_find(dir, NULL, &newest, NULL) == 0)
         dnn_log(DNN_INFO, "train", "checkpoint: %s%s%s%s", newest,
-                is_there(best) ? " (the best: " : "", is_there(best) ? best : "",
-                is_there(best) ? ")" : "");
-    if (how->csv) say_file(t, "metrics", "metrics.csv");
-    if (how->tensorboard) say_file(t, "TensorBoard", "events");
-    say_file(t, "record", "run.json");
-    if (how->report) say_file(t, "report", "report.html");
-    if (t->log->wanted > 0) say_file(t, "pictures", "pictures");
+                exists(best) ? " (best: " : "", exists(best) ? best : "",
+                exists(best) ? ")" : "");
+    if (how->csv) log_file(t, "metrics", "metrics.csv");
+    if (how->tensorboard) log_file(t, "TensorBoard", "events");
+    log_file(t, "run record", "run.json");
+    if (how->report) log_file(t, "report", "report.html");
+    if (t->log->wanted > 0) log_file(t, "pictures", "pictures");
     dnn_free(newest);
     dnn_free(best);
     dnn_free(dir);

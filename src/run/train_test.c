@@ -1,7 +1,7 @@
-/* train_test.c - a network that is not trained: evaluation, and outputs as files.
+/* train_test.c - runs without training: evaluation, and inference with outputs as
+ * files.
  *
- * The outputs of a batch are brought to the first rank, which writes them in the order
- * of the samples.
+ * Rank 0 gathers the outputs of a batch and writes them in the order of the samples.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -27,14 +27,14 @@
 
 struct writer {
     struct dnn_trainer *t;
-    struct dnn_outputs *out; /* of the first rank */
+    struct dnn_outputs *out; /* on rank 0 */
     int noutputs;
     struct dnn_shape *shape; /* owned: of one sample */
     const char **name;       /* owned */
     int64_t done;            /* samples */
 };
 
-/* Rank 0: a batch's outputs, each of all samples. */
+/* Rank 0: the outputs of a whole batch. */
 static int write_batch(struct writer *w, float *const *all, int64_t total,
                        struct dnn_err *err)
 {
@@ -55,7 +55,7 @@ static int write_batch(struct writer *w, float *const *all, int64_t total,
     return rc;
 }
 
-static int take(void *arg, const struct dnn_batch *batch, struct dnn_err *err)
+static int gather_batch(void *arg, const struct dnn_batch *batch, struct dnn_err *err)
 {
     struct writer *w = arg;
     struct dnn_trainer *t = w->t;
@@ -82,7 +82,7 @@ static int take(void *arg, const struct dnn_batch *batch, struct dnn_err *err)
     return dnn_comm_agree(t->comm, rc, err);
 }
 
-static int find_shapes(struct writer *w)
+static void find_shapes(struct writer *w)
 {
     const struct dnn_model *m = dnn_replica_model(w->t->replica);
     const struct dnn_graph *graph = w->t->job->net.graph;
@@ -99,7 +99,6 @@ static int find_shapes(struct writer *w)
         s->ndim--;
         w->name[k] = graph->node[graph->output[k]].name;
     }
-    return 0;
 }
 
 static int open_writer(struct writer *w, int64_t number, struct dnn_err *err)
@@ -114,7 +113,7 @@ static int open_writer(struct writer *w, int64_t number, struct dnn_err *err)
     find_shapes(w);
     if (!w->t->root) return 0;
     dnn_job_origin(job, DNN_PART_TEST, &origin);
-    /* Whoever asks for outputs and not where gets them beside the rest. */
+    /* The default is the run directory. */
     const char *dir = d->test_output_path != NULL
                           ? dnn_job_path(job, d->test_output_path)
                       : d->hdf5_outfile == NULL ? dnn_job_dir(job)
@@ -139,7 +138,7 @@ static int open_writer(struct writer *w, int64_t number, struct dnn_err *err)
     int rc = dnn_outputs_open(&cfg, &w->out, err);
     for (int i = 0; rc == 0 && i < DNN_OUTPUTS_FILES; i++)
         if (cfg.path[i] != NULL)
-            dnn_log(DNN_INFO, "train", "outputs go to %s", cfg.path[i]);
+            dnn_log(DNN_INFO, "train", "writing outputs to %s", cfg.path[i]);
     dnn_free(inside);
     return rc;
 }
@@ -152,7 +151,8 @@ int dnn_trainer_outputs(struct dnn_trainer *t, int64_t number,
     *n = 0;
     if (t->test == NULL) return 0;
     int rc = dnn_comm_agree(t->comm, open_writer(&w, number, err), err);
-    if (rc == 0) rc = dnn_trainer_run_samples(t, t->test, take, &w, value, n, err);
+    if (rc == 0)
+        rc = dnn_trainer_run_samples(t, t->test, gather_batch, &w, value, n, err);
     if (rc == 0 && w.out != NULL) {
         rc = dnn_outputs_commit(w.out, err);
         w.out = NULL;
@@ -167,46 +167,44 @@ int dnn_trainer_outputs(struct dnn_trainer *t, int64_t number,
 
 int dnn_trainer_own_weights(struct dnn_trainer *t, struct dnn_err *err)
 {
-    const char *save = t->job->ckpt->save;
-    char *dir = save != NULL ? dnn_strdup(dnn_job_path(t->job, save))
-                             : dnn_format("%s/checkpoints", dnn_job_dir(t->job));
-    char *found = NULL;
+    char *dir = dnn_trainer_ckpt_dir(t), *found = NULL;
     int64_t there = t->root && access(dir, F_OK) == 0 &&
                     dnn_ckpt_find(dir, NULL, &found, NULL) == 0;
-    int rc = dnn_comm_bcast(t->comm, "whether there are weights", &there, sizeof there,
-                            0, err);
+    int rc = dnn_comm_bcast(t->comm, "search for a checkpoint", &there, sizeof there, 0,
+                            err);
 
     dnn_free(found);
     if (rc == 0 && there != 0)
         rc = dnn_load_weights(dnn_replica_model(t->replica), t->comm, dir, err);
     else if (rc == 0 && t->root)
-        dnn_log(DNN_WARN, "train",
-                "the weights are those of a new network: checkpoints.load is not "
-                "given, and in %s are none",
-                dir);
+        dnn_log(
+            DNN_WARN, "train",
+            "the network is not trained: checkpoints.load is not set, and there is no "
+            "checkpoint in %s",
+            dir);
     dnn_free(dir);
     return rc;
 }
 
 /* ---- the run ---- */
 
-/* What came out, in a line. */
-static void say(const struct dnn_trainer *t, const struct train_value *value, int n)
+static void log_values(const struct dnn_trainer *t, const struct train_value *value,
+                       int n)
 {
-    struct dnn_buf words = {0};
+    struct dnn_buf text = {0};
     char took[32];
 
     for (int i = 0; i < n; i++)
         if (value[i].main)
-            dnn_buf_add(&words, ", %s %.6g", value[i].name, value[i].value);
-    dnn_log(DNN_INFO, "train", "tested: %" PRId64 " samples in %s%s",
+            dnn_buf_add(&text, ", %s %.6g", value[i].name, value[i].value);
+    dnn_log(DNN_INFO, "train", "test: %" PRId64 " samples in %s%s",
             dnn_feed_count(t->eval.feed),
             dnn_text_seconds(took, sizeof took, dnn_clock_now() - t->began),
-            words.text == NULL ? "" : words.text);
-    dnn_buf_free(&words);
+            text.text == NULL ? "" : text.text);
+    dnn_buf_free(&text);
 }
 
-/* And in a file of its own, so that those of the training stay. */
+/* test.json, so that the files of the training stay. */
 static int record(struct dnn_trainer *t, const struct train_value *value, int n,
                   struct dnn_err *err)
 {
@@ -229,7 +227,7 @@ static int record(struct dnn_trainer *t, const struct train_value *value, int n,
     int rc = dnn_file_write(path, text.text, text.len, err);
     dnn_buf_free(&text);
     dnn_free(path);
-    if (rc == 0) say(t, value, n);
+    if (rc == 0) log_values(t, value, n);
     return rc == 0 ? dnn_trainer_log_test(t, value, n, err) : rc;
 }
 

@@ -50,10 +50,8 @@ static int number(struct dnn_env env, const char *name, long min, long max, long
         return 0;
     }
     if (!dnn_text_int(value, &n) || n < min || n > max)
-        return dnn_fail(err, DNN_EUSAGE,
-                        "%s is \"%s\" in the environment; it must be a number "
-                        "from %ld to %ld",
-                        name, value, min, max);
+        return dnn_fail(err, DNN_EUSAGE, "%s is \"%s\"; must be %ld to %ld", name,
+                        value, min, max);
     *out = (long)n;
     return 0;
 }

@@ -1,7 +1,7 @@
-/* launch.c - was this program started the way Slurm meant it?
+/* launch.c - check that the program was started correctly under Slurm.
  *
- * The classic mistake: srun without the right --mpi= starts N programs that
- * each believe to be alone, and all of them do the whole work.
+ * The classic mistake: srun without the right --mpi= starts N independent programs with
+ * one rank each.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -18,30 +18,30 @@ static bool begins(const char *text, const char *with)
     return text != NULL && strncmp(text, with, strlen(with)) == 0;
 }
 
-/* What each MPI calls itself, what we call it, and how it meets Slurm. */
-struct speech {
+/* MPI libraries: version text, name, and the --mpi= they need. */
+struct library {
     const char *begins, *name, *mpi;
 };
 
-static const struct speech *speech_of(const char *library)
+static const struct library *library_of(const char *library)
 {
-    static const struct speech known[] = {
+    static const struct library known[] = {
         {"Open MPI",     "Open MPI",  "pmix"},
         {"MPICH",        "MPICH",     "pmi2"},
         {"Intel(R) MPI", "Intel MPI", "pmi2"},
         {"MVAPICH",      "MVAPICH",   "pmi2"},
     };
-    static const struct speech other = {"", "MPI", "pmix"};
+    static const struct library other = {"", "MPI", "pmix"};
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (begins(library, known[i].begins)) return &known[i];
     return &other;
 }
 
-static void say_wrong_mpi(const struct dnn_slurm *s, int size, const char *library,
-                          char *text, size_t len)
+static void describe_wrong_mpi(const struct dnn_slurm *s, int size, const char *library,
+                               char *text, size_t len)
 {
-    const struct speech *mpi = speech_of(library);
+    const struct library *mpi = library_of(library);
     const char *list = "(srun --mpi=list shows what this site has)";
     int at = snprintf(text, len,
                       "MPI sees %d rank%s but Slurm started %d task%s: this srun used "
@@ -61,7 +61,7 @@ static void say_wrong_mpi(const struct dnn_slurm *s, int size, const char *libra
 }
 
 /* mpirun counts for itself, also inside an allocation. */
-static enum dnn_slurm_verdict judge_mpirun(const struct dnn_slurm *s, int size,
+static enum dnn_slurm_verdict check_mpirun(const struct dnn_slurm *s, int size,
                                            char *text, size_t len)
 {
     if (s->world <= 0 || s->world == size) return DNN_LAUNCH_GOOD;
@@ -74,7 +74,7 @@ static enum dnn_slurm_verdict judge_mpirun(const struct dnn_slurm *s, int size,
 }
 
 /* One process where the job was meant to have several tasks. */
-static enum dnn_slurm_verdict judge_direct(const struct dnn_slurm *s, char *text,
+static enum dnn_slurm_verdict check_direct(const struct dnn_slurm *s, char *text,
                                            size_t len)
 {
     bool batch = s->where == DNN_SLURM_BATCH;
@@ -102,16 +102,16 @@ enum dnn_slurm_verdict dnn_slurm_launch_verdict(const struct dnn_slurm *slurm, i
 {
     if (len > 0) text[0] = '\0';
     if (slurm->launcher == DNN_LAUNCH_MPIRUN)
-        return judge_mpirun(slurm, size, text, len);
+        return check_mpirun(slurm, size, text, len);
     if (slurm->where == DNN_SLURM_NONE) return DNN_LAUNCH_GOOD;
     if (slurm->where != DNN_SLURM_STEP)
-        return size == 1 ? judge_direct(slurm, text, len) : DNN_LAUNCH_GOOD;
+        return size == 1 ? check_direct(slurm, text, len) : DNN_LAUNCH_GOOD;
 
     /* In a heterogeneous job Slurm counts one component and MPI may see all:
      * only the lone rank is surely wrong. */
     if (size == slurm->ntasks || slurm->ntasks < 0 || (slurm->het && size > 1))
         return DNN_LAUNCH_GOOD;
-    say_wrong_mpi(slurm, size, library, text, len);
+    describe_wrong_mpi(slurm, size, library, text, len);
     return DNN_LAUNCH_WRONG;
 }
 

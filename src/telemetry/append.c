@@ -1,4 +1,4 @@
-/* append.c - files that grow by whole pieces, also after a run was killed.
+/* append.c - files to which complete lines are appended, also after a run was killed.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -20,7 +20,7 @@ struct dnn_append {
     off_t len; /* -1: it is not ours to cut */
 };
 
-static int refuse(const char *path, int why, struct dnn_err *err)
+static int write_error(const char *path, int why, struct dnn_err *err)
 {
     return dnn_fail(err, DNN_EIO, "%s: cannot be written: %s", path, strerror(why));
 }
@@ -35,12 +35,12 @@ int dnn_append_open(const char *path, bool fresh, struct dnn_append **out,
     do
         fd = open(path, fresh ? how | O_TRUNC : how, 0666);
     while (fd < 0 && errno == EINTR);
-    if (fd < 0) return refuse(path, errno, err);
+    if (fd < 0) return write_error(path, errno, err);
     if (fstat(fd, &st) != 0) {
         int why = errno;
 
         close(fd);
-        return refuse(path, why, err);
+        return write_error(path, why, err);
     }
     struct dnn_append *file = dnn_alloc(sizeof *file);
     file->path = dnn_strdup(path);
@@ -55,7 +55,7 @@ int dnn_append_stdout(struct dnn_append **out, struct dnn_err *err)
     /* Not by the name /dev/stdout, which cannot be opened if it is a socket. */
     int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
 
-    if (fd < 0) return refuse("stdout", errno, err);
+    if (fd < 0) return write_error("stdout", errno, err);
     struct dnn_append *file = dnn_alloc(sizeof *file);
     file->path = dnn_strdup("stdout");
     file->fd = fd;
@@ -77,12 +77,13 @@ int dnn_append_add(struct dnn_append *file, const void *bytes, size_t len,
         if (n <= 0) {
             int why = n == 0 ? EIO : errno;
 
-            /* Half a line would be taken for a whole one by whoever reads it now. */
+            /* Remove the partial line. */
             if (file->len >= 0 && left < len && ftruncate(file->fd, file->len) != 0)
-                return dnn_fail(err, DNN_EIO,
-                                "%s: cannot be written: %s; its last line is cut off",
-                                file->path, strerror(why));
-            return refuse(file->path, why, err);
+                return dnn_fail(
+                    err, DNN_EIO,
+                    "%s: cannot be written: %s; its last line is incomplete",
+                    file->path, strerror(why));
+            return write_error(file->path, why, err);
         }
         at += n;
         left -= (size_t)n;
@@ -100,8 +101,8 @@ int dnn_append_flush(struct dnn_append *file, struct dnn_err *err)
 {
     if (file->len < 0) return 0;
     while (fsync(file->fd) != 0) {
-        if (errno == EINVAL || errno == ENOTSUP) return 0; /* it has no such thing */
-        if (errno != EINTR) return refuse(file->path, errno, err);
+        if (errno == EINVAL || errno == ENOTSUP) return 0; /* not supported */
+        if (errno != EINTR) return write_error(file->path, errno, err);
     }
     return 0;
 }
@@ -114,9 +115,9 @@ void dnn_append_close(struct dnn_append *file)
     dnn_free(file);
 }
 
-/* ---- going on ---- */
+/* ---- resuming ---- */
 
-/* What of the text stays; lines are kept whole. */
+/* Copy the lines up to the step. */
 static int keep(const char *path, char *text, size_t len, int64_t step, dnn_line_fn *fn,
                 void *arg, struct dnn_buf *out, struct dnn_err *err)
 {

@@ -54,7 +54,7 @@ static size_t find(const struct table *t, const char *name, size_t guess)
     return t->n;
 }
 
-/* Columns that were not there before, and a comma for them in every row. */
+/* Add new columns, empty in the existing rows. */
 static int widen(struct table *t, size_t old, struct dnn_err *err)
 {
     struct dnn_buf out = {0};
@@ -74,13 +74,13 @@ static int widen(struct table *t, size_t old, struct dnn_err *err)
     int rc = dnn_file_write(t->path, out.text, out.len, err);
     dnn_buf_free(&out);
     if (rc < 0) return rc;
-    /* The name now stands for another file. */
+    /* The file was replaced. */
     dnn_append_close(t->file);
     t->file = NULL;
     return dnn_append_open(t->path, false, &t->file, err);
 }
 
-static int know(struct table *t, const struct dnn_record *r, struct dnn_err *err)
+static int add_columns(struct table *t, const struct dnn_record *r, struct dnn_err *err)
 {
     const size_t old = t->n;
     struct dnn_buf header = {0};
@@ -108,7 +108,7 @@ static int add_row(struct table *t, const struct dnn_record *r, struct dnn_err *
     struct dnn_buf line = {0};
     char text[DNN_NUMBER_TEXT];
 
-    DNN_TRY(know(t, r, err));
+    DNN_TRY(add_columns(t, r, err));
     double *cell = dnn_alloc(t->n * sizeof *cell), value;
     for (size_t k = 0; k < t->n; k++)
         cell[k] = NAN;
@@ -127,11 +127,11 @@ static int add_row(struct table *t, const struct dnn_record *r, struct dnn_err *
     return rc;
 }
 
-/* ---- going on ---- */
+/* ---- resuming ---- */
 
 /* The header's names, and then the step of each row. */
-static int look(void *arg, const char *path, int64_t number, const char *line,
-                int64_t *step, struct dnn_err *err)
+static int read_line(void *arg, const char *path, int64_t number, const char *line,
+                     int64_t *step, struct dnn_err *err)
 {
     struct table *t = arg;
     char *copy = dnn_strdup(line), *at = copy, *field = copy;
@@ -142,19 +142,20 @@ static int look(void *arg, const char *path, int64_t number, const char *line,
         while ((field = dnn_csv_cut(&at)) != NULL)
             add_name(t, field);
         if (find(t, "step", 2) == t->n)
-            rc =
-                dnn_fail(err, DNN_EDATA,
-                         "%s:1: has no column \"step\", so the run cannot go on in it; "
-                         "move it away",
-                         path);
+            rc = dnn_fail(
+                err, DNN_EDATA,
+                "%s:1: no column \"step\", so the run cannot be resumed; move the file "
+                "away",
+                path);
     } else {
         for (size_t k = 0; k <= find(t, "step", 2) && field != NULL; k++)
             field = dnn_csv_cut(&at);
         rc = 0;
         if (field == NULL || !dnn_text_int(field, &value))
             rc = dnn_fail(err, DNN_EDATA,
-                          "%s:%" PRId64 ": has no step, so the run cannot go on in it; "
-                          "move it away",
+                          "%s:%" PRId64
+                          ": no step, so the run cannot be resumed; move the "
+                          "file away",
                           path, number);
         *step = value;
     }
@@ -170,7 +171,7 @@ static int open_table(struct table *t, const struct dnn_telemetry_cfg *cfg,
     t->path = dnn_format("%s/%s", cfg->dir, name);
     t->arena = dnn_arena_make();
     if (cfg->resumed_step > 0)
-        DNN_TRY(dnn_append_resume(t->path, cfg->resumed_step, look, t, err));
+        DNN_TRY(dnn_append_resume(t->path, cfg->resumed_step, read_line, t, err));
     return dnn_append_open(t->path, cfg->resumed_step == 0, &t->file, err);
 }
 

@@ -51,7 +51,7 @@ static int read_header(struct dnn_csv *csv, const char *path, char *line,
     for (char *field; (field = dnn_csv_cut(&line)) != NULL;) {
         for (size_t k = 0; k < csv->ncols; k++)
             if (strcmp(csv->name[k], field) == 0)
-                return dnn_fail(err, DNN_EDATA, "%s:1: there are two columns \"%.40s\"",
+                return dnn_fail(err, DNN_EDATA, "%s:1: column \"%.40s\" occurs twice",
                                 path, field);
         csv->name = dnn_grow(csv->name, &csv->cap, csv->ncols + 1, sizeof *csv->name);
         csv->name[csv->ncols++] = dnn_arena_strdup(csv->arena, field);
@@ -73,7 +73,8 @@ static int read_row(struct dnn_csv *csv, const char *path, char *line,
             strcmp(field, "inf") != 0 && strcmp(field, "-inf") != 0 &&
             !dnn_text_real(field, &value))
             return dnn_fail(err, DNN_EDATA,
-                            "%s:%" PRId64 ": column \"%s\" has \"%.40s\", which is no "
+                            "%s:%" PRId64
+                            ": column \"%s\" has \"%.40s\", which is not a "
                             "number",
                             path, csv->rows + 2, csv->name[n], field);
         if (strcmp(field, "inf") == 0) value = INFINITY;
@@ -82,9 +83,9 @@ static int read_row(struct dnn_csv *csv, const char *path, char *line,
         csv->cell[csv->ncells++] = value;
     }
     if (n != csv->ncols || field != NULL)
-        return dnn_fail(
-            err, DNN_EDATA, "%s:%" PRId64 ": has %s than the %zu columns of the header",
-            path, csv->rows + 2, field != NULL ? "more" : "fewer", csv->ncols);
+        return dnn_fail(err, DNN_EDATA,
+                        "%s:%" PRId64 ": has %s columns than the header (%zu)", path,
+                        csv->rows + 2, field != NULL ? "more" : "fewer", csv->ncols);
     csv->rows++;
     return 0;
 }
@@ -101,7 +102,7 @@ static int read_lines(struct dnn_csv *csv, const char *path, char *text,
                              : read_row(csv, path, line, err));
     }
     if (csv->ncols == 0)
-        return dnn_fail(err, DNN_EDATA, "%s: is empty: a header was expected", path);
+        return dnn_fail(err, DNN_EDATA, "%s: is empty, a header is expected", path);
     return 0;
 }
 

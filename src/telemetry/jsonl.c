@@ -52,27 +52,27 @@ static int write_jsonl(void *self, const struct dnn_record *r, struct dnn_err *e
     return rc;
 }
 
-static int look(void *arg, const char *path, int64_t number, const char *line,
-                int64_t *step, struct dnn_err *err)
+static int read_step(void *arg, const char *path, int64_t number, const char *line,
+                     int64_t *step, struct dnn_err *err)
 {
     struct dnn_json *json = NULL;
-    struct dnn_err said = {0};
+    struct dnn_err ignored = {0};
     size_t len = 0;
 
     (void)arg;
     while (line[len] != '\0')
         len++;
-    int rc = dnn_json_text("line", line, len, &json, &said);
+    int rc = dnn_json_text("line", line, len, &json, &ignored);
     if (rc == 0) {
         struct dnn_jobj top = dnn_json_top(json), at = dnn_json_sub(&top, "step");
 
-        rc = dnn_json_int(&at, step, &said);
+        rc = dnn_json_int(&at, step, &ignored);
     }
     dnn_json_free(json);
     if (rc == 0) return 0;
     return dnn_fail(err, DNN_EDATA,
-                    "%s:%" PRId64 ": has no step, so the run cannot go on in it; move "
-                    "it away",
+                    "%s:%" PRId64 ": no step, so the run cannot be resumed; move the "
+                    "file away",
                     path, number);
 }
 
@@ -105,7 +105,7 @@ static int open_jsonl(const struct dnn_telemetry_cfg *cfg, void **self,
     int rc = 0;
 
     if (cfg->resumed_step > 0)
-        rc = dnn_append_resume(path, cfg->resumed_step, look, NULL, err);
+        rc = dnn_append_resume(path, cfg->resumed_step, read_step, NULL, err);
     if (rc == 0) rc = dnn_append_open(path, cfg->resumed_step == 0, &file, err);
     dnn_free(path);
     return rc < 0 ? rc : begin(cfg, file, self);

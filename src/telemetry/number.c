@@ -10,7 +10,7 @@
 #include <string.h>
 
 static const char *const fixed[] = {
-    "epoch", "batch",   "step", "seconds",   "rate",     "samples_per_second",
+    "epoch", "batch",   "step", "seconds",   "learning_rate", "samples_per_second",
     "data",  "compute", "comm", "straggler", "grad_norm"};
 enum { FIXED = sizeof fixed / sizeof fixed[0] };
 

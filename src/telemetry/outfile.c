@@ -75,17 +75,17 @@ static int write_outfile(void *self, const struct dnn_record *r, struct dnn_err 
     return 0;
 }
 
-/* ---- going on ---- */
+/* ---- resuming ---- */
 
 static int no_step(const char *path, int64_t number, struct dnn_err *err)
 {
     return dnn_fail(err, DNN_EDATA,
-                    "%s:%" PRId64 ": has no step, so the run cannot go on in it; move "
-                    "it away",
+                    "%s:%" PRId64 ": no step, so the run cannot be resumed; move the "
+                    "file away",
                     path, number);
 }
 
-static int look_train(void *arg, const char *path, int64_t number, const char *line,
+static int read_train(void *arg, const char *path, int64_t number, const char *line,
                       int64_t *step, struct dnn_err *err)
 {
     (void)arg;
@@ -94,7 +94,7 @@ static int look_train(void *arg, const char *path, int64_t number, const char *l
                                                            : no_step(path, number, err);
 }
 
-static int look_test(void *arg, const char *path, int64_t number, const char *line,
+static int read_test(void *arg, const char *path, int64_t number, const char *line,
                      int64_t *step, struct dnn_err *err)
 {
     const char *at = strstr(line, " step ");
@@ -106,7 +106,7 @@ static int look_test(void *arg, const char *path, int64_t number, const char *li
 }
 
 static int open_one(const struct dnn_telemetry_cfg *cfg, const char *end,
-                    dnn_line_fn *look, struct dnn_append **out, struct dnn_err *err)
+                    dnn_line_fn *read, struct dnn_append **out, struct dnn_err *err)
 {
     /* X.txt gives X_train.txt, as X does. */
     size_t len = strlen(cfg->outfile), tail = strlen(".txt");
@@ -115,9 +115,9 @@ static int open_one(const struct dnn_telemetry_cfg *cfg, const char *end,
     int rc = 0;
 
     if (cfg->resumed_step > 0)
-        rc = dnn_append_resume(path, cfg->resumed_step, look, NULL, err);
+        rc = dnn_append_resume(path, cfg->resumed_step, read, NULL, err);
     if (rc == 0) rc = dnn_append_open(path, cfg->resumed_step == 0, out, err);
-    if (rc == 0 && look == look_train && dnn_append_empty(*out))
+    if (rc == 0 && read == read_train && dnn_append_empty(*out))
         rc = dnn_append_add(*out, header, strlen(header), err);
     dnn_free(path);
     return rc;
@@ -146,8 +146,8 @@ static int open_outfile(const struct dnn_telemetry_cfg *cfg, void **self,
     struct outfile *o = dnn_alloc(sizeof *o);
     int rc = 0;
 
-    if (!cfg->tests) rc = open_one(cfg, "_train.txt", look_train, &o->train, err);
-    if (rc == 0) rc = open_one(cfg, "_test.txt", look_test, &o->test, err);
+    if (!cfg->tests) rc = open_one(cfg, "_train.txt", read_train, &o->train, err);
+    if (rc == 0) rc = open_one(cfg, "_test.txt", read_test, &o->test, err);
     if (rc < 0) {
         close_outfile(o);
         return rc;

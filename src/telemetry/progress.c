@@ -1,4 +1,4 @@
-/* progress.c - how training goes, on stderr: a bar on a terminal, lines in a log.
+/* progress.c - progress on stderr: a bar on a terminal, lines in a log file.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -21,10 +21,10 @@ struct meter {
     struct dnn_progress_how how;
     double interval;
     bool line, silent, shown;
-    double last;         /* of the last drawing or line, on our clock             */
-    bool begun;          /* there was a record                                    */
-    double begin, share; /* when, and how much of the run was done then           */
-    char before[128];    /* how good it was after the last epoch                  */
+    double last;         /* time of the last output                               */
+    bool begun;          /* after the first record                                */
+    double begin, share; /* start time, and share of the run done before           */
+    char before[128];    /* validation metrics of the last epoch                  */
 };
 
 static double now(const struct meter *m)
@@ -32,7 +32,7 @@ static double now(const struct meter *m)
     return m->how.now == NULL ? dnn_clock_now() : m->how.now(m->how.arg);
 }
 
-/* ---- words ---- */
+/* ---- text ---- */
 
 static void add_values(struct dnn_buf *out, const struct dnn_record *r)
 {
@@ -68,7 +68,7 @@ static double share_of(const struct dnn_record *r)
     return r->epochs > 0 ? done / (double)r->epochs : 1;
 }
 
-/* By the pace since this process began: earlier parts may have had other machines. */
+/* Estimated from the speed of this process, not from before a restart. */
 static void add_left(struct dnn_buf *out, const struct meter *m,
                      const struct dnn_record *r, double t)
 {
@@ -102,104 +102,104 @@ static void hide(void *self)
     m->shown = false;
 }
 
-/* What was found out after an epoch stays in sight during the next. */
+/* Validation metrics stay visible during the next epoch. */
 static void remember(struct meter *m, const struct dnn_record *r)
 {
-    struct dnn_buf words = {0};
+    struct dnn_buf body = {0};
 
     for (int i = 0; i < r->n; i++)
         if (r->value[i].main && strncmp(r->value[i].name, "val_", 4) == 0)
-            dnn_buf_add(&words, ", %s %.4g", r->value[i].name, r->value[i].value);
-    snprintf(m->before, sizeof m->before, "%s", words.len == 0 ? "" : words.text);
-    dnn_buf_free(&words);
+            dnn_buf_add(&body, ", %s %.4g", r->value[i].name, r->value[i].value);
+    snprintf(m->before, sizeof m->before, "%s", body.len == 0 ? "" : body.text);
+    dnn_buf_free(&body);
 }
 
-/* The bar takes what the words leave; words that do not fit are cut. */
+/* The bar takes the space left by the text; text that does not fit is cut. */
 static void draw(struct meter *m, const struct dnn_record *r, double t)
 {
     enum { LEAST = 8, MOST = 30 };
-    struct dnn_buf line = {0}, words = {0};
-    const int room = width_of(m) - 1; /* some terminals wrap at the last column */
+    struct dnn_buf line = {0}, body = {0};
+    const int width = width_of(m) - 1; /* some terminals wrap at the last column */
     int full = r->batches <= 0          ? 0
                : r->batch >= r->batches ? 100
                                         : (int)(100 * r->batch / r->batches);
 
-    add_values(&words, r);
-    add_left(&words, m, r, t);
-    add_speed(&words, r);
+    add_values(&body, r);
+    add_left(&body, m, r, t);
+    add_speed(&body, r);
     dnn_buf_add(&line, "%s %" PRId64 "/%" PRId64 " ",
                 r->event == DNN_EVENT_STEP ? "epoch" : "evaluating epoch", r->epoch,
                 r->epochs);
-    if ((int)(line.len + words.len + strlen(m->before)) + LEAST + 10 <= room)
-        dnn_buf_add(&words, "%s", m->before);
-    int bar = room - (int)line.len - (int)words.len - 10;
+    if ((int)(line.len + body.len + strlen(m->before)) + LEAST + 10 <= width)
+        dnn_buf_add(&body, "%s", m->before);
+    int bar = width - (int)line.len - (int)body.len - 10;
     bar = bar > MOST ? MOST : bar < LEAST ? LEAST : bar;
     dnn_buf_add(&line, "[");
     for (int i = 0; i < bar; i++)
         dnn_buf_add(&line, "%c", i < bar * full / 100 ? '#' : '-');
-    dnn_buf_add(&line, "] %3d %% %s", full, words.text == NULL ? "" : words.text);
-    fprintf(m->where, "\r%.*s\033[K", room, line.text);
+    dnn_buf_add(&line, "] %3d %% %s", full, body.text == NULL ? "" : body.text);
+    fprintf(m->where, "\r%.*s\033[K", width, line.text);
     fflush(m->where);
     m->shown = true;
     m->last = t;
     dnn_buf_free(&line);
-    dnn_buf_free(&words);
+    dnn_buf_free(&body);
 }
 
 /* ---- a log ---- */
 
-static void say(struct meter *m, const char *head, const struct dnn_buf *words)
+static void print_line(struct meter *m, const char *head, const struct dnn_buf *body)
 {
     hide(m);
-    fprintf(m->where, "%s: %s\n", head, words->text == NULL ? "done" : words->text);
+    fprintf(m->where, "%s: %s\n", head, body->text == NULL ? "done" : body->text);
     fflush(m->where);
 }
 
-static void tell(struct meter *m, const struct dnn_record *r, double t)
+static void print_step(struct meter *m, const struct dnn_record *r, double t)
 {
-    struct dnn_buf words = {0}, head = {0};
+    struct dnn_buf body = {0}, head = {0};
 
     dnn_buf_add(&head, "%sepoch %" PRId64 "/%" PRId64 ", batch %" PRId64 "/%" PRId64,
                 r->event == DNN_EVENT_STEP ? "" : "evaluating ", r->epoch, r->epochs,
                 r->batch, r->batches);
-    add_values(&words, r);
-    add_speed(&words, r);
-    add_left(&words, m, r, t);
-    if (words.len == 0 && r->batches > 0)
-        dnn_buf_add(&words, "%" PRId64 " %%", 100 * r->batch / r->batches);
-    say(m, head.text, &words);
+    add_values(&body, r);
+    add_speed(&body, r);
+    add_left(&body, m, r, t);
+    if (body.len == 0 && r->batches > 0)
+        dnn_buf_add(&body, "%" PRId64 " %%", 100 * r->batch / r->batches);
+    print_line(m, head.text, &body);
     m->last = t;
     dnn_buf_free(&head);
-    dnn_buf_free(&words);
+    dnn_buf_free(&body);
 }
 
-/* The end of an epoch stays on the screen, too. */
-static void tell_epoch(struct meter *m, const struct dnn_record *r, double t)
+/* Also printed on a terminal. */
+static void print_epoch(struct meter *m, const struct dnn_record *r, double t)
 {
-    struct dnn_buf words = {0}, head = {0};
+    struct dnn_buf body = {0}, head = {0};
 
     dnn_buf_add(&head, "epoch %" PRId64 "/%" PRId64, r->epoch, r->epochs);
-    add_values(&words, r);
-    add_speed(&words, r);
-    add_left(&words, m, r, t);
-    say(m, head.text, &words);
+    add_values(&body, r);
+    add_speed(&body, r);
+    add_left(&body, m, r, t);
+    print_line(m, head.text, &body);
     remember(m, r);
     m->last = t;
     dnn_buf_free(&head);
-    dnn_buf_free(&words);
+    dnn_buf_free(&body);
 }
 
-static void tell_end(struct meter *m, const struct dnn_record *r)
+static void print_end(struct meter *m, const struct dnn_record *r)
 {
-    struct dnn_buf words = {0};
+    struct dnn_buf body = {0};
     char text[32];
 
-    dnn_buf_add(&words, "%" PRId64 " epochs, %" PRId64 " steps in %s", r->epoch,
-                r->step, dnn_text_seconds(text, sizeof text, r->seconds));
+    dnn_buf_add(&body, "%" PRId64 " epochs, %" PRId64 " steps in %s", r->epoch, r->step,
+                dnn_text_seconds(text, sizeof text, r->seconds));
     if (r->samples_per_second > 0)
-        dnn_buf_add(&words, ", %.1f samples/s", r->samples_per_second);
-    say(m, "trained", &words);
-    dnn_buf_free(&words);
+        dnn_buf_add(&body, ", %.1f samples/s", r->samples_per_second);
+    print_line(m, "trained", &body);
+    dnn_buf_free(&body);
 }
 
 /* ---- the sink ---- */
@@ -218,13 +218,13 @@ static int write_meter(void *self, const struct dnn_record *r, struct dnn_err *e
         if (m->line) m->last -= 1; /* shown at once */
     }
     if (r->event == DNN_EVENT_EPOCH)
-        tell_epoch(m, r, t);
+        print_epoch(m, r, t);
     else if (r->event == DNN_EVENT_END)
-        tell_end(m, r);
+        print_end(m, r);
     else if (m->line && (t - m->last >= 0.1 || !m->shown))
         draw(m, r, t);
     else if (!m->line && t - m->last >= m->interval)
-        tell(m, r, t);
+        print_step(m, r, t);
     return 0;
 }
 

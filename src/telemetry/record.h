@@ -1,30 +1,29 @@
-/* record.h - what happened, told to everybody who listens: files, terminal, report.
+/* record.h - records of a run for its sinks: files, terminal, report.
  *
- * A record is one moment of a run with named numbers.  Sinks (one file each, list in
+ * A record is an event of a run with named numbers.  Sinks (one file each, list in
  * sinks.c) write it.  Only rank 0 has sinks; all of this is Local.
  *
  * stderr: progress, a bar on a terminal, a line per interval elsewhere.
  *
- * DIR/metrics.csv: a row per epoch; DIR/steps.csv: a row every so many steps, if asked
- * for.  Columns are those of the first record; a name that comes later gets a column at
- * the end, empty in the rows before.  Empty: not known (NaN).
+ * DIR/metrics.csv: a row per epoch; DIR/steps.csv: a row every so many steps, if
+ * configured.  Columns are those of the first record; a later name gets a column at the
+ * end, empty in earlier rows.  Empty: unknown (NaN).
  *
  * DIR/metrics.jsonl: the same, each record an object in a line; what is not finite is
  * null.
  *
- * DIR/events/train and DIR/events/val: TensorBoard's event files.  A value called val_x
- * is in the second as x, so that curves lie over each other.
+ * DIR/events/train and DIR/events/val: TensorBoard's event files.  A value val_x is
+ * x in the second, so that both are in one chart.
  *
  * X_train.txt and X_test.txt: rmldnn's pair.  "time epoch batch step loss |g|" for each
  * step, and "epoch 3 time(s) 9.5 step 300 loss 0.1 accuracy 0.9" for each epoch.
  *
- * A run that goes on appends: rows after the resumed step are dropped, and so is a last
- * line that was cut off; a header is never repeated; TensorBoard gets a new file that
- * tells it from which step on the older ones are void.  A new run begins new files, but
- * leaves older event files (and tells TensorBoard that they are void).
+ * A resumed run appends: rows after the resumed step and an incomplete last line are
+ * dropped; TensorBoard gets a new file with the step from which older ones are invalid.
+ * A new run starts new files, but keeps older event files (marked as invalid).
  *
- * Every line is given to the system whole when it is written, and made durable at the
- * end of an epoch.  When that fails, the file keeps whole lines.
+ * Every line is written at once, and synced at the end of an epoch.  After a failure
+ * the file has only complete lines.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -50,13 +49,13 @@ enum { DNN_RECORD_VALUES = 256 };
 
 struct dnn_record {
     enum dnn_event event;
-    int64_t epoch, epochs;  /* this one, from 1, and how many                        */
+    int64_t epoch, epochs;  /* current one, from 1; total                            */
     int64_t batch, batches; /* within it, from 1                                     */
     int64_t step;           /* updates made so far                                   */
-    double seconds;         /* since the run began, earlier parts of it included     */
+    double seconds;         /* since the start of the run, restarts included         */
     double samples_per_second;
     double data, compute, comm; /* shares of the time, 0 to 1                        */
-    double straggler;           /* of it, and part of comm: because others were later */
+    double straggler;           /* part of comm: waiting for slower ranks             */
     double grad_norm;           /* NaN: not known                                    */
     double rate;                /* learning rate                                     */
     int n;
@@ -72,11 +71,11 @@ struct dnn_telemetry_cfg {
     const char *outfile; /* rmldnn's base name, or NULL                              */
     bool tests;          /* nothing is trained: of rmldnn's pair only X_test.txt     */
     bool csv, jsonl, tensorboard, progress, json_to_stdout;
-    int64_t resumed_step; /* 0: a new run; else what is beyond it in the files is
+    int64_t resumed_step; /* 0: a new run; else later rows in the files are
                            * dropped                                                 */
     double interval;      /* seconds between lines when not on a terminal; 0: 10     */
     int64_t every;        /* steps between records in files; 0: epochs only          */
-    const struct dnn_progress_how *how; /* of the progress; NULL: as is usual        */
+    const struct dnn_progress_how *how; /* of the progress; NULL: default            */
 };
 
 struct dnn_telemetry;
@@ -97,13 +96,13 @@ int dnn_telemetry_image(struct dnn_telemetry *telemetry, const char *name, int64
                         struct dnn_err *err);
 /* What is written is on the disk.  Happens by itself at the end of an epoch. */
 int dnn_telemetry_flush(struct dnn_telemetry *telemetry, struct dnn_err *err);
-/* Take the bar off the terminal, because something else is to be printed; the next
- * record brings it back. */
+/* Remove the bar from the terminal before something else is printed; the next record
+ * restores it. */
 void dnn_telemetry_hide(struct dnn_telemetry *telemetry);
 void dnn_telemetry_close(struct dnn_telemetry *telemetry); /* NULL is fine */
 
-/* The whole metrics.csv as columns: for the report, the search and tests.  A last line
- * that was cut off is not there; what is no such file is DNN_EDATA with its line. */
+/* The whole metrics.csv as columns: for the report, the search and tests.  An
+ * incomplete last line is ignored; other errors are DNN_EDATA with the line. */
 struct dnn_csv;
 int dnn_csv_read(const char *path, struct dnn_csv **out, struct dnn_err *err);
 void dnn_csv_free(struct dnn_csv *csv); /* NULL is fine */

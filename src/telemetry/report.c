@@ -77,7 +77,7 @@ static int add_image(struct dnn_buf *out, const struct dnn_report_image *image,
     if (len < 24 || memcmp(bytes, mark, 8) != 0 || number_at(bytes + 16) == 0 ||
         number_at(bytes + 20) == 0) {
         dnn_free(bytes);
-        return dnn_fail(err, DNN_EDATA, "%s: is no PNG file", image->png);
+        return dnn_fail(err, DNN_EDATA, "%s: is not a PNG file", image->png);
     }
     unsigned width = number_at(bytes + 16), height = number_at(bytes + 20);
     unsigned times =
@@ -98,7 +98,7 @@ static int add_images(struct dnn_buf *out, const struct dnn_report *r,
                       struct dnn_err *err)
 {
     if (r->nimages < 1 || r->image == NULL) return 0;
-    dnn_buf_add(out, "<section><h2>Pictures</h2>\n<div class=\"images\">\n");
+    dnn_buf_add(out, "<section><h2>Predictions</h2>\n<div class=\"images\">\n");
     for (int i = 0; i < r->nimages; i++)
         DNN_TRY(add_image(out, &r->image[i], err));
     dnn_buf_add(out, "</div></section>\n");

@@ -1,4 +1,4 @@
-/* report_axis.c - axes: ranges that look right, and ticks at round numbers.
+/* report_axis.c - axes: ranges and ticks at round numbers.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -54,7 +54,7 @@ double dnn_axis_at(const struct dnn_axis *axis, double value)
            (value - axis->low) / (axis->high - axis->low) * (axis->to - axis->from);
 }
 
-/* As many digits as tell neighbours apart. */
+/* As many digits as needed to distinguish neighbours. */
 static void name_tick(char label[24], double value, double step)
 {
     int digits = (int)ceil(-log10(step) - 1e-9);

@@ -1,4 +1,4 @@
-/* report_curves.c - which columns of metrics.csv are drawn together, and what is best.
+/* report_curves.c - curves of metrics.csv, and the best values.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -150,13 +150,13 @@ void dnn_report_curves(struct dnn_buf *out, const struct dnn_csv *csv, int64_t c
     dnn_buf_add(out, "<section><h2>Curves</h2>\n<div class=\"charts\">\n");
     add_metrics(out, csv, NULL);
     add_metrics(out, csv, &named);
-    add_one(out, csv, "learning rate", "rate", true);
+    add_one(out, csv, "learning rate", "learning_rate", true);
     add_one(out, csv, "gradient norm", "grad_norm", true);
     add_one(out, csv, "samples per second", "samples_per_second", false);
-    snprintf(shares.title, sizeof shares.title, "where the time goes, %%");
-    add_series(csv, &shares, "epoch", "data", "waiting for data");
-    add_series(csv, &shares, "epoch", "compute", "computing");
-    add_series(csv, &shares, "epoch", "comm", "communicating");
+    snprintf(shares.title, sizeof shares.title, "share of time, %%");
+    add_series(csv, &shares, "epoch", "data", "data");
+    add_series(csv, &shares, "epoch", "compute", "compute");
+    add_series(csv, &shares, "epoch", "comm", "communication");
     add_chart(out, &shares);
     dnn_buf_add(out, "</div></section>\n");
 }

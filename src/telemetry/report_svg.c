@@ -22,7 +22,7 @@ enum {
     BUCKETS = 260 /* so many means with their ranges                      */
 };
 
-/* Told apart also by those who see few colours. */
+/* Distinguishable with colour blindness, too. */
 static const char *const colour[] = {"#2563eb", "#ea580c", "#16a34a", "#9333ea",
                                      "#dc2626", "#0891b2", "#ca8a04", "#db2777"};
 enum { COLOURS = sizeof colour / sizeof colour[0] };

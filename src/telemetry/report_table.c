@@ -16,10 +16,10 @@ enum { SHOWN = 40, WORST = 20 }; /* classes of a matrix; lines of the list below
 
 void dnn_report_facts(struct dnn_buf *out, const char *facts)
 {
-    char *copy = dnn_strdup(facts), *rest = copy, *line;
+    char *copy = dnn_strdup(facts), *remaining = copy, *line;
 
-    dnn_buf_add(out, "<section><h2>Facts</h2>\n<table class=\"facts\">\n");
-    while ((line = strsep(&rest, "\n")) != NULL) {
+    dnn_buf_add(out, "<section><h2>Run</h2>\n<table class=\"facts\">\n");
+    while ((line = strsep(&remaining, "\n")) != NULL) {
         char *tab = strchr(line, '\t');
 
         if (line[0] == '\0') continue;
@@ -83,7 +83,7 @@ static void add_percent(struct dnn_buf *out, double part, double whole)
 static void add_cell(const struct matrix *m, int64_t row, int64_t column, double sum)
 {
     double count = m->count[row * m->n + column], share = sum > 0 ? count / sum : 0;
-    double shade = sqrt(share); /* small shares are what one looks for */
+    double shade = sqrt(share); /* emphasise small shares */
 
     dnn_buf_add(m->out, "<td");
     if (count > 0)
@@ -93,7 +93,7 @@ static void add_cell(const struct matrix *m, int64_t row, int64_t column, double
                     shade > 0.75 ? ";color:#fff" : "");
     dnn_buf_add(m->out, " title=\"%.2f %% of ", 100 * share);
     add_class(m, row);
-    dnn_buf_add(m->out, " taken for ");
+    dnn_buf_add(m->out, " predicted as ");
     add_class(m, column);
     dnn_buf_add(m->out, count > 0 ? "\">%.0f</td>" : "\" class=\"none\">%.0f</td>",
                 count);
@@ -105,7 +105,7 @@ static void add_matrix(const struct matrix *m)
 
     dnn_buf_add(out,
                 "<div class=\"scroll\"><table class=\"matrix\">\n<tr><th>target \\ "
-                "output</th>");
+                "prediction</th>");
     for (int64_t c = 0; c < m->n; c++) {
         dnn_buf_add(out, "<th>");
         add_class(m, c);
@@ -136,14 +136,14 @@ static void add_matrix(const struct matrix *m)
 
 /* ---- the worst ---- */
 
-struct mistake {
+struct error {
     double count;
     int64_t row, column;
 };
 
 static int by_count(const void *a, const void *b)
 {
-    const struct mistake *x = a, *y = b;
+    const struct error *x = a, *y = b;
 
     if (x->count != y->count) return x->count < y->count ? 1 : -1;
     if (x->row != y->row) return x->row < y->row ? -1 : 1;
@@ -152,19 +152,19 @@ static int by_count(const void *a, const void *b)
 
 static void add_worst(const struct matrix *m)
 {
-    struct mistake *list = NULL;
+    struct error *list = NULL;
     size_t n = 0, cap = 0;
 
     for (int64_t i = 0; i < m->n * m->n; i++) {
         if (i / m->n == i % m->n || !(m->count[i] > 0)) continue;
         list = dnn_grow(list, &cap, n + 1, sizeof *list);
-        list[n++] = (struct mistake){m->count[i], i / m->n, i % m->n};
+        list[n++] = (struct error){m->count[i], i / m->n, i % m->n};
     }
     if (n > 0) {
         qsort(list, n, sizeof *list, by_count);
-        dnn_buf_add(m->out, "<h3>Most frequent mistakes</h3>\n<table class=\"facts\">\n"
-                            "<tr><th>target</th><th>output</th><th>how often</th>"
-                            "<th>of the target</th></tr>\n");
+        dnn_buf_add(m->out, "<h3>Most frequent errors</h3>\n<table class=\"facts\">\n"
+                            "<tr><th>target</th><th>prediction</th><th>count</th>"
+                            "<th>share of the target</th></tr>\n");
     }
     for (size_t i = 0; i < n && i < WORST; i++) {
         dnn_buf_add(m->out, "<tr><td>");
@@ -184,7 +184,7 @@ void dnn_report_confusion(struct dnn_buf *out, int64_t classes, const double *co
 {
     struct matrix m = {out, classes, count, name};
 
-    dnn_buf_add(out, "<section><h2>Confusion</h2>\n");
+    dnn_buf_add(out, "<section><h2>Confusion matrix</h2>\n");
     if (classes <= SHOWN)
         add_matrix(&m);
     else

@@ -1,11 +1,11 @@
-/* sinks.c - who listens.
+/* sinks.c - the list of sinks.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
 #include "telemetry/telemetry_impl.h"
 
-/* Files before the terminal: what was shown has been written. */
+/* Files before the terminal. */
 const struct dnn_sink *const dnn_sinks[] = {
     &dnn_sink_csv,
     &dnn_sink_jsonl,

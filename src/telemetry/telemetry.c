@@ -1,4 +1,4 @@
-/* telemetry.c - a record goes to all sinks.
+/* telemetry.c - pass records to all sinks.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -50,8 +50,8 @@ int dnn_telemetry_open(const struct dnn_telemetry_cfg *cfg, struct dnn_telemetry
 static int check(const struct dnn_record *r, struct dnn_err *err)
 {
     if (r->n < 0 || r->n > DNN_RECORD_VALUES)
-        return dnn_fail(err, DNN_EUSAGE, "a record has 0 to %d values, not %d",
-                        DNN_RECORD_VALUES, r->n);
+        return dnn_fail(err, DNN_EUSAGE, "record has %d values; must be 0 to %d", r->n,
+                        DNN_RECORD_VALUES);
     for (int i = 0; i < r->n; i++) {
         const char *name = r->value[i].name;
 

@@ -1,4 +1,4 @@
-/* telemetry_impl.h - what a sink is, and what sinks share.
+/* telemetry_impl.h - the interface of sinks, and what they share.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -6,7 +6,6 @@
 #ifndef DNN_TELEMETRY_IMPL_H
 #define DNN_TELEMETRY_IMPL_H
 
-#include "telemetry/picture.h"
 #include "telemetry/record.h"
 
 #include "base/text.h"
@@ -37,14 +36,14 @@ int dnn_record_count(const struct dnn_record *record);
 const char *dnn_record_number(const struct dnn_record *record, int i, double *value);
 /* A value by name, or NULL. */
 const double *dnn_record_find(const struct dnn_record *record, const char *name);
-/* Whether this record goes to files: an epoch's does, every n-th step's. */
+/* Whether this record is written to files: epochs, and every n-th step. */
 bool dnn_record_kept(const struct dnn_record *record, int64_t every);
 
 enum { DNN_NUMBER_TEXT = 32 };
 /* The shortest text that reads as the same number; out is returned. */
 const char *dnn_number_text(char out[DNN_NUMBER_TEXT], double value);
 
-/* ---- append.c: files that grow by whole pieces ---- */
+/* ---- append.c: files to which complete lines are appended ---- */
 
 struct dnn_append;
 /* Empty, if it is new. */
@@ -59,11 +58,11 @@ bool dnn_append_empty(const struct dnn_append *file);
 int dnn_append_flush(struct dnn_append *file, struct dnn_err *err);
 void dnn_append_close(struct dnn_append *file); /* NULL is fine */
 
-/* What a line of a file says about itself: 1 if it always stays (a header), 0 and its
- * step, or an error.  number counts from 1; the line ends with a NUL. */
+/* The step of a line: 1 if it is always kept (a header), 0 and its step, or an error.
+ * number counts from 1; the line ends with a NUL. */
 typedef int dnn_line_fn(void *arg, const char *path, int64_t number, const char *line,
                         int64_t *step, struct dnn_err *err);
-/* Drop lines beyond a step and a last one without its end; nothing there is fine. */
+/* Drop lines after a step and an incomplete last one; the file need not exist. */
 int dnn_append_resume(const char *path, int64_t step, dnn_line_fn *fn, void *arg,
                       struct dnn_err *err);
 

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/png.h"
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -56,8 +57,7 @@ static int add_event(struct dnn_append *file, int64_t step, int field,
     return rc;
 }
 
-/* The first events: which format; and that what older files say of this step and later
- * ones is void. */
+/* The first events: file format, and the step from which older files are invalid. */
 static int add_start(struct dnn_append *file, int64_t resumed, struct dnn_err *err)
 {
     struct dnn_buf version = {0}, session = {0};
@@ -88,7 +88,7 @@ static int count_files(const char *dir, int64_t second)
     return n;
 }
 
-/* Names sort in the order in which files were begun, which is that of reading. */
+/* Names sort by start time, the order in which TensorBoard reads them. */
 static int open_events(const struct dnn_telemetry_cfg *cfg, const char *run,
                        struct dnn_append **out, struct dnn_err *err)
 {
@@ -124,13 +124,13 @@ static void add_scalar(struct dnn_buf *summary, const char *group, const char *n
     dnn_free(tag);
 }
 
-/* Numbers that say where we are are no curves. */
-static bool is_place(const char *name)
+/* Counters are not drawn. */
+static bool is_counter(const char *name)
 {
-    static const char *const place[] = {"epoch", "batch", "step", "seconds"};
+    static const char *const counter[] = {"epoch", "batch", "step", "seconds"};
 
-    for (size_t k = 0; k < sizeof place / sizeof place[0]; k++)
-        if (strcmp(place[k], name) == 0) return true;
+    for (size_t k = 0; k < sizeof counter / sizeof counter[0]; k++)
+        if (strcmp(counter[k], name) == 0) return true;
     return false;
 }
 
@@ -146,7 +146,7 @@ static int write_board(void *self, const struct dnn_record *r, struct dnn_err *e
     for (int i = 0; i < dnn_record_count(r); i++) {
         const char *name = dnn_record_number(r, i, &value);
 
-        if (isnan(value) || is_place(name)) continue;
+        if (isnan(value) || is_counter(name)) continue;
         if (strncmp(name, "val_", 4) == 0)
             add_scalar(&val, group, name + 4, value);
         else

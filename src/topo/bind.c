@@ -1,5 +1,5 @@
-/* bind.c - put the process, its threads and its memory where the map says, and
- * look whether the system really did it.
+/* bind.c - bind the process, its threads and its memory as mapped, and check the
+ * result.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -90,8 +90,7 @@ int dnn_topo_bind(struct dnn_topo *topo, enum dnn_topo_policy policy,
 {
     memset(bound, 0, sizeof *bound);
     if (!topo->real)
-        return dnn_fail(err, DNN_EUSAGE,
-                        "a recorded machine can be mapped but not bound to");
+        return dnn_fail(err, DNN_EUSAGE, "cannot bind to a recorded machine");
     omp_set_dynamic(0);
     omp_set_num_threads(place->threads);
     bound->threads = place->threads;
@@ -100,10 +99,11 @@ int dnn_topo_bind(struct dnn_topo *topo, enum dnn_topo_policy policy,
     bind_process(topo->hw, place, bound);
     bind_team(topo->hw, place, bound);
     if (!bound->exact || bound->pinned < bound->threads)
-        dnn_log_once(DNN_WARN, "topo",
-                     "the system does not let ranks bind to their cores (%s); they run "
-                     "where it puts them (--bind off silences this)",
-                     bound->why[0] != '\0' ? bound->why : "it ignores the request");
+        dnn_log_once(
+            DNN_WARN, "topo",
+            "ranks cannot be bound to their cores (%s); --bind off silences this "
+            "warning",
+            bound->why[0] != '\0' ? bound->why : "the system ignores the request");
     return 0;
 }
 

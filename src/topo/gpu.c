@@ -95,20 +95,20 @@ void dnn_topo_find_gpus(struct dnn_topo *topo)
             topo->seen[topo->nseen] = (int16_t)topo->nseen;
 }
 
-/* The GPU that one word of CUDA_VISIBLE_DEVICES names, or -1. */
-static int gpu_named(const struct dnn_topo *topo, const char *word, size_t len)
+/* The GPU of one entry of CUDA_VISIBLE_DEVICES, or -1. */
+static int gpu_named(const struct dnn_topo *topo, const char *name, size_t len)
 {
-    if (len > 0 && isdigit((unsigned char)*word)) {
+    if (len > 0 && isdigit((unsigned char)*name)) {
         char *end;
-        long n = strtol(word, &end, 10);
+        long n = strtol(name, &end, 10);
 
-        return end == word + len && n < topo->nseen ? topo->seen[n] : -1;
+        return end == name + len && n < topo->nseen ? topo->seen[n] : -1;
     }
     if (len < 5) return -1; /* at least one digit behind "GPU-" */
     for (int i = 0; i < topo->nseen; i++) {
         const char *uuid = topo->gpu[topo->seen[i]].uuid;
 
-        if (uuid != NULL && strncmp(uuid, word, len) == 0) return topo->seen[i];
+        if (uuid != NULL && strncmp(uuid, name, len) == 0) return topo->seen[i];
     }
     return -1;
 }
@@ -122,7 +122,7 @@ void dnn_topo_visible_gpus(const struct dnn_topo *topo, const char *visible,
             request->gpu[request->ngpus] = topo->seen[request->ngpus];
         return;
     }
-    /* As in CUDA, the first word that names no device ends the list. */
+    /* As in CUDA, the first invalid entry ends the list. */
     while (request->ngpus < DNN_TOPO_GPUS) {
         size_t len = strcspn(visible, ",");
         int gpu = gpu_named(topo, visible, len);

@@ -13,10 +13,11 @@
 
 static int too_large(struct dnn_err *err, int pu)
 {
-    return dnn_fail(err, DNN_EUSAGE,
-                    "this machine has a hardware thread numbered %d; this build knows "
-                    "numbers below %d",
-                    pu, DNN_TOPO_PUS);
+    return dnn_fail(
+        err, DNN_EUSAGE,
+        "this machine has hardware thread %d; this build supports numbers below "
+        "%d",
+        pu, DNN_TOPO_PUS);
 }
 
 static int numa_of(hwloc_topology_t hw, hwloc_const_cpuset_t cpus)
@@ -51,7 +52,7 @@ static int find_cores(struct dnn_topo *t, struct dnn_err *err)
     return 0;
 }
 
-/* An OpenMP library told to bind (OMP_PROC_BIND) has pinned this thread before
+/* An OpenMP library configured to bind (OMP_PROC_BIND) has pinned this thread before
  * main() began; its places are cut from the mask the process was started with,
  * so together they give that mask back. */
 static void add_openmp_places(struct dnn_topo_set *granted)
@@ -93,7 +94,7 @@ static const char *const unwanted[] = {"opencl", "gl",  "levelzero",
 static int load(struct dnn_topo *t, const char *what, struct dnn_err *err)
 {
     /* All ranks of a node must see the same machine, whatever their control
-     * groups hide; the granted masks say what may be used. */
+     * groups hide; the granted masks tell what may be used. */
     unsigned long flags = t->real ? HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED : 0;
 
     for (int i = 0; unwanted[i] != NULL; i++)
@@ -122,7 +123,7 @@ static int make(int (*where)(hwloc_topology_t, const char *), const char *text,
         return dnn_fail(err, DNN_EIO, "hwloc cannot start: %s", strerror(errno));
     }
     if (where != NULL && where(t->hw, text) < 0)
-        rc = dnn_fail(err, DNN_EUSAGE, "hwloc does not understand %s", what);
+        rc = dnn_fail(err, DNN_EUSAGE, "hwloc cannot parse %s", what);
     if (rc == 0) rc = load(t, what, err);
     if (rc < 0) {
         dnn_topo_close(t);

@@ -1,4 +1,4 @@
-/* map.c - topology and requests in, places out; touches nothing.
+/* map.c - map ranks to cores: topology and requests in, places out.
  *
  * Ranks with masks of their own stay in them.  Ranks that share one mask divide
  * its cores evenly, to within one core, because ranks that wait for each other
@@ -270,9 +270,10 @@ static int gather(struct node *node, const struct dnn_topo_request *requests,
     for (int r = 0; r < nrequests; r++) {
         if (strcmp(requests[r].host, requests[me].host) != 0) continue;
         if (!dnn_topo_meet(&requests[r].granted, &all, NULL))
-            return dnn_fail(err, DNN_EUSAGE,
-                            "rank %d on %s was granted no CPU that this machine has", r,
-                            requests[r].host);
+            return dnn_fail(
+                err, DNN_EUSAGE,
+                "rank %d on %s: none of its granted CPUs exists on this machine", r,
+                requests[r].host);
         if (r == me) node->me = node->n;
         node->request[node->n++] = &requests[r];
     }

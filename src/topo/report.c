@@ -1,4 +1,4 @@
-/* report.c - look over everybody's places and say what is wrong with them.
+/* report.c - find problems in the places of all ranks.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -88,7 +88,7 @@ enum why {
     GRANTS,   /* their masks overlap without being the same       */
     SIBLINGS, /* each has other hardware threads of it            */
     CROWDED,  /* there are more ranks than cores                  */
-    INHERITED /* they were told to take the shared mask as it is  */
+    INHERITED /* --bind inherit: they share a mask                */
 };
 
 static enum why why(const struct job *j, int a, int b)
@@ -107,7 +107,7 @@ static bool is_off(const struct job *j, int a, int b)
     return j->request[a].policy == DNN_BIND_OFF && j->request[b].policy == DNN_BIND_OFF;
 }
 
-static void say_pair(struct job *j, int a, int b)
+static void note_pair(struct job *j, int a, int b)
 {
     struct dnn_buf cpus = {0};
     struct dnn_topo_set both;
@@ -124,12 +124,12 @@ static void say_pair(struct job *j, int a, int b)
 }
 
 /* One message per host and reason, over all ranks concerned. */
-static void say_shared(struct job *j, int host, enum why reason)
+static void note_shared(struct job *j, int host, enum why reason)
 {
     static const char *const advice[] = {
         [SIBLINGS] = "each was given some of the hardware threads; srun "
                      "--hint=nomultithread gives whole cores",
-        [CROWDED] = "there are fewer cores than ranks; ask for more cores or start "
+        [CROWDED] = "there are fewer cores than ranks; request more cores or start "
                     "fewer ranks",
         [INHERITED] = "they were started with the same mask; --bind auto divides it",
     };
@@ -158,7 +158,7 @@ static void say_shared(struct job *j, int host, enum why reason)
 }
 
 /* Overlaps on the host whose first rank is given. */
-static void look_at_host(struct job *j, int host)
+static void check_host(struct job *j, int host)
 {
     int pairs = 0;
     bool seen[INHERITED + 1] = {false};
@@ -172,13 +172,13 @@ static void look_at_host(struct job *j, int host)
             j->out->overlaps++;
             seen[reason] = true;
             if (reason == GRANTS && !is_off(j, a, b) && pairs++ < MAX_PAIRS)
-                say_pair(j, a, b);
+                note_pair(j, a, b);
         }
     if (pairs > MAX_PAIRS)
         note(j, DNN_WARN, "%s: %d more pairs of ranks were given overlapping CPUs",
              j->request[host].host, pairs - MAX_PAIRS);
     for (enum why reason = SIBLINGS; reason <= INHERITED; reason++)
-        if (seen[reason]) say_shared(j, host, reason);
+        if (seen[reason]) note_shared(j, host, reason);
 }
 
 /* How a rank's threads and cores fit: 0 well, else which message. */
@@ -203,7 +203,7 @@ static bool alike(const struct job *j, int a, int b)
            dnn_topo_count(&j->place[a].pus) == dnn_topo_count(&j->place[b].pus);
 }
 
-static void say_fit(struct job *j, int r)
+static void note_fit(struct job *j, int r)
 {
     int want = j->request[r].threads, cores = j->place[r].ncores;
     int pus = dnn_topo_count(&j->place[r].pus);
@@ -222,21 +222,22 @@ static void say_fit(struct job *j, int r)
         break;
     case TOO_MANY_THREADS:
         note(j, DNN_WARN,
-             "%s: %d threads but only %d core%s, so threads will take turns; ask for "
-             "more (srun --cpus-per-task=%d) or use --threads %d",
+             "%s: %d threads share %d core%s; request more cores (srun "
+             "--cpus-per-task=%d) or use --threads %d",
              who.text, want, cores, s, want, cores);
         break;
     case TOO_FEW_CPUS:
         note(j, DNN_WARN,
-             "%s: Slurm was asked for %d CPUs per task, but there are %d here; give "
-             "srun the same --cpus-per-task=%d as the job",
+             "%s: the Slurm job has %d CPUs per task, but only %d are available; use "
+             "srun "
+             "--cpus-per-task=%d",
              who.text, want, pus, want);
         break;
     }
     dnn_buf_free(&who);
 }
 
-static void look_at_threads(struct job *j)
+static void check_threads(struct job *j)
 {
     bool *done = dnn_alloc((size_t)j->n * sizeof *done);
 
@@ -244,13 +245,13 @@ static void look_at_threads(struct job *j)
         if (done[r] || fit(j, r) == FITS) continue;
         for (int s = 0; s < j->n; s++)
             if ((j->mark[s] = s >= r && !done[s] && alike(j, r, s))) done[s] = true;
-        say_fit(j, r);
+        note_fit(j, r);
     }
     dnn_free(done);
 }
 
 /* Sharing a GPU is slow but may be meant: a run on CPUs does not care. */
-static void look_at_gpus(struct job *j, int host)
+static void check_gpus(struct job *j, int host)
 {
     for (int gpu = 0; gpu < DNN_TOPO_GPUS; gpu++) {
         struct dnn_buf who = {0};
@@ -281,10 +282,10 @@ void dnn_topo_make_report(const struct dnn_topo_request *requests,
         for (int s = 0; s < r && first; s++)
             first = !same_host(&j, s, r);
         if (!first) continue;
-        look_at_host(&j, r);
-        look_at_gpus(&j, r);
+        check_host(&j, r);
+        check_gpus(&j, r);
     }
-    look_at_threads(&j);
+    check_threads(&j);
     dnn_free(j.mark);
 }
 

@@ -1,4 +1,4 @@
-/* request.c - what this rank was granted and wants, in a form that can be sent.
+/* request.c - the CPUs a rank was granted and the threads it requests, to be exchanged.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -23,8 +23,7 @@ static int openmp_threads(const char *text, int *out, struct dnn_err *err)
     long n = strtol(text, &end, 10);
 
     if (end == text || (*end != '\0' && *end != ',') || n < 1 || n > DNN_TOPO_THREADS)
-        return dnn_fail(err, DNN_EUSAGE,
-                        "OMP_NUM_THREADS is \"%s\"; it must be a number from 1 to %d",
+        return dnn_fail(err, DNN_EUSAGE, "OMP_NUM_THREADS is \"%s\"; must be 1 to %d",
                         text, DNN_TOPO_THREADS);
     *out = (int)n;
     return 0;
@@ -37,8 +36,9 @@ static int want(int threads, struct dnn_env env, const struct dnn_slurm *slurm,
     int n = 0;
 
     if (threads > DNN_TOPO_THREADS)
-        return dnn_fail(err, DNN_EUSAGE, "%d threads are too many; at most %d per rank",
-                        threads, DNN_TOPO_THREADS);
+        return dnn_fail(err, DNN_EUSAGE,
+                        "%d threads requested, at most %d per rank allowed", threads,
+                        DNN_TOPO_THREADS);
     if (threads > 0) {
         request->want = DNN_WANT_THREADS;
         request->threads = threads;

@@ -1,10 +1,10 @@
 /* topo.h - which cores, memory and GPU this rank gets, and binding to them.
  *
- * Three steps: every rank describes what it was granted (a request), the caller
+ * Three steps: every rank describes its granted CPUs (a request), the caller
  * exchanges the requests, and each rank maps all requests of its node to its own
  * place.  The map is a pure function of topology and requests, so all ranks of a
- * node come to the same answer without talking again.  Then it binds, inside
- * what was granted and never outside.
+ * node get the same result without further communication.  Then each rank binds
+ * itself, within the granted CPUs.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -50,12 +50,12 @@ bool dnn_topo_same(const struct dnn_topo_set *a, const struct dnn_topo_set *b);
 void dnn_topo_list(struct dnn_buf *out, const struct dnn_topo_set *set);
 
 enum dnn_topo_want {
-    DNN_WANT_CORES,  /* nobody said: one thread per core                          */
+    DNN_WANT_CORES,  /* default: one thread per core                              */
     DNN_WANT_CPUS,   /* Slurm's cpus per task, which count hardware threads       */
     DNN_WANT_THREADS /* --threads or OMP_NUM_THREADS: exactly so many            */
 };
 
-/* What one rank was granted and wants: fixed size, to be sent as bytes. */
+/* Granted CPUs and requested threads of a rank: fixed size, sent as bytes. */
 struct dnn_topo_request {
     char host[256];
     int32_t policy;  /* enum dnn_topo_policy                                     */
@@ -67,7 +67,7 @@ struct dnn_topo_request {
     struct dnn_topo_set granted; /* PUs                                          */
 };
 
-/* What one rank gets: fixed size, to be sent as bytes. */
+/* Placement of a rank: fixed size, sent as bytes. */
 struct dnn_place {
     int32_t package; /* the only one, or -1 if several or unknown               */
     int32_t npackages, nnumas, ncores, node_cores;
@@ -81,14 +81,14 @@ struct dnn_place {
     int16_t pu[DNN_TOPO_THREADS]; /* where thread t goes; -1: anywhere in pus    */
 };
 
-/* What binding came to, as read back from the system. */
+/* The result of binding, as read back from the system. */
 struct dnn_topo_bound {
     struct dnn_topo_set pus; /* the process, before its threads were pinned      */
     int32_t asked;           /* 0: the policy is off                             */
     int32_t exact;           /* pus is what was asked for                        */
     int32_t threads, pinned; /* how many run, how many are where they should be  */
     int32_t memory;          /* 1: bound to its NUMA nodes                       */
-    char why[64];            /* what the system said if it refused, or ""        */
+    char why[64];            /* error of the system, or ""                       */
 };
 
 struct dnn_topo; /* a machine */
@@ -102,8 +102,8 @@ int dnn_topo_read(const char *xml, struct dnn_topo **out, struct dnn_err *err);
 int dnn_topo_make(const char *synthetic, struct dnn_topo **out, struct dnn_err *err);
 void dnn_topo_close(struct dnn_topo *topo);
 
-/* Local.  Our request: the granted mask, and what env (Slurm's variables,
- * OMP_NUM_THREADS, CUDA_VISIBLE_DEVICES) and threads (0: nothing said) want. */
+/* Local.  The request of this rank: the granted mask, and what env (Slurm's variables,
+ * OMP_NUM_THREADS, CUDA_VISIBLE_DEVICES) and threads (0: default) request. */
 int dnn_topo_make_request(const struct dnn_topo *topo, enum dnn_topo_policy policy,
                           int threads, struct dnn_env env,
                           const struct dnn_slurm *slurm,
@@ -137,7 +137,7 @@ struct dnn_topo_report {
     size_t cap;
 };
 
-/* Local and pure.  Look over everybody's requests and places: overlapping grants,
+/* Local and pure.  Check the requests and places of all ranks: overlapping grants,
  * shared cores, fewer cores than threads, shared GPUs.  The caller owns what
  * *out holds. */
 void dnn_topo_make_report(const struct dnn_topo_request *requests,

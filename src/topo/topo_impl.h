@@ -1,4 +1,4 @@
-/* topo_impl.h - what the files of this room share: hwloc stays inside.
+/* topo_impl.h - internals; the only header with hwloc types.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -148,7 +148,7 @@ result "the keys of a job are printed" \
 
 result "a job without data cannot be trained" "$(
     got 3 dnn-train "$job" | grep -vxF \
-        "dnn-train: the job has no data: give data.dataset, data.input_path or data.generate to train with, or their likes with test_ before them"
+        "dnn-train: no data; set data.dataset, data.input_path or data.generate for training, or the same keys with the prefix test_ for testing"
 )"
 
 # ---- written out and read back ----

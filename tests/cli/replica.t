@@ -83,6 +83,6 @@ result "more ranks than parts are refused" "$(
         deterministic >/dev/null 2>"$tmp/err"
     status=$?
     [ $status -eq 3 ] || echo "status $status, not 3"
-    grep -q '4 ranks, but a batch is cut into 3 parts that do not depend on them; set "micro_batches" to 4 or more' \
+    grep -q 'deterministic training on 4 ranks needs at least as many micro-batches, but there are 3; set "micro_batches" to 4 or more' \
         "$tmp/err" || cat "$tmp/err")"
 finish

@@ -68,9 +68,9 @@ result "SIGUSR1: a checkpoint, status 75" "$(
         [ "$status" = 0 ] || break
     done
     [ "$status" = 75 ] || echo "status $status"
-    grep -q 'stopped by SIGUSR1 after .* steps; a checkpoint is written' said || cat said)"
+    grep -q 'stopped by SIGUSR1 after .* steps, checkpoint saved' said || cat said)"
 result "it goes on to the same weights" "$(train stopped 0
-    grep -q 'going on from the checkpoint of step' said || cat said
+    grep -q 'resuming from the checkpoint of step' said || cat said
     sums stopped | diff want -)"
 result "killed at random moments: the same weights in the end" "$(
     RANDOM=7
@@ -86,7 +86,7 @@ result "data of another shape" "$(
     status=0
     guarded dnn-train --set dir=bad --set layers.input='[8,8,8,1]' job.json > said 2>&1 || status=$?
     [ $status = 4 ] || echo "status $status"
-    grep -q "^dnn-train: input 'input' of the data is 16x16x16x1, the network's is ?x8x8x8x1" said || cat said)"
+    grep -q "^dnn-train: input 'input' of the data has shape 16x16x16x1, but the network expects ?x8x8x8x1" said || cat said)"
 result "a dataset that is not there" "$(
     status=0
     guarded dnn-train --set data.dataset=no.bp job.json > said 2>&1 || status=$?
@@ -97,5 +97,5 @@ result "a learning rate that breaks it: the layer is named" "$(
     guarded dnn-train --set dir=nan --set optimizer.learning_rate=1000000 \
         --set optimizer.type=SGD --set deterministic=false job.json > said 2>&1 || status=$?
     [ $status = 4 ] || echo "status $status"
-    grep -q 'a number became NaN or infinite: the first one in' said || cat said)"
+    grep -q 'NaN or infinity, first in' said || cat said)"
 finish

@@ -35,12 +35,12 @@ sums() {
 }
 # told N: so many times in what was said
 told() {
-    [ "$(grep -c '^train: gradients travel in buckets of' said)" = "$1" ] || cat said
+    [ "$(grep -c '^train: gradient bucket size: .* (autotuned' said)" = "$1" ] || cat said
 }
 
 result "two ranks: it is measured and told, once" "$(train_on two 2; told 1)"
 result "with numbers for each size" "$(
-    grep -Eq '^train: gradients travel in buckets of (1\.0 MiB|2\.3 MiB); a step with buckets of 1\.0 MiB [0-9.e+]+ ms, 2\.3 MiB [0-9.e+]+ ms$' said ||
+    grep -Eq '^train: gradient bucket size: (1\.0 MiB|2\.3 MiB) \(autotuned; time per step: 1\.0 MiB: [0-9.e+]+ ms, 2\.3 MiB: [0-9.e+]+ ms\)$' said ||
         cat said)"
 result "gone on with: not measured again" "$(train_on two 2 num_epochs=4; told 0)"
 result "with other ranks it is" "$(train_on two 3 num_epochs=7; told 1)"

@@ -67,11 +67,11 @@ refused() {
     [ "$(cat said)" = "dnn-train: $want" ] || cat said
 }
 result "deterministic sums are of f32" "$(
-    refused '"deterministic" is for gradients in f32: drop it, or "precision"' --set deterministic=true)"
+    refused '"deterministic" requires f32 gradients; remove it or "precision"' --set deterministic=true)"
 result "so is what is compressed" "$(
-    refused '"compress" is for gradients in f32: drop it, or "precision"' --set parallel.compress=bf16)"
+    refused '"compress" requires f32 gradients; remove it or "precision"' --set parallel.compress=bf16)"
 result "so is the mean of weights" "$(
-    refused '"ema" is for weights in f32: drop it, or "precision"' --set ema=0.9)"
+    refused '"ema" requires f32 weights; remove it or "precision"' --set ema=0.9)"
 result "so is the second-order optimizer" "$(
-    refused 'optimizer "hessian" is for weights in f32: drop it, or "precision"' --set 'optimizer={"type": "Hessian"}')"
+    refused 'optimizer "hessian" requires f32 weights; remove it or "precision"' --set 'optimizer={"type": "Hessian"}')"
 finish

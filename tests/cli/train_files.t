@@ -41,28 +41,29 @@ has() {
 
 result "two epochs of four" "$(train 0 --set dir=run --set num_epochs=2)"
 result "the header" "$(has err '^train: dnn-toolkit [0-9.]*, job.json$' \
-    '^train: 1 rank with 1 thread each on 1 node: .* (1 rank); backend cpu$' '^train: binding: ' \
+    '^train: 1 rank with 1 thread each on 1 node: .* (1 rank); backend: cpu$' '^train: binding: ' \
     '^train: data: blobs.bp (train 12, validation 4 samples); input 12x12x12x1, target 12x12x12x1 of 3 classes$' \
     '^train: network: unet3d$' '^train: layer (type)  *output shape' \
     '^train: predictions (Conv3D)  *?x12x12x12x3  *9  up1_2_relu$' \
-    '^train: [0-9]* weights, [0-9]* of them trained; [0-9.]* [KM]iB of memory a rank$' \
-    '^train: 12 samples in 3 batches of 4, 2 epochs; 4 samples to evaluate with$' '^train: files are in run$')"
+    '^train: parameters: [0-9,]* ([0-9,]* trainable)$' '^train: memory per rank: [0-9.]* [KM]iB$' \
+    '^train: training: 12 samples, batch size 4, 3 steps per epoch, 2 epochs$' \
+    '^train: validation: 4 samples$' '^train: run directory: run$')"
 result "how long it will take is said once" "$(
-    n=$(grep -c '^train: an epoch will take about [0-9.]* m*s, all that is to be done about ' err)
+    n=$(grep -c '^train: estimated time: [0-9.]* m*s per epoch, .* in total$' err)
     [ "$n" = 1 ] || cat err)"
 result "lines of progress" "$(has err '^epoch 1/2, batch [123]/3: loss [0-9.]*, |g| [0-9.]*, [0-9.]* samples/s, data [0-9]* %, compute [0-9]* %, comm 0 %' \
     '^evaluating epoch 1/2, batch 1/1' '^epoch 2/2: loss [0-9.]*, val_loss [0-9.]*, val_accuracy [0-9.]*, [0-9.]* samples/s, data')"
 result "in the end: where everything is" "$(sed -n '/^trained: 2 epochs, 6 steps/,$p' err | sed 1d | diff - <(
     cat << END
-train: checkpoint: run/checkpoints/ckpt-000000006.bp (the best: run/checkpoints/best.bp)
+train: checkpoint: run/checkpoints/ckpt-000000006.bp (best: run/checkpoints/best.bp)
 train: metrics: run/metrics.csv
-train: record: run/run.json
+train: run record: run/run.json
 train: report: run/report.html
 train: pictures: run/pictures
 END
 ))"
 result "and where the trained network is" "$(has err 'the trained network is run/model.json, its weights are in run/model.weights.h5$')"
-result "the other two epochs" "$(train 0 --set dir=run; has err 'going on from the checkpoint of step 6')"
+result "the other two epochs" "$(train 0 --set dir=run; has err 'resuming from the checkpoint of step 6')"
 
 # columns FILE: a row per line, of the named columns
 columns() {
@@ -79,8 +80,8 @@ result "metrics.csv: a row per epoch, with real numbers" "$(
 result "steps.csv: a row every other step" "$(
     [ "$(columns run/steps.csv step | tr '\n' ' ')" = "2 4 6 8 10 12 " ] || cat run/steps.csv)"
 result "the report has curves, a matrix and pictures, and reads nothing else" "$(
-    has run/report.html '<svg' 'aria-label="loss"' 'aria-label="where the time goes, %"' 'loss by step' \
-        'src="data:image/png;base64,' 'sample 0: [0-9.]* % right' '<table class="matrix">' '<td>finished</td>'
+    has run/report.html '<svg' 'aria-label="loss"' 'aria-label="share of time, %"' 'loss by step' \
+        'src="data:image/png;base64,' 'sample 0: [0-9.]* % correct' '<table class="matrix">' '<td>finished</td>'
     [ "$(grep -o 'src="data:image/png' run/report.html | wc -l)" = 2 ] || echo "not two pictures"
     grep -o 'http[^ ]*' run/report.html)"
 
@@ -95,17 +96,17 @@ want = {"status": "finished", "seed": 5, "ranks": 1, "threads": 1, "nodes": 1, "
         "steps": 12, "batch_size": 4, "backend": "cpu", "job_file": "job.json"}
 for k, v in want.items():
     if r.get(k) != v: print(k, "is", r.get(k), "not", v)
-for k in "version built command directory hosts binding bucket memory_per_rank began ended libraries adios2".split():
+for k in "version build command directory hosts binding bucket_size memory_per_rank started ended libraries adios2".split():
     if not r.get(k): print("nothing under", k)
 if not r["command"].endswith("dnn-train --kernels=heuristic --set dir=run job.json"): print(r["command"])
 if r["job"]["optimizer"]["beta2"] != 0.999 or r["job"]["num_epochs"] != 4: print("another job")
 d, n = r["data"], r["network"]
 if (d["path"], d["split"], d["training_samples"], d["evaluation_samples"], len(d["hash"])) != (
         "blobs.bp", "train", 12, 4, 32): print(d)
-if n["name"] != "unet3d" or n["parameters"] <= n["trained"] or n["layers"]["base"] != 2: print(n)
+if n["name"] != "unet3d" or n["parameters"] <= n["trainable"] or n["layers"]["base"] != 2: print(n)
 if [(e["step"], e["epoch"], e["ranks"]) for e in r["resumed"]] != [(6, 2, 1)]: print(r["resumed"])
 if not 0 < r["metrics"]["val_accuracy"] <= 1 or not r["seconds"] > 0: print(r["metrics"])
-if r["began"] > r["ended"]: print(r["began"], r["ended"])
+if r["started"] > r["ended"]: print(r["started"], r["ended"])
 last = [json.loads(l) for l in open("run/metrics.jsonl")][-1]
 if last["epoch"] != 4 or abs(last["val_accuracy"] - r["metrics"]["val_accuracy"]) > 1e-8: print(last)
 END
@@ -161,7 +162,7 @@ result "two ranks" "$(
     status=0
     guarded "$MPIEXEC" -n 2 dnn-train --kernels=heuristic --set dir=two job.json > out 2> err || status=$?
     [ $status = 0 ] || { echo "status $status"; cat err; }
-    has err '^train: 2 ranks with 1 thread each on 1 node: .* (2 ranks); backend cpu$'
+    has err '^train: 2 ranks with 1 thread each on 1 node: .* (2 ranks); backend: cpu$'
     has two/run.json '"ranks": 2' '"status": "finished"' '"mpi": "Open MPI'
     has two/report.html '<table class="matrix">' 'src="data:image/png'
     columns two/metrics.csv "data compute comm" |
@@ -181,13 +182,13 @@ result "stopped: said so in run.json, and the report is there" "$(
     status=0
     wait $pid || status=$?
     [ $status = 75 ] || echo "status $status"
-    has stop/run.json '"status": "stopped"' '"why": "stopped by SIGUSR1 after '
+    has stop/run.json '"status": "stopped"' '"error": "stopped by SIGUSR1 after '
     has stop/report.html '<td>stopped</td>' 'src="data:image/png'
     has err '^train: checkpoint: stop/checkpoints/ckpt-' '^train: report: stop/report.html')"
 result "a number that is none: said so in run.json" "$(
     train 4 --set dir=nan --set optimizer.type=SGD --set optimizer.learning_rate=1000000 \
         --set optimizer.weight_decay=100000
-    has nan/run.json '"status": "failed"' 'became NaN'
+    has nan/run.json '"status": "failed"' 'NaN or infinity, first in'
     has nan/report.html '<td>failed</td>'
     grep 'warn' err)"
 finish

@@ -37,11 +37,11 @@ result "the end of the allocation nears: status 75" "$(
     train 75 env SLURM_JOB_ID=7 SLURM_JOB_END_TIME=$end dnn-train job.json)"
 result "before it comes" "$([ "$(date +%s)" -lt "$end" ] || echo "$(($(date +%s) - end)) s too late")"
 result "with a checkpoint, and words" \
-    "$(says '^dnn-train: stopped before the time limit after .* steps; a checkpoint is written: run the same command'
+    "$(says '^dnn-train: stopped before the time limit after .* steps, checkpoint saved; run the same command'
     compgen -G 'run-job/checkpoints/ckpt-*.bp' > out || echo "no checkpoint")"
 result "a time that is past: one step further, and stopped again" "$(
     train 75 env SLURM_JOB_ID=7 SLURM_JOB_END_TIME=1700000000 dnn-train job.json
-    says 'going on from the checkpoint of step')"
+    says 'resuming from the checkpoint of step')"
 result "what Slurm cannot have written is refused" "$(
     train 2 env SLURM_JOB_ID=7 SLURM_JOB_END_TIME=soon dnn-train job.json
     says 'SLURM_JOB_END_TIME')"
@@ -58,7 +58,7 @@ result "signals at any moment, however many: a checkpoint, status 75" "$(
     wait "$pid"
     status=$?
     [ $status = 75 ] || { echo "status $status"; cat said; }
-    says 'stopped by SIGUSR1 after .* steps; a checkpoint is written')"
+    says 'stopped by SIGUSR1 after .* steps, checkpoint saved')"
 
 # ---- threads ----
 
@@ -80,7 +80,7 @@ result "else as many as cores" "$(threads "${cores:-none}")"
 numa=(env 'HWLOC_SYNTHETIC=numa:2 core:1 pu:1' HWLOC_THISSYSTEM=1)
 if [ "$(nproc)" -ge 2 ]; then
     result "a rank across NUMA domains has all their cores, and is told" "$(threads 2 "${numa[@]}"
-        says 'the cores of rank 0 are in 2 NUMA domains; ranks that stay in one each')"
+        says 'the cores of rank 0 span 2 NUMA domains; one rank per NUMA domain')"
     result "two ranks have a domain each" "$(threads 1 "${numa[@]}" "$MPIEXEC" --bind-to none -n 2
         grep 'NUMA domains' said)"
 else

@@ -24,10 +24,10 @@ if [ "$DNN_HARM_MOUNTS" = yes ]; then
         result "$ranks: when there is room, it goes on" "$(
             mount -o remount,size=10m small
             begin "$ranks" small/run "${long[@]}"
-            seen '^train: going on from the checkpoint of step'
+            seen '^train: resuming from the checkpoint of step'
             seen '^epoch .*'
             kill -TERM "$(last)"
-            ended 75 'stopped by SIGTERM after [0-9]+ steps; a checkpoint is written: run the same command again to continue'
+            ended 75 'stopped by SIGTERM after [0-9]+ steps, checkpoint saved; run the same command again to resume'
             whole small/run/checkpoints)"
         umount small
         # Only what is told has no room.
@@ -66,10 +66,10 @@ if [ "$DNN_HARM_MOUNTS" = yes ]; then
         umount middle/checkpoints)"
     result "what was there is whole, and it goes on" "$(
         begin middle "${long[@]}"
-        seen '^train: going on from the checkpoint of step'
+        seen '^train: resuming from the checkpoint of step'
         kill -TERM "$pid"
         ended 75 'stopped by SIGTERM after .*'
-        grep -h 'is set aside' said
+        grep -h 'ckpt: warn: .*renamed' said
         # Half ones were out of reach, but not to the run that went on.
         whole middle/checkpoints)"
 else
@@ -97,7 +97,7 @@ for ranks in 1 2; do
     cp -r blobs.bp cut.bp
     result "$ranks: with the data back, on to the same weights" "$(
         train 0 '' "$ranks" "cut$ranks" --set data.dataset=cut.bp "${reads[@]}"
-        grep -q 'going on from the checkpoint of step' said || cat said
+        grep -q 'resuming from the checkpoint of step' said || cat said
         sums "cut$ranks/checkpoints" | diff pieces.want -)"
     rm -rf cut.bp
 done
@@ -145,9 +145,9 @@ np.savez("nan.npz", x=x, y=rng.integers(0, 3, (12, 8, 8, 8, 1)).astype(np.int32)
  "optimizer": {"type": "SGD", "learning_rate": 1000000}}
 EOF
     result "an update that makes an infinite weight" "$(
-        train 4 "step 2: a number became NaN or infinite: the first one in the weight 'dense/kernel', by the update before; lower the learning rate, clip gradients, or look at the data" big)"
+        train 4 "step 2: NaN or infinity, first in weight 'dense/kernel' after the previous update; lower the learning rate, clip gradients, or check the data" big)"
     result "is never saved" "$(
-        train 4 "step 1: the update made number 0 of 'dense/kernel' NaN or infinite; it is not saved; lower the learning rate, or clip gradients" \
+        train 4 "step 1: element 0 of 'dense/kernel' became NaN or infinite in the update; no checkpoint is saved; lower the learning rate or clip gradients" \
             big --set checkpoints.steps=1
         find big/checkpoints -name '*.bp*')"
     mv kept.json job.json
@@ -162,7 +162,7 @@ for ranks in 1 2; do
     front=''
     [ "$ranks" = 1 ] || front='rank [01]: '
     result "$ranks: a learning rate far too large: the step and the layer" "$(
-        train 4 "$front""step [0-9]+: a number became NaN or infinite: the first one in layer '(conv|norm|out)' \([a-z_]+, [a-z]+\)(, while its gradient was computed)?; lower the learning rate, clip gradients, or look at the data" \
+        train 4 "$front""step [0-9]+: NaN or infinity, first in layer '(conv|norm|out)' \([a-z_]+, [a-z]+\)( in the backward pass)?; lower the learning rate, clip gradients, or check the data" \
             "$ranks" burst"$ranks" "${burst[@]}")"
     result "$ranks: a checkpoint from before" "$(whole burst"$ranks"/checkpoints)"
 done
@@ -184,13 +184,13 @@ result "one of three ranks is killed: the others say so and end" "$(
     seen '^epoch 10/'
     all=$(ranks)
     kill -KILL "$(last)"
-    ended '(7|137)' 'rank 2 on [^ ]* ended without a word \(process [0-9]+; killed\?\) .*; rank [01] .*; the job ends'
+    ended '(7|137)' 'rank 2 on [^ ]* died \(process [0-9]+; killed\?\) .*; rank [01] .*; terminating all ranks'
     for each in $all; do
         wait_for eval "! grep ') [^ZX] ' /proc/$each/stat" || echo "process $each is left"
     done)"
 result "the run goes on on another number of ranks" "$(
     begin 2 killed "${long[@]}"
-    seen '^train: going on from the checkpoint of step'
+    seen '^train: resuming from the checkpoint of step'
     kill -USR1 "$(last)"
     ended 75 'stopped by SIGUSR1 after .*')"
 finish

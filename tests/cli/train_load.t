@@ -81,7 +81,7 @@ result "two ranks have the same" "$(
     cmp one/model.weights.h5 seven/model.weights.h5)"
 result "a run that goes on does not load again" "$(
     train 0 taken.json two --set checkpoints.load=one/model.weights.h5 --set num_epochs=2
-    says 'going on from the checkpoint of step 3: epoch 2, batch 0; checkpoints.load was for its start'
+    says 'resuming from the checkpoint of step 3: epoch 2, batch 0; checkpoints.load is ignored'
     grep 'by name' said)"
 
 result "Keras' .keras and .weights.h5" "$(
@@ -108,24 +108,24 @@ result "what the network has not is skipped" "$(
 
 result "nothing that fits" "$(
     train 4 keras.json no --set checkpoints.load=one
-    says "dnn-train: one/checkpoints/ckpt-000000006.bp: has no weights of the network" \
-        "only hidden/kernel 64x6, and not conv2d/kernel 3x3x1x3: the names of layers must be the same")"
+    says "dnn-train: one/checkpoints/ckpt-000000006.bp: no weight matches network" \
+        "found hidden/kernel 64x6, expected conv2d/kernel 3x3x1x3; names of layers must be the same")"
 result "names that fit, but no shape that does" "$(
     sed 's/"units": 6/"units": 7/; s/"name": "out"/"name": "end"/' dense.json > other.json
     train 4 other.json no --set checkpoints.load=one
-    says 'ckpt-000000006.bp: hidden/kernel is 64x6 in the file, 64x7 here; nothing else of it fits the network'
+    says 'ckpt-000000006.bp: hidden/kernel is 64x6 in the file, 64x7 here; no other weight fits network'
     train 4 other.json no --set checkpoints.load=one/model.weights.h5
-    says "layer 'hidden': kernel is 64x6 in the file, 64x7 here; nothing else of it fits the network")"
+    says "layer 'hidden': kernel is 64x6 in the file, 64x7 here; no other weight fits network")"
 result "a file that is not there" "$(
     train 5 dense.json no --set checkpoints.load=nothing.h5
-    says 'dnn-train: nothing.h5: cannot be read: No such file or directory; checkpoints.load is a checkpoint,'
+    says 'dnn-train: nothing.h5: cannot be read: No such file or directory; checkpoints.load must be a checkpoint,'
     train 4 dense.json no --set checkpoints.load=one/99
     says 'there is no checkpoint of step 99 in it; there are: 3, 6')"
 result "a file of something else" "$(
     train 4 dense.json no --set checkpoints.load=x.raw
     says 'dnn-train: x.raw: '
     train 4 dense.json no --set checkpoints.load=data.bp
-    says 'dnn-train: data.bp: is no checkpoint'
+    says 'dnn-train: data.bp: is not a checkpoint'
     mkdir -p empty
     train 4 dense.json no --set checkpoints.load=empty
     says 'dnn-train: empty: there is no checkpoint in it')"

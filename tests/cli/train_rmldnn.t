@@ -49,7 +49,7 @@ job classes '
     "optimizer": {"type": "SGD", "learning_rate": 0.01, "momentum": 0.5},
     "loss": {"function": "NLL"}'
 result "class directories, pictures of several sizes, preloaded; --app as rmldnn has it" "$(train 0 1 classes --app=dnn
-    says '12 samples in 3 batches of 5, 2 epochs; 4 samples to evaluate with'
+    says 'training: 12 samples, batch size 5, 3 steps per epoch, 2 epochs' 'validation: 4 samples'
     says '^epoch 2/2: .* val_accuracy')"
 result "X_train.txt and X_test.txt" "$(
     [ "$(grep -vc '^#' out_train.txt)" = 6 ] || cat out_train.txt
@@ -60,8 +60,8 @@ job classes_test '
       "test_output_path": "./predictions/", "grayscale": true,
       "transforms": [{"resize": [12, 12]}]}'
 result "inference with the checkpoint of an epoch" "$(train 0 1 classes_test
-    says 'nothing is trained: 4 samples to test with'
-    says 'outputs go to ./predictions/output_1.h5')"
+    says 'test samples: 4, batch size'
+    says 'writing outputs to ./predictions/output_1.h5')"
 result "outputs are grouped by directory" "$(files look predictions/output_1.h5 | diff - <(
     printf '%s float32 2\n' cat/0.png cat/1.png dog/0.png dog/1.png))"
 result "inference leaves nothing else behind" "$(find predictions -name '.*' -type f)"
@@ -69,7 +69,7 @@ cp predictions/output_1.h5 one.h5
 result "three ranks write the same" "$(train 0 3 classes_test; files same one.h5 predictions/output_1.h5)"
 result "with a loss, it is evaluated, too" "$(
     train 0 2 classes_test --set loss.function=NLL --set data.target_type=labels
-    says 'tested: 4 samples in .*, val_loss [0-9.]*, val_accuracy'
+    says 'test: 4 samples in .*, val_loss [0-9.]*, val_accuracy'
     grep -q '^{"samples": 4, "loss": [0-9.]*, "accuracy": ' run-classes_test/test.json || cat run-classes_test/test.json
     files same one.h5 predictions/output_1.h5)"
 result "the evaluation of an epoch is that of the job alone" "$(
@@ -78,7 +78,7 @@ result "the evaluation of an epoch is that of the job alone" "$(
     grep -q "\"loss\": ${a%?}" again/test.json || { echo "$a"; cat again/test.json; })"
 result "a checkpoint that is not there" "$(
     train 5 2 classes_test --set checkpoints.load=kept/model_checkpoint_9.pt
-    says 'dnn-train: rank 0: kept/model_checkpoint_9.pt: there is no such file, and in kept no checkpoint of epoch 9, only of ')"
+    says 'dnn-train: rank 0: kept/model_checkpoint_9.pt: does not exist, and kept has no checkpoint of epoch 9; epochs found: ')"
 
 result "debug draws the network" "$(train 0 1 classes_test --set debug=true
     grep -q 'n0 -> n1;' run-classes_test/network.dot || ls run-classes_test)"
@@ -106,7 +106,7 @@ for n in 1 2; do
         levels --set dir=bad --set data.target_path=bad/few
     refused "a directory without files" $n "bad/empty: contains no files" \
         levels --set dir=bad --set data.target_path=bad/empty
-    refused "too many classes" $n "target 'target' of the data has 3 classes, but the output 'd' of the network tells 2 apart" \
+    refused "too many classes" $n "target 'target' of the data has 3 classes, but output 'd' of the network has only 2" \
         classes --set dir=bad --set data.input_path=bad/three --set data.training_tag=null
 done
 
@@ -128,7 +128,7 @@ job same '
     "layers": "net/same2d.json", "data": {"type": "numpy", "test_input_path": "arrays/training/in",
       "test_output_path": "same_out", "test_batch_size": 4}'
 result "a network that changes nothing, without weights to load" "$(train 0 1 same
-    says 'the weights are those of a new network: checkpoints.load is not given'
+    says 'the network is not trained: checkpoints.load is not set'
     files is same_out/output_1.h5 arrays/training/in)"
 result "its outputs in half precision, a file of another name" "$(
     train 0 2 same --set data.test_output_path=null --set data.hdf5_outfile=deep/er/half.h5 --set data.hdf5_precision=half
@@ -144,7 +144,7 @@ job many '
     "num_epochs": 1, "layers": "net/many.json", "loss": {"function": "MSE"},
     "data": {"type": "numpy", "input_path": "many", "target_path": "many", "validation": 0.25, "batch_size": 4}'
 result "a quarter is set aside" "$(train 0 2 many
-    says '15 samples in 4 batches of 4, 1 epochs; 5 samples to evaluate with'
+    says 'training: 15 samples, batch size 4, 4 steps per epoch, 1 epochs' 'validation: 5 samples'
     says '^epoch 1/1: .* val_loss')"
 cp said want
 result "the same on one rank" "$(train 0 1 many --set checkpoints.resume=false
@@ -153,7 +153,7 @@ printf '%s' '{"layers": {"zoo": "unet3d", "base": 2, "depth": 1, "classes": 2, "
   "loss": "cross_entropy", "data": {"generate": {"type": "blobs3d", "samples": 8, "size": 8, "classes": 1},
   "validation": 0.5, "batch_size": 2}}' > generated.json
 result "of a generator, too" "$(train 0 2 generated
-    says '4 samples in 2 batches of 2, 1 epochs; 4 samples to evaluate with')"
+    says 'training: 4 samples, batch size 2, 2 steps per epoch, 1 epochs' 'validation: 4 samples')"
 
 # ---- slices ----
 
@@ -164,7 +164,7 @@ for type in hdf5:h5 numpy:npy; do
         "test_input_path": "volume_test.'"${type#*:}"'", "test_target_path": "classes_test.'"${type#*:}"'",
         "batch_size": 4, "preload": true, '"$slices"'}'
     result "slices of a volume, ${type%:*}" "$(train 0 2 "boxes_${type%:*}"
-        says '16 samples in 4 batches of 4, 1 epochs; 8 samples to evaluate with')"
+        says 'training: 16 samples, batch size 4, 4 steps per epoch, 1 epochs' 'validation: 8 samples')"
 done
 job put '"layers": "net/same_boxes.json", "data": {"type": "numpy", "test_input_path": "volume_test.npy",
     "test_output_path": "put", "test_batch_size": 3, "slicers": [
@@ -182,7 +182,7 @@ result "planes in three directions" "$(train 0 2 planes
     files look planes.h5 | diff - <(printf '%s float32 7x10x13x1\n' xy xz yz)
     for n in xy xz yz; do files volume planes.h5 $n volume_test.npy; done)"
 refused "sizes that do not fit the network" 2 \
-    "input 'input' of the data is 12x15x1, the network's is ?x12x14x1 (? is the batch); resize, crop or slice the data, or change \"input\"" \
+    "input 'input' of the data has shape 12x15x1, but the network expects ?x12x14x1 (? is the batch); resize, crop or slice the data, or change \"input\"" \
     planes --set 'data.slicers=[{"sizes": [1, 10, 13], "padded_sizes": [1, 12, 15]}]'
 refused "sizes for another number of axes" 1 \
     "data.slicers: input of the data is 7x10x13x1, with 3 axes in space, but there are 2 sizes" \
@@ -191,7 +191,7 @@ refused "sizes for another number of axes" 1 \
 # ---- what cannot be ----
 
 job nothing '"layers": "net/many.json"'
-result "no data at all" "$(train 3 2 nothing; says 'dnn-train: rank 0: the job has no data: give data.dataset')"
+result "no data at all" "$(train 3 2 nothing; says 'dnn-train: rank 0: no data; set data.dataset')"
 result "targets that an evaluation needs" "$(
     train 5 2 same --set loss=MSE --set data.test_target_path=nowhere; says 'dnn-train: rank 0: nowhere: cannot be read: No such file or directory$')"
 finish

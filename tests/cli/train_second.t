@@ -102,7 +102,7 @@ result "SIGUSR1: a checkpoint between two batches, status 75" "$(
         [ "$status" = 0 ] || break
     done
     [ "$status" = 75 ] || echo "status $status"
-    grep -q 'stopped by SIGUSR1 after .* steps; a checkpoint is written' said || cat said)"
+    grep -q 'stopped by SIGUSR1 after .* steps, checkpoint saved' said || cat said)"
 result "what it holds are the weights of the last step, not those that were tried" "$(
     for file in one/checkpoints/ckpt-*.bp; do dnn-train --verify "$file"; done > all
     kernel=$(sums stopped | awk '$1 == "a/kernel" { print $4 }')
@@ -162,10 +162,10 @@ refused() {
     result "$name" "$(train bad 3 -- "$@"
         grep -qF "dnn-train: optimizer: Hessian $text" said || cat said)"
 }
-refused "random transforms" "needs a loss that is the same each time, but some of data.transforms are random" \
+refused "random transforms" "needs a deterministic loss, but data.transforms has random augmentation" \
     'data.transforms=[{"random_horizontal_flip": 0.5}]'
-refused "gradients that are clipped" "needs gradients as they are: do not clip them" clip_norm=1
-refused "dropout" "needs a loss that is the same each time, but layer 'drop' is random" \
+refused "gradients that are clipped" "does not support gradient clipping" clip_norm=1
+refused "dropout" "needs a deterministic loss, but layer 'drop' is random" \
     'layers=[{"class_name": "Dropout", "config": {"name": "drop", "rate": 0.5}}, {"class_name": "Conv3D", "config": {"filters": 3, "kernel_size": 1}}]' \
     'loss={"function": "cross_entropy", "source": "softmax"}'
 finish

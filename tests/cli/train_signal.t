@@ -9,7 +9,7 @@
 
 # ---- signals ----
 
-told='after [0-9]+ steps; a checkpoint is written: run the same command again to continue'
+told='after [0-9]+ steps, checkpoint saved; run the same command again to resume'
 for signal in USR1 USR2 INT TERM; do
     result "SIG$signal" "$(
         begin "sig$signal" "${long[@]}"
@@ -68,10 +68,10 @@ works() {
 for ranks in 1 2; do
     result "$ranks: a signal in the middle of an evaluation" "$(
         begin "$ranks" judge"$ranks"
-        seen '^train: files are in'
+        seen '^train: run directory:'
         wait_for works "$(last)"
         kill -USR1 "$(last)"
-        ended 75 "stopped by SIGUSR1 after [0-9]+ steps; a checkpoint is written: run the same command again to continue"
+        ended 75 "stopped by SIGUSR1 after [0-9]+ steps, checkpoint saved; run the same command again to resume"
         whole judge"$ranks"/checkpoints)"
     result "$ranks: it is evaluated again, and the epochs are told once" "$(
         same judge"$ranks" "$ranks"
@@ -93,7 +93,7 @@ result "the newest checkpoint is damaged: the one before it" "$(
     cp -r undisturbed one
     hurt one/checkpoints/ckpt-000000300.bp/data.0
     same one
-    grep -q '^ckpt: warn: one/checkpoints/ckpt-000000300.bp.*; it is now one/checkpoints/ckpt-000000300.bp.damaged, and the one before it is taken$' said || cat said
+    grep -q '^ckpt: warn: one/checkpoints/ckpt-000000300.bp.*; renamed to one/checkpoints/ckpt-000000300.bp.damaged; using the one before it$' said || cat said
     [ -d one/checkpoints/ckpt-000000300.bp.damaged ] || ls one/checkpoints)"
 result "all are damaged: it begins anew, and says so" "$(
     cp -r undisturbed all
@@ -103,11 +103,11 @@ result "all are damaged: it begins anew, and says so" "$(
         n=$((n + 1))
     done
     train 0 '' 2 all
-    [ "$(grep -c '^ckpt: warn: all/checkpoints/ckpt-[0-9]*.bp.*it is now all/checkpoints/ckpt-[0-9]*.bp.damaged' said)" = "$n" ] || cat said
-    grep -qx "ckpt: warn: all/checkpoints: NO CHECKPOINT IS LEFT to go on from: $n, all there were, are damaged and set aside" said || cat said
+    [ "$(grep -c '^ckpt: warn: all/checkpoints/ckpt-[0-9]*.bp.*renamed to all/checkpoints/ckpt-[0-9]*.bp.damaged' said)" = "$n" ] || cat said
+    grep -qx "ckpt: warn: all/checkpoints: no valid checkpoint is left, all $n were damaged; starting a new run" said || cat said
     [ "$(find all/checkpoints -name '*.damaged' | wc -l)" = "$n" ] || ls all/checkpoints
     sums all/checkpoints | diff want -)"
 result "that of another network" "$(
-    train 4 'the network, its optimizer or "ema" has changed: set it back, or give the run another "dir", or checkpoints.resume false, to begin anew: undisturbed/checkpoints/ckpt-000000300.bp: is a checkpoint of something else: conv/kernel is .*; and [0-9]+ more' undisturbed --set layers.config.layers[0].config.filters=7
+    train 4 'the network, its optimizer or "ema" has changed; set it back, or start a new run with another "dir" or checkpoints.resume false: undisturbed/checkpoints/ckpt-000000300.bp: does not match this run: conv/kernel is .*; and [0-9]+ more' undisturbed --set layers.config.layers[0].config.filters=7
     sums undisturbed/checkpoints | diff want -)"
 finish

@@ -62,7 +62,7 @@ sums one > want
 result "killed within an epoch, it goes on to the same mean and the same files" "$(
     back one 7 killed
     train 0 killed
-    says 'going on from the checkpoint of step 7: epoch 2, batch 3'
+    says 'resuming from the checkpoint of step 7: epoch 2, batch 3'
     sums killed | diff want -
     cmp one/model.weights.h5 killed/model.weights.h5)"
 result "three ranks: the same bits" "$(
@@ -106,7 +106,7 @@ result "a run that goes on knows what the best was" "$(
     [ "$(best first)" = ckpt-000000004.bp ] || { best first; cat first/metrics.csv; }
     back first 9 again
     train 0 again --set early_stopping="$most"
-    says 'going on from the checkpoint of step 9'
+    says 'resuming from the checkpoint of step 9'
     [ "$(best again)" = ckpt-000000004.bp ] || best again)"
 result "it is looked for every so many epochs" "$(
     train 0 seldom --set checkpoints.best_interval=2 --set checkpoints.steps=0
@@ -115,7 +115,7 @@ result "it is looked for every so many epochs" "$(
 early='{"metric": "loss", "mode": "max", "patience": 1, "restore": true}'
 result "early stopping, and back to the best" "$(
     train 0 early --set ema=0 --set early_stopping="$early" --set num_epochs=30
-    says 'train: loss has not improved for 1 epochs; the best was ' 'train: back to the best weights, those of epoch 1 (step 4): loss '
+    says 'train: loss has not improved for 1 epochs; the best was ' 'train: restored the best weights: epoch 1, step 4, loss '
     train 0 taken --set ema=0 --set optimizer='{"type": "SGD", "learning_rate": 1e-30}' --set num_epochs=1 \
         --set checkpoints.load=early/model.weights.h5
     dnn-train --verify early/checkpoints/best.bp | awk '/kernel |bias / {print $1, $4}' > a
@@ -127,11 +127,11 @@ result "which is then done, unless the rule changes" "$(
     cp early/model.weights.h5 before.h5
     steps=$(find early/checkpoints -name 'ckpt-*.bp' | wc -l)
     train 0 early --set ema=0 --set early_stopping="$early" --set num_epochs=30
-    says 'it had ended there, by early_stopping or target_metric; change these to go on' 'back to the best weights'
+    says 'the run was ended by early_stopping or target_metric; change these to continue' 'restored the best weights'
     cmp before.h5 early/model.weights.h5
     [ "$(find early/checkpoints -name 'ckpt-*.bp' | wc -l)" = "$steps" ] || ls early/checkpoints
     train 0 early --set ema=0 --set num_epochs="$((steps / 4 + 1))"
-    grep 'it had ended' said
+    grep 'the run was ended' said
     [ "$(find early/checkpoints -name 'ckpt-*.bp' | wc -l)" = $((steps + 4)) ] || ls early/checkpoints)"
 result "a metric that is not there is said before the first step" "$(
     train 3 bad --set checkpoints.best=val_lose
@@ -159,21 +159,21 @@ result "checkpoints in parts of an epoch" "$(
 
 result "another seed is another run" "$(
     train 3 one --set seed=6 --set num_epochs=4
-    says 'dnn-train: seed is 6, but 5 in the checkpoint of step 12 that this run would go on from: set it back;' \
-        'give the run another "dir", or checkpoints.resume false')"
+    says 'dnn-train: seed is 6, but was 5 in the checkpoint of step 12; set it back,' \
+        'start a new run with another "dir" or checkpoints.resume false')"
 result "another network, optimizer or mean, too" "$(
     train 4 one --set layers.base=3
-    says 'the network, its optimizer or "ema" has changed: set it back, or give the run another "dir"' \
-        'is a checkpoint of something else: '
+    says 'the network, its optimizer or "ema" has changed; set it back, or start a new run with another "dir"' \
+        'does not match this run: '
     train 4 one --set ema=0
-    says '.ema is in it, but not wanted')"
+    says '.ema is not expected')"
 result "the size of a batch may change between epochs, not within one" "$(
     back one 6 within
     train 3 within --set data.batch_size=4
-    says 'data.batch_size is 4, but 3 in the checkpoint of step 6 that this run would go on from, in the middle of'
+    says 'data.batch_size is 4, but was 3 in the checkpoint of step 6, within an epoch'
     back one 8 between
     train 0 between --set data.batch_size=4
-    says 'since the checkpoint: data.batch_size is now 4, and was 3')"
+    says 'changed since the checkpoint: data.batch_size is 4, was 3')"
 result "other samples likewise" "$(
     sed 's/"seed": 3/"seed": 4/; s/blobs.bp/other.bp/' prepare.json > other.json
     guarded dnn-prepare -q other.json
@@ -181,19 +181,19 @@ result "other samples likewise" "$(
     says 'hash of the dataset is ')"
 result "more epochs, another rate: told, and done" "$(
     train 0 between --set num_epochs=4 --set data.batch_size=4 --set optimizer.learning_rate=0.01
-    says 'since the checkpoint: optimizer is now ' 'epoch 4/4')"
+    says 'changed since the checkpoint: optimizer is ' 'epoch 4/4')"
 # The first is more than 1, and the other never is.
 result "another metric by which one is the best: what the old one was is forgotten" "$(
     train 0 other --set num_epochs=1 --set early_stopping='{"metric": "loss", "mode": "max", "patience": 9}'
     [ "$(best other)" = ckpt-000000004.bp ] || best other
     train 0 other --set num_epochs=2 --set checkpoints.best=val_accuracy
-    says 'since the checkpoint: checkpoints.best is now val_accuracy, max, and was loss, max' \
-        'since the checkpoint: early_stopping is now nothing, and was loss, max'
+    says 'changed since the checkpoint: checkpoints.best is val_accuracy, max, was loss, max' \
+        'changed since the checkpoint: early_stopping is none, was loss, max'
     awk -F , 'NR == 2 && $12 <= 1 { print "loss is " $12 }' other/metrics.csv
     [ "$(best other)" = ckpt-000000008.bp ] || { best other; cat other/metrics.csv; })"
 result "resume false begins anew" "$(
     train 0 within --set seed=6 --set checkpoints.resume=false --set num_epochs=1
-    grep 'going on' said)"
+    grep 'resuming' said)"
 result "where the network cannot be written" "$(
     mkdir -p full/model.json
     train 5 full --set num_epochs=1

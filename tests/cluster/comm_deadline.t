@@ -61,7 +61,7 @@ for nodes in 1 2; do
     [ "$nodes" -eq 2 ] || where=(-N1 -n4 -w n1)
     fate 8 stop 3 "${where[@]}"
     check_text "stopped, $nodes nodes: message" "$words" \
-        "$bucket: no answer from rank 3 on $host after 8 s; rank 3 is stopped and last entered $start, which it has left; the job ends"
+        "$bucket: no answer from rank 3 on $host after 8 s; rank 3 is stopped and last entered $start and has left it; terminating all ranks"
     ended "stopped, $nodes nodes" 7
 
     for strict in 0 1; do
@@ -69,8 +69,8 @@ for nodes in 1 2; do
         fate 60 kill 3 "${where[@]}" --kill-on-bad-exit="$strict"
         check_text "$what: message" \
             "$(sed 's/process [0-9]*/process N/; s/; rank [0-2] .*/; .../' <<< "$words")" \
-            "rank 3 on $host ended without a word (process N; killed?) after $start; ..."
-        check "$what: operation" grep -q "; rank [0-2] [a-z ]* in $bucket; the job ends\$" \
+            "rank 3 on $host died (process N; killed?) after $start; ..."
+        check "$what: operation" grep -q "; rank [0-2] [a-z ]* in $bucket; terminating all ranks\$" \
             <<< "$words"
         ended "$what" 7
     done
@@ -79,24 +79,24 @@ done
 # One rank per node: nobody is beside the victim to see what becomes of it.
 fate 8 stop 1 -N2 -n2
 check_text "stopped, alone on its node: message" "$words" \
-    "$bucket: no answer from rank 1 on n2 after 8 s; rank 1 was last heard of in $start; the job ends"
+    "$bucket: no answer from rank 1 on n2 after 8 s; rank 1 was last seen in $start; terminating all ranks"
 ended "stopped, alone on its node" 7
 fate 60 kill 1 -N2 -n2
 check_text "killed, alone on its node: message" "$words" \
-    "$bucket: rank 0 on n1 lost its connection to rank 1 on n2; the job ends"
+    "$bucket: rank 0 on n1 lost the connection to rank 1 on n2; terminating all ranks"
 ended "killed, alone on its node" 7
 
 fate 8 nap 1 -N2 -n4
 check_text "too long at work: message" "$words" \
-    "$bucket: no answer from rank 1 on n1 after 8 s; rank 1 is alive and last entered $start, which it has left; the job ends"
+    "$bucket: no answer from rank 1 on n1 after 8 s; rank 1 is alive and last entered $start and has left it; terminating all ranks"
 ended "too long at work" 7
 fate 8 other 2 -N2 -n4
 check_text "another operation: message" "$words" \
-    "$bucket: not finished after 8 s; rank 2 on n2 called barrier #2 (end of epoch); all ranks must call the same operations in the same order; the job ends"
+    "$bucket: not finished after 8 s; rank 2 on n2 called barrier #2 (end of epoch); all ranks must call the same operations in the same order; terminating all ranks"
 ended "another operation" 7
 fate 60 watch 0 -N2 -n4
 check_text "a watched call hangs: message" "$words" \
-    "rank 0 on n1: opening data.bp: not finished after 2 s; the job ends"
+    "rank 0 on n1: opening data.bp: not finished after 2 s; terminating all ranks"
 ended "a watched call hangs" 7
 
 # An end that was asked for is no accident: no rank may take it for one.

@@ -76,7 +76,7 @@ result "a checkpoint is left" "$(compgen -G "$run/run-job/checkpoints/ckpt-*.bp"
 step=$(find "$run/run-job/checkpoints" -name 'ckpt-*.bp' | sort | sed -n '$s/.*ckpt-0*\([0-9]*\)\.bp/\1/p')
 sed -i "s/1000000/$((step / 6 + 10))/" "$run/job.json"
 result "the same command goes on" "$(ended 0 "$src/quickstart"
-    has "going on from the checkpoint of step $step:" 'the network is trained; the log of the job is /')"
+    has "resuming from the checkpoint of step $step:" 'the network is trained; the log of the job is /')"
 result "and says where everything is" "$(has "^    model  *$run/run-job/" "^    log  *$run/run-job/metrics.csv")"
 result "a third time nothing is trained" "$(ended 0 "$src/quickstart"
     has 'the network is trained already' "^    model  *$run/run-job/"

@@ -21,12 +21,12 @@ id=$(submit "$jobs/train_unet3d.sh" "$tmp/job.json")
 check "a batch job trains" wait_for training
 cl scancel --signal=USR1 "$id"
 check "told to stop, it queues itself again" wait_for queued_again "$id"
-result "after a checkpoint" "$(said "$id" 'stopped by SIGUSR1 after .* steps; a checkpoint is written')"
+result "after a checkpoint" "$(said "$id" 'stopped by SIGUSR1 after .* steps, checkpoint saved')"
 # Slurm lets such a job wait for two minutes; we only until the old step's server is gone.
 check "the old step ends" wait_for grep -q "\[$id\.0\] .*done with step" "$cluster_dir/log/steps.n1.log"
 cl scontrol update "jobid=$id" StartTime=now
 check "it is started again and ends well" wait_for job_is "$id" COMPLETED
-result "it went on from the checkpoint" "$(said "$id" 'going on from the checkpoint of step')"
+result "it went on from the checkpoint" "$(said "$id" 'resuming from the checkpoint of step')"
 result "to the same weights as without Slurm" "$(sums run-job | diff want -)"
 result "and says where they are, in full" "$(
     for name in model checkpoints log; do

@@ -30,10 +30,10 @@ check "without Slurm" guarded env OMP_NUM_THREADS=1 dnn-train --quiet --set dir=
 sums alone > want
 check "a job near the end of its time queues itself again" wait_for queued_again "$seen"
 result "it stopped before the limit, with a checkpoint" \
-    "$(said "$seen" 'stopped before the time limit after .* steps; a checkpoint is written')"
+    "$(said "$seen" 'stopped before the time limit after .* steps, checkpoint saved')"
 check "a job that Slurm warns does so, too" wait_for queued_again "$told"
 result "told by the signal, with a checkpoint" \
-    "$(said "$told" 'stopped by SIGUSR1 after .* steps; a checkpoint is written')"
+    "$(said "$told" 'stopped by SIGUSR1 after .* steps, checkpoint saved')"
 result "which is whole" "$(
     for file in "$tmp"/told/checkpoints/ckpt-*.bp; do
         dnn-train --verify "$file" > out 2>&1 || cat out
@@ -44,7 +44,7 @@ cl scancel "$told"
 check "the old step ends" wait_for grep -q "\[$seen\.0\] .*done with step" "$cluster_dir/log/steps.n1.log"
 cl scontrol update "jobid=$seen" StartTime=now 2> out # it may have begun already
 check "it is started again and ends well" wait_for job_is "$seen" COMPLETED
-result "it went on from the checkpoint" "$(said "$seen" 'going on from the checkpoint of step')"
+result "it went on from the checkpoint" "$(said "$seen" 'resuming from the checkpoint of step')"
 result "and says that this is its second start" "$(said "$seen" '^job .* start 2$')"
 result "to the same weights as without Slurm" "$(sums seen | diff want -)"
 finish

@@ -98,33 +98,33 @@ static void failures(struct dnn_comm *comm)
     int64_t step;
 
     all_ok(comm, dnn_ckpt_open(comm, &cfg, &other, &err) == DNN_EIO, "a second run");
-    all_ok(comm, strstr(err.text, " saves its checkpoints there: ") != NULL,
+    all_ok(comm,
+           strstr(err.text, " is using it; every run needs its own directory") != NULL,
            "all ranks hear of it");
     if (rank == 0) mkdir(link, 0777);
     all_ok(comm, dnn_ckpt_save(c, 6, N, array, NULL, true, &err) == 0, "a save");
     all_ok(comm, talk(comm), "the run goes on");
     all_ok(comm, dnn_ckpt_wait(c, &err) == DNN_EIO, "it failed on every rank");
-    want =
-        dnn_format("rank 0: %s/ckpt-000000006.bp: %s/.best.part: cannot be made: Is a "
-                   "directory",
-                   dir, dir);
+    want = dnn_format(
+        "rank 0: %s/ckpt-000000006.bp: %s/.best.part: cannot be created: Is a "
+        "directory",
+        dir, dir);
     message_is(comm, want, "with rank 0's words");
     dnn_free(want);
     if (rank == 0) rmdir(link);
     array[0].shape.dim[0] -= rank == last;
     all_ok(comm, dnn_ckpt_load(c, NULL, N, array, &step, &state, &err) == DNN_EDATA,
            "ranks that want different arrays");
-    want = dnn_format("%s: the ranks want different arrays of a checkpoint", dir);
+    want = dnn_format("%s: ranks want to load different arrays", dir);
     message_is(comm, want, "are told so");
     dnn_free(want);
     array[0].shape.dim[0] += rank == last;
     array[3].shape.dim[0]++;
     all_ok(comm, dnn_ckpt_load(c, NULL, N, array, &step, &state, &err) == DNN_EDATA,
            "arrays of another shape");
-    want =
-        dnn_format("rank 0: %s/ckpt-000000005.bp: is a checkpoint of something else: "
-                   "half is f16 5x3 in it, not f16 6x3",
-                   dir);
+    want = dnn_format("rank 0: %s/ckpt-000000005.bp: does not match this run: "
+                      "half is f16 5x3, expected f16 6x3",
+                      dir);
     message_is(comm, want, "are named on every rank");
     dnn_free(want);
     array[3].shape.dim[0]--;

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "graph/zoo.h"
+#include "data/order.h"
 #include "run/replica.h"
 
 #include <omp.h>
@@ -93,7 +94,11 @@ static int train(struct dnn_comm *comm, const struct dnn_replica_cfg *cfg, int s
         struct dnn_replica_step step = {
             .rate = 0.01, .seed = 3, .step = (uint64_t)s, .clip_norm = 1};
 
-        dnn_replica_part(r, b.total, &b.first, &b.n);
+        dnn_order_micro_batches(
+            b.total, b.total, 0,
+            dnn_replica_micro_batches(comm, cfg->batch, cfg->how.deterministic,
+                                      cfg->micro_batches, cfg->accumulate),
+            dnn_comm_rank(comm), dnn_comm_size(comm), &b.first, &b.n);
         float *x = dnn_alloc((size_t)(b.n * each + 1) * sizeof *x);
         int32_t *t = dnn_alloc((size_t)(b.n * places + 1) * sizeof *t);
         fill(x, each, b.first, b.n, (uint32_t)s, t, places);

@@ -43,7 +43,7 @@ def test_events(directory, rows, steps):
     result("event files: a new one after going on", unless(
         starts == [0, 5 * STEPS + 1], "starts at %s" % starts))
     bad = []
-    for name, group, table in (("loss", "epoch", rows), ("rate", "epoch", rows),
+    for name, group, table in (("loss", "epoch", rows), ("learning_rate", "epoch", rows),
                                ("grad_norm", "epoch", rows), ("loss", "step", steps)):
         got = tags.get("%s/%s" % (group, name), [])
         bad += unless([s for s, _ in got] == [int(r["step"]) for r in table],
@@ -93,18 +93,18 @@ def test_tables(directory, rows, steps):
                   "steps.csv has other steps")
     t = np.array([float(r["step"]) for r in rows])
     for name, value in (("val_loss", 2.6 * np.exp(-t / 250) + 0.12 + 0.00005 * t),
-                        ("rate", 0.01 * np.exp(-t / 400)), ("seconds", 0.25 * t)):
+                        ("learning_rate", 0.01 * np.exp(-t / 400)), ("seconds", 0.25 * t)):
         bad += unless(near([float(r[name]) for r in rows], value, 1e-14),
                       "other " + name)
     result("metrics.csv and steps.csv: every row once, numbers in full", bad)
     lines = [json.loads(line) for line in open(os.path.join(directory, "metrics.jsonl"))]
     bad = []
-    for moment, table in (("epoch", rows), ("step", steps)):
-        some = [line for line in lines if line["moment"] == moment]
-        bad += unless(len(some) == len(table), "other number of %ss" % moment)
+    for event, table in (("epoch", rows), ("step", steps)):
+        some = [line for line in lines if line["event"] == event]
+        bad += unless(len(some) == len(table), "other number of %ss" % event)
         for line, row in zip(some, table):
             bad += unless(all(line[k] == float(v) for k, v in row.items()),
-                          "%s %s differs" % (moment, row["step"]))
+                          "%s %s differs" % (event, row["step"]))
     result("metrics.jsonl: the same, each line an object", bad)
     train = np.loadtxt(os.path.join(directory, "out_train.txt"))
     bad = unless(train.shape == (EPOCHS * STEPS, 6), str(train.shape))

@@ -169,4 +169,4 @@ def losses(job, name, ranks, steps):
     run(*words)
     with open(f"{name}/metrics.jsonl") as file:
         records = [json.loads(line) for line in file]
-    return np.array([r["loss"] for r in records if r["moment"] == "step"])[:steps]
+    return np.array([r["loss"] for r in records if r["event"] == "step"])[:steps]

@@ -194,10 +194,10 @@ def train():
         for batch, (x, y) in enumerate(reader.epoch(epoch), 1):
             total += trainer.step(x, y)
             number += 1
-            say(moment="step", epoch=epoch, batch=batch, step=number,
+            say(event="step", epoch=epoch, batch=batch, step=number,
                 seconds=time.perf_counter() - began, samples_per_second=None, comm=None)
         seen = trainer.validate(test)
-        say(moment="epoch", epoch=epoch, batch=batch, step=number,
+        say(event="epoch", epoch=epoch, batch=batch, step=number,
             seconds=time.perf_counter() - began, samples_per_second=None, comm=None,
             loss=total.item() / batch, **seen)
 
@@ -217,7 +217,7 @@ def probe():
                 trainer.step(x, y)
                 samples += 0 if began is None else len(x) * ARGS.ranks
                 began = time.perf_counter() if began is None else began
-            say(moment="probe", format=form, reader=how,
+            say(event="probe", format=form, reader=how,
                 samples_per_second=samples / (time.perf_counter() - began))
             del reader
 

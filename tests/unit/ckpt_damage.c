@@ -203,7 +203,7 @@ static void of_tomorrow(void)
        "a file of another format");
     is_int(load(&err), DNN_ECONFIG, "is refused");
     char *want = dnn_format(
-        "%s: is a checkpoint of format 2, and this version reads format 1", path);
+        "%s: has checkpoint format 2, but this version reads only format 1", path);
     is_text(err.text, want, "in words");
     ok(stat(path, &st) == 0, "and stays");
     dnn_file_remove_tree(path, NULL);

@@ -104,8 +104,7 @@ static void staying(void)
     dnn_free(state);
     dnn_free(path);
     dnn_ckpt_load(c, "4", 3, a, &step, &state, &err);
-    char *want = dnn_format(
-        "%s: there is no checkpoint of step 4 in it; there are: 2, 5, 6", dir);
+    char *want = dnn_format("%s: no checkpoint of step 4; found: 2, 5, 6", dir);
     is_text(err.text, want, "one that there is not");
     dnn_free(want);
     ok(step == -1 && state == NULL, "then there is no step");
@@ -198,10 +197,9 @@ static void taken(void)
 
     gethostname(host, sizeof host);
     is_int(dnn_ckpt_open(NULL, &cfg, &other, &err), DNN_EIO, "a second run");
-    char *want =
-        dnn_format("%s: process %ld on %s saves its checkpoints there: every run needs "
-                   "a directory of its own",
-                   dir, (long)getpid(), host);
+    char *want = dnn_format(
+        "%s: process %ld on %s is using it; every run needs its own directory", dir,
+        (long)getpid(), host);
     is_text(err.text, want, "hears who has the directory");
     dnn_ckpt_close(c, NULL);
     is_int(dnn_ckpt_open(NULL, &cfg, &other, &err), 0, "which is free afterwards");
@@ -210,9 +208,7 @@ static void taken(void)
     dnn_ckpt_open(NULL, &cfg, &other, &err);
     dnn_free(want);
     want =
-        dnn_format("%s: the number of checkpoints to keep must be at least 1, but is "
-                   "0",
-                   dir);
+        dnn_format("%s: number of checkpoints to keep is 0; must be at least 1", dir);
     is_text(err.text, want, "none to keep");
     dnn_free(want);
     dnn_file_remove_tree(dir, NULL);
@@ -233,10 +229,9 @@ static void others_arrays(void)
     is_int(dnn_ckpt_load(c, NULL, 7, a, &step, &state, &err), DNN_EDATA,
            "arrays that do not agree");
     char *want = dnn_format(
-        "%s/ckpt-000000001.bp: is a checkpoint of something else: conv_1/kernel is f32 "
-        "3x3x2x8 in it, not f32 2x3x2x8; half is f16 5x3 in it, not bf16 5x3; i16 is "
-        "in "
-        "it, but not wanted",
+        "%s/ckpt-000000001.bp: does not match this run: conv_1/kernel is f32 "
+        "3x3x2x8, expected f32 2x3x2x8; half is f16 5x3, expected bf16 5x3; i16 is not "
+        "expected",
         dir);
     is_text(err.text, want, "are named");
     dnn_free(want);
@@ -246,11 +241,9 @@ static void others_arrays(void)
     a[7].name = dnn_strdup("another");
     dnn_ckpt_load(c, NULL, 8, a, &step, &state, &err);
     want = dnn_format(
-        "%s/ckpt-000000001.bp: is a checkpoint of something else: a/b/c/d//e/ is f64 "
-        "17 "
-        "in it, not f64 18; another is missing in it; brain half is bf16 5x3 in it, "
-        "not "
-        "bf16 6x3; conv_1/kernel:m is f32 3x3x2x8 in it, not f32 4x3x2x8; and 3 more",
+        "%s/ckpt-000000001.bp: does not match this run: a/b/c/d//e/ is f64 "
+        "17, expected f64 18; another is missing; brain half is bf16 5x3, expected "
+        "bf16 6x3; conv_1/kernel:m is f32 3x3x2x8, expected f32 4x3x2x8; and 3 more",
         dir);
     is_text(err.text, want, "the first few");
     dnn_free(want);
@@ -266,7 +259,7 @@ static void refused(void)
     struct dnn_err err = {0};
     struct dnn_ckpts *c = opened(1, true);
     const char *name = a[1].name;
-    char *want = dnn_format("%s: two arrays to save are called conv_1/kernel", dir);
+    char *want = dnn_format("%s: two arrays to save have the name conv_1/kernel", dir);
 
     a[1].name = a[0].name;
     dnn_ckpt_save(c, 1, 3, a, NULL, false, &err);
@@ -279,16 +272,16 @@ static void refused(void)
     dnn_free(want);
     a[1].name = name;
     dnn_ckpt_save(c, -1, 3, a, NULL, false, &err);
-    want = dnn_format("%s: there is no step -1 to save", dir);
+    want = dnn_format("%s: step is -1; must not be negative", dir);
     is_text(err.text, want, "a step before the first");
     dnn_free(want);
     a[0].shape = (struct dnn_shape){
         .ndim = 2, .dim = {1 << 30, 1 << 27}
     };
     is_int(dnn_ckpt_reserve(c, 1, a, &err), DNN_ENOMEM, "more than there is");
-    want = dnn_format("%s: no memory for a copy of the arrays to save: 512.0 PiB "
-                      "wanted for 1 array, "
-                      "0 B there; without writing in the background none is needed",
+    want = dnn_format("%s: a copy of the arrays to save needs 512.0 PiB of memory for "
+                      "1 array (0 B allocated), which is not available; without "
+                      "background writing no copy is needed",
                       dir);
     is_text(err.text, want, "is told in numbers");
     dnn_free(want);
@@ -318,7 +311,7 @@ static void verified(void)
                             "SUM ok\n"
                             "conv_1/kernel:m  f32   3x3x2x8           "
                             "SUM ok\n"
-                            "whole: all checksums are right\n",
+                            "complete: all checksums are correct\n",
                             path);
     for (char *at = text; (at = strstr(at, " ok\n")) != NULL; at += 4) {
         memmove(at - 13, at, strlen(at) + 1); /* 16 digits become SUM */
@@ -367,9 +360,9 @@ static void failing(void)
     is_int(dnn_ckpt_save(c, 2, 3, a, NULL, true, &err), 0, "a save begins");
     is_int(dnn_ckpt_save(c, 3, 3, a, NULL, false, &err), DNN_EIO,
            "the next one tells that it failed");
-    char *want = dnn_format("%s/ckpt-000000002.bp: %s/.best.part: cannot be made: Is a "
-                            "directory",
-                            dir, dir);
+    char *want = dnn_format(
+        "%s/ckpt-000000002.bp: %s/.best.part: cannot be created: Is a directory", dir,
+        dir);
     is_text(err.text, want, "and how");
     is_int(dnn_ckpt_wait(c, &err), 0, "once");
     rmdir(in);

@@ -109,7 +109,7 @@ static void test_colours(void)
     const struct train_view in = {2, 2, 3, input, NULL};
     const struct train_figure sheet = {
         .input = &in, .classes = true, .line = {"target 3", "predicted 5"},
-                .mood = -1
+                .correct = -1
     };
     struct dnn_canvas c = {0};
 

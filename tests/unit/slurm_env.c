@@ -117,16 +117,11 @@ static void is_wrong(const char *lines, const char *want)
 static void test_wrong(void)
 {
     is_wrong("SLURM_JOB_ID=five\n",
-             "SLURM_JOB_ID is \"five\" in the environment; it must "
-             "be a number from 1 to 4294967295");
-    is_wrong("SLURM_JOB_ID=5\nSLURM_NTASKS=0\n",
-             "SLURM_NTASKS is \"0\" in the environment; it must be a number from 1 to "
-             "2147483647");
-    is_wrong("SLURM_PROCID=-1\n",
-             "SLURM_PROCID is \"-1\" in the environment; it must be "
-             "a number from 0 to 2147483647");
-    is_wrong("PMIX_RANK=3x\n", "PMIX_RANK is \"3x\" in the environment; it must be a "
-                               "number from 0 to 2147483647");
+             "SLURM_JOB_ID is \"five\"; must be 1 to 4294967295");
+    is_wrong("SLURM_JOB_ID=5\nSLURM_NTASKS=0\n", "SLURM_NTASKS is \"0\"; must be 1 to "
+                                                 "2147483647");
+    is_wrong("SLURM_PROCID=-1\n", "SLURM_PROCID is \"-1\"; must be 0 to 2147483647");
+    is_wrong("PMIX_RANK=3x\n", "PMIX_RANK is \"3x\"; must be 0 to 2147483647");
     is_int(slurm_of("SLURM_JOB_ID=\n").where, DNN_SLURM_NONE,
            "an empty variable is none");
 }

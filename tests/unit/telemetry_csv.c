@@ -50,13 +50,13 @@ int main(void)
 
     made_begin();
     test_columns();
-    cannot("", "DIR/a.csv: is empty: a header was expected");
-    cannot("epoch,lo", "DIR/a.csv: is empty: a header was expected");
-    cannot("a,b,a\n", "DIR/a.csv:1: there are two columns \"a\"");
-    cannot("a,b\n1,2\n1\n", "DIR/a.csv:3: has fewer than the 2 columns of the header");
-    cannot("a,b\n1,2,3\n", "DIR/a.csv:2: has more than the 2 columns of the header");
-    cannot("a,b\n1,x\n", "DIR/a.csv:2: column \"b\" has \"x\", which is no number");
-    cannot("a,b\n1,2\n\n", "DIR/a.csv:3: has fewer than the 2 columns of the header");
+    cannot("", "DIR/a.csv: is empty, a header is expected");
+    cannot("epoch,lo", "DIR/a.csv: is empty, a header is expected");
+    cannot("a,b,a\n", "DIR/a.csv:1: column \"a\" occurs twice");
+    cannot("a,b\n1,2\n1\n", "DIR/a.csv:3: has fewer columns than the header (2)");
+    cannot("a,b\n1,2,3\n", "DIR/a.csv:2: has more columns than the header (2)");
+    cannot("a,b\n1,x\n", "DIR/a.csv:2: column \"b\" has \"x\", which is not a number");
+    cannot("a,b\n1,2\n\n", "DIR/a.csv:3: has fewer columns than the header (2)");
     dnn_csv_read(made_path("none.csv"), &csv, &err);
     is_said(&err, "DIR/none.csv: cannot be read: No such file or directory",
             "no such file");

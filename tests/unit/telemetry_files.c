@@ -44,7 +44,8 @@ static void steps(struct dnn_telemetry *t, int64_t from, int64_t to)
 }
 
 #define HEAD                                                                           \
-    "epoch,batch,step,seconds,rate,samples_per_second,data,compute,comm,straggler,"    \
+    "epoch,batch,step,seconds,learning_rate,samples_per_second,data,compute,comm,"     \
+    "straggler,"                                                                       \
     "grad_"                                                                            \
     "norm,"
 static const char epochs_text[] =
@@ -90,7 +91,7 @@ static void is_jsonl(const char *want, const char *what)
     for (rest = text; (line = strsep(&rest, "\n")) != NULL && rest != NULL;) {
         const char *at = strstr(line, "\"step\": ");
 
-        dnn_buf_add(&got, "%c%d ", line[12],
+        dnn_buf_add(&got, "%c%d ", line[11],
                     at == NULL || line[strlen(line) - 1] != '}' ? -1 : atoi(at + 8));
     }
     is_text(got.text, want, what);
@@ -176,7 +177,8 @@ static void test_stdout(void)
     if ((at = strstr(text, "\"time\": \"")) != NULL) memset(at + 9, '0', 20);
     is_text(text,
             "before\n{\"event\": \"epoch\", \"time\": \"00000000000000000000\", "
-            "\"epoch\": 1, \"batch\": 2, \"step\": 2, \"seconds\": 1, \"rate\": 0.1, "
+            "\"epoch\": 1, \"batch\": 2, \"step\": 2, \"seconds\": 1, "
+            "\"learning_rate\": 0.1, "
             "\"samples_per_second\": 64, \"data\": 0.25, \"compute\": 0.5, \"comm\": "
             "0.25, \"straggler\": 0.125, \"grad_norm\": null, \"loss\": 0.5, "
             "\"val_loss\": 0.5, "
@@ -242,20 +244,21 @@ static void test_refusals(void)
     struct dnn_err err = {0};
 
     made_file("metrics.csv", "epoch,loss\n1,2\n");
-    cannot_open(&cfg, "DIR/metrics.csv:1: has no column \"step\", so the run cannot go "
-                      "on in it; move it away");
+    cannot_open(&cfg, "DIR/metrics.csv:1: no column \"step\", so the run cannot be "
+                      "resumed; move the file away");
     made_file("metrics.csv", "epoch,step\n1,2\n1\n");
-    cannot_open(&cfg, "DIR/metrics.csv:3: has no step, so the run cannot go on in it; "
-                      "move it away");
+    cannot_open(
+        &cfg,
+        "DIR/metrics.csv:3: no step, so the run cannot be resumed; move the file away");
     cfg.csv = false, cfg.jsonl = true;
     made_file("metrics.jsonl", "{\"step\": 1}\n{\"epoch\": 1}\n");
-    cannot_open(&cfg,
-                "DIR/metrics.jsonl:2: has no step, so the run cannot go on in it; "
-                "move it away");
+    cannot_open(&cfg, "DIR/metrics.jsonl:2: no step, so the run cannot be resumed; "
+                      "move the file away");
     cfg.jsonl = false, cfg.outfile = made_path("x");
     made_file("x_train.txt", "# a\n1 2 3\n");
-    cannot_open(&cfg, "DIR/x_train.txt:2: has no step, so the run cannot go on in it; "
-                      "move it away");
+    cannot_open(
+        &cfg,
+        "DIR/x_train.txt:2: no step, so the run cannot be resumed; move the file away");
     cfg = (struct dnn_telemetry_cfg){.csv = true};
     cannot_open(&cfg, "metrics.csv, metrics.jsonl and event files need a directory");
     cfg = (struct dnn_telemetry_cfg){.outfile = made_path("no/x")};
@@ -266,7 +269,7 @@ static void test_refusals(void)
     struct dnn_record r = made_record(DNN_EVENT_EPOCH, 2);
     r.n = DNN_RECORD_VALUES + 1;
     dnn_telemetry_write(t, &r, &err);
-    is_text(err.text, "a record has 0 to 256 values, not 257", "too many values");
+    is_text(err.text, "record has 257 values; must be 0 to 256", "too many values");
     r = made_record(DNN_EVENT_EPOCH, 2);
     made_add(&r, "a\nb", 1);
     dnn_telemetry_write(t, &r, &err);

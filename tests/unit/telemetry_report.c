@@ -97,22 +97,23 @@ static void test_confusion(void)
     double *many = dnn_alloc(50 * 50 * sizeof *many);
 
     dnn_report_confusion(&out, 2, two, name);
-    is_text(shown(&out),
-            "<section><h2>Confusion</h2>\n<div class=\"scroll\"><table "
-            "class=\"matrix\">\n<tr><th>target \\ output</th><th>&lt;no&gt;</th>"
-            "<th>yes</th><th class=\"sum\">recall</th></tr>\n"
-            "<tr><th>&lt;no&gt;</th><td style=\"background:rgba(37,99,235,0.65);"
-            "color:#fff\" title=\"75.00 % of &lt;no&gt; taken for &lt;no&gt;\">3</td>"
-            "<td style=\"background:rgba(220,38,38,0.42)\" title=\"25.00 % of "
-            "&lt;no&gt; taken for yes\">1</td><td class=\"sum\">75.0 %</td></tr>\n"
-            "<tr><th>yes</th><td title=\"0.00 % of yes taken for &lt;no&gt;\" "
-            "class=\"none\">0</td><td style=\"background:rgba(37,99,235,0.75);"
-            "color:#fff\" title=\"100.00 % of yes taken for yes\">4</td>"
-            "<td class=\"sum\">100.0 %</td></tr>\n"
-            "<tr><th class=\"sum\">precision</th><td class=\"sum\">100.0 %</td>"
-            "<td class=\"sum\">80.0 %</td><td class=\"sum\">87.5 %</td></tr>\n"
-            "</table></div>\n</section>\n",
-            "a matrix of two classes");
+    is_text(
+        shown(&out),
+        "<section><h2>Confusion matrix</h2>\n<div class=\"scroll\"><table "
+        "class=\"matrix\">\n<tr><th>target \\ prediction</th><th>&lt;no&gt;</th>"
+        "<th>yes</th><th class=\"sum\">recall</th></tr>\n"
+        "<tr><th>&lt;no&gt;</th><td style=\"background:rgba(37,99,235,0.65);"
+        "color:#fff\" title=\"75.00 % of &lt;no&gt; predicted as &lt;no&gt;\">3</td>"
+        "<td style=\"background:rgba(220,38,38,0.42)\" title=\"25.00 % of "
+        "&lt;no&gt; predicted as yes\">1</td><td class=\"sum\">75.0 %</td></tr>\n"
+        "<tr><th>yes</th><td title=\"0.00 % of yes predicted as &lt;no&gt;\" "
+        "class=\"none\">0</td><td style=\"background:rgba(37,99,235,0.75);"
+        "color:#fff\" title=\"100.00 % of yes predicted as yes\">4</td>"
+        "<td class=\"sum\">100.0 %</td></tr>\n"
+        "<tr><th class=\"sum\">precision</th><td class=\"sum\">100.0 %</td>"
+        "<td class=\"sum\">80.0 %</td><td class=\"sum\">87.5 %</td></tr>\n"
+        "</table></div>\n</section>\n",
+        "a matrix of two classes");
     dnn_buf_free(&out);
     out = (struct dnn_buf){0};
     many[3 * 50 + 4] = 7;
@@ -120,9 +121,9 @@ static void test_confusion(void)
     many[9 * 50 + 1] = 8;
     dnn_report_confusion(&out, 50, many, NULL);
     is_text(shown(&out),
-            "<section><h2>Confusion</h2>\n<p>The matrix of 50 classes is not "
-            "shown.</p>\n<h3>Most frequent mistakes</h3>\n<table class=\"facts\">\n"
-            "<tr><th>target</th><th>output</th><th>how often</th><th>of the "
+            "<section><h2>Confusion matrix</h2>\n<p>The matrix of 50 classes is not "
+            "shown.</p>\n<h3>Most frequent errors</h3>\n<table class=\"facts\">\n"
+            "<tr><th>target</th><th>prediction</th><th>count</th><th>share of the "
             "target</th></tr>\n"
             "<tr><td>9</td><td>1</td><td>8</td><td class=\"sum\">100.0 %</td></tr>\n"
             "<tr><td>3</td><td>4</td><td>7</td><td class=\"sum\">50.0 %</td></tr>\n"
@@ -172,7 +173,7 @@ static void test_whole(void)
     text = report_of(&r);
     is_int(count(text, "<svg"), 0, "no rows, no curves");
     dnn_free(text);
-    made_file("m.csv", "epoch,rate,loss,val_loss,dice,dice_0,dice_1,top_5\n"
+    made_file("m.csv", "epoch,learning_rate,loss,val_loss,dice,dice_0,dice_1,top_5\n"
                        "1,0.1,2,3,.5,.4,.6,.7\n2,0.1,1,nan,.5,.4,.6,.7\n"
                        "3,0.1,0.05,2,inf,.4,.6,.7\n");
     text = report_of(&r);
@@ -226,10 +227,10 @@ static void test_refusals(void)
     snprintf(path, sizeof path, "%s", made_path("p.png"));
     cannot(&r, "DIR/p.png: cannot be read: No such file or directory");
     made_file("p.png", "\x89PNG\r\n\x1a\n short");
-    cannot(&r, "DIR/p.png: is no PNG file");
+    cannot(&r, "DIR/p.png: is not a PNG file");
     r = (struct dnn_report){.title = "t", .csv = path};
     made_file("p.png", "a,b\nx,1\n");
-    cannot(&r, "DIR/p.png:2: column \"a\" has \"x\", which is no number");
+    cannot(&r, "DIR/p.png:2: column \"a\" has \"x\", which is not a number");
 }
 
 int main(void)

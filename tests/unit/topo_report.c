@@ -64,14 +64,13 @@ static void test_overlaps(void)
         "divided cores");
     for (int r = 0; r < 4; r++)
         requests[r] = card_of("0-1", 0);
-    is_report(
-        "core:2 pu:1", requests, 4,
-        "W n1: ranks 0-3 share cores 0-1: there are fewer cores than ranks; ask for "
-        "more cores or start fewer ranks\n2",
-        "more ranks than cores");
+    is_report("core:2 pu:1", requests, 4,
+              "W n1: ranks 0-3 share cores 0-1: there are fewer cores than ranks; "
+              "request more cores or start fewer ranks\n2",
+              "more ranks than cores");
     is_report("core:2 pu:1", requests, 3,
-              "W n1: ranks 0 and 1 share core 0: there are fewer cores than ranks; ask "
-              "for more cores or start fewer ranks\n1",
+              "W n1: ranks 0 and 1 share core 0: there are fewer cores than ranks; "
+              "request more cores or start fewer ranks\n1",
               "only those that share are named");
     for (int r = 0; r < 3; r++)
         requests[r].policy = DNN_BIND_INHERIT;
@@ -122,23 +121,21 @@ static void test_threads(void)
         "hardware threads are used");
     for (int r = 0; r < 4; r++)
         requests[r].threads = 8;
-    is_report(
-        "core:8 pu:2", requests, 4,
-        "W ranks 0-2: 8 threads but only 2 cores, so threads will take turns; ask "
-        "for more (srun --cpus-per-task=8) or use --threads 2\n"
-        "W rank 3: 8 threads but only 1 core, so threads will take turns; ask for "
-        "more (srun --cpus-per-task=8) or use --threads 1\n0",
-        "fewer cores than threads");
+    is_report("core:8 pu:2", requests, 4,
+              "W ranks 0-2: 8 threads share 2 cores; request more cores (srun "
+              "--cpus-per-task=8) or use --threads 2\n"
+              "W rank 3: 8 threads share 1 core; request more cores (srun "
+              "--cpus-per-task=8) or use --threads 1\n0",
+              "fewer cores than threads");
     requests[0].want = requests[2].want = DNN_WANT_CPUS;
     requests[0].threads = requests[2].threads = 4;
     is_report("core:8 pu:2", requests, 1, "0", "as many CPUs as Slurm was asked for");
     requests[0].threads = requests[2].threads = 6;
     requests[1].threads = 2;
-    is_report(
-        "core:8 pu:2", requests, 3,
-        "W ranks 0 and 2: Slurm was asked for 6 CPUs per task, but there are 4 here; "
-        "give srun the same --cpus-per-task=6 as the job\n0",
-        "fewer CPUs than Slurm was asked for");
+    is_report("core:8 pu:2", requests, 3,
+              "W ranks 0 and 2: the Slurm job has 6 CPUs per task, but only 4 are "
+              "available; use srun --cpus-per-task=6\n0",
+              "fewer CPUs than Slurm was asked for");
 }
 
 static void test_gpus(void)

@@ -19,25 +19,24 @@ static const struct {
     int cpus;
     const char *want; /* "want threads", or the message */
 } cases[] = {
-    {"nothing said",                                     0,    NULL,                   DNN_SLURM_NONE,  -1, "cores 0"  },
-    {"Slurm's CPUs per task",                            0,    NULL,                   DNN_SLURM_STEP,  8,  "cpus 8"   },
-    {"not in the batch script",                          0,    NULL,                   DNN_SLURM_BATCH, 8,  "cores 0"  },
-    {"OpenMP before Slurm",                              0,    "4",                    DNN_SLURM_STEP,  8,  "threads 4"},
-    {"the option before both",                           2,    "4",                    DNN_SLURM_STEP,  8,  "threads 2"},
-    {"one number per level",                             0,    "4,2",                  DNN_SLURM_NONE,  -1, "threads 4"},
-    {"an empty variable",                                0,    "",                     DNN_SLURM_NONE,  -1, "cores 0"  },
+    {"nothing said",                                     0,    NULL,                   DNN_SLURM_NONE,  -1, "cores 0"                                    },
+    {"Slurm's CPUs per task",                            0,    NULL,                   DNN_SLURM_STEP,  8,  "cpus 8"                                     },
+    {"not in the batch script",                          0,    NULL,                   DNN_SLURM_BATCH, 8,  "cores 0"                                    },
+    {"OpenMP before Slurm",                              0,    "4",                    DNN_SLURM_STEP,  8,  "threads 4"                                  },
+    {"the option before both",                           2,    "4",                    DNN_SLURM_STEP,  8,  "threads 2"                                  },
+    {"one number per level",                             0,    "4,2",                  DNN_SLURM_NONE,  -1, "threads 4"                                  },
+    {"an empty variable",                                0,    "",                     DNN_SLURM_NONE,  -1, "cores 0"                                    },
     {"not a number",                                     0,    "four",                 DNN_SLURM_NONE,  -1,
-     "OMP_NUM_THREADS is \"four\"; it must be a number from 1 to 1024"                                                 },
+     "OMP_NUM_THREADS is \"four\"; must be 1 to 1024"                                                                                                    },
     {"not a whole number",                               0,    "4.5",                  DNN_SLURM_NONE,  -1,
-     "OMP_NUM_THREADS is \"4.5\"; it must be a number from 1 to 1024"                                                  },
-    {"zero",                                             0,    "0",                    DNN_SLURM_NONE,  -1,
-     "OMP_NUM_THREADS is \"0\"; it must be a number from 1 to 1024"                                                    },
+     "OMP_NUM_THREADS is \"4.5\"; must be 1 to 1024"                                                                                                     },
+    {"zero",                                             0,    "0",                    DNN_SLURM_NONE,  -1, "OMP_NUM_THREADS is \"0\"; must be 1 to 1024"},
     {"huge",                                             0,    "99999999999999999999", DNN_SLURM_NONE,  -1,
-     "OMP_NUM_THREADS is \"99999999999999999999\"; it must be a number from 1 to 1024"                                 },
+     "OMP_NUM_THREADS is \"99999999999999999999\"; must be 1 to 1024"                                                                                    },
     {"a wrong variable does not matter under an option", 2,    "four",                 DNN_SLURM_NONE,  -1,
-     "threads 2"                                                                                                       },
+     "threads 2"                                                                                                                                         },
     {"too many",                                         1025, NULL,                   DNN_SLURM_NONE,  -1,
-     "1025 threads are too many; at most 1024 per rank"                                                                },
+     "1025 threads requested, at most 1024 per rank allowed"                                                                                             },
 };
 
 int main(void)

@@ -1,11 +1,11 @@
-/* png.c - a picture as the bytes of a PNG file.
+/* png.c - RGB images as PNG files.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
 #include "config.h"
 
-#include "telemetry/picture.h"
+#include "base/png.h"
 
 #include "base/file.h"
 
@@ -24,12 +24,12 @@ static void on_warning(png_structp png, png_const_charp text)
     (void)png, (void)text;
 }
 
-static void take(png_structp png, png_bytep bytes, size_t n)
+static void add_bytes(png_structp png, png_bytep bytes, size_t n)
 {
     dnn_buf_bytes(png_get_io_ptr(png), bytes, n);
 }
 
-static void nothing(png_structp png)
+static void no_flush(png_structp png)
 {
     (void)png;
 }
@@ -38,7 +38,7 @@ static int encode(png_structp png, png_infop info, int width, int height,
                   const unsigned char *rgb, struct dnn_buf *out)
 {
     if (setjmp(png_jmpbuf(png)) != 0) return -1;
-    png_set_write_fn(png, out, take, nothing);
+    png_set_write_fn(png, out, add_bytes, no_flush);
     png_set_IHDR(png, info, (png_uint_32)width, (png_uint_32)height, 8,
                  PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
                  PNG_FILTER_TYPE_DEFAULT);
@@ -52,18 +52,18 @@ static int encode(png_structp png, png_infop info, int width, int height,
 int dnn_png_encode(const char *what, int width, int height, const unsigned char *rgb,
                    struct dnn_buf *out, struct dnn_err *err)
 {
-    char said[128] = "no memory";
+    char message[128] = "no memory";
     png_infop info = NULL;
     png_structp png;
     int rc = 0;
 
     if (width < 1 || height < 1)
-        return dnn_fail(err, DNN_EUSAGE, "%s: a picture of %d x %d points cannot be",
-                        what, width, height);
-    png = png_create_write_struct(PNG_LIBPNG_VER_STRING, said, on_error, on_warning);
+        return dnn_fail(err, DNN_EUSAGE, "%s: invalid image size %d x %d", what, width,
+                        height);
+    png = png_create_write_struct(PNG_LIBPNG_VER_STRING, message, on_error, on_warning);
     if (png != NULL) info = png_create_info_struct(png);
     if (info == NULL || encode(png, info, width, height, rgb, out) < 0)
-        rc = dnn_fail(err, DNN_EIO, "%s: libpng: %s", what, said);
+        rc = dnn_fail(err, DNN_EIO, "%s: libpng: %s", what, message);
     png_destroy_write_struct(&png, &info);
     return rc;
 }
@@ -73,9 +73,7 @@ int dnn_png_encode(const char *what, int width, int height, const unsigned char 
 {
     (void)width, (void)height, (void)rgb, (void)out;
     return dnn_fail(err, DNN_ECONFIG,
-                    "%s: pictures are PNG images and need libpng, which this was built "
-                    "without",
-                    what);
+                    "%s: PNG images need libpng, which this was built without", what);
 }
 #endif
 
