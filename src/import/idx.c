@@ -1,4 +1,5 @@
-/* idx.c - IDX files, in which MNIST and similar datasets come: images and, beside them, labels.
+/* idx.c - IDX files, in which MNIST and similar datasets come: images and, beside them,
+ * labels.
  *
  * The partner of "train-images-idx3-ubyte" is "train-labels-idx1-ubyte"; each may be
  * compressed.

@@ -108,8 +108,10 @@ static void test_colours(void)
     const float input[] = {0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1};
     const struct train_view in = {2, 2, 3, input, NULL};
     const struct train_figure sheet = {
-        .input = &in, .classes = true, .line = {"target 3", "predicted 5"},
-                .correct = -1
+        .input = &in,
+        .classes = true,
+        .line = {"target 3", "predicted 5"},
+        .correct = -1
     };
     struct dnn_canvas c = {0};
 
