@@ -45,7 +45,7 @@ rows() {
 }
 # lines DIR: what metrics.jsonl tells of, in order
 lines() {
-    sed -E 's/"(time|seconds|samples_per_second|data|compute|comm|late)": *[^,}]*//g; s/"val_[a-z]*": *[^,}]*//g' \
+    sed -E 's/"(time|seconds|samples_per_second|data|compute|comm|straggler)": *[^,}]*//g; s/"val_[a-z]*": *[^,}]*//g' \
         "$1/metrics.jsonl" | grep '"epoch"'
 }
 ms() {

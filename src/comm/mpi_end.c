@@ -43,9 +43,9 @@ static void drain_stderr(void)
         if (ioctl(STDERR_FILENO, FIONREAD, &bytes) < 0 || bytes == 0) return;
 }
 
-bool dnn_mpi_first_word(struct dnn_comm *comm)
+bool dnn_mpi_claim_report(struct dnn_comm *comm)
 {
-    struct dnn_mpi_board *b = &((struct dnn_mpi *)comm->impl)->board;
+    struct dnn_mpi_peers *b = &((struct dnn_mpi *)comm->impl)->board;
 
     pthread_mutex_lock(&b->lock);
     bool first = b->slot == NULL || atomic_exchange(&b->slot[0]->said, 1) == 0;
@@ -85,9 +85,9 @@ _Noreturn void dnn_mpi_end(struct dnn_comm *comm, int status)
     int up = 0, down = 0;
 
     atomic_store(&m->ending, 1);
-    signal(SIGTERM, SIG_IGN);       /* we are ending, but with our own status */
-    (void)dnn_mpi_first_word(comm); /* what our neighbours see of it is no accident */
-    dnn_watch_last_resort(PATIENCE, status);
+    signal(SIGTERM, SIG_IGN);         /* we are ending, but with our own status */
+    (void)dnn_mpi_claim_report(comm); /* what our neighbours see of it is no accident */
+    dnn_watchdog_last_resort(PATIENCE, status);
     drain_stderr();
     nap(200); /* for what the launcher has read, but not passed on */
     MPI_Initialized(&up);
@@ -115,13 +115,13 @@ void dnn_mpi_expired(void *arg, const char *what, double seconds)
 
     dnn_comm_hostname(host, sizeof host);
     if (comm->host_text == NULL) { /* MPI does not run yet */
-        dnn_comm_say("%s on %s: not finished after %g s; the job ends", what, host,
-                     seconds);
+        dnn_comm_print("%s on %s: not finished after %g s; the job ends", what, host,
+                       seconds);
         _exit(DNN_COMM_EXIT);
     }
-    if (dnn_mpi_first_word(comm))
-        dnn_comm_say("rank %d on %s: %s: not finished after %g s; the job ends",
-                     comm->rank, host, what, seconds);
+    if (dnn_mpi_claim_report(comm))
+        dnn_comm_print("rank %d on %s: %s: not finished after %g s; the job ends",
+                       comm->rank, host, what, seconds);
     end_from_aside(comm);
 }
 
@@ -137,7 +137,7 @@ static bool launcher_runs(void)
     if (dir == NULL) return false;
     for (struct dirent *e; !runs && (e = readdir(dir)) != NULL;)
         if (isdigit((unsigned char)e->d_name[0])) {
-            int state = dnn_mpi_board_state(parent, atoi(e->d_name));
+            int state = dnn_mpi_peers_state(parent, atoi(e->d_name));
 
             runs = state == 'R' || state == 'D';
         }
@@ -164,18 +164,18 @@ void dnn_mpi_gone(void *arg, int i)
 {
     struct dnn_comm *comm = arg;
     struct dnn_mpi *m = comm->impl;
-    struct dnn_mpi_word its, ours;
+    struct dnn_mpi_message its, ours;
     char where[160], last[160];
 
     if (atomic_load(&m->board.slot[i]->left) || atomic_load(&m->board.slot[0]->said))
         return;
     outlive();
-    if (!dnn_mpi_first_word(comm)) return;
-    dnn_mpi_board_look(&m->board, i, &its);
-    dnn_mpi_board_look(&m->board, m->board.me, &ours);
-    dnn_mpi_note_text(last, sizeof last, &its.newest);
-    dnn_mpi_note_text(where, sizeof where, &ours.newest);
-    dnn_comm_say(
+    if (!dnn_mpi_claim_report(comm)) return;
+    dnn_mpi_peers_read(&m->board, i, &its);
+    dnn_mpi_peers_read(&m->board, m->board.me, &ours);
+    dnn_mpi_op_text(last, sizeof last, &its.newest);
+    dnn_mpi_op_text(where, sizeof where, &ours.newest);
+    dnn_comm_print(
         "rank %d on %s ended without a word (process %d; killed?) %s %s; rank %d "
         "%s %s; the job ends",
         its.about, dnn_comm_host(comm, its.about), (int)m->board.slot[i]->pid,
@@ -203,28 +203,29 @@ void dnn_mpi_tick(void *arg)
 {
     struct dnn_comm *comm = arg;
     struct dnn_mpi *m = comm->impl;
-    struct dnn_mpi_word ours;
+    struct dnn_mpi_message ours;
     unsigned polls = atomic_load_explicit(&m->polls, memory_order_relaxed);
     char where[160];
 
     if (!DNN_HAVE_PMIX || comm->nodes == 1 || atomic_load(&m->ending)) return;
-    dnn_mpi_board_look(&m->board, m->board.me, &ours);
+    dnn_mpi_peers_read(&m->board, m->board.me, &ours);
     bool still = ours.inside && polls == m->old_polls &&
-                 dnn_mpi_board_state(getpid(), m->main_thread) == 'S';
+                 dnn_mpi_peers_state(getpid(), m->main_thread) == 'S';
     m->old_polls = polls;
     m->still = still ? m->still + 1 : 0;
     if (m->still < LOST_TICKS) return;
-    dnn_mpi_note_text(where, sizeof where, &ours.newest);
+    dnn_mpi_op_text(where, sizeof where, &ours.newest);
     int other = only_stranger(comm);
-    if (!dnn_mpi_first_word(comm)) end_from_aside(comm);
+    if (!dnn_mpi_claim_report(comm)) end_from_aside(comm);
     if (other >= 0)
-        dnn_comm_say(
+        dnn_comm_print(
             "%s: rank %d on %s lost its connection to rank %d on %s; the job ends",
             where, comm->rank, dnn_comm_host(comm, comm->rank), other,
             dnn_comm_host(comm, other));
     else
-        dnn_comm_say("%s: rank %d on %s lost its connection to a rank on another node, "
-                     "which the launcher's messages name; the job ends",
-                     where, comm->rank, dnn_comm_host(comm, comm->rank));
+        dnn_comm_print(
+            "%s: rank %d on %s lost its connection to a rank on another node, "
+            "which the launcher's messages name; the job ends",
+            where, comm->rank, dnn_comm_host(comm, comm->rank));
     end_from_aside(comm);
 }

@@ -7,6 +7,7 @@
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 modules=$(cd "$top_builddir/modulefiles" && pwd)
+tools=$(sed -n 's/^bin_PROGRAMS += //p' "$srcdir/tools/Makefile.am")
 bindir=$(sed -n 's/^prepend-path PATH {\(.*\)}/\1/p' "$modules"/dnn/[0-9]*[0-9])
 
 # A session in one of the two: environment before, loaded, after, as files.
@@ -36,7 +37,8 @@ try() { # name, init file
     done
     result "$name: the environment is as before" "$(diff "$out/before" "$out/after")"
     result "$name: it was changed in between" "$(cmp -s "$out/before" "$out/loaded" && echo "no difference")"
-    result "$name: help names the manuals" "$(grep -q 'man dnn-bench' "$out/help" || cat "$out/help")"
+    result "$name: help names the manual of every tool" "$(
+        for tool in $tools; do grep -q "man $tool" "$out/help" || { echo "not $tool"; cat "$out/help"; }; done)"
     result "$name: whatis" "$(grep -q 'deep-learning batch toolkit' "$out/whatis" || cat "$out/whatis")"
 }
 

@@ -35,20 +35,48 @@ hash_of() {
 
 # ---- wrong words ----
 
-says 2 'dnn-prepare: give a configuration, or --from=PATH or --generate=NAME' dnn-prepare
+says 2 'dnn-prepare: give a configuration file, --from=PATH or --generate=NAME' dnn-prepare
 says 2 'dnn-prepare: --to=DATASET.bp is missing' dnn-prepare --from x
 says 2 'dnn-prepare: unknown option --resise; did you mean --resize?' dnn-prepare --resise=3
 says 2 'dnn-prepare: --preview takes two names: OUT.png DATASET' dnn-prepare --preview 3 a.bp
-says 2 'dnn-prepare: --describe, --verify and --preview do not go together' dnn-prepare --describe --verify a.bp
+says 2 'dnn-prepare: give one of --describe, --verify, --preview and --export' dnn-prepare --describe --verify a.bp
 says 2 'dnn-prepare: the name of one dataset is needed' dnn-prepare --verify
-says 2 'dnn-prepare: with a configuration only --to, --replace and --restart are possible: all else stands in c.json' \
+says 2 'dnn-prepare: with a configuration file only --to, --replace and --restart are allowed; set everything else in c.json' \
     dnn-prepare --seed 3 c.json
 says 3 'dnn-prepare: command line:1: steps[0].normalise: must be one of channel, dataset, volume, minmax, percentiles, given, not "chanel"; did you mean "channel"?' \
     dnn-prepare --generate blobs3d --to a.bp --normalise chanel
 says 5 'dnn-prepare: nowhere: cannot be read: No such file or directory' dnn-prepare -q --from nowhere --to a.bp
 touch file
-says 5 'dnn-prepare: file: cannot be made: is there, and no directory' dnn-prepare -q --generate blobs3d --set samples=2 --to file/a.bp
+says 5 'dnn-prepare: file: cannot be created: exists and is not a directory' dnn-prepare -q --generate blobs3d --set samples=2 --to file/a.bp
 result "formats are listed" "$(dnn-prepare --list-formats | grep -q '^  npy ' || echo "no npy")"
+
+# ---- NIfTI files of a dataset ----
+
+# round NAME OPTION...: what is exported, prepared and exported again is the same
+round() {
+    local name=$1
+    shift
+    result "$name: exported and read again, it is the same" "$(
+        quiet dnn-prepare -q --generate "$@" --to one.bp
+        quiet dnn-prepare -q --export one one.bp
+        target=()
+        [ ! -d one/target ] || target=(--target one/target --target-kind mask)
+        quiet dnn-prepare -q --from one/input "${target[@]}" --to two.bp
+        quiet dnn-prepare -q --export two two.bp
+        [ "$(find one -name '*.nii' | wc -l)" -ge 3 ] || echo "too few files"
+        diff -r one two)"
+    rm -rf one two one.bp two.bp
+}
+if dnn-prepare --list-formats | grep '^  nifti ' | grep -q 'not in this build'; then
+    skip "exported files are read again" "no NIfTI in this build"
+else
+    round volumes blobs3d --set samples=3 --set size=8,9,10 --set classes=2
+    round images blobs3d --set samples=3 --set space=2 --set size=16
+    round scaled blobs3d --set samples=3 --set size=8 --type i16
+fi
+printf 'a,b\n1,2\n3,4\n' > table.csv
+dnn-prepare -q --from table.csv --to values.bp
+says 4 'dnn-prepare: values.bp: has no images or masks to export' dnn-prepare -q --export none values.bp
 
 # ---- one process and several ----
 
@@ -61,12 +89,12 @@ EOF
 result "a generator becomes a dataset" "$(quiet dnn-prepare -q job.json)"
 want=$(hash_of out.bp)
 result "which has a hash" "$([ "${#want}" = 32 ] || echo "\"$want\"")"
-result "and verifies" "$(guarded dnn-prepare -q --verify out.bp 2>&1 | grep -v 'all sums right')"
+result "and verifies" "$(guarded dnn-prepare -q --verify out.bp 2>&1 | grep -v 'all checksums match')"
 result "nothing is left beside it" "$(find . -maxdepth 1 -name '.?*')"
 result "the same once more is nothing" "$(guarded dnn-prepare job.json 2>&1 |
-    grep -vxF 'prepare: out.bp: is there already, made by this configuration of these files')"
+    grep -vxF 'prepare: out.bp: up to date, made by this configuration from these files')"
 sed 's/"seed": 7/"seed": 8/' job.json > other.json
-says 5 'dnn-prepare: out.bp: exists already, and is not what this configuration makes of these files; --replace replaces it' \
+says 5 'dnn-prepare: out.bp: exists already and was made by another configuration or from other files; use --replace to replace it' \
     dnn-prepare -q other.json
 result "--replace does" "$(quiet dnn-prepare -q --replace other.json)"
 result "it is another then" "$([ "$(hash_of out.bp)" != "$want" ] || echo same)"
@@ -108,8 +136,8 @@ result "no dataset yet" "$([ ! -e out.bp ] || echo "it is there")"
 piece=$(find .out.bp.work -name 'piece-*' | sort | head -n 1)
 printf X | dd of="$piece" bs=1 seek=5000 conv=notrunc 2> /dev/null
 guarded dnn-prepare long.json 2> err
-result "it continues" "$(grep -q 'continuing what was interrupted' err || cat err)"
-result "a damaged piece is noticed" "$(grep -q 'is damaged and was removed; run the same command again' err || cat err)"
+result "it continues" "$(grep -q 'continuing the interrupted preparation' err || cat err)"
+result "a damaged piece is noticed" "$(grep -q 'damaged and removed; run the same command again' err || cat err)"
 # And what is known of another is lost.
 rm -f "$(find .out.bp.work -name 'known-*' | sort | tail -n 1)"
 guarded dnn-prepare -q long.json 2> err
@@ -124,7 +152,7 @@ stop_after 2 $pid
 wait $pid
 guarded dnn-prepare job.json 2> err
 result "another configuration begins anew" \
-    "$(grep -q 'another configuration, version or other files; beginning anew' err || cat err)"
+    "$(grep -q 'another configuration, version or other files; starting over' err || cat err)"
 result "and is right" "$([ "$(hash_of out.bp)" = "$want" ] || echo another)"
 
 # ---- two at once ----
@@ -134,7 +162,7 @@ dnn-prepare -q long.json 2> err &
 pid=$!
 wait_for test -e .out.bp.work/manifest
 kill -STOP $pid
-says 5 "dnn-prepare: .out.bp.work: another dnn-prepare is at work on this dataset: process $pid on $(hostname); wait for it, or stop it" \
+says 5 "dnn-prepare: .out.bp.work: another dnn-prepare is working on this dataset: process $pid on $(hostname); wait for it, or stop it" \
     dnn-prepare -q long.json
 kill -CONT $pid
 wait $pid

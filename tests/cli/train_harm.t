@@ -50,13 +50,13 @@ if [ "$DNN_HARM_MOUNTS" = yes ]; then
     umount small
 
     mount -t tmpfs -o ro tmpfs small
-    result "a read-only directory" "$(train 5 'small/run: cannot be made: Read-only file system' small/run)"
-    result "the same on two ranks, once" "$(train 5 'rank 0: small/run: cannot be made: Read-only file system' 2 small/run)"
+    result "a read-only directory" "$(train 5 'small/run: cannot be created: Read-only file system' small/run)"
+    result "the same on two ranks, once" "$(train 5 'rank 0: small/run: cannot be created: Read-only file system' 2 small/run)"
     umount small
     mkdir -p small/run
     mount -t tmpfs -o ro tmpfs small/run
     result "a run's directory that is there but read-only" "$(
-        train 5 'small/run/checkpoints: cannot be made: Read-only file system' small/run)"
+        train 5 'small/run/checkpoints: cannot be created: Read-only file system' small/run)"
     umount small/run
     result "it becomes read-only in the middle" "$(
         begin middle --set checkpoints.steps=10 --set num_epochs=2000
@@ -91,7 +91,7 @@ for ranks in 1 2; do
         begin "$ranks" "cut$ranks" --set data.dataset=cut.bp "${reads[@]}"
         seen '^epoch 5/'
         truncate -s 4096 cut.bp/data.0
-        ended 4 "$front"'cut.bp/data.0: is cut off: it ends before byte [0-9]+')"
+        ended 4 "$front"'cut.bp/data.0: truncated before byte [0-9]+')"
     result "$ranks: what was learned is there" "$(whole "cut$ranks/checkpoints")"
     rm -rf cut.bp
     cp -r blobs.bp cut.bp
@@ -131,7 +131,7 @@ np.savez("nan.npz", x=x, y=rng.integers(0, 3, (12, 8, 8, 8, 1)).astype(np.int32)
         ended 5 'rank [01]: .*raw/x/07.npy: .*No such file or directory')"
     result "what was learned is there, too" "$(whole raw/checkpoints)"
     guarded dnn-prepare -q --from nan.npz --target-kind mask --allow-nan --to nan.bp
-    nan_said='nan.bp: all\[7\] \(nan.npz\[7\]\): input\[3,2,1,0\] is not a number \(NaN\); only finite numbers may be'
+    nan_said='nan.bp: all\[7\] \(nan.npz\[7\]\): input\[3,2,1,0\] is NaN; values must be finite'
     nan=(--set data.dataset=nan.bp --set data.split=all)
     result "a NaN among the numbers" "$(train 4 "$nan_said" nan1 "${nan[@]}")"
     result "on two ranks" "$(train 4 "rank [01]: $nan_said" 2 nan2 "${nan[@]}")"

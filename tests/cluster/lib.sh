@@ -94,7 +94,7 @@ job_is() {
 
 # queued_again ID: its script said so, and Slurm says so, also when it has been started since
 queued_again() {
-    grep -q "job $1 is queued again to continue" "$tmp/$1.out" &&
+    grep -q "job $1 is requeued to continue" "$tmp/$1.out" &&
         cl scontrol show job "$1" | grep -q 'Restarts=[1-9]'
 }
 
