@@ -10,7 +10,7 @@ PRTE_MCA_prte_tmpdir_base=$(mktemp -d "${TMPDIR:-/tmp}/dnn-mpi.XXXXXX") || exit 
 export PRTE_MCA_prte_tmpdir_base
 trap 'rm -rf "$PRTE_MCA_prte_tmpdir_base"' EXIT
 began=$(date +%s)
-timeout --foreground -k 30 "${DNN_SESSION_GUARD:-1800}" "$@"
+timeout --foreground -k 30 "${DNN_SESSION_GUARD:-3600}" "$@"
 status=$?
 for name; do :; done
 echo "$(($(date +%s) - began)) tests/${name##*/tests/}" >> "${top_builddir:-.}/tests/seconds"

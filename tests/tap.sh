@@ -5,7 +5,7 @@
 : "${srcdir:=.}" "${top_builddir:=.}"
 tap_count=0 tap_failed=0
 # Tests do not judge how fast a machine is: what has not ended after so many seconds hangs.
-guard=${DNN_TEST_GUARD:-300}
+guard=${DNN_TEST_GUARD:-900}
 
 # guarded COMMAND...: run it, but end it if it hangs
 guarded() {

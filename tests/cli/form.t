@@ -22,6 +22,8 @@ if command -v shellcheck > /dev/null; then
 else
     skip "scripts pass shellcheck" "no shellcheck"
 fi
+result "tests have one limit against hangs, and no other seconds" \
+    "$(grep -nE '(^|[^-[:alnum:]])timeout [0-9]' tests/*/*.t tests/*.sh tests/cluster/*.sh)"
 result "every source names its licence" \
     "$(grep -L 'SPDX-License-Identifier: Apache-2.0' "${csources[@]}" "${scripts[@]}")"
 result "no file of src or tools is longer than 600 lines" \

@@ -77,13 +77,14 @@ echo x >>configured
 cp "$(dirname "$0")/Makefile" . && touch config.status
 EOF
 cat >"$src/Makefile" <<'EOF'
-all:
+all build-tests:
 	@test ! -e ../broken || { echo "cc: no such thing"; false; }
 	@test ! -e ../slow || { echo $$$$ >../slow.pid; exec sleep 300; }
 check check-unit:
+	@mkdir -p tests && seq -f '%g tests/t' 12 >tests/seconds
 	@printf '# TOTAL: 7\n# PASS:  3\n# SKIP:  1\n# XFAIL: 1\n'
 	@printf '# FAIL:  %d\n# XPASS: 0\n# ERROR: 0\n' `cat ../failures`
-	@test `cat ../failures` -eq 0 || { mkdir -p tests; echo "the failing part" >tests/bad.log; \
+	@test `cat ../failures` -eq 0 || { echo "the failing part" >tests/bad.log; \
 	    echo "FAIL: tests/bad.t 3 - it works"; echo "ERROR: tests/bad.t - missing test plan"; false; }
 EOF
 chmod +x "$src/autogen.sh" "$src/configure.in"
@@ -93,6 +94,11 @@ if command -v dpkg-query >/dev/null; then
     ok "check passes when all tests pass" \
         gives 0 "running all tests" "$quickstart" check
     ok "its last line adds up automake's counts" last_line "4 passed, 0 failed, 1 skipped"
+    slowest() {
+        grep -A 11 "the slowest tests" "$out" | sed 1d |
+            diff - <(seq -f '    %g tests/t' 12 -1 3; echo "4 passed, 0 failed, 1 skipped")
+    }
+    ok "before it are the ten slowest tests" slowest
     ok "check --all adds the checked build" gives 0 "ASan" "$quickstart" check --all
     ok "its last line is the sum" last_line "8 passed, 0 failed, 2 skipped"
     ok "that one is configured for the sanitizers" \

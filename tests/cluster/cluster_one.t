@@ -27,7 +27,7 @@ check_text "tasks are bound" "$(cl srun -n1 -c1 nproc)" 1
 cat > "$tmp/again.sh" <<'END'
 #!/bin/bash
 echo "start ${SLURM_RESTART_COUNT-0}"
-[ "${SLURM_RESTART_COUNT-0}" -gt 0 ] || sleep 60
+[ "${SLURM_RESTART_COUNT-0}" -gt 0 ] || sleep 3600
 END
 again=$(submit -n1 "$tmp/again.sh")
 wait_for grep -q '^start 0' "$tmp/$again.out"
@@ -83,7 +83,7 @@ check_text "no such node" "$? $out" '2 dnn-cluster: no node "n2": this cluster h
 check "a second cluster starts" guarded dnn-cluster -q start --name "o$$" --dir "$tmp/other"
 check_text "and is another one" \
     "$(dnn-cluster run --dir "$tmp/other" -- scontrol show config | grep -o "= o$$")" "= o$$"
-check "both work" dnn-cluster run --dir "$tmp/other" -- guarded srun -n1 true
+check "both work" guarded dnn-cluster run --dir "$tmp/other" -- srun -n1 true
 check "the second stops" dnn-cluster -q stop --dir "$tmp/other"
 check_text "the first does not care" "$(cl srun -n1 hostname)" n1
 

@@ -92,6 +92,12 @@ job_is() {
     cl scontrol show job "$1" | grep -q "JobState=$2"
 }
 
+# queued_again ID: its script said so, and Slurm says so, also when it has been started since
+queued_again() {
+    grep -q "job $1 is requeued to continue" "$tmp/$1.out" &&
+        cl scontrol show job "$1" | grep -q 'Restarts=[1-9]'
+}
+
 # submit ARG...: sbatch, prints the job's number only
 submit() {
     cl sbatch --parsable --open-mode=append --output="$tmp/%j.out" "$@"

@@ -31,11 +31,6 @@ sums() {
         grep -v 'run/sums\|^checkpoint\|ckpt-'
 }
 
-# queued_again ID: it said so, and Slurm says so
-queued_again() {
-    grep -q "job $1 is requeued to continue" "$tmp/$1.out" && job_is "$1" PENDING
-}
-
 # said ID TEXT: complaints if the job's log has no such line
 said() {
     grep -q "$2" "$tmp/$1.out" || tail -n 20 "$tmp/$1.out"
