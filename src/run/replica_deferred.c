@@ -20,7 +20,6 @@ enum {
     FACTOR = 4,        /* how much less it must be made of                   */
     WIDEST = 4096,     /* elements of a row, of which each thread has a few  */
     NEAR = 3072,       /* elements that are made and added up in one go      */
-    ROWS = 6           /* in which kernels make rows                         */
 };
 
 /* ---- which ---- */
@@ -84,7 +83,9 @@ static bool all_can(const struct replica_cut *cut, const struct replica_deferred
 /* Rows that are made and added up in one go. */
 static int64_t rows_at_once(const struct replica_deferred *late)
 {
-    return NEAR / late->row < ROWS ? ROWS : NEAR / late->row / ROWS * ROWS;
+    return NEAR / late->row < DNN_BACKEND_ROWS
+               ? DNN_BACKEND_ROWS
+               : NEAR / late->row / DNN_BACKEND_ROWS * DNN_BACKEND_ROWS;
 }
 
 /* Kernels like whole lines. */
