@@ -164,7 +164,7 @@ static const struct shape shapes[] = {
     {3, 5,  33,  1,  1,  1, 1, 1}
 };
 
-/* And what is not, whichever kernel; strides only backward. */
+/* And what is not, either way; strides only backward. */
 static const struct shape others[] = {
     {2, 8, 8, 16, 16, 3, 1, 1},
     {2, 8, 8, 8,  17, 3, 1, 1},

@@ -110,7 +110,7 @@ static void test_rule(void)
     int first = 0;
     while (!dnn_cpu_can(algos[first], &s.step))
         first++;
-    is_text(chosen(dev, &s), algos[first]->name, "by rule: the first that can");
+    is_text(chosen(dev, &s), algos[first]->name, "heuristic: the first that can");
     is_int((long long)dev->tuned->count, 0, "nothing is measured");
     dnn_backend_cpu.close(dev);
     ok(access(path, F_OK) != 0, "and no file is written");
@@ -134,7 +134,7 @@ static void test_can(void)
     sample_make(&s, 8, 16, 16);
     s.pitch[0] = 24;
     s.step.in_pitch = s.pitch;
-    is_text(chosen(dev, &s), "tiles", "rows that are apart: a kernel that takes them");
+    is_text(chosen(dev, &s), "tiles", "rows with a pitch: a kernel that supports it");
     s.op.attr.window.groups = 16;
     s.w.shape = (struct dnn_shape){
         4, {1, 1, 16, 1}

@@ -300,7 +300,7 @@ static void overlap(void)
            "%22 f64 8 = exchange %21\n"
            "%23 8x4 = bn_apply.data %20 %2 %6 %22 - axis=1 epsilon=0.001\n"
            "%24 4x4 = matmul.weights %0 %23\n",
-           "weights' gradients are computed while an exchange is under kernel");
+           "weights' gradients are computed while an exchange is under way");
 }
 
 /* One of each family's numbers, as text. */
