@@ -120,6 +120,11 @@ static const struct dnn_op_info table[DNN_OP_KINDS] = {
         {{"x t [w] [sums] -> loss", .in = {[1] = LABEL, [3] = SUM}, .out = {[0] = SUM}},
          {"dloss x t [w] [sums] -> dx", .in = {[0] = SUM, [2] = LABEL, [4] = SUM}}},
         .recompute = DNN_OP_ONCE, .shape = dnn_shape_loss},
+    [DNN_OP_MARGIN] = {
+        "margin",
+        {{"x t [w] [sums] -> loss", .in = {[1] = LABEL, [3] = SUM}, .out = {[0] = SUM}},
+         {"dloss x t [w] [sums] -> dx", .in = {[0] = SUM, [2] = LABEL, [4] = SUM}}},
+        .recompute = DNN_OP_ONCE, .shape = dnn_shape_loss},
     [DNN_OP_WEIGH] = {
         "weigh", {{"t [w] -> sums", .in = {[0] = LABEL}, .out = {[0] = SUM}}},
         .recompute = DNN_OP_ONCE, .shape = dnn_shape_weigh},

@@ -138,7 +138,7 @@ struct rows_loss {
     float factor;   /* of the gradient                                         */
     float on, off;  /* xent: a target is t on + off                            */
     float gamma, delta, alpha;
-    bool raw;            /* xent: x is log p                                   */
+    bool raw;            /* xent: x is log p; poisson: the log of the rate            */
     int fn, source;      /* enum dnn_point, enum dnn_head                    */
     const float *pt, *p; /* overlap_data: gradients of the sums of p t and of p, n each;
                             or, pt NULL: */

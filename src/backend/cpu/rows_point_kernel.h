@@ -42,6 +42,16 @@ INLINE vec point_value(const struct rows_loss *k, vec x, vec t)
     case DNN_POINT_FOCAL:
         return (v_softplus(x) - x * t) * focal_part(k, t) *
                to_the(focal_wrong(v_sigmoid(x), t), k->gamma);
+    case DNN_POINT_KL:
+        return v_where(t > 0.0f, t * (v_log(t) - x));
+    case DNN_POINT_MAPE:
+        return 100.0f * a / at_least(v_abs(t), k->delta);
+    case DNN_POINT_POISSON:
+        return k->raw ? v_exp(x) - t * x : x - t * v_log(x + k->delta);
+    case DNN_POINT_HINGE_EMBEDDING:
+        return v_select(t > 0.0f, x, at_least(k->delta - x, 0));
+    case DNN_POINT_SOFT_MARGIN:
+        return v_softplus(v_select(t > 0.0f, -x, x));
     default:
         return d * d;
     }
@@ -74,6 +84,17 @@ INLINE vec point_slope(const struct rows_loss *k, vec x, vec t)
         return v_sigmoid(x) - t;
     case DNN_POINT_FOCAL:
         return focal_slope(k, x, t);
+    case DNN_POINT_KL:
+        return -v_where(t > 0.0f, t);
+    case DNN_POINT_MAPE:
+        return 100.0f * (v_where(d > 0.0f, one) - v_where(d < 0.0f, one)) /
+               at_least(v_abs(t), k->delta);
+    case DNN_POINT_POISSON:
+        return k->raw ? v_exp(x) - t : 1.0f - t / (x + k->delta);
+    case DNN_POINT_HINGE_EMBEDDING:
+        return v_select(t > 0.0f, one, -v_where(x < k->delta, one));
+    case DNN_POINT_SOFT_MARGIN:
+        return v_sigmoid(x) - v_where(t > 0.0f, one);
     default:
         return 2.0f * d;
     }

@@ -117,7 +117,7 @@ static void save(struct dnn_dev *dev)
 {
     struct dnn_err err = {0};
 
-    if (!dev->tuned->changed || dev->device.cache == NULL || !dnn_log_speaker()) return;
+    if (!dev->tuned->changed || dev->device.cache == NULL || !dnn_log_is_root()) return;
     dev->tuned->saved = dnn_clock_now();
     if (dnn_cpu_tuned_write(dev->tuned, dev->device.cache, &err) < 0)
         dnn_log_once(DNN_WARN, "backend",

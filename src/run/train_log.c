@@ -1,9 +1,9 @@
-/* train_say.c - what people and files are told about a run, from step to step.
+/* train_log.c - what people and files are log about a run, from step to step.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "run/train_told.h"
+#include "run/train_log.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -17,7 +17,7 @@
 static const double memory = 3;   /* seconds that the present pace remembers */
 static const double between = 30; /* from one report to the next, while it runs */
 
-/* Of a job that trains nothing: t->told stays NULL, nothing is drawn or recorded. */
+/* Of a job that trains nothing: t->log stays NULL, nothing is drawn or recorded. */
 static void test_header(const struct dnn_trainer *t)
 {
     dnn_session_report(t->session);
@@ -29,35 +29,35 @@ static void test_header(const struct dnn_trainer *t)
     dnn_log(DNN_INFO, "train", "files are in %s", dnn_job_dir(t->job));
 }
 
-int dnn_trainer_say_open(struct dnn_trainer *t, struct dnn_err *err)
+int dnn_trainer_log_open(struct dnn_trainer *t, struct dnn_err *err)
 {
     if (t->mode != DNN_JOB_TRAIN) {
-        if (t->speaks) test_header(t);
+        if (t->root) test_header(t);
         return 0;
     }
-    t->told = dnn_alloc(sizeof *t->told);
-    t->told->from = t->at.step;
+    t->log = dnn_alloc(sizeof *t->log);
+    t->log->from = t->at.step;
     DNN_TRY(dnn_trainer_pictures_open(t, err));
-    if (!t->speaks) return 0;
-    if (t->at.step == 0) dnn_trainer_show_anew(t);
+    if (!t->root) return 0;
+    if (t->at.step == 0) dnn_trainer_report_clear(t);
     DNN_TRY(dnn_trainer_record_open(t, err));
     dnn_trainer_header(t);
     return 0;
 }
 
-void dnn_trainer_say_close(struct dnn_trainer *t)
+void dnn_trainer_log_close(struct dnn_trainer *t)
 {
-    struct train_told *told = t->told;
+    struct train_log *log = t->log;
 
-    if (told == NULL) return;
+    if (log == NULL) return;
     dnn_trainer_pictures_close(t);
-    dnn_buf_free(&told->about);
-    dnn_buf_free(&told->resumed);
-    dnn_free(told->began);
-    dnn_free(told->metrics);
-    dnn_free(told->dataset);
-    dnn_free(told);
-    t->told = NULL;
+    dnn_buf_free(&log->about);
+    dnn_buf_free(&log->resumed);
+    dnn_free(log->began);
+    dnn_free(log->metrics);
+    dnn_free(log->dataset);
+    dnn_free(log);
+    t->log = NULL;
 }
 
 /* ---- records ---- */
@@ -77,7 +77,7 @@ static void fill(const struct dnn_trainer *t, struct dnn_record *r)
     r->step = t->at.step;
     r->seconds = t->sum.seconds + dnn_clock_now() - t->began;
     r->grad_norm = r->rate = NAN;
-    r->samples_per_second = r->data = r->compute = r->comm = r->late = NAN;
+    r->samples_per_second = r->data = r->compute = r->comm = r->straggler = NAN;
 }
 
 static void fill_pace(const struct train_pace *p, struct dnn_record *r)
@@ -89,7 +89,7 @@ static void fill_pace(const struct train_pace *p, struct dnn_record *r)
     r->data = p->data / sum;
     r->compute = p->compute / sum;
     r->comm = p->comm / sum;
-    r->late = p->late / sum;
+    r->straggler = p->straggler / sum;
 }
 
 static void add_pace(struct train_pace *p, double keep, const struct train_pace *step)
@@ -97,7 +97,7 @@ static void add_pace(struct train_pace *p, double keep, const struct train_pace 
     p->data = keep * p->data + step->data;
     p->compute = keep * p->compute + step->compute;
     p->comm = keep * p->comm + step->comm;
-    p->late = keep * p->late + step->late;
+    p->straggler = keep * p->straggler + step->straggler;
     p->all = keep * p->all + step->all;
     p->samples = keep * p->samples + step->samples;
     p->steps += step->steps;
@@ -109,17 +109,16 @@ static void add_pace(struct train_pace *p, double keep, const struct train_pace 
  * than others; evaluating a sample is about a third of learning from it. */
 static void estimate(struct dnn_trainer *t)
 {
-    struct train_told *told = t->told;
+    struct train_log *log = t->log;
     const double now = dnn_clock_now();
-    const int64_t n = t->at.step - told->from,
-                  batches = dnn_feed_batches(t->train.feed);
+    const int64_t n = t->at.step - log->from, batches = dnn_feed_batches(t->train.feed);
     char epoch[32], run[32];
 
-    if (told->estimated) return;
-    if (n == 1) told->first = now;
-    if (n < 3 || (n < 10 && now - told->first < 1 && t->at.batch < batches)) return;
-    told->estimated = true;
-    double step = (now - told->first) / (double)(n - 1);
+    if (log->estimated) return;
+    if (n == 1) log->first = now;
+    if (n < 3 || (n < 10 && now - log->first < 1 && t->at.batch < batches)) return;
+    log->estimated = true;
+    double step = (now - log->first) / (double)(n - 1);
     double each = step * (double)batches;
     if (t->eval.feed != NULL)
         each += step / 3 * (double)dnn_feed_count(t->eval.feed) /
@@ -133,16 +132,16 @@ static void estimate(struct dnn_trainer *t)
             dnn_text_seconds(run, sizeof run, left > 0 ? left : 0));
 }
 
-int dnn_trainer_say_step(struct dnn_trainer *t, const struct dnn_replica_step *step,
+int dnn_trainer_log_step(struct dnn_trainer *t, const struct dnn_replica_step *step,
                          const struct train_pace *pace, struct dnn_err *err)
 {
-    struct dnn_record r = {.moment = DNN_MOMENT_STEP};
+    struct dnn_record r = {.event = DNN_EVENT_STEP};
 
     if (t->telemetry == NULL) return 0;
-    add_pace(&t->told->epoch, 1, pace);
-    add_pace(&t->told->lately, exp(-pace->all / memory), pace);
+    add_pace(&t->log->epoch, 1, pace);
+    add_pace(&t->log->lately, exp(-pace->all / memory), pace);
     fill(t, &r);
-    fill_pace(&t->told->lately, &r);
+    fill_pace(&t->log->lately, &r);
     r.epoch = t->at.epoch + 1;
     r.batch = t->at.batch;
     r.grad_norm = step->grad_norm;
@@ -153,9 +152,9 @@ int dnn_trainer_say_step(struct dnn_trainer *t, const struct dnn_replica_step *s
     return 0;
 }
 
-int dnn_trainer_say_eval(struct dnn_trainer *t, int64_t batch, struct dnn_err *err)
+int dnn_trainer_log_eval(struct dnn_trainer *t, int64_t batch, struct dnn_err *err)
 {
-    struct dnn_record r = {.moment = DNN_MOMENT_EVAL_STEP};
+    struct dnn_record r = {.event = DNN_EVENT_EVAL_STEP};
 
     if (t->telemetry == NULL) return 0;
     fill(t, &r);
@@ -187,8 +186,8 @@ static int say_weights(struct dnn_trainer *t, struct dnn_err *err)
         dnn_free(name);
         DNN_TRY(rc);
     }
-    for (int i = 0; i < t->told->npictures; i++) {
-        const struct dnn_canvas *c = &t->told->picture[i].canvas;
+    for (int i = 0; i < t->log->npictures; i++) {
+        const struct dnn_canvas *c = &t->log->picture[i].canvas;
         char name[32];
 
         snprintf(name, sizeof name, "prediction/%d", i + 1);
@@ -198,54 +197,54 @@ static int say_weights(struct dnn_trainer *t, struct dnn_err *err)
     return 0;
 }
 
-static void remember(struct train_told *told, const struct dnn_record *r)
+static void remember(struct train_log *log, const struct dnn_record *r)
 {
-    told->nvalues = 0;
+    log->nvalues = 0;
     for (int i = 0; i < r->n && i <= TRAIN_VALUES; i++) {
-        struct train_value *v = &told->value[told->nvalues++];
+        struct train_value *v = &log->value[log->nvalues++];
 
         snprintf(v->name, sizeof v->name, "%s", r->value[i].name);
         v->value = r->value[i].value;
     }
 }
 
-int dnn_trainer_say_epoch(struct dnn_trainer *t, const struct train_value *value, int n,
+int dnn_trainer_log_epoch(struct dnn_trainer *t, const struct train_value *value, int n,
                           double rate, struct dnn_err *err)
 {
-    struct train_told *told = t->told;
-    struct dnn_record r = {.moment = DNN_MOMENT_EPOCH};
+    struct train_log *log = t->log;
+    struct dnn_record r = {.event = DNN_EVENT_EPOCH};
 
     if (t->telemetry == NULL) return 0;
     fill(t, &r);
-    fill_pace(&told->epoch, &r);
+    fill_pace(&log->epoch, &r);
     r.grad_norm = t->sum.norm / t->sum.steps; /* also of what was before a stop */
-    told->epoch = (struct train_pace){0};
+    log->epoch = (struct train_pace){0};
     r.epoch = t->at.epoch;
     r.batch = r.batches;
     r.rate = rate;
     put(&r, "loss", t->sum.loss / t->sum.samples, true);
     for (int i = 0; i < n; i++)
         put(&r, value[i].name, value[i].value, value[i].main);
-    remember(told, &r);
+    remember(log, &r);
     if (t->job->telemetry->tensorboard) DNN_TRY(say_weights(t, err));
     DNN_TRY(dnn_telemetry_write(t->telemetry, &r, err));
     /* People look at runs that go on for days; a hundredth of the time at most. */
-    double pause = 100 * told->cost > between ? 100 * told->cost : between;
-    if (dnn_clock_now() - told->shown >= pause && t->at.epoch < t->job->num_epochs)
-        dnn_trainer_show(t, "running");
+    double pause = 100 * log->cost > between ? 100 * log->cost : between;
+    if (dnn_clock_now() - log->shown >= pause && t->at.epoch < t->job->num_epochs)
+        dnn_trainer_report_write(t, "running");
     return 0;
 }
 
-int dnn_trainer_say_test(struct dnn_trainer *t, const struct train_value *value, int n,
+int dnn_trainer_log_test(struct dnn_trainer *t, const struct train_value *value, int n,
                          struct dnn_err *err)
 {
-    struct dnn_record r = {.moment = DNN_MOMENT_EPOCH};
+    struct dnn_record r = {.event = DNN_EVENT_EPOCH};
 
     if (t->telemetry == NULL) return 0;
     fill(t, &r);
     r.epoch = r.epochs = 1;
     r.batch = r.batches;
-    r.samples_per_second = r.data = r.compute = r.comm = r.late = NAN;
+    r.samples_per_second = r.data = r.compute = r.comm = r.straggler = NAN;
     for (int i = 0; i < n; i++)
         put(&r, value[i].name, value[i].value, value[i].main);
     DNN_TRY(dnn_telemetry_write(t->telemetry, &r, err));
@@ -254,9 +253,9 @@ int dnn_trainer_say_test(struct dnn_trainer *t, const struct train_value *value,
 
 /* ---- the end ---- */
 
-int dnn_trainer_say_end(struct dnn_trainer *t, struct dnn_err *err)
+int dnn_trainer_log_end(struct dnn_trainer *t, struct dnn_err *err)
 {
-    struct dnn_record r = {.moment = DNN_MOMENT_END};
+    struct dnn_record r = {.event = DNN_EVENT_END};
 
     if (t->telemetry == NULL) return 0;
     fill(t, &r);
@@ -265,15 +264,15 @@ int dnn_trainer_say_end(struct dnn_trainer *t, struct dnn_err *err)
     return dnn_telemetry_flush(t->telemetry, err);
 }
 
-void dnn_trainer_say_over(struct dnn_trainer *t, int rc, const struct dnn_err *why)
+void dnn_trainer_log_finish(struct dnn_trainer *t, int rc, const struct dnn_err *why)
 {
     const char *status = rc == 0 ? "finished" : rc == DNN_ESTOP ? "stopped" : "failed";
     struct dnn_err said = {0};
 
-    if (t->told == NULL || t->telemetry == NULL || t->began <= 0) return;
+    if (t->log == NULL || t->telemetry == NULL || t->began <= 0) return;
     dnn_telemetry_hide(t->telemetry);
-    dnn_trainer_show(t, status);
+    dnn_trainer_report_write(t, status);
     if (dnn_trainer_record(t, status, rc == 0 ? NULL : why->text, &said) < 0)
         dnn_log(DNN_WARN, "train", "%s", said.text);
-    if (rc == 0 || rc == DNN_ESTOP) dnn_trainer_where(t);
+    if (rc == 0 || rc == DNN_ESTOP) dnn_trainer_list_files(t);
 }

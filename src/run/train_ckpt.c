@@ -1,4 +1,4 @@
-/* train_state.c - what a checkpoint holds, and when one is written.
+/* train_ckpt.c - what a checkpoint holds, and when one is written.
  *
  * Weights, moving statistics and the optimizer's slots lie in a few blocks and are
  * saved by name; what else a run remembers is small and saved as bytes.
@@ -52,10 +52,10 @@ int dnn_trainer_arrays(struct dnn_trainer *t, struct dnn_err *err)
         char *block = dnn_exec_block(m->exec, s->block);
         add(t, &cap, name, x->is.dtype, &x->is.shape, block + s->offset);
         dnn_free(name);
-        if (t->mean == NULL || x->role != DNN_WEIGHT || x->grad == DNN_NONE) continue;
+        if (t->ema == NULL || x->role != DNN_WEIGHT || x->grad == DNN_NONE) continue;
         name = dnn_format("%s/%s" DNN_LOAD_MEAN, x->layer == NULL ? "" : x->layer,
                           x->is.name);
-        add(t, &cap, name, x->is.dtype, &x->is.shape, (char *)t->mean + s->offset);
+        add(t, &cap, name, x->is.dtype, &x->is.shape, (char *)t->ema + s->offset);
         dnn_free(name);
     }
     for (int i = 0; i < nown; i++)
@@ -83,7 +83,7 @@ static int go_on(struct dnn_trainer *t, int64_t *step, struct dnn_err *err)
                    "or give the run another \"dir\", or checkpoints.resume false, "
                    "to begin anew: ");
     DNN_TRY(rc);
-    if (*step >= 0) rc = dnn_trainer_same(t, state, err);
+    if (*step >= 0) rc = dnn_trainer_check_settings(t, state, err);
     dnn_free(state);
     DNN_TRY(dnn_comm_agree(t->comm, rc, err));
     dnn_exec_changed(dnn_replica_model(t->replica)->exec);
@@ -127,7 +127,7 @@ int dnn_trainer_resume(struct dnn_trainer *t, struct dnn_err *err)
         dnn_free(path);
         DNN_TRY(rc);
     }
-    dnn_trainer_mean_start(t);
+    dnn_trainer_ema_start(t);
     return 0;
 }
 
@@ -153,7 +153,7 @@ static int64_t strange(const float *x, int64_t n)
  * find it, but what is kept must be from before.  Rank 0, which writes. */
 static int check_arrays(const struct dnn_trainer *t, struct dnn_err *err)
 {
-    for (int i = 0; i < t->narrays && t->speaks; i++) {
+    for (int i = 0; i < t->narrays && t->root; i++) {
         const struct dnn_ckpt_array *a = &t->array[i];
         int64_t count;
 
@@ -175,7 +175,7 @@ int dnn_trainer_save(struct dnn_trainer *t, bool best, struct dnn_err *err)
     double now = dnn_clock_now(), held, all, seconds = t->sum.seconds;
 
     if (t->ckpts == NULL) return 0;
-    dnn_hessian_rest(t);
+    dnn_hessian_use_best(t);
     DNN_TRY(dnn_comm_agree(t->comm, check_arrays(t, err), err));
     t->sum.seconds += now - t->began;
     t->sum.bucket = (double)dnn_replica_bucket_size(t->replica);
@@ -185,7 +185,7 @@ int dnn_trainer_save(struct dnn_trainer *t, bool best, struct dnn_err *err)
                 "{\"step\": %" PRId64 ", \"epoch\": %" PRId64 ", \"batch\": %" PRId64
                 ", \"job\": ",
                 t->at.step, t->at.epoch, t->at.batch);
-    dnn_trainer_note_job(t, &state);
+    dnn_trainer_write_settings(t, &state);
     dnn_buf_add(&state, "}");
     int rc = dnn_ckpt_save(t->ckpts, t->at.step, t->narrays, t->array, state.text, best,
                            err);
@@ -208,7 +208,7 @@ static bool due(const struct dnn_trainer *t, double now, double before)
            floor(now / interval + slack) > floor(before / interval + slack);
 }
 
-int dnn_trainer_urge(const struct dnn_trainer *t)
+int dnn_trainer_action(const struct dnn_trainer *t)
 {
     const struct dnn_job_ckpt *how = t->job->ckpt;
     double left = dnn_session_time_left(t->session);

@@ -1,4 +1,4 @@
-/* card.c - what this rank was granted and wants, in a form that can be sent.
+/* request.c - what this rank was granted and wants, in a form that can be sent.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -30,38 +30,39 @@ static int openmp_threads(const char *text, int *out, struct dnn_err *err)
     return 0;
 }
 
-static int wish(int threads, struct dnn_env env, const struct dnn_slurm *slurm,
-                struct dnn_topo_card *card, struct dnn_err *err)
+static int want(int threads, struct dnn_env env, const struct dnn_slurm *slurm,
+                struct dnn_topo_request *request, struct dnn_err *err)
 {
-    const char *openmp = env.look(env.arg, "OMP_NUM_THREADS");
+    const char *openmp = env.get(env.arg, "OMP_NUM_THREADS");
     int n = 0;
 
     if (threads > DNN_TOPO_THREADS)
         return dnn_fail(err, DNN_EUSAGE, "%d threads are too many; at most %d per rank",
                         threads, DNN_TOPO_THREADS);
     if (threads > 0) {
-        card->wish = DNN_WISH_THREADS;
-        card->threads = threads;
+        request->want = DNN_WANT_THREADS;
+        request->threads = threads;
     } else if (openmp != NULL && *openmp != '\0') {
         DNN_TRY(openmp_threads(openmp, &n, err));
-        card->wish = DNN_WISH_THREADS;
-        card->threads = n;
+        request->want = DNN_WANT_THREADS;
+        request->threads = n;
     } else if (slurm->where == DNN_SLURM_STEP && slurm->cpus_per_task > 0) {
-        card->wish = DNN_WISH_CPUS;
-        card->threads = slurm->cpus_per_task;
+        request->want = DNN_WANT_CPUS;
+        request->threads = slurm->cpus_per_task;
     }
     return 0;
 }
 
-int dnn_topo_make_card(const struct dnn_topo *topo, enum dnn_topo_policy policy,
-                       int threads, struct dnn_env env, const struct dnn_slurm *slurm,
-                       struct dnn_topo_card *card, struct dnn_err *err)
+int dnn_topo_make_request(const struct dnn_topo *topo, enum dnn_topo_policy policy,
+                          int threads, struct dnn_env env,
+                          const struct dnn_slurm *slurm,
+                          struct dnn_topo_request *request, struct dnn_err *err)
 {
-    /* All bytes are set, padding too, because cards are sent as bytes. */
-    memset(card, 0, sizeof *card);
-    gethostname(card->host, sizeof card->host - 1);
-    card->policy = policy;
-    card->granted = topo->granted;
-    dnn_topo_visible_gpus(topo, slurm->visible, card);
-    return wish(threads, env, slurm, card, err);
+    /* All bytes are set, padding too, because requests are sent as bytes. */
+    memset(request, 0, sizeof *request);
+    gethostname(request->host, sizeof request->host - 1);
+    request->policy = policy;
+    request->granted = topo->granted;
+    dnn_topo_visible_gpus(topo, slurm->visible, request);
+    return want(threads, env, slurm, request, err);
 }

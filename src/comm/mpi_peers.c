@@ -1,4 +1,4 @@
-/* mpi_board.c - where the ranks of this node are, in memory they share.
+/* mpi_peers.c - where the ranks of this node are, in memory they share.
  *
  * A rank that is stopped or dead cannot say what it was doing, so every rank writes
  * down which operation it enters where its neighbours can read it.
@@ -23,7 +23,7 @@ static uint64_t pid_space(void)
 }
 
 /* Slots of all ranks in comm (those that can share memory with us). */
-static int share(struct dnn_mpi_board *b, MPI_Comm near)
+static int share(struct dnn_mpi_peers *b, MPI_Comm near)
 {
     struct dnn_mpi_slot *mine;
     int bad, any;
@@ -45,7 +45,7 @@ static int share(struct dnn_mpi_board *b, MPI_Comm near)
 }
 
 /* Only ourselves, in memory of our own. */
-static void stay_alone(struct dnn_mpi_board *b)
+static void stay_alone(struct dnn_mpi_peers *b)
 {
     b->alone = dnn_alloc(sizeof *b->alone);
     b->slot[0] = b->alone;
@@ -54,10 +54,10 @@ static void stay_alone(struct dnn_mpi_board *b)
     b->me = 0;
 }
 
-int dnn_mpi_board_open(struct dnn_comm *comm, struct dnn_err *err)
+int dnn_mpi_peers_open(struct dnn_comm *comm, struct dnn_err *err)
 {
     struct dnn_mpi *m = comm->impl;
-    struct dnn_mpi_board *b = &m->board;
+    struct dnn_mpi_peers *b = &m->board;
     MPI_Comm near;
 
     b->win = MPI_WIN_NULL;
@@ -82,15 +82,15 @@ int dnn_mpi_board_open(struct dnn_comm *comm, struct dnn_err *err)
     }
     MPI_Comm_free(&near);
     if (bad != MPI_SUCCESS) {
-        dnn_mpi_board_close(comm);
+        dnn_mpi_peers_close(comm);
         return dnn_mpi_fail(err, "exchanging ranks on a node", bad);
     }
     return 0;
 }
 
-void dnn_mpi_board_close(struct dnn_comm *comm)
+void dnn_mpi_peers_close(struct dnn_comm *comm)
 {
-    struct dnn_mpi_board *b = &((struct dnn_mpi *)comm->impl)->board;
+    struct dnn_mpi_peers *b = &((struct dnn_mpi *)comm->impl)->board;
 
     pthread_mutex_lock(&b->lock); /* the watching thread must not use it any more */
     dnn_free(b->slot);
@@ -101,7 +101,7 @@ void dnn_mpi_board_close(struct dnn_comm *comm)
     dnn_free(b->alone);
 }
 
-void dnn_mpi_board_enter(struct dnn_mpi_board *b, const struct dnn_comm_note *note)
+void dnn_mpi_peers_enter(struct dnn_mpi_peers *b, const struct dnn_comm_opinfo *note)
 {
     struct dnn_mpi_slot *mine = b->slot[b->me];
 
@@ -110,21 +110,21 @@ void dnn_mpi_board_enter(struct dnn_mpi_board *b, const struct dnn_comm_note *no
     pthread_mutex_unlock(&b->lock);
 }
 
-void dnn_mpi_board_inside(struct dnn_mpi_board *b, bool inside)
+void dnn_mpi_peers_inside(struct dnn_mpi_peers *b, bool inside)
 {
     pthread_mutex_lock(&b->lock);
     b->slot[b->me]->inside = inside;
     pthread_mutex_unlock(&b->lock);
 }
 
-pid_t dnn_mpi_board_pid(struct dnn_mpi_board *b, int i)
+pid_t dnn_mpi_peers_pid(struct dnn_mpi_peers *b, int i)
 {
     const struct dnn_mpi_slot *mine = b->slot[b->me], *its = b->slot[i];
 
     return mine->pid_space != 0 && its->pid_space == mine->pid_space ? its->pid : 0;
 }
 
-int dnn_mpi_board_state(pid_t process, pid_t thread)
+int dnn_mpi_peers_state(pid_t process, pid_t thread)
 {
     char path[60], text[256];
 
@@ -138,9 +138,9 @@ int dnn_mpi_board_state(pid_t process, pid_t thread)
     return end != NULL && end[1] == ' ' ? (unsigned char)end[2] : 0;
 }
 
-void dnn_mpi_board_look(struct dnn_mpi_board *b, int i, struct dnn_mpi_word *out)
+void dnn_mpi_peers_read(struct dnn_mpi_peers *b, int i, struct dnn_mpi_message *out)
 {
-    pid_t pid = dnn_mpi_board_pid(b, i);
+    pid_t pid = dnn_mpi_peers_pid(b, i);
 
     pthread_mutex_lock(&b->lock);
     out->newest = b->slot[i]->newest;
@@ -149,5 +149,5 @@ void dnn_mpi_board_look(struct dnn_mpi_board *b, int i, struct dnn_mpi_word *out
     /* Another process may have been writing while we read. */
     out->newest.what[sizeof out->newest.what - 1] = '\0';
     out->about = b->rank[i];
-    out->state = pid == 0 ? 0 : dnn_mpi_board_state(pid, pid);
+    out->state = pid == 0 ? 0 : dnn_mpi_peers_state(pid, pid);
 }

@@ -1,5 +1,5 @@
-/* replica_parts.c - the parts of a batch computed: one after the other, or side by side
- * where statistics are of all of them.
+/* replica_compute.c - the parts of a batch computed: one after the other, or side by
+ * side where statistics are of all of them.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -38,7 +38,8 @@ int dnn_replica_load(const struct replica_part *part,
     return 0;
 }
 
-int dnn_replica_note(const struct replica_part *part, double *loss, struct dnn_err *err)
+int dnn_replica_add_loss(const struct replica_part *part, double *loss,
+                         struct dnn_err *err)
 {
     const struct dnn_model *m = part->by->model;
     double one;
@@ -50,7 +51,7 @@ int dnn_replica_note(const struct replica_part *part, double *loss, struct dnn_e
     return 0;
 }
 
-bool dnn_replica_meets(const struct dnn_model *model)
+bool dnn_replica_exchanges(const struct dnn_model *model)
 {
     for (int o = 0; o < model->prog->nops; o++)
         if (model->prog->op[o].kind == DNN_OP_EXCHANGE) return true;
@@ -78,7 +79,7 @@ static int run_part(struct dnn_replica *r, const struct replica_part *part,
             DNN_TRY(r->rule->bucket(r->self, sent++, &grad, 1, last, err));
         if (push) DNN_TRY(r->rule->poll(r->self, err));
     }
-    return dnn_replica_note(part, r->loss, err);
+    return dnn_replica_add_loss(part, r->loss, err);
 }
 
 /* A part without samples: the statistics of the others pass through, and zeros are
@@ -111,9 +112,9 @@ static int meeting_op(const struct dnn_model *m, int n)
     return m->update;
 }
 
-/* Statistics of all micro_batches: each is written by one rank and zero elsewhere, so
+/* Statistics of all micro-batches: each is written by one rank and zero elsewhere, so
  * adding over ranks is exact, and then they are added in the order of the
- * micro_batches. */
+ * micro-batches. */
 static int exchange(struct dnn_replica *r, const struct replica_cut *cut, int meeting,
                     int o, const struct dnn_now *now, struct dnn_err *err)
 {
@@ -142,8 +143,9 @@ static int exchange(struct dnn_replica *r, const struct replica_cut *cut, int me
         rc =
             dnn_exec_put(m->exec, m->prog->op[meeting_op(m, meeting)].out[0], all, err);
     }
-    if (cut->nparts == 0 && rc == 0) rc = dnn_replica_move(lead, o, all, now, err);
-    dnn_replica_waited(r, began);
+    if (cut->nparts == 0 && rc == 0)
+        rc = dnn_replica_update_moving(lead, o, all, now, err);
+    dnn_replica_add_wait(r, began);
     dnn_free(all);
     return rc;
 }
@@ -156,10 +158,10 @@ static int run_ops(const struct replica_cut *cut, int p, int from, int to,
     const struct dnn_model *m = part->by->model;
 
     for (int o = from; o < to; o++) {
-        int late = dnn_replica_deferred_find(cut, part, o);
+        int deferred = dnn_replica_deferred_find(cut, part, o);
 
-        if (late != DNN_NONE)
-            dnn_exec_hold(m->exec, o, part->held[late]);
+        if (deferred != DNN_NONE)
+            dnn_exec_defer(m->exec, o, part->stored[deferred]);
         else if (p == 0 || m->prog->op[o].kind != DNN_OP_BN_UPDATE)
             DNN_TRY(dnn_exec_run(m->exec, o, o + 1, now, err));
     }
@@ -187,7 +189,7 @@ static int go(const struct going *g, int p, struct dnn_err *err)
     now.sample = (uint32_t)part->first;
     DNN_TRY(run_ops(g->cut, p, g->at[p], to, &now, err));
     g->at[p] = to + 1;
-    return to == m->update ? dnn_replica_note(part, g->loss, err) : 0;
+    return to == m->update ? dnn_replica_add_loss(part, g->loss, err) : 0;
 }
 
 /* Part first, and every step-th after it that is below last. */
@@ -271,9 +273,9 @@ static int send_all(struct dnn_replica *r, const struct replica_cut *cut,
         grad[n++] = r->grad;
     }
     for (int i = 0; i < r->nbuckets && rc == 0; i++) {
-        bool late = dnn_replica_deferred_send(r, cut, i, grad);
+        bool deferred = dnn_replica_deferred_send(r, cut, i, grad);
 
-        rc = r->rule->bucket(r->self, i, grad, late ? 0 : n, true, err);
+        rc = r->rule->bucket(r->self, i, grad, deferred ? 0 : n, true, err);
     }
     dnn_free(grad);
     return rc;

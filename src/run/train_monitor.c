@@ -1,4 +1,4 @@
-/* train_best.c - which epoch was the best, and whether a run has ended.
+/* train_monitor.c - which epoch was the best, and whether a run has ended.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -51,7 +51,7 @@ static int check(const struct dnn_trainer *t, int n, const struct dnn_named *val
     return dnn_schedule_epoch(t->job->schedule, &rehearsed, n, value, err);
 }
 
-int dnn_trainer_judge(struct dnn_trainer *t, struct dnn_err *err)
+int dnn_trainer_check_metrics(struct dnn_trainer *t, struct dnn_err *err)
 {
     struct train_value *value = dnn_alloc(TRAIN_VALUES * sizeof *value);
     struct dnn_named *named = dnn_alloc((TRAIN_VALUES + 1) * sizeof *named);
@@ -69,8 +69,8 @@ int dnn_trainer_judge(struct dnn_trainer *t, struct dnn_err *err)
     return rc;
 }
 
-int dnn_trainer_better(struct dnn_trainer *t, int n, const struct dnn_named *value,
-                       struct dnn_err *err)
+int dnn_trainer_update_best(struct dnn_trainer *t, int n, const struct dnn_named *value,
+                            struct dnn_err *err)
 {
     const struct dnn_job_ckpt *how = t->job->ckpt;
     int64_t every = how->best_interval;
@@ -133,7 +133,7 @@ static int load_best(struct dnn_trainer *t, int64_t *step, struct dnn_err *err)
     return rc < 0 ? dnn_prefix(err, "early_stopping.restore: ") : 0;
 }
 
-int dnn_trainer_restore(struct dnn_trainer *t, struct dnn_err *err)
+int dnn_trainer_restore_best(struct dnn_trainer *t, struct dnn_err *err)
 {
     int64_t step = -1;
 

@@ -1,4 +1,4 @@
-/* replica_waits.c - what ranks wait for: each other, or the numbers on their way.
+/* replica_straggler.c - what ranks wait for: each other, or the numbers on their way.
  *
  * Where ranks meet, the last to come waits for the numbers alone, so the least that any
  * of them waits is what communication takes; what others wait more, they wait because
@@ -14,7 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-void dnn_replica_waited(struct dnn_replica *r, double since)
+void dnn_replica_add_wait(struct dnn_replica *r, double since)
 {
     double seconds = dnn_clock_now() - since;
 
@@ -26,7 +26,7 @@ int dnn_replica_waits_count(const struct dnn_replica *r)
 {
     int ranks = dnn_comm_size(r->cfg.comm), n = r->before.n;
 
-    return ranks == 1 || n == REPLICA_WAITS || n * ranks > REPLICA_WAITS_TOLD
+    return ranks == 1 || n == REPLICA_WAITS || n * ranks > REPLICA_WAITS_SENT
                ? 0
                : n * ranks;
 }
@@ -39,10 +39,10 @@ void dnn_replica_waits_put(const struct dnn_replica *r, double *to)
     memcpy(to + n * dnn_comm_rank(r->cfg.comm), r->before.each, (size_t)n * sizeof *to);
 }
 
-double dnn_replica_waits_late(const struct dnn_replica *r, const double *from)
+double dnn_replica_straggler_wait(const struct dnn_replica *r, const double *from)
 {
     int ranks = dnn_comm_size(r->cfg.comm), n = r->before.n;
-    double late = 0;
+    double straggler = 0;
 
     if (dnn_replica_waits_count(r) == 0) return NAN;
     for (int i = 0; i < n; i++) {
@@ -50,7 +50,7 @@ double dnn_replica_waits_late(const struct dnn_replica *r, const double *from)
 
         for (int k = 0; k < ranks; k++)
             least = fmin(least, from[k * n + i]);
-        late += r->before.each[i] - least;
+        straggler += r->before.each[i] - least;
     }
-    return late;
+    return straggler;
 }

@@ -17,7 +17,7 @@ static const struct {
     const char *openmp;
     enum dnn_slurm_where where;
     int cpus;
-    const char *want; /* "wish threads", or the message */
+    const char *want; /* "want threads", or the message */
 } cases[] = {
     {"nothing said",                                     0,    NULL,                   DNN_SLURM_NONE,  -1, "cores 0"  },
     {"Slurm's CPUs per task",                            0,    NULL,                   DNN_SLURM_STEP,  8,  "cpus 8"   },
@@ -51,14 +51,14 @@ int main(void)
         struct dnn_slurm slurm = {.where = cases[i].where,
                                   .cpus_per_task = cases[i].cpus};
         struct dnn_env env = {look, cases[i].openmp};
-        struct dnn_topo_card card;
+        struct dnn_topo_request request;
         char got[64];
-        int rc = dnn_topo_make_card(topo, DNN_BIND_INHERIT, cases[i].threads, env,
-                                    &slurm, &card, &err);
+        int rc = dnn_topo_make_request(topo, DNN_BIND_INHERIT, cases[i].threads, env,
+                                       &slurm, &request, &err);
 
-        snprintf(got, sizeof got, "%s %d", wishes[card.wish], card.threads);
+        snprintf(got, sizeof got, "%s %d", wishes[request.want], request.threads);
         is_text(rc < 0 ? err.text : got, cases[i].want, cases[i].what);
-        if (rc == 0) is_int(card.policy, DNN_BIND_INHERIT, "... with its policy");
+        if (rc == 0) is_int(request.policy, DNN_BIND_INHERIT, "... with its policy");
     }
     dnn_topo_close(topo);
     return done();

@@ -1,4 +1,4 @@
-/* mpi_small.c - all-reduces of few numbers among few ranks.
+/* mpi_allreduce.c - all-reduces of few numbers among few ranks.
  *
  * MPI's own go through several rounds, and a round ends when both sides call MPI: a
  * rank that computes between start and wait holds up the others.  Here every rank sends

@@ -1,10 +1,10 @@
-/* train_draw.c - how an evaluated sample is drawn: input, target and output side by
+/* train_figure.c - how an evaluated sample is drawn: input, target and output side by
  * side.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "run/train_told.h"
+#include "run/train_log.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -29,8 +29,8 @@ enum {
 
 /* ---- what is seen ---- */
 
-bool dnn_draw_view(const struct dnn_shape *shape, const void *data, bool classes,
-                   struct train_view *out)
+bool dnn_figure_view(const struct dnn_shape *shape, const void *data, bool classes,
+                     struct train_view *out)
 {
     const int n = shape->ndim;
 
@@ -66,7 +66,7 @@ static double probability(const float *score, int64_t n, int64_t best)
     return 1 / soft;
 }
 
-int64_t dnn_draw_class(const float *score, int64_t n, double *p)
+int64_t dnn_figure_class(const float *score, int64_t n, double *p)
 {
     int64_t best = 0;
 
@@ -163,8 +163,8 @@ static uint32_t colour_at(const struct train_view *v, const struct paint *how,
     double p;
 
     if (how->classes)
-        return dnn_canvas_class(v->class != NULL ? v->class[point]
-                                                 : dnn_draw_class(x, v->channels, &p));
+        return dnn_canvas_class(
+            v->class != NULL ? v->class[point] : dnn_figure_class(x, v->channels, &p));
     for (int64_t c = 0; c < 3; c++) {
         float one = x[seen(v) == 3 ? c : 0];
 
@@ -207,7 +207,7 @@ static void draw_panel(const struct train_view *v, const struct paint *how,
 
 /* ---- below them ---- */
 
-static void draw_classes(const struct train_sheet *sheet, struct dnn_canvas *canvas,
+static void draw_classes(const struct train_figure *sheet, struct dnn_canvas *canvas,
                          int y)
 {
     int x = GAP;
@@ -259,7 +259,7 @@ static void add_panel(struct panels *p, const struct train_view *v, const char *
 }
 
 /* Target and output share a scale, so that equal numbers look equal. */
-static struct paint paint_of(const struct train_sheet *sheet)
+static struct paint paint_of(const struct train_figure *sheet)
 {
     struct paint p = {.classes = sheet->classes, .colours = true};
     const struct train_view *v = sheet->target != NULL && sheet->target->value != NULL
@@ -272,8 +272,8 @@ static struct paint paint_of(const struct train_sheet *sheet)
     return p;
 }
 
-int dnn_draw_sheet(const struct train_sheet *sheet, struct dnn_canvas *out,
-                   struct dnn_err *err)
+int dnn_figure_draw(const struct train_figure *sheet, struct dnn_canvas *out,
+                    struct dnn_err *err)
 {
     struct panels p = {0};
     const struct paint paint = paint_of(sheet);

@@ -1,17 +1,17 @@
-/* train_told.h - what a run remembers in order to tell it.
+/* train_log.h - what a run remembers in order to tell it.
  *
- * train_say.c       records, from step to step, and the end;
+ * train_log.c       records, from step to step, and the end;
  * train_header.c    the first lines of the log, and the words they are made of;
  * train_record.c    run.json: all that is needed to do it again;
  * train_pictures.c  a few evaluated samples, and which class was taken for which;
- * train_draw.c      how such a sample is drawn;
+ * train_figure.c      how such a sample is drawn;
  * train_report.c    files for people: pictures, report.html.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#ifndef DNN_RUN_TRAIN_TOLD_H
-#define DNN_RUN_TRAIN_TOLD_H
+#ifndef DNN_RUN_TRAIN_LOG_H
+#define DNN_RUN_TRAIN_LOG_H
 
 #include "base/canvas.h"
 #include "base/text.h"
@@ -22,16 +22,16 @@ struct train_picture {
     struct dnn_canvas canvas;
 };
 
-struct train_told {
+struct train_log {
     struct train_pace epoch;  /* since the epoch, or this process, began            */
     struct train_pace lately; /* weighted: the last seconds count most              */
     int64_t from;             /* the step this process began with                   */
     double first;             /* when its first step was over                       */
     bool estimated;
-    int nvalues; /* of the last epoch that was told                                  */
+    int nvalues; /* of the last epoch that was log                                  */
     struct train_value value[TRAIN_VALUES + 1];
     struct dnn_metrics *matrix; /* of classes, where the job asks for none; or NULL  */
-    bool judged;                /* the matrix is filled                              */
+    bool evaluated;             /* the matrix is filled                              */
     /* Rank 0's. */
     int npictures, wanted;
     struct train_picture *picture; /* owned, wanted of them                          */
@@ -72,7 +72,7 @@ bool dnn_trainer_classes(const struct dnn_trainer *t);
 int dnn_trainer_pictures_open(struct dnn_trainer *t, struct dnn_err *err);
 void dnn_trainer_pictures_close(struct dnn_trainer *t);
 
-/* ---- train_draw.c ---- */
+/* ---- train_figure.c ---- */
 
 /* One array of a sample, of which the middle plane is seen. */
 struct train_view {
@@ -82,13 +82,13 @@ struct train_view {
 };
 
 /* The middle plane of an array of this shape, channels last; false if it has none. */
-bool dnn_draw_view(const struct dnn_shape *shape, const void *data, bool classes,
-                   struct train_view *out);
+bool dnn_figure_view(const struct dnn_shape *shape, const void *data, bool classes,
+                     struct train_view *out);
 /* The class that n scores mean, and how probable it is: of logits, log-probabilities
  * and probabilities alike. */
-int64_t dnn_draw_class(const float *score, int64_t n, double *probability);
+int64_t dnn_figure_class(const float *score, int64_t n, double *probability);
 
-struct train_sheet {
+struct train_figure {
     const struct train_view *input, *target, *output; /* each may be NULL            */
     bool classes;     /* target and output are of classes                        */
     int64_t nclasses; /* 0: not known                                            */
@@ -96,16 +96,16 @@ struct train_sheet {
     const char *line[2];           /* below, or NULL                                 */
     int mood; /* the second line is good (1) or bad news (-1)                        */
 };
-int dnn_draw_sheet(const struct train_sheet *sheet, struct dnn_canvas *out,
-                   struct dnn_err *err);
+int dnn_figure_draw(const struct train_figure *sheet, struct dnn_canvas *out,
+                    struct dnn_err *err);
 
 /* ---- train_report.c.  Local, rank 0. ---- */
 
 /* A new run begins: what another one left is not shown as its own. */
-void dnn_trainer_show_anew(const struct dnn_trainer *t);
+void dnn_trainer_report_clear(const struct dnn_trainer *t);
 /* Pictures and report.html, as the run is now; what cannot be written is a warning. */
-void dnn_trainer_show(struct dnn_trainer *t, const char *status);
+void dnn_trainer_report_write(struct dnn_trainer *t, const char *status);
 /* Where everything is. */
-void dnn_trainer_where(const struct dnn_trainer *t);
+void dnn_trainer_list_files(const struct dnn_trainer *t);
 
 #endif

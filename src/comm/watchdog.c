@@ -7,7 +7,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "comm/watch_impl.h"
+#include "comm/watchdog_impl.h"
 
 #include "base/mem.h"
 #include "comm/comm_impl.h"
@@ -24,8 +24,8 @@
 #include <time.h>
 #include <unistd.h>
 
-struct dnn_watch {
-    struct dnn_watch_calls calls;
+struct dnn_watchdog {
+    struct dnn_watchdog_calls calls;
     pthread_t thread;
     bool running;
     int bell; /* an eventfd: something below changed */
@@ -73,7 +73,7 @@ static void open_fds(struct fds *fds, const pid_t *pid, int n)
 enum { TICK_MS = 250 };
 
 /* Milliseconds until there is something to do, or -1 for ever. */
-static int patience(const struct dnn_watch *w)
+static int patience(const struct dnn_watchdog *w)
 {
     bool ticks = w->calls.tick != NULL && w->npids > 0;
 
@@ -85,7 +85,7 @@ static int patience(const struct dnn_watch *w)
 }
 
 /* What the main thread changed, and whether the alarm is due. */
-static bool look(struct dnn_watch *w, struct fds *fds, bool *expired, char *what,
+static bool look(struct dnn_watchdog *w, struct fds *fds, bool *expired, char *what,
                  size_t size, double *seconds)
 {
     bool stop;
@@ -109,7 +109,7 @@ static bool look(struct dnn_watch *w, struct fds *fds, bool *expired, char *what
 
 static void *run(void *arg)
 {
-    struct dnn_watch *w = arg;
+    struct dnn_watchdog *w = arg;
     struct fds fds = {.n = 1};
     char what[sizeof w->what];
     double seconds = 0;
@@ -154,21 +154,21 @@ static int start_thread(pthread_t *thread, void *(*body)(void *), void *arg)
     return rc;
 }
 
-static void ring(struct dnn_watch *w)
+static void ring(struct dnn_watchdog *w)
 {
     uint64_t one = 1;
 
     if (!w->running) {
         w->running = start_thread(&w->thread, run, w) == 0;
-        if (!w->running) dnn_comm_say("no thread to watch the clock with");
+        if (!w->running) dnn_comm_print("no thread to watch the clock with");
     }
     if (write(w->bell, &one, sizeof one) < 0 && errno != EAGAIN)
-        dnn_comm_say("the watching thread cannot be woken: %s", strerror(errno));
+        dnn_comm_print("the watching thread cannot be woken: %s", strerror(errno));
 }
 
-struct dnn_watch *dnn_watch_make(const struct dnn_watch_calls *calls)
+struct dnn_watchdog *dnn_watchdog_make(const struct dnn_watchdog_calls *calls)
 {
-    struct dnn_watch *w = dnn_alloc(sizeof *w);
+    struct dnn_watchdog *w = dnn_alloc(sizeof *w);
 
     w->calls = *calls;
     w->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -177,7 +177,7 @@ struct dnn_watch *dnn_watch_make(const struct dnn_watch_calls *calls)
     return w;
 }
 
-void dnn_watch_free(struct dnn_watch *w)
+void dnn_watchdog_free(struct dnn_watchdog *w)
 {
     if (w == NULL) return;
     if (w->running) {
@@ -193,7 +193,7 @@ void dnn_watch_free(struct dnn_watch *w)
     dnn_free(w);
 }
 
-void dnn_watch_arm(struct dnn_watch *w, const char *what, double seconds)
+void dnn_watchdog_arm(struct dnn_watchdog *w, const char *what, double seconds)
 {
     pthread_mutex_lock(&w->lock);
     w->armed = true;
@@ -205,14 +205,14 @@ void dnn_watch_arm(struct dnn_watch *w, const char *what, double seconds)
 }
 
 /* No bell: the thread finds out when it wakes for the old alarm. */
-void dnn_watch_disarm(struct dnn_watch *w)
+void dnn_watchdog_disarm(struct dnn_watchdog *w)
 {
     pthread_mutex_lock(&w->lock);
     w->armed = false;
     pthread_mutex_unlock(&w->lock);
 }
 
-void dnn_watch_peers(struct dnn_watch *w, const pid_t *pid, int n)
+void dnn_watchdog_peers(struct dnn_watchdog *w, const pid_t *pid, int n)
 {
     pthread_mutex_lock(&w->lock);
     w->pid = pid;
@@ -245,7 +245,7 @@ static void *leave(void *arg)
     _exit(l->status);
 }
 
-void dnn_watch_last_resort(double seconds, int status)
+void dnn_watchdog_last_resort(double seconds, int status)
 {
     pthread_t thread;
     struct last_resort *l = dnn_alloc(sizeof *l);

@@ -1,8 +1,8 @@
-/* train_same.c - whether a checkpoint is of this run.
+/* train_compat.c - whether a checkpoint is of this run.
  *
  * Names, types and shapes of all arrays must agree, and the seed, for all that is
  * random follows from it.  In the middle of an epoch what decides the order of samples
- * must, too.  All else may change; what has is told.  Who looks at another metric than
+ * must, too.  All else may change; what has is log.  Who looks at another metric than
  * before forgets what it saw.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -71,7 +71,7 @@ static void release(struct fact fact[FACTS])
         dnn_free(fact[i].text);
 }
 
-void dnn_trainer_note_job(struct dnn_trainer *t, struct dnn_buf *out)
+void dnn_trainer_write_settings(struct dnn_trainer *t, struct dnn_buf *out)
 {
     struct fact fact[FACTS];
 
@@ -107,7 +107,8 @@ static int compare(const struct dnn_trainer *t, const struct fact *f, const char
         f->when == WITHIN ? ", in the middle of an epoch" : "");
 }
 
-int dnn_trainer_same(struct dnn_trainer *t, const char *state, struct dnn_err *err)
+int dnn_trainer_check_settings(struct dnn_trainer *t, const char *state,
+                               struct dnn_err *err)
 {
     struct fact fact[FACTS];
     struct dnn_json *file;

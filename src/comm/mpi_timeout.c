@@ -1,4 +1,4 @@
-/* mpi_verdict.c - the message of an operation that did not finish: who is missing,
+/* mpi_timeout.c - the message of an operation that did not finish: who is missing,
  * who is elsewhere.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -13,17 +13,17 @@ enum { MAX_NAMED = 8 };
 
 enum fate { FINE, MISSING, BEHIND, OTHER };
 
-static bool answered(const struct dnn_mpi_word *a)
+static bool answered(const struct dnn_mpi_message *a)
 {
     return a->kind == DNN_MPI_HERE;
 }
 
 /* What became of a rank, seen from an operation it should be in. */
 static enum fate fate_of(const struct dnn_comm *comm, int rank,
-                         const struct dnn_comm_note *op)
+                         const struct dnn_comm_opinfo *op)
 {
     const struct dnn_mpi *m = comm->impl;
-    const struct dnn_mpi_word *a = &m->answer[rank];
+    const struct dnn_mpi_message *a = &m->answer[rank];
 
     if (rank == comm->rank) return FINE;
     if (!answered(a)) return MISSING;
@@ -35,7 +35,7 @@ static enum fate fate_of(const struct dnn_comm *comm, int rank,
     return FINE;
 }
 
-static int count(const struct dnn_comm *comm, const struct dnn_comm_note *op,
+static int count(const struct dnn_comm *comm, const struct dnn_comm_opinfo *op,
                  enum fate fate)
 {
     int n = 0;
@@ -46,7 +46,7 @@ static int count(const struct dnn_comm *comm, const struct dnn_comm_note *op,
 }
 
 /* "rank 3 on n2, rank 4 on n2 and 5 more" */
-static void name_missing(const struct dnn_comm *comm, const struct dnn_comm_note *op,
+static void name_missing(const struct dnn_comm *comm, const struct dnn_comm_opinfo *op,
                          struct dnn_buf *out)
 {
     int n = 0;
@@ -62,13 +62,13 @@ static void name_missing(const struct dnn_comm *comm, const struct dnn_comm_note
 static void tell_last(const struct dnn_comm *comm, int rank, struct dnn_buf *out)
 {
     const struct dnn_mpi *m = comm->impl;
-    const struct dnn_mpi_word *a = &m->answer[rank];
+    const struct dnn_mpi_message *a = &m->answer[rank];
     char last[160];
 
     dnn_buf_add(out, "; rank %d ", rank);
     if (a->kind == 0) { /* only what its share in finished operations proves */
         dnn_buf_add(out, "was last heard of in %s",
-                    dnn_mpi_note_text(last, sizeof last, &m->met));
+                    dnn_mpi_op_text(last, sizeof last, &m->met));
         return;
     }
     if (a->state == 'T' || a->state == 't')
@@ -78,19 +78,20 @@ static void tell_last(const struct dnn_comm *comm, int rank, struct dnn_buf *out
     else if (a->state != 0)
         dnn_buf_add(out, "is alive and ");
     dnn_buf_add(out, "last entered %s%s",
-                dnn_mpi_note_text(last, sizeof last, &a->newest),
+                dnn_mpi_op_text(last, sizeof last, &a->newest),
                 a->inside ? "" : ", which it has left");
 }
 
 /* Ranks that answered from another place. */
 static void tell_elsewhere(const struct dnn_comm *comm, int rank, enum fate fate,
-                           const struct dnn_comm_note *op, struct dnn_buf *out)
+                           const struct dnn_comm_opinfo *op, struct dnn_buf *out)
 {
-    const struct dnn_mpi_word *a = &((const struct dnn_mpi *)comm->impl)->answer[rank];
-    const struct dnn_comm_note *n = fate == OTHER ? &a->then : &a->newest;
+    const struct dnn_mpi_message *a =
+        &((const struct dnn_mpi *)comm->impl)->answer[rank];
+    const struct dnn_comm_opinfo *n = fate == OTHER ? &a->then : &a->newest;
     char text[160];
 
-    dnn_mpi_note_text(text, sizeof text, n);
+    dnn_mpi_op_text(text, sizeof text, n);
     dnn_buf_add(out, "; rank %d on %s %s %s", rank, dnn_comm_host(comm, rank),
                 fate == OTHER ? "called" : "is still in", text);
     if (fate != OTHER || n->verb != op->verb) return;
@@ -101,14 +102,14 @@ static void tell_elsewhere(const struct dnn_comm *comm, int rank, enum fate fate
         dnn_buf_add(out, " with root %d instead of %d", (int)n->root, (int)op->root);
 }
 
-void dnn_mpi_verdict(struct dnn_comm *comm, const struct dnn_comm_note *op,
-                     struct dnn_buf *out)
+void dnn_mpi_timeout_text(struct dnn_comm *comm, const struct dnn_comm_opinfo *op,
+                          struct dnn_buf *out)
 {
     int missing = count(comm, op, MISSING), others = count(comm, op, OTHER);
     int told = 0;
     char text[160];
 
-    dnn_buf_add(out, "%s: ", dnn_mpi_note_text(text, sizeof text, op));
+    dnn_buf_add(out, "%s: ", dnn_mpi_op_text(text, sizeof text, op));
     if (missing > 0) {
         dnn_buf_add(out, "no answer from ");
         name_missing(comm, op, out);
