@@ -1,5 +1,5 @@
-/* backends.c - every backend there is.  To add one: write its directory, add a
- * line here and in src/Makefile.am.
+/* backends.c - the table of backends. To add one: write its directory, add a line
+ * here and in src/Makefile.am.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -31,8 +31,8 @@ const struct dnn_backend *dnn_backend_find(const char *name, struct dnn_err *err
         }
         dnn_buf_add(&names, "%s%s", i == 0 ? "" : ", ", table[i]->name);
     }
-    dnn_fail(err, DNN_ECONFIG, "there is no backend \"%s\" in this build; it has %s",
-             name, names.text);
+    dnn_fail(err, DNN_ECONFIG, "unknown backend \"%s\"; this build has %s", name,
+             names.text);
     dnn_buf_free(&names);
     return NULL;
 }

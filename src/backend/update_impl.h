@@ -1,5 +1,5 @@
-/* update_impl.h - what is the same for all weights in a step of an optimizer: numbers
- * that depend on the rate and on how many updates there have been.
+/* update_impl.h - factors of an optimizer step that are the same for all weights:
+ * they depend on the learning rate and on the number of updates.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -12,15 +12,15 @@
 #include <math.h>
 
 struct update_now {
-    double rate;  /* of what the rule makes of the gradient                      */
+    double rate;  /* of the step the rule computes */
     double ahead; /* NADAM: of the gradient itself                               */
-    double small; /* added to the root it is divided by                          */
+    double small; /* added to the root in the denominator */
     double gain;  /* SGD, LARS: of the gradient in the velocity                  */
-    double keep;  /* what is left of a weight before the step: decoupled decay   */
+    double keep;  /* factor of a weight before the step: decoupled decay */
     double decay; /* times the weight is added to the gradient, l1 apart         */
 };
 
-/* mu of update t, and the product of mu 1 ... t.  Once that has vanished beside 1
+/* mu of update t, and the product of mu 1 ... t. Once that is negligible beside 1
  * further factors do not matter, so few are multiplied however large t is. */
 static inline double update_mu(const struct dnn_op_update *u, double t)
 {
@@ -38,8 +38,7 @@ static inline double update_mu_product(const struct dnn_op_update *u, uint64_t t
     return product;
 }
 
-/* Adam divides both means by what they lack at first; Keras adds its epsilon before
- * that, PyTorch after it. */
+/* Bias correction of Adam; Keras adds its epsilon before it, PyTorch after it. */
 static inline void update_correct(const struct dnn_op_update *u, double t,
                                   struct update_now *out)
 {
@@ -97,8 +96,8 @@ static inline struct update_now update_now(const struct dnn_op_update *u,
     return out;
 }
 
-/* How much longer or shorter LARS makes the gradient (with the weight's decay) and
- * LAMB the step, by the norms of the weight and of either; 1 where one of them is 0. */
+/* The trust ratio: LARS scales the gradient (with weight decay) and LAMB the step by
+ * the norms of the weight and of either; 1 where one of them is 0. */
 static inline double update_trust(const struct dnn_op_update *u, double weight,
                                   double other)
 {

@@ -1,4 +1,4 @@
-/* fuse.c - the same program in fewer steps: building it.
+/* fuse.c - builds the fused program.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -14,7 +14,7 @@ struct work {
     struct dnn_arena *arena; /* owned, for the time of the call */
     int *map;                /* by value of from                */
     int copied;              /* given values below this one have been taken over */
-    /* Names of layers live in the programs; the one taken over last, in both. */
+    /* Names of layers are in the programs; the last one copied, in both. */
     const char *layer_from, *layer_to;
 };
 
@@ -62,7 +62,7 @@ static int given(struct work *w, const struct dnn_value *v)
     return new;
 }
 
-/* Take over the given values below end, so that they stand where they stood. */
+/* Copy the given values below end, in their order. */
 static void copy_given(struct work *w, int end)
 {
     for (; w->copied < end; w->copied++)
@@ -84,7 +84,7 @@ static int mapped(const struct work *w, int v)
     return v == DNN_NONE ? DNN_NONE : w->map[v];
 }
 
-/* w b mean var gamma beta -> the weights and the bias of both at once. */
+/* w b mean var gamma beta -> the folded weights and bias. */
 static void fold(struct work *w, const struct dnn_op *op, const struct dnn_op *norm,
                  int *in)
 {
@@ -117,7 +117,7 @@ static void add_pad(struct dnn_op_window *win, const struct dnn_op_pad *pad)
     }
 }
 
-/* The operands of op o, with those of what it takes in; returns their number. */
+/* The operands of op o and of the ops fused into it; returns their number. */
 static int operands(struct work *w, int o, int *in)
 {
     const struct fused *f = &w->fused[o];
@@ -137,7 +137,7 @@ static int operands(struct work *w, int o, int *in)
     return 3;
 }
 
-/* Append op o with whatever it takes in. */
+/* Append op o with the ops fused into it. */
 static void build(struct work *w, int o)
 {
     const struct fused *f = &w->fused[o];

@@ -1,4 +1,4 @@
-/* fuse_impl.h - what finding and building share.
+/* fuse_impl.h - shared by matching and building.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -8,16 +8,16 @@
 
 #include "fuse/fuse.h"
 
-/* What becomes of an op: which others it takes in, by number; DNN_NONE: none. */
+/* The fusion of an op: the ops fused into it, by number; DNN_NONE: none. */
 struct fused {
-    bool gone; /* another one took it in, or nobody wants it */
+    bool gone; /* fused into another op, or unused */
     int pad;   /* before it */
     int bias, norm, post;
-    int last; /* itself, or the one behind it whose result it now makes */
+    int last; /* itself, or the last one fused into it, whose result it computes */
     bool mask;
 };
 
-/* Decide for every op.  keep: by value, whether it is wanted.  In arena. */
+/* Decide for every op. keep: by value, whether it must stay. In arena. */
 struct fused *dnn_fuse_find(const struct dnn_prog *prog, const bool *keep,
                             struct dnn_arena *arena);
 

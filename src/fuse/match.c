@@ -1,4 +1,4 @@
-/* match.c - which ops may be done in one.
+/* match.c - which ops can be fused.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -15,9 +15,9 @@ struct work {
     bool *later; /* by value: whether the gradient of an op that uses it wants it */
 };
 
-/* ---- who wants what ---- */
+/* ---- users of values ---- */
 
-/* Ops whose results nobody wants are gone; those that have none are done for their
+/* Ops whose results nobody uses are dropped; those without results are run for their
  * effect. */
 static void find_dead(struct work *w, struct dnn_arena *arena)
 {
@@ -58,7 +58,8 @@ static bool used_once(const struct work *w, int v)
     return !w->keep[v] && w->uses[v] == 1;
 }
 
-/* The op of a kind that alone reads what op o makes, as its first operand. */
+/* The op of a kind that is the only reader of the result of op o, as its first
+ * operand. */
 static int follower(const struct work *w, int o, enum dnn_op_kind kind)
 {
     int y = w->prog->op[o].out[0];
@@ -71,8 +72,8 @@ static int follower(const struct work *w, int o, enum dnn_op_kind kind)
                : DNN_NONE;
 }
 
-/* Whether operands from of an op were there before the program began: then they are
- * there wherever the op goes. */
+/* Whether the operands of an op, from the given one on, exist before the program
+ * starts: then the op can be moved. */
 static bool given(const struct work *w, int o, int from)
 {
     const struct dnn_op *op = &w->prog->op[o];
@@ -88,7 +89,7 @@ static bool linear(enum dnn_op_kind kind)
     return kind == DNN_OP_CONV || kind == DNN_OP_DECONV || kind == DNN_OP_MATMUL;
 }
 
-/* ---- before and behind an op ---- */
+/* ---- padding before an op; bias, norm and activation after it ---- */
 
 static void take_pad(struct work *w, int o)
 {
@@ -107,7 +108,7 @@ static void take_pad(struct work *w, int o)
         return;
     for (int i = 0; i < win->nspatial; i++) {
         int64_t reach = win->dilation[i] * (win->kernel[i] - 1);
-        /* No more than a window can see, and nothing cut off. */
+        /* No more than a window reaches, and nothing cropped. */
         if (by->before[i + 1] < 0 || by->before[i + 1] + win->before[i] > reach ||
             by->after[i + 1] < 0 || by->after[i + 1] + win->after[i] > reach)
             return;
@@ -116,7 +117,7 @@ static void take_pad(struct work *w, int o)
     w->fused[p].gone = true;
 }
 
-/* Let op o take in the one behind what it does so far, if there is such a one. */
+/* Fuse the op next, if there is one, into op o. */
 static int take(struct work *w, int o, int next)
 {
     if (next == DNN_NONE) return DNN_NONE;
@@ -147,8 +148,8 @@ static void take_norm(struct work *w, int o)
         f->norm = take(w, o, next);
 }
 
-/* Functions that any kernel does on its way to memory.  The sigmoid and the like stay
- * apart: a loss may want what is before them. */
+/* Activations that every kernel can fuse. The sigmoid and the like stay separate: a
+ * loss may need their input. */
 static bool cheap(const struct dnn_op_unary *u)
 {
     switch (u->fn) {
@@ -190,8 +191,8 @@ static void take_post(struct work *w, int o)
 
 /* ---- masks ---- */
 
-/* Whether the gradient of op o wants its operand v, or what may have v's bytes in it.
- */
+/* Whether the gradient of op o needs its operand v, or a value that may share its
+ * bytes. */
 static bool wants(const struct work *w, int o, int v)
 {
     const struct dnn_op *op = &w->prog->op[o];

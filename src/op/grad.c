@@ -1,7 +1,7 @@
-/* grad.c - append to a program the ops that differentiate it.
+/* grad.c - autodiff: appends the backward ops to a program.
  *
- * Each rule says which of the forward operands its backward op reads: that is
- * what must be kept until then.
+ * Each rule lists the forward operands its backward op reads: those are kept until
+ * then.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -19,11 +19,11 @@ struct term {
 struct work {
     struct dnn_prog *prog;
     struct dnn_arena *arena; /* owned */
-    bool *need;              /* by value: somebody wants its gradient     */
+    bool *need;              /* by value: its gradient is needed */
     int *first;              /* by value: the first op that uses it       */
     struct term **terms;     /* by value: in the order they were computed */
-    const struct dnn_op *op; /* whose backward ops are being appended; a copy, as
-                                the program's array moves while it grows */
+    const struct dnn_op *op; /* whose backward ops are being appended; a copy, because
+                                the array of the program may move */
 };
 
 static bool needed(const struct work *w, int i)
@@ -54,7 +54,8 @@ static int append(struct work *w, enum dnn_pass pass, const union dnn_attr *attr
                         .in = in,
                         .layer = w->op->layer,
                         .line = w->op->line};
-    /* Only these undo their function themselves: they take its result's dy. */
+    /* Only these differentiate their fused activation themselves: they take the dy
+     * of its result. */
     if (op.kind == DNN_OP_GROUPNORM ||
         (op.kind == DNN_OP_BN_APPLY && pass == DNN_BWD_DATA))
         op.post = w->op->post;
@@ -99,7 +100,7 @@ static void both(struct work *w, int i, int nin, const int *in)
         if (like[j] != DNN_NONE) give(w, like[j], out[j]);
 }
 
-/* The gradient before the function that was done in the same go. */
+/* The gradient before a fused activation. */
 static int before_post(struct work *w, int dy)
 {
     const struct dnn_op *op = w->op;
@@ -117,7 +118,7 @@ static int before_post(struct work *w, int dy)
     return dx;
 }
 
-/* The gradient of a bias alone: x need not be kept for it. */
+/* The gradient of a bias only: x need not be kept. */
 static void bias(struct work *w, int i, int dy)
 {
     const struct dnn_op *before = w->op;
@@ -151,7 +152,7 @@ static void combine(struct work *w, int dy)
     int *in = dnn_arena_alloc(w->arena, ((size_t)op.nin + 2) * sizeof *in);
     enum dnn_combine fn = op.attr.combine.fn;
 
-    /* A maximum's own result is gone behind a function. */
+    /* With a fused activation the result of the maximum itself is not stored. */
     assert(op.post == NULL || (fn != DNN_MAXIMUM && fn != DNN_MINIMUM));
     dy = before_post(w, dy);
 
@@ -159,7 +160,7 @@ static void combine(struct work *w, int dy)
         if (!needed(w, i)) continue;
         int n = 0;
         in[n++] = dy;
-        /* A sum hands dy on as it is, unless the operand was broadcast. */
+        /* A sum passes dy on, unless the operand was broadcast. */
         if ((fn == DNN_ADD || (fn == DNN_SUBTRACT && i == 0)) &&
             dnn_shape_equal(dnn_prog_shape(w->prog, op.in[i]),
                             dnn_prog_shape(w->prog, dy))) {
@@ -196,7 +197,7 @@ static void concat(struct work *w, int dy)
     w->op = before;
 }
 
-/* Reshape and transpose are undone by themselves. */
+/* The gradient of reshape and transpose is the same op. */
 static void undo(struct work *w, int dy)
 {
     union dnn_attr attr = {0};
@@ -360,7 +361,7 @@ static void differentiate(struct work *w, int dy)
     case DNN_OP_PENALTY:
     case DNN_OP_UPDATE:
     case DNN_OP_WEIGH:
-        break; /* inference; targets; and what the update itself differentiates */
+        break; /* inference; targets; ops the update differentiates itself */
     default:
         simple(w, dy);
         break;
@@ -419,7 +420,8 @@ static void find_needs(struct work *w, bool inputs)
     }
 }
 
-/* The whole gradient of a value, all terms being there; DNN_NONE if there is none. */
+/* The complete gradient of a value, once all terms are known; DNN_NONE if there is
+ * none. */
 static int total(struct work *w, int value)
 {
     struct dnn_prog *prog = w->prog;

@@ -1,4 +1,4 @@
-/* grad.h - append to a program the ops that differentiate it.
+/* grad.h - autodiff: appends the backward ops to a program.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -8,7 +8,7 @@
 
 #include "op/prog.h"
 
-/* What to differentiate, and for whom. */
+/* A value to differentiate. */
 struct dnn_grad_of {
     int value; /* e.g. the output, or a loss                              */
     int seed;  /* its gradient: a value of its shape, such as an input or a
@@ -17,9 +17,9 @@ struct dnn_grad_of {
 
 /* Append the backward ops of every forward op between the n values given and the
  * trainable weights (and the inputs, if asked), in reverse order, and set grad of
- * those values.  A value used several times gets the sum.  What is not needed is
- * not made: nothing for frozen weights, nor for what lies before them.  Once per
- * program; the program must have been made for training. */
+ * those values. A value used several times gets the sum. Gradients that are not
+ * needed are not computed, such as those of frozen weights and of ops before them.
+ * Once per program; the program must have been made for training. */
 void dnn_grad(struct dnn_prog *prog, int n, const struct dnn_grad_of *of, bool inputs);
 
 #endif

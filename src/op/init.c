@@ -1,4 +1,4 @@
-/* init.c - how a weight begins: Keras's initializers as numbers.
+/* init.c - the initializers of Keras.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -12,14 +12,14 @@
 #include <math.h>
 #include <stddef.h>
 
-/* The deviation of a standard normal that is redrawn beyond two: what Keras
- * divides by so that the truncated one has the variance asked for. */
+/* The standard deviation of a normal distribution truncated at two: Keras divides by
+ * it to get the requested variance. */
 #define TRUNCATED_DEVIATION 0.87962566103423978
 
 #define SCALING(scale, mode, dist)                                                     \
     {DNN_INIT_VARIANCE_SCALING, scale, 0, DNN_FAN_##mode, DNN_DIST_##dist, 0}
 
-/* Names without underscores, in small letters; Keras 1's short ones as well. */
+/* Names without underscores, in lower case; also the short ones of Keras 1. */
 static const struct {
     const char *name;
     struct dnn_init init;
@@ -166,7 +166,7 @@ static void straighten(double *q, int64_t r, int64_t n)
         q[r * n + i] /= sqrt(norm);
 }
 
-/* As a matrix (all but the last axis, last axis) with orthonormal rows or columns,
+/* A matrix (all but the last axis, last axis) with orthonormal rows or columns,
  * whichever are fewer. */
 static void orthogonal(const struct dnn_init *init, int64_t rows, int64_t cols,
                        const struct dnn_rng *rng, enum dnn_dtype dtype, void *dst)
@@ -194,16 +194,16 @@ int dnn_init_fill(const struct dnn_init *init, const struct dnn_shape *shape,
 
     DNN_TRY(dnn_shape_count(shape, &count, err));
     if (dtype != DNN_F32 && dtype != DNN_F64)
-        return dnn_fail(err, DNN_ECONFIG, "weights begin as f32 or f64, not %s",
+        return dnn_fail(err, DNN_ECONFIG, "initializers support f32 and f64, not %s",
                         dnn_dtype_name(dtype));
     if (init->kind == DNN_INIT_IDENTITY && shape->ndim != 2)
         return dnn_fail(err, DNN_ECONFIG,
-                        "the initializer identity needs two axes, not the shape %s",
+                        "initializer identity: needs 2 axes, but the shape is %s",
                         dnn_shape_text(text, sizeof text, shape));
     if (init->kind == DNN_INIT_ORTHOGONAL && shape->ndim < 2)
         return dnn_fail(err, DNN_ECONFIG,
-                        "the initializer orthogonal needs two or more axes, not the "
-                        "shape %s",
+                        "initializer orthogonal: needs at least 2 axes, but the shape "
+                        "is %s",
                         dnn_shape_text(text, sizeof text, shape));
     if (init->kind == DNN_INIT_ORTHOGONAL && count > 0) {
         int64_t cols = shape->dim[shape->ndim - 1];

@@ -1,4 +1,4 @@
-/* init.h - how a weight begins: Keras's initializers as numbers.
+/* init.h - the initializers of Keras.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

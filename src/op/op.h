@@ -1,9 +1,8 @@
-/* op.h - the vocabulary of computation: kinds of ops, their passes and numbers.
+/* op.h - kinds of ops, their passes and attributes.
  *
- * Activations are (batch, space..., channels); weights have Keras's own layout.
- * "x -> y" below names the forward operands in order; an operand in brackets may
- * be absent (DNN_NONE).  Which operands the backward passes take is the table in
- * ops.c.
+ * Activations are (batch, space..., channels); weights have the layout of Keras. "x
+ * -> y" below names the forward operands in order; an operand in brackets may be
+ * absent (DNN_NONE). The operands of the backward passes are in the table in ops.c.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -20,7 +19,8 @@
 enum {
     DNN_NONE = -1,       /* no value: an optional operand that is absent */
     DNN_MAX_SPATIAL = 3, /* depth, height, width                         */
-    DNN_MAX_OUT = 3      /* outputs of one op                            */
+    DNN_MAX_OUT = 3,     /* outputs of one op                            */
+    DNN_TYPED_IN = 6     /* inputs whose type is in the table of ops     */
 };
 
 enum dnn_op_kind {
@@ -78,7 +78,7 @@ enum dnn_pass {
     DNN_PASSES
 };
 
-/* What a weight is made to obey after each update. */
+/* The constraint of a weight, applied after each update. */
 enum dnn_constraint_kind {
     DNN_CONSTRAIN_NONE,
     DNN_MAX_NORM, /* norms over axes at most max      */
@@ -93,7 +93,7 @@ struct dnn_constraint {
     unsigned axes; /* bit i: axis i of the weight */
 };
 
-/* ---- numbers, one struct per family ---- */
+/* ---- attributes, one struct per family ---- */
 
 /* CONV, DECONV, POOL: arrays hold nspatial numbers, first axis first.  before
  * and after are the padding.  For DECONV they are those of the convolution it
@@ -242,7 +242,7 @@ struct dnn_op_noise {
      * program where it finds 0. */
     uint64_t seed, stream;
     unsigned shared; /* bit i: one number for all of axis i (spatial dropout: the
-                        space axes); bit 0 shares it among samples */
+                        spatial axes); bit 0 shares it among samples */
 };
 
 struct dnn_op_activity {
@@ -403,9 +403,9 @@ struct dnn_op {
     enum dnn_op_kind kind;
     enum dnn_pass pass;
     union dnn_attr attr;
-    /* A function of the first output, done in the same go; NULL: none.  Forward:
-     * CONV, DECONV, MATMUL, COMBINE, BN_APPLY, BN_INFER, GROUPNORM.  A backward pass
-     * of BN_APPLY or GROUPNORM with it takes the dy of the function's result. */
+    /* A fused activation of the first output; NULL: none. Forward: CONV, DECONV,
+     * MATMUL, COMBINE, BN_APPLY, BN_INFER, GROUPNORM. A backward pass of BN_APPLY or
+     * GROUPNORM with it takes the dy of the activation's result. */
     const struct dnn_op_unary *post;
     int nin, nout;
     const int *in;        /* value numbers, DNN_NONE where absent */
@@ -422,14 +422,12 @@ enum dnn_operand {
     DNN_OPERAND_BITS   /* the index of a maximum or a mask: integers          */
 };
 
-enum { DNN_TYPED_IN = 6 }; /* inputs whose type the table gives; others are VALUE */
-
 /* The operands of one pass. */
 struct dnn_op_pass {
     /* Their names, inputs "->" outputs, for readers only; NULL: there is no such
      * pass.  "..." is any number, brackets an operand that may be absent. */
     const char *operands;
-    enum dnn_operand in[DNN_TYPED_IN], out[DNN_MAX_OUT];
+    enum dnn_operand in[DNN_TYPED_IN], out[DNN_MAX_OUT]; /* later inputs are VALUEs */
 };
 
 /* Whether the plan may run a forward op a second time to save memory. */
@@ -443,27 +441,30 @@ enum dnn_op_recompute {
 struct dnn_op_info {
     const char *name;
     struct dnn_op_pass pass[DNN_PASSES];
-    /* Bit p: in pass p the first output may lie where the first input does, if
-     * both have the same shape and nobody reads that input later. */
+    /* Bit p: in pass p the first output may overwrite the first input, if both have
+     * the same shape and nobody reads that input later. */
     unsigned inplace;
     bool view; /* the output is the first input's bytes */
     enum dnn_op_recompute recompute;
-    /* Outputs from inputs, forward.  in[i] is NULL where an operand is absent;
-     * fills out[0 ... nout - 1] (dtype and shape, names NULL) and returns nout.
-     * Cannot fail: whoever makes the op has checked; our mistakes assert. */
+    /* Shape inference, forward. in[i] is NULL where an operand is absent; fills
+     * out[0 ... nout - 1] (dtype and shape, names NULL) and returns nout. Cannot
+     * fail: layers have checked; bugs assert. */
     int (*shape)(const union dnn_attr *attr, int nin,
                  const struct dnn_tensor *const *in, struct dnn_tensor *out);
 };
 
 const struct dnn_op_info *dnn_op_info(enum dnn_op_kind kind);
+/* The type of an op's operand i. */
+enum dnn_operand dnn_op_operand_in(const struct dnn_op *op, int i);
+enum dnn_operand dnn_op_operand_out(const struct dnn_op *op, int i);
 const char *dnn_op_pass_name(enum dnn_pass pass); /* "forward", "backward data"... */
 const char *dnn_op_unary_name(enum dnn_unary fn); /* "relu"... */
 
-/* Whether a function's backward pass takes its result y, not its argument x:
+/* Whether the backward pass of an activation takes its result y, not its argument x:
  * then x need not be kept. */
 bool dnn_op_unary_by_result(const struct dnn_op_unary *unary);
 
-/* ---- arithmetic layers share with the shape rules ---- */
+/* ---- shape arithmetic shared with layers ---- */
 
 /* Padding "same" as Keras: ceil(in / stride) outputs, the odd one after. */
 void dnn_op_same(int64_t in, int64_t kernel, int64_t stride, int64_t dilation,

@@ -108,8 +108,7 @@ static const struct dnn_op_info table[DNN_OP_KINDS] = {
         .inplace = FWD | DATA, .recompute = DNN_OP_ONCE, .shape = dnn_shape_activity},
     [DNN_OP_MSE] = {
         "mse",
-        {{"x t -> loss", .in = {[1] = LABEL}, .out = {[0] = SUM}},
-         {"dloss x t -> dx", .in = {[0] = SUM, [2] = LABEL}}},
+        {{"x t -> loss", .out = {[0] = SUM}}, {"dloss x t -> dx", .in = {[0] = SUM}}},
         .recompute = DNN_OP_ONCE, .shape = dnn_shape_loss},
     [DNN_OP_XENT] = {
         "xent",
@@ -162,6 +161,16 @@ const struct dnn_op_info *dnn_op_info(enum dnn_op_kind kind)
     return &table[kind];
 }
 
+enum dnn_operand dnn_op_operand_in(const struct dnn_op *op, int i)
+{
+    return i < DNN_TYPED_IN ? table[op->kind].pass[op->pass].in[i] : DNN_OPERAND_VALUE;
+}
+
+enum dnn_operand dnn_op_operand_out(const struct dnn_op *op, int i)
+{
+    return table[op->kind].pass[op->pass].out[i];
+}
+
 const char *dnn_op_pass_name(enum dnn_pass pass)
 {
     static const char *const name[DNN_PASSES] = {
@@ -208,7 +217,7 @@ bool dnn_op_unary_by_result(const struct dnn_op_unary *unary)
 {
     switch (unary->fn) {
     case DNN_RELU:
-        /* Only then does y say on which branch x was. */
+        /* Only then y determines the branch of x. */
         return unary->threshold == 0 && unary->alpha >= 0 && unary->max_value > 0;
     case DNN_ELU:
         return unary->alpha > 0;
@@ -231,9 +240,9 @@ bool dnn_op_unary_by_result(const struct dnn_op_unary *unary)
 int64_t dnn_op_window_out(int64_t in, int64_t kernel, int64_t stride, int64_t dilation,
                           int64_t before, int64_t after)
 {
-    int64_t room = in + before + after - (dilation * (kernel - 1) + 1);
+    int64_t space = in + before + after - (dilation * (kernel - 1) + 1);
 
-    return room < 0 ? 0 : room / stride + 1;
+    return space < 0 ? 0 : space / stride + 1;
 }
 
 int64_t dnn_op_transposed_out(int64_t in, int64_t kernel, int64_t stride,

@@ -1,4 +1,4 @@
-/* print.c - a program as text: one line per value that is given and per op.
+/* print.c - prints a program: one line per given value and per op.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -321,8 +321,8 @@ void dnn_prog_print(const struct dnn_prog *prog, FILE *where)
     struct dnn_buf buf = {0};
     int v = 0;
 
-    /* Values are numbered as they were made: those before an op's operands and
-     * not shown yet were given, not computed. */
+    /* Values are numbered as they were made: those before the operands of an op that
+     * have not been printed are given values. */
     for (int i = 0; i < prog->nops; i++) {
         const struct dnn_op *op = &prog->op[i];
         int end = v;

@@ -1,4 +1,4 @@
-/* prog.c - a program: values, and ops in the order they are done.
+/* prog.c - a program: values, and ops in execution order.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -33,8 +33,8 @@ void dnn_prog_from(struct dnn_prog *prog, const char *layer, int line, bool froz
     prog->frozen = frozen;
 }
 
-/* Twice the room in the arena; the old array stays there until the end, which
- * costs as much again at most. */
+/* Doubles an array in the arena; the old one stays there until the end, which costs
+ * at most as much again. */
 static void *more(struct dnn_prog *prog, const void *old, int n, int *cap, size_t size)
 {
     int want = *cap == 0 ? 64 : 2 * *cap;
@@ -79,7 +79,7 @@ static bool same_text(const char *a, const char *b)
     return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
 }
 
-/* What this layer made under this name before, or DNN_NONE. */
+/* The value this layer has made under this name, or DNN_NONE. */
 static int made(const struct dnn_prog *prog, enum dnn_role role, const char *name)
 {
     if (prog->layer == NULL || name == NULL) return DNN_NONE;
@@ -171,7 +171,7 @@ int dnn_prog_append(struct dnn_prog *prog, const struct dnn_op *op,
         prog->value[new->out[i]].layer = op->layer;
         if (first == DNN_NONE) first = new->out[i];
     }
-    /* What comes behind a backward op is not part of the forward ops any more. */
+    /* Ops after a backward op are not forward ops. */
     if (op->pass == DNN_FWD && prog->nforward == prog->nops) prog->nforward++;
     prog->nops++;
     return first;

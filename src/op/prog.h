@@ -1,8 +1,8 @@
-/* prog.h - a program: values, and ops in the order they are done.
+/* prog.h - a program: values, and ops in execution order.
  *
- * Layers append to it, grad.c appends what differentiates it, plan reads it.
- * Values are numbered from 0; shapes are concrete, the batch included.  All of
- * a program lives in one arena.
+ * Layers append to it, grad.c appends the backward ops, plan reads it. Values are
+ * numbered from 0; shapes are concrete, including the batch. All of a program is in
+ * one arena.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -1,4 +1,4 @@
-/* reorder.c - gradients of weights wait until an exchange is under way.
+/* reorder.c - moves gradients of weights behind the start of an exchange.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -17,7 +17,7 @@ static bool used(const struct dnn_prog *prog, int o, int from, int to)
     return false;
 }
 
-/* Worth the time an exchange takes. */
+/* Takes as long as an exchange. */
 static bool long_enough(const struct dnn_op *op)
 {
     return op->pass == DNN_BWD_WEIGHTS &&
@@ -37,7 +37,7 @@ static void move(struct dnn_prog *prog, int from, int to)
             if (prog->op[o].out[j] != DNN_NONE) prog->value[prog->op[o].out[j]].op = o;
 }
 
-/* All between the exchange before e and the op that makes what e adds up. */
+/* Those between the exchange before e and the op whose result e adds up. */
 static void fill(struct dnn_prog *prog, int e)
 {
     int to = e - 1;

@@ -8,10 +8,10 @@
 
 #include "op/prog.h"
 
-/* Move gradients of weights that nothing waits for to between the op that makes what
- * an exchange of the backward pass adds up and the exchange itself.  Whoever begins
- * exchanges early then has something to do until the others' numbers are there.
- * Results are the same; some values are needed for longer. */
+/* Move gradients of weights between the op whose result an exchange of the backward
+ * pass adds up and the exchange itself, where nothing waits for them: they are
+ * computed while the exchange is under way. Results are the same; some values live
+ * longer. */
 void dnn_prog_reorder(struct dnn_prog *prog);
 
 #endif

@@ -1,7 +1,7 @@
-/* shapes.c - what comes out of each kind of op, from what goes in.
+/* shapes.c - shape inference: the outputs of each kind of op from its inputs.
  *
- * Layers have said no to whatever does not fit, with words; here a misfit is our
- * own mistake.
+ * Layers have rejected wrong shapes with a message; here a mismatch is a bug and
+ * asserts.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -1,4 +1,4 @@
-/* shapes_impl.h - the shape rules that ops.c puts in its table.
+/* shapes_impl.h - the shape rules used in the table of ops.c.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -1,4 +1,4 @@
-/* shapes_loss.c - what comes out of losses.
+/* shapes_loss.c - shape rules of losses.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

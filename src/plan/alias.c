@@ -1,8 +1,8 @@
-/* alias.c - which values may lie in the same bytes.
+/* alias.c - which values may share bytes.
  *
- * Parts are put where they will be joined, whole networks of concatenations into the
- * last one's bytes; what is cut from a gradient stays where it lies; a view is its
- * input; an op that may writes over its first input when nobody else wants that.
+ * Inputs of a concatenation are written into its output, chains of concatenations
+ * into the last one; slices of a gradient stay in it; a view is its input; an op
+ * that may overwrites its first input when nobody else needs it.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -47,13 +47,13 @@ static void list_uses(struct work *w, struct dnn_arena *arena)
                 w->use[w->start[prog->op[o].in[i] + 1]++] = (struct use){o, i};
 }
 
-static bool may_be_apart(const struct work *w, int o, bool out, int i)
+static bool may_have_pitch(const struct work *w, int o, bool out, int i)
 {
     return w->opts->pitch != NULL &&
            w->opts->pitch(w->opts->arg, w->plan->prog, o, out, i);
 }
 
-/* Whether all who read v, but op except, can do so when its rows are apart. */
+/* Whether all readers of v, except one op, support a pitch. */
 static bool readers_allow(const struct work *w, int v, int except)
 {
     for (int u = w->start[v]; u < w->start[v + 1]; u++) {
@@ -61,14 +61,14 @@ static bool readers_allow(const struct work *w, int v, int except)
 
         if (use->op == except) continue;
         if (dnn_op_info(w->plan->prog->op[use->op].kind)->view) return false;
-        if (!may_be_apart(w, use->op, false, use->i)) return false;
+        if (!may_have_pitch(w, use->op, false, use->i)) return false;
     }
     return true;
 }
 
-/* Whether v is joined to others once only: what is joined several times can be in the
- * place of one, and would hold all of that from first to last. */
-static bool joined_once(const struct work *w, int v)
+/* Whether v is an input of one concatenation only: with several it could be in place
+ * in one, and would keep all of that alive from first to last. */
+static bool concatenated_once(const struct work *w, int v)
 {
     int n = 0;
 
@@ -80,7 +80,7 @@ static bool joined_once(const struct work *w, int v)
     return n == 1;
 }
 
-/* Which output of its op v is. */
+/* The output number of v. */
 static int output_of(const struct dnn_prog *prog, int v)
 {
     const struct dnn_op *op = &prog->op[prog->value[v].op];
@@ -91,7 +91,7 @@ static int output_of(const struct dnn_prog *prog, int v)
     return i;
 }
 
-static bool can_lie_in(const struct work *w, int v, int o)
+static bool can_be_in(const struct work *w, int v, int o)
 {
     const struct dnn_prog *prog = w->plan->prog;
     const struct dnn_spot *s = &w->plan->spot[v];
@@ -100,12 +100,12 @@ static bool can_lie_in(const struct work *w, int v, int o)
     if (prog->value[v].role != DNN_TEMP || s->block != DNN_BLOCK_TEMPS || s->base != v)
         return false;
     return maker != DNN_NONE && !dnn_op_info(prog->op[maker].kind)->view &&
-           joined_once(w, v) && readers_allow(w, v, o) &&
-           may_be_apart(w, maker, true, output_of(prog, v));
+           concatenated_once(w, v) && readers_allow(w, v, o) &&
+           may_have_pitch(w, maker, true, output_of(prog, v));
 }
 
 /* part becomes the columns of whole that begin at start. */
-static void lay_into(struct work *w, int part, int whole, int64_t start)
+static void place_into(struct work *w, int part, int whole, int64_t start)
 {
     const struct dnn_spot *in = &w->plan->spot[whole];
     struct dnn_spot *s = &w->plan->spot[part];
@@ -120,26 +120,26 @@ static void lay_into(struct work *w, int part, int whole, int64_t start)
     if (s->last > life->last) life->last = s->last;
 }
 
-/* Put the parts of a joining that can be there into its output.  If only some can,
- * the op is still to be done, and must be able to read those where they are. */
-static void join(struct work *w, int o)
+/* Place the inputs of a concatenation into its output where possible. If only some
+ * can be, the op still runs, and must be able to read those in place. */
+static void place_inputs(struct work *w, int o)
 {
     const struct dnn_op *op = &w->plan->prog->op[o];
     int64_t start = 0;
     int can = 0;
 
     for (int i = 0; i < op->nin; i++)
-        can += can_lie_in(w, op->in[i], o);
+        can += can_be_in(w, op->in[i], o);
     for (int i = 0; i < op->nin; i++) {
-        if (can_lie_in(w, op->in[i], o) &&
-            (can == op->nin || may_be_apart(w, o, false, i)))
-            lay_into(w, op->in[i], op->out[0], start);
+        if (can_be_in(w, op->in[i], o) &&
+            (can == op->nin || may_have_pitch(w, o, false, i)))
+            place_into(w, op->in[i], op->out[0], start);
         start += dnn_plan_row(w->plan->prog, op->in[i]);
     }
 }
 
-/* The columns of its base's rows that a value takes, counted in bytes; a value that
- * is not apart takes them all. */
+/* The columns of the rows of its base that a value takes, in bytes; a value without
+ * a pitch takes all. */
 static void columns(const struct work *w, int v, size_t *from, size_t *to)
 {
     const struct dnn_spot *s = &w->plan->spot[v];
@@ -152,7 +152,7 @@ static void columns(const struct work *w, int v, size_t *from, size_t *to)
     *to = *from + (size_t)dnn_plan_row(w->plan->prog, v) * size;
 }
 
-static bool touch(const struct work *w, int a, int b)
+static bool overlap(const struct work *w, int a, int b)
 {
     size_t from[2], to[2];
 
@@ -162,7 +162,7 @@ static bool touch(const struct work *w, int a, int b)
     return from[0] < to[1] && from[1] < to[0];
 }
 
-/* Whether nobody wants v's bytes after op o. */
+/* Whether nobody needs the bytes of v after op o. */
 static bool is_over(const struct work *w, int v, int o)
 {
     const struct dnn_spot *s = &w->plan->spot[v];
@@ -170,12 +170,12 @@ static bool is_over(const struct work *w, int v, int o)
     if (w->life[s->base].last <= o) return true;
     if (s->pitch == 0) return false;
     for (int u = 0; u < w->plan->prog->nvalues; u++)
-        if (w->plan->spot[u].last > o && touch(w, u, v)) return false;
+        if (w->plan->spot[u].last > o && overlap(w, u, v)) return false;
     return true;
 }
 
-/* Whether op may write its first output over its first input: nobody else wants
- * that any more, and no other operand lies there. */
+/* Whether an op may overwrite its first input with its first output: nobody else
+ * needs it any more, and no other operand is there. */
 static bool may_overwrite(const struct work *w, int o)
 {
     const struct dnn_prog *prog = w->plan->prog;
@@ -189,14 +189,14 @@ static bool may_overwrite(const struct work *w, int o)
     if (in->pitch == 0 && w->plan->spot[in->base].bytes != in->bytes) return false;
     if (!is_over(w, x, o)) return false;
     for (int i = 1; i < op->nin; i++)
-        if (op->in[i] != DNN_NONE && touch(w, op->in[i], x)) return false;
+        if (op->in[i] != DNN_NONE && overlap(w, op->in[i], x)) return false;
     return in->pitch == 0 || (prog->value[x].is.dtype == prog->value[y].is.dtype &&
                               dnn_plan_row(prog, x) == dnn_plan_row(prog, y) &&
-                              may_be_apart(w, o, true, 0) && readers_allow(w, y, o));
+                              may_have_pitch(w, o, true, 0) && readers_allow(w, y, o));
 }
 
-/* y lies exactly where x does. */
-static void lay_over(struct work *w, int y, int x)
+/* y takes the place of x. */
+static void place_over(struct work *w, int y, int x)
 {
     struct dnn_spot *s = &w->plan->spot[y];
     const struct dnn_spot *in = &w->plan->spot[x];
@@ -209,23 +209,23 @@ static void lay_over(struct work *w, int y, int x)
     if (s->last > life->last) life->last = s->last;
 }
 
-static void follow(struct work *w, int o)
+static void alias_op(struct work *w, int o)
 {
     const struct dnn_op *op = &w->plan->prog->op[o];
 
     if (op->nout == 0 || op->out[0] == DNN_NONE || op->nin == 0) return;
     int x = op->in[0], y = op->out[0];
-    /* A part lies in its whole already.  A weight's gradient has a place of its own;
-     * a view of something else that becomes one is copied there. */
+    /* A part is in place already. The gradient of a weight has a fixed place; a view
+     * that becomes one is copied there. */
     if (w->plan->spot[y].base != y || w->plan->spot[y].block != DNN_BLOCK_TEMPS) return;
     if (dnn_op_info(op->kind)->view) {
         assert(w->plan->spot[x].pitch == 0);
-        lay_over(w, y, x);
+        place_over(w, y, x);
     } else if (op->pass == DNN_BWD_DATA && dnn_plan_by_rows(w->plan->prog, op)) {
         if (w->opts->pitch != NULL && readers_allow(w, y, DNN_NONE))
-            lay_into(w, y, x, op->attr.concat.start);
+            place_into(w, y, x, op->attr.concat.start);
     } else if (may_overwrite(w, o)) {
-        lay_over(w, y, x);
+        place_over(w, y, x);
     }
 }
 
@@ -239,16 +239,16 @@ void dnn_plan_alias(struct dnn_plan *plan, const struct dnn_plan_opts *opts,
     list_uses(&w, arena);
     for (int v = 0; v < prog->nvalues; v++)
         life[v] = (struct dnn_plan_life){plan->spot[v].first, plan->spot[v].last};
-    /* From the last: so a joined value that is itself a part has its place before its
-     * own parts ask for it. */
+    /* From the last: a concatenation that is itself an input of one gets its place
+     * before its own inputs do. */
     for (int o = prog->nops - 1; o >= 0 && opts->pitch != NULL; o--) {
         const struct dnn_op *op = &prog->op[o];
 
         if (op->pass == DNN_FWD && dnn_plan_by_rows(prog, op) &&
             plan->spot[op->out[0]].block == DNN_BLOCK_TEMPS)
-            join(&w, o);
+            place_inputs(&w, o);
     }
     for (int o = 0; o < prog->nops; o++)
-        follow(&w, o);
+        alias_op(&w, o);
     dnn_arena_free(arena);
 }

@@ -1,4 +1,4 @@
-/* bucket.c - which gradients are final when: buckets of one flat vector.
+/* bucket.c - gradient buckets of one flat vector, and when each is final.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -50,7 +50,7 @@ int dnn_plan_buckets(const struct dnn_plan *plan, size_t bytes, struct dnn_bucke
     int nparts = find_parts(plan, part), n = 0;
     struct dnn_bucket *b = dnn_alloc(((size_t)nparts + 1) * sizeof *b);
 
-    /* From the end: what lies last in the network is final first, or nearly so. */
+    /* From the end: the last layers are final first, or nearly so. */
     for (int i = nparts - 1; i >= 0; i--) {
         if (n > 0 && b[n - 1].last - part[i].first <= bytes) {
             b[n - 1].first = part[i].first;

@@ -1,10 +1,9 @@
-/* pack.c - placing stretches of memory that are needed for stretches of time.
+/* pack.c - packs temporaries: memory ranges with lifetimes.
  *
- * One after the other, each into the smallest gap that holds it: the large ones
- * first, or in other orders, and the best of them is made better by placing what
- * ended up on top earlier, and by trying changes at random.  That is not the optimum,
- * which is hard to find, but for networks it is near what is alive at the worst moment,
- * and the plan says how near.
+ * Each is placed into the smallest gap that fits, largest first or in another order;
+ * the best order is improved by placing earlier what ended up on top, and by random
+ * changes. The optimum is hard to find, but for networks the result is close to the
+ * bytes alive at the peak, and the plan prints how close.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -20,11 +19,10 @@
 #include <string.h>
 
 enum {
-    /* Comparisons of two spans that all attempts together may make: about a tenth of a
-     * second. */
-    PATIENCE = 20 * 1000 * 1000,
-    NEAR = 200,   /* a waste below this part of what is alive is good enough   */
-    SMALL = 1000, /* what is below this part of it fits into some gap in the end */
+    /* Limit of comparisons of two spans in all attempts: about a tenth of a second. */
+    BUDGET = 20 * 1000 * 1000,
+    NEAR = 200,   /* waste below this fraction of the peak is good enough */
+    SMALL = 1000, /* spans below this fraction of it are placed last */
 };
 
 struct work {
@@ -35,19 +33,19 @@ struct work {
     int *best;    /* the order that was best        */
     size_t least; /* what that takes                */
     size_t live;  /* nothing can take less          */
-    int64_t patience;
+    int64_t budget;
 };
 
-typedef int by(const void *pa, const void *pb, void *spans);
+typedef int compare(const void *pa, const void *pb, void *spans);
 
 static int length(const struct dnn_span *s)
 {
     return s->last - s->first + 1;
 }
 
-/* Of equal ones those needed longer, then those needed earlier, then by their places
- * in the caller's array. */
-static int by_rest(const struct dnn_span *a, const struct dnn_span *b)
+/* Ties: longer lifetime first, then earlier start, then the order of the caller's
+ * array. */
+static int by_lifetime(const struct dnn_span *a, const struct dnn_span *b)
 {
     if (length(a) != length(b)) return length(a) < length(b) ? 1 : -1;
     if (a->first != b->first) return a->first < b->first ? -1 : 1;
@@ -63,7 +61,7 @@ static int by_size(const void *pa, const void *pb, void *spans)
     TWO(pa, pb, spans);
 
     if (a->bytes != b->bytes) return a->bytes < b->bytes ? 1 : -1;
-    return by_rest(a, b);
+    return by_lifetime(a, b);
 }
 
 static int by_area(const void *pa, const void *pb, void *spans)
@@ -72,7 +70,7 @@ static int by_area(const void *pa, const void *pb, void *spans)
     double s = (double)a->bytes * length(a), t = (double)b->bytes * length(b);
 
     if (s < t || t < s) return s < t ? 1 : -1;
-    return by_rest(a, b);
+    return by_lifetime(a, b);
 }
 
 static int by_length(const void *pa, const void *pb, void *spans)
@@ -81,7 +79,7 @@ static int by_length(const void *pa, const void *pb, void *spans)
 
     if (length(a) == length(b) && a->bytes != b->bytes)
         return a->bytes < b->bytes ? 1 : -1;
-    return by_rest(a, b);
+    return by_lifetime(a, b);
 }
 
 static int by_first(const void *pa, const void *pb, void *spans)
@@ -89,7 +87,7 @@ static int by_first(const void *pa, const void *pb, void *spans)
     TWO(pa, pb, spans);
 
     if (a->first != b->first) return a->first < b->first ? -1 : 1;
-    return by_rest(a, b);
+    return by_lifetime(a, b);
 }
 
 static int by_last(const void *pa, const void *pb, void *spans)
@@ -97,12 +95,7 @@ static int by_last(const void *pa, const void *pb, void *spans)
     TWO(pa, pb, spans);
 
     if (a->last != b->last) return a->last > b->last ? -1 : 1;
-    return by_rest(a, b);
-}
-
-static bool together(const struct dnn_span *a, const struct dnn_span *b)
-{
-    return a->first <= b->last && b->first <= a->last;
+    return by_lifetime(a, b);
 }
 
 /* The best offset for a span among n placed ones, lowest first. */
@@ -113,7 +106,7 @@ static size_t best_gap(const struct work *w, const struct dnn_span *span, int n)
     for (int i = 0; i < n; i++) {
         const struct dnn_span *rival = &w->spans[w->sorted[i]];
 
-        if (!together(span, rival)) continue;
+        if (span->first > rival->last || rival->first > span->last) continue;
         size_t from = rival->offset, to = from + dnn_plan_round(rival->bytes);
         if (from >= at && from - at >= span->bytes && from - at < least) {
             least = from - at;
@@ -124,7 +117,7 @@ static size_t best_gap(const struct work *w, const struct dnn_span *span, int n)
     return least < SIZE_MAX ? best : at;
 }
 
-/* Place them all in the order there is; remember it if it is the best. */
+/* Place all in the current order; remember it if it is the best. */
 static size_t place(struct work *w)
 {
     size_t total = 0;
@@ -140,7 +133,7 @@ static size_t place(struct work *w)
         size_t end = span->offset + dnn_plan_round(span->bytes);
         if (end > total) total = end;
     }
-    w->patience -= (int64_t)w->n * w->n / 2;
+    w->budget -= (int64_t)w->n * w->n / 2;
     if (total < w->least) {
         w->least = total;
         memcpy(w->best, w->order, (size_t)w->n * sizeof *w->best);
@@ -148,10 +141,10 @@ static size_t place(struct work *w)
     return total;
 }
 
-/* Whether it is time to stop: there is little to win, or much has been tried. */
+/* Whether to stop: little can be gained, or the limit is reached. */
 static bool good(const struct work *w)
 {
-    return w->least - w->live <= w->live / NEAR || w->patience <= 0;
+    return w->least - w->live <= w->live / NEAR || w->budget <= 0;
 }
 
 /* Move what is placed as number from to number to. */
@@ -166,8 +159,8 @@ static void move(int *order, int from, int to)
     order[to] = span;
 }
 
-/* Place earlier what lies on top, as long as that may help. */
-static void raise_top(struct work *w)
+/* Place earlier what is on top, as long as that may help. */
+static void place_top_first(struct work *w)
 {
     size_t total = w->least;
     int stuck = 0;
@@ -200,7 +193,7 @@ static int find(const int *order, int span)
     return i;
 }
 
-/* Move one of them to another place in the order, at random. */
+/* Move a random span to a random place in the order. */
 static void disturb(struct work *w, const int *size, uint64_t *at)
 {
     const struct dnn_rng rng = dnn_rng_make(1, 1);
@@ -211,8 +204,8 @@ static void disturb(struct work *w, const int *size, uint64_t *at)
     move(w->order, find(w->order, which), to);
 }
 
-/* Move them about, and go on from there unless it was worse; where that leads no
- * further, begin again some way off from the best. */
+/* Local search: accept random moves unless they are worse; where it is stuck,
+ * restart near the best. */
 static void shuffle(struct work *w, const int *size)
 {
     enum { FAILURES = 200, MOVES = 5 };
@@ -241,7 +234,7 @@ struct event {
     int64_t bytes; /* more or, if it is negative, less */
 };
 
-/* At the same time what ends comes last: both ends of a span are included. */
+/* At equal times ends come last: both ends of a span are included. */
 static int by_time(const void *pa, const void *pb)
 {
     const struct event *a = pa, *b = pb;
@@ -250,7 +243,8 @@ static int by_time(const void *pa, const void *pb)
     return a->bytes > b->bytes ? -1 : a->bytes < b->bytes;
 }
 
-/* What is alive together at the worst moment, of spans of at least this many bytes. */
+/* The peak of the bytes alive at the same time, of spans of at least this many
+ * bytes. */
 static size_t alive(const struct dnn_span *spans, int n, size_t bytes)
 {
     struct event *event = dnn_alloc(2 * (size_t)n * sizeof *event);
@@ -273,10 +267,10 @@ static size_t alive(const struct dnn_span *spans, int n, size_t bytes)
     return (size_t)most;
 }
 
-/* The best order found for the first large ones of those in size. */
+/* Search for the best order of the first large spans in size. */
 static void search(struct work *w, const int *size, int large)
 {
-    static by *const orders[] = {by_size, by_area, by_length, by_first, by_last};
+    static compare *const orders[] = {by_size, by_area, by_length, by_first, by_last};
     int all = w->n;
 
     w->n = large;
@@ -285,23 +279,23 @@ static void search(struct work *w, const int *size, int large)
         qsort_r(w->order, (size_t)large, sizeof *w->order, orders[k], w->spans);
         if (k == 0 || !good(w)) place(w);
     }
-    if (!good(w)) raise_top(w);
+    if (!good(w)) place_top_first(w);
     if (!good(w)) shuffle(w, size);
     w->n = all;
 }
 
 size_t dnn_plan_pack(struct dnn_span *spans, int n)
 {
-    size_t room = ((size_t)n + 1) * sizeof(int), live = alive(spans, n, 0);
-    int *size = dnn_alloc(room), large = 0;
+    size_t bytes = ((size_t)n + 1) * sizeof(int), live = alive(spans, n, 0);
+    int *size = dnn_alloc(bytes), large = 0;
     struct work w = {.spans = spans,
                      .n = n,
-                     .order = dnn_alloc(room),
-                     .sorted = dnn_alloc(room),
-                     .best = dnn_alloc(room),
+                     .order = dnn_alloc(bytes),
+                     .sorted = dnn_alloc(bytes),
+                     .best = dnn_alloc(bytes),
                      .least = SIZE_MAX,
                      .live = alive(spans, n, live / SMALL),
-                     .patience = PATIENCE};
+                     .budget = BUDGET};
 
     for (int i = 0; i < n; i++)
         size[i] = i;

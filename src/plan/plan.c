@@ -44,8 +44,8 @@ static int survey(struct dnn_plan *plan, int nkeep, const int *keep,
         if (dnn_tensor_bytes(&value->is, &s->bytes, err) < 0 ||
             s->bytes > SIZE_MAX / 4 / (size_t)prog->nvalues)
             return dnn_fail(err, DNN_ENOMEM,
-                            "layer %s: one of its values has more elements than memory "
-                            "has addresses; make the input or the batch smaller",
+                            "layer %s: a value exceeds the address space; reduce the "
+                            "input or the batch size",
                             value->layer == NULL ? "(none)" : value->layer);
         s->block = block_of(value->role);
         s->base = v;
@@ -67,8 +67,8 @@ static void append(struct dnn_plan *plan, int v)
     plan->bytes[s->block] += dnn_plan_round(s->bytes);
 }
 
-/* Values that stay where they are for the whole program, one behind the other; the
- * gradients of weights beside their weights. */
+/* Values that live for the whole program, one after the other; the gradients at the
+ * offsets of their weights. */
 static void lay_out(struct dnn_plan *plan)
 {
     const struct dnn_prog *prog = plan->prog;
@@ -93,12 +93,12 @@ static void lay_out(struct dnn_plan *plan)
     }
 }
 
-/* The bytes of temps alive together at the worst op. */
-static void weigh(struct dnn_plan *plan, const struct dnn_plan_life *life)
+/* The peak of the bytes of temps alive at the same time. */
+static void find_peak(struct dnn_plan *plan, const struct dnn_plan_life *life)
 {
     int nops = plan->prog->nops;
-    /* What begins at each op, less what ended before it; the first place is for what
-     * is there from the start. */
+    /* Bytes that become alive at each op, less those that ended before it; the first
+     * entry is for values that exist from the start. */
     int64_t *change = dnn_alloc(((size_t)nops + 3) * sizeof *change);
     int64_t live = 0;
 
@@ -116,7 +116,7 @@ static void weigh(struct dnn_plan *plan, const struct dnn_plan_life *life)
     dnn_free(change);
 }
 
-/* Pack the temps that are bases, and tell everybody who shares them. */
+/* Pack the temps that are bases, and set the offsets of the values that share them. */
 static void pack(struct dnn_plan *plan, const struct dnn_plan_life *life)
 {
     int n = plan->prog->nvalues, nspans = 0;
@@ -155,7 +155,7 @@ int dnn_plan_survey(const struct dnn_prog *prog, const struct dnn_plan_opts *opt
     *life = dnn_arena_alloc(arena, ((size_t)prog->nvalues + 1) * sizeof **life);
     lay_out(plan);
     dnn_plan_alias(plan, opts, *life);
-    weigh(plan, *life);
+    find_peak(plan, *life);
     *out = plan;
     return 0;
 }
@@ -170,8 +170,8 @@ int dnn_plan_make(const struct dnn_prog *prog, const struct dnn_plan_opts *opts,
     return 0;
 }
 
-/* Whether part lies in whole from column start on. */
-static bool lies_in(const struct dnn_plan *plan, int part, int whole, int64_t start)
+/* Whether part is in whole, from column start on. */
+static bool is_in(const struct dnn_plan *plan, int part, int whole, int64_t start)
 {
     const struct dnn_spot *p = &plan->spot[part], *w = &plan->spot[whole];
     size_t size = dnn_dtype_size(plan->prog->value[whole].is.dtype);
@@ -189,9 +189,9 @@ bool dnn_plan_idle(const struct dnn_plan *plan, int o)
         return plan->spot[op->out[0]].base == plan->spot[op->in[0]].base;
     if (!dnn_plan_by_rows(plan->prog, op)) return false;
     if (op->pass != DNN_FWD)
-        return lies_in(plan, op->out[0], op->in[0], op->attr.concat.start);
+        return is_in(plan, op->out[0], op->in[0], op->attr.concat.start);
     for (int i = 0; i < op->nin; i++) {
-        if (!lies_in(plan, op->in[i], op->out[0], start)) return false;
+        if (!is_in(plan, op->in[i], op->out[0], start)) return false;
         start += dnn_plan_row(plan->prog, op->in[i]);
     }
     return true;

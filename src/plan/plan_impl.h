@@ -1,4 +1,4 @@
-/* plan_impl.h - what the files of this room share.
+/* plan_impl.h - shared by the files of the memory plan.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -8,7 +8,7 @@
 
 #include "plan/plan.h"
 
-/* What a value takes in a block: whole lines. */
+/* Bytes of a value in a block: whole cache lines. */
 static inline size_t dnn_plan_round(size_t bytes)
 {
     return (bytes + DNN_PLAN_ALIGN - 1) / DNN_PLAN_ALIGN * DNN_PLAN_ALIGN;
@@ -29,7 +29,8 @@ static inline int64_t dnn_plan_pitch(const struct dnn_plan *plan, int v)
     return pitch != 0 ? pitch : dnn_plan_row(plan->prog, v);
 }
 
-/* A CONCAT, or the cutting of one, whose parts are ranges of every row. */
+/* A CONCAT, or its backward pass, along the last axis: parts are ranges of every
+ * row. */
 static inline bool dnn_plan_by_rows(const struct dnn_prog *prog,
                                     const struct dnn_op *op)
 {
@@ -37,9 +38,8 @@ static inline bool dnn_plan_by_rows(const struct dnn_prog *prog,
            op->attr.concat.axis == prog->value[op->in[0]].is.shape.ndim - 1;
 }
 
-/* Give values that may share bytes the same base, and set pitches.  Offsets are left
- * relative to the base; first and last of a base cover all who share it in span[],
- * indexed by value. */
+/* Give values that may share bytes the same base, and set pitches. Offsets are
+ * relative to the base; life[], indexed by base, covers all values that share it. */
 struct dnn_plan_life {
     int first, last;
 };
@@ -52,16 +52,16 @@ int dnn_plan_survey(const struct dnn_prog *prog, const struct dnn_plan_opts *opt
                     struct dnn_plan **out, struct dnn_plan_life **life,
                     struct dnn_err *err);
 
-/* ---- recompute.c: the rewriting, and its costs ---- */
+/* ---- recompute.c: the rewriting, and its cost ---- */
 
-/* Whether the first output of a forward op can be made again at all; cheap: without
+/* Whether the first output of a forward op can be recomputed; cheap: without
  * convolutions and products. */
 bool dnn_plan_recomputable(const struct dnn_prog *prog, int o, bool cheap);
 
-/* The program in which forward values v with drop[v] are made again where the
- * backward part needs them; often: cheap ones wherever it does, if that is far from
- * the last time.  NULL if a weight they are made of has changed by then.  *origin,
- * unless origin is NULL, says which old op each new one does; it is the program's. */
+/* The program in which forward values v with drop[v] are recomputed where the
+ * backward part needs them; often: cheap ones again at each use, if that is far from
+ * the last one. NULL if a weight they depend on has changed by then. *origin, unless
+ * origin is NULL, gives the old op of each new one; it belongs to the program. */
 struct dnn_prog *dnn_plan_rewrite(const struct dnn_prog *prog, const bool *drop,
                                   bool often, int **origin);
 

@@ -1,4 +1,4 @@
-/* recompute.c - rewriting a program so that values are made again, and what that costs.
+/* recompute.c - rewrites a program to recompute values, and the cost of that.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { BYTE = 10 }; /* floating-point operations in the time of moving a byte */
+enum { BYTE = 10 }; /* FLOPs in the time of moving a byte */
 
 bool dnn_plan_recomputable(const struct dnn_prog *prog, int o, bool cheap)
 {
@@ -31,7 +31,7 @@ static double count(const struct dnn_prog *prog, int v)
 }
 
 /* Forward, x w -> y; backward data, dy w -> dx; backward weights, x dy -> dw: each
- * weight meets every place of one of the two once per sample. */
+ * weight is used once per output position of the convolution and sample. */
 double dnn_plan_flops(const struct dnn_prog *prog, const struct dnn_op *op)
 {
     bool conv = op->kind == DNN_OP_CONV;
@@ -43,7 +43,7 @@ double dnn_plan_flops(const struct dnn_prog *prog, const struct dnn_op *op)
             : op->pass == DNN_BWD_DATA ? op->in[0]
                                        : op->in[1];
     if (x == DNN_NONE || w == DNN_NONE || y == DNN_NONE) return 0;
-    int at = op->kind == DNN_OP_DECONV ? x : y; /* where windows are */
+    int at = op->kind == DNN_OP_DECONV ? x : y; /* the side of the window positions */
     return 2 * count(prog, w) * count(prog, at) / (double)dnn_plan_row(prog, at);
 }
 
@@ -68,13 +68,13 @@ struct work {
     struct dnn_prog *new;
     const bool *drop;
     bool often;
-    int *origin; /* by new op: the old one it does                        */
+    int *origin; /* by new op: the old one */
     int origin_cap;
-    int *made;          /* by old value: what it is made again as, or DNN_NONE   */
-    int *when;          /* by old value: for which op that was                   */
-    int *first, *final; /* by old value: the first and last op that changes it;
-                           first > final: none does                              */
-    bool stale;         /* something would be made of what has changed           */
+    int *made;          /* by old value: its recomputed copy, or DNN_NONE */
+    int *when;          /* by old value: for which op it was recomputed */
+    int *first, *final; /* by old value: the first and last op that changes it; first >
+                           final: none */
+    bool stale;         /* a value would depend on something that has changed */
 };
 
 static void note_change(struct work *w, int v, int o)
@@ -84,7 +84,7 @@ static void note_change(struct work *w, int v, int o)
     w->final[v] = o;
 }
 
-/* Who changes a value that was there before. */
+/* Which ops change a value in place. */
 static void note_changes(struct work *w)
 {
     for (int v = 0; v < w->old->nvalues; v++) {
@@ -108,7 +108,7 @@ static bool changes_between(const struct work *w, int v, int from, int to)
     return w->first[v] <= w->final[v] && w->final[v] > from && w->first[v] < to;
 }
 
-/* Twice the room; the old array stays in the arena. */
+/* Doubles an array; the old one stays in the arena. */
 static void *more(struct dnn_prog *prog, const void *old, int *cap, size_t size)
 {
     void *mem = dnn_arena_alloc(prog->arena, 2 * (size_t)*cap * size);
@@ -118,7 +118,7 @@ static void *more(struct dnn_prog *prog, const void *old, int *cap, size_t size)
     return mem;
 }
 
-/* One op more, with its own operands. */
+/* Append a copy of an op with other operands. */
 static struct dnn_op *add(struct work *w, int o, const int *in)
 {
     struct dnn_prog *new = w->new;
@@ -147,8 +147,8 @@ static int add_value(struct work *w, int like)
     return new->nvalues++;
 }
 
-/* Whether v, made again before, is still at hand for op at: what costs little may
- * rather be made once more than held from one end of the network to the other. */
+/* Whether v, recomputed before, is still available for op at: a cheap value is
+ * rather recomputed than stored for a long time. */
 static bool at_hand(const struct work *w, int v, int at)
 {
     enum { NEAR = 8 };
@@ -159,7 +159,7 @@ static bool at_hand(const struct work *w, int v, int at)
            dnn_plan_flops(w->old, &w->old->op[o]) > 0;
 }
 
-/* Make v again for the old op at, what it is made of first. */
+/* Recompute v for the old op at, after the values it depends on. */
 static int recompute(struct work *w, int v, int at)
 {
     const struct dnn_prog *old = w->old;
@@ -175,7 +175,7 @@ static int recompute(struct work *w, int v, int at)
         if (w->drop[in[i]]) in[i] = recompute(w, in[i], at);
     }
     struct dnn_op *new = add(w, o, in);
-    /* The smaller outputs (where a maximum was, statistics) have been kept. */
+    /* The smaller outputs (index of a maximum, statistics) are stored. */
     new->nout = 1;
     for (int i = 1; i < DNN_MAX_OUT; i++)
         new->out[i] = DNN_NONE;
@@ -219,7 +219,7 @@ struct dnn_prog *dnn_plan_rewrite(const struct dnn_prog *prog, const bool *drop,
 
     *new = *prog;
     new->arena = arena;
-    /* More than enough unless cheap ones are made several times. */
+    /* Enough, unless cheap ones are recomputed several times. */
     new->op_cap = prog->nops + prog->nforward + 1;
     new->value_cap = prog->nvalues + prog->nforward + 1;
     new->op = dnn_arena_alloc(arena, (size_t)new->op_cap * sizeof *new->op);

@@ -1,10 +1,9 @@
-/* recompute_select.c - which values to make again instead of keeping them.
+/* recompute_select.c - which values to recompute instead of storing them.
  *
- * Again and again the worst moment is looked at: of the values that are kept across
- * it, the one with the most bytes for the least work is dropped, if that lowers what
- * is alive at the worst.  In the end those are taken back without which it is no
- * worse.  Not the optimum, but each drop is tried on the whole plan, so none is
- * made that does not help.
+ * Greedy: at the op with the peak memory, of the values stored across it, the one
+ * with the most bytes for the least work is dropped, if that lowers the peak. In the
+ * end, drops that turned out not to help are undone. Not the optimum, but each drop
+ * is tried on the whole plan, so that none is made without effect.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -16,48 +15,48 @@
 #include <string.h>
 
 enum {
-    LITTLE = 50, /* what is cheap and always done must win more than this part     */
-    TRIES = 3,   /* of a value that did not help, at different worst moments       */
-    TINY = 4000, /* values below this part of the peak are not worth the trouble   */
+    SMALL_GAIN = 50, /* cheap recomputing must save more than this fraction */
+    TRIES = 3,       /* attempts per value, at different peaks */
+    TINY = 4000,     /* values below this fraction of the peak are ignored */
 };
-/* Ops that may be looked at in all attempts together: some seconds. */
-static const double patience = 3e7;
-/* Work that may be added, of the work there is: so the step stays below 1.35 times. */
+/* Limit of ops visited in all attempts together: some seconds. */
+static const double visit_limit = 3e7;
+/* Extra work allowed, as a fraction: the step stays below 1.35 times. */
 static const double most_added = 0.3;
 
-/* How to go about it. */
-struct way {
-    bool cheap; /* without convolutions and products            */
-    bool often; /* make cheap values again wherever they are read */
-    bool fresh; /* from nothing, not from where we are           */
+/* A search strategy. */
+struct strategy {
+    bool cheap; /* without convolutions and products */
+    bool often; /* recompute cheap values at each use */
+    bool fresh; /* start without drops, not from the current ones */
 };
 
 struct work {
     const struct dnn_prog *prog;
-    struct way way;
+    struct strategy strategy;
     const struct dnn_plan_opts *asked; /* the caller's */
-    struct dnn_plan_opts opts; /* the same, with answers remembered            */
-    char *answer;              /* by operand: 0 not known, 1 no, 2 yes         */
-    int *start;                /* by op: where its operands begin in answer[]  */
-    const int *origin; /* by op of the program in question: which of prog it does; NULL:
-                          it is prog itself */
+    struct dnn_plan_opts opts;         /* the same, with answers cached */
+    char *answer;                      /* by operand: 0 unknown, 1 no, 2 yes */
+    int *start;        /* by op: where its operands begin in answer[]  */
+    const int *origin; /* by op of the current program: the op of prog; NULL: it is prog
+                          itself */
     struct dnn_arena *arena; /* owned */
-    bool *drop;              /* by value: made again where the backward part needs it */
-    bool *candidate;   /* by value: kept for the backward part, could be dropped */
-    bool *made;        /* by value: is made again as things are                  */
-    int *mark;         /* by value: scratch of reckon()                          */
+    bool *drop;              /* by value: recomputed where the backward part needs it */
+    bool *candidate;   /* by value: stored for the backward part, may be dropped */
+    bool *made;        /* by value: is recomputed now */
+    int *mark;         /* by value: scratch of cost_of() */
     int *last_forward; /* by value: the last forward op that reads it            */
     char *tries;       /* by value */
     int *tried;        /* by value: the round in which it was tried              */
     int marks, round;
-    double most;           /* work there may be                      */
-    double seen;           /* ops looked at so far                   */
-    struct dnn_prog *now;  /* owned: the program with drop as it is   */
+    double most;           /* limit of the work */
+    double visited;        /* ops visited so far */
+    struct dnn_prog *now;  /* owned: the program with the current drops */
     struct dnn_plan *plan; /* owned: its lifetimes                   */
 };
 
-/* Ask the caller about each operand of the program once only: copies of an op are as
- * the op. */
+/* Ask the caller about each operand of the program only once: copies of an op have
+ * the same answers. */
 static bool pitch(void *arg, const struct dnn_prog *prog, int op, bool out, int i)
 {
     const struct work *w = arg;
@@ -70,8 +69,8 @@ static bool pitch(void *arg, const struct dnn_prog *prog, int op, bool out, int 
     return *answer == 2;
 }
 
-/* The work of making v again, with all that is made again for it alone. */
-static double reckon(struct work *w, int v)
+/* The work of recomputing v and the values recomputed for it alone. */
+static double cost_of(struct work *w, int v)
 {
     const struct dnn_op *op = &w->prog->op[w->prog->value[v].op];
     double cost = dnn_plan_cost(w->prog, op);
@@ -79,14 +78,8 @@ static double reckon(struct work *w, int v)
     if (w->made[v] || w->mark[v] == w->marks) return 0;
     w->mark[v] = w->marks;
     for (int i = 0; i < op->nin; i++)
-        if (op->in[i] != DNN_NONE && w->drop[op->in[i]]) cost += reckon(w, op->in[i]);
+        if (op->in[i] != DNN_NONE && w->drop[op->in[i]]) cost += cost_of(w, op->in[i]);
     return cost;
-}
-
-static double price(struct work *w, int v)
-{
-    w->marks++;
-    return reckon(w, v);
 }
 
 static void note_made(struct work *w, int v)
@@ -99,7 +92,7 @@ static void note_made(struct work *w, int v)
         if (op->in[i] != DNN_NONE && w->drop[op->in[i]]) note_made(w, op->in[i]);
 }
 
-/* Which values are made again. */
+/* Find the values that are recomputed. */
 static void note_all_made(struct work *w)
 {
     memset(w->made, 0, (size_t)w->prog->nvalues * sizeof *w->made);
@@ -120,18 +113,19 @@ static double work_of(const struct dnn_prog *prog)
     return cost;
 }
 
-/* See what becomes of it with drop as it is: take that over if the peak is at most
- * limit, and the work no more than may be. */
+/* Plan with the current drops; accept them if the peak is at most limit and the work
+ * within its limit. */
 static bool try(struct work *w, size_t limit)
 {
     int *origin = NULL;
-    struct dnn_prog *prog = dnn_plan_rewrite(w->prog, w->drop, w->way.often, &origin);
+    struct dnn_prog *prog =
+        dnn_plan_rewrite(w->prog, w->drop, w->strategy.often, &origin);
     struct dnn_plan *plan = NULL;
     struct dnn_plan_life *life;
     const int *before = w->origin;
 
     w->origin = origin;
-    w->seen += w->prog->nops;
+    w->visited += w->prog->nops;
     bool good = prog != NULL &&
                 dnn_plan_survey(prog, &w->opts, &plan, &life, NULL) == 0 &&
                 plan->peak <= limit && work_of(prog) <= w->most;
@@ -150,8 +144,8 @@ static bool try(struct work *w, size_t limit)
     return true;
 }
 
-/* Whether v is kept across the worst op for others to read later. */
-static bool in_the_way(const struct work *w, int v)
+/* Whether v is stored across the peak for later readers. */
+static bool across_peak(const struct work *w, int v)
 {
     const struct dnn_spot *s = &w->plan->spot[v];
     int worst = w->plan->peak_op;
@@ -164,7 +158,7 @@ static bool in_the_way(const struct work *w, int v)
     return true;
 }
 
-/* The value to drop next, DNN_NONE if none is left. */
+/* The value to drop next, DNN_NONE: none left. */
 static int pick(struct work *w)
 {
     int best = DNN_NONE;
@@ -172,9 +166,10 @@ static int pick(struct work *w)
 
     for (int v = 0; v < w->prog->nvalues; v++) {
         if (!w->candidate[v] || w->drop[v] || w->tries[v] >= TRIES ||
-            w->tried[v] == w->round || !in_the_way(w, v))
+            w->tried[v] == w->round || !across_peak(w, v))
             continue;
-        double gain = (double)w->plan->spot[v].bytes / (price(w, v) + 1);
+        w->marks++;
+        double gain = (double)w->plan->spot[v].bytes / (cost_of(w, v) + 1);
         if (gain <= most) continue;
         most = gain;
         best = v;
@@ -182,10 +177,10 @@ static int pick(struct work *w)
     return best;
 }
 
-/* Drop values until the temps' peak is at most target. */
+/* Drop values until the peak of temps is at most target. */
 static void drop_some(struct work *w, size_t target)
 {
-    while (w->plan->peak > target && w->seen < patience) {
+    while (w->plan->peak > target && w->visited < visit_limit) {
         int v = pick(w);
 
         if (v == DNN_NONE) break;
@@ -200,12 +195,12 @@ static void drop_some(struct work *w, size_t target)
     }
 }
 
-/* Keep again what was dropped for nothing, or for little, the dearest first. */
-static void take_back(struct work *w, size_t target)
+/* Undo drops that save nothing, or little, the most expensive first. */
+static void undo_drops(struct work *w, size_t target)
 {
     size_t limit = w->plan->peak > target ? w->plan->peak : target;
 
-    if (w->way.cheap) limit += limit / LITTLE;
+    if (w->strategy.cheap) limit += limit / SMALL_GAIN;
     bool *asked = dnn_alloc((size_t)w->prog->nvalues + 1);
 
     for (;;) {
@@ -219,7 +214,7 @@ static void take_back(struct work *w, size_t target)
             most = cost;
             v = u;
         }
-        if (v == DNN_NONE || w->seen > 2 * patience) break;
+        if (v == DNN_NONE || w->visited > 2 * visit_limit) break;
         asked[v] = true;
         w->drop[v] = false;
         if (!try(w, limit)) w->drop[v] = true;
@@ -227,22 +222,23 @@ static void take_back(struct work *w, size_t target)
     dnn_free(asked);
 }
 
-/* What can be made again: dropped from the start is what the backward part does not
- * read, so that it is not kept for the sake of others; the rest are candidates. */
-static void open_choice(struct work *w)
+/* Find the values that can be recomputed. Those the backward part does not read are
+ * dropped from the start, so that they are not stored for others; the others are
+ * candidates. */
+static void find_candidates(struct work *w)
 {
     const struct dnn_prog *prog = w->prog;
     bool *wanted = dnn_alloc((size_t)prog->nvalues + 1);
 
-    if (w->way.fresh) memset(w->drop, 0, (size_t)prog->nvalues * sizeof *w->drop);
+    if (w->strategy.fresh) memset(w->drop, 0, (size_t)prog->nvalues * sizeof *w->drop);
     for (int o = prog->nforward; o < prog->nops; o++)
         for (int i = 0; i < prog->op[o].nin; i++)
             if (prog->op[o].in[i] != DNN_NONE) wanted[prog->op[o].in[i]] = true;
     for (int o = 0; o < prog->nforward; o++) {
         int v = prog->op[o].out[0];
 
-        if (!dnn_plan_recomputable(prog, o, w->way.cheap)) continue;
-        /* A view costs nothing and keeps nothing. */
+        if (!dnn_plan_recomputable(prog, o, w->strategy.cheap)) continue;
+        /* A view costs nothing and stores nothing. */
         if (!wanted[v] || dnn_op_info(prog->op[o].kind)->view)
             w->drop[v] = true;
         else
@@ -288,14 +284,7 @@ static void begin(struct work *w, const struct dnn_prog *prog,
     }
 }
 
-static void end(struct work *w)
-{
-    dnn_plan_free(w->plan);
-    dnn_prog_free(w->now);
-    dnn_arena_free(w->arena);
-}
-
-/* Bytes of all blocks when a program is planned in full. */
+/* Bytes of all blocks of the complete plan of a program. */
 static int bytes_of(const struct dnn_prog *prog, const struct dnn_plan_opts *opts,
                     size_t *bytes, size_t *temps, struct dnn_err *err)
 {
@@ -308,57 +297,58 @@ static int bytes_of(const struct dnn_prog *prog, const struct dnn_plan_opts *opt
     return 0;
 }
 
-/* A program and what it takes. */
+/* A program, its bytes and its work. */
 struct found {
     struct dnn_prog *prog; /* owned */
     size_t bytes;
     double work;
 };
 
-/* Within the limit the less work the better, beyond it the fewer bytes. */
+/* Within the limit less work is better, beyond it fewer bytes. */
 static bool better(const struct found *a, const struct found *b, size_t limit)
 {
     if (a->bytes <= limit && b->bytes <= limit) return a->work < b->work;
     return a->bytes < b->bytes;
 }
 
-/* Drop until all blocks take at most limit, and take over what has been reached if it
- * is better than the best so far. */
-static int descend(struct work *w, struct way way, size_t limit, struct found *best,
-                   struct dnn_err *err)
+/* Drop until all blocks take at most limit; the result replaces the best so far if
+ * it is better. */
+static int descend(struct work *w, struct strategy strategy, size_t limit,
+                   struct found *best, struct dnn_err *err)
 {
     enum { ROUNDS = 4 };
     size_t bytes = 0, temps = 0, excess = 0;
 
-    w->way = way;
-    w->seen = 0;
-    open_choice(w);
+    w->strategy = strategy;
+    w->visited = 0;
+    find_candidates(w);
     if (!try(w, SIZE_MAX)) return 0;
     for (int i = 0; i < ROUNDS; i++) {
         DNN_TRY(bytes_of(w->now, &w->opts, &bytes, &temps, err));
         if (i > 0 && bytes <= limit) break;
-        size_t rest = bytes - temps + excess;
-        size_t target = limit > rest ? limit - rest : 0;
+        size_t fixed = bytes - temps + excess;
+        size_t target = limit > fixed ? limit - fixed : 0;
         drop_some(w, target);
-        take_back(w, target);
+        undo_drops(w, target);
         DNN_TRY(bytes_of(w->now, &w->opts, &bytes, &temps, err));
-        /* Packing takes a little more than what is alive. */
+        /* Packing needs a little more than the peak. */
         excess += bytes > limit ? bytes - limit : 0;
         if (limit == 0) break;
     }
     struct found got = {NULL, bytes, work_of(w->now)};
     if (!better(&got, best, limit)) return 0;
     dnn_prog_free(best->prog);
-    got.prog = dnn_plan_rewrite(w->prog, w->drop, way.often, NULL);
+    got.prog = dnn_plan_rewrite(w->prog, w->drop, strategy.often, NULL);
     *best = got;
     return 0;
 }
 
-/* The ways to drop more than is cheap, each from where the cheap ones led. */
+/* The strategies that drop more than cheap values, each starting from the cheap
+ * ones. */
 static int descend_all(struct work *w, size_t limit, struct found *best,
                        struct dnn_err *err)
 {
-    static const struct way ways[] = {
+    static const struct strategy strategies[] = {
         {.often = false},
         {.often = true},
         {.often = false, .fresh = true},
@@ -368,14 +358,14 @@ static int descend_all(struct work *w, size_t limit, struct found *best,
     bool *start = dnn_arena_alloc(w->arena, n + 1);
 
     memcpy(start, w->drop, n);
-    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+    for (size_t i = 0; i < sizeof strategies / sizeof strategies[0]; i++) {
         memcpy(w->drop, start, n);
-        DNN_TRY(descend(w, ways[i], limit, best, err));
+        DNN_TRY(descend(w, strategies[i], limit, best, err));
     }
     return 0;
 }
 
-/* What the new program does beyond the old one. */
+/* What the new program computes in addition. */
 static void compare(const struct dnn_prog *old, const struct dnn_prog *new,
                     struct dnn_recomputed *what)
 {
@@ -405,10 +395,12 @@ int dnn_plan_recompute(const struct dnn_prog *prog,
     struct found best = {dnn_plan_rewrite(prog, w.drop, false, NULL), sum.before,
                          work_of(prog)};
     if (rc == 0 && any && temps >= opts->least)
-        rc = descend(&w, (struct way){.cheap = true}, 0, &best, err);
+        rc = descend(&w, (struct strategy){.cheap = true}, 0, &best, err);
     if (rc == 0 && any && more && best.bytes > limit)
         rc = descend_all(&w, limit, &best, err);
-    end(&w);
+    dnn_plan_free(w.plan);
+    dnn_prog_free(w.now);
+    dnn_arena_free(w.arena);
     if (rc < 0) {
         dnn_prog_free(best.prog);
         return rc;

@@ -225,7 +225,7 @@ static int fit(struct dnn_model *m, struct dnn_err *err)
     if (rc == 0) {
         const struct dnn_plan_memory question = {
             .plan = m->plan,
-            .beside = kernel_bytes(m),
+            .workspace = kernel_bytes(m),
             .limit = limit,
             .batch = m->opts.batch,
             .plain = how == DNN_RECOMPUTE_NEVER && m->opts.training ? m->prog

@@ -19,7 +19,6 @@ enum {
     FACTOR = 4,        /* its operands must be this much smaller             */
     WIDEST = 4096,     /* most elements of a row                             */
     NEAR = 3072,       /* elements summed at once, to stay in the cache      */
-    ROWS = 6           /* kernels compute multiples of so many rows          */
 };
 
 /* ---- selection ---- */
@@ -83,7 +82,9 @@ static bool all_can(const struct replica_cut *cut, const struct replica_deferred
 /* Rows computed and summed at once. */
 static int64_t rows_at_once(const struct replica_deferred *grad)
 {
-    return NEAR / grad->row < ROWS ? ROWS : NEAR / grad->row / ROWS * ROWS;
+    return NEAR / grad->row < DNN_BACKEND_ROWS
+               ? DNN_BACKEND_ROWS
+               : NEAR / grad->row / DNN_BACKEND_ROWS * DNN_BACKEND_ROWS;
 }
 
 /* Aligned to cache lines. */

@@ -170,9 +170,9 @@ done
 # ---- memory ----
 
 result "too little memory is refused, with numbers" "$(
-    train 8 'the training step needs [0-9.]+ KiB \(.*\), 10.0 KiB are allowed; even with "recompute": true it is [0-9.]+ KiB: make the input or the network smaller' \
+    train 8 'the training step needs [0-9.]+ KiB \(.*\), but only 10.0 KiB is allowed; even with "recompute": true it needs [0-9.]+ KiB: reduce the input or the network' \
         poor --set memory_limit=10KiB)"
-result "on two ranks, once" "$(train 8 'rank 0: the training step needs .* are allowed; .*' 2 poor --set memory_limit=10KiB)"
+result "on two ranks, once" "$(train 8 'rank 0: the training step needs .* is allowed; .*' 2 poor --set memory_limit=10KiB)"
 result "a limit of the system" "$(
     ulimit -v 500000
     train 8 '.*no memory.* [0-9]+ MiB .*' poor)"

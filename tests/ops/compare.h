@@ -1,7 +1,7 @@
-/* compare.h - run a program op by op, and say how far two arrays are apart.
+/* compare.h - run a program op by op, and compare arrays.
  *
- * Every value has memory of its own and every op is run in order: the simplest
- * executor there can be, so that a failure is an op's.
+ * Every value has its own memory and every op is run in order: the simplest
+ * executor, so that a failure is that of an op.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -1,5 +1,6 @@
-/* cpu_conv.c - every way the cpu backend has to do a convolution, a transposed one or
- * a matrix product, against the ref backend's loops; and twice the same bits.
+/* cpu_conv.c - every kernel of the cpu backend for convolutions, transposed
+ * convolutions and matrix products, against the loops of the ref backend; and twice
+ * the same bits.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -223,9 +224,9 @@ static void ref_answer(struct dnn_dev *ref, struct sample *a, void *const out[2]
     }
 }
 
-/* A prepared way. */
+/* A prepared kernel. */
 struct ready {
-    const struct cpu_algo *way;
+    const struct cpu_algo *algo;
     struct dnn_need need;
     struct dnn_step step;
     struct cpu_call call;
@@ -234,34 +235,35 @@ struct ready {
 
 static void ready_free(struct ready *r)
 {
-    if (r->state != NULL) r->way->discard(r->state);
+    if (r->state != NULL) r->algo->discard(r->state);
     dnn_free(r->call.in);
     free(r->step.work);
     free(r->step.keep);
 }
 
-static int ready_make(struct dnn_dev *dev, const struct cpu_algo *way,
+static int ready_make(struct dnn_dev *dev, const struct cpu_algo *algo,
                       const struct sample *a, struct ready *r, struct dnn_err *err)
 {
-    *r = (struct ready){.way = way, .step = a->step};
-    if (way->need != NULL)
-        DNN_TRY(way->need(dev, &a->step, &r->need, err));
-    else if (way->work != NULL)
-        r->need.work = way->work(&a->step, dev->threads);
+    *r = (struct ready){.algo = algo, .step = a->step};
+    if (algo->need != NULL)
+        DNN_TRY(algo->need(dev, &a->step, &r->need, err));
+    else if (algo->work != NULL)
+        r->need.work = algo->work(&a->step, dev->threads);
     size_t work = (r->need.work + 127) / 64 * 64, keep = (r->need.keep + 127) / 64 * 64;
     r->step.work = aligned_alloc(64, work);
     r->step.keep = aligned_alloc(64, keep);
     memset(r->step.work, 0xff, work);
     memset(r->step.keep, 0xff, keep);
     r->call = dnn_cpu_call(dev, &r->step);
-    return way->fn != NULL ? 0 : way->prepare(dev, &r->step, &r->call, &r->state, err);
+    return algo->fn != NULL ? 0
+                            : algo->prepare(dev, &r->step, &r->call, &r->state, err);
 }
 
 static int ready_run(struct dnn_dev *dev, struct ready *r, struct dnn_err *err)
 {
     r->call.now.weights++;
-    if (r->way->fn == NULL) return r->way->run(dev, &r->call, r->state, err);
-    r->way->fn(&r->call);
+    if (r->algo->fn == NULL) return r->algo->run(dev, &r->call, r->state, err);
+    r->algo->fn(&r->call);
     return 0;
 }
 
@@ -316,17 +318,17 @@ static void outputs_reset(const struct outputs *o, struct sample *a)
         if (a->out[i] != NULL) memcpy(a->out_mem[i], o->mem[i], o->bytes[i]);
 }
 
-/* One way: right, nothing else written, twice the same. */
-static bool check_way(struct dnn_dev *dev, const struct cpu_algo *way, struct sample *a,
-                      const struct outputs *before, const struct outputs *want,
-                      const char *what)
+/* One kernel: right, nothing else written, twice the same. */
+static bool check_algo(struct dnn_dev *dev, const struct cpu_algo *algo,
+                       struct sample *a, const struct outputs *before,
+                       const struct outputs *want, const char *what)
 {
     struct dnn_err err = {0};
     struct ready r;
 
     outputs_reset(before, a);
-    if (ready_make(dev, way, a, &r, &err) < 0) {
-        printf("# %s: %s: %s\n", what, way->name, err.text);
+    if (ready_make(dev, algo, a, &r, &err) < 0) {
+        printf("# %s: %s: %s\n", what, algo->name, err.text);
         ready_free(&r);
         return false;
     }
@@ -336,7 +338,7 @@ static bool check_way(struct dnn_dev *dev, const struct cpu_algo *way, struct sa
         if (a->out[i] != NULL)
             apart = fmax(apart, norm_apart(a->out[i], a->out_pitch[i], a->out_mem[i],
                                            want->mem[i], &gaps));
-    const char *does = way->describe == NULL ? way->name : way->describe(r.state);
+    const char *does = algo->describe == NULL ? algo->name : algo->describe(r.state);
     struct outputs first = outputs_copy(a);
     outputs_reset(before, a);
     ran = ran && ready_run(dev, &r, &err) == 0;
@@ -354,14 +356,14 @@ static bool check_way(struct dnn_dev *dev, const struct cpu_algo *way, struct sa
 static int check_step(struct dnn_dev *dev, struct dnn_dev *ref, struct sample *a,
                       const char *what)
 {
-    const struct cpu_algo *const *ways = dnn_cpu_algos(a->op.kind, a->op.pass);
+    const struct cpu_algo *const *algos = dnn_cpu_algos(a->op.kind, a->op.pass);
     struct outputs before = outputs_copy(a), want = outputs_copy(a);
     int count = 0;
 
     ref_answer(ref, a, want.mem);
-    for (int i = 0; ways[i] != NULL; i++) {
-        if (!dnn_cpu_can(ways[i], &a->step)) continue;
-        if (check_way(dev, ways[i], a, &before, &want, what)) count++;
+    for (int i = 0; algos[i] != NULL; i++) {
+        if (!dnn_cpu_can(algos[i], &a->step)) continue;
+        if (check_algo(dev, algos[i], a, &before, &want, what)) count++;
     }
     outputs_free(&before);
     outputs_free(&want);
@@ -504,7 +506,7 @@ static void check_shape(struct dnn_dev *dev, struct dnn_dev *ref, const struct s
             if (post != NULL && post->fn == DNN_UNARIES) post = NULL;
             sample_make(&a, s, pass, variant == 1, post, 0);
             if (check_step(dev, ref, &a, what) == 0)
-                ok(false, "%s: no way but the loops", what);
+                ok(false, "%s: no kernel but the loops", what);
             sample_free(&a);
         }
         if (pass == DNN_BWD_WEIGHTS && s->kind != DECONV) continue;
@@ -548,7 +550,7 @@ static void check_products(struct dnn_dev *dev, struct dnn_dev *ref)
             sample_make(&a, &s, pass, i % 2 == 1, post->fn == DNN_UNARIES ? NULL : post,
                         0);
             if (check_step(dev, ref, &a, what) == 0)
-                ok(false, "%s: no way but the loops", what);
+                ok(false, "%s: no kernel but the loops", what);
             sample_free(&a);
         }
 }

@@ -95,7 +95,7 @@ static void sample_free(struct sample *a)
 
 static bool run(struct dnn_dev *dev, const struct sample *a, const float *x, float *y)
 {
-    const struct cpu_algo *way = &dnn_cpu_narrow;
+    const struct cpu_algo *algo = &dnn_cpu_narrow;
     void *in[] = {(void *)(uintptr_t)x, a->in_mem[1], a->in_mem[2]}, *out[] = {y};
     struct dnn_step step = {
         .op = &a->op, .in = a->in, .out = a->out, .in_mem = in, .out_mem = out};
@@ -103,14 +103,14 @@ static bool run(struct dnn_dev *dev, const struct sample *a, const float *x, flo
     struct dnn_err err = {0};
     void *state = NULL;
 
-    if (!dnn_cpu_can(way, &step) || way->need(dev, &step, &need, &err) < 0)
+    if (!dnn_cpu_can(algo, &step) || algo->need(dev, &step, &need, &err) < 0)
         return false;
     step.work = memset(malloc(need.work + 1), 0xff, need.work);
     step.keep = memset(malloc(need.keep + 1), 0xff, need.keep);
     struct cpu_call call = dnn_cpu_call(dev, &step);
-    bool good = way->prepare(dev, &step, &call, &state, &err) == 0 &&
-                way->run(dev, &call, state, &err) == 0;
-    if (state != NULL) way->discard(state);
+    bool good = algo->prepare(dev, &step, &call, &state, &err) == 0 &&
+                algo->run(dev, &call, state, &err) == 0;
+    if (state != NULL) algo->discard(state);
     dnn_free(call.in);
     free(step.work);
     free(step.keep);
@@ -164,7 +164,7 @@ static const struct shape shapes[] = {
     {3, 5,  33,  1,  1,  1, 1, 1}
 };
 
-/* And what is not, whichever way; strides only backward. */
+/* And what is not, either way; strides only backward. */
 static const struct shape others[] = {
     {2, 8, 8, 16, 16, 3, 1, 1},
     {2, 8, 8, 8,  17, 3, 1, 1},

@@ -1,5 +1,5 @@
-/* cpu_norms_losses.c - the cpu backend's norms, losses, classes, noise and updates
- * against the ref backend: odd shapes, gaps between rows, in place, one to three
+/* cpu_norms_losses.c - the norms, losses, softmax, noise and updates of the cpu
+ * backend against the ref backend: odd shapes, pitches, in place, one to three
  * threads, twice the same bits.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -52,11 +52,11 @@ static void ref_run(struct rows_case *k, const struct dnn_now *now)
     ref->close(dev);
 }
 
-static void check(struct rows_case *k, const struct cpu_algo *way, double tolerance,
+static void check(struct rows_case *k, const struct cpu_algo *algo, double tolerance,
                   const char *what)
 {
     ref_run(k, &(struct dnn_now){0});
-    rows_check(k, way, tolerance, what);
+    rows_check(k, algo, tolerance, what);
 }
 
 /* ---- norms ---- */
@@ -105,7 +105,7 @@ static struct rows_case norm_case(const struct norm_shape *s, enum dnn_pass pass
 
 static void norm_check(const struct norm_shape *s, int post, bool params)
 {
-    static const struct cpu_algo *const ways[] = {
+    static const struct cpu_algo *const algos[] = {
         &dnn_cpu_groupnorm, &dnn_cpu_groupnorm_data, &dnn_cpu_groupnorm_weights};
     char what[100];
     void *stats = NULL;
@@ -125,7 +125,7 @@ static void norm_check(const struct norm_shape *s, int post, bool params)
             memcpy(k.in_mem[2], stats, (size_t)count_of(&k.in[2]) * sizeof(float));
         }
         k.size = 1;
-        check(&k, ways[pass], s->offset > 10 ? 1e-4 : 5e-6, what);
+        check(&k, algos[pass], s->offset > 10 ? 1e-4 : 5e-6, what);
     }
     dnn_free(stats);
 }
@@ -293,14 +293,14 @@ static void prelu(struct dnn_tensor x, struct dnn_tensor a, const char *name)
             .in = {x, pass == DNN_FWD ? a : x, a},
             .out = {pass == DNN_BWD_WEIGHTS ? a : x}
         };
-        static const struct cpu_algo *const ways[] = {
+        static const struct cpu_algo *const algos[] = {
             &dnn_cpu_prelu, &dnn_cpu_prelu_data, &dnn_cpu_prelu_weights};
         char what[80];
 
         for (int i = 0; i < k.op.nin; i++)
             k.in_mem[i] = filled(&k.in[i], -1, 1, 11 + (uint64_t)i);
         snprintf(what, sizeof what, "prelu, %s, pass %d", name, pass);
-        check(&k, ways[pass], 1e-6, what);
+        check(&k, algos[pass], 1e-6, what);
     }
 }
 
@@ -373,9 +373,9 @@ static void scales(void)
 static const struct dnn_now somewhere = {
     .seed = 77, .step = 12, .sample = 34, .rate = 0.01, .updates = 3};
 
-/* Ref and the way on copies of the case's memory; the way twice. */
-static void check_now(struct rows_case *k, const struct cpu_algo *way, double tolerance,
-                      const char *what)
+/* Ref and the kernel on copies of the case's memory; the kernel twice. */
+static void check_now(struct rows_case *k, const struct cpu_algo *algo,
+                      double tolerance, const char *what)
 {
     struct dnn_tensor ins[MAX_IN];
     const struct dnn_tensor *in[MAX_IN], *out[DNN_MAX_OUT];
@@ -399,7 +399,7 @@ static void check_now(struct rows_case *k, const struct cpu_algo *way, double to
             struct cpu_array a[MAX_IN] = {0};
             struct cpu_call call = {
                 .op = &k->op, .in = a, .threads = threads, .now = somewhere};
-            size_t work = way->work == NULL ? 0 : way->work(&step, threads);
+            size_t work = algo->work == NULL ? 0 : algo->work(&step, threads);
 
             call.work = aligned_alloc(64, (work + 127) & ~(size_t)63);
             for (int i = 0; i < k->op.nin; i++) {
@@ -409,8 +409,8 @@ static void check_now(struct rows_case *k, const struct cpu_algo *way, double to
             }
             for (int i = 0; i < k->op.nout; i++)
                 call.out[i] = array_of(out[i], 0);
-            same = same && (way->can == NULL || way->can(&step));
-            way->fn(&call);
+            same = same && (algo->can == NULL || algo->can(&step));
+            algo->fn(&call);
             for (int i = 0; i < k->op.nin + k->op.nout; i++) {
                 bool result = i >= k->op.nin;
                 int o = i - k->op.nin;
@@ -499,13 +499,13 @@ static void noise(enum dnn_noise fn, struct dnn_tensor x, unsigned shared, doubl
         here.op = k.op;
         k.in_mem[0] = filled(&x, 0.5, 1, 24);
         here.in_mem[0] = filled(&x, 0.5, 1, 24);
-        const struct cpu_algo *way =
+        const struct cpu_algo *algo =
             pass == DNN_FWD ? &dnn_cpu_noise : &dnn_cpu_noise_data;
         snprintf(what, sizeof what, "noise %d, %s, pass %d", (int)fn, name, pass);
-        check_now(&k, way, 1e-6, what);
+        check_now(&k, algo, 1e-6, what);
         snprintf(what, sizeof what, "noise %d, %s, pass %d, in place", (int)fn, name,
                  pass);
-        check(&here, way, 1e-6, what);
+        check(&here, algo, 1e-6, what);
     }
 }
 

@@ -1,4 +1,4 @@
-/* cpu_rows.h - run one way of the cpu backend on arrays with gaps, in place, with
+/* cpu_rows.h - run one kernel of the cpu backend on arrays with gaps, in place, with
  * several numbers of threads, and compare it with the ref backend.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -86,7 +86,7 @@ static inline void rows_free(struct rows_case *k)
         dnn_free(k->out_mem[i]);
 }
 
-/* Run the case's op, without a function behind it, by the ref backend: fills
+/* Run the case's op, without a fused activation, by the ref backend: fills
  * out_mem. */
 static inline void rows_ref(struct rows_case *k)
 {
@@ -124,7 +124,7 @@ static inline void rows_ref(struct rows_case *k)
     ref->close(dev);
 }
 
-/* ---- one run of the way ---- */
+/* ---- one run of the kernel ---- */
 
 struct rows_run {
     struct cpu_array in[MAX_IN], out[DNN_MAX_OUT];
@@ -207,7 +207,7 @@ static inline double apart(const struct dnn_tensor *t, const void *got,
 }
 
 /* One run; *wrong says what is wrong, if anything. */
-static inline void rows_once(const struct rows_case *k, const struct cpu_algo *way,
+static inline void rows_once(const struct rows_case *k, const struct cpu_algo *algo,
                              int threads, bool gaps, bool in_place, double tolerance,
                              char *wrong, size_t size)
 {
@@ -220,7 +220,7 @@ static inline void rows_once(const struct rows_case *k, const struct cpu_algo *w
     for (int i = 0; i < k->op.nin; i++) {
         ins[i] = k->in_mem[i] == NULL ? NULL : &k->in[i];
         if (ins[i] == NULL) continue;
-        bool gap = gaps && ins[i]->dtype == DNN_F32 && way->in_pitch >> i & 1;
+        bool gap = gaps && ins[i]->dtype == DNN_F32 && algo->in_pitch >> i & 1;
         in[i] = array_of(ins[i], gap ? GAP + i : 0);
         in_pitch[i] = in[i].pitch;
         copy_rows(&in[i], k->in_mem[i], true);
@@ -230,18 +230,18 @@ static inline void rows_once(const struct rows_case *k, const struct cpu_algo *w
         call.out[i] =
             in_place && i == 0
                 ? in[0]
-                : array_of(outs[i], gaps && way->out_pitch >> i & 1 ? GAP : 0);
+                : array_of(outs[i], gaps && algo->out_pitch >> i & 1 ? GAP : 0);
         out_pitch[i] = call.out[i].pitch;
     }
     step.in_pitch = in_pitch;
     step.out_pitch = out_pitch;
-    size_t work = way->work == NULL ? 0 : way->work(&step, threads);
+    size_t work = algo->work == NULL ? 0 : algo->work(&step, threads);
     call.work = aligned_alloc(64, (work + 128) & ~(size_t)63);
     memset(call.work, 0xff, (work + 128) & ~(size_t)63);
-    if (way->can != NULL && !way->can(&step))
+    if (algo->can != NULL && !algo->can(&step))
         snprintf(wrong, size, "it says it cannot");
     else
-        way->fn(&call);
+        algo->fn(&call);
     for (int i = 0; i < k->op.nout && wrong[0] == '\0'; i++) {
         void *got = filled(&k->out[i], 0, 0, 0);
         copy_rows(&call.out[i], got, false);
@@ -257,7 +257,7 @@ static inline void rows_once(const struct rows_case *k, const struct cpu_algo *w
             size_t bytes =
                 (size_t)count_of(&k->out[i]) * dnn_dtype_size(k->out[i].dtype);
             void *again = filled(&k->out[i], 0, 0, 0);
-            way->fn(&call);
+            algo->fn(&call);
             copy_rows(&call.out[i], again, false);
             if (memcmp(got, again, bytes) != 0)
                 snprintf(wrong, size, "output %d: another run, other bits", i);
@@ -272,8 +272,8 @@ static inline void rows_once(const struct rows_case *k, const struct cpu_algo *w
     free(call.work);
 }
 
-/* All the ways to run it; frees the case. */
-static inline void rows_check(struct rows_case *k, const struct cpu_algo *way,
+/* All the kernels to run it; frees the case. */
+static inline void rows_check(struct rows_case *k, const struct cpu_algo *algo,
                               double tolerance, const char *what)
 {
     char wrong[200] = "";
@@ -284,7 +284,7 @@ static inline void rows_check(struct rows_case *k, const struct cpu_algo *way,
     for (int threads = 1; threads <= 3; threads++)
         for (int how = 0; how < 4 && wrong[0] == '\0'; how++) {
             if (how >= 2 && !in_place) continue;
-            rows_once(k, way, threads, how & 1, how >= 2, tolerance, wrong,
+            rows_once(k, algo, threads, how & 1, how >= 2, tolerance, wrong,
                       sizeof wrong);
         }
     if (!ok(wrong[0] == '\0', "%s", what)) printf("# %s\n", wrong);

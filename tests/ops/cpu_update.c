@@ -57,7 +57,7 @@ static void begin(struct rows_case *k, const struct dnn_op_update *u, unsigned s
     }
 }
 
-/* All operands behind one another, after the way has run on copies. */
+/* All operands behind one another, after the kernel has run on copies. */
 static float *way_now(const struct rows_case *k, const struct dnn_now *now, int threads,
                       bool *whole)
 {

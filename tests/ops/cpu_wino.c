@@ -1,5 +1,5 @@
-/* cpu_wino.c - convolutions by minimal filtering, forward and backward data, against
- * the ref backend's loops: near, the same bits again and with any number of threads,
+/* cpu_wino.c - Winograd convolutions, forward and backward data, against the loops
+ * of the ref backend: close, the same bits again and with any number of threads,
  * nothing else written, and refused where they do not fit.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -181,16 +181,16 @@ static double apart(const struct sample *a, const float *got, const float *want,
     return sqrt(off) / fmax(sqrt(size), 1e-30);
 }
 
-/* ---- the way ---- */
+/* ---- the kernel ---- */
 
 static const char *const names[] = {"wino 1x4", "wino 4x4"};
 
 static const struct cpu_algo *find(enum dnn_pass pass, int square)
 {
-    const struct cpu_algo *const *ways = dnn_cpu_algos(DNN_OP_CONV, pass);
+    const struct cpu_algo *const *algos = dnn_cpu_algos(DNN_OP_CONV, pass);
 
-    for (; *ways != NULL; ways++)
-        if (strcmp((*ways)->name, names[square]) == 0) return *ways;
+    for (; *algos != NULL; algos++)
+        if (strcmp((*algos)->name, names[square]) == 0) return *algos;
     return NULL;
 }
 
@@ -204,7 +204,7 @@ static bool is_square(const struct shape *s)
 }
 
 /* Twice, the second time with other weights in between: is it twice the same? */
-static bool run_twice(struct dnn_dev *dev, const struct cpu_algo *way,
+static bool run_twice(struct dnn_dev *dev, const struct cpu_algo *algo,
                       const struct sample *a, float *first)
 {
     size_t bytes = bytes_of(a->in[1], 0);
@@ -215,25 +215,25 @@ static bool run_twice(struct dnn_dev *dev, const struct cpu_algo *way,
     float *weights = a->in_mem[1], *copy = numbers(bytes);
 
     step.out_mem = mem;
-    bool good = way->need(dev, &step, &need, &err) == 0;
+    bool good = algo->need(dev, &step, &need, &err) == 0;
     step.work = memset(malloc(need.work + 1), 0xff, need.work);
     step.keep = memset(malloc(need.keep + 1), 0xff, need.keep);
     struct cpu_call call = dnn_cpu_call(dev, &step);
-    good = good && way->prepare(dev, &step, &call, &state, &err) == 0 &&
-           way->run(dev, &call, state, &err) == 0;
+    good = good && algo->prepare(dev, &step, &call, &state, &err) == 0 &&
+           algo->run(dev, &call, state, &err) == 0;
     float *again = memcpy(malloc(a->bytes + 1), first, a->bytes);
     for (size_t i = 0; i < bytes / sizeof *weights; i++) {
         copy[i] = weights[i];
         weights[i] = -weights[i] + 1;
     }
     call.now.weights = 1;
-    good = good && way->run(dev, &call, state, &err) == 0 &&
+    good = good && algo->run(dev, &call, state, &err) == 0 &&
            memcmp(first, again, a->bytes) != 0;
     memcpy(weights, copy, bytes);
     call.now.weights = 2;
-    good = good && way->run(dev, &call, state, &err) == 0 &&
+    good = good && algo->run(dev, &call, state, &err) == 0 &&
            memcmp(first, again, a->bytes) == 0;
-    if (state != NULL) way->discard(state);
+    if (state != NULL) algo->discard(state);
     dnn_free(call.in);
     free(step.work);
     free(step.keep);
@@ -245,20 +245,20 @@ static bool run_twice(struct dnn_dev *dev, const struct cpu_algo *way,
 static void check(struct dnn_dev *ref, struct dnn_dev *const dev[THREADS],
                   const struct shape *s, enum dnn_pass pass, int square)
 {
-    const struct cpu_algo *way = find(pass, square);
+    const struct cpu_algo *algo = find(pass, square);
     char x[DNN_SHAPE_TEXT], w[DNN_SHAPE_TEXT];
     struct sample a;
 
     sample_make(&a, s, pass);
     float *want = malloc(a.bytes + 1), *got = malloc(a.bytes + 1),
           *one = malloc(a.bytes + 1);
-    bool gaps = true, same = true, twice = true, can = dnn_cpu_can(way, &a.step);
+    bool gaps = true, same = true, twice = true, can = dnn_cpu_can(algo, &a.step);
     double worst = 0;
 
     answer(ref, &a, want);
     for (int t = 0; can && t < THREADS; t++) {
         memcpy(got, a.out_mem[0], a.bytes);
-        twice = run_twice(dev[t], way, &a, got) && twice;
+        twice = run_twice(dev[t], algo, &a, got) && twice;
         worst = fmax(worst, apart(&a, got, want, &gaps));
         if (t == 0) memcpy(one, got, a.bytes);
         same = same && memcmp(one, got, a.bytes) == 0;

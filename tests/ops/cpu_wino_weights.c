@@ -1,6 +1,6 @@
-/* cpu_wino_weights.c - the transformed gradient of a convolution's weights against the
- * ref backend: odd shapes, gaps between positions, every instruction set there is, one
- * to three threads, twice the same bits.
+/* cpu_wino_weights.c - the Winograd gradient of the weights of a convolution against
+ * the ref backend: odd shapes, pitches, every instruction set there is, one to three
+ * threads, twice the same bits.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -144,7 +144,7 @@ static void check(const struct shape *s, bool bias, uint64_t seed, const char *i
     rows_check(&full, &dnn_cpu_wino_weights, close_to, what);
 }
 
-/* Whether the way takes a shape, with the pitch of operand i as given. */
+/* Whether the kernel takes a shape, with the pitch of operand i as given. */
 static bool takes(const struct shape *s, int i, int64_t pitch)
 {
     struct rows_case k = case_of(s, false);

@@ -1,4 +1,4 @@
-/* exec.c - run a program op by op, and say how far two arrays are apart.
+/* exec.c - run a program op by op, and compare arrays.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -14,7 +14,7 @@ enum { MAX_IN = 6, MAX_PROBES = 40 };
 
 /* A row: an op and its operands, each a letter and a shape: x an activation, w a
  * weight, f a frozen one, s a state (positive), c a constant, t a target, i labels, n
- * what the two before weigh, - absent, and > the function behind it.  Batch
+ * what the two before weigh, - absent, and > the fused activation it.  Batch
  * normalization with the batch's statistics is the row BN_APPLY with x gamma beta mean
  * var; RATIO is of the overlap of its operands. */
 struct row {
@@ -60,7 +60,7 @@ struct row {
     }
 #define NO_MAX .max_value = INFINITY
 
-/* Functions an op may do in the same go. */
+/* Functions an op may do in the same pass. */
 static const struct {
     const char *name;
     struct dnn_op_unary unary;

@@ -273,7 +273,7 @@ static void refusals(void)
     refuses("{\"optimizer\": 5}", "job.json:1: optimizer: must be an object, not 5");
 }
 
-/* Slots by rule, with every option that wants one. */
+/* Slots by the heuristic, with every option that wants one. */
 static const char *const slots_of[] = {
     [DNN_UPDATE_SGD] = "velocity",
     [DNN_UPDATE_ADAM] = "mean square most",

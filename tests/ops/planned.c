@@ -1,6 +1,6 @@
-/* planned.c - a network in the memory a plan gives it computes, bit for bit, what it
- * computes when every value has memory of its own: with parts in place or copied, and
- * with values kept or made again.
+/* planned.c - a network in planned memory computes, bit for bit, what it computes
+ * when every value has its own memory: with concatenations in place or copied, and
+ * with values stored or recomputed.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -153,7 +153,7 @@ static int dense_network(struct dnn_prog *p)
     return conv(p, "d5", x, 2, true);
 }
 
-/* ---- both ways ---- */
+/* ---- planned and unplanned ---- */
 
 /* A program, differentiated if it is for training, and its plain run. */
 struct trial {
@@ -163,10 +163,10 @@ struct trial {
     int nkeep;
     int keep[64]; /* what is compared beside gradients and states */
     bool started;
-    bool large; /* few ways will do */
+    bool large; /* few settings are enough */
 };
 
-struct way {
+struct setting {
     const char *parts;
     bool (*pitch)(void *arg, const struct dnn_prog *prog, int op, bool out, int i);
     enum dnn_recompute how;
@@ -292,21 +292,21 @@ static void run_planned(struct trial *t, const struct dnn_plan *plan,
     dnn_exec_close(exec);
 }
 
-/* Plan it one way; returns the bytes of temps. */
-static size_t one_way(struct trial *t, struct way way, const struct dnn_exec_on *on,
-                      int *again)
+/* Plan it with one setting; returns the bytes of temps. */
+static size_t run_setting(struct trial *t, struct setting setting,
+                          const struct dnn_exec_on *on, int *again)
 {
     struct dnn_err err = {0};
     struct dnn_recompute_opts opts = {
         .plan = {.nkeep = t->nkeep, .keep = t->keep, .arg = (void *)on},
-        .how = way.how
+        .how = setting.how
     };
     struct dnn_prog *prog = NULL;
     struct dnn_plan *plan = NULL;
     struct dnn_recomputed what;
 
-    opts.plan.pitch = way.pitch;
-    printf("# %s, parts %s, recompute %d\n", t->name, way.parts, way.how);
+    opts.plan.pitch = setting.pitch;
+    printf("# %s, parts %s, recompute %d\n", t->name, setting.parts, setting.how);
     if (!ok(dnn_plan_recompute(t->prog, &opts, &prog, &what, &err) == 0 &&
                 dnn_plan_make(prog, &opts.plan, &plan, &err) == 0,
             "planned: %s", err.text))
@@ -324,7 +324,7 @@ static size_t one_way(struct trial *t, struct way way, const struct dnn_exec_on 
 
 static void every_way(struct trial *t)
 {
-    static const struct way ways[] = {
+    static const struct setting settings[] = {
         {"copied",   NULL,           DNN_RECOMPUTE_NEVER},
         {"in place", dnn_exec_pitch, DNN_RECOMPUTE_NEVER},
         {"mixed",    sometimes,      DNN_RECOMPUTE_NEVER},
@@ -334,12 +334,12 @@ static void every_way(struct trial *t)
         {"in place", dnn_exec_pitch, DNN_RECOMPUTE_ALL  },
         {"mixed",    sometimes,      DNN_RECOMPUTE_ALL  },
     };
-    enum { WAYS = sizeof ways / sizeof ways[0] };
-    size_t n = t->prog->training ? WAYS : 3;
+    enum { SETTINGS = sizeof settings / sizeof settings[0] };
+    size_t n = t->prog->training ? SETTINGS : 3;
     struct dnn_exec_on on = {.backend = dnn_backend_find("ref", NULL)};
     struct dnn_err err = {0};
-    size_t temps[WAYS] = {0};
-    int again[WAYS] = {0};
+    size_t temps[SETTINGS] = {0};
+    int again[SETTINGS] = {0};
 
     on.backend->open(&(struct dnn_device){0}, &on.dev, &err);
     if (!ok(ops_start(t->prog, on.backend, NULL, &t->plain, &err) == 0,
@@ -347,7 +347,7 @@ static void every_way(struct trial *t)
         exit(1);
     for (size_t i = 0; i < n; i++)
         if (!t->large || i == 1 || i == 6)
-            temps[i] = one_way(t, ways[i], &on, &again[i]);
+            temps[i] = run_setting(t, settings[i], &on, &again[i]);
     if (t->prog->training && !t->large)
         ok(temps[4] <= temps[1] && temps[6] <= temps[4] && again[0] == 0,
            "temps %zu, cheap ones (%d) again %zu, all (%d) %zu", temps[1], again[4],

@@ -34,7 +34,7 @@ struct opts {
 struct net {
     struct dnn_graph *graph;
     struct dnn_prog *prog;
-    struct dnn_prog *whole; /* before anything was to be recomputed, or NULL */
+    struct dnn_prog *whole; /* before recomputing, or NULL */
     int *output, *seed;
     struct dnn_plan *plan;
     const struct dnn_backend *backend;
@@ -76,7 +76,7 @@ static int npy_write(const char *path, const struct dnn_tensor *is, const void *
     return 0;
 }
 
-/* Elements of a file as doubles, which must be n of them; *out is the caller's. */
+/* The n elements of a file as doubles; *out is the caller's. */
 static int npy_read(const char *path, int64_t n, double **out, struct dnn_err *err)
 {
     char *text;
@@ -261,7 +261,7 @@ static int lower(struct net *net, const struct opts *o, struct dnn_err *err)
     return 0;
 }
 
-/* By rules alone: what is compared must not depend on a stopwatch. */
+/* By the heuristic: results must not depend on timings. */
 static int open_device(struct net *net, const struct opts *o, struct dnn_err *err)
 {
     struct dnn_device device = {.threads = (int)o->threads,
@@ -331,7 +331,7 @@ static bool is_seed(const struct net *net, int v)
     return false;
 }
 
-/* Inputs, seeds and weights, as they are before anything is done. */
+/* Inputs, seeds and weights at the start. */
 static int supply(struct net *net, const struct opts *o, struct dnn_err *err)
 {
     DNN_TRY(dnn_exec_init(net->exec, (uint64_t)o->seed, err));
@@ -413,7 +413,7 @@ static int cmd_run(const void *opt, int nargs, char **args, struct dnn_err *err)
 
 /* ---- the zoo ---- */
 
-/* KEY=VALUE... as the object a job would hold. */
+/* KEY=VALUE... as the object in a configuration file. */
 static int cmd_zoo(const void *opt, int nargs, char **args, struct dnn_err *err)
 {
     struct dnn_buf text = {0};

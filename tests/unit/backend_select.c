@@ -1,4 +1,4 @@
-/* backend_select.c - which way the cpu backend takes, and the file it remembers in.
+/* backend_select.c - which kernel the cpu backend selects, and its cache file.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -18,7 +18,7 @@ extern const struct dnn_backend dnn_backend_cpu;
 static char dir[] = "/tmp/dnn-choose-XXXXXX";
 static char *path;
 
-/* A convolution with one tap: several ways can do it. */
+/* A convolution with one tap: several kernels can do it. */
 struct sample {
     struct dnn_op op;
     struct dnn_tensor x, w, y;
@@ -68,21 +68,21 @@ static struct dnn_dev *open_cpu(enum dnn_kernel_selection kernels, const char *c
 
 static const char *chosen(struct dnn_dev *dev, const struct sample *s)
 {
-    const struct cpu_algo *way = NULL;
+    const struct cpu_algo *algo = NULL;
     struct dnn_err err = {0};
 
-    if (dnn_cpu_select(dev, &s->step, &way, &err) < 0) ok(false, "%s", err.text);
-    return way->name;
+    if (dnn_cpu_select(dev, &s->step, &algo, &err) < 0) ok(false, "%s", err.text);
+    return algo->name;
 }
 
 /* Open, choose, close. */
 static const char *chosen_alone(const struct sample *s)
 {
     struct dnn_dev *dev = open_cpu(DNN_KERNELS_AUTOTUNE, path);
-    const char *way = chosen(dev, s);
+    const char *algo = chosen(dev, s);
 
     dnn_backend_cpu.close(dev);
-    return way;
+    return algo;
 }
 
 static char *content(void)
@@ -106,11 +106,11 @@ static void test_rule(void)
     struct dnn_dev *dev = open_cpu(DNN_KERNELS_HEURISTIC, path);
 
     sample_make(&s, 40, 64, 64);
-    const struct cpu_algo *const *ways = dnn_cpu_algos(DNN_OP_CONV, DNN_FWD);
+    const struct cpu_algo *const *algos = dnn_cpu_algos(DNN_OP_CONV, DNN_FWD);
     int first = 0;
-    while (!dnn_cpu_can(ways[first], &s.step))
+    while (!dnn_cpu_can(algos[first], &s.step))
         first++;
-    is_text(chosen(dev, &s), ways[first]->name, "by rule: the first that can");
+    is_text(chosen(dev, &s), algos[first]->name, "heuristic: the first that can");
     is_int((long long)dev->tuned->count, 0, "nothing is measured");
     dnn_backend_cpu.close(dev);
     ok(access(path, F_OK) != 0, "and no file is written");
@@ -134,7 +134,7 @@ static void test_can(void)
     sample_make(&s, 8, 16, 16);
     s.pitch[0] = 24;
     s.step.in_pitch = s.pitch;
-    is_text(chosen(dev, &s), "tiles", "rows that are apart: a way that takes them");
+    is_text(chosen(dev, &s), "tiles", "rows with a pitch: a kernel that supports it");
     s.op.attr.window.groups = 16;
     s.w.shape = (struct dnn_shape){
         4, {1, 1, 16, 1}
@@ -143,14 +143,14 @@ static void test_can(void)
     dnn_backend_cpu.close(dev);
 }
 
-/* One line of the file, what it names replaced by another way. */
-static void swap_way(const char *from, const char *to)
+/* One line of the file, what it names replaced by another kernel. */
+static void swap_algo(const char *from, const char *to)
 {
     char *text = content(), *line = strchr(text, '\n') + 1;
     struct dnn_buf out = {0};
 
     ok(strncmp(line, from, strlen(from)) == 0 && line[strlen(from)] == '\t',
-       "the file names the way");
+       "the file names the kernel");
     dnn_buf_add(&out, "%.*s%s%s", (int)(line - text), text, to, line + strlen(from));
     write_file(out.text);
     dnn_buf_free(&out);
@@ -162,19 +162,19 @@ static void test_file(void)
     struct sample s;
 
     sample_make(&s, 40, 64, 64);
-    const char *way = chosen_alone(&s);
+    const char *algo = chosen_alone(&s);
     char *text = content();
-    ok(strncmp(text, "dnn choices 2: ", 15) == 0, "the file says what it is");
+    ok(strncmp(text, "dnn kernels 3: ", 15) == 0, "the file names its format");
     ok(strstr(text, "; 2 threads; oneDNN ") != NULL, "and for what it holds");
-    ok(strstr(text, "\n1 choices\n") != NULL, "and how many there are");
+    ok(strstr(text, "\n1 kernels\n") != NULL, "and how many there are");
     ok(strstr(text, "\tconv 0 1x40x40x64 1x1x64x64 -> 1x40x40x64 k1s1d1b0a0 k1s1d1b0a0 "
                     "g1\n") != NULL,
        "a choice has the step's whole key");
-    const char *other = strcmp(way, "tiles") == 0 ? "oneDNN" : "tiles";
-    swap_way(way, other);
-    is_text(chosen_alone(&s), other, "what the file says is taken");
-    swap_way(other, "magic");
-    ok(strcmp(chosen_alone(&s), "magic") != 0, "but not a way there is not");
+    const char *other = strcmp(algo, "tiles") == 0 ? "oneDNN" : "tiles";
+    swap_algo(algo, other);
+    is_text(chosen_alone(&s), other, "the kernel in the file is used");
+    swap_algo(other, "magic");
+    ok(strcmp(chosen_alone(&s), "magic") != 0, "but not a kernel there is not");
     dnn_free(text);
     text = content();
     ok(strstr(text, "magic") == NULL, "which the file then forgets");
@@ -206,7 +206,7 @@ static void test_damage(void)
         dnn_backend_cpu.close(dev);
         char *now = content();
         ok(strncmp(now, good, strcspn(good, "\n")) == 0 &&
-               strstr(now, "\n1 choices\n") != NULL,
+               strstr(now, "\n1 kernels\n") != NULL,
            "damaged file %d: written anew", i);
         dnn_free(now);
         dnn_free(bad[i]);
@@ -229,8 +229,8 @@ static void test_together(void)
     dnn_backend_cpu.close(two);
     char *text = content();
     ok(strstr(text, " 1x40x40x64 ") != NULL && strstr(text, " 1x41x41x64 ") != NULL &&
-           strstr(text, "\n2 choices\n") != NULL,
-       "two that write one file keep each other's choices");
+           strstr(text, "\n2 kernels\n") != NULL,
+       "two processes that write one file keep each other's entries");
     dnn_free(text);
 }
 
@@ -242,7 +242,7 @@ static void write_often(int id)
 
     for (int i = 0; i < 40; i++) {
         snprintf(key, sizeof key, "key %d of %d", i, id);
-        dnn_cpu_tuned_set(&c, key, "way");
+        dnn_cpu_tuned_set(&c, key, "kernel");
         if (dnn_cpu_tuned_write(&c, path, NULL) < 0) _exit(1);
     }
     _exit(0);
@@ -261,7 +261,7 @@ static void test_race(void)
         size_t len = strlen(text);
 
         if (len > 0 && (strncmp(text, "header\n", 7) != 0 ||
-                        strcmp(text + len - 9, " choices\n") != 0))
+                        strcmp(text + len - 9, " kernels\n") != 0))
             bad++;
         dnn_free(text);
         for (int i = 0; i < 4; i++)
@@ -274,7 +274,7 @@ static void test_race(void)
     is_int(bad, 0, "four writers: at every moment a whole file");
     struct cpu_tuned c = {.header = dnn_strdup("header")};
     dnn_cpu_tuned_read(&c, path);
-    ok(c.count >= 40, "and all of the last writer's choices in it");
+    ok(c.count >= 40, "and all entries of the last writer are in it");
     for (size_t i = 0; i < c.count; i++) {
         dnn_free(c.at[i].key);
         dnn_free(c.at[i].algo);
@@ -291,8 +291,8 @@ static void test_nowhere(void)
     dnn_log_levels("error", NULL);
     sample_make(&s, 40, 64, 64);
     struct dnn_dev *dev = open_cpu(DNN_KERNELS_AUTOTUNE, nowhere);
-    const char *way = chosen(dev, &s);
-    is_text(chosen(dev, &s), way, "measured once per device");
+    const char *algo = chosen(dev, &s);
+    is_text(chosen(dev, &s), algo, "measured once per device");
     is_int((long long)dev->tuned->count, 1, "remembered without a file");
     dnn_backend_cpu.close(dev);
     ok(access(nowhere, F_OK) != 0, "a file that cannot be written is no error");
@@ -302,7 +302,7 @@ static void test_nowhere(void)
 int main(void)
 {
     if (mkdtemp(dir) == NULL) return 1;
-    path = dnn_format("%s/choices", dir);
+    path = dnn_format("%s/kernels", dir);
     test_rule();
     test_can();
     test_file();

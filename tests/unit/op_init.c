@@ -127,9 +127,10 @@ int main(void)
     orthogonal("5x8", 5, 8);
     orthogonal("3x3x2x4", 18, 4);
     refuses(DNN_INIT_IDENTITY, "2x2x2", DNN_F32,
-            "the initializer identity needs two axes, not the shape 2x2x2");
+            "initializer identity: needs 2 axes, but the shape is 2x2x2");
     refuses(DNN_INIT_ORTHOGONAL, "4", DNN_F32,
-            "the initializer orthogonal needs two or more axes, not the shape 4");
-    refuses(DNN_INIT_ZEROS, "4", DNN_BF16, "weights begin as f32 or f64, not bf16");
+            "initializer orthogonal: needs at least 2 axes, but the shape is 4");
+    refuses(DNN_INIT_ZEROS, "4", DNN_BF16,
+            "initializers support f32 and f64, not bf16");
     return done();
 }

@@ -1,4 +1,5 @@
-/* plan_bucket.c - every gradient is in exactly one bucket, and final when it says so.
+/* plan_bucket.c - every gradient is in exactly one bucket, and final when the bucket
+ * is.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -1,5 +1,5 @@
-/* plan_check.h - whether a plan obeys what every plan must: nothing lies on what is
- * needed at the same time, and gradients lie as their weights do.
+/* plan_check.h - checks every plan must pass: values alive at the same time do not
+ * overlap, and gradients have the offsets of their weights.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -1,4 +1,4 @@
-/* plan_pack.c - placing stretches of memory: nothing overlaps, little is wasted.
+/* plan_pack.c - packing spans: nothing overlaps, little is wasted.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

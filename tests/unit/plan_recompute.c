@@ -1,5 +1,5 @@
-/* plan_recompute.c - computing again instead of keeping: how far it gets, what it
- * leaves alone, and what is said when memory does not suffice.
+/* plan_recompute.c - recomputing instead of storing: how much it saves, what it
+ * never recomputes, and the message when memory is not enough.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -75,7 +75,7 @@ static struct dnn_prog *step_of(const char *name, int ndim, const int64_t *input
     return prog;
 }
 
-/* Remake, plan, check; says what it came to. */
+/* Recompute, plan, check; returns the result. */
 static struct dnn_recomputed recompute(const struct dnn_prog *prog, int loss,
                                        enum dnn_recompute how, size_t limit)
 {
@@ -198,7 +198,7 @@ static void stale(bool early)
     dnn_prog_free(prog);
 }
 
-static void says(const struct dnn_plan_memory *fit, const char *want)
+static void refuses(const struct dnn_plan_memory *fit, const char *want)
 {
     struct dnn_err err = {0};
 
@@ -217,15 +217,16 @@ static void fits(void)
                   [DNN_BLOCK_SLOTS] = gib}
     };
     struct dnn_plan_memory fit = {
-        .plan = &plan, .beside = 2 * gib, .limit = 16 * gib, .batch = 16};
+        .plan = &plan, .workspace = 2 * gib, .limit = 16 * gib, .batch = 16};
 
-    says(&fit, "the training step needs 21.5 GiB (activations 18.0 GiB, weights and "
-               "optimizer 1.5 GiB, workspace 2.0 GiB), 16.0 GiB are allowed; a batch "
-               "of 8 instead of 16 (about 12.5 GiB)");
+    refuses(&fit,
+            "the training step needs 21.5 GiB (activations 18.0 GiB, weights and "
+            "optimizer 1.5 GiB, workspace 2.0 GiB), but only 16.0 GiB is allowed; "
+            "set a batch size of 8 instead of 16 (about 12.5 GiB)");
     fit.limit = 3 * gib;
-    says(&fit, "the training step needs 21.5 GiB (activations 18.0 GiB, weights and "
-               "optimizer 1.5 GiB, workspace 2.0 GiB), 3.0 GiB are allowed; make the "
-               "input or the network smaller");
+    refuses(&fit, "the training step needs 21.5 GiB (activations 18.0 GiB, weights and "
+                  "optimizer 1.5 GiB, workspace 2.0 GiB), but only 3.0 GiB is allowed; "
+                  "reduce the input or the network");
     fit.limit = 22 * gib;
     is_int(dnn_plan_check_memory(&fit, NULL), 0, "enough");
     dnn_prog_free(prog);
@@ -246,12 +247,12 @@ static void alternatives(void)
     fit.limit = dnn_plan_bytes(plan) - 1;
     dnn_plan_check_memory(&fit, &err);
     ok(strstr(err.text, "; set \"recompute\": true (") != NULL &&
-           strstr(err.text, ") or a batch of 2 instead of 4 (about ") != NULL,
-       "two ways out: %s", err.text);
+           strstr(err.text, ") or a batch size of 2 instead of 4 (about ") != NULL,
+       "two solutions: %s", err.text);
     fit.limit = dnn_plan_bytes(plan) / 3;
     fit.batch = 1;
     dnn_plan_check_memory(&fit, &err);
-    ok(strstr(err.text, "; even with \"recompute\": true it is ") != NULL,
+    ok(strstr(err.text, "; even with \"recompute\": true it needs ") != NULL,
        "or none: %s", err.text);
     dnn_plan_free(plan);
     dnn_prog_free(prog);
@@ -274,14 +275,13 @@ static void prints(void)
     dnn_plan_print_recompute(&(struct dnn_recomputed){0}, f);
     fclose(f);
     ok(strncmp(text, "data ", 5) == 0 && strstr(text, "\nweights ") != NULL &&
-           strstr(text, "\nall ") != NULL && strstr(text, "constants ") != NULL &&
+           strstr(text, "\ntotal ") != NULL && strstr(text, "constants ") != NULL &&
            strstr(text, "'predictions'") != NULL &&
-           strstr(text, "9 of 9 joins and cuts need no copy") != NULL,
-       "a line per block, the worst op, joins");
-    ok(strstr(text,
-              "recompute  3 ops again: 3.0 MiB instead of 4.0 MiB; 5.0 % more "
-              "FLOPs, 20.0 % more work with memory's\nrecompute  nothing\n") != NULL,
-       "what is done again");
+           strstr(text, "9 of 9 concatenations and slices need no copy") != NULL,
+       "a line per block, the peak, concatenations");
+    ok(strstr(text, "recompute  3 ops: 3.0 MiB instead of 4.0 MiB; 5.0 % more FLOPs, "
+                    "about 20.0 % more time\nrecompute  no ops\n") != NULL,
+       "what is recomputed");
     free(text);
     dnn_plan_free(plan);
     dnn_prog_free(prog);

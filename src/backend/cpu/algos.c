@@ -1,5 +1,6 @@
-/* algos.c - every algo to do a step, by kind and pass, best guess first.  To add one:
- * write it, declare it in rows_impl.h or onednn_impl.h, and put it in its list here.
+/* algos.c - the kernels for each kind of op and pass, preferred one first. To add
+ * one: write it, declare it in rows_impl.h or onednn_impl.h, and add it to its list
+ * here.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

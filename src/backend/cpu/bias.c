@@ -1,4 +1,4 @@
-/* bias.c - a number added to each column, and the sums of columns.
+/* bias.c - adds a bias to every row, and sums columns (the gradient of a bias).
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -1,5 +1,5 @@
-/* combine.c - several arrays into one, element by element: all of one shape, or one
- * number per channel, or one number.
+/* combine.c - element-wise ops of several arrays: all of one shape, or with one
+ * number per channel, or a scalar.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -20,17 +20,12 @@ static int64_t row_of(const struct dnn_shape *s)
     return s->ndim == 0 ? 1 : s->dim[s->ndim - 1];
 }
 
-/* Whether a is one row, or one number, for all of big. */
-static bool is_row(const struct dnn_shape *a, const struct dnn_shape *big)
+/* Whether a has the shape of big, or is one row or a scalar, broadcast to all of it. */
+static bool fits(const struct dnn_shape *a, const struct dnn_shape *big)
 {
     int64_t n = count_of(a);
 
-    return n == 1 || (n == row_of(big) && n == row_of(a));
-}
-
-static bool fits(const struct dnn_shape *a, const struct dnn_shape *big)
-{
-    return dnn_shape_equal(a, big) || is_row(a, big);
+    return dnn_shape_equal(a, big) || n == 1 || (n == row_of(big) && n == row_of(a));
 }
 
 static bool can(const struct dnn_step *step)
@@ -43,7 +38,7 @@ static bool can(const struct dnn_step *step)
     return true;
 }
 
-/* The rows of one operand repeated, for each that is one row. */
+/* The row of one operand repeated, for each that is one row. */
 static size_t work(const struct dnn_step *step, int threads)
 {
     const struct dnn_shape *y = &step->out[0]->shape;
@@ -52,7 +47,7 @@ static size_t work(const struct dnn_step *step, int threads)
     return ROWS_MAX_TERMS * (size_t)rows_long(row_of(y), 64) * sizeof(float);
 }
 
-/* What there is to combine, as boxes: terms[i] is operand of[i]. */
+/* The operands to combine, as boxes: terms[i] is operand of[i]. */
 struct job {
     struct rows_combine box;
     struct rows_fold fold;
@@ -149,7 +144,7 @@ static void combine(const struct cpu_call *c)
 
 /* ---- backward: dy [y] x... -> dx ---- */
 
-/* Where the operand was one row, its gradient is sums of columns. */
+/* Where the operand was broadcast, its gradient is a sum over rows. */
 static bool is_columns(const struct dnn_step *step)
 {
     const struct dnn_shape *dx = &step->out[0]->shape;
@@ -185,7 +180,7 @@ static void most_data(const struct cpu_call *c)
         of[2 + i] = 2 + i;
     struct job j = job_of(c, 2 + part, of);
     if (!rows_dense(dy) && j.fold.n != j.fold.c) {
-        /* dy alone has gaps: no long rows */
+        /* only dy has a pitch: no long rows */
         j.fold = (struct rows_fold){.c = dy->row, .n = dy->row, .rows = dy->rows};
         j.box.n = dy->row;
         j.box.y_pitch = c->out[0].pitch;

@@ -1,9 +1,9 @@
-/* conv_algos.c - every algo to do a convolution, a transposed one or a matrix product,
- * best guess first: that order is the rule where nothing is measured.
+/* conv_algos.c - the kernels for convolutions, transposed convolutions and matrix
+ * products, preferred one first: the heuristic selects in this order.
  *
- * Ways for special shapes come first, for they say themselves what they are for; the
- * gradient of the weights is our own where there are no groups, for the library has no
- * direct kernel for it on most CPUs.
+ * Kernels for special shapes come first; their can() limits them to those shapes.
+ * The gradient of the weights uses our own kernel where there is one group, because
+ * oneDNN has no direct kernel for it on most CPUs.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -1,9 +1,8 @@
-/* conv_few.c - convolutions to a few channels, such as the last one of a network that
- * marks regions.
+/* conv_few.c - convolutions with one to four output channels, such as the last one of a
+ * segmentation network.
  *
- * The library fills its vectors with output channels, of which there are 1 to 4 here;
- * ours run along the input channels and along the taps of a row, which lie side by
- * side.
+ * oneDNN fills its vectors with output channels; ours run along the input channels
+ * and the taps of a row, which are contiguous.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -19,8 +18,7 @@ enum {
 
 struct few {
     struct cpu_window g;
-    bool fresh;
-    uint64_t weights;
+    struct cpu_packed packed;
 };
 
 static bool can(const struct dnn_step *step)
@@ -127,9 +125,7 @@ static int run(struct dnn_dev *dev, const struct cpu_call *c, void *state,
     int64_t lines = v->n * v->out[0] * v->out[1], parts = 1;
 
     (void)dev, (void)err;
-    if (!s->fresh || s->weights != c->now.weights) pack(v, c->in[1].mem, c->keep);
-    s->fresh = true;
-    s->weights = c->now.weights;
+    if (cpu_pack_needed(&s->packed, c)) pack(v, c->in[1].mem, c->keep);
     while (lines * parts < 4 * (int64_t)c->threads && v->out[2] / parts > SHORT)
         parts++;
 #pragma omp parallel for num_threads(c->threads) schedule(static)

@@ -1,15 +1,15 @@
-/* conv_narrow.c - convolutions with few channels on both sides, such as the first ones
- * of a small network; forward, and backward data where the stride is 1: a convolution
- * with the kernel mirrored.
+/* conv_narrow.c - convolutions with few input and output channels, such as the first
+ * ones of a small network; forward, and backward data where the stride is 1 (a
+ * convolution with the kernel mirrored).
  *
- * The library fills its vectors with channels; ours run along the positions of a row
- * (direct_narrow.h).  Rows of the input are copied, each channel for itself and with
- * the zeros around them, to memory that stays near: a row is copied once and read by
- * all rows of outputs that need it.  A stride's positions are copied one phase after
- * the other, so that neighbours of the output are neighbours there.
+ * oneDNN fills its vectors with channels; ours run along the positions of a row
+ * (direct_narrow.h). Rows of the input are copied, one channel after the other and with
+ * their zero padding, to memory that stays in the cache: a row is copied once and read
+ * by all output rows that need it. With a stride, the positions are copied phase by
+ * phase, so that neighbours in the output are neighbours there.
  *
- * Each sum has the same order wherever its position lies in a vector: the bits do not
- * depend on threads or on the rest of a batch.
+ * Every sum has the same order wherever its position is in a vector: results do not
+ * depend on the threads or on the other samples of a batch.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -27,7 +27,7 @@ enum {
     TERMS = 256,      /* of a row of taps at most: taps and channels   */
     HELD = 256,       /* rows that a thread keeps at most              */
     SHORT = 64,       /* positions of a row that are not cut           */
-    NEAR = 16 * 1024, /* floats that stay in a near cache              */
+    NEAR = 16 * 1024, /* floats that stay in a fast cache              */
     KEPT = 128 * 1024 /* floats that a thread keeps at most            */
 };
 
@@ -43,33 +43,13 @@ struct narrow {
     int64_t off[TERMS];   /* where the terms of a row of taps are               */
     bool relu;
     float alpha;
-    bool fresh;
-    uint64_t weights;
+    struct cpu_packed packed;
 };
 
-static int64_t up(int64_t n, int64_t to)
-{
-    return (n + to - 1) / to * to;
-}
-
-/* Most strides are 1, and a division takes as long as some vectors do. */
+/* Most strides are 1, and a division is slow. */
 static int64_t strides(int64_t n, int64_t stride)
 {
     return stride == 1 ? n : (n + stride - 1) / stride;
-}
-
-static struct dnn_direct_conv mirrored(const struct dnn_direct_conv *v)
-{
-    struct dnn_direct_conv b = *v;
-
-    b.c = v->m;
-    b.m = v->c;
-    for (int i = 0; i < 3; i++) {
-        b.in[i] = v->out[i];
-        b.out[i] = v->in[i];
-        b.before[i] = (v->kernel[i] - 1) * v->dilation[i] - v->before[i];
-    }
-    return b;
 }
 
 /* Rows of outputs in so many parts. */
@@ -80,11 +60,12 @@ static void cut(struct narrow *s, int64_t parts)
 
     s->parts = parts;
     /* Whole vectors, wherever a part ends. */
-    s->span = up(most, lanes) + (v->kernel[2] - 1) * v->dilation[2] / v->stride[2];
-    s->span = up(s->span, lanes);
+    s->span =
+        dnn_round_up(most, lanes) + (v->kernel[2] - 1) * v->dilation[2] / v->stride[2];
+    s->span = dnn_round_up(s->span, lanes);
     s->x_step = s->span * v->stride[2];
     s->slot = s->x_step * v->c;
-    s->size = up(s->slot * s->ring * v->kernel[0], 16);
+    s->size = dnn_round_up(s->slot * s->ring * v->kernel[0], 16);
 }
 
 static struct narrow plan(const struct dnn_step *step)
@@ -95,7 +76,7 @@ static struct narrow plan(const struct dnn_step *step)
     const struct dnn_direct_conv *v = &s.v;
 
     s.isa = dnn_direct_find();
-    if (s.back) s.v = mirrored(&g.conv);
+    if (s.back) s.v = dnn_cpu_mirrored(&g.conv);
     s.ring = (v->kernel[1] - 1) * v->dilation[1] + 1;
     do {
         cut(&s, s.parts + 1);
@@ -112,8 +93,8 @@ static struct narrow plan(const struct dnn_step *step)
     return s;
 }
 
-/* Where others are faster: whole vectors of many channels, single taps of them, and
- * long sums of very few, which vectors along the channels do as well. */
+/* Where other kernels are faster: many channels that fill vectors, 1 x 1 kernels of
+ * them, and long sums with few outputs. */
 static bool others(const struct narrow *s)
 {
     const struct dnn_direct_conv *v = &s->v;
@@ -157,7 +138,7 @@ static void pack(const struct narrow *s, const float *w, float *to)
 
 /* ---- running ---- */
 
-/* What a thread has. */
+/* The memory of a thread. */
 struct rows {
     const struct narrow *s;
     const struct cpu_array *x;
@@ -168,7 +149,7 @@ struct rows {
     int64_t row[PARTS];     /* and which rows of taps they are for            */
 };
 
-/* Another part: what was kept is of no use, and zeros lie elsewhere. */
+/* Start another part: cached rows are invalid, and the padding is elsewhere. */
 static void rows_for(struct rows *r, int64_t part)
 {
     const struct narrow *s = r->s;
@@ -183,7 +164,7 @@ static void rows_for(struct rows *r, int64_t part)
         r->holds[i] = -1;
 }
 
-/* Copies a row of the input; what lies outside stays zero. */
+/* Copy a row of the input; the padding stays zero. */
 static void copy(const struct rows *r, int64_t row, float *to)
 {
     const struct dnn_direct_conv *v = &r->s->v;
@@ -291,9 +272,7 @@ static int run(struct dnn_dev *dev, const struct cpu_call *c, void *state,
     struct narrow *s = state;
 
     (void)dev, (void)err;
-    if (!s->fresh || s->weights != c->now.weights) pack(s, c->in[1].mem, c->keep);
-    s->fresh = true;
-    s->weights = c->now.weights;
+    if (cpu_pack_needed(&s->packed, c)) pack(s, c->in[1].mem, c->keep);
 #pragma omp parallel for num_threads(c->threads) schedule(static)
     for (int i = 0; i < c->threads; i++)
         run_some(s, c, i, c->threads);

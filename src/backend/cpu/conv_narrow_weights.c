@@ -1,12 +1,12 @@
-/* conv_narrow_weights.c - the gradient of the weights of a convolution with few
- * channels on both sides, along whose last axis the stride is 1.
+/* conv_narrow_weights.c - the gradient of the weights of a convolution with few input
+ * and output channels and a stride of 1 along the last axis.
  *
- * Other kernels fill their vectors with channels; here they run along the positions of
- * a row (direct_taps.h), as in conv_narrow.c.  A band of rows of outputs and those rows
- * of the input that belong to it are copied, each channel for itself and with zeros
- * around, to memory that stays near, and then all weights are done.
+ * Vectors run along the positions of a row (direct_narrow_weights.h), as in
+ * conv_narrow.c. A band of output rows and the input rows it reads are copied, one
+ * channel after the other and with zero padding, to memory that stays in the cache;
+ * then all weights are computed.
  *
- * The bits depend on the shape and on the number of threads.
+ * Results depend on the shape and on the number of threads.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -34,11 +34,6 @@ struct bands {
     int64_t x, y;        /* floats of the two copies                         */
 };
 
-static int64_t up(int64_t n, int64_t to)
-{
-    return (n + to - 1) / to * to;
-}
-
 static int64_t held_by(const struct dnn_direct_conv *v, int64_t rows)
 {
     return (rows - 1) * v->stride[1] + (v->kernel[1] - 1) * v->dilation[1] + 1;
@@ -48,16 +43,16 @@ static struct bands plan(const struct dnn_direct_conv *v)
 {
     struct bands b = {.v = *v, .isa = dnn_direct_find(), .rows = v->out[1]};
 
-    b.count = up(v->out[2], b.isa->lanes);
-    b.span = up(b.count + (v->kernel[2] - 1) * v->dilation[2], b.isa->lanes);
+    b.count = dnn_round_up(v->out[2], b.isa->lanes);
+    b.span = dnn_round_up(b.count + (v->kernel[2] - 1) * v->dilation[2], b.isa->lanes);
     while (b.rows > 1 &&
            held_by(v, b.rows) * b.span * v->c + b.rows * b.count * v->m > NEAR)
         b.rows = (b.rows + 1) / 2;
     b.bands = (v->out[1] + b.rows - 1) / b.rows;
     b.held = held_by(v, b.rows);
     b.size = v->kernel[0] * v->kernel[1] * v->kernel[2] * v->c * v->m;
-    b.x = up(b.held * b.span * v->c, 16);
-    b.y = up(b.rows * b.count * v->m, 16);
+    b.x = dnn_round_up(b.held * b.span * v->c, 16);
+    b.y = dnn_round_up(b.rows * b.count * v->m, 16);
     return b;
 }
 
@@ -85,7 +80,7 @@ static bool best(const struct dnn_step *step)
 /* What a thread has: its sums, then the two copies. */
 static int64_t place(const struct bands *b)
 {
-    return up(b->size, 16) + b->x + b->y;
+    return dnn_round_up(b->size, 16) + b->x + b->y;
 }
 
 static size_t work(const struct dnn_step *step, int threads)
@@ -166,7 +161,8 @@ static void add_plane(const struct bands *b, const float *x, const float *y,
 static void run_some(const struct bands *b, const struct cpu_call *c, int share)
 {
     const struct dnn_direct_conv *v = &b->v;
-    float *sum = (float *)c->work + share * place(b), *x = sum + up(b->size, 16);
+    float *sum = (float *)c->work + share * place(b),
+          *x = sum + dnn_round_up(b->size, 16);
     float *y = x + b->x;
     int64_t part = b->size / v->kernel[0], i, last;
 
@@ -191,10 +187,7 @@ static void run_some(const struct bands *b, const struct cpu_call *c, int share)
 
 static void conv_weights(const struct cpu_call *c)
 {
-    struct dnn_tensor x = {.shape = c->in[0].shape}, dy = {.shape = c->in[1].shape};
-    struct cpu_window g = dnn_cpu_window(&(struct dnn_step){
-        .op = c->op, .in = (const struct dnn_tensor *[]){&x, &dy}
-    });
+    struct cpu_window g = dnn_cpu_window_weights(c);
     struct bands b = plan(&g.conv);
     float *dw = c->out[0].mem;
 

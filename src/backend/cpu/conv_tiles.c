@@ -1,9 +1,9 @@
 /* conv_tiles.c - convolutions whose windows do not overlap, and their transposes.
  *
- * With stride and kernel alike each position of the small side belongs to one window
- * of the big one: a matrix product whose rows lie in several places.  The decoder of a
- * U-Net (2 x 2 x 2, stride 2) is one, and so is a convolution with one tap.  Rows may
- * be apart, so that the result lies in the middle of a concatenation at once.
+ * Where stride and kernel are equal, each position of the small side belongs to one
+ * window of the large side: a matrix product whose rows are scattered. The decoder
+ * of a U-Net (2 x 2 x 2, stride 2) is one, and so is a 1 x 1 convolution. Rows may
+ * have a pitch, so that the result is written into a concatenation directly.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -16,7 +16,7 @@
 
 enum {
     TAPS = 64,   /* of a window at most                                       */
-    BLOCK = 48,  /* rows that share a panel of weights while it is near       */
+    BLOCK = 48,  /* rows that share a panel of weights while it is in the cache       */
     DEEP = 4096, /* terms of a sum at most: a panel must stay in some cache   */
 };
 
@@ -30,8 +30,7 @@ struct tiles {
     int64_t panels;                /* of two vectors, the last may have one    */
     int64_t sheet;                 /* floats of one packed panel               */
     int lanes;
-    bool fresh;
-    uint64_t weights;
+    struct cpu_packed packed;
 };
 
 static struct tiles plan(const struct dnn_step *step)
@@ -211,9 +210,7 @@ static int run(struct dnn_dev *dev, const struct cpu_call *c, void *state,
     int64_t tile = dnn_direct_find()->rows[2], size = BLOCK / tile * tile;
 
     (void)dev, (void)err;
-    if (!t->fresh || t->weights != c->now.weights) pack(t, c);
-    t->fresh = true;
-    t->weights = c->now.weights;
+    if (cpu_pack_needed(&t->packed, c)) pack(t, c);
     while (size > tile && t->rows / size < 4 * (int64_t)c->threads)
         size -= tile;
     int64_t blocks = (t->rows + size - 1) / size;

@@ -1,9 +1,10 @@
-/* conv_window.c - what a convolution computes, whichever its kind and pass.
+/* conv_window.c - the geometry of a convolution step, for all kinds and passes.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
 #include "backend/cpu/onednn_impl.h"
+#include "backend/window_impl.h"
 
 enum { D = DNN_MAX_SPATIAL };
 
@@ -77,22 +78,47 @@ struct cpu_window dnn_cpu_window(const struct dnn_step *step)
         sides(step, &out, &in);
     else
         sides(step, &in, &out);
-    struct cpu_window g = {.groups = w->groups < 1 ? 1 : w->groups,
-                           .nspatial = w->nspatial};
-    g.conv.n = in->dim[0];
-    g.conv.c = in->dim[in->ndim - 1];
-    g.conv.m = out->dim[out->ndim - 1];
+    struct window3d s = window3d(w, in, out);
+    struct cpu_window g = {
+        .groups = w->groups < 1 ? 1 : w->groups,
+        .nspatial = w->nspatial,
+        .conv = {.n = s.n, .c = s.c, .m = s.m}
+    };
     for (int i = 0; i < D; i++) {
-        int j = i - (D - w->nspatial);
-        g.conv.in[i] = j < 0 ? 1 : in->dim[j + 1];
-        g.conv.out[i] = j < 0 ? 1 : out->dim[j + 1];
-        g.conv.kernel[i] = j < 0 ? 1 : w->kernel[j];
-        g.conv.stride[i] = j < 0 ? 1 : w->stride[j];
-        g.conv.dilation[i] = j < 0 || w->dilation[j] < 1 ? 1 : w->dilation[j];
-        g.conv.before[i] = j < 0 ? 0 : w->before[j];
-        g.after[i] = j < 0 ? 0 : w->after[j];
+        g.conv.in[i] = s.in[i];
+        g.conv.out[i] = s.out[i];
+        g.conv.kernel[i] = s.kernel[i];
+        g.conv.stride[i] = s.stride[i];
+        g.conv.dilation[i] = s.dilation[i];
+        g.conv.before[i] = s.before[i];
+        g.after[i] = s.after[i];
     }
     return g;
+}
+
+struct cpu_window dnn_cpu_window_weights(const struct cpu_call *c)
+{
+    struct dnn_tensor x = {.shape = c->in[0].shape}, dy = {.shape = c->in[1].shape};
+    struct cpu_window g = dnn_cpu_window(&(struct dnn_step){
+        .op = c->op, .in = (const struct dnn_tensor *[]){&x, &dy}
+    });
+
+    g.conv.pitch = c->in[c->op->kind == DNN_OP_DECONV ? 1 : 0].pitch;
+    return g;
+}
+
+struct dnn_direct_conv dnn_cpu_mirrored(const struct dnn_direct_conv *v)
+{
+    struct dnn_direct_conv b = *v;
+
+    b.c = v->m;
+    b.m = v->c;
+    for (int i = 0; i < D; i++) {
+        b.in[i] = v->out[i];
+        b.out[i] = v->in[i];
+        b.before[i] = (v->kernel[i] - 1) * v->dilation[i] - v->before[i];
+    }
+    return b;
 }
 
 double dnn_cpu_flops(const struct dnn_step *step)

@@ -1,4 +1,5 @@
-/* conv_wino_weights.c - the gradient of a convolution's weights by its transform.
+/* conv_wino_weights.c - the gradient of the weights of a convolution by Winograd's
+ * method.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -39,12 +40,7 @@ static size_t work(const struct dnn_step *step, int threads)
 
 static void conv_weights(const struct cpu_call *c)
 {
-    struct dnn_tensor x = {.shape = c->in[0].shape}, dy = {.shape = c->in[1].shape};
-    struct cpu_window g = window(&(struct dnn_step){
-        .op = c->op,
-        .in = (const struct dnn_tensor *[]){&x,             &dy},
-        .in_pitch = (int64_t[]){c->in[0].pitch, 0  }
-    });
+    struct cpu_window g = dnn_cpu_window_weights(c);
 
     dnn_wino_weights(&g.conv, c->in[0].mem, c->in[1].mem, c->out[0].mem,
                      c->op->nout > 1 ? c->out[1].mem : NULL, c->work, c->threads);

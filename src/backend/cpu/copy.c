@@ -1,4 +1,4 @@
-/* copy.c - copies: joining, padding, reordering.
+/* copy.c - ops that only copy: concatenate, pad, reshape, transpose.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -20,10 +20,10 @@ extern const struct dnn_backend dnn_backend_ref, dnn_backend_cpu;
 struct dnn_kernel {
     const struct cpu_algo *algo;
     struct cpu_call call;
-    void *state; /* the algo's */
+    void *state; /* of the kernel */
     bool exchange;
-    void *begun;   /* the exchange, if it is under algo */
-    char text[40]; /* what it is called                */
+    void *begun;   /* the exchange, if it has been started */
+    char text[40]; /* for describe() */
 };
 
 static void close_dev(struct dnn_dev *dev)
@@ -45,8 +45,8 @@ static int open_dev(const struct dnn_device *device, struct dnn_dev **out,
     struct dnn_dev *dev = dnn_alloc(sizeof *dev);
     dev->device = *device;
     dev->threads = device->threads > 0 ? device->threads : omp_get_max_threads();
-    /* oneDNN asks OpenMP for its team.  OpenBLAS is called from our own team: its
-     * workers would go on spinning on the cores the next step needs. */
+    /* oneDNN uses the OpenMP team. OpenBLAS is called from our own team: its workers
+     * would keep spinning on the cores the next step needs. */
     omp_set_num_threads(dev->threads);
     openblas_set_num_threads(1);
     int rc = dnn_backend_ref.open(&(struct dnn_device){0}, &dev->ref, err);
@@ -65,10 +65,9 @@ static int alloc(struct dnn_dev *dev, size_t bytes, void **out, struct dnn_err *
 
     if (mem == NULL)
         return dnn_fail(err, DNN_ENOMEM,
-                        "backend cpu: the system does not give %zu bytes of memory",
-                        bytes);
-    /* Whoever touches a page first gets it on his own NUMA node: each thread touches
-     * the share it will mostly work on. */
+                        "backend cpu: cannot allocate %zu bytes of memory", bytes);
+    /* First touch decides the NUMA node of a page: each thread touches the share it
+     * will mostly work on. */
 #pragma omp parallel num_threads(dev->threads)
     {
         int64_t first, last;
@@ -118,7 +117,8 @@ static int need(struct dnn_dev *dev, const struct dnn_step *step, struct dnn_nee
     return 0;
 }
 
-/* Of the algo that would be taken first: a pitch must not push a step to a worse. */
+/* Of the kernel that is preferred without pitches: a pitch must not force a slower
+ * one. */
 static bool pitch(struct dnn_dev *dev, const struct dnn_step *step, bool out, int i)
 {
     const struct cpu_algo *const *algos = dnn_cpu_algos(step->op->kind, step->op->pass);
@@ -210,7 +210,7 @@ static int begin(struct dnn_dev *dev, struct dnn_kernel *kernel, struct dnn_err 
     return x->start(x->arg, c->in[0].mem, c->in[0].count, &kernel->begun, err);
 }
 
-/* The same numbers in their own place, then everybody's added to them. */
+/* Copy, then add those of all ranks. */
 static int exchange(struct dnn_dev *dev, struct dnn_kernel *kernel, struct dnn_err *err)
 {
     const struct dnn_exchange *x = &dev->device.exchange;
@@ -250,18 +250,19 @@ static size_t held(const struct dnn_kernel *kernel)
 {
     const struct cpu_algo *algo = kernel->algo;
 
-    return algo == NULL || algo->later == NULL ? 0 : algo->later->held(&kernel->call);
+    return algo == NULL || algo->deferred == NULL ? 0
+                                                  : algo->deferred->held(&kernel->call);
 }
 
 static void hold(struct dnn_kernel *kernel, void *to)
 {
-    kernel->algo->later->hold(&kernel->call, to);
+    kernel->algo->deferred->hold(&kernel->call, to);
 }
 
 static void rows(const struct dnn_kernel *kernel, const void *held, int64_t first,
                  int64_t n, float *to)
 {
-    kernel->algo->later->rows(&kernel->call, held, first, n, to);
+    kernel->algo->deferred->rows(&kernel->call, held, first, n, to);
 }
 
 static const char *describe(struct dnn_dev *dev, const struct dnn_kernel *kernel)

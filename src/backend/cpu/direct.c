@@ -1,4 +1,5 @@
-/* direct.c - which instruction set the direct kernels use, and what they can do.
+/* direct.c - which instruction set the direct kernels use, and which convolutions
+ * they support.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -30,16 +31,21 @@ static bool runs_here(const struct dnn_direct_isa *isa)
     return isa == &dnn_direct_plain;
 }
 
-const struct dnn_direct_isa *dnn_direct_find(void)
+int dnn_direct_level(void)
 {
     const char *most = getenv("DNN_ISA");
-    const struct dnn_direct_isa *best = isas[0];
+    int best = 0;
 
     for (int i = 0; i < COUNT; i++) {
-        if (runs_here(isas[i])) best = isas[i];
+        if (runs_here(isas[i])) best = i;
         if (most != NULL && strcmp(most, isas[i]->name) == 0) break;
     }
     return best;
+}
+
+const struct dnn_direct_isa *dnn_direct_find(void)
+{
+    return isas[dnn_direct_level()];
 }
 
 const struct dnn_direct_isa *dnn_direct_filled(int64_t columns)

@@ -1,13 +1,13 @@
-/* direct.h - our own convolution kernels, for shapes where the library is slow.
+/* direct.h - our own convolution kernels, for shapes where oneDNN is slow.
  *
- * Pure functions on channels-last f32 arrays: no state, no allocation, no other
- * room.  The gradient of the weights is a sum over all positions of
- * x (input channels) times dy (output channels); here it is held in registers
- * while walking along the rows, which a GEMM on unfolded patches cannot do.
+ * Pure functions on channels-last f32 arrays: no state, no allocation. The gradient of
+ * the weights is a sum over all positions of x (input channels) times dy (output
+ * channels); the sums stay in registers along the rows, which a GEMM on im2col patches
+ * cannot do.
  *
- * The instruction set is chosen by the CPU at run time.  The environment
- * variable DNN_ISA (plain, avx2 or avx512) sets the highest that may be used; it
- * must not change between a call of a _work function and the run it is for.
+ * The instruction set is chosen at run time. The environment variable DNN_ISA
+ * (plain, avx2 or avx512) sets the highest one to use; it must not change between a
+ * call of a _work function and the run it is for.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -37,11 +37,12 @@ struct dnn_direct_conv {
     int64_t pitch;       /* of x: floats from position to position; 0 counts as c */
 };
 
-/* The name of the instruction set in use here: plain, avx2 or avx512. */
+/* The instruction set in use here, 0 plain, 1 avx2, 2 avx512, and its name. */
+int dnn_direct_level(void);
 const char *dnn_direct_isa(void);
 
-/* Is DNN_ISA, if it is set, a name this machine can honour?  A wrong one is
- * otherwise without effect. */
+/* Check DNN_ISA, if it is set: is it a name this machine supports? A wrong one is
+ * otherwise ignored. */
 int dnn_direct_check(struct dnn_err *err);
 
 /* sum[0 ... m) becomes the sums of the columns of rows of m floats, which lie pitch
@@ -49,17 +50,33 @@ int dnn_direct_check(struct dnn_err *err);
 void dnn_direct_columns(const float *y, int64_t rows, int64_t m, int64_t pitch,
                         float *sum);
 
-/* Gradient of the weights: can it be done, i.e. are all sizes at least 1, the
- * padding not negative, and every array within reach of its index? */
+/* Whether the gradient of the weights is supported: all sizes at least 1, no
+ * negative padding, and no index overflow. */
 bool dnn_direct_weights_can(const struct dnn_direct_conv *conv);
 
 /* Bytes of scratch memory for that many threads (at least 1). */
 size_t dnn_direct_weights_work(const struct dnn_direct_conv *conv, int threads);
 
-/* dw and db are overwritten; db may be NULL.  work holds the bytes asked for, at
- * any address.  Runs a team of that many OpenMP threads.  The bits of the result
- * depend on the shape, the instruction set and the number of threads alone. */
+/* dw and db are overwritten; db may be NULL. work has the bytes asked for, at any
+ * address. Runs a team of that many OpenMP threads. Results depend on the shape, the
+ * instruction set and the number of threads only. */
 void dnn_direct_weights(const struct dnn_direct_conv *conv, const float *x,
                         const float *dy, float *dw, float *db, void *work, int threads);
+
+static inline int64_t dnn_min64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t dnn_max64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* n rounded up to a multiple. */
+static inline int64_t dnn_round_up(int64_t n, int64_t multiple)
+{
+    return (n + multiple - 1) / multiple * multiple;
+}
 
 #endif

@@ -1,8 +1,8 @@
-/* direct_few.h - few sums at many positions, for one instruction set; part of
- * direct_kernel.h.
+/* direct_few.h - sums with few outputs at many positions, for one instruction set; part
+ * of direct_kernel.h.
  *
- * Vectors run along the terms of a sum, so that few outputs do not leave lanes idle;
- * some positions at a time share the weights they load.
+ * Vectors run along the terms of a sum, so that few outputs leave no lanes idle;
+ * several positions share the weights they load.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -26,7 +26,7 @@ INLINE float total(vec v)
     return v[0] + v[1];
 }
 
-/* m and n (positions) are constants wherever this is used. */
+/* m and n (positions) are constants in every call. */
 INLINE void few_tile(const struct dnn_direct_few *f, int64_t first, const int m,
                      const int n)
 {

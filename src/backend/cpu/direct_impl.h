@@ -1,8 +1,8 @@
-/* direct_impl.h - what the files of the direct kernels share.
+/* direct_impl.h - shared by the files of the direct kernels.
  *
- * The plan (direct_plan.c) turns a convolution into blocks of output positions
- * times items of the weights' gradient; the runner (direct_weights.c) walks them; a
- * tile (direct_kernel.h, compiled once per instruction set) does the arithmetic.
+ * The plan (direct_weights_plan.c) cuts a convolution into blocks of output
+ * positions and tiles of the gradient; direct_weights.c runs them; direct_kernel.h,
+ * compiled once per instruction set, computes a tile.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -10,6 +10,7 @@
 #ifndef DNN_BACKEND_CPU_DIRECT_IMPL_H
 #define DNN_BACKEND_CPU_DIRECT_IMPL_H
 
+#include "backend/backend.h"
 #include "backend/cpu/direct.h"
 
 /* The registers' share of a gradient: d[r][v] += a[r] * b[v], summed over
@@ -56,9 +57,9 @@ struct dnn_direct_few {
 };
 
 /* A row of count positions of a convolution with few channels: y[i] = bias + the sum
- * over rows of taps and the terms of each of w times x.  Positions of x lie side by
- * side; whole vectors may be read where they end.  w is packed, (rows, terms, 4), by
- * fours of results, the last of which may be less. */
+ * over rows of taps and the terms of each of w times x.  Positions of x are contiguous;
+ * whole vectors may be read where they end.  w is packed, (rows, terms, 4), by fours of
+ * results, the last of which may be less. */
 struct dnn_direct_narrow {
     int64_t count, rows, terms, m;
     const float *const *x; /* each row's beginning for the first position  */
@@ -94,7 +95,7 @@ enum {
     DNN_DIRECT_DEEP = 64,
     DNN_DIRECT_DOTS = 3,
     DNN_DIRECT_DOT_ROWS = 4,
-    DNN_DIRECT_ROWS = 6,
+    DNN_DIRECT_ROWS = DNN_BACKEND_ROWS,
     DNN_DIRECT_MOST = 32 /* rows in all */
 };
 

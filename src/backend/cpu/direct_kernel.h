@@ -1,29 +1,22 @@
-/* direct_kernel.h - the arithmetic of a tile, for one instruction set.
+/* direct_kernel.h - the direct kernels for one instruction set.
  *
- * Included once by each of direct_plain.c, direct_avx2.c and direct_avx512.c,
- * which say LANES (floats in a vector), TILE_ROWS (rows of a tile two vectors wide:
- * 6 or 12), TARGET (the functions' attribute), PAST (a store past the cache) and
- * FENCE (after the last of them), and ISA (the table's name).  The code
- * is the same for all of them, so what runs anywhere tests all but the width.
+ * Included once by each of direct_plain.c, direct_avx2.c and direct_avx512.c, which
+ * define LANES (floats in a vector), TILE_ROWS (rows of a tile two vectors wide: 6
+ * or 12), TARGET (the attribute of the functions), PAST (a non-temporal store),
+ * FENCE (after the last of them), ISA (the name of the table) and ISA_NAME. The code
+ * is the same for all, so that any machine tests everything but the width.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
 #include "backend/cpu/direct_impl.h"
+#include "backend/cpu/tile_impl.h"
 
 #include <string.h>
 
-/* A vector at any address, over floats. */
-typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
-/* Several in an array of ours: aligned, which compilers rely on where they check memory
- * accesses, too. */
-typedef float reg __attribute__((vector_size(4 * LANES), may_alias));
-
-#define INLINE static inline __attribute__((always_inline)) TARGET
-
 enum { ROWS1 = 12 };
 
-/* rows, vecs and spread are constants wherever this is used: the loops over them
+/* rows, vecs and spread are constants in every call: the loops over them
  * vanish and sum lives in registers. */
 INLINE void sum_tile(const struct dnn_direct_tile *t, const int rows, const int vecs,
                      const bool spread)
@@ -46,21 +39,8 @@ INLINE void sum_tile(const struct dnn_direct_tile *t, const int rows, const int 
             const float *b = t->b + i * t->b_step[0] + j * t->b_step[1];
             int64_t a_step = t->a_step[2], b_step = t->b_step[2];
 
-            for (int64_t k = t->count[2]; k > 0; k--, a += a_step, b += b_step) {
-                reg y[2];
-
-#pragma GCC unroll 2
-                for (int v = 0; v < vecs; v++)
-                    y[v] = ((const vec *)b)[v];
-#pragma GCC unroll 12
-                for (int r = 0; r < rows; r++) {
-                    float x = spread ? a[off[r]] : a[r];
-
-#pragma GCC unroll 2
-                    for (int v = 0; v < vecs; v++)
-                        sum[r][v] += x * y[v];
-                }
-            }
+            for (int64_t k = t->count[2]; k > 0; k--, a += a_step, b += b_step)
+                TILE_ADD(sum, rows, vecs, b, spread ? a[off[r]] : a[r]);
         }
     }
 #pragma GCC unroll 12
@@ -76,37 +56,17 @@ INLINE void sum_tile(const struct dnn_direct_tile *t, const int rows, const int 
 #define CASE(rows, vecs, spread)                                                       \
     case rows:                                                                         \
         sum_tile(t, rows, vecs, spread);                                               \
-        break
-#define CASES_6(vecs, spread)                                                          \
-    CASE(1, vecs, spread);                                                             \
-    CASE(2, vecs, spread);                                                             \
-    CASE(3, vecs, spread);                                                             \
-    CASE(4, vecs, spread);                                                             \
-    CASE(5, vecs, spread);                                                             \
-    CASE(6, vecs, spread)
-#define CASES_12(vecs, spread)                                                         \
-    CASES_6(vecs, spread);                                                             \
-    CASE(7, vecs, spread);                                                             \
-    CASE(8, vecs, spread);                                                             \
-    CASE(9, vecs, spread);                                                             \
-    CASE(10, vecs, spread);                                                            \
-    CASE(11, vecs, spread);                                                            \
-    CASE(12, vecs, spread)
-#if TILE_ROWS == 6
-#define CASES_2(vecs, spread) CASES_6(vecs, spread)
-#else
-#define CASES_2(vecs, spread) CASES_12(vecs, spread)
-#endif
+        break;
 
 static TARGET void tile_1(const struct dnn_direct_tile *t)
 {
     if (t->off != NULL) {
         switch (t->rows) {
-            CASES_12(1, true);
+            TILE_ROWS_12(CASE, 1, true)
         }
     } else {
         switch (t->rows) {
-            CASES_12(1, false);
+            TILE_ROWS_12(CASE, 1, false)
         }
     }
 }
@@ -115,11 +75,11 @@ static TARGET void tile_2(const struct dnn_direct_tile *t)
 {
     if (t->off != NULL) {
         switch (t->rows) {
-            CASES_2(2, true);
+            TILE_ROWS_OF_2(CASE, 2, true)
         }
     } else {
         switch (t->rows) {
-            CASES_2(2, false);
+            TILE_ROWS_OF_2(CASE, 2, false)
         }
     }
 }

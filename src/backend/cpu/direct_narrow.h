@@ -1,9 +1,9 @@
 /* direct_narrow.h - a row of a convolution with few channels, for one instruction set;
  * part of direct_kernel.h.
  *
- * Vectors run along the positions of a row, so that few channels on either side leave
- * no lanes idle: the input's channels lie apart for it, and the results are put side
- * by side as they are stored.
+ * Vectors run along the positions of a row, so that few channels leave no lanes
+ * idle: the input is read channel by channel, and results are interleaved when they
+ * are stored.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -86,7 +86,7 @@ INLINE void narrow_four(const float *x, int64_t x_step, float *to, int64_t to_st
         *(vec *)(to + j * to_step) = out[j];
 }
 
-/* to[k * to_step + i] = x[i * x_step + k]: channels that lie apart. */
+/* to[k * to_step + i] = x[i * x_step + k]: channels that are apart. */
 static TARGET void narrow_apart(const float *x, int64_t x_step, int64_t count,
                                 int64_t c, float *to, int64_t to_step)
 {
@@ -140,7 +140,7 @@ INLINE vec narrow_relu(vec y, float alpha)
 }
 
 /* Results first ... first + m - 1 of the positions from at on: m and n (vectors of
- * positions) are constants wherever this is used. */
+ * positions) are constants in every call. */
 INLINE void narrow_tile(const struct dnn_direct_narrow *f, int64_t first, int64_t at,
                         const int m, const int n)
 {

@@ -1,11 +1,11 @@
-/* direct_narrow_weights.h - the gradient of a few weights of a convolution with few
+/* direct_narrow_weights.h - the gradient of the weights of a convolution with few
  * channels, for one instruction set; part of direct_kernel.h.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
 
-/* taps and m are constants wherever this is used. */
+/* taps and m are constants in every call. */
 INLINE void taps_tile(const struct dnn_direct_narrow_weights *t, const int taps,
                       const int m)
 {

@@ -15,7 +15,7 @@ static TARGET void store_some(float *to, vec first, vec second, int64_t cols)
     memcpy(to, all, (size_t)cols * sizeof *to);
 }
 
-/* rows and vecs are constants wherever this is used. */
+/* rows and vecs are constants in every call. */
 INLINE void product_tile(const struct dnn_direct_product *p, const int rows,
                          const int vecs)
 {
@@ -34,21 +34,8 @@ INLINE void product_tile(const struct dnn_direct_product *p, const int rows,
 #pragma GCC unroll 12
         for (int r = 0; r < rows; r++)
             a[r] = p->a[r] + p->off[i];
-        for (int64_t k = 0; k < p->depth; k++, b += vecs * LANES) {
-            reg y[2];
-
-#pragma GCC unroll 2
-            for (int v = 0; v < vecs; v++)
-                y[v] = ((const vec *)b)[v];
-#pragma GCC unroll 12
-            for (int r = 0; r < rows; r++) {
-                float x = a[r][k];
-
-#pragma GCC unroll 2
-                for (int v = 0; v < vecs; v++)
-                    sum[r][v] += x * y[v];
-            }
-        }
+        for (int64_t k = 0; k < p->depth; k++, b += vecs * LANES)
+            TILE_ADD(sum, rows, vecs, b, a[r][k]);
     }
 #pragma GCC unroll 12
     for (int r = 0; r < rows; r++) {
@@ -65,38 +52,19 @@ INLINE void product_tile(const struct dnn_direct_product *p, const int rows,
 #define PRODUCT(rows, vecs)                                                            \
     case rows:                                                                         \
         product_tile(p, rows, vecs);                                                   \
-        break
-#define PRODUCTS_6(vecs)                                                               \
-    PRODUCT(1, vecs);                                                                  \
-    PRODUCT(2, vecs);                                                                  \
-    PRODUCT(3, vecs);                                                                  \
-    PRODUCT(4, vecs);                                                                  \
-    PRODUCT(5, vecs);                                                                  \
-    PRODUCT(6, vecs)
-#if TILE_ROWS == 6
-#define PRODUCTS(vecs) PRODUCTS_6(vecs)
-#else
-#define PRODUCTS(vecs)                                                                 \
-    PRODUCTS_6(vecs);                                                                  \
-    PRODUCT(7, vecs);                                                                  \
-    PRODUCT(8, vecs);                                                                  \
-    PRODUCT(9, vecs);                                                                  \
-    PRODUCT(10, vecs);                                                                 \
-    PRODUCT(11, vecs);                                                                 \
-    PRODUCT(12, vecs)
-#endif
+        break;
 
 static TARGET void product_1(const struct dnn_direct_product *p)
 {
     switch (p->rows) {
-        PRODUCTS(1);
+        TILE_ROWS_OF_2(PRODUCT, 1)
     }
 }
 
 static TARGET void product_2(const struct dnn_direct_product *p)
 {
     switch (p->rows) {
-        PRODUCTS(2);
+        TILE_ROWS_OF_2(PRODUCT, 2)
     }
 }
 

@@ -1,5 +1,5 @@
-/* direct_stream.h - products of a few rows with a matrix that fits in no cache, for one
- * instruction set; part of direct_kernel.h.
+/* direct_stream.h - products of a few rows with a matrix that exceeds the caches,
+ * for one instruction set; part of direct_kernel.h.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -10,7 +10,7 @@ enum { CHUNK = 2 * LANES };
 #define FOR_FEWER_ROWS(MAKE) MAKE(1) MAKE(2) MAKE(3) MAKE(4) MAKE(5)
 _Static_assert(DNN_DIRECT_ROWS == 6, "a case for each number of rows");
 
-/* rows is a constant wherever these are used. */
+/* rows is a constant in every call. */
 INLINE void add_tile(const float *x, int64_t step, const float *w, int64_t ldw,
                      int depth, float *sum, const int rows)
 {
@@ -67,7 +67,7 @@ static TARGET void add_rows(const float *x, int64_t rows, const float *w, int64_
     add_chunk(x, rows, last, CHUNK, depth, sum);
 }
 
-/* rows and n are constants wherever this is used. */
+/* rows and n are constants in every call. */
 INLINE void dots_tile(const float *y, int64_t ldy, const float *w, int64_t ldw,
                       int64_t cols, float *to, int64_t ld_to, const int rows,
                       const int n)
@@ -127,7 +127,7 @@ static TARGET void dots(const float *y, int64_t ldy, int rows, const float *w,
     }
 }
 
-/* n and vectors, 1 or 2, are constants wherever this is used. */
+/* n and vectors, 1 or 2, are constants in every call. */
 INLINE void across_tile(const float *w, int64_t ldw, const float *y, int64_t rows,
                         int64_t cols, float *to, const int n, const int vectors)
 {
@@ -170,7 +170,7 @@ static TARGET void across(const float *w, int64_t ldw, int k, const float *y,
     }
 }
 
-/* n is a constant wherever this is used. */
+/* n is a constant in every call. */
 INLINE void outer_tile(const float *x, int64_t rows, const float *y,
                        vec s[DNN_DIRECT_ROWS][2], const int n)
 {
@@ -220,7 +220,7 @@ INLINE void outer_rows(const float *x, int64_t rows, const float *y, int64_t col
 static TARGET void outer(const float *x, int64_t ldx, int64_t rows, const float *y,
                          int k, int64_t cols, float *w, int64_t ldw, bool past)
 {
-    /* Rows of x may be a power of two apart, which caches do not like. */
+    /* Rows of x may be a power of two apart, which causes cache conflicts. */
     float near[DNN_DIRECT_MOST * DNN_DIRECT_ROWS];
 
     for (int64_t r = 0; r < rows; r++)

@@ -1,4 +1,4 @@
-/* direct_weights.c - the gradient of the weights, computed as planned.
+/* direct_weights.c - runs the planned gradient of the weights.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -94,7 +94,7 @@ static struct block block_at(const struct job *j, int64_t index, float *pack)
     return k;
 }
 
-/* count pieces of some floats, from places apart to places one after another. */
+/* Gather count pieces of some floats that are apart. */
 static inline __attribute__((always_inline)) void
 gather_exact(float *to, const float *from, int64_t count, int64_t apart, int64_t floats)
 {
@@ -115,8 +115,8 @@ static void gather_padded(float *to, const float *from, int64_t count, int64_t a
         gather_exact(to, from, count, apart, size);                                    \
         break
 
-/* The same with zeros up to piece.  Sizes that tiles have are known to the
- * compiler: copying is a few moves each. */
+/* The same with zeros up to piece. Common sizes are constants for the compiler: a
+ * copy is a few moves. */
 static void gather(float *to, const float *from, int64_t count, int64_t apart,
                    int64_t floats, int64_t piece)
 {
@@ -218,7 +218,7 @@ static void aim(const struct job *j, const struct block *k, int64_t tap,
     if (t->count[0] == 0 || t->count[1] == 0 || t->count[2] == 0) t->count[0] = 0;
 }
 
-/* Row tile r of a tap and column tile c; where holds aim's answer. */
+/* Row tile r of a tap and column tile c; where: the result of aim(). */
 static void run_tile(const struct job *j, const struct block *k,
                      struct dnn_direct_tile t, const int64_t where[2], int64_t r,
                      int64_t c)
@@ -302,7 +302,7 @@ static void sum_bias_swapped(const struct job *j, int64_t from, int64_t to, floa
                           v->c, v->c, sum);
 }
 
-/* All that member t of the team computes. */
+/* The work of member t of the team. */
 static void run_member(const struct job *j, int t)
 {
     const struct dnn_direct_plan *p = &j->p;
@@ -370,8 +370,8 @@ static void add_bias(const struct job *j)
             j->db[i] += bias[t * ((outputs + 15) / 16 * 16) + i];
 }
 
-/* One thread's part, with no more barriers than it needs; the team may be smaller than
- * asked for, so members are dealt out: the result is the same. */
+/* One thread's work, with as few barriers as possible; members are dealt out, so
+ * that a smaller team than asked for gives the same result. */
 static void run_thread(const struct job *j, int self, int threads)
 {
     const struct dnn_direct_plan *p = &j->p;

@@ -1,4 +1,5 @@
-/* direct_weights_plan.c - how the gradient of the weights is cut into blocks and tiles.
+/* direct_weights_plan.c - how the gradient of the weights is cut into blocks and
+ * tiles.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -13,19 +14,9 @@ enum {
     CACHED = 1 << 16, /* floats of a block that are read again and again       */
     FEW = 5,          /* channels too few to fill a tile's rows                */
     NARROW = 4,       /* outputs so few that they are better broadcast         */
-    FAR = 32,         /* channels above which strides hurt the nearest cache   */
-    OFTEN = 16,       /* readings after which a copy has paid for itself       */
+    FAR = 32,         /* channels above which strides hurt the L1 cache   */
+    OFTEN = 16,       /* reads after which a copy has paid off */
 };
-
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t up(int64_t a, int64_t to)
-{
-    return (a + to - 1) / to * to;
-}
 
 static int64_t volume(const int64_t *v)
 {
@@ -46,7 +37,7 @@ void dnn_direct_range(const struct dnn_direct_conv *v, int i, int64_t k, int64_t
     int64_t end = shift < v->in[i] ? (v->in[i] - shift + s - 1) / s : 0;
 
     *lo = first > from ? first : from;
-    *hi = min64(end, to);
+    *hi = dnn_min64(end, to);
     if (*hi < *lo) *hi = *lo;
 }
 
@@ -56,8 +47,8 @@ void dnn_direct_reach(const struct dnn_direct_conv *v, int i, int64_t from, int6
     int64_t first = from * v->stride[i] - v->before[i];
     int64_t end = first + span(v, i, to - from);
 
-    *lo = first < 0 ? 0 : min64(first, v->in[i]);
-    *hi = end < *lo ? *lo : min64(end, v->in[i]);
+    *lo = first < 0 ? 0 : dnn_min64(first, v->in[i]);
+    *hi = end < *lo ? *lo : dnn_min64(end, v->in[i]);
 }
 
 /* With one output, or few, dy takes the place of x: dw[k] sums x[i] * dy[i - k],
@@ -81,8 +72,8 @@ static bool is_plain(const struct dnn_direct_conv *v, int i)
            v->in[i] == v->out[i];
 }
 
-/* Axes along which nothing happens become one with their neighbour, so that 2D
- * and 1D batches and 1x1 kernels have long axes to walk. */
+/* Axes without a kernel are merged with their neighbour, so that 2D and 1D batches
+ * and 1x1 kernels have long axes. */
 static void fold(struct dnn_direct_conv *v)
 {
     if (is_plain(v, 0)) {
@@ -146,7 +137,7 @@ static void cut_tiles(struct dnn_direct_plan *p)
 {
     int64_t lanes = p->isa->lanes;
 
-    p->cols = up(p->conv.m, lanes);
+    p->cols = dnn_round_up(p->conv.m, lanes);
     p->size = p->taps * p->rows * p->cols;
     p->wide = p->cols / (2 * lanes);
     p->col_tiles = (p->cols + 2 * lanes - 1) / (2 * lanes);
@@ -187,8 +178,8 @@ static void share_out(struct dnn_direct_plan *p, int threads)
     bool in_place = p->cols == p->conv.m && !p->swap;
     double best = -1;
 
-    for (int64_t blocks = 1; blocks <= min64(threads, p->blocks); blocks++) {
-        int64_t items = min64(threads / blocks, p->items);
+    for (int64_t blocks = 1; blocks <= dnn_min64(threads, p->blocks); blocks++) {
+        int64_t items = dnn_min64(threads / blocks, p->items);
         double now = cost(p, blocks, items, in_place);
 
         if (best >= 0 && now >= best) continue;
@@ -199,25 +190,27 @@ static void share_out(struct dnn_direct_plan *p, int threads)
     p->direct = in_place && p->over_blocks == 1;
 }
 
-/* Places in the scratch memory, each on a cache line of its own. */
+/* Offsets in the scratch memory, on separate cache lines. */
 static void place(struct dnn_direct_plan *p)
 {
     int64_t team = (int64_t)p->over_blocks * p->over_items, region = p->conv.c;
     int64_t at = 0;
 
     for (int i = 0; i < 3; i++)
-        region *= min64(p->conv.in[i], span(&p->conv, i, p->block[i]));
+        region *= dnn_min64(p->conv.in[i], span(&p->conv, i, p->block[i]));
     p->pad_at = at;
-    if (p->pad) at += up(p->conv.n * volume(p->padded) * p->conv.c, 16);
+    if (p->pad) at += dnn_round_up(p->conv.n * volume(p->padded) * p->conv.c, 16);
     p->off_at = at;
-    if (p->spread) at += up(p->rows * (int64_t)(sizeof(int64_t) / sizeof(float)), 16);
+    if (p->spread)
+        at += dnn_round_up(p->rows * (int64_t)(sizeof(int64_t) / sizeof(float)), 16);
     p->copy_at = at;
-    if (!p->direct) at += p->over_blocks * up(p->size, 16);
+    if (!p->direct) at += p->over_blocks * dnn_round_up(p->size, 16);
     p->bias_at = at;
-    at += team * up(p->swap ? p->conv.c : p->conv.m, 16);
+    at += team * dnn_round_up(p->swap ? p->conv.c : p->conv.m, 16);
     p->pack_at = at;
-    p->pack_b_at = p->pack_a ? up(region, 16) : 0;
-    p->pack_size = p->pack_b_at + (p->pack_b ? up(volume(p->block) * p->cols, 16) : 0);
+    p->pack_b_at = p->pack_a ? dnn_round_up(region, 16) : 0;
+    p->pack_size =
+        p->pack_b_at + (p->pack_b ? dnn_round_up(volume(p->block) * p->cols, 16) : 0);
     p->total = at + team * p->pack_size;
 }
 

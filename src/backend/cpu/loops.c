@@ -1,5 +1,5 @@
-/* loops.c - the ref backend's plain loops as a algo of last resort: whatever no other
- * algo can do is still done, slowly, and --explain says so.
+/* loops.c - the plain loops of the ref backend as the last resort: they run what no
+ * kernel supports, slowly, and --explain shows it.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -1,4 +1,4 @@
-/* loss.c - losses, as one number, and their gradients.
+/* loss.c - losses as scalars, and their gradients.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -21,7 +21,7 @@ static size_t sums_work(const struct dnn_step *step, int threads)
     return rows_sums_bytes(threads);
 }
 
-/* Part p of all rows; they are one where nothing is between them. */
+/* Part p of all rows; contiguous rows are joined to one. */
 static struct rows_box part_of(const struct cpu_array *x, const struct cpu_array *t,
                                const struct cpu_array *y, int parts, int p)
 {
@@ -85,7 +85,7 @@ static size_t loss_work(const struct dnn_step *step, int threads)
     return rows_sums_bytes(threads) + (size_t)threads * (size_t)each * sizeof(float);
 }
 
-/* The scale, and what the mean is over where the data knows it. */
+/* The scale, and the divisor of the mean where it depends on the data. */
 static double scale(const struct cpu_call *c, int at)
 {
     const double *sums = at < c->op->nin ? c->in[at].mem : NULL;
@@ -95,7 +95,7 @@ static double scale(const struct cpu_call *c, int at)
     return sums[0] == 0 ? 0 : times * sums[1] / sums[0];
 }
 
-/* Elements that are all alike lie in one long row. */
+/* Without classes all elements are one long row. */
 static struct cpu_array flat(const struct cpu_array *a)
 {
     struct cpu_array one = *a;

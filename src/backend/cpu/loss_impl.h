@@ -1,4 +1,4 @@
-/* loss_impl.h - what the losses of the cpu backend share.
+/* loss_impl.h - shared by the losses of the cpu backend.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -1,8 +1,8 @@
-/* loss_lovasz.c - Lovasz's extension of the Jaccard loss: errors in order of size, each
+/* loss_lovasz.c - the Lovasz extension of the Jaccard loss: errors sorted by size, each
  * times what it adds to 1 - IoU.
  *
- * Errors are 0 or more, so their bits are in the order of their sizes: they are sorted
- * by those, in three passes over eleven bits.
+ * Errors are not negative, so their bit patterns sort like their values: a radix
+ * sort in three passes of eleven bits.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -11,8 +11,8 @@
 
 #include <omp.h>
 
-/* One place of a sample: its error, and which row it is, with a bit that says whether
- * its target is the class. */
+/* One position of a sample: its error, and its row, with a bit for whether its
+ * target is the class. */
 struct place {
     uint32_t error, at;
 };
@@ -35,7 +35,7 @@ static size_t scratch_bytes(int64_t classes, int threads)
     return (size_t)threads * (size_t)loss_scratch(classes) * sizeof(float);
 }
 
-/* Whether each sample has each class, and what that lost; two lists of places for each
+/* Whether each sample has each class, and its loss; two lists of positions for each
  * thread. */
 static size_t work(const struct dnn_step *step, int threads)
 {
@@ -92,7 +92,7 @@ static void probabilities(const struct cpu_call *c)
 
 /* ---- one class of one sample ---- */
 
-/* Largest first; equal ones stay in their order.  Returns where they are then. */
+/* Largest first; stable. Returns the sorted list. */
 static struct place *sort(struct place *a, struct place *b, int64_t n)
 {
     for (int shift = 0; shift < 32; shift += DIGIT) {
@@ -124,7 +124,7 @@ struct class
     int64_t pitch;
 };
 
-/* -1 does not count, else whether the target is the class. */
+/* -1: ignored, else whether the target is the class. */
 static int target(const struct class *k, int64_t row)
 {
     const struct cpu_array *t = &k->c->in[1];

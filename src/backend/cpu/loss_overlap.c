@@ -1,4 +1,5 @@
-/* loss_overlap.c - how much probabilities and masks overlap: the sums of each sample.
+/* loss_overlap.c - overlap of probabilities and masks: the sums of each sample
+ * (Dice, Jaccard).
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -7,8 +8,8 @@
 
 #include <omp.h>
 
-/* Samples are cut into parts where there are fewer than threads; each part has sums of
- * its own, which are added in order. */
+/* Samples are cut into parts where there are fewer than threads; each part has its
+ * own sums, which are added in order. */
 struct cut {
     int64_t samples, rows; /* of each sample                                  */
     int parts;             /* of each sample                                  */

@@ -1,7 +1,7 @@
 /* matmul_dgemm.c - matrix products in double precision by OpenBLAS.
  *
- * As matmul_sgemm.c: called by each thread of ours, for a block of the result's rows.
- * A function behind, and the gradient of a bias, are left to the loops.
+ * As in matmul_sgemm.c each of our threads computes a block of rows. A fused
+ * activation and the gradient of a bias are left to the loops.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -9,7 +9,6 @@
 #include "backend/cpu/onednn_impl.h"
 
 #include <cblas.h>
-#include <limits.h>
 #include <string.h>
 
 /* result(rows, cols) = a(rows, depth) b(depth, cols), either transposed */
@@ -89,18 +88,11 @@ static void weights(const struct cpu_call *c)
              c->threads);
 }
 
-/* The library counts with int. */
-static bool small(const struct dnn_tensor *is)
-{
-    struct cpu_array a = dnn_cpu_array(is, NULL, 0);
-
-    return a.rows > 0 && a.row > 0 && a.rows <= INT_MAX && a.row <= INT_MAX;
-}
-
 static bool can(const struct dnn_step *step)
 {
-    return small(step->in[0]) && small(step->in[1]) && small(step->out[0]) &&
-           step->op->post == NULL && dnn_cpu_out(step, 1) == NULL;
+    return dnn_cpu_blas_fits(step->in[0]) && dnn_cpu_blas_fits(step->in[1]) &&
+           dnn_cpu_blas_fits(step->out[0]) && step->op->post == NULL &&
+           dnn_cpu_out(step, 1) == NULL;
 }
 
 const struct cpu_algo dnn_cpu_dgemm = {

@@ -1,7 +1,7 @@
 /* matmul_sgemm.c - matrix products by OpenBLAS.
  *
- * The library's own threads go on spinning when their work is done, on cores the next
- * step needs: it is called by each thread of ours for a block of the result.
+ * Threads of OpenBLAS keep spinning after their work, on cores the next step needs:
+ * instead each of our threads calls it for a block of the result.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -23,12 +23,6 @@ struct product {
 
 enum { WHOLE = 16 }; /* columns are dealt out in so many: whole vectors */
 
-/* Blocks of rows where there are enough of them, else of columns. */
-static bool by_rows(const struct product *p, int threads)
-{
-    return p->rows >= p->cols || p->rows >= 64 * (int64_t)threads;
-}
-
 static void block(const struct product *p, int64_t row, int64_t rows, int64_t col,
                   int64_t cols)
 {
@@ -47,7 +41,8 @@ static void block(const struct product *p, int64_t row, int64_t rows, int64_t co
 
 static void multiply(const struct product *p, int threads)
 {
-    bool rows = by_rows(p, threads);
+    /* Blocks of rows where there are enough of them, else of columns. */
+    bool rows = p->rows >= p->cols || p->rows >= 64 * (int64_t)threads;
 
 #pragma omp parallel for num_threads(threads) schedule(static)
     for (int i = 0; i < threads; i++) {
@@ -119,8 +114,7 @@ static size_t work(const struct dnn_step *step, int threads)
     return db == NULL ? 0 : dnn_cpu_sums_work(db->shape.dim[0], threads);
 }
 
-/* The library counts with int. */
-static bool small(const struct dnn_tensor *is)
+bool dnn_cpu_blas_fits(const struct dnn_tensor *is)
 {
     struct cpu_array a = dnn_cpu_array(is, NULL, 0);
 
@@ -129,9 +123,8 @@ static bool small(const struct dnn_tensor *is)
 
 static bool can(const struct dnn_step *step)
 {
-    for (int i = 0; i < 2; i++)
-        if (!small(step->in[i])) return false;
-    return small(step->out[0]) && dnn_cpu_post_can(step);
+    return dnn_cpu_blas_fits(step->in[0]) && dnn_cpu_blas_fits(step->in[1]) &&
+           dnn_cpu_blas_fits(step->out[0]) && dnn_cpu_post_can(step);
 }
 
 const struct cpu_algo dnn_cpu_sgemm = {.name = "sgemm", .can = can, .fn = forward};

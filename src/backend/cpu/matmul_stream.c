@@ -1,7 +1,8 @@
-/* matmul_stream.c - matrix products of a few rows, at the speed of memory.
+/* matmul_stream.c - matrix products of a few rows, limited by memory bandwidth.
  *
- * A small batch times large weights does little with each weight: what counts is to
- * read them (or to write their gradient) once and in order.  A GEMM first copies them.
+ * A small batch uses each weight only a few times: what matters is to read the
+ * weights (or to write their gradient) once and in order. A GEMM would copy them
+ * first.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -12,18 +13,14 @@
 #include <string.h>
 
 enum {
-    NEAR = 1024,      /* columns of a row that stay near          */
-    NEAREST = 4096,   /* floats that stay in the nearest cache    */
+    NEAR = 1024,      /* columns of a row that stay in the cache          */
+    NEAREST = 4096,   /* floats that stay in the L1 cache    */
     BAND = 24,        /* rows of w whose results are kept there   */
-    LARGE = 16 << 20, /* bytes of a result that fits in no cache  */
+    LARGE = 16 << 20, /* bytes of a result that exceeds all caches */
 };
 
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-/* x(rows, k) w(k, n); with more than DNN_DIRECT_MOST rows a GEMM's copy pays. */
+/* x(rows, k) w(k, n); with more than DNN_DIRECT_MOST rows the copy of a GEMM pays
+ * off. */
 struct extents {
     const struct dnn_direct_isa *isa;
     int64_t rows, k, n;
@@ -80,7 +77,7 @@ static void turn(const struct extents *e, const float *x, float *to, int64_t fro
 static void forward_part(const struct cpu_call *c, const struct extents *e,
                          const float *x, float *sum, int64_t first, int64_t last)
 {
-    int64_t col = first * e->chunk, cols = min64(last * e->chunk, e->n) - col;
+    int64_t col = first * e->chunk, cols = dnn_min64(last * e->chunk, e->n) - col;
     int64_t size = e->rows * e->chunk;
     const float *w = (const float *)c->in[1].mem + col;
     const float *bias = c->op->nin > 2 ? c->in[2].mem : NULL;
@@ -88,12 +85,12 @@ static void forward_part(const struct cpu_call *c, const struct extents *e,
 
     /* The rows of w that are read for one tile of x after the other; fewer than 8 are
      * not worth reading and writing the sums for. */
-    int64_t deep = min64(DNN_DIRECT_DEEP, NEAREST / cols < 8 ? 8 : NEAREST / cols);
+    int64_t deep = dnn_min64(DNN_DIRECT_DEEP, NEAREST / cols < 8 ? 8 : NEAREST / cols);
 
     memset(sum + first * size, 0, (size_t)((last - first) * size) * sizeof *sum);
     for (int64_t k = 0; k < e->k; k += deep)
         e->isa->stream.add(x + k * e->rows, e->rows, w + k * e->n, e->n,
-                           (int)min64(deep, e->k - k), cols, sum + first * size);
+                           (int)dnn_min64(deep, e->k - k), cols, sum + first * size);
     for (int64_t i = col; i < col + cols; i++)
         for (int64_t r = 0; r < e->rows; r++)
             y[r * e->n + i] = sum[i / e->chunk * size + r * e->chunk + i % e->chunk] +
@@ -154,13 +151,14 @@ static void turn_padded(const struct extents *e, const float *dy, float *to, int
 /* Up to BAND rows of w from row k on. */
 static void data_band(const struct cpu_call *c, const struct extents *e, int64_t k)
 {
-    int64_t rows = padded(e), n = min64(BAND, e->k - k);
+    int64_t rows = padded(e), n = dnn_min64(BAND, e->k - k);
     const float *w = (const float *)c->in[1].mem + k * e->n;
     float *dx = (float *)c->out[0].mem + k, near[BAND * DNN_DIRECT_MOST];
 
     for (int64_t i = 0; i < n; i += DNN_DIRECT_ROWS)
-        e->isa->stream.across(w + i * e->n, e->n, (int)min64(DNN_DIRECT_ROWS, n - i),
-                              c->work, rows, e->n, near + i * rows);
+        e->isa->stream.across(w + i * e->n, e->n,
+                              (int)dnn_min64(DNN_DIRECT_ROWS, n - i), c->work, rows,
+                              e->n, near + i * rows);
     for (int64_t r = 0; r < e->rows; r++)
         for (int64_t i = 0; i < n; i++)
             dx[r * e->k + i] = near[i * rows + r];
@@ -171,7 +169,7 @@ static void data_dots(const struct cpu_call *c, const struct extents *e, int64_t
 {
     const float *dy = c->in[0].mem, *w = (const float *)c->in[1].mem + k * e->n;
     float *dx = (float *)c->out[0].mem + k;
-    int n = (int)min64(DNN_DIRECT_DOTS, e->k - k);
+    int n = (int)dnn_min64(DNN_DIRECT_DOTS, e->k - k);
 
     for (int64_t r = 0; r < e->rows; r++)
         for (int i = 0; i < n; i++)
@@ -179,8 +177,9 @@ static void data_dots(const struct cpu_call *c, const struct extents *e, int64_t
     for (int64_t col = 0; col < e->n; col += NEAR)
         for (int64_t r = 0; r < e->rows; r += DNN_DIRECT_DOT_ROWS)
             e->isa->stream.dots(dy + r * e->n + col, e->n,
-                                (int)min64(DNN_DIRECT_DOT_ROWS, e->rows - r), w + col,
-                                e->n, n, min64(NEAR, e->n - col), dx + r * e->k, e->k);
+                                (int)dnn_min64(DNN_DIRECT_DOT_ROWS, e->rows - r),
+                                w + col, e->n, n, dnn_min64(NEAR, e->n - col),
+                                dx + r * e->k, e->k);
 }
 
 static void data(const struct cpu_call *c)
@@ -222,7 +221,7 @@ static size_t weights_work(const struct dnn_step *step, int threads)
 
 static void cut(const struct extents *e, const float *dy, float *to, int64_t chunk)
 {
-    int64_t col = chunk * e->chunk, cols = min64(e->chunk, e->n - col);
+    int64_t col = chunk * e->chunk, cols = dnn_min64(e->chunk, e->n - col);
 
     to += chunk * e->rows * e->chunk;
     for (int64_t r = 0; r < e->rows; r++, to += e->chunk)
@@ -253,8 +252,8 @@ static void weights(const struct cpu_call *c)
 #pragma omp for schedule(static)
         for (int64_t k = 0; k < e.k; k += DNN_DIRECT_ROWS)
             e.isa->stream.outer(x + k, e.k, e.rows, dy,
-                                (int)min64(DNN_DIRECT_ROWS, e.k - k), e.n, dw + k * e.n,
-                                e.n, past);
+                                (int)dnn_min64(DNN_DIRECT_ROWS, e.k - k), e.n,
+                                dw + k * e.n, e.n, past);
         e.isa->stream.fence();
     }
     sum_bias(c, &e);
@@ -280,22 +279,27 @@ static void hold(const struct cpu_call *c, void *to)
     sum_bias(c, &e);
 }
 
-static void rows_later(const struct cpu_call *c, const void *held, int64_t first,
-                       int64_t n, float *to)
+static void deferred_rows(const struct cpu_call *c, const void *held, int64_t first,
+                          int64_t n, float *to)
 {
     struct extents e = extents(c->in[0].rows, &c->out[0].shape);
     const float *dy = held, *x = dy + chunked(&e) / sizeof *dy + first;
 
     for (int64_t k = 0; k < n; k += DNN_DIRECT_ROWS)
-        e.isa->stream.outer(x + k, e.k, e.rows, dy, (int)min64(DNN_DIRECT_ROWS, n - k),
-                            e.n, to + k * e.n, e.n, false);
+        e.isa->stream.outer(x + k, e.k, e.rows, dy,
+                            (int)dnn_min64(DNN_DIRECT_ROWS, n - k), e.n, to + k * e.n,
+                            e.n, false);
 }
 
-static const struct cpu_later later = {.held = held, .hold = hold, .rows = rows_later};
+static const struct cpu_deferred deferred = {
+    .held = held, .hold = hold, .rows = deferred_rows};
 
 const struct cpu_algo dnn_cpu_stream = {
     .name = "stream", .can = can, .fn = forward, .work = forward_work};
 const struct cpu_algo dnn_cpu_stream_data = {
     .name = "stream", .can = can, .fn = data, .work = data_work};
-const struct cpu_algo dnn_cpu_stream_weights = {
-    .name = "stream", .can = can, .fn = weights, .work = weights_work, .later = &later};
+const struct cpu_algo dnn_cpu_stream_weights = {.name = "stream",
+                                                .can = can,
+                                                .fn = weights,
+                                                .work = weights_work,
+                                                .deferred = &deferred};

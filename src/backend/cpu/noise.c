@@ -1,5 +1,5 @@
-/* noise.c - dropout and its kin.  The numbers are base/rng's, those of dropout drawn
- * several at a time; the backward pass draws the same again.
+/* noise.c - dropout and other noise layers. Random numbers are those of base/rng,
+ * several at a time for dropout; the backward pass draws the same numbers again.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -12,7 +12,7 @@
 #define ALPHA_DROPPED                                                                  \
     (-1.0507009873554804934193349852946 * 1.6732632423543772848170429916717)
 
-enum { FEW = 512 }; /* factors made before they are used */
+enum { FEW = 512 }; /* factors computed at a time */
 
 /* Each element has its number, or (spatial dropout) each channel of a sample. */
 static bool per_channel(const struct dnn_op_noise *n, const struct dnn_shape *x)
@@ -39,7 +39,7 @@ static size_t work(const struct dnn_step *step, int threads)
     return (size_t)threads * 3 * (size_t)room(rows_row(step->in[0])) * sizeof(float);
 }
 
-/* What is done with the numbers. */
+/* What the random numbers are used for. */
 struct source {
     const struct dnn_op_noise *noise;
     const struct dnn_now *now;
@@ -83,7 +83,7 @@ static uint32_t sample_of(const struct source *s, int64_t sample)
     return s->noise->shared & 1 ? 0 : s->now->sample + (uint32_t)sample;
 }
 
-/* Factors and summands of n numbers of a sample from index on; ones: room for n. */
+/* Factors and summands of n numbers of a sample from index on; ones: space for n. */
 static void factors(const struct source *s, int64_t sample, int64_t index, int64_t n,
                     float *times, float *plus, float *ones)
 {
@@ -117,7 +117,7 @@ static void factors(const struct source *s, int64_t sample, int64_t index, int64
     }
 }
 
-/* n elements of a sample from index on, side by side, each with its own number. */
+/* n contiguous elements of a sample from index on, each with its own number. */
 static void each_element(const struct source *s, int64_t sample, int64_t index,
                          int64_t n, const float *x, float *y)
 {

@@ -1,9 +1,9 @@
-/* norm_batch.c - batch normalization: numbers per channel first, then one pass over
+/* norm_batch.c - batch normalization: factors per channel first, then one pass over
  * memory.
  *
- * With m the mean as a float, y = (x - m) scale + shift where shift makes up for what
- * m is off.  A function behind it is done in the same go; backward, its argument is
- * computed again.
+ * With m the mean as a float, y = (x - m) scale + shift, where shift corrects the
+ * rounding of m. A fused activation is applied in the same pass; backward, its
+ * argument is recomputed.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -61,7 +61,7 @@ static double or_else(const struct cpu_call *c, int i, int64_t ch, double other)
     return ((const float *)c->in[i].mem)[ch];
 }
 
-/* What one thread has to do, without its memory: the box of all rows. */
+/* The box of all rows, without memory. */
 static struct rows_norm box(const struct cpu_call *c, const struct space *s)
 {
     return (struct rows_norm){.mean = s->coef[0],
@@ -142,7 +142,7 @@ static void slope_chunk(const struct dnn_rows_isa *isa, const struct cpu_call *c
     kernel(&v);
 }
 
-/* Rows first ... last - 1 of a box, and what is left of it if asked. */
+/* Rows first ... last - 1 of a box, with the incomplete one at the end if asked. */
 static void part_of(const struct dnn_rows_isa *isa, const struct cpu_call *c,
                     struct rows_norm b, norm_kernel *kernel, int64_t first,
                     int64_t last, float *mine, int64_t chunk)

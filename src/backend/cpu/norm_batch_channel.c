@@ -1,5 +1,5 @@
-/* norm_batch_channel.c - the small steps of batch norm, a number or two per channel,
- * and the gradient through one that uses its moving averages.
+/* norm_batch_channel.c - the per-channel steps of batch norm, and its gradient where
+ * it uses the moving averages.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -1,10 +1,10 @@
 /* norm_group.c - layer, group and instance norm.
  *
- * Group and instance norm are a batch norm of each sample: sums per channel, which
- * are put together by group, then numbers per channel, then one more pass over
- * memory.  Many samples are shared among the threads; the rows of few are.  Layer
- * norm is done row by row.  A function behind it is done in the same go; backward, its
- * argument is computed again.
+ * Group and instance norm are a batch norm of each sample: sums per channel, added
+ * per group, then factors per channel, then one more pass over memory. Threads split
+ * the samples if there are many, else the rows. Layer norm is computed row by row. A
+ * fused activation is applied in the same pass; backward, its argument is
+ * recomputed.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -13,7 +13,7 @@
 
 enum { COEFS = 5 }; /* mean, scale, shift, slope, rest */
 
-/* What a thread has for itself. */
+/* The memory of a thread. */
 struct slot {
     float *coef[COEFS];
     double *sums;    /* as the kernel adds them                  */
@@ -73,9 +73,9 @@ static bool can(const struct dnn_step *step)
            a->params == 1u << (x->ndim - 1);
 }
 
-/* ---- a function behind the norm, other than a ReLU ---- */
+/* ---- an activation fused with the norm, other than a ReLU ---- */
 
-/* dy before the function, into the second chunk; its argument is in the first. */
+/* dy before the activation, into the second chunk; its argument is in the first. */
 static struct rows_unary before_post(const struct dnn_rows_isa *isa,
                                      const struct dnn_op_unary *post, int64_t rows,
                                      int64_t n, const float *dy, int64_t dy_pitch,
@@ -240,7 +240,7 @@ static void between(const struct job *j, int64_t sample, const struct slot *q)
         }
 }
 
-/* A kernel over rows of a box, in chunks if there is a function it cannot do. */
+/* A kernel over rows of a box, in chunks if it cannot fuse the activation. */
 static void box_rows(const struct job *j, struct rows_norm b, norm_kernel *kernel,
                      float *chunks)
 {
@@ -270,7 +270,8 @@ static void box_rows(const struct job *j, struct rows_norm b, norm_kernel *kerne
     }
 }
 
-/* Part p of a sample's rows, with the numbers per channel of q and room in mine. */
+/* Part p of the rows of a sample, with the factors per channel of q; mine: the
+ * memory. */
 static void part_of(const struct job *j, int64_t sample, const struct slot *q,
                     const struct slot *mine, norm_kernel *kernel, int parts, int p)
 {
@@ -305,7 +306,7 @@ static void part_of(const struct job *j, int64_t sample, const struct slot *q,
     }
     box_rows(j, b, kernel, mine->chunks);
     if (p < parts - 1 || f.left == 0) return;
-    b.x += b.rows * b.x_pitch; /* the long row that is not full */
+    b.x += b.rows * b.x_pitch; /* the incomplete long row */
     if (b.dy != NULL) b.dy += b.rows * b.dy_pitch;
     if (b.y != NULL) b.y += b.rows * b.y_pitch;
     b.rows = 1;

@@ -1,4 +1,4 @@
-/* onednn.c - oneDNN's engine, its descriptors and the functions it fuses.
+/* onednn.c - the oneDNN engine, descriptors, and the activations oneDNN can fuse.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -32,12 +32,6 @@ int dnn_cpu_onednn_fail(dnnl_status_t status, const char *what, struct dnn_err *
     return dnn_fail(err, status == dnnl_out_of_memory ? DNN_ENOMEM : DNN_EDEVICE,
                     "oneDNN: %s: %s", what, text);
 }
-
-#define CALL(call, what)                                                               \
-    do {                                                                               \
-        dnnl_status_t status_ = (call);                                                \
-        if (status_ != dnnl_success) return dnn_cpu_onednn_fail(status_, what, err);   \
-    } while (0)
 
 int dnn_cpu_onednn_open(struct dnn_dev *dev, struct dnn_err *err)
 {
@@ -84,7 +78,7 @@ int dnn_cpu_memory_desc(int ndim, const int64_t *dim, const int64_t *stride,
     return 0;
 }
 
-/* A function as one or two of the library's. */
+/* A function as one or two of oneDNN's. */
 struct eltwise {
     int count;
     dnnl_alg_kind_t alg[2];

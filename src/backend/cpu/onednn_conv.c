@@ -1,7 +1,7 @@
-/* onednn_conv.c - convolutions and their transposes by oneDNN.
+/* onednn_conv.c - convolutions and transposed convolutions by oneDNN.
  *
- * Activations are described as they lie (channels last); the library says how it
- * would have the weights.
+ * Activations are described as they are (channels last); oneDNN chooses the layout
+ * of the weights.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -17,8 +17,7 @@ struct shape {
     dnnl_dims_t stride, dilation, before, after;
 };
 
-/* The library has no one-dimensional kernels worth the name: those are rows of an
- * image one pixel high. */
+/* oneDNN has no fast 1D kernels: those are run as rows of an image one pixel high. */
 static int spatial(const struct cpu_window *g)
 {
     return g->nspatial == 3 ? 3 : 2;
@@ -45,7 +44,7 @@ static int activations(const struct cpu_window *g, bool input, dnnl_memory_desc_
 
 /* Keras's (k..., c / groups, m) as (groups, m / groups, c / groups, k...); of a
  * transposed one (k..., outputs, inputs) as (outputs, inputs, k...).  plain: as it
- * lies, else as the library likes. */
+ * lies, else as oneDNN likes. */
 static int weights(const struct cpu_window *g, bool transposed, bool plain,
                    dnnl_memory_desc_t *out, struct dnn_err *err)
 {
@@ -138,7 +137,7 @@ static dnnl_status_t describe_deconv(struct dnn_dev *dev, enum dnn_pass pass,
         d[DST], s->stride, s->dilation, s->before, s->after, NULL, attr);
 }
 
-/* The function behind, if the library can do it; else we do afterwards. */
+/* The fused activation, if oneDNN supports it; else we apply it afterwards. */
 static const struct dnn_op_unary *fused(const struct dnn_op *op)
 {
     return dnn_cpu_onednn_post_can(op->post) ? op->post : NULL;
@@ -191,11 +190,11 @@ static int need(struct dnn_dev *dev, const struct dnn_step *step, struct dnn_nee
     *need = dnn_cpu_plan_need(&plan);
     bool unfolds = dnn_cpu_plan_unfolds(&plan);
     dnn_cpu_plan_free(&plan);
-    /* Our own kernels were 1.5 to 20 times faster than that wherever both were timed
-     * (AVX2), and it wants much memory: it is not worth measuring. */
+    /* Our own kernels were 1.5 to 20 times faster wherever both were timed (AVX2),
+     * and it needs much memory: not worth measuring. */
     if (step->op->pass == DNN_BWD_WEIGHTS && unfolds &&
         dnn_cpu_window(step).groups == 1)
-        return dnn_fail(err, DNN_EDEVICE, "oneDNN would unfold patches for this");
+        return dnn_fail(err, DNN_EDEVICE, "oneDNN would use im2col here");
     return 0;
 }
 
@@ -241,7 +240,7 @@ static int run(struct dnn_dev *dev, const struct cpu_call *c, void *state,
     return 0;
 }
 
-/* Its gradients of weights are sums over the threads they were planned for. */
+/* Its gradients of weights depend on the number of threads they were planned for. */
 #define WAY(variable, sums)                                                            \
     const struct cpu_algo variable = {.name = "oneDNN",                                \
                                       .can = can,                                      \

@@ -1,8 +1,8 @@
-/* onednn_impl.h - the algos that multiply matrices: convolutions, their transposes and
- * dense layers, by oneDNN, by OpenBLAS and by our own kernels.
+/* onednn_impl.h - the kernels for matrix products: convolutions, transposed
+ * convolutions and dense layers, by oneDNN, by OpenBLAS and our own.
  *
  * Activations are always plain channels-last arrays; only weights are packed, into
- * memory of the step's own, and only when they have changed.
+ * memory of the step, when they have changed.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -13,12 +13,12 @@
 #include "backend/cpu/cpu_impl.h"
 #include "backend/cpu/direct.h"
 
-/* onednn_conv.c: by the library, with packed weights */
+/* onednn_conv.c: by oneDNN, with packed weights */
 extern const struct cpu_algo dnn_cpu_onednn_conv, dnn_cpu_onednn_conv_data,
     dnn_cpu_onednn_conv_weights;
 extern const struct cpu_algo dnn_cpu_onednn_deconv, dnn_cpu_onednn_deconv_data,
     dnn_cpu_onednn_deconv_weights;
-/* conv_direct.c: the gradient of the weights, summed in registers */
+/* conv_direct_weights.c: the gradient of the weights, summed in registers */
 extern const struct cpu_algo dnn_cpu_direct_conv_weights, dnn_cpu_direct_deconv_weights,
     dnn_cpu_direct_matmul_weights;
 
@@ -37,6 +37,8 @@ extern const struct cpu_algo dnn_cpu_few;
 extern const struct cpu_algo dnn_cpu_narrow, dnn_cpu_narrow_weights;
 /* matmul_sgemm.c: by OpenBLAS, each thread its own block */
 extern const struct cpu_algo dnn_cpu_sgemm, dnn_cpu_sgemm_data, dnn_cpu_sgemm_weights;
+/* OpenBLAS counts with int: whether an operand is small enough. */
+bool dnn_cpu_blas_fits(const struct dnn_tensor *is);
 /* matmul_dgemm.c: the same in double precision */
 extern const struct cpu_algo dnn_cpu_dgemm, dnn_cpu_dgemm_data, dnn_cpu_dgemm_weights;
 
@@ -46,15 +48,15 @@ extern const struct cpu_algo dnn_cpu_stream, dnn_cpu_stream_data,
 
 /* ---- conv_algos.c ---- */
 
-/* The algos of CONV, DECONV and MATMUL; NULL for other kinds. */
+/* The kernels of CONV, DECONV and MATMUL; NULL for other kinds. */
 const struct cpu_algo *const *dnn_cpu_matrix_algos(enum dnn_op_kind kind,
                                                    enum dnn_pass pass);
 
-/* ---- conv_window.c: what a step computes, whichever its kind and pass ---- */
+/* ---- conv_window.c: the geometry of a step, whichever its kind and pass ---- */
 
-/* A convolution with three space axes; those it does not have come first and have
- * extent 1.  That of a DECONV is the one it transposes: in is its y, out its x.  A
- * MATMUL is one with a single tap. */
+/* A convolution with three spatial axes; those it does not have come first and have
+ * extent 1. For a DECONV it is the convolution it transposes: in is its y, out its
+ * x. A MATMUL has a single tap. */
 struct cpu_window {
     struct dnn_direct_conv conv; /* dilation at least 1 */
     int64_t after[3], groups;
@@ -62,31 +64,36 @@ struct cpu_window {
 };
 
 struct cpu_window dnn_cpu_window(const struct dnn_step *step);
+/* The same of a backward weights pass that runs; with conv.pitch. */
+struct cpu_window dnn_cpu_window_weights(const struct cpu_call *c);
+/* Backward data of a convolution with strides of 1: a convolution of dy with the kernel
+ * mirrored on every axis. */
+struct dnn_direct_conv dnn_cpu_mirrored(const struct dnn_direct_conv *conv);
 
 /* Operand i of a step; NULL: absent. */
 const struct dnn_tensor *dnn_cpu_in(const struct dnn_step *step, int i);
 const struct dnn_tensor *dnn_cpu_out(const struct dnn_step *step, int i);
-/* The pitch of operand i: its row where rows lie side by side. */
+/* The pitch of operand i: its row where rows are contiguous. */
 int64_t dnn_cpu_pitch(const struct dnn_tensor *is, const int64_t *pitch, int i);
 /* Multiplications and additions of a CONV, DECONV or MATMUL; else 0. */
 double dnn_cpu_flops(const struct dnn_step *step);
 
-/* ---- matmul.c: what own kernels do before and after ---- */
+/* ---- post_bias.c: fused activation and bias gradient ---- */
 
-/* Whether a step's function behind can be done by dnn_cpu_post(). */
+/* Whether dnn_cpu_post() supports the fused activation of a step. */
 bool dnn_cpu_post_can(const struct dnn_step *step);
-/* The function behind the first output, in place; none: nothing happens. */
+/* Apply the fused activation, if any, to the first output in place. */
 void dnn_cpu_post(const struct cpu_call *c);
-/* The sums of an array's columns (the gradient of a bias); work: as many bytes as the
- * first says.  The bits depend on the shape and the threads alone. */
+/* The sums of the columns of an array (the gradient of a bias); work: as many bytes
+ * as the first returns. Results depend on the shape and the threads only. */
 size_t dnn_cpu_sums_work(int64_t columns, int threads);
 void dnn_cpu_sums(const struct cpu_array *a, float *sum, void *work, int threads);
 
 /* ---- onednn.c ---- */
 
-/* Ends the engine and the stream; they are opened when first wanted. */
+/* Close the engine and the stream; they are opened on first use. */
 void dnn_cpu_onednn_close(struct dnn_dev *dev);
-/* The library's version, "3.7.2". */
+/* oneDNN's version, "3.7.2". */
 const char *dnn_cpu_onednn_version(char *out, size_t size);
 
 #endif

@@ -1,4 +1,4 @@
-/* onednn_prim.c - a oneDNN primitive with its memory, as a step of ours runs it.
+/* onednn_prim.c - a oneDNN primitive with its memory.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -11,12 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define CALL(call, what)                                                               \
-    do {                                                                               \
-        dnnl_status_t status_ = (call);                                                \
-        if (status_ != dnnl_success) return dnn_cpu_onednn_fail(status_, what, err);   \
-    } while (0)
-
 struct prim {
     dnnl_primitive_t main, pack;               /* pack NULL: not packed          */
     dnnl_memory_t memory[CPU_PRIM_ARGS], ours; /* ours: unpacked, if packed      */
@@ -26,11 +20,6 @@ struct prim {
     uint64_t weights;
     char text[80];
 };
-
-static size_t up(size_t bytes)
-{
-    return (bytes + 63) & ~(size_t)63;
-}
 
 static const char *impl(const_dnnl_primitive_desc_t desc)
 {
@@ -61,8 +50,10 @@ bool dnn_cpu_plan_unfolds(const struct cpu_plan *plan)
 struct dnn_need dnn_cpu_plan_need(const struct cpu_plan *plan)
 {
     if (plan->gradient)
-        return (struct dnn_need){.work = up(plan->scratch) + up(plan->pack)};
-    return (struct dnn_need){.work = up(plan->scratch), .keep = up(plan->pack)};
+        return (struct dnn_need){.work =
+                                     cpu_lines(plan->scratch) + cpu_lines(plan->pack)};
+    return (struct dnn_need){.work = cpu_lines(plan->scratch),
+                             .keep = cpu_lines(plan->pack)};
 }
 
 void dnn_cpu_plan_free(struct cpu_plan *plan)
@@ -121,7 +112,7 @@ static int fill(struct prim *p, struct dnn_dev *dev, const struct cpu_plan *plan
 {
     char *work = call->work;
     void *theirs = !plan->packed    ? args[0].mem
-                   : plan->gradient ? (void *)(work + up(plan->scratch))
+                   : plan->gradient ? (void *)(work + cpu_lines(plan->scratch))
                                     : call->keep;
 
     CALL(dnnl_primitive_create(&p->main, plan->desc), "primitive");

@@ -1,4 +1,4 @@
-/* onednn_prim.h - a oneDNN primitive with its memory, as a step of ours runs it.
+/* onednn_prim.h - a oneDNN primitive with its memory.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -29,20 +29,27 @@ int dnn_cpu_onednn_open(struct dnn_dev *dev, struct dnn_err *err);
 /* A dnnl_status_t as our error; what is the call's name. */
 int dnn_cpu_onednn_fail(dnnl_status_t status, const char *what, struct dnn_err *err);
 
+/* Return that error if a call fails. */
+#define CALL(call, what)                                                               \
+    do {                                                                               \
+        dnnl_status_t status_ = (call);                                                \
+        if (status_ != dnnl_success) return dnn_cpu_onednn_fail(status_, what, err);   \
+    } while (0)
+
 /* A plain f32 array: extents and strides. */
 int dnn_cpu_memory_desc(int ndim, const int64_t *dim, const int64_t *stride,
                         dnnl_memory_desc_t *out, struct dnn_err *err);
 
-/* Whether a function can be done by the library, exactly as ours. */
+/* Whether oneDNN can fuse an activation, exactly as ours. */
 bool dnn_cpu_onednn_post_can(const struct dnn_op_unary *post);
-/* Attributes every primitive of ours has: the function behind (NULL: none), scratch
- * memory given by us.  The caller destroys them. */
+/* Attributes of every primitive: the fused activation (NULL: none), scratch memory
+ * given by us. The caller destroys them. */
 int dnn_cpu_onednn_attr(const struct dnn_op_unary *post, dnnl_primitive_attr_t *out,
                         struct dnn_err *err);
 
 /* Sizes and flags of a plan whose desc, ours and gradient are set. */
 void dnn_cpu_plan_finish(struct cpu_plan *plan);
-/* Whether it copies patches into a matrix and multiplies that. */
+/* Whether it uses im2col. */
 bool dnn_cpu_plan_unfolds(const struct cpu_plan *plan);
 struct dnn_need dnn_cpu_plan_need(const struct cpu_plan *plan);
 void dnn_cpu_plan_free(struct cpu_plan *plan);
@@ -58,7 +65,7 @@ struct cpu_prim_arg {
 int dnn_cpu_prim_make(struct dnn_dev *dev, const struct cpu_plan *plan,
                       const struct cpu_prim_arg *args, int count,
                       const struct cpu_call *call, void **out, struct dnn_err *err);
-/* The functions of a algo. */
+/* The functions of a kernel (struct cpu_algo). */
 int dnn_cpu_prim_run(struct dnn_dev *dev, const struct cpu_call *call, void *state,
                      struct dnn_err *err);
 void dnn_cpu_prim_discard(void *state);

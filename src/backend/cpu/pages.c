@@ -1,4 +1,4 @@
-/* pages.c - memory for large blocks, in huge pages where the system has them.
+/* pages.c - large blocks of memory, in huge pages where the system has them.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -15,8 +15,8 @@ bool dnn_cpu_mapped(size_t bytes)
     return bytes >= HUGE_PAGE;
 }
 
-/* Bytes a block really takes.  The end that fills no huge page is of small ones: what
- * was predicted is what is taken. */
+/* Bytes a block really takes. The end that does not fill a huge page uses small
+ * ones, so that the use is as predicted. */
 static size_t whole(size_t bytes)
 {
     size_t page = dnn_cpu_mapped(bytes) ? PAGE : 64;
@@ -30,14 +30,14 @@ void *dnn_cpu_take(size_t bytes)
 
     if (size < bytes) return NULL;
     if (!dnn_cpu_mapped(bytes)) return aligned_alloc(64, size);
-    /* One page too many, then what is before and behind the aligned part goes back. */
+    /* One huge page more, then unmap what is before and after the aligned part. */
     char *mem = mmap(NULL, size + HUGE_PAGE, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mem == MAP_FAILED) return NULL;
     size_t before = (HUGE_PAGE - (size_t)mem % HUGE_PAGE) % HUGE_PAGE;
     if (before > 0) munmap(mem, before);
     if (before < HUGE_PAGE) munmap(mem + before + size, HUGE_PAGE - before);
-    /* A wish: without it, or without transparent huge pages, small ones serve. */
+    /* A hint: without transparent huge pages small ones are used. */
     madvise(mem + before, size, MADV_HUGEPAGE);
     return mem + before;
 }

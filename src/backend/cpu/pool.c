@@ -1,7 +1,7 @@
-/* pool.c - maximum and average over windows; padding is in neither.
+/* pool.c - max and average pooling; padding is ignored.
  *
- * Forward goes over the lines of y, backward over those of dx: each element is
- * written once.  A line is cut into runs whose elements look through the same taps.
+ * Forward runs over the rows of y, backward over those of dx: each element is
+ * written once. A row is cut into runs whose elements have the same taps.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -11,32 +11,14 @@
 
 enum { D = DNN_MAX_SPATIAL };
 
-struct cpu_windows dnn_cpu_windows(const struct dnn_op_window *w,
-                                   const struct dnn_shape *in,
-                                   const struct dnn_shape *out)
-{
-    struct cpu_windows s = {.n = in->dim[0], .c = in->dim[in->ndim - 1], .taps = 1};
-
-    for (int i = 0; i < D; i++) {
-        int j = i - (D - w->nspatial);
-        s.in[i] = j < 0 ? 1 : in->dim[j + 1];
-        s.out[i] = j < 0 ? 1 : out->dim[j + 1];
-        s.kernel[i] = j < 0 ? 1 : w->kernel[j];
-        s.stride[i] = j < 0 ? 1 : w->stride[j];
-        s.before[i] = j < 0 ? 0 : w->before[j];
-        s.taps *= s.kernel[i];
-    }
-    return s;
-}
-
-/* The windows element i of an axis is in, by their tap's number: from tap on, each
- * stride further belongs to the output before; count of them from output o down.
- * run: how many elements, a stride apart, are alike from here on. */
+/* The windows that contain element i of an axis, by the number of their tap: from
+ * tap on, each stride further belongs to the output before; count of them from
+ * output o down. run: how many elements from here on, a stride apart, have the same. */
 struct over {
     int64_t tap, o, count, run;
 };
 
-/* The taps of a run, of each thread its own. */
+/* The taps of a run; one per thread. */
 struct taps {
     int64_t *at, *index_at, *line_at;
     int32_t *number;
@@ -46,27 +28,27 @@ struct taps {
     const struct over *over; /* the windows over each element */
 };
 
-static size_t line_bytes(const struct cpu_windows *w)
+static size_t line_bytes(const struct window3d *w)
 {
     return ((size_t)w->out[D - 1] * sizeof(float) + 63) & ~(size_t)63;
 }
 
-static size_t taps_bytes(const struct cpu_windows *w)
+static size_t taps_bytes(const struct window3d *w)
 {
     return ((size_t)w->taps * (3 * sizeof(int64_t) + 8) + 63) & ~(size_t)63;
 }
 
-static size_t over_bytes(const struct cpu_windows *w)
+static size_t over_bytes(const struct window3d *w)
 {
     return (size_t)w->in[D - 1] * sizeof(struct over);
 }
 
-size_t dnn_cpu_windows_work(const struct cpu_windows *w, int threads)
+size_t dnn_cpu_windows_work(const struct window3d *w, int threads)
 {
     return line_bytes(w) + over_bytes(w) + (size_t)threads * taps_bytes(w);
 }
 
-static struct taps taps_of(const struct cpu_windows *w, void *work, int part)
+static struct taps taps_of(const struct window3d *w, void *work, int part)
 {
     char *mine = (char *)work + line_bytes(w);
     struct taps t = {.line = work, .over = (const struct over *)mine};
@@ -82,7 +64,7 @@ static struct taps taps_of(const struct cpu_windows *w, void *work, int part)
 }
 
 /* The taps of output o that are inside along an axis: first ... last - 1. */
-static void inside(const struct cpu_windows *w, int axis, int64_t o, int64_t *first,
+static void inside(const struct window3d *w, int axis, int64_t o, int64_t *first,
                    int64_t *last)
 {
     int64_t from = o * w->stride[axis] - w->before[axis];
@@ -91,7 +73,7 @@ static void inside(const struct cpu_windows *w, int axis, int64_t o, int64_t *fi
     *last = w->in[axis] - from < w->kernel[axis] ? w->in[axis] - from : w->kernel[axis];
 }
 
-static double one_over(const struct cpu_windows *w, int axis, int64_t o)
+static double one_over(const struct window3d *w, int axis, int64_t o)
 {
     int64_t first, last;
 
@@ -99,8 +81,8 @@ static double one_over(const struct cpu_windows *w, int axis, int64_t o)
     return 1 / (double)(last - first);
 }
 
-/* Whether no window reaches over the edge. */
-static bool all_inside(const struct cpu_windows *w)
+/* Whether no window crosses the edge. */
+static bool all_inside(const struct window3d *w)
 {
     for (int i = 0; i < D; i++)
         if (w->before[i] != 0 ||
@@ -114,7 +96,7 @@ static bool all_inside(const struct cpu_windows *w)
 typedef void window_kernel(const struct rows_window *run);
 
 struct forward {
-    const struct cpu_windows *w;
+    const struct window3d *w;
     const struct cpu_array *x, *y;
     char *index; /* NULL: none */
     int index_size;
@@ -122,10 +104,10 @@ struct forward {
     float factor; /* 0: a mean */
 };
 
-/* Line l of y. */
+/* Row l of y. */
 static void forward_line(const struct forward *f, int64_t l, const struct taps *t)
 {
-    const struct cpu_windows *w = f->w;
+    const struct window3d *w = f->w;
     int64_t o1 = l % w->out[1], o0 = l / w->out[1] % w->out[0];
     int64_t sample = l / w->out[1] / w->out[0], lo[D], hi[D], next[2];
     int64_t row = l * w->out[2], xp = f->x->pitch;
@@ -184,7 +166,7 @@ static void forward_all(const struct forward *f, const struct cpu_call *c)
     }
 }
 
-void dnn_cpu_windows_sum(const struct cpu_windows *w, const struct cpu_call *c,
+void dnn_cpu_windows_sum(const struct window3d *w, const struct cpu_call *c,
                          float factor)
 {
     struct forward f = {.w = w,
@@ -199,7 +181,7 @@ void dnn_cpu_windows_sum(const struct cpu_windows *w, const struct cpu_call *c,
 /* ---- backward ---- */
 
 struct backward {
-    const struct cpu_windows *w;
+    const struct window3d *w;
     const struct cpu_array *dy, *dx;
     char *index; /* NULL: average */
     int index_size;
@@ -207,7 +189,7 @@ struct backward {
     window_kernel *kernel;
 };
 
-static struct over over(const struct cpu_windows *w, int axis, int64_t i)
+static struct over over(const struct window3d *w, int axis, int64_t i)
 {
     int64_t stride = w->stride[axis], from = i + w->before[axis];
     struct over v = {.tap = from % stride, .o = from / stride, .run = 1};
@@ -221,11 +203,11 @@ static struct over over(const struct cpu_windows *w, int axis, int64_t i)
     return v;
 }
 
-/* The taps an element of dx looks at dy through. */
+/* The taps through which dy contributes to an element of dx. */
 static int backward_taps(const struct backward *b, int64_t sample,
                          const struct over at[D], const struct taps *t)
 {
-    const struct cpu_windows *w = b->w;
+    const struct window3d *w = b->w;
     int n = 0;
 
     for (int64_t i = 0; i < at[0].count; i++)
@@ -249,10 +231,10 @@ static int backward_taps(const struct backward *b, int64_t sample,
     return n;
 }
 
-/* Line l of dx: those elements a stride apart are alike. */
+/* Row l of dx: elements a stride apart have the same taps. */
 static void backward_line(const struct backward *b, int64_t l, const struct taps *t)
 {
-    const struct cpu_windows *w = b->w;
+    const struct window3d *w = b->w;
     int64_t sample = l / w->in[1] / w->in[0], stride = w->stride[2];
     struct over at[D] = {over(w, 0, l / w->in[1] % w->in[0]), over(w, 1, l % w->in[1])};
     struct rows_window run = {.n = w->c,
@@ -284,8 +266,8 @@ static void backward_line(const struct backward *b, int64_t l, const struct taps
         }
 }
 
-/* What is the same for all lines. */
-static void along_last(const struct cpu_windows *w, void *work)
+/* Values that are the same for all rows. */
+static void along_last(const struct window3d *w, void *work)
 {
     float *line = work;
     struct over *at = (struct over *)((char *)work + line_bytes(w));
@@ -303,7 +285,7 @@ static void along_last(const struct cpu_windows *w, void *work)
 
 static void backward_all(const struct backward *b, const struct cpu_call *c)
 {
-    const struct cpu_windows *w = b->w;
+    const struct window3d *w = b->w;
     int64_t lines = w->n * w->in[0] * w->in[1];
     int parts = rows_parts(b->dx->count, c->threads);
 
@@ -321,13 +303,13 @@ static void backward_all(const struct backward *b, const struct cpu_call *c)
 
 /* ---- the passes ---- */
 
-static struct cpu_windows windows_of(const struct dnn_step *step)
+static struct window3d windows_of(const struct dnn_step *step)
 {
     bool back = step->op->pass == DNN_BWD_DATA;
 
-    return dnn_cpu_windows(&step->op->attr.pool.win,
-                           back ? &step->out[0]->shape : &step->in[0]->shape,
-                           back ? &step->in[0]->shape : &step->out[0]->shape);
+    return window3d(&step->op->attr.pool.win,
+                    back ? &step->out[0]->shape : &step->in[0]->shape,
+                    back ? &step->in[0]->shape : &step->out[0]->shape);
 }
 
 static bool can(const struct dnn_step *step)
@@ -337,7 +319,7 @@ static bool can(const struct dnn_step *step)
 
 static size_t work(const struct dnn_step *step, int threads)
 {
-    struct cpu_windows w = windows_of(step);
+    struct window3d w = windows_of(step);
 
     return dnn_cpu_windows_work(&w, threads);
 }
@@ -345,7 +327,7 @@ static size_t work(const struct dnn_step *step, int threads)
 static void pool(const struct cpu_call *c)
 {
     const struct dnn_op_pool *p = &c->op->attr.pool;
-    struct cpu_windows w = dnn_cpu_windows(&p->win, &c->in[0].shape, &c->out[0].shape);
+    struct window3d w = window3d(&p->win, &c->in[0].shape, &c->out[0].shape);
     struct forward f = {.w = &w, .x = &c->in[0], .y = &c->out[0]};
 
     if (p->fn == DNN_POOL_AVERAGE) {
@@ -363,7 +345,7 @@ static void pool(const struct cpu_call *c)
 static void pool_data(const struct cpu_call *c)
 {
     const struct dnn_op_pool *p = &c->op->attr.pool;
-    struct cpu_windows w = dnn_cpu_windows(&p->win, &c->out[0].shape, &c->in[0].shape);
+    struct window3d w = window3d(&p->win, &c->out[0].shape, &c->in[0].shape);
     struct backward b = {.w = &w, .dy = &c->in[0], .dx = &c->out[0]};
 
     if (p->fn == DNN_POOL_AVERAGE) {

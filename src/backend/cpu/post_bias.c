@@ -1,5 +1,5 @@
-/* post_bias.c - what our own matrix kernels do besides multiplying: the function
- * behind, and the gradient of the bias.
+/* post_bias.c - the fused activation and the gradient of the bias, for our own
+ * matrix kernels.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -1,5 +1,5 @@
-/* reduce.c - sums, means and maxima over axes that lie side by side before the last:
- * (n, space..., c) -> (n, c), as global pooling.
+/* reduce.c - sums, means and maxima over contiguous axes before the last: (n,
+ * space..., c) -> (n, c), as global pooling.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -28,7 +28,7 @@ static bool can(const struct dnn_step *step)
 }
 
 struct job {
-    const struct cpu_array *x; /* what is as large as x */
+    const struct cpu_array *x; /* the array of the shape of x */
     int64_t outer, rows, c;    /* rows of one result    */
     struct rows_fold f;
     int64_t n; /* floats that hold a long row */
@@ -115,7 +115,7 @@ static void most_part(const struct job *j, int64_t outer, int p, float *most)
     isa->column_most(&b);
 }
 
-/* Thread t's room: first of two as doubles, of four as floats. */
+/* The memory of thread t: two rows of doubles, then four of floats. */
 static double *room_of(const struct cpu_call *c, const struct job *j, int t)
 {
     return (double *)c->work + (int64_t)t * 4 * j->n;
@@ -199,7 +199,7 @@ static void reduce(const struct cpu_call *c)
 
 /* ---- backward ---- */
 
-/* Rows of dx: all of them the same, or where x is the most. */
+/* Rows of dx: all the same, or where x is the maximum. */
 static void spread_part(const struct cpu_call *c, const struct job *j, int64_t outer,
                         int p, const float *dy, const float *most)
 {
@@ -231,7 +231,7 @@ static void spread_part(const struct cpu_call *c, const struct job *j, int64_t o
     }
 }
 
-/* How many are the most, column by column. */
+/* How many equal the maximum, column by column. */
 static void equal_all(const struct cpu_call *c, const struct job *whole, int64_t outer,
                       const float *most, float *count)
 {
@@ -258,7 +258,7 @@ static void equal_all(const struct cpu_call *c, const struct job *whole, int64_t
             count[i] += count[k];
 }
 
-/* The gradient each row of a result gets, and the most it is compared with. */
+/* The gradient each row of a result gets, and the maximum it is compared with. */
 static void row_of(const struct cpu_call *c, const struct job *j, int64_t outer,
                    float *dy, float *most, float *count)
 {

@@ -10,7 +10,7 @@
 const struct dnn_rows_isa *dnn_rows_find(void)
 {
 #if defined(__x86_64__)
-    if (strcmp(dnn_direct_isa(), "plain") != 0) return &dnn_rows_avx2;
+    if (dnn_direct_level() > 0) return &dnn_rows_avx2;
 #endif
     return &dnn_rows_plain;
 }

@@ -13,7 +13,7 @@ INLINE vec combine_two(const enum dnn_combine fn, vec a, vec b)
         return a - b;
     case DNN_MULTIPLY:
         return a * b;
-    case DNN_MAXIMUM: /* what is not a number wins */
+    case DNN_MAXIMUM: /* NaN wins */
         return v_select((b > a) | (b != b), b, a);
     case DNN_MINIMUM:
         return v_select((b < a) | (b != b), b, a);

@@ -1,18 +1,12 @@
-/* rows_elementwise_kernel.h - sums of squares, scaling, dropout.
+/* rows_elementwise_kernel.h - sums of squares, scaling, PReLU, dropout.
  *
- * Included by rows_plain.c and rows_avx2.c.
+ * Included by rows_isa.h.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
 #include "backend/cpu/rows_kernel.h"
 #include "backend/cpu/vmath_impl.h"
-
-/* How many of the LANES floats from i on there are; 0: all. */
-INLINE int64_t left_of(int64_t n, int64_t i)
-{
-    return n - i < LANES ? n - i : 0;
-}
 
 INLINE vec sign_of(vec x)
 {

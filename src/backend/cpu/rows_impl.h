@@ -1,4 +1,5 @@
-/* rows_impl.h - the algos that go over memory once, row by row: no matrix in them.
+/* rows_impl.h - the memory-bound kernels, which run over rows once: everything that
+ * is no matrix product.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -14,14 +14,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A ReLU done in the same go: v < 0 becomes alpha v. */
+/* A fused ReLU: v < 0 becomes alpha v. */
 struct rows_relu {
     bool on;
     float alpha;
 };
 
-/* Batch norm.  v = (x - mean) scale + shift is the result before a ReLU; what lies
- * between x and its normalized value is in the numbers per column. */
+/* Batch norm. v = (x - mean) scale + shift is the result before a ReLU. */
 struct rows_norm {
     int64_t rows, n;
     const float *x, *dy;
@@ -59,8 +58,8 @@ struct rows_unary {
     bool result; /* backward: x is the function's result */
 };
 
-/* Outputs in a row along the last axis of space, all made of the same taps: tap t of
- * output i is the n floats at x + at[t] + i * x_step. */
+/* Outputs along the last spatial axis that have the same taps: tap t of output i is
+ * the n floats at x + at[t] + i * x_step. */
 struct rows_window {
     int64_t count, n;
     int taps;
@@ -81,9 +80,9 @@ struct rows_window {
     const int64_t *line_at;
 };
 
-enum { ROWS_BLOCK = 16 }; /* rows whose classes are done side by side */
+enum { ROWS_BLOCK = 16 }; /* rows that are transposed together */
 
-/* One step of an optimizer on n weights side by side; see struct dnn_op_update. */
+/* One step of an optimizer on n contiguous weights; see struct dnn_op_update. */
 struct rows_update {
     int64_t n;
     float *w, *m, *v, *s; /* m, v, s: NULL if the rule has none */
@@ -94,11 +93,11 @@ struct rows_update {
     bool torch, nesterov;
     float momentum, gain;             /* gain: of the gradient in the velocity      */
     float beta1, rest1, beta2, rest2; /* rest is 1 - beta                           */
-    float small;                      /* added to the root that is divided by       */
-    float rate, ahead;                /* of what is made of g, and of g itself      */
-    float keep;                       /* of w, before the step                      */
-    float own;                        /* LAMB: of w, in the step                    */
-    float trust;                      /* LARS: of the gradient; LAMB: of the step   */
+    float small;                      /* added to the root in the denominator */
+    float rate, ahead; /* factors of the step made of g, and of g itself */
+    float keep;        /* of w, before the step                      */
+    float own;         /* LAMB: of w, in the step                    */
+    float trust;       /* LARS: of the gradient; LAMB: of the step   */
 };
 
 /* Rows of n floats, pitches apart. */
@@ -109,7 +108,7 @@ struct rows_box {
     int64_t x_pitch, t_pitch, y_pitch;
 };
 
-/* n floats side by side. */
+/* n contiguous floats. */
 struct rows_scale {
     int64_t n;
     const float *dy, *x, *a, *b; /* b NULL: 0 */
@@ -135,21 +134,21 @@ struct rows_loss {
     float *y;              /* dx                                               */
     int64_t x_pitch, t_pitch, y_pitch;
     const float *w; /* n weights; NULL: 1                                      */
-    int32_t ignore; /* a label that does not count; -1, as none below 0 does   */
+    int32_t ignore; /* a label to ignore; -1: only negative ones are */
     float factor;   /* of the gradient                                         */
     float on, off;  /* xent: a target is t on + off                            */
     float gamma, delta, alpha;
     bool raw;            /* xent: x is log p; poisson: the log of the rate            */
     int fn, source;      /* enum dnn_point, enum dnn_head                    */
-    const float *pt, *p; /* overlap_data: slopes of the sums of p t and of p, n each;
-                            or, pt NULL:                                       */
-    const float *dp;     /* factor times these are the slopes in p             */
+    const float *pt, *p; /* overlap_data: gradients of the sums of p t and of p, n each;
+                            or, pt NULL: */
+    const float *dp;     /* factor times these are the gradients of p */
     int64_t dp_pitch;
     double *sums;   /* overlap: 3 n, added to                                  */
     float *scratch; /* 2 n ROWS_BLOCK floats                               */
 };
 
-/* Norm of each row by itself. */
+/* Layer norm of each row. */
 struct rows_layer {
     int64_t rows, n;
     const float *x, *dy;
@@ -168,16 +167,16 @@ struct rows_column {
     float *y;
     int64_t x_pitch, dy_pitch, y_pitch;
     const float *most; /* one row */
-    float *out;        /* the most so far, how many are equal to the most */
+    float *out;        /* the maximum so far, or how many equal it */
     double *sum;
 };
 
-/* Dropout of n floats side by side: number i is drawn at index + i. */
+/* Dropout of n contiguous floats: number i is drawn at index + i. */
 struct rows_draw {
     int64_t n;
     uint32_t key[2], step, sample;
     uint64_t index;
-    uint64_t least; /* kept if the first 64 random bits are as much */
+    uint64_t least; /* kept if the first 64 random bits are at least this */
     const float *x;
     float *y;
     float times, plus; /* kept ones; others become dropped */
@@ -196,7 +195,7 @@ struct dnn_rows_isa {
     void (*chosen)(const struct rows_combine *b, const float *dy, int64_t dy_pitch);
     void (*unary)(const struct rows_unary *b);
     void (*unary_data)(const struct rows_unary *b);
-    /* n elements side by side: bit i of mask is x[i] > 0; dx = dy, or alpha dy where
+    /* n contiguous elements: bit i of mask is x[i] > 0; dx = dy, or alpha dy where
      * its bit is 0.  n is a multiple of 8 but at the end. */
     void (*mask)(const float *x, int64_t n, uint8_t *mask);
     void (*mask_data)(const float *dy, const uint8_t *mask, int64_t n, float alpha,
@@ -208,7 +207,7 @@ struct dnn_rows_isa {
      * multiple of 16, y aligned to 64 and its pitch too. */
     void (*repeat)(const float *x, int64_t x_pitch, int64_t rows, int64_t n,
                    int64_t times, float *y, int64_t y_pitch, bool stream);
-    /* y = the sum of weight[t] x[t], n floats side by side; terms may be 0. */
+    /* y = the sum of weight[t] x[t], n contiguous floats; terms may be 0. */
     void (*mix)(float *y, int64_t n, int terms, const float *const *x,
                 const float *weight);
     void (*sgd)(const struct rows_update *u);  /* LARS, too  */
@@ -242,7 +241,7 @@ struct dnn_rows_isa {
     void (*overlap)(const struct rows_loss *k);
     void (*overlap_data)(const struct rows_loss *k);
     void (*layer)(const struct rows_layer *l);       /* x -> y, mean, inv */
-    void (*layer_again)(const struct rows_layer *l); /* y by the mean and inv given */
+    void (*layer_again)(const struct rows_layer *l); /* y from the given mean and inv */
     void (*layer_data)(const struct rows_layer *l);
     void (*layer_weights)(const struct rows_layer *l);
     void (*column_most)(const struct rows_column *c);
@@ -256,7 +255,7 @@ extern const struct dnn_rows_isa dnn_rows_plain;
 extern const struct dnn_rows_isa dnn_rows_avx2;
 #endif
 
-/* The best this machine runs, or the one DNN_ISA asks for. */
+/* The best this machine supports, or the one DNN_ISA asks for. */
 const struct dnn_rows_isa *dnn_rows_find(void);
 
 #endif

@@ -1,7 +1,6 @@
-/* rows_layernorm_kernel.h - the norm of each row by itself, and what goes over rows
- * column by column.
+/* rows_layernorm_kernel.h - layer norm of rows, and loops over rows column by column.
  *
- * Included by rows_plain.c and rows_avx2.c.
+ * Included by rows_isa.h.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -19,20 +18,6 @@ INLINE vec first_of(vec v, int64_t left)
     return v_load_part(few, left);
 }
 
-INLINE int64_t lanes_left(int64_t n, int64_t j)
-{
-    return n - j < LANES ? n - j : 0;
-}
-
-INLINE double add_lanes(dvec a)
-{
-    double s = 0;
-
-    for (int i = 0; i < LANES / 2; i++)
-        s += a[i];
-    return s;
-}
-
 /* ---- forward ---- */
 
 INLINE double row_mean(const float *x, int64_t n)
@@ -40,12 +25,12 @@ INLINE double row_mean(const float *x, int64_t n)
     dvec low = {0}, high = {0};
 
     for (int64_t j = 0; j < n; j += LANES) {
-        vec v = v_load_some(x + j, lanes_left(n, j));
+        vec v = v_load_some(x + j, left_of(n, j));
 
         low += v_low(v);
         high += v_high(v);
     }
-    return add_lanes(low + high) / (double)n;
+    return d_sum(low + high) / (double)n;
 }
 
 /* The mean of (x - m)^2. */
@@ -54,13 +39,13 @@ INLINE double row_spread(const float *x, int64_t n, float m)
     dvec low = {0}, high = {0};
 
     for (int64_t j = 0; j < n; j += LANES) {
-        int64_t left = lanes_left(n, j);
+        int64_t left = left_of(n, j);
         vec v = first_of(v_load_some(x + j, left) - m, left);
 
         low += v_low(v) * v_low(v);
         high += v_high(v) * v_high(v);
     }
-    return add_lanes(low + high) / (double)n;
+    return d_sum(low + high) / (double)n;
 }
 
 /* y = ((x - m) inv + more) gamma + beta. */
@@ -71,7 +56,7 @@ INLINE void row_value(const struct rows_layer *l, int64_t r, float m, float inv,
     float *y = l->y + r * l->y_pitch;
 
     for (int64_t j = 0; j < l->n; j += LANES) {
-        int64_t left = lanes_left(l->n, j);
+        int64_t left = left_of(l->n, j);
         vec v = (v_load_some(x + j, left) - m) * inv + more;
 
         if (l->gamma != NULL) v *= v_load_some(l->gamma + j, left);
@@ -121,14 +106,14 @@ static TARGET void layer_data(const struct rows_layer *given)
         vec hat, d;
 
         for (int64_t j = 0; j < l.n; j += LANES) {
-            hat_and_slope(&l, r, j, lanes_left(l.n, j), &hat, &d);
+            hat_and_slope(&l, r, j, left_of(l.n, j), &hat, &d);
             sum += v_low(d) + v_high(d); /* past the end d is 0 */
             product += v_low(d) * v_low(hat) + v_high(d) * v_high(hat);
         }
-        float s = (float)(add_lanes(sum) / (double)l.n);
-        float p = (float)(add_lanes(product) / (double)l.n), inv = l.inv[r];
+        float s = (float)(d_sum(sum) / (double)l.n);
+        float p = (float)(d_sum(product) / (double)l.n), inv = l.inv[r];
         for (int64_t j = 0; j < l.n; j += LANES) {
-            int64_t left = lanes_left(l.n, j);
+            int64_t left = left_of(l.n, j);
 
             hat_and_slope(&l, r, j, left, &hat, &d);
             v_store_some(l.y + r * l.y_pitch + j, ((d - s) - hat * p) * inv, left);
@@ -146,7 +131,7 @@ INLINE void add_to(double *to, vec v, int64_t left)
         to[i] += v[i];
 }
 
-/* A few rows as floats, then doubles; gamma is not looked at. */
+/* A few rows as floats, then doubles; gamma is not used. */
 static TARGET void layer_weights(const struct rows_layer *given)
 {
     struct rows_layer l = *given;
@@ -157,7 +142,7 @@ static TARGET void layer_weights(const struct rows_layer *given)
 
         if (last > l.rows) last = l.rows;
         for (int64_t j = 0; j < l.n; j += LANES) {
-            int64_t left = lanes_left(l.n, j);
+            int64_t left = left_of(l.n, j);
             vec sum = {0}, product = {0}, hat, d;
 
             for (int64_t r = first; r < last; r++) {
@@ -175,10 +160,10 @@ static TARGET void layer_weights(const struct rows_layer *given)
 
 enum { BLOCK = 64 }; /* rows done before going on to the next columns */
 
-/* What is not a number wins. */
+/* NaN wins. */
 INLINE void most_at(const struct rows_column *c, int64_t first, int64_t last, int64_t j)
 {
-    int64_t left = lanes_left(c->n, j);
+    int64_t left = left_of(c->n, j);
     vec most = v_load_some(c->out + j, left);
 
     for (int64_t r = first; r < last; r++) {
@@ -192,7 +177,7 @@ INLINE void most_at(const struct rows_column *c, int64_t first, int64_t last, in
 INLINE void equal_at(const struct rows_column *c, int64_t first, int64_t last,
                      int64_t j)
 {
-    int64_t left = lanes_left(c->n, j);
+    int64_t left = left_of(c->n, j);
     vec most = v_load_some(c->most + j, left), sum = v_load_some(c->out + j, left);
 
     for (int64_t r = first; r < last; r++)
@@ -219,7 +204,7 @@ static TARGET void column_spread(const struct rows_column *c)
 {
     for (int64_t r = 0; r < c->rows; r++)
         for (int64_t j = 0; j < c->n; j += LANES) {
-            int64_t left = lanes_left(c->n, j);
+            int64_t left = left_of(c->n, j);
             ivec it = v_load_some(c->x + r * c->x_pitch + j, left) ==
                       v_load_some(c->most + j, left);
 
@@ -235,7 +220,7 @@ static TARGET void column_prelu(const struct rows_column *c)
 
         if (last > c->rows) last = c->rows;
         for (int64_t j = 0; j < c->n; j += LANES) {
-            int64_t left = lanes_left(c->n, j);
+            int64_t left = left_of(c->n, j);
             vec sum = {0};
 
             for (int64_t r = first; r < last; r++) {

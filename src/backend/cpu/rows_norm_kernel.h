@@ -15,7 +15,7 @@ INLINE int relu_kind(struct rows_relu relu)
     return !relu.on ? RELU_NONE : relu.alpha == 0 ? RELU_ZERO : RELU_LEAKY;
 }
 
-/* kind is a constant wherever these are used. */
+/* kind is a constant in every call. */
 INLINE vec relu_value(vec v, const int kind, float alpha)
 {
     if (kind == RELU_ZERO) return (vec)((ivec)v & ~(v < 0.0f));
@@ -138,9 +138,9 @@ INLINE void summands(const struct rows_norm *b, int64_t r, int64_t j, int64_t le
     *one = dy;
 }
 
-/* vecs vectors from column j on, rows first ... last - 1.  Sums of x and x^2 are
- * doubles all the algo, as their difference is what counts; of dy a few rows are added
- * as floats. */
+/* vecs vectors from column j on, rows first ... last - 1. Sums of x and x^2 are
+ * doubles throughout, as their difference matters; of dy a few rows are added as
+ * floats. */
 INLINE void sum_columns(const struct rows_norm *b, int64_t first, int64_t last,
                         int64_t j, const int vecs, const bool slope, const int kind,
                         const bool both)

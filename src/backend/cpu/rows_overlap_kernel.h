@@ -1,6 +1,6 @@
-/* rows_overlap_kernel.h - sums of probabilities and masks, and their slopes.
+/* rows_overlap_kernel.h - sums of probabilities and masks, and their gradients.
  *
- * Included by rows_plain.c and rows_avx2.c.
+ * Included by rows_isa.h.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

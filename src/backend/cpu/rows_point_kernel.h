@@ -1,6 +1,6 @@
-/* rows_point_kernel.h - losses that are functions of one element and its target.
+/* rows_point_kernel.h - element-wise losses.
  *
- * Included by rows_plain.c and rows_avx2.c.
+ * Included by rows_isa.h.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

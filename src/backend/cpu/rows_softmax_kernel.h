@@ -1,10 +1,10 @@
 /* rows_softmax_kernel.h - softmax of rows of classes.
  *
- * Rows of 2, 4 or 8 classes side by side are whole vectors as they lie: what belongs
- * to a row is found by exchanging lanes.  Others are transposed, ROWS_BLOCK rows
- * at a time, so that a lane has a row of its own.
+ * Contiguous rows of 2, 4 or 8 classes are whole vectors: sums over a row are shuffles
+ * of lanes. Other rows are transposed, ROWS_BLOCK at a time, so that each lane has its
+ * own row.
  *
- * Included by rows_plain.c and rows_avx2.c.
+ * Included by rows_isa.h.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -30,7 +30,7 @@ INLINE vec larger(vec a, vec b)
     return v_select(a > b, a, b);
 }
 
-/* ---- rows as they lie; c is a constant wherever these are used ---- */
+/* ---- rows as they lie; c is a constant in every call ---- */
 
 INLINE vec group_sum(vec v, const int c)
 {
@@ -99,7 +99,7 @@ INLINE void turn_out(const float *from, float *y, int64_t pitch, int64_t rows,
             y[r * pitch + j] = from[j * ROWS_BLOCK + r];
 }
 
-/* What is subtracted from a lane's numbers: the most of them. */
+/* The maximum of a lane's numbers, which is subtracted from them. */
 INLINE vec lane_most(const float *x, int64_t n)
 {
     vec most = v_splat(-INFINITY);
@@ -109,7 +109,7 @@ INLINE vec lane_most(const float *x, int64_t n)
     return most;
 }
 
-/* The sum of exp(x - most); the numbers take their place if e is given. */
+/* The sum of exp(x - most); the terms are stored in e, unless NULL. */
 INLINE vec lane_sum(const float *x, int64_t n, vec most, float *e)
 {
     vec sum = {0};
@@ -153,7 +153,7 @@ INLINE void lane_softmax_data(const float *y, float *d, int64_t n, const bool lo
     }
 }
 
-/* The rows from r on: how many, and their numbers turned. */
+/* Transpose the rows from r on; returns how many. */
 INLINE int64_t few_of(const struct rows_classes *k, int64_t r, float *x, float *t)
 {
     int64_t few = k->rows - r < ROWS_BLOCK ? k->rows - r : ROWS_BLOCK;
@@ -165,7 +165,7 @@ INLINE int64_t few_of(const struct rows_classes *k, int64_t r, float *x, float *
 
 /* ---- either ---- */
 
-/* Classes of a row that fill vectors as they lie, or 0. */
+/* Classes of a contiguous row that fill vectors, or 0. */
 INLINE int as_they_lie(const struct rows_classes *k)
 {
     if (k->n != 2 && k->n != 4 && (k->n != 8 || LANES < 8)) return 0;

@@ -1,5 +1,5 @@
-/* rows_split.h - how the loops over rows are shared among threads, and how short rows
- * become long ones.
+/* rows_split.h - how loops over rows are split among threads, and how short rows are
+ * joined to long ones.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -13,8 +13,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Into how many parts to split work on that many elements.  It does not depend on
- * what the machine is doing: sums over parts always come out the same. */
+/* The number of parts for work on that many elements. It depends on nothing else:
+ * sums over parts are reproducible. */
 static inline int rows_parts(int64_t elements, int threads)
 {
     int64_t most = 1 + elements / 8192;
@@ -22,7 +22,7 @@ static inline int rows_parts(int64_t elements, int threads)
     return threads < most ? threads : (int)most;
 }
 
-/* Several rows of c taken as one of n, so that it is whole vectors: per row things are
+/* Join several rows of c to one of n, a multiple of a vector: factors per column are
  * repeated n / c times. */
 static inline int64_t rows_long(int64_t c, int64_t least)
 {
@@ -39,7 +39,7 @@ static inline int64_t rows_long(int64_t c, int64_t least)
 struct rows_fold {
     int64_t c, n; /* a row; a long one                        */
     int64_t rows; /* how many long ones there are             */
-    int64_t left; /* floats of the one that is not full, or 0 */
+    int64_t left; /* floats of the incomplete one, or 0 */
 };
 
 static inline struct rows_fold rows_fold(int64_t rows, int64_t c, bool dense,
@@ -66,7 +66,7 @@ static inline void rows_repeat(float *v, int64_t c, int64_t n)
         v[i] = v[i - c];
 }
 
-/* A ReLU the kernels do in the same go. */
+/* Whether it is a ReLU the kernels fuse. */
 static inline bool rows_is_relu(const struct dnn_op_unary *u)
 {
     return u->fn == DNN_RELU && u->threshold == 0 && isinf(u->max_value);
@@ -124,16 +124,16 @@ static inline struct rows_fold rows_flat(const struct cpu_array *a, bool dense)
     return f;
 }
 
-/* Beyond so many bytes an output is better written past the caches: where as much is
- * read, and where little is. */
+/* Above so many bytes an output is written past the caches: where as much is read,
+ * and where little is. */
 enum { ROWS_LARGE_COPY = 8 << 20, ROWS_LARGE_FILL = 32 << 20 };
 
-/* Whether to write past the caches: y has more bytes than that, lies apart from the
- * input, and has whole lines.  rows.c */
+/* Whether to write past the caches: y has more bytes than that, is not the input,
+ * and has whole cache lines. rows.c */
 bool dnn_rows_stream(const struct cpu_array *y, const struct cpu_array *x,
                      int64_t large);
 
-/* Rows that stay in the innermost cache while several kernels go over them. */
+/* Rows that stay in the L1 cache while several kernels go over them. */
 static inline int64_t rows_chunk(int64_t n)
 {
     return n >= 2048 ? 1 : 2048 / n;
@@ -141,7 +141,7 @@ static inline int64_t rows_chunk(int64_t n)
 
 enum { ROWS_LINE = 16 }; /* floats of a cache line: where shares begin */
 
-/* A single number, of either type. */
+/* A scalar of either type. */
 static inline double rows_number(const struct cpu_array *a)
 {
     return a->dtype == DNN_F64 ? *(const double *)a->mem
@@ -156,7 +156,7 @@ static inline void rows_put(const struct cpu_array *a, double v)
         *(float *)a->mem = (float)v;
 }
 
-/* A share of n floats side by side, cut between cache lines. */
+/* A share of n contiguous floats, cut between cache lines. */
 static inline void rows_line_share(int64_t n, int parts, int p, int64_t *first,
                                    int64_t *last)
 {

@@ -60,7 +60,7 @@ INLINE vec mish_inner(vec x, vec *rest, vec *sigmoid)
     return t;
 }
 
-/* fn is a constant wherever this is used. */
+/* fn is a constant in every call. */
 INLINE vec value_of(const enum dnn_unary fn, const struct rows_unary *u, vec x)
 {
     vec a, b;

@@ -1,7 +1,7 @@
-/* rows_update_kernel.h - a step of each optimizer: once over memory, LARS and LAMB
- * twice, for they need norms first.
+/* rows_update_kernel.h - a step of each optimizer in one pass over memory; LARS and
+ * LAMB need two, for the norms.
  *
- * Included by rows_plain.c and rows_avx2.c, behind rows_weight_kernel.h.
+ * Included by rows_isa.h, after rows_elementwise_kernel.h.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -10,7 +10,7 @@
 
 typedef uint16_t wvec __attribute__((vector_size(2 * LANES), aligned(2), may_alias));
 
-/* Compilers take bytes from and to vectors of this size one by one. */
+/* Compilers convert vectors of this size element by element. */
 INLINE void store_bytes(uint8_t *p, ivec v)
 {
 #if defined(__x86_64__) && LANES == 8
@@ -84,7 +84,7 @@ INLINE ivec load_index(const void *index, int64_t at, const int size, int64_t le
     return v;
 }
 
-/* Whole vectors of a row, then what is left: call(j, left). */
+/* Whole vectors of a row, then the remainder: call(j, left). */
 #define EACH(n, call)                                                                  \
     do {                                                                               \
         int64_t j_ = 0;                                                                \
@@ -106,7 +106,7 @@ INLINE void max_one(const struct rows_window *w, int64_t i, int64_t j, int64_t l
 #pragma GCC unroll 8
     for (int t = 1; t < taps; t++) {
         vec v = v_load_some(x + w->at[t], left);
-        /* The first of equals; what is not a number wins and stays. */
+        /* The first of equals; NaN wins. */
         ivec more = ~(v <= most) & (most == most);
 
         most = v_select(more, v, most);

@@ -1,9 +1,9 @@
 /* rows_xent_kernel.h - cross-entropy of rows of classes, and what losses share.
  *
- * As in rows_class_kernel.h, rows of 1, 2, 4 or 8 classes are taken as they lie,
- * others are transposed.
+ * As in rows_softmax_kernel.h, contiguous rows of 1, 2, 4 or 8 classes are whole
+ * vectors, others are transposed.
  *
- * Included by rows_plain.c and rows_avx2.c.
+ * Included by rows_isa.h.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -13,7 +13,7 @@
 
 /* ---- targets ---- */
 
-/* c numbers again and again. */
+/* c numbers, repeated. */
 INLINE vec pattern(const float *w, const int c)
 {
     float each[LANES];
@@ -23,7 +23,7 @@ INLINE vec pattern(const float *w, const int c)
     return v_load(each);
 }
 
-/* Where a label counts: there is one, and nobody ignores it. */
+/* Where a label is valid and not ignored. */
 INLINE ivec counted(const struct rows_loss *k, ivec label)
 {
     int32_t end = k->n == 1 ? 2 : (int32_t)k->n;
@@ -46,7 +46,7 @@ INLINE ivec group_label(const int32_t *at, const int c)
 #endif
 }
 
-/* The same where rows end before the vector does; -1 for those there are not. */
+/* The same for the last rows; -1 past the end. */
 INLINE ivec group_label_some(const int32_t *at, int64_t rows, const int c)
 {
     int32_t each[LANES];
@@ -56,7 +56,7 @@ INLINE ivec group_label_some(const int32_t *at, int64_t rows, const int c)
     return *(const ivec *)each;
 }
 
-/* Targets of the lanes from element i on; returns which count. */
+/* Targets of the lanes from element i on; returns which are valid. */
 INLINE ivec group_target(const struct rows_loss *k, int64_t i, int64_t left,
                          const int c, vec *target)
 {
@@ -95,7 +95,7 @@ INLINE ivec lane_target(const struct rows_loss *k, ivec label, int64_t j,
     return counted(k, label);
 }
 
-/* The rows from r on: how many, and their numbers turned. */
+/* Transpose the rows from r on; returns how many. */
 INLINE int64_t turn_few(const struct rows_loss *k, int64_t r, float *x, float *t)
 {
     int64_t few = k->rows - r < ROWS_BLOCK ? k->rows - r : ROWS_BLOCK;
@@ -106,7 +106,7 @@ INLINE int64_t turn_few(const struct rows_loss *k, int64_t r, float *x, float *t
     return few;
 }
 
-/* Classes of a row that fill vectors as they lie, or 0. */
+/* Classes of a contiguous row that fill vectors, or 0. */
 INLINE int side_by_side(const struct rows_loss *k)
 {
     bool few = k->n == 1 || k->n == 2 || k->n == 4 || (k->n == 8 && LANES == 8);

@@ -8,7 +8,7 @@
  */
 #include "backend/cpu/rows_split.h"
 
-/* After how many elements a's numbers come again, 0 if they do not come in a row. */
+/* The period of a's numbers in the elements, 0: not periodic. */
 static int64_t period(const struct dnn_shape *a, const struct dnn_shape *x)
 {
     int shift = x->ndim - a->ndim, i = 0;
@@ -40,7 +40,7 @@ static bool can_prelu(const struct dnn_step *step)
     return comes_again(step, step->op->pass == DNN_FWD ? 1 : 2);
 }
 
-/* Numbers repeated until there are enough, but not those of many elements. */
+/* Repeat numbers to full vectors, but not those of many elements. */
 static int64_t repeated(int64_t n)
 {
     int64_t all = n;
@@ -63,7 +63,7 @@ static size_t work(const struct dnn_step *step, int threads)
     return 2 * (size_t)repeated(most) * sizeof(float);
 }
 
-/* n numbers that come again from a's fewer: a itself if they are all of them. */
+/* n numbers, repeated from the fewer of a: a itself if it has that many. */
 static const float *numbers(const struct cpu_array *a, int64_t n, float *room)
 {
     if (a == NULL || a->mem == NULL) return NULL;

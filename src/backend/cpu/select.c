@@ -1,9 +1,9 @@
-/* select.c - which of several algos does a step.
+/* select.c - which of several kernels runs a step.
  *
- * By rule it is the first in algos.c's list that can, or one that says it is the best.
- * Measured it is the fastest on this machine for this very shape: each shape is
- * measured once, and remembered for as long as the device is open and, if there is a
- * file, from run to run.
+ * The heuristic takes the first in the list of algos.c that can, unless a later one
+ * declares itself the best for the shape. Autotuning takes the fastest on this
+ * machine for this shape: each shape is measured once and remembered while the
+ * device is open and, if there is a cache file, from run to run.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -17,11 +17,11 @@
 
 #include <string.h>
 
-static const double worth = 1e6;  /* operations below which measuring costs more */
-static const double clear = 0.97; /* how much better a later algo must be         */
-static const double often = 2;    /* seconds between two writings of the file    */
+static const double least_flops = 1e6; /* FLOPs below which measuring costs more */
+static const double margin = 0.97;     /* a later kernel must be this much faster */
+static const double save_interval = 2; /* seconds between two writes of the file */
 
-/* ---- can a algo do a step? ---- */
+/* ---- does a kernel support a step? ---- */
 
 static bool dtype_fits(enum dnn_operand operand, enum dnn_dtype dtype)
 {
@@ -58,20 +58,19 @@ static bool fits(const struct cpu_algo *algo, const struct dnn_tensor *is,
 bool dnn_cpu_can(const struct cpu_algo *algo, const struct dnn_step *step)
 {
     const struct dnn_op *op = step->op;
-    const struct dnn_op_pass *pass = &dnn_op_info(op->kind)->pass[op->pass];
 
     for (int i = 0; i < op->nin; i++)
-        if (!fits(algo, step->in[i], i < DNN_TYPED_IN ? pass->in[i] : DNN_OPERAND_VALUE,
-                  step->in_pitch, i, algo->in_pitch))
+        if (!fits(algo, step->in[i], dnn_op_operand_in(op, i), step->in_pitch, i,
+                  algo->in_pitch))
             return false;
     for (int i = 0; i < op->nout; i++)
-        if (!fits(algo, step->out[i], pass->out[i], step->out_pitch, i,
+        if (!fits(algo, step->out[i], dnn_op_operand_out(op, i), step->out_pitch, i,
                   algo->out_pitch))
             return false;
     return algo->can == NULL || algo->can(step);
 }
 
-/* ---- the key of a step: all a algo's speed can depend on ---- */
+/* ---- the key of a step: all that its speed depends on ---- */
 
 static void add_operand(struct dnn_buf *key, const struct dnn_tensor *is,
                         const int64_t *pitch, int i)
@@ -112,16 +111,7 @@ static char *key_of(const struct dnn_step *step)
     return key.text;
 }
 
-/* ---- choosing ---- */
-
-static bool takes(struct dnn_dev *dev, const struct cpu_algo *algo,
-                  const struct dnn_step *step)
-{
-    struct dnn_need need;
-
-    return dnn_cpu_can(algo, step) &&
-           (algo->need == NULL || algo->need(dev, step, &need, NULL) == 0);
-}
+/* ---- selection ---- */
 
 static void save(struct dnn_dev *dev)
 {
@@ -130,8 +120,8 @@ static void save(struct dnn_dev *dev)
     if (!dev->tuned->changed || dev->device.cache == NULL || !dnn_log_is_root()) return;
     dev->tuned->saved = dnn_clock_now();
     if (dnn_cpu_tuned_write(dev->tuned, dev->device.cache, &err) < 0)
-        dnn_log_once(DNN_WARN, "backend", "%s; kernels are measured again next time",
-                     err.text);
+        dnn_log_once(DNN_WARN, "backend",
+                     "%s; kernels will be measured again next time", err.text);
 }
 
 static const struct cpu_algo *fastest(struct dnn_dev *dev, const struct dnn_step *step,
@@ -150,24 +140,23 @@ static const struct cpu_algo *fastest(struct dnn_dev *dev, const struct dnn_step
         dnn_log(DNN_DEBUG, "backend", "%s: %s %.3g ms, %.1f GFLOP/s", key,
                 algos[i]->name, seconds[i] * 1e3,
                 dnn_cpu_flops(step) / seconds[i] * 1e-9);
-        if (seconds[i] < seconds[best] * clear) best = i;
+        if (seconds[i] < seconds[best] * margin) best = i;
     }
     return algos[best];
 }
 
-static const struct cpu_algo *remembered(const struct cpu_tuned *choices,
-                                         const char *key,
-                                         const struct cpu_algo *const *algos, int count)
+static const struct cpu_algo *cached(const struct cpu_tuned *tuned, const char *key,
+                                     const struct cpu_algo *const *algos, int count)
 {
-    const char *name = dnn_cpu_tuned_find(choices, key);
+    const char *name = dnn_cpu_tuned_find(tuned, key);
 
     for (int i = 0; name != NULL && i < count; i++)
         if (strcmp(algos[i]->name, name) == 0) return algos[i];
     return NULL;
 }
 
-static const struct cpu_algo *by_rule(const struct dnn_step *step,
-                                      const struct cpu_algo *const *algos, int count)
+static const struct cpu_algo *heuristic(const struct dnn_step *step,
+                                        const struct cpu_algo *const *algos, int count)
 {
     for (int i = 0; i < count; i++)
         if (algos[i]->best != NULL && algos[i]->best(step)) return algos[i];
@@ -179,47 +168,49 @@ int dnn_cpu_select(struct dnn_dev *dev, const struct dnn_step *step,
 {
     const struct cpu_algo *const *all = dnn_cpu_algos(step->op->kind, step->op->pass);
     const struct cpu_algo *algos[CPU_ALGOS_MAX];
+    struct dnn_need need;
     int count = 0;
 
     (void)err;
     for (int i = 0; all[i] != NULL && count < CPU_ALGOS_MAX; i++)
-        if (takes(dev, all[i], step)) algos[count++] = all[i];
-    *out = by_rule(step, algos, count);
+        if (dnn_cpu_can(all[i], step) &&
+            (all[i]->need == NULL || all[i]->need(dev, step, &need, NULL) == 0))
+            algos[count++] = all[i];
+    *out = heuristic(step, algos, count);
     if (count < 2 || dev->device.kernels == DNN_KERNELS_HEURISTIC ||
-        dnn_cpu_flops(step) < worth)
+        dnn_cpu_flops(step) < least_flops)
         return 0;
     char *key = key_of(step);
-    *out = remembered(dev->tuned, key, algos, count);
+    *out = cached(dev->tuned, key, algos, count);
     if (*out == NULL) {
         *out = fastest(dev, step, algos, count, key);
         dnn_cpu_tuned_set(dev->tuned, key, (*out)->name);
     }
     dnn_free(key);
-    if (dnn_clock_now() - dev->tuned->saved > often) save(dev);
+    if (dnn_clock_now() - dev->tuned->saved > save_interval) save(dev);
     return 0;
 }
 
-/* ---- what is known ---- */
+/* ---- autotuned so far ---- */
 
-const char *dnn_cpu_tuned_find(const struct cpu_tuned *choices, const char *key)
+const char *dnn_cpu_tuned_find(const struct cpu_tuned *tuned, const char *key)
 {
-    for (size_t i = 0; i < choices->count; i++)
-        if (strcmp(choices->at[i].key, key) == 0) return choices->at[i].algo;
+    for (size_t i = 0; i < tuned->count; i++)
+        if (strcmp(tuned->at[i].key, key) == 0) return tuned->at[i].algo;
     return NULL;
 }
 
-void dnn_cpu_tuned_set(struct cpu_tuned *choices, const char *key, const char *algo)
+void dnn_cpu_tuned_set(struct cpu_tuned *tuned, const char *key, const char *algo)
 {
-    choices->changed = true;
-    for (size_t i = 0; i < choices->count; i++) {
-        if (strcmp(choices->at[i].key, key) != 0) continue;
-        dnn_free(choices->at[i].algo);
-        choices->at[i].algo = dnn_strdup(algo);
+    tuned->changed = true;
+    for (size_t i = 0; i < tuned->count; i++) {
+        if (strcmp(tuned->at[i].key, key) != 0) continue;
+        dnn_free(tuned->at[i].algo);
+        tuned->at[i].algo = dnn_strdup(algo);
         return;
     }
-    choices->at =
-        dnn_grow(choices->at, &choices->cap, choices->count + 1, sizeof *choices->at);
-    choices->at[choices->count++] =
+    tuned->at = dnn_grow(tuned->at, &tuned->cap, tuned->count + 1, sizeof *tuned->at);
+    tuned->at[tuned->count++] =
         (struct cpu_tuned_entry){dnn_strdup(key), dnn_strdup(algo)};
 }
 
@@ -236,16 +227,16 @@ int dnn_cpu_tuned_open(struct dnn_dev *dev, struct dnn_err *err)
 
 void dnn_cpu_tuned_close(struct dnn_dev *dev)
 {
-    struct cpu_tuned *choices = dev->tuned;
+    struct cpu_tuned *tuned = dev->tuned;
 
-    if (choices == NULL) return;
+    if (tuned == NULL) return;
     save(dev);
-    for (size_t i = 0; i < choices->count; i++) {
-        dnn_free(choices->at[i].key);
-        dnn_free(choices->at[i].algo);
+    for (size_t i = 0; i < tuned->count; i++) {
+        dnn_free(tuned->at[i].key);
+        dnn_free(tuned->at[i].algo);
     }
-    dnn_free(choices->at);
-    dnn_free(choices->header);
-    dnn_free(choices);
+    dnn_free(tuned->at);
+    dnn_free(tuned->header);
+    dnn_free(tuned);
     dev->tuned = NULL;
 }

@@ -1,7 +1,7 @@
-/* select_autotune.c - how long each algo takes for a step.
+/* select_autotune.c - measures how long each kernel takes for a step.
  *
- * On the real shapes, in memory of its own filled with numbers as networks have them:
- * zeros and denormals would not take the time real ones do.
+ * It uses the real shapes and separate memory filled with typical numbers: zeros and
+ * denormals would take a different time.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -14,8 +14,8 @@
 #include <math.h>
 
 enum { RUNS = 3 };
-static const double slow = 0.3;     /* seconds after which once is enough        */
-static const double hopeless = 2.5; /* times the best: not worth a second look   */
+static const double slow = 0.3;     /* seconds after which one run is enough */
+static const double hopeless = 2.5; /* times the best: not worth a second run */
 
 struct bench {
     struct dnn_step step;
@@ -112,7 +112,7 @@ static double repeat(struct dnn_dev *dev, const struct cpu_algo *algo,
     return least;
 }
 
-/* Seconds of one algo; best: of those before it. */
+/* Seconds of one kernel; best: of those before it. */
 static double try_algo(struct dnn_dev *dev, const struct cpu_algo *algo,
                        struct bench *b, double best)
 {
@@ -153,7 +153,7 @@ int dnn_cpu_measure(struct dnn_dev *dev, const struct dnn_step *step,
             best = fmin(best, seconds[i]);
         }
     } else {
-        rc = dnn_fail(err, DNN_ENOMEM, "no memory to measure kernels in");
+        rc = dnn_fail(err, DNN_ENOMEM, "not enough memory to autotune kernels");
     }
     bench_free(&b);
     return rc;

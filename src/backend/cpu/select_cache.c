@@ -1,8 +1,9 @@
-/* select_cache.c - the file measured choices are kept in.
+/* select_cache.c - the cache file of autotuned kernels.
  *
  * Text: a first line that names the machine and the libraries, then one line per
- * choice, the algo's name, a tab, and the step's key; the last line says how many there
- * are.  It is a cache: what cannot be read or does not fit is as good as absent.
+ * step, the name of the kernel, a tab and the key of the step; the last line holds
+ * the number of entries. A file that cannot be read or is of another machine is
+ * ignored.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -19,10 +20,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LIMIT = 16 << 20 }; /* bytes: more is no file of ours */
+enum { LIMIT = 16 << 20 }; /* bytes: a larger file is not ours */
 
-/* The first "model name" of the system's list, or the machine's kind where it has
- * none. */
+/* The first "model name" of /proc/cpuinfo. */
 static char *cpu_model(void)
 {
     static const char field[] = "model name";
@@ -38,14 +38,14 @@ static char *cpu_model(void)
         }
     }
     dnn_free(text);
-    return model != NULL ? model : dnn_strdup("a CPU without a name");
+    return model != NULL ? model : dnn_strdup("unknown CPU");
 }
 
 char *dnn_cpu_tuned_header(const struct dnn_dev *dev)
 {
     char version[32];
     char *model = cpu_model();
-    char *header = dnn_format("dnn choices 2: %s; %s; %d threads; oneDNN %s; %s", model,
+    char *header = dnn_format("dnn kernels 3: %s; %s; %d threads; oneDNN %s; %s", model,
                               dnn_direct_isa(), dev->threads,
                               dnn_cpu_onednn_version(version, sizeof version),
                               openblas_get_config());
@@ -67,7 +67,8 @@ static char *next_line(char **at)
     return line;
 }
 
-/* Whether the text is whole: our first line, and as many choices as the last says. */
+/* Whether the file is complete: our first line, and as many entries as the last line
+ * gives. */
 static bool whole(const char *text, const char *header)
 {
     size_t len = strlen(header), lines = 0;
@@ -82,44 +83,43 @@ static bool whole(const char *text, const char *header)
         at = end + 1;
     }
     if (lines == 0) return false;
-    snprintf(want, sizeof want, "%zu choices\n", lines - 1);
+    snprintf(want, sizeof want, "%zu kernels\n", lines - 1);
     return strcmp(last, want) == 0;
 }
 
-void dnn_cpu_tuned_read(struct cpu_tuned *choices, const char *path)
+void dnn_cpu_tuned_read(struct cpu_tuned *tuned, const char *path)
 {
     char *text;
 
     if (dnn_file_read_text(path, LIMIT, &text, NULL) < 0) return;
-    if (whole(text, choices->header)) {
+    if (whole(text, tuned->header)) {
         char *at = text, *line;
-        bool changed = choices->changed;
+        bool changed = tuned->changed;
 
         next_line(&at);
         while ((line = next_line(&at)) != NULL) {
             char *tab = strchr(line, '\t');
             if (tab == NULL) continue;
             *tab = '\0';
-            if (dnn_cpu_tuned_find(choices, tab + 1) == NULL)
-                dnn_cpu_tuned_set(choices, tab + 1, line);
+            if (dnn_cpu_tuned_find(tuned, tab + 1) == NULL)
+                dnn_cpu_tuned_set(tuned, tab + 1, line);
         }
-        choices->changed = changed;
+        tuned->changed = changed;
     }
     dnn_free(text);
 }
 
-int dnn_cpu_tuned_write(struct cpu_tuned *choices, const char *path,
-                        struct dnn_err *err)
+int dnn_cpu_tuned_write(struct cpu_tuned *tuned, const char *path, struct dnn_err *err)
 {
     struct dnn_buf text = {0};
 
-    dnn_cpu_tuned_read(choices, path);
-    dnn_buf_add(&text, "%s\n", choices->header);
-    for (size_t i = 0; i < choices->count; i++)
-        dnn_buf_add(&text, "%s\t%s\n", choices->at[i].algo, choices->at[i].key);
-    dnn_buf_add(&text, "%zu choices\n", choices->count);
+    dnn_cpu_tuned_read(tuned, path);
+    dnn_buf_add(&text, "%s\n", tuned->header);
+    for (size_t i = 0; i < tuned->count; i++)
+        dnn_buf_add(&text, "%s\t%s\n", tuned->at[i].algo, tuned->at[i].key);
+    dnn_buf_add(&text, "%zu kernels\n", tuned->count);
     int rc = dnn_file_write(path, text.text, text.len, err);
     dnn_buf_free(&text);
-    if (rc == 0) choices->changed = false;
+    if (rc == 0) tuned->changed = false;
     return rc;
 }

@@ -20,7 +20,7 @@ static void part_of(const struct dnn_rows_isa *isa, struct rows_unary u, int64_t
         kernel(&u);
         return;
     }
-    /* Row by row: y may lie where x does. */
+    /* Row by row: y may be x. */
     struct rows_unary one = u;
     one.rows = 1;
     for (int64_t r = 0; r < u.rows; r++) {
@@ -55,7 +55,7 @@ static void all_of(const struct cpu_call *c, struct rows_unary u,
     }
 }
 
-/* The mask where bytes go across rows: element by element, a byte at a time. */
+/* A mask whose bytes cross rows: one byte at a time. */
 static void ragged_mask(const struct cpu_array *x, uint8_t *mask, int threads)
 {
     int64_t bytes = (x->count + 7) / 8;
@@ -143,7 +143,7 @@ static void unary_data(const struct cpu_call *c)
     all_of(c, u, &f, NULL);
 }
 
-/* A mask has no rows to be apart. */
+/* A mask has no pitch. */
 static bool mask_whole(const struct dnn_step *step)
 {
     return !step->op->attr.unary.mask || step->in_pitch == NULL ||

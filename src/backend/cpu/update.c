@@ -13,7 +13,7 @@ static bool can_update(const struct dnn_step *step)
 {
     const struct dnn_op_update *u = &step->op->attr.update;
 
-    /* Norms are known only when all weights are. */
+    /* Norms need a pass over all weights first. */
     return u->constraint.kind == DNN_CONSTRAIN_NONE ||
            u->constraint.kind == DNN_NON_NEG;
 }
@@ -95,7 +95,7 @@ static size_t update_work(const struct dnn_step *step, int threads)
     return (size_t)pieces * 2 * sizeof(double);
 }
 
-/* The trust in a step or gradient, from the norms of all. */
+/* The trust ratio, from the norms of all. */
 static double trust(const struct cpu_call *c, const struct rows_update *all,
                     norms_fn *fn)
 {

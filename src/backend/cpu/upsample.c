@@ -12,8 +12,8 @@
 #include "backend/cpu/rows_split.h"
 
 /* x (or dx) has extents in, y (or dy) out. */
-static struct cpu_windows axes_of(const struct dnn_op_upsample *u,
-                                  const struct dnn_shape *x, const struct dnn_shape *y)
+static struct window3d axes_of(const struct dnn_op_upsample *u,
+                               const struct dnn_shape *x, const struct dnn_shape *y)
 {
     struct dnn_op_window w = {.nspatial = u->nspatial, .groups = 1};
 
@@ -21,10 +21,10 @@ static struct cpu_windows axes_of(const struct dnn_op_upsample *u,
         w.kernel[i] = w.stride[i] = u->factor[i];
         w.dilation[i] = 1;
     }
-    return dnn_cpu_windows(&w, y, x);
+    return window3d(&w, y, x);
 }
 
-/* The pixels of an axis that one pixel is a mix of. */
+/* The pixels of an axis that contribute to one pixel. */
 struct mix {
     int64_t first;
     int count;
@@ -46,7 +46,7 @@ static struct mix mix_at(int64_t o, int64_t in, int64_t factor)
     return m;
 }
 
-/* Pixels first ... last - 1 may have a share of pixel i. */
+/* Pixels first ... last - 1 may get a contribution of pixel i. */
 static void reach(int64_t i, int64_t in, int64_t factor, int64_t *first, int64_t *last)
 {
     *first = factor == 1 ? i : i == 0 ? 0 : (i - 1) * factor;
@@ -62,14 +62,14 @@ static float share_in(int64_t o, int64_t i, int64_t in, int64_t factor)
     return 0;
 }
 
-/* Those pixels of the larger axis that have a share of pixel i, and how much: weight
+/* The pixels of the larger axis that pixel i contributes to, and the weights: weight
  * i * 3 factor on. */
 struct shares {
     int64_t first, count;
 };
 
-/* What a thread needs: a line, and the terms of a mix.  Along the last axis, for all
- * threads: the mixes of its pixels, or the shares in them. */
+/* Memory of a thread: a row, and the terms of a mix. Shared, along the last axis:
+ * the mixes of its pixels, or their transposes. */
 struct space {
     float *line, *weight;
     const float **term;
@@ -84,8 +84,7 @@ static size_t whole(size_t bytes)
     return (bytes + 63) & ~(size_t)63;
 }
 
-static struct space space_of(const struct cpu_windows *w, bool back, void *work,
-                             int part)
+static struct space space_of(const struct window3d *w, bool back, void *work, int part)
 {
     /* w is over y: in is y's, out x's */
     size_t terms = back ? 9 * (size_t)w->taps : 4, n = (size_t)w->out[2];
@@ -109,8 +108,8 @@ static struct space space_of(const struct cpu_windows *w, bool back, void *work,
     return s;
 }
 
-/* Fill what is for all. */
-static void along_last(const struct cpu_windows *w, bool back, void *work)
+/* Fill the shared part. */
+static void along_last(const struct window3d *w, bool back, void *work)
 {
     struct space s = space_of(w, back, work, 0);
     int64_t n = w->out[2], factor = w->stride[2], from, to;
@@ -149,7 +148,7 @@ static void mix_lines(const struct dnn_rows_isa *isa, const struct space *s, int
 
 /* ---- forward ---- */
 
-static void nearest_line(const struct dnn_rows_isa *isa, const struct cpu_windows *w,
+static void nearest_line(const struct dnn_rows_isa *isa, const struct window3d *w,
                          const struct cpu_call *c, int64_t l)
 {
     const struct cpu_array *x = &c->in[0], *y = &c->out[0];
@@ -164,7 +163,7 @@ static void nearest_line(const struct dnn_rows_isa *isa, const struct cpu_window
                 w->c % 16 == 0 && dnn_rows_stream(y, x, ROWS_LARGE_FILL));
 }
 
-static void linear_line(const struct dnn_rows_isa *isa, const struct cpu_windows *w,
+static void linear_line(const struct dnn_rows_isa *isa, const struct window3d *w,
                         const struct cpu_call *c, const struct space *s, int64_t l)
 {
     const struct cpu_array *x = &c->in[0], *y = &c->out[0];
@@ -195,7 +194,7 @@ static void upsample(const struct cpu_call *c)
 {
     const struct dnn_rows_isa *isa = dnn_rows_find();
     const struct dnn_op_upsample *u = &c->op->attr.upsample;
-    struct cpu_windows w = axes_of(u, &c->in[0].shape, &c->out[0].shape);
+    struct window3d w = axes_of(u, &c->in[0].shape, &c->out[0].shape);
     int parts = rows_parts(c->out[0].count, c->threads);
 
     if (u->fn == DNN_UP_LINEAR) along_last(&w, false, c->work);
@@ -216,9 +215,8 @@ static void upsample(const struct cpu_call *c)
 
 /* ---- backward ---- */
 
-static void linear_data_line(const struct dnn_rows_isa *isa,
-                             const struct cpu_windows *w, const struct cpu_call *c,
-                             const struct space *s, int64_t l)
+static void linear_data_line(const struct dnn_rows_isa *isa, const struct window3d *w,
+                             const struct cpu_call *c, const struct space *s, int64_t l)
 {
     const struct cpu_array *dy = &c->in[0], *dx = &c->out[0];
     int64_t at[2] = {l / w->out[1] % w->out[0], l % w->out[1]};
@@ -252,7 +250,7 @@ static void upsample_data(const struct cpu_call *c)
 {
     const struct dnn_rows_isa *isa = dnn_rows_find();
     const struct dnn_op_upsample *u = &c->op->attr.upsample;
-    struct cpu_windows w = axes_of(u, &c->out[0].shape, &c->in[0].shape);
+    struct window3d w = axes_of(u, &c->out[0].shape, &c->in[0].shape);
     int parts = rows_parts(c->in[0].count, c->threads);
 
     if (u->fn == DNN_UP_NEAREST) {
@@ -277,7 +275,7 @@ static size_t work(const struct dnn_step *step, int threads)
     bool back = step->op->pass == DNN_BWD_DATA;
     const struct dnn_tensor *x = back ? step->out[0] : step->in[0];
     const struct dnn_tensor *y = back ? step->in[0] : step->out[0];
-    struct cpu_windows w = axes_of(u, &x->shape, &y->shape);
+    struct window3d w = axes_of(u, &x->shape, &y->shape);
 
     if (u->fn == DNN_UP_NEAREST) return back ? dnn_cpu_windows_work(&w, threads) : 0;
     struct space s = space_of(&w, back, NULL, 0);

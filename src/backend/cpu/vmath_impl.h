@@ -1,9 +1,9 @@
 /* vmath_impl.h - vectors of floats and functions of them, for one instruction set.
  *
- * Whoever includes this has said LANES (floats in a vector: 4 or 8) and TARGET (the
- * attribute of every function that uses them; empty for plain C) and includes it in
- * one file per instruction set.  Functions are good to one or two units in the last
- * place, take the special values as C's do, and have no branches.
+ * The including file defines LANES (floats in a vector: 4 or 8) and TARGET (the
+ * attribute of every function that uses them; empty for plain C); there is one per
+ * instruction set. Functions are accurate to one or two units in the last place,
+ * handle special values as C does, and have no branches.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -54,6 +54,12 @@ INLINE void v_fence(void)
 #if defined(__x86_64__)
     _mm_sfence();
 #endif
+}
+
+/* How many of the LANES floats from i on there are; 0: all. */
+INLINE int64_t left_of(int64_t n, int64_t i)
+{
+    return n - i < LANES ? n - i : 0;
 }
 
 /* The first n < LANES only; the others are 0. */

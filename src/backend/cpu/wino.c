@@ -1,15 +1,14 @@
-/* wino.c - convolutions with three taps along the last axis in half the
- * multiplications, or along the last two in a quarter, forward and backward data.
+/* wino.c - Winograd convolutions with three taps along the last axis (half the
+ * multiplications) or the last two (a quarter), forward and backward data.
  *
- * Four outputs of a row, or a square of them, are a tile (wino_impl.h).  A block of
- * tiles, some rows high and some tiles wide, is done for one output plane after
- * another: its inputs' values at the six points are kept for as many planes as the
- * kernel is deep, so each input is transformed about once; at each point a block is
- * then a matrix product over the other axes' taps and all channels.  Backward data is
- * the same with the kernel mirrored.
+ * A tile is four outputs of a row, or 4 x 4 outputs (wino_impl.h). A block of tiles is
+ * computed plane by plane: the transformed inputs are kept for as many planes as the
+ * kernel is deep, so that each input is transformed about once; at each point a block
+ * is then a matrix product over the taps of the other axes and all channels. Backward
+ * data is the same with the kernel mirrored.
  *
- * The bits of the result depend on the shape and the instruction set alone: whichever
- * the blocks, each sum has the same order.
+ * Results depend on the shape and the instruction set only: each sum has the same
+ * order whatever the blocks are.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -22,28 +21,13 @@
 
 enum {
     OUT = DNN_WINO_OUT,
-    NEAR = 400 * 1024,         /* bytes of values at the points that stay near       */
+    NEAR = 400 * 1024, /* bytes of values at the points that stay in the cache       */
     NEAR_SQUARE = 1280 * 1024, /* of squares: each is read less often                */
-    SUMS = 72,                 /* tiles whose sums stay near                         */
-    WIDEST = 48                /* floats of a panel                                  */
+    SUMS = 72,  /* tiles whose sums stay in the cache                         */
+    WIDEST = 48 /* floats of a panel                                  */
 };
 
 /* ---- planning ---- */
-
-/* Backward data: a convolution of dy with the kernel mirrored on every axis. */
-static struct dnn_direct_conv mirrored(const struct dnn_direct_conv *v)
-{
-    struct dnn_direct_conv b = *v;
-
-    b.c = v->m;
-    b.m = v->c;
-    for (int i = 0; i < 3; i++) {
-        b.in[i] = v->out[i];
-        b.out[i] = v->in[i];
-        b.before[i] = v->kernel[i] - 1 - v->before[i];
-    }
-    return b;
-}
 
 static int64_t parts_of(int64_t n, int64_t size)
 {
@@ -70,7 +54,7 @@ static double cost(const struct dnn_wino *s, int64_t across, int64_t down, int64
 }
 
 /* The blocks that cost least.  Where a plane is small, several share the weights while
- * they are near. */
+ * they are in the cache. */
 static void cut(struct dnn_wino *s, int threads)
 {
     double least = INFINITY;
@@ -112,7 +96,7 @@ static struct dnn_wino plan(const struct dnn_step *step, int tall, int threads)
     struct dnn_wino s = {
         .v = g.conv, .back = step->op->pass == DNN_BWD_DATA, .tall = tall};
 
-    if (s.back) s.v = mirrored(&g.conv);
+    if (s.back) s.v = dnn_cpu_mirrored(&g.conv);
     fold(&s.v);
     s.isa = dnn_wino_find();
     s.lanes = s.isa->is->lanes;
@@ -125,7 +109,7 @@ static struct dnn_wino plan(const struct dnn_step *step, int tall, int threads)
     s.rows = s.taps * s.v.c;
     s.tiles = parts_of(s.v.out[2], OUT);
     cut(&s, threads);
-    /* Not a power of two apart, which caches do not like. */
+    /* Not a power of two apart, which causes cache conflicts. */
     s.ring = s.v.kernel[0] + s.deep - 1;
     s.v_step = s.ring * (s.high + s.lines - 1) * s.wide * s.v.c + 16;
     s.group = SUMS;
@@ -202,10 +186,8 @@ static int run(struct dnn_dev *dev, const struct cpu_call *c, void *state,
     struct dnn_wino *s = state;
 
     (void)dev, (void)err;
-    if (!s->fresh || s->weights != c->now.weights) pack(s, c);
-    s->fresh = true;
-    s->weights = c->now.weights;
-    /* Neighbouring units share inputs: one thread alone does them in one go. */
+    if (cpu_pack_needed(&s->packed, c)) pack(s, c);
+    /* Neighbouring units share inputs: one thread alone does them at once. */
     int threads = omp_in_parallel() ? 1 : c->threads;
 #pragma omp parallel for num_threads(threads) schedule(static)
     for (int i = 0; i < threads; i++) {
@@ -218,7 +200,7 @@ static int run(struct dnn_dev *dev, const struct cpu_call *c, void *state,
     return 0;
 }
 
-/* ---- the algo ---- */
+/* ---- the kernels ---- */
 
 static bool can(const struct dnn_step *step)
 {
@@ -325,15 +307,11 @@ const struct dnn_wino_isa *dnn_wino_find(void)
         &dnn_wino_avx512,
 #endif
     };
-    const struct dnn_direct_isa *is = dnn_direct_find();
-    size_t i = 0;
 
-    while (isas[i]->is != is)
-        i++;
-    return isas[i];
+    return isas[dnn_direct_level()];
 }
 
-#define WAY(variable, title, fits, wins, needs, prepares)                              \
+#define ALGO(variable, title, fits, wins, needs, prepares)                             \
     const struct cpu_algo variable = {.name = title,                                   \
                                       .can = fits,                                     \
                                       .best = wins,                                    \
@@ -345,6 +323,6 @@ const struct dnn_wino_isa *dnn_wino_find(void)
                                       .discard = dnn_free,                             \
                                       .by_isa = true}
 
-WAY(dnn_cpu_wino_rows, "wino 1x4", can, best_row, need, prepare);
-WAY(dnn_cpu_wino_squares, "wino 4x4", can_square, best_square, need_square,
-    prepare_square);
+ALGO(dnn_cpu_wino_rows, "wino 1x4", can, best_row, need, prepare);
+ALGO(dnn_cpu_wino_squares, "wino 4x4", can_square, best_square, need_square,
+     prepare_square);

@@ -1,4 +1,4 @@
-/* wino_avx2.c - minimal filtering on AVX2 with FMA: 16 registers of eight
+/* wino_avx2.c - Winograd convolutions in AVX2 with FMA: 16 registers of eight
  * floats.
  *
  * SPDX-License-Identifier: Apache-2.0

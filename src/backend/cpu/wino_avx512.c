@@ -1,5 +1,4 @@
-/* wino_avx512.c - minimal filtering on AVX-512: 32 registers of sixteen
- * floats.
+/* wino_avx512.c - Winograd convolutions in AVX-512: 32 registers of sixteen floats.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

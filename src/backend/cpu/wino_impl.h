@@ -1,4 +1,4 @@
-/* wino_impl.h - what the files of the minimal filtering along the last axis share.
+/* wino_impl.h - shared by the files of the Winograd convolutions.
  *
  * Four neighbouring outputs of three taps each are 12 multiplications; evaluated as
  * polynomials at six points, 0, +-a, +-b and infinity, they are 6 (Winograd's F(4, 3)):
@@ -130,10 +130,9 @@ struct dnn_wino {
     int64_t ring;         /* planes of values that are kept                     */
     int64_t group;        /* tiles whose sums are kept                          */
     int64_t v_step, m_step, size; /* floats of values, sums at a point; of all  */
-    bool relu;                    /* is the function behind, done at once       */
+    bool relu;                    /* is the fused activation, done at once       */
     float alpha;
-    bool fresh;
-    uint64_t weights;
+    struct cpu_packed packed;
 };
 
 /* What is kept: the bias in whole vectors, then (panel, point, tap, c, panel). */
@@ -147,8 +146,8 @@ static inline int dnn_wino_vecs(const struct dnn_wino *s, int64_t panel)
     return panel + 1 < s->panels ? 2 : (int)(s->vecs - 2 * panel);
 }
 
-/* Floats of a panel's weights at a point: not a power of two, which caches do not
- * like. */
+/* Floats of a panel's weights at a point: not a power of two, which causes cache
+ * conflicts. */
 static inline int64_t dnn_wino_sheet(const struct dnn_wino *s, int64_t panel)
 {
     return s->rows * dnn_wino_vecs(s, panel) * s->lanes + 16;

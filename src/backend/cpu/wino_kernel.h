@@ -1,22 +1,19 @@
-/* wino_kernel.h - the arithmetic of minimal filtering, for one instruction set.
+/* wino_kernel.h - Winograd transforms and products, for one instruction set.
  *
- * Included once by each of wino_plain.c, wino_avx2.c and wino_avx512.c, which say LANES
- * (floats in a vector), TILE_ROWS (rows of a tile two vectors wide: 6 or 12), TARGET
- * (the functions' attribute), ISA (the table's name) and DIRECT (the direct kernels'
- * one).
+ * Included once by each of wino_plain.c, wino_avx2.c and wino_avx512.c, which define
+ * LANES (floats in a vector), TILE_ROWS (rows of a tile two vectors wide: 6 or 12),
+ * TARGET (the attribute of the functions), ISA (the name of the table) and DIRECT
+ * (that of the direct kernels).
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
+#include "backend/cpu/tile_impl.h"
 #include "backend/cpu/wino_impl.h"
 
 #include <string.h>
 
-/* A vector at any address, over floats. */
-typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef int32_t ivec __attribute__((vector_size(4 * LANES)));
-
-#define INLINE static inline __attribute__((always_inline)) TARGET
 
 #include "backend/cpu/wino_transform.h"
 
@@ -40,7 +37,7 @@ static TARGET void store_some(float *to, vec v, int64_t n)
 /* ---- inputs ---- */
 
 /* Where a vector of inputs is: n channels, from k on, of the tile that begins at
- * position at.  The rest is constant wherever it is used: inner (all positions are
+ * position at.  The rest is constant in every call: inner (all positions are
  * inside) and part (n is not LANES). */
 struct spot {
     int64_t at, k, n;
@@ -146,7 +143,7 @@ static TARGET void input(const struct dnn_wino_input *in)
 
 /* ---- sums ---- */
 
-/* rows and vecs are constants wherever this is used: the loops over them vanish and
+/* rows and vecs are constants in every call: the loops over them vanish and
  * sum lives in registers. */
 INLINE void product_tile(const struct dnn_wino_product *p, const int rows,
                          const int vecs)
@@ -166,21 +163,8 @@ INLINE void product_tile(const struct dnn_wino_product *p, const int rows,
 #pragma GCC unroll 12
         for (int r = 0; r < rows; r++)
             a[r] = p->a + p->off[i] + r * step;
-        for (int64_t k = 0; k < p->depth; k++, b += vecs * LANES) {
-            vec y[3];
-
-#pragma GCC unroll 3
-            for (int v = 0; v < vecs; v++)
-                y[v] = ((const vec *)b)[v];
-#pragma GCC unroll 12
-            for (int r = 0; r < rows; r++) {
-                float x = a[r][k];
-
-#pragma GCC unroll 3
-                for (int v = 0; v < vecs; v++)
-                    sum[r][v] += x * y[v];
-            }
-        }
+        for (int64_t k = 0; k < p->depth; k++, b += vecs * LANES)
+            TILE_ADD(sum, rows, vecs, b, a[r][k]);
     }
 #pragma GCC unroll 12
     for (int r = 0; r < rows; r++)
@@ -192,31 +176,12 @@ INLINE void product_tile(const struct dnn_wino_product *p, const int rows,
 #define PRODUCT(rows, vecs)                                                            \
     case rows:                                                                         \
         product_tile(p, rows, vecs);                                                   \
-        break
-#define PRODUCTS_4(vecs)                                                               \
-    PRODUCT(1, vecs);                                                                  \
-    PRODUCT(2, vecs);                                                                  \
-    PRODUCT(3, vecs);                                                                  \
-    PRODUCT(4, vecs)
-#define PRODUCTS_6(vecs)                                                               \
-    PRODUCTS_4(vecs);                                                                  \
-    PRODUCT(5, vecs);                                                                  \
-    PRODUCT(6, vecs)
-#define PRODUCTS_8(vecs)                                                               \
-    PRODUCTS_6(vecs);                                                                  \
-    PRODUCT(7, vecs);                                                                  \
-    PRODUCT(8, vecs)
-#define PRODUCTS_12(vecs)                                                              \
-    PRODUCTS_8(vecs);                                                                  \
-    PRODUCT(9, vecs);                                                                  \
-    PRODUCT(10, vecs);                                                                 \
-    PRODUCT(11, vecs);                                                                 \
-    PRODUCT(12, vecs)
+        break;
 
 static TARGET void product_1(const struct dnn_wino_product *p)
 {
     switch (p->rows) {
-        PRODUCTS_12(1);
+        TILE_ROWS_12(PRODUCT, 1)
     }
 }
 
@@ -239,22 +204,14 @@ static TARGET void product_lone(const struct dnn_wino_product *p)
 static TARGET void product_2(const struct dnn_wino_product *p)
 {
     switch (p->rows) {
-#if TILE_ROWS == 6
-        PRODUCTS_6(2);
-#else
-        PRODUCTS_12(2);
-#endif
+        TILE_ROWS_OF_2(PRODUCT, 2)
     }
 }
 
 static TARGET void product_3(const struct dnn_wino_product *p)
 {
     switch (p->rows) {
-#if TILE_ROWS == 6
-        PRODUCTS_4(3);
-#else
-        PRODUCTS_8(3);
-#endif
+        TILE_ROWS_OF_3(PRODUCT, 3)
     }
 }
 

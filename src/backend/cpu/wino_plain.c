@@ -1,4 +1,4 @@
-/* wino_plain.c - minimal filtering in plain C, for any machine: vectors of four
+/* wino_plain.c - Winograd convolutions in plain C, for any machine: vectors of four
  * floats.
  *
  * SPDX-License-Identifier: Apache-2.0

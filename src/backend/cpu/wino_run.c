@@ -1,4 +1,4 @@
-/* wino_run.c - one thread's share of a convolution by minimal filtering.
+/* wino_run.c - one thread's share of a Winograd convolution.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -9,7 +9,7 @@
 
 enum {
     OUT = DNN_WINO_OUT,
-    DEEP = 256, /* rows of packed weights that stay in the nearest cache */
+    DEEP = 256, /* rows of packed weights that stay in the L1 cache */
     LINE = 64   /* bytes of a cache's line                               */
 };
 
@@ -86,8 +86,8 @@ struct rows {
     int64_t bytes, step, count;
 };
 
-/* Memory is slow and products leave it alone: lines are asked for, a few at each
- * product, until both lists are done. */
+/* Prefetch: a few cache lines are requested at each product, until both lists are
+ * done. */
 struct ahead {
     struct rows rows[2];
     int list;
@@ -113,16 +113,6 @@ static void fetch(struct ahead *a)
     }
 }
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t most(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* The outputs of a block. */
 static struct rows outputs(const struct dnn_wino *s, const struct cpu_array *y,
                            const struct place *p)
@@ -133,9 +123,10 @@ static struct rows outputs(const struct dnn_wino *s, const struct cpu_array *y,
 
     return (struct rows){
         .at = (const char *)y->mem + (row * out[2] + p->w * OUT) * bytes,
-        .bytes = least(p->wide * OUT, out[2] - p->w * OUT) * bytes,
+        .bytes = dnn_min64(p->wide * OUT, out[2] - p->w * OUT) * bytes,
         .step = out[2] * bytes,
-        .count = p->deep > 1 ? p->deep * out[1] : least(p->high * s->tall, out[1] - h)};
+        .count =
+            p->deep > 1 ? p->deep * out[1] : dnn_min64(p->high * s->tall, out[1] - h)};
 }
 
 /* The inputs of a block from a plane on, in one or in all that are left; none if there
@@ -145,11 +136,11 @@ static struct rows inputs(const struct dnn_wino *s, const struct cpu_array *x,
 {
     const struct dnn_direct_conv *v = &s->v;
     int64_t h = p->h * s->tall - v->before[1], w = p->w * OUT - v->before[2];
-    int64_t h_end = least(h + p->high * s->tall + v->kernel[1] - 1, v->in[1]);
-    int64_t w_end = least(w + p->wide * OUT + 2, v->in[2]), bytes = 4 * x->pitch;
+    int64_t h_end = dnn_min64(h + p->high * s->tall + v->kernel[1] - 1, v->in[1]);
+    int64_t w_end = dnn_min64(w + p->wide * OUT + 2, v->in[2]), bytes = 4 * x->pitch;
 
-    h = most(h, 0);
-    w = most(w, 0);
+    h = dnn_max64(h, 0);
+    w = dnn_max64(w, 0);
     if (plane >= p->hi || h >= h_end || w >= w_end) return (struct rows){0};
     int64_t row = (p->n * v->in[0] + plane) * v->in[1] + h;
     return (struct rows){.at = (const char *)x->mem + (row * v->in[2] + w) * bytes,
@@ -199,16 +190,16 @@ struct terms {
     int64_t from, to, k, depth;
 };
 
-/* They are added for plane i; taps that read outside are left out. */
+/* Add them for plane i; taps outside are skipped. */
 static void add_plane(const struct dnn_wino *s, const struct place *p,
                       const struct part *part, int64_t i, const struct terms *terms,
                       struct ahead *ahead)
 {
     int64_t off[DNN_WINO_MOST] = {0}, c = s->v.c, width = part->vecs * s->lanes;
     int64_t plane = p->d + i - s->v.before[0]; /* that of the first tap */
-    int64_t first = most(-plane, 0) * s->lines;
-    int64_t last = least(s->v.in[0] - plane, s->v.kernel[0]) * s->lines;
-    int64_t from = most(terms->from, first), to = least(terms->to, last);
+    int64_t first = dnn_max64(-plane, 0) * s->lines;
+    int64_t last = dnn_min64(s->v.in[0] - plane, s->v.kernel[0]) * s->lines;
+    int64_t from = dnn_max64(terms->from, first), to = dnn_min64(terms->to, last);
     bool none = first >= last && terms->from == 0 && terms->k == 0;
     struct dnn_wino_product t = {.vecs = part->vecs,
                                  .add = !none && (from > first || terms->k > 0),
@@ -227,7 +218,7 @@ static void add_plane(const struct dnn_wino *s, const struct place *p,
     add(s, part, t, ahead);
 }
 
-/* All of them: as many at a time as weights stay near. */
+/* All of them: as many at a time as weights stay in the cache. */
 static void sum(const struct dnn_wino *s, const struct place *p,
                 const struct part *part, struct ahead *ahead)
 {
@@ -235,9 +226,9 @@ static void sum(const struct dnn_wino *s, const struct place *p,
     struct terms t;
 
     for (t.from = 0; t.from < s->taps; t.from = t.to) {
-        t.to = least(t.from + together, s->taps);
+        t.to = dnn_min64(t.from + together, s->taps);
         for (t.k = 0; t.k < c; t.k += t.depth) {
-            t.depth = least(c - t.k, DEEP);
+            t.depth = dnn_min64(c - t.k, DEEP);
             for (int64_t i = 0; i < part->planes; i++)
                 add_plane(s, p, part, i, &t, ahead);
         }
@@ -246,7 +237,7 @@ static void sum(const struct dnn_wino *s, const struct place *p,
 
 /* ---- outputs ---- */
 
-/* Of some tiles, row by row. */
+/* Outputs of some tiles, row by row. */
 static void finish(const struct dnn_wino *s, const struct cpu_call *c,
                    const struct place *p, int64_t panel, const struct part *part)
 {
@@ -268,8 +259,8 @@ static void finish(const struct dnn_wino *s, const struct cpu_call *c,
         int64_t h = (p->h + tile / p->wide) * s->tall;
         int64_t row = (p->n * v->out[0] + d) * v->out[1] + h;
 
-        tiles = least(part->tiles - i % part->tiles, p->wide - tile % p->wide);
-        out.wanted = least(v->out[2] - w, tiles * OUT);
+        tiles = dnn_min64(part->tiles - i % part->tiles, p->wide - tile % p->wide);
+        out.wanted = dnn_min64(v->out[2] - w, tiles * OUT);
         for (int j = 0; j < s->tall; j++)
             out.y[j] = h + j < v->out[1]
                            ? (float *)c->out[0].mem +
@@ -306,7 +297,7 @@ static void panel_of(const struct dnn_wino *s, const struct cpu_call *c,
     struct part part = {
         .vecs = dnn_wino_vecs(s, panel), .tiles = tiles, .planes = p->deep};
     int64_t rows = s->isa->rows[part.vecs], blocks = (tiles + rows - 1) / rows;
-    int64_t near = most(s->group / rows, 1), groups = (blocks + near - 1) / near;
+    int64_t near = dnn_max64(s->group / rows, 1), groups = (blocks + near - 1) / near;
 
     if (p->deep > 1) {
         points_of(s, c, p, panel, &part, mem, ahead);
@@ -315,7 +306,7 @@ static void panel_of(const struct dnn_wino *s, const struct cpu_call *c,
     for (int64_t i = 0; i < groups; i++) {
         part.first = dnn_direct_cut(blocks, groups, i) * rows;
         part.tiles =
-            least(dnn_direct_cut(blocks, groups, i + 1) * rows, tiles) - part.first;
+            dnn_min64(dnn_direct_cut(blocks, groups, i + 1) * rows, tiles) - part.first;
         points_of(s, c, p, panel, &part, mem, ahead);
     }
 }

@@ -1,5 +1,5 @@
-/* wino_transform.h - values at the points and back, for whole vectors (wino_impl.h says
- * what they are); part of a kernel that has vec and INLINE.
+/* wino_transform.h - the Winograd transforms of inputs, outputs and taps, for whole
+ * vectors (see wino_impl.h); part of a kernel that has vec and INLINE.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

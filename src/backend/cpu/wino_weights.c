@@ -1,4 +1,4 @@
-/* wino_weights.c - the transformed gradient of weights, computed as planned.
+/* wino_weights.c - runs the planned Winograd gradient of the weights.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -12,7 +12,7 @@ enum {
     POINTS = DNN_WINO_WEIGHTS_POINTS,
     OUT = DNN_WINO_WEIGHTS_OUT,
     TAPS = DNN_WINO_WEIGHTS_TAPS,
-    FAR = 32 /* channels above which the CPU does not see what is read next */
+    FAR = 32 /* channels above which the hardware prefetcher fails */
 };
 
 /* A gradient being computed. */
@@ -86,8 +86,8 @@ static void put_x(const struct job *j, const struct block *k, const float *x,
     }
 }
 
-/* A piece at the end of a row, where there are zeros, or of the array, behind which
- * nothing may be read: a copy. */
+/* A piece at the end of a row, which has padding, or of the array, which must not be
+ * read beyond its end: a copy. */
 static void put_x_edge(const struct job *j, const struct block *k, const float *row,
                        int64_t at, int64_t slot, int64_t piece)
 {
@@ -196,8 +196,8 @@ static void fetch_part(const float *from, int64_t planes, int64_t step, int64_t 
             __builtin_prefetch(from + i, 0, 2);
 }
 
-/* A part of what a block will transform is read into the cache, where the CPU would
- * not do so by itself: else transforming it would be waiting for it. */
+/* Prefetch a part of what a block will transform, where the hardware prefetcher does
+ * not. */
 static void fetch(const struct job *j, const struct block *k, int64_t have,
                   int64_t part, int64_t parts)
 {
@@ -294,7 +294,7 @@ static void run_item(const struct job *j, const struct block *k, float *sums,
     }
 }
 
-/* All that member t of the team computes. */
+/* The work of member t of the team. */
 static void run_member(const struct job *j, int t)
 {
     const struct dnn_wino_weights_plan *p = &j->p;
@@ -364,8 +364,8 @@ static void end_bias(const struct job *j)
             j->db[i] += bias[t * p->own_size + i];
 }
 
-/* One thread's part; the team may be smaller than asked for, so members are dealt out:
- * the result is the same. */
+/* One thread's work; members are dealt out, so that a smaller team than asked for
+ * gives the same result. */
 static void run_thread(const struct job *j, int self, int threads)
 {
     const struct dnn_wino_weights_plan *p = &j->p;

@@ -1,16 +1,15 @@
-/* wino_weights.h - the gradient of a convolution's weights with half the
- * multiplications.
+/* wino_weights.h - the gradient of the weights of a convolution by Winograd's minimal
+ * filtering, F(3, 4).
  *
- * Along the last axis three taps are computed at once from four positions of dy and
- * the six of x they meet: both are transformed into six numbers, of which the sums of
- * products are taken, 6 multiplications where there would be 12 (Winograd's minimal
- * filtering, F(3, 4)); the taps come out of the sums at the very end.  That would
- * double the rounding errors, but a block's sums start at zero and are added to the
- * others' as a whole: over many positions the result is more exact than that of
- * direct.h.
+ * Along the last axis three taps are computed from four positions of dy and the six of
+ * x they meet: both are transformed into six numbers, whose products are summed: 6
+ * multiplications instead of 12. The taps are computed from the sums at the end. That
+ * alone would double the rounding errors, but the sums of a block start at zero and are
+ * added to the others as a whole: over many positions the result is more exact than
+ * that of direct.h.
  *
- * Pure functions on channels-last f32 arrays, as those of direct.h, whose convolution
- * and DNN_ISA they share.
+ * Pure functions on channels-last f32 arrays, like those of direct.h; struct
+ * dnn_direct_conv and DNN_ISA are the same.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -20,8 +19,8 @@
 
 #include "backend/cpu/direct.h"
 
-/* Can it be done: three taps along the last axis, strides and dilations of 1, and
- * enough channels and positions for it to make sense? */
+/* Whether it is supported: three taps along the last axis, strides and dilations of
+ * 1, and enough channels and positions to pay off. */
 bool dnn_wino_weights_can(const struct dnn_direct_conv *conv);
 
 /* Bytes of scratch memory for that many threads (at least 1). */

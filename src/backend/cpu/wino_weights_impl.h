@@ -1,12 +1,12 @@
-/* wino_weights_impl.h - what the files of the transformed gradient of weights share.
+/* wino_weights_impl.h - shared by the files of the Winograd gradient of the weights.
  *
- * The plan (wino_weights_plan.c) cuts the outputs into blocks; the runner
- * (wino_weights.c) transforms what a block reads and adds up its products, each tile of
- * sums in registers; the arithmetic (wino_weights_kernel.h) is compiled once per
- * instruction set.
+ * The plan (wino_weights_plan.c) cuts the outputs into blocks; wino_weights.c
+ * transforms the inputs of a block and adds up its products, each tile of sums in
+ * registers; wino_weights_kernel.h, compiled once per instruction set, does the
+ * arithmetic.
  *
- * A "piece" is what four outputs along the last axis are in transformed arrays: one
- * position of each of the POINTS arrays.
+ * A "piece" is what four outputs along the last axis are in the transformed arrays:
+ * one position of each of the POINTS arrays.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -1,24 +1,22 @@
-/* wino_weights_kernel.h - transforms and products, for one instruction set.
+/* wino_weights_kernel.h - transforms and products of the Winograd gradient of the
+ * weights, for one instruction set.
  *
  * Included once by each of wino_weights_plain.c, wino_weights_avx2.c and
- * wino_weights_avx512.c, which say LANES (floats in a vector), SUMS (vectors of a tile
- * at most: 12 or 24), TARGET (the functions' attribute), ISA (the table's name) and
- * DIRECT (that of the direct kernels).
+ * wino_weights_avx512.c, which define LANES (floats in a vector), TILE_ROWS (rows of a
+ * tile two vectors wide: 6 or 12), TARGET (the attribute of the functions), ISA (the
+ * name of the table) and DIRECT (that of the direct kernels).
  *
- * The points are 0, +-sqrt(1/2), +-sqrt(2) and infinity.  Being each other's inverse
- * they keep all factors small, which halves the rounding errors that +-1 and +-2 give.
+ * The points are 0, +-sqrt(1/2), +-sqrt(2) and infinity. They are inverses of each
+ * other, which keeps all factors small and halves the rounding errors of +-1 and
+ * +-2.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
+#include "backend/cpu/tile_impl.h"
 #include "backend/cpu/wino_weights_impl.h"
 
 #include <string.h>
-
-/* A vector at any address, over floats. */
-typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
-
-#define INLINE static inline __attribute__((always_inline)) TARGET
 
 static const float small = 0.70710678118654752440f, large = 1.41421356237309504880f;
 
@@ -82,7 +80,7 @@ static TARGET void make_y(const struct dnn_wino_weights_y *p)
             transform_y(from + v * LANES, p->pitch, to, p->point_step);
 }
 
-/* rows and vecs are constants wherever this is used: the loops over them vanish and
+/* rows and vecs are constants in every call: the loops over them vanish and
  * sum lives in registers.  A block's sums start at zero, not at those of all blocks
  * before: small numbers are added to small ones. */
 INLINE void sum_tile(const struct dnn_wino_weights_tile *t, const int rows,
@@ -100,21 +98,8 @@ INLINE void sum_tile(const struct dnn_wino_weights_tile *t, const int rows,
         const float *a = t->a + slot * t->a_plane, *b = t->b + i * t->b_plane;
 
         if (++slot == t->ring) slot = 0;
-        for (int64_t k = t->count; k > 0; k--, a += rows, b += vecs * LANES) {
-            vec y[3];
-
-#pragma GCC unroll 3
-            for (int v = 0; v < vecs; v++)
-                y[v] = ((const vec *)b)[v];
-#pragma GCC unroll 12
-            for (int r = 0; r < rows; r++) {
-                float x = a[r];
-
-#pragma GCC unroll 3
-                for (int v = 0; v < vecs; v++)
-                    sum[r][v] += x * y[v];
-            }
-        }
+        for (int64_t k = t->count; k > 0; k--, a += rows, b += vecs * LANES)
+            TILE_ADD(sum, rows, vecs, b, a[r]);
     }
 #pragma GCC unroll 12
     for (int r = 0; r < rows; r++) {
@@ -129,52 +114,26 @@ INLINE void sum_tile(const struct dnn_wino_weights_tile *t, const int rows,
 #define CASE(rows, vecs)                                                               \
     case rows:                                                                         \
         sum_tile(t, rows, vecs);                                                       \
-        break
-#define CASES_4(vecs)                                                                  \
-    CASE(1, vecs);                                                                     \
-    CASE(2, vecs);                                                                     \
-    CASE(3, vecs);                                                                     \
-    CASE(4, vecs)
-#define CASES_6(vecs)                                                                  \
-    CASES_4(vecs);                                                                     \
-    CASE(5, vecs);                                                                     \
-    CASE(6, vecs)
-#define CASES_8(vecs)                                                                  \
-    CASES_6(vecs);                                                                     \
-    CASE(7, vecs);                                                                     \
-    CASE(8, vecs)
-#define CASES_12(vecs)                                                                 \
-    CASES_8(vecs);                                                                     \
-    CASE(9, vecs);                                                                     \
-    CASE(10, vecs);                                                                    \
-    CASE(11, vecs);                                                                    \
-    CASE(12, vecs)
-#if SUMS == 12
-#define CASES_OF_2 CASES_6(2)
-#define CASES_OF_3 CASES_4(3)
-#else
-#define CASES_OF_2 CASES_12(2)
-#define CASES_OF_3 CASES_8(3)
-#endif
+        break;
 
 static TARGET void tile_1(const struct dnn_wino_weights_tile *t)
 {
     switch (t->rows) {
-        CASES_12(1);
+        TILE_ROWS_12(CASE, 1)
     }
 }
 
 static TARGET void tile_2(const struct dnn_wino_weights_tile *t)
 {
     switch (t->rows) {
-        CASES_OF_2;
+        TILE_ROWS_OF_2(CASE, 2)
     }
 }
 
 static TARGET void tile_3(const struct dnn_wino_weights_tile *t)
 {
     switch (t->rows) {
-        CASES_OF_3;
+        TILE_ROWS_OF_3(CASE, 3)
     }
 }
 
@@ -214,7 +173,7 @@ static TARGET void end(const struct dnn_wino_weights_end *p)
 
 const struct dnn_wino_weights_isa ISA = {
     .direct = &DIRECT,
-    .rows = {0, 12, SUMS / 2, SUMS / 3},
+    .rows = {0, 12, TILE_ROWS, TILE_ROWS * 2 / 3},
     .x = make_x,
     .y = make_y,
     .tile = tile,

@@ -1,5 +1,5 @@
-/* wino_weights_plan.c - how the transformed gradient of weights is cut into blocks and
- * tiles.
+/* wino_weights_plan.c - how the Winograd gradient of the weights is cut into blocks
+ * and tiles.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -14,21 +14,6 @@ enum {
     WIDTH = 8,        /* nor do shorter rows                                   */
 };
 
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t max64(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static int64_t up(int64_t a, int64_t to)
-{
-    return (a + to - 1) / to * to;
-}
-
 bool dnn_wino_weights_can(const struct dnn_direct_conv *v)
 {
     if (!dnn_direct_weights_can(v)) return false;
@@ -41,16 +26,14 @@ bool dnn_wino_weights_can(const struct dnn_direct_conv *v)
 static const struct dnn_wino_weights_isa *find(void)
 {
     static const struct dnn_wino_weights_isa *const isas[] = {
+        &dnn_wino_weights_plain,
 #if defined(__x86_64__)
-        &dnn_wino_weights_avx512,
         &dnn_wino_weights_avx2,
+        &dnn_wino_weights_avx512,
 #endif
     };
-    const struct dnn_direct_isa *here = dnn_direct_find();
 
-    for (size_t i = 0; i < sizeof isas / sizeof isas[0]; i++)
-        if (isas[i]->direct == here) return isas[i];
-    return &dnn_wino_weights_plain;
+    return isas[dnn_direct_level()];
 }
 
 static bool is_plain(const struct dnn_direct_conv *v, int i)
@@ -66,9 +49,9 @@ static void move_axis(struct dnn_direct_conv *v, int to, int from)
     v->before[to] = v->before[from];
 }
 
-/* In one dimension all rows are alike, whichever image they are of.  In two a large
- * image's rows take the place of planes, which are transformed only once; small ones
- * are the planes, so that blocks can have several. */
+/* In 1D all rows are alike. In 2D the rows of a large image are treated as planes,
+ * which are transformed only once; small images are planes, so that blocks can have
+ * several. */
 static void fold(struct dnn_direct_conv *v, int64_t pieces)
 {
     if (!is_plain(v, 0)) return;
@@ -92,7 +75,7 @@ static void cut_tiles(struct dnn_wino_weights_plan *p)
     int64_t vecs;
 
     p->lanes = p->isa->direct->lanes;
-    p->cols = up(p->conv.m, p->lanes);
+    p->cols = dnn_round_up(p->conv.m, p->lanes);
     vecs = p->cols / p->lanes;
     p->vecs = vecs == 1 ? 1 : vecs % 2 != 0 && vecs % 3 == 0 ? 3 : 2;
     p->col_tiles = (vecs + p->vecs - 1) / p->vecs;
@@ -113,15 +96,15 @@ static void cut_blocks(struct dnn_wino_weights_plan *p, int threads)
     p->blocks = v->n;
     for (int i = 2; i >= 0; i--) {
         int64_t out = i == 2 ? p->pieces : v->out[i];
-        int64_t parts = max64((out + left / 2) / left, 1);
+        int64_t parts = dnn_max64((out + left / 2) / left, 1);
 
         p->parts[i] = parts;
         p->block[i] = (out + parts - 1) / parts;
         p->blocks *= parts;
-        left = max64(left / p->block[i], 1);
+        left = dnn_max64(left / p->block[i], 1);
     }
-    p->ring = min64(p->block[0] + v->kernel[0] - 1, v->in[0]);
-    p->x_rows = min64(p->block[1] + v->kernel[1] - 1, v->in[1]);
+    p->ring = dnn_min64(p->block[0] + v->kernel[0] - 1, v->in[0]);
+    p->x_rows = dnn_min64(p->block[1] + v->kernel[1] - 1, v->in[1]);
 }
 
 /* Cycles times lanes, roughly: what the slowest thread computes and transforms, and its
@@ -147,8 +130,8 @@ static void share_out(struct dnn_wino_weights_plan *p, int threads)
 {
     double best = -1;
 
-    for (int64_t blocks = 1; blocks <= min64(threads, p->blocks); blocks++) {
-        int64_t items = min64(threads / blocks, p->items);
+    for (int64_t blocks = 1; blocks <= dnn_min64(threads, p->blocks); blocks++) {
+        int64_t items = dnn_min64(threads / blocks, p->items);
         double now = cost(p, blocks, items);
 
         if (best >= 0 && now >= best) continue;
@@ -158,7 +141,7 @@ static void share_out(struct dnn_wino_weights_plan *p, int threads)
     }
 }
 
-/* Places in the scratch memory, each on a cache line of its own. */
+/* Offsets in the scratch memory, on separate cache lines. */
 static void place(struct dnn_wino_weights_plan *p)
 {
     const struct dnn_direct_conv *v = &p->conv;
@@ -166,15 +149,18 @@ static void place(struct dnn_wino_weights_plan *p)
     int64_t plane =
         p->x_rows * p->block[2] * v->c + DNN_WINO_WEIGHTS_SLACK * p->row_tiles;
 
-    p->x_step = up(p->ring * plane, 16) + 16;
-    p->y_step = up(p->block[0] * p->block[1] * p->block[2] * p->cols, 16) + 16;
-    p->sums_size = up(DNN_WINO_WEIGHTS_POINTS * p->size, 16);
+    p->x_step = dnn_round_up(p->ring * plane, 16) + 16;
+    p->y_step =
+        dnn_round_up(p->block[0] * p->block[1] * p->block[2] * p->cols, 16) + 16;
+    p->sums_size = dnn_round_up(DNN_WINO_WEIGHTS_POINTS * p->size, 16);
     p->own_at = p->over_blocks * p->sums_size;
     p->bias_in = 0;
-    p->edge_in = p->bias_in + up(v->m, 16);
-    p->taps_in = p->edge_in + DNN_WINO_WEIGHTS_POINTS *
-                                  up(max64(v->c + DNN_WINO_WEIGHTS_SLACK, p->cols), 16);
-    p->x_in = p->taps_in + up(p->taps * tap, 16);
+    p->edge_in = p->bias_in + dnn_round_up(v->m, 16);
+    p->taps_in =
+        p->edge_in +
+        DNN_WINO_WEIGHTS_POINTS *
+            dnn_round_up(dnn_max64(v->c + DNN_WINO_WEIGHTS_SLACK, p->cols), 16);
+    p->x_in = p->taps_in + dnn_round_up(p->taps * tap, 16);
     p->y_in = p->x_in + DNN_WINO_WEIGHTS_POINTS * p->x_step;
     p->own_size = p->y_in + DNN_WINO_WEIGHTS_POINTS * p->y_step;
 }

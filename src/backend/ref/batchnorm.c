@@ -1,7 +1,8 @@
-/* batchnorm.c - batch normalization in pieces, so that ranks can add their sums in
+/* batchnorm.c - batch normalization in parts, so that ranks can add their sums in
  * between.
  *
- * sums: c sums of x, c sums of x^2, and over how many elements, all f64.
+ * sums: c sums of x, c sums of x^2, and the number of elements, all f64.
+ *
  * dsums: c sums of dy, c sums of dy xhat.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -34,7 +35,7 @@ static double zero_or(const struct ref_array *a, int64_t i)
     return a->mem == NULL ? 0 : get(a, i);
 }
 
-/* How much the function behind the norm changes with what it was given. */
+/* The slope of the fused activation at the normalized value. */
 static double before_post(const struct ref_call *c, double hat,
                           const struct ref_array *gamma, const struct ref_array *beta,
                           int64_t ch)

@@ -1,5 +1,4 @@
-/* combine.c - several arrays into one, an array along some axes, constants, and
- * penalties: whatever broadcasts or adds up.
+/* combine.c - ops that broadcast or reduce: combine, reduce, scale, penalties.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -8,7 +7,7 @@
 
 #include <math.h>
 
-/* Element i, of the big shape, of an array that broadcasts to it. */
+/* Element i of the big shape, of an array that broadcasts to it. */
 static double spread(const struct ref_array *a, const struct dnn_shape *big, int64_t i)
 {
     if (dnn_shape_equal(&a->shape, big)) return get(a, i);
@@ -35,7 +34,7 @@ void dnn_ref_combine(const struct ref_call *c)
     }
 }
 
-/* How much element i of the result changes with the operand asked for. */
+/* The derivative of element i of the result with respect to the operand. */
 static double slope(const struct ref_call *c, int64_t i)
 {
     const struct dnn_op_combine *a = &c->op->attr.combine;
@@ -110,7 +109,7 @@ void dnn_ref_reduce_data(const struct ref_call *c)
             set(dx, i, get(dy, dnn_ref_at(&map, i)) * part);
         return;
     }
-    /* Those that are the maximum share its gradient. */
+    /* Equal maxima share the gradient. */
     const struct ref_array *x = &c->in[1], *y = &c->in[2];
     clear(c->work, dy->count);
     for (int64_t i = 0; i < dx->count; i++) {

@@ -1,46 +1,30 @@
-/* conv.c - convolution and its transpose.
+/* conv.c - convolution and transposed convolution.
  *
- * A transposed convolution is a convolution's backward data pass: one set of
- * loops serves both, with input and output changing places.
+ * A transposed convolution is the backward data pass of a convolution: the same
+ * loops with input and output swapped.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
 #include "backend/ref/ref_impl.h"
+#include "backend/window_impl.h"
 
 enum { D = DNN_MAX_SPATIAL };
 
-/* A convolution with three space axes; those it does not have come first and have
- * extent 1. */
 struct geometry {
-    int64_t n, in[D], out[D], kernel[D], stride[D], dilation[D], before[D];
-    int64_t c, m;       /* channels of input and output */
-    int64_t cpg, mpg;   /* the same, per group          */
-    int64_t taps, outs; /* product of kernel, of out    */
+    struct window3d w;
+    int64_t cpg, mpg; /* channels of input and output, per group */
+    int64_t outs;     /* product of out                          */
 };
 
 static struct geometry geometry(const struct dnn_op_window *w,
                                 const struct dnn_shape *in, const struct dnn_shape *out)
 {
-    struct geometry g = {.n = in->dim[0],
-                         .c = in->dim[in->ndim - 1],
-                         .m = out->dim[in->ndim - 1],
-                         .taps = 1,
-                         .outs = 1};
+    struct geometry g = {.w = window3d(w, in, out)};
 
-    for (int i = 0; i < D; i++) {
-        int j = i - (D - w->nspatial);
-        g.in[i] = j < 0 ? 1 : in->dim[j + 1];
-        g.out[i] = j < 0 ? 1 : out->dim[j + 1];
-        g.kernel[i] = j < 0 ? 1 : w->kernel[j];
-        g.stride[i] = j < 0 ? 1 : w->stride[j];
-        g.dilation[i] = j < 0 ? 1 : w->dilation[j];
-        g.before[i] = j < 0 ? 0 : w->before[j];
-        g.taps *= g.kernel[i];
-        g.outs *= g.out[i];
-    }
-    g.cpg = g.c / w->groups;
-    g.mpg = g.m / w->groups;
+    g.cpg = g.w.c / w->groups;
+    g.mpg = g.w.m / w->groups;
+    g.outs = g.w.out[0] * g.w.out[1] * g.w.out[2];
     return g;
 }
 
@@ -58,39 +42,39 @@ static int64_t join(const int64_t at[D], const int64_t d[D])
     return (at[0] * d[1] + at[1]) * d[2] + at[2];
 }
 
-/* The place in the input that output place o sees through a tap; false: padding. */
+/* The input position that output position o reads through a tap; false: padding. */
 static bool seen(const struct geometry *g, const int64_t o[D], int64_t tap,
                  int64_t *out)
 {
     int64_t k[D], i[D];
 
-    split(tap, g->kernel, k);
+    split(tap, g->w.kernel, k);
     for (int j = 0; j < D; j++) {
-        i[j] = o[j] * g->stride[j] - g->before[j] + k[j] * g->dilation[j];
-        if (i[j] < 0 || i[j] >= g->in[j]) return false;
+        i[j] = o[j] * g->w.stride[j] - g->w.before[j] + k[j] * g->w.dilation[j];
+        if (i[j] < 0 || i[j] >= g->w.in[j]) return false;
     }
-    *out = join(i, g->in);
+    *out = join(i, g->w.in);
     return true;
 }
 
-/* The output place that sees input place i through a tap; false: none does. */
+/* The output position that reads input position i through a tap; false: none. */
 static bool seer(const struct geometry *g, const int64_t i[D], int64_t tap,
                  int64_t *out)
 {
     int64_t k[D], o[D];
 
-    split(tap, g->kernel, k);
+    split(tap, g->w.kernel, k);
     for (int j = 0; j < D; j++) {
-        o[j] = i[j] + g->before[j] - k[j] * g->dilation[j];
-        if (o[j] < 0 || o[j] % g->stride[j] != 0) return false;
-        o[j] /= g->stride[j];
-        if (o[j] >= g->out[j]) return false;
+        o[j] = i[j] + g->w.before[j] - k[j] * g->w.dilation[j];
+        if (o[j] < 0 || o[j] % g->w.stride[j] != 0) return false;
+        o[j] /= g->w.stride[j];
+        if (o[j] >= g->w.out[j]) return false;
     }
-    *out = join(o, g->out);
+    *out = join(o, g->w.out);
     return true;
 }
 
-/* What is added to the sums of an op's forward pass, and what becomes of them. */
+/* Bias and fused activation of a forward pass. */
 static double finish(const struct ref_call *c, int64_t channel, double sum)
 {
     const struct ref_array *b = dnn_ref_in(c, 2);
@@ -104,18 +88,18 @@ static void forward(const struct geometry *g, const struct ref_array *x,
                     const struct ref_array *w, const struct ref_array *y,
                     const struct ref_call *call)
 {
-    int64_t ins = g->in[0] * g->in[1] * g->in[2], at[D], i;
+    int64_t ins = g->w.in[0] * g->w.in[1] * g->w.in[2], at[D], i;
 
     for (int64_t e = 0; e < y->count; e++) {
-        int64_t m = e % g->m, o = e / g->m % g->outs, n = e / g->m / g->outs;
+        int64_t m = e % g->w.m, o = e / g->w.m % g->outs, n = e / g->w.m / g->outs;
         int64_t c0 = m / g->mpg * g->cpg;
         double sum = 0;
-        split(o, g->out, at);
-        for (int64_t t = 0; t < g->taps; t++) {
+        split(o, g->w.out, at);
+        for (int64_t t = 0; t < g->w.taps; t++) {
             if (!seen(g, at, t, &i)) continue;
             for (int64_t c = 0; c < g->cpg; c++)
-                sum += get(x, (n * ins + i) * g->c + c0 + c) *
-                       get(w, (t * g->cpg + c) * g->m + m);
+                sum += get(x, (n * ins + i) * g->w.c + c0 + c) *
+                       get(w, (t * g->cpg + c) * g->w.m + m);
         }
         set(y, e, call == NULL ? sum : finish(call, m, sum));
     }
@@ -125,18 +109,18 @@ static void backward(const struct geometry *g, const struct ref_array *dy,
                      const struct ref_array *w, const struct ref_array *dx,
                      const struct ref_call *call)
 {
-    int64_t ins = g->in[0] * g->in[1] * g->in[2], at[D], o;
+    int64_t ins = g->w.in[0] * g->w.in[1] * g->w.in[2], at[D], o;
 
     for (int64_t e = 0; e < dx->count; e++) {
-        int64_t c = e % g->c, i = e / g->c % ins, n = e / g->c / ins;
+        int64_t c = e % g->w.c, i = e / g->w.c % ins, n = e / g->w.c / ins;
         int64_t m0 = c / g->cpg * g->mpg, cg = c % g->cpg;
         double sum = 0;
-        split(i, g->in, at);
-        for (int64_t t = 0; t < g->taps; t++) {
+        split(i, g->w.in, at);
+        for (int64_t t = 0; t < g->w.taps; t++) {
             if (!seer(g, at, t, &o)) continue;
             for (int64_t m = m0; m < m0 + g->mpg; m++)
-                sum += get(dy, (n * g->outs + o) * g->m + m) *
-                       get(w, (t * g->cpg + cg) * g->m + m);
+                sum += get(dy, (n * g->outs + o) * g->w.m + m) *
+                       get(w, (t * g->cpg + cg) * g->w.m + m);
         }
         set(dx, e, call == NULL ? sum : finish(call, c, sum));
     }
@@ -145,18 +129,18 @@ static void backward(const struct geometry *g, const struct ref_array *dy,
 static void weights(const struct geometry *g, const struct ref_array *x,
                     const struct ref_array *dy, const struct ref_array *dw)
 {
-    int64_t ins = g->in[0] * g->in[1] * g->in[2], at[D], i;
+    int64_t ins = g->w.in[0] * g->w.in[1] * g->w.in[2], at[D], i;
 
     for (int64_t e = 0; e < dw->count; e++) {
-        int64_t m = e % g->m, t = e / g->m / g->cpg;
-        int64_t c = m / g->mpg * g->cpg + e / g->m % g->cpg;
+        int64_t m = e % g->w.m, t = e / g->w.m / g->cpg;
+        int64_t c = m / g->mpg * g->cpg + e / g->w.m % g->cpg;
         double sum = 0;
         for (int64_t o = 0; o < g->outs; o++) {
-            split(o, g->out, at);
+            split(o, g->w.out, at);
             if (!seen(g, at, t, &i)) continue;
-            for (int64_t n = 0; n < g->n; n++)
-                sum += get(x, (n * ins + i) * g->c + c) *
-                       get(dy, (n * g->outs + o) * g->m + m);
+            for (int64_t n = 0; n < g->w.n; n++)
+                sum += get(x, (n * ins + i) * g->w.c + c) *
+                       get(dy, (n * g->outs + o) * g->w.m + m);
         }
         set(dw, e, sum);
     }
@@ -204,7 +188,7 @@ void dnn_ref_deconv_data(const struct ref_call *c)
 
 void dnn_ref_deconv_weights(const struct ref_call *c)
 {
-    /* in: x, dy of the transposed one, which are dy, x of the other */
+    /* in: x and dy, which are dy and x of the convolution it transposes */
     struct geometry g = geometry(&c->op->attr.window, &c->in[1].shape, &c->in[0].shape);
 
     weights(&g, &c->in[1], &c->in[0], &c->out[0]);

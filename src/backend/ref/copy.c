@@ -1,4 +1,4 @@
-/* copy.c - moving elements about: upsampling, padding, joining, reordering.
+/* copy.c - upsample, pad, concatenate, reshape, transpose.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -10,8 +10,8 @@
 
 enum { CORNERS = 1 << DNN_MAX_SPATIAL };
 
-/* The input elements output element e is made of, and how much of each; returns
- * how many there are.  Centres of pixels are at half numbers. */
+/* The input elements of output element e and their weights; returns their number.
+ * Pixel centres are at half numbers. */
 static int corners(const struct dnn_op_upsample *u, const struct dnn_shape *in,
                    int64_t e, int64_t at[CORNERS], double part[CORNERS])
 {
@@ -77,8 +77,8 @@ void dnn_ref_upsample_data(const struct ref_call *c)
     store(dx, c->work);
 }
 
-/* b is a with margins before each axis (negative: cut off).  The place in a of
- * element e of b; false: it is outside. */
+/* b is a with padding before each axis (negative: cropped). The position in a of
+ * element e of b; false: outside. */
 static bool inside(const struct dnn_shape *b, const struct dnn_shape *a,
                    const int64_t *before, int sign, int64_t e, int64_t *at)
 {

@@ -48,7 +48,8 @@ static double param(const struct groups *g, const struct ref_array *a, int64_t i
     return a->mem == NULL ? absent : get(a, dnn_ref_at(&g->params, i));
 }
 
-/* The gradient of element i before the function behind the norm; x normalized: hat. */
+/* The gradient of element i before the activation fused with the norm; x normalized:
+ * hat. */
 static double gradient(const struct ref_call *c, const struct groups *g, int64_t i,
                        double hat)
 {

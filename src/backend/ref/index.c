@@ -1,4 +1,4 @@
-/* index.c - finding one's way in arrays of several axes.
+/* index.c - indices of arrays with several axes.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

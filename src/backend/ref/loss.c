@@ -1,4 +1,4 @@
-/* loss.c - squared differences and cross-entropy, as one number.
+/* loss.c - squared differences and cross-entropy, as scalars.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -1,4 +1,4 @@
-/* loss_impl.h - targets, as the losses of the ref backend see them.
+/* loss_impl.h - targets of the losses of the ref backend.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -41,14 +41,14 @@ static inline bool ref_counts(const struct ref_targets *k, int64_t row)
     return !k->labels || ref_label_counts(get(k->t, row), k->n, k->ignores, k->ignore);
 }
 
-/* Of class j of a row that counts. */
+/* The target of class j of a valid row. */
 static inline double ref_target(const struct ref_targets *k, int64_t row, int64_t j)
 {
     if (!k->labels) return get(k->t, row * k->n + j);
     return get(k->t, row) == (double)(k->n == 1 ? 1 : j);
 }
 
-/* The scale, and what the mean is over where the data knows it. */
+/* The scale, and the divisor of the mean where it depends on the data. */
 static inline double ref_scale(const struct ref_call *c, int sums)
 {
     const struct ref_array *s = dnn_ref_in(c, sums);

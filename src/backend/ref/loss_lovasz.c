@@ -1,5 +1,5 @@
-/* loss_lovasz.c - Lovasz's extension of the Jaccard loss: errors in order of size, each
- * times what it adds to 1 - IoU.
+/* loss_lovasz.c - the Lovasz extension of the Jaccard loss: errors sorted by size,
+ * each times what it adds to 1 - IoU.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* One place of a sample. */
+/* One position of a sample. */
 struct place {
     double error, at; /* at: which row; doubles, as the workspace is */
     double right;     /* its target is this class                    */
@@ -24,7 +24,7 @@ int64_t dnn_ref_work_lovasz(const struct dnn_step *step)
     return dnn_ref_count(step->in[0]) / x->dim[0] / x->dim[x->ndim - 1] * PLACE;
 }
 
-/* The largest first; equal ones as they lie. */
+/* Largest first; stable. */
 static int by_error(const void *a, const void *b)
 {
     const struct place *p = a, *q = b;
@@ -33,7 +33,7 @@ static int by_error(const void *a, const void *b)
     return p->at < q->at ? -1 : p->at > q->at;
 }
 
-/* The loss of n places of a class; errors become slopes. */
+/* The loss of n positions of a class; errors become gradients. */
 static double lovasz(struct place *place, int64_t n, bool hinge)
 {
     double all = 0, right = 0, before = 0, loss = 0;
@@ -54,7 +54,7 @@ static double lovasz(struct place *place, int64_t n, bool hinge)
     return loss;
 }
 
-/* Rows from first on that count, as places of class j. */
+/* The valid rows from first on, as positions of class j. */
 static int64_t gather(const struct ref_call *c, const struct ref_targets *k,
                       int64_t first, int64_t end, int64_t j, struct place *place)
 {

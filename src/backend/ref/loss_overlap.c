@@ -1,4 +1,5 @@
-/* loss_overlap.c - how much probabilities and masks overlap: sums, and their ratio.
+/* loss_overlap.c - overlap of probabilities and masks: sums, and their ratio (Dice,
+ * Jaccard).
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

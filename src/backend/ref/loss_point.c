@@ -1,4 +1,4 @@
-/* loss_point.c - losses that are functions of one element and its target.
+/* loss_point.c - element-wise losses.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

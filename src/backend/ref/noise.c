@@ -1,5 +1,5 @@
-/* noise.c - dropout and its kin.  Nothing is stored: the backward pass draws the
- * same numbers again.
+/* noise.c - dropout and other noise layers. Nothing is stored: the backward pass
+ * draws the same numbers again.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

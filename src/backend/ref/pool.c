@@ -1,37 +1,15 @@
-/* pool.c - maximum and average over windows; padding is in neither.
+/* pool.c - max and average pooling; padding is ignored.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
 #include "backend/ref/ref_impl.h"
+#include "backend/window_impl.h"
 
 enum { D = DNN_MAX_SPATIAL };
 
-/* Three space axes, the missing ones first with extent 1. */
-struct windows {
-    int64_t in[D], out[D], kernel[D], stride[D], before[D];
-    int64_t c, taps;
-};
-
-static struct windows windows(const struct dnn_op_window *w, const struct dnn_shape *in,
-                              const struct dnn_shape *out)
-{
-    struct windows s = {.c = in->dim[in->ndim - 1], .taps = 1};
-
-    for (int i = 0; i < D; i++) {
-        int j = i - (D - w->nspatial);
-        s.in[i] = j < 0 ? 1 : in->dim[j + 1];
-        s.out[i] = j < 0 ? 1 : out->dim[j + 1];
-        s.kernel[i] = j < 0 ? 1 : w->kernel[j];
-        s.stride[i] = j < 0 ? 1 : w->stride[j];
-        s.before[i] = j < 0 ? 0 : w->before[j];
-        s.taps *= s.kernel[i];
-    }
-    return s;
-}
-
-/* Where in the input output element e looks through a tap; false: it is padding. */
-static bool under(const struct windows *s, int64_t e, int64_t tap, int64_t *at)
+/* The input position that output element e reads through a tap; false: padding. */
+static bool under(const struct window3d *s, int64_t e, int64_t tap, int64_t *at)
 {
     int64_t c = e % s->c, o = e / s->c, i[D];
 
@@ -45,7 +23,7 @@ static bool under(const struct windows *s, int64_t e, int64_t tap, int64_t *at)
     return true;
 }
 
-static int64_t taps_inside(const struct windows *s, int64_t e)
+static int64_t taps_inside(const struct window3d *s, int64_t e)
 {
     int64_t n = 0, at;
 
@@ -54,7 +32,7 @@ static int64_t taps_inside(const struct windows *s, int64_t e)
     return n;
 }
 
-static void maximum(const struct windows *s, const struct ref_call *c)
+static void maximum(const struct window3d *s, const struct ref_call *c)
 {
     const struct ref_array *x = &c->in[0], *y = &c->out[0], *index = &c->out[1];
 
@@ -78,7 +56,7 @@ void dnn_ref_pool(const struct ref_call *c)
 {
     const struct dnn_op_pool *p = &c->op->attr.pool;
     const struct ref_array *x = &c->in[0], *y = &c->out[0];
-    struct windows s = windows(&p->win, &x->shape, &y->shape);
+    struct window3d s = window3d(&p->win, &x->shape, &y->shape);
 
     if (p->fn == DNN_POOL_MAX) {
         maximum(&s, c);
@@ -93,13 +71,13 @@ void dnn_ref_pool(const struct ref_call *c)
     }
 }
 
-/* What each input element gets from the windows over it, found from its side so
- * that it is added in one fixed order. */
+/* The gradient of each input element from the windows that contain it, summed in one
+ * fixed order. */
 void dnn_ref_pool_data(const struct ref_call *c)
 {
     const struct dnn_op_pool *p = &c->op->attr.pool;
     const struct ref_array *dy = &c->in[0], *dx = &c->out[0];
-    struct windows s = windows(&p->win, &dx->shape, &dy->shape);
+    struct window3d s = window3d(&p->win, &dx->shape, &dy->shape);
 
     for (int64_t e = 0; e < dx->count; e++) {
         double sum = 0;

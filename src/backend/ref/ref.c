@@ -1,7 +1,7 @@
 /* ref.c - the reference backend: plain loops, always built.
  *
- * It computes in double whatever the element type and adds in one fixed order:
- * what other backends are compared with, and what runs where there is no library.
+ * It computes in double for every element type and adds in one fixed order: other
+ * backends are compared with it, and it runs what they do not support.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -100,8 +100,7 @@ static int alloc(struct dnn_dev *dev, size_t bytes, void **out, struct dnn_err *
     (void)dev;
     if (mem == NULL)
         return dnn_fail(err, DNN_ENOMEM,
-                        "backend ref: the system does not give %zu bytes of memory",
-                        bytes);
+                        "backend ref: cannot allocate %zu bytes of memory", bytes);
     memset(mem, 0, whole);
     *out = mem;
     return 0;
@@ -121,49 +120,22 @@ static int copy(struct dnn_dev *dev, void *dst, const void *src, size_t n,
     return 0;
 }
 
-static bool is_float(const struct dnn_tensor *t)
+static int check(const struct dnn_op *op, enum dnn_operand operand,
+                 const struct dnn_tensor *t, struct dnn_err *why)
 {
-    return t == NULL || t->dtype == DNN_F32 || t->dtype == DNN_F64;
-}
+    bool index = op->kind == DNN_OP_POOL && operand == DNN_OPERAND_BITS;
+    bool mask =
+        op->kind == DNN_OP_UNARY && operand == DNN_OPERAND_BITS && op->attr.unary.mask;
 
-/* Whether operand i is the index of a max pooling. */
-static bool is_index(const struct dnn_op *op, bool out, int i)
-{
-    return op->kind == DNN_OP_POOL && i == 1 && out == (op->pass == DNN_FWD);
-}
-
-static bool is_label(const struct dnn_op *op, bool out, int i,
-                     const struct dnn_tensor *t)
-{
-    static const int at[DNN_OP_KINDS] = {[DNN_OP_XENT] = 1,
-                                         [DNN_OP_POINT] = 1,
-                                         [DNN_OP_MARGIN] = 1,
-                                         [DNN_OP_OVERLAP] = 1,
-                                         [DNN_OP_LOVASZ] = 1};
-    int where = at[op->kind] + (op->pass != DNN_FWD);
-
-    if (out || t->dtype != DNN_I32 || i != where) return false;
-    return at[op->kind] > 0 || op->kind == DNN_OP_WEIGH;
-}
-
-/* Whether operand i is the mask of a function. */
-static bool is_mask(const struct dnn_op *op, bool out, int i,
-                    const struct dnn_tensor *t)
-{
-    return op->kind == DNN_OP_UNARY && op->attr.unary.mask && i == 1 &&
-           out == (op->pass == DNN_FWD) && t->dtype == DNN_U8;
-}
-
-static int check(const struct dnn_op *op, bool out, int i, const struct dnn_tensor *t,
-                 struct dnn_err *why)
-{
-    bool index = is_index(op, out, i);
-
-    if (t != NULL && is_mask(op, out, i, t)) return 0;
-    if (index &&
-        (t == NULL || t->dtype == DNN_U8 || t->dtype == DNN_U16 || t->dtype == DNN_I32))
+    if (t == NULL) return 0;
+    if (t->dtype == DNN_F32 || t->dtype == DNN_F64) {
+        if (!index) return 0;
+    } else if (t->dtype == DNN_I32) {
+        if (index || operand == DNN_OPERAND_LABEL) return 0;
+    } else if ((t->dtype == DNN_U8 && (index || mask)) ||
+               (t->dtype == DNN_U16 && index)) {
         return 0;
-    if (!index && (is_float(t) || is_label(op, out, i, t))) return 0;
+    }
     return dnn_fail(why, DNN_ECONFIG, "backend ref has no %s %s for %s%s; it has %s",
                     dnn_op_info(op->kind)->name, dnn_op_pass_name(op->pass),
                     index ? "an index of " : "", dnn_dtype_name(t->dtype),
@@ -180,9 +152,9 @@ static int supports(struct dnn_dev *dev, const struct dnn_step *step,
         return dnn_fail(why, DNN_ECONFIG, "backend ref has no %s %s",
                         dnn_op_info(op->kind)->name, dnn_op_pass_name(op->pass));
     for (int i = 0; i < op->nin; i++)
-        DNN_TRY(check(op, false, i, step->in[i], why));
+        DNN_TRY(check(op, dnn_op_operand_in(op, i), step->in[i], why));
     for (int i = 0; i < op->nout; i++)
-        DNN_TRY(check(op, true, i, step->out[i], why));
+        DNN_TRY(check(op, dnn_op_operand_out(op, i), step->out[i], why));
     if (op->kind == DNN_OP_EXCHANGE && step->in[0]->dtype != DNN_F64)
         return dnn_fail(why, DNN_ECONFIG,
                         "backend ref has no exchange forward for %s; it has f64",
@@ -201,7 +173,7 @@ static int need(struct dnn_dev *dev, const struct dnn_step *step, struct dnn_nee
     return 0;
 }
 
-/* Every element is found through its index. */
+/* Elements are addressed one by one. */
 static bool pitch(struct dnn_dev *dev, const struct dnn_step *step, bool out, int i)
 {
     (void)dev, (void)step, (void)out, (void)i;
@@ -252,7 +224,7 @@ static int run(struct dnn_dev *dev, struct dnn_kernel *kernel,
         kernel->fn(c);
         return 0;
     }
-    dnn_ref_reshape(c); /* the same numbers, in a place of their own */
+    dnn_ref_reshape(c); /* a copy */
     if (dev->exchange.sum == NULL) return 0;
     return dev->exchange.sum(dev->exchange.arg, c->out[0].mem, c->out[0].count, err);
 }

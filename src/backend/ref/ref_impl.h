@@ -1,4 +1,4 @@
-/* ref_impl.h - what the files of the ref backend share.
+/* ref_impl.h - shared by the files of the ref backend.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -23,7 +23,7 @@ struct ref_call {
     const struct dnn_op *op;
     struct ref_array *in; /* owned, op->nin of them */
     struct ref_array out[DNN_MAX_OUT];
-    double *work; /* as much as need() said */
+    double *work; /* as much as need() returned */
     struct dnn_now now;
 };
 
@@ -31,8 +31,8 @@ typedef void ref_fn(const struct ref_call *c);
 /* How many doubles of workspace. */
 typedef int64_t ref_work(const struct dnn_step *step);
 
-/* Every element is read as a double and computed with as one; it is rounded to its
- * type when it is written. */
+/* Every element is read and computed as a double; it is rounded to its type when it
+ * is written. */
 static inline int64_t where(const struct ref_array *a, int64_t i)
 {
     return a->gap == 0 ? i : i + i / a->row * a->gap;
@@ -79,8 +79,8 @@ static inline void set(const struct ref_array *a, int64_t i, double v)
     }
 }
 
-/* How a smaller array is walked along with a bigger one: for each axis of the
- * bigger, how far to go in the smaller (0: stay, it is broadcast there). */
+/* How a smaller array is indexed along with a bigger one: for each axis of the
+ * bigger, the step in the smaller (0: broadcast). */
 struct ref_map {
     struct dnn_shape big;
     int64_t step[DNN_MAX_DIMS];
@@ -91,7 +91,7 @@ struct ref_map dnn_ref_broadcast(const struct dnn_shape *big,
                                  const struct dnn_shape *small);
 /* The smaller one has big's axes but for those in the set. */
 struct ref_map dnn_ref_without(const struct dnn_shape *big, unsigned axes);
-/* The place in the smaller of element i of the bigger. */
+/* The index in the smaller of element i of the bigger. */
 int64_t dnn_ref_at(const struct ref_map *map, int64_t i);
 
 static inline void clear(double *work, int64_t n)
@@ -122,7 +122,7 @@ static inline const struct ref_array *dnn_ref_in(const struct ref_call *c, int i
     return i < c->op->nin ? &c->in[i] : &absent;
 }
 
-/* The function the op does in the same go (op->post), and its slope, at x. */
+/* The fused activation (op->post), and its slope, at x. */
 double dnn_ref_post(const struct ref_call *c, double x);
 double dnn_ref_post_slope(const struct ref_call *c, double x);
 /* Sums of dy over all axes but the last; nothing if db is absent. */
@@ -163,7 +163,7 @@ ref_fn dnn_ref_fold, dnn_ref_penalty, dnn_ref_update;
 ref_work dnn_ref_work_outputs; /* one double per element of each output      */
 ref_work dnn_ref_work_reduce;  /* two per element of the smaller side        */
 ref_work dnn_ref_work_stats;   /* group norm: a few per statistic            */
-ref_work dnn_ref_work_lovasz;  /* a few per place of a sample               */
+ref_work dnn_ref_work_lovasz;  /* a few per position of a sample */
 ref_work dnn_ref_work_update;  /* one per norm that is constrained           */
 
 #endif

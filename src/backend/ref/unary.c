@@ -1,4 +1,4 @@
-/* unary.c - functions of one element, and PReLU.
+/* unary.c - element-wise functions (activations), and PReLU.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -1,5 +1,5 @@
-/* update.c - what is done to weights alone: an optimizer's step with regularizer and
- * constraint, the penalty, and batch norm folded into the weights before it.
+/* update.c - ops on weights: a step of an optimizer with regularizer and constraint,
+ * the penalty, and batch norm folded into the weights before it.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -9,7 +9,7 @@
 
 #define TINY 1e-7 /* what Keras adds to a norm it divides by */
 
-/* How many norms a constraint looks at. */
+/* The number of norms a constraint uses. */
 static int64_t norms(const struct dnn_constraint *k, const struct dnn_shape *w)
 {
     int64_t n = 1;
@@ -139,7 +139,7 @@ static void rmsprop(const struct rule *r, int64_t i, double g)
     move(r, i, r->now.rate * step);
 }
 
-/* ---- rules that look at norms first ---- */
+/* ---- rules that need norms first ---- */
 
 static void lars(const struct rule *r)
 {
