@@ -89,7 +89,7 @@ refuses 3 'job.json:1: batchsize: unknown key; did you mean "batch_size"?' \
     "{\"layers\": $unet, \"batchsize\": 2}"
 refuses 3 'job.json:1: batch_size: must be between 1 and 1048576, not 0' \
     "{\"layers\": $unet, \"batch_size\": 0}"
-refuses 3 'job.json:1: there is no network "unet4d" in the zoo; did you mean "unet2d"?' \
+refuses 3 'job.json:1: the zoo has no network "unet4d"; did you mean "unet"?' \
     '{"layers": {"zoo": "unet4d"}}'
 refuses 3 'job.json:1: layers.dept: unknown key; did you mean "depth"?' \
     '{"layers": {"zoo": "unet3d", "dept": 3}}'
