@@ -414,16 +414,40 @@ struct dnn_op {
     int line;             /* of the network's JSON; 0: not known    */
 };
 
-/* What there is to know about a kind without running it. */
+/* The element type of an operand. */
+enum dnn_operand {
+    DNN_OPERAND_VALUE, /* the program's type                                  */
+    DNN_OPERAND_SUM,   /* f64 in every program: statistics and losses         */
+    DNN_OPERAND_LABEL, /* a target: the program's type, or class labels (i32) */
+    DNN_OPERAND_BITS   /* the index of a maximum or a mask: integers          */
+};
+
+enum { DNN_TYPED_IN = 6 }; /* inputs whose type the table gives; others are VALUE */
+
+/* The operands of one pass. */
+struct dnn_op_pass {
+    /* Their names, inputs "->" outputs, for readers only; NULL: there is no such
+     * pass.  "..." is any number, brackets an operand that may be absent. */
+    const char *operands;
+    enum dnn_operand in[DNN_TYPED_IN], out[DNN_MAX_OUT];
+};
+
+/* Whether the plan may run a forward op a second time to save memory. */
+enum dnn_op_recompute {
+    DNN_OP_CHEAP, /* costs one pass over memory                                    */
+    DNN_OP_HEAVY, /* a matrix product, or (CONCAT) a copy that is else avoided     */
+    DNN_OP_ONCE   /* no: it changes states, exchanges data or its result is reported */
+};
+
+/* The facts about a kind of op. */
 struct dnn_op_info {
     const char *name;
-    /* Operand names of each pass, inputs "->" outputs; NULL: there is no such
-     * pass.  "..." is any number, brackets an operand that may be absent. */
-    const char *operands[DNN_PASSES];
+    struct dnn_op_pass pass[DNN_PASSES];
     /* Bit p: in pass p the first output may lie where the first input does, if
      * both have the same shape and nobody reads that input later. */
     unsigned inplace;
     bool view; /* the output is the first input's bytes */
+    enum dnn_op_recompute recompute;
     /* Outputs from inputs, forward.  in[i] is NULL where an operand is absent;
      * fills out[0 ... nout - 1] (dtype and shape, names NULL) and returns nout.
      * Cannot fail: whoever makes the op has checked; our mistakes assert. */

@@ -528,7 +528,7 @@ int main(void)
         /* These have no gradient: values.c and known.c try them. */
         if (k == DNN_OP_FOLD || k == DNN_OP_PENALTY || k == DNN_OP_UPDATE) continue;
         for (int p = 0; p < DNN_PASSES; p++)
-            is_int(ran[k][p], info->operands[p] != NULL,
+            is_int(ran[k][p], info->pass[p].operands != NULL,
                    "every pass an op has is tried, and no other");
     }
     return done();

@@ -32,8 +32,7 @@ def run(directory, cases):
         lines.append("%d %d %d %s %s %s %d %d %s\n" % (
             *x.shape, paths[0], "labels" if labels else "values", paths[1], ignore,
             logits, json.dumps(wanted)))
-    done = subprocess.run([RUN], input="".join(lines), text=True, capture_output=True,
-                          timeout=120)
+    done = subprocess.run([RUN], input="".join(lines), text=True, capture_output=True)
     if done.returncode != 0:
         bail_out(done.stderr)
     out = []

@@ -208,7 +208,7 @@ static void refusals(void)
         "Warmup, cosine, polynomial, one_cycle, plateau, warm_up, "
         "reduce_lr_on_plateau, reduce_lr_every_nepochs, not \"stepp\"; did you mean "
         "\"Step\"?");
-    refuses("{\"s\": {\"type\": 3}}", "job.json:1: s.type: must be a text, not 3");
+    refuses("{\"s\": {\"type\": 3}}", "job.json:1: s.type: must be a string, not 3");
     refuses("{\"s\": 3}", "job.json:1: s: must be a schedule {\"type\": ...}, not 3");
     refuses("{\"s\": [{\"type\": \"constant\"},\n 4]}",
             "job.json:2: s[1]: must be a schedule {\"type\": ...}, not 4");
@@ -232,9 +232,10 @@ static void refusals(void)
     refuses("{\"s\": {\"type\": \"Warmup\", \"num_epochs\": 3, \"start_factor\": 0}}",
             "job.json:1: s.start_factor: must be above 0, or nothing is learned at "
             "first");
-    refuses("{\"s\": {\"type\": \"cosine\", \"T_0\": 3, \"T_max\": 5}}",
-            "job.json:1: s.T_max: is without restarts, T_0 with restarts; give only one of "
-            "them");
+    refuses(
+        "{\"s\": {\"type\": \"cosine\", \"T_0\": 3, \"T_max\": 5}}",
+        "job.json:1: s.T_max: is without restarts, T_0 with restarts; give only one of "
+        "them");
     refuses("{\"s\": {\"type\": \"cosine\", \"T_mult\": 2}}",
             "job.json:1: s.T_mult: needs T_0");
     refuses("{\"s\": {\"type\": \"constant\", \"from\": 4, \"to\": 4}}",
