@@ -103,8 +103,7 @@ static int once(struct dnn_bench_side *side, double *seconds, struct dnn_err *er
 {
     double start = dnn_clock_now();
 
-    DNN_TRY(dnn_model_run(side->model, dnn_optim_rate(&side->model->opts.optim), NULL,
-                          err));
+    DNN_TRY(dnn_model_run(side->model, side->model->opts.optim.rate, NULL, err));
     *seconds = dnn_clock_now() - start;
     return 0;
 }
@@ -223,7 +222,7 @@ static int profile(struct dnn_bench_side *side, struct dnn_err *err)
 
     side->op_seconds = dnn_alloc(((size_t)n + 1) * sizeof(double));
     for (int i = 0; i < runs; i++)
-        DNN_TRY(dnn_model_run(side->model, dnn_optim_rate(&side->model->opts.optim),
+        DNN_TRY(dnn_model_run(side->model, side->model->opts.optim.rate,
                               side->op_seconds, err));
     for (int o = 0; o < n; o++)
         sum += side->op_seconds[o];

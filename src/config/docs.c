@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "generate/generate.h"
+#include "graph/zoo.h"
 #include "parallel/rule.h"
 
 #include <ctype.h>
@@ -95,6 +96,20 @@ static void aliases(const char *(*alias)(int, const char **), FILE *where)
         fprintf(where, "| `%s` | `%s` |\n", also, name);
 }
 
+static void zoo(FILE *where)
+{
+    const char *name;
+
+    fprintf(where,
+            "\n## Networks of the zoo\n\n"
+            "`layers` may be `{\"zoo\": NAME, ...}` with the keys below.  Names may "
+            "be written in any case.\n\n");
+    for (int i = 0; (name = dnn_zoo_name(i)) != NULL; i++)
+        fprintf(where, "%s`%s`", i == 0 ? "" : i % 6 == 0 ? ",\n" : ", ", name);
+    fprintf(where, "\n\n");
+    dnn_field_docs(dnn_zoo_fields, where);
+}
+
 void dnn_job_docs(FILE *where)
 {
     fprintf(where,
@@ -116,6 +131,7 @@ void dnn_job_docs(FILE *where)
             "value is JSON, or else taken as a string.\n\n"
             "## Keys\n\n");
     dnn_field_docs(dnn_job_fields, where);
+    zoo(where);
     formats(where);
     fprintf(where, "\n## An object under `data.from`\n\n");
     dnn_field_docs(dnn_import_fields, where);

@@ -1,4 +1,4 @@
-/* zoo.c - the list of well-known networks, and writing them layer by layer.
+/* zoo.c - the names of the zoo, and writing a network layer by layer.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 /* ---- options ---- */
 
@@ -33,6 +34,22 @@ static const struct dnn_choice ups[] = {
     {"upsample",  DNN_ZOO_UPSAMPLE },
     {NULL,        0                }
 };
+static const struct dnn_choice backbones[] = {
+    {"none",        0 },
+    {"vgg16",       1 },
+    {"vgg19",       2 },
+    {"resnet18",    3 },
+    {"resnet34",    4 },
+    {"resnet50",    5 },
+    {"resnet101",   6 },
+    {"resnet152",   7 },
+    {"densenet121", 8 },
+    {"densenet169", 9 },
+    {"densenet201", 10},
+    {"mobilenet",   11},
+    {"mobilenetv2", 12},
+    {NULL,          0 }
+};
 static const struct dnn_sub input_sub = {.min = 0, .max = 4};
 
 #define AT(f) offsetof(struct dnn_zoo_opts, f)
@@ -48,16 +65,23 @@ const struct dnn_field dnn_zoo_fields[] = {
     {"zoo", DNN_F_TEXT, AT(zoo), NULL, 0, 0, NULL, "name of the network", NULL},
     INT("base", AT(base), "0", 0, 4096,
         "filters of the first level; 0: the network's own"),
-    INT("depth", AT(depth), "0", 0, 10,
-        "unet: levels above the bottom; resnet20: blocks of a level; 0: 3"),
-    INT("convolutions", AT(convolutions), "0", 0, 16, "unet: per level; 0: 2"),
+    INT("depth", AT(depth), "0", 0, 1000,
+        "unet2d, unet3d: levels above the bottom, 0: 3; resnet20: blocks per level, 0: "
+        "3; wideresnet: layers (16, 22, 28, 40...), 0: 28"),
+    INT("width", AT(width), "0", 0, 100,
+        "wideresnet: widening factor k; 0: the network's own"),
+    INT("convolutions", AT(convolutions), "0", 0, 16,
+        "unet2d, unet3d: per level; 0: 2"),
     INT("classes", AT(classes), "0", 0, 1e6, "of the output; 0: the network's own"),
     REAL("dropout", AT(dropout), "-1", -1, 0.99, "rate; -1: the network's own"),
-    ENUM("norm", AT(norm), "batch", norms, "unet: after convolutions"),
+    ENUM("norm", AT(norm), "batch", norms, "unet2d, unet3d: after convolutions"),
     ENUM("down", AT(down), "pool", downs,
-         "unet: pooling, or convolutions of 4 with stride 2"),
+         "unet2d, unet3d: max pooling, or convolutions of 4 with stride 2"),
     ENUM("up", AT(up), "transpose", ups,
-         "unet: transposed convolution, or nearest and convolution"),
+         "unet2d, unet3d: transposed convolution, or nearest upsampling and "
+         "convolution"),
+    ENUM("backbone", AT(backbone), "none", backbones,
+         "unet, linknet, fpn, pspnet: the encoder; none: vgg16"),
     INTS("input", AT(input), "[]", 1, 1 << 20,
          "extents of the data without the batch, channels last", &input_sub),
     {NULL,  0,          0,       NULL, 0, 0, NULL, NULL,                  NULL},
@@ -70,8 +94,9 @@ struct dnn_zoo_opts dnn_zoo_defaults(const char *name)
 
 static const struct zoo_kind *kind_at(int index)
 {
-    const struct zoo_kind *const lists[] = {dnn_zoo_plain, dnn_zoo_resnets,
-                                            dnn_zoo_mobiles, dnn_zoo_unets, NULL};
+    static const struct zoo_kind *const lists[] = {
+        dnn_zoo_plain,      dnn_zoo_inceptions, dnn_zoo_resnets,    dnn_zoo_densenets,
+        dnn_zoo_mobilenets, dnn_zoo_unets,      dnn_zoo_segmenters, NULL};
 
     for (int i = 0; lists[i] != NULL; i++)
         for (const struct zoo_kind *k = lists[i]; k->name != NULL; k++)
@@ -86,54 +111,73 @@ const char *dnn_zoo_name(int index)
     return kind == NULL ? NULL : kind->name;
 }
 
-static const struct zoo_kind *find(const char *name, struct dnn_err *err)
+/* In any case; PyDTNN's "_imagenet" behind a name is what a name without it means. */
+const struct zoo_kind *dnn_zoo_find(const char *name)
 {
-    const char *words[64];
-    char hint[96];
-    int n = 0;
+    static const char suffix[] = "_imagenet";
+    const struct zoo_kind *kind;
+    size_t n = strlen(name), m = sizeof suffix - 1;
 
-    for (; kind_at(n) != NULL && n < 63; n++) {
-        if (strcmp(kind_at(n)->name, name) == 0) return kind_at(n);
-        words[n] = kind_at(n)->name;
-    }
-    words[n] = NULL;
-    dnn_fail(err, DNN_ECONFIG, "there is no network \"%.60s\" in the zoo%s", name,
-             dnn_text_hint(hint, sizeof hint, name, words));
+    if (n > m && strcasecmp(name + n - m, suffix) == 0) n -= m;
+    for (int i = 0; (kind = kind_at(i)) != NULL; i++)
+        if (strncasecmp(kind->name, name, n) == 0 && kind->name[n] == '\0') return kind;
     return NULL;
 }
 
-static bool allows(const struct zoo_kind *kind, const char *option)
+static int unknown(const char *name, struct dnn_err *err)
 {
-    return strstr(kind->allowed, option) != NULL;
+    const char *words[128];
+    char hint[96];
+    int n = 0;
+
+    for (; dnn_zoo_name(n) != NULL && n < 127; n++)
+        words[n] = dnn_zoo_name(n);
+    words[n] = NULL;
+    return dnn_fail(err, DNN_ECONFIG, "the zoo has no network \"%.60s\"%s", name,
+                    dnn_text_hint(hint, sizeof hint, name, words));
 }
 
 static int check(const struct zoo_kind *kind, const struct dnn_zoo_opts *o,
                  struct dnn_err *err)
 {
-    const char *bad = NULL;
+    const struct {
+        const char *key;
+        bool given;
+    } options[] = {
+        {"base",         o->base > 0                  },
+        {"depth",        o->depth > 0                 },
+        {"width",        o->width > 0                 },
+        {"convolutions", o->convolutions > 0          },
+        {"dropout",      o->dropout >= 0              },
+        {"norm",         o->norm != DNN_ZOO_NORM_BATCH},
+        {"down",         o->down != DNN_ZOO_POOL      },
+        {"up",           o->up != DNN_ZOO_TRANSPOSE   },
+        {"backbone",     o->backbone != 0             },
+    };
 
-    if (o->base > 0 && !allows(kind, "base")) bad = "base";
-    if (o->depth > 0 && !allows(kind, "depth")) bad = "depth";
-    if (o->convolutions > 0 && !allows(kind, "depth")) bad = "convolutions";
-    if (o->dropout >= 0 && !allows(kind, "dropout")) bad = "dropout";
-    if (o->norm != DNN_ZOO_NORM_BATCH && !allows(kind, "depth")) bad = "norm";
-    if (o->down != DNN_ZOO_POOL && !allows(kind, "depth")) bad = "down";
-    if (o->up != DNN_ZOO_TRANSPOSE && !allows(kind, "depth")) bad = "up";
-    if (bad != NULL)
-        return dnn_fail(err, DNN_ECONFIG, "the network %s has no option \"%s\"",
-                        kind->name, bad);
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (options[i].given && strstr(kind->allowed, options[i].key) == NULL)
+            return dnn_fail(err, DNN_ECONFIG, "the network %s has no option \"%s\"",
+                            kind->name, options[i].key);
+    if (o->depth > 10 && strstr(kind->allowed, "norm") != NULL)
+        return dnn_fail(err, DNN_ECONFIG, "depth: must be at most 10, not %" PRId64,
+                        o->depth);
+    if (o->depth > 0 && strstr(kind->allowed, "width") != NULL &&
+        (o->depth < 10 || o->depth % 6 != 4))
+        return dnn_fail(err, DNN_ECONFIG,
+                        "depth: must be 10, 16, 22, 28..., not %" PRId64, o->depth);
     if (o->input.count != 0 && o->input.count != kind->ninput)
         return dnn_fail(err, DNN_ECONFIG,
-                        "the network %s takes an input of %d extents, not %" PRId64,
+                        "input: the network %s takes %d extents, not %" PRId64,
                         kind->name, kind->ninput, o->input.count);
     return 0;
 }
 
 int dnn_zoo_text(const struct dnn_zoo_opts *opts, char **out, struct dnn_err *err)
 {
-    const struct zoo_kind *kind = find(opts->zoo, err);
+    const struct zoo_kind *kind = dnn_zoo_find(opts->zoo);
 
-    if (kind == NULL) return DNN_ECONFIG;
+    if (kind == NULL) return unknown(opts->zoo, err);
     DNN_TRY(check(kind, opts, err));
     struct zoo z = {.opts = opts,
                     .nd = kind->ninput - 1,
@@ -141,9 +185,10 @@ int dnn_zoo_text(const struct dnn_zoo_opts *opts, char **out, struct dnn_err *er
                     .arena = dnn_arena_make()};
     struct dnn_buf shape = {0};
     if (opts->classes > 0) z.classes = opts->classes;
-    for (int i = 0; i < kind->ninput; i++)
-        dnn_buf_add(&shape, ", %" PRId64,
-                    opts->input.count > 0 ? opts->input.ints[i] : kind->input[i]);
+    for (int i = 0; i < kind->ninput; i++) {
+        z.input[i] = opts->input.count > 0 ? opts->input.ints[i] : kind->input[i];
+        dnn_buf_add(&shape, ", %" PRId64, z.input[i]);
+    }
     dnn_buf_add(&z.text,
                 "{\"class_name\": \"Functional\",\n"
                 " \"config\": {\"name\": \"%s\", \"layers\": [",
@@ -151,6 +196,7 @@ int dnn_zoo_text(const struct dnn_zoo_opts *opts, char **out, struct dnn_err *er
     dnn_zoo_put(&z, "InputLayer", "input_1", 0, NULL, "\"batch_input_shape\": [null%s]",
                 shape.text);
     int last = kind->build(&z, kind);
+    if (kind->head != NULL) last = kind->head(&z, kind, last);
     dnn_buf_add(&z.text,
                 "\n ],\n \"input_layers\": [[\"input_1\", 0, 0]],\n"
                 " \"output_layers\": [[\"%s\", 0, 0]]},\n"
@@ -271,4 +317,50 @@ int dnn_zoo_pad(struct zoo *z, const char *name, int in, int before, int after)
 int dnn_zoo_gap(struct zoo *z, const char *name, int in)
 {
     return dnn_zoo_put1(z, "GlobalAveragePooling2D", name, in, "%s", "");
+}
+
+int dnn_zoo_flatten(struct zoo *z, int in)
+{
+    return dnn_zoo_put1(z, "Flatten", "flatten", in, "%s", "");
+}
+
+int dnn_zoo_join(struct zoo *z, const char *name, int n, const int *in)
+{
+    return dnn_zoo_put(z, "Concatenate", name, n, in, "\"axis\": -1");
+}
+
+int dnn_zoo_classify(struct zoo *z, const char *pool, int in)
+{
+    return dnn_zoo_dense(z, "predictions", dnn_zoo_gap(z, pool, in), z->classes,
+                         "softmax");
+}
+
+int dnn_zoo_classify_small(struct zoo *z, int in, int64_t units)
+{
+    int x = dnn_zoo_dense(z, "fc1", dnn_zoo_gap(z, "avg_pool", in), units, "linear");
+
+    x = dnn_zoo_act(z, "fc1_relu", dnn_zoo_bn(z, "fc1_bn", x, 1e-5), "relu");
+    return dnn_zoo_dense(z, "predictions", x, z->classes, "softmax");
+}
+
+void dnn_zoo_skip(struct zoo *z, int level, int x, int64_t channels)
+{
+    z->skip[level] = x;
+    z->skip_channels[level] = channels;
+    z->skip_text[level] = z->text.len;
+    z->skip_layers[level] = z->nlayers;
+}
+
+void dnn_zoo_cut(struct zoo *z, int level)
+{
+    z->text.len = z->skip_text[level];
+    z->text.text[z->text.len] = '\0';
+    z->nlayers = z->skip_layers[level];
+}
+
+const struct zoo_kind *dnn_zoo_backbone(const struct zoo *z)
+{
+    int which = z->opts->backbone;
+
+    return dnn_zoo_find(which == 0 ? "vgg16" : dnn_choice_name(backbones, which));
 }

@@ -21,15 +21,17 @@ enum dnn_zoo_norm {
 enum dnn_zoo_down { DNN_ZOO_POOL, DNN_ZOO_STRIDE };
 enum dnn_zoo_up { DNN_ZOO_TRANSPOSE, DNN_ZOO_UPSAMPLE };
 
-/* What a network may be given; 0 (dropout: below 0) is the network's own. */
+/* Options; 0 (dropout: below 0) is the network's own value. */
 struct dnn_zoo_opts {
-    const char *zoo;      /* which                                            */
+    const char *zoo;      /* its name                                         */
     int64_t base;         /* filters of the first level                       */
-    int64_t depth;        /* unet: levels above the bottom; resnet20: blocks  */
+    int64_t depth;        /* see dnn_zoo_fields                               */
+    int64_t width;        /* wideresnet: k                                    */
     int64_t convolutions; /* unet: per level                                  */
     int64_t classes;      /* of the output                                    */
     double dropout;
     int norm, down, up;    /* unet: the enums above                           */
+    int backbone;          /* unet, linknet, fpn, pspnet                      */
     struct dnn_list input; /* extents without the batch, channels last        */
 };
 extern const struct dnn_field dnn_zoo_fields[]; /* of {"zoo": "unet3d", "base": 16} */
@@ -37,11 +39,11 @@ extern const struct dnn_field dnn_zoo_fields[]; /* of {"zoo": "unet3d", "base": 
 /* Options with every number the network's own. */
 struct dnn_zoo_opts dnn_zoo_defaults(const char *name);
 
-/* The networks there are, NULL past the end. */
+/* The index-th name; NULL past the end. */
 const char *dnn_zoo_name(int index);
 
-/* The network as Keras JSON; the caller owns *out: dnn_free().  An unknown name,
- * and an option this network has no use for, is DNN_ECONFIG. */
+/* The network as Keras JSON; the caller owns *out: dnn_free().  DNN_ECONFIG: an unknown
+ * name, or an option this network does not have. */
 int dnn_zoo_text(const struct dnn_zoo_opts *opts, char **out, struct dnn_err *err);
 
 #endif

@@ -10,7 +10,9 @@
 #include "base/text.h"
 #include "graph/zoo.h"
 
-/* A network being written.  Layers are numbered; functions give the number. */
+enum { ZOO_LEVELS = 4 };
+
+/* A network being written.  Layers are numbered; functions return the number. */
 struct zoo {
     const struct dnn_zoo_opts *opts;
     struct dnn_buf text;
@@ -18,21 +20,45 @@ struct zoo {
     const char **name;       /* owned, of each layer */
     size_t nlayers, cap;
     int nd; /* spatial axes of what comes in */
-    int64_t classes;
+    int64_t classes, input[4];
+    /* Of a backbone: the last features of half the input's extents, a quarter..., and
+     * their channels; those of the result. */
+    int skip[ZOO_LEVELS];
+    int64_t skip_channels[ZOO_LEVELS], channels;
+    size_t skip_text[ZOO_LEVELS], skip_layers[ZOO_LEVELS]; /* written until then */
 };
 
+/* A name in the zoo: a family's builder and its parameters. */
 struct zoo_kind {
     const char *name;
     const char *allowed; /* options besides input and classes: "base depth" */
     int ninput;
     int64_t input[4];
     int64_t classes;
-    int number; /* the builder's own */
+    int number, variant; /* the builder's own */
+    /* The whole network, or, if there is a head, the features of a backbone. */
     int (*build)(struct zoo *z, const struct zoo_kind *kind);
+    int (*head)(struct zoo *z, const struct zoo_kind *kind, int x);
 };
 
-extern const struct zoo_kind dnn_zoo_plain[], dnn_zoo_resnets[], dnn_zoo_mobiles[],
-    dnn_zoo_unets[];
+/* A variant for small images (CIFAR): the first layers keep the resolution. */
+static inline bool dnn_zoo_small(const struct zoo_kind *kind)
+{
+    return kind->input[0] == 32;
+}
+
+extern const struct zoo_kind dnn_zoo_plain[], dnn_zoo_inceptions[], dnn_zoo_resnets[],
+    dnn_zoo_densenets[], dnn_zoo_mobilenets[], dnn_zoo_unets[], dnn_zoo_segmenters[];
+
+/* By its name; NULL: there is none. */
+const struct zoo_kind *dnn_zoo_find(const char *name);
+
+/* Note the features of a level: 0 has half the input's extents. */
+void dnn_zoo_skip(struct zoo *z, int level, int x, int64_t channels);
+/* Remove all layers written after those of a level. */
+void dnn_zoo_cut(struct zoo *z, int level);
+/* The backbone of the options. */
+const struct zoo_kind *dnn_zoo_backbone(const struct zoo *z);
 
 /* A layer of this class; fmt gives its config without the name, or "". */
 int dnn_zoo_put(struct zoo *z, const char *class_name, const char *name, int nin,
@@ -55,5 +81,12 @@ int dnn_zoo_dense(struct zoo *z, const char *name, int in, int64_t units,
 int dnn_zoo_dropout(struct zoo *z, const char *name, int in, double rate);
 int dnn_zoo_pad(struct zoo *z, const char *name, int in, int before, int after);
 int dnn_zoo_gap(struct zoo *z, const char *name, int in);
+int dnn_zoo_flatten(struct zoo *z, int in);
+int dnn_zoo_join(struct zoo *z, const char *name, int n, const int *in);
+/* Mean over space, then the classes. */
+int dnn_zoo_classify(struct zoo *z, const char *pool, int in);
+/* The head of PyDTNN's networks for CIFAR: mean over space, a dense layer with norm and
+ * ReLU, the classes. */
+int dnn_zoo_classify_small(struct zoo *z, int in, int64_t units);
 
 #endif

@@ -1,8 +1,7 @@
 /* zoo_unet.c - U-Nets in two and three dimensions.
  *
- * depth levels, each with some convolutions (window 3, then a norm and ReLU), a way
- * down, twice the filters; the bottom; and the way up, joined with what the level
- * had.
+ * An encoder of `depth` levels (convolutions of 3 with norm and ReLU, then half the
+ * extents and twice the filters), the bottom, and a decoder with skip connections.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -93,8 +92,7 @@ static int build(struct zoo *z, const struct zoo_kind *kind)
     x = level(z, "bottom", x, base << depth);
     for (int i = depth - 1; i >= 0; i--) {
         x = up(z, i + 1, x, base << i);
-        x = dnn_zoo_put(z, "Concatenate", NAME("join%d", i + 1), 2, (int[]){skip[i], x},
-                        "\"axis\": -1");
+        x = dnn_zoo_join(z, NAME("join%d", i + 1), 2, (int[]){skip[i], x});
         x = level(z, NAME("up%d", i + 1), x, base << i);
         x = dnn_zoo_dropout(z, NAME("up%d_dropout", i + 1), x, 0);
     }
@@ -102,9 +100,9 @@ static int build(struct zoo *z, const struct zoo_kind *kind)
                         z->classes == 1 ? "sigmoid" : "softmax");
 }
 
-#define OPTIONS "base depth dropout"
+#define OPTIONS "base depth convolutions dropout norm down up"
 const struct zoo_kind dnn_zoo_unets[] = {
-    {"unet2d", OPTIONS, 3, {256, 256, 1},   1, 32, build},
-    {"unet3d", OPTIONS, 4, {64, 64, 64, 1}, 1, 16, build},
-    {NULL,     NULL,    0, {0},             0, 0,  NULL },
+    {"unet2d", OPTIONS, 3, {256, 256, 1},   1, 32, 0, build, NULL},
+    {"unet3d", OPTIONS, 4, {64, 64, 64, 1}, 1, 16, 0, build, NULL},
+    {NULL,     NULL,    0, {0},             0, 0,  0, NULL,  NULL},
 };

@@ -1,4 +1,4 @@
-/* adadelta.c - steps as long as the steps before were.
+/* adadelta.c - Adadelta.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -8,8 +8,8 @@
 static const struct dnn_field fields[] = {
     TYPE,
     RATE("1"),
-    REAL("rho", AT(beta2), "0.9", 1, "decay of both means of squares"),
-    REAL("eps", AT(epsilon), "1e-6", 1, "added to both under their roots"),
+    REAL("rho", AT(beta2), "0.9", 1, "decay of both mean squares"),
+    REAL("eps", AT(epsilon), "1e-6", 1, "added to both mean squares"),
     DECAY(ADDED),
     SCHEDULER,
     END};
@@ -22,4 +22,4 @@ static void slots(const struct dnn_optim *o, const char *name[OPTIM_SLOTS])
 }
 
 const struct optim_rule dnn_optim_adadelta = {
-    "along the gradient, as far as the mean of the steps before", fields, NULL, slots};
+    "Adadelta: step sizes from previous steps", fields, NULL, slots};

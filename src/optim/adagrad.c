@@ -1,4 +1,4 @@
-/* adagrad.c - over the root of the sum of all squares so far.
+/* adagrad.c - Adagrad.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -11,7 +11,7 @@ static const struct dnn_field fields[] = {
     REAL("lr_decay", AT(lr_decay), "0", INFINITY,
          "the rate of update t is divided by 1 + (t - 1) lr_decay"),
     DECAY(ADDED),
-    REAL("eps", AT(epsilon), "1e-10", 1, "added to the root"),
+    REAL("eps", AT(epsilon), "1e-10", 1, "added to the denominator"),
     SCHEDULER,
     END};
 
@@ -22,5 +22,5 @@ static void slots(const struct dnn_optim *o, const char *name[OPTIM_SLOTS])
 }
 
 const struct optim_rule dnn_optim_adagrad = {
-    "along the gradient over the root of the sum of all its squares", fields, NULL,
+    "Adagrad: gradients over the root of the sum of their squares", fields, NULL,
     slots};

@@ -1,4 +1,4 @@
-/* adam.c - Adam and its kin: moving means of gradients and of their squares.
+/* adam.c - Adam, AdamW, NAdam, LAMB.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -7,24 +7,24 @@
 
 /* clang-format off */
 #define BETAS                                                                          \
-    REAL("beta1", AT(beta1), "0.9", 1, "decay of the mean of gradients"),              \
-    REAL("beta2", AT(beta2), "0.999", 1, "decay of the mean of their squares"),        \
-    REAL("eps", AT(epsilon), "1e-8", 1, "added to the root of the latter")
+    REAL("beta1", AT(beta1), "0.9", 1, "decay of the first moment"),              \
+    REAL("beta2", AT(beta2), "0.999", 1, "decay of the second moment"),        \
+    REAL("eps", AT(epsilon), "1e-8", 1, "added to the denominator")
 #define MOST                                                                           \
-    FLAG("amsgrad", AT(amsgrad), "divide by the most the mean of squares ever was")
+    FLAG("amsgrad", AT(amsgrad), "use the maximum of all second moments so far")
 static const struct dnn_field adam_fields[] = {
     TYPE, RATE("0.01"), BETAS, DECAY(ADDED), MOST, SCHEDULER, END};
 static const struct dnn_field adamw_fields[] = {
     TYPE, RATE("0.01"), BETAS,
-    DECAY("times the rate: how much of the weight is lost in a step"), MOST, SCHEDULER,
+    DECAY("decoupled: learning rate times this is the part a weight loses in a step"), MOST, SCHEDULER,
     END};
 static const struct dnn_field lamb_fields[] = {
-    TYPE, RATE("0.01"), BETAS, DECAY("how much of the weight is added to the step"),
+    TYPE, RATE("0.01"), BETAS, DECAY("times the weight, is added to the step"),
     MOST, SCHEDULER, END};
 static const struct dnn_field nadam_fields[] = {
     TYPE, RATE("0.002"), BETAS, DECAY(ADDED),
     REAL("momentum_decay", AT(momentum_decay), "0.004", INFINITY,
-         "how fast the momentum reaches beta1"),
+         "decay of the momentum schedule"),
     SCHEDULER, END};
 /* clang-format on */
 
@@ -46,14 +46,12 @@ static void slots(const struct dnn_optim *o, const char *name[OPTIM_SLOTS])
     if (o->amsgrad) name[2] = "most";
 }
 
-const struct optim_rule dnn_optim_adam = {
-    "along the mean gradient over the root of its mean square", adam_fields,
-    dnn_optim_check_betas, slots};
-const struct optim_rule dnn_optim_adamw = {
-    "adam whose weights decay apart from their gradients", adamw_fields,
-    dnn_optim_check_betas, slots};
-const struct optim_rule dnn_optim_nadam = {"adam that looks ahead along its momentum",
-                                           nadam_fields, dnn_optim_check_betas, slots};
+const struct optim_rule dnn_optim_adam = {"Adam: adaptive moment estimation",
+                                          adam_fields, dnn_optim_check_betas, slots};
+const struct optim_rule dnn_optim_adamw = {"Adam with decoupled weight decay",
+                                           adamw_fields, dnn_optim_check_betas, slots};
+const struct optim_rule dnn_optim_nadam = {"Adam with Nesterov momentum", nadam_fields,
+                                           dnn_optim_check_betas, slots};
 const struct optim_rule dnn_optim_lamb = {
-    "adam with steps as long as the weights they belong to, for large batches",
-    lamb_fields, dnn_optim_check_betas, slots};
+    "Adam with layer-wise step sizes, for large batches", lamb_fields,
+    dnn_optim_check_betas, slots};

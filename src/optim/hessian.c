@@ -1,4 +1,4 @@
-/* hessian.c - the keys of the second-order optimizer, whose steps lbfgs.c makes.
+/* hessian.c - keys of the second-order optimizer; lbfgs.c does its steps.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -9,19 +9,17 @@
 
 static const struct dnn_field fields[] = {
     TYPE,
-    COUNT("max_iterations", AT(max_iterations), "2000", "steps at most"),
+    COUNT("max_iterations", AT(max_iterations), "2000", "maximum number of steps"),
     COUNT("max_func_eval", AT(max_func_eval), "4000",
-          "evaluations of loss and gradient at most"),
+          "maximum number of evaluations of loss and gradient"),
     REAL("absolute_tolerance", AT(absolute_tolerance), "1e-8", INFINITY,
-         "stop when the gradient is no longer than this"),
+         "stop when the gradient norm is at most this"),
     REAL("relative_tolerance", AT(relative_tolerance), "1e-8", INFINITY,
-         "stop when the gradient is no longer than this many times the loss"),
+         "stop when the gradient norm is at most this times the loss"),
     END};
 
 const struct optim_rule dnn_optim_hessian = {
-    "limited-memory quasi-Newton steps (L-BFGS): an epoch is one of them, a line "
-    "search "
-    "over the loss of all training samples, which takes one evaluation or a few; what "
-    "is "
-    "random (dropout, transforms), clipping and constraints are refused",
+    "L-BFGS: an epoch is one line search over the loss of all training samples; "
+    "dropout, "
+    "random transforms, gradient clipping and constraints are not allowed",
     fields, NULL, NULL};

@@ -75,13 +75,14 @@ void dnn_lbfgs_stop(struct dnn_lbfgs *l)
 const char *dnn_lbfgs_text(enum dnn_lbfgs_why why)
 {
     static const char *const text[] = {
-        [DNN_LBFGS_GO] = "it goes on",
-        [DNN_LBFGS_ABSOLUTE] = "the gradient is within absolute_tolerance",
-        [DNN_LBFGS_RELATIVE] = "the gradient is within relative_tolerance of the loss",
-        [DNN_LBFGS_ITERATIONS] = "max_iterations are done",
-        [DNN_LBFGS_EVALUATIONS] = "max_func_eval are done",
-        [DNN_LBFGS_STUCK] = "no step makes the loss smaller: its rounding is reached",
-        [DNN_LBFGS_NOT_FINITE] = "loss or gradient are not finite at the start",
+        [DNN_LBFGS_GO] = "not finished",
+        [DNN_LBFGS_ABSOLUTE] = "absolute_tolerance reached",
+        [DNN_LBFGS_RELATIVE] = "relative_tolerance reached",
+        [DNN_LBFGS_ITERATIONS] = "max_iterations reached",
+        [DNN_LBFGS_EVALUATIONS] = "max_func_eval reached",
+        [DNN_LBFGS_STUCK] =
+            "no step reduces the loss: the limit of its precision is reached",
+        [DNN_LBFGS_NOT_FINITE] = "loss or gradient is not finite at the start",
     };
 
     return text[why];

@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 
-static bool follows(const struct dnn_value *v)
+static bool trained(const struct dnn_value *v)
 {
     return v->role == DNN_WEIGHT && v->trainable && v->grad != DNN_NONE;
 }
@@ -64,11 +64,11 @@ int dnn_optim_append(struct dnn_prog *prog, const struct dnn_optim *optim,
     int *out = dnn_arena_alloc(prog->arena, ((size_t)values + 1) * sizeof *out);
 
     prog->line = 0;
-    /* The penalty is that of the weights the loss was computed with. */
+    /* Penalties come before the updates: they are of the weights the loss is of. */
     for (int w = 0; w < values; w++) {
         const struct dnn_regularizer r = prog->value[w].regularizer;
 
-        if (!follows(&prog->value[w]) || (r.l1 == 0 && r.l2 == 0)) continue;
+        if (!trained(&prog->value[w]) || (r.l1 == 0 && r.l2 == 0)) continue;
         prog->layer = prog->value[w].layer;
         out[n++] = dnn_prog_op1(prog, DNN_OP_PENALTY,
                                 &(union dnn_attr){
@@ -77,7 +77,7 @@ int dnn_optim_append(struct dnn_prog *prog, const struct dnn_optim *optim,
                                 w);
     }
     for (int w = 0; w < values; w++) {
-        if (!follows(&prog->value[w]) || optim->rule == DNN_OPTIM_HESSIAN) continue;
+        if (!trained(&prog->value[w]) || optim->rule == DNN_OPTIM_HESSIAN) continue;
         prog->layer = prog->value[w].layer;
         update(prog, optim, w);
     }

@@ -1,4 +1,4 @@
-/* optim_impl.h - what the files of this room share: a rule, and how keys are written.
+/* optim_impl.h - an update rule, and macros for its keys.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -17,7 +17,7 @@ enum { OPTIM_SLOTS = 3 };
 struct optim_rule {
     const char *help;
     const struct dnn_field *fields; /* every key it has, "type" first */
-    /* What the table cannot say; NULL: nothing. */
+    /* Checks the table cannot do; NULL: none. */
     int (*check)(const struct dnn_jobj *obj, const struct dnn_optim *o,
                  struct dnn_err *err);
     /* Names of the slots in the order of UPDATE's operands; NULL: that one is absent.
@@ -36,7 +36,7 @@ extern const struct optim_rule dnn_optim_hessian;               /* hessian.c */
 /* optims.c: of an enum dnn_update or DNN_OPTIM_HESSIAN. */
 const struct optim_rule *dnn_optim_rule(int rule);
 
-/* adam.c: both below 1, for the means are divided by 1 - beta^t. */
+/* adam.c: both must be below 1, because moments are divided by 1 - beta^t. */
 int dnn_optim_check_betas(const struct dnn_jobj *obj, const struct dnn_optim *o,
                           struct dnn_err *err);
 
@@ -45,13 +45,12 @@ int dnn_optim_check_betas(const struct dnn_jobj *obj, const struct dnn_optim *o,
     {key, DNN_F_REAL, at, def, 0, max, NULL, help, NULL}
 #define FLAG(key, at, help) {key, DNN_F_BOOL, at, "false", 0, 0, NULL, help, NULL}
 #define TYPE                                                                           \
-    {"type",          DNN_F_ENUM,           AT(rule), NULL, 0, 0,                      \
-     dnn_optim_types, "rule of the update", NULL}
-#define RATE(def) REAL("learning_rate", AT(rate), def, 1e6, "how far a step goes")
+    {"type", DNN_F_ENUM, AT(rule), NULL, 0, 0, dnn_optim_types, "update rule", NULL}
+#define RATE(def) REAL("learning_rate", AT(rate), def, 1e6, "learning rate")
 #define DECAY(help) REAL("weight_decay", AT(weight_decay), "0", INFINITY, help)
-#define ADDED "how much of the weight is added to its gradient"
+#define ADDED "L2: this times the weight is added to the gradient"
 #define SCHEDULER                                                                      \
-    {"lr_scheduler", DNN_F_OTHER, 0, "null", 0, 0, NULL, "how the rate changes", NULL}
+    {"lr_scheduler", DNN_F_OTHER, 0, "null", 0, 0, NULL, "learning rate schedule", NULL}
 #define END {NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL}
 
 #endif

@@ -1,5 +1,4 @@
-/* optims.c - every rule there is: a word, a row.  To add one: its line in op.h, its
- * loops in backend/, a file here.
+/* optims.c - the list of update rules.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

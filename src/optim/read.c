@@ -18,21 +18,21 @@ static const struct dnn_choice names[] = {
 
 /* clang-format off */
 const struct dnn_field dnn_optim_fields[] = {
-    {"name", DNN_F_ENUM, AT(rule), "adam", 0, 0, names, "rule of the update", NULL},
+    {"name", DNN_F_ENUM, AT(rule), "adam", 0, 0, names, "update rule", NULL},
     REAL("learning_rate", AT(rate), "0", 1e6,
-         "how far a step goes; 0: the rule's own, 0.01 (sgd) or 0.001 (adam)"),
-    REAL("momentum", AT(momentum), "0", 1, "sgd: part of the last step in this one"),
-    FLAG("nesterov", AT(nesterov), "sgd: look ahead along the momentum"),
-    REAL("beta_1", AT(beta1), "0.9", 1, "adam: decay of the mean of gradients"),
-    REAL("beta_2", AT(beta2), "0.999", 1, "adam: decay of the mean of their squares"),
-    REAL("epsilon", AT(epsilon), "1e-7", 1, "adam: added to the root of the latter"),
+         "learning rate; 0: the default, 0.01 (sgd) or 0.001 (adam)"),
+    REAL("momentum", AT(momentum), "0", 1, "sgd: momentum"),
+    FLAG("nesterov", AT(nesterov), "sgd: Nesterov momentum"),
+    REAL("beta_1", AT(beta1), "0.9", 1, "adam: decay of the first moment"),
+    REAL("beta_2", AT(beta2), "0.999", 1, "adam: decay of the second moment"),
+    REAL("epsilon", AT(epsilon), "1e-7", 1, "adam: added to the denominator"),
     SCHEDULER, END,
 };
 /* clang-format on */
 
-static bool in_keras(int rule)
+static double keras_rate(int rule)
 {
-    return dnn_choice_name(names, rule) != NULL;
+    return rule == DNN_UPDATE_SGD ? 0.01 : 0.001;
 }
 
 /* ---- PyTorch's dialect ---- */
@@ -59,16 +59,17 @@ static int read_type(const struct dnn_jobj *obj, const struct dnn_jobj *type,
     int rule;
 
     if (name.val != NULL)
-        return dnn_json_fail(&name, err,
-                             "belongs to Keras's keys and \"type\" to PyTorch's: an "
-                             "optimizer has one of them");
+        return dnn_json_fail(
+            &name, err,
+            "is a key of Keras, \"type\" one of PyTorch; give only one "
+            "of them");
     DNN_TRY(dnn_json_string(type, &word, err));
     if (dnn_choice_find(dnn_optim_types, word, &rule, &why) < 0)
         return dnn_json_fail(type, err, "%s", why.text);
     return fill(obj, rule, out, err);
 }
 
-/* The defaults of a rule: what {"type": ...} alone would be read as. */
+/* The defaults of a rule: those of {"type": ...} alone. */
 static struct dnn_optim plain(int rule)
 {
     const char *name = dnn_choice_name(dnn_optim_types, rule);
@@ -100,29 +101,27 @@ static int read_name(const struct dnn_jobj *obj, struct dnn_optim *out,
     if (dnn_json_string(&name, &word, NULL) == 0 &&
         dnn_choice_find(names, word, &rule, NULL) < 0 &&
         dnn_choice_find(dnn_optim_types, word, &rule, NULL) == 0)
-        return dnn_json_fail(&name, err,
-                             "must be one of sgd, adam, not \"%s\"; with \"type\" and "
-                             "PyTorch's keys there is %s, too",
-                             word, dnn_choice_name(dnn_optim_types, rule));
+        return dnn_json_fail(
+            &name, err,
+            "must be one of sgd, adam, not \"%s\"; for %s use \"type\" "
+            "and the keys of PyTorch",
+            word, dnn_choice_name(dnn_optim_types, rule));
     *out = (struct dnn_optim){0};
     DNN_TRY(dnn_field_fill(obj, dnn_optim_fields, NULL, out, err));
-    out->rate = dnn_optim_rate(out);
+    if (out->rate == 0) out->rate = keras_rate(out->rule);
     return 0;
 }
 
-/* ---- from outside ---- */
+/* ---- public ---- */
 
 struct dnn_optim dnn_optim_defaults(enum dnn_update rule)
 {
-    if (!in_keras((int)rule)) return plain((int)rule);
-    return (struct dnn_optim){
-        .rule = (int)rule, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-7};
-}
-
-double dnn_optim_rate(const struct dnn_optim *optim)
-{
-    if (optim->rate > 0) return optim->rate;
-    return optim->rule == DNN_UPDATE_SGD ? 0.01 : 0.001;
+    if (dnn_choice_name(names, (int)rule) == NULL) return plain((int)rule);
+    return (struct dnn_optim){.rule = (int)rule,
+                              .rate = keras_rate((int)rule),
+                              .beta1 = 0.9,
+                              .beta2 = 0.999,
+                              .epsilon = 1e-7};
 }
 
 int dnn_optim_read(const struct dnn_jobj *obj, struct dnn_optim *out,
@@ -143,7 +142,6 @@ int dnn_optim_read(const struct dnn_jobj *obj, struct dnn_optim *out,
     }
     *out = rule == DNN_OPTIM_HESSIAN ? plain(rule)
                                      : dnn_optim_defaults((enum dnn_update)rule);
-    out->rate = dnn_optim_rate(out);
     return 0;
 }
 

@@ -1,4 +1,4 @@
-/* rmsprop.c - over the root of the mean square.
+/* rmsprop.c - RMSprop.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -8,10 +8,10 @@
 static const struct dnn_field fields[] = {
     TYPE,
     RATE("0.01"),
-    REAL("momentum", AT(momentum), "0", 1, "part of the last step in this one"),
-    REAL("alpha", AT(beta2), "0.99", 1, "decay of the mean of squares"),
-    REAL("eps", AT(epsilon), "1e-8", 1, "added to its root"),
-    FLAG("centered", AT(centered), "the variance instead of the mean of squares"),
+    REAL("momentum", AT(momentum), "0", 1, "momentum"),
+    REAL("alpha", AT(beta2), "0.99", 1, "decay of the mean of squared gradients"),
+    REAL("eps", AT(epsilon), "1e-8", 1, "added to the denominator"),
+    FLAG("centered", AT(centered), "divide by the variance instead of the mean square"),
     DECAY(ADDED),
     SCHEDULER,
     END};
@@ -24,4 +24,4 @@ static void slots(const struct dnn_optim *o, const char *name[OPTIM_SLOTS])
 }
 
 const struct optim_rule dnn_optim_rmsprop = {
-    "along the gradient over the root of its mean square", fields, NULL, slots};
+    "RMSprop: gradients over the root of their mean square", fields, NULL, slots};

@@ -24,8 +24,7 @@ static double rate_now(const struct dnn_trainer *t)
                                        .ranks = dnn_comm_size(t->comm)};
 
     if (t->hessian != NULL) return NAN; /* it has no learning rate */
-    return dnn_schedule_rate(t->job->schedule, &t->memory,
-                             dnn_optim_rate(&t->job->optimizer), &at);
+    return dnn_schedule_rate(t->job->schedule, &t->memory, t->job->optimizer.rate, &at);
 }
 
 /* One update.  *action is the same on all ranks. */

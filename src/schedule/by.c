@@ -1,4 +1,4 @@
-/* by.c - how far a run is, in epochs.
+/* by.c - progress of a run, in epochs.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

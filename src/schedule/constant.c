@@ -1,4 +1,4 @@
-/* constant.c - the rate as it is.
+/* constant.c - a constant learning rate.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -11,7 +11,7 @@ struct constant {
 
 static const struct dnn_field fields[] = {
     REAL("factor", offsetof(struct constant, factor), "1", 0, INFINITY,
-         "what the rate is multiplied by"),
+         "factor of the learning rate"),
     END};
 
 static double rate(const void *cfg, const struct schedule_place *at, double rate)
@@ -27,14 +27,13 @@ static void print(const void *cfg, FILE *where)
     const struct constant *c = cfg;
 
     if (c->factor == 1)
-        fprintf(where, "the rate does not change");
+        fprintf(where, "the learning rate does not change");
     else
         fprintf(where, "x %g", c->factor);
 }
 
 const struct schedule_kind dnn_schedule_constant = {.name = "constant",
-                                                    .help =
-                                                        "the same rate all the time",
+                                                    .help = "a constant learning rate",
                                                     .fields = fields,
                                                     .size = sizeof(struct constant),
                                                     .rate = rate,

@@ -1,4 +1,4 @@
-/* cosine.c - down along half a cosine, once or again and again.
+/* cosine.c - cosine annealing, with or without restarts.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -15,11 +15,10 @@ struct cosine {
 
 #define AT(f) offsetof(struct cosine, f)
 static const struct dnn_field fields[] = {
-    INT("T_max", AT(once), "0", 0,
-        "epochs until the minimum, where it stays; 0: all there are"),
-    INT("T_0", AT(first), "0", 0,
-        "epochs until it starts again with the whole rate; 0: it does not"),
-    INT("T_mult", AT(times), "1", 1, "how much longer each start's epochs are"),
+    INT("T_max", AT(once), "0", 0, "epochs until the minimum; 0: all epochs"),
+    INT("T_0", AT(first), "0", 0, "epochs until the first restart; 0: no restarts"),
+    INT("T_mult", AT(times), "1", 1,
+        "each restart takes this many times as many epochs as the one before"),
     MINIMUM(AT(minimum)),
     BY(AT(by)),
     END};
@@ -31,8 +30,9 @@ static int check(const struct dnn_jobj *obj, const void *cfg, struct dnn_err *er
     struct dnn_jobj times = dnn_json_sub(obj, "T_mult");
 
     if (c->once > 0 && c->first > 0)
-        return dnn_json_fail(&once, err,
-                             "is for one cosine and T_0 for several: give one of them");
+        return dnn_json_fail(
+            &once, err,
+            "is without restarts, T_0 with restarts; give only one of them");
     if (c->times > 1 && c->first == 0) return dnn_json_fail(&times, err, "needs T_0");
     return 0;
 }
@@ -57,9 +57,9 @@ static void print(const void *cfg, FILE *where)
 {
     const struct cosine *c = cfg;
 
-    fprintf(where, "down to %g along a cosine", c->minimum);
+    fprintf(where, "to %g along a cosine", c->minimum);
     if (c->first > 0)
-        fprintf(where, " of %" PRId64 " epochs, again and again", c->first);
+        fprintf(where, " of %" PRId64 " epochs, with restarts", c->first);
     else if (c->once > 0)
         fprintf(where, " of %" PRId64 " epochs", c->once);
     if (c->times > 1) fprintf(where, ", each %" PRId64 " times as long", c->times);
@@ -67,7 +67,7 @@ static void print(const void *cfg, FILE *where)
 
 const struct schedule_kind dnn_schedule_cosine = {
     .name = "cosine",
-    .help = "down along half a cosine, with restarts if asked for",
+    .help = "cosine annealing, with or without restarts",
     .fields = fields,
     .size = sizeof(struct cosine),
     .check = check,

@@ -42,7 +42,7 @@ int dnn_schedule_find(const char *who, const char *name, int n,
         words[i] = metric[i].name;
         dnn_buf_add(&list, "%s%s", i == 0 ? "" : ", ", words[i]);
     }
-    int rc = dnn_fail(err, DNN_ECONFIG, "%s: there is no metric \"%s\"; there is %s%s",
+    int rc = dnn_fail(err, DNN_ECONFIG, "%s: unknown metric \"%s\"; available: %s%s",
                       who, name, n == 0 ? "none" : list.text,
                       dnn_text_hint(hint, sizeof hint, name, words));
     dnn_buf_free(&list);

@@ -1,4 +1,4 @@
-/* one_cycle.c - up to the largest rate and down to almost none, once, update by update.
+/* one_cycle.c - one cycle up to the maximum rate and down, update by update.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -19,13 +19,15 @@ struct cycle {
 
 #define AT(f) offsetof(struct cycle, f)
 static const struct dnn_field fields[] = {
-    REAL("max_rate", AT(most), "0", 0, 1e6, "the largest; 0: the optimizer's rate"),
-    REAL("pct_start", AT(up), "0.3", 0, 1, "part of all updates in which it grows"),
+    REAL("max_rate", AT(most), "0", 0, 1e6,
+         "maximum learning rate; 0: that of the optimizer"),
+    REAL("pct_start", AT(up), "0.3", 0, 1,
+         "fraction of all updates in which the rate increases"),
     REAL("div_factor", AT(first), "25", 1, INFINITY,
-         "how many times smaller it is at first"),
+         "initial rate: the maximum over this"),
     REAL("final_div_factor", AT(last), "10000", 1, INFINITY,
-         "how many times smaller than at first it is at last"),
-    ENUM("anneal_strategy", AT(shape), "cos", shapes, "along what it changes"),
+         "final rate: the initial rate over this"),
+    ENUM("anneal_strategy", AT(shape), "cos", shapes, "shape of the curve"),
     END};
 
 static double between(const struct cycle *c, double from, double to, double part)
@@ -61,7 +63,7 @@ static void print(const void *cfg, FILE *where)
 
 const struct schedule_kind dnn_schedule_one_cycle = {
     .name = "one_cycle",
-    .help = "up to the rate and down to almost none in one run",
+    .help = "one cycle: up to the maximum rate, then down to almost 0",
     .fields = fields,
     .size = sizeof(struct cycle),
     .rate = rate,

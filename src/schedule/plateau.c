@@ -1,4 +1,4 @@
-/* plateau.c - less when a metric no longer becomes better.
+/* plateau.c - reduce the rate when a metric stops improving.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -18,9 +18,11 @@ struct plateau {
 #define AT(f) offsetof(struct plateau, f)
 #define METRIC                                                                         \
     {"metric", DNN_F_TEXT, AT(metric),          "val_loss", 0,                         \
-     0,        NULL,       "what is looked at", NULL}
-#define MODE ENUM("mode", AT(mode), "auto", dnn_better_choices, "which way is better")
-#define FACTOR REAL("factor", AT(factor), "0.1", 0, 1, "what the rate is multiplied by")
+     0,        NULL,       "metric to monitor", NULL}
+#define MODE                                                                           \
+    ENUM("mode", AT(mode), "auto", dnn_better_choices,                                 \
+         "min: lower is better, max: higher is")
+#define FACTOR REAL("factor", AT(factor), "0.1", 0, 1, "factor of each reduction")
 
 /* ---- plateau ---- */
 
@@ -28,12 +30,12 @@ static const struct dnn_field fields[] = {
     METRIC,
     MODE,
     FACTOR,
-    INT("patience", AT(patience), "10", 0, "epochs without improvement that are borne"),
+    INT("patience", AT(patience), "10", 0,
+        "epochs without improvement before a reduction"),
     REAL("threshold", AT(threshold), "0.0001", 0, INFINITY,
-         "part of the best that counts as an improvement"),
-    INT("cooldown", AT(cooldown), "0", 0, "epochs after a change that do not count"),
-    REAL("min_rate", AT(least), "0", 0, INFINITY,
-         "the rate is not made less than this"),
+         "relative change that counts as an improvement"),
+    INT("cooldown", AT(cooldown), "0", 0, "epochs to wait after a reduction"),
+    REAL("min_rate", AT(least), "0", 0, INFINITY, "minimum learning rate"),
     END};
 
 static bool better(const struct plateau *c, const struct dnn_schedule_note *note,
@@ -90,23 +92,24 @@ static void plateau_print(const void *cfg, FILE *where)
 {
     const struct plateau *c = cfg;
 
-    fprintf(where, "x %g when %s has not become %s for more than %" PRId64 " epochs",
+    fprintf(where, "x %g when %s has not %s for more than %" PRId64 " epochs",
             c->factor, c->metric,
-            dnn_better_more(c->metric, c->mode) ? "larger" : "smaller", c->patience);
+            dnn_better_more(c->metric, c->mode) ? "increased" : "decreased",
+            c->patience);
     if (c->cooldown > 0) fprintf(where, ", not within %" PRId64 " epochs", c->cooldown);
     if (c->least > 0) fprintf(where, ", not below %g", c->least);
 }
 
 const struct schedule_kind dnn_schedule_plateau = {
     .name = "plateau",
-    .help = "less when a metric no longer becomes better",
+    .help = "reduce the rate when a metric stops improving",
     .fields = fields,
     .size = sizeof(struct plateau),
     .rate = plateau_rate,
     .epoch = plateau_epoch,
     .print = plateau_print};
 
-/* ---- the same as PyDTNN has it ---- */
+/* ---- as in PyDTNN ---- */
 
 static const struct dnn_field on_fields[] = {
     METRIC,
@@ -114,7 +117,7 @@ static const struct dnn_field on_fields[] = {
     FACTOR,
     INT("patience", AT(patience), "5", 1, "epochs without improvement"),
     REAL("min_lr", AT(least), "0", 0, INFINITY,
-         "a change to less than this is not made"),
+         "no reduction below this learning rate"),
     END};
 
 static int on_epoch(const void *cfg, struct dnn_schedule_note *note, int n,
@@ -142,17 +145,16 @@ static void on_print(const void *cfg, FILE *where)
 {
     const struct plateau *c = cfg;
 
-    fprintf(where, "x %g when %s has not become %s for %" PRId64 " epochs", c->factor,
-            c->metric, dnn_better_more(c->metric, c->mode) ? "larger" : "smaller",
+    fprintf(where, "x %g when %s has not %s for %" PRId64 " epochs", c->factor,
+            c->metric, dnn_better_more(c->metric, c->mode) ? "increased" : "decreased",
             c->patience);
     if (c->least > 0) fprintf(where, ", not below %g", c->least);
 }
 
-const struct schedule_kind dnn_schedule_on_plateau = {
-    .name = "reduce_lr_on_plateau",
-    .help = "less when a metric no longer becomes better, as PyDTNN has it",
-    .fields = on_fields,
-    .size = sizeof(struct plateau),
-    .rate = on_rate,
-    .epoch = on_epoch,
-    .print = on_print};
+const struct schedule_kind dnn_schedule_on_plateau = {.name = "reduce_lr_on_plateau",
+                                                      .help = "the same, as in PyDTNN",
+                                                      .fields = on_fields,
+                                                      .size = sizeof(struct plateau),
+                                                      .rate = on_rate,
+                                                      .epoch = on_epoch,
+                                                      .print = on_print};

@@ -1,4 +1,4 @@
-/* polynomial.c - down along a power of what is left.
+/* polynomial.c - polynomial decay.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -15,8 +15,9 @@ struct polynomial {
 
 #define AT(f) offsetof(struct polynomial, f)
 static const struct dnn_field fields[] = {
-    INT("epochs", AT(epochs), "0", 0, "epochs until the minimum; 0: all there are"),
-    REAL("power", AT(power), "1", 0, INFINITY, "of the part of epochs that is left"),
+    INT("epochs", AT(epochs), "0", 0, "epochs until the minimum; 0: all epochs"),
+    REAL("power", AT(power), "1", 0, INFINITY,
+         "power of the remaining fraction of epochs"),
     MINIMUM(AT(minimum)), BY(AT(by)), END};
 
 static double rate(const void *cfg, const struct schedule_place *at, double rate)
@@ -33,14 +34,13 @@ static void print(const void *cfg, FILE *where)
 {
     const struct polynomial *c = cfg;
 
-    fprintf(where, "down to %g along a power of %g", c->minimum, c->power);
+    fprintf(where, "to %g with power %g", c->minimum, c->power);
     if (c->epochs > 0) fprintf(where, " in %" PRId64 " epochs", c->epochs);
 }
 
-const struct schedule_kind dnn_schedule_polynomial = {
-    .name = "polynomial",
-    .help = "down along a power of the epochs that are left",
-    .fields = fields,
-    .size = sizeof(struct polynomial),
-    .rate = rate,
-    .print = print};
+const struct schedule_kind dnn_schedule_polynomial = {.name = "polynomial",
+                                                      .help = "polynomial decay",
+                                                      .fields = fields,
+                                                      .size = sizeof(struct polynomial),
+                                                      .rate = rate,
+                                                      .print = print};

@@ -1,4 +1,4 @@
-/* schedule.c - one schedule, or several in a row.
+/* schedule.c - reading schedules, and the learning rate of a step.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* What every part has. */
+/* Keys of every schedule. */
 struct common {
     const char *type;
     int64_t from, to; /* epochs; to 0: the end */
@@ -20,7 +20,7 @@ struct part {
     const struct schedule_kind *kind;
     struct common is;
     void *cfg; /* in the arena */
-    int note;  /* of the memory; of kinds that look at a metric */
+    int note;  /* index in the memory; kinds that depend on a metric */
 };
 
 struct dnn_schedule {
@@ -31,11 +31,10 @@ struct dnn_schedule {
 
 #define AT(f) offsetof(struct common, f)
 const struct dnn_field dnn_schedule_common[] = {
-    {"type",    DNN_F_TEXT,    AT(type), NULL,    0, 0, NULL, "kind of schedule",          NULL},
-    INT("from", AT(from), "0", 0, "epochs done when it begins to act"),
-    INT("to", AT(to), "0", 0, "epochs done when it no longer acts; 0: the end"),
-    {"verbose", DNN_F_IGNORED, 0,        "false", 0, 0, NULL, "say when the rate changes",
-     NULL                                                                                      },
+    {"type",    DNN_F_TEXT,    AT(type), NULL,    0, 0, NULL, "kind of schedule", NULL},
+    INT("from", AT(from), "0", 0, "first epoch it applies to, counted from 0"),
+    INT("to", AT(to), "0", 0, "epoch before which it ends; 0: the end of training"),
+    {"verbose", DNN_F_IGNORED, 0,        "false", 0, 0, NULL, "ignored",          NULL},
     END
 };
 
@@ -85,7 +84,8 @@ static int read_object(struct dnn_schedule *s, const struct dnn_jobj *obj,
     if (p->kind->check != NULL) DNN_TRY(p->kind->check(obj, p->cfg, err));
     if (p->kind->epoch != NULL) {
         if (s->nnotes == DNN_SCHEDULE_MEMORY)
-            return dnn_json_fail(obj, err, "at most %d schedules may look at a metric",
+            return dnn_json_fail(obj, err,
+                                 "at most %d schedules may depend on a metric",
                                  DNN_SCHEDULE_MEMORY);
         p->note = s->nnotes++;
     }
@@ -109,8 +109,7 @@ static int read_word(struct dnn_schedule *s, const struct dnn_jobj *obj,
         struct dnn_jobj top = dnn_json_top(file);
 
         if (read_object(s, &top, NULL) < 0)
-            rc = dnn_json_fail(obj, err,
-                               "has keys that must be given: {\"type\": \"%s\", ...}",
+            rc = dnn_json_fail(obj, err, "needs keys: write {\"type\": \"%s\", ...}",
                                kind->name);
         dnn_json_free(file);
     }
@@ -156,7 +155,7 @@ void dnn_schedule_free(struct dnn_schedule *schedule)
     dnn_free(schedule);
 }
 
-/* ---- acting ---- */
+/* ---- rates ---- */
 
 static bool acts(const struct part *p, int64_t epoch)
 {
@@ -202,7 +201,8 @@ int dnn_schedule_epoch(const struct dnn_schedule *schedule,
 
 void dnn_schedule_print(const struct dnn_schedule *schedule, FILE *where)
 {
-    if (schedule->nparts == 0) fputs("constant: the rate does not change\n", where);
+    if (schedule->nparts == 0)
+        fputs("constant: the learning rate does not change\n", where);
     for (int i = 0; i < schedule->nparts; i++) {
         const struct part *p = &schedule->part[i];
 

@@ -1,4 +1,4 @@
-/* schedule_impl.h - what the files of this room share: a kind of schedule.
+/* schedule_impl.h - a kind of schedule, and macros for its keys.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -11,26 +11,26 @@
 #include <math.h>
 #include <stddef.h>
 
-/* Where a part is in what it acts on: its own epochs, from 0. */
+/* Progress of a schedule within the epochs it applies to, from 0. */
 struct schedule_place {
     int64_t step, epoch;
     int64_t per_epoch, total; /* total: updates from its start to its end */
     int64_t ranks;
-    const struct dnn_schedule_note *note; /* of kinds that look at a metric */
+    const struct dnn_schedule_note *note; /* of kinds that depend on a metric */
 };
 
 struct schedule_kind {
     const char *name, *help;
     const struct dnn_field *fields; /* its own keys, into its struct */
     size_t size;                    /* of that struct                */
-    /* What the table cannot say; NULL: nothing. */
+    /* Checks the table cannot do; NULL: none. */
     int (*check)(const struct dnn_jobj *obj, const void *cfg, struct dnn_err *err);
     /* The rate for an update, from the one it is given. */
     double (*rate)(const void *cfg, const struct schedule_place *at, double rate);
-    /* After an epoch; NULL: it looks at no metric. */
+    /* After an epoch; NULL: it depends on no metric. */
     int (*epoch)(const void *cfg, struct dnn_schedule_note *note, int n,
                  const struct dnn_named *metric, struct dnn_err *err);
-    /* What it does, without its name and a line's end. */
+    /* A description without its name and newline. */
     void (*print)(const void *cfg, FILE *where);
 };
 
@@ -55,11 +55,10 @@ enum schedule_by { SCHEDULE_BY_EPOCH, SCHEDULE_BY_STEP };
 extern const struct dnn_choice dnn_schedule_bys[];
 /* How many epochs are done, with the part of this one if by step. */
 double dnn_schedule_done(const struct schedule_place *at, int by);
-/* Epochs from start to end: as asked for, or, if that is 0, all there are. */
+/* Epochs from start to end: as given, or, if that is 0, all. */
 double dnn_schedule_length(const struct schedule_place *at, int64_t asked);
 
-/* rate times factor, as often as it was reduced, but not as often as would make it
- * less than the least. */
+/* rate times factor^times, with fewer times where it would be below least. */
 double dnn_schedule_reduced(double rate, double factor, int64_t times, double least);
 
 #define REAL(key, at, def, min, max, help)                                             \
@@ -68,8 +67,10 @@ double dnn_schedule_reduced(double rate, double factor, int64_t times, double le
     {key, DNN_F_INT, at, def, min, INFINITY, NULL, help, NULL}
 #define ENUM(key, at, def, choices, help)                                              \
     {key, DNN_F_ENUM, at, def, 0, 0, choices, help, NULL}
-#define BY(at) ENUM("by", at, "epoch", dnn_schedule_bys, "how often the rate changes")
-#define MINIMUM(at) REAL("minimum", at, "0", 0, INFINITY, "the rate at the end")
+#define BY(at)                                                                         \
+    ENUM("by", at, "epoch", dnn_schedule_bys,                                          \
+         "change the rate after each epoch or each step")
+#define MINIMUM(at) REAL("minimum", at, "0", 0, INFINITY, "learning rate at the end")
 #define END {NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL}
 
 #endif

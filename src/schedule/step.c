@@ -1,4 +1,4 @@
-/* step.c - the rate times a factor at the end of some epochs.
+/* step.c - multiply the rate at the end of some epochs.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -11,7 +11,7 @@ double dnn_schedule_reduced(double rate, double factor, int64_t times, double le
 {
     double out = rate * pow(factor, (double)times);
 
-    least *= 1 - 1e-12; /* what is equal but for rounding is not less */
+    least *= 1 - 1e-12; /* equal up to rounding is not less */
     if (!(out < least)) return out;
     /* The last that is not below; the logarithm may be off by one. */
     int64_t fits = rate > least ? (int64_t)(log(least / rate) / log(factor)) + 1 : 0;
@@ -29,17 +29,14 @@ struct step {
 
 #define AT(f) offsetof(struct step, f)
 static const struct dnn_field step_fields[] = {
-    REAL("gamma", AT(gamma), "0.1", 0, INFINITY, "what the rate is multiplied by"),
-    INT("step_size", AT(every), NULL, 1, "every so many epochs"), END};
+    REAL("gamma", AT(gamma), "0.1", 0, INFINITY, "factor of each reduction"),
+    INT("step_size", AT(every), NULL, 1, "number of epochs between reductions"), END};
 static const struct dnn_field exponential_fields[] = {
-    REAL("gamma", AT(gamma), NULL, 0, INFINITY,
-         "what the rate is multiplied by after each epoch"),
-    END};
+    REAL("gamma", AT(gamma), NULL, 0, INFINITY, "factor after each epoch"), END};
 static const struct dnn_field every_fields[] = {
-    REAL("factor", AT(gamma), "0.1", 0, 1, "what the rate is multiplied by"),
-    INT("nepochs", AT(every), "5", 1, "every so many epochs"),
-    REAL("min_lr", AT(least), "0", 0, INFINITY, "the rate is not made less than this"),
-    END};
+    REAL("factor", AT(gamma), "0.1", 0, 1, "factor of each reduction"),
+    INT("nepochs", AT(every), "5", 1, "number of epochs between reductions"),
+    REAL("min_lr", AT(least), "0", 0, INFINITY, "minimum learning rate"), END};
 
 static double step_rate(const void *cfg, const struct schedule_place *at, double rate)
 {
@@ -62,21 +59,23 @@ static void step_print(const void *cfg, FILE *where)
     if (c->least > 0) fprintf(where, ", not below %g", c->least);
 }
 
-const struct schedule_kind dnn_schedule_step = {.name = "Step",
-                                                .help = "less every so many epochs",
-                                                .fields = step_fields,
-                                                .size = sizeof(struct step),
-                                                .rate = step_rate,
-                                                .print = step_print};
-const struct schedule_kind dnn_schedule_exponential = {.name = "Exponential",
-                                                       .help = "less after each epoch",
-                                                       .fields = exponential_fields,
-                                                       .size = sizeof(struct step),
-                                                       .rate = step_rate,
-                                                       .print = step_print};
+const struct schedule_kind dnn_schedule_step = {
+    .name = "Step",
+    .help = "multiply the rate every step_size epochs",
+    .fields = step_fields,
+    .size = sizeof(struct step),
+    .rate = step_rate,
+    .print = step_print};
+const struct schedule_kind dnn_schedule_exponential = {
+    .name = "Exponential",
+    .help = "multiply the rate after each epoch",
+    .fields = exponential_fields,
+    .size = sizeof(struct step),
+    .rate = step_rate,
+    .print = step_print};
 const struct schedule_kind dnn_schedule_every_nepochs = {
     .name = "reduce_lr_every_nepochs",
-    .help = "less every so many epochs, as PyDTNN has it",
+    .help = "the same, as in PyDTNN",
     .fields = every_fields,
     .size = sizeof(struct step),
     .rate = step_rate,
@@ -92,9 +91,9 @@ struct multistep {
 static const struct dnn_sub some = {.min = 1};
 static const struct dnn_field multistep_fields[] = {
     REAL("gamma", offsetof(struct multistep, gamma), "0.1", 0, INFINITY,
-         "what the rate is multiplied by"),
+         "factor of each reduction"),
     {"milestones", DNN_F_INTS, offsetof(struct multistep, milestones), NULL, 1,
-       INFINITY, NULL, "after each of these epochs", &some},
+       INFINITY, NULL, "epochs after which the rate is multiplied", &some},
     END
 };
 
@@ -118,9 +117,10 @@ static void multistep_print(const void *cfg, FILE *where)
         fprintf(where, "%s%" PRId64, i == 0 ? "" : ", ", c->milestones.ints[i]);
 }
 
-const struct schedule_kind dnn_schedule_multistep = {.name = "MultiStep",
-                                                     .help = "less after given epochs",
-                                                     .fields = multistep_fields,
-                                                     .size = sizeof(struct multistep),
-                                                     .rate = multistep_rate,
-                                                     .print = multistep_print};
+const struct schedule_kind dnn_schedule_multistep = {
+    .name = "MultiStep",
+    .help = "multiply the rate after given epochs",
+    .fields = multistep_fields,
+    .size = sizeof(struct multistep),
+    .rate = multistep_rate,
+    .print = multistep_print};

@@ -1,4 +1,4 @@
-/* stopping.c - when to stop, and which epoch was the best.
+/* stopping.c - early stopping, and which epoch was the best.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -22,18 +22,21 @@ const struct dnn_choice dnn_better_choices[] = {
 #define AT(f) offsetof(struct dnn_stopping, f)
 const struct dnn_field dnn_stopping_fields[] = {
     {"metric",  DNN_F_TEXT,  AT(metric),  "val_loss", 0, 0,                   NULL,
-     "what is looked at; val_: of the validation",                                                                       NULL},
-    ENUM("mode", AT(mode), "auto", dnn_better_choices, "which way is better"),
+     "metric to monitor, \"val_...\" for validation; an alias such as val_acc works, "
+     "and "
+     "a name of cross-entropy (val_categorical_cross_entropy) means the loss",           NULL},
+    ENUM("mode", AT(mode), "auto", dnn_better_choices,
+         "min: lower is better, max: higher is"),
     INT("patience", AT(patience), "10", 0,
-        "stop after so many epochs without improvement; 0: only at the target"),
+        "stop after this many epochs without improvement; 0: only at the target"),
     {"window",  DNN_F_INT,   AT(window),  "0",        0, DNN_STOPPING_WINDOW, NULL,
-     "stop when the mean of so many epochs is no better than that of as many before",                                    NULL},
+     "stop when the mean of this many epochs is not better than that of as many before", NULL},
     REAL("min_delta", AT(min_delta), "0", 0, INFINITY,
-         "what is better by no more is no improvement"),
-    {"target",  DNN_F_OTHER, 0,           "null",     0, 0,                   NULL, "stop when the metric is this good",
-     NULL                                                                                                                    },
+         "minimum change that counts as an improvement"),
+    {"target",  DNN_F_OTHER, 0,           "null",     0, 0,                   NULL,
+     "stop when the metric reaches this value",                                          NULL},
     {"restore", DNN_F_BOOL,  AT(restore), "false",    0, 0,                   NULL,
-     "go back to the best weights at the end",                                                                           NULL},
+     "restore the best weights at the end",                                              NULL},
     END
 };
 
@@ -131,15 +134,15 @@ int dnn_stopping_read(const struct dnn_jobj *obj, struct dnn_arena *arena,
         DNN_TRY(dnn_json_real(&target, &out->target, err));
         out->has_target = true;
     }
-    /* Who asks for something else alone does not ask for patience. */
+    /* With a target or a window, patience must be given to apply. */
     if (patience.val == NULL && (out->has_target || out->window > 0)) out->patience = 0;
     if (out->patience == 0 && !out->has_target && out->window == 0)
         return dnn_json_fail(obj, err,
-                             "never stops: it needs a patience, a window or a target");
+                             "never stops: give a patience, a window or a target");
     return 0;
 }
 
-/* ---- looking ---- */
+/* ---- deciding ---- */
 
 static bool better(bool more, double now, double than, double by)
 {
@@ -188,7 +191,7 @@ int dnn_stopping_epoch(const struct dnn_stopping *how,
     memory->seen++;
     *stop = true;
     if (at_target(how, more, now))
-        snprintf(why, 256, "%s is %g and was to become %g", how->metric, now,
+        snprintf(why, 256, "%s is %g, target %g reached", how->metric, now,
                  how->target);
     else if (how->patience > 0 && memory->bad >= how->patience)
         snprintf(why, 256,
@@ -198,8 +201,8 @@ int dnn_stopping_epoch(const struct dnn_stopping *how,
     else if (means(how, memory, &last, &before) &&
              !better(more, last, before, how->min_delta))
         snprintf(why, 256,
-                 "%s was %g in the last %" PRId64
-                 " epochs, on average, and %g in those "
+                 "the mean of %s was %g in the last %" PRId64
+                 " epochs, and %g in those "
                  "before",
                  how->metric, last, how->window, before);
     else

@@ -1,4 +1,4 @@
-/* stopping.h - when to stop before the last epoch, and which epoch was the best.
+/* stopping.h - early stopping, and which epoch was the best.
  *
  * {"metric": "val_loss", "patience": 10, "min_delta": 0, "mode": "auto"} (PyDTNN's
  * early_stopping), or a text as NNLO's --early-stopping "val_loss,~<,4" and

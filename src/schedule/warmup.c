@@ -1,4 +1,4 @@
-/* warmup.c - a small rate at first.
+/* warmup.c - linear warm-up.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -17,8 +17,9 @@ struct warmup {
 /* ---- by epoch ---- */
 
 static const struct dnn_field warmup_fields[] = {
-    INT("num_epochs", AT(epochs), NULL, 1, "epochs until the whole rate is reached"),
-    REAL("start_factor", AT(start), NULL, 0, 1, "part of the rate to begin with"), END};
+    INT("num_epochs", AT(epochs), NULL, 1, "epochs until the full rate is reached"),
+    REAL("start_factor", AT(start), NULL, 0, 1, "fraction of the rate to start with"),
+    END};
 
 static double warmup_rate(const void *cfg, const struct schedule_place *at, double rate)
 {
@@ -42,23 +43,23 @@ static void warmup_print(const void *cfg, FILE *where)
 {
     const struct warmup *c = cfg;
 
-    fprintf(where, "from x %g to the whole rate in %" PRId64 " epoch%s", c->start,
+    fprintf(where, "from x %g to the full rate in %" PRId64 " epoch%s", c->start,
             c->epochs, c->epochs == 1 ? "" : "s");
 }
 
-const struct schedule_kind dnn_schedule_warmup = {
-    .name = "Warmup",
-    .help = "from a part of the rate to all of it, epoch by epoch",
-    .fields = warmup_fields,
-    .size = sizeof(struct warmup),
-    .check = warmup_check,
-    .rate = warmup_rate,
-    .print = warmup_print};
+const struct schedule_kind dnn_schedule_warmup = {.name = "Warmup",
+                                                  .help =
+                                                      "linear warm-up, epoch by epoch",
+                                                  .fields = warmup_fields,
+                                                  .size = sizeof(struct warmup),
+                                                  .check = warmup_check,
+                                                  .rate = warmup_rate,
+                                                  .print = warmup_print};
 
 /* ---- by update, from the rate of one rank ---- */
 
 static const struct dnn_field warm_up_fields[] = {
-    INT("epochs", AT(epochs), "5", 1, "epochs until the whole rate is reached"), END};
+    INT("epochs", AT(epochs), "5", 1, "epochs until the full rate is reached"), END};
 
 static double warm_up_rate(const void *cfg, const struct schedule_place *at,
                            double rate)
@@ -75,15 +76,14 @@ static void warm_up_print(const void *cfg, FILE *where)
     const struct warmup *c = cfg;
 
     fprintf(where,
-            "from the rate over the number of ranks to all of it in %" PRId64
-            " epoch%s",
+            "from the rate / number of ranks to the full rate in %" PRId64 " epoch%s",
             c->epochs, c->epochs == 1 ? "" : "s");
 }
 
 const struct schedule_kind dnn_schedule_warm_up = {
     .name = "warm_up",
-    .help = "from the rate over the number of ranks to all of it, update by update, as "
-            "PyDTNN has it",
+    .help =
+        "linear warm-up from rate / number of ranks, update by update, as in PyDTNN",
     .fields = warm_up_fields,
     .size = sizeof(struct warmup),
     .rate = warm_up_rate,

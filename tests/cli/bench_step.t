@@ -80,7 +80,7 @@ says() {
     )"
 }
 says 2 'which network? give --model NAME or --layers FILE, one of them' --size 8
-says 3 'there is no network "unet5d" in the zoo; did you mean "unet2d"?' --model unet5d
+says 3 'the zoo has no network "unet5d"; did you mean "unet2d"?' --model unet5d
 says 3 'the network simplecnn has no option "depth"' --model simplecnn --depth 2
 says 2 "the size 8x8: the network's data has 3 axes of space; give as many extents, or one for all" \
     --model unet3d --size 8x8

@@ -89,7 +89,7 @@ refuses 3 'job.json:1: batchsize: unknown key; did you mean "batch_size"?' \
     "{\"layers\": $unet, \"batchsize\": 2}"
 refuses 3 'job.json:1: batch_size: must be between 1 and 1048576, not 0' \
     "{\"layers\": $unet, \"batch_size\": 0}"
-refuses 3 'job.json:1: there is no network "unet4d" in the zoo; did you mean "unet2d"?' \
+refuses 3 'job.json:1: the zoo has no network "unet4d"; did you mean "unet2d"?' \
     '{"layers": {"zoo": "unet4d"}}'
 refuses 3 'job.json:1: layers.dept: unknown key; did you mean "depth"?' \
     '{"layers": {"zoo": "unet3d", "dept": 3}}'
@@ -103,7 +103,7 @@ refuses 3 'job.json:1: optimizer: must be one of sgd, adam, adamw, nadam, lamb, 
     "{\"layers\": $unet, \"optimizer\": \"adma\"}"
 refuses 3 'job.json:1: optimizer.beta1: unknown key; did you mean "beta_1"?' \
     "{\"layers\": $unet, \"optimizer\": {\"name\": \"adam\", \"beta1\": 1}}"
-refuses 3 'job.json:1: loss.function: must be one of mse, mae, huber, hinge, bce, bce_logits, nll, cross_entropy, focal, dice, jaccard, tversky, lovasz, xent, not "Dyce"; did you mean "dice"?' \
+refuses 3 'job.json:1: loss.function: must be one of mse, mae, mape, huber, poisson_nll, hinge, hinge_embedding, soft_margin, bce, bce_logits, nll, cross_entropy, kl_divergence, focal, dice, jaccard, tversky, lovasz, categorical_hinge, multi_margin, multilabel_margin, margin_ranking, cosine_embedding, triplet_margin, xent, not "Dyce"; did you mean "dice"?' \
     "{\"layers\": $unet, \"loss\": {\"function\": \"Dyce\"}}"
 refuses 3 "output 'predictions': loss cross_entropy: needs two or more classes in the last axis; use bce or focal for one channel, mse for values" \
     "{\"layers\": $unet, \"loss\": \"xent\"}"

@@ -136,18 +136,18 @@ ends() {
     result "$name" "$(rm -rf end; train end 0 -- num_epochs=200 "$@"
         grep -q "^train: $text\$" said || cat said)"
 }
-ends "the gradient is short" "the gradient is within absolute_tolerance" optimizer.absolute_tolerance=0.05
-ends "the gradient is short beside the loss" "the gradient is within relative_tolerance of the loss" \
+ends "the gradient is short" "absolute_tolerance reached" optimizer.absolute_tolerance=0.05
+ends "the gradient is short beside the loss" "relative_tolerance reached" \
     optimizer.relative_tolerance=0.5
-ends "enough evaluations" "max_func_eval are done" optimizer.max_func_eval=7
+ends "enough evaluations" "max_func_eval reached" optimizer.max_func_eval=7
 result "a step that was not finished counts if it led down" "$(
     [ "$(column end step | tail -n 1)" = 21 ] || cat end/metrics.csv)"
-ends "enough steps" "max_iterations are done" optimizer.max_iterations=3
+ends "enough steps" "max_iterations reached" optimizer.max_iterations=3
 result "as many epochs" "$([ "$(column end loss | wc -l)" = 3 ] || cat end/metrics.csv)"
 sums end > ended
 result "the same again is already done" "$(
     train end 0 -- num_epochs=200 optimizer.max_iterations=3
-    grep -q '^train: max_iterations are done$' said || cat said
+    grep -q '^train: max_iterations reached$' said || cat said
     sums end | diff ended -)"
 result "with other settings it goes on from there" "$(
     train end 0 -- num_epochs=200 optimizer.max_iterations=2

@@ -135,14 +135,14 @@ result "which is then done, unless the rule changes" "$(
     [ "$(find early/checkpoints -name 'ckpt-*.bp' | wc -l)" = $((steps + 4)) ] || ls early/checkpoints)"
 result "a metric that is not there is said before the first step" "$(
     train 3 bad --set checkpoints.best=val_lose
-    says 'dnn-train: checkpoints.best: there is no metric "val_lose"; there is loss, val_loss, val_accuracy' \
+    says 'dnn-train: checkpoints.best: unknown metric "val_lose"; available: loss, val_loss, val_accuracy' \
         'did you mean "val_loss"?'
     train 3 bad --set early_stopping='{"metric": "dice", "patience": 1}'
-    says 'dnn-train: early_stopping: there is no metric "dice"'
+    says 'dnn-train: early_stopping: unknown metric "dice"'
     train 3 bad --set target_metric='val_x,<,1'
-    says 'dnn-train: target_metric: there is no metric "val_x"'
+    says 'dnn-train: target_metric: unknown metric "val_x"'
     train 3 bad --set optimizer.lr_scheduler='{"type": "plateau", "metric": "val_x"}'
-    says 'there is no metric "val_x"'
+    says 'unknown metric "val_x"'
     find bad -name '*.bp' 2> /dev/null)"
 
 # ---- when ----

@@ -63,7 +63,7 @@ static void steps(const char *name, const struct dnn_optim *o,
         return;
     }
     ops_put(&run, n.w, w);
-    run.now.rate = dnn_optim_rate(o);
+    run.now.rate = o->rate;
     for (int t = 0; t < nsteps; t++) {
         double dy[4];
         for (int i = 0; i < 4; i++)
@@ -198,9 +198,9 @@ static void program(void)
     dnn_prog_free(n.prog);
     is_int(dnn_field_check(dnn_optim_fields, &err), 0, "the table is sound");
     o = dnn_optim_defaults(DNN_UPDATE_SGD);
-    ok(dnn_optim_rate(&o) == 0.01, "sgd's rate");
+    ok(o.rate == 0.01, "sgd's rate");
     o = dnn_optim_defaults(DNN_UPDATE_ADAM);
-    ok(dnn_optim_rate(&o) == 0.001, "adam's rate");
+    ok(o.rate == 0.001, "adam's rate");
 }
 
 /* ---- reading ---- */
@@ -235,11 +235,11 @@ static void refusals(void)
             "job.json:1: optimizer.type: must be one of sgd, adam, adamw, nadam, lamb, "
             "lars, adagrad, adadelta, rmsprop, hessian, not \"Momentum\"");
     refuses("{\"optimizer\": {\"name\": \"LAMB\"}}",
-            "job.json:1: optimizer.name: must be one of sgd, adam, not \"LAMB\"; with "
-            "\"type\" and PyTorch's keys there is lamb, too");
+            "job.json:1: optimizer.name: must be one of sgd, adam, not \"LAMB\"; for "
+            "lamb use \"type\" and the keys of PyTorch");
     refuses("{\"optimizer\": {\"name\": \"adam\", \"type\": \"Adam\"}}",
-            "job.json:1: optimizer.name: belongs to Keras's keys and \"type\" to "
-            "PyTorch's: an optimizer has one of them");
+            "job.json:1: optimizer.name: is a key of Keras, \"type\" one of PyTorch; "
+            "give only one of them");
     refuses("{\"optimizer\": {\"type\": \"SGD\", \"beta1\": 0.9}}",
             "job.json:1: optimizer.beta1: unknown key");
     refuses("{\"optimizer\": {\"type\": \"Adam\", \"epsilon\": 0.9}}",
@@ -250,15 +250,13 @@ static void refusals(void)
             "job.json:2: optimizer.beta1: must be below 1, not 1");
     refuses("{\"optimizer\": {\"type\": \"LAMB\",\n\"beta2\": 1}}",
             "job.json:2: optimizer.beta2: must be below 1, not 1");
-    refuses(
-        "{\"optimizer\": {\"type\": \"SGD\", \"nesterov\": true}}",
-        "job.json:1: optimizer.nesterov: needs a momentum above 0 and no dampening, "
-        "not 0 and 0");
-    refuses(
-        "{\"optimizer\": {\"type\": \"LARS\", \"nesterov\": true, \"momentum\": "
-        "0.9, \"dampening\": 0.5}}",
-        "job.json:1: optimizer.nesterov: needs a momentum above 0 and no dampening, "
-        "not 0.9 and 0.5");
+    refuses("{\"optimizer\": {\"type\": \"SGD\", \"nesterov\": true}}",
+            "job.json:1: optimizer.nesterov: needs a momentum above 0 and dampening 0, "
+            "not 0 and 0");
+    refuses("{\"optimizer\": {\"type\": \"LARS\", \"nesterov\": true, \"momentum\": "
+            "0.9, \"dampening\": 0.5}}",
+            "job.json:1: optimizer.nesterov: needs a momentum above 0 and dampening 0, "
+            "not 0.9 and 0.5");
     refuses("{\"optimizer\": {\"type\": \"SGD\", \"learning_rate\": 0}}",
             "job.json:1: optimizer.learning_rate: must be above 0, not 0");
     refuses(

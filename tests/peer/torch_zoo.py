@@ -21,13 +21,33 @@ SMALL = {
     "vgg16": "input=[32,32,3]", "vgg19": "input=[32,32,3]",
     "googlenet": "dropout=0 input=[64,64,3]", "inceptionv3": "input=[75,75,3]",
     "wideresnet28_10": "base=2 input=[16,16,3]", "resnet20": "base=4 input=[16,16,3]",
-    "mobilenet": "dropout=0",
+    "mobilenet": "dropout=0", "cifar10_model": "dropout=0 input=[12,12,3]",
+    "alexnet_cifar10": "dropout=0 input=[32,32,3]", "vgg1": "input=[8,8,3]",
+    "vgg3dobn": "dropout=0 input=[16,16,3]", "vgg11bn": "input=[32,32,3]",
+    "vgg11bn_cifar10": "dropout=0 input=[32,32,3]",
+    "googlenet_cifar10": "input=[16,16,3]", "resnet18_cifar10": "input=[16,16,3]",
+    "resnet20_cifar10": "input=[16,16,3]", "densenet_cifar10": "input=[16,16,3]",
+    "unet": "backbone=vgg16", "linknet": "backbone=resnet18",
+    "fpn": "backbone=mobilenet", "pspnet": "backbone=resnet50 input=[96,96,3]",
     "unet2d": "base=4 depth=2 input=[16,12,1]",
     "unet3d": "base=4 depth=2 input=[8,8,12,1]",
 }
 UNETS = ("base=4 depth=2 norm=instance down=stride", "base=4 depth=1 norm=group",
          "base=3 depth=2 norm=layer up=upsample",
          "base=4 depth=1 norm=none classes=3 convolutions=3")
+
+
+# Differ from one that is compared in numbers only.
+ALIKE = {
+    "vgg2", "vgg3", "vgg3do", "vgg3do2", "vgg13", "vgg13bn", "vgg16bn", "vgg19bn",
+    "vgg11_cifar10", "vgg16_cifar10", "vgg16bn_cifar10", "resnet10", "resnet101v15",
+    "resnet152v15", "resnet101v2", "resnet152v2", "resnet34_cifar10",
+    "resnet50_cifar10", "resnet101_cifar10", "resnet152_cifar10", "resnet32_cifar10",
+    "resnet44_cifar10", "resnet56_cifar10", "resnet110_cifar10", "resnet1202_cifar10",
+    "wideresnet", "densenet161", "densenet169", "densenet201", "densenet121_cifar10",
+    "densenet161_cifar10", "densenet169_cifar10", "densenet201_cifar10",
+    "mobilenetv1_cifar10",
+}
 
 
 def narrow(top, factor):
@@ -61,6 +81,8 @@ def smooth(top):
 
 def networks(names):
     for name in names:
+        if name in ALIKE:
+            continue
         words = SMALL.get(name, "").split()
         if not any(w.startswith("input") for w in words) and name != "simplemlp":
             words.append("input=[64,64,3]")

@@ -328,7 +328,7 @@ static const struct text {
      "\"batch_input_shape\": [null, 9999, 9999, 9]}}]", "net:1: layer 'UpSampling2D_1' (UpSampling2D): its output would be "
      "?x655294464x655294464x9, too large to compute"},
     {"a zoo network that is not there", "{\"zoo\": \"unet4d\"}",
-     "net:1: there is no network \"unet4d\" in the zoo; did you mean \"unet2d\"?"},
+     "net:1: the zoo has no network \"unet4d\"; did you mean \"unet2d\"?"},
     {"a zoo network without that option", "{\"zoo\": \"vgg16\", \"depth\": 3}",
      "net:1: the network vgg16 has no option \"depth\""},
 };

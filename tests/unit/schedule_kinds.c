@@ -71,12 +71,12 @@ static void gives(const char *text, const double *loss, int64_t ranks,
 static void kinds(void)
 {
     gives("{}", NULL, 0, RATES(.5, .5, .5, .5, .5, .5, .5, .5, .5, .5, .5, .5),
-          "constant: the rate does not change\n");
+          "constant: the learning rate does not change\n");
     gives("{\"s\": null}", NULL, 0,
           RATES(.5, .5, .5, .5, .5, .5, .5, .5, .5, .5, .5, .5),
-          "constant: the rate does not change\n");
+          "constant: the learning rate does not change\n");
     gives("{\"s\": []}", NULL, 0, RATES(.5, .5, .5, .5, .5, .5, .5, .5, .5, .5, .5, .5),
-          "constant: the rate does not change\n");
+          "constant: the learning rate does not change\n");
     gives("{\"s\": {\"type\": \"step\", \"gamma\": 0.5, \"step_size\": 5}}", NULL, 0,
           RATES(.5, .5, .5, .5, .5, .25, .25, .25, .25, .25, .125, .125),
           "Step: x 0.5 every 5 epochs\n");
@@ -88,20 +88,20 @@ static void kinds(void)
           "Exponential: x 2 every epoch, to epoch 3\n");
     gives("{\"s\": {\"type\": \"Warmup\", \"num_epochs\": 4, \"start_factor\": 0.5}}",
           NULL, 0, RATES(.25, .3125, .375, .4375, .5, .5, .5, .5, .5, .5, .5, .5),
-          "Warmup: from x 0.5 to the whole rate in 4 epochs\n");
+          "Warmup: from x 0.5 to the full rate in 4 epochs\n");
     gives("{\"s\": {\"type\": \"cosine\", \"T_0\": 2, \"minimum\": 0.1}}", NULL, 0,
           RATES(.5, .3, .5, .3, .5, .3, .5, .3, .5, .3, .5, .3),
-          "cosine: down to 0.1 along a cosine of 2 epochs, again and again\n");
+          "cosine: to 0.1 along a cosine of 2 epochs, with restarts\n");
     gives("{\"s\": {\"type\": \"cosine\", \"T_max\": 2, \"minimum\": 0.1}}", NULL, 0,
           RATES(.5, .3, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1),
-          "cosine: down to 0.1 along a cosine of 2 epochs\n");
+          "cosine: to 0.1 along a cosine of 2 epochs\n");
     gives(
         "{\"s\": {\"type\": \"polynomial\", \"epochs\": 4, \"power\": 2, \"minimum\": "
         "0.1}}",
         NULL, 0,
         RATES(.5, .1 + .4 * .5625, .1 + .4 * .25, .1 + .4 * .0625, .1, .1, .1, .1, .1,
               .1, .1, .1),
-        "polynomial: down to 0.1 along a power of 2 in 4 epochs\n");
+        "polynomial: to 0.1 with power 2 in 4 epochs\n");
 }
 
 /* PyDTNN's. */
@@ -110,10 +110,10 @@ static void others(void)
     gives("{\"s\": {\"type\": \"warm_up\", \"epochs\": 4}}", NULL, 4,
           RATES(.125, .125 + .375 / 4, .125 + .375 / 2, .125 + .375 * .75, .5, .5, .5,
                 .5, .5, .5, .5, .5),
-          "warm_up: from the rate over the number of ranks to all of it in 4 epochs\n");
+          "warm_up: from the rate / number of ranks to the full rate in 4 epochs\n");
     gives("{\"s\": \"warm_up\"}", NULL, 0,
           RATES(.5, .5, .5, .5, .5, .5, .5, .5, .5, .5, .5, .5),
-          "warm_up: from the rate over the number of ranks to all of it in 5 epochs\n");
+          "warm_up: from the rate / number of ranks to the full rate in 5 epochs\n");
     gives("{\"s\": {\"type\": \"reduce_lr_every_nepochs\", \"nepochs\": 2, \"factor\": "
           "0.5, \"min_lr\": 0.1}}",
           NULL, 0,
@@ -124,14 +124,14 @@ static void others(void)
           "\"patience\": 2, \"factor\": 0.5, \"min_lr\": 0.1}}",
           (const double[EPOCHS]){.1, .2, .2, .2, .3, .1, .1, .4, .4, .4, .4, .4}, 0,
           RATES(.5, .5, .5, .5, .25, .25, .25, .125, .125, .125, .125, .125),
-          "reduce_lr_on_plateau: x 0.5 when val_dice has not become larger for 2 "
+          "reduce_lr_on_plateau: x 0.5 when val_dice has not increased for 2 "
           "epochs, not below 0.1\n");
     /* More than one epoch without improvement; two epochs to rest. */
     gives("{\"s\": {\"type\": \"plateau\", \"metric\": \"val_dice\", \"patience\": 1, "
           "\"factor\": 0.5, \"cooldown\": 2, \"min_rate\": 0.2}}",
           (const double[EPOCHS]){.1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1}, 0,
           RATES(.5, .5, .5, .25, .25, .25, .25, .2, .2, .2, .2, .2),
-          "plateau: x 0.5 when val_dice has not become larger for more than 1 epochs, "
+          "plateau: x 0.5 when val_dice has not increased for more than 1 epochs, "
           "not within 2 epochs, not below 0.2\n");
 }
 
@@ -142,7 +142,7 @@ static void rows(void)
           NULL, 0,
           RATES(.25, .375, .25, .25, .125, .125, .0625, .0625, .03125, .03125, .015625,
                 .015625),
-          "Warmup: from x 0.5 to the whole rate in 2 epochs\nStep: x 0.5 every 2 "
+          "Warmup: from x 0.5 to the full rate in 2 epochs\nStep: x 0.5 every 2 "
           "epochs\n");
     gives(
         "{\"s\": [{\"type\": \"constant\", \"factor\": 0.5, \"to\": 2}, {\"type\": "
@@ -157,8 +157,9 @@ static void rows(void)
           "\"patience\": 0, \"factor\": 0.5, \"from\": 9}]}",
           (const double[EPOCHS]){.1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1}, 0,
           RATES(.5, .5, .5, .5, .5, .5, .5, .5, .5, .5, .5, .25),
-          "constant: the rate does not change\nplateau: x 0.5 when val_dice has not "
-          "become larger for more than 0 epochs, from epoch 9\n");
+          "constant: the learning rate does not change\nplateau: x 0.5 when val_dice "
+          "has not "
+          "increased for more than 0 epochs, from epoch 9\n");
 }
 
 /* One cycle from update to update, and all of it within its own epochs. */
@@ -213,9 +214,8 @@ static void refusals(void)
             "job.json:2: s[1]: must be a schedule {\"type\": ...}, not 4");
     refuses("{\"s\": {\"type\": \"Step\"}}",
             "job.json:1: s: the key \"step_size\" is missing");
-    refuses("{\"s\": \"Step\"}",
-            "job.json:1: s: has keys that must be given: {\"type\": "
-            "\"Step\", ...}");
+    refuses("{\"s\": \"Step\"}", "job.json:1: s: needs keys: write {\"type\": "
+                                 "\"Step\", ...}");
     refuses("{\"s\": \"stop\"}",
             "job.json:1: s: must be one of constant, Step, MultiStep, Exponential, "
             "Warmup, cosine, polynomial, one_cycle, plateau, warm_up, "
@@ -232,16 +232,17 @@ static void refusals(void)
     refuses("{\"s\": {\"type\": \"Warmup\", \"num_epochs\": 3, \"start_factor\": 0}}",
             "job.json:1: s.start_factor: must be above 0, or nothing is learned at "
             "first");
-    refuses("{\"s\": {\"type\": \"cosine\", \"T_0\": 3, \"T_max\": 5}}",
-            "job.json:1: s.T_max: is for one cosine and T_0 for several: give one of "
-            "them");
+    refuses(
+        "{\"s\": {\"type\": \"cosine\", \"T_0\": 3, \"T_max\": 5}}",
+        "job.json:1: s.T_max: is without restarts, T_0 with restarts; give only one of "
+        "them");
     refuses("{\"s\": {\"type\": \"cosine\", \"T_mult\": 2}}",
             "job.json:1: s.T_mult: needs T_0");
     refuses("{\"s\": {\"type\": \"constant\", \"from\": 4, \"to\": 4}}",
             "job.json:1: s.to: must be above from, 4, not 4");
     refuses("{\"s\": [\"plateau\", \"plateau\", \"plateau\", \"plateau\", \"plateau\", "
             "\"plateau\", \"plateau\", \"plateau\", {\"type\": \"plateau\"}]}",
-            "job.json:1: s[8]: at most 8 schedules may look at a metric");
+            "job.json:1: s[8]: at most 8 schedules may depend on a metric");
 }
 
 static void metrics(void)
@@ -258,11 +259,11 @@ static void metrics(void)
     is_int(dnn_schedule_epoch(s, &memory, 2, named, &err), DNN_ECONFIG,
            "no such metric");
     is_text(err.text,
-            "plateau: there is no metric \"val_los\"; there is loss, val_loss; did you "
+            "plateau: unknown metric \"val_los\"; available: loss, val_loss; did you "
             "mean \"val_loss\"?",
             "its message");
     is_int(dnn_schedule_epoch(s, &memory, 0, NULL, &err), DNN_ECONFIG, "none at all");
-    is_text(err.text, "plateau: there is no metric \"val_los\"; there is none",
+    is_text(err.text, "plateau: unknown metric \"val_los\"; available: none",
             "its message");
     dnn_schedule_free(s);
 }

@@ -83,12 +83,12 @@ static void patience(void)
 static void targets(void)
 {
     stops("{\"s\": \"val_acc,>,0.97\"}", (double[]){.9, .8, .98}, 3, 3,
-          "val_acc is 0.98 and was to become 0.97", "yny");
+          "val_acc is 0.98, target 0.97 reached", "yny");
     stops("{\"s\": \"x,<,-1e-1\"}", (double[]){.9, .8, -.2}, 3, 3,
-          "x is -0.2 and was to become -0.1", "yyy");
+          "x is -0.2, target -0.1 reached", "yyy");
     stops("{\"s\": {\"metric\": \"val_loss\", \"target\": 0.5}}",
           (double[]){1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, .5}, 13, 13,
-          "val_loss is 0.5 and was to become 0.5", "ynnnnnnnnnnny");
+          "val_loss is 0.5, target 0.5 reached", "ynnnnnnnnnnny");
     stops("{\"s\": {\"target\": 0.5, \"patience\": 2}}", (double[]){1, 2, 2, 2}, 4, 3,
           "val_loss has not improved for 2 epochs; the best was 1 after epoch 1",
           "ynn");
@@ -98,13 +98,13 @@ static void windows(void)
 {
     /* Means of two: 4.5 and 3.5; 4 and 3; 3.5 and 3; 3 and 3. */
     stops("{\"s\": \"val_loss,~<,2\"}", (double[]){5, 4, 4, 3, 3, 3, 3}, 7, 6 + 1,
-          "val_loss was 3 in the last 2 epochs, on average, and 3 in those before",
+          "the mean of val_loss was 3 in the last 2 epochs, and 3 in those before",
           "yynynnn");
     stops("{\"s\": \"score,~>,1\"}", (double[]){1, 2, 3, 2.5}, 4, 4,
-          "score was 2.5 in the last 1 epochs, on average, and 3 in those before",
+          "the mean of score was 2.5 in the last 1 epochs, and 3 in those before",
           "yyyn");
     stops("{\"s\": {\"window\": 2, \"min_delta\": 2}}", (double[]){5, 4, 4, 3}, 4, 4,
-          "val_loss was 3.5 in the last 2 epochs, on average, and 4.5 in those before",
+          "the mean of val_loss was 3.5 in the last 2 epochs, and 4.5 in those before",
           "ynnn");
 }
 
@@ -137,7 +137,7 @@ static void refusals(void)
     refuses("{\"s\": {\"window\": 17}}",
             "job.json:1: s.window: must be between 0 and 16, not 17");
     refuses("{\"s\": {\"patience\": 0}}",
-            "job.json:1: s: never stops: it needs a patience, a window or a target");
+            "job.json:1: s: never stops: give a patience, a window or a target");
     refuses("{\"s\": {\"target\": \"x\"}}",
             "job.json:1: s.target: must be a number, not \"x\"");
     refuses("{\"s\": {\"pateince\": 2}}",
@@ -173,7 +173,7 @@ static void metrics(void)
     is_int(dnn_stopping_epoch(&how, &memory, 1, 2, named, &stop, &improved, why, &err),
            DNN_ECONFIG, "no such metric");
     is_text(err.text,
-            "early stopping: there is no metric \"dice\"; there is loss, val_mse",
+            "early stopping: unknown metric \"dice\"; available: loss, val_mse",
             "its message");
     const struct dnn_named seen[] = {
         {"val_balanced_accuracy", 0.5},
