@@ -171,7 +171,7 @@ EOF2
         sleep 0.1
     done
     ok "two in one tree wait for each other" \
-        gives 0 "another quickstart is running here" "$quickstart" check
+        gives 0 "another quickstart is at work here" "$quickstart" check
     wait
 
     rm "$build/.quickstart"
