@@ -181,6 +181,26 @@ else
     skip "quickstart check" "no dpkg here"
 fi
 
+# ---- into a private root: one that has two programs and their libraries ----
+
+if [ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null; then
+    entered() {
+        local root=$tmp/entered
+        mkdir -p "$root/etc"
+        ldd /bin/sh /usr/bin/env | grep -oE '/[^ ]+\.so[^ ]*' |
+            xargs cp -L --parents -t "$root" /bin/sh /usr/bin/env
+        echo "our CA" >"$tmp/ca.crt"
+        gives 0 "SSL_CERT_FILE=/etc/dnn-toolkit-ca.crt" env SSL_CERT_FILE="$tmp/ca.crt" PIP_CERT=/x PIP_NO_INDEX=1 \
+            https_proxy=proxy:1 UNRELATED=1 unshare --mount "$quickstart" mounts "$root" env &&
+            grep -qx "PIP_CERT=/etc/dnn-toolkit-ca.crt" "$out" && grep -qx "PIP_NO_INDEX=1" "$out" &&
+            grep -qx "https_proxy=proxy:1" "$out" && ! grep -q UNRELATED "$out" &&
+            cmp "$tmp/ca.crt" "$root/etc/dnn-toolkit-ca.crt"
+    }
+    ok "a private root gets the host's CA certificates and the settings of pip and proxies" entered
+else
+    skip "a private root gets the host's CA certificates and the settings of pip and proxies" "no mounts of our own"
+fi
+
 # ---- clean ----
 
 mkdir -p "$DNN_CACHE/root-0123/etc" "$src/build-asan"
