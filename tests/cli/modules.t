@@ -29,7 +29,7 @@ try() { # name, init file
     local name=$1 init=$2 out=$tmp/$1 status=0
     mkdir -p "$out"
     env -i HOME="$tmp" PATH=/usr/local/bin:/usr/bin:/bin DNN_KEEP=1 \
-        timeout 60 bash --norc --noprofile "$tmp/session" "$init" "$modules" "$out" > "$out/log" 2>&1 || status=$?
+        guarded bash --norc --noprofile "$tmp/session" "$init" "$modules" "$out" > "$out/log" 2>&1 || status=$?
     result "$name: load and unload" "$([ $status = 0 ] || { echo "status $status"; tail -5 "$out/log"; })"
     result "$name: PATH begins with the tools" "$(grep -q "^PATH=$bindir:" "$out/loaded" || grep ^PATH= "$out/loaded")"
     for v in DNN_HOME DNN_JOBS DNN_VERSION; do

@@ -27,7 +27,7 @@ ok() {
 gives() {
     local want=$1 text=$2 status=0
     shift 2
-    timeout 60 "$@" >"$out" 2>&1 </dev/null || status=$?
+    guarded "$@" >"$out" 2>&1 </dev/null || status=$?
     [ "$status" -eq "$want" ] && grep -qF -- "$text" "$out"
 }
 last_line() {
@@ -149,10 +149,7 @@ EOF2
     interrupt() {
         "$quickstart" check >"$out" 2>&1 </dev/null &
         local pid=$! sleeper status=0
-        for _ in {1..100}; do
-            [ ! -s "$src/slow.pid" ] || break
-            sleep 0.1
-        done
+        wait_for test -s "$src/slow.pid"
         sleeper=$(cat "$src/slow.pid") || return
         kill -TERM "$pid"
         wait "$pid" || status=$?
@@ -164,12 +161,9 @@ EOF2
     rm "$src/slow"
     ok "and can be run again" gives 0 "4 passed" "$quickstart" check
 
-    # another one holds the build directory for two seconds
-    (exec 9>"$build/.lock" && flock 9 && touch "$tmp/held" && sleep 2) &
-    for _ in {1..50}; do
-        [ ! -e "$tmp/held" ] || break
-        sleep 0.1
-    done
+    # another one holds the build directory until the second says that it waits
+    (exec 9>"$build/.lock" && flock 9 && touch "$tmp/held" && wait_for grep -q "is at work here" "$out") &
+    wait_for test -e "$tmp/held"
     ok "two in one tree wait for each other" \
         gives 0 "another quickstart is at work here" "$quickstart" check
     wait
@@ -184,21 +178,30 @@ fi
 # ---- into a private root: one that has two programs and their libraries ----
 
 if [ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null; then
+    root=$tmp/entered
+    mkdir -p "$root/etc"
+    ldd /bin/sh /usr/bin/env | grep -oE '/[^ ]+\.so[^ ]*' |
+        xargs cp -L --parents -t "$root" /bin/sh /usr/bin/env
+    echo "our CA" >"$tmp/ca.crt"
+    echo old >"$root/etc/hosts"
+    node=$(stat -c %i "$root/etc/hosts")
     entered() {
-        local root=$tmp/entered
-        mkdir -p "$root/etc"
-        ldd /bin/sh /usr/bin/env | grep -oE '/[^ ]+\.so[^ ]*' |
-            xargs cp -L --parents -t "$root" /bin/sh /usr/bin/env
-        echo "our CA" >"$tmp/ca.crt"
         gives 0 "SSL_CERT_FILE=/etc/dnn-toolkit-ca.crt" env SSL_CERT_FILE="$tmp/ca.crt" PIP_CERT=/x PIP_NO_INDEX=1 \
             https_proxy=proxy:1 UNRELATED=1 unshare --mount "$quickstart" mounts "$root" env &&
             grep -qx "PIP_CERT=/etc/dnn-toolkit-ca.crt" "$out" && grep -qx "PIP_NO_INDEX=1" "$out" &&
             grep -qx "https_proxy=proxy:1" "$out" && ! grep -q UNRELATED "$out" &&
             cmp "$tmp/ca.crt" "$root/etc/dnn-toolkit-ca.crt"
     }
+    # A private Slurm has its own /etc/hosts mounted over that of the root; it would lose that
+    # with the file.
+    same_file() {
+        cmp /etc/hosts "$root/etc/hosts" && [ "$(stat -c %i "$root/etc/hosts")" = "$node" ]
+    }
     ok "a private root gets the host's CA certificates and the settings of pip and proxies" entered
+    ok "who enters a root leaves the files that others use in place" same_file
 else
     skip "a private root gets the host's CA certificates and the settings of pip and proxies" "no mounts of our own"
+    skip "who enters a root leaves the files that others use in place" "no mounts of our own"
 fi
 
 # ---- clean ----

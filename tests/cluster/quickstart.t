@@ -5,7 +5,7 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
-# shellcheck disable=SC2317,SC2016  # functions are called through within; scripts are written
+# shellcheck disable=SC2317,SC2016  # functions are called through wait_for; scripts are written
 # shellcheck source=tests/cluster/lib.sh
 . "${srcdir:-.}/tests/cluster/lib.sh"
 cluster_need
@@ -38,7 +38,7 @@ cat > "$run/job.json" << EOF2
  "data": {"dataset": "fractals.bp", "batch_size": 3}, "num_epochs": 1000000, "loss": "cross_entropy",
  "deterministic": true, "checkpoints": {"interval": 20}}
 EOF2
-timeout 60 dnn-prepare --quiet --generate blobs3d --set samples=24 --set size=16 --set classes=2 \
+guarded dnn-prepare --quiet --generate blobs3d --set samples=24 --set size=16 --set classes=2 \
     --split 0.75,0.25 --to "$run/fractals.bp" || exit 1
 
 # has TEXT...: complaints if one of them is not in what quickstart said
@@ -52,16 +52,16 @@ has() {
 ended() {
     local want=$1 status=0
     shift
-    timeout 150 "$@" > "$said" 2>&1 < /dev/null || status=$?
+    guarded "$@" > "$said" 2>&1 < /dev/null || status=$?
     [ "$status" = "$want" ] || { echo "status $status, not $want"; tail -n 25 "$said"; }
 }
 epochs_come() {
     [ "$(grep -c '^epoch [0-9]*/1000000: ' "$said")" -gt 2 ]
 }
 
-timeout 150 "$src/quickstart" > "$said" 2>&1 < /dev/null &
+guarded "$src/quickstart" > "$said" 2>&1 < /dev/null &
 pid=$!
-check "epochs are shown as they come" within 120 epochs_come
+check "epochs are shown as they come" wait_for epochs_come
 kill -TERM "$(ps -o pid= --ppid "$pid" | head -n 1)"
 status=0
 wait "$pid" || status=$?
