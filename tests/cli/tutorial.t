@@ -24,7 +24,7 @@ while read -r kind what; do
         ;;
     run)
         commands=$((commands + 1))
-        result "$what" "$(timeout 300 bash -c "$what" > log 2>&1 || { echo "status $?"; tail -n 5 log; })"
+        result "$what" "$(guarded bash -c "$what" > log 2>&1 || { echo "status $?"; tail -n 5 log; })"
         ;;
     esac
 done < <(awk '/^```json / { print "file", $2 } /^```/ { on = $0 == "```sh"; next } on { print "run", $0 }' "$page")
