@@ -29,7 +29,7 @@ AS_IF([test "x$with_$1" != xno], [
                 [$1_LIBS="$4"
                  test -z "$6" || $1_CPPFLAGS="-I/usr/include/$6"])],
         [AS_IF([test -f "$with_$1/include/m4_ifval([$6], [$6/])$3"], [], [
-            AC_MSG_ERROR([--with-$1=$with_$1: there is no $with_$1/include/m4_ifval([$6], [$6/])$3; give the prefix under which include and lib lie])])
+            AC_MSG_ERROR([--with-$1=$with_$1: there is no $with_$1/include/m4_ifval([$6], [$6/])$3; give the prefix that has include and lib])])
          $1_CPPFLAGS="-I$with_$1/include[]m4_ifval([$6], [ -I$with_$1/include/$6])"
          AS_IF([test -d "$with_$1/lib64"], [dnn_lib=$with_$1/lib64], [dnn_lib=$with_$1/lib])
          $1_LIBS="-L$dnn_lib -Wl,-rpath,$dnn_lib $4"])
@@ -49,7 +49,7 @@ AC_DEFUN([DNN_LIB_LINK], [
 #include <$2>
 ]], [[return $3 == 0;]])],
             [have_$1=1 why_$1=],
-            [why_$1="$2 is there, but linking with $$1_LIBS does not work"])],
+            [why_$1="$2 was found, but linking with $$1_LIBS fails"])],
         [why_$1="no <$2> that compiles"])
     AS_IF([test $have_$1 = 1], [AC_MSG_RESULT([yes])], [AC_MSG_RESULT([no: $why_$1])])
 ])
@@ -57,7 +57,7 @@ AC_DEFUN([DNN_LIB_LINK], [
 AC_DEFUN([DNN_LIB_END], [
 AS_IF([test $have_$1 = 0], [
     AS_IF([test "$2" = required],
-        [AC_MSG_ERROR([$3 is required: $why_$1. Install it ($4), or say where it is: --with-$1=DIR])],
+        [AC_MSG_ERROR([$3 is required: $why_$1. Install it ($4), or give its prefix: --with-$1=DIR])],
         [test "x$with_$1" != xauto && test "x$with_$1" != xno],
         [AC_MSG_ERROR([--with-$1=$with_$1 was given, but $3 was not found: $why_$1. Install it ($4), or give another DIR])])])
 AC_DEFINE_UNQUOTED(m4_toupper([DNN_HAVE_$1]), [$have_$1], [1 if $3 was found, else 0])

@@ -136,14 +136,19 @@ cuda_home() {
     fi
 }
 
+# copy_in FILE TO: written in place, because a new file of that name would take away the one
+# that a private Slurm, running in the same root, has mounted over it.
+copy_in() {
+    cmp -s "$1" "$2" || cat "$1" >"$2" || die "cannot copy $1 to $2"
+}
+
 # copy_certificates ROOT: programs in ROOT trust the certificate authorities the host trusts.
 copy_certificates() {
     local file to=/etc/dnn-toolkit-ca.crt
     for file in "${SSL_CERT_FILE:-}" /etc/ssl/certs/ca-certificates.crt \
         /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/ca-bundle.pem /etc/ssl/cert.pem; do
         [ -r "$file" ] || continue
-        { cp -L "$file" "$1$to.$$" && mv -f "$1$to.$$" "$1$to"; } ||
-            die "cannot copy $file into $1"
+        copy_in "$file" "$1$to"
         export SSL_CERT_FILE=$to PIP_CERT=$to
         return
     done
@@ -174,11 +179,7 @@ mounts() {
         vars=(CUDA_HOME="$cuda")
     fi
     for file in /etc/hosts /etc/resolv.conf; do
-        # Written in place: a new file of that name would take away the one that a private
-        # Slurm, running in the same root, has mounted over it.
-        if [ -r "$file" ] && ! cmp -s "$file" "$root$file"; then
-            cat "$file" >"$root$file" || die "cannot copy $file into $root"
-        fi
+        [ ! -r "$file" ] || copy_in "$file" "$root$file"
     done
     copy_certificates "$root"
     net_settings

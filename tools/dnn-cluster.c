@@ -82,8 +82,9 @@ static int run(const void *opt, int nargs, char **args, struct dnn_err *err)
 
     for (int i = 0; argv != NULL && i < nargs; i++)
         argv[i] = args[i];
-    int rc = argv == NULL ? dnn_fail(err, DNN_ENOMEM, "%d words do not fit", nargs)
-                          : dnn_cluster_run(&c, argv, &result, err);
+    int rc = argv == NULL
+                 ? dnn_fail(err, DNN_ENOMEM, "no memory for %d arguments", nargs)
+                 : dnn_cluster_run(&c, argv, &result, err);
     free(argv);
     return rc < 0 ? rc : result; /* positive: the program's own status */
 }

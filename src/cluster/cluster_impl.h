@@ -1,4 +1,4 @@
-/* cluster_impl.h - what the files of this room share.
+/* cluster_impl.h - shared by the files of this component.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -42,28 +42,28 @@ bool dnn_cluster_conf_hardware(const char *printed, struct dnn_buf *out);
 /* The number of a node name ("n2" is 2), or DNN_EUSAGE. */
 int dnn_cluster_conf_node(const char *name, int nodes, struct dnn_err *err);
 
-/* ---- place.c: the state directory ---- */
+/* ---- dir.c: the state directory ---- */
 
 enum { DNN_CLUSTER_PATH = 96 }; /* a socket path may have 107 bytes */
 
 /* Check the name and directory of cfg and write the absolute path. */
-int dnn_cluster_place(const struct dnn_cluster_cfg *cfg, char dir[DNN_CLUSTER_PATH],
-                      struct dnn_err *err);
+int dnn_cluster_dir(const struct dnn_cluster_cfg *cfg, char dir[DNN_CLUSTER_PATH],
+                    struct dnn_err *err);
 /* Make it if need be; refuses one that is not ours. */
-int dnn_cluster_place_make(const char *dir, struct dnn_err *err);
+int dnn_cluster_dir_make(const char *dir, struct dnn_err *err);
 /* Remove what an earlier run left and make the subdirectories; needs the lock. */
-int dnn_cluster_place_clear(const char *dir, int nodes, struct dnn_err *err);
+int dnn_cluster_dir_clear(const char *dir, int nodes, struct dnn_err *err);
 /* Take the lock that a start holds until it is done.  Waits that many seconds.
  * *fd is owned by the caller; closing all its copies gives the lock back. */
-int dnn_cluster_place_lock(const char *dir, double wait, int *fd, struct dnn_err *err);
+int dnn_cluster_dir_lock(const char *dir, double wait, int *fd, struct dnn_err *err);
 /* Whether a start holds the lock just now. */
-bool dnn_cluster_place_locked(const char *dir);
-int dnn_cluster_place_write(const char *dir, const char *name, mode_t mode,
-                            const void *bytes, size_t len, struct dnn_err *err);
+bool dnn_cluster_dir_locked(const char *dir);
+int dnn_cluster_dir_write(const char *dir, const char *name, mode_t mode,
+                          const void *bytes, size_t len, struct dnn_err *err);
 /* The text of a file, empty if there is none. */
-void dnn_cluster_place_read(const char *path, struct dnn_buf *out);
+void dnn_cluster_dir_read(const char *path, struct dnn_buf *out);
 /* Log the last lines of a log file as errors. */
-void dnn_cluster_place_tail(const char *path, int lines);
+void dnn_cluster_dir_tail(const char *path, int lines);
 
 /* ---- spawn.c: programs, with time limits ---- */
 
@@ -106,8 +106,8 @@ int dnn_cluster_send(int fd, pid_t pid, const char *fmt, ...) DNN_PRINTF(3, 4);
  * other side is gone; -1: nothing in that time.  pid may be NULL. */
 int dnn_cluster_recv(int fd, double seconds, char text[DNN_CLUSTER_PACKET], pid_t *pid);
 /* Send a command and read "ok" or "fail CODE TEXT" within that time. */
-int dnn_cluster_order(struct dnn_cluster_peer *peer, const char *order, double seconds,
-                      struct dnn_err *err);
+int dnn_cluster_request(struct dnn_cluster_peer *peer, const char *request,
+                        double seconds, struct dnn_err *err);
 
 /* Wait until the supervisor, and with it everything, is gone; false if it still
  * lives after that time. */
@@ -122,19 +122,19 @@ struct dnn_cluster_state {
 int dnn_cluster_ask(struct dnn_cluster_peer *peer, struct dnn_cluster_state *out,
                     struct dnn_err *err);
 
-/* ---- space.c: namespaces ---- */
+/* ---- namespace.c: namespaces ---- */
 
 /* Leave this process's namespaces; its next child is init of a PID namespace.
  * Without the right to do so a user namespace is entered first. */
-int dnn_cluster_space_leave(bool network, struct dnn_err *err);
+int dnn_cluster_ns_leave(bool network, struct dnn_err *err);
 /* In that child: own mounts, /proc, host name and hosts file. */
-int dnn_cluster_space_furnish(const char *hosts, struct dnn_err *err);
+int dnn_cluster_ns_mount(const char *hosts, struct dnn_err *err);
 /* In a node: its /proc, /dev/shm, spool directory and host name. */
-int dnn_cluster_space_node(const char *name, const char *spool, struct dnn_err *err);
+int dnn_cluster_ns_node(const char *name, const char *spool, struct dnn_err *err);
 /* Enter a supervisor's namespaces, keeping the working directory; pid also
  * enters the PID namespace, which only children see. */
-int dnn_cluster_space_join(const struct dnn_cluster_peer *peer, bool pid,
-                           struct dnn_err *err);
+int dnn_cluster_ns_join(const struct dnn_cluster_peer *peer, bool pid,
+                        struct dnn_err *err);
 
 /* ---- net.c: ports and links ---- */
 

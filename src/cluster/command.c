@@ -1,4 +1,4 @@
-/* command.c - orders to a running cluster: stop, fail, restore.
+/* command.c - commands to a running cluster: stop, fail, restore.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -21,19 +21,20 @@ int dnn_cluster_stop(const struct dnn_cluster_cfg *cfg, struct dnn_err *err)
     struct dnn_deadline end = dnn_clock_deadline(20);
     struct dnn_err silent = {0};
 
-    DNN_TRY(dnn_cluster_place(cfg, dir, err));
+    DNN_TRY(dnn_cluster_dir(cfg, dir, err));
     while (!dnn_cluster_connect(dir, &peer)) {
         /* Perhaps one is just being started and does not listen yet. */
-        if (!dnn_cluster_place_locked(dir)) {
+        if (!dnn_cluster_dir_locked(dir)) {
             dnn_log(DNN_INFO, "cluster", "\"%s\" is not running: %s", cfg->name, dir);
             return 0;
         }
         if (dnn_clock_passed(&end))
             return dnn_fail(err, DNN_EIO,
-                            "%s/lock: a start holds it, but nobody listens", dir);
+                            "%s/lock: is locked by a start, but no supervisor answers",
+                            dir);
         dnn_clock_sleep(0.05);
     }
-    int rc = dnn_cluster_order(&peer, "stop", 8, &silent);
+    int rc = dnn_cluster_request(&peer, "stop", 8, &silent);
     if (rc < 0 || !dnn_cluster_gone(&peer, 10)) {
         dnn_log(DNN_WARN, "cluster", "the supervisor (pid %d) does not end by itself",
                 (int)peer.pid);
@@ -48,9 +49,10 @@ int dnn_cluster_stop(const struct dnn_cluster_cfg *cfg, struct dnn_err *err)
     return rc;
 }
 
-/* Check the name and give the order; *was_up says what the node was before. */
-static int order(const struct dnn_cluster_cfg *cfg, const char *verb, const char *node,
-                 char dir[DNN_CLUSTER_PATH], bool *was_up, struct dnn_err *err)
+/* Check the name and send the command; *was_up: the node was up before. */
+static int request(const struct dnn_cluster_cfg *cfg, const char *verb,
+                   const char *node, char dir[DNN_CLUSTER_PATH], bool *was_up,
+                   struct dnn_err *err)
 {
     struct dnn_cluster_peer peer;
     struct dnn_cluster_state state;
@@ -64,7 +66,7 @@ static int order(const struct dnn_cluster_cfg *cfg, const char *verb, const char
     *was_up = state.node[rc] > 0;
     DNN_TRY(dnn_cluster_find(cfg, dir, &peer, err));
     snprintf(text, sizeof text, "%s n%d", verb, rc);
-    rc = dnn_cluster_order(&peer, text, 20, err);
+    rc = dnn_cluster_request(&peer, text, 20, err);
     dnn_cluster_disconnect(&peer);
     return rc;
 }
@@ -75,7 +77,7 @@ int dnn_cluster_fail(const struct dnn_cluster_cfg *cfg, const char *node,
     char dir[DNN_CLUSTER_PATH];
     bool was_up;
 
-    DNN_TRY(order(cfg, "fail", node, dir, &was_up, err));
+    DNN_TRY(request(cfg, "fail", node, dir, &was_up, err));
     dnn_log(DNN_INFO, "cluster",
             was_up ? "%s is dead; Slurm notices in 10 to 16 s" : "%s was dead already",
             node);
@@ -91,7 +93,7 @@ int dnn_cluster_restore(const struct dnn_cluster_cfg *cfg, const char *node,
     char dir[DNN_CLUSTER_PATH];
     bool was_up;
 
-    DNN_TRY(order(cfg, "restore", node, dir, &was_up, err));
+    DNN_TRY(request(cfg, "restore", node, dir, &was_up, err));
     if (was_up) {
         dnn_log(DNN_INFO, "cluster", "%s is running", node);
         return 0;

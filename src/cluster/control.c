@@ -1,7 +1,7 @@
 /* control.c - packets between commands and the supervisor.
  *
  * The supervisor listens on a local socket in the state directory.  That it
- * answers proves that it lives, and the kernel says which process it is: there
+ * answers proves that it is alive, and the kernel tells which process it is: there
  * is no pid file that could name a stranger.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -145,12 +145,12 @@ static int unclear(const char *text, struct dnn_err *err)
     return dnn_fail(err, DNN_EIO, "the supervisor answers \"%s\"", text);
 }
 
-int dnn_cluster_order(struct dnn_cluster_peer *peer, const char *order, double seconds,
-                      struct dnn_err *err)
+int dnn_cluster_request(struct dnn_cluster_peer *peer, const char *request,
+                        double seconds, struct dnn_err *err)
 {
     char text[DNN_CLUSTER_PACKET];
 
-    if (dnn_cluster_send(peer->fd, 0, "%s", order) != 0)
+    if (dnn_cluster_send(peer->fd, 0, "%s", request) != 0)
         return dnn_fail(err, DNN_EIO, "the supervisor (pid %d): %s", (int)peer->pid,
                         strerror(errno));
     int got = dnn_cluster_recv(peer->fd, seconds, text, NULL);

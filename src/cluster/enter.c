@@ -76,7 +76,7 @@ static _Noreturn void keep(const struct dnn_cluster_peer *peer, char **argv,
     prctl(PR_SET_PDEATHSIG, SIGHUP);
     for (int i = 0; i < NSTOPS; i++)
         signal(stops[i], SIG_IGN);
-    if (dnn_cluster_space_join(peer, true, &err) < 0) give_up(fd, &err, 126);
+    if (dnn_cluster_ns_join(peer, true, &err) < 0) give_up(fd, &err, 126);
     pid_t pid = fork();
     if (pid == 0) be(argv, old, fd);
     if (pid > 0) _exit(attend(pid, set));

@@ -56,7 +56,7 @@ static int keep_rights(const void *unused)
     return 0;
 }
 
-/* Run ip with words separated by single blanks. */
+/* Run ip with arguments separated by single blanks. */
 static DNN_PRINTF(2, 3) int ip(struct dnn_err *err, const char *fmt, ...)
 {
     char words[128], *argv[24] = {"ip"};

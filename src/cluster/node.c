@@ -48,7 +48,7 @@ static _Noreturn void live(const struct dnn_cluster_conf *conf, int index, int f
     sigprocmask(SIG_SETMASK, &none, NULL);
     if (shed(log, fd) != 0 || read(3, &go, 1) != 1) _exit(1);
     close(3);
-    int rc = dnn_cluster_space_node(name, spool, &err);
+    int rc = dnn_cluster_ns_node(name, spool, &err);
     if (rc == 0 && conf->nodes > 1) rc = dnn_cluster_net_node(conf->nodes, index, &err);
     pid_t slurmd = rc < 0 ? rc : dnn_cluster_spawn(argv, log, &err);
     if (slurmd < 0) {

@@ -176,5 +176,5 @@ int dnn_cluster_capture(char *const *argv, double seconds, int (*before)(const v
     while (out->len > 0 && out->text[out->len - 1] == '\n')
         out->text[--out->len] = '\0';
     return dnn_fail(err, DNN_EIO, "%s: %s", argv[0],
-                    out->len > 0 ? out->text : "ended without a word");
+                    out->len > 0 ? out->text : "ended without a message");
 }

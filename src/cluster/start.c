@@ -61,7 +61,7 @@ static int describe(struct dnn_cluster_conf *conf, struct dnn_buf *user,
     dnn_buf_add(user, "%s", pw->pw_name);
     int rc = dnn_cluster_capture(argv, 20, NULL, NULL, &printed, err);
     if (rc == 0 && !dnn_cluster_conf_hardware(printed.text, hardware))
-        rc = dnn_fail(err, DNN_EIO, "slurmd -C says nothing about this machine: %s",
+        rc = dnn_fail(err, DNN_EIO, "slurmd -C prints nothing about this machine: %s",
                       printed.text);
     dnn_buf_free(&printed);
     conf->user = user->text;
@@ -77,7 +77,7 @@ static _Noreturn void part(struct dnn_cluster_conf *conf, double timeout, int st
     struct dnn_err err = {0};
 
     setsid();
-    int rc = dnn_cluster_space_leave(conf->nodes > 1, &err);
+    int rc = dnn_cluster_ns_leave(conf->nodes > 1, &err);
     if (rc == 0) {
         pid_t pid = fork();
 
@@ -89,7 +89,7 @@ static _Noreturn void part(struct dnn_cluster_conf *conf, double timeout, int st
     _exit(1);
 }
 
-/* What it says until it is ready or gives up. */
+/* Read its messages until it is ready or gives up. */
 static int listen_to(int fd, double timeout, struct dnn_progress *meter,
                      struct dnn_err *err)
 {
@@ -109,7 +109,7 @@ static int listen_to(int fd, double timeout, struct dnn_progress *meter,
                        ? 0
                        : dnn_fail(err, DNN_EIO, "the supervisor ended unexpectedly");
         } else if (sscanf(text, "fail %d %127s %n", &code, log, &at) == 2 && at > 0) {
-            if (log[0] == '/') dnn_cluster_place_tail(log, 10);
+            if (log[0] == '/') dnn_cluster_dir_tail(log, 10);
             /* Its end is the end of everything: wait for that. */
             while (dnn_cluster_recv(fd, 10, text + at, NULL) > 0)
                 ;
@@ -120,7 +120,7 @@ static int listen_to(int fd, double timeout, struct dnn_progress *meter,
                     got == 0 ? "was killed" : "does not answer");
 }
 
-/* Follow the supervisor until it is ready or says why not. */
+/* Follow the supervisor until it is ready or reports why not. */
 static int follow(int fd, int nodes, double timeout, struct dnn_err *err)
 {
     struct dnn_progress *meter =
@@ -163,15 +163,15 @@ int dnn_cluster_start(const struct dnn_cluster_cfg *cfg, struct dnn_err *err)
     if (cfg->nodes < 1 || cfg->nodes > DNN_CLUSTER_MAX)
         return dnn_fail(err, DNN_EUSAGE, "nodes: must be 1 to %d, not %d",
                         DNN_CLUSTER_MAX, cfg->nodes);
-    DNN_TRY(dnn_cluster_place(cfg, dir, err));
+    DNN_TRY(dnn_cluster_dir(cfg, dir, err));
     DNN_TRY(dnn_cluster_need(cfg->nodes, err));
-    DNN_TRY(dnn_cluster_place_make(dir, err));
-    DNN_TRY(dnn_cluster_place_lock(dir, cfg->timeout + 15, &lock, err));
+    DNN_TRY(dnn_cluster_dir_make(dir, err));
+    DNN_TRY(dnn_cluster_dir_lock(dir, cfg->timeout + 15, &lock, err));
     struct dnn_cluster_conf conf = {
         .name = cfg->name, .dir = dir, .nodes = cfg->nodes, .grace = cfg->grace};
     int rc = running(cfg, dir, err);
     if (rc == 0) {
-        rc = dnn_cluster_place_clear(dir, cfg->nodes, err);
+        rc = dnn_cluster_dir_clear(dir, cfg->nodes, err);
         if (rc == 0) rc = describe(&conf, &user, &hardware, err);
         if (rc == 0) rc = launch(&conf, cfg->timeout, lock, err);
         if (rc == 0)

@@ -1,4 +1,4 @@
-/* status.c - what a running cluster looks like.
+/* status.c - print the state of a running cluster.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -13,7 +13,7 @@ static int go_inside(const void *peer)
 {
     struct dnn_err err = {0};
 
-    if (dnn_cluster_space_join(peer, false, &err) == 0) return 0;
+    if (dnn_cluster_ns_join(peer, false, &err) == 0) return 0;
     dprintf(2, "%s\n", err.text);
     return 1;
 }
@@ -43,7 +43,7 @@ int dnn_cluster_states(const struct dnn_cluster_peer *peer,
 int dnn_cluster_find(const struct dnn_cluster_cfg *cfg, char dir[DNN_CLUSTER_PATH],
                      struct dnn_cluster_peer *peer, struct dnn_err *err)
 {
-    DNN_TRY(dnn_cluster_place(cfg, dir, err));
+    DNN_TRY(dnn_cluster_dir(cfg, dir, err));
     if (dnn_cluster_connect(dir, peer)) return 0;
     return dnn_fail(err, DNN_EIO,
                     "cluster \"%s\" is not running (%s); dnn-cluster start starts it",

@@ -71,7 +71,7 @@ static int detach(struct supervisor *s, struct dnn_err *err)
     s->starter = 3;
     s->lock = 4;
     umask(022);
-    /* How much the starter wants to hear says nothing about our log. */
+    /* The log level of the starter is not that of our log. */
     DNN_TRY(dnn_log_levels("info", err));
     return chdir("/") == 0 ? 0 : dnn_fail(err, DNN_EIO, "/: %s", strerror(errno));
 }
@@ -99,31 +99,29 @@ static int write_files(const struct dnn_cluster_conf *conf, struct dnn_err *err)
 
     if (getrandom(key, sizeof key, 0) != sizeof key)
         return dnn_fail(err, DNN_EIO, "random numbers for a key: %s", strerror(errno));
-    int rc =
-        dnn_cluster_place_write(conf->dir, "munge.key", 0600, key, sizeof key, err);
+    int rc = dnn_cluster_dir_write(conf->dir, "munge.key", 0600, key, sizeof key, err);
     if (rc == 0) {
         dnn_cluster_conf_slurm(conf, &text);
-        rc = dnn_cluster_place_write(conf->dir, "slurm.conf", 0644, text.text, text.len,
-                                     err);
+        rc = dnn_cluster_dir_write(conf->dir, "slurm.conf", 0644, text.text, text.len,
+                                   err);
     }
     if (rc == 0) {
         dnn_buf_free(&text);
         dnn_cluster_conf_cgroup(&text);
-        rc = dnn_cluster_place_write(conf->dir, "cgroup.conf", 0644, text.text,
-                                     text.len, err);
+        rc = dnn_cluster_dir_write(conf->dir, "cgroup.conf", 0644, text.text, text.len,
+                                   err);
     }
     if (rc == 0 && conf->nodes == 1) {
         dnn_buf_free(&text);
         dnn_cluster_conf_prolog(&text);
-        rc = dnn_cluster_place_write(conf->dir, "task_prolog", 0755, text.text,
-                                     text.len, err);
+        rc = dnn_cluster_dir_write(conf->dir, "task_prolog", 0755, text.text, text.len,
+                                   err);
     }
     if (rc == 0) {
         dnn_buf_free(&text);
-        dnn_cluster_place_read("/etc/hosts", &hosts);
+        dnn_cluster_dir_read("/etc/hosts", &hosts);
         dnn_cluster_conf_hosts(conf, hosts.text, &text);
-        rc =
-            dnn_cluster_place_write(conf->dir, "hosts", 0644, text.text, text.len, err);
+        rc = dnn_cluster_dir_write(conf->dir, "hosts", 0644, text.text, text.len, err);
     }
     dnn_buf_free(&text);
     dnn_buf_free(&hosts);
@@ -145,7 +143,7 @@ static int furnish(struct supervisor *s, struct dnn_err *err)
     dnn_cluster_environment(conf->dir);
     DNN_TRY(write_files(conf, err));
     snprintf(hosts, sizeof hosts, "%s/hosts", conf->dir);
-    DNN_TRY(dnn_cluster_space_furnish(hosts, err));
+    DNN_TRY(dnn_cluster_ns_mount(hosts, err));
     return conf->nodes > 1 ? dnn_cluster_net_bridge(conf->nodes, err) : 0;
 }
 
@@ -271,19 +269,19 @@ static void hear_signals(struct supervisor *s)
         ended(s, pid, status);
 }
 
-static int obey(struct supervisor *s, const char *order, struct dnn_err *err)
+static int run_request(struct supervisor *s, const char *request, struct dnn_err *err)
 {
-    bool boot = strncmp(order, "restore ", 8) == 0;
+    bool boot = strncmp(request, "restore ", 8) == 0;
 
-    if (strcmp(order, "stop") == 0) {
+    if (strcmp(request, "stop") == 0) {
         s->stop = true;
         return 0;
     }
-    if (!boot && strncmp(order, "fail ", 5) != 0)
-        return dnn_fail(err, DNN_EUSAGE, "no such order");
-    int i = dnn_cluster_conf_node(strchr(order, ' ') + 1, s->conf->nodes, err);
+    if (!boot && strncmp(request, "fail ", 5) != 0)
+        return dnn_fail(err, DNN_EUSAGE, "unknown command");
+    int i = dnn_cluster_conf_node(strchr(request, ' ') + 1, s->conf->nodes, err);
     if (i < 0) return i;
-    dnn_log(DNN_INFO, "cluster", "%s", order);
+    dnn_log(DNN_INFO, "cluster", "%s", request);
     if (boot)
         return s->node[i] > 0 ? 0 : dnn_cluster_node_boot(s->conf, i, &s->node[i], err);
     if (s->node[i] > 0) dnn_cluster_node_kill(s->conf, i, s->node[i]);
@@ -291,7 +289,7 @@ static int obey(struct supervisor *s, const char *order, struct dnn_err *err)
     return 0;
 }
 
-/* One client, one order.  A silent one is not waited for. */
+/* One client, one request.  A silent one is not waited for. */
 static void serve(struct supervisor *s)
 {
     char text[DNN_CLUSTER_PACKET];
@@ -305,7 +303,7 @@ static void serve(struct supervisor *s)
             for (int i = 1; i <= s->conf->nodes; i++)
                 if (s->node[i] > 0) dnn_cluster_send(fd, s->node[i], "node %d", i);
             dnn_cluster_send(fd, 0, "ok");
-        } else if (obey(s, text, &err) < 0) {
+        } else if (run_request(s, text, &err) < 0) {
             dnn_cluster_send(fd, 0, "fail %d %s", err.code, err.text);
         } else {
             dnn_cluster_send(fd, 0, "ok");
@@ -314,7 +312,7 @@ static void serve(struct supervisor *s)
     close(fd);
 }
 
-/* The starter says "go" when it has seen that we are ready.  If it is gone
+/* The starter sends "go" when it has seen that we are ready.  If it is gone
  * before that, nobody wants us. */
 static void hear_starter(struct supervisor *s)
 {

@@ -1,6 +1,6 @@
 #!/bin/bash
-# configure.t - libraries that are missing, asked for, or switched off: what configure
-# says and how it ends.
+# configure.t - libraries that are missing, asked for, or switched off: messages and status
+# of configure.
 #
 # SPDX-License-Identifier: Apache-2.0
 . "${srcdir:-.}/tests/tap.sh"
@@ -9,9 +9,9 @@ tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
 
-# The checks before the libraries are the same every time: keep their answers.
+# The checks before the libraries are the same every time: their results are cached.
 run() { guarded "$top/configure" --quiet --cache-file="$tmp/cache" "$@" > out 2>&1; }
-# refuses NAME PATTERN OPTION...: configure must stop with one error that says this
+# refuses NAME PATTERN OPTION...: configure must stop with one error like this
 refuses() {
     local name=$1 pattern=$2 why=
     shift 2
@@ -22,7 +22,7 @@ refuses() {
 }
 
 refuses "a required library cannot be switched off" \
-    'hwloc 2.7.1 or later is required: switched off \(--without-hwloc\)\. Install it \(Debian: libhwloc-dev\), or say where it is: --with-hwloc=DIR' \
+    'hwloc 2.7.1 or later is required: switched off \(--without-hwloc\)\. Install it \(Debian: libhwloc-dev\), or give its prefix: --with-hwloc=DIR' \
     --without-hwloc
 refuses "no MPI" 'MPI is required: no mpicc in /nowhere/bin' --with-mpi=/nowhere
 refuses "a prefix that is none" '--with-dnnl=/nowhere: there is no /nowhere/include/dnnl.h' --with-dnnl=/nowhere
@@ -31,7 +31,7 @@ echo "int openblas_get_num_threads(void), openblas_no_such_function(void);
 #define openblas_get_num_threads openblas_no_such_function" > broken/include/cblas.h
 refuses "a prefix without the library" "--with-yyjson=.*/empty: there is no .*/empty/include/yyjson.h" \
     --with-yyjson="$tmp/empty"
-refuses "a library that does not link" 'OpenBLAS is required: cblas.h is there, but linking with .*' \
+refuses "a library that does not link" 'OpenBLAS is required: cblas.h was found, but linking with .* fails' \
     --with-openblas="$tmp/broken"
 refuses "an explicit request for an optional part" \
     '--with-cuda=/nowhere was given, but CUDA with cuBLAS was not found: no nvcc in /nowhere/bin' --with-cuda=/nowhere

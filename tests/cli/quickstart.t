@@ -171,7 +171,7 @@ EOF2
     (exec 9>"$build/.lock" && flock 9 && touch "$tmp/held" && wait_for grep -q "is at work here" "$out") &
     wait_for test -e "$tmp/held"
     ok "two in one tree wait for each other" \
-        gives 0 "another quickstart is running here" "$quickstart" check
+        gives 0 "another quickstart is at work here" "$quickstart" check
     wait
 
     rm "$build/.quickstart"
@@ -181,21 +181,32 @@ else
     skip "quickstart check" "no dpkg here"
 fi
 
-# ---- the private root ----
+# ---- into a private root: one that has two programs and their libraries ----
 
 if [ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null; then
+    root=$tmp/entered
+    mkdir -p "$root/etc"
+    ldd /bin/sh /usr/bin/env | grep -oE '/[^ ]+\.so[^ ]*' |
+        xargs cp -L --parents -t "$root" /bin/sh /usr/bin/env
+    echo "our CA" >"$tmp/ca.crt"
+    echo old >"$root/etc/hosts"
+    node=$(stat -c %i "$root/etc/hosts")
+    entered() {
+        gives 0 "SSL_CERT_FILE=/etc/dnn-toolkit-ca.crt" env SSL_CERT_FILE="$tmp/ca.crt" PIP_CERT=/x PIP_NO_INDEX=1 \
+            https_proxy=proxy:1 UNRELATED=1 unshare --mount "$quickstart" mounts "$root" env &&
+            grep -qx "PIP_CERT=/etc/dnn-toolkit-ca.crt" "$out" && grep -qx "PIP_NO_INDEX=1" "$out" &&
+            grep -qx "https_proxy=proxy:1" "$out" && ! grep -q UNRELATED "$out" &&
+            cmp "$tmp/ca.crt" "$root/etc/dnn-toolkit-ca.crt"
+    }
     # A private Slurm has its own /etc/hosts mounted over that of the root; it would lose that
     # with the file.
     same_file() {
-        local root=$tmp/root node
-        mkdir -p "$root/etc"
-        echo old >"$root/etc/hosts"
-        node=$(stat -c %i "$root/etc/hosts")
-        unshare --mount "$quickstart" mounts "$root" true >"$out" 2>&1
         cmp /etc/hosts "$root/etc/hosts" && [ "$(stat -c %i "$root/etc/hosts")" = "$node" ]
     }
+    ok "a private root gets the host's CA certificates and the settings of pip and proxies" entered
     ok "who enters a root leaves the files that others use in place" same_file
 else
+    skip "a private root gets the host's CA certificates and the settings of pip and proxies" "no mounts of our own"
     skip "who enters a root leaves the files that others use in place" "no mounts of our own"
 fi
 

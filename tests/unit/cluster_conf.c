@@ -127,15 +127,15 @@ static void test_place(void)
         .dir = "/1234567890/1234567890/1234567890/1234567890/1234567890/1234567890/"
                "1234567890/1234567890/1234567890"};
 
-    is_int(dnn_cluster_place(&good, dir, &err), 0, "a good place");
+    is_int(dnn_cluster_dir(&good, dir, &err), 0, "a good place");
     is_text(dir, "/x/y", "is the path given");
-    is_int(dnn_cluster_place(&blank, dir, &err), DNN_EUSAGE, "a blank in it");
+    is_int(dnn_cluster_dir(&blank, dir, &err), DNN_EUSAGE, "a blank in it");
     is_text(err.text,
             "--dir: Slurm's files cannot hold \"/x y\"; only letters, digits and "
             "-_./+@ are possible",
             "is named");
-    is_int(dnn_cluster_place(&comma, dir, &err), DNN_EUSAGE, "a comma in the name");
-    is_int(dnn_cluster_place(&lengthy, dir, &err), DNN_EUSAGE, "too long a path");
+    is_int(dnn_cluster_dir(&comma, dir, &err), DNN_EUSAGE, "a comma in the name");
+    is_int(dnn_cluster_dir(&lengthy, dir, &err), DNN_EUSAGE, "too long a path");
     is_text(err.text,
             "--dir: the path has 99 letters, but sockets below it allow only 95",
             "is counted");

@@ -1,4 +1,4 @@
-/* place.c - the directory a cluster keeps its files in.
+/* dir.c - the directory of a cluster's files.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -30,8 +30,8 @@ static bool only(const char *text, const char *others)
     return true;
 }
 
-int dnn_cluster_place(const struct dnn_cluster_cfg *cfg, char dir[DNN_CLUSTER_PATH],
-                      struct dnn_err *err)
+int dnn_cluster_dir(const struct dnn_cluster_cfg *cfg, char dir[DNN_CLUSTER_PATH],
+                    struct dnn_err *err)
 {
     char cwd[4096] = "";
     int n;
@@ -70,7 +70,7 @@ int dnn_cluster_place(const struct dnn_cluster_cfg *cfg, char dir[DNN_CLUSTER_PA
 }
 
 /* Somebody else's directory in /tmp must not become ours. */
-int dnn_cluster_place_make(const char *dir, struct dnn_err *err)
+int dnn_cluster_dir_make(const char *dir, struct dnn_err *err)
 {
     struct stat st;
     /* munged wants everybody to be able to pass through, and only us to write. */
@@ -114,26 +114,26 @@ static int sweep(const char *dir, bool ours, struct dnn_err *err)
     return rc;
 }
 
-int dnn_cluster_place_clear(const char *dir, int nodes, struct dnn_err *err)
+int dnn_cluster_dir_clear(const char *dir, int nodes, struct dnn_err *err)
 {
     static const char *const subs[] = {"log", "state", NULL};
     char path[DNN_CLUSTER_PATH + 32];
 
     snprintf(path, sizeof path, "%s/%s", dir, marker);
     DNN_TRY(sweep(dir, access(path, F_OK) == 0, err));
-    DNN_TRY(dnn_cluster_place_write(dir, marker, 0644, "", 0, err));
+    DNN_TRY(dnn_cluster_dir_write(dir, marker, 0644, "", 0, err));
     for (int i = 0; subs[i] != NULL; i++) {
         snprintf(path, sizeof path, "%s/%s", dir, subs[i]);
-        DNN_TRY(dnn_cluster_place_make(path, err));
+        DNN_TRY(dnn_cluster_dir_make(path, err));
     }
     for (int i = 1; i <= nodes; i++) {
         snprintf(path, sizeof path, "%s/spool/n%d", dir, i);
-        DNN_TRY(dnn_cluster_place_make(path, err));
+        DNN_TRY(dnn_cluster_dir_make(path, err));
     }
     return 0;
 }
 
-int dnn_cluster_place_lock(const char *dir, double wait, int *fd, struct dnn_err *err)
+int dnn_cluster_dir_lock(const char *dir, double wait, int *fd, struct dnn_err *err)
 {
     struct dnn_deadline end = dnn_clock_deadline(wait);
     char path[DNN_CLUSTER_PATH + 32];
@@ -160,7 +160,7 @@ int dnn_cluster_place_lock(const char *dir, double wait, int *fd, struct dnn_err
     return 0;
 }
 
-bool dnn_cluster_place_locked(const char *dir)
+bool dnn_cluster_dir_locked(const char *dir)
 {
     char path[DNN_CLUSTER_PATH + 32];
 
@@ -172,8 +172,8 @@ bool dnn_cluster_place_locked(const char *dir)
     return locked;
 }
 
-int dnn_cluster_place_write(const char *dir, const char *name, mode_t mode,
-                            const void *bytes, size_t len, struct dnn_err *err)
+int dnn_cluster_dir_write(const char *dir, const char *name, mode_t mode,
+                          const void *bytes, size_t len, struct dnn_err *err)
 {
     char path[DNN_CLUSTER_PATH + 32];
 
@@ -190,7 +190,7 @@ int dnn_cluster_place_write(const char *dir, const char *name, mode_t mode,
     return 0;
 }
 
-void dnn_cluster_place_read(const char *path, struct dnn_buf *out)
+void dnn_cluster_dir_read(const char *path, struct dnn_buf *out)
 {
     char part[4096];
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -202,11 +202,11 @@ void dnn_cluster_place_read(const char *path, struct dnn_buf *out)
     close(fd);
 }
 
-void dnn_cluster_place_tail(const char *path, int lines)
+void dnn_cluster_dir_tail(const char *path, int lines)
 {
     struct dnn_buf log = {0};
 
-    dnn_cluster_place_read(path, &log);
+    dnn_cluster_dir_read(path, &log);
     while (log.len > 0 && log.text[log.len - 1] == '\n')
         log.text[--log.len] = '\0';
     char *from = log.text + log.len;

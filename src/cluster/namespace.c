@@ -1,4 +1,4 @@
-/* space.c - the namespaces a cluster lives in: leaving ours, entering its.
+/* namespace.c - the namespaces of a cluster: making and entering them.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -43,7 +43,7 @@ static int own_users(void)
     return put("/proc/self/gid_map", map);
 }
 
-int dnn_cluster_space_leave(bool network, struct dnn_err *err)
+int dnn_cluster_ns_leave(bool network, struct dnn_err *err)
 {
     int flags =
         CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWUTS | (network ? CLONE_NEWNET : 0);
@@ -92,7 +92,7 @@ static int mount_proc(struct dnn_err *err)
                     strerror(errno));
 }
 
-int dnn_cluster_space_furnish(const char *hosts, struct dnn_err *err)
+int dnn_cluster_ns_mount(const char *hosts, struct dnn_err *err)
 {
     DNN_TRY(keep_mounts(err));
     DNN_TRY(mount_proc(err));
@@ -111,7 +111,7 @@ static int mount_memory(const char *path, const char *mode, struct dnn_err *err)
     return dnn_fail(err, DNN_EIO, "mounting %s: %s", path, strerror(errno));
 }
 
-int dnn_cluster_space_node(const char *name, const char *spool, struct dnn_err *err)
+int dnn_cluster_ns_node(const char *name, const char *spool, struct dnn_err *err)
 {
     DNN_TRY(mount_proc(err));
     if (sethostname(name, strlen(name)) != 0)
@@ -137,8 +137,8 @@ static int unless_ours(pid_t pid, const char *kind, int flag)
     return ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev ? 0 : flag;
 }
 
-int dnn_cluster_space_join(const struct dnn_cluster_peer *peer, bool pid,
-                           struct dnn_err *err)
+int dnn_cluster_ns_join(const struct dnn_cluster_peer *peer, bool pid,
+                        struct dnn_err *err)
 {
     char path[64], cwd[4096];
     int flags = CLONE_NEWNS | CLONE_NEWUTS | (pid ? CLONE_NEWPID : 0) |
