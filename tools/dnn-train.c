@@ -54,7 +54,7 @@ static const struct dnn_option options[] = {
      .type = DNN_O_TEXT,
      .offset = AT(export),
      .arg = "FILE",
-     .help = "write the job's network, if it is of the zoo, as Keras JSON"},
+     .help = "write the network as Keras 3 JSON"},
     {.name = "weights",
      .letter = 'w',
      .type = DNN_O_TEXT,
@@ -153,11 +153,12 @@ static int read_job(const struct options *o, const char *path, struct dnn_job *j
 
 static int export_net(const struct dnn_job *job, const char *path, struct dnn_err *err)
 {
-    if (job->net.text == NULL)
-        return dnn_fail(err, DNN_EUSAGE,
-                        "--export: the job's network is not of the zoo; it is written "
-                        "down already");
-    return dnn_file_write(path, job->net.text, strlen(job->net.text), err);
+    struct dnn_buf text = {0};
+    int rc = dnn_graph_write(job->net.graph, &text, err);
+
+    if (rc == 0) rc = dnn_file_write(path, text.text, text.len, err);
+    dnn_buf_free(&text);
+    return rc < 0 ? dnn_prefix(err, "--export: ") : rc;
 }
 
 /* Which weights of the network a file has. */

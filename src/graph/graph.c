@@ -60,12 +60,17 @@ static void list_model(const struct graph_model *m, int up, struct listing *to)
 {
     for (int i = 0; i < m->nlayers; i++) {
         const struct graph_layer *l = &m->layer[i];
+        if (l->model == NULL && l->layer->op != NULL) continue;
         int at = to->n++;
 
         to->name[at] = l->full;
         to->model[at] = up;
         if (l->model == NULL) {
-            to->class_name[at] = l->layer->type->name;
+            struct dnn_layer_out out;
+
+            dnn_layer_write(l->layer, l->name, &out, NULL);
+            to->class_name[at] = out.class_name;
+            dnn_buf_free(&out.config);
             continue;
         }
         to->class_name[at] =
@@ -105,6 +110,7 @@ int dnn_graph_read_json(const struct dnn_jobj *at, const struct dnn_graph_opts *
     int rc = dnn_graph_read_model(&r, at, "", false, &model, err);
     if (rc == 0) {
         graph->name = model->name;
+        graph->model = model;
         list_layers(&r, model, graph);
         rc = dnn_graph_build(model, opts, graph, err);
     }

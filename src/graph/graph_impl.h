@@ -20,6 +20,10 @@ struct graph_call {
     int nrefs;
     struct graph_ref *ref;
     int training;
+    bool has_number; /* of an operation: an operand is a number, the first or second */
+    bool number_first;
+    double number;
+    struct dnn_shape *out; /* shapes of the outputs, known when the graph is built */
 };
 
 struct graph_model;
@@ -29,7 +33,7 @@ struct graph_layer {
     struct dnn_jobj at;            /* its object; up is NULL               */
     const struct dnn_layer *layer; /* NULL: it is a model                  */
     struct graph_model *model;
-    bool is_input;
+    bool is_input, is_op;
     int ncalls;
     struct graph_call *call;
     int start;         /* of its calls among all of the model's                    */

@@ -269,6 +269,31 @@ static int lower(const struct dnn_layer *layer, const struct dnn_layer_lower *to
     return dnn_layer_lower_act(&c->act, to->prog, y);
 }
 
+static int write(const struct dnn_layer *layer, struct dnn_layer_out *out,
+                 struct dnn_err *err)
+{
+    const struct conv *c = layer->cfg;
+    const struct dnn_layer_window *w = &c->window;
+    int kind = layer->type->kind;
+
+    if (kind != FULL && w->nd == 3)
+        return dnn_fail(err, DNN_ECONFIG, "Keras has no %s", layer->type->name);
+    if (kind != DEPTHWISE) dnn_layer_put_int(out, "filters", c->filters);
+    if (kind == FULL)
+        dnn_layer_put_int(out, "groups", c->groups);
+    else
+        dnn_layer_put_int(out, "depth_multiplier", c->multiplier);
+    dnn_layer_put_ints(out, "kernel_size", w->nd, w->size);
+    dnn_layer_put_ints(out, "strides", w->nd, w->stride);
+    dnn_layer_put_ints(out, "dilation_rate", w->nd, w->dilation);
+    DNN_TRY(dnn_layer_put_padding(out, w, true, err));
+    dnn_layer_put_bool(out, "use_bias", c->use_bias);
+    dnn_layer_put_spec(out, kind == FULL ? "kernel" : "depthwise", &c->kernel);
+    if (kind == SEPARABLE) dnn_layer_put_spec(out, "pointwise", &c->pointwise);
+    dnn_layer_put_spec(out, "bias", &c->bias);
+    return dnn_layer_put_act(out, &c->act, err);
+}
+
 #define KIND(id, class_name, other, old, n, which, table, table1)                      \
     const struct dnn_layer_type dnn_layer_##id = {                                     \
         .name = class_name,                                                            \
@@ -281,7 +306,8 @@ static int lower(const struct dnn_layer *layer, const struct dnn_layer_lower *to
         .read = read,                                                                  \
         .infer = infer,                                                                \
         .weights = weights,                                                            \
-        .lower = lower \
+        .lower = lower,                                                                \
+        .write = write                                                                 \
     }
 
 KIND(conv1d, "Conv1D", "Convolution1D", "AtrousConvolution1D", 1, FULL, fields,

@@ -88,6 +88,18 @@ static int lower(const struct dnn_layer *layer, const struct dnn_layer_lower *to
     return dnn_layer_lower_act(&d->act, to->prog, y);
 }
 
+static int write(const struct dnn_layer *layer, struct dnn_layer_out *out,
+                 struct dnn_err *err)
+{
+    const struct dense *d = layer->cfg;
+
+    dnn_layer_put_int(out, "units", d->units);
+    dnn_layer_put_bool(out, "use_bias", d->use_bias);
+    dnn_layer_put_spec(out, "kernel", &d->kernel);
+    dnn_layer_put_spec(out, "bias", &d->bias);
+    return dnn_layer_put_act(out, &d->act, err);
+}
+
 const struct dnn_layer_type dnn_layer_dense = {.name = "Dense",
                                                .size = sizeof(struct dense),
                                                .fields = fields,
@@ -95,4 +107,5 @@ const struct dnn_layer_type dnn_layer_dense = {.name = "Dense",
                                                .read = read,
                                                .infer = infer,
                                                .weights = weights,
-                                               .lower = lower};
+                                               .lower = lower,
+                                               .write = write};

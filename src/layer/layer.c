@@ -178,9 +178,8 @@ static int read_input(struct dnn_layer *layer, const struct dnn_jobj *config,
     return 0;
 }
 
-/* "file:line: key: what" -> "file:line: layer 'name' (Class): key: what". */
-static int name_layer(const struct dnn_jobj *config, const char *name,
-                      const char *class_name, struct dnn_err *err)
+int dnn_layer_error_at(const struct dnn_jobj *config, const char *name,
+                       const char *class_name, struct dnn_err *err)
 {
     const char *file = dnn_json_name(config->file);
     size_t at = strlen(file);
@@ -211,8 +210,8 @@ static int unknown(const char *class_name, const struct dnn_jobj *config,
                          dnn_text_hint(hint, sizeof hint, class_name, words));
 }
 
-static int read_all(struct dnn_layer *layer, const struct dnn_jobj *config,
-                    struct dnn_err *err)
+int dnn_layer_read_keys(struct dnn_layer *layer, const struct dnn_jobj *config,
+                        struct dnn_err *err)
 {
     static const struct dnn_field none[] = {DNN_LAYER_END};
     const struct dnn_layer_type *type = layer->type;
@@ -254,8 +253,8 @@ int dnn_layer_read(const char *class_name, const char *name,
     if (layer->type == NULL)
         rc = unknown(class_name, &at, err);
     else
-        rc = read_all(layer, &at, err);
-    if (rc < 0) return name_layer(config, name, class_name, err);
+        rc = dnn_layer_read_keys(layer, &at, err);
+    if (rc < 0) return dnn_layer_error_at(config, name, class_name, err);
     *out = layer;
     return 0;
 }

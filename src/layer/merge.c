@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { CONCATENATE = 100, BY_MODE };
+enum { CONCATENATE = 100, BY_MODE, DIVIDE };
 
 struct merge {
     int kind; /* enum dnn_combine or CONCATENATE */
@@ -138,7 +138,7 @@ static int infer(const struct dnn_layer *layer, int nin, const struct dnn_shape 
 {
     const struct merge *m = layer->cfg;
 
-    if (m->kind == DNN_SUBTRACT && nin != 2)
+    if ((m->kind == DNN_SUBTRACT || m->kind == DIVIDE) && nin != 2)
         return dnn_fail(err, DNN_ECONFIG, "takes two inputs, not %d", nin);
     if (nin < 1)
         return dnn_fail(err, DNN_ECONFIG, "takes two inputs or more, not none");
@@ -176,9 +176,33 @@ static int lower(const struct dnn_layer *layer, const struct dnn_layer_lower *to
         }
     }
     attr.combine.fn = (enum dnn_combine)m->kind;
+    if (m->kind == DIVIDE) {
+        union dnn_attr invert = {.unary = {.fn = DNN_RECIPROCAL}};
+
+        in[1] = dnn_prog_op1(to->prog, DNN_OP_UNARY, &invert, in[1]);
+        attr.combine.fn = DNN_MULTIPLY;
+    }
     int y = dnn_prog_op(to->prog, DNN_OP_COMBINE, &attr, to->nin, in);
     dnn_free(in);
     return y;
+}
+
+static int write(const struct dnn_layer *layer, struct dnn_layer_out *out,
+                 struct dnn_err *err)
+{
+    static const char *const names[] = {
+        [DNN_ADD] = "Add",         [DNN_SUBTRACT] = "Subtract",
+        [DNN_MULTIPLY] = "Multiply", [DNN_AVERAGE] = "Average",
+        [DNN_MAXIMUM] = "Maximum",   [DNN_MINIMUM] = "Minimum"};
+    const struct merge *m = layer->cfg;
+
+    (void)err;
+    if (m->kind == CONCATENATE) {
+        out->class_name = "Concatenate";
+        dnn_layer_put_int(out, "axis", m->axis.ints[0]);
+    } else
+        out->class_name = names[m->kind];
+    return 0;
 }
 
 #define KIND(id, class_name, which, table)                                             \
@@ -188,7 +212,9 @@ static int lower(const struct dnn_layer *layer, const struct dnn_layer_lower *to
                                                   .fields = table,                     \
                                                   .read = read,                        \
                                                   .infer = infer,                      \
-                                                  .lower = lower}
+                                                  .lower = lower, \
+                                                  .write = write,                         \
+                                                  }
 
 KIND(add, "Add", DNN_ADD, NULL);
 KIND(subtract, "Subtract", DNN_SUBTRACT, NULL);
@@ -196,5 +222,6 @@ KIND(multiply, "Multiply", DNN_MULTIPLY, NULL);
 KIND(average, "Average", DNN_AVERAGE, NULL);
 KIND(maximum, "Maximum", DNN_MAXIMUM, NULL);
 KIND(minimum, "Minimum", DNN_MINIMUM, NULL);
+KIND(divide, "Divide", DIVIDE, NULL); /* of keras.ops, not a layer */
 KIND(concatenate, "Concatenate", CONCATENATE, concat_fields);
 KIND(merge, "Merge", BY_MODE, merge_fields);

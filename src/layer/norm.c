@@ -207,6 +207,34 @@ static int lower(const struct dnn_layer *layer, const struct dnn_layer_lower *to
                        (int[]){to->in[0], gamma, beta});
 }
 
+/* Keras has no instance normalization: it is a group normalization with a group for
+ * each channel. */
+static int write(const struct dnn_layer *layer, struct dnn_layer_out *out,
+                 struct dnn_err *err)
+{
+    const struct norm *n = layer->cfg;
+    int kind = layer->type->kind;
+
+    (void)err;
+    if (kind == INSTANCE) out->class_name = "GroupNormalization";
+    if (kind == INSTANCE || kind == GROUP)
+        dnn_layer_put_int(out, "groups", kind == INSTANCE ? -1 : n->groups);
+    if (kind == LAYER)
+        dnn_layer_put_ints(out, "axis", n->axis.count, n->axis.ints);
+    else
+        dnn_layer_put_int(out, "axis", n->axis.ints[0]);
+    dnn_layer_put_reals(out, "epsilon", 1, &n->epsilon);
+    dnn_layer_put_bool(out, "center", n->center);
+    dnn_layer_put_bool(out, "scale", n->scale);
+    dnn_layer_put_spec(out, "beta", &n->beta);
+    dnn_layer_put_spec(out, "gamma", &n->gamma);
+    if (kind != BATCH) return 0;
+    dnn_layer_put_reals(out, "momentum", 1, &n->momentum);
+    dnn_layer_put_init(out, "moving_mean_initializer", &n->mean.init);
+    dnn_layer_put_init(out, "moving_variance_initializer", &n->variance.init);
+    return 0;
+}
+
 #define KIND(id, class_name, which, table, table1)                                     \
     const struct dnn_layer_type dnn_layer_##id = {.name = class_name,                  \
                                                   .kind = which,                       \
@@ -216,7 +244,9 @@ static int lower(const struct dnn_layer *layer, const struct dnn_layer_lower *to
                                                   .read = read,                        \
                                                   .infer = infer,                      \
                                                   .weights = weights,                  \
-                                                  .lower = lower}
+                                                  .lower = lower, \
+                                                  .write = write,                         \
+                                                  }
 
 KIND(batchnorm, "BatchNormalization", BATCH, batch_fields, batch_keras1);
 KIND(layernorm, "LayerNormalization", LAYER, layer_fields, NULL);
