@@ -8,6 +8,7 @@
 #include "base/field.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -134,22 +135,30 @@ static int read_zoo(const struct dnn_jobj *at, const struct dnn_list *input,
     return 0;
 }
 
-/* Whether the shape of every input is known, the batch apart. */
+/* Whether the shape of every input is known but for the batch. */
 static int check_inputs(const struct dnn_graph *graph, struct dnn_err *err)
 {
-    char text[DNN_SHAPE_TEXT];
-
     for (int i = 0; i < graph->ninputs; i++) {
         const struct dnn_graph_node *node = &graph->node[graph->input[i]];
+        char text[DNN_SHAPE_TEXT];
         struct dnn_shape shape = node->out;
 
         shape.dim[0] = 1;
-        if (!dnn_shape_known(&shape))
-            return dnn_fail(err, DNN_ECONFIG,
-                            "%s:%d: the data of '%.80s' is %s; add its extents without "
-                            "the batch to the job, as \"input\": [64, 64, 64, 1]",
-                            graph->file, node->line, node->name,
-                            dnn_shape_text(text, sizeof text, &node->out));
+        if (dnn_shape_known(&shape)) continue;
+        struct dnn_buf example = {0};
+        for (int k = 1; k < shape.ndim; k++)
+            dnn_buf_add(&example, "%s%" PRId64, k == 1 ? "" : ", ",
+                        shape.dim[k] >= 0    ? shape.dim[k]
+                        : k + 1 < shape.ndim ? 64
+                                             : 1);
+        int rc = dnn_fail(err, DNN_ECONFIG,
+                          "%s:%d: the shape of the input '%.80s' is %s; give its "
+                          "extents in the configuration file, for example \"input\": "
+                          "[%s]",
+                          graph->file, node->line, node->name,
+                          dnn_shape_text(text, sizeof text, &node->out), example.text);
+        dnn_buf_free(&example);
+        return rc;
     }
     return 0;
 }

@@ -59,7 +59,7 @@ struct listing {
 static void list_model(const struct graph_model *m, int up, struct listing *to)
 {
     for (int i = 0; i < m->nlayers; i++) {
-        const struct graph_layer *l = &m->layer[i];
+        const struct graph_layer *l = &m->layer[m->listed[i]];
         if (l->model == NULL && l->layer->op != NULL) continue;
         int at = to->n++;
 
@@ -155,7 +155,7 @@ static int concrete(const struct dnn_graph *graph, int64_t batch,
             shape[i].dim[0] = batch;
             if (!dnn_shape_known(&shape[i]))
                 rc = dnn_fail(err, DNN_ECONFIG,
-                              "the data is %s: give the unknown extents",
+                              "the shape of the input is %s; give the unknown extents",
                               dnn_shape_text(text, sizeof text, &node->out));
         } else {
             struct dnn_shape *in = dnn_alloc((size_t)node->nin * sizeof *in);

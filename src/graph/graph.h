@@ -45,10 +45,10 @@ struct dnn_graph {
     int nnodes;
     const struct dnn_graph_node *node; /* each after those it needs */
     int ninputs, noutputs;
-    const int *input, *output; /* nodes                    */
-    int64_t params, trainable; /* numbers in the weights   */
+    const int *input, *output;       /* nodes                    */
+    int64_t params, trainable;       /* numbers in the weights   */
     const struct graph_model *model; /* as the file has it */
-    /* The layers as the file lists them, models in the model too, each before the
+    /* The layers as Keras 3 lists them, models in the model too, each before the
      * layers in it: what Keras's files of weights follow.  Operations are none. */
     int nlayers;
     const char *const *layer_name;  /* full                                     */

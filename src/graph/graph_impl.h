@@ -49,9 +49,10 @@ struct graph_model {
     struct graph_layer *layer;
     int ninputs, noutputs;
     struct graph_ref *input, *output;
-    int ncalls; /* of all layers */
-    int *order; /* calls, each after those it needs                        */
-    int *owner; /* of each call: its layer                                 */
+    int ncalls;  /* of all layers */
+    int *order;  /* calls, each after those it needs                        */
+    int *owner;  /* of each call: its layer                                 */
+    int *listed; /* layers in the order of Keras 3                         */
     bool has_shape;
     struct dnn_shape shape; /* build_input_shape */
 };
@@ -76,6 +77,9 @@ int dnn_graph_read_refs(struct graph_read *r, const struct dnn_jobj *at, int *n,
 
 /* Find what references mean, and an order of doing. */
 int dnn_graph_resolve(struct graph_read *r, struct graph_model *m, struct dnn_err *err);
+
+/* Set m->listed of a model that is resolved. */
+void dnn_graph_order(struct graph_read *r, struct graph_model *m);
 
 /* Open a model up into graph's nodes, shapes and all. */
 int dnn_graph_build(struct graph_model *m, const struct dnn_graph_opts *opts,

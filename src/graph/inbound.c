@@ -95,8 +95,9 @@ static int walk(struct gather *g, const struct dnn_jobj *at, int *training,
         return 0;
     } else if (g->op != NULL && dnn_json_type(at) == DNN_J_NUMBER) {
         if (g->op->has_number || g->n > 1)
-            return dnn_json_fail(at, err, "must be a tensor: only one operand may be "
-                                          "a number");
+            return dnn_json_fail(at, err,
+                                 "must be a tensor: only one operand may be "
+                                 "a number");
         g->op->has_number = true;
         g->op->number_first = g->n == 0;
         return dnn_json_real(at, &g->op->number, err);

@@ -85,8 +85,7 @@ static void put_call(struct dnn_buf *out, const struct graph_model *m,
     const char *between = "";
 
     dnn_buf_add(out, "{\"args\": [%s", list ? "[" : "");
-    if (c->has_number && c->number_first)
-        dnn_buf_add(out, "%.17g, ", c->number);
+    if (c->has_number && c->number_first) dnn_buf_add(out, "%.17g, ", c->number);
     for (int i = 0; i < c->nrefs; i++) {
         const struct graph_ref *ref = &c->ref[i];
 
@@ -228,7 +227,7 @@ static int put_model(struct dnn_buf *out, const struct graph_model *m, const cha
     put_name(out, name, "");
     dnn_buf_add(out, ", \"trainable\": true, \"layers\": [\n");
     for (int i = 0; i < m->nlayers; i++) {
-        const struct graph_layer *l = &m->layer[i];
+        const struct graph_layer *l = &m->layer[m->listed[i]];
 
         if (i > 0) dnn_buf_add(out, ",\n");
         if (l->is_input) {

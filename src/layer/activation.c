@@ -141,8 +141,8 @@ const char *dnn_layer_act_name(const struct dnn_layer_act *act)
     if (act->kind == DNN_LAYER_UNARY && u->fn == DNN_HARD_SIGMOID)
         return u->alpha == 1.0 / 6 ? "hard_sigmoid" : NULL;
     for (const struct name *n = names; n->name != NULL; n++) {
-        if (n->kind != act->kind || (act->kind == DNN_LAYER_SOFTMAX &&
-                                     (n->log != act->log || act->axis != -1)))
+        if (n->kind != act->kind ||
+            (act->kind == DNN_LAYER_SOFTMAX && (n->log != act->log || act->axis != -1)))
             continue;
         if (act->kind != DNN_LAYER_UNARY) return n->name;
         if (n->fn != (int)u->fn || (u->fn == DNN_ELU && u->alpha != n->alpha) ||
@@ -164,7 +164,8 @@ int dnn_layer_write_act(const struct dnn_layer_act *act, struct dnn_layer_out *o
         dnn_layer_put_int(out, "axis", act->axis);
     } else if (act->kind == DNN_LAYER_UNARY && u->fn == DNN_RELU) {
         out->class_name = "ReLU";
-        if (isfinite(u->max_value)) dnn_layer_put_reals(out, "max_value", 1, &u->max_value);
+        if (isfinite(u->max_value))
+            dnn_layer_put_reals(out, "max_value", 1, &u->max_value);
         dnn_layer_put_reals(out, "negative_slope", 1, &u->alpha);
         dnn_layer_put_reals(out, "threshold", 1, &u->threshold);
     } else if (act->kind == DNN_LAYER_UNARY && u->fn == DNN_ELU) {
@@ -343,17 +344,17 @@ static const struct dnn_field gelu_fields[] = {
     DNN_LAYER_OTHER("approximate", "true: with tanh"), DNN_LAYER_END};
 
 #define KIND(id, class_name, other, number, table, reader)                             \
-    const struct dnn_layer_type dnn_layer_##id = {.name = class_name,                  \
-                                                  .also = {other},                     \
-                                                  .kind = number,                      \
-                                                  .size =                              \
-                                                      sizeof(struct dnn_layer_act),    \
-                                                  .fields = table,                     \
-                                                  .read = reader,                      \
-                                                  .infer = infer,                      \
-                                                  .lower = lower, \
-                                                  .write = write,                         \
-                                                  }
+    const struct dnn_layer_type dnn_layer_##id = {                                     \
+        .name = class_name,                                                            \
+        .also = {other},                                                               \
+        .kind = number,                                                                \
+        .size = sizeof(struct dnn_layer_act),                                          \
+        .fields = table,                                                               \
+        .read = reader,                                                                \
+        .infer = infer,                                                                \
+        .lower = lower,                                                                \
+        .write = write,                                                                \
+    }
 
 KIND(activation, "Activation", NULL, 0, activation_fields, read_activation);
 KIND(relu, "ReLU", NULL, 0, relu_fields, read_relu);

@@ -307,7 +307,7 @@ static int write(const struct dnn_layer *layer, struct dnn_layer_out *out,
         .infer = infer,                                                                \
         .weights = weights,                                                            \
         .lower = lower,                                                                \
-        .write = write                                                                 \
+        .write = write \
     }
 
 KIND(conv1d, "Conv1D", "Convolution1D", "AtrousConvolution1D", 1, FULL, fields,

@@ -187,17 +187,18 @@ static int write(const struct dnn_layer *layer, struct dnn_layer_out *out,
 }
 
 #define KIND(id, class_name, other, n)                                                 \
-    const struct dnn_layer_type dnn_layer_##id = {.name = class_name,                  \
-                                                  .also = {other},                     \
-                                                  .nd = n,                             \
-                                                  .size = sizeof(struct deconv),       \
-                                                  .fields = fields,                    \
-                                                  .read = read,                        \
-                                                  .infer = infer,                      \
-                                                  .weights = weights,                  \
-                                                  .lower = lower,                      \
-                                                  .write = write,                         \
-                                                  }
+    const struct dnn_layer_type dnn_layer_##id = {                                     \
+        .name = class_name,                                                            \
+        .also = {other},                                                               \
+        .nd = n,                                                                       \
+        .size = sizeof(struct deconv),                                                 \
+        .fields = fields,                                                              \
+        .read = read,                                                                  \
+        .infer = infer,                                                                \
+        .weights = weights,                                                            \
+        .lower = lower,                                                                \
+        .write = write,                                                                \
+    }
 
 KIND(conv1d_transpose, "Conv1DTranspose", "Convolution1DTranspose", 1);
 KIND(conv2d_transpose, "Conv2DTranspose", "Convolution2DTranspose", 2);

@@ -57,7 +57,7 @@ struct dnn_layer_lower {
 struct dnn_layer_out {
     const char *module, *class_name;
     const char *registered; /* "registered_name"; NULL: null */
-    struct dnn_buf config; /* "key": value, ... */
+    struct dnn_buf config;  /* "key": value, ... */
     /* Zeros that a ZeroPadding layer must add on both sides before this one, per
      * spatial axis; npad 0: none. */
     int npad;
@@ -115,10 +115,10 @@ struct dnn_layer {
     bool trainable;
     struct dnn_regularizer activity; /* regularizer of the output */
     const void *cfg;
-    int keras;               /* 1, 2 or 3: whose defaults and formulas hold     */
-    struct dnn_shape input;  /* the shape its own JSON gives its input          */
-    bool has_input;          /* whether it does                                 */
-    struct dnn_arena *arena; /* where it lives                                  */
+    int keras;                     /* 1, 2 or 3: whose defaults and formulas hold     */
+    struct dnn_shape input;        /* the shape its own JSON gives its input          */
+    bool has_input;                /* whether it does                                 */
+    struct dnn_arena *arena;       /* where it lives                                  */
     const struct dnn_layer_op *op; /* an operation, not a layer of Keras; or NULL */
 };
 

@@ -191,7 +191,7 @@ static int write(const struct dnn_layer *layer, struct dnn_layer_out *out,
                  struct dnn_err *err)
 {
     static const char *const names[] = {
-        [DNN_ADD] = "Add",         [DNN_SUBTRACT] = "Subtract",
+        [DNN_ADD] = "Add",           [DNN_SUBTRACT] = "Subtract",
         [DNN_MULTIPLY] = "Multiply", [DNN_AVERAGE] = "Average",
         [DNN_MAXIMUM] = "Maximum",   [DNN_MINIMUM] = "Minimum"};
     const struct merge *m = layer->cfg;
@@ -206,15 +206,16 @@ static int write(const struct dnn_layer *layer, struct dnn_layer_out *out,
 }
 
 #define KIND(id, class_name, which, table)                                             \
-    const struct dnn_layer_type dnn_layer_##id = {.name = class_name,                  \
-                                                  .kind = which,                       \
-                                                  .size = sizeof(struct merge),        \
-                                                  .fields = table,                     \
-                                                  .read = read,                        \
-                                                  .infer = infer,                      \
-                                                  .lower = lower, \
-                                                  .write = write,                         \
-                                                  }
+    const struct dnn_layer_type dnn_layer_##id = {                                     \
+        .name = class_name,                                                            \
+        .kind = which,                                                                 \
+        .size = sizeof(struct merge),                                                  \
+        .fields = table,                                                               \
+        .read = read,                                                                  \
+        .infer = infer,                                                                \
+        .lower = lower,                                                                \
+        .write = write,                                                                \
+    }
 
 KIND(add, "Add", DNN_ADD, NULL);
 KIND(subtract, "Subtract", DNN_SUBTRACT, NULL);

@@ -112,7 +112,8 @@ static int lower(const struct dnn_layer *layer, const struct dnn_layer_lower *to
     };
 
     if (!to->training || n->rate == 0) return to->in[0];
-    int shared = depth ? dnn_prog_shape(to->prog, to->in[0])->ndim - 1 : layer->type->nd;
+    int shared =
+        depth ? dnn_prog_shape(to->prog, to->in[0])->ndim - 1 : layer->type->nd;
     for (int i = 1; i <= shared; i++)
         attr.noise.shared |= 1u << i;
     return dnn_prog_op1(to->prog, DNN_OP_NOISE, &attr, to->in[0]);
@@ -144,17 +145,18 @@ static int write(const struct dnn_layer *layer, struct dnn_layer_out *out,
 }
 
 #define KIND(id, class_name, n, which, table, table1)                                  \
-    const struct dnn_layer_type dnn_layer_##id = {.name = class_name,                  \
-                                                  .nd = n,                             \
-                                                  .kind = which,                       \
-                                                  .size = sizeof(struct noise),        \
-                                                  .fields = table,                     \
-                                                  .keras1 = table1,                    \
-                                                  .read = read,                        \
-                                                  .infer = infer,                      \
-                                                  .lower = lower, \
-                                                  .write = write,                         \
-                                                  }
+    const struct dnn_layer_type dnn_layer_##id = {                                     \
+        .name = class_name,                                                            \
+        .nd = n,                                                                       \
+        .kind = which,                                                                 \
+        .size = sizeof(struct noise),                                                  \
+        .fields = table,                                                               \
+        .keras1 = table1,                                                              \
+        .read = read,                                                                  \
+        .infer = infer,                                                                \
+        .lower = lower,                                                                \
+        .write = write,                                                                \
+    }
 
 KIND(dropout, "Dropout", 0, DNN_DROPOUT, rate_fields, rate_keras1);
 KIND(spatial_dropout1d, "SpatialDropout1D", 1, DNN_DROPOUT, rate_fields, rate_keras1);

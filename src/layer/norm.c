@@ -236,17 +236,18 @@ static int write(const struct dnn_layer *layer, struct dnn_layer_out *out,
 }
 
 #define KIND(id, class_name, which, table, table1)                                     \
-    const struct dnn_layer_type dnn_layer_##id = {.name = class_name,                  \
-                                                  .kind = which,                       \
-                                                  .size = sizeof(struct norm),         \
-                                                  .fields = table,                     \
-                                                  .keras1 = table1,                    \
-                                                  .read = read,                        \
-                                                  .infer = infer,                      \
-                                                  .weights = weights,                  \
-                                                  .lower = lower, \
-                                                  .write = write,                         \
-                                                  }
+    const struct dnn_layer_type dnn_layer_##id = {                                     \
+        .name = class_name,                                                            \
+        .kind = which,                                                                 \
+        .size = sizeof(struct norm),                                                   \
+        .fields = table,                                                               \
+        .keras1 = table1,                                                              \
+        .read = read,                                                                  \
+        .infer = infer,                                                                \
+        .weights = weights,                                                            \
+        .lower = lower,                                                                \
+        .write = write,                                                                \
+    }
 
 KIND(batchnorm, "BatchNormalization", BATCH, batch_fields, batch_keras1);
 KIND(layernorm, "LayerNormalization", LAYER, layer_fields, NULL);

@@ -151,10 +151,12 @@ static int reduce_lower(const struct dnn_layer *layer, const struct dnn_layer_lo
 }
 
 #define REDUCE(which)                                                                  \
-    {                                                                                  \
-        .name = "reduction", .kind = which, .size = sizeof(struct reduce),             \
-        .fields = reduce_fields, .infer = reduce_infer, .lower = reduce_lower          \
-    }
+    {.name = "reduction",                                                              \
+     .kind = which,                                                                    \
+     .size = sizeof(struct reduce),                                                    \
+     .fields = reduce_fields,                                                          \
+     .infer = reduce_infer,                                                            \
+     .lower = reduce_lower}
 static const struct dnn_layer_type mean = REDUCE(DNN_REDUCE_MEAN),
                                    sum = REDUCE(DNN_REDUCE_SUM),
                                    max = REDUCE(DNN_REDUCE_MAX);

@@ -104,18 +104,19 @@ static int write(const struct dnn_layer *layer, struct dnn_layer_out *out,
 }
 
 #define KIND(id, class_name, other, n, which)                                          \
-    const struct dnn_layer_type dnn_layer_##id = {.name = class_name,                  \
-                                                  .also = {other},                     \
-                                                  .nd = n,                             \
-                                                  .kind = which,                       \
-                                                  .size = sizeof(struct pool),         \
-                                                  .fields = fields,                    \
-                                                  .keras1 = keras1,                    \
-                                                  .read = read,                        \
-                                                  .infer = infer,                      \
-                                                  .lower = lower, \
-                                                  .write = write,                         \
-                                                  }
+    const struct dnn_layer_type dnn_layer_##id = {                                     \
+        .name = class_name,                                                            \
+        .also = {other},                                                               \
+        .nd = n,                                                                       \
+        .kind = which,                                                                 \
+        .size = sizeof(struct pool),                                                   \
+        .fields = fields,                                                              \
+        .keras1 = keras1,                                                              \
+        .read = read,                                                                  \
+        .infer = infer,                                                                \
+        .lower = lower,                                                                \
+        .write = write,                                                                \
+    }
 
 KIND(max_pool1d, "MaxPooling1D", "MaxPool1D", 1, DNN_POOL_MAX);
 KIND(max_pool2d, "MaxPooling2D", "MaxPool2D", 2, DNN_POOL_MAX);
@@ -184,17 +185,18 @@ static int global_write(const struct dnn_layer *layer, struct dnn_layer_out *out
 }
 
 #define GLOBAL(id, class_name, other, n, which)                                        \
-    const struct dnn_layer_type dnn_layer_##id = {.name = class_name,                  \
-                                                  .also = {other},                     \
-                                                  .nd = n,                             \
-                                                  .kind = which,                       \
-                                                  .size = sizeof(struct global),       \
-                                                  .fields = global_fields,             \
-                                                  .read = global_read,                 \
-                                                  .infer = global_infer,               \
-                                                  .lower = global_lower, \
-                                                  .write = global_write,                         \
-                                                  }
+    const struct dnn_layer_type dnn_layer_##id = {                                     \
+        .name = class_name,                                                            \
+        .also = {other},                                                               \
+        .nd = n,                                                                       \
+        .kind = which,                                                                 \
+        .size = sizeof(struct global),                                                 \
+        .fields = global_fields,                                                       \
+        .read = global_read,                                                           \
+        .infer = global_infer,                                                         \
+        .lower = global_lower,                                                         \
+        .write = global_write,                                                         \
+    }
 
 GLOBAL(global_max1d, "GlobalMaxPooling1D", "GlobalMaxPool1D", 1, DNN_REDUCE_MAX);
 GLOBAL(global_max2d, "GlobalMaxPooling2D", "GlobalMaxPool2D", 2, DNN_REDUCE_MAX);

@@ -96,16 +96,17 @@ static int upsample_write(const struct dnn_layer *layer, struct dnn_layer_out *o
 }
 
 #define UPSAMPLE(id, class_name, n, table1)                                            \
-    const struct dnn_layer_type dnn_layer_##id = {.name = class_name,                  \
-                                                  .nd = n,                             \
-                                                  .size = sizeof(struct upsample),     \
-                                                  .fields = upsample_fields,           \
-                                                  .keras1 = table1,                    \
-                                                  .read = upsample_read,               \
-                                                  .infer = upsample_infer,             \
-                                                  .lower = upsample_lower, \
-                                                  .write = upsample_write,                         \
-                                                  }
+    const struct dnn_layer_type dnn_layer_##id = {                                     \
+        .name = class_name,                                                            \
+        .nd = n,                                                                       \
+        .size = sizeof(struct upsample),                                               \
+        .fields = upsample_fields,                                                     \
+        .keras1 = table1,                                                              \
+        .read = upsample_read,                                                         \
+        .infer = upsample_infer,                                                       \
+        .lower = upsample_lower,                                                       \
+        .write = upsample_write,                                                       \
+    }
 
 UPSAMPLE(upsampling1d, "UpSampling1D", 1, upsample_keras1_1d);
 UPSAMPLE(upsampling2d, "UpSampling2D", 2, upsample_keras1);
@@ -230,16 +231,17 @@ static int edge_write(const struct dnn_layer *layer, struct dnn_layer_out *out,
 }
 
 #define EDGE(id, class_name, n, which, table)                                          \
-    const struct dnn_layer_type dnn_layer_##id = {.name = class_name,                  \
-                                                  .nd = n,                             \
-                                                  .kind = which,                       \
-                                                  .size = sizeof(struct edge),         \
-                                                  .fields = table,                     \
-                                                  .read = edge_read,                   \
-                                                  .infer = edge_infer,                 \
-                                                  .lower = edge_lower, \
-                                                  .write = edge_write,                         \
-                                                  }
+    const struct dnn_layer_type dnn_layer_##id = {                                     \
+        .name = class_name,                                                            \
+        .nd = n,                                                                       \
+        .kind = which,                                                                 \
+        .size = sizeof(struct edge),                                                   \
+        .fields = table,                                                               \
+        .read = edge_read,                                                             \
+        .infer = edge_infer,                                                           \
+        .lower = edge_lower,                                                           \
+        .write = edge_write,                                                           \
+    }
 
 EDGE(zero_padding1d, "ZeroPadding1D", 1, PAD, pad_fields);
 EDGE(zero_padding2d, "ZeroPadding2D", 2, PAD, pad_fields);

@@ -114,7 +114,8 @@ static int normalization_read(struct dnn_layer *layer, void *cfg,
     double *a, *b;
     bool back = false;
 
-    if ((dnn_json_type(&mean) <= DNN_J_NULL) != (dnn_json_type(&variance) <= DNN_J_NULL))
+    if ((dnn_json_type(&mean) <= DNN_J_NULL) !=
+        (dnn_json_type(&variance) <= DNN_J_NULL))
         return dnn_json_fail(config, err, "give both \"mean\" and \"variance\"");
     if (dnn_json_type(&invert) > DNN_J_NULL)
         DNN_TRY(dnn_json_bool(&invert, &back, err));
@@ -180,12 +181,11 @@ static int scale_lower(const struct dnn_layer *layer, const struct dnn_layer_low
 
     if (s->count == 0) {
         union dnn_attr attr = {
-            .batchnorm = {.axis = dnn_prog_shape(to->prog, to->in[0])->ndim - 1}
-        };
+            .batchnorm = {.axis = dnn_prog_shape(to->prog, to->in[0])->ndim - 1}};
 
-        return dnn_prog_op(to->prog, DNN_OP_BN_INFER, &attr, 5,
-                           (int[]){to->in[0], to->weight[0], to->weight[1], DNN_NONE,
-                                   DNN_NONE});
+        return dnn_prog_op(
+            to->prog, DNN_OP_BN_INFER, &attr, 5,
+            (int[]){to->in[0], to->weight[0], to->weight[1], DNN_NONE, DNN_NONE});
     }
     struct dnn_shape shape = dnn_layer_shape(1, s->count, 0, 0, 0, 0);
     int a = dnn_prog_constant(to->prog, "scale", &shape, s->a);
@@ -222,9 +222,9 @@ const struct dnn_layer_type dnn_layer_normalization = {.name = "Normalization",
                                                        .fields = normalization_fields,
                                                        .read = normalization_read,
                                                        .infer = scale_infer,
-.weights = normalization_weights,
+                                                       .weights = normalization_weights,
                                                        .lower = scale_lower,
-                                                   .write = scale_write};
+                                                       .write = scale_write};
 
 /* ---- LayerScale of ConvNeXt: a learned factor per channel ---- */
 
@@ -266,8 +266,8 @@ static int layer_scale_weights(const struct dnn_layer *layer, int nin,
     int n = 0;
 
     (void)nin, (void)in;
-    dnn_layer_add_weight(out, &n, "gamma",
-                         dnn_layer_shape(1, s->channels, 0, 0, 0, 0), true, &spec);
+    dnn_layer_add_weight(out, &n, "gamma", dnn_layer_shape(1, s->channels, 0, 0, 0, 0),
+                         true, &spec);
     return n;
 }
 
@@ -293,14 +293,13 @@ static int layer_scale_write(const struct dnn_layer *layer, struct dnn_layer_out
     return 0;
 }
 
-const struct dnn_layer_type dnn_layer_layer_scale = {
-    .name = "LayerScale",
-    .size = sizeof(struct layer_scale),
-    .fields = layer_scale_fields,
-    .infer = layer_scale_infer,
-    .weights = layer_scale_weights,
-    .lower = layer_scale_lower,
-    .write = layer_scale_write};
+const struct dnn_layer_type dnn_layer_layer_scale = {.name = "LayerScale",
+                                                     .size = sizeof(struct layer_scale),
+                                                     .fields = layer_scale_fields,
+                                                     .infer = layer_scale_infer,
+                                                     .weights = layer_scale_weights,
+                                                     .lower = layer_scale_lower,
+                                                     .write = layer_scale_write};
 
 /* ---- CustomScaleLayer of InceptionResNetV2: a + scale b ---- */
 
@@ -325,8 +324,7 @@ static int scaled_sum_infer(const struct dnn_layer *layer, int nin,
         if (out->dim[i] < 0) out->dim[i] = in[1].dim[i];
         fits = in[1].dim[i] < 0 || in[1].dim[i] == out->dim[i];
     }
-    if (!fits)
-        return dnn_fail(err, DNN_ECONFIG, "takes two inputs of the same shape");
+    if (!fits) return dnn_fail(err, DNN_ECONFIG, "takes two inputs of the same shape");
     return 0;
 }
 

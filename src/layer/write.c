@@ -94,9 +94,8 @@ void dnn_layer_put_init(struct dnn_layer_out *out, const char *key,
         [DNN_INIT_ORTHOGONAL] = {"Orthogonal",      "gain",   NULL    },
         [DNN_INIT_IDENTITY] = {"Identity",        "gain",   NULL    },
     };
-    static const char *const modes[] = {[DNN_FAN_IN] = "fan_in",
-                                        [DNN_FAN_OUT] = "fan_out",
-                                        [DNN_FAN_AVG] = "fan_avg"};
+    static const char *const modes[] = {
+        [DNN_FAN_IN] = "fan_in", [DNN_FAN_OUT] = "fan_out", [DNN_FAN_AVG] = "fan_avg"};
     static const char *const dists[] = {
         [DNN_DIST_TRUNCATED_NORMAL] = "truncated_normal",
         [DNN_DIST_UNTRUNCATED_NORMAL] = "untruncated_normal",

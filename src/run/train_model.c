@@ -29,8 +29,8 @@ static void put_steps(struct dnn_buf *out, const char *provenance)
 {
     struct dnn_json *file = NULL;
 
-    if (provenance == NULL || dnn_json_text("dataset", provenance, strlen(provenance),
-                                            &file, NULL) < 0)
+    if (provenance == NULL ||
+        dnn_json_text("dataset", provenance, strlen(provenance), &file, NULL) < 0)
         return;
     struct dnn_jobj top = dnn_json_top(file);
     struct dnn_jobj steps = dnn_json_sub(&top, "steps");

@@ -63,10 +63,9 @@ int dnn_h5_pack(const char *path, const struct dnn_weights_about *about,
         return dnn_fail(err, DNN_EIO, "%s: libzip cannot make an archive", path);
     }
     zip_source_keep(all);
-    char *metadata =
-        dnn_format("{\"keras_version\": \"3.0.0\"%s%s}",
-                   about->scaling == NULL ? "" : ", \"dnn_toolkit\": ",
-                   about->scaling == NULL ? "" : about->scaling);
+    char *metadata = dnn_format("{\"keras_version\": \"3.0.0\"%s%s}",
+                                about->scaling == NULL ? "" : ", \"dnn_toolkit\": ",
+                                about->scaling == NULL ? "" : about->scaling);
     int rc = 0;
     if (!add(zip, "metadata.json", metadata, strlen(metadata)) ||
         !add(zip, "config.json", about->network, strlen(about->network)) ||

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import warnings
 
 os.environ["KERAS_BACKEND"] = "jax"
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -125,6 +126,23 @@ def zoo(name, words, where):
         check(apart <= LIMIT, f"{title}: {way}", f"apart by {apart:g}")
 
 
+def to_ours(title, model, shape, where):
+    """A model of Keras, as Keras writes it, computed by ours."""
+    with open(f"{where}/net.json", "w", encoding="utf-8") as file:
+        file.write(model.to_json())
+    model.save_weights(f"{where}/net.weights.h5")
+    GENERATOR.standard_normal((2,) + shape, dtype=np.float32).tofile(
+        f"{where}/input_0.f32")
+    status, _, error = run("keras_run", f"{where}/net.json", where,
+                           f"{where}/net.weights.h5")
+    if status != 0:
+        check(False, title, error)
+        return
+    want = predict(model, where)
+    apart = distance(ours(where, len(want)), want)
+    check(apart <= LIMIT, title, f"apart by {apart:g}")
+
+
 def application(name, where):
     side = SIDE.get(name, 32 if "VGG" in name or "Res" in name else 64)
     options = {"weights": None, "input_shape": (side, side, 3)}
@@ -135,19 +153,45 @@ def application(name, where):
             noise = GENERATOR.standard_normal(w.shape, dtype=np.float32)
             near_one = "gamma" in w.path or "variance" in w.path
             w.assign(np.exp(0.2 * noise) if near_one else 0.1 * noise)
-    with open(f"{where}/net.json", "w", encoding="utf-8") as file:
-        file.write(model.to_json())
-    model.save_weights(f"{where}/net.weights.h5")
-    GENERATOR.standard_normal((2, side, side, 3), dtype=np.float32).tofile(
-        f"{where}/input_0.f32")
-    status, _, error = run("keras_run", f"{where}/net.json", where,
-                           f"{where}/net.weights.h5")
+    to_ours(f"keras.applications.{name}", model, options["input_shape"], where)
+
+
+def operations():
+    """Operations between layers, with tensors and numbers; models in models, a shared
+    one, several outputs."""
+    ops, layers = keras.ops, keras.layers
+    image = keras.Input((8, 6, 3), name="image")
+    inner = keras.Sequential([keras.Input((8, 6, 4)), layers.Conv2D(4, 1)], name="chain")
+    two = keras.Input((None, None, 4))
+    both = keras.Model(two, [layers.ReLU(max_value=2.0, negative_slope=0.1)(two),
+                             layers.Conv2D(4, 3, padding="same")(two)], name="both")
+    x = inner(layers.Conv2D(4, 3, padding="same", kernel_regularizer="l2")(image))
+    a, b = both(x)
+    y = (a + b * 2.0 - 0.5) / 4.0
+    y = ops.maximum(3.0 - y, 0.25) + ops.minimum(y, 0.75) - a * b
+    y = y / (ops.absolute(b) + 1.0) + 2.0 / (ops.square(a) + 1.0)
+    y = ops.relu(y) + ops.silu(-y) + ops.gelu(y) + ops.elu(y) + ops.softmax(y)
+    y = ops.concatenate([y, ops.exp(y * -0.1), ops.sqrt(ops.square(y) + 1)], axis=-1)
+    z = ops.mean(y, axis=[1, 2], keepdims=True) + ops.max(y, axis=[1, 2], keepdims=True)
+    y = layers.Multiply()([y, z])
+    y = layers.GroupNormalization(groups=-1)(layers.Conv2D(4, 1)(y))
+    c, d = both(y)
+    return keras.Model(image, [ops.sum(y, axis=-1), layers.Add()([c, d]), d], name="ops")
+
+
+def both_ways(where):
+    model = operations()
+    to_ours("operations between layers, read", model, (8, 6, 3), where)
+    os.remove(f"{where}/input_0.f32")
+    status, _, error = run("keras_run", f"{where}/net.json", where)
     if status != 0:
-        check(False, f"keras.applications.{name}", error)
+        check(False, "operations between layers, written again", error)
         return
-    want = predict(model, where)
-    apart = distance(ours(where, len(want)), want)
-    check(apart <= LIMIT, f"keras.applications.{name}", f"apart by {apart:g}")
+    for way, model in two_ways(where):
+        want = predict(model, where)
+        apart = distance(ours(where, len(want)), want)
+        check(apart <= LIMIT, f"operations between layers, written again: {way}",
+              f"apart by {apart:g}")
 
 
 def each(title, function, *words):
@@ -156,12 +200,14 @@ def each(title, function, *words):
     try:
         function(*words, where)
     except Exception as error:  # of Keras, whatever it is
-        check(False, f"{title} {words[0]}", f"{type(error).__name__}: {error}"[:500])
+        check(False, " ".join([title, *words[:1]]), f"{type(error).__name__}: {error}"[:500])
     shutil.rmtree(where)
     keras.backend.clear_session()
 
 
 def main():
+    # Keras warns of containers that only mirror layers it has loaded already.
+    warnings.filterwarnings("ignore", message="Skipping nested container")
     every = "all" in sys.argv[1:]
     chosen = [w for w in sys.argv[1:] if w != "all"]
     status, text, error = run("net_run", "list")
@@ -171,6 +217,8 @@ def main():
     for name, words in networks:
         if not chosen or name in chosen:
             each("zoo:", zoo, name, words)
+    if not chosen or "operations" in chosen:
+        each("operations", both_ways)
     for name in dir(keras.applications):
         if name[0].isupper() and (name in chosen or
                                   not chosen and (every or name in FAMILIES)):

@@ -166,6 +166,10 @@ static const struct good {
     /* known numbers */
     {"Rescaling",              "{\"scale\": 0.00392156862745098, \"offset\": [0, 1, 2]}",             "?x9x9x3",
      "?x9x9x3 0 0"                                                                                                                                  },
+    {"Normalization",          "{}",                                                                  "?x9x3",             "?x9x3 7 0"              },
+    {"LayerScale",             "{\"projection_dim\": 3}",                                             "?x9x3",             "?x9x3 3 3"              },
+    {"CustomScaleLayer",       "{\"scale\": 0.5}",                                                    "?x9x3 ?x9x3",       "?x9x3 0 0"              },
+    {"StochasticDepth",        "{\"drop_path_rate\": 0.5}",                                           "?x9x3",             "?x9x3 0 0"              },
     {"Normalization",          "{\"axis\": [-1], \"mean\": [[1, 2]], \"variance\": [[4, 9]]}",
      "?x9x2",                                                                                                              "?x9x2 0 0"              },
 };
@@ -245,8 +249,8 @@ static const struct bad {
     {"UpSampling2D",          "{\"interpolation\": \"bicubic\"}",                            "?x9x9x1",
      L "(UpSampling2D): interpolation: must be one of nearest, bilinear, linear, "
        "trilinear, not \"bicubic\""                                                                                                                    },
-    {"Normalization",         "{}",                                                          "?x9",
-     L "(Normalization): needs \"mean\" and \"variance\": there is no adapt() here"                                                                    },
+    {"Normalization",         "{\"mean\": 1}",                                               "?x9",
+     L "(Normalization): give both \"mean\" and \"variance\""                                                                                          },
     {"Dense",                 "{\"units\": 3, \"bias_initializer\": \"orthogonal\"}",        "?x9",
      "its bias is 3: Orthogonal needs two axes or more"                                                                                                },
 };
