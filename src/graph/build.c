@@ -66,7 +66,7 @@ static int count_weights(struct build *b, const struct graph_layer *l, int nin,
         int64_t count = 0;
 
         if (dnn_shape_count(&w[i].shape, &count, err) < 0)
-            return dnn_graph_blame(l, err);
+            return dnn_graph_error_at(l, err);
         b->graph->params += count; /* each below 2^48, and there are few */
         if (w[i].trainable) b->graph->trainable += count;
     }
@@ -77,7 +77,7 @@ static int count_weights(struct build *b, const struct graph_layer *l, int nin,
     return 0;
 }
 
-/* Add a node for one use of a layer, and give its number. */
+/* Add a node for one call of a layer; *out is its number. */
 static int add_node(struct build *b, struct graph_layer *l, int training, int nin,
                     const int *in, const struct dnn_shape *given, int *out,
                     struct dnn_err *err)
@@ -91,7 +91,7 @@ static int add_node(struct build *b, struct graph_layer *l, int training, int ni
     if (given != NULL)
         shape = *given;
     else if (dnn_layer_infer(l->layer, nin, shapes, &shape, err) < 0)
-        rc = dnn_graph_blame(l, err);
+        rc = dnn_graph_error_at(l, err);
     if (rc == 0 && l->first != DNN_NONE) rc = check_shared(b, l, nin, shapes, err);
     if (rc == 0 && l->first == DNN_NONE) rc = count_weights(b, l, nin, shapes, err);
     dnn_free(shapes);
@@ -132,7 +132,7 @@ static int top_input(struct build *b, const struct use *u, struct graph_layer *l
     }
     if (given == NULL && !l->layer->has_input)
         return dnn_graph_fail(l, err,
-                              "nobody says what the data is: put an InputLayer with "
+                              "the input shape is not given: add an InputLayer with "
                               "\"batch_input_shape\": [null, 64, 64, 1] in front, or "
                               "that key into the first layer");
     DNN_TRY(add_node(b, l, -1, 0, NULL, given, out, err));

@@ -85,8 +85,8 @@ void dnn_graph_order(struct graph_read *r, struct graph_model *m);
 int dnn_graph_build(struct graph_model *m, const struct dnn_graph_opts *opts,
                     struct dnn_graph *graph, struct dnn_err *err);
 
-/* "file:line: layer 'x' (Class): " in front. */
-int dnn_graph_blame(const struct graph_layer *l, struct dnn_err *err);
+/* Put "file:line: layer 'x' (Class): " in front of the message. */
+int dnn_graph_error_at(const struct graph_layer *l, struct dnn_err *err);
 /* The same with a text of its own. */
 int dnn_graph_fail(const struct graph_layer *l, struct dnn_err *err, const char *fmt,
                    ...) DNN_PRINTF(3, 4);

@@ -155,7 +155,7 @@ static int read_call(struct graph_read *r, const struct dnn_jobj *at,
         if (rc == 0) rc = kwargs(&g, &words, &call->training, err);
     } else
         rc = walk(&g, at, &call->training, err);
-    if (rc == 0 && g.n == 0) rc = dnn_json_fail(at, err, "names no input");
+    if (rc == 0 && g.n == 0) rc = dnn_json_fail(at, err, "has no input tensor");
     if (rc == 0) {
         call->nrefs = (int)g.n;
         call->ref = keep(r, &g);

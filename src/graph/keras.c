@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int dnn_graph_blame(const struct graph_layer *l, struct dnn_err *err)
+int dnn_graph_error_at(const struct graph_layer *l, struct dnn_err *err)
 {
     return dnn_prefix(err, "%s:%zu: layer '%.80s' (%.60s): ", dnn_json_name(l->at.file),
                       dnn_json_line(&l->at), l->full, l->class_name);
@@ -29,7 +29,7 @@ int dnn_graph_fail(const struct graph_layer *l, struct dnn_err *err, const char 
     vsnprintf(own.text, sizeof own.text, fmt, ap);
     va_end(ap);
     dnn_fail(err, DNN_ECONFIG, "%s", own.text);
-    return dnn_graph_blame(l, err);
+    return dnn_graph_error_at(l, err);
 }
 
 /* What Keras of any version writes around the config of a layer or a model. */

@@ -97,10 +97,11 @@ int dnn_layer_read_act(const struct dnn_layer *layer, const struct dnn_jobj *at,
     const struct dnn_layer_type *type = dnn_layer_find(word);
     const struct dnn_layer *made;
     if (type == NULL || type->infer != infer)
-        return dnn_json_fail(at, err,
-                             "\"%.60s\" cannot stand inside another layer; use an "
-                             "activation's name, or a layer of its own behind it",
-                             word);
+        return dnn_json_fail(
+            at, err,
+            "\"%.60s\" cannot be the activation of another layer; use an "
+            "activation's name, or a layer of its own after it",
+            word);
     DNN_TRY(dnn_layer_read(word, layer->name, &inside, layer->keras, layer->arena,
                            &made, err));
     *out = *(const struct dnn_layer_act *)made->cfg;
@@ -115,7 +116,8 @@ int dnn_layer_infer_act(const struct dnn_layer_act *act, const struct dnn_shape 
     if (act->kind != DNN_LAYER_SOFTMAX) return 0;
     DNN_TRY(dnn_layer_axis(act->axis, shape->ndim, &axis, err));
     if (axis == 0)
-        return dnn_fail(err, DNN_ECONFIG, "a softmax cannot go along the batch");
+        return dnn_fail(err, DNN_ECONFIG,
+                        "softmax over the batch axis is not supported");
     return 0;
 }
 
@@ -388,7 +390,7 @@ static const struct dnn_sub axes = {.single = true};
 static const struct dnn_field prelu_fields[] = {DNN_LAYER_WEIGHT("alpha"), SHARED_AXES,
                                                 DNN_LAYER_END};
 static const struct dnn_field prelu_keras1[] = {
-    DNN_LAYER_OTHER("init", "how the slopes begin"), SHARED_AXES, DNN_LAYER_END};
+    DNN_LAYER_OTHER("init", "initializer of the slopes"), SHARED_AXES, DNN_LAYER_END};
 
 static int prelu_read(struct dnn_layer *layer, void *cfg, const struct dnn_jobj *config,
                       struct dnn_err *err)

@@ -36,7 +36,7 @@ struct conv {
     EXTENTS("kernel_size", kernel_size, NULL, "extents of the window"),                \
         EXTENTS("strides", strides, "1", "steps of the window"),                       \
         EXTENTS("dilation_rate", dilation_rate, "1", "steps inside the window"),       \
-        DNN_LAYER_BOOL("use_bias", AT(use_bias), "true", "add a vector"),              \
+        DNN_LAYER_BOOL("use_bias", AT(use_bias), "true", "add a bias"),                \
         DNN_LAYER_OTHER("padding", "valid, same, or numbers"),                         \
         DNN_LAYER_OTHER("activation", "applied to the result"), DNN_LAYER_FORMAT,      \
         DNN_LAYER_WEIGHT("bias")
@@ -75,17 +75,16 @@ static const struct dnn_field separable_fields[] = {
 };
 
 #define KERAS1_SHARED                                                                  \
-    FILTERS("nb_filter"),                                                              \
-        DNN_LAYER_BOOL("bias", AT(use_bias), "true", "add a vector"),                  \
+    FILTERS("nb_filter"), DNN_LAYER_BOOL("bias", AT(use_bias), "true", "add a bias"),  \
         DNN_LAYER_OTHER("activation", "applied to the result"),                        \
-        DNN_LAYER_OTHER("init", "how the kernel begins"),                              \
-        DNN_LAYER_OTHER("b_regularizer", "penalty on the vector"),                     \
-        DNN_LAYER_OTHER("b_constraint", "where the vector is kept"),                   \
+        DNN_LAYER_OTHER("init", "initializer of the kernel"),                          \
+        DNN_LAYER_OTHER("b_regularizer", "regularizer of the bias"),                   \
+        DNN_LAYER_OTHER("b_constraint", "constraint of the bias"),                     \
         DNN_LAYER_OTHER("border_mode", "valid or same"),                               \
         DNN_LAYER_OTHER("dim_ordering", "tf")
 #define KERAS1                                                                         \
-    KERAS1_SHARED, DNN_LAYER_OTHER("W_regularizer", "penalty on the kernel"),          \
-        DNN_LAYER_OTHER("W_constraint", "where the kernel is kept")
+    KERAS1_SHARED, DNN_LAYER_OTHER("W_regularizer", "regularizer of the kernel"),      \
+        DNN_LAYER_OTHER("W_constraint", "constraint of the kernel")
 #define EXTENT1(key, f)                                                                \
     DNN_LAYER_INT(key, AT(f), NULL, 1, SIZE_MAX_1D, "extent of the window")
 #define SUBSAMPLE EXTENTS("subsample", strides, "1", "steps of the window")
@@ -102,10 +101,10 @@ static const struct dnn_field keras1_2d[] = {
 static const struct dnn_field keras1_separable[] = {
     KERAS1_SHARED,
     MULTIPLIER,
-    DNN_LAYER_OTHER("depthwise_regularizer", "penalty on the first kernel"),
-    DNN_LAYER_OTHER("depthwise_constraint", "where it is kept"),
-    DNN_LAYER_OTHER("pointwise_regularizer", "penalty on the second kernel"),
-    DNN_LAYER_OTHER("pointwise_constraint", "where it is kept"),
+    DNN_LAYER_OTHER("depthwise_regularizer", "regularizer of the first kernel"),
+    DNN_LAYER_OTHER("depthwise_constraint", "constraint"),
+    DNN_LAYER_OTHER("pointwise_regularizer", "regularizer of the second kernel"),
+    DNN_LAYER_OTHER("pointwise_constraint", "constraint"),
     EXTENT1("nb_row", rows),
     EXTENT1("nb_col", cols),
     SUBSAMPLE,

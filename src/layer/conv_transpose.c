@@ -30,7 +30,7 @@ static const struct dnn_field fields[] = {
                    "steps inside the window", &dnn_layer_extents),
     DNN_LAYER_INTS("output_padding", AT(output_padding), "null", 0, 65536,
                    "more at the end; null: as the padding says", &dnn_layer_extents),
-    DNN_LAYER_BOOL("use_bias", AT(use_bias), "true", "add a vector"),
+    DNN_LAYER_BOOL("use_bias", AT(use_bias), "true", "add a bias"),
     DNN_LAYER_OTHER("padding", "valid, same, or numbers"),
     DNN_LAYER_OTHER("activation", "applied to the result"),
     DNN_LAYER_NEUTRAL("groups", "1"),

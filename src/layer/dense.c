@@ -16,7 +16,7 @@ struct dense {
 static const struct dnn_field fields[] = {
     DNN_LAYER_INT("units", AT(units), NULL, 1, DNN_LAYER_AXIS_MAX,
                   "size of the output"),
-    DNN_LAYER_BOOL("use_bias", AT(use_bias), "true", "add a vector"),
+    DNN_LAYER_BOOL("use_bias", AT(use_bias), "true", "add a bias"),
     DNN_LAYER_OTHER("activation", "applied to the result"),
     DNN_LAYER_WEIGHT("kernel"),
     DNN_LAYER_WEIGHT("bias"),
@@ -25,13 +25,13 @@ static const struct dnn_field fields[] = {
 static const struct dnn_field keras1[] = {
     DNN_LAYER_INT("output_dim", AT(units), NULL, 1, DNN_LAYER_AXIS_MAX,
                   "size of the output"),
-    DNN_LAYER_BOOL("bias", AT(use_bias), "true", "add a vector"),
+    DNN_LAYER_BOOL("bias", AT(use_bias), "true", "add a bias"),
     DNN_LAYER_OTHER("activation", "applied to the result"),
-    DNN_LAYER_OTHER("init", "how the matrix begins"),
-    DNN_LAYER_OTHER("W_regularizer", "penalty on the matrix"),
-    DNN_LAYER_OTHER("b_regularizer", "penalty on the vector"),
-    DNN_LAYER_OTHER("W_constraint", "where the matrix is kept"),
-    DNN_LAYER_OTHER("b_constraint", "where the vector is kept"),
+    DNN_LAYER_OTHER("init", "initializer of the kernel"),
+    DNN_LAYER_OTHER("W_regularizer", "regularizer of the kernel"),
+    DNN_LAYER_OTHER("b_regularizer", "regularizer of the bias"),
+    DNN_LAYER_OTHER("W_constraint", "constraint of the kernel"),
+    DNN_LAYER_OTHER("b_constraint", "constraint of the bias"),
     DNN_LAYER_END,
 };
 

@@ -127,7 +127,7 @@ const struct dnn_layer_type *dnn_layer_find(const char *name);
 /* All of them in order, NULL past the end. */
 const struct dnn_layer_type *dnn_layer_at(int index);
 
-/* Read the config of a layer of this class_name.  What is wrong is blamed as
+/* Read the config of a layer of this class_name.  Messages begin with
  * "file:line: layer 'name' (Class): key: ...".  The result lives in arena. */
 int dnn_layer_read(const char *class_name, const char *name,
                    const struct dnn_jobj *config, int keras, struct dnn_arena *arena,

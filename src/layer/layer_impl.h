@@ -30,9 +30,9 @@
     {key, DNN_F_NEUTRAL, 0, def, 0, 0, NULL, "only its default", NULL}
 /* The three keys of one weight, and where Keras 2 and 3 put the channels. */
 #define DNN_LAYER_WEIGHT(prefix)                                                       \
-    DNN_LAYER_OTHER(prefix "_initializer", "how it begins"),                           \
-        DNN_LAYER_OTHER(prefix "_regularizer", "penalty on its size"),                 \
-        DNN_LAYER_OTHER(prefix "_constraint", "where it is kept")
+    DNN_LAYER_OTHER(prefix "_initializer", "initializer"),                             \
+        DNN_LAYER_OTHER(prefix "_regularizer", "regularizer"),                         \
+        DNN_LAYER_OTHER(prefix "_constraint", "constraint")
 #define DNN_LAYER_FORMAT DNN_LAYER_OTHER("data_format", "channels_last")
 
 /* ---- reading ---- */
@@ -44,7 +44,7 @@ int dnn_layer_read_keys(struct dnn_layer *layer, const struct dnn_jobj *config,
 int dnn_layer_error_at(const struct dnn_jobj *config, const char *name,
                        const char *class_name, struct dnn_err *err);
 
-/* How a weight begins, what is paid for its size, where it is kept. */
+/* Initializer, regularizer and constraint of a weight. */
 struct dnn_layer_spec {
     struct dnn_init init;
     struct dnn_regularizer reg;

@@ -28,13 +28,13 @@ static const struct dnn_choice modes[] = {
 };
 static const struct dnn_field concat_fields[] = {
     DNN_LAYER_INTS("axis", AT(axis), "-1", -DNN_MAX_DIMS, DNN_MAX_DIMS - 1,
-                   "along which they are joined", &one_axis),
+                   "axis of the concatenation", &one_axis),
     DNN_LAYER_END,
 };
 static const struct dnn_field merge_fields[] = {
-    DNN_LAYER_ENUM("mode", AT(mode), "sum", modes, "what is done with them"),
+    DNN_LAYER_ENUM("mode", AT(mode), "sum", modes, "how to combine the inputs"),
     DNN_LAYER_INTS("concat_axis", AT(axis), "-1", -DNN_MAX_DIMS, DNN_MAX_DIMS - 1,
-                   "along which they are joined", &one_axis),
+                   "axis of the concatenation", &one_axis),
     DNN_LAYER_IGNORED("dot_axes"),
     DNN_LAYER_IGNORED("mode_type"),
     DNN_LAYER_IGNORED("output_shape"),
@@ -62,7 +62,7 @@ static int mismatch(const struct dnn_shape *a, const struct dnn_shape *b, int wh
     char x[DNN_SHAPE_TEXT], y[DNN_SHAPE_TEXT];
 
     return dnn_fail(err, DNN_ECONFIG,
-                    "its inputs do not fit: the first is %s, number "
+                    "input shapes do not match: the first is %s, number "
                     "%d is %s",
                     dnn_shape_text(x, sizeof x, a), which + 1,
                     dnn_shape_text(y, sizeof y, b));
@@ -75,7 +75,8 @@ static int infer_concat(const struct merge *m, int nin, const struct dnn_shape *
 
     *out = in[0];
     DNN_TRY(dnn_layer_axis(m->axis.ints[0], out->ndim, &axis, err));
-    if (axis == 0) return dnn_fail(err, DNN_ECONFIG, "cannot join along the batch");
+    if (axis == 0)
+        return dnn_fail(err, DNN_ECONFIG, "cannot concatenate along the batch axis");
     for (int i = 1; i < nin; i++) {
         if (in[i].ndim != out->ndim) return mismatch(&in[0], &in[i], i, err);
         for (int k = 0; k < out->ndim; k++) {

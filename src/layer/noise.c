@@ -19,8 +19,9 @@ struct noise {
 };
 
 #define AT(f) offsetof(struct noise, f)
-#define RATE(key, max) {key, DNN_F_REAL, AT(rate), NULL, 0, max, NULL, "how much", NULL}
-#define SEED DNN_LAYER_OTHER("seed", "of its own random numbers")
+#define RATE(key, max)                                                                 \
+    {key, DNN_F_REAL, AT(rate), NULL, 0, max, NULL, "rate, or standard deviation", NULL}
+#define SEED DNN_LAYER_OTHER("seed", "seed of its random numbers")
 static const struct dnn_field rate_fields[] = {
     RATE("rate", 1), SEED,
     DNN_LAYER_OTHER("noise_shape", "1 where axes share a number"), DNN_LAYER_FORMAT,
@@ -71,7 +72,7 @@ static int read(struct dnn_layer *layer, void *cfg, const struct dnn_jobj *confi
     if (layer->type->kind != DNN_GAUSSIAN_NOISE && n->rate >= 1) {
         struct dnn_jobj at = dnn_layer_either(config, "rate", "p");
 
-        return dnn_json_fail(&at, err, "must be below 1: nothing would be left");
+        return dnn_json_fail(&at, err, "must be below 1");
     }
     /* An object is a generator of Keras 3, whose draws we cannot repeat. */
     if (dnn_json_type(&seed) == DNN_J_NUMBER) {

@@ -26,8 +26,7 @@ static const struct dnn_sub axes_sub = {.min = 1, .max = DNN_MAX_DIMS, .single =
 #define EPSILON                                                                        \
     DNN_LAYER_REAL("epsilon", AT(epsilon), "0.001", 0, 1e6, "added to the variance")
 #define MOMENTUM                                                                       \
-    DNN_LAYER_REAL("momentum", AT(momentum), "0.99", 0, 1,                             \
-                   "what the moving averages keep")
+    DNN_LAYER_REAL("momentum", AT(momentum), "0.99", 0, 1, "of the moving averages")
 #define SHARED                                                                         \
     AXIS, EPSILON, DNN_LAYER_BOOL("center", AT(center), "true", "add beta"),           \
         DNN_LAYER_BOOL("scale", AT(scale), "true", "multiply by gamma"),               \
@@ -36,8 +35,8 @@ static const struct dnn_sub axes_sub = {.min = 1, .max = DNN_MAX_DIMS, .single =
 static const struct dnn_field batch_fields[] = {
     SHARED,
     MOMENTUM,
-    DNN_LAYER_OTHER("moving_mean_initializer", "how it begins"),
-    DNN_LAYER_OTHER("moving_variance_initializer", "how it begins"),
+    DNN_LAYER_OTHER("moving_mean_initializer", "initializer"),
+    DNN_LAYER_OTHER("moving_variance_initializer", "initializer"),
     DNN_LAYER_NEUTRAL("renorm", "false"),
     DNN_LAYER_IGNORED("renorm_clipping"),
     DNN_LAYER_IGNORED("renorm_momentum"),
@@ -52,10 +51,10 @@ static const struct dnn_field batch_keras1[] = {
     EPSILON,
     MOMENTUM,
     DNN_LAYER_NEUTRAL("mode", "0"),
-    DNN_LAYER_OTHER("gamma_init", "how it begins"),
-    DNN_LAYER_OTHER("beta_init", "how it begins"),
-    DNN_LAYER_OTHER("gamma_regularizer", "penalty on its size"),
-    DNN_LAYER_OTHER("beta_regularizer", "penalty on its size"),
+    DNN_LAYER_OTHER("gamma_init", "initializer"),
+    DNN_LAYER_OTHER("beta_init", "initializer"),
+    DNN_LAYER_OTHER("gamma_regularizer", "regularizer"),
+    DNN_LAYER_OTHER("beta_regularizer", "regularizer"),
     DNN_LAYER_END,
 };
 static const struct dnn_field layer_fields[] = {

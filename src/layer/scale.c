@@ -81,8 +81,8 @@ static int pair(struct scale *s, struct dnn_arena *arena, const struct dnn_jobj 
 }
 
 static const struct dnn_field rescaling_fields[] = {
-    DNN_LAYER_OTHER("scale", "times the input"),
-    DNN_LAYER_OTHER("offset", "added to it"), DNN_LAYER_END};
+    DNN_LAYER_OTHER("scale", "factor of the input"),
+    DNN_LAYER_OTHER("offset", "added to the product"), DNN_LAYER_END};
 
 static int rescaling_read(struct dnn_layer *layer, void *cfg,
                           const struct dnn_jobj *config, struct dnn_err *err)
@@ -98,9 +98,9 @@ static int rescaling_read(struct dnn_layer *layer, void *cfg,
 
 static const struct dnn_field normalization_fields[] = {
     DNN_LAYER_OTHER("axis", "of the channels, the last"),
-    DNN_LAYER_OTHER("mean", "taken off the input"),
-    DNN_LAYER_OTHER("variance", "that is made 1"),
-    {"invert", DNN_F_OTHER, 0, "false", 0, 0, NULL, "the other way round", NULL},
+    DNN_LAYER_OTHER("mean", "subtracted from the input"),
+    DNN_LAYER_OTHER("variance", "divided out"),
+    {"invert", DNN_F_OTHER, 0, "false", 0, 0, NULL, "apply the inverse", NULL},
     DNN_LAYER_END
 };
 

@@ -1,4 +1,4 @@
-/* h5_impl.h - HDF5 as this room uses it.
+/* h5_impl.h - HDF5 as this component uses it.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

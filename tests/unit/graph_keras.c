@@ -286,7 +286,7 @@ static const struct text {
      MODEL(IN("a", "[null, 4]") ", " IN("b", "[null, 5]") ",\n" LAYER(
                "Add", "c", "[[[\"a\", 0, 0], [\"b\", 0, 0]]]"),
      ""),
-     "net:2: layer 'c' (Add): its inputs do not fit: the first is ?x4, number 2 is "
+     "net:2: layer 'c' (Add): input shapes do not match: the first is ?x4, number 2 is "
      "?x5"},
     {"a shared layer that cannot be",
      MODEL(IN("a", "[null, 4]") ", " IN("b", "[null, 5]") ",\n" DENSE(
