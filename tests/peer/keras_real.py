@@ -2,7 +2,7 @@
 # run writes it opens in Keras, and networks of keras.applications as Keras writes them
 # open here; outputs are equal to 1e-5 of the largest.
 #
-# "all" as an argument takes every class of keras.applications, not one of each family;
+# "all" as an argument takes every network, not one of each family;
 # other arguments select by name.
 #
 # SPDX-License-Identifier: Apache-2.0
@@ -42,6 +42,7 @@ FAMILIES = ["ConvNeXtTiny", "DenseNet121", "EfficientNetB0", "EfficientNetV2B0",
             "InceptionResNetV2", "InceptionV3", "MobileNet", "MobileNetV2",
             "MobileNetV3Small", "NASNetMobile", "ResNet50", "ResNet50V2", "VGG16",
             "Xception"]
+DEEP = ["vgg11", "vgg19", "resnet34", "resnet101", "resnet152"]  # only with "all"
 SIDE = {"InceptionResNetV2": 75, "InceptionV3": 75, "Xception": 71}
 GENERATOR = np.random.default_rng(1)
 
@@ -215,7 +216,7 @@ def main():
     names = [line.split("\t")[1] for line in text.splitlines() if line[:3] == "zoo"]
     networks = [(n, SMALL.get(n, ["input=[32,32,3]"])) for n in names] + MORE
     for name, words in networks:
-        if not chosen or name in chosen:
+        if name in chosen or not chosen and (every or name not in DEEP):
             each("zoo:", zoo, name, words)
     if not chosen or "operations" in chosen:
         each("operations", both_ways)

@@ -262,7 +262,7 @@ static const struct text {
      ""),
      "3 30 30"},
     {"no shape of the data",
-     "[{\"class_name\": \"Dense\", \"config\": {\"units\": 3}}]", "net:1: layer 'Dense_1_input' (InputLayer): nobody says what the data is: put an "
+     "[{\"class_name\": \"Dense\", \"config\": {\"units\": 3}}]", "net:1: layer 'Dense_1_input' (InputLayer): the input shape is not given: add an "
      "InputLayer with \"batch_input_shape\": [null, 64, 64, 1] in front, or that key "
      "into "
      "the first layer"},
