@@ -76,10 +76,10 @@ int dnn_trainer_write_model(struct dnn_trainer *t, struct dnn_err *err)
 {
     int rc = 0;
 
-    if (t->speaks) {
+    if (t->root) {
         char *inputs = scaling(t);
 
-        if (t->mean_in)
+        if (t->ema_in_use)
             dnn_log(DNN_INFO, "train",
                     "the saved weights are their exponential moving average (EMA)");
         rc = dnn_model_save(dnn_replica_model(t->replica), dnn_job_dir(t->job),
