@@ -54,7 +54,7 @@ static const struct dnn_option options[] = {
      .type = DNN_O_TEXT,
      .offset = AT(export),
      .arg = "FILE",
-     .help = "write a network of the zoo as Keras JSON"},
+     .help = "write the network as Keras 3 JSON"},
     {.name = "weights",
      .letter = 'w',
      .type = DNN_O_TEXT,
@@ -154,12 +154,12 @@ static int read_job(const struct options *o, const char *path, struct dnn_job *j
 
 static int export_net(const struct dnn_job *job, const char *path, struct dnn_err *err)
 {
-    if (job->net.text == NULL)
-        return dnn_fail(
-            err, DNN_EUSAGE,
-            "--export: the network is not from the zoo; it already is a Keras "
-            "file");
-    return dnn_file_write(path, job->net.text, strlen(job->net.text), err);
+    struct dnn_buf text = {0};
+    int rc = dnn_graph_write(job->net.graph, &text, err);
+
+    if (rc == 0) rc = dnn_file_write(path, text.text, text.len, err);
+    dnn_buf_free(&text);
+    return rc < 0 ? dnn_prefix(err, "--export: ") : rc;
 }
 
 /* Which weights of the network are in a file. */
@@ -329,7 +329,8 @@ static const struct dnn_tool tool = {
         "metrics.csv\tone row per epoch\n"
         "events\tevent files for TensorBoard, if telemetry.tensorboard is true\n"
         "report.html\tcurves, metrics and images in one file\n"
-        "model.json, model.weights.h5\tthe network and its weights, for Keras\n",
+        "model.keras, model.json, model.weights.h5\tthe network and its weights, for "
+        "Keras\n",
     .examples =
         "dnn-train config.json\ttrain, or resume\n"
         "mpirun -n 4 dnn-train config.json\tthe same on four ranks\n"

@@ -8,6 +8,7 @@
 #include "base/field.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -137,20 +138,26 @@ static int read_zoo(const struct dnn_jobj *at, const struct dnn_list *input,
 /* Whether the shape of every input is known, except for the batch. */
 static int check_inputs(const struct dnn_graph *graph, struct dnn_err *err)
 {
-    char text[DNN_SHAPE_TEXT];
-
     for (int i = 0; i < graph->ninputs; i++) {
         const struct dnn_graph_node *node = &graph->node[graph->input[i]];
+        char text[DNN_SHAPE_TEXT];
         struct dnn_shape shape = node->out;
 
         shape.dim[0] = 1;
-        if (!dnn_shape_known(&shape))
-            return dnn_fail(
-                err, DNN_ECONFIG,
-                "%s:%d: the input '%.80s' is %s; give its shape without the batch in "
-                "the configuration, such as \"input\": [64, 64, 64, 1]",
-                graph->file, node->line, node->name,
-                dnn_shape_text(text, sizeof text, &node->out));
+        if (dnn_shape_known(&shape)) continue;
+        struct dnn_buf example = {0};
+        for (int k = 1; k < shape.ndim; k++)
+            dnn_buf_add(&example, "%s%" PRId64, k == 1 ? "" : ", ",
+                        shape.dim[k] >= 0    ? shape.dim[k]
+                        : k + 1 < shape.ndim ? 64
+                                             : 1);
+        int rc = dnn_fail(err, DNN_ECONFIG,
+                          "%s:%d: the input '%.80s' is %s; give its shape without "
+                          "the batch in the configuration, such as \"input\": [%s]",
+                          graph->file, node->line, node->name,
+                          dnn_shape_text(text, sizeof text, &node->out), example.text);
+        dnn_buf_free(&example);
+        return rc;
     }
     return 0;
 }

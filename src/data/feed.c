@@ -295,6 +295,16 @@ const char *dnn_feed_hash(const struct dnn_feed *feed)
     return feed->dataset == NULL ? "" : dnn_dataset_info(feed->dataset)->hash;
 }
 
+const struct dnn_split *dnn_feed_split(const struct dnn_feed *feed)
+{
+    return feed->dataset == NULL ? NULL : feed->split;
+}
+
+const char *dnn_feed_provenance(const struct dnn_feed *feed)
+{
+    return feed->dataset == NULL ? NULL : dnn_dataset_info(feed->dataset)->provenance;
+}
+
 size_t dnn_feed_bytes(const struct dnn_feed *feed)
 {
     return feed->bytes;

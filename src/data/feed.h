@@ -76,6 +76,9 @@ int64_t dnn_feed_count(const struct dnn_feed *feed);    /* samples of an epoch  
 int64_t dnn_feed_batches(const struct dnn_feed *feed);  /* batches of an epoch        */
 size_t dnn_feed_bytes(const struct dnn_feed *feed);     /* memory it takes at most    */
 const char *dnn_feed_hash(const struct dnn_feed *feed); /* the dataset's; "": of none */
+/* The split of the dataset, and how the dataset was made (JSON); NULL: of none. */
+const struct dnn_split *dnn_feed_split(const struct dnn_feed *feed);
+const char *dnn_feed_provenance(const struct dnn_feed *feed);
 
 /* Local.  What a sample is called where it is from ("cats/12.jpg"), by its number in an
  * epoch that is not shuffled; that number if it has no name.  Not while a batch is

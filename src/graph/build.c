@@ -66,7 +66,7 @@ static int count_weights(struct build *b, const struct graph_layer *l, int nin,
         int64_t count = 0;
 
         if (dnn_shape_count(&w[i].shape, &count, err) < 0)
-            return dnn_graph_blame(l, err);
+            return dnn_graph_error_at(l, err);
         b->graph->params += count; /* each below 2^48, and there are few */
         if (w[i].trainable) b->graph->trainable += count;
     }
@@ -77,7 +77,7 @@ static int count_weights(struct build *b, const struct graph_layer *l, int nin,
     return 0;
 }
 
-/* Add a node for one use of a layer, and give its number. */
+/* Add a node for one call of a layer; *out is its number. */
 static int add_node(struct build *b, struct graph_layer *l, int training, int nin,
                     const int *in, const struct dnn_shape *given, int *out,
                     struct dnn_err *err)
@@ -91,7 +91,7 @@ static int add_node(struct build *b, struct graph_layer *l, int training, int ni
     if (given != NULL)
         shape = *given;
     else if (dnn_layer_infer(l->layer, nin, shapes, &shape, err) < 0)
-        rc = dnn_graph_blame(l, err);
+        rc = dnn_graph_error_at(l, err);
     if (rc == 0 && l->first != DNN_NONE) rc = check_shared(b, l, nin, shapes, err);
     if (rc == 0 && l->first == DNN_NONE) rc = count_weights(b, l, nin, shapes, err);
     dnn_free(shapes);
@@ -132,7 +132,7 @@ static int top_input(struct build *b, const struct use *u, struct graph_layer *l
     }
     if (given == NULL && !l->layer->has_input)
         return dnn_graph_fail(l, err,
-                              "nobody says what the data is: put an InputLayer with "
+                              "the input shape is not given: add an InputLayer with "
                               "\"batch_input_shape\": [null, 64, 64, 1] in front, or "
                               "that key into the first layer");
     DNN_TRY(add_node(b, l, -1, 0, NULL, given, out, err));
@@ -161,13 +161,23 @@ static int inner_input(struct build *b, const struct use *u,
 
 static int open_model(struct build *b, struct use *u, struct dnn_err *err);
 
+/* The shapes of a call's outputs; a model that is used several times has those of its
+ * first use. */
+static void set_shapes(struct build *b, struct graph_call *call, int n, const int *node)
+{
+    if (call->out != NULL) return;
+    call->out = dnn_arena_alloc(b->graph->arena, ((size_t)n + 1) * sizeof *call->out);
+    for (int i = 0; i < n; i++)
+        call->out[i] = b->node[node[i]].out;
+}
+
 /* One use of one layer: its outputs' nodes to result. */
 static int one_use(struct build *b, struct use *u, int at, const int *offset,
                    int *result, struct dnn_err *err)
 {
     struct graph_model *m = u->model;
     struct graph_layer *l = &m->layer[m->owner[at]];
-    const struct graph_call *call = &l->call[at - l->start];
+    struct graph_call *call = &l->call[at - l->start];
     int training = call->training >= 0 ? call->training : u->training;
     int rc;
 
@@ -179,8 +189,10 @@ static int one_use(struct build *b, struct use *u, int at, const int *offset,
             which++;
         if (which == m->ninputs)
             return dnn_graph_fail(l, err, "is not named in \"input_layers\"");
-        if (u->in == NULL) return top_input(b, u, l, which, &result[offset[at]], err);
-        return inner_input(b, u, l, which, &result[offset[at]], err);
+        rc = u->in == NULL ? top_input(b, u, l, which, &result[offset[at]], err)
+                           : inner_input(b, u, l, which, &result[offset[at]], err);
+        if (rc == 0) set_shapes(b, call, 1, &result[offset[at]]);
+        return rc;
     }
     int *in = dnn_alloc(((size_t)call->nrefs + 1) * sizeof *in);
     for (int k = 0; k < call->nrefs; k++) {
@@ -202,6 +214,9 @@ static int one_use(struct build *b, struct use *u, int at, const int *offset,
                                       .out = &result[offset[at]]},
                         err);
     dnn_free(in);
+    if (rc == 0)
+        set_shapes(b, call, l->model == NULL ? 1 : l->model->noutputs,
+                   &result[offset[at]]);
     return rc;
 }
 

@@ -59,13 +59,18 @@ struct listing {
 static void list_model(const struct graph_model *m, int up, struct listing *to)
 {
     for (int i = 0; i < m->nlayers; i++) {
-        const struct graph_layer *l = &m->layer[i];
+        const struct graph_layer *l = &m->layer[m->listed[i]];
+        if (l->model == NULL && l->layer->op != NULL) continue;
         int at = to->n++;
 
         to->name[at] = l->full;
         to->model[at] = up;
         if (l->model == NULL) {
-            to->class_name[at] = l->layer->type->name;
+            struct dnn_layer_out out;
+
+            dnn_layer_write(l->layer, l->name, &out, NULL);
+            to->class_name[at] = out.class_name;
+            dnn_buf_free(&out.config);
             continue;
         }
         to->class_name[at] =
@@ -105,6 +110,7 @@ int dnn_graph_read_json(const struct dnn_jobj *at, const struct dnn_graph_opts *
     int rc = dnn_graph_read_model(&r, at, "", false, &model, err);
     if (rc == 0) {
         graph->name = model->name;
+        graph->model = model;
         list_layers(&r, model, graph);
         rc = dnn_graph_build(model, opts, graph, err);
     }
@@ -149,7 +155,7 @@ static int concrete(const struct dnn_graph *graph, int64_t batch,
             shape[i].dim[0] = batch;
             if (!dnn_shape_known(&shape[i]))
                 rc = dnn_fail(err, DNN_ECONFIG,
-                              "the data is %s: give the unknown extents",
+                              "the shape of the input is %s; give the unknown extents",
                               dnn_shape_text(text, sizeof text, &node->out));
         } else {
             struct dnn_shape *in = dnn_alloc((size_t)node->nin * sizeof *in);

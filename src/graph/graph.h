@@ -37,16 +37,19 @@ struct dnn_graph_node {
     int line;             /* in the file; 0: not known                       */
 };
 
+struct graph_model;
+
 struct dnn_graph {
     struct dnn_arena *arena; /* owned: all of it */
     const char *name, *file;
     int nnodes;
     const struct dnn_graph_node *node; /* each after those it needs */
     int ninputs, noutputs;
-    const int *input, *output; /* nodes                    */
-    int64_t params, trainable; /* numbers in the weights   */
-    /* The layers as the file lists them, models in the model too, each before the
-     * layers in it: what Keras's files of weights follow. */
+    const int *input, *output;       /* nodes                    */
+    int64_t params, trainable;       /* numbers in the weights   */
+    const struct graph_model *model; /* as the file has it */
+    /* The layers as Keras 3 lists them, models in the model too, each before the
+     * layers in it: what Keras's files of weights follow.  Operations are none. */
     int nlayers;
     const char *const *layer_name;  /* full                                     */
     const char *const *layer_class; /* as Keras 3 calls it, "Functional"...     */
@@ -66,6 +69,11 @@ int dnn_graph_read(const char *path, const struct dnn_graph_opts *opts,
 int dnn_graph_read_json(const struct dnn_jobj *at, const struct dnn_graph_opts *opts,
                         struct dnn_graph **out, struct dnn_err *err);
 void dnn_graph_free(struct dnn_graph *graph); /* NULL is fine */
+
+/* The network as Keras 3 writes it, added to out: layers that Keras does not have
+ * become equal ones of Keras; where there is none, this is DNN_ECONFIG. */
+int dnn_graph_write(const struct dnn_graph *graph, struct dnn_buf *out,
+                    struct dnn_err *err);
 
 /* As Graphviz draws it, added to out: a node for each use of a layer. */
 struct dnn_buf;

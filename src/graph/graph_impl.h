@@ -20,6 +20,10 @@ struct graph_call {
     int nrefs;
     struct graph_ref *ref;
     int training;
+    bool has_number; /* of an operation: an operand is a number, the first or second */
+    bool number_first;
+    double number;
+    struct dnn_shape *out; /* shapes of the outputs, known when the graph is built */
 };
 
 struct graph_model;
@@ -29,7 +33,7 @@ struct graph_layer {
     struct dnn_jobj at;            /* its object; up is NULL               */
     const struct dnn_layer *layer; /* NULL: it is a model                  */
     struct graph_model *model;
-    bool is_input;
+    bool is_input, is_op;
     int ncalls;
     struct graph_call *call;
     int start;         /* of its calls among all of the model's                    */
@@ -45,9 +49,10 @@ struct graph_model {
     struct graph_layer *layer;
     int ninputs, noutputs;
     struct graph_ref *input, *output;
-    int ncalls; /* of all layers */
-    int *order; /* calls, each after those it needs                        */
-    int *owner; /* of each call: its layer                                 */
+    int ncalls;  /* of all layers */
+    int *order;  /* calls, each after those it needs                        */
+    int *owner;  /* of each call: its layer                                 */
+    int *listed; /* layers in the order of Keras 3                         */
     bool has_shape;
     struct dnn_shape shape; /* build_input_shape */
 };
@@ -73,12 +78,15 @@ int dnn_graph_read_refs(struct graph_read *r, const struct dnn_jobj *at, int *n,
 /* Find what references mean, and an order of doing. */
 int dnn_graph_resolve(struct graph_read *r, struct graph_model *m, struct dnn_err *err);
 
+/* Set m->listed of a model that is resolved. */
+void dnn_graph_order(struct graph_read *r, struct graph_model *m);
+
 /* Open a model up into graph's nodes, shapes and all. */
 int dnn_graph_build(struct graph_model *m, const struct dnn_graph_opts *opts,
                     struct dnn_graph *graph, struct dnn_err *err);
 
-/* "file:line: layer 'x' (Class): " in front. */
-int dnn_graph_blame(const struct graph_layer *l, struct dnn_err *err);
+/* Put "file:line: layer 'x' (Class): " in front of the message. */
+int dnn_graph_error_at(const struct graph_layer *l, struct dnn_err *err);
 /* The same with a text of its own. */
 int dnn_graph_fail(const struct graph_layer *l, struct dnn_err *err, const char *fmt,
                    ...) DNN_PRINTF(3, 4);

@@ -11,6 +11,7 @@
 struct gather {
     struct graph_ref *ref;
     size_t n, cap;
+    struct graph_call *op; /* of an operation: may get a number; else NULL */
     bool same; /* the layer does the same in training: Keras 3 writes "training": true
                   for some of those */
 };
@@ -92,6 +93,14 @@ static int walk(struct gather *g, const struct dnn_jobj *at, int *training,
             return dnn_json_fail(at, err, "must be a tensor of another layer");
     } else if (dnn_json_type(at) == DNN_J_NULL) {
         return 0;
+    } else if (g->op != NULL && dnn_json_type(at) == DNN_J_NUMBER) {
+        if (g->op->has_number || g->n > 1)
+            return dnn_json_fail(at, err,
+                                 "must be a tensor: only one operand may be "
+                                 "a number");
+        g->op->has_number = true;
+        g->op->number_first = g->n == 0;
+        return dnn_json_real(at, &g->op->number, err);
     } else if (dnn_json_type(at) != DNN_J_LIST)
         return dnn_json_fail(at, err, "must be a tensor of another layer, not %s",
                              dnn_json_quote(quote, at));
@@ -131,7 +140,8 @@ static int read_call(struct graph_read *r, const struct dnn_jobj *at,
                      const struct graph_layer *layer, struct graph_call *call,
                      struct dnn_err *err)
 {
-    struct gather g = {.same = strcmp(layer->class_name, "CenterCrop") == 0};
+    struct gather g = {.op = layer->is_op ? call : NULL,
+                       .same = strcmp(layer->class_name, "CenterCrop") == 0};
     int rc;
 
     call->training = -1;
@@ -145,7 +155,7 @@ static int read_call(struct graph_read *r, const struct dnn_jobj *at,
         if (rc == 0) rc = kwargs(&g, &words, &call->training, err);
     } else
         rc = walk(&g, at, &call->training, err);
-    if (rc == 0 && g.n == 0) rc = dnn_json_fail(at, err, "names no input");
+    if (rc == 0 && g.n == 0) rc = dnn_json_fail(at, err, "has no input tensor");
     if (rc == 0) {
         call->nrefs = (int)g.n;
         call->ref = keep(r, &g);

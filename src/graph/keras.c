@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int dnn_graph_blame(const struct graph_layer *l, struct dnn_err *err)
+int dnn_graph_error_at(const struct graph_layer *l, struct dnn_err *err)
 {
     return dnn_prefix(err, "%s:%zu: layer '%.80s' (%.60s): ", dnn_json_name(l->at.file),
                       dnn_json_line(&l->at), l->full, l->class_name);
@@ -29,7 +29,7 @@ int dnn_graph_fail(const struct graph_layer *l, struct dnn_err *err, const char 
     vsnprintf(own.text, sizeof own.text, fmt, ap);
     va_end(ap);
     dnn_fail(err, DNN_ECONFIG, "%s", own.text);
-    return dnn_graph_blame(l, err);
+    return dnn_graph_error_at(l, err);
 }
 
 /* What Keras of any version writes around the config of a layer or a model. */
@@ -160,6 +160,37 @@ static int read_head(struct graph_read *r, const struct dnn_jobj *at, int index,
     return 0;
 }
 
+static bool is_op(const struct dnn_jobj *at)
+{
+    struct dnn_jobj module = dnn_json_sub(at, "module");
+    const char *name;
+
+    return dnn_json_string(&module, &name, NULL) == 0 &&
+           (strncmp(name, "keras.src.ops.", 14) == 0 ||
+            strncmp(name, "keras.ops", 9) == 0);
+}
+
+/* An operation of Keras 3 between layers; a number it takes is in its call. */
+static int read_op(struct graph_read *r, const struct dnn_jobj *at,
+                   struct graph_layer *l, struct dnn_err *err)
+{
+    struct dnn_jobj config = dnn_json_sub(at, "config");
+    struct dnn_jobj inbound = dnn_json_sub(at, "inbound_nodes");
+    struct dnn_jobj module = dnn_json_sub(at, "module");
+    struct dnn_layer_op op = {.class_name = l->class_name};
+
+    l->is_op = true;
+    DNN_TRY(dnn_json_string(&module, &op.module, err));
+    DNN_TRY(dnn_graph_read_calls(r, &inbound, l, err));
+    if (l->ncalls != 1)
+        return dnn_graph_fail(l, err, "an operation is called once, not %d times",
+                              l->ncalls);
+    op.has_number = l->call->has_number;
+    op.first = l->call->number_first;
+    op.number = l->call->number;
+    return dnn_layer_read_op(&op, l->full, &config, r->arena, &l->layer, err);
+}
+
 static int read_layer(struct graph_read *r, const struct dnn_jobj *at, int index,
                       const char *prefix, bool frozen, struct graph_layer *l,
                       struct dnn_err *err)
@@ -171,6 +202,7 @@ static int read_layer(struct graph_read *r, const struct dnn_jobj *at, int index
         return dnn_json_fail(at, err, "there are more than %d layers",
                              DNN_GRAPH_LAYERS);
     DNN_TRY(read_head(r, at, index, prefix, l, &frozen, err));
+    if (is_op(at)) return read_op(r, at, l, err);
     if (is_model(l->class_name)) {
         DNN_TRY(dnn_graph_read_model(r, at, l->full, frozen, &l->model, err));
     } else {

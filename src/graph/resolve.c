@@ -351,5 +351,7 @@ int dnn_graph_resolve(struct graph_read *r, struct graph_model *m, struct dnn_er
     dnn_free(index);
     DNN_TRY(rc);
     default_ends(r, m);
-    return sort(r, m, err);
+    DNN_TRY(sort(r, m, err));
+    dnn_graph_order(r, m);
+    return 0;
 }

@@ -12,6 +12,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 /* ---- by name ---- */
 
@@ -55,7 +56,7 @@ static int by_name(const struct dnn_layer *layer, const struct dnn_jobj *at,
 
     for (; names[i].name != NULL; i++) {
         words[i] = names[i].name;
-        if (strcmp(names[i].name, word) != 0) continue;
+        if (strcasecmp(names[i].name, word) != 0) continue;
         *out = (struct dnn_layer_act){
             .kind = names[i].kind,
             .unary = {.fn = (enum dnn_unary)names[i].fn,
@@ -96,10 +97,11 @@ int dnn_layer_read_act(const struct dnn_layer *layer, const struct dnn_jobj *at,
     const struct dnn_layer_type *type = dnn_layer_find(word);
     const struct dnn_layer *made;
     if (type == NULL || type->infer != infer)
-        return dnn_json_fail(at, err,
-                             "\"%.60s\" cannot stand inside another layer; use an "
-                             "activation's name, or a layer of its own behind it",
-                             word);
+        return dnn_json_fail(
+            at, err,
+            "\"%.60s\" cannot be the activation of another layer; use an "
+            "activation's name, or a layer of its own after it",
+            word);
     DNN_TRY(dnn_layer_read(word, layer->name, &inside, layer->keras, layer->arena,
                            &made, err));
     *out = *(const struct dnn_layer_act *)made->cfg;
@@ -114,7 +116,8 @@ int dnn_layer_infer_act(const struct dnn_layer_act *act, const struct dnn_shape 
     if (act->kind != DNN_LAYER_SOFTMAX) return 0;
     DNN_TRY(dnn_layer_axis(act->axis, shape->ndim, &axis, err));
     if (axis == 0)
-        return dnn_fail(err, DNN_ECONFIG, "a softmax cannot go along the batch");
+        return dnn_fail(err, DNN_ECONFIG,
+                        "softmax over the batch axis is not supported");
     return 0;
 }
 
@@ -133,7 +136,71 @@ int dnn_layer_lower_act(const struct dnn_layer_act *act, struct dnn_prog *prog, 
     return dnn_prog_op1(prog, DNN_OP_SOFTMAX, &attr, x);
 }
 
+const char *dnn_layer_act_name(const struct dnn_layer_act *act)
+{
+    const struct dnn_op_unary *u = &act->unary;
+
+    if (act->kind == DNN_LAYER_UNARY && u->fn == DNN_HARD_SIGMOID)
+        return u->alpha == 1.0 / 6 ? "hard_sigmoid" : NULL;
+    for (const struct name *n = names; n->name != NULL; n++) {
+        if (n->kind != act->kind ||
+            (act->kind == DNN_LAYER_SOFTMAX && (n->log != act->log || act->axis != -1)))
+            continue;
+        if (act->kind != DNN_LAYER_UNARY) return n->name;
+        if (n->fn != (int)u->fn || (u->fn == DNN_ELU && u->alpha != n->alpha) ||
+            (u->fn == DNN_RELU &&
+             (u->alpha != n->alpha || u->max_value != n->max || u->threshold != 0)))
+            continue;
+        return n->name;
+    }
+    return NULL;
+}
+
+int dnn_layer_write_act(const struct dnn_layer_act *act, struct dnn_layer_out *out,
+                        struct dnn_err *err)
+{
+    const struct dnn_op_unary *u = &act->unary;
+
+    if (act->kind == DNN_LAYER_SOFTMAX && !act->log) {
+        out->class_name = "Softmax";
+        dnn_layer_put_int(out, "axis", act->axis);
+    } else if (act->kind == DNN_LAYER_UNARY && u->fn == DNN_RELU) {
+        out->class_name = "ReLU";
+        if (isfinite(u->max_value))
+            dnn_layer_put_reals(out, "max_value", 1, &u->max_value);
+        dnn_layer_put_reals(out, "negative_slope", 1, &u->alpha);
+        dnn_layer_put_reals(out, "threshold", 1, &u->threshold);
+    } else if (act->kind == DNN_LAYER_UNARY && u->fn == DNN_ELU) {
+        out->class_name = "ELU";
+        dnn_layer_put_reals(out, "alpha", 1, &u->alpha);
+    } else
+        return dnn_fail(err, DNN_ECONFIG, "Keras 3 has no such activation%s",
+                        act->kind == DNN_LAYER_SOFTMAX ? "; \"axis\" must be -1"
+                        : u->fn == DNN_HARD_SIGMOID
+                            ? ": its hard_sigmoid has a slope of 1/6, not 0.2"
+                            : "");
+    return 0;
+}
+
 /* ---- as layers ---- */
+
+static int write(const struct dnn_layer *layer, struct dnn_layer_out *out,
+                 struct dnn_err *err)
+{
+    const struct dnn_layer_act *act = layer->cfg;
+    const char *own = layer->type->name, *name = dnn_layer_act_name(act);
+
+    if (strcmp(own, "LeakyReLU") == 0) {
+        dnn_layer_put_reals(out, "negative_slope", 1, &act->unary.alpha);
+        return 0;
+    }
+    if (name == NULL || strcmp(own, "ReLU") == 0 || strcmp(own, "ELU") == 0 ||
+        strcmp(own, "Softmax") == 0)
+        return dnn_layer_write_act(act, out, err);
+    out->class_name = "Activation";
+    dnn_layer_put(out, "\"activation\": \"%s\"", name);
+    return 0;
+}
 
 static int infer(const struct dnn_layer *layer, int nin, const struct dnn_shape *in,
                  struct dnn_shape *out, struct dnn_err *err)
@@ -279,15 +346,17 @@ static const struct dnn_field gelu_fields[] = {
     DNN_LAYER_OTHER("approximate", "true: with tanh"), DNN_LAYER_END};
 
 #define KIND(id, class_name, other, number, table, reader)                             \
-    const struct dnn_layer_type dnn_layer_##id = {.name = class_name,                  \
-                                                  .also = {other},                     \
-                                                  .kind = number,                      \
-                                                  .size =                              \
-                                                      sizeof(struct dnn_layer_act),    \
-                                                  .fields = table,                     \
-                                                  .read = reader,                      \
-                                                  .infer = infer,                      \
-                                                  .lower = lower}
+    const struct dnn_layer_type dnn_layer_##id = {                                     \
+        .name = class_name,                                                            \
+        .also = {other},                                                               \
+        .kind = number,                                                                \
+        .size = sizeof(struct dnn_layer_act),                                          \
+        .fields = table,                                                               \
+        .read = reader,                                                                \
+        .infer = infer,                                                                \
+        .lower = lower,                                                                \
+        .write = write,                                                                \
+    }
 
 KIND(activation, "Activation", NULL, 0, activation_fields, read_activation);
 KIND(relu, "ReLU", NULL, 0, relu_fields, read_relu);
@@ -321,7 +390,7 @@ static const struct dnn_sub axes = {.single = true};
 static const struct dnn_field prelu_fields[] = {DNN_LAYER_WEIGHT("alpha"), SHARED_AXES,
                                                 DNN_LAYER_END};
 static const struct dnn_field prelu_keras1[] = {
-    DNN_LAYER_OTHER("init", "how the slopes begin"), SHARED_AXES, DNN_LAYER_END};
+    DNN_LAYER_OTHER("init", "initializer of the slopes"), SHARED_AXES, DNN_LAYER_END};
 
 static int prelu_read(struct dnn_layer *layer, void *cfg, const struct dnn_jobj *config,
                       struct dnn_err *err)
@@ -383,6 +452,18 @@ static int prelu_lower(const struct dnn_layer *layer, const struct dnn_layer_low
     return dnn_prog_op2(to->prog, DNN_OP_PRELU, NULL, to->in[0], to->weight[0]);
 }
 
+static int prelu_write(const struct dnn_layer *layer, struct dnn_layer_out *out,
+                       struct dnn_err *err)
+{
+    const struct prelu *p = layer->cfg;
+
+    (void)err;
+    dnn_layer_put_spec(out, "alpha", &p->alpha);
+    if (p->shared.count > 0)
+        dnn_layer_put_ints(out, "shared_axes", p->shared.count, p->shared.ints);
+    return 0;
+}
+
 const struct dnn_layer_type dnn_layer_prelu = {.name = "PReLU",
                                                .size = sizeof(struct prelu),
                                                .fields = prelu_fields,
@@ -390,4 +471,5 @@ const struct dnn_layer_type dnn_layer_prelu = {.name = "PReLU",
                                                .read = prelu_read,
                                                .infer = prelu_infer,
                                                .weights = prelu_weights,
-                                               .lower = prelu_lower};
+                                               .lower = prelu_lower,
+                                               .write = prelu_write};

@@ -36,7 +36,7 @@ struct conv {
     EXTENTS("kernel_size", kernel_size, NULL, "extents of the window"),                \
         EXTENTS("strides", strides, "1", "steps of the window"),                       \
         EXTENTS("dilation_rate", dilation_rate, "1", "steps inside the window"),       \
-        DNN_LAYER_BOOL("use_bias", AT(use_bias), "true", "add a vector"),              \
+        DNN_LAYER_BOOL("use_bias", AT(use_bias), "true", "add a bias"),                \
         DNN_LAYER_OTHER("padding", "valid, same, or numbers"),                         \
         DNN_LAYER_OTHER("activation", "applied to the result"), DNN_LAYER_FORMAT,      \
         DNN_LAYER_WEIGHT("bias")
@@ -75,17 +75,16 @@ static const struct dnn_field separable_fields[] = {
 };
 
 #define KERAS1_SHARED                                                                  \
-    FILTERS("nb_filter"),                                                              \
-        DNN_LAYER_BOOL("bias", AT(use_bias), "true", "add a vector"),                  \
+    FILTERS("nb_filter"), DNN_LAYER_BOOL("bias", AT(use_bias), "true", "add a bias"),  \
         DNN_LAYER_OTHER("activation", "applied to the result"),                        \
-        DNN_LAYER_OTHER("init", "how the kernel begins"),                              \
-        DNN_LAYER_OTHER("b_regularizer", "penalty on the vector"),                     \
-        DNN_LAYER_OTHER("b_constraint", "where the vector is kept"),                   \
+        DNN_LAYER_OTHER("init", "initializer of the kernel"),                          \
+        DNN_LAYER_OTHER("b_regularizer", "regularizer of the bias"),                   \
+        DNN_LAYER_OTHER("b_constraint", "constraint of the bias"),                     \
         DNN_LAYER_OTHER("border_mode", "valid or same"),                               \
         DNN_LAYER_OTHER("dim_ordering", "tf")
 #define KERAS1                                                                         \
-    KERAS1_SHARED, DNN_LAYER_OTHER("W_regularizer", "penalty on the kernel"),          \
-        DNN_LAYER_OTHER("W_constraint", "where the kernel is kept")
+    KERAS1_SHARED, DNN_LAYER_OTHER("W_regularizer", "regularizer of the kernel"),      \
+        DNN_LAYER_OTHER("W_constraint", "constraint of the kernel")
 #define EXTENT1(key, f)                                                                \
     DNN_LAYER_INT(key, AT(f), NULL, 1, SIZE_MAX_1D, "extent of the window")
 #define SUBSAMPLE EXTENTS("subsample", strides, "1", "steps of the window")
@@ -102,10 +101,10 @@ static const struct dnn_field keras1_2d[] = {
 static const struct dnn_field keras1_separable[] = {
     KERAS1_SHARED,
     MULTIPLIER,
-    DNN_LAYER_OTHER("depthwise_regularizer", "penalty on the first kernel"),
-    DNN_LAYER_OTHER("depthwise_constraint", "where it is kept"),
-    DNN_LAYER_OTHER("pointwise_regularizer", "penalty on the second kernel"),
-    DNN_LAYER_OTHER("pointwise_constraint", "where it is kept"),
+    DNN_LAYER_OTHER("depthwise_regularizer", "regularizer of the first kernel"),
+    DNN_LAYER_OTHER("depthwise_constraint", "constraint"),
+    DNN_LAYER_OTHER("pointwise_regularizer", "regularizer of the second kernel"),
+    DNN_LAYER_OTHER("pointwise_constraint", "constraint"),
     EXTENT1("nb_row", rows),
     EXTENT1("nb_col", cols),
     SUBSAMPLE,
@@ -269,6 +268,31 @@ static int lower(const struct dnn_layer *layer, const struct dnn_layer_lower *to
     return dnn_layer_lower_act(&c->act, to->prog, y);
 }
 
+static int write(const struct dnn_layer *layer, struct dnn_layer_out *out,
+                 struct dnn_err *err)
+{
+    const struct conv *c = layer->cfg;
+    const struct dnn_layer_window *w = &c->window;
+    int kind = layer->type->kind;
+
+    if (kind != FULL && w->nd == 3)
+        return dnn_fail(err, DNN_ECONFIG, "Keras has no %s", layer->type->name);
+    if (kind != DEPTHWISE) dnn_layer_put_int(out, "filters", c->filters);
+    if (kind == FULL)
+        dnn_layer_put_int(out, "groups", c->groups);
+    else
+        dnn_layer_put_int(out, "depth_multiplier", c->multiplier);
+    dnn_layer_put_ints(out, "kernel_size", w->nd, w->size);
+    dnn_layer_put_ints(out, "strides", w->nd, w->stride);
+    dnn_layer_put_ints(out, "dilation_rate", w->nd, w->dilation);
+    DNN_TRY(dnn_layer_put_padding(out, w, true, err));
+    dnn_layer_put_bool(out, "use_bias", c->use_bias);
+    dnn_layer_put_spec(out, kind == FULL ? "kernel" : "depthwise", &c->kernel);
+    if (kind == SEPARABLE) dnn_layer_put_spec(out, "pointwise", &c->pointwise);
+    dnn_layer_put_spec(out, "bias", &c->bias);
+    return dnn_layer_put_act(out, &c->act, err);
+}
+
 #define KIND(id, class_name, other, old, n, which, table, table1)                      \
     const struct dnn_layer_type dnn_layer_##id = {                                     \
         .name = class_name,                                                            \
@@ -281,7 +305,8 @@ static int lower(const struct dnn_layer *layer, const struct dnn_layer_lower *to
         .read = read,                                                                  \
         .infer = infer,                                                                \
         .weights = weights,                                                            \
-        .lower = lower \
+        .lower = lower,                                                                \
+        .write = write \
     }
 
 KIND(conv1d, "Conv1D", "Convolution1D", "AtrousConvolution1D", 1, FULL, fields,

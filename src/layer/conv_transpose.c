@@ -30,7 +30,7 @@ static const struct dnn_field fields[] = {
                    "steps inside the window", &dnn_layer_extents),
     DNN_LAYER_INTS("output_padding", AT(output_padding), "null", 0, 65536,
                    "more at the end; null: as the padding says", &dnn_layer_extents),
-    DNN_LAYER_BOOL("use_bias", AT(use_bias), "true", "add a vector"),
+    DNN_LAYER_BOOL("use_bias", AT(use_bias), "true", "add a bias"),
     DNN_LAYER_OTHER("padding", "valid, same, or numbers"),
     DNN_LAYER_OTHER("activation", "applied to the result"),
     DNN_LAYER_NEUTRAL("groups", "1"),
@@ -168,16 +168,37 @@ static int lower(const struct dnn_layer *layer, const struct dnn_layer_lower *to
     return dnn_layer_lower_act(&c->act, to->prog, y);
 }
 
+static int write(const struct dnn_layer *layer, struct dnn_layer_out *out,
+                 struct dnn_err *err)
+{
+    const struct deconv *c = layer->cfg;
+    const struct dnn_layer_window *w = &c->window;
+
+    dnn_layer_put_int(out, "filters", c->filters);
+    dnn_layer_put_ints(out, "kernel_size", w->nd, w->size);
+    dnn_layer_put_ints(out, "strides", w->nd, w->stride);
+    dnn_layer_put_ints(out, "dilation_rate", w->nd, w->dilation);
+    DNN_TRY(dnn_layer_put_padding(out, w, false, err));
+    if (c->more) dnn_layer_put_ints(out, "output_padding", w->nd, c->extra);
+    dnn_layer_put_bool(out, "use_bias", c->use_bias);
+    dnn_layer_put_spec(out, "kernel", &c->kernel);
+    dnn_layer_put_spec(out, "bias", &c->bias);
+    return dnn_layer_put_act(out, &c->act, err);
+}
+
 #define KIND(id, class_name, other, n)                                                 \
-    const struct dnn_layer_type dnn_layer_##id = {.name = class_name,                  \
-                                                  .also = {other},                     \
-                                                  .nd = n,                             \
-                                                  .size = sizeof(struct deconv),       \
-                                                  .fields = fields,                    \
-                                                  .read = read,                        \
-                                                  .infer = infer,                      \
-                                                  .weights = weights,                  \
-                                                  .lower = lower}
+    const struct dnn_layer_type dnn_layer_##id = {                                     \
+        .name = class_name,                                                            \
+        .also = {other},                                                               \
+        .nd = n,                                                                       \
+        .size = sizeof(struct deconv),                                                 \
+        .fields = fields,                                                              \
+        .read = read,                                                                  \
+        .infer = infer,                                                                \
+        .weights = weights,                                                            \
+        .lower = lower,                                                                \
+        .write = write,                                                                \
+    }
 
 KIND(conv1d_transpose, "Conv1DTranspose", "Convolution1DTranspose", 1);
 KIND(conv2d_transpose, "Conv2DTranspose", "Convolution2DTranspose", 2);

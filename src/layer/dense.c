@@ -16,7 +16,7 @@ struct dense {
 static const struct dnn_field fields[] = {
     DNN_LAYER_INT("units", AT(units), NULL, 1, DNN_LAYER_AXIS_MAX,
                   "size of the output"),
-    DNN_LAYER_BOOL("use_bias", AT(use_bias), "true", "add a vector"),
+    DNN_LAYER_BOOL("use_bias", AT(use_bias), "true", "add a bias"),
     DNN_LAYER_OTHER("activation", "applied to the result"),
     DNN_LAYER_WEIGHT("kernel"),
     DNN_LAYER_WEIGHT("bias"),
@@ -25,13 +25,13 @@ static const struct dnn_field fields[] = {
 static const struct dnn_field keras1[] = {
     DNN_LAYER_INT("output_dim", AT(units), NULL, 1, DNN_LAYER_AXIS_MAX,
                   "size of the output"),
-    DNN_LAYER_BOOL("bias", AT(use_bias), "true", "add a vector"),
+    DNN_LAYER_BOOL("bias", AT(use_bias), "true", "add a bias"),
     DNN_LAYER_OTHER("activation", "applied to the result"),
-    DNN_LAYER_OTHER("init", "how the matrix begins"),
-    DNN_LAYER_OTHER("W_regularizer", "penalty on the matrix"),
-    DNN_LAYER_OTHER("b_regularizer", "penalty on the vector"),
-    DNN_LAYER_OTHER("W_constraint", "where the matrix is kept"),
-    DNN_LAYER_OTHER("b_constraint", "where the vector is kept"),
+    DNN_LAYER_OTHER("init", "initializer of the kernel"),
+    DNN_LAYER_OTHER("W_regularizer", "regularizer of the kernel"),
+    DNN_LAYER_OTHER("b_regularizer", "regularizer of the bias"),
+    DNN_LAYER_OTHER("W_constraint", "constraint of the kernel"),
+    DNN_LAYER_OTHER("b_constraint", "constraint of the bias"),
     DNN_LAYER_END,
 };
 
@@ -88,6 +88,18 @@ static int lower(const struct dnn_layer *layer, const struct dnn_layer_lower *to
     return dnn_layer_lower_act(&d->act, to->prog, y);
 }
 
+static int write(const struct dnn_layer *layer, struct dnn_layer_out *out,
+                 struct dnn_err *err)
+{
+    const struct dense *d = layer->cfg;
+
+    dnn_layer_put_int(out, "units", d->units);
+    dnn_layer_put_bool(out, "use_bias", d->use_bias);
+    dnn_layer_put_spec(out, "kernel", &d->kernel);
+    dnn_layer_put_spec(out, "bias", &d->bias);
+    return dnn_layer_put_act(out, &d->act, err);
+}
+
 const struct dnn_layer_type dnn_layer_dense = {.name = "Dense",
                                                .size = sizeof(struct dense),
                                                .fields = fields,
@@ -95,4 +107,5 @@ const struct dnn_layer_type dnn_layer_dense = {.name = "Dense",
                                                .read = read,
                                                .infer = infer,
                                                .weights = weights,
-                                               .lower = lower};
+                                               .lower = lower,
+                                               .write = write};

@@ -20,11 +20,11 @@ struct common {
 
 #define AT(f) offsetof(struct common, f)
 static const struct dnn_field fields[] = {
-    DNN_LAYER_OTHER("name", "what it is called"),
+    DNN_LAYER_OTHER("name", "name of the layer"),
     DNN_LAYER_BOOL("trainable", AT(trainable), "true",
-                   "false: its weights stay as they are"),
+                   "false: do not train its weights"),
     DNN_LAYER_OTHER("dtype", "float32"),
-    DNN_LAYER_OTHER("activity_regularizer", "penalty on the output"),
+    DNN_LAYER_OTHER("activity_regularizer", "regularizer of the output"),
     DNN_LAYER_OTHER("batch_input_shape", "shape of its input, batch first"),
     DNN_LAYER_OTHER("batch_shape", "the same"),
     DNN_LAYER_OTHER("input_shape", "the same without the batch"),
@@ -178,9 +178,8 @@ static int read_input(struct dnn_layer *layer, const struct dnn_jobj *config,
     return 0;
 }
 
-/* "file:line: key: what" -> "file:line: layer 'name' (Class): key: what". */
-static int name_layer(const struct dnn_jobj *config, const char *name,
-                      const char *class_name, struct dnn_err *err)
+int dnn_layer_error_at(const struct dnn_jobj *config, const char *name,
+                       const char *class_name, struct dnn_err *err)
 {
     const char *file = dnn_json_name(config->file);
     size_t at = strlen(file);
@@ -207,12 +206,12 @@ static int unknown(const char *class_name, const struct dnn_jobj *config,
     for (int i = 0; dnn_layer_at(i) != NULL && n < 255; i++)
         words[n++] = dnn_layer_at(i)->name;
     words[n] = NULL;
-    return dnn_json_fail(config, err, "there is no such kind of layer%s",
+    return dnn_json_fail(config, err, "unknown layer class%s",
                          dnn_text_hint(hint, sizeof hint, class_name, words));
 }
 
-static int read_all(struct dnn_layer *layer, const struct dnn_jobj *config,
-                    struct dnn_err *err)
+int dnn_layer_read_keys(struct dnn_layer *layer, const struct dnn_jobj *config,
+                        struct dnn_err *err)
 {
     static const struct dnn_field none[] = {DNN_LAYER_END};
     const struct dnn_layer_type *type = layer->type;
@@ -254,8 +253,8 @@ int dnn_layer_read(const char *class_name, const char *name,
     if (layer->type == NULL)
         rc = unknown(class_name, &at, err);
     else
-        rc = read_all(layer, &at, err);
-    if (rc < 0) return name_layer(config, name, class_name, err);
+        rc = dnn_layer_read_keys(layer, &at, err);
+    if (rc < 0) return dnn_layer_error_at(config, name, class_name, err);
     *out = layer;
     return 0;
 }
@@ -284,16 +283,18 @@ static int check_weight(const struct dnn_layer_weight *w, struct dnn_err *err)
                         w->name, text);
     if (w->init.kind == DNN_INIT_IDENTITY && w->shape.ndim != 2)
         return dnn_fail(err, DNN_ECONFIG,
-                        "its %s is %s: only a matrix can begin as Identity", w->name,
-                        text);
-    if (w->init.kind == DNN_INIT_ORTHOGONAL && w->shape.ndim < 2)
-        return dnn_fail(err, DNN_ECONFIG,
-                        "its %s is %s: Orthogonal needs two axes or more", w->name,
-                        text);
-    if (w->constraint.kind != DNN_CONSTRAIN_NONE && w->constraint.axes >> w->shape.ndim)
-        return dnn_fail(err, DNN_ECONFIG,
-                        "its %s is %s: the constraint names an axis it has not",
+                        "its %s is %s: the initializer Identity needs a matrix",
                         w->name, text);
+    if (w->init.kind == DNN_INIT_ORTHOGONAL && w->shape.ndim < 2)
+        return dnn_fail(
+            err, DNN_ECONFIG,
+            "its %s is %s: the initializer Orthogonal needs two axes or more", w->name,
+            text);
+    if (w->constraint.kind != DNN_CONSTRAIN_NONE && w->constraint.axes >> w->shape.ndim)
+        return dnn_fail(
+            err, DNN_ECONFIG,
+            "its %s is %s: the constraint is over an axis that it does not have",
+            w->name, text);
     return 0;
 }
 

@@ -16,6 +16,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/shape.h"
+#include "base/text.h"
 #include "op/prog.h"
 
 #include <stdbool.h>
@@ -52,6 +53,25 @@ struct dnn_layer_lower {
     const int *weight; /* values of the weights, in the order weights() gave    */
 };
 
+/* A layer as Keras 3 writes it. */
+struct dnn_layer_out {
+    const char *module, *class_name;
+    const char *registered; /* "registered_name"; NULL: null */
+    struct dnn_buf config;  /* "key": value, ... */
+    /* Zeros that a ZeroPadding layer must add on both sides before this one, per
+     * spatial axis; npad 0: none. */
+    int npad;
+    int64_t pad[3];
+};
+
+/* An operation of Keras 3 between layers, such as x + 3. */
+struct dnn_layer_op {
+    const char *class_name, *module, *config; /* as read; config is JSON             */
+    bool has_number; /* one of the operands is a number                          */
+    bool first;      /* it is the first operand                                  */
+    double number;
+};
+
 struct dnn_layer_type {
     const char *name;    /* Keras class_name                                    */
     const char *also[3]; /* other names of it                                   */
@@ -80,6 +100,12 @@ struct dnn_layer_type {
     /* Append this layer's ops; returns the value they end in.  Every extent is
      * known by now. */
     int (*lower)(const struct dnn_layer *layer, const struct dnn_layer_lower *to);
+
+    /* The config of the Keras 3 layer that computes the same: out->config, and
+     * out->class_name where Keras has another name for it.  Fails where Keras has no
+     * such layer.  NULL: a Keras class without keys of its own. */
+    int (*write)(const struct dnn_layer *layer, struct dnn_layer_out *out,
+                 struct dnn_err *err);
 };
 
 /* A layer as read: const from then on. */
@@ -89,10 +115,11 @@ struct dnn_layer {
     bool trainable;
     struct dnn_regularizer activity; /* regularizer of the output */
     const void *cfg;
-    int keras;               /* 1, 2 or 3: whose defaults and formulas hold     */
-    struct dnn_shape input;  /* the shape its own JSON gives its input          */
-    bool has_input;          /* whether it does                                 */
-    struct dnn_arena *arena; /* where it lives                                  */
+    int keras;                     /* 1, 2 or 3: whose defaults and formulas hold     */
+    struct dnn_shape input;        /* the shape its own JSON gives its input          */
+    bool has_input;                /* whether it does                                 */
+    struct dnn_arena *arena;       /* where it lives                                  */
+    const struct dnn_layer_op *op; /* an operation, not a layer of Keras; or NULL */
 };
 
 /* The kind with this name, or NULL.  The list is layers.c. */
@@ -100,11 +127,23 @@ const struct dnn_layer_type *dnn_layer_find(const char *name);
 /* All of them in order, NULL past the end. */
 const struct dnn_layer_type *dnn_layer_at(int index);
 
-/* Read the config of a layer of this class_name.  What is wrong is blamed as
+/* Read the config of a layer of this class_name.  Messages begin with
  * "file:line: layer 'name' (Class): key: ...".  The result lives in arena. */
 int dnn_layer_read(const char *class_name, const char *name,
                    const struct dnn_jobj *config, int keras, struct dnn_arena *arena,
                    const struct dnn_layer **out, struct dnn_err *err);
+
+/* The same for an operation of Keras 3's keras.ops; op holds its class, module and
+ * number.  The result has a copy of op. */
+int dnn_layer_read_op(const struct dnn_layer_op *op, const char *name,
+                      const struct dnn_jobj *config, struct dnn_arena *arena,
+                      const struct dnn_layer **out, struct dnn_err *err);
+
+/* The layer as Keras 3 writes it: its class and the content of its config, name, dtype
+ * and trainable included.  The caller owns out->config: dnn_buf_free(), also after a
+ * failure, which says what Keras does not have. */
+int dnn_layer_write(const struct dnn_layer *layer, const char *name,
+                    struct dnn_layer_out *out, struct dnn_err *err);
 
 /* Shape of the output; also refuses what is too large to be meant. */
 int dnn_layer_infer(const struct dnn_layer *layer, int nin, const struct dnn_shape *in,

@@ -30,14 +30,21 @@
     {key, DNN_F_NEUTRAL, 0, def, 0, 0, NULL, "only its default", NULL}
 /* The three keys of one weight, and where Keras 2 and 3 put the channels. */
 #define DNN_LAYER_WEIGHT(prefix)                                                       \
-    DNN_LAYER_OTHER(prefix "_initializer", "how it begins"),                           \
-        DNN_LAYER_OTHER(prefix "_regularizer", "penalty on its size"),                 \
-        DNN_LAYER_OTHER(prefix "_constraint", "where it is kept")
+    DNN_LAYER_OTHER(prefix "_initializer", "initializer"),                             \
+        DNN_LAYER_OTHER(prefix "_regularizer", "regularizer"),                         \
+        DNN_LAYER_OTHER(prefix "_constraint", "constraint")
 #define DNN_LAYER_FORMAT DNN_LAYER_OTHER("data_format", "channels_last")
 
 /* ---- reading ---- */
 
-/* How a weight begins, what is paid for its size, where it is kept. */
+/* The config of a layer whose type is set. */
+int dnn_layer_read_keys(struct dnn_layer *layer, const struct dnn_jobj *config,
+                        struct dnn_err *err);
+/* Turn "file:line: key: what" into "file:line: layer 'name' (Class): key: what". */
+int dnn_layer_error_at(const struct dnn_jobj *config, const char *name,
+                       const char *class_name, struct dnn_err *err);
+
+/* Initializer, regularizer and constraint of a weight. */
 struct dnn_layer_spec {
     struct dnn_init init;
     struct dnn_regularizer reg;
@@ -96,6 +103,32 @@ int dnn_layer_infer_act(const struct dnn_layer_act *act, const struct dnn_shape 
                         struct dnn_err *err);
 int dnn_layer_lower_act(const struct dnn_layer_act *act, struct dnn_prog *prog, int x);
 
+/* The name of an activation in Keras 3; NULL: it needs a layer. */
+const char *dnn_layer_act_name(const struct dnn_layer_act *act);
+
+/* ---- writing as Keras 3: each adds "key": value to the config ---- */
+
+void dnn_layer_put(struct dnn_layer_out *out, const char *fmt, ...) DNN_PRINTF(2, 3);
+void dnn_layer_put_int(struct dnn_layer_out *out, const char *key, int64_t x);
+void dnn_layer_put_ints(struct dnn_layer_out *out, const char *key, int64_t n,
+                        const int64_t *x);
+void dnn_layer_put_reals(struct dnn_layer_out *out, const char *key, int64_t n,
+                         const double *x);
+void dnn_layer_put_bool(struct dnn_layer_out *out, const char *key, bool yes);
+void dnn_layer_put_reg(struct dnn_layer_out *out, const char *key,
+                       const struct dnn_regularizer *reg);
+void dnn_layer_put_init(struct dnn_layer_out *out, const char *key,
+                        const struct dnn_init *init);
+/* prefix_initializer, prefix_regularizer and prefix_constraint */
+void dnn_layer_put_spec(struct dnn_layer_out *out, const char *prefix,
+                        const struct dnn_layer_spec *spec);
+/* A function as a layer of its own: class and config. */
+int dnn_layer_write_act(const struct dnn_layer_act *act, struct dnn_layer_out *out,
+                        struct dnn_err *err);
+/* "activation" */
+int dnn_layer_put_act(struct dnn_layer_out *out, const struct dnn_layer_act *act,
+                      struct dnn_err *err);
+
 /* ---- windows: convolutions and pooling ---- */
 
 enum dnn_layer_padding {
@@ -123,6 +156,11 @@ int dnn_layer_window_infer(const struct dnn_layer_window *w, const struct dnn_sh
 /* What is added in front of and behind each axis of a known shape. */
 void dnn_layer_window_pads(const struct dnn_layer_window *w, const struct dnn_shape *in,
                            int64_t before[3], int64_t after[3]);
+
+/* "padding" and "data_format"; pads asks for a ZeroPadding layer where the numbers are
+ * Keras's own no longer, else they are an error. */
+int dnn_layer_put_padding(struct dnn_layer_out *out, const struct dnn_layer_window *w,
+                          bool pads, struct dnn_err *err);
 
 /* ---- shapes ---- */
 

@@ -31,7 +31,8 @@ extern const struct dnn_layer_type dnn_layer_input, dnn_layer_rescaling,
     dnn_layer_leaky_relu, dnn_layer_elu, dnn_layer_softmax, dnn_layer_log_softmax,
     dnn_layer_gelu, dnn_layer_sigmoid, dnn_layer_tanh, dnn_layer_swish, dnn_layer_selu,
     dnn_layer_softplus, dnn_layer_softsign, dnn_layer_hard_sigmoid,
-    dnn_layer_hard_swish, dnn_layer_mish, dnn_layer_prelu;
+    dnn_layer_hard_swish, dnn_layer_mish, dnn_layer_prelu, dnn_layer_layer_scale,
+    dnn_layer_scaled_sum, dnn_layer_stochastic_depth;
 
 static const struct dnn_layer_type *const table[] = {&dnn_layer_input,
                                                      &dnn_layer_rescaling,
@@ -111,6 +112,9 @@ static const struct dnn_layer_type *const table[] = {&dnn_layer_input,
                                                      &dnn_layer_hard_swish,
                                                      &dnn_layer_mish,
                                                      &dnn_layer_prelu,
+                                                     &dnn_layer_layer_scale,
+                                                     &dnn_layer_scaled_sum,
+                                                     &dnn_layer_stochastic_depth,
                                                      NULL};
 
 const struct dnn_layer_type *dnn_layer_find(const char *name)

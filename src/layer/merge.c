@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { CONCATENATE = 100, BY_MODE };
+enum { CONCATENATE = 100, BY_MODE, DIVIDE };
 
 struct merge {
     int kind; /* enum dnn_combine or CONCATENATE */
@@ -28,13 +28,13 @@ static const struct dnn_choice modes[] = {
 };
 static const struct dnn_field concat_fields[] = {
     DNN_LAYER_INTS("axis", AT(axis), "-1", -DNN_MAX_DIMS, DNN_MAX_DIMS - 1,
-                   "along which they are joined", &one_axis),
+                   "axis of the concatenation", &one_axis),
     DNN_LAYER_END,
 };
 static const struct dnn_field merge_fields[] = {
-    DNN_LAYER_ENUM("mode", AT(mode), "sum", modes, "what is done with them"),
+    DNN_LAYER_ENUM("mode", AT(mode), "sum", modes, "how to combine the inputs"),
     DNN_LAYER_INTS("concat_axis", AT(axis), "-1", -DNN_MAX_DIMS, DNN_MAX_DIMS - 1,
-                   "along which they are joined", &one_axis),
+                   "axis of the concatenation", &one_axis),
     DNN_LAYER_IGNORED("dot_axes"),
     DNN_LAYER_IGNORED("mode_type"),
     DNN_LAYER_IGNORED("output_shape"),
@@ -62,7 +62,7 @@ static int mismatch(const struct dnn_shape *a, const struct dnn_shape *b, int wh
     char x[DNN_SHAPE_TEXT], y[DNN_SHAPE_TEXT];
 
     return dnn_fail(err, DNN_ECONFIG,
-                    "its inputs do not fit: the first is %s, number "
+                    "input shapes do not match: the first is %s, number "
                     "%d is %s",
                     dnn_shape_text(x, sizeof x, a), which + 1,
                     dnn_shape_text(y, sizeof y, b));
@@ -75,7 +75,8 @@ static int infer_concat(const struct merge *m, int nin, const struct dnn_shape *
 
     *out = in[0];
     DNN_TRY(dnn_layer_axis(m->axis.ints[0], out->ndim, &axis, err));
-    if (axis == 0) return dnn_fail(err, DNN_ECONFIG, "cannot join along the batch");
+    if (axis == 0)
+        return dnn_fail(err, DNN_ECONFIG, "cannot concatenate along the batch axis");
     for (int i = 1; i < nin; i++) {
         if (in[i].ndim != out->ndim) return mismatch(&in[0], &in[i], i, err);
         for (int k = 0; k < out->ndim; k++) {
@@ -138,7 +139,7 @@ static int infer(const struct dnn_layer *layer, int nin, const struct dnn_shape 
 {
     const struct merge *m = layer->cfg;
 
-    if (m->kind == DNN_SUBTRACT && nin != 2)
+    if ((m->kind == DNN_SUBTRACT || m->kind == DIVIDE) && nin != 2)
         return dnn_fail(err, DNN_ECONFIG, "takes two inputs, not %d", nin);
     if (nin < 1)
         return dnn_fail(err, DNN_ECONFIG, "takes two inputs or more, not none");
@@ -176,19 +177,46 @@ static int lower(const struct dnn_layer *layer, const struct dnn_layer_lower *to
         }
     }
     attr.combine.fn = (enum dnn_combine)m->kind;
+    if (m->kind == DIVIDE) {
+        union dnn_attr invert = {.unary = {.fn = DNN_RECIPROCAL}};
+
+        in[1] = dnn_prog_op1(to->prog, DNN_OP_UNARY, &invert, in[1]);
+        attr.combine.fn = DNN_MULTIPLY;
+    }
     int y = dnn_prog_op(to->prog, DNN_OP_COMBINE, &attr, to->nin, in);
     dnn_free(in);
     return y;
 }
 
+static int write(const struct dnn_layer *layer, struct dnn_layer_out *out,
+                 struct dnn_err *err)
+{
+    static const char *const names[] = {
+        [DNN_ADD] = "Add",           [DNN_SUBTRACT] = "Subtract",
+        [DNN_MULTIPLY] = "Multiply", [DNN_AVERAGE] = "Average",
+        [DNN_MAXIMUM] = "Maximum",   [DNN_MINIMUM] = "Minimum"};
+    const struct merge *m = layer->cfg;
+
+    (void)err;
+    if (m->kind == CONCATENATE) {
+        out->class_name = "Concatenate";
+        dnn_layer_put_int(out, "axis", m->axis.ints[0]);
+    } else
+        out->class_name = names[m->kind];
+    return 0;
+}
+
 #define KIND(id, class_name, which, table)                                             \
-    const struct dnn_layer_type dnn_layer_##id = {.name = class_name,                  \
-                                                  .kind = which,                       \
-                                                  .size = sizeof(struct merge),        \
-                                                  .fields = table,                     \
-                                                  .read = read,                        \
-                                                  .infer = infer,                      \
-                                                  .lower = lower}
+    const struct dnn_layer_type dnn_layer_##id = {                                     \
+        .name = class_name,                                                            \
+        .kind = which,                                                                 \
+        .size = sizeof(struct merge),                                                  \
+        .fields = table,                                                               \
+        .read = read,                                                                  \
+        .infer = infer,                                                                \
+        .lower = lower,                                                                \
+        .write = write,                                                                \
+    }
 
 KIND(add, "Add", DNN_ADD, NULL);
 KIND(subtract, "Subtract", DNN_SUBTRACT, NULL);
@@ -196,5 +224,6 @@ KIND(multiply, "Multiply", DNN_MULTIPLY, NULL);
 KIND(average, "Average", DNN_AVERAGE, NULL);
 KIND(maximum, "Maximum", DNN_MAXIMUM, NULL);
 KIND(minimum, "Minimum", DNN_MINIMUM, NULL);
+KIND(divide, "Divide", DIVIDE, NULL); /* of keras.ops, not a layer */
 KIND(concatenate, "Concatenate", CONCATENATE, concat_fields);
 KIND(merge, "Merge", BY_MODE, merge_fields);

@@ -8,6 +8,8 @@
 
 #include <inttypes.h>
 
+enum { STOCHASTIC_DEPTH = 100 }; /* dropout of whole samples, of ConvNeXt */
+
 struct noise {
     double rate; /* or the deviation of the noise */
     struct dnn_regularizer reg;
@@ -17,8 +19,9 @@ struct noise {
 };
 
 #define AT(f) offsetof(struct noise, f)
-#define RATE(key, max) {key, DNN_F_REAL, AT(rate), NULL, 0, max, NULL, "how much", NULL}
-#define SEED DNN_LAYER_OTHER("seed", "of its own random numbers")
+#define RATE(key, max)                                                                 \
+    {key, DNN_F_REAL, AT(rate), NULL, 0, max, NULL, "rate, or standard deviation", NULL}
+#define SEED DNN_LAYER_OTHER("seed", "seed of its random numbers")
 static const struct dnn_field rate_fields[] = {
     RATE("rate", 1), SEED,
     DNN_LAYER_OTHER("noise_shape", "1 where axes share a number"), DNN_LAYER_FORMAT,
@@ -29,6 +32,8 @@ static const struct dnn_field rate_keras1[] = {
 static const struct dnn_field stddev_fields[] = {RATE("stddev", 1e30), SEED,
                                                  DNN_LAYER_END};
 static const struct dnn_field stddev_keras1[] = {RATE("sigma", 1e30), DNN_LAYER_END};
+static const struct dnn_field depth_fields[] = {RATE("drop_path_rate", 1), SEED,
+                                                DNN_LAYER_END};
 static const struct dnn_field activity_fields[] = {
     DNN_LAYER_REAL("l1", AT(reg.l1), "0", 0, 1e30, "times the sum of |x|"),
     DNN_LAYER_REAL("l2", AT(reg.l2), "0", 0, 1e30, "times the sum of x^2"),
@@ -67,7 +72,7 @@ static int read(struct dnn_layer *layer, void *cfg, const struct dnn_jobj *confi
     if (layer->type->kind != DNN_GAUSSIAN_NOISE && n->rate >= 1) {
         struct dnn_jobj at = dnn_layer_either(config, "rate", "p");
 
-        return dnn_json_fail(&at, err, "must be below 1: nothing would be left");
+        return dnn_json_fail(&at, err, "must be below 1");
     }
     /* An object is a generator of Keras 3, whose draws we cannot repeat. */
     if (dnn_json_type(&seed) == DNN_J_NUMBER) {
@@ -99,29 +104,60 @@ static int infer(const struct dnn_layer *layer, int nin, const struct dnn_shape 
 static int lower(const struct dnn_layer *layer, const struct dnn_layer_lower *to)
 {
     const struct noise *n = layer->cfg;
+    bool depth = layer->type->kind == STOCHASTIC_DEPTH;
     union dnn_attr attr = {
-        .noise = {.fn = (enum dnn_noise)layer->type->kind,
+        .noise = {.fn = depth ? DNN_DROPOUT : (enum dnn_noise)layer->type->kind,
                   .rate = n->rate,
                   .seed = n->seed,
                   .shared = n->shared}
     };
 
     if (!to->training || n->rate == 0) return to->in[0];
-    for (int i = 1; i <= layer->type->nd; i++)
+    int shared =
+        depth ? dnn_prog_shape(to->prog, to->in[0])->ndim - 1 : layer->type->nd;
+    for (int i = 1; i <= shared; i++)
         attr.noise.shared |= 1u << i;
     return dnn_prog_op1(to->prog, DNN_OP_NOISE, &attr, to->in[0]);
 }
 
+static int write(const struct dnn_layer *layer, struct dnn_layer_out *out,
+                 struct dnn_err *err)
+{
+    const struct noise *n = layer->cfg;
+
+    (void)err;
+    if (layer->type->kind == STOCHASTIC_DEPTH) {
+        out->module = "keras.src.applications.convnext";
+        out->registered = "StochasticDepth";
+    }
+    dnn_layer_put_reals(out,
+                        layer->type->kind == STOCHASTIC_DEPTH     ? "drop_path_rate"
+                        : layer->type->kind == DNN_GAUSSIAN_NOISE ? "stddev"
+                                                                  : "rate",
+                        1, &n->rate);
+    if (n->seed != 0) dnn_layer_put(out, "\"seed\": %" PRIu64, n->seed);
+    if (n->ndim == 0) return 0;
+    dnn_layer_put(out, "\"noise_shape\": [");
+    for (int i = 0; i < n->ndim; i++)
+        dnn_buf_add(&out->config, "%s%s", i == 0 ? "" : ", ",
+                    (n->shared >> i & 1) != 0 ? "1" : "null");
+    dnn_buf_add(&out->config, "]");
+    return 0;
+}
+
 #define KIND(id, class_name, n, which, table, table1)                                  \
-    const struct dnn_layer_type dnn_layer_##id = {.name = class_name,                  \
-                                                  .nd = n,                             \
-                                                  .kind = which,                       \
-                                                  .size = sizeof(struct noise),        \
-                                                  .fields = table,                     \
-                                                  .keras1 = table1,                    \
-                                                  .read = read,                        \
-                                                  .infer = infer,                      \
-                                                  .lower = lower}
+    const struct dnn_layer_type dnn_layer_##id = {                                     \
+        .name = class_name,                                                            \
+        .nd = n,                                                                       \
+        .kind = which,                                                                 \
+        .size = sizeof(struct noise),                                                  \
+        .fields = table,                                                               \
+        .keras1 = table1,                                                              \
+        .read = read,                                                                  \
+        .infer = infer,                                                                \
+        .lower = lower,                                                                \
+        .write = write,                                                                \
+    }
 
 KIND(dropout, "Dropout", 0, DNN_DROPOUT, rate_fields, rate_keras1);
 KIND(spatial_dropout1d, "SpatialDropout1D", 1, DNN_DROPOUT, rate_fields, rate_keras1);
@@ -130,6 +166,7 @@ KIND(spatial_dropout3d, "SpatialDropout3D", 3, DNN_DROPOUT, rate_fields, rate_ke
 KIND(gaussian_dropout, "GaussianDropout", 0, DNN_GAUSSIAN_DROPOUT, rate_fields,
      rate_keras1);
 KIND(alpha_dropout, "AlphaDropout", 0, DNN_ALPHA_DROPOUT, rate_fields, rate_keras1);
+KIND(stochastic_depth, "StochasticDepth", 0, STOCHASTIC_DEPTH, depth_fields, NULL);
 KIND(gaussian_noise, "GaussianNoise", 0, DNN_GAUSSIAN_NOISE, stddev_fields,
      stddev_keras1);
 
@@ -159,8 +196,20 @@ static int activity_lower(const struct dnn_layer *layer,
     return dnn_prog_op1(to->prog, DNN_OP_ACTIVITY, &attr, to->in[0]);
 }
 
+static int activity_write(const struct dnn_layer *layer, struct dnn_layer_out *out,
+                          struct dnn_err *err)
+{
+    const struct noise *n = layer->cfg;
+
+    (void)err;
+    dnn_layer_put_reals(out, "l1", 1, &n->reg.l1);
+    dnn_layer_put_reals(out, "l2", 1, &n->reg.l2);
+    return 0;
+}
+
 const struct dnn_layer_type dnn_layer_activity = {.name = "ActivityRegularization",
                                                   .size = sizeof(struct noise),
                                                   .fields = activity_fields,
                                                   .infer = activity_infer,
-                                                  .lower = activity_lower};
+                                                  .lower = activity_lower,
+                                                  .write = activity_write};

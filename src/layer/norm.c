@@ -26,8 +26,7 @@ static const struct dnn_sub axes_sub = {.min = 1, .max = DNN_MAX_DIMS, .single =
 #define EPSILON                                                                        \
     DNN_LAYER_REAL("epsilon", AT(epsilon), "0.001", 0, 1e6, "added to the variance")
 #define MOMENTUM                                                                       \
-    DNN_LAYER_REAL("momentum", AT(momentum), "0.99", 0, 1,                             \
-                   "what the moving averages keep")
+    DNN_LAYER_REAL("momentum", AT(momentum), "0.99", 0, 1, "of the moving averages")
 #define SHARED                                                                         \
     AXIS, EPSILON, DNN_LAYER_BOOL("center", AT(center), "true", "add beta"),           \
         DNN_LAYER_BOOL("scale", AT(scale), "true", "multiply by gamma"),               \
@@ -36,8 +35,8 @@ static const struct dnn_sub axes_sub = {.min = 1, .max = DNN_MAX_DIMS, .single =
 static const struct dnn_field batch_fields[] = {
     SHARED,
     MOMENTUM,
-    DNN_LAYER_OTHER("moving_mean_initializer", "how it begins"),
-    DNN_LAYER_OTHER("moving_variance_initializer", "how it begins"),
+    DNN_LAYER_OTHER("moving_mean_initializer", "initializer"),
+    DNN_LAYER_OTHER("moving_variance_initializer", "initializer"),
     DNN_LAYER_NEUTRAL("renorm", "false"),
     DNN_LAYER_IGNORED("renorm_clipping"),
     DNN_LAYER_IGNORED("renorm_momentum"),
@@ -52,10 +51,10 @@ static const struct dnn_field batch_keras1[] = {
     EPSILON,
     MOMENTUM,
     DNN_LAYER_NEUTRAL("mode", "0"),
-    DNN_LAYER_OTHER("gamma_init", "how it begins"),
-    DNN_LAYER_OTHER("beta_init", "how it begins"),
-    DNN_LAYER_OTHER("gamma_regularizer", "penalty on its size"),
-    DNN_LAYER_OTHER("beta_regularizer", "penalty on its size"),
+    DNN_LAYER_OTHER("gamma_init", "initializer"),
+    DNN_LAYER_OTHER("beta_init", "initializer"),
+    DNN_LAYER_OTHER("gamma_regularizer", "regularizer"),
+    DNN_LAYER_OTHER("beta_regularizer", "regularizer"),
     DNN_LAYER_END,
 };
 static const struct dnn_field layer_fields[] = {
@@ -207,16 +206,47 @@ static int lower(const struct dnn_layer *layer, const struct dnn_layer_lower *to
                        (int[]){to->in[0], gamma, beta});
 }
 
+/* Keras has no instance normalization: it is a group normalization with a group for
+ * each channel. */
+static int write(const struct dnn_layer *layer, struct dnn_layer_out *out,
+                 struct dnn_err *err)
+{
+    const struct norm *n = layer->cfg;
+    int kind = layer->type->kind;
+
+    (void)err;
+    if (kind == INSTANCE) out->class_name = "GroupNormalization";
+    if (kind == INSTANCE || kind == GROUP)
+        dnn_layer_put_int(out, "groups", kind == INSTANCE ? -1 : n->groups);
+    if (kind == LAYER)
+        dnn_layer_put_ints(out, "axis", n->axis.count, n->axis.ints);
+    else
+        dnn_layer_put_int(out, "axis", n->axis.ints[0]);
+    dnn_layer_put_reals(out, "epsilon", 1, &n->epsilon);
+    dnn_layer_put_bool(out, "center", n->center);
+    dnn_layer_put_bool(out, "scale", n->scale);
+    dnn_layer_put_spec(out, "beta", &n->beta);
+    dnn_layer_put_spec(out, "gamma", &n->gamma);
+    if (kind != BATCH) return 0;
+    dnn_layer_put_reals(out, "momentum", 1, &n->momentum);
+    dnn_layer_put_init(out, "moving_mean_initializer", &n->mean.init);
+    dnn_layer_put_init(out, "moving_variance_initializer", &n->variance.init);
+    return 0;
+}
+
 #define KIND(id, class_name, which, table, table1)                                     \
-    const struct dnn_layer_type dnn_layer_##id = {.name = class_name,                  \
-                                                  .kind = which,                       \
-                                                  .size = sizeof(struct norm),         \
-                                                  .fields = table,                     \
-                                                  .keras1 = table1,                    \
-                                                  .read = read,                        \
-                                                  .infer = infer,                      \
-                                                  .weights = weights,                  \
-                                                  .lower = lower}
+    const struct dnn_layer_type dnn_layer_##id = {                                     \
+        .name = class_name,                                                            \
+        .kind = which,                                                                 \
+        .size = sizeof(struct norm),                                                   \
+        .fields = table,                                                               \
+        .keras1 = table1,                                                              \
+        .read = read,                                                                  \
+        .infer = infer,                                                                \
+        .weights = weights,                                                            \
+        .lower = lower,                                                                \
+        .write = write,                                                                \
+    }
 
 KIND(batchnorm, "BatchNormalization", BATCH, batch_fields, batch_keras1);
 KIND(layernorm, "LayerNormalization", LAYER, layer_fields, NULL);

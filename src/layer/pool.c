@@ -93,17 +93,30 @@ static int lower(const struct dnn_layer *layer, const struct dnn_layer_lower *to
     return dnn_prog_op1(to->prog, DNN_OP_POOL, &attr, to->in[0]);
 }
 
+static int write(const struct dnn_layer *layer, struct dnn_layer_out *out,
+                 struct dnn_err *err)
+{
+    const struct dnn_layer_window *w = &((const struct pool *)layer->cfg)->window;
+
+    dnn_layer_put_ints(out, "pool_size", w->nd, w->size);
+    dnn_layer_put_ints(out, "strides", w->nd, w->stride);
+    return dnn_layer_put_padding(out, w, false, err);
+}
+
 #define KIND(id, class_name, other, n, which)                                          \
-    const struct dnn_layer_type dnn_layer_##id = {.name = class_name,                  \
-                                                  .also = {other},                     \
-                                                  .nd = n,                             \
-                                                  .kind = which,                       \
-                                                  .size = sizeof(struct pool),         \
-                                                  .fields = fields,                    \
-                                                  .keras1 = keras1,                    \
-                                                  .read = read,                        \
-                                                  .infer = infer,                      \
-                                                  .lower = lower}
+    const struct dnn_layer_type dnn_layer_##id = {                                     \
+        .name = class_name,                                                            \
+        .also = {other},                                                               \
+        .nd = n,                                                                       \
+        .kind = which,                                                                 \
+        .size = sizeof(struct pool),                                                   \
+        .fields = fields,                                                              \
+        .keras1 = keras1,                                                              \
+        .read = read,                                                                  \
+        .infer = infer,                                                                \
+        .lower = lower,                                                                \
+        .write = write,                                                                \
+    }
 
 KIND(max_pool1d, "MaxPooling1D", "MaxPool1D", 1, DNN_POOL_MAX);
 KIND(max_pool2d, "MaxPooling2D", "MaxPool2D", 2, DNN_POOL_MAX);
@@ -161,16 +174,29 @@ static int global_lower(const struct dnn_layer *layer, const struct dnn_layer_lo
     return dnn_prog_op1(to->prog, DNN_OP_REDUCE, &attr, to->in[0]);
 }
 
+static int global_write(const struct dnn_layer *layer, struct dnn_layer_out *out,
+                        struct dnn_err *err)
+{
+    const struct global *g = layer->cfg;
+
+    (void)err;
+    dnn_layer_put_bool(out, "keepdims", g->keepdims);
+    return 0;
+}
+
 #define GLOBAL(id, class_name, other, n, which)                                        \
-    const struct dnn_layer_type dnn_layer_##id = {.name = class_name,                  \
-                                                  .also = {other},                     \
-                                                  .nd = n,                             \
-                                                  .kind = which,                       \
-                                                  .size = sizeof(struct global),       \
-                                                  .fields = global_fields,             \
-                                                  .read = global_read,                 \
-                                                  .infer = global_infer,               \
-                                                  .lower = global_lower}
+    const struct dnn_layer_type dnn_layer_##id = {                                     \
+        .name = class_name,                                                            \
+        .also = {other},                                                               \
+        .nd = n,                                                                       \
+        .kind = which,                                                                 \
+        .size = sizeof(struct global),                                                 \
+        .fields = global_fields,                                                       \
+        .read = global_read,                                                           \
+        .infer = global_infer,                                                         \
+        .lower = global_lower,                                                         \
+        .write = global_write,                                                         \
+    }
 
 GLOBAL(global_max1d, "GlobalMaxPooling1D", "GlobalMaxPool1D", 1, DNN_REDUCE_MAX);
 GLOBAL(global_max2d, "GlobalMaxPooling2D", "GlobalMaxPool2D", 2, DNN_REDUCE_MAX);

@@ -95,12 +95,23 @@ static int reshape_lower(const struct dnn_layer *layer,
     return as_shape(to, &out);
 }
 
+static int reshape_write(const struct dnn_layer *layer, struct dnn_layer_out *out,
+                         struct dnn_err *err)
+{
+    const struct reshape *r = layer->cfg;
+
+    (void)err;
+    dnn_layer_put_ints(out, "target_shape", r->target.count, r->target.ints);
+    return 0;
+}
+
 const struct dnn_layer_type dnn_layer_reshape = {.name = "Reshape",
                                                  .size = sizeof(struct reshape),
                                                  .fields = reshape_fields,
                                                  .read = reshape_read,
                                                  .infer = reshape_infer,
-                                                 .lower = reshape_lower};
+                                                 .lower = reshape_lower,
+                                                 .write = reshape_write};
 
 /* ---- Flatten ---- */
 
@@ -188,8 +199,19 @@ static int permute_lower(const struct dnn_layer *layer,
     return dnn_prog_op1(to->prog, DNN_OP_TRANSPOSE, &attr, to->in[0]);
 }
 
+static int permute_write(const struct dnn_layer *layer, struct dnn_layer_out *out,
+                         struct dnn_err *err)
+{
+    const struct permute *p = layer->cfg;
+
+    (void)err;
+    dnn_layer_put_ints(out, "dims", p->dims.count, p->dims.ints);
+    return 0;
+}
+
 const struct dnn_layer_type dnn_layer_permute = {.name = "Permute",
                                                  .size = sizeof(struct permute),
                                                  .fields = permute_fields,
                                                  .infer = permute_infer,
-                                                 .lower = permute_lower};
+                                                 .lower = permute_lower,
+                                                 .write = permute_write};

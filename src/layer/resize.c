@@ -75,15 +75,38 @@ static int upsample_lower(const struct dnn_layer *layer,
     return dnn_prog_op1(to->prog, DNN_OP_UPSAMPLE, &attr, to->in[0]);
 }
 
+static int upsample_write(const struct dnn_layer *layer, struct dnn_layer_out *out,
+                          struct dnn_err *err)
+{
+    const struct upsample *u = layer->cfg;
+    bool linear = u->interpolation == DNN_UP_LINEAR;
+
+    if (layer->type->nd != 2 && linear)
+        return dnn_fail(err, DNN_ECONFIG,
+                        "Keras's %s has no interpolation but the nearest element",
+                        layer->type->name);
+    if (layer->type->nd == 1)
+        dnn_layer_put_int(out, "size", u->factor[0]);
+    else
+        dnn_layer_put_ints(out, "size", layer->type->nd, u->factor);
+    if (layer->type->nd == 2)
+        dnn_layer_put(out, "\"interpolation\": \"%s\"",
+                      linear ? "bilinear" : "nearest");
+    return 0;
+}
+
 #define UPSAMPLE(id, class_name, n, table1)                                            \
-    const struct dnn_layer_type dnn_layer_##id = {.name = class_name,                  \
-                                                  .nd = n,                             \
-                                                  .size = sizeof(struct upsample),     \
-                                                  .fields = upsample_fields,           \
-                                                  .keras1 = table1,                    \
-                                                  .read = upsample_read,               \
-                                                  .infer = upsample_infer,             \
-                                                  .lower = upsample_lower}
+    const struct dnn_layer_type dnn_layer_##id = {                                     \
+        .name = class_name,                                                            \
+        .nd = n,                                                                       \
+        .size = sizeof(struct upsample),                                               \
+        .fields = upsample_fields,                                                     \
+        .keras1 = table1,                                                              \
+        .read = upsample_read,                                                         \
+        .infer = upsample_infer,                                                       \
+        .lower = upsample_lower,                                                       \
+        .write = upsample_write,                                                       \
+    }
 
 UPSAMPLE(upsampling1d, "UpSampling1D", 1, upsample_keras1_1d);
 UPSAMPLE(upsampling2d, "UpSampling2D", 2, upsample_keras1);
@@ -191,15 +214,34 @@ static int edge_lower(const struct dnn_layer *layer, const struct dnn_layer_lowe
     return dnn_prog_op1(to->prog, DNN_OP_PAD, &attr, to->in[0]);
 }
 
+static int edge_write(const struct dnn_layer *layer, struct dnn_layer_out *out,
+                      struct dnn_err *err)
+{
+    const struct edge *e = layer->cfg;
+    int sign = layer->type->kind, nd = layer->type->nd;
+
+    (void)err;
+    dnn_layer_put(out, "\"%s\": %s", sign == PAD ? "padding" : "cropping",
+                  nd == 1 ? "" : "[");
+    for (int i = 0; i < nd; i++)
+        dnn_buf_add(&out->config, "%s[%" PRId64 ", %" PRId64 "]", i == 0 ? "" : ", ",
+                    sign * e->before[i], sign * e->after[i]);
+    dnn_buf_add(&out->config, "%s", nd == 1 ? "" : "]");
+    return 0;
+}
+
 #define EDGE(id, class_name, n, which, table)                                          \
-    const struct dnn_layer_type dnn_layer_##id = {.name = class_name,                  \
-                                                  .nd = n,                             \
-                                                  .kind = which,                       \
-                                                  .size = sizeof(struct edge),         \
-                                                  .fields = table,                     \
-                                                  .read = edge_read,                   \
-                                                  .infer = edge_infer,                 \
-                                                  .lower = edge_lower}
+    const struct dnn_layer_type dnn_layer_##id = {                                     \
+        .name = class_name,                                                            \
+        .nd = n,                                                                       \
+        .kind = which,                                                                 \
+        .size = sizeof(struct edge),                                                   \
+        .fields = table,                                                               \
+        .read = edge_read,                                                             \
+        .infer = edge_infer,                                                           \
+        .lower = edge_lower,                                                           \
+        .write = edge_write,                                                           \
+    }
 
 EDGE(zero_padding1d, "ZeroPadding1D", 1, PAD, pad_fields);
 EDGE(zero_padding2d, "ZeroPadding2D", 2, PAD, pad_fields);
@@ -265,10 +307,22 @@ static int center_lower(const struct dnn_layer *layer, const struct dnn_layer_lo
     return dnn_prog_op1(to->prog, DNN_OP_PAD, &attr, to->in[0]);
 }
 
+static int center_write(const struct dnn_layer *layer, struct dnn_layer_out *out,
+                        struct dnn_err *err)
+{
+    const struct center *c = layer->cfg;
+
+    (void)err;
+    dnn_layer_put_int(out, "height", c->height);
+    dnn_layer_put_int(out, "width", c->width);
+    return 0;
+}
+
 const struct dnn_layer_type dnn_layer_center_crop = {.name = "CenterCrop",
                                                      .nd = 2,
                                                      .size = sizeof(struct center),
                                                      .fields = center_fields,
                                                      .read = center_read,
                                                      .infer = center_infer,
-                                                     .lower = center_lower};
+                                                     .lower = center_lower,
+                                                     .write = center_write};

@@ -1,5 +1,4 @@
-/* spec.c - how a weight begins, what is paid for its size, where it is kept:
- * initializers, regularizers and constraints as Keras 1, 2 and 3 write them.
+/* spec.c - initializers, regularizers and constraints as Keras 1, 2 and 3 write them.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -80,6 +80,30 @@ int dnn_layer_read_padding(const struct dnn_jobj *config, bool causal,
     return 0;
 }
 
+int dnn_layer_put_padding(struct dnn_layer_out *out, const struct dnn_layer_window *w,
+                          bool pads, struct dnn_err *err)
+{
+    static const char *const names[] = {[DNN_LAYER_VALID] = "valid",
+                                        [DNN_LAYER_SAME] = "same",
+                                        [DNN_LAYER_CAUSAL] = "causal",
+                                        [DNN_LAYER_NUMBERS] = "valid"};
+    bool zero = true;
+
+    for (int i = 0; i < w->nd; i++)
+        zero = zero && w->pad[i] == 0;
+    if (w->padding == DNN_LAYER_NUMBERS && !zero) {
+        if (!pads)
+            return dnn_fail(err, DNN_ECONFIG,
+                            "Keras has no \"padding\" of numbers; use \"valid\" or "
+                            "\"same\"");
+        out->npad = w->nd;
+        memcpy(out->pad, w->pad, sizeof out->pad);
+    }
+    dnn_layer_put(out, "\"padding\": \"%s\", \"data_format\": \"channels_last\"",
+                  names[w->padding]);
+    return 0;
+}
+
 int dnn_layer_one_image(int nd, int nin, const struct dnn_shape *in,
                         struct dnn_err *err)
 {

@@ -150,6 +150,7 @@ enum dnn_unary {
     DNN_SQRT,
     DNN_ABS,
     DNN_NEGATE,
+    DNN_RECIPROCAL, /* 1 / x */
     DNN_UNARIES
 };
 

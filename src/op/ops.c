@@ -207,6 +207,7 @@ const char *dnn_op_unary_name(enum dnn_unary fn)
         [DNN_SQRT] = "sqrt",
         [DNN_ABS] = "abs",
         [DNN_NEGATE] = "negate",
+        [DNN_RECIPROCAL] = "reciprocal",
     };
 
     assert(fn < DNN_UNARIES);
@@ -229,6 +230,7 @@ bool dnn_op_unary_by_result(const struct dnn_op_unary *unary)
     case DNN_LOG_SIGMOID:
     case DNN_EXP:
     case DNN_SQRT:
+    case DNN_RECIPROCAL:
         return true;
     case DNN_HARD_SIGMOID:
         return unary->alpha > 0;

@@ -90,6 +90,13 @@ int dnn_model_make(const struct dnn_graph *graph, const struct dnn_model_opts *o
 int dnn_model_start(struct dnn_model *model, struct dnn_err *err);
 void dnn_model_free(struct dnn_model *model); /* NULL is fine */
 
+/* Local.  Write the network with its weights to dir as Keras 3 does: model.json,
+ * model.weights.h5 and model.keras, which has both.  scaling: of the inputs, JSON, or
+ * NULL.  What cannot be written because Keras has no such layer, or because a library
+ * is missing, is a warning in the log; without a Keras form model.json is network. */
+int dnn_model_save(struct dnn_model *model, const char *dir, const char *network,
+                   const char *scaling, struct dnn_err *err);
+
 /* Bytes it needs when started; known before. */
 struct dnn_exec_bytes dnn_model_bytes(const struct dnn_model *model);
 

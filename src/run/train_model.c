@@ -1,6 +1,7 @@
-/* train_model.c - the trained network as files: model.json, model.weights.h5.
+/* train_model.c - the trained network as files: model.json, model.weights.h5 and
+ * model.keras.
  *
- * Both are what Keras reads, and what another job takes as "layers" and
+ * They are what Keras reads, and what another run takes as "layers" and
  * checkpoints.load.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -8,40 +9,67 @@
  */
 #include "run/train_impl.h"
 
-#include "base/file.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "weights/weights.h"
+#include "data/dataset.h"
 
 #include <string.h>
 
-static int source(void *arg, int value, void *to, struct dnn_err *err)
+static void put_numbers(struct dnn_buf *out, const char *key, int n, const double *x)
 {
-    const struct dnn_model *m = arg;
-
-    return dnn_exec_get(m->exec, value, to, err);
+    dnn_buf_add(out, ", \"%s\": [", key);
+    for (int k = 0; k < n; k++)
+        dnn_buf_add(out, "%s%.17g", k == 0 ? "" : ", ", x[k]);
+    dnn_buf_add(out, "]");
 }
 
-static int write_both(const struct dnn_trainer *t, const char *net, const char *weights,
-                      struct dnn_err *err)
+/* The steps by which the dataset was prepared. */
+static void put_steps(struct dnn_buf *out, const char *provenance)
+{
+    struct dnn_json *file = NULL;
+
+    if (provenance == NULL ||
+        dnn_json_text("dataset", provenance, strlen(provenance), &file, NULL) < 0)
+        return;
+    struct dnn_jobj top = dnn_json_top(file);
+    struct dnn_jobj steps = dnn_json_sub(&top, "steps");
+    char *text = dnn_json_compact(&steps);
+    if (text != NULL) dnn_buf_add(out, ", \"preparation\": %s", text);
+    dnn_free(text);
+    dnn_json_free(file);
+}
+
+/* How the inputs of the network were scaled, as docs/run-directory.md describes it;
+ * the caller's.  NULL: the samples are of no dataset. */
+static char *scaling(const struct dnn_trainer *t)
 {
     struct dnn_model *m = dnn_replica_model(t->replica);
-    const struct dnn_graph *g = m->graph;
-    const struct dnn_weights_order order = {g->nlayers, g->layer_name, g->layer_class,
-                                            g->layer_model};
+    const struct dnn_split *split =
+        t->train.feed == NULL ? NULL : dnn_feed_split(t->train.feed);
+    struct dnn_buf out = {0};
 
-    DNN_TRY(dnn_file_write(net, t->network, strlen(t->network), err));
-    int rc = dnn_weights_save(weights, m->prog, &order, source, m, err);
-    if (rc == DNN_ECONFIG) {
-        dnn_log(DNN_WARN, "train", "the weights are in the last checkpoint alone: %s",
-                err->text);
-        *err = (struct dnn_err){0};
-        return 0;
+    if (split == NULL) return NULL;
+    dnn_buf_add(&out, "{\"inputs\": {");
+    for (int i = 0; i < m->ninputs; i++) {
+        const struct dnn_stored *is = &split->col[t->train.input[i]];
+        const double one = 1, zero = 0;
+
+        dnn_buf_add(&out, "%s", i == 0 ? "" : ", ");
+        dnn_json_quoted(&out, m->graph->node[m->graph->input[i]].name);
+        dnn_buf_add(&out, ": {\"column\": ");
+        dnn_json_quoted(&out, is->column.name);
+        dnn_buf_add(&out, ", \"stored\": \"%s\"", dnn_dtype_name(is->column.type));
+        put_numbers(&out, "scale", is->nscale == 0 ? 1 : is->nscale,
+                    is->nscale == 0 ? &one : is->scale);
+        put_numbers(&out, "offset", is->nscale == 0 ? 1 : is->nscale,
+                    is->nscale == 0 ? &zero : is->offset);
+        dnn_buf_add(&out, "}");
     }
-    DNN_TRY(rc);
-    dnn_log(DNN_INFO, "train", "the trained network is %s, its weights%s are in %s",
-            net, t->ema_in_use ? ", their running mean," : "", weights);
-    return 0;
+    dnn_buf_add(&out, "}");
+    put_steps(&out, dnn_feed_provenance(t->train.feed));
+    dnn_buf_add(&out, "}");
+    return out.text;
 }
 
 int dnn_trainer_write_model(struct dnn_trainer *t, struct dnn_err *err)
@@ -49,12 +77,14 @@ int dnn_trainer_write_model(struct dnn_trainer *t, struct dnn_err *err)
     int rc = 0;
 
     if (t->root) {
-        char *net = dnn_format("%s/model.json", dnn_job_dir(t->job));
-        char *weights = dnn_format("%s/model.weights.h5", dnn_job_dir(t->job));
+        char *inputs = scaling(t);
 
-        rc = write_both(t, net, weights, err);
-        dnn_free(net);
-        dnn_free(weights);
+        if (t->ema_in_use)
+            dnn_log(DNN_INFO, "train",
+                    "the saved weights are their exponential moving average (EMA)");
+        rc = dnn_model_save(dnn_replica_model(t->replica), dnn_job_dir(t->job),
+                            t->network, inputs, err);
+        dnn_free(inputs);
     }
     return dnn_comm_agree(t->comm, rc, err);
 }

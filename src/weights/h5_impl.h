@@ -1,4 +1,4 @@
-/* h5_impl.h - HDF5 as this room uses it.
+/* h5_impl.h - HDF5 as this component uses it.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -44,5 +44,8 @@ int dnn_h5_check_heaps(const struct dnn_weights *w, size_t len, struct dnn_err *
 
 /* The weights in a .keras archive: *out is for free(). */
 int dnn_h5_unpack(const char *archive, void **out, size_t *len, struct dnn_err *err);
+/* A .keras archive of this file of weights. */
+int dnn_h5_pack(const char *path, const struct dnn_weights_about *about,
+                const void *weights, size_t len, struct dnn_err *err);
 
 #endif

@@ -39,9 +39,9 @@ struct match {
     bool by_place;
 };
 
-static void say(struct match *m, struct lines *to, const char *fmt, ...)
+static void add_line(struct match *m, struct lines *to, const char *fmt, ...)
     DNN_PRINTF(3, 4);
-static void say(struct match *m, struct lines *to, const char *fmt, ...)
+static void add_line(struct match *m, struct lines *to, const char *fmt, ...)
 {
     char text[1024];
     va_list ap;
@@ -190,7 +190,7 @@ static void skip(struct match *m, const struct weights_group *g, int from, int t
                     a->is.name == NULL ? number : a->is.name,
                     dnn_shape_text(x, sizeof x, &a->is.shape));
     }
-    say(m, &m->skipped, "%s", text.text);
+    add_line(m, &m->skipped, "%s", text.text);
     dnn_buf_free(&text);
 }
 
@@ -218,9 +218,10 @@ static void one_array(struct match *m, const struct layer *l, int v, int i)
     m->array[v] = i;
     if (same_extents(&a->is.shape, &is->shape)) return;
     m->array[v] = REFUSED;
-    say(m, &m->refused, "%s: layer '%.80s': %.80s is %s in the file, %s here",
-        m->file->path, l->name, is->name, dnn_shape_text(x, sizeof x, &a->is.shape),
-        dnn_shape_text(y, sizeof y, &is->shape));
+    add_line(m, &m->refused, "%s: layer '%.80s': %.80s is %s in the file, %s here",
+             m->file->path, l->name, is->name,
+             dnn_shape_text(x, sizeof x, &a->is.shape),
+             dnn_shape_text(y, sizeof y, &is->shape));
 }
 
 /* The number of a layer's weight called name, DNN_NONE: there is none. */
@@ -245,9 +246,10 @@ static void fill_layer(struct match *m, struct layer *l, const struct weights_gr
         known += find_value(m, l, a[k].is.name) != DNN_NONE;
     bool order = known < g->n && g->n == l->n;
     if (known == 0 && !order) {
-        say(m, &m->refused,
+        add_line(
+            m, &m->refused,
             "%s: layer '%.80s': has %d arrays in the file, %d here, and their names do "
-            "not tell which is which",
+            "not match",
             m->file->path, l->name, g->n, l->n);
         for (int k = 0; k < l->n; k++)
             m->array[m->value[l->first + k]] = REFUSED;
@@ -272,12 +274,12 @@ static bool match_group(struct match *m, int group)
 
     if (l == NULL) return false;
     if (several)
-        say(m, &m->refused,
-            "%s: layer '%.80s': several layers here could be meant, as '%.80s'",
-            m->file->path, g->shown, l->name);
+        add_line(m, &m->refused,
+                 "%s: layer '%.80s': several layers here could be meant, as '%.80s'",
+                 m->file->path, g->shown, l->name);
     else if (l->group != DNN_NONE)
-        say(m, &m->refused, "%s: layer '%.80s': is in the file twice", m->file->path,
-            l->name);
+        add_line(m, &m->refused, "%s: layer '%.80s': is in the file twice",
+                 m->file->path, l->name);
     else {
         l->group = group;
         fill_layer(m, l, g);
@@ -298,9 +300,9 @@ static void list_missing(struct match *m, struct dnn_weights_match *out)
             else if (m->array[v] == REFUSED)
                 m->array[v] = DNN_NONE;
             else
-                say(m, &m->missing, "layer '%.80s': %.80s %s", m->layer[i].name,
-                    m->prog->value[v].is.name,
-                    dnn_shape_text(x, sizeof x, &m->prog->value[v].is.shape));
+                add_line(m, &m->missing, "layer '%.80s': %.80s %s", m->layer[i].name,
+                         m->prog->value[v].is.name,
+                         dnn_shape_text(x, sizeof x, &m->prog->value[v].is.shape));
         }
 }
 

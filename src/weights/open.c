@@ -229,10 +229,11 @@ int dnn_weights_get(struct dnn_weights *file, int i, enum dnn_dtype dtype, void 
 }
 
 int dnn_weights_save(const char *path, const struct dnn_prog *prog,
-                     const struct dnn_weights_order *order, dnn_weights_source *source,
+                     const struct dnn_weights_order *order,
+                     const struct dnn_weights_about *about, dnn_weights_source *source,
                      void *arg, struct dnn_err *err)
 {
-    (void)prog, (void)order, (void)source, (void)arg;
+    (void)prog, (void)order, (void)about, (void)source, (void)arg;
     return dnn_weights_open(path, NULL, err);
 }
 #endif

@@ -23,6 +23,7 @@ struct save {
     const char *path;
     const struct dnn_prog *prog;
     const struct dnn_weights_order *order;
+    const struct dnn_weights_about *about;
     dnn_weights_source *source;
     void *arg;
     struct dnn_arena *arena;
@@ -290,6 +291,13 @@ static int save_named(struct save *s, struct dnn_err *err)
 
 /* ---- to the disk ---- */
 
+static bool ends_with(const char *path, const char *end)
+{
+    size_t n = strlen(path), k = strlen(end);
+
+    return n > k && strcmp(path + n - k, end) == 0;
+}
+
 static int write_out(const struct save *s, struct dnn_err *err)
 {
     ssize_t len = H5Fflush(s->file, H5F_SCOPE_GLOBAL) < 0
@@ -304,6 +312,8 @@ static int write_out(const struct save *s, struct dnn_err *err)
                       len);
     else if (H5Fget_file_image(s->file, bytes, (size_t)len) != len)
         rc = fail(s, "HDF5 cannot finish it", err);
+    else if (ends_with(s->path, ".keras"))
+        rc = dnn_h5_pack(s->path, s->about, bytes, (size_t)len, err);
     else
         rc = dnn_file_write(s->path, bytes, (size_t)len, err);
     free(bytes);
@@ -312,8 +322,9 @@ static int write_out(const struct save *s, struct dnn_err *err)
 
 static int save_all(struct save *s, struct dnn_err *err)
 {
-    size_t len = strlen(s->path), end = strlen(".weights.h5"), total = 0, bytes = 0;
-    bool numbered = len > end && strcmp(s->path + len - end, ".weights.h5") == 0;
+    bool numbered = ends_with(s->path, ".weights.h5") || ends_with(s->path, ".keras");
+    const char *scaling = s->about == NULL ? NULL : s->about->scaling;
+    size_t total = 0, bytes = 0;
 
     for (int k = 0; k < s->nvalues; k++)
         if (dnn_tensor_bytes(&s->prog->value[s->value[k]].is, &bytes, NULL) == 0)
@@ -326,17 +337,24 @@ static int save_all(struct save *s, struct dnn_err *err)
     int rc = s->file < 0 ? fail(s, "HDF5 cannot make a file in memory", err) : 0;
     H5Pclose(how);
     if (rc == 0) rc = numbered ? save_numbered(s, err) : save_named(s, err);
+    if (rc == 0 && scaling != NULL && strlen(scaling) <= ATTRIBUTE)
+        rc = put_texts(s, s->file, "dnn_toolkit", -1, &scaling, err);
     if (rc == 0) rc = write_out(s, err);
     if (s->file >= 0) H5Fclose(s->file);
     return rc;
 }
 
 int dnn_weights_save(const char *path, const struct dnn_prog *prog,
-                     const struct dnn_weights_order *order, dnn_weights_source *source,
+                     const struct dnn_weights_order *order,
+                     const struct dnn_weights_about *about, dnn_weights_source *source,
                      void *arg, struct dnn_err *err)
 {
-    struct save s = {
-        .path = path, .prog = prog, .order = order, .source = source, .arg = arg};
+    struct save s = {.path = path,
+                     .prog = prog,
+                     .order = order,
+                     .about = about,
+                     .source = source,
+                     .arg = arg};
 
     dnn_h5_quiet();
     s.arena = dnn_arena_make();

@@ -36,7 +36,7 @@ static int fill(const char *archive, zip_file_t *member, char *to, uint64_t size
             return dnn_fail(err, DNN_EDATA, "%s: " MEMBER " in it: %s", archive,
                             zip_error_strerror(zip_file_get_error(member)));
         if (n == 0)
-            return dnn_fail(err, DNN_EDATA, "%s: " MEMBER " in it is cut short",
+            return dnn_fail(err, DNN_EDATA, "%s: " MEMBER " in it is truncated",
                             archive);
         done += (uint64_t)n;
     }

@@ -93,12 +93,21 @@ void dnn_weights_print(const struct dnn_weights_match *match, FILE *where);
  * given memory. */
 typedef int dnn_weights_source(void *arg, int value, void *to, struct dnn_err *err);
 
-/* Write all weights and states: as Keras 3 if path ends in ".weights.h5", which its
- * load_weights() reads, else in the manner of Keras 2, which the load_weights() of
- * all read, also by name.  path is the old file or the whole new one (base/file.h).
- * The same numbers give the same bytes. */
+/* What a file says besides weights; both texts are JSON, NULL: nothing. */
+struct dnn_weights_about {
+    const char *network; /* .keras: as Keras 3 writes it                           */
+    const char *scaling; /* how the inputs were scaled: "dnn_toolkit" in .keras's
+                            metadata.json, and an attribute of this name in .h5    */
+};
+
+/* Write all weights and states.  Keras 3: a path that ends in ".weights.h5" is for its
+ * load_weights(), one that ends in ".keras" for its load_model() and needs
+ * about->network.  Others are files of Keras 2, which the load_weights() of every
+ * Keras reads, also by name.  about may be NULL.  path is the old file or the whole
+ * new one (base/file.h).  The same numbers give the same bytes. */
 int dnn_weights_save(const char *path, const struct dnn_prog *prog,
-                     const struct dnn_weights_order *order, dnn_weights_source *source,
+                     const struct dnn_weights_order *order,
+                     const struct dnn_weights_about *about, dnn_weights_source *source,
                      void *arg, struct dnn_err *err);
 
 #endif

@@ -87,7 +87,7 @@ says 2 "the size 8x8: the network's data has 3 axes of space; give as many exten
 says 3 'unknown backend "abacus"; this build has '"$(
     bench step --model simplecnn --backend abacus 2>&1 | sed 's/.*it has //')" --model simplecnn --backend abacus
 says 2 '--memory-limit: must be a size such as 16GiB, not "much"' "${tiny[@]}" --memory-limit much
-says 3 "net.json:2: layer 'c_input' (InputLayer): the data is ?x?x?x3: give the unknown extents" \
+says 3 "net.json:2: layer 'c_input' (InputLayer): the shape of the input is ?x?x?x3; give the unknown extents" \
     --layers "$tmp/net.json"
 result "a limit it does not fit into" "$(status 8 bench step "${tiny[@]}" --memory-limit 10KiB)"
 

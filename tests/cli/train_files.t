@@ -62,7 +62,7 @@ train: report: run/report.html
 train: pictures: run/pictures
 END
 ))"
-result "and where the trained network is" "$(has err 'the trained network is run/model.json, its weights are in run/model.weights.h5$')"
+result "and where the trained network is" "$(has err 'saved the network: run/model.json, run/model.weights.h5, run/model.keras$')"
 result "the other two epochs" "$(train 0 --set dir=run; has err 'resuming from the checkpoint of step 6')"
 
 # columns FILE: a row per line, of the named columns

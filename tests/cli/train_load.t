@@ -59,7 +59,7 @@ says() {
 # last DIR: loss and metrics of the validation after the last epoch
 last() { tail -n 1 "$1/metrics.csv" | cut -d , -f "$(head -n 1 "$1/metrics.csv" | tr , '\n' | grep -n '^val_loss' | cut -d : -f 1)"-; }
 
-result "a network is trained" "$(train 0 dense.json one; says 'the trained network is one/model.json, its weights are in one/model.weights.h5')"
+result "a network is trained" "$(train 0 dense.json one; says 'saved the network: one/model.json, one/model.weights.h5, one/model.keras')"
 result "from its two files it is as good in another run" "$(
     train 0 taken.json two --set checkpoints.load=one/model.weights.h5
     says 'train: one/model.weights.h5: 4 of 4 weights, by name'

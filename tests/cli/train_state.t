@@ -55,7 +55,7 @@ back() {
 
 result "a mean of the weights is kept, and is the network's in the end" "$(
     train 0 one
-    says 'its weights, their running mean, are in one/model.weights.h5'
+    says 'the saved weights are their exponential moving average (EMA)'
     [ "$(dnn-train --verify one/checkpoints/best.bp | grep -c '\.ema ')" = 22 ] ||
         dnn-train --verify one/checkpoints/best.bp)"
 sums one > want

@@ -72,7 +72,7 @@ int main(int argc, char **argv)
 
         rc = dnn_weights_match(s.file, prog, &order, &s.match, &err);
         if (rc == 0) dnn_weights_print(s.match, stdout);
-        if (rc == 0) rc = dnn_weights_save(argv[3], prog, &order, give, &s, &err);
+        if (rc == 0) rc = dnn_weights_save(argv[3], prog, &order, NULL, give, &s, &err);
     }
     if (rc < 0) fprintf(stderr, "%s\n", err.text);
     dnn_weights_match_free(s.match);

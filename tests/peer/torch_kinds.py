@@ -82,6 +82,17 @@ def normalization(cfg):
     return Constant((1 / deviation).tolist(), (-mean / deviation).tolist())
 
 
+class LayerScale(nn.Module):
+    def __init__(self, cfg):
+        super().__init__()
+        self.gamma = nn.Parameter(torch.full([cfg["projection_dim"]],
+                                             cfg.get("init_values", 1e-6)))
+        self.arrays = [Array("gamma", self, "gamma")]
+
+    def forward(self, x):
+        return to_first(to_last(x) * self.gamma)
+
+
 class Dense(nn.Module):
     def __init__(self, cfg, x, keras):
         super().__init__()
@@ -150,8 +161,8 @@ def make(kind, cfg, xs, keras, frozen, inplace):
     if pool:
         fn = "Max" if pool[2] == "Max" else "Average"
         return global_pool(fn, cfg, x) if pool[1] else Pool(fn, cfg, x)
-    if re.fullmatch(r"(Spatial)?Dropout(\dD)?|Gaussian(Dropout|Noise)|AlphaDropout",
-                    kind):
+    if re.fullmatch(r"(Spatial)?Dropout(\dD)?|Gaussian(Dropout|Noise)|AlphaDropout|"
+                    r"StochasticDepth", kind):
         if kind == "Dropout":
             return nn.Dropout(cfg["rate"])
         return Call(lambda x: x)  # compared only where it does nothing
@@ -172,6 +183,8 @@ def make(kind, cfg, xs, keras, frozen, inplace):
     table = {
         "Dense": lambda: Dense(cfg, x, keras),
         "PReLU": lambda: PReLU(cfg, x),
+        "LayerScale": lambda: LayerScale(cfg),
+        "CustomScaleLayer": lambda: Call(lambda a, b: a + cfg["scale"] * b),
         "BatchNormalization": lambda: BatchNorm(cfg, x, frozen, keras),
         "ActivityRegularization": lambda: Penalty(cfg.get("l1"), cfg.get("l2")),
         "Flatten": lambda: Call(lambda x: to_last(x).flatten(1)),

@@ -227,6 +227,11 @@ def shapes():
     one("UpSampling3D", {"size": 2, "interpolation": "trilinear"}, [3, 4, 2, 2])
     one("CenterCrop", {"height": 4, "width": 3}, [7, 6, 2])
     one("Rescaling", {"scale": 0.5, "offset": -1.0}, [4, 3])
+    for shape in [5], [4, 5], [3, 2, 5]:
+        one("LayerScale", {"init_values": 0.5, "projection_dim": 5}, shape)
+    CASES.append(("CustomScaleLayer", functional(
+        {"a": [4, 3], "b": [4, 3]},
+        [layer("CustomScaleLayer", "m", {"scale": 0.17}, "a", "b")], ["m"]), {}))
     one("Rescaling", {"scale": [0.5, 2.0, 3.0], "offset": [1.0, 0.0, -1.0]}, [4, 5, 3])
     for back in False, True:
         one("Normalization", {"axis": [-1], "mean": [0.5, 1.0], "variance": [4.0, 0.25],
@@ -238,8 +243,10 @@ def noises():
     for kind, shape in (("Dropout", [4]), ("SpatialDropout1D", [5, 4]),
                         ("SpatialDropout2D", [3, 5, 4]),
                         ("SpatialDropout3D", [2, 3, 5, 4]), ("GaussianDropout", [4]),
-                        ("AlphaDropout", [4]), ("GaussianNoise", [4])):
-        key = "stddev" if kind == "GaussianNoise" else "rate"
+                        ("AlphaDropout", [4]), ("GaussianNoise", [4]),
+                        ("StochasticDepth", [3, 4])):
+        key = {"GaussianNoise": "stddev", "StochasticDepth": "drop_path_rate"}.get(
+            kind, "rate")
         for amount, modes in (0.0, (True, False)), (0.4, (False,)):
             add(f"{kind} of {amount}", shape, ("Dense", {"units": 3}),
                 (kind, {key: amount}), modes=modes)

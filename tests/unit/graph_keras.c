@@ -262,7 +262,7 @@ static const struct text {
      ""),
      "3 30 30"},
     {"no shape of the data",
-     "[{\"class_name\": \"Dense\", \"config\": {\"units\": 3}}]", "net:1: layer 'Dense_1_input' (InputLayer): nobody says what the data is: put an "
+     "[{\"class_name\": \"Dense\", \"config\": {\"units\": 3}}]", "net:1: layer 'Dense_1_input' (InputLayer): the input shape is not given: add an "
      "InputLayer with \"batch_input_shape\": [null, 64, 64, 1] in front, or that key "
      "into "
      "the first layer"},
@@ -286,7 +286,7 @@ static const struct text {
      MODEL(IN("a", "[null, 4]") ", " IN("b", "[null, 5]") ",\n" LAYER(
                "Add", "c", "[[[\"a\", 0, 0], [\"b\", 0, 0]]]"),
      ""),
-     "net:2: layer 'c' (Add): its inputs do not fit: the first is ?x4, number 2 is "
+     "net:2: layer 'c' (Add): input shapes do not match: the first is ?x4, number 2 is "
      "?x5"},
     {"a shared layer that cannot be",
      MODEL(IN("a", "[null, 4]") ", " IN("b", "[null, 5]") ",\n" DENSE(

@@ -124,6 +124,33 @@ static const struct count {
     {"{\"zoo\": \"unet2d\", \"norm\": \"layer\"}",                            -1,        -1       },
 };
 
+/* Written as Keras 3 writes it and read again it is the same network: the same layers,
+ * and the same text when it is written once more. */
+static void check_written(const struct dnn_graph *graph)
+{
+    struct dnn_buf first = {0}, second = {0};
+    struct dnn_graph *again = NULL;
+    struct dnn_json *file = NULL;
+    struct dnn_err err = {0};
+    int rc = dnn_graph_write(graph, &first, &err);
+
+    if (rc == 0) rc = dnn_json_text("written", first.text, first.len, &file, &err);
+    if (rc == 0) {
+        struct dnn_jobj top = dnn_json_top(file);
+
+        rc = dnn_graph_read_json(&top, NULL, &again, &err);
+    }
+    if (rc == 0) rc = dnn_graph_write(again, &second, &err);
+    ok(rc == 0 && again->nnodes == graph->nnodes && again->params == graph->params &&
+           again->trainable == graph->trainable &&
+           strcmp(first.text, second.text) == 0,
+       "written and read it is the same %s", err.text);
+    dnn_buf_free(&first);
+    dnn_buf_free(&second);
+    dnn_json_free(file);
+    dnn_graph_free(again);
+}
+
 /* Also through the ops: a shape the layers got wrong would stop there. */
 static void check(const struct count *c)
 {
@@ -163,6 +190,7 @@ static void check(const struct count *c)
                     weights += n;
         }
         is_int(weights, graph->params, "weights of the program");
+        check_written(graph);
     }
     dnn_json_free(file);
     dnn_graph_free(graph);

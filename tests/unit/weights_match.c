@@ -125,7 +125,7 @@ static void numbered(void)
         "  layer 'inner/conv': 0 3x3x3x3, 1 3\n"
         "refused:\n"
         "  %s: layer 'inner/bn': has 4 arrays in the file, 3 here, and their names do "
-        "not tell which is which\n";
+        "not match\n";
     for (int i = 0; i < 1 + DNN_HAVE_ZIP; i++) {
         char *text = dnn_format(want, files[i], files[i]);
         char *what = dnn_format("%s: by names of layers", files[i]);

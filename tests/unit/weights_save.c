@@ -157,12 +157,12 @@ static void round_trips(void)
         struct dnn_prog *prog = network(types[t]);
 
         for (int i = 0; i < 2; i++)
-            ok(dnn_weights_save(path[i], prog, &order, give, prog, &err) == 0 &&
+            ok(dnn_weights_save(path[i], prog, &order, NULL, give, prog, &err) == 0 &&
                    comes_back(path[i], prog, &order),
                "%s of %s comes back", path[i] + sizeof dir, dnn_dtype_name(types[t]));
         if (t == 0) {
             sleep(1); /* files tell seconds */
-            dnn_weights_save(path[2], prog, &order, give, prog, &err);
+            dnn_weights_save(path[2], prog, &order, NULL, give, prog, &err);
             ok(same_bytes(path[1], path[2]), "the same numbers give the same bytes");
         }
         dnn_prog_free(prog);
@@ -171,6 +171,31 @@ static void round_trips(void)
         unlink(path[i]);
         dnn_free(path[i]);
     }
+}
+
+static void archives(void)
+{
+    static const struct dnn_weights_about about = {"{\"class_name\": \"Sequential\"}",
+                                                   "{\"inputs\": {}}"};
+    char *path[2] = {dnn_format("%s/a.keras", dir), dnn_format("%s/b.keras", dir)};
+    struct dnn_prog *prog = network(DNN_F32);
+    struct dnn_err err = {0};
+    int rc = dnn_weights_save(path[0], prog, &order, &about, give, prog, &err);
+
+    if (rc == DNN_ECONFIG)
+        skip("a .keras archive", "built without libzip");
+    else {
+        ok(rc == 0 && comes_back(path[0], prog, &order), "a.keras comes back %s",
+           err.text);
+        sleep(2); /* archives tell two seconds */
+        dnn_weights_save(path[1], prog, &order, &about, give, prog, &err);
+        ok(same_bytes(path[0], path[1]), "the same numbers give the same archive");
+    }
+    for (int i = 0; i < 2; i++) {
+        unlink(path[i]);
+        dnn_free(path[i]);
+    }
+    dnn_prog_free(prog);
 }
 
 /* More names than an attribute holds. */
@@ -195,7 +220,7 @@ static void long_lists(void)
     for (int i = 0; i < 2; i++) {
         char *path = dnn_format("%s/%s", dir, i == 0 ? "long.h5" : "long.weights.h5");
 
-        ok(dnn_weights_save(path, prog, &all, give, prog, &err) == 0 &&
+        ok(dnn_weights_save(path, prog, &all, NULL, give, prog, &err) == 0 &&
                comes_back(path, prog, &all),
            "%d long names come back from %s", LAYERS, path + sizeof dir);
         unlink(path);
@@ -216,7 +241,7 @@ static void refusals(void)
     struct dnn_err err = {0};
 
     dnn_file_write(path, "old", 3, NULL);
-    ok(dnn_weights_save(path, prog, &order, give_some, prog, &err) == DNN_EDEVICE,
+    ok(dnn_weights_save(path, prog, &order, NULL, give_some, prog, &err) == DNN_EDEVICE,
        "a source that fails, fails it");
     is_text(err.text, "the device is gone", "with its own words");
     char *text = NULL;
@@ -224,12 +249,12 @@ static void refusals(void)
     is_text(text, "old", "and the old file is there");
     dnn_free(text);
     is_int(count_files(), 1, "alone");
-    ok(dnn_weights_save(none, prog, &order, give, prog, &err) == DNN_EIO,
+    ok(dnn_weights_save(none, prog, &order, NULL, give, prog, &err) == DNN_EIO,
        "no directory, no file");
     ok(strncmp(err.text, none, strlen(none)) == 0, "the message names it: %s",
        err.text);
     add(prog, "stranger", "kernel", "1", false);
-    ok(dnn_weights_save(path, prog, &order, give, prog, &err) == DNN_ECONFIG,
+    ok(dnn_weights_save(path, prog, &order, NULL, give, prog, &err) == DNN_ECONFIG,
        "a layer that the list has not is refused");
     char *want =
         dnn_format("%s: the layer 'stranger' is not in the network's list", path);
@@ -246,6 +271,7 @@ int main(void)
 {
     if (!ok(mkdtemp(dir) != NULL, "a directory to write to")) return done();
     round_trips();
+    archives();
     long_lists();
     refusals();
     rmdir(dir);

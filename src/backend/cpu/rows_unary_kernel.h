@@ -104,6 +104,8 @@ INLINE vec value_of(const enum dnn_unary fn, const struct rows_unary *u, vec x)
         return v_sqrt(x);
     case DNN_ABS:
         return v_abs(x);
+    case DNN_RECIPROCAL:
+        return 1.0f / x;
     default:
         return -x;
     }
@@ -137,6 +139,8 @@ INLINE vec slope_by_result(const enum dnn_unary fn, const struct rows_unary *u, 
         return -v_expm1(y);
     case DNN_EXP:
         return y;
+    case DNN_RECIPROCAL:
+        return -y * y;
     default:
         return 0.5f / y;
     }
@@ -243,6 +247,7 @@ static TARGET void unary(const struct rows_unary *u)
         CASE(VALUE, DNN_SQRT);
         CASE(VALUE, DNN_ABS);
         CASE(VALUE, DNN_NEGATE);
+        CASE(VALUE, DNN_RECIPROCAL);
     default:
         break;
     }
@@ -262,6 +267,7 @@ static TARGET void by_result(const struct rows_unary *u)
         CASE(BY_RESULT, DNN_LOG_SIGMOID);
         CASE(BY_RESULT, DNN_EXP);
         CASE(BY_RESULT, DNN_SQRT);
+        CASE(BY_RESULT, DNN_RECIPROCAL);
     default:
         break;
     }

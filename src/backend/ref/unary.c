@@ -82,6 +82,8 @@ static double value(const struct dnn_op_unary *u, double x)
         return sqrt(x);
     case DNN_ABS:
         return fabs(x);
+    case DNN_RECIPROCAL:
+        return 1 / x;
     default:
         assert(u->fn == DNN_NEGATE);
         return -x;
@@ -113,6 +115,8 @@ static double slope_by_result(const struct dnn_op_unary *u, double y)
         return -expm1(y);
     case DNN_EXP:
         return y;
+    case DNN_RECIPROCAL:
+        return -y * y;
     default:
         assert(u->fn == DNN_SQRT);
         return 0.5 / y;
