@@ -1,4 +1,4 @@
-/* bench.h - what dnn-bench can tell about this machine.
+/* bench.h - the commands of dnn-bench.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -15,17 +15,27 @@
 
 struct dnn_bench_topo {
     int bind;     /* enum dnn_topo_policy                    */
-    long threads; /* per rank; 0: as the environment says    */
-    bool json;    /* one object instead of the table         */
+    long threads; /* per rank; 0: from the environment       */
+    bool json;
 };
 
-/* Collective: opens and closes the communicator itself.  Bind all ranks and
- * print on rank 0, to where, what each got. */
+/* Collective: opens and closes the communicator itself.  Bind all ranks and print the
+ * binding on rank 0. */
 int dnn_bench_topo(const struct dnn_bench_topo *cfg, FILE *where, struct dnn_err *err);
 
-/* Somebody else's program to compare with. */
-enum dnn_bench_against { DNN_AGAINST_NOBODY, DNN_AGAINST_TORCH };
-extern const struct dnn_choice dnn_bench_rivals[];
+/* What to compare with. */
+enum dnn_bench_against { DNN_AGAINST_NONE, DNN_AGAINST_TORCH };
+extern const struct dnn_choice dnn_bench_peers[];
+
+struct dnn_bench_torch {
+    bool install, remove; /* the virtual environment with PyPI's PyTorch */
+    bool json;
+};
+
+/* Local.  Print which PyTorch is compared with, or install or remove the toolkit's own;
+ * the installation replaces this process. */
+int dnn_bench_torch(const struct dnn_bench_torch *cfg, FILE *where,
+                    struct dnn_err *err);
 
 struct dnn_bench_step {
     struct dnn_zoo_opts zoo; /* which network, zoo NULL: layers; and its numbers   */
@@ -43,6 +53,7 @@ struct dnn_bench_step {
     int recompute; /* enum dnn_recompute                                 */
     const char *limit; /* memory to take at most, "16GiB"; NULL: what there is */
     int against;       /* enum dnn_bench_against                             */
+    long compile;      /* seconds for torch.compile; 0: eager only           */
     bool fuse;
     bool json; /* one object instead of the tables */
 };
@@ -99,7 +110,8 @@ struct dnn_bench_train {
     const char *keep;        /* where files are made and stay; NULL: a new directory
                               * that is removed                                      */
     int against;             /* enum dnn_bench_against                               */
-    bool quick;              /* the least of everything                              */
+    long compile;            /* seconds for torch.compile; 0: eager only             */
+    bool quick;              /* smallest sizes and counts                            */
     bool json;               /* one object instead of the tables                     */
 };
 
