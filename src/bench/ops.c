@@ -15,9 +15,9 @@
 #include <omp.h>
 #include <string.h>
 
-static const double max_error = 1e-4;   /* relative, of f32                   */
-static const double ref_flops = 1e9;    /* more would take ref seconds        */
-static const double min_seconds = 0.1;  /* to measure a program for           */
+static const double max_error = 1e-4;  /* relative, of f32                   */
+static const double ref_flops = 1e9;   /* more would take ref seconds        */
+static const double min_seconds = 0.1; /* to measure a program for           */
 
 struct work {
     const struct dnn_bench_ops *cfg;
@@ -182,7 +182,8 @@ static void stop(struct run *s)
     dnn_free(s->seconds);
 }
 
-/* The fastest of several runs, op by op; the first one, already done, does not count. */
+/* The fastest of several runs, op by op; the first one, already done, does not count.
+ */
 static int time_ops(struct run *s, struct dnn_err *err)
 {
     int n = s->plan->prog->nops;
@@ -251,9 +252,11 @@ static double op_error(struct run *a, struct run *b, int o, struct dnn_err *err)
     double most = 0;
 
     for (int i = 0; i < op->nout; i++)
-        if (op->out[i] != DNN_NONE) most = fmax(most, relative_error(a, b, op->out[i], err));
+        if (op->out[i] != DNN_NONE)
+            most = fmax(most, relative_error(a, b, op->out[i], err));
     for (int i = 0; i < op->nin && changes; i++)
-        if (op->in[i] != DNN_NONE) most = fmax(most, relative_error(a, b, op->in[i], err));
+        if (op->in[i] != DNN_NONE)
+            most = fmax(most, relative_error(a, b, op->in[i], err));
     return most;
 }
 

@@ -34,37 +34,42 @@ calc() { awk "BEGIN { printf \"$1\", $2 }"; }
 # percent KEY, ratio KEY: or a dash where there is no such value
 percent() { [ -n "$(value "$1")" ] && calc '%.2f %%' "100 * $(value "$1")" || echo -; }
 ratio() { [ -n "$(value "$1")" ] && calc '%.2f x' "$(value "$1")" || echo -; }
-# mode KEY: "channels_last compile" as "channels_last, compile"
-mode() { value "$1" | sed 's/ /, /'; }
+# mode KEY: "channels_last compile" as "NHWC, compile"
+mode() { value "$1" | sed 's/ /, /; s/channels_last/NHWC/; s/contiguous/NCHW/'; }
+commands=()
 
 # step NAME OPTION...: one row
 step() {
     local name=$1
     shift
+    commands+=("$(printf '%-21s %s' "$name" "$*")")
     if ! dnn-bench --quiet step --threads "$threads" --reps "$reps" --against torch \
         --compile "$compile" --json "$@" > "$json"; then
-        echo "| $name | \`$*\` | failed | | | |"
+        echo "| $name | failed | | | |"
         return
     fi
-    echo "| $name | \`$*\` | $(ratio ratio_train) ($(mode torch_train_mode))" \
+    echo "| $name | $(ratio ratio_train) ($(mode torch_train_mode))" \
         "| $(ratio ratio_infer) ($(mode torch_infer_mode))" \
         "| $(calc '%.0f %%' "100 * $(value train_gflops) / $(value sgemm_gflops)")" \
-        "| $(calc '%.0f MiB, %.0f MiB' "$(value memory_measured) / 2 ^ 20, $(value torch_memory) / 2 ^ 20") |"
+        "| $(calc '%.0f, %.0f MiB' "$(value memory_measured) / 2 ^ 20, $(value torch_memory) / 2 ^ 20") |"
 }
 
 steps() {
     local unet=(--model unet3d --base 16 --depth 3)
-    echo "| network | options | training (PyTorch's best) | inference (PyTorch's best) | peak | memory: ours, PyTorch |"
-    echo "|---|---|---|---|---|---|"
-    step "3D U-Net 64³" "${unet[@]}" --size 64
-    step "3D U-Net 128³" "${unet[@]}" --size 128
-    step "3D U-Net 48x80x64, batch 2" --model unet3d --base 24 --depth 2 --size 48x80x64 --batch 2
-    step "3D U-Net 64³, instance norm" "${unet[@]}" --size 64 --norm instance
-    step "3D U-Net 64³, strided convolutions" "${unet[@]}" --size 64 --down stride
-    step "3D U-Net 64³, nearest upsampling" "${unet[@]}" --size 64 --up upsample
-    step "ResNet50 224², batch 8" --model resnet50 --size 224 --batch 8
-    step "VGG16 224², batch 4" --model vgg16 --size 224 --batch 4
-    step "simplecnn 28², batch 128, one thread" --model simplecnn --batch 128 --threads 1
+    echo "| network | training | inference | peak | memory: ours, PyTorch |"
+    echo "|---|---|---|---|---|"
+    step "U-Net 64³" "${unet[@]}" --size 64
+    step "U-Net 128³" "${unet[@]}" --size 128
+    step "U-Net 48x80x64" --model unet3d --base 24 --depth 2 --size 48x80x64 --batch 2
+    step "instance norm" "${unet[@]}" --size 64 --norm instance
+    step "strided convolutions" "${unet[@]}" --size 64 --down stride
+    step "nearest upsampling" "${unet[@]}" --size 64 --up upsample
+    step "ResNet50" --model resnet50 --size 224 --batch 8
+    step "VGG16" --model vgg16 --size 224 --batch 4
+    step "simplecnn" --model simplecnn --batch 128 --threads 1
+    printf '\n```\n'
+    printf '%s\n' "${commands[@]}"
+    echo '```'
 }
 
 runs() {

@@ -283,6 +283,12 @@ static void add_torch_setup(struct dnn_train *t, struct dnn_train_net *net,
     if (t->cfg.against != DNN_AGAINST_TORCH || t->torch_error.code != 0) return;
     struct dnn_train_setup *s = add_setup(net, key, name, ranks, threads);
     s->torch = true;
+    if (t->cfg.quick && s > net->setup && s[-1].torch) { /* the same variant */
+        memcpy(s->format, s[-1].format, sizeof s->format);
+        memcpy(s->reader, s[-1].reader, sizeof s->reader);
+        memcpy(s->mode, s[-1].mode, sizeof s->mode);
+        return;
+    }
     if (probe(t, net, s, &t->torch_error) == 0) return;
     net->nsetups--;
     dnn_log(DNN_WARN, "bench", "PyTorch is not measured: %s", t->torch_error.text);
