@@ -9,7 +9,7 @@ tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 export XDG_CACHE_HOME=$tmp/cache
 DNN_TORCH_SCRIPTS=$srcdir/src/bench/torch
-export DNN_TORCH_SCRIPTS DNN_TORCH=python3 OMP_NUM_THREADS=2
+export DNN_TORCH_SCRIPTS DNN_TORCH=python3 OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive
 tiny=(--model unet3d --size 8 --base 2 --depth 1 --reps 5)
 
 bench() { timeout 300 dnn-bench --quiet "$@"; }
