@@ -1,4 +1,4 @@
-/* dnn-train.c - train the network a job describes, or say what that would do.
+/* dnn-train.c - train a network as a configuration file describes, or explain the run.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -25,12 +25,12 @@ struct options {
 };
 
 #define AT(f) offsetof(struct options, f)
-static const struct dnn_choice choosing[] = {
+static const struct dnn_choice selections[] = {
     {"autotune",  DNN_KERNELS_AUTOTUNE },
     {"heuristic", DNN_KERNELS_HEURISTIC},
     {NULL,        0                    }
 };
-/* rmldnn's modules; here the loss alone says which of them it is. */
+/* rmldnn's applications; here the loss alone decides. */
 static const struct dnn_choice apps[] = {
     {"dnn", 0},
     {"pde", 1},
@@ -43,94 +43,95 @@ static const struct dnn_option options[] = {
      .letter = 'e',
      .type = DNN_O_FLAG,
      .offset = AT(explain),
-     .help = "print job, network, steps with their kernels, memory and work, and stop"},
+     .help = "print configuration, network, kernels, memory and work without training"},
     {.name = "inference",
      .letter = 'i',
      .type = DNN_O_FLAG,
      .offset = AT(inference),
-     .help = "explain inference instead of training"},
+     .help = "with --explain: inference instead of training"},
     {.name = "export",
      .letter = 'x',
      .type = DNN_O_TEXT,
      .offset = AT(export),
      .arg = "FILE",
-     .help = "write the job's network, if it is of the zoo, as Keras JSON"},
+     .help = "write a network of the zoo as Keras JSON"},
     {.name = "weights",
      .letter = 'w',
      .type = DNN_O_TEXT,
      .offset = AT(weights),
      .arg = "FILE",
-     .help = "say what of this Keras file (.weights.h5, .h5, .keras) the network would "
-             "take, and what not"},
+     .help = "with --explain: list which weights of this Keras file (.weights.h5, .h5, "
+             ".keras) match the network"},
     {.name = "backend",
      .type = DNN_O_TEXT,
      .offset = AT(backend),
      .arg = "NAME",
-     .help = "what computes, instead of what the job says: cpu or ref"},
+     .help = "backend, overrides the configuration: cpu or ref"},
     {.name = "config",
      .letter = 'c',
      .type = DNN_O_TEXT,
      .offset = AT(config),
      .arg = "FILE",
-     .help = "the job, for those who are used to name it so"},
+     .help = "the configuration file, as in rmldnn"},
     {.name = "app",
      .type = DNN_O_ENUM,
      .offset = AT(app),
      .arg = "WHICH",
      .def = "dnn",
      .choices = apps,
-     .help = "as rmldnn has it; of no effect, for the job's loss says which it is"},
+     .help = "accepted for rmldnn's command lines, ignored: the loss decides"},
     {.name = "json",
      .letter = 'j',
      .type = DNN_O_FLAG,
      .offset = AT(json),
-     .help = "print what happens as JSON, an object a line"},
+     .help = "print progress and results as JSON, one object per line"},
     {.name = "verify",
      .type = DNN_O_TEXT,
      .offset = AT(verify),
      .arg = "DIR",
-     .help = "say what this checkpoint holds and compare its checksums, and stop"},
+     .help = "print the contents of a checkpoint and check its checksums"},
     {.name = "where",
      .type = DNN_O_FLAG,
      .offset = AT(where),
-     .help = "print the directory the run writes to, and stop"},
+     .help = "print the output directory"},
     {.name = "set",
      .letter = 's',
      .type = DNN_O_LIST,
      .offset = AT(set),
      .arg = "KEY=VALUE",
-     .help =
-         "change a key of the job, as data.batch_size=32; the value is JSON or else "
-         "a text"},
+     .help = "change a key of the configuration, such as data.batch_size=32; the value "
+             "is JSON, "
+             "or else taken as a string"},
     {.name = "early",
      .type = DNN_O_TEXT,
      .offset = AT(early),
      .arg = "RULE",
-     .help = "stop early, as \"val_loss,~<,4\": the same as --set early_stopping=RULE"},
+     .help = "early stopping, such as \"val_loss,~<,4\": the same as --set "
+             "early_stopping=RULE"},
     {.name = "target-metric",
      .type = DNN_O_TEXT,
      .offset = AT(target),
      .arg = "RULE",
-     .help = "stop when it is reached, as \"val_acc,>,0.97\": the same as --set "
-             "target_metric=RULE"},
+     .help =
+         "stop when a metric is reached, such as \"val_acc,>,0.97\": the same as --set "
+         "target_metric=RULE"},
     {.name = "keys",
      .type = DNN_O_FLAG,
      .offset = AT(keys),
-     .help = "print the keys of a job, as Markdown, and stop"},
+     .help = "print all configuration keys, as Markdown"},
     {.name = "kernels",
      .type = DNN_O_ENUM,
      .offset = AT(kernels),
      .arg = "HOW",
      .def = "autotune",
-     .choices = choosing,
-     .help = "kernels by measuring them first, or by rule"},
+     .choices = selections,
+     .help = "kernel selection: measure first, or by fixed rules"},
     {.name = NULL},
 };
 
-static char *command; /* owned: as it was typed, for the record */
+static char *command; /* owned: as it was typed, for run.json */
 
-/* The job with what the command line changes; --early and --target-metric are two
- * more changes. */
+/* The configuration with the changes of --set, --early and --target-metric. */
 static int read_job(const struct options *o, const char *path, struct dnn_job *job,
                     struct dnn_err *err)
 {
@@ -154,13 +155,14 @@ static int read_job(const struct options *o, const char *path, struct dnn_job *j
 static int export_net(const struct dnn_job *job, const char *path, struct dnn_err *err)
 {
     if (job->net.text == NULL)
-        return dnn_fail(err, DNN_EUSAGE,
-                        "--export: the job's network is not of the zoo; it is written "
-                        "down already");
+        return dnn_fail(
+            err, DNN_EUSAGE,
+            "--export: the network is not from the zoo; it already is a Keras "
+            "file");
     return dnn_file_write(path, job->net.text, strlen(job->net.text), err);
 }
 
-/* Which weights of the network a file has. */
+/* Which weights of the network are in a file. */
 static int explain_weights(const char *path, const struct dnn_model *model,
                            struct dnn_err *err)
 {
@@ -181,7 +183,7 @@ static int explain_weights(const char *path, const struct dnn_model *model,
     return rc;
 }
 
-/* Nothing is allocated: a network too large for this machine is explained, too. */
+/* Allocates nothing: networks too large for this machine can be explained. */
 static int explain(const struct options *o, const struct dnn_job *job,
                    struct dnn_err *err)
 {
@@ -190,7 +192,7 @@ static int explain(const struct options *o, const struct dnn_job *job,
         .training = !o->inference,
         .loss = job->loss,
         .optim = job->optimizer,
-        .dry = true,
+        .dry_run = true,
         .limit = (size_t)job->memory_limit,
         .recompute = (enum dnn_recompute)job->recompute,
         .device = {.threads = (int)job->threads,
@@ -201,7 +203,7 @@ static int explain(const struct options *o, const struct dnn_job *job,
     char *cache = dnn_model_cache((int)job->threads);
 
     opts.device.cache = cache;
-    printf("job\n");
+    printf("configuration\n");
     dnn_job_print(job, stdout);
     printf("\n");
     dnn_graph_print(job->net.graph, stdout);
@@ -216,8 +218,8 @@ static int explain(const struct options *o, const struct dnn_job *job,
     return rc;
 }
 
-/* All ranks read the job, before anything else because it says how many threads they
- * have; that they agree on it is agreed on as soon as they can talk. */
+/* All ranks read the configuration first, because it sets the number of threads;
+ * whether all could read it is agreed on as soon as there is a communicator. */
 static int train(const struct options *o, const char *path, struct dnn_err *err)
 {
     struct dnn_session session;
@@ -229,8 +231,8 @@ static int train(const struct options *o, const char *path, struct dnn_err *err)
                                         .backend = o->backend,
                                         .command = command};
 
-    /* From the first moment to the last: who is asked to stop while starting stops
-     * after the first step, and who has finished is not ended by a late signal. */
+    /* From start to end: a signal during start stops the run after its first step, and
+     * a late signal does not end a finished run. */
     dnn_stop_watch(false);
     int first = read_job(o, path, &job, err);
     int threads = first == 0 ? (int)job.threads : 0;
@@ -260,7 +262,7 @@ static int run(const void *opt, int nargs, char **args, struct dnn_err *err)
     const char *path = o->config;
     if (nargs == 1) path = args[0];
     if (path == NULL || (nargs == 1 && o->config != NULL))
-        return dnn_fail(err, DNN_EUSAGE, "give the job's file, once");
+        return dnn_fail(err, DNN_EUSAGE, "give one configuration file");
     if (!o->explain && !o->where && o->export == NULL) return train(o, path, err);
     DNN_TRY(read_job(o, path, &job, err));
     int rc = o->export == NULL ? 0 : export_net(&job, o->export, err);
@@ -271,10 +273,10 @@ static int run(const void *opt, int nargs, char **args, struct dnn_err *err)
 }
 
 static const struct dnn_command commands[] = {
-    {.operands = "[JOB]",
+    {.operands = "[CONFIG.json]",
      .min = 0,
      .max = 1,
-     .help = "train as a job says, or explain it",
+     .help = "train as a configuration file describes, or explain it",
      .options = options,
      .run = run},
     {.run = NULL},
@@ -282,69 +284,68 @@ static const struct dnn_command commands[] = {
 
 static const struct dnn_tool tool = {
     .name = "dnn-train",
-    .help = "train a network as a job says, or say what that would do",
+    .help = "train a network on any number of ranks, or explain the run",
     .about =
-        "A job is a JSON file.  It names a network under \"layers\": a Keras JSON file "
-        "(from the job's own directory), the layers themselves, or a network of the "
-        "zoo, as {\"zoo\": \"unet3d\", \"base\": 16}.  That is enough.  The other keys "
-        "say what to "
-        "train with (data), how (num_epochs, loss, optimizer, early_stopping...), what "
-        "to keep (checkpoints, telemetry) and what to compute with (backend, threads, "
-        "memory_limit, parallel...); --keys prints all of them, with their defaults.  "
-        "The keys may stand in an object under \"neural_network\".\n\n"
-        "The same job runs on one core, under mpirun and under srun: each rank "
-        "computes "
-        "its share of every batch, and batch sizes are those of all ranks together.  A "
-        "rank has as many threads as the job's key threads says, else OMP_NUM_THREADS, "
-        "else srun's --cpus-per-task, else one for each of its cores: the ranks of a "
-        "node share its cores evenly, without crossing NUMA domains where that is "
-        "possible, so the natural number of ranks is one for each NUMA domain.  Who "
-        "got "
-        "what is printed first.\n\n"
-        "SIGUSR1, SIGUSR2, SIGTERM and SIGINT, on any rank, and the nearing end of the "
-        "Slurm allocation (SLURM_JOB_END_TIME) make all ranks write a checkpoint after "
-        "the step they are in and end with status 75.  The same command then goes on "
-        "from there, in the middle of an epoch and on any number of ranks, to the same "
-        "result; so it does after a crash, from the last checkpoint.  A run that is "
-        "finished is left as it is; --set dir=OTHER begins another.\n\n"
-        "--explain prints the job with its defaults, the network as a table of layers, "
-        "output shapes and parameters, every step of a training step with the kernel "
-        "that does it, the memory it will take and the floating-point operations.  "
-        "Nothing is allocated, so networks that do not fit this machine can be looked "
-        "at, too; one that exceeds the job's own memory_limit is refused with what "
-        "would make it fit.",
+        "A configuration file is JSON.  Its key \"layers\" gives the network: a "
+        "Keras JSON file, the layers themselves, or a network of the zoo, such as "
+        "{\"zoo\": \"unet3d\", \"base\": 16}.  Only this key is required.  The others "
+        "set the data (data), the training (num_epochs, loss, optimizer, "
+        "early_stopping, ...), the output (dir, checkpoints, telemetry) and the "
+        "resources (backend, threads, memory_limit, parallel, ...).  --keys prints "
+        "all keys with their defaults.\n\n"
+        "The same file runs on one core, under mpirun and under srun.  Each rank "
+        "computes its share of every batch; batch sizes are global.  The number of "
+        "threads per rank is the key threads, else OMP_NUM_THREADS, else srun's "
+        "--cpus-per-task, else the number of cores of the rank.  Ranks of a node "
+        "share its cores evenly and do not cross NUMA domains if possible; one "
+        "rank per NUMA domain is a good choice.  The placement of all ranks is "
+        "printed first.\n\n"
+        "On SIGUSR1, SIGUSR2, SIGTERM or SIGINT on any rank, and shortly before "
+        "the Slurm allocation ends (SLURM_JOB_END_TIME), all ranks write a "
+        "checkpoint after the current step and end with status 75.  The same "
+        "command then resumes from there, also in the middle of an epoch and on "
+        "another number of ranks.  After a crash it resumes from the last "
+        "checkpoint.  A finished run is not repeated; --set dir=OTHER starts a new "
+        "one.\n\n"
+        "--explain prints the configuration with all defaults, the network as a "
+        "table of layers, output shapes and parameters, the kernel of every step, "
+        "the memory and the floating-point operations.  It allocates nothing, so "
+        "it also works for networks that do not fit this machine.  If the network "
+        "needs more than memory_limit, it fails and prints what would make it fit.",
     .size = sizeof(struct options),
     .commands = commands,
     .environment =
-        "OMP_NUM_THREADS\tthreads of a rank, unless the job says how many\n"
-        "SLURM_JOB_END_TIME\twhen the allocation ends, set by Slurm; the run stops "
-        "before that, by two steps, two checkpoints and 15 s\n"
+        "OMP_NUM_THREADS\tthreads per rank, if the configuration does not set them\n"
+        "SLURM_JOB_END_TIME\tend of the allocation, set by Slurm; the run stops two "
+        "steps, two checkpoints and 15 s before it\n"
         "DNN_DEADLINE\tseconds a rank waits for the others before it gives up\n"
-        "XDG_CACHE_HOME\twhere measured choices of kernels are kept, below "
-        "dnn-toolkit; ~/.cache by default\n"
-        "DNN_LOG\thow much to say, as --log\n",
-    .files = "run-JOB\tbeside JOB.json: where a run writes, unless the key dir says "
-             "otherwise; the files below are in it\n"
-             "checkpoints/ckpt-STEP.bp\tcheckpoints; checkpoints/best.bp is the best\n"
-             "metrics.csv\ta row for each epoch\n"
-             "events\tfor TensorBoard, if the job asks for it\n"
-             "report.html\tcurves, metrics and pictures, in one file\n"
-             "model.json, model.weights.h5\tthe network and its weights, as Keras "
-             "has them\n",
+        "XDG_CACHE_HOME\tautotuned kernels are stored in dnn-toolkit below it; "
+        "~/.cache by default\n"
+        "DNN_LOG\tlog levels, as --log\n",
+    .files =
+        "run-NAME\tnext to NAME.json: the output directory, unless the key dir sets "
+        "another; it contains the files below\n"
+        "checkpoints/ckpt-STEP.bp\tcheckpoints; checkpoints/best.bp is the best one\n"
+        "metrics.csv\tone row per epoch\n"
+        "events\tevent files for TensorBoard, if telemetry.tensorboard is true\n"
+        "report.html\tcurves, metrics and images in one file\n"
+        "model.json, model.weights.h5\tthe network and its weights, for Keras\n",
     .examples =
-        "dnn-train job.json\ttrain, or go on\n"
-        "mpirun -n 4 dnn-train job.json\tthe same with four ranks\n"
-        "srun --mpi=pmix -n 16 dnn-train job.json\tthe same in a job of Slurm's\n"
-        "dnn-train --set num_epochs=40 --early \"val_loss,~<,4\" job.json\tlonger, "
-        "but not if the mean of four epochs is no better than that of the four before\n"
-        "dnn-train --explain --set batch_size=8 job.json\twhat a job would do\n"
-        "dnn-train --verify run-job/checkpoints/best.bp\twhat a checkpoint holds, and "
-        "whether it is whole\n"
-        "dnn-train --export=net.json job.json\tits network as Keras JSON\n",
+        "dnn-train config.json\ttrain, or resume\n"
+        "mpirun -n 4 dnn-train config.json\tthe same on four ranks\n"
+        "srun --mpi=pmix -n 16 dnn-train config.json\tthe same in a Slurm job\n"
+        "dnn-train --set num_epochs=40 --early \"val_loss,~<,4\" config.json\tlonger, "
+        "but stop when the mean of four epochs is not better than that of the four "
+        "before\n"
+        "dnn-train --explain --set batch_size=8 config.json\texplain a run\n"
+        "dnn-train --verify run-config/checkpoints/best.bp\tprint and check a "
+        "checkpoint\n"
+        "dnn-train --export=net.json config.json\twrite a network of the zoo as Keras "
+        "JSON\n",
     .see_also = "dnn-prepare(1), dnn-bench(1), dnn-cluster(1), mpirun(1), srun(1)",
 };
 
-/* The words in quotes where a shell would need them. */
+/* The command line, with quotes where a shell needs them. */
 static char *join(int argc, char **argv)
 {
     struct dnn_buf out = {0};

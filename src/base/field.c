@@ -318,10 +318,11 @@ static int unknown(const struct dnn_jobj *at, const struct dnn_fill *fills, int 
             words[n++] = f->key;
         }
     words[n] = NULL;
-    int rc = path != NULL
-                 ? dnn_json_fail(at, err, "unknown key here; it goes into \"%s\"", path)
-                 : dnn_json_fail(at, err, "unknown key%s",
-                                 dnn_text_hint(hint, sizeof hint, at->name, words));
+    int rc =
+        path != NULL
+            ? dnn_json_fail(at, err, "unknown key here; it belongs in \"%s\"", path)
+            : dnn_json_fail(at, err, "unknown key%s",
+                            dnn_text_hint(hint, sizeof hint, at->name, words));
     dnn_free(path);
     dnn_free(words);
     return rc;
@@ -405,7 +406,7 @@ int dnn_field_check(const struct dnn_field *fields, struct dnn_err *err)
     for (const struct dnn_field *f = fields; rc == 0 && f->key != NULL; f++) {
         for (const struct dnn_field *g = fields; rc == 0 && g != f; g++)
             if (strcmp(g->key, f->key) == 0)
-                rc = dnn_fail(err, DNN_ECONFIG, "\"%s\": is there twice", f->key);
+                rc = dnn_fail(err, DNN_ECONFIG, "\"%s\": appears twice", f->key);
         if (rc == 0) rc = check_one(f, &keep, err);
     }
     dnn_arena_free(keep.arena);

@@ -1,4 +1,4 @@
-/* field.h - tables that say what a JSON object may hold.
+/* field.h - tables that describe JSON objects.
  *
  * One table per struct gives parsing, types, ranges, defaults, unknown-key
  * errors, the printed struct and the manual.  A table ends with a NULL key:
@@ -38,9 +38,9 @@ enum dnn_ftype {
     DNN_F_OBJECT,  /* pointer to a struct that sub describes; NULL for null, if the
                     * default is "null"                                         */
     DNN_F_OBJECTS, /* struct dnn_list of such structs                           */
-    DNN_F_IGNORED, /* nothing: any value will do, for none changes a result     */
-    DNN_F_NEUTRAL, /* nothing: null or the default, for else it would           */
-    DNN_F_OTHER,   /* nothing: whoever fills reads it with dnn_json_sub()       */
+    DNN_F_IGNORED, /* nothing: any value is accepted and ignored                 */
+    DNN_F_NEUTRAL, /* nothing: only null or the default is accepted             */
+    DNN_F_OTHER,   /* nothing: the caller reads it with dnn_json_sub()          */
     DNN_F_BYTES,   /* int64_t: a number of bytes or "16GiB"; 0 for null, if the
                     * default is "null", and for 0, if that is the default      */
     DNN_F_JSON     /* const char *: any value, as JSON on one line; NULL for null, if
@@ -81,7 +81,7 @@ struct dnn_field {
 };
 
 /* Fill *out from the object obj.  Unknown keys, wrong types, values out of range
- * and missing keys are DNN_ECONFIG, blamed with file, line and path; *out then
+ * and missing keys are DNN_ECONFIG, with file, line and path; *out then
  * holds nothing of use.  Lists and sub-structs are made in arena, and texts are
  * copied into it; if it is NULL, the file's own is used and texts stay where they
  * are, so that all lives as long as the file. */

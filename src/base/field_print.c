@@ -18,19 +18,19 @@ static const char *const type_names[] = {
     [DNN_F_INT] = "whole number",
     [DNN_F_REAL] = "number",
     [DNN_F_BOOL] = "true or false",
-    [DNN_F_TEXT] = "text",
+    [DNN_F_TEXT] = "string",
     [DNN_F_ENUM] = "one of",
     [DNN_F_BYTES] = "bytes, or a size such as \"16GiB\"",
     [DNN_F_JSON] = "see below",
     [DNN_F_INTS] = "list of whole numbers",
     [DNN_F_REALS] = "list of numbers",
-    [DNN_F_TEXTS] = "list of texts",
+    [DNN_F_TEXTS] = "list of strings",
     [DNN_F_ENUMS] = "list of",
     [DNN_F_OBJECT] = "object",
     [DNN_F_OBJECTS] = "list of objects",
     [DNN_F_IGNORED] = "anything, ignored",
     [DNN_F_NEUTRAL] = "only null or the default",
-    [DNN_F_OTHER] = "see there",
+    [DNN_F_OTHER] = "see below",
 };
 
 static bool is_list(enum dnn_ftype type)
@@ -89,7 +89,7 @@ static void docs_row(const struct dnn_field *f, const char *prefix, FILE *where)
         for (int i = 0; f->choices[i].name != NULL; i++)
             dnn_buf_add(&text, "%s`%s`", i == 0 ? " " : ", ", f->choices[i].name);
     if (is_list(f->type) && f->sub != NULL && f->sub->single)
-        dnn_buf_add(&text, ", or one alone");
+        dnn_buf_add(&text, ", or a single one");
     cell(where, text.text);
     text.len = 0;
     if (f->def != NULL)

@@ -56,7 +56,7 @@ static int fail_at(const struct dnn_json *file, size_t pos, struct dnn_err *err,
                     words);
 }
 
-/* What is no text at all, or too deep to walk. */
+/* Refuse what is not text, or nested too deep to walk. */
 static int check_text(const struct dnn_json *file, struct dnn_err *err)
 {
     const unsigned char *t = (const unsigned char *)file->text;
@@ -64,7 +64,8 @@ static int check_text(const struct dnn_json *file, struct dnn_err *err)
     int depth = 0;
 
     if (strspn(file->text, " \t\r\n") == file->len)
-        return dnn_fail(err, DNN_ECONFIG, "%s: is empty; the least is {}", file->name);
+        return dnn_fail(err, DNN_ECONFIG, "%s: is empty; the smallest valid file is {}",
+                        file->name);
     if ((t[0] == 0xff && t[1] == 0xfe) || (t[0] == 0xfe && t[1] == 0xff))
         return dnn_fail(err, DNN_ECONFIG, "%s: is UTF-16; save it as UTF-8",
                         file->name);
@@ -76,7 +77,7 @@ static int check_text(const struct dnn_json *file, struct dnn_err *err)
     const char *nul = memchr(file->text, '\0', file->len);
     if (nul != NULL)
         return fail_at(file, (size_t)(nul - file->text), err,
-                       "a NUL byte: this is no text file");
+                       "a NUL byte: this is not a text file");
     while (dnn_json_token(file->text, file->len, &pos, &from)) {
         if (strchr("[{", file->text[from]) != NULL && ++depth > DNN_JSON_DEPTH)
             return fail_at(file, from, err, "nested more than 100 levels deep");
@@ -145,9 +146,9 @@ static bool has_nul(yyjson_val *text)
 static int check_values(const struct dnn_jobj *at, struct dnn_err *err)
 {
     if (at->key != NULL && has_nul(at->key))
-        return dnn_json_fail(at->up, err, "a key holds a NUL character (\\u0000)");
+        return dnn_json_fail(at->up, err, "a key contains a NUL character (\\u0000)");
     if (yyjson_is_str(at->val) && has_nul(at->val))
-        return dnn_json_fail(at, err, "the text holds a NUL character (\\u0000)");
+        return dnn_json_fail(at, err, "the string contains a NUL character (\\u0000)");
     for (struct dnn_jobj it = dnn_json_first(at); it.val != NULL;
          it = dnn_json_next(&it))
         DNN_TRY(check_values(&it, err));
@@ -164,7 +165,7 @@ int dnn_json_parse(struct dnn_json *file, struct dnn_err *err)
     /* Without YYJSON_READ_INSITU the text is not written to. */
     file->doc = yyjson_read_opts(file->text, file->len, 0, NULL, &why);
     if (file->doc == NULL && why.code == YYJSON_READ_ERROR_MEMORY_ALLOCATION)
-        return dnn_fail(err, DNN_ENOMEM, "%s: no memory to parse its %zu bytes",
+        return dnn_fail(err, DNN_ENOMEM, "%s: not enough memory to parse %zu bytes",
                         file->name, file->len);
     if (file->doc == NULL) {
         /* The one thing that is well-formed and still refused. */
@@ -203,7 +204,7 @@ int dnn_json_read(const char *path, struct dnn_json **out, struct dnn_err *err)
     size_t len;
     int rc = dnn_file_read(path, DNN_JSON_LIMIT, &text, &len, err);
 
-    /* A file that is too large is no dataset here. */
+    /* A file that is too large is a configuration error here. */
     if (rc == DNN_EDATA && err != NULL) err->code = DNN_ECONFIG;
     if (rc < 0) return rc == DNN_EDATA ? DNN_ECONFIG : rc;
     return make(path, text, len, out, err);
@@ -213,9 +214,8 @@ int dnn_json_text(const char *name, const char *text, size_t len, struct dnn_jso
                   struct dnn_err *err)
 {
     if (len > DNN_JSON_LIMIT)
-        return dnn_fail(err, DNN_ECONFIG,
-                        "%s: has %zu bytes, and at most %d can be read", name, len,
-                        DNN_JSON_LIMIT);
+        return dnn_fail(err, DNN_ECONFIG, "%s: is %zu bytes long; the limit is %d",
+                        name, len, DNN_JSON_LIMIT);
     return make(name, dnn_strndup(text, len), len, out, err);
 }
 
@@ -225,7 +225,7 @@ void dnn_json_free(struct dnn_json *file)
     yyjson_doc_free(file->doc);
     dnn_arena_free(file->arena);
     for (size_t i = 0; i < file->norigins; i++) {
-        dnn_free(file->origin[i].blame);
+        dnn_free(file->origin[i].location);
         dnn_free(file->origin[i].path);
     }
     dnn_free(file->origin);

@@ -1,6 +1,6 @@
 /* json.h - JSON files that know their lines.
  *
- * A value that is wrong is blamed with its file, line and path, as in
+ * A value that is wrong is reported with its file, line and path, as in
  * "job.json:4: optimizer.milestones[2]: must be ...".  Strict JSON: no comments,
  * no trailing commas, no key twice in an object, no NUL in a text.
  *
@@ -103,19 +103,20 @@ struct dnn_jstep {
 /* Put a value (JSON, well-formed) at the end of a path of n steps, in place of what is
  * there; objects and lists that are missing on the way are made, and an element may be
  * added behind the last.  Lines of all else stay what they were.  Messages about the
- * value begin with blame instead of file and line, and with path, as the user wrote
+ * value begin with location instead of file and line, and with path, as the user wrote
  * it, left out.  No dnn_jobj of the file may be in use. */
 int dnn_json_set(struct dnn_json *file, const struct dnn_jstep *step, int n,
-                 const char *json, const char *blame, const char *path,
+                 const char *json, const char *location, const char *path,
                  struct dnn_err *err);
 
-/* ---- blame ---- */
+/* ---- error locations ---- */
 
 /* The line of a member's key, or of an element; from 1. */
 size_t dnn_json_line(const struct dnn_jobj *at);
 
-/* Fail with DNN_ECONFIG and "file:line: a.b[2].c: " in front; what is absent is
- * blamed on what it should be in, what dnn_json_set() put there on whoever did. */
+/* Fail with DNN_ECONFIG and "file:line: a.b[2].c: " in front.  The location of an
+ * absent value is that of the object it should be in; of a value from dnn_json_set(),
+ * the location given there. */
 int dnn_json_fail(const struct dnn_jobj *at, struct dnn_err *err, const char *fmt, ...)
     DNN_PRINTF(3, 4);
 

@@ -63,7 +63,7 @@ void dnn_json_quoted(struct dnn_buf *out, const char *text)
     dnn_buf_bytes(out, "\"", 1);
 }
 
-/* ---- whose a value is ---- */
+/* ---- where a value is from ---- */
 
 const struct dnn_json_origin *dnn_json_origin_of(const struct dnn_jobj *at)
 {
@@ -92,7 +92,7 @@ static void move_origins(struct dnn_json *file, size_t from, size_t to, size_t n
         struct dnn_json_origin o = file->origin[i];
 
         if (o.from >= from && o.to <= to) {
-            dnn_free(o.blame);
+            dnn_free(o.location);
             dnn_free(o.path);
             continue;
         }
@@ -112,7 +112,7 @@ struct change {
 };
 
 static int make_change(struct dnn_json *file, const struct change *change,
-                       const char *blame, const char *path, struct dnn_err *err)
+                       const char *location, const char *path, struct dnn_err *err)
 {
     struct dnn_buf text = {0};
     yyjson_doc *old_doc = file->doc;
@@ -144,13 +144,13 @@ static int make_change(struct dnn_json *file, const struct change *change,
                             sizeof *file->origin);
     file->origin[file->norigins++] =
         (struct dnn_json_origin){change->from, change->from + change->text.len,
-                                 dnn_strdup(blame), dnn_strdup(path)};
+                                 dnn_strdup(location), dnn_strdup(path)};
     return 0;
 }
 
 /* The value at the end of n more steps, none of which is there. */
 static int add_nested(struct dnn_buf *out, const struct dnn_jstep *step, int n,
-                      const char *json, const char *blame, struct dnn_err *err)
+                      const char *json, const char *location, struct dnn_err *err)
 {
     if (n == 0) {
         dnn_buf_add(out, "%s", json);
@@ -159,12 +159,12 @@ static int add_nested(struct dnn_buf *out, const struct dnn_jstep *step, int n,
     if (step->key == NULL && step->index > 0)
         return dnn_fail(
             err, DNN_EUSAGE,
-            "%s: there is no list yet, whose first element is [0], not [%zu]", blame,
-            step->index);
+            "%s: the list does not exist yet; its first element is [0], not [%zu]",
+            location, step->index);
     dnn_buf_add(out, step->key == NULL ? "[" : "{");
     if (step->key != NULL) dnn_json_quoted(out, step->key);
     dnn_buf_add(out, step->key == NULL ? "" : ": ");
-    DNN_TRY(add_nested(out, step + 1, n - 1, json, blame, err));
+    DNN_TRY(add_nested(out, step + 1, n - 1, json, location, err));
     dnn_buf_add(out, step->key == NULL ? "]" : "}");
     return 0;
 }
@@ -183,48 +183,48 @@ static struct dnn_jobj below(const struct dnn_jobj *at, const struct dnn_jstep *
 
 /* Whether a step, which leads to nothing yet, can be added to what is there. */
 static int check_step(const struct dnn_jobj *at, const struct dnn_jstep *step,
-                      const char *blame, struct dnn_err *err)
+                      const char *location, struct dnn_err *err)
 {
     enum dnn_jtype type = dnn_json_type(at);
     char quote[DNN_JSON_QUOTE];
 
     if (step->key != NULL && type != DNN_J_OBJECT)
         return dnn_fail(err, DNN_EUSAGE,
-                        "%s: \"%s\" would be a key of %s, which has none", blame,
-                        step->key, dnn_json_quote(quote, at));
+                        "%s: cannot set the key \"%s\" of %s, which is not an object",
+                        location, step->key, dnn_json_quote(quote, at));
     if (step->key == NULL && type != DNN_J_LIST)
         return dnn_fail(err, DNN_EUSAGE,
-                        "%s: [%zu] would be an element of %s, which has none", blame,
-                        step->index, dnn_json_quote(quote, at));
+                        "%s: cannot set element [%zu] of %s, which is not a list",
+                        location, step->index, dnn_json_quote(quote, at));
     if (step->key == NULL && step->index > dnn_json_count(at))
         return dnn_fail(
             err, DNN_EUSAGE,
-            "%s: the list has %zu elements: the next one is [%zu], not [%zu]", blame,
+            "%s: the list has %zu elements; the next one is [%zu], not [%zu]", location,
             dnn_json_count(at), dnn_json_count(at), step->index);
     return 0;
 }
 
 /* What to change so that the path leads to the value.  at: as far as it leads now. */
 static int plan_change(const struct dnn_jobj *at, const struct dnn_jstep *step, int n,
-                       const char *json, const char *blame, struct change *out,
+                       const char *json, const char *location, struct change *out,
                        struct dnn_err *err)
 {
     dnn_json_place(at->file, at->val, &out->from, &out->to);
     out->to = end_of(at->file, out->from, out->to);
     if (n == 0 || dnn_json_type(at) == DNN_J_NULL)
-        return add_nested(&out->text, step, n, json, blame, err);
-    DNN_TRY(check_step(at, step, blame, err));
+        return add_nested(&out->text, step, n, json, location, err);
+    DNN_TRY(check_step(at, step, location, err));
     out->from = --out->to; /* before the closing bracket */
     dnn_buf_add(&out->text, dnn_json_count(at) > 0 ? ", " : "");
     if (step->key != NULL) {
         dnn_json_quoted(&out->text, step->key);
         dnn_buf_add(&out->text, ": ");
     }
-    return add_nested(&out->text, step + 1, n - 1, json, blame, err);
+    return add_nested(&out->text, step + 1, n - 1, json, location, err);
 }
 
 int dnn_json_set(struct dnn_json *file, const struct dnn_jstep *step, int n,
-                 const char *json, const char *blame, const char *path,
+                 const char *json, const char *location, const char *path,
                  struct dnn_err *err)
 {
     struct dnn_jobj at[DNN_JSON_DEPTH + 1] = {dnn_json_top(file)};
@@ -232,15 +232,17 @@ int dnn_json_set(struct dnn_json *file, const struct dnn_jstep *step, int n,
     int have = 0;
 
     if (n > DNN_JSON_DEPTH)
-        return dnn_fail(err, DNN_EUSAGE, "%s: the path has more than %d steps", blame,
+        return dnn_fail(err, DNN_EUSAGE,
+                        "%s: the key is nested more than %d levels deep", location,
                         DNN_JSON_DEPTH);
     while (have < n) {
         at[have + 1] = below(&at[have], &step[have]);
         if (at[have + 1].val == NULL) break;
         have++;
     }
-    int rc = plan_change(&at[have], step + have, n - have, json, blame, &change, err);
-    if (rc == 0) rc = make_change(file, &change, blame, path, err);
+    int rc =
+        plan_change(&at[have], step + have, n - have, json, location, &change, err);
+    if (rc == 0) rc = make_change(file, &change, location, path, err);
     dnn_buf_free(&change.text);
     return rc;
 }

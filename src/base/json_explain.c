@@ -1,4 +1,4 @@
-/* json_explain.c - why a text is no JSON, in words for whoever wrote it.
+/* json_explain.c - explain why a text is not valid JSON.
  *
  * The parser only says that something is wrong.  This goes through the text
  * once more, slowly, and knows what people do: comments, Python's words, single
@@ -21,8 +21,8 @@ struct scan {
     const char *text;
     size_t len, pos;
     int depth;
-    size_t open[DNN_JSON_DEPTH]; /* where the open brackets stand  */
-    size_t comma;                /* where the last comma stands    */
+    size_t open[DNN_JSON_DEPTH]; /* positions of open brackets     */
+    size_t comma;                /* position of the last comma     */
     size_t at;                   /* the fault                      */
     char *words;
     size_t size;
@@ -46,7 +46,7 @@ static int peek(const struct scan *s, size_t pos)
     return pos < s->len ? (unsigned char)s->text[pos] : '\0';
 }
 
-/* A character in quotes, or a byte that does not show. */
+/* A character in quotes, or the number of a byte that cannot be printed. */
 static const char *shown(char out[16], int c)
 {
     if (c > ' ' && c < 127)
@@ -56,7 +56,7 @@ static const char *shown(char out[16], int c)
     return out;
 }
 
-/* ---- texts ---- */
+/* ---- strings ---- */
 
 /* Length of the UTF-8 character at pos, 0 if it is none: no overlong forms, no
  * surrogates, nothing beyond U+10FFFF. */
@@ -114,12 +114,13 @@ static bool escape(struct scan *s)
     s->pos += 2;
     if (c != '\0' && strchr("\"\\/bfnrt", c) != NULL) return false;
     if (c != 'u')
-        return fault(s, start,
-                     "a backslash cannot stand before %s; write \\\\ for the character "
-                     "itself",
-                     shown(name, c));
+        return fault(
+            s, start,
+            "invalid escape: a backslash before %s; write \\\\ for a backslash",
+            shown(name, c));
     long unit = hex4(s, s->pos);
-    if (unit < 0) return fault(s, start, "\\u is followed by four hexadecimal digits");
+    if (unit < 0)
+        return fault(s, start, "\\u must be followed by four hexadecimal digits");
     s->pos += 4;
     if (unit < 0xd800 || unit > 0xdfff) return false;
     long other = peek(s, s->pos) == '\\' && peek(s, s->pos + 1) == 'u'
@@ -127,7 +128,7 @@ static bool escape(struct scan *s)
                      : -1;
     if (unit > 0xdbff || other < 0xdc00 || other > 0xdfff)
         return fault(s, start,
-                     "this is half of a character: \\uD800 to \\uDBFF and "
+                     "unpaired surrogate: \\uD800 to \\uDBFF and "
                      "\\uDC00 to \\uDFFF come in pairs");
     s->pos += 6;
     return false;
@@ -146,23 +147,24 @@ static bool string(struct scan *s)
             return false;
         }
         if (s->pos >= s->len || c == '\n' || c == '\r')
-            return fault(s, start, "the text that begins here has no closing quote");
-        if (c == '\t') return fault(s, s->pos, "a tab inside a text is written \\t");
+            return fault(s, start, "the string that begins here has no closing quote");
+        if (c == '\t')
+            return fault(s, s->pos, "a tab in a string must be written as \\t");
         if (c < ' ')
             return fault(
                 s, s->pos,
-                "the control character 0x%02x inside a text is written \\u%04x",
+                "the control character 0x%02x in a string must be written as \\u%04x",
                 (unsigned)c, (unsigned)c);
         if (c == '\\') {
             if (escape(s)) return true;
         } else if ((n = utf8(s, s->pos)) == 0)
-            return fault(s, s->pos, "this is not UTF-8: the byte 0x%02x", (unsigned)c);
+            return fault(s, s->pos, "not valid UTF-8: the byte 0x%02x", (unsigned)c);
         else
             s->pos += n;
     }
 }
 
-/* ---- numbers and words ---- */
+/* ---- numbers and literals ---- */
 
 static bool digits(struct scan *s)
 {
@@ -192,7 +194,7 @@ static bool number(struct scan *s)
     if (peek(s, first) == '0' && tolower(peek(s, s->pos)) == 'x')
         return fault(s, start, "hexadecimal numbers are not JSON");
     if (peek(s, first) == '0' && s->pos > first + 1)
-        return fault(s, start, "a number does not begin with a needless zero");
+        return fault(s, start, "a number must not have leading zeros");
     if (peek(s, s->pos) == '.') {
         s->pos++;
         if (!digits(s))
@@ -205,7 +207,7 @@ static bool number(struct scan *s)
     }
     size_t n = word_at(s, s->pos);
     if (n > 0)
-        return fault(s, start, "the number runs into \"%.*s\"", (int)n,
+        return fault(s, start, "unexpected \"%.*s\" after a number", (int)n,
                      s->text + s->pos);
     return false;
 }
@@ -240,24 +242,23 @@ static bool word(struct scan *s)
         return false;
     }
     if (is_word(at, n, infinite))
-        return fault(s, s->pos, "%.*s is no number in JSON", (int)n, at);
+        return fault(s, s->pos, "%.*s is not a number in JSON", (int)n, at);
     for (size_t i = 0; i < sizeof other / sizeof other[0]; i++)
         if (strlen(other[i][0]) == n && strncmp(other[i][0], at, n) == 0)
             return fault(s, s->pos, "write %s, not %s", other[i][1], other[i][0]);
-    return fault(s, s->pos, "%.*s is no JSON; a text is written in double quotes",
+    return fault(s, s->pos, "%.*s is not valid JSON; strings need double quotes",
                  (int)n, at);
 }
 
 /* ---- structure ---- */
 
-/* What every state complains about in the same way. */
+/* Errors that are the same in every state. */
 static bool common(struct scan *s, int c)
 {
     if (c == '/' || c == '#')
         return fault(s, s->pos, "comments are not allowed in JSON");
     if (c == '\'')
-        return fault(s, s->pos,
-                     "a text is written in double quotes, not in single ones");
+        return fault(s, s->pos, "strings need double quotes, not single quotes");
     return false;
 }
 
@@ -265,10 +266,10 @@ static bool close_bracket(struct scan *s, int c, enum state *state)
 {
     size_t line, column, open = s->depth > 0 ? s->open[s->depth - 1] : 0;
 
-    if (s->depth == 0) return fault(s, s->pos, "\"%c\" closes nothing", c);
+    if (s->depth == 0) return fault(s, s->pos, "unmatched \"%c\"", c);
     if ((s->text[open] == '{') != (c == '}')) {
         dnn_json_locate(s->text, open, &line, &column);
-        return fault(s, s->pos, "\"%c\" closes the \"%c\" of line %zu", c,
+        return fault(s, s->pos, "\"%c\" does not match the \"%c\" in line %zu", c,
                      s->text[open], line);
     }
     s->depth--;
@@ -294,14 +295,14 @@ static bool value(struct scan *s, int c, enum state *state)
     if (ends || c == ',')
         return fault(s, s->pos, "a value is missing before \"%c\"", c);
     if (common(s, c)) return true;
-    if (c == '+') return fault(s, s->pos, "a number has no plus sign in front");
+    if (c == '+') return fault(s, s->pos, "a number must not begin with a plus sign");
     if (c == '.')
-        return fault(s, s->pos, "a number has a digit before its decimal point");
+        return fault(s, s->pos, "a number needs a digit before the decimal point");
     *state = COMMA_OR_END;
     if (c == '"') return string(s);
     if (c == '-' || isdigit(c)) return number(s);
     if (isalpha(c) || c == '_') return word(s);
-    return fault(s, s->pos, "%s cannot begin a value", shown(name, c));
+    return fault(s, s->pos, "a value cannot begin with %s", shown(name, c));
 }
 
 static bool key(struct scan *s, int c, enum state *state)
@@ -318,7 +319,7 @@ static bool key(struct scan *s, int c, enum state *state)
     if (n > 0)
         return fault(s, s->pos, "the key %.*s is not in double quotes", (int)n,
                      s->text + s->pos);
-    return fault(s, s->pos, "a key in double quotes should be here, not %s",
+    return fault(s, s->pos, "a key in double quotes is expected here, not %s",
                  shown(name, c));
 }
 
@@ -326,7 +327,8 @@ static bool comma(struct scan *s, int c, enum state *state)
 {
     if (common(s, c)) return true;
     if (s->depth == 0)
-        return fault(s, s->pos, "something follows the end; a file holds one value");
+        return fault(s, s->pos,
+                     "unexpected text after the end; a file contains one value");
     bool list = s->text[s->open[s->depth - 1]] == '[';
     if (c == ']' || c == '}') return close_bracket(s, c, state);
     if (c == ':' && list)
@@ -344,10 +346,10 @@ static bool too_short(struct scan *s)
 
     while (end > 0 && isspace(peek(s, end - 1)))
         end--;
-    if (s->depth == 0) return fault(s, end, "the text ends before there is a value");
+    if (s->depth == 0) return fault(s, end, "unexpected end: a value is missing");
     size_t open = s->open[s->depth - 1];
     dnn_json_locate(s->text, open, &line, &column);
-    return fault(s, end, "the text ends before the \"%c\" of line %zu is closed",
+    return fault(s, end, "unexpected end: the \"%c\" in line %zu is not closed",
                  s->text[open], line);
 }
 

@@ -13,7 +13,7 @@
 /* A part of the text that somebody put there. */
 struct dnn_json_origin {
     size_t from, to; /* in the text */
-    char *blame, *path;
+    char *location, *path;
 };
 
 struct dnn_json {

@@ -1,4 +1,4 @@
-/* json_walk.c - going through a parsed file, and blaming a place in it.
+/* json_walk.c - walk through a parsed file, and locate errors in it.
  *
  * The parser's values do not know where they stood.  But it keeps them in the
  * order of the text, and so does a count of tokens: the n-th value is the n-th
@@ -89,7 +89,7 @@ struct dnn_jobj dnn_json_sub(const struct dnn_jobj *at, const char *name)
     return it;
 }
 
-/* ---- places ---- */
+/* ---- positions ---- */
 
 /* Count the values from at on until want; false if it is not below at. */
 static bool count_to(yyjson_val *at, yyjson_val *want, size_t *count)
@@ -225,8 +225,8 @@ static int fail_there(const struct dnn_jobj *at, struct dnn_err *err, const char
         return dnn_fail(err, DNN_ECONFIG, "%s:%zu: %s%s%s%s", at->file->name,
                         dnn_json_line(at), dots, path, colon, words);
     if (ends_with(path, origin->path)) dots = path = colon = "";
-    return dnn_fail(err, DNN_ECONFIG, "%s: %s%s%s%s", origin->blame, dots, path, colon,
-                    words);
+    return dnn_fail(err, DNN_ECONFIG, "%s: %s%s%s%s", origin->location, dots, path,
+                    colon, words);
 }
 
 int dnn_json_fail(const struct dnn_jobj *at, struct dnn_err *err, const char *fmt, ...)
@@ -316,7 +316,7 @@ int dnn_json_bool(const struct dnn_jobj *at, bool *out, struct dnn_err *err)
 
 int dnn_json_string(const struct dnn_jobj *at, const char **out, struct dnn_err *err)
 {
-    if (!yyjson_is_str(at->val)) return wrong_type(at, "a text", false, err);
+    if (!yyjson_is_str(at->val)) return wrong_type(at, "a string", false, err);
     *out = yyjson_get_str(at->val);
     return 0;
 }

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { MAX_ROOMS = 16, MAX_SAID = 64 };
+enum { MAX_COMPONENTS = 16, MAX_LOGGED = 64 };
 
 static const struct dnn_choice levels[] = {
     {"error", DNN_ERROR},
@@ -26,28 +26,28 @@ static const struct dnn_choice levels[] = {
     {NULL,    0        }
 };
 
-/* A level for all, and levels for single rooms. */
+/* A level for all, and levels for single components. */
 struct table {
     enum dnn_level all;
-    int nrooms;
+    int ncomponents;
     struct {
         char name[24];
         enum dnn_level level;
-    } room[MAX_ROOMS];
+    } component[MAX_COMPONENTS];
 };
 
-/* The project's only mutable globals: how loud, who we are, what was said. */
+/* The project's only mutable globals: levels, rank, and messages already logged. */
 static struct table now = {.all = DNN_INFO};
 static struct {
     int rank, size;
     char host[64];
 } self = {.size = 1};
 static bool known; /* dnn_log_rank() was called */
-static unsigned long said[MAX_SAID];
-static int nsaid;
+static unsigned long logged[MAX_LOGGED];
+static int nlogged;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* One "level" or "room=level" word of a spec. */
+/* One "level" or "component=level" element of a spec. */
 static int add_word(struct table *t, const char *word, struct dnn_err *err)
 {
     const char *eq = strchr(word, '=');
@@ -60,13 +60,14 @@ static int add_word(struct table *t, const char *word, struct dnn_err *err)
         return 0;
     }
     size_t len = (size_t)(eq - word);
-    if (len == 0 || len >= sizeof t->room[0].name || t->nrooms == MAX_ROOMS)
+    if (len == 0 || len >= sizeof t->component[0].name ||
+        t->ncomponents == MAX_COMPONENTS)
         return dnn_fail(err, DNN_EUSAGE,
-                        "log level \"%s\": write a level, or room=level for at most "
-                        "%d rooms",
-                        word, MAX_ROOMS);
-    memcpy(t->room[t->nrooms].name, word, len);
-    t->room[t->nrooms++].level = (enum dnn_level)value;
+                        "log level \"%s\": must be LEVEL or COMPONENT=LEVEL, for at "
+                        "most %d components",
+                        word, MAX_COMPONENTS);
+    memcpy(t->component[t->ncomponents].name, word, len);
+    t->component[t->ncomponents++].level = (enum dnn_level)value;
     return 0;
 }
 
@@ -92,7 +93,7 @@ void dnn_log_rank(int rank, int size, const char *host)
     snprintf(self.host, sizeof self.host, "%s", host);
 }
 
-bool dnn_log_speaker(void)
+bool dnn_log_is_root(void)
 {
     static const char *const vars[] = {"PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"};
 
@@ -105,53 +106,55 @@ bool dnn_log_speaker(void)
     return true;
 }
 
-bool dnn_log_wants(enum dnn_level level, const char *room)
+bool dnn_log_wants(enum dnn_level level, const char *component)
 {
-    for (int i = 0; i < now.nrooms; i++)
-        if (strcasecmp(now.room[i].name, room) == 0) return level <= now.room[i].level;
+    for (int i = 0; i < now.ncomponents; i++)
+        if (strcasecmp(now.component[i].name, component) == 0)
+            return level <= now.component[i].level;
     return level <= now.all;
 }
 
 /* One write per message, so that the lines of many ranks do not interleave. */
-static void say(enum dnn_level level, const char *room, bool all, const char *text)
+static void write_line(enum dnn_level level, const char *component, bool all,
+                       const char *text)
 {
     char *line;
 
     if (all && self.size > 1)
-        line = dnn_format("[%d@%s] %s: %s: %s\n", self.rank, self.host, room,
+        line = dnn_format("[%d@%s] %s: %s: %s\n", self.rank, self.host, component,
                           dnn_choice_name(levels, (int)level), text);
     else if (level == DNN_INFO)
-        line = dnn_format("%s: %s\n", room, text);
+        line = dnn_format("%s: %s\n", component, text);
     else
-        line =
-            dnn_format("%s: %s: %s\n", room, dnn_choice_name(levels, (int)level), text);
+        line = dnn_format("%s: %s: %s\n", component,
+                          dnn_choice_name(levels, (int)level), text);
     fputs(line, stderr);
     fflush(stderr);
     dnn_free(line);
 }
 
-void dnn_log(enum dnn_level level, const char *room, const char *fmt, ...)
+void dnn_log(enum dnn_level level, const char *component, const char *fmt, ...)
 {
     char text[1024];
     va_list ap;
 
-    if (self.rank != 0 || !dnn_log_wants(level, room)) return;
+    if (self.rank != 0 || !dnn_log_wants(level, component)) return;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    say(level, room, false, text);
+    write_line(level, component, false, text);
 }
 
-void dnn_log_all(enum dnn_level level, const char *room, const char *fmt, ...)
+void dnn_log_all(enum dnn_level level, const char *component, const char *fmt, ...)
 {
     char text[1024];
     va_list ap;
 
-    if (!dnn_log_wants(level, room)) return;
+    if (!dnn_log_wants(level, component)) return;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    say(level, room, true, text);
+    write_line(level, component, true, text);
 }
 
 /* Whether this text is new; remembers it (the oldest is forgotten when full). */
@@ -163,21 +166,21 @@ static bool first_time(const char *text)
     for (const char *p = text; *p != '\0'; p++)
         hash = hash * 33 + (unsigned char)*p;
     pthread_mutex_lock(&lock);
-    for (int i = 0; i < nsaid && i < MAX_SAID; i++)
-        if (said[i] == hash) fresh = false;
-    if (fresh) said[nsaid++ % MAX_SAID] = hash;
+    for (int i = 0; i < nlogged && i < MAX_LOGGED; i++)
+        if (logged[i] == hash) fresh = false;
+    if (fresh) logged[nlogged++ % MAX_LOGGED] = hash;
     pthread_mutex_unlock(&lock);
     return fresh;
 }
 
-void dnn_log_once(enum dnn_level level, const char *room, const char *fmt, ...)
+void dnn_log_once(enum dnn_level level, const char *component, const char *fmt, ...)
 {
     char text[1024];
     va_list ap;
 
-    if (self.rank != 0 || !dnn_log_wants(level, room)) return;
+    if (self.rank != 0 || !dnn_log_wants(level, component)) return;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    if (first_time(text)) say(level, room, false, text);
+    if (first_time(text)) write_line(level, component, false, text);
 }

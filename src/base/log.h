@@ -1,10 +1,9 @@
-/* log.h - what a run tells its user, on stderr.
+/* log.h - log messages, on stderr.
  *
  * Levels: error (the run will end), warn (the user should change something),
  * info (at most a page per run, even on a thousand ranks), debug (decisions),
- * trace (every step).  DNN_LOG or --log choose, as "warn,plan=debug": a level
- * for all and levels for single rooms.  Results asked for go to stdout, not
- * here; metrics go to files.
+ * trace (every step).  Set by DNN_LOG or --log, such as "warn,plan=debug": a level
+ * for all and levels for single components.  Results go to stdout, metrics to files.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -18,30 +17,30 @@
 
 enum dnn_level { DNN_ERROR, DNN_WARN, DNN_INFO, DNN_DEBUG, DNN_TRACE };
 
-/* Say it on rank 0 only: the message (no newline) is the same on all ranks. */
-void dnn_log(enum dnn_level level, const char *room, const char *fmt, ...)
+/* Log on rank 0 only: the message (no newline) is the same on all ranks. */
+void dnn_log(enum dnn_level level, const char *component, const char *fmt, ...)
     DNN_PRINTF(3, 4);
 
-/* Say it on this rank, prefixed "[rank@host]" when there are several. */
-void dnn_log_all(enum dnn_level level, const char *room, const char *fmt, ...)
+/* Log on this rank, prefixed "[rank@host]" when there are several. */
+void dnn_log_all(enum dnn_level level, const char *component, const char *fmt, ...)
     DNN_PRINTF(3, 4);
 
-/* As dnn_log, but a message whose text was said before is dropped. */
-void dnn_log_once(enum dnn_level level, const char *room, const char *fmt, ...)
+/* As dnn_log, but a message that was logged before is dropped. */
+void dnn_log_once(enum dnn_level level, const char *component, const char *fmt, ...)
     DNN_PRINTF(3, 4);
 
-/* Whether a message of this level and room would be printed. */
-bool dnn_log_wants(enum dnn_level level, const char *room);
+/* Whether a message of this level and component would be printed. */
+bool dnn_log_wants(enum dnn_level level, const char *component);
 
-/* Set levels from a text such as "warn,plan=debug".  On failure nothing
- * changes and the message says which words there are. */
+/* Set levels, such as "warn,plan=debug".  On failure nothing changes and the message
+ * lists the levels. */
 int dnn_log_levels(const char *spec, struct dnn_err *err);
 
-/* Who we are, once known; before that messages carry no rank. */
+/* Set rank, number of ranks and host; before that messages carry no rank. */
 void dnn_log_rank(int rank, int size, const char *host);
 
-/* Whether this process speaks for all: rank 0, by dnn_log_rank() or, before
- * that, by what the launcher put into the environment. */
-bool dnn_log_speaker(void);
+/* Whether this is rank 0, by dnn_log_rank() or, before that, by the launcher's
+ * environment variables. */
+bool dnn_log_is_root(void);
 
 #endif

@@ -19,7 +19,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Where a parse stands; lives on dnn_opt_parse()'s stack. */
+/* The state of a parse; lives on dnn_opt_parse()'s stack. */
 struct parse {
     const struct dnn_tool *tool;
     const struct dnn_command *cmd; /* NULL until it is known */
@@ -42,15 +42,15 @@ static const struct dnn_choice forms[] = {
 /* What every tool has; the offsets are not used. */
 const struct dnn_option dnn_opt_common[] = {
     {"help",    'h', DNN_O_ENUM, 0, "[FORM]", NULL,   0, 0, forms,
-     "show this text; =man and =bash print the manual page and the shell completion"},
+     "print this help; =man and =bash print the manual page and the shell completion"},
     {"version", 'V', DNN_O_FLAG, 0, NULL,     NULL,   0, 0, NULL,
-     "show the version and what was built in"                                       },
+     "print the version and the libraries it was built with"                         },
     {"quiet",   'q', DNN_O_FLAG, 0, NULL,     NULL,   0, 0, NULL,
-     "say only what is wrong: the same as --log=warn"                               },
+     "log only warnings and errors: the same as --log=warn"                          },
     {"log",     0,   DNN_O_TEXT, 0, "LEVELS", "info", 0, 0, NULL,
-     "how much to say: error, warn, info, debug or trace, and single rooms as "
-     "\"warn,topo=debug\""                                                          },
-    {NULL,      0,   0,          0, NULL,     NULL,   0, 0, NULL,  NULL             }
+     "log level: error, warn, info, debug or trace, also for single components, such "
+     "as \"warn,topo=debug\""                                                        },
+    {NULL,      0,   0,          0, NULL,     NULL,   0, 0, NULL,  NULL              }
 };
 
 static const struct dnn_option *const none = &dnn_opt_common[4];
@@ -208,19 +208,18 @@ static bool takes_value(const struct dnn_option *o)
     return o->type != DNN_O_FLAG && o != &dnn_opt_common[0];
 }
 
-/* One option that was found; value is what stood after "=" or behind the
- * letter, or NULL. */
+/* Apply one option; value is the text after "=" or after the letter, or NULL.  An empty
+ * one, as in rmldnn's "--config= FILE", is the next argument, too. */
 static int apply(struct parse *p, const struct dnn_option *o, const char *value,
                  bool no, struct dnn_err *err)
 {
     bool is_common = o >= dnn_opt_common && o < none;
 
     if (no && (o->type != DNN_O_FLAG || is_common))
-        return dnn_fail(err, DNN_EUSAGE, "--no-%s: only switches can be turned off",
-                        o->name);
-    if (takes_value(o) && value == NULL) {
+        return dnn_fail(err, DNN_EUSAGE, "--no-%s: only flags can be negated", o->name);
+    if (takes_value(o) && (value == NULL || *value == '\0')) {
         if (p->at >= p->argc)
-            return dnn_fail(err, DNN_EUSAGE, "--%s: a value is missing: --%s=%s",
+            return dnn_fail(err, DNN_EUSAGE, "--%s: a value is missing; write --%s=%s",
                             o->name, o->name, o->arg == NULL ? "VALUE" : o->arg);
         value = p->argv[p->at++];
     }
@@ -275,7 +274,7 @@ static int defaults(const struct dnn_option *o, char *out, struct dnn_err *err)
     return 0;
 }
 
-/* The word that names the command, for a tool that has several. */
+/* Find the command by its name, for a tool that has several. */
 static int command(struct parse *p, const char *word, struct dnn_err *err)
 {
     const struct dnn_command *c = p->tool->commands;
@@ -302,8 +301,9 @@ static int operand(struct parse *p, char *word, struct dnn_err *err)
 {
     if (p->cmd == NULL) return command(p, word, err);
     if (p->cmd->max >= 0 && p->nargs == p->cmd->max)
-        return dnn_fail(err, DNN_EUSAGE, "\"%s\" is one word too many: %s%s%s%s%s",
-                        word, p->tool->name, p->cmd->name == NULL ? "" : " ",
+        return dnn_fail(err, DNN_EUSAGE,
+                        "unexpected argument \"%s\"; usage: %s%s%s%s%s", word,
+                        p->tool->name, p->cmd->name == NULL ? "" : " ",
                         p->cmd->name == NULL ? "" : p->cmd->name,
                         *p->cmd->operands == '\0' ? "" : " ", p->cmd->operands);
     p->args[p->nargs++] = word;
@@ -349,8 +349,8 @@ int dnn_opt_parse(const struct dnn_tool *tool, int argc, char **argv, FILE *wher
         rc = dnn_fail(err, DNN_EUSAGE, "a command is missing; %s --help lists them",
                       tool->name);
     if (rc == 0 && !p.done && p.nargs < p.cmd->min)
-        rc = dnn_fail(err, DNN_EUSAGE, "%s is missing: %s%s%s %s", p.cmd->operands,
-                      tool->name, p.cmd->name == NULL ? "" : " ",
+        rc = dnn_fail(err, DNN_EUSAGE, "%s is missing; usage: %s%s%s %s",
+                      p.cmd->operands, tool->name, p.cmd->name == NULL ? "" : " ",
                       p.cmd->name == NULL ? "" : p.cmd->name, p.cmd->operands);
     if (rc < 0) {
         dnn_opt_free(tool, p.cmd, out);
@@ -381,10 +381,10 @@ void dnn_opt_free(const struct dnn_tool *tool, const struct dnn_command *cmd, vo
     if (cmd != NULL) free_lists(cmd->options, out);
 }
 
-/* A launcher ends all ranks as soon as one has ended with an error: the one that speaks
- * for all is to be the first, and the others end with a status of their own, not by the
- * launcher's signal. */
-static void let_speak(void)
+/* A launcher kills all ranks as soon as one has ended with an error: the rank that
+ * prints the message must be the first, and the others end with their own status, not
+ * by the launcher's signal. */
+static void wait_for_root(void)
 {
     signal(SIGTERM, SIG_IGN);
     nanosleep(&(struct timespec){.tv_nsec = 400000000}, NULL);
@@ -403,19 +403,19 @@ int dnn_opt_main(const struct dnn_tool *tool, int argc, char **argv)
         dnn_prefix(&err, "DNN_LOG: ");
     if (rc == 0)
         rc = dnn_opt_parse(tool, argc, argv, stdout, out, &cmd, &nargs, &args, &err);
-    err.everywhere = rc < 0; /* all ranks were given the same words */
+    err.everywhere = rc < 0; /* all ranks have the same arguments */
     if (rc == 0 && cmd != NULL) rc = cmd->run(out, nargs, args, &err);
-    /* What was asked for must have arrived: a full disk is an error. */
+    /* Output that could not be written is an error: the disk may be full. */
     if (rc >= 0 && (fflush(stdout) != 0 || ferror(stdout)))
         rc = dnn_fail(&err, DNN_EIO, "standard output: %s",
                       "the results could not be written; is the disk full?");
-    if (rc < 0 && (!err.everywhere || dnn_log_speaker()))
+    if (rc < 0 && (!err.everywhere || dnn_log_is_root()))
         fprintf(stderr, "%s: %s\n", tool->name, err.text);
     else if (rc < 0)
-        let_speak();
+        wait_for_root();
     if (cmd != NULL) dnn_opt_free(tool, cmd, out);
     dnn_free(args);
     dnn_free(out);
-    /* A command's own status (dnn-cluster run passes its child's) is positive. */
+    /* Positive: the command's own status (dnn-cluster run passes its child's). */
     return rc > 0 ? rc : dnn_exit_status(rc);
 }

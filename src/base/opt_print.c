@@ -28,7 +28,7 @@ static void spell(struct dnn_buf *b, const struct dnn_option *o)
     dnn_buf_add(b, "--%s%s", o->type == DNN_O_FLAG && o->def != NULL ? "[no-]" : "",
                 o->name);
     if (o->type == DNN_O_FLAG) return;
-    const char *arg = o->arg == NULL ? "WORD" : o->arg;
+    const char *arg = o->arg == NULL ? "VALUE" : o->arg;
     if (arg[0] == '[')
         dnn_buf_add(b, "[=%s", arg + 1);
     else

@@ -1,4 +1,4 @@
-/* progress.c - how far a long piece of work has come.
+/* progress.c - progress of long work.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -40,7 +40,7 @@ static bool is_terminal(FILE *where)
     return isatty(fileno(where)) && term != NULL && strcmp(term, "dumb") != 0;
 }
 
-struct dnn_progress *dnn_progress_start(const char *room, const char *title,
+struct dnn_progress *dnn_progress_start(const char *component, const char *title,
                                         int64_t total, const char *unit,
                                         const struct dnn_progress_how *how)
 {
@@ -54,13 +54,13 @@ struct dnn_progress *dnn_progress_start(const char *room, const char *title,
     p->title = title;
     p->unit = unit;
     p->total = total;
-    p->silent = !dnn_log_wants(DNN_INFO, room);
+    p->silent = !dnn_log_wants(DNN_INFO, component);
     p->start = p->last = now(p);
     p->gap = p->how.interval;
     return p;
 }
 
-/* ---- words ---- */
+/* ---- text ---- */
 
 /* "123/273 files", "1.2 GiB/3.0 GiB" */
 static void add_amount(struct dnn_buf *out, const struct dnn_progress *p)
@@ -79,7 +79,7 @@ static void add_amount(struct dnn_buf *out, const struct dnn_progress *p)
     dnn_buf_add(out, " %s", p->unit);
 }
 
-/* ", 12.3 files/s" over all the time so far; nothing while there is nothing. */
+/* ", 12.3 files/s" averaged over all the time so far; empty at first. */
 static void add_rate(struct dnn_buf *out, const struct dnn_progress *p, double took)
 {
     char bytes[32];
@@ -101,7 +101,7 @@ static void add_left(struct dnn_buf *out, const struct dnn_progress *p, double t
     dnn_buf_add(out, ", %s left", dnn_text_seconds(text, sizeof text, left));
 }
 
-/* A done that is beyond the total is no reason to say 103 %. */
+/* At most 100, even if more than the total is done. */
 static int percent(const struct dnn_progress *p)
 {
     if (p->done >= p->total) return 100;
@@ -115,7 +115,7 @@ static int width_of(const struct dnn_progress *p)
     struct winsize size;
 
     if (p->how.width > 0) return p->how.width;
-    /* Asked each time: windows change. */
+    /* Each time, because windows are resized. */
     if (ioctl(fileno(p->how.where), TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
         return size.ws_col;
     return 80;
@@ -146,14 +146,14 @@ static void draw(struct dnn_progress *p, double took)
     enum { LEAST = 8, MOST = 40 }; /* of the bar */
     FILE *where = p->how.where;
     struct dnn_buf line = {0}, words = {0};
-    int room = width_of(p) - 1;
+    int component = width_of(p) - 1;
 
     add_amount(&words, p);
     add_rate(&words, p, took);
     add_left(&words, p, took);
     dnn_buf_add(&line, "%s ", p->title);
     if (p->total > 0) {
-        int bar = room - columns_of(line.text) - columns_of(words.text) - 9;
+        int bar = component - columns_of(line.text) - columns_of(words.text) - 9;
         int full = percent(p);
 
         if (bar > MOST) bar = MOST;
@@ -167,7 +167,7 @@ static void draw(struct dnn_progress *p, double took)
     }
     dnn_buf_add(&line, "%s", words.text);
     fputc('\r', where);
-    put_columns(where, line.text, room);
+    put_columns(where, line.text, component);
     fputs("\033[K", where); /* clear what an older, longer line left */
     fflush(where);
     p->shown = true;
@@ -213,7 +213,7 @@ void dnn_progress_at(struct dnn_progress *p, int64_t done)
     p->done = done;
     if (p->silent) return;
     if (p->how.form == DNN_METER_LINE) {
-        /* What was hidden comes back with the first news. */
+        /* A hidden line is drawn again at once. */
         if (t - p->last < 0.1 && p->shown) return;
         draw(p, t - p->start);
         p->last = t;
@@ -221,7 +221,7 @@ void dnn_progress_at(struct dnn_progress *p, int64_t done)
     }
     if (t - p->last < p->gap) return;
     if (p->total > 0 && (double)(done - p->last_done) < 0.1 * (double)p->total) return;
-    /* The last line of all says it better. */
+    /* dnn_progress_stop() prints the last line. */
     if (p->total > 0 && done >= p->total) return;
     tell(p, t - p->start);
     p->last = t;

@@ -1,4 +1,4 @@
-/* progress.h - how far a long piece of work has come, on stderr.
+/* progress.h - progress of long work, on stderr.
  *
  * On a terminal: one line, redrawn at most ten times a second,
  *
@@ -9,8 +9,8 @@
  * long it takes; and one at the end.  If the amount of work is not known, the time
  * between lines doubles instead, up to 10 minutes.
  *
- * Nothing is said when the log says nothing at level info for the room.  Local;
- * where all ranks do the same, start one on rank 0 only.
+ * Nothing is printed if the log level of the component is below info.  Local; if all
+ * ranks do the same, start one on rank 0 only.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -24,32 +24,32 @@
 
 struct dnn_progress;
 
-/* Where and how; zero means what is usual. */
+/* Where and how; zero: the default. */
 struct dnn_progress_how {
     FILE *where; /* NULL: stderr                                       */
     int width;   /* of the terminal; 0: ask it                         */
     enum { DNN_METER_ASK, DNN_METER_LINE, DNN_METER_LOG } form;
     double interval;       /* least seconds between lines of a log; 0: 30        */
     double (*now)(void *); /* the clock; NULL: dnn_clock_now()                   */
-    void *arg;             /* what it is called with                             */
+    void *arg;             /* its argument                                       */
 };
 
-/* Begin.  room as for dnn_log(); title and unit ("files"; "B" counts bytes) must
+/* Begin.  component as for dnn_log(); title and unit ("files"; "B" counts bytes) must
  * outlive it; total 0: not known.  how may be NULL.  The caller ends it with
  * dnn_progress_stop(). */
-struct dnn_progress *dnn_progress_start(const char *room, const char *title,
+struct dnn_progress *dnn_progress_start(const char *component, const char *title,
                                         int64_t total, const char *unit,
                                         const struct dnn_progress_how *how);
 
-/* So much is done in all.  Cheap: call it as often as there is news. */
+/* How much is done in total.  Cheap: call it often. */
 void dnn_progress_at(struct dnn_progress *p, int64_t done);
 
-/* Take the line off the terminal, because something else is to be printed; the
- * next dnn_progress_at() brings it back. */
+/* Clear the line, before something else is printed; the next dnn_progress_at() draws it
+ * again. */
 void dnn_progress_hide(struct dnn_progress *p);
 
-/* The last line: what was done in which time, or where it stopped.  Ends p; NULL
- * is fine. */
+/* Print the last line (amount and time, or where it stopped) and free p; NULL is fine.
+ */
 void dnn_progress_stop(struct dnn_progress *p, bool finished);
 
 #endif

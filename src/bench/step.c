@@ -86,7 +86,7 @@ static int make(struct work *w, int which, struct dnn_err *err)
         .optim = dnn_optim_defaults((enum dnn_update)cfg->optimizer),
         .recompute = (enum dnn_recompute)cfg->recompute,
         .limit = w->limit,
-        .plain = !cfg->fuse,
+        .no_fusion = !cfg->fuse,
         .backend = w->backend,
         .device = {.threads = w->threads,
                    .kernels = (enum dnn_kernel_selection)cfg->kernels,
@@ -95,8 +95,8 @@ static int make(struct work *w, int which, struct dnn_err *err)
 
     DNN_TRY(dnn_model_make(w->net.graph, &opts, &phase->model, err));
     phase->predicted = (double)dnn_model_bytes(phase->model).all;
-    phase->flops = dnn_measure_flops(phase->model->plain != NULL ? phase->model->plain
-                                                                 : phase->model->prog);
+    phase->flops = dnn_measure_flops(
+        phase->model->original != NULL ? phase->model->original : phase->model->prog);
     reset_peak();
     phase->measured = -resident("VmRSS:");
     DNN_TRY(dnn_model_start(phase->model, err));

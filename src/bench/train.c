@@ -101,10 +101,10 @@ struct follow {
     struct dnn_train *t;
     const struct dnn_train_net *net;
     struct dnn_train_setup *setup;
-    int epochs;                   /* that have ended                             */
-    double began, step;           /* seconds: end of the epoch and step before   */
-    double previous;              /* seconds of the line before                  */
-    double comm, late, all, best; /* sums over the steps of an epoch; probe      */
+    int epochs;                        /* that have ended                             */
+    double began, step;                /* seconds: end of the epoch and step before   */
+    double previous;                   /* seconds of the line before                  */
+    double comm, straggler, all, best; /* sums over the steps of an epoch; probe      */
     double half[2];
     int in_period;
 };
@@ -131,7 +131,7 @@ static void add_step(struct follow *f, const struct dnn_json *json, double secon
     add_period(f, (int64_t)dnn_proc_number(json, "step"), seconds - f->previous);
     if (!(rate > 0)) return;
     f->comm += dnn_proc_number(json, "comm") / rate;
-    f->late += dnn_proc_number(json, "late") / rate;
+    f->straggler += dnn_proc_number(json, "straggler") / rate;
     f->all += 1 / rate;
 }
 
@@ -146,12 +146,12 @@ static void add_epoch(struct follow *f, double seconds)
         dnn_values_add(&s->total, samples / (seconds - f->began));
         if (f->all > 0 && s->ranks > 1) {
             dnn_values_add(&s->comm, f->comm / f->all);
-            dnn_values_add(&s->late, f->late / f->all);
-            dnn_values_add(&s->bare, (f->comm - f->late) / f->all);
+            dnn_values_add(&s->straggler, f->straggler / f->all);
+            dnn_values_add(&s->bare, (f->comm - f->straggler) / f->all);
         }
     }
     f->began = seconds;
-    f->comm = f->late = f->all = 0;
+    f->comm = f->straggler = f->all = 0;
 }
 
 /* The fastest of PyTorch's variants. */
@@ -172,17 +172,17 @@ static void add_probe(struct follow *f, const struct dnn_json *json)
 
 static void add_line(struct follow *f, const struct dnn_json *json, double at)
 {
-    const char *moment = dnn_proc_text(json, "moment");
+    const char *event = dnn_proc_text(json, "event");
     double seconds = dnn_proc_number(json, "seconds");
 
-    if (strcmp(moment, "step") == 0) {
+    if (strcmp(event, "step") == 0) {
         if (f->previous == 0) dnn_values_add(&f->setup->start, at);
         add_step(f, json, seconds);
-    } else if (strcmp(moment, "epoch") == 0) {
+    } else if (strcmp(event, "epoch") == 0) {
         add_epoch(f, seconds);
-    } else if (strcmp(moment, "probe") == 0) {
+    } else if (strcmp(event, "probe") == 0) {
         add_probe(f, json);
-    } else if (strcmp(moment, "about") == 0) {
+    } else if (strcmp(event, "about") == 0) {
         dnn_torch_read_info(json, &f->t->info);
     }
     if (seconds > 0) f->previous = seconds;
@@ -412,7 +412,7 @@ static void free_all(struct dnn_train *t)
             dnn_values_free(&s->rate);
             dnn_values_free(&s->total);
             dnn_values_free(&s->comm);
-            dnn_values_free(&s->late);
+            dnn_values_free(&s->straggler);
             dnn_values_free(&s->bare);
             dnn_values_free(&s->start);
             dnn_values_free(&s->excess);

@@ -18,11 +18,11 @@ struct dnn_train_setup {
     struct dnn_values rate;                /* samples per second, training alone   */
     struct dnn_values total;               /* the same with validation             */
     struct dnn_values comm;                /* share in which it waits for ranks    */
-    struct dnn_values late;   /* of this: because another rank was later           */
-    struct dnn_values bare;   /* the remainder: exposed communication              */
-    struct dnn_values start;  /* seconds until the end of the first step           */
-    struct dnn_values excess; /* seconds by which the steps after a checkpoint, or
-                               * where one would be, take longer than the others   */
+    struct dnn_values straggler; /* of this: because another rank was later           */
+    struct dnn_values bare;      /* the remainder: exposed communication              */
+    struct dnn_values start;     /* seconds until the end of the first step           */
+    struct dnn_values excess;    /* seconds by which the steps after a checkpoint, or
+                                  * where one would be, take longer than the others   */
 };
 
 /* A network with its samples and the setups it is trained in. */

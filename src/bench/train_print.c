@@ -94,8 +94,8 @@ static void add_unet(const struct dnn_train *t, struct results *to)
 
         snprintf(r.text, sizeof r.text,
                  "exposed communication of %d ranks, share of the step (besides, "
-                 "waiting for a later rank: %.2f %%)",
-                 ranks->ranks, 100 * dnn_values_median(&ranks->late));
+                 "waiting for a straggler: %.2f %%)",
+                 ranks->ranks, 100 * dnn_values_median(&ranks->straggler));
         put(to, r);
     }
     compare(to, "ratio_deterministic_one", "", find(t, "unet", "one_deterministic"),
@@ -237,7 +237,7 @@ static void json_setup(const struct dnn_train_setup *s, FILE *where)
     json_number("median_samples_s", median(s, false), where);
     json_number("median_total_samples_s", median(s, true), where);
     json_number("comm", dnn_values_median(&s->comm), where);
-    json_number("late", dnn_values_median(&s->late), where);
+    json_number("straggler", dnn_values_median(&s->straggler), where);
     json_number("first_start_s", s->start.n > 0 ? s->start.value[0] : NAN, where);
     json_number("start_s", dnn_values_median(&s->start), where);
     if (s->torch)

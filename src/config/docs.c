@@ -1,4 +1,4 @@
-/* docs.c - the manual of a job's keys, from the tables that read them.
+/* docs.c - the manual of all configuration keys, from the tables that read them.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -18,7 +18,7 @@ static void sentence(const char *text, FILE *where)
     fprintf(where, "%c%s.\n\n", toupper((unsigned char)text[0]), text + 1);
 }
 
-/* A kind of something, with what it takes. */
+/* One kind (of loss, of optimizer, ...) and its keys. */
 static void kind(const char *name, const char *help, const struct dnn_field *fields,
                  FILE *where)
 {
@@ -27,7 +27,7 @@ static void kind(const char *name, const char *help, const struct dnn_field *fie
     if (fields != NULL && fields->key != NULL) dnn_field_docs(fields, where);
 }
 
-/* Catalogues of the rooms that tell about their kinds in the same way. */
+/* All kinds of a component. */
 static void kinds(const char *title, const char *about,
                   const char *(*info)(int, const char **, const struct dnn_field **),
                   FILE *where)
@@ -45,8 +45,8 @@ static void transforms(FILE *where)
     const char *name, *params, *help;
 
     fprintf(where, "\n## An element of `data.transforms`\n\n"
-                   "`{\"NAME\": PARAMETERS}`, or the name alone where everything has a "
-                   "default.\n\n| name | parameters | what it does |\n|---|---|---|\n");
+                   "`{\"NAME\": PARAMETERS}`, or only the name if all parameters have "
+                   "defaults.\n\n| name | parameters | meaning |\n|---|---|---|\n");
     for (int i = 0; (name = dnn_augment_info(i, &params, &help)) != NULL; i++)
         fprintf(where, "| `%s` | `%s` | %s |\n", name, params, help);
 }
@@ -55,20 +55,22 @@ static void formats(FILE *where)
 {
     struct dnn_importer_info info;
 
-    fprintf(where,
-            "\n## Types of data\n\n"
-            "| `type` | means |\n|---|---|\n"
-            "| `images` | pictures; 8-bit values are divided by 255.  Of targets that "
-            "are masks, what the division and normalisations make of a grey level is "
-            "its class: black and white are 0 and 1 |\n"
-            "| `masks` | pictures whose grey levels are classes as they are |\n"
-            "| `labels` | of targets: the names of the directories that inputs are in, "
-            "sorted |\n"
-            "| `numpy` | `.npy`, one sample each, or `.npz`; channels first |\n"
-            "| `hdf5` | datasets of an HDF5 file, one sample each; channels first |\n"
-            "| `mnist` | the IDX files of MNIST and its kin, also compressed |\n"
-            "| `pde` | initial conditions of Burgers' equation, computed |\n"
-            "| `dataset` | what `dnn-prepare` made; the same as the key `dataset` |\n");
+    fprintf(
+        where,
+        "\n## Types of data\n\n"
+        "| `type` | means |\n|---|---|\n"
+        "| `images` | images; 8-bit values are divided by 255.  For targets that "
+        "are masks, the class is the grey level after the division and all "
+        "normalisations: black and white are 0 and 1 |\n"
+        "| `masks` | images whose grey levels are class indices |\n"
+        "| `labels` | only for targets: the class is the name of the directory an "
+        "input is in; names are sorted |\n"
+        "| `numpy` | `.npy` files with one sample each, or `.npz`; channels first |\n"
+        "| `hdf5` | HDF5 files; each dataset in them is one sample; channels first |\n"
+        "| `mnist` | IDX files of MNIST and similar datasets, also gzip-compressed |\n"
+        "| `pde` | generated initial conditions of Burgers' equation |\n"
+        "| `dataset` | a dataset made by `dnn-prepare`; the same as the key `dataset` "
+        "|\n");
     for (int i = 0; dnn_import_info(i, &info); i++)
         if (!dnn_job_type_is(info.name, "hdf5"))
             fprintf(where, "| `%s` | %s |\n", info.name, info.help);
@@ -78,30 +80,40 @@ static void rules(FILE *where)
 {
     const struct dnn_rule *rule;
 
-    fprintf(where,
-            "\n## Rules of `parallel.rule`\n\n| name | what it does |\n|---|---|\n");
+    fprintf(where, "\n## Rules of `parallel.rule`\n\n| name | meaning |\n|---|---|\n");
     for (int i = 0; (rule = dnn_rule_at(i)) != NULL; i++)
         fprintf(where, "| `%s` | %s |\n", rule->name, rule->help);
+}
+
+/* Other names of the kinds of a catalogue. */
+static void aliases(const char *(*alias)(int, const char **), FILE *where)
+{
+    const char *also, *name;
+
+    fprintf(where, "\n### Aliases\n\n| alias | name |\n|---|---|\n");
+    for (int i = 0; (also = alias(i, &name)) != NULL; i++)
+        fprintf(where, "| `%s` | `%s` |\n", also, name);
 }
 
 void dnn_job_docs(FILE *where)
 {
     fprintf(where,
-            "# The job file\n\n"
-            "One JSON file says everything about a run.  The least is `{\"layers\": "
-            "\"net.json\"}`, which can be looked at; with `data` it is trained, "
-            "evaluated or used:\n\n"
-            "| the job has | what is done |\n|---|---|\n"
-            "| data to train with (`data.input_path`, `dataset`, `from`, `generate`, "
-            "`num_examples`) | training, with an evaluation after each epoch if there "
-            "is something to validate or test with |\n"
+            "# Configuration file\n\n"
+            "One JSON file describes a run.  The smallest is `{\"layers\": "
+            "\"net.json\"}`, for `dnn-train --explain`.  What `dnn-train` does depends "
+            "on the data:\n\n"
+            "| the configuration has | `dnn-train` does |\n|---|---|\n"
+            "| training data (`data.input_path`, `dataset`, `from`, `generate`, "
+            "`num_examples`) | training; evaluation after each epoch if there is "
+            "validation or test data |\n"
             "| only test data, with targets, and a `loss` | evaluation |\n"
             "| only test data | inference |\n\n"
-            "All keys may stand in an object under `neural_network`.  Words may be "
-            "written in any case.  Paths are taken from the job file's directory.  A "
-            "key that is not known is an error.  Every key can be changed from the "
-            "command line: `--set data.batch_size=32`, `--set "
-            "data.slicers[0].sizes=[64,64,64]`; the value is JSON or else a text.\n\n"
+            "All keys may be inside an object under `neural_network`, as in rmldnn's "
+            "files.  Upper and lower case of names given as values do not matter.  "
+            "Relative paths start at the directory of the configuration file.  Unknown "
+            "keys are errors.  The command line can change every key: "
+            "`--set data.batch_size=32`, `--set data.slicers[0].sizes=[64,64,64]`; the "
+            "value is JSON, or else taken as a string.\n\n"
             "## Keys\n\n");
     dnn_field_docs(dnn_job_fields, where);
     formats(where);
@@ -110,19 +122,21 @@ void dnn_job_docs(FILE *where)
     transforms(where);
     kinds("An object under `data.generate`", "All take `type`, `samples` and `seed`.",
           dnn_generate_info, where);
-    kinds("Losses", "`loss` is a name, an object with `function`, or a list of such.",
+    kinds("Losses", "`loss` is a name, an object with `function`, or a list of these.",
           dnn_loss_info, where);
-    kinds("Metrics", "`metrics` is a name, an object with `type`, or a list of such.",
+    aliases(dnn_loss_alias, where);
+    kinds("Metrics", "`metrics` is a name, an object with `type`, or a list of these.",
           dnn_metric_info, where);
-    kinds(
-        "Optimizers",
-        "`optimizer` is a name or an object with `type` and the keys below; with "
-        "`name` (`sgd` or `adam`) in its place, keys and defaults are those of Keras.",
-        dnn_optim_info, where);
+    aliases(dnn_metric_alias, where);
+    kinds("Optimizers",
+          "`optimizer` is a name, or an object with `type` and the keys below.  With "
+          "`name` (`sgd` or `adam`) instead of `type`, keys and defaults are those of "
+          "Keras.",
+          dnn_optim_info, where);
     kind("name", "Keras's keys", dnn_optim_fields, where);
     kinds("Learning rate schedules",
-          "`optimizer.lr_scheduler` is an object with `type`, or a list of such, each "
-          "of which multiplies what the one before gives.",
+          "`optimizer.lr_scheduler` is an object with `type`, or a list of these: each "
+          "changes the learning rate that the one before it gives.",
           dnn_schedule_info, where);
     fprintf(where, "\n## An object under `early_stopping`\n\n");
     dnn_field_docs(dnn_stopping_fields, where);

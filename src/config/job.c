@@ -1,4 +1,4 @@
-/* job.c - read a job.
+/* job.c - read a configuration file.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -43,58 +43,59 @@ const struct dnn_field dnn_job_fields[] = {
     JSON("layers", AT(layers), NULL,
          "the network: a Keras JSON file, {\"zoo\": NAME, ...}, or layers"),
     {"input", DNN_F_INTS, AT(input), "[]", 1, 1 << 30, NULL,
-     "extents of the data without the batch, channels last, instead of the network's",
+     "input shape without the batch axis, channels last; default: the network's own",
      &input_sub},
-    INT("num_epochs", AT(num_epochs), "1", 0, 1e9, "how often all samples are trained with; 0: nothing is trained"),
+    INT("num_epochs", AT(num_epochs), "1", 0, 1e9, "number of epochs; 0: no training"),
     INT("batch_size", AT(batch_size), "1", 1, DNN_JOB_BATCH,
-        "samples per step, over all ranks; if there is data, data.batch_size is the default"),
-    INT("seed", AT(seed), "1", 0, INFINITY, "for everything random"),
+        "global batch size (all ranks together); default: data.batch_size"),
+    INT("seed", AT(seed), "1", 0, INFINITY, "seed of all random numbers"),
     JSON("loss", AT(loss_text), "\"mse\"",
-         "what training makes small: a name, {\"function\": \"dice\", \"source\": "
-         "\"softmax\", ...}, or a list of such, which are added"),
+         "the loss to minimise: a name, {\"function\": \"dice\", \"source\": "
+         "\"softmax\", ...}, or a list of these, which are summed"),
     JSON("metrics", AT(metrics_text), "null",
-         "how good the outputs are: a name, {\"type\": \"dice\", ...}, or a list of such; "
-         "null: what suits the loss"),
+         "metrics to report: a name, {\"type\": \"dice\", ...}, or a list of these; "
+         "null: chosen to fit the loss"),
     JSON("optimizer", AT(optimizer_text), "\"adam\"",
-         "how weights follow their gradients: a name, or {\"type\": \"SGD\", "
+         "the optimizer: a name, or {\"type\": \"SGD\", "
          "\"learning_rate\": 0.01, \"lr_scheduler\": {...}, ...}"),
     REAL("clip_norm", AT(clip_norm), "0", 0, INFINITY,
-         "length to which all gradients together are shortened; 0: not"),
+         "clip the global gradient norm to this value; 0: no clipping"),
     REAL("clip_value", AT(clip_value), "0", 0, INFINITY,
-         "size to which each number of a gradient is cut; 0: not"),
+         "clip each element of a gradient to [-value, value]; 0: no clipping"),
     INT("accumulate", AT(accumulate), "1", 1, DNN_JOB_BATCH,
-        "parts of its samples that a rank computes one after the other, for less memory"),
+        "gradient accumulation: number of steps in which a rank computes its share of a "
+        "batch, to save memory"),
     REAL("ema", AT(ema), "0", 0, 1,
-         "share of the old in a running mean of the weights, which is then evaluated and "
-         "saved; 0: none"),
+         "decay of an exponential moving average (EMA) of the weights, which is then "
+         "evaluated and saved; 0: no EMA"),
     JSON("early_stopping", AT(early_text), "null",
-         "when to stop before the last epoch: {\"metric\": \"val_loss\", \"patience\": 10, "
-         "...}, or a text as \"val_loss,~<,4\""),
+         "early stopping: {\"metric\": \"val_loss\", \"patience\": 10, "
+         "...}, or a string such as \"val_loss,~<,4\""),
     JSON("target_metric", AT(goal_text), "null",
-         "stop when this is reached: a text as \"val_accuracy,>,0.97\""),
-    OBJECT("data", AT(data), "null", &data_sub, "what to train, evaluate or infer with"),
-    OBJECT("checkpoints", AT(ckpt), "{}", &ckpt_sub, "what is kept while the run goes on"),
+         "stop when a metric reaches this value: a string such as \"val_accuracy,>,0.97\""),
+    OBJECT("data", AT(data), "null", &data_sub, "training, validation and test data"),
+    OBJECT("checkpoints", AT(ckpt), "{}", &ckpt_sub, "saving and loading of checkpoints"),
     TEXT("dir", AT(run_dir), "null",
-         "where the run writes; null: run-NAME beside the job NAME.json"),
+         "output directory; null: run-NAME next to the configuration file NAME.json"),
     TEXT("outfile", AT(outfile), "null",
-         "X.txt: losses go to the texts X_train.txt and X_test.txt, too"),
-    OBJECT("telemetry", AT(telemetry), "{}", &telemetry_sub, "what is told about the run"),
+         "X.txt: also write losses to X_train.txt and X_test.txt"),
+    OBJECT("telemetry", AT(telemetry), "{}", &telemetry_sub, "logs, metric files and the report"),
     FLAG("debug", AT(debug), "false", "write the network's graph as a .dot file"),
     {"debug_interval", DNN_F_IGNORED, 0, "null", 0, 0, NULL,
-     "no matter: the graph is written once, for it does not change", NULL},
+     "ignored: the graph is written once, because it does not change", NULL},
     FLAG("deterministic", AT(deterministic), "false",
-         "results that do not depend on the number of ranks, bit for bit"),
-    OBJECT("parallel", AT(parallel), "{}", &parallel_sub, "how ranks work together"),
+         "bitwise identical results for any number of ranks"),
+    OBJECT("parallel", AT(parallel), "{}", &parallel_sub, "data parallelism"),
     WORD("recompute", AT(recompute), "cheap", dnn_job_recomputes,
-         "compute activations again instead of keeping them: cheap (norms and "
-         "functions, of large networks), auto (as much as the memory limit demands), "
-         "true (all that helps), false (nothing)"),
-    WORD("precision", AT(precision), "f32", precisions, "what numbers are computed in"),
+         "recompute activations in the backward pass instead of storing them: cheap "
+         "(norms and activation functions of large networks), auto (as much as "
+         "memory_limit requires), true (wherever it saves memory), false (never)"),
+    WORD("precision", AT(precision), "f32", precisions, "floating-point type of all computations"),
     BYTES("memory_limit", AT(memory_limit), "null",
-          "memory to take at most; null: what the system has"),
+          "most memory the run may use; null: all the system has"),
     TEXT("backend", AT(backend), "null",
-         "what computes: cpu or ref; null: the fastest that is built"),
-    INT("threads", AT(threads), "0", 0, 1024, "0: OMP_NUM_THREADS, else one per CPU"),
+         "cpu or ref (slow reference loops); null: the fastest one built"),
+    INT("threads", AT(threads), "0", 0, 1024, "threads per rank; 0: OMP_NUM_THREADS, else one per core"),
     END,
 };
 /* clang-format on */
@@ -107,7 +108,7 @@ void dnn_job_find(const struct dnn_job *job, struct dnn_job_at *out)
     out->data = dnn_json_sub(out->top, "data");
 }
 
-/* ---- where the network is from ---- */
+/* ---- the network ---- */
 
 struct table {
     const struct dnn_field *fields;
@@ -139,7 +140,8 @@ const char *dnn_job_printed(const struct dnn_job *job,
     return kept;
 }
 
-/* With the zoo's own numbers filled in; of layers themselves only that. */
+/* What is printed as "layers": options of the zoo with their defaults; layers written
+ * in the file itself are only mentioned. */
 static int note_layers(const struct dnn_jobj *at, struct dnn_job *job,
                        struct dnn_err *err)
 {
@@ -157,9 +159,9 @@ static int note_layers(const struct dnn_jobj *at, struct dnn_job *job,
     return 0;
 }
 
-/* ---- the whole ---- */
+/* ---- reading ---- */
 
-/* The job's directory, with its slash, or "". */
+/* The directory of the file, with its slash, or "". */
 static char *directory(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -219,7 +221,7 @@ void dnn_job_print(const struct dnn_job *job, FILE *where)
     dnn_field_print(dnn_job_fields, job, where);
 }
 
-/* ---- places ---- */
+/* ---- paths ---- */
 
 static const char *keep(const struct dnn_job *job, char *text)
 {

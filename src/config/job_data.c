@@ -26,89 +26,91 @@ static const struct dnn_sub pair = {.min = 2, .max = 2};
 #define AT(f) offsetof(struct dnn_job_data, f)
 /* clang-format off */
 const struct dnn_field dnn_job_data_fields[] = {
-    TEXT("dataset", AT(dataset), "null", "a dataset made by dnn-prepare (.bp) to train with"),
+    TEXT("dataset", AT(dataset), "null", "training data: a dataset made by dnn-prepare (.bp)"),
     TEXT("test_dataset", AT(test_dataset), "null",
-         "another to test with; null: dataset.  Alone: nothing is trained"),
-    TEXT("split", AT(split), "train", "of the dataset: what is trained with"),
+         "test data: another dataset; null: the same one.  Without dataset: no training"),
+    TEXT("split", AT(split), "train", "split of the dataset to train on"),
     TEXT("test_split", AT(test_split), "null",
-         "of the dataset: what is tested with; null: test, if it has that"),
+         "split of the dataset to test on; null: test, if there is one"),
     JSON("validation", AT(validation), "null",
-         "what is evaluated after each epoch: a split of the dataset or, of files and "
-         "generators, a part of the training samples, which is set aside (0.1); null: the "
+         "data to evaluate after each epoch: a split of the dataset or, for files and "
+         "generators, a fraction of the training samples to hold out, such as 0.1; null: the "
          "split validation, if there is one, else the test data"),
     INT("fold", AT(fold), "0", 0, 1e6,
-        "of a dataset with folds: k trains without fold k and validates with it; 0: no folds"),
+        "cross-validation: train without fold k of the dataset and validate on it; 0: no folds"),
     TEXT("type", AT(type), "null",
-         "what inputs and targets are: images, masks, labels, numpy, hdf5, mnist, pde, "
-         "dataset, or a format of dnn-prepare; null: by suffix and content"),
-    TEXT("input_type", AT(input_type), "null", "the same of inputs alone"),
+         "type of inputs and targets: images, masks, labels, numpy, hdf5, mnist, pde, "
+         "dataset, or a format of dnn-prepare; null: detected from suffix and content"),
+    TEXT("input_type", AT(input_type), "null", "the same for inputs only"),
     TEXT("target_type", AT(target_type), "null",
-         "the same of targets alone; labels: the names of the directories inputs are in"),
+         "the same for targets only; labels: the name of the directory an input is in"),
     TEXT("input_path", AT(input_path), "null",
-         "files to train with: one, a directory, or a text file that lists some; null: "
-         "nothing is trained"),
-    TEXT("target_path", AT(target_path), "null", "their targets, joined by name"),
+         "training inputs: a file, a directory, or a text file that lists files; null: no "
+         "training"),
+    TEXT("target_path", AT(target_path), "null", "training targets, matched to inputs by file name"),
     TEXT("test_input_path", AT(test_input_path), "null",
-         "files to evaluate or infer with; null: neither"),
+         "test inputs, for evaluation or inference; null: none"),
     TEXT("test_target_path", AT(test_target_path), "null",
-         "their targets; null: inference without a loss"),
+         "test targets; null: inference without a loss"),
     JSON("from", AT(from_text), "null",
-         "instead of input_path: an object, in which files are described as for dnn-prepare"),
-    JSON("test_from", AT(test_from_text), "null", "instead of test_input_path: the same"),
+         "instead of input_path: files described by an object, as for dnn-prepare; see below"),
+    JSON("test_from", AT(test_from_text), "null", "the same instead of test_input_path"),
     FLAG("target_is_mask", AT(target_is_mask), "false",
-         "targets are classes of points: never interpolated"),
-    FLAG("grayscale", AT(grayscale), "false", "images become grey, inputs and targets"),
-    FLAG("input_grayscale", AT(input_grayscale), "false", "inputs alone do"),
-    FLAG("target_grayscale", AT(target_grayscale), "false", "targets alone do"),
+         "targets are segmentation masks (class indices): never interpolate them"),
+    FLAG("grayscale", AT(grayscale), "false", "convert images to grey, inputs and targets"),
+    FLAG("input_grayscale", AT(input_grayscale), "false", "inputs only"),
+    FLAG("target_grayscale", AT(target_grayscale), "false", "targets only"),
     WORD("input_layout", AT(input_layout), "auto", dnn_layout_choices,
-         "where arrays have their channels; auto: first for the types numpy and hdf5"),
-    WORD("target_layout", AT(target_layout), "auto", dnn_layout_choices, "the same of targets"),
+         "channel axis of arrays; auto: first for the types numpy and hdf5"),
+    WORD("target_layout", AT(target_layout), "auto", dnn_layout_choices, "the same for targets"),
     TEXT("training_tag", AT(training_tag), "null",
-         "the directory whose directories are the classes, for training"),
+         "directory that holds one subdirectory per class, for training"),
     TEXT("testing_tag", AT(testing_tag), "null", "the same for testing"),
-    TEXT("test_tag", AT(test_tag), "null", "the same as testing_tag"),
+    TEXT("test_tag", AT(test_tag), "null", "alias of testing_tag"),
     JSON("generate", AT(generate), "null",
-         "instead of files: {\"type\": \"fractals3d\", \"samples\": 64, ...}"),
-    JSON("test_generate", AT(test_generate), "null", "the same to test with"),
-    INT("domain_size", AT(domain_size), "0", 0, 1 << 24, "type pde: points in space"),
+         "generated training data instead of files: {\"type\": \"fractals3d\", \"samples\": 64, ...}"),
+    JSON("test_generate", AT(test_generate), "null", "the same for test data"),
+    INT("domain_size", AT(domain_size), "0", 0, 1 << 24, "type pde: number of grid points"),
     INT("num_examples", AT(num_examples), "0", 0, 1e12,
-        "type pde: samples to train with; 0: nothing is trained"),
-    INT("num_test_examples", AT(num_test_examples), "0", 0, 1e12, "type pde: samples to test with"),
+        "type pde: number of training samples; 0: no training"),
+    INT("num_test_examples", AT(num_test_examples), "0", 0, 1e12, "type pde: number of test samples"),
     {"bc_frequency", DNN_F_REALS, AT(bc_frequency), "null", 0, 1e6, NULL,
-     "type pde: lowest and highest frequency", &pair},
+     "type pde: range of frequencies, [lowest, highest]", &pair},
     TEXT("bc_type", AT(bc_type), "random_uniform",
-         "type pde: frequencies at random, or evenly from the lowest: fixed_uniform"),
-    INT("batch_size", AT(batch_size), "64", 1, DNN_JOB_BATCH, "samples per step, over all ranks"),
+         "type pde: random_uniform (frequencies drawn at random) or fixed_uniform (evenly "
+         "spaced)"),
+    INT("batch_size", AT(batch_size), "64", 1, DNN_JOB_BATCH, "global batch size (all ranks together)"),
     INT("test_batch_size", AT(test_batch_size), "64", 1, DNN_JOB_BATCH,
-        "the same when testing"),
-    FLAG("shuffle", AT(shuffle), "true", "training samples in another order each epoch"),
-    BYTES("window", AT(window), "null", "samples that are shuffled together; null: 512 MiB"),
-    FLAG("preload", AT(preload), "false", "all samples into memory first"),
-    FLAG("verify", AT(verify), "false", "check each sample's checksum as it is read"),
-    INT("threads", AT(threads), "0", 0, 1024, "that read; 0: from the machine"),
-    INT("ahead", AT(ahead), "0", 0, 1024, "batches kept ready; 0: 3"),
+        "global batch size of validation and test"),
+    FLAG("shuffle", AT(shuffle), "true", "shuffle training samples every epoch"),
+    BYTES("window", AT(window), "null", "size of the shuffle buffer; null: 512 MiB"),
+    FLAG("preload", AT(preload), "false", "load all samples into memory first"),
+    FLAG("verify", AT(verify), "false", "check the checksum of each sample when it is read"),
+    INT("threads", AT(threads), "0", 0, 1024, "threads that read data; 0: chosen from the machine"),
+    INT("ahead", AT(ahead), "0", 0, 1024, "number of batches to prefetch; 0: 3"),
     BYTES("memory", AT(memory), "null",
-          "that reading may take; null: an eighth of a node's"),
+          "memory for reading; null: one eighth of the node's"),
     JSON("transforms", AT(transforms), "null",
-         "changes made each time a sample is read, to inputs and targets together"),
-    JSON("input_transforms", AT(input_transforms), "null", "the same of inputs alone"),
-    JSON("target_transforms", AT(target_transforms), "null", "the same of targets alone"),
+         "transforms and random augmentation of inputs and targets, applied each time a "
+         "sample is read"),
+    JSON("input_transforms", AT(input_transforms), "null", "the same for inputs only"),
+    JSON("target_transforms", AT(target_transforms), "null", "the same for targets only"),
     JSON("test_transforms", AT(test_transforms), "null",
-         "those of test data; if neither this nor the two below are given: those of "
-         "training but the random ones"),
-    JSON("test_input_transforms", AT(test_input_transforms), "null", "of test inputs alone"),
-    JSON("test_target_transforms", AT(test_target_transforms), "null", "of test targets alone"),
+         "transforms of test data; if neither this nor the next two are given: those of "
+         "training without the random ones"),
+    JSON("test_input_transforms", AT(test_input_transforms), "null", "the same for test inputs only"),
+    JSON("test_target_transforms", AT(test_target_transforms), "null", "the same for test targets only"),
     {"slicers", DNN_F_OBJECTS, AT(slicers), "[]", 0, 0, NULL,
-     "boxes that volumes are cut into, and put together from again", &slicer_sub},
-    TEXT("test_output_path", AT(test_output_path), "null", "directory for outputs, as HDF5"),
+     "cut volumes into boxes, and assemble the outputs again", &slicer_sub},
+    TEXT("test_output_path", AT(test_output_path), "null", "directory for outputs, written as HDF5"),
     TEXT("hdf5_outfile", AT(hdf5_outfile), "null",
-         "file for outputs of slices, put together, one dataset per slicer"),
-    WORD("hdf5_precision", AT(hdf5_precision), "single", precisions, "of the numbers in it"),
+         "file for outputs assembled from slices, one HDF5 dataset per slicer"),
+    WORD("hdf5_precision", AT(hdf5_precision), "single", precisions, "precision of the numbers in hdf5_outfile"),
     END,
 };
 /* clang-format on */
 
-/* ---- words ---- */
+/* ---- types ---- */
 
 static const char *const words[] = {"images", "masks", "labels",  "numpy", "hdf5",
                                     "mnist",  "pde",   "dataset", NULL};
@@ -155,22 +157,22 @@ static int check_types(const struct dnn_jobj *at, const struct dnn_job_data *dat
     DNN_TRY(check_type(at, "input_type", data->input_type, err));
     DNN_TRY(check_type(at, "target_type", data->target_type, err));
     if (dnn_job_type_is(data->input_type, "labels"))
-        return dnn_json_fail(&input, err, "labels are targets, not inputs");
+        return dnn_json_fail(&input, err, "labels can be targets, but not inputs");
     if (dnn_job_type_is(data->type, "labels") && data->input_type == NULL)
         return dnn_json_fail(&both, err,
-                             "labels are targets: give input_type and target_type "
-                             "instead");
+                             "labels can only be targets; give input_type and "
+                             "target_type instead");
     if (data->num_examples == 0 && data->num_test_examples == 0) return 0;
     if (data->domain_size < 2)
-        return dnn_json_fail(&domain, err,
-                             "the key \"domain_size\" is missing: points in space");
+        return dnn_json_fail(
+            &domain, err, "the key \"domain_size\" is missing: number of grid points");
     if (data->bc_frequency.count == 0)
         return dnn_json_fail(&frequency, err,
                              "the key \"bc_frequency\" is missing: [lowest, highest]");
     return 0;
 }
 
-/* ---- what excludes each other ---- */
+/* ---- keys that exclude or need each other ---- */
 
 /* Neither absent nor null nor 0. */
 static bool given(const struct dnn_jobj *at, const char *key)
@@ -195,8 +197,7 @@ static int check_one_of(const struct dnn_jobj *at, const char *const *keys,
             struct dnn_jobj it = dnn_json_sub(at, keys[i]);
 
             return dnn_json_fail(
-                &it, err, "stands beside \"%s\", and samples come from one of them",
-                first);
+                &it, err, "cannot be combined with \"%s\"; give one of them", first);
         }
         first = keys[i];
     }
@@ -221,13 +222,13 @@ static int check_pairs(const struct dnn_jobj *at, struct dnn_err *err)
         struct dnn_jobj it = dnn_json_sub(at, needs[i][0]);
 
         if (given(at, needs[i][0]) && !given(at, needs[i][1]))
-            return dnn_json_fail(&it, err, "goes with \"%s\", which is missing",
+            return dnn_json_fail(&it, err, "needs \"%s\", which is missing",
                                  needs[i][1]);
     }
     return 0;
 }
 
-/* ---- what texts mean ---- */
+/* ---- values that need more than a table ---- */
 
 static int read_validation(const struct dnn_jobj *data, struct dnn_job_data *out,
                            struct dnn_err *err)
@@ -239,21 +240,21 @@ static int read_validation(const struct dnn_jobj *data, struct dnn_job_data *out
     if (dnn_json_type(&at) == DNN_J_TEXT) {
         if (out->dataset == NULL)
             return dnn_json_fail(&at, err,
-                                 "names a split, which only a dataset has; of files, "
-                                 "give the part to be set aside, such as 0.1");
+                                 "only a dataset has named splits; for files, give the "
+                                 "fraction of samples to hold out, such as 0.1");
         return dnn_json_string(&at, &out->validation_split, err);
     }
     if (dnn_json_type(&at) == DNN_J_NUMBER && out->dataset != NULL)
         return dnn_json_fail(&at, err,
-                             "a dataset has its splits already: name one of them, or "
-                             "make it with another by dnn-prepare");
+                             "must be the name of a split of the dataset; dnn-prepare "
+                             "makes splits");
     if (dnn_json_type(&at) == DNN_J_NUMBER) {
         DNN_TRY(dnn_json_real(&at, &out->validation_part, err));
         if (out->validation_part > 0 && out->validation_part < 1) return 0;
     }
-    return dnn_json_fail(&at, err,
-                         "must be a split's name, or a part between 0 and 1, not %s",
-                         dnn_json_quote(quote, &at));
+    return dnn_json_fail(
+        &at, err, "must be the name of a split or a fraction between 0 and 1, not %s",
+        dnn_json_quote(quote, &at));
 }
 
 /* Files that are described as for dnn-prepare; NULL if there are none. */
@@ -277,9 +278,9 @@ static int read_tags(const struct dnn_jobj *at, struct dnn_job_data *data,
 
     if (data->test_tag == NULL) return 0;
     if (data->testing_tag != NULL && strcmp(data->test_tag, data->testing_tag) != 0)
-        return dnn_json_fail(&tag, err,
-                             "is another word for testing_tag, which is \"%s\"",
-                             data->testing_tag);
+        return dnn_json_fail(
+            &tag, err, "is an alias of testing_tag, which is \"%s\"; give one of them",
+            data->testing_tag);
     data->testing_tag = data->test_tag;
     return 0;
 }
@@ -297,8 +298,8 @@ static int read_batch(const struct dnn_jobj *top, const struct dnn_jobj *at,
     }
     if (batch.val != NULL && data->batch_size != job->batch_size)
         return dnn_json_fail(&batch, err,
-                             "is %" PRId64 ", but the job's batch_size is %" PRId64
-                             ": leave one of them out",
+                             "is %" PRId64 ", but the top-level batch_size is %" PRId64
+                             "; give one of them",
                              data->batch_size, job->batch_size);
     data->batch_size = job->batch_size;
     return 0;

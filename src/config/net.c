@@ -1,4 +1,4 @@
-/* net.c - where a network comes from.
+/* net.c - read or make a network.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -12,7 +12,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Replace extents of space and channels in a shape (batch, space..., channels). */
+/* Replace spatial sizes and channels in a shape (batch, space..., channels). */
 static int resize(const struct dnn_net_size *size, struct dnn_shape *shape,
                   struct dnn_err *err)
 {
@@ -25,25 +25,25 @@ static int resize(const struct dnn_net_size *size, struct dnn_shape *shape,
         return dnn_prefix(err, "the size \"%.40s\": ", size->extents);
     if (space < 1)
         return dnn_fail(err, DNN_EUSAGE,
-                        "the size %.40s: the network's data has no axes of space",
+                        "the size %.40s: the network's input has no spatial axes",
                         size->extents);
     if (want.ndim != 1 && want.ndim != space)
         return dnn_fail(err, DNN_EUSAGE,
-                        "the size %.40s: the network's data has %d axes of space; give "
-                        "as many extents, or one for all",
+                        "the size %.40s: the network's input has %d spatial axes; give "
+                        "as many sizes, or one for all",
                         size->extents, space);
     for (int i = 0; i < space; i++) {
         int64_t extent = want.dim[want.ndim == 1 ? 0 : i];
 
         if (extent < 1)
-            return dnn_fail(err, DNN_EUSAGE,
-                            "the size %.40s: extents must be 1 or more", size->extents);
+            return dnn_fail(err, DNN_EUSAGE, "the size %.40s: sizes must be at least 1",
+                            size->extents);
         shape->dim[i + 1] = extent;
     }
     return 0;
 }
 
-static bool says_nothing(const struct dnn_net_size *size)
+static bool is_default(const struct dnn_net_size *size)
 {
     return size == NULL || (size->extents == NULL && size->channels == 0);
 }
@@ -76,8 +76,8 @@ int dnn_net_zoo(const struct dnn_zoo_opts *opts, const struct dnn_net_size *size
 {
     struct dnn_zoo_opts sized = *opts;
 
-    if (says_nothing(size)) return make(opts, out, err);
-    /* How many axes there are, and how many channels, the network itself knows. */
+    if (is_default(size)) return make(opts, out, err);
+    /* The network itself knows how many axes and channels there are. */
     DNN_TRY(make(opts, out, err));
     struct dnn_shape shape = out->graph->node[out->graph->input[0]].out;
     dnn_net_free(out);
@@ -91,7 +91,7 @@ int dnn_net_file(const char *path, const struct dnn_net_size *size, struct dnn_n
 {
     *out = (struct dnn_net){0};
     DNN_TRY(dnn_graph_read(path, NULL, &out->graph, err));
-    if (says_nothing(size)) return 0;
+    if (is_default(size)) return 0;
     struct dnn_graph_opts opts = {.ninputs = out->graph->ninputs};
     struct dnn_shape *shape = dnn_alloc((size_t)opts.ninputs * sizeof *shape);
     int rc = 0;
@@ -134,7 +134,7 @@ static int read_zoo(const struct dnn_jobj *at, const struct dnn_list *input,
     return 0;
 }
 
-/* Whether the shape of every input is known, the batch apart. */
+/* Whether the shape of every input is known, except for the batch. */
 static int check_inputs(const struct dnn_graph *graph, struct dnn_err *err)
 {
     char text[DNN_SHAPE_TEXT];
@@ -145,11 +145,12 @@ static int check_inputs(const struct dnn_graph *graph, struct dnn_err *err)
 
         shape.dim[0] = 1;
         if (!dnn_shape_known(&shape))
-            return dnn_fail(err, DNN_ECONFIG,
-                            "%s:%d: the data of '%.80s' is %s; add its extents without "
-                            "the batch to the job, as \"input\": [64, 64, 64, 1]",
-                            graph->file, node->line, node->name,
-                            dnn_shape_text(text, sizeof text, &node->out));
+            return dnn_fail(
+                err, DNN_ECONFIG,
+                "%s:%d: the input '%.80s' is %s; give its shape without the batch in "
+                "the configuration, such as \"input\": [64, 64, 64, 1]",
+                graph->file, node->line, node->name,
+                dnn_shape_text(text, sizeof text, &node->out));
     }
     return 0;
 }

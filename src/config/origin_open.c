@@ -1,4 +1,4 @@
-/* origin_open.c - the samples of files and generators, as the job would have them.
+/* origin_open.c - samples of files and generators, as the configuration asks for them.
  *
  * Between them and the reader stands a source that does two things: it leaves out what
  * belongs to the other part (training or validation), and it makes classes of the grey
@@ -17,7 +17,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { SHUFFLE = 0x76616c }; /* an order that no epoch has */
+enum { SHUFFLE = 0x76616c }; /* a stream that no epoch uses */
 
 struct seen {
     struct dnn_source base;
@@ -58,9 +58,9 @@ static int make_classes(const struct seen *s, int64_t i, struct dnn_array *mask,
         if (class < 0 || class > INT32_MAX) {
             dnn_source_label(s->from, i, name);
             return dnn_fail(err, DNN_EDATA,
-                            "the mask of %s: its grey level %" PRId32
-                            " would be class %g; masks are "
-                            "divided by 255 and then normalised, as the job says",
+                            "the mask of %s: grey level %" PRId32
+                            " becomes class %g, which is out of range; masks are "
+                            "divided by 255 and then normalised",
                             name, value[k], class);
         }
         value[k] = (int32_t)class;
@@ -114,7 +114,7 @@ static void close_seen(struct dnn_source *source)
     dnn_free(source);
 }
 
-/* How many are set aside: at least one, and one is left. */
+/* How many are held out: at least one, and at least one remains. */
 static int cut(struct seen *s, const struct dnn_job *job,
                const struct dnn_job_origin *origin, struct dnn_err *err)
 {
@@ -124,8 +124,10 @@ static int cut(struct seen *s, const struct dnn_job *job,
     if (origin->aside <= 0) return 0;
     if (aside < 1) aside = 1;
     if (all < 2)
-        return dnn_fail(err, DNN_EDATA,
-                        "data.validation: there is one sample: none can be set aside");
+        return dnn_fail(
+            err, DNN_EDATA,
+            "data.validation: there is only one sample, so none can be held "
+            "out");
     s->picks = true;
     s->order = dnn_rng_perm((uint64_t)job->seed, SHUFFLE, (uint64_t)all);
     s->first = origin->part == DNN_PART_VALIDATION ? 0 : aside;
@@ -133,7 +135,7 @@ static int cut(struct seen *s, const struct dnn_job *job,
     return 0;
 }
 
-/* The network has so many classes; 0: not known, or others are left out. */
+/* Number of classes of the network; 0: not known, or some classes are ignored. */
 static int64_t classes_of(const struct dnn_job *job)
 {
     const struct dnn_graph *graph = job->net.graph;
@@ -182,7 +184,7 @@ static int look_at(struct dnn_source *from, const struct dnn_job *job,
 
 /* ---- generators ---- */
 
-/* rmldnn's generator of initial conditions, in the words of ours.  Samples to test
+/* rmldnn's generator of initial conditions, by the keys of ours.  Samples to test
  * with are others than those to train with. */
 static int open_pde(const struct dnn_job *job, bool test, struct dnn_source **out,
                     struct dnn_err *err)
@@ -304,7 +306,7 @@ int dnn_job_open(const struct dnn_job *job, const struct dnn_job_origin *origin,
         break;
     default:
         return dnn_fail(err, DNN_ECONFIG,
-                        "there are neither files nor a generator to open");
+                        "the configuration names neither files nor a generator");
     }
     if (job->data->slicers.count > 0)
         DNN_TRY(dnn_job_slice(from, job->data, &from, err));

@@ -41,7 +41,7 @@ void dnn_job_slice_at(const struct dnn_job_slices *slices, int64_t sample,
 
 /* ---- reading ---- */
 
-/* The volume, which others may be waiting for, too. */
+/* The volume; other threads may be waiting for it. */
 static int get_volume(struct sliced *s, int64_t v, const struct dnn_sample **out,
                       struct dnn_err *err)
 {
@@ -149,14 +149,15 @@ static int no_volume(const struct dnn_column *col, int nsizes, struct dnn_err *e
 {
     char text[DNN_SHAPE_TEXT];
 
-    return dnn_fail(err, DNN_EDATA,
-                    "data.slicers: %s of the data is %s, with %d axes in space, but "
-                    "there are %d sizes",
-                    col->name, dnn_shape_text(text, sizeof text, &col->shape),
-                    col->shape.ndim - 1, nsizes);
+    return dnn_fail(
+        err, DNN_EDATA,
+        "data.slicers: %s of the data is %s, which has %d spatial axes, but "
+        "there are %d sizes",
+        col->name, dnn_shape_text(text, sizeof text, &col->shape), col->shape.ndim - 1,
+        nsizes);
 }
 
-/* Extents that nobody has looked at yet are those of the first. */
+/* A shape that is not known yet is that of the first volume. */
 static int know_shapes(struct sliced *s, struct dnn_err *err)
 {
     const struct dnn_sample *first;
@@ -169,7 +170,7 @@ static int know_shapes(struct sliced *s, struct dnn_err *err)
     return 0;
 }
 
-/* All volumes have to fit into memory. */
+/* All volumes must fit into memory. */
 static int check_memory(const struct sliced *s, int64_t limit, struct dnn_err *err)
 {
     size_t all = 0, each;
@@ -186,7 +187,7 @@ static int check_memory(const struct sliced *s, int64_t limit, struct dnn_err *e
     }
     if (all <= (size_t)limit) return 0;
     return dnn_fail(err, DNN_ENOMEM,
-                    "data.slicers: %" PRId64 " volumes take %s in memory, more than "
+                    "data.slicers: %" PRId64 " volumes need %s of memory, more than "
                     "%s; cut them with dnn-prepare and its step \"slice\", or raise "
                     "data.memory",
                     s->from->count, dnn_text_bytes(a, sizeof a, (double)all),
@@ -215,12 +216,12 @@ static int lay_set(struct sliced *s, const struct dnn_slicer *how, int k,
     for (int i = 0; i < k; i++)
         if (strcmp(s->name[i], s->name[k]) == 0)
             return dnn_fail(err, DNN_ECONFIG,
-                            "data.slicers[%d]: the set before has the name \"%s\", too",
-                            k, s->name[k]);
+                            "data.slicers[%d]: the name \"%s\" is used twice", k,
+                            s->name[k]);
     if (dnn_shape_equal(&first, &now)) return 0;
     return dnn_fail(err, DNN_ECONFIG,
-                    "data.slicers[%d]: its slices are %s, those of the first set %s; "
-                    "one network takes them all",
+                    "data.slicers[%d]: slices are %s, but %s in the first slicer; they "
+                    "must be equal",
                     k, dnn_shape_text(a, sizeof a, &now),
                     dnn_shape_text(b, sizeof b, &first));
 }
@@ -242,15 +243,15 @@ static int lay(struct sliced *s, const struct dnn_job_data *data, struct dnn_err
                 char a[DNN_SHAPE_TEXT], b[DNN_SHAPE_TEXT];
 
                 return dnn_fail(err, DNN_EDATA,
-                                "data.slicers: %s is %s, but %s is %s; slices are cut "
-                                "from volumes of the same extents",
+                                "data.slicers: %s is %s, but %s is %s; all volumes "
+                                "must have the same shape",
                                 space->name, dnn_shape_text(a, sizeof a, &space->shape),
                                 col->name, dnn_shape_text(b, sizeof b, &col->shape));
             }
     }
     if (space == NULL)
         return dnn_fail(err, DNN_EDATA,
-                        "data.slicers: the data has nothing in space to cut");
+                        "data.slicers: the data has no spatial axes to cut");
     DNN_TRY(check_memory(s, data->memory, err));
     for (int k = 0; k < s->how.nsets; k++)
         DNN_TRY(lay_set(s, &how[k], k, space, err));

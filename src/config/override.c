@@ -1,4 +1,4 @@
-/* override.c - keys of a job changed from outside: "data.batch_size=32".
+/* override.c - change keys of a configuration: --set data.batch_size=32.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-/* What messages begin with; long ones are cut. */
-static char *blame_of(const char *set)
+/* How messages name the change; long ones are cut. */
+static char *location_of(const char *set)
 {
     enum { MOST = 80 };
 
@@ -37,7 +37,7 @@ static void add(struct path *path, char *key, size_t index)
     path->step[path->n++] = (struct dnn_jstep){key, index};
 }
 
-/* "[12]" at *at, which moves behind it. */
+/* "[12]" at *at, which then points behind it. */
 static bool parse_index(const char **at, struct path *out)
 {
     size_t digits = strspn(*at + 1, "0123456789"), index = 0;
@@ -50,7 +50,7 @@ static bool parse_index(const char **at, struct path *out)
     return true;
 }
 
-/* "a.b[0].c" of so many bytes. */
+/* "a.b[0].c", len bytes. */
 static bool parse_path(const char *text, size_t len, struct path *out)
 {
     char *copy = dnn_strndup(text, len);
@@ -74,9 +74,9 @@ static bool parse_path(const char *text, size_t len, struct path *out)
 
 /* ---- the value ---- */
 
-/* As JSON: what it is already, else a text.  What begins like JSON or is a number in
- * all but form was meant as such. */
-static int read_value(const char *text, const char *blame, char **out,
+/* The value as JSON: as it is, else as a string.  What begins like JSON or like a
+ * number was meant as such: an error. */
+static int read_value(const char *text, const char *where, char **out,
                       struct dnn_err *err)
 {
     struct dnn_json *file = NULL;
@@ -94,7 +94,7 @@ static int read_value(const char *text, const char *blame, char **out,
         dnn_text_real(text, &number)) {
         const char *words = strchr(why.text, ' '); /* behind "value:1:7:" */
 
-        return dnn_fail(err, DNN_EUSAGE, "%s: its value is no JSON:%s", blame,
+        return dnn_fail(err, DNN_EUSAGE, "%s: the value is not valid JSON:%s", where,
                         words == NULL ? "" : words);
     }
     struct dnn_buf quoted = {0};
@@ -103,9 +103,9 @@ static int read_value(const char *text, const char *blame, char **out,
     return 0;
 }
 
-/* ---- both ---- */
+/* ---- applying it ---- */
 
-/* All keys of a file are under one, which is not written then. */
+/* Whether all keys of the file are under "neural_network", which path leaves out. */
 static bool wraps(const struct dnn_json *file, const struct path *path)
 {
     struct dnn_jobj top = dnn_json_top(file);
@@ -116,24 +116,25 @@ static bool wraps(const struct dnn_json *file, const struct path *path)
 }
 
 static int put(struct dnn_json *file, const char *set, const char *equals,
-               const char *blame, struct path *path, struct dnn_err *err)
+               const char *where, struct path *path, struct dnn_err *err)
 {
     static const struct dnn_jstep wrapper = {"neural_network", 0};
     char *json = NULL;
 
     if (!parse_path(set, (size_t)(equals - set), path))
-        return dnn_fail(err, DNN_EUSAGE,
-                        "%s: must be KEY=VALUE, where KEY is as data.batch_size or "
-                        "data.slicers[0].sizes",
-                        blame);
-    DNN_TRY(read_value(equals + 1, blame, &json, err));
+        return dnn_fail(
+            err, DNN_EUSAGE,
+            "%s: must be KEY=VALUE, where KEY is, for example, data.batch_size "
+            "or data.slicers[0].sizes",
+            where);
+    DNN_TRY(read_value(equals + 1, where, &json, err));
     bool inner = wraps(file, path);
     size_t n = path->n + (inner ? 1 : 0);
     struct dnn_jstep *step = dnn_alloc(n * sizeof *step);
     step[0] = wrapper;
     memcpy(step + (inner ? 1 : 0), path->step, path->n * sizeof *step);
     char *key = dnn_strndup(set, (size_t)(equals - set));
-    int rc = dnn_json_set(file, step, (int)n, json, blame, key, err);
+    int rc = dnn_json_set(file, step, (int)n, json, where, key, err);
     dnn_free(key);
     dnn_free(step);
     dnn_free(json);
@@ -143,15 +144,15 @@ static int put(struct dnn_json *file, const char *set, const char *equals,
 int dnn_job_set(struct dnn_json *file, const char *set, struct dnn_err *err)
 {
     const char *equals = strchr(set, '=');
-    char *blame = blame_of(set);
+    char *where = location_of(set);
     struct path path = {0};
     int rc;
 
     if (equals == NULL)
-        rc = dnn_fail(err, DNN_EUSAGE, "%s: must be KEY=VALUE", blame);
+        rc = dnn_fail(err, DNN_EUSAGE, "%s: must be KEY=VALUE", where);
     else
-        rc = put(file, set, equals, blame, &path, err);
+        rc = put(file, set, equals, where, &path, err);
     free_path(&path);
-    dnn_free(blame);
+    dnn_free(where);
     return rc;
 }

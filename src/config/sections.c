@@ -1,4 +1,4 @@
-/* sections.c - the parts of a job that other rooms read.
+/* sections.c - the parts of a configuration that other components read.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -33,7 +33,7 @@ static void print_optim(const void *what, FILE *where)
     dnn_optim_print(what, where);
 }
 
-/* The optimizer with its numbers, and its schedule as it was written. */
+/* The optimizer with its defaults, and its schedule as it was written. */
 static const char *optimizer_text(const struct dnn_jobj *scheduler,
                                   const struct dnn_job *job)
 {
@@ -77,8 +77,8 @@ static int check_rule(const struct dnn_jobj *top, const struct dnn_job *job,
     if (job->deterministic && job->parallel->compress != DNN_COMPRESS_NONE)
         return dnn_json_fail(
             &compress, err,
-            "does not go with \"deterministic\": what is rounded on the "
-            "way depends on the number of ranks");
+            "cannot be combined with \"deterministic\": rounding would "
+            "depend on the number of ranks");
     return 0;
 }
 
@@ -135,55 +135,6 @@ int dnn_job_check_metrics(const struct dnn_job *job, struct dnn_err *err)
 
 /* ---- transforms ---- */
 
-/* Whether one transform of a list is random. */
-static int is_random(const struct dnn_jobj *item, bool *out, struct dnn_err *err)
-{
-    char *one = dnn_json_compact(item);
-    char *list = dnn_format("[%s]", one);
-    struct dnn_augment *augment = NULL;
-    struct dnn_json *file = NULL;
-    int rc = dnn_json_text("transforms", list, strlen(list), &file, err);
-
-    if (rc == 0) {
-        struct dnn_jobj top = dnn_json_top(file);
-
-        rc = dnn_augment_read(&top, NULL, NULL, &augment, err);
-    }
-    if (rc == 0) *out = dnn_augment_random(augment);
-    dnn_augment_free(augment);
-    dnn_json_free(file);
-    dnn_free(list);
-    dnn_free(one);
-    return rc;
-}
-
-/* Add a list under its key without what is random, every transform on the line it has
- * in the job, so that messages name it. */
-static int add_steady(const struct dnn_jobj *data, const char *key, size_t *line,
-                      struct dnn_buf *out, struct dnn_err *err)
-{
-    struct dnn_jobj list = dnn_json_sub(data, key);
-    const char *comma = "";
-    bool random = false;
-
-    if (dnn_json_type(&list) != DNN_J_LIST) return 0;
-    dnn_buf_add(out, "%s\"%s\": [", out->text[out->len - 1] == '{' ? "" : ", ", key);
-    for (struct dnn_jobj it = dnn_json_first(&list); it.val != NULL;
-         it = dnn_json_next(&it)) {
-        DNN_TRY(is_random(&it, &random, err));
-        if (random) continue;
-        char *text = dnn_json_compact(&it);
-        dnn_buf_add(out, "%s", comma);
-        for (size_t at = dnn_json_line(&it); *line < at; ++*line)
-            dnn_buf_add(out, "\n");
-        dnn_buf_add(out, "%s", text);
-        dnn_free(text);
-        comma = ", ";
-    }
-    dnn_buf_add(out, "]");
-    return 0;
-}
-
 /* Read up to three lists of an object; *out stays NULL if there are none. */
 static int read_lists(const struct dnn_jobj *data, const char *const key[3],
                       struct dnn_augment **out, struct dnn_err *err)
@@ -204,30 +155,6 @@ static const char *const train_keys[] = {"transforms", "input_transforms",
 static const char *const test_keys[] = {"test_transforms", "test_input_transforms",
                                         "test_target_transforms"};
 
-static int read_steady(const struct dnn_job *job, const struct dnn_jobj *data,
-                       struct dnn_augment **out, struct dnn_err *err)
-{
-    struct dnn_buf text = {0};
-    struct dnn_json *file = NULL;
-    size_t line = 1;
-    int rc = 0;
-
-    dnn_buf_add(&text, "{\"data\": {");
-    for (int i = 0; rc == 0 && i < 3; i++)
-        rc = add_steady(data, train_keys[i], &line, &text, err);
-    dnn_buf_add(&text, "}}");
-    if (rc == 0)
-        rc = dnn_json_text(dnn_json_name(job->file), text.text, text.len, &file, err);
-    if (rc == 0) {
-        struct dnn_jobj top = dnn_json_top(file), inner = dnn_json_sub(&top, "data");
-
-        rc = read_lists(&inner, train_keys, out, err);
-    }
-    dnn_json_free(file);
-    dnn_buf_free(&text);
-    return rc;
-}
-
 int dnn_job_augment(const struct dnn_job *job, bool test, struct dnn_augment **out,
                     struct dnn_err *err)
 {
@@ -241,10 +168,12 @@ int dnn_job_augment(const struct dnn_job *job, bool test, struct dnn_augment **o
         job->data->test_input_transforms != NULL ||
         job->data->test_target_transforms != NULL)
         return read_lists(&at.data, test_keys, out, err);
-    return read_steady(job, &at.data, out, err);
+    DNN_TRY(read_lists(&at.data, train_keys, out, err));
+    if (*out != NULL) dnn_augment_drop_random(*out);
+    return 0;
 }
 
-/* What is wrong is said now. */
+/* Report errors in transforms when the file is read. */
 static int check_transforms(const struct dnn_job *job, struct dnn_err *err)
 {
     for (int test = 0; test < 2; test++) {

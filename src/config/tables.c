@@ -1,4 +1,4 @@
-/* tables.c - the sections of a job that are plain numbers and words.
+/* tables.c - the sections of a configuration that hold plain values.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -20,51 +20,53 @@ static const struct dnn_choice resumes[] = {
 #define AT(f) offsetof(struct dnn_job_ckpt, f)
 const struct dnn_field dnn_job_ckpt_fields[] = {
     TEXT("save", AT(save), "null",
-         "directory they are written to; null: checkpoints in the run's directory"),
+         "directory to write checkpoints to; null: checkpoints in the output directory"),
     REAL("interval", AT(interval), "1", 0, 1e9,
-         "epochs from one to the next, also parts of one; 0: not by epochs; there is "
-         "always one at the end"),
-    INT("steps", AT(steps), "0", 0, 1e15, "also every so many updates; 0: not"),
-    REAL("minutes", AT(minutes), "0", 0, 1e9, "also every so many minutes; 0: not"),
+         "epochs between checkpoints, fractions allowed; 0: not by epochs; one is always "
+         "written at the end"),
+    INT("steps", AT(steps), "0", 0, 1e15, "also write one every so many steps; 0: no"),
+    REAL("minutes", AT(minutes), "0", 0, 1e9, "also write one every so many minutes; 0: no"),
     TEXT("load", AT(load), "null",
-         "weights to begin with, taken by name: a checkpoint, .weights.h5, .h5 or .keras"),
+         "initial weights, matched by name: a checkpoint, .weights.h5, .h5 or .keras"),
     INT("keep", AT(keep), "3", 1, 1e6, "how many of the last stay, besides the best"),
     TEXT("best", AT(best), "null",
-         "the metric by which one is the best; null: early_stopping's, else val_loss, "
-         "else loss, and no such checkpoint if interval is 0"),
+         "the metric that selects the best checkpoint; null: that of early_stopping, else "
+         "val_loss, else loss, and no best checkpoint if interval is 0"),
     INT("best_interval", AT(best_interval), "1", 1, 1e9,
-        "epochs from one that may be the best to the next"),
+        "epochs between checks for a new best checkpoint"),
     WORD("resume", AT(resume), "auto", resumes,
-         "go on from the newest: true (it must be there), auto (if there is one), false"),
+         "resume from the newest checkpoint: true (it must exist), auto (if there is one), "
+         "false"),
     END,
 };
 #undef AT
 
 #define AT(f) offsetof(struct dnn_job_parallel, f)
 const struct dnn_field dnn_job_parallel_fields[] = {
-    TEXT("rule", AT(rule), "bsp", "how ranks exchange what they learned"),
+    TEXT("rule", AT(rule), "bsp", "how ranks exchange gradients; see below"),
     INT("micro_batches", AT(micro_batches), "0", 0, DNN_JOB_BATCH,
-        "deterministic: parts of a batch, the most ranks that can share it; 0: 8"),
+        "deterministic: number of micro-batches a batch is cut into, the most ranks that "
+        "can share it; 0: 8"),
     WORD("compress", AT(compress), "none", dnn_compress_choices,
-         "what gradients travel as; not with deterministic"),
+         "compression of exchanged gradients; not with deterministic"),
     BYTES("bucket_size", AT(bucket), "null",
-          "gradients that are exchanged together; null: the first steps show what is best"),
+          "gradient bucket size; null: autotuned in the first steps"),
     END,
 };
 #undef AT
 
 #define AT(f) offsetof(struct dnn_job_telemetry, f)
 const struct dnn_field dnn_job_telemetry_fields[] = {
-    FLAG("csv", AT(csv), "true", "metrics.csv in the run's directory"),
-    FLAG("jsonl", AT(jsonl), "false", "metrics.jsonl, one object a line"),
-    FLAG("tensorboard", AT(tensorboard), "false", "event files for TensorBoard"),
-    FLAG("report", AT(report), "true", "report.html at the end"),
+    FLAG("csv", AT(csv), "true", "write metrics.csv"),
+    FLAG("jsonl", AT(jsonl), "false", "write metrics.jsonl, one JSON object per line"),
+    FLAG("tensorboard", AT(tensorboard), "false", "write event files for TensorBoard"),
+    FLAG("report", AT(report), "true", "write report.html at the end"),
     REAL("interval", AT(interval), "10", 0, 1e6,
-         "seconds between lines, when the output is no terminal"),
+         "seconds between progress lines if the output is not a terminal"),
     INT("steps", AT(steps), "0", 0, 1e15,
-        "also a record every so many updates, in steps.csv and its kin; 0: epochs only"),
+        "also record every so many steps, in steps.csv and the like; 0: epochs only"),
     INT("pictures", AT(pictures), "4", 0, 99,
-        "evaluated samples that are drawn: input, target and prediction; 0: none"),
+        "evaluated samples to draw: input, target and prediction; 0: none"),
     END,
 };
 #undef AT

@@ -39,6 +39,8 @@ int dnn_augment_columns(const struct dnn_augment *augment, int ncols,
 /* Whether anything depends on (epoch, sample), and whether a second sample is mixed
  * in (mixup), which is then sample number dnn_augment_partner(). */
 bool dnn_augment_random(const struct dnn_augment *augment);
+/* Remove all random transforms, for validation and test data. */
+void dnn_augment_drop_random(struct dnn_augment *augment);
 bool dnn_augment_mixes(const struct dnn_augment *augment);
 int64_t dnn_augment_partner(const struct dnn_augment *augment, uint64_t seed,
                             int64_t epoch, int64_t index, int64_t count);

@@ -12,7 +12,7 @@ DNN_TORCH_SCRIPTS=$srcdir/src/bench/torch
 export DNN_TORCH_SCRIPTS DNN_TORCH=python3 OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive
 tiny=(--model unet3d --size 8 --base 2 --depth 1 --reps 5)
 
-bench() { timeout 300 dnn-bench --quiet "$@"; }
+bench() { guarded dnn-bench --quiet "$@"; }
 keys() { grep -oE '"[a-z_]+":' | tr -d '":' | tr '\n' ' '; }
 # has FILE PATTERN...: complains with the file where a pattern is not in it
 has() {

@@ -28,11 +28,11 @@ says 2 'dnn-bench: unknown option --jsno; did you mean --json?' dnn-bench topo -
 says 2 'dnn-bench: --bind: must be one of auto, inherit, off, not "inherited"; did you mean "inherit"?' \
     dnn-bench topo --bind=inherited
 says 2 'dnn-bench: --threads: must be a whole number, not "all"' dnn-bench topo --threads all
-says 2 'dnn-bench: "x" is one word too many: dnn-bench topo' dnn-bench topo x
+says 2 'dnn-bench: unexpected argument "x"; usage: dnn-bench topo' dnn-bench topo x
 says 2 'dnn-bench: DNN_LOG: log level "lots": must be one of error, warn, info, debug, trace, not "lots"' \
     env DNN_LOG=lots dnn-bench topo
 says 2 'dnn-cluster: unknown command "begin"; dnn-cluster --help lists them' dnn-cluster begin
-says 2 'dnn-cluster: NODE is missing: dnn-cluster fail NODE' dnn-cluster fail
+says 2 'dnn-cluster: NODE is missing; usage: dnn-cluster fail NODE' dnn-cluster fail
 says 0 '' dnn-bench --help
 says 0 '' dnn-bench topo --help
 

@@ -269,7 +269,7 @@ static void refusals(void)
     refuses("{\"optimizer\": {\"type\": \"Hessian\", \"max_iterations\": 0}}",
             "job.json:1: optimizer.max_iterations: must be between 1 and 1e+15, not 0");
     refuses("{\"optimizer\": {\"type\": 5}}",
-            "job.json:1: optimizer.type: must be a text, not 5");
+            "job.json:1: optimizer.type: must be a string, not 5");
     refuses("{\"optimizer\": 5}", "job.json:1: optimizer: must be an object, not 5");
 }
 

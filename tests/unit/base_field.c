@@ -153,7 +153,7 @@ static void test_full(bool own_arena)
            job.weights.reals[1] == 0.25,
        "list of numbers");
     ok(job.metrics.count == 2 && strcmp(job.metrics.texts[1], "y") == 0,
-       "list of texts");
+       "list of strings");
     ok(job.kinds.count == 2 && job.kinds.enums[0] == ADAM && job.kinds.enums[1] == SGD,
        "list of words");
     const struct layer *layers = job.layers.objects;
@@ -202,8 +202,8 @@ static const struct {
     {"\"epochs\": 2.5",                                                              "job.json:2: epochs: must be a whole number, not 2.5"                     },
     {"\"epochs\": null",                                                             "job.json:2: epochs: must be a whole number, not null"                    },
     {"\"debug\": 1",                                                                 "job.json:2: debug: must be true or false, not 1"                         },
-    {"\"out\": null",                                                                "job.json:2: out: must be a text, not null"                               },
-    {"\"note\": 5",                                                                  "job.json:2: note: must be a text, not 5"                                 },
+    {"\"out\": null",                                                                "job.json:2: out: must be a string, not null"                             },
+    {"\"note\": 5",                                                                  "job.json:2: note: must be a string, not 5"                               },
     {"\"second\":\n{\"type\": \"adm\"}",                                             "job.json:3: second.type: must be one of sgd, "
                                          "adam, not \"adm\"; did you mean \"adam\"?"                                   },
     {"\"second\": {\"type\": 3}",
@@ -229,7 +229,7 @@ static const struct {
     {"\"weights\": {\"a\": 1}",                                                      "job.json:2: weights: must be a list, not an object"                      },
     {"\"metrics\": [\"a\", \"b\", \"c\"]",
      "job.json:2: metrics: must have at most 2 elements, not 3"                                                                                                },
-    {"\"metrics\": [\"a\", 5]",                                                      "job.json:2: metrics[1]: must be a text, not 5"                           },
+    {"\"metrics\": [\"a\", 5]",                                                      "job.json:2: metrics[1]: must be a string, not 5"                         },
     {"\"kinds\": [\"adam\", \"sdg\"]",                                               "job.json:2: kinds[1]: must be one of sgd, "
                                        "adam, not \"sdg\"; did you mean \"sgd\"?"                                        },
     {"\"layers\": [{\"name\": \"a\"},\n{\"size\": 3}]",
@@ -347,8 +347,8 @@ static const char docs[] =
     "|---|---|---|---|---|\n"
     "| `epochs` | whole number | `10` | at least 1 | passes over the data |\n"
     "| `debug` | true or false | `false` |  | write more |\n"
-    "| `out` | text | `out.csv` |  | where to |\n"
-    "| `note` | text | `null` |  | for people |\n"
+    "| `out` | string | `out.csv` |  | where to |\n"
+    "| `note` | string | `null` |  | for people |\n"
     "| `optimizer` | object | required |  | how to update |\n"
     "| `optimizer.type` | one of `sgd`, `adam` | required |  | update rule |\n"
     "| `optimizer.learning_rate` | number | `0.001` | 0 to 10 | step size |\n"
@@ -368,11 +368,12 @@ static const char docs[] =
     "1; 1 to 3 "
     "elements | epochs |\n"
     "| `weights` | list of numbers | `[0.5, 1]` | at most 9; 2 elements | of losses |\n"
-    "| `metrics` | list of texts | `[\"loss\"]` | 0 to 2 elements | to write |\n"
+    "| `metrics` | list of strings | `[\"loss\"]` | 0 to 2 elements | to write |\n"
     "| `kinds` | list of `sgd`, `adam` | `[]` |  | to try |\n"
-    "| `layers` | list of objects, or one alone | `[]` | 0 to 2 elements | in order |\n"
-    "| `layers[].name` | text | required |  | its name |\n"
-    "| `layers[].size` | list of whole numbers, or one alone | `[3]` | 1 to 9; at "
+    "| `layers` | list of objects, or a single one | `[]` | 0 to 2 elements | in order "
+    "|\n"
+    "| `layers[].name` | string | required |  | its name |\n"
+    "| `layers[].size` | list of whole numbers, or a single one | `[3]` | 1 to 9; at "
     "least 1 "
     "element | of the kernel |\n"
     "| `layers[].trainable` | only null or the default | `true` |  | freezing |\n"
@@ -384,7 +385,7 @@ static const char docs[] =
     "|\n"
     "| `layers[].build_config` | anything, ignored |  |  | Keras's own |\n"
     "| `maybe` | list of whole numbers | `null` |  | or not |\n"
-    "| `loss` | see there | `` |  | the losses |\n";
+    "| `loss` | see below | `` |  | the losses |\n";
 
 static const char printed[] = "{\n"
                               "    \"epochs\": 3,\n"
@@ -470,7 +471,7 @@ static void test_check(void)
         const char *message;
     } bad[] = {
         {{"a", DNN_F_INT, 0, "x", 0, 0, NULL, "h", NULL},
-         "the default of \"a\": default:1:1: x is no JSON; a text is written in double "
+         "the default of \"a\": default:1:1: x is not valid JSON; strings need double "
          "quotes"                                                                          },
         {{"a", DNN_F_INT, 0, "7", 1, 5, NULL, "h", NULL},
          "the default of \"a\": default:1: must be between 1 and 5, not 7"                 },
@@ -485,7 +486,7 @@ static void test_check(void)
          "the default of \"a\": default:1: the key \"type\" is missing"                    },
         {{"a", DNN_F_REAL, 0, NULL, 2, 1, NULL, "h", NULL},         "\"a\": min > max"     },
         {{"a", DNN_F_REAL, 0, NULL, 0, 0, NULL, "", NULL},          "\"a\": has no help"   },
-        {{"b", DNN_F_REAL, 0, NULL, 0, 0, NULL, "h", NULL},         "\"b\": is there twice"},
+        {{"b", DNN_F_REAL, 0, NULL, 0, 0, NULL, "h", NULL},         "\"b\": appears twice" },
     };
 
     is_int(dnn_field_check(job_fields, &err), 0, "a sound table");

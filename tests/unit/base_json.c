@@ -21,101 +21,97 @@ static const struct {
     const char *text, *message;
 } wrong[] = {
     /* no text */
-    {"",                                            "job.json: is empty; the least is {}"                                 },
-    {" \n\t ",                                      "job.json: is empty; the least is {}"                                 },
+    {"",                                            "job.json: is empty; the smallest valid file is {}"                     },
+    {" \n\t ",                                      "job.json: is empty; the smallest valid file is {}"                     },
     {"\xef\xbb\xbf{}",
-     "job.json: begins with a byte order mark; save it as UTF-8 without one"                                              },
-    {"\xff\xfe{",                                   "job.json: is UTF-16; save it as UTF-8"                               },
-    {"{\"a\": \"caf\xe9\"}",                        "job.json:1:11: this is not UTF-8: the byte 0xe9"                     },
-    {"[\"\xc3\xa9\xed\xa0\x80\"]",                  "job.json:1:4: this is not UTF-8: the byte 0xed"                      },
-    {"[\"\xc0\xaf\"]",                              "job.json:1:3: this is not UTF-8: the byte 0xc0"                      },
-    {"[\"\xf5\x80\x80\x80\"]",                      "job.json:1:3: this is not UTF-8: the byte 0xf5"                      },
+     "job.json: begins with a byte order mark; save it as UTF-8 without one"                                                },
+    {"\xff\xfe{",                                   "job.json: is UTF-16; save it as UTF-8"                                 },
+    {"{\"a\": \"caf\xe9\"}",                        "job.json:1:11: not valid UTF-8: the byte 0xe9"                         },
+    {"[\"\xc3\xa9\xed\xa0\x80\"]",                  "job.json:1:4: not valid UTF-8: the byte 0xed"                          },
+    {"[\"\xc0\xaf\"]",                              "job.json:1:3: not valid UTF-8: the byte 0xc0"                          },
+    {"[\"\xf5\x80\x80\x80\"]",                      "job.json:1:3: not valid UTF-8: the byte 0xf5"                          },
     /* commas and comments */
-    {"{\n \"a\": 1,\n}",                            "job.json:2:8: trailing comma is not allowed"                         },
-    {"[1, 2,]",                                     "job.json:1:6: trailing comma is not allowed"                         },
-    {"{\"a\": 1 \"b\": 2}",                         "job.json:1:9: a comma is missing before this"                        },
-    {"[1 2]",                                       "job.json:1:4: a comma is missing before this"                        },
-    {"[1; 2]",                                      "job.json:1:3: a comma is missing before this"                        },
-    {"[,1]",                                        "job.json:1:2: a value is missing before \",\""                       },
-    {"[1,,2]",                                      "job.json:1:4: a value is missing before \",\""                       },
-    {"{\"a\":}",                                    "job.json:1:6: a value is missing before \"}\""                       },
-    {"{,}",                                         "job.json:1:2: a key in double quotes should be here, not \",\""      },
-    {"// yes\n{}",                                  "job.json:1:1: comments are not allowed in JSON"                      },
-    {"{\n  # no\n}",                                "job.json:2:3: comments are not allowed in JSON"                      },
-    {"{\"a\" /* b */: 1}",                          "job.json:1:6: comments are not allowed in JSON"                      },
-    {"{\"a\": 1} // c",                             "job.json:1:10: comments are not allowed in JSON"                     },
-    {"{\"a\": 1 /* c */}",                          "job.json:1:9: comments are not allowed in JSON"                      },
+    {"{\n \"a\": 1,\n}",                            "job.json:2:8: trailing comma is not allowed"                           },
+    {"[1, 2,]",                                     "job.json:1:6: trailing comma is not allowed"                           },
+    {"{\"a\": 1 \"b\": 2}",                         "job.json:1:9: a comma is missing before this"                          },
+    {"[1 2]",                                       "job.json:1:4: a comma is missing before this"                          },
+    {"[1; 2]",                                      "job.json:1:3: a comma is missing before this"                          },
+    {"[,1]",                                        "job.json:1:2: a value is missing before \",\""                         },
+    {"[1,,2]",                                      "job.json:1:4: a value is missing before \",\""                         },
+    {"{\"a\":}",                                    "job.json:1:6: a value is missing before \"}\""                         },
+    {"{,}",                                         "job.json:1:2: a key in double quotes is expected here, not \",\""      },
+    {"// yes\n{}",                                  "job.json:1:1: comments are not allowed in JSON"                        },
+    {"{\n  # no\n}",                                "job.json:2:3: comments are not allowed in JSON"                        },
+    {"{\"a\" /* b */: 1}",                          "job.json:1:6: comments are not allowed in JSON"                        },
+    {"{\"a\": 1} // c",                             "job.json:1:10: comments are not allowed in JSON"                       },
+    {"{\"a\": 1 /* c */}",                          "job.json:1:9: comments are not allowed in JSON"                        },
     /* brackets */
     {"{\n\"a\": [1,\n2\n",
-     "job.json:3:2: the text ends before the \"[\" of line 2 is closed"                                                   },
-    {"{",                                           "job.json:1:2: the text ends before the \"{\" of line 1 is closed"    },
-    {"{\"a\"",                                      "job.json:1:5: the text ends before the \"{\" of line 1 is closed"    },
-    {"{\"a\":",                                     "job.json:1:6: the text ends before the \"{\" of line 1 is closed"    },
-    {"[\n1\n}",                                     "job.json:3:1: \"}\" closes the \"[\" of line 1"                      },
-    {"{\"a\": 1]",                                  "job.json:1:8: \"]\" closes the \"{\" of line 1"                      },
-    {"[}",                                          "job.json:1:2: \"}\" closes the \"[\" of line 1"                      },
-    {"]",                                           "job.json:1:1: a value is missing before \"]\""                       },
-    {"{} {}",                                       "job.json:1:4: something follows the end; a file holds one value"     },
-    {"1,",                                          "job.json:1:2: something follows the end; a file holds one value"     },
-    {"[\"a\": 1]",                                  "job.json:1:5: a list has no keys; use { } instead of [ ]"            },
+     "job.json:3:2: unexpected end: the \"[\" in line 2 is not closed"                                                      },
+    {"{",                                           "job.json:1:2: unexpected end: the \"{\" in line 1 is not closed"       },
+    {"{\"a\"",                                      "job.json:1:5: unexpected end: the \"{\" in line 1 is not closed"       },
+    {"{\"a\":",                                     "job.json:1:6: unexpected end: the \"{\" in line 1 is not closed"       },
+    {"[\n1\n}",                                     "job.json:3:1: \"}\" does not match the \"[\" in line 1"                },
+    {"{\"a\": 1]",                                  "job.json:1:8: \"]\" does not match the \"{\" in line 1"                },
+    {"[}",                                          "job.json:1:2: \"}\" does not match the \"[\" in line 1"                },
+    {"]",                                           "job.json:1:1: a value is missing before \"]\""                         },
+    {"{} {}",                                       "job.json:1:4: unexpected text after the end; a file contains one value"},
+    {"1,",                                          "job.json:1:2: unexpected text after the end; a file contains one value"},
+    {"[\"a\": 1]",                                  "job.json:1:5: a list has no keys; use { } instead of [ ]"              },
     /* keys */
-    {"{a: 1}",                                      "job.json:1:2: the key a is not in double quotes"                     },
-    {"{'a': 1}",
-     "job.json:1:2: a text is written in double quotes, not in single ones"                                               },
-    {"{\"a\" 1}",                                   "job.json:1:6: a colon is missing after the key"                      },
-    {"{\"a\" = 1}",                                 "job.json:1:6: a colon is missing after the key"                      },
-    {"{[1]: 1}",                                    "job.json:1:2: a key in double quotes should be here, not \"[\""      },
+    {"{a: 1}",                                      "job.json:1:2: the key a is not in double quotes"                       },
+    {"{'a': 1}",                                    "job.json:1:2: strings need double quotes, not single quotes"           },
+    {"{\"a\" 1}",                                   "job.json:1:6: a colon is missing after the key"                        },
+    {"{\"a\" = 1}",                                 "job.json:1:6: a colon is missing after the key"                        },
+    {"{[1]: 1}",                                    "job.json:1:2: a key in double quotes is expected here, not \"[\""      },
     /* words */
-    {"{\"a\": True}",                               "job.json:1:7: write true, not True"                                  },
-    {"[None]",                                      "job.json:1:2: write null, not None"                                  },
-    {"[NaN]",                                       "job.json:1:2: NaN is no number in JSON"                              },
-    {"[-inf]",                                      "job.json:1:2: a digit is missing after the minus sign"               },
-    {"[Infinity]",                                  "job.json:1:2: Infinity is no number in JSON"                         },
-    {"[adam]",                                      "job.json:1:2: adam is no JSON; a text is written in double quotes"   },
-    {"[nullx]",                                     "job.json:1:2: nullx is no JSON; a text is written in double quotes"  },
-    {"['a']",                                       "job.json:1:2: a text is written in double quotes, not in single ones"},
-    {"[$]",                                         "job.json:1:2: \"$\" cannot begin a value"                            },
-    {"[\x01]",                                      "job.json:1:2: the byte 0x01 cannot begin a value"                    },
-    {"[\xc3\xa9]",                                  "job.json:1:2: the byte 0xc3 cannot begin a value"                    },
+    {"{\"a\": True}",                               "job.json:1:7: write true, not True"                                    },
+    {"[None]",                                      "job.json:1:2: write null, not None"                                    },
+    {"[NaN]",                                       "job.json:1:2: NaN is not a number in JSON"                             },
+    {"[-inf]",                                      "job.json:1:2: a digit is missing after the minus sign"                 },
+    {"[Infinity]",                                  "job.json:1:2: Infinity is not a number in JSON"                        },
+    {"[adam]",                                      "job.json:1:2: adam is not valid JSON; strings need double quotes"      },
+    {"[nullx]",                                     "job.json:1:2: nullx is not valid JSON; strings need double quotes"     },
+    {"['a']",                                       "job.json:1:2: strings need double quotes, not single quotes"           },
+    {"[$]",                                         "job.json:1:2: a value cannot begin with \"$\""                         },
+    {"[\x01]",                                      "job.json:1:2: a value cannot begin with the byte 0x01"                 },
+    {"[\xc3\xa9]",                                  "job.json:1:2: a value cannot begin with the byte 0xc3"                 },
     /* numbers */
-    {"[+1]",                                        "job.json:1:2: a number has no plus sign in front"                    },
-    {"[.5]",                                        "job.json:1:2: a number has a digit before its decimal point"         },
-    {"[5.]",                                        "job.json:1:2: a digit is missing after the decimal point"            },
-    {"[1e]",                                        "job.json:1:2: a digit is missing in the exponent"                    },
-    {"[1e+]",                                       "job.json:1:2: a digit is missing in the exponent"                    },
-    {"[-]",                                         "job.json:1:2: a digit is missing after the minus sign"               },
-    {"[007]",                                       "job.json:1:2: a number does not begin with a needless zero"          },
-    {"[0x10]",                                      "job.json:1:2: hexadecimal numbers are not JSON"                      },
-    {"[1_000]",                                     "job.json:1:2: the number runs into \"_000\""                         },
-    {"[10px]",                                      "job.json:1:2: the number runs into \"px\""                           },
-    {"[1e999]",                                     "job.json:1:2: the number is too large"                               },
+    {"[+1]",                                        "job.json:1:2: a number must not begin with a plus sign"                },
+    {"[.5]",                                        "job.json:1:2: a number needs a digit before the decimal point"         },
+    {"[5.]",                                        "job.json:1:2: a digit is missing after the decimal point"              },
+    {"[1e]",                                        "job.json:1:2: a digit is missing in the exponent"                      },
+    {"[1e+]",                                       "job.json:1:2: a digit is missing in the exponent"                      },
+    {"[-]",                                         "job.json:1:2: a digit is missing after the minus sign"                 },
+    {"[007]",                                       "job.json:1:2: a number must not have leading zeros"                    },
+    {"[0x10]",                                      "job.json:1:2: hexadecimal numbers are not JSON"                        },
+    {"[1_000]",                                     "job.json:1:2: unexpected \"_000\" after a number"                      },
+    {"[10px]",                                      "job.json:1:2: unexpected \"px\" after a number"                        },
+    {"[1e999]",                                     "job.json:1:2: the number is too large"                                 },
     /* texts */
-    {"[\"abc\n\"]",                                 "job.json:1:2: the text that begins here has no closing quote"        },
-    {"[\"abc",                                      "job.json:1:2: the text that begins here has no closing quote"        },
-    {"[\"a\tb\"]",                                  "job.json:1:4: a tab inside a text is written \\t"                    },
+    {"[\"abc\n\"]",                                 "job.json:1:2: the string that begins here has no closing quote"        },
+    {"[\"abc",                                      "job.json:1:2: the string that begins here has no closing quote"        },
+    {"[\"a\tb\"]",                                  "job.json:1:4: a tab in a string must be written as \\t"                },
     {"[\"a\x01\"]",
-     "job.json:1:4: the control character 0x01 inside a text is written \\u0001"                                          },
-    {"[\"C:\\data\"]",
-     "job.json:1:5: a backslash cannot stand before \"d\"; write \\\\ for "
-     "the character itself"                                                                                               },
-    {"[\"\\u12g4\"]",                               "job.json:1:3: \\u is followed by four hexadecimal digits"            },
-    {"[\"\\ud800x\"]",
-     "job.json:1:3: this is half of a character: \\uD800 to \\uDBFF and "
-     "\\uDC00 to \\uDFFF come in pairs"                                                                                   },
-    {"[\"\\udc00\"]",
-     "job.json:1:3: this is half of a character: \\uD800 to \\uDBFF and "
-     "\\uDC00 to \\uDFFF come in pairs"                                                                                   },
+     "job.json:1:4: the control character 0x01 in a string must be written as \\u0001"                                      },
+    {"[\"C:\\data\"]",                              "job.json:1:5: invalid escape: a backslash before \"d\"; write "
+                       "\\\\ for a backslash"                                                         },
+    {"[\"\\u12g4\"]",                               "job.json:1:3: \\u must be followed by four hexadecimal digits"         },
+    {"[\"\\ud800x\"]",                              "job.json:1:3: unpaired surrogate: \\uD800 to \\uDBFF and "
+                       "\\uDC00 to \\uDFFF come in pairs"                                             },
+    {"[\"\\udc00\"]",                               "job.json:1:3: unpaired surrogate: \\uD800 to \\uDBFF and "
+                      "\\uDC00 to \\uDFFF come in pairs"                                               },
     /* well-formed, and still wrong */
     {"{\"a\": 1,\n\"b\": 2,\n\"a\": 3,\n\"b\": 4}",
-     "job.json:3: a: is given twice; first on line 1"                                                                     },
+     "job.json:3: a: is given twice; first on line 1"                                                                       },
     {"{\"o\":\n[{\"x\": 1,\n\"\\u0078\": 2}]}",
-     "job.json:3: o[0].x: is given twice; first on line 2"                                                                },
+     "job.json:3: o[0].x: is given twice; first on line 2"                                                                  },
     {"{\"a\":\n\"x\\u0000y\"}",
-     "job.json:1: a: the text holds a NUL character (\\u0000)"                                                            },
+     "job.json:1: a: the string contains a NUL character (\\u0000)"                                                         },
     {"[1,\n\"x\\u0000y\"]",
-     "job.json:2: [1]: the text holds a NUL character (\\u0000)"                                                          },
+     "job.json:2: [1]: the string contains a NUL character (\\u0000)"                                                       },
     {"{\"o\": {\"x\\u0000y\": 1}}",
-     "job.json:1: o: a key holds a NUL character (\\u0000)"                                                               },
+     "job.json:1: o: a key contains a NUL character (\\u0000)"                                                              },
 };
 
 static struct dnn_json *parsed(const char *text)
@@ -150,7 +146,7 @@ static void test_wrong(void)
     struct dnn_err err = {0};
     is_int(dnn_json_text("job.json", "{\n\0}", 4, &file, &err), DNN_ECONFIG,
            "a NUL byte");
-    is_text(err.text, "job.json:2:1: a NUL byte: this is no text file", "is said");
+    is_text(err.text, "job.json:2:1: a NUL byte: this is not a text file", "is said");
 }
 
 static void test_depth(void)
@@ -214,15 +210,14 @@ static void test_files(void)
     f = fopen(path, "w");
     fclose(f);
     is_int(dnn_json_read(path, &file, &err), DNN_ECONFIG, "an empty file");
-    snprintf(want, sizeof want, "%s: is empty; the least is {}", path);
+    snprintf(want, sizeof want, "%s: is empty; the smallest valid file is {}", path);
     is_text(err.text, want, "is said");
 
     ok(truncate(path, (off_t)DNN_JSON_LIMIT + 1) == 0, "a file that is too large");
     is_int(dnn_json_read(path, &file, &err), DNN_ECONFIG, "is refused");
-    snprintf(
-        want, sizeof want,
-        "%s: has 256.0 MiB, and at most 256.0 MiB can be read; is it the right file?",
-        path);
+    snprintf(want, sizeof want,
+             "%s: 256.0 MiB exceeds the limit of 256.0 MiB; is it the right file?",
+             path);
     is_text(err.text, want, "is said");
     is_int(err.code, DNN_ECONFIG, "with this code");
 
@@ -359,7 +354,7 @@ static const struct {
      "job.json:2: v: must be true or false, not \"true\"; remove the quotes"                                                          },
     {'s', "\"a\\u00e9\\n\"",                                                       "a\xc3\xa9\n"                                      },
     {'s', "\"\"",                                                                  ""                                                 },
-    {'s', "5",                                                                     "job.json:2: v: must be a text, not 5"             },
+    {'s', "5",                                                                     "job.json:2: v: must be a string, not 5"           },
     {'i', "\"\\t123456789012345678901234567890123456789012345\xc3\xa9 and more\"",
      "job.json:2: v: must be a whole number, not "
      "\"\\t123456789012345678901234567890123456789012345...\""                                                                        },

@@ -46,7 +46,7 @@ static void compact(void)
     dnn_json_free(file);
     struct dnn_buf out = {0};
     dnn_json_quoted(&out, "a\"b\\c\n\xc3\xa4");
-    is_text(out.text, "\"a\\\"b\\\\c\\u000a\xc3\xa4\"", "a text in quotes");
+    is_text(out.text, "\"a\\\"b\\\\c\\u000a\xc3\xa4\"", "a quoted string");
     dnn_buf_free(&out);
 }
 
@@ -88,14 +88,16 @@ static void refused(void)
         struct dnn_jstep step[2];
         const char *want;
     } bad[] = {
-        {{KEY("s"), KEY("t")},   "S: \"t\" would be a key of \"word\", which has none"},
-        {{KEY("l"), KEY("t")},   "S: \"t\" would be a key of a list, which has none"  },
+        {{KEY("s"), KEY("t")},
+         "S: cannot set the key \"t\" of \"word\", which is not an object"  },
+        {{KEY("l"), KEY("t")},
+         "S: cannot set the key \"t\" of a list, which is not an object"    },
         {{KEY("s"), ELEMENT(0)},
-         "S: [0] would be an element of \"word\", which has none"                     },
+         "S: cannot set element [0] of \"word\", which is not a list"       },
         {{KEY("l"), ELEMENT(4)},
-         "S: the list has 2 elements: the next one is [2], not [4]"                   },
+         "S: the list has 2 elements; the next one is [2], not [4]"         },
         {{KEY("x"), ELEMENT(1)},
-         "S: there is no list yet, whose first element is [0], not [1]"               },
+         "S: the list does not exist yet; its first element is [0], not [1]"},
     };
     struct dnn_json *file = parse("{\"s\": \"word\", \"l\": [1, 2]}");
 

@@ -55,15 +55,15 @@ static void levels(void)
 static void ranks(void)
 {
     setenv("PMIX_RANK", "3", 1);
-    ok(!dnn_log_speaker(), "before MPI the launcher's rank counts");
+    ok(!dnn_log_is_root(), "before MPI the launcher's rank counts");
     unsetenv("PMIX_RANK");
-    ok(dnn_log_speaker(), "alone we speak");
+    ok(dnn_log_is_root(), "alone we speak");
     dnn_log_rank(2, 4, "n1");
     dnn_log(DNN_ERROR, "run", "said by rank 0");
     is_text(heard(), "", "rank 2 leaves common things to rank 0");
     dnn_log_all(DNN_INFO, "run", "here");
     is_text(heard(), "[2@n1] run: info: here\n", "but says its own");
-    ok(!dnn_log_speaker(), "rank 2 does not speak");
+    ok(!dnn_log_is_root(), "rank 2 does not speak");
     dnn_log_rank(0, 1, "n1");
     dnn_log_all(DNN_INFO, "run", "here");
     is_text(heard(), "run: here\n", "one rank needs no name");

@@ -104,6 +104,11 @@ static void good(void)
        "all arrive");
     dnn_opt_free(&tool, cmd, &o);
     dnn_free(args);
+    is_int(parse("show --config= a.json x", &o, &cmd, &n, &args, &err), 0,
+           "the value of \"--config=\" is the next argument");
+    ok(strcmp(o.config, "a.json") == 0 && n == 1 && strcmp(args[0], "x") == 0,
+       "both arrive");
+    dnn_free(args);
     is_int(parse("run srun -n2 --help", &o, &cmd, &n, &args, &err), 0,
            "a command to run");
     ok(n == 3 && strcmp(args[1], "-n2") == 0 && strcmp(args[2], "--help") == 0,
@@ -127,18 +132,19 @@ static void bad(void)
         {"show -z",            "unknown option -z; dnn-x --help lists them"          },
         {"show --threads=0",   "--threads: must be between 1 and 64, not 0"          },
         {"show --threads=two", "--threads: must be a whole number, not \"two\""      },
-        {"show --threads",     "--threads: a value is missing: --threads=N"          },
+        {"show --threads",     "--threads: a value is missing; write --threads=N"    },
+        {"show --threads=",    "--threads: a value is missing; write --threads=N"    },
         {"show --limit=many",  "--limit: must be a number, not \"many\""             },
         {"show --json=yes",    "--json: takes no value; write --json or --no-json"   },
-        {"show --no-threads",  "--no-threads: only switches can be turned off"       },
+        {"show --no-threads",  "--no-threads: only flags can be negated"             },
         {"show --bind=of",     "--bind: must be one of auto, off, not \"of\"; did you "
                            "mean \"off\"?"                 },
-        {"show a b",           "\"b\" is one word too many: dnn-x show [FILE]"       },
-        {"run",                "[--] CMD... is missing: dnn-x run [--] CMD..."       },
+        {"show a b",           "unexpected argument \"b\"; usage: dnn-x show [FILE]" },
+        {"run",                "[--] CMD... is missing; usage: dnn-x run [--] CMD..."},
         {"show --help=html",   "--help: must be one of text, man, bash, not \"html\""},
         {"--log=loud show",    "log level \"loud\": must be one of error, warn, info, "
                             "debug, trace, not \"loud\""  },
-        {"show -s a=1 --set",  "--set: a value is missing: --set=KEY=VALUE"          },
+        {"show -s a=1 --set",  "--set: a value is missing; write --set=KEY=VALUE"    },
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -170,17 +176,21 @@ static void help(void)
         "      --[no-]color        use colours [true]\n"
         "  -t, --threads=N         how many (1 to 64) [2]\n"
         "      --limit=X           how much (0 to 1) [0.5]\n"
-        "      --bind=WORD         how to bind: auto, off [auto]\n"
+        "      --bind=VALUE        how to bind: auto, off [auto]\n"
         "  -s, --set=KEY=VALUE     override (may be given several times)\n"
         "  -c, --config=FILE       the job\n"
-        "  -h, --help[=FORM]       show this text; =man and =bash print the manual "
+        "  -h, --help[=FORM]       print this help; =man and =bash print the manual "
         "page\n"
         "                          and the shell completion\n"
-        "  -V, --version           show the version and what was built in\n"
-        "  -q, --quiet             say only what is wrong: the same as --log=warn\n"
-        "      --log=LEVELS        how much to say: error, warn, info, debug or "
-        "trace,\n"
-        "                          and single rooms as \"warn,topo=debug\" [info]\n",
+        "  -V, --version           print the version and the libraries it was built "
+        "with\n"
+        "  -q, --quiet             log only warnings and errors: the same as "
+        "--log=warn\n"
+        "      --log=LEVELS        log level: error, warn, info, debug or trace, "
+        "also\n"
+        "                          for single components, such as "
+        "\"warn,topo=debug\"\n"
+        "                          [info]\n",
         "help of a command");
     free(text);
 }

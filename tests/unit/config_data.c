@@ -148,7 +148,8 @@ static void aside(void)
         return;
     dnn_job_origin(&job, DNN_PART_TRAIN, &train);
     ok(dnn_job_open(&job, &train, &a, &err) < 0, "of one");
-    is_text(err.text, "data.validation: there is one sample: none can be set aside",
+    is_text(err.text,
+            "data.validation: there is only one sample, so none can be held out",
             "nothing can be set aside");
     dnn_job_free(&job);
 }
@@ -167,32 +168,31 @@ static const struct {
                             "cifar, csv, raw, not \"image\"; "
                             "did you mean \"images\"?"                                },
     {"\"type\": \"labels\"",
-     "data.type: labels are targets: give input_type and target_type instead"                                    },
-    {"\"input_type\": \"labels\"",                        "data.input_type: labels are targets, not inputs"      },
+     "data.type: labels can only be targets; give input_type and target_type instead"                            },
+    {"\"input_type\": \"labels\"",
+     "data.input_type: labels can be targets, but not inputs"                                                    },
     {"\"input_path\": \"x\", \"dataset\": \"y\"",
-     "data.input_path: stands beside \"dataset\", and samples come from one of them"                             },
+     "data.input_path: cannot be combined with \"dataset\"; give one of them"                                    },
     {"\"test_input_path\": \"x\", \"test_generate\": {}",
-     "data.test_generate: stands beside \"test_input_path\", and samples come from one "
-     "of "
+     "data.test_generate: cannot be combined with \"test_input_path\"; give one of "
      "them"                                                                                                      },
     {"\"target_path\": \"x\"",
-     "data.target_path: goes with \"input_path\", which is missing"                                              },
+     "data.target_path: needs \"input_path\", which is missing"                                                  },
     {"\"test_target_path\": \"x\"",
-     "data.test_target_path: goes with \"test_input_path\", which is missing"                                    },
+     "data.test_target_path: needs \"test_input_path\", which is missing"                                        },
     {"\"input_path\": \"x\", \"validation\": \"v\"",
-     "data.validation: names a split, which only a dataset has; of files, give the "
-     "part to "
-     "be set aside, such as 0.1"                                                                                 },
+     "data.validation: only a dataset has named splits; for files, give the fraction "
+     "of samples to hold out, such as 0.1"                                                                       },
     {"\"dataset\": \"x\", \"validation\": 0.1",
-     "data.validation: a dataset has its splits already: name one of them, or make it "
-     "with "
-     "another by dnn-prepare"                                                                                    },
+     "data.validation: must be the name of a split of the dataset; dnn-prepare makes "
+     "splits"                                                                                                    },
     {"\"input_path\": \"x\", \"validation\": 1.5",
-     "data.validation: must be a split's name, or a part between 0 and 1, not 1.5"                               },
-    {"\"validation\": []",
-     "data.validation: must be a split's name, or a part between 0 and 1, not []"                                },
+     "data.validation: must be the name of a split or a fraction between 0 and 1, not "
+     "1.5"                                                                                                       },
+    {"\"validation\": []",                                "data.validation: must be the name of a split or a fraction "
+                           "between 0 and 1, not []"                                   },
     {"\"test_tag\": \"a\", \"testing_tag\": \"b\"",
-     "data.test_tag: is another word for testing_tag, which is \"b\""                                            },
+     "data.test_tag: is an alias of testing_tag, which is \"b\"; give one of them"                               },
     {"\"batch_size\": 0",                                 "data.batch_size: must be between 1 and 1048576, not 0"},
     {"\"bc_frequency\": [1, 2, 3]",                       "data.bc_frequency: must have 2 elements, not 3"       },
     {"\"transforms\": {}",                                "data.transforms: must be a list of transforms, not {}"},
@@ -217,9 +217,8 @@ static void refused(void)
         dnn_free(want);
     }
     /* What is missing is blamed on the object, which begins a line before. */
-    char *want = dnn_format("%s:1: data: the key \"domain_size\" is missing: points in "
-                            "space",
-                            path);
+    char *want = dnn_format(
+        "%s:1: data: the key \"domain_size\" is missing: number of grid points", path);
     ok(read_data("\"type\": \"pde\", \"num_examples\": 3") < 0, "no domain");
     is_text(err.text, want, "is refused");
     dnn_free(want);

@@ -201,7 +201,7 @@ static const struct {
     {"[]",                                                                              ":1: must be an object, not []"           },
     {"{}",                                                                              ":1: the key \"layers\" is missing"       },
     {NET "\"micro_batches\": 4}",
-     ":2: micro_batches: unknown key here; it goes into \"parallel\""                                                                    },
+     ":2: micro_batches: unknown key here; it belongs in \"parallel\""                                                            },
     {NET "\"num_epoch\": 3}",
      ":2: num_epoch: unknown key; did you mean \"num_epochs\"?"                                                                   },
     {NET "\"num_epochs\": \"3\"}",
@@ -216,9 +216,8 @@ static const struct {
     {NET "\"parallel\": {\"compress\": \"zip\"}}",
      ":2: parallel.compress: must be one of none, bf16, fp16, not \"zip\""                                                        },
     {NET "\"deterministic\": true, \"parallel\": {\"compress\": \"bf16\"}}",
-     ":2: parallel.compress: does not go with \"deterministic\": what is rounded on "
-     "the "
-     "way depends on the number of ranks"                                                                                         },
+     ":2: parallel.compress: cannot be combined with \"deterministic\": rounding would "
+     "depend on the number of ranks"                                                                                              },
     {NET "\"target_metric\": \"val_acc\"}",
      ":2: target_metric: must be \"METRIC,>,NUMBER\" (or <), or \"METRIC,~<,EPOCHS\" "
      "(or "
@@ -228,7 +227,7 @@ static const struct {
     {NET "\"optimizer\": {\"type\": \"SGD\", \"lr_scheduler\": {\"type\": "
          "\"Step\"}}}",                                                            NULL                                      },
     {NET "\"batch_size\": 3, \"data\": {\"batch_size\": 4}}",
-     ":2: data.batch_size: is 4, but the job's batch_size is 3: leave one of them out"                                            },
+     ":2: data.batch_size: is 4, but the top-level batch_size is 3; give one of them"                                             },
     {NET "\"telemetry\": []}",                                                          ":2: telemetry: must be an object, not []"},
     {NET "\"precision\": \"f16\"}",
      ":2: precision: must be one of f32, f64, float32, float64, not \"f16\""                                                      },

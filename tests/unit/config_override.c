@@ -98,25 +98,25 @@ static const struct {
 } wrong[] = {
     {plain,   "num_epochs",                   "--set num_epochs: must be KEY=VALUE"                     },
     {plain,   "=3",
-     "--set =3: must be KEY=VALUE, where KEY is as data.batch_size or "
+     "--set =3: must be KEY=VALUE, where KEY is, for example, data.batch_size or "
      "data.slicers[0].sizes"                                                                            },
     {plain,   "a..b=3",
-     "--set a..b=3: must be KEY=VALUE, where KEY is as data.batch_size or "
+     "--set a..b=3: must be KEY=VALUE, where KEY is, for example, data.batch_size or "
      "data.slicers[0].sizes"                                                                            },
     {plain,   "a[x]=3",
-     "--set a[x]=3: must be KEY=VALUE, where KEY is as data.batch_size or "
+     "--set a[x]=3: must be KEY=VALUE, where KEY is, for example, data.batch_size or "
      "data.slicers[0].sizes"                                                                            },
     {plain,   "a]=3",
-     "--set a]=3: must be KEY=VALUE, where KEY is as data.batch_size or "
+     "--set a]=3: must be KEY=VALUE, where KEY is, for example, data.batch_size or "
      "data.slicers[0].sizes"                                                                            },
     {plain,   "num_epochs=many",
      "--set num_epochs=many: must be a whole number, not \"many\""                                      },
     {plain,   "num_epochs=.5",
-     "--set num_epochs=.5: its value is no JSON: a number has a digit before its "
-     "decimal point"                                                                                    },
+     "--set num_epochs=.5: the value is not valid JSON: a number needs a digit before "
+     "the decimal point"                                                                                },
     {plain,   "input=[1,",
-     "--set input=[1,: its value is no JSON: the text ends before the "
-     "\"[\" of line 1 is closed"                                                                        },
+     "--set input=[1,: the value is not valid JSON: unexpected end: the \"[\" in line "
+     "1 is not closed"                                                                                  },
     {plain,   "num_epoch=1",
      "--set num_epoch=1: unknown key; did you mean \"num_epochs\"?"                                     },
     {plain,   "batch_size=0",                 "--set batch_size=0: must be between 1 and 1048576, not 0"},
@@ -124,16 +124,15 @@ static const struct {
      "--set data={\"batchsize\": 3}: data.batchsize: unknown key; did you mean "
      "\"batch_size\"?"                                                                                  },
     {plain,   "loss.function=mse",
-     "--set loss.function=mse: \"function\" would be a key of \"xent\", which has "
-     "none"                                                                                             },
+     "--set loss.function=mse: cannot set the key \"function\" of \"xent\", which is "
+     "not an object"                                                                                    },
     {wrapped, "optimizer.learning_rate=1",
-     "--set optimizer.learning_rate=1: \"learning_rate\" would be a key of \"sgd\", "
-     "which "
-     "has none"                                                                                         },
+     "--set optimizer.learning_rate=1: cannot set the key \"learning_rate\" of "
+     "\"sgd\", which is not an object"                                                                  },
     {wrapped, "data.batch_size=x",
      "--set data.batch_size=x: must be a whole number, not \"x\""                                       },
     {wrapped, "data.transforms[2]=1",
-     "--set data.transforms[2]=1: the list has 1 elements: the next one is [1], not "
+     "--set data.transforms[2]=1: the list has 1 elements; the next one is [1], not "
      "[2]"                                                                                              },
     {wrapped, "data.transforms[0].resize=-1",
      "--set data.transforms[0].resize=-1: must be between 1 and 1073741824, not -1"                     },

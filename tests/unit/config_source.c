@@ -105,9 +105,8 @@ static void masks(void)
     classes(PICTURES "\"level.tif\", \"target_type\": \"masks\"", "0 1 2 1 ",
             "masks are what they are");
     char *want =
-        dnn_format("the mask of %s/in.tif: its grey level 0 would be class -2; "
-                   "masks are divided by 255 and then normalised, as the job "
-                   "says",
+        dnn_format("the mask of %s/in.tif: grey level 0 becomes class -2, which is out "
+                   "of range; masks are divided by 255 and then normalised",
                    dir);
     classes(PICTURES "\"level.tif\", \"transforms\": [{\"normalize\": {\"mean\": 1, "
                      "\"std\": 0.5}}]",
@@ -160,9 +159,9 @@ static void transforms(void)
     is_int(dnn_job_augment(&job, true, &augment, &err), 0, "tests'");
     ok(dnn_augment_columns(augment, 1, &volume, &out, &err) < 0,
        "do not go with volumes");
-    char *want = dnn_format("%s:4: data.transforms[0].resize: 'input' has 3", path);
+    char *want = dnn_format("%s:4: data.transforms[1].resize: 'input' has 3", path);
     err.text[strlen(want)] = '\0';
-    is_text(err.text, want, "which is blamed on the line of the job");
+    is_text(err.text, want, "with its line and its place in the list");
     dnn_free(want);
     dnn_augment_free(augment);
     dnn_job_free(&job);

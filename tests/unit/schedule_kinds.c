@@ -207,7 +207,7 @@ static void refusals(void)
         "Warmup, cosine, polynomial, one_cycle, plateau, warm_up, "
         "reduce_lr_on_plateau, reduce_lr_every_nepochs, not \"stepp\"; did you mean "
         "\"Step\"?");
-    refuses("{\"s\": {\"type\": 3}}", "job.json:1: s.type: must be a text, not 3");
+    refuses("{\"s\": {\"type\": 3}}", "job.json:1: s.type: must be a string, not 3");
     refuses("{\"s\": 3}", "job.json:1: s: must be a schedule {\"type\": ...}, not 3");
     refuses("{\"s\": [{\"type\": \"constant\"},\n 4]}",
             "job.json:2: s[1]: must be a schedule {\"type\": ...}, not 4");

@@ -196,10 +196,10 @@ def train():
         for batch, (x, y) in enumerate(reader.epoch(epoch), 1):
             total += trainer.step(x, y)
             number += 1
-            report(moment="step", epoch=epoch, batch=batch, step=number,
+            report(event="step", epoch=epoch, batch=batch, step=number,
                    seconds=time.perf_counter() - began, samples_per_second=None, comm=None)
         seen = trainer.validate(test)
-        report(moment="epoch", epoch=epoch, batch=batch, step=number,
+        report(event="epoch", epoch=epoch, batch=batch, step=number,
                seconds=time.perf_counter() - began, samples_per_second=None, comm=None,
                loss=total.item() / batch, **seen)
 
@@ -220,7 +220,7 @@ def probe():
             samples += 0 if began is None else len(x) * ARGS.ranks
             began = time.perf_counter() if began is None else began
         best[form, how] = samples / (time.perf_counter() - began)
-        report(moment="probe", format=form, reader=how, mode=mode,
+        report(event="probe", format=form, reader=how, mode=mode,
                samples_per_second=best[form, how])
 
     for form in ("contiguous", "channels_last"):
@@ -232,7 +232,7 @@ def probe():
         reason = within(ARGS.compile,
                         lambda: measure(form, how, "compile", Trainer(form, "compile")))
         if reason is not None:
-            report(moment="probe", mode="compile", reason=reason)
+            report(event="probe", mode="compile", reason=reason)
 
 
 def start_others():
@@ -252,7 +252,7 @@ def main():
             meet, others = start_others()
         dist.init_process_group("gloo", init_method=f"file://{meet}", rank=ARGS.rank,
                                 world_size=ARGS.ranks)
-    report(moment="about", **about())
+    report(event="about", **about())
     probe() if ARGS.probe > 0 else train()
     if ARGS.ranks > 1:
         dist.destroy_process_group()
