@@ -15,5 +15,5 @@ done
 test -x "$data/jobs/topo.sh" || { say "no job scripts in $data/jobs"; exit 1; }
 grep -q "$bin" "$modules/dnn/$version" "$modules/dnn/$version.lua" || { say "the modules name another place"; exit 1; }
 "$bin/dnn-bench" --quiet topo | grep -q '^ *0 ' || { say "dnn-bench topo shows no rank 0"; exit 1; }
-test -s "$data/peer/torch_step.py" || { say "no PyTorch peer in $data/peer"; exit 1; }
+test -s "$data/torch/torch_step.py" || { say "no PyTorch scripts in $data/torch"; exit 1; }
 say "all is well in $bin"

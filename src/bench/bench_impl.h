@@ -1,4 +1,4 @@
-/* bench_impl.h - what the files of this room share.
+/* bench_impl.h - declarations shared by the files of src/bench.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -7,57 +7,65 @@
 #define DNN_BENCH_BENCH_IMPL_H
 
 #include "bench/bench.h"
-#include "bench/turns_impl.h"
+#include "bench/proc_impl.h"
 
 #include "config/net.h"
 #include "run/measure.h"
 #include "run/model.h"
 
-/* ---- peak.c: what the machine can do at best ---- */
+/* ---- peak.c: the peak of this machine ---- */
 
-/* Operations per second of OpenBLAS's product of large matrices in single precision
- * with these threads: the best of a few.  Takes about half a second, and returns
- * when OpenBLAS's threads have gone to sleep. */
+/* Floating-point operations per second of OpenBLAS's sgemm of large matrices: the best
+ * of a few runs.  Takes about half a second, and returns when OpenBLAS's threads are
+ * asleep. */
 double dnn_bench_sgemm(int threads);
 /* Bytes read and written per second when a large array is copied. */
 double dnn_bench_copy(int threads);
 
 /* ---- step.c ---- */
 
-enum { DNN_RIVALS = 2 }; /* PyTorch in as many memory formats */
-extern const char *const dnn_rival_formats[DNN_RIVALS];
+enum { DNN_BENCH_TRAIN, DNN_BENCH_INFER, DNN_BENCH_PHASES };
+/* PyTorch runs eagerly in each memory format, and compiled in the faster of them. */
+enum { DNN_TORCH_FORMATS = 2, DNN_TORCH_VARIANTS = DNN_TORCH_FORMATS + 1 };
 
-enum { DNN_BENCH_TRAIN, DNN_BENCH_INFER, DNN_BENCH_SIDES };
+struct dnn_torch_variant {
+    const char *format;
+    bool compiled;
+    int process;
+    double seconds; /* median */
+};
 
-/* What was measured of one side: training, or inference. */
-struct dnn_bench_side {
+/* What was measured of training or inference. */
+struct dnn_bench_phase {
     struct dnn_model *model; /* owned */
-    double seconds;          /* the median                                        */
+    double seconds;          /* median                                             */
     double flops;
-    double predicted, measured; /* bytes; measured 0: the system does not tell     */
-    double *op_seconds;         /* owned, by op                                    */
-    /* The rival's best: seconds, in which format, bytes. */
-    double rival_seconds, rival_bytes, rival_each[DNN_RIVALS];
-    const char *rival_format;
+    double predicted, measured; /* bytes; measured 0: the system does not report it */
+    double *op_seconds;         /* owned, by op                                     */
+    int nvariants;
+    struct dnn_torch_variant variant[DNN_TORCH_VARIANTS];
+    const struct dnn_torch_variant *best; /* NULL: none                             */
+    double torch_memory;                  /* bytes, eager                           */
 };
 
 /* ---- step_print.c ---- */
 
-void dnn_bench_print_side(const struct dnn_bench_step *cfg, int which,
-                          const struct dnn_bench_side *side, double sgemm, FILE *where);
-void dnn_bench_print_json(const struct dnn_bench_step *cfg,
-                          const struct dnn_bench_side side[DNN_BENCH_SIDES],
-                          double sgemm, FILE *where);
+void dnn_bench_print_phase(const struct dnn_bench_step *cfg, int which,
+                           const struct dnn_bench_phase *phase,
+                           const struct dnn_torch_info *info, double sgemm,
+                           FILE *where);
+void dnn_bench_print_json(const struct dnn_bench_phase phase[DNN_BENCH_PHASES],
+                          const struct dnn_torch_info *info, double sgemm, FILE *where);
 
 /* ---- ops_cases.c ---- */
 
 enum {
-    DNN_CASE_FUSED = 1, /* ops are done in one go where they can be */
-    DNN_CASE_INFER = 2, /* as in inference, forward only            */
-    DNN_CASE_PAIR = 4,  /* the layer has two inputs                 */
-    DNN_CASE_MSE = 8,   /* with that loss behind it                 */
+    DNN_CASE_FUSED = 1, /* fused ops                                */
+    DNN_CASE_INFER = 2, /* inference: forward only                  */
+    DNN_CASE_PAIR = 4,  /* two inputs                               */
+    DNN_CASE_MSE = 8,   /* with this loss                           */
     DNN_CASE_XENT = 16,
-    DNN_CASE_UPDATE = 32 /* with penalties and updates of its weights */
+    DNN_CASE_UPDATE = 32 /* with penalties and weight updates */
 };
 
 /* A layer or two, whose ops are measured. */

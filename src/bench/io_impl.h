@@ -1,4 +1,4 @@
-/* io_impl.h - what the files of dnn-bench io share.
+/* io_impl.h - datasets for measuring, and what dnn-bench io measures.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -8,11 +8,12 @@
 
 #include "base/shape.h"
 #include "bench/bench.h"
+#include "bench/proc_impl.h"
 
 /* ---- io.c ---- */
 
 enum { DNN_IO_VOLUMES, DNN_IO_IMAGES, DNN_IO_SETS };
-enum { DNN_IO_NPY, DNN_IO_PNG, DNN_IO_RIVALS };
+enum { DNN_IO_NPY, DNN_IO_PNG, DNN_IO_PEERS };
 
 /* What was measured of one dataset. */
 struct dnn_io_set {
@@ -20,47 +21,45 @@ struct dnn_io_set {
     char *path; /* owned */
     struct dnn_shape shape;
     int64_t count, batch;
-    double sample, bytes; /* as stored: of one, of all                             */
-    double made;          /* bytes of one in a batch                               */
-    double memory;        /* the feed's                                            */
-    double compute;       /* seconds of a batch                                    */
-    const char *why;      /* they are so many                                      */
-    double utilisation;
-    double feed, plain;          /* bytes per second, as stored                    */
-    double rate;                 /* samples per second, converted                  */
-    double rival[DNN_IO_RIVALS]; /* samples per second; 0: not measured            */
+    double sample, bytes; /* as stored: of one, of all    */
+    double made;          /* bytes of one in a batch      */
+    double memory;        /* of the feed                  */
+    double compute;       /* seconds per batch            */
+    const char *why;      /* where that number comes from */
+    struct dnn_values utilisation;
+    struct dnn_values feed, plain;         /* bytes per second, as stored   */
+    struct dnn_values rate;                /* samples per second, converted */
+    struct dnn_values torch[DNN_IO_PEERS]; /* samples per second            */
 };
 
-/* ---- io_make.c: datasets to be read ---- */
+/* ---- io_make.c: datasets to read and to train with ---- */
 
-/* Local.  Volumes with masks, or images with labels, under set->path; fill in shape
- * and sizes.  npy: the images once more, as NumPy's file; NULL: not wanted. */
-int dnn_io_make_volumes(struct dnn_io_set *set, long extent, struct dnn_err *err);
-int dnn_io_make_images(struct dnn_io_set *set, long pixels, const char *npy,
-                       struct dnn_err *err);
-/* Local.  Many small samples. */
-int dnn_io_make_small(const char *path, int64_t count, struct dnn_err *err);
+/* Local.  A dataset at path with splits train and, if tests > 0, test: volumes of f32
+ * with masks, or images of u8 with labels; replaces what is there.  *bytes: of a
+ * sample.  npy: NULL, or the directory for the same as train_x.npy, train_y.npy... */
+struct dnn_io_data {
+    const char *path, *npy;
+    bool volumes;
+    int64_t extent, channels, classes, count, tests;
+};
+int dnn_io_make(const struct dnn_io_data *data, double *bytes, struct dnn_err *err);
 
-/* Local.  The head of NumPy's file of numbers ("|u1", "<f4") that come next. */
-struct dnn_file;
-int dnn_io_begin_npy(struct dnn_file *file, const char *type,
-                     const struct dnn_shape *shape, struct dnn_err *err);
-
-/* ---- io_plain.c: what the system can do at best ---- */
+/* ---- io_plain.c: plain read() ---- */
 
 /* Local.  Read all files of a directory one after the other: bytes and seconds. */
 int dnn_io_read_plain(const char *dir, double *bytes, double *seconds,
                       struct dnn_err *err);
-/* Local.  Have the system forget what it keeps of them; the share it still has. */
-int dnn_io_forget(const char *dir, double *left, struct dnn_err *err);
+/* Local.  Drop them from the page cache; *cached: the share that is still there. */
+int dnn_io_drop_cache(const char *dir, double *cached, struct dnn_err *err);
 
 /* ---- io_print.c ---- */
 
 struct dnn_io_all {
     struct dnn_io_set set[DNN_IO_SETS];
-    double opened; /* seconds, a million samples; 0: not measured         */
-    double left;   /* cold: the largest share that stayed in memory; -1: warm */
+    struct dnn_values opened; /* seconds to open a million samples             */
+    double cached; /* cold: largest share left in the page cache; -1: warm     */
     int threads;
+    struct dnn_torch_info info;
 };
 void dnn_io_print(const struct dnn_bench_io *cfg, const struct dnn_io_all *all,
                   FILE *where);

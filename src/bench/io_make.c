@@ -1,4 +1,5 @@
-/* io_make.c - datasets to be read: volumes with masks, images with labels.
+/* io_make.c - datasets to read and to train with: volumes with masks, images with
+ * labels.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -14,276 +15,217 @@
 
 static const double chunk_bytes = 4 << 20; /* of the arrays, where samples are small */
 
-/* A kind of dataset: columns, and how a sample is filled. */
-struct kind {
-    const char *path;
-    int64_t count;
-    int ncols;
-    const struct dnn_column *col;
-    const double *scale; /* of each column; 0: as stored */
-    int64_t numbers;     /* of the first column          */
-    void (*fill)(int64_t i, int64_t numbers, void *const *to);
-    struct dnn_file *npy; /* gets the first column, too; or NULL */
+enum { NAME = 24, COLS = 2 };
+
+struct making {
+    const struct dnn_io_data *data;
+    struct dnn_column col[COLS];
+    size_t bytes[COLS];
+    int64_t chunk;
+    char *chunks[COLS]; /* owned: a chunk of each column */
+    char *names;        /* owned                         */
+    const char **name;  /* owned                         */
+    struct dnn_dataset_writer *writer;
+    struct dnn_file *npy[COLS]; /* NULL: not wanted */
 };
 
-/* ---- what is in a sample ---- */
+/* ---- samples ---- */
 
-/* Neither constant nor noise: slow waves and a little of everything else, so that files
- * that compress are as large and as slow as photographs. */
-static uint32_t mix(uint32_t x)
+/* Slow waves with a little noise, so that PNG files are as large and as slow as those
+ * of photographs. */
+static uint32_t next_random(uint32_t x)
 {
     x ^= x << 13;
     x ^= x >> 17;
     return x ^ x << 5;
 }
 
-static void fill_volume(int64_t i, int64_t numbers, void *const *to)
+static void fill_sample(const struct making *m, int64_t i, void *input, void *target)
 {
-    float *x = to[0];
-    uint8_t *mask = to[1];
+    const struct dnn_io_data *d = m->data;
+    int64_t n;
     uint32_t s = (uint32_t)i * 2654435761u + 12345u;
 
-    for (int64_t k = 0; k < numbers; k++) {
-        s = mix(s);
-        x[k] = (float)(k & 1023) / 1024 + (float)(s >> 8) * 0x1p-26f;
-        mask[k] = (uint8_t)((k >> 9 & 3) == 3);
+    if (dnn_shape_count(&m->col[0].shape, &n, NULL) < 0) return;
+    for (int64_t k = 0; k < n; k++) {
+        s = next_random(s);
+        if (d->volumes) {
+            ((float *)input)[k] = (float)(k & 1023) / 1024 + (float)(s >> 8) * 0x1p-26f;
+            ((uint8_t *)target)[k] = (uint8_t)((k >> 8 & 3) % d->classes);
+        } else {
+            ((uint8_t *)input)[k] = (uint8_t)((k >> 6) + i * 3 + (s >> 29));
+        }
     }
+    if (!d->volumes) *(int32_t *)target = (int32_t)(i % d->classes);
 }
 
-static void fill_image(int64_t i, int64_t numbers, void *const *to)
-{
-    uint8_t *x = to[0];
-    uint32_t s = (uint32_t)i * 2654435761u + 12345u;
+/* ---- NumPy's files ---- */
 
-    for (int64_t k = 0; k < numbers; k++) {
-        s = mix(s);
-        x[k] = (uint8_t)((k >> 6) + i * 3 + (s >> 29));
-    }
-    *(int32_t *)to[1] = (int32_t)(i % 1000);
+/* The header: a dictionary, padded so that numbers begin at a multiple of 64. */
+static int open_npy(struct making *m, int k, const char *split, int64_t count,
+                    struct dnn_err *err)
+{
+    const struct dnn_shape *shape = &m->col[k].shape;
+    enum dnn_dtype type = m->col[k].type;
+    char *path = dnn_format("%s/%s_%c.npy", m->data->npy, split, "xy"[k]);
+    char head[128], extents[64];
+    int n = snprintf(extents, sizeof extents, "%" PRId64 ", ", count);
+    int rc = dnn_file_open(path, &m->npy[k], err);
+
+    dnn_free(path);
+    for (int i = 0; i < shape->ndim && n < 48; i++)
+        n += snprintf(extents + n, sizeof extents - (size_t)n, "%" PRId64 ", ",
+                      shape->dim[i]);
+    memset(head, ' ', sizeof head);
+    memcpy(head, "\x93NUMPY\x01\x00\x76\x00", 10);
+    n = snprintf(head + 10, 117,
+                 "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }",
+                 type == DNN_F32   ? "<f4"
+                 : type == DNN_I32 ? "<i4"
+                                   : "|u1",
+                 extents);
+    head[10 + n] = ' ';
+    head[127] = '\n';
+    return rc < 0 ? rc : dnn_file_add(m->npy[k], head, sizeof head, err);
 }
 
-/* ---- writing ---- */
+/* ---- the dataset ---- */
 
-struct making {
-    const struct kind *kind;
-    struct dnn_dataset_writer *writer;
-    size_t bytes[DNN_MAX_COLUMNS];
-    char *data[DNN_MAX_COLUMNS]; /* owned: a chunk */
-    char *names;                 /* owned          */
-    const char **name;           /* owned          */
-};
-
-enum { NAME = 24 };
-
-static int put_chunk(struct making *m, int64_t first, int64_t n, struct dnn_err *err)
+static int put_split(struct making *m, int split, int64_t base, int64_t count,
+                     struct dnn_err *err)
 {
-    const struct kind *kind = m->kind;
+    size_t pending = 0;
 
-    for (int64_t i = 0; i < n; i++) {
-        void *to[DNN_MAX_COLUMNS];
+    for (int64_t first = 0; first < count; first += m->chunk) {
+        int64_t n = count - first < m->chunk ? count - first : m->chunk;
 
-        for (int k = 0; k < kind->ncols; k++)
-            to[k] = m->data[k] + (size_t)i * m->bytes[k];
-        kind->fill(first + i, kind->numbers, to);
-        snprintf(m->names + i * NAME, NAME, "%" PRId64, first + i);
-        m->name[i] = m->names + i * NAME;
-    }
-    if (kind->npy != NULL)
-        DNN_TRY(dnn_file_add(kind->npy, m->data[0], (size_t)n * m->bytes[0], err));
-    DNN_TRY(dnn_dataset_put(m->writer, 0, first, n, (const void *const *)m->data,
-                            m->name, NULL, NULL, err));
-    return 0;
-}
-
-static int put_all(struct making *m, int64_t chunk, struct dnn_err *err)
-{
-    int64_t count = m->kind->count;
-    size_t held = 0;
-
-    for (int64_t first = 0; first < count; first += chunk) {
-        int64_t n = count - first < chunk ? count - first : chunk;
-
-        DNN_TRY(put_chunk(m, first, n, err));
-        for (int k = 0; k < m->kind->ncols; k++)
-            held += (size_t)n * m->bytes[k];
-        if (held < (size_t)64 << 20) continue;
+        for (int64_t i = 0; i < n; i++) {
+            fill_sample(m, base + first + i, m->chunks[0] + (size_t)i * m->bytes[0],
+                        m->chunks[1] + (size_t)i * m->bytes[1]);
+            snprintf(m->names + i * NAME, NAME, "%" PRId64, base + first + i);
+            m->name[i] = m->names + i * NAME;
+        }
+        for (int k = 0; k < COLS; k++) {
+            pending += (size_t)n * m->bytes[k];
+            if (m->npy[k] != NULL)
+                DNN_TRY(dnn_file_add(m->npy[k], m->chunks[k], (size_t)n * m->bytes[k],
+                                     err));
+        }
+        DNN_TRY(dnn_dataset_put(m->writer, split, first, n,
+                                (const void *const *)m->chunks, m->name, NULL, NULL,
+                                err));
+        if (pending < (size_t)64 << 20) continue;
         DNN_TRY(dnn_dataset_flush(m->writer, err));
-        held = 0;
+        pending = 0;
     }
     return 0;
 }
 
-static void describe(const struct kind *kind, struct dnn_dataset_info *info,
-                     int64_t chunk)
+static int put_all(struct making *m, const struct dnn_dataset_info *info,
+                   struct dnn_err *err)
 {
-    struct dnn_split *split = &info->split[0];
+    int64_t base = 0;
+    int rc = 0;
 
-    info->nsplits = 1;
-    info->provenance = dnn_strdup("{\"command\": \"dnn-bench io\"}");
-    strcpy(split->name, "train");
-    split->count = kind->count;
-    split->ncols = kind->ncols;
-    split->chunk = chunk;
-    for (int k = 0; k < kind->ncols; k++) {
-        split->col[k].column = kind->col[k];
-        split->col[k].nscale = kind->scale[k] != 0;
-        split->col[k].scale[0] = kind->scale[k];
+    for (int s = 0; s < info->nsplits && rc == 0; s++) {
+        const struct dnn_split *split = &info->split[s];
+
+        for (int k = 0; k < COLS && rc == 0 && m->data->npy != NULL; k++)
+            rc = open_npy(m, k, split->name, split->count, err);
+        if (rc == 0) rc = put_split(m, s, base, split->count, err);
+        base += split->count;
+        for (int k = 0; k < COLS; k++) {
+            if (rc == 0 && m->npy[k] != NULL)
+                rc = dnn_file_commit(m->npy[k], err);
+            else
+                dnn_file_abandon(m->npy[k]);
+            m->npy[k] = NULL;
+        }
     }
-}
-
-static int write_chunks(struct making *m, const struct dnn_dataset_info *info,
-                        int64_t chunk, struct dnn_err *err)
-{
-    char hash[33];
-
-    DNN_TRY(dnn_dataset_create(NULL, m->kind->path, info, NULL, &m->writer, err));
-    int rc = put_all(m, chunk, err);
-    if (rc == 0) return dnn_dataset_finish(m->writer, hash, err);
-    dnn_dataset_abandon(m->writer);
     return rc;
 }
 
-static int make(const struct kind *kind, double *bytes, struct dnn_err *err)
+static int write_dataset(struct making *m, struct dnn_err *err)
 {
-    struct making m = {.kind = kind};
-    size_t all = 0;
-
-    for (int k = 0; k < kind->ncols; k++) {
-        const struct dnn_tensor t = {NULL, kind->col[k].type, kind->col[k].shape};
-
-        DNN_TRY(dnn_tensor_bytes(&t, &m.bytes[k], err));
-        all += m.bytes[k];
-    }
-    if (bytes != NULL) *bytes = (double)all;
-    int64_t chunk = (int64_t)(chunk_bytes / (double)all) + 1;
+    const struct dnn_io_data *d = m->data;
     struct dnn_dataset_info *info = dnn_alloc(sizeof *info);
-    describe(kind, info, chunk);
-    for (int k = 0; k < kind->ncols; k++)
-        m.data[k] = dnn_alloc((size_t)chunk * m.bytes[k]);
-    m.names = dnn_alloc((size_t)chunk * NAME);
-    m.name = dnn_alloc((size_t)chunk * sizeof *m.name);
-    int rc = write_chunks(&m, info, chunk, err);
-    for (int k = 0; k < kind->ncols; k++)
-        dnn_free(m.data[k]);
-    dnn_free(m.names);
-    dnn_free(m.name);
+    char hash[33];
+
+    info->nsplits = d->tests > 0 ? 2 : 1;
+    info->provenance = dnn_strdup("{\"command\": \"dnn-bench\"}");
+    for (int s = 0; s < info->nsplits; s++) {
+        struct dnn_split *split = &info->split[s];
+
+        strcpy(split->name, s == 0 ? "train" : "test");
+        split->count = s == 0 ? d->count : d->tests;
+        split->ncols = COLS;
+        split->chunk = m->chunk;
+        for (int k = 0; k < COLS; k++)
+            split->col[k].column = m->col[k];
+        if (!d->volumes) {
+            split->col[0].nscale = 1;
+            split->col[0].scale[0] = 1.0 / 255;
+        }
+    }
+    int rc = dnn_file_remove_tree(d->path, err);
+    if (rc == 0) rc = dnn_dataset_create(NULL, d->path, info, NULL, &m->writer, err);
+    if (rc == 0 && (rc = put_all(m, info, err)) < 0)
+        dnn_dataset_abandon(m->writer);
+    else if (rc == 0)
+        rc = dnn_dataset_finish(m->writer, hash, err);
     dnn_free(info->provenance);
     dnn_free(info);
     return rc;
 }
 
-/* ---- the three ---- */
-
-static const struct dnn_column label = {.name = "label",
-                                        .role = DNN_ROLE_TARGET,
-                                        .kind = DNN_KIND_LABEL,
-                                        .type = DNN_I32,
-                                        .classes = 1000};
-
-int dnn_io_make_volumes(struct dnn_io_set *set, long extent, struct dnn_err *err)
+int dnn_io_make(const struct dnn_io_data *data, double *bytes, struct dnn_err *err)
 {
-    struct dnn_column col[] = {
+    int64_t n = data->extent;
+    const struct dnn_column volumes[COLS] = {
         {.name = "input",
          .role = DNN_ROLE_INPUT,
          .kind = DNN_KIND_IMAGE,
          .type = DNN_F32,
-         .shape = {4, {extent, extent, extent, 1}}},
+         .shape = {4, {n, n, n, 1}}},
         {.name = "mask",
          .role = DNN_ROLE_TARGET,
          .kind = DNN_KIND_MASK,
          .type = DNN_U8,
-         .shape = {4, {extent, extent, extent, 1}},
-         .classes = 2},
+         .shape = {4, {n, n, n, 1}},
+         .classes = data->classes},
     };
-    const struct kind kind = {
-        .path = set->path,
-        .count = set->count,
-        .ncols = 2,
-        .col = col,
-        .scale = (const double[]){0, 0},
-        .numbers = (int64_t)extent * extent * extent,
-        .fill = fill_volume
-    };
-
-    set->shape = col[0].shape;
-    DNN_TRY(make(&kind, &set->sample, err));
-    set->bytes = set->sample * (double)set->count;
-    return 0;
-}
-
-/* NumPy's header: a dictionary, padded so that numbers begin at a multiple of 64. */
-int dnn_io_begin_npy(struct dnn_file *file, const char *type,
-                     const struct dnn_shape *shape, struct dnn_err *err)
-{
-    char head[128], extents[64] = "";
-
-    for (int i = 0, n = 0; i < shape->ndim && n < 48; i++)
-        n += snprintf(extents + n, sizeof extents - (size_t)n, "%" PRId64 ", ",
-                      shape->dim[i]);
-    memset(head, ' ', sizeof head);
-    memcpy(head, "\x93NUMPY\x01\x00\x76\x00", 10);
-    int n = snprintf(head + 10, 117,
-                     "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", type,
-                     extents);
-    head[10 + n] = ' ';
-    head[127] = '\n';
-    return dnn_file_add(file, head, sizeof head, err);
-}
-
-int dnn_io_make_images(struct dnn_io_set *set, long pixels, const char *npy,
-                       struct dnn_err *err)
-{
-    struct dnn_column col[] = {
+    const struct dnn_column images[COLS] = {
         {.name = "input",
          .role = DNN_ROLE_INPUT,
          .kind = DNN_KIND_IMAGE,
          .type = DNN_U8,
-         .shape = {3, {pixels, pixels, 3}}},
-        label
+         .shape = {3, {n, n, data->channels}}},
+        {.name = "label",
+         .role = DNN_ROLE_TARGET,
+         .kind = DNN_KIND_LABEL,
+         .type = DNN_I32,
+         .classes = data->classes            },
     };
-    struct kind kind = {
-        .path = set->path,
-        .count = set->count,
-        .ncols = 2,
-        .col = col,
-        .scale = (const double[]){1.0 / 255, 0},
-        .numbers = (int64_t)pixels * pixels * 3,
-        .fill = fill_image
-    };
-    const struct dnn_shape all = {
-        4, {set->count, pixels, pixels, 3}
-    };
-    int rc = 0;
+    struct making m = {.data = data};
+    double all = 0;
 
-    set->shape = col[0].shape;
-    if (npy != NULL) rc = dnn_file_open(npy, &kind.npy, err);
-    if (rc == 0 && npy != NULL) rc = dnn_io_begin_npy(kind.npy, "|u1", &all, err);
-    if (rc == 0) rc = make(&kind, &set->sample, err);
-    set->bytes = set->sample * (double)set->count;
-    if (rc == 0 && npy != NULL) return dnn_file_commit(kind.npy, err);
-    dnn_file_abandon(kind.npy);
+    memcpy(m.col, data->volumes ? volumes : images, sizeof m.col);
+    for (int k = 0; k < COLS; k++) {
+        const struct dnn_tensor t = {NULL, m.col[k].type, m.col[k].shape};
+
+        DNN_TRY(dnn_tensor_bytes(&t, &m.bytes[k], err));
+        all += (double)m.bytes[k];
+    }
+    m.chunk = (int64_t)(chunk_bytes / all) + 1;
+    for (int k = 0; k < COLS; k++)
+        m.chunks[k] = dnn_alloc((size_t)m.chunk * m.bytes[k]);
+    m.names = dnn_alloc((size_t)m.chunk * NAME);
+    m.name = dnn_alloc((size_t)m.chunk * sizeof *m.name);
+    int rc = write_dataset(&m, err);
+    for (int k = 0; k < COLS; k++)
+        dnn_free(m.chunks[k]);
+    dnn_free(m.names);
+    dnn_free(m.name);
+    *bytes = all;
     return rc;
-}
-
-int dnn_io_make_small(const char *path, int64_t count, struct dnn_err *err)
-{
-    const struct dnn_column col[] = {
-        {.name = "input",
-         .role = DNN_ROLE_INPUT,
-         .kind = DNN_KIND_IMAGE,
-         .type = DNN_U8,
-         .shape = {3, {8, 8, 1}}},
-        label
-    };
-    const struct kind kind = {
-        .path = path,
-        .count = count,
-        .ncols = 2,
-        .col = col,
-        .scale = (const double[]){1.0 / 255, 0},
-        .numbers = 64,
-        .fill = fill_image
-    };
-
-    return make(&kind, NULL, err);
 }

@@ -1,4 +1,4 @@
-/* io_plain.c - the files of a dataset read one after the other, by nothing but read().
+/* io_plain.c - the files of a dataset, read one after the other with plain read().
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -16,14 +16,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Pieces go to memory that is as large as what batches lie in: into one small buffer,
- * which never leaves the processor's cache, reading would cost half. */
+/* Pieces go to memory as large as that of batches: into one small buffer, which stays
+ * in the processor's cache, reading would cost half. */
 enum { PIECE = 8 << 20, PIECES = 8 };
 
-/* What is done with each file. */
+/* What to do with each file. */
 struct visit {
     int (*one)(struct visit *v, int fd, const char *path, struct dnn_err *err);
-    char *room;
+    char *buffer;
     int64_t pieces;     /* read so far */
     double bytes, kept; /* seen; still in the page cache */
 };
@@ -59,7 +59,7 @@ static int visit_all(struct visit *v, const char *dir, struct dnn_err *err)
 static int read_one(struct visit *v, int fd, const char *path, struct dnn_err *err)
 {
     for (;;) {
-        ssize_t n = read(fd, v->room + v->pieces % PIECES * PIECE, PIECE);
+        ssize_t n = read(fd, v->buffer + v->pieces % PIECES * PIECE, PIECE);
 
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return dnn_fail(err, DNN_EIO, "%s: %s", path, strerror(errno));
@@ -72,18 +72,18 @@ static int read_one(struct visit *v, int fd, const char *path, struct dnn_err *e
 int dnn_io_read_plain(const char *dir, double *bytes, double *seconds,
                       struct dnn_err *err)
 {
-    struct visit v = {.one = read_one, .room = dnn_alloc((size_t)PIECES * PIECE)};
+    struct visit v = {.one = read_one, .buffer = dnn_alloc((size_t)PIECES * PIECE)};
 
-    memset(v.room, 1, (size_t)PIECES * PIECE);
+    memset(v.buffer, 1, (size_t)PIECES * PIECE);
     double start = dnn_clock_now();
     int rc = visit_all(&v, dir, err);
     *seconds = dnn_clock_now() - start;
     *bytes = v.bytes;
-    dnn_free(v.room);
+    dnn_free(v.buffer);
     return rc;
 }
 
-/* Pages that are still there, as the system says. */
+/* Count the pages in the page cache. */
 static void count_kept(struct visit *v, int fd, size_t bytes)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), n = (bytes + page - 1) / page;
@@ -99,7 +99,7 @@ static void count_kept(struct visit *v, int fd, size_t bytes)
     munmap(at, bytes);
 }
 
-static int forget_one(struct visit *v, int fd, const char *path, struct dnn_err *err)
+static int drop_one(struct visit *v, int fd, const char *path, struct dnn_err *err)
 {
     struct stat st;
     int rc = posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
@@ -109,12 +109,12 @@ static int forget_one(struct visit *v, int fd, const char *path, struct dnn_err 
     return 0;
 }
 
-int dnn_io_forget(const char *dir, double *left, struct dnn_err *err)
+int dnn_io_drop_cache(const char *dir, double *cached, struct dnn_err *err)
 {
-    struct visit v = {.one = forget_one};
+    struct visit v = {.one = drop_one};
 
     DNN_TRY(visit_all(&v, dir, err));
-    *left = v.bytes > 0 ? v.kept / v.bytes : 0;
-    if (*left > 1) *left = 1;
+    *cached = v.bytes > 0 ? v.kept / v.bytes : 0;
+    if (*cached > 1) *cached = 1;
     return 0;
 }

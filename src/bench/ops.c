@@ -1,4 +1,4 @@
-/* ops.c - every op and pass against the ref backend: how fast, and how near.
+/* ops.c - each op and pass against the ref backend: speed and error.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -15,9 +15,9 @@
 #include <omp.h>
 #include <string.h>
 
-static const double too_far = 1e-4;    /* relative, of f32: more is a mistake       */
-static const double too_slow = 1e9;    /* operations: ref would take seconds        */
-static const double long_enough = 0.1; /* seconds to measure one program for      */
+static const double max_error = 1e-4;  /* relative, of f32                   */
+static const double ref_flops = 1e9;   /* more would take ref seconds        */
+static const double min_seconds = 0.1; /* to measure a program for           */
 
 struct work {
     const struct dnn_bench_ops *cfg;
@@ -27,8 +27,8 @@ struct work {
     FILE *where;
 };
 
-/* One program on one device. */
-struct side {
+/* A program on a device. */
+struct run {
     const struct dnn_backend *backend;
     struct dnn_dev *dev;
     struct dnn_plan *plan;
@@ -38,7 +38,7 @@ struct side {
 
 /* ---- the program ---- */
 
-/* Something to differentiate from: a loss, or any gradient of the result. */
+/* Differentiate a loss, or the result with any gradient. */
 static void differentiate(const struct dnn_ops_case *c, struct dnn_prog *prog, int y,
                           int loss)
 {
@@ -67,7 +67,7 @@ static int add_loss(const struct dnn_ops_case *c, struct dnn_prog *prog, int y)
                         dnn_prog_target(prog, "t", DNN_I32, &shape));
 }
 
-/* Weights are penalized and updated, too, as an optimizer would. */
+/* Penalties and updates of the weights, as by an optimizer. */
 static void add_updates(struct dnn_prog *prog)
 {
     const union dnn_attr adam = {
@@ -128,7 +128,7 @@ static int64_t count(const struct dnn_prog *prog, int v)
     return n;
 }
 
-static int fill(struct side *s, int v, struct dnn_err *err)
+static int fill(struct run *s, int v, struct dnn_err *err)
 {
     const struct dnn_tensor *is = &s->plan->prog->value[v].is;
     struct dnn_rng rng = dnn_rng_make(3, (uint64_t)v);
@@ -148,8 +148,8 @@ static int fill(struct side *s, int v, struct dnn_err *err)
     return rc;
 }
 
-/* Every result stays, so that it can be looked at. */
-static int start(const struct work *w, struct side *s, const struct dnn_prog *prog,
+/* All results are kept, to be compared. */
+static int start(const struct work *w, struct run *s, const struct dnn_prog *prog,
                  struct dnn_err *err)
 {
     const struct dnn_device device = {
@@ -174,7 +174,7 @@ static int start(const struct work *w, struct side *s, const struct dnn_prog *pr
     return rc;
 }
 
-static void stop(struct side *s)
+static void stop(struct run *s)
 {
     dnn_exec_close(s->exec);
     if (s->dev != NULL) s->backend->close(s->dev);
@@ -182,15 +182,16 @@ static void stop(struct side *s)
     dnn_free(s->seconds);
 }
 
-/* The best of several runs, op by op; the first one, already done, does not count. */
-static int time_ops(struct side *s, struct dnn_err *err)
+/* The fastest of several runs, op by op; the first one, already done, does not count.
+ */
+static int time_ops(struct run *s, struct dnn_err *err)
 {
     int n = s->plan->prog->nops;
     double *one = dnn_alloc(((size_t)n + 1) * sizeof *one), all = 0;
     const struct dnn_now now = {.seed = 7, .rate = 1e-3, .updates = 1};
     int rc = 0;
 
-    for (int i = 0; rc == 0 && i < 100 && (i < 5 || all < long_enough); i++) {
+    for (int i = 0; rc == 0 && i < 100 && (i < 5 || all < min_seconds); i++) {
         memset(one, 0, (size_t)n * sizeof *one);
         rc = dnn_exec_profile(s->exec, 0, n, &now, one, err);
         for (int o = 0; o < n; o++) {
@@ -220,8 +221,8 @@ static double element(const void *mem, enum dnn_dtype dtype, int64_t i)
     }
 }
 
-/* The norm of the difference over that of ref's. */
-static double distance(struct side *a, struct side *b, int v, struct dnn_err *err)
+/* The norm of the difference over that of ref's result. */
+static double relative_error(struct run *a, struct run *b, int v, struct dnn_err *err)
 {
     const struct dnn_tensor *is = &a->plan->prog->value[v].is;
     int64_t n = count(a->plan->prog, v);
@@ -243,17 +244,19 @@ static double distance(struct side *a, struct side *b, int v, struct dnn_err *er
     return norm > 0 ? off / sqrt(norm) : off;
 }
 
-/* The worst of what op o made or changed. */
-static double worst(struct side *a, struct side *b, int o, struct dnn_err *err)
+/* The largest error of what op o made or changed. */
+static double op_error(struct run *a, struct run *b, int o, struct dnn_err *err)
 {
     const struct dnn_op *op = &a->plan->prog->op[o];
     bool changes = op->kind == DNN_OP_UPDATE || op->kind == DNN_OP_BN_UPDATE;
     double most = 0;
 
     for (int i = 0; i < op->nout; i++)
-        if (op->out[i] != DNN_NONE) most = fmax(most, distance(a, b, op->out[i], err));
+        if (op->out[i] != DNN_NONE)
+            most = fmax(most, relative_error(a, b, op->out[i], err));
     for (int i = 0; i < op->nin && changes; i++)
-        if (op->in[i] != DNN_NONE) most = fmax(most, distance(a, b, op->in[i], err));
+        if (op->in[i] != DNN_NONE)
+            most = fmax(most, relative_error(a, b, op->in[i], err));
     return most;
 }
 
@@ -262,11 +265,10 @@ static double worst(struct side *a, struct side *b, int o, struct dnn_err *err)
 static void head(const struct work *w)
 {
     fprintf(w->where,
-            "threads %d, sgemm %.1f GFLOP/s, copy %.1f GB/s; best of several, in the "
-            "caches where it fits\n",
+            "threads %d, sgemm %.1f GFLOP/s, copy %.1f GB/s; fastest of several runs\n",
             w->threads, w->sgemm / 1e9, w->copy / 1e9);
     fprintf(w->where, "%-10s %-10s %-16s %-44s %9s %8s %7s %10s %9s %7s  %s\n", "op",
-            "pass", "result", "kernel", "ms", "GFLOP/s", "GB/s", "of", "from ref",
+            "pass", "result", "kernel", "ms", "GFLOP/s", "GB/s", "of peak", "error",
             "x ref", "in");
 }
 
@@ -275,8 +277,8 @@ static const char *const passes[DNN_PASSES] = {"forward", "data", "weights", "st
 struct row {
     const struct dnn_ops_case *c;
     const char *kernel;
-    double ms, gflops, gbs, part, far, ref; /* far, ref below 0: not known */
-    bool arithmetic; /* part is of sgemm's speed, else of a copy's */
+    double ms, gflops, gbs, part, error, ref; /* error, ref below 0: not compared */
+    bool arithmetic; /* part of sgemm's speed, else of a copy's */
 };
 
 static void print_row(const struct work *w, const struct dnn_prog *prog, int o,
@@ -284,17 +286,17 @@ static void print_row(const struct work *w, const struct dnn_prog *prog, int o,
 {
     const struct dnn_op *op = &prog->op[o];
     int v = op->out[0] != DNN_NONE ? op->out[0] : op->in[0];
-    char shape[DNN_SHAPE_TEXT], part[24], far[24] = "-", ref[24] = "-";
+    char shape[DNN_SHAPE_TEXT], part[24], error[24] = "-", ref[24] = "-";
 
     dnn_shape_text(shape, sizeof shape, dnn_prog_shape(prog, v));
     snprintf(part, sizeof part, "%.0f %% %s", 100 * r->part,
              r->arithmetic ? "sgemm" : "copy");
-    if (r->far >= 0) snprintf(far, sizeof far, "%.1e", r->far);
+    if (r->error >= 0) snprintf(error, sizeof error, "%.1e", r->error);
     if (r->ref >= 0) snprintf(ref, sizeof ref, "%.1f", r->ref * 1e3 / r->ms);
     fprintf(w->where, "%-10s %-10s %-16s %-44s %9.4f %8.2f %7.2f %10s %9s %7s  %s%s\n",
             dnn_op_info(op->kind)->name, passes[op->pass], shape, r->kernel, r->ms,
-            r->gflops, r->gbs, part, far, ref, r->c->what,
-            r->far > too_far ? " WRONG" : "");
+            r->gflops, r->gbs, part, error, ref, r->c->what,
+            r->error > max_error ? " WRONG" : "");
 }
 
 static void json_row(const struct work *w, const struct dnn_prog *prog, int o,
@@ -308,21 +310,21 @@ static void json_row(const struct work *w, const struct dnn_prog *prog, int o,
             "\"fraction\": %.4g",
             r->c->what, dnn_op_info(op->kind)->name, passes[op->pass], r->kernel,
             r->ms / 1e3, r->gflops, r->gbs, r->arithmetic ? "sgemm" : "copy", r->part);
-    if (r->far >= 0)
-        fprintf(w->where, ", \"ref_seconds\": %.6g, \"distance\": %.3g", r->ref,
-                isinf(r->far) ? 1e300 : r->far);
+    if (r->error >= 0)
+        fprintf(w->where, ", \"ref_seconds\": %.6g, \"error\": %.3g", r->ref,
+                isinf(r->error) ? 1e300 : r->error);
     fprintf(w->where, "}\n");
 }
 
-/* ---- all of it ---- */
+/* ---- all ---- */
 
 static bool wanted(const struct work *w, const struct dnn_op *op)
 {
     return w->cfg->op == NULL || strcmp(dnn_op_info(op->kind)->name, w->cfg->op) == 0;
 }
 
-static void report(struct work *w, const struct dnn_ops_case *c, struct side *mine,
-                   const double *far, const double *ref)
+static void report(struct work *w, const struct dnn_ops_case *c, struct run *mine,
+                   const double *error, const double *ref)
 {
     const struct dnn_prog *prog = mine->plan->prog;
 
@@ -336,26 +338,26 @@ static void report(struct work *w, const struct dnn_ops_case *c, struct side *mi
                         .ms = t * 1e3,
                         .gflops = flops / t / 1e9,
                         .gbs = dnn_measure_bytes(prog, o) / t / 1e9,
-                        .far = far == NULL ? -1 : far[o],
+                        .error = error == NULL ? -1 : error[o],
                         .ref = ref == NULL ? -1 : ref[o]};
         double math = flops / t / w->sgemm, moved = r.gbs * 1e9 / w->copy;
         r.arithmetic = math >= moved;
         r.part = r.arithmetic ? math : moved;
-        if (r.far > too_far) w->wrong++;
+        if (r.error > max_error) w->wrong++;
         w->shown++;
         (w->cfg->json ? json_row : print_row)(w, prog, o, &r);
     }
 }
 
-static int compare(struct work *w, struct side *mine, double *far, double *ref,
+static int compare(struct work *w, struct run *mine, double *error, double *ref,
                    struct dnn_err *err)
 {
     const struct dnn_prog *prog = mine->plan->prog;
-    struct side other = {.backend = w->ref};
+    struct run other = {.backend = w->ref};
     int rc = start(w, &other, prog, err);
 
     for (int o = 0; o < prog->nops && rc == 0; o++) {
-        far[o] = worst(mine, &other, o, err);
+        error[o] = op_error(mine, &other, o, err);
         ref[o] = other.seconds[o];
     }
     stop(&other);
@@ -364,22 +366,22 @@ static int compare(struct work *w, struct side *mine, double *far, double *ref,
 
 static int try_case(struct work *w, const struct dnn_ops_case *c, struct dnn_err *err)
 {
-    struct side mine = {.backend = w->backend};
+    struct run mine = {.backend = w->backend};
     struct dnn_prog *prog;
     bool any = false;
 
     DNN_TRY(program(c, w->cfg->full, &prog, err));
     for (int o = 0; o < prog->nops; o++)
         any = any || wanted(w, &prog->op[o]);
-    double *far = dnn_alloc(((size_t)prog->nops + 1) * sizeof *far);
+    double *error = dnn_alloc(((size_t)prog->nops + 1) * sizeof *error);
     double *ref = dnn_alloc(((size_t)prog->nops + 1) * sizeof *ref);
-    bool check = dnn_measure_flops(prog) < too_slow;
+    bool check = dnn_measure_flops(prog) < ref_flops;
     int rc = any ? start(w, &mine, prog, err) : 0;
-    if (any && rc == 0 && check) rc = compare(w, &mine, far, ref, err);
+    if (any && rc == 0 && check) rc = compare(w, &mine, error, ref, err);
     if (any && rc == 0) rc = time_ops(&mine, err);
-    if (any && rc == 0) report(w, c, &mine, check ? far : NULL, check ? ref : NULL);
+    if (any && rc == 0) report(w, c, &mine, check ? error : NULL, check ? ref : NULL);
     stop(&mine);
-    dnn_free(far);
+    dnn_free(error);
     dnn_free(ref);
     dnn_prog_free(prog);
     return rc < 0 ? dnn_prefix(err, "%s: ", c->what) : 0;
@@ -414,8 +416,8 @@ int dnn_bench_ops(const struct dnn_bench_ops *cfg, FILE *where, struct dnn_err *
         DNN_TRY(try_case(&w, c, err));
     if (w.wrong > 0)
         return dnn_fail(err, DNN_EDEVICE,
-                        "%d of %d ops on backend %s are further than %g from ref's "
-                        "results",
-                        w.wrong, w.shown, w.backend->name, too_far);
+                        "%d of %d ops on backend %s have an error above %g against "
+                        "backend ref",
+                        w.wrong, w.shown, w.backend->name, max_error);
     return 0;
 }

@@ -1,5 +1,4 @@
-/* ops_cases.c - layers whose ops are representative: every kind and pass, usual and odd
- * shapes.
+/* ops_cases.c - layers for dnn-bench ops: each kind and pass, common and odd shapes.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

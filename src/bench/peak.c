@@ -1,4 +1,4 @@
-/* peak.c - what the machine can do at best.
+/* peak.c - the peak of this machine: sgemm and memory copy.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -10,17 +10,16 @@
 
 #include <cblas.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {
-    SIDE = 1536,      /* of a matrix: larger ones are not faster                  */
-    TRIES = 6,        /* of which the best counts                                 */
-    COPIED = 64 << 20 /* bytes: beyond any cache                                  */
+    SIDE = 1536,      /* of a matrix: larger ones are not faster */
+    TRIES = 6,        /* of which the best counts                */
+    COPIED = 64 << 20 /* bytes: larger than any cache            */
 };
 
-/* OpenBLAS's threads wait for more work with open eyes for about a tenth of a second;
- * what is measured next should not share the cores with them. */
+/* OpenBLAS's threads spin for about a tenth of a second after their work; what is
+ * measured next should not share the cores with them. */
 static const double settle = 0.25;
 
 double dnn_bench_sgemm(int threads)
@@ -68,17 +67,4 @@ double dnn_bench_copy(int threads)
     dnn_free(from);
     dnn_free(to);
     return best;
-}
-
-static int sooner(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-
-    return *x < *y ? -1 : *x > *y;
-}
-
-double dnn_bench_median(double *seconds, int n)
-{
-    qsort(seconds, (size_t)n, sizeof *seconds, sooner);
-    return n % 2 == 1 ? seconds[n / 2] : (seconds[n / 2 - 1] + seconds[n / 2]) / 2;
 }

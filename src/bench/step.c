@@ -7,30 +7,29 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/progress.h"
 #include "base/text.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <malloc.h>
 #include <omp.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* OpenMP's threads wait with open eyes for a moment after their work; the next one to
- * be measured should not share the cores with them. */
-static const double breath = 0.02;
+/* OpenMP's threads spin for a moment after their work; the next program to be measured
+ * should not share the cores with them. */
+static const double pause_seconds = 0.02;
 
-/* How long a turn lasts if steps are short, and how many there are in it at most. */
-static const double moment = 0.15;
-enum { MOST = 200 };
+/* Seconds of a turn if steps are short, and how many steps there are in it at most. */
+static const double turn_seconds = 0.15;
+enum { TURN_STEPS = 200 };
 
 /* ---- memory of this process, as the system counts it ---- */
 
-/* "VmRSS:", "VmHWM:" in bytes; 0 if the system does not tell. */
+/* "VmRSS:", "VmHWM:" in bytes; 0 if the system does not report it. */
 static double resident(const char *which)
 {
     char *text = NULL;
@@ -43,19 +42,19 @@ static double resident(const char *which)
     return (double)kib * 1024;
 }
 
-/* From now on the high-water mark is a new one, if the system lets us. */
-static void reset_mark(void)
+/* Start a new high-water mark, if the system allows it. */
+static void reset_peak(void)
 {
     malloc_trim(0);
     int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
 
     if (fd < 0) return;
-    /* Refused: then the mark stays, and is at most the figure of the run before. */
+    /* Refused: then the old mark stays. */
     if (write(fd, "5", 1) != 1) dnn_clock_sleep(0);
     close(fd);
 }
 
-/* ---- one side ---- */
+/* ---- one phase: training or inference ---- */
 
 struct work {
     const struct dnn_bench_step *cfg;
@@ -64,14 +63,22 @@ struct work {
     const struct dnn_backend *backend;
     int threads;
     size_t limit;
-    struct dnn_bench_side side[DNN_BENCH_SIDES];
-    struct dnn_rival *rival[DNN_RIVALS]; /* owned; NULL: nobody */
+    double sgemm;
+    struct dnn_bench_phase phase[DNN_BENCH_PHASES];
+    /* PyTorch, a process per memory format; owned, NULL: not started. */
+    struct dnn_proc *torch[DNN_TORCH_FORMATS];
+    double torch_memory[DNN_TORCH_FORMATS];
+    int compiled; /* the format in which torch.compile is tried */
+    struct dnn_torch_info info;
 };
+
+static const char *const phase_word[DNN_BENCH_PHASES] = {"train", "infer"};
+static const char *const formats[DNN_TORCH_FORMATS] = {"contiguous", "channels_last"};
 
 static int make(struct work *w, int which, struct dnn_err *err)
 {
     const struct dnn_bench_step *cfg = w->cfg;
-    struct dnn_bench_side *side = &w->side[which];
+    struct dnn_bench_phase *phase = &w->phase[which];
     const struct dnn_model_opts opts = {
         .batch = cfg->batch,
         .training = which == DNN_BENCH_TRAIN,
@@ -86,249 +93,254 @@ static int make(struct work *w, int which, struct dnn_err *err)
                    .cache = cfg->cache},
     };
 
-    DNN_TRY(dnn_model_make(w->net.graph, &opts, &side->model, err));
-    side->predicted = (double)dnn_model_bytes(side->model).all;
-    side->flops = dnn_measure_flops(
-        side->model->original != NULL ? side->model->original : side->model->prog);
-    reset_mark();
-    side->measured = -resident("VmRSS:");
-    DNN_TRY(dnn_model_start(side->model, err));
-    DNN_TRY(dnn_model_fill(side->model, 1, err));
+    DNN_TRY(dnn_model_make(w->net.graph, &opts, &phase->model, err));
+    phase->predicted = (double)dnn_model_bytes(phase->model).all;
+    phase->flops = dnn_measure_flops(
+        phase->model->original != NULL ? phase->model->original : phase->model->prog);
+    reset_peak();
+    phase->measured = -resident("VmRSS:");
+    DNN_TRY(dnn_model_start(phase->model, err));
+    DNN_TRY(dnn_model_fill(phase->model, 1, err));
     /* Filling took memory for a while that a step does not. */
-    reset_mark();
+    reset_peak();
     return 0;
 }
 
-static int once(struct dnn_bench_side *side, double *seconds, struct dnn_err *err)
+static int run_ours(struct dnn_bench_phase *phase, double *op_seconds, double *seconds,
+                    struct dnn_err *err)
 {
     double start = dnn_clock_now();
 
-    DNN_TRY(dnn_model_run(side->model, side->model->opts.optim.rate, NULL, err));
+    DNN_TRY(dnn_model_run(phase->model, phase->model->opts.optim.rate,
+                          op_seconds, err));
     *seconds = dnn_clock_now() - start;
     return 0;
 }
 
-/* The first runs find their pages and caches; short ones need a few. */
-static int warm_up(struct dnn_bench_side *side, struct dnn_err *err)
+/* One step of ours (v NULL) or of PyTorch. */
+static int run_once(struct work *w, int which, const struct dnn_torch_variant *v,
+                    double *seconds, struct dnn_err *err)
 {
-    double seconds, all = 0;
+    struct dnn_json *reply;
+    char request[48];
 
-    for (int i = 0; i < 3 && all < 2; i++) {
-        DNN_TRY(once(side, &seconds, err));
+    if (v == NULL) return run_ours(&w->phase[which], NULL, seconds, err);
+    snprintf(request, sizeof request, "run %s %s\n", phase_word[which],
+             v->compiled ? "compile" : "eager");
+    DNN_TRY(dnn_proc_ask(w->torch[v->process], request, &reply, err));
+    *seconds = dnn_proc_number(reply, "seconds");
+    dnn_json_free(reply);
+    return 0;
+}
+
+/* One turn: one step, or if steps are short as many as fit, of which the first only
+ * wakes up the threads.  Adds the median. */
+static int run_turn(struct work *w, int which, const struct dnn_torch_variant *v,
+                    struct dnn_values *out, struct dnn_err *err)
+{
+    struct dnn_values each = {0};
+    double first = 0, all = 0;
+    int rc = run_once(w, which, v, &first, err);
+
+    for (all = first; rc == 0 && each.n < TURN_STEPS && all < turn_seconds;) {
+        double seconds;
+
+        rc = run_once(w, which, v, &seconds, err);
+        if (rc < 0) break;
+        dnn_values_add(&each, seconds);
         all += seconds;
     }
-    return 0;
+    if (rc == 0) dnn_values_add(out, each.n == 0 ? first : dnn_values_median(&each));
+    dnn_values_free(&each);
+    return rc;
 }
 
-/* Times of everybody who takes part: ours, then the rivals'. */
-struct times {
-    double *of[1 + DNN_RIVALS]; /* owned */
-    long n;
-};
-
-/* One step of ours (rival NULL) or theirs. */
-static int step(struct work *w, int which, struct dnn_rival *rival, double *seconds,
-                struct dnn_err *err)
+/* Which variants of PyTorch take part: eager in each format, and compiled. */
+static int add_variants(struct work *w, int which, struct dnn_err *err)
 {
-    return rival == NULL ? once(&w->side[which], seconds, err)
-                         : dnn_rival_run(rival, which == DNN_BENCH_TRAIN, seconds, err);
-}
-
-/* Somebody's turn: one step, or if steps are short as many as fit in a moment, of which
- * the first only wakes the threads up.  Gives the median. */
-static int stint(struct work *w, int which, struct dnn_rival *rival, double *seconds,
-                 struct dnn_err *err)
-{
-    double each[MOST], all = 0;
-    int n = 0;
-
-    while (n < MOST && (n == 0 || all < moment)) {
-        DNN_TRY(step(w, which, rival, &each[n], err));
-        all += each[n++];
-    }
-    *seconds = n == 1 ? each[0] : dnn_bench_median(each + 1, n - 1);
-    return 0;
-}
-
-/* In turns, so that whatever else the machine does hits all alike. */
-static int turn(struct work *w, int which, struct times *t, struct dnn_err *err)
-{
-    DNN_TRY(stint(w, which, NULL, &t->of[0][t->n], err));
-    for (int r = 0; r < DNN_RIVALS; r++) {
-        if (w->rival[r] == NULL) continue;
-        dnn_clock_sleep(breath);
-        DNN_TRY(stint(w, which, w->rival[r], &t->of[1 + r][t->n], err));
-        dnn_clock_sleep(breath);
-    }
-    t->n++;
-    return 0;
-}
-
-static int judge(struct work *w, int which, struct times *t, struct dnn_err *err)
-{
-    struct dnn_bench_side *side = &w->side[which];
-
-    side->seconds = dnn_bench_median(t->of[0], (int)t->n);
-    for (int r = 0; r < DNN_RIVALS; r++) {
-        if (w->rival[r] == NULL) continue;
-        double seconds = dnn_bench_median(t->of[1 + r], (int)t->n);
-
-        side->rival_each[r] = seconds;
-        if (side->rival_format != NULL && seconds >= side->rival_seconds) continue;
-        side->rival_seconds = seconds;
-        side->rival_format = dnn_rival_formats[r];
-        if (which == DNN_BENCH_TRAIN)
-            DNN_TRY(dnn_rival_memory(w->rival[r], &side->rival_bytes, err));
-    }
-    return 0;
-}
-
-/* The rivals have warmed up for training when they started. */
-static int warm_rivals(struct work *w, int which, struct dnn_err *err)
-{
+    struct dnn_bench_phase *phase = &w->phase[which];
+    struct dnn_json *reply;
+    char request[48];
     double seconds;
 
-    for (int r = 0; r < DNN_RIVALS && which == DNN_BENCH_INFER; r++)
-        if (w->rival[r] != NULL)
-            DNN_TRY(dnn_rival_run(w->rival[r], false, &seconds, err));
+    for (int f = 0; f < DNN_TORCH_FORMATS && w->torch[f] != NULL; f++)
+        phase->variant[phase->nvariants++] =
+            (struct dnn_torch_variant){.format = formats[f], .process = f};
+    if (phase->nvariants > 0 && w->cfg->compile > 0) {
+        snprintf(request, sizeof request, "compile %s %ld\n", phase_word[which],
+                 w->cfg->compile);
+        DNN_TRY(dnn_proc_ask(w->torch[w->compiled], request, &reply, err));
+        const char *reason = dnn_proc_text(reply, "reason");
+        if (reason[0] != '\0')
+            dnn_log(DNN_WARN, "bench", "torch.compile is not measured: %s", reason);
+        else
+            phase->variant[phase->nvariants++] =
+                (struct dnn_torch_variant){.format = formats[w->compiled],
+                                           .compiled = true,
+                                           .process = w->compiled};
+        dnn_json_free(reply);
+    }
+    for (int i = 0; i < phase->nvariants; i++)
+        DNN_TRY(run_once(w, which, &phase->variant[i], &seconds, err));
     return 0;
 }
 
+/* In turns, so that whatever else the machine does affects all alike. */
 static int repeat(struct work *w, int which, struct dnn_progress *progress,
                   struct dnn_err *err)
 {
-    long reps = w->cfg->reps;
-    struct times t = {.n = 0};
+    struct dnn_bench_phase *phase = &w->phase[which];
+    struct dnn_values ours = {0}, theirs[DNN_TORCH_VARIANTS] = {{0}};
+    double seconds, all = 0;
+    int rc = add_variants(w, which, err);
 
-    for (int i = 0; i < 1 + DNN_RIVALS; i++)
-        t.of[i] = dnn_alloc((size_t)reps * sizeof(double));
-    int rc = warm_rivals(w, which, err);
-    if (rc == 0) rc = warm_up(&w->side[which], err);
-    for (long i = 0; i < reps && rc == 0; i++) {
-        rc = turn(w, which, &t, err);
-        dnn_progress_at(progress, which * reps + i + 1);
+    /* The first steps find their pages and caches. */
+    for (int i = 0; i < 3 && all < 2 && rc == 0; i++) {
+        rc = run_once(w, which, NULL, &seconds, err);
+        all += seconds;
     }
-    if (rc == 0) rc = judge(w, which, &t, err);
-    for (int i = 0; i < 1 + DNN_RIVALS; i++)
-        dnn_free(t.of[i]);
+    for (long i = 0; i < w->cfg->reps && rc == 0; i++) {
+        rc = run_turn(w, which, NULL, &ours, err);
+        for (int k = 0; k < phase->nvariants && rc == 0; k++) {
+            dnn_clock_sleep(pause_seconds);
+            rc = run_turn(w, which, &phase->variant[k], &theirs[k], err);
+        }
+        if (phase->nvariants > 0) dnn_clock_sleep(pause_seconds);
+        dnn_progress_at(progress, which * w->cfg->reps + i + 1);
+    }
+    phase->seconds = dnn_values_median(&ours);
+    for (int k = 0; k < phase->nvariants; k++) {
+        struct dnn_torch_variant *v = &phase->variant[k];
+
+        v->seconds = dnn_values_median(&theirs[k]);
+        if (phase->best == NULL || v->seconds < phase->best->seconds) phase->best = v;
+        dnn_values_free(&theirs[k]);
+    }
+    dnn_values_free(&ours);
+    if (phase->best != NULL && which == DNN_BENCH_TRAIN)
+        phase->torch_memory = w->torch_memory[phase->best->process];
     return rc;
 }
 
 /* Op by op, which takes a little longer than all at once; scaled to the median. */
-static int profile(struct dnn_bench_side *side, struct dnn_err *err)
+static int profile(struct dnn_bench_phase *phase, struct dnn_err *err)
 {
-    int n = side->model->prog->nops, runs = side->seconds < 0.5 ? 5 : 1;
-    double sum = 0;
+    int n = phase->model->prog->nops, runs = phase->seconds < 0.5 ? 5 : 1;
+    double sum = 0, seconds;
 
-    side->op_seconds = dnn_alloc(((size_t)n + 1) * sizeof(double));
+    phase->op_seconds = dnn_alloc(((size_t)n + 1) * sizeof(double));
     for (int i = 0; i < runs; i++)
-        DNN_TRY(dnn_model_run(side->model, side->model->opts.optim.rate,
-                              side->op_seconds, err));
+        DNN_TRY(run_ours(phase, phase->op_seconds, &seconds, err));
     for (int o = 0; o < n; o++)
-        sum += side->op_seconds[o];
+        sum += phase->op_seconds[o];
     for (int o = 0; o < n; o++)
-        side->op_seconds[o] *= sum > 0 ? side->seconds / sum : 0;
+        phase->op_seconds[o] *= sum > 0 ? phase->seconds / sum : 0;
     return 0;
 }
 
 static int measure(struct work *w, int which, struct dnn_progress *progress,
                    struct dnn_err *err)
 {
-    struct dnn_bench_side *side = &w->side[which];
+    struct dnn_bench_phase *phase = &w->phase[which];
 
     DNN_TRY(make(w, which, err));
     DNN_TRY(repeat(w, which, progress, err));
-    double most = resident("VmHWM:");
-    side->measured = most == 0 ? 0 : side->measured + most;
-    return w->cfg->json ? 0 : profile(side, err);
+    double peak = resident("VmHWM:");
+    phase->measured = peak == 0 ? 0 : phase->measured + peak;
+    return w->cfg->json ? 0 : profile(phase, err);
 }
 
 /* ---- both ---- */
-
-static int read_limit(struct work *w, struct dnn_err *err)
-{
-    const char *text = w->cfg->limit;
-    unsigned long long bytes = 0;
-
-    if (text != NULL && (!dnn_text_size(text, &bytes) || bytes == 0))
-        return dnn_fail(err, DNN_EUSAGE,
-                        "--memory-limit: must be a size such as 16GiB, not \"%.40s\"",
-                        text);
-    w->limit = (size_t)bytes;
-    return 0;
-}
 
 static int open_net(struct work *w, struct dnn_err *err)
 {
     const struct dnn_bench_step *cfg = w->cfg;
     const struct dnn_net_size size = {cfg->size, cfg->channels};
+    unsigned long long bytes = 0;
 
+    if (cfg->limit != NULL && (!dnn_text_size(cfg->limit, &bytes) || bytes == 0))
+        return dnn_fail(err, DNN_EUSAGE,
+                        "--memory-limit: must be a size such as 16GiB, not \"%.40s\"",
+                        cfg->limit);
+    w->limit = (size_t)bytes;
     if ((cfg->layers == NULL) == (cfg->zoo.zoo == NULL))
         return dnn_fail(err, DNN_EUSAGE,
-                        "which network? give --model NAME or --layers FILE, one of "
-                        "them");
+                        "no network: give either --model NAME or --layers FILE");
     if (cfg->layers != NULL) return dnn_net_file(cfg->layers, &size, &w->net, err);
     return dnn_net_zoo(&cfg->zoo, &size, &w->net, err);
 }
 
-/* The network as a file for others; the caller removes it. */
-static int write_net(const struct work *w, char path[64], struct dnn_err *err)
+/* PyTorch in each memory format, before this process is large: what the system counts
+ * as the memory of a child begins with ours. */
+static int start_processes(struct work *w, const char *layers, struct dnn_err *err)
 {
-    const char *dir = getenv("TMPDIR");
+    char batch[24], threads[24];
+    double best = 0;
 
-    snprintf(path, 64, "%.40s/dnn-bench-XXXXXX",
-             dir != NULL && strlen(dir) <= 40 ? dir : "/tmp");
-    int fd = mkstemp(path);
-    if (fd < 0) return dnn_fail(err, DNN_EIO, "%s: %s", path, strerror(errno));
-    close(fd);
-    return dnn_file_write(path, w->net.text, strlen(w->net.text), err);
+    snprintf(batch, sizeof batch, "%ld", w->cfg->batch);
+    snprintf(threads, sizeof threads, "%d", w->threads);
+    for (int f = 0; f < DNN_TORCH_FORMATS; f++) {
+        const char *const args[] = {"--layers", layers,      "--batch",
+                                    batch,      "--threads", threads,
+                                    "--format", formats[f],  NULL};
+        struct dnn_json *first;
+
+        DNN_TRY(dnn_torch_start("torch_step.py", args, &w->info, &first, &w->torch[f],
+                                err));
+        double seconds = dnn_proc_number(first, "seconds");
+        w->torch_memory[f] = dnn_proc_number(first, "memory");
+        dnn_json_free(first);
+        if (f == 0 || seconds < best) w->compiled = f;
+        if (f == 0 || seconds < best) best = seconds;
+    }
+    return 0;
 }
 
-static int start_rivals(struct work *w, struct dnn_err *err)
+static int start_torch(struct work *w, struct dnn_err *err)
 {
     const struct dnn_bench_step *cfg = w->cfg;
-    char path[64] = "";
-    int rc = 0;
+    char *dir = NULL;
 
-    if (cfg->against == DNN_AGAINST_NOBODY) return 0;
-    if (w->net.text != NULL)
-        rc = write_net(w, path, err);
-    else if (cfg->size != NULL || cfg->channels > 0)
-        rc = dnn_fail(err, DNN_EUSAGE,
-                      "--against torch takes a file's own size; write it there instead "
-                      "of --size");
+    if (cfg->against == DNN_AGAINST_NONE) return 0;
     if (cfg->loss != 0 || cfg->optimizer != DNN_UPDATE_ADAM)
-        rc = dnn_fail(err, DNN_EUSAGE,
-                      "--against torch knows the loss mse and the optimizer adam only");
-    for (int r = 0; r < DNN_RIVALS && rc == 0; r++) {
-        const struct dnn_rival_opts opts = {.layers = path[0] ? path : cfg->layers,
-                                            .format = dnn_rival_formats[r],
-                                            .batch = cfg->batch,
-                                            .threads = w->threads};
-
-        rc = dnn_rival_start(&opts, &w->rival[r], err);
+        return dnn_fail(
+            err, DNN_EUSAGE,
+            "--against torch supports --loss mse and --optimizer adam only");
+    if (w->net.text == NULL) {
+        if (cfg->size != NULL || cfg->channels > 0)
+            return dnn_fail(
+                err, DNN_EUSAGE,
+                "--against torch uses the size in the file; change it there "
+                "instead of --size and --channels");
+        return start_processes(w, cfg->layers, err);
     }
-    if (path[0] != '\0') unlink(path);
+    DNN_TRY(dnn_bench_make_dir(NULL, &dir, err));
+    char *path = dnn_format("%s/net.json", dir);
+    int rc = dnn_file_write(path, w->net.text, strlen(w->net.text), err);
+    if (rc == 0) rc = start_processes(w, path, err);
+    rc = dnn_bench_remove_dir(dir, rc, err);
+    dnn_free(path);
+    dnn_free(dir);
     return rc;
 }
 
-static int go(struct work *w, double *sgemm, FILE *where, struct dnn_err *err)
+static int run(struct work *w, FILE *where, struct dnn_err *err)
 {
     const struct dnn_bench_step *cfg = w->cfg;
     struct dnn_progress *progress = dnn_progress_start(
-        "bench", "measuring", DNN_BENCH_SIDES * cfg->reps, "steps", NULL);
-    int rc = start_rivals(w, err);
+        "bench", "measuring", DNN_BENCH_PHASES * cfg->reps, "steps", NULL);
+    int rc = start_torch(w, err);
 
-    *sgemm = rc < 0 ? 0 : dnn_bench_sgemm(w->threads);
-    for (int i = 0; i < DNN_BENCH_SIDES && rc == 0; i++) {
+    w->sgemm = rc < 0 ? 0 : dnn_bench_sgemm(w->threads);
+    for (int i = 0; i < DNN_BENCH_PHASES && rc == 0; i++) {
         rc = measure(w, i, progress, err);
         dnn_progress_hide(progress);
         double again = rc < 0 ? 0 : dnn_bench_sgemm(w->threads);
-        if (again > *sgemm) *sgemm = again;
+        if (again > w->sgemm) w->sgemm = again;
         if (rc == 0 && !cfg->json)
-            dnn_bench_print_side(cfg, i, &w->side[i], *sgemm, where);
-        dnn_model_free(w->side[i].model);
-        w->side[i].model = NULL;
+            dnn_bench_print_phase(cfg, i, &w->phase[i], &w->info, w->sgemm, where);
+        dnn_model_free(w->phase[i].model);
+        w->phase[i].model = NULL;
     }
     dnn_progress_stop(progress, rc == 0);
     return rc;
@@ -339,21 +351,19 @@ int dnn_bench_step(const struct dnn_bench_step *cfg, FILE *where, struct dnn_err
     struct work w = {.cfg = cfg,
                      .threads =
                          cfg->threads > 0 ? (int)cfg->threads : omp_get_max_threads()};
-    double sgemm = 0;
 
     int rc = dnn_model_backend(cfg->backend, &w.backend, err);
-    if (rc == 0) rc = read_limit(&w, err);
     if (rc == 0) rc = open_net(&w, err);
     if (rc == 0)
         rc = dnn_loss_make(dnn_choice_name(dnn_loss_names, cfg->loss), &w.loss, err);
-    if (rc == 0) rc = go(&w, &sgemm, where, err);
-    if (rc == 0 && cfg->json) dnn_bench_print_json(cfg, w.side, sgemm, where);
-    for (int i = 0; i < DNN_BENCH_SIDES; i++) {
-        dnn_model_free(w.side[i].model);
-        dnn_free(w.side[i].op_seconds);
+    if (rc == 0) rc = run(&w, where, err);
+    if (rc == 0 && cfg->json) dnn_bench_print_json(w.phase, &w.info, w.sgemm, where);
+    for (int i = 0; i < DNN_BENCH_PHASES; i++) {
+        dnn_model_free(w.phase[i].model);
+        dnn_free(w.phase[i].op_seconds);
     }
-    for (int r = 0; r < DNN_RIVALS; r++)
-        dnn_rival_stop(w.rival[r]);
+    for (int f = 0; f < DNN_TORCH_FORMATS; f++)
+        dnn_proc_stop(w.torch[f]);
     dnn_loss_free(w.loss);
     dnn_net_free(&w.net);
     return rc;

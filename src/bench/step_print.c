@@ -1,4 +1,4 @@
-/* step_print.c - the figures of a step, for people and for programs.
+/* step_print.c - the figures of a step, as text and as JSON.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -10,9 +10,9 @@
 
 #include <string.h>
 
-static const char *const side_name[DNN_BENCH_SIDES] = {"training step", "inference"};
+static const char *const phase_name[DNN_BENCH_PHASES] = {"training step", "inference"};
 
-/* Four digits that matter, in s or ms. */
+/* Four significant digits, in s or ms. */
 static const char *duration(char out[32], double seconds)
 {
     if (seconds < 1)
@@ -22,7 +22,7 @@ static const char *duration(char out[32], double seconds)
     return out;
 }
 
-/* A number in so many columns, or a dash. */
+/* A number, or a dash, in this many columns. */
 static void cell(FILE *where, int width, const char *fmt, double x)
 {
     char text[32] = "-";
@@ -32,11 +32,11 @@ static void cell(FILE *where, int width, const char *fmt, double x)
 }
 
 static void print_layers(const struct dnn_bench_step *cfg,
-                         const struct dnn_bench_side *side, FILE *where)
+                         const struct dnn_bench_phase *phase, FILE *where)
 {
     struct dnn_measure_row *row;
-    int n = dnn_measure_rows(side->model->prog, side->op_seconds, false, &row),
-        wide = 5;
+    int n = dnn_measure_rows(phase->model->prog, phase->op_seconds, false, &row),
+        width = 5;
     int shown = n < cfg->rows ? n : (int)cfg->rows;
 
     if (shown == 0) {
@@ -44,16 +44,16 @@ static void print_layers(const struct dnn_bench_step *cfg,
         return;
     }
     for (int i = 0; i < shown; i++)
-        if (row[i].name != NULL && (int)strlen(row[i].name) > wide)
-            wide = (int)strlen(row[i].name);
-    fprintf(where, "  %-*s  %8s  %8s  %8s  %8s  %8s  %6s  %8s\n", wide, "layer",
+        if (row[i].name != NULL && (int)strlen(row[i].name) > width)
+            width = (int)strlen(row[i].name);
+    fprintf(where, "  %-*s  %8s  %8s  %8s  %8s  %8s  %6s  %8s\n", width, "layer",
             "forward", "data", "weights", "update", "all ms", "share", "GFLOP/s");
     for (int i = 0; i < shown; i++) {
-        fprintf(where, "  %-*s", wide, row[i].name == NULL ? "-" : row[i].name);
+        fprintf(where, "  %-*s", width, row[i].name == NULL ? "-" : row[i].name);
         for (int p = 0; p < DNN_PARTS; p++)
             cell(where, 8, "%.3f", row[i].seconds[p] * 1e3);
         cell(where, 8, "%.3f", row[i].all * 1e3);
-        fprintf(where, "  %4.1f %%", 100 * row[i].all / side->seconds);
+        fprintf(where, "  %4.1f %%", 100 * row[i].all / phase->seconds);
         cell(where, 8, "%.1f", row[i].all > 0 ? row[i].flops / row[i].all / 1e9 : 0);
         fputc('\n', where);
     }
@@ -61,10 +61,10 @@ static void print_layers(const struct dnn_bench_step *cfg,
     dnn_free(row);
 }
 
-static void print_kinds(const struct dnn_bench_side *side, FILE *where)
+static void print_kinds(const struct dnn_bench_phase *phase, FILE *where)
 {
     struct dnn_measure_row *row;
-    int n = dnn_measure_rows(side->model->prog, side->op_seconds, true, &row);
+    int n = dnn_measure_rows(phase->model->prog, phase->op_seconds, true, &row);
 
     fprintf(where, "  %-10s  %-19s  %5s  %9s  %6s  %8s  %7s\n", "op", "pass", "ops",
             "all ms", "share", "GFLOP/s", "GB/s");
@@ -74,7 +74,7 @@ static void print_kinds(const struct dnn_bench_side *side, FILE *where)
         fprintf(where, "  %-10s  %-19s  %5d", row[i].name,
                 dnn_op_pass_name(row[i].pass), row[i].ops);
         cell(where, 9, "%.3f", t * 1e3);
-        fprintf(where, "  %4.1f %%", 100 * t / side->seconds);
+        fprintf(where, "  %4.1f %%", 100 * t / phase->seconds);
         cell(where, 8, "%.1f", t > 0 ? row[i].flops / t / 1e9 : 0);
         cell(where, 7, "%.1f", t > 0 ? row[i].bytes / t / 1e9 : 0);
         fputc('\n', where);
@@ -82,73 +82,85 @@ static void print_kinds(const struct dnn_bench_side *side, FILE *where)
     dnn_free(row);
 }
 
-static void print_memory(const struct dnn_bench_side *side, FILE *where)
+static void print_memory(const struct dnn_bench_phase *phase, FILE *where)
 {
     char a[32], b[32];
 
     fprintf(where, "  memory    %s predicted",
-            dnn_text_bytes(a, sizeof a, side->predicted));
-    if (side->measured > 0)
+            dnn_text_bytes(a, sizeof a, phase->predicted));
+    if (phase->measured > 0)
         fprintf(where, ", %s measured (%+.1f %%)",
-                dnn_text_bytes(b, sizeof b, side->measured),
-                100 * (side->measured / side->predicted - 1));
+                dnn_text_bytes(b, sizeof b, phase->measured),
+                100 * (phase->measured / phase->predicted - 1));
     fputc('\n', where);
 }
 
-static void print_rivals(const struct dnn_bench_side *side, FILE *where)
+static void print_torch(const struct dnn_bench_phase *phase,
+                        const struct dnn_torch_info *info, FILE *where)
 {
-    char text[32];
+    char text[DNN_TORCH_TEXT];
 
-    if (side->rival_format == NULL) return;
-    for (int r = 0; r < DNN_RIVALS; r++)
-        fprintf(where, "  PyTorch   %s, %s\n", duration(text, side->rival_each[r]),
-                dnn_rival_formats[r]);
-    if (side->rival_bytes > 0)
-        fprintf(where, "            %s, by which its process grew\n",
-                dnn_text_bytes(text, sizeof text, side->rival_bytes));
-    fprintf(where,
-            "  ratio     %.2f: ours is so many times as fast as its better format\n",
-            side->rival_seconds / side->seconds);
+    if (phase->best == NULL) return;
+    fprintf(where, "  against   %s\n", dnn_torch_text(text, info));
+    for (int i = 0; i < phase->nvariants; i++)
+        fprintf(where, "  PyTorch   %s, %s, %s\n",
+                duration(text, phase->variant[i].seconds), phase->variant[i].format,
+                phase->variant[i].compiled ? "torch.compile" : "eager");
+    if (phase->torch_memory > 0)
+        fprintf(where, "            %s of memory, eager\n",
+                dnn_text_bytes(text, sizeof text, phase->torch_memory));
+    fprintf(where, "  ratio     %.2f times as fast as PyTorch's best (%s, %s)\n",
+            phase->best->seconds / phase->seconds, phase->best->format,
+            phase->best->compiled ? "torch.compile" : "eager");
 }
 
-void dnn_bench_print_side(const struct dnn_bench_step *cfg, int which,
-                          const struct dnn_bench_side *side, double sgemm, FILE *where)
+void dnn_bench_print_phase(const struct dnn_bench_step *cfg, int which,
+                           const struct dnn_bench_phase *phase,
+                           const struct dnn_torch_info *info, double sgemm, FILE *where)
 {
     char text[32];
 
-    fprintf(where, "%s%s\n", which == 0 ? "" : "\n", side_name[which]);
-    fprintf(where, "  time      %s, the median of %ld\n", duration(text, side->seconds),
+    fprintf(where, "%s%s\n", which == 0 ? "" : "\n", phase_name[which]);
+    fprintf(where, "  time      %s, median of %ld\n", duration(text, phase->seconds),
             cfg->reps);
     fprintf(where, "  speed     %.1f GFLOP/s of %.3f GFLOP, %.0f %% of sgemm's %.1f\n",
-            side->flops / side->seconds / 1e9, side->flops / 1e9,
-            100 * side->flops / side->seconds / sgemm, sgemm / 1e9);
-    print_memory(side, where);
-    print_rivals(side, where);
-    print_layers(cfg, side, where);
-    print_kinds(side, where);
+            phase->flops / phase->seconds / 1e9, phase->flops / 1e9,
+            100 * phase->flops / phase->seconds / sgemm, sgemm / 1e9);
+    print_memory(phase, where);
+    print_torch(phase, info, where);
+    print_layers(cfg, phase, where);
+    print_kinds(phase, where);
 }
 
-void dnn_bench_print_json(const struct dnn_bench_step *cfg,
-                          const struct dnn_bench_side side[DNN_BENCH_SIDES],
-                          double sgemm, FILE *where)
+void dnn_bench_print_json(const struct dnn_bench_phase phase[DNN_BENCH_PHASES],
+                          const struct dnn_torch_info *info, double sgemm, FILE *where)
 {
-    const struct dnn_bench_side *train = &side[DNN_BENCH_TRAIN];
-    const struct dnn_bench_side *infer = &side[DNN_BENCH_INFER];
+    static const char *const key[DNN_BENCH_PHASES] = {"train", "infer"};
+    const struct dnn_bench_phase *train = &phase[DNN_BENCH_TRAIN];
 
+    fprintf(where, "{");
+    for (int i = 0; i < DNN_BENCH_PHASES; i++)
+        fprintf(where, "\"%s_s\": %.6g, \"%s_gflops\": %.5g, ", key[i],
+                phase[i].seconds, key[i], phase[i].flops / phase[i].seconds / 1e9);
     fprintf(where,
-            "{\"train_s\": %.6g, \"infer_s\": %.6g, \"train_gflops\": %.5g, "
-            "\"infer_gflops\": %.5g, \"sgemm_gflops\": %.5g, "
-            "\"memory_predicted\": %.0f, \"memory_measured\": %.0f",
-            train->seconds, infer->seconds, train->flops / train->seconds / 1e9,
-            infer->flops / infer->seconds / 1e9, sgemm / 1e9, train->predicted,
-            train->measured);
-    if (cfg->against == DNN_AGAINST_TORCH)
+            "\"sgemm_gflops\": %.5g, \"memory_predicted\": %.0f, "
+            "\"memory_measured\": %.0f",
+            sgemm / 1e9, train->predicted, train->measured);
+    if (train->best != NULL)
         fprintf(where,
-                ", \"torch_train_s\": %.6g, \"torch_infer_s\": %.6g, "
-                "\"torch_memory\": %.0f, \"torch_format\": \"%s\", "
-                "\"ratio_train\": %.4g, \"ratio_infer\": %.4g",
-                train->rival_seconds, infer->rival_seconds, train->rival_bytes,
-                train->rival_format, train->rival_seconds / train->seconds,
-                infer->rival_seconds / infer->seconds);
+                ", \"torch\": \"%s\", \"torch_mkl\": %s, \"torch_onednn\": \"%s\", "
+                "\"torch_memory\": %.0f",
+                info->version, info->mkl ? "true" : "false", info->onednn,
+                train->torch_memory);
+    for (int i = 0; i < DNN_BENCH_PHASES && train->best != NULL; i++) {
+        const struct dnn_torch_variant *best = phase[i].best;
+
+        fprintf(where,
+                ", \"torch_%s_s\": %.6g, \"torch_%s_mode\": \"%s %s\", "
+                "\"ratio_%s\": %.4g",
+                key[i], best->seconds, key[i], best->format,
+                best->compiled ? "compile" : "eager", key[i],
+                best->seconds / phase[i].seconds);
+    }
     fprintf(where, "}\n");
 }

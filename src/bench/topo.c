@@ -1,4 +1,4 @@
-/* topo.c - bind all ranks and print who got what.
+/* topo.c - bind all ranks and print the binding.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -21,7 +21,7 @@ struct work {
 };
 
 /* "by srun --mpi=pmix", "by mpirun" or "directly". */
-static const char *launch_words(const struct dnn_slurm *s, struct dnn_buf *out)
+static const char *launch_text(const struct dnn_slurm *s, struct dnn_buf *out)
 {
     if (s->launcher == DNN_LAUNCH_SRUN)
         dnn_buf_add(out, "by srun --mpi=%s", s->mpi);
@@ -32,7 +32,7 @@ static const char *launch_words(const struct dnn_slurm *s, struct dnn_buf *out)
 }
 
 /* Whether a rank is the first one on its host. */
-static bool leads(const struct work *w, int rank)
+static bool first_on_host(const struct work *w, int rank)
 {
     for (int r = 0; r < rank; r++)
         if (strcmp(w->session.requests[r].host, w->session.requests[rank].host) == 0)
@@ -52,7 +52,7 @@ static struct sums add_up(const struct work *w)
     for (int lead = 0; lead < w->session.size; lead++) {
         struct dnn_topo_set used = {{0}};
 
-        if (!leads(w, lead)) continue;
+        if (!first_on_host(w, lead)) continue;
         for (int r = lead; r < w->session.size; r++) {
             if (strcmp(w->session.requests[r].host, w->session.requests[lead].host) !=
                 0)
@@ -175,9 +175,9 @@ static void print_header(const struct work *w)
     if (s->restarts > 0) fprintf(w->where, ", restart %d", s->restarts);
     fprintf(w->where, "\nhosts  ");
     for (int r = 0, n = 0; r < w->session.size; r++)
-        if (leads(w, r))
+        if (first_on_host(w, r))
             fprintf(w->where, "%s %s", n++ > 0 ? "," : "", w->session.requests[r].host);
-    fprintf(w->where, "\nstarted %s; %s\n", launch_words(s, &launch),
+    fprintf(w->where, "\nstarted %s; %s\n", launch_text(s, &launch),
             dnn_comm_version(w->session.comm));
     fprintf(w->where, "bind    %s\n\n",
             dnn_choice_name(dnn_topo_policies, w->cfg->bind));
@@ -222,7 +222,7 @@ static void print_text(FILE *where, const char *key, const char *text,
     fprintf(where, "\"%s", after);
 }
 
-/* Numbers that are not there are negative here and null for others. */
+/* Negative numbers mean null. */
 static void print_number(FILE *where, const char *key, long number)
 {
     if (number < 0)
@@ -280,7 +280,7 @@ static void print_json(const struct work *w)
     print_number(f, "job", w->session.slurm.job);
     print_number(f, "step", w->session.slurm.step);
     print_text(f, "name", w->session.slurm.name, ",\n  ");
-    print_text(f, "started", launch_words(&w->session.slurm, &launch), ", ");
+    print_text(f, "started", launch_text(&w->session.slurm, &launch), ", ");
     print_text(f, "comm", dnn_comm_version(w->session.comm), ",\n  ");
     print_text(f, "bind", dnn_choice_name(dnn_topo_policies, w->cfg->bind), ",\n");
     fprintf(f, "  \"size\": %d, \"nodes\": %d, \"cores\": %d, \"cores_used\": %d, ",
@@ -294,7 +294,7 @@ static void print_json(const struct work *w)
     dnn_buf_free(&launch);
 }
 
-/* ---- the work ---- */
+/* ---- all ---- */
 
 static void print(struct work *w)
 {

@@ -6,7 +6,6 @@
  */
 #include "bench/train_impl.h"
 
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -14,6 +13,8 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,369 +26,415 @@ const struct dnn_choice dnn_bench_parts[] = {
     {NULL,   0             }
 };
 
-enum { WORDS = 48, PERIOD = 8 };
+enum { ARGS = 48, PERIOD = 8 };
+
+/* ---- commands ---- */
+
+struct command {
+    char *arg[ARGS]; /* owned */
+    int n;
+};
+
+DNN_PRINTF(2, 3) static void add(struct command *c, const char *fmt, ...)
+{
+    char text[DNN_BENCH_PATH + 64];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    if (c->n < ARGS - 1) c->arg[c->n++] = dnn_strdup(text);
+}
+
+static void add_launcher(const struct dnn_train *t, int ranks, struct command *c)
+{
+    const char *text = t->cfg.launch;
+
+    while (*(text += strspn(text, " ")) != '\0' && c->n < 16) {
+        int len = (int)strcspn(text, " ");
+
+        add(c, "%.*s", len, text);
+        text += len;
+    }
+    add(c, "-n");
+    add(c, "%d", ranks);
+}
+
+static int add_torch(const struct dnn_train_net *net, const struct dnn_train_setup *s,
+                     struct command *c, struct dnn_err *err)
+{
+    char *python = dnn_torch_python(err);
+    char *script = python == NULL ? NULL : dnn_torch_script("torch_train.py", err);
+
+    if (script != NULL) {
+        add(c, "%s", python);
+        add(c, "%s", script);
+        add(c, "--layers=%s/net.json", net->dir);
+        add(c, "--data=%s", net->data);
+        add(c, "--batch=%" PRId64, net->batch);
+        add(c, "--test-batch=%" PRId64, net->test_batch);
+        add(c, "--threads=%d", s->threads);
+        add(c, "--ranks=%d", s->ranks);
+    }
+    dnn_free(python);
+    dnn_free(script);
+    return script == NULL ? DNN_EIO : 0;
+}
+
+static void add_ours(const struct dnn_train *t, const struct dnn_train_net *net,
+                     const struct dnn_train_setup *s, const char *dir,
+                     struct command *c)
+{
+    if (s->ranks > 1) add_launcher(t, s->ranks, c);
+    add(c, "%s", t->train);
+    add(c, "--json");
+    add(c, "--set=dir=%s", dir);
+    if (s->deterministic) add(c, "--set=deterministic=true");
+    if (s->checkpoints) add(c, "--set=checkpoints.steps=%d", net->period);
+    add(c, "%s/config.json", net->dir);
+}
 
 /* ---- runs ---- */
 
-/* The words of a command; texts that were made for it are freed with it. */
-struct command {
-    const char *word[WORDS];
-    char *made[WORDS];
-    int n, nmade;
+/* What the lines of a run have reported so far. */
+struct follow {
+    struct dnn_train *t;
+    const struct dnn_train_net *net;
+    struct dnn_train_setup *setup;
+    int epochs;                        /* that have ended                             */
+    double began, step;                /* seconds: end of the epoch and step before   */
+    double previous;                   /* seconds of the line before                  */
+    double comm, straggler, all, best; /* sums over the steps of an epoch; probe      */
+    double half[2];
+    int in_period;
 };
 
-static void say(struct command *c, const char *word)
+/* By how much the steps of the half period after a checkpoint, or where one would be,
+ * take longer than those of the other half. */
+static void add_period(struct follow *f, int64_t step, double seconds)
 {
-    if (c->n < WORDS - 1) c->word[c->n++] = word;
+    int period = f->net->period, at = period == 0 ? 0 : (int)((step - 1) % period);
+
+    if (period == 0) return;
+    if (at == 0) f->half[0] = f->half[1] = f->in_period = 0;
+    f->half[at >= period / 2] += seconds;
+    if (++f->in_period == period)
+        dnn_values_add(&f->setup->excess, f->half[0] - f->half[1]);
 }
 
-static void say_made(struct command *c, char *word)
+static void add_step(struct follow *f, const struct dnn_json *json, double seconds)
 {
-    c->made[c->nmade++] = word;
-    say(c, word);
+    double rate = dnn_proc_number(json, "samples_per_second");
+
+    f->step = seconds;
+    if (f->epochs == 0) return;
+    add_period(f, (int64_t)dnn_proc_number(json, "step"), seconds - f->previous);
+    if (!(rate > 0)) return;
+    f->comm += dnn_proc_number(json, "comm") / rate;
+    f->straggler += dnn_proc_number(json, "straggler") / rate;
+    f->all += 1 / rate;
 }
 
-static void say_number(struct command *c, const char *option, int64_t number)
+/* The first epoch is not measured. */
+static void add_epoch(struct follow *f, double seconds)
 {
-    say(c, option);
-    say_made(c, dnn_format("%" PRId64, number));
-}
+    struct dnn_train_setup *s = f->setup;
+    double samples = (double)f->net->samples;
 
-static void unsay(struct command *c)
-{
-    for (int i = 0; i < c->nmade; i++)
-        dnn_free(c->made[i]);
-}
-
-static void say_launch(const struct dnn_train_all *all, int ranks, struct command *c)
-{
-    const char *text = all->use.launch;
-
-    while (*(text += strspn(text, " ")) != '\0' && c->n < 16) {
-        size_t len = strcspn(text, " ");
-
-        say_made(c, dnn_strndup(text, len));
-        text += len;
+    if (f->epochs++ > 0 && f->step > f->began) {
+        dnn_values_add(&s->rate, samples / (f->step - f->began));
+        dnn_values_add(&s->total, samples / (seconds - f->began));
+        if (f->all > 0 && s->ranks > 1) {
+            dnn_values_add(&s->comm, f->comm / f->all);
+            dnn_values_add(&s->straggler, f->straggler / f->all);
+            dnn_values_add(&s->bare, (f->comm - f->straggler) / f->all);
+        }
     }
-    say_number(c, "-n", ranks);
+    f->began = seconds;
+    f->comm = f->straggler = f->all = 0;
 }
 
-static int run(const struct dnn_train_all *all, const struct command *c, int threads,
-               struct dnn_train_lines *out, struct dnn_err *err)
+/* The fastest of PyTorch's variants. */
+static void add_probe(struct follow *f, const struct dnn_json *json)
 {
-    const struct dnn_train_child child = {c->word, threads, all->cache};
+    struct dnn_train_setup *s = f->setup;
+    double rate = dnn_proc_number(json, "samples_per_second");
 
-    return dnn_train_child(&child, out, err);
+    if (dnn_proc_text(json, "reason")[0] != '\0')
+        dnn_log(DNN_WARN, "bench", "torch.compile is not measured: %s",
+                dnn_proc_text(json, "reason"));
+    if (!(rate > f->best)) return;
+    f->best = rate;
+    snprintf(s->format, sizeof s->format, "%s", dnn_proc_text(json, "format"));
+    snprintf(s->reader, sizeof s->reader, "%s", dnn_proc_text(json, "reader"));
+    snprintf(s->mode, sizeof s->mode, "%s", dnn_proc_text(json, "mode"));
 }
 
-static void say_rival(const struct dnn_train_work *w, const struct dnn_train_way *way,
-                      char *script, struct command *c)
+static void add_line(struct follow *f, const struct dnn_json *json, double at)
 {
-    say(c, "python3");
-    say_made(c, script);
-    say(c, "--layers");
-    say_made(c, dnn_format("%s/net.json", w->dir));
-    say(c, "--data");
-    say(c, w->data);
-    say_number(c, "--batch", w->batch);
-    say_number(c, "--test-batch", w->test_batch);
-    say_number(c, "--threads", way->threads);
-    say_number(c, "--ranks", way->ranks);
-}
+    const char *event = dnn_proc_text(json, "event");
+    double seconds = dnn_proc_number(json, "seconds");
 
-static void say_ours(const struct dnn_train_all *all, const struct dnn_train_work *w,
-                     const struct dnn_train_way *way, const char *dir,
-                     struct command *c)
-{
-    if (way->ranks > 1) say_launch(all, way->ranks, c);
-    say(c, all->train);
-    say(c, "--json");
-    say(c, "--set");
-    say_made(c, dnn_format("dir=%s", dir));
-    for (int i = 0; way->set[i] != NULL; i++) {
-        say(c, "--set");
-        say(c, way->set[i]);
+    if (strcmp(event, "step") == 0) {
+        if (f->previous == 0) dnn_values_add(&f->setup->start, at);
+        add_step(f, json, seconds);
+    } else if (strcmp(event, "epoch") == 0) {
+        add_epoch(f, seconds);
+    } else if (strcmp(event, "probe") == 0) {
+        add_probe(f, json);
+    } else if (strcmp(event, "about") == 0) {
+        dnn_torch_read_info(json, &f->t->info);
     }
-    if (way->saves) {
-        say(c, "--set");
-        say_made(c, dnn_format("checkpoints.steps=%d", w->period));
-    }
-    say_made(c, dnn_format("%s/job.json", w->dir));
+    if (seconds > 0) f->previous = seconds;
 }
 
-/* One run of one way. */
-static int turn(const struct dnn_train_all *all, const struct dnn_train_work *w,
-                struct dnn_train_way *way, struct dnn_err *err)
+static void free_command(struct command *c)
 {
-    struct dnn_train_lines lines = {0};
-    struct command c = {{0}, {0}, 0, 0};
-    char *dir = dnn_format("%s/run-%s", w->dir, way->key);
+    for (int i = 0; i < c->n; i++)
+        dnn_free(c->arg[i]);
+}
+
+/* Run a command to its end. */
+static int run(struct dnn_train *t, struct command *c, int threads, struct follow *f,
+               struct dnn_err *err)
+{
+    char *omp = dnn_format("OMP_NUM_THREADS=%d", threads);
+    char *cache = dnn_format("XDG_CACHE_HOME=%s", t->cache);
+    const char *const env[] = {omp, cache, NULL};
+    struct dnn_json *json = NULL;
+    struct dnn_proc *p = NULL;
+    double at;
+    int rc = dnn_proc_start((const char *const *)c->arg, env, &p, err);
+
+    if (rc == 0) rc = dnn_proc_next(p, &json, &at, err);
+    while (rc == 0 && json != NULL) {
+        if (f != NULL) add_line(f, json, at);
+        dnn_json_free(json);
+        rc = dnn_proc_next(p, &json, &at, err);
+    }
+    if (rc == 0) rc = dnn_proc_finish(p, err);
+    dnn_proc_stop(p);
+    dnn_free(omp);
+    dnn_free(cache);
+    return rc;
+}
+
+/* One run of one setup. */
+static int run_setup(struct dnn_train *t, const struct dnn_train_net *net,
+                     struct dnn_train_setup *s, struct dnn_err *err)
+{
+    struct follow f = {.t = t, .net = net, .setup = s};
+    struct command c = {{0}, 0};
+    char *dir = dnn_format("%s/run-%s", net->dir, s->key);
     int rc = dnn_file_remove_tree(dir, err);
 
-    if (rc == 0 && way->rival) {
-        char *script = dnn_rival_script("torch_train.py", err);
-
-        if (script == NULL) rc = DNN_EIO;
-        say_rival(w, way, script, &c);
-        say_number(&c, "--epochs", all->use.epochs + 1);
-        say(&c, "--format");
-        say(&c, way->format);
-        say(&c, "--reader");
-        say(&c, way->reader);
-    } else if (rc == 0) {
-        say_ours(all, w, way, dir, &c);
+    if (rc == 0 && s->torch)
+        rc = add_torch(net, s, &c, err);
+    else if (rc == 0)
+        add_ours(t, net, s, dir, &c);
+    if (s->torch) {
+        add(&c, "--epochs=%ld", t->cfg.epochs + 1);
+        add(&c, "--format=%s", s->format);
+        add(&c, "--reader=%s", s->reader);
+        add(&c, "--mode=%s", s->mode);
     }
-    if (rc == 0) rc = run(all, &c, way->threads, &lines, err);
-    if (rc < 0) dnn_prefix(err, "%s, %s: ", w->name, way->name);
-    if (rc == 0) rc = dnn_train_look(&lines, w, way, err);
-    unsay(&c);
-    dnn_train_forget(&lines);
+    if (rc == 0) rc = run(t, &c, s->threads, &f, err);
+    if (rc == 0 && f.epochs < 2)
+        rc = dnn_fail(err, DNN_EDATA, "fewer than two epochs were reported");
+    if (rc < 0) dnn_prefix(err, "%s, %s: ", net->name, s->name);
+    free_command(&c);
     dnn_free(dir);
     return rc;
 }
 
-/* The rival's best way of its own. */
-static int probe(const struct dnn_train_all *all, const struct dnn_train_work *w,
-                 struct dnn_train_way *way, struct dnn_err *err)
+/* Find PyTorch's fastest format, reader and mode. */
+static int probe(struct dnn_train *t, const struct dnn_train_net *net,
+                 struct dnn_train_setup *s, struct dnn_err *err)
 {
-    char *script = dnn_rival_script("torch_train.py", err);
-    struct dnn_train_lines lines = {0};
-    struct command c = {{0}, {0}, 0, 0};
-    double best = 0;
+    struct follow f = {.t = t, .net = net, .setup = s};
+    struct command c = {{0}, 0};
 
-    if (script == NULL) return DNN_EIO;
-    say_rival(w, way, script, &c);
-    say_number(&c, "--probe", w->batch < 32 ? 2 : all->use.quick ? 2 : 50);
-    int rc = run(all, &c, way->threads, &lines, err);
-    for (int i = 0; i < lines.n && rc == 0; i++) {
-        const struct dnn_train_line *at = &lines.line[i];
-
-        if (at->moment != DNN_TRAIN_PROBE || !(at->rate > best)) continue;
-        best = at->rate;
-        memcpy(way->format, at->format, sizeof way->format);
-        memcpy(way->reader, at->reader, sizeof way->reader);
-    }
-    if (rc == 0 && best <= 0) rc = dnn_fail(err, DNN_EDATA, "it trained nothing");
-    unsay(&c);
-    dnn_train_forget(&lines);
+    DNN_TRY(add_torch(net, s, &c, err));
+    add(&c, "--probe=%d", net->batch < 32 || t->cfg.quick ? 2 : 50);
+    add(&c, "--compile=%ld", t->cfg.compile);
+    int rc = run(t, &c, s->threads, &f, err);
+    if (rc == 0 && !(f.best > 0))
+        rc = dnn_fail(err, DNN_EDATA, "PyTorch reported no step");
+    free_command(&c);
     return rc;
 }
 
-/* ---- which ways there are ---- */
+/* ---- setups ---- */
 
-static struct dnn_train_way *add_way(struct dnn_train_work *w, const char *key,
-                                     const char *name, int ranks, int threads)
+static struct dnn_train_setup *add_setup(struct dnn_train_net *net, const char *key,
+                                         const char *name, int ranks, int threads)
 {
-    struct dnn_train_way *way = &w->way[w->nways++];
+    struct dnn_train_setup *s = &net->setup[net->nsetups++];
 
-    *way = (struct dnn_train_way){
+    *s = (struct dnn_train_setup){
         .key = key, .name = name, .ranks = ranks, .threads = threads};
-    return way;
+    return s;
 }
 
-static const char same[] = "deterministic=true";
-
-static void add_ways(struct dnn_train_all *all, struct dnn_train_work *w, bool unet)
+/* PyTorch is left out, with the reason, if it does not run. */
+static void add_torch_setup(struct dnn_train *t, struct dnn_train_net *net,
+                            const char *key, const char *name, int ranks, int threads)
 {
-    int n = (int)all->use.ranks;
-
-    add_way(w, "one", "dnn-train", 1, n);
-    if (all->no_ranks == NULL) add_way(w, "ranks", "dnn-train", n, 1);
-    add_way(w, "one_same", "dnn-train, deterministic", 1, n)->set[0] = same;
-    if (unet) {
-        bool ranks = all->no_ranks == NULL;
-
-        if (ranks)
-            add_way(w, "ranks_same", "dnn-train, deterministic", n, 1)->set[0] = same;
-        add_way(w, "saves", "dnn-train, checkpoints", ranks ? n : 1, ranks ? 1 : n)
-            ->saves = true;
+    if (t->cfg.against != DNN_AGAINST_TORCH || t->torch_error.code != 0) return;
+    struct dnn_train_setup *s = add_setup(net, key, name, ranks, threads);
+    s->torch = true;
+    if (t->cfg.quick && s > net->setup && s[-1].torch) { /* the same variant */
+        memcpy(s->format, s[-1].format, sizeof s->format);
+        memcpy(s->reader, s[-1].reader, sizeof s->reader);
+        memcpy(s->mode, s[-1].mode, sizeof s->mode);
+        return;
     }
-    if (all->use.against != DNN_AGAINST_TORCH) return;
-    if (unet) add_way(w, "torch_ranks", "PyTorch DDP, gloo", n, 1)->rival = true;
-    add_way(w, "torch_one", "PyTorch", 1, n)->rival = true;
+    if (probe(t, net, s, &t->torch_error) == 0) return;
+    net->nsetups--;
+    dnn_log(DNN_WARN, "bench", "PyTorch is not measured: %s", t->torch_error.text);
 }
 
-/* Without PyTorch its ways go, and the reason is kept. */
-static void probe_all(struct dnn_train_all *all, struct dnn_train_work *w)
+static void add_setups(struct dnn_train *t, struct dnn_train_net *net, bool unet)
 {
-    const struct dnn_train_way *before = NULL;
-    int kept = 0;
+    int n = (int)t->cfg.ranks;
+    bool ranks = t->rank_error.code == 0;
 
-    for (int i = 0; i < w->nways; i++) {
-        struct dnn_train_way *way = &w->way[i];
-
-        if (way->rival && before != NULL && all->use.quick) {
-            memcpy(way->format, before->format, sizeof way->format);
-            memcpy(way->reader, before->reader, sizeof way->reader);
-        } else if (way->rival && all->no_torch == NULL &&
-                   probe(all, w, way, &all->why_torch) < 0) {
-            all->no_torch = all->why_torch.text;
-        }
-        if (way->rival && all->no_torch != NULL) continue;
-        w->way[kept++] = *way;
-        if (way->rival) before = &w->way[kept - 1];
-    }
-    w->nways = kept;
+    add_setup(net, "one", "dnn-train", 1, n);
+    if (ranks) add_setup(net, "ranks", "dnn-train", n, 1);
+    add_setup(net, "one_deterministic", "dnn-train, deterministic", 1, n)
+        ->deterministic = true;
+    if (unet && ranks)
+        add_setup(net, "ranks_deterministic", "dnn-train, deterministic", n, 1)
+            ->deterministic = true;
+    if (unet)
+        add_setup(net, "checkpoints", "dnn-train, checkpoints", ranks ? n : 1,
+                  ranks ? 1 : n)
+            ->checkpoints = true;
+    if (unet) add_torch_setup(t, net, "torch_ranks", "PyTorch DDP, gloo", n, 1);
+    add_torch_setup(t, net, "torch_one", "PyTorch", 1, n);
 }
 
-/* Whether ranks can be started at all. */
-static void try_ranks(struct dnn_train_all *all)
+/* ---- all ---- */
+
+static void read_options(struct dnn_train *t, const struct dnn_bench_train *cfg)
 {
-    struct dnn_train_lines none = {0};
-    struct command c = {{0}, {0}, 0, 0};
-
-    say_launch(all, (int)all->use.ranks, &c);
-    say(&c, all->train);
-    say(&c, "--version");
-    if (run(all, &c, 1, &none, &all->why_ranks) < 0)
-        all->no_ranks = all->why_ranks.text;
-    unsay(&c);
-    dnn_train_forget(&none);
-}
-
-/* ---- the whole ---- */
-
-static void choose(struct dnn_train_all *all)
-{
-    struct dnn_bench_train *use = &all->use;
     const char *mpiexec = getenv("MPIEXEC");
 
-    *use = *all->cfg;
-    if (use->launch == NULL) use->launch = mpiexec != NULL ? mpiexec : "mpiexec";
-    if (!use->quick) return;
-    use->size = 16;
-    use->base = 4;
-    use->depth = 1;
-    use->volumes = 8;
-    use->batch = 2;
-    use->count = 256;
-    use->image_batch = 64;
-    use->epochs = 2;
-    use->reps = 1;
+    t->cfg = *cfg;
+    if (cfg->launch == NULL) t->cfg.launch = mpiexec != NULL ? mpiexec : "mpiexec";
+    if (!cfg->quick) return;
+    t->cfg.size = 16;
+    t->cfg.base = 4;
+    t->cfg.depth = 1;
+    t->cfg.volumes = 8;
+    t->cfg.batch = 2;
+    t->cfg.count = 256;
+    t->cfg.image_batch = 64;
+    t->cfg.epochs = 2;
+    t->cfg.reps = 1;
 }
 
-static int make_dir(struct dnn_train_all *all, struct dnn_err *err)
+static int find_tools(struct dnn_train *t, struct dnn_err *err)
 {
-    const char *tmp = getenv("TMPDIR");
-    char here[DNN_BENCH_PATH];
+    char dir[DNN_BENCH_PATH];
 
-    if (all->use.keep != NULL) {
-        DNN_TRY(dnn_file_make_dirs(all->use.keep, err));
-        all->dir = realpath(all->use.keep, NULL);
-        if (all->dir == NULL)
-            return dnn_fail(err, DNN_EIO, "%s: %s", all->use.keep, strerror(errno));
+    if (t->cfg.keep == NULL) {
+        DNN_TRY(dnn_bench_make_dir(NULL, &t->dir, err));
     } else {
-        all->dir = dnn_format("%s/dnn-bench-train-XXXXXX", tmp != NULL ? tmp : "/tmp");
-        if (mkdtemp(all->dir) == NULL)
-            return dnn_fail(err, DNN_EIO, "%s: %s", all->dir, strerror(errno));
-        all->own = true;
+        DNN_TRY(dnn_file_make_dirs(t->cfg.keep, err));
+        t->dir = realpath(t->cfg.keep, NULL);
+        if (t->dir == NULL)
+            return dnn_fail(err, DNN_EIO, "%s: %s", t->cfg.keep, strerror(errno));
     }
-    all->cache = dnn_format("%s/cache", all->dir);
-    DNN_TRY(dnn_file_remove_tree(all->cache, err));
-    dnn_bench_here(here);
-    all->train = dnn_format("%s/dnn-train", here);
-    all->prepare = dnn_format("%s/dnn-prepare", here);
-    for (int i = 0; i < 2; i++) {
-        const char *tool = i == 0 ? all->train : all->prepare;
-
-        if (access(tool, X_OK) != 0)
-            return dnn_fail(err, DNN_EIO, "%s: %s; it must be beside dnn-bench", tool,
-                            strerror(errno));
-    }
+    t->cache = dnn_format("%s/cache", t->dir);
+    DNN_TRY(dnn_file_remove_tree(t->cache, err));
+    dnn_bench_dir(dir);
+    t->train = dnn_format("%s/dnn-train", dir);
+    t->prepare = dnn_format("%s/dnn-prepare", dir);
+    if (access(t->train, X_OK) != 0)
+        return dnn_fail(err, DNN_EIO, "%s: %s; it must be beside dnn-bench", t->train,
+                        strerror(errno));
+    /* Can ranks be started at all? */
+    struct command c = {{0}, 0};
+    add_launcher(t, (int)t->cfg.ranks, &c);
+    add(&c, "%s", t->train);
+    add(&c, "--version");
+    if (run(t, &c, 1, NULL, &t->rank_error) < 0)
+        dnn_log(DNN_WARN, "bench", "several ranks are not measured: %s",
+                t->rank_error.text);
+    free_command(&c);
     return 0;
 }
 
-static int make_work(struct dnn_train_all *all, bool unet, struct dnn_err *err)
+static int make_net(struct dnn_train *t, bool unet, struct dnn_err *err)
 {
-    struct dnn_train_work *w = &all->work[all->nworks++];
+    struct dnn_train_net *net = &t->net[t->nnets++];
 
-    w->key = unet ? "unet" : "cnn";
-    w->name = unet ? "3D U-Net" : "CNN";
-    w->dir = dnn_format("%s/%s", all->dir, w->key);
-    DNN_TRY(unet ? dnn_train_make_unet(all, w, err) : dnn_train_make_cnn(all, w, err));
-    w->steps = (w->samples + w->batch - 1) / w->batch;
-    if (unet) w->period = w->steps >= PERIOD ? PERIOD : 2;
-    add_ways(all, w, unet);
-    probe_all(all, w);
+    net->key = unet ? "unet" : "cnn";
+    net->name = unet ? "3D U-Net" : "CNN";
+    net->dir = dnn_format("%s/%s", t->dir, net->key);
+    DNN_TRY(dnn_file_make_dirs(net->dir, err));
+    DNN_TRY(unet ? dnn_train_make_unet(t, net, err) : dnn_train_make_cnn(t, net, err));
+    if (unet) net->period = net->samples >= PERIOD * net->batch ? PERIOD : 2;
+    add_setups(t, net, unet);
     return 0;
 }
 
-static int measure(struct dnn_train_all *all, struct dnn_err *err)
+static int measure(struct dnn_train *t, struct dnn_err *err)
 {
     int total = 0, done = 0, rc = 0;
 
-    for (int i = 0; i < all->nworks; i++)
-        total += all->work[i].nways * (int)all->use.reps;
+    DNN_TRY(find_tools(t, err));
+    if (t->cfg.part != DNN_BENCH_CNN) DNN_TRY(make_net(t, true, err));
+    if (t->cfg.part != DNN_BENCH_UNET) DNN_TRY(make_net(t, false, err));
+    for (int i = 0; i < t->nnets; i++)
+        total += t->net[i].nsetups * (int)t->cfg.reps;
     struct dnn_progress *progress =
         dnn_progress_start("bench", "training", total, "runs", NULL);
-    for (long r = 0; r < all->use.reps && rc == 0; r++)
-        for (int i = 0; i < all->nworks && rc == 0; i++)
-            for (int k = 0; k < all->work[i].nways && rc == 0; k++) {
-                rc = turn(all, &all->work[i], &all->work[i].way[k], err);
+    for (long r = 0; r < t->cfg.reps; r++)
+        for (int i = 0; i < t->nnets; i++)
+            for (int k = 0; k < t->net[i].nsetups && rc == 0; k++) {
+                rc = run_setup(t, &t->net[i], &t->net[i].setup[k], err);
                 dnn_progress_at(progress, ++done);
             }
     dnn_progress_stop(progress, rc == 0);
     return rc;
 }
 
-static int go(struct dnn_train_all *all, struct dnn_err *err)
+static void free_all(struct dnn_train *t)
 {
-    int part = all->use.part;
+    for (int i = 0; i < t->nnets; i++) {
+        struct dnn_train_net *net = &t->net[i];
 
-    DNN_TRY(make_dir(all, err));
-    try_ranks(all);
-    if (all->no_ranks != NULL)
-        dnn_log(DNN_WARN, "bench", "without several ranks: %s", all->no_ranks);
-    if (part != DNN_BENCH_CNN) DNN_TRY(make_work(all, true, err));
-    if (part != DNN_BENCH_UNET) DNN_TRY(make_work(all, false, err));
-    if (all->no_torch != NULL)
-        dnn_log(DNN_WARN, "bench", "without PyTorch: %s", all->no_torch);
-    return measure(all, err);
-}
+        for (int k = 0; k < net->nsetups; k++) {
+            struct dnn_train_setup *s = &net->setup[k];
 
-static void free_all(struct dnn_train_all *all)
-{
-    for (int i = 0; i < all->nworks; i++) {
-        struct dnn_train_work *w = &all->work[i];
-
-        for (int k = 0; k < w->nways; k++) {
-            struct dnn_train_way *y = &w->way[k];
-
-            dnn_free(y->rate.value);
-            dnn_free(y->whole.value);
-            dnn_free(y->comm.value);
-            dnn_free(y->late.value);
-            dnn_free(y->bare.value);
-            dnn_free(y->start.value);
-            dnn_free(y->extra.value);
+            dnn_values_free(&s->rate);
+            dnn_values_free(&s->total);
+            dnn_values_free(&s->comm);
+            dnn_values_free(&s->straggler);
+            dnn_values_free(&s->bare);
+            dnn_values_free(&s->start);
+            dnn_values_free(&s->excess);
         }
-        dnn_free(w->dir);
-        dnn_free(w->data);
+        dnn_free(net->dir);
+        dnn_free(net->data);
     }
-    dnn_free(all->dir);
-    dnn_free(all->cache);
-    dnn_free(all->train);
-    dnn_free(all->prepare);
+    dnn_free(t->dir);
+    dnn_free(t->cache);
+    dnn_free(t->train);
+    dnn_free(t->prepare);
+    dnn_free(t);
 }
 
 int dnn_bench_train(const struct dnn_bench_train *cfg, FILE *where, struct dnn_err *err)
 {
-    struct dnn_train_all *all = dnn_alloc(sizeof *all);
-    struct dnn_err second = {0};
+    struct dnn_train *t = dnn_alloc(sizeof *t);
 
-    all->cfg = cfg;
-    choose(all);
-    int rc = go(all, err);
-    if (rc == 0) dnn_train_print(all, where);
-    if (all->own) {
-        int gone = dnn_file_remove_tree(all->dir, &second);
-
-        if (rc == 0 && gone < 0) {
-            rc = gone;
-            if (err != NULL) *err = second;
-        }
-    }
-    free_all(all);
-    dnn_free(all);
+    read_options(t, cfg);
+    int rc = measure(t, err);
+    if (rc == 0) dnn_train_print(t, where);
+    if (cfg->keep == NULL) rc = dnn_bench_remove_dir(t->dir, rc, err);
+    free_all(t);
     return rc;
 }

@@ -1,4 +1,4 @@
-/* train_print.c - the figures of training, for people and for programs.
+/* train_print.c - the figures of training, as text and as JSON.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -9,265 +9,278 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- what was wanted ---- */
+/* ---- results and their targets ---- */
 
-/* A figure and what it should be. */
-struct verdict {
-    const char *key; /* for programs */
-    char text[160];  /* for people   */
-    double value, wanted;
-    double middle; /* the same by medians instead of the fastest; 0: there is no such */
-    bool most;     /* no more than that is wanted; else no less */
-    bool percent;  /* shown so                                  */
-    const char *unit;
+struct result {
+    const char *key; /* in JSON */
+    char text[200];
+    double value, target;
+    double median; /* the same by medians instead of the fastest; 0: not defined */
+    bool at_most;  /* the target is an upper limit */
+    bool percent;
 };
 
-enum { VERDICTS = 12 };
-
-struct verdicts {
+struct results {
     int n;
-    struct verdict v[VERDICTS];
+    struct result r[12];
 };
 
-/* That of the fastest epoch: whatever else goes on on a machine, and on its neighbours,
- * for seconds or for minutes, only makes it slower. */
-static double rate(const struct dnn_train_way *way, bool whole)
+/* The fastest epoch: other load on the machine only makes epochs slower. */
+static double fastest(const struct dnn_train_setup *s, bool total)
 {
-    return dnn_train_most(whole ? &way->whole : &way->rate);
+    return dnn_values_max(total ? &s->total : &s->rate);
 }
 
-static double middle(const struct dnn_train_way *way, bool whole)
+static double median(const struct dnn_train_setup *s, bool total)
 {
-    return dnn_train_median(whole ? &way->whole : &way->rate);
+    return dnn_values_median(total ? &s->total : &s->rate);
 }
 
-static const char *layout(char out[64], const struct dnn_train_way *way)
+static const char *layout(char out[64], const struct dnn_train_setup *s)
 {
-    snprintf(out, 64, "%d %s%s x %d thread%s", way->ranks,
-             way->rival && way->ranks == 1 ? "process" : "rank",
-             way->ranks == 1 ? "" : "s", way->threads, way->threads == 1 ? "" : "s");
+    snprintf(out, 64, "%d %s%s x %d thread%s", s->ranks,
+             s->torch && s->ranks == 1 ? "process" : "rank", s->ranks == 1 ? "" : "s",
+             s->threads, s->threads == 1 ? "" : "s");
     return out;
 }
 
-static struct verdict *put(struct verdicts *all, const char *key, double value,
-                           double wanted)
+static const struct dnn_train_setup *find(const struct dnn_train *t, const char *net,
+                                          const char *setup)
 {
-    static struct verdict none;
-
-    if (!isfinite(value) || all->n == VERDICTS) return &none;
-    struct verdict *v = &all->v[all->n++];
-    *v = (struct verdict){.key = key, .value = value, .wanted = wanted, .unit = ""};
-    return v;
+    for (int i = 0; i < t->nnets; i++)
+        for (int k = 0; k < t->net[i].nsetups; k++)
+            if (strcmp(t->net[i].key, net) == 0 &&
+                strcmp(t->net[i].setup[k].key, setup) == 0)
+                return &t->net[i].setup[k];
+    return NULL;
 }
 
-/* How many times as fast a way is as another. */
-static void compare(struct verdicts *all, const char *key, const char *title,
-                    const struct dnn_train_way *a, const struct dnn_train_way *b,
-                    bool whole, double wanted)
+static void put(struct results *all, struct result r)
 {
+    if (isfinite(r.value)) all->r[all->n++] = r;
+}
+
+/* How many times as fast a setup is as another. */
+static void compare(struct results *all, const char *key, const char *title,
+                    const struct dnn_train_setup *a, const struct dnn_train_setup *b,
+                    bool total, double target)
+{
+    struct result r = {.key = key, .target = target};
     char one[64], other[64];
 
     if (a == NULL || b == NULL) return;
-    struct verdict *v = put(all, key, rate(a, whole) / rate(b, whole), wanted);
-    v->middle = middle(a, whole) / middle(b, whole);
-    snprintf(v->text, sizeof v->text, "%s%s, %s / %s, %s%s", title, a->name,
+    r.value = fastest(a, total) / fastest(b, total);
+    r.median = median(a, total) / median(b, total);
+    snprintf(r.text, sizeof r.text, "%s%s, %s / %s, %s%s", title, a->name,
              layout(one, a), b->name, layout(other, b),
-             whole ? ", with validation" : "");
+             total ? ", with validation" : "");
+    put(all, r);
 }
 
-static void judge_unet(const struct dnn_train_all *all, struct verdicts *to)
+static void add_unet(const struct dnn_train *t, struct results *to)
 {
-    const struct dnn_train_way *one = dnn_train_find(all, "unet", "one");
-    const struct dnn_train_way *ranks = dnn_train_find(all, "unet", "ranks");
-    const struct dnn_train_way *saves = dnn_train_find(all, "unet", "saves");
+    const struct dnn_train_setup *one = find(t, "unet", "one");
+    const struct dnn_train_setup *ranks = find(t, "unet", "ranks");
+    const struct dnn_train_setup *saves = find(t, "unet", "checkpoints");
 
     compare(to, "ratio_ranks", "", ranks, one, false, 0.97);
-    compare(to, "ratio_ddp", "", ranks, dnn_train_find(all, "unet", "torch_ranks"),
-            false, 2.5);
+    compare(to, "ratio_ddp", "", ranks, find(t, "unet", "torch_ranks"), false, 2.5);
     if (ranks != NULL) {
-        struct verdict *v = put(to, "comm_share", dnn_train_median(&ranks->bare), 0.03);
+        struct result r = {.key = "comm_share",
+                           .value = dnn_values_median(&ranks->bare),
+                           .target = 0.03,
+                           .at_most = true,
+                           .percent = true};
 
-        snprintf(v->text, sizeof v->text,
+        snprintf(r.text, sizeof r.text,
                  "exposed communication of %d ranks, share of the step (besides, "
-                 "waiting for a later rank: %.2f %%)",
-                 ranks->ranks, 100 * dnn_train_median(&ranks->late));
-        v->most = v->percent = true;
+                 "waiting for a straggler: %.2f %%)",
+                 ranks->ranks, 100 * dnn_values_median(&ranks->straggler));
+        put(to, r);
     }
-    compare(to, "ratio_same_one", "", dnn_train_find(all, "unet", "one_same"), one,
-            false, 0.9);
-    compare(to, "ratio_same_ranks", "", dnn_train_find(all, "unet", "ranks_same"),
+    compare(to, "ratio_deterministic_one", "", find(t, "unet", "one_deterministic"),
+            one, false, 0.9);
+    compare(to, "ratio_deterministic_ranks", "", find(t, "unet", "ranks_deterministic"),
             ranks, false, 0.9);
     if (saves == NULL) return;
-    const struct dnn_train_way *plain = saves->ranks > 1 ? ranks : one;
-    double lost = dnn_train_median(&saves->extra) - dnn_train_median(&plain->extra);
-    struct verdict *v = put(to, "checkpoint_share", lost / 60, 0.01);
-    snprintf(v->text, sizeof v->text,
-             "a checkpoint a minute (one takes %.3f s of the steps), share of the time",
+    const struct dnn_train_setup *plain = saves->ranks > 1 ? ranks : one;
+    double lost = dnn_values_median(&saves->excess) - dnn_values_median(&plain->excess);
+    struct result r = {.key = "checkpoint_share",
+                       .value = lost / 60,
+                       .target = 0.01,
+                       .at_most = true,
+                       .percent = true};
+    snprintf(r.text, sizeof r.text,
+             "one checkpoint per minute (it delays steps by %.3f s), share of the time",
              lost);
-    v->most = v->percent = true;
+    put(to, r);
 }
 
-static void judge_cnn(const struct dnn_train_all *all, struct verdicts *to)
+static void add_cnn(const struct dnn_train *t, struct results *to)
 {
-    const struct dnn_train_way *one = dnn_train_find(all, "cnn", "one");
+    const struct dnn_train_setup *one = find(t, "cnn", "one");
 
-    compare(to, "ratio_cnn", "CNN: ", one, dnn_train_find(all, "cnn", "torch_one"),
-            true, 3);
-    compare(to, "ratio_same_cnn", "CNN: ", dnn_train_find(all, "cnn", "one_same"), one,
-            false, 0.9);
+    compare(to, "ratio_cnn", "CNN: ", one, find(t, "cnn", "torch_one"), true, 3);
+    compare(to, "ratio_deterministic_cnn", "CNN: ", find(t, "cnn", "one_deterministic"),
+            one, false, 0.9);
     if (one == NULL || one->start.n == 0) return;
-    struct verdict *v = put(to, "start_s", one->start.value[0], 3);
-    snprintf(v->text, sizeof v->text,
-             "seconds from start to first step, the first time, kernels are measured");
-    v->most = true;
+    put(to,
+        (struct result){.key = "start_s",
+                        .text = "CNN: seconds from start to first step of the first "
+                                "run, with autotuning",
+                        .value = one->start.value[0],
+                        .target = 3,
+                        .at_most = true});
 }
 
-/* ---- for people ---- */
+/* ---- text ---- */
 
-static void print_seconds(double seconds, FILE *where)
+/* A number in this many columns, or a dash. */
+static void cell(FILE *where, const char *fmt, int width, double x)
 {
-    if (isfinite(seconds))
-        fprintf(where, "  %8.2f s", seconds);
+    if (isfinite(x))
+        fprintf(where, fmt, x);
     else
-        fprintf(where, "  %10s", "-");
+        fprintf(where, "  %*s", width, "-");
 }
 
-static void print_way(const struct dnn_train_way *way, FILE *where)
+static void print_setup(const struct dnn_train_setup *s, FILE *where)
 {
-    char where_to[64], name[80];
-    struct dnn_train_values later = way->start;
-    double comm = dnn_train_median(&way->comm);
+    struct dnn_values later = s->start;
+    char place[64], name[80];
 
-    snprintf(name, sizeof name, "%s%s%s%s%s", way->name, way->rival ? ", " : "",
-             way->format, way->rival ? ", " : "", way->reader);
-    fprintf(where, "  %-44s %-22s %10.2f  %10.2f", name, layout(where_to, way),
-            rate(way, false), rate(way, true));
-    if (isfinite(comm))
-        fprintf(where, "  %7.2f %%", 100 * comm);
-    else
-        fprintf(where, "  %9s", "-");
-    print_seconds(later.n > 0 ? later.value[0] : NAN, where);
+    snprintf(name, sizeof name, "%s", s->name);
+    if (s->torch)
+        snprintf(name, sizeof name, "%s, %s, %s, %s", s->name, s->format, s->reader,
+                 s->mode);
+    fprintf(where, "  %-44s %-22s %10.2f  %10.2f", name, layout(place, s),
+            fastest(s, false), fastest(s, true));
+    cell(where, "  %7.2f %%", 9, 100 * dnn_values_median(&s->comm));
+    cell(where, "  %8.2f s", 10, s->start.n > 0 ? s->start.value[0] : NAN);
     later.value++;
     later.n--;
-    print_seconds(later.n > 0 ? dnn_train_median(&later) : NAN, where);
+    cell(where, "  %8.2f s", 10, later.n > 0 ? dnn_values_median(&later) : NAN);
     fputc('\n', where);
 }
 
-static void print_work(const struct dnn_train_all *all, const struct dnn_train_work *w,
-                       FILE *where)
+static void print_net(const struct dnn_train *t, const struct dnn_train_net *net,
+                      FILE *where)
 {
-    const struct dnn_bench_train *use = &all->use;
+    const struct dnn_bench_train *cfg = &t->cfg;
 
-    if (w->period > 0)
+    if (net->period > 0)
         fprintf(where,
-                "3D U-Net: base %ld, depth %ld; %" PRId64 " volumes of %ldx%ldx%ldx1 "
-                "to train and %" PRId64 " to validate with, batch %" PRId64
+                "3D U-Net: base %ld, depth %ld; %" PRId64 " training and %" PRId64
+                " validation volumes of %ldx%ldx%ldx1, batch %" PRId64
                 "; checkpoints, if any, every %d steps\n",
-                use->base, use->depth, w->samples, use->size, use->size, use->size,
-                w->tests, w->batch, w->period);
+                cfg->base, cfg->depth, net->samples, net->tests, cfg->size, cfg->size,
+                cfg->size, net->batch, net->period);
     else
         fprintf(where,
-                "simplecnn: %" PRId64 " images of 28x28x1 to train and %" PRId64
-                " to validate with (%s), batch %" PRId64 "\n",
-                w->samples, w->tests, w->note, w->batch);
+                "simplecnn: %" PRId64 " training and %" PRId64
+                " validation images of 28x28x1 (%s), batch %" PRId64 "\n",
+                net->samples, net->tests, net->images, net->batch);
     fprintf(where, "  %-44s %-22s %10s  %10s  %9s  %10s  %10s\n", "", "", "training",
             "with valid.", "waits for", "first step", "later");
     fprintf(where, "  %-44s %-22s %10s  %10s  %9s  %10s  %10s\n", "", "", "samples/s",
             "samples/s", "ranks", "of 1st run", "runs");
-    for (int i = 0; i < w->nways; i++)
-        print_way(&w->way[i], where);
+    for (int i = 0; i < net->nsetups; i++)
+        print_setup(&net->setup[i], where);
     fputc('\n', where);
 }
 
-static void print_verdict(const struct verdict *v, FILE *where)
-{
-    const char *word = v->most ? "at most" : "at least";
-
-    if (v->percent)
-        fprintf(where, "%s: %.2f %% (wanted: %s %.0f %%)\n", v->text, 100 * v->value,
-                word, 100 * v->wanted);
-    else if (v->middle > 0)
-        fprintf(where, "%s: %.2f, by medians %.2f (wanted: %s %.4g)\n", v->text,
-                v->value, v->middle, word, v->wanted);
-    else
-        fprintf(where, "%s: %.2f (wanted: %s %.4g)\n", v->text, v->value, word,
-                v->wanted);
-}
-
-static void print_text(const struct dnn_train_all *all, const struct verdicts *verdicts,
+static void print_text(const struct dnn_train *t, const struct results *results,
                        FILE *where)
 {
-    for (int i = 0; i < all->nworks; i++)
-        print_work(all, &all->work[i], where);
+    char text[DNN_TORCH_TEXT];
+
+    for (int i = 0; i < t->nnets; i++)
+        print_net(t, &t->net[i], where);
     fprintf(where,
-            "the fastest of %ld epochs after the first of each run, %ld run%s of each "
-            "in turns; Adam, cross-entropy, a record of each step\n",
-            all->use.epochs, all->use.reps, all->use.reps == 1 ? "" : "s");
-    if (dnn_train_find(all, "unet", "torch_ranks") != NULL)
-        fprintf(where, "PyTorch's batch norm is of each rank alone; ours is of the "
-                       "whole batch\n");
-    if (all->no_ranks != NULL)
-        fprintf(where, "several ranks were not measured: %s\n", all->no_ranks);
-    if (all->no_torch != NULL)
-        fprintf(where, "PyTorch was not measured: %s\n", all->no_torch);
-    for (int i = 0; i < verdicts->n; i++)
-        print_verdict(&verdicts->v[i], where);
+            "fastest of %ld epochs after the first of each run, %ld run%s of each in "
+            "turns; Adam, cross-entropy, a record of each step\n",
+            t->cfg.epochs, t->cfg.reps, t->cfg.reps == 1 ? "" : "s");
+    if (t->info.version[0] != '\0')
+        fprintf(where, "against %s\n", dnn_torch_text(text, &t->info));
+    if (find(t, "unet", "torch_ranks") != NULL)
+        fprintf(where, "PyTorch's batch norm uses the samples of each rank, ours those "
+                       "of all ranks\n");
+    if (t->rank_error.code != 0)
+        fprintf(where, "several ranks are not measured: %s\n", t->rank_error.text);
+    if (t->torch_error.code != 0)
+        fprintf(where, "PyTorch is not measured: %s\n", t->torch_error.text);
+    for (int i = 0; i < results->n; i++) {
+        const struct result *r = &results->r[i];
+        double scale = r->percent ? 100 : 1;
+        const char *unit = r->percent ? " %" : "";
+
+        fprintf(where, "%s: %.2f%s", r->text, scale * r->value, unit);
+        if (r->median > 0) fprintf(where, ", by medians %.2f", r->median);
+        fprintf(where, " (target: at %s %.4g%s)\n", r->at_most ? "most" : "least",
+                scale * r->target, unit);
+    }
 }
 
-/* ---- for programs ---- */
+/* ---- JSON ---- */
 
 static void json_number(const char *key, double value, FILE *where)
 {
     if (isfinite(value)) fprintf(where, ", \"%s\": %.6g", key, value);
 }
 
-static void json_way(const struct dnn_train_way *way, FILE *where)
+static void json_setup(const struct dnn_train_setup *s, FILE *where)
 {
-    fprintf(where, "\"%s\": {\"ranks\": %d, \"threads\": %d", way->key, way->ranks,
-            way->threads);
-    json_number("samples_s", rate(way, false), where);
-    json_number("whole_samples_s", rate(way, true), where);
-    json_number("median_samples_s", middle(way, false), where);
-    json_number("median_whole_samples_s", middle(way, true), where);
-    json_number("comm", dnn_train_median(&way->comm), where);
-    json_number("late", dnn_train_median(&way->late), where);
-    json_number("first_start_s", way->start.n > 0 ? way->start.value[0] : NAN, where);
-    json_number("start_s", dnn_train_median(&way->start), where);
-    if (way->rival)
-        fprintf(where, ", \"format\": \"%s\", \"reader\": \"%s\"", way->format,
-                way->reader);
+    fprintf(where, ", \"%s\": {\"ranks\": %d, \"threads\": %d", s->key, s->ranks,
+            s->threads);
+    json_number("samples_s", fastest(s, false), where);
+    json_number("total_samples_s", fastest(s, true), where);
+    json_number("median_samples_s", median(s, false), where);
+    json_number("median_total_samples_s", median(s, true), where);
+    json_number("comm", dnn_values_median(&s->comm), where);
+    json_number("straggler", dnn_values_median(&s->straggler), where);
+    json_number("first_start_s", s->start.n > 0 ? s->start.value[0] : NAN, where);
+    json_number("start_s", dnn_values_median(&s->start), where);
+    if (s->torch)
+        fprintf(where, ", \"format\": \"%s\", \"reader\": \"%s\", \"mode\": \"%s\"",
+                s->format, s->reader, s->mode);
     fputc('}', where);
 }
 
-static void print_json(const struct dnn_train_all *all, const struct verdicts *verdicts,
+static void print_json(const struct dnn_train *t, const struct results *results,
                        FILE *where)
 {
     fputc('{', where);
-    for (int i = 0; i < all->nworks; i++) {
-        const struct dnn_train_work *w = &all->work[i];
+    for (int i = 0; i < t->nnets; i++) {
+        const struct dnn_train_net *net = &t->net[i];
 
-        fprintf(where, "\"%s\": {\"samples\": %" PRId64 ", \"batch\": %" PRId64, w->key,
-                w->samples, w->batch);
-        for (int k = 0; k < w->nways; k++) {
-            fprintf(where, ", ");
-            json_way(&w->way[k], where);
-        }
+        fprintf(where, "\"%s\": {\"samples\": %" PRId64 ", \"batch\": %" PRId64,
+                net->key, net->samples, net->batch);
+        for (int k = 0; k < net->nsetups; k++)
+            json_setup(&net->setup[k], where);
         fprintf(where, "}, ");
     }
-    fprintf(where, "\"epochs\": %ld, \"reps\": %ld", all->use.epochs, all->use.reps);
-    for (int i = 0; i < verdicts->n; i++)
-        json_number(verdicts->v[i].key, verdicts->v[i].value, where);
+    if (t->info.version[0] != '\0')
+        fprintf(where, "\"torch\": \"%s\", \"torch_mkl\": %s, ", t->info.version,
+                t->info.mkl ? "true" : "false");
+    fprintf(where, "\"epochs\": %ld, \"reps\": %ld", t->cfg.epochs, t->cfg.reps);
+    for (int i = 0; i < results->n; i++) {
+        char key[64];
+
+        json_number(results->r[i].key, results->r[i].value, where);
+        snprintf(key, sizeof key, "%s_median", results->r[i].key);
+        if (results->r[i].median > 0) json_number(key, results->r[i].median, where);
+    }
     fprintf(where, "}\n");
 }
 
-void dnn_train_print(const struct dnn_train_all *all, FILE *where)
+void dnn_train_print(const struct dnn_train *t, FILE *where)
 {
-    struct verdicts verdicts = {0};
+    struct results results = {0};
 
-    judge_unet(all, &verdicts);
-    judge_cnn(all, &verdicts);
-    if (all->cfg->json)
-        print_json(all, &verdicts, where);
+    add_unet(t, &results);
+    add_cnn(t, &results);
+    if (t->cfg.json)
+        print_json(t, &results, where);
     else
-        print_text(all, &verdicts, where);
+        print_text(t, &results, where);
 }

@@ -7,8 +7,8 @@
 . "${srcdir:-.}/tests/tap.sh"
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
-DNN_PEER_DIR=$srcdir/tests/peer
-export DNN_PEER_DIR TMPDIR=$tmp
+DNN_TORCH_SCRIPTS=$srcdir/src/bench/torch
+export DNN_TORCH_SCRIPTS DNN_TORCH=python3 TMPDIR=$tmp
 tiny=(--volumes 5 --extent 9 --images 37 --pixels 8 --image-batch 10 --reps 1 --compute 0.001)
 
 bench() { guarded dnn-bench --quiet io "$@"; }
@@ -28,15 +28,15 @@ bench "${tiny[@]}" > "$tmp/text" 2> "$tmp/err"
 result "volumes and images" "$(has "$tmp/text" '^volumes$' '^images$' \
     '^  data  *5 samples of 9x9x9x1, 3.6 KiB each' '^  data  *37 samples of 8x8x3, 196 B each')"
 result "what a batch is" "$(has "$tmp/text" '^  batch  *10, 2 threads, [0-9.]+ .*B of memory$' \
-    '^  compute  *1 ms a batch: as asked for$')"
+    '^  compute  *1 ms per batch: --compute$')"
 result "utilisation and speed" "$(has "$tmp/text" '^  utilisation  *[0-9.]+ % of the time' \
-    '^  speed  *[0-9.]+ GB/s as stored; converted to f32 [0-9]+ samples/s, [0-9.]+ GB/s in batches; the median of 1$' \
-    '^  plain read  *[0-9.]+ GB/s; ours as stored is [0-9.]+ of it$')"
+    '^  speed  *[0-9.]+ GB/s as stored; converted to f32 [0-9]+ samples/s, [0-9.]+ GB/s in batches; median of 1$' \
+    '^  plain read  *[0-9.]+ GB/s; as stored we read [0-9.]+ times as fast$')"
 result "nothing is left in the temporary directory" "$(left)"
 
 bench "${tiny[@]:0:10}" --dir "$tmp/there" > "$tmp/text" 2> "$tmp/err"
 result "why a batch takes how long" "$(has "$tmp/text" "compute .*MLPerf Storage's 3D U-Net" \
-    "compute  *5.6 ms a batch: .*MLPerf Storage's ResNet50")"
+    "compute  *5.6 ms per batch: .*MLPerf Storage's ResNet50")"
 result "a directory of one's own stays, empty" "$(
     [ -d "$tmp/there" ] || echo "it is gone"
     ls "$tmp/there"
@@ -75,10 +75,10 @@ result "a directory that cannot be made" "$(
 
 mkdir "$tmp/empty"
 status=0
-DNN_PEER_DIR=$tmp/empty bench "${tiny[@]}" --against torch > /dev/null 2> "$tmp/err" || status=$?
+DNN_TORCH_SCRIPTS=$tmp/empty bench "${tiny[@]}" --against torch > /dev/null 2> "$tmp/err" || status=$?
 result "without the script it says where it looked" "$(
     [ "$status" = 5 ] || echo "status $status"
-    has "$tmp/err" 'empty/torch_io.py \(DNN_PEER_DIR\)'
+    has "$tmp/err" 'empty/torch_io.py \(DNN_TORCH_SCRIPTS\)'
 )"
 result "and leaves nothing" "$(left)"
 if python3 -c 'import torch, numpy' 2> /dev/null; then
@@ -87,7 +87,7 @@ if python3 -c 'import torch, numpy' 2> /dev/null; then
     python3 -c 'import PIL.Image' 2> /dev/null && png="torch_png_samples_s ratio_png "
     result "against PyTorch: keys" "$(
         got=$(keys < "$tmp/json")
-        want="${base}${images}torch_npy_samples_s ratio_npy ${png}threads "
+        want="${base}${images}torch_npy_samples_s ratio_npy ${png}torch threads "
         [ "$got" = "$want" ] || { echo "$got"; cat "$tmp/err"; }
     )"
     result "nothing is left of it" "$(left)"

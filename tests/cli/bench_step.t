@@ -8,8 +8,8 @@
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 export XDG_CACHE_HOME=$tmp/cache
-DNN_PEER_DIR=$srcdir/tests/peer
-export DNN_PEER_DIR OMP_NUM_THREADS=2
+DNN_TORCH_SCRIPTS=$srcdir/src/bench/torch
+export DNN_TORCH_SCRIPTS DNN_TORCH=python3 OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive
 tiny=(--model unet3d --size 8 --base 2 --depth 1 --reps 5)
 
 bench() { guarded dnn-bench --quiet "$@"; }
@@ -37,7 +37,7 @@ bench step "${tiny[@]}" --json > "$tmp/json" 2> "$tmp/err"
 result "one line of JSON" "$([ "$(wc -l < "$tmp/json")" = 1 ] || cat "$tmp/json" "$tmp/err")"
 result "with its keys in order" "$(
     got=$(keys < "$tmp/json")
-    want="train_s infer_s train_gflops infer_gflops sgemm_gflops memory_predicted memory_measured "
+    want="train_s train_gflops infer_s infer_gflops sgemm_gflops memory_predicted memory_measured "
     [ "$got" = "$want" ] || echo "$got"
 )"
 for key in train_s infer_s train_gflops sgemm_gflops memory_predicted; do
@@ -79,7 +79,7 @@ says() {
         [ "$(sed "s|$tmp/||g" "$tmp/err")" = "dnn-bench: $text" ] || cat "$tmp/err"
     )"
 }
-says 2 'which network? give --model NAME or --layers FILE, one of them' --size 8
+says 2 'no network: give either --model NAME or --layers FILE' --size 8
 says 3 'the zoo has no network "unet5d"; did you mean "unet2d"?' --model unet5d
 says 3 'the network simplecnn has no option "depth"' --model simplecnn --depth 2
 says 2 "the size 8x8: the network's data has 3 axes of space; give as many extents, or one for all" \
@@ -95,23 +95,24 @@ result "a limit it does not fit into" "$(status 8 bench step "${tiny[@]}" --memo
 
 mkdir "$tmp/empty"
 result "without the script it says where it looked" "$(
-    export DNN_PEER_DIR=$tmp/empty
+    export DNN_TORCH_SCRIPTS=$tmp/empty
     status 5 bench step "${tiny[@]}" --against torch
-    has "$tmp/err" 'empty/torch_step.py \(DNN_PEER_DIR\)'
+    has "$tmp/err" 'empty/torch_step.py \(DNN_TORCH_SCRIPTS\)'
 )"
 printf 'import sys\nsys.exit("No module named '"'torch'"'")\n' > "$tmp/empty/torch_step.py"
 if command -v python3 > /dev/null; then
-    DNN_PEER_DIR=$tmp/empty bench step "${tiny[@]}" --against torch > /dev/null 2> "$tmp/err"
-    result "without PyTorch it says what to install" "$(grep -q 'python3-torch' "$tmp/err" || cat "$tmp/err")"
+    DNN_TORCH_SCRIPTS=$tmp/empty bench step "${tiny[@]}" --against torch > /dev/null 2> "$tmp/err"
+    result "without PyTorch it says what to do" "$(has "$tmp/err" \
+        '^dnn-bench: python3 has no PyTorch; install it with "dnn-bench torch --install", or name another Python in DNN_TORCH$')"
 else
-    skip "without PyTorch it says what to install" "no python3"
+    skip "without PyTorch it says what to do" "no python3"
 fi
 if python3 -c 'import torch, numpy' 2> /dev/null; then
-    bench step "${tiny[@]}" --against torch --json > "$tmp/json" 2> "$tmp/err"
+    bench step "${tiny[@]}" --against torch --compile 0 --json > "$tmp/json" 2> "$tmp/err"
     result "against PyTorch: keys" "$(
         got=$(keys < "$tmp/json")
-        want="train_s infer_s train_gflops infer_gflops sgemm_gflops memory_predicted memory_measured "
-        want+="torch_train_s torch_infer_s torch_memory torch_format ratio_train ratio_infer "
+        want="train_s train_gflops infer_s infer_gflops sgemm_gflops memory_predicted memory_measured "
+        want+="torch torch_mkl torch_onednn torch_memory torch_train_s torch_train_mode ratio_train torch_infer_s torch_infer_mode ratio_infer "
         [ "$got" = "$want" ] || { echo "$got"; cat "$tmp/err"; }
     )"
     result "the ratio is that of the times" "$(
@@ -123,6 +124,72 @@ else
     skip "against PyTorch: keys" "no PyTorch"
     skip "the ratio is that of the times" "no PyTorch"
 fi
+
+# A PyTorch that the test plays: what is found, named and warned of, and torch.compile.
+cat > "$tmp/empty/torch_step.py" << 'END'
+import json, sys
+form = sys.argv[sys.argv.index("--format") + 1]
+def reply(**what):
+    print(json.dumps(what), flush=True)
+reply(python="/no/python", torch="9.1", mkl="fast" in __file__, onednn="4.5", threads=2,
+      seconds=1 if form == "contiguous" else 2, memory=1 << 20)
+for line in sys.stdin:
+    verb, what, how = line.split()
+    if verb == "compile":
+        reply(reason="no compiler" if what == "infer" else None)
+    else:
+        reply(seconds={"eager": 4, "compile": 3}[how] + (form != "contiguous"))
+END
+mkdir "$tmp/fast"
+cp "$tmp/empty/torch_step.py" "$tmp/fast"
+if command -v python3 > /dev/null; then
+    DNN_TORCH_SCRIPTS=$tmp/empty bench step "${tiny[@]}" --reps 1 --against torch > "$tmp/text" 2> "$tmp/err"
+    result "each variant of PyTorch, and the best counts" "$(has "$tmp/text" \
+        '^  against   PyTorch 9.1 without MKL, oneDNN 4.5, 2 threads \(/no/python\)$' \
+        '^  PyTorch   4 s, contiguous, eager$' '^  PyTorch   5 s, channels_last, eager$' \
+        '^  PyTorch   3 s, contiguous, torch.compile$' '^            1.0 MiB of memory, eager$' \
+        "times as fast as PyTorch's best \(contiguous, torch.compile\)$" \
+        "times as fast as PyTorch's best \(contiguous, eager\)$")"
+    result "warnings: no MKL, no torch.compile" "$(
+        [ "$(grep -c 'without MKL.* ratios flatter dnn-toolkit' "$tmp/err")" = 1 ] || cat "$tmp/err"
+        has "$tmp/err" 'torch.compile is not measured: no compiler$')"
+    DNN_TORCH_SCRIPTS=$tmp/fast bench step "${tiny[@]}" --reps 1 --against torch --compile 0 --json \
+        > "$tmp/json" 2> "$tmp/err"
+    result "with MKL there is no warning" "$(cat "$tmp/err"
+        has "$tmp/json" '"torch": "9.1", "torch_mkl": true, "torch_onednn": "4.5"' \
+            '"torch_train_s": 4, "torch_train_mode": "contiguous eager"')"
+else
+    for what in "each variant of PyTorch, and the best counts" "warnings: no MKL, no torch.compile" \
+        "with MKL there is no warning"; do
+        skip "$what" "no python3"
+    done
+fi
+
+# ---- torch: which one is found ----
+
+finds() { DNN_TORCH=$1 XDG_DATA_HOME=$tmp/share HOME=$tmp DNN_TORCH_SCRIPTS=$tmp/fast bench torch --json; }
+mkdir -p "$tmp/share/dnn-toolkit/torch/bin"
+for name in "$tmp/share/dnn-toolkit/torch/bin/python" "$tmp/mine"; do
+    cat > "$name" << 'END'
+#!/bin/sh
+echo "{\"python\": \"$0\", \"torch\": \"1\", \"mkl\": true, \"threads\": 1}"
+cat > /dev/null
+END
+    chmod +x "$name"
+done
+: > "$tmp/fast/torch_common.py"
+result "torch: DNN_TORCH names a Python" "$(finds "$tmp/mine" > "$tmp/json" 2> "$tmp/err"; has "$tmp/json" '"python": "[^"]*/mine"')"
+result "torch: an installation that is not complete is not used" "$(
+    printf 'import sys\nsys.exit("No module named '"'torch'"'")\n' > "$tmp/fast/torch_common.py"
+    status 5 finds ""
+    has "$tmp/err" '^dnn-bench: python3 has no PyTorch')"
+: > "$tmp/share/dnn-toolkit/torch/ready"
+result "torch: the installed one is used" "$(finds "" > "$tmp/json" 2> "$tmp/err"; has "$tmp/json" '/share/dnn-toolkit/torch/bin/python"')"
+result "torch: --remove" "$(
+    XDG_DATA_HOME=$tmp/share status 0 bench torch --remove
+    [ ! -e "$tmp/share/dnn-toolkit/torch" ] || echo "it is still there")"
+result "torch: --install and --remove" "$(status 2 bench torch --install --remove
+    has "$tmp/err" '^dnn-bench: give either --install or --remove$')"
 
 # ---- ops ----
 

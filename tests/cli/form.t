@@ -8,7 +8,7 @@ cd "${srcdir:-.}" || exit 1
 
 mapfile -t csources < <(find src tools tests -name '*.[ch]' | sort)
 mapfile -t scripts < <({
-    find containers jobs tests .ci -name '*.sh' -o -name '*.t' -o -path '.ci/run'
+    find containers jobs src tests .ci -name '*.sh' -o -name '*.t' -o -path '.ci/run'
     ls quickstart autogen.sh
 } | sort)
 

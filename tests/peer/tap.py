@@ -3,7 +3,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
 """result() or skip() for each thing that is tried, finish() in the end."""
+import os
 import sys
+
+# keras_torch and its parts are shared with dnn-bench.
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                             "../../src/bench/torch"))
 
 count = failed = 0
 

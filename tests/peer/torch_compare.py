@@ -15,8 +15,8 @@ import tempfile
 import numpy as np
 import torch
 
-import keras_torch
 import tap
+import keras_torch
 from torch_parts import to_first, to_last
 
 LIMIT = {"output": 1e-5, "after": 1e-5, "grad": 1e-4, "input_grad": 1e-4}

@@ -15,10 +15,10 @@ import tempfile
 import numpy as np
 import torch
 
+from tap import finish, result
 import keras_torch
 import torch_curve_ours as ours
 import torch_curve_peer as peer
-from tap import finish, result
 
 STEPS = 50
 LIMIT = {"f32": 1e-4, "f64": 1e-9}

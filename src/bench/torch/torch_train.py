@@ -1,8 +1,8 @@
-# torch_train.py - the same training in PyTorch: what `dnn-bench train --against torch`
-# starts.  It reads the same network and the same samples, and prints a line of JSON for
-# each step and epoch, as `dnn-train --json` does.  With --ranks it starts the others
-# itself and trains with DistributedDataParallel over gloo.  With --probe it prints how
-# fast each memory format and way of reading is, and stops.
+# torch_train.py - the same training in PyTorch: `dnn-bench train --against torch` runs it.
+# It reads the same network and the same samples, and prints a line of JSON for each step
+# and epoch, as `dnn-train --json` does.  With --ranks it starts the other ranks itself and
+# trains with DistributedDataParallel over gloo.  With --probe it prints how fast each
+# memory format, reader and mode (eager, torch.compile) is, and stops.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -20,25 +20,28 @@ def arguments():
     p.add_argument("--layers", required=True, metavar="FILE", help="the network")
     p.add_argument("--data", required=True, metavar="DIR",
                    help="IDX files as MNIST has them, or train_x.npy and so on")
-    p.add_argument("--batch", type=int, default=4, help="samples of a step, of all ranks")
-    p.add_argument("--test-batch", type=int, default=8, help="of a step of validation")
-    p.add_argument("--epochs", type=int, default=2, help="how many")
-    p.add_argument("--threads", type=int, default=1, help="of each rank")
-    p.add_argument("--ranks", type=int, default=1, help="processes")
+    p.add_argument("--batch", type=int, default=4, help="global batch size")
+    p.add_argument("--test-batch", type=int, default=8, help="batch size of validation")
+    p.add_argument("--epochs", type=int, default=2)
+    p.add_argument("--threads", type=int, default=1, help="per rank")
+    p.add_argument("--ranks", type=int, default=1)
     p.add_argument("--format", choices=["contiguous", "channels_last"],
-                   default="contiguous", help="how data lies in memory")
+                   default="contiguous", help="memory format")
     p.add_argument("--reader", choices=["tensors", "loader0", "loader1", "loader2"],
                    default="tensors", help="rows of tensors in memory, or a DataLoader "
-                   "with so many processes")
+                   "with this many workers")
+    p.add_argument("--mode", choices=["eager", "compile"], default="eager")
+    p.add_argument("--compile", type=int, default=0, metavar="SECONDS",
+                   help="with --probe: try torch.compile, within this time")
     p.add_argument("--probe", type=int, default=0, metavar="N",
-                   help="time each format, and each reader of a single rank, with N steps")
+                   help="time each variant with N steps")
     p.add_argument("--rank", type=int, default=0, help=argparse.SUPPRESS)
     p.add_argument("--meet", help=argparse.SUPPRESS)
     return p.parse_args()
 
 
 ARGS = arguments()
-os.environ["OMP_NUM_THREADS"] = str(ARGS.threads)  # before PyTorch looks
+os.environ["OMP_NUM_THREADS"] = str(ARGS.threads)  # before PyTorch is loaded
 
 
 def bind():
@@ -59,11 +62,12 @@ from torch.nn.parallel import DistributedDataParallel  # noqa: E402
 from torch.utils.data import DataLoader, Subset, TensorDataset  # noqa: E402
 
 import keras_torch  # noqa: E402
+from torch_common import about, formatted, reply, within  # noqa: E402
 
 
-def say(**what):
+def report(**fields):
     if ARGS.rank == 0:
-        print(json.dumps(what), flush=True)
+        reply(**fields)
 
 
 # ---- data ----
@@ -90,14 +94,9 @@ def tensors(split):
     x, y = arrays(split)
     x = torch.from_numpy(np.moveaxis(x, -1, 1).astype(np.float32)) \
         * (1 / 255 if x.dtype == np.uint8 else 1)
+    if y.ndim == x.ndim:  # masks have one channel
+        y = y[..., 0]
     return x.contiguous(), torch.from_numpy(np.asarray(y).astype(np.int64))
-
-
-def formatted(x, form):
-    if form == "contiguous" or x.ndim < 4:
-        return x.contiguous()
-    return x.contiguous(memory_format=torch.channels_last if x.ndim == 4
-                        else torch.channels_last_3d)
 
 
 def rows(order, batch):
@@ -143,7 +142,7 @@ def read_network():
 
 
 class Trainer:
-    def __init__(self, form):
+    def __init__(self, form, mode):
         self.form = form
         torch.manual_seed(1)
         self.net = read_network()
@@ -151,7 +150,10 @@ class Trainer:
             p.data = formatted(p.data, form)
         learned = [p for p in self.net.parameters() if p.requires_grad]
         self.optimizer = torch.optim.Adam(learned, lr=1e-3, fused=True)
-        self.run = self.net
+        # In eager mode with several ranks: compiled, DDP cannot overlap communication
+        # with the backward pass of a single graph.
+        self.run = torch.compile(self.net, dynamic=False) if mode == "compile" else self.net
+        self.eval = self.run
         if ARGS.ranks > 1:
             # Its batch norm is not synchronised: PyTorch has that for GPUs only.
             self.run = DistributedDataParallel(
@@ -168,16 +170,16 @@ class Trainer:
     def validate(self, data):
         self.net.eval()
         sums = torch.zeros(3, dtype=torch.float64)
-        with torch.inference_mode():
+        with torch.no_grad():
             for r in rows(torch.arange(len(data[0])), ARGS.test_batch):
                 if len(r) == 0:
                     continue
                 x, y = data[0][r[0]:r[-1] + 1], data[1][r[0]:r[-1] + 1]
-                out = self.net(formatted(x, self.form))[0]
-                places = y.numel()
-                sums[0] += F.cross_entropy(out, y).item() * places
+                out = self.eval(formatted(x, self.form))[0]
+                points = y.numel()
+                sums[0] += F.cross_entropy(out, y).item() * points
                 sums[1] += (out.argmax(1) == y).sum().item()
-                sums[2] += places
+                sums[2] += points
         self.net.train()
         if ARGS.ranks > 1:
             dist.all_reduce(sums)
@@ -187,39 +189,50 @@ class Trainer:
 
 def train():
     data, test = tensors("train"), tensors("test")
-    trainer, reader, number = Trainer(ARGS.format), Reader(data, ARGS.reader), 0
+    trainer, reader, number = Trainer(ARGS.format, ARGS.mode), Reader(data, ARGS.reader), 0
     began = time.perf_counter()
     for epoch in range(1, ARGS.epochs + 1):
         total = torch.zeros(())
         for batch, (x, y) in enumerate(reader.epoch(epoch), 1):
             total += trainer.step(x, y)
             number += 1
-            say(event="step", epoch=epoch, batch=batch, step=number,
-                seconds=time.perf_counter() - began, samples_per_second=None, comm=None)
+            report(event="step", epoch=epoch, batch=batch, step=number,
+                   seconds=time.perf_counter() - began, samples_per_second=None, comm=None)
         seen = trainer.validate(test)
-        say(event="epoch", epoch=epoch, batch=batch, step=number,
-            seconds=time.perf_counter() - began, samples_per_second=None, comm=None,
-            loss=total.item() / batch, **seen)
+        report(event="epoch", epoch=epoch, batch=batch, step=number,
+               seconds=time.perf_counter() - began, samples_per_second=None, comm=None,
+               loss=total.item() / batch, **seen)
 
 
 def probe():
-    """The first step of each is not counted: PyTorch makes its kernels then."""
+    """The first step of each variant is not counted: PyTorch makes its kernels then."""
     data = tensors("train")
     readers = ["tensors"]
     if ARGS.ranks == 1 and len(data[0]) > 100:
         readers += ["loader0", "loader1", "loader2"]
+    best = {}
+
+    def measure(form, how, mode, trainer):
+        reader = Reader(data, how, (ARGS.probe + 1) * ARGS.batch)
+        samples, began = 0, None
+        for x, y in reader.epoch(1):
+            trainer.step(x, y)
+            samples += 0 if began is None else len(x) * ARGS.ranks
+            began = time.perf_counter() if began is None else began
+        best[form, how] = samples / (time.perf_counter() - began)
+        report(event="probe", format=form, reader=how, mode=mode,
+               samples_per_second=best[form, how])
+
     for form in ("contiguous", "channels_last"):
-        trainer = Trainer(form)
+        trainer = Trainer(form, "eager")
         for how in readers:
-            reader = Reader(data, how, (ARGS.probe + 1) * ARGS.batch)
-            samples, began = 0, None
-            for x, y in reader.epoch(1):
-                trainer.step(x, y)
-                samples += 0 if began is None else len(x) * ARGS.ranks
-                began = time.perf_counter() if began is None else began
-            say(event="probe", format=form, reader=how,
-                samples_per_second=samples / (time.perf_counter() - began))
-            del reader
+            measure(form, how, "eager", trainer)
+    if ARGS.compile > 0 and ARGS.ranks == 1:
+        form, how = max(best, key=best.get)
+        reason = within(ARGS.compile,
+                        lambda: measure(form, how, "compile", Trainer(form, "compile")))
+        if reason is not None:
+            report(event="probe", mode="compile", reason=reason)
 
 
 def start_others():
@@ -239,6 +252,7 @@ def main():
             meet, others = start_others()
         dist.init_process_group("gloo", init_method=f"file://{meet}", rank=ARGS.rank,
                                 world_size=ARGS.ranks)
+    report(event="about", **about())
     probe() if ARGS.probe > 0 else train()
     if ARGS.ranks > 1:
         dist.destroy_process_group()

@@ -1,11 +1,10 @@
-# torch_io.py - images through PyTorch's DataLoader, timed: what `dnn-bench io --against
-# torch` starts.  One line of JSON on stdout when it is ready, and one for each line on
-# stdin: npy, png (an epoch of images from there), quit.
+# torch_io.py - images through PyTorch's DataLoader: `dnn-bench io --against torch` runs
+# it.  One line of JSON on stdout when it is ready, and one for each request on stdin: npy
+# or png, an epoch of images from there.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
 import argparse
-import json
 import os
 import sys
 import time
@@ -13,6 +12,8 @@ import time
 import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
+
+from torch_common import about, reply
 
 try:
     from PIL import Image
@@ -25,13 +26,12 @@ def arguments():
     p.add_argument("--npy", required=True, metavar="FILE", help="u8 images")
     p.add_argument("--png", metavar="DIR", help="where to put them as PNG files")
     p.add_argument("--pngs", type=int, default=512, help="how many of them")
-    p.add_argument("--batch", type=int, default=64, help="samples of a batch")
-    p.add_argument("--workers", type=int, default=2, help="processes that read")
-    p.add_argument("--interactive", action="store_true", help="answer words on stdin")
+    p.add_argument("--batch", type=int, default=64, help="samples per batch")
+    p.add_argument("--workers", type=int, default=2, help="of the DataLoader")
     return p.parse_args()
 
 
-def as_network_takes_it(image):
+def to_f32(image):
     return torch.from_numpy(image.astype(np.float32)) * (1 / 255)
 
 
@@ -45,7 +45,7 @@ class Mapped(Dataset):
         return len(self.images)
 
     def __getitem__(self, i):
-        return as_network_takes_it(self.images[i]), i % 1000
+        return to_f32(self.images[i]), i % 1000
 
 
 class Files(Dataset):
@@ -63,7 +63,7 @@ class Files(Dataset):
 
     def __getitem__(self, i):
         with Image.open(self.paths[i]) as image:
-            return as_network_takes_it(np.asarray(image)), i % 1000
+            return to_f32(np.asarray(image)), i % 1000
 
 
 class Epochs:
@@ -83,10 +83,6 @@ class Epochs:
         return time.perf_counter() - start, samples
 
 
-def say(**what):
-    print(json.dumps(what), flush=True)
-
-
 def main():
     args = arguments()
     torch.set_num_threads(1)
@@ -94,18 +90,10 @@ def main():
     epochs = {"npy": Epochs(mapped, args)}
     if Image is not None and args.png and args.pngs > 0:
         epochs["png"] = Epochs(Files(args.png, mapped.images[:args.pngs]), args)
-    say(ready=True, torch=torch.__version__, samples=len(mapped),
-        pngs=len(epochs["png"].loader.dataset) if "png" in epochs else 0)
-    words = sys.stdin if args.interactive else list(epochs)
-    for line in words:
-        word = line.strip()
-        if word == "quit":
-            break
-        if word in epochs:
-            seconds, samples = epochs[word].run()
-            say(seconds=seconds, samples=samples)
-        else:
-            say(error=f"unknown word {word!r}: {', '.join(epochs)} or quit")
+    reply(**about(), pngs=len(epochs["png"].loader.dataset) if "png" in epochs else 0)
+    for line in sys.stdin:
+        seconds, samples = epochs[line.strip()].run()
+        reply(seconds=seconds, samples=samples)
 
 
 if __name__ == "__main__":
