@@ -159,52 +159,52 @@ static void aside(void)
 static const struct {
     const char *data, *want; /* behind "PATH:2: " */
 } wrong[] = {
-    {"\"input\": \"x\"",                                  "data.input: unknown key"  },
+    {"\"input\": \"x\"",                                  "data.input: unknown key"                              },
     {"\"input_pth\": \"x\"",
-     "data.input_pth: unknown key; did you mean \"input_path\"?"                     },
+     "data.input_pth: unknown key; did you mean \"input_path\"?"                                                 },
     {"\"type\": \"image\"",                               "data.type: must be one of images, masks, labels, numpy, "
                             "hdf5, mnist, pde, dataset, "
                             "png, jpeg, tiff, nifti, npy, npz, bp, tfrecord, idx, "
                             "cifar, csv, raw, not \"image\"; "
-                            "did you mean \"images\"?"    },
+                            "did you mean \"images\"?"                                },
     {"\"type\": \"labels\"",
-     "data.type: labels can only be targets; give input_type and target_type instead"},
+     "data.type: labels can only be targets; give input_type and target_type instead"                            },
     {"\"input_type\": \"labels\"",
-     "data.input_type: labels can be targets, but not inputs"                        },
+     "data.input_type: labels can be targets, but not inputs"                                                    },
     {"\"input_path\": \"x\", \"dataset\": \"y\"",
-     "data.input_path: cannot be combined with \"dataset\"; give one of them"        },
+     "data.input_path: cannot be combined with \"dataset\"; give one of them"                                    },
     {"\"test_input_path\": \"x\", \"test_generate\": {}",
      "data.test_generate: cannot be combined with \"test_input_path\"; give one of "
-     "them"                                                                          },
+     "them"                                                                                                      },
     {"\"target_path\": \"x\"",
-     "data.target_path: needs \"input_path\", which is missing"                      },
+     "data.target_path: needs \"input_path\", which is missing"                                                  },
     {"\"test_target_path\": \"x\"",
-     "data.test_target_path: needs \"test_input_path\", which is missing"            },
+     "data.test_target_path: needs \"test_input_path\", which is missing"                                        },
     {"\"input_path\": \"x\", \"validation\": \"v\"",
      "data.validation: only a dataset has named splits; for files, give the fraction "
-     "of samples to hold out, such as 0.1"                                           },
+     "of samples to hold out, such as 0.1"                                                                       },
     {"\"dataset\": \"x\", \"validation\": 0.1",
      "data.validation: must be the name of a split of the dataset; dnn-prepare makes "
-     "splits"                                                                        },
+     "splits"                                                                                                    },
     {"\"input_path\": \"x\", \"validation\": 1.5",
      "data.validation: must be the name of a split or a fraction between 0 and 1, not "
-     "1.5"                                                                           },
+     "1.5"                                                                                                       },
     {"\"validation\": []",                                "data.validation: must be the name of a split or a fraction "
-     "between 0 and 1, not []"                                                           },
+                           "between 0 and 1, not []"                                   },
     {"\"test_tag\": \"a\", \"testing_tag\": \"b\"",
-     "data.test_tag: is an alias of testing_tag, which is \"b\"; give one of them"},
-    {"\"batch_size\": 0",                                                   "data.batch_size: must be between 1 and 1048576, not 0"                                                                                     },
-    {"\"bc_frequency\": [1, 2, 3]",                                                   "data.bc_frequency: must have 2 elements, not 3"},
-    {"\"transforms\": {}",                                                   "data.transforms: must be a list of transforms, not {}"                                                                                              },
+     "data.test_tag: is an alias of testing_tag, which is \"b\"; give one of them"                               },
+    {"\"batch_size\": 0",                                 "data.batch_size: must be between 1 and 1048576, not 0"},
+    {"\"bc_frequency\": [1, 2, 3]",                       "data.bc_frequency: must have 2 elements, not 3"       },
+    {"\"transforms\": {}",                                "data.transforms: must be a list of transforms, not {}"},
     {"\"transforms\": [{\"resize\": \"x\"}]",
-     "data.transforms[0].resize: must be a whole number, not \"x\""},
+     "data.transforms[0].resize: must be a whole number, not \"x\""                                              },
     {"\"slicers\": [{\"name\": \"x\"}]",
-     "data.slicers[0]: the key \"sizes\" is missing"                                                                                                   },
+     "data.slicers[0]: the key \"sizes\" is missing"                                                             },
     {"\"memory\": \"much\"",
-     "data.memory: must be a size such as \"16GiB\", not \"much\""},
+     "data.memory: must be a size such as \"16GiB\", not \"much\""                                               },
     {"\"hdf5_precision\": \"quarter\"",
-     "data.hdf5_precision: must be one of single, half, double, not \"quarter\""                                                                                        },
-    {"\"from\": {}", "data.from: the key \"input_path\" is missing"},
+     "data.hdf5_precision: must be one of single, half, double, not \"quarter\""                                 },
+    {"\"from\": {}",                                      "data.from: the key \"input_path\" is missing"         },
 };
 
 static void refused(void)

@@ -120,17 +120,17 @@ static void aside(void)
 static void refused(void)
 {
     static const char *const wrong[][2] = {
-        {"[{\"sizes\": [4, 4]}]",                              "data.slicers: input of the data is 8x8x8x1, which "
-         "has 3 spatial axes, but there "
+        {"[{\"sizes\": [4, 4]}]",                            "data.slicers: input of the data is 8x8x8x1, which "
+                                  "has 3 spatial axes, but there "
                                   "are 2 sizes"},
         {"[{\"name\": \"a\", \"sizes\": [4, 4, 4]}, {\"name\": \"b\", \"sizes\": [4, "
-         "4, 8]}]",                                   "data.slicers[1]: slices are 4x4x8x1, but 4x4x4x1 in the first slicer; they "
-         "must be equal"},
+         "4, 8]}]",                                 "data.slicers[1]: slices are 4x4x8x1, but 4x4x4x1 in the first slicer; they "
+         "must be equal"                            },
         {"[{\"sizes\": [4, 4, 4]}, {\"sizes\": [4, 4, 4]}]",
-         "data.slicers[1]: the name \"slices\" is used twice"},
+         "data.slicers[1]: the name \"slices\" is used twice"                   },
         {"[{\"sizes\": [4, 4, 4]}], \"memory\": 1000",
          "data.slicers: 3 volumes need 7.5 KiB of memory, more than 1000 B; cut them "
-         "with dnn-prepare and its step \"slice\", or raise data.memory"},
+         "with dnn-prepare and its step \"slice\", or raise data.memory"        },
     };
 
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
