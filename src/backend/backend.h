@@ -39,6 +39,8 @@ struct dnn_device {
     int threads; /* cpu; 0: as many as OpenMP would take                           */
     enum dnn_kernel_selection kernels;
     const char *cache; /* the file measured choices are kept in; NULL: nowhere     */
+    const char *conv; /* cpu: algorithm for convolutions, one of gemm, winograd, direct,
+                       * onednn, wherever it supports the shape; NULL: any         */
     struct dnn_exchange exchange; /* sum NULL: there is one rank; arg must outlive
                                      the device                                    */
 };

@@ -56,7 +56,12 @@ struct dnn_job_parallel {
 };
 extern const struct dnn_field dnn_job_parallel_fields[];
 
-/* "telemetry": what is told about the run. */
+/* "kernels": restrictions of the backend's kernel selection. */
+struct dnn_job_kernels {
+    const char *conv; /* algorithm for convolutions; NULL: any                       */
+};
+
+/* "telemetry": logs, metric files and the report. */
 struct dnn_job_telemetry {
     bool csv, jsonl, tensorboard, report;
     double interval;  /* seconds between lines of a log                               */
@@ -73,11 +78,13 @@ struct dnn_job {
     struct dnn_list input; /* extents of the data without the batch; none: as the
                               network says                                       */
     int64_t num_epochs, seed;
-    int64_t batch_size;    /* over all ranks                                        */
-    struct dnn_loss *loss; /* owned                                              */
-    bool has_loss;         /* the job says which                                 */
+    int64_t steps_per_epoch; /* 0: all batches                                     */
+    int64_t batch_size;      /* over all ranks                                        */
+    struct dnn_loss *loss;   /* owned                                              */
+    bool has_loss;           /* the job says which                                 */
     struct dnn_optim optimizer;
     struct dnn_schedule *schedule; /* owned: optimizer.lr_scheduler              */
+    bool learning_rate_scaling;    /* see dnn_job_set_ranks()                    */
     double clip_norm, clip_value;  /* of gradients; 0: no                        */
     int64_t accumulate;            /* parts of a batch, one after the other      */
     double ema; /* share of the old in a running mean of the weights; 0: none    */
@@ -93,7 +100,9 @@ struct dnn_job {
     const char *backend;  /* NULL: the fastest that is built                      */
     int64_t memory_limit; /* bytes; 0: what the system has                        */
     int recompute;        /* enum dnn_recompute                                   */
-    int precision;        /* enum dnn_dtype                                       */
+    bool fuse;            /* fuse ops                                             */
+    const struct dnn_job_kernels *kernels;
+    int precision; /* enum dnn_dtype                                       */
     int64_t threads;
     const char *run_dir; /* "dir" as written, or NULL: see dnn_job_dir()          */
     /* As JSON with defaults, for printing. */
@@ -139,6 +148,11 @@ bool dnn_job_ignores(const struct dnn_job *job);
  * of training but the random ones.  The caller owns *out. */
 int dnn_job_augment(const struct dnn_job *job, bool test, struct dnn_augment **out,
                     struct dnn_err *err);
+
+/* Apply the keys that depend on the number of ranks, batch_size_per_rank and
+ * learning_rate_scaling: afterwards batch_size and the learning rate are global, and
+ * the keys are off.  Once, before the run. */
+int dnn_job_set_ranks(struct dnn_job *job, int ranks, struct dnn_err *err);
 
 /* The job with its defaults filled in, as JSON that would be read as the same, but
  * that layers written in the job itself are only mentioned. */

@@ -35,8 +35,10 @@ struct dnn_job_data {
     int64_t domain_size, num_examples, num_test_examples;
     struct dnn_list bc_frequency;
     const char *bc_type;
+    int64_t bc_terms;
     /* What is done with them. */
     int64_t batch_size, test_batch_size; /* global                                   */
+    int64_t batch_size_per_rank;         /* 0: see batch_size                        */
     bool shuffle, preload, verify;
     int64_t window, memory;
     int64_t threads, ahead;

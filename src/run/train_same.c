@@ -25,7 +25,7 @@ struct fact {
     char *text;                         /* owned                             */
     struct dnn_stopping_memory *memory; /* of that, else void; or NULL       */
 };
-enum { FACTS = 16 };
+enum { FACTS = 17 };
 
 /* What a rule looks at; how patient it is does not matter here. */
 static char *looks_at(const struct dnn_stopping *rule)
@@ -43,6 +43,7 @@ static void list(struct dnn_trainer *t, struct fact fact[FACTS])
     const struct fact all[FACTS] = {
         {"seed", ALWAYS, dnn_format("%" PRId64, job->seed), NULL},
         {"data.batch_size", WITHIN, dnn_format("%" PRId64, job->batch_size), NULL},
+        {"steps_per_epoch", WITHIN, dnn_format("%" PRId64, job->steps_per_epoch), NULL},
         {"number of samples", WITHIN,
          dnn_format("%" PRId64, dnn_feed_count(t->train.feed)), NULL},
         {"hash of the dataset", WITHIN, dnn_strdup(dnn_feed_hash(t->train.feed)), NULL},

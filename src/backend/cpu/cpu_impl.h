@@ -78,12 +78,22 @@ struct cpu_algo {
     bool by_isa; /* there is one for each instruction set: which, is said behind it */
 };
 
+/* Algorithms that the user may ask for. */
+enum cpu_conv {
+    CPU_CONV_ANY,
+    CPU_CONV_GEMM,
+    CPU_CONV_WINOGRAD,
+    CPU_CONV_DIRECT,
+    CPU_CONV_ONEDNN
+};
+
 struct dnnl_engine;
 struct dnnl_stream;
 
 struct dnn_dev {
     struct dnn_device device;
     int threads;
+    enum cpu_conv conv;
     struct dnnl_engine *engine;  /* oneDNN's, opened when it is first wanted; owned */
     struct dnnl_stream *stream;  /* owned */
     struct dnn_dev *ref;         /* the ref backend, for what nothing else can do */
@@ -104,6 +114,8 @@ bool dnn_cpu_can(const struct cpu_algo *algo, const struct dnn_step *step);
 /* The algo to do a step: by rule, from the file of choices, or by measuring now. */
 int dnn_cpu_choose(struct dnn_dev *dev, const struct dnn_step *step,
                    const struct cpu_algo **out, struct dnn_err *err);
+/* Read device.conv. */
+int dnn_cpu_conv_read(struct dnn_dev *dev, struct dnn_err *err);
 /* Read the file of choices if there is one; forget. */
 int dnn_cpu_choices_open(struct dnn_dev *dev, struct dnn_err *err);
 void dnn_cpu_choices_close(struct dnn_dev *dev);
