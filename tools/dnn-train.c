@@ -190,6 +190,7 @@ static int explain(const struct options *o, const struct dnn_job *job,
     struct dnn_model_opts opts = {
         .batch = job->batch_size,
         .training = !o->inference,
+        .dtype = (enum dnn_dtype)job->precision,
         .loss = job->loss,
         .optim = job->optimizer,
         .dry = true,
@@ -197,7 +198,9 @@ static int explain(const struct options *o, const struct dnn_job *job,
         .recompute = (enum dnn_recompute)job->recompute,
         .plain = !job->fuse,
         .device = {.threads = (int)job->threads,
-                   .kernels = (enum dnn_kernel_selection)o->kernels,
+                   .kernels = job->deterministic
+                                  ? DNN_KERNELS_HEURISTIC
+                                  : (enum dnn_kernel_selection)o->kernels,
                    .conv = job->kernels->conv},
     };
     const char *backend = o->backend != NULL ? o->backend : job->backend;
