@@ -50,7 +50,7 @@ result "what Slurm cannot have written is refused" "$(
 
 # hears PID: whether it is dnn-train already, not this shell's copy, and has a handler for SIGUSR1
 hears() {
-    (($((16#$(sed -n '/^Name:\tdnn-train$/,/^SigCgt:/s/^SigCgt:\t*//p' "/proc/$1/status"))) & 0x200))
+    (($((16#0$(sed -n '/^Name:\tdnn-train$/,/^SigCgt:/s/^SigCgt:\t*//p' "/proc/$1/status"))) & 0x200))
 }
 # Sent again and again from the moment on in which anything can be known: before the job is read,
 # and while the checkpoint is written.
