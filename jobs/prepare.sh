@@ -10,12 +10,13 @@
 #SBATCH --signal=TERM@120
 #
 # prepare.sh - turn raw files into a dataset:    sbatch jobs/prepare.sh prepare.json
-# More ranks are faster, the dataset is the same:    sbatch --nodes=4 --ntasks=64 jobs/prepare.sh prepare.json
-# Words behind the script go to dnn-prepare.
+# More ranks are faster and give the same dataset:
+#     sbatch --nodes=4 --ntasks=64 jobs/prepare.sh prepare.json
+# Arguments after the script go to dnn-prepare.
 #
-# Two minutes before its time is up the job is told to stop (--signal); dnn-prepare then finishes
-# its pieces, ends with status 75, and the job is queued again to continue.  The same happens after
-# a node failure or preemption, because of --requeue.
+# Two minutes before its time limit the job gets a signal (--signal); dnn-prepare then finishes its
+# pieces, ends with status 75, and the job is requeued to continue.  The same happens after a node
+# failure or preemption, because of --requeue.
 #
 # SPDX-License-Identifier: Apache-2.0
 
@@ -24,14 +25,14 @@ set -euo pipefail
 # On a site with environment modules DNN_MODULE names ours; elsewhere dnn-prepare is on PATH.
 if [ -n "${DNN_MODULE:-}" ]; then module load "$DNN_MODULE"; fi
 
-# Slurm 22.05 to 23.02 do not hand --cpus-per-task on to srun, so say it again.
+# Slurm 22.05 to 23.02 do not pass --cpus-per-task on to srun, so repeat it.
 threads=${SLURM_CPUS_PER_TASK:-1}
 export OMP_NUM_THREADS=$threads
 
 status=0
 srun --mpi=pmix --cpus-per-task="$threads" --kill-on-bad-exit=1 dnn-prepare "$@" || status=$?
 if [ "$status" = 75 ]; then
-    echo "not finished: job $SLURM_JOB_ID is queued again to continue"
+    echo "not finished: job $SLURM_JOB_ID is requeued to continue"
     scontrol requeue "$SLURM_JOB_ID"
 fi
 exit "$status"

@@ -6,9 +6,9 @@
 #SBATCH --time=00:05:00
 #SBATCH --output=%x-%j.log
 #
-# topo.sh - show where Slurm and the toolkit put each rank:    sbatch jobs/topo.sh
+# topo.sh - print where each rank runs:    sbatch jobs/topo.sh
 # Try a layout before a long run:    sbatch --nodes=2 --ntasks=8 --cpus-per-task=16 jobs/topo.sh
-# Words behind the script go to dnn-bench topo:    sbatch jobs/topo.sh --json
+# Arguments after the script go to dnn-bench topo:    sbatch jobs/topo.sh --json
 #
 # SPDX-License-Identifier: Apache-2.0
 
@@ -17,7 +17,7 @@ set -euo pipefail
 # On a site with environment modules DNN_MODULE names ours; elsewhere dnn-bench is on PATH.
 if [ -n "${DNN_MODULE:-}" ]; then module load "$DNN_MODULE"; fi
 
-# Slurm 22.05 to 23.02 do not hand --cpus-per-task on to srun, so say it again.
+# Slurm 22.05 to 23.02 do not pass --cpus-per-task on to srun, so repeat it.
 threads=${SLURM_CPUS_PER_TASK:-1}
 export OMP_NUM_THREADS=$threads
 

@@ -9,16 +9,17 @@
 #SBATCH --requeue
 #SBATCH --signal=USR1@120
 #
-# train_unet3d.sh - train a 3D U-Net:    sbatch jobs/train_unet3d.sh [JOB.json] [WORD...]
-# Without a job of your own one is written to unet3d/job.json, in the directory sbatch was called
-# in, with its dataset of generated fractals beside it; both stay, to be looked at and changed.
-# More ranks are faster, the network is the same:    sbatch --nodes=4 --ntasks=16 jobs/train_unet3d.sh
-# Words behind the job go to dnn-train:    sbatch jobs/train_unet3d.sh unet3d/job.json --set num_epochs=40
+# train_unet3d.sh - train a 3D U-Net:    sbatch jobs/train_unet3d.sh [CONFIG.json] [OPTION...]
+# Without a configuration file of your own one is written to unet3d/job.json, below the directory
+# where sbatch was called, with a dataset of generated fractals beside it; both stay.
+# More ranks are faster:    sbatch --nodes=4 --ntasks=16 jobs/train_unet3d.sh
+# Options after the configuration go to dnn-train:
+#     sbatch jobs/train_unet3d.sh unet3d/job.json --set num_epochs=40
 #
-# Two minutes before its time is up the job is told to stop (--signal); dnn-train then writes a
-# checkpoint, ends with status 75, and the job is queued again to go on from there.  The same
-# happens after a node failure or preemption, because of --requeue.  A run that is finished stays
-# as it is; --set dir=OTHER begins another.
+# Two minutes before its time limit the job gets a signal (--signal); dnn-train then writes a
+# checkpoint, ends with status 75, and the job is requeued to resume from it.  The same happens
+# after a node failure or preemption, because of --requeue.  A finished run stays as it is;
+# --set dir=OTHER starts another.
 #
 # SPDX-License-Identifier: Apache-2.0
 
@@ -27,23 +28,23 @@ set -euo pipefail
 # On a site with environment modules DNN_MODULE names ours; elsewhere dnn-train is on PATH.
 if [ -n "${DNN_MODULE:-}" ]; then module load "$DNN_MODULE"; fi
 
-# Slurm 22.05 to 23.02 do not hand --cpus-per-task on to srun, so say it again.
+# Slurm 22.05 to 23.02 do not pass --cpus-per-task on to srun, so repeat it.
 threads=${SLURM_CPUS_PER_TASK:-1}
 export OMP_NUM_THREADS=$threads
 
-# run COMMAND...: on all tasks; if it was stopped before its end, the job is queued again.
+# run COMMAND...: on all tasks; if it was stopped before its end, the job is requeued.
 run() {
     local status=0
     srun --mpi=pmix --cpus-per-task="$threads" --kill-on-bad-exit=1 "$@" || status=$?
     if [ "$status" = 75 ]; then
-        echo "not finished: job $SLURM_JOB_ID is queued again to continue"
+        echo "not finished: job $SLURM_JOB_ID is requeued to continue"
         scontrol requeue "$SLURM_JOB_ID" ||
-            echo "it cannot be: the same sbatch command goes on from the checkpoint"
+            echo "requeueing failed: run the same sbatch command to resume from the checkpoint"
     fi
     [ "$status" = 0 ] || exit "$status"
 }
 
-# show NAME FILE...: where the first of the files is, as far as there is one.
+# show NAME FILE...: the path of the first file that exists.
 show() {
     local name=$1 file
     shift
@@ -59,9 +60,9 @@ case ${1:--} in
 -*) ;;
 *) job=$1 && shift ;;
 esac
-words=("$job" "$@")
+args=("$job" "$@")
 
-echo "job $SLURM_JOB_ID on $SLURM_JOB_NODELIST, tasks: $SLURM_NTASKS, threads of each: $threads, start $((${SLURM_RESTART_COUNT:-0} + 1))"
+echo "job $SLURM_JOB_ID on $SLURM_JOB_NODELIST, tasks: $SLURM_NTASKS, threads per task: $threads, start $((${SLURM_RESTART_COUNT:-0} + 1))"
 if [ "$job" = unet3d/job.json ] && [ ! -e "$job" ]; then
     mkdir -p unet3d
     cat > unet3d/prepare.json << 'END'
@@ -89,11 +90,11 @@ if [ "$job" = unet3d/job.json ] && [ ! -e unet3d/fractals.bp ]; then
     echo "making the dataset unet3d/fractals.bp"
     run dnn-prepare unet3d/prepare.json
 fi
-echo "training as $job says"
-run dnn-train "${words[@]}"
+echo "training with $job"
+run dnn-train "${args[@]}"
 
-dir=$(dnn-train --where "${words[@]}")
-echo "finished; what there is now:"
+dir=$(dnn-train --where "${args[@]}")
+echo "finished; results:"
 show model "$dir/model.weights.h5" "$dir/checkpoints/best.bp" "$dir/checkpoints"
 show network "$dir/model.json"
 show checkpoints "$dir/checkpoints"

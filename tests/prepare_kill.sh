@@ -26,7 +26,7 @@ EOF
 # run LAUNCHER...: to the end; what was said if it fails
 run() {
     local said
-    said=$(timeout 120 "$@" dnn-prepare --quiet "$tmp/job.json" 2>&1) || echo "status $?: $said"
+    said=$(guarded "$@" dnn-prepare --quiet "$tmp/job.json" 2>&1) || echo "status $?: $said"
 }
 
 # hash_of DATASET
@@ -55,7 +55,7 @@ while [ "$n" -lt "$kills" ]; do
     while pgrep -f "^dnn-prepare $tmp/job.json" > /dev/null; do sleep 0.05; done
     grep -q 'continuing what was interrupted' "$tmp/said" && continued=$((continued + 1))
     [ -e "$tmp/out.bp" ] || continue
-    if ! timeout 60 dnn-prepare --quiet --verify "$tmp/out.bp" > "$tmp/verified" 2>&1; then
+    if ! guarded dnn-prepare --quiet --verify "$tmp/out.bp" > "$tmp/verified" 2>&1; then
         bad="$bad$(cat "$tmp/verified")"$'\n'
     fi
     got=$(hash_of "$tmp/out.bp")
@@ -67,7 +67,7 @@ echo "# $n kills, $continued times continued, $finished times a dataset was ther
 result "whatever was there after a kill was whole" "$bad"
 
 result "the last run ends well" "$(run "$@")"
-check=$(timeout 60 dnn-prepare --quiet --verify "$tmp/out.bp" 2>&1 > /dev/null)
+check=$(guarded dnn-prepare --quiet --verify "$tmp/out.bp" 2>&1 > /dev/null)
 result "its checksums are right" "$check"
 result "the same dataset as without any kill" "$([ "$(hash_of "$tmp/out.bp")" = "$want" ] || echo "another hash")"
 result "nothing is left beside it" "$(find "$tmp" -mindepth 1 -maxdepth 1 -name '.*')"

@@ -4,6 +4,30 @@
 # shellcheck shell=bash
 : "${srcdir:=.}" "${top_builddir:=.}"
 tap_count=0 tap_failed=0
+# Tests do not judge how fast a machine is: what has not ended after so many seconds hangs.
+guard=${DNN_TEST_GUARD:-300}
+
+# guarded COMMAND...: run it, but end it if it hangs
+guarded() {
+    timeout -k 10 "$guard" "$@"
+}
+
+# wait_for COMMAND...: until it succeeds
+wait_for() {
+    local end=$((SECONDS + guard))
+    until "$@" > /dev/null 2>&1; do
+        [ "$SECONDS" -lt "$end" ] || return 1
+        sleep 0.05
+    done
+}
+
+# catches_usr1 PID: whether it is dnn-train already, not a copy of this shell, and has a handler for
+# SIGUSR1
+catches_usr1() {
+    local caught
+    caught=$(sed -n '/^Name:\tdnn-train$/,/^SigCgt:/s/^SigCgt:\t//p' "/proc/$1/status")
+    [ $((0x${caught:-0} >> 9 & 1)) = 1 ]
+}
 
 # result NAME COMPLAINTS: good if there are none; else they are shown
 result() {

@@ -25,7 +25,7 @@ EOF
  "checkpoints": {"steps": 3, "keep": $3}, "telemetry": {"jsonl": true, "tensorboard": true},
  "deterministic": true}
 EOF
-    timeout 60 dnn-prepare -q prepare.json || exit 1
+    guarded dnn-prepare -q prepare.json || exit 1
 }
 
 # train_on DIR RANKS SET...: job.json from beginning to end; complaints on stdout
@@ -33,6 +33,6 @@ train_on() {
     local dir=$1 n=$2 set=()
     shift 2
     for key in "$@"; do set+=(--set "$key"); done
-    timeout 120 "$MPIEXEC" -n "$n" dnn-train --set dir="$dir" "${set[@]}" job.json > said 2>&1 ||
+    guarded "$MPIEXEC" -n "$n" dnn-train --set dir="$dir" "${set[@]}" job.json > said 2>&1 ||
         { echo "status $?"; cat said; }
 }

@@ -45,7 +45,7 @@ rows() {
 }
 # lines DIR: what metrics.jsonl tells of, in order
 lines() {
-    sed -E 's/"(time|seconds|samples_per_second|data|compute|comm|late)": *[^,}]*//g; s/"val_[a-z]*": *[^,}]*//g' \
+    sed -E 's/"(time|seconds|samples_per_second|data|compute|comm|straggler)": *[^,}]*//g; s/"val_[a-z]*": *[^,}]*//g' \
         "$1/metrics.jsonl" | grep '"epoch"'
 }
 ms() {
@@ -73,7 +73,7 @@ complain() {
 }
 
 begin=$(ms)
-result "an undisturbed run" "$(timeout 120 dnn-train -q --set dir=want job.json 2>&1 || echo "status $?")"
+result "an undisturbed run" "$(guarded dnn-train -q --set dir=want job.json 2>&1 || echo "status $?")"
 took=$(($(ms) - begin))
 sums want > want.sums
 rows want > want.rows
@@ -154,14 +154,10 @@ until_inside() {
     done
     [ $((inside * 5)) -lt $((n * 2)) ] || for ((i = RANDOM % 4 * (RANDOM % 1000); i > 0; i--)); do :; done
 }
-# until_loaded: it has gone on from a checkpoint, or ended
-until_loaded() {
-    local i
-    for ((i = 0; i < 3000; i++)); do
-        grep -qs '^train: files are in\|^trained' said && return
-        [ -n "$(alive "$pid")" ] || return
-        sleep 0.01
-    done
+# loaded: it has gone on from a checkpoint, or ended
+# shellcheck disable=SC2317  # called through wait_for
+loaded() {
+    grep -q '^train: files are in\|^trained' said || [ -z "$(alive "$pid")" ]
 }
 # strike RANKS: one rank, all of them, or only who started them
 strike() {
@@ -182,8 +178,8 @@ is_over() {
     while :; do
         read -ra left <<< "$(alive "$pid" "${rank[@]}" | tr '\n' ' ')"
         [ "${#left[@]}" -gt 0 ] || break
-        if [ $(($(ms) - from)) -gt 30000 ]; then
-            complain "still there after 30 s: ${left[*]}: $(tail -n 3 said)"
+        if [ $(($(ms) - from)) -gt $((guard * 1000)) ]; then
+            complain "still there after $guard s: ${left[*]}: $(tail -n 3 said)"
             kill -KILL "${left[@]}"
             break
         fi
@@ -228,7 +224,7 @@ while [ "$n" -lt "$kills" ] && [ $((SECONDS - begun)) -lt "$seconds" ]; do
     [ $((RANDOM % 5)) != 0 ] || damage
     start "$ranks"
     if [ -n "$hurt" ]; then
-        until_loaded
+        wait_for loaded
         is_found
     fi
     # After some kills it may come to its end.

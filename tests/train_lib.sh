@@ -64,22 +64,19 @@ last() {
 }
 # seen PATTERN: wait until it says so
 seen() {
-    local i
-    for ((i = 0; i < 2000; i++)); do
-        grep -qs "$1" said && return
-        kill -0 "$pid" 2> /dev/null || break
-        sleep 0.01
-    done
+    wait_for said_or_over "$1"
     grep -q "$1" said || echo "never said: $1: $(cat said)"
 }
-# ended STATUS PATTERN: it ends within 30 s, so, with this as the only words of its own; the launcher's do not count
+said_or_over() {
+    grep -q "$1" said || over
+}
+over() {
+    ! kill -0 "$pid"
+}
+# ended STATUS PATTERN: it ends so, with this as the only words of its own; the launcher's do not count
 ended() {
-    local i status=0
-    for ((i = 0; i < 1500; i++)); do
-        kill -0 "$pid" 2> /dev/null || break
-        sleep 0.02
-    done
-    [ "$i" -lt 1500 ] || { echo "still there after 30 s"; kill -KILL "$pid"; }
+    local status=0
+    wait_for over || { echo "it does not end"; kill -KILL "$pid"; }
     wait "$pid" 2> /dev/null || status=$?
     [[ $status =~ ^$1$ ]] || echo "status $status, not $1: $(cat said)"
     grep '^dnn-train: \|^[a-z]*: error: \|^\[.*error: ' said > words
@@ -100,7 +97,7 @@ whole() {
     [ -n "$(find "$1" -maxdepth 1 -name 'ckpt-*.bp')" ] || echo "no checkpoint in $1"
     local each
     for each in "$1"/ckpt-*.bp; do
-        timeout 60 dnn-train --verify "$each" > verified 2>&1 || cat verified
+        guarded dnn-train --verify "$each" > verified 2>&1 || cat verified
     done
     find "$1" -mindepth 1 -maxdepth 1 -name '.*'
 }

@@ -19,7 +19,7 @@ struct options {
     struct dnn_prepare_words words; /* first: offsets of import options are in it */
     bool replace, restart, describe, verify, formats, keys;
     long preview;
-    const char *preview_split;
+    const char *preview_split, *export;
 };
 
 static char **command; /* argv, for the record */
@@ -33,61 +33,64 @@ static int ncommand;
 /* Options of the import follow these: see add_imports(). */
 static struct dnn_option options[96] = {
     TEXT("from", words.from, "FILE",
-         "the raw files: a file, a directory, or a list of files"),
-    TEXT("target", words.target, "FILE",
-         "the targets, where they have files of their own"),
+         "input files: a file, a directory, or a list of files"),
+    TEXT("target", words.target, "FILE", "target files, if separate from the inputs"),
     TEXT("to", words.to, "DATASET",
-         "the dataset to make, NAME.bp; also instead of the configuration's"),
+         "output dataset, NAME.bp; overrides the configuration file"),
     TEXT("generate", words.generate, "NAME",
-         "samples of a generator instead of files: fractals3d, blobs3d..."),
+         "generate samples instead of reading files: fractals3d, blobs3d..."),
     {.name = "set",
        .type = DNN_O_LIST,
        .offset = AT(words.set),
        .arg = "KEY=VALUE",
-       .help = "a key of the generator: --set samples=64"},
+       .help = "set a key of the generator: --set samples=64"},
     TEXT("split", words.split, "SHARES",
-         "shares of train, validation and test, as 0.8,0.1,0.1, or files that list "
-         "names"),
-    FLAG("stratify", words.stratify, "each split gets its share of each class"),
-    TEXT("folds", words.folds, "K", "cut the train split into folds"),
-    FLAG("partial", words.partial, "samples in no split are left out"),
-    FLAG("balance", words.balance, "repeat samples of rare classes in the train split"),
-    TEXT("remap", words.remap, "N,N...", "new numbers of class 0, 1, 2..."),
+         "fractions of train, validation and test, such as 0.8,0.1,0.1, or files with "
+         "sample names"),
+    FLAG("stratify", words.stratify,
+         "stratified split: same class distribution in each split"),
+    TEXT("folds", words.folds, "K",
+         "number of cross-validation folds of the train split"),
+    FLAG("partial", words.partial, "leave out samples that are in no split"),
+    FLAG("balance", words.balance, "oversample rare classes of the train split"),
+    TEXT("remap", words.remap, "N,N...", "new class numbers of classes 0, 1, 2, ..."),
     TEXT("spacing", words.spacing, "X,X...",
-         "resample to this spacing, one number per spatial axis"),
-    TEXT("resize", words.resize, "NxN...", "resize to these extents"),
-    TEXT("pad", words.pad, "NxN...", "pad up to these extents"),
-    TEXT("crop", words.crop, "NxN...", "crop the middle of these extents"),
+         "resample to this voxel spacing, one number per spatial axis"),
+    TEXT("resize", words.resize, "NxN...", "resize to this size"),
+    TEXT("pad", words.pad, "NxN...", "pad to this size"),
+    TEXT("crop", words.crop, "NxN...", "crop the center to this size"),
     TEXT("slice", words.slice, "SIZES[:STRIDES]",
-         "cut volumes into boxes, as 64x64x64:32x32x32"),
+         "cut volumes into boxes, SIZE:STRIDE, such as 64x64x64:32x32x32"),
     TEXT("normalise", words.normalise, "MODE",
-         "channel, dataset, volume, minmax or percentiles"),
-    FLAG("one-hot", words.one_hot, "class numbers become vectors"),
-    TEXT("type", words.type, "TYPE", "store inputs as u8, i16, f16, f32..."),
-    FLAG("shuffle", words.shuffle, "samples in random order"),
-    FLAG("allow-nan", words.allow_nan, "NaN and infinite values are not an error"),
+         "normalise: channel, dataset, volume, minmax or percentiles"),
+    FLAG("one-hot", words.one_hot, "one-hot encode class numbers"),
+    TEXT("type", words.type, "TYPE",
+         "dtype of the stored inputs: u8, i16, f16, f32..."),
+    FLAG("shuffle", words.shuffle, "shuffle the samples"),
+    FLAG("allow-nan", words.allow_nan, "accept NaN and infinite values"),
     TEXT("compress", words.compress, "NAME",
-         "compress by an operator of ADIOS2, as bzip2"),
+         "compression: an ADIOS2 operator such as bzip2"),
     TEXT("chunk", words.chunk, "SIZE",
-         "bytes stored and read together; 4MiB by default"),
-    TEXT("piece", words.piece, "SIZE", "bytes a rank makes at once; 64MiB by default"),
-    TEXT("seed", words.seed, "N", "for everything random"),
-    FLAG("replace", replace, "a dataset of that name may be replaced"),
-    FLAG("restart", restart, "begin anew instead of continuing what was interrupted"),
-    FLAG("describe", describe, "say what the dataset DATASET holds"),
-    FLAG("verify", verify, "compare every checksum of the dataset DATASET"),
+         "chunk size: bytes stored and read together; default 4MiB"),
+    TEXT("piece", words.piece, "SIZE", "bytes a rank processes at once; default 64MiB"),
+    TEXT("seed", words.seed, "N", "seed of the random numbers"),
+    FLAG("replace", replace, "replace an existing dataset"),
+    FLAG("restart", restart,
+         "start over instead of continuing an interrupted preparation"),
+    FLAG("describe", describe, "print the contents of DATASET"),
+    FLAG("verify", verify, "verify all checksums of DATASET"),
     {.name = "preview",
        .type = DNN_O_INT,
        .offset = AT(preview),
        .arg = "N",
        .def = "0",
        .max = 10000,
-       .help = "draw N samples of the dataset DATASET into the file OUT.png: --preview N "
-             "OUT.png DATASET"},
-    TEXT("preview-split", preview_split, "NAME",
-         "the split to draw; the first by default"),
-    FLAG("list-formats", formats, "what can be read, and what can be generated"),
-    FLAG("keys", keys, "the keys of a configuration, as Markdown"),
+       .help = "draw N samples of DATASET to OUT.png: --preview N OUT.png DATASET"},
+    TEXT("preview-split", preview_split, "NAME", "split to draw; default: the first"),
+    TEXT("export", export, "DIR",
+         "write images and masks of DATASET as NIfTI files: DIR/COLUMN/SAMPLE.nii"),
+    FLAG("list-formats", formats, "list the file formats and generators"),
+    FLAG("keys", keys, "print the configuration keys as Markdown"),
     {.name = NULL},
 };
 
@@ -155,15 +158,16 @@ static int look(const struct options *o, int nargs, char **args, struct dnn_err 
 {
     int want = o->preview > 0 ? 2 : 1;
 
-    if (o->describe + o->verify + (o->preview > 0) > 1)
+    if (o->describe + o->verify + (o->preview > 0) + (o->export != NULL) > 1)
         return dnn_fail(err, DNN_EUSAGE,
-                        "--describe, --verify and --preview do not go together");
+                        "give one of --describe, --verify, --preview and --export");
     if (nargs != want)
         return dnn_fail(err, DNN_EUSAGE, "%s",
                         o->preview > 0 ? "--preview takes two names: OUT.png DATASET"
                                        : "the name of one dataset is needed");
     if (o->describe) return dnn_prepare_describe(args[0], stdout, err);
     if (o->verify) return verify(args[0], err);
+    if (o->export != NULL) return dnn_prepare_export(args[0], o->export, err);
     return dnn_prepare_preview(args[1], o->preview_split, o->preview, args[0], err);
 }
 
@@ -192,14 +196,13 @@ static int read_config(const struct options *o, int nargs, char **args,
     memset(&bare, 0, sizeof bare); /* padding too: it is compared as bytes */
     bare.to = o->words.to;
     if (nargs > 1)
-        return dnn_fail(err, DNN_EUSAGE, "\"%s\" is one word too many", args[1]);
+        return dnn_fail(err, DNN_EUSAGE, "unexpected argument \"%s\"", args[1]);
     if (nargs == 1) {
         if (memcmp(&bare, &o->words, sizeof bare) != 0)
-            return dnn_fail(
-                err, DNN_EUSAGE,
-                "with a configuration only --to, --replace and --restart are "
-                "possible: all else stands in %s",
-                args[0]);
+            return dnn_fail(err, DNN_EUSAGE,
+                            "with a configuration file only --to, --replace and "
+                            "--restart are allowed; set everything else in %s",
+                            args[0]);
         DNN_TRY(dnn_prepare_read(args[0], out, err));
         return o->words.to == NULL ? 0 : dnn_prepare_to(*out, o->words.to, err);
     }
@@ -220,7 +223,8 @@ static int run(const void *opt, int nargs, char **args, struct dnn_err *err)
         dnn_prepare_docs(stdout);
         return 0;
     }
-    if (o->describe || o->verify || o->preview > 0) return look(o, nargs, args, err);
+    if (o->describe || o->verify || o->preview > 0 || o->export != NULL)
+        return look(o, nargs, args, err);
     int rc = read_config(o, nargs, args, &prepare, err);
     if (rc == 0) rc = dnn_comm_open(NULL, &comm, err);
     if (rc == 0) {
@@ -240,7 +244,7 @@ static const struct dnn_command commands[] = {
     {.operands = "[CONFIG.json | DATASET | OUT.png DATASET]",
      .min = 0,
      .max = 2,
-     .help = "prepare a dataset, or look at one",
+     .help = "prepare or inspect a dataset",
      .options = options,
      .run = run},
     {.run = NULL},
@@ -248,36 +252,32 @@ static const struct dnn_command commands[] = {
 
 static const struct dnn_tool tool = {
     .name = "dnn-prepare",
-    .help = "turn raw files into a dataset for training, and look at datasets",
-    .about =
-        "Reads images, volumes, arrays, tables and records of the common formats, or "
-        "generates samples; splits, normalises, resizes, slices and stores them in one "
-        "dataset (a BP5 directory) with checksums, statistics and a record of how it "
-        "was made.  What is to be done stands in a configuration (docs/prepare.md), or "
-        "in options, whose steps are taken in this order: split, balance, remap, "
-        "spacing, resize, pad, crop, slice, normalise, one-hot, type.\n\n"
-        "Under srun or mpirun all ranks work; the dataset is the same for any number "
-        "of "
-        "them.  What is finished is kept in .NAME.bp.work beside the dataset: after an "
-        "interruption of any kind the same command continues.  SIGTERM, SIGINT and "
-        "SIGUSR1 end it after the current piece with status 75.  The dataset appears "
-        "whole or not at all.  If it is there already, made by the same configuration "
-        "of the same files, nothing is done.",
+    .help = "turn raw files into a dataset for training; inspect datasets",
+    .about = "Reads images, volumes, arrays, tables and records of the common formats, "
+             "or generates samples; splits, normalises, resizes, slices and stores "
+             "them in one dataset (a BP5 directory) with checksums, statistics and its "
+             "history.  The steps are set in a configuration file (docs/prepare.md) or "
+             "by options; options are applied in this order: split, balance, remap, "
+             "spacing, resize, pad, crop, slice, normalise, one-hot, type.\n\nUnder "
+             "srun or mpirun all ranks share the work; the dataset does not depend on "
+             "the number of ranks.  Finished parts are kept in .NAME.bp.work beside "
+             "the dataset: after any interruption the same command continues.  "
+             "SIGTERM, SIGINT and SIGUSR1 stop it after the current part with status "
+             "75.  The dataset is created atomically.  If it exists already and was "
+             "made by the same configuration from the same files, nothing is done.",
     .size = sizeof(struct options),
     .commands = commands,
-    .environment = "DNN_LOG\thow much to say, as --log\n"
-                   "DNN_DEADLINE\tseconds a rank waits for the others\n",
+    .environment = "DNN_LOG\tlog level, as --log\nDNN_DEADLINE\tseconds a rank waits "
+                   "for the others\n",
     .files =
-        ".NAME.bp.work\tfinished pieces, a manifest and a lock; removed at the end\n",
+        ".NAME.bp.work\tfinished parts, a manifest and a lock; removed at the end\n",
     .examples =
-        "dnn-prepare prepare.json\twhat the configuration says\n"
-        "srun -n 16 dnn-prepare prepare.json\tthe same with 16 ranks\n"
-        "dnn-prepare --from photos --to photos.bp --resize 224x224 --split 0.8,0.1,0.1 "
-        "--stratify\tclass directories of images\n"
-        "dnn-prepare --generate fractals3d --set samples=64 --to f.bp\tno files at "
-        "all\n"
-        "dnn-prepare --describe photos.bp\twhat it holds\n"
-        "dnn-prepare --preview 25 sheet.png photos.bp\thow it looks\n",
+        "dnn-prepare prepare.json\tprepare as configured\nsrun -n 16 dnn-prepare "
+        "prepare.json\tthe same with 16 ranks\ndnn-prepare --from photos --to "
+        "photos.bp --resize 224x224 --split 0.8,0.1,0.1 --stratify\tclass directories "
+        "of images\ndnn-prepare --generate fractals3d --set samples=64 --to "
+        "f.bp\tgenerated samples\ndnn-prepare --describe photos.bp\tprint its "
+        "contents\ndnn-prepare --preview 25 sheet.png photos.bp\tdraw samples\n",
     .see_also = "dnn-train(1), dnn-bench(1), srun(1)",
 };
 

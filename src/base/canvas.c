@@ -29,8 +29,9 @@ int dnn_canvas_make(struct dnn_canvas *canvas, int width, int height, uint32_t c
     canvas->height = height;
     canvas->rgb = malloc((size_t)width * (size_t)height * 3);
     if (canvas->rgb == NULL)
-        return dnn_fail(err, DNN_ENOMEM, "no memory for a picture of %d x %d points",
-                        width, height);
+        return dnn_fail(err, DNN_ENOMEM,
+                        "not enough memory for an image of %d x %d pixels", width,
+                        height);
     dnn_canvas_fill(canvas, 0, 0, width, height, colour);
     return 0;
 }

@@ -14,15 +14,16 @@ static const struct {
     int code, status;
     const char *text;
 } statuses[] = {
-    {0,           0,  "done"                                                  },
-    {DNN_EUSAGE,  2,  "the command line is wrong"                             },
-    {DNN_ECONFIG, 3,  "a configuration or network file is wrong"              },
-    {DNN_EDATA,   4,  "a dataset or checkpoint is malformed"                  },
-    {DNN_EIO,     5,  "the system refused a read or a write"                  },
-    {DNN_EDEVICE, 6,  "a device or its library reported a failure"            },
-    {DNN_ECOMM,   7,  "communication: a rank is missing, or was started wrong"},
-    {DNN_ENOMEM,  8,  "what was planned does not fit into memory"             },
-    {DNN_ESTOP,   75, "stopped early with a checkpoint written: run it again" },
+    {0,           0,  "done"                                                         },
+    {DNN_EUSAGE,  2,  "wrong command line"                                           },
+    {DNN_ECONFIG, 3,  "error in a configuration or network file"                     },
+    {DNN_EDATA,   4,  "invalid dataset or checkpoint"                                },
+    {DNN_EIO,     5,  "input or output error"                                        },
+    {DNN_EDEVICE, 6,  "error of a device or its library"                             },
+    {DNN_ECOMM,   7,  "communication error: a rank is missing or was started wrongly"},
+    {DNN_ENOMEM,  8,  "not enough memory"                                            },
+    {DNN_ESTOP,   75,
+     "stopped early after writing a checkpoint: run the same command again"          },
 };
 enum { NSTATUSES = sizeof statuses / sizeof statuses[0] };
 

@@ -27,8 +27,8 @@ static int too_large(const char *path, double bytes, size_t limit, struct dnn_er
 
     if (bytes > 0) dnn_text_bytes(has, sizeof has, bytes);
     return dnn_fail(err, DNN_EDATA,
-                    "%s: has %s, and at most %s can be read; is it the right file?",
-                    path, has, dnn_text_bytes(most, sizeof most, (double)limit));
+                    "%s: %s exceeds the limit of %s; is it the right file?", path, has,
+                    dnn_text_bytes(most, sizeof most, (double)limit));
 }
 
 /* Read an open file to its end into *text, which grows; want is a guess. */
@@ -44,7 +44,7 @@ static int slurp(const char *path, int fd, size_t want, size_t limit, char **tex
             if (more > limit) more = limit + 1;
             char *grown = realloc(*text, more + 1);
             if (grown == NULL)
-                return dnn_fail(err, DNN_ENOMEM, "%s: no memory for its %zu bytes",
+                return dnn_fail(err, DNN_ENOMEM, "%s: not enough memory for %zu bytes",
                                 path, more);
             *text = grown;
             cap = more;
@@ -106,7 +106,7 @@ int dnn_file_read_text(const char *path, size_t limit, char **out, struct dnn_er
         size_t at = (size_t)(nul - text);
 
         dnn_free(text);
-        return dnn_fail(err, DNN_EDATA, "%s: is no text: byte %zu is a NUL", path,
+        return dnn_fail(err, DNN_EDATA, "%s: not a text file: byte %zu is NUL", path,
                         at + 1);
     }
     *out = text;
@@ -156,10 +156,11 @@ static int refuse(struct dnn_file *file, int why, size_t want, struct dnn_err *e
         return dnn_fail(err, DNN_EIO, "%s: cannot be written: %s", file->path,
                         strerror(why));
     if (want > 0)
-        snprintf(wanted, sizeof wanted, "%s wanted, ",
+        snprintf(wanted, sizeof wanted, "%s needed, ",
                  dnn_text_bytes(size, sizeof size, (double)want));
     return dnn_fail(err, DNN_EIO, "%s: %s: %s%s free", file->path,
-                    why == EDQUOT ? "the quota is used up" : "the disk is full", wanted,
+                    why == EDQUOT ? "the disk quota is exceeded" : "the disk is full",
+                    wanted,
                     dnn_text_bytes(unused, sizeof unused,
                                    (double)fs.f_bavail * (double)fs.f_frsize));
 }
@@ -182,8 +183,8 @@ static int resolve(const char *path, char **out, mode_t *mode, bool *exists,
     if (*exists)
         *mode = st.st_mode & 07777;
     else if (lstat(path, &st) == 0)
-        return dnn_fail(err, DNN_EIO, "%s: cannot be written: is a link to nothing",
-                        path);
+        return dnn_fail(err, DNN_EIO,
+                        "%s: cannot be written: is a broken symbolic link", path);
 
     char *real = *exists ? realpath(path, NULL) : dnn_strdup(path);
     if (real == NULL)
@@ -232,7 +233,7 @@ static int begin(const char *path, size_t want, struct dnn_file **out,
 
     int rc = 0;
     if (file->name[0] == '\0')
-        rc = dnn_fail(err, DNN_EIO, "%s: cannot be written: a file name is missing",
+        rc = dnn_fail(err, DNN_EIO, "%s: cannot be written: the file name is missing",
                       path);
     else if (file->dir < 0)
         rc = dnn_fail(err, DNN_EIO, "%s: cannot be written: its directory: %s", path,
@@ -257,7 +258,7 @@ static int add(struct dnn_file *file, const char *bytes, size_t len, size_t want
                struct dnn_err *err)
 {
     if (file->fd < 0)
-        return dnn_fail(err, DNN_EIO, "%s: cannot be written: it was given up before",
+        return dnn_fail(err, DNN_EIO, "%s: cannot be written: an earlier write failed",
                         file->path);
     while (len > 0) {
         ssize_t n = write(file->fd, bytes, len);
@@ -308,8 +309,8 @@ int dnn_file_commit(struct dnn_file *file, struct dnn_err *err)
         /* Some file systems have nothing to do here and say so. */
         if (settle(file->dir) != 0 && errno != EINVAL)
             rc = dnn_fail(err, DNN_EIO,
-                          "%s: is written, but a power cut may undo it: its directory "
-                          "cannot be flushed: %s",
+                          "%s: written, but the directory could not be flushed to "
+                          "disk, so a power failure may lose it: %s",
                           file->path, strerror(errno));
     }
     end(file);

@@ -27,10 +27,10 @@ static int make_one(const char *path, struct dnn_err *err)
      * or a forbidding parent may say so before it says "exists". */
     if (stat(path, &st) == 0) {
         if (S_ISDIR(st.st_mode)) return 0;
-        return dnn_fail(err, DNN_EIO, "%s: cannot be made: is there, and no directory",
-                        path);
+        return dnn_fail(err, DNN_EIO,
+                        "%s: cannot be created: exists and is not a directory", path);
     }
-    return dnn_fail(err, DNN_EIO, "%s: cannot be made: %s", path, strerror(why));
+    return dnn_fail(err, DNN_EIO, "%s: cannot be created: %s", path, strerror(why));
 }
 
 int dnn_file_make_dirs(const char *path, struct dnn_err *err)
@@ -47,7 +47,7 @@ int dnn_file_make_dirs(const char *path, struct dnn_err *err)
         *at = kept;
         if (kept != '\0' && at[strspn(at, "/")] == '\0') break;
     }
-    if (*path == '\0') rc = dnn_fail(err, DNN_EIO, "a directory's name is empty");
+    if (*path == '\0') rc = dnn_fail(err, DNN_EIO, "the directory name is empty");
     dnn_free(part);
     return rc;
 }
@@ -144,8 +144,10 @@ int dnn_file_remove_tree(const char *path, struct dnn_err *err)
     const char *last = slash == NULL ? at.path.text : slash + 1;
     int rc;
     if (*last == '\0' || strcmp(last, ".") == 0 || strcmp(last, "..") == 0)
-        rc = dnn_fail(err, DNN_EIO,
-                      "\"%s\": cannot be removed: give a name below a directory", path);
+        rc = dnn_fail(
+            err, DNN_EIO,
+            "\"%s\": refusing to remove this; give a directory below another one",
+            path);
     else {
         char *name = dnn_strdup(at.path.text);
 

@@ -26,7 +26,7 @@ struct dnn_arena {
 /* The machine has no small memory left: say how much was wanted and stop. */
 static void lost(size_t bytes)
 {
-    fprintf(stderr, "dnn: out of memory: %zu bytes wanted for bookkeeping\n", bytes);
+    fprintf(stderr, "dnn: out of memory: cannot allocate %zu bytes\n", bytes);
     exit(dnn_exit_status(DNN_ENOMEM));
 }
 

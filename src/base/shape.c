@@ -16,7 +16,7 @@ int dnn_shape_make(int ndim, const int64_t *dim, struct dnn_shape *out,
                    struct dnn_err *err)
 {
     if (ndim < 0 || ndim > DNN_MAX_DIMS)
-        return dnn_fail(err, DNN_ECONFIG, "a shape has 0 to %d axes, not %d",
+        return dnn_fail(err, DNN_ECONFIG, "a shape must have 0 to %d axes, not %d",
                         DNN_MAX_DIMS, ndim);
     struct dnn_shape shape = {.ndim = ndim};
     for (int i = 0; i < ndim; i++) {
@@ -51,7 +51,7 @@ int dnn_shape_count(const struct dnn_shape *shape, int64_t *out, struct dnn_err 
     if (!dnn_shape_known(shape))
         return dnn_fail(
             err, DNN_ECONFIG,
-            "the shape %s has no number of elements yet: an axis is unknown",
+            "shape %s: the number of elements is unknown because an axis is",
             dnn_shape_text(text, sizeof text, shape));
     for (int i = 0; i < shape->ndim; i++) {
         /* An empty axis empties the whole, however long the others are. */
@@ -63,7 +63,7 @@ int dnn_shape_count(const struct dnn_shape *shape, int64_t *out, struct dnn_err 
     for (int i = 0; i < shape->ndim; i++)
         if (__builtin_mul_overflow(count, shape->dim[i], &count))
             return dnn_fail(err, DNN_ECONFIG,
-                            "the shape %s has more elements than can be counted",
+                            "shape %s: the number of elements overflows",
                             dnn_shape_text(text, sizeof text, shape));
     *out = count;
     return 0;
@@ -117,9 +117,8 @@ int dnn_shape_parse(const char *text, struct dnn_shape *out, struct dnn_err *err
     }
     for (;;) {
         if (shape.ndim == DNN_MAX_DIMS)
-            return dnn_fail(err, DNN_ECONFIG,
-                            "the shape \"%.100s\" has more than %d axes", text,
-                            DNN_MAX_DIMS);
+            return dnn_fail(err, DNN_ECONFIG, "shape \"%.100s\": more than %d axes",
+                            text, DNN_MAX_DIMS);
         if (!extent(&at, &shape.dim[shape.ndim])) break;
         shape.ndim++;
         if (*at == '\0') {
@@ -128,7 +127,7 @@ int dnn_shape_parse(const char *text, struct dnn_shape *out, struct dnn_err *err
         }
         if (*at++ != 'x') break;
     }
-    return dnn_fail(
-        err, DNN_ECONFIG,
-        "a shape is written as 64x64x3 (? for an unknown axis), not \"%.100s\"", text);
+    return dnn_fail(err, DNN_ECONFIG,
+                    "\"%.100s\" is not a shape; write 64x64x3 (? for an unknown axis)",
+                    text);
 }

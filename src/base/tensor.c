@@ -50,7 +50,7 @@ int dnn_dtype_find(const char *name, enum dnn_dtype *out, struct dnn_err *err)
     int value;
 
     if (dnn_choice_find(names, name, &value, &why) < 0)
-        return dnn_fail(err, DNN_ECONFIG, "an element type %s", why.text);
+        return dnn_fail(err, DNN_ECONFIG, "dtype %s", why.text);
     *out = (enum dnn_dtype)value;
     return 0;
 }
@@ -68,8 +68,8 @@ int dnn_tensor_bytes(const struct dnn_tensor *tensor, size_t *out, struct dnn_er
     if (__builtin_mul_overflow(count, dnn_dtype_size(tensor->dtype), &bytes) ||
         bytes > PTRDIFF_MAX)
         return dnn_fail(err, DNN_ECONFIG,
-                        "%s: a shape of %s in %s has more bytes than can be addressed",
-                        name, dnn_shape_text(text, sizeof text, &tensor->shape),
+                        "%s: shape %s of type %s exceeds the address space", name,
+                        dnn_shape_text(text, sizeof text, &tensor->shape),
                         dnn_dtype_name(tensor->dtype));
     *out = bytes;
     return 0;

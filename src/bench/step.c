@@ -79,7 +79,7 @@ static int make(struct work *w, int which, struct dnn_err *err)
         .optim = dnn_optim_defaults((enum dnn_update)cfg->optimizer),
         .recompute = (enum dnn_recompute)cfg->recompute,
         .limit = w->limit,
-        .plain = !cfg->fuse,
+        .no_fusion = !cfg->fuse,
         .backend = w->backend,
         .device = {.threads = w->threads,
                    .kernels = (enum dnn_kernel_selection)cfg->kernels,
@@ -88,8 +88,8 @@ static int make(struct work *w, int which, struct dnn_err *err)
 
     DNN_TRY(dnn_model_make(w->net.graph, &opts, &side->model, err));
     side->predicted = (double)dnn_model_bytes(side->model).all;
-    side->flops = dnn_measure_flops(side->model->plain != NULL ? side->model->plain
-                                                               : side->model->prog);
+    side->flops = dnn_measure_flops(
+        side->model->original != NULL ? side->model->original : side->model->prog);
     reset_mark();
     side->measured = -resident("VmRSS:");
     DNN_TRY(dnn_model_start(side->model, err));

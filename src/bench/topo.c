@@ -35,7 +35,7 @@ static const char *launch_words(const struct dnn_slurm *s, struct dnn_buf *out)
 static bool leads(const struct work *w, int rank)
 {
     for (int r = 0; r < rank; r++)
-        if (strcmp(w->session.cards[r].host, w->session.cards[rank].host) == 0)
+        if (strcmp(w->session.requests[r].host, w->session.requests[rank].host) == 0)
             return false;
     return true;
 }
@@ -54,7 +54,8 @@ static struct sums add_up(const struct work *w)
 
         if (!leads(w, lead)) continue;
         for (int r = lead; r < w->session.size; r++) {
-            if (strcmp(w->session.cards[r].host, w->session.cards[lead].host) != 0)
+            if (strcmp(w->session.requests[r].host, w->session.requests[lead].host) !=
+                0)
                 continue;
             for (size_t i = 0; i < sizeof used.word / sizeof *used.word; i++)
                 used.word[i] |= w->session.places[r].cores.word[i];
@@ -108,7 +109,7 @@ static void fill_row(const struct work *w, int rank, struct dnn_buf *cell)
     char local[32], total[32];
 
     dnn_buf_add(&cell[RANK], "%d", rank);
-    dnn_buf_add(&cell[HOST], "%s", w->session.cards[rank].host);
+    dnn_buf_add(&cell[HOST], "%s", w->session.requests[rank].host);
     dnn_topo_list(&cell[PACKAGE], &p->packages);
     dnn_topo_list(&cell[NUMA], &p->numas);
     dnn_topo_list(&cell[CORES], &p->cores);
@@ -175,7 +176,7 @@ static void print_header(const struct work *w)
     fprintf(w->where, "\nhosts  ");
     for (int r = 0, n = 0; r < w->session.size; r++)
         if (leads(w, r))
-            fprintf(w->where, "%s %s", n++ > 0 ? "," : "", w->session.cards[r].host);
+            fprintf(w->where, "%s %s", n++ > 0 ? "," : "", w->session.requests[r].host);
     fprintf(w->where, "\nstarted %s; %s\n", launch_words(s, &launch),
             dnn_comm_version(w->session.comm));
     fprintf(w->where, "bind    %s\n\n",
@@ -250,11 +251,11 @@ static void print_json_rank(const struct work *w, int rank)
     FILE *f = w->where;
 
     fprintf(f, "    {\"rank\": %d, ", rank);
-    print_text(f, "host", w->session.cards[rank].host, ", ");
+    print_text(f, "host", w->session.requests[rank].host, ", ");
     print_set(f, "packages", &p->packages);
     print_set(f, "numa_nodes", &p->numas);
     print_set(f, "cores", &p->cores);
-    print_set(f, "granted_cpus", &w->session.cards[rank].granted);
+    print_set(f, "granted_cpus", &w->session.requests[rank].granted);
     print_set(f, "cpus", &p->pus);
     fprintf(f, "\"local_memory\": %llu, \"total_memory\": %llu, ",
             (unsigned long long)p->local_memory, (unsigned long long)p->total_memory);

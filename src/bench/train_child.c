@@ -65,7 +65,7 @@ static void understand(const struct dnn_jobj *top, double at,
     double epoch, step;
     int m = 0;
 
-    word(top, "moment", moment);
+    word(top, "event", moment);
     while (m < 3 && strcmp(moment, moments[m]) != 0)
         m++;
     if (m == 3) return;
@@ -75,7 +75,7 @@ static void understand(const struct dnn_jobj *top, double at,
     number(top, "seconds", &line.seconds);
     number(top, "samples_per_second", &line.rate);
     number(top, "comm", &line.comm);
-    number(top, "late", &line.late);
+    number(top, "straggler", &line.late);
     line.epoch = epoch > 0 ? (int64_t)epoch : 0;
     line.step = step > 0 ? (int64_t)step : 0;
     word(top, "format", line.format);

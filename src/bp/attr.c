@@ -69,8 +69,7 @@ static int attr_numbers(struct dnn_bp *bp, const char *name, adios2_type type,
     struct bp_ears ears;
 
     if (n < 1)
-        return dnn_fail(err, DNN_EDATA, "%s: %s: an attribute without values", bp->path,
-                        name);
+        return dnn_fail(err, DNN_EDATA, "%s: %s: empty attribute", bp->path, name);
     dnn_bp_listen(&ears);
     adios2_attribute *attr =
         n == 1 ? adios2_define_attribute(bp->io, name, type, value)

@@ -48,8 +48,8 @@ static uint64_t number(const char *at)
 
 static int damaged(const struct table *t, const char *what, struct dnn_err *err)
 {
-    return dnn_fail(err, DNN_EDATA, "%s/%s: is damaged or cut off: %s", t->path,
-                    t->name, what);
+    return dnn_fail(err, DNN_EDATA, "%s/%s: damaged or truncated: %s", t->path, t->name,
+                    what);
 }
 
 static int size_of(const char *path, const char *name, uint64_t *out,
@@ -63,7 +63,7 @@ static int size_of(const char *path, const char *name, uint64_t *out,
         rc = dnn_fail(err, errno == ENOENT ? DNN_EDATA : DNN_EIO, "%s: %s", full,
                       strerror(errno));
     else if (!S_ISREG(st.st_mode))
-        rc = dnn_fail(err, DNN_EDATA, "%s: is no ordinary file", full);
+        rc = dnn_fail(err, DNN_EDATA, "%s: not a regular file", full);
     else
         *out = (uint64_t)st.st_size;
     dnn_free(full);
@@ -74,17 +74,17 @@ static int check_header(const struct table *t, struct dnn_err *err)
 {
     if (t->len < HEADER) return damaged(t, "it has no header", err);
     if (strncmp(t->text, "ADIOS-BP v", 10) != 0 || t->text[37] != 5)
-        return dnn_fail(err, DNN_EDATA,
-                        "%s: is no BP file of version 5 (of ADIOS2 2.8 or later)",
+        return dnn_fail(err, DNN_EDATA, "%s: not a BP5 file (ADIOS2 2.8 or later)",
                         t->path);
     if (t->text[36] != 0)
-        return dnn_fail(err, DNN_EDATA, "%s: was written on a big-endian machine",
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: written on a big-endian machine, which is not supported",
                         t->path);
     if (t->text[39] != 0)
-        return dnn_fail(err, DNN_EDATA,
-                        "%s: is not finished: it is being written, or its writer did "
-                        "not get to the end",
-                        t->path);
+        return dnn_fail(
+            err, DNN_EDATA,
+            "%s: incomplete: it is still being written, or its writer was killed",
+            t->path);
     return 0;
 }
 
@@ -142,7 +142,7 @@ static int check_records(struct table *t, const struct table *md, struct bp_map 
                          struct dnn_err *err)
 {
     for (t->at = HEADER; t->at < t->len;) {
-        if (t->len - t->at < RECORD) return damaged(t, "a record is cut off", err);
+        if (t->len - t->at < RECORD) return damaged(t, "a record is truncated", err);
         char letter = t->text[t->at];
         uint64_t len = number(t->text + t->at + 1);
         const char *body = t->text + t->at + RECORD;
@@ -164,14 +164,14 @@ static int check_records(struct table *t, const struct table *md, struct bp_map 
 static int check_names(const struct table *t, struct dnn_err *err)
 {
     for (size_t at = 0; at < t->len;) {
-        if (t->len - at < 16) return damaged(t, "a description is cut off", err);
+        if (t->len - at < 16) return damaged(t, "a description is truncated", err);
         uint64_t name = number(t->text + at), info = number(t->text + at + 8), both;
 
         if (__builtin_add_overflow(name, info, &both) || both > t->len - at - 16)
             return damaged(t, "a description is longer than the file", err);
         at += 16 + both;
     }
-    return t->len > 0 ? 0 : damaged(t, "it is empty", err);
+    return t->len > 0 ? 0 : damaged(t, "empty file", err);
 }
 
 /* Bytes a writer wrote in the last step, from its description in md.0: behind the name
@@ -222,8 +222,8 @@ static int check_data(const char *path, const struct bp_map *map,
             if (bytes == UINT64_MAX || bytes == 0) continue; /* perhaps past the end */
             if (bytes > size[file] || place > size[file] - bytes)
                 rc = dnn_fail(err, DNN_EDATA,
-                              "%s/data.%llu: is damaged or cut off: it has %llu bytes, "
-                              "the table says at least %llu",
+                              "%s/data.%llu: damaged or truncated: %llu bytes, but at "
+                              "least %llu expected",
                               path, (unsigned long long)file,
                               (unsigned long long)size[file],
                               (unsigned long long)(place + bytes));
@@ -254,9 +254,7 @@ static int check_dir(const char *path, struct dnn_err *err)
     if (stat(path, &st) < 0)
         return dnn_fail(err, DNN_EIO, "%s: %s", path, strerror(errno));
     if (!S_ISDIR(st.st_mode))
-        return dnn_fail(err, DNN_EDATA,
-                        "%s: is no BP file of version 5: that would be "
-                        "a directory",
+        return dnn_fail(err, DNN_EDATA, "%s: not a BP5 file, which is a directory",
                         path);
     return 0;
 }

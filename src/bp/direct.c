@@ -182,8 +182,7 @@ static int read_part(struct dnn_bp *bp, const struct part *p, struct dnn_err *er
             return dnn_fail(err, DNN_EIO, "%s/data.%llu: %s", bp->path,
                             (unsigned long long)p->file, strerror(errno));
         if (n == 0)
-            return dnn_fail(err, DNN_EDATA,
-                            "%s/data.%llu: is cut off: it ends before byte %llu",
+            return dnn_fail(err, DNN_EDATA, "%s/data.%llu: truncated before byte %llu",
                             bp->path, (unsigned long long)p->file,
                             (unsigned long long)(p->at + p->bytes));
         got += (size_t)n;

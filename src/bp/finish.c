@@ -49,7 +49,7 @@ static int end_engine(struct dnn_bp *bp, struct dnn_err *err)
     bp->failed = !good;
     bp->engine = NULL;
     bp->adios = NULL;
-    return dnn_bp_heard(&ears, good, bp->path, "finishing the file", err);
+    return dnn_bp_heard(&ears, good, bp->path, "closing the file", err);
 }
 
 /* A node's ranks wrote what they wrote through the node's cache: one rank of each sees

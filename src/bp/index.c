@@ -70,8 +70,7 @@ static int compare_size(const char *path, uint64_t want, struct dnn_err *err)
                         strerror(errno));
     if ((uint64_t)st.st_size != want)
         return dnn_fail(err, DNN_EDATA,
-                        "%s: is damaged or cut off: it has %llu bytes, "
-                        "and had %llu when it was written",
+                        "%s: damaged or truncated: %llu bytes, but %llu were written",
                         path, (unsigned long long)st.st_size, (unsigned long long)want);
     return 0;
 }
@@ -98,9 +97,7 @@ static int compare(const char *path, const char *name, uint64_t size, uint64_t s
     if (rc == 0 && strncmp(name, "data.", 5) != 0) {
         rc = sum_of(full, &has, &bytes, err);
         if (rc == 0 && has != sum)
-            rc = dnn_fail(err, DNN_EDATA,
-                          "%s: is damaged: its checksum is another than "
-                          "when it was written",
+            rc = dnn_fail(err, DNN_EDATA, "%s: checksum mismatch; the file is damaged",
                           full);
     }
     dnn_free(full);
@@ -139,7 +136,7 @@ int dnn_bp_index_read(const char *path, char **out, size_t *len, struct dnn_err 
         if (*len >= sizeof magic + 8) memcpy(&sum, text + *len - 8, 8);
         if (*len < sizeof magic + 8 || memcmp(text, magic, sizeof magic) != 0 ||
             sum != XXH3_64bits(text, *len - 8))
-            rc = dnn_fail(err, DNN_EDATA, "%s: is damaged or cut off", full);
+            rc = dnn_fail(err, DNN_EDATA, "%s: damaged or truncated", full);
     }
     if (rc == 0) {
         struct cursor c = {.at = text + sizeof magic, .left = *len - sizeof magic - 8};

@@ -45,7 +45,7 @@ static int add_file(struct dnn_buf *buf, const char *path, const char *name,
         int fd = open(full, O_RDONLY | O_CLOEXEC);
         off_t end = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
 
-        if (end < 0) rc = dnn_fail(err, DNN_EIO, "%s: cannot be read again", full);
+        if (end < 0) rc = dnn_fail(err, DNN_EIO, "%s: cannot be read back", full);
         len = (size_t)end;
         if (fd >= 0) close(fd);
     } else {
@@ -193,12 +193,11 @@ int dnn_bp_index_write(struct dnn_bp *bp, struct dnn_err *err)
     int64_t good = are_there(bp);
 
     if (bp->size > 1)
-        DNN_TRY(dnn_comm_allreduce(bp->comm, "places of blocks", &good, 1, DNN_COMM_I64,
+        DNN_TRY(dnn_comm_allreduce(bp->comm, "block offsets", &good, 1, DNN_COMM_I64,
                                    DNN_COMM_MIN, err));
     if (!good && bp->rank == 0)
         dnn_log(DNN_WARN, "bp",
-                "%s: ADIOS2 %s arranges blocks in a way we do not know; reading will "
-                "be slower",
+                "%s: unknown block layout of ADIOS2 %s; reading will be slower",
                 bp->path, dnn_bp_version());
     for (int v = 0; v < bp->nvars && good; v++)
         for (size_t i = 0; i < bp->var[v].nputs; i++) {
@@ -206,8 +205,8 @@ int dnn_bp_index_write(struct dnn_bp *bp, struct dnn_err *err)
             mine[n].var = v;
             mine[n++].b = bp->var[v].put[i].b;
         }
-    int rc = dnn_comm_collect(bp->comm, "places of blocks", mine, n * sizeof *mine,
-                              &all, &bytes, err);
+    int rc = dnn_comm_collect(bp->comm, "block offsets", mine, n * sizeof *mine, &all,
+                              &bytes, err);
     dnn_free(mine);
     if (rc == 0 && bp->rank == 0) rc = write_index(bp, all, bytes / sizeof *mine, err);
     dnn_free(all);

@@ -49,10 +49,10 @@ int dnn_bp_operator_check(const char *name, struct dnn_err *err)
     if (dnn_bp_operator(name)) return 0;
     for (int i = 0; i < NNAMES; i++)
         if (there[i]) dnn_buf_add(&list, "%s%s", list.len > 0 ? ", " : "", names[i]);
-    int rc = dnn_fail(err, DNN_ECONFIG,
-                      "compression \"%s\": ADIOS2 %s as installed here does not have "
-                      "it; it has: %s",
-                      name, dnn_bp_version(), list.len > 0 ? list.text : "none");
+    int rc = dnn_fail(
+        err, DNN_ECONFIG,
+        "compression \"%s\" is not available in the installed ADIOS2 %s; available: %s",
+        name, dnn_bp_version(), list.len > 0 ? list.text : "none");
     dnn_buf_free(&list);
     return rc;
 }

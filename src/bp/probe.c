@@ -61,16 +61,16 @@ int dnn_bp_probe(const char *path, size_t md_bytes, struct dnn_err *err)
     pid_t pid = fork();
 
     if (pid < 0)
-        return dnn_fail(err, DNN_EIO, "%s: no process to try it with: %s", path,
-                        strerror(errno));
+        return dnn_fail(err, DNN_EIO, "%s: cannot start a process to test the file: %s",
+                        path, strerror(errno));
     if (pid == 0) try_all(path, md_bytes);
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
-            return dnn_fail(err, DNN_EIO, "%s: the process that tried it: %s", path,
-                            strerror(errno));
+            return dnn_fail(err, DNN_EIO, "%s: the process that tests the file: %s",
+                            path, strerror(errno));
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return 0;
-    return dnn_fail(err, DNN_EDATA, "%s: is damaged: ADIOS2 %s when it reads it", path,
+    return dnn_fail(err, DNN_EDATA, "%s: damaged: ADIOS2 %s while reading it", path,
                     WIFEXITED(status)             ? "fails"
-                    : WTERMSIG(status) == SIGALRM ? "does not come to an end"
+                    : WTERMSIG(status) == SIGALRM ? "hangs"
                                                   : "crashes");
 }

@@ -239,7 +239,8 @@ int dnn_bp_ask(struct dnn_bp *bp, int number, int64_t first, int64_t rows, void 
     struct bp_ears ears;
 
     if (first < 0 || rows < 0 || rows > shape->dim[0] || first > shape->dim[0] - rows)
-        return dnn_fail(err, DNN_EDATA, "%s: %s: has no rows %lld to %lld, but %lld",
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: %s: rows %lld to %lld requested, but there are only %lld",
                         bp->path, var->pub.name, (long long)first,
                         (long long)(first + rows), (long long)shape->dim[0]);
     if (rows == 0 || var->row_bytes == 0) return 0;

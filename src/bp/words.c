@@ -58,7 +58,7 @@ static void lead_away(void)
         return;
     own = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
     if (own < 0) return;
-    dnn_comm_say_to(own);
+    dnn_comm_print_to(own);
     dup2(memory, STDERR_FILENO);
 }
 
@@ -66,7 +66,7 @@ static void lead_back(void)
 {
     if (own < 0) return;
     dup2(own, STDERR_FILENO);
-    dnn_comm_say_to(-1);
+    dnn_comm_print_to(-1);
     close(own);
     own = -1;
 }

@@ -61,9 +61,10 @@ static int try_memory(const struct dnn_bp *bp, struct dnn_err *err)
     void *mem = malloc(FIRST);
 
     if (mem == NULL)
-        return dnn_fail(err, DNN_ENOMEM,
-                        "%s: no memory to write it: %d MiB of addresses are needed",
-                        bp->path, FIRST >> 20);
+        return dnn_fail(
+            err, DNN_ENOMEM,
+            "%s: not enough memory to write it: %d MiB of address space needed",
+            bp->path, FIRST >> 20);
     free(mem);
     return 0;
 }
@@ -87,7 +88,7 @@ static int begin(struct dnn_bp *bp, const struct dnn_bp_how *how, struct dnn_err
     good = bp->engine != NULL &&
            adios2_begin_step(bp->engine, adios2_step_mode_append, -1, &status) == 0 &&
            status == adios2_step_status_ok;
-    return dnn_bp_heard(&ears, good, bp->path, "making the file", err);
+    return dnn_bp_heard(&ears, good, bp->path, "creating the file", err);
 }
 
 int dnn_bp_create(struct dnn_comm *comm, const char *path, const struct dnn_bp_how *how,
@@ -103,12 +104,12 @@ int dnn_bp_create(struct dnn_comm *comm, const char *path, const struct dnn_bp_h
     bp->writing = true;
     if (how->compress != NULL) rc = dnn_bp_operator_check(how->compress, err);
     if (rc == 0 && how->subfiles < 0)
-        rc = dnn_fail(err, DNN_ECONFIG, "%s: subfiles: must not be negative, but is %d",
-                      path, how->subfiles);
+        rc = dnn_fail(err, DNN_ECONFIG, "%s: subfiles: must be 0 or more, not %d", path,
+                      how->subfiles);
     if (rc == 0 && bp->rank == 0) rc = check_new(path, err);
     rc = agree(bp, rc, err);
     if (rc == 0) {
-        watch(bp, "making the file");
+        watch(bp, "creating the file");
         rc = begin(bp, how, err);
         unwatch(bp);
         rc = agree(bp, rc, err);
@@ -130,11 +131,11 @@ static int check_shape(struct dnn_bp *bp, const char *name, enum dnn_dtype type,
 
     if (shape->ndim < 1 || dnn_shape_count(shape, &all, err) < 0 || all == 0 ||
         __builtin_mul_overflow(all, (int64_t)dnn_dtype_size(type), &bytes))
-        return dnn_fail(err, DNN_EDATA, "%s: %s: cannot be an array of %s", bp->path,
-                        name, dnn_shape_text(text, sizeof text, shape));
+        return dnn_fail(err, DNN_EDATA, "%s: %s: arrays of type %s are not supported",
+                        bp->path, name, dnn_shape_text(text, sizeof text, shape));
     for (int i = 0; i < bp->nvars; i++)
         if (strcmp(bp->var[i].pub.name, name) == 0)
-            return dnn_fail(err, DNN_EDATA, "%s: %s: is defined twice", bp->path, name);
+            return dnn_fail(err, DNN_EDATA, "%s: %s: defined twice", bp->path, name);
     *row_bytes = bytes / shape->dim[0];
     return 0;
 }
@@ -146,10 +147,10 @@ static int check_params(struct dnn_bp *bp, const char *name, struct dnn_err *err
         size_t key = strcspn(at, "=,");
 
         if (key == 0 || at[key] != '=')
-            return dnn_fail(err, DNN_ECONFIG,
-                            "%s: %s: parameters of %s are written KEY=VALUE,KEY=VALUE, "
-                            "not \"%s\"",
-                            bp->path, name, bp->op_name, bp->op_params);
+            return dnn_fail(
+                err, DNN_ECONFIG,
+                "%s: %s: parameters of %s must be KEY=VALUE,KEY=VALUE, not \"%s\"",
+                bp->path, name, bp->op_name, bp->op_params);
     }
     return 0;
 }
@@ -255,8 +256,8 @@ static int compressed_put(struct dnn_bp *bp, const struct bp_var *var,
 
     if (rc == 0 || strstr(err->text, "larger than destination") == NULL) return rc;
     return dnn_fail(err, DNN_EDATA,
-                    "%s: %s: rows %lld to %lld do not shrink, and ADIOS2's %s cannot "
-                    "store what does not: use no compression",
+                    "%s: %s: rows %lld to %lld are incompressible, which ADIOS2's %s "
+                    "cannot store; turn compression off",
                     bp->path, var->pub.name, (long long)first,
                     (long long)(first + rows), bp->op_name);
 }
@@ -273,7 +274,8 @@ int dnn_bp_put(struct dnn_bp *bp, int number, int64_t first, int64_t rows,
     if (err == NULL) err = &own;
     if (rows == 0) return 0;
     if (first < 0 || rows < 0 || first > shape->dim[0] - rows)
-        return dnn_fail(err, DNN_EDATA, "%s: %s: has no rows %lld to %lld, but %lld",
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: %s: rows %lld to %lld requested, but there are only %lld",
                         bp->path, var->pub.name, (long long)first,
                         (long long)(first + rows), (long long)shape->dim[0]);
     for (int i = 0; i < shape->ndim; i++)
@@ -289,9 +291,7 @@ int dnn_bp_put(struct dnn_bp *bp, int number, int64_t first, int64_t rows,
         DNN_TRY(compressed_put(bp, var, &ears, good, first, rows, err));
     bp->failed |= !good;
     if (!good)
-        return dnn_fail(err, DNN_EIO,
-                        "%s: %s: rows %lld to %lld: ADIOS2 does not take "
-                        "them",
+        return dnn_fail(err, DNN_EIO, "%s: %s: rows %lld to %lld: rejected by ADIOS2",
                         bp->path, var->pub.name, (long long)first,
                         (long long)(first + rows));
     if (bp->op == NULL) remember(bp, var, first, rows, data);

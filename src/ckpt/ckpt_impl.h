@@ -119,7 +119,7 @@ int dnn_ckpt_discard(const char *path, struct dnn_err *err);
 /* ---- save.c ---- */
 
 /* Collective.  Wait until nothing is in flight; the writer's error, on all. */
-int dnn_ckpt_land(struct dnn_ckpts *ckpts, struct dnn_err *err);
+int dnn_ckpt_join(struct dnn_ckpts *ckpts, struct dnn_err *err);
 int dnn_ckpt_agree(struct dnn_ckpts *ckpts, int rc, struct dnn_err *err);
 
 /* ---- file.c ---- */

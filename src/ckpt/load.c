@@ -200,7 +200,7 @@ int dnn_ckpt_load(struct dnn_ckpts *c, const char *wanted, int n,
     if (err == NULL) err = &own;
     *step = -1;
     *state = NULL;
-    DNN_TRY(dnn_ckpt_land(c, err)); /* the list is the writer's until then */
+    DNN_TRY(dnn_ckpt_join(c, err)); /* the list is the writer's until then */
     int rc = load(c, wanted, n, array, &file, step, state, err);
     dnn_ckpt_file_close(file);
     return rc;

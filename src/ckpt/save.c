@@ -149,7 +149,7 @@ static int wait_for_writer(struct dnn_ckpts *c, struct dnn_err *err)
     return rc;
 }
 
-int dnn_ckpt_land(struct dnn_ckpts *c, struct dnn_err *err)
+int dnn_ckpt_join(struct dnn_ckpts *c, struct dnn_err *err)
 {
     int lost = wait_for_writer(c, err);
 
@@ -168,7 +168,7 @@ int dnn_ckpt_wait(struct dnn_ckpts *c, struct dnn_err *err)
 {
     struct dnn_err own = {0};
 
-    return dnn_ckpt_land(c, err == NULL ? &own : err);
+    return dnn_ckpt_join(c, err == NULL ? &own : err);
 }
 
 /* ---- the copy ---- */
@@ -227,7 +227,7 @@ int dnn_ckpt_reserve(struct dnn_ckpts *c, int n, const struct dnn_ckpt_array *ar
     struct dnn_err own = {0};
 
     if (err == NULL) err = &own;
-    DNN_TRY(dnn_ckpt_land(c, err)); /* the copy is being read otherwise */
+    DNN_TRY(dnn_ckpt_join(c, err)); /* the copy is being read otherwise */
     return dnn_ckpt_agree(c, c->rank == 0 ? reserve(c, n, array, err) : 0, err);
 }
 
@@ -267,7 +267,7 @@ int dnn_ckpt_save(struct dnn_ckpts *c, int64_t step, int n,
     int rc;
 
     if (err == NULL) err = &own;
-    DNN_TRY(dnn_ckpt_land(c, err));
+    DNN_TRY(dnn_ckpt_join(c, err));
     rc = step < 0 ? dnn_fail(err, DNN_EDATA, "%s: there is no step %" PRId64 " to save",
                              c->dir, step)
                   : 0;
@@ -278,7 +278,7 @@ int dnn_ckpt_save(struct dnn_ckpts *c, int64_t step, int n,
         take(c, step, n, array, state, best);
         start(c);
     }
-    if (rc == 0 && !c->background) rc = dnn_ckpt_land(c, err);
+    if (rc == 0 && !c->background) rc = dnn_ckpt_join(c, err);
     c->held = dnn_clock_now() - began;
     return rc;
 }

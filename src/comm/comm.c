@@ -53,12 +53,12 @@ void dnn_comm_hostname(char *out, size_t size)
 /* -1: stderr.  Read on the watching thread. */
 static _Atomic int say_to = -1;
 
-void dnn_comm_say_to(int fd)
+void dnn_comm_print_to(int fd)
 {
     say_to = fd;
 }
 
-void dnn_comm_say(const char *fmt, ...)
+void dnn_comm_print(const char *fmt, ...)
 {
     char line[2048];
     va_list ap;
@@ -360,12 +360,12 @@ int dnn_comm_wait(struct dnn_comm_req *req, struct dnn_err *err)
 
 void dnn_comm_watch(struct dnn_comm *comm, const char *what, double seconds)
 {
-    dnn_watch_arm(comm->watch, what, seconds > 0 ? seconds : comm->deadline);
+    dnn_watchdog_arm(comm->watch, what, seconds > 0 ? seconds : comm->deadline);
 }
 
 void dnn_comm_unwatch(struct dnn_comm *comm)
 {
-    dnn_watch_disarm(comm->watch);
+    dnn_watchdog_disarm(comm->watch);
 }
 
 _Noreturn void dnn_comm_abort(struct dnn_comm *comm, int code)

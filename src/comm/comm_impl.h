@@ -8,7 +8,7 @@
 #define DNN_COMM_COMM_IMPL_H
 
 #include "comm/comm.h"
-#include "comm/watch_impl.h"
+#include "comm/watchdog_impl.h"
 
 #include <mpi.h>
 
@@ -37,7 +37,7 @@ struct dnn_comm_call {
 };
 
 /* An operation, as it is remembered and told to others. */
-struct dnn_comm_note {
+struct dnn_comm_opinfo {
     uint64_t seq; /* from 1, the same on all ranks; 0: none */
     int64_t count;
     int32_t verb, root;
@@ -51,7 +51,7 @@ struct dnn_comm_req {
     struct dnn_comm *comm;
     MPI_Request mpi;
     struct dnn_mpi_small *small; /* owned; what is under way instead, or NULL       */
-    struct dnn_comm_note note;
+    struct dnn_comm_opinfo note;
     double first;    /* when we first tested or waited; 0: not yet              */
     double call_at;  /* when to call the roll                                   */
     double judge_at; /* when the answers must be in                             */
@@ -83,8 +83,8 @@ struct dnn_comm {
     char *host_text; /* owned; size names of HOST_LEN bytes      */
     int *node;       /* owned; node[rank]                        */
     int nodes, local_rank, local_size;
-    struct dnn_watch *watch; /* owned */
-    void *impl;              /* owned by the kind */
+    struct dnn_watchdog *watch; /* owned */
+    void *impl;                 /* owned by the kind */
 };
 
 enum { DNN_COMM_HOST_LEN = 256 };
@@ -104,6 +104,6 @@ void dnn_comm_hostname(char *out, size_t size);
 
 /* One line on stderr, in one write and without locks, so that it gets out even
  * when this process is about to be killed or its main thread holds any lock. */
-void dnn_comm_say(const char *fmt, ...) DNN_PRINTF(1, 2);
+void dnn_comm_print(const char *fmt, ...) DNN_PRINTF(1, 2);
 
 #endif

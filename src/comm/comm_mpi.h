@@ -16,6 +16,6 @@ bool dnn_comm_mpi_handle(const struct dnn_comm *comm, MPI_Comm *out);
 
 /* Local.  While stderr leads elsewhere (a library's words are being caught): where to
  * say why a job ends.  -1: stderr again. */
-void dnn_comm_say_to(int fd);
+void dnn_comm_print_to(int fd);
 
 #endif

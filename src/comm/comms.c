@@ -66,7 +66,7 @@ static int find_deadline(double asked, double *out, struct dnn_err *err)
 
 static void release(struct dnn_comm *comm)
 {
-    dnn_watch_free(comm->watch);
+    dnn_watchdog_free(comm->watch);
     dnn_free(comm->version);
     dnn_free(comm->host_text);
     dnn_free(comm->node);

@@ -27,7 +27,7 @@ int dnn_mpi_fail(struct dnn_err *err, const char *doing, int code)
                     len > 0 ? words : "an unknown error");
 }
 
-const char *dnn_mpi_note_text(char *out, size_t size, const struct dnn_comm_note *n)
+const char *dnn_mpi_op_text(char *out, size_t size, const struct dnn_comm_opinfo *n)
 {
     const char *name = dnn_comm_verb_name((enum dnn_comm_verb)n->verb);
 
@@ -105,12 +105,12 @@ static char *library_version(void)
 /* From now on the death of a neighbour is noticed. */
 static void watch_peers(struct dnn_comm *comm)
 {
-    struct dnn_mpi_board *b = &((struct dnn_mpi *)comm->impl)->board;
+    struct dnn_mpi_peers *b = &((struct dnn_mpi *)comm->impl)->board;
     pid_t *pid = dnn_alloc(sizeof *pid * (size_t)b->n);
 
     for (int i = 0; i < b->n; i++)
-        pid[i] = i == b->me ? 0 : dnn_mpi_board_pid(b, i);
-    dnn_watch_peers(comm->watch, pid, b->n);
+        pid[i] = i == b->me ? 0 : dnn_mpi_peers_pid(b, i);
+    dnn_watchdog_peers(comm->watch, pid, b->n);
     dnn_free(pid);
 }
 
@@ -140,11 +140,12 @@ static int open_mpi(struct dnn_comm *comm, struct dnn_err *err)
     m->main_thread = gettid();
     comm->impl = m;
     dnn_mpi_end_prepare(); /* changes the environment: before there are threads */
-    comm->watch = dnn_watch_make(&(struct dnn_watch_calls){.expired = dnn_mpi_expired,
-                                                           .gone = dnn_mpi_gone,
-                                                           .tick = dnn_mpi_tick,
-                                                           .arg = comm});
-    dnn_watch_arm(comm->watch, "the start of MPI", start_patience(comm));
+    comm->watch =
+        dnn_watchdog_make(&(struct dnn_watchdog_calls){.expired = dnn_mpi_expired,
+                                                       .gone = dnn_mpi_gone,
+                                                       .tick = dnn_mpi_tick,
+                                                       .arg = comm});
+    dnn_watchdog_arm(comm->watch, "the start of MPI", start_patience(comm));
     int rc = start_mpi(m, err);
     if (rc == 0) {
         MPI_Comm_rank(m->work, &comm->rank);
@@ -153,16 +154,16 @@ static int open_mpi(struct dnn_comm *comm, struct dnn_err *err)
         m->answer = dnn_alloc(sizeof *m->answer * (size_t)comm->size);
         rc = exchange_hosts(comm, err);
     }
-    if (rc == 0) rc = dnn_mpi_board_open(comm, err);
+    if (rc == 0) rc = dnn_mpi_peers_open(comm, err);
     if (rc < 0) {
         shut_mpi(m);
-        dnn_watch_disarm(comm->watch);
+        dnn_watchdog_disarm(comm->watch);
         pthread_mutex_destroy(&m->board.lock);
         dnn_free(m->answer);
         dnn_free(m);
         return rc;
     }
-    dnn_watch_disarm(comm->watch);
+    dnn_watchdog_disarm(comm->watch);
     watch_peers(comm);
     return 0;
 }
@@ -176,13 +177,13 @@ static void close_mpi(struct dnn_comm *comm)
     if (dnn_comm_barrier(comm, "closing", &err) < 0)
         dnn_log_all(DNN_ERROR, "comm", "closing: %s", err.text);
     atomic_store(&m->board.slot[m->board.me]->left, 1);
-    dnn_watch_peers(comm->watch, NULL, 0);
-    dnn_watch_arm(comm->watch, "the end of MPI", start_patience(comm));
+    dnn_watchdog_peers(comm->watch, NULL, 0);
+    dnn_watchdog_arm(comm->watch, "the end of MPI", start_patience(comm));
     dnn_mpi_wait_close(comm);
     dnn_mpi_small_close(comm);
-    dnn_mpi_board_close(comm);
+    dnn_mpi_peers_close(comm);
     shut_mpi(m);
-    dnn_watch_disarm(comm->watch);
+    dnn_watchdog_disarm(comm->watch);
     pthread_mutex_destroy(&m->board.lock);
     dnn_free(m->answer);
     dnn_free(m);
@@ -257,7 +258,7 @@ static int start(struct dnn_comm *comm, const struct dnn_comm_call *c,
                  struct dnn_comm_req *req, struct dnn_err *err)
 {
     struct dnn_mpi *m = comm->impl;
-    struct dnn_comm_note *note = &req->note;
+    struct dnn_comm_opinfo *note = &req->note;
 
     note->seq = ++m->seq;
     note->verb = (int32_t)c->verb;
@@ -266,11 +267,11 @@ static int start(struct dnn_comm *comm, const struct dnn_comm_call *c,
     note->count = c->verb == DNN_COMM_GATHERV ? 0 : c->count;
     snprintf(note->what, sizeof note->what, "%s", c->what == NULL ? "" : c->what);
     m->history[m->seq % DNN_MPI_HISTORY] = *note;
-    dnn_mpi_board_enter(&m->board, note);
+    dnn_mpi_peers_enter(&m->board, note);
     int bad = issue(m, c, req);
     if (bad != MPI_SUCCESS) {
         char text[160];
-        return dnn_mpi_fail(err, dnn_mpi_note_text(text, sizeof text, note), bad);
+        return dnn_mpi_fail(err, dnn_mpi_op_text(text, sizeof text, note), bad);
     }
     return 0;
 }

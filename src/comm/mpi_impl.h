@@ -1,10 +1,10 @@
 /* mpi_impl.h - what the files of the MPI communicator share.
  *
  * mpi.c        opens and closes it and starts operations;
- * mpi_small.c  does small all-reduces in one round;
+ * mpi_allreduce.c  does small all-reduces in one round;
  * mpi_wait.c   polls operations against the deadline, and calls the roll;
- * mpi_verdict.c  puts into words who was missing;
- * mpi_board.c  where the ranks of this node are, in memory they share;
+ * mpi_timeout.c  puts into words who was missing;
+ * mpi_peers.c  where the ranks of this node are, in memory they share;
  * mpi_end.c    ends the job, once, with one message.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -22,8 +22,8 @@
 
 /* Where one rank of this node is.  Written by that rank only, but for said. */
 struct dnn_mpi_slot {
-    struct dnn_comm_note newest; /* the last operation it entered               */
-    int inside;                  /* whether it waits in one                     */
+    struct dnn_comm_opinfo newest; /* the last operation it entered               */
+    int inside;                    /* whether it waits in one                     */
     pid_t pid;
     uint64_t pid_space; /* pids of other spaces mean nothing to us      */
     _Atomic int left;   /* it closes: its end is no accident            */
@@ -31,7 +31,7 @@ struct dnn_mpi_slot {
                          * the job and one of them has said why         */
 };
 
-struct dnn_mpi_board {
+struct dnn_mpi_peers {
     MPI_Win win; /* MPI_WIN_NULL: could not be shared; then we see only ourselves */
     int n, me;
     int *rank;                  /* owned; rank[i] of the i-th on this node      */
@@ -42,15 +42,15 @@ struct dnn_mpi_board {
 
 /* What ranks that wait too long tell each other: a question, where the sender is,
  * where a neighbour of the sender is. */
-enum { DNN_MPI_ASK = 1, DNN_MPI_HERE, DNN_MPI_BESIDE };
+enum { DNN_MPI_ASK = 1, DNN_MPI_HERE, DNN_MPI_PEER };
 
-struct dnn_mpi_word {
+struct dnn_mpi_message {
     int32_t kind;   /* one of these, 0: none                            */
     int32_t about;  /* the rank this is about                           */
     int32_t inside; /* it waits in an operation                         */
     int32_t state;  /* of its process: a letter of proc(5), 0: unknown  */
     uint64_t asked; /* the number of the operation asked about          */
-    struct dnn_comm_note newest, then; /* its last one; the one asked about       */
+    struct dnn_comm_opinfo newest, then; /* its last one; the one asked about       */
 };
 
 enum { DNN_MPI_HISTORY = 64 };
@@ -60,23 +60,23 @@ struct dnn_mpi {
     MPI_Op add_bf16, add_f16; /* what MPI cannot add itself */
     bool ours;                /* MPI was not running before: we finalize it */
     uint64_t seq;
-    struct dnn_comm_note history[DNN_MPI_HISTORY]; /* [seq % DNN_MPI_HISTORY] */
-    struct dnn_comm_note met; /* the newest that proves every rank entered it */
-    struct dnn_mpi_board board;
-    struct dnn_mpi_word *answer; /* owned; answer[rank], kind 0: none came   */
-    struct dnn_mpi_letter *sent; /* owned list: words on their way           */
-    struct dnn_mpi_small *small; /* owned list: numbers on their way         */
-    _Atomic int ending;          /* this rank is ending the job              */
-    pid_t main_thread;           /* the one that calls MPI                   */
-    _Atomic unsigned polls;      /* grows as long as MPI lets us poll        */
-    unsigned old_polls, still;   /* the watching thread's: for how many looks */
+    struct dnn_comm_opinfo history[DNN_MPI_HISTORY]; /* [seq % DNN_MPI_HISTORY] */
+    struct dnn_comm_opinfo met; /* the newest that proves every rank entered it */
+    struct dnn_mpi_peers board;
+    struct dnn_mpi_message *answer; /* owned; answer[rank], kind 0: none came   */
+    struct dnn_mpi_pending *sent;   /* owned list: words on their way           */
+    struct dnn_mpi_small *small;    /* owned list: numbers on their way         */
+    _Atomic int ending;             /* this rank is ending the job              */
+    pid_t main_thread;              /* the one that calls MPI                   */
+    _Atomic unsigned polls;         /* grows as long as MPI lets us poll        */
+    unsigned old_polls, still;      /* the watching thread's: for how many looks */
 };
 
 /* mpi_half.c: sums of 16-bit numbers, as MPI calls them. */
 void dnn_mpi_add_bf16(void *in, void *inout, int *n, MPI_Datatype *type);
 void dnn_mpi_add_f16(void *in, void *inout, int *n, MPI_Datatype *type);
 
-/* mpi_small.c: whether so many bytes are few; start, and test until it is finished:
+/* mpi_allreduce.c: whether so many bytes are few; start, and test until it is finished:
  * then buf holds the result, and req->mpi is a request that is finished, too.  Both
  * return MPI's codes.  Close after the last operation. */
 bool dnn_mpi_small(const struct dnn_comm *comm, int64_t bytes);
@@ -89,20 +89,20 @@ void dnn_mpi_small_close(struct dnn_comm *comm);
 int dnn_mpi_fail(struct dnn_err *err, const char *doing, int code);
 
 /* "all-reduce #12 (bucket 3)".  out is returned. */
-const char *dnn_mpi_note_text(char *out, size_t size, const struct dnn_comm_note *note);
+const char *dnn_mpi_op_text(char *out, size_t size, const struct dnn_comm_opinfo *note);
 
-/* mpi_board.c.  Open is collective over comm->work. */
-int dnn_mpi_board_open(struct dnn_comm *comm, struct dnn_err *err);
-void dnn_mpi_board_close(struct dnn_comm *comm);
-void dnn_mpi_board_enter(struct dnn_mpi_board *b, const struct dnn_comm_note *note);
-void dnn_mpi_board_inside(struct dnn_mpi_board *b, bool inside);
+/* mpi_peers.c.  Open is collective over comm->work. */
+int dnn_mpi_peers_open(struct dnn_comm *comm, struct dnn_err *err);
+void dnn_mpi_peers_close(struct dnn_comm *comm);
+void dnn_mpi_peers_enter(struct dnn_mpi_peers *b, const struct dnn_comm_opinfo *note);
+void dnn_mpi_peers_inside(struct dnn_mpi_peers *b, bool inside);
 /* The i-th of this node, as far as can be seen from outside it. */
-void dnn_mpi_board_look(struct dnn_mpi_board *b, int i, struct dnn_mpi_word *out);
+void dnn_mpi_peers_read(struct dnn_mpi_peers *b, int i, struct dnn_mpi_message *out);
 /* The letter proc(5) gives the thread of a process: R, S, D, T (stopped), t (traced),
  * Z; X if there is none any more. */
-int dnn_mpi_board_state(pid_t process, pid_t thread);
+int dnn_mpi_peers_state(pid_t process, pid_t thread);
 /* Its process if we may look at it, else 0. */
-pid_t dnn_mpi_board_pid(struct dnn_mpi_board *b, int i);
+pid_t dnn_mpi_peers_pid(struct dnn_mpi_peers *b, int i);
 
 /* mpi_wait.c */
 int dnn_mpi_test(struct dnn_comm_req *req, bool *finished, struct dnn_err *err);
@@ -110,13 +110,13 @@ int dnn_mpi_wait(struct dnn_comm_req *req, struct dnn_err *err);
 /* Forget words still on their way; after the last operation. */
 void dnn_mpi_wait_close(struct dnn_comm *comm);
 
-/* mpi_verdict.c: the message, from what answers came to the question about op. */
-void dnn_mpi_verdict(struct dnn_comm *comm, const struct dnn_comm_note *op,
-                     struct dnn_buf *out);
+/* mpi_timeout.c: the message, from what answers came to the question about op. */
+void dnn_mpi_timeout_text(struct dnn_comm *comm, const struct dnn_comm_opinfo *op,
+                          struct dnn_buf *out);
 
 /* mpi_end.c */
 /* Whether it is ours to say why the job ends: true for the first on this node. */
-bool dnn_mpi_first_word(struct dnn_comm *comm);
+bool dnn_mpi_claim_report(struct dnn_comm *comm);
 _Noreturn void dnn_mpi_end(struct dnn_comm *comm, int status);
 void dnn_mpi_expired(void *comm, const char *what, double seconds);
 void dnn_mpi_gone(void *comm, int i);

@@ -27,24 +27,24 @@ enum { TAG = 1 };
 #define PATIENT 1.0
 #define BYTES_PER_SECOND 100e6
 #define LISTEN_AFTER 0.25 /* before that, nobody can be asking about us */
-#define GRACE 2.0         /* for answers; never more than a quarter of the deadline */
-#define DEFER 1.5         /* how much longer we wait for who asked to end the job */
+#define GRACE 10.0        /* for answers; never more than half of the deadline */
+#define DEFER 10.0        /* how much longer we wait for who asked to end the job */
 
 /* A word on its way; MPI needs the memory until it has arrived. */
-struct dnn_mpi_letter {
-    struct dnn_mpi_letter *next;
+struct dnn_mpi_pending {
+    struct dnn_mpi_pending *next;
     MPI_Request mpi;
-    struct dnn_mpi_word word;
+    struct dnn_mpi_message word;
 };
 
 static double grace(const struct dnn_comm *comm)
 {
-    return comm->deadline / 4 < GRACE ? comm->deadline / 4 : GRACE;
+    return comm->deadline / 2 < GRACE ? comm->deadline / 2 : GRACE;
 }
 
-static void post(struct dnn_mpi *m, int to, const struct dnn_mpi_word *word)
+static void post(struct dnn_mpi *m, int to, const struct dnn_mpi_message *word)
 {
-    struct dnn_mpi_letter *l = dnn_alloc(sizeof *l);
+    struct dnn_mpi_pending *l = dnn_alloc(sizeof *l);
 
     l->word = *word;
     if (MPI_Isend(&l->word, sizeof l->word, MPI_BYTE, to, TAG, m->roll, &l->mpi) !=
@@ -59,8 +59,8 @@ static void post(struct dnn_mpi *m, int to, const struct dnn_mpi_word *word)
 /* Release what has arrived. */
 static void sweep(struct dnn_mpi *m)
 {
-    for (struct dnn_mpi_letter **p = &m->sent; *p != NULL;) {
-        struct dnn_mpi_letter *l = *p;
+    for (struct dnn_mpi_pending **p = &m->sent; *p != NULL;) {
+        struct dnn_mpi_pending *l = *p;
         int gone = 0;
 
         if (MPI_Test(&l->mpi, &gone, MPI_STATUS_IGNORE) != MPI_SUCCESS) gone = 1;
@@ -76,7 +76,7 @@ static void sweep(struct dnn_mpi *m)
 static void ask_all(struct dnn_comm *comm, struct dnn_comm_req *req)
 {
     struct dnn_mpi *m = comm->impl;
-    struct dnn_mpi_word word = {
+    struct dnn_mpi_message word = {
         .kind = DNN_MPI_ASK, .about = comm->rank, .asked = req->note.seq};
 
     memset(m->answer, 0, sizeof *m->answer * (size_t)comm->size);
@@ -86,24 +86,24 @@ static void ask_all(struct dnn_comm *comm, struct dnn_comm_req *req)
 
 /* Tell where we are, and where neighbours are that have not come as far as the
  * operation asked about and may be unable to say so. */
-static void answer(struct dnn_comm *comm, const struct dnn_mpi_word *ask)
+static void answer(struct dnn_comm *comm, const struct dnn_mpi_message *ask)
 {
     struct dnn_mpi *m = comm->impl;
 
     for (int i = 0; i < m->board.n; i++) {
-        struct dnn_mpi_word word = {.asked = ask->asked};
-        const struct dnn_comm_note *then = &m->history[ask->asked % DNN_MPI_HISTORY];
+        struct dnn_mpi_message word = {.asked = ask->asked};
+        const struct dnn_comm_opinfo *then = &m->history[ask->asked % DNN_MPI_HISTORY];
 
         if (m->board.rank[i] == ask->about) continue;
-        dnn_mpi_board_look(&m->board, i, &word);
-        word.kind = i == m->board.me ? DNN_MPI_HERE : DNN_MPI_BESIDE;
+        dnn_mpi_peers_read(&m->board, i, &word);
+        word.kind = i == m->board.me ? DNN_MPI_HERE : DNN_MPI_PEER;
         if (i == m->board.me && then->seq == ask->asked) word.then = *then;
         post(m, ask->about, &word);
     }
 }
 
 /* Take one word if there is one. */
-static bool hear(struct dnn_comm *comm, struct dnn_mpi_word *word)
+static bool hear(struct dnn_comm *comm, struct dnn_mpi_message *word)
 {
     struct dnn_mpi *m = comm->impl;
     MPI_Status from;
@@ -119,7 +119,7 @@ static void listen(struct dnn_comm_req *req, double now)
 {
     struct dnn_comm *comm = req->comm;
     struct dnn_mpi *m = comm->impl;
-    struct dnn_mpi_word word;
+    struct dnn_mpi_message word;
 
     while (hear(comm, &word)) {
         if (word.about < 0 || word.about >= comm->size) continue;
@@ -146,14 +146,14 @@ static _Noreturn void judge(struct dnn_comm_req *req)
     struct dnn_buf text = {0};
 
     for (int i = 0; i < m->board.n; i++) {
-        struct dnn_mpi_word *a = &m->answer[m->board.rank[i]];
+        struct dnn_mpi_message *a = &m->answer[m->board.rank[i]];
 
         if (i == m->board.me || a->kind == DNN_MPI_HERE) continue;
-        dnn_mpi_board_look(&m->board, i, a);
-        a->kind = DNN_MPI_BESIDE;
+        dnn_mpi_peers_read(&m->board, i, a);
+        a->kind = DNN_MPI_PEER;
     }
-    dnn_mpi_verdict(comm, &req->note, &text);
-    if (dnn_mpi_first_word(comm)) dnn_comm_say("%s", text.text);
+    dnn_mpi_timeout_text(comm, &req->note, &text);
+    if (dnn_mpi_claim_report(comm)) dnn_comm_print("%s", text.text);
     dnn_buf_free(&text);
     dnn_mpi_end(comm, DNN_COMM_EXIT);
 }
@@ -187,7 +187,7 @@ static void begin(struct dnn_comm_req *req, double now)
 /* Every rank has taken part in what cannot end without each of them. */
 static void met(struct dnn_mpi *m, const struct dnn_comm_req *req)
 {
-    const struct dnn_comm_note *n = &req->note;
+    const struct dnn_comm_opinfo *n = &req->note;
 
     if (n->seq > m->met.seq && n->verb != DNN_COMM_BCAST && n->verb != DNN_COMM_GATHERV)
         m->met = *n;
@@ -197,7 +197,7 @@ static int fail(struct dnn_comm_req *req, int bad, struct dnn_err *err)
 {
     char text[160];
 
-    return dnn_mpi_fail(err, dnn_mpi_note_text(text, sizeof text, &req->note), bad);
+    return dnn_mpi_fail(err, dnn_mpi_op_text(text, sizeof text, &req->note), bad);
 }
 
 static int test(struct dnn_comm_req *req, int *finished)
@@ -260,9 +260,9 @@ int dnn_mpi_wait(struct dnn_comm_req *req, struct dnn_err *err)
 {
     struct dnn_mpi *m = req->comm->impl;
 
-    dnn_mpi_board_inside(&m->board, true);
+    dnn_mpi_peers_inside(&m->board, true);
     int rc = poll_it(req, err);
-    dnn_mpi_board_inside(&m->board, false);
+    dnn_mpi_peers_inside(&m->board, false);
     if (rc == 0) met(m, req);
     return rc;
 }
@@ -270,14 +270,14 @@ int dnn_mpi_wait(struct dnn_comm_req *req, struct dnn_err *err)
 void dnn_mpi_wait_close(struct dnn_comm *comm)
 {
     struct dnn_mpi *m = comm->impl;
-    struct dnn_mpi_word word;
+    struct dnn_mpi_message word;
 
     /* Questions that were settled by a late arrival: answers nobody needs. */
     while (hear(comm, &word))
         continue;
     sweep(m);
     while (m->sent != NULL) {
-        struct dnn_mpi_letter *l = m->sent;
+        struct dnn_mpi_pending *l = m->sent;
 
         m->sent = l->next;
         MPI_Cancel(&l->mpi);

@@ -13,8 +13,8 @@ static void expired(void *arg, const char *what, double seconds)
 {
     const struct dnn_comm *comm = arg;
 
-    dnn_comm_say("%s on %s: not finished after %g s; the job ends", what,
-                 dnn_comm_host(comm, 0), seconds);
+    dnn_comm_print("%s on %s: not finished after %g s; the job ends", what,
+                   dnn_comm_host(comm, 0), seconds);
     _exit(DNN_COMM_EXIT);
 }
 
@@ -34,8 +34,8 @@ static int open_self(struct dnn_comm *comm, struct dnn_err *err)
     comm->host_text = dnn_alloc(DNN_COMM_HOST_LEN);
     dnn_comm_hostname(comm->host_text, DNN_COMM_HOST_LEN);
     dnn_comm_place(comm);
-    comm->watch = dnn_watch_make(
-        &(struct dnn_watch_calls){.expired = expired, .gone = gone, .arg = comm});
+    comm->watch = dnn_watchdog_make(
+        &(struct dnn_watchdog_calls){.expired = expired, .gone = gone, .arg = comm});
     return 0;
 }
 

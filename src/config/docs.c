@@ -110,6 +110,16 @@ static void rules(FILE *where)
         fprintf(where, "| `%s` | %s |\n", rule->name, rule->help);
 }
 
+/* Other names of the kinds of a catalogue. */
+static void aliases(const char *(*alias)(int, const char **), FILE *where)
+{
+    const char *also, *name;
+
+    fprintf(where, "\n### Aliases\n\n| alias | name |\n|---|---|\n");
+    for (int i = 0; (also = alias(i, &name)) != NULL; i++)
+        fprintf(where, "| `%s` | `%s` |\n", also, name);
+}
+
 void dnn_job_docs(FILE *where)
 {
     fprintf(where, "# Configuration file\n\n");
@@ -143,8 +153,10 @@ void dnn_job_docs(FILE *where)
           dnn_generate_info, where);
     kinds("Losses", "`loss` is a name, an object with `function`, or a list of these.",
           dnn_loss_info, where);
+    aliases(dnn_loss_alias, where);
     kinds("Metrics", "`metrics` is a name, an object with `type`, or a list of these.",
           dnn_metric_info, where);
+    aliases(dnn_metric_alias, where);
     kinds("Optimizers",
           "`optimizer` is a name, or an object with `type` and the keys below.  With "
           "`name` (`sgd` or `adam`) instead of `type`, keys and defaults are those of "

@@ -105,14 +105,14 @@ static int check_notes(const struct dnn_dataset_writer *w, const struct note *no
 
         for (; at < n && note[at].split == i; at++) {
             if (note[at].first < next)
-                return dnn_fail(err, DNN_EDATA, "%s: %s: sample %lld was put twice",
+                return dnn_fail(err, DNN_EDATA, "%s: %s: sample %lld was written twice",
                                 w->path, s->name, (long long)note[at].first);
             if (note[at].first > next) break;
             next += note[at].n;
         }
         if (next < s->count)
             return dnn_fail(err, DNN_EDATA,
-                            "%s: %s: sample %lld and perhaps more were not put",
+                            "%s: %s: sample %lld (perhaps more) was not written",
                             w->path, s->name, (long long)next);
     }
     return 0;

@@ -33,7 +33,7 @@ static int64_t reals(struct eye *e, const char *name, double *to, int64_t max)
     double *x = dnn_bp_reals(e->d->bp, full, &n);
 
     if (n > max) {
-        wrong(e, name, "has too many values");
+        wrong(e, name, "too many values");
         n = 0;
     }
     if (n > 0) memcpy(to, x, (size_t)n * sizeof *to);
@@ -49,8 +49,8 @@ static int64_t one(struct eye *e, const char *name, bool must, int64_t min)
     int64_t n, value = 0, *x = dnn_bp_ints(e->d->bp, full, &n);
 
     if (n == 1) value = x[0];
-    if (n != 1 && (must || n != 0)) wrong(e, name, "is missing or no single number");
-    if (n == 1 && value < min) wrong(e, name, "is too small");
+    if (n != 1 && (must || n != 0)) wrong(e, name, "missing or not a single number");
+    if (n == 1 && value < min) wrong(e, name, "too small");
     dnn_free(x);
     dnn_free(full);
     return value;
@@ -63,7 +63,7 @@ static int word(struct eye *e, const char *name, const struct dnn_choice *choice
     int value = 0;
 
     if (text == NULL || dnn_choice_find(choices, text, &value, NULL) < 0)
-        wrong(e, name, "is missing or no known word");
+        wrong(e, name, "missing or not a known name");
     dnn_free(text);
     dnn_free(full);
     return value;
@@ -76,7 +76,7 @@ static char **names(struct eye *e, const char *name, int64_t max, int64_t *n)
     char **list = dnn_bp_texts(e->d->bp, full, n);
 
     if (list == NULL || *n < 1 || *n > max) {
-        wrong(e, name, "is missing or no list of as many names as there may be");
+        wrong(e, name, "missing or not a list of names");
         dnn_free(list);
         list = NULL;
         *n = 0;
@@ -91,7 +91,7 @@ static void short_name(struct eye *e, const char *name, const char *text, char *
     size_t len = strlen(text);
 
     if (len >= room) {
-        wrong(e, name, "a name in it is too long");
+        wrong(e, name, "contains a name that is too long");
         len = 0;
     }
     memcpy(to, text, len);
@@ -107,7 +107,7 @@ static void class_names(struct eye *e, struct dnn_column *c)
     dnn_free(full);
     if (list == NULL) return;
     if (n != c->classes) {
-        wrong(e, "class_names", "is not one name for each class");
+        wrong(e, "class_names", "must have one name per class");
     } else {
         const char **copy =
             dnn_arena_alloc(e->d->arena, (size_t)(n + 1) * sizeof *copy);
@@ -135,12 +135,12 @@ static void stats(struct eye *e, struct dnn_stored *s)
     if (reals(e, "stats/m2", x->m2, DNN_STATS_CHANNELS) != x->nchannels ||
         reals(e, "stats/min", x->min, DNN_STATS_CHANNELS) != x->nchannels ||
         reals(e, "stats/max", x->max, DNN_STATS_CHANNELS) != x->nchannels)
-        wrong(e, "stats", "do not have as many channels as each other");
+        wrong(e, "stats", "differ in their number of channels");
     x->whole = one(e, "stats/whole", true, 0) != 0;
     full = dnn_format("%s/stats/good", e->prefix);
     int64_t *good = dnn_bp_ints(e->d->bp, full, &n);
     if (n != x->nchannels)
-        wrong(e, "stats/good", "is not one number for each channel");
+        wrong(e, "stats/good", "must have one number per channel");
     else if (n > 0)
         memcpy(x->good, good, (size_t)n * sizeof *good);
     dnn_free(good);
@@ -163,7 +163,7 @@ static int find(struct eye *e, const struct dnn_split *s, const char *column,
 
         if (v->type != type || v->shape.ndim != 1 ||
             (rows > 0 && v->shape.dim[0] != rows)) {
-            wrong(e, column, "its array is not what it should be");
+            wrong(e, column, "unexpected type or shape of its array");
             var = -1;
         }
     }
@@ -182,7 +182,7 @@ static void column(struct eye *e, int i, int k)
     e->prefix = prefix;
     e->d->var[i][k] = var;
     if (var < 0 || dnn_bp_var(e->d->bp, var)->shape.dim[0] != s->count) {
-        wrong(e, "", "there is no such array with a row for each sample");
+        wrong(e, "", "there is no array of this name with one row per sample");
     } else {
         const struct dnn_bp_var *v = dnn_bp_var(e->d->bp, var);
 
@@ -197,11 +197,11 @@ static void column(struct eye *e, int i, int k)
     class_names(e, c);
     x->nscale = (int)reals(e, "scale", x->scale, DNN_STATS_CHANNELS);
     if (reals(e, "offset", x->offset, DNN_STATS_CHANNELS) != x->nscale)
-        wrong(e, "offset", "does not have as many values as scale");
+        wrong(e, "offset", "must have as many values as scale");
     reals(e, "spacing", x->spacing, DNN_MAX_SPACE);
     stats(e, x);
     e->d->sum[i][k] = find(e, s, c->name, ".sum", DNN_U64, s->count);
-    if (e->d->sum[i][k] < 0) wrong(e, "", "there are no checksums of it");
+    if (e->d->sum[i][k] < 0) wrong(e, "", "it has no checksums");
     dnn_free(prefix);
 }
 
@@ -243,17 +243,18 @@ static int check_format(struct dnn_dataset *d, struct dnn_err *err)
 
     if (format == NULL || strcmp(format, DNN_DATASET_FORMAT) != 0)
         rc = dnn_fail(err, DNN_EDATA,
-                      "%s: is a BP file, but no prepared dataset (its attribute "
+                      "%s: is a BP file, but not a prepared dataset (the attribute "
                       "dataset/format is not \"%s\")",
                       d->path, DNN_DATASET_FORMAT);
     else if (!dnn_bp_whole(d->bp))
         rc = dnn_fail(err, DNN_EDATA,
-                      "%s: is not whole: its file dnn.idx, which is written last, is "
-                      "missing",
+                      "%s: incomplete dataset: the file dnn.idx, which is written "
+                      "last, is missing; prepare it again",
                       d->path);
     else if (n != 1 || version[0] != DNN_DATASET_VERSION)
         rc = dnn_fail(err, DNN_EDATA,
-                      "%s: is a dataset of version %lld; this program reads version %d",
+                      "%s: dataset format version %lld is not supported; this program "
+                      "reads version %d",
                       d->path, n == 1 ? (long long)version[0] : 0LL,
                       DNN_DATASET_VERSION);
     dnn_free(format);
@@ -268,7 +269,7 @@ int dnn_dataset_attributes(struct dnn_dataset *d, struct dnn_err *err)
 
     DNN_TRY(check_format(d, err));
     char *hash = dnn_bp_text(d->bp, "dataset/hash");
-    if (hash == NULL || strlen(hash) != 32) wrong(&e, "hash", "is missing");
+    if (hash == NULL || strlen(hash) != 32) wrong(&e, "hash", "missing");
     snprintf(d->info.hash, sizeof d->info.hash, "%s", hash == NULL ? "" : hash);
     dnn_free(hash);
     d->info.provenance = dnn_bp_text(d->bp, "dataset/provenance");
@@ -294,7 +295,7 @@ static int64_t array(struct eye *e, const struct dnn_split *s, const char *colum
     int64_t n = var < 0 ? 0 : dnn_bp_var(e->d->bp, var)->shape.dim[0];
 
     if (n > max) {
-        wrong(e, dotted, "is too long");
+        wrong(e, dotted, "too long");
         n = 0;
     }
     if (n > 0 && e->rc == 0) {
@@ -302,7 +303,7 @@ static int64_t array(struct eye *e, const struct dnn_split *s, const char *colum
         if (e->rc == 0) e->rc = dnn_bp_fetch(e->d->bp, e->err);
         if (e->rc == 0 && (int64_t)XXH3_64bits(to, (size_t)n * sizeof *to) !=
                               one(e, sum, true, INT64_MIN))
-            wrong(e, dotted, "is damaged: its checksum is another");
+            wrong(e, dotted, "checksum mismatch; the file is damaged");
     }
     dnn_free(sum);
     dnn_free(dotted);

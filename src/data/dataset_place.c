@@ -90,14 +90,14 @@ static int clear_part(const char *path, const char *full, const char *host, long
     host_name(here, sizeof here);
     bool ours = strcmp(host, here) == 0;
     if (ours && pid != (long)getpid() && (kill((pid_t)pid, 0) == 0 || errno == EPERM))
-        return dnn_fail(err, DNN_EIO, "%s: process %ld is writing it (%s)", path, pid,
-                        full);
+        return dnn_fail(err, DNN_EIO, "%s: being written by process %ld (%s)", path,
+                        pid, full);
     if (!ours && time(NULL) - newest(full) < AGE)
         return dnn_fail(err, DNN_EIO,
-                        "%s: process %ld on %s is writing it, or was killed within the "
-                        "last hour: then remove %s",
+                        "%s: being written by process %ld on %s; if that process was "
+                        "killed, remove %s",
                         path, pid, host, full);
-    dnn_log(DNN_INFO, "data", "%s: removing %s, left by a writer that was killed", path,
+    dnn_log(DNN_INFO, "data", "%s: removing %s, left behind by a killed process", path,
             full);
     return dnn_file_remove_tree(full, err);
 }
@@ -146,18 +146,14 @@ static int check_taken(const char *path, bool replace, struct dnn_err *err)
                    ? 0
                    : dnn_fail(err, DNN_EIO, "%s: %s", path, strerror(errno));
     if (!replace)
-        return dnn_fail(err, DNN_EIO,
-                        "%s: exists already, and replacing it was not "
-                        "asked for",
+        return dnn_fail(err, DNN_EIO, "%s: exists already; use --replace to replace it",
                         path);
     char *index = dnn_format("%s/md.idx", path);
     bool bp = stat(index, &st) == 0;
     dnn_free(index);
     return bp ? 0
               : dnn_fail(err, DNN_EIO,
-                         "%s: exists already and is no dataset: it is not "
-                         "replaced",
-                         path);
+                         "%s: exists and is not a dataset; it is not replaced", path);
 }
 
 int dnn_dataset_place(const char *path, bool replace, char **part, struct dnn_err *err)

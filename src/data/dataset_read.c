@@ -59,15 +59,16 @@ static int check_range(const struct dnn_dataset *d, int split, int column,
                        int64_t first, int64_t n, struct dnn_err *err)
 {
     if (split < 0 || split >= d->info.nsplits)
-        return dnn_fail(err, DNN_EDATA, "%s: there is no split %d", d->path, split);
+        return dnn_fail(err, DNN_EDATA, "%s: no split number %d", d->path, split);
     const struct dnn_split *s = &d->info.split[split];
     if (column < 0 || column >= s->ncols)
-        return dnn_fail(err, DNN_EDATA, "%s: %s: there is no column %d", d->path,
-                        s->name, column);
+        return dnn_fail(err, DNN_EDATA, "%s: %s: no column number %d", d->path, s->name,
+                        column);
     if (first < 0 || n < 0 || n > s->count || first > s->count - n)
-        return dnn_fail(err, DNN_EDATA, "%s: %s: has no samples %lld to %lld, but %lld",
-                        d->path, s->name, (long long)first, (long long)(first + n),
-                        (long long)s->count);
+        return dnn_fail(
+            err, DNN_EDATA,
+            "%s: %s: samples %lld to %lld requested, but there are only %lld", d->path,
+            s->name, (long long)first, (long long)(first + n), (long long)s->count);
     return 0;
 }
 
@@ -103,7 +104,7 @@ static int read_texts(struct dnn_dataset *d, int bytes, int ends, int64_t first,
     for (int64_t i = 0; rc == 0 && i <= n; last = end[i++])
         if (end[i] < last || end[i] > total)
             rc = dnn_fail(err, DNN_EDATA,
-                          "%s: %s: is damaged: the text of sample %lld ends at %lld",
+                          "%s: %s: damaged: the text of sample %lld ends at %lld",
                           d->path, dnn_bp_var(d->bp, ends)->name,
                           (long long)(first + i - 1), (long long)end[i]);
     if (rc < 0) {

@@ -18,12 +18,11 @@ static int fail(struct dnn_dataset *d, int split, int64_t sample, const char *wh
     char **name = NULL;
     struct dnn_err unused = {0};
     int found = dnn_dataset_about(d, split, sample, 1, &name, NULL, NULL, &unused);
-    int rc =
-        dnn_fail(err, DNN_EDATA,
-                 "%s: %s: sample %lld (%.200s): %s is damaged: its checksum is not "
-                 "the one stored with it",
-                 d->path, d->info.split[split].name, (long long)sample,
-                 found == 0 ? name[0] : "?", what);
+    int rc = dnn_fail(
+        err, DNN_EDATA,
+        "%s: %s: sample %lld (%.200s): checksum mismatch in %s; the file is damaged",
+        d->path, d->info.split[split].name, (long long)sample,
+        found == 0 ? name[0] : "?", what);
     dnn_free(name);
     return rc;
 }
@@ -58,8 +57,9 @@ static int verify_column(struct dnn_dataset *d, int split, int column, int64_t f
     char *room = malloc((size_t)many * bytes + 1);
     uint64_t *sum = dnn_alloc((size_t)many * sizeof *sum + 1);
     if (room == NULL)
-        rc = dnn_fail(err, DNN_ENOMEM, "%s: %s: no memory for a sample of %zu bytes",
-                      d->path, s->name, bytes);
+        rc = dnn_fail(err, DNN_ENOMEM,
+                      "%s: %s: not enough memory for a sample of %zu bytes", d->path,
+                      s->name, bytes);
     while (rc == 0 && n > 0) {
         int64_t k = n < many ? n : many;
 
@@ -98,12 +98,13 @@ int dnn_dataset_verify(struct dnn_dataset *d, int split, int64_t first, int64_t 
                        struct dnn_err *err)
 {
     if (split < 0 || split >= d->info.nsplits)
-        return dnn_fail(err, DNN_EDATA, "%s: there is no split %d", d->path, split);
+        return dnn_fail(err, DNN_EDATA, "%s: no split number %d", d->path, split);
     const struct dnn_split *s = &d->info.split[split];
     if (first < 0 || n < 0 || n > s->count || first > s->count - n)
-        return dnn_fail(err, DNN_EDATA, "%s: %s: has no samples %lld to %lld, but %lld",
-                        d->path, s->name, (long long)first, (long long)(first + n),
-                        (long long)s->count);
+        return dnn_fail(
+            err, DNN_EDATA,
+            "%s: %s: samples %lld to %lld requested, but there are only %lld", d->path,
+            s->name, (long long)first, (long long)(first + n), (long long)s->count);
     for (int k = 0; k < s->ncols; k++)
         DNN_TRY(verify_column(d, split, k, first, n, err));
     while (n > 0) {

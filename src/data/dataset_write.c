@@ -47,11 +47,11 @@ static int check_column(const char *path, const struct dnn_split *split, int k,
     int64_t all;
 
     if (!is_name(c->name) || is_taken(c->name))
-        return dnn_fail(err, DNN_EDATA, "%s: %s: \"%s\" cannot be a column's name",
+        return dnn_fail(err, DNN_EDATA, "%s: %s: \"%s\" is not a valid column name",
                         path, split->name, c->name);
     for (int i = 0; i < k; i++)
         if (strcmp(split->col[i].column.name, c->name) == 0)
-            return dnn_fail(err, DNN_EDATA, "%s: %s: two columns are called %s", path,
+            return dnn_fail(err, DNN_EDATA, "%s: %s: duplicate column name %s", path,
                             split->name, c->name);
     if (!dnn_shape_known(&c->shape) || dnn_shape_count(&c->shape, &all, err) < 0 ||
         all < 1 || c->shape.ndim >= DNN_MAX_DIMS)
@@ -59,7 +59,7 @@ static int check_column(const char *path, const struct dnn_split *split, int k,
                         path, split->name, c->name,
                         dnn_shape_text(text, sizeof text, &c->shape));
     if (s->nscale < 0 || s->nscale > DNN_STATS_CHANNELS)
-        return dnn_fail(err, DNN_EDATA, "%s: %s: %s: scale for %d channels", path,
+        return dnn_fail(err, DNN_EDATA, "%s: %s: %s: scale given for %d channels", path,
                         split->name, c->name, s->nscale);
     return 0;
 }
@@ -68,26 +68,26 @@ static int check_info(const char *path, const struct dnn_dataset_info *info,
                       struct dnn_err *err)
 {
     if (info->nsplits < 1 || info->nsplits > DNN_MAX_SPLITS)
-        return dnn_fail(err, DNN_EDATA, "%s: a dataset has 1 to %d splits, not %d",
-                        path, DNN_MAX_SPLITS, info->nsplits);
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: a dataset must have 1 to %d splits, not %d", path,
+                        DNN_MAX_SPLITS, info->nsplits);
     for (int i = 0; i < info->nsplits; i++) {
         const struct dnn_split *s = &info->split[i];
 
         if (!is_name(s->name) || strcmp(s->name, "dataset") == 0)
-            return dnn_fail(err, DNN_EDATA, "%s: \"%s\" cannot be a split's name", path,
-                            s->name);
+            return dnn_fail(err, DNN_EDATA, "%s: \"%s\" is not a valid split name",
+                            path, s->name);
         for (int k = 0; k < i; k++)
             if (strcmp(info->split[k].name, s->name) == 0)
-                return dnn_fail(err, DNN_EDATA, "%s: two splits are called %s", path,
+                return dnn_fail(err, DNN_EDATA, "%s: duplicate split name %s", path,
                                 s->name);
         if (s->count < 1 || s->chunk < 1 || s->ncols < 1 || s->folds < 0 ||
             s->ncols > DNN_MAX_COLUMNS)
-            return dnn_fail(
-                err, DNN_EDATA,
-                "%s: %s: cannot have %lld samples of %d columns in chunks of "
-                "%lld and %lld folds",
-                path, s->name, (long long)s->count, s->ncols, (long long)s->chunk,
-                (long long)s->folds);
+            return dnn_fail(err, DNN_EDATA,
+                            "%s: %s: impossible layout: %lld samples of %d columns in "
+                            "chunks of %lld, %lld folds",
+                            path, s->name, (long long)s->count, s->ncols,
+                            (long long)s->chunk, (long long)s->folds);
         for (int k = 0; k < s->ncols; k++)
             DNN_TRY(check_column(path, s, k, err));
     }
@@ -173,22 +173,21 @@ static int check_put(const struct dnn_dataset_writer *w, int split, int64_t firs
                      int64_t n, const int32_t *fold, struct dnn_err *err)
 {
     if (split < 0 || split >= w->info->nsplits)
-        return dnn_fail(err, DNN_EDATA, "%s: there is no split %d", w->path, split);
+        return dnn_fail(err, DNN_EDATA, "%s: no split number %d", w->path, split);
     const struct dnn_split *s = &w->info->split[split];
     int64_t left = s->count - first, want = left < s->chunk ? left : s->chunk;
     if (first < 0 || first >= s->count || first % s->chunk != 0 || n != want)
         return dnn_fail(err, DNN_EDATA,
-                        "%s: %s: samples %lld to %lld are no chunk: each has %lld, and "
-                        "there are %lld samples",
+                        "%s: %s: samples %lld to %lld are not a chunk: chunks have "
+                        "%lld of the %lld samples",
                         w->path, s->name, (long long)first, (long long)(first + n),
                         (long long)s->chunk, (long long)s->count);
     if ((fold != NULL) != (s->folds > 0))
-        return dnn_fail(err, DNN_EDATA, "%s: %s: has %lld folds, but %s were given",
-                        w->path, s->name, (long long)s->folds,
-                        fold == NULL ? "none" : "some");
+        return dnn_fail(err, DNN_EDATA, "%s: %s: %lld folds, but %s given", w->path,
+                        s->name, (long long)s->folds, fold == NULL ? "none" : "some");
     for (int64_t i = 0; fold != NULL && i < n; i++)
         if (fold[i] < 0 || fold[i] >= s->folds)
-            return dnn_fail(err, DNN_EDATA, "%s: %s: sample %lld: there is no fold %d",
+            return dnn_fail(err, DNN_EDATA, "%s: %s: sample %lld: no fold number %d",
                             w->path, s->name, (long long)(first + i), (int)fold[i]);
     return 0;
 }

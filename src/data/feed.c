@@ -21,11 +21,10 @@ static int agree(struct dnn_feed *feed, int rc, struct dnn_err *err)
 
 static int check(const struct dnn_feed_cfg *cfg, struct dnn_err *err)
 {
-    static const char least[] = "the feed's %s must be %s, not %" PRId64;
+    static const char least[] = "the %s must be %s, not %" PRId64;
 
     if ((cfg->path == NULL) == (cfg->source == NULL))
-        return dnn_fail(err, DNN_ECONFIG,
-                        "what is to be read? a dataset or a source, one of them");
+        return dnn_fail(err, DNN_ECONFIG, "give either a dataset or a source");
     if (cfg->batch_size < 1)
         return dnn_fail(err, DNN_ECONFIG, least, "batch size", "at least 1",
                         cfg->batch_size);
@@ -35,8 +34,8 @@ static int check(const struct dnn_feed_cfg *cfg, struct dnn_err *err)
         return dnn_fail(err, DNN_ECONFIG, least, "number of threads", "0 to 1024",
                         (int64_t)cfg->threads);
     if (cfg->ahead < 0 || cfg->ahead > 1024)
-        return dnn_fail(err, DNN_ECONFIG, least, "number of batches ahead", "0 to 1024",
-                        (int64_t)cfg->ahead);
+        return dnn_fail(err, DNN_ECONFIG, least, "number of batches to prefetch",
+                        "0 to 1024", (int64_t)cfg->ahead);
     if (cfg->memory < 0)
         return dnn_fail(err, DNN_ECONFIG, least, "memory", "0 or more", cfg->memory);
     return 0;
@@ -60,8 +59,9 @@ static int find_split(struct dnn_feed *feed, struct dnn_err *err)
     }
     for (int i = 0; i < info->nsplits; i++)
         dnn_buf_add(&all, "%s%s", i == 0 ? "" : ", ", info->split[i].name);
-    dnn_fail(err, DNN_ECONFIG, "%s: there is no split \"%s\", only %s", feed->cfg.path,
-             name == NULL ? "train" : name, all.text == NULL ? "nothing" : all.text);
+    dnn_fail(err, DNN_ECONFIG, "%s: there is no split \"%s\"; available: %s",
+             feed->cfg.path, name == NULL ? "train" : name,
+             all.text == NULL ? "nothing" : all.text);
     dnn_buf_free(&all);
     return DNN_ECONFIG;
 }
@@ -139,7 +139,7 @@ static int look_at_first(struct dnn_feed *feed, struct dnn_err *err)
 {
     struct dnn_sample first = {0};
     int rc = feed->dataset != NULL
-                 ? dnn_fail(err, DNN_EDATA, "%s: it has samples of unknown shape",
+                 ? dnn_fail(err, DNN_EDATA, "%s: the shape of the samples is unknown",
                             feed->about)
                  : dnn_feed_take(feed, 0, &first, err);
     bool all = feed->cfg.augment == NULL || feed->cfg.preload;
@@ -168,7 +168,7 @@ static int set_sizes(struct dnn_feed *feed, struct dnn_err *err)
         col->later = feed->cfg.stored && feed->cfg.augment == NULL;
         DNN_TRY(dnn_tensor_bytes(&out, &col->row, err));
         if (c->type != DNN_F32 && c->type != DNN_I32)
-            return dnn_fail(err, DNN_EDATA, "%s: the transforms make %s of %s",
+            return dnn_fail(err, DNN_EDATA, "%s: the transforms produce %s from %s",
                             feed->about, dnn_dtype_name(c->type), c->name);
         /* Not known: as large as what it becomes. */
         if (!dnn_shape_known(&in.shape)) {
@@ -307,11 +307,11 @@ int dnn_feed_start(struct dnn_feed *feed, int64_t epoch, int64_t batch,
 {
     dnn_feed_stop(feed);
     if (epoch < 0 || epoch > INT64_MAX / 4 / feed->batches)
-        return dnn_fail(err, DNN_EUSAGE, "%s: there is no epoch %" PRId64, feed->about,
-                        epoch);
+        return dnn_fail(err, DNN_EUSAGE, "%s: no epoch %" PRId64, feed->about, epoch);
     if (batch < 0 || batch >= feed->batches)
         return dnn_fail(err, DNN_EUSAGE,
-                        "%s: there is no batch %" PRId64 ", only 0 to %" PRId64,
+                        "%s: batch %" PRId64
+                        " requested, but there are only 0 to %" PRId64,
                         feed->about, batch, feed->batches - 1);
     for (int i = 0; i < feed->nslots; i++)
         feed->slot[i].state = DNN_SLOT_FREE;
@@ -333,8 +333,8 @@ int dnn_feed_next(struct dnn_feed *feed, const struct dnn_batch **out, double *w
 
     if (feed->running == 0)
         return dnn_fail(err, DNN_EUSAGE, "%s: %s", feed->about,
-                        feed->failed ? "reading ended with an error that was returned"
-                                     : "nothing is being read; start it first");
+                        feed->failed ? "reading stopped after an earlier error"
+                                     : "reading was not started");
     pthread_mutex_lock(&feed->lock);
     if (feed->taken != NULL) {
         feed->taken->state = DNN_SLOT_FREE;

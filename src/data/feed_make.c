@@ -45,18 +45,17 @@ static int bad_number(struct dnn_feed *feed, int64_t index, int k, const void *m
     if (!conv->integer) {
         float x = ((const float *)made)[at];
 
-        return dnn_fail(err, DNN_EDATA, "%s: %s%s is %s; only finite numbers may be",
-                        name, feed->in[k].name, place,
-                        isnan(x) ? "not a number (NaN)" : "infinite");
+        return dnn_fail(err, DNN_EDATA, "%s: %s%s is %s; values must be finite", name,
+                        feed->in[k].name, place, isnan(x) ? "NaN" : "infinite");
     }
     int32_t x = ((const int32_t *)made)[at];
     if (conv->classes == 0)
         return dnn_fail(err, DNN_EDATA,
-                        "%s: %s%s is %" PRId32 "; a class number is 0 or more", name,
-                        feed->in[k].name, place, x);
+                        "%s: %s%s is %" PRId32 "; class numbers must be 0 or more",
+                        name, feed->in[k].name, place, x);
     return dnn_fail(err, DNN_EDATA,
                     "%s: %s%s is %" PRId32 ", but there are %" PRId64
-                    " classes: 0 to %" PRId64,
+                    " classes, 0 to %" PRId64,
                     name, feed->in[k].name, place, x, conv->classes, conv->classes - 1);
 }
 
@@ -74,18 +73,18 @@ static int check_shape(struct dnn_feed *feed, int64_t index, int k,
     if (same && array->type == feed->in[k].type) return 0;
     dnn_feed_name(feed, index, one, sizeof one);
     if (same)
-        return dnn_fail(err, DNN_EDATA, "%s: %s came as %s and not as %s", one,
+        return dnn_fail(err, DNN_EDATA, "%s: %s has dtype %s, expected %s", one,
                         feed->in[k].name, dnn_dtype_name(array->type),
                         dnn_dtype_name(feed->in[k].type));
     dnn_shape_text(a, sizeof a, &array->shape);
     dnn_shape_text(b, sizeof b, want);
     if (!feed->taken_shape)
-        return dnn_fail(err, DNN_EDATA, "%s: %s is %s, but should be %s", one,
+        return dnn_fail(err, DNN_EDATA, "%s: %s has shape %s, expected %s", one,
                         feed->in[k].name, a, b);
     dnn_feed_name(feed, 0, two, sizeof two);
     return dnn_fail(err, DNN_EDATA,
-                    "%.350s: %s is %s, but %s in %.350s; samples of a batch must be "
-                    "equal: resize, crop or pad",
+                    "%.350s: %s is %s, but %s in %.350s; samples of a batch must have "
+                    "the same shape: resize, crop or pad",
                     one, feed->in[k].name, a, b, two);
 }
 
@@ -118,8 +117,7 @@ static int verify(struct dnn_feed *feed, int k, const struct stored *s,
         col->sum[dnn_feed_number(feed, s->index)])
         return 0;
     dnn_feed_name(feed, s->index, name, sizeof name);
-    return dnn_fail(err, DNN_EDATA,
-                    "%s: the checksum of %s is not the stored one; the file is damaged",
+    return dnn_fail(err, DNN_EDATA, "%s: checksum mismatch in %s; the file is damaged",
                     name, feed->in[k].name);
 }
 
@@ -214,13 +212,13 @@ static int copy_row(struct dnn_feed *feed, struct dnn_feed_slot *slot, int64_t i
             continue;
         }
         dnn_feed_name(feed, slot->index[i], one, sizeof one);
-        return dnn_fail(err, DNN_EDATA,
-                        "%s: %s is %s %s after the transforms, but should be %s %s; "
-                        "resize, crop or pad",
-                        one, feed->out[k].name, dnn_dtype_name(array->type),
-                        dnn_shape_text(a, sizeof a, &array->shape),
-                        dnn_dtype_name(feed->out[k].type),
-                        dnn_shape_text(b, sizeof b, &feed->out[k].shape));
+        return dnn_fail(
+            err, DNN_EDATA,
+            "%s: %s is %s %s after the transforms, expected %s %s; resize, crop or pad",
+            one, feed->out[k].name, dnn_dtype_name(array->type),
+            dnn_shape_text(a, sizeof a, &array->shape),
+            dnn_dtype_name(feed->out[k].type),
+            dnn_shape_text(b, sizeof b, &feed->out[k].shape));
     }
     return 0;
 }

@@ -22,16 +22,17 @@ static int check_fold(const struct dnn_feed *feed, int64_t fold, int64_t *which,
     int64_t folds = feed->split == NULL ? 0 : feed->split->folds;
 
     if (folds == 0)
-        return dnn_fail(err, DNN_ECONFIG,
-                        "%s: fold %" PRId64 " is asked for, but it is not cut into "
-                        "folds; prepare it with folds",
-                        feed->about, fold);
+        return dnn_fail(
+            err, DNN_ECONFIG,
+            "%s: fold %" PRId64
+            " requested, but the dataset has no folds; prepare it with \"folds\"",
+            feed->about, fold);
     *which = (fold < 0 ? -(fold + 1) : fold - 1);
     if (*which < folds) return 0;
     return dnn_fail(err, DNN_ECONFIG,
-                    "%s: there are %" PRId64 " folds: ask for 1 to %" PRId64
-                    " (all but that one) or -1 to -%" PRId64 " (only that one), not "
-                    "%" PRId64,
+                    "%s: the dataset has %" PRId64 " folds: give 1 to %" PRId64
+                    " (all but that one) or -1 to -%" PRId64
+                    " (only that one), not %" PRId64,
                     feed->about, folds, folds, folds, fold);
 }
 
@@ -57,8 +58,8 @@ int dnn_feed_pick(struct dnn_feed *feed, struct dnn_err *err)
     feed->count = feed->split != NULL ? feed->split->count : feed->cfg.source->count;
     if (feed->cfg.fold != 0) DNN_TRY(pick_fold(feed, err));
     if (feed->count > 0) return 0;
-    return dnn_fail(err, DNN_EDATA, "%s: there are no samples%s", feed->about,
-                    feed->cfg.fold != 0 ? " in what the fold leaves" : "");
+    return dnn_fail(err, DNN_EDATA, "%s: no samples%s", feed->about,
+                    feed->cfg.fold != 0 ? " left by this choice of fold" : "");
 }
 
 int dnn_feed_sums(struct dnn_feed *feed, struct dnn_err *err)
@@ -67,8 +68,7 @@ int dnn_feed_sums(struct dnn_feed *feed, struct dnn_err *err)
 
     if (!feed->cfg.verify) return 0;
     if (set == NULL)
-        return dnn_fail(err, DNN_ECONFIG,
-                        "%s: only a prepared dataset has checksums to verify",
+        return dnn_fail(err, DNN_ECONFIG, "%s: only prepared datasets have checksums",
                         feed->about);
     for (int k = 0; k < feed->ncols; k++) {
         int var = set->sum[feed->split_number][k];

@@ -228,14 +228,13 @@ static int too_much(const struct dnn_feed *feed, size_t need, size_t may,
 {
     char a[32], b[32];
 
-    return dnn_fail(
-        err, DNN_ENOMEM,
-        "%s: batches of %" PRId64 " samples (%" PRId64 " of them here), %d at a time, "
-        "take %s, and %s may be taken; make the batch smaller, keep fewer batches "
-        "ready, or allow more memory",
-        feed->about, feed->cfg.batch_size, feed->part, feed->nslots,
-        dnn_text_bytes(a, sizeof a, (double)need),
-        dnn_text_bytes(b, sizeof b, (double)may));
+    return dnn_fail(err, DNN_ENOMEM,
+                    "%s: batches of %" PRId64 " samples (%" PRId64
+                    " on this rank), %d in memory, need %s, but the limit is %s; use a "
+                    "smaller batch, prefetch fewer batches, or raise the memory limit",
+                    feed->about, feed->cfg.batch_size, feed->part, feed->nslots,
+                    dnn_text_bytes(a, sizeof a, (double)need),
+                    dnn_text_bytes(b, sizeof b, (double)may));
 }
 
 /* First what makes it fast goes, then what hides unevenness; results stay. */
@@ -245,8 +244,8 @@ static int plan_memory(struct dnn_feed *feed, struct dnn_err *err)
 
     if (need > may && feed->from == DNN_FROM_MEMORY && !feed->cfg.preload) {
         dnn_log(DNN_INFO, "data",
-                "%s: samples are read one by one: windows of them do not fit the "
-                "memory the feed may take",
+                "%s: shuffle windows do not fit into the memory limit; samples are "
+                "read one by one, which is slower",
                 feed->about);
         read_from(feed, DNN_FROM_FILE);
         need = lay_out(feed, NULL);
@@ -288,9 +287,9 @@ int dnn_feed_room(struct dnn_feed *feed, struct dnn_err *err)
     if (feed->memory_bytes > 0 &&
         posix_memalign(&feed->memory, align, feed->memory_bytes) != 0) {
         feed->memory = NULL;
-        return dnn_fail(err, DNN_ENOMEM, "%s: there are no %s of memory for batches",
-                        feed->about,
-                        dnn_text_bytes(text, sizeof text, (double)feed->memory_bytes));
+        return dnn_fail(
+            err, DNN_ENOMEM, "%s: batches need %s of memory, which is not available",
+            feed->about, dnn_text_bytes(text, sizeof text, (double)feed->memory_bytes));
     }
     if (align == LARGE_PAGE) madvise(feed->memory, feed->memory_bytes, MADV_HUGEPAGE);
     lay_out(feed, feed->memory);

@@ -51,12 +51,12 @@ static int refuse(const struct dnn_feed *feed, double there, const char *where,
 {
     char a[32], b[32];
 
-    return dnn_fail(err, DNN_ENOMEM,
-                    "%s: preload needs %s for %" PRId64 " samples, but %s has %s free; "
-                    "leave preload out, or use more nodes",
-                    feed->about,
-                    dnn_text_bytes(a, sizeof a, (double)feed->shared_bytes),
-                    feed->count, where, dnn_text_bytes(b, sizeof b, there));
+    return dnn_fail(
+        err, DNN_ENOMEM,
+        "%s: preload needs %s for %" PRId64
+        " samples, but %s has only %s free; turn preload off, or use more nodes",
+        feed->about, dnn_text_bytes(a, sizeof a, (double)feed->shared_bytes),
+        feed->count, where, dnn_text_bytes(b, sizeof b, there));
 }
 
 static int enough(const struct dnn_feed *feed, bool shm, struct dnn_err *err)
@@ -70,7 +70,7 @@ static int enough(const struct dnn_feed *feed, bool shm, struct dnn_err *err)
 
         return dnn_fail(err, DNN_ENOMEM,
                         "%s: preload needs %s on each node for %" PRId64
-                        " samples, more than the %s per rank that may be taken",
+                        " samples, which exceeds the limit of %s per rank",
                         feed->about, dnn_text_bytes(a, sizeof a, need), feed->count,
                         dnn_text_bytes(b, sizeof b, (double)feed->cfg.memory));
     }

@@ -337,7 +337,7 @@ int dnn_feed_begin(struct dnn_feed *feed, int (*job)(struct dnn_feed_worker *),
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (rc == 0) return 0;
     dnn_feed_end(feed);
-    return dnn_fail(err, DNN_EIO, "%s: a thread to read it: %s", feed->about,
+    return dnn_fail(err, DNN_EIO, "%s: cannot start a reader thread: %s", feed->about,
                     strerror(rc));
 }
 

@@ -44,7 +44,7 @@ int64_t dnn_order_chunk(const struct dnn_order *order, int64_t epoch, int64_t po
  * parts differ by at most one sample, the last batch may be short, n may be 0. */
 void dnn_order_part(int64_t count, int64_t batch_size, int64_t b, int rank, int size,
                     int64_t *first, int64_t *n);
-/* The same where a batch is cut into so many micro_batches, which depend on nothing
+/* The same where a batch is cut into so many micro-batches, which depend on nothing
  * else, and a rank takes some of them, one after the other. */
 void dnn_order_micro_batches(int64_t count, int64_t batch_size, int64_t b,
                              int64_t micro_batches, int rank, int size, int64_t *first,

@@ -27,20 +27,22 @@ struct blobs {
 static const struct dnn_sub pair = {.min = 2, .max = 2};
 static const struct dnn_sub axes = {.min = 1, .max = 3, .single = true};
 static const struct dnn_field fields[] = {
-    {"space",    DNN_F_INT,   AT(space),    "3",            2,     3,    NULL, "axes of space, 2 or 3", NULL },
+    {"space",    DNN_F_INT,   AT(space),    "3",            2,     3,    NULL, "number of spatial axes, 2 or 3",
+     NULL                                                                                                             },
     {"size",     DNN_F_INTS,  AT(size),     "32",           4,     4096, NULL,
-     "extent of all axes, or one for each",                                                             &axes},
+     "size of all axes, or one per axis",                                                                        &axes},
     {"classes",  DNN_F_INT,   AT(classes),  "1",            1,     254,  NULL,
-     "kinds of blobs, told apart by their level; the background is class 0 besides",                    NULL },
+     "number of blob classes, distinguished by intensity; the background is class 0 in "
+     "addition",                                                                                                 NULL },
     {"number",   DNN_F_INTS,  AT(number),   "[2, 6]",       1,     4096, NULL,
-     "blobs in a sample: fewest, most",                                                                 &pair},
+     "number of blobs per sample: minimum, maximum",                                                             &pair},
     {"radius",   DNN_F_REALS, AT(radius),   "[0.08, 0.25]", 0.001, 1,    NULL,
-     "half-axes as a part of the shortest extent: smallest, largest",                                   &pair},
+     "half-axes as a fraction of the shortest axis: minimum, maximum",                                           &pair},
     {"contrast", DNN_F_REAL,  AT(contrast), "1",            0,     1,    NULL,
-     "how far the classes' levels lie apart; 0: all have the same",                                     NULL },
+     "intensity difference between classes; 0: none",                                                            NULL },
     {"noise",    DNN_F_REAL,  AT(noise),    "0.2",          0,     100,  NULL,
-     "standard deviation of the noise",                                                                 NULL },
-    {NULL,       0,           0,            NULL,           0,     0,    NULL, NULL,                    NULL },
+     "standard deviation of the noise",                                                                          NULL },
+    {NULL,       0,           0,            NULL,           0,     0,    NULL, NULL,                             NULL },
 };
 
 static int make(struct dnn_gen *gen, const struct dnn_jobj *obj, struct dnn_err *err)
@@ -147,7 +149,7 @@ static int read(const struct dnn_source *source, int64_t i, struct dnn_sample *o
 }
 
 const struct dnn_generator dnn_gen_blobs3d = {
-    .help = "ellipsoids, or ellipses, in noise, and their mask",
+    .help = "ellipsoids (or ellipses) in noise, with a mask",
     .fields = fields,
     .size = sizeof(struct blobs),
     .opts = offsetof(struct blobs, opts),

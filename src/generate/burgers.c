@@ -37,14 +37,14 @@ struct burgers {
 static const struct dnn_sub pair = {.min = 2, .max = 2};
 static const struct dnn_field fields[] = {
     {"domain_size",  DNN_F_INT,   AT(domain_size), NULL,             2, 1 << 24,   NULL,
-     "points in space",                                                                                             NULL },
+     "number of grid points",                                                                     NULL },
     {"bc_frequency", DNN_F_REALS, AT(frequency),   NULL,             0, 1e6,       NULL,
-     "frequency c: lowest, highest",                                                                                &pair},
+     "frequency c: minimum, maximum",                                                             &pair},
     {"bc_type",      DNN_F_ENUM,  AT(spread),      "random_uniform", 0, 0,         spreads,
-     "frequencies at random, or evenly from the lowest to the highest",                                             NULL },
-    {"terms",        DNN_F_INT,   AT(terms),       "1",              1, MAX_TERMS, NULL,    "waves in each sample",
-     NULL                                                                                                                },
-    {NULL,           0,           0,               NULL,             0, 0,         NULL,    NULL,                   NULL },
+     "random frequencies, or evenly spaced from minimum to maximum",                              NULL },
+    {"terms",        DNN_F_INT,   AT(terms),       "1",              1, MAX_TERMS, NULL,
+     "number of waves per sample",                                                                NULL },
+    {NULL,           0,           0,               NULL,             0, 0,         NULL,    NULL, NULL },
 };
 
 static int make(struct dnn_gen *gen, const struct dnn_jobj *obj, struct dnn_err *err)

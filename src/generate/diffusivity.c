@@ -52,21 +52,22 @@ struct diffusivity {
 static const struct dnn_sub axes = {.min = 1, .max = 3, .single = true};
 static const struct dnn_field fields[] = {
     {"size",     DNN_F_INTS,  AT(size),     "64",    2,    4096,           NULL,
-     "nodes along all axes, or for each",                                                   &axes},
+     "number of nodes of all axes, or one per axis",                                        &axes},
     {"terms",    DNN_F_INT,   AT(terms),    "4",     1,    DNN_SOBOL_DIMS, NULL,
-     "terms of the expansion",                                                              NULL },
+     "number of terms of the expansion",                                                    NULL },
     {"eta",      DNN_F_REALS, AT(eta),      "0.5",   1e-3, 1e3,            NULL,
-     "correlation length along all axes, or for each",                                      &axes},
+     "correlation length of all axes, or one per axis",                                     &axes},
     {"range",    DNN_F_REAL,  AT(range),    "3",     0,    100,            NULL,
      "coefficients lie between -range and range",                                           NULL },
     {"sampling", DNN_F_ENUM,  AT(sampling), "sobol", 0,    0,              samplings,
-     "coefficients from Sobol's sequence, which knows no seed, or uniform at random",       NULL },
+     "coefficients from the Sobol sequence (independent of the seed), or uniform "
+     "random",                                                                              NULL },
     {"skip",     DNN_F_INT,   AT(skip),     "0",     0,    4294967295.0,   NULL,
-     "sobol: points to leave out, so that sets do not overlap",                             NULL },
+     "sobol: number of points to skip, so that datasets do not overlap",                    NULL },
     {"omega",    DNN_F_REALS, AT(omega),    "null",  0,    0,              NULL,
-     "these coefficients for every sample, one for each term",                              NULL },
+     "fixed coefficients for every sample, one per term",                                   NULL },
     {"log",      DNN_F_BOOL,  AT(log),      "false", 0,    0,              NULL,
-     "the logarithm instead of the diffusivity itself",                                     NULL },
+     "store the logarithm of the diffusivity",                                              NULL },
     {NULL,       0,           0,            NULL,    0,    0,              NULL,      NULL, NULL },
 };
 
@@ -122,27 +123,26 @@ static int check(struct diffusivity *d, const struct dnn_jobj *obj, struct dnn_e
     if (o->eta.count != 1 && o->eta.count != d->nspace) {
         struct dnn_jobj at = dnn_json_sub(obj, "eta");
 
-        return dnn_json_fail(&at, err,
-                             "must be one number for all axes or one for each of the "
-                             "%d, not %" PRId64 " numbers",
-                             d->nspace, o->eta.count);
+        return dnn_json_fail(
+            &at, err,
+            "must be one number, or one for each of the %d axes, not %" PRId64
+            " numbers",
+            d->nspace, o->eta.count);
     }
     if (o->omega.count != 0 && o->omega.count != o->terms) {
         struct dnn_jobj at = dnn_json_sub(obj, "omega");
 
-        return dnn_json_fail(
-            &at, err, "has %" PRId64 " coefficients, but there are %" PRId64 " terms",
-            o->omega.count, o->terms);
+        return dnn_json_fail(&at, err,
+                             "%" PRId64 " coefficients given for %" PRId64 " terms",
+                             o->omega.count, o->terms);
     }
     if (o->omega.count == 0 && o->sampling == SOBOL &&
         d->gen.source.count > ((int64_t)1 << 32) - o->skip) {
         struct dnn_jobj at = dnn_json_sub(obj, "samples");
 
-        return dnn_json_fail(&at, err,
-                             "must be at most %" PRId64
-                             ", for Sobol's sequence has 2^32 "
-                             "points",
-                             ((int64_t)1 << 32) - o->skip);
+        return dnn_json_fail(
+            &at, err, "must be at most %" PRId64 ": the Sobol sequence has 2^32 points",
+            ((int64_t)1 << 32) - o->skip);
     }
     return 0;
 }
@@ -218,7 +218,7 @@ static int read(const struct dnn_source *source, int64_t i, struct dnn_sample *o
 }
 
 const struct dnn_generator dnn_gen_diffusivity2d = {
-    .help = "random fields of diffusivity on the unit square, without targets",
+    .help = "random diffusivity fields on the unit square, without targets",
     .fields = fields,
     .size = sizeof(struct diffusivity),
     .opts = offsetof(struct diffusivity, opts),
@@ -227,7 +227,7 @@ const struct dnn_generator dnn_gen_diffusivity2d = {
 };
 
 const struct dnn_generator dnn_gen_diffusivity3d = {
-    .help = "random fields of diffusivity in the unit cube, without targets",
+    .help = "random diffusivity fields in the unit cube, without targets",
     .fields = fields,
     .size = sizeof(struct diffusivity),
     .opts = offsetof(struct diffusivity, opts),

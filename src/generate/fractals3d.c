@@ -45,22 +45,22 @@ struct fractals {
 static const struct dnn_sub pair = {.min = 2, .max = 2};
 static const struct dnn_field fields[] = {
     {"size",      DNN_F_INT,   AT(size),      "5",           3,    10,       NULL,
-     "extent of the cube as a power of two: 5 is 32x32x32",                              NULL },
+     "size of the cube as a power of two: 5 is 32x32x32",                                NULL },
     {"classes",   DNN_F_INT,   AT(classes),   "5",           1,    254,      NULL,
-     "kinds of fractals; the background is class 0 besides",                             NULL },
+     "number of fractal classes; the background is class 0 in addition",                 NULL },
     {"instances", DNN_F_INTS,  AT(instances), "[4, 8]",      1,    64,       NULL,
-     "fractals in a sample: fewest, most",                                               &pair},
+     "number of fractals per sample: minimum, maximum",                                  &pair},
     {"scale",     DNN_F_REALS, AT(scale),     "[0.2, 0.35]", 0.01, 1,        NULL,
-     "radius of one as a part of the extent: smallest, largest",                         &pair},
+     "radius of a fractal as a fraction of the size: minimum, maximum",                  &pair},
     {"maps",      DNN_F_INT,   AT(maps),      "4",           2,    MAX_MAPS, NULL,
-     "maps in a class's iterated function system",                                       NULL },
+     "number of maps in the iterated function system of a class",                        NULL },
     {"points",    DNN_F_INT,   AT(points),    "0",           0,    1 << 24,  NULL,
-     "points a fractal is drawn with; 0: 16 for each voxel of a face of the cube, at "
-     "most 2^20",                                                                        NULL },
+     "number of points per fractal; 0: 16 per voxel of a face of the cube, at most "
+     "2^20",                                                                             NULL },
     {"dilate",    DNN_F_INT,   AT(dilate),    "1",           0,    4,        NULL,
-     "voxels by which every point grows along the axes",                                 NULL },
+     "number of voxels by which each point is dilated along the axes",                   NULL },
     {"contrast",  DNN_F_REAL,  AT(contrast),  "1",           0,    1,        NULL,
-     "how far the classes' levels lie apart; 0: all have the same",                      NULL },
+     "intensity difference between classes; 0: none",                                    NULL },
     {"noise",     DNN_F_REAL,  AT(noise),     "0.03",        0,    100,      NULL,
      "standard deviation of the noise",                                                  NULL },
     {NULL,        0,           0,             NULL,          0,    0,        NULL, NULL, NULL },
@@ -314,7 +314,7 @@ static int read(const struct dnn_source *source, int64_t i, struct dnn_sample *o
 }
 
 const struct dnn_generator dnn_gen_fractals3d = {
-    .help = "volumes with fractals of several classes, and their mask",
+    .help = "volumes with fractals of several classes, with a mask",
     .fields = fields,
     .size = sizeof(struct fractals),
     .opts = offsetof(struct fractals, opts),

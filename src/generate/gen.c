@@ -78,10 +78,11 @@ int dnn_gen_extents(const struct dnn_jobj *obj, const char *key,
     struct dnn_jobj at = dnn_json_sub(obj, key);
 
     if (list->count != 1 && list->count != nspace)
-        return dnn_json_fail(&at, err,
-                             "must be one number for all axes or one for each of the "
-                             "%d, not %" PRId64 " numbers",
-                             nspace, list->count);
+        return dnn_json_fail(
+            &at, err,
+            "must be one number, or one for each of the %d axes, not %" PRId64
+            " numbers",
+            nspace, list->count);
     for (int k = 0; k < nspace; k++)
         extent[k] = list->ints[list->count == 1 ? 0 : k];
     return 0;

@@ -32,12 +32,12 @@ struct common {
 
 #define AT(f) offsetof(struct common, f)
 const struct dnn_field dnn_generate_fields[] = {
-    {"type",    DNN_F_ENUM, AT(type),    NULL, 0, 0,        types, "which generator", NULL},
-    {"samples", DNN_F_INT,  AT(samples), NULL, 1, INFINITY, NULL,
-     "how many samples there are",                                                    NULL},
-    {"seed",    DNN_F_INT,  AT(seed),    "0",  0, INFINITY, NULL,
-     "another seed gives other samples",                                              NULL},
-    {NULL,      0,          0,           NULL, 0, 0,        NULL,  NULL,              NULL},
+    {"type",    DNN_F_ENUM, AT(type),    NULL, 0, 0,        types, "name of the generator",      NULL},
+    {"samples", DNN_F_INT,  AT(samples), NULL, 1, INFINITY, NULL,  "number of samples",
+     NULL                                                                                            },
+    {"seed",    DNN_F_INT,  AT(seed),    "0",  0, INFINITY, NULL,  "seed of the random numbers",
+     NULL                                                                                            },
+    {NULL,      0,          0,           NULL, 0, 0,        NULL,  NULL,                         NULL},
 };
 
 /* Which one, before the rest of the object can be read by its table. */

@@ -40,19 +40,19 @@ static const struct dnn_sub pair = {.min = 2, .max = 2};
 static const struct dnn_sub axes = {.min = 1, .max = 3, .single = true};
 static const struct dnn_field fields[] = {
     {"size",      DNN_F_INTS, AT(size),      "64",     8,     4096,       NULL,
-     "extent of all axes, or one for each; the last is depth",                        &axes},
+     "size of all axes, or one per axis; the last is depth",                          &axes},
     {"classes",   DNN_F_INT,  AT(classes),   "4",      2,     64,         NULL,
-     "facies; the first is class 0",                                                  NULL },
+     "number of facies; the first is class 0",                                        NULL },
     {"packages",  DNN_F_INTS, AT(packages),  "[4, 7]", 1,     1000,       NULL,
-     "packages of layers of one facies from top to bottom: fewest, most",             &pair},
+     "number of layer packages of one facies from top to bottom: minimum, maximum",   &pair},
     {"faults",    DNN_F_INTS, AT(faults),    "[1, 4]", 0,     MAX_FAULTS, NULL,
-     "faults: fewest, most",                                                          &pair},
+     "number of faults: minimum, maximum",                                            &pair},
     {"throw",     DNN_F_REAL, AT(throw),     "0.1",    0,     1,          NULL,
-     "largest throw of a fault as a part of the depth",                               NULL },
+     "maximum throw of a fault as a fraction of the depth",                           NULL },
     {"fold",      DNN_F_REAL, AT(fold),      "0.1",    0,     1,          NULL,
-     "height of the folds as a part of the depth",                                    NULL },
+     "height of the folds as a fraction of the depth",                                NULL },
     {"frequency", DNN_F_REAL, AT(frequency), "0.1",    0.005, 0.5,        NULL,
-     "the wavelet's peak, in cycles per voxel",                                       NULL },
+     "peak frequency of the wavelet, in cycles per voxel",                            NULL },
     {"noise",     DNN_F_REAL, AT(noise),     "0.1",    0,     100,        NULL,
      "standard deviation of the noise; that of the signal is 1",                      NULL },
     {NULL,        0,          0,             NULL,     0,     0,          NULL, NULL, NULL },
@@ -282,7 +282,7 @@ static int read(const struct dnn_source *source, int64_t i, struct dnn_sample *o
 }
 
 const struct dnn_generator dnn_gen_seismic3d = {
-    .help = "folded and faulted layers as seismic amplitudes, and their facies",
+    .help = "folded and faulted layers as seismic amplitudes, with a facies mask",
     .fields = fields,
     .size = sizeof(struct seismic),
     .opts = offsetof(struct seismic, opts),

@@ -62,20 +62,20 @@ static int find_space(const char *what, const struct dnn_import_side *side,
     dnn_shape_text(text, sizeof text, s);
     if (s->ndim == 0 || s->ndim > DNN_MAX_SPACE + 1)
         return dnn_fail(err, DNN_EDATA,
-                        "%s: a sample is %s: an image or a mask has 1 to %d axes of "
-                        "space and one of channels",
+                        "%s: sample shape %s: an image or mask must have 1 to %d "
+                        "spatial axes and one channel axis",
                         what, text, DNN_MAX_SPACE);
     if (layout == DNN_LAYOUT_AUTO) layout = guess(out->kind, s);
     if (layout == DNN_LAYOUT_AUTO)
         return dnn_fail(err, DNN_EDATA,
-                        "%s: a sample is %s, which does not tell where its channels "
-                        "are: give the layout: first, last or none",
+                        "%s: sample shape %s: the position of the channel axis is "
+                        "unclear; set \"layout\" to first, last or none",
                         what, text);
     int space = layout == DNN_LAYOUT_NONE ? s->ndim : s->ndim - 1;
     if (space < 1 || space > DNN_MAX_SPACE)
         return dnn_fail(err, DNN_EDATA,
-                        "%s: a sample is %s: with the layout \"%s\" it has %d axes of "
-                        "space, not 1 to %d",
+                        "%s: sample shape %s: with layout \"%s\" it has %d spatial "
+                        "axes; 1 to %d are supported",
                         what, text, dnn_choice_name(dnn_layout_choices, (int)layout),
                         space, DNN_MAX_SPACE);
     out->first = layout == DNN_LAYOUT_FIRST;
@@ -87,8 +87,8 @@ static int find_space(const char *what, const struct dnn_import_side *side,
                                                       : s->dim[space];
     if (out->kind == DNN_KIND_MASK && out->shape.dim[space] != 1)
         return dnn_fail(err, DNN_EDATA,
-                        "%s: a sample is %s: a mask has one channel, not %lld", what,
-                        text, (long long)out->shape.dim[space]);
+                        "%s: sample shape %s: a mask must have one channel, not %lld",
+                        what, text, (long long)out->shape.dim[space]);
     if (side->gray && out->shape.dim[space] > 1) {
         out->colours = out->shape.dim[space];
         out->shape.dim[space] = 1;
@@ -106,16 +106,18 @@ int dnn_axes_find(const char *what, const struct dnn_import_side *side, bool tar
     *out = (struct dnn_axes){.type = type};
     dnn_shape_text(text, sizeof text, sample);
     if (dnn_shape_count(sample, &count, NULL) < 0)
-        return dnn_fail(err, DNN_EDATA, "%s: a sample is %s, which cannot be counted",
-                        what, text);
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: sample shape %s: the number of elements overflows", what,
+                        text);
     if (count == 0)
-        return dnn_fail(err, DNN_EDATA, "%s: a sample is %s: there is nothing in it",
+        return dnn_fail(err, DNN_EDATA, "%s: sample shape %s: the sample is empty",
                         what, text);
     out->kind = suggest(side, target, type, sample);
     switch (out->kind) {
     case DNN_KIND_LABEL:
         if (count != 1)
-            return dnn_fail(err, DNN_EDATA, "%s: a sample is %s: a label is one number",
+            return dnn_fail(err, DNN_EDATA,
+                            "%s: sample shape %s: a label must be a single number",
                             what, text);
         if (is_real(type)) out->type = DNN_I64;
         return 0;
@@ -141,7 +143,7 @@ static int check_bools(const char *what, const struct dnn_array *array,
     for (int64_t i = 0; i < n; i++)
         if (at[i] > 1)
             return dnn_fail(err, DNN_EDATA,
-                            "%s: number %lld is %d, neither 0 nor 1 as a bool is", what,
+                            "%s: element %lld is %d; a bool must be 0 or 1", what,
                             (long long)i, at[i]);
     return 0;
 }

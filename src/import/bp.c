@@ -59,13 +59,13 @@ static int open_other(struct dnn_bp *bp, const char *path, const struct dnn_impo
         part->type = var->type;
         part->shape = var->shape;
         if (var->steps > 1)
-            part->wrong = dnn_format("has %lld steps; samples must be along its first "
-                                     "axis, in one step",
+            part->wrong = dnn_format("has %lld ADIOS2 steps; store all samples in one "
+                                     "step, along the first axis",
                                      (long long)var->steps);
     }
     if (store->nparts == 0) {
         dnn_store_close(&store->source);
-        return dnn_fail(err, DNN_EDATA, "%s: holds no arrays of numbers", path);
+        return dnn_fail(err, DNN_EDATA, "%s: contains no numeric arrays", path);
     }
     return dnn_store_open(store, target, out, err);
 }

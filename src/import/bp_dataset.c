@@ -84,8 +84,7 @@ static int check_sum(const struct dataset *d, const struct split *s, int k, int6
     DNN_TRY(fetch(d, s->sum[k], row, 1, &sum, err));
     if (sum == XXH3_64bits(array->data, dnn_array_bytes(array))) return 0;
     return dnn_fail(err, DNN_EDATA,
-                    "%s: %s: sample %lld: %s is damaged: its checksum is not the one "
-                    "stored with it",
+                    "%s: %s: sample %lld: checksum mismatch in %s; the file is damaged",
                     d->path, s->name, (long long)row, d->base.col[k].name);
 }
 
@@ -96,7 +95,8 @@ static int read_sample(const struct dnn_source *source, int64_t i,
     int64_t row;
 
     if (i < 0 || i >= source->count)
-        return dnn_fail(err, DNN_EDATA, "%s: has no sample %lld of %lld", d->path,
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: sample %lld requested, but there are only %lld", d->path,
                         (long long)i, (long long)source->count);
     const struct split *s = find_split(d, i, &row);
     out->ncols = source->ncols;
@@ -191,8 +191,7 @@ static const struct dnn_source_type plain = {"bp", read_sample, label,
 
 static int wrong(const struct dataset *d, const char *name, struct dnn_err *err)
 {
-    return dnn_fail(err, DNN_EDATA, "%s: its description of %s is not complete",
-                    d->path, name);
+    return dnn_fail(err, DNN_EDATA, "%s: incomplete description of %s", d->path, name);
 }
 
 /* The word of an attribute "PREFIX/NAME", or -1. */
@@ -308,8 +307,8 @@ static int add_column(struct dataset *d, struct split *s, const char *name, int 
     } else if (*n >= d->base.ncols || !same_column(&d->base.col[*n], &c) ||
                memcmp(&d->col[*n], &more, sizeof more) != 0) {
         return dnn_fail(err, DNN_EDATA,
-                        "%s: its splits %s and %s hold different columns: say which "
-                        "split is meant",
+                        "%s: the splits %s and %s have different columns; set "
+                        "\"split\" to one of them",
                         d->path, d->split[0].name, s->name);
     }
     prefix = dnn_format("%s.sum", name);
@@ -346,11 +345,11 @@ static int add_split(struct dataset *d, const char *name, struct dnn_err *err)
     dnn_free(list);
     if (rc < 0) return rc;
     if (ncols == 0)
-        return dnn_fail(err, DNN_EDATA, "%s: %s: holds no targets", d->path, name);
+        return dnn_fail(err, DNN_EDATA, "%s: %s: contains no targets", d->path, name);
     if (d->nsplits > 1 && ncols != d->base.ncols)
         return dnn_fail(err, DNN_EDATA,
-                        "%s: its splits %s and %s hold different columns: say which "
-                        "split is meant",
+                        "%s: the splits %s and %s have different columns; set "
+                        "\"split\" to one of them",
                         d->path, d->split[0].name, name);
     d->base.ncols = ncols;
     d->base.count += s->count;
@@ -368,7 +367,8 @@ static int add_splits(struct dataset *d, const char *wanted, struct dnn_err *err
         if (wanted == NULL || strcmp(wanted, list[i]) == 0)
             rc = add_split(d, list[i], err);
     if (rc == 0 && d->nsplits == 0)
-        rc = dnn_fail(err, DNN_EDATA, "%s: has no split \"%s\"; its first is \"%s\"",
+        rc = dnn_fail(err, DNN_EDATA,
+                      "%s: there is no split \"%s\"; the first split is \"%s\"",
                       d->path, wanted, list[0]);
     dnn_free(list);
     return rc;
@@ -388,8 +388,8 @@ int dnn_import_dataset(struct dnn_bp *bp, const char *path,
     pthread_mutex_init(&d->lock, NULL);
     if (!dnn_bp_whole(bp))
         rc = dnn_fail(err, DNN_EDATA,
-                      "%s: is not whole: its file dnn.idx, which is written last, is "
-                      "missing",
+                      "%s: incomplete dataset: the file dnn.idx, which is written "
+                      "last, is missing; prepare it again",
                       path);
     if (rc == 0) rc = add_splits(d, how->split, err);
     for (int k = 0; rc == 0 && k < d->base.ncols; k++)

@@ -80,7 +80,8 @@ static int start_gzip(struct dnn_bytes *file, struct dnn_err *err)
     file->gz = gzdopen(fd, "rb");
     if (file->gz == NULL) {
         close(fd);
-        return dnn_fail(err, DNN_ENOMEM, "%s: no memory to decompress it", file->path);
+        return dnn_fail(err, DNN_ENOMEM, "%s: not enough memory to decompress it",
+                        file->path);
     }
     gzbuffer(file->gz, 1 << 17);
     pthread_mutex_init(&file->lock, NULL);
@@ -102,7 +103,7 @@ static int next_bytes(struct dnn_bytes *file, char *to, size_t n, size_t *got,
         if (code == Z_ERRNO) return refused(file, err);
         if (code == Z_BUF_ERROR) why = "unexpected end of file";
         return dnn_fail(err, DNN_EDATA,
-                        "%s: cannot be decompressed after %" PRId64 " bytes: %s",
+                        "%s: decompression failed after %" PRId64 " bytes: %s",
                         file->path, file->at, why);
     }
     *got = (size_t)part;
@@ -123,8 +124,9 @@ static int keep_until(struct dnn_bytes *file, int64_t until, struct dnn_err *err
             char *more = realloc(file->kept, room);
 
             if (more == NULL)
-                return dnn_fail(err, DNN_ENOMEM, "%s: no memory for %zu of its bytes",
-                                file->path, room);
+                return dnn_fail(err, DNN_ENOMEM,
+                                "%s: not enough memory to read %zu bytes", file->path,
+                                room);
             file->kept = more;
             file->room = room;
         }
@@ -202,7 +204,7 @@ int dnn_bytes_open(const char *path, struct dnn_bytes **out, struct dnn_err *err
     else if (S_ISDIR(st.st_mode))
         rc = dnn_fail(err, DNN_EIO, "%s: is a directory, not a file", path);
     else if (!S_ISREG(st.st_mode))
-        rc = dnn_fail(err, DNN_EIO, "%s: is no ordinary file", path);
+        rc = dnn_fail(err, DNN_EIO, "%s: not a regular file", path);
     if (rc == 0) {
         file->size = st.st_size;
         rc = read_plain(file, 0, (char *)magic, sizeof magic, &got, err);
@@ -212,8 +214,7 @@ int dnn_bytes_open(const char *path, struct dnn_bytes **out, struct dnn_err *err
         rc = start_gzip(file, err);
 #else
         rc = dnn_fail(err, DNN_ECONFIG,
-                      "%s: is compressed with gzip, which this build cannot read: it "
-                      "was made without zlib",
+                      "%s: gzip files need zlib, and this program was built without it",
                       path);
 #endif
     }
@@ -231,7 +232,8 @@ int dnn_bytes_some(struct dnn_bytes *file, int64_t at, void *to, size_t n, size_
 
     *got = 0;
     if (at < 0 || n > PTRDIFF_MAX || __builtin_add_overflow(at, (int64_t)n, &end))
-        return dnn_fail(err, DNN_EDATA, "%s: has no byte %" PRId64, file->path, at);
+        return dnn_fail(err, DNN_EDATA, "%s: the file ends before byte %" PRId64,
+                        file->path, at);
 #if DNN_HAVE_ZLIB
     if (file->size < 0) {
         pthread_mutex_lock(&file->lock);
@@ -252,7 +254,7 @@ int dnn_bytes_read(struct dnn_bytes *file, int64_t at, void *to, size_t n,
     if (got == n) return 0;
     int64_t length;
     DNN_TRY(dnn_bytes_length(file, &length, err));
-    return dnn_fail(err, DNN_EDATA, "%s: ends after %" PRId64 " of %" PRId64 " bytes",
+    return dnn_fail(err, DNN_EDATA, "%s: truncated: %" PRId64 " of %" PRId64 " bytes",
                     file->path, length, at + (int64_t)n);
 }
 

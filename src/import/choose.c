@@ -68,16 +68,16 @@ static int find_given(const char *path, const struct dnn_part *part, size_t n,
     if (*out >= 0) return 0;
     if (n == 1 && part[0].name == NULL)
         return dnn_fail(err, DNN_EDATA,
-                        "%s: holds one array without a name, so \"%s\" cannot be "
-                        "chosen from it",
+                        "%s: contains a single unnamed array, so the name \"%s\" "
+                        "cannot be selected",
                         path, name);
     const char **word = dnn_alloc((n + 1) * sizeof *word);
     for (size_t i = 0; i < n; i++)
         word[i] = part[i].name;
     struct dnn_buf all = names(part, n);
     dnn_text_hint(hint, sizeof hint, name, word);
-    dnn_fail(err, DNN_EDATA, "%s: has no array \"%s\"%s; it has %s", path, name, hint,
-             all.text);
+    dnn_fail(err, DNN_EDATA, "%s: there is no array \"%s\"%s; available: %s", path,
+             name, hint, all.text);
     dnn_buf_free(&all);
     dnn_free(word);
     return DNN_EDATA;
@@ -89,14 +89,14 @@ static int unclear(const char *path, const struct dnn_part *part, size_t n,
     struct dnn_buf all = names(part, n);
 
     if (how->split != NULL)
-        dnn_fail(err, DNN_EDATA,
-                 "%s: has no arrays of the split \"%s\", such as x_%s and y_%s; it has "
-                 "%s",
-                 path, how->split, how->split, how->split, all.text);
+        dnn_fail(
+            err, DNN_EDATA,
+            "%s: no arrays for the split \"%s\", such as x_%s and y_%s; available: %s",
+            path, how->split, how->split, how->split, all.text);
     else
         dnn_fail(err, DNN_EDATA,
-                 "%s: which array is the samples? Give a name, one of %s", path,
-                 all.text);
+                 "%s: several arrays; set \"name\" to the one with the samples: %s",
+                 path, all.text);
     dnn_buf_free(&all);
     return DNN_EDATA;
 }
@@ -189,12 +189,12 @@ int dnn_part_choose(const char *path, const struct dnn_part *part, size_t nparts
                     struct dnn_chosen *out, struct dnn_err *err)
 {
     *out = (struct dnn_chosen){.input = -1, .target = -1};
-    if (nparts == 0) return dnn_fail(err, DNN_EDATA, "%s: holds no arrays", path);
+    if (nparts == 0) return dnn_fail(err, DNN_EDATA, "%s: contains no arrays", path);
     /* A file that is one array knows no splits and no names. */
     if (part[0].name == NULL && !dnn_import_of_split(path, how->split))
         return dnn_fail(err, DNN_EDATA,
-                        "%s: is in no directory \"%s\" and not called so: it is not "
-                        "known to be of that split",
+                        "%s: not part of the split \"%s\": neither a directory nor the "
+                        "file name says so",
                         path, how->split);
     if (part[0].name == NULL && side->name == NULL)
         out->input = 0;

@@ -98,7 +98,7 @@ static int read_names(struct cifar *c, const char *file, int classes,
             n++;
         }
         if (rc == 0 && n != classes)
-            rc = dnn_fail(err, DNN_EDATA, "%s: has %d names, but %s has %d classes",
+            rc = dnn_fail(err, DNN_EDATA, "%s: %d class names, but %s has %d classes",
                           path, n, c->set->name, classes);
         *out = names;
         c->file[c->base.nfiles++] = dnn_arena_strdup(c->arena, path);
@@ -129,7 +129,7 @@ static int read_sample(const struct dnn_source *source, int64_t i,
         if (record[k] >= c->set->label[k].classes)
             return dnn_fail(err, DNN_EDATA,
                             "%s: sample %" PRId64
-                            " has the label %d, but %s has the %d %s classes 0 to %d",
+                            ": label %d is out of range; %s has %d %s classes, 0 to %d",
                             c->path, i, record[k], c->set->name,
                             c->set->label[k].classes, c->set->label[k].name,
                             c->set->label[k].classes - 1);
@@ -216,8 +216,9 @@ static int add_columns(struct cifar *c, const struct dnn_import *how,
         for (want = c->set->nlabels - 1; want >= 0; want--)
             if (strcasecmp(name, c->set->label[want].name) == 0) break;
         if (want < 0)
-            return dnn_fail(err, DNN_ECONFIG, "%s: %s has no labels \"%s\", only %s",
-                            c->path, c->set->name, name,
+            return dnn_fail(err, DNN_ECONFIG,
+                            "%s: %s has no labels named \"%s\"; available: %s", c->path,
+                            c->set->name, name,
                             c->set == &cifar10 ? "fine" : "coarse and fine");
     }
     DNN_TRY(add_label(c, want, true, err));
@@ -233,17 +234,18 @@ static int fill(struct cifar *c, const struct dnn_import *how,
     DNN_TRY(dnn_bytes_length(c->bytes, &length, err));
     c->set = set_of(c->path, length);
     if (c->set == NULL)
-        return dnn_fail(
-            err, DNN_EDATA,
-            "%s: has %" PRId64 " bytes, which is no whole number of records "
-            "of CIFAR-10 (%d, data_batch_1.bin) or CIFAR-100 (%d, train.bin)",
-            c->path, length, 1 + IMAGE, 2 + IMAGE);
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: %" PRId64
+                        " bytes is not a multiple of the record size of CIFAR-10 (%d, "
+                        "data_batch_1.bin) or CIFAR-100 (%d, train.bin)",
+                        c->path, length, 1 + IMAGE, 2 + IMAGE);
     c->base.count = length / (c->set->nlabels + IMAGE);
     c->base.split = split_of(c->path);
     if (how->split != NULL && c->base.split != NULL &&
         strcmp(how->split, c->base.split) != 0)
-        return dnn_fail(err, DNN_EDATA, "%s: is of the split \"%s\", not of \"%s\"",
-                        c->path, c->base.split, how->split);
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: belongs to the split \"%s\", not to \"%s\"", c->path,
+                        c->base.split, how->split);
     return add_columns(c, how, side, err);
 }
 
@@ -295,7 +297,7 @@ static int open_dir(const char *path, const struct dnn_import *how,
         dnn_free(file);
     }
     if (rc == 0 && there > 0 && n == 0)
-        rc = dnn_fail(err, DNN_EDATA, "%s: has no split \"%s\"", path, how->split);
+        rc = dnn_fail(err, DNN_EDATA, "%s: there is no split \"%s\"", path, how->split);
     if (rc == 0 && n > 0)
         return n == 1 ? (*out = part[0], 0) : dnn_import_series(part, n, out, err);
     for (int i = 0; i < n; i++)

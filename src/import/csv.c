@@ -30,7 +30,7 @@ static int read_object(const struct dnn_table_table *t, const struct dnn_table_f
     dnn_array_swap(&sample.col[0], to);
     if (rc == 0 && (to->type != col->type || to->shape.ndim != col->shape.ndim))
         rc = dnn_fail(
-            err, DNN_EDATA, "%s is %s %s, but that of the first record %s %s", cell,
+            err, DNN_EDATA, "%s is %s %s, but %s %s in the first record", cell,
             dnn_dtype_name(to->type), dnn_shape_text(text, sizeof text, &to->shape),
             dnn_dtype_name(col->type), dnn_shape_text(want, sizeof want, &col->shape));
     dnn_sample_free(&sample);
@@ -77,7 +77,7 @@ static int read_fields(const struct dnn_table_table *t, size_t i,
                        struct dnn_err *err)
 {
     if (record->nfields != t->fields.n)
-        return dnn_fail(err, DNN_EDATA, "%s: has changed since it was opened", t->path);
+        return dnn_fail(err, DNN_EDATA, "%s: changed while it was read", t->path);
     for (int c = 0; c < t->base.ncols; c++) {
         const struct dnn_column *col = &t->base.col[c];
 
@@ -215,7 +215,7 @@ static int fill(struct dnn_table_table *t, const struct dnn_import *how,
     DNN_TRY(dnn_table_choose(&t->csv, how, side, &t->fields, err));
     t->base.count = (int64_t)t->csv.n - 1;
     if (t->base.count == 0)
-        return dnn_fail(err, DNN_EDATA, "%s: has a header, but no records", t->path);
+        return dnn_fail(err, DNN_EDATA, "%s: only a header, no records", t->path);
     DNN_TRY(look(t, err));
     DNN_TRY(dnn_table_columns(t, err));
     t->base.file = t->file;
@@ -244,7 +244,8 @@ static int open_table(const char *path, const struct dnn_import *how,
 const struct dnn_importer dnn_importer_csv = {
     .name = "csv",
     .suffixes = ".csv .tsv .csv.gz .tsv.gz",
-    .help = "tables with a header: numbers, classes, paths of object files",
+    .help = "tables with a header line: numbers, class names, paths of image or array "
+            "files",
     .labels = true,
     .open = open_table,
 };

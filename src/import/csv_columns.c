@@ -60,7 +60,7 @@ int dnn_table_number(const struct dnn_csv *csv, const struct dnn_table_field *fi
                      size_t i, const char *cell, double *out, struct dnn_err *err)
 {
     if (cell[strspn(cell, " \t")] == '\0')
-        dnn_fail(err, DNN_EDATA, "there is no value");
+        dnn_fail(err, DNN_EDATA, "the value is missing");
     else if (!is_real(cell, out))
         dnn_fail(err, DNN_EDATA, "\"%.60s\" is not a number", cell);
     else
@@ -80,7 +80,7 @@ int dnn_table_class(const struct dnn_csv *csv, const struct dnn_table_field *fie
     long long number;
 
     if (cell[0] == '\0') {
-        dnn_fail(err, DNN_EDATA, "there is no value");
+        dnn_fail(err, DNN_EDATA, "the value is missing");
     } else if (!field->integers) {
         const char **at = field->nnames == 0
                               ? NULL
@@ -91,14 +91,15 @@ int dnn_table_class(const struct dnn_csv *csv, const struct dnn_table_field *fie
             *out = at - field->names;
             return 0;
         }
-        dnn_fail(err, DNN_EDATA, "\"%.60s\" was no class when the table was opened",
-                 cell);
+        dnn_fail(err, DNN_EDATA,
+                 "\"%.60s\" is a new class; the table changed while it was read", cell);
     } else if (!is_int(cell, &number)) {
-        dnn_fail(err, DNN_EDATA, "\"%.60s\" is no class number, as others here are",
-                 cell);
+        dnn_fail(err, DNN_EDATA,
+                 "\"%.60s\" is not a class number, unlike the other values", cell);
     } else if (number < 0 || number >= DNN_CSV_CLASSES) {
         dnn_fail(err, DNN_EDATA,
-                 "%lld is no class number, 0 to %d; is the target's kind values?",
+                 "%lld is not a class number (0 to %d); for regression targets set "
+                 "\"kind\": \"values\"",
                  number, DNN_CSV_CLASSES - 1);
     } else {
         *out = number;
@@ -127,7 +128,7 @@ static int add_name(struct dnn_table_fields *fields, struct dnn_table_field *f,
     }
     if (f->nnames == DNN_CSV_CLASSES)
         return dnn_fail(err, DNN_EDATA,
-                        "there are more than %d different texts: these are no classes",
+                        "more than %d different texts; too many for class names",
                         DNN_CSV_CLASSES);
     f->names = dnn_grow(f->names, &f->names_cap, f->nnames + 1, sizeof *f->names);
     memmove(f->names + low + 1, f->names + low, (f->nnames - low) * sizeof *f->names);
@@ -176,7 +177,7 @@ static int look_at(const struct dnn_csv *csv, struct dnn_table_fields *fields,
         return 0;
     case DNN_CSV_OBJECT:
         if (cell[0] != '\0') return 0;
-        dnn_fail(err, DNN_EDATA, "there is no path");
+        dnn_fail(err, DNN_EDATA, "the path is missing");
         dnn_table_blame(csv, f, i, err);
         return DNN_EDATA;
     default:
@@ -189,8 +190,8 @@ int dnn_table_look(const struct dnn_csv *csv, struct dnn_table_fields *fields, s
 {
     if (record->nfields != fields->n)
         return dnn_fail(err, DNN_EDATA,
-                        "%s:%" PRId64 ": has %zu fields, but the header has %zu",
-                        csv->path, dnn_table_line(csv, i), record->nfields, fields->n);
+                        "%s:%" PRId64 ": %zu fields, but the header has %zu", csv->path,
+                        dnn_table_line(csv, i), record->nfields, fields->n);
     for (size_t k = 0; k < fields->n; k++)
         DNN_TRY(look_at(csv, fields, &fields->field[k], i, record->field[k], err));
     return 0;
@@ -232,9 +233,9 @@ static int check_unique(const struct dnn_csv *csv,
     qsort(name, fields->n, sizeof *name, by_text);
     for (size_t k = 1; k < fields->n && rc == 0; k++)
         if (strcmp(name[k - 1], name[k]) == 0)
-            rc = dnn_fail(err, DNN_EDATA,
-                          "%s:%" PRId64 ": two columns are called \"%s\"", csv->path,
-                          dnn_table_line(csv, 0), name[k]);
+            rc =
+                dnn_fail(err, DNN_EDATA, "%s:%" PRId64 ": duplicate column name \"%s\"",
+                         csv->path, dnn_table_line(csv, 0), name[k]);
     dnn_free(name);
     return rc;
 }
@@ -269,14 +270,14 @@ static int read_header(const struct dnn_csv *csv, struct dnn_table_fields *field
         for (size_t j = 0; j < k && rc == 0; j++)
             if (strcmp(fields->field[j].name, name) == 0)
                 rc = dnn_fail(err, DNN_EDATA,
-                              "%s:%" PRId64 ": two columns are called \"%s\"",
-                              csv->path, dnn_table_line(csv, 0), name);
+                              "%s:%" PRId64 ": duplicate column name \"%s\"", csv->path,
+                              dnn_table_line(csv, 0), name);
     }
     if (rc == 0) rc = check_unique(csv, fields, err);
     if (rc == 0 && numbers == fields->n && counting < fields->n)
         rc = dnn_fail(err, DNN_EDATA,
-                      "%s:%" PRId64 ": the first line must name the columns, but has "
-                      "only numbers",
+                      "%s:%" PRId64 ": the first line must contain the column names, "
+                      "but it contains only numbers",
                       csv->path, dnn_table_line(csv, 0));
     dnn_table_record_free(&record);
     return rc;

@@ -31,12 +31,12 @@ int dnn_table_object(const struct dnn_table_table *t, const struct dnn_table_fie
 
     *out = NULL;
     if (rc == 0 && importer == &dnn_importer_csv)
-        rc = dnn_fail(err, DNN_EDATA, "%s: is a table, not an object", path);
+        rc = dnn_fail(err, DNN_EDATA, "%s: is a table; expected an image or array file",
+                      path);
     if (rc == 0) rc = importer->open(path, &t->how, side, out, err);
     if (rc == 0 && (*out)->count != 1) {
-        rc = dnn_fail(err, DNN_EDATA,
-                      "%s: holds %" PRId64 " samples where one was expected", path,
-                      (*out)->count);
+        rc = dnn_fail(err, DNN_EDATA, "%s: contains %" PRId64 " samples, expected one",
+                      path, (*out)->count);
         dnn_source_close(*out);
         *out = NULL;
     }
@@ -71,9 +71,8 @@ static int new_column(struct dnn_table_table *t, const char *name, bool target,
                       struct dnn_err *err)
 {
     if (t->base.ncols == DNN_MAX_COLUMNS)
-        return dnn_fail(err, DNN_EDATA,
-                        "%s: classes, objects and numbers make more than %d columns",
-                        t->path, DNN_MAX_COLUMNS);
+        return dnn_fail(err, DNN_EDATA, "%s: more than %d columns", t->path,
+                        DNN_MAX_COLUMNS);
     struct dnn_column *col = &t->base.col[t->base.ncols];
     *col = (struct dnn_column){
         .role = target ? DNN_ROLE_TARGET : DNN_ROLE_INPUT, .kind = kind, .type = type};
@@ -183,6 +182,7 @@ int dnn_table_columns(struct dnn_table_table *t, struct dnn_err *err)
         }
     }
     if (t->base.ncols == 0)
-        return dnn_fail(err, DNN_EDATA, "%s: none of its columns is used", t->path);
+        return dnn_fail(err, DNN_EDATA, "%s: no column is used as input or target",
+                        t->path);
     return 0;
 }

@@ -67,11 +67,10 @@ static void step(struct scan *s, char c)
 static int too_long(const struct scan *s, struct dnn_err *err)
 {
     add_start(s->csv, s->start);
-    return dnn_fail(err, DNN_EDATA,
-                    "%s:%" PRId64 ": a record goes on for more than %d MiB: is a quote "
-                    "left open?",
-                    s->csv->path, dnn_table_line(s->csv, s->csv->n),
-                    DNN_CSV_RECORD >> 20);
+    return dnn_fail(
+        err, DNN_EDATA,
+        "%s:%" PRId64 ": a record is longer than %d MiB; is a closing quote missing?",
+        s->csv->path, dnn_table_line(s->csv, s->csv->n), DNN_CSV_RECORD >> 20);
 }
 
 static int find_records(struct dnn_csv *csv, int64_t from, struct dnn_err *err)
@@ -91,7 +90,7 @@ static int find_records(struct dnn_csv *csv, int64_t from, struct dnn_err *err)
     } while (rc == 0 && got > 0);
     if (rc == 0 && s.quoted) {
         add_start(csv, s.start);
-        rc = dnn_fail(err, DNN_EDATA, "%s:%" PRId64 ": a quote is never closed",
+        rc = dnn_fail(err, DNN_EDATA, "%s:%" PRId64 ": a closing quote is missing",
                       csv->path, dnn_table_line(csv, csv->n));
     }
     if (rc == 0) end_record(&s);
@@ -154,9 +153,10 @@ int dnn_table_open(struct dnn_csv *csv, const char *path, const char *separator,
     csv->path = path;
     if (separator != NULL &&
         (strlen(separator) != 1 || strchr("\"\r\n", separator[0]) != NULL))
-        return dnn_fail(err, DNN_ECONFIG,
-                        "%s: a separator is one character and no quote, not \"%s\"",
-                        path, separator);
+        return dnn_fail(
+            err, DNN_ECONFIG,
+            "%s: the separator must be one character other than a quote, not \"%s\"",
+            path, separator);
     DNN_TRY(dnn_bytes_open(path, &csv->bytes, err));
     char *head = dnn_alloc(CHUNK);
     rc = dnn_bytes_some(csv->bytes, 0, head, CHUNK, &n, err);
@@ -166,9 +166,7 @@ int dnn_table_open(struct dnn_csv *csv, const char *path, const char *separator,
     if (rc == 0) rc = find_records(csv, (int64_t)skip, err);
     if (rc == 0 && csv->n == 0)
         rc = dnn_fail(err, DNN_EDATA,
-                      "%s: is empty: there is no line with the names of "
-                      "the columns",
-                      path);
+                      "%s: empty file; expected a line with the column names", path);
     return rc;
 }
 
@@ -213,7 +211,7 @@ static const char *split(struct dnn_table_record *r, char *end, char separator)
         if (at < end && *at == '"') {
             unquote(&at, end, field);
             if (at < end && *at != separator)
-                return "there is text behind a quoted field";
+                return "text after the closing quote of a field";
         } else {
             while (at < end && *at != separator) {
                 if (*at == '"') return "there is a quote in a field that is not quoted";
@@ -241,7 +239,7 @@ int dnn_table_read(const struct dnn_csv *csv, size_t i, struct dnn_table_record 
     while (n > 0 && (out->text[n - 1] == '\n' || out->text[n - 1] == '\r'))
         n--;
     if (memchr(out->text, '\0', n) != NULL)
-        why = "there is a NUL byte in it: is it a text?";
+        why = "contains a NUL byte; is this a text file?";
     else
         why = split(out, out->text + n, csv->separator);
     if (why == NULL) return 0;

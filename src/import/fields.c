@@ -58,43 +58,43 @@ static const struct dnn_sub words = {.single = true};
         BYTES(#s "_offset", s.offset, HELP_OFFSET)
 
 #define HELP_PATH "a file, a directory, or a text file that lists files"
-#define HELP_FORMAT "name of the format; null: by suffix and content"
-#define HELP_NAME "dataset, key or feature within the file; null: the usual one"
-#define HELP_KIND "what the numbers mean; auto: what the format suggests"
+#define HELP_FORMAT "file format; null: detected from suffix and content"
+#define HELP_NAME                                                                      \
+    "name of the dataset, key or feature inside the file; null: the usual one"
+#define HELP_KIND "meaning of the numbers; auto: as the format suggests"
 #define HELP_LAYOUT                                                                    \
-    "where the channels are in arrays that do not say it; none: there is no such axis"
-#define HELP_GRAY "colour images become grey"
-#define HELP_SHAPE "raw: extents of one sample, in the order of the file"
-#define HELP_TYPE "raw: element type, null: u8; tables: of numbers, null: f32"
-#define HELP_ENDIAN "raw: the most significant byte comes first"
-#define HELP_OFFSET "raw: bytes before the first sample"
+    "position of the channel axis in arrays that do not tell; none: no channel axis"
+#define HELP_GRAY "convert color images to grayscale"
+#define HELP_SHAPE "raw: shape of one sample, in file order"
+#define HELP_TYPE "dtype of raw files (null: u8) or of numbers in tables (null: f32)"
+#define HELP_ENDIAN "raw: big-endian byte order"
+#define HELP_OFFSET "raw: offset of the first sample in bytes"
 
 const struct dnn_field dnn_import_fields[] = {
     SIDE(input, NULL),
     SIDE(target, "null"),
     {"pairing",    DNN_F_ENUM,  AT(pairing),    "auto",  0, 0,    dnn_pairing_choices,
-                      "how inputs find their targets; auto: by name between directories, else by order",
-                      NULL                                                                                          },
+                      "how inputs and targets are paired; auto: by name between directories, else by "
+     "order",                                                                                                                     NULL  },
     {"whole",      DNN_F_BOOL,  AT(whole),      "false", 0, 0,    NULL,
-                      "an array file is one sample, not a row of samples",                                    NULL  },
+                      "an array file is one sample; default: its rows are samples",                                               NULL  },
     {"split",      DNN_F_TEXT,  AT(split),      "null",  0, 0,    NULL,
-                      "train or test of formats that know it, or a directory's name; null: all there is",
-                      NULL                                                                                          },
+                      "split to read: train or test for formats that define them, or a directory name; "
+     "null: all",                                                                                                                 NULL  },
     {"group",      DNN_F_TEXT,  AT(group),      "null",  0, 0,    NULL,
-                      "what is never split: \"directory\", the part of a name up to this text, or a "
-     "table's column; null: nothing",                                                                         NULL  },
+                      "samples of one group stay in one split: \"directory\", the part of the file name "
+     "up to this text, or a table column; null: no groups",                                                                       NULL  },
     {"separator",  DNN_F_TEXT,  AT(separator),  "null",  0, 0,    NULL,
-                      "tables: between fields; null: comma, semicolon or tab, whichever the header has",
-                      NULL                                                                                          },
+                      "tables: field separator; null: detected (comma, semicolon or tab)",                                        NULL  },
     {"inputs",     DNN_F_TEXTS, AT(inputs),     "[]",    0, 0,    NULL,
-                      "tables: columns that are inputs; none: all others",                                    &words},
-    {"targets",    DNN_F_TEXTS, AT(targets),    "[]",    0, 0,    NULL,
-                      "tables: columns that are targets",                                                     &words},
+                      "tables: input columns; empty: all that are not targets",                                                   &words},
+    {"targets",    DNN_F_TEXTS, AT(targets),    "[]",    0, 0,    NULL,                "tables: target columns",
+                      &words                                                                                                            },
     {"objects",    DNN_F_TEXTS, AT(objects),    "[]",    0, 0,    NULL,
-                      "tables: columns that name object files",                                               &words},
+                      "tables: columns with paths of image or array files",                                                       &words},
     {"object_dir", DNN_F_TEXT,  AT(object_dir), "null",  0, 0,    NULL,
-                      "what those names are relative to; null: the table's directory",                        NULL  },
+                      "directory those paths are relative to; null: the table's directory",                                       NULL  },
     {"limit",      DNN_F_INT,   AT(limit),      "0",     0, 1e18, NULL,
-                      "bytes one sample may take once decoded; 0: 16 GiB",                                    NULL  },
-    {NULL,         0,           0,              NULL,    0, 0,    NULL,                NULL, NULL  },
+                      "size limit of a decoded sample in bytes; 0: 16 GiB",                                                       NULL  },
+    {NULL,         0,           0,              NULL,    0, 0,    NULL,                NULL,                     NULL  },
 };

@@ -53,11 +53,10 @@ int dnn_import_tagged(struct dnn_import_list *list, const char *dir, const char 
         if (dnn_import_of_split(list->file[i].name, tag))
             list->file[n++] = list->file[i];
     if (n == 0)
-        return dnn_fail(
-            err, DNN_EDATA,
-            "%s: no file lies below a directory \"%s\" or begins with it, which "
-            "is the split that was asked for",
-            dir, tag);
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: no files for the split \"%s\": no directory of this name, "
+                        "and no file name begins with it",
+                        dir, tag);
     list->n = n;
     return 0;
 }

@@ -145,19 +145,19 @@ static const char *check_layout(hid_t data, const struct dnn_part *part)
     struct dnn_tensor is = {.dtype = part->type, .shape = part->shape};
     size_t bytes = 0;
 
-    if (plist < 0) return "cannot be understood";
+    if (plist < 0) return "has an unknown type";
     H5D_layout_t layout = H5Pget_layout(plist);
     int elsewhere = H5Pget_external_count(plist);
     H5Pclose(plist);
-    if (dnn_tensor_bytes(&is, &bytes, NULL) < 0) return "is larger than any memory";
-    if (layout < 0) return "cannot be understood";
+    if (dnn_tensor_bytes(&is, &bytes, NULL) < 0) return "is too large";
+    if (layout < 0) return "has an unknown type";
     if (layout == H5D_VIRTUAL || elsewhere != 0)
-        return "has its numbers in another file";
-    if (dnn_hdf5_chunk(data) > CHUNK_BYTES) return "is in chunks larger than 1 GiB";
+        return "stores its data in another file (external storage)";
+    if (dnn_hdf5_chunk(data) > CHUNK_BYTES) return "has chunks larger than 1 GiB";
     size_t stored = H5Dget_storage_size(data);
-    if (bytes > 0 && stored == 0) return "has no numbers";
-    if (bytes / RATIO > stored) return "claims far more numbers than the file has";
-    if (layout == H5D_CONTIGUOUS && bytes > stored) return "is cut short";
+    if (bytes > 0 && stored == 0) return "is empty";
+    if (bytes / RATIO > stored) return "is larger than the file; the file is damaged";
+    if (layout == H5D_CONTIGUOUS && bytes > stored) return "is truncated";
     return NULL;
 }
 
@@ -168,17 +168,17 @@ static const char *look(hid_t data, struct dnn_part *part)
     hsize_t dims[DNN_MAX_DIMS];
 
     if (type < 0 || space < 0)
-        wrong = "cannot be understood";
+        wrong = "has an unknown type";
     else if (!find_type(type, &part->type))
-        wrong = "does not hold numbers of a type known here";
+        wrong = "has an unsupported element type";
     else if (H5Sis_simple(space) <= 0 || H5Sget_simple_extent_type(space) == H5S_NULL ||
              H5Sget_simple_extent_ndims(space) > DNN_MAX_DIMS)
-        wrong = "is not an array of at most 8 axes";
+        wrong = "has more than 8 axes";
     else {
         part->shape = (struct dnn_shape){.ndim = H5Sget_simple_extent_ndims(space)};
         if (H5Sget_simple_extent_dims(space, dims, NULL) < 0) wrong = "has no shape";
         for (int i = 0; i < part->shape.ndim && wrong == NULL; i++) {
-            if (dims[i] > INT64_MAX) wrong = "is larger than any memory";
+            if (dims[i] > INT64_MAX) wrong = "is too large";
             part->shape.dim[i] = (int64_t)dims[i];
         }
     }
@@ -204,9 +204,8 @@ static char *missing_filter(hid_t data)
         for (char *c = name; *c != '\0'; c++)
             if ((unsigned char)*c < 32 || *c == 127) *c = '?';
         if (id < 0 || H5Zfilter_avail(id) <= 0)
-            wrong = dnn_format("is packed by the filter %d (%s), which HDF5 does not "
-                               "have here",
-                               (int)id, name[0] != '\0' ? name : "without a name");
+            wrong = dnn_format("needs the HDF5 filter %d (%s), which is not installed",
+                               (int)id, name[0] != '\0' ? name : "unnamed");
     }
     if (plist >= 0) H5Pclose(plist);
     return wrong;

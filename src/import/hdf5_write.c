@@ -217,8 +217,8 @@ int dnn_hdf5_create(const char *path, enum dnn_dtype type, struct dnn_hdf5_out *
 {
     (void)type;
     (void)out;
-    return dnn_fail(err, DNN_ECONFIG, "%s: cannot be written: this build has no HDF5",
-                    path);
+    return dnn_fail(err, DNN_ECONFIG,
+                    "%s: cannot be written: this program was built without HDF5", path);
 }
 
 int dnn_hdf5_put(struct dnn_hdf5_out *out, const char *name,
@@ -227,13 +227,13 @@ int dnn_hdf5_put(struct dnn_hdf5_out *out, const char *name,
     (void)out;
     (void)shape;
     (void)data;
-    return dnn_fail(err, DNN_ECONFIG, "%s: this build has no HDF5", name);
+    return dnn_fail(err, DNN_ECONFIG, "%s: this program was built without HDF5", name);
 }
 
 int dnn_hdf5_commit(struct dnn_hdf5_out *out, struct dnn_err *err)
 {
     (void)out;
-    return dnn_fail(err, DNN_ECONFIG, "this build has no HDF5");
+    return dnn_fail(err, DNN_ECONFIG, "this program was built without HDF5");
 }
 
 void dnn_hdf5_abandon(struct dnn_hdf5_out *out)

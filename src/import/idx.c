@@ -74,14 +74,14 @@ static int read_header(struct idx *f, struct dnn_err *err)
 
     DNN_TRY(dnn_bytes_read(f->bytes, 0, head, sizeof head, err));
     if (head[0] != 0 || head[1] != 0 || !type_of(head[2], &f->type))
-        return dnn_fail(
-            err, DNN_EDATA,
-            "%s: is no IDX file: it begins with %02x %02x %02x, not with 00 "
-            "00 and a type (08, 09, 0b to 0e)",
-            f->path, head[0], head[1], head[2]);
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: not an IDX file: it begins with %02x %02x %02x, expected "
+                        "00 00 and a type (08, 09, 0b to 0e)",
+                        f->path, head[0], head[1], head[2]);
     if (head[3] < 1 || head[3] > DNN_MAX_DIMS)
-        return dnn_fail(err, DNN_EDATA, "%s: says it has %d axes, not 1 to %d", f->path,
-                        head[3], DNN_MAX_DIMS);
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: the header declares %d axes; 1 to %d are supported",
+                        f->path, head[3], DNN_MAX_DIMS);
     f->shape.ndim = head[3];
     DNN_TRY(dnn_bytes_read(f->bytes, 4, dims, 4 * (size_t)head[3], err));
     for (int i = 0; i < f->shape.ndim; i++)
@@ -103,9 +103,9 @@ static int check_length(struct idx *f, struct dnn_err *err)
     if (dnn_tensor_bytes(&all, &bytes, err) < 0 || (int64_t)bytes != length - f->start)
         return dnn_fail(
             err, DNN_EDATA,
-            "%s: says it holds %s %s, but has %" PRId64 " bytes after its header",
-            f->path, dnn_dtype_name(f->type),
-            dnn_shape_text(text, sizeof text, &f->shape), length - f->start);
+            "%s: the header declares %s %s, but %" PRId64 " bytes follow it", f->path,
+            dnn_dtype_name(f->type), dnn_shape_text(text, sizeof text, &f->shape),
+            length - f->start);
     f->each = f->shape.dim[0] == 0 ? 0 : (int64_t)bytes / f->shape.dim[0];
     return 0;
 }
@@ -145,12 +145,12 @@ static int check_labels(const struct idx_source *s, const struct idx *f,
 
     if (f->shape.ndim != 1 || f->type == DNN_F32 || f->type == DNN_F64)
         return dnn_fail(err, DNN_EDATA,
-                        "%s: holds %s %s, where labels are one axis of integers",
-                        f->path, dnn_dtype_name(f->type),
+                        "%s: labels must be a 1-D integer array, not %s %s", f->path,
+                        dnn_dtype_name(f->type),
                         dnn_shape_text(text, sizeof text, &f->shape));
     if (f->shape.dim[0] != s->base.count)
         return dnn_fail(err, DNN_EDATA,
-                        "%s: holds %" PRId64 " labels, but %s %" PRId64 " samples",
+                        "%s: %" PRId64 " labels, but %s has %" PRId64 " samples",
                         f->path, f->shape.dim[0], s->file.path, s->base.count);
     return 0;
 }
@@ -168,7 +168,8 @@ static int read_labels(struct idx_source *s, const struct idx *f,
         int32_t label = ((const int32_t *)all.data)[i];
 
         if (label < 0)
-            rc = dnn_fail(err, DNN_EDATA, "%s: label %" PRId64 " is %d, less than 0",
+            rc = dnn_fail(err, DNN_EDATA,
+                          "%s: label %" PRId64 " is %d; labels must be 0 or more",
                           f->path, i, label);
         if (label >= col->classes) col->classes = (int64_t)label + 1;
     }
@@ -294,8 +295,9 @@ static int fill(struct idx_source *s, const struct dnn_import *how,
     s->base.split = split_of(f->path);
     if (how->split != NULL && s->base.split != NULL &&
         strcmp(how->split, s->base.split) != 0)
-        return dnn_fail(err, DNN_EDATA, "%s: is of the split \"%s\", not of \"%s\"",
-                        f->path, s->base.split, how->split);
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: belongs to the split \"%s\", not to \"%s\"", f->path,
+                        s->base.split, how->split);
     DNN_TRY(dnn_import_fits(how, f->path, f->type, &sample, err));
     DNN_TRY(dnn_axes_find(f->path, side, target, f->type, &sample, &s->axes, err));
     dnn_axes_column(&s->axes, target, &s->base.col[s->base.ncols++]);
@@ -375,7 +377,7 @@ static int open_dir(const char *path, const struct dnn_import *how,
     for (int i = 0; i < 3 && rc == 0 && images > 0; i++)
         rc = add_split(&list, splits[i], how, side, part, &n, err);
     if (rc == 0 && images > 0 && n == 0)
-        rc = dnn_fail(err, DNN_EDATA, "%s: has no split \"%s\", only train and test",
+        rc = dnn_fail(err, DNN_EDATA, "%s: there is no split \"%s\"; use train or test",
                       path, how->split);
     if (rc == 0 && n > 0)
         rc = n == 1 ? (*out = part[0], 0) : dnn_import_series(part, n, out, err);
@@ -390,7 +392,7 @@ static int open_dir(const char *path, const struct dnn_import *how,
 const struct dnn_importer dnn_importer_idx = {
     .name = "idx",
     .suffixes = ".idx .idx.gz -ubyte -ubyte.gz",
-    .help = "MNIST and its kin: images, and labels from the file beside them",
+    .help = "MNIST and similar: images, with labels from the matching file",
     .labels = true,
     .sniff = sniff,
     .open = open_file,

@@ -51,7 +51,8 @@ static int finish(const struct dnn_image_in *in, struct dnn_array *array,
         DNN_TRY(dnn_image_gray(in->what, array, err));
     if (in->mask && array->type < DNN_I8 &&
         dnn_array_convert(array, DNN_I32, true, err) < 0)
-        return dnn_prefix(err, "%s: is no mask of whole numbers: ", in->what);
+        return dnn_prefix(err,
+                          "%s: a mask must contain integer class numbers: ", in->what);
     return 0;
 }
 
@@ -123,10 +124,10 @@ static int kind_of(const struct dnn_import_side *side, bool target,
                    enum dnn_kind *out, struct dnn_err *err)
 {
     if (side->kind == DNN_KIND_LABEL || side->kind == DNN_KIND_VALUES)
-        return dnn_fail(err, DNN_ECONFIG,
-                        "%s: holds an image, which can be of kind \"image\" or "
-                        "\"mask\", not \"%s\"",
-                        in->what, dnn_choice_name(dnn_kind_choices, side->kind));
+        return dnn_fail(
+            err, DNN_ECONFIG,
+            "%s: is an image; \"kind\" must be \"image\" or \"mask\", not \"%s\"",
+            in->what, dnn_choice_name(dnn_kind_choices, side->kind));
     *out = side->kind >= 0            ? (enum dnn_kind)side->kind
            : target && about->classes ? DNN_KIND_MASK
                                       : DNN_KIND_IMAGE;
@@ -146,10 +147,10 @@ static int look(const struct dnn_image_kind *kind, struct dnn_image_in *in,
     finished(in, about);
     int64_t channels = about->shape.dim[about->shape.ndim - 1];
     if (in->mask && channels != 1)
-        return dnn_fail(err, DNN_EDATA,
-                        "%s: has %" PRId64 " channels; a mask has one class number per "
-                        "point",
-                        in->what, channels);
+        return dnn_fail(
+            err, DNN_EDATA,
+            "%s: a mask must have one channel (the class number), not %" PRId64,
+            in->what, channels);
     return 0;
 }
 
@@ -232,10 +233,10 @@ int dnn_image_decode(const void *bytes, size_t n, const char *what,
     else if (dnn_image_is_jpeg(bytes, n))
         kind = dnn_image_jpeg;
     else
-        return dnn_fail(err, DNN_EDATA, "%s: is neither PNG nor JPEG", what);
+        return dnn_fail(err, DNN_EDATA, "%s: not a PNG or JPEG image", what);
     if (kind == NULL)
-        return dnn_fail(err, DNN_ECONFIG, "%s: needs %s, which this was built without",
-                        what, dnn_image_is_png(bytes, n) ? "libpng" : "libjpeg");
+        return dnn_fail(err, DNN_ECONFIG, "%s: this program was built without %s", what,
+                        dnn_image_is_png(bytes, n) ? "libpng" : "libjpeg");
     DNN_TRY(kind->read(&in, &about, out, err));
     return finish(&in, out, err);
 }
@@ -259,10 +260,10 @@ int dnn_image_holds(const char *what, const struct dnn_picture *about, uint64_t 
 
     DNN_TRY(dnn_tensor_bytes(&t, &asked, err));
     if (asked / ratio <= bytes) return 0;
-    return dnn_fail(err, DNN_EDATA,
-                    "%s: says that it holds %s numbers, for which its %" PRIu64
-                    " bytes are too few",
-                    what, dnn_shape_text(shape, sizeof(shape), &about->shape), bytes);
+    return dnn_fail(
+        err, DNN_EDATA,
+        "%s: the header declares %s elements, but the file has only %" PRIu64 " bytes",
+        what, dnn_shape_text(shape, sizeof(shape), &about->shape), bytes);
 }
 
 /* ---- colours ---- */
@@ -299,8 +300,7 @@ int dnn_image_gray(const char *what, struct dnn_array *array, struct dnn_err *er
 
     if (c > 4)
         return dnn_fail(err, DNN_EDATA,
-                        "%s: has %" PRId64 " channels, which are no colours to make "
-                        "grey of",
+                        "%s: %" PRId64 " channels cannot be converted to grayscale",
                         what, c);
     int64_t points = c == 0 ? 0 : dnn_array_count(array) / c;
     switch (array->type) {
@@ -317,7 +317,8 @@ int dnn_image_gray(const char *what, struct dnn_array *array, struct dnn_err *er
         GRAY_REAL(double);
         break;
     default:
-        return dnn_fail(err, DNN_EDATA, "%s: colours of type %s cannot become grey",
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: color images of type %s cannot be converted to grayscale",
                         what, dnn_dtype_name(array->type));
     }
     s->dim[s->ndim - 1] = 1;
@@ -338,7 +339,8 @@ int dnn_image_colours(const char *what, struct dnn_array *array,
 
         if (k >= ncolours)
             return dnn_fail(err, DNN_EDATA,
-                            "%s: point %" PRId64 " has colour %d of a palette of %d",
+                            "%s: pixel %" PRId64
+                            " refers to color %d, but the palette has %d",
                             what, i, k, ncolours);
         for (int64_t j = 0; j < c; j++)
             to[j] = colour[k][j];

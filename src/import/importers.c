@@ -37,9 +37,9 @@ bool dnn_import_info(int index, struct dnn_importer_info *out)
 int dnn_importer_lacks(const struct dnn_importer *importer, struct dnn_err *err)
 {
     return dnn_fail(err, DNN_ECONFIG,
-                    "%s files cannot be read by this build: it was made without %s",
+                    "%s files cannot be read: this program was built without %s",
                     importer->name,
-                    importer->lacks == NULL ? "what they need" : importer->lacks);
+                    importer->lacks == NULL ? "the required library" : importer->lacks);
 }
 
 /* ---- by suffix ---- */
@@ -124,7 +124,7 @@ static int unknown_format(const char *format, struct dnn_err *err)
         dnn_buf_add(&list, "%s%s", n == 0 ? "" : ", ", words[n]);
     }
     words[n] = NULL;
-    rc = dnn_fail(err, DNN_ECONFIG, "there is no format \"%s\", only %s%s", format,
+    rc = dnn_fail(err, DNN_ECONFIG, "unknown format \"%s\"; known: %s%s", format,
                   list.text, dnn_text_hint(hint, sizeof hint, format, words));
     dnn_buf_free(&list);
     return rc;
@@ -150,13 +150,15 @@ static int unknown_file(const char *path, struct dnn_err *err)
     }
     words[n] = NULL;
     if (dot == NULL || dot == base)
-        rc = dnn_fail(err, DNN_EDATA,
-                      "%s: is of no known format, by its content, and has no suffix",
-                      path);
+        rc = dnn_fail(
+            err, DNN_EDATA,
+            "%s: unknown file format (no suffix, and the content is not recognised)",
+            path);
     else
         rc = dnn_fail(err, DNN_EDATA,
-                      "%s: is of no known format, by \"%s\" or by its content%s", path,
-                      dot, dnn_text_hint(hint, sizeof hint, dot, words));
+                      "%s: unknown file format (suffix \"%s\", and the content is not "
+                      "recognised)%s",
+                      path, dot, dnn_text_hint(hint, sizeof hint, dot, words));
     dnn_arena_free(arena);
     return rc;
 }

@@ -95,12 +95,11 @@ static int header(struct job *j, const struct dnn_image_in *in, struct dnn_pictu
     case JCS_CMYK:
     case JCS_YCCK:
         return dnn_fail(err, DNN_EDATA,
-                        "%s: is a JPEG of printing colours (CMYK), whose colours on a "
-                        "screen are not defined; convert it to RGB",
+                        "%s: CMYK JPEG images are not supported; convert it to RGB",
                         in->what);
     default:
         return dnn_fail(err, DNN_EDATA,
-                        "%s: is a JPEG of %d components that are no known colours",
+                        "%s: JPEG with %d components of an unknown color space",
                         in->what, jpeg->num_components);
     }
     out->type = DNN_U8;
@@ -126,9 +125,7 @@ static int rows(struct job *j, const struct dnn_image_in *in, struct dnn_array *
     if (jpeg->output_height != (JDIMENSION)out->shape.dim[0] ||
         (size_t)jpeg->output_width * (size_t)jpeg->output_components != pitch)
         return dnn_fail(err, DNN_EDATA,
-                        "%s: damaged JPEG: its rows have another size than its header "
-                        "says",
-                        in->what);
+                        "%s: damaged JPEG: row size differs from the header", in->what);
     while (jpeg->output_scanline < jpeg->output_height) {
         JSAMPROW row = (JSAMPROW)out->data + jpeg->output_scanline * pitch;
 
@@ -183,7 +180,7 @@ const struct dnn_image_kind *const dnn_image_jpeg = NULL;
 const struct dnn_importer dnn_importer_jpeg = {
     .name = "jpeg",
     .suffixes = ".jpg .jpeg",
-    .help = "images, grey or colour",
+    .help = "images, grayscale or color",
     .single = true,
     .sniff = dnn_image_is_jpeg,
     .open = OPEN,

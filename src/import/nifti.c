@@ -51,12 +51,13 @@ static int channels_of(const struct dnn_nifti *h, const char *what, int64_t *out
         }
     if (h->dim[6] > 1 || h->dim[7] > 1)
         return dnn_fail(err, DNN_EDATA,
-                        "%s: has %" PRId64 " axes; axes 6 and 7 are not read", what,
+                        "%s: %" PRId64 " axes; axes 6 and 7 are not supported", what,
                         h->dim[0]);
     if (several > 1)
         return dnn_fail(err, DNN_EDATA,
-                        "%s: has %" PRId64 " times, %" PRId64 " components and %" PRId64
-                        " colours at each point; only one of these can be channels",
+                        "%s: %" PRId64 " time steps, %" PRId64
+                        " vector components and %" PRId64
+                        " colors per voxel; only one of them can become channels",
                         what, h->dim[4], h->dim[5], of[0]);
     return 0;
 }
@@ -96,13 +97,13 @@ static int there(struct dnn_bytes *file, const struct dnn_nifti *h, const char *
 
     if (size >= 0 && (uint64_t)size < want)
         return dnn_fail(err, DNN_EDATA,
-                        "%s: needs %" PRIu64 " bytes for what its header says, and has "
-                        "%" PRId64,
+                        "%s: truncated: the header declares %" PRIu64
+                        " bytes, but there are %" PRId64,
                         what, want, size);
     if (size < 0 && stat(what, &st) == 0 && want / DEFLATE > (uint64_t)st.st_size)
         return dnn_fail(err, DNN_EDATA,
-                        "%s: needs %" PRIu64 " bytes for what its header says, which "
-                        "its %lld bytes of gzip cannot become",
+                        "%s: truncated: the header declares %" PRIu64
+                        " bytes, which %lld bytes of gzip data cannot contain",
                         what, want, (long long)st.st_size);
     return 0;
 }
@@ -247,7 +248,8 @@ static bool sniff(const unsigned char *head, size_t n)
 const struct dnn_importer dnn_importer_nifti = {
     .name = "nifti",
     .suffixes = ".nii .nii.gz",
-    .help = "NIfTI-1 and -2 volumes; times or vector components are channels",
+    .help =
+        "NIfTI-1 and NIfTI-2 volumes; time steps or vector components become channels",
     .single = true,
     .sniff = sniff,
     .open = OPEN,

@@ -48,12 +48,12 @@ static int first(struct dnn_bytes *file, const char *what, nifti_2_header *h,
     DNN_TRY(dnn_bytes_read(file, 0, &old, sizeof(old), err));
     if (memcmp(old.magic, "ni1", 4) == 0)
         return dnn_fail(err, DNN_EDATA,
-                        "%s: is one half of a pair (.hdr and .img), which is not read; "
-                        "save it as one .nii file",
+                        "%s: NIfTI pairs (.hdr and .img) are not supported; save it as "
+                        "one .nii file",
                         what);
     if (memcmp(old.magic, "n+1", 4) != 0)
-        return dnn_fail(err, DNN_EDATA, "%s: is no NIfTI file: its magic is missing",
-                        what);
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: not a NIfTI file: the magic number is missing", what);
     if (out->turned) swap_nifti_header(&old, 1);
     widen(&old, h);
     /* A real number there; what does not fit is refused with the wrong ones. */
@@ -70,13 +70,13 @@ static int second(struct dnn_bytes *file, const char *what, nifti_2_header *h,
     DNN_TRY(dnn_bytes_read(file, 0, h, sizeof(*h), err));
     if (memcmp(h->magic, "ni2", 4) == 0)
         return dnn_fail(err, DNN_EDATA,
-                        "%s: is one half of a pair (.hdr and .img), which is not read; "
-                        "save it as one .nii file",
+                        "%s: NIfTI pairs (.hdr and .img) are not supported; save it as "
+                        "one .nii file",
                         what);
     if (memcmp(h->magic, "n+2\0\r\n\032\n", 8) != 0)
         return dnn_fail(err, DNN_EDATA,
-                        "%s: is no NIfTI file: its magic is missing or was changed by "
-                        "a transfer as text",
+                        "%s: not a NIfTI file: the magic number is missing or was "
+                        "changed by a text-mode transfer",
                         what);
     if (out->turned) swap_nifti_header(h, 2);
     return 0;
@@ -87,13 +87,13 @@ static int axes(const nifti_2_header *h, const char *what, struct dnn_nifti *out
 {
     out->dim[0] = h->dim[0];
     if (h->dim[0] < 1 || h->dim[0] > 7)
-        return dnn_fail(err, DNN_EDATA, "%s: has %" PRId64 " axes; it must be 1 to 7",
+        return dnn_fail(err, DNN_EDATA, "%s: %" PRId64 " axes; NIfTI files have 1 to 7",
                         what, (int64_t)h->dim[0]);
     for (int i = 1; i < 8; i++) {
         out->dim[i] = i <= h->dim[0] ? h->dim[i] : 1;
         if (out->dim[i] < 1)
-            return dnn_fail(err, DNN_EDATA, "%s: axis %d has %" PRId64 " points", what,
-                            i, out->dim[i]);
+            return dnn_fail(err, DNN_EDATA, "%s: axis %d has length %" PRId64, what, i,
+                            out->dim[i]);
     }
     return 0;
 }
@@ -124,14 +124,14 @@ static int type(const nifti_2_header *h, const char *what, struct dnn_nifti *out
         int bits = (int)dnn_dtype_size(types[i].type) * 8 * types[i].colours;
         if (h->bitpix != bits)
             return dnn_fail(err, DNN_EDATA,
-                            "%s: says that a point has %d bits; its type (%d) has %d",
+                            "%s: the header declares %d bits per voxel, but its data "
+                            "type (%d) has %d",
                             what, h->bitpix, h->datatype, bits);
         out->type = types[i].type;
         out->colours = types[i].colours;
         return 0;
     }
-    return dnn_fail(err, DNN_EDATA,
-                    "%s: holds numbers of a type (%d, %s) that is not read", what,
+    return dnn_fail(err, DNN_EDATA, "%s: unsupported data type %d (%s)", what,
                     h->datatype, nifti_datatype_string(h->datatype));
 }
 
@@ -142,11 +142,11 @@ static int scale(const nifti_2_header *h, const char *what, struct dnn_nifti *ou
     double slope = isnan(h->scl_slope) ? 0 : h->scl_slope;
 
     if (slope != 0 && (!isfinite(slope) || !isfinite(h->scl_inter)))
-        return dnn_fail(err, DNN_EDATA,
-                        "%s: its values are to be scaled by %g and moved by %g", what,
-                        slope, h->scl_inter);
+        return dnn_fail(err, DNN_EDATA, "%s: invalid scaling: slope %g, intercept %g",
+                        what, slope, h->scl_inter);
     if (slope != 0 && (slope != 1 || h->scl_inter != 0) && out->colours > 1)
-        return dnn_fail(err, DNN_EDATA, "%s: its colours are to be scaled", what);
+        return dnn_fail(err, DNN_EDATA, "%s: scaling of color values is not supported",
+                        what);
     out->slope = slope;
     out->inter = slope == 0 ? 0 : h->scl_inter;
     return 0;
@@ -199,9 +199,10 @@ int dnn_nifti_header(struct dnn_bytes *file, const char *what, struct dnn_nifti 
     else if (size == SIZE2)
         DNN_TRY(second(file, what, &h, out, err));
     else
-        return dnn_fail(err, DNN_EDATA,
-                        "%s: is no NIfTI file: its header has neither %d nor %d bytes",
-                        what, SIZE1, SIZE2);
+        return dnn_fail(
+            err, DNN_EDATA,
+            "%s: not a NIfTI file: the header size is neither %d nor %d bytes", what,
+            SIZE1, SIZE2);
     DNN_TRY(axes(&h, what, out, err));
     DNN_TRY(type(&h, what, out, err));
     DNN_TRY(scale(&h, what, out, err));
@@ -209,7 +210,8 @@ int dnn_nifti_header(struct dnn_bytes *file, const char *what, struct dnn_nifti 
     out->offset = h.vox_offset == 0 ? size + MORE : h.vox_offset;
     if (out->offset < size || out->offset > INT64_MAX / 4)
         return dnn_fail(err, DNN_EDATA,
-                        "%s: its data begins within its header of %d bytes, or nowhere",
+                        "%s: invalid data offset: it lies inside the header of %d "
+                        "bytes or beyond the end",
                         what, size);
     space(&h, out);
     return 0;

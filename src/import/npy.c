@@ -42,8 +42,8 @@ static int open_file(struct dnn_kept *kept, struct dnn_err *err)
     own->numbers = malloc(own->is.bytes);
     int rc = own->numbers == NULL
                  ? dnn_fail(err, DNN_ENOMEM,
-                            "%s: no memory for its %zu bytes, which Fortran order "
-                            "needs; C order does not",
+                            "%s: not enough memory: Fortran order needs all %zu bytes "
+                            "at once; save it in C order",
                             own->path, own->is.bytes)
                  : dnn_bytes_read(own->file, own->is.start, own->numbers, own->is.bytes,
                                   err);
@@ -107,16 +107,16 @@ static int check(const char *path, const struct dnn_import *how, int64_t size,
     char text[DNN_SHAPE_TEXT];
 
     if (size != want)
-        return dnn_fail(err, DNN_EDATA,
-                        "%s: has %" PRId64
-                        " bytes, but its header says %s of %s, which "
-                        "are %" PRId64,
-                        path, size, dnn_shape_text(text, sizeof text, &is->shape),
-                        dnn_dtype_name(is->type), want);
+        return dnn_fail(
+            err, DNN_EDATA,
+            "%s: %" PRId64
+            " bytes, but the header declares %s of %s, which needs %" PRId64,
+            path, size, dnn_shape_text(text, sizeof text, &is->shape),
+            dnn_dtype_name(is->type), want);
     if (is->fortran && (int64_t)is->bytes > dnn_import_limit(how))
         return dnn_fail(err, DNN_EDATA,
-                        "%s: %zu bytes in Fortran order are more than the limit of "
-                        "%" PRId64 "; write it in C order",
+                        "%s: %zu bytes in Fortran order exceed the limit of %" PRId64
+                        "; save it in C order",
                         path, is->bytes, dnn_import_limit(how));
     return 0;
 }
@@ -154,7 +154,7 @@ static bool sniff(const unsigned char *head, size_t n)
 const struct dnn_importer dnn_importer_npy = {
     .name = "npy",
     .suffixes = ".npy .npy.gz",
-    .help = "an array of NumPy: its rows are samples",
+    .help = "a NumPy array: its rows are samples",
     .sniff = sniff,
     .open = open_npy,
 };

@@ -25,20 +25,21 @@ int dnn_npy_length(const char *what, const unsigned char *head, size_t n, size_t
                    struct dnn_err *err)
 {
     if (n < MAGIC + 2 || memcmp(head, magic, MAGIC) != 0)
-        return dnn_fail(err, DNN_EDATA, "%s: does not begin as an array of NumPy does",
-                        what);
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: not a NumPy file: the magic bytes are missing", what);
     int version = head[MAGIC];
     if (version < 1 || version > 3 || head[MAGIC + 1] != 0)
-        return dnn_fail(err, DNN_EDATA,
-                        "%s: is version %d.%d of NumPy's format; 1.0, 2.0 and 3.0 are "
-                        "known",
-                        what, version, head[MAGIC + 1]);
+        return dnn_fail(
+            err, DNN_EDATA,
+            "%s: NumPy format version %d.%d is not supported; 1.0, 2.0 and 3.0 are",
+            what, version, head[MAGIC + 1]);
     size_t start = version == 1 ? MAGIC + 4 : MAGIC + 6;
-    if (n < start) return dnn_fail(err, DNN_EDATA, "%s: ends in its header", what);
+    if (n < start) return dnn_fail(err, DNN_EDATA, "%s: truncated in the header", what);
     *out = start + head[8] + ((size_t)head[9] << 8);
     if (version > 1) *out += ((size_t)head[10] << 16) + ((size_t)head[11] << 24);
     if (*out > LONGEST)
-        return dnn_fail(err, DNN_EDATA, "%s: claims a header of %zu bytes", what, *out);
+        return dnn_fail(err, DNN_EDATA, "%s: the header length %zu is too large", what,
+                        *out);
     return 0;
 }
 
@@ -57,7 +58,7 @@ static int damaged(struct scan *s, const char *wanted)
     for (const char *c = s->at; c < s->end && n < WORD / 2; c++)
         near[n++] = isprint((unsigned char)*c) ? *c : '?';
     near[n] = '\0';
-    return dnn_fail(s->err, DNN_EDATA, "%s: its header should have %s at \"%s\"",
+    return dnn_fail(s->err, DNN_EDATA, "%s: invalid header: expected %s at \"%s\"",
                     s->what, wanted, near);
 }
 
@@ -83,12 +84,12 @@ static int read_text(struct scan *s, char out[WORD])
 
     if (!next_is(s, quote)) {
         quote = '"';
-        if (!next_is(s, quote)) return damaged(s, "a text in quotes");
+        if (!next_is(s, quote)) return damaged(s, "a quoted string");
     }
     while (s->at < s->end && *s->at != quote && n + 1 < WORD)
         out[n++] = *s->at++;
     out[n] = '\0';
-    return next_is(s, quote) ? 0 : damaged(s, "the end of a text");
+    return next_is(s, quote) ? 0 : damaged(s, "a closing quote");
 }
 
 static int read_shape(struct scan *s, struct dnn_shape *out)
@@ -100,13 +101,13 @@ static int read_shape(struct scan *s, struct dnn_shape *out)
 
         skip_space(s);
         if (s->at < s->end && *s->at == '-')
-            return damaged(s, "an extent that is not negative");
+            return damaged(s, "a dimension of 0 or more");
         if (s->at == s->end || !isdigit((unsigned char)*s->at))
-            return damaged(s, "an extent");
+            return damaged(s, "a dimension");
         for (; s->at < s->end && isdigit((unsigned char)*s->at); s->at++)
             if (__builtin_mul_overflow(value, 10, &value) ||
                 __builtin_add_overflow(value, *s->at - '0', &value))
-                return damaged(s, "an extent below 2^63");
+                return damaged(s, "a dimension below 2^63");
         if (s->at < s->end && *s->at == 'L') s->at++; /* as Python 2 wrote them */
         if (out->ndim == DNN_MAX_DIMS)
             return dnn_fail(s->err, DNN_EDATA, "%s: has more than %d axes", s->what,
@@ -114,7 +115,7 @@ static int read_shape(struct scan *s, struct dnn_shape *out)
         out->dim[out->ndim++] = value;
         if (next_is(s, ',')) continue;
         if (next_is(s, ')') && out->ndim > 1) return 0;
-        return damaged(s, "a comma behind an extent");
+        return damaged(s, "a comma after a dimension");
     }
     return 0;
 }
@@ -183,12 +184,12 @@ static int set_type(struct scan *s, const char *text, struct dnn_npy *out)
         return 0;
     }
     if (letter(name[0]) != NULL)
-        return dnn_fail(s->err, DNN_EDATA, "%s: holds %s (\"%s\"), not numbers",
+        return dnn_fail(s->err, DNN_EDATA, "%s: contains %s (\"%s\"), not numbers",
                         s->what, letter(name[0]), text);
-    return dnn_fail(s->err, DNN_EDATA,
-                    "%s: its type \"%s\" is none of b1, i1 to i8, u1 to u8, f2, f4 and "
-                    "f8",
-                    s->what, text);
+    return dnn_fail(
+        s->err, DNN_EDATA,
+        "%s: dtype \"%s\" is not supported; use b1, i1 to i8, u1 to u8, f2, f4 or f8",
+        s->what, text);
 }
 
 static int read_type(struct scan *s, struct dnn_npy *out)
@@ -197,8 +198,10 @@ static int read_type(struct scan *s, struct dnn_npy *out)
 
     skip_space(s);
     if (s->at < s->end && *s->at == '[')
-        return dnn_fail(s->err, DNN_EDATA, "%s: holds records with fields, not numbers",
-                        s->what);
+        return dnn_fail(
+            s->err, DNN_EDATA,
+            "%s: structured dtypes are not supported; save each field as an array",
+            s->what);
     DNN_TRY(read_text(s, text));
     for (char *c = text; *c != '\0'; c++)
         if (!isprint((unsigned char)*c)) *c = '?';
@@ -219,7 +222,7 @@ static int read_member(struct scan *s, struct dnn_npy *out, unsigned *seen)
         k++;
     if (k == 3 || (*seen & 1u << k) != 0) {
         s->at = start;
-        return damaged(s, "one of descr, fortran_order and shape, each once,");
+        return damaged(s, "the keys descr, fortran_order and shape, once each,");
     }
     *seen |= 1u << k;
     if (!next_is(s, ':')) return damaged(s, "a colon");
@@ -240,12 +243,12 @@ static int read_all(struct scan *s, struct dnn_npy *out)
         return damaged(s, "a comma or the end of the dictionary");
     }
     if (seen != 7)
-        return dnn_fail(s->err, DNN_EDATA, "%s: its header has no %s", s->what,
+        return dnn_fail(s->err, DNN_EDATA, "%s: invalid header: %s is missing", s->what,
                         (seen & 1) == 0   ? "descr"
                         : (seen & 2) == 0 ? "fortran_order"
                                           : "shape");
     skip_space(s);
-    return s->at == s->end ? 0 : damaged(s, "nothing but space");
+    return s->at == s->end ? 0 : damaged(s, "only whitespace");
 }
 
 int dnn_npy_parse(const char *what, const unsigned char *head, size_t n,
@@ -259,8 +262,8 @@ int dnn_npy_parse(const char *what, const unsigned char *head, size_t n,
     struct dnn_tensor is = {.dtype = out->type, .shape = out->shape};
     char text[DNN_SHAPE_TEXT];
     if (dnn_tensor_bytes(&is, &out->bytes, NULL) < 0 || out->bytes > INT64_MAX - n)
-        return dnn_fail(err, DNN_EDATA, "%s: %s of %s are more than any file holds",
-                        what, dnn_shape_text(text, sizeof text, &out->shape),
+        return dnn_fail(err, DNN_EDATA, "%s: %s of %s is too large", what,
+                        dnn_shape_text(text, sizeof text, &out->shape),
                         dnn_dtype_name(out->type));
     return 0;
 }

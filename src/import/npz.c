@@ -73,7 +73,7 @@ static int open_archive(struct dnn_kept *kept, struct dnn_err *err)
     int kind = zip_error_system_type(&error) == ZIP_ET_SYS ? DNN_EIO : DNN_EDATA;
     int rc = code == ZIP_ER_NOENT
                  ? dnn_fail(err, DNN_EIO, "%s: %s", a->path, strerror(ENOENT))
-                 : dnn_fail(err, kind, "%s: is no archive that can be read: %s",
+                 : dnn_fail(err, kind, "%s: cannot be read as a zip archive: %s",
                             a->path, zip_error_strerror(&error));
     zip_error_fini(&error);
     return rc;
@@ -113,19 +113,20 @@ static int read_all(struct member *m, zip_file_t *file, struct dnn_err *err)
         if (room > m->size) room = m->size;
         unsigned char *bytes = realloc(m->bytes, room);
         if (bytes == NULL)
-            return dnn_fail(err, DNN_ENOMEM, "%s: no memory for %zu of its bytes",
+            return dnn_fail(err, DNN_ENOMEM, "%s: not enough memory to read %zu bytes",
                             m->what, room);
         m->bytes = bytes;
         DNN_TRY(read_some(m->what, file, bytes + n, room - n, &got, err));
         n += got;
         if (n < room)
-            return dnn_fail(err, DNN_EDATA, "%s: ends after %zu of %" PRIu64 " bytes",
+            return dnn_fail(err, DNN_EDATA, "%s: truncated: %zu of %" PRIu64 " bytes",
                             m->what, n, (uint64_t)m->size);
     }
     /* The checksum is looked at behind the last byte. */
     DNN_TRY(read_some(m->what, file, &more, 1, &got, err));
     return got == 0 ? 0
-                    : dnn_fail(err, DNN_EDATA, "%s: is longer than it says", m->what);
+                    : dnn_fail(err, DNN_EDATA, "%s: longer than its header declares",
+                               m->what);
 }
 
 static void drop_member(struct dnn_kept *kept)
@@ -202,7 +203,8 @@ static int read_header(struct member *m, zip_file_t *file, struct dnn_err *err)
     memcpy(head, first, sizeof first);
     size_t rest = n > sizeof first ? n - sizeof first : 0;
     int rc = read_some("", file, head + sizeof first, rest, &got, err);
-    if (rc == 0 && got < rest) rc = dnn_fail(err, DNN_EDATA, ": ends in its header");
+    if (rc == 0 && got < rest)
+        rc = dnn_fail(err, DNN_EDATA, ": truncated in the header");
     if (rc == 0) rc = dnn_npy_parse("", head, n, &m->is, err);
     dnn_free(head);
     return rc;
@@ -217,21 +219,21 @@ static int check(const struct dnn_import *how, struct member *m, const zip_stat_
     char text[DNN_SHAPE_TEXT];
 
     if ((stat->valid & known) != known)
-        return dnn_fail(err, DNN_EDATA, ": has no size");
+        return dnn_fail(err, DNN_EDATA, ": its size is unknown");
     if (stat->size != want)
-        return dnn_fail(err, DNN_EDATA,
-                        ": has %" PRIu64 " bytes, but its header says %s of %s, which "
-                        "are %" PRIu64,
-                        (uint64_t)stat->size,
-                        dnn_shape_text(text, sizeof text, &m->is.shape),
-                        dnn_dtype_name(m->is.type), want);
+        return dnn_fail(
+            err, DNN_EDATA,
+            ": %" PRIu64
+            " bytes, but the header declares %s of %s, which needs %" PRIu64,
+            (uint64_t)stat->size, dnn_shape_text(text, sizeof text, &m->is.shape),
+            dnn_dtype_name(m->is.type), want);
     if (stat->size / RATIO > stat->comp_size)
         return dnn_fail(err, DNN_EDATA,
-                        ": cannot become %" PRIu64 " bytes from %" PRIu64,
+                        ": %" PRIu64 " bytes cannot be decompressed from %" PRIu64,
                         (uint64_t)stat->size, (uint64_t)stat->comp_size);
     if (stat->size > (uint64_t)dnn_import_limit(how))
         return dnn_fail(err, DNN_EDATA,
-                        ": %" PRIu64 " bytes are more than the limit of %" PRId64,
+                        ": %" PRIu64 " bytes exceed the limit of %" PRId64,
                         (uint64_t)stat->size, dnn_import_limit(how));
     m->size = stat->size;
     return 0;
@@ -274,7 +276,8 @@ static int list(struct dnn_store *store, struct dnn_err *err)
     zip_stat_t stat;
 
     if (n > MEMBERS)
-        return dnn_fail(err, DNN_EDATA, "%s: has %" PRId64 " members, more than %d",
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: %" PRId64 " members; at most %d are supported",
                         store->path, (int64_t)n, MEMBERS);
     for (zip_int64_t i = 0; i < n; i++) {
         if (zip_stat_index(a->zip, (zip_uint64_t)i, 0, &stat) < 0)

@@ -35,7 +35,7 @@ int dnn_import_fits(const struct dnn_import *how, const char *what, enum dnn_dty
         return DNN_EDATA;
     }
     if (bytes <= (size_t)dnn_import_limit(how)) return 0;
-    return dnn_fail(err, DNN_EDATA, "%s: %s %s takes %s, more than the limit of %s",
+    return dnn_fail(err, DNN_EDATA, "%s: %s %s needs %s, which exceeds the limit of %s",
                     what, dnn_dtype_name(type),
                     dnn_shape_text(text, sizeof text, shape),
                     dnn_text_bytes(size, sizeof size, (double)bytes),
@@ -68,8 +68,7 @@ static int several_formats(const char *path, const struct dnn_import_file *a,
 {
     return dnn_fail(
         err, DNN_EDATA,
-        "%s: holds files of several formats, %s (%s) and %s (%s): say which "
-        "is meant",
+        "%s: contains files of several formats, %s (%s) and %s (%s); set \"format\"",
         path, a->importer->name, a->name, b->importer->name, b->name);
 }
 
@@ -109,20 +108,16 @@ static int choose_files(const char *path, const struct dnn_importer *asked,
         if (file.importer->open == NULL) return dnn_importer_lacks(file.importer, err);
         list->file[n++] = file;
     }
-    if (list->n == 0)
-        return dnn_fail(err, DNN_EDATA, "%s: there is no file in it or below it", path);
+    if (list->n == 0) return dnn_fail(err, DNN_EDATA, "%s: contains no files", path);
     if (n == 0 && asked != NULL)
-        return dnn_fail(err, DNN_EDATA,
-                        "%s: there is no %s file (%s) among the %zu below it", path,
+        return dnn_fail(err, DNN_EDATA, "%s: no %s file (%s) among its %zu files", path,
                         asked->name, asked->suffixes, list->n);
     if (n == 0)
-        return dnn_fail(err, DNN_EDATA,
-                        "%s: none of the %zu files below it is of a known format", path,
-                        list->n);
+        return dnn_fail(err, DNN_EDATA, "%s: none of its %zu files has a known format",
+                        path, list->n);
     if (n < list->n && asked == NULL)
         dnn_log_once(DNN_WARN, "import",
-                     "%s: %zu of %zu files are of no known format and left out; the "
-                     "first is %s",
+                     "%s: skipped %zu of %zu files of unknown format; the first is %s",
                      path, list->n - n, list->n, unknown);
     list->n = n;
     return 0;
@@ -240,8 +235,8 @@ static int check_split(const struct dnn_import *how, const struct dnn_import_sid
         return 0;
     if (dnn_import_of_split(side->path, how->split)) return 0;
     return dnn_fail(err, DNN_EDATA,
-                    "%s: is in no directory \"%s\" and not called so: it is not known "
-                    "to be of that split",
+                    "%s: not part of the split \"%s\": neither a directory nor the "
+                    "file name says so",
                     side->path, how->split);
 }
 
@@ -352,7 +347,7 @@ int dnn_import_open(const struct dnn_import *how, struct dnn_source **out,
     o->how = *how;
     how = &o->how;
     if (how->input.path == NULL)
-        rc = dnn_fail(err, DNN_ECONFIG, "an import needs the path of its inputs");
+        rc = dnn_fail(err, DNN_ECONFIG, "the path of the inputs is missing");
     else
         rc = dnn_import_open_side(how, &how->input, &o->from, err);
     if (rc == 0 && how->target.path != NULL) {
@@ -366,8 +361,7 @@ int dnn_import_open(const struct dnn_import *how, struct dnn_source **out,
         }
     }
     if (rc == 0 && o->from->count == 0)
-        rc =
-            dnn_fail(err, DNN_EDATA, "%s: there are no samples in it", how->input.path);
+        rc = dnn_fail(err, DNN_EDATA, "%s: contains no samples", how->input.path);
     if (rc < 0) {
         close_opened(&o->base);
         return rc;

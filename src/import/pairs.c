@@ -68,8 +68,8 @@ static int check_unique(const struct dnn_source *source, const struct named *all
         dnn_source_label(source, all[i - 1].index, a);
         dnn_source_label(source, all[i].index, b);
         return dnn_fail(err, DNN_EDATA,
-                        "%s and %s have the same name but for the suffix, so that "
-                        "partners cannot be told by name",
+                        "%s and %s differ only in their suffix, so inputs and targets "
+                        "cannot be paired by name",
                         a, b);
     }
     return 0;
@@ -157,9 +157,10 @@ static int join_columns(struct pair *pair, struct dnn_err *err)
     memcpy(base->col, pair->input->col, sizeof base->col);
     for (int k = 0; k < pair->target->ncols; k++) {
         if (base->ncols == DNN_MAX_COLUMNS)
-            return dnn_fail(err, DNN_EDATA,
-                            "inputs and targets have %d columns together, more than %d",
-                            pair->input->ncols + pair->target->ncols, DNN_MAX_COLUMNS);
+            return dnn_fail(
+                err, DNN_EDATA,
+                "inputs and targets have %d columns in total; at most %d are supported",
+                pair->input->ncols + pair->target->ncols, DNN_MAX_COLUMNS);
         struct dnn_column *col = &base->col[base->ncols];
         *col = pair->target->col[k];
         if (col->role == DNN_ROLE_INPUT) col->role = DNN_ROLE_TARGET;
@@ -176,7 +177,8 @@ static int join_columns(struct pair *pair, struct dnn_err *err)
                 continue;
             }
             return dnn_fail(err, DNN_EDATA,
-                            "both inputs and targets have a column \"%s\"", col->name);
+                            "the column \"%s\" is in both inputs and targets",
+                            col->name);
         }
         base->ncols++;
     }
@@ -275,8 +277,7 @@ int dnn_import_pair(struct dnn_source *input, struct dnn_source *target, int pai
     if (rc == 0 && pairing == DNN_PAIR_NAME)
         rc = join_by_name(pair, err);
     else if (rc == 0 && input->count != target->count)
-        rc = dnn_fail(err, DNN_EDATA,
-                      "there are %" PRId64 " inputs, but %" PRId64 " targets",
+        rc = dnn_fail(err, DNN_EDATA, "%" PRId64 " inputs, but %" PRId64 " targets",
                       input->count, target->count);
     if (rc < 0)
         close_pair(&pair->base);

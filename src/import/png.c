@@ -50,7 +50,7 @@ static void feed(png_structp png, png_bytep to, size_t n)
     if (n > j->left) {
         char text[96];
 
-        snprintf(text, sizeof(text), "it ends after %zu bytes, in the middle", j->all);
+        snprintf(text, sizeof(text), "truncated after %zu bytes", j->all);
         png_error(png, text);
     }
     memcpy(to, j->at, n);
@@ -72,7 +72,7 @@ static int palette(struct job *j)
     int n = 0;
 
     if (png_get_PLTE(j->png, j->info, &plte, &j->ncolours) == 0)
-        png_error(j->png, "there is no palette");
+        png_error(j->png, "the palette is missing");
     png_get_tRNS(j->png, j->info, &alpha, &n, NULL);
     for (int i = 0; i < j->ncolours; i++) {
         j->colour[i][0] = plte[i].red;
@@ -149,14 +149,14 @@ static int rows(struct job *j, const struct dnn_image_in *in, struct dnn_array *
     }
     j->row = malloc(height * sizeof(*j->row));
     if (j->row == NULL)
-        return dnn_fail(err, DNN_ENOMEM, "%s: no memory for %zu rows", in->what,
+        return dnn_fail(err, DNN_ENOMEM, "%s: not enough memory for %zu rows", in->what,
                         height);
     for (size_t y = 0; y < height; y++)
         j->row[y] = to + y * pitch;
     if (setjmp(png_jmpbuf(j->png)) != 0) return failed(j, in, err);
     png_read_update_info(j->png, j->info);
     if (png_get_rowbytes(j->png, j->info) != pitch)
-        png_error(j->png, "its rows have another size than its header says");
+        png_error(j->png, "row size differs from the header");
     png_read_image(j->png, j->row);
     png_read_end(j->png, NULL);
     return 0;
@@ -172,8 +172,8 @@ static int with(const struct dnn_image_in *in, struct dnn_picture *about,
     j->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, j, on_error, on_warning);
     if (j->png != NULL) j->info = png_create_info_struct(j->png);
     int rc = j->info == NULL
-                 ? dnn_fail(err, DNN_ENOMEM, "%s: libpng does not start: %s", in->what,
-                            j->said)
+                 ? dnn_fail(err, DNN_ENOMEM, "%s: libpng could not be initialised: %s",
+                            in->what, j->said)
                  : header(j, in, about, err);
     if (rc == 0 && out != NULL) {
         rc = dnn_array_make(out, about->type, &about->shape, err);
@@ -212,8 +212,8 @@ const struct dnn_image_kind *const dnn_image_png = NULL;
 const struct dnn_importer dnn_importer_png = {
     .name = "png",
     .suffixes = ".png",
-    .help =
-        "images of 1 to 16 bits, grey, colour or palette; alpha is kept as a channel",
+    .help = "images of 1 to 16 bits, grayscale, color or palette; alpha is kept as a "
+            "channel",
     .single = true,
     .sniff = dnn_image_is_png,
     .open = OPEN,

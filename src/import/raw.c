@@ -73,12 +73,12 @@ static int describe(struct raw *r, const struct dnn_import *how,
     struct dnn_tensor sample = {.name = r->path};
 
     if (side->shape.count == 0)
-        return dnn_fail(
-            err, DNN_ECONFIG,
-            "%s: is a raw file, of which the shape of a sample must be given", r->path);
+        return dnn_fail(err, DNN_ECONFIG,
+                        "%s: raw file: set \"shape\" to the shape of a sample",
+                        r->path);
     if (side->shape.count > DNN_MAX_DIMS)
         return dnn_fail(err, DNN_ECONFIG,
-                        "%s: a shape has at most %d axes, not %" PRId64, r->path,
+                        "%s: a shape can have at most %d axes, not %" PRId64, r->path,
                         DNN_MAX_DIMS, side->shape.count);
     if (dnn_shape_make((int)side->shape.count, side->shape.ints, &r->shape, err) < 0 ||
         dnn_dtype_find(side->type == NULL ? "u8" : side->type, &r->type, err) < 0)
@@ -104,16 +104,15 @@ static int count(struct raw *r, bool whole, struct dnn_err *err)
     dnn_shape_text(text, sizeof text, &r->shape);
     if (rest <= 0 || rest % (int64_t)r->each != 0)
         return dnn_fail(err, DNN_EDATA,
-                        "%s: has %" PRId64 " bytes after the first %" PRId64
-                        ", which is no whole number of samples of %s %s (%zu bytes "
-                        "each)",
+                        "%s: %" PRId64 " bytes after an offset of %" PRId64
+                        " is not a multiple of the sample size: %s %s (%zu bytes each)",
                         r->path, rest > 0 ? rest : 0, r->offset,
                         dnn_dtype_name(r->type), text, r->each);
     r->base.count = rest / (int64_t)r->each;
     if (whole && r->base.count != 1)
         return dnn_fail(err, DNN_EDATA,
-                        "%s: holds %" PRId64 " samples of %s %s, where a file is to be "
-                        "one sample",
+                        "%s: contains %" PRId64
+                        " samples of %s %s, but each file must be one sample",
                         r->path, r->base.count, dnn_dtype_name(r->type), text);
     return 0;
 }
@@ -146,6 +145,6 @@ static int open_file(const char *path, const struct dnn_import *how,
 const struct dnn_importer dnn_importer_raw = {
     .name = "raw",
     .suffixes = ".raw .vol .dat",
-    .help = "bare numbers whose shape, type, order of bytes and offset are given",
+    .help = "raw binary data: shape, dtype, byte order and offset are given by keys",
     .open = open_file,
 };

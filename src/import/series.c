@@ -91,8 +91,8 @@ static int take(struct series *s, int64_t p, struct dnn_err *err)
         if (rc == 0) s->nopen++;
         if (rc == 0 && part->source->count != want) {
             rc = dnn_fail(err, DNN_EDATA,
-                          "%s: has changed: it had %" PRId64
-                          " samples when it was opened, and now %" PRId64,
+                          "%s: changed while it was read: %" PRId64
+                          " samples at first, now %" PRId64,
                           path_of(s, p), want, part->source->count);
             dnn_source_close(part->source);
             part->source = NULL;
@@ -148,7 +148,7 @@ static int add_part(struct series *s, const struct dnn_source *from, int64_t p,
     if (s->one_each) return 0;
     s->part[p].first = s->base.count;
     if (__builtin_add_overflow(s->base.count, from->count, &s->base.count))
-        return dnn_fail(err, DNN_EDATA, "%s: has more samples than can be counted",
+        return dnn_fail(err, DNN_EDATA, "%s: the number of samples overflows",
                         path_of(s, p));
     s->part[p + 1].first = s->base.count;
     return 0;
@@ -172,13 +172,13 @@ static int same_sample(const struct series *s, int64_t p, const struct dnn_sampl
             same = col->shape.dim[d] == DNN_UNKNOWN ||
                    col->shape.dim[d] == a->shape.dim[d];
         if (!same)
-            return dnn_fail(err, DNN_EDATA,
-                            "%s: \"%s\" is %s %s, but that of the first file, %s, is "
-                            "%s %s",
-                            path_of(s, p), col->name, dnn_dtype_name(a->type),
-                            dnn_shape_text(text, sizeof text, &a->shape), path_of(s, 0),
-                            dnn_dtype_name(col->type),
-                            dnn_shape_text(want, sizeof want, &col->shape));
+            return dnn_fail(
+                err, DNN_EDATA,
+                "%s: \"%s\" is %s %s, but in the first file, %s, it is %s %s",
+                path_of(s, p), col->name, dnn_dtype_name(a->type),
+                dnn_shape_text(text, sizeof text, &a->shape), path_of(s, 0),
+                dnn_dtype_name(col->type),
+                dnn_shape_text(want, sizeof want, &col->shape));
     }
     return 0;
 }
@@ -191,12 +191,11 @@ static int read_one(const struct series *s, int64_t p, struct dnn_sample *out,
 
     if (rc < 0) return rc;
     if (source->count != 1)
-        rc = dnn_fail(err, DNN_EDATA,
-                      "%s: holds %" PRId64 " samples where one was expected",
+        rc = dnn_fail(err, DNN_EDATA, "%s: contains %" PRId64 " samples, expected one",
                       path_of(s, p), source->count);
     else if (source->ncols != s->nfrom)
-        rc = dnn_fail(err, DNN_EDATA, "%s: has %d columns, but %s has %d",
-                      path_of(s, p), source->ncols, path_of(s, 0), s->nfrom);
+        rc = dnn_fail(err, DNN_EDATA, "%s: %d columns, but %s has %d", path_of(s, p),
+                      source->ncols, path_of(s, 0), s->nfrom);
     if (rc == 0) rc = dnn_source_read(source, 0, out, err);
     if (rc == 0) rc = same_sample(s, p, out, err);
     dnn_source_close(source);
@@ -353,10 +352,10 @@ static int add_class(struct series *s, const struct dnn_import_series_how *as,
                      struct dnn_err *err)
 {
     if (s->nfrom == DNN_MAX_COLUMNS)
-        return dnn_fail(err, DNN_EDATA,
-                        "%s: has %d columns, which leaves none for the "
-                        "class",
-                        path_of(s, 0), s->nfrom);
+        return dnn_fail(
+            err, DNN_EDATA,
+            "%s: %d columns are the maximum, so there is none left for the class",
+            path_of(s, 0), s->nfrom);
     struct dnn_column *col = &s->base.col[s->base.ncols++];
     *col = (struct dnn_column){.name = "target",
                                .role = DNN_ROLE_TARGET,

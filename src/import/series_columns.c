@@ -38,13 +38,13 @@ static int same_kind(const struct dnn_column *old, const char *old_path,
                                                  old->type &&new->shape.ndim ==
                                                  old->shape.ndim)
         return 0;
-    return dnn_fail(err, DNN_EDATA,
-                    "%s: its column \"%s\" is %s %s with %d axes, but \"%s\" of %s is "
-                    "%s %s with %d",
-                    path, new->name, dnn_dtype_name(new->type),
-                    dnn_choice_name(dnn_kind_choices, (int)new->kind), new->shape.ndim,
-                    old->name, old_path, dnn_dtype_name(old->type),
-                    dnn_choice_name(dnn_kind_choices, (int)old->kind), old->shape.ndim);
+    return dnn_fail(
+        err, DNN_EDATA,
+        "%s: column \"%s\" is %s %s with %d axes, but \"%s\" of %s is %s %s with %d",
+        path, new->name, dnn_dtype_name(new->type),
+        dnn_choice_name(dnn_kind_choices, (int)new->kind), new->shape.ndim, old->name,
+        old_path, dnn_dtype_name(old->type),
+        dnn_choice_name(dnn_kind_choices, (int)old->kind), old->shape.ndim);
 }
 
 /* Classes with names must be the same; of those without, the larger number counts. */
@@ -60,7 +60,7 @@ static int same_classes(struct dnn_column *old, const char *old_path,
     }
     if (new->class_name == NULL || old->class_name == NULL)
         return dnn_fail(err, DNN_EDATA,
-                        "%s: its classes have %s names, but those of %s have %s", path,
+                        "%s: the classes have %s names, but in %s they have %s", path,
                         new->class_name == NULL ? "no" : "their", old_path,
                         old->class_name == NULL ? "none" : "names");
     while (c < new->classes &&
@@ -68,7 +68,7 @@ static int same_classes(struct dnn_column *old, const char *old_path,
         c++;
     if (c == new->classes && c == old->classes) return 0;
     return dnn_fail(err, DNN_EDATA,
-                    "%s: its classes are not those of %s: class %" PRId64
+                    "%s: the classes differ from those of %s: class %" PRId64
                     " is \"%s\", not \"%s\"",
                     path, old_path, c, c < new->classes ? new->class_name[c] : "",
                     c < old->classes ? old->class_name[c] : "");
@@ -79,7 +79,7 @@ int dnn_import_columns_join(struct dnn_source *base, const char *base_path,
                             struct dnn_err *err)
 {
     if (from->ncols != base->ncols)
-        return dnn_fail(err, DNN_EDATA, "%s: has %d columns, but %s has %d", path,
+        return dnn_fail(err, DNN_EDATA, "%s: %d columns, but %s has %d", path,
                         from->ncols, base_path, base->ncols);
     for (int k = 0; k < base->ncols; k++) {
         const struct dnn_column *new = &from->col[k];

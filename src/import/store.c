@@ -102,7 +102,7 @@ static int add_column(struct dnn_store *store, int c, int part, bool again,
     name_of(store, part, -1, what);
     if (!store->how.whole && p->shape.ndim == 0)
         return dnn_fail(err, DNN_EDATA,
-                        "%s: is a single number, without an axis of samples; \"whole\" "
+                        "%s: contains a scalar without a sample axis; \"whole\": true "
                         "makes it one sample",
                         what);
     struct dnn_shape shape = sample_shape(store, part);
@@ -117,8 +117,8 @@ static int add_column(struct dnn_store *store, int c, int part, bool again,
     if (now.type != col->type || now.kind != col->kind ||
         now.shape.ndim != col->shape.ndim)
         return dnn_fail(err, DNN_EDATA,
-                        "%s: is %s with %d axes, unlike the array before, %s with %d",
-                        what, dnn_dtype_name(now.type), now.shape.ndim,
+                        "%s: %s with %d axes, but the array before is %s with %d", what,
+                        dnn_dtype_name(now.type), now.shape.ndim,
                         dnn_dtype_name(col->type), col->shape.ndim);
     for (int i = 0; i < now.shape.ndim; i++)
         if (now.shape.dim[i] != col->shape.dim[i]) col->shape.dim[i] = DNN_UNKNOWN;
@@ -149,7 +149,7 @@ static int fill_in(struct dnn_store *store, const struct dnn_import_side *side,
     if (store->how.whole) return 0;
     source->count = store->part[chosen->input].shape.dim[0];
     if (source->count == 0)
-        return dnn_fail(err, DNN_EDATA, "%s: holds no samples", store->path);
+        return dnn_fail(err, DNN_EDATA, "%s: contains no samples", store->path);
     if (chosen->target >= 0 &&
         store->part[chosen->target].shape.dim[0] != source->count)
         return dnn_fail(err, DNN_EDATA, "%s: %s has %lld samples, but %s has %lld",
@@ -198,8 +198,9 @@ int dnn_store_read(const struct dnn_source *source, int64_t i, struct dnn_sample
     const struct dnn_store *store = (const struct dnn_store *)source;
 
     if (i < 0 || i >= source->count)
-        return dnn_fail(err, DNN_EDATA, "%s: has no sample %lld of %lld", store->path,
-                        (long long)i, (long long)source->count);
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: sample %lld requested, but there are only %lld",
+                        store->path, (long long)i, (long long)source->count);
     out->ncols = source->ncols;
     for (int c = 0; c < source->ncols; c++)
         DNN_TRY(read_column(store, c, i, &out->col[c], err));

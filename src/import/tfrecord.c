@@ -82,29 +82,30 @@ static int walk(struct records *r, struct dnn_err *err)
         r->start[n] = at;
         if (at == size) break;
         if (size - at < HEAD)
-            return dnn_fail(err, DNN_EDATA, "%s: ends in the head of record %" PRId64,
-                            r->path, n);
+            return dnn_fail(err, DNN_EDATA,
+                            "%s: truncated in the header of record %" PRId64, r->path,
+                            n);
         DNN_TRY(dnn_bytes_read(r->file, at, head, HEAD, err));
         if (dnn_crc_record(head, 8) != (uint32_t)little(head + 8, 4))
             return dnn_fail(err, DNN_EDATA,
-                            "%s: the length of record %" PRId64 " is damaged: its "
-                            "checksum is wrong",
+                            "%s: record %" PRId64
+                            ": checksum mismatch in its length; the file is damaged",
                             r->path, n);
         uint64_t length = little(head, 8), left = (uint64_t)(size - at - HEAD);
         if (left < TAIL || length > left - TAIL)
             return dnn_fail(err, DNN_EDATA,
-                            "%s: record %" PRId64 " has %" PRIu64 " bytes, but the "
-                            "file ends after %" PRIu64,
+                            "%s: record %" PRId64 ": %" PRIu64
+                            " bytes, but the file ends after %" PRIu64,
                             r->path, n, length, left);
         if (length > (uint64_t)dnn_import_limit(&r->how))
             return dnn_fail(err, DNN_EDATA,
-                            "%s: record %" PRId64 " has %" PRIu64 " bytes, more than "
-                            "the limit of %" PRId64,
+                            "%s: record %" PRId64 ": %" PRIu64
+                            " bytes exceed the limit of %" PRId64,
                             r->path, n, length, dnn_import_limit(&r->how));
         at += HEAD + (int64_t)length + TAIL;
     }
     r->source.count = n;
-    return n > 0 ? 0 : dnn_fail(err, DNN_EDATA, "%s: holds no records", r->path);
+    return n > 0 ? 0 : dnn_fail(err, DNN_EDATA, "%s: contains no records", r->path);
 }
 
 /* Record i: bytes are for free(). */
@@ -118,8 +119,7 @@ static int load(struct records *r, int64_t i, unsigned char **bytes, size_t *n,
     *bytes = malloc(*n + TAIL);
     if (*bytes == NULL)
         return dnn_fail(err, DNN_ENOMEM,
-                        "%s: no memory for the %zu bytes of record "
-                        "%" PRId64,
+                        "%s: not enough memory for the %zu bytes of record %" PRId64,
                         r->path, *n, i);
     rc = dnn_kept_take(&r->kept, open_file, err);
     if (rc == 0) {
@@ -128,7 +128,7 @@ static int load(struct records *r, int64_t i, unsigned char **bytes, size_t *n,
     }
     if (rc == 0 && dnn_crc_record(*bytes, *n) != (uint32_t)little(*bytes + *n, 4))
         rc = dnn_fail(err, DNN_EDATA,
-                      "%s: record %" PRId64 " is damaged: its checksum is wrong",
+                      "%s: record %" PRId64 ": checksum mismatch; the file is damaged",
                       r->path, i);
     if (rc < 0) {
         free(*bytes);
@@ -173,8 +173,8 @@ static int agree(const char *what, const struct dnn_column *col,
             col->shape.dim[i] == DNN_UNKNOWN || col->shape.dim[i] == axes->shape.dim[i];
     if (same) return 0;
     return dnn_fail(
-        err, DNN_EDATA, "%s: its %s is %s %s %s, but that of record 0 is %s %s %s",
-        what, col->name, dnn_choice_name(dnn_kind_choices, (int)axes->kind),
+        err, DNN_EDATA, "%s: %s is %s %s %s, but in record 0 it is %s %s %s", what,
+        col->name, dnn_choice_name(dnn_kind_choices, (int)axes->kind),
         dnn_dtype_name(axes->type), dnn_shape_text(is, sizeof is, &axes->shape),
         dnn_choice_name(dnn_kind_choices, (int)col->kind), dnn_dtype_name(col->type),
         dnn_shape_text(first, sizeof first, &col->shape));
@@ -296,8 +296,8 @@ static int open_tfrecord(const char *path, const struct dnn_import *how,
 {
     if (!dnn_import_of_split(path, how->split))
         return dnn_fail(err, DNN_EDATA,
-                        "%s: is in no directory \"%s\" and not called so: it is not "
-                        "known to be of that split",
+                        "%s: not part of the split \"%s\": neither a directory nor the "
+                        "file name says so",
                         path, how->split);
     struct records *r = dnn_alloc(sizeof *r);
     r->source = (struct dnn_source){.type = &type, .nfiles = 1, .file = &r->path};
@@ -322,7 +322,7 @@ static bool sniff(const unsigned char *head, size_t n)
 const struct dnn_importer dnn_importer_tfrecord = {
     .name = "tfrecord",
     .suffixes = ".tfrecord .tfrecords .tfrecord.gz .tfrecords.gz",
-    .help = "records of TensorFlow's: examples with features such as image/encoded",
+    .help = "TensorFlow records: examples with features such as image/encoded",
     .labels = true,
 #if DNN_HAVE_PROTOBUFC
     .sniff = sniff,

@@ -40,11 +40,11 @@ int dnn_example_parse(const char *what, const void *bytes, size_t n, dnn_example
 {
     *out = dnn__tf__example__unpack(NULL, n, bytes);
     if (*out == NULL)
-        return dnn_fail(err, DNN_EDATA, "%s: is no tf.train.Example", what);
+        return dnn_fail(err, DNN_EDATA, "%s: not a tf.train.Example", what);
     if ((*out)->features != NULL && (*out)->features->n_feature > 0) return 0;
     dnn_example_free(*out);
     *out = NULL;
-    return dnn_fail(err, DNN_EDATA, "%s: has no features", what);
+    return dnn_fail(err, DNN_EDATA, "%s: contains no features", what);
 }
 
 void dnn_example_free(dnn_example *example)
@@ -85,10 +85,11 @@ static int missing(const dnn_example *example, const struct dnn_feature *f,
         if ((unsigned char)*c < 32 || *c == 127) *c = '?';
     if (name != NULL) {
         dnn_text_hint(hint, sizeof hint, name, word);
-        dnn_fail(err, DNN_EDATA, "%s: has no feature \"%s\"%s; it has %s", f->what,
-                 name, hint, list.text != NULL ? list.text : "none");
+        dnn_fail(err, DNN_EDATA, "%s: there is no feature \"%s\"%s; available: %s",
+                 f->what, name, hint, list.text != NULL ? list.text : "none");
     } else {
-        dnn_fail(err, DNN_EDATA, "%s: which feature is the %s? Give a name, one of %s",
+        dnn_fail(err, DNN_EDATA,
+                 "%s: several features could be the %s; set its name to one of %s",
                  f->what, f->target ? "target" : "input",
                  list.text != NULL ? list.text : "none");
     }
@@ -140,10 +141,10 @@ static int set_shape(const struct dnn_feature *f, size_t n, const int64_t *dim,
 {
     for (size_t i = 0; i < n; i++)
         if (dim[i] < 0)
-            return dnn_fail(err, DNN_EDATA, "%s: %s: its shape has an extent of %lld",
+            return dnn_fail(err, DNN_EDATA, "%s: %s: the shape has a dimension of %lld",
                             f->what, f->name, (long long)dim[i]);
     if (n > DNN_MAX_DIMS)
-        return dnn_fail(err, DNN_EDATA, "%s: %s: its shape has more than %d axes",
+        return dnn_fail(err, DNN_EDATA, "%s: %s: the shape has more than %d axes",
                         f->what, f->name, DNN_MAX_DIMS);
     return dnn_shape_make((int)n, dim, out, err);
 }
@@ -208,9 +209,8 @@ static int take(const dnn_example *example, const struct dnn_feature *f,
         DNN_TRY(find_shape(example, f, count, &shape, &side.layout, spread, err));
     }
     if (dnn_shape_count(&shape, &n, NULL) < 0 || n != count)
-        return dnn_fail(err, DNN_EDATA,
-                        "%s: %s: has %lld numbers, which are not those of %s", f->what,
-                        f->name, (long long)count,
+        return dnn_fail(err, DNN_EDATA, "%s: %s: %lld values do not match the shape %s",
+                        f->what, f->name, (long long)count,
                         dnn_shape_text(text, sizeof text, &shape));
     snprintf(what, sizeof what, "%s: %.60s", f->what, f->name);
     DNN_TRY(dnn_axes_find(what, &side, f->target, type, &shape, axes, err));
@@ -231,7 +231,8 @@ static int take_raw(const dnn_example *example, const struct dnn_feature *f,
     if (f->side->type != NULL) DNN_TRY(dnn_dtype_find(f->side->type, &type, err));
     size_t size = dnn_dtype_size(type);
     if (bytes->len % size != 0)
-        return dnn_fail(err, DNN_EDATA, "%s: %s: has %zu bytes, which are no whole %s",
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: %s: %zu bytes is not a multiple of the size of %s",
                         f->what, f->name, bytes->len, dnn_dtype_name(type));
     struct dnn_npy order = {.type = type, .swap = f->side->big_endian};
     unsigned char *copy = dnn_alloc(bytes->len + 1);
@@ -242,11 +243,10 @@ static int take_raw(const dnn_example *example, const struct dnn_feature *f,
     dnn_free(copy);
     if (rc == 0 && axes->shape.ndim <= 1 && f->side->kind < 0 &&
         f->side->shape.count == 0)
-        return dnn_fail(
-            err, DNN_EDATA,
-            "%s: %s: is neither PNG nor JPEG, and nothing says the shape of "
-            "its %zu bytes",
-            f->what, f->name, bytes->len);
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: %s: not a PNG or JPEG image, and the shape of its %zu "
+                        "bytes is unknown",
+                        f->what, f->name, bytes->len);
     return rc;
 }
 
@@ -266,10 +266,10 @@ static int take_image(const struct dnn_feature *f, const ProtobufCBinaryData *by
 
     snprintf(what, sizeof what, "%s: %.60s", f->what, f->name);
     if (side->kind == DNN_KIND_LABEL || side->kind == DNN_KIND_VALUES)
-        return dnn_fail(err, DNN_ECONFIG,
-                        "%s: holds an image, which can be of kind \"image\" or "
-                        "\"mask\", not \"%s\"",
-                        what, dnn_choice_name(dnn_kind_choices, side->kind));
+        return dnn_fail(
+            err, DNN_ECONFIG,
+            "%s: is an image; \"kind\" must be \"image\" or \"mask\", not \"%s\"", what,
+            dnn_choice_name(dnn_kind_choices, side->kind));
     in.mask = side->kind == DNN_KIND_MASK;
     if (f->target && side->kind < 0 && kind != NULL) {
         DNN_TRY(kind->look(&in, &about, err));
@@ -286,7 +286,7 @@ static int take_image(const struct dnn_feature *f, const ProtobufCBinaryData *by
     *spread = true;
     if (in.mask && out->shape.dim[out->shape.ndim - 1] != 1)
         return dnn_fail(err, DNN_EDATA,
-                        "%s: has %lld channels; a mask has one class number per point",
+                        "%s: a mask must have one channel (the class number), not %lld",
                         what, (long long)out->shape.dim[out->shape.ndim - 1]);
     return 0;
 }
@@ -307,7 +307,7 @@ int dnn_example_read(const dnn_example *example, const struct dnn_feature *featu
     size_t n = found->bytes_list == NULL ? 0 : found->bytes_list->n_value;
     if (n != 1)
         return dnn_fail(err, DNN_EDATA, "%s: %s: %s", feature->what, feature->name,
-                        n == 0 ? "is empty" : "is a list of several texts, not one");
+                        n == 0 ? "is empty" : "contains several strings; expected one");
     const ProtobufCBinaryData *bytes = &found->bytes_list->value[0];
     if (dnn_image_is_png(bytes->data, bytes->len) ||
         dnn_image_is_jpeg(bytes->data, bytes->len))

@@ -60,7 +60,7 @@ static int on_warning(TIFF *tiff, void *user, const char *module, const char *fm
 
 int dnn_tiff_fail(const struct dnn_tiff *t, struct dnn_err *err)
 {
-    const char *said = t->said[0] == '\0' ? "libtiff does not say why" : t->said;
+    const char *said = t->said[0] == '\0' ? "libtiff gave no reason" : t->said;
     size_t n = strlen(t->what);
 
     if (strncmp(said, t->what, n) == 0 && strncmp(said + n, ": ", 2) == 0)
@@ -82,7 +82,8 @@ static int open_file(struct dnn_tiff *t, const struct dnn_image_in *in,
     t->what = in->what;
     t->page = -1;
     if (opts == NULL)
-        return dnn_fail(err, DNN_ENOMEM, "%s: libtiff does not start", in->what);
+        return dnn_fail(err, DNN_ENOMEM, "%s: libtiff could not be initialised",
+                        in->what);
     TIFFOpenOptionsSetErrorHandlerExtR(opts, on_error, t);
     TIFFOpenOptionsSetWarningHandlerExtR(opts, on_warning, t);
     TIFFOpenOptionsSetMaxSingleMemAlloc(opts, (tmsize_t)limit);
@@ -116,7 +117,7 @@ static int hidden(const struct dnn_tiff *t, int pages, struct dnn_err *err)
     long images = strtol(at + 8, NULL, 10);
     if (images <= pages) return 0;
     return dnn_fail(err, DNN_EDATA,
-                    "%s: its description tells of %ld images, of which %d are pages; "
+                    "%s: the description declares %ld images, but there are %d pages; "
                     "save it as an ordinary stack",
                     t->what, images, pages);
 }
@@ -145,11 +146,12 @@ static int survey(struct dnn_tiff *t, struct dnn_tiff_page *first, int64_t *page
         DNN_TRY(dnn_tiff_look(t, &p, err));
         if (*pages == 0) *first = p;
         if (!same(first, &p))
-            return dnn_fail(err, DNN_EDATA,
-                            "%s: page %d is %ux%u of %d x %d bits, the first one %ux%u "
-                            "of %d x %d bits; pages of one volume are alike",
-                            t->what, t->page + 1, p.height, p.width, p.samples, p.bits,
-                            first->height, first->width, first->samples, first->bits);
+            return dnn_fail(
+                err, DNN_EDATA,
+                "%s: page %d is %ux%u of %d x %d bits, but the first is %ux%u of %d x "
+                "%d bits; all pages of a volume must be alike",
+                t->what, t->page + 1, p.height, p.width, p.samples, p.bits,
+                first->height, first->width, first->samples, first->bits);
     }
     if (t->said[0] != '\0') {
         t->page++; /* the one that could not be read */
@@ -157,11 +159,10 @@ static int survey(struct dnn_tiff *t, struct dnn_tiff_page *first, int64_t *page
     }
     if (TIFFLastDirectory(t->tiff) == 0)
         return dnn_fail(err, DNN_EDATA,
-                        "%s: damaged TIFF: behind page %d there is one that was read "
-                        "before, so there is no end",
+                        "%s: damaged TIFF: the page list loops back after page %d",
                         t->what, t->page + 1);
     if (*pages == 0)
-        return dnn_fail(err, DNN_EDATA, "%s: has no page that is an image", t->what);
+        return dnn_fail(err, DNN_EDATA, "%s: contains no image page", t->what);
     return hidden(t, t->page + 1, err);
 }
 
@@ -243,8 +244,8 @@ static bool sniff(const unsigned char *h, size_t n)
 const struct dnn_importer dnn_importer_tiff = {
     .name = "tiff",
     .suffixes = ".tif .tiff .btf",
-    .help =
-        "images of 1 to 64 bits, grey, colour or palette; several pages are a volume",
+    .help = "images of 1 to 64 bits, grayscale, color or palette; several pages are a "
+            "volume",
     .single = true,
     .sniff = sniff,
     .open = OPEN,

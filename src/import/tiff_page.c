@@ -60,12 +60,13 @@ static int colours_of(struct dnn_tiff *t, struct dnn_tiff_page *p, struct dnn_er
     case PHOTOMETRIC_PALETTE:
         if (p->samples == 1 && p->bits <= 8) return 0;
         return dnn_fail(err, DNN_EDATA,
-                        "%s: page %d has a palette for %d values of %d bits a point; "
-                        "it must be one of at most 8",
+                        "%s: page %d: palette images must have one value of at most 8 "
+                        "bits per pixel, not %d of %d bits",
                         t->what, t->page + 1, p->samples, p->bits);
     case PHOTOMETRIC_RGB:
         if (p->samples >= 3) return 0;
-        return dnn_fail(err, DNN_EDATA, "%s: page %d has colours of %d channels",
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: page %d: unsupported number of color channels: %d",
                         t->what, t->page + 1, p->samples);
     case PHOTOMETRIC_YCBCR: /* libjpeg makes colours of them */
         if (p->compression == COMPRESSION_JPEG && p->samples == 3 && p->planar == 1)
@@ -73,8 +74,8 @@ static int colours_of(struct dnn_tiff *t, struct dnn_tiff_page *p, struct dnn_er
         break;
     }
     return dnn_fail(err, DNN_EDATA,
-                    "%s: page %d has colours of a kind (photometric interpretation %d) "
-                    "that is not read; grey, RGB and palettes are",
+                    "%s: page %d: photometric interpretation %d is not supported; "
+                    "grayscale, RGB and palette are",
                     t->what, t->page + 1, p->photometric);
 }
 
@@ -102,18 +103,17 @@ int dnn_tiff_look(struct dnn_tiff *t, struct dnn_tiff_page *p, struct dnn_err *e
                                 .compression = compression,
                                 .planar = samples == 1 ? PLANARCONFIG_CONTIG : planar};
     if (width == 0 || height == 0 || samples == 0)
-        return dnn_fail(err, DNN_EDATA, "%s: page %d has no points", t->what,
-                        t->page + 1);
+        return dnn_fail(err, DNN_EDATA, "%s: page %d is empty", t->what, t->page + 1);
     if (!type_of(bits, format, &p->type) || (bits < 8 && samples > 1))
         return dnn_fail(err, DNN_EDATA,
-                        "%s: page %d has %d values of %d bits a point (sample format "
-                        "%d), which is not read",
+                        "%s: page %d: %d values of %d bits per pixel (sample format "
+                        "%d) are not supported",
                         t->what, t->page + 1, samples, bits, format);
     if (!TIFFIsCODECConfigured(compression))
-        return dnn_fail(err, DNN_EDATA,
-                        "%s: page %d is compressed in a way (%d) that this libtiff "
-                        "does not have",
-                        t->what, t->page + 1, compression);
+        return dnn_fail(
+            err, DNN_EDATA,
+            "%s: page %d: the installed libtiff does not support compression %d",
+            t->what, t->page + 1, compression);
     return colours_of(t, p, err);
 }
 
@@ -154,8 +154,8 @@ static int grid_of(struct dnn_tiff *t, const struct dnn_image_in *in,
     if (g->pitch != ((uint64_t)g->width * bits + 7) / 8 ||
         g->size / g->height < g->pitch || size > dnn_import_limit(in->how))
         return dnn_fail(err, DNN_EDATA,
-                        "%s: page %d has strips or tiles of %ux%u points in %zu bytes, "
-                        "which does not fit its %d values of %d bits a point",
+                        "%s: page %d: strips or tiles of %ux%u pixels in %zu bytes do "
+                        "not match %d values of %d bits per pixel",
                         t->what, t->page + 1, g->height, g->width, g->size, p->samples,
                         p->bits);
     return 0;
@@ -241,8 +241,8 @@ static int levels(const struct dnn_tiff *t, const struct dnn_tiff_page *p, void 
     if (!white && p->bits >= 8) return 0;
     if (p->type != DNN_U8 && p->type != DNN_U16)
         return dnn_fail(err, DNN_EDATA,
-                        "%s: page %d says that 0 is white, which is not defined for %s",
-                        t->what, t->page + 1, dnn_dtype_name(p->type));
+                        "%s: page %d: white-is-zero is not defined for %s", t->what,
+                        t->page + 1, dnn_dtype_name(p->type));
     if (p->type == DNN_U16)
         for (size_t i = 0; i < n; i++)
             pair[i] = (uint16_t)(65535 - pair[i]);
@@ -293,8 +293,9 @@ int dnn_tiff_page(struct dnn_tiff *t, const struct dnn_image_in *in, void *to,
                         t->what, t->page + 1);
     void *mem = calloc(1, g.size);
     if (mem == NULL)
-        return dnn_fail(err, DNN_ENOMEM, "%s: no memory for %zu bytes of page %d",
-                        t->what, g.size, t->page + 1);
+        return dnn_fail(err, DNN_ENOMEM,
+                        "%s: not enough memory for %zu bytes of page %d", t->what,
+                        g.size, t->page + 1);
     int rc = read_grid(t, &p, &g, mem, (unsigned char *)to + (bytes - size), err);
     free(mem);
     DNN_TRY(rc);

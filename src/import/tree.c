@@ -94,7 +94,7 @@ static int walk(const struct walk *w, const char *dir, int depth, struct dnn_err
 
     /* A link to a directory above would lead round and round. */
     if (depth > DNN_TREE_DEPTH)
-        return dnn_fail(err, DNN_EDATA, "%s: lies more than %d directories deep", dir,
+        return dnn_fail(err, DNN_EDATA, "%s: more than %d directory levels", dir,
                         DNN_TREE_DEPTH);
     d = opendir(dir);
     if (d == NULL)
@@ -165,7 +165,8 @@ int dnn_import_lines(const char *path, struct dnn_import_list *list,
         dnn_free(full);
     }
     dnn_free(text);
-    if (list->n == 0) return dnn_fail(err, DNN_EDATA, "%s: lists no files", path);
+    if (list->n == 0)
+        return dnn_fail(err, DNN_EDATA, "%s: the list contains no files", path);
     return 0;
 }
 

@@ -1,4 +1,4 @@
-/* append.c - which term is of which output, and the ops all kinds need.
+/* append.c - assign terms to outputs and append their ops.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -18,15 +18,15 @@ int dnn_loss_fail(const struct loss_job *job, struct dnn_err *err, const char *f
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    return dnn_fail(err, DNN_ECONFIG, "output '%s': the loss %s %s", job->output,
+    return dnn_fail(err, DNN_ECONFIG, "output '%s': loss %s: %s", job->output,
                     job->term->kind->name, text);
 }
 
-/* ---- what kinds need ---- */
+/* ---- shared by the kinds ---- */
 
-/* What the network ends in; x what goes into it.  A change of shape behind it that
- * leaves the channels alone is moved before it. */
-static enum loss_source look(struct dnn_prog *prog, int y, int *x)
+/* The activation the network ends in, and its input x.  A reshape behind it that keeps
+ * the channels is moved before it. */
+static enum loss_source find_end(struct dnn_prog *prog, int y, int *x)
 {
     int o = prog->value[y].op;
 
@@ -45,7 +45,7 @@ static enum loss_source look(struct dnn_prog *prog, int y, int *x)
     if (op.kind == DNN_OP_RESHAPE &&
         dnn_prog_dim(prog, y, -1) == dnn_prog_dim(prog, op.in[0], -1)) {
         int before;
-        enum loss_source ends = look(prog, op.in[0], &before);
+        enum loss_source ends = find_end(prog, op.in[0], &before);
 
         if (ends != LOSS_NONE)
             *x = dnn_prog_op1(prog, DNN_OP_RESHAPE, &op.attr, before);
@@ -62,19 +62,20 @@ static bool soft(enum loss_source source)
 int dnn_loss_find_source(struct loss_job *job, enum loss_source *out,
                          struct dnn_err *err)
 {
-    enum loss_source said = (enum loss_source)job->term->source;
+    enum loss_source given = (enum loss_source)job->term->source;
 
-    job->of = said == LOSS_NONE ? job->y : job->x;
-    *out = said;
-    if (said == LOSS_NONE) return 0;
-    if (said == LOSS_AUTO) {
+    job->of = given == LOSS_NONE ? job->y : job->x;
+    *out = given;
+    if (given == LOSS_NONE) return 0;
+    if (given == LOSS_AUTO) {
         *out = job->ends == LOSS_NONE ? LOSS_AUTO : job->ends;
         return 0;
     }
-    if (job->ends == LOSS_NONE || job->ends == said || (soft(job->ends) && soft(said)))
+    if (job->ends == LOSS_NONE || job->ends == given ||
+        (soft(job->ends) && soft(given)))
         return 0;
-    return dnn_loss_fail(job, err, "has the source %s, but the network ends in %s",
-                         dnn_choice_name(dnn_loss_sources, said),
+    return dnn_loss_fail(job, err, "source is %s, but the network ends in %s",
+                         dnn_choice_name(dnn_loss_sources, given),
                          dnn_choice_name(dnn_loss_sources, job->ends));
 }
 
@@ -86,9 +87,9 @@ int dnn_loss_weights(const struct loss_job *job, int *out, struct dnn_err *err)
     *out = DNN_NONE;
     if (weight->count == 0) return 0;
     if (weight->count != job->classes)
-        return dnn_loss_fail(job, err,
-                             "has %lld weights, but the last axis has %lld classes",
-                             (long long)weight->count, (long long)job->classes);
+        return dnn_loss_fail(
+            job, err, "%lld class weights given, but the output has %lld classes",
+            (long long)weight->count, (long long)job->classes);
     *out = dnn_prog_constant(job->prog, "weight", &shape, weight->reals);
     return 0;
 }
@@ -99,8 +100,7 @@ int dnn_loss_ignores(const struct loss_job *job, bool *out, struct dnn_err *err)
     if (*out && !job->labels)
         return dnn_loss_fail(
             job, err,
-            "has an ignore_index, but its targets are values, not class "
-            "numbers");
+            "ignore_index needs class numbers as targets, but they are values");
     return 0;
 }
 
@@ -131,18 +131,18 @@ static int fail_names(const struct loss_term *term, const struct dnn_loss_net *n
 
     for (int i = 0; i < net->noutputs; i++)
         dnn_buf_add(&names, "%s'%s'", i == 0 ? "" : ", ", net->name[i]);
-    int rc = dnn_fail(err, DNN_ECONFIG,
-                      term->output == NULL
-                          ? "the loss %s%s: every output has a term already; say which "
-                            "one this is for with \"output\": %s"
-                          : "the loss %s: there is no output '%s'; the network has %s",
-                      term->kind->name, term->output == NULL ? "" : term->output,
-                      names.text);
+    int rc = dnn_fail(
+        err, DNN_ECONFIG,
+        term->output == NULL
+            ? "loss %s%s: every output already has a loss; set \"output\" "
+              "to one of %s"
+            : "loss %s: the network has no output '%s'; it has %s",
+        term->kind->name, term->output == NULL ? "" : term->output, names.text);
     dnn_buf_free(&names);
     return rc;
 }
 
-/* The output a term is of. */
+/* The output a term is for. */
 static int find_output(const struct loss_term *term, const struct dnn_loss_net *net,
                        const int *target, int *out, struct dnn_err *err)
 {
@@ -164,8 +164,8 @@ static int add_target(struct loss_job *job, enum dnn_loss_target is,
                                        : is == DNN_TARGET_LABELS;
     if (job->labels && shape.ndim < 2)
         return dnn_loss_fail(job, err,
-                             "has class numbers as targets, but the output "
-                             "has no axis of classes");
+                             "the targets are class numbers, but the output has no "
+                             "class axis");
     if (job->labels) shape.ndim--;
     job->target = dnn_prog_target(job->prog, job->output,
                                   job->labels ? DNN_I32 : job->prog->dtype, &shape);
@@ -191,7 +191,8 @@ static int add(const struct loss_term *term, struct dnn_prog *prog,
     job.classes = dnn_prog_dim(prog, job.y, -1);
     job.rows = count / job.classes / net->batch;
     if (dnn_prog_shape(prog, job.y)->ndim < 2)
-        return dnn_loss_fail(&job, err, "needs an output with axes beside the batch");
+        return dnn_loss_fail(&job, err,
+                             "the output must have another axis than the batch");
     if (target[i] == DNN_NONE)
         DNN_TRY(add_target(&job,
                            net->target_is == NULL
@@ -200,7 +201,7 @@ static int add(const struct loss_term *term, struct dnn_prog *prog,
                            err));
     else
         job.labels = prog->value[target[i]].is.dtype == DNN_I32;
-    job.ends = look(prog, job.y, &job.x);
+    job.ends = find_end(prog, job.y, &job.x);
     job.of = job.y;
     int value = term->kind->append(&job, err);
     if (value < 0) return value;
@@ -215,7 +216,7 @@ int dnn_loss_append(const struct dnn_loss *loss, struct dnn_prog *prog,
                     const struct dnn_loss_net *net, int *target, int *of,
                     const int **terms, struct dnn_err *err)
 {
-    /* One loss without a name is that of every output. */
+    /* A single loss that names no output is used for every output. */
     bool every = loss->nterms == 1 && loss->term[0].output == NULL;
     int n = every ? net->noutputs : loss->nterms;
     int *list = dnn_arena_alloc(prog->arena, ((size_t)n + 1) * sizeof *list);

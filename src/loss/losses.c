@@ -1,5 +1,4 @@
-/* losses.c - every kind of loss there is, and reading them.  To add one: write it in
- * its family's file, add its name here.
+/* losses.c - the list of losses, and reading them from JSON.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -12,19 +11,46 @@
 #include <string.h>
 #include <strings.h>
 
-extern const struct loss_kind dnn_loss_mse, dnn_loss_mae, dnn_loss_huber,
-    dnn_loss_hinge, dnn_loss_bce, dnn_loss_bce_logits, dnn_loss_nll,
-    dnn_loss_cross_entropy, dnn_loss_focal, dnn_loss_dice, dnn_loss_jaccard,
-    dnn_loss_tversky, dnn_loss_lovasz;
+#define LOSSES(X)                                                                      \
+    X(mse)                                                                             \
+    X(mae)                                                                             \
+    X(mape)                                                                            \
+    X(huber)                                                                           \
+    X(poisson_nll)                                                                     \
+    X(hinge)                                                                           \
+    X(hinge_embedding)                                                                 \
+    X(soft_margin)                                                                     \
+    X(bce)                                                                             \
+    X(bce_logits)                                                                      \
+    X(nll)                                                                             \
+    X(cross_entropy)                                                                   \
+    X(kl_divergence)                                                                   \
+    X(focal)                                                                           \
+    X(dice)                                                                            \
+    X(jaccard)                                                                         \
+    X(tversky)                                                                         \
+    X(lovasz)                                                                          \
+    X(categorical_hinge)                                                               \
+    X(multi_margin)                                                                    \
+    X(multilabel_margin)                                                               \
+    X(margin_ranking)                                                                  \
+    X(cosine_embedding)                                                                \
+    X(triplet_margin)
 
-static const struct loss_kind *const table[] = {
-    &dnn_loss_mse,     &dnn_loss_mae,
-    &dnn_loss_huber,   &dnn_loss_hinge,
-    &dnn_loss_bce,     &dnn_loss_bce_logits,
-    &dnn_loss_nll,     &dnn_loss_cross_entropy,
-    &dnn_loss_focal,   &dnn_loss_dice,
-    &dnn_loss_jaccard, &dnn_loss_tversky,
-    &dnn_loss_lovasz,  NULL};
+#define DECLARE(name) extern const struct loss_kind dnn_loss_##name;
+LOSSES(DECLARE)
+
+#define NUMBER(name) LOSS_IS_##name,
+enum { LOSSES(NUMBER) LOSS_KINDS };
+
+#define ENTRY(name) &dnn_loss_##name,
+static const struct loss_kind *const table[] = {LOSSES(ENTRY)};
+
+#define CHOICE(name) {#name, LOSS_IS_##name},
+const struct dnn_choice dnn_loss_names[] = {
+    LOSSES(CHOICE){"xent", LOSS_IS_cross_entropy},
+    {NULL,   0                    }
+};
 
 const struct dnn_choice dnn_loss_sources[] = {
     {"auto",        LOSS_AUTO       },
@@ -37,40 +63,30 @@ const struct dnn_choice dnn_loss_sources[] = {
 
 const char *dnn_loss_info(int index, const char **help, const struct dnn_field **fields)
 {
-    enum { COUNT = sizeof table / sizeof *table - 1 };
-
-    if (index < 0 || index >= COUNT) return NULL;
+    if (index < 0 || index >= LOSS_KINDS) return NULL;
     *help = table[index]->help;
     *fields = table[index]->fields;
     return table[index]->name;
 }
 
-/* By their places in the table. */
-const struct dnn_choice dnn_loss_names[] = {
-    {"mse",           0 },
-    {"mae",           1 },
-    {"huber",         2 },
-    {"hinge",         3 },
-    {"bce",           4 },
-    {"bce_logits",    5 },
-    {"nll",           6 },
-    {"cross_entropy", 7 },
-    {"focal",         8 },
-    {"dice",          9 },
-    {"jaccard",       10},
-    {"tversky",       11},
-    {"lovasz",        12},
-    {"xent",          7 },
-    {NULL,            0 }
-};
+const char *dnn_loss_alias(int index, const char **name)
+{
+    for (int i = 0; i < LOSS_KINDS; i++)
+        for (int k = 0; k < LOSS_ALSO && table[i]->also[k] != NULL; k++)
+            if (index-- == 0) {
+                *name = table[i]->name;
+                return table[i]->also[k];
+            }
+    return NULL;
+}
 
 static int find(const char *name, const struct loss_kind **out, struct dnn_err *err)
 {
+    const char *alias, *known;
     int which;
 
-    for (int i = 0; table[i] != NULL; i++)
-        for (int k = 0; k < 3 && table[i]->also[k] != NULL; k++)
-            if (strcasecmp(table[i]->also[k], name) == 0) name = table[i]->name;
+    for (int i = 0; (alias = dnn_loss_alias(i, &known)) != NULL; i++)
+        if (strcasecmp(alias, name) == 0) name = known;
     DNN_TRY(dnn_choice_find(dnn_loss_names, name, &which, err));
     *out = table[which];
     return 0;
@@ -108,7 +124,7 @@ static int read_ignore(const struct dnn_jobj *obj, struct loss_term *term,
     return 0;
 }
 
-/* A table's defaults, of an object that says nothing. */
+/* The defaults of a kind. */
 static int fill_defaults(const struct loss_kind *kind, struct dnn_arena *arena,
                          struct loss_term *term, struct dnn_err *err)
 {
@@ -134,14 +150,16 @@ static int read_term(const struct dnn_jobj *at, struct dnn_arena *arena,
     if (dnn_json_type(at) != DNN_J_OBJECT) {
         char quote[DNN_JSON_QUOTE];
 
-        return dnn_json_fail(at, err,
-                             "must be a loss such as \"NLL\", an object that has it "
-                             "under function, or a list of them, not %s",
-                             dnn_json_quote(quote, at));
+        return dnn_json_fail(
+            at, err,
+            "must be the name of a loss such as \"NLL\", an object with "
+            "\"function\", or a list of these, not %s",
+            dnn_json_quote(quote, at));
     }
     struct dnn_jobj function = dnn_json_sub(at, "function");
     if (dnn_json_type(&function) == DNN_J_ABSENT)
-        return dnn_json_fail(at, err, "lacks the key \"function\": which loss it is");
+        return dnn_json_fail(at, err,
+                             "\"function\" is missing: give the name of a loss");
     DNN_TRY(read_name(&function, &kind, err));
     DNN_TRY(dnn_field_fill(at, kind->fields, arena, term, err));
     term->kind = kind;
@@ -176,10 +194,10 @@ int dnn_loss_read(const struct dnn_jobj *obj, struct dnn_loss **out,
     int rc = 0, i = 0;
 
     if (dnn_json_type(obj) == DNN_J_ABSENT) return dnn_loss_make("mse", out, err);
-    if (n == 0) return dnn_json_fail(obj, err, "must have one loss or more");
+    if (n == 0) return dnn_json_fail(obj, err, "must not be empty");
     if (n > LOSS_TERMS)
-        return dnn_json_fail(obj, err, "must have %d losses at most, not %zu",
-                             LOSS_TERMS, n);
+        return dnn_json_fail(obj, err, "must be at most %d losses, not %zu", LOSS_TERMS,
+                             n);
     struct dnn_loss *loss = make((int)n);
     if (!list) rc = read_term(obj, loss->arena, &loss->term[0], err);
     for (struct dnn_jobj it = dnn_json_first(obj); list && it.val != NULL && rc == 0;
@@ -209,7 +227,7 @@ const char *const *dnn_loss_metrics(const struct dnn_loss *loss)
 
 /* ---- printing ---- */
 
-/* As short as it is still the same number. */
+/* With the fewest digits that read back as the same number. */
 static void print_number(double x, FILE *where)
 {
     char text[32];
@@ -232,6 +250,9 @@ static void print_field(const struct dnn_field *f, const struct loss_term *term,
         fprintf(where, ", \"%s\": ", f->key);
         print_number(*(const double *)(const void *)at, where);
     }
+    if (f->type == DNN_F_BOOL)
+        fprintf(where, ", \"%s\": %s", f->key,
+                *(const bool *)(const void *)at ? "true" : "false");
     if (f->type == DNN_F_ENUM)
         fprintf(where, ", \"%s\": \"%s\"", f->key,
                 dnn_choice_name(f->choices, *(const int *)(const void *)at));
@@ -264,7 +285,7 @@ static void print_term(const struct loss_term *term, FILE *where)
     const struct dnn_field *f = term->kind->fields;
     bool plain = term->factor == 1 && term->output == NULL;
 
-    if (plain && f[3].key == NULL) { /* it has the common keys only */
+    if (plain && f[3].key == NULL) { /* only the common keys */
         fprintf(where, "\"%s\"", term->kind->name);
         return;
     }

@@ -1,5 +1,4 @@
-/* overlap.c - losses of how much probabilities and masks overlap: dice, jaccard,
- * tversky; and lovasz.
+/* overlap.c - overlap of probabilities and masks: dice, jaccard, tversky, lovasz.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -29,14 +28,14 @@ static int find(struct loss_job *job, enum dnn_head *out, struct dnn_err *err)
     default:
         return dnn_loss_fail(
             job, err,
-            "needs probabilities, and the network ends neither in "
-            "softmax, log_softmax nor sigmoid: say with source what to "
-            "apply, or none if they are");
+            "needs probabilities, but the network does not end in softmax, log_softmax "
+            "or sigmoid; set source to the one to apply, or to none if the outputs are "
+            "probabilities");
     }
     if (*out == DNN_HEAD_SOFTMAX && job->classes == 1)
         return dnn_loss_fail(job, err,
-                             "is of one channel, of which a softmax is always 1; a "
-                             "network for two classes ends in sigmoid or two channels");
+                             "a softmax over one channel is always 1; end the network "
+                             "in sigmoid or in two channels");
     return 0;
 }
 
@@ -57,7 +56,7 @@ static int ratio(struct loss_job *job, union dnn_attr attr, struct dnn_err *err)
     for (int64_t i = 0; i < t->weight.count; i++)
         weight += t->weight.reals[i];
     if (w != DNN_NONE && weight == 0)
-        return dnn_loss_fail(job, err, "has no weight above 0");
+        return dnn_loss_fail(job, err, "at least one class weight must be above 0");
     int s = dnn_prog_op2(job->prog, DNN_OP_OVERLAP, &sums, job->of, job->target);
     int all = whole ? dnn_loss_exchange(job, s) : s;
     r->eps = t->eps;
@@ -85,7 +84,7 @@ static int jaccard(struct loss_job *job, struct dnn_err *err)
                  err);
 }
 
-/* What is found wrongly is p - i, what is missed t - i. */
+/* False positives are p - i, false negatives t - i. */
 static int tversky(struct loss_job *job, struct dnn_err *err)
 {
     const struct loss_term *t = job->term;
@@ -122,7 +121,7 @@ static const struct dnn_choice pers[] = {
 
 #define EPS                                                                            \
     LOSS_REAL("eps", eps, "1e-7", 1e-300, INFINITY,                                    \
-              "added above and below, for classes that are not there")
+              "added to numerator and denominator, for absent classes")
 #define PER                                                                            \
     {"per",                                                                            \
      DNN_F_ENUM,                                                                       \
@@ -131,7 +130,7 @@ static const struct dnn_choice pers[] = {
      0,                                                                                \
      0,                                                                                \
      pers,                                                                             \
-     "over what sums are: each sample, or the whole batch",                            \
+     "sums are taken over each sample, or over the whole batch",                       \
      NULL}
 
 static const struct dnn_field ratio_fields[] = {
@@ -143,8 +142,8 @@ static const struct dnn_field tversky_fields[] = {
     LOSS_IGNORE,
     EPS,
     PER,
-    LOSS_REAL("alpha", alpha, "0.5", 0, INFINITY, "weight of what is found wrongly"),
-    LOSS_REAL("beta", beta, "0.5", 0, INFINITY, "weight of what is missed"),
+    LOSS_REAL("alpha", alpha, "0.5", 0, INFINITY, "weight of false positives"),
+    LOSS_REAL("beta", beta, "0.5", 0, INFINITY, "weight of false negatives"),
     LOSS_END};
 static const struct dnn_field lovasz_fields[] = {LOSS_COMMON, LOSS_SOURCE, LOSS_IGNORE,
                                                  LOSS_END};
@@ -153,21 +152,25 @@ extern const struct loss_kind dnn_loss_dice, dnn_loss_jaccard, dnn_loss_tversky,
     dnn_loss_lovasz;
 const struct loss_kind dnn_loss_dice = {
     "dice",
-    {NULL},
-    "1 - twice what overlaps over the sum of both, the mean over classes and samples",
+    {"dice_loss"},
+    "1 - Dice coefficient, averaged over classes and samples",
     ratio_fields,
     true,
     metrics,
     dice};
 const struct loss_kind dnn_loss_jaccard = {
-    "jaccard", {"iou", NULL},
-     "1 - what overlaps over the union", ratio_fields, true,
-    metrics,   jaccard
+    "jaccard",
+    {"iou", "jaccard_loss"},
+    "1 - intersection over union",
+    ratio_fields,
+    true,
+    metrics,
+    jaccard
 };
 const struct loss_kind dnn_loss_tversky = {
     "tversky",
     {NULL},
-    "the same, with weights for what is found wrongly and what is missed",
+    "1 - Tversky index: Jaccard with weights for false positives and false negatives",
     tversky_fields,
     true,
     metrics,
@@ -175,8 +178,8 @@ const struct loss_kind dnn_loss_tversky = {
 const struct loss_kind dnn_loss_lovasz = {
     "lovasz",
     {NULL},
-    "Lovasz's extension of 1 - IoU of each sample, over the classes it has; of one "
-    "channel with a sigmoid, Lovasz's hinge",
+    "Lovasz-Softmax: an extension of 1 - IoU of each sample, over the classes it has; "
+    "for one channel with sigmoid the Lovasz hinge",
     lovasz_fields,
     true,
     metrics,

@@ -1,4 +1,4 @@
-/* point.c - losses of single elements: mse, mae, huber, hinge, bce.
+/* point.c - element-wise losses: regression, hinges, binary cross-entropy.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -9,6 +9,7 @@
 
 static const char *const value_metrics[] = {"mae", NULL};
 static const char *const class_metrics[] = {"accuracy", NULL};
+static const char *const no_metrics[] = {NULL};
 
 int dnn_loss_mean(struct loss_job *job, struct dnn_op_loss what, struct dnn_err *err)
 {
@@ -17,7 +18,8 @@ int dnn_loss_mean(struct loss_job *job, struct dnn_op_loss what, struct dnn_err 
     int w, sums = DNN_NONE;
 
     attr.loss.ignore = t->ignore;
-    attr.loss.scale = t->factor / (double)job->total / (double)job->classes;
+    attr.loss.scale = t->factor / (double)job->total;
+    if (what.fn != DNN_POINT_KL) attr.loss.scale /= (double)job->classes;
     DNN_TRY(dnn_loss_weights(job, &w, err));
     DNN_TRY(dnn_loss_ignores(job, &attr.loss.ignores, err));
     if (attr.loss.ignores) sums = dnn_loss_weigh(job, DNN_NONE);
@@ -25,7 +27,7 @@ int dnn_loss_mean(struct loss_job *job, struct dnn_op_loss what, struct dnn_err 
     if (w != DNN_NONE || sums != DNN_NONE)
         return dnn_prog_op(job->prog, DNN_OP_POINT, &attr, 4,
                            (int[]){job->of, job->target, w, sums});
-    /* The oldest has an op of its own. */
+    /* MSE has its own, faster op. */
     bool squares = what.fn == DNN_POINT_SQUARED && !job->labels;
     if (squares) attr.loss = (struct dnn_op_loss){.scale = attr.loss.scale};
     return dnn_prog_op2(job->prog, squares ? DNN_OP_MSE : DNN_OP_POINT, &attr, job->of,
@@ -34,7 +36,10 @@ int dnn_loss_mean(struct loss_job *job, struct dnn_op_loss what, struct dnn_err 
 
 static int mean(struct loss_job *job, enum dnn_point fn, struct dnn_err *err)
 {
-    return dnn_loss_mean(job, (struct dnn_op_loss){.fn = fn, .delta = job->term->delta},
+    return dnn_loss_mean(job,
+                         (struct dnn_op_loss){.fn = fn,
+                                              .delta = job->term->delta,
+                                              .raw = job->term->log_input},
                          err);
 }
 
@@ -48,9 +53,19 @@ static int mae(struct loss_job *job, struct dnn_err *err)
     return mean(job, DNN_POINT_ABSOLUTE, err);
 }
 
+static int mape(struct loss_job *job, struct dnn_err *err)
+{
+    return mean(job, DNN_POINT_MAPE, err);
+}
+
 static int huber(struct loss_job *job, struct dnn_err *err)
 {
     return mean(job, DNN_POINT_HUBER, err);
+}
+
+static int poisson_nll(struct loss_job *job, struct dnn_err *err)
+{
+    return mean(job, DNN_POINT_POISSON, err);
 }
 
 static int hinge(struct loss_job *job, struct dnn_err *err)
@@ -58,7 +73,17 @@ static int hinge(struct loss_job *job, struct dnn_err *err)
     return mean(job, DNN_POINT_HINGE, err);
 }
 
-/* Of probabilities, whatever made them; but what goes into a sigmoid is better. */
+static int hinge_embedding(struct loss_job *job, struct dnn_err *err)
+{
+    return mean(job, DNN_POINT_HINGE_EMBEDDING, err);
+}
+
+static int soft_margin(struct loss_job *job, struct dnn_err *err)
+{
+    return mean(job, DNN_POINT_SOFT_MARGIN, err);
+}
+
+/* Of probabilities; of logits where they are known, which is more exact. */
 static int bce(struct loss_job *job, struct dnn_err *err)
 {
     enum loss_source source;
@@ -68,8 +93,8 @@ static int bce(struct loss_job *job, struct dnn_err *err)
     if (source == LOSS_LOG_SOFTMAX ||
         (source == LOSS_SOFTMAX && job->ends != LOSS_SOFTMAX))
         return dnn_loss_fail(job, err,
-                             "takes probabilities: the network must end in sigmoid or "
-                             "softmax, or source be sigmoid");
+                             "needs probabilities: end the network in sigmoid or "
+                             "softmax, or set source to sigmoid");
     job->of = job->y;
     return mean(job, DNN_POINT_BCE, err);
 }
@@ -81,26 +106,41 @@ static int bce_logits(struct loss_job *job, struct dnn_err *err)
     DNN_TRY(dnn_loss_find_source(job, &source, err));
     if (source == LOSS_SOFTMAX || source == LOSS_LOG_SOFTMAX)
         return dnn_loss_fail(job, err,
-                             "is of what goes into a sigmoid, but the source is a "
-                             "softmax; bce takes that");
+                             "needs the logits of a sigmoid, but the network ends in "
+                             "softmax; use bce");
     return mean(job, DNN_POINT_BCE_LOGITS, err);
 }
 
 static const struct dnn_field value_fields[] = {LOSS_COMMON, LOSS_END};
+static const struct dnn_field mape_fields[] = {
+    LOSS_COMMON,
+    LOSS_REAL("eps", delta, "1e-7", 1e-300, INFINITY,
+              "least absolute target to divide by"),
+    LOSS_END};
 static const struct dnn_field huber_fields[] = {
     LOSS_COMMON,
     LOSS_REAL("delta", delta, "1", 1e-300, INFINITY,
-              "up to which difference it is squared"),
+              "difference above which the loss is linear"),
     LOSS_END};
+static const struct dnn_field poisson_fields[] = {
+    LOSS_COMMON,
+    LOSS_BOOL("log_input", log_input, "true",
+              "the output is the logarithm of the rate, not the rate"),
+    LOSS_REAL("eps", delta, "1e-8", 1e-300, INFINITY,
+              "log_input false: added to the rate before its logarithm"),
+    LOSS_END};
+static const struct dnn_field embedding_fields[] = {LOSS_COMMON, LOSS_MARGIN("1"),
+                                                    LOSS_END};
 static const struct dnn_field binary_fields[] = {LOSS_COMMON, LOSS_SOURCE, LOSS_WEIGHT,
                                                  LOSS_IGNORE, LOSS_END};
 
-extern const struct loss_kind dnn_loss_mse, dnn_loss_mae, dnn_loss_huber,
-    dnn_loss_hinge, dnn_loss_bce, dnn_loss_bce_logits;
+extern const struct loss_kind dnn_loss_mse, dnn_loss_mae, dnn_loss_mape, dnn_loss_huber,
+    dnn_loss_poisson_nll, dnn_loss_hinge, dnn_loss_hinge_embedding,
+    dnn_loss_soft_margin, dnn_loss_bce, dnn_loss_bce_logits;
 const struct loss_kind dnn_loss_mse = {
     "mse",
-    {"mean_squared_error", NULL},
-    "mean of squared differences",
+    {"mean_squared_error", "regression_mse"},
+    "mean squared error",
     value_fields,
     false,
     value_metrics,
@@ -108,29 +148,65 @@ const struct loss_kind dnn_loss_mse = {
 };
 const struct loss_kind dnn_loss_mae = {
     "mae",
-    {"l1", "mean_absolute_error", NULL},
-    "mean of absolute differences",
+    {"l1", "mean_absolute_error", "regression_mae"},
+    "mean absolute error",
     value_fields,
     false,
     value_metrics,
     mae
 };
+const struct loss_kind dnn_loss_mape = {"mape",
+                                        {"mean_absolute_percentage_error"},
+                                        "mean absolute error in percent of the target",
+                                        mape_fields,
+                                        false,
+                                        value_metrics,
+                                        mape};
 const struct loss_kind dnn_loss_huber = {
-    "huber",      {NULL}, "half the squared difference up to delta, then straight",
-    huber_fields, false,  value_metrics,
+    "huber",
+    {"huber_loss"},
+    "half the squared difference up to delta, linear above",
+    huber_fields,
+    false,
+    value_metrics,
     huber};
+const struct loss_kind dnn_loss_poisson_nll = {
+    "poisson_nll",
+    {"poisson_nll_loss"},
+    "negative log-likelihood of counts with a Poisson distribution, without the "
+    "constant term",
+    poisson_fields,
+    false,
+    value_metrics,
+    poisson_nll};
 const struct loss_kind dnn_loss_hinge = {
     "hinge",
     {NULL},
-    "how far below 1 outputs are whose target is above 0, above -1 the others",
+    "max(0, 1 - t y); t is 1 where the target is above 0, else -1",
     value_fields,
     false,
     class_metrics,
     hinge};
+const struct loss_kind dnn_loss_hinge_embedding = {
+    "hinge_embedding",
+    {"hinge_embedding_loss"},
+    "of distances: y where the target is above 0, else max(0, margin - y)",
+    embedding_fields,
+    false,
+    no_metrics,
+    hinge_embedding};
+const struct loss_kind dnn_loss_soft_margin = {
+    "soft_margin",
+    {"soft_margin_loss"},
+    "log(1 + exp(-t y)); t is 1 where the target is above 0, else -1",
+    value_fields,
+    false,
+    class_metrics,
+    soft_margin};
 const struct loss_kind dnn_loss_bce = {
     "bce",
-    {"binary_cross_entropy", "binary_crossentropy", NULL},
-    "cross-entropy of each probability with its target; weight: by channel",
+    {"binary_cross_entropy", "binary_crossentropy", "bce_loss"},
+    "binary cross-entropy of probabilities; weight: one number per channel",
     binary_fields,
     false,
     class_metrics,
@@ -138,8 +214,8 @@ const struct loss_kind dnn_loss_bce = {
 };
 const struct loss_kind dnn_loss_bce_logits = {
     "bce_logits",
-    {"bce_with_logits", NULL},
-    "the same of what goes into a sigmoid",
+    {"bce_with_logits", "multilabel_soft_margin", "multilabel_soft_margin_loss"},
+    "binary cross-entropy of logits, the input of a sigmoid",
     binary_fields,
     false,
     class_metrics,

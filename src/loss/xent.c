@@ -1,4 +1,4 @@
-/* xent.c - losses of one class out of several: nll, cross_entropy, focal.
+/* xent.c - multi-class losses: nll, cross_entropy, focal, kl_divergence.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -8,6 +8,7 @@
 #include <math.h>
 
 static const char *const metrics[] = {"accuracy", NULL};
+static const char *const value_metrics[] = {"kl_divergence", NULL};
 
 /* ---- of classes ---- */
 
@@ -16,11 +17,11 @@ static int several(const struct loss_job *job, struct dnn_err *err)
     if (job->classes > 1) return 0;
     return dnn_loss_fail(
         job, err,
-        "needs two classes or more in the last axis; bce and focal take "
-        "one channel, mse any output");
+        "needs two or more classes in the last axis; use bce or focal for one channel, "
+        "mse for values");
 }
 
-/* weighed: the mean is over the weights of the labels; else over places that count. */
+/* weighed: the mean is over the weights of the labels; else over counted positions. */
 static int classes(struct loss_job *job, union dnn_attr attr, bool weighed,
                    struct dnn_err *err)
 {
@@ -43,6 +44,18 @@ static int classes(struct loss_job *job, union dnn_attr attr, bool weighed,
                        (int[]){job->of, job->target, w, sums});
 }
 
+static int softmax_source(struct loss_job *job, enum loss_source *source,
+                          struct dnn_err *err)
+{
+    DNN_TRY(dnn_loss_find_source(job, source, err));
+    if (*source == LOSS_SIGMOID)
+        return dnn_loss_fail(
+            job, err,
+            "needs a softmax over the classes, but the network ends in "
+            "sigmoid; use bce");
+    return 0;
+}
+
 static int xent(struct loss_job *job, bool raw, struct dnn_err *err)
 {
     enum loss_source source;
@@ -51,11 +64,7 @@ static int xent(struct loss_job *job, bool raw, struct dnn_err *err)
     };
 
     DNN_TRY(several(job, err));
-    DNN_TRY(dnn_loss_find_source(job, &source, err));
-    if (source == LOSS_SIGMOID)
-        return dnn_loss_fail(job, err,
-                             "is of one class out of several, and a sigmoid's outputs "
-                             "are not; bce takes them");
+    DNN_TRY(softmax_source(job, &source, err));
     attr.loss.raw = raw && source == LOSS_NONE;
     return classes(job, attr, true, err);
 }
@@ -70,9 +79,25 @@ static int cross_entropy(struct loss_job *job, struct dnn_err *err)
     return xent(job, false, err);
 }
 
+/* Keras's: summed over the classes, averaged over the rest. */
+static int kl_divergence(struct loss_job *job, struct dnn_err *err)
+{
+    const union dnn_attr log_softmax = {
+        .softmax = {.axis = dnn_prog_shape(job->prog, job->y)->ndim - 1, .log = true}
+    };
+    enum loss_source source;
+
+    DNN_TRY(several(job, err));
+    DNN_TRY(softmax_source(job, &source, err));
+    struct loss_job of_log = *job;
+    if (source != LOSS_NONE)
+        of_log.of = dnn_prog_op1(job->prog, DNN_OP_SOFTMAX, &log_softmax, job->of);
+    return dnn_loss_mean(&of_log, (struct dnn_op_loss){.fn = DNN_POINT_KL}, err);
+}
+
 /* ---- focal ---- */
 
-/* One channel, or several that are independent of each other. */
+/* One channel, or several independent ones. */
 static int binary(struct loss_job *job, struct dnn_err *err)
 {
     return dnn_loss_mean(job,
@@ -91,8 +116,7 @@ static int focal(struct loss_job *job, struct dnn_err *err)
     if (source == LOSS_NONE)
         return dnn_loss_fail(
             job, err,
-            "is of what goes into a softmax or sigmoid: source must be "
-            "softmax, log_softmax or sigmoid, not none");
+            "needs logits: source must be softmax, log_softmax or sigmoid, not none");
     if (source == LOSS_AUTO) source = job->classes == 1 ? LOSS_SIGMOID : LOSS_SOFTMAX;
     if (source == LOSS_SIGMOID) return binary(job, err);
     const union dnn_attr attr = {
@@ -105,43 +129,62 @@ static int focal(struct loss_job *job, struct dnn_err *err)
 
 #define SMOOTHING                                                                      \
     LOSS_REAL("label_smoothing", smoothing, "0", 0, 1,                                 \
-              "how much of each target is spread over all classes")
+              "share of each target that is spread over all classes")
 
 static const struct dnn_field class_fields[] = {LOSS_COMMON, LOSS_SOURCE, LOSS_WEIGHT,
                                                 LOSS_IGNORE, SMOOTHING,   LOSS_END};
+static const struct dnn_field kl_fields[] = {LOSS_COMMON, LOSS_SOURCE, LOSS_END};
 static const struct dnn_field focal_fields[] = {
     LOSS_COMMON,
     LOSS_SOURCE,
     LOSS_WEIGHT,
     LOSS_IGNORE,
-    LOSS_REAL("gamma", gamma, "2", 0, 100,
-              "how much less what is right already counts"),
+    LOSS_REAL(
+        "gamma", gamma, "2", 0, 100,
+        "focusing parameter: how strongly well-classified samples are down-weighted"),
     LOSS_REAL(
         "alpha", alpha, "-1", -1, 1,
-        "sigmoid: weight of what is 1, the rest is that of what is 0; softmax: of "
-        "all; below 0: no weights"),
+        "sigmoid: weight of positives, 1 - alpha that of negatives; softmax: factor of "
+        "the loss; below 0: none"),
     LOSS_END};
 
-extern const struct loss_kind dnn_loss_nll, dnn_loss_cross_entropy, dnn_loss_focal;
+extern const struct loss_kind dnn_loss_nll, dnn_loss_cross_entropy, dnn_loss_focal,
+    dnn_loss_kl_divergence;
 const struct loss_kind dnn_loss_nll = {
     "nll",
-    {NULL},
-    "negative log-likelihood of the right class; source none: the outputs are "
-    "logarithms of probabilities",
+    {"negative_log_likelihood", "nll_loss"},
+    "negative log-likelihood; source none: the outputs are log-probabilities",
     class_fields,
     true,
     metrics,
-    nll};
+    nll
+};
 const struct loss_kind dnn_loss_cross_entropy = {
     "cross_entropy",
-    {"xent", "crossentropy", NULL},
-    "the same of what goes into a softmax; source none: the outputs do",
+    {"xent", "crossentropy", "categorical_cross_entropy", "categorical_crossentropy",
+      "sparse_categorical_crossentropy", "cross_entropy_loss"},
+    "cross-entropy of logits, the input of a softmax; source none: the outputs are "
+    "logits",
     class_fields,
     true,
     metrics,
     cross_entropy
 };
 const struct loss_kind dnn_loss_focal = {
-    "focal",      {NULL}, "cross-entropy in which what is right already counts less",
-    focal_fields, true,   metrics,
+    "focal",
+    {"focal_loss"},
+    "cross-entropy with well-classified samples down-weighted",
+    focal_fields,
+    true,
+    metrics,
     focal};
+const struct loss_kind dnn_loss_kl_divergence = {
+    "kl_divergence",
+    {"kl_div", "kld", "kullback_leibler_divergence"},
+    "Kullback-Leibler divergence of the targets from the outputs, summed over classes; "
+    "source none: the outputs are log-probabilities",
+    kl_fields,
+    false,
+    value_metrics,
+    kl_divergence
+};

@@ -1,4 +1,4 @@
-/* auc.c - the area below the ROC curve: how often a positive scores above a negative.
+/* auc.c - area under the ROC curve: how often a positive scores above a negative.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -23,7 +23,7 @@ static int64_t bin_of(double odds)
     return at < BINS ? (int64_t)at : BINS - 1;
 }
 
-/* A probability's, or what goes into the sigmoid itself. */
+/* Of a probability, or the logit itself. */
 static double odds_of(const struct dnn_view *v, double x)
 {
     if (v->batch->logits) return x;
@@ -51,7 +51,7 @@ static void count_yes(const struct dnn_view *v, int64_t first, int64_t end,
         }
 }
 
-/* Each class against the rest.  Before the softmax, the odds of a class are e^x over
+/* Each class against the others.  Before the softmax, the odds of a class are e^x over
  * the sum of the others', which must not be the sum of all less its own: nothing would
  * be left of it for a sure class. */
 static void row_odds(const struct dnn_view *v, const float *x, double *odds)
@@ -106,9 +106,9 @@ static int check_range(const struct dnn_view *v, struct dnn_err *err)
     while (!(x[i] < -slack || x[i] > 1 + slack))
         i++;
     return dnn_fail(err, DNN_EDATA,
-                    "sample %" PRId64 " of the batch has the score %g, and scores must "
-                    "be probabilities, 0 to 1; should the network end in a sigmoid or "
-                    "softmax?",
+                    "sample %" PRId64 " of the batch has the output %g, which is not a "
+                    "probability between 0 and 1; end the network in sigmoid or "
+                    "softmax",
                     i / (v->batch->places * v->channels), x[i]);
 }
 
@@ -166,14 +166,14 @@ static int check(const struct dnn_metric_how *how, struct dnn_err *err)
 {
     if (how->classes <= MOST) return 0;
     return dnn_fail(err, DNN_ECONFIG,
-                    "it is made of at most %d classes, and the output has %" PRId64,
-                    MOST, how->classes);
+                    "supports at most %d classes, but the output has %" PRId64, MOST,
+                    how->classes);
 }
 
 static const struct dnn_field fields[] = {
     DNN_METRIC_NAMED,
     {"scores", DNN_F_ENUM, DNN_METRIC_AT(scores), "auto", 0, 0, dnn_metric_scores,
-      "what the output means: classes, or binary (each channel by itself)", NULL},
+      "meaning of the output: classes, or binary (each channel by itself)", NULL},
     DNN_METRIC_IGNORE,
     DNN_METRIC_EACH,
     DNN_METRIC_LAST,
@@ -182,7 +182,7 @@ static const struct dnn_field fields[] = {
 static const struct dnn_tally tally = {nsums, add, same};
 
 const struct dnn_metric_kind dnn_metric_auc = {
-    "auc",  "area below the ROC curve, of each class against the rest, averaged",
+    "auc",  "area under the ROC curve, one class against the others, averaged",
     fields, &tally,
     0,      check,
     values};

@@ -1,4 +1,4 @@
-/* batch.c - outputs and targets as metrics look at them, by several threads.
+/* batch.c - outputs and targets of a batch, and sums over them by several threads.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -19,7 +19,7 @@ enum {
     PIECE_LEAST = 1 << 6 /* and rows, so that pieces stay few             */
 };
 
-/* ---- does it fit? ---- */
+/* ---- checks ---- */
 
 static int bad_label(const struct dnn_view *v, int64_t row, int64_t classes,
                      struct dnn_err *err)
@@ -27,9 +27,9 @@ static int bad_label(const struct dnn_view *v, int64_t row, int64_t classes,
     const struct dnn_metric_batch *b = v->batch;
 
     return dnn_fail(err, DNN_EDATA,
-                    "sample %" PRId64 " of the batch, place %" PRId64 ": label %" PRId32
-                    " is no class: they are 0 to %" PRId64
-                    ", and what is to be ignored must be said",
+                    "sample %" PRId64 " of the batch, position %" PRId64
+                    ": label %" PRId32 " is not a class number from 0 to %" PRId64
+                    "; set \"ignore\" for labels that do not count",
                     row / b->places, row % b->places, b->labels[row], classes - 1);
 }
 
@@ -59,20 +59,20 @@ static int check_kind(const struct dnn_view *v, struct dnn_err *err)
 
     if (b->channels != v->how->classes)
         return dnn_fail(err, DNN_ECONFIG,
-                        "the output has %" PRId64 " channels, and %" PRId64
+                        "the output has %" PRId64 " channels, but %" PRId64
                         " were expected",
                         b->channels, v->how->classes);
     if (b->labels == NULL && b->values == NULL)
-        return dnn_fail(err, DNN_ECONFIG, "there are no targets to compare with");
+        return dnn_fail(err, DNN_ECONFIG, "the data has no targets");
     if (b->labels == NULL || b->channels == 1) return 0;
     if (v->how->scores == DNN_SCORES_BINARY || v->how->scores == DNN_SCORES_VALUES)
         return dnn_fail(err, DNN_ECONFIG,
-                        "the targets are class numbers and the output has %" PRId64
+                        "the targets are class numbers, but the output has %" PRId64
                         " channels; %s",
                         b->channels,
                         v->how->scores == DNN_SCORES_BINARY
-                            ? "binary scores want a mask for each channel"
-                            : "it wants values of the output's shape");
+                            ? "binary scores need a mask for each channel"
+                            : "targets must be values of the output's shape");
     return 0;
 }
 
@@ -88,7 +88,7 @@ int dnn_view_make(const struct dnn_metric_how *how,
         __builtin_mul_overflow(v.rows, batch->channels, &all))
         return dnn_fail(err, DNN_ECONFIG,
                         "a batch of %" PRId64 " samples of %" PRId64 " x %" PRId64
-                        " numbers cannot be",
+                        " numbers is too large",
                         batch->n, batch->places, batch->channels);
     if (batch->logits) v.cut = log(how->threshold / (1 - how->threshold));
     DNN_TRY(check_kind(&v, err));

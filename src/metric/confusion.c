@@ -1,4 +1,4 @@
-/* confusion.c - which class was taken for which.
+/* confusion.c - the confusion matrix.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -54,12 +54,11 @@ static int check(const struct dnn_metric_how *how, struct dnn_err *err)
 {
     if (how->classes > MOST)
         return dnn_fail(err, DNN_ECONFIG,
-                        "a matrix of %" PRId64 " classes is too large; at most %d can "
-                        "be",
-                        how->classes, MOST);
+                        "supports at most %d classes, but the output has %" PRId64,
+                        MOST, how->classes);
     if (how->scores == DNN_SCORES_BINARY && how->classes > 1)
         return dnn_fail(err, DNN_ECONFIG,
-                        "binary scores of %" PRId64 " channels have no such matrix",
+                        "is not defined for binary scores of %" PRId64 " channels",
                         how->classes);
     return 0;
 }
@@ -74,7 +73,7 @@ static const struct dnn_field fields[] = {
 static const struct dnn_tally tally = {nsums, add, same};
 
 const struct dnn_metric_kind dnn_metric_confusion = {
-    "confusion", "the matrix of target class and output class, for the report",
+    "confusion", "confusion matrix (target class, predicted class), for the report",
     fields,      &tally,
     0,           check,
     values};

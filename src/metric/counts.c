@@ -12,9 +12,9 @@
 #include <math.h>
 #include <string.h>
 
-/* Of each class: right, output, in the targets; then of all: right, looked at. */
+/* Of each class: right, output, in the targets; then of all: right, counted. */
 enum { HIT, OUT, TARGET, PER_CLASS };
-enum { RIGHT, LOOKED, TOTALS };
+enum { RIGHT, COUNT, TOTALS };
 /* Of each class when samples are averaged: the sum of ratios, and of how many. */
 enum { SUM, SAMPLES, PER_RATIO };
 
@@ -34,7 +34,7 @@ static void count_classes(const struct dnn_view *v, int64_t first, int64_t end,
 
         if (t == DNN_NO_CLASS) continue;
         o = dnn_view_output(v, i);
-        total[LOOKED]++;
+        total[COUNT]++;
         total[RIGHT] += t == o;
         cell[t * PER_CLASS + TARGET]++;
         if (o != DNN_NO_CLASS) cell[o * PER_CLASS + OUT]++;
@@ -53,7 +53,7 @@ static void count_yes(const struct dnn_view *v, int64_t first, int64_t end,
 
             if (t == DNN_NO_CLASS) continue;
             o = dnn_view_output_yes(v, i, c);
-            total[LOOKED]++;
+            total[COUNT]++;
             total[RIGHT] += t == o;
             cell[c * PER_CLASS + TARGET] += t;
             cell[c * PER_CLASS + OUT] += o == 1;
@@ -186,16 +186,16 @@ static void accuracy_values(const struct dnn_metric_how *how, const double *sums
     const double *total = sums + how->classes * PER_CLASS;
 
     out->put(out->arg, how->name, -1,
-             total[LOOKED] == 0 ? NAN : total[RIGHT] / total[LOOKED]);
+             total[COUNT] == 0 ? NAN : total[RIGHT] / total[COUNT]);
 }
 
 static int ratio_check(const struct dnn_metric_how *how, struct dnn_err *err)
 {
     if (how->background < how->classes) return 0;
     return dnn_fail(err, DNN_ECONFIG,
-                    "background %" PRId64 " is none of the output's %" PRId64
-                    " classes, which are counted from 0",
-                    how->background, how->classes);
+                    "background must be one of the classes 0 to %" PRId64
+                    ", not %" PRId64,
+                    how->classes - 1, how->background);
 }
 
 static const struct dnn_field accuracy_fields[] = {
@@ -215,16 +215,16 @@ static const struct dnn_field ratio_fields[] = {
     DNN_METRIC_SCORES,
     DNN_METRIC_IGNORE,
     {"average",    DNN_F_ENUM, DNN_METRIC_AT(average),    "all", 0,  0,   averages,
-      "all: one ratio of all samples together; samples: the mean of those of each", NULL},
+      "all: one ratio over all samples; samples: the mean of each sample's ratio", NULL},
     {"background", DNN_F_INT,  DNN_METRIC_AT(background), "-1",  -1, 1e6, NULL,
-      "a class left out of the average, but counted against the others; -1: none",  NULL},
+      "class left out of the average, but counted against the others; -1: none",   NULL},
     DNN_METRIC_EACH,
     DNN_METRIC_LAST,
 };
 
 const struct dnn_metric_kind dnn_metric_accuracy = {
     "accuracy",
-    "share of places where the output is right",
+    "fraction of positions classified correctly",
     accuracy_fields,
     &counts,
     0,
@@ -247,12 +247,12 @@ const struct dnn_metric_kind dnn_metric_iou = {
     ratio_check,
     ratio_values};
 const struct dnn_metric_kind dnn_metric_precision = {
-    "precision",         "share of what was output as a class that is of it, averaged",
+    "precision",         "true positives / predicted positives, averaged over classes",
     ratio_fields,        &counts,
     DNN_RATIO_PRECISION, ratio_check,
     ratio_values};
 const struct dnn_metric_kind dnn_metric_recall = {
-    "recall",         "share of what is of a class that was output as it, averaged",
+    "recall",         "true positives / positives, averaged over classes",
     ratio_fields,     &counts,
     DNN_RATIO_RECALL, ratio_check,
     ratio_values};

@@ -1,4 +1,4 @@
-/* errors.c - how far numbers are from their targets: MSE, RMSE, MAE, R2, relative L2.
+/* errors.c - regression metrics: MSE, RMSE, MAE, R2, relative L2.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -93,7 +93,7 @@ static double r2_of(const double *s)
 {
     double spread = s[N] == 0 ? 0 : s[TARGET2] - s[TARGET] * s[TARGET] / s[N];
 
-    /* What is left of the rounding is no variation. */
+    /* Below this it is rounding, not variance. */
     return !(spread > 1e-14 * s[TARGET2]) ? NAN : 1 - s[SQUARED] / spread;
 }
 
@@ -126,22 +126,19 @@ static const struct dnn_field r2_fields[] = {
 static const struct dnn_tally tally = {nsums, add, same};
 
 const struct dnn_metric_kind dnn_metric_mse = {
-    "mse", "mean of squared errors", fields, &tally, 0, NULL, mse_values};
+    "mse", "mean squared error", fields, &tally, 0, NULL, mse_values};
 const struct dnn_metric_kind dnn_metric_rmse = {
-    "rmse", "root of the mean of squared errors", fields, &tally, 0, NULL, rmse_values};
+    "rmse", "root mean squared error", fields, &tally, 0, NULL, rmse_values};
 const struct dnn_metric_kind dnn_metric_mae = {
-    "mae", "mean of absolute errors", fields, &tally, 0, NULL, mae_values};
+    "mae", "mean absolute error", fields, &tally, 0, NULL, mae_values};
 const struct dnn_metric_kind dnn_metric_r2 = {
-    "r2",
-    "share of the targets' variance that is explained, averaged over channels",
-    r2_fields,
-    &tally,
-    0,
-    NULL,
+    "r2",      "coefficient of determination, averaged over channels",
+    r2_fields, &tally,
+    0,         NULL,
     r2_values};
 const struct dnn_metric_kind dnn_metric_rel_l2 = {
     "rel_l2",
-    "length of the error over the length of the target",
+    "L2 norm of the error over that of the target",
     fields,
     &tally,
     0,

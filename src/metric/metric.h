@@ -1,6 +1,6 @@
-/* metric.h - how good the outputs are, in a few sums that can be added over ranks.
+/* metric.h - metrics, as sums that can be added over ranks.
  *
- * A metric looks at a batch of outputs and targets on the host and adds to sums: counts
+ * A metric takes a batch of outputs and targets on the host and adds to sums: counts
  * as whole numbers wherever possible, so that the order of adding does not matter; sums
  * of reals (MSE and its kin) are made in pieces whose size does not depend on the
  * number of threads.  Sums of all ranks are added, then a value (or several) is made of
@@ -16,7 +16,7 @@
  * and averages those, with the same rule for each sample.
  *
  * A class left out of the average by "background" still counts against the others; a
- * place whose target is to be ignored counts for nobody.  A one-hot target with no
+ * position whose target is ignored counts for no class.  A one-hot target with no
  * positive number belongs to no class and does not count, either.
  *
  * A NaN in the output is never right: nothing was output there.
@@ -36,19 +36,20 @@
 #include "base/field.h"
 #include "base/tensor.h"
 
-/* What a network's output means to a metric. */
+/* The meaning of a network's output. */
 enum dnn_scores {
-    DNN_SCORES_AUTO,    /* what compares classes: BINARY for one channel, else
-                         * CLASSES; mse, mae, r2...: VALUES                          */
+    DNN_SCORES_AUTO,    /* classification: BINARY for one channel, else CLASSES; mse,
+                         * mae, r2...: VALUES                                        */
     DNN_SCORES_CLASSES, /* the last axis has one score per class; the largest wins (of
                          * equals the first)                                         */
-    DNN_SCORES_BINARY,  /* each channel is a question of its own: above the threshold
-                         * is yes, and values are of yes alone                       */
+    DNN_SCORES_BINARY,  /* each channel by itself: positive above the threshold;
+                         * ratios are of positives alone                             */
     DNN_SCORES_VALUES   /* numbers                                                   */
 };
 
-/* A batch: output (n samples, places..., channels) in f32; target either class numbers
- * i32 (n, places...) or f32 of the output's shape (one-hot, masks, values). */
+/* A batch: output (n samples, positions..., channels) in f32; target either class
+ * numbers i32 (n, positions...) or f32 of the output's shape (one-hot, masks, values).
+ */
 struct dnn_metric_batch {
     int64_t n, places, channels;
     const float *output;
@@ -61,10 +62,9 @@ struct dnn_metric_batch {
 struct dnn_metrics; /* a set of them, with their sums */
 
 /* From names ("accuracy", "top_5", "dice", "iou", "precision", "recall", "f1",
- * "confusion", "auc", "mse", "rmse", "mae", "r2", "rel_l2") or objects {"type": "dice",
- * "ignore": 0}; one, or a list.  Absent (or NULL): what suits the loss, as the caller
- * says with `usual`, NULL-ended.  classes: channels of the output.  The caller owns
- * *out.
+ * "confusion", "auc", "mse", "rmse", "mae", "r2", "rel_l2"...) or objects {"type":
+ * "dice", "ignore": 0}; one, or a list.  Absent (or NULL): `usual`, NULL-ended, the
+ * defaults of the loss.  classes: channels of the output.  The caller owns *out.
  */
 int dnn_metrics_read(const struct dnn_jobj *list, const char *const *usual,
                      int64_t classes, struct dnn_metrics **out, struct dnn_err *err);
@@ -74,7 +74,7 @@ void dnn_metrics_start(struct dnn_metrics *metrics); /* all sums zero */
 int dnn_metrics_add(struct dnn_metrics *metrics, const struct dnn_metric_batch *batch,
                     struct dnn_err *err);
 
-/* The sums, for whoever adds them over ranks: n doubles (whole numbers up to 2^53 stay
+/* The sums, to be added over ranks: n doubles (whole numbers up to 2^53 stay
  * exact). */
 double *dnn_metrics_sums(struct dnn_metrics *metrics, int64_t *n);
 
@@ -84,12 +84,12 @@ double *dnn_metrics_sums(struct dnn_metrics *metrics, int64_t *n);
 struct dnn_metric_value {
     char name[48];
     double value;
-    bool main; /* to be shown while training */
+    bool main; /* shown while training */
 };
 int dnn_metrics_values(const struct dnn_metrics *metrics,
                        const struct dnn_metric_value **out);
 
-/* The confusion matrix (rows: target, columns: output), if it was asked for: classes^2
+/* The confusion matrix (rows: target, columns: output), if requested: classes^2
  * numbers (2 classes if the output has one channel), else NULL.  Lives as long as the
  * set. */
 const double *dnn_metrics_confusion(const struct dnn_metrics *metrics,
@@ -99,5 +99,9 @@ const double *dnn_metrics_confusion(const struct dnn_metrics *metrics,
  */
 const char *dnn_metric_info(int index, const char **help,
                             const struct dnn_field **fields);
+/* The index-th alias and the name it stands for; NULL past the end. */
+const char *dnn_metric_alias(int index, const char **name);
+/* The name an alias stands for ("acc": "accuracy"); others are returned as they are. */
+const char *dnn_metric_canonical(const char *name);
 
 #endif

@@ -1,4 +1,4 @@
-/* metric_impl.h - a kind of metric, what it counts, and how it looks at a batch.
+/* metric_impl.h - a kind of metric, its sums, and its view of a batch.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -11,7 +11,7 @@
 enum dnn_average { DNN_AVERAGE_ALL, DNN_AVERAGE_SAMPLES };
 enum dnn_ratio { DNN_RATIO_DICE, DNN_RATIO_IOU, DNN_RATIO_PRECISION, DNN_RATIO_RECALL };
 
-/* What an object may say; each kind's table knows some of it. */
+/* The keys of all kinds; each kind's table has some of them. */
 struct dnn_metric_how {
     const char *type, *name;
     int scores;       /* enum dnn_scores, AUTO resolved                            */
@@ -28,16 +28,16 @@ struct dnn_metric_how {
 struct dnn_view {
     const struct dnn_metric_how *how;
     const struct dnn_metric_batch *batch;
-    int64_t rows; /* samples times places */
+    int64_t rows; /* samples times positions */
     int64_t channels;
-    double cut; /* the threshold on what the output is */
+    double cut; /* the threshold, as a logit if the outputs are */
 };
 
-/* What is counted.  Metrics that count the same share one. */
+/* The sums of a metric.  Metrics with the same sums share one. */
 struct dnn_tally {
     int64_t (*nsums)(const struct dnn_metric_how *how);
     int (*add)(const struct dnn_view *view, double *sums, struct dnn_err *err);
-    /* Whether two ask for the same. */
+    /* Whether two metrics have the same sums. */
     bool (*same)(const struct dnn_metric_how *a, const struct dnn_metric_how *b);
 };
 
@@ -52,7 +52,7 @@ struct dnn_metric_kind {
     const struct dnn_field *fields;
     const struct dnn_tally *tally;
     int ratio;
-    /* More that must be right; prefix-free message.  NULL: nothing. */
+    /* Further checks; its message has no prefix.  NULL: none. */
     int (*check)(const struct dnn_metric_how *how, struct dnn_err *err);
     void (*values)(const struct dnn_metric_how *how, const double *sums,
                    const struct dnn_metric_out *out);
@@ -64,7 +64,9 @@ extern const struct dnn_metric_kind *const dnn_metric_kinds[]; /* ends with NULL
 extern const struct dnn_metric_kind dnn_metric_accuracy, dnn_metric_top_k,
     dnn_metric_dice, dnn_metric_iou, dnn_metric_precision, dnn_metric_recall,
     dnn_metric_f1, dnn_metric_confusion, dnn_metric_auc, dnn_metric_mse,
-    dnn_metric_rmse, dnn_metric_mae, dnn_metric_r2, dnn_metric_rel_l2;
+    dnn_metric_rmse, dnn_metric_mae, dnn_metric_r2, dnn_metric_rel_l2,
+    dnn_metric_categorical_hinge, dnn_metric_categorical_mse,
+    dnn_metric_categorical_mae, dnn_metric_kl_divergence;
 
 /* Rows of tables that several kinds have. */
 extern const struct dnn_choice dnn_metric_scores[];
@@ -73,7 +75,7 @@ extern const struct dnn_choice dnn_metric_scores[];
     {"type", DNN_F_TEXT, DNN_METRIC_AT(type), NULL, 0, 0, NULL, "which metric", NULL}, \
     {                                                                                  \
         "name", DNN_F_TEXT, DNN_METRIC_AT(name), "null", 0, 0, NULL,                   \
-            "what its values are called; null: its type", NULL                         \
+            "name of its values; null: its type", NULL                                 \
     }
 #define DNN_METRIC_SCORES                                                              \
     {"scores",                                                                         \
@@ -83,12 +85,12 @@ extern const struct dnn_choice dnn_metric_scores[];
      0,                                                                                \
      0,                                                                                \
      dnn_metric_scores,                                                                \
-     "what the output means: classes (the largest wins) or binary (each channel by "   \
+     "meaning of the output: classes (the largest wins) or binary (each channel by "   \
      "itself)",                                                                        \
      NULL},                                                                            \
     {                                                                                  \
         "threshold", DNN_F_REAL, DNN_METRIC_AT(threshold), "0.5", 0, 1, NULL,          \
-            "binary: the probability above which the answer is yes", NULL              \
+            "binary: a probability above this is positive", NULL                       \
     }
 #define DNN_METRIC_IGNORE                                                              \
     {"ignore",                                                                         \
@@ -98,7 +100,7 @@ extern const struct dnn_choice dnn_metric_scores[];
      -2147483648.0,                                                                    \
      2147483647.0,                                                                     \
      NULL,                                                                             \
-     "a target class that does not count; -1: none",                                   \
+     "target class to ignore; -1: none",                                               \
      NULL}
 #define DNN_METRIC_EACH                                                                \
     {"each",                                                                           \
@@ -108,7 +110,7 @@ extern const struct dnn_choice dnn_metric_scores[];
      0,                                                                                \
      1e6,                                                                              \
      NULL,                                                                             \
-     "up to so many classes, each gets its own value, too",                            \
+     "report each class, too, up to this number of classes",                           \
      NULL}
 #define DNN_METRIC_LAST {NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL}
 

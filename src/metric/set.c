@@ -1,4 +1,4 @@
-/* set.c - metrics as a job asks for them, with their sums.
+/* set.c - the metrics of a configuration, with their sums.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -15,11 +15,11 @@
 struct entry {
     const struct dnn_metric_kind *kind;
     struct dnn_metric_how how;
-    int64_t at; /* where its sums begin                                   */
-    bool first; /* it adds; false: shares the sums of one before it        */
+    int64_t at; /* offset of its sums                                     */
+    bool first; /* it adds; false: it shares the sums of an earlier one   */
 };
 
-/* Made of the sums when they are asked for. */
+/* Computed from the sums on request. */
 struct values {
     struct dnn_metric_value *value; /* owned */
     size_t n, cap;
@@ -40,6 +40,7 @@ struct dnn_metrics {
 
 static const struct dnn_metric_kind *find(const char *name)
 {
+    name = dnn_metric_canonical(name);
     for (int k = 0; dnn_metric_kinds[k] != NULL; k++)
         if (strcmp(dnn_metric_kinds[k]->name, name) == 0) return dnn_metric_kinds[k];
     return NULL;
@@ -55,8 +56,8 @@ static int unknown(const char *name, struct dnn_err *err)
         words[k] = dnn_metric_kinds[k]->name;
         dnn_buf_add(&list, "%s%s", k == 0 ? "" : ", ", words[k]);
     }
-    int rc = dnn_fail(err, DNN_ECONFIG, "\"%.40s\" is no metric%s; there are %s", name,
-                      dnn_text_hint(hint, sizeof hint, name, words), list.text);
+    int rc = dnn_fail(err, DNN_ECONFIG, "unknown metric \"%.40s\"%s; use one of %s",
+                      name, dnn_text_hint(hint, sizeof hint, name, words), list.text);
     dnn_buf_free(&list);
     return rc;
 }
@@ -80,8 +81,8 @@ static int from_word(const char *word, struct dnn_arena *arena,
         if (*kind == NULL) return unknown(word, err);
         if (*kind == &dnn_metric_top_k)
             return dnn_fail(err, DNN_ECONFIG,
-                            "top_k needs its k: \"top_5\" or {\"type\": \"top_k\", "
-                            "\"k\": 5}");
+                            "top_k: k is missing; write \"top_5\" or {\"type\": "
+                            "\"top_k\", \"k\": 5}");
         dnn_buf_add(&text, "{\"type\": \"%s\"}", word);
     }
     int rc = dnn_json_text(word, text.text, text.len, &json, err);
@@ -112,7 +113,7 @@ static int from_object(const struct dnn_jobj *at, struct dnn_arena *arena,
     return dnn_field_fill(at, (*kind)->fields, arena, how, err);
 }
 
-/* What the tables cannot know. */
+/* Everything that depends on the output. */
 static int finish(struct dnn_metrics *m, const struct dnn_metric_kind *kind,
                   struct dnn_metric_how *how, struct dnn_err *err)
 {
@@ -132,17 +133,18 @@ static int finish(struct dnn_metrics *m, const struct dnn_metric_kind *kind,
     }
     if (how->name[0] == '\0' || strlen(how->name) > 32)
         return dnn_fail(err, DNN_ECONFIG,
-                        "a metric's name has 1 to 32 bytes, not \"%.40s\"", how->name);
+                        "the name of a metric must have 1 to 32 bytes, not \"%.40s\"",
+                        how->name);
     for (size_t i = 0; i < m->n; i++)
         if (strcmp(m->entry[i].how.name, how->name) == 0)
             return dnn_fail(err, DNN_ECONFIG,
-                            "there is a metric \"%s\" already; give one of them a "
+                            "metric \"%s\" is given twice; give one of them another "
                             "\"name\"",
                             how->name);
     if (how->scores == DNN_SCORES_CLASSES && m->classes < 2)
         return dnn_fail(err, DNN_ECONFIG,
-                        "%s: scores of classes want a channel for each, and the output "
-                        "has one channel",
+                        "%s: scores \"classes\" need one channel per class, but the "
+                        "output has only one channel",
                         how->name);
     if (kind->check == NULL || kind->check(how, err) == 0) return 0;
     return dnn_prefix(err, "%s: ", how->name);
@@ -220,7 +222,8 @@ int dnn_metrics_read(const struct dnn_jobj *list, const char *const *usual,
 
     if (classes < 1 || classes > INT32_MAX)
         return dnn_fail(err, DNN_ECONFIG,
-                        "metrics: an output of %" PRId64 " channels has none", classes);
+                        "metrics: an output with %" PRId64 " channels is not supported",
+                        classes);
     m = dnn_alloc(sizeof *m);
     m->arena = dnn_arena_make();
     m->made = dnn_alloc(sizeof *m->made);

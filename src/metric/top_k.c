@@ -1,4 +1,4 @@
-/* top_k.c - is the right class among the k largest?
+/* top_k.c - whether the right class is among the k largest outputs.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-enum { HIT, LOOKED, SUMS };
+enum { HIT, COUNT, SUMS };
 
 /* Of equals the first is the larger, as for accuracy. */
 static bool among(const float *x, int64_t n, int64_t t, int64_t k)
@@ -28,7 +28,7 @@ static void count(const struct dnn_view *v, int64_t first, int64_t end, double *
         int64_t t = dnn_view_target(v, i);
 
         if (t == DNN_NO_CLASS) continue;
-        cell[LOOKED]++;
+        cell[COUNT]++;
         cell[HIT] +=
             among(v->batch->output + i * v->channels, v->channels, t, v->how->k);
     }
@@ -55,19 +55,18 @@ static bool same(const struct dnn_metric_how *a, const struct dnn_metric_how *b)
 static void values(const struct dnn_metric_how *how, const double *sums,
                    const struct dnn_metric_out *out)
 {
-    out->put(out->arg, how->name, -1,
-             sums[LOOKED] == 0 ? NAN : sums[HIT] / sums[LOOKED]);
+    out->put(out->arg, how->name, -1, sums[COUNT] == 0 ? NAN : sums[HIT] / sums[COUNT]);
 }
 
 static int check(const struct dnn_metric_how *how, struct dnn_err *err)
 {
     if (how->classes < 2)
         return dnn_fail(err, DNN_ECONFIG,
-                        "it wants an output with a channel for each class, not one "
+                        "needs one channel per class, but the output has only one "
                         "channel");
     if (how->k > how->classes)
         return dnn_fail(err, DNN_ECONFIG,
-                        "k is %" PRId64 ", and the output has %" PRId64 " classes",
+                        "k is %" PRId64 ", but the output has only %" PRId64 " classes",
                         how->k, how->classes);
     return 0;
 }
@@ -75,7 +74,7 @@ static int check(const struct dnn_metric_how *how, struct dnn_err *err)
 static const struct dnn_field fields[] = {
     DNN_METRIC_NAMED,
     {"k", DNN_F_INT, DNN_METRIC_AT(k), NULL, 1, 1e6, NULL,
-      "so many of the largest are looked at", NULL},
+      "how many of the largest outputs count", NULL},
     DNN_METRIC_IGNORE,
     DNN_METRIC_LAST,
 };
@@ -83,7 +82,10 @@ static const struct dnn_field fields[] = {
 static const struct dnn_tally tally = {nsums, add, same};
 
 const struct dnn_metric_kind dnn_metric_top_k = {
-    "top_k", "share of places whose class is among the k largest outputs; also top_5",
-    fields,  &tally,
-    0,       check,
+    "top_k",
+    "fraction of positions whose class is among the k largest outputs; top_5 sets k",
+    fields,
+    &tally,
+    0,
+    check,
     values};

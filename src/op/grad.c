@@ -310,6 +310,7 @@ static void simple(struct work *w, int dy)
         break;
     case DNN_OP_XENT:
     case DNN_OP_POINT:
+    case DNN_OP_MARGIN:
         if (x && w->op->nin == 2)
             data(w, 0, 3, (int[]){dy, in[0], in[1]});
         else if (x)
@@ -386,6 +387,7 @@ static bool carries(const struct dnn_op *op, int i)
     case DNN_OP_MSE:
     case DNN_OP_XENT:
     case DNN_OP_POINT:
+    case DNN_OP_MARGIN:
     case DNN_OP_OVERLAP:
     case DNN_OP_RATIO:
     case DNN_OP_LOVASZ:

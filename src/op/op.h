@@ -52,9 +52,11 @@ enum dnn_op_kind {
     DNN_OP_MSE,       /* x t -> loss: the sum of (x - t)^2, scaled; f64 scalar   */
     DNN_OP_XENT,      /* x(..., c) t [w(c)] [sums] -> loss: the sum of -w t log p, p =
                          softmax(x), scaled                                       */
-    DNN_OP_POINT, /* x(..., c) t [w(c)] [sums] -> loss: the sum of w f(x, t), scaled */
-    DNN_OP_WEIGH, /* t [w(c)] -> sums, f64: the weights of all labels that count,
-                     and the samples                                          */
+    DNN_OP_POINT,  /* x(..., c) t [w(c)] [sums] -> loss: the sum of w f(x, t), scaled */
+    DNN_OP_MARGIN, /* x(..., c) t [w(c)] [sums] -> loss: the sum of f(row of x, its
+                      target), scaled                                         */
+    DNN_OP_WEIGH,  /* t [w(c)] -> sums, f64: the weights of all labels that count,
+                      and the samples                                          */
     DNN_OP_OVERLAP, /* x(n, ..., c) t -> sums(n, c, 3), f64: of p t, p and t, p made
                        of x; or (1, c + 1, 3), the last row the samples         */
     DNN_OP_RATIO,   /* s sums [w(c)] -> loss: 1 - how much p and t overlap; s those
@@ -303,13 +305,35 @@ enum dnn_point {
     DNN_POINT_BCE,        /* of probabilities; logarithms are at least -100       */
     DNN_POINT_BCE_LOGITS, /* of what goes into the sigmoid                        */
     DNN_POINT_FOCAL,      /* the same, times (1 - p of what is right)^gamma       */
+    DNN_POINT_KL,         /* t (log t - x), x = log p; 0 where t is not above 0   */
+    DNN_POINT_MAPE,       /* 100 |x - t| / max(|t|, delta)                        */
+    DNN_POINT_POISSON,    /* raw: exp(x) - t x; else x - t log(x + delta)         */
+    DNN_POINT_HINGE_EMBEDDING, /* x if t is above 0, else max(0, delta - x)       */
+    DNN_POINT_SOFT_MARGIN,     /* log(1 + exp(-x)) if t is above 0, else of x     */
     DNN_POINTS
 };
 
-/* MSE, XENT, POINT, WEIGH.  A mean over the global batch is a scale of 1 / its number
- * of elements: so each rank's share adds up whatever it holds.  Where sums are given
- * (WEIGH's, exchanged), the mean is over what they weigh: times sums[1] / sums[0], and
- * scale is 1 / the samples of the global batch.  0 / 0 is 0 here.
+/* Functions of a row of channels and its target, all with a margin of delta.  The last
+ * three take two or three vectors, one behind the other in the row; the target of a
+ * pair is a label: above 0 it is +1, else -1.  TRIPLET has no use for its target. */
+enum dnn_margin {
+    DNN_MARGIN_CATEGORICAL, /* max(0, max((1 - t) x) - sum(t x) + delta) */
+    DNN_MARGIN_MULTI,       /* w of the class y, sum over i != y of
+                               max(0, delta - x[y] + x[i])^power / c                   */
+    DNN_MARGIN_MULTILABEL,  /* sum over t[j] > 0 and t[i] <= 0 of
+                               max(0, delta - x[j] + x[i]) / c                         */
+    DNN_MARGIN_RANKING, /* (a, b): mean of max(0, delta - t (a - b))               */
+    DNN_MARGIN_COSINE,  /* (a, b): 1 - cos(a, b), or max(0, cos(a, b) - delta)     */
+    DNN_MARGIN_TRIPLET, /* (a, p, n): max(0, d(a, p) - d(a, n) + delta), d the norm
+                           of this power of the difference; swap: d(p, n) instead
+                           of d(a, n) where it is less                             */
+    DNN_MARGINS
+};
+
+/* MSE, XENT, POINT, MARGIN, WEIGH.  A mean over the global batch is a scale of 1 / its
+ * number of elements: so each rank's share adds up whatever it holds.  Where sums are
+ * given (WEIGH's, exchanged), the mean is over what they weigh: times sums[1] /
+ * sums[0], and scale is 1 / the samples of the global batch.  0 / 0 is 0 here.
  *
  * Targets are t(..., c), or labels t(...) of i32: those outside 0 ... c - 1 (of one
  * channel: but 0 and 1) and the one to ignore count nothing. */
@@ -319,9 +343,12 @@ struct dnn_op_loss {
     int32_t ignore;
     double smoothing; /* XENT: t is (1 - smoothing) t + smoothing / c              */
     double gamma;     /* XENT, FOCAL: each p's term times (1 - p)^gamma            */
-    bool raw;         /* XENT: x is log p already                                  */
+    bool raw;         /* XENT: x is log p already; POISSON: x is the rate's log    */
     enum dnn_point fn;
-    double delta; /* HUBER                                                          */
+    enum dnn_margin margin;
+    double delta; /* see the two enums                                              */
+    double power; /* MARGIN: MULTI, TRIPLET                                         */
+    bool swap;    /* MARGIN: TRIPLET                                                */
     double alpha; /* FOCAL: of what is 1, the rest of what is 0; below 0: neither   */
     int64_t classes; /* WEIGH: c                                                   */
 };
@@ -387,16 +414,40 @@ struct dnn_op {
     int line;             /* of the network's JSON; 0: not known    */
 };
 
-/* What there is to know about a kind without running it. */
+/* The element type of an operand. */
+enum dnn_operand {
+    DNN_OPERAND_VALUE, /* the program's type                                  */
+    DNN_OPERAND_SUM,   /* f64 in every program: statistics and losses         */
+    DNN_OPERAND_LABEL, /* a target: the program's type, or class labels (i32) */
+    DNN_OPERAND_BITS   /* the index of a maximum or a mask: integers          */
+};
+
+enum { DNN_TYPED_IN = 6 }; /* inputs whose type the table gives; others are VALUE */
+
+/* The operands of one pass. */
+struct dnn_op_pass {
+    /* Their names, inputs "->" outputs, for readers only; NULL: there is no such
+     * pass.  "..." is any number, brackets an operand that may be absent. */
+    const char *operands;
+    enum dnn_operand in[DNN_TYPED_IN], out[DNN_MAX_OUT];
+};
+
+/* Whether the plan may run a forward op a second time to save memory. */
+enum dnn_op_recompute {
+    DNN_OP_CHEAP, /* costs one pass over memory                                    */
+    DNN_OP_HEAVY, /* a matrix product, or (CONCAT) a copy that is else avoided     */
+    DNN_OP_ONCE   /* no: it changes states, exchanges data or its result is reported */
+};
+
+/* The facts about a kind of op. */
 struct dnn_op_info {
     const char *name;
-    /* Operand names of each pass, inputs "->" outputs; NULL: there is no such
-     * pass.  "..." is any number, brackets an operand that may be absent. */
-    const char *operands[DNN_PASSES];
+    struct dnn_op_pass pass[DNN_PASSES];
     /* Bit p: in pass p the first output may lie where the first input does, if
      * both have the same shape and nobody reads that input later. */
     unsigned inplace;
     bool view; /* the output is the first input's bytes */
+    enum dnn_op_recompute recompute;
     /* Outputs from inputs, forward.  in[i] is NULL where an operand is absent;
      * fills out[0 ... nout - 1] (dtype and shape, names NULL) and returns nout.
      * Cannot fail: whoever makes the op has checked; our mistakes assert. */

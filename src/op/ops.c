@@ -1,6 +1,6 @@
-/* ops.c - every kind of op there is: one row each.  To add one: its line in
- * op.h, a row here, its shape rule in shapes.c, its gradient in grad.c, and its
- * loops in backend/ref.
+/* ops.c - the table of ops, one row per kind.  To add one: its line in op.h, a row
+ * here, its shape rule in shapes.c, its gradient in grad.c, and its loops in
+ * backend/ref.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -11,120 +11,148 @@
 #include <assert.h>
 
 enum { FWD = 1u << DNN_FWD, DATA = 1u << DNN_BWD_DATA };
+#define SUM DNN_OPERAND_SUM
+#define LABEL DNN_OPERAND_LABEL
+#define BITS DNN_OPERAND_BITS
 
-/* Operands: forward, backward data, backward weights, backward statistics.  Where
- * the gradient of x is that of y, or a forward op makes it (reshape, transpose),
- * there is no backward data pass. */
+/* Passes in the order of enum dnn_pass.  There is no backward data pass where the
+ * gradient of x equals that of y, or where a forward op computes it (reshape,
+ * transpose). */
 /* clang-format off */
 static const struct dnn_op_info table[DNN_OP_KINDS] = {
     [DNN_OP_MATMUL] = {
-        "matmul", {"x w [b] -> y", "dy w -> dx", "x dy -> dw [db]", NULL},
-        0, false, dnn_shape_matmul},
+        "matmul", {{"x w [b] -> y"}, {"dy w -> dx"}, {"x dy -> dw [db]"}},
+        .recompute = DNN_OP_HEAVY, .shape = dnn_shape_matmul},
     [DNN_OP_BIAS] = {
-        "bias", {"x b -> y", NULL, "dy -> db", NULL},
-        FWD, false, dnn_shape_same},
+        "bias", {{"x b -> y"}, {NULL}, {"dy -> db"}},
+        .inplace = FWD, .shape = dnn_shape_same},
     [DNN_OP_CONV] = {
-        "conv", {"x w [b] -> y", "dy w -> dx", "x dy -> dw [db]", NULL},
-        0, false, dnn_shape_conv},
+        "conv", {{"x w [b] -> y"}, {"dy w -> dx"}, {"x dy -> dw [db]"}},
+        .recompute = DNN_OP_HEAVY, .shape = dnn_shape_conv},
     [DNN_OP_DECONV] = {
-        "deconv", {"x w [b] -> y", "dy w -> dx", "x dy -> dw [db]", NULL},
-        0, false, dnn_shape_deconv},
+        "deconv", {{"x w [b] -> y"}, {"dy w -> dx"}, {"x dy -> dw [db]"}},
+        .recompute = DNN_OP_HEAVY, .shape = dnn_shape_deconv},
     [DNN_OP_POOL] = {
-        "pool", {"x -> y [index]", "dy [index] -> dx", NULL, NULL},
-        0, false, dnn_shape_pool},
+        "pool",
+        {{"x -> y [index]", .out = {[1] = BITS}},
+         {"dy [index] -> dx", .in = {[1] = BITS}}},
+        .shape = dnn_shape_pool},
     [DNN_OP_UPSAMPLE] = {
-        "upsample", {"x -> y", "dy -> dx", NULL, NULL},
-        0, false, dnn_shape_upsample},
+        "upsample", {{"x -> y"}, {"dy -> dx"}},
+        .shape = dnn_shape_upsample},
     [DNN_OP_PAD] = {
-        "pad", {"x -> y", "dy -> dx", NULL, NULL},
-        0, false, dnn_shape_pad},
+        "pad", {{"x -> y"}, {"dy -> dx"}},
+        .shape = dnn_shape_pad},
     [DNN_OP_UNARY] = {
-        "unary", {"x -> y [mask]", "dy xym -> dx", NULL, NULL},
-        FWD | DATA, false, dnn_shape_unary},
+        "unary",
+        {{"x -> y [mask]", .out = {[1] = BITS}},
+         {"dy xym -> dx", .in = {[1] = BITS}}},
+        .inplace = FWD | DATA, .shape = dnn_shape_unary},
     [DNN_OP_PRELU] = {
-        "prelu", {"x a -> y", "dy x a -> dx", "dy x -> da", NULL},
-        FWD | DATA, false, dnn_shape_same},
+        "prelu", {{"x a -> y"}, {"dy x a -> dx"}, {"dy x -> da"}},
+        .inplace = FWD | DATA, .shape = dnn_shape_same},
     [DNN_OP_SOFTMAX] = {
-        "softmax", {"x -> y", "dy y -> dx", NULL, NULL},
-        FWD | DATA, false, dnn_shape_same},
+        "softmax", {{"x -> y"}, {"dy y -> dx"}},
+        .inplace = FWD | DATA, .shape = dnn_shape_same},
     [DNN_OP_COMBINE] = {
-        "combine", {"x... -> y", "dy [y] x... -> dx", NULL, NULL},
-        FWD | DATA, false, dnn_shape_combine},
+        "combine", {{"x... -> y"}, {"dy [y] x... -> dx"}},
+        .inplace = FWD | DATA, .shape = dnn_shape_combine},
     [DNN_OP_CONCAT] = {
-        "concat", {"x... -> y", "dy -> dx", NULL, NULL},
-        0, false, dnn_shape_concat},
+        "concat", {{"x... -> y"}, {"dy -> dx"}},
+        .recompute = DNN_OP_HEAVY, .shape = dnn_shape_concat},
     [DNN_OP_RESHAPE] = {
-        "reshape", {"x -> y", NULL, NULL, NULL},
-        FWD, true, dnn_shape_reshape},
+        "reshape", {{"x -> y"}},
+        .inplace = FWD, .view = true, .shape = dnn_shape_reshape},
     [DNN_OP_TRANSPOSE] = {
-        "transpose", {"x -> y", NULL, NULL, NULL},
-        0, false, dnn_shape_transpose},
+        "transpose", {{"x -> y"}},
+        .shape = dnn_shape_transpose},
     [DNN_OP_REDUCE] = {
-        "reduce", {"x -> y", "dy [x] [y] -> dx", NULL, NULL},
-        0, false, dnn_shape_reduce},
+        "reduce", {{"x -> y"}, {"dy [x] [y] -> dx"}},
+        .shape = dnn_shape_reduce},
     [DNN_OP_BN_STATS] = {
-        "bn_stats", {"x -> sums", NULL, NULL, NULL},
-        0, false, dnn_shape_bn_stats},
+        "bn_stats", {{"x -> sums", .out = {[0] = SUM}}},
+        .recompute = DNN_OP_ONCE, .shape = dnn_shape_bn_stats},
     [DNN_OP_EXCHANGE] = {
-        "exchange", {"s -> t", NULL, NULL, NULL},
-        FWD, false, dnn_shape_same},
+        "exchange", {{"s -> t", .in = {[0] = SUM}, .out = {[0] = SUM}}},
+        .inplace = FWD, .recompute = DNN_OP_ONCE, .shape = dnn_shape_same},
     [DNN_OP_BN_UPDATE] = {
-        "bn_update", {"sums mean var ->", NULL, NULL, NULL},
-        0, false, dnn_shape_none},
+        "bn_update", {{"sums mean var ->", .in = {[0] = SUM}}},
+        .recompute = DNN_OP_ONCE, .shape = dnn_shape_none},
     [DNN_OP_BN_APPLY] = {
         "bn_apply",
-        {"x sums [gamma] [beta] -> y", "dy x sums dsums [gamma] [beta] -> dx",
-         "dsums -> [dgamma] [dbeta]", "dy x sums [gamma] [beta] -> dsums"},
-        FWD | DATA, false, dnn_shape_same},
+        {{"x sums [gamma] [beta] -> y", .in = {[1] = SUM}},
+         {"dy x sums dsums [gamma] [beta] -> dx", .in = {[2] = SUM, [3] = SUM}},
+         {"dsums -> [dgamma] [dbeta]", .in = {[0] = SUM}},
+         {"dy x sums [gamma] [beta] -> dsums", .in = {[2] = SUM}, .out = {[0] = SUM}}},
+        .inplace = FWD | DATA, .shape = dnn_shape_same},
     [DNN_OP_BN_INFER] = {
         "bn_infer",
-        {"x mean var [gamma] [beta] -> y", "dy var [gamma] -> dx",
-         "dy x mean var -> [dgamma] [dbeta]", NULL},
-        FWD | DATA, false, dnn_shape_same},
+        {{"x mean var [gamma] [beta] -> y"},
+         {"dy var [gamma] -> dx"},
+         {"dy x mean var -> [dgamma] [dbeta]"}},
+        .inplace = FWD | DATA, .shape = dnn_shape_same},
     [DNN_OP_GROUPNORM] = {
         "groupnorm",
-        {"x [gamma] [beta] -> y [stats]", "dy x stats [gamma] [beta] -> dx",
-         "dy x stats [gamma] [beta] -> [dgamma] [dbeta]", NULL},
-        FWD | DATA, false, dnn_shape_groupnorm},
+        {{"x [gamma] [beta] -> y [stats]"},
+         {"dy x stats [gamma] [beta] -> dx"},
+         {"dy x stats [gamma] [beta] -> [dgamma] [dbeta]"}},
+        .inplace = FWD | DATA, .shape = dnn_shape_groupnorm},
     [DNN_OP_NOISE] = {
-        "noise", {"x -> y", "dy -> dx", NULL, NULL},
-        FWD | DATA, false, dnn_shape_same},
+        "noise", {{"x -> y"}, {"dy -> dx"}},
+        .inplace = FWD | DATA, .shape = dnn_shape_same},
     [DNN_OP_SCALE] = {
-        "scale", {"x a [b] -> y", "dy a -> dx", NULL, NULL},
-        FWD | DATA, false, dnn_shape_same},
+        "scale", {{"x a [b] -> y"}, {"dy a -> dx"}},
+        .inplace = FWD | DATA, .shape = dnn_shape_same},
     [DNN_OP_ACTIVITY] = {
-        "activity", {"x -> y loss", "dy x -> dx", NULL, NULL},
-        FWD | DATA, false, dnn_shape_activity},
+        "activity", {{"x -> y loss", .out = {[1] = SUM}}, {"dy x -> dx"}},
+        .inplace = FWD | DATA, .recompute = DNN_OP_ONCE, .shape = dnn_shape_activity},
     [DNN_OP_MSE] = {
-        "mse", {"x t -> loss", "dloss x t -> dx", NULL, NULL},
-        0, false, dnn_shape_loss},
+        "mse",
+        {{"x t -> loss", .in = {[1] = LABEL}, .out = {[0] = SUM}},
+         {"dloss x t -> dx", .in = {[0] = SUM, [2] = LABEL}}},
+        .recompute = DNN_OP_ONCE, .shape = dnn_shape_loss},
     [DNN_OP_XENT] = {
-        "xent", {"x t [w] [sums] -> loss", "dloss x t [w] [sums] -> dx", NULL, NULL},
-        0, false, dnn_shape_loss},
+        "xent",
+        {{"x t [w] [sums] -> loss", .in = {[1] = LABEL, [3] = SUM}, .out = {[0] = SUM}},
+         {"dloss x t [w] [sums] -> dx", .in = {[0] = SUM, [2] = LABEL, [4] = SUM}}},
+        .recompute = DNN_OP_ONCE, .shape = dnn_shape_loss},
     [DNN_OP_POINT] = {
-        "point", {"x t [w] [sums] -> loss", "dloss x t [w] [sums] -> dx", NULL, NULL},
-        0, false, dnn_shape_loss},
+        "point",
+        {{"x t [w] [sums] -> loss", .in = {[1] = LABEL, [3] = SUM}, .out = {[0] = SUM}},
+         {"dloss x t [w] [sums] -> dx", .in = {[0] = SUM, [2] = LABEL, [4] = SUM}}},
+        .recompute = DNN_OP_ONCE, .shape = dnn_shape_loss},
+    [DNN_OP_MARGIN] = {
+        "margin",
+        {{"x t [w] [sums] -> loss", .in = {[1] = LABEL, [3] = SUM}, .out = {[0] = SUM}},
+         {"dloss x t [w] [sums] -> dx", .in = {[0] = SUM, [2] = LABEL, [4] = SUM}}},
+        .recompute = DNN_OP_ONCE, .shape = dnn_shape_loss},
     [DNN_OP_WEIGH] = {
-        "weigh", {"t [w] -> sums", NULL, NULL, NULL},
-        0, false, dnn_shape_weigh},
+        "weigh", {{"t [w] -> sums", .in = {[0] = LABEL}, .out = {[0] = SUM}}},
+        .recompute = DNN_OP_ONCE, .shape = dnn_shape_weigh},
     [DNN_OP_OVERLAP] = {
-        "overlap", {"x t -> sums", "dsums x t -> dx", NULL, NULL},
-        0, false, dnn_shape_overlap},
+        "overlap",
+        {{"x t -> sums", .in = {[1] = LABEL}, .out = {[0] = SUM}},
+         {"dsums x t -> dx", .in = {[0] = SUM, [2] = LABEL}}},
+        .recompute = DNN_OP_ONCE, .shape = dnn_shape_overlap},
     [DNN_OP_RATIO] = {
-        "ratio", {"s sums [w] -> loss", "dloss sums [w] -> dsums", NULL, NULL},
-        0, false, dnn_shape_ratio},
+        "ratio",
+        {{"s sums [w] -> loss", .in = {[0] = SUM, [1] = SUM}, .out = {[0] = SUM}},
+         {"dloss sums [w] -> dsums", .in = {[0] = SUM, [1] = SUM}, .out = {[0] = SUM}}},
+        .recompute = DNN_OP_ONCE, .shape = dnn_shape_ratio},
     [DNN_OP_LOVASZ] = {
-        "lovasz", {"x t -> loss slope", "dloss x t slope -> dx", NULL, NULL},
-        0, false, dnn_shape_lovasz},
+        "lovasz",
+        {{"x t -> loss slope", .in = {[1] = LABEL}, .out = {[0] = SUM}},
+         {"dloss x t slope -> dx", .in = {[0] = SUM, [2] = LABEL}}},
+        .recompute = DNN_OP_ONCE, .shape = dnn_shape_lovasz},
     [DNN_OP_FOLD] = {
-        "fold", {"w [b] mean var [gamma] [beta] -> v c", NULL, NULL, NULL},
-        0, false, dnn_shape_fold},
+        "fold", {{"w [b] mean var [gamma] [beta] -> v c"}},
+        .shape = dnn_shape_fold},
     [DNN_OP_PENALTY] = {
-        "penalty", {"w -> loss", NULL, NULL, NULL},
-        0, false, dnn_shape_penalty},
+        "penalty", {{"w -> loss", .out = {[0] = SUM}}},
+        .recompute = DNN_OP_ONCE, .shape = dnn_shape_penalty},
     [DNN_OP_UPDATE] = {
-        "update", {"w g [m] [v] [s] ->", NULL, NULL, NULL},
-        0, false, dnn_shape_none},
+        "update", {{"w g [m] [v] [s] ->"}},
+        .recompute = DNN_OP_ONCE, .shape = dnn_shape_none},
 };
 /* clang-format on */
 

@@ -128,19 +128,36 @@ static void update(struct dnn_buf *buf, const struct dnn_op_update *u)
 static void loss(struct dnn_buf *buf, const struct dnn_op *op)
 {
     static const char *const name[DNN_POINTS] = {
-        [DNN_POINT_SQUARED] = "squared", [DNN_POINT_ABSOLUTE] = "absolute",
-        [DNN_POINT_HUBER] = "huber",     [DNN_POINT_HINGE] = "hinge",
-        [DNN_POINT_BCE] = "bce",         [DNN_POINT_BCE_LOGITS] = "bce_logits",
-        [DNN_POINT_FOCAL] = "focal"};
+        [DNN_POINT_SQUARED] = "squared",
+        [DNN_POINT_ABSOLUTE] = "absolute",
+        [DNN_POINT_HUBER] = "huber",
+        [DNN_POINT_HINGE] = "hinge",
+        [DNN_POINT_BCE] = "bce",
+        [DNN_POINT_BCE_LOGITS] = "bce_logits",
+        [DNN_POINT_FOCAL] = "focal",
+        [DNN_POINT_KL] = "kl",
+        [DNN_POINT_MAPE] = "mape",
+        [DNN_POINT_POISSON] = "poisson",
+        [DNN_POINT_HINGE_EMBEDDING] = "hinge_embedding",
+        [DNN_POINT_SOFT_MARGIN] = "soft_margin"};
+    static const char *const margin[DNN_MARGINS] = {
+        [DNN_MARGIN_CATEGORICAL] = "categorical", [DNN_MARGIN_MULTI] = "multi",
+        [DNN_MARGIN_MULTILABEL] = "multilabel",   [DNN_MARGIN_RANKING] = "ranking",
+        [DNN_MARGIN_COSINE] = "cosine",           [DNN_MARGIN_TRIPLET] = "triplet"};
     const struct dnn_op_loss *l = &op->attr.loss;
 
     if (op->kind == DNN_OP_POINT) {
         dnn_buf_add(buf, " %s", name[l->fn]);
-        if (l->fn == DNN_POINT_HUBER) dnn_buf_add(buf, " delta=%g", l->delta);
+        if (l->delta != 0) dnn_buf_add(buf, " delta=%g", l->delta);
         if (l->fn == DNN_POINT_FOCAL && l->alpha >= 0)
             dnn_buf_add(buf, " alpha=%g", l->alpha);
     }
-    if (op->kind == DNN_OP_XENT && l->raw) dnn_buf_add(buf, " raw");
+    if (op->kind == DNN_OP_MARGIN) {
+        dnn_buf_add(buf, " %s delta=%g", margin[l->margin], l->delta);
+        if (l->power != 0) dnn_buf_add(buf, " power=%g", l->power);
+        if (l->swap) dnn_buf_add(buf, " swap");
+    }
+    if (l->raw) dnn_buf_add(buf, " raw");
     if (l->gamma != 0) dnn_buf_add(buf, " gamma=%g", l->gamma);
     if (l->smoothing != 0) dnn_buf_add(buf, " smoothing=%g", l->smoothing);
     if (l->ignores) dnn_buf_add(buf, " ignore=%d", (int)l->ignore);
@@ -220,6 +237,7 @@ static void numbers(struct dnn_buf *buf, const struct dnn_op *op, int ndim)
     case DNN_OP_MSE:
     case DNN_OP_XENT:
     case DNN_OP_POINT:
+    case DNN_OP_MARGIN:
     case DNN_OP_WEIGH:
         loss(buf, op);
         break;

@@ -138,9 +138,9 @@ static int send(struct bsp *b, int p, struct dnn_err *err)
 {
     int64_t n = length(b, p);
     void *buf = b->params.grad + b->bucket[p].first;
-    enum dnn_comm_type type = b->params.wide ? DNN_COMM_F64 : DNN_COMM_F32;
+    enum dnn_comm_type type = b->params.f64 ? DNN_COMM_F64 : DNN_COMM_F32;
 
-    if (b->params.wide) n /= 2;
+    if (b->params.f64) n /= 2;
     if (b->cfg.deterministic) {
         buf = sums_of(b, p);
         type = DNN_COMM_F64;
@@ -165,9 +165,9 @@ static void copy(float *to, const float *from, int64_t n)
 }
 
 /* total += from */
-static void sum(float *total, const float *from, int64_t n, bool wide)
+static void sum(float *total, const float *from, int64_t n, bool f64)
 {
-    if (wide) {
+    if (f64) {
         double *to = (double *)(void *)total;
         const double *x = (const double *)(const void *)from;
 
@@ -256,7 +256,7 @@ static int plainly(struct bsp *b, int p, const float *from, bool first, bool las
     if (first)
         copy(held(b, p, 0), from, n);
     else
-        sum(held(b, p, 0), from, n, b->params.wide);
+        sum(held(b, p, 0), from, n, b->params.f64);
     if (last) copy(grad, held(b, p, 0), n);
     return 0;
 }

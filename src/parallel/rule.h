@@ -28,7 +28,7 @@ struct dnn_bucket_range {
 struct dnn_params {
     float *weight, *grad;
     int64_t count;
-    bool wide;    /* they hold f64, each of which takes two of their elements */
+    bool f64;     /* they hold f64, each of which takes two of their elements */
     int nbuckets; /* in the order in which they become final */
     const struct dnn_bucket_range *bucket;
 };

@@ -109,9 +109,9 @@ static void weigh(struct dnn_plan *plan, const struct dnn_plan_life *life)
     }
     for (int o = -1; o < nops; o++) {
         live += change[o + 1];
-        if (live <= (int64_t)plan->live) continue;
-        plan->live = (size_t)live;
-        plan->worst = o;
+        if (live <= (int64_t)plan->peak) continue;
+        plan->peak = (size_t)live;
+        plan->peak_op = o;
     }
     dnn_free(change);
 }
@@ -154,7 +154,7 @@ int dnn_plan_survey(const struct dnn_prog *prog, const struct dnn_plan_opts *opt
     }
     *life = dnn_arena_alloc(arena, ((size_t)prog->nvalues + 1) * sizeof **life);
     lay_out(plan);
-    dnn_plan_share(plan, opts, *life);
+    dnn_plan_alias(plan, opts, *life);
     weigh(plan, *life);
     *out = plan;
     return 0;

@@ -46,9 +46,9 @@ struct dnn_plan {
     const struct dnn_prog *prog; /* must outlive the plan */
     struct dnn_spot *spot;       /* of each value */
     size_t bytes[DNN_BLOCKS];
-    size_t live; /* bytes of temps that are alive together at the worst op: no plan
-                    can need less for them */
-    int worst;   /* that op */
+    size_t peak; /* bytes of temps alive at the same time, at most: a lower bound of
+                    what any packing needs */
+    int peak_op; /* where that is */
 };
 
 /* What to plan for. */
@@ -108,7 +108,7 @@ enum dnn_recompute {
     DNN_RECOMPUTE_ALL    /* whatever lowers the peak                               */
 };
 
-struct dnn_remake_opts {
+struct dnn_recompute_opts {
     struct dnn_plan_opts plan;
     enum dnn_recompute how;
     size_t limit; /* AUTO: bytes of all blocks that there may be               */
@@ -117,7 +117,7 @@ struct dnn_remake_opts {
 
 /* What it came to.  Bytes are of all blocks, costs in floating-point operations, a
  * byte that is moved counted as ten of them. */
-struct dnn_remake {
+struct dnn_recomputed {
     int ops;              /* that are done twice        */
     size_t before, after; /* bytes                      */
     double flops, extra;  /* of convolutions and products: all, and of those again */
@@ -130,20 +130,20 @@ struct dnn_remake {
  * numbers, so every bit stays.  Values keep their numbers, new ones follow; prog must
  * outlive *out, which the caller owns: dnn_prog_free().  A limit that cannot be met is
  * not an error: look at what->after.  what may be NULL. */
-int dnn_plan_remake(const struct dnn_prog *prog, const struct dnn_remake_opts *opts,
-                    struct dnn_prog **out, struct dnn_remake *what,
-                    struct dnn_err *err);
+int dnn_plan_recompute(const struct dnn_prog *prog,
+                       const struct dnn_recompute_opts *opts, struct dnn_prog **out,
+                       struct dnn_recomputed *what, struct dnn_err *err);
 
 /* Multiplications and additions of a convolution or product, in any pass; 0 for all
  * other kinds. */
 double dnn_plan_flops(const struct dnn_prog *prog, const struct dnn_op *op);
 
 /* "recompute   3 of 120 ops again, 2.1 % more work, 1.2 GiB instead of 1.9 GiB". */
-void dnn_plan_print_remake(const struct dnn_remake *what, FILE *where);
+void dnn_plan_print_recompute(const struct dnn_recomputed *what, FILE *where);
 
 /* ---- does it fit? ---- */
 
-struct dnn_plan_fit {
+struct dnn_plan_memory {
     const struct dnn_plan *plan;
     size_t beside; /* what the steps need beside the plan: workspace, packed weights */
     size_t limit;  /* bytes there may be in all */
@@ -157,7 +157,7 @@ struct dnn_plan_fit {
 /* 0, or DNN_ENOMEM and a text that says what is needed for what, how much there may
  * be, and which changes would make it fit.  Smaller batches are reckoned: data and
  * temps in proportion to it. */
-int dnn_plan_fits(const struct dnn_plan_fit *fit, struct dnn_err *err);
+int dnn_plan_check_memory(const struct dnn_plan_memory *fit, struct dnn_err *err);
 
 /* ---- the packing, by itself ---- */
 

@@ -43,20 +43,20 @@ static inline bool dnn_plan_by_rows(const struct dnn_prog *prog,
 struct dnn_plan_life {
     int first, last;
 };
-void dnn_plan_share(struct dnn_plan *plan, const struct dnn_plan_opts *opts,
+void dnn_plan_alias(struct dnn_plan *plan, const struct dnn_plan_opts *opts,
                     struct dnn_plan_life *life);
 
-/* Everything but the packing: plan->live and plan->worst are set, offsets and the
+/* Everything but the packing: plan->peak and plan->peak_op are set, offsets and the
  * bytes of temps are not. */
 int dnn_plan_survey(const struct dnn_prog *prog, const struct dnn_plan_opts *opts,
                     struct dnn_plan **out, struct dnn_plan_life **life,
                     struct dnn_err *err);
 
-/* ---- remake.c: the rewriting, and its costs ---- */
+/* ---- recompute.c: the rewriting, and its costs ---- */
 
 /* Whether the first output of a forward op can be made again at all; cheap: without
  * convolutions and products. */
-bool dnn_plan_again(const struct dnn_prog *prog, int o, bool cheap);
+bool dnn_plan_recomputable(const struct dnn_prog *prog, int o, bool cheap);
 
 /* The program in which forward values v with drop[v] are made again where the
  * backward part needs them; often: cheap ones wherever it does, if that is far from

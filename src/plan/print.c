@@ -15,10 +15,10 @@ static void print_worst(const struct dnn_plan *plan, FILE *where)
     char text[32];
 
     fprintf(where, "; temps cannot do with less than %s",
-            dnn_text_bytes(text, sizeof text, (double)plan->live));
-    if (plan->worst < 0) return;
-    const struct dnn_op *op = &plan->prog->op[plan->worst];
-    fprintf(where, " (op %d, %s %s", plan->worst, dnn_op_info(op->kind)->name,
+            dnn_text_bytes(text, sizeof text, (double)plan->peak));
+    if (plan->peak_op < 0) return;
+    const struct dnn_op *op = &plan->prog->op[plan->peak_op];
+    fprintf(where, " (op %d, %s %s", plan->peak_op, dnn_op_info(op->kind)->name,
             dnn_op_pass_name(op->pass));
     if (op->layer != NULL) fprintf(where, " of layer '%s'", op->layer);
     fputc(')', where);
@@ -35,7 +35,7 @@ void dnn_plan_print(const struct dnn_plan *plan, FILE *where)
                     dnn_text_bytes(text, sizeof text, (double)plan->bytes[b]));
     fprintf(where, "%-10s %10s", "all",
             dnn_text_bytes(text, sizeof text, (double)dnn_plan_bytes(plan)));
-    if (plan->live > 0) print_worst(plan, where);
+    if (plan->peak > 0) print_worst(plan, where);
     fputc('\n', where);
     for (int o = 0; o < plan->prog->nops; o++)
         if (plan->prog->op[o].kind == DNN_OP_CONCAT) {
@@ -47,7 +47,7 @@ void dnn_plan_print(const struct dnn_plan *plan, FILE *where)
                 joins);
 }
 
-void dnn_plan_print_remake(const struct dnn_remake *what, FILE *where)
+void dnn_plan_print_recompute(const struct dnn_recomputed *what, FILE *where)
 {
     char before[32], after[32];
 

@@ -149,7 +149,7 @@ static int check_stop(struct dnn_prepare_state *s, struct dnn_err *err)
                                DNN_COMM_MAX, err));
     if (number == 0) return 0;
     dnn_fail(err, DNN_ESTOP,
-             "stopped by a signal while the dataset was put together; run the same "
+             "stopped by a signal while the dataset was assembled; run the same "
              "command again to continue");
     err->everywhere = true;
     return DNN_ESTOP;
@@ -162,7 +162,7 @@ static int put_all(struct dnn_prepare_state *s, struct dnn_dataset_writer *write
     struct dnn_progress *progress = NULL;
 
     if (rank == 0)
-        progress = dnn_progress_start("prepare", "putting together", s->npieces,
+        progress = dnn_progress_start("prepare", "assembling the dataset", s->npieces,
                                       "pieces", NULL);
     for (int64_t at = 0; rc == 0 && at < s->npieces; at += size) {
         if (at + rank < s->npieces) rc = put_piece(s, writer, at + rank, err);

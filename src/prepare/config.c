@@ -12,29 +12,31 @@
 #define END {NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL}
 #define OTHER(key, def, help) {key, DNN_F_OTHER, 0, def, 0, 0, NULL, help, NULL}
 const struct dnn_field dnn_prepare_fields[] = {
-    OTHER("from", "null", "the raw files: a path, or an object (below)"),
-    OTHER("target", "null", "the path of the targets, where \"from\" is a path"),
+    OTHER("from", "null", "input files: a path, or an object (below)"),
+    OTHER("target", "null", "path of the targets, if \"from\" is a path"),
     OTHER("generate", "null",
-          "instead of from: a generator, {\"type\": \"fractals3d\", ...}"),
+          "generate samples instead of reading files: {\"type\": \"fractals3d\", ...}"),
     OTHER("sources", "[]",
-          "instead of both: a list of objects with split and from, target or generate"),
-    {"to",        DNN_F_TEXT, AT(to),        NULL,    0, 0,        NULL, "the dataset: NAME.bp",  NULL},
-    {"seed",      DNN_F_INT,  AT(seed),      "0",     0, INFINITY, NULL, "for everything random",
-       NULL                                                                                             },
+          "several sources instead of \"from\" and \"generate\": a list of objects "
+          "with split and from, target or generate"),
+    {"to",        DNN_F_TEXT, AT(to),        NULL,    0, 0,        NULL, "output dataset: NAME.bp",    NULL},
+    {"seed",      DNN_F_INT,  AT(seed),      "0",     0, INFINITY, NULL, "seed of the random numbers",
+       NULL                                                                                                  },
     {"scale",     DNN_F_REAL, AT(scale),     "0",     0, INFINITY, NULL,
-       "what integer images are multiplied by when read; 0: 1/255 for u8, 1 for others",            NULL},
+       "scale factor of integer images when they are read; 0: 1/255 for u8, 1 for others",
+       NULL                                                                                                  },
     {"shuffle",   DNN_F_BOOL, AT(shuffle),   "false", 0, 0,        NULL,
-       "samples in random order, not in that of the files",                                         NULL},
+       "shuffle the samples instead of keeping the order of the files",                                  NULL},
     {"allow_nan", DNN_F_BOOL, AT(allow_nan), "false", 0, 0,        NULL,
-       "NaN and infinite values are not an error",                                                  NULL},
+       "accept NaN and infinite values",                                                                 NULL},
     {"checksums", DNN_F_BOOL, AT(checksums), "true",  0, 0,        NULL,
-       "keep a checksum of every file that was read",                                               NULL},
+       "store a checksum of every input file",                                                           NULL},
     {"compress",  DNN_F_TEXT, AT(compress),  "null",  0, 0,        NULL,
-       "an operator of ADIOS2, also with parameters: \"bzip2\", "
-     "\"blosc:compressor=zstd,clevel=5\"",                                                          NULL},
-    OTHER("chunk", "4MiB", "bytes stored and read together, about"),
-    OTHER("piece", "64MiB", "bytes made at once by a rank, about"),
-    OTHER("steps", "[]", "what is done, in this order (below)"),
+       "compression: an ADIOS2 operator, optionally with parameters: \"bzip2\", "
+     "\"blosc:compressor=zstd,clevel=5\"",                                                               NULL},
+    OTHER("chunk", "4MiB", "approximate chunk size: bytes stored and read together"),
+    OTHER("piece", "64MiB", "approximate number of bytes a rank processes at once"),
+    OTHER("steps", "[]", "preparation steps, in this order (below)"),
     END,
 };
 #undef AT
@@ -42,7 +44,7 @@ const struct dnn_field dnn_prepare_fields[] = {
 /* An element of "sources". */
 const struct dnn_field dnn_prepare_source_fields[] = {
     {"split", DNN_F_TEXT, offsetof(struct dnn_origin_cfg, split), "null", 0, 0, NULL,
-     "the split its samples are for; null: what the files say", NULL},
+     "split of these samples; null: as the files say", NULL},
     OTHER("from", "null", "as above"),
     OTHER("target", "null", "as above"),
     OTHER("generate", "null", "as above"),
@@ -86,13 +88,13 @@ static int read_origin(const struct dnn_jobj *at, struct dnn_arena *arena,
 
     if (has_from == has_generate)
         return dnn_json_fail(has_from ? &generate : at, err,
-                             has_from ? "is given instead of \"from\", not beside it"
-                                      : "the key \"from\" or \"generate\" is missing");
+                             has_from ? "give either \"from\" or \"generate\", not both"
+                                      : "\"from\" or \"generate\" is missing");
     out->generated = has_generate;
     if (dnn_json_type(&target) != DNN_J_ABSENT && dnn_json_type(&from) != DNN_J_TEXT)
-        return dnn_json_fail(&target, err,
-                             "goes with a path under \"from\"; an object there has "
-                             "\"target_path\"");
+        return dnn_json_fail(
+            &target, err,
+            "needs a path under \"from\"; an object there has \"target_path\"");
     if (has_generate) return 0;
     if (dnn_json_type(&from) == DNN_J_OBJECT)
         return dnn_field_fill(&from, dnn_import_fields, arena, &out->how, err);
@@ -119,7 +121,7 @@ static int read_sources(const struct dnn_jobj *top, struct dnn_arena *arena,
     if (dnn_json_type(&from) != DNN_J_ABSENT ||
         dnn_json_type(&generate) != DNN_J_ABSENT)
         return dnn_json_fail(&list, err,
-                             "is given instead of \"from\" and \"generate\"");
+                             "give either \"sources\", or \"from\" or \"generate\"");
     p->origin = dnn_arena_alloc(arena, dnn_json_count(&list) * sizeof *p->origin);
     for (struct dnn_jobj it = dnn_json_first(&list); it.val != NULL;
          it = dnn_json_next(&it)) {
@@ -183,7 +185,7 @@ static int note_step(const struct dnn_jobj *at, struct dnn_prepare *p, int i,
         p->slice = i;
     }
     if (!twice) return 0;
-    return dnn_json_fail(at, err, "there is a step \"%s\" before it; one is possible",
+    return dnn_json_fail(at, err, "the step \"%s\" may appear only once",
                          step->type->name);
 }
 
@@ -199,7 +201,7 @@ static int read_steps(const struct dnn_jobj *top, struct dnn_arena *arena,
         return dnn_json_fail(&list, err, "must be a list of steps, not %s",
                              dnn_json_quote(quote, &list));
     if (dnn_json_count(&list) > DNN_PREPARE_STEPS)
-        return dnn_json_fail(&list, err, "there are more than %d steps",
+        return dnn_json_fail(&list, err, "at most %d steps are possible",
                              DNN_PREPARE_STEPS);
     for (struct dnn_jobj it = dnn_json_first(&list); it.val != NULL;
          it = dnn_json_next(&it)) {
@@ -219,8 +221,8 @@ static int check_compress(const struct dnn_jobj *top, const struct dnn_prepare *
     bool built = dnn_bp_operator(name);
     int rc = 0;
     if (!built)
-        rc =
-            dnn_json_fail(&at, err, "this build's ADIOS2 has no operator \"%s\"", name);
+        rc = dnn_json_fail(&at, err, "the installed ADIOS2 has no operator \"%s\"",
+                           name);
     dnn_free(name);
     return rc;
 }

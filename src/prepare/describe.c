@@ -39,7 +39,7 @@ static int weigh(const char *path, int depth, struct disk *sum, struct dnn_err *
     DIR *dir = depth < 8 ? opendir(path) : NULL;
     if (dir == NULL)
         return dnn_fail(err, DNN_EIO, "%s: %s", path,
-                        depth < 8 ? strerror(errno) : "too many levels");
+                        depth < 8 ? strerror(errno) : "nested too deeply");
     int rc = 0;
     while (rc == 0 && (entry = readdir(dir)) != NULL) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
@@ -101,7 +101,7 @@ static void scale_text(char out[96], const struct dnn_stored *col)
         snprintf(out, 96, ", value = stored * %.6g %c %.6g", col->scale[0],
                  col->offset[0] < 0 ? '-' : '+', fabs(col->offset[0]));
     else
-        snprintf(out, 96, ", scaled for each of %d channels", col->nscale);
+        snprintf(out, 96, ", scaled per channel (%d channels)", col->nscale);
 }
 
 static void columns(const struct dnn_split *split, FILE *where)
@@ -150,7 +150,7 @@ static void details(const struct dnn_stored *col, FILE *where)
             fprintf(where, " %s%.4g", i > 0 ? "x " : "", col->spacing[i]);
     }
     if (s != NULL && s->bad > 0)
-        fprintf(where, ", %" PRId64 " numbers that are not finite", s->bad);
+        fprintf(where, ", %" PRId64 " non-finite values", s->bad);
     fputc('\n', where);
     if (s != NULL && s->nchannels > 1) dnn_describe_channels(s, where);
     if (s != NULL && s->nchannels > 0) dnn_describe_histogram(s, where);
@@ -214,12 +214,12 @@ static int provenance(const char *path, const char *text, FILE *where,
     struct dnn_json *json = NULL;
 
     if (text == NULL || text[0] == '\0') return 0;
-    char *name = dnn_format("%s: its record", path);
+    char *name = dnn_format("%s: record", path);
     int rc = dnn_json_text(name, text, strlen(text), &json, err);
     if (rc == 0) {
         struct dnn_jobj top = dnn_json_top(json);
 
-        if (dnn_json_count(&top) > 0) fputs("\nhow it was made\n", where);
+        if (dnn_json_count(&top) > 0) fputs("\nhistory\n", where);
         for (struct dnn_jobj at = dnn_json_first(&top); at.val != NULL;
              at = dnn_json_next(&at))
             member(&at, where);
@@ -235,8 +235,8 @@ static int provenance(const char *path, const char *text, FILE *where,
 
 static void split_of(const struct dnn_split *split, FILE *where)
 {
-    fprintf(where, "\n%s: %" PRId64 " samples, stored %" PRId64 " together",
-            split->name, split->count, split->chunk);
+    fprintf(where, "\n%s: %" PRId64 " samples in chunks of %" PRId64, split->name,
+            split->count, split->chunk);
     if (split->folds > 0) fprintf(where, ", %" PRId64 " folds", split->folds);
     fputc('\n', where);
     columns(split, where);

@@ -125,7 +125,8 @@ void dnn_describe_histogram(const struct dnn_stats *s, FILE *where)
     snprintf(right, sizeof(right), "%.5g", high);
     fprintf(where, "     %s%*s\n", left, WIDTH - (int)strlen(left), right);
     fprintf(where,
-            "     heights are roots of counts; 90 %% of all values in %.6g to %.6g\n",
+            "     bar height: square root of the count; 90 %% of all values lie in "
+            "%.6g to %.6g\n",
             rounded(dnn_stats_quantile(s, 0.05), high - low),
             rounded(dnn_stats_quantile(s, 0.95), high - low));
 }

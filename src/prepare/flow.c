@@ -80,11 +80,11 @@ static int lay(struct dnn_flow *flow, struct dnn_err *err)
         if (a->shape.ndim != first->shape.ndim ||
             memcmp(a->shape.dim, first->shape.dim,
                    (size_t)(a->shape.ndim - 1) * sizeof *a->shape.dim) != 0)
-            return dnn_fail(err, DNN_EDATA,
-                            "columns of different extents, %s and %s, cannot be sliced "
-                            "together",
-                            dnn_shape_text(x, sizeof x, &first->shape),
-                            dnn_shape_text(y, sizeof y, &a->shape));
+            return dnn_fail(
+                err, DNN_EDATA,
+                "columns of different shapes, %s and %s, cannot be sliced together",
+                dnn_shape_text(x, sizeof x, &first->shape),
+                dnn_shape_text(y, sizeof y, &a->shape));
     }
     flow->nsets = (int)c->sets.count;
     flow->nboxes = 0;
@@ -92,7 +92,7 @@ static int lay(struct dnn_flow *flow, struct dnn_err *err)
         DNN_TRY(dnn_slices_make(&how[i], first->shape.ndim - 1, first->shape.dim,
                                 &flow->set[i], err));
         if (__builtin_add_overflow(flow->nboxes, flow->set[i].total, &flow->nboxes))
-            return dnn_fail(err, DNN_EDATA, "has too many slices to count");
+            return dnn_fail(err, DNN_EDATA, "the number of slices overflows");
     }
     return 0;
 }

@@ -44,7 +44,7 @@ int dnn_lane_values(const struct dnn_lane *lane, struct dnn_array *array,
         return 0;
     }
     if (channels != lane->nscale)
-        return dnn_fail(err, DNN_EDATA, "has %lld channels, not %d",
+        return dnn_fail(err, DNN_EDATA, "%lld channels, expected %d",
                         (long long)channels, lane->nscale);
     for (int64_t i = 0; i < n; i++) {
         int64_t c = i % channels;

@@ -70,8 +70,8 @@ static int gather_numbers(const struct portion *p, const char *name, int64_t **o
     int rc = gather(p, name, &buf, err);
 
     if (rc == 0 && buf.len != (size_t)p->total * sizeof **out)
-        rc = dnn_fail(err, DNN_EIO, "%s: the pass \"%s\" is not complete",
-                      p->s->work.dir, name);
+        rc = dnn_fail(err, DNN_EIO, "%s: the pass \"%s\" is incomplete", p->s->work.dir,
+                      name);
     if (rc == 0) {
         *out = dnn_alloc(buf.len + 8);
         memcpy(*out, buf.text, buf.len);
@@ -106,8 +106,8 @@ static int make_classes(void *arg, int64_t number, struct dnn_buf *out,
         }
         if (rc == 0 && class >= DNN_STATS_CLASSES)
             rc = dnn_fail(err, DNN_EDATA,
-                          "class %" PRId64 " is too large a number to deal or balance "
-                          "by: at most %d",
+                          "class %" PRId64
+                          " is too large for stratify or balance: at most %d",
                           class, DNN_STATS_CLASSES - 1);
         if (rc == 0) dnn_buf_bytes(out, &class, sizeof class);
     }
@@ -130,7 +130,7 @@ static int ask_classes(struct dnn_prepare_state *s, bool *known, struct dnn_err 
         bad = class[i] < 0 || class[i] >= DNN_STATS_CLASSES;
     }
     int rc =
-        dnn_comm_bcast(s->comm, "whether classes are known", &bad, sizeof bad, 0, err);
+        dnn_comm_bcast(s->comm, "checking for class labels", &bad, sizeof bad, 0, err);
     *known = bad == 0;
     if (rc == 0 && *known)
         rc = dnn_comm_bcast(s->comm, "classes", class, (size_t)n * sizeof *class, 0,
@@ -157,8 +157,8 @@ int dnn_learn_classes(struct dnn_prepare_state *s, struct dnn_err *err)
             p.column = k;
     if (p.column < 0)
         return dnn_fail(err, DNN_ECONFIG,
-                        "stratify and balance need a label, one class for each sample; "
-                        "the targets are none");
+                        "stratify and balance need class labels, one per sample; these "
+                        "targets are not labels");
     DNN_TRY(dnn_units_run(&s->work, s->comm, &pass, err));
     return gather_numbers(&p, pass.name, &s->class, err);
 }
@@ -309,7 +309,7 @@ static int merge_stats(const struct portion *p, const char *name,
         for (int k = 0; rc == 0 && k < step->before->n; k++) {
             if ((step->on >> k & 1) == 0) continue;
             if (at + sizeof *one > len) {
-                rc = dnn_fail(err, DNN_EIO, "%s: the pass \"%s\" is not complete",
+                rc = dnn_fail(err, DNN_EIO, "%s: the pass \"%s\" is incomplete",
                               p->s->work.dir, name);
                 break;
             }

@@ -98,8 +98,9 @@ static int differ(const struct dnn_column *a, const struct dnn_column *b, int i,
 
     return dnn_fail(
         err, DNN_EDATA,
-        "the column \"%s\" of source %d is of kind %s (%s %s, %" PRId64
-        " classes), of the first it is \"%s\", of kind %s (%s %s, %" PRId64 " classes)",
+        "the column \"%s\" of source %d has kind %s (%s %s, %" PRId64
+        " classes), but in the first source it is \"%s\" of kind %s (%s %s, %" PRId64
+        " classes)",
         b->name, i, dnn_choice_name(dnn_kind_choices, (int)b->kind),
         dnn_dtype_name(b->type), dnn_shape_text(y, sizeof y, &b->shape), b->classes,
         a->name, dnn_choice_name(dnn_kind_choices, (int)a->kind),
@@ -122,12 +123,10 @@ static int join(struct dnn_column *a, const struct dnn_column *b, int i,
         a->type != b->type || a->shape.ndim != b->shape.ndim)
         return differ(a, b, i, err);
     if (!same_names(a, b))
-        return dnn_fail(
-            err, DNN_EDATA,
-            "the classes of the column \"%s\" have other names in source %d "
-            "(%" PRId64 " classes) than in the first (%" PRId64
-            "): numbers would not mean the same",
-            a->name, i, b->classes, a->classes);
+        return dnn_fail(err, DNN_EDATA,
+                        "the class names of the column \"%s\" in source %d (%" PRId64
+                        " classes) differ from those of the first source (%" PRId64 ")",
+                        a->name, i, b->classes, a->classes);
     for (int d = 0; d < a->shape.ndim; d++)
         if (a->shape.dim[d] != b->shape.dim[d]) a->shape.dim[d] = DNN_UNKNOWN;
     if (b->classes > a->classes) a->classes = b->classes;
@@ -158,8 +157,8 @@ static int make_lanes(struct dnn_origins *o, double scale, struct dnn_err *err)
 
         if (s->ncols != first->ncols)
             return dnn_fail(err, DNN_EDATA,
-                            "source %d has %d columns, the first has %d", i, s->ncols,
-                            first->ncols);
+                            "source %d has %d columns, but the first has %d", i,
+                            s->ncols, first->ncols);
         for (int k = 0; k < s->ncols; k++)
             DNN_TRY(join(&o->lanes.lane[k].column, &s->col[k], i, err));
     }
@@ -234,8 +233,8 @@ static int check_values(const struct dnn_array *a, struct dnn_err *err)
         for (int64_t j = 0; j < m; j++)
             if (!isfinite(x[j]))
                 return dnn_fail(err, DNN_EDATA,
-                                "value %" PRId64 " is %s; set \"allow_nan\": true to "
-                                "take it all the same",
+                                "value %" PRId64
+                                " is %s; set \"allow_nan\": true to accept it",
                                 i + j, isnan(x[j]) ? "NaN" : "infinite");
     }
     return 0;
@@ -260,7 +259,8 @@ static int check_classes(const struct dnn_array *a, int64_t classes,
                                       " classes (0 to %" PRId64 ")",
                                       x[j], classes, classes - 1)
                            : dnn_fail(err, DNN_EDATA,
-                                      "class %" PRId64 ", but classes begin at 0",
+                                      "class %" PRId64
+                                      "; class numbers must be 0 or more",
                                       x[j]);
     }
     return 0;

@@ -22,7 +22,8 @@ static int find_balanced(const struct dnn_prepare *prepare,
         strcat(names, p > 0 ? ", " : "");
         strcat(names, parts->name[p]);
     }
-    return dnn_fail(err, DNN_ECONFIG, "balance: there is no split \"%s\"; there are %s",
+    return dnn_fail(err, DNN_ECONFIG,
+                    "balance: there is no split \"%s\"; available: %s",
                     prepare->balance->split, names);
 }
 
@@ -96,7 +97,7 @@ static int count_boxes(struct dnn_output *out, const int64_t *boxes,
         if (__builtin_add_overflow(out->first[i],
                                    boxes == NULL ? 1 : boxes[out->sample[i]],
                                    &out->first[i + 1]))
-            return dnn_fail(err, DNN_EDATA, "there are too many slices to count");
+            return dnn_fail(err, DNN_EDATA, "the number of slices overflows");
     return 0;
 }
 

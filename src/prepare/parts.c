@@ -34,8 +34,7 @@ static int find_or_add(struct dnn_parts *parts, const char *name, struct dnn_err
 
     if (i >= 0) return i;
     if (parts->n == DNN_MAX_SPLITS)
-        return dnn_fail(err, DNN_ECONFIG, "there are more than %d splits",
-                        DNN_MAX_SPLITS);
+        return dnn_fail(err, DNN_ECONFIG, "more than %d splits", DNN_MAX_SPLITS);
     snprintf(parts->name[parts->n], sizeof parts->name[0], "%s", name);
     return parts->n++;
 }
@@ -128,7 +127,7 @@ static int64_t mark(struct making *m, const struct word *word, const char *name,
 
         if (*p >= 0 && *p != part && !m->pool[word[low].sample])
             return dnn_fail(err, DNN_ECONFIG,
-                            "%s:%d: \"%s\" is in the split \"%s\" already", path, line,
+                            "%s:%d: \"%s\" is already in the split \"%s\"", path, line,
                             name, m->out->name[*p]);
         *p = part;
         m->pool[word[low].sample] = false;
@@ -256,8 +255,7 @@ static int deal_folds(struct making *m, struct dnn_err *err)
     int train = find(m->out, "train");
 
     if (c->folds == 0) return 0;
-    if (train < 0)
-        return dnn_fail(err, DNN_ECONFIG, "folds need a train split to be cut");
+    if (train < 0) return dnn_fail(err, DNN_ECONFIG, "\"folds\" needs a train split");
     bool *set = dnn_alloc((size_t)count + 1);
     double *share = dnn_alloc((size_t)c->folds * sizeof *share);
     m->out->folds = c->folds;
@@ -295,9 +293,9 @@ static int begin(struct making *m, struct dnn_err *err)
         for (int p = 0; c != NULL && !dealt && p < DNN_PREPARE_PARTS; p++)
             if (c->share[p] > 0 && strcmp(at->split, dnn_prepare_parts[p]) == 0)
                 return dnn_fail(err, DNN_ECONFIG,
-                                "the files have a split \"%s\" already; take it from "
-                                "the shares, or set \"again\": true in the step "
-                                "\"split\" to deal all samples",
+                                "the files already define a split \"%s\"; remove it "
+                                "from the fractions, or set \"again\": true in the "
+                                "step \"split\" to split all samples anew",
                                 at->split);
         for (int64_t i = 0; i < at->source->count; i++) {
             m->out->part[at->first + i] = own;
@@ -332,9 +330,8 @@ static int finish(struct making *m, struct dnn_err *err)
         else
             return dnn_fail(
                 err, DNN_ECONFIG,
-                "the sample \"%s\" is in no split; give its source a split, "
-                "or a share to one, or set \"partial\": true in the step "
-                "\"split\" to leave it out",
+                "the sample \"%s\" is in no split; give its source a split, or set "
+                "\"partial\": true in the step \"split\" to leave it out",
                 label);
     }
     int64_t count[DNN_MAX_SPLITS] = {0};
@@ -342,10 +339,11 @@ static int finish(struct making *m, struct dnn_err *err)
         if (out->part[i] >= 0) count[out->part[i]]++;
     for (int p = 0; p < out->n; p++)
         if (count[p] == 0)
-            return dnn_fail(err, DNN_ECONFIG,
-                            "the split \"%s\" would be empty: of %" PRId64
-                            " samples none comes to it",
-                            out->name[p], m->origins->count);
+            return dnn_fail(
+                err, DNN_ECONFIG,
+                "the split \"%s\" would be empty: it gets none of the %" PRId64
+                " samples",
+                out->name[p], m->origins->count);
     return 0;
 }
 
@@ -357,10 +355,9 @@ int dnn_parts_make(const struct dnn_prepare *prepare, const struct dnn_origins *
 
     memset(out, 0, sizeof *out);
     if (prepare->split != NULL && prepare->split->group && !origins->groups)
-        return dnn_fail(
-            err, DNN_ECONFIG,
-            "the step \"split\" asks for groups, but no source has any; say "
-            "under \"from\" what a group is");
+        return dnn_fail(err, DNN_ECONFIG,
+                        "the step \"split\" needs groups, but no source has any; set "
+                        "\"group\" under \"from\"");
     out->part = dnn_alloc((size_t)(origins->count + 1) * sizeof *out->part);
     m.pool = dnn_alloc((size_t)origins->count + 1);
     rc = begin(&m, err);

@@ -119,8 +119,8 @@ static int wrong_shape(struct making *m, int64_t b, int k, const struct dnn_arra
     dnn_flow_name(&m->flow, b, name);
     dnn_origins_label(&m->s->origins, m->s->output[0].sample[0], first);
     return dnn_fail(err, DNN_EDATA,
-                    "%.300s: %s is %s %s, that of %.300s is %s %s; resize, crop or pad "
-                    "them to one shape",
+                    "%.300s: %s is %s %s, but in %.300s it is %s %s; resize, crop or "
+                    "pad them to one shape",
                     name, c->name, dnn_dtype_name(a->type),
                     dnn_shape_text(x, sizeof x, &a->shape), first,
                     dnn_dtype_name(c->type), dnn_shape_text(y, sizeof y, &c->shape));
@@ -179,8 +179,7 @@ static int make_samples(struct making *m, struct dnn_err *err)
         DNN_TRY(dnn_flow_load(&m->flow, o->sample[at], err));
         if (b >= m->flow.nboxes)
             return dnn_fail(err, DNN_EDATA,
-                            "sample %" PRId64 " of the sources has other extents now "
-                            "than when volumes were measured",
+                            "sample %" PRId64 " changed its shape while it was read",
                             o->sample[at]);
         DNN_TRY(dnn_flow_box(&m->flow, b, &sample, err));
         DNN_TRY(keep_sample(m, i, b, sample, err));
@@ -199,7 +198,7 @@ static int make_room(struct making *m, struct dnn_buf *out, struct dnn_err *err)
     out->text = malloc(total + 1);
     if (out->text == NULL)
         return dnn_fail(err, DNN_ENOMEM,
-                        "there is no memory for a piece of %s; make \"piece\" smaller",
+                        "not enough memory for a piece of %s; set a smaller \"piece\"",
                         dnn_text_bytes(text, sizeof text, (double)total));
     out->len = total;
     out->cap = total + 1;
@@ -316,8 +315,8 @@ static int not_ours(const struct dnn_prepare_state *s, int64_t number,
                     struct dnn_err *err)
 {
     return dnn_fail(err, DNN_EIO,
-                    "%s: piece %" PRId64 " is not what this configuration makes; run "
-                    "again with --restart",
+                    "%s: piece %" PRId64
+                    " does not match this configuration; run again with --restart",
                     s->work.dir, number);
 }
 

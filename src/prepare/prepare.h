@@ -43,6 +43,8 @@ int dnn_prepare_verify(const char *path, struct dnn_comm *comm, FILE *where,
 /* Local.  A contact sheet of n samples with their masks over them. */
 int dnn_prepare_preview(const char *path, const char *split, int64_t n, const char *png,
                         struct dnn_err *err);
+/* Local.  Each image and mask as a NIfTI-1 file: DIR/COLUMN/SAMPLE.nii. */
+int dnn_prepare_export(const char *path, const char *dir, struct dnn_err *err);
 
 /* Local.  The manual of the configuration's keys, as Markdown. */
 void dnn_prepare_docs(FILE *where);

@@ -225,8 +225,9 @@ static int rooms(struct sheet *s, struct dnn_err *err)
         DNN_TRY(dnn_tensor_bytes(&t, &bytes, err));
         s->data[k] = malloc(bytes + 1);
         if (s->data[k] == NULL)
-            return dnn_fail(err, DNN_ENOMEM, "no memory for %zu bytes of column \"%s\"",
-                            bytes, c->name);
+            return dnn_fail(err, DNN_ENOMEM,
+                            "not enough memory for %zu bytes of column \"%s\"", bytes,
+                            c->name);
     }
     return 0;
 }
@@ -260,9 +261,10 @@ static int find(struct sheet *s, const char *path, const char *split,
     for (int i = 0; i < info->nsplits; i++)
         words[i] = info->split[i].name;
     s->number = split == NULL ? 0 : dnn_dataset_find(s->dataset, split);
-    if (info->nsplits == 0) return dnn_fail(err, DNN_EDATA, "%s: has no samples", path);
+    if (info->nsplits == 0)
+        return dnn_fail(err, DNN_EDATA, "%s: contains no samples", path);
     if (s->number < 0)
-        return dnn_fail(err, DNN_EUSAGE, "%s: has no split \"%s\"%s", path, split,
+        return dnn_fail(err, DNN_EUSAGE, "%s: there is no split \"%s\"%s", path, split,
                         dnn_text_hint(hint, sizeof(hint), split, words));
     s->split = &info->split[s->number];
     if (s->split->count == 0)
@@ -293,8 +295,10 @@ int dnn_prepare_preview(const char *path, const char *split, int64_t n, const ch
     struct sheet s = {.n = n};
 
     if (n < 1 || n > MOST)
-        return dnn_fail(err, DNN_EUSAGE,
-                        "a preview shows 1 to %d samples, not %" PRId64, MOST, n);
+        return dnn_fail(
+            err, DNN_EUSAGE,
+            "the number of samples of a preview must be 1 to %d, not %" PRId64, MOST,
+            n);
     DNN_TRY(dnn_dataset_open(NULL, path, 1, &s.dataset, err));
     int rc = make(&s, path, split, png, err);
     for (int k = 0; k < DNN_MAX_COLUMNS; k++)

@@ -55,7 +55,7 @@ int dnn_canvas_save(const struct dnn_canvas *canvas, const char *path,
                     struct dnn_err *err)
 {
     struct dnn_buf bytes = {0};
-    char said[128] = "no memory";
+    char said[128] = "not enough memory";
     png_infop info = NULL;
     png_structp png =
         png_create_write_struct(PNG_LIBPNG_VER_STRING, said, on_error, on_warning);
@@ -74,8 +74,7 @@ int dnn_canvas_save(const struct dnn_canvas *canvas, const char *path,
 {
     (void)canvas;
     return dnn_fail(err, DNN_ECONFIG,
-                    "%s: previews are PNG images and need libpng, which this was built "
-                    "without",
+                    "%s: previews need libpng, and this program was built without it",
                     path);
 }
 #endif

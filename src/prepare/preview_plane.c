@@ -104,7 +104,7 @@ static int room(struct dnn_plane *out, int64_t height, int64_t width,
 {
     if (height < 1 || width < 1 || height > MOST / width)
         return dnn_fail(err, DNN_EDATA,
-                        "an image of %lld x %lld points cannot be drawn",
+                        "an image of %lld x %lld pixels cannot be drawn",
                         (long long)height, (long long)width);
     out->height = height;
     out->width = width;
@@ -113,7 +113,7 @@ static int room(struct dnn_plane *out, int64_t height, int64_t width,
     out->mask = malloc(n * sizeof(*out->mask));
     if (out->value == NULL || out->mask == NULL) {
         dnn_plane_free(out);
-        return dnn_fail(err, DNN_ENOMEM, "no memory to draw %zu points", n);
+        return dnn_fail(err, DNN_ENOMEM, "not enough memory to draw %zu pixels", n);
     }
     memset(out->mask, 0xFF, n * sizeof(*out->mask)); /* nothing is there */
     return 0;

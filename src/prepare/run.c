@@ -93,8 +93,8 @@ static int look(struct dnn_prepare_state *s, struct dnn_err *err)
     if (!s->opts->restart && is_ours(to, s->work.print)) return 1;
     if (s->opts->replace) return 0;
     return dnn_fail(err, DNN_EIO,
-                    "%s: exists already, and is not what this configuration makes of "
-                    "these files; --replace replaces it",
+                    "%s: exists already and was made by another configuration or from "
+                    "other files; use --replace to replace it",
                     to);
 }
 
@@ -117,7 +117,7 @@ static int begin(struct dnn_prepare_state *s, bool *done, struct dnn_err *err)
     DNN_TRY(dnn_comm_bcast(s->comm, "fingerprint", s->work.print, sizeof s->work.print,
                            0, err));
     DNN_TRY(
-        dnn_comm_bcast(s->comm, "whether it is done", &there, sizeof there, 0, err));
+        dnn_comm_bcast(s->comm, "checking what is done", &there, sizeof there, 0, err));
     *done = there != 0;
     if (first) {
         char print[33];
@@ -264,7 +264,7 @@ int dnn_prepare_run(struct dnn_prepare *prepare, struct dnn_comm *comm,
     int rc = begin(s, &done, err);
     if (rc == 0 && done)
         dnn_log(DNN_INFO, "prepare",
-                "%s: is there already, made by this configuration of these files",
+                "%s: up to date, made by this configuration from these files",
                 prepare->to);
     if (rc == 0 && !done) rc = work(s, err);
     /* The same files and words would give the same error: nothing to continue. */

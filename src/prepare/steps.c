@@ -37,7 +37,7 @@ static int find_type(const struct dnn_jobj *at, const char *name,
         *out = dnn_edits[i];
         return 0;
     }
-    return dnn_json_fail(at, err, "there is no step \"%s\"%s", name,
+    return dnn_json_fail(at, err, "unknown step \"%s\"%s", name,
                          dnn_text_hint(hint, sizeof hint, name, names));
 }
 
@@ -63,10 +63,10 @@ int dnn_edit_read(const struct dnn_jobj *at, struct dnn_arena *arena,
 
     if (dnn_json_type(at) != DNN_J_OBJECT || dnn_json_count(at) != 1)
         return dnn_json_fail(at, err,
-                             "must be an object with one key, the step's name, as "
-                             "{\"resize\": [64, 64]}, not %s",
+                             "must be an object with one key, the name of the step, "
+                             "such as {\"resize\": [64, 64]}, not %s",
                              dnn_json_type(at) == DNN_J_OBJECT
-                                 ? "one with another number of keys"
+                                 ? "an object with another number of keys"
                                  : dnn_json_quote(quote, at));
     memset(out, 0, sizeof *out);
     DNN_TRY(find_type(&it, it.name, &out->type, err));
@@ -134,15 +134,13 @@ int dnn_edit_place(struct dnn_edit *step, const struct dnn_lanes *lanes,
         if (!type->can(&lanes->lane[k]))
             return dnn_fail(
                 err, DNN_ECONFIG,
-                "%s: the column \"%s\" is of kind %s, to which this "
-                "cannot be done",
-                step->where, named->texts[i],
+                "%s: cannot be applied to the column \"%s\" of kind %s", step->where,
+                named->texts[i],
                 dnn_choice_name(dnn_kind_choices, (int)lanes->lane[k].column.kind));
         step->on |= 1u << k;
     }
     if (step->on == 0)
-        return dnn_fail(err, DNN_ECONFIG,
-                        "%s: there is no column to which this can be done",
+        return dnn_fail(err, DNN_ECONFIG, "%s: there is no column to apply it to",
                         step->where);
     return 0;
 }

@@ -15,8 +15,10 @@ static bool is_class(const struct dnn_lane *lane)
 }
 
 #define COLUMNS(at)                                                                    \
-    {"columns", DNN_F_TEXTS, at,   "[]",                                               \
-     0,         0,           NULL, "which columns; none: all labels and masks",        \
+    {"columns", DNN_F_TEXTS,                                                           \
+     at,        "[]",                                                                  \
+     0,         0,                                                                     \
+     NULL,      "columns to apply it to; empty: all labels and masks",                 \
      NULL}
 #define END {NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL}
 
@@ -40,11 +42,11 @@ struct remap {
 #define AT(f) offsetof(struct remap, f)
 static const struct dnn_field remap_fields[] = {
     {"table", DNN_F_INTS,  AT(table), "[]", -1, DNN_STATS_CLASSES - 1, NULL,
-     "new number of class 0, 1, 2...; -1: must not occur",                                               NULL},
+     "new class numbers of classes 0, 1, 2, ...; -1: must not occur",                                    NULL},
     {"map",   DNN_F_OTHER, 0,         "{}", 0,  0,                     NULL,
-     "instead: {\"old\": new, ...}; old is a number or a class's name",                                  NULL},
+     "instead of a table: {\"old\": new, ...}; old is a class number or name",                           NULL},
     {"other", DNN_F_INT,   AT(other), "-1", -1, DNN_STATS_CLASSES - 1, NULL,
-     "what all other classes become; -1: they must not occur",                                           NULL},
+     "new number of all other classes; -1: must not occur",                                              NULL},
     {"names", DNN_F_TEXTS, AT(names), "[]", 0,  0,                     NULL, "names of the new classes",
      NULL                                                                                                    },
     COLUMNS(AT(columns)),
@@ -89,7 +91,7 @@ static int remap_read(const struct dnn_jobj *at, struct dnn_arena *arena, void *
     c->arena = arena;
     DNN_TRY(read_map(at, c, arena, err));
     if ((c->table.count > 0) == (c->npairs > 0))
-        return dnn_json_fail(at, err, "needs a table or a map, one of them");
+        return dnn_json_fail(at, err, "give either a table or a map");
     return 0;
 }
 
@@ -156,7 +158,7 @@ static int remap_lane(const struct dnn_edit *step, int k, struct dnn_lane *lane,
         if (c->pair[i].new >= classes) classes = c->pair[i].new + 1;
     if (c->names.count > 0 && c->names.count < classes)
         return dnn_fail(err, DNN_ECONFIG,
-                        "%s: has %" PRId64 " names for %" PRId64 " classes",
+                        "%s: %" PRId64 " names given for %" PRId64 " classes",
                         step->where, c->names.count, classes);
     lane->column.classes = c->names.count > 0 ? c->names.count : classes;
     lane->column.class_name = c->names.count > 0 ? c->names.texts : NULL;
@@ -174,7 +176,7 @@ static int remap_apply(const struct dnn_edit *step, int k, struct dnn_array *arr
 
 const struct dnn_edit_type dnn_edit_remap = {
     .name = "remap",
-    .help = "other class numbers",
+    .help = "change class numbers",
     .size = sizeof(struct remap),
     .fields = remap_fields,
     .brief = remap_brief,
@@ -194,7 +196,7 @@ struct one_hot {
 #define AT(f) offsetof(struct one_hot, f)
 static const struct dnn_field one_hot_fields[] = {
     {"classes", DNN_F_INT, AT(classes), "0", 0, DNN_STATS_CLASSES, NULL,
-     "0: what the column says, or else what occurs", NULL},
+     "number of classes; 0: as the column says, or as found in the data", NULL},
     COLUMNS(AT(columns)),
     END,
 };
@@ -273,7 +275,7 @@ static int one_hot_apply(const struct dnn_edit *step, int k, struct dnn_array *a
 
 const struct dnn_edit_type dnn_edit_one_hot = {
     .name = "one_hot",
-    .help = "a class number becomes a vector of zeros and a one",
+    .help = "one-hot encode class numbers",
     .size = sizeof(struct one_hot),
     .fields = one_hot_fields,
     .brief = one_hot_brief,

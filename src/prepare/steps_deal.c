@@ -20,20 +20,21 @@ const char *const dnn_prepare_parts[] = {"train", "validation", "test", NULL};
 #define AT(f) offsetof(struct dnn_split_cfg, f)
 static const struct dnn_field split_fields[] = {
     {"train",      DNN_F_OTHER, 0,            "0",     0,  0,        NULL,
-     "its share (0.8) of the samples that no list names, or a file that lists names of "
-     "samples or groups, one a line",                                                                 NULL},
+     "fraction (such as 0.8) of the samples that are in no list, or a file with names "
+     "of samples or groups, one per line",                                                            NULL},
     {"validation", DNN_F_OTHER, 0,            "0",     0,  0,        NULL, "the same",                NULL},
     {"test",       DNN_F_OTHER, 0,            "0",     0,  0,        NULL, "the same",                NULL},
     {"stratify",   DNN_F_BOOL,  AT(stratify), "false", 0,  0,        NULL,
-     "each part gets its share of each class",                                                        NULL},
+     "stratified: same class distribution in each split",                                             NULL},
     {"group",      DNN_F_BOOL,  AT(group),    "false", 0,  0,        NULL,
-     "demand that the sources know groups; those they know are never split",                          NULL},
+     "require groups; samples of one group always stay together",                                     NULL},
     {"folds",      DNN_F_INT,   AT(folds),    "0",     0,  1000,     NULL,
-     "cut the train split (or all, without shares) into so many folds",                               NULL},
+     "number of cross-validation folds of the train split (or of all samples, without "
+     "fractions)",                                                                                    NULL},
     {"partial",    DNN_F_BOOL,  AT(partial),  "false", 0,  0,        NULL,
-     "what is in no part is left out; else it is an error",                                           NULL},
+     "leave out samples that are in no split; otherwise this is an error",                            NULL},
     {"again",      DNN_F_BOOL,  AT(again),    "false", 0,  0,        NULL,
-     "also deal samples whose files say which split they are of",                                     NULL},
+     "also split samples whose files already define a split",                                         NULL},
     {"seed",       DNN_F_INT,   AT(seed),     "-1",    -1, INFINITY, NULL, "-1: the configuration's",
      NULL                                                                                                 },
     END,
@@ -59,10 +60,9 @@ static int read_part(const struct dnn_jobj *at, int p, struct dnn_arena *arena,
     if (dnn_json_type(&part) == DNN_J_NUMBER)
         DNN_TRY(dnn_json_real(&part, &c->share[p], err));
     if (dnn_json_type(&part) != DNN_J_NUMBER || c->share[p] < 0 || c->share[p] > 1)
-        return dnn_json_fail(&part, err,
-                             "must be a share between 0 and 1, or the name of a file, "
-                             "not %s",
-                             dnn_json_quote(quote, &part));
+        return dnn_json_fail(
+            &part, err, "must be a fraction between 0 and 1, or a file name, not %s",
+            dnn_json_quote(quote, &part));
     return 0;
 }
 
@@ -75,33 +75,32 @@ static int split_read(const struct dnn_jobj *at, struct dnn_arena *arena, void *
     bool lists = false;
 
     if (dnn_json_type(at) != DNN_J_OBJECT)
-        return dnn_json_fail(at, err,
-                             "must be an object as {\"train\": 0.9, \"test\": 0.1}, "
-                             "not %s",
-                             dnn_json_quote(quote, at));
+        return dnn_json_fail(
+            at, err,
+            "must be an object such as {\"train\": 0.9, \"test\": 0.1}, not %s",
+            dnn_json_quote(quote, at));
     for (int p = 0; p < DNN_PREPARE_PARTS; p++) {
         DNN_TRY(read_part(at, p, arena, c, err));
         sum += c->share[p];
         lists = lists || c->list[p] != NULL;
     }
     if (sum > 1 + 1e-9)
-        return dnn_json_fail(at, err, "the shares add up to %g, more than 1", sum);
+        return dnn_json_fail(at, err, "the fractions add up to %g, more than 1", sum);
     if (sum > 0 && sum < 1 - 1e-9 && !c->partial)
         return dnn_json_fail(at, err,
-                             "the shares add up to %g, not 1; set \"partial\": true to "
-                             "leave the rest out",
+                             "the fractions add up to %g, not 1; set \"partial\": true "
+                             "to leave the remaining samples out",
                              sum);
     if (sum <= 0 && !lists && c->folds == 0)
-        return dnn_json_fail(at, err, "needs shares, lists or folds");
+        return dnn_json_fail(at, err, "needs fractions, lists or folds");
     if (c->folds == 1) return dnn_json_fail(at, err, "needs at least 2 folds");
     return 0;
 }
 
 const struct dnn_edit_type dnn_edit_split = {
     .name = "split",
-    .help = "deal the samples of the sources (before they are sliced) to train, "
-            "validation and test, by shares, lists and folds; a function of the seed "
-            "alone",
+    .help = "split the samples (before slicing) into train, validation and test by "
+            "fractions, lists or folds; depends on the seed only",
     .size = sizeof(struct dnn_split_cfg),
     .fields = split_fields,
     .brief = split_brief,
@@ -118,8 +117,8 @@ static const struct dnn_choice balances[] = {
 #define AT(f) offsetof(struct dnn_balance_cfg, f)
 static const struct dnn_field balance_fields[] = {
     {"how",   DNN_F_ENUM, AT(how),   "over",  0, 0, balances,
-     "over repeats samples of rare classes, under leaves samples of common ones out", NULL},
-    {"split", DNN_F_TEXT, AT(split), "train", 0, 0, NULL,     "which split",          NULL},
+     "over: oversample rare classes; under: undersample common classes",          NULL},
+    {"split", DNN_F_TEXT, AT(split), "train", 0, 0, NULL,     "split to balance", NULL},
     END,
 };
 #undef AT
@@ -137,13 +136,13 @@ static int balance_read(const struct dnn_jobj *at, struct dnn_arena *arena, void
     (void)cfg;
     if (dnn_json_type(at) == DNN_J_OBJECT) return 0;
     DNN_TRY(dnn_json_bool(at, &yes, err));
-    if (!yes) return dnn_json_fail(at, err, "must be true; leave the step out instead");
+    if (!yes) return dnn_json_fail(at, err, "must be true; remove the step instead");
     return 0;
 }
 
 const struct dnn_edit_type dnn_edit_balance = {
     .name = "balance",
-    .help = "as many samples of each class in a split",
+    .help = "balance the classes of a split",
     .size = sizeof(struct dnn_balance_cfg),
     .fields = balance_fields,
     .brief = balance_brief,
@@ -159,7 +158,7 @@ static const struct dnn_sub sets_sub = {.fields = dnn_slicer_fields,
                                         .single = true};
 static const struct dnn_field slice_brief[] = {
     {"slice", DNN_F_OBJECTS, offsetof(struct dnn_slice_cfg, sets), NULL, 0, 0, NULL,
-     "one set of boxes, or a list of them", &sets_sub},
+     "a set of boxes, or a list of sets", &sets_sub},
     END,
 };
 
@@ -194,8 +193,8 @@ static int slice_lane(const struct dnn_edit *step, int k, struct dnn_lane *lane,
         if (i == 0) first = shape;
         if (!dnn_shape_equal(&shape, &first))
             return dnn_fail(err, DNN_ECONFIG,
-                            "%s: boxes of the first set are %s, of set %lld %s; the "
-                            "samples of a dataset have one shape",
+                            "%s: boxes of the first set are %s, but of set %lld %s; "
+                            "all samples of a dataset must have the same shape",
                             step->where, dnn_shape_text(a, sizeof a, &first),
                             (long long)i + 1, dnn_shape_text(b, sizeof b, &shape));
     }
@@ -205,8 +204,7 @@ static int slice_lane(const struct dnn_edit *step, int k, struct dnn_lane *lane,
 
 const struct dnn_edit_type dnn_edit_slice = {
     .name = "slice",
-    .help = "each sample becomes many: boxes cut out of its columns with space; the "
-            "sample they are of is their group",
+    .help = "cut each sample into boxes (slices); boxes of one sample form a group",
     .size = sizeof(struct dnn_slice_cfg),
     .brief = slice_brief,
     .takes = has_space,

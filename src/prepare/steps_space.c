@@ -20,7 +20,7 @@ static int given(const struct dnn_jobj *at, const struct dnn_list *list,
                  const char *key, struct dnn_err *err)
 {
     if (list->count > 0) return 0;
-    return dnn_json_fail(at, err, "needs %s: one number per spatial axis", key);
+    return dnn_json_fail(at, err, "%s is missing: one number per spatial axis", key);
 }
 
 /* As many numbers as the column has spatial axes. */
@@ -31,7 +31,7 @@ static int fits(const struct dnn_edit *step, const struct dnn_lane *lane,
 
     if (list->count == space) return 0;
     return dnn_fail(err, DNN_ECONFIG,
-                    "%s: has %lld numbers, but the column \"%s\" has %d spatial axes",
+                    "%s: %lld numbers given, but the column \"%s\" has %d spatial axes",
                     step->where, (long long)list->count, lane->column.name, space);
 }
 
@@ -46,8 +46,10 @@ static void take(struct dnn_array *array, struct dnn_array *other)
 }
 
 #define COLUMNS(at)                                                                    \
-    {"columns", DNN_F_TEXTS, at,   "[]",                                               \
-     0,         0,           NULL, "which columns; none: all with space",              \
+    {"columns", DNN_F_TEXTS,                                                           \
+     at,        "[]",                                                                  \
+     0,         0,                                                                     \
+     NULL,      "columns to apply it to; empty: all with spatial axes",                \
      NULL}
 #define END {NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL}
 
@@ -59,7 +61,7 @@ struct resize {
 #define AT(f) offsetof(struct resize, f)
 static const struct dnn_field resize_fields[] = {
     {"size", DNN_F_INTS, AT(size), "[]", 1, 1 << 20, NULL,
-     "extents, one per spatial axis", &space_sub},
+     "size, one number per spatial axis", &space_sub},
     COLUMNS(AT(columns)),
     END,
 };
@@ -101,7 +103,7 @@ static int resize_apply(const struct dnn_edit *step, int k, struct dnn_array *ar
 
 const struct dnn_edit_type dnn_edit_resize = {
     .name = "resize",
-    .help = "to these extents: images linearly, masks by the nearest point",
+    .help = "resize: linear interpolation for images, nearest neighbor for masks",
     .size = sizeof(struct resize),
     .fields = resize_fields,
     .brief = resize_brief,
@@ -120,7 +122,7 @@ struct resample {
 #define AT(f) offsetof(struct resample, f)
 static const struct dnn_field resample_fields[] = {
     {"spacing", DNN_F_REALS, AT(spacing), "[]", 1e-6, 1e6, NULL,
-     "from point to point, in the unit of the files (mm)", &space_sub},
+     "voxel spacing, in the unit of the files (mm)", &space_sub},
     COLUMNS(AT(columns)),
     END,
 };
@@ -163,7 +165,7 @@ static int resample_apply(const struct dnn_edit *step, int k, struct dnn_array *
 
 const struct dnn_edit_type dnn_edit_resample = {
     .name = "resample",
-    .help = "to this spacing; files must say their own",
+    .help = "resample to this voxel spacing; the files must contain their own",
     .size = sizeof(struct resample),
     .fields = resample_fields,
     .brief = resample_brief,
@@ -181,10 +183,10 @@ struct crop {
 };
 #define AT(f) offsetof(struct crop, f)
 static const struct dnn_field crop_fields[] = {
-    {"size",  DNN_F_INTS, AT(size),  "[]", 1, 1 << 20, NULL, "extents that remain",
-     &space_sub                                                                               },
+    {"size",  DNN_F_INTS, AT(size),  "[]", 1, 1 << 20, NULL, "size of the crop",
+     &space_sub                                                                            },
     {"start", DNN_F_INTS, AT(start), "[]", 0, 1 << 20, NULL,
-     "first point that remains; none: the middle remains",                          &space_sub},
+     "offset of the crop; empty: centered",                                      &space_sub},
     COLUMNS(AT(columns)),
     END,
 };
@@ -202,7 +204,7 @@ static int crop_read(const struct dnn_jobj *at, struct dnn_arena *arena, void *c
     (void)arena;
     DNN_TRY(given(at, &c->size, "size", err));
     if (c->start.count > 0 && c->start.count != c->size.count)
-        return dnn_json_fail(at, err, "start and size differ in length");
+        return dnn_json_fail(at, err, "start and size must have the same length");
     return 0;
 }
 
@@ -231,8 +233,7 @@ static int crop_apply(const struct dnn_edit *step, int k, struct dnn_array *arra
         if (more < 0)
             return dnn_fail(
                 err, DNN_EDATA,
-                "axis %lld has %lld points, fewer than the %lld to crop to; "
-                "pad first",
+                "axis %lld has size %lld, smaller than the crop size %lld; pad first",
                 (long long)i, (long long)array->shape.dim[i],
                 (long long)c->size.ints[i]);
         start[i] = c->start.count > 0 ? c->start.ints[i] : more / 2;
@@ -244,7 +245,7 @@ static int crop_apply(const struct dnn_edit *step, int k, struct dnn_array *arra
 
 const struct dnn_edit_type dnn_edit_crop = {
     .name = "crop",
-    .help = "a box, the middle one by default",
+    .help = "crop; centered by default",
     .size = sizeof(struct crop),
     .fields = crop_fields,
     .brief = crop_brief,
@@ -266,15 +267,17 @@ struct pad {
 #define AT(f) offsetof(struct pad, f)
 static const struct dnn_field pad_fields[] = {
     {"size",       DNN_F_INTS, AT(size),       "[]",       1, 1 << 20, NULL,
-     "extents to reach; larger ones stay as they are",                                                         &space_sub},
+     "size to pad to; larger axes are not changed",                                                     &space_sub},
     {"before",     DNN_F_INTS, AT(before),     "[]",       0, 1 << 20, NULL,
-     "instead of size: points added in front",                                                                 &space_sub},
-    {"after",      DNN_F_INTS, AT(after),      "[]",       0, 1 << 20, NULL,            "and behind",          &space_sub},
-    {"mode",       DNN_F_ENUM, AT(mode),       "constant", 0, 0,       dnn_pad_choices, "what is added",
-     NULL                                                                                                                },
-    {"value",      DNN_F_REAL, AT(value),      "0",        0, 0,       NULL,            "constant: of images", NULL      },
+     "instead of size: number of voxels added before",                                                  &space_sub},
+    {"after",      DNN_F_INTS, AT(after),      "[]",       0, 1 << 20, NULL,
+     "number of voxels added after",                                                                    &space_sub},
+    {"mode",       DNN_F_ENUM, AT(mode),       "constant", 0, 0,       dnn_pad_choices, "padding mode",
+     NULL                                                                                                         },
+    {"value",      DNN_F_REAL, AT(value),      "0",        0, 0,       NULL,
+     "constant mode: fill value of images",                                                             NULL      },
     {"mask_value", DNN_F_INT,  AT(mask_value), "0",        0, 4095,    NULL,
-     "constant: class of masks",                                                                               NULL      },
+     "constant mode: class of masks",                                                                   NULL      },
     COLUMNS(AT(columns)),
     END,
 };
@@ -291,11 +294,11 @@ static int pad_read(const struct dnn_jobj *at, struct dnn_arena *arena, void *cf
 
     (void)arena;
     if (c->size.count > 0 && c->before.count + c->after.count > 0)
-        return dnn_json_fail(at, err, "takes size, or before and after, not both");
+        return dnn_json_fail(at, err, "give either size, or before and after");
     if (c->size.count > 0) return 0;
     DNN_TRY(given(at, &c->before, "size, or before and after", err));
     if (c->before.count != c->after.count)
-        return dnn_json_fail(at, err, "before and after differ in length");
+        return dnn_json_fail(at, err, "before and after must have the same length");
     return 0;
 }
 
@@ -361,7 +364,8 @@ static int pad_apply(const struct dnn_edit *step, int k, struct dnn_array *array
 
 const struct dnn_edit_type dnn_edit_pad = {
     .name = "pad",
-    .help = "up to extents, on both sides, the odd point behind; or by so many points",
+    .help = "pad on both sides up to a size (an odd voxel goes to the end), or by a "
+            "number of voxels",
     .size = sizeof(struct pad),
     .fields = pad_fields,
     .brief = pad_brief,

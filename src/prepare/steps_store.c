@@ -22,10 +22,10 @@ static const struct dnn_field store_fields[] = {
     {"as",      DNN_F_TEXT,  AT(as),      "f32", 0, 0, NULL,
      "u8, i8, u16, i16, f16, bf16, f32 or f64; class numbers also u32, i32, i64", NULL      },
     {"range",   DNN_F_REALS, AT(range),   "[]",  0, 0, NULL,
-     "integers: values at their ends, beyond which is clipped; none: the lowest and "
-     "highest there are",                                                         &range_sub},
+     "integer types: values mapped to the lowest and highest integer, clipped beyond; "
+     "empty: minimum and maximum of the data",                                    &range_sub},
     {"columns", DNN_F_TEXTS, AT(columns), "[]",  0, 0, NULL,
-     "which columns; none: the inputs",                                           NULL      },
+     "columns to apply it to; empty: the inputs",                                 NULL      },
     {NULL,      0,           0,           NULL,  0, 0, NULL, NULL,                NULL      },
 };
 static const struct dnn_field store_brief[] = {
@@ -86,11 +86,10 @@ static int store_read(const struct dnn_jobj *at, struct dnn_arena *arena, void *
     if (dnn_dtype_find(c->as, &c->type, &why) < 0)
         return dnn_json_fail(at, err, "%s", why.text);
     if (c->type == DNN_BOOL || c->type == DNN_U64)
-        return dnn_json_fail(at, err, "datasets do not hold %s", c->as);
+        return dnn_json_fail(at, err, "datasets cannot store %s", c->as);
     if (c->range.count == 1 ||
         (c->range.count == 2 && !(c->range.reals[0] < c->range.reals[1])))
-        return dnn_json_fail(at, err,
-                             "range must be two numbers, the smaller one first");
+        return dnn_json_fail(at, err, "range must be two numbers, the lower one first");
     return 0;
 }
 
@@ -153,9 +152,10 @@ static int store_lane(const struct dnn_edit *step, int k, struct dnn_lane *lane,
 
     if (is_class(lane) || fits(c, lane)) {
         if (is_class(lane) && is_real(c->type))
-            return dnn_fail(err, DNN_ECONFIG,
-                            "%s: class numbers (column \"%s\") are stored as integers",
-                            step->where, lane->column.name);
+            return dnn_fail(
+                err, DNN_ECONFIG,
+                "%s: class numbers (column \"%s\") must be stored as integers",
+                step->where, lane->column.name);
         lane->column.type = c->type;
         return 0;
     }
@@ -166,8 +166,8 @@ static int store_lane(const struct dnn_edit *step, int k, struct dnn_lane *lane,
     }
     if (!ends_of(c->type, &low, &high))
         return dnn_fail(err, DNN_ECONFIG,
-                        "%s: values (column \"%s\") are stored as u8, i8, u16, i16, "
-                        "f16, bf16, f32 or f64, not as %s",
+                        "%s: values (column \"%s\") must be stored as u8, i8, u16, "
+                        "i16, f16, bf16, f32 or f64, not as %s",
                         step->where, lane->column.name, c->as);
     lane->column.type = c->type;
     lane->nscale = 0;
@@ -189,7 +189,7 @@ static int to_integers(const struct dnn_edit *step, int k, struct dnn_array *arr
 
         if (isnan(x[i]))
             return dnn_fail(err, DNN_EDATA,
-                            "has a NaN, which no integer can stand for");
+                            "contains NaN, which integers cannot represent");
         x[i] = (float)(((double)x[i] - offset[ch]) / scale[ch]);
     }
     return 0;
@@ -230,7 +230,7 @@ static int store_apply(const struct dnn_edit *step, int k, struct dnn_array *arr
 
 const struct dnn_edit_type dnn_edit_store = {
     .name = "type",
-    .help = "how numbers are stored; integers keep or get a scale and an offset",
+    .help = "dtype on disk; integers get a scale and an offset",
     .size = sizeof(struct store),
     .fields = store_fields,
     .brief = store_brief,

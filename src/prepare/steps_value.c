@@ -22,7 +22,8 @@ static bool is_input(const struct dnn_lane *lane)
 }
 
 #define COLUMNS(at)                                                                    \
-    {"columns", DNN_F_TEXTS, at, "[]", 0, 0, NULL, "which columns; none: the inputs",  \
+    {"columns", DNN_F_TEXTS, at,   "[]",                                               \
+     0,         0,           NULL, "columns to apply it to; empty: the inputs",        \
      NULL}
 #define END {NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL}
 
@@ -52,7 +53,7 @@ static int clip_read(const struct dnn_jobj *at, struct dnn_arena *arena, void *c
 
     (void)arena;
     if (c->range.count != 2 || !(c->range.reals[0] < c->range.reals[1]))
-        return dnn_json_fail(at, err, "must be two numbers, the smaller one first");
+        return dnn_json_fail(at, err, "must be two numbers, the lower one first");
     return 0;
 }
 
@@ -79,7 +80,7 @@ static int clip_apply(const struct dnn_edit *step, int k, struct dnn_array *arra
 
 const struct dnn_edit_type dnn_edit_clip = {
     .name = "clip",
-    .help = "values below and above a range become its ends",
+    .help = "clip values to a range",
     .size = sizeof(struct clip),
     .fields = clip_fields,
     .brief = clip_brief,
@@ -120,20 +121,19 @@ static const struct dnn_sub channels_sub = {
     .min = 0, .max = DNN_STATS_CHANNELS, .single = true};
 static const struct dnn_field normalise_fields[] = {
     {"mode", DNN_F_ENUM,  AT(mode), "channel", 0, 0,        modes,
-     "channel and dataset: mean 0 and deviation 1 over the train split; volume: each "
-     "channel of each "
-     "sample by itself; minmax: to 0..1; percentiles: clipped, then to 0..1; given: "
-     "mean and std below",                                                                         NULL         },
-    {"per",  DNN_F_ENUM,  AT(per),  "dataset", 0, 0,        pers,  "minmax, percentiles: of what",
-     NULL                                                                                                       },
-    {"low",  DNN_F_REAL,  AT(low),  "1",       0, 100,      NULL,  "percentiles: what becomes 0",
-     NULL                                                                                                       },
-    {"high", DNN_F_REAL,  AT(high), "99",      0, 100,      NULL,  "percentiles: what becomes 1",
-     NULL                                                                                                       },
+     "channel, dataset: zero mean and unit standard deviation over the train split; "
+     "volume: each channel of each sample separately; minmax: to 0..1; percentiles: "
+     "clip, then to 0..1; given: with mean and std below",            NULL         },
+    {"per",  DNN_F_ENUM,  AT(per),  "dataset", 0, 0,        pers,
+     "minmax, percentiles: computed over the dataset or each volume", NULL         },
+    {"low",  DNN_F_REAL,  AT(low),  "1",       0, 100,      NULL,
+     "percentiles: percentile mapped to 0",                           NULL         },
+    {"high", DNN_F_REAL,  AT(high), "99",      0, 100,      NULL,
+     "percentiles: percentile mapped to 1",                           NULL         },
     {"mean", DNN_F_REALS, AT(mean), "[]",      0, 0,        NULL,
-     "given: one number, or one per channel",                                                      &channels_sub},
-    {"std",  DNN_F_REALS, AT(std),  "[]",      0, INFINITY, NULL,  "given: the same",
-     &channels_sub                                                                                              },
+     "given: mean, one number or one per channel",                    &channels_sub},
+    {"std",  DNN_F_REALS, AT(std),  "[]",      0, INFINITY, NULL,
+     "given: standard deviation, one number or one per channel",      &channels_sub},
     COLUMNS(AT(columns)),
     END,
 };
@@ -157,13 +157,15 @@ static int normalise_read(const struct dnn_jobj *at, struct dnn_arena *arena, vo
         c->mode = GIVEN;
     }
     if (c->mode == GIVEN && (c->mean.count == 0 || c->mean.count != c->std.count))
-        return dnn_json_fail(at, err, "needs mean and std, with as many numbers each");
+        return dnn_json_fail(at, err,
+                             "needs mean and std, with the same number of values");
     for (int64_t i = 0; i < c->std.count; i++)
         if (!(c->std.reals[i] > 0))
             return dnn_json_fail(at, err, "std must be above 0");
     if (!(c->low < c->high)) return dnn_json_fail(at, err, "low must be below high");
     if (c->mode == PERCENTILES && c->per == CHANNEL)
-        return dnn_json_fail(at, err, "percentiles are per dataset or volume");
+        return dnn_json_fail(at, err,
+                             "percentiles can be computed per dataset or per volume");
     return 0;
 }
 
@@ -263,25 +265,24 @@ static int normalise_lane(const struct dnn_edit *step, int k, struct dnn_lane *l
 
     if (each && (channels > DNN_STATS_CHANNELS ||
                  (step->found != NULL && step->found[k].share > 1)))
-        return dnn_fail(
-            err, DNN_ECONFIG,
-            "%s: the column \"%s\" has %lld channels; more than %d can only "
-            "be normalised together, by the mode dataset",
-            step->where, lane->column.name, (long long)channels, DNN_STATS_CHANNELS);
+        return dnn_fail(err, DNN_ECONFIG,
+                        "%s: the column \"%s\" has %lld channels; for more than %d use "
+                        "the mode \"dataset\"",
+                        step->where, lane->column.name, (long long)channels,
+                        DNN_STATS_CHANNELS);
     if (!by_sample(c) && (c->mode == GIVEN || step->found != NULL)) {
         int n = numbers_of(step, k, mean, std);
 
         if (n > 1 && channels != n && channels != DNN_UNKNOWN)
             return dnn_fail(err, DNN_ECONFIG,
-                            "%s: the column \"%s\" has %lld channels, not %d",
+                            "%s: the column \"%s\" has %lld channels, expected %d",
                             step->where, lane->column.name, (long long)channels, n);
         for (int i = 0; i < n; i++)
             if (!(std[i] > 0) || !isfinite(std[i]) || !isfinite(mean[i]))
-                return dnn_fail(
-                    err, DNN_EDATA,
-                    "%s: channel %d of the column \"%s\" has the same value "
-                    "(%g) everywhere: it cannot be normalised",
-                    step->where, i, lane->column.name, mean[i]);
+                return dnn_fail(err, DNN_EDATA,
+                                "%s: channel %d of the column \"%s\" is constant (%g) "
+                                "and cannot be normalised",
+                                step->where, i, lane->column.name, mean[i]);
         if (stays(c, lane)) {
             dnn_lane_standardise(lane, n, mean, std);
             return 0;
@@ -335,7 +336,7 @@ static int normalise_apply(const struct dnn_edit *step, int k, struct dnn_array 
 
 const struct dnn_edit_type dnn_edit_normalise = {
     .name = "normalise",
-    .help = "to comparable values; statistics are of the train split",
+    .help = "normalise values; statistics are computed over the train split",
     .size = sizeof(struct normalise),
     .fields = normalise_fields,
     .brief = normalise_brief,

@@ -36,7 +36,7 @@ int dnn_sum_file(const char *path, char out[33], int64_t *size, struct dnn_err *
     XXH3_state_t *state = XXH3_createState();
     char *block = dnn_alloc(BLOCK);
     if (state == NULL) {
-        rc = dnn_fail(err, DNN_ENOMEM, "%s: no memory for its checksum", path);
+        rc = dnn_fail(err, DNN_ENOMEM, "%s: not enough memory for its checksum", path);
         goto out;
     }
     XXH3_128bits_reset(state);

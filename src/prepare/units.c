@@ -29,7 +29,7 @@ static int find_missing(const struct dnn_work *work, struct dnn_comm *comm,
         rc = dnn_work_list(work, pass->name, pass->n, done, err);
     rc = dnn_comm_agree(comm, rc, err);
     if (rc == 0)
-        rc = dnn_comm_bcast(comm, "what is done", done, (size_t)pass->n, 0, err);
+        rc = dnn_comm_bcast(comm, "preparation", done, (size_t)pass->n, 0, err);
     *out = dnn_alloc((size_t)(pass->n + 1) * sizeof **out);
     *n = 0;
     for (int64_t i = 0; rc == 0 && i < pass->n; i++)

@@ -71,8 +71,8 @@ static int verify_all(struct dnn_dataset *dataset, struct dnn_comm *comm, FILE *
         before += s->count;
         if (rank != 0) continue;
         if (meter != NULL) dnn_progress_hide(meter);
-        fprintf(where, "%s: %" PRId64 " sample%s, all sums right\n", s->name, s->count,
-                s->count == 1 ? "" : "s");
+        fprintf(where, "%s: %" PRId64 " sample%s, all checksums match\n", s->name,
+                s->count, s->count == 1 ? "" : "s");
     }
     return 0;
 }

@@ -68,9 +68,10 @@ static int add_numbers(struct dnn_buf *out, const char *option, const char *text
         if (good) dnn_buf_add(out, "%s%s", comma, word);
         dnn_free(word);
         if (!good)
-            return dnn_fail(err, DNN_EUSAGE,
-                            "--%s: must be numbers as 64x64 or 0.5,0.5, not \"%s\"",
-                            option, text);
+            return dnn_fail(
+                err, DNN_EUSAGE,
+                "--%s: must be numbers such as 64x64 or 0.5,0.5, not \"%s\"", option,
+                text);
         comma = ", ";
         at += n;
     }
@@ -181,7 +182,7 @@ static int add_split(struct dnn_buf *out, const struct dnn_prepare_words *w,
 
     if (w->split == NULL && w->folds == NULL) {
         if (!w->stratify && !w->partial) return 0;
-        return dnn_fail(err, DNN_EUSAGE, "--%s goes with --split or --folds",
+        return dnn_fail(err, DNN_EUSAGE, "--%s needs --split or --folds",
                         w->stratify ? "stratify" : "partial");
     }
     begin_step(out, "split");
@@ -198,8 +199,8 @@ static int add_split(struct dnn_buf *out, const struct dnn_prepare_words *w,
         dnn_free(word);
         if (p >= DNN_PREPARE_PARTS)
             return dnn_fail(err, DNN_EUSAGE,
-                            "--split: takes up to three shares (train, validation, "
-                            "test), not \"%s\"",
+                            "--split: must be up to three fractions (train, "
+                            "validation, test), not \"%s\"",
                             w->split);
         at = at[n] == ',' ? at + n + 1 : NULL;
     }
@@ -311,14 +312,15 @@ int dnn_prepare_spell(const struct dnn_prepare_words *words, char **out,
     struct dnn_buf text = {0}, steps = {0};
 
     if ((words->from == NULL) == (words->generate == NULL))
-        return dnn_fail(err, DNN_EUSAGE,
-                        words->from == NULL
-                            ? "give a configuration, or --from=PATH or --generate=NAME"
-                            : "--from and --generate do not go together");
+        return dnn_fail(
+            err, DNN_EUSAGE,
+            words->from == NULL
+                ? "give a configuration file, --from=PATH or --generate=NAME"
+                : "give either --from or --generate, not both");
     if (words->to == NULL)
         return dnn_fail(err, DNN_EUSAGE, "--to=DATASET.bp is missing");
     if (words->generate == NULL && words->set.count > 0)
-        return dnn_fail(err, DNN_EUSAGE, "--set goes with --generate");
+        return dnn_fail(err, DNN_EUSAGE, "--set needs --generate");
     int rc = add_all(&text, &steps, words, err);
     dnn_buf_free(&steps);
     if (rc < 0)

@@ -45,7 +45,7 @@ static int locked(const char *dir, int fd, struct dnn_err *err)
     who[n > 0 ? n : 0] = '\0';
     who[strcspn(who, "\n")] = '\0';
     return dnn_fail(err, DNN_EIO,
-                    "%s: another dnn-prepare is at work on this dataset%s%s; wait for "
+                    "%s: another dnn-prepare is working on this dataset%s%s; wait for "
                     "it, or stop it",
                     dir, who[0] == '\0' ? "" : ": ", who);
 }
@@ -61,8 +61,8 @@ static int take_lock(struct dnn_work *work, struct dnn_err *err)
 
         work->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
         if (work->lock < 0) {
-            rc =
-                dnn_fail(err, DNN_EIO, "%s: cannot be made: %s", path, strerror(errno));
+            rc = dnn_fail(err, DNN_EIO, "%s: cannot be created: %s", path,
+                          strerror(errno));
             break;
         }
         if (fcntl(work->lock, F_SETLK, &whole) < 0) {
@@ -139,14 +139,14 @@ int dnn_work_open(struct dnn_work *work, const char *to, const char *print,
     DNN_TRY(dnn_file_make_dirs(work->dir, err));
     DNN_TRY(take_lock(work, err));
     if (continues(work, &found) && !restart) {
-        dnn_log(DNN_INFO, "prepare", "%s: continuing what was interrupted", to);
+        dnn_log(DNN_INFO, "prepare", "%s: continuing the interrupted preparation", to);
         return 0;
     }
     if (found)
-        dnn_log(DNN_INFO, "prepare", "%s: %s; beginning anew", to,
-                restart ? "what was interrupted is not continued, as asked for"
-                        : "what was interrupted had another configuration, version or "
-                          "other files");
+        dnn_log(DNN_INFO, "prepare", "%s: %s; starting over", to,
+                restart ? "--restart given"
+                        : "the interrupted preparation had another configuration, "
+                          "version or other files");
     DNN_TRY(clear(work->dir, err));
     char *path = join(work->dir, "manifest");
     int rc = dnn_file_write(path, print, strlen(print), err);
@@ -228,10 +228,10 @@ int dnn_work_load(const struct dnn_work *work, const char *pass, int64_t number,
             dnn_free(*out);
             *out = NULL;
             dnn_work_forget(work, pass, number);
-            rc = dnn_fail(err, DNN_EIO,
-                          "%s: is damaged and was removed; run the same command again "
-                          "to make it anew",
-                          path);
+            rc = dnn_fail(
+                err, DNN_EIO,
+                "%s: damaged and removed; run the same command again to make it anew",
+                path);
         } else {
             *len = head.len;
             memmove(*out, *out + sizeof head, head.len);

@@ -16,9 +16,9 @@ struct dnn_exec {
     const struct dnn_plan *plan;
     const struct dnn_backend *backend;
     struct dnn_dev *dev;
-    struct dnn_exec *leader; /* whose weights we use, or NULL              */
-    struct dnn_exec *mate;   /* whose temps and workspace, or NULL         */
-    bool shared[DNN_BLOCKS]; /* of one of them: not ours to release        */
+    struct dnn_exec *owner;   /* whose weights we use, or NULL              */
+    struct dnn_exec *partner; /* whose temps and workspace, or NULL         */
+    bool shared[DNN_BLOCKS];  /* of one of them: not ours to release        */
     bool work_shared;
     void *block[DNN_BLOCKS]; /* owned unless shared; NULL where the block is empty */
     void *work;              /* owned unless shared; the largest any step needs    */
@@ -27,7 +27,7 @@ struct dnn_exec {
     size_t work_bytes, keep_bytes;
     struct dnn_kernel **kernel; /* owned, one per op; NULL: nothing to do  */
     int *begins;                /* owned, by op: see dnn_exec_begins()     */
-    _Atomic uint64_t changes;   /* of weights; the leader's counts          */
+    _Atomic uint64_t changes;   /* of weights; the owner's counts          */
 };
 
 /* A step's operands; the arrays are for the time of one call. */
@@ -69,7 +69,7 @@ static void *place(const struct dnn_exec *exec, int value)
 /* How often weights have changed, by whoever they are shared with. */
 static _Atomic uint64_t *changes(struct dnn_exec *exec)
 {
-    return exec->leader == NULL ? &exec->changes : &exec->leader->changes;
+    return exec->owner == NULL ? &exec->changes : &exec->owner->changes;
 }
 
 static struct dnn_step step_of(const struct dnn_exec *exec, int o, struct operands *x)
@@ -227,7 +227,7 @@ int dnn_exec_make(const struct dnn_plan *plan, const struct dnn_backend *backend
 /* What outlives a step must lie at the same place in both. */
 static int same_places(const struct dnn_exec *exec, struct dnn_err *err)
 {
-    const struct dnn_plan *a = exec->leader->plan, *b = exec->plan;
+    const struct dnn_plan *a = exec->owner->plan, *b = exec->plan;
     int u = 0;
 
     for (int v = 0; v < b->prog->nvalues; v++) {
@@ -249,24 +249,24 @@ static int same_places(const struct dnn_exec *exec, struct dnn_err *err)
     return 0;
 }
 
-int dnn_exec_share(struct dnn_exec *exec, struct dnn_exec *leader,
-                   struct dnn_exec *mate, struct dnn_err *err)
+int dnn_exec_share(struct dnn_exec *exec, struct dnn_exec *owner,
+                   struct dnn_exec *partner, struct dnn_err *err)
 {
     static const enum dnn_block common[] = {DNN_BLOCK_WEIGHTS, DNN_BLOCK_SLOTS,
                                             DNN_BLOCK_STATES};
 
-    exec->shared[DNN_BLOCK_GRADS] = mate == leader;
-    if (leader->leader != NULL) leader = leader->leader;
-    exec->leader = leader;
+    exec->shared[DNN_BLOCK_GRADS] = partner == owner;
+    if (owner->owner != NULL) owner = owner->owner;
+    exec->owner = owner;
     DNN_TRY(same_places(exec, err));
     for (size_t i = 0; i < sizeof common / sizeof *common; i++)
         exec->shared[common[i]] = true;
-    if (mate == NULL) return 0;
-    if (mate->mate != NULL) mate = mate->mate;
-    exec->mate = mate;
+    if (partner == NULL) return 0;
+    if (partner->partner != NULL) partner = partner->partner;
+    exec->partner = partner;
     exec->shared[DNN_BLOCK_TEMPS] =
-        exec->plan->bytes[DNN_BLOCK_TEMPS] <= mate->plan->bytes[DNN_BLOCK_TEMPS];
-    exec->work_shared = exec->work_bytes <= mate->work_bytes;
+        exec->plan->bytes[DNN_BLOCK_TEMPS] <= partner->plan->bytes[DNN_BLOCK_TEMPS];
+    exec->work_shared = exec->work_bytes <= partner->work_bytes;
     return 0;
 }
 
@@ -275,11 +275,11 @@ int dnn_exec_start(struct dnn_exec *exec, struct dnn_err *err)
     for (int b = 0; b < DNN_BLOCKS; b++)
         if (exec->shared[b])
             exec->block[b] =
-                (b == DNN_BLOCK_TEMPS ? exec->mate : exec->leader)->block[b];
+                (b == DNN_BLOCK_TEMPS ? exec->partner : exec->owner)->block[b];
         else
             DNN_TRY(give(exec, exec->plan->bytes[b], &exec->block[b], err));
     if (exec->work_shared)
-        exec->work = exec->mate->work;
+        exec->work = exec->partner->work;
     else
         DNN_TRY(give(exec, exec->work_bytes, &exec->work, err));
     DNN_TRY(give(exec, exec->keep_bytes, &exec->keep, err));
@@ -408,24 +408,24 @@ static int run_op(struct dnn_exec *exec, int o, struct dnn_now *now,
     return 0;
 }
 
-size_t dnn_exec_held(const struct dnn_exec *exec, int o)
+size_t dnn_exec_defer_bytes(const struct dnn_exec *exec, int o)
 {
     if (exec->backend->held == NULL || exec->kernel[o] == NULL) return 0;
     return exec->backend->held(exec->kernel[o]);
 }
 
-void dnn_exec_hold(struct dnn_exec *exec, int o, void *to)
+void dnn_exec_defer(struct dnn_exec *exec, int o, void *to)
 {
     exec->backend->hold(exec->kernel[o], to);
 }
 
-void dnn_exec_rows(const struct dnn_exec *exec, int o, const void *held, int64_t first,
-                   int64_t n, float *to)
+void dnn_exec_deferred_rows(const struct dnn_exec *exec, int o, const void *held,
+                            int64_t first, int64_t n, float *to)
 {
     exec->backend->rows(exec->kernel[o], held, first, n, to);
 }
 
-bool dnn_exec_alone(const struct dnn_exec *exec)
+bool dnn_exec_single_threaded(const struct dnn_exec *exec)
 {
     for (int o = 0; exec->backend->alone != NULL && o < exec->plan->prog->nops; o++)
         if (exec->kernel[o] != NULL && !exec->backend->alone(exec->kernel[o]))

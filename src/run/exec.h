@@ -26,13 +26,13 @@ bool dnn_exec_pitch(void *arg, const struct dnn_prog *prog, int o, bool out, int
  * it.  The caller owns *out: dnn_exec_close(). */
 int dnn_exec_make(const struct dnn_plan *plan, const struct dnn_backend *backend,
                   struct dnn_dev *dev, struct dnn_exec **out, struct dnn_err *err);
-/* Local.  Before it starts: use the memory of leader, which has started, for weights,
- * slots and states, so that both see the same ones; and that of mate, unless NULL, for
- * temps and workspace as far as they fit there, so that what one left is gone when the
- * other has run, and for gradients if mate is leader.  All must have been planned from
- * the same network: what disagrees is named.  Both must outlive exec. */
-int dnn_exec_share(struct dnn_exec *exec, struct dnn_exec *leader,
-                   struct dnn_exec *mate, struct dnn_err *err);
+/* Local.  Before it starts: use the memory of owner, which has started, for weights,
+ * slots and states, so that both see the same ones; and that of partner, unless NULL,
+ * for temps and workspace as far as they fit there, so that what one left is gone when
+ * the other has run, and for gradients if partner is owner.  All must have been planned
+ * from the same network: what disagrees is named.  Both must outlive exec. */
+int dnn_exec_share(struct dnn_exec *exec, struct dnn_exec *owner,
+                   struct dnn_exec *partner, struct dnn_err *err);
 /* Local.  Allocate what is not shared, fill in constants, prepare every step. */
 int dnn_exec_start(struct dnn_exec *exec, struct dnn_err *err);
 void dnn_exec_close(struct dnn_exec *exec); /* NULL is fine */
@@ -78,13 +78,13 @@ int dnn_exec_try(struct dnn_exec *exec, int o, const struct dnn_now *now,
 
 /* Local.  Instead of running op o: keep what its first result is made of, to make rows
  * of it later.  Bytes of what is kept, 0: it cannot be.  See dnn_backend.held(). */
-size_t dnn_exec_held(const struct dnn_exec *exec, int o);
-void dnn_exec_hold(struct dnn_exec *exec, int o, void *to);
-void dnn_exec_rows(const struct dnn_exec *exec, int o, const void *held, int64_t first,
-                   int64_t n, float *to);
+size_t dnn_exec_defer_bytes(const struct dnn_exec *exec, int o);
+void dnn_exec_defer(struct dnn_exec *exec, int o, void *to);
+void dnn_exec_deferred_rows(const struct dnn_exec *exec, int o, const void *held,
+                            int64_t first, int64_t n, float *to);
 
 /* Whether one thread alone may run all of it: see dnn_backend.alone(). */
-bool dnn_exec_alone(const struct dnn_exec *exec);
+bool dnn_exec_single_threaded(const struct dnn_exec *exec);
 
 /* Local.  The exchange that begins as soon as op o has run, well before its own turn;
  * DNN_NONE: none. */

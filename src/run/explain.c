@@ -84,7 +84,7 @@ static void print_memory(const struct dnn_model *model, FILE *where)
 
     fprintf(where, "\nmemory\n");
     dnn_plan_print(model->plan, where);
-    if (model->plain != NULL) dnn_plan_print_remake(&model->remake, where);
+    if (model->original != NULL) dnn_plan_print_recompute(&model->recompute, where);
     fprintf(where, "workspace of steps: %s\n",
             dnn_text_bytes(text, sizeof text, (double)bytes.work));
     fprintf(where, "kept by steps: %s\n",

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { PIECE = 64 << 20 }; /* bytes that are told at once */
+enum { PIECE = 64 << 20 }; /* bytes that are log at once */
 
 /* ---- which file ---- */
 

@@ -51,7 +51,7 @@ static int dry_run(struct dnn_dev *dev, struct dnn_kernel *kernel,
     return dnn_fail(err, DNN_EDEVICE, "a model that was only looked at cannot be run");
 }
 
-void dnn_model_pretend(struct dnn_backend *backend)
+void dnn_model_make_dry(struct dnn_backend *backend)
 {
     backend->alloc = dry_alloc;
     backend->release = dry_release;
@@ -76,7 +76,7 @@ static bool number_in(const char *path, const char *key, uint64_t *out)
     return found;
 }
 
-/* What the control group of this process, or one above it, micro_batches. */
+/* What the control group of this process, or one above it, micro-batches. */
 static uint64_t cgroup_limit(void)
 {
     char *own = NULL, *path, *end;

@@ -9,7 +9,7 @@
 #include "base/rng.h"
 #include "fuse/fuse.h"
 #include "op/grad.h"
-#include "op/overlap.h"
+#include "op/reorder.h"
 
 #include <string.h>
 
@@ -50,7 +50,8 @@ static int add_losses(struct dnn_model *m, struct dnn_err *err)
                                      .target_is = m->opts.target_is,
                                      .batch = m->opts.batch,
                                      .total = total(m),
-                                     .alone = !m->opts.training && !m->opts.together};
+                                     .alone =
+                                         !m->opts.training && !m->opts.whole_batch};
     struct dnn_loss *usual = NULL;
     const int *term;
 
@@ -135,16 +136,16 @@ static int program(struct dnn_model *m, struct dnn_err *err)
     DNN_TRY(dnn_graph_lower(m->graph, m->opts.batch, prog, m->output, err));
     for (int v = 0, n = 0; v < prog->nvalues; v++)
         if (prog->value[v].role == DNN_INPUT) m->input[n++] = v;
-    if (training || m->opts.judge) DNN_TRY(add_losses(m, err));
+    if (training || m->opts.with_loss) DNN_TRY(add_losses(m, err));
     if (training) find_penalties(m);
-    if (!m->opts.plain) fuse(m);
+    if (!m->opts.no_fusion) fuse(m);
     if (!training) return 0;
     differentiate(m);
     const int *penalty;
     int n = dnn_optim_append(m->prog, &m->opts.optim, &penalty);
     for (int i = 0; i < n; i++)
         note_loss(m, penalty[i]);
-    if (m->opts.device.exchange.start != NULL) dnn_overlap(m->prog);
+    if (m->opts.device.exchange.start != NULL) dnn_prog_reorder(m->prog);
     return 0;
 }
 
@@ -193,14 +194,14 @@ static int recompute(struct dnn_model *m, const struct dnn_plan_opts *opts,
                      size_t limit, struct dnn_err *err)
 {
     size_t extra = m->exec == NULL ? 0 : beside(m);
-    const struct dnn_remake_opts how = {.plan = *opts,
-                                        .how = m->opts.recompute,
-                                        .limit = limit > extra ? limit - extra : 0,
-                                        .least = SMALL};
+    const struct dnn_recompute_opts how = {.plan = *opts,
+                                           .how = m->opts.recompute,
+                                           .limit = limit > extra ? limit - extra : 0,
+                                           .least = SMALL};
 
-    m->plain = m->prog;
+    m->original = m->prog;
     m->prog = NULL;
-    return dnn_plan_remake(m->plain, &how, &m->prog, &m->remake, err);
+    return dnn_plan_recompute(m->original, &how, &m->prog, &m->recompute, err);
 }
 
 /* With as much computed again as was asked for, or as the limit demands: then it is
@@ -214,7 +215,7 @@ static int fit(struct dnn_model *m, struct dnn_err *err)
     size_t limit = m->opts.limit;
     int rc = 0;
 
-    if (limit == 0) limit = m->opts.dry ? SIZE_MAX : dnn_model_available();
+    if (limit == 0) limit = m->opts.dry_run ? SIZE_MAX : dnn_model_available();
     if (how == DNN_RECOMPUTE_CHEAP || how == DNN_RECOMPUTE_ALL)
         rc = recompute(m, &opts, limit, err);
     if (rc == 0) rc = plan(m, &opts, err);
@@ -223,17 +224,17 @@ static int fit(struct dnn_model *m, struct dnn_err *err)
         if (rc == 0) rc = plan(m, &opts, err);
     }
     if (rc == 0) {
-        const struct dnn_plan_fit question = {
+        const struct dnn_plan_memory question = {
             .plan = m->plan,
             .beside = beside(m),
             .limit = limit,
             .batch = m->opts.batch,
             .plain = how == DNN_RECOMPUTE_NEVER && m->opts.training ? m->prog
-                     : how == DNN_RECOMPUTE_CHEAP                   ? m->plain
+                     : how == DNN_RECOMPUTE_CHEAP                   ? m->original
                                                                     : NULL,
             .opts = &opts};
 
-        rc = dnn_plan_fits(&question, err);
+        rc = dnn_plan_check_memory(&question, err);
     }
     dnn_free(keep);
     return rc;
@@ -253,8 +254,8 @@ static int first_update(const struct dnn_prog *prog)
 /* The device of another model, if that is used. */
 static struct dnn_dev *lent(const struct dnn_model_opts *opts)
 {
-    if (opts->mate != NULL) return opts->mate->dev;
-    return opts->leader == NULL || opts->beside ? NULL : opts->leader->dev;
+    if (opts->partner != NULL) return opts->partner->dev;
+    return opts->owner == NULL || opts->concurrent ? NULL : opts->owner->dev;
 }
 
 int dnn_model_make(const struct dnn_graph *graph, const struct dnn_model_opts *opts,
@@ -265,7 +266,7 @@ int dnn_model_make(const struct dnn_graph *graph, const struct dnn_model_opts *o
     m->opts = *opts;
     m->graph = graph;
     m->backend = *opts->backend;
-    if (opts->dry) dnn_model_pretend(&m->backend);
+    if (opts->dry_run) dnn_model_make_dry(&m->backend);
     m->ninputs = graph->ninputs;
     m->noutputs = graph->noutputs;
     m->input = dnn_alloc(((size_t)m->ninputs + 1) * sizeof(int));
@@ -289,11 +290,11 @@ int dnn_model_start(struct dnn_model *model, struct dnn_err *err)
 {
     const struct dnn_model_opts *opts = &model->opts;
 
-    if (opts->leader != NULL) {
-        const struct dnn_model *mate = opts->apart ? opts->mate : opts->leader;
+    if (opts->owner != NULL) {
+        const struct dnn_model *partner = opts->separate ? opts->partner : opts->owner;
 
-        DNN_TRY(dnn_exec_share(model->exec, opts->leader->exec,
-                               mate == NULL ? NULL : mate->exec, err));
+        DNN_TRY(dnn_exec_share(model->exec, opts->owner->exec,
+                               partner == NULL ? NULL : partner->exec, err));
     }
     return dnn_exec_start(model->exec, err);
 }
@@ -306,7 +307,7 @@ void dnn_model_free(struct dnn_model *model)
         model->backend.close(model->dev);
     dnn_plan_free(model->plan);
     if (model->prog != NULL) dnn_prog_free(model->prog);
-    if (model->plain != NULL) dnn_prog_free(model->plain);
+    if (model->original != NULL) dnn_prog_free(model->original);
     dnn_free(model->input);
     dnn_free(model->output);
     dnn_free(model->target);

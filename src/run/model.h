@@ -31,16 +31,16 @@ struct dnn_model_opts {
     int64_t total; /* samples of the whole batch, of which these are a part; 0: batch.
                       The loss is a part of the whole batch's then                  */
     bool training;
-    bool judge;    /* inference: compute the loss, too                              */
-    bool together; /* judge: with what other parts of the batch have to say         */
+    bool with_loss; /* inference: compute the loss, too                              */
+    bool whole_batch; /* judge: with what other parts of the batch have to say */
     enum dnn_dtype dtype;
     const struct dnn_loss *loss; /* NULL: mean squared error; must outlive it        */
     const int *target_is; /* enum dnn_loss_target of each output; NULL: as the loss
                              likes it; needed while the model is made                */
     struct dnn_optim optim;
-    bool plain;   /* do not fuse                                                  */
-    bool dry;     /* only look: nothing is allocated, nothing can be run          */
-    size_t limit; /* bytes it may take; 0: what the system has                    */
+    bool no_fusion; /* do not fuse                                                  */
+    bool dry_run;   /* only look: nothing is allocated, nothing can be run          */
+    size_t limit;   /* bytes it may take; 0: what the system has                    */
     enum dnn_recompute recompute; /* training: compute again instead of keeping; AUTO
                                      only if it would not fit otherwise           */
     const struct dnn_backend *backend;
@@ -49,21 +49,21 @@ struct dnn_model_opts {
      * its device, and unless apart its gradients and temps (see dnn_exec_share()).  For
      * other batch sizes, for inference between training steps.  Must outlive the new
      * one. */
-    struct dnn_model *leader;
-    bool apart;
-    bool beside; /* apart: it may run at the same time, on a device of its own      */
-    /* apart: one with the same leader that never runs at the same time: use its device
+    struct dnn_model *owner;
+    bool separate;
+    bool concurrent; /* apart: it may run at the same time, on a device of its own */
+    /* apart: one with the same owner that never runs at the same time: use its device
      * and temps.  NULL: none. */
-    struct dnn_model *mate;
+    struct dnn_model *partner;
 };
 
 /* Fields are for reading; values are numbers in prog. */
 struct dnn_model {
     struct dnn_model_opts opts;
     const struct dnn_graph *graph;
-    struct dnn_prog *prog;  /* owned, as all below                                */
-    struct dnn_prog *plain; /* it before anything was to be recomputed, or NULL   */
-    struct dnn_remake remake;
+    struct dnn_prog *prog;     /* owned, as all below                                */
+    struct dnn_prog *original; /* it before anything was to be recomputed, or NULL   */
+    struct dnn_recomputed recompute;
     struct dnn_plan *plan;
     struct dnn_backend backend; /* as asked for, or one that only pretends       */
     struct dnn_dev *dev;

@@ -10,7 +10,7 @@
 
 /* Make a backend one that takes addresses but no memory: it answers every question
  * about steps, and cannot run any. */
-void dnn_model_pretend(struct dnn_backend *backend);
+void dnn_model_make_dry(struct dnn_backend *backend);
 
 /* Bytes this process may still take: what the machine has, and its control group.
  * SIZE_MAX if nobody says. */

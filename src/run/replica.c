@@ -27,7 +27,7 @@ static void own_micro_batches(const struct dnn_replica *r, int *first, int *last
     *last = (int)((rank + 1) * r->micro_batches / size);
 }
 
-/* Samples of one micro_batch. */
+/* Samples of one micro-batch. */
 static void micro_batch_part(const struct dnn_replica *r, int64_t total,
                              int micro_batch, int64_t *first, int64_t *n)
 {
@@ -53,10 +53,10 @@ void dnn_replica_part(const struct dnn_replica *replica, int64_t total, int64_t 
 
 /* ---- models ---- */
 
-/* mate: see dnn_model_opts. */
-static int add_model(struct dnn_replica *r, int64_t n, int64_t total, bool apart,
-                     const struct replica_model *mate, const struct replica_model **out,
-                     struct dnn_err *err)
+/* partner: see dnn_model_opts. */
+static int add_model(struct dnn_replica *r, int64_t n, int64_t total, bool separate,
+                     const struct replica_model *partner,
+                     const struct replica_model **out, struct dnn_err *err)
 {
     struct dnn_model_opts opts = r->cfg.model;
     struct replica_model *m = &r->model[r->nmodels];
@@ -64,10 +64,10 @@ static int add_model(struct dnn_replica *r, int64_t n, int64_t total, bool apart
     opts.batch = n;
     opts.total = total;
     opts.training = true;
-    opts.leader = r->nmodels == 0 ? NULL : r->model[0].model;
-    opts.apart = apart;
-    opts.mate = mate == NULL ? NULL : mate->model;
-    opts.beside = r->teams > 1;
+    opts.owner = r->nmodels == 0 ? NULL : r->model[0].model;
+    opts.separate = separate;
+    opts.partner = partner == NULL ? NULL : partner->model;
+    opts.concurrent = r->teams > 1;
     if (dnn_comm_size(r->cfg.comm) > 1 && !r->cfg.how.deterministic)
         opts.device.exchange = dnn_replica_exchange(r);
     DNN_TRY(dnn_model_make(r->cfg.graph, &opts, &m->model, err));
@@ -128,14 +128,14 @@ static int cut(struct dnn_replica *r, int64_t total, struct dnn_err *err)
         c->nparts++;
     }
     for (int p = 0; p < c->nparts && c->teams > 1; p++)
-        if (!dnn_exec_alone(c->part[p].by->model->exec)) c->teams = 1;
+        if (!dnn_exec_single_threaded(c->part[p].by->model->exec)) c->teams = 1;
     return c->teams > 1 ? dnn_replica_deferred_make(c, err) : 0;
 }
 
 /* Threads that share ops wait for each other: where there are parts enough, each
  * computes parts of its own.  Kernels give the bits of as many threads as they were
  * made for, whoever runs them, so this may differ from rank to rank. */
-static int teams(const struct dnn_replica *r, const struct dnn_model *leader)
+static int teams(const struct dnn_replica *r, const struct dnn_model *owner)
 {
     int threads = r->cfg.model.device.threads, from, to;
 
@@ -143,17 +143,17 @@ static int teams(const struct dnn_replica *r, const struct dnn_model *leader)
     if (!r->cfg.how.deterministic || threads < 2 || to - from < threads) return 1;
     /* Then each has memory of its own anyway. */
     if (r->lockstep) return threads;
-    size_t grads = leader->plan->bytes[DNN_BLOCK_GRADS];
+    size_t grads = owner->plan->bytes[DNN_BLOCK_GRADS];
     size_t more = (size_t)(to - from) * grads +
-                  (size_t)threads * (dnn_model_bytes(leader).all - grads);
+                  (size_t)threads * (dnn_model_bytes(owner).all - grads);
     return more > BESIDE ? 1 : threads;
 }
 
-/* The leader is made first; it is of the largest part, so that the others' temps fit
+/* The owner is made first; it is of the largest part, so that the others' temps fit
  * into its.  A rank whose part of every batch is empty still has weights. */
 static int lead(struct dnn_replica *r, struct dnn_err *err)
 {
-    const struct replica_model *leader;
+    const struct replica_model *owner;
     int64_t first, n;
     int from, to;
 
@@ -161,9 +161,9 @@ static int lead(struct dnn_replica *r, struct dnn_err *err)
     micro_batch_part(r, r->cfg.batch, from == to ? 0 : from, &first, &n);
     if (n == 0) n = 1;
     r->teams = 1;
-    DNN_TRY(add_model(r, n, r->cfg.batch, false, NULL, &leader, err));
-    r->lockstep = r->cfg.how.deterministic && dnn_replica_meets(leader->model);
-    r->teams = teams(r, leader->model);
+    DNN_TRY(add_model(r, n, r->cfg.batch, false, NULL, &owner, err));
+    r->lockstep = r->cfg.how.deterministic && dnn_replica_exchanges(owner->model);
+    r->teams = teams(r, owner->model);
     return 0;
 }
 
@@ -178,13 +178,13 @@ int dnn_replica_start_rule(struct dnn_replica *r, struct dnn_err *err)
             (struct dnn_bucket_range){(int64_t)(m->bucket[i].first / sizeof(float)),
                                       (int64_t)(m->bucket[i].last / sizeof(float))};
     r->grad = dnn_exec_block(m->model->exec, DNN_BLOCK_GRADS);
-    r->wide = r->cfg.model.dtype == DNN_F64;
+    r->f64 = r->cfg.model.dtype == DNN_F64;
     r->count = (int64_t)(m->model->plan->bytes[DNN_BLOCK_GRADS] / sizeof(float));
     const struct dnn_params params = {
         .weight = dnn_exec_block(m->model->exec, DNN_BLOCK_WEIGHTS),
         .grad = r->grad,
         .count = r->count,
-        .wide = r->wide,
+        .f64 = r->f64,
         .nbuckets = r->nbuckets,
         .bucket = bucket};
     int rc = r->rule->start(&r->cfg.how, r->cfg.comm, &params, &r->self, err);
@@ -229,7 +229,7 @@ static int make_infer(struct dnn_replica *r, struct dnn_err *err)
     DNN_TRY(dnn_model_make(r->cfg.graph, &opts, &r->model[0].model, err));
     r->nmodels = 1;
     DNN_TRY(dnn_model_start(r->model[0].model, err));
-    return r->cfg.judged > 0 ? dnn_replica_eval_make(r, err) : 0;
+    return r->cfg.eval_batch > 0 ? dnn_replica_eval_make(r, err) : 0;
 }
 
 static int make(struct dnn_replica *r, struct dnn_err *err)
@@ -248,7 +248,7 @@ static int make(struct dnn_replica *r, struct dnn_err *err)
     DNN_TRY(lead(r, err));
     DNN_TRY(cut(r, cfg->batch, err));
     if (cfg->last > 0) DNN_TRY(cut(r, cfg->last, err));
-    if (cfg->judged > 0) DNN_TRY(dnn_replica_eval_make(r, err));
+    if (cfg->eval_batch > 0) DNN_TRY(dnn_replica_eval_make(r, err));
     return dnn_replica_tune_start(r, err);
 }
 
@@ -273,8 +273,8 @@ void dnn_replica_free(struct dnn_replica *replica)
 
     if (r == NULL) return;
     if (r->self != NULL) r->rule->stop(r->self);
-    for (int i = r->nevals - 1; i >= 0; i--)
-        dnn_model_free(r->eval[i]);
+    for (int i = r->ninfers - 1; i >= 0; i--)
+        dnn_model_free(r->infer[i]);
     dnn_replica_eval_free(r);
     for (int i = r->nmodels - 1; i >= 0; i--) {
         dnn_model_free(r->model[i].model);
@@ -285,7 +285,7 @@ void dnn_replica_free(struct dnn_replica *replica)
         dnn_free(r->cut[i].part);
     }
     dnn_free(r->model);
-    dnn_free(r->eval);
+    dnn_free(r->infer);
     dnn_free(r->loss);
     dnn_free(r);
 }
@@ -303,9 +303,9 @@ size_t dnn_replica_bytes(const struct dnn_replica *replica)
         sum += dnn_model_bytes(replica->model[i].model).all;
     for (int i = 0; i < replica->ncuts; i++)
         sum += dnn_replica_deferred_bytes(&replica->cut[i]);
-    for (int i = 0; i < replica->nevals; i++)
-        sum += dnn_model_bytes(replica->eval[i]).all;
-    for (int i = 0; i < replica->judge.nmodels; i++)
-        sum += dnn_model_bytes(replica->judge.model[i].model).all;
+    for (int i = 0; i < replica->ninfers; i++)
+        sum += dnn_model_bytes(replica->infer[i]).all;
+    for (int i = 0; i < replica->eval.nmodels; i++)
+        sum += dnn_model_bytes(replica->eval.model[i].model).all;
     return sum;
 }

@@ -1,8 +1,8 @@
 /* replica.h - this rank's copy of the network, and steps made together with all others.
  *
  * A batch is cut into parts: one per rank; or, if results must not depend on the number
- * of ranks, into a fixed number of micro_batches, of which each rank computes some,
- * every micro_batch by the same kernels wherever it is computed.  Each size of part has
+ * of ranks, into a fixed number of micro-batches, of which each rank computes some,
+ * every micro-batch by the same kernels wherever it is computed.  Each size of part has
  * a model of its own; all share one set of weights.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -17,7 +17,7 @@
 
 struct dnn_replica_cfg {
     const struct dnn_graph *graph;
-    struct dnn_model_opts model; /* batch, total, leader, exchange are set here      */
+    struct dnn_model_opts model; /* batch, total, owner, exchange are set here      */
     struct dnn_comm *comm;
     bool infer;       /* nothing is trained: no gradients, no optimizer              */
     const char *rule; /* NULL: bsp                                                   */
@@ -26,7 +26,8 @@ struct dnn_replica_cfg {
     int64_t last;  /* the epoch's last, short batch; 0: there is none           */
     int64_t micro_batches; /* deterministic: parts of a batch; 0: 8, or batch if less */
     int64_t accumulate; /* else: parts a rank computes one after the other; 0: 1     */
-    int64_t judged, eval_last;  /* the same two of batches that are judged; 0: none */
+    int64_t eval_batch,
+        eval_last;              /* the same two of batches that are judged; 0: none */
     int64_t eval_micro_batches; /* deterministic: their parts; 0: as above          */
     size_t bucket; /* bytes of gradients exchanged together; 0: the first steps
                            show what is best                                         */
@@ -76,8 +77,8 @@ struct dnn_replica_step {
     double grad_norm; /* before clipping                                           */
     /* This rank's. */
     double compute, comm; /* seconds: computing, and waiting for others            */
-    double late;          /* of the step before: waiting for ranks that were later;
-                             NAN: not known                                        */
+    double straggler;     /* of the step before: waiting for ranks that were later;
+                        NAN: not known                                        */
 };
 
 /* Collective.  One update with one batch; NULL: this rank has none, for the reason in
@@ -93,10 +94,10 @@ int dnn_replica_run(struct dnn_replica *replica, const struct dnn_replica_batch 
  * one batch, and no update.  The gradient, without that of regularizers, is then in
  * dnn_replica_flat()'s grad.  Numbers that are none are an error only if first is set,
  * for somebody who tries a point that is too far wants to know just that. */
-int dnn_replica_value(struct dnn_replica *replica,
-                      const struct dnn_replica_batch *batch,
-                      struct dnn_replica_step *step, bool first, double *extra, int n,
-                      struct dnn_err *err);
+int dnn_replica_loss_grad(struct dnn_replica *replica,
+                          const struct dnn_replica_batch *batch,
+                          struct dnn_replica_step *step, bool first, double *extra,
+                          int n, struct dnn_err *err);
 
 /* Local.  The trained weights and their gradients as flat vectors; what lies between
  * them for alignment is zero.  Who writes weights calls dnn_exec_changed(). */

@@ -37,7 +37,7 @@ static bool read_before(const struct dnn_model *m, int value, int from)
 static bool can(const struct dnn_model *m, int o, struct replica_deferred *out)
 {
     const struct dnn_op *op = &m->prog->op[o];
-    size_t held = dnn_exec_held(m->exec, o);
+    size_t held = dnn_exec_defer_bytes(m->exec, o);
 
     if (held == 0) return false;
     const struct dnn_spot *spot = &m->plan->spot[op->out[0]];
@@ -53,38 +53,38 @@ static bool can(const struct dnn_model *m, int o, struct replica_deferred *out)
 }
 
 /* The op of a part's program that makes this gradient, and can late. */
-static int find_same(const struct dnn_model *m, const struct replica_deferred *late)
+static int find_same(const struct dnn_model *m, const struct replica_deferred *grad)
 {
     for (int o = 0; o < m->update; o++) {
         struct replica_deferred one;
 
-        if (can(m, o, &one) && one.first == late->first && one.last == late->last)
+        if (can(m, o, &one) && one.first == grad->first && one.last == grad->last)
             return o;
     }
     return DNN_NONE;
 }
 
 /* In order of where they lie. */
-static void add(struct replica_cut *cut, const struct replica_deferred *late)
+static void add(struct replica_cut *cut, const struct replica_deferred *grad)
 {
-    int at = cut->nlate++;
+    int at = cut->ndeferred++;
 
-    for (; at > 0 && cut->late[at - 1].first > late->first; at--)
-        cut->late[at] = cut->late[at - 1];
-    cut->late[at] = *late;
+    for (; at > 0 && cut->deferred[at - 1].first > grad->first; at--)
+        cut->deferred[at] = cut->deferred[at - 1];
+    cut->deferred[at] = *grad;
 }
 
-static bool all_can(const struct replica_cut *cut, const struct replica_deferred *late)
+static bool all_can(const struct replica_cut *cut, const struct replica_deferred *grad)
 {
     for (int p = 0; p < cut->nparts; p++)
-        if (find_same(cut->part[p].by->model, late) == DNN_NONE) return false;
+        if (find_same(cut->part[p].by->model, grad) == DNN_NONE) return false;
     return true;
 }
 
 /* Rows that are made and added up in one go. */
-static int64_t rows_at_once(const struct replica_deferred *late)
+static int64_t rows_at_once(const struct replica_deferred *grad)
 {
-    return NEAR / late->row < ROWS ? ROWS : NEAR / late->row / ROWS * ROWS;
+    return NEAR / grad->row < ROWS ? ROWS : NEAR / grad->row / ROWS * ROWS;
 }
 
 /* Kernels like whole lines. */
@@ -101,23 +101,24 @@ static int take_all(struct replica_cut *cut, struct dnn_err *err)
     void *made;
 
     for (int p = 0; p < cut->nparts; p++)
-        for (int i = 0; i < cut->nlate; i++) {
+        for (int i = 0; i < cut->ndeferred; i++) {
             struct replica_part *part = &cut->part[p];
             const struct dnn_model *m = part->by->model;
 
-            part->late[i] = find_same(m, &cut->late[i]);
-            DNN_TRY(take(dnn_exec_held(m->exec, part->late[i]), &part->held[i], err));
+            part->op[i] = find_same(m, &cut->deferred[i]);
+            DNN_TRY(take(dnn_exec_defer_bytes(m->exec, part->op[i]), &part->stored[i],
+                         err));
         }
-    for (int i = 0; i < cut->nlate; i++) {
-        int64_t n = rows_at_once(&cut->late[i]) * cut->late[i].row;
+    for (int i = 0; i < cut->ndeferred; i++) {
+        int64_t n = rows_at_once(&cut->deferred[i]) * cut->deferred[i].row;
 
-        if (n > cut->making) cut->making = n;
+        if (n > cut->rows_stride) cut->rows_stride = n;
     }
     /* Not a multiple of a page apart: caches would keep all parts in the same lines. */
-    cut->making = (cut->making + 1023) / 1024 * 1024 + 80;
-    DNN_TRY(take((size_t)(cut->teams * cut->nparts * cut->making) * sizeof(float),
+    cut->rows_stride = (cut->rows_stride + 1023) / 1024 * 1024 + 80;
+    DNN_TRY(take((size_t)(cut->teams * cut->nparts * cut->rows_stride) * sizeof(float),
                  &made, err));
-    cut->made = made;
+    cut->rows = made;
     return 0;
 }
 
@@ -125,37 +126,39 @@ int dnn_replica_deferred_make(struct replica_cut *cut, struct dnn_err *err)
 {
     if (cut->nparts == 0) return 0;
     const struct dnn_model *m = cut->part[0].by->model;
-    for (int o = 0; o < m->update && cut->nlate < REPLICA_DEFERRED; o++) {
-        struct replica_deferred late;
+    for (int o = 0; o < m->update && cut->ndeferred < REPLICA_DEFERRED; o++) {
+        struct replica_deferred grad;
 
-        if (can(m, o, &late) && all_can(cut, &late)) add(cut, &late);
+        if (can(m, o, &grad) && all_can(cut, &grad)) add(cut, &grad);
     }
-    return cut->nlate == 0 ? 0 : take_all(cut, err);
+    return cut->ndeferred == 0 ? 0 : take_all(cut, err);
 }
 
 void dnn_replica_deferred_free(struct replica_cut *cut)
 {
     for (int p = 0; p < cut->nparts; p++)
-        for (int i = 0; i < cut->nlate; i++)
-            free(cut->part[p].held[i]);
-    free(cut->made);
+        for (int i = 0; i < cut->ndeferred; i++)
+            free(cut->part[p].stored[i]);
+    free(cut->rows);
 }
 
 size_t dnn_replica_deferred_bytes(const struct replica_cut *cut)
 {
-    size_t sum = (size_t)(cut->teams * cut->nparts * cut->making) * sizeof *cut->made;
+    size_t sum =
+        (size_t)(cut->teams * cut->nparts * cut->rows_stride) * sizeof *cut->rows;
 
     for (int p = 0; p < cut->nparts; p++)
-        for (int i = 0; i < cut->nlate; i++)
-            sum += dnn_exec_held(cut->part[p].by->model->exec, cut->part[p].late[i]);
+        for (int i = 0; i < cut->ndeferred; i++)
+            sum +=
+                dnn_exec_defer_bytes(cut->part[p].by->model->exec, cut->part[p].op[i]);
     return sum;
 }
 
 int dnn_replica_deferred_find(const struct replica_cut *cut,
                               const struct replica_part *part, int o)
 {
-    for (int i = 0; i < cut->nlate; i++)
-        if (part->late[i] == o) return i;
+    for (int i = 0; i < cut->ndeferred; i++)
+        if (part->op[i] == o) return i;
     return DNN_NONE;
 }
 
@@ -165,23 +168,23 @@ int dnn_replica_deferred_find(const struct replica_cut *cut,
  * DNN_NONE, as parts have written them. */
 struct stretch {
     int64_t first, last;
-    int late;
+    int deferred;
     int64_t row, rows;
 };
 
 static struct stretch stretch_at(const struct replica_cut *cut, int64_t at, int64_t end)
 {
-    struct stretch s = {.first = at, .last = at + NEAR, .late = DNN_NONE};
+    struct stretch s = {.first = at, .last = at + NEAR, .deferred = DNN_NONE};
 
-    for (int i = 0; i < cut->nlate; i++) {
-        const struct replica_deferred *l = &cut->late[i];
+    for (int i = 0; i < cut->ndeferred; i++) {
+        const struct replica_deferred *l = &cut->deferred[i];
 
         if (at >= l->last) continue;
         if (at < l->first) {
             if (s.last > l->first) s.last = l->first;
             break;
         }
-        s.late = i;
+        s.deferred = i;
         s.row = (at - l->first) / l->row;
         s.rows = rows_at_once(l);
         if (s.rows > (l->last - l->first) / l->row - s.row)
@@ -204,11 +207,11 @@ static void add_up(const struct dnn_replica *r, const struct replica_cut *cut, i
         const struct replica_part *part = &cut->part[i];
 
         x[i] = grad[i] + s->first;
-        if (s->late == DNN_NONE) continue;
-        const struct replica_deferred *l = &cut->late[s->late];
-        float *to = made + i * cut->making;
-        dnn_exec_rows(part->by->model->exec, part->late[s->late], part->held[s->late],
-                      s->row, s->rows, to);
+        if (s->deferred == DNN_NONE) continue;
+        const struct replica_deferred *l = &cut->deferred[s->deferred];
+        float *to = made + i * cut->rows_stride;
+        dnn_exec_deferred_rows(part->by->model->exec, part->op[s->deferred],
+                               part->stored[s->deferred], s->row, s->rows, to);
         x[i] = to + (s->first - l->first - s->row * l->row);
     }
     r->rule->piece(r->self, p, s->first, s->last, x, n);
@@ -221,23 +224,23 @@ bool dnn_replica_deferred_send(const struct dnn_replica *r,
     const struct dnn_bucket *bucket = &r->model[0].bucket[p];
     int64_t first = (int64_t)(bucket->first / sizeof(float));
     int64_t last = (int64_t)(bucket->last / sizeof(float));
-    int teams = cut->teams, n = 0, late = 0;
+    int teams = cut->teams, n = 0, deferred = 0;
     struct stretch *list = NULL;
     size_t cap = 0;
 
-    if (cut->nlate == 0) return false;
+    if (cut->ndeferred == 0) return false;
     for (int64_t at = first; at < last; at = list[n++].last) {
         list = dnn_grow(list, &cap, (size_t)n + 1, sizeof *list);
         list[n] = stretch_at(cut, at, last);
-        late += list[n].late != DNN_NONE;
+        deferred += list[n].deferred != DNN_NONE;
     }
     const float **x = dnn_alloc((size_t)(teams * cut->nparts + 1) * sizeof *x);
-#pragma omp parallel for num_threads(teams) schedule(static) if (late > 0)
+#pragma omp parallel for num_threads(teams) schedule(static) if (deferred > 0)
     for (int team = 0; team < teams; team++)
-        for (int i = n * team / teams; i < n * (team + 1) / teams && late > 0; i++)
+        for (int i = n * team / teams; i < n * (team + 1) / teams && deferred > 0; i++)
             add_up(r, cut, p, &list[i], grad, x + team * cut->nparts,
-                   cut->made + team * cut->nparts * cut->making);
+                   cut->rows + team * cut->nparts * cut->rows_stride);
     dnn_free(x);
     dnn_free(list);
-    return late > 0;
+    return deferred > 0;
 }

@@ -1,9 +1,9 @@
 /* replica_eval.c - the loss in inference, over all ranks.
  *
- * A batch is cut as in training: into a part for each rank, or into micro_batches that
+ * A batch is cut as in training: into a part for each rank, or into micro-batches that
  * depend on nothing but its size.  What a loss divides by is that of the whole batch.
- * Losses are added up micro_batch by micro_batch, and in the order of the micro_batches
- * at the end, so that with micro_batches the sum does not depend on the number of
+ * Losses are added up micro-batch by micro-batch, and in the order of the micro-batches
+ * at the end, so that with micro-batches the sum does not depend on the number of
  * ranks.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -20,27 +20,27 @@ static void own_micro_batches(const struct dnn_replica *r, int *first, int *last
 {
     int64_t rank = dnn_comm_rank(r->cfg.comm), size = dnn_comm_size(r->cfg.comm);
 
-    *first = (int)(rank * r->judge.micro_batches / size);
-    *last = (int)((rank + 1) * r->judge.micro_batches / size);
+    *first = (int)(rank * r->eval.micro_batches / size);
+    *last = (int)((rank + 1) * r->eval.micro_batches / size);
 }
 
 /* ---- models ---- */
 
-static int add_model(struct dnn_replica *r, int64_t n, int64_t total, bool apart,
+static int add_model(struct dnn_replica *r, int64_t n, int64_t total, bool separate,
                      const struct replica_model **out, struct dnn_err *err)
 {
-    struct replica_eval *j = &r->judge;
+    struct replica_eval *e = &r->eval;
     struct dnn_model_opts opts = r->cfg.model;
-    struct replica_model *m = &j->model[j->nmodels];
+    struct replica_model *m = &e->model[e->nmodels];
 
     opts.batch = n;
     opts.total = total;
     opts.training = false;
-    opts.judge = opts.together = true;
-    opts.leader = r->model[0].model;
-    opts.apart = apart;
+    opts.with_loss = opts.whole_batch = true;
+    opts.owner = r->model[0].model;
+    opts.separate = separate;
     DNN_TRY(dnn_model_make(r->cfg.graph, &opts, &m->model, err));
-    j->nmodels++;
+    e->nmodels++;
     *out = m;
     return dnn_model_start(m->model, err);
 }
@@ -49,42 +49,42 @@ static int add_model(struct dnn_replica *r, int64_t n, int64_t total, bool apart
 static int find_model(struct dnn_replica *r, int64_t n, int64_t total, int used,
                       const struct replica_model **out, struct dnn_err *err)
 {
-    const struct replica_eval *j = &r->judge;
+    const struct replica_eval *e = &r->eval;
 
-    for (int i = 0; i < j->nmodels; i++) {
-        const struct dnn_model_opts *o = &j->model[i].model->opts;
+    for (int i = 0; i < e->nmodels; i++) {
+        const struct dnn_model_opts *o = &e->model[i].model->opts;
 
         if (o->batch != n || o->total != total) continue;
-        if (j->lockstep && used-- > 0) continue;
-        *out = &j->model[i];
+        if (e->lockstep && used-- > 0) continue;
+        *out = &e->model[i];
         return 0;
     }
-    return add_model(r, n, total, j->lockstep, out, err);
+    return add_model(r, n, total, e->lockstep, out, err);
 }
 
 static int cut(struct dnn_replica *r, int64_t total, struct dnn_err *err)
 {
-    struct replica_eval *j = &r->judge;
-    struct replica_cut *c = &j->cut[j->ncuts++];
+    struct replica_eval *e = &r->eval;
+    struct replica_cut *c = &e->cut[e->ncuts++];
     const struct replica_model *lead;
     int64_t first, n;
     int from, to;
 
     own_micro_batches(r, &from, &to);
     *c = (struct replica_cut){
-        .total = total, .micro_batches = j->micro_batches, .teams = 1};
+        .total = total, .micro_batches = e->micro_batches, .teams = 1};
     c->part = dnn_alloc((size_t)(to - from + 1) * sizeof *c->part);
-    dnn_order_part(total, total, 0, from == to ? 0 : from, j->micro_batches, &first,
+    dnn_order_part(total, total, 0, from == to ? 0 : from, e->micro_batches, &first,
                    &n);
     DNN_TRY(add_model(r, n == 0 ? 1 : n, total, false, &lead, err));
     c->lead = lead->model;
-    j->meets = dnn_replica_meets(c->lead);
-    j->lockstep = r->cfg.how.deterministic && j->meets;
+    e->meets = dnn_replica_exchanges(c->lead);
+    e->lockstep = r->cfg.how.deterministic && e->meets;
     for (int micro_batch = from; micro_batch < to; micro_batch++) {
         struct replica_part part = {.micro_batch = micro_batch};
         int used = 0;
 
-        dnn_order_part(total, total, 0, micro_batch, j->micro_batches, &part.first,
+        dnn_order_part(total, total, 0, micro_batch, e->micro_batches, &part.first,
                        &part.n);
         if (part.n == 0) continue;
         for (int i = 0; i < c->nparts; i++)
@@ -97,36 +97,36 @@ static int cut(struct dnn_replica *r, int64_t total, struct dnn_err *err)
 
 int dnn_replica_eval_make(struct dnn_replica *r, struct dnn_err *err)
 {
-    struct replica_eval *j = &r->judge;
+    struct replica_eval *e = &r->eval;
 
-    j->micro_batches = r->cfg.how.deterministic && r->cfg.eval_micro_batches > 0
+    e->micro_batches = r->cfg.how.deterministic && r->cfg.eval_micro_batches > 0
                            ? (int)r->cfg.eval_micro_batches
-                           : dnn_replica_micro_batches(r->cfg.comm, r->cfg.judged,
+                           : dnn_replica_micro_batches(r->cfg.comm, r->cfg.eval_batch,
                                                        r->cfg.how.deterministic, 0, 1);
-    j->model = dnn_alloc((size_t)(2 * j->micro_batches + 2) * sizeof *j->model);
-    j->loss = dnn_alloc((size_t)j->micro_batches * sizeof *j->loss);
-    DNN_TRY(cut(r, r->cfg.judged, err));
+    e->model = dnn_alloc((size_t)(2 * e->micro_batches + 2) * sizeof *e->model);
+    e->loss = dnn_alloc((size_t)e->micro_batches * sizeof *e->loss);
+    DNN_TRY(cut(r, r->cfg.eval_batch, err));
     return r->cfg.eval_last > 0 ? cut(r, r->cfg.eval_last, err) : 0;
 }
 
 void dnn_replica_eval_free(struct dnn_replica *r)
 {
-    struct replica_eval *j = &r->judge;
+    struct replica_eval *e = &r->eval;
 
-    for (int i = j->nmodels - 1; i >= 0; i--)
-        dnn_model_free(j->model[i].model);
-    for (int i = 0; i < j->ncuts; i++)
-        dnn_free(j->cut[i].part);
-    dnn_free(j->model);
-    dnn_free(j->loss);
-    *j = (struct replica_eval){0};
+    for (int i = e->nmodels - 1; i >= 0; i--)
+        dnn_model_free(e->model[i].model);
+    for (int i = 0; i < e->ncuts; i++)
+        dnn_free(e->cut[i].part);
+    dnn_free(e->model);
+    dnn_free(e->loss);
+    *e = (struct replica_eval){0};
 }
 
 void dnn_replica_eval_start(struct dnn_replica *replica)
 {
-    struct replica_eval *j = &replica->judge;
+    struct replica_eval *e = &replica->eval;
 
-    memset(j->loss, 0, (size_t)j->micro_batches * sizeof *j->loss);
+    memset(e->loss, 0, (size_t)e->micro_batches * sizeof *e->loss);
 }
 
 /* ---- a batch ---- */
@@ -159,7 +159,7 @@ static int pass(struct dnn_replica *r, const struct replica_cut *cut,
     return 0;
 }
 
-/* What the samples of each micro_batch lose; the mean of the batch, as shares. */
+/* What the samples of each micro-batch lose; the mean of the batch, as shares. */
 static int run(struct dnn_replica *r, const struct replica_cut *cut,
                const struct dnn_replica_batch *batch, float *const *output,
                double *loss, struct dnn_err *err)
@@ -170,14 +170,14 @@ static int run(struct dnn_replica *r, const struct replica_cut *cut,
         const struct replica_part *part = &cut->part[p];
         const struct dnn_model *m = part->by->model;
 
-        if (r->judge.lockstep) break;
+        if (r->eval.lockstep) break;
         DNN_TRY(dnn_replica_load(part, batch, err));
         DNN_TRY(dnn_exec_run(m->exec, 0, m->prog->nops, &now, err));
-        DNN_TRY(dnn_replica_note(part, loss, err));
+        DNN_TRY(dnn_replica_add_loss(part, loss, err));
         DNN_TRY(take_outputs(part, batch, output, err));
     }
-    if (!r->judge.lockstep)
-        return cut->nparts == 0 && r->judge.meets ? pass(r, cut, &now, err) : 0;
+    if (!r->eval.lockstep)
+        return cut->nparts == 0 && r->eval.meets ? pass(r, cut, &now, err) : 0;
     DNN_TRY(dnn_replica_lockstep(r, cut, batch, &now, loss, err));
     for (int p = 0; p < cut->nparts; p++)
         DNN_TRY(take_outputs(&cut->part[p], batch, output, err));
@@ -187,42 +187,42 @@ static int run(struct dnn_replica *r, const struct replica_cut *cut,
 int dnn_replica_eval(struct dnn_replica *replica, const struct dnn_replica_batch *batch,
                      float *const *output, struct dnn_err *err)
 {
-    struct replica_eval *j = &replica->judge;
+    struct replica_eval *e = &replica->eval;
 
-    for (int i = 0; i < j->ncuts; i++) {
-        if (j->cut[i].total != batch->total) continue;
-        double *share = dnn_alloc((size_t)j->micro_batches * sizeof *share);
-        int rc = run(replica, &j->cut[i], batch, output, share, err);
+    for (int i = 0; i < e->ncuts; i++) {
+        if (e->cut[i].total != batch->total) continue;
+        double *share = dnn_alloc((size_t)e->micro_batches * sizeof *share);
+        int rc = run(replica, &e->cut[i], batch, output, share, err);
 
-        for (int l = 0; l < j->micro_batches; l++)
-            j->loss[l] += share[l] * (double)batch->total;
+        for (int l = 0; l < e->micro_batches; l++)
+            e->loss[l] += share[l] * (double)batch->total;
         dnn_free(share);
         return rc;
     }
     return dnn_fail(err, DNN_EDATA,
                     "a batch of %lld samples to evaluate with; %lld or %lld were "
                     "announced",
-                    (long long)batch->total, (long long)replica->cfg.judged,
+                    (long long)batch->total, (long long)replica->cfg.eval_batch,
                     (long long)replica->cfg.eval_last);
 }
 
 int dnn_replica_eval_end(struct dnn_replica *replica, double *loss, struct dnn_err *err)
 {
-    struct replica_eval *j = &replica->judge;
+    struct replica_eval *e = &replica->eval;
 
     /* Each is known to one rank and zero elsewhere: adding rounds nothing. */
-    int rc = dnn_comm_allreduce(replica->cfg.comm, "loss", j->loss, j->micro_batches,
+    int rc = dnn_comm_allreduce(replica->cfg.comm, "loss", e->loss, e->micro_batches,
                                 DNN_COMM_F64, DNN_COMM_SUM, err);
 
     *loss = 0;
-    for (int l = 0; l < j->micro_batches; l++)
-        *loss += j->loss[l];
+    for (int l = 0; l < e->micro_batches; l++)
+        *loss += e->loss[l];
     return rc;
 }
 
 int dnn_replica_eval_micro_batches(const struct dnn_replica *replica)
 {
-    return replica->judge.micro_batches;
+    return replica->eval.micro_batches;
 }
 
 int dnn_replica_eval_part(const struct dnn_replica *replica, int64_t total, int i,
@@ -232,6 +232,6 @@ int dnn_replica_eval_part(const struct dnn_replica *replica, int64_t total, int 
 
     own_micro_batches(replica, &from, &to);
     if (from + i >= to) return -1;
-    dnn_order_part(total, total, 0, from + i, replica->judge.micro_batches, first, n);
+    dnn_order_part(total, total, 0, from + i, replica->eval.micro_batches, first, n);
     return from + i;
 }

@@ -24,7 +24,7 @@ static int sum(void *arg, double *data, int64_t n, struct dnn_err *err)
     int rc = dnn_comm_allreduce(r->cfg.comm, "statistics", data, n, DNN_COMM_F64,
                                 DNN_COMM_SUM, err);
 
-    dnn_replica_waited(r, began);
+    dnn_replica_add_wait(r, began);
     return rc;
 }
 
@@ -55,7 +55,7 @@ static int finish(void *arg, void *begun, double *to, struct dnn_err *err)
     int rc = dnn_comm_wait(b->req, err);
 
     if (rc == 0) memcpy(to, b->data, (size_t)b->n * sizeof *to);
-    dnn_replica_waited(r, began);
+    dnn_replica_add_wait(r, began);
     dnn_free(b);
     return rc;
 }
@@ -68,8 +68,8 @@ struct dnn_exchange dnn_replica_exchange(struct dnn_replica *r)
 
 /* Statistics of a batch are known: a rank that has no samples of it moves its own copy
  * of the moving ones all the same. */
-int dnn_replica_move(const struct dnn_model *m, int o, const double *sums,
-                     const struct dnn_now *now, struct dnn_err *err)
+int dnn_replica_update_moving(const struct dnn_model *m, int o, const double *sums,
+                              const struct dnn_now *now, struct dnn_err *err)
 {
     int value = m->prog->op[o].out[0];
 
@@ -95,7 +95,7 @@ int dnn_replica_pass(struct dnn_replica *r, const struct dnn_model *m, int o,
     } else {
         rc = *begun == NULL ? sum(r, sums, n, err) : finish(r, *begun, sums, err);
         *begun = NULL;
-        if (rc == 0) rc = dnn_replica_move(m, o, sums, now, err);
+        if (rc == 0) rc = dnn_replica_update_moving(m, o, sums, now, err);
     }
     dnn_free(sums);
     return rc;

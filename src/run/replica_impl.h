@@ -27,8 +27,8 @@ struct replica_part {
     int64_t first, n;
     int micro_batch; /* which of all parts of the batch, over all ranks */
     const struct replica_model *by; /* NULL if n is 0 */
-    int late[REPLICA_DEFERRED];     /* ops of the gradients that are made late */
-    void *held[REPLICA_DEFERRED];   /* owned; what they are made of            */
+    int op[REPLICA_DEFERRED];       /* ops of the gradients that are made late */
+    void *stored[REPLICA_DEFERRED]; /* owned; what they are made of            */
 };
 
 /* The parts a rank has in a batch of a certain size. */
@@ -39,14 +39,14 @@ struct replica_cut {
     int teams; /* parts at once: part p, p + teams, ... one after the other        */
     int nparts;
     struct replica_part *part; /* owned */
-    int nlate;
-    struct replica_deferred late[REPLICA_DEFERRED]; /* one behind the other */
-    float *made;    /* owned; rows of them while they are added up, for each team   */
-    int64_t making; /* elements of it that a part has                               */
+    int ndeferred;
+    struct replica_deferred deferred[REPLICA_DEFERRED]; /* one behind the other */
+    float *rows; /* owned; rows of them while they are added up, for each team   */
+    int64_t rows_stride; /* elements of it that a part has */
 };
 
 enum { REPLICA_CUTS = 2 }; /* whole batches, and the last of an epoch */
-enum { REPLICA_WAITS = 256, REPLICA_WAITS_TOLD = 2048 }; /* of a rank; of all ranks */
+enum { REPLICA_WAITS = 256, REPLICA_WAITS_SENT = 2048 }; /* of a rank; of all ranks */
 
 /* How batches are judged. */
 struct replica_eval {
@@ -57,7 +57,7 @@ struct replica_eval {
     struct replica_model *model; /* owned; without buckets                          */
     int ncuts;
     struct replica_cut cut[REPLICA_CUTS];
-    double *loss; /* owned; of this rank's micro_batches, zero elsewhere */
+    double *loss; /* owned; of this rank's micro-batches, zero elsewhere */
 };
 
 /* What a rank waited for others, one meeting after the other: as many on all ranks. */
@@ -83,7 +83,7 @@ struct dnn_replica {
                     * of the whole batch                                              */
     int teams;     /* parts computed at once, if more than 1 each by one thread       */
     int nmodels;
-    struct replica_model *model; /* owned; the first leads                            */
+    struct replica_model *model; /* owned; the first owns the weights */
     int ncuts;
     struct replica_cut cut[REPLICA_CUTS];
     size_t bucket; /* bytes of gradients that travel together */
@@ -93,43 +93,43 @@ struct dnn_replica {
     void *self; /* the rule's */
     float *grad;
     int64_t count; /* of trained weights, as they lie */
-    bool wide;     /* gradients are f64, each of which takes two places of grad       */
-    int nevals;
-    struct dnn_model **eval; /* owned; for inference, by number of samples            */
-    struct replica_eval judge;
+    bool f64;      /* gradients are f64, each of which takes two places of grad       */
+    int ninfers;
+    struct dnn_model **infer; /* owned; for inference, by number of samples */
+    struct replica_eval eval;
     struct replica_waits now, before; /* of this step, and of the one before      */
-    double *loss; /* owned; of this rank's micro_batches, zero elsewhere          */
+    double *loss; /* owned; of this rank's micro-batches, zero elsewhere          */
 };
 
-/* replica_waits.c: a meeting is over, for which this rank waited since then. */
-void dnn_replica_waited(struct dnn_replica *r, double since);
+/* replica_straggler.c: a meeting is over, for which this rank waited since then. */
+void dnn_replica_add_wait(struct dnn_replica *r, double since);
 /* How many waits of the step before travel, of all ranks together; 0: none are known,
  * or they are too many. */
 int dnn_replica_waits_count(const struct dnn_replica *r);
 /* They go into zeros at to, which are then added over ranks; back from there: seconds
  * of the step before in which this rank waited for later ones, NAN: not known. */
 void dnn_replica_waits_put(const struct dnn_replica *r, double *to);
-double dnn_replica_waits_late(const struct dnn_replica *r, const double *from);
+double dnn_replica_straggler_wait(const struct dnn_replica *r, const double *from);
 
 /* replica_exchange.c: statistics over all ranks, while a step runs. */
 struct dnn_exchange dnn_replica_exchange(struct dnn_replica *r);
 /* Local.  The sums of exchange o are known: move the moving statistics made of them. */
-int dnn_replica_move(const struct dnn_model *m, int o, const double *sums,
-                     const struct dnn_now *now, struct dnn_err *err);
+int dnn_replica_update_moving(const struct dnn_model *m, int o, const double *sums,
+                              const struct dnn_now *now, struct dnn_err *err);
 /* Collective.  Where this rank has no samples: what op o of the program has to do with
  * exchanges.  *begun is NULL before the first op, and is kept from op to op. */
 int dnn_replica_pass(struct dnn_replica *r, const struct dnn_model *m, int o,
                      void **begun, const struct dnn_now *now, struct dnn_err *err);
 
-/* replica_parts.c: this part's samples of the batch into its model. */
+/* replica_compute.c: this part's samples of the batch into its model. */
 int dnn_replica_load(const struct replica_part *part,
                      const struct dnn_replica_batch *batch, struct dnn_err *err);
-/* Its share of the loss to those of its micro_batch, before another part runs on the
+/* Its share of the loss to those of its micro-batch, before another part runs on the
  * model. */
-int dnn_replica_note(const struct replica_part *part, double *loss,
-                     struct dnn_err *err);
+int dnn_replica_add_loss(const struct replica_part *part, double *loss,
+                         struct dnn_err *err);
 /* Whether its program has numbers that are exchanged. */
-bool dnn_replica_meets(const struct dnn_model *model);
+bool dnn_replica_exchanges(const struct dnn_model *model);
 /* Collective.  Every part of a batch; buckets of gradients go to the rule. */
 int dnn_replica_compute(struct dnn_replica *r, const struct replica_cut *cut,
                         const struct dnn_replica_batch *batch,
@@ -164,7 +164,7 @@ int dnn_replica_start_rule(struct dnn_replica *r, struct dnn_err *err);
 int dnn_replica_cut_grads(struct dnn_replica *r, size_t bucket, struct dnn_err *err);
 int dnn_replica_tune_start(struct dnn_replica *r, struct dnn_err *err);
 /* What the last step took, all ranks' added. */
-void dnn_replica_tune_heard(struct dnn_replica *r, double seconds);
+void dnn_replica_tune_add(struct dnn_replica *r, double seconds);
 /* A step with a batch of so many is done. */
 int dnn_replica_tune_next(struct dnn_replica *r, int64_t total, double seconds,
                           struct dnn_err *err);
@@ -183,8 +183,8 @@ void dnn_replica_wide_clip(struct dnn_replica *replica, double scale, double mos
 
 /* replica_nan.c.  Collective.  Compute the batch again, looking at every result, and
  * fail with the layer named in which the first number arose that is none. */
-int dnn_replica_blame(struct dnn_replica *replica, const struct replica_cut *cut,
-                      const struct dnn_replica_batch *batch, const struct dnn_now *now,
-                      struct dnn_err *err);
+int dnn_replica_find_nan(struct dnn_replica *replica, const struct replica_cut *cut,
+                         const struct dnn_replica_batch *batch,
+                         const struct dnn_now *now, struct dnn_err *err);
 
 #endif

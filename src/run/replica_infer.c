@@ -10,33 +10,33 @@
 #include <string.h>
 
 /* Parts come in few sizes: a model for each, made when it is first wanted. */
-static int find(struct dnn_replica *r, int64_t n, bool judge, struct dnn_model **out,
-                struct dnn_err *err)
+static int find(struct dnn_replica *r, int64_t n, bool with_loss,
+                struct dnn_model **out, struct dnn_err *err)
 {
     struct dnn_model_opts opts = r->cfg.model;
     const struct dnn_model_opts *first = &r->model[0].model->opts;
 
-    if (!first->training && first->batch == n && first->judge == judge) {
+    if (!first->training && first->batch == n && first->with_loss == with_loss) {
         *out = r->model[0].model;
         return 0;
     }
-    for (int i = 0; i < r->nevals; i++)
-        if (r->eval[i]->opts.batch == n && r->eval[i]->opts.judge == judge) {
-            *out = r->eval[i];
+    for (int i = 0; i < r->ninfers; i++)
+        if (r->infer[i]->opts.batch == n && r->infer[i]->opts.with_loss == with_loss) {
+            *out = r->infer[i];
             return 0;
         }
     opts.batch = n;
     opts.total = 1; /* a sum over samples, not a mean */
     opts.training = false;
-    opts.judge = judge;
-    opts.leader = r->model[0].model;
-    opts.apart = false;
-    struct dnn_model **grown = dnn_alloc(((size_t)r->nevals + 1) * sizeof *grown);
-    if (r->nevals > 0) memcpy(grown, r->eval, (size_t)r->nevals * sizeof *grown);
-    dnn_free(r->eval);
-    r->eval = grown;
+    opts.with_loss = with_loss;
+    opts.owner = r->model[0].model;
+    opts.separate = false;
+    struct dnn_model **grown = dnn_alloc(((size_t)r->ninfers + 1) * sizeof *grown);
+    if (r->ninfers > 0) memcpy(grown, r->infer, (size_t)r->ninfers * sizeof *grown);
+    dnn_free(r->infer);
+    r->infer = grown;
     DNN_TRY(dnn_model_make(r->cfg.graph, &opts, out, err));
-    r->eval[r->nevals++] = *out;
+    r->infer[r->ninfers++] = *out;
     return dnn_model_start(*out, err);
 }
 

@@ -92,9 +92,9 @@ static bool look_inside(const struct dnn_model *m, struct dnn_now now, char *whe
     return false;
 }
 
-int dnn_replica_blame(struct dnn_replica *replica, const struct replica_cut *cut,
-                      const struct dnn_replica_batch *batch, const struct dnn_now *now,
-                      struct dnn_err *err)
+int dnn_replica_find_nan(struct dnn_replica *replica, const struct replica_cut *cut,
+                         const struct dnn_replica_batch *batch,
+                         const struct dnn_now *now, struct dnn_err *err)
 {
     char where[256] = "";
     bool found = false;
@@ -117,7 +117,7 @@ int dnn_replica_blame(struct dnn_replica *replica, const struct replica_cut *cut
                      "step %llu: a number became NaN or infinite: the first one in %s; "
                      "lower the learning rate, clip gradients, or look at the data",
                      (unsigned long long)now->updates, where);
-    /* The lowest rank that found it speaks for all. */
+    /* The lowest rank that found it root for all. */
     rc = dnn_comm_agree(replica->cfg.comm, rc, err);
     if (rc < 0) return rc;
     if (replica->cfg.how.deterministic)

@@ -18,7 +18,7 @@ static const struct replica_cut *find_cut(const struct dnn_replica *r, int64_t t
     return NULL;
 }
 
-/* Losses by micro_batch, what the step before took and waited, and the caller's
+/* Losses by micro-batch, what the step before took and waited, and the caller's
  * numbers: each is known to one rank and zero elsewhere, so that adding rounds nothing.
  */
 static int add_up(struct dnn_replica *r, struct dnn_replica_step *step, double *extra,
@@ -39,11 +39,11 @@ static int add_up(struct dnn_replica *r, struct dnn_replica_step *step, double *
     step->loss = 0;
     for (int l = 0; l < r->micro_batches; l++)
         step->loss += all[l];
-    dnn_replica_tune_heard(r, *took);
+    dnn_replica_tune_add(r, *took);
     if (n > 0) memcpy(extra, took + 1, (size_t)n * sizeof *extra);
-    step->late = dnn_replica_waits_late(r, took + 1 + n);
+    step->straggler = dnn_replica_straggler_wait(r, took + 1 + n);
     dnn_free(all);
-    dnn_replica_waited(r, began);
+    dnn_replica_add_wait(r, began);
     return rc;
 }
 
@@ -52,7 +52,7 @@ static double norm(const struct dnn_replica *r)
 {
     enum { BLOCK = 1 << 14 };
 
-    if (r->wide) return dnn_replica_wide_norm(r);
+    if (r->f64) return dnn_replica_wide_norm(r);
     int64_t blocks = (r->count + BLOCK - 1) / BLOCK;
     double *sum = dnn_alloc((size_t)(blocks + 1) * sizeof *sum), all = 0;
 
@@ -82,7 +82,7 @@ static void clip(struct dnn_replica *r, const struct dnn_replica_step *step)
     if (step->clip_norm > 0 && step->grad_norm > step->clip_norm)
         scale = (float)(step->clip_norm / step->grad_norm);
     if (scale == 1 && most <= 0) return;
-    if (r->wide) {
+    if (r->f64) {
         dnn_replica_wide_clip(r, scale < 1 ? step->clip_norm / step->grad_norm : 1,
                               step->clip_value);
         return;
@@ -152,11 +152,11 @@ static int one_step(struct dnn_replica *r, const struct dnn_replica_batch *batch
     DNN_TRY(dnn_replica_compute(r, cut, batch, &now, err));
     double computed = dnn_clock_now();
     DNN_TRY(r->rule->before(r->self, err));
-    dnn_replica_waited(r, computed);
+    dnn_replica_add_wait(r, computed);
     DNN_TRY(add_up(r, step, extra, n, err));
     step->grad_norm = norm(r);
     bool sound = isfinite(step->loss) && isfinite(step->grad_norm);
-    if (!sound && look) return dnn_replica_blame(r, cut, batch, &now, err);
+    if (!sound && look) return dnn_replica_find_nan(r, cut, batch, &now, err);
     /* Or some rank could not take part, and says so now. */
     if (!sound) DNN_TRY(dnn_comm_agree(r->cfg.comm, 0, err));
     clip(r, step);
@@ -176,10 +176,10 @@ int dnn_replica_run(struct dnn_replica *replica, const struct dnn_replica_batch 
     return one_step(replica, batch, step, true, extra, n, err);
 }
 
-int dnn_replica_value(struct dnn_replica *replica,
-                      const struct dnn_replica_batch *batch,
-                      struct dnn_replica_step *step, bool first, double *extra, int n,
-                      struct dnn_err *err)
+int dnn_replica_loss_grad(struct dnn_replica *replica,
+                          const struct dnn_replica_batch *batch,
+                          struct dnn_replica_step *step, bool first, double *extra,
+                          int n, struct dnn_err *err)
 {
     /* The program of such a replica has no updates. */
     return one_step(replica, batch, step, first, extra, n, err);

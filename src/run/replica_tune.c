@@ -55,7 +55,7 @@ static int try_of(int step)
     return step < 0 ? -1 : step / EACH;
 }
 
-void dnn_replica_tune_heard(struct dnn_replica *r, double seconds)
+void dnn_replica_tune_add(struct dnn_replica *r, double seconds)
 {
     struct replica_tune *t = &r->tune;
     int k = try_of(t->step - 1); /* the step before the one under way */

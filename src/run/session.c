@@ -19,7 +19,8 @@ static int look_around(int threads, struct dnn_session *s, struct dnn_err *err)
 
     DNN_TRY(dnn_slurm_read(env, &s->slurm, err));
     DNN_TRY(dnn_topo_open(&s->topo, err));
-    return dnn_topo_make_card(s->topo, s->bind, threads, env, &s->slurm, &s->card, err);
+    return dnn_topo_make_request(s->topo, s->bind, threads, env, &s->slurm, &s->request,
+                                 err);
 }
 
 static int check_launch(const struct dnn_session *s, struct dnn_err *err)
@@ -32,8 +33,8 @@ static int check_launch(const struct dnn_session *s, struct dnn_err *err)
 
 static int take_place(struct dnn_session *s, struct dnn_err *err)
 {
-    DNN_TRY(dnn_topo_map(s->topo, s->cards, s->size, dnn_comm_rank(s->comm), &s->place,
-                         err));
+    DNN_TRY(dnn_topo_map(s->topo, s->requests, s->size, dnn_comm_rank(s->comm),
+                         &s->place, err));
     return dnn_topo_bind(s->topo, s->bind, &s->place, &s->bound, err);
 }
 
@@ -41,13 +42,13 @@ static int exchange(struct dnn_session *s, int rc, struct dnn_err *err)
 {
     size_t n = (size_t)s->size;
 
-    s->cards = dnn_alloc(n * sizeof *s->cards);
+    s->requests = dnn_alloc(n * sizeof *s->requests);
     s->places = dnn_alloc(n * sizeof *s->places);
     s->bounds = dnn_alloc(n * sizeof *s->bounds);
     if (rc == 0) rc = check_launch(s, err);
     DNN_TRY(dnn_comm_agree(s->comm, rc, err));
-    DNN_TRY(dnn_comm_allgather(s->comm, "exchange of granted masks", &s->card,
-                               sizeof s->card, s->cards, err));
+    DNN_TRY(dnn_comm_allgather(s->comm, "exchange of granted masks", &s->request,
+                               sizeof s->request, s->requests, err));
     rc = take_place(s, err);
     DNN_TRY(dnn_comm_agree(s->comm, rc, err));
     DNN_TRY(dnn_comm_allgather(s->comm, "exchange of places", &s->place,
@@ -78,7 +79,7 @@ void dnn_session_close(struct dnn_session *session)
 {
     dnn_comm_close(session->comm);
     dnn_topo_close(session->topo);
-    dnn_free(session->cards);
+    dnn_free(session->requests);
     dnn_free(session->places);
     dnn_free(session->bounds);
     *session = (struct dnn_session){0};
@@ -88,7 +89,7 @@ int dnn_session_report(const struct dnn_session *session)
 {
     struct dnn_topo_report report = {0};
 
-    dnn_topo_make_report(session->cards, session->places, session->size, &report);
+    dnn_topo_make_report(session->requests, session->places, session->size, &report);
     for (int i = 0; i < report.count; i++)
         dnn_log((enum dnn_level)report.note[i].level, "topo", "%s",
                 report.note[i].text);

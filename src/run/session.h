@@ -15,13 +15,13 @@ struct dnn_session {
     struct dnn_topo *topo; /* owned */
     struct dnn_comm *comm; /* owned */
     enum dnn_topo_policy bind;
-    struct dnn_topo_card card; /* this rank's */
+    struct dnn_topo_request request; /* this rank's */
     struct dnn_place place;
     struct dnn_topo_bound bound;
-    int size;                      /* ranks */
-    struct dnn_topo_card *cards;   /* owned, of all ranks, as the two below */
-    struct dnn_place *places;      /* owned */
-    struct dnn_topo_bound *bounds; /* owned */
+    int size;                          /* ranks */
+    struct dnn_topo_request *requests; /* owned, of all ranks, as the two below */
+    struct dnn_place *places;          /* owned */
+    struct dnn_topo_bound *bounds;     /* owned */
 };
 
 /* Collective.  Read the environment, open the ranks, give each its place and bind it

@@ -44,12 +44,12 @@ static int step(struct dnn_trainer *t, int *news, struct dnn_err *err)
                                  .clip_value = t->job->clip_value};
 
     /* What went wrong since the last step is made known to all ranks by this one. */
-    int rc = t->trouble.code;
-    if (rc < 0) *err = t->trouble;
+    int rc = t->pending.code;
+    if (rc < 0) *err = t->pending;
     if (rc == 0) rc = dnn_feed_next(t->train.feed, &batch, NULL, err);
-    if (rc == 0) rc = dnn_trainer_load(t, &t->train, batch, &mine, err);
+    if (rc == 0) rc = dnn_trainer_make_batch(t, &t->train, batch, &mine, err);
     waited = dnn_clock_now() - began; /* with what it takes to convert numbers */
-    int urge = t->speaks ? dnn_trainer_urge(t) : 0;
+    int urge = t->root ? dnn_trainer_action(t) : 0;
     double extra[2] = {dnn_stop_asked() != 0 || urge == 2, urge == 1};
     const struct dnn_replica_batch *ours = rc == 0 ? &mine : NULL;
     if (t->hessian != NULL)
@@ -59,7 +59,7 @@ static int step(struct dnn_trainer *t, int *news, struct dnn_err *err)
     *news = extra[0] > 0 ? STOP : extra[1] > 0 ? SAVE : GO_ON;
     t->at.step++;
     t->at.batch++;
-    dnn_trainer_mean_step(t);
+    dnn_trainer_ema_step(t);
     t->sum.loss += s.loss * (double)batch->total;
     t->sum.samples += (double)batch->total;
     t->sum.norm += s.grad_norm;
@@ -69,11 +69,12 @@ static int step(struct dnn_trainer *t, int *news, struct dnn_err *err)
     const struct train_pace pace = {.data = waited,
                                     .compute = s.compute,
                                     .comm = s.comm,
-                                    .late = isfinite(s.late) ? s.late : 0,
+                                    .straggler =
+                                        isfinite(s.straggler) ? s.straggler : 0,
                                     .all = took,
                                     .samples = (double)batch->total,
                                     .steps = 1};
-    dnn_trainer_say_step(t, &s, &pace, &t->trouble);
+    dnn_trainer_log_step(t, &s, &pace, &t->pending);
     return 0;
 }
 
@@ -88,19 +89,19 @@ static int finish_epoch(struct dnn_trainer *t, char stop[256], struct dnn_err *e
     int n = 0;
 
     DNN_TRY(dnn_trainer_evaluate(t, value, &n, err));
-    if (t->trouble.code < 0) *err = t->trouble;
-    DNN_TRY(dnn_comm_agree(t->comm, t->trouble.code, err));
+    if (t->pending.code < 0) *err = t->pending;
+    DNN_TRY(dnn_comm_agree(t->comm, t->pending.code, err));
     named[0] = (struct dnn_named){"loss", t->sum.loss / t->sum.samples};
     for (int i = 0; i < n; i++)
         named[i + 1] = (struct dnn_named){value[i].name, value[i].value};
     t->at.epoch++;
     t->at.batch = 0;
     DNN_TRY(
-        dnn_comm_agree(t->comm, dnn_trainer_say_epoch(t, value, n, rate, err), err));
+        dnn_comm_agree(t->comm, dnn_trainer_log_epoch(t, value, n, rate, err), err));
     t->sum.loss = t->sum.samples = t->sum.norm = t->sum.steps = 0;
     DNN_TRY(dnn_schedule_epoch(t->job->schedule, &t->memory, n + 1, named, err));
     stop[0] = '\0';
-    DNN_TRY(dnn_trainer_better(t, n + 1, named, err));
+    DNN_TRY(dnn_trainer_update_best(t, n + 1, named, err));
     if (t->job->early != NULL)
         DNN_TRY(dnn_stopping_epoch(t->job->early, &t->early, t->at.epoch, n + 1, named,
                                    &enough, &unused, stop, err));
@@ -137,7 +138,7 @@ static int epochs(struct dnn_trainer *t, struct dnn_err *err)
 {
     int64_t batches = dnn_feed_batches(t->train.feed);
     int64_t order = t->hessian == NULL ? t->at.epoch : 0; /* always the same one */
-    struct train_turn turn = {.why = dnn_hessian_resumed(t)};
+    struct train_outcome turn = {.why = dnn_hessian_resumed(t)};
     char why[256] = "";
 
     if (turn.why != NULL) snprintf(why, sizeof why, "%s", turn.why);
@@ -151,12 +152,12 @@ static int epochs(struct dnn_trainer *t, struct dnn_err *err)
         while (t->at.batch < batches) {
             DNN_TRY(step(t, &news, err));
             if (news == STOP) return stopped(t, err);
-            /* After the last batch only once the epoch is told about, so that a run
+            /* After the last batch only once the epoch is log about, so that a run
              * that goes on from there does not tell it twice. */
             if (news == SAVE && t->at.batch < batches)
                 DNN_TRY(dnn_trainer_save(t, false, err));
         }
-        DNN_TRY(dnn_hessian_turn(t, &turn, err));
+        DNN_TRY(dnn_hessian_next(t, &turn, err));
         int rc = turn.epoch ? finish_epoch(t, why, err) : 0;
         if (rc == DNN_ESTOP) return stopped(t, err);
         if (rc < 0) return rc;
@@ -166,7 +167,7 @@ static int epochs(struct dnn_trainer *t, struct dnn_err *err)
             (turn.epoch && (t->best_so_far || dnn_trainer_epoch_due(t))))
             DNN_TRY(dnn_trainer_save(t, turn.epoch && t->best_so_far, err));
     }
-    if (why[0] != '\0' && t->speaks) dnn_log(DNN_INFO, "train", "%s", why);
+    if (why[0] != '\0' && t->root) dnn_log(DNN_INFO, "train", "%s", why);
     return 0;
 }
 
@@ -180,11 +181,11 @@ static int run(struct dnn_trainer *t, struct dnn_err *err)
     if (t->mode != DNN_JOB_TRAIN) return dnn_trainer_test(t, err);
     DNN_TRY(epochs(t, err));
     if (t->ckpts != NULL) DNN_TRY(dnn_ckpt_wait(t->ckpts, err));
-    DNN_TRY(dnn_trainer_restore(t, err));
-    dnn_trainer_mean_use(t, true);
+    DNN_TRY(dnn_trainer_restore_best(t, err));
+    dnn_trainer_ema_use(t, true);
     DNN_TRY(dnn_trainer_write_model(t, err));
     DNN_TRY(dnn_trainer_outputs(t, t->at.epoch, value, &n, err));
-    return dnn_comm_agree(t->comm, dnn_trainer_say_end(t, err), err);
+    return dnn_comm_agree(t->comm, dnn_trainer_log_end(t, err), err);
 }
 
 int dnn_train_run(const struct dnn_job *job, struct dnn_session *session,
@@ -194,10 +195,10 @@ int dnn_train_run(const struct dnn_job *job, struct dnn_session *session,
                             .opts = opts,
                             .session = session,
                             .comm = session->comm,
-                            .speaks = dnn_comm_rank(session->comm) == 0};
+                            .root = dnn_comm_rank(session->comm) == 0};
 
     int rc = run(&t, err);
-    dnn_trainer_say_over(&t, rc, err);
+    dnn_trainer_log_finish(&t, rc, err);
     /* In the middle of a step, on this rank alone: the others wait for it in vain, and
      * nothing that takes all ranks can be done any more. */
     if (rc < 0 && !err->everywhere && dnn_comm_size(t.comm) > 1) {

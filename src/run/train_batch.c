@@ -99,14 +99,14 @@ int dnn_trainer_columns(const struct dnn_trainer *t, struct train_data *data,
     DNN_TRY(match("input", col, data->input, n, m->ninputs, m, m->input,
                   &data->input_row, err));
     DNN_TRY(rooms(n, data->input_row, most, 1, &data->input_mem, err));
-    if (wide) DNN_TRY(rooms(n, data->input_row, most, 2, &data->input_wide, err));
+    if (wide) DNN_TRY(rooms(n, data->input_row, most, 2, &data->input_f64, err));
     n = of_role(col, ncols, DNN_ROLE_TARGET, data->target);
     data->targets = n > 0 && t->mode != DNN_JOB_INFER;
     if (!data->targets && data != &t->train && t->mode != DNN_JOB_EVAL) return 0;
     DNN_TRY(match("target", col, data->target, n, m->noutputs, m, m->target,
                   &data->target_row, err));
     DNN_TRY(rooms(n, data->target_row, most, 1, &data->target_mem, err));
-    return wide ? rooms(n, data->target_row, most, 2, &data->target_wide, err) : 0;
+    return wide ? rooms(n, data->target_row, most, 2, &data->target_f64, err) : 0;
 }
 
 /* The same for a network that computes in f64.  What is no f32, classes, stays. */
@@ -134,9 +134,9 @@ static int convert(struct dnn_feed *feed, const struct dnn_batch *batch, int n,
     return 0;
 }
 
-int dnn_trainer_load(const struct dnn_trainer *t, struct train_data *data,
-                     const struct dnn_batch *batch, struct dnn_replica_batch *out,
-                     struct dnn_err *err)
+int dnn_trainer_make_batch(const struct dnn_trainer *t, struct train_data *data,
+                           const struct dnn_batch *batch, struct dnn_replica_batch *out,
+                           struct dnn_err *err)
 {
     const struct dnn_model *m = dnn_replica_model(t->replica);
     bool eval = data != &t->train;
@@ -146,14 +146,14 @@ int dnn_trainer_load(const struct dnn_trainer *t, struct train_data *data,
     if (data->targets)
         DNN_TRY(convert(data->feed, batch, m->noutputs, data->target, data->target_mem,
                         err));
-    if (data->input_wide != NULL)
+    if (data->input_f64 != NULL)
         widen(m, m->input, data->input_row, m->ninputs, data->input_mem,
-              data->input_wide, batch->n);
-    if (data->target_wide != NULL)
+              data->input_f64, batch->n);
+    if (data->target_f64 != NULL)
         widen(m, m->target, data->target_row, m->noutputs, data->target_mem,
-              data->target_wide, batch->n);
-    void **input = data->input_wide != NULL ? data->input_wide : data->input_mem;
-    void **target = data->target_wide != NULL ? data->target_wide : data->target_mem;
+              data->target_f64, batch->n);
+    void **input = data->input_f64 != NULL ? data->input_f64 : data->input_mem;
+    void **target = data->target_f64 != NULL ? data->target_f64 : data->target_mem;
     *out = (struct dnn_replica_batch){.total = batch->total,
                                       .first = batch->first - batch->number * size,
                                       .n = batch->n,
@@ -170,15 +170,15 @@ static void free_all(void **mem)
     dnn_free(mem);
 }
 
-void dnn_trainer_forget(struct train_data *data)
+void dnn_trainer_data_free(struct train_data *data)
 {
     dnn_feed_close(data->feed);
     dnn_source_close(data->source);
     dnn_augment_free(data->augment);
     free_all(data->input_mem);
     free_all(data->target_mem);
-    free_all(data->input_wide);
-    free_all(data->target_wide);
+    free_all(data->input_f64);
+    free_all(data->target_f64);
     dnn_free(data->input);
     dnn_free(data->target);
     dnn_free(data->input_row);

@@ -166,7 +166,7 @@ static int open_test(struct dnn_trainer *t, bool evaluated, struct dnn_err *err)
     DNN_TRY(open_part(t, DNN_PART_TEST, &t->own_test, err));
     if (t->own_test.feed != NULL)
         t->test = &t->own_test;
-    else if (t->speaks)
+    else if (t->root)
         dnn_log(DNN_WARN, "train",
                 "outputs are to be written, but there is no test data");
     return 0;

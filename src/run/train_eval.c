@@ -20,9 +20,9 @@ static struct dnn_metric_batch view(const struct dnn_trainer *t, int64_t skip,
 
     return (struct dnn_metric_batch){
         .n = n,
-        .places = t->places,
+        .places = t->points,
         .channels = t->channels,
-        .output = t->output[0] + skip * t->places * t->channels,
+        .output = t->output[0] + skip * t->points * t->channels,
         .labels = labels ? (const int32_t *)(const void *)target : NULL,
         .values = labels ? NULL : (const float *)(const void *)target,
         .ignore = -1};
@@ -43,7 +43,7 @@ static int look(struct dnn_trainer *t, const struct dnn_batch *b,
     const struct dnn_metric_batch seen = view(t, 0, mine->n);
     int64_t first, n;
 
-    if (mine->n > 0) DNN_TRY(dnn_trainer_look(t, b, &seen, err));
+    if (mine->n > 0) DNN_TRY(dnn_trainer_pictures_add(t, b, &seen, err));
     if (!t->job->deterministic && t->nsets > 0)
         return add_to(t, t->set[0], 0, mine->n, err);
     for (int i = 0; i < t->nsets; i++) {
@@ -56,7 +56,7 @@ static int look(struct dnn_trainer *t, const struct dnn_batch *b,
 /* Whether all are to go on; they can agree on why not only when all know of it. */
 static int go_on(struct dnn_trainer *t, int rc, struct dnn_err *err)
 {
-    bool stop = dnn_stop_asked() != 0 || (t->speaks && dnn_trainer_urge(t) == 2);
+    bool stop = dnn_stop_asked() != 0 || (t->root && dnn_trainer_action(t) == 2);
     int64_t news[2] = {rc < 0, stop};
     struct dnn_err lost = {0};
 
@@ -76,18 +76,18 @@ static int go_on(struct dnn_trainer *t, int rc, struct dnn_err *err)
 
 /* Samples, whether there is anything to compare their outputs with, and who takes them.
  */
-struct way {
+struct eval_run {
     struct train_data *data;
-    bool judged;
+    bool with_loss;
     train_take *take;
     void *arg;
 };
 
-static int batch(struct dnn_trainer *t, const struct way *way,
+static int batch(struct dnn_trainer *t, const struct eval_run *run,
                  const struct dnn_batch *b, const struct dnn_replica_batch *mine,
                  struct dnn_err *err)
 {
-    if (way->judged) {
+    if (run->with_loss) {
         DNN_TRY(dnn_replica_eval(t->replica, mine, t->output, err));
         return look(t, b, mine, err);
     }
@@ -96,25 +96,25 @@ static int batch(struct dnn_trainer *t, const struct way *way,
 
 /* What goes wrong with a batch on one rank is known to all before the next is computed
  * together. */
-static int all_batches(struct dnn_trainer *t, const struct way *way,
+static int all_batches(struct dnn_trainer *t, const struct eval_run *run,
                        struct dnn_err *err)
 {
-    int64_t n = dnn_feed_batches(way->data->feed);
+    int64_t n = dnn_feed_batches(run->data->feed);
     struct dnn_replica_batch mine;
     const struct dnn_batch *b;
 
-    for (int i = 0; i < t->nsets && way->judged; i++)
+    for (int i = 0; i < t->nsets && run->with_loss; i++)
         dnn_metrics_start(t->set[i]);
-    int rc = dnn_feed_start(way->data->feed, 0, 0, err);
+    int rc = dnn_feed_start(run->data->feed, 0, 0, err);
     for (int64_t i = 0; i < n; i++) {
-        if (rc == 0) rc = dnn_feed_next(way->data->feed, &b, NULL, err);
-        if (rc == 0) rc = dnn_trainer_load(t, way->data, b, &mine, err);
+        if (rc == 0) rc = dnn_feed_next(run->data->feed, &b, NULL, err);
+        if (rc == 0) rc = dnn_trainer_make_batch(t, run->data, b, &mine, err);
         DNN_TRY(go_on(t, rc, err));
-        rc = batch(t, way, b, &mine, err);
-        if (rc == 0) rc = dnn_trainer_say_eval(t, i + 1, err);
-        if (way->take == NULL) continue;
+        rc = batch(t, run, b, &mine, err);
+        if (rc == 0) rc = dnn_trainer_log_eval(t, i + 1, err);
+        if (run->take == NULL) continue;
         DNN_TRY(go_on(t, rc, err));
-        DNN_TRY(way->take(way->arg, b, err));
+        DNN_TRY(run->take(run->arg, b, err));
     }
     return go_on(t, rc, err);
 }
@@ -177,25 +177,25 @@ void dnn_trainer_values(const struct dnn_trainer *t, double loss,
         add(value, n, seen[i].name, seen[i].value, seen[i].main);
 }
 
-int dnn_trainer_go_through(struct dnn_trainer *t, struct train_data *data,
-                           train_take *take, void *arg, struct train_value *value,
-                           int *n, struct dnn_err *err)
+int dnn_trainer_run_samples(struct dnn_trainer *t, struct train_data *data,
+                            train_take *take, void *arg, struct train_value *value,
+                            int *n, struct dnn_err *err)
 {
-    const struct way way = {data, data == &t->eval && data->targets, take, arg};
+    const struct eval_run run = {data, data == &t->eval && data->targets, take, arg};
     double loss;
 
     *n = 0;
-    if (way.judged) dnn_replica_eval_start(t->replica);
-    if (way.judged) dnn_trainer_look_start(t);
-    bool mean = dnn_trainer_mean_use(t, true);
-    int rc = all_batches(t, &way, err);
-    if (mean) dnn_trainer_mean_use(t, false);
+    if (run.with_loss) dnn_replica_eval_start(t->replica);
+    if (run.with_loss) dnn_trainer_pictures_start(t);
+    bool mean = dnn_trainer_ema_use(t, true);
+    int rc = all_batches(t, &run, err);
+    if (mean) dnn_trainer_ema_use(t, false);
     dnn_feed_stop(data->feed);
-    if (rc < 0 || !way.judged) return rc;
+    if (rc < 0 || !run.with_loss) return rc;
     DNN_TRY(dnn_replica_eval_end(t->replica, &loss, err));
     if (t->nsets > 0) {
         DNN_TRY(add_up(t, err));
-        DNN_TRY(dnn_trainer_look_end(t, err));
+        DNN_TRY(dnn_trainer_pictures_end(t, err));
     }
     dnn_trainer_values(t, loss / (double)dnn_feed_count(data->feed), value, n);
     return 0;
@@ -206,5 +206,5 @@ int dnn_trainer_evaluate(struct dnn_trainer *t, struct train_value *value, int *
 {
     *n = 0;
     if (t->eval.feed == NULL || !t->eval.targets) return 0;
-    return dnn_trainer_go_through(t, &t->eval, NULL, NULL, value, n, err);
+    return dnn_trainer_run_samples(t, &t->eval, NULL, NULL, value, n, err);
 }

@@ -5,7 +5,7 @@
  */
 #include "config.h"
 
-#include "run/train_told.h"
+#include "run/train_log.h"
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -225,7 +225,7 @@ void dnn_trainer_header(const struct dnn_trainer *t)
     dnn_log(DNN_INFO, "train", "%s %s, %s", PACKAGE_NAME, PACKAGE_VERSION,
             dnn_json_name(t->job->file));
     say_machine(t);
-    dnn_log(DNN_INFO, "train", "data: %s", t->told->dataset);
+    dnn_log(DNN_INFO, "train", "data: %s", t->log->dataset);
     say_network(t);
     dnn_log(DNN_INFO, "train",
             "%" PRId64 " weights, %" PRId64 " of them trained; %s of memory a rank",

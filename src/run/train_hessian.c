@@ -25,8 +25,8 @@
 /* What is remembered of the settings, and how it ended. */
 struct ended {
     struct dnn_lbfgs_opts opts;
-    int64_t why;    /* enum dnn_lbfgs_why */
-    int64_t untold; /* an epoch is done, and perhaps not told about yet */
+    int64_t why;        /* enum dnn_lbfgs_why */
+    int64_t unreported; /* an epoch is done, and perhaps not log about yet */
 };
 
 struct train_hessian {
@@ -146,7 +146,7 @@ const char *dnn_hessian_resumed(struct dnn_trainer *t)
     struct train_hessian *h = t->hessian;
 
     if (h == NULL || h->ended.why == DNN_LBFGS_GO) return NULL;
-    if (h->ended.untold && t->at.batch > 0) return NULL; /* an epoch is to be told */
+    if (h->ended.unreported && t->at.batch > 0) return NULL; /* an epoch is to be log */
     if (memcmp(&h->ended.opts, &h->l.opts, sizeof h->l.opts) == 0)
         return dnn_lbfgs_text((enum dnn_lbfgs_why)h->ended.why);
     h->ended = (struct ended){.opts = h->l.opts};
@@ -164,7 +164,7 @@ static void put(struct dnn_trainer *t, const float *from)
     dnn_exec_changed(dnn_replica_model(t->replica)->exec);
 }
 
-void dnn_hessian_rest(struct dnn_trainer *t)
+void dnn_hessian_use_best(struct dnn_trainer *t)
 {
     struct train_hessian *h = t->hessian;
 
@@ -182,14 +182,14 @@ int dnn_hessian_batch(struct dnn_trainer *t, const struct dnn_replica_batch *bat
     const size_t bytes = (size_t)h->flat.count * sizeof *h->point;
 
     if (batch == NULL)
-        return dnn_replica_value(t->replica, NULL, step, first, extra, n, err);
+        return dnn_replica_loss_grad(t->replica, NULL, step, first, extra, n, err);
     const double share = (double)batch->total / (double)dnn_feed_count(t->train.feed);
-    h->ended.untold = 0;
+    h->ended.unreported = 0;
     if (t->at.batch == 0) memset(h->sum, 0, (size_t)h->flat.count * sizeof *h->sum);
     if (first && t->at.batch == 0) memcpy(h->point, h->flat.weight, bytes);
     if (!h->trying && !first) put(t, h->point);
     h->trying = true;
-    DNN_TRY(dnn_replica_value(t->replica, batch, step, first, extra, n, err));
+    DNN_TRY(dnn_replica_loss_grad(t->replica, batch, step, first, extra, n, err));
 #pragma omp parallel for schedule(static) if (h->flat.count > 1 << 15)
     for (int64_t i = 0; i < h->flat.count; i++)
         h->sum[i] += share * (double)h->flat.grad[i];
@@ -226,7 +226,7 @@ static void report(struct dnn_trainer *t, double loss)
 }
 
 /* From the first batch again, unless it has ended. */
-static int go_on(struct dnn_trainer *t, struct train_turn *turn, struct dnn_err *err)
+static int go_on(struct dnn_trainer *t, struct train_outcome *turn, struct dnn_err *err)
 {
     enum dnn_lbfgs_why why = (enum dnn_lbfgs_why)t->hessian->ended.why;
 
@@ -235,15 +235,15 @@ static int go_on(struct dnn_trainer *t, struct train_turn *turn, struct dnn_err 
     return 0;
 }
 
-int dnn_hessian_turn(struct dnn_trainer *t, struct train_turn *turn,
+int dnn_hessian_next(struct dnn_trainer *t, struct train_outcome *turn,
                      struct dnn_err *err)
 {
     struct train_hessian *h = t->hessian;
 
-    *turn = (struct train_turn){.epoch = true};
+    *turn = (struct train_outcome){.epoch = true};
     if (h == NULL) return 0;
     /* Stopped while the epoch was evaluated: that is still to be done. */
-    if (h->ended.untold) return go_on(t, turn, err);
+    if (h->ended.unreported) return go_on(t, turn, err);
     const struct dnn_lbfgs_state *s = &h->l.state;
     int64_t before = s->iterations;
 
@@ -264,9 +264,9 @@ int dnn_hessian_turn(struct dnn_trainer *t, struct train_turn *turn,
         report(t, s->low.f);
     }
     /* Whoever tells about the epoch begins the next. */
-    h->ended.untold = turn->epoch;
+    h->ended.unreported = turn->epoch;
     if (!turn->epoch) t->sum.loss = t->sum.samples = 0;
     if (!turn->epoch) t->at.batch = 0;
-    if (turn->epoch || why != DNN_LBFGS_GO) dnn_hessian_rest(t);
+    if (turn->epoch || why != DNN_LBFGS_GO) dnn_hessian_use_best(t);
     return go_on(t, turn, err);
 }

@@ -7,12 +7,12 @@
  * train_hessian.c  training by whole evaluations instead of updates;
  * train_eval.c   how good the network is on samples it does not learn from;
  * train_test.c   a network that is not trained: evaluation, and outputs as files;
- * train_state.c  what a checkpoint holds, and when one is written;
- * train_same.c   whether a checkpoint is of this run;
- * train_best.c   which epoch was the best, and whether a run has ended;
+ * train_ckpt.c  what a checkpoint holds, and when one is written;
+ * train_compat.c   whether a checkpoint is of this run;
+ * train_monitor.c   which epoch was the best, and whether a run has ended;
  * train_ema.c    the running mean of the weights;
  * train_model.c  the trained network as files;
- * train_say.c    what people and files are told, with the files of train_told.h.
+ * train_log.c    what people and files are log, with the files of train_log.h.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -36,17 +36,17 @@ struct train_data {
     int *input, *target; /* owned: a column for each of the network's           */
     size_t *input_row, *target_row; /* owned: bytes of a sample                      */
     void **input_mem, **target_mem; /* owned: converted                              */
-    void **input_wide, **target_wide; /* owned: for a network in f64; else NULL      */
+    void **input_f64, **target_f64; /* owned: for a network in f64; else NULL      */
 };
 
 /* Where the time of some steps went, in seconds. */
 struct train_pace {
-    double data, compute, comm, late, all;
+    double data, compute, comm, straggler, all;
     double samples;
     int64_t steps;
 };
 
-struct train_told; /* train_told.h: what is remembered in order to tell it */
+struct train_log; /* train_log.h: what is remembered in order to tell it */
 
 /* What a run remembers besides weights: plain numbers, saved as they are. */
 struct train_counters {
@@ -67,7 +67,7 @@ struct dnn_trainer {
     const struct dnn_train_opts *opts;
     struct dnn_session *session;
     struct dnn_comm *comm; /* the session's */
-    bool speaks;           /* rank 0                                                 */
+    bool root;             /* rank 0                                                 */
     enum dnn_job_mode mode;
     struct train_data train, eval;
     struct train_data own_test; /* where eval is of other samples                   */
@@ -79,13 +79,13 @@ struct dnn_trainer {
     int nsets;     /* 0: nothing to evaluate with                                    */
     struct dnn_metrics **set; /* owned: one; deterministic, for each of our parts    */
     struct dnn_metrics *metrics; /* the first, which gets the sums of all; or NULL   */
-    int64_t channels, places;    /* of the first output                              */
+    int64_t channels, points;    /* of the first output                              */
     float **output;              /* owned: outputs of a batch that is evaluated      */
     struct dnn_ckpts *ckpts;     /* NULL: none are kept                              */
     int narrays;
     struct dnn_ckpt_array *array; /* owned                                          */
     struct dnn_telemetry *telemetry;
-    struct train_told *told; /* owned                                                */
+    struct train_log *log; /* owned                                                */
 
     struct train_hessian *hessian; /* owned; NULL: the optimizer makes updates      */
 
@@ -94,15 +94,15 @@ struct dnn_trainer {
     struct dnn_schedule_memory memory;
     struct dnn_stopping_memory early, goal, best;
     struct dnn_stopping best_by; /* the metric, and what is better                   */
-    float *mean;                 /* owned: of the trained weights; NULL: none        */
-    int64_t mean_count;
-    bool mean_in;     /* weights and mean have changed places                      */
+    float *ema;                  /* owned: EMA of the trained weights; NULL: none     */
+    int64_t ema_count;
+    bool ema_in_use;  /* weights and EMA are swapped                               */
     double began;     /* the clock                                                 */
     double last_ckpt; /* when the last one was begun                               */
     double step_time; /* the slowest step so far                                   */
     double ckpt_time; /* the slowest checkpoint                                    */
     bool best_so_far; /* the epoch just evaluated                                  */
-    struct dnn_err trouble; /* of this rank after its last step; the next tells all */
+    struct dnn_err pending; /* of this rank after its last step; the next tells all */
 };
 
 /* train_open.c.  Collective but the last. */
@@ -120,10 +120,10 @@ int64_t dnn_trainer_micro_batches(const struct dnn_trainer *t, int64_t batch,
 /* train_batch.c.  Local. */
 int dnn_trainer_columns(const struct dnn_trainer *t, struct train_data *data,
                         struct dnn_err *err);
-int dnn_trainer_load(const struct dnn_trainer *t, struct train_data *data,
-                     const struct dnn_batch *batch, struct dnn_replica_batch *out,
-                     struct dnn_err *err);
-void dnn_trainer_forget(struct train_data *data);
+int dnn_trainer_make_batch(const struct dnn_trainer *t, struct train_data *data,
+                           const struct dnn_batch *batch, struct dnn_replica_batch *out,
+                           struct dnn_err *err);
+void dnn_trainer_data_free(struct train_data *data);
 
 /* train_eval.c.  Collective: loss and metrics over all samples of t->eval; *n values
  * into value, named "val_...".  DNN_ESTOP, without a message: asked to stop. */
@@ -139,16 +139,16 @@ int dnn_trainer_evaluate(struct dnn_trainer *t, struct train_value *value, int *
  * each batch take, unless NULL, gets it; t->output has this rank's outputs then.
  * Collective, too. */
 typedef int train_take(void *arg, const struct dnn_batch *batch, struct dnn_err *err);
-int dnn_trainer_go_through(struct dnn_trainer *t, struct train_data *data,
-                           train_take *take, void *arg, struct train_value *value,
-                           int *n, struct dnn_err *err);
+int dnn_trainer_run_samples(struct dnn_trainer *t, struct train_data *data,
+                            train_take *take, void *arg, struct train_value *value,
+                            int *n, struct dnn_err *err);
 /* Local.  The same values in the same order, of what was seen so far. */
 void dnn_trainer_values(const struct dnn_trainer *t, double loss,
                         struct train_value *value, int *n);
 
 /* train_hessian.c: the second-order optimizer; with any other these do nothing. */
 enum { TRAIN_HESSIAN_ARRAYS = 5 };
-struct train_turn {
+struct train_outcome {
     bool epoch;      /* weights are new ones: an epoch is done                       */
     const char *why; /* it is at its end, for this reason; or NULL                   */
 };
@@ -163,10 +163,10 @@ int dnn_hessian_batch(struct dnn_trainer *t, const struct dnn_replica_batch *bat
                       struct dnn_replica_step *step, double *extra, int n,
                       struct dnn_err *err);
 /* Local.  After the last batch. */
-int dnn_hessian_turn(struct dnn_trainer *t, struct train_turn *turn,
+int dnn_hessian_next(struct dnn_trainer *t, struct train_outcome *turn,
                      struct dnn_err *err);
 /* Local.  The best weights in place of those that are being tried. */
-void dnn_hessian_rest(struct dnn_trainer *t);
+void dnn_hessian_use_best(struct dnn_trainer *t);
 
 /* train_test.c.  Collective.  The weights of a job that trains nothing and does not say
  * which: those of its own run's newest checkpoint, if there is one. */
@@ -179,64 +179,65 @@ int dnn_trainer_test(struct dnn_trainer *t, struct dnn_err *err);
 int dnn_trainer_outputs(struct dnn_trainer *t, int64_t number,
                         struct train_value *value, int *n, struct dnn_err *err);
 
-/* train_state.c.  Collective. */
+/* train_ckpt.c.  Collective. */
 int dnn_trainer_arrays(struct dnn_trainer *t, struct dnn_err *err);
 int dnn_trainer_resume(struct dnn_trainer *t, struct dnn_err *err);
 int dnn_trainer_save(struct dnn_trainer *t, bool best, struct dnn_err *err);
 /* Local.  Rank 0's opinion: is it time to stop (2), to save (1), or neither (0)? */
-int dnn_trainer_urge(const struct dnn_trainer *t);
+int dnn_trainer_action(const struct dnn_trainer *t);
 /* Whether the job wants a checkpoint after this epoch. */
 bool dnn_trainer_epoch_due(const struct dnn_trainer *t);
 
-/* train_same.c.  Local.  What the job says, for a checkpoint (JSON, added to out), and
- * whether that of a checkpoint is of the same run: what must not have changed is an
- * error, what else has is told, and rules that look at another metric forget. */
-void dnn_trainer_note_job(struct dnn_trainer *t, struct dnn_buf *out);
-int dnn_trainer_same(struct dnn_trainer *t, const char *state, struct dnn_err *err);
+/* train_compat.c.  Local.  What the job says, for a checkpoint (JSON, added to out),
+ * and whether that of a checkpoint is of the same run: what must not have changed is an
+ * error, what else has is log, and rules that look at another metric forget. */
+void dnn_trainer_write_settings(struct dnn_trainer *t, struct dnn_buf *out);
+int dnn_trainer_check_settings(struct dnn_trainer *t, const char *state,
+                               struct dnn_err *err);
 
-/* train_best.c.  Local.  Before the first epoch: what is the best is settled, and every
- * metric that somebody looks at is there. */
-int dnn_trainer_judge(struct dnn_trainer *t, struct dnn_err *err);
+/* train_monitor.c.  Local.  Before the first epoch: what is the best is settled, and
+ * every metric that somebody looks at is there. */
+int dnn_trainer_check_metrics(struct dnn_trainer *t, struct dnn_err *err);
 /* After an epoch, with its values: sets t->best_so_far. */
-int dnn_trainer_better(struct dnn_trainer *t, int n, const struct dnn_named *value,
-                       struct dnn_err *err);
+int dnn_trainer_update_best(struct dnn_trainer *t, int n, const struct dnn_named *value,
+                            struct dnn_err *err);
 /* A rule has ended the run; and whether one had, when it was resumed, and would still.
  */
 void dnn_trainer_end(struct dnn_trainer *t);
 bool dnn_trainer_ended(const struct dnn_trainer *t);
 /* Collective.  After the last step: the best weights, if the job wants them. */
-int dnn_trainer_restore(struct dnn_trainer *t, struct dnn_err *err);
+int dnn_trainer_restore_best(struct dnn_trainer *t, struct dnn_err *err);
 
 /* train_ema.c.  Local, all no more than a return if the job has no "ema". */
-int dnn_trainer_mean_make(struct dnn_trainer *t, struct dnn_err *err);
-void dnn_trainer_mean_start(struct dnn_trainer *t); /* at the weights there are now */
-void dnn_trainer_mean_step(struct dnn_trainer *t);  /* after t->at.step updates     */
+int dnn_trainer_ema_make(struct dnn_trainer *t, struct dnn_err *err);
+void dnn_trainer_ema_start(struct dnn_trainer *t); /* at the weights there are now */
+void dnn_trainer_ema_step(struct dnn_trainer *t);  /* after t->at.step updates     */
 /* The network computes with the mean, or with the weights again.  Returns whether this
  * was a change, for whoever changes back. */
-bool dnn_trainer_mean_use(struct dnn_trainer *t, bool mean);
+bool dnn_trainer_ema_use(struct dnn_trainer *t, bool mean);
 
 /* train_model.c.  Collective.  The network and its weights into the run's directory. */
 int dnn_trainer_write_model(struct dnn_trainer *t, struct dnn_err *err);
 
-/* train_say.c.  Local. */
-int dnn_trainer_say_open(struct dnn_trainer *t, struct dnn_err *err);
-void dnn_trainer_say_close(struct dnn_trainer *t);
-int dnn_trainer_say_step(struct dnn_trainer *t, const struct dnn_replica_step *step,
+/* train_log.c.  Local. */
+int dnn_trainer_log_open(struct dnn_trainer *t, struct dnn_err *err);
+void dnn_trainer_log_close(struct dnn_trainer *t);
+int dnn_trainer_log_step(struct dnn_trainer *t, const struct dnn_replica_step *step,
                          const struct train_pace *pace, struct dnn_err *err);
-int dnn_trainer_say_eval(struct dnn_trainer *t, int64_t batch, struct dnn_err *err);
-int dnn_trainer_say_epoch(struct dnn_trainer *t, const struct train_value *value, int n,
+int dnn_trainer_log_eval(struct dnn_trainer *t, int64_t batch, struct dnn_err *err);
+int dnn_trainer_log_epoch(struct dnn_trainer *t, const struct train_value *value, int n,
                           double rate, struct dnn_err *err);
-int dnn_trainer_say_test(struct dnn_trainer *t, const struct train_value *value, int n,
+int dnn_trainer_log_test(struct dnn_trainer *t, const struct train_value *value, int n,
                          struct dnn_err *err);
-int dnn_trainer_say_end(struct dnn_trainer *t, struct dnn_err *err);
+int dnn_trainer_log_end(struct dnn_trainer *t, struct dnn_err *err);
 /* However it ended (rc, and why if that is negative): report, pictures, run.json. */
-void dnn_trainer_say_over(struct dnn_trainer *t, int rc, const struct dnn_err *why);
+void dnn_trainer_log_finish(struct dnn_trainer *t, int rc, const struct dnn_err *why);
 
 /* train_pictures.c: around the batches of an evaluation.  Local but the last, which is
  * Collective. */
-void dnn_trainer_look_start(struct dnn_trainer *t);
-int dnn_trainer_look(struct dnn_trainer *t, const struct dnn_batch *batch,
-                     const struct dnn_metric_batch *seen, struct dnn_err *err);
-int dnn_trainer_look_end(struct dnn_trainer *t, struct dnn_err *err);
+void dnn_trainer_pictures_start(struct dnn_trainer *t);
+int dnn_trainer_pictures_add(struct dnn_trainer *t, const struct dnn_batch *batch,
+                             const struct dnn_metric_batch *seen, struct dnn_err *err);
+int dnn_trainer_pictures_end(struct dnn_trainer *t, struct dnn_err *err);
 
 #endif

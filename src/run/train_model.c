@@ -40,7 +40,7 @@ static int write_both(const struct dnn_trainer *t, const char *net, const char *
     }
     DNN_TRY(rc);
     dnn_log(DNN_INFO, "train", "the trained network is %s, its weights%s are in %s",
-            net, t->mean_in ? ", their running mean," : "", weights);
+            net, t->ema_in_use ? ", their running mean," : "", weights);
     return 0;
 }
 
@@ -48,7 +48,7 @@ int dnn_trainer_write_model(struct dnn_trainer *t, struct dnn_err *err)
 {
     int rc = 0;
 
-    if (t->speaks) {
+    if (t->root) {
         char *net = dnn_format("%s/model.json", dnn_job_dir(t->job));
         char *weights = dnn_format("%s/model.weights.h5", dnn_job_dir(t->job));
 

@@ -55,7 +55,7 @@ static int make_replica(struct dnn_trainer *t, struct dnn_err *err)
         .accumulate = job->accumulate,
         .bucket = (size_t)job->parallel->bucket,
         .model = {
-                .judge = t->mode == DNN_JOB_EVAL,
+                .with_loss = t->mode == DNN_JOB_EVAL,
                 .dtype = (enum dnn_dtype)job->precision,
                 .loss = job->loss,
                 .target_is = t->target_is,
@@ -75,7 +75,7 @@ static int make_replica(struct dnn_trainer *t, struct dnn_err *err)
     if (t->eval.feed != NULL && t->mode != DNN_JOB_INFER) {
         int64_t all = dnn_feed_count(t->eval.feed), most = job->data->test_batch_size;
 
-        cfg.judged = all < most ? all : most;
+        cfg.eval_batch = all < most ? all : most;
         cfg.eval_last = all < most ? 0 : all % most;
         cfg.eval_micro_batches = dnn_trainer_micro_batches(t, most, 1);
     }
@@ -110,7 +110,7 @@ static int make_judges(struct dnn_trainer *t, struct dnn_err *err)
         if (there < most) most = there;
         if (i == 0) {
             t->channels = s->dim[s->ndim - 1];
-            t->places = each / t->channels;
+            t->points = each / t->channels;
         }
         t->output[i] = malloc((size_t)(most * each) * sizeof(float) + 64);
         if (t->output[i] == NULL)
@@ -121,7 +121,7 @@ static int make_judges(struct dnn_trainer *t, struct dnn_err *err)
     if (!t->eval.targets) return 0;
     /* What rmldnn calls the accuracy of masks is Dice, whatever the loss. */
     bool masks =
-        t->job->wrapped && t->places > 1 && t->target_is[0] == DNN_TARGET_LABELS;
+        t->job->wrapped && t->points > 1 && t->target_is[0] == DNN_TARGET_LABELS;
     const char *const *usual = masks ? dice : dnn_loss_metrics(t->job->loss);
     /* Sums of reals that must not depend on the ranks are kept apart. */
     int sets = 0;
@@ -167,8 +167,8 @@ static int open_files(struct dnn_trainer *t, struct dnn_err *err)
     const struct dnn_ckpt_cfg cfg = {ckpts, how->keep == 0 ? INT_MAX : (int)how->keep,
                                      true};
 
-    int rc = t->speaks ? dnn_file_make_dirs(dir, err) : 0;
-    if (rc == 0 && t->speaks && t->job->debug) rc = draw(t, dir, err);
+    int rc = t->root ? dnn_file_make_dirs(dir, err) : 0;
+    if (rc == 0 && t->root && t->job->debug) rc = draw(t, dir, err);
     rc = dnn_comm_agree(t->comm, rc, err);
     if (rc == 0 && t->mode == DNN_JOB_TRAIN)
         rc = dnn_ckpt_open(t->comm, &cfg, &t->ckpts, err);
@@ -193,7 +193,7 @@ static int open_telemetry(struct dnn_trainer *t, struct dnn_err *err)
                                           .interval = how->interval,
                                           .every = how->steps};
 
-    return t->speaks ? dnn_telemetry_open(&cfg, &t->telemetry, err) : 0;
+    return t->root ? dnn_telemetry_open(&cfg, &t->telemetry, err) : 0;
 }
 
 /* ---- in order ---- */
@@ -206,9 +206,9 @@ static int local(struct dnn_trainer *t, struct dnn_err *err)
     if (t->eval.feed != NULL) DNN_TRY(dnn_trainer_columns(t, &t->eval, err));
     if (t->own_test.feed != NULL) DNN_TRY(dnn_trainer_columns(t, &t->own_test, err));
     DNN_TRY(make_judges(t, err));
-    if (t->mode == DNN_JOB_TRAIN) DNN_TRY(dnn_trainer_judge(t, err));
-    DNN_TRY(dnn_trainer_mean_make(t, err));
-    if (t->speaks) DNN_TRY(dnn_job_network(t->job, &t->network, err));
+    if (t->mode == DNN_JOB_TRAIN) DNN_TRY(dnn_trainer_check_metrics(t, err));
+    DNN_TRY(dnn_trainer_ema_make(t, err));
+    if (t->root) DNN_TRY(dnn_job_network(t->job, &t->network, err));
     DNN_TRY(dnn_hessian_open(t, err));
     return dnn_exec_init(m->exec, (uint64_t)t->job->seed, err);
 }
@@ -225,14 +225,14 @@ int dnn_trainer_open(struct dnn_trainer *t, struct dnn_err *err)
     else
         DNN_TRY(dnn_trainer_own_weights(t, err));
     DNN_TRY(dnn_comm_agree(t->comm, open_telemetry(t, err), err));
-    return dnn_comm_agree(t->comm, dnn_trainer_say_open(t, err), err);
+    return dnn_comm_agree(t->comm, dnn_trainer_log_open(t, err), err);
 }
 
 void dnn_trainer_close(struct dnn_trainer *t)
 {
     struct dnn_err err = {0};
 
-    dnn_trainer_say_close(t);
+    dnn_trainer_log_close(t);
     dnn_telemetry_close(t->telemetry);
     if (t->ckpts != NULL && dnn_ckpt_close(t->ckpts, &err) < 0)
         dnn_log(DNN_ERROR, "train", "%s", err.text);
@@ -248,11 +248,11 @@ void dnn_trainer_close(struct dnn_trainer *t)
         free(t->output[i]);
     dnn_free(t->output);
     dnn_replica_free(t->replica);
-    dnn_trainer_forget(&t->train);
-    dnn_trainer_forget(&t->eval);
-    dnn_trainer_forget(&t->own_test);
+    dnn_trainer_data_free(&t->train);
+    dnn_trainer_data_free(&t->eval);
+    dnn_trainer_data_free(&t->own_test);
     dnn_free(t->target_is);
     dnn_free(t->cache);
     dnn_free(t->network);
-    free(t->mean);
+    free(t->ema);
 }

@@ -7,7 +7,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "run/train_told.h"
+#include "run/train_log.h"
 
 #include "base/mem.h"
 
@@ -29,30 +29,30 @@ bool dnn_trainer_classes(const struct dnn_trainer *t)
 int dnn_trainer_pictures_open(struct dnn_trainer *t, struct dnn_err *err)
 {
     static const char *const matrix[] = {"confusion", NULL};
-    struct train_told *told = t->told;
+    struct train_log *log = t->log;
     int64_t classes;
 
-    if (t->speaks) told->wanted = (int)t->job->telemetry->pictures;
-    told->picture = dnn_alloc(((size_t)told->wanted + 1) * sizeof *told->picture);
+    if (t->root) log->wanted = (int)t->job->telemetry->pictures;
+    log->picture = dnn_alloc(((size_t)log->wanted + 1) * sizeof *log->picture);
     if (t->metrics == NULL || !t->job->telemetry->report || !dnn_trainer_classes(t))
         return 0;
     if (t->channels > CLASSES || dnn_metrics_confusion(t->metrics, &classes) != NULL)
         return 0;
-    return dnn_metrics_read(NULL, matrix, t->channels, &told->matrix, err);
+    return dnn_metrics_read(NULL, matrix, t->channels, &log->matrix, err);
 }
 
-static void forget(struct train_told *told)
+static void forget(struct train_log *log)
 {
-    for (int i = 0; i < told->npictures; i++)
-        dnn_canvas_free(&told->picture[i].canvas);
-    told->npictures = 0;
+    for (int i = 0; i < log->npictures; i++)
+        dnn_canvas_free(&log->picture[i].canvas);
+    log->npictures = 0;
 }
 
 void dnn_trainer_pictures_close(struct dnn_trainer *t)
 {
-    forget(t->told);
-    dnn_free(t->told->picture);
-    dnn_metrics_free(t->told->matrix);
+    forget(t->log);
+    dnn_free(t->log->picture);
+    dnn_metrics_free(t->log->matrix);
 }
 
 /* ---- one sample ---- */
@@ -67,7 +67,7 @@ struct one {
     const float *output;
     int64_t count; /* numbers of the output */
     struct train_view input, target, result;
-    struct train_sheet sheet;
+    struct train_figure sheet;
     char line[2][128];
 };
 
@@ -82,7 +82,7 @@ static void find_input(struct one *o, int64_t i)
         const struct dnn_column *c = &col[d->input[k]];
         const char *data = (const char *)d->input_mem[k] + (size_t)i * d->input_row[k];
 
-        if (c->type == DNN_F32 && dnn_draw_view(&c->shape, data, false, &o->input))
+        if (c->type == DNN_F32 && dnn_figure_view(&c->shape, data, false, &o->input))
             o->sheet.input = &o->input;
     }
 }
@@ -97,9 +97,9 @@ static void find_fields(struct one *o)
         space *= s.dim[k];
     if (s.ndim < 3 || space < 1 || o->count % space != 0) return;
     const void *target = o->label != NULL ? (const void *)o->label : o->value;
-    if (!dnn_draw_view(&s, target, o->label != NULL, &o->target)) return;
+    if (!dnn_figure_view(&s, target, o->label != NULL, &o->target)) return;
     s.dim[s.ndim - 1] = o->count / space;
-    if (!dnn_draw_view(&s, o->output, false, &o->result)) return;
+    if (!dnn_figure_view(&s, o->output, false, &o->result)) return;
     o->sheet.target = &o->target;
     o->sheet.output = &o->result;
 }
@@ -125,10 +125,11 @@ static void judge_fields(struct one *o)
         const float *y = b->value + i * b->channels;
 
         if (o->sheet.classes) {
-            int64_t want = a->class != NULL ? a->class[i]
-                                            : dnn_draw_class(a->value + i * a->channels,
-                                                             a->channels, &p);
-            right += dnn_draw_class(y, b->channels, &p) == want;
+            int64_t want =
+                a->class != NULL
+                    ? a->class[i]
+                    : dnn_figure_class(a->value + i * a->channels, a->channels, &p);
+            right += dnn_figure_class(y, b->channels, &p) == want;
         } else {
             double d = (double)y[0] - (a->class != NULL ? (double)a->class[i]
                                                         : a->value[i * a->channels]);
@@ -149,8 +150,8 @@ static void judge_class(struct one *o)
     char a[32], b[32];
     double p = 0;
     int64_t want =
-        o->label != NULL ? o->label[0] : dnn_draw_class(o->value, o->count, &p);
-    int64_t got = dnn_draw_class(o->output, o->count, &p);
+        o->label != NULL ? o->label[0] : dnn_figure_class(o->value, o->count, &p);
+    int64_t got = dnn_figure_class(o->output, o->count, &p);
 
     snprintf(o->line[0], sizeof o->line[0], "target %s", name_of(o, want, a));
     snprintf(o->line[1], sizeof o->line[1], "predicted %s (%.2f)", name_of(o, got, b),
@@ -182,8 +183,8 @@ static void judge_values(struct one *o)
 
 static int draw(struct one *o, struct dnn_err *err)
 {
-    struct train_told *told = o->t->told;
-    struct train_picture *p = &told->picture[told->npictures];
+    struct train_log *log = o->t->log;
+    struct train_picture *p = &log->picture[log->npictures];
 
     o->sheet.classes = dnn_trainer_classes(o->t);
     o->sheet.nclasses = o->col->classes > 0 ? o->col->classes : o->t->channels;
@@ -194,33 +195,33 @@ static int draw(struct one *o, struct dnn_err *err)
         judge_class(o);
     else
         judge_values(o);
-    DNN_TRY(dnn_draw_sheet(&o->sheet, &p->canvas, err));
+    DNN_TRY(dnn_figure_draw(&o->sheet, &p->canvas, err));
     snprintf(p->caption, sizeof p->caption, "sample %" PRId64 ": %s%s%s", o->number,
              o->line[0], o->line[1][0] != '\0' ? ", " : "", o->line[1]);
-    told->npictures++;
+    log->npictures++;
     return 0;
 }
 
 /* ---- while evaluating ---- */
 
-void dnn_trainer_look_start(struct dnn_trainer *t)
+void dnn_trainer_pictures_start(struct dnn_trainer *t)
 {
-    if (t->told == NULL) return;
-    forget(t->told);
-    t->told->judged = false;
-    if (t->told->matrix != NULL) dnn_metrics_start(t->told->matrix);
+    if (t->log == NULL) return;
+    forget(t->log);
+    t->log->evaluated = false;
+    if (t->log->matrix != NULL) dnn_metrics_start(t->log->matrix);
 }
 
-int dnn_trainer_look(struct dnn_trainer *t, const struct dnn_batch *b,
-                     const struct dnn_metric_batch *seen, struct dnn_err *err)
+int dnn_trainer_pictures_add(struct dnn_trainer *t, const struct dnn_batch *b,
+                             const struct dnn_metric_batch *seen, struct dnn_err *err)
 {
-    struct train_told *told = t->told;
+    struct train_log *log = t->log;
     const struct dnn_column *col;
 
-    if (told == NULL) return 0;
-    if (told->matrix != NULL) DNN_TRY(dnn_metrics_add(told->matrix, seen, err));
+    if (log == NULL) return 0;
+    if (log->matrix != NULL) DNN_TRY(dnn_metrics_add(log->matrix, seen, err));
     dnn_feed_columns(t->eval.feed, &col);
-    for (int64_t i = 0; i < b->n && told->npictures < told->wanted; i++) {
+    for (int64_t i = 0; i < b->n && log->npictures < log->wanted; i++) {
         struct one o = {.t = t,
                         .col = &col[t->eval.target[0]],
                         .number = b->sample[i],
@@ -240,14 +241,14 @@ int dnn_trainer_look(struct dnn_trainer *t, const struct dnn_batch *b,
     return 0;
 }
 
-int dnn_trainer_look_end(struct dnn_trainer *t, struct dnn_err *err)
+int dnn_trainer_pictures_end(struct dnn_trainer *t, struct dnn_err *err)
 {
     int64_t n;
 
-    if (t->told == NULL) return 0;
-    t->told->judged = true;
-    if (t->told->matrix == NULL) return 0;
-    double *sums = dnn_metrics_sums(t->told->matrix, &n);
+    if (t->log == NULL) return 0;
+    t->log->evaluated = true;
+    if (t->log->matrix == NULL) return 0;
+    double *sums = dnn_metrics_sums(t->log->matrix, &n);
     return dnn_comm_allreduce(t->comm, "confusion", sums, n, DNN_COMM_F64, DNN_COMM_SUM,
                               err);
 }

@@ -1,6 +1,6 @@
 /* train_record.c - run.json: all that is needed to do a run again, and what came of it.
  *
- * Written when the run begins and again when it ends; one that is killed micro_batches
+ * Written when the run begins and again when it ends; one that is killed micro-batches
  * it with the status "running".
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -8,7 +8,7 @@
  */
 #include "config.h"
 
-#include "run/train_told.h"
+#include "run/train_log.h"
 
 #include "base/clock.h"
 #include "base/crc.h"
@@ -71,7 +71,7 @@ static int describe_dataset(struct dnn_trainer *t, const char *path,
         dnn_buf_add(out, "%s%s %" PRId64, i == 0 ? "" : ", ", info->split[i].name,
                     info->split[i].count);
     dnn_buf_add(out, " samples)");
-    snprintf(t->told->hash, sizeof t->told->hash, "%s", info->hash);
+    snprintf(t->log->hash, sizeof t->log->hash, "%s", info->hash);
     dnn_dataset_close(set);
     return 0;
 }
@@ -91,7 +91,7 @@ static int describe_data(struct dnn_trainer *t, struct dnn_err *err)
         dnn_buf_add(&out, "generated samples");
     dnn_buf_add(&out, "; ");
     dnn_trainer_shapes(t, &out);
-    t->told->dataset = out.text;
+    t->log->dataset = out.text;
     return rc;
 }
 
@@ -113,7 +113,7 @@ static void add_data(const struct dnn_trainer *t, struct dnn_buf *out)
         dnn_buf_add(out, "null");
     dnn_buf_add(out, ", \"split\": ");
     dnn_json_quoted(out, o.split != NULL ? o.split : "");
-    if (t->told->hash[0] != '\0') dnn_buf_add(out, ", \"hash\": \"%s\"", t->told->hash);
+    if (t->log->hash[0] != '\0') dnn_buf_add(out, ", \"hash\": \"%s\"", t->log->hash);
     dnn_buf_add(out, ", \"columns\": ");
     dnn_json_quoted(out, shapes.text);
     dnn_buf_add(out, ", \"training_samples\": %" PRId64, dnn_feed_count(t->train.feed));
@@ -213,7 +213,7 @@ static void add_machine(const struct dnn_trainer *t, struct dnn_buf *out)
 
 static void describe(struct dnn_trainer *t)
 {
-    struct dnn_buf *out = &t->told->about;
+    struct dnn_buf *out = &t->log->about;
     char *cwd = getcwd(NULL, 0);
 
     add_text(out, "version", PACKAGE_VERSION);
@@ -232,20 +232,20 @@ static void describe(struct dnn_trainer *t)
 
 /* ---- a run that goes on ---- */
 
-static void take(const struct dnn_json *old, struct train_told *told)
+static void take(const struct dnn_json *old, struct train_log *log)
 {
     struct dnn_jobj top = dnn_json_top(old), at = dnn_json_sub(&top, "began");
     const char *began = NULL;
 
-    if (dnn_json_string(&at, &began, NULL) == 0) told->began = dnn_strdup(began);
+    if (dnn_json_string(&at, &began, NULL) == 0) log->began = dnn_strdup(began);
     at = dnn_json_sub(&top, "metrics");
-    if (dnn_json_type(&at) == DNN_J_OBJECT) told->metrics = dnn_json_compact(&at);
+    if (dnn_json_type(&at) == DNN_J_OBJECT) log->metrics = dnn_json_compact(&at);
     at = dnn_json_sub(&top, "resumed");
     for (struct dnn_jobj it = dnn_json_first(&at); it.val != NULL;
          it = dnn_json_next(&it)) {
         char *text = dnn_json_compact(&it);
 
-        dnn_buf_add(&told->resumed, "%s%s", told->resumed.len > 0 ? ", " : "", text);
+        dnn_buf_add(&log->resumed, "%s%s", log->resumed.len > 0 ? ", " : "", text);
         dnn_free(text);
     }
 }
@@ -253,25 +253,25 @@ static void take(const struct dnn_json *old, struct train_told *told)
 /* What an earlier part of the run left; it is not needed to go on. */
 static void look_back(struct dnn_trainer *t, const char *path)
 {
-    struct train_told *told = t->told;
+    struct train_log *log = t->log;
     struct dnn_json *old = NULL;
     struct dnn_err said = {0};
     char *now = utc_now();
 
     if (t->at.step > 0 && access(path, F_OK) == 0) {
         if (dnn_json_read(path, &old, &said) == 0)
-            take(old, told);
+            take(old, log);
         else
             dnn_log(DNN_WARN, "train", "%s; it is written anew", said.text);
         dnn_json_free(old);
     }
     if (t->at.step > 0)
-        dnn_buf_add(&told->resumed,
+        dnn_buf_add(&log->resumed,
                     "%s{\"step\": %" PRId64 ", \"epoch\": %" PRId64
                     ", \"time\": \"%s\", \"ranks\": %d}",
-                    told->resumed.len > 0 ? ", " : "", t->at.step, t->at.epoch, now,
+                    log->resumed.len > 0 ? ", " : "", t->at.step, t->at.epoch, now,
                     t->session->size);
-    if (told->began == NULL) told->began = dnn_strdup(now);
+    if (log->began == NULL) log->began = dnn_strdup(now);
     dnn_free(now);
 }
 
@@ -291,19 +291,19 @@ int dnn_trainer_record_open(struct dnn_trainer *t, struct dnn_err *err)
 
 /* ---- writing ---- */
 
-static void add_metrics(const struct train_told *told, struct dnn_buf *out)
+static void add_metrics(const struct train_log *log, struct dnn_buf *out)
 {
     dnn_buf_add(out, "  \"metrics\": ");
-    if (told->nvalues == 0) {
-        dnn_buf_add(out, "%s\n", told->metrics != NULL ? told->metrics : "{}");
+    if (log->nvalues == 0) {
+        dnn_buf_add(out, "%s\n", log->metrics != NULL ? log->metrics : "{}");
         return;
     }
     dnn_buf_add(out, "{");
-    for (int i = 0; i < told->nvalues; i++) {
+    for (int i = 0; i < log->nvalues; i++) {
         if (i > 0) dnn_buf_add(out, ", ");
-        dnn_json_quoted(out, told->value[i].name);
+        dnn_json_quoted(out, log->value[i].name);
         dnn_buf_add(out, ": ");
-        add_real(out, told->value[i].value);
+        add_real(out, log->value[i].value);
     }
     dnn_buf_add(out, "}\n");
 }
@@ -311,7 +311,7 @@ static void add_metrics(const struct train_told *told, struct dnn_buf *out)
 int dnn_trainer_record(struct dnn_trainer *t, const char *status, const char *why,
                        struct dnn_err *err)
 {
-    const struct train_told *told = t->told;
+    const struct train_log *log = t->log;
     struct dnn_buf out = {0};
     const bool over = strcmp(status, "running") != 0;
     char *now = utc_now();
@@ -320,18 +320,18 @@ int dnn_trainer_record(struct dnn_trainer *t, const char *status, const char *wh
     dnn_buf_add(&out, "{\n  \"program\": \"dnn-train\",\n");
     add_text(&out, "status", status);
     if (why != NULL) add_text(&out, "why", why);
-    add_text(&out, "began", told->began);
+    add_text(&out, "began", log->began);
     add_text(&out, "ended", over ? now : NULL);
     dnn_buf_add(&out, "  \"seconds\": ");
     add_real(&out, t->sum.seconds + (over ? dnn_clock_now() - t->began : 0));
     dnn_buf_add(&out, ",\n");
-    dnn_buf_bytes(&out, told->about.text, told->about.len);
+    dnn_buf_bytes(&out, log->about.text, log->about.len);
     add_int(&out, "bucket", (int64_t)dnn_replica_bucket_size(t->replica));
     dnn_buf_add(&out, "  \"resumed\": [%s],\n",
-                told->resumed.text == NULL ? "" : told->resumed.text);
+                log->resumed.text == NULL ? "" : log->resumed.text);
     add_int(&out, "epochs", t->at.epoch);
     add_int(&out, "steps", t->at.step);
-    add_metrics(told, &out);
+    add_metrics(log, &out);
     dnn_buf_add(&out, "}\n");
     int rc = dnn_file_write(path, out.text, out.len, err);
     dnn_buf_free(&out);

@@ -8,7 +8,7 @@
  */
 #include "config.h"
 
-#include "run/train_told.h"
+#include "run/train_log.h"
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -45,7 +45,7 @@ static bool is_filled(const char *path)
     return stat(path, &s) == 0 && s.st_size > 0;
 }
 
-void dnn_trainer_show_anew(const struct dnn_trainer *t)
+void dnn_trainer_report_clear(const struct dnn_trainer *t)
 {
     char *path = path_of(t, "report.html");
     bool gone = true;
@@ -63,12 +63,12 @@ void dnn_trainer_show_anew(const struct dnn_trainer *t)
 
 static int save_pictures(const struct dnn_trainer *t, struct dnn_err *err)
 {
-    const struct train_told *told = t->told;
+    const struct train_log *log = t->log;
     char *dir = path_of(t, "pictures");
-    int rc = told->npictures > 0 ? dnn_file_make_dirs(dir, err) : 0;
+    int rc = log->npictures > 0 ? dnn_file_make_dirs(dir, err) : 0;
 
-    for (int i = 0; rc == 0 && i < told->npictures; i++) {
-        const struct dnn_canvas *c = &told->picture[i].canvas;
+    for (int i = 0; rc == 0 && i < log->npictures; i++) {
+        const struct dnn_canvas *c = &log->picture[i].canvas;
         char *path = picture_of(t, i);
 
         rc = dnn_png_save(path, c->width, c->height, c->rgb, err);
@@ -81,18 +81,18 @@ static int save_pictures(const struct dnn_trainer *t, struct dnn_err *err)
 /* Those of this process or, if it evaluated nothing, of an earlier part of the run. */
 static int list_pictures(const struct dnn_trainer *t, struct dnn_report_image *image)
 {
-    const struct train_told *told = t->told;
+    const struct train_log *log = t->log;
     int n = 0;
 
-    for (; n < told->wanted; n++) {
+    for (; n < log->wanted; n++) {
         char *path = picture_of(t, n);
 
-        if (!is_there(path) || (told->judged && n >= told->npictures)) {
+        if (!is_there(path) || (log->evaluated && n >= log->npictures)) {
             dnn_free(path);
             break;
         }
         image[n].png = path;
-        image[n].caption = n < told->npictures ? told->picture[n].caption : NULL;
+        image[n].caption = n < log->npictures ? log->picture[n].caption : NULL;
     }
     return n;
 }
@@ -103,7 +103,7 @@ static void add_facts(const struct dnn_trainer *t, const char *status,
                       struct dnn_buf *out)
 {
     const struct dnn_job *job = t->job;
-    const struct train_told *told = t->told;
+    const struct train_log *log = t->log;
     struct dnn_buf hosts = {0}, cores = {0};
     char bytes[32];
 
@@ -113,9 +113,9 @@ static void add_facts(const struct dnn_trainer *t, const char *status,
     dnn_buf_add(out, "version\t%s %s\n", PACKAGE_NAME, PACKAGE_VERSION);
     if (t->opts->command != NULL) dnn_buf_add(out, "command\t%s\n", t->opts->command);
     dnn_buf_add(out, "job\t%s\n", dnn_json_name(job->file));
-    dnn_buf_add(out, "began\t%s\n", told->began);
-    dnn_buf_add(out, "data\t%s\n", told->dataset);
-    if (told->hash[0] != '\0') dnn_buf_add(out, "hash of the data\t%s\n", told->hash);
+    dnn_buf_add(out, "began\t%s\n", log->began);
+    dnn_buf_add(out, "data\t%s\n", log->dataset);
+    if (log->hash[0] != '\0') dnn_buf_add(out, "hash of the data\t%s\n", log->hash);
     dnn_buf_add(out, "network\t%s: %" PRId64 " weights, %" PRId64 " of them trained\n",
                 job->net.graph->name, job->net.graph->params,
                 job->net.graph->trainable);
@@ -141,8 +141,9 @@ static void add_facts(const struct dnn_trainer *t, const char *status,
 
 static const double *confusion(const struct dnn_trainer *t, int64_t *classes)
 {
-    if (!t->told->judged || t->metrics == NULL || !dnn_trainer_classes(t)) return NULL;
-    return dnn_metrics_confusion(t->told->matrix != NULL ? t->told->matrix : t->metrics,
+    if (!t->log->evaluated || t->metrics == NULL || !dnn_trainer_classes(t))
+        return NULL;
+    return dnn_metrics_confusion(t->log->matrix != NULL ? t->log->matrix : t->metrics,
                                  classes);
 }
 
@@ -151,7 +152,7 @@ static int save_report(const struct dnn_trainer *t, const char *path,
 {
     const struct dnn_job_telemetry *how = t->job->telemetry;
     struct dnn_report_image *image =
-        dnn_alloc(((size_t)t->told->wanted + 1) * sizeof *image);
+        dnn_alloc(((size_t)t->log->wanted + 1) * sizeof *image);
     struct dnn_report r = {.image = image};
     struct dnn_buf facts = {0};
     const struct dnn_column *col;
@@ -184,7 +185,7 @@ static int save_report(const struct dnn_trainer *t, const char *path,
     return rc;
 }
 
-void dnn_trainer_show(struct dnn_trainer *t, const char *status)
+void dnn_trainer_report_write(struct dnn_trainer *t, const char *status)
 {
     struct dnn_err said = {0};
     char *path = path_of(t, "report.html");
@@ -193,12 +194,12 @@ void dnn_trainer_show(struct dnn_trainer *t, const char *status)
     if (save_pictures(t, &said) < 0)
         dnn_log_once(DNN_WARN, "train", "no pictures: %s", said.text);
     /* Without an epoch of our own the report of an earlier part says more. */
-    if (t->job->telemetry->report && (t->told->nvalues > 0 || !is_there(path)) &&
+    if (t->job->telemetry->report && (t->log->nvalues > 0 || !is_there(path)) &&
         save_report(t, path, status, &said) < 0)
         dnn_log_once(DNN_WARN, "train", "no report: %s", said.text);
     dnn_free(path);
-    t->told->shown = dnn_clock_now();
-    t->told->cost = t->told->shown - began;
+    t->log->shown = dnn_clock_now();
+    t->log->cost = t->log->shown - began;
 }
 
 /* ---- where things are ---- */
@@ -211,7 +212,7 @@ static void say_file(const struct dnn_trainer *t, const char *what, const char *
     dnn_free(path);
 }
 
-void dnn_trainer_where(const struct dnn_trainer *t)
+void dnn_trainer_list_files(const struct dnn_trainer *t)
 {
     const struct dnn_job_telemetry *how = t->job->telemetry;
     char *dir = dnn_trainer_ckpt_dir(t), *best = dnn_format("%s/best.bp", dir);
@@ -225,7 +226,7 @@ void dnn_trainer_where(const struct dnn_trainer *t)
     if (how->tensorboard) say_file(t, "TensorBoard", "events");
     say_file(t, "record", "run.json");
     if (how->report) say_file(t, "report", "report.html");
-    if (t->told->wanted > 0) say_file(t, "pictures", "pictures");
+    if (t->log->wanted > 0) say_file(t, "pictures", "pictures");
     dnn_free(newest);
     dnn_free(best);
     dnn_free(dir);

@@ -74,7 +74,7 @@ static int take(void *arg, const struct dnn_batch *batch, struct dnn_err *err)
                               err);
         all[k] = mem;
     }
-    if (rc == 0 && t->speaks) rc = write_batch(w, all, batch->total, err);
+    if (rc == 0 && t->root) rc = write_batch(w, all, batch->total, err);
     w->done += batch->total;
     for (int k = 0; k < w->noutputs; k++)
         dnn_free(all[k]);
@@ -112,7 +112,7 @@ static int open_writer(struct writer *w, int64_t number, struct dnn_err *err)
     struct dnn_job_origin origin;
 
     find_shapes(w);
-    if (!w->t->speaks) return 0;
+    if (!w->t->root) return 0;
     dnn_job_origin(job, DNN_PART_TEST, &origin);
     /* Whoever asks for outputs and not where gets them beside the rest. */
     const char *dir = d->test_output_path != NULL
@@ -152,7 +152,7 @@ int dnn_trainer_outputs(struct dnn_trainer *t, int64_t number,
     *n = 0;
     if (t->test == NULL) return 0;
     int rc = dnn_comm_agree(t->comm, open_writer(&w, number, err), err);
-    if (rc == 0) rc = dnn_trainer_go_through(t, t->test, take, &w, value, n, err);
+    if (rc == 0) rc = dnn_trainer_run_samples(t, t->test, take, &w, value, n, err);
     if (rc == 0 && w.out != NULL) {
         rc = dnn_outputs_commit(w.out, err);
         w.out = NULL;
@@ -171,7 +171,7 @@ int dnn_trainer_own_weights(struct dnn_trainer *t, struct dnn_err *err)
     char *dir = save != NULL ? dnn_strdup(dnn_job_path(t->job, save))
                              : dnn_format("%s/checkpoints", dnn_job_dir(t->job));
     char *found = NULL;
-    int64_t there = t->speaks && access(dir, F_OK) == 0 &&
+    int64_t there = t->root && access(dir, F_OK) == 0 &&
                     dnn_ckpt_find(dir, NULL, &found, NULL) == 0;
     int rc = dnn_comm_bcast(t->comm, "whether there are weights", &there, sizeof there,
                             0, err);
@@ -179,7 +179,7 @@ int dnn_trainer_own_weights(struct dnn_trainer *t, struct dnn_err *err)
     dnn_free(found);
     if (rc == 0 && there != 0)
         rc = dnn_load_weights(dnn_replica_model(t->replica), t->comm, dir, err);
-    else if (rc == 0 && t->speaks)
+    else if (rc == 0 && t->root)
         dnn_log(DNN_WARN, "train",
                 "the weights are those of a new network: checkpoints.load is not "
                 "given, and in %s are none",
@@ -230,7 +230,7 @@ static int record(struct dnn_trainer *t, const struct train_value *value, int n,
     dnn_buf_free(&text);
     dnn_free(path);
     if (rc == 0) say(t, value, n);
-    return rc == 0 ? dnn_trainer_say_test(t, value, n, err) : rc;
+    return rc == 0 ? dnn_trainer_log_test(t, value, n, err) : rc;
 }
 
 int dnn_trainer_test(struct dnn_trainer *t, struct dnn_err *err)
@@ -244,5 +244,5 @@ int dnn_trainer_test(struct dnn_trainer *t, struct dnn_err *err)
         DNN_TRY(dnn_trainer_outputs(t, 1, value, &n, err));
     else
         DNN_TRY(dnn_trainer_evaluate(t, value, &n, err));
-    return dnn_comm_agree(t->comm, t->speaks ? record(t, value, n, err) : 0, err);
+    return dnn_comm_agree(t->comm, t->root ? record(t, value, n, err) : 0, err);
 }

@@ -38,7 +38,7 @@ static int ask(struct dnn_array *array, size_t bytes, const struct dnn_shape *sh
     if (bytes == 0) bytes = 1; /* so that data is never NULL */
     if (array->data != NULL && array->room >= bytes) return 0;
     if (posix_memalign(&mem, ALIGN, bytes) != 0)
-        return dnn_fail(err, DNN_ENOMEM, "there is no memory for an array of %s %s: %s",
+        return dnn_fail(err, DNN_ENOMEM, "not enough memory for an array of %s %s: %s",
                         dnn_shape_text(text, sizeof text, shape), dnn_dtype_name(type),
                         dnn_text_bytes(size, sizeof size, (double)bytes));
     free(array->data);
@@ -162,7 +162,7 @@ int dnn_array_channels_last(struct dnn_array *array, struct dnn_err *err)
 
     if (shape.ndim < 2)
         return dnn_fail(err, DNN_EDATA,
-                        "an array with channels has 2 axes or more, not %d",
+                        "an array with channels must have 2 axes or more, not %d",
                         shape.ndim);
     memmove(shape.dim, shape.dim + 1, (size_t)(shape.ndim - 1) * sizeof shape.dim[0]);
     shape.dim[shape.ndim - 1] = c;

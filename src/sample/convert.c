@@ -172,13 +172,13 @@ static int refuse_int(int64_t index, int64_t x, bool larger, enum dnn_dtype as,
                       struct dnn_err *err)
 {
     return dnn_fail(err, DNN_EDATA,
-                    "number %" PRId64 " is %s%" PRId64 ", which %s cannot hold", index,
+                    "element %" PRId64 " is %s%" PRId64 ", out of range of %s", index,
                     larger ? "more than " : "", x, dnn_dtype_name(as));
 }
 
 static int refuse_real(int64_t index, double x, enum dnn_dtype as, struct dnn_err *err)
 {
-    return dnn_fail(err, DNN_EDATA, "number %" PRId64 " is %.9g, which %s cannot hold",
+    return dnn_fail(err, DNN_EDATA, "element %" PRId64 " is %.9g, out of range of %s",
                     index, x, dnn_dtype_name(as));
 }
 

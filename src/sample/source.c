@@ -13,7 +13,8 @@ int dnn_source_read(const struct dnn_source *source, int64_t i, struct dnn_sampl
 {
     if (i < 0 || i >= source->count)
         return dnn_fail(err, DNN_EDATA,
-                        "%s: there is no sample %" PRId64 ", only 0 to %" PRId64,
+                        "%s: sample %" PRId64
+                        " requested, but there are only 0 to %" PRId64,
                         source->type->name, i, source->count - 1);
     return source->type->read(source, i, out, err);
 }

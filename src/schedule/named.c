@@ -7,19 +7,23 @@
 
 #include "base/mem.h"
 #include "base/text.h"
+#include "metric/metric.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-/* Keras and NNLO shorten accuracy. */
+/* Whether a metric is meant by a name: its own, an alias, or, for the loss, a name of
+ * cross-entropy, as in PyDTNN's val_categorical_cross_entropy. */
 static bool is_called(const char *metric, const char *name)
 {
-    size_t len = strlen(name);
-
     if (strcmp(metric, name) == 0) return true;
-    if (len < 3 || strcmp(name + len - 3, "acc") != 0) return false;
-    if (len > 3 && name[len - 4] != '_') return false;
-    return strncmp(metric, name, len) == 0 && strcmp(metric + len, "uracy") == 0;
+    if (strncmp(name, "val_", 4) == 0) {
+        if (strncmp(metric, "val_", 4) != 0) return false;
+        metric += 4;
+        name += 4;
+    }
+    if (strcmp(metric, "loss") == 0) return strstr(name, "entropy") != NULL;
+    return strcmp(metric, dnn_metric_canonical(name)) == 0;
 }
 
 int dnn_schedule_find(const char *who, const char *name, int n,

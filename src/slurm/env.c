@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *look_real(const void *arg, const char *name)
+static const char *get_real(const void *arg, const char *name)
 {
     (void)arg;
     return getenv(name);
@@ -20,12 +20,12 @@ static const char *look_real(const void *arg, const char *name)
 
 struct dnn_env dnn_slurm_env(void)
 {
-    return (struct dnn_env){look_real, NULL};
+    return (struct dnn_env){get_real, NULL};
 }
 
 static const char *text(struct dnn_env env, const char *name)
 {
-    return env.look(env.arg, name);
+    return env.get(env.arg, name);
 }
 
 /* The first of several variables that is set and not empty. */

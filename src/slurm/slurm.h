@@ -16,7 +16,7 @@
 
 /* Where variables are looked up; look returns NULL for one that is not set. */
 struct dnn_env {
-    const char *(*look)(const void *arg, const char *name);
+    const char *(*get)(const void *arg, const char *name);
     const void *arg;
 };
 

@@ -218,7 +218,7 @@ static int write_csv(void *self, const struct dnn_record *r, struct dnn_err *err
     struct csv *csv = self;
 
     if (!dnn_record_kept(r, csv->every)) return 0;
-    return add_row(r->moment == DNN_MOMENT_EPOCH ? &csv->epochs : &csv->steps, r, err);
+    return add_row(r->event == DNN_EVENT_EPOCH ? &csv->epochs : &csv->steps, r, err);
 }
 
 static int flush_csv(void *self, struct dnn_err *err)

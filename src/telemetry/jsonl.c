@@ -35,8 +35,8 @@ static int write_jsonl(void *self, const struct dnn_record *r, struct dnn_err *e
     double value;
 
     if (!dnn_record_kept(r, j->every)) return 0;
-    dnn_buf_add(&line, "{\"moment\": \"%s\", \"time\": \"%s\"",
-                r->moment == DNN_MOMENT_EPOCH ? "epoch" : "step",
+    dnn_buf_add(&line, "{\"event\": \"%s\", \"time\": \"%s\"",
+                r->event == DNN_EVENT_EPOCH ? "epoch" : "step",
                 dnn_clock_utc(when, sizeof when, time(NULL)));
     for (int i = 0; i < dnn_record_count(r); i++) {
         const char *name = dnn_record_number(r, i, &value);

@@ -10,8 +10,8 @@
 #include <string.h>
 
 static const char *const fixed[] = {
-    "epoch", "batch",   "step", "seconds", "rate",     "samples_per_second",
-    "data",  "compute", "comm", "late",    "grad_norm"};
+    "epoch", "batch",   "step", "seconds",   "rate",     "samples_per_second",
+    "data",  "compute", "comm", "straggler", "grad_norm"};
 enum { FIXED = sizeof fixed / sizeof fixed[0] };
 
 int dnn_record_count(const struct dnn_record *record)
@@ -26,9 +26,9 @@ const char *dnn_record_number(const struct dnn_record *r, int i, double *value)
         return r->value[i - FIXED].name;
     }
     const double number[FIXED] = {
-        (double)r->epoch,      (double)r->batch, (double)r->step, r->seconds, r->rate,
-        r->samples_per_second, r->data,          r->compute,      r->comm,    r->late,
-        r->grad_norm};
+        (double)r->epoch, (double)r->batch,      (double)r->step, r->seconds,
+        r->rate,          r->samples_per_second, r->data,         r->compute,
+        r->comm,          r->straggler,          r->grad_norm};
     *value = number[i];
     return fixed[i];
 }
@@ -42,8 +42,8 @@ const double *dnn_record_find(const struct dnn_record *record, const char *name)
 
 bool dnn_record_kept(const struct dnn_record *record, int64_t every)
 {
-    if (record->moment == DNN_MOMENT_EPOCH) return true;
-    return record->moment == DNN_MOMENT_STEP && every > 0 && record->step % every == 0;
+    if (record->event == DNN_EVENT_EPOCH) return true;
+    return record->event == DNN_EVENT_STEP && every > 0 && record->step % every == 0;
 }
 
 const char *dnn_number_text(char out[DNN_NUMBER_TEXT], double value)

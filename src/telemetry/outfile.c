@@ -69,9 +69,9 @@ static int write_outfile(void *self, const struct dnn_record *r, struct dnn_err 
 {
     struct outfile *o = self;
 
-    if (r->moment == DNN_MOMENT_STEP && o->train != NULL)
+    if (r->event == DNN_EVENT_STEP && o->train != NULL)
         return write_train(self, r, err);
-    if (r->moment == DNN_MOMENT_EPOCH) return write_test(self, r, err);
+    if (r->event == DNN_EVENT_EPOCH) return write_test(self, r, err);
     return 0;
 }
 

@@ -40,7 +40,7 @@ static void add_values(struct dnn_buf *out, const struct dnn_record *r)
         if (r->value[i].main)
             dnn_buf_add(out, "%s%s %.4g", out->len == 0 ? "" : ", ", r->value[i].name,
                         r->value[i].value);
-    if (r->moment == DNN_MOMENT_STEP && !isnan(r->grad_norm))
+    if (r->event == DNN_EVENT_STEP && !isnan(r->grad_norm))
         dnn_buf_add(out, "%s|g| %.4g", out->len == 0 ? "" : ", ", r->grad_norm);
 }
 
@@ -63,7 +63,7 @@ static double share_of(const struct dnn_record *r)
 {
     double done = (double)r->epoch;
 
-    if (r->moment == DNN_MOMENT_STEP && r->batches > 0)
+    if (r->event == DNN_EVENT_STEP && r->batches > 0)
         done += (double)r->batch / (double)r->batches - 1;
     return r->epochs > 0 ? done / (double)r->epochs : 1;
 }
@@ -128,7 +128,7 @@ static void draw(struct meter *m, const struct dnn_record *r, double t)
     add_left(&words, m, r, t);
     add_speed(&words, r);
     dnn_buf_add(&line, "%s %" PRId64 "/%" PRId64 " ",
-                r->moment == DNN_MOMENT_STEP ? "epoch" : "evaluating epoch", r->epoch,
+                r->event == DNN_EVENT_STEP ? "epoch" : "evaluating epoch", r->epoch,
                 r->epochs);
     if ((int)(line.len + words.len + strlen(m->before)) + LEAST + 10 <= room)
         dnn_buf_add(&words, "%s", m->before);
@@ -160,7 +160,7 @@ static void tell(struct meter *m, const struct dnn_record *r, double t)
     struct dnn_buf words = {0}, head = {0};
 
     dnn_buf_add(&head, "%sepoch %" PRId64 "/%" PRId64 ", batch %" PRId64 "/%" PRId64,
-                r->moment == DNN_MOMENT_STEP ? "" : "evaluating ", r->epoch, r->epochs,
+                r->event == DNN_EVENT_STEP ? "" : "evaluating ", r->epoch, r->epochs,
                 r->batch, r->batches);
     add_values(&words, r);
     add_speed(&words, r);
@@ -217,9 +217,9 @@ static int write_meter(void *self, const struct dnn_record *r, struct dnn_err *e
         m->share = share_of(r);
         if (m->line) m->last -= 1; /* shown at once */
     }
-    if (r->moment == DNN_MOMENT_EPOCH)
+    if (r->event == DNN_EVENT_EPOCH)
         tell_epoch(m, r, t);
-    else if (r->moment == DNN_MOMENT_END)
+    else if (r->event == DNN_EVENT_END)
         tell_end(m, r);
     else if (m->line && (t - m->last >= 0.1 || !m->shown))
         draw(m, r, t);

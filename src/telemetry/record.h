@@ -39,24 +39,24 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum dnn_moment {
-    DNN_MOMENT_STEP,      /* a training step was made                                */
-    DNN_MOMENT_EVAL_STEP, /* a batch was evaluated                                   */
-    DNN_MOMENT_EPOCH,     /* an epoch is over, validation included                   */
-    DNN_MOMENT_END        /* the run is over                                         */
+enum dnn_event {
+    DNN_EVENT_STEP,      /* a training step was made                                */
+    DNN_EVENT_EVAL_STEP, /* a batch was evaluated                                   */
+    DNN_EVENT_EPOCH,     /* an epoch is over, validation included                   */
+    DNN_EVENT_END        /* the run is over                                         */
 };
 
 enum { DNN_RECORD_VALUES = 256 };
 
 struct dnn_record {
-    enum dnn_moment moment;
+    enum dnn_event event;
     int64_t epoch, epochs;  /* this one, from 1, and how many                        */
     int64_t batch, batches; /* within it, from 1                                     */
     int64_t step;           /* updates made so far                                   */
     double seconds;         /* since the run began, earlier parts of it included     */
     double samples_per_second;
     double data, compute, comm; /* shares of the time, 0 to 1                        */
-    double late;                /* of it, and part of comm: because others were later */
+    double straggler;           /* of it, and part of comm: because others were later */
     double grad_norm;           /* NaN: not known                                    */
     double rate;                /* learning rate                                     */
     int n;

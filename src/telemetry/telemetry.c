@@ -73,7 +73,7 @@ int dnn_telemetry_write(struct dnn_telemetry *telemetry,
     DNN_TRY(check(record, err));
     for (int i = 0; i < telemetry->n; i++)
         DNN_TRY(telemetry->sink[i]->write(telemetry->self[i], record, err));
-    if (record->moment == DNN_MOMENT_EPOCH || record->moment == DNN_MOMENT_END)
+    if (record->event == DNN_EVENT_EPOCH || record->event == DNN_EVENT_END)
         return dnn_telemetry_flush(telemetry, err);
     return 0;
 }

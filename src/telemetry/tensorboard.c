@@ -138,7 +138,7 @@ static int write_board(void *self, const struct dnn_record *r, struct dnn_err *e
 {
     struct board *b = self;
     struct dnn_buf train = {0}, val = {0};
-    const char *group = r->moment == DNN_MOMENT_EPOCH ? "epoch" : "step";
+    const char *group = r->event == DNN_EVENT_EPOCH ? "epoch" : "step";
     double value;
     int rc = 0;
 

@@ -114,21 +114,21 @@ static int gpu_named(const struct dnn_topo *topo, const char *word, size_t len)
 }
 
 void dnn_topo_visible_gpus(const struct dnn_topo *topo, const char *visible,
-                           struct dnn_topo_card *card)
+                           struct dnn_topo_request *request)
 {
-    card->ngpus = 0;
+    request->ngpus = 0;
     if (visible == NULL || topo->filtered) {
-        for (; card->ngpus < topo->nseen; card->ngpus++)
-            card->gpu[card->ngpus] = topo->seen[card->ngpus];
+        for (; request->ngpus < topo->nseen; request->ngpus++)
+            request->gpu[request->ngpus] = topo->seen[request->ngpus];
         return;
     }
     /* As in CUDA, the first word that names no device ends the list. */
-    while (card->ngpus < DNN_TOPO_GPUS) {
+    while (request->ngpus < DNN_TOPO_GPUS) {
         size_t len = strcspn(visible, ",");
         int gpu = gpu_named(topo, visible, len);
 
         if (gpu < 0) return;
-        card->gpu[card->ngpus++] = (int16_t)gpu;
+        request->gpu[request->ngpus++] = (int16_t)gpu;
         if (visible[len] == '\0') return;
         visible += len + 1;
     }
@@ -160,26 +160,27 @@ static int distance(const struct dnn_topo *topo, int gpu,
     return dnn_topo_meet(&our_packages, &its_packages, NULL) ? 1 : 2;
 }
 
-/* The index into card->gpu of one used less than limit and not farther than
+/* The index into request->gpu of one used less than limit and not farther than
  * far, or -1. */
-static int pick(const struct dnn_topo *topo, const struct dnn_topo_card *card,
+static int pick(const struct dnn_topo *topo, const struct dnn_topo_request *request,
                 const struct dnn_topo_set *pus, const int *used, int limit, int far)
 {
-    for (int i = 0; i < card->ngpus; i++)
-        if (used[card->gpu[i]] < limit && distance(topo, card->gpu[i], pus) <= far)
+    for (int i = 0; i < request->ngpus; i++)
+        if (used[request->gpu[i]] < limit &&
+            distance(topo, request->gpu[i], pus) <= far)
             return i;
     return -1;
 }
 
 void dnn_topo_share_gpus(const struct dnn_topo *topo, int n,
-                         const struct dnn_topo_card *const *cards,
+                         const struct dnn_topo_request *const *requests,
                          const struct dnn_topo_set *pus, int *gpu)
 {
     int used[DNN_TOPO_GPUS] = {0}, left = 0;
 
     for (int r = 0; r < n; r++) {
         gpu[r] = -1;
-        if (cards[r]->ngpus > 0) left++;
+        if (requests[r]->ngpus > 0) left++;
     }
     /* Near pairs first, so that a rank without a GPU of its own does not take
      * its neighbour's while another is free. */
@@ -187,9 +188,9 @@ void dnn_topo_share_gpus(const struct dnn_topo *topo, int n,
         for (int far = 0; far <= 2; far++)
             for (int r = 0; r < n; r++) {
                 if (gpu[r] >= 0) continue;
-                gpu[r] = pick(topo, cards[r], &pus[r], used, limit, far);
+                gpu[r] = pick(topo, requests[r], &pus[r], used, limit, far);
                 if (gpu[r] < 0) continue;
-                used[cards[r]->gpu[gpu[r]]]++;
+                used[requests[r]->gpu[gpu[r]]]++;
                 left--;
             }
 }

@@ -1,4 +1,4 @@
-/* map.c - topology and cards in, places out; touches nothing.
+/* map.c - topology and requests in, places out; touches nothing.
  *
  * Ranks with masks of their own stay in them.  Ranks that share one mask divide
  * its cores evenly, to within one core, because ranks that wait for each other
@@ -18,8 +18,8 @@
 struct node {
     const struct dnn_topo *topo;
     int n, me;
-    const struct dnn_topo_card **card; /* owned array [n]                    */
-    struct dnn_topo_set *pus;          /* owned [n]: the answer              */
+    const struct dnn_topo_request **request; /* owned array [n]                    */
+    struct dnn_topo_set *pus;                /* owned [n]: the answer              */
     int *turn; /* owned [n]: of ranks on the same single core, which one     */
 };
 
@@ -117,7 +117,7 @@ static void give(const struct dnn_topo *topo, int at, const struct dnn_topo_set 
 /* Divide one mask among the k ranks who[0..k). */
 static void split(struct node *node, const int *who, int k)
 {
-    const struct dnn_topo_set *mask = &node->card[who[0]]->granted;
+    const struct dnn_topo_set *mask = &node->request[who[0]]->granted;
     struct cores c = cores_in(node->topo, mask);
 
     if (c.n < k) {
@@ -150,13 +150,13 @@ static void share(struct node *node)
         int k = 0;
 
         if (done[r]) continue;
-        if (node->card[r]->policy != DNN_BIND_AUTO) {
-            node->pus[r] = node->card[r]->granted;
+        if (node->request[r]->policy != DNN_BIND_AUTO) {
+            node->pus[r] = node->request[r]->granted;
             continue;
         }
         for (int s = r; s < node->n; s++)
-            if (node->card[s]->policy == DNN_BIND_AUTO &&
-                dnn_topo_same(&node->card[s]->granted, &node->card[r]->granted)) {
+            if (node->request[s]->policy == DNN_BIND_AUTO &&
+                dnn_topo_same(&node->request[s]->granted, &node->request[r]->granted)) {
                 who[k++] = s;
                 done[s] = true;
             }
@@ -184,15 +184,16 @@ static void fill_memory(const struct dnn_topo *topo, struct dnn_place *p)
     p->total_memory = machine->total_memory;
 }
 
-/* So many threads; see enum dnn_topo_wish. */
-static int threads_for(const struct dnn_topo *topo, const struct dnn_topo_card *card,
-                       const struct cores *c, const struct dnn_topo_set *pus)
+/* So many threads; see enum dnn_topo_want. */
+static int threads_for(const struct dnn_topo *topo,
+                       const struct dnn_topo_request *request, const struct cores *c,
+                       const struct dnn_topo_set *pus)
 {
     int cores = 0;
 
-    if (card->wish == DNN_WISH_THREADS) return card->threads;
-    if (card->wish == DNN_WISH_CORES) return c->n;
-    for (int cpus = 0; cores < c->n && cpus < card->threads; cores++) {
+    if (request->want == DNN_WANT_THREADS) return request->threads;
+    if (request->want == DNN_WANT_CORES) return c->n;
+    for (int cpus = 0; cores < c->n && cpus < request->threads; cores++) {
         struct dnn_topo_set both;
 
         dnn_topo_meet(&topo->core[c->at[cores]].pus, pus, &both);
@@ -237,7 +238,7 @@ static void pin(const struct dnn_topo *topo, const struct cores *c, int turn,
 static void fill(const struct node *node, struct dnn_place *p)
 {
     const struct dnn_topo *topo = node->topo;
-    const struct dnn_topo_card *card = node->card[node->me];
+    const struct dnn_topo_request *request = node->request[node->me];
 
     /* All bytes are set, padding too, because places are sent as bytes. */
     memset(p, 0, sizeof *p);
@@ -252,53 +253,53 @@ static void fill(const struct node *node, struct dnn_place *p)
     p->npackages = dnn_topo_count(&p->packages);
     p->package = p->npackages == 1 ? topo->core[c.at[0]].package : -1;
     fill_memory(topo, p);
-    p->threads = threads_for(topo, card, &c, &p->pus);
+    p->threads = threads_for(topo, request, &c, &p->pus);
     for (int t = 0; t < DNN_TOPO_THREADS; t++)
         p->pu[t] = -1;
-    if (card->policy == DNN_BIND_AUTO) pin(topo, &c, node->turn[node->me], p);
+    if (request->policy == DNN_BIND_AUTO) pin(topo, &c, node->turn[node->me], p);
     free_cores(&c);
 }
 
 /* The ranks on our host, and whether their masks make sense here. */
-static int gather(struct node *node, const struct dnn_topo_card *cards, int ncards,
-                  int me, struct dnn_err *err)
+static int gather(struct node *node, const struct dnn_topo_request *requests,
+                  int nrequests, int me, struct dnn_err *err)
 {
     struct dnn_topo_set all = {{0}};
 
     dnn_topo_from_bitmap(&all, hwloc_topology_get_topology_cpuset(node->topo->hw));
-    for (int r = 0; r < ncards; r++) {
-        if (strcmp(cards[r].host, cards[me].host) != 0) continue;
-        if (!dnn_topo_meet(&cards[r].granted, &all, NULL))
+    for (int r = 0; r < nrequests; r++) {
+        if (strcmp(requests[r].host, requests[me].host) != 0) continue;
+        if (!dnn_topo_meet(&requests[r].granted, &all, NULL))
             return dnn_fail(err, DNN_EUSAGE,
                             "rank %d on %s was granted no CPU that this machine has", r,
-                            cards[r].host);
+                            requests[r].host);
         if (r == me) node->me = node->n;
-        node->card[node->n++] = &cards[r];
+        node->request[node->n++] = &requests[r];
     }
     return 0;
 }
 
-int dnn_topo_map(const struct dnn_topo *topo, const struct dnn_topo_card *cards,
-                 int ncards, int me, struct dnn_place *place, struct dnn_err *err)
+int dnn_topo_map(const struct dnn_topo *topo, const struct dnn_topo_request *requests,
+                 int nrequests, int me, struct dnn_place *place, struct dnn_err *err)
 {
     struct node node = {.topo = topo};
-    size_t n = (size_t)ncards;
+    size_t n = (size_t)nrequests;
 
-    node.card = dnn_alloc(n * sizeof *node.card);
+    node.request = dnn_alloc(n * sizeof *node.request);
     node.pus = dnn_alloc(n * sizeof *node.pus);
     node.turn = dnn_alloc(n * sizeof *node.turn);
-    int rc = gather(&node, cards, ncards, me, err);
+    int rc = gather(&node, requests, nrequests, me, err);
     if (rc == 0) {
         int *gpu = dnn_alloc(n * sizeof *gpu);
 
         share(&node);
         fill(&node, place);
-        dnn_topo_share_gpus(topo, node.n, node.card, node.pus, gpu);
+        dnn_topo_share_gpus(topo, node.n, node.request, node.pus, gpu);
         place->gpu = gpu[node.me];
-        place->gpu_on_node = place->gpu < 0 ? -1 : cards[me].gpu[place->gpu];
+        place->gpu_on_node = place->gpu < 0 ? -1 : requests[me].gpu[place->gpu];
         dnn_free(gpu);
     }
-    dnn_free(node.card);
+    dnn_free(node.request);
     dnn_free(node.pus);
     dnn_free(node.turn);
     return rc;

@@ -16,7 +16,7 @@
 enum { MAX_PAIRS = 4 };
 
 struct job {
-    const struct dnn_topo_card *card;
+    const struct dnn_topo_request *request;
     const struct dnn_place *place;
     int n;
     bool *mark; /* owned [n]: the ranks a message is about */
@@ -79,7 +79,7 @@ static void add_cores(struct dnn_buf *out, const struct dnn_topo_set *cores)
 
 static bool same_host(const struct job *j, int a, int b)
 {
-    return strcmp(j->card[a].host, j->card[b].host) == 0;
+    return strcmp(j->request[a].host, j->request[b].host) == 0;
 }
 
 /* Why two ranks have a core in common. */
@@ -93,7 +93,7 @@ enum why {
 
 static enum why why(const struct job *j, int a, int b)
 {
-    const struct dnn_topo_card *x = &j->card[a], *y = &j->card[b];
+    const struct dnn_topo_request *x = &j->request[a], *y = &j->request[b];
 
     if (!dnn_topo_meet(&j->place[a].cores, &j->place[b].cores, NULL)) return NOTHING;
     if (!dnn_topo_meet(&x->granted, &y->granted, NULL)) return SIBLINGS;
@@ -104,7 +104,7 @@ static enum why why(const struct job *j, int a, int b)
 
 static bool is_off(const struct job *j, int a, int b)
 {
-    return j->card[a].policy == DNN_BIND_OFF && j->card[b].policy == DNN_BIND_OFF;
+    return j->request[a].policy == DNN_BIND_OFF && j->request[b].policy == DNN_BIND_OFF;
 }
 
 static void say_pair(struct job *j, int a, int b)
@@ -112,14 +112,14 @@ static void say_pair(struct job *j, int a, int b)
     struct dnn_buf cpus = {0};
     struct dnn_topo_set both;
 
-    dnn_topo_meet(&j->card[a].granted, &j->card[b].granted, &both);
+    dnn_topo_meet(&j->request[a].granted, &j->request[b].granted, &both);
     dnn_topo_list(&cpus, &both);
     note(
         j, DNN_WARN,
         "%s: ranks %d and %d were given overlapping CPUs (%s) and will slow each other "
         "down; give each rank its own (srun --cpu-bind=cores) or all of them the same "
         "(srun --cpu-bind=none)",
-        j->card[a].host, a, b, cpus.text);
+        j->request[a].host, a, b, cpus.text);
     dnn_buf_free(&cpus);
 }
 
@@ -153,7 +153,7 @@ static void say_shared(struct job *j, int host, enum why reason)
     add_ranks(&text, j);
     dnn_buf_add(&text, " share ");
     add_cores(&text, &cores);
-    note(j, DNN_WARN, "%s: %s: %s", j->card[host].host, text.text, advice[reason]);
+    note(j, DNN_WARN, "%s: %s: %s", j->request[host].host, text.text, advice[reason]);
     dnn_buf_free(&text);
 }
 
@@ -176,7 +176,7 @@ static void look_at_host(struct job *j, int host)
         }
     if (pairs > MAX_PAIRS)
         note(j, DNN_WARN, "%s: %d more pairs of ranks were given overlapping CPUs",
-             j->card[host].host, pairs - MAX_PAIRS);
+             j->request[host].host, pairs - MAX_PAIRS);
     for (enum why reason = SIBLINGS; reason <= INHERITED; reason++)
         if (seen[reason]) say_shared(j, host, reason);
 }
@@ -186,25 +186,26 @@ enum fit { FITS, USES_SIBLINGS, TOO_MANY_THREADS, TOO_FEW_CPUS };
 
 static enum fit fit(const struct job *j, int r)
 {
-    const struct dnn_topo_card *card = &j->card[r];
+    const struct dnn_topo_request *request = &j->request[r];
     int pus = dnn_topo_count(&j->place[r].pus);
 
-    if (card->wish == DNN_WISH_CPUS) return card->threads > pus ? TOO_FEW_CPUS : FITS;
-    if (card->wish != DNN_WISH_THREADS || card->threads <= j->place[r].ncores)
+    if (request->want == DNN_WANT_CPUS)
+        return request->threads > pus ? TOO_FEW_CPUS : FITS;
+    if (request->want != DNN_WANT_THREADS || request->threads <= j->place[r].ncores)
         return FITS;
-    return card->threads > pus ? TOO_MANY_THREADS : USES_SIBLINGS;
+    return request->threads > pus ? TOO_MANY_THREADS : USES_SIBLINGS;
 }
 
 static bool alike(const struct job *j, int a, int b)
 {
-    return fit(j, a) == fit(j, b) && j->card[a].threads == j->card[b].threads &&
+    return fit(j, a) == fit(j, b) && j->request[a].threads == j->request[b].threads &&
            j->place[a].ncores == j->place[b].ncores &&
            dnn_topo_count(&j->place[a].pus) == dnn_topo_count(&j->place[b].pus);
 }
 
 static void say_fit(struct job *j, int r)
 {
-    int want = j->card[r].threads, cores = j->place[r].ncores;
+    int want = j->request[r].threads, cores = j->place[r].ncores;
     int pus = dnn_topo_count(&j->place[r].pus);
     const char *s = cores == 1 ? "" : "s";
     struct dnn_buf who = {0};
@@ -261,16 +262,16 @@ static void look_at_gpus(struct job *j, int host)
         }
         if (users < 2) continue;
         add_ranks(&who, j);
-        note(j, DNN_INFO, "%s: %s share GPU %d", j->card[host].host, who.text, gpu);
+        note(j, DNN_INFO, "%s: %s share GPU %d", j->request[host].host, who.text, gpu);
         dnn_buf_free(&who);
     }
 }
 
-void dnn_topo_make_report(const struct dnn_topo_card *cards,
+void dnn_topo_make_report(const struct dnn_topo_request *requests,
                           const struct dnn_place *places, int count,
                           struct dnn_topo_report *out)
 {
-    struct job j = {cards, places, count, NULL, out};
+    struct job j = {requests, places, count, NULL, out};
 
     memset(out, 0, sizeof *out);
     j.mark = dnn_alloc((size_t)count * sizeof *j.mark);

@@ -1,8 +1,8 @@
 /* topo.h - which cores, memory and GPU this rank gets, and binding to them.
  *
- * Three steps: every rank describes what it was granted (a card), the caller
- * exchanges the cards, and each rank maps all cards of its node to its own
- * place.  The map is a pure function of topology and cards, so all ranks of a
+ * Three steps: every rank describes what it was granted (a request), the caller
+ * exchanges the requests, and each rank maps all requests of its node to its own
+ * place.  The map is a pure function of topology and requests, so all ranks of a
  * node come to the same answer without talking again.  Then it binds, inside
  * what was granted and never outside.
  *
@@ -49,18 +49,18 @@ bool dnn_topo_same(const struct dnn_topo_set *a, const struct dnn_topo_set *b);
 /* "0-3,8"; "-" if empty. */
 void dnn_topo_list(struct dnn_buf *out, const struct dnn_topo_set *set);
 
-enum dnn_topo_wish {
-    DNN_WISH_CORES,  /* nobody said: one thread per core                          */
-    DNN_WISH_CPUS,   /* Slurm's cpus per task, which count hardware threads       */
-    DNN_WISH_THREADS /* --threads or OMP_NUM_THREADS: exactly so many            */
+enum dnn_topo_want {
+    DNN_WANT_CORES,  /* nobody said: one thread per core                          */
+    DNN_WANT_CPUS,   /* Slurm's cpus per task, which count hardware threads       */
+    DNN_WANT_THREADS /* --threads or OMP_NUM_THREADS: exactly so many            */
 };
 
 /* What one rank was granted and wants: fixed size, to be sent as bytes. */
-struct dnn_topo_card {
+struct dnn_topo_request {
     char host[256];
     int32_t policy;  /* enum dnn_topo_policy                                     */
-    int32_t wish;    /* enum dnn_topo_wish                                       */
-    int32_t threads; /* that many; 0 with DNN_WISH_CORES                         */
+    int32_t want;    /* enum dnn_topo_want                                       */
+    int32_t threads; /* that many; 0 with DNN_WANT_CORES                         */
     int32_t ngpus;
     int16_t gpu[DNN_TOPO_GPUS];  /* visible ones, the program's numbering -> the
                                   * node's                                        */
@@ -102,16 +102,17 @@ int dnn_topo_read(const char *xml, struct dnn_topo **out, struct dnn_err *err);
 int dnn_topo_make(const char *synthetic, struct dnn_topo **out, struct dnn_err *err);
 void dnn_topo_close(struct dnn_topo *topo);
 
-/* Local.  Our card: the granted mask, and what env (Slurm's variables,
- * OMP_NUM_THREADS, CUDA_VISIBLE_DEVICES) and threads (0: nothing said) wish. */
-int dnn_topo_make_card(const struct dnn_topo *topo, enum dnn_topo_policy policy,
-                       int threads, struct dnn_env env, const struct dnn_slurm *slurm,
-                       struct dnn_topo_card *card, struct dnn_err *err);
+/* Local.  Our request: the granted mask, and what env (Slurm's variables,
+ * OMP_NUM_THREADS, CUDA_VISIBLE_DEVICES) and threads (0: nothing said) want. */
+int dnn_topo_make_request(const struct dnn_topo *topo, enum dnn_topo_policy policy,
+                          int threads, struct dnn_env env,
+                          const struct dnn_slurm *slurm,
+                          struct dnn_topo_request *request, struct dnn_err *err);
 
-/* Local and pure.  The place of rank me; cards are those of all ranks of the
+/* Local and pure.  The place of rank me; requests are those of all ranks of the
  * program, of which only those of our host matter. */
-int dnn_topo_map(const struct dnn_topo *topo, const struct dnn_topo_card *cards,
-                 int ncards, int me, struct dnn_place *place, struct dnn_err *err);
+int dnn_topo_map(const struct dnn_topo *topo, const struct dnn_topo_request *requests,
+                 int nrequests, int me, struct dnn_place *place, struct dnn_err *err);
 
 /* Local.  Bind this process, its OpenMP threads and its memory, and read the
  * result back.  Also sets the number of OpenMP threads.  A system that refuses
@@ -136,10 +137,10 @@ struct dnn_topo_report {
     size_t cap;
 };
 
-/* Local and pure.  Look over everybody's cards and places: overlapping grants,
+/* Local and pure.  Look over everybody's requests and places: overlapping grants,
  * shared cores, fewer cores than threads, shared GPUs.  The caller owns what
  * *out holds. */
-void dnn_topo_make_report(const struct dnn_topo_card *cards,
+void dnn_topo_make_report(const struct dnn_topo_request *requests,
                           const struct dnn_place *places, int count,
                           struct dnn_topo_report *out);
 void dnn_topo_free_report(struct dnn_topo_report *report);

@@ -46,12 +46,12 @@ void dnn_topo_find_gpus(struct dnn_topo *topo);
 
 /* Which GPUs a CUDA_VISIBLE_DEVICES text (NULL: all) leaves, in its order. */
 void dnn_topo_visible_gpus(const struct dnn_topo *topo, const char *visible,
-                           struct dnn_topo_card *card);
+                           struct dnn_topo_request *request);
 
 /* Give every rank of a node the nearest unused GPU it can see; ranks beyond
- * that share evenly.  gpu[i] becomes an index into cards[i]->gpu, or -1. */
+ * that share evenly.  gpu[i] becomes an index into requests[i]->gpu, or -1. */
 void dnn_topo_share_gpus(const struct dnn_topo *topo, int n,
-                         const struct dnn_topo_card *const *cards,
+                         const struct dnn_topo_request *const *requests,
                          const struct dnn_topo_set *pus, int *gpu);
 
 #endif

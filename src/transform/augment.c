@@ -37,7 +37,7 @@ static int unknown(const struct dnn_jobj *at, const char *name, struct dnn_err *
         words[k] = dnn_aug_kinds[k]->name;
         dnn_buf_add(&list, "%s%s", k == 0 ? "" : ", ", words[k]);
     }
-    int rc = dnn_json_fail(at, err, "\"%.40s\" is no transform%s; there are %s", name,
+    int rc = dnn_json_fail(at, err, "unknown transform \"%.40s\"%s; known: %s", name,
                            dnn_text_hint(hint, sizeof hint, name, words), list.text);
     dnn_buf_free(&list);
     return rc;
@@ -115,7 +115,7 @@ static int read_step(struct dnn_augment *a, const struct dnn_jobj *item,
                              "must be an object with one key, the name of a transform, "
                              "not %s",
                              dnn_json_type(item) == DNN_J_OBJECT
-                                 ? "an object with none or several"
+                                 ? "an object with no key or several"
                                  : dnn_json_quote(quote, item));
     }
     const struct dnn_aug_kind *kind = find(name);
@@ -159,8 +159,8 @@ static int find_mix(struct dnn_augment *a, struct dnn_err *err)
     for (size_t k = 0; k < a->nsteps; k++) {
         if (a->step[k].kind != &dnn_aug_mixup) continue;
         if (a->mix != a->nsteps)
-            return dnn_aug_fail(&a->step[k], err, "samples are mixed already: %s",
-                                "leave one mixup out");
+            return dnn_aug_fail(&a->step[k], err, "mixup is listed twice: %s",
+                                "remove one of them");
         a->mix = k;
     }
     return 0;
@@ -224,13 +224,13 @@ static int step_columns(const struct dnn_aug_step *step, int ncols,
         if (step->kind->reach == DNN_AUG_ALL) continue;
         if (col[c].shape.ndim < 2 || col[c].shape.ndim > DNN_MAX_SPACE + 1)
             return dnn_aug_fail(step, err,
-                                "'%s' has %d axes; an image or mask has 1 to 3 of "
-                                "space, and channels",
+                                "'%s' has %d axes; an image or mask must have 1 to 3 "
+                                "spatial axes and a channel axis",
                                 col[c].name, col[c].shape.ndim);
     }
     /* Without targets, as in inference, there is nothing to do for them. */
     if (touched == 0 && step->side != DNN_AUG_TARGETS)
-        return dnn_aug_fail(step, err, "there is no %s it could change",
+        return dnn_aug_fail(step, err, "there is no %s to apply it to",
                             step->kind->reach == DNN_AUG_SPACE ? "image or mask"
                                                                : "image");
     if (step->kind->columns == NULL) return 0;
@@ -348,7 +348,7 @@ int dnn_augment_apply(const struct dnn_augment *augment, int ncols,
     DNN_TRY(run_steps(augment, 0, mix, &who, &run, err));
     if (mix == n) return 0;
     if (partner == NULL)
-        return dnn_aug_fail(&augment->step[mix], err, "there is no second sample");
+        return dnn_aug_fail(&augment->step[mix], err, "a second sample is needed");
     second.sample = partner;
     DNN_TRY(run_steps(augment, 0, mix, &other, &second, err));
     run.partner = partner;

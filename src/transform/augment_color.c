@@ -91,7 +91,7 @@ struct opts {
 
 static const struct dnn_field fields[] = {
     {"code", DNN_F_ENUM, offsetof(struct opts, code), NULL, 0, 0, names,
-     "from what to what", NULL},
+     "conversion, source to destination", NULL},
     {NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
 
@@ -107,7 +107,7 @@ static int columns(const struct dnn_aug_step *step, int ncols, struct dnn_column
         if (!dnn_aug_touches(step, &col[c])) continue;
         if (*channels != DNN_UNKNOWN && *channels != code->from)
             return dnn_aug_fail(step, err,
-                                "'%s' has %" PRId64 " channel%s; %s takes %d",
+                                "'%s' has %" PRId64 " channel%s; %s needs %d",
                                 col[c].name, *channels, *channels == 1 ? "" : "s",
                                 dnn_choice_name(names, o->code), code->from);
         *channels = code->to;
@@ -115,9 +115,9 @@ static int columns(const struct dnn_aug_step *step, int ncols, struct dnn_column
             col[c].type == DNN_U8 || col[c].type == DNN_F32 || col[c].type == DNN_F64;
         if ((code->what == HSV || code->what == FROM_HSV || code->what == ADD_ALPHA) &&
             !exact)
-            return dnn_aug_fail(
-                step, err, "'%s' is of type %s; %s takes u8, f32 or f64", col[c].name,
-                dnn_dtype_name(col[c].type), dnn_choice_name(names, o->code));
+            return dnn_aug_fail(step, err, "'%s' has dtype %s; %s needs u8, f32 or f64",
+                                col[c].name, dnn_dtype_name(col[c].type),
+                                dnn_choice_name(names, o->code));
     }
     return 0;
 }
@@ -228,7 +228,7 @@ static int apply(const struct dnn_aug_step *step, struct dnn_aug_run *run,
 const struct dnn_aug_kind dnn_aug_convert_color = {
     .name = "convert_color",
     .params = "\"BGR2RGB\"",
-    .help = "another order or number of colours, by OpenCV's name",
+    .help = "color conversion, with OpenCV's names",
     .main = "code",
     .reach = DNN_AUG_IMAGES,
     .size = sizeof(struct opts),

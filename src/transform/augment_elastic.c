@@ -20,13 +20,13 @@ struct opts {
 #define AT(f) offsetof(struct opts, f)
 static const struct dnn_field fields[] = {
     {"alpha", DNN_F_REAL, AT(alpha), NULL, 0, 1e6, NULL,
-     "standard deviation of the displacement along each axis, in points",        NULL},
+     "standard deviation of the displacement along each axis, in pixels", NULL},
     {"sigma", DNN_F_REAL, AT(sigma), NULL, 1, 1e6, NULL,
-     "how smooth it is: width of the filter, in points",                         NULL},
-    {"p",     DNN_F_REAL, AT(p),     "1",  0, 1,   NULL, "how often it is done", NULL},
+     "smoothness: width of the filter, in pixels",                        NULL},
+    {"p",     DNN_F_REAL, AT(p),     "1",  0, 1,   NULL, "probability",   NULL},
     {"fill",  DNN_F_REAL, AT(fill),  "0",  0, 0,   NULL,
-     "images: what comes in from outside; masks have 0 there",                   NULL},
-    {NULL,    0,          0,         NULL, 0, 0,   NULL, NULL,                   NULL},
+     "images: fill value outside; masks get 0",                           NULL},
+    {NULL,    0,          0,         NULL, 0, 0,   NULL, NULL,            NULL},
 };
 
 /* Control points for an axis of n points: the spline at the last one needs four. */
@@ -134,7 +134,7 @@ static int columns(const struct dnn_aug_step *step, int ncols, struct dnn_column
 const struct dnn_aug_kind dnn_aug_elastic = {
     .name = "elastic",
     .params = "{\"alpha\": 3, \"sigma\": 8, \"p\": 0.5}",
-    .help = "bent smoothly at random",
+    .help = "random elastic deformation",
     .random = true,
     .size = sizeof(struct opts),
     .fields = fields,

@@ -16,8 +16,8 @@ static const struct dnn_sub axes = {.min = 1, .max = DNN_MAX_SPACE, .single = tr
 #define AT(f) offsetof(struct size_opts, f)
 static const struct dnn_field size_fields[] = {
     {"size", DNN_F_INTS, AT(size), NULL, 1, DNN_GRID_LIMIT, NULL,
-     "extent of each axis in the array's order (H, W or D, H, W), or one for all", &axes},
-    {NULL,   0,          0,        NULL, 0, 0,              NULL, NULL,            NULL },
+     "size of each axis in the array's order (H, W or D, H, W), or one for all", &axes},
+    {NULL,   0,          0,        NULL, 0, 0,              NULL, NULL,          NULL },
 };
 #undef AT
 
@@ -55,7 +55,7 @@ static int resize_apply(const struct dnn_aug_step *step, struct dnn_aug_run *run
 const struct dnn_aug_kind dnn_aug_resize = {
     .name = "resize",
     .params = "[H, W] or [D, H, W]",
-    .help = "to these extents",
+    .help = "resize to this size",
     .main = "size",
     .size = sizeof(struct size_opts),
     .fields = size_fields,
@@ -81,8 +81,9 @@ static int fits(const struct dnn_aug_step *step, const struct dnn_column *col,
     for (int k = 0; k < dnn_aug_nspace(col); k++)
         if (col->shape.dim[k] != DNN_UNKNOWN && col->shape.dim[k] < extent[k])
             return dnn_aug_fail(step, err,
-                                "'%s' has %" PRId64 " points along axis %d, fewer than "
-                                "the %" PRId64 " to crop%s",
+                                "'%s' has size %" PRId64
+                                " along axis %d, smaller than the crop size %" PRId64
+                                "%s",
                                 col->name, col->shape.dim[k], k, extent[k], hint);
     return 0;
 }
@@ -124,7 +125,7 @@ static int center_apply(const struct dnn_aug_step *step, struct dnn_aug_run *run
 const struct dnn_aug_kind dnn_aug_center_crop = {
     .name = "center_crop",
     .params = "[H, W] or [D, H, W]",
-    .help = "the middle, of these extents",
+    .help = "crop the center to this size",
     .main = "size",
     .size = sizeof(struct size_opts),
     .fields = size_fields,
@@ -140,7 +141,7 @@ struct jitter_opts {
 
 static const struct dnn_field jitter_fields[] = {
     {"amount", DNN_F_REAL, offsetof(struct jitter_opts, amount), NULL, 0, 1, NULL,
-     "each side loses c times half the extent, c below this", NULL},
+     "maximum c; each side loses c times half the size", NULL},
     {NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
 
@@ -183,8 +184,8 @@ static int jitter_apply(const struct dnn_aug_step *step, struct dnn_aug_run *run
 const struct dnn_aug_kind dnn_aug_jitter_crop = {
     .name = "jitter_crop",
     .params = "Cmax",
-    .help = "each side loses c times half the extent, c at random below Cmax; extents "
-            "differ from sample to sample then, until a resize or crop",
+    .help = "crop each side by c times half the size, c random below Cmax; sizes then "
+            "differ between samples until a resize or crop",
     .main = "amount",
     .random = true,
     .size = sizeof(struct jitter_opts),
@@ -205,14 +206,14 @@ struct random_opts {
 #define AT(f) offsetof(struct random_opts, f)
 static const struct dnn_field random_fields[] = {
     {"size",       DNN_F_INTS, AT(size),       NULL,    1,  DNN_GRID_LIMIT, NULL,
-     "extent of each axis in the array's order (H, W or D, H, W), or one for all",      &axes},
+     "size of each axis in the array's order (H, W or D, H, W), or one for all",        &axes},
     {"foreground", DNN_F_REAL, AT(foreground), "0",     0,  1,              NULL,
-     "how often the crop is centred, as far as the borders allow, on a point of the "
-     "mask that has a class; samples without such points are cropped anywhere",         NULL },
+     "probability that the crop is centered, as far as the borders allow, on a "
+     "foreground voxel of the mask; samples without foreground are cropped anywhere",   NULL },
     {"class",      DNN_F_INT,  AT(class),      "-1",    -1, INT32_MAX,      NULL,
-     "the class of that point; -1: any but 0",                                          NULL },
+     "class of that voxel; -1: any but 0",                                              NULL },
     {"pad",        DNN_F_BOOL, AT(pad),        "false", 0,  0,              NULL,
-     "samples that are too small are padded with zeros first",                          NULL },
+     "pad samples that are too small with zeros",                                       NULL },
     {NULL,         0,          0,              NULL,    0,  0,              NULL, NULL, NULL },
 };
 #undef AT
@@ -232,16 +233,17 @@ static int random_columns(const struct dnn_aug_step *step, int ncols,
 
     if (o->foreground > 0 && step->side != DNN_AUG_BOTH)
         return dnn_aug_fail(step, err,
-                            "with foreground it must crop inputs and targets together");
+                            "with \"foreground\", list it under \"transforms\", for "
+                            "inputs and targets together");
     if (o->foreground > 0 && mask_of(ncols, col) < 0)
-        return dnn_aug_fail(step, err, "foreground needs a mask, and there is none");
+        return dnn_aug_fail(step, err, "\"foreground\" needs a mask target");
     DNN_TRY(dnn_aug_alike(step, ncols, col, err));
     for (int c = 0; c < ncols; c++) {
         if (!dnn_aug_touches(step, &col[c])) continue;
         DNN_TRY(dnn_aug_extents(step, &o->size, &col[c], extent, err));
         if (!o->pad)
             DNN_TRY(
-                fits(step, &col[c], extent, "; \"pad\": true would add zeros", err));
+                fits(step, &col[c], extent, "; \"pad\": true pads with zeros", err));
         for (int k = 0; k < dnn_aug_nspace(&col[c]); k++)
             col[c].shape.dim[k] = extent[k];
     }
@@ -345,7 +347,7 @@ static int random_apply(const struct dnn_aug_step *step, struct dnn_aug_run *run
 const struct dnn_aug_kind dnn_aug_random_crop = {
     .name = "random_crop",
     .params = "{\"size\": [D, H, W], \"foreground\": 0.5, \"class\": 2, \"pad\": true}",
-    .help = "a part of these extents, somewhere or around a point of a class",
+    .help = "crop a random part of this size, anywhere or around a foreground voxel",
     .main = "size",
     .random = true,
     .size = sizeof(struct random_opts),

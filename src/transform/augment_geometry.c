@@ -27,8 +27,8 @@ struct flip_opts {
 
 #define AT(f) offsetof(struct flip_opts, f)
 static const struct dnn_field flip_fields[] = {
-    {"p",  DNN_F_REAL, AT(p), "0.5", 0, 1, NULL, "how often it is done", NULL},
-    {NULL, 0,          0,     NULL,  0, 0, NULL, NULL,                   NULL},
+    {"p",  DNN_F_REAL, AT(p), "0.5", 0, 1, NULL, "probability", NULL},
+    {NULL, 0,          0,     NULL,  0, 0, NULL, NULL,          NULL},
 };
 
 static int horizontal_apply(const struct dnn_aug_step *step, struct dnn_aug_run *run,
@@ -46,7 +46,7 @@ static int horizontal_apply(const struct dnn_aug_step *step, struct dnn_aug_run 
 const struct dnn_aug_kind dnn_aug_random_horizontal_flip = {
     .name = "random_horizontal_flip",
     .params = "p",
-    .help = "left and right exchanged (the last axis of space), so often",
+    .help = "flip left and right (the last spatial axis) with this probability",
     .main = "p",
     .random = true,
     .size = sizeof(struct flip_opts),
@@ -59,7 +59,8 @@ static int planes_columns(const struct dnn_aug_step *step, int ncols,
 {
     for (int c = 0; c < ncols; c++)
         if (dnn_aug_touches(step, &col[c]) && dnn_aug_nspace(&col[c]) < 2)
-            return dnn_aug_fail(step, err, "'%s' has one axis of space; at least 2",
+            return dnn_aug_fail(step, err,
+                                "'%s' has one spatial axis; at least 2 are needed",
                                 col[c].name);
     return 0;
 }
@@ -79,7 +80,7 @@ static int vertical_apply(const struct dnn_aug_step *step, struct dnn_aug_run *r
 const struct dnn_aug_kind dnn_aug_random_vertical_flip = {
     .name = "random_vertical_flip",
     .params = "p",
-    .help = "top and bottom exchanged (the last but one axis of space), so often",
+    .help = "flip top and bottom (the last but one spatial axis) with this probability",
     .main = "p",
     .random = true,
     .size = sizeof(struct flip_opts),
@@ -90,10 +91,10 @@ const struct dnn_aug_kind dnn_aug_random_vertical_flip = {
 
 static const struct dnn_sub some = {.min = 1, .max = DNN_MAX_SPACE, .single = true};
 static const struct dnn_field flips_fields[] = {
-    {"p",    DNN_F_REAL, AT(p),    "0.5",  0, 1, NULL, "how often, for each axis", NULL },
+    {"p",    DNN_F_REAL, AT(p),    "0.5",  0, 1, NULL, "probability, for each axis", NULL },
     {"axes", DNN_F_INTS, AT(axes), "null", 0, 2, NULL,
-     "axes of space, the first is 0; null: all of them",                           &some},
-    {NULL,   0,          0,        NULL,   0, 0, NULL, NULL,                       NULL },
+     "spatial axes, the first is 0; null: all",                                      &some},
+    {NULL,   0,          0,        NULL,   0, 0, NULL, NULL,                         NULL },
 };
 #undef AT
 
@@ -106,7 +107,7 @@ static int flips_columns(const struct dnn_aug_step *step, int ncols,
         for (int64_t k = 0; dnn_aug_touches(step, &col[c]) && k < o->axes.count; k++)
             if (o->axes.ints[k] >= dnn_aug_nspace(&col[c]))
                 return dnn_aug_fail(
-                    step, err, "'%s' has no axis %" PRId64 " of space, only 0 to %d",
+                    step, err, "'%s' has no spatial axis %" PRId64 ", only 0 to %d",
                     col[c].name, o->axes.ints[k], dnn_aug_nspace(&col[c]) - 1);
     return 0;
 }
@@ -131,7 +132,7 @@ static int flips_apply(const struct dnn_aug_step *step, struct dnn_aug_run *run,
 const struct dnn_aug_kind dnn_aug_random_flip = {
     .name = "random_flip",
     .params = "{\"axes\": [0, 1, 2], \"p\": 0.5}",
-    .help = "mirrored along each of the axes, so often",
+    .help = "flip along each of the axes with this probability",
     .main = "p",
     .random = true,
     .size = sizeof(struct flip_opts),
@@ -156,15 +157,14 @@ struct turn_opts {
      -360,                                                                             \
      360,                                                                              \
      NULL,                                                                             \
-     "degrees, clockwise in the plane of the last two axes; or three, about each "     \
+     "degrees, clockwise in the plane of the last two axes; or three, one for each "   \
      "axis "                                                                           \
-     "of a volume in turn",                                                            \
+     "axis "                                                                           \
+     "of a volume, applied in turn",                                                   \
      &some}
 #define FILL                                                                           \
-    {"fill",   DNN_F_REAL,                                                             \
-     AT(fill), "0",                                                                    \
-     0,        0,                                                                      \
-     NULL,     "images: what comes in from outside; masks have 0 there",               \
+    {"fill", DNN_F_REAL, AT(fill), "0",                                                \
+     0,      0,          NULL,     "images: fill value outside; masks get 0",          \
      NULL}
 static const struct dnn_field rotate_fields[] = {
     ANGLE,
@@ -174,8 +174,8 @@ static const struct dnn_field rotate_fields[] = {
 static const struct dnn_field random_rotate_fields[] = {
     ANGLE,
     FILL,
-    {"p",  DNN_F_REAL, AT(p), "1",  0, 1, NULL, "how often it is done", NULL},
-    {NULL, 0,          0,     NULL, 0, 0, NULL, NULL,                   NULL},
+    {"p",  DNN_F_REAL, AT(p), "1",  0, 1, NULL, "probability", NULL},
+    {NULL, 0,          0,     NULL, 0, 0, NULL, NULL,          NULL},
 };
 #undef AT
 
@@ -189,7 +189,7 @@ static int turn_columns(const struct dnn_aug_step *step, int ncols,
         if (dnn_aug_touches(step, &col[c]) && o->angle.count != 1 &&
             (o->angle.count != 3 || dnn_aug_nspace(&col[c]) != 3))
             return dnn_aug_fail(
-                step, err, "'%s' has %d axes of space; give one angle%s, not %" PRId64,
+                step, err, "'%s' has %d spatial axes; give one angle%s, not %" PRId64,
                 col[c].name, dnn_aug_nspace(&col[c]),
                 dnn_aug_nspace(&col[c]) == 3 ? " or three" : "", o->angle.count);
     return 0;
@@ -280,7 +280,7 @@ static int rotate_apply(const struct dnn_aug_step *step, struct dnn_aug_run *run
 const struct dnn_aug_kind dnn_aug_rotate = {
     .name = "rotate",
     .params = "angle, or three of them for volumes",
-    .help = "turned clockwise by so many degrees",
+    .help = "rotate clockwise by this angle in degrees",
     .main = "angle",
     .size = sizeof(struct turn_opts),
     .fields = rotate_fields,
@@ -303,7 +303,7 @@ static int random_rotate_apply(const struct dnn_aug_step *step, struct dnn_aug_r
 const struct dnn_aug_kind dnn_aug_random_rotate = {
     .name = "random_rotate",
     .params = "angle, or three of them for volumes",
-    .help = "turned by at most so many degrees to either side",
+    .help = "rotate by a random angle of at most this many degrees in either direction",
     .main = "angle",
     .random = true,
     .size = sizeof(struct turn_opts),
@@ -320,7 +320,7 @@ struct zoom_opts {
 
 static const struct dnn_field zoom_fields[] = {
     {"amount", DNN_F_REAL, offsetof(struct zoom_opts, amount), NULL, 0, 1, NULL,
-     "all sides lose c times half the extent, c below this", NULL},
+     "maximum c; all sides lose c times half the size", NULL},
     {NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
 
@@ -347,8 +347,8 @@ static int zoom_apply(const struct dnn_aug_step *step, struct dnn_aug_run *run,
 const struct dnn_aug_kind dnn_aug_random_zoom = {
     .name = "random_zoom",
     .params = "Cmax",
-    .help = "the middle enlarged, without c times half the extent on all sides, c at "
-            "random below Cmax",
+    .help = "zoom into the center: cut c times half the size from all sides, c random "
+            "below Cmax, and resize back",
     .main = "amount",
     .random = true,
     .size = sizeof(struct zoom_opts),

@@ -90,8 +90,8 @@ int dnn_aug_extents(const struct dnn_aug_step *step, const struct dnn_list *list
 
     if (list->count != 1 && list->count != nspace)
         return dnn_aug_fail(step, err,
-                            "'%s' has %d axes of space; give one number for all or one "
-                            "for each, not %" PRId64,
+                            "'%s' has %d spatial axes; give one number for all or one "
+                            "per axis, not %" PRId64,
                             col->name, nspace, list->count);
     for (int k = 0; k < nspace; k++)
         extent[k] = list->ints[list->count == 1 ? 0 : k];
@@ -115,12 +115,11 @@ int dnn_aug_alike(const struct dnn_aug_step *step, int ncols,
             same = x == y || x == DNN_UNKNOWN || y == DNN_UNKNOWN;
         }
         if (!same)
-            return dnn_aug_fail(step, err,
-                                "'%s' is %s and '%s' is %s; their extents must be the "
-                                "same",
-                                first->name, dnn_shape_text(a, sizeof a, &first->shape),
-                                col[c].name,
-                                dnn_shape_text(b, sizeof b, &col[c].shape));
+            return dnn_aug_fail(
+                step, err,
+                "'%s' is %s and '%s' is %s; their spatial sizes must be equal",
+                first->name, dnn_shape_text(a, sizeof a, &first->shape), col[c].name,
+                dnn_shape_text(b, sizeof b, &col[c].shape));
     }
     return 0;
 }

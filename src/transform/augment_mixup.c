@@ -18,7 +18,8 @@ struct opts {
 
 static const struct dnn_field fields[] = {
     {"alpha", DNN_F_REAL, offsetof(struct opts, alpha), "0.2", 0.001, 1000, NULL,
-     "small: mostly one of the two; 1: any share is as likely", NULL},
+     "parameter of the Beta distribution; small: mostly one of the two samples; 1: "
+     "uniform", NULL},
     {NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
 
@@ -32,15 +33,15 @@ static int columns(const struct dnn_aug_step *step, int ncols, struct dnn_column
 {
     if (step->side != DNN_AUG_BOTH)
         return dnn_aug_fail(step, err,
-                            "it mixes whole samples: list it for both together");
+                            "list it under \"transforms\", for inputs and targets "
+                            "together: it mixes whole samples");
     DNN_TRY(dnn_aug_become_f32(step, ncols, col, err));
     for (int c = 0; c < ncols; c++) {
         if (!dnn_aug_touches(step, &col[c]) || !classes(&col[c])) continue;
         if (col[c].classes < 1)
             return dnn_aug_fail(
                 step, err,
-                "'%s' holds class numbers, and it is not known how many "
-                "classes there are",
+                "'%s' contains class numbers, but the number of classes is unknown",
                 col[c].name);
         if (col[c].shape.ndim == 0) col[c].shape.ndim = 1;
         col[c].shape.dim[col[c].shape.ndim - 1] = col[c].classes;
@@ -97,12 +98,12 @@ static int apply(const struct dnn_aug_step *step, struct dnn_aug_run *run,
         DNN_TRY(as_reals(run, c, a, err));
         DNN_TRY(as_reals(run, c, b, err));
         if (!dnn_shape_equal(&a->shape, &b->shape))
-            return dnn_aug_fail(
-                step, err,
-                "'%s' is %s in one sample and %s in the other; a resize "
-                "or crop before it would make them alike",
-                run->col[c].name, dnn_shape_text(one, sizeof one, &a->shape),
-                dnn_shape_text(two, sizeof two, &b->shape));
+            return dnn_aug_fail(step, err,
+                                "'%s' is %s in one sample and %s in the other; resize "
+                                "or crop them first",
+                                run->col[c].name,
+                                dnn_shape_text(one, sizeof one, &a->shape),
+                                dnn_shape_text(two, sizeof two, &b->shape));
         float *x = a->data;
         const float *y = b->data;
         for (int64_t k = 0; k < dnn_array_count(a); k++)
@@ -114,7 +115,7 @@ static int apply(const struct dnn_aug_step *step, struct dnn_aug_run *run,
 const struct dnn_aug_kind dnn_aug_mixup = {
     .name = "mixup",
     .params = "alpha",
-    .help = "mixed with another sample, in random shares",
+    .help = "mix with another sample at a random ratio",
     .main = "alpha",
     .reach = DNN_AUG_ALL,
     .random = true,

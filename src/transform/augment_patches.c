@@ -23,13 +23,13 @@ static const struct dnn_sub axes = {.min = 1, .max = DNN_MAX_SPACE, .single = tr
         "size",   DNN_F_INTS,                                                          \
         AT(size), NULL,                                                                \
         1,        DNN_GRID_LIMIT,                                                      \
-        NULL,     "extent of a box along all axes, or along each",                     \
+        NULL,     "size of a box along all axes, or one per axis",                     \
         &axes}
 static const struct dnn_field cutout_fields[] = {
-    {"number", DNN_F_INT,  AT(number), "1",  0, 1 << 20, NULL, "boxes",              NULL},
+    {"number", DNN_F_INT,  AT(number), "1",  0, 1 << 20, NULL, "boxes",      NULL},
     SIZE,
-    {"value",  DNN_F_REAL, AT(value),  "0",  0, 0,       NULL, "what is left there", NULL},
-    {NULL,     0,          0,          NULL, 0, 0,       NULL, NULL,                 NULL},
+    {"value",  DNN_F_REAL, AT(value),  "0",  0, 0,       NULL, "fill value", NULL},
+    {NULL,     0,          0,          NULL, 0, 0,       NULL, NULL,         NULL},
 };
 static const struct dnn_field patches_fields[] = {
     {"number", DNN_F_INT, AT(number), NULL, 0, 1 << 20, NULL, "boxes", NULL},
@@ -46,8 +46,8 @@ static int check_size(const struct dnn_aug_step *step, const struct dnn_column *
     for (int k = 0; k < dnn_aug_nspace(col); k++)
         if (col->shape.dim[k] != DNN_UNKNOWN && col->shape.dim[k] < size[k])
             return dnn_aug_fail(step, err,
-                                "'%s' has %" PRId64 " points along axis %d, fewer than "
-                                "the %" PRId64 " of a box",
+                                "'%s' has size %" PRId64
+                                " along axis %d, smaller than the box size %" PRId64,
                                 col->name, col->shape.dim[k], k, size[k]);
     return 0;
 }
@@ -133,7 +133,7 @@ static int cutout_apply(const struct dnn_aug_step *step, struct dnn_aug_run *run
 const struct dnn_aug_kind dnn_aug_cutout = {
     .name = "cutout",
     .params = "{\"number\": 4, \"size\": 8, \"value\": 0}",
-    .help = "boxes of inputs emptied",
+    .help = "erase random boxes of the inputs",
     .reach = DNN_AUG_MEASURED,
     .random = true,
     .size = sizeof(struct opts),
@@ -161,10 +161,10 @@ static int patches_columns(const struct dnn_aug_step *step, int ncols,
 
     if (step->side != DNN_AUG_BOTH)
         return dnn_aug_fail(step, err,
-                            "it makes targets of inputs: list it for both together");
+                            "list it under \"transforms\", for inputs and targets "
+                            "together: it makes targets of inputs");
     if (from < 0) return dnn_aug_fail(step, err, "there is no image to cut from");
-    if (to < 0)
-        return dnn_aug_fail(step, err, "there is no target to put the patches in");
+    if (to < 0) return dnn_aug_fail(step, err, "there is no target for the patches");
     DNN_TRY(check_size(step, &col[from], size, err));
     col[from].type = col[to].type = DNN_F32;
     col[to].kind = DNN_KIND_IMAGE;
@@ -202,8 +202,8 @@ static int patches_apply(const struct dnn_aug_step *step, struct dnn_aug_run *ru
 const struct dnn_aug_kind dnn_aug_random_patches = {
     .name = "random_patches",
     .params = "{\"number\": 16, \"size\": 16}",
-    .help = "boxes of the input emptied; the target becomes what was in them, and 0 "
-            "elsewhere",
+    .help =
+        "erase random boxes of the input; the target is their content, and 0 elsewhere",
     .reach = DNN_AUG_MEASURED,
     .random = true,
     .size = sizeof(struct opts),

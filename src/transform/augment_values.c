@@ -22,10 +22,10 @@ static const struct dnn_sub channels = {.min = 1, .max = MAX_CHANNELS, .single =
 #define AT(f) offsetof(struct norm_opts, f)
 static const struct dnn_field norm_fields[] = {
     {"mean", DNN_F_REALS, AT(mean), "0",  0, 0, NULL,
-     "taken away from all channels, or one for each",       &channels},
+     "mean: one number for all channels, or one per channel",               &channels},
     {"std",  DNN_F_REALS, AT(std),  "1",  0, 0, NULL,
-     "what all channels are divided by, or one for each",   &channels},
-    {NULL,   0,           0,        NULL, 0, 0, NULL, NULL, NULL     },
+     "standard deviation: one number for all channels, or one per channel", &channels},
+    {NULL,   0,           0,        NULL, 0, 0, NULL, NULL,                 NULL     },
 };
 #undef AT
 
@@ -36,10 +36,11 @@ static int check_list(const struct dnn_aug_step *step, const char *key,
     const int64_t n = col->shape.dim[col->shape.ndim - 1];
 
     if (list->count == 1 || n == DNN_UNKNOWN || list->count == n) return 0;
-    return dnn_aug_fail(step, err,
-                        "'%s' has %" PRId64 " channel%s; %s must be one number or one "
-                        "for each, not %" PRId64,
-                        col->name, n, n == 1 ? "" : "s", key, list->count);
+    return dnn_aug_fail(
+        step, err,
+        "'%s' has %" PRId64
+        " channel%s; %s must be one number or one per channel, not %" PRId64,
+        col->name, n, n == 1 ? "" : "s", key, list->count);
 }
 
 static int norm_columns(const struct dnn_aug_step *step, int ncols,
@@ -54,10 +55,10 @@ static int norm_columns(const struct dnn_aug_step *step, int ncols,
     for (int c = 0; c < ncols; c++) {
         if (step->side == DNN_AUG_TARGETS && col[c].role == DNN_ROLE_TARGET &&
             col[c].kind == DNN_KIND_MASK)
-            return dnn_aug_fail(step, err,
-                                "'%s' is a mask, and class numbers are not normalized; "
-                                "they need not be, for they are not divided by 255",
-                                col[c].name);
+            return dnn_aug_fail(
+                step, err,
+                "'%s' is a mask; class numbers are not normalized (nor divided by 255)",
+                col[c].name);
         if (!dnn_aug_touches(step, &col[c])) continue;
         DNN_TRY(check_list(step, "mean", &o->mean, &col[c], err));
         DNN_TRY(check_list(step, "std", &o->std, &col[c], err));
@@ -85,7 +86,7 @@ static int norm_apply(const struct dnn_aug_step *step, struct dnn_aug_run *run,
 const struct dnn_aug_kind dnn_aug_normalize = {
     .name = "normalize",
     .params = "{\"mean\": 0.5, \"std\": 0.5}",
-    .help = "(x - mean) / std of images, inputs and targets; masks stay as they are",
+    .help = "(x - mean) / std of images, inputs and targets; masks are not changed",
     .reach = DNN_AUG_IMAGES,
     .size = sizeof(struct norm_opts),
     .fields = norm_fields,
@@ -100,18 +101,18 @@ struct range_opts {
 };
 
 #define AT(f) offsetof(struct range_opts, f)
-#define P {"p", DNN_F_REAL, AT(p), "1", 0, 1, NULL, "how often it is done", NULL}
+#define P {"p", DNN_F_REAL, AT(p), "1", 0, 1, NULL, "probability", NULL}
 static const struct dnn_field gamma_fields[] = {
-    {"low",  DNN_F_REAL, AT(low),  NULL, 0.01, 100, NULL, "smallest exponent", NULL},
-    {"high", DNN_F_REAL, AT(high), NULL, 0.01, 100, NULL, "largest exponent",  NULL},
+    {"low",  DNN_F_REAL, AT(low),  NULL, 0.01, 100, NULL, "minimum exponent", NULL},
+    {"high", DNN_F_REAL, AT(high), NULL, 0.01, 100, NULL, "maximum exponent", NULL},
     P,
-    {NULL,   0,          0,        NULL, 0,    0,   NULL, NULL,                NULL},
+    {NULL,   0,          0,        NULL, 0,    0,   NULL, NULL,               NULL},
 };
 static const struct dnn_field contrast_fields[] = {
-    {"low",  DNN_F_REAL, AT(low),  NULL, 0, 100, NULL, "smallest factor", NULL},
-    {"high", DNN_F_REAL, AT(high), NULL, 0, 100, NULL, "largest factor",  NULL},
+    {"low",  DNN_F_REAL, AT(low),  NULL, 0, 100, NULL, "minimum factor", NULL},
+    {"high", DNN_F_REAL, AT(high), NULL, 0, 100, NULL, "maximum factor", NULL},
     P,
-    {NULL,   0,          0,        NULL, 0, 0,   NULL, NULL,              NULL},
+    {NULL,   0,          0,        NULL, 0, 0,   NULL, NULL,             NULL},
 };
 #undef AT
 
@@ -121,7 +122,7 @@ static int range_columns(const struct dnn_aug_step *step, int ncols,
     const struct range_opts *o = step->opts;
 
     if (o->low > o->high)
-        return dnn_aug_fail(step, err, "low is %g, which is more than high, %g", o->low,
+        return dnn_aug_fail(step, err, "low (%g) is greater than high (%g)", o->low,
                             o->high);
     return dnn_aug_become_f32(step, ncols, col, err);
 }
@@ -177,7 +178,7 @@ static int range_apply(const struct dnn_aug_step *step, struct dnn_aug_run *run,
 const struct dnn_aug_kind dnn_aug_gamma = {
     .name = "gamma",
     .params = "{\"low\": 0.7, \"high\": 1.5, \"p\": 0.3}",
-    .help = "inputs to a random power, with their smallest and largest value kept",
+    .help = "random gamma of the inputs; minimum and maximum stay the same",
     .reach = DNN_AUG_MEASURED,
     .random = true,
     .size = sizeof(struct range_opts),
@@ -189,7 +190,7 @@ const struct dnn_aug_kind dnn_aug_gamma = {
 const struct dnn_aug_kind dnn_aug_contrast = {
     .name = "contrast",
     .params = "{\"low\": 0.75, \"high\": 1.25, \"p\": 0.3}",
-    .help = "inputs' distance from their mean times a random factor",
+    .help = "random contrast: scale the inputs around their mean by a random factor",
     .reach = DNN_AUG_MEASURED,
     .random = true,
     .size = sizeof(struct range_opts),
@@ -206,10 +207,9 @@ struct add_opts {
 
 #define AT(f) offsetof(struct add_opts, f)
 static const struct dnn_field bright_fields[] = {
-    {"amount", DNN_F_REAL, AT(amount), NULL, 0, INFINITY, NULL,
-     "largest number that is added or taken away",                    NULL},
+    {"amount", DNN_F_REAL, AT(amount), NULL, 0, INFINITY, NULL, "maximum change", NULL},
     P,
-    {NULL,     0,          0,          NULL, 0, 0,        NULL, NULL, NULL},
+    {NULL,     0,          0,          NULL, 0, 0,        NULL, NULL,             NULL},
 };
 static const struct dnn_field noise_fields[] = {
     {"std", DNN_F_REAL, AT(amount), NULL, 0, INFINITY, NULL, "standard deviation",
@@ -241,7 +241,7 @@ static int bright_apply(const struct dnn_aug_step *step, struct dnn_aug_run *run
 const struct dnn_aug_kind dnn_aug_brightness = {
     .name = "brightness",
     .params = "amount",
-    .help = "a random number, at most so large, added to inputs",
+    .help = "random brightness: add a random number of at most this size to the inputs",
     .main = "amount",
     .reach = DNN_AUG_MEASURED,
     .random = true,
@@ -277,7 +277,7 @@ static int noise_apply(const struct dnn_aug_step *step, struct dnn_aug_run *run,
 const struct dnn_aug_kind dnn_aug_noise = {
     .name = "noise",
     .params = "std",
-    .help = "normal noise added to inputs",
+    .help = "add Gaussian noise to the inputs",
     .main = "std",
     .reach = DNN_AUG_MEASURED,
     .random = true,

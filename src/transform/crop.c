@@ -30,8 +30,8 @@ int dnn_crop(const struct dnn_array *in, const int64_t *start, const int64_t *ex
 
         if (start[i] < 0 || extent[i] < 1 || start[i] > from.n[k] - extent[i])
             return dnn_fail(err, DNN_ECONFIG,
-                            "crop: %" PRId64 " points from %" PRId64
-                            " on are no part of axis %d, which has %" PRId64,
+                            "crop: size %" PRId64 " at offset %" PRId64
+                            " exceeds axis %d of size %" PRId64,
                             extent[i], start[i], i, from.n[k]);
         first[k] = start[i];
         to.n[k] = extent[i];
@@ -104,8 +104,8 @@ static int pad_extents(struct job *job, const int64_t *before, const int64_t *af
             job->from.n[k] > DNN_GRID_LIMIT - before[i] - after[i])
             return dnn_fail(err, DNN_ECONFIG,
                             "pad: %" PRId64 " before and %" PRId64
-                            " after axis %d must be 0 or more, and %d with its %" PRId64
-                            " at most",
+                            " after axis %d: must be 0 or more, and the padded size at "
+                            "most %d (the axis has %" PRId64 ")",
                             before[i], after[i], i, DNN_GRID_LIMIT, job->from.n[k]);
         job->before[k] = before[i];
         job->to.n[k] += before[i] + after[i];

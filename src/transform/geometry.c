@@ -94,8 +94,8 @@ int dnn_transpose(const struct dnn_array *in, const int *order, struct dnn_array
     for (int i = 0; i < from.nspace; i++) {
         if (order[i] < 0 || order[i] >= from.nspace || seen >> order[i] & 1)
             return dnn_fail(err, DNN_ECONFIG,
-                            "transpose: place %d has axis %d; each of the %d spatial "
-                            "axes must be named once",
+                            "transpose: position %d has axis %d; name each of the %d "
+                            "spatial axes once",
                             i, order[i], from.nspace);
         seen |= 1U << order[i];
         to.n[skip + i] = from.n[skip + order[i]];

@@ -24,7 +24,7 @@ int dnn_transform_grid(const struct dnn_array *in, const char *what,
     for (int i = 0; i <= nspace; i++)
         if (in->shape.dim[i] < 1 || in->shape.dim[i] > DNN_GRID_LIMIT)
             return dnn_fail(
-                err, DNN_EDATA, "%s: the array is %s; every extent must be 1 to %d",
+                err, DNN_EDATA, "%s: the array is %s; every dimension must be 1 to %d",
                 what, dnn_shape_text(text, sizeof text, &in->shape), DNN_GRID_LIMIT);
     *out = (struct dnn_grid){
         .nspace = nspace, .n = {1, 1, 1}
@@ -97,7 +97,7 @@ int dnn_transform_value(double value, enum dnn_dtype type, const char *what, voi
     struct dnn_err why;
 
     if (dnn_convert(&value, DNN_F64, out, type, 1, true, &why) == 0) return 0;
-    return dnn_fail(err, DNN_ECONFIG, "%s: the value %.17g is none of type %s", what,
+    return dnn_fail(err, DNN_ECONFIG, "%s: the value %.17g is out of range of %s", what,
                     value, dnn_dtype_name(type));
 }
 
@@ -112,7 +112,7 @@ int dnn_transform_classes(const struct dnn_array *in, int64_t at, int64_t n,
     for (int64_t i = 0; i < n; i++) {
         if (!(x[i] >= 0 && x[i] < (double)limit && x[i] == floor(x[i])))
             return dnn_fail(err, DNN_EDATA,
-                            "%s: number %" PRId64
+                            "%s: element %" PRId64
                             " is %.17g; classes are 0 to %" PRId64,
                             what, at + i, x[i], limit - 1);
         out[i] = (int64_t)x[i];

@@ -306,7 +306,7 @@ static int check_extents(const int64_t *extent, int nspace, struct dnn_err *err)
     for (int i = 0; i < nspace; i++)
         if (extent[i] < 1 || extent[i] > DNN_GRID_LIMIT)
             return dnn_fail(err, DNN_ECONFIG,
-                            "resize: extent %" PRId64 " of axis %d must be 1 to %d",
+                            "resize: size %" PRId64 " of axis %d must be 1 to %d",
                             extent[i], i, DNN_GRID_LIMIT);
     return 0;
 }
@@ -354,7 +354,7 @@ int dnn_resample(const struct dnn_array *in, const double *spacing, enum dnn_int
     for (int i = 0; i < grid.nspace; i++) {
         if (!(in->spacing[i] > 0) || isinf(in->spacing[i]))
             return dnn_fail(err, DNN_EDATA,
-                            "resample: the spacing of axis %d is not known", i);
+                            "resample: the voxel spacing of axis %d is unknown", i);
         if (!(spacing[i] > 0) || isinf(spacing[i]))
             return dnn_fail(err, DNN_ECONFIG,
                             "resample: spacing %g of axis %d must be more than 0",
@@ -362,8 +362,8 @@ int dnn_resample(const struct dnn_array *in, const double *spacing, enum dnn_int
         double n = floor((double)in->shape.dim[i] * in->spacing[i] / spacing[i] + 0.5);
         if (n > DNN_GRID_LIMIT)
             return dnn_fail(err, DNN_ECONFIG,
-                            "resample: axis %d would have %.0f points from %" PRId64
-                            "; at most %d are possible",
+                            "resample: axis %d would grow to %.0f from %" PRId64
+                            "; the maximum is %d",
                             i, n, in->shape.dim[i], DNN_GRID_LIMIT);
         extent[i] = n < 1 ? 1 : (int64_t)n;
     }

@@ -19,13 +19,13 @@ static const struct dnn_sub any = {.max = DNN_MAX_SPACE};
 
 /* clang-format off */
 const struct dnn_field dnn_slicer_fields[] = {
-    {"name", DNN_F_TEXT, AT(name), "null", 0, 0, NULL, "of the set", NULL},
-    INTS("sizes", AT(sizes), NULL, 1, "of a box along each axis; 1 drops it", &some),
-    INTS("strides", AT(strides), "[]", 1, "from box to box; none: sizes", &any),
-    INTS("padding", AT(padding), "[]", 0, "on both sides; none: 0", &any),
-    INTS("padded_sizes", AT(padded_sizes), "[]", 1, "sizes with padding", &any),
-    BOOL("discard_remainders", AT(discard_remainders), "drop what fills no box"),
-    BOOL("transpose", AT(transpose), "exchange the two axes of a box"),
+    {"name", DNN_F_TEXT, AT(name), "null", 0, 0, NULL, "name of the set", NULL},
+    INTS("sizes", AT(sizes), NULL, 1, "size of a box along each axis; 1 drops the axis", &some),
+    INTS("strides", AT(strides), "[]", 1, "step between boxes; empty: sizes", &any),
+    INTS("padding", AT(padding), "[]", 0, "padding on both sides; empty: 0", &any),
+    INTS("padded_sizes", AT(padded_sizes), "[]", 1, "box sizes including padding", &any),
+    BOOL("discard_remainders", AT(discard_remainders), "drop the remainder that does not fill a box"),
+    BOOL("transpose", AT(transpose), "swap the two axes of a box"),
     {NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
 /* clang-format on */
@@ -54,11 +54,10 @@ static int check_lists(const struct dnn_slicer *how, int nspace, struct dnn_err 
         if ((lists[i].needed || lists[i].list->count > 0) &&
             lists[i].list->count != nspace)
             return dnn_fail(err, DNN_ECONFIG,
-                            "%s: %" PRId64 " %s for a volume of %d axes", name_of(how),
-                            lists[i].list->count, lists[i].key, nspace);
+                            "%s: %" PRId64 " %s given for a volume of %d axes",
+                            name_of(how), lists[i].list->count, lists[i].key, nspace);
     if (how->padding.count > 0 && how->padded_sizes.count > 0)
-        return dnn_fail(err, DNN_ECONFIG,
-                        "%s: padding and padded_sizes say the same; give one",
+        return dnn_fail(err, DNN_ECONFIG, "%s: give either padding or padded_sizes",
                         name_of(how));
     return 0;
 }
@@ -87,7 +86,7 @@ static int lay_padding(const struct dnn_slicer *how, int i, struct dnn_slices *o
     }
     if (size == 1 && all > 1)
         return dnn_fail(err, DNN_ECONFIG,
-                        "%s: size 1 drops axis %d, which can then have no padding",
+                        "%s: size 1 drops axis %d, so it cannot have padding",
                         name_of(how), i);
     out->before[i] = (all - size) / 2;
     out->after[i] = all - size - out->before[i];
@@ -104,13 +103,13 @@ static int lay_axis(const struct dnn_slicer *how, int i, int64_t full,
 
     if (full < 1 || full > LIMIT)
         return dnn_fail(err, DNN_EDATA,
-                        "%s: axis %d of the volume has %" PRId64
-                        " points; it must have 1 to %d",
+                        "%s: axis %d of the volume has size %" PRId64
+                        "; it must be 1 to %d",
                         name_of(how), i, full, LIMIT);
     if (size < 1 || size > full)
         return dnn_fail(err, DNN_ECONFIG,
                         "%s: sizes[%d] is %" PRId64 "; it must be 1 to %" PRId64
-                        ", the volume's extent",
+                        ", the size of the volume",
                         name_of(how), i, size, full);
     if (stride < 1 || stride > LIMIT)
         return dnn_fail(err, DNN_ECONFIG,
@@ -124,7 +123,7 @@ static int lay_axis(const struct dnn_slicer *how, int i, int64_t full,
         out->count[i] * stride < full)
         out->count[i]++;
     if (__builtin_mul_overflow(out->total, out->count[i], &out->total))
-        return dnn_fail(err, DNN_ECONFIG, "%s: too many boxes to be counted",
+        return dnn_fail(err, DNN_ECONFIG, "%s: the number of boxes overflows",
                         name_of(how));
     return lay_padding(how, i, out, err);
 }
@@ -137,7 +136,8 @@ int dnn_slices_make(const struct dnn_slicer *how, int nspace, const int64_t *ful
     *out =
         (struct dnn_slices){.nspace = nspace, .total = 1, .transpose = how->transpose};
     if (nspace < 1 || nspace > DNN_MAX_SPACE)
-        return dnn_fail(err, DNN_EDATA, "%s: a volume of %d axes; it must have 1 to %d",
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: the volume has %d axes; it must have 1 to %d",
                         name_of(how), nspace, DNN_MAX_SPACE);
     DNN_TRY(check_lists(how, nspace, err));
     for (int i = 0; i < nspace; i++) {
@@ -145,8 +145,8 @@ int dnn_slices_make(const struct dnn_slicer *how, int nspace, const int64_t *ful
         axes += out->size[i] > 1;
     }
     if (axes == 0)
-        return dnn_fail(err, DNN_ECONFIG, "%s: sizes of 1 alone leave no axis",
-                        name_of(how));
+        return dnn_fail(err, DNN_ECONFIG,
+                        "%s: all sizes are 1, so no axis would be left", name_of(how));
     if (how->transpose && axes != 2)
         return dnn_fail(err, DNN_ECONFIG,
                         "%s: only boxes of 2 axes can be transposed; these have %d",

@@ -80,13 +80,14 @@ static int check_volume(const struct dnn_slices *slices, const struct dnn_array 
         volume->shape.ndim == want.ndim ? volume->shape.dim[slices->nspace] : -1;
     if (!dnn_shape_equal(&want, &volume->shape) || want.dim[slices->nspace] < 1)
         return dnn_fail(err, DNN_EDATA,
-                        "slices: the volume is %s; the boxes are laid over %s",
+                        "slices: the volume is %s, but the boxes are for %s",
                         dnn_shape_text(is, sizeof is, &volume->shape),
                         dnn_shape_text(be, sizeof be, &want));
     if (box < 0 || box >= slices->total)
         return dnn_fail(err, DNN_EDATA,
-                        "slices: there is no box %" PRId64 "; there are %" PRId64, box,
-                        slices->total);
+                        "slices: box %" PRId64
+                        " requested, but there are only %" PRId64,
+                        box, slices->total);
     return 0;
 }
 
@@ -197,7 +198,7 @@ int dnn_slices_add(const struct dnn_slices *slices, const struct dnn_array *box_
     dnn_array_free(&copy);
     if (counted) return 0;
     return dnn_fail(err, DNN_ECONFIG,
-                    "slices: more than %d boxes share a point; larger strides would do",
+                    "slices: more than %d boxes overlap at a voxel; use larger strides",
                     UINT16_MAX);
 }
 

@@ -264,7 +264,7 @@ static int set_channels(struct dnn_stats *s, int64_t channels, struct dnn_err *e
     int64_t before = s->nchannels == 0 ? 0 : s->nchannels - 1 + s->share;
 
     if (channels > INT32_MAX || (before != 0 && before != channels))
-        return dnn_fail(err, DNN_EDATA, "%" PRId64 " channels; before it were %" PRId64,
+        return dnn_fail(err, DNN_EDATA, "%" PRId64 " channels, but %" PRId64 " before",
                         channels, before);
     s->nchannels =
         channels < DNN_STATS_CHANNELS ? (int32_t)channels : DNN_STATS_CHANNELS;
@@ -283,7 +283,7 @@ int dnn_stats_add(struct dnn_stats *stats, const struct dnn_column *column,
     if (has_classes(column)) {
         rc = add_classes(stats, array, err);
     } else if (stats->whole && !dnn_transform_whole(array->type)) {
-        rc = dnn_fail(err, DNN_EDATA, "numbers of type %s where %s was said",
+        rc = dnn_fail(err, DNN_EDATA, "dtype %s, expected %s",
                       dnn_dtype_name(array->type), dnn_dtype_name(column->type));
     } else if (count == 0) {
         rc = 0;
@@ -322,23 +322,21 @@ int dnn_stats_check(const struct dnn_stats *stats, struct dnn_err *err)
         stats->nchannels < 0 || stats->nchannels > DNN_STATS_CHANNELS ||
         stats->nclasses < 0 || stats->nclasses > DNN_STATS_CLASSES ||
         (stats->whole != 0 && stats->whole != 1))
-        return dnn_fail(err, DNN_EDATA,
-                        "these are no statistics: counts are impossible");
+        return dnn_fail(err, DNN_EDATA, "invalid statistics: impossible counts");
     for (int c = 0; c < DNN_STATS_CHANNELS; c++)
         if (!dnn_stats_countable(stats->good[c]) || !isfinite(stats->mean[c]) ||
             !(stats->m2[c] >= 0))
-            return dnn_fail(
-                err, DNN_EDATA,
-                "these are no statistics: channel %d has impossible moments", c);
+            return dnn_fail(err, DNN_EDATA,
+                            "invalid statistics: impossible moments of channel %d", c);
     for (int k = 0; k < DNN_STATS_CLASSES; k++)
         if (!dnn_stats_countable(stats->class_count[k]))
             return dnn_fail(err, DNN_EDATA,
-                            "these are no statistics: class %d has %" PRId64 " members",
-                            k, stats->class_count[k]);
+                            "invalid statistics: class %d has %" PRId64 " members", k,
+                            stats->class_count[k]);
     if (!dnn_stats_bins_sound(stats))
         return dnn_fail(
             err, DNN_EDATA,
-            "these are no statistics: the histogram is not that of [%g, %g]",
+            "invalid statistics: the histogram does not match the range [%g, %g]",
             stats->min[0], stats->max[0]);
     return 0;
 }

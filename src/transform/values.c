@@ -90,15 +90,15 @@ static int check_scale(const struct dnn_array *array, int64_t channels, int n,
     char text[DNN_SHAPE_TEXT];
 
     if (n != 1 && n != channels)
-        return dnn_fail(err, DNN_ECONFIG,
-                        "standardise: %d means for an array of %s; there must be 1 or "
-                        "%" PRId64,
-                        n, dnn_shape_text(text, sizeof text, &array->shape), channels);
+        return dnn_fail(
+            err, DNN_ECONFIG,
+            "standardise: %d means given for an array of %s; give 1 or %" PRId64, n,
+            dnn_shape_text(text, sizeof text, &array->shape), channels);
     for (int c = 0; c < n; c++)
         if (!isfinite(mean[c]) || !(std[c] > 0) || !isfinite(1 / std[c]))
             return dnn_fail(err, DNN_ECONFIG,
                             "standardise: mean %g and standard deviation %g of channel "
-                            "%d; the first must be finite, the second more than 0",
+                            "%d: the mean must be finite, the deviation more than 0",
                             mean[c], std[c], c);
     return 0;
 }
@@ -202,7 +202,7 @@ static int clip_whole(struct dnn_array *array, double from, double to,
     default:
         CLIP_WHOLE(uint8_t, 0, UINT8_MAX);
     }
-    return dnn_fail(err, DNN_ECONFIG, "clip: no %s lies in [%g, %g]",
+    return dnn_fail(err, DNN_ECONFIG, "clip: no value of type %s lies in [%g, %g]",
                     dnn_dtype_name(array->type), from, to);
 }
 
@@ -211,7 +211,7 @@ int dnn_clip(struct dnn_array *array, double low, double high, struct dnn_err *e
     int64_t n = dnn_array_count(array);
 
     if (!(low <= high))
-        return dnn_fail(err, DNN_ECONFIG, "clip: [%g, %g] is no range", low, high);
+        return dnn_fail(err, DNN_ECONFIG, "clip: [%g, %g] is not a range", low, high);
     switch (array->type) {
     case DNN_F32:
         CLIP(float, low, high);
@@ -240,7 +240,7 @@ int dnn_remap(struct dnn_array *array, const int64_t *table, int64_t n,
         for (int64_t i = 0; i < m; i++) {
             if (table[is[i]] < 0)
                 return dnn_fail(err, DNN_EDATA,
-                                "remap: number %" PRId64 " is %" PRId64
+                                "remap: element %" PRId64 " is %" PRId64
                                 ", which is not a class",
                                 at + i, is[i]);
             is[i] = table[is[i]];
@@ -248,7 +248,7 @@ int dnn_remap(struct dnn_array *array, const int64_t *table, int64_t n,
         struct dnn_err why;
         if (dnn_convert(is, DNN_I64, (char *)array->data + (size_t)at * size,
                         array->type, m, true, &why) < 0)
-            return dnn_fail(err, DNN_ECONFIG, "remap: from number %" PRId64 " on: %s",
+            return dnn_fail(err, DNN_ECONFIG, "remap: from element %" PRId64 " on: %s",
                             at, why.text);
     }
     return 0;
@@ -262,13 +262,13 @@ int dnn_one_hot(const struct dnn_array *in, int64_t classes, struct dnn_array *o
     char text[DNN_SHAPE_TEXT];
 
     if (classes < 1)
-        return dnn_fail(err, DNN_ECONFIG, "one_hot: %" PRId64 " classes; at least 1",
-                        classes);
+        return dnn_fail(err, DNN_ECONFIG,
+                        "one_hot: %" PRId64 " classes; must be at least 1", classes);
     if (shape.ndim == 0) shape.ndim = 1;
     if (in->shape.ndim > 0 && shape.dim[shape.ndim - 1] != 1)
         return dnn_fail(err, DNN_EDATA,
-                        "one_hot: the array is %s; a class number is a scalar, or "
-                        "alone on the last axis",
+                        "one_hot: the array is %s; a class number must be a scalar or "
+                        "the only channel",
                         dnn_shape_text(text, sizeof text, &in->shape));
     shape.dim[shape.ndim - 1] = classes;
     DNN_TRY(dnn_array_make(out, DNN_F32, &shape, err));

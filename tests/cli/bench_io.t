@@ -11,7 +11,7 @@ DNN_PEER_DIR=$srcdir/tests/peer
 export DNN_PEER_DIR TMPDIR=$tmp
 tiny=(--volumes 5 --extent 9 --images 37 --pixels 8 --image-batch 10 --reps 1 --compute 0.001)
 
-bench() { timeout 300 dnn-bench --quiet io "$@"; }
+bench() { guarded dnn-bench --quiet io "$@"; }
 keys() { grep -oE '"[a-z_]+":' | tr -d '":' | tr '\n' ' '; }
 # has FILE PATTERN...: complains with the file where a pattern is not in it
 has() {

@@ -12,7 +12,7 @@ DNN_PEER_DIR=$srcdir/tests/peer
 export DNN_PEER_DIR OMP_NUM_THREADS=2
 tiny=(--model unet3d --size 8 --base 2 --depth 1 --reps 5)
 
-bench() { timeout 300 dnn-bench --quiet "$@"; }
+bench() { guarded dnn-bench --quiet "$@"; }
 keys() { grep -oE '"[a-z_]+":' | tr -d '":' | tr '\n' ' '; }
 # has FILE PATTERN...: complains with the file where a pattern is not in it
 has() {

@@ -12,7 +12,7 @@ DNN_PEER_DIR=$srcdir/tests/peer
 mkdir "$tmp/tmp" "$tmp/empty"
 export DNN_PEER_DIR TMPDIR=$tmp/tmp
 
-bench() { timeout 300 dnn-bench --quiet train --quick "$@"; }
+bench() { guarded dnn-bench --quiet train --quick "$@"; }
 keys() { grep -oE '"[a-z_]+":' | tr -d '":' | tr '\n' ' '; }
 # has FILE PATTERN...: complains with the file where a pattern is not in it
 has() {

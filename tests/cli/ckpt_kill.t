@@ -39,15 +39,12 @@ bad='' last=-1 best=-1 dir=$tmp/kill more=0
 for ((n = 1; n <= kills; n++)); do
     "$prog" loop "$dir" > "$tmp/going" 2> "$tmp/said" &
     pid=$!
-    for ((i = 0; i < 2000; i++)); do
-        [ -s "$tmp/going" ] && break
-        sleep 0.01
-    done
+    wait_for test -s "$tmp/going"
     sleep "0.$(printf %03d $((RANDOM % 250)))"
     kill -KILL "$pid" 2> /dev/null || bad="${bad}kill $n: it had ended: $(cat "$tmp/said")"$'\n'
     wait "$pid" 2> /dev/null
     grep -v '^$' "$tmp/said" > "$tmp/words" && bad="${bad}kill $n: $(cat "$tmp/words")"$'\n'
-    if ! now=$(timeout 60 "$prog" check "$dir" 2> "$tmp/said") || [ -s "$tmp/said" ]; then
+    if ! now=$(guarded "$prog" check "$dir" 2> "$tmp/said") || [ -s "$tmp/said" ]; then
         bad="${bad}kill $n: $(cat "$tmp/said")"$'\n'
     fi
     read -r newest now_best <<< "$now"
@@ -64,7 +61,7 @@ done
 echo "# $kills kills, the last step $last; $more times there was a newer one"
 result "killed at any moment: what there is is whole, and nothing is lost" "$bad"
 # A run that is killed right after a save does not come to remove the oldest.
-said=$(timeout 60 "$prog" one "$dir" 2>&1 > /dev/null)
+said=$(guarded "$prog" one "$dir" 2>&1 > /dev/null)
 result "the last run is not killed" "$said"
 result "two and the best stay" \
     "$([ "$(find "$dir" -mindepth 1 -maxdepth 1 -type d | wc -l)" -le 3 ] || ls "$dir")"
@@ -78,9 +75,9 @@ attempt() {
     cp -a "$tmp/two" "$tmp/w"
     ASAN_OPTIONS=verify_asan_link_order=0:${ASAN_OPTIONS-} LD_PRELOAD=$inject \
         DNN_INJECT=$1 DNN_INJECT_UNDER=$tmp/w DNN_INJECT_LOG=$tmp/log \
-        timeout 60 "$prog" one "$tmp/w" > /dev/null 2> "$tmp/err"
+        guarded "$prog" one "$tmp/w" > /dev/null 2> "$tmp/err"
     local status=$? now
-    now=$(timeout 60 "$prog" check "$tmp/w" 2>&1)
+    now=$(guarded "$prog" check "$tmp/w" 2>&1)
     case $status/$now in
     '0/3 3') ;;                      # it did not matter
     5/'2 0') ;;                      # it failed, and all is as it was
@@ -96,9 +93,9 @@ attempt() {
 }
 
 for step in 0 1 2; do
-    timeout 60 "$prog" one "$tmp/two" > /dev/null || result "step $step" "failed"
+    guarded "$prog" one "$tmp/two" > /dev/null || result "step $step" "failed"
 done
-result "three steps" "$([ "$(timeout 60 "$prog" check "$tmp/two")" = '2 0' ] || ls "$tmp/two")"
+result "three steps" "$([ "$(guarded "$prog" check "$tmp/two")" = '2 0' ] || ls "$tmp/two")"
 
 for what in EIO ENOSPC KILL; do
     case $what in

@@ -10,7 +10,7 @@ trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
 
 # The checks before the libraries are the same every time: keep their answers.
-run() { timeout 120 "$top/configure" --quiet --cache-file="$tmp/cache" "$@" > out 2>&1; }
+run() { guarded "$top/configure" --quiet --cache-file="$tmp/cache" "$@" > out 2>&1; }
 # refuses NAME PATTERN OPTION...: configure must stop with one error that says this
 refuses() {
     local name=$1 pattern=$2 why=

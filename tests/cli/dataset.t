@@ -24,7 +24,7 @@ done
 if [ -z "$bpls" ]; then
     skip "bpls" "it is not installed"
 else
-    timeout 60 $bpls -la "$dir/a.bp" > "$dir/list" 2> "$dir/words"
+    guarded $bpls -la "$dir/a.bp" > "$dir/list" 2> "$dir/words"
     missing=
     while read -r line; do
         sed 's/  */ /g; s/^ //' "$dir/list" | grep -qxF -- "$line" || missing+="no line: $line"$'\n'
@@ -45,17 +45,17 @@ int32_t train/target {23} = 0 / 2
 int32_t train/fold {23} = 0 / 2
 END
     result "bpls shows it" "$missing$(cat "$dir/words")"
-    got=$(timeout 60 $bpls -d "$dir/a.bp" train/target -n 30 2>&1 | grep '^ *(' | sed 's/([^)]*)//' | tr -s ' \n' ' ')
+    got=$(guarded $bpls -d "$dir/a.bp" train/target -n 30 2>&1 | grep '^ *(' | sed 's/([^)]*)//' | tr -s ' \n' ' ')
     want=" 0 1 2 0 1 2 0 1 2 0 1 2 0 1 2 0 1 2 0 1 2 0 1 "
     [ "$got" = "$want" ] && got=
     result "bpls shows the labels" "$got"
 fi
 
-if ! timeout 60 python3 -c 'import numpy; from adios2.bindings import adios2_bindings_mpi' 2> /dev/null; then
+if ! guarded python3 -c 'import numpy; from adios2.bindings import adios2_bindings_mpi' 2> /dev/null; then
     skip "Python reads it" "python3-adios2-mpi or python3-numpy is not installed"
 else
     # Its lines are shown as they are, and counted as one of ours.
-    PYTHONDONTWRITEBYTECODE=1 timeout 120 python3 "$srcdir/tests/peer/dataset_read.py" \
+    PYTHONDONTWRITEBYTECODE=1 guarded python3 "$srcdir/tests/peer/dataset_read.py" \
         "$dir/a.bp" "$hash" > "$dir/python" 2>&1
     status=$?
     sed 's/^/# /' "$dir/python"

@@ -21,14 +21,14 @@ block() {
 }
 # quick WORD...: the configuration of the page, but a network and data of a few numbers
 quick() {
-    timeout 60 dnn-train --set layers.input='[8,8,8,1]' --set layers.base=2 --set layers.depth=1 "$@" > said 2>&1
+    guarded dnn-train --set layers.input='[8,8,8,1]' --set layers.base=2 --set layers.depth=1 "$@" > said 2>&1
 }
 
-timeout 60 dnn-prepare -q --generate fractals3d --set samples=16 --set size=3 --set classes=3 \
+guarded dnn-prepare -q --generate fractals3d --set samples=16 --set size=3 --set classes=3 \
     --split 0.8,0.2 --to fractals.bp || exit 1
 block 1 json > config.json
 result "the configuration of the page trains" "$(quick --set num_epochs=2 config.json || cat said)"
-timeout 60 dnn-train --explain --backend ref config.json > said 2>&1
+guarded dnn-train --explain --backend ref config.json > said 2>&1
 result "and is explained" "$(grep -q '^predicted in all: ' said || tail -n 5 said)"
 
 for n in {2..99}; do
@@ -42,7 +42,7 @@ for n in {2..99}; do
         if grep -q '"zoo"' both.json; then
             quick "${set[@]}" both.json || cat said
         else
-            timeout 60 dnn-train "${set[@]}" --set input='[8,8,8,1]' both.json > said 2>&1 || cat said
+            guarded dnn-train "${set[@]}" --set input='[8,8,8,1]' both.json > said 2>&1 || cat said
         fi)"
 done
 result "there are examples" "$([ "$n" -gt 12 ] || echo "only $n")"
@@ -52,16 +52,16 @@ while read -r line; do
     words=${line#*dnn-train }
     case $words in --verify* | *--weights*) continue ;; esac
     eval "set -- ${words%%#*}"
-    result "understood: dnn-train $*" "$(timeout 60 dnn-train --explain --backend ref "$@" > said 2>&1 || tail -n 3 said)"
+    result "understood: dnn-train $*" "$(guarded dnn-train --explain --backend ref "$@" > said 2>&1 || tail -n 3 said)"
 done < <(for n in {1..9}; do block "$n" sh; done | grep 'dnn-train ')
 
 examples=$(dirname "$doc")/examples
 sed 's/"samples": 64/"samples": 8/; s/"size": 6/"size": 3/' "$examples/prepare-fractals.json" > few.json
-result "prepare-fractals.json, with less of it" "$(timeout 60 dnn-prepare --to few.bp few.json > said 2>&1 || cat said)"
+result "prepare-fractals.json, with less of it" "$(guarded dnn-prepare --to few.bp few.json > said 2>&1 || cat said)"
 # Nothing but the files is missing.
 for name in photos volumes; do
     status=0
-    timeout 60 dnn-prepare --to "$name.bp" "$examples/prepare-$name.json" > said 2>&1 || status=$?
+    guarded dnn-prepare --to "$name.bp" "$examples/prepare-$name.json" > said 2>&1 || status=$?
     result "prepare-$name.json is understood" "$([ $status = 5 ] || echo "status $status"
         grep -qE '(photos/train|scans).*No such file' said || cat said)"
 done

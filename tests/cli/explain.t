@@ -15,7 +15,7 @@ job=$tmp/job.json
 
 # explain ARGS...: with a time limit, what is said on stderr appended
 explain() {
-    timeout 60 dnn-train --explain "$@" 2>&1
+    guarded dnn-train --explain "$@" 2>&1
 }
 
 # ---- the examples ----
@@ -81,7 +81,7 @@ refuses() {
     local want=$1 text=$2 status=0 got
     printf '%s\n' "$3" > "$job"
     shift 3
-    timeout 60 dnn-train --explain --backend ref "$@" "$job" > "$tmp/out" 2> "$tmp/err" || status=$?
+    guarded dnn-train --explain --backend ref "$@" "$job" > "$tmp/out" 2> "$tmp/err" || status=$?
     got=$(sed "s|$tmp/||g" "$tmp/err")
     if [ "$status" = "$want" ] && [ "$got" = "dnn-train: $text" ]; then
         result "refused: $text" ""
@@ -112,7 +112,7 @@ refuses 3 'job.json:1: optimizer.beta1: unknown key; did you mean "beta_1"?' \
     "{\"layers\": $unet, \"optimizer\": {\"name\": \"adam\", \"beta1\": 1}}"
 refuses 3 'job.json:1: loss.function: must be one of mse, mae, huber, hinge, bce, bce_logits, nll, cross_entropy, focal, dice, jaccard, tversky, lovasz, xent, not "Dyce"; did you mean "dice"?' \
     "{\"layers\": $unet, \"loss\": {\"function\": \"Dyce\"}}"
-refuses 3 "output 'predictions': the loss cross_entropy needs two classes or more in the last axis; bce and focal take one channel, mse any output" \
+refuses 3 "output 'predictions': loss cross_entropy: needs two or more classes in the last axis; use bce or focal for one channel, mse for values" \
     "{\"layers\": $unet, \"loss\": \"xent\"}"
 refuses 5 'nowhere.json: cannot be read: No such file or directory' '{"layers": "nowhere.json"}'
 refuses 3 'job.json:1: layers: must be a model or a list of layers, not 5' '{"layers": 5}'
@@ -130,7 +130,7 @@ printf '{"layers": %s, "memory_limit": "10KiB"}\n' "$unet" > "$job"
 got() {
     local want=$1 status=0
     shift
-    { timeout 60 "$@" > /dev/null; } 2>&1 || status=$?
+    { guarded "$@" > /dev/null; } 2>&1 || status=$?
     [ "$status" = "$want" ] || echo "status $status, wanted $want"
 }
 said=$(got 8 dnn-train --explain --backend ref "$job")
@@ -162,7 +162,7 @@ result "a job without data cannot be trained" "$(
 
 printf '{"layers": %s}\n' "$unet" > "$job"
 mkdir "$tmp/there"
-timeout 60 dnn-train --export "$tmp/there/net.json" "$job" > "$tmp/out" 2>&1
+guarded dnn-train --export "$tmp/there/net.json" "$job" > "$tmp/out" 2>&1
 result "a network of the zoo is written out" "$([ -s "$tmp/there/net.json" ] || cat "$tmp/out")"
 explain --backend ref "$job" | sed -n '/^network/,$p' > "$tmp/a"
 printf '{"layers": "net.json"}\n' > "$tmp/there/job.json"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# form.t - the form of the sources: clang-format, shellcheck, licence lines, words
-# that do not belong here.
+# form.t - the form of the sources: clang-format, shellcheck, licence lines, lengths, and
+# what the texts refer to.
 #
 # SPDX-License-Identifier: Apache-2.0
 . "${srcdir:-.}/tests/tap.sh"
@@ -8,7 +8,7 @@ cd "${srcdir:-.}" || exit 1
 
 mapfile -t csources < <(find src tools tests -name '*.[ch]' | sort)
 mapfile -t scripts < <({
-    find jobs tests .ci -name '*.sh' -o -name '*.t' -o -path '.ci/run'
+    find containers jobs tests .ci -name '*.sh' -o -name '*.t' -o -path '.ci/run'
     ls quickstart autogen.sh
 } | sort)
 
@@ -26,4 +26,23 @@ result "every source names its licence" \
     "$(grep -L 'SPDX-License-Identifier: Apache-2.0' "${csources[@]}" "${scripts[@]}")"
 result "no file of src or tools is longer than 600 lines" \
     "$(find src tools -name '*.[ch]' -exec wc -l {} + | awk '$2 != "total" && $1 > 600')"
+
+mapfile -t texts < <(find . -maxdepth 1 -name '*.md'; find docs jobs -name '*.md' | sort)
+# Rows of tables cannot be cut, and what a tool prints with --keys is as it is.
+result "lines of the texts have at most 100 characters" "$(
+    awk 'FNR == 1 { printed = FILENAME == "docs/config.md" }
+        / printed by `dnn-[a-z]+ --keys`/ { printed = 1 }
+        !/^\|/ && !printed && length > 100 { print FILENAME ":" FNR ": " length }' "${texts[@]}")"
+# NAME and the like stand for a file that the reader would add.
+# shellcheck disable=SC2016  # these are Markdown's
+result "files of the tree that the texts name exist" "$(
+    grep -oE '`(src|tests|tools|docs|jobs|containers|config)/[a-z0-9_./-]+`' "${texts[@]}" | tr -d '`' |
+        while IFS=: read -r text file; do [ -e "$file" ] || echo "$text: $file"; done)"
+result "links between the texts lead somewhere" "$(
+    grep -oE '\]\([^)#: ]+[)#]' "${texts[@]}" | tr -d '()#]' | while IFS=: read -r text link; do
+        [ -e "$(dirname "$text")/$link" ] || echo "$text: $link"
+    done)"
+result "the figure of the components is drawn from its source and src/DEPENDS" "$(
+    "${AWK:-awk}" -f docs/images/architecture.awk src/DEPENDS docs/images/architecture.txt 2>&1 |
+        diff docs/images/architecture.svg - | head)"
 finish

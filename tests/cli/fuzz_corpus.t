@@ -16,7 +16,7 @@ result "the corpus is there" "$([ "$count" -gt 500 ] || echo "$count files")"
 result "all of it is read or refused" "$(
     status=0
     (ulimit -v $((16 << 20)) 2> /dev/null
-        exec timeout 300 "$top_builddir/tests/fuzz_importers" "$tmp"/corpus/*) > "$tmp/out" 2> "$tmp/err" || status=$?
+        guarded "$top_builddir/tests/fuzz_importers" "$tmp"/corpus/*) > "$tmp/out" 2> "$tmp/err" || status=$?
     [ $status = 0 ] || { echo "status $status at:"; tail -n 2 "$tmp/err"; }
     [ "$(cat "$tmp/out")" = "$count files" ] || cat "$tmp/out"
 )"

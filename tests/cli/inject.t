@@ -37,7 +37,7 @@ attempt() { # attempt HOW BEFORE CALL:N:WHAT
     [ "$2" = old ] && install -m 640 "$dir/old" "$dir/w/f"
     ASAN_OPTIONS=verify_asan_link_order=0:${ASAN_OPTIONS-} LD_PRELOAD=$inject \
         DNN_INJECT=$3 DNN_INJECT_UNDER=$dir/w DNN_INJECT_LOG=$dir/log \
-        timeout 60 "$prog" victim "$1" "$dir/w/f" > /dev/null 2> "$dir/err"
+        guarded "$prog" victim "$1" "$dir/w/f" > /dev/null 2> "$dir/err"
     local status=$? state=half others
     if [ ! -e "$dir/w/f" ]; then
         state=none
@@ -82,7 +82,7 @@ write old open:2:EIO: exit 5, old, 0 beside it: victim: f: cannot be written: In
 write old fchmod:1:EIO: exit 5, old, 0 beside it: victim: f: cannot be written: Input/output error
 write old write:1:EIO: exit 5, old, 0 beside it: victim: f: cannot be written: Input/output error
 write old fsync:1:EIO: exit 5, old, 0 beside it: victim: f: cannot be written: Input/output error
-write old fsync:2:EIO: exit 5, new, 0 beside it: victim: f: is written, but a power cut may undo it: its directory cannot be flushed: Input/output error
+write old fsync:2:EIO: exit 5, new, 0 beside it: victim: f: written, but the directory could not be flushed to disk, so a power failure may lose it: Input/output error
 write old close:1:EIO: exit 5, old, 0 beside it: victim: f: cannot be written: Input/output error
 write old close:2:EIO: exit 0, new, 0 beside it: 
 write old rename:1:EIO: exit 5, old, 0 beside it: victim: f: cannot be written: Input/output error
@@ -93,13 +93,13 @@ for call in open write fsync close rename; do
 done > "$dir/got"
 compare "a new file on a full disk, at every call" << 'END'
 write none open:1:ENOSPC: exit 5, none, 0 beside it: victim: f: cannot be written: its directory: No space left on device
-write none open:2:ENOSPC: exit 5, none, 0 beside it: victim: f: the disk is full: 97.7 KiB wanted, N free
-write none write:1:ENOSPC: exit 5, none, 0 beside it: victim: f: the disk is full: 97.7 KiB wanted, N free
-write none fsync:1:ENOSPC: exit 5, none, 0 beside it: victim: f: the disk is full: 97.7 KiB wanted, N free
-write none fsync:2:ENOSPC: exit 5, new, 0 beside it: victim: f: is written, but a power cut may undo it: its directory cannot be flushed: No space left on device
-write none close:1:ENOSPC: exit 5, none, 0 beside it: victim: f: the disk is full: 97.7 KiB wanted, N free
+write none open:2:ENOSPC: exit 5, none, 0 beside it: victim: f: the disk is full: 97.7 KiB needed, N free
+write none write:1:ENOSPC: exit 5, none, 0 beside it: victim: f: the disk is full: 97.7 KiB needed, N free
+write none fsync:1:ENOSPC: exit 5, none, 0 beside it: victim: f: the disk is full: 97.7 KiB needed, N free
+write none fsync:2:ENOSPC: exit 5, new, 0 beside it: victim: f: written, but the directory could not be flushed to disk, so a power failure may lose it: No space left on device
+write none close:1:ENOSPC: exit 5, none, 0 beside it: victim: f: the disk is full: 97.7 KiB needed, N free
 write none close:2:ENOSPC: exit 0, new, 0 beside it: 
-write none rename:1:ENOSPC: exit 5, none, 0 beside it: victim: f: the disk is full: 97.7 KiB wanted, N free
+write none rename:1:ENOSPC: exit 5, none, 0 beside it: victim: f: the disk is full: 97.7 KiB needed, N free
 END
 
 for call in open write fsync; do
@@ -107,13 +107,13 @@ for call in open write fsync; do
 done > "$dir/got"
 compare "a file written in parts, with its quota used up" << 'END'
 stream old open:1:EDQUOT: exit 5, old, 0 beside it: victim: f: cannot be written: its directory: Disk quota exceeded
-stream old open:2:EDQUOT: exit 5, old, 0 beside it: victim: f: the quota is used up: N free
-stream old write:1:EDQUOT: exit 5, old, 0 beside it: victim: f: the quota is used up: 24.4 KiB wanted, N free
-stream old write:2:EDQUOT: exit 5, old, 0 beside it: victim: f: the quota is used up: 48.8 KiB wanted, N free
-stream old write:3:EDQUOT: exit 5, old, 0 beside it: victim: f: the quota is used up: 73.2 KiB wanted, N free
-stream old write:4:EDQUOT: exit 5, old, 0 beside it: victim: f: the quota is used up: 97.7 KiB wanted, N free
-stream old fsync:1:EDQUOT: exit 5, old, 0 beside it: victim: f: the quota is used up: 97.7 KiB wanted, N free
-stream old fsync:2:EDQUOT: exit 5, new, 0 beside it: victim: f: is written, but a power cut may undo it: its directory cannot be flushed: Disk quota exceeded
+stream old open:2:EDQUOT: exit 5, old, 0 beside it: victim: f: the disk quota is exceeded: N free
+stream old write:1:EDQUOT: exit 5, old, 0 beside it: victim: f: the disk quota is exceeded: 24.4 KiB needed, N free
+stream old write:2:EDQUOT: exit 5, old, 0 beside it: victim: f: the disk quota is exceeded: 48.8 KiB needed, N free
+stream old write:3:EDQUOT: exit 5, old, 0 beside it: victim: f: the disk quota is exceeded: 73.2 KiB needed, N free
+stream old write:4:EDQUOT: exit 5, old, 0 beside it: victim: f: the disk quota is exceeded: 97.7 KiB needed, N free
+stream old fsync:1:EDQUOT: exit 5, old, 0 beside it: victim: f: the disk quota is exceeded: 97.7 KiB needed, N free
+stream old fsync:2:EDQUOT: exit 5, new, 0 beside it: victim: f: written, but the directory could not be flushed to disk, so a power failure may lose it: Disk quota exceeded
 END
 
 # What is no failure: an interruption, half a write, a directory that has
@@ -162,7 +162,7 @@ other() { # other HOW PATH CALL:N:WHAT
     mkdir -p "$dir/w/a/b"
     cp "$dir/new" "$dir/w/a/b/f"
     ASAN_OPTIONS=verify_asan_link_order=0:${ASAN_OPTIONS-} LD_PRELOAD=$inject \
-        DNN_INJECT=$3 DNN_INJECT_UNDER=$dir/w timeout 60 \
+        DNN_INJECT=$3 DNN_INJECT_UNDER=$dir/w guarded \
         "$prog" victim "$1" "$dir/w/$2" > "$dir/out" 2> "$dir/err"
     echo "$1 $3: exit $?: $(sed "s|$dir/w/||" "$dir/err")"
     if [ "$1" = read ] && [ ! -s "$dir/err" ]; then cmp "$dir/out" "$dir/new"; fi
@@ -187,8 +187,8 @@ read open:1:EINTR: exit 0:
 read read:1:EIO: exit 5: victim: a/b/f: cannot be read: Input/output error
 read read:1:EINTR: exit 0: 
 read read:1:SHORT: exit 0: 
-dirs mkdir:2:EROFS: exit 5: victim: x: cannot be made: Read-only file system
-dirs mkdir:3:ENOSPC: exit 5: victim: x/y: cannot be made: No space left on device
+dirs mkdir:2:EROFS: exit 5: victim: x: cannot be created: Read-only file system
+dirs mkdir:3:ENOSPC: exit 5: victim: x/y: cannot be created: No space left on device
 dirs mkdir:3:NONE: exit 0: 
 tree unlink:1:EACCES: exit 0: 
 tree unlink:3:EACCES: exit 5: victim: a/b/f: cannot be removed: Permission denied

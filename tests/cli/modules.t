@@ -7,6 +7,7 @@
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 modules=$(cd "$top_builddir/modulefiles" && pwd)
+tools=$(sed -n 's/^bin_PROGRAMS += //p' "$srcdir/tools/Makefile.am")
 bindir=$(sed -n 's/^prepend-path PATH {\(.*\)}/\1/p' "$modules"/dnn/[0-9]*[0-9])
 
 # A session in one of the two: environment before, loaded, after, as files.
@@ -28,7 +29,7 @@ try() { # name, init file
     local name=$1 init=$2 out=$tmp/$1 status=0
     mkdir -p "$out"
     env -i HOME="$tmp" PATH=/usr/local/bin:/usr/bin:/bin DNN_KEEP=1 \
-        timeout 60 bash --norc --noprofile "$tmp/session" "$init" "$modules" "$out" > "$out/log" 2>&1 || status=$?
+        guarded bash --norc --noprofile "$tmp/session" "$init" "$modules" "$out" > "$out/log" 2>&1 || status=$?
     result "$name: load and unload" "$([ $status = 0 ] || { echo "status $status"; tail -5 "$out/log"; })"
     result "$name: PATH begins with the tools" "$(grep -q "^PATH=$bindir:" "$out/loaded" || grep ^PATH= "$out/loaded")"
     for v in DNN_HOME DNN_JOBS DNN_VERSION; do
@@ -36,7 +37,8 @@ try() { # name, init file
     done
     result "$name: the environment is as before" "$(diff "$out/before" "$out/after")"
     result "$name: it was changed in between" "$(cmp -s "$out/before" "$out/loaded" && echo "no difference")"
-    result "$name: help names the manuals" "$(grep -q 'man dnn-bench' "$out/help" || cat "$out/help")"
+    result "$name: help names the manual of every tool" "$(
+        for tool in $tools; do grep -q "man $tool" "$out/help" || { echo "not $tool"; cat "$out/help"; }; done)"
     result "$name: whatis" "$(grep -q 'deep-learning batch toolkit' "$out/whatis" || cat "$out/whatis")"
 }
 

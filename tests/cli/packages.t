@@ -8,6 +8,7 @@
 top=$(cd "$srcdir" && pwd)
 list=$top/containers/packages.list
 def=$top/containers/dnn-toolkit.def
+docker=$top/containers/Dockerfile
 spack=$top/containers/spack/packages/dnn-toolkit/package.py
 eb=$top/containers/easybuild/dnn-toolkit-0.1.0-foss-2024a.eb
 manual=$top/docs/install.md
@@ -16,16 +17,17 @@ trap 'rm -rf "$tmp"' EXIT
 
 result "each line of the list is: group package [>=version] # why" "$(
     grep -vE '^(#|$)' "$list" |
-        grep -vE '^(build|slurm|test|aside) +[a-z0-9.+-]+( +>=[0-9.]+)? +# [^ ].*$')"
+        grep -vE '^(build|slurm|test|aside|pip) +[a-z0-9.+-]+( +>=[0-9.]+)? +# [^ ].*$')"
 
 result "no package is listed twice" "$(
     awk '!/^#/ && NF { print $2 }' "$list" | sort | uniq -d)"
 
-for group in build slurm test aside; do
+for group in build slurm test aside pip; do
     "$top/quickstart" packages $group
 done >"$tmp/quickstart" 2>&1
 result "quickstart knows every package of the list" "$(
-    diff <(awk '!/^#/ && NF { print $2 }' "$list" | sort) <(sort "$tmp/quickstart"))"
+    diff <(awk '!/^#/ && NF { print $2 ($1 == "pip" && $3 != "#" ? $3 : "") }' "$list" | sort) \
+        <(sort "$tmp/quickstart"))"
 
 # The section as Apptainer runs it: sh, ended by the first error.
 { echo '#!/bin/sh -e'; awk '/^%/ { on = $1 == "%post"; next } on' "$def"; } >"$tmp/post"
@@ -36,14 +38,28 @@ else
     skip "the Apptainer definition's shell part has no errors" "no shellcheck"
 fi
 
-# shellcheck disable=SC2016  # for the shell that runs it
-{ grep '^ *packages=' "$tmp/post"; echo 'for p in $packages; do echo "$p"; done'; } >"$tmp/select"
-result "the Apptainer definition installs the group build" "$(
-    (cd "$top" && sh "$tmp/select") | diff <("$top/quickstart" packages build) - 2>&1)"
+# What follows RUN, up to the line that ends without a backslash.
+{ echo '#!/bin/sh -e'; awk 'sub(/^RUN /, "") { on = 1 } on; !/\\$/ { on = 0 }' "$docker"; } >"$tmp/run"
+if command -v shellcheck >/dev/null; then
+    result "the Dockerfile's shell part has no errors" "$(shellcheck "$tmp/run" 2>&1)"
+else
+    skip "the Dockerfile's shell part has no errors" "no shellcheck"
+fi
+
+# selects FILE: what the line packages=... of a shell part selects
+selects() {
+    # shellcheck disable=SC2016  # for the shell that runs it
+    { grep -o 'packages=\$(.*)' "$1"; echo 'for p in $packages; do echo "$p"; done'; } >"$tmp/select"
+    (cd "$top" && sh "$tmp/select")
+}
+for recipe in post run; do
+    result "the $([ $recipe = post ] && echo "Apptainer definition" || echo Dockerfile) installs the group build" \
+        "$(selects "$tmp/$recipe" | diff <("$top/quickstart" packages build) - 2>&1)"
+done
 
 awk '!/^#/ && NF { why = $0; sub(/^[^#]*# */, "", why)
     printf "%s|%s|%s|%s\n", $2, $1, $3 ~ /^>=/ ? substr($3, 3) : "", why }' "$list" >"$tmp/list"
-awk -F ' *\\| *' '/^\| `[^`-][^`]*` \| (build|slurm|test|aside) \|/ {
+awk -F ' *\\| *' '/^\| `[^`-][^`]*` \| (build|slurm|test|aside|pip) \|/ {
     gsub(/`/, ""); printf "%s|%s|%s|%s\n", $2, $3, $4, $5 }' "$manual" >"$tmp/manual"
 result "the table in docs/install.md equals the list" "$(diff "$tmp/list" "$tmp/manual")"
 

@@ -14,7 +14,7 @@ cd "$tmp" || exit 1
 says() {
     local want=$1 text=$2 got status=0
     shift 2
-    timeout 60 "$@" > /dev/null 2> err || status=$?
+    guarded "$@" > /dev/null 2> err || status=$?
     got=$(sed "s|$tmp/||g" err)
     if [ "$status" = "$want" ] && [ "$got" = "$text" ]; then
         result "$text" ""
@@ -25,7 +25,7 @@ says() {
 
 # quiet COMMAND...: what it says, and its status if that is not 0
 quiet() {
-    timeout 120 "$@" 2>&1 || echo "status $?"
+    guarded "$@" 2>&1 || echo "status $?"
 }
 
 # hash_of DATASET
@@ -35,20 +35,48 @@ hash_of() {
 
 # ---- wrong words ----
 
-says 2 'dnn-prepare: give a configuration, or --from=PATH or --generate=NAME' dnn-prepare
+says 2 'dnn-prepare: give a configuration file, --from=PATH or --generate=NAME' dnn-prepare
 says 2 'dnn-prepare: --to=DATASET.bp is missing' dnn-prepare --from x
 says 2 'dnn-prepare: unknown option --resise; did you mean --resize?' dnn-prepare --resise=3
 says 2 'dnn-prepare: --preview takes two names: OUT.png DATASET' dnn-prepare --preview 3 a.bp
-says 2 'dnn-prepare: --describe, --verify and --preview do not go together' dnn-prepare --describe --verify a.bp
+says 2 'dnn-prepare: give one of --describe, --verify, --preview and --export' dnn-prepare --describe --verify a.bp
 says 2 'dnn-prepare: the name of one dataset is needed' dnn-prepare --verify
-says 2 'dnn-prepare: with a configuration only --to, --replace and --restart are possible: all else stands in c.json' \
+says 2 'dnn-prepare: with a configuration file only --to, --replace and --restart are allowed; set everything else in c.json' \
     dnn-prepare --seed 3 c.json
 says 3 'dnn-prepare: command line:1: steps[0].normalise: must be one of channel, dataset, volume, minmax, percentiles, given, not "chanel"; did you mean "channel"?' \
     dnn-prepare --generate blobs3d --to a.bp --normalise chanel
 says 5 'dnn-prepare: nowhere: cannot be read: No such file or directory' dnn-prepare -q --from nowhere --to a.bp
 touch file
-says 5 'dnn-prepare: file: cannot be made: is there, and no directory' dnn-prepare -q --generate blobs3d --set samples=2 --to file/a.bp
+says 5 'dnn-prepare: file: cannot be created: exists and is not a directory' dnn-prepare -q --generate blobs3d --set samples=2 --to file/a.bp
 result "formats are listed" "$(dnn-prepare --list-formats | grep -q '^  npy ' || echo "no npy")"
+
+# ---- NIfTI files of a dataset ----
+
+# round NAME OPTION...: what is exported, prepared and exported again is the same
+round() {
+    local name=$1
+    shift
+    result "$name: exported and read again, it is the same" "$(
+        quiet dnn-prepare -q --generate "$@" --to one.bp
+        quiet dnn-prepare -q --export one one.bp
+        target=()
+        [ ! -d one/target ] || target=(--target one/target --target-kind mask)
+        quiet dnn-prepare -q --from one/input "${target[@]}" --to two.bp
+        quiet dnn-prepare -q --export two two.bp
+        [ "$(find one -name '*.nii' | wc -l)" -ge 3 ] || echo "too few files"
+        diff -r one two)"
+    rm -rf one two one.bp two.bp
+}
+if dnn-prepare --list-formats | grep '^  nifti ' | grep -q 'not in this build'; then
+    skip "exported files are read again" "no NIfTI in this build"
+else
+    round volumes blobs3d --set samples=3 --set size=8,9,10 --set classes=2
+    round images blobs3d --set samples=3 --set space=2 --set size=16
+    round scaled blobs3d --set samples=3 --set size=8 --type i16
+fi
+printf 'a,b\n1,2\n3,4\n' > table.csv
+dnn-prepare -q --from table.csv --to values.bp
+says 4 'dnn-prepare: values.bp: has no images or masks to export' dnn-prepare -q --export none values.bp
 
 # ---- one process and several ----
 
@@ -61,12 +89,12 @@ EOF
 result "a generator becomes a dataset" "$(quiet dnn-prepare -q job.json)"
 want=$(hash_of out.bp)
 result "which has a hash" "$([ "${#want}" = 32 ] || echo "\"$want\"")"
-result "and verifies" "$(timeout 60 dnn-prepare -q --verify out.bp 2>&1 | grep -v 'all sums right')"
+result "and verifies" "$(guarded dnn-prepare -q --verify out.bp 2>&1 | grep -v 'all checksums match')"
 result "nothing is left beside it" "$(find . -maxdepth 1 -name '.?*')"
-result "the same once more is nothing" "$(timeout 60 dnn-prepare job.json 2>&1 |
-    grep -vxF 'prepare: out.bp: is there already, made by this configuration of these files')"
+result "the same once more is nothing" "$(guarded dnn-prepare job.json 2>&1 |
+    grep -vxF 'prepare: out.bp: up to date, made by this configuration from these files')"
 sed 's/"seed": 7/"seed": 8/' job.json > other.json
-says 5 'dnn-prepare: out.bp: exists already, and is not what this configuration makes of these files; --replace replaces it' \
+says 5 'dnn-prepare: out.bp: exists already and was made by another configuration or from other files; use --replace to replace it' \
     dnn-prepare -q other.json
 result "--replace does" "$(quiet dnn-prepare -q --replace other.json)"
 result "it is another then" "$([ "$(hash_of out.bp)" != "$want" ] || echo same)"
@@ -77,18 +105,18 @@ for ranks in 2 3; do
     result "$ranks ranks make the same" "$([ "$(hash_of out.bp)" = "$want" ] || hash_of out.bp)"
 done
 result "an error is said once by $ranks ranks" "$(
-    timeout 60 "${MPIEXEC:-mpiexec}" -n 3 dnn-prepare -q other.json 2>&1 | grep -c 'exists already' | grep -vx 1)"
+    guarded "${MPIEXEC:-mpiexec}" -n 3 dnn-prepare -q other.json 2>&1 | grep -c 'exists already' | grep -vx 1)"
 
 # ---- stopped, changed, damaged ----
 
 # stop_after N PID: once N pieces are there, tell it to stop
 stop_after() {
-    local i
-    for ((i = 0; i < 600; i++)); do
-        [ "$(find .out.bp.work -name 'piece-*' 2> /dev/null | wc -l)" -lt "$1" ] || break
-        sleep 0.02
-    done
+    wait_for pieces "$1"
     kill -TERM "$2"
+}
+# shellcheck disable=SC2317  # called through wait_for
+pieces() {
+    [ "$(find .out.bp.work -name 'piece-*' | wc -l)" -ge "$1" ]
 }
 # Many small pieces, so that there is a middle to stop in.
 sed 's/"samples": 20/"samples": 100/; s/"256KiB"/"64KiB"/' job.json > long.json
@@ -107,12 +135,12 @@ result "no dataset yet" "$([ ! -e out.bp ] || echo "it is there")"
 # One of its pieces changes.
 piece=$(find .out.bp.work -name 'piece-*' | sort | head -n 1)
 printf X | dd of="$piece" bs=1 seek=5000 conv=notrunc 2> /dev/null
-timeout 60 dnn-prepare long.json 2> err
-result "it continues" "$(grep -q 'continuing what was interrupted' err || cat err)"
-result "a damaged piece is noticed" "$(grep -q 'is damaged and was removed; run the same command again' err || cat err)"
+guarded dnn-prepare long.json 2> err
+result "it continues" "$(grep -q 'continuing the interrupted preparation' err || cat err)"
+result "a damaged piece is noticed" "$(grep -q 'damaged and removed; run the same command again' err || cat err)"
 # And what is known of another is lost.
 rm -f "$(find .out.bp.work -name 'known-*' | sort | tail -n 1)"
-timeout 60 dnn-prepare -q long.json 2> err
+guarded dnn-prepare -q long.json 2> err
 result "one that is lost is noticed" "$(grep -q 'cannot be read: No such file' err || cat err)"
 result "both are made again" "$(quiet dnn-prepare -q long.json)"
 result "the same as undisturbed" "$([ "$(hash_of out.bp)" = "$long" ] || echo another)"
@@ -122,9 +150,9 @@ dnn-prepare -q long.json 2> err &
 pid=$!
 stop_after 2 $pid
 wait $pid
-timeout 60 dnn-prepare job.json 2> err
+guarded dnn-prepare job.json 2> err
 result "another configuration begins anew" \
-    "$(grep -q 'another configuration, version or other files; beginning anew' err || cat err)"
+    "$(grep -q 'another configuration, version or other files; starting over' err || cat err)"
 result "and is right" "$([ "$(hash_of out.bp)" = "$want" ] || echo another)"
 
 # ---- two at once ----
@@ -132,12 +160,9 @@ result "and is right" "$([ "$(hash_of out.bp)" = "$want" ] || echo another)"
 rm -rf out.bp
 dnn-prepare -q long.json 2> err &
 pid=$!
-for ((i = 0; i < 500; i++)); do
-    [ ! -e .out.bp.work/manifest ] || break
-    sleep 0.02
-done
+wait_for test -e .out.bp.work/manifest
 kill -STOP $pid
-says 5 "dnn-prepare: .out.bp.work: another dnn-prepare is at work on this dataset: process $pid on $(hostname); wait for it, or stop it" \
+says 5 "dnn-prepare: .out.bp.work: another dnn-prepare is working on this dataset: process $pid on $(hostname); wait for it, or stop it" \
     dnn-prepare -q long.json
 kill -CONT $pid
 wait $pid
@@ -150,7 +175,7 @@ inject=$(realpath "${DNN_INJECT_SO:-${top_builddir:-.}/tests/inject.so}" 2> /dev
 with() {
     rm -f log
     ASAN_OPTIONS=verify_asan_link_order=0:${ASAN_OPTIONS-} LD_PRELOAD=$inject DNN_INJECT=$1 DNN_INJECT_UNDER=$tmp \
-        DNN_INJECT_LOG=$tmp/log timeout 60 dnn-prepare -q job.json > /dev/null 2> err
+        DNN_INJECT_LOG=$tmp/log guarded dnn-prepare -q job.json > /dev/null 2> err
 }
 if [ -e "$inject" ]; then
     bad='' n=1 kills=0
@@ -158,7 +183,7 @@ if [ -e "$inject" ]; then
     while [ "$n" -lt 300 ]; do
         with "rename:$n:KILL" 2> /dev/null
         [ -s log ] || break
-        if [ -e out.bp ] && ! timeout 60 dnn-prepare -q --verify out.bp > /dev/null 2>&1; then bad="$bad $n"; fi
+        if [ -e out.bp ] && ! guarded dnn-prepare -q --verify out.bp > /dev/null 2>&1; then bad="$bad $n"; fi
         kills=$((kills + 1))
         [ ! -e out.bp ] || rm -rf out.bp .out.bp.work
         n=$((n + 1 + n / 4))
@@ -228,7 +253,7 @@ if any((np.bincount(l) != len(l) // 3).any() for l in labels):
 if words and words[0] not in str(text):
     print("the record lacks", words[0])
 EOF
-    result "arrays as Python's ADIOS2 reads them" "$(timeout 60 python3 peer.py 2>&1)"
+    result "arrays as Python's ADIOS2 reads them" "$(guarded python3 peer.py 2>&1)"
 else
     skip "arrays as Python's ADIOS2 reads them" "no python3 with numpy and adios2"
 fi

@@ -6,7 +6,7 @@
 # Copyright the dnn-toolkit authors
 # shellcheck source=tests/tap.sh
 . "${srcdir:-.}/tests/tap.sh"
-if ! timeout 60 python3 -c 'import numpy' 2> /dev/null; then
+if ! guarded python3 -c 'import numpy' 2> /dev/null; then
     echo "1..0 # SKIP python3-numpy is not installed"
     exit 0
 fi
@@ -14,14 +14,14 @@ scripts=$(realpath "${srcdir:-.}/tests/peer")
 tmp=$(realpath "$(mktemp -d "${TMPDIR:-/tmp}/dnn-prepare.XXXXXX")") || exit 1
 trap 'rm -rf "$tmp"' EXIT
 mkdir "$tmp/data" && cd "$tmp/data" || exit 1
-lacking=$(PYTHONDONTWRITEBYTECODE=1 timeout 120 python3 "$scripts/prepare_damaged.py" 2>&1)
+lacking=$(PYTHONDONTWRITEBYTECODE=1 guarded python3 "$scripts/prepare_damaged.py" 2>&1)
 
 # attempt STATUS MESSAGE FILTER OPTION...: prepare a.bp; status and message, after the filter, are these, and nothing is
 # left but what the same command would continue
 attempt() {
     local want=$1 text=$2 filter=$3 got status=0 left
     shift 3
-    timeout 60 dnn-prepare -q "$@" --to a.bp > "$tmp/out" 2> "$tmp/err" || status=$?
+    guarded dnn-prepare -q "$@" --to a.bp > "$tmp/out" 2> "$tmp/err" || status=$?
     got=$(sed -E "$filter" "$tmp/err")
     left=$(find . -maxdepth 1 \( -name a.bp -o -name '.?*' \) ! -name .a.bp.work)
     if [ "$status" = "$want" ] && [ "$got" = "dnn-prepare: $text" ] && [ -z "$left" ] && [ ! -s "$tmp/out" ]; then
@@ -51,26 +51,26 @@ printf 'here.npy\nnowhere.npy\n' > missing.txt
 printf '# nothing\n' > comment.txt
 refused 5 'nowhere: cannot be read: No such file or directory' --from nowhere
 refused 5 'nowhere: cannot be read: No such file or directory' --from in --target nowhere
-refused 4 'empty: there is no file in it or below it' --from empty
-refused 4 'empty: there is no file in it or below it' --from in --target empty
-refused 4 'dirs: there is no file in it or below it' --from dirs
-refused 4 'other: none of the 1 files below it is of a known format' --from other
-refused 4 'a.xyz: is of no known format, by ".xyz" or by its content' --from a.xyz
-refused 3 'there is no format "nyp", only png, jpeg, tiff, nifti, npy, npz, hdf5, bp, tfrecord, idx, cifar, csv, raw; did you mean "npy"?' \
+refused 4 'empty: contains no files' --from empty
+refused 4 'empty: contains no files' --from in --target empty
+refused 4 'dirs: contains no files' --from dirs
+refused 4 'other: none of its 1 files has a known format' --from other
+refused 4 'a.xyz: unknown file format (suffix ".xyz", and the content is not recognised)' --from a.xyz
+refused 3 'unknown format "nyp"; known: png, jpeg, tiff, nifti, npy, npz, hdf5, bp, tfrecord, idx, cifar, csv, raw; did you mean "npy"?' \
     --from here.npy --input-format nyp
 refused 5 'dangling.npy: cannot be read: No such file or directory' --from dangling.npy
 refused 5 'links/b.npy: cannot be read: No such file or directory' --from links
 refused 5 'directory.txt: empty: is a directory, not a file' --from directory.txt
 refused 5 'nowhere.npy: cannot be read: No such file or directory' --from missing.txt
-refused 4 'comment.txt: lists no files' --from comment.txt
+refused 4 'comment.txt: the list contains no files' --from comment.txt
 refused 5 'gone.npy: cannot be read: No such file or directory' --from locate.csv --objects file --targets b
 
 mkdir partly
 cp here.npy partly/b.npy
 touch partly/c.npx partly/a.txt
-timeout 60 dnn-prepare -q --from partly --to a.bp 2> "$tmp/err"
+guarded dnn-prepare -q --from partly --to a.bp 2> "$tmp/err"
 result "what is left out of a directory is said, once" \
-    "$(diff "$tmp/err" - <<< 'import: warn: partly: 2 of 3 files are of no known format and left out; the first is a.txt')"
+    "$(diff "$tmp/err" - <<< 'import: warn: partly: skipped 2 of 3 files of unknown format; the first is a.txt')"
 rm -rf a.bp
 
 # ---- files that are cut off ----
@@ -79,7 +79,7 @@ rm -rf a.bp
 whole_first() {
     local file=$1
     shift
-    result "$file: the whole is taken" "$(timeout 60 dnn-prepare -q --from "whole/$file" "$@" --to a.bp 2>&1)"
+    result "$file: the whole is taken" "$(guarded dnn-prepare -q --from "whole/$file" "$@" --to a.bp 2>&1)"
     rm -rf a.bp
 }
 # halves FORMAT FILE MESSAGE OPTION...
@@ -93,55 +93,55 @@ halves() {
     whole_first "$file" "$@"
     refused_alike 4 "half/$file: $text" --from "half/$file" "$@"
 }
-halves png a.png 'damaged PNG: it ends after N bytes, in the middle'
+halves png a.png 'damaged PNG: truncated after N bytes'
 halves jpeg a.jpg 'damaged JPEG: Premature end of JPEG file'
 halves tiff a.tif 'damaged TIFF: page N: Can not read TIFF directory count'
-halves nifti a.nii 'needs N bytes for what its header says, and has N'
-halves nifti a.nii.gz 'cannot be decompressed after N bytes: unexpected end of file'
-halves numpy a.npy 'has N bytes, but its header says NxNxNxN of uN, which are N'
-halves numpy a.npz 'is no archive that can be read: Possibly truncated or corrupted zip archive'
+halves nifti a.nii 'truncated: the header declares N bytes, but there are N'
+halves nifti a.nii.gz 'decompression failed after N bytes: unexpected end of file'
+halves numpy a.npy 'N bytes, but the header declares NxNxNxN of uN, which needs N'
+halves numpy a.npz 'cannot be read as a zip archive: Possibly truncated or corrupted zip archive'
 halves hdf5 a.h5 'HDFN cannot read it: truncated file: eof = N, sblock->base_addr = N, stored_eof = N'
-halves tfrecord a.tfrecord 'record N has N bytes, but the file ends after N'
-halves plain a.idx 'says it holds uN NxNxN, but has N bytes after its header'
+halves tfrecord a.tfrecord 'record N: N bytes, but the file ends after N'
+halves plain a.idx 'the header declares uN NxNxN, but N bytes follow it'
 halves plain data_batch_1.bin \
-    'has N bytes, which is no whole number of records of CIFAR-N (N, data_batch_N.bin) or CIFAR-N (N, train.bin)'
-halves plain a.csv.gz 'cannot be decompressed after N bytes: unexpected end of file'
-halves plain a.raw 'has N bytes after the first N, which is no whole number of samples of uN NxN (N bytes each)' \
+    'N bytes is not a multiple of the record size of CIFAR-N (N, data_batch_N.bin) or CIFAR-N (N, train.bin)'
+halves plain a.csv.gz 'decompression failed after N bytes: unexpected end of file'
+halves plain a.raw 'N bytes after an offset of N is not a multiple of the sample size: uN NxN (N bytes each)' \
     --input-shape=5,6 --input-layout=none
 for file in a.png a.npy a.npz a.h5 a.nii a.tif a.jpg a.tfrecord a.idx; do
     : > "none-$file"
 done
-refused 4 'none-a.npy: does not begin as an array of NumPy does' --from none-a.npy
-refused 4 'none-a.idx: ends after 0 of 4 bytes' --from none-a.idx
-refused 4 'none-a.npz: is no archive that can be read: Not a zip archive' --from none-a.npz
-refused 4 'none-a.png: damaged PNG: it ends after 0 bytes, in the middle' --from none-a.png
+refused 4 'none-a.npy: not a NumPy file: the magic bytes are missing' --from none-a.npy
+refused 4 'none-a.idx: truncated: 0 of 4 bytes' --from none-a.idx
+refused 4 'none-a.npz: cannot be read as a zip archive: Not a zip archive' --from none-a.npz
+refused 4 'none-a.png: damaged PNG: truncated after 0 bytes' --from none-a.png
 refused 4 'none-a.jpg: damaged JPEG: Empty input file' --from none-a.jpg
 refused 4 'none-a.tif: damaged TIFF: Cannot read TIFF header' --from none-a.tif
 refused 4 'none-a.h5: HDF5 cannot read it: file signature not found' --from none-a.h5
-refused 4 'none-a.nii: ends after 0 of 4 bytes' --from none-a.nii
-refused 4 'none-a.tfrecord: holds no records' --from none-a.tfrecord
+refused 4 'none-a.nii: truncated: 0 of 4 bytes' --from none-a.nii
+refused 4 'none-a.tfrecord: contains no records' --from none-a.tfrecord
 if [ -d pets ]; then
-    refused 4 'pets/dog/1.png: damaged PNG: it ends after 900 bytes, in the middle' --from pets
-    refused 4 'pets/dog/1.png: damaged PNG: it ends after 900 bytes, in the middle' \
+    refused 4 'pets/dog/1.png: damaged PNG: truncated after 900 bytes' --from pets
+    refused 4 'pets/dog/1.png: damaged PNG: truncated after 900 bytes' \
         --from pets --split 0.5,0,0.5 --stratify --normalise channel
 fi
 
 # ---- datasets that are damaged ----
 
-timeout 60 dnn-prepare -q --from whole/a.npy --to good.bp
+guarded dnn-prepare -q --from whole/a.npy --to good.bp
 damaged() {
     rm -rf bad.bp
     cp -r good.bp bad.bp
 }
 damaged
 truncate -s -100 bad.bp/data.0
-refused_alike 4 'bad.bp/data.N: is damaged or cut off: it has N bytes, and had N when it was written' --from bad.bp
+refused_alike 4 'bad.bp/data.N: damaged or truncated: N bytes, but N were written' --from bad.bp
 damaged
 rm bad.bp/dnn.idx
-refused 4 'bad.bp: is not whole: its file dnn.idx, which is written last, is missing' --from bad.bp
+refused 4 'bad.bp: incomplete dataset: the file dnn.idx, which is written last, is missing; prepare it again' --from bad.bp
 damaged
 printf '\377' | dd of=bad.bp/data.0 bs=1 seek=10 conv=notrunc 2> /dev/null
-refused 4 'bad.bp: all: sample 0: input is damaged: its checksum is not the one stored with it' --from bad.bp
+refused 4 'bad.bp: all: sample 0: checksum mismatch in input; the file is damaged' --from bad.bp
 
 # ---- samples that do not belong together ----
 
@@ -150,32 +150,32 @@ refused 4 'in, out: inputs without a target of the same name: a.npy; targets wit
 rm out/d.npy
 refused 4 'in, out: inputs without a target of the same name: a.npy' --from in --target out --target-kind mask
 refused 4 'out, in: targets without an input of the same name: a.npy' --from out --target in --target-kind mask
-refused 4 'in, whole/a.npy: there are 3 inputs, but 5 targets' --from in --target whole/a.npy
+refused 4 'in, whole/a.npy: 3 inputs, but 5 targets' --from in --target whole/a.npy
 refused 4 'fewer.npz: x has 3 samples, but y has 2' --from fewer.npz --target-kind label
-refused 4 'x-labels-idx1-ubyte: holds 4 labels, but x-images-idx3-ubyte 5 samples' --from x-images-idx3-ubyte
-refused 4 '2.npy: input is f32 6x5x1, that of 0.npy is f32 4x5x1; resize, crop or pad them to one shape' \
+refused 4 'x-labels-idx1-ubyte: 4 labels, but x-images-idx3-ubyte has 5 samples' --from x-images-idx3-ubyte
+refused 4 '2.npy: input is f32 6x5x1, but in 0.npy it is f32 4x5x1; resize, crop or pad them to one shape' \
     --from shapes --whole
 if [ -d mixed ]; then
-    refused 4 'dog/1.png: input is u8 20x30x1, that of cat/0.png is u8 20x30x3; resize, crop or pad them to one shape' --from mixed
+    refused 4 'dog/1.png: input is u8 20x30x1, but in cat/0.png it is u8 20x30x3; resize, crop or pad them to one shape' --from mixed
 fi
 
 # ---- values ----
 
-refused 4 'nan.npy[2]: input: value 3 is NaN; set "allow_nan": true to take it all the same' --from nan.npy
-refused 4 'inf.npy[2]: input: value 3 is infinite; set "allow_nan": true to take it all the same' --from inf.npy
-refused 4 'minus.npz[1]: target: class -1, but classes begin at 0' --from minus.npz --target-kind label
-refused 4 'high.npz[1]: target: remap: number 0 is 5; classes are 0 to 2' \
+refused 4 'nan.npy[2]: input: value 3 is NaN; set "allow_nan": true to accept it' --from nan.npy
+refused 4 'inf.npy[2]: input: value 3 is infinite; set "allow_nan": true to accept it' --from inf.npy
+refused 4 'minus.npz[1]: target: class -1; class numbers must be 0 or more' --from minus.npz --target-kind label
+refused 4 'high.npz[1]: target: remap: element 0 is 5; classes are 0 to 2' \
     --from high.npz --target-kind label --remap 0,1,2
-refused 4 'data_batch_1.bin: sample 1 has the label 12, but CIFAR-10 has the 10 fine classes 0 to 9' --from data_batch_1.bin
+refused 4 'data_batch_1.bin: sample 1: label 12 is out of range; CIFAR-10 has 10 fine classes, 0 to 9' --from data_batch_1.bin
 refused 4 'words.csv:3: column "b": "four" is not a number' --from words.csv
 refused 4 'words.csv:1: there is no column "c"' --from words.csv --targets c
-refused 4 'ragged.csv:3: has 1 fields, but the header has 2' --from ragged.csv
+refused 4 'ragged.csv:3: 1 fields, but the header has 2' --from ragged.csv
 
 # ---- steps that do not fit ----
 
-refused 3 'command line:1: steps[0].resize: there is no column to which this can be done' --from here.npy --resize 5x5
-refused 3 'command line:1: steps[0].split: the shares add up to 0.6, not 1; set "partial": true to leave the rest out' \
+refused 3 'command line:1: steps[0].resize: there is no column to apply it to' --from here.npy --resize 5x5
+refused 3 'command line:1: steps[0].split: the fractions add up to 0.6, not 1; set "partial": true to leave the remaining samples out' \
     --from here.npy --split 0.5,0.1
-refused 3 'command line:1: steps[0].type: an element type must be one of f32, f64, f16, bf16, i8, u8, i16, u16, i32, u32, i64, u64, bool, not "i5"; did you mean "i8"?' \
+refused 3 'command line:1: steps[0].type: dtype must be one of f32, f64, f16, bf16, i8, u8, i16, u16, i32, u32, i64, u64, bool, not "i5"; did you mean "i8"?' \
     --from here.npy --type i5
 finish

@@ -1,5 +1,5 @@
 #!/bin/bash
-# quickstart.t - what quickstart says and does, on a small project of three files.
+# quickstart.t - what quickstart prints and does, on a small project of a few files.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -12,12 +12,12 @@
 top=$(cd "$srcdir" && pwd)
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
-unset CI QUICKSTART_BEGAN "${!DNN_@}"
-export DNN_CACHE=$tmp/cache DNN_PLACE=host
+unset CI QUICKSTART_BEGAN "${!DNN_@}" "${!PIP_@}"
+export DNN_CACHE=$tmp/cache DNN_PLACE=host DNN_PEER=$tmp/peer
 export MAKEFLAGS='' MFLAGS=''
 out=$tmp/out
 
-# ok NAME CMD...: passes if CMD succeeds; else what quickstart said is shown.
+# ok NAME CMD...: passes if CMD succeeds; else the output of quickstart is shown.
 ok() {
     local name=$1
     shift
@@ -27,7 +27,7 @@ ok() {
 gives() {
     local want=$1 text=$2 status=0
     shift 2
-    timeout 60 "$@" >"$out" 2>&1 </dev/null || status=$?
+    guarded "$@" >"$out" 2>&1 </dev/null || status=$?
     [ "$status" -eq "$want" ] && grep -qF -- "$text" "$out"
 }
 last_line() {
@@ -58,8 +58,10 @@ ok "continuous integration runs check --all" \
 # ---- a project whose configure, make and make check are a few lines each ----
 
 src=$tmp/src build=$tmp/src/build
-mkdir -p "$src/containers" "$src/config"
+mkdir -p "$src/containers" "$src/config" "$src/jobs"
 cp "$quickstart" "$src/quickstart"
+cp "$top/containers/private-root.sh" "$src/containers"
+cp "$top/jobs/follow.sh" "$src/jobs"
 quickstart=$src/quickstart
 printf 'build  make  # why\nslurm  bash  # why\ntest  sed  # why\n' \
     >"$src/containers/packages.list"
@@ -106,37 +108,64 @@ if command -v dpkg-query >/dev/null; then
     touch "$src/broken"
     ok "a build that fails shows the end of its log" \
         gives 1 "cc: no such thing" "$quickstart" check
-    ok "and says where all of it is" grep -qF "all of it: $build/quickstart.log" "$out"
+    ok "and says where all of it is" grep -qF "the whole log: $build/quickstart.log" "$out"
     ok "and counts as a failure" last_line "0 passed, 1 failed, 0 skipped"
     rm "$src/broken"
+
+    # packages from PyPI: a wheel of one line stands for them
+    make_wheel() {
+        python3 - "$tmp/wheels" <<'EOF2'
+import sys, zipfile
+info = "dnn_peer_try-1.5.dist-info/"
+with zipfile.ZipFile(sys.argv[1] + "/dnn_peer_try-1.5-py3-none-any.whl", "w") as z:
+    z.writestr("dnn_peer_try.py", "print('imported')\n")
+    z.writestr(info + "METADATA", "Metadata-Version: 2.1\nName: dnn-peer-try\nVersion: 1.5\n")
+    z.writestr(info + "WHEEL", "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+    z.writestr(info + "RECORD", "")
+EOF2
+    }
+    imported() {
+        [ "$("$DNN_PEER/bin/python3" -c 'import dnn_peer_try')" = imported ]
+    }
+    echo 'pip  dnn-peer-try  >=1.2  # why' >>"$src/containers/packages.list"
+    export PIP_NO_INDEX=1
+    ok "packages from PyPI that cannot be had are no failure" \
+        gives 0 "the tests that need these packages are skipped" "$quickstart" check
+    mkdir "$tmp/wheels"
+    if python3 -c 'import venv, ensurepip' 2>/dev/null && make_wheel; then
+        export PIP_FIND_LINKS=$tmp/wheels
+        ok "they are installed in a virtual environment" \
+            gives 0 "installing dnn-peer-try>=1.2 from PyPI in $DNN_PEER" "$quickstart" check
+        ok "whose Python finds them" imported
+        "$quickstart" check >"$out" 2>&1
+        result "and are not installed twice" "$(grep "from PyPI" "$out")"
+        printf '' >"$DNN_PEER/.packages"
+        ok "other packages than before are" gives 0 "from PyPI in" "$quickstart" check
+    else
+        skip "packages from PyPI are installed in a virtual environment" "no python3-venv"
+    fi
 
     # interrupted: ends what it started, says so, and works again afterwards
     interrupt() {
         "$quickstart" check >"$out" 2>&1 </dev/null &
         local pid=$! sleeper status=0
-        for _ in {1..100}; do
-            [ ! -s "$src/slow.pid" ] || break
-            sleep 0.1
-        done
+        wait_for test -s "$src/slow.pid"
         sleeper=$(cat "$src/slow.pid") || return
         kill -TERM "$pid"
         wait "$pid" || status=$?
         [ "$status" -eq 130 ] && ! kill -0 "$sleeper" 2>/dev/null &&
-            grep -q "stopped; the same command goes on" "$out"
+            grep -q "stopped; the same command continues" "$out"
     }
     touch "$src/slow"
     ok "an interrupted run ends what it started" interrupt
     rm "$src/slow"
     ok "and can be run again" gives 0 "4 passed" "$quickstart" check
 
-    # another one holds the build directory for two seconds
-    (exec 9>"$build/.lock" && flock 9 && touch "$tmp/held" && sleep 2) &
-    for _ in {1..50}; do
-        [ ! -e "$tmp/held" ] || break
-        sleep 0.1
-    done
+    # another one holds the build directory until the second says that it waits
+    (exec 9>"$build/.lock" && flock 9 && touch "$tmp/held" && wait_for grep -q "is at work here" "$out") &
+    wait_for test -e "$tmp/held"
     ok "two in one tree wait for each other" \
-        gives 0 "another quickstart is at work here" "$quickstart" check
+        gives 0 "another quickstart is running here" "$quickstart" check
     wait
 
     rm "$build/.quickstart"
@@ -144,6 +173,24 @@ if command -v dpkg-query >/dev/null; then
         gives 1 "was not made by quickstart" "$quickstart" check
 else
     skip "quickstart check" "no dpkg here"
+fi
+
+# ---- the private root ----
+
+if [ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null; then
+    # A private Slurm has its own /etc/hosts mounted over that of the root; it would lose that
+    # with the file.
+    same_file() {
+        local root=$tmp/root node
+        mkdir -p "$root/etc"
+        echo old >"$root/etc/hosts"
+        node=$(stat -c %i "$root/etc/hosts")
+        unshare --mount "$quickstart" mounts "$root" true >"$out" 2>&1
+        cmp /etc/hosts "$root/etc/hosts" && [ "$(stat -c %i "$root/etc/hosts")" = "$node" ]
+    }
+    ok "who enters a root leaves the files that others use in place" same_file
+else
+    skip "who enters a root leaves the files that others use in place" "no mounts of our own"
 fi
 
 # ---- clean ----
@@ -168,7 +215,7 @@ aside() {
 before=$(aside)
 removed() {
     gives 0 "removing $DNN_CACHE/root-0123" "$quickstart" clean &&
-        [ ! -e "$DNN_CACHE" ] && [ ! -e "$src/build-asan" ]
+        [ ! -e "$DNN_CACHE" ] && [ ! -e "$src/build-asan" ] && [ ! -e "$DNN_PEER" ]
 }
 if unshare --mount true 2>/dev/null; then
     ok "clean names and removes what quickstart made" removed

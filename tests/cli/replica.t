@@ -14,7 +14,7 @@ export OMP_NUM_THREADS=1
 steps() {
     local n=$1
     shift
-    timeout 120 "$MPIEXEC" -n "$n" "$top_builddir/tests/mpi/replica_steps" "$@" \
+    guarded "$MPIEXEC" -n "$n" "$top_builddir/tests/mpi/replica_steps" "$@" \
         >"$tmp/out-$n" 2>"$tmp/err" || { echo "$n ranks: status $?"; cat "$tmp/err"; }
 }
 
@@ -79,7 +79,7 @@ for half in bf16 fp16; do
         near 3 0.02)"
 done
 result "more ranks than parts are refused" "$(
-    timeout 60 "$MPIEXEC" -n 4 "$top_builddir/tests/mpi/replica_steps" cpu simplecnn 3 0 1 \
+    guarded "$MPIEXEC" -n 4 "$top_builddir/tests/mpi/replica_steps" cpu simplecnn 3 0 1 \
         deterministic >/dev/null 2>"$tmp/err"
     status=$?
     [ $status -eq 3 ] || echo "status $status, not 3"

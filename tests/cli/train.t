@@ -21,13 +21,13 @@ cat > job.json << EOF2
  "optimizer": {"type": "Adam", "learning_rate": 0.01},
  "checkpoints": {"steps": 2, "keep": 2, "best": "loss"}, "deterministic": true}
 EOF2
-timeout 60 dnn-prepare -q prepare.json || exit 1
+guarded dnn-prepare -q prepare.json || exit 1
 
 # train DIR STATUS ARGS...: complaints on stdout, what was said in $tmp/said
 train() {
     local dir=$1 want=$2 status=0
     shift 2
-    timeout 120 "$@" dnn-train --set dir="$dir" job.json > said 2>&1 || status=$?
+    guarded "$@" dnn-train --set dir="$dir" job.json > said 2>&1 || status=$?
     [ "$status" = "$want" ] || { echo "status $status, not $want"; cat said; }
 }
 # sums DIR: checksums of the arrays of the newest checkpoint
@@ -56,16 +56,18 @@ done
 
 # Stopped by a signal, and killed, as often as it takes.
 result "SIGUSR1: a checkpoint, status 75" "$(
-    (
-        for _ in $(seq 200); do
-            grep -qs '^train: files' said && break
-            sleep 0.05
-        done
-        pkill -USR1 -f "^dnn-train --set dir=$tmp/stopped"
-    ) &
-    : > said
-    train "$tmp/stopped" 75
-    wait
+    # One that ends before the signal comes to it is tried again.
+    for _ in {1..20}; do
+        rm -rf stopped
+        dnn-train --set dir=stopped job.json > said 2>&1 &
+        pid=$!
+        wait_for eval "catches_usr1 $pid || ! kill -0 $pid"
+        kill -USR1 "$pid" 2> out
+        status=0
+        wait "$pid" || status=$?
+        [ "$status" = 0 ] || break
+    done
+    [ "$status" = 75 ] || echo "status $status"
     grep -q 'stopped by SIGUSR1 after .* steps; a checkpoint is written' said || cat said)"
 result "it goes on to the same weights" "$(train stopped 0
     grep -q 'going on from the checkpoint of step' said || cat said
@@ -82,17 +84,17 @@ result "killed at random moments: the same weights in the end" "$(
 
 result "data of another shape" "$(
     status=0
-    timeout 60 dnn-train --set dir=bad --set layers.input='[8,8,8,1]' job.json > said 2>&1 || status=$?
+    guarded dnn-train --set dir=bad --set layers.input='[8,8,8,1]' job.json > said 2>&1 || status=$?
     [ $status = 4 ] || echo "status $status"
     grep -q "^dnn-train: input 'input' of the data is 16x16x16x1, the network's is ?x8x8x8x1" said || cat said)"
 result "a dataset that is not there" "$(
     status=0
-    timeout 60 dnn-train --set data.dataset=no.bp job.json > said 2>&1 || status=$?
+    guarded dnn-train --set data.dataset=no.bp job.json > said 2>&1 || status=$?
     [ $status = 5 ] || { echo "status $status"; cat said; }
     grep -q 'no.bp' said || cat said)"
 result "a learning rate that breaks it: the layer is named" "$(
     status=0
-    timeout 60 dnn-train --set dir=nan --set optimizer.learning_rate=1000000 \
+    guarded dnn-train --set dir=nan --set optimizer.learning_rate=1000000 \
         --set optimizer.type=SGD --set deterministic=false job.json > said 2>&1 || status=$?
     [ $status = 4 ] || echo "status $status"
     grep -q 'a number became NaN or infinite: the first one in' said || cat said)"

@@ -26,7 +26,7 @@ cat > job.json << EOF2
  "num_epochs": 3, "seed": 5, "optimizer": {"type": "SGD", "learning_rate": 0.01},
  "loss": "cross_entropy", "checkpoints": {"interval": 0, "keep": 3}}
 EOF2
-timeout 60 dnn-prepare -q prepare.json || exit 1
+guarded dnn-prepare -q prepare.json || exit 1
 
 # sums DIR: checksums of the arrays of the newest checkpoint
 sums() {

@@ -28,7 +28,7 @@ cat > job.json << EOF2
  "metrics": ["accuracy", {"type": "dice", "average": "samples"}, "auc"],
  "checkpoints": {"interval": 0}}
 EOF2
-timeout 60 dnn-prepare -q prepare.json || exit 1
+guarded dnn-prepare -q prepare.json || exit 1
 
 # judged DIR: loss, val_loss and metrics, row by row
 judged() {

@@ -25,13 +25,13 @@ cat > job.json << EOF2
  "num_epochs": 3, "seed": 5, "loss": "mse", "metrics": ["mse", "mae"], "clip_norm": 0.5,
  "optimizer": {"type": "SGD", "learning_rate": 0.05, "momentum": 0.9}, "precision": "f64"}
 EOF2
-timeout 60 dnn-prepare -q prepare.json || exit 1
+guarded dnn-prepare -q prepare.json || exit 1
 
 # train DIR WORDS...: complaints on stdout
 train() {
     local dir=$1
     shift
-    timeout 60 "$@" dnn-train -q --set dir="$dir" job.json > said 2>&1 || cat said
+    guarded "$@" dnn-train -q --set dir="$dir" job.json > said 2>&1 || cat said
 }
 # near A B LIMIT: complaints if what was measured differs by more, relative to B
 near() {
@@ -62,7 +62,7 @@ result "in two parts: the same but for rounding" "$(
 refused() {
     local want=$1 status=0
     shift
-    timeout 60 dnn-train -q --set dir=bad "$@" job.json > said 2>&1 || status=$?
+    guarded dnn-train -q --set dir=bad "$@" job.json > said 2>&1 || status=$?
     [ "$status" = 3 ] || echo "status $status, not 3"
     [ "$(cat said)" = "dnn-train: $want" ] || cat said
 }

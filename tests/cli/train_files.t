@@ -21,13 +21,13 @@ cat > job.json << END
  "optimizer": {"type": "Adam", "learning_rate": 0.01},
  "telemetry": {"steps": 2, "pictures": 2, "jsonl": true, "interval": 0.001}}
 END
-timeout 60 dnn-prepare -q prepare.json || exit 1
+guarded dnn-prepare -q prepare.json || exit 1
 
 # train STATUS ARGS...: complaints on stdout; what it said in out and err
 train() {
     local want=$1 status=0
     shift
-    timeout 120 dnn-train --kernels=heuristic "$@" job.json > out 2> err || status=$?
+    guarded dnn-train --kernels=heuristic "$@" job.json > out 2> err || status=$?
     [ "$status" = "$want" ] || { echo "status $status, not $want"; cat err; }
 }
 # has FILE PATTERN...: complains about those that are not in it
@@ -159,7 +159,7 @@ result "--json: an object a line, on stdout alone" "$(
     [ "$(grep -c '^{.*}$' out)" = 5 ] || cat out)"
 result "two ranks" "$(
     status=0
-    timeout 120 "$MPIEXEC" -n 2 dnn-train --kernels=heuristic --set dir=two job.json > out 2> err || status=$?
+    guarded "$MPIEXEC" -n 2 dnn-train --kernels=heuristic --set dir=two job.json > out 2> err || status=$?
     [ $status = 0 ] || { echo "status $status"; cat err; }
     has err '^train: 2 ranks with 1 thread each on 1 node: .* (2 ranks); backend cpu$'
     has two/run.json '"ranks": 2' '"status": "finished"' '"mpi": "Open MPI'

@@ -16,14 +16,14 @@ cat > job.json << EOF2
  "data": {"dataset": "blobs.bp", "batch_size": 4}, "num_epochs": 1000000, "loss": "cross_entropy",
  "optimizer": {"type": "Adam", "learning_rate": 0.01}, "threads": 1}
 EOF2
-timeout 60 dnn-prepare -q --generate blobs3d --set samples=12 --set size=8 --set classes=2 \
+guarded dnn-prepare -q --generate blobs3d --set samples=12 --set size=8 --set classes=2 \
     --split 0.7,0.3 --to blobs.bp || exit 1
 
 # train STATUS COMMAND...: complaints about another status; what it says is in $tmp/said
 train() {
     local want=$1 status=0
     shift
-    timeout 60 "$@" > said 2>&1 || status=$?
+    guarded "$@" > said 2>&1 || status=$?
     [ "$status" = "$want" ] || { echo "status $status, not $want"; tail -n 20 said; }
 }
 says() {
@@ -48,24 +48,13 @@ result "what Slurm cannot have written is refused" "$(
 
 # ---- signals ----
 
-# hears PID: whether it is dnn-train already, not this shell's copy, and has a handler for SIGUSR1
-hears() {
-    (($((16#0$(sed -n '/^Name:\tdnn-train$/,/^SigCgt:/s/^SigCgt:\t*//p' "/proc/$1/status"))) & 0x200))
-}
 # Sent again and again from the moment on in which anything can be known: before the job is read,
 # and while the checkpoint is written.
 result "signals at any moment, however many: a checkpoint, status 75" "$(
     dnn-train --set dir=often job.json > said 2>&1 &
     pid=$!
-    for _ in {1..1000}; do
-        ! hears "$pid" 2> out || break
-        sleep 0.01
-    done
-    for _ in {1..6000}; do
-        kill -USR1 "$pid" 2> out || break
-        sleep 0.01
-    done
-    kill -KILL "$pid" 2> out && echo "it does not end"
+    wait_for catches_usr1 "$pid"
+    wait_for eval ! kill -USR1 "$pid" || { echo "it does not end"; kill -KILL "$pid"; }
     wait "$pid"
     status=$?
     [ $status = 75 ] || { echo "status $status"; cat said; }
@@ -84,7 +73,7 @@ result "threads as the job says" "$(threads 1)"
 result "which counts more than OMP_NUM_THREADS" "$(threads 1 env OMP_NUM_THREADS=2)"
 sed -i 's/"threads": 1/"threads": 0/' job.json
 result "OMP_NUM_THREADS, if it does not say" "$(threads 1 env OMP_NUM_THREADS=1)"
-cores=$(timeout 60 dnn-bench topo | sed -n 's/.*, \([0-9]*\) of [0-9]* cores used.*/\1/p')
+cores=$(guarded dnn-bench topo | sed -n 's/.*, \([0-9]*\) of [0-9]* cores used.*/\1/p')
 result "else as many as cores" "$(threads "${cores:-none}")"
 
 # A machine of two NUMA domains, as hwloc can pretend there is.

@@ -50,13 +50,13 @@ if [ "$DNN_HARM_MOUNTS" = yes ]; then
     umount small
 
     mount -t tmpfs -o ro tmpfs small
-    result "a read-only directory" "$(train 5 'small/run: cannot be made: Read-only file system' small/run)"
-    result "the same on two ranks, once" "$(train 5 'rank 0: small/run: cannot be made: Read-only file system' 2 small/run)"
+    result "a read-only directory" "$(train 5 'small/run: cannot be created: Read-only file system' small/run)"
+    result "the same on two ranks, once" "$(train 5 'rank 0: small/run: cannot be created: Read-only file system' 2 small/run)"
     umount small
     mkdir -p small/run
     mount -t tmpfs -o ro tmpfs small/run
     result "a run's directory that is there but read-only" "$(
-        train 5 'small/run/checkpoints: cannot be made: Read-only file system' small/run)"
+        train 5 'small/run/checkpoints: cannot be created: Read-only file system' small/run)"
     umount small/run
     result "it becomes read-only in the middle" "$(
         begin middle --set checkpoints.steps=10 --set num_epochs=2000
@@ -91,7 +91,7 @@ for ranks in 1 2; do
         begin "$ranks" "cut$ranks" --set data.dataset=cut.bp "${reads[@]}"
         seen '^epoch 5/'
         truncate -s 4096 cut.bp/data.0
-        ended 4 "$front"'cut.bp/data.0: is cut off: it ends before byte [0-9]+')"
+        ended 4 "$front"'cut.bp/data.0: truncated before byte [0-9]+')"
     result "$ranks: what was learned is there" "$(whole "cut$ranks/checkpoints")"
     rm -rf cut.bp
     cp -r blobs.bp cut.bp
@@ -109,7 +109,7 @@ result "a dataset that is moved away while it is read stays open" "$(
     seen "^epoch $(($(grep -c '^epoch' said) + 20))/"
     kill -TERM "$pid"
     ended 75 'stopped by SIGTERM after .*')"
-if timeout 60 python3 -c 'import numpy' 2> /dev/null; then
+if guarded python3 -c 'import numpy' 2> /dev/null; then
     python3 -c '
 import numpy as np
 import os
@@ -130,13 +130,13 @@ np.savez("nan.npz", x=x, y=rng.integers(0, 3, (12, 8, 8, 8, 1)).astype(np.int32)
         rm raw/x/07.npy
         ended 5 'rank [01]: .*raw/x/07.npy: .*No such file or directory')"
     result "what was learned is there, too" "$(whole raw/checkpoints)"
-    timeout 60 dnn-prepare -q --from nan.npz --target-kind mask --allow-nan --to nan.bp
-    nan_said='nan.bp: all\[7\] \(nan.npz\[7\]\): input\[3,2,1,0\] is not a number \(NaN\); only finite numbers may be'
+    guarded dnn-prepare -q --from nan.npz --target-kind mask --allow-nan --to nan.bp
+    nan_said='nan.bp: all\[7\] \(nan.npz\[7\]\): input\[3,2,1,0\] is NaN; values must be finite'
     nan=(--set data.dataset=nan.bp --set data.split=all)
     result "a NaN among the numbers" "$(train 4 "$nan_said" nan1 "${nan[@]}")"
     result "on two ranks" "$(train 4 "rank [01]: $nan_said" 2 nan2 "${nan[@]}")"
     # Gradients of 1e36 are numbers; the weights they lead to are not.
-    timeout 60 dnn-prepare -q --from big.npz --to big.bp
+    guarded dnn-prepare -q --from big.npz --to big.bp
     cp job.json kept.json
     cat > job.json << EOF
 {"layers": {"class_name": "Sequential", "config": {"name": "net", "layers": [
@@ -186,11 +186,7 @@ result "one of three ranks is killed: the others say so and end" "$(
     kill -KILL "$(last)"
     ended '(7|137)' 'rank 2 on [^ ]* ended without a word \(process [0-9]+; killed\?\) .*; rank [01] .*; the job ends'
     for each in $all; do
-        for ((i = 0; i < 500; i++)); do
-            grep -qs ') [^ZX] ' "/proc/$each/stat" || break
-            sleep 0.02
-        done
-        [ "$i" -lt 500 ] || echo "process $each is left"
+        wait_for eval "! grep ') [^ZX] ' /proc/$each/stat" || echo "process $each is left"
     done)"
 result "the run goes on on another number of ranks" "$(
     begin 2 killed "${long[@]}"

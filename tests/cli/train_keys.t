@@ -22,7 +22,7 @@ train() {
     local ranks=$1 how=() status=0
     shift
     [ "$ranks" = 1 ] || how=("$MPIEXEC" -n "$ranks")
-    timeout 60 "${how[@]}" dnn-train --kernels heuristic "$@" > out 2>&1 || status=$?
+    guarded "${how[@]}" dnn-train --kernels heuristic "$@" > out 2>&1 || status=$?
     [ "$status" = 0 ] || { echo "status $status"; cat out; }
 }
 # steps DIR: at which steps there are checkpoints
@@ -53,7 +53,7 @@ result "unless the number is given" "$(
 
 # ---- the program ----
 
-explain() { timeout 60 dnn-train --explain --kernels heuristic "$@" 2>&1; }
+explain() { guarded dnn-train --explain --kernels heuristic "$@" 2>&1; }
 explain config.json > fused
 explain config.json --set fuse=false > plain
 result "without fusion there are more steps" "$(
@@ -70,6 +70,6 @@ for n in gemm winograd direct onednn; do
     result "trained with $n" "$(train 1 config.json --set kernels.conv=$n --set "dir=$n"; has $n "4 8")"
 done
 result "an unknown algorithm" "$(
-    timeout 60 dnn-train --set kernels.conv=fft --set dir=fft config.json 2>&1 > /dev/null | tail -n 1 | diff - <(
+    guarded dnn-train --set kernels.conv=fft --set dir=fft config.json 2>&1 > /dev/null | tail -n 1 | diff - <(
         echo 'dnn-train: kernels.conv: must be one of gemm, winograd, direct, onednn, i2c, im2col, not "fft"'))"
 finish

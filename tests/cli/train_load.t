@@ -19,7 +19,7 @@ cat > prepare.json << EOF2
           "input_layout": "last", "target_path": "y.raw", "target_format": "raw", "target_shape": [3],
           "target_kind": "values"}, "to": "data.bp"}
 EOF2
-timeout 60 dnn-prepare -q prepare.json || exit 1
+guarded dnn-prepare -q prepare.json || exit 1
 # Weights, but not moving statistics, stay as they are with such a rate.
 data='"data": {"dataset": "data.bp", "split": "all", "validation": "all", "batch_size": 4, "test_batch_size": 12}'
 still='"optimizer": {"type": "SGD", "learning_rate": 1e-30}'
@@ -47,7 +47,7 @@ EOF2
 train() {
     local want=$1 job=$2 dir=$3 status=0
     shift 3
-    timeout 60 dnn-train --kernels heuristic --set dir="$dir" "$@" "$job" > said 2>&1 || status=$?
+    guarded dnn-train --kernels heuristic --set dir="$dir" "$@" "$job" > said 2>&1 || status=$?
     [ "$status" = "$want" ] || { echo "status $status, not $want"; cat said; }
 }
 # says TEXT...: each is a part of a line
@@ -77,7 +77,7 @@ result "from a checkpoint, the best, and one by its step" "$(
     train 0 taken.json six --set checkpoints.load=one/3
     says 'one/checkpoints/ckpt-000000003.bp: 4 of 4 weights')"
 result "two ranks have the same" "$(
-    timeout 60 "$MPIEXEC" -n 2 dnn-train --kernels heuristic --set dir=seven --set checkpoints.load=one taken.json > said 2>&1 || cat said
+    guarded "$MPIEXEC" -n 2 dnn-train --kernels heuristic --set dir=seven --set checkpoints.load=one taken.json > said 2>&1 || cat said
     cmp one/model.weights.h5 seven/model.weights.h5)"
 result "a run that goes on does not load again" "$(
     train 0 taken.json two --set checkpoints.load=one/model.weights.h5 --set num_epochs=2

@@ -14,7 +14,7 @@ if ! python3 -c 'import h5py, numpy, PIL' 2> /dev/null; then
     skip "configurations of rmldnn" "no python3 with h5py, numpy and PIL to make files with"
     finish
 fi
-files() { timeout 60 python3 "$srcdir/tests/peer/rmldnn_files.py" "$@" 2>&1; }
+files() { guarded python3 "$srcdir/tests/peer/rmldnn_files.py" "$@" 2>&1; }
 files make > made || { sed 's/^/# /' made; exit 1; }
 
 # job NAME KEYS: NAME.json in rmldnn's form
@@ -24,7 +24,7 @@ train() {
     local want=$1 ranks=$2 name=$3 status=0 how=()
     shift 3
     [ "$ranks" = 1 ] || how=("$MPIEXEC" -n "$ranks")
-    timeout 60 "${how[@]}" dnn-train --kernels heuristic "$@" "$name.json" > said 2>&1 || status=$?
+    guarded "${how[@]}" dnn-train --kernels heuristic "$@" "$name.json" > said 2>&1 || status=$?
     [ "$status" = "$want" ] || { echo "status $status, not $want"; cat said; }
 }
 # says TEXT: it was said in a line, and in one only
@@ -100,11 +100,11 @@ result "the same with another loss is still measured by Dice" "$(
     train 0 1 bw --set loss.function=BCE --set dir=bce; says '^epoch 1/1: .* val_dice')"
 result "masks of grey levels 0, 1, 2" "$(train 0 2 levels; says '^epoch 1/1: .* val_dice')"
 for n in 1 2; do
-    refused "a level that is no class" $n "pairs[4] (p4.png): target[0,0,0] is 7, but there are 3 classes: 0 to 2" \
+    refused "a level that is no class" $n "pairs[4] (p4.png): target[0,0,0] is 7, but there are 3 classes, 0 to 2" \
         levels --set dir=bad --set data.target_path=bad/levels --set data.shuffle=false
     refused "a mask is missing" $n "seg/training/in/, bad/few: inputs without a target of the same name: p2.png" \
         levels --set dir=bad --set data.target_path=bad/few
-    refused "a directory without files" $n "bad/empty: there is no file in it or below it" \
+    refused "a directory without files" $n "bad/empty: contains no files" \
         levels --set dir=bad --set data.target_path=bad/empty
     refused "too many classes" $n "target 'target' of the data has 3 classes, but the output 'd' of the network tells 2 apart" \
         classes --set dir=bad --set data.input_path=bad/three --set data.training_tag=null
@@ -122,7 +122,7 @@ result "arrays with masks that have no channels" "$(train 0 2 arrays; says '^epo
 result "outputs of the test data at the end of training" "$(files look arrays_out/output_2.h5 | diff - <(
     printf '%s float32 3x6x8\n' a0.npy a1.npy))"
 refused "an array of another shape" 2 \
-    "pairs[3] (a3.npy): target is 6x7x1, but 6x8x1 in pairs[0] (a0.npy); samples of a batch must be equal: resize, crop or pad" \
+    "pairs[3] (a3.npy): target is 6x7x1, but 6x8x1 in pairs[0] (a0.npy); samples of a batch must have the same shape: resize, crop or pad" \
     arrays --set dir=bad --set data.target_path=bad/shape --set data.preload=false
 job same '
     "layers": "net/same2d.json", "data": {"type": "numpy", "test_input_path": "arrays/training/in",

@@ -23,7 +23,7 @@ cat > job.json << EOF2
  "num_epochs": 12, "seed": 5, "loss": "cross_entropy", "optimizer": {"type": "Hessian"},
  "checkpoints": {"keep": 2, "interval": 0}, "deterministic": true}
 EOF2
-timeout 60 dnn-prepare -q prepare.json || exit 1
+guarded dnn-prepare -q prepare.json || exit 1
 
 # train DIR STATUS COMMAND... -- SET...: complaints on stdout, what was said in $tmp/said
 train() {
@@ -34,7 +34,7 @@ train() {
         shift
     done
     for key in "${@:2}"; do set+=(--set "$key"); done
-    timeout 120 "${before[@]}" dnn-train --set dir="$dir" "${set[@]}" job.json > said 2>&1 || status=$?
+    guarded "${before[@]}" dnn-train --set dir="$dir" "${set[@]}" job.json > said 2>&1 || status=$?
     # shellcheck disable=SC2053  # a pattern
     [[ $status == $want ]] || { echo "status $status, not $want"; cat said; }
 }
@@ -86,16 +86,22 @@ result "killed every few batches: the same weights in the end" "$(
     done
     train killed 0 -- checkpoints.steps=1
     sums killed | diff want -)"
+# stop PID CONDITION...: tell it to stop when that is so; it may have ended before
+stop() {
+    wait_for eval "${*:2} || ! kill -0 $1"
+    kill -USR1 "$1" 2> out
+    status=0
+    wait "$1" || status=$?
+}
 result "SIGUSR1: a checkpoint between two batches, status 75" "$(
-    (
-        for _ in $(seq 200); do
-            [ -s stopped/metrics.csv ] && break
-            sleep 0.02
-        done
-        pkill -USR1 -f "^dnn-train --set dir=stopped"
-    ) &
-    train stopped 75 -- checkpoints.steps=1
-    wait
+    # One that ends before the signal comes to it is tried again.
+    for _ in {1..20}; do
+        rm -rf stopped
+        dnn-train --set dir=stopped --set checkpoints.steps=1 job.json > said 2>&1 &
+        stop $! test -s stopped/metrics.csv
+        [ "$status" = 0 ] || break
+    done
+    [ "$status" = 75 ] || echo "status $status"
     grep -q 'stopped by SIGUSR1 after .* steps; a checkpoint is written' said || cat said)"
 result "what it holds are the weights of the last step, not those that were tried" "$(
     for file in one/checkpoints/ckpt-*.bp; do dnn-train --verify "$file"; done > all
@@ -107,21 +113,15 @@ result "it goes on, with another number of ranks, to the same weights" "$(
 
 # Most of the time goes into evaluation here, so that most stops come in one.
 sed 's/"samples": 22/"samples": 160/; s/blobs.bp/many.bp/; s/0.7/0.04/; s/0.3}/0.96}/' prepare.json > many.json
-timeout 60 dnn-prepare -q many.json || exit 1
+guarded dnn-prepare -q many.json || exit 1
 many=(data.dataset=many.bp data.test_batch_size=1 num_epochs=8)
 result "stopped while it evaluates: nothing is left out or told twice" "$(
     train whole 0 -- "${many[@]}"
     for i in 1 2 3 4 5; do
-        (
-            for _ in $(seq 200); do
-                grep -qs "^epoch $i/" said && break
-                sleep 0.02
-            done
-            pkill -USR1 -f "^dnn-train --set dir=parts"
-        ) &
         : > said
-        train parts '[07]*' -- "${many[@]}"
-        wait
+        dnn-train --set dir=parts "${many[@]/#/--set=}" job.json > said 2>&1 &
+        stop $! grep -q "'^epoch $i/'" said
+        [[ $status =~ ^(0|75)$ ]] || { echo "status $status"; cat said; }
     done
     train parts 0 -- "${many[@]}"
     sums whole | diff - <(sums parts)

@@ -21,13 +21,13 @@ cat > job.json << EOF2
  "optimizer": {"type": "Adam", "learning_rate": 0.05},
  "checkpoints": {"steps": 1, "keep": 100, "best": "loss"}, "deterministic": true}
 EOF2
-timeout 60 dnn-prepare -q prepare.json || exit 1
+guarded dnn-prepare -q prepare.json || exit 1
 
 # train STATUS DIR ARGS...: complaints on stdout, what was said in said
 train() {
     local want=$1 dir=$2 status=0
     shift 2
-    timeout 60 ${ranks:+"$MPIEXEC" -n "$ranks"} dnn-train --kernels heuristic --set dir="$dir" "$@" job.json \
+    guarded ${ranks:+"$MPIEXEC" -n "$ranks"} dnn-train --kernels heuristic --set dir="$dir" "$@" job.json \
         > said 2>&1 || status=$?
     [ "$status" = "$want" ] || { echo "status $status, not $want"; cat said; }
 }
@@ -176,7 +176,7 @@ result "the size of a batch may change between epochs, not within one" "$(
     says 'since the checkpoint: data.batch_size is now 4, and was 3')"
 result "other samples likewise" "$(
     sed 's/"seed": 3/"seed": 4/; s/blobs.bp/other.bp/' prepare.json > other.json
-    timeout 60 dnn-prepare -q other.json
+    guarded dnn-prepare -q other.json
     train 3 within --set data.dataset=other.bp
     says 'hash of the dataset is ')"
 result "more epochs, another rate: told, and done" "$(

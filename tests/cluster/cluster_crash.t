@@ -14,12 +14,12 @@ running() {
     dnn-cluster status --dir "$dir"
 }
 
-check "start" timeout 90 dnn-cluster -q start --nodes 2 --dir "$dir"
+check "start" guarded dnn-cluster -q start --nodes 2 --dir "$dir"
 pid=$(running | sed -n 's/^supervisor *//p')
-check "a job runs" timeout 30 dnn-cluster run --dir "$dir" -- sbatch --output=/dev/null \
+check "a job runs" guarded dnn-cluster run --dir "$dir" -- sbatch --output=/dev/null \
     --wrap='sleep 300'
 kill -KILL "$pid"
-check "SIGKILL of the supervisor leaves no process" within 10 clean "$dir"
+check "SIGKILL of the supervisor leaves no process" wait_for clean "$dir"
 check_text "and no interface" "$(ip -o link | wc -l)" "$links"
 out=$(running 2>&1)
 check_text "status says it is not running" $? 5
@@ -39,30 +39,30 @@ for ms in 005 010 020 040 060 080 120; do
     sleep "0.$ms"
     kill -KILL "$pid" 2> /dev/null
     wait "$pid" 2> /dev/null
-    check "SIGKILL of start after $ms ms leaves nothing" within 15 ended
+    check "SIGKILL of start after $ms ms leaves nothing" wait_for ended
 done
 
 # Several at once: one starts it, the others find it.
 for i in 1 2 3; do
-    timeout 90 dnn-cluster start --dir "$dir" > "$tmp/at-once.$i" 2>&1 &
+    guarded dnn-cluster start --dir "$dir" > "$tmp/at-once.$i" 2>&1 &
 done
 wait
 check_text "of three starts one does it" "$(cat "$tmp"/at-once.* | grep -c 'is up')" 1
 check_text "and two find it" "$(cat "$tmp"/at-once.* | grep -c 'already running')" 2
-dnn-cluster run --dir "$dir" -- sleep 300 &
+dnn-cluster run --dir "$dir" -- sh -c "touch $tmp/in && exec sleep 300" &
 run=$!
-within 10 grep -lzsxF 300 /proc/[0-9]*/cmdline
+wait_for test -e "$tmp/in"
 kill -STOP "$run"
-check "a stopped run does not hold up stop" timeout 30 dnn-cluster -q stop --dir "$dir"
+check "a stopped run does not hold up stop" guarded dnn-cluster -q stop --dir "$dir"
 kill -CONT "$run"
 wait "$run"
 check_text "and ends with its cluster" $? 137
 
-check "start again" timeout 90 dnn-cluster -q start --dir "$dir"
+check "start again" guarded dnn-cluster -q start --dir "$dir"
 pid=$(running | sed -n 's/^supervisor *//p')
 kill -STOP "$pid"
-check "a stuck supervisor is killed by stop" timeout 60 dnn-cluster -q stop --dir "$dir"
-check "with everything" within 10 clean "$dir"
+check "a stuck supervisor is killed by stop" guarded dnn-cluster -q stop --dir "$dir"
+check "with everything" wait_for clean "$dir"
 
 out=$(dnn-cluster start --name 'a b' 2>&1)
 check_text "a bad name" "$? $out" \
@@ -79,7 +79,7 @@ hidden() {
     shift
     # shellcheck disable=SC2016
     unshare --mount --propagation unchanged sh -c \
-        'mount --bind /dev/null "$0" && exec timeout 60 "$@"' "$file" "$@"
+        'mount --bind /dev/null "$0" && exec "$@"' "$file" "$@"
 }
 plugin=$(find /usr/lib* -name sched_backfill.so 2> /dev/null | head -n 1)
 if [ "$(id -u)" -eq 0 ] && [ -n "$plugin" ]; then
@@ -90,7 +90,7 @@ if [ "$(id -u)" -eq 0 ] && [ -n "$plugin" ]; then
     check_text "a slurmctld that ends at once" "$? ${out##*$'\n'}" "5 dnn-cluster: slurmctld \
 ended (exit status 1), see $dir/log/slurmctld.log"
     check "its log is shown" grep -q "sched/backfill" <(echo "$out")
-    check "nothing of it runs" within 5 clean "$dir"
+    check "nothing of it runs" wait_for clean "$dir"
 else
     skip "a missing program" "not root"
 fi

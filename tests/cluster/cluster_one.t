@@ -30,7 +30,7 @@ echo "start ${SLURM_RESTART_COUNT-0}"
 [ "${SLURM_RESTART_COUNT-0}" -gt 0 ] || sleep 60
 END
 again=$(submit -n1 "$tmp/again.sh")
-within 15 grep -q '^start 0' "$tmp/$again.out"
+wait_for grep -q '^start 0' "$tmp/$again.out"
 check "scontrol requeue" cl scontrol requeue "$again"
 
 cat > "$tmp/long.sh" <<'END'
@@ -40,18 +40,18 @@ echo "start ${SLURM_RESTART_COUNT-0}"
 srun bash -c 'trap "echo terminated" TERM; echo ready; while :; do sleep 0.1; done'
 END
 long=$(submit --exclusive -p batch "$tmp/long.sh")
-within 15 grep -q ready "$tmp/$long.out"
+wait_for grep -q ready "$tmp/$long.out"
 check "an urgent job gets the cores" cl srun -p urgent --exclusive -n1 true
-check "the preempted job was told" grep -q terminated "$tmp/$long.out"
-check "it runs again" within 30 grep -q '^start 1' "$tmp/$long.out"
-check "so does the requeued one" within 30 grep -q '^start 1' "$tmp/$again.out"
-check "and is done" within 20 job_is "$again" COMPLETED
+check "the preempted job was told" wait_for grep -q terminated "$tmp/$long.out"
+check "it runs again" wait_for grep -q '^start 1' "$tmp/$long.out"
+check "so does the requeued one" wait_for grep -q '^start 1' "$tmp/$again.out"
+check "and is done" wait_for job_is "$again" COMPLETED
 
 job=$(submit --wrap='exit 75')
-within 15 job_is "$job" FAILED
+wait_for job_is "$job" FAILED
 check "scontrol shows exit code 75" \
     grep -q ExitCode=75:0 <(cl scontrol show job "$job")
-check "the record file has it" grep -q "^JobId=$job .* ExitCode=75:0" "$cluster_dir/jobs.txt"
+check "the record file has it" wait_for grep -q "^JobId=$job .* ExitCode=75:0" "$cluster_dir/jobs.txt"
 
 cl sh -c 'exit 7'
 check_text "run passes the exit status on" $? 7
@@ -63,12 +63,12 @@ dnn-cluster run --dir "$cluster_dir" -- \
     bash -c 'trap "echo passed; exit 3" TERM; echo up; while :; do sleep 0.1; done' \
     > "$tmp/signal" &
 pid=$!
-within 10 grep -q up "$tmp/signal"
+wait_for grep -q up "$tmp/signal"
 kill -TERM "$pid"
 wait "$pid"
 check_text "run passes signals on" "$? $(tail -n 1 "$tmp/signal")" "3 passed"
 
-out=$(eval "$(dnn-cluster env --dir "$cluster_dir")" && timeout 60 srun -n1 hostname)
+out=$(eval "$(dnn-cluster env --dir "$cluster_dir")" && guarded srun -n1 hostname)
 check_text "env is enough for one node" "$out" n1
 
 out=$(dnn-cluster start --dir "$cluster_dir" 2>&1)
@@ -80,10 +80,10 @@ check_text "another shape is" "$? $out" "2 dnn-cluster: cluster \"main\" is runn
 out=$(dnn-cluster fail n2 --dir "$cluster_dir" 2>&1)
 check_text "no such node" "$? $out" '2 dnn-cluster: no node "n2": this cluster has only n1'
 
-check "a second cluster starts" timeout 90 dnn-cluster -q start --name "o$$" --dir "$tmp/other"
+check "a second cluster starts" guarded dnn-cluster -q start --name "o$$" --dir "$tmp/other"
 check_text "and is another one" \
     "$(dnn-cluster run --dir "$tmp/other" -- scontrol show config | grep -o "= o$$")" "= o$$"
-check "both work" dnn-cluster run --dir "$tmp/other" -- timeout 30 srun -n1 true
+check "both work" dnn-cluster run --dir "$tmp/other" -- guarded srun -n1 true
 check "the second stops" dnn-cluster -q stop --dir "$tmp/other"
 check_text "the first does not care" "$(cl srun -n1 hostname)" n1
 
@@ -99,7 +99,7 @@ check "restart" dnn-cluster -q restart --dir "$cluster_dir"
 check_text "it works again, with as many nodes" "$(cl srun -n1 hostname; cl sinfo -h -o %D -p batch)" "n1
 1"
 stuck=$(submit --wrap='sleep 300')
-within 10 job_is "$stuck" RUNNING
+wait_for job_is "$stuck" RUNNING
 check "stop" dnn-cluster -q stop --dir "$cluster_dir"
 check "no process is left" clean "$cluster_dir"
 check_text "no mount, no interface" \

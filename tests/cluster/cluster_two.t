@@ -54,18 +54,18 @@ cat > "$tmp/long.sh" <<'END'
 srun bash -c "echo start ${SLURM_RESTART_COUNT-0} on \$(hostname)${last-}"
 END
 job=$(submit -n1 -w n2 "$tmp/long.sh")
-within 15 grep -q '^start 0' "$tmp/$job.out"
+wait_for grep -q '^start 0' "$tmp/$job.out"
 before=$(dnn-cluster status --dir "$cluster_dir" | sed -n 's/^n2 .* //p')
 check "fail n2" dnn-cluster -q fail n2 --dir "$cluster_dir"
 check_text "its processes are gone at once" \
     "$(grep -h '^State' "/proc/$before/status" 2> /dev/null)" ""
 check "n1 still works" cl srun -w n1 -n1 true
-check "Slurm notices" within 30 node_is n2 'down\*'
-check "the job is requeued" within 10 job_is "$job" PENDING
+check "Slurm notices" wait_for node_is n2 'down\*'
+check "the job is requeued" wait_for job_is "$job" PENDING
 check "failing it again is no error" dnn-cluster -q fail n2 --dir "$cluster_dir"
 check "restore n2" dnn-cluster -q restore n2 --dir "$cluster_dir"
-check "n2 is used again" node_is n2 '[a-z]*'
-check "the job runs again there" within 30 grep -q '^start 1 on n2' "$tmp/$job.out"
+check "n2 is used again" wait_for node_is n2 '[a-z]*'
+check "the job runs again there" wait_for grep -q '^start 1 on n2' "$tmp/$job.out"
 check_text "both nodes work" "$(cl srun -N2 -n2 hostname | sort | tr '\n' ' ')" "n1 n2 "
 
 check "stop" dnn-cluster -q stop --dir "$cluster_dir"

@@ -1,10 +1,10 @@
 /* comm_fate.c - ranks of which one comes to grief; the others' end is looked at by
  * the script that started this.
  *
- * usage: comm_fate FATE RANK
+ * usage: comm_fate FATE RANK DIR
  *
- * All ranks say "rank R pid P host H" on stdout, then meet in a barrier, then all but
- * RANK do an all-reduce, while RANK meets its fate:
+ * All ranks meet in a barrier, then all but RANK start an all-reduce and make a file
+ * DIR/R; when all these are there, RANK meets its fate:
  *   stop   SIGSTOP             kill   SIGKILL
  *   nap    works for very long
  *   other  a barrier           count  an all-reduce of another size
@@ -28,41 +28,69 @@ static void meet_fate(struct dnn_comm *comm, const char *fate)
     struct dnn_err err = {0};
     float x[7] = {0};
 
-    /* When it happens, the others wait already. */
-    if (strcmp(fate, "none") != 0) usleep(700000);
     if (strcmp(fate, "stop") == 0) raise(SIGSTOP);
     if (strcmp(fate, "kill") == 0) raise(SIGKILL);
-    if (strcmp(fate, "nap") == 0) sleep(100);
+    if (strcmp(fate, "nap") == 0) sleep(3600);
     if (strcmp(fate, "abort") == 0) dnn_comm_abort(comm, DNN_EDATA);
     if (strcmp(fate, "other") == 0) dnn_comm_barrier(comm, "end of epoch", &err);
     if (strcmp(fate, "count") == 0)
         dnn_comm_allreduce(comm, "bucket 3", x, 7, DNN_COMM_F32, DNN_COMM_SUM, &err);
     if (strcmp(fate, "watch") == 0) {
         dnn_comm_watch(comm, "opening data.bp", 2);
-        sleep(100);
+        sleep(3600);
+    }
+}
+
+static void make_file(const char *dir, int rank)
+{
+    char path[4096];
+
+    snprintf(path, sizeof path, "%s/%d", dir, rank);
+    FILE *f = fopen(path, "w");
+    if (f != NULL) fclose(f);
+}
+
+/* Until all other ranks wait. */
+static void await_files(const char *dir, int rank, int size)
+{
+    for (int r = 0; r < size; r++) {
+        char path[4096];
+
+        snprintf(path, sizeof path, "%s/%d", dir, r);
+        while (r != rank && access(path, F_OK) < 0)
+            usleep(1000);
     }
 }
 
 int main(int argc, char **argv)
 {
+    const char *task = getenv("SLURM_PROCID");
+    struct dnn_comm_req *req;
     struct dnn_comm *comm;
     struct dnn_err err = {0};
     float x[5] = {1, 2, 3, 4, 5};
 
-    if (argc != 3) return 2;
+    if (argc != 4) return 2;
+    int victim = atoi(argv[2]);
+    /* The others are those who find out. */
+    if (task != NULL && atoi(task) == victim) setenv("DNN_DEADLINE", "3600", 1);
     if (dnn_comm_open(NULL, &comm, &err) < 0) {
         fprintf(stderr, "comm_fate: %s\n", err.text);
         return dnn_exit_status(err.code);
     }
     int rank = dnn_comm_rank(comm);
-    printf("rank %d pid %d host %s\n", rank, (int)getpid(), dnn_comm_host(comm, rank));
-    fflush(stdout);
     int rc = dnn_comm_barrier(comm, "start of epoch", &err);
-    usleep(300000); /* what was printed shall arrive */
-    if (rc == 0 && rank == atoi(argv[2])) meet_fate(comm, argv[1]);
+    if (rc == 0 && rank == victim) {
+        await_files(argv[3], rank, dnn_comm_size(comm));
+        meet_fate(comm, argv[1]);
+    }
     if (rc == 0)
-        rc = dnn_comm_allreduce(comm, "bucket 3", x, 5, DNN_COMM_F32, DNN_COMM_SUM,
-                                &err);
+        rc = dnn_comm_start(comm, "bucket 3", x, 5, DNN_COMM_F32, DNN_COMM_SUM, &req,
+                            &err);
+    if (rc == 0) {
+        make_file(argv[3], rank);
+        rc = dnn_comm_wait(req, &err);
+    }
     if (rc < 0) {
         fprintf(stderr, "comm_fate: %s\n", err.text);
         dnn_comm_abort(comm, rc);

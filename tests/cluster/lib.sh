@@ -47,16 +47,6 @@ skip_all() {
     exit 0
 }
 
-# within SECONDS CMD...: try until CMD succeeds
-within() {
-    local end=$((SECONDS + $1))
-    shift
-    until "$@" > /dev/null 2>&1; do
-        [ "$SECONDS" -lt "$end" ] || return 1
-        sleep 0.2
-    done
-}
-
 # cluster_need: skip the whole test where no private cluster can run
 cluster_need() {
     local program users=()
@@ -85,16 +75,16 @@ trap 'exit 143' TERM
 cluster_begin() {
     cluster=t$$
     cluster_dir=$tmp/c
-    timeout 90 dnn-cluster -q start --name "$cluster" --dir "$cluster_dir" "$@" \
+    guarded dnn-cluster -q start --name "$cluster" --dir "$cluster_dir" "$@" \
         > "$tmp/start.out" 2>&1 && return
     sed 's/^/# /' "$tmp/start.out"
     echo "Bail out! the private cluster does not start"
     exit 1
 }
 
-# cl CMD...: run it on the cluster's login host, for at most 90 s
+# cl CMD...: run it on the cluster's login host
 cl() {
-    timeout -k 5 90 dnn-cluster run --dir "$cluster_dir" -- "$@"
+    guarded dnn-cluster run --dir "$cluster_dir" -- "$@"
 }
 
 # job_is ID STATE: whether Slurm says so

@@ -4,7 +4,7 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
-# shellcheck disable=SC2317  # functions are called through within
+# shellcheck disable=SC2317  # functions are called through wait_for
 # shellcheck source=tests/cluster/lib.sh
 . "${srcdir:-.}/tests/cluster/lib.sh"
 cluster_need
@@ -29,7 +29,7 @@ some_pieces() {
     [ "$(pieces)" -ge 3 ]
 }
 
-check "without Slurm" timeout 60 dnn-prepare --quiet job.json
+check "without Slurm" guarded dnn-prepare --quiet job.json
 want=$(hash_of)
 for ranks in 1 2 3 4; do
     rm -rf out.bp
@@ -43,7 +43,7 @@ rm -rf out.bp
 sed 's/"samples": 24/"samples": 1200/' job.json > long.json
 cl srun --mpi=pmix --overcommit -n 3 dnn-prepare --quiet "$tmp/long.json" > killed.out 2>&1 &
 pid=$!
-check "pieces appear" within 60 some_pieces
+check "pieces appear" wait_for some_pieces
 # One rank is enough: the others, and the job, end with it.
 kill -KILL "$(pgrep -n -f "^[^ ]*dnn-prepare --quiet $tmp/long.json")"
 status=0
@@ -54,7 +54,7 @@ result "but what was finished" "$([ "$(pieces)" -ge 3 ] || ls -A)"
 check "the same command goes on, with other ranks" cl srun --mpi=pmix --overcommit -n 2 dnn-prepare --quiet "$tmp/long.json"
 got=$(hash_of)
 rm -rf out.bp
-timeout 60 dnn-prepare --quiet long.json
+guarded dnn-prepare --quiet long.json
 want=$(hash_of)
 check_text "to the same dataset as without Slurm" "$got" "$want"
 
@@ -64,20 +64,20 @@ rm -rf out.bp
 tasks=2
 [ "$(nproc)" -ge 2 ] || tasks=1
 id=$(submit --ntasks=$tasks "$jobs/prepare.sh" "$tmp/long.json")
-check "pieces of a batch job appear" within 60 some_pieces
+check "pieces of a batch job appear" wait_for some_pieces
 cl scancel --signal=TERM "$id"
 stopped() {
     grep -q 'run the same command again to continue' "$tmp/$id.out"
 }
-check "SIGTERM is obeyed" within 60 stopped
+check "SIGTERM is obeyed" wait_for stopped
 queued_again() {
-    grep -q "job $id is queued again to continue" "$tmp/$id.out" && job_is "$id" PENDING
+    grep -q "job $id is requeued to continue" "$tmp/$id.out" && job_is "$id" PENDING
 }
-check "the job queues itself again" within 60 queued_again
+check "the job queues itself again" wait_for queued_again
 # Slurm lets such a job wait for two minutes; we only until the old step's server is gone.
-check "the old step ends" within 60 grep -q "\[$id\.0\] .*done with step" "$cluster_dir/log/steps.n1.log"
+check "the old step ends" wait_for grep -q "\[$id\.0\] .*done with step" "$cluster_dir/log/steps.n1.log"
 cl scontrol update "jobid=$id" StartTime=now
-check "it is started again and ends well" within 60 job_is "$id" COMPLETED
+check "it is started again and ends well" wait_for job_is "$id" COMPLETED
 result "it continued" "$(grep -q 'continuing what was interrupted' "$tmp/$id.out" || cat "$tmp/$id.out")"
 check_text "the dataset is the same" "$(hash_of)" "$want"
 finish

@@ -5,7 +5,7 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
-# shellcheck disable=SC2317,SC2016  # functions are called through within; scripts are written
+# shellcheck disable=SC2317,SC2016  # functions are called through wait_for; scripts are written
 # shellcheck source=tests/cluster/lib.sh
 . "${srcdir:-.}/tests/cluster/lib.sh"
 cluster_need
@@ -18,6 +18,7 @@ run=$src/build/unet3d
 
 mkdir -p "$src/containers" "$src/config" "$run"
 cp "$srcdir/quickstart" "$src"
+cp "$srcdir/containers/private-root.sh" "$src/containers"
 cp -r "$srcdir/jobs" "$src"
 printf 'build  make  # why\nslurm  bash  # why\n' > "$src/containers/packages.list"
 touch "$src/configure.ac" "$src/Makefile.am"
@@ -37,7 +38,7 @@ cat > "$run/job.json" << EOF2
  "data": {"dataset": "fractals.bp", "batch_size": 3}, "num_epochs": 1000000, "loss": "cross_entropy",
  "deterministic": true, "checkpoints": {"interval": 20}}
 EOF2
-timeout 60 dnn-prepare --quiet --generate blobs3d --set samples=24 --set size=16 --set classes=2 \
+guarded dnn-prepare --quiet --generate blobs3d --set samples=24 --set size=16 --set classes=2 \
     --split 0.75,0.25 --to "$run/fractals.bp" || exit 1
 
 # has TEXT...: complaints if one of them is not in what quickstart said
@@ -51,23 +52,23 @@ has() {
 ended() {
     local want=$1 status=0
     shift
-    timeout 150 "$@" > "$said" 2>&1 < /dev/null || status=$?
+    guarded "$@" > "$said" 2>&1 < /dev/null || status=$?
     [ "$status" = "$want" ] || { echo "status $status, not $want"; tail -n 25 "$said"; }
 }
 epochs_come() {
     [ "$(grep -c '^epoch [0-9]*/1000000: ' "$said")" -gt 2 ]
 }
 
-timeout 150 "$src/quickstart" > "$said" 2>&1 < /dev/null &
+guarded "$src/quickstart" > "$said" 2>&1 < /dev/null &
 pid=$!
-check "epochs are shown as they come" within 120 epochs_come
+check "epochs are shown as they come" wait_for epochs_come
 kill -TERM "$(ps -o pid= --ppid "$pid" | head -n 1)"
 status=0
 wait "$pid" || status=$?
-result "what it will do is said first" "$(head -n 1 "$said" | grep -v '^This installs')"
+result "it first prints what it will do" "$(head -n 1 "$said" | grep -v '^This installs')"
 check_text "interrupted, it ends as such" "$status" 130
 result "and says what became of job and Slurm" \
-    "$(has 'job [0-9]* is cancelled; the private Slurm, if there is one, keeps running' 'the same command goes on')"
+    "$(has 'job [0-9]* is cancelled; the private Slurm, if there is one, keeps running' 'the same command continues')"
 id=$(sed -n 's/.*job \([0-9]*\) is cancelled.*/\1/p' "$said")
 check "Slurm says so, too" job_is "$id" CANCELLED
 result "a checkpoint is left" "$(compgen -G "$run/run-job/checkpoints/ckpt-*.bp" > /dev/null || find "$run")"
@@ -84,5 +85,5 @@ result "a third time nothing is trained" "$(ended 0 "$src/quickstart"
 rm -r "$run/run-job"
 sed -i 's/"dataset": "fractals.bp"/"dataset": "nowhere.bp"/' "$run/job.json"
 result "a job that fails is a failure, with the end of its log" "$(ended 1 "$src/quickstart"
-    has 'nowhere.bp' 'ended as FAILED, exit code 5:0' 'the end of its log is above, all of it in /')"
+    has 'nowhere.bp' 'ended as FAILED, exit code 5:0' 'the end of its log is above, the whole log is /')"
 finish

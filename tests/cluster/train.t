@@ -4,7 +4,7 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
-# shellcheck disable=SC2317  # functions are called through within
+# shellcheck disable=SC2317  # functions are called through wait_for
 # shellcheck source=tests/cluster/train_lib.sh
 . "${srcdir:-.}/tests/cluster/train_lib.sh"
 cluster_need
@@ -15,17 +15,17 @@ training() {
     [ "$(wc -l < run-job/metrics.csv)" -gt 2 ]
 }
 
-check "without Slurm" env OMP_NUM_THREADS=1 timeout 120 dnn-train --quiet --set dir=alone job.json
+check "without Slurm" guarded env OMP_NUM_THREADS=1 dnn-train --quiet --set dir=alone job.json
 sums alone > want
 id=$(submit "$jobs/train_unet3d.sh" "$tmp/job.json")
-check "a batch job trains" within 60 training
+check "a batch job trains" wait_for training
 cl scancel --signal=USR1 "$id"
-check "told to stop, it queues itself again" within 60 queued_again "$id"
+check "told to stop, it queues itself again" wait_for queued_again "$id"
 result "after a checkpoint" "$(said "$id" 'stopped by SIGUSR1 after .* steps; a checkpoint is written')"
 # Slurm lets such a job wait for two minutes; we only until the old step's server is gone.
-check "the old step ends" within 60 grep -q "\[$id\.0\] .*done with step" "$cluster_dir/log/steps.n1.log"
+check "the old step ends" wait_for grep -q "\[$id\.0\] .*done with step" "$cluster_dir/log/steps.n1.log"
 cl scontrol update "jobid=$id" StartTime=now
-check "it is started again and ends well" within 180 job_is "$id" COMPLETED
+check "it is started again and ends well" wait_for job_is "$id" COMPLETED
 result "it went on from the checkpoint" "$(said "$id" 'going on from the checkpoint of step')"
 result "to the same weights as without Slurm" "$(sums run-job | diff want -)"
 result "and says where they are, in full" "$(
@@ -34,7 +34,7 @@ result "and says where they are, in full" "$(
         [[ $file == "$tmp"/run-job/* && -e $file ]] || { echo "$name: \"$file\""; tail -n 9 "$tmp/$id.out"; }
     done)"
 # Words behind the job reach dnn-train; a run that is finished is not trained again.
-cl timeout 60 sbatch --wait --output="$tmp/again.out" "$jobs/train_unet3d.sh" "$tmp/job.json" --log=debug
+cl sbatch --wait --output="$tmp/again.out" "$jobs/train_unet3d.sh" "$tmp/job.json" --log=debug
 result "the same again is already done" "$(sums run-job | diff want -
     grep -q "^    log  *$tmp/run-job/metrics.csv" again.out || cat again.out)"
 finish

@@ -16,7 +16,7 @@ train_begin() {
     jobs=$(cd "$srcdir/jobs" && pwd)
     cd "$tmp" || exit 1
     export XDG_CACHE_HOME=$tmp/cache
-    timeout 60 dnn-prepare --quiet --generate blobs3d --set samples=24 --set size=16 --set classes=2 \
+    guarded dnn-prepare --quiet --generate blobs3d --set samples=24 --set size=16 --set classes=2 \
         --split 0.75,0.25 --to blobs.bp || exit 1
     cat > job.json << EOF
 {"layers": {"zoo": "unet3d", "base": 4, "depth": 1, "classes": 3, "input": [16, 16, 16, 1]},
@@ -33,7 +33,7 @@ sums() {
 
 # queued_again ID: it said so, and Slurm says so
 queued_again() {
-    grep -q "job $1 is queued again to continue" "$tmp/$1.out" && job_is "$1" PENDING
+    grep -q "job $1 is requeued to continue" "$tmp/$1.out" && job_is "$1" PENDING
 }
 
 # said ID TEXT: complaints if the job's log has no such line

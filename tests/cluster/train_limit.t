@@ -5,7 +5,7 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
-# shellcheck disable=SC2317  # functions are called through within and check
+# shellcheck disable=SC2317  # functions are called through wait_for and check
 # shellcheck source=tests/cluster/train_lib.sh
 . "${srcdir:-.}/tests/cluster/train_lib.sh"
 cluster_need
@@ -26,12 +26,12 @@ told=$(submit --ntasks=1 --time=2 --signal=USR1@60 \
     "$jobs/train_unet3d.sh" "$tmp/job.json" --set dir="$tmp/told" --set num_epochs=1000000 --set checkpoints.interval=0)
 
 # While the first one waits.
-check "without Slurm" env OMP_NUM_THREADS=1 timeout 300 dnn-train --quiet --set dir=alone job.json
+check "without Slurm" guarded env OMP_NUM_THREADS=1 dnn-train --quiet --set dir=alone job.json
 sums alone > want
-check "a job near the end of its time queues itself again" within 100 queued_again "$seen"
+check "a job near the end of its time queues itself again" wait_for queued_again "$seen"
 result "it stopped before the limit, with a checkpoint" \
     "$(said "$seen" 'stopped before the time limit after .* steps; a checkpoint is written')"
-check "a job that Slurm warns does so, too" within 100 queued_again "$told"
+check "a job that Slurm warns does so, too" wait_for queued_again "$told"
 result "told by the signal, with a checkpoint" \
     "$(said "$told" 'stopped by SIGUSR1 after .* steps; a checkpoint is written')"
 result "which is whole" "$(
@@ -41,9 +41,9 @@ result "which is whole" "$(
 cl scancel "$told"
 
 # Slurm lets such a job wait for two minutes; we only until the old step's server is gone.
-check "the old step ends" within 60 grep -q "\[$seen\.0\] .*done with step" "$cluster_dir/log/steps.n1.log"
+check "the old step ends" wait_for grep -q "\[$seen\.0\] .*done with step" "$cluster_dir/log/steps.n1.log"
 cl scontrol update "jobid=$seen" StartTime=now 2> out # it may have begun already
-check "it is started again and ends well" within 100 job_is "$seen" COMPLETED
+check "it is started again and ends well" wait_for job_is "$seen" COMPLETED
 result "it went on from the checkpoint" "$(said "$seen" 'going on from the checkpoint of step')"
 result "and says that this is its second start" "$(said "$seen" '^job .* start 2$')"
 result "to the same weights as without Slurm" "$(sums seen | diff want -)"

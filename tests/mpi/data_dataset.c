@@ -108,7 +108,7 @@ static void with_a_hole(struct dnn_comm *comm)
     all_ok(comm, rc == 0, "all but one chunk are put");
     rc = dnn_dataset_finish(w, NULL, &err);
     char *want =
-        dnn_format("rank 0: %s: train: sample 12 and perhaps more were not put", path);
+        dnn_format("rank 0: %s: train: sample 12 (perhaps more) was not written", path);
     all_ok(comm, rc == DNN_EDATA && strcmp(err.text, want) == 0,
            "the missing one is named on every rank");
     if (strcmp(err.text, want) != 0) fprintf(stderr, "# %s\n", err.text);

@@ -42,8 +42,8 @@ int main(void)
     all_ok(comm, rc == 0, "a dataset");
     rc = verified(comm, path, out, &err);
     all_ok(comm,
-           rc == 0 && strcmp(out, rank == 0 ? "train: 10 samples, all sums right\n"
-                                              "test: 3 samples, all sums right\n"
+           rc == 0 && strcmp(out, rank == 0 ? "train: 10 samples, all checksums "
+                                              "match\ntest: 3 samples, all sums right\n"
                                             : "") == 0,
            "all sums are right, and rank 0 says so");
     bool changed = rank != 0 || made_change(path);

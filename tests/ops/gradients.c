@@ -197,6 +197,20 @@ static const struct row rows[] = {
     {"binary cross-entropy of a mask", DNN_OP_POINT, {.loss = {.scale = 0.5, .fn = DNN_POINT_BCE_LOGITS}}, "x2x8x1 i2x8 - n", -1, 3},
     {"focal", DNN_OP_POINT, {.loss = {.scale = 0.5, .fn = DNN_POINT_FOCAL, .gamma = 2, .alpha = 0.25}}, "x2x8x3 i2x8 - -", -1, 4},
     {"focal, no alpha", DNN_OP_POINT, {.loss = {.scale = 0.5, .fn = DNN_POINT_FOCAL, .gamma = 1.5, .alpha = -1}}, "x2x3x5 t2x3x5", 0, 1},
+    {"kl", DNN_OP_POINT, {.loss = {.scale = 0.5, .fn = DNN_POINT_KL}}, "x2x3x5 t2x3x5", 0, 0},
+    {"mape", DNN_OP_POINT, {.loss = {.scale = 0.5, .fn = DNN_POINT_MAPE, .delta = 0.5}}, "x2x3x5 t2x3x5", 0, 0},
+    {"poisson, rates", DNN_OP_POINT, {.loss = {.scale = 0.5, .fn = DNN_POINT_POISSON, .delta = 1e-8}}, "x2x3x5 t2x3x5", 0.2, 2},
+    {"poisson, logarithms", DNN_OP_POINT, {.loss = {.scale = 0.5, .fn = DNN_POINT_POISSON, .raw = true}}, "x2x3x5 t2x3x5 c5 -", 0, 0},
+    {"hinge embedding", DNN_OP_POINT, {.loss = {.scale = 0.5, .fn = DNN_POINT_HINGE_EMBEDDING, .delta = 0.7}}, "x2x7x5 t2x7x5", -2, 2},
+    {"soft margin", DNN_OP_POINT, {.loss = {.scale = 0.5, .fn = DNN_POINT_SOFT_MARGIN}}, "x2x7x5 t2x7x5", -2, 2},
+    {"categorical hinge", DNN_OP_MARGIN, {.loss = {.scale = 0.5, .margin = DNN_MARGIN_CATEGORICAL, .delta = 1}}, "x2x7x5 t2x7x5", 0, 1},
+    {"categorical hinge of labels", DNN_OP_MARGIN, {.loss = {.scale = 0.5, .margin = DNN_MARGIN_CATEGORICAL, .delta = 1, .ignores = true, .ignore = 2}}, "x3x7x4 i3x7 - n", -1, 4},
+    {"multi margin", DNN_OP_MARGIN, {.loss = {.scale = 0.5, .margin = DNN_MARGIN_MULTI, .delta = 1, .power = 2}}, "x3x7x4 i3x7 c4 n", -1, 4},
+    {"multilabel margin", DNN_OP_MARGIN, {.loss = {.scale = 0.5, .margin = DNN_MARGIN_MULTILABEL, .delta = 1}}, "x2x7x5 t2x7x5", -1, 1},
+    {"margin ranking", DNN_OP_MARGIN, {.loss = {.scale = 0.5, .margin = DNN_MARGIN_RANKING, .delta = 0.3}}, "x3x7x4 i3x7", 0, 2},
+    {"cosine embedding", DNN_OP_MARGIN, {.loss = {.scale = 0.5, .margin = DNN_MARGIN_COSINE, .delta = 0.1}}, "x3x7x6 i3x7", 0, 2},
+    {"triplet margin", DNN_OP_MARGIN, {.loss = {.scale = 0.5, .margin = DNN_MARGIN_TRIPLET, .delta = 1, .power = 2}}, "x3x7x9 i3x7", 0, 2},
+    {"triplet margin, swap", DNN_OP_MARGIN, {.loss = {.scale = 0.5, .margin = DNN_MARGIN_TRIPLET, .delta = 1, .power = 3, .swap = true}}, "x3x7x6 t3x7x6", 0, 2},
     {"overlap", DNN_OP_OVERLAP, {.overlap = {.source = DNN_HEAD_SOFTMAX}}, "x2x3x4 t2x3x4", 0, 0},
     {"overlap, sigmoid, labels", DNN_OP_OVERLAP, {.overlap = {.source = DNN_HEAD_SIGMOID, .ignores = true, .ignore = 1}}, "x2x7x4 i2x7", -1, 5},
     {"overlap, mask", DNN_OP_OVERLAP, {.overlap = {.source = DNN_HEAD_SIGMOID, .whole = true}}, "x2x7x1 i2x7", -1, 3},
@@ -514,7 +528,7 @@ int main(void)
         /* These have no gradient: values.c and known.c try them. */
         if (k == DNN_OP_FOLD || k == DNN_OP_PENALTY || k == DNN_OP_UPDATE) continue;
         for (int p = 0; p < DNN_PASSES; p++)
-            is_int(ran[k][p], info->operands[p] != NULL,
+            is_int(ran[k][p], info->pass[p].operands != NULL,
                    "every pass an op has is tried, and no other");
     }
     return done();

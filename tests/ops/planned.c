@@ -14,7 +14,7 @@
 #include "plan/plan.h"
 #include "run/exec.h"
 #include "tap.h"
-#include "unit/plan_sound.h"
+#include "unit/plan_check.h"
 
 #include <stdlib.h>
 
@@ -297,17 +297,17 @@ static size_t one_way(struct trial *t, struct way way, const struct dnn_exec_on 
                       int *again)
 {
     struct dnn_err err = {0};
-    struct dnn_remake_opts opts = {
+    struct dnn_recompute_opts opts = {
         .plan = {.nkeep = t->nkeep, .keep = t->keep, .arg = (void *)on},
         .how = way.how
     };
     struct dnn_prog *prog = NULL;
     struct dnn_plan *plan = NULL;
-    struct dnn_remake what;
+    struct dnn_recomputed what;
 
     opts.plan.pitch = way.pitch;
     printf("# %s, parts %s, recompute %d\n", t->name, way.parts, way.how);
-    if (!ok(dnn_plan_remake(t->prog, &opts, &prog, &what, &err) == 0 &&
+    if (!ok(dnn_plan_recompute(t->prog, &opts, &prog, &what, &err) == 0 &&
                 dnn_plan_make(prog, &opts.plan, &plan, &err) == 0,
             "planned: %s", err.text))
         exit(1);

@@ -28,7 +28,7 @@ def apply(transforms, array, kind="image", n=1):
         text = subprocess.run(
             [PROGRAM, json.dumps(transforms), kind, NAMES[array.dtype],
              "x".join(map(str, array.shape)), where + "/in", str(n), where + "/out"],
-            check=True, text=True, capture_output=True, timeout=120).stdout
+            check=True, text=True, capture_output=True).stdout
         raw = open(where + "/out", "rb").read()
     out, at = [], 0
     for line in text.splitlines():

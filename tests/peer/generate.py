@@ -20,7 +20,7 @@ TYPES = {"f32": np.float32, "u8": np.uint8}
 
 def run(*args):
     return subprocess.run([PROGRAM, *map(str, args)], check=True, text=True,
-                          capture_output=True, timeout=120).stdout
+                          capture_output=True).stdout
 
 
 def numbers(*args):

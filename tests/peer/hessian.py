@@ -34,8 +34,7 @@ def train(room, x, y, layers, loss, epochs, **optimizer):
            "checkpoints": {"interval": 0}}
     with open(os.path.join(room, "job.json"), "w", encoding="utf-8") as f:
         json.dump(job, f)
-    done = subprocess.run(["dnn-train", "job.json"], cwd=room, capture_output=True, text=True,
-                          timeout=120)
+    done = subprocess.run(["dnn-train", "job.json"], cwd=room, capture_output=True, text=True)
     said = done.stdout + done.stderr
     if done.returncode != 0:
         return float("nan"), said, 0

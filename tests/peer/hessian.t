@@ -6,9 +6,9 @@
 # Copyright the dnn-toolkit authors
 : "${srcdir:=.}" "${top_builddir:=.}"
 export srcdir top_builddir
-if ! timeout 60 python3 -c 'import numpy, scipy.optimize, torch' 2> /dev/null; then
+if ! python3 -c 'import numpy, scipy.optimize, torch' 2> /dev/null; then
     echo "1..0 # SKIP python3-numpy, python3-scipy or python3-torch is not installed"
     exit 0
 fi
 export OMP_NUM_THREADS=1
-PYTHONDONTWRITEBYTECODE=1 exec timeout 300 python3 "$srcdir/tests/peer/hessian.py"
+PYTHONDONTWRITEBYTECODE=1 exec python3 "$srcdir/tests/peer/hessian.py"

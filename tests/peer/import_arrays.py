@@ -26,8 +26,7 @@ rng = np.random.default_rng(7)
 def read(*words):
     """(columns, samples): each sample a list of arrays; or the message."""
     with tempfile.TemporaryDirectory() as room:
-        done = subprocess.run([PROGRAM, "--dump", room, *words], capture_output=True, text=True,
-                              timeout=60)
+        done = subprocess.run([PROGRAM, "--dump", room, *words], capture_output=True, text=True)
         if done.returncode:
             return done.stderr.strip() or f"exit {done.returncode}"
         columns, samples = [], []
@@ -114,7 +113,7 @@ def npy(room):
                 np.zeros(2, [("a", "f4"), ("b", "i4")]), np.zeros(2, "M8[s]")):
         np.save(path, odd)
         got = read(path)
-        result(f"npy {odd.dtype} is refused", unless("not numbers" in got, got))
+        result(f"npy {odd.dtype} is refused", unless("not numbers" in got or "not supported" in got, got))
 
 
 def npz(room):
@@ -124,7 +123,7 @@ def npz(room):
     for save in (np.savez, np.savez_compressed):
         save(path, x=x, y=y)
         got = read(path)
-        result(f"{save.__name__}: channels are not guessed", unless("give the layout" in got, got))
+        result(f"{save.__name__}: channels are not guessed", unless('set "layout"' in got, got))
         check(f"{save.__name__}: x and y, channels first", read("--input-layout", "first", path),
               wide, y)
         save(path, wide, y)
@@ -182,7 +181,7 @@ def hdf5(room):
         f.create_dataset("x", data=array, compression="lzf")
     got = read(path)
     result("hdf5 with a filter that only h5py has is refused",
-           unless("x: is packed by the filter 32000 (lzf), which HDF5 does not have here" in got,
+           unless("x: needs the HDF5 filter 32000 (lzf), which is not installed" in got,
                   got))
     with h5py.File(path, "w") as f:
         f["volume"] = array[..., 0]

@@ -150,9 +150,9 @@ def png(reader, room):
     write_png(path, samples, 8, 2, False, None, struct.pack(">HHH", 1, 1, 2))
     same(reader.read(path), np.array(Image.open(path).convert("RGBA")), "png: one colour transparent")
     write_png(path, rng.integers(4, 5, (3, 3, 1)), 4, 3, False, palette)
-    says(reader.read(path), f"{path}: point 0 has colour 4 of a palette of 4", "png: colour beyond the palette")
+    says(reader.read(path), f"{path}: pixel 0 refers to color 4, but the palette has 4", "png: colour beyond the palette")
     write_png(path, rng.integers(0, 5, (3, 3, 3)), 8, 2)
-    says(reader.read(path, "target", "mask"), f"{path}: has 3 channels; a mask has one class number per point",
+    says(reader.read(path, "target", "mask"), f"{path}: a mask must have one channel (the class number), not 3",
          "png: colours are no mask")
     same(reader.read(path, "target"), np.array(Image.open(path)), "png: colours as a target", "target")
 
@@ -177,8 +177,7 @@ def jpeg(reader, room):
     same(reader.read(path, "target"), channels(np.array(Image.open(path))), "jpeg: grey as a target is an image",
          "target")
     Image.fromarray(picture).convert("CMYK").save(path)
-    says(reader.read(path), f"{path}: is a JPEG of printing colours (CMYK), whose colours on a screen are not "
-         "defined; convert it to RGB", "jpeg: CMYK is refused")
+    says(reader.read(path), f"{path}: CMYK JPEG images are not supported; convert it to RGB", "jpeg: CMYK is refused")
     Image.fromarray(picture).save(path)
     data = open(path, "rb").read()
     open(path, "wb").write(data[:len(data) // 2])
@@ -218,8 +217,8 @@ def tiff(reader, room):
     with tifffile.TiffWriter(path) as w:
         w.write(a[0], photometric="minisblack")
         w.write(a[1, :20], photometric="minisblack")
-    says(reader.read(path), f"{path}: page 2 is 20x41 of 1 x 16 bits, the first one 33x41 of 1 x 16 bits; "
-         "pages of one volume are alike", "tiff: pages that differ")
+    says(reader.read(path), f"{path}: page 2 is 20x41 of 1 x 16 bits, but the first is 33x41 of 1 x 16 bits; "
+         "all pages of a volume must be alike", "tiff: pages that differ")
     with tifffile.TiffWriter(path) as w:
         w.write(a[0], photometric="minisblack")
         w.write(a[1, ::2, ::2], photometric="minisblack", subfiletype=1)
@@ -246,8 +245,8 @@ def tiff(reader, room):
         Image.fromarray(bits).save(path, compression=compression)
         same(reader.read(path), bits[..., None].astype("u1") * 255, f"tiff: bits, {compression}")
     Image.fromarray(rgb).convert("CMYK").save(path)
-    says(reader.read(path), f"{path}: page 1 has colours of a kind (photometric interpretation 5) that is not "
-         "read; grey, RGB and palettes are", "tiff: CMYK is refused")
+    says(reader.read(path), f"{path}: page 1: photometric interpretation 5 is not supported; "
+         "grayscale, RGB and palette are", "tiff: CMYK is refused")
 
 
 # ---- NIfTI ----
@@ -282,8 +281,8 @@ def nifti(reader, room):
         assert b.shape == want
         same(reader.read(path), b, f"nifti: axes {shape}")
     nibabel.Nifti1Image(rng.normal(0, 1, (4, 5, 6, 2, 3)), affine).to_filename(path)
-    says(reader.read(path), f"{path}: has 2 times, 3 components and 1 colours at each point; only one of these can "
-         "be channels", "nifti: two kinds of channels")
+    says(reader.read(path), f"{path}: 2 time steps, 3 vector components and 1 colors per voxel; only one of them can "
+         "become channels", "nifti: two kinds of channels")
     a = rng.normal(0, 1, (6, 7, 8))
     image = nibabel.Nifti1Image(a, affine)
     image.set_data_dtype("i2")
@@ -316,7 +315,7 @@ def nifti(reader, room):
     want = np.stack([rgb[n] for n in "RGB"], -1).transpose(2, 1, 0, 3)
     same(reader.read(path), want, "nifti: colours")
     nibabel.Nifti1Image(rng.normal(0, 1, (3, 4, 5)).astype("c8"), affine).to_filename(path)
-    says(reader.read(path), f"{path}: holds numbers of a type (32, COMPLEX64) that is not read", "nifti: complex")
+    says(reader.read(path), f"{path}: unsupported data type 32 (COMPLEX64)", "nifti: complex")
     image = nibabel.Nifti1Image(np.zeros((40, 50, 60), "i2"), affine)
     image.to_filename(path)
     whole = gzip.open(path).read()
@@ -324,18 +323,18 @@ def nifti(reader, room):
     data[42:48] = struct.pack("<hhh", 3000, 3000, 3000)
     with gzip.open(path, "wb") as f:
         f.write(data)
-    says(reader.read(path), f"{path}: i16 3000x3000x3000x1 takes 50.3 GiB, more than the limit of 1.0 GiB",
+    says(reader.read(path), f"{path}: i16 3000x3000x3000x1 needs 50.3 GiB, which exceeds the limit of 1.0 GiB",
          "nifti: gzip, more than the limit")
     data[42:48] = struct.pack("<hhh", 700, 700, 700)
     with gzip.open(path, "wb") as f:
         f.write(data)
     size = os.path.getsize(path)
-    says(reader.read(path), f"{path}: needs {700 ** 3 * 2 + 352} bytes for what its header says, which its {size} "
-         "bytes of gzip cannot become", "nifti: gzip that cannot hold it")
+    says(reader.read(path), f"{path}: truncated: the header declares {700 ** 3 * 2 + 352} bytes, which {size} "
+         "bytes of gzip data cannot contain", "nifti: gzip that cannot hold it")
     data[42:48] = struct.pack("<hhh", 40, 50, 61)
     with gzip.open(path, "wb") as f:
         f.write(data)
-    says(reader.read(path), f"{path}: ends after {len(whole)} of {len(whole) + 4000} bytes",
+    says(reader.read(path), f"{path}: truncated: {len(whole)} of {len(whole) + 4000} bytes",
          "nifti: gzip with too little in it")
     noise = rng.integers(0, 9999, (40, 50, 60)).astype("i2")
     nibabel.Nifti1Image(noise, affine).to_filename(path)
@@ -353,7 +352,7 @@ def nifti(reader, room):
     nibabel.Nifti1Pair(a, affine).to_filename(os.path.join(room, "pair.img"))
     path = os.path.join(room, "pair.nii")
     os.rename(os.path.join(room, "pair.hdr"), path)
-    says(reader.read(path), f"{path}: is one half of a pair (.hdr and .img), which is not read; save it as one "
+    says(reader.read(path), f"{path}: NIfTI pairs (.hdr and .img) are not supported; save it as one "
          ".nii file", "nifti: a pair")
 
 

@@ -52,8 +52,7 @@ class Source:
 
 def read(*words):
     """A Source, or the message of what was refused."""
-    done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True,
-                          timeout=120)
+    done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True)
     if done.returncode:
         return done.stderr.strip() or f"exit {done.returncode}"
     return Source(done.stdout)

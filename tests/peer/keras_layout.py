@@ -115,7 +115,7 @@ def main():
             network = file[: -len(".weights.h5" if numbered else ".h5")] + ".json"
             out = os.path.join(directory, name)
             done = subprocess.run(
-                [program, network, file, out], capture_output=True, timeout=60
+                [program, network, file, out], capture_output=True
             )
             if done.returncode != 0:
                 result("%s is written again" % name, [done.stderr.decode().strip()])

@@ -32,8 +32,7 @@ def run(directory, cases):
         lines.append("%d %d %d %s %s %s %d %d %s\n" % (
             *x.shape, paths[0], "labels" if labels else "values", paths[1], ignore,
             logits, json.dumps(wanted)))
-    done = subprocess.run([RUN], input="".join(lines), text=True, capture_output=True,
-                          timeout=120)
+    done = subprocess.run([RUN], input="".join(lines), text=True, capture_output=True)
     if done.returncode != 0:
         bail_out(done.stderr)
     out = []
@@ -116,6 +115,39 @@ def test_classes(directory):
     got = run(directory, cases)
     bad = [line for g, w in zip(got, wants) for line in compare(g, w)]
     result("classes: accuracy, top_k, ratios, the matrix; labels and one-hot; ignored", bad)
+
+
+def test_probabilities(directory):
+    cases, wants = [], []
+    for i in range(24):
+        classes, n = int(random.integers(2, 9)), int(random.integers(2, 40))
+        z = random.normal(0, 2, (n, 7, classes)).astype(np.float32)
+        p = scipy.special.softmax(z.astype(np.float64), -1)
+        labels = random.integers(0, classes, (n, 7))
+        t = np.eye(classes)[labels]
+        seen = np.ones((n, 7), bool)
+        ignore, target = -1, labels
+        if i % 3 == 1:
+            t = scipy.special.softmax(random.normal(0, 1, t.shape), -1)
+            t = t.astype(np.float32).astype(np.float64)
+            target, labels = t, t.argmax(-1)
+        if i % 3 == 2:
+            ignore, seen = 1, labels != 1
+        x = z if i % 2 == 0 else p.astype(np.float32)
+        if i % 2:
+            p = x.astype(np.float64)
+        right = np.take_along_axis(p, labels[..., None], -1)[..., 0]
+        tc, pc = np.clip(t, 1e-7, 1), np.clip(p, 1e-7, 1)
+        hinge = np.maximum(0, ((1 - t) * p).max(-1) - (t * p).sum(-1) + 1)
+        each = {"categorical_hinge": hinge, "categorical_mse": (1 - right) ** 2,
+                "categorical_mae": 1 - right,
+                "kl_divergence": (tc * np.log(tc / pc)).sum(-1)}
+        wants.append({k: v[seen].mean() if seen.any() else np.nan
+                      for k, v in each.items()})
+        cases.append((x, target, ignore, int(i % 2 == 0), list(each)))
+    got = run(directory, cases)
+    bad = [line for g, w in zip(got, wants) for line in compare(g, w, 1e-6)]
+    result("probabilities: categorical hinge, mse, mae, KL divergence", bad)
 
 
 def test_samples(directory):
@@ -257,6 +289,7 @@ def test_values(directory):
 
 
 with tempfile.TemporaryDirectory() as where:
-    for test in (test_classes, test_samples, test_binary, test_auc, test_values):
+    for test in (test_classes, test_samples, test_binary, test_auc, test_values,
+                 test_probabilities):
         test(where)
 finish()

@@ -303,7 +303,7 @@ static int start(struct net *net, const struct opts *o, struct dnn_err *err)
             value->grad != DNN_NONE)
             keep[n++] = value->grad;
     }
-    struct dnn_remake_opts opts = {
+    struct dnn_recompute_opts opts = {
         .plan = {.nkeep = n, .keep = keep},
         .how = (enum dnn_recompute)o->recompute,
     };
@@ -315,7 +315,7 @@ static int start(struct net *net, const struct opts *o, struct dnn_err *err)
     if (o->recompute != DNN_RECOMPUTE_NEVER && !o->inference) {
         net->whole = net->prog;
         net->prog = NULL;
-        rc = dnn_plan_remake(net->whole, &opts, &net->prog, NULL, err);
+        rc = dnn_plan_recompute(net->whole, &opts, &net->prog, NULL, err);
     }
     if (rc == 0) rc = dnn_plan_make(net->prog, &opts.plan, &net->plan, err);
     dnn_free(keep);

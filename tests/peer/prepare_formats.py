@@ -274,8 +274,8 @@ def bp():
     run("--from", "a.npz", "--to", "first.bp", "--target-kind", "label", "--split", "0.5,0.25,0.25")
     said = run("--from", "first.bp", "--from-split", "validation", "--to", "made.bp")
     result("a change within it is noticed",
-           list_differs([said], ["dnn-prepare: made.bp: exists already, and is not what this "
-                                 "configuration makes of these files; --replace replaces it"]))
+           list_differs([said], ["dnn-prepare: made.bp: exists already and was made by another "
+                                 "configuration or from other files; use --replace to replace it"]))
 
 
 def about(data):

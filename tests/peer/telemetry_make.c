@@ -31,12 +31,12 @@ static void put(struct dnn_record *r, const char *name, double value, bool main)
     r->value[r->n++].main = main;
 }
 
-static struct dnn_record record_at(enum dnn_moment moment, int64_t step)
+static struct dnn_record record_at(enum dnn_event moment, int64_t step)
 {
     static const char *const dice[] = {"val_dice_0", "val_dice_1", "val_dice_2",
                                        "val_dice_3"};
     const double t = (double)step;
-    struct dnn_record r = {.moment = moment,
+    struct dnn_record r = {.event = moment,
                            .epoch = (step - 1) / STEPS + 1,
                            .epochs = EPOCHS,
                            .batch = (step - 1) % STEPS + 1,
@@ -51,7 +51,7 @@ static struct dnn_record record_at(enum dnn_moment moment, int64_t step)
                            .rate = 0.01 * exp(-t / 400)};
 
     put(&r, "loss", 2.5 * exp(-t / 250) + 0.05 * (1.2 + sin(t * 7.7)), true);
-    if (moment != DNN_MOMENT_EPOCH) return r;
+    if (moment != DNN_EVENT_EPOCH) return r;
     put(&r, "accuracy", 1 - 0.8 * exp(-t / 300), true);
     put(&r, "val_loss", 2.6 * exp(-t / 250) + 0.12 + 0.00005 * t, true);
     put(&r, "val_accuracy", 1 - 0.8 * exp(-t / 280) - 0.02, true);
@@ -78,7 +78,7 @@ static int run(const char *dir, int64_t from, int64_t to, struct dnn_err *err)
     cfg.outfile = outfile;
     rc = dnn_telemetry_open(&cfg, &t, err);
     for (int64_t step = from + 1; rc == 0 && step <= to; step++) {
-        struct dnn_record r = record_at(DNN_MOMENT_STEP, step);
+        struct dnn_record r = record_at(DNN_EVENT_STEP, step);
 
         rc = dnn_telemetry_write(t, &r, err);
         if (step % STEPS != 0 || rc < 0) continue;
@@ -87,7 +87,7 @@ static int run(const char *dir, int64_t from, int64_t to, struct dnn_err *err)
         weight[7] = NAN;
         for (int i = 0; i < SIDE * SIDE * 3; i++)
             rgb[i] = (unsigned char)(i * 5 + (int)step);
-        r = record_at(DNN_MOMENT_EPOCH, step);
+        r = record_at(DNN_EVENT_EPOCH, step);
         rc = dnn_telemetry_write(t, &r, err);
         if (rc == 0)
             rc = dnn_telemetry_histogram(t, "conv1/kernel", step, weight, 1000, err);
@@ -157,7 +157,7 @@ int main(int argc, char **argv)
     if (run(argv[1], 0, 5 * STEPS + 30, &err) < 0) return failed(&err);
     if (cut_off(argv[1], "metrics.csv", "6,120,7") != 0 ||
         cut_off(argv[1], "steps.csv", "6,31,631,15") != 0 ||
-        cut_off(argv[1], "metrics.jsonl", "{\"moment\": \"st") != 0 ||
+        cut_off(argv[1], "metrics.jsonl", "{\"event\": \"st") != 0 ||
         cut_off(argv[1], "out_train.txt", "157.75 6 3") != 0)
         return 1;
     if (run(argv[1], 5 * STEPS, EPOCHS * STEPS, &err) < 0) return failed(&err);

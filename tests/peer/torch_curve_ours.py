@@ -22,8 +22,7 @@ IMAGES = 405  # the last batch of an epoch is a short one
 
 
 def run(*words, status=0):
-    done = subprocess.run([str(w) for w in words], capture_output=True, text=True,
-                          timeout=120, check=False)
+    done = subprocess.run([str(w) for w in words], capture_output=True, text=True, check=False)
     if done.returncode != status:
         raise RuntimeError(f"{' '.join(map(str, words))}: status {done.returncode}\n"
                            f"{done.stdout}{done.stderr}")

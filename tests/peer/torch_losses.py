@@ -19,12 +19,14 @@ BOTTOM = os.environ.get("top_builddir", ".")
 CASES = []
 
 
-def case(name, shape, loss, want, labels=True, head="none", low=None, x=None):
+def case(name, shape, loss, want, labels=True, head="none", low=None, x=None, t=None):
     """want(y, t) -> the loss of the network's output y, channels last."""
     classes = shape[-1]
     if x is None:
         x = RNG.normal(size=shape) * 1.5
-    if labels:
+    if t is not None:
+        labels = t.ndim < len(shape)
+    elif labels:
         t = RNG.integers(0 if low is None else low, max(classes, 2), size=shape[:-1])
     else:
         t = RNG.random(size=shape)
@@ -113,6 +115,92 @@ def point_cases():
          head="sigmoid", low=-1)
     case("hinge", s, "hinge",
          lambda y, t: (1 - (2 * one_hot(t, 4) - 1) * y).clamp(min=0).mean())
+
+
+def signs(t):
+    return torch.where(t > 0, 1., -1.).double()
+
+
+def more_point_cases():
+    s = (3, 5, 2, 4)
+    share = RNG.random(size=s) + .01
+    share /= share.sum(-1, keepdims=True)
+    signed = RNG.choice([-1., 1.], size=s)
+
+    def kl(log_p, t):
+        return F.kl_div(log_p, t, reduction="none").sum(-1).mean()
+
+    case("kl_divergence of a softmax", s, "kl_divergence",
+         lambda y, t: kl(torch.log(y), t), head="softmax", t=share)
+    case("kl_divergence of a log_softmax", s, "kl_div", kl, head="log_softmax", t=share)
+    case("kl_divergence applies the softmax", s,
+         {"function": "kl_divergence", "source": "softmax"},
+         lambda y, t: kl(F.log_softmax(y, -1), t), t=share)
+    case("kl_divergence of numbers as they are", (6, 4),
+         {"function": "kl_divergence", "source": "none"},
+         lambda y, t: F.kl_div(y, t, reduction="batchmean"),
+         t=np.where(share.reshape(-1, 4)[:6] > .1, share.reshape(-1, 4)[:6], 0))
+    case("mape", s, "mean_absolute_percentage_error",
+         lambda y, t: 100 * ((y - t) / t).abs().mean(), t=signed * (share + .1))
+    case("poisson_nll", s, "poisson_nll", lambda y, t: F.poisson_nll_loss(y, t),
+         t=RNG.poisson(3, size=s).astype(float))
+    case("poisson_nll of rates", s, {"function": "poisson_nll", "log_input": False},
+         lambda y, t: F.poisson_nll_loss(y, t, log_input=False),
+         x=RNG.random(size=s) * 5, t=RNG.poisson(3, size=s).astype(float))
+    case("hinge_embedding", s, {"function": "hinge_embedding", "margin": 0.7},
+         lambda y, t: F.hinge_embedding_loss(y, t, margin=0.7), t=signed)
+    case("soft_margin", s, "soft_margin", F.soft_margin_loss, t=signed)
+    case("soft_margin of large numbers", (6, 4), "soft_margin", F.soft_margin_loss,
+         x=RNG.normal(size=(6, 4)) * 30, t=signed.reshape(-1, 4)[:6])
+    case("multilabel_soft_margin", (6, 4),
+         {"function": "multilabel_soft_margin", "weight": W4},
+         lambda y, t: F.multilabel_soft_margin_loss(y, t, weight=V4),
+         t=(signed.reshape(-1, 4)[:6] + 1) / 2)
+
+
+def listed(t):
+    """The classes of a multi-hot row, -1 behind them."""
+    rows = [[j for j in range(len(r)) if r[j] > 0] for r in t]
+    return torch.tensor([r + [-1] * (t.shape[1] - len(r)) for r in rows])
+
+
+def margin_cases():
+    s = (3, 5, 4)
+    flat = lambda y: y.reshape(-1, y.shape[-1])  # noqa: E731
+    yes = RNG.integers(0, 2, size=(3, 5))
+    many = RNG.integers(0, 2, size=(15, 4)).astype(float)
+
+    def keras_hinge(y, t):
+        return ((y * (1 - t)).max(-1).values - (y * t).sum(-1) + 1).clamp(min=0)
+
+    case("categorical_hinge", s, "categorical_hinge",
+         lambda y, t: keras_hinge(y, one_hot(t, 4)).mean())
+    case("categorical_hinge of a softmax, of values", s, "categorical_hinge",
+         lambda y, t: keras_hinge(y, t).mean(), labels=False, head="softmax")
+    case("categorical_hinge, ignoring", s,
+         {"function": "categorical_hinge", "ignore_index": 1},
+         lambda y, t: keras_hinge(y, one_hot(t, 4))[t != 1].mean())
+    case("multi_margin", s, "multi_margin",
+         lambda y, t: F.multi_margin_loss(flat(y), t.reshape(-1)))
+    case("multi_margin, squared, weights", s,
+         {"function": "multi_margin", "p": 2, "margin": 0.6, "weight": W4},
+         lambda y, t: F.multi_margin_loss(flat(y), t.reshape(-1), p=2, margin=0.6,
+                                          weight=V4))
+    case("multi_margin, ignoring", s, {"function": "multi_margin", "ignore_index": 2},
+         lambda y, t: F.multi_margin_loss(y[t != 2], t[t != 2]))
+    case("multilabel_margin", (15, 4), "multilabel_margin",
+         lambda y, t: F.multilabel_margin_loss(y, listed(t)), t=many)
+    case("margin_ranking", s, {"function": "margin_ranking", "margin": 0.2},
+         lambda y, t: F.margin_ranking_loss(y[..., :2], y[..., 2:],
+                                            signs(t)[..., None].expand(3, 5, 2), 0.2),
+         t=yes)
+    case("cosine_embedding", s, {"function": "cosine_embedding", "margin": 0.3},
+         lambda y, t: F.cosine_embedding_loss(flat(y)[:, :2], flat(y)[:, 2:],
+                                              signs(t).reshape(-1), 0.3), t=yes)
+    for more in ({}, {"p": 3, "margin": 0.4}, {"swap": True}):
+        case(f"triplet_margin {more}", (9, 12), {"function": "triplet_margin", **more},
+             lambda y, t, m=more: F.triplet_margin_loss(y[:, :4], y[:, 4:8], y[:, 8:],
+                                                        **m), t=np.zeros(9))
 
 
 # ---- by their formulas ----
@@ -255,7 +343,7 @@ def compare(one, path):
 
 
 def main():
-    for make in (class_cases, point_cases, overlap_cases, focal_cases, lovasz_cases,
+    for make in (class_cases, point_cases, more_point_cases, margin_cases, overlap_cases, focal_cases, lovasz_cases,
                  sum_cases):
         make()
     with tempfile.TemporaryDirectory() as path:
@@ -265,7 +353,7 @@ def main():
                         f"{json.dumps(loss)}\n")
                 x.astype(np.float64).tofile(f"{path}/{key}.x")
                 t.astype(np.int32 if labels else np.float64).tofile(f"{path}/{key}.t")
-        subprocess.run([f"{BOTTOM}/tests/peer/loss_run", path], check=True, timeout=60)
+        subprocess.run([f"{BOTTOM}/tests/peer/loss_run", path], check=True)
         for one in CASES:
             compare(one, path)
     finish()

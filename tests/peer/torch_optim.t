@@ -5,9 +5,9 @@
 # Copyright the dnn-toolkit authors
 : "${srcdir:=.}" "${top_builddir:=.}"
 export srcdir top_builddir
-if ! timeout 60 python3 -c 'import numpy, torch' 2> /dev/null; then
+if ! python3 -c 'import numpy, torch' 2> /dev/null; then
     echo "1..0 # SKIP python3-torch is not installed"
     exit 0
 fi
 export OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive
-PYTHONDONTWRITEBYTECODE=1 exec timeout 300 python3 "$srcdir/tests/peer/torch_optim.py" "$@"
+PYTHONDONTWRITEBYTECODE=1 exec python3 "$srcdir/tests/peer/torch_optim.py" "$@"

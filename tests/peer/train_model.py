@@ -22,7 +22,7 @@ EMA = 0.7
 
 
 def run(*words):
-    done = subprocess.run(words, capture_output=True, timeout=60, text=True)
+    done = subprocess.run(words, capture_output=True, text=True)
     if done.returncode != 0:
         bail_out("%s: %s" % (" ".join(words), done.stderr))
     return done.stderr

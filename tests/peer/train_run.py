@@ -28,7 +28,7 @@ GAP, TOP = 10, 30  # around panels, and above them
 
 def run(*words):
     env = dict(os.environ, OMP_NUM_THREADS="1", XDG_CACHE_HOME=os.path.abspath("cache"))
-    done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(words, env=env, capture_output=True, text=True)
     if done.returncode != 0:
         bail_out("%s: %s" % (words[0], done.stderr))
     return done

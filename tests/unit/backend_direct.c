@@ -142,7 +142,8 @@ static double run(const struct sample *s, int threads, bool bias, float *dw)
 {
     size_t weights = (size_t)s->weights * sizeof(float);
     size_t outputs = (size_t)s->v.m * sizeof(float);
-    size_t bytes = dnn_direct_bww_work(&s->v, threads), odd = (size_t)draw(0, 15) * 4;
+    size_t bytes = dnn_direct_weights_work(&s->v, threads),
+           odd = (size_t)draw(0, 15) * 4;
     unsigned char *w = malloc(weights + GUARD), *b = malloc(outputs + GUARD);
     unsigned char *work = malloc(odd + bytes + GUARD);
     double worst;
@@ -153,8 +154,8 @@ static double run(const struct sample *s, int threads, bool bias, float *dw)
     memset(b + outputs, 0xa5, GUARD);
     memset(work, 0xff, odd + bytes);
     memset(work + odd + bytes, 0xa5, GUARD);
-    dnn_direct_bww(&s->v, s->x, s->dy, (float *)(void *)w,
-                   bias ? (float *)(void *)b : NULL, work + odd, threads);
+    dnn_direct_weights(&s->v, s->x, s->dy, (float *)(void *)w,
+                       bias ? (float *)(void *)b : NULL, work + odd, threads);
     worst = apart((float *)(void *)w, s->dw, s->weights, s->most_w);
     if (bias) worst = fmax(worst, apart((float *)(void *)b, s->db, s->v.m, s->most_b));
     if (!untouched(w + weights) || !untouched(b + outputs) ||
@@ -187,7 +188,7 @@ static int try_shape(const struct dnn_direct_conv *v)
     struct sample s = sample_make(v);
     float *one = malloc((size_t)s.weights * sizeof *one);
     float *two = malloc((size_t)s.weights * sizeof *two);
-    int bad = dnn_direct_bww_can(v) ? 0 : 1;
+    int bad = dnn_direct_weights_can(v) ? 0 : 1;
 
     for (size_t i = 0; i < sizeof teams / sizeof teams[0]; i++) {
         double worst = run(&s, teams[i], true, one);
@@ -315,21 +316,21 @@ static void test_can(void)
     };
     struct dnn_direct_conv v = good;
 
-    ok(dnn_direct_bww_can(&v), "a usual shape can be done");
+    ok(dnn_direct_weights_can(&v), "a usual shape can be done");
     v.stride[1] = 0;
-    ok(!dnn_direct_bww_can(&v), "stride 0 cannot");
+    ok(!dnn_direct_weights_can(&v), "stride 0 cannot");
     v = good;
     v.before[2] = -1;
-    ok(!dnn_direct_bww_can(&v), "nor can a negative padding");
+    ok(!dnn_direct_weights_can(&v), "nor can a negative padding");
     v = good;
     v.c = 0;
-    ok(!dnn_direct_bww_can(&v), "nor no channels");
+    ok(!dnn_direct_weights_can(&v), "nor no channels");
     v = good;
     v.in[0] = v.in[1] = v.in[2] = (int64_t)1 << 40;
-    ok(!dnn_direct_bww_can(&v), "nor an array no machine holds");
+    ok(!dnn_direct_weights_can(&v), "nor an array no machine holds");
     v = good;
     v.dilation[0] = INT64_MAX;
-    ok(!dnn_direct_bww_can(&v), "nor a dilation beyond any array");
+    ok(!dnn_direct_weights_can(&v), "nor a dilation beyond any array");
 }
 
 static void test_check(void)

@@ -102,13 +102,12 @@ static void test_read(void)
     text = NULL;
     is_int(dnn_file_read(at("some"), 12, &text, &len, &err), DNN_EDATA,
            "one byte too many");
-    is_message(&err,
-               "some: has 13 B, and at most 12 B can be read; is it the right file?",
+    is_message(&err, "some: 13 B exceeds the limit of 12 B; is it the right file?",
                "is said");
     ok(text == NULL && len == 13, "and nothing is written");
     is_int(dnn_file_read_text(at("some"), 100, &text, &err), DNN_EDATA,
            "a NUL in a text");
-    is_message(&err, "some: is no text: byte 8 is a NUL", "is said");
+    is_message(&err, "some: not a text file: byte 8 is NUL", "is said");
     put(at("empty"), "", 0);
     ok(dnn_file_read_text(at("empty"), 100, &text, &err) == 0 && text[0] == '\0',
        "an empty text is one");
@@ -119,10 +118,9 @@ static void test_read(void)
     ok(strstr(err.text, ": is a directory, not a file") != NULL, "is said");
     is_int(dnn_file_read("/dev/zero", 5000, &text, &len, &err), DNN_EDATA,
            "an endless file");
-    is_text(
-        err.text,
-        "/dev/zero: has more, and at most 4.9 KiB can be read; is it the right file?",
-        "is said");
+    is_text(err.text,
+            "/dev/zero: more exceeds the limit of 4.9 KiB; is it the right file?",
+            "is said");
     ok(dnn_file_read("/proc/self/status", 1 << 20, &text, &len, &err) == 0 && len > 100,
        "a file that says it is empty and is not");
     dnn_free(text);
@@ -196,7 +194,7 @@ static void test_write(void)
     close(home);
 
     is_int(dnn_file_write(at("w/link"), "x", 1, &err), DNN_EIO, "a link to nothing");
-    is_message(&err, "w/link: cannot be written: is a link to nothing", "is said");
+    is_message(&err, "w/link: cannot be written: is a broken symbolic link", "is said");
     is_int(dnn_file_write(at("w"), "x", 1, &err), DNN_EIO, "a directory");
     is_message(&err, "w: cannot be written: is a directory", "is said");
     is_int(dnn_file_write("/dev/full", "x", 1, &err), DNN_EIO, "a device");
@@ -209,7 +207,7 @@ static void test_write(void)
     is_int(dnn_file_write(at("some/where"), "x", 1, &err), DNN_EIO, "below a file");
     is_message(&err, "some/where: cannot be written: Not a directory", "is said");
     is_int(dnn_file_write(at("w/new/"), "x", 1, &err), DNN_EIO, "no name");
-    is_message(&err, "w/new/: cannot be written: a file name is missing", "is said");
+    is_message(&err, "w/new/: cannot be written: the file name is missing", "is said");
 }
 
 static void test_stream(void)
@@ -248,9 +246,10 @@ static void test_dirs(void)
     is_int(dnn_file_make_dirs(at("d/e/f"), &err), 0, "those that exist are fine");
     is_int(dnn_file_make_dirs("/", &err), 0, "so is the root");
     is_int(dnn_file_make_dirs(at("some/x"), &err), DNN_EIO, "below a file");
-    is_message(&err, "some: cannot be made: is there, and no directory", "is said");
+    is_message(&err, "some: cannot be created: exists and is not a directory",
+               "is said");
     is_int(dnn_file_make_dirs("", &err), DNN_EIO, "no name");
-    is_text(err.text, "a directory's name is empty", "is said");
+    is_text(err.text, "the directory name is empty", "is said");
     ok(symlink("d", at("dlink")) == 0 && dnn_file_make_dirs(at("dlink/g"), &err) == 0 &&
            entries(at("d/g")) == 0,
        "a link to a directory is one");
@@ -272,7 +271,8 @@ static void test_dirs(void)
 
         is_int(dnn_file_remove_tree(never[i], &err), DNN_EIO, never[i]);
         snprintf(want, sizeof want,
-                 "\"%s\": cannot be removed: give a name below a directory", never[i]);
+                 "\"%s\": refusing to remove this; give a directory below another one",
+                 never[i]);
         is_text(err.text, want, "is never removed");
     }
 }
@@ -358,7 +358,7 @@ static int full_disk(const char *dir, const char *far)
     statvfs(dir, &fs);
     dnn_text_bytes(room, sizeof room, (double)fs.f_bavail * (double)fs.f_frsize);
     if (dnn_file_write(path, much, MUCH, &err) != DNN_EIO) return 2;
-    snprintf(want, sizeof want, "%s: the disk is full: 4.0 MiB wanted, %s free", path,
+    snprintf(want, sizeof want, "%s: the disk is full: 4.0 MiB needed, %s free", path,
              room);
     if (strcmp(err.text, want) != 0) {
         printf("# got: %s\n# want: %s\n", err.text, want);
@@ -369,11 +369,11 @@ static int full_disk(const char *dir, const char *far)
         dnn_file_add(file, much, 65536, &err) != 0)
         return 5;
     if (dnn_file_add(file, much, MUCH, &err) != DNN_EIO) return 6;
-    snprintf(want, sizeof want, "%s: the disk is full: 4.1 MiB wanted, %s free", path,
+    snprintf(want, sizeof want, "%s: the disk is full: 4.1 MiB needed, %s free", path,
              room);
     if (strcmp(err.text, want) != 0) return 7;
     if (dnn_file_commit(file, &err) != DNN_EIO) return 8;
-    snprintf(want, sizeof want, "%s: cannot be written: it was given up before", path);
+    snprintf(want, sizeof want, "%s: cannot be written: an earlier write failed", path);
     if (strcmp(err.text, want) != 0) return 9;
     if (!holds(path, "old", 3) || entries(dir) != 1) return 10;
     dnn_free(much);

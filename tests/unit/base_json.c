@@ -215,10 +215,9 @@ static void test_files(void)
 
     ok(truncate(path, (off_t)DNN_JSON_LIMIT + 1) == 0, "a file that is too large");
     is_int(dnn_json_read(path, &file, &err), DNN_ECONFIG, "is refused");
-    snprintf(
-        want, sizeof want,
-        "%s: has 256.0 MiB, and at most 256.0 MiB can be read; is it the right file?",
-        path);
+    snprintf(want, sizeof want,
+             "%s: 256.0 MiB exceeds the limit of 256.0 MiB; is it the right file?",
+             path);
     is_text(err.text, want, "is said");
     is_int(err.code, DNN_ECONFIG, "with this code");
 

@@ -46,7 +46,7 @@ static void compact(void)
     dnn_json_free(file);
     struct dnn_buf out = {0};
     dnn_json_quoted(&out, "a\"b\\c\n\xc3\xa4");
-    is_text(out.text, "\"a\\\"b\\\\c\\u000a\xc3\xa4\"", "a text in quotes");
+    is_text(out.text, "\"a\\\"b\\\\c\\u000a\xc3\xa4\"", "a quoted string");
     dnn_buf_free(&out);
 }
 

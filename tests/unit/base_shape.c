@@ -15,35 +15,35 @@ static const struct {
     int64_t count;
     const char *message;
 } shapes[] = {
-    {"scalar",                  {0, {0}},                      1,      NULL },
-    {"7",                       {1, {7}},                      7,      NULL },
-    {"32x64x64x1",              {4, {32, 64, 64, 1}},          131072, NULL },
-    {"3x0x5",                   {3, {3, 0, 5}},                0,      NULL },
-    {"1x2x3x4x5x6x7x8",         {8, {1, 2, 3, 4, 5, 6, 7, 8}}, 40320,  NULL },
-    {"9223372036854775807",     {1, {BIG}},                    BIG,    NULL },
-    {"9223372036854775807x0x9", {3, {BIG, 0, 9}},              0,      NULL },
+    {"scalar",                  {0, {0}},                      1,      NULL},
+    {"7",                       {1, {7}},                      7,      NULL},
+    {"32x64x64x1",              {4, {32, 64, 64, 1}},          131072, NULL},
+    {"3x0x5",                   {3, {3, 0, 5}},                0,      NULL},
+    {"1x2x3x4x5x6x7x8",         {8, {1, 2, 3, 4, 5, 6, 7, 8}}, 40320,  NULL},
+    {"9223372036854775807",     {1, {BIG}},                    BIG,    NULL},
+    {"9223372036854775807x0x9", {3, {BIG, 0, 9}},              0,      NULL},
     {"4294967296x2147483648",
      {2, {4294967296, 2147483648}},
      -1,
-     "the shape 4294967296x2147483648 has more elements than can be counted"},
+     "shape 4294967296x2147483648: the number of elements overflows"       },
     {"?x64x3",
      {3, {-1, 64, 3}},
      -1,
-     "the shape ?x64x3 has no number of elements yet: an axis is unknown"   },
+     "shape ?x64x3: the number of elements is unknown because an axis is"  },
 };
 
 static const struct {
     const char *text, *message;
 } wrong[] = {
-    {"",                     "a shape is written as 64x64x3 (? for an unknown axis), not \"\""    },
-    {"x",                    "a shape is written as 64x64x3 (? for an unknown axis), not \"x\""   },
-    {"3x",                   "a shape is written as 64x64x3 (? for an unknown axis), not \"3x\""  },
-    {"3 x4",                 "a shape is written as 64x64x3 (? for an unknown axis), not \"3 x4\""},
-    {"-3",                   "a shape is written as 64x64x3 (? for an unknown axis), not \"-3\""  },
-    {"3,4",                  "a shape is written as 64x64x3 (? for an unknown axis), not \"3,4\"" },
-    {"99999999999999999999", "a shape is written as 64x64x3 (? for an unknown axis), "
-                             "not \"99999999999999999999\""           },
-    {"1x1x1x1x1x1x1x1x1",    "the shape \"1x1x1x1x1x1x1x1x1\" has more than 8 axes"               },
+    {"",                     "\"\" is not a shape; write 64x64x3 (? for an unknown axis)"    },
+    {"x",                    "\"x\" is not a shape; write 64x64x3 (? for an unknown axis)"   },
+    {"3x",                   "\"3x\" is not a shape; write 64x64x3 (? for an unknown axis)"  },
+    {"3 x4",                 "\"3 x4\" is not a shape; write 64x64x3 (? for an unknown axis)"},
+    {"-3",                   "\"-3\" is not a shape; write 64x64x3 (? for an unknown axis)"  },
+    {"3,4",                  "\"3,4\" is not a shape; write 64x64x3 (? for an unknown axis)" },
+    {"99999999999999999999",
+     "\"99999999999999999999\" is not a shape; write 64x64x3 (? for an unknown axis)"        },
+    {"1x1x1x1x1x1x1x1x1",    "shape \"1x1x1x1x1x1x1x1x1\": more than 8 axes"                 },
 };
 
 int main(void)
@@ -91,7 +91,7 @@ int main(void)
     is_text(err.text, "axis 1 of a shape must be 0 or more, not -2",
             "a negative extent");
     dnn_shape_make(9, dim, &got, &err);
-    is_text(err.text, "a shape has 0 to 8 axes, not 9", "too many axes");
+    is_text(err.text, "a shape must have 0 to 8 axes, not 9", "too many axes");
     ok(dnn_shape_known(&shapes[2].shape) && !dnn_shape_known(&shapes[8].shape),
        "known extents are told from unknown ones");
     char small[6];

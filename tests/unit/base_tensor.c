@@ -43,11 +43,10 @@ static void test_types(void)
            "found by name");
     }
     is_int(dnn_dtype_find("fp16", &got, &err), DNN_ECONFIG, "an unknown name");
-    is_text(
-        err.text,
-        "an element type must be one of f32, f64, f16, bf16, i8, u8, i16, u16, i32, "
-        "u32, i64, u64, bool, not \"fp16\"; did you mean \"f16\"?",
-        "and what it may have meant");
+    is_text(err.text,
+            "dtype must be one of f32, f64, f16, bf16, i8, u8, i16, u16, i32, u32, "
+            "i64, u64, bool, not \"fp16\"; did you mean \"f16\"?",
+            "and what it may have meant");
 }
 
 static void test_descriptor(void)
@@ -72,15 +71,14 @@ static void test_descriptor(void)
            "no bytes without a batch");
     is_text(
         err.text,
-        "tensor: the shape ?x64x64x3 has no number of elements yet: an axis is unknown",
+        "tensor: shape ?x64x64x3: the number of elements is unknown because an axis is",
         "and why");
     image = (struct dnn_tensor){
         "huge", DNN_F64, {2, {(int64_t)1 << 31, (int64_t)1 << 31}}
     };
     is_int(dnn_tensor_bytes(&image, &bytes, &err), DNN_ECONFIG, "too many bytes");
     is_text(err.text,
-            "huge: a shape of 2147483648x2147483648 in f64 has more bytes than can be "
-            "addressed",
+            "huge: shape 2147483648x2147483648 of type f64 exceeds the address space",
             "and how many");
     is_int((long long)bytes, 1572864, "nothing was written");
 }

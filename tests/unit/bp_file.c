@@ -162,8 +162,8 @@ static void compressed(void)
     dnn_file_remove_tree(path, NULL);
     smooth = false;
     is_int(write_types(&how, &err), DNN_EDATA, "what cannot be compressed");
-    char *want = dnn_format("%s: a/f16: rows 7 to 8 do not shrink, and ADIOS2's bzip2 "
-                            "cannot store what does not: use no compression",
+    char *want = dnn_format("%s: a/f16: rows 7 to 8 are incompressible, which ADIOS2's "
+                            "bzip2 cannot store; turn compression off",
                             path);
     is_text(err.text, want, "is refused");
     dnn_free(want);
@@ -176,8 +176,8 @@ static void operators(void)
     struct dnn_bp *bp = NULL;
     struct dnn_err err = {0};
     char *want =
-        dnn_format("compression \"zip\": ADIOS2 %s as installed here does not "
-                   "have it; it has: %s%s%s",
+        dnn_format("compression \"zip\" is not available in the installed ADIOS2 %s; "
+                   "available: %s%s%s",
                    dnn_bp_version(), dnn_bp_operator("blosc") ? "blosc" : "",
                    dnn_bp_operator("blosc") && dnn_bp_operator("bzip2") ? ", " : "",
                    dnn_bp_operator("bzip2") ? "bzip2" : "");
@@ -193,9 +193,8 @@ static void operators(void)
     dnn_bp_create(NULL, path, &how, &bp, &err);
     is_int(dnn_bp_define(bp, "x", DNN_F32, &shape, false, &var, &err), DNN_ECONFIG,
            "parameters");
-    want = dnn_format("%s: x: parameters of bzip2 are written KEY=VALUE,KEY=VALUE, not "
-                      "\"level\"",
-                      path);
+    want = dnn_format(
+        "%s: x: parameters of bzip2 must be KEY=VALUE,KEY=VALUE, not \"level\"", path);
     is_text(err.text, want, "that are none");
     dnn_free(want);
     dnn_bp_close(bp);
@@ -348,8 +347,7 @@ static void broken(void)
 
     is_refused(": No such file or directory", DNN_EIO, "nothing there");
     dnn_file_write(path, "x", 1, NULL);
-    is_refused(": is no BP file of version 5: that would be a directory", DNN_EDATA,
-               "a file");
+    is_refused(": not a BP5 file, which is a directory", DNN_EDATA, "a file");
     unlink(path);
     mkdir(path, 0777);
     is_refused("/md.idx: No such file or directory", DNN_EDATA, "an empty directory");
@@ -363,12 +361,10 @@ static void broken(void)
     is_int(inspect(&err), 0, "readable again");
     int fd = open(md, O_WRONLY);
     if (pwrite(fd, "\1", 1, 39) != 1) perror(md);
-    is_refused(": is not finished: it is being written, or its writer did not get to "
-               "the end",
+    is_refused(": incomplete: it is still being written, or its writer was killed",
                DNN_EDATA, "one that is open");
     if (pwrite(fd, "\4", 1, 37) != 1) perror(md);
-    is_refused(": is no BP file of version 5 (of ADIOS2 2.8 or later)", DNN_EDATA,
-               "another version");
+    is_refused(": not a BP5 file (ADIOS2 2.8 or later)", DNN_EDATA, "another version");
     close(fd);
     dnn_free(index);
     dnn_free(md);

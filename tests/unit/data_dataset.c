@@ -259,8 +259,8 @@ static void named(void)
     bytes[at + 100] ^= 1;
     set_file("data.0", bytes, len);
     is_int(inspect(&err), DNN_EDATA, "a changed pixel");
-    char *text = dnn_format("%s: train: sample 6 (a/6.png): input is damaged: its "
-                            "checksum is not the one stored with it",
+    char *text = dnn_format("%s: train: sample 6 (a/6.png): checksum mismatch in "
+                            "input; the file is damaged",
                             path);
     is_text(err.text, text, "is found, and its sample named");
     dnn_free(text);
@@ -290,7 +290,7 @@ static void replaced(void)
 
     is_int(made_write(NULL, path, NULL, NULL, &err), 0, "one is there");
     is_int(made_write(NULL, path, NULL, hash, &err), DNN_EIO, "a second");
-    want = dnn_format("%s: exists already, and replacing it was not asked for", path);
+    want = dnn_format("%s: exists already; use --replace to replace it", path);
     is_text(err.text, want, "is refused");
     dnn_free(want);
     is_int(made_write(NULL, path, &how, hash, &err), 0, "and replaces it if asked to");
@@ -299,7 +299,7 @@ static void replaced(void)
     dnn_file_remove_tree(path, NULL);
     mkdir(path, 0777);
     is_int(made_write(NULL, path, &how, hash, &err), DNN_EIO, "a directory");
-    want = dnn_format("%s: exists already and is no dataset: it is not replaced", path);
+    want = dnn_format("%s: exists and is not a dataset; it is not replaced", path);
     is_text(err.text, want, "that is none is never replaced");
     dnn_free(want);
     rmdir(path);
@@ -322,7 +322,7 @@ static void leftovers(void)
     part = dnn_format("%s/.a.bp.%s-1.part", dir, host); /* process 1 lives */
     mkdir(part, 0777);
     is_int(made_write(NULL, path, NULL, NULL, &err), DNN_EIO, "beside a living one's");
-    want = dnn_format("%s: process 1 is writing it (%s)", path, part);
+    want = dnn_format("%s: being written by process 1 (%s)", path, part);
     is_text(err.text, want, "it is not touched");
     dnn_free(want);
     rmdir(part);
@@ -331,8 +331,8 @@ static void leftovers(void)
     part = dnn_format("%s/.a.bp.elsewhere-5.part", dir);
     mkdir(part, 0777);
     is_int(made_write(NULL, path, NULL, NULL, &err), DNN_EIO, "another machine's");
-    want = dnn_format("%s: process 5 on elsewhere is writing it, or was killed within "
-                      "the last hour: then remove %s",
+    want = dnn_format("%s: being written by process 5 on elsewhere; if that process "
+                      "was killed, remove %s",
                       path, part);
     is_text(err.text, want, "is asked about");
     dnn_free(want);
@@ -387,13 +387,13 @@ static void too_early(void)
     is_int(made_put(w, &info, 0, 0, &err), 0, "a chunk");
     is_int(inspect(&err), DNN_EIO, "not there before it is finished");
     is_int(made_put(w, &info, 0, 1, &err), DNN_EDATA, "no chunk");
-    char *want = dnn_format("%s: train: samples 1 to 5 are no chunk: each has 4, and "
-                            "there are 23 samples",
-                            path);
+    char *want = dnn_format(
+        "%s: train: samples 1 to 5 are not a chunk: chunks have 4 of the 23 samples",
+        path);
     is_text(err.text, want, "is refused");
     dnn_free(want);
     is_int(dnn_dataset_finish(w, NULL, &err), DNN_EDATA, "finished too early");
-    want = dnn_format("%s: train: sample 4 and perhaps more were not put", path);
+    want = dnn_format("%s: train: sample 4 (perhaps more) was not written", path);
     is_text(err.text, want, "is refused");
     dnn_free(want);
     is_int(entries(), 0, "and leaves nothing");
@@ -431,8 +431,8 @@ static void others(void)
     dnn_bp_put(bp, var, 0, 3, "abc", &err);
     dnn_bp_finish(bp, &err);
     is_int(inspect(&err), DNN_EDATA, "another BP file");
-    char *want = dnn_format("%s: is a BP file, but no prepared dataset (its attribute "
-                            "dataset/format is not \"dnn-toolkit dataset\")",
+    char *want = dnn_format("%s: is a BP file, but not a prepared dataset (the "
+                            "attribute dataset/format is not \"dnn-toolkit dataset\")",
                             path);
     is_text(err.text, want, "is no dataset");
     dnn_free(want);

@@ -88,7 +88,7 @@ static void contents(void)
     ok(dnn_feed_bytes(feed) > 4 * 5 * SOURCE_POINTS * 4, "memory is stated");
     const struct dnn_batch *b;
     is_int(dnn_feed_next(feed, &b, NULL, &err), DNN_EUSAGE, "not started");
-    is_text(err.text, "test: nothing is being read; start it first", "and said so");
+    is_text(err.text, "test: reading was not started", "and said so");
     dnn_feed_close(feed);
     dnn_feed_close(NULL);
 
@@ -132,7 +132,8 @@ static void restarts(void)
     }
     ok(good, "stopped and started anywhere");
     is_int(dnn_feed_start(feed, 0, 10, &err), DNN_EUSAGE, "a batch there is not");
-    is_text(err.text, "test: there is no batch 10, only 0 to 9", "and said so");
+    is_text(err.text, "test: batch 10 requested, but there are only 0 to 9",
+            "and said so");
     is_int(dnn_feed_start(feed, -1, 0, &err), DNN_EUSAGE, "an epoch there is not");
     dnn_feed_close(feed);
 }
@@ -158,15 +159,15 @@ static void threads(void)
 {
     struct test_source s = test_source_make(40);
     struct dnn_topo *topo = NULL;
-    struct dnn_topo_card card;
+    struct dnn_topo_request card;
     struct dnn_slurm slurm = {0};
     struct dnn_place place;
     struct dnn_feed_cfg cfg = {.source = &s.source, .batch_size = 4, .place = &place};
 
     s.look = look;
     bool good = dnn_topo_open(&topo, &err) == 0 &&
-                dnn_topo_make_card(topo, DNN_BIND_AUTO, 1, dnn_slurm_env(), &slurm,
-                                   &card, &err) == 0 &&
+                dnn_topo_make_request(topo, DNN_BIND_AUTO, 1, dnn_slurm_env(), &slurm,
+                                      &card, &err) == 0 &&
                 dnn_topo_map(topo, &card, 1, 0, &place, &err) == 0;
     ok(good, "a place on this machine");
     /* Two hardware threads, of which the first computes. */
@@ -218,30 +219,24 @@ static void bad_samples(void)
     struct dnn_feed_cfg cfg = {.threads = 3};
 
     s.nan_at = 13;
-    says(&s, cfg, 3,
-         "test[13] (number 13): values[1] is not a number (NaN); only "
-         "finite numbers may be",
+    says(&s, cfg, 3, "test[13] (number 13): values[1] is NaN; values must be finite",
          "NaN");
     s.inf_at = 6;
-    says(&s, cfg, 1,
-         "test[6] (number 6): values[2] is infinite; only finite numbers "
-         "may be",
+    says(&s, cfg, 1, "test[6] (number 6): values[2] is infinite; values must be finite",
          "infinity");
     s = test_source_make(20);
     s.class_at = 9;
     says(&s, cfg, 2,
-         "test[9] (number 9): label is 10, but there are 10 classes: 0 to 9",
+         "test[9] (number 9): label is 10, but there are 10 classes, 0 to 9",
          "a class beyond");
     s = test_source_make(20);
     s.mask_at = 10;
     says(&s, cfg, 2,
-         "test[10] (number 10): mask[1,0,0] is -1, but there are 3 classes: "
-         "0 to 2",
+         "test[10] (number 10): mask[1,0,0] is -1, but there are 3 classes, 0 to 2",
          "a mask below");
     s.source.col[2].classes = 0;
     says(&s, cfg, 2,
-         "test[10] (number 10): mask[1,0,0] is -1; a class number is 0 or "
-         "more",
+         "test[10] (number 10): mask[1,0,0] is -1; class numbers must be 0 or more",
          "a mask below, classes not known");
 }
 
@@ -257,12 +252,12 @@ static void bad_shapes(void)
     s = test_source_make(20);
     cfg.preload = false;
     s.odd_at = 7;
-    says(&s, cfg, 1, "test[7] (number 7): image is 3x3x2, but should be 3x4x2",
+    says(&s, cfg, 1, "test[7] (number 7): image has shape 3x3x2, expected 3x4x2",
          "not the shape it should have");
     s.source.col[0].shape.dim[1] = DNN_UNKNOWN;
     says(&s, cfg, 1,
-         "test[7] (number 7): image is 3x3x2, but 3x4x2 in test[0] "
-         "(number 0); samples of a batch must be equal: resize, crop or pad",
+         "test[7] (number 7): image is 3x3x2, but 3x4x2 in test[0] (number 0); samples "
+         "of a batch must have the same shape: resize, crop or pad",
          "shapes that nobody knew");
 }
 
@@ -293,29 +288,28 @@ static void bad_settings(void)
     const struct dnn_feed_cfg plain = {0};
 
     says(&s, (struct dnn_feed_cfg){.batch_size = -3}, 0,
-         "the feed's batch size must be at least 1, not -3", "no batch size");
+         "the batch size must be at least 1, not -3", "no batch size");
     says(&s, (struct dnn_feed_cfg){.threads = -1}, 0,
-         "the feed's number of threads must be 0 to 1024, not -1", "no threads");
+         "the number of threads must be 0 to 1024, not -1", "no threads");
     says(&s, (struct dnn_feed_cfg){.ahead = 2000}, 0,
-         "the feed's number of batches ahead must be 0 to 1024, not 2000", "too many");
-    says(&s, (struct dnn_feed_cfg){.path = "x"}, 0,
-         "what is to be read? a dataset or a source, one of them", "both");
-    says(&none, plain, 0, "test: there are no samples", "no samples");
+         "the number of batches to prefetch must be 0 to 1024, not 2000", "too many");
+    says(&s, (struct dnn_feed_cfg){.path = "x"}, 0, "give either a dataset or a source",
+         "both");
+    says(&none, plain, 0, "test: no samples", "no samples");
     says(&s, (struct dnn_feed_cfg){.fold = 2}, 0,
-         "test: fold 2 is asked for, but it is not cut into folds; prepare it with "
-         "folds",
+         "test: fold 2 requested, but the dataset has no folds; prepare it with "
+         "\"folds\"",
          "no folds");
     says(&s, (struct dnn_feed_cfg){.verify = true}, 0,
-         "test: only a prepared dataset has checksums to verify", "no checksums");
+         "test: only prepared datasets have checksums", "no checksums");
     says(&s, (struct dnn_feed_cfg){.memory = 1000, .threads = 1}, 0,
-         "test: batches of 4 samples (4 of them here), 2 at a time, take 1.4 KiB, and "
-         "1000 B may be taken; make the batch smaller, keep fewer batches ready, or "
-         "allow more memory",
+         "test: batches of 4 samples (4 on this rank), 2 in memory, need 1.4 KiB, but "
+         "the limit is 1000 B; use a smaller batch, prefetch fewer batches, or raise "
+         "the memory limit",
          "no memory");
     says(&s, (struct dnn_feed_cfg){.memory = 3000, .threads = 1, .preload = true}, 0,
-         "test: preload needs 1.4 KiB on each node for 20 samples, more than the 2.9 "
-         "KiB "
-         "per rank that may be taken",
+         "test: preload needs 1.4 KiB on each node for 20 samples, which exceeds the "
+         "limit of 2.9 KiB per rank",
          "no memory to preload");
 }
 

@@ -195,10 +195,8 @@ static void one_by_one(void)
         }
         ok(good, "volumes are read one by one, %d threads", threads);
         is_int(dnn_feed_next(feed, &b, NULL, &err), DNN_EDATA, "a NaN in one");
-        char *want =
-            dnn_format("%s: all[8] (v8): input[2,3,4,0] is not a number (NaN); "
-                       "only finite numbers may be",
-                       large);
+        char *want = dnn_format(
+            "%s: all[8] (v8): input[2,3,4,0] is NaN; values must be finite", large);
         is_text(err.text, want, "and where");
         dnn_free(want);
         dnn_feed_close(feed);
@@ -328,19 +326,18 @@ static void as_stored(const char *path, const char *what)
 static void wrong(void)
 {
     says((struct dnn_feed_cfg){.split = "test"},
-         "there is no split \"test\", only train", small, "no such split");
-    says(
-        (struct dnn_feed_cfg){.fold = 4},
-        "train: there are 3 folds: ask for 1 to 3 (all but that one) or -1 to -3 (only "
-        "that one), not 4",
-        small, "no such fold");
-    says(
-        (struct dnn_feed_cfg){.fold = 1},
-        "all: fold 1 is asked for, but it is not cut into folds; prepare it with folds",
-        large, "no folds");
+         "there is no split \"test\"; available: train", small, "no such split");
+    says((struct dnn_feed_cfg){.fold = 4},
+         "train: the dataset has 3 folds: give 1 to 3 (all but that one) or -1 to -3 "
+         "(only that one), not 4",
+         small, "no such fold");
+    says((struct dnn_feed_cfg){.fold = 1},
+         "all: fold 1 requested, but the dataset has no folds; prepare it with "
+         "\"folds\"",
+         large, "no folds");
     ok(damage(), "a byte is changed");
-    static const char want[] = "train[42] (s042): the checksum of input is not the "
-                               "stored one; the file is damaged";
+    static const char want[] =
+        "train[42] (s042): checksum mismatch in input; the file is damaged";
     says((struct dnn_feed_cfg){.verify = true}, want, small, "verify finds it");
     says((struct dnn_feed_cfg){.verify = true, .shuffle = true}, want, small,
          "verify finds it, shuffled");

@@ -338,19 +338,17 @@ static void messages(void)
             "job.json:2: instances: must be [low, high], not [4, 2]");
     refuses("{'type': 'fractals3d', 'samples': 1, 'scale': [0.5, 0.25]}",
             "job.json:1: scale: must be [low, high], not [0.5, 0.25]");
-    refuses(
-        "{'type': 'blobs3d', 'samples': 1, 'size': [8, 8]}",
-        "job.json:1: size: must be one number for all axes or one for each of the 3, "
-        "not 2 numbers");
-    refuses(
-        "{'type': 'diffusivity2d', 'samples': 1, 'eta': [1, 1, 1]}",
-        "job.json:1: eta: must be one number for all axes or one for each of the 2, "
-        "not 3 numbers");
+    refuses("{'type': 'blobs3d', 'samples': 1, 'size': [8, 8]}",
+            "job.json:1: size: must be one number, or one for each of the 3 axes, not "
+            "2 numbers");
+    refuses("{'type': 'diffusivity2d', 'samples': 1, 'eta': [1, 1, 1]}",
+            "job.json:1: eta: must be one number, or one for each of the 2 axes, not 3 "
+            "numbers");
     refuses("{'type': 'diffusivity3d', 'samples': 1, 'omega': [1, 2]}",
-            "job.json:1: omega: has 2 coefficients, but there are 4 terms");
-    refuses("{'type': 'diffusivity3d', 'samples': 300, 'skip': 4294967000}",
-            "job.json:1: samples: must be at most 296, for Sobol's sequence has 2^32 "
-            "points");
+            "job.json:1: omega: 2 coefficients given for 4 terms");
+    refuses(
+        "{'type': 'diffusivity3d', 'samples': 300, 'skip': 4294967000}",
+        "job.json:1: samples: must be at most 296: the Sobol sequence has 2^32 points");
     refuses("{'type': 'diffusivity3d', 'samples': 1, 'terms': 65}",
             "job.json:1: terms: must be between 1 and 64, not 65");
     refuses("{'type': 'burgers', 'samples': 1}",

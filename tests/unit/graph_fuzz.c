@@ -18,7 +18,6 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <time.h>
 
 static uint64_t draw(uint32_t step, uint32_t sample, uint64_t index, uint64_t n)
 {
@@ -165,12 +164,11 @@ int main(int argc, char **argv)
         "keras2_sequential.json", "keras3_functional.json", "keras3_sequential.json"};
     int rounds = argc > 1 ? atoi(argv[1]) : 1000;
     struct rusage used;
-    time_t start = time(NULL);
 
     for (uint32_t i = 0; i < sizeof files / sizeof files[0]; i++)
         fuzz(files[i], i, rounds);
     getrusage(RUSAGE_SELF, &used);
     ok(used.ru_maxrss < 1 << 20, "less than 1 GiB: %ld KiB", used.ru_maxrss);
-    ok(argc > 1 || time(NULL) - start < 60, "in less than a minute");
+    ok(argc > 1 || used.ru_utime.tv_sec < 60, "in less than a minute of a core");
     return done();
 }

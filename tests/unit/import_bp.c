@@ -83,14 +83,14 @@ static void prepared(void)
 
     how = how_of("validation");
     is_int(dnn_import_open(&how, &source, &err), DNN_EDATA, "another split");
-    char *want =
-        dnn_format("%s: has no split \"validation\"; its first is \"train\"", path);
+    char *want = dnn_format(
+        "%s: there is no split \"validation\"; the first split is \"train\"", path);
     is_text(err.text, want, "is not there");
     dnn_free(want);
     how = how_of(NULL);
     is_int(dnn_import_open(&how, &source, &err), DNN_EDATA, "splits unlike each other");
-    want = dnn_format("%s: its splits train and test hold different columns: say which "
-                      "split is meant",
+    want = dnn_format("%s: the splits train and test have different columns; set "
+                      "\"split\" to one of them",
                       path);
     is_text(err.text, want, "are no one source");
     dnn_free(want);
@@ -135,10 +135,9 @@ static void of_others(void)
     dnn_source_close(source);
     how.input.name = "imag";
     is_int(dnn_import_open(&how, &source, &err), DNN_EDATA, "a name that is not there");
-    char *want =
-        dnn_format("%s: has no array \"imag\"; did you mean \"image\"?; it has "
-                   "image, label",
-                   path);
+    char *want = dnn_format("%s: there is no array \"imag\"; did you mean \"image\"?; "
+                            "available: image, label",
+                            path);
     is_text(err.text, want, "is said to be so");
     dnn_free(want);
     dnn_file_remove_tree(path, NULL);

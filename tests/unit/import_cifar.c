@@ -48,10 +48,10 @@ static void ten(void)
         "j)\n"
         "test_batch.bin[0] 2: 0 1 2 0 1 2 0 1 2 0 1 2 | 2\n");
     refused("{\"input_path\": \"c10\", \"split\": \"val\"}", DNN_EDATA,
-            "c10: has no split \"val\"");
+            "c10: there is no split \"val\"");
     put_text("c10/batches.meta.txt", "a\nb\n");
     refused("{\"input_path\": \"c10\"}", DNN_EDATA,
-            "c10/batches.meta.txt: has 2 names, but CIFAR-10 has 10 classes");
+            "c10/batches.meta.txt: 2 class names, but CIFAR-10 has 10 classes");
 }
 
 static void hundred(void)
@@ -68,26 +68,27 @@ static void hundred(void)
               "train.bin[0] 4: 0 1 2 0 1 2 0 1 2 0 1 2 | 4 | 99\n"
               "train.bin[1] 0: 10 11 12 10 11 12 10 11 12 10 11 12 | 0 | 7\n");
     refused("{\"input_path\": \"c100\", \"target_name\": \"rough\"}", DNN_ECONFIG,
-            "c100/train.bin: CIFAR-100 has no labels \"rough\", only coarse and fine");
+            "c100/train.bin: CIFAR-100 has no labels named \"rough\"; available: "
+            "coarse and fine");
 }
 
 static void damaged(void)
 {
     cifar("some.bin", 2, 1, "\24\0");
     unreadable("{\"input_path\": \"some.bin\"}", 0,
-               "some.bin: sample 0 has the label 20, but CIFAR-100 has the 20 coarse "
-               "classes 0 to 19");
+               "some.bin: sample 0: label 20 is out of range; CIFAR-100 has 20 coarse "
+               "classes, 0 to 19");
     cifar("data_batch_1.bin", 1, 1, "\12");
     unreadable("{\"input_path\": \"data_batch_1.bin\"}", 0,
-               "data_batch_1.bin: sample 0 has the label 10, but CIFAR-10 has the 10 "
-               "fine classes 0 to 9");
+               "data_batch_1.bin: sample 0: label 10 is out of range; CIFAR-10 has 10 "
+               "fine classes, 0 to 9");
     put("cut.bin", "123", 3);
     refused("{\"input_path\": \"cut.bin\"}", DNN_EDATA,
-            "cut.bin: has 3 bytes, which is no whole number of records of CIFAR-10 "
-            "(3073, data_batch_1.bin) or CIFAR-100 (3074, train.bin)");
+            "cut.bin: 3 bytes is not a multiple of the record size of CIFAR-10 (3073, "
+            "data_batch_1.bin) or CIFAR-100 (3074, train.bin)");
     put("empty.bin", "", 0);
     refused("{\"input_path\": \"empty.bin\"}", DNN_EDATA,
-            "empty.bin: has 0 bytes, which is no whole number of records of CIFAR-10 "
+            "empty.bin: 0 bytes is not a multiple of the record size of CIFAR-10 "
             "(3073, data_batch_1.bin) or CIFAR-100 (3074, train.bin)");
 }
 

@@ -79,8 +79,8 @@ static void series(void)
     is_source("{\"input_path\": \"dir\", \"split\": \"b\", " SHAPE "}",
               "2: input image u8 1x2x1\nb/10.raw -1: 3 4\nb/2.raw -1: 5 6\n");
     refused("{\"input_path\": \"dir\", \"split\": \"c\", " SHAPE "}", DNN_EDATA,
-            "dir: no file lies below a directory \"c\" or begins with it, which is the "
-            "split that was asked for");
+            "dir: no files for the split \"c\": no directory of this name, and no file "
+            "name begins with it");
     put_text("some.list", "# comment\n\ndir/b/2.raw\r\n  dir/a.raw\n");
     is_source("{\"input_path\": \"some.list\", \"group\": \".\", " SHAPE "}",
               "2: input image u8 1x2x1\n"
@@ -90,26 +90,25 @@ static void series(void)
               "1: input image u8 1x2x1\ndir/b/2.raw -1: 5 6\n");
     is_source("{\"input_path\": \"dir/b/2.raw\", \"split\": \"b\", " SHAPE "}",
               "1: input image u8 1x2x1\n2.raw: 5 6\n");
-    refused(
-        "{\"input_path\": \"dir/a.raw\", \"split\": \"b\", " SHAPE "}", DNN_EDATA,
-        "dir/a.raw: is in no directory \"b\" and not called so: it is not known to be "
-        "of that split");
+    refused("{\"input_path\": \"dir/a.raw\", \"split\": \"b\", " SHAPE "}", DNN_EDATA,
+            "dir/a.raw: not part of the split \"b\": neither a directory nor the file "
+            "name says so");
     put_text("empty.list", "# nothing\n");
     refused("{\"input_path\": \"empty.list\", " SHAPE "}", DNN_EDATA,
-            "empty.list: lists no files");
+            "empty.list: the list contains no files");
     put_text("gone.txt", "dir/a.raw\nnowhere.raw\n");
     unreadable("{\"input_path\": \"gone.txt\", " SHAPE "}", 1,
                "nowhere.raw: cannot be read: No such file or directory");
     put("dir/c.raw", "123", 3);
     unreadable("{\"input_path\": \"dir\", " SHAPE "}", 3,
-               "dir/c.raw: has 3 bytes after the first 0, which is no whole number of "
-               "samples of u8 1x2 (2 bytes each)");
+               "dir/c.raw: 3 bytes after an offset of 0 is not a multiple of the "
+               "sample size: u8 1x2 (2 bytes each)");
     put("dir/c.raw", "1234", 4);
     unreadable(
         "{\"input_path\": \"dir\", " SHAPE "}", 3,
-        "dir/c.raw: holds 2 samples of u8 1x2, where a file is to be one sample");
+        "dir/c.raw: contains 2 samples of u8 1x2, but each file must be one sample");
     unreadable("{\"input_path\": \"dir\", " SHAPE "}", 4,
-               "series: there is no sample 4, only 0 to 3");
+               "series: sample 4 requested, but there are only 0 to 3");
 }
 
 /* Tables are series of many samples a file, of which some stay open. */
@@ -145,15 +144,15 @@ static void tables(void)
     put_text("many/07.csv", "x,y\n1,2\n");
     int rc = dnn_source_read(o.source, 14, &sample, &o.err);
     is_text(rc < 0 ? o.err.text : "",
-            "many/07.csv: has changed: it had 2 samples when it was opened, and now 1",
+            "many/07.csv: changed while it was read: 2 samples at first, now 1",
             "a file that changes is noticed");
     dnn_sample_free(&sample);
     close_it(&o);
     put_text("mixed/a.csv", "x,y\n1,a\n2,b\n");
     put_text("mixed/b.csv", "x,y\n1,a\n2,c\n");
     refused("{\"input_path\": \"mixed\", \"targets\": \"y\"}", DNN_EDATA,
-            "mixed/b.csv: its classes are not those of mixed/a.csv: class 1 is \"c\", "
-            "not \"b\"");
+            "mixed/b.csv: the classes differ from those of mixed/a.csv: class 1 is "
+            "\"c\", not \"b\"");
     put_text("mixed/b.csv", "x,z\n1,2.5\n");
     refused("{\"input_path\": \"mixed\"}", DNN_EDATA,
             "mixed/a.csv:2: column \"y\": \"a\" is not a number");
@@ -229,7 +228,7 @@ static void pairs(void)
             "a/6.raw and 1 more; targets without an input: 3.vol");
     refused("{\"input_path\": \"in\", \"target_path\": \"out\", \"pairing\": "
             "\"order\", " BOTH "}",
-            DNN_EDATA, "in, out: there are 6 inputs, but 3 targets");
+            DNN_EDATA, "in, out: 6 inputs, but 3 targets");
     remove("in/4.raw");
     remove("in/a/5.raw");
     remove("in/a/6.raw");
@@ -243,8 +242,8 @@ static void pairs(void)
               "2.raw -1: 3 4 | 7 8\n8.raw -1: 0 0 | 0 0\na/1.raw -1: 1 2 | 5 6\n");
     raw("out/2.dat", 0, 0);
     refused("{\"input_path\": \"in\", \"target_path\": \"out\", " BOTH "}", DNN_EDATA,
-            "in, out: 2.dat and 2.vol have the same name but for the suffix, so that "
-            "partners cannot be told by name");
+            "in, out: 2.dat and 2.vol differ only in their suffix, so inputs and "
+            "targets cannot be paired by name");
     put("rows.raw", "\1\2\3\4\5\6", 6);
     put("labels.raw", "\0\1\0", 3);
     is_source("{\"input_path\": \"rows.raw\", \"target_path\": \"labels.raw\", " SHAPE
@@ -254,7 +253,7 @@ static void pairs(void)
               "rows.raw[2] -1: 5 6 | 0\n");
     refused("{\"input_path\": \"rows.raw\", \"target_path\": \"in/2.raw\", " SHAPE
             ", \"target_shape\": 1}",
-            DNN_EDATA, "rows.raw, in/2.raw: there are 3 inputs, but 2 targets");
+            DNN_EDATA, "rows.raw, in/2.raw: 3 inputs, but 2 targets");
 }
 
 /* Class directories of images. */
@@ -298,9 +297,9 @@ static void folders(void)
     skip("class directories", "no libpng");
     put_text("lone/x.png", "?");
     refused("{\"input_path\": \"lone/x.png\"}", DNN_ECONFIG,
-            "png files cannot be read by this build: it was made without libpng");
+            "png files cannot be read: this program was built without libpng");
     refused("{\"input_path\": \"lone\"}", DNN_ECONFIG,
-            "png files cannot be read by this build: it was made without libpng");
+            "png files cannot be read: this program was built without libpng");
 #endif
 }
 
@@ -310,35 +309,37 @@ static void formats(void)
             "nowhere: cannot be read: No such file or directory");
     put_text("x.pngg", "hello");
     refused("{\"input_path\": \"x.pngg\"}", DNN_EDATA,
-            "x.pngg: is of no known format, by \".pngg\" or by its content; did you "
-            "mean \".png\"?");
+            "x.pngg: unknown file format (suffix \".pngg\", and the content is not "
+            "recognised); did you mean \".png\"?");
     put_text("x.unheard", "hello");
     refused("{\"input_path\": \"x.unheard\"}", DNN_EDATA,
-            "x.unheard: is of no known format, by \".unheard\" or by its content");
+            "x.unheard: unknown file format (suffix \".unheard\", and the content is "
+            "not recognised)");
     put_text("plain", "hello");
-    refused("{\"input_path\": \"plain\"}", DNN_EDATA,
-            "plain: is of no known format, by its content, and has no suffix");
+    refused(
+        "{\"input_path\": \"plain\"}", DNN_EDATA,
+        "plain: unknown file format (no suffix, and the content is not recognised)");
     refused("{\"input_path\": \"plain\", \"input_format\": \"pgn\"}", DNN_ECONFIG,
-            "there is no format \"pgn\", only png, jpeg, tiff, nifti, npy, npz, hdf5, "
+            "unknown format \"pgn\"; known: png, jpeg, tiff, nifti, npy, npz, hdf5, "
             "bp, tfrecord, idx, cifar, csv, raw; did you mean \"png\"?");
     put_text("zoo/a.csv", "x\n1\n");
     put_text("zoo/b.npy", "x");
     put_text("zoo/README", "x");
     refused("{\"input_path\": \"zoo\"}", DNN_EDATA,
-            "zoo: holds files of several formats, csv (a.csv) and npy (b.npy): say "
-            "which is meant");
+            "zoo: contains files of several formats, csv (a.csv) and npy (b.npy); set "
+            "\"format\"");
     is_source("{\"input_path\": \"zoo\", \"input_format\": \"csv\"}",
               "1: input values f32 1\na.csv[0] -1: 1\n");
     refused("{\"input_path\": \"zoo\", \"input_format\": \"cifar\"}", DNN_EDATA,
-            "zoo: there is no cifar file (.bin) among the 3 below it");
+            "zoo: no cifar file (.bin) among its 3 files");
     put_text("docs/README", "x");
     refused("{\"input_path\": \"docs\"}", DNN_EDATA,
-            "docs: none of the 1 files below it is of a known format");
+            "docs: none of its 1 files has a known format");
     refused("{\"input_path\": \"rows.raw\", \"limit\": 3, \"input_shape\": [1, 6]}",
-            DNN_EDATA, "rows.raw: u8 1x6 takes 6 B, more than the limit of 3 B");
+            DNN_EDATA, "rows.raw: u8 1x6 needs 6 B, which exceeds the limit of 3 B");
     if (mkfifo("pipe.csv", 0600) == 0)
         refused("{\"input_path\": \"pipe.csv\"}", DNN_EIO,
-                "pipe.csv: is no ordinary file");
+                "pipe.csv: not a regular file");
     if (symlink(".", "zoo/loop") == 0) ok(true, "a link that leads round can be made");
     struct opened o;
     open_with(&o, "{\"input_path\": \"zoo\", \"input_format\": \"csv\"}");
@@ -369,12 +370,12 @@ static void bytes(void)
     is_int(dnn_bytes_length(file, &length, &err), 0, "its length can be found");
     is_int(length, 1000, "and is that of the content");
     dnn_bytes_read(file, 900, back, 101, &err);
-    is_text(err.text, "x.gz: ends after 1000 of 1001 bytes", "it ends where it ends");
+    is_text(err.text, "x.gz: truncated: 1000 of 1001 bytes", "it ends where it ends");
     dnn_bytes_close(file);
     file = NULL;
     if (truncate("x.gz", 60) == 0 && dnn_bytes_open("x.gz", &file, &err) == 0)
         dnn_bytes_read(file, 0, back, 1000, &err);
-    ok(strncmp(err.text, "x.gz: cannot be decompressed after ", 35) == 0 &&
+    ok(strncmp(err.text, "x.gz: decompression failed after ", 33) == 0 &&
            strstr(err.text, " bytes: unexpected end of file") != NULL,
        "a compressed file that was cut off: %s", err.text);
     dnn_bytes_close(file);

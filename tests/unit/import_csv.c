@@ -36,11 +36,12 @@ static void numbers(void)
     refused("{\"input_path\": \"minus.csv\", \"targets\": \"y\", \"target_kind\": "
             "\"label\"}",
             DNN_EDATA,
-            "minus.csv:3: column \"y\": -2 is no class number, 0 to 65535; is the "
-            "target's kind values?");
+            "minus.csv:3: column \"y\": -2 is not a class number (0 to 65535); for "
+            "regression targets set \"kind\": \"values\"");
     put_text("one.csv", "5\n1\n");
     refused("{\"input_path\": \"one.csv\"}", DNN_EDATA,
-            "one.csv:1: the first line must name the columns, but has only numbers");
+            "one.csv:1: the first line must contain the column names, but it contains "
+            "only numbers");
     put_text("count.csv", "0,1\n5,6\n");
     is_source("{\"input_path\": \"count.csv\"}",
               "1: input values f32 2\ncount.csv[0] -1: 5 6\n");
@@ -58,8 +59,9 @@ static void forms(void)
     put_text("bar.csv", "x|y\n1|2\n");
     is_source("{\"input_path\": \"bar.csv\", \"separator\": \"|\"}",
               "1: input values f32 2\nbar.csv[0] -1: 1 2\n");
-    refused("{\"input_path\": \"bar.csv\", \"separator\": \"||\"}", DNN_ECONFIG,
-            "bar.csv: a separator is one character and no quote, not \"||\"");
+    refused(
+        "{\"input_path\": \"bar.csv\", \"separator\": \"||\"}", DNN_ECONFIG,
+        "bar.csv: the separator must be one character other than a quote, not \"||\"");
     put_text("quoted.csv",
              "x,what\n\"1\",\"a \"\"b\"\", c\"\n2,\"two\nlines\"\n3,\" plain \"\n");
     is_source("{\"input_path\": \"quoted.csv\", \"targets\": [\"what\"]}",
@@ -97,30 +99,30 @@ static void classes(void)
     put_text("short.csv", "kind\n2\n");
     refused("{\"input_path\": \"c.csv\", \"inputs\": \"x\", \"target_path\": "
             "\"short.csv\"}",
-            DNN_EDATA, "c.csv, short.csv: there are 3 inputs, but 1 targets");
+            DNN_EDATA, "c.csv, short.csv: 3 inputs, but 1 targets");
 }
 
 static void cells(void)
 {
     static const char *const rows[][2] = {
-        {"x,y\n1,2\n3,abc\n",       "bad.csv:3: column \"y\": \"abc\" is not a number"                 },
-        {"x,y\n1,\n",               "bad.csv:2: column \"y\": there is no value"                       },
-        {"x,y\n1,nan\n",            "bad.csv:2: column \"y\": \"nan\" is not a number"                 },
-        {"x,y\n1,2\n\n\n3,inf\n",   "bad.csv:5: column \"y\": \"inf\" is not a number"                 },
-        {"x,y\n1,1e999\n",          "bad.csv:2: column \"y\": \"1e999\" is not a number"               },
-        {"x,y\n1,1.2.3\n",          "bad.csv:2: column \"y\": \"1.2.3\" is not a number"               },
-        {"x,y\n1,2\n3\n",           "bad.csv:3: has 1 fields, but the header has 2"                    },
-        {"x,y\n1,2\n3,4,5\n",       "bad.csv:3: has 3 fields, but the header has 2"                    },
-        {"x,y\n1,\"2\n3,4\n",       "bad.csv:2: a quote is never closed"                               },
-        {"x,y\n1,\"2\"3\n",         "bad.csv:2: there is text behind a quoted field"                   },
-        {"x,y\n1,2\"3\n",           "bad.csv:2: there is a quote in a field that is not quoted"        },
+        {"x,y\n1,2\n3,abc\n",       "bad.csv:3: column \"y\": \"abc\" is not a number"          },
+        {"x,y\n1,\n",               "bad.csv:2: column \"y\": the value is missing"             },
+        {"x,y\n1,nan\n",            "bad.csv:2: column \"y\": \"nan\" is not a number"          },
+        {"x,y\n1,2\n\n\n3,inf\n",   "bad.csv:5: column \"y\": \"inf\" is not a number"          },
+        {"x,y\n1,1e999\n",          "bad.csv:2: column \"y\": \"1e999\" is not a number"        },
+        {"x,y\n1,1.2.3\n",          "bad.csv:2: column \"y\": \"1.2.3\" is not a number"        },
+        {"x,y\n1,2\n3\n",           "bad.csv:3: 1 fields, but the header has 2"                 },
+        {"x,y\n1,2\n3,4,5\n",       "bad.csv:3: 3 fields, but the header has 2"                 },
+        {"x,y\n1,\"2\n3,4\n",       "bad.csv:2: a closing quote is missing"                     },
+        {"x,y\n1,\"2\"3\n",         "bad.csv:2: text after the closing quote of a field"        },
+        {"x,y\n1,2\"3\n",           "bad.csv:2: there is a quote in a field that is not quoted" },
         {"x,y\n\"1\n\n\",2\n3,4\n",
-         "bad.csv:2: column \"x\": \"1\n\n\" is not a number"                                          },
-        {"x,x\n1,2\n",              "bad.csv:1: two columns are called \"x\""                          },
-        {"x,\n1,2\n",               "bad.csv:1: column 2 has no name"                                  },
-        {"x,y\n",                   "bad.csv: has a header, but no records"                            },
-        {"",                        "bad.csv: is empty: there is no line with the names of the columns"},
-        {"\n\n",                    "bad.csv: is empty: there is no line with the names of the columns"},
+         "bad.csv:2: column \"x\": \"1\n\n\" is not a number"                                   },
+        {"x,x\n1,2\n",              "bad.csv:1: duplicate column name \"x\""                    },
+        {"x,\n1,2\n",               "bad.csv:1: column 2 has no name"                           },
+        {"x,y\n",                   "bad.csv: only a header, no records"                        },
+        {"",                        "bad.csv: empty file; expected a line with the column names"},
+        {"\n\n",                    "bad.csv: empty file; expected a line with the column names"},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -129,21 +131,22 @@ static void cells(void)
     }
     put("bad.csv", "x,y\n1,\0002\n", 9);
     refused("{\"input_path\": \"bad.csv\"}", DNN_EDATA,
-            "bad.csv:2: there is a NUL byte in it: is it a text?");
+            "bad.csv:2: contains a NUL byte; is this a text file?");
     put_text("bad.csv", "age,y\n1,1\n2,two\n");
     refused("{\"input_path\": \"bad.csv\", \"targets\": \"y\"}", DNN_EDATA,
-            "bad.csv:3: column \"y\": \"two\" is no class number, as others here are");
+            "bad.csv:3: column \"y\": \"two\" is not a class number, unlike the other "
+            "values");
     refused("{\"input_path\": \"bad.csv\", \"targets\": \"agee\"}", DNN_EDATA,
             "bad.csv:1: there is no column \"agee\"; did you mean \"age\"?");
     refused("{\"input_path\": \"bad.csv\", \"targets\": \"y\", \"inputs\": \"y\"}",
             DNN_ECONFIG, "bad.csv: column \"y\" cannot be both input and target");
     put_text("bad.csv", "x,y\n1,a\n2,\n");
     refused("{\"input_path\": \"bad.csv\", \"targets\": \"y\"}", DNN_EDATA,
-            "bad.csv:3: column \"y\": there is no value");
+            "bad.csv:3: column \"y\": the value is missing");
     put_text("bad.csv", "x,y\n1,5\n2,70000\n");
     refused("{\"input_path\": \"bad.csv\", \"targets\": \"y\"}", DNN_EDATA,
-            "bad.csv:3: column \"y\": 70000 is no class number, 0 to 65535; is the "
-            "target's kind values?");
+            "bad.csv:3: column \"y\": 70000 is not a class number (0 to 65535); for "
+            "regression targets set \"kind\": \"values\"");
     put_text("bad.csv", "x\n1\n1e300\n");
     unreadable("{\"input_path\": \"bad.csv\"}", 1,
                "bad.csv:3: column \"x\": f32 cannot hold 1e300");
@@ -178,20 +181,21 @@ static void objects(void)
                "\"sick\", \"input_shape\": [1, 2], \"input_format\": \"csv\", "
                "\"object_dir\": \"o\"}",
                1,
-               "t/obj.csv:3: column \"file\": o/3.raw: has 3 bytes after the first 0, "
-               "which is no whole number of samples of u8 1x2 (2 bytes each)");
+               "t/obj.csv:3: column \"file\": o/3.raw: 3 bytes after an offset of 0 is "
+               "not a multiple of the sample size: u8 1x2 (2 bytes each)");
     put_text("t/obj.csv", "file,sick\n,0\n");
     refused("{\"input_path\": \"t/obj.csv\", \"objects\": \"file\", \"targets\": "
             "\"sick\"}",
-            DNN_EDATA, "t/obj.csv:2: column \"file\": there is no path");
+            DNN_EDATA, "t/obj.csv:2: column \"file\": the path is missing");
     put_text("t/obj.csv", "file\nobj.csv\n");
     refused("{\"input_path\": \"t/obj.csv\", \"objects\": \"file\"}", DNN_EDATA,
-            "t/obj.csv:2: column \"file\": t/obj.csv: is a table, not an object");
+            "t/obj.csv:2: column \"file\": t/obj.csv: is a table; expected an image or "
+            "array file");
     put_text("t/obj.csv", "file\nx.pgn\n");
     put_text("t/x.pgn", "?");
     refused("{\"input_path\": \"t/obj.csv\", \"objects\": \"file\"}", DNN_EDATA,
-            "t/obj.csv:2: column \"file\": t/x.pgn: is of no known format, by \".pgn\" "
-            "or by its content; did you mean \".png\"?");
+            "t/obj.csv:2: column \"file\": t/x.pgn: unknown file format (suffix "
+            "\".pgn\", and the content is not recognised); did you mean \".png\"?");
 }
 
 /* A table that is longer than any portion it is read in. */

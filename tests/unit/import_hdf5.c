@@ -92,13 +92,13 @@ static void pairs(void)
     }
     make_pair("a/samples", "b/of/classes", H5P_DEFAULT);
     made_refused(HDF5, &how, false, DNN_EDATA,
-                 ": which array is the samples? Give a name, one of a/samples, "
-                 "b/of/classes",
+                 ": several arrays; set \"name\" to the one with the samples: "
+                 "a/samples, b/of/classes",
                  "other names are asked for");
     how.input.name = "a/sampels";
     made_refused(HDF5, &how, false, DNN_EDATA,
-                 ": has no array \"a/sampels\"; did you mean \"a/samples\"?; it has "
-                 "a/samples, b/of/classes",
+                 ": there is no array \"a/sampels\"; did you mean \"a/samples\"?; "
+                 "available: a/samples, b/of/classes",
                  "a name that is not there");
     how.input.name = "a/samples";
     how.target.name = "b/of/classes";
@@ -217,23 +217,24 @@ static void wrong_data(void)
     H5Fclose(file);
     how.input.name = "text";
     made_refused(HDF5, &how, false, DNN_EDATA,
-                 ": text: does not hold numbers of a type known here", "texts");
+                 ": text: has an unsupported element type", "texts");
     how.input.name = "never";
-    made_refused(HDF5, &how, false, DNN_EDATA, ": never: has no numbers",
+    made_refused(HDF5, &how, false, DNN_EDATA, ": never: is empty",
                  "a dataset that was never written");
     how.input.name = "huge";
-    made_refused(HDF5, &how, false, DNN_EDATA, ": huge: is larger than any memory",
+    made_refused(HDF5, &how, false, DNN_EDATA, ": huge: is too large",
                  "a dataset of 2^60 numbers");
     how.input.name = "other";
     made_refused(HDF5, &how, false, DNN_EDATA,
-                 ": other: has its numbers in another file", "numbers elsewhere");
+                 ": other: stores its data in another file (external storage)",
+                 "numbers elsewhere");
     how.input.name = "none";
-    made_refused(HDF5, &how, false, DNN_EDATA, ": holds no samples", "no rows");
+    made_refused(HDF5, &how, false, DNN_EDATA, ": contains no samples", "no rows");
     make_pair("x", "y", H5P_DEFAULT);
     how = made_how();
     how.limit = 3;
     made_refused(HDF5, &how, false, DNN_EDATA,
-                 ": x: f32 2x2 takes 16 B, more than the limit of 3 B",
+                 ": x: f32 2x2 needs 16 B, which exceeds the limit of 3 B",
                  "more than the limit");
 }
 
@@ -245,7 +246,7 @@ static void wrong_files(void)
     made_refused(HDF5, &how, false, DNN_EDATA,
                  ": HDF5 cannot read it: file signature not found", "an empty file");
     H5Fclose(create());
-    made_refused(HDF5, &how, false, DNN_EDATA, ": holds no arrays",
+    made_refused(HDF5, &how, false, DNN_EDATA, ": contains no arrays",
                  "a file of nothing");
     unlink(made_path);
     made_refused(HDF5, &how, false, DNN_EIO, ": No such file or directory", "no file");

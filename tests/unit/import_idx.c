@@ -47,10 +47,11 @@ static void whole(void)
               "1: input image u8 1x2x1, target label i32 scalar 2\n"
               "t10k-images-idx3-ubyte[0] 1: 5 6 | 1\n");
     refused("{\"input_path\": \"m\", \"split\": \"dev\"}", DNN_EDATA,
-            "m: has no split \"dev\", only train and test");
-    refused("{\"input_path\": \"m/t10k-images-idx3-ubyte\", \"split\": \"train\"}",
-            DNN_EDATA,
-            "m/t10k-images-idx3-ubyte: is of the split \"test\", not of \"train\"");
+            "m: there is no split \"dev\"; use train or test");
+    refused(
+        "{\"input_path\": \"m/t10k-images-idx3-ubyte\", \"split\": \"train\"}",
+        DNN_EDATA,
+        "m/t10k-images-idx3-ubyte: belongs to the split \"test\", not to \"train\"");
     is_source("{\"input_path\": \"m/train-images-idx3-ubyte\", \"target_path\": "
               "\"m/train-labels-idx1-ubyte\"}",
               "2: input image u8 1x2x1, target label u8 scalar 4\n"
@@ -67,41 +68,38 @@ static void whole(void)
 static void damaged(void)
 {
     idx("m/train-labels-idx1-ubyte", 8, 1, DIMS(3), "\0\3\1", 3);
-    refused(
-        "{\"input_path\": \"m\"}", DNN_EDATA,
-        "m/train-labels-idx1-ubyte: holds 3 labels, but m/train-images-idx3-ubyte 2 "
-        "samples");
+    refused("{\"input_path\": \"m\"}", DNN_EDATA,
+            "m/train-labels-idx1-ubyte: 3 labels, but m/train-images-idx3-ubyte has 2 "
+            "samples");
     idx("m/train-labels-idx1-ubyte", 0x0d, 1, DIMS(2), "\0\0\0\0\0\0\0\0", 8);
     refused("{\"input_path\": \"m\"}", DNN_EDATA,
-            "m/train-labels-idx1-ubyte: holds f32 2, where labels are one axis of "
-            "integers");
+            "m/train-labels-idx1-ubyte: labels must be a 1-D integer array, not f32 2");
     idx("m/train-labels-idx1-ubyte", 9, 1, DIMS(2), "\0\xff", 2);
     refused("{\"input_path\": \"m\"}", DNN_EDATA,
-            "m/train-labels-idx1-ubyte: label 1 is -1, less than 0");
+            "m/train-labels-idx1-ubyte: label 1 is -1; labels must be 0 or more");
     put("m/train-labels-idx1-ubyte", "\0\0", 2);
     refused("{\"input_path\": \"m\"}", DNN_EDATA,
-            "m/train-labels-idx1-ubyte: ends after 2 of 4 bytes");
+            "m/train-labels-idx1-ubyte: truncated: 2 of 4 bytes");
     idx("cut.idx", 8, 3, DIMS(2, 2, 2), "\1\2\3\4", 4);
     refused("{\"input_path\": \"cut.idx\"}", DNN_EDATA,
-            "cut.idx: says it holds u8 2x2x2, but has 4 bytes after its header");
+            "cut.idx: the header declares u8 2x2x2, but 4 bytes follow it");
     idx("more.idx", 8, 3, DIMS(1, 2, 2), "\1\2\3\4\5", 5);
     refused("{\"input_path\": \"more.idx\"}", DNN_EDATA,
-            "more.idx: says it holds u8 1x2x2, but has 5 bytes after its header");
+            "more.idx: the header declares u8 1x2x2, but 5 bytes follow it");
     idx("lie.idx", 0x0e, 4, DIMS(-1, -1, -1, -1), "\1", 1);
     refused("{\"input_path\": \"lie.idx\"}", DNN_EDATA,
-            "lie.idx: says it holds f64 4294967295x4294967295x4294967295x4294967295, "
-            "but has 1 bytes after its header");
+            "lie.idx: the header declares f64 "
+            "4294967295x4294967295x4294967295x4294967295, but 1 bytes follow it");
     put("no.idx", "PNG?xxxxxxxx", 12);
-    refused(
-        "{\"input_path\": \"no.idx\"}", DNN_EDATA,
-        "no.idx: is no IDX file: it begins with 50 4e 47, not with 00 00 and a type "
-        "(08, 09, 0b to 0e)");
+    refused("{\"input_path\": \"no.idx\"}", DNN_EDATA,
+            "no.idx: not an IDX file: it begins with 50 4e 47, expected 00 00 and a "
+            "type (08, 09, 0b to 0e)");
     idx("axes.idx", 8, 9, DIMS(1, 1, 1, 1, 1, 1, 1, 1, 1), "\1", 1);
     refused("{\"input_path\": \"axes.idx\"}", DNN_EDATA,
-            "axes.idx: says it has 9 axes, not 1 to 8");
+            "axes.idx: the header declares 9 axes; 1 to 8 are supported");
     idx("zero.idx", 8, 2, DIMS(0, 4), "", 0);
     refused("{\"input_path\": \"zero.idx\"}", DNN_EDATA,
-            "zero.idx: there are no samples in it");
+            "zero.idx: contains no samples");
 }
 
 int main(void)

@@ -81,10 +81,10 @@ static void cut_png(void)
         size_t at;
         const char *want;
     } cuts[] = {
-        {5,  "a.png: damaged PNG: it ends after 5 bytes, in the middle" },
-        {20, "a.png: damaged PNG: it ends after 20 bytes, in the middle"},
-        {50, "a.png: damaged PNG: it ends after 50 bytes, in the middle"},
-        {75, "a.png: damaged PNG: it ends after 75 bytes, in the middle"},
+        {5,  "a.png: damaged PNG: truncated after 5 bytes" },
+        {20, "a.png: damaged PNG: truncated after 20 bytes"},
+        {50, "a.png: damaged PNG: truncated after 50 bytes"},
+        {75, "a.png: damaged PNG: truncated after 75 bytes"},
     };
     struct dnn_buf p = png(4, 3, 0, 3);
 
@@ -134,8 +134,8 @@ static void changed_png(void)
     p = png(4, 1 << 30, 0, 3);
     save("a.png", &p, p.len);
     is_told(&dnn_importer_png, "a.png",
-            "a.png: says that it holds 1073741824x4x1 numbers, for which its 83 bytes "
-            "are too few",
+            "a.png: the header declares 1073741824x4x1 elements, but the file has only "
+            "83 bytes",
             "a header that lies");
     dnn_buf_free(&p);
 }
@@ -157,18 +157,17 @@ static void kinds_png(void)
     how.target.gray = false;
     how.target.kind = DNN_KIND_MASK;
     is_text(told(&dnn_importer_png, "a.png", &how, true),
-            "a.png: has 3 channels; a mask has one class number per point",
+            "a.png: a mask must have one channel (the class number), not 3",
             "colours are no mask");
     how.target.kind = DNN_KIND_LABEL;
     is_text(told(&dnn_importer_png, "a.png", &how, true),
-            "a.png: holds an image, which can be of kind \"image\" or \"mask\", not "
-            "\"label\"",
+            "a.png: is an image; \"kind\" must be \"image\" or \"mask\", not \"label\"",
             "an image is no label");
     how.input.kind = DNN_KIND_VALUES;
-    is_text(told(&dnn_importer_png, "a.png", &how, false),
-            "a.png: holds an image, which can be of kind \"image\" or \"mask\", not "
-            "\"values\"",
-            "nor values");
+    is_text(
+        told(&dnn_importer_png, "a.png", &how, false),
+        "a.png: is an image; \"kind\" must be \"image\" or \"mask\", not \"values\"",
+        "nor values");
     dnn_buf_free(&p);
     p = png(2, 2, 0, 2);
     save("a.png", &p, p.len);
@@ -180,7 +179,7 @@ static void kinds_png(void)
     save("a.png", &p, p.len);
     how.limit = 109;
     is_text(told(&dnn_importer_png, "a.png", &how, false),
-            "a.png: u8 10x11x1 takes 110 B, more than the limit of 109 B",
+            "a.png: u8 10x11x1 needs 110 B, which exceeds the limit of 109 B",
             "larger than the limit");
     dnn_buf_free(&p);
 }
@@ -197,11 +196,11 @@ static void in_memory(void)
     is_int(a.shape.dim[2], 1, "and grey");
     is_int(dnn_image_decode(p.text, p.len - 20, "record 7", &how, true, &a, &err),
            DNN_EDATA, "cut");
-    is_text(err.text, "record 7: damaged PNG: it ends after 62 bytes, in the middle",
+    is_text(err.text, "record 7: damaged PNG: truncated after 62 bytes",
             "the record is named");
     is_int(dnn_image_decode("BM1234567890", 12, "record 7", &how, true, &a, &err),
            DNN_EDATA, "something else");
-    is_text(err.text, "record 7: is neither PNG nor JPEG", "it says so");
+    is_text(err.text, "record 7: not a PNG or JPEG image", "it says so");
     dnn_array_free(&a);
     dnn_buf_free(&p);
 }
@@ -268,8 +267,8 @@ static void jpegs(void)
     save("a.jpg", &p, p.len);
     char want[160];
     snprintf(want, sizeof(want),
-             "a.jpg: says that it holds 64764x64764x1 numbers, for which its %zu bytes "
-             "are too few",
+             "a.jpg: the header declares 64764x64764x1 elements, but the file has only "
+             "%zu bytes",
              p.len);
     is_told(&dnn_importer_jpeg, "a.jpg", want, "a header that lies");
     dnn_buf_free(&p);

@@ -208,10 +208,10 @@ static void values(void)
             "2 0 0 0 0 3 0",
             "scaled");
     how.target.kind = DNN_KIND_MASK;
-    is_text(
-        told(&how, true),
-        "a.nii: is no mask of whole numbers: number 1 is -0.5, which i32 cannot hold",
-        "scaled to what is no mask");
+    is_text(told(&how, true),
+            "a.nii: a mask must contain integer class numbers: element 1 is -0.5, out "
+            "of range of i32",
+            "scaled to what is no mask");
     real32(&f, 112, 2);
     save(&f, f.len);
     is_text(told(&how, true),
@@ -219,7 +219,7 @@ static void values(void)
             "0 0 3 0",
             "scaled to whole numbers");
     real32(&f, 112, 1.0F / 0.0F);
-    is_told(&f, "a.nii: its values are to be scaled by inf and moved by -1",
+    is_told(&f, "a.nii: invalid scaling: slope inf, intercept -1",
             "scaled by infinity");
     f = first(false);
     put16(&f, 252, 1);   /* qform: half a turn about k */
@@ -251,58 +251,61 @@ static void lies(void)
     struct file f = first(false);
 
     put32(&f, 0, 349);
-    is_told(&f, "a.nii: is no NIfTI file: its header has neither 348 nor 540 bytes",
+    is_told(&f, "a.nii: not a NIfTI file: the header size is neither 348 nor 540 bytes",
             "another size");
     f = first(false), f.at[344] = 'x';
-    is_told(&f, "a.nii: is no NIfTI file: its magic is missing", "no magic");
+    is_told(&f, "a.nii: not a NIfTI file: the magic number is missing", "no magic");
     f = first(false), memcpy(f.at + 344, "ni1", 4);
     is_told(&f,
-            "a.nii: is one half of a pair (.hdr and .img), which is not read; save it "
-            "as one .nii file",
+            "a.nii: NIfTI pairs (.hdr and .img) are not supported; save it as one .nii "
+            "file",
             "a pair");
     f = second(false), f.at[8] = '\n';
     is_told(&f,
-            "a.nii: is no NIfTI file: its magic is missing or was changed by a "
-            "transfer as text",
+            "a.nii: not a NIfTI file: the magic number is missing or was changed by a "
+            "text-mode transfer",
             "transferred as text");
     f = first(false), put16(&f, 40, 8);
-    is_told(&f, "a.nii: has 8 axes; it must be 1 to 7", "too many axes");
+    is_told(&f, "a.nii: 8 axes; NIfTI files have 1 to 7", "too many axes");
     f = first(false), put16(&f, 40, 0);
-    is_told(&f, "a.nii: has 0 axes; it must be 1 to 7", "no axes");
+    is_told(&f, "a.nii: 0 axes; NIfTI files have 1 to 7", "no axes");
     f = first(false), put16(&f, 44, -3);
-    is_told(&f, "a.nii: axis 2 has -3 points", "a negative extent");
+    is_told(&f, "a.nii: axis 2 has length -3", "a negative extent");
     f = first(false), put16(&f, 44, 30000), put16(&f, 46, 30000);
-    is_told(&f, "a.nii: needs 7200000352 bytes for what its header says, and has 400",
+    is_told(&f,
+            "a.nii: truncated: the header declares 7200000352 bytes, but there are 400",
             "more than there is");
     f = second(false), put64(&f, 24, INT64_MAX / 2), put64(&f, 32, 16);
     is_told(&f,
-            "a.nii: the shape 2x16x4611686018427387903x1 has more elements than can be "
-            "counted",
+            "a.nii: shape 2x16x4611686018427387903x1: the number of elements overflows",
             "more than a number holds");
     f = first(false), put16(&f, 72, 8);
-    is_told(&f, "a.nii: says that a point has 8 bits; its type (4) has 16",
+    is_told(&f,
+            "a.nii: the header declares 8 bits per voxel, but its data type (4) has 16",
             "bits that do not fit the type");
     f = first(false), put16(&f, 70, 32);
-    is_told(&f, "a.nii: holds numbers of a type (32, COMPLEX64) that is not read",
-            "complex numbers");
+    is_told(&f, "a.nii: unsupported data type 32 (COMPLEX64)", "complex numbers");
     f = first(false), put16(&f, 70, 777);
-    is_told(&f, "a.nii: holds numbers of a type (777, **ILLEGAL**) that is not read",
-            "an unknown type");
+    is_told(&f, "a.nii: unsupported data type 777 (**ILLEGAL**)", "an unknown type");
     f = first(false), real32(&f, 108, 100);
-    is_told(&f, "a.nii: its data begins within its header of 348 bytes, or nowhere",
+    is_told(&f,
+            "a.nii: invalid data offset: it lies inside the header of 348 bytes or "
+            "beyond the end",
             "data in the header");
     f = first(false), real32(&f, 108, 0.0F / 0.0F);
-    is_told(&f, "a.nii: its data begins within its header of 348 bytes, or nowhere",
+    is_told(&f,
+            "a.nii: invalid data offset: it lies inside the header of 348 bytes or "
+            "beyond the end",
             "data at no place");
     f = first(false), real32(&f, 108, 380);
-    is_told(&f, "a.nii: needs 428 bytes for what its header says, and has 400",
+    is_told(&f, "a.nii: truncated: the header declares 428 bytes, but there are 400",
             "data too far behind");
     f = first(false), put16(&f, 40, 6), put16(&f, 52, 2);
-    is_told(&f, "a.nii: has 6 axes; axes 6 and 7 are not read", "six axes");
+    is_told(&f, "a.nii: 6 axes; axes 6 and 7 are not supported", "six axes");
     f = first(false), put16(&f, 40, 5), put16(&f, 48, 2), put16(&f, 50, 2);
     is_told(&f,
-            "a.nii: has 2 times, 2 components and 1 colours at each point; only one of "
-            "these can be channels",
+            "a.nii: 2 time steps, 2 vector components and 1 colors per voxel; only one "
+            "of them can become channels",
             "two kinds of channels");
 }
 
@@ -321,18 +324,18 @@ static void cuts(void)
         }
     is_int(bad, 0, "cut at every byte, each is refused");
     save(&f[0], 100);
-    is_text(told(&how, false), "a.nii: ends after 100 of 348 bytes", "half a header");
+    is_text(told(&how, false), "a.nii: truncated: 100 of 348 bytes", "half a header");
     save(&f[1], 500);
-    is_text(told(&how, false), "a.nii: ends after 500 of 540 bytes",
+    is_text(told(&how, false), "a.nii: truncated: 500 of 540 bytes",
             "half a header of version 2");
     save(&f[0], 399);
     is_text(told(&how, false),
-            "a.nii: needs 400 bytes for what its header says, and has 399",
+            "a.nii: truncated: the header declares 400 bytes, but there are 399",
             "the last byte is missing");
     how.limit = 47;
     save(&f[0], f[0].len);
     is_text(told(&how, false),
-            "a.nii: i16 2x3x4x1 takes 48 B, more than the limit of 47 B",
+            "a.nii: i16 2x3x4x1 needs 48 B, which exceeds the limit of 47 B",
             "more than the limit");
 }
 #endif

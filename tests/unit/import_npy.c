@@ -108,11 +108,10 @@ static void layouts(void)
 
     make(1, "{'descr': '|u1', 'fortran_order': False, 'shape': (1, 2, 2, 6), }",
          numbers, 24);
-    made_refused(
-        NPY, &how, false, DNN_EDATA,
-        ": a sample is 2x2x6, which does not tell where its channels are: give "
-        "the layout: first, last or none",
-        "an axis that could be channels is not guessed");
+    made_refused(NPY, &how, false, DNN_EDATA,
+                 ": sample shape 2x2x6: the position of the channel axis is unclear; "
+                 "set \"layout\" to first, last or none",
+                 "an axis that could be channels is not guessed");
     how.input.layout = DNN_LAYOUT_FIRST;
     struct dnn_source *s = made_open(NPY, &how, false, NULL);
     made_columns(s, "input image u8 2x6x2", "channels first");
@@ -134,13 +133,13 @@ static void layouts(void)
     dnn_source_close(s);
     how.input.kind = DNN_KIND_LABEL;
     made_refused(NPY, &how, false, DNN_EDATA,
-                 ": a sample is 2x2x6: a label is one number", "no label");
+                 ": sample shape 2x2x6: a label must be a single number", "no label");
     s = made_open(NPY, &how, true, NULL);
     made_columns(s, "target mask u8 2x2x6x1", "a mask needs no layout");
     dnn_source_close(s);
     how.target.layout = DNN_LAYOUT_LAST;
     made_refused(NPY, &how, true, DNN_EDATA,
-                 ": a sample is 2x2x6: a mask has one channel, not 6",
+                 ": sample shape 2x2x6: a mask must have one channel, not 6",
                  "a mask with channels");
 }
 
@@ -175,7 +174,7 @@ static void reals(void)
     struct dnn_err err = {0};
     is_int(dnn_source_read(s, 2, &sample, &err), DNN_EDATA, "2.5 is none");
     is_text(err.text + strlen(made_dir),
-            "/a.npy[2]: number 0 is 2.5, which i64 cannot hold", "and why");
+            "/a.npy[2]: element 0 is 2.5, out of range of i64", "and why");
     dnn_sample_free(&sample);
     dnn_source_close(s);
 }
@@ -186,57 +185,60 @@ static void headers(void)
 {
 #define ENDS ", 'fortran_order': False, 'shape': (8, 8)}"
     refused("{'descr': '|u1', 'fortran_order': False, 'shape': (8, -8)}",
-            ": its header should have an extent that is not negative at \"-8)}\"",
+            ": invalid header: expected a dimension of 0 or more at \"-8)}\"",
             "a negative extent");
     refused(
         "{'descr': '|u1', 'fortran_order': False, 'shape': (1152921504606846976, 1)}",
-        ": has 149 bytes, but its header says 1152921504606846976x1 of u8, which are "
+        ": 149 bytes, but the header declares 1152921504606846976x1 of u8, which needs "
         "1152921504606847061",
         "more numbers than there are bytes");
     refused(
         "{'descr': '<f8', 'fortran_order': False, 'shape': (1152921504606846976, 9)}",
-        ": 1152921504606846976x9 of f64 are more than any file holds",
+        ": 1152921504606846976x9 of f64 is too large",
         "more numbers than can be counted");
     refused(
         "{'descr': '|u1', 'fortran_order': False, 'shape': (99999999999999999999,)}",
-        ": its header should have an extent below 2^63 at \"99,)}\"",
+        ": invalid header: expected a dimension below 2^63 at \"99,)}\"",
         "an extent that is no integer");
     refused("{'descr': '|u1', 'fortran_order': False, 'shape': (8)}",
-            ": its header should have a comma behind an extent at \"}\"",
+            ": invalid header: expected a comma after a dimension at \"}\"",
             "a number in parentheses is no shape");
     refused("{'descr': '|u1', 'fortran_order': False, 'shape': "
             "(1, 1, 1, 1, 1, 1, 1, 1, 1)}",
             ": has more than 8 axes", "nine axes");
-    refused("{'descr': '|O'" ENDS, ": holds Python objects (\"|O\"), not numbers",
+    refused("{'descr': '|O'" ENDS, ": contains Python objects (\"|O\"), not numbers",
             "Python objects");
-    refused("{'descr': '<U12'" ENDS, ": holds texts (\"<U12\"), not numbers", "texts");
-    refused("{'descr': '<c8'" ENDS, ": holds complex numbers (\"<c8\"), not numbers",
+    refused("{'descr': '<U12'" ENDS, ": contains texts (\"<U12\"), not numbers",
+            "texts");
+    refused("{'descr': '<c8'" ENDS, ": contains complex numbers (\"<c8\"), not numbers",
             "complex numbers");
-    refused("{'descr': [('a', '<f4')]" ENDS, ": holds records with fields, not numbers",
+    refused("{'descr': [('a', '<f4')]" ENDS,
+            ": structured dtypes are not supported; save each field as an array",
             "records");
-    refused("{'descr': '<f16'" ENDS,
-            ": its type \"<f16\" is none of b1, i1 to i8, u1 to u8, f2, f4 and f8",
-            "a float of 16 bytes");
-    refused("{'descr': '|u2'" ENDS,
-            ": its type \"|u2\" is none of b1, i1 to i8, u1 to u8, f2, f4 and f8",
-            "two bytes without an order");
-    refused("{'descr': '|u1', 'fortran_order': 0, 'shape': (8, 8)}",
-            ": its header should have True or False at \"0, 'shape': (8, \"",
-            "an order that is neither");
     refused(
-        "{'descr': '|u1', 'descr': '|u1'" ENDS,
-        ": its header should have one of descr, fortran_order and shape, each once, "
-        "at \"'descr': '|u1', \"",
-        "a key twice");
-    refused("{'descr': '|u1', 'shape': (8, 8)}", ": its header has no fortran_order",
-            "a key missing");
+        "{'descr': '<f16'" ENDS,
+        ": dtype \"<f16\" is not supported; use b1, i1 to i8, u1 to u8, f2, f4 or f8",
+        "a float of 16 bytes");
+    refused(
+        "{'descr': '|u2'" ENDS,
+        ": dtype \"|u2\" is not supported; use b1, i1 to i8, u1 to u8, f2, f4 or f8",
+        "two bytes without an order");
+    refused("{'descr': '|u1', 'fortran_order': 0, 'shape': (8, 8)}",
+            ": invalid header: expected True or False at \"0, 'shape': (8, \"",
+            "an order that is neither");
+    refused("{'descr': '|u1', 'descr': '|u1'" ENDS,
+            ": invalid header: expected the keys descr, fortran_order and shape, once "
+            "each, at \"'descr': '|u1', \"",
+            "a key twice");
+    refused("{'descr': '|u1', 'shape': (8, 8)}",
+            ": invalid header: fortran_order is missing", "a key missing");
     refused("{'descr': '|u1'" ENDS " x",
-            ": its header should have nothing but space at \"x\"", "something behind");
-    refused("['descr']", ": its header should have a dictionary at \"['descr']\"",
+            ": invalid header: expected only whitespace at \"x\"", "something behind");
+    refused("['descr']", ": invalid header: expected a dictionary at \"['descr']\"",
             "a list");
     refused("{'descr': '|u1"
             "\x01",
-            ": its header should have the end of a text at \"\"",
+            ": invalid header: expected a closing quote at \"\"",
             "a text without an end");
 }
 
@@ -246,53 +248,51 @@ static void files(void)
 
     made_file("", 0);
     made_refused(NPY, &how, false, DNN_EDATA,
-                 ": does not begin as an array of NumPy does", "an empty file");
+                 ": not a NumPy file: the magic bytes are missing", "an empty file");
     made_file("\x93NUMPY\x04\0\x10\0", 10);
     made_refused(NPY, &how, false, DNN_EDATA,
-                 ": is version 4.0 of NumPy's format; 1.0, 2.0 and 3.0 are known",
+                 ": NumPy format version 4.0 is not supported; 1.0, 2.0 and 3.0 are",
                  "a version to come");
     made_file("\x93NUMPY\x02\0\xff\xff\xff\xff", 12);
-    made_refused(NPY, &how, false, DNN_EDATA, ": claims a header of 4294967307 bytes",
-                 "a header of 4 GiB");
+    made_refused(NPY, &how, false, DNN_EDATA,
+                 ": the header length 4294967307 is too large", "a header of 4 GiB");
     made_file("\x93NUMPY\x01\0\x76\0{", 11);
-    made_refused(NPY, &how, false, DNN_EDATA, ": ends after 11 of 128 bytes",
+    made_refused(NPY, &how, false, DNN_EDATA, ": truncated: 11 of 128 bytes",
                  "a file cut in its header");
     make(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2)}", "12345678", 8);
     made_refused(NPY, &how, false, DNN_EDATA,
-                 ": has 75 bytes, but its header says 2x2 of f32, which are 83",
+                 ": 75 bytes, but the header declares 2x2 of f32, which needs 83",
                  "a file cut in its numbers");
     make(1, "{'descr': '|b1', 'fortran_order': False, 'shape': (1, 4)}", "\0\1\2\1", 4);
     made_refused(NPY, &how, false, DNN_EDATA,
-                 "[0]: number 2 is 2, neither 0 nor 1 as a bool is", "a bool of 2");
+                 "[0]: element 2 is 2; a bool must be 0 or 1", "a bool of 2");
     make(1, "{'descr': '|u1', 'fortran_order': False, 'shape': ()}", "\0", 1);
     made_refused(NPY, &how, false, DNN_EDATA,
-                 ": is a single number, without an axis of samples; \"whole\" makes it "
+                 ": contains a scalar without a sample axis; \"whole\": true makes it "
                  "one sample",
                  "one number");
     make(1, "{'descr': '|u1', 'fortran_order': False, 'shape': (0, 4)}", "", 0);
-    made_refused(NPY, &how, false, DNN_EDATA, ": holds no samples", "no rows");
+    made_refused(NPY, &how, false, DNN_EDATA, ": contains no samples", "no rows");
     make(1, "{'descr': '|u1', 'fortran_order': False, 'shape': (4, 0)}", "", 0);
-    made_refused(NPY, &how, false, DNN_EDATA, ": a sample is 0: there is nothing in it",
+    made_refused(NPY, &how, false, DNN_EDATA, ": sample shape 0: the sample is empty",
                  "empty rows");
     make(1, "{'descr': '|u1', 'fortran_order': True, 'shape': (2, 2)}", "1234", 4);
     how.limit = 3;
-    made_refused(
-        NPY, &how, false, DNN_EDATA,
-        ": 4 bytes in Fortran order are more than the limit of 3; write it in C "
-        "order",
-        "more than the limit");
+    made_refused(NPY, &how, false, DNN_EDATA,
+                 ": 4 bytes in Fortran order exceed the limit of 3; save it in C order",
+                 "more than the limit");
     how = made_how();
     how.input.name = "x";
-    made_refused(NPY, &how, false, DNN_EDATA,
-                 ": holds one array without a name, so \"x\" cannot be chosen from it",
-                 "a name that it cannot have");
-    how = made_how();
-    how.split = "train";
     made_refused(
         NPY, &how, false, DNN_EDATA,
-        ": is in no directory \"train\" and not called so: it is not known to be "
-        "of that split",
-        "a split that it cannot have");
+        ": contains a single unnamed array, so the name \"x\" cannot be selected",
+        "a name that it cannot have");
+    how = made_how();
+    how.split = "train";
+    made_refused(NPY, &how, false, DNN_EDATA,
+                 ": not part of the split \"train\": neither a directory nor the file "
+                 "name says so",
+                 "a split that it cannot have");
     unlink(made_path);
     made_refused(NPY, &how, false, DNN_EIO,
                  ": cannot be read: No such file or directory", "no file");

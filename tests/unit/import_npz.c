@@ -113,7 +113,7 @@ static void members(void)
 
     make(several, true);
     made_refused(NPZ, &how, false, DNN_EDATA,
-                 ": which array is the samples? Give a name, one of b, a, c",
+                 ": several arrays; set \"name\" to the one with the samples: b, a, c",
                  "no usual names");
     how.whole = true;
     how.input.layout = DNN_LAYOUT_NONE;
@@ -141,8 +141,8 @@ static void splits(void)
 
     make(both, true);
     made_refused(NPZ, &how, false, DNN_EDATA,
-                 ": which array is the samples? Give a name, one of x_train, y_train, "
-                 "x_test, y_test",
+                 ": several arrays; set \"name\" to the one with the samples: x_train, "
+                 "y_train, x_test, y_test",
                  "two pairs");
     how.split = "test";
     struct dnn_source *s = made_open(NPZ, &how, false, NULL);
@@ -150,11 +150,10 @@ static void splits(void)
     is_text(s->split, "test", "and is known");
     dnn_source_close(s);
     how.split = "val";
-    made_refused(
-        NPZ, &how, false, DNN_EDATA,
-        ": has no arrays of the split \"val\", such as x_val and y_val; it has "
-        "x_train, y_train, x_test, y_test",
-        "a split that is not there");
+    made_refused(NPZ, &how, false, DNN_EDATA,
+                 ": no arrays for the split \"val\", such as x_val and y_val; "
+                 "available: x_train, y_train, x_test, y_test",
+                 "a split that is not there");
 }
 
 /* ---- what is not ---- */
@@ -176,19 +175,19 @@ static void wrong_arrays(void)
     struct dnn_import how = made_how();
 
     make(odd, false);
-    made_refused(NPZ, &how, false, DNN_EDATA,
-                 ": image: has 76 bytes, but its header says 2x3x8x8 of u8, which are "
-                 "460",
-                 "a member shorter than its header says");
+    made_refused(
+        NPZ, &how, false, DNN_EDATA,
+        ": image: 76 bytes, but the header declares 2x3x8x8 of u8, which needs 460",
+        "a member shorter than its header says");
     how.input.name = "imgae";
     made_refused(NPZ, &how, false, DNN_EDATA,
-                 ": has no array \"imgae\"; did you mean \"image\"?; it has image, "
-                 "label, x, labels",
+                 ": there is no array \"imgae\"; did you mean \"image\"?; available: "
+                 "image, label, x, labels",
                  "a name that is not there");
     how.input.name = "x";
     how.target.name = "label";
     made_refused(NPZ, &how, false, DNN_EDATA,
-                 ": label: holds Python objects (\"|O\"), not numbers",
+                 ": label: contains Python objects (\"|O\"), not numbers",
                  "Python objects");
     how.target.name = "labels";
     made_refused(NPZ, &how, false, DNN_EDATA, ": x has 2 samples, but labels has 3",
@@ -196,16 +195,16 @@ static void wrong_arrays(void)
     make(nchw, false);
     how = made_how();
     made_refused(NPZ, &how, false, DNN_EDATA,
-                 ": x: a sample is 3x1x5, which does not tell where its channels are: "
-                 "give the layout: first, last or none",
+                 ": x: sample shape 3x1x5: the position of the channel axis is "
+                 "unclear; set \"layout\" to first, last or none",
                  "channels that look like the first axis");
     how.input.layout = DNN_LAYOUT_FIRST;
     struct dnn_source *s = made_open(NPZ, &how, false, NULL);
     made_columns(s, "input image u8 1x5x3, target label u8 scalar", "with a layout");
     dnn_source_close(s);
     how.limit = 10;
-    made_refused(NPZ, &how, false, DNN_EDATA,
-                 ": x: 91 bytes are more than the limit of 10", "more than the limit");
+    made_refused(NPZ, &how, false, DNN_EDATA, ": x: 91 bytes exceed the limit of 10",
+                 "more than the limit");
 }
 
 static void wrong_files(void)
@@ -220,17 +219,17 @@ static void wrong_files(void)
 
     made_file("", 0);
     made_refused(NPZ, &how, false, DNN_EDATA,
-                 ": is no archive that can be read: Not a zip archive",
+                 ": cannot be read as a zip archive: Not a zip archive",
                  "an empty file");
     /* What libzip calls it depends on its version. */
-    static const char *const why = ": is no archive that can be read: ";
+    static const char *const why = ": cannot be read as a zip archive: ";
     struct dnn_err err = {0};
     made_file("PK\3\4 and no more than that", 26);
     ok(made_open(NPZ, &how, false, &err) == NULL, "half an archive is refused");
     ok(strncmp(err.text + strlen(made_path), why, strlen(why)) == 0, "and why: %s",
        why);
     make(none, false);
-    made_refused(NPZ, &how, false, DNN_EDATA, ": holds no arrays", "no arrays");
+    made_refused(NPZ, &how, false, DNN_EDATA, ": contains no arrays", "no arrays");
     make(pair, false);
     dnn_file_read(made_path, 1 << 20, &bytes, &n, NULL);
     char *at = memmem(bytes, n, "\1\2\3\4\5\6\7\10", 8);
@@ -245,8 +244,7 @@ static void wrong_files(void)
     made_file(bytes, n);
     made_refused(
         NPZ, &how, false, DNN_EDATA,
-        ": x: has 4294967294 bytes, but its header says 2x2x2 of u8, which are "
-        "81",
+        ": x: 4294967294 bytes, but the header declares 2x2x2 of u8, which needs 81",
         "a member that claims 4 GiB");
     dnn_free(bytes);
     unlink(made_path);

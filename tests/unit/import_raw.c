@@ -45,40 +45,37 @@ static void described(void)
 static void wrong(void)
 {
     refused("{\"input_path\": \"a.raw\"}", DNN_ECONFIG,
-            "a.raw: is a raw file, of which the shape of a sample must be given");
-    refused(
-        "{\"input_path\": \"a.raw\", \"input_shape\": [5]}", DNN_EDATA,
-        "a.raw: has 12 bytes after the first 0, which is no whole number of samples "
-        "of u8 5 (5 bytes each)");
-    refused(
-        "{\"input_path\": \"a.raw\", \"input_shape\": [2], \"input_offset\": 12}",
-        DNN_EDATA,
-        "a.raw: has 0 bytes after the first 12, which is no whole number of samples "
-        "of u8 2 (2 bytes each)");
-    refused(
-        "{\"input_path\": \"a.raw\", \"input_shape\": [2], \"input_offset\": 99}",
-        DNN_EDATA,
-        "a.raw: has 0 bytes after the first 99, which is no whole number of samples "
-        "of u8 2 (2 bytes each)");
+            "a.raw: raw file: set \"shape\" to the shape of a sample");
+    refused("{\"input_path\": \"a.raw\", \"input_shape\": [5]}", DNN_EDATA,
+            "a.raw: 12 bytes after an offset of 0 is not a multiple of the sample "
+            "size: u8 5 (5 bytes each)");
+    refused("{\"input_path\": \"a.raw\", \"input_shape\": [2], \"input_offset\": 12}",
+            DNN_EDATA,
+            "a.raw: 0 bytes after an offset of 12 is not a multiple of the sample "
+            "size: u8 2 (2 bytes each)");
+    refused("{\"input_path\": \"a.raw\", \"input_shape\": [2], \"input_offset\": 99}",
+            DNN_EDATA,
+            "a.raw: 0 bytes after an offset of 99 is not a multiple of the sample "
+            "size: u8 2 (2 bytes each)");
     refused("{\"input_path\": \"a.raw\", \"input_shape\": [2], \"input_dtype\": "
             "\"float\"}",
             DNN_ECONFIG,
-            "a.raw: an element type must be one of f32, f64, f16, bf16, i8, u8, i16, "
-            "u16, i32, u32, i64, u64, bool, not \"float\"");
+            "a.raw: dtype must be one of f32, f64, f16, bf16, i8, u8, i16, u16, i32, "
+            "u32, i64, u64, bool, not \"float\"");
     refused("{\"input_path\": \"a.raw\", \"input_shape\": [2, 2, 3], \"whole\": true, "
             "\"input_dtype\": \"u8\", \"limit\": 11}",
-            DNN_EDATA, "a.raw: u8 2x2x3 takes 12 B, more than the limit of 11 B");
+            DNN_EDATA, "a.raw: u8 2x2x3 needs 12 B, which exceeds the limit of 11 B");
     refused("{\"input_path\": \"a.raw\", \"input_shape\": [6], \"whole\": true}",
             DNN_EDATA,
-            "a.raw: holds 2 samples of u8 6, where a file is to be one sample");
+            "a.raw: contains 2 samples of u8 6, but each file must be one sample");
     refused("{\"input_path\": \"a.raw\", \"input_shape\": [1000000000000000, "
             "1000000000000000]}",
             DNN_ECONFIG,
-            "a.raw: the shape 1000000000000000x1000000000000000 has more elements than "
-            "can be counted");
+            "a.raw: shape 1000000000000000x1000000000000000: the number of elements "
+            "overflows");
     unreadable("{\"input_path\": \"a.raw\", \"input_shape\": [4], \"input_dtype\": "
                "\"bool\"}",
-               0, "a.raw: number 2 is 2, neither 0 nor 1 as a bool is");
+               0, "a.raw: element 2 is 2; a bool must be 0 or 1");
 }
 
 int main(void)

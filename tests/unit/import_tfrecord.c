@@ -147,11 +147,10 @@ static void raws(void)
     is_text(label + strlen(made_dir), "/a.tfrecord[1]", "what it is called");
     dnn_source_close(s);
     how.split = "train";
-    made_refused(
-        TFRECORD, &how, false, DNN_EDATA,
-        ": is in no directory \"train\" and not called so: it is not known to be "
-        "of that split",
-        "a split that nothing says");
+    made_refused(TFRECORD, &how, false, DNN_EDATA,
+                 ": not part of the split \"train\": neither a directory nor the file "
+                 "name says so",
+                 "a split that nothing says");
     how.split = NULL;
     how.target.path = "elsewhere";
     s = made_open(TFRECORD, &how, false, NULL);
@@ -199,27 +198,26 @@ static void wrong_features(void)
     record(f);
     finish();
     made_refused(TFRECORD, &how, false, DNN_EDATA,
-                 ": record 0: which feature is the input? Give a name, one of lable, "
-                 "picture",
+                 ": record 0: several features could be the input; set its name to one "
+                 "of lable, picture",
                  "no usual names");
     how.input.name = "picture";
     made_refused(TFRECORD, &how, false, DNN_EDATA,
-                 ": record 0: picture: is neither PNG nor JPEG, and nothing says the "
-                 "shape of its 3 bytes",
+                 ": record 0: picture: not a PNG or JPEG image, and the shape of its 3 "
+                 "bytes is unknown",
                  "bytes that could be anything");
     how.input.type = "u16";
     made_refused(TFRECORD, &how, false, DNN_EDATA,
-                 ": record 0: picture: has 3 bytes, which are no whole u16",
+                 ": record 0: picture: 3 bytes is not a multiple of the size of u16",
                  "half a number");
     how = made_how();
     how.input.name = "picture";
     how.input.kind = DNN_KIND_VALUES;
     how.target.name = "label";
-    made_refused(
-        TFRECORD, &how, false, DNN_EDATA,
-        ": record 0: has no feature \"label\"; did you mean \"lable\"?; it has "
-        "lable, picture",
-        "a name that is not there");
+    made_refused(TFRECORD, &how, false, DNN_EDATA,
+                 ": record 0: there is no feature \"label\"; did you mean \"lable\"?; "
+                 "available: lable, picture",
+                 "a name that is not there");
     how.target.name = "lable";
     struct dnn_source *s = made_open(TFRECORD, &how, false, NULL);
     made_sample(s, 0, "3: 97 98 99 | scalar: 1", "which is there");
@@ -231,7 +229,7 @@ static void wrong_features(void)
     finish();
     how = made_how();
     made_refused(TFRECORD, &how, false, DNN_EDATA,
-                 ": record 0: x: has 2 numbers, which are not those of 2x3",
+                 ": record 0: x: 2 values do not match the shape 2x3",
                  "a shape that does not fit");
     f = (struct dnn_buf){0};
     ints(&f, "x", 2, shape);
@@ -242,8 +240,7 @@ static void wrong_features(void)
     finish();
     made_refused(
         TFRECORD, &how, false, DNN_EDATA,
-        ": record 1: its input is values i64 1, but that of record 0 is values "
-        "i64 2",
+        ": record 1: input is values i64 1, but in record 0 it is values i64 2",
         "records that differ");
     f = (struct dnn_buf){0};
     feature(&f, "image/encoded", 1, bytes("\xff\xd8\xff and no more", 15));
@@ -260,33 +257,32 @@ static void wrong_records(void)
     struct dnn_buf buf = {0};
 
     made_file("", 0);
-    made_refused(TFRECORD, &how, false, DNN_EDATA, ": holds no records",
+    made_refused(TFRECORD, &how, false, DNN_EDATA, ": contains no records",
                  "an empty file");
     raw_image(2, 2, 1, "\1\2\3\4", 7);
     size_t one = file.len;
     raw_image(2, 2, 1, "\5\6\7\10", 8);
     dnn_buf_bytes(&buf, file.text, file.len);
     made_file(buf.text, one + 5);
-    made_refused(TFRECORD, &how, false, DNN_EDATA, ": ends in the head of record 1",
-                 "cut in a head");
+    made_refused(TFRECORD, &how, false, DNN_EDATA,
+                 ": truncated in the header of record 1", "cut in a head");
     made_file(buf.text, one + 20);
     made_refused(TFRECORD, &how, false, DNN_EDATA,
-                 ": record 1 has 90 bytes, but the file ends after 8", "cut in data");
+                 ": record 1: 90 bytes, but the file ends after 8", "cut in data");
     buf.text[one + 1] ^= 1;
     made_file(buf.text, buf.len);
     made_refused(TFRECORD, &how, false, DNN_EDATA,
-                 ": the length of record 1 is damaged: its checksum is wrong",
+                 ": record 1: checksum mismatch in its length; the file is damaged",
                  "a length that has changed");
     buf.text[one + 1] ^= 1;
     buf.text[one + 30] ^= 1;
     made_file(buf.text, buf.len);
     made_refused(TFRECORD, &how, false, DNN_EDATA,
-                 ": record 1 is damaged: its checksum is wrong",
+                 ": record 1: checksum mismatch; the file is damaged",
                  "data that have changed");
     how.limit = 50;
     made_refused(TFRECORD, &how, false, DNN_EDATA,
-                 ": record 0 has 90 bytes, more than the limit of 50",
-                 "more than the limit");
+                 ": record 0: 90 bytes exceed the limit of 50", "more than the limit");
     how.limit = 0;
     dnn_buf_free(&buf);
     dnn_buf_free(&file);
@@ -295,18 +291,18 @@ static void wrong_records(void)
     sum(file.text, 8);
     finish();
     made_refused(TFRECORD, &how, false, DNN_EDATA,
-                 ": record 0 has 1152921504606846976 bytes, but the file ends after 0",
+                 ": record 0: 1152921504606846976 bytes, but the file ends after 0",
                  "a record of 2^60 bytes");
     file = bytes("\3\0\0\0\0\0\0\0", 8);
     sum(file.text, 8);
     dnn_buf_bytes(&file, "\xff\xff\xff", 3);
     sum("\xff\xff\xff", 3);
     finish();
-    made_refused(TFRECORD, &how, false, DNN_EDATA, ": record 0: is no tf.train.Example",
+    made_refused(TFRECORD, &how, false, DNN_EDATA, ": record 0: not a tf.train.Example",
                  "a record of something else");
     record((struct dnn_buf){0});
     finish();
-    made_refused(TFRECORD, &how, false, DNN_EDATA, ": record 0: has no features",
+    made_refused(TFRECORD, &how, false, DNN_EDATA, ": record 0: contains no features",
                  "an example of nothing");
     unlink(made_path);
     made_refused(TFRECORD, &how, false, DNN_EIO,

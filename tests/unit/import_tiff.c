@@ -64,25 +64,23 @@ static void tiffs(void)
     is_tiff(t, "input image u8 3x4x1: 10 11 12 13 14 15 16 17 18 19 20 21", "a TIFF");
     t.width = t.height = 1 << 14;
     is_tiff(t,
-            "a.tif: says that it holds 16384x16384x1 numbers, for which its 134 "
-            "bytes are too few",
+            "a.tif: the header declares 16384x16384x1 elements, but the file has only "
+            "134 bytes",
             "a header that lies");
     t = whole, t.width = 0;
     is_tiff(t, "a.tif: damaged TIFF: Computed scanline size is zero", "no width");
     t = whole, t.bits = 3;
     is_tiff(t,
-            "a.tif: page 1 has 1 values of 3 bits a point (sample format 1), which is "
-            "not read",
+            "a.tif: page 1: 1 values of 3 bits per pixel (sample format 1) are not "
+            "supported",
             "3 bits");
     t = whole, t.compression = 4711;
-    is_tiff(t,
-            "a.tif: page 1 is compressed in a way (4711) that this libtiff does not "
-            "have",
+    is_tiff(t, "a.tif: page 1: the installed libtiff does not support compression 4711",
             "an unknown compression");
     t = whole, t.photometric = 5;
     is_tiff(t,
-            "a.tif: page 1 has colours of a kind (photometric interpretation 5) that "
-            "is not read; grey, RGB and palettes are",
+            "a.tif: page 1: photometric interpretation 5 is not supported; grayscale, "
+            "RGB and palette are",
             "printing colours");
     t = whole, t.offset = 5000;
     is_tiff(t,
@@ -90,9 +88,7 @@ static void tiffs(void)
             "bytes, expected 12",
             "data beyond the end");
     t = whole, t.next = 8;
-    is_tiff(t,
-            "a.tif: damaged TIFF: behind page 1 there is one that was read before, so "
-            "there is no end",
+    is_tiff(t, "a.tif: damaged TIFF: the page list loops back after page 1",
             "pages that go round");
     t = whole, t.next = 7777;
     is_tiff(t, "a.tif: damaged TIFF: page 2: Can not read TIFF directory count",

@@ -76,6 +76,14 @@ static void reading(void)
 {
     reads("\"MSE\"", "\"mse\"");
     reads("\"L1\"", "\"mae\"");
+    reads("\"mean_absolute_percentage_error\"",
+          "{\"function\": \"mape\", \"eps\": 1e-07}");
+    reads("\"categorical_crossentropy\"",
+          "{\"function\": \"cross_entropy\", \"source\": \"auto\", "
+          "\"label_smoothing\": 0}");
+    reads("{\"function\": \"triplet\", \"margin\": 0.5, \"swap\": true}",
+          "{\"function\": \"triplet_margin\", \"margin\": 0.5, \"p\": 2, \"swap\": "
+          "true}");
     reads("{\"function\": \"NLL\"}",
           "{\"function\": \"nll\", \"source\": \"auto\", \"label_smoothing\": 0}");
     reads("\"XENT\"", "{\"function\": \"cross_entropy\", \"source\": \"auto\", "
@@ -98,15 +106,19 @@ static void reading(void)
 
 static void refusing(void)
 {
-    refuses("\"mze\"",
-            "job.json:1: loss: must be one of mse, mae, huber, hinge, bce, bce_logits, "
-            "nll, cross_entropy, focal, dice, jaccard, tversky, lovasz, xent, not "
-            "\"mze\"; did you mean \"mse\"?");
-    refuses("3", "job.json:1: loss: must be a loss such as \"NLL\", an object that has "
-                 "it under function, or a list of them, not 3");
-    refuses("[]", "job.json:1: loss: must have one loss or more");
+    refuses(
+        "\"mze\"",
+        "job.json:1: loss: must be one of mse, mae, mape, huber, poisson_nll, hinge, "
+        "hinge_embedding, soft_margin, bce, bce_logits, nll, cross_entropy, "
+        "kl_divergence, focal, dice, jaccard, tversky, lovasz, categorical_hinge, "
+        "multi_margin, multilabel_margin, margin_ranking, cosine_embedding, "
+        "triplet_margin, xent, not "
+        "\"mze\"; did you mean \"mse\"?");
+    refuses("3", "job.json:1: loss: must be the name of a loss such as \"NLL\", an "
+                 "object with \"function\", or a list of these, not 3");
+    refuses("[]", "job.json:1: loss: must not be empty");
     refuses("{\"source\": \"softmax\"}",
-            "job.json:1: loss: lacks the key \"function\": which loss it is");
+            "job.json:1: loss: \"function\" is missing: give the name of a loss");
     refuses("{\"function\": \"mse\", \"eps\": 1}", "job.json:1: loss.eps: unknown key");
     refuses("{\"function\": \"dice\", \"eps\": 0}",
             "job.json:1: loss.eps: must be at least 1e-300, not 0");
@@ -136,10 +148,10 @@ static void tables(void)
         is_int(dnn_loss_names[i].value, i, "and its place is right");
         struct dnn_loss *loss = NULL;
         if (ok(dnn_loss_make(name, &loss, &err) == 0, "it can be made"))
-            ok(dnn_loss_metrics(loss)[0] != NULL, "and a metric suits it");
+            ok(dnn_loss_metrics(loss) != NULL, "and has default metrics");
         dnn_loss_free(loss);
     }
-    is_int(i, 13, "so many losses");
+    is_int(i, 24, "losses");
 }
 
 /* ---- programs ---- */
@@ -251,46 +263,66 @@ static void one_output(void)
     can("\"lovasz\"", "sigmoid", "2x9x1", ANY, "lovasz", "2x9", true);
     can("\"focal\"", "none", "2x9x1", ANY, "point", "2x9", true);
     can("\"focal\"", "none", "2x9x3", ANY, "xent", "2x9", true);
+    can("\"mape\"", "none", "2x3x4", ANY, "point", "2x3x4", false);
+    can("\"kl_div\"", "none", "2x3x4", ANY, "point", "2x3x4", false);
+    can("\"multilabel_soft_margin\"", "sigmoid", "2x4", ANY, "point", "2x4", true);
+    can("\"categorical_hinge\"", "softmax", "2x3x4", ANY, "margin", "2x3", false);
+    can("\"multilabel_margin\"", "none", "2x4", ANY, "margin", "2x4", false);
+    can("\"cosine_embedding\"", "none", "2x8", ANY, "margin", "2", false);
+    can("\"triplet_margin\"", "none", "2x9", DNN_TARGET_VALUES, "margin", "2x9", false);
+
+    cannot(
+        "\"multi_margin\"", "none", "2x3x1", ANY,
+        "output 'a': loss multi_margin: needs two or more channels in the last axis");
+    cannot("\"triplet_margin\"", "none", "2x8", ANY,
+           "output 'a': loss triplet_margin: needs 3 vectors of the same length one "
+           "behind the other in the channels, but the output has 8 channels");
+    cannot(
+        "\"margin_ranking\"", "none", "2x2", DNN_TARGET_VALUES,
+        "output 'a': loss margin_ranking: needs class numbers 1 and 0 as targets, but "
+        "they are values");
+    cannot("\"kl_divergence\"", "sigmoid", "2x3x4", ANY,
+           "output 'a': loss kl_divergence: needs a softmax over the classes, but the "
+           "network ends in sigmoid; use bce");
 
     cannot("\"xent\"", "none", "2x3x1", ANY,
-           "output 'a': the loss cross_entropy needs two classes or more in the last "
-           "axis; bce and focal take one channel, mse any output");
+           "output 'a': loss cross_entropy: needs two or more classes in the last "
+           "axis; use bce or focal for one channel, mse for values");
     cannot("\"nll\"", "sigmoid", "2x3x4", ANY,
-           "output 'a': the loss nll is of one class out of several, and a sigmoid's "
-           "outputs are not; bce takes them");
+           "output 'a': loss nll: needs a softmax over the classes, but the network "
+           "ends in sigmoid; use bce");
     cannot(
         "\"dice\"", "none", "2x3x4", ANY,
-        "output 'a': the loss dice needs probabilities, and the network ends neither "
-        "in softmax, log_softmax nor sigmoid: say with source what to apply, or none "
-        "if they are");
-    cannot(
-        "{\"function\": \"dice\", \"source\": \"softmax\"}", "none", "2x3x1", ANY,
-        "output 'a': the loss dice is of one channel, of which a softmax is always 1; "
-        "a network for two classes ends in sigmoid or two channels");
+        "output 'a': loss dice: needs probabilities, but the network does not end in "
+        "softmax, log_softmax or sigmoid; set source to the one to apply, or to none "
+        "if the outputs are probabilities");
+    cannot("{\"function\": \"dice\", \"source\": \"softmax\"}", "none", "2x3x1", ANY,
+           "output 'a': loss dice: a softmax over one channel is always 1; end the "
+           "network "
+           "in sigmoid or in two channels");
     cannot("{\"function\": \"dice\", \"source\": \"softmax\"}", "sigmoid", "2x3x4", ANY,
-           "output 'a': the loss dice has the source softmax, but the network ends in "
+           "output 'a': loss dice: source is softmax, but the network ends in "
            "sigmoid");
-    cannot("{\"function\": \"dice\", \"weight\": [1, 2]}", "softmax", "2x3x4", ANY,
-           "output 'a': the loss dice has 2 weights, but the last axis has 4 classes");
+    cannot(
+        "{\"function\": \"dice\", \"weight\": [1, 2]}", "softmax", "2x3x4", ANY,
+        "output 'a': loss dice: 2 class weights given, but the output has 4 classes");
     cannot("{\"function\": \"dice\", \"weight\": [0, 0]}", "softmax", "2x3x2", ANY,
-           "output 'a': the loss dice has no weight above 0");
-    cannot(
-        "{\"function\": \"xent\", \"ignore_index\": 0}", "softmax", "2x3x4",
-        DNN_TARGET_VALUES,
-        "output 'a': the loss cross_entropy has an ignore_index, but its targets are "
-        "values, not class numbers");
-    cannot(
-        "{\"function\": \"focal\", \"source\": \"none\"}", "none", "2x3x4", ANY,
-        "output 'a': the loss focal is of what goes into a softmax or sigmoid: source "
-        "must be softmax, log_softmax or sigmoid, not none");
+           "output 'a': loss dice: at least one class weight must be above 0");
+    cannot("{\"function\": \"xent\", \"ignore_index\": 0}", "softmax", "2x3x4",
+           DNN_TARGET_VALUES,
+           "output 'a': loss cross_entropy: ignore_index needs class numbers as "
+           "targets, but they are values");
+    cannot("{\"function\": \"focal\", \"source\": \"none\"}", "none", "2x3x4", ANY,
+           "output 'a': loss focal: needs logits: source "
+           "must be softmax, log_softmax or sigmoid, not none");
     cannot("\"bce\"", "log_softmax", "2x3x4", ANY,
-           "output 'a': the loss bce takes probabilities: the network must end in "
-           "sigmoid or softmax, or source be sigmoid");
+           "output 'a': loss bce: needs probabilities: end the network in "
+           "sigmoid or softmax, or set source to sigmoid");
     cannot("\"bce_logits\"", "softmax", "2x3x4", ANY,
-           "output 'a': the loss bce_logits is of what goes into a sigmoid, but the "
-           "source is a softmax; bce takes that");
+           "output 'a': loss bce_logits: needs the logits of a sigmoid, but the "
+           "network ends in softmax; use bce");
     cannot("{\"function\": \"mse\", \"output\": \"c\"}", "none", "2x3", ANY,
-           "the loss mse: there is no output 'c'; the network has 'a'");
+           "loss mse: the network has no output 'c'; it has 'a'");
 }
 
 static void two_outputs(void)
@@ -329,8 +361,8 @@ static void two_outputs(void)
     ok(append("[\"mse\", \"mse\", \"mae\"]", &o, 2, NULL, target, of, &term) < 0,
        "a term too many");
     is_text(err.text,
-            "the loss mae: every output has a term already; say which one this is for "
-            "with \"output\": 'a', 'b'",
+            "loss mae: every output already has a loss; set \"output\" to one of 'a', "
+            "'b'",
             "has to say whose it is");
     dnn_prog_free(o.prog);
 }

@@ -278,6 +278,28 @@ static void test_parts(void)
     dnn_free(t);
 }
 
+/* ---- probabilities ---- */
+
+static void test_probabilities(void)
+{
+    static const float p[] = {.5f, .25f, .25f, 0, 1, 0, .25f, .25f, .5f};
+    static const int32_t label[] = {0, 1, 0};
+    const struct dnn_metric_batch b = {3, 1, 3, p, label, NULL, -1, false};
+    struct dnn_metrics *m = counted("[\"categorical_hinge\", \"categorical_mse\", "
+                                    "\"categorical_mae\"]",
+                                    &b);
+
+    is_value(m, "categorical_hinge", (.75 + 0 + 1.25) / 3);
+    is_value(m, "categorical_mse", (.25 + 0 + .5625) / 3);
+    is_value(m, "categorical_mae", (.5 + 0 + .75) / 3);
+    dnn_metrics_free(m);
+    static const float even[] = {.5f, .5f}, share[] = {.25f, .75f};
+    const struct dnn_metric_batch k = {1, 1, 2, share, NULL, even, -1, false};
+    m = counted("\"kl_divergence_metric\"", &k);
+    is_value(m, "kl_divergence", .5 * log(.5 / .25) + .5 * log(.5 / .75));
+    dnn_metrics_free(m);
+}
+
 /* ---- what cannot be ---- */
 
 static void refuses(const char *list, int64_t classes, const char *want)
@@ -297,46 +319,56 @@ static void test_reading(void)
     struct dnn_err err = {0};
 
     refuses("[\"acuracy\"]", 3,
-            "job.json:1: [0]: \"acuracy\" is no metric; did you mean \"accuracy\"?; "
-            "there are accuracy, top_k, dice, iou, precision, recall, f1, confusion, "
-            "auc, mse, rmse, mae, r2, rel_l2");
+            "job.json:1: [0]: unknown metric \"acuracy\"; did you mean \"accuracy\"?; "
+            "use one of accuracy, top_k, dice, iou, precision, recall, f1, confusion, "
+            "auc, mse, rmse, mae, r2, rel_l2, categorical_hinge, categorical_mse, "
+            "categorical_mae, kl_divergence");
     refuses("[7]", 3,
             "job.json:1: [0]: must be the name of a metric or an object with its "
             "\"type\", not 7");
+    refuses("[\"acc\", \"categorical_accuracy\"]", 3,
+            "job.json:1: [1]: metric \"accuracy\" is given twice; give one of them "
+            "another \"name\"");
+    refuses(
+        "\"kl_divergence\"", 1,
+        "job.json:1: kl_divergence: needs one channel per class, but the output has "
+        "only one channel");
     refuses("[\"top_5\"]", 3,
-            "job.json:1: [0]: top_5: k is 5, and the output has 3 classes");
+            "job.json:1: [0]: top_5: k is 5, but the output has only 3 classes");
     refuses("\"top_k\"", 3,
-            "job.json:1: top_k needs its k: \"top_5\" or {\"type\": \"top_k\", \"k\": "
-            "5}");
+            "job.json:1: top_k: k is missing; write \"top_5\" or {\"type\": \"top_k\", "
+            "\"k\": 5}");
     refuses("[\"dice\", {\"type\": \"dice\", \"ignore\": 0}]", 3,
-            "job.json:1: [1]: there is a metric \"dice\" already; give one of them a "
+            "job.json:1: [1]: metric \"dice\" is given twice; give one of them another "
             "\"name\"");
     refuses("[{\"type\": \"dice\", \"background\": 3}]", 3,
-            "job.json:1: [0]: dice: background 3 is none of the output's 3 classes, "
-            "which are counted from 0");
+            "job.json:1: [0]: dice: background must be one of the classes 0 to 2, "
+            "not 3");
     refuses("[{\"type\": \"accuracy\", \"scores\": \"classes\"}]", 1,
-            "job.json:1: [0]: accuracy: scores of classes want a channel for each, and "
-            "the output has one channel");
+            "job.json:1: [0]: accuracy: scores \"classes\" need one channel per class, "
+            "but the output has only one channel");
     refuses("[\"auc\"]", 100,
-            "job.json:1: [0]: auc: it is made of at most 64 classes, and the output "
+            "job.json:1: [0]: auc: supports at most 64 classes, but the output "
             "has 100");
     refuses("[{\"type\": \"confusion\", \"scores\": \"binary\"}]", 3,
-            "job.json:1: [0]: confusion: binary scores of 3 channels have no such "
-            "matrix");
+            "job.json:1: [0]: confusion: is not defined for binary scores of 3 "
+            "channels");
     refuses("[\"confusion\"]", 5000,
-            "job.json:1: [0]: confusion: a matrix of 5000 classes is too large; at "
-            "most 4096 can be");
+            "job.json:1: [0]: confusion: supports at most 4096 classes, but the "
+            "output has 5000");
     is_int(dnn_metrics_read(NULL, usual, 10, &m, &err), 0, "what suits the loss");
     const struct dnn_metric_value *v;
     int n = dnn_metrics_values(m, &v);
     ok(n == 2 && strcmp(v[1].name, "top_5") == 0, "is what was said");
     dnn_metrics_free(m);
     dnn_metrics_read(NULL, wrong, 10, &m, &err);
-    is_text(err.text,
-            "metrics: \"acuracy\" is no metric; did you mean \"accuracy\"?; there are "
-            "accuracy, top_k, dice, iou, precision, recall, f1, confusion, auc, mse, "
-            "rmse, mae, r2, rel_l2",
-            "a wrong word from the loss");
+    is_text(
+        err.text,
+        "metrics: unknown metric \"acuracy\"; did you mean \"accuracy\"?; use one of "
+        "accuracy, top_k, dice, iou, precision, recall, f1, confusion, auc, mse, "
+        "rmse, mae, r2, rel_l2, categorical_hinge, categorical_mse, "
+        "categorical_mae, kl_divergence",
+        "a wrong word from the loss");
     const char *help;
     const struct dnn_field *fields;
     for (int i = 0; dnn_metric_info(i, &help, &fields) != NULL; i++)
@@ -362,27 +394,27 @@ static void test_batches(void)
     struct dnn_metric_batch b = {3, 2, 3, scores, wrong, NULL, -1, false};
 
     cannot("\"dice\"", &b,
-           "metric dice: sample 2 of the batch, place 0: label 3 is no class: they are "
-           "0 to 2, and what is to be ignored must be said");
+           "metric dice: sample 2 of the batch, position 0: label 3 is not a class "
+           "number from 0 to 2; set \"ignore\" for labels that do not count");
     cannot("\"mse\"", &b,
-           "metric mse: the targets are class numbers and the output has 3 channels; "
-           "it wants values of the output's shape");
+           "metric mse: the targets are class numbers, but the output has 3 channels; "
+           "targets must be values of the output's shape");
     cannot("{\"type\": \"iou\", \"scores\": \"binary\"}", &b,
-           "metric iou: the targets are class numbers and the output has 3 channels; "
-           "binary scores want a mask for each channel");
+           "metric iou: the targets are class numbers, but the output has 3 channels; "
+           "binary scores need a mask for each channel");
     b = (struct dnn_metric_batch){2, 1, 3, odds, wrong, NULL, -1, false};
     cannot("\"auc\"", &b,
-           "metric auc: sample 1 of the batch has the score 1.5, and scores must be "
-           "probabilities, 0 to 1; should the network end in a sigmoid or softmax?");
+           "metric auc: sample 1 of the batch has the output 1.5, which is not a "
+           "probability between 0 and 1; end the network in sigmoid or softmax");
     b.channels = 2;
     cannot("\"accuracy\"", &b,
-           "metric accuracy: the output has 2 channels, and 3 were expected");
+           "metric accuracy: the output has 2 channels, but 3 were expected");
     b = (struct dnn_metric_batch){2, 1, 3, odds, NULL, NULL, -1, false};
-    cannot("\"accuracy\"", &b, "metric accuracy: there are no targets to compare with");
+    cannot("\"accuracy\"", &b, "metric accuracy: the data has no targets");
     b.places = INT64_MAX;
     cannot("\"accuracy\"", &b,
            "metric accuracy: a batch of 2 samples of 9223372036854775807 x 3 numbers "
-           "cannot be");
+           "is too large");
 }
 
 int main(void)
@@ -395,6 +427,7 @@ int main(void)
     test_samples();
     test_values();
     test_parts();
+    test_probabilities();
     test_reading();
     test_batches();
     return done();

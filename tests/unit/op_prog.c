@@ -4,7 +4,7 @@
  * Copyright the dnn-toolkit authors
  */
 #include "op/grad.h"
-#include "op/overlap.h"
+#include "op/reorder.h"
 #include "op/prog.h"
 #include "tap.h"
 
@@ -82,8 +82,8 @@ static void simple(void)
     is_int(dnn_prog_dim(prog, y, 0), 32, "the first extent");
     is_text(prog->op[0].layer, "dense", "who made an op");
     is_int(prog->op[0].line, 4, "and where");
-    is_text(dnn_op_info(prog->op[0].kind)->operands[DNN_BWD_WEIGHTS], "x dy -> dw [db]",
-            "operands by name");
+    is_text(dnn_op_info(prog->op[0].kind)->pass[DNN_BWD_WEIGHTS].operands,
+            "x dy -> dw [db]", "operands by name");
     prints(prog,
            "%0 32x784 input\n"
            "%1 784x10 kernel\n"
@@ -265,7 +265,7 @@ static void overlap(void)
                   "4x4");
 
     differentiate(prog, y, false);
-    dnn_overlap(prog);
+    dnn_prog_reorder(prog);
     for (int v = 0; v < prog->nvalues; v++) {
         int o = prog->value[v].op;
 

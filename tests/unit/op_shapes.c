@@ -67,6 +67,7 @@ static const struct rule rules[] = {
     {DNN_OP_XENT, {{0}}, {"3x4x5", "3x4"}, "f64 scalar"},
     {DNN_OP_XENT, {{0}}, {"3x4x5", "3x4", "5", "2"}, "f64 scalar"},
     {DNN_OP_POINT, {{0}}, {"3x4x5", "3x4x5", "5", ""}, "f64 scalar"},
+    {DNN_OP_MARGIN, {{0}}, {"3x4x6", "3x4"}, "f64 scalar"},
     {DNN_OP_WEIGH, {.loss = {.classes = 5}}, {"3x4", "5"}, "f64 2"},
     {DNN_OP_OVERLAP, {{0}}, {"3x4x6x5", "3x4x6"}, "f64 3x5x3"},
     {DNN_OP_OVERLAP, {.overlap = {.whole = true}}, {"3x4x6x5", "3x4x6x5"}, "f64 1x6x3"},

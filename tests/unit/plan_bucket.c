@@ -20,7 +20,7 @@ static struct dnn_model *model_of(const char *name, struct dnn_graph **graph)
     struct dnn_model_opts opts = {.batch = 2,
                                   .training = true,
                                   .optim = dnn_optim_defaults(DNN_UPDATE_ADAM),
-                                  .dry = true};
+                                  .dry_run = true};
     struct dnn_model *model = NULL;
     struct dnn_json *file = NULL;
     char *text = NULL;

@@ -33,7 +33,7 @@ static void test_top(void)
         "");
     says("[]", "c:1: must be an object, not []");
     says("{\"from\": \"a\"}", "c:1: the key \"to\" is missing");
-    says("{\"to\": \"a.bp\"}", "c:1: the key \"from\" or \"generate\" is missing");
+    says("{\"to\": \"a.bp\"}", "c:1: \"from\" or \"generate\" is missing");
     says("{\"from\": \"a\", \"to\": \"a\"}",
          "c:1: to: must be a name that ends in .bp, not \"a\"");
     says("{\"from\": \"a\", \"to\": \"d/.bp\"}",
@@ -43,14 +43,14 @@ static void test_top(void)
          "c:1: chunk: must be a size such as \"4MiB\", not \"lots\"");
     says(GIVEN "\"piece\": 0}", "c:1: piece: must be a size such as \"4MiB\", not 0");
     says(GIVEN "\"generate\": {}}",
-         "c:1: generate: is given instead of \"from\", not beside it");
+         "c:1: generate: give either \"from\" or \"generate\", not both");
     says("{\"generate\": {}, \"target\": \"t\", \"to\": \"a.bp\"}",
-         "c:1: target: goes with a path under \"from\"; an object there has "
+         "c:1: target: needs a path under \"from\"; an object there has "
          "\"target_path\"");
     says("{\"from\": {\"input_pth\": \"a\"}, \"to\": \"a.bp\"}",
          "c:1: from.input_pth: unknown key; did you mean \"input_path\"?");
     says(GIVEN "\"compress\": \"nozip\"}",
-         "c:1: compress: this build's ADIOS2 has no operator \"nozip\"");
+         "c:1: compress: the installed ADIOS2 has no operator \"nozip\"");
 }
 
 static void test_sources(void)
@@ -66,9 +66,9 @@ static void test_sources(void)
          "not "
          "\"a b\"");
     says("{\"sources\": [{\"split\": \"train\"}], \"to\": \"a.bp\"}",
-         "c:1: sources[0]: the key \"from\" or \"generate\" is missing");
+         "c:1: sources[0]: \"from\" or \"generate\" is missing");
     says(GIVEN "\"sources\": [{\"from\": \"b\"}]}",
-         "c:1: sources: is given instead of \"from\" and \"generate\"");
+         "c:1: sources: give either \"sources\", or \"from\" or \"generate\"");
 }
 
 #define STEP(s) GIVEN "\"steps\": [" s "]}"
@@ -78,27 +78,26 @@ static void test_split(void)
     says(STEP("{\"split\": {\"train\": 0.8, \"validation\": 0.1, \"test\": 0.1}}"), "");
     says(STEP("{\"split\": {\"train\": \"a.txt\", \"test\": 1}}"), "");
     says(STEP("{\"split\": {\"train\": 0.8, \"test\": 0.1}}"),
-         "c:1: steps[0].split: the shares add up to 0.9, not 1; set \"partial\": true "
-         "to "
-         "leave the rest out");
+         "c:1: steps[0].split: the fractions add up to 0.9, not 1; set \"partial\": "
+         "true to leave the remaining samples out");
     says(STEP("{\"split\": {\"train\": 0.8, \"test\": 0.3}}"),
-         "c:1: steps[0].split: the shares add up to 1.1, more than 1");
+         "c:1: steps[0].split: the fractions add up to 1.1, more than 1");
     says(STEP("{\"split\": {\"train\": 1.5}}"),
-         "c:1: steps[0].split.train: must be a share between 0 and 1, or the name of a "
-         "file, not 1.5");
+         "c:1: steps[0].split.train: must be a fraction between 0 and 1, or a file "
+         "name, not 1.5");
     says(STEP("{\"split\": {\"train\": true}}"),
-         "c:1: steps[0].split.train: must be a share between 0 and 1, or the name of a "
-         "file, not true");
-    says(STEP("{\"split\": {}}"), "c:1: steps[0].split: needs shares, lists or folds");
+         "c:1: steps[0].split.train: must be a fraction between 0 and 1, or a file "
+         "name, not true");
+    says(STEP("{\"split\": {}}"),
+         "c:1: steps[0].split: needs fractions, lists or folds");
     says(STEP("{\"split\": {\"folds\": 1}}"),
          "c:1: steps[0].split: needs at least 2 folds");
-    says(STEP("{\"split\": 0.8}"), "c:1: steps[0].split: must be an object as "
-                                   "{\"train\": 0.9, \"test\": 0.1}, not "
-                                   "0.8");
+    says(STEP("{\"split\": 0.8}"), "c:1: steps[0].split: must be an object such as "
+                                   "{\"train\": 0.9, \"test\": 0.1}, not 0.8");
     says(STEP("{\"split\": {\"trian\": 1}}"),
          "c:1: steps[0].split.trian: unknown key; did you mean \"train\"?");
     says(STEP("{\"split\": {\"train\": 1}}, {\"split\": {\"train\": 1}}"),
-         "c:1: steps[1]: there is a step \"split\" before it; one is possible");
+         "c:1: steps[1]: the step \"split\" may appear only once");
 }
 
 static void test_steps(void)
@@ -111,46 +110,45 @@ static void test_steps(void)
          "");
     says(GIVEN "\"steps\": {}}", "c:1: steps: must be a list of steps, not {}");
     says(STEP("\"resize\""),
-         "c:1: steps[0]: must be an object with one key, the step's name, as "
+         "c:1: steps[0]: must be an object with one key, the name of the step, such as "
          "{\"resize\": [64, 64]}, not \"resize\"");
     says(STEP("{}"),
-         "c:1: steps[0]: must be an object with one key, the step's name, as "
-         "{\"resize\": [64, 64]}, not one with another number of keys");
+         "c:1: steps[0]: must be an object with one key, the name of the step, such as "
+         "{\"resize\": [64, 64]}, not an object with another number of keys");
     says(STEP("{\"rezise\": [1]}"),
-         "c:1: steps[0].rezise: there is no step \"rezise\"; did you mean \"resize\"?");
+         "c:1: steps[0].rezise: unknown step \"rezise\"; did you mean \"resize\"?");
     says(STEP("{\"resize\": [0, 1]}"),
          "c:1: steps[0].resize[0]: must be between 1 and 1048576, not 0");
     says(STEP("{\"resize\": {}}"),
-         "c:1: steps[0].resize: needs size: one number per spatial axis");
+         "c:1: steps[0].resize: size is missing: one number per spatial axis");
     says(STEP("{\"crop\": {\"size\": [1, 2], \"start\": [1]}}"),
-         "c:1: steps[0].crop: start and size differ in length");
+         "c:1: steps[0].crop: start and size must have the same length");
     says(STEP("{\"pad\": {\"size\": [1], \"before\": [1]}}"),
-         "c:1: steps[0].pad: takes size, or before and after, not both");
+         "c:1: steps[0].pad: give either size, or before and after");
     says(STEP("{\"normalise\": \"chanel\"}"),
          "c:1: steps[0].normalise: must be one of channel, dataset, volume, minmax, "
          "percentiles, given, not \"chanel\"; did you mean \"channel\"?");
     says(STEP("{\"normalise\": \"given\"}"),
-         "c:1: steps[0].normalise: needs mean and std, with as many numbers each");
+         "c:1: steps[0].normalise: needs mean and std, with the same number of values");
     says(STEP("{\"normalise\": {\"mean\": 1, \"std\": 0}}"),
          "c:1: steps[0].normalise: std must be above 0");
     says(STEP("{\"normalise\": {\"mode\": \"percentiles\", \"low\": 99, \"high\": 1}}"),
          "c:1: steps[0].normalise: low must be below high");
     says(STEP("{\"type\": \"u7\"}"),
-         "c:1: steps[0].type: an element type must be one of f32, f64, f16, bf16, i8, "
-         "u8, "
-         "i16, u16, i32, u32, i64, u64, bool, not \"u7\"; did you mean \"u8\"?");
+         "c:1: steps[0].type: dtype must be one of f32, f64, f16, bf16, i8, u8, i16, "
+         "u16, i32, u32, i64, u64, bool, not \"u7\"; did you mean \"u8\"?");
     says(STEP("{\"type\": {\"as\": \"u8\", \"range\": [2, 1]}}"),
-         "c:1: steps[0].type: range must be two numbers, the smaller one first");
+         "c:1: steps[0].type: range must be two numbers, the lower one first");
     says(STEP("{\"clip\": [2, 1]}"),
-         "c:1: steps[0].clip: must be two numbers, the smaller one first");
+         "c:1: steps[0].clip: must be two numbers, the lower one first");
     says(STEP("{\"remap\": {\"table\": [1], \"map\": {\"1\": 2}}}"),
-         "c:1: steps[0].remap: needs a table or a map, one of them");
+         "c:1: steps[0].remap: give either a table or a map");
     says(STEP("{\"remap\": {\"map\": {\"1\": -2}}}"),
          "c:1: steps[0].remap.map.1: must be between 0 and 4095, not -2");
     says(STEP("{\"one_hot\": false}"),
          "c:1: steps[0].one_hot: must be true or a number of classes from 1 to 4096");
     says(STEP("{\"balance\": false}"),
-         "c:1: steps[0].balance: must be true; leave the step out instead");
+         "c:1: steps[0].balance: must be true; remove the step instead");
     says(STEP("{\"slice\": {\"size\": [8]}}"),
          "c:1: steps[0].slice.size: unknown key; did you mean \"sizes\"?");
 }
@@ -238,22 +236,22 @@ static void test_words(void)
         "{\"generate\": {\"type\": \"blobs3d\", \"samples\": 8, \"name\": \"a b\", "
         "\"size\": [1, 2]}, \"to\": \"a.bp\", \"steps\": []}");
     spells((struct dnn_prepare_words){.to = "a.bp"},
-           "give a configuration, or --from=PATH or --generate=NAME");
+           "give a configuration file, --from=PATH or --generate=NAME");
     spells((struct dnn_prepare_words){.from = "a"}, "--to=DATASET.bp is missing");
     spells((struct dnn_prepare_words){.from = "a", .generate = "b", .to = "a.bp"},
-           "--from and --generate do not go together");
+           "give either --from or --generate, not both");
     spells(
         (struct dnn_prepare_words){
             .generate = "g", .to = "a.bp", .set = {1, bad}
     },
         "--set: must be KEY=VALUE, not \"samples\"");
     spells((struct dnn_prepare_words){.from = "a", .to = "a.bp", .resize = "64xx"},
-           "--resize: must be numbers as 64x64 or 0.5,0.5, not \"64xx\"");
-    spells(
-        (struct dnn_prepare_words){.from = "a", .to = "a.bp", .split = "1,0,0,0"},
-        "--split: takes up to three shares (train, validation, test), not \"1,0,0,0\"");
+           "--resize: must be numbers such as 64x64 or 0.5,0.5, not \"64xx\"");
+    spells((struct dnn_prepare_words){.from = "a", .to = "a.bp", .split = "1,0,0,0"},
+           "--split: must be up to three fractions (train, validation, test), not "
+           "\"1,0,0,0\"");
     spells((struct dnn_prepare_words){.from = "a", .to = "a.bp", .stratify = true},
-           "--stratify goes with --split or --folds");
+           "--stratify needs --split or --folds");
 }
 
 int main(void)

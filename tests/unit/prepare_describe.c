@@ -50,45 +50,31 @@ static void whole(void)
     ok(strstr(text, "\n  splits        train 10, test 3\n") != NULL, "the splits");
     is_lines(
         at == NULL ? text : at,
-        "\ntrain: 10 samples, stored 4 together\n"
-        "  column  role    kind    stored  shape   range             mean        "
-        "std\n"
-        "  input   input   image   u8      8x8x1   -1 to 125.5      62.25     "
-        "36.947\n"
-        "  target  target  mask    u8      8x8x1   3 classes            -          "
-        "-\n"
-        "  animal  target  label   i32     scalar  2 classes            -          "
-        "-\n"
-        "  size    extra   values  f32     3       -2 to 9              -          "
-        "-\n"
-        "\n  input, value = stored * 0.5 - 1, spacing 2 x 2\n" ROW END ROW END ROW END
-            ROW END
+        "\ntrain: 10 samples in chunks of 4\n  column  role    kind    stored  shape   "
+        "range             mean        std\n  input   input   image   u8      8x8x1   "
+        "-1 to 125.5      62.25     36.947\n  target  target  mask    u8      8x8x1   "
+        "3 classes            -          -\n  animal  target  label   i32     scalar  "
+        "2 classes            -          -\n  size    extra   values  f32     3       "
+        "-2 to 9              -          -\n\n  input, value = stored * 0.5 - 1, "
+        "spacing 2 x 2\n" ROW END ROW END ROW END ROW END
         "     -1                                                         125.5\n"
-        "     heights are roots of counts; 90 % of all values in 5 to 119.5\n"
+        "     bar height: square root of the count; 90 % of all values lie in 5 to "
+        "119.5\n"
         "\n  target\n"
         "       0  air    240   37.5 %  " BARS "\n"
         "       1  grey   240   37.5 %  " BARS "\n"
         "       2  white  160   25.0 %  ####################\n"
         "\n  animal\n"
-        "       0  cat  6   60.0 %  " BARS "\n"
-        "       1  dog  4   40.0 %  ####################\n"
-        "\ntest: 3 samples, stored 4 together\n"
-        "  column  role    kind    stored  shape   range           mean        "
-        "std\n"
-        "  input   input   image   u8      8x8x1   -                  -          "
-        "-\n"
-        "  target  target  mask    u8      8x8x1   3 classes          -          "
-        "-\n"
-        "  animal  target  label   i32     scalar  2 classes          -          "
-        "-\n"
-        "  size    extra   values  f32     3       -                  -          "
-        "-\n"
-        "\n  input, value = stored * 0.5 - 1, spacing 2 x 2\n"
-        "\nhow it was made\n"
-        "  command       dnn-prepare run a.json\n"
-        "  seed          7\n"
-        "  steps         resize, crop\n"
-        "  files         1 entries\n",
+        "       0  cat  6   60.0 %  " BARS
+        "\n       1  dog  4   40.0 %  ####################\n\ntest: 3 samples in "
+        "chunks of 4\n  column  role    kind    stored  shape   range           mean   "
+        "     std\n  input   input   image   u8      8x8x1   -                  -      "
+        "    -\n  target  target  mask    u8      8x8x1   3 classes          -         "
+        " -\n  animal  target  label   i32     scalar  2 classes          -          "
+        "-\n  size    extra   values  f32     3       -                  -          "
+        "-\n\n  input, value = stored * 0.5 - 1, spacing 2 x 2\n\nhistory\n  command   "
+        "    dnn-prepare run a.json\n  seed          7\n  steps         resize, crop\n "
+        " files         1 entries\n",
         "tables, bars and the record");
     free(text);
     text = told("none.bp");
@@ -162,12 +148,13 @@ static const char *verified(const char *path)
 static void verify(void)
 {
     is_text(verified("a.bp"),
-            "train: 10 samples, all sums right\ntest: 3 samples, all sums right\n",
+            "train: 10 samples, all checksums match\ntest: 3 samples, all checksums "
+            "match\n",
             "all sums are right");
     if (!ok(made_change("a.bp"), "a byte of the sixth sample is changed")) return;
     is_text(verified("a.bp"),
-            "a.bp: train: sample 5 (a/5.png): input is damaged: its checksum is not "
-            "the one stored with it",
+            "a.bp: train: sample 5 (a/5.png): checksum mismatch in input; the file is "
+            "damaged",
             "split, number, name and column are said");
 }
 

@@ -50,8 +50,8 @@ static void test_plain(void)
     is_text(prepare(false, XY ", \"scale\": 1}"), "",
             "once more: nothing is to be done");
     is_text(prepare(false, XY "}"),
-            "out.bp: exists already, and is not what this configuration makes of these "
-            "files; --replace replaces it",
+            "out.bp: exists already and was made by another configuration or from "
+            "other files; use --replace to replace it",
             "another configuration does not replace it");
     is_text(prepare(true, XY "}"), "", "unless asked to");
     open_dataset("out.bp");
@@ -233,8 +233,8 @@ static void test_sets(void)
     is_text(prepare(true, XY
                     ", \"steps\": [{\"slice\": [{\"sizes\": [1, 2]}, {\"sizes\": [2, "
                     "2]}]}]}"),
-            "c:1: steps[0].slice: boxes of the first set are 2x1, of set 2 2x2x1; the "
-            "samples of a dataset have one shape",
+            "c:1: steps[0].slice: boxes of the first set are 2x1, but of set 2 2x2x1; "
+            "all samples of a dataset must have the same shape",
             "boxes of different shapes");
 }
 
@@ -257,12 +257,12 @@ static void test_sources(void)
        "those for training are dealt");
     ok(final >= 0 && info->split[final].count == 12, "the others stay what they are");
     dnn_dataset_close(dataset);
-    is_text(prepare(true, "{\"sources\": [{\"from\": \"%s/x.npy\"}, {\"from\": "
-                          "\"%s/v.npy\"}], \"to\": \"%s/out.bp\"}"),
-            "the column \"input\" of source 1 is of kind image (f32 2x2x1, 0 classes), "
-            "of the "
-            "first it is \"input\", of kind image (u8 2x2x1, 0 classes)",
-            "sources that do not fit together");
+    is_text(
+        prepare(true, "{\"sources\": [{\"from\": \"%s/x.npy\"}, {\"from\": "
+                      "\"%s/v.npy\"}], \"to\": \"%s/out.bp\"}"),
+        "the column \"input\" of source 1 has kind image (f32 2x2x1, 0 classes), but "
+        "in the first source it is \"input\" of kind image (u8 2x2x1, 0 classes)",
+        "sources that do not fit together");
 }
 
 /* ---- what cannot be ---- */
@@ -275,44 +275,40 @@ static void test_refused(void)
     write_npy("nan.npy", "<f4", "(2, 1)", nan, sizeof nan);
     write_npy("far.npy", "<i8", "(2,)", far, sizeof far);
     write_npy("below.npy", "<i8", "(2,)", below, sizeof below);
-    refuses(
-        "{\"from\": \"%s/nan.npy\", \"to\": \"%s/no.bp\"}",
-        "nan.npy[1]: input: value 0 is NaN; set \"allow_nan\": true to take it all the "
-        "same");
+    refuses("{\"from\": \"%s/nan.npy\", \"to\": \"%s/no.bp\"}",
+            "nan.npy[1]: input: value 0 is NaN; set \"allow_nan\": true to accept it");
     refuses("{\"from\": {\"input_path\": \"%s/nan.npy\", \"target_path\": "
             "\"%s/below.npy\", "
             "\"target_kind\": \"label\"}, \"allow_nan\": true, \"to\": \"%s/no.bp\"}",
-            "nan.npy[1]: target: class -1, but classes begin at 0");
+            "nan.npy[1]: target: class -1; class numbers must be 0 or more");
     refuses(
         "{\"from\": {\"input_path\": \"%s/nan.npy\", \"target_path\": \"%s/far.npy\", "
         "\"target_kind\": \"label\"}, \"allow_nan\": true, \"to\": \"%s/no.bp\", "
         "\"steps\": [{\"remap\": [1, 0]}]}",
-        "nan.npy[1]: target: remap: number 0 is 5; classes are 0 to 1");
-    refuses(
-        XY ", \"steps\": [{\"resize\": [4]}]}",
-        "c:1: steps[0].resize: has 1 numbers, but the column \"input\" has 2 spatial "
-        "axes");
+        "nan.npy[1]: target: remap: element 0 is 5; classes are 0 to 1");
+    refuses(XY ", \"steps\": [{\"resize\": [4]}]}",
+            "c:1: steps[0].resize: 1 numbers given, but the column \"input\" has 2 "
+            "spatial axes");
     refuses(
         XY ", \"steps\": [{\"resize\": {\"size\": [4, 4], \"columns\": [\"inptu\"]}}]}",
         "c:1: steps[0].resize: there is no column \"inptu\"; did you mean \"input\"?");
     refuses(
         XY
         ", \"steps\": [{\"resize\": {\"size\": [4, 4], \"columns\": [\"target\"]}}]}",
-        "c:1: steps[0].resize: the column \"target\" is of kind label, to which this "
-        "cannot be done");
-    refuses(
-        XY ", \"steps\": [{\"crop\": [4, 4]}]}",
-        "x.npy[0]: input: crop: axis 0 has 2 points, fewer than the 4 to crop to; pad "
-        "first");
+        "c:1: steps[0].resize: cannot be applied to the column \"target\" of kind "
+        "label");
+    refuses(XY ", \"steps\": [{\"crop\": [4, 4]}]}",
+            "x.npy[0]: input: crop: axis 0 has size 2, smaller than the crop size 4; "
+            "pad first");
     refuses(XY ", \"steps\": [{\"split\": {\"train\": 0.99, \"test\": 0.01}}]}",
-            "the split \"test\" would be empty: of 12 samples none comes to it");
+            "the split \"test\" would be empty: it gets none of the 12 samples");
     refuses(XY ", \"steps\": [{\"split\": {\"train\": 1, \"group\": true}}]}",
-            "the step \"split\" asks for groups, but no source has any; say under "
-            "\"from\" what a group is");
+            "the step \"split\" needs groups, but no source has any; set \"group\" "
+            "under \"from\"");
     refuses("{\"from\": \"%s/x.npy\", \"to\": \"%s/no.bp\", \"steps\": [{\"split\": "
             "{\"train\": 1, \"stratify\": true}}]}",
-            "stratify and balance need a label, one class for each sample; the targets "
-            "are none");
+            "stratify and balance need class labels, one per sample; these targets are "
+            "not labels");
     refuses("{\"from\": \"%s/none.npy\", \"to\": \"%s/no.bp\"}",
             "none.npy: cannot be read: No such file or directory");
     char *path = dnn_format("%s/no.bp", scratch);

@@ -85,11 +85,10 @@ static void damage(const char *what, off_t at, bool cut)
         ok(false, "%s cannot be damaged", path);
     close(fd);
     dnn_work_load(&work, "piece", 1, &bytes, &len, &err);
-    is_text(
-        without_scratch(err.text),
-        ".set.bp.work/piece-00000001: is damaged and was removed; run the same command "
-        "again to make it anew",
-        what);
+    is_text(without_scratch(err.text),
+            ".set.bp.work/piece-00000001: damaged and removed; run the same command "
+            "again to make it anew",
+            what);
     is_int(there(&work, "piece"), 0, "it is removed");
     dnn_work_close(&work, true);
     dnn_free(path);
@@ -107,8 +106,10 @@ static void test_lock(void)
         /* Locks are of a process: a second one must ask. */
         int rc = dnn_work_open(&other, to, TWO, true, &err);
         _exit(rc == DNN_EIO &&
-                      strstr(err.text, "another dnn-prepare is at work on this "
-                                       "dataset: process ") != NULL
+                      strstr(
+                          err.text,
+                          "another dnn-prepare is working on this dataset: process ") !=
+                          NULL
                   ? 0
                   : 1);
     }

@@ -5,7 +5,7 @@
  */
 #include "tap.h"
 
-#include "run/train_told.h"
+#include "run/train_log.h"
 
 static void is_list(int n, const char *const *name, const int *ranks, const char *want,
                     const char *what)

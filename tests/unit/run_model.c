@@ -102,7 +102,7 @@ static void same_numbers(const struct dnn_backend *backend)
     ok(fused == again, "%s: recomputing changes no bit", backend->name);
     ok(less < whole, "%s: and takes less memory", backend->name);
     opts.recompute = DNN_RECOMPUTE_NEVER;
-    opts.plain = true;
+    opts.no_fusion = true;
     near(train(graph, &opts, 4, NULL), fused, 1e-4, "one op at a time: the same loss");
     ok(train(graph, &opts, 30, NULL) < 0.98 * train(graph, &opts, 1, NULL),
        "%s: the loss becomes smaller", backend->name);
@@ -163,8 +163,8 @@ static void shared(const struct dnn_backend *backend)
     if (rc == 0) rc = dnn_model_fill(model, 3, &err);
     half.batch = look.batch = 1;
     look.training = false;
-    half.leader = look.leader = model;
-    half.apart = true;
+    half.owner = look.owner = model;
+    half.separate = true;
     if (rc == 0) rc = dnn_model_make(graph, &half, &small, &err);
     if (rc == 0) rc = dnn_model_start(small, &err);
     if (rc == 0) rc = dnn_model_make(graph, &look, &eval, &err);
@@ -185,7 +185,7 @@ static void shared(const struct dnn_backend *backend)
     if (rc == 0) rc = dnn_exec_put(eval->exec, eval->input[0], x, &err);
     if (rc == 0) rc = dnn_model_run(eval, 0, NULL, &err);
     if (rc == 0) rc = dnn_exec_get(eval->exec, eval->output[0], seen[0], &err);
-    look.leader = NULL;
+    look.owner = NULL;
     if (rc == 0) rc = dnn_model_make(graph, &look, &alone, &err);
     if (rc == 0) rc = dnn_model_start(alone, &err);
     for (int v = 0, u = 0; rc == 0 && v < alone->prog->nvalues; v++) {
@@ -223,7 +223,7 @@ static void inference(const struct dnn_backend *backend)
 
     opts.training = false;
     float *fused = infer(graph, &opts, &n);
-    opts.plain = true;
+    opts.no_fusion = true;
     float *plain = infer(graph, &opts, &n);
     for (int64_t i = 0; fused != NULL && plain != NULL && i < n; i++) {
         far += pow((double)fused[i] - (double)plain[i], 2);
@@ -256,7 +256,7 @@ static void limits(const struct dnn_backend *backend)
     is_int(dnn_model_make(graph, &opts, &model, &err), 0, "auto makes it fit");
     if (model != NULL) {
         ok(dnn_model_bytes(model).all <= opts.limit, "as promised");
-        ok(model->plain != NULL && model->remake.ops > 0, "by computing again");
+        ok(model->original != NULL && model->recompute.ops > 0, "by computing again");
     }
     dnn_model_free(model);
     opts.limit = 4096;
@@ -276,7 +276,7 @@ static void looking(const struct dnn_backend *backend)
     struct dnn_model_opts opts = usual(backend);
     struct dnn_model *model = NULL;
 
-    opts.dry = true;
+    opts.dry_run = true;
     is_int(dnn_model_make(graph, &opts, &model, &err), 0, "looked at, not taken");
     if (model != NULL && ok(dnn_model_start(model, &err) == 0, "%s", "prepared")) {
         ok(dnn_model_bytes(model).all > (size_t)100 << 30, "more than 100 GiB");

@@ -31,7 +31,7 @@ static void memory(void)
     struct dnn_array a = {0}, b = {0};
     struct dnn_err err = {0};
 
-    is_int(dnn_array_count(&a), 0, "an empty array has no numbers");
+    is_int(dnn_array_count(&a), 0, "an empty array is empty");
     is_int(make(&a, DNN_F32, "4x5", &err), 0, "an array is made");
     is_int(dnn_array_count(&a), 20, "it has so many numbers");
     is_int((long long)dnn_array_bytes(&a), 80, "and bytes");
@@ -50,12 +50,12 @@ static void memory(void)
     int rc = make(&a, DNN_F32, "?x3", &err);
     is_int(rc, DNN_ECONFIG, "an unknown extent is refused");
     is_text(err.text,
-            "array: the shape ?x3 has no number of elements yet: an axis is unknown",
+            "array: shape ?x3: the number of elements is unknown because an axis is",
             "and says so");
 #if !defined(__SANITIZE_ADDRESS__)
     rc = make(&a, DNN_U8, "1125899906842624", &err); /* 2^50 */
     is_int(rc, DNN_ENOMEM, "too much is refused");
-    is_text(err.text, "there is no memory for an array of 1125899906842624 u8: 1.0 PiB",
+    is_text(err.text, "not enough memory for an array of 1125899906842624 u8: 1.0 PiB",
             "with numbers");
 #else
     skip("too much memory", "the sanitizer ends the program");
@@ -145,18 +145,18 @@ static void strict(void)
         double x;
         const char *want;
     } rows[] = {
-        {DNN_U8,   255,      ""                                                 },
-        {DNN_U8,   256,      "number 0 is 256, which u8 cannot hold"            },
-        {DNN_U8,   2.5,      "number 0 is 2.5, which u8 cannot hold"            },
-        {DNN_U8,   -1,       "number 0 is -1, which u8 cannot hold"             },
-        {DNN_I32,  NAN,      "number 0 is nan, which i32 cannot hold"           },
-        {DNN_BOOL, 2,        "number 0 is 2, which bool cannot hold"            },
-        {DNN_I64,  0x1p63,   "number 0 is 9.22337204e+18, which i64 cannot hold"},
-        {DNN_I64,  -0x1p63,  ""                                                 },
-        {DNN_F32,  0.1,      ""                                                 },
-        {DNN_F32,  1e300,    "number 0 is 1e+300, which f32 cannot hold"        },
-        {DNN_F16,  1e5,      "number 0 is 100000, which f16 cannot hold"        },
-        {DNN_F32,  INFINITY, ""                                                 },
+        {DNN_U8,   255,      ""                                                },
+        {DNN_U8,   256,      "element 0 is 256, out of range of u8"            },
+        {DNN_U8,   2.5,      "element 0 is 2.5, out of range of u8"            },
+        {DNN_U8,   -1,       "element 0 is -1, out of range of u8"             },
+        {DNN_I32,  NAN,      "element 0 is nan, out of range of i32"           },
+        {DNN_BOOL, 2,        "element 0 is 2, out of range of bool"            },
+        {DNN_I64,  0x1p63,   "element 0 is 9.22337204e+18, out of range of i64"},
+        {DNN_I64,  -0x1p63,  ""                                                },
+        {DNN_F32,  0.1,      ""                                                },
+        {DNN_F32,  1e300,    "element 0 is 1e+300, out of range of f32"        },
+        {DNN_F16,  1e5,      "element 0 is 100000, out of range of f16"        },
+        {DNN_F32,  INFINITY, ""                                                },
     };
     int64_t ints[600] = {0};
     unsigned char small[600];
@@ -171,13 +171,12 @@ static void strict(void)
     }
     ints[599] = 256;
     dnn_convert(ints, DNN_I64, small, DNN_U8, 600, true, &err);
-    is_text(err.text, "number 599 is 256, which u8 cannot hold", "the place is told");
+    is_text(err.text, "element 599 is 256, out of range of u8", "the place is told");
     is_int(err.code, DNN_EDATA, "as an error of the data");
     dnn_convert(ints, DNN_I64, small, DNN_U8, 600, false, &err);
     is_int(small[599], 255, "if not strict it is clipped");
     dnn_convert(&large, DNN_U64, &one, DNN_I64, 1, true, &err);
-    is_text(err.text,
-            "number 0 is more than 9223372036854775807, which i64 cannot hold",
+    is_text(err.text, "element 0 is more than 9223372036854775807, out of range of i64",
             "the largest of all");
     dnn_convert(&large, DNN_U64, &one, DNN_I64, 1, false, &err);
     ok(one == INT64_MAX, "clipped it is the largest i64");
@@ -240,7 +239,8 @@ static void channels(void)
     ok(a.data == was && a.shape.dim[0] == 4, "one channel needs no copy");
     make(&a, DNN_U8, "4", &err);
     is_int(dnn_array_channels_last(&a, &err), DNN_EDATA, "one axis has no channels");
-    is_text(err.text, "an array with channels has 2 axes or more, not 1", "it says so");
+    is_text(err.text, "an array with channels must have 2 axes or more, not 1",
+            "it says so");
     make(&a, DNN_U8, "3x700", &err);
     for (int i = 0; i < 2100; i++)
         ((unsigned char *)a.data)[i] = (unsigned char)(i % 251);
@@ -284,10 +284,10 @@ static void sources(void)
            *(int64_t *)sample.col[0].data == 2,
        "a sample is read");
     dnn_source_read(&source, 3, &sample, &err);
-    is_text(err.text, "numbers: there is no sample 3, only 0 to 2",
+    is_text(err.text, "numbers: sample 3 requested, but there are only 0 to 2",
             "none past the end");
     dnn_source_label(&source, 1, name);
-    is_text(name, "1", "without a name there is the number");
+    is_text(name, "1", "unnamed there is the number");
     dnn_source_close(&source);
     dnn_source_close(NULL);
     is_int(closed, 1, "closed once");

@@ -183,6 +183,16 @@ static void metrics(void)
     is_int(dnn_schedule_find("who", "val_acc", 2, seen, &value, &err), 0,
            "accuracy may be shortened");
     ok(value == 0.9, "and is that one");
+    is_int(dnn_schedule_find("who", "val_categorical_accuracy", 2, seen, &value, &err),
+           0, "or be called as in Keras");
+    ok(value == 0.9, "it is the accuracy");
+    is_int(dnn_schedule_find("who", "val_categorical_cross_entropy", 1,
+                             &(struct dnn_named){"val_loss", 0.25}, &value, &err),
+           0, "the loss may be called by the name of cross-entropy");
+    ok(value == 0.25, "it is the loss of the validation");
+    is_int(dnn_schedule_find("who", "val_cross_entropy", 1,
+                             &(struct dnn_named){"loss", 0.25}, &value, &err),
+           DNN_ECONFIG, "not that of training");
     is_int(dnn_schedule_find("who", "acc", 2, seen, &value, &err), DNN_ECONFIG,
            "what else ends so is another");
     static const char *const more[] = {"accuracy", "val_Acc",   "val_dice", "IoU",

@@ -72,7 +72,7 @@ static void test_files(void)
     static const unsigned char rgb[12] = {0};
 
     is_int(dnn_telemetry_open(&cfg, &t, &err), 0, "a run");
-    struct dnn_record r = made_record(DNN_MOMENT_EPOCH, 2);
+    struct dnn_record r = made_record(DNN_EVENT_EPOCH, 2);
     is_int(dnn_telemetry_write(t, &r, &err), 0, "an epoch without validation");
     is_int(files_in("events/train"), 1, "has one file");
     is_int(files_in("events/val"), 0, "and none of validation");

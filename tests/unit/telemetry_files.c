@@ -23,12 +23,12 @@ static struct dnn_telemetry *begin(const struct dnn_telemetry_cfg *cfg)
     return t;
 }
 
-static void tell(struct dnn_telemetry *t, enum dnn_moment moment, int64_t step)
+static void tell(struct dnn_telemetry *t, enum dnn_event moment, int64_t step)
 {
     struct dnn_record r = made_record(moment, step);
     struct dnn_err err = {0};
 
-    if (moment == DNN_MOMENT_EPOCH) {
+    if (moment == DNN_EVENT_EPOCH) {
         made_add(&r, "val_loss", 0.5);
         made_add(&r, "val_accuracy", 0.75);
     }
@@ -38,13 +38,14 @@ static void tell(struct dnn_telemetry *t, enum dnn_moment moment, int64_t step)
 static void steps(struct dnn_telemetry *t, int64_t from, int64_t to)
 {
     for (int64_t s = from; s <= to; s++) {
-        tell(t, DNN_MOMENT_STEP, s);
-        if (s % 2 == 0) tell(t, DNN_MOMENT_EPOCH, s);
+        tell(t, DNN_EVENT_STEP, s);
+        if (s % 2 == 0) tell(t, DNN_EVENT_EPOCH, s);
     }
 }
 
 #define HEAD                                                                           \
-    "epoch,batch,step,seconds,rate,samples_per_second,data,compute,comm,late,grad_"    \
+    "epoch,batch,step,seconds,rate,samples_per_second,data,compute,comm,straggler,"    \
+    "grad_"                                                                            \
     "norm,"
 static const char epochs_text[] =
     HEAD "loss,val_loss,val_accuracy\n"
@@ -136,7 +137,7 @@ static void test_going_on(void)
     add_half("steps.csv", "4,2,8");
     add_half("x_train.txt", "3.5 4");
     add_half("x_test.txt", "epoch 4 time(s)");
-    add_half("metrics.jsonl", "{\"moment\": \"epoch\", \"st");
+    add_half("metrics.jsonl", "{\"event\": \"epoch\", \"st");
     cfg.resumed_step = 6;
     t = begin(&cfg);
     dnn_telemetry_close(t);
@@ -173,14 +174,14 @@ static void test_stdout(void)
     close(kept);
     dnn_file_read(made_path("stdout"), 1 << 20, &text, &len, &err);
     if ((at = strstr(text, "\"time\": \"")) != NULL) memset(at + 9, '0', 20);
-    is_text(
-        text,
-        "before\n{\"moment\": \"epoch\", \"time\": \"00000000000000000000\", "
-        "\"epoch\": 1, \"batch\": 2, \"step\": 2, \"seconds\": 1, \"rate\": 0.1, "
-        "\"samples_per_second\": 64, \"data\": 0.25, \"compute\": 0.5, \"comm\": "
-        "0.25, \"late\": 0.125, \"grad_norm\": null, \"loss\": 0.5, \"val_loss\": 0.5, "
-        "\"val_accuracy\": 0.75}\nafter\n",
-        "JSON on stdout, between what is printed");
+    is_text(text,
+            "before\n{\"event\": \"epoch\", \"time\": \"00000000000000000000\", "
+            "\"epoch\": 1, \"batch\": 2, \"step\": 2, \"seconds\": 1, \"rate\": 0.1, "
+            "\"samples_per_second\": 64, \"data\": 0.25, \"compute\": 0.5, \"comm\": "
+            "0.25, \"straggler\": 0.125, \"grad_norm\": null, \"loss\": 0.5, "
+            "\"val_loss\": 0.5, "
+            "\"val_accuracy\": 0.75}\nafter\n",
+            "JSON on stdout, between what is printed");
     dnn_free(text);
 }
 
@@ -190,15 +191,15 @@ static void test_columns(void)
 {
     struct dnn_telemetry_cfg cfg = {.dir = made_dir, .csv = true};
     struct dnn_telemetry *t = begin(&cfg);
-    struct dnn_record r = made_record(DNN_MOMENT_EPOCH, 2);
+    struct dnn_record r = made_record(DNN_EVENT_EPOCH, 2);
     struct dnn_err err = {0};
 
     r.value[0].value = -INFINITY;
     dnn_telemetry_write(t, &r, &err);
-    r = made_record(DNN_MOMENT_EPOCH, 4);
+    r = made_record(DNN_EVENT_EPOCH, 4);
     made_add(&r, "a,\"b\"", 1e-7);
     dnn_telemetry_write(t, &r, &err);
-    r = made_record(DNN_MOMENT_EPOCH, 6);
+    r = made_record(DNN_EVENT_EPOCH, 6);
     dnn_telemetry_write(t, &r, &err);
     dnn_telemetry_close(t);
     is_file("metrics.csv",
@@ -209,7 +210,7 @@ static void test_columns(void)
             "a name that comes later gets a column");
     cfg.resumed_step = 4;
     t = begin(&cfg);
-    r = made_record(DNN_MOMENT_EPOCH, 6);
+    r = made_record(DNN_EVENT_EPOCH, 6);
     made_add(&r, "a,\"b\"", 3);
     made_add(&r, "c", 4);
     dnn_telemetry_write(t, &r, &err);
@@ -262,11 +263,11 @@ static void test_refusals(void)
                       "directory");
     cfg = (struct dnn_telemetry_cfg){.dir = made_dir, .csv = true};
     t = begin(&cfg);
-    struct dnn_record r = made_record(DNN_MOMENT_EPOCH, 2);
+    struct dnn_record r = made_record(DNN_EVENT_EPOCH, 2);
     r.n = DNN_RECORD_VALUES + 1;
     dnn_telemetry_write(t, &r, &err);
     is_text(err.text, "a record has 0 to 256 values, not 257", "too many values");
-    r = made_record(DNN_MOMENT_EPOCH, 2);
+    r = made_record(DNN_EVENT_EPOCH, 2);
     made_add(&r, "a\nb", 1);
     dnn_telemetry_write(t, &r, &err);
     is_text(err.text,
@@ -282,7 +283,7 @@ static void test_refusals(void)
 static void test_full(void)
 {
     struct dnn_telemetry_cfg cfg = {.dir = made_dir, .csv = true};
-    struct dnn_record r = made_record(DNN_MOMENT_EPOCH, 2);
+    struct dnn_record r = made_record(DNN_EVENT_EPOCH, 2);
     struct dnn_telemetry *t = begin(&cfg);
     struct dnn_err err = {0};
     struct rlimit old, now;
@@ -295,7 +296,7 @@ static void test_full(void)
     now = old;
     now.rlim_cur = (rlim_t)st.st_size + 7;
     setrlimit(RLIMIT_FSIZE, &now);
-    r = made_record(DNN_MOMENT_EPOCH, 4);
+    r = made_record(DNN_EVENT_EPOCH, 4);
     int rc = dnn_telemetry_write(t, &r, &err);
     setrlimit(RLIMIT_FSIZE, &old);
     is_int(rc, DNN_EIO, "half a line does not fit");

@@ -79,9 +79,9 @@ static inline void is_said(const struct dnn_err *err, const char *want,
 }
 
 /* Step 4 is the second of epoch 2, and so on. */
-static inline struct dnn_record made_record(enum dnn_moment moment, int64_t step)
+static inline struct dnn_record made_record(enum dnn_event moment, int64_t step)
 {
-    struct dnn_record r = {.moment = moment,
+    struct dnn_record r = {.event = moment,
                            .epoch = (step + 1) / 2,
                            .epochs = 3,
                            .batch = (step + 1) % 2 + 1,
@@ -92,7 +92,7 @@ static inline struct dnn_record made_record(enum dnn_moment moment, int64_t step
                            .data = 0.25,
                            .compute = 0.5,
                            .comm = 0.25,
-                           .late = 0.125,
+                           .straggler = 0.125,
                            .grad_norm = NAN,
                            .rate = 0.1};
 

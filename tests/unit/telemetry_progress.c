@@ -53,13 +53,13 @@ static void is_output(const char *want, const char *what)
     free(out);
 }
 
-static void tell(struct dnn_telemetry *t, enum dnn_moment moment, int64_t step)
+static void tell(struct dnn_telemetry *t, enum dnn_event moment, int64_t step)
 {
     struct dnn_record r = made_record(moment, step);
     struct dnn_err err = {0};
 
-    if (moment == DNN_MOMENT_STEP) r.grad_norm = 1.5;
-    if (moment == DNN_MOMENT_EPOCH) made_add(&r, "val_accuracy", 0.75);
+    if (moment == DNN_EVENT_STEP) r.grad_norm = 1.5;
+    if (moment == DNN_EVENT_EPOCH) made_add(&r, "val_accuracy", 0.75);
     r.value[r.n].name = "hidden";
     r.value[r.n++].value = 7;
     dnn_telemetry_write(t, &r, &err);
@@ -69,17 +69,17 @@ static void test_terminal(void)
 {
     struct dnn_telemetry *t = begin(DNN_METER_LINE, 110);
 
-    tell(t, DNN_MOMENT_STEP, 1);
+    tell(t, DNN_EVENT_STEP, 1);
     clock_says += 0.05;
-    tell(t, DNN_MOMENT_STEP, 2); /* too soon */
+    tell(t, DNN_EVENT_STEP, 2); /* too soon */
     clock_says += 9.95;
-    tell(t, DNN_MOMENT_EVAL_STEP, 1);
-    tell(t, DNN_MOMENT_EPOCH, 2);
+    tell(t, DNN_EVENT_EVAL_STEP, 1);
+    tell(t, DNN_EVENT_EPOCH, 2);
     dnn_telemetry_hide(t); /* is hidden already */
-    tell(t, DNN_MOMENT_STEP, 3);
+    tell(t, DNN_EVENT_STEP, 3);
     dnn_telemetry_hide(t);
-    tell(t, DNN_MOMENT_STEP, 4);
-    tell(t, DNN_MOMENT_END, 6);
+    tell(t, DNN_EVENT_STEP, 4);
+    tell(t, DNN_EVENT_END, 6);
     dnn_telemetry_close(t);
     is_output(
         "<CR>epoch 1/3 [###########-----------]  50 % loss 1, |g| 1.5, 64.0 samples/s, "
@@ -104,9 +104,9 @@ static void test_wide(void)
 {
     struct dnn_telemetry *t = begin(DNN_METER_LINE, 140);
 
-    tell(t, DNN_MOMENT_EPOCH, 2);
+    tell(t, DNN_EVENT_EPOCH, 2);
     clock_says += 10;
-    tell(t, DNN_MOMENT_STEP, 3);
+    tell(t, DNN_EVENT_STEP, 3);
     dnn_telemetry_close(t);
     is_output("epoch 1/3: loss 0.5, val_accuracy 0.75, 64.0 samples/s, data 25 %, "
               "compute 50 %, comm 25 %\n"
@@ -120,16 +120,16 @@ static void test_log(void)
 {
     struct dnn_telemetry *t = begin(DNN_METER_LOG, 0);
 
-    tell(t, DNN_MOMENT_STEP, 1);
+    tell(t, DNN_EVENT_STEP, 1);
     clock_says += 9;
-    tell(t, DNN_MOMENT_STEP, 2); /* too soon */
+    tell(t, DNN_EVENT_STEP, 2); /* too soon */
     clock_says += 1;
-    tell(t, DNN_MOMENT_STEP, 3);
+    tell(t, DNN_EVENT_STEP, 3);
     clock_says += 10;
-    tell(t, DNN_MOMENT_EVAL_STEP, 3);
-    tell(t, DNN_MOMENT_EPOCH, 4);
+    tell(t, DNN_EVENT_EVAL_STEP, 3);
+    tell(t, DNN_EVENT_EPOCH, 4);
     clock_says += 9;
-    tell(t, DNN_MOMENT_STEP, 5);
+    tell(t, DNN_EVENT_STEP, 5);
     dnn_telemetry_close(t);
     is_output(
         "epoch 2/3, batch 1/2: loss 0.3333, |g| 1.5, 64.0 samples/s, data 25 %, "
@@ -147,7 +147,7 @@ static void test_quiet(void)
 
     dnn_log_levels("warn", &err);
     struct dnn_telemetry *t = begin(DNN_METER_LOG, 0);
-    tell(t, DNN_MOMENT_EPOCH, 2);
+    tell(t, DNN_EVENT_EPOCH, 2);
     dnn_telemetry_close(t);
     is_output("", "nothing if the log says nothing");
     dnn_log_levels("info", &err);

@@ -56,12 +56,13 @@ static struct dnn_place place_for(struct dnn_topo *topo, enum dnn_topo_policy po
                                   int threads)
 {
     struct dnn_slurm slurm = {.job = -1, .cpus_per_task = -1};
-    struct dnn_topo_card card;
+    struct dnn_topo_request request;
     struct dnn_place place;
     struct dnn_err err = {0};
 
-    dnn_topo_make_card(topo, policy, threads, dnn_slurm_env(), &slurm, &card, &err);
-    dnn_topo_map(topo, &card, 1, 0, &place, &err);
+    dnn_topo_make_request(topo, policy, threads, dnn_slurm_env(), &slurm, &request,
+                          &err);
+    dnn_topo_map(topo, &request, 1, 0, &place, &err);
     return place;
 }
 

@@ -1,4 +1,4 @@
-/* topo_cases.h - machines and cards for the tests of the topo room.
+/* topo_cases.h - machines and requests for the tests of the topo room.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -43,14 +43,14 @@ static inline char *list_of(const struct dnn_topo_set *set)
 }
 
 /* A rank on host "n1" that sees all GPUs of the machine. */
-static inline struct dnn_topo_card card_of(const char *granted, int ngpus)
+static inline struct dnn_topo_request card_of(const char *granted, int ngpus)
 {
-    struct dnn_topo_card card = {.ngpus = ngpus, .granted = set_of(granted)};
+    struct dnn_topo_request request = {.ngpus = ngpus, .granted = set_of(granted)};
 
-    strcpy(card.host, "n1");
+    strcpy(request.host, "n1");
     for (int i = 0; i < ngpus; i++)
-        card.gpu[i] = (int16_t)i;
-    return card;
+        request.gpu[i] = (int16_t)i;
+    return request;
 }
 
 /* A recorded machine from tests/data/topo. */

@@ -20,21 +20,21 @@ static const char *look(const void *arg, const char *name)
 static void is_gpus(const struct dnn_topo *topo, int n, const char *const *masks,
                     const char *const *visible, const char *want, const char *what)
 {
-    struct dnn_topo_card cards[MAX_RANKS];
+    struct dnn_topo_request requests[MAX_RANKS];
     struct dnn_err err = {0};
     struct dnn_buf got = {0};
 
     for (int r = 0; r < n; r++) {
         struct dnn_slurm slurm = {.visible = visible == NULL ? NULL : visible[r]};
 
-        dnn_topo_make_card(topo, DNN_BIND_AUTO, 0, (struct dnn_env){look, NULL}, &slurm,
-                           &cards[r], &err);
-        cards[r].granted = set_of(masks[r]);
+        dnn_topo_make_request(topo, DNN_BIND_AUTO, 0, (struct dnn_env){look, NULL},
+                              &slurm, &requests[r], &err);
+        requests[r].granted = set_of(masks[r]);
     }
     for (int r = 0; r < n; r++) {
         struct dnn_place p;
 
-        dnn_topo_map(topo, cards, n, r, &p, &err);
+        dnn_topo_map(topo, requests, n, r, &p, &err);
         dnn_buf_add(&got, "%s%d=%d", r > 0 ? " " : "", p.gpu, p.gpu_on_node);
     }
     is_text(got.text, want, what);

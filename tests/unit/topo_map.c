@@ -9,8 +9,8 @@
 enum { MAX_RANKS = 16 };
 
 /* Places as text: "package:numas:cores:pus:thread pus" per rank, spaces between. */
-static char *map_all(const struct dnn_topo *topo, const struct dnn_topo_card *cards,
-                     int n)
+static char *map_all(const struct dnn_topo *topo,
+                     const struct dnn_topo_request *requests, int n)
 {
     struct dnn_buf out = {0};
 
@@ -18,7 +18,7 @@ static char *map_all(const struct dnn_topo *topo, const struct dnn_topo_card *ca
         struct dnn_place p;
         struct dnn_err err = {0};
 
-        if (dnn_topo_map(topo, cards, n, r, &p, &err) < 0) {
+        if (dnn_topo_map(topo, requests, n, r, &p, &err) < 0) {
             dnn_buf_add(&out, "%s", err.text);
             break;
         }
@@ -73,7 +73,7 @@ static const struct {
 static void test_shared(void)
 {
     for (size_t i = 0; i < sizeof shared / sizeof *shared; i++) {
-        struct dnn_topo_card cards[MAX_RANKS];
+        struct dnn_topo_request requests[MAX_RANKS];
         struct dnn_topo *topo;
         struct dnn_err err = {0};
 
@@ -81,21 +81,22 @@ static void test_shared(void)
                 shared[i].machine, err.text))
             continue;
         for (int r = 0; r < shared[i].ranks; r++) {
-            cards[r] = card_of(shared[i].mask, 0);
-            cards[r].threads = shared[i].threads;
-            cards[r].wish = shared[i].threads > 0 ? DNN_WISH_THREADS : DNN_WISH_CORES;
+            requests[r] = card_of(shared[i].mask, 0);
+            requests[r].threads = shared[i].threads;
+            requests[r].want =
+                shared[i].threads > 0 ? DNN_WANT_THREADS : DNN_WANT_CORES;
         }
-        char *got = map_all(topo, cards, shared[i].ranks);
+        char *got = map_all(topo, requests, shared[i].ranks);
         is_text(got, shared[i].want, shared[i].what);
         dnn_free(got);
         dnn_topo_close(topo);
     }
 }
 
-static void is_map(const struct dnn_topo *topo, const struct dnn_topo_card *cards,
+static void is_map(const struct dnn_topo *topo, const struct dnn_topo_request *requests,
                    int n, const char *want, const char *what)
 {
-    char *got = map_all(topo, cards, n);
+    char *got = map_all(topo, requests, n);
 
     is_text(got, want, what);
     dnn_free(got);
@@ -105,27 +106,27 @@ static void test_own_masks(void)
 {
     struct dnn_topo *topo;
     struct dnn_err err = {0};
-    struct dnn_topo_card cards[4];
+    struct dnn_topo_request requests[4];
 
     dnn_topo_make("pack:2 [numa] core:4 pu:2", &topo, &err);
-    cards[0] = card_of("0-7", 0);
-    cards[1] = card_of("8-15", 0);
-    is_map(topo, cards, 2, "0:0:0-3:0-7:0,2,4,6 1:1:4-7:8-15:8,10,12,14",
+    requests[0] = card_of("0-7", 0);
+    requests[1] = card_of("8-15", 0);
+    is_map(topo, requests, 2, "0:0:0-3:0-7:0,2,4,6 1:1:4-7:8-15:8,10,12,14",
            "disjoint masks are kept");
-    cards[1] = card_of("4-11", 0);
-    is_map(topo, cards, 2, "0:0:0-3:0-7:0,2,4,6 -1:0-1:2-5:4-11:4,6,8,10",
+    requests[1] = card_of("4-11", 0);
+    is_map(topo, requests, 2, "0:0:0-3:0-7:0,2,4,6 -1:0-1:2-5:4-11:4,6,8,10",
            "overlapping masks are kept too");
-    cards[1] = card_of("0-7", 0);
-    cards[2] = card_of("8-11", 0);
-    cards[3] = card_of("0-7", 0);
-    strcpy(cards[3].host, "n2");
-    is_map(topo, cards, 4,
+    requests[1] = card_of("0-7", 0);
+    requests[2] = card_of("8-11", 0);
+    requests[3] = card_of("0-7", 0);
+    strcpy(requests[3].host, "n2");
+    is_map(topo, requests, 4,
            "0:0:0-1:0-3:0,2 0:0:2-3:4-7:4,6 1:1:4-5:8-11:8,10 0:0:0-3:0-7:0,2,4,6",
            "only ranks of the same host with the same mask divide it");
-    cards[0] = card_of("12-20", 0);
-    is_map(topo, cards, 1, "1:1:6-7:12-15:12,14", "a mask larger than the machine");
-    cards[0] = card_of("16-20", 0);
-    is_map(topo, cards, 1, "rank 0 on n1 was granted no CPU that this machine has",
+    requests[0] = card_of("12-20", 0);
+    is_map(topo, requests, 1, "1:1:6-7:12-15:12,14", "a mask larger than the machine");
+    requests[0] = card_of("16-20", 0);
+    is_map(topo, requests, 1, "rank 0 on n1 was granted no CPU that this machine has",
            "a mask of another machine");
     dnn_topo_close(topo);
 }
@@ -134,14 +135,14 @@ static void test_policies(void)
 {
     struct dnn_topo *topo;
     struct dnn_err err = {0};
-    struct dnn_topo_card cards[2];
+    struct dnn_topo_request requests[2];
 
     dnn_topo_make("pack:1 core:2 pu:2", &topo, &err);
     for (int policy = DNN_BIND_INHERIT; policy <= DNN_BIND_OFF; policy++) {
-        cards[0] = card_of("0-3", 0);
-        cards[0].policy = policy;
-        cards[1] = cards[0];
-        is_map(topo, cards, 2, "0:0:0-1:0-3:-1,-1 0:0:0-1:0-3:-1,-1",
+        requests[0] = card_of("0-3", 0);
+        requests[0].policy = policy;
+        requests[1] = requests[0];
+        is_map(topo, requests, 2, "0:0:0-1:0-3:-1,-1 0:0:0-1:0-3:-1,-1",
                policy == DNN_BIND_INHERIT
                    ? "inherit keeps the whole mask, no thread pinned"
                    : "off likewise");
@@ -167,11 +168,11 @@ static void test_cpus(void)
 
     dnn_topo_make("pack:1 core:4 pu:2", &topo, &err);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct dnn_topo_card card = card_of("0-7", 0);
+        struct dnn_topo_request request = card_of("0-7", 0);
 
-        card.wish = DNN_WISH_CPUS;
-        card.threads = cases[i].cpus;
-        is_map(topo, &card, 1, cases[i].want,
+        request.want = DNN_WANT_CPUS;
+        request.threads = cases[i].cpus;
+        is_map(topo, &request, 1, cases[i].want,
                "cpus per task -> threads on whole cores");
     }
     dnn_topo_close(topo);
@@ -181,19 +182,19 @@ static void test_hybrid(void)
 {
     struct dnn_topo *topo;
     struct dnn_err err = {0};
-    struct dnn_topo_card cards[3];
+    struct dnn_topo_request requests[3];
     struct dnn_place p;
 
     if (!ok(read_machine("hybrid.xml", &topo, &err) == 0, "hybrid.xml: %s", err.text))
         return;
-    cards[0] = cards[1] = cards[2] = card_of("0-7", 0);
-    is_map(topo, cards, 3, "0:0:0-1:0-3:0,2 0:0:2-3:4-5:4,5 0:0:4-5:6-7:6,7",
+    requests[0] = requests[1] = requests[2] = card_of("0-7", 0);
+    is_map(topo, requests, 3, "0:0:0-1:0-3:0,2 0:0:2-3:4-5:4,5 0:0:4-5:6-7:6,7",
            "large and small cores count alike");
-    cards[0].wish = DNN_WISH_THREADS;
-    cards[0].threads = 8;
-    is_map(topo, cards, 1, "0:0:0-5:0-7:0,2,4,5,6,7,1,3",
+    requests[0].want = DNN_WANT_THREADS;
+    requests[0].threads = 8;
+    is_map(topo, requests, 1, "0:0:0-5:0-7:0,2,4,5,6,7,1,3",
            "second PUs where there are any");
-    dnn_topo_map(topo, cards, 1, 0, &p, &err);
+    dnn_topo_map(topo, requests, 1, 0, &p, &err);
     is_int((long long)(p.local_memory >> 30), 16, "local memory");
     is_int((long long)(p.total_memory >> 30), 16, "total memory");
     is_int(p.gpu, -1, "no GPU");
@@ -205,13 +206,13 @@ static void test_recorded(void)
 {
     struct dnn_topo *topo;
     struct dnn_err err = {0};
-    struct dnn_topo_card cards[3];
+    struct dnn_topo_request requests[3];
 
     if (!ok(read_machine("epyc-vm.xml", &topo, &err) == 0, "epyc-vm.xml: %s", err.text))
         return;
-    cards[0] = cards[1] = cards[2] = card_of("0-1", 0);
-    is_map(topo, cards, 1, "0:0:0-1:0-1:0,1", "one rank has both cores");
-    is_map(topo, cards, 2, "0:0:0:0:0 0:0:1:1:1", "two ranks have one each");
+    requests[0] = requests[1] = requests[2] = card_of("0-1", 0);
+    is_map(topo, requests, 1, "0:0:0-1:0-1:0,1", "one rank has both cores");
+    is_map(topo, requests, 2, "0:0:0:0:0 0:0:1:1:1", "two ranks have one each");
     dnn_topo_close(topo);
 }
 

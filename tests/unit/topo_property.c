@@ -92,9 +92,10 @@ static void test_machine(const char *machine)
 
     if (!ok(dnn_topo_make(machine, &topo, &err) == 0, "%s", machine)) return;
     struct dnn_slurm slurm = {.job = -1, .cpus_per_task = -1};
-    struct dnn_topo_card card, cards[MAX_RANKS];
-    dnn_topo_make_card(topo, DNN_BIND_AUTO, 1, dnn_slurm_env(), &slurm, &card, &err);
-    pus = dnn_topo_count(&card.granted);
+    struct dnn_topo_request request, requests[MAX_RANKS];
+    dnn_topo_make_request(topo, DNN_BIND_AUTO, 1, dnn_slurm_env(), &slurm, &request,
+                          &err);
+    pus = dnn_topo_count(&request.granted);
     for (unsigned pattern = 0; pattern < 6; pattern++)
         for (int n = 1; n <= MAX_RANKS; n++)
             for (int asked = 0; asked <= 6; asked += 2) {
@@ -102,13 +103,13 @@ static void test_machine(const char *machine)
                 struct dnn_topo_set mask = grant(pus, pattern);
 
                 for (int r = 0; r < n; r++) {
-                    cards[r] = card_of("", 0);
-                    cards[r].granted = mask;
-                    cards[r].wish = asked > 0 ? DNN_WISH_THREADS : DNN_WISH_CORES;
-                    cards[r].threads = asked;
+                    requests[r] = card_of("", 0);
+                    requests[r].granted = mask;
+                    requests[r].want = asked > 0 ? DNN_WANT_THREADS : DNN_WANT_CORES;
+                    requests[r].threads = asked;
                 }
                 for (int r = 0; r < n; r++)
-                    dnn_topo_map(topo, cards, n, r, &p[r], &err);
+                    dnn_topo_map(topo, requests, n, r, &p[r], &err);
                 look_at(&mask, p, n, per_core, asked, &bad);
                 cases++;
             }

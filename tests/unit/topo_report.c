@@ -10,8 +10,8 @@
 enum { MAX_RANKS = 8 };
 
 /* The notes as "W text" or "I text" lines, then the number of overlaps. */
-static void is_report(const char *machine, const struct dnn_topo_card *cards, int n,
-                      const char *want, const char *what)
+static void is_report(const char *machine, const struct dnn_topo_request *requests,
+                      int n, const char *want, const char *what)
 {
     struct dnn_place places[MAX_RANKS];
     struct dnn_topo *topo;
@@ -21,8 +21,8 @@ static void is_report(const char *machine, const struct dnn_topo_card *cards, in
 
     if (!ok(dnn_topo_make(machine, &topo, &err) == 0, "%s", machine)) return;
     for (int r = 0; r < n; r++)
-        dnn_topo_map(topo, cards, n, r, &places[r], &err);
-    dnn_topo_make_report(cards, places, n, &report);
+        dnn_topo_map(topo, requests, n, r, &places[r], &err);
+    dnn_topo_make_report(requests, places, n, &report);
     for (int i = 0; i < report.count; i++)
         dnn_buf_add(&got, "%c %s\n", report.note[i].level == DNN_WARN ? 'W' : 'I',
                     report.note[i].text);
@@ -35,47 +35,47 @@ static void is_report(const char *machine, const struct dnn_topo_card *cards, in
 
 static void test_overlaps(void)
 {
-    struct dnn_topo_card cards[MAX_RANKS];
+    struct dnn_topo_request requests[MAX_RANKS];
 
-    cards[0] = card_of("0-3", 0);
-    cards[1] = card_of("4-7", 0);
-    is_report("core:8 pu:1", cards, 2, "0", "own masks: nothing to say");
-    cards[1] = card_of("0-3", 0);
-    is_report("core:8 pu:1", cards, 2, "0", "one mask divided: nothing to say");
-    cards[1] = card_of("2-5", 0);
+    requests[0] = card_of("0-3", 0);
+    requests[1] = card_of("4-7", 0);
+    is_report("core:8 pu:1", requests, 2, "0", "own masks: nothing to say");
+    requests[1] = card_of("0-3", 0);
+    is_report("core:8 pu:1", requests, 2, "0", "one mask divided: nothing to say");
+    requests[1] = card_of("2-5", 0);
     is_report(
-        "core:8 pu:1", cards, 2,
+        "core:8 pu:1", requests, 2,
         "W n1: ranks 0 and 1 were given overlapping CPUs (2-3) and will slow each "
         "other down; give each rank its own (srun --cpu-bind=cores) or all of them "
         "the same (srun --cpu-bind=none)\n1",
         "overlapping masks");
-    strcpy(cards[1].host, "n2");
-    is_report("core:8 pu:1", cards, 2, "0", "not if they are on two hosts");
-    strcpy(cards[1].host, "n1");
-    cards[0].policy = cards[1].policy = DNN_BIND_OFF;
-    is_report("core:8 pu:1", cards, 2, "1", "off: counted but not complained about");
+    strcpy(requests[1].host, "n2");
+    is_report("core:8 pu:1", requests, 2, "0", "not if they are on two hosts");
+    strcpy(requests[1].host, "n1");
+    requests[0].policy = requests[1].policy = DNN_BIND_OFF;
+    is_report("core:8 pu:1", requests, 2, "1", "off: counted but not complained about");
 
-    cards[0] = card_of("0,2", 0);
-    cards[1] = card_of("1,3", 0);
+    requests[0] = card_of("0,2", 0);
+    requests[1] = card_of("1,3", 0);
     is_report(
-        "core:2 pu:2", cards, 2,
+        "core:2 pu:2", requests, 2,
         "W n1: ranks 0 and 1 share cores 0-1: each was given some of the hardware "
         "threads; srun --hint=nomultithread gives whole cores\n1",
         "divided cores");
     for (int r = 0; r < 4; r++)
-        cards[r] = card_of("0-1", 0);
+        requests[r] = card_of("0-1", 0);
     is_report(
-        "core:2 pu:1", cards, 4,
+        "core:2 pu:1", requests, 4,
         "W n1: ranks 0-3 share cores 0-1: there are fewer cores than ranks; ask for "
         "more cores or start fewer ranks\n2",
         "more ranks than cores");
-    is_report("core:2 pu:1", cards, 3,
+    is_report("core:2 pu:1", requests, 3,
               "W n1: ranks 0 and 1 share core 0: there are fewer cores than ranks; ask "
               "for more cores or start fewer ranks\n1",
               "only those that share are named");
     for (int r = 0; r < 3; r++)
-        cards[r].policy = DNN_BIND_INHERIT;
-    is_report("core:2 pu:1", cards, 3,
+        requests[r].policy = DNN_BIND_INHERIT;
+    is_report("core:2 pu:1", requests, 3,
               "W n1: ranks 0-2 share cores 0-1: they were started with the same mask; "
               "--bind auto divides it\n3",
               "inherited masks");
@@ -83,11 +83,11 @@ static void test_overlaps(void)
 
 static void test_many_overlaps(void)
 {
-    struct dnn_topo_card cards[MAX_RANKS];
+    struct dnn_topo_request requests[MAX_RANKS];
     const char *masks[] = {"0-1", "1-2", "2-3", "3-4", "4-5", "5-6", "6-7"};
 
     for (int r = 0; r < 7; r++)
-        cards[r] = card_of(masks[r], 0);
+        requests[r] = card_of(masks[r], 0);
 #define PAIR(a, b, c)                                                                  \
     "W n1: ranks " a " and " b " were given overlapping CPUs (" c                      \
     ") and will slow each "                                                            \
@@ -95,7 +95,7 @@ static void test_many_overlaps(void)
     "same "                                                                            \
     "(srun --cpu-bind=none)\n"
     is_report(
-        "core:8 pu:1", cards, 7,
+        "core:8 pu:1", requests, 7,
         PAIR("0", "1", "1") PAIR("1", "2", "2") PAIR("2", "3", "3") PAIR(
             "3", "4", "4") "W n1: 2 more pairs of ranks were given overlapping CPUs\n6",
         "a crowd is counted, not listed");
@@ -103,39 +103,39 @@ static void test_many_overlaps(void)
 
 static void test_threads(void)
 {
-    struct dnn_topo_card cards[MAX_RANKS];
+    struct dnn_topo_request requests[MAX_RANKS];
 
     for (int r = 0; r < 4; r++) {
-        cards[r] = card_of(r == 0   ? "0-3"
-                           : r == 1 ? "4-7"
-                           : r == 2 ? "8-11"
-                                    : "12-13",
-                           0);
-        cards[r].wish = DNN_WISH_THREADS;
-        cards[r].threads = 2;
+        requests[r] = card_of(r == 0   ? "0-3"
+                              : r == 1 ? "4-7"
+                              : r == 2 ? "8-11"
+                                       : "12-13",
+                              0);
+        requests[r].want = DNN_WANT_THREADS;
+        requests[r].threads = 2;
     }
-    is_report("core:8 pu:2", cards, 3, "0", "enough cores");
+    is_report("core:8 pu:2", requests, 3, "0", "enough cores");
     is_report(
-        "core:8 pu:2", cards, 4,
+        "core:8 pu:2", requests, 4,
         "I rank 3: 2 threads on 1 core with 2 hardware threads; --threads 1 uses one "
         "per core\n0",
         "hardware threads are used");
     for (int r = 0; r < 4; r++)
-        cards[r].threads = 8;
+        requests[r].threads = 8;
     is_report(
-        "core:8 pu:2", cards, 4,
+        "core:8 pu:2", requests, 4,
         "W ranks 0-2: 8 threads but only 2 cores, so threads will take turns; ask "
         "for more (srun --cpus-per-task=8) or use --threads 2\n"
         "W rank 3: 8 threads but only 1 core, so threads will take turns; ask for "
         "more (srun --cpus-per-task=8) or use --threads 1\n0",
         "fewer cores than threads");
-    cards[0].wish = cards[2].wish = DNN_WISH_CPUS;
-    cards[0].threads = cards[2].threads = 4;
-    is_report("core:8 pu:2", cards, 1, "0", "as many CPUs as Slurm was asked for");
-    cards[0].threads = cards[2].threads = 6;
-    cards[1].threads = 2;
+    requests[0].want = requests[2].want = DNN_WANT_CPUS;
+    requests[0].threads = requests[2].threads = 4;
+    is_report("core:8 pu:2", requests, 1, "0", "as many CPUs as Slurm was asked for");
+    requests[0].threads = requests[2].threads = 6;
+    requests[1].threads = 2;
     is_report(
-        "core:8 pu:2", cards, 3,
+        "core:8 pu:2", requests, 3,
         "W ranks 0 and 2: Slurm was asked for 6 CPUs per task, but there are 4 here; "
         "give srun the same --cpus-per-task=6 as the job\n0",
         "fewer CPUs than Slurm was asked for");
@@ -143,18 +143,18 @@ static void test_threads(void)
 
 static void test_gpus(void)
 {
-    struct dnn_topo_card cards[3];
+    struct dnn_topo_request requests[3];
     struct dnn_place places[3];
     struct dnn_topo_report report;
 
     memset(places, 0, sizeof places);
     for (int r = 0; r < 3; r++) {
-        cards[r] = card_of(r == 0 ? "0" : r == 1 ? "1" : "2", 2);
-        places[r].cores = places[r].pus = cards[r].granted;
+        requests[r] = card_of(r == 0 ? "0" : r == 1 ? "1" : "2", 2);
+        places[r].cores = places[r].pus = requests[r].granted;
         places[r].ncores = 1;
         places[r].gpu_on_node = r == 1 ? 1 : 0;
     }
-    dnn_topo_make_report(cards, places, 3, &report);
+    dnn_topo_make_report(requests, places, 3, &report);
     is_int(report.count, 1, "one note on GPUs");
     is_text(report.note[0].text, "n1: ranks 0 and 2 share GPU 0", "... says which");
     is_int(report.note[0].level, DNN_INFO, "... without alarm");

@@ -113,14 +113,13 @@ static void messages(void)
             "transform, not 3");
     refuses("{'transforms': [{'resize': 3, 'rotate': 4}]}",
             "job.json:1: transforms[0]: must be an object with one key, the name of a "
-            "transform, not an object with none or several");
-    refuses(
-        "{'input_transforms': [{'random_rotat': 3}]}",
-        "job.json:1: input_transforms[0]: \"random_rotat\" is no transform; did you "
-        "mean \"random_rotate\"?; there are resize, center_crop, jitter_crop, "
-        "random_crop, random_horizontal_flip, random_vertical_flip, random_flip, "
-        "random_zoom, rotate, random_rotate, elastic, convert_color, normalize, "
-        "gamma, brightness, contrast, noise, cutout, random_patches, mixup");
+            "transform, not an object with no key or several");
+    refuses("{'input_transforms': [{'random_rotat': 3}]}",
+            "job.json:1: input_transforms[0]: unknown transform \"random_rotat\"; did "
+            "you mean \"random_rotate\"?; known: resize, center_crop, jitter_crop, "
+            "random_crop, random_horizontal_flip, random_vertical_flip, random_flip, "
+            "random_zoom, rotate, random_rotate, elastic, convert_color, normalize, "
+            "gamma, brightness, contrast, noise, cutout, random_patches, mixup");
     refuses(
         "{'transforms': ['resize']}",
         "job.json:1: transforms[0]: resize needs parameters: {\"resize\": [H, W] or "
@@ -146,42 +145,39 @@ static void messages(void)
             "\"size\"?");
     refuses(
         "{'transforms': ['mixup', {'mixup': 1}]}",
-        "job.json:1: transforms[1].mixup: samples are mixed already: leave one mixup "
-        "out");
+        "job.json:1: transforms[1].mixup: mixup is listed twice: remove one of them");
 }
 
 static void impossible(void)
 {
     cannot(3, "[{'resize': [3, 4]}]",
-           "job.json:1: transforms[0].resize: 'input' has 3 axes of space; give one "
-           "number for all or one for each, not 2");
+           "job.json:1: transforms[0].resize: 'input' has 3 spatial axes; give one "
+           "number for all or one per axis, not 2");
     cannot(2, "[{'center_crop': [3, 40]}]",
-           "job.json:1: transforms[0].center_crop: 'input' has 9 points along axis 1, "
-           "fewer than the 40 to crop");
+           "job.json:1: transforms[0].center_crop: 'input' has size 9 along axis 1, "
+           "smaller than the crop size 40");
     cannot(2, "[{'random_crop': 10}]",
-           "job.json:1: transforms[0].random_crop: 'input' has 9 points along axis 1, "
-           "fewer than the 10 to crop; \"pad\": true would add zeros");
+           "job.json:1: transforms[0].random_crop: 'input' has size 9 along axis 1, "
+           "smaller than the crop size 10; \"pad\": true pads with zeros");
     cannot(2, "[{'rotate': [1, 2, 3]}]",
-           "job.json:1: transforms[0].rotate: 'input' has 2 axes of space; give one "
+           "job.json:1: transforms[0].rotate: 'input' has 2 spatial axes; give one "
            "angle, not 3");
-    cannot(
-        2, "[{'random_flip': {'axes': [0, 2]}}]",
-        "job.json:1: transforms[0].random_flip: 'input' has no axis 2 of space, only "
-        "0 to 1");
+    cannot(2, "[{'random_flip': {'axes': [0, 2]}}]",
+           "job.json:1: transforms[0].random_flip: 'input' has no spatial axis 2, only "
+           "0 to 1");
     cannot(2, "[{'normalize': {'mean': [1, 2]}}]",
            "job.json:1: transforms[0].normalize: 'input' has 4 channels; mean must be "
-           "one number or one for each, not 2");
+           "one number or one per channel, not 2");
     cannot(2, "[{'normalize': {'std': 0}}]",
            "job.json:1: transforms[0].normalize: std must be more than 0, not 0");
     cannot(2, "[{'convert_color': 'RGB2GRAY'}]",
            "job.json:1: transforms[0].convert_color: 'input' has 4 channels; RGB2GRAY "
-           "takes 3");
+           "needs 3");
     cannot(2, "[{'gamma': {'low': 2, 'high': 1}}]",
-           "job.json:1: transforms[0].gamma: low is 2, which is more than high, 1");
-    cannot(
-        2, "[{'cutout': {'size': [13, 2]}}]",
-        "job.json:1: transforms[0].cutout: 'input' has 12 points along axis 0, fewer "
-        "than the 13 of a box");
+           "job.json:1: transforms[0].gamma: low (2) is greater than high (1)");
+    cannot(2, "[{'cutout': {'size': [13, 2]}}]",
+           "job.json:1: transforms[0].cutout: 'input' has size 12 along axis 0, "
+           "smaller than the box size 13");
 }
 
 /* Columns of which something is missing. */
@@ -192,27 +188,25 @@ static void missing(void)
         enum dnn_kind kind;
     } row[] = {
         {"{'transforms': [{'rotate': 3}]}",
-         "job.json:1: transforms[0].rotate: there is no image or mask it could change", DNN_KIND_VALUES},
+         "job.json:1: transforms[0].rotate: there is no image or mask to apply it to",   DNN_KIND_VALUES},
         {"{'transforms': [{'noise': 3}]}",
-         "job.json:1: transforms[0].noise: there is no image it could change",          DNN_KIND_MASK  },
+         "job.json:1: transforms[0].noise: there is no image to apply it to",            DNN_KIND_MASK  },
         {"{'transforms': [{'random_patches': {'number': 1, 'size': 1}}]}",
-         "job.json:1: transforms[0].random_patches: there is no target to put the "
-         "patches in",                                                                  DNN_KIND_IMAGE },
+         "job.json:1: transforms[0].random_patches: there is no target for the patches", DNN_KIND_IMAGE },
         {"{'transforms': [{'random_crop': {'size': 2, 'foreground': 1}}]}",
-         "job.json:1: transforms[0].random_crop: foreground needs a mask, and there is "
-         "none",                                                                        DNN_KIND_IMAGE },
+         "job.json:1: transforms[0].random_crop: \"foreground\" needs a mask target",    DNN_KIND_IMAGE },
         {"{'input_transforms': [{'random_crop': {'size': 2, 'foreground': 1}}]}",
-         "job.json:1: input_transforms[0].random_crop: with foreground it must crop "
-         "inputs and targets together",                                                 DNN_KIND_IMAGE },
+         "job.json:1: input_transforms[0].random_crop: with \"foreground\", list it "
+         "under \"transforms\", for inputs and targets together",                        DNN_KIND_IMAGE },
         {"{'input_transforms': [{'random_patches': {'number': 1, 'size': 1}}]}",
-         "job.json:1: input_transforms[0].random_patches: it makes targets of inputs: "
-         "list it for both together",                                                   DNN_KIND_IMAGE },
+         "job.json:1: input_transforms[0].random_patches: list it under "
+         "\"transforms\", for inputs and targets together: it makes targets of inputs",  DNN_KIND_IMAGE },
         {"{'input_transforms': ['mixup']}",
-         "job.json:1: input_transforms[0]: mixup: it mixes whole samples: list it for "
-         "both together",                                                               DNN_KIND_IMAGE },
+         "job.json:1: input_transforms[0]: mixup: list it under \"transforms\", for "
+         "inputs and targets together: it mixes whole samples",                          DNN_KIND_IMAGE },
         {"{'transforms': ['mixup']}",
-         "job.json:1: transforms[0]: mixup: 'input' holds class numbers, and it is not "
-         "known how many classes there are",                                            DNN_KIND_LABEL },
+         "job.json:1: transforms[0]: mixup: 'input' contains class numbers, but the "
+         "number of classes is unknown",                                                 DNN_KIND_LABEL },
     };
     for (size_t k = 0; k < sizeof row / sizeof row[0]; k++) {
         struct dnn_err err = {0};
@@ -241,9 +235,8 @@ static void masks(void)
        "transforms of targets do no harm where there are none");
     if (a != NULL) dnn_augment_columns(a, 3, p.col, col, &err);
     is_text(err.text,
-            "job.json:1: target_transforms[0].normalize: 'target' is a mask, and class "
-            "numbers are not normalized; they need not be, for they are not divided by "
-            "255",
+            "job.json:1: target_transforms[0].normalize: 'target' is a mask; class "
+            "numbers are not normalized (nor divided by 255)",
             "a mask is not normalized");
     dnn_augment_free(a);
     place_free(&p);

@@ -175,15 +175,15 @@ static void resize_known(void)
     is_result(dnn_resample(&a, SPACING(100, 2.2), DNN_INTERP_NEAREST, &out, &err),
               "1x2x1: 2 3", "at least one point");
     is_result(dnn_resample(&b, SPACING(1), DNN_INTERP_LINEAR, &out, &err),
-              "resample: the spacing of axis 0 is not known", "no spacing");
+              "resample: the voxel spacing of axis 0 is unknown", "no spacing");
     is_result(dnn_resample(&a, SPACING(1, 0), DNN_INTERP_LINEAR, &out, &err),
               "resample: spacing 0 of axis 1 must be more than 0", "spacing 0");
     is_result(dnn_resample(&a, SPACING(1e-12, 1), DNN_INTERP_LINEAR, &out, &err),
-              "resample: axis 0 would have 3000000000000 points from 2; at most "
-              "1073741824 are possible",
+              "resample: axis 0 would grow to 3000000000000 from 2; the maximum is "
+              "1073741824",
               "too many points");
     is_result(dnn_resize(&a, EXTENT(4, 0), DNN_INTERP_LINEAR, &out, &err),
-              "resize: extent 0 of axis 1 must be 1 to 1073741824", "extent 0");
+              "resize: size 0 of axis 1 must be 1 to 1073741824", "extent 0");
     dnn_array_free(&a);
     a = blank(DNN_U8, "scalar");
     is_result(dnn_resize(&a, EXTENT(4), DNN_INTERP_LINEAR, &out, &err),
@@ -193,7 +193,7 @@ static void resize_known(void)
     dnn_array_free(&a);
     a = blank(DNN_U8, "4x0x1");
     is_result(dnn_resize(&a, EXTENT(4, 4), DNN_INTERP_LINEAR, &out, &err),
-              "resize: the array is 4x0x1; every extent must be 1 to 1073741824",
+              "resize: the array is 4x0x1; every dimension must be 1 to 1073741824",
               "an empty array");
     dnn_array_free(&a);
     dnn_array_free(&b);
@@ -231,10 +231,10 @@ static void crop_and_pad(void)
     is_result(dnn_crop(&v, EXTENT(1, 1, 0), EXTENT(1, 2, 1), &out, &err),
               "1x2x1x1: 16 20", "crop of a volume");
     is_result(dnn_crop(&a, EXTENT(2, 0), EXTENT(2, 4), &out, &err),
-              "crop: 2 points from 2 on are no part of axis 0, which has 3",
+              "crop: size 2 at offset 2 exceeds axis 0 of size 3",
               "crop beyond the end");
     is_result(dnn_crop(&a, EXTENT(0, -1), EXTENT(2, 2), &out, &err),
-              "crop: 2 points from -1 on are no part of axis 1, which has 4",
+              "crop: size 2 at offset -1 exceeds axis 1 of size 4",
               "crop before the beginning");
     is_result(dnn_pad(&a, EXTENT(1, 0), EXTENT(0, 1), DNN_PAD_CONSTANT, -3, &out, &err),
               "4x5x1: -3 -3 -3 -3 -3 0 1 2 3 -3 4 5 6 7 -3 8 9 10 11 -3",
@@ -248,12 +248,11 @@ static void crop_and_pad(void)
         "pad by reflection, back and forth");
     is_result(
         dnn_pad(&b, EXTENT(0, 0), EXTENT(1, 0), DNN_PAD_CONSTANT, 256, &out, &err),
-        "pad: the value 256 is none of type u8", "a value that is no byte");
-    is_result(
-        dnn_pad(&b, EXTENT(0, -1), EXTENT(1, 0), DNN_PAD_EDGE, 0, &out, &err),
-        "pad: -1 before and 0 after axis 1 must be 0 or more, and 1073741824 with "
-        "its 2 at most",
-        "negative padding");
+        "pad: the value 256 is out of range of u8", "a value that is no byte");
+    is_result(dnn_pad(&b, EXTENT(0, -1), EXTENT(1, 0), DNN_PAD_EDGE, 0, &out, &err),
+              "pad: -1 before and 0 after axis 1: must be 0 or more, and the padded "
+              "size at most 1073741824 (the axis has 2)",
+              "negative padding");
     is_result(dnn_crop(&v, EXTENT(0, 0, 0), EXTENT(2, 3, 4), &out, &err),
               "2x3x4x1: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23",
               "all of it");
@@ -280,8 +279,7 @@ static void flips(void)
               "transpose");
     ok(out.spacing[0] == 3 && out.spacing[1] == 2, "its spacing");
     is_result(dnn_transpose(&a, ORDER(1, 1), &out, &err),
-              "transpose: place 1 has axis 1; each of the 2 spatial axes must be named "
-              "once",
+              "transpose: position 1 has axis 1; name each of the 2 spatial axes once",
               "an axis twice");
     dnn_array_free(&a);
     for (int i = 0; i < 200 && good; i++) {
@@ -423,7 +421,7 @@ static void warp_known(void)
               "no map");
     w.matrix[1][0] = 0;
     w.fill = 0.5;
-    is_result(dnn_warp(&a, &w, &out, &err), "warp: the value 0.5 is none of type u8",
+    is_result(dnn_warp(&a, &w, &out, &err), "warp: the value 0.5 is out of range of u8",
               "a fill that is no byte");
     dnn_array_free(&a);
 }

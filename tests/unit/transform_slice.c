@@ -85,29 +85,29 @@ static void layouts(void)
 static void refusals(void)
 {
     is_text(layout("{\"sizes\": [4, 4]}", 3, FULL(8, 8, 8)),
-            "slices: 2 sizes for a volume of 3 axes", "too few sizes");
+            "slices: 2 sizes given for a volume of 3 axes", "too few sizes");
     is_text(layout("{\"sizes\": [4, 9], \"name\": \"top\"}", 2, FULL(8, 8)),
-            "top: sizes[1] is 9; it must be 1 to 8, the volume's extent",
+            "top: sizes[1] is 9; it must be 1 to 8, the size of the volume",
             "a box larger than the volume");
     is_text(layout("{\"sizes\": [4, 4], \"strides\": [0, 1]}", 2, FULL(8, 8)),
             "job.json:1: strides[0]: must be between 1 and 1073741824, not 0",
             "a stride of 0");
     is_text(
         layout("{\"sizes\": [4], \"padding\": [1], \"padded_sizes\": [6]}", 1, FULL(8)),
-        "slices: padding and padded_sizes say the same; give one", "both paddings");
+        "slices: give either padding or padded_sizes", "both paddings");
     is_text(layout("{\"sizes\": [4], \"padded_sizes\": [3]}", 1, FULL(8)),
             "slices: padded_sizes[0] is 3; it must be at least the size, 4",
             "padded to less");
     is_text(layout("{\"sizes\": [1, 4], \"padding\": [1, 0]}", 2, FULL(8, 8)),
-            "slices: size 1 drops axis 0, which can then have no padding",
+            "slices: size 1 drops axis 0, so it cannot have padding",
             "padding of a dropped axis");
     is_text(layout("{\"sizes\": [1, 1]}", 2, FULL(8, 8)),
-            "slices: sizes of 1 alone leave no axis", "points");
+            "slices: all sizes are 1, so no axis would be left", "points");
     is_text(layout("{\"sizes\": [2, 2, 2], \"transpose\": true}", 3, FULL(8, 8, 8)),
             "slices: only boxes of 2 axes can be transposed; these have 3",
             "transpose in 3D");
     is_text(layout("{\"sizes\": [2, 2], \"strides\": [1]}", 2, FULL(8, 8)),
-            "slices: 1 strides for a volume of 2 axes", "too few strides");
+            "slices: 1 strides given for a volume of 2 axes", "too few strides");
     is_text(layout("{\"size\": [2, 2]}", 2, FULL(8, 8)),
             "job.json:1: size: unknown key; did you mean \"sizes\"?", "a wrong word");
 }
@@ -136,11 +136,11 @@ static void contents(void)
     dnn_slices_start(&s, 5, start);
     ok(start[0] == 3 && start[1] == 4, "where it begins");
     is_text(dnn_slices_cut(&s, &v, 6, &box, &err) < 0 ? err.text : "",
-            "slices: there is no box 6; there are 6", "no such box");
+            "slices: box 6 requested, but there are only 6", "no such box");
     dnn_array_free(&v);
     v = blank(DNN_U8, "5x4x1");
     is_text(dnn_slices_cut(&s, &v, 0, &box, &err) < 0 ? err.text : "",
-            "slices: the volume is 5x4x1; the boxes are laid over 4x5x1",
+            "slices: the volume is 5x4x1, but the boxes are for 4x5x1",
             "another volume");
     dnn_json_free(file);
     dnn_array_free(&v);
@@ -258,7 +258,7 @@ static void overlaps(void)
     is_text(words(&sum), "3x2: 0 1 6 6.5 10 10", "the mean of two");
     ((uint16_t *)weight.data)[2] = 65535;
     is_text(dnn_slices_add(&s, &box, 1, &sum, &weight, &err) < 0 ? err.text : "",
-            "slices: more than 65535 boxes share a point; larger strides would do",
+            "slices: more than 65535 boxes overlap at a voxel; use larger strides",
             "more boxes than can be counted");
     is_text(dnn_slices_add(&s, &sum, 1, &sum, &weight, &err) < 0 ? err.text : "",
             "slices: a box is 3x2; it must be 2x2", "a box of another shape");

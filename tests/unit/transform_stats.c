@@ -346,7 +346,7 @@ static void classes(void)
     ok(s->nclasses == 10 && s->class_count[7] == 2 && s->count == 2, "labels, merged");
     set_value(&b, 0, 4096);
     is_text(dnn_stats_add(s, &label, &b, &err) < 0 ? err.text : "",
-            "column 'x': classes: number 0 is 4096; classes are 0 to 4095",
+            "column 'x': classes: element 0 is 4096; classes are 0 to 4095",
             "too many classes");
     dnn_free(s);
     dnn_free(t);
@@ -362,9 +362,9 @@ static void refusals(void)
     struct dnn_stats *s = stats_of(&col, &a);
 
     is_text(dnn_stats_add(s, &col, &b, &err) < 0 ? err.text : "",
-            "column 'x': 2 channels; before it were 3", "other channels");
+            "column 'x': 2 channels, but 3 before", "other channels");
     is_text(dnn_stats_add(s, &col, &c, &err) < 0 ? err.text : "",
-            "column 'x': numbers of type f32 where u8 was said", "reals for integers");
+            "column 'x': dtype f32, expected u8", "reals for integers");
     dnn_free(s);
     dnn_array_free(&a);
     dnn_array_free(&b);
@@ -409,21 +409,21 @@ static void damage(void)
        "what is made here is sound");
     t->nchannels = 65;
     is_text(dnn_stats_check(t, &err) < 0 ? err.text : "",
-            "these are no statistics: counts are impossible", "65 channels");
+            "invalid statistics: impossible counts", "65 channels");
     t->nchannels = 3;
     t->m2[1] = -1;
     is_text(dnn_stats_check(t, &err) < 0 ? err.text : "",
-            "these are no statistics: channel 1 has impossible moments", "negative m2");
+            "invalid statistics: impossible moments of channel 1", "negative m2");
     t->m2[1] = 1;
     t->class_count[9] = -4;
     is_text(dnn_stats_check(t, &err) < 0 ? err.text : "",
-            "these are no statistics: class 9 has -4 members", "negative class");
+            "invalid statistics: class 9 has -4 members", "negative class");
     t->class_count[9] = 0;
     t->min[0] = -1;
     t->max[0] = 1;
     t->high *= 2;
     is_text(dnn_stats_check(t, &err) < 0 ? err.text : "",
-            "these are no statistics: the histogram is not that of [-1, 1]",
+            "invalid statistics: the histogram does not match the range [-1, 1]",
             "bins that end elsewhere");
     for (int i = 0; i < 300; i++) { /* nothing that is accepted may be harmful */
         dnn_free(t);

@@ -37,17 +37,17 @@ static void standardise_known(void)
               "a single number");
     a = counted(DNN_F32, "2x3");
     is_result(dnn_standardise(&a, 2, REALS(1, 1), REALS(2, 2), &err), &a,
-              "standardise: 2 means for an array of 2x3; there must be 1 or 3",
+              "standardise: 2 means given for an array of 2x3; give 1 or 3",
               "a wrong number of channels");
     a = counted(DNN_F32, "2x2");
     is_result(dnn_standardise(&a, 2, REALS(1, 1), REALS(2, 0), &err), &a,
-              "standardise: mean 1 and standard deviation 0 of channel 1; the first "
-              "must be finite, the second more than 0",
+              "standardise: mean 1 and standard deviation 0 of channel 1: the mean "
+              "must be finite, the deviation more than 0",
               "a constant channel");
     a = counted(DNN_F32, "2x1");
     is_result(dnn_standardise(&a, 1, REALS(NAN), REALS(2), &err), &a,
-              "standardise: mean nan and standard deviation 2 of channel 0; the first "
-              "must be finite, the second more than 0",
+              "standardise: mean nan and standard deviation 2 of channel 0: the mean "
+              "must be finite, the deviation more than 0",
               "no mean");
     a = blank(DNN_U8, "0x2");
     is_result(dnn_standardise(&a, 1, REALS(0), REALS(2), &err), &a,
@@ -121,15 +121,15 @@ static void clips(void)
     a = counted(DNN_U8, "3x1");
     is_result(dnn_clip(&a, -5, 1, &err), &a, "3x1: 0 1 1", "below all bytes");
     a = counted(DNN_U8, "3x1");
-    is_result(dnn_clip(&a, 256, 300, &err), &a, "clip: no u8 lies in [256, 300]",
-              "beyond all bytes");
+    is_result(dnn_clip(&a, 256, 300, &err), &a,
+              "clip: no value of type u8 lies in [256, 300]", "beyond all bytes");
     a = counted(DNN_U8, "3x1");
-    is_result(dnn_clip(&a, 1.2, 1.8, &err), &a, "clip: no u8 lies in [1.2, 1.8]",
-              "between two");
+    is_result(dnn_clip(&a, 1.2, 1.8, &err), &a,
+              "clip: no value of type u8 lies in [1.2, 1.8]", "between two");
     a = counted(DNN_F32, "3x1");
-    is_result(dnn_clip(&a, 2, 1, &err), &a, "clip: [2, 1] is no range", "no range");
+    is_result(dnn_clip(&a, 2, 1, &err), &a, "clip: [2, 1] is not a range", "no range");
     a = counted(DNN_F32, "3x1");
-    is_result(dnn_clip(&a, NAN, 1, &err), &a, "clip: [nan, 1] is no range", "a NaN");
+    is_result(dnn_clip(&a, NAN, 1, &err), &a, "clip: [nan, 1] is not a range", "a NaN");
 }
 
 /* ---- classes ---- */
@@ -150,16 +150,16 @@ static void classes(void)
     ok(good, "more than a portion");
     set_value(&a, 777, 0.5);
     is_result(dnn_remap(&a, table, 1000, &err), &a,
-              "remap: number 777 is 0.5; classes are 0 to 999", "no class number");
+              "remap: element 777 is 0.5; classes are 0 to 999", "no class number");
     a = counted(DNN_U8, "4x1");
     is_result(dnn_remap(&a, TABLE(0, 1, 2), 3, &err), &a,
-              "remap: number 3 is 3; classes are 0 to 2", "outside the table");
+              "remap: element 3 is 3; classes are 0 to 2", "outside the table");
     a = counted(DNN_U8, "4x1");
     is_result(dnn_remap(&a, TABLE(0, 1, -1, 2), 4, &err), &a,
-              "remap: number 2 is 2, which is not a class", "not a class");
+              "remap: element 2 is 2, which is not a class", "not a class");
     a = counted(DNN_U8, "4x1");
     is_result(dnn_remap(&a, TABLE(0, 1, 300, 2), 4, &err), &a,
-              "remap: from number 0 on: number 2 is 300, which u8 cannot hold",
+              "remap: from element 0 on: element 2 is 300, out of range of u8",
               "a class that is no byte");
     a = counted(DNN_I64, "2x1");
     dnn_one_hot(&a, 3, &b, &err);
@@ -170,17 +170,17 @@ static void classes(void)
     dnn_one_hot(&a, 4, &b, &err);
     is_result(0, &b, "4: 0 0 1 0", "one-hot of a label");
     is_result(dnn_one_hot(&a, 2, &b, &err), &b,
-              "one_hot: number 0 is 2; classes are 0 to 1", "too large a label");
+              "one_hot: element 0 is 2; classes are 0 to 1", "too large a label");
     set_value(&a, 0, -1);
     is_result(dnn_one_hot(&a, 2, &b, &err), &b,
-              "one_hot: number 0 is -1; classes are 0 to 1", "a negative label");
-    is_result(dnn_one_hot(&a, 0, &b, &err), &b, "one_hot: 0 classes; at least 1",
-              "no classes");
+              "one_hot: element 0 is -1; classes are 0 to 1", "a negative label");
+    is_result(dnn_one_hot(&a, 0, &b, &err), &b,
+              "one_hot: 0 classes; must be at least 1", "no classes");
     dnn_array_free(&a);
     a = counted(DNN_U8, "2x2");
     is_result(dnn_one_hot(&a, 4, &b, &err), &b,
-              "one_hot: the array is 2x2; a class number is a scalar, or alone on the "
-              "last axis",
+              "one_hot: the array is 2x2; a class number must be a scalar or the only "
+              "channel",
               "channels");
     dnn_array_free(&a);
 }

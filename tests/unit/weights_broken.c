@@ -281,7 +281,7 @@ static void circles(void)
     if (ok(heap != NULL, "a file has texts of any length")) {
         char *want = dnn_format(": is damaged: the texts at byte %td", heap - bytes);
 
-        alarm(60); /* should it not come back */
+        alarm(300); /* should it not come back */
         memset(heap + 16, 0, 16);
         put(bytes, len);
         is_refused(DNN_EDATA, want, "an object without a size");
@@ -297,7 +297,7 @@ static void circles(void)
     unlink(path);
 }
 
-enum { FLIPS = 400, CUTS = 60, SECONDS = 60 };
+enum { FLIPS = 400, CUTS = 60, SECONDS = 300 };
 
 /* In a process of its own, that a crash or an endless loop be seen. */
 static void damaged(const char *name)

@@ -3,8 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "backend/cpu/rows_impl.h"
-#include "backend/cpu/rows_share.h"
+#include "backend/cpu/rows_split.h"
 
 static size_t bias_work(const struct dnn_step *step, int threads)
 {

@@ -18,7 +18,7 @@ static const struct cpu_algo *const *const conv[] = {
           &dnn_cpu_wino_rows, &dnn_cpu_tiles),
     ALGOS(&dnn_cpu_narrow, &dnn_cpu_onednn_conv_data, &dnn_cpu_wino_squares,
           &dnn_cpu_wino_rows, &dnn_cpu_tiles),
-    ALGOS(&dnn_cpu_direct_conv_weights, &dnn_cpu_winow, &dnn_cpu_narrow_weights,
+    ALGOS(&dnn_cpu_direct_conv_weights, &dnn_cpu_wino_weights, &dnn_cpu_narrow_weights,
           &dnn_cpu_onednn_conv_weights),
 };
 static const struct cpu_algo *const *const deconv[] = {

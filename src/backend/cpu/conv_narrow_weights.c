@@ -138,13 +138,13 @@ static void add_plane(const struct bands *b, const float *x, const float *y,
                       int64_t rows, float *sum)
 {
     const struct dnn_direct_conv *v = &b->v;
-    struct dnn_direct_taps t = {.rows = rows,
-                                .count = b->count,
-                                .x_row = v->stride[1] * b->span,
-                                .x_step = v->dilation[2],
-                                .y_row = b->count,
-                                .y_step = b->rows * b->count,
-                                .sum_step = v->c * v->m};
+    struct dnn_direct_narrow_weights t = {.rows = rows,
+                                          .count = b->count,
+                                          .x_row = v->stride[1] * b->span,
+                                          .x_step = v->dilation[2],
+                                          .y_row = b->count,
+                                          .y_step = b->rows * b->count,
+                                          .sum_step = v->c * v->m};
 
     for (int64_t kh = 0; kh < v->kernel[1]; kh++)
         for (int64_t kw = 0; kw < v->kernel[2]; kw += DNN_DIRECT_TAPS)

@@ -29,7 +29,7 @@ struct dnn_kernel {
 static void close_dev(struct dnn_dev *dev)
 {
     if (dev == NULL) return;
-    dnn_cpu_choices_close(dev);
+    dnn_cpu_tuned_close(dev);
     dnn_cpu_onednn_close(dev);
     dnn_backend_ref.close(dev->ref);
     dnn_free(dev);
@@ -51,7 +51,7 @@ static int open_dev(const struct dnn_device *device, struct dnn_dev **out,
     openblas_set_num_threads(1);
     int rc = dnn_backend_ref.open(&(struct dnn_device){0}, &dev->ref, err);
     if (rc == 0) rc = dnn_cpu_conv_read(dev, err);
-    if (rc == 0) rc = dnn_cpu_choices_open(dev, err);
+    if (rc == 0) rc = dnn_cpu_tuned_open(dev, err);
     if (rc < 0) {
         close_dev(dev);
         return rc;
@@ -113,7 +113,7 @@ static int need(struct dnn_dev *dev, const struct dnn_step *step, struct dnn_nee
 
     *need = (struct dnn_need){0};
     if (step->op->kind == DNN_OP_EXCHANGE) return 0;
-    DNN_TRY(dnn_cpu_choose(dev, step, &algo, err));
+    DNN_TRY(dnn_cpu_select(dev, step, &algo, err));
     if (algo->need != NULL) return algo->need(dev, step, need, err);
     if (algo->work != NULL) need->work = algo->work(step, dev->threads);
     return 0;
@@ -183,7 +183,7 @@ static int prepare(struct dnn_dev *dev, const struct dnn_step *step,
     const struct cpu_algo *algo = NULL;
     bool exchange = step->op->kind == DNN_OP_EXCHANGE;
 
-    if (!exchange) DNN_TRY(dnn_cpu_choose(dev, step, &algo, err));
+    if (!exchange) DNN_TRY(dnn_cpu_select(dev, step, &algo, err));
     struct dnn_kernel *k = dnn_alloc(sizeof *k);
     k->algo = algo;
     k->exchange = exchange;

@@ -94,10 +94,10 @@ struct dnn_dev {
     struct dnn_device device;
     int threads;
     enum cpu_conv conv;
-    struct dnnl_engine *engine;  /* oneDNN's, opened when it is first wanted; owned */
-    struct dnnl_stream *stream;  /* owned */
-    struct dnn_dev *ref;         /* the ref backend, for what nothing else can do */
-    struct cpu_choices *choices; /* owned: what was measured so far */
+    struct dnnl_engine *engine; /* oneDNN's, opened when it is first wanted; owned */
+    struct dnnl_stream *stream; /* owned */
+    struct dnn_dev *ref;        /* the ref backend, for what nothing else can do */
+    struct cpu_tuned *tuned;    /* owned: what was measured so far */
 };
 
 /* ---- algos.c ---- */
@@ -112,13 +112,13 @@ extern const struct cpu_algo dnn_cpu_loops;
 /* Whether a algo can do a step with its types and pitches. */
 bool dnn_cpu_can(const struct cpu_algo *algo, const struct dnn_step *step);
 /* The algo to do a step: by rule, from the file of choices, or by measuring now. */
-int dnn_cpu_choose(struct dnn_dev *dev, const struct dnn_step *step,
+int dnn_cpu_select(struct dnn_dev *dev, const struct dnn_step *step,
                    const struct cpu_algo **out, struct dnn_err *err);
 /* Read device.conv. */
 int dnn_cpu_conv_read(struct dnn_dev *dev, struct dnn_err *err);
 /* Read the file of choices if there is one; forget. */
-int dnn_cpu_choices_open(struct dnn_dev *dev, struct dnn_err *err);
-void dnn_cpu_choices_close(struct dnn_dev *dev);
+int dnn_cpu_tuned_open(struct dnn_dev *dev, struct dnn_err *err);
+void dnn_cpu_tuned_close(struct dnn_dev *dev);
 
 /* ---- pages.c ---- */
 

@@ -96,7 +96,7 @@ static bool small(const int64_t *factor, int count)
     return true;
 }
 
-bool dnn_direct_bww_can(const struct dnn_direct_conv *v)
+bool dnn_direct_weights_can(const struct dnn_direct_conv *v)
 {
     int64_t pad[5] = {v->n, 0, 0, 0, v->c};
 

@@ -51,15 +51,15 @@ void dnn_direct_columns(const float *y, int64_t rows, int64_t m, int64_t pitch,
 
 /* Gradient of the weights: can it be done, i.e. are all sizes at least 1, the
  * padding not negative, and every array within reach of its index? */
-bool dnn_direct_bww_can(const struct dnn_direct_conv *conv);
+bool dnn_direct_weights_can(const struct dnn_direct_conv *conv);
 
 /* Bytes of scratch memory for that many threads (at least 1). */
-size_t dnn_direct_bww_work(const struct dnn_direct_conv *conv, int threads);
+size_t dnn_direct_weights_work(const struct dnn_direct_conv *conv, int threads);
 
 /* dw and db are overwritten; db may be NULL.  work holds the bytes asked for, at
  * any address.  Runs a team of that many OpenMP threads.  The bits of the result
  * depend on the shape, the instruction set and the number of threads alone. */
-void dnn_direct_bww(const struct dnn_direct_conv *conv, const float *x, const float *dy,
-                    float *dw, float *db, void *work, int threads);
+void dnn_direct_weights(const struct dnn_direct_conv *conv, const float *x,
+                        const float *dy, float *dw, float *db, void *work, int threads);
 
 #endif

@@ -8,7 +8,7 @@
 #include <immintrin.h>
 
 #define LANES 8
-#define ROWS2 6
+#define TILE_ROWS 6
 #define TARGET __attribute__((target("avx2,fma")))
 #define PAST(to, v) _mm256_stream_ps(to, (__m256)(v))
 #define FENCE() _mm_sfence()

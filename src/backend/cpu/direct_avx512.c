@@ -8,7 +8,7 @@
 #include <immintrin.h>
 
 #define LANES 16
-#define ROWS2 12
+#define TILE_ROWS 12
 #define TARGET __attribute__((target("avx512f,avx2,fma")))
 #define PAST(to, v) _mm512_stream_ps(to, (__m512)(v))
 #define FENCE() _mm_sfence()

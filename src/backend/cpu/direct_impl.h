@@ -1,7 +1,7 @@
 /* direct_impl.h - what the files of the direct kernels share.
  *
  * The plan (direct_plan.c) turns a convolution into blocks of output positions
- * times items of the weights' gradient; the runner (direct_bww.c) walks them; a
+ * times items of the weights' gradient; the runner (direct_weights.c) walks them; a
  * tile (direct_kernel.h, compiled once per instruction set) does the arithmetic.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -77,7 +77,7 @@ struct dnn_direct_narrow {
  * them and m (up to DNN_DIRECT_TAPS_M) channels of y, the sum over rows of count
  * positions (whole vectors) of x times y is added to sum. */
 enum { DNN_DIRECT_TAPS = 3, DNN_DIRECT_TAPS_M = 4 };
-struct dnn_direct_taps {
+struct dnn_direct_narrow_weights {
     int64_t rows, count;
     int taps, m;
     const float *x;        /* of the first tap                            */
@@ -126,7 +126,7 @@ struct dnn_direct_isa {
     void (*product)(const struct dnn_direct_product *product);
     void (*few)(const struct dnn_direct_few *few);
     void (*narrow)(const struct dnn_direct_narrow *narrow);
-    void (*taps)(const struct dnn_direct_taps *taps);
+    void (*taps)(const struct dnn_direct_narrow_weights *taps);
     /* to[k * to_step + i] = x[i * x_step + k], i < count, k < c */
     void (*apart)(const float *x, int64_t x_step, int64_t count, int64_t c, float *to,
                   int64_t to_step);

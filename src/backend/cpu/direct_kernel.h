@@ -1,7 +1,7 @@
 /* direct_kernel.h - the arithmetic of a tile, for one instruction set.
  *
  * Included once by each of direct_plain.c, direct_avx2.c and direct_avx512.c,
- * which say LANES (floats in a vector), ROWS2 (rows of a tile two vectors wide:
+ * which say LANES (floats in a vector), TILE_ROWS (rows of a tile two vectors wide:
  * 6 or 12), TARGET (the functions' attribute), PAST (a store past the cache) and
  * FENCE (after the last of them), and ISA (the table's name).  The code
  * is the same for all of them, so what runs anywhere tests all but the width.
@@ -92,7 +92,7 @@ INLINE void sum_tile(const struct dnn_direct_tile *t, const int rows, const int 
     CASE(10, vecs, spread);                                                            \
     CASE(11, vecs, spread);                                                            \
     CASE(12, vecs, spread)
-#if ROWS2 == 6
+#if TILE_ROWS == 6
 #define CASES_2(vecs, spread) CASES_6(vecs, spread)
 #else
 #define CASES_2(vecs, spread) CASES_12(vecs, spread)
@@ -170,12 +170,12 @@ static TARGET void columns(const float *y, int64_t n, int64_t m, int64_t pitch,
 #include "backend/cpu/direct_few.h"
 #include "backend/cpu/direct_narrow.h"
 #include "backend/cpu/direct_stream.h"
-#include "backend/cpu/direct_taps.h"
+#include "backend/cpu/direct_narrow_weights.h"
 
 const struct dnn_direct_isa ISA = {
     .name = ISA_NAME,
     .lanes = LANES,
-    .rows = {0, ROWS1, ROWS2},
+    .rows = {0, ROWS1, TILE_ROWS},
     .tile = tile,
     .product = product,
     .few = few,

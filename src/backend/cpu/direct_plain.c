@@ -5,7 +5,7 @@
  * Copyright the dnn-toolkit authors
  */
 #define LANES 4
-#define ROWS2 6
+#define TILE_ROWS 6
 #define TARGET
 #define PAST(to, v) (*(vec *)(to) = (v))
 #define FENCE() ((void)0)

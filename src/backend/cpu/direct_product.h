@@ -73,7 +73,7 @@ INLINE void product_tile(const struct dnn_direct_product *p, const int rows,
     PRODUCT(4, vecs);                                                                  \
     PRODUCT(5, vecs);                                                                  \
     PRODUCT(6, vecs)
-#if ROWS2 == 6
+#if TILE_ROWS == 6
 #define PRODUCTS(vecs) PRODUCTS_6(vecs)
 #else
 #define PRODUCTS(vecs)                                                                 \

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "backend/cpu/loss_share.h"
+#include "backend/cpu/loss_impl.h"
 
 /* ---- squared differences ---- */
 
@@ -18,18 +18,18 @@ static bool same_shape(const struct dnn_step *step)
 static size_t sums_work(const struct dnn_step *step, int threads)
 {
     (void)step;
-    return rows2_sums_bytes(threads);
+    return rows_sums_bytes(threads);
 }
 
 /* Part p of all rows; they are one where nothing is between them. */
-static struct rows2_box part_of(const struct cpu_array *x, const struct cpu_array *t,
-                                const struct cpu_array *y, int parts, int p)
+static struct rows_box part_of(const struct cpu_array *x, const struct cpu_array *t,
+                               const struct cpu_array *y, int parts, int p)
 {
-    struct rows2_box b = {.x = x->mem, .t = t->mem, .y = y == NULL ? NULL : y->mem};
+    struct rows_box b = {.x = x->mem, .t = t->mem, .y = y == NULL ? NULL : y->mem};
     int64_t first, last;
 
     if (rows_dense(x) && rows_dense(t) && (y == NULL || rows_dense(y))) {
-        rows2_line_share(x->count, parts, p, &first, &last);
+        rows_line_share(x->count, parts, p, &first, &last);
         b.rows = 1;
         b.n = last - first;
         b.x_pitch = b.t_pitch = b.y_pitch = 1;
@@ -49,28 +49,28 @@ static struct rows2_box part_of(const struct cpu_array *x, const struct cpu_arra
 
 static void mse(const struct cpu_call *c)
 {
-    const struct dnn_rows2_isa *isa = dnn_rows2_find();
+    const struct dnn_rows_isa *isa = dnn_rows_find();
     int parts = rows_parts(c->in[0].count, c->threads);
     double *sums = c->work;
 
 #pragma omp parallel for schedule(static, 1) num_threads(parts)
     for (int p = 0; p < parts; p++) {
-        struct rows2_box b = part_of(&c->in[0], &c->in[1], NULL, parts, p);
+        struct rows_box b = part_of(&c->in[0], &c->in[1], NULL, parts, p);
 
         sums[8 * p] = isa->squares(&b);
     }
-    rows2_put(&c->out[0], rows2_add_up(sums, parts) * c->op->attr.loss.scale);
+    rows_put(&c->out[0], rows_add_up(sums, parts) * c->op->attr.loss.scale);
 }
 
 static void mse_data(const struct cpu_call *c)
 {
-    const struct dnn_rows2_isa *isa = dnn_rows2_find();
+    const struct dnn_rows_isa *isa = dnn_rows_find();
     int parts = rows_parts(c->out[0].count, c->threads);
-    double times = 2 * c->op->attr.loss.scale * rows2_number(&c->in[0]);
+    double times = 2 * c->op->attr.loss.scale * rows_number(&c->in[0]);
 
 #pragma omp parallel for schedule(static, 1) num_threads(parts)
     for (int p = 0; p < parts; p++) {
-        struct rows2_box b = part_of(&c->in[1], &c->in[2], &c->out[0], parts, p);
+        struct rows_box b = part_of(&c->in[1], &c->in[2], &c->out[0], parts, p);
 
         isa->difference(&b, (float)times);
     }
@@ -80,9 +80,9 @@ static void mse_data(const struct cpu_call *c)
 
 static size_t loss_work(const struct dnn_step *step, int threads)
 {
-    int64_t each = loss_scratch(rows2_row(step->in[loss_x(step->op)]));
+    int64_t each = loss_scratch(rows_row(step->in[loss_x(step->op)]));
 
-    return rows2_sums_bytes(threads) + (size_t)threads * (size_t)each * sizeof(float);
+    return rows_sums_bytes(threads) + (size_t)threads * (size_t)each * sizeof(float);
 }
 
 /* The scale, and what the mean is over where the data knows it. */
@@ -106,12 +106,12 @@ static struct cpu_array flat(const struct cpu_array *a)
 }
 
 /* Part p of the rows.  y: with the gradient. */
-static struct rows2_loss part(const struct cpu_call *c, bool data, int parts, int p)
+static struct rows_loss part(const struct cpu_call *c, bool data, int parts, int p)
 {
     const struct dnn_op_loss *l = &c->op->attr.loss;
     int at = loss_x(c->op);
     struct cpu_array x = c->in[at], t = c->in[at + 1], y = c->out[0];
-    const float *w = rows2_in(c, at + 2);
+    const float *w = rows_in(c, at + 2);
     int64_t first, last, row = x.row;
 
     if (c->op->kind == DNN_OP_POINT && w == NULL && t.shape.ndim == x.shape.ndim &&
@@ -121,7 +121,7 @@ static struct rows2_loss part(const struct cpu_call *c, bool data, int parts, in
         y = flat(&y);
     }
     dnn_cpu_share(x.rows, parts, p, &first, &last);
-    struct rows2_loss k = loss_rows(&x, &t, data ? &y : NULL, first, last);
+    struct rows_loss k = loss_rows(&x, &t, data ? &y : NULL, first, last);
     k.w = w;
     if (l->ignores) k.ignore = l->ignore;
     k.on = (float)(1 - l->smoothing);
@@ -131,35 +131,35 @@ static struct rows2_loss part(const struct cpu_call *c, bool data, int parts, in
     k.alpha = (float)l->alpha;
     k.raw = l->raw;
     k.fn = l->fn;
-    k.scratch = (float *)((char *)c->work + rows2_sums_bytes(c->threads)) +
+    k.scratch = (float *)((char *)c->work + rows_sums_bytes(c->threads)) +
                 p * loss_scratch(row);
     return k;
 }
 
 static void loss(const struct cpu_call *c)
 {
-    const struct dnn_rows2_isa *isa = dnn_rows2_find();
+    const struct dnn_rows_isa *isa = dnn_rows_find();
     int parts = rows_parts(c->in[0].count, c->threads);
     double *sums = c->work;
 
 #pragma omp parallel for schedule(static, 1) num_threads(parts)
     for (int p = 0; p < parts; p++) {
-        struct rows2_loss k = part(c, false, parts, p);
+        struct rows_loss k = part(c, false, parts, p);
 
         sums[8 * p] = c->op->kind == DNN_OP_POINT ? isa->point(&k) : isa->xent(&k);
     }
-    rows2_put(&c->out[0], rows2_add_up(sums, parts) * scale(c, 3));
+    rows_put(&c->out[0], rows_add_up(sums, parts) * scale(c, 3));
 }
 
 static void loss_data(const struct cpu_call *c)
 {
-    const struct dnn_rows2_isa *isa = dnn_rows2_find();
+    const struct dnn_rows_isa *isa = dnn_rows_find();
     int parts = rows_parts(c->out[0].count, c->threads);
-    double times = scale(c, 4) * rows2_number(&c->in[0]);
+    double times = scale(c, 4) * rows_number(&c->in[0]);
 
 #pragma omp parallel for schedule(static, 1) num_threads(parts)
     for (int p = 0; p < parts; p++) {
-        struct rows2_loss k = part(c, true, parts, p);
+        struct rows_loss k = part(c, true, parts, p);
 
         k.factor = (float)times;
         if (c->op->kind == DNN_OP_POINT)
@@ -195,7 +195,7 @@ static void weigh(const struct cpu_call *c)
         }
         sums[8 * p] = w == NULL ? (double)n : sum;
     }
-    out[0] = rows2_add_up(sums, parts);
+    out[0] = rows_add_up(sums, parts);
     out[1] = (double)c->in[0].shape.dim[0];
 }
 

@@ -7,7 +7,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "backend/cpu/loss_share.h"
+#include "backend/cpu/loss_impl.h"
 
 #include <omp.h>
 
@@ -22,7 +22,7 @@ static const uint32_t right = UINT32_C(1) << 31;
 
 static int64_t rows_of(const struct dnn_tensor *x)
 {
-    return rows2_count(x) / x->shape.dim[0] / rows2_row(x);
+    return rows_count(x) / x->shape.dim[0] / rows_row(x);
 }
 
 static bool can(const struct dnn_step *step)
@@ -40,7 +40,7 @@ static size_t scratch_bytes(int64_t classes, int threads)
 static size_t work(const struct dnn_step *step, int threads)
 {
     const struct dnn_tensor *x = step->in[0];
-    int64_t n = rows2_row(x);
+    int64_t n = rows_row(x);
 
     return scratch_bytes(n, threads) +
            (size_t)(2 * x->shape.dim[0] * n) * sizeof(double) +
@@ -49,14 +49,14 @@ static size_t work(const struct dnn_step *step, int threads)
 
 static size_t data_work(const struct dnn_step *step, int threads)
 {
-    return scratch_bytes(rows2_row(step->in[1]), threads);
+    return scratch_bytes(rows_row(step->in[1]), threads);
 }
 
 /* ---- probabilities ---- */
 
 static void probabilities(const struct cpu_call *c)
 {
-    const struct dnn_rows2_isa *isa = dnn_rows2_find();
+    const struct dnn_rows_isa *isa = dnn_rows_find();
     const struct dnn_rows_isa *rows = dnn_rows_find();
     const struct dnn_op_unary sigmoid = {.fn = DNN_SIGMOID};
     enum dnn_head source = c->op->attr.overlap.source;
@@ -70,14 +70,14 @@ static void probabilities(const struct cpu_call *c)
         dnn_cpu_share(x->rows, parts, p, &first, &last);
         const float *from = (const float *)x->mem + first * x->pitch;
         float *to = (float *)y->mem + first * y->pitch;
-        const struct rows2_classes k = {.rows = last - first,
-                                        .n = x->row,
-                                        .x = from,
-                                        .y = to,
-                                        .x_pitch = x->pitch,
-                                        .y_pitch = y->pitch,
-                                        .scratch = (float *)c->work +
-                                                   p * loss_scratch(x->row)};
+        const struct rows_classes k = {.rows = last - first,
+                                       .n = x->row,
+                                       .x = from,
+                                       .y = to,
+                                       .x_pitch = x->pitch,
+                                       .y_pitch = y->pitch,
+                                       .scratch =
+                                           (float *)c->work + p * loss_scratch(x->row)};
 
         if (source == DNN_HEAD_SOFTMAX) {
             isa->softmax(&k);
@@ -251,22 +251,22 @@ static void forward(const struct cpu_call *c)
     }
     for (int64_t i = 0; i < samples * n; i++)
         sum += sums[i];
-    rows2_put(&c->out[0], sum);
+    rows_put(&c->out[0], sum);
 }
 
 static void backward(const struct cpu_call *c)
 {
-    const struct dnn_rows2_isa *isa = dnn_rows2_find();
+    const struct dnn_rows_isa *isa = dnn_rows_find();
     const struct cpu_array *x = &c->in[1], *slope = &c->in[3];
     int parts = rows_parts(x->count, c->threads);
-    double times = rows2_number(&c->in[0]);
+    double times = rows_number(&c->in[0]);
 
 #pragma omp parallel for schedule(static, 1) num_threads(parts)
     for (int p = 0; p < parts; p++) {
         int64_t first, last;
 
         dnn_cpu_share(x->rows, parts, p, &first, &last);
-        struct rows2_loss k = loss_rows(x, &c->in[2], &c->out[0], first, last);
+        struct rows_loss k = loss_rows(x, &c->in[2], &c->out[0], first, last);
         k.source = c->op->attr.overlap.source;
         k.factor = (float)times;
         k.dp = (const float *)slope->mem + first * slope->pitch;

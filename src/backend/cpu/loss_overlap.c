@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "backend/cpu/loss_share.h"
+#include "backend/cpu/loss_impl.h"
 
 #include <omp.h>
 
@@ -29,7 +29,7 @@ static struct cut cut_step(const struct dnn_step *step, int threads)
 {
     const struct dnn_tensor *x = step->in[loss_x(step->op)];
 
-    return cut_of(x->shape.dim[0], rows2_count(x), rows2_row(x), threads);
+    return cut_of(x->shape.dim[0], rows_count(x), rows_row(x), threads);
 }
 
 static size_t scratch_bytes(int64_t classes, int threads)
@@ -41,31 +41,30 @@ static size_t overlap_work(const struct dnn_step *step, int threads)
 {
     struct cut k = cut_step(step, threads);
 
-    return scratch_bytes(rows2_row(step->in[0]), threads) +
+    return scratch_bytes(rows_row(step->in[0]), threads) +
            (size_t)(k.samples * k.parts * k.each) * sizeof(double);
 }
 
 /* Backward: the slopes of each sample as floats. */
 static size_t data_work(const struct dnn_step *step, int threads)
 {
-    int64_t n = rows2_row(step->in[1]);
+    int64_t n = rows_row(step->in[1]);
 
     return scratch_bytes(n, threads) +
            (size_t)(2 * n * step->in[1]->shape.dim[0]) * sizeof(float);
 }
 
 /* Part p of sample s. */
-static struct rows2_loss part(const struct cpu_call *c, const struct cut *cut,
-                              bool data, int64_t s, int p)
+static struct rows_loss part(const struct cpu_call *c, const struct cut *cut, bool data,
+                             int64_t s, int p)
 {
     const struct dnn_op_overlap *o = &c->op->attr.overlap;
     int at = loss_x(c->op);
     int64_t first, last;
 
     dnn_cpu_share(cut->rows, cut->parts, p, &first, &last);
-    struct rows2_loss k =
-        loss_rows(&c->in[at], &c->in[at + 1], data ? &c->out[0] : NULL,
-                  s * cut->rows + first, s * cut->rows + last);
+    struct rows_loss k = loss_rows(&c->in[at], &c->in[at + 1], data ? &c->out[0] : NULL,
+                                   s * cut->rows + first, s * cut->rows + last);
     k.source = o->source;
     if (o->ignores) k.ignore = o->ignore;
     return k;
@@ -73,7 +72,7 @@ static struct rows2_loss part(const struct cpu_call *c, const struct cut *cut,
 
 static void overlap(const struct cpu_call *c)
 {
-    const struct dnn_rows2_isa *isa = dnn_rows2_find();
+    const struct dnn_rows_isa *isa = dnn_rows_find();
     const struct cpu_array *x = &c->in[0];
     const struct cut cut = cut_of(x->shape.dim[0], x->count, x->row, c->threads);
     char *work = c->work;
@@ -89,7 +88,7 @@ static void overlap(const struct cpu_call *c)
 
 #pragma omp for schedule(static)
         for (int64_t i = 0; i < cut.samples * cut.parts; i++) {
-            struct rows2_loss k =
+            struct rows_loss k =
                 part(c, &cut, false, i / cut.parts, (int)(i % cut.parts));
 
             k.sums = sums + i * cut.each;
@@ -107,7 +106,7 @@ static void overlap(const struct cpu_call *c)
 
 static void overlap_data(const struct cpu_call *c)
 {
-    const struct dnn_rows2_isa *isa = dnn_rows2_find();
+    const struct dnn_rows_isa *isa = dnn_rows_find();
     const struct cpu_array *x = &c->in[1];
     const struct cut cut = cut_of(x->shape.dim[0], x->count, x->row, c->threads);
     bool whole = c->op->attr.overlap.whole;
@@ -127,7 +126,7 @@ static void overlap_data(const struct cpu_call *c)
 
 #pragma omp for schedule(static)
         for (int64_t i = 0; i < cut.samples * cut.parts; i++) {
-            struct rows2_loss k =
+            struct rows_loss k =
                 part(c, &cut, true, i / cut.parts, (int)(i % cut.parts));
 
             k.pt = slope + (whole ? 0 : i / cut.parts * n);

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "backend/cpu/rows2_share.h"
+#include "backend/cpu/rows_split.h"
 
 #include "base/rng.h"
 
@@ -36,7 +36,7 @@ static int64_t room(int64_t c)
 
 static size_t work(const struct dnn_step *step, int threads)
 {
-    return (size_t)threads * 3 * (size_t)room(rows2_row(step->in[0])) * sizeof(float);
+    return (size_t)threads * 3 * (size_t)room(rows_row(step->in[0])) * sizeof(float);
 }
 
 /* What is done with the numbers. */
@@ -44,8 +44,8 @@ struct source {
     const struct dnn_op_noise *noise;
     const struct dnn_now *now;
     struct dnn_rng rng;
-    struct rows2_draw draw; /* dropout: without place and memory */
-    bool plus;              /* forward only                      */
+    struct rows_draw draw; /* dropout: without place and memory */
+    bool plus;             /* forward only                      */
 };
 
 static struct source source_of(const struct cpu_call *c)
@@ -60,7 +60,7 @@ static struct source source_of(const struct cpu_call *c)
         plus = -times * ALPHA_DROPPED * n->rate;
         dropped = times * ALPHA_DROPPED + plus;
     }
-    s.draw = (struct rows2_draw){
+    s.draw = (struct rows_draw){
         .key = {s.rng.key[0], s.rng.key[1]},
         .step = c->now.step,
         .times = (float)times,
@@ -88,7 +88,7 @@ static void factors(const struct source *s, int64_t sample, int64_t index, int64
                     float *times, float *plus, float *ones)
 {
     struct dnn_rng_at at = {.step = s->now->step, .sample = sample_of(s, sample)};
-    struct rows2_draw d = s->draw;
+    struct rows_draw d = s->draw;
     double rate = s->noise->rate, size = sqrt(rate / (1 - rate));
 
     if (is_dropout(s)) {
@@ -101,7 +101,7 @@ static void factors(const struct source *s, int64_t sample, int64_t index, int64
         d.y = times;
         d.plus = d.dropped = 0;
         d.times = 1;
-        dnn_rows2_find()->dropout(&d);
+        dnn_rows_find()->dropout(&d);
     }
     for (int64_t i = 0; i < n; i++) {
         at.index = (uint64_t)(index + i);
@@ -124,20 +124,20 @@ static void each_element(const struct source *s, int64_t sample, int64_t index,
     float times[FEW], plus[FEW], ones[FEW];
 
     if (is_dropout(s)) {
-        struct rows2_draw d = s->draw;
+        struct rows_draw d = s->draw;
         d.n = n;
         d.index = (uint64_t)index;
         d.sample = sample_of(s, sample);
         d.x = x;
         d.y = y;
-        dnn_rows2_find()->dropout(&d);
+        dnn_rows_find()->dropout(&d);
         return;
     }
     for (int64_t i = 0; i < n; i += FEW) {
         int64_t few = n - i < FEW ? n - i : FEW;
 
         factors(s, sample, index + i, few, times, plus, ones);
-        dnn_rows2_find()->scale(&(struct rows2_scale){
+        dnn_rows_find()->scale(&(struct rows_scale){
             .n = few, .x = x + i, .a = times, .b = plus, .y = y + i});
     }
 }
@@ -154,7 +154,7 @@ static void elements(const struct cpu_call *c, const struct source *s)
     for (int p = 0; p < parts; p++) {
         int64_t first, last;
 
-        rows2_line_share(all, parts, p, &first, &last);
+        rows_line_share(all, parts, p, &first, &last);
         while (first < last) {
             int64_t index = first % each, n = each - index;
 
@@ -167,7 +167,7 @@ static void elements(const struct cpu_call *c, const struct source *s)
 
 static void channels(const struct cpu_call *c, const struct source *s)
 {
-    const struct dnn_rows2_isa *isa = dnn_rows2_find();
+    const struct dnn_rows_isa *isa = dnn_rows_find();
     int64_t rows = c->in[0].rows, n = c->in[0].row, samples = c->in[0].shape.dim[0];
     int64_t each = samples == 0 ? 1 : rows / samples;
     int parts = rows_parts(c->in[0].count, c->threads);
@@ -181,11 +181,11 @@ static void channels(const struct cpu_call *c, const struct source *s)
         for (int64_t r = first; r < last; r++) {
             if (r == first || r % each == 0)
                 factors(s, r / each, 0, n, times, plus, plus + room(n));
-            isa->scale(&(struct rows2_scale){.n = n,
-                                             .x = (const float *)c->in[0].mem + r * n,
-                                             .a = times,
-                                             .b = plus,
-                                             .y = (float *)c->out[0].mem + r * n});
+            isa->scale(&(struct rows_scale){.n = n,
+                                            .x = (const float *)c->in[0].mem + r * n,
+                                            .a = times,
+                                            .b = plus,
+                                            .y = (float *)c->out[0].mem + r * n});
         }
     }
 }

@@ -8,8 +8,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "backend/cpu/rows_impl.h"
-#include "backend/cpu/rows_share.h"
+#include "backend/cpu/rows_split.h"
 
 enum { COEFS = 5 }; /* mean, scale, shift, slope, rest */
 

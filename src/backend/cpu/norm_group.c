@@ -9,7 +9,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "backend/cpu/rows2_share.h"
+#include "backend/cpu/rows_split.h"
 
 enum { COEFS = 5 }; /* mean, scale, shift, slope, rest */
 
@@ -55,7 +55,7 @@ static struct slot slot_of(const struct space *s, void *work, int p)
 
 static size_t work(const struct dnn_step *step, int threads)
 {
-    return (size_t)threads * space_of(rows2_row(step->in[0])).bytes;
+    return (size_t)threads * space_of(rows_row(step->in[0])).bytes;
 }
 
 static bool is_layer(const struct dnn_op_groupnorm *a, const struct dnn_shape *x)
@@ -124,8 +124,8 @@ static struct job job_of(const struct cpu_call *c)
                     .y = c->op->pass == DNN_BWD_WEIGHTS ? NULL : &c->out[0],
                     .stats = forward ? NULL : c->in[2].mem,
                     .save = forward ? c->out[1].mem : NULL,
-                    .gamma = rows2_in(c, forward ? 1 : 3),
-                    .beta = rows2_in(c, forward ? 2 : 4),
+                    .gamma = rows_in(c, forward ? 1 : 3),
+                    .beta = rows_in(c, forward ? 2 : 4),
                     .channels = x->row,
                     .groups = c->op->attr.groupnorm.groups,
                     .samples = x->shape.dim[0]};
@@ -393,10 +393,10 @@ static int all_samples(const struct job *j)
 
 /* ---- rows by themselves ---- */
 
-static void layer_chunk(const struct job *j, struct rows2_layer l,
+static void layer_chunk(const struct job *j, struct rows_layer l,
                         const struct slot *mine)
 {
-    const struct dnn_rows2_isa *isa = dnn_rows2_find();
+    const struct dnn_rows_isa *isa = dnn_rows_find();
     const struct dnn_op_unary *post = j->c->op->post;
 
     if (j->dy == NULL) {
@@ -405,7 +405,7 @@ static void layer_chunk(const struct job *j, struct rows2_layer l,
         return;
     }
     if (post != NULL) {
-        struct rows2_layer v = l;
+        struct rows_layer v = l;
 
         v.y = mine->chunks;
         v.y_pitch = l.n;
@@ -435,13 +435,13 @@ static int all_rows(const struct job *j)
         memset(mine.weights, 0, 2 * (size_t)n * sizeof(double));
         dnn_cpu_share(rows, parts, p, &first, &last);
         for (int64_t r = first; r < last; r += step) {
-            struct rows2_layer l = {.rows = last - r < step ? last - r : step,
-                                    .n = n,
-                                    .gamma = j->gamma,
-                                    .beta = j->beta,
-                                    .epsilon = j->c->op->attr.groupnorm.epsilon,
-                                    .sum = mine.weights,
-                                    .product = mine.weights + n};
+            struct rows_layer l = {.rows = last - r < step ? last - r : step,
+                                   .n = n,
+                                   .gamma = j->gamma,
+                                   .beta = j->beta,
+                                   .epsilon = j->c->op->attr.groupnorm.epsilon,
+                                   .sum = mine.weights,
+                                   .product = mine.weights + n};
 
             l.x = (const float *)j->x->mem + r * j->x->pitch;
             l.x_pitch = j->x->pitch;

@@ -22,8 +22,8 @@ extern const struct cpu_algo dnn_cpu_onednn_deconv, dnn_cpu_onednn_deconv_data,
 extern const struct cpu_algo dnn_cpu_direct_conv_weights, dnn_cpu_direct_deconv_weights,
     dnn_cpu_direct_matmul_weights;
 
-/* winow_conv.c: the same of three taps with half the multiplications */
-extern const struct cpu_algo dnn_cpu_winow;
+/* wino_weights_conv.c: the same of three taps with half the multiplications */
+extern const struct cpu_algo dnn_cpu_wino_weights;
 
 /* wino.c: three taps along the last axis, or the last two, with half or a quarter of
  * the multiplications; forward and backward data */

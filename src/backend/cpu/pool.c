@@ -7,7 +7,7 @@
  * Copyright the dnn-toolkit authors
  */
 #include "backend/cpu/pool_impl.h"
-#include "backend/cpu/rows_share.h"
+#include "backend/cpu/rows_split.h"
 
 enum { D = DNN_MAX_SPATIAL };
 

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "backend/cpu/rows2_share.h"
+#include "backend/cpu/rows_split.h"
 
 /* The axes first ... ndim - 2. */
 static int first_axis(const struct dnn_op_reduce *r, const struct dnn_shape *x)
@@ -59,7 +59,7 @@ static size_t work(const struct dnn_step *step, int threads)
 {
     const struct dnn_tensor *x = step->op->pass == DNN_FWD ? step->in[0] : step->out[0];
 
-    return (size_t)threads * 4 * (size_t)room(rows2_row(x)) * sizeof(double);
+    return (size_t)threads * 4 * (size_t)room(rows_row(x)) * sizeof(double);
 }
 
 /* A part of a result's rows as one box, and what is left of it. */
@@ -100,8 +100,8 @@ static void sum_part(const struct job *j, int64_t outer, int p, double *sum)
 
 static void most_part(const struct job *j, int64_t outer, int p, float *most)
 {
-    const struct dnn_rows2_isa *isa = dnn_rows2_find();
-    struct rows2_column b = {.n = j->f.n, .x_pitch = pitch_of(j, j->x), .out = most};
+    const struct dnn_rows_isa *isa = dnn_rows_find();
+    struct rows_column b = {.n = j->f.n, .x_pitch = pitch_of(j, j->x), .out = most};
     bool left;
 
     for (int64_t i = 0; i < j->n; i++)
@@ -204,7 +204,7 @@ static void spread_part(const struct cpu_call *c, const struct job *j, int64_t o
                         int p, const float *dy, const float *most)
 {
     const struct cpu_array *dx = j->x, *x = &c->in[1];
-    struct rows2_column b = {.n = j->f.n, .dy = dy, .most = most};
+    struct rows_column b = {.n = j->f.n, .dy = dy, .most = most};
     struct rows_combine same = {.terms = 1, .fn = DNN_ADD, .factor = 1};
     bool left;
 
@@ -221,7 +221,7 @@ static void spread_part(const struct cpu_call *c, const struct job *j, int64_t o
         same.y = b.y;
         same.y_pitch = b.y_pitch;
         if (most != NULL)
-            dnn_rows2_find()->column_spread(&b);
+            dnn_rows_find()->column_spread(&b);
         else
             dnn_rows_find()->combine(&same);
         b.y += b.rows * b.y_pitch;
@@ -237,7 +237,7 @@ static void equal_all(const struct cpu_call *c, const struct job *whole, int64_t
 {
     const struct cpu_array *x = &c->in[1];
     struct job j = *whole;
-    struct rows2_column b = {.most = most, .out = count};
+    struct rows_column b = {.most = most, .out = count};
     bool left;
 
     j.parts = 1;
@@ -246,12 +246,12 @@ static void equal_all(const struct cpu_call *c, const struct job *whole, int64_t
     b.x = (const float *)x->mem + box_of(&j, x, outer, 0, &b.rows, &left);
     for (int64_t i = 0; i < j.n; i++)
         count[i] = 0;
-    dnn_rows2_find()->column_equal(&b);
+    dnn_rows_find()->column_equal(&b);
     if (left) {
         b.x += b.rows * b.x_pitch;
         b.rows = 1;
         b.n = j.f.left;
-        dnn_rows2_find()->column_equal(&b);
+        dnn_rows_find()->column_equal(&b);
     }
     for (int64_t i = 0; i < j.c; i++)
         for (int64_t k = i + j.c; k < j.f.n; k += j.c)

@@ -4,7 +4,7 @@
  * Copyright the dnn-toolkit authors
  */
 #include "backend/cpu/direct.h"
-#include "backend/cpu/rows_share.h"
+#include "backend/cpu/rows_split.h"
 
 /* They wait for memory: nothing wider than AVX2 is worth its own copy. */
 const struct dnn_rows_isa *dnn_rows_find(void)

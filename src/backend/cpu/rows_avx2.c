@@ -7,30 +7,9 @@
 
 #define LANES 8
 #define TARGET __attribute__((target("avx2,fma")))
+#define ISA dnn_rows_avx2
+#define ISA_NAME "avx2"
 
-#include "backend/cpu/rows_norm_kernel.h"
-
-#include "backend/cpu/rows_combine_kernel.h"
-#include "backend/cpu/rows_unary_kernel.h"
-#include "backend/cpu/rows_window_kernel.h"
-
-const struct dnn_rows_isa dnn_rows_avx2 = {
-    .name = "avx2",
-    .norm_stats = norm_stats,
-    .norm_apply = norm_apply,
-    .norm_dstats = norm_dstats,
-    .norm_data = norm_data,
-    .combine = combine,
-    .chosen = chosen,
-    .unary = unary,
-    .unary_data = unary_data,
-    .mask = mask,
-    .mask_data = mask_data,
-    .window_max = window_max,
-    .window_max_data = window_max_data,
-    .window_sum = window_sum,
-    .repeat = repeat,
-    .mix = mix,
-};
+#include "backend/cpu/rows_isa.h"
 
 #endif

@@ -11,7 +11,7 @@
 /* norm_batch.c */
 extern const struct cpu_algo dnn_cpu_bn_stats, dnn_cpu_bn_apply, dnn_cpu_bn_apply_stats,
     dnn_cpu_bn_apply_data, dnn_cpu_bn_infer;
-/* norm_moving.c */
+/* norm_batch_channel.c */
 extern const struct cpu_algo dnn_cpu_bn_update, dnn_cpu_bn_apply_weights,
     dnn_cpu_bn_infer_data;
 /* norm_group.c */
@@ -23,7 +23,7 @@ extern const struct cpu_algo dnn_cpu_unary, dnn_cpu_unary_data;
 extern const struct cpu_algo dnn_cpu_bias, dnn_cpu_bias_weights;
 /* combine.c */
 extern const struct cpu_algo dnn_cpu_combine, dnn_cpu_combine_data;
-/* move.c: concat, pad, reshape, transpose: copies */
+/* copy.c: concat, pad, reshape, transpose: copies */
 extern const struct cpu_algo dnn_cpu_concat, dnn_cpu_concat_data, dnn_cpu_pad,
     dnn_cpu_pad_data, dnn_cpu_reshape, dnn_cpu_transpose;
 /* pool.c */

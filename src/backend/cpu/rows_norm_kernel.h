@@ -30,7 +30,7 @@ INLINE vec relu_slope(vec v, vec dy, const int kind, float alpha)
     return dy;
 }
 
-enum { TOGETHER = 16 }; /* rows done before going on to the next columns */
+enum { ROW_STEP = 16 }; /* rows done before going on to the next columns */
 
 /* ---- the result ---- */
 
@@ -75,11 +75,11 @@ INLINE void apply_rows(const struct rows_norm *given, const int kind, const bool
 {
     const struct rows_norm b = *given; /* no store can change it */
 
-    for (int64_t r = 0; r < b.rows; r += TOGETHER) {
+    for (int64_t r = 0; r < b.rows; r += ROW_STEP) {
         struct rows_norm few = b;
         int64_t j = 0;
 
-        few.rows = b.rows - r < TOGETHER ? b.rows - r : TOGETHER;
+        few.rows = b.rows - r < ROW_STEP ? b.rows - r : ROW_STEP;
         few.x += r * b.x_pitch;
         few.y += r * b.y_pitch;
         for (; j + LINE * LANES <= b.n; j += LINE * LANES)
@@ -154,7 +154,7 @@ INLINE void sum_columns(const struct rows_norm *b, int64_t first, int64_t last,
         if (both) more[i] = m[i];
     }
     for (int64_t r = first; r < last;) {
-        int64_t end = slope && last - r > TOGETHER ? r + TOGETHER : last;
+        int64_t end = slope && last - r > ROW_STEP ? r + ROW_STEP : last;
         vec few[2] = {{0}}, product[2] = {{0}};
 
         for (; r < end; r++) {
@@ -209,7 +209,7 @@ INLINE void sum_rest(const struct rows_norm *b, int64_t first, int64_t last, int
 INLINE void sum_rows(const struct rows_norm *b, const bool slope, const int kind,
                      const bool both)
 {
-    int64_t step = b->n <= 2 * LANES ? b->rows : TOGETHER;
+    int64_t step = b->n <= 2 * LANES ? b->rows : ROW_STEP;
 
     for (int64_t r = 0; r < b->rows; r += step) {
         int64_t end = r + step < b->rows ? r + step : b->rows, j = 0;
@@ -270,7 +270,7 @@ INLINE void data_rows(const struct rows_norm *given, const int kind)
 {
     const struct rows_norm b = *given;
     /* Three arrays: long rows are best read from end to end. */
-    int64_t step = b.n >= 64 ? 1 : TOGETHER;
+    int64_t step = b.n >= 64 ? 1 : ROW_STEP;
 
     for (int64_t r = 0; r < b.rows; r += step) {
         struct rows_norm few = b;

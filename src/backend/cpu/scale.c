@@ -6,7 +6,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "backend/cpu/rows2_share.h"
+#include "backend/cpu/rows_split.h"
 
 /* After how many elements a's numbers come again, 0 if they do not come in a row. */
 static int64_t period(const struct dnn_shape *a, const struct dnn_shape *x)
@@ -57,7 +57,7 @@ static size_t work(const struct dnn_step *step, int threads)
 
     (void)threads;
     for (int i = first; i < step->op->nin; i++) {
-        int64_t n = step->in[i] == NULL ? 0 : rows2_count(step->in[i]);
+        int64_t n = step->in[i] == NULL ? 0 : rows_count(step->in[i]);
         if (n > most) most = n;
     }
     return 2 * (size_t)repeated(most) * sizeof(float);
@@ -73,7 +73,7 @@ static const float *numbers(const struct cpu_array *a, int64_t n, float *room)
     return room;
 }
 
-typedef void scale_kernel(const struct rows2_scale *s);
+typedef void scale_kernel(const struct rows_scale *s);
 
 /* y = x (or dy, x) with a, b: the elements of [first, last) piece by piece. */
 static void pieces(const struct cpu_array *dy, const struct cpu_array *x,
@@ -87,7 +87,7 @@ static void pieces(const struct cpu_array *dy, const struct cpu_array *x,
     while (first < last) {
         int64_t r = first / row, j = first % row, k = first % again;
         int64_t n = last - first;
-        struct rows2_scale s = {.a = a + k, .b = b == NULL ? NULL : b + k};
+        struct rows_scale s = {.a = a + k, .b = b == NULL ? NULL : b + k};
 
         if (n > row - j) n = row - j;
         if (n > again - k) n = again - k;
@@ -114,7 +114,7 @@ static void by_pieces(const struct cpu_call *c, const struct cpu_array *dy,
     for (int p = 0; p < parts; p++) {
         int64_t first, last;
 
-        rows2_line_share(x->count, parts, p, &first, &last);
+        rows_line_share(x->count, parts, p, &first, &last);
         pieces(dy, x, of_a, of_b, again, &c->out[0], kernel, first, last);
     }
 }
@@ -125,17 +125,17 @@ static void scale(const struct cpu_call *c)
         c->op->pass == DNN_FWD && c->op->nin > 2 && c->in[2].mem != NULL ? &c->in[2]
                                                                          : NULL;
 
-    by_pieces(c, NULL, &c->in[0], &c->in[1], b, dnn_rows2_find()->scale);
+    by_pieces(c, NULL, &c->in[0], &c->in[1], b, dnn_rows_find()->scale);
 }
 
 static void prelu(const struct cpu_call *c)
 {
-    by_pieces(c, NULL, &c->in[0], &c->in[1], NULL, dnn_rows2_find()->prelu);
+    by_pieces(c, NULL, &c->in[0], &c->in[1], NULL, dnn_rows_find()->prelu);
 }
 
 static void prelu_data(const struct cpu_call *c)
 {
-    by_pieces(c, &c->in[0], &c->in[1], &c->in[2], NULL, dnn_rows2_find()->prelu_data);
+    by_pieces(c, &c->in[0], &c->in[1], &c->in[2], NULL, dnn_rows_find()->prelu_data);
 }
 
 /* ---- PReLU's own gradient ---- */
@@ -155,9 +155,9 @@ static bool can_prelu_weights(const struct dnn_step *step)
 
 static size_t prelu_work(const struct dnn_step *step, int threads)
 {
-    int64_t n = rows2_count(step->out[0]);
+    int64_t n = rows_count(step->out[0]);
 
-    return (size_t)threads * (size_t)((columns(rows2_count(step->in[0]), n) + 7) & ~7) *
+    return (size_t)threads * (size_t)((columns(rows_count(step->in[0]), n) + 7) & ~7) *
            sizeof(double);
 }
 
@@ -166,20 +166,20 @@ static void prelu_part(const struct cpu_call *c, int64_t n, int parts, int p,
 {
     const struct cpu_array *dy = &c->in[0], *x = &c->in[1];
     int64_t rows = x->count / n, left = x->count % n, first, last;
-    struct rows2_column b = {.n = n, .x_pitch = n, .dy_pitch = n, .sum = sum};
+    struct rows_column b = {.n = n, .x_pitch = n, .dy_pitch = n, .sum = sum};
 
     dnn_cpu_share(rows, parts, p, &first, &last);
     memset(sum, 0, (size_t)n * sizeof *sum);
     b.rows = last - first;
     b.x = (const float *)x->mem + first * n;
     b.dy = (const float *)dy->mem + first * n;
-    dnn_rows2_find()->column_prelu(&b);
+    dnn_rows_find()->column_prelu(&b);
     if (p < parts - 1 || left == 0) return;
     b.x += b.rows * n;
     b.dy += b.rows * n;
     b.rows = 1;
     b.n = left;
-    dnn_rows2_find()->column_prelu(&b);
+    dnn_rows_find()->column_prelu(&b);
 }
 
 static void prelu_weights(const struct cpu_call *c)
@@ -208,7 +208,7 @@ static void prelu_weights(const struct cpu_call *c)
 static size_t activity_work(const struct dnn_step *step, int threads)
 {
     (void)step;
-    return rows2_sums_bytes(threads);
+    return rows_sums_bytes(threads);
 }
 
 static void activity(const struct cpu_call *c)
@@ -224,12 +224,12 @@ static void activity(const struct cpu_call *c)
         int64_t first, last;
         double absolute, square;
 
-        rows2_line_share(c->in[0].count, parts, p, &first, &last);
-        dnn_rows2_find()->norms(x + first, last - first, &absolute, &square);
+        rows_line_share(c->in[0].count, parts, p, &first, &last);
+        dnn_rows_find()->norms(x + first, last - first, &absolute, &square);
         if (x != y) memcpy(y + first, x + first, (size_t)(last - first) * sizeof *x);
         sums[8 * p] = a->l1 * absolute + a->l2 * square;
     }
-    rows2_put(&c->out[1], rows2_add_up(sums, parts));
+    rows_put(&c->out[1], rows_add_up(sums, parts));
 }
 
 static void activity_data(const struct cpu_call *c)
@@ -243,9 +243,9 @@ static void activity_data(const struct cpu_call *c)
     for (int p = 0; p < parts; p++) {
         int64_t first, last;
 
-        rows2_line_share(c->in[0].count, parts, p, &first, &last);
-        dnn_rows2_find()->regular(dy + first, x + first, dx + first, last - first,
-                                  (float)a->l1, (float)(2 * a->l2));
+        rows_line_share(c->in[0].count, parts, p, &first, &last);
+        dnn_rows_find()->regular(dy + first, x + first, dx + first, last - first,
+                                 (float)a->l1, (float)(2 * a->l2));
     }
 }
 

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "backend/cpu/rows2_share.h"
+#include "backend/cpu/rows_split.h"
 
 static bool last_axis(const struct dnn_step *step)
 {
@@ -12,20 +12,20 @@ static bool last_axis(const struct dnn_step *step)
 
 static int64_t scratch(int64_t n)
 {
-    return 2 * ROWS2_TOGETHER * n;
+    return 2 * ROWS_BLOCK * n;
 }
 
 static size_t work(const struct dnn_step *step, int threads)
 {
-    return (size_t)threads * (size_t)scratch(rows2_row(step->in[0])) * sizeof(float);
+    return (size_t)threads * (size_t)scratch(rows_row(step->in[0])) * sizeof(float);
 }
 
 /* Part p of the rows: x -> y, or y and dy -> dx. */
-static struct rows2_classes part_of(const struct cpu_call *c, const struct cpu_array *x,
-                                    const struct cpu_array *dy, int parts, int p)
+static struct rows_classes part_of(const struct cpu_call *c, const struct cpu_array *x,
+                                   const struct cpu_array *dy, int parts, int p)
 {
     const struct cpu_array *y = &c->out[0];
-    struct rows2_classes k = {.n = x->row, .log = c->op->attr.softmax.log};
+    struct rows_classes k = {.n = x->row, .log = c->op->attr.softmax.log};
     int64_t first, last;
 
     dnn_cpu_share(x->rows, parts, p, &first, &last);
@@ -44,12 +44,12 @@ static struct rows2_classes part_of(const struct cpu_call *c, const struct cpu_a
 
 static void softmax(const struct cpu_call *c)
 {
-    const struct dnn_rows2_isa *isa = dnn_rows2_find();
+    const struct dnn_rows_isa *isa = dnn_rows_find();
     int parts = rows_parts(c->in[0].count, c->threads);
 
 #pragma omp parallel for schedule(static, 1) num_threads(parts)
     for (int p = 0; p < parts; p++) {
-        struct rows2_classes k = part_of(c, &c->in[0], NULL, parts, p);
+        struct rows_classes k = part_of(c, &c->in[0], NULL, parts, p);
 
         isa->softmax(&k);
     }
@@ -57,12 +57,12 @@ static void softmax(const struct cpu_call *c)
 
 static void softmax_data(const struct cpu_call *c)
 {
-    const struct dnn_rows2_isa *isa = dnn_rows2_find();
+    const struct dnn_rows_isa *isa = dnn_rows_find();
     int parts = rows_parts(c->in[0].count, c->threads);
 
 #pragma omp parallel for schedule(static, 1) num_threads(parts)
     for (int p = 0; p < parts; p++) {
-        struct rows2_classes k = part_of(c, &c->in[1], &c->in[0], parts, p);
+        struct rows_classes k = part_of(c, &c->in[1], &c->in[0], parts, p);
 
         isa->softmax_data(&k);
     }

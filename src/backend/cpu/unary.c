@@ -3,8 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "backend/cpu/rows_impl.h"
-#include "backend/cpu/rows_share.h"
+#include "backend/cpu/rows_split.h"
 
 /* One part of the rows of a box. */
 static void part_of(const struct dnn_rows_isa *isa, struct rows_unary u, int64_t first,

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "backend/cpu/rows2_share.h"
+#include "backend/cpu/rows_split.h"
 #include "backend/update_impl.h"
 
 /* ---- an optimizer's step ---- */
@@ -18,42 +18,42 @@ static bool can_update(const struct dnn_step *step)
            u->constraint.kind == DNN_NON_NEG;
 }
 
-static struct rows2_update rule(const struct cpu_call *c)
+static struct rows_update rule(const struct cpu_call *c)
 {
     const struct dnn_op_update *u = &c->op->attr.update;
     const struct update_now now = update_now(u, &c->now);
 
-    return (struct rows2_update){.n = c->in[0].count,
-                                 .w = c->in[0].mem,
-                                 .g = c->in[1].mem,
-                                 .m = rows2_in(c, 2),
-                                 .v = rows2_in(c, 3),
-                                 .s = rows2_in(c, 4),
-                                 .l1 = (float)u->l1,
-                                 .decay = (float)now.decay,
-                                 .regular = u->l1 != 0 || now.decay != 0,
-                                 .clip = u->constraint.kind == DNN_NON_NEG,
-                                 .torch = u->torch,
-                                 .nesterov = u->nesterov,
-                                 .momentum = (float)u->momentum,
-                                 .gain = (float)now.gain,
-                                 .beta1 = (float)u->beta1,
-                                 .rest1 = (float)(1 - u->beta1),
-                                 .beta2 = (float)u->beta2,
-                                 .rest2 = (float)(1 - u->beta2),
-                                 .small = (float)now.small,
-                                 .rate = (float)now.rate,
-                                 .ahead = (float)now.ahead,
-                                 .keep = (float)now.keep,
-                                 .own = (float)u->weight_decay,
-                                 .trust = 1};
+    return (struct rows_update){.n = c->in[0].count,
+                                .w = c->in[0].mem,
+                                .g = c->in[1].mem,
+                                .m = rows_in(c, 2),
+                                .v = rows_in(c, 3),
+                                .s = rows_in(c, 4),
+                                .l1 = (float)u->l1,
+                                .decay = (float)now.decay,
+                                .regular = u->l1 != 0 || now.decay != 0,
+                                .clip = u->constraint.kind == DNN_NON_NEG,
+                                .torch = u->torch,
+                                .nesterov = u->nesterov,
+                                .momentum = (float)u->momentum,
+                                .gain = (float)now.gain,
+                                .beta1 = (float)u->beta1,
+                                .rest1 = (float)(1 - u->beta1),
+                                .beta2 = (float)u->beta2,
+                                .rest2 = (float)(1 - u->beta2),
+                                .small = (float)now.small,
+                                .rate = (float)now.rate,
+                                .ahead = (float)now.ahead,
+                                .keep = (float)now.keep,
+                                .own = (float)u->weight_decay,
+                                .trust = 1};
 }
 
 /* Elements first ... last - 1 of it. */
-static struct rows2_update part_of(const struct rows2_update *all, int64_t first,
-                                   int64_t last)
+static struct rows_update part_of(const struct rows_update *all, int64_t first,
+                                  int64_t last)
 {
-    struct rows2_update u = *all;
+    struct rows_update u = *all;
 
     u.n = last - first;
     u.w += first;
@@ -64,11 +64,10 @@ static struct rows2_update part_of(const struct rows2_update *all, int64_t first
     return u;
 }
 
-typedef void update_fn(const struct rows2_update *u);
-typedef void norms_fn(const struct rows2_update *u, double *weight, double *other);
+typedef void update_fn(const struct rows_update *u);
+typedef void norms_fn(const struct rows_update *u, double *weight, double *other);
 
-static void once(const struct cpu_call *c, const struct rows2_update *all,
-                 update_fn *fn)
+static void once(const struct cpu_call *c, const struct rows_update *all, update_fn *fn)
 {
     int parts = rows_parts(all->n, c->threads);
 
@@ -76,8 +75,8 @@ static void once(const struct cpu_call *c, const struct rows2_update *all,
     for (int p = 0; p < parts; p++) {
         int64_t first, last;
 
-        rows2_line_share(all->n, parts, p, &first, &last);
-        const struct rows2_update u = part_of(all, first, last);
+        rows_line_share(all->n, parts, p, &first, &last);
+        const struct rows_update u = part_of(all, first, last);
         fn(&u);
     }
 }
@@ -89,7 +88,7 @@ enum { PIECE = 16384 };
 static size_t update_work(const struct dnn_step *step, int threads)
 {
     enum dnn_update is = step->op->attr.update.rule;
-    int64_t pieces = (rows2_count(step->in[0]) + PIECE - 1) / PIECE;
+    int64_t pieces = (rows_count(step->in[0]) + PIECE - 1) / PIECE;
 
     (void)threads;
     if (is != DNN_UPDATE_LARS && is != DNN_UPDATE_LAMB) return 0;
@@ -97,7 +96,7 @@ static size_t update_work(const struct dnn_step *step, int threads)
 }
 
 /* The trust in a step or gradient, from the norms of all. */
-static double trust(const struct cpu_call *c, const struct rows2_update *all,
+static double trust(const struct cpu_call *c, const struct rows_update *all,
                     norms_fn *fn)
 {
     int64_t pieces = (all->n + PIECE - 1) / PIECE;
@@ -107,7 +106,7 @@ static double trust(const struct cpu_call *c, const struct rows2_update *all,
     for (int64_t p = 0; p < pieces; p++) {
         int64_t first = p * PIECE;
         int64_t last = all->n - first < PIECE ? all->n : first + PIECE;
-        const struct rows2_update u = part_of(all, first, last);
+        const struct rows_update u = part_of(all, first, last);
 
         fn(&u, &sums[2 * p], &sums[2 * p + 1]);
     }
@@ -118,11 +117,11 @@ static double trust(const struct cpu_call *c, const struct rows2_update *all,
     return update_trust(&c->op->attr.update, sqrt(weight), sqrt(other));
 }
 
-static void lars(const struct cpu_call *c, struct rows2_update *all)
+static void lars(const struct cpu_call *c, struct rows_update *all)
 {
     const struct dnn_op_update *u = &c->op->attr.update;
-    const struct dnn_rows2_isa *isa = dnn_rows2_find();
-    struct rows2_update bare = *all;
+    const struct dnn_rows_isa *isa = dnn_rows_find();
+    struct rows_update bare = *all;
 
     /* The norm is that of the gradient without the weight's decay. */
     bare.decay = (float)(2 * u->l2);
@@ -131,9 +130,9 @@ static void lars(const struct cpu_call *c, struct rows2_update *all)
     once(c, all, isa->sgd);
 }
 
-static void lamb(const struct cpu_call *c, struct rows2_update *all)
+static void lamb(const struct cpu_call *c, struct rows_update *all)
 {
-    const struct dnn_rows2_isa *isa = dnn_rows2_find();
+    const struct dnn_rows_isa *isa = dnn_rows_find();
 
     all->trust = (float)(c->now.rate * trust(c, all, isa->lamb_means));
     once(c, all, isa->lamb);
@@ -141,8 +140,8 @@ static void lamb(const struct cpu_call *c, struct rows2_update *all)
 
 static void update(const struct cpu_call *c)
 {
-    const struct dnn_rows2_isa *isa = dnn_rows2_find();
-    struct rows2_update all = rule(c);
+    const struct dnn_rows_isa *isa = dnn_rows_find();
+    struct rows_update all = rule(c);
 
     switch (c->op->attr.update.rule) {
     case DNN_UPDATE_SGD:
@@ -179,12 +178,12 @@ static void update(const struct cpu_call *c)
 static size_t penalty_work(const struct dnn_step *step, int threads)
 {
     (void)step;
-    return rows2_sums_bytes(threads);
+    return rows_sums_bytes(threads);
 }
 
 static void penalty(const struct cpu_call *c)
 {
-    const struct dnn_rows2_isa *isa = dnn_rows2_find();
+    const struct dnn_rows_isa *isa = dnn_rows_find();
     const struct dnn_op_penalty *a = &c->op->attr.penalty;
     const float *w = c->in[0].mem;
     int64_t n = c->in[0].count;
@@ -196,11 +195,11 @@ static void penalty(const struct cpu_call *c)
         double absolute, square;
         int64_t first, last;
 
-        rows2_line_share(n, parts, p, &first, &last);
+        rows_line_share(n, parts, p, &first, &last);
         isa->norms(w + first, last - first, &absolute, &square);
         sums[8 * p] = a->l1 * absolute + a->l2 * square;
     }
-    rows2_put(&c->out[0], rows2_add_up(sums, parts));
+    rows_put(&c->out[0], rows_add_up(sums, parts));
 }
 
 /* ---- batch norm folded: w b mean var gamma beta -> v c ---- */
@@ -208,14 +207,14 @@ static void penalty(const struct cpu_call *c)
 static size_t fold_work(const struct dnn_step *step, int threads)
 {
     (void)threads;
-    return (size_t)rows2_count(step->in[2]) * sizeof(float);
+    return (size_t)rows_count(step->in[2]) * sizeof(float);
 }
 
 /* The factor of each channel, and what is added to its result. */
 static void fold_channels(const struct cpu_call *c, float *scale)
 {
     const float *b = c->in[1].mem, *mean = c->in[2].mem, *var = c->in[3].mem;
-    const float *gamma = rows2_in(c, 4), *beta = rows2_in(c, 5);
+    const float *gamma = rows_in(c, 4), *beta = rows_in(c, 5);
     float *out = c->out[1].mem;
 
     for (int64_t ch = 0; ch < c->in[2].count; ch++) {
@@ -232,7 +231,7 @@ static void fold(const struct cpu_call *c)
 {
     const struct dnn_op_fold *f = &c->op->attr.fold;
     const struct cpu_array *w = &c->in[0];
-    const struct dnn_rows2_isa *isa = dnn_rows2_find();
+    const struct dnn_rows_isa *isa = dnn_rows_find();
     int64_t channels = c->in[2].count, inner = 1;
     const float *x = w->mem;
     float *scale = c->work, *y = c->out[0].mem;
@@ -246,7 +245,7 @@ static void fold(const struct cpu_call *c)
     for (int64_t r = 0; r < rows; r++) {
         if (inner == 1) {
             int64_t at = r * channels;
-            isa->scale(&(struct rows2_scale){
+            isa->scale(&(struct rows_scale){
                 .n = channels, .x = x + at, .a = scale, .y = y + at});
             continue;
         }

@@ -9,7 +9,7 @@
  * Copyright the dnn-toolkit authors
  */
 #include "backend/cpu/pool_impl.h"
-#include "backend/cpu/rows_share.h"
+#include "backend/cpu/rows_split.h"
 
 /* x (or dx) has extents in, y (or dy) out. */
 static struct cpu_windows axes_of(const struct dnn_op_upsample *u,

@@ -163,11 +163,11 @@ static void pack_tap(const struct dnn_wino *s, const float *w, int64_t panel,
     int vecs = dnn_wino_vecs(s, panel);
     int64_t width = vecs * s->lanes, left = s->v.m - first;
     float near[9 * WIDEST];
-    struct dnn_wino_weights now = {.tall = s->tall,
-                                   .step = s->back ? WIDEST : s->v.c * s->v.m,
-                                   .cols = left < width ? left : width,
-                                   .vecs = vecs,
-                                   .u_step = dnn_wino_sheet(s, panel)};
+    struct dnn_wino_filter now = {.tall = s->tall,
+                                  .step = s->back ? WIDEST : s->v.c * s->v.m,
+                                  .cols = left < width ? left : width,
+                                  .vecs = vecs,
+                                  .u_step = dnn_wino_sheet(s, panel)};
 
     now.row = 3 * now.step;
     for (int64_t k = 0; k < s->v.c; k++) {
@@ -177,7 +177,7 @@ static void pack_tap(const struct dnn_wino *s, const float *w, int64_t panel,
             now.g = near;
         }
         now.u = to + (tap * s->v.c + k) * width;
-        s->isa->weights(&now);
+        s->isa->filter(&now);
     }
 }
 

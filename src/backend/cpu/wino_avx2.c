@@ -7,7 +7,7 @@
 #if defined(__x86_64__)
 
 #define LANES 8
-#define ROWS2 6
+#define TILE_ROWS 6
 #define TARGET __attribute__((target("avx2,fma")))
 #define ISA dnn_wino_avx2
 #define DIRECT dnn_direct_avx2

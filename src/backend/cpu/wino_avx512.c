@@ -7,7 +7,7 @@
 #if defined(__x86_64__)
 
 #define LANES 16
-#define ROWS2 12
+#define TILE_ROWS 12
 #define TARGET __attribute__((target("avx512f,avx2,fma")))
 #define ISA dnn_wino_avx512
 #define DIRECT dnn_direct_avx512

@@ -82,7 +82,7 @@ struct dnn_wino_output {
 
 /* Three taps (step apart), or three rows of them (row apart), of cols (up to vecs
  * vectors) neighbours as weights at each point, u_step apart, zero beyond cols. */
-struct dnn_wino_weights {
+struct dnn_wino_filter {
     int tall;
     const float *g;
     int64_t step, row, cols;
@@ -97,7 +97,7 @@ struct dnn_wino_isa {
     void (*input)(const struct dnn_wino_input *in);
     void (*product)(const struct dnn_wino_product *product);
     void (*output)(const struct dnn_wino_output *out);
-    void (*weights)(const struct dnn_wino_weights *weights);
+    void (*filter)(const struct dnn_wino_filter *filter);
 };
 
 extern const struct dnn_wino_isa dnn_wino_plain, dnn_wino_avx2, dnn_wino_avx512;

@@ -1,8 +1,9 @@
 /* wino_kernel.h - the arithmetic of minimal filtering, for one instruction set.
  *
  * Included once by each of wino_plain.c, wino_avx2.c and wino_avx512.c, which say LANES
- * (floats in a vector), ROWS2 (rows of a tile two vectors wide: 6 or 12), TARGET (the
- * functions' attribute), ISA (the table's name) and DIRECT (the direct kernels' one).
+ * (floats in a vector), TILE_ROWS (rows of a tile two vectors wide: 6 or 12), TARGET
+ * (the functions' attribute), ISA (the table's name) and DIRECT (the direct kernels'
+ * one).
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -238,7 +239,7 @@ static TARGET void product_lone(const struct dnn_wino_product *p)
 static TARGET void product_2(const struct dnn_wino_product *p)
 {
     switch (p->rows) {
-#if ROWS2 == 6
+#if TILE_ROWS == 6
         PRODUCTS_6(2);
 #else
         PRODUCTS_12(2);
@@ -249,7 +250,7 @@ static TARGET void product_2(const struct dnn_wino_product *p)
 static TARGET void product_3(const struct dnn_wino_product *p)
 {
     switch (p->rows) {
-#if ROWS2 == 6
+#if TILE_ROWS == 6
         PRODUCTS_4(3);
 #else
         PRODUCTS_8(3);
@@ -365,7 +366,7 @@ static TARGET void output(const struct dnn_wino_output *out)
 
 /* ---- weights ---- */
 
-INLINE void weights_vec(const struct dnn_wino_weights *w, int v, const int tall)
+INLINE void filter_vec(const struct dnn_wino_filter *w, int v, const int tall)
 {
     int64_t n = w->cols - v * LANES;
     vec at[3][6], u[6];
@@ -397,21 +398,21 @@ INLINE void weights_vec(const struct dnn_wino_weights *w, int v, const int tall)
     }
 }
 
-static TARGET void weights(const struct dnn_wino_weights *w)
+static TARGET void filter(const struct dnn_wino_filter *w)
 {
     for (int v = 0; v < w->vecs; v++) {
         if (w->tall == 1)
-            weights_vec(w, v, 1);
+            filter_vec(w, v, 1);
         else
-            weights_vec(w, v, 4);
+            filter_vec(w, v, 4);
     }
 }
 
 const struct dnn_wino_isa ISA = {
     .is = &DIRECT,
-    .rows = {0, 12, ROWS2, ROWS2 * 2 / 3},
+    .rows = {0, 12, TILE_ROWS, TILE_ROWS * 2 / 3},
     .input = input,
     .product = product,
     .output = output,
-    .weights = weights
+    .filter = filter
 };

@@ -5,7 +5,7 @@
  * Copyright the dnn-toolkit authors
  */
 #define LANES 4
-#define ROWS2 6
+#define TILE_ROWS 6
 #define TARGET
 #define ISA dnn_wino_plain
 #define DIRECT dnn_direct_plain

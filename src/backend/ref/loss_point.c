@@ -45,6 +45,16 @@ static double value(const struct dnn_op_loss *l, double x, double t)
     case DNN_POINT_FOCAL:
         f = focus(l, x, t);
         return (softplus(x) - x * t) * f.times * f.part;
+    case DNN_POINT_KL:
+        return t > 0 ? t * (log(t) - x) : 0;
+    case DNN_POINT_MAPE:
+        return 100 * fabs(d) / fmax(fabs(t), l->delta);
+    case DNN_POINT_POISSON:
+        return l->raw ? exp(x) - t * x : x - t * log(x + l->delta);
+    case DNN_POINT_HINGE_EMBEDDING:
+        return t > 0 ? x : fmax(0, l->delta - x);
+    case DNN_POINT_SOFT_MARGIN:
+        return softplus(t > 0 ? -x : x);
     default:
         return d * d;
     }
@@ -71,6 +81,16 @@ static double slope(const struct dnn_op_loss *l, double x, double t)
         p = ref_sigmoid(x);
         return f.part * ((p - t) * f.times + (softplus(x) - x * t) * l->gamma * f.less *
                                                  (1 - 2 * t) * p * (1 - p));
+    case DNN_POINT_KL:
+        return t > 0 ? -t : 0;
+    case DNN_POINT_MAPE:
+        return 100 * ((d > 0) - (d < 0)) / fmax(fabs(t), l->delta);
+    case DNN_POINT_POISSON:
+        return l->raw ? exp(x) - t : 1 - t / (x + l->delta);
+    case DNN_POINT_HINGE_EMBEDDING:
+        return t > 0 ? 1 : -(x < l->delta);
+    case DNN_POINT_SOFT_MARGIN:
+        return ref_sigmoid(x) - (t > 0);
     default:
         return 2 * d;
     }

@@ -65,6 +65,7 @@ static const struct row table[DNN_OP_KINDS] = {
     [DNN_OP_MSE] = {.fn = {dnn_ref_mse, dnn_ref_mse_data}},
     [DNN_OP_XENT] = {.fn = {dnn_ref_xent, dnn_ref_xent_data}},
     [DNN_OP_POINT] = {.fn = {dnn_ref_point, dnn_ref_point_data}},
+    [DNN_OP_MARGIN] = {.fn = {dnn_ref_margin, dnn_ref_margin_data}},
     [DNN_OP_WEIGH] = {.fn = {dnn_ref_weigh}},
     [DNN_OP_OVERLAP] = {.fn = {dnn_ref_overlap, dnn_ref_overlap_data}},
     [DNN_OP_RATIO] = {.fn = {dnn_ref_ratio, dnn_ref_ratio_data}},
@@ -136,6 +137,7 @@ static bool is_label(const struct dnn_op *op, bool out, int i,
 {
     static const int at[DNN_OP_KINDS] = {[DNN_OP_XENT] = 1,
                                          [DNN_OP_POINT] = 1,
+                                         [DNN_OP_MARGIN] = 1,
                                          [DNN_OP_OVERLAP] = 1,
                                          [DNN_OP_LOVASZ] = 1};
     int where = at[op->kind] + (op->pass != DNN_FWD);

@@ -153,6 +153,7 @@ ref_fn dnn_ref_activity, dnn_ref_activity_data;
 ref_fn dnn_ref_mse, dnn_ref_mse_data;
 ref_fn dnn_ref_xent, dnn_ref_xent_data;
 ref_fn dnn_ref_point, dnn_ref_point_data;
+ref_fn dnn_ref_margin, dnn_ref_margin_data;
 ref_fn dnn_ref_weigh;
 ref_fn dnn_ref_overlap, dnn_ref_overlap_data;
 ref_fn dnn_ref_ratio, dnn_ref_ratio_data;

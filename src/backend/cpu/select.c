@@ -1,0 +1,309 @@
+/* select.c - which of several algos does a step.
+ *
+ * By rule it is the first in algos.c's list that can, or one that says it is the best.
+ * Measured it is the fastest on this machine for this very shape: each shape is
+ * measured once, and remembered for as long as the device is open and, if there is a
+ * file, from run to run.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "backend/cpu/select_impl.h"
+
+#include "backend/cpu/onednn_impl.h"
+#include "base/choice.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <string.h>
+
+static const double worth = 1e6;  /* operations below which measuring costs more */
+static const double clear = 0.97; /* how much better a later algo must be         */
+static const double often = 2;    /* seconds between two writings of the file    */
+
+/* ---- can a algo do a step? ---- */
+
+static bool dtype_fits(enum dnn_operand operand, enum dnn_dtype dtype)
+{
+    switch (operand) {
+    case DNN_OPERAND_SUM:
+        return dtype == DNN_F32 || dtype == DNN_F64;
+    case DNN_OPERAND_LABEL:
+        return dtype == DNN_F32 || dtype == DNN_I32;
+    case DNN_OPERAND_BITS:
+        return dtype != DNN_F64;
+    default:
+        return dtype == DNN_F32;
+    }
+}
+
+static bool pitch_fits(const struct dnn_tensor *is, const int64_t *pitch, int i,
+                       unsigned allowed)
+{
+    if (pitch == NULL || pitch[i] == 0) return true;
+    if (is->shape.ndim > 0 && pitch[i] == is->shape.dim[is->shape.ndim - 1])
+        return true;
+    return i < 32 && (allowed >> i & 1) != 0;
+}
+
+static bool fits(const struct cpu_algo *algo, const struct dnn_tensor *is,
+                 enum dnn_operand operand, const int64_t *pitch, int i,
+                 unsigned may_pitch)
+{
+    if (is == NULL) return true;
+    return (algo->f64 ? is->dtype == DNN_F64 : dtype_fits(operand, is->dtype)) &&
+           pitch_fits(is, pitch, i, may_pitch);
+}
+
+bool dnn_cpu_can(const struct cpu_algo *algo, const struct dnn_step *step)
+{
+    const struct dnn_op *op = step->op;
+    const struct dnn_op_pass *pass = &dnn_op_info(op->kind)->pass[op->pass];
+
+    for (int i = 0; i < op->nin; i++)
+        if (!fits(algo, step->in[i], i < DNN_TYPED_IN ? pass->in[i] : DNN_OPERAND_VALUE,
+                  step->in_pitch, i, algo->in_pitch))
+            return false;
+    for (int i = 0; i < op->nout; i++)
+        if (!fits(algo, step->out[i], pass->out[i], step->out_pitch, i,
+                  algo->out_pitch))
+            return false;
+    return algo->can == NULL || algo->can(step);
+}
+
+/* ---- the key of a step: all a algo's speed can depend on ---- */
+
+static void add_operand(struct dnn_buf *key, const struct dnn_tensor *is,
+                        const int64_t *pitch, int i)
+{
+    char text[DNN_SHAPE_TEXT];
+
+    if (is == NULL) {
+        dnn_buf_add(key, " -");
+        return;
+    }
+    dnn_buf_add(key, " %s", dnn_shape_text(text, sizeof text, &is->shape));
+    if (pitch != NULL && pitch[i] != 0) dnn_buf_add(key, "/%lld", (long long)pitch[i]);
+}
+
+static void add_window(struct dnn_buf *key, const struct dnn_op_window *w)
+{
+    for (int i = 0; i < w->nspatial; i++)
+        dnn_buf_add(key, " k%llds%lldd%lldb%llda%lld", (long long)w->kernel[i],
+                    (long long)w->stride[i], (long long)w->dilation[i],
+                    (long long)w->before[i], (long long)w->after[i]);
+    dnn_buf_add(key, " g%lld", (long long)w->groups);
+}
+
+static char *key_of(const struct dnn_dev *dev, const struct dnn_step *step)
+{
+    const struct dnn_op *op = step->op;
+    struct dnn_buf key = {0};
+
+    dnn_buf_add(&key, "%s %d", dnn_op_info(op->kind)->name, (int)op->pass);
+    for (int i = 0; i < op->nin; i++)
+        add_operand(&key, step->in[i], step->in_pitch, i);
+    dnn_buf_add(&key, " ->");
+    for (int i = 0; i < op->nout; i++)
+        add_operand(&key, step->out[i], step->out_pitch, i);
+    if (op->kind == DNN_OP_CONV || op->kind == DNN_OP_DECONV)
+        add_window(&key, &op->attr.window);
+    if (op->post != NULL) dnn_buf_add(&key, " %s", dnn_op_unary_name(op->post->fn));
+    if (dev->conv != CPU_CONV_ANY) dnn_buf_add(&key, " conv%d", (int)dev->conv);
+    return key.text;
+}
+
+/* ---- choosing ---- */
+
+static bool takes(struct dnn_dev *dev, const struct cpu_algo *algo,
+                  const struct dnn_step *step)
+{
+    struct dnn_need need;
+
+    return dnn_cpu_can(algo, step) &&
+           (algo->need == NULL || algo->need(dev, step, &need, NULL) == 0);
+}
+
+static void save(struct dnn_dev *dev)
+{
+    struct dnn_err err = {0};
+
+    if (!dev->tuned->changed || dev->device.cache == NULL || !dnn_log_is_root()) return;
+    dev->tuned->saved = dnn_clock_now();
+    if (dnn_cpu_tuned_write(dev->tuned, dev->device.cache, &err) < 0)
+        dnn_log_once(DNN_WARN, "backend", "%s; kernels are measured again next time",
+                     err.text);
+}
+
+static const struct cpu_algo *fastest(struct dnn_dev *dev, const struct dnn_step *step,
+                                      const struct cpu_algo *const *algos, int count,
+                                      const char *key)
+{
+    double seconds[CPU_ALGOS_MAX];
+    struct dnn_err err = {0};
+    int best = 0;
+
+    if (dnn_cpu_measure(dev, step, algos, count, seconds, &err) < 0) {
+        dnn_log(DNN_DEBUG, "backend", "%s: not measured: %s", key, err.text);
+        return algos[0];
+    }
+    for (int i = 0; i < count; i++) {
+        dnn_log(DNN_DEBUG, "backend", "%s: %s %.3g ms, %.1f GFLOP/s", key,
+                algos[i]->name, seconds[i] * 1e3,
+                dnn_cpu_flops(step) / seconds[i] * 1e-9);
+        if (seconds[i] < seconds[best] * clear) best = i;
+    }
+    return algos[best];
+}
+
+static const struct cpu_algo *remembered(const struct cpu_tuned *choices,
+                                         const char *key,
+                                         const struct cpu_algo *const *algos, int count)
+{
+    const char *name = dnn_cpu_tuned_find(choices, key);
+
+    for (int i = 0; name != NULL && i < count; i++)
+        if (strcmp(algos[i]->name, name) == 0) return algos[i];
+    return NULL;
+}
+
+static const struct cpu_algo *by_rule(const struct dnn_step *step,
+                                      const struct cpu_algo *const *algos, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (algos[i]->best != NULL && algos[i]->best(step)) return algos[i];
+    return count == 0 ? &dnn_cpu_loops : algos[0];
+}
+
+/* ---- what the user asked for ---- */
+
+static const struct dnn_choice convs[] = {
+    {"gemm",     CPU_CONV_GEMM    },
+    {"winograd", CPU_CONV_WINOGRAD},
+    {"direct",   CPU_CONV_DIRECT  },
+    {"onednn",   CPU_CONV_ONEDNN  },
+    {"i2c",      CPU_CONV_GEMM    },
+    {"im2col",   CPU_CONV_GEMM    },
+    {NULL,       0                }
+};
+
+int dnn_cpu_conv_read(struct dnn_dev *dev, struct dnn_err *err)
+{
+    int conv = CPU_CONV_ANY;
+
+    if (dev->device.conv != NULL &&
+        dnn_choice_find(convs, dev->device.conv, &conv, err) < 0) {
+        if (err != NULL) err->code = DNN_ECONFIG;
+        dnn_prefix(err, "kernels.conv: ");
+        return DNN_ECONFIG;
+    }
+    dev->conv = (enum cpu_conv)conv;
+    return 0;
+}
+
+static bool is_asked_for(const struct cpu_algo *algo, enum cpu_conv conv)
+{
+    bool winograd = strncmp(algo->name, "wino", 4) == 0;
+    bool onednn = strcmp(algo->name, "oneDNN") == 0;
+
+    switch (conv) {
+    case CPU_CONV_WINOGRAD:
+        return winograd;
+    case CPU_CONV_DIRECT:
+        return !winograd;
+    default: /* of gemm, see onednn_conv.c */
+        return onednn;
+    }
+}
+
+/* Leave only what the user asked for, if there is something. */
+static int restrict_to(const struct dnn_dev *dev, const struct dnn_step *step,
+                       const struct cpu_algo **algos, int count)
+{
+    enum dnn_op_kind kind = step->op->kind;
+    int n = 0;
+
+    if (dev->conv == CPU_CONV_ANY || (kind != DNN_OP_CONV && kind != DNN_OP_DECONV))
+        return count;
+    for (int i = 0; i < count; i++)
+        if (is_asked_for(algos[i], dev->conv)) algos[n++] = algos[i];
+    return n == 0 ? count : n;
+}
+
+int dnn_cpu_select(struct dnn_dev *dev, const struct dnn_step *step,
+                   const struct cpu_algo **out, struct dnn_err *err)
+{
+    const struct cpu_algo *const *all = dnn_cpu_algos(step->op->kind, step->op->pass);
+    const struct cpu_algo *algos[CPU_ALGOS_MAX];
+    int count = 0;
+
+    (void)err;
+    for (int i = 0; all[i] != NULL && count < CPU_ALGOS_MAX; i++)
+        if (takes(dev, all[i], step)) algos[count++] = all[i];
+    count = restrict_to(dev, step, algos, count);
+    *out = by_rule(step, algos, count);
+    if (count < 2 || dev->device.kernels == DNN_KERNELS_HEURISTIC ||
+        dnn_cpu_flops(step) < worth)
+        return 0;
+    char *key = key_of(dev, step);
+    *out = remembered(dev->tuned, key, algos, count);
+    if (*out == NULL) {
+        *out = fastest(dev, step, algos, count, key);
+        dnn_cpu_tuned_set(dev->tuned, key, (*out)->name);
+    }
+    dnn_free(key);
+    if (dnn_clock_now() - dev->tuned->saved > often) save(dev);
+    return 0;
+}
+
+/* ---- what is known ---- */
+
+const char *dnn_cpu_tuned_find(const struct cpu_tuned *choices, const char *key)
+{
+    for (size_t i = 0; i < choices->count; i++)
+        if (strcmp(choices->at[i].key, key) == 0) return choices->at[i].algo;
+    return NULL;
+}
+
+void dnn_cpu_tuned_set(struct cpu_tuned *choices, const char *key, const char *algo)
+{
+    choices->changed = true;
+    for (size_t i = 0; i < choices->count; i++) {
+        if (strcmp(choices->at[i].key, key) != 0) continue;
+        dnn_free(choices->at[i].algo);
+        choices->at[i].algo = dnn_strdup(algo);
+        return;
+    }
+    choices->at =
+        dnn_grow(choices->at, &choices->cap, choices->count + 1, sizeof *choices->at);
+    choices->at[choices->count++] =
+        (struct cpu_tuned_entry){dnn_strdup(key), dnn_strdup(algo)};
+}
+
+int dnn_cpu_tuned_open(struct dnn_dev *dev, struct dnn_err *err)
+{
+    (void)err;
+    dev->tuned = dnn_alloc(sizeof *dev->tuned);
+    dev->tuned->header = dnn_cpu_tuned_header(dev);
+    dev->tuned->saved = dnn_clock_now();
+    if (dev->device.cache != NULL) dnn_cpu_tuned_read(dev->tuned, dev->device.cache);
+    dev->tuned->changed = false;
+    return 0;
+}
+
+void dnn_cpu_tuned_close(struct dnn_dev *dev)
+{
+    struct cpu_tuned *choices = dev->tuned;
+
+    if (choices == NULL) return;
+    save(dev);
+    for (size_t i = 0; i < choices->count; i++) {
+        dnn_free(choices->at[i].key);
+        dnn_free(choices->at[i].algo);
+    }
+    dnn_free(choices->at);
+    dnn_free(choices->header);
+    dnn_free(choices);
+    dev->tuned = NULL;
+}

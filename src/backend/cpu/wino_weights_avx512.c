@@ -1,0 +1,17 @@
+/* wino_weights_avx512.c - the transformed gradient of weights on AVX-512: 32 registers
+ * of sixteen floats.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#if defined(__x86_64__)
+
+#define LANES 16
+#define SUMS 24
+#define TARGET __attribute__((target("avx512f,avx2,fma")))
+#define ISA dnn_wino_weights_avx512
+#define DIRECT dnn_direct_avx512
+
+#include "backend/cpu/wino_weights_kernel.h"
+
+#endif

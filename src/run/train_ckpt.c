@@ -1,0 +1,232 @@
+/* train_ckpt.c - what a checkpoint holds, and when one is written.
+ *
+ * Weights, moving statistics and the optimizer's slots lie in a few blocks and are
+ * saved by name; what else a run remembers is small and saved as bytes.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "run/train_impl.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "run/load.h"
+
+#include <float.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+static void add(struct dnn_trainer *t, size_t *cap, const char *name,
+                enum dnn_dtype type, const struct dnn_shape *shape, void *data)
+{
+    t->array = dnn_grow(t->array, cap, (size_t)t->narrays + 1, sizeof *t->array);
+    t->array[t->narrays++] =
+        (struct dnn_ckpt_array){dnn_strdup(name), type, *shape, data};
+}
+
+static void add_bytes(struct dnn_trainer *t, size_t *cap, const char *name, void *data,
+                      size_t bytes)
+{
+    const struct dnn_shape shape = {1, {(int64_t)bytes}};
+
+    add(t, cap, name, DNN_U8, &shape, data);
+}
+
+int dnn_trainer_arrays(struct dnn_trainer *t, struct dnn_err *err)
+{
+    const struct dnn_model *m = dnn_replica_model(t->replica);
+    struct dnn_ckpt_array own[TRAIN_HESSIAN_ARRAYS];
+    int nown = dnn_hessian_arrays(t, own);
+    size_t cap = 0;
+
+    for (int v = 0; v < m->prog->nvalues; v++) {
+        const struct dnn_value *x = &m->prog->value[v];
+        const struct dnn_spot *s = &m->plan->spot[v];
+
+        if (x->role != DNN_WEIGHT && x->role != DNN_STATE && x->role != DNN_SLOT)
+            continue;
+        char *name = dnn_load_name(x);
+        char *block = dnn_exec_block(m->exec, s->block);
+        add(t, &cap, name, x->is.dtype, &x->is.shape, block + s->offset);
+        dnn_free(name);
+        if (t->ema == NULL || x->role != DNN_WEIGHT || x->grad == DNN_NONE) continue;
+        name = dnn_format("%s/%s" DNN_LOAD_MEAN, x->layer == NULL ? "" : x->layer,
+                          x->is.name);
+        add(t, &cap, name, x->is.dtype, &x->is.shape, (char *)t->ema + s->offset);
+        dnn_free(name);
+    }
+    for (int i = 0; i < nown; i++)
+        add(t, &cap, own[i].name, own[i].type, &own[i].shape, own[i].data);
+    add_bytes(t, &cap, "run/counters", &t->at, sizeof t->at);
+    add_bytes(t, &cap, "run/sums", &t->sum, sizeof t->sum);
+    add_bytes(t, &cap, "run/schedule", &t->memory, sizeof t->memory);
+    add_bytes(t, &cap, "run/early", &t->early, sizeof t->early);
+    add_bytes(t, &cap, "run/goal", &t->goal, sizeof t->goal);
+    add_bytes(t, &cap, "run/best", &t->best, sizeof t->best);
+    return t->ckpts == NULL ? 0 : dnn_ckpt_reserve(t->ckpts, t->narrays, t->array, err);
+}
+
+/* From the newest checkpoint; *step is -1 if there is none to go on from. */
+static int go_on(struct dnn_trainer *t, int64_t *step, struct dnn_err *err)
+{
+    char *state = NULL;
+
+    *step = -1;
+    if (t->ckpts == NULL || t->job->ckpt->resume == DNN_RESUME_NO) return 0;
+    int rc = dnn_ckpt_load(t->ckpts, NULL, t->narrays, t->array, step, &state, err);
+    if (rc == DNN_EDATA)
+        dnn_prefix(err,
+                   "the network, its optimizer or \"ema\" has changed: set it back, "
+                   "or give the run another \"dir\", or checkpoints.resume false, "
+                   "to begin anew: ");
+    DNN_TRY(rc);
+    if (*step >= 0) rc = dnn_trainer_check_settings(t, state, err);
+    dnn_free(state);
+    DNN_TRY(dnn_comm_agree(t->comm, rc, err));
+    dnn_exec_changed(dnn_replica_model(t->replica)->exec);
+    if (*step < 0 && t->job->ckpt->resume == DNN_RESUME_YES)
+        return dnn_fail(
+            err, DNN_EDATA,
+            "checkpoints.resume is true, but there is no checkpoint yet; set "
+            "it to \"auto\" to begin anew then");
+    if (*step < 0) return 0;
+    if (t->sum.bucket > 0 && t->sum.ranks == dnn_comm_size(t->comm) &&
+        t->job->parallel->bucket == 0)
+        DNN_TRY(dnn_replica_set_bucket_size(t->replica, (size_t)t->sum.bucket, err));
+    dnn_log(DNN_INFO, "train",
+            "going on from the checkpoint of step %" PRId64 ": epoch %" PRId64
+            ", batch %" PRId64 "%s",
+            *step, t->at.epoch + 1, t->at.batch,
+            t->job->ckpt->load == NULL ? "" : "; checkpoints.load was for its start");
+    if (!dnn_trainer_ended(t))
+        t->at.ended = 0;
+    else if (t->at.epoch < t->job->num_epochs)
+        dnn_log(DNN_INFO, "train",
+                "it had ended there, by early_stopping or target_metric; change these "
+                "to go on");
+    return 0;
+}
+
+int dnn_trainer_resume(struct dnn_trainer *t, struct dnn_err *err)
+{
+    const char *load = t->job->ckpt->load;
+    int64_t step;
+    char *path = NULL;
+
+    DNN_TRY(go_on(t, &step, err));
+    if (step >= 0) return 0;
+    if (load != NULL) {
+        int rc = dnn_load_find(dnn_job_path(t->job, load), &path, err);
+
+        rc = dnn_comm_agree(t->comm, rc, err);
+        if (rc == 0)
+            rc = dnn_load_weights(dnn_replica_model(t->replica), t->comm, path, err);
+        dnn_free(path);
+        DNN_TRY(rc);
+    }
+    dnn_trainer_ema_start(t);
+    return 0;
+}
+
+/* The first that is NaN or infinite, -1: none is.  Mostly none is: looked for in
+ * blocks, without a branch for each. */
+static int64_t strange(const float *x, int64_t n)
+{
+    enum { BLOCK = 4096 };
+
+    for (int64_t at = 0; at < n; at += BLOCK) {
+        int64_t end = n - at < BLOCK ? n : at + BLOCK;
+        int bad = 0;
+
+        for (int64_t k = at; k < end; k++)
+            bad |= !(fabsf(x[k]) <= FLT_MAX);
+        for (int64_t k = at; k < end && bad; k++)
+            if (!isfinite(x[k])) return k;
+    }
+    return -1;
+}
+
+/* An update can make of good gradients weights that are no numbers; the next step would
+ * find it, but what is kept must be from before.  Rank 0, which writes. */
+static int check_arrays(const struct dnn_trainer *t, struct dnn_err *err)
+{
+    for (int i = 0; i < t->narrays && t->root; i++) {
+        const struct dnn_ckpt_array *a = &t->array[i];
+        int64_t count;
+
+        if (a->type != DNN_F32) continue;
+        DNN_TRY(dnn_shape_count(&a->shape, &count, err));
+        int64_t k = strange(a->data, count);
+        if (k >= 0)
+            return dnn_fail(err, DNN_EDATA,
+                            "step %" PRId64 ": the update made number %" PRId64
+                            " of '%s' NaN or infinite; it is not saved; lower the "
+                            "learning rate, or clip gradients",
+                            t->at.step, k, a->name);
+    }
+    return 0;
+}
+
+int dnn_trainer_save(struct dnn_trainer *t, bool best, struct dnn_err *err)
+{
+    double now = dnn_clock_now(), held, all, seconds = t->sum.seconds;
+
+    if (t->ckpts == NULL) return 0;
+    dnn_hessian_use_best(t);
+    DNN_TRY(dnn_comm_agree(t->comm, check_arrays(t, err), err));
+    t->sum.seconds += now - t->began;
+    t->sum.bucket = (double)dnn_replica_bucket_size(t->replica);
+    t->sum.ranks = dnn_comm_size(t->comm);
+    struct dnn_buf state = {0};
+    dnn_buf_add(&state,
+                "{\"step\": %" PRId64 ", \"epoch\": %" PRId64 ", \"batch\": %" PRId64
+                ", \"job\": ",
+                t->at.step, t->at.epoch, t->at.batch);
+    dnn_trainer_write_settings(t, &state);
+    dnn_buf_add(&state, "}");
+    int rc = dnn_ckpt_save(t->ckpts, t->at.step, t->narrays, t->array, state.text, best,
+                           err);
+    dnn_buf_free(&state);
+    t->sum.seconds = seconds;
+    t->last_ckpt = now;
+    dnn_ckpt_times(t->ckpts, &held, &all);
+    if (held > t->ckpt_time) t->ckpt_time = held;
+    if (all > t->ckpt_time) t->ckpt_time = all;
+    return rc;
+}
+
+/* Whether this many epochs, a part of one perhaps, are a multiple of the interval, or
+ * the first number behind one; a batch earlier they were not. */
+static bool due(const struct dnn_trainer *t, double now, double before)
+{
+    double interval = t->job->ckpt->interval, slack = 1e-9;
+
+    return interval > 0 &&
+           floor(now / interval + slack) > floor(before / interval + slack);
+}
+
+int dnn_trainer_action(const struct dnn_trainer *t)
+{
+    const struct dnn_job_ckpt *how = t->job->ckpt;
+    double left = dnn_session_time_left(t->session);
+    /* Two steps and two checkpoints, for none takes exactly as long as the last. */
+    double need = 2 * t->step_time + 2 * t->ckpt_time + 15;
+
+    if (left < need) return 2;
+    if (t->mode != DNN_JOB_TRAIN) return 0; /* there is nothing to save */
+    double each = 1 / (double)dnn_feed_batches(t->train.feed);
+    double at = (double)t->at.epoch + (double)t->at.batch * each;
+    if (due(t, at + each, at)) return 1;
+    if (how->steps > 0 && (t->at.step + 1) % how->steps == 0) return 1;
+    return how->minutes > 0 && dnn_clock_now() - t->last_ckpt >= 60 * how->minutes;
+}
+
+bool dnn_trainer_epoch_due(const struct dnn_trainer *t)
+{
+    double at = (double)t->at.epoch;
+
+    return t->at.epoch == t->job->num_epochs || due(t, at, at - 1);
+}

@@ -1,0 +1,278 @@
+/* train_log.c - what people and files are log about a run, from step to step.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "run/train_log.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const double memory = 3;   /* seconds that the present pace remembers */
+static const double between = 30; /* from one report to the next, while it runs */
+
+/* Of a job that trains nothing: t->log stays NULL, nothing is drawn or recorded. */
+static void test_header(const struct dnn_trainer *t)
+{
+    dnn_session_report(t->session);
+    dnn_log(DNN_INFO, "train",
+            "%s: %" PRId64 " weights; nothing is trained: %" PRId64
+            " samples to test with, %" PRId64 " at a time",
+            t->job->net.graph->name, t->job->net.graph->params,
+            dnn_feed_count(t->eval.feed), t->job->data->test_batch_size);
+    dnn_log(DNN_INFO, "train", "files are in %s", dnn_job_dir(t->job));
+}
+
+int dnn_trainer_log_open(struct dnn_trainer *t, struct dnn_err *err)
+{
+    if (t->mode != DNN_JOB_TRAIN) {
+        if (t->root) test_header(t);
+        return 0;
+    }
+    t->log = dnn_alloc(sizeof *t->log);
+    t->log->from = t->at.step;
+    DNN_TRY(dnn_trainer_pictures_open(t, err));
+    if (!t->root) return 0;
+    if (t->at.step == 0) dnn_trainer_report_clear(t);
+    DNN_TRY(dnn_trainer_record_open(t, err));
+    dnn_trainer_header(t);
+    return 0;
+}
+
+void dnn_trainer_log_close(struct dnn_trainer *t)
+{
+    struct train_log *log = t->log;
+
+    if (log == NULL) return;
+    dnn_trainer_pictures_close(t);
+    dnn_buf_free(&log->about);
+    dnn_buf_free(&log->resumed);
+    dnn_free(log->began);
+    dnn_free(log->metrics);
+    dnn_free(log->dataset);
+    dnn_free(log);
+    t->log = NULL;
+}
+
+/* ---- records ---- */
+
+static void put(struct dnn_record *r, const char *name, double value, bool main)
+{
+    if (r->n == DNN_RECORD_VALUES) return;
+    r->value[r->n].name = name;
+    r->value[r->n].value = value;
+    r->value[r->n++].main = main;
+}
+
+static void fill(const struct dnn_trainer *t, struct dnn_record *r)
+{
+    r->epochs = t->job->num_epochs;
+    r->batches = dnn_feed_batches(t->train.feed != NULL ? t->train.feed : t->eval.feed);
+    r->step = t->at.step;
+    r->seconds = t->sum.seconds + dnn_clock_now() - t->began;
+    r->grad_norm = r->rate = NAN;
+    r->samples_per_second = r->data = r->compute = r->comm = r->straggler = NAN;
+}
+
+static void fill_pace(const struct train_pace *p, struct dnn_record *r)
+{
+    const double sum = p->data + p->compute + p->comm;
+
+    if (p->steps == 0 || !(p->all > 0) || !(sum > 0)) return;
+    r->samples_per_second = p->samples / p->all;
+    r->data = p->data / sum;
+    r->compute = p->compute / sum;
+    r->comm = p->comm / sum;
+    r->straggler = p->straggler / sum;
+}
+
+static void add_pace(struct train_pace *p, double keep, const struct train_pace *step)
+{
+    p->data = keep * p->data + step->data;
+    p->compute = keep * p->compute + step->compute;
+    p->comm = keep * p->comm + step->comm;
+    p->straggler = keep * p->straggler + step->straggler;
+    p->all = keep * p->all + step->all;
+    p->samples = keep * p->samples + step->samples;
+    p->steps += step->steps;
+}
+
+/* ---- steps ---- */
+
+/* How long it will take: said once, when steps have shown it.  The first step is slower
+ * than others; evaluating a sample is about a third of learning from it. */
+static void estimate(struct dnn_trainer *t)
+{
+    struct train_log *log = t->log;
+    const double now = dnn_clock_now();
+    const int64_t n = t->at.step - log->from, batches = dnn_feed_batches(t->train.feed);
+    char epoch[32], run[32];
+
+    if (log->estimated) return;
+    if (n == 1) log->first = now;
+    if (n < 3 || (n < 10 && now - log->first < 1 && t->at.batch < batches)) return;
+    log->estimated = true;
+    double step = (now - log->first) / (double)(n - 1);
+    double each = step * (double)batches;
+    if (t->eval.feed != NULL)
+        each += step / 3 * (double)dnn_feed_count(t->eval.feed) /
+                (double)t->job->batch_size;
+    double left = each * ((double)(t->job->num_epochs - t->at.epoch) -
+                          (double)t->at.batch / (double)batches);
+    dnn_telemetry_hide(t->telemetry);
+    dnn_log(DNN_INFO, "train",
+            "an epoch will take about %s, all that is to be done about %s",
+            dnn_text_seconds(epoch, sizeof epoch, each),
+            dnn_text_seconds(run, sizeof run, left > 0 ? left : 0));
+}
+
+int dnn_trainer_log_step(struct dnn_trainer *t, const struct dnn_replica_step *step,
+                         const struct train_pace *pace, struct dnn_err *err)
+{
+    struct dnn_record r = {.event = DNN_EVENT_STEP};
+
+    if (t->telemetry == NULL) return 0;
+    add_pace(&t->log->epoch, 1, pace);
+    add_pace(&t->log->lately, exp(-pace->all / memory), pace);
+    fill(t, &r);
+    fill_pace(&t->log->lately, &r);
+    r.epoch = t->at.epoch + 1;
+    r.batch = t->at.batch;
+    r.grad_norm = step->grad_norm;
+    r.rate = step->rate;
+    put(&r, "loss", step->loss, true);
+    DNN_TRY(dnn_telemetry_write(t->telemetry, &r, err));
+    estimate(t);
+    return 0;
+}
+
+int dnn_trainer_log_eval(struct dnn_trainer *t, int64_t batch, struct dnn_err *err)
+{
+    struct dnn_record r = {.event = DNN_EVENT_EVAL_STEP};
+
+    if (t->telemetry == NULL) return 0;
+    fill(t, &r);
+    r.epoch = t->at.epoch + 1;
+    r.batch = batch;
+    r.batches = dnn_feed_batches(t->eval.feed);
+    return dnn_telemetry_write(t->telemetry, &r, err);
+}
+
+/* ---- epochs ---- */
+
+/* For TensorBoard: every array of weights, and the pictures. */
+static int say_weights(struct dnn_trainer *t, struct dnn_err *err)
+{
+    const struct dnn_model *m = dnn_replica_model(t->replica);
+
+    for (int v = 0; v < m->prog->nvalues; v++) {
+        const struct dnn_value *x = &m->prog->value[v];
+        const struct dnn_spot *s = &m->plan->spot[v];
+        const char *block = dnn_exec_block(m->exec, s->block);
+        int64_t n;
+
+        if (x->role != DNN_WEIGHT || x->is.dtype != DNN_F32) continue;
+        DNN_TRY(dnn_shape_count(&x->is.shape, &n, err));
+        char *name = dnn_format("%s/%s", x->layer == NULL ? "" : x->layer, x->is.name);
+        int rc = dnn_telemetry_histogram(
+            t->telemetry, name, t->at.step,
+            (const float *)(const void *)(block + s->offset), n, err);
+        dnn_free(name);
+        DNN_TRY(rc);
+    }
+    for (int i = 0; i < t->log->npictures; i++) {
+        const struct dnn_canvas *c = &t->log->picture[i].canvas;
+        char name[32];
+
+        snprintf(name, sizeof name, "prediction/%d", i + 1);
+        DNN_TRY(dnn_telemetry_image(t->telemetry, name, t->at.step, c->width, c->height,
+                                    c->rgb, err));
+    }
+    return 0;
+}
+
+static void remember(struct train_log *log, const struct dnn_record *r)
+{
+    log->nvalues = 0;
+    for (int i = 0; i < r->n && i <= TRAIN_VALUES; i++) {
+        struct train_value *v = &log->value[log->nvalues++];
+
+        snprintf(v->name, sizeof v->name, "%s", r->value[i].name);
+        v->value = r->value[i].value;
+    }
+}
+
+int dnn_trainer_log_epoch(struct dnn_trainer *t, const struct train_value *value, int n,
+                          double rate, struct dnn_err *err)
+{
+    struct train_log *log = t->log;
+    struct dnn_record r = {.event = DNN_EVENT_EPOCH};
+
+    if (t->telemetry == NULL) return 0;
+    fill(t, &r);
+    fill_pace(&log->epoch, &r);
+    r.grad_norm = t->sum.norm / t->sum.steps; /* also of what was before a stop */
+    log->epoch = (struct train_pace){0};
+    r.epoch = t->at.epoch;
+    r.batch = r.batches;
+    r.rate = rate;
+    put(&r, "loss", t->sum.loss / t->sum.samples, true);
+    for (int i = 0; i < n; i++)
+        put(&r, value[i].name, value[i].value, value[i].main);
+    remember(log, &r);
+    if (t->job->telemetry->tensorboard) DNN_TRY(say_weights(t, err));
+    DNN_TRY(dnn_telemetry_write(t->telemetry, &r, err));
+    /* People look at runs that go on for days; a hundredth of the time at most. */
+    double pause = 100 * log->cost > between ? 100 * log->cost : between;
+    if (dnn_clock_now() - log->shown >= pause && t->at.epoch < t->job->num_epochs)
+        dnn_trainer_report_write(t, "running");
+    return 0;
+}
+
+int dnn_trainer_log_test(struct dnn_trainer *t, const struct train_value *value, int n,
+                         struct dnn_err *err)
+{
+    struct dnn_record r = {.event = DNN_EVENT_EPOCH};
+
+    if (t->telemetry == NULL) return 0;
+    fill(t, &r);
+    r.epoch = r.epochs = 1;
+    r.batch = r.batches;
+    r.samples_per_second = r.data = r.compute = r.comm = r.straggler = NAN;
+    for (int i = 0; i < n; i++)
+        put(&r, value[i].name, value[i].value, value[i].main);
+    DNN_TRY(dnn_telemetry_write(t->telemetry, &r, err));
+    return dnn_telemetry_flush(t->telemetry, err);
+}
+
+/* ---- the end ---- */
+
+int dnn_trainer_log_end(struct dnn_trainer *t, struct dnn_err *err)
+{
+    struct dnn_record r = {.event = DNN_EVENT_END};
+
+    if (t->telemetry == NULL) return 0;
+    fill(t, &r);
+    r.epoch = t->at.epoch;
+    DNN_TRY(dnn_telemetry_write(t->telemetry, &r, err));
+    return dnn_telemetry_flush(t->telemetry, err);
+}
+
+void dnn_trainer_log_finish(struct dnn_trainer *t, int rc, const struct dnn_err *why)
+{
+    const char *status = rc == 0 ? "finished" : rc == DNN_ESTOP ? "stopped" : "failed";
+    struct dnn_err said = {0};
+
+    if (t->log == NULL || t->telemetry == NULL || t->began <= 0) return;
+    dnn_telemetry_hide(t->telemetry);
+    dnn_trainer_report_write(t, status);
+    if (dnn_trainer_record(t, status, rc == 0 ? NULL : why->text, &said) < 0)
+        dnn_log(DNN_WARN, "train", "%s", said.text);
+    if (rc == 0 || rc == DNN_ESTOP) dnn_trainer_list_files(t);
+}

@@ -1,0 +1,152 @@
+/* train_monitor.c - which epoch was the best, and whether a run has ended.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "run/train_impl.h"
+
+#include "base/crc.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- the best ---- */
+
+/* early_stopping's metric if there is no other, else the loss. */
+static void choose(struct dnn_trainer *t)
+{
+    const struct dnn_stopping *early = t->job->early;
+    const char *metric = t->job->ckpt->best;
+
+    if (metric == NULL && early != NULL) metric = early->metric;
+    if (metric == NULL)
+        metric = t->eval.feed != NULL && t->eval.targets ? "val_loss" : "loss";
+    t->best_by.metric = metric;
+    if (early != NULL && strcmp(metric, early->metric) == 0)
+        t->best_by.mode = early->mode;
+}
+
+/* Whether the values of an epoch have every metric that is looked at. */
+static int check(const struct dnn_trainer *t, int n, const struct dnn_named *value,
+                 struct dnn_err *err)
+{
+    struct dnn_schedule_memory rehearsed = {0};
+    const struct {
+        const char *key;
+        const struct dnn_stopping *rule;
+    } all[] = {
+        {"early_stopping",   t->job->early},
+        {"target_metric",    t->job->goal },
+        {"checkpoints.best", &t->best_by  }
+    };
+    double unused;
+
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].rule != NULL)
+            DNN_TRY(dnn_schedule_find(all[i].key, all[i].rule->metric, n, value,
+                                      &unused, err));
+    return dnn_schedule_epoch(t->job->schedule, &rehearsed, n, value, err);
+}
+
+int dnn_trainer_check_metrics(struct dnn_trainer *t, struct dnn_err *err)
+{
+    struct train_value *value = dnn_alloc(TRAIN_VALUES * sizeof *value);
+    struct dnn_named *named = dnn_alloc((TRAIN_VALUES + 1) * sizeof *named);
+    int n = 0;
+
+    choose(t);
+    if (t->metrics != NULL) dnn_metrics_start(t->metrics);
+    dnn_trainer_values(t, NAN, value, &n);
+    named[0] = (struct dnn_named){"loss", NAN};
+    for (int i = 0; i < n; i++)
+        named[i + 1] = (struct dnn_named){value[i].name, NAN};
+    int rc = check(t, n + 1, named, err);
+    dnn_free(value);
+    dnn_free(named);
+    return rc;
+}
+
+int dnn_trainer_update_best(struct dnn_trainer *t, int n, const struct dnn_named *value,
+                            struct dnn_err *err)
+{
+    const struct dnn_job_ckpt *how = t->job->ckpt;
+    int64_t every = how->best_interval;
+    char why[256];
+    bool enough;
+
+    t->best_so_far = false;
+    if (t->at.epoch % every != 0 && t->at.epoch < t->job->num_epochs) return 0;
+    DNN_TRY(dnn_stopping_epoch(&t->best_by, &t->best, t->at.epoch, n, value, &enough,
+                               &t->best_so_far, why, err));
+    /* Known it is; saved only if there are checkpoints after epochs, or the job says
+     * that the best matters. */
+    if (how->interval <= 0 && how->best == NULL &&
+        (t->job->early == NULL || !t->job->early->restore))
+        t->best_so_far = false;
+    return 0;
+}
+
+/* ---- the end ---- */
+
+/* Of the rules that may end a run: as long as they are the same, it has ended. */
+static int64_t rules(const struct dnn_trainer *t)
+{
+    char *text = dnn_format("%s\n%s", t->job->early_text, t->job->goal_text);
+    int64_t sum = (int64_t)dnn_crc_record(text, strlen(text)) + 1;
+
+    dnn_free(text);
+    return sum;
+}
+
+void dnn_trainer_end(struct dnn_trainer *t)
+{
+    t->at.ended = rules(t);
+}
+
+bool dnn_trainer_ended(const struct dnn_trainer *t)
+{
+    return t->at.ended != 0 && t->at.ended == rules(t);
+}
+
+/* A checkpoint is loaded whole; what the run remembers besides weights is that of its
+ * end. */
+static int load_best(struct dnn_trainer *t, int64_t *step, struct dnn_err *err)
+{
+    const struct train_counters at = t->at;
+    const struct train_sums sum = t->sum;
+    const struct dnn_schedule_memory memory = t->memory;
+    const struct dnn_stopping_memory early = t->early, goal = t->goal, best = t->best;
+    char *state = NULL;
+
+    int rc = dnn_ckpt_load(t->ckpts, "best", t->narrays, t->array, step, &state, err);
+    dnn_free(state);
+    t->at = at;
+    t->sum = sum;
+    t->memory = memory;
+    t->early = early;
+    t->goal = goal;
+    t->best = best;
+    dnn_exec_changed(dnn_replica_model(t->replica)->exec);
+    return rc < 0 ? dnn_prefix(err, "early_stopping.restore: ") : 0;
+}
+
+int dnn_trainer_restore_best(struct dnn_trainer *t, struct dnn_err *err)
+{
+    int64_t step = -1;
+
+    if (t->ckpts == NULL || t->job->early == NULL || !t->job->early->restore) return 0;
+    if (t->best.seen == 0 || isnan(t->best.best)) {
+        dnn_log(DNN_WARN, "train", "%s never had a value: the last weights are taken",
+                t->best_by.metric);
+        return 0;
+    }
+    DNN_TRY(load_best(t, &step, err));
+    dnn_log(DNN_INFO, "train",
+            "back to the best weights, those of epoch %" PRId64 " (step %" PRId64
+            "): %s %g",
+            t->best.best_epoch, step, t->best_by.metric, t->best.best);
+    return 0;
+}
