@@ -196,7 +196,7 @@ static int explain(const struct options *o, const struct dnn_job *job,
         .dry_run = true,
         .limit = (size_t)job->memory_limit,
         .recompute = (enum dnn_recompute)job->recompute,
-        .plain = !job->fuse,
+        .no_fusion = !job->fuse,
         .device = {.threads = (int)job->threads,
                    .kernels = job->deterministic
                                   ? DNN_KERNELS_HEURISTIC

@@ -62,7 +62,7 @@ static int make_replica(struct dnn_trainer *t, struct dnn_err *err)
                 .optim = job->optimizer,
                 .limit = (size_t)job->memory_limit,
                 .recompute = (enum dnn_recompute)job->recompute,
-                .plain = !job->fuse,
+                .no_fusion = !job->fuse,
                 .device = {.threads = threads,
                        /* Measured choices differ from rank to rank. */
                        .kernels = job->deterministic
