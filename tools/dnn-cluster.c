@@ -42,6 +42,14 @@ static int stop(const void *opt, int nargs, char **args, struct dnn_err *err)
     return dnn_cluster_stop(&c, err);
 }
 
+static int restart(const void *opt, int nargs, char **args, struct dnn_err *err)
+{
+    struct dnn_cluster_cfg c = cfg(opt);
+
+    (void)nargs, (void)args;
+    return dnn_cluster_restart(&c, err);
+}
+
 static int status(const void *opt, int nargs, char **args, struct dnn_err *err)
 {
     struct dnn_cluster_cfg c = cfg(opt);
@@ -109,6 +117,16 @@ static const struct dnn_option start_options[] = {
     {NULL,      0,   0,          0,           NULL,      NULL, 0, 0,               NULL, NULL}
 };
 
+static const struct dnn_option restart_options[] = {
+    {"nodes",   'N', DNN_O_INT,  AT(nodes),   "N",       "0",  0, DNN_CLUSTER_MAX, NULL,
+     "number of nodes; 0: as many as are running, or 1"                                      },
+    {"grace",   0,   DNN_O_INT,  AT(grace),   "SECONDS", "10", 0, 3600,            NULL,
+     "how long a preempted job has between SIGTERM and its end"                              },
+    {"timeout", 't', DNN_O_REAL, AT(timeout), "SECONDS", "60", 1, 3600,            NULL,
+     "how long to wait until all nodes are idle"                                             },
+    {NULL,      0,   0,          0,           NULL,      NULL, 0, 0,               NULL, NULL}
+};
+
 static const struct dnn_option restore_options[] = {
     {"timeout", 't', DNN_O_REAL, AT(timeout), "SECONDS", "60", 1, 3600, NULL,
      "how long to wait until Slurm uses the node"                                 },
@@ -119,25 +137,27 @@ static const struct dnn_command commands[] = {
     {"start",   "",            0, 0,  "start a cluster and wait until it is up",      start_options,
      "One that runs already with the same number of nodes is left as it is.  The "
      "supervisor stays in the background.  If the start does not succeed, or is "
-     "killed half way, nothing that it started stays.",                                                    start  },
+     "killed half way, nothing that it started stays.",                                                      start  },
     {"stop",    "",            0, 0,  "end a cluster and all its jobs",               NULL,
      "Returns when the last process is gone.  None running is no error.  Logs and job "
-     "records stay until the next start.",                                                                 stop   },
+     "records stay until the next start.",                                                                   stop   },
+    {"restart", "",            0, 0,  "stop a cluster and start it again",            restart_options,
+     "All jobs end.  One that is not running is started.",                                                   restart},
     {"status",  "",            0, 0,  "show supervisor, nodes and partitions",        NULL,
-     "Exit status 0 if it is running, 5 if not.",                                                          status },
+     "Exit status 0 if it is running, 5 if not.",                                                            status },
     {"fail",    "NODE",        1, 1,  "kill a node as a power cut would",             NULL,
      "All its processes and its network are gone at once.  Slurm is not told; it "
-     "notices after SlurmdTimeout, sets the node DOWN and requeues its jobs.",                             fail   },
+     "notices after SlurmdTimeout, sets the node DOWN and requeues its jobs.",                               fail   },
     {"restore", "NODE",        1, 1,  "boot a failed node and wait until it is used",
-     restore_options,                                                                                NULL, restore},
+     restore_options,                                                                                  NULL, restore},
     {"run",     "[--] CMD...", 1, -1, "run a command as if logged in on the cluster", NULL,
      "SLURM_CONF, host names and network are the cluster's; user, files, working "
      "directory and terminal are yours.  Signals are passed on, and the exit status "
      "is the command's (128 + N if signal N ended it).  In a cluster of several nodes "
-     "the command sees only the cluster's network.",                                                       run    },
+     "the command sees only the cluster's network.",                                                         run    },
     {"env",     "",            0, 0,  "print shell lines to use a one-node cluster",  NULL,
-     "After eval \"$(dnn-cluster env)\" srun and sbatch talk to the cluster directly.",                    env    },
-    {NULL,      NULL,          0, 0,  NULL,                                           NULL,          NULL, NULL   }
+     "After eval \"$(dnn-cluster env)\" srun and sbatch talk to the cluster directly.",                      env    },
+    {NULL,      NULL,          0, 0,  NULL,                                           NULL,            NULL, NULL   }
 };
 
 static const struct dnn_tool tool = {

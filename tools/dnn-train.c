@@ -190,13 +190,18 @@ static int explain(const struct options *o, const struct dnn_job *job,
     struct dnn_model_opts opts = {
         .batch = job->batch_size,
         .training = !o->inference,
+        .dtype = (enum dnn_dtype)job->precision,
         .loss = job->loss,
         .optim = job->optimizer,
         .dry_run = true,
         .limit = (size_t)job->memory_limit,
         .recompute = (enum dnn_recompute)job->recompute,
+        .no_fusion = !job->fuse,
         .device = {.threads = (int)job->threads,
-                   .kernels = (enum dnn_kernel_selection)o->kernels},
+                   .kernels = job->deterministic
+                                  ? DNN_KERNELS_HEURISTIC
+                                  : (enum dnn_kernel_selection)o->kernels,
+                   .conv = job->kernels->conv},
     };
     const char *backend = o->backend != NULL ? o->backend : job->backend;
     struct dnn_model *model = NULL;
@@ -240,6 +245,7 @@ static int train(const struct options *o, const char *path, struct dnn_err *err)
         dnn_session_open(threads, DNN_BIND_AUTO, &session, first < 0 ? &later : err);
     if (rc == 0) {
         rc = dnn_comm_agree(session.comm, first, err);
+        if (rc == 0) rc = dnn_job_set_ranks(&job, dnn_comm_size(session.comm), err);
         if (rc == 0) rc = dnn_train_run(&job, &session, &opts, err);
         dnn_session_close(&session);
     } else if (first < 0) {
@@ -265,7 +271,8 @@ static int run(const void *opt, int nargs, char **args, struct dnn_err *err)
         return dnn_fail(err, DNN_EUSAGE, "give one configuration file");
     if (!o->explain && !o->where && o->export == NULL) return train(o, path, err);
     DNN_TRY(read_job(o, path, &job, err));
-    int rc = o->export == NULL ? 0 : export_net(&job, o->export, err);
+    int rc = dnn_job_set_ranks(&job, 1, err);
+    if (rc == 0 && o->export != NULL) rc = export_net(&job, o->export, err);
     if (rc == 0 && o->where) printf("%s\n", dnn_job_dir(&job));
     if (rc == 0 && o->explain) rc = explain(o, &job, err);
     dnn_job_free(&job);

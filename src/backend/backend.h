@@ -38,7 +38,9 @@ struct dnn_device {
     int index;
     int threads; /* cpu; 0: the default of OpenMP */
     enum dnn_kernel_selection kernels;
-    const char *cache;            /* the cache file of autotuned kernels; NULL: none */
+    const char *cache; /* the cache file of autotuned kernels; NULL: none */
+    const char *conv; /* cpu: algorithm for convolutions, one of gemm, winograd, direct,
+                       * onednn, wherever it supports the shape; NULL: any */
     struct dnn_exchange exchange; /* sum NULL: one rank; arg must outlive the device */
 };
 

@@ -111,8 +111,8 @@ static int run_ours(struct dnn_bench_phase *phase, double *op_seconds, double *s
 {
     double start = dnn_clock_now();
 
-    DNN_TRY(dnn_model_run(phase->model, phase->model->opts.optim.rate,
-                          op_seconds, err));
+    DNN_TRY(
+        dnn_model_run(phase->model, phase->model->opts.optim.rate, op_seconds, err));
     *seconds = dnn_clock_now() - start;
     return 0;
 }

@@ -37,6 +37,9 @@ int dnn_cluster_start(const struct dnn_cluster_cfg *cfg, struct dnn_err *err);
  * running is no error. */
 int dnn_cluster_stop(const struct dnn_cluster_cfg *cfg, struct dnn_err *err);
 
+/* Stop it, if it is running, and start it again; nodes 0: as many as it has, or one. */
+int dnn_cluster_restart(const struct dnn_cluster_cfg *cfg, struct dnn_err *err);
+
 /* Kill a node ("n2") as a power cut would: all its processes and its network
  * are gone at once and Slurm is not told. */
 int dnn_cluster_fail(const struct dnn_cluster_cfg *cfg, const char *node,

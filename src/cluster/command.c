@@ -1,4 +1,4 @@
-/* command.c - commands to a running cluster: stop, fail, restore.
+/* command.c - commands for a running cluster: stop, restart, fail, restore.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -47,6 +47,26 @@ int dnn_cluster_stop(const struct dnn_cluster_cfg *cfg, struct dnn_err *err)
     dnn_cluster_disconnect(&peer);
     if (rc == 0) dnn_log(DNN_INFO, "cluster", "\"%s\" is stopped: %s", cfg->name, dir);
     return rc;
+}
+
+int dnn_cluster_restart(const struct dnn_cluster_cfg *cfg, struct dnn_err *err)
+{
+    struct dnn_cluster_cfg again = *cfg;
+    char dir[DNN_CLUSTER_PATH];
+    struct dnn_cluster_state state;
+    struct dnn_cluster_peer peer;
+
+    DNN_TRY(dnn_cluster_place(cfg, dir, err));
+    if (again.nodes == 0) again.nodes = 1;
+    if (cfg->nodes == 0 && dnn_cluster_connect(dir, &peer)) {
+        int rc = dnn_cluster_ask(&peer, &state, err);
+
+        dnn_cluster_disconnect(&peer);
+        if (rc < 0) return rc;
+        again.nodes = state.nodes;
+    }
+    DNN_TRY(dnn_cluster_stop(&again, err));
+    return dnn_cluster_start(&again, err);
 }
 
 /* Check the name and send the command; *was_up: the node was up before. */

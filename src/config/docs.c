@@ -11,12 +11,36 @@
 #include "parallel/rule.h"
 
 #include <ctype.h>
+#include <string.h>
+
+/* Text in lines of at most 98 characters. */
+static void paragraph(const char *text, FILE *where)
+{
+    enum { WIDTH = 98 };
+    size_t column = 0;
+
+    while (*text != '\0') {
+        size_t len = strcspn(text, " ");
+
+        if (column > 0)
+            column = fputc(column + 1 + len > WIDTH ? '\n' : ' ', where) == '\n'
+                         ? 0
+                         : column + 1;
+        fwrite(text, 1, len, where);
+        column += len;
+        text += len + strspn(text + len, " ");
+    }
+    fputc('\n', where);
+}
 
 /* A line of help as a sentence. */
 static void sentence(const char *text, FILE *where)
 {
     if (text == NULL || *text == '\0') return;
-    fprintf(where, "%c%s.\n\n", toupper((unsigned char)text[0]), text + 1);
+    char *whole = dnn_format("%c%s.", toupper((unsigned char)text[0]), text + 1);
+    paragraph(whole, where);
+    fputc('\n', where);
+    dnn_free(whole);
 }
 
 /* One kind (of loss, of optimizer, ...) and its keys. */
@@ -36,7 +60,8 @@ static void kinds(const char *title, const char *about,
     const struct dnn_field *fields = NULL;
     const char *name, *help = NULL;
 
-    fprintf(where, "\n## %s\n\n%s\n", title, about);
+    fprintf(where, "\n## %s\n\n", title);
+    paragraph(about, where);
     for (int i = 0; (name = info(i, &help, &fields)) != NULL; i++)
         kind(name, help, fields, where);
 }
@@ -112,24 +137,28 @@ static void zoo(FILE *where)
 
 void dnn_job_docs(FILE *where)
 {
+    fprintf(where, "# Configuration file\n\n");
+    paragraph(
+        "One JSON file describes a run.  The smallest is `{\"layers\": "
+        "\"net.json\"}`, for `dnn-train --explain`.  What `dnn-train` does depends "
+        "on the data:",
+        where);
     fprintf(where,
-            "# Configuration file\n\n"
-            "One JSON file describes a run.  The smallest is `{\"layers\": "
-            "\"net.json\"}`, for `dnn-train --explain`.  What `dnn-train` does depends "
-            "on the data:\n\n"
-            "| the configuration has | `dnn-train` does |\n|---|---|\n"
+            "\n| the configuration has | `dnn-train` does |\n|---|---|\n"
             "| training data (`data.input_path`, `dataset`, `from`, `generate`, "
             "`num_examples`) | training; evaluation after each epoch if there is "
             "validation or test data |\n"
             "| only test data, with targets, and a `loss` | evaluation |\n"
-            "| only test data | inference |\n\n"
-            "All keys may be inside an object under `neural_network`, as in rmldnn's "
-            "files.  Upper and lower case of names given as values do not matter.  "
-            "Relative paths start at the directory of the configuration file.  Unknown "
-            "keys are errors.  The command line can change every key: "
-            "`--set data.batch_size=32`, `--set data.slicers[0].sizes=[64,64,64]`; the "
-            "value is JSON, or else taken as a string.\n\n"
-            "## Keys\n\n");
+            "| only test data | inference |\n\n");
+    paragraph(
+        "All keys may be inside an object under `neural_network`, as in rmldnn's "
+        "files.  Upper and lower case of names given as values do not matter.  "
+        "Relative paths start at the directory of the configuration file.  Unknown "
+        "keys are errors.  The command line can change every key: "
+        "`--set data.batch_size=32`, `--set data.slicers[0].sizes=[64,64,64]`; the "
+        "value is JSON, or else taken as a string.",
+        where);
+    fprintf(where, "\n## Keys\n\n");
     dnn_field_docs(dnn_job_fields, where);
     zoo(where);
     formats(where);

@@ -9,6 +9,7 @@
 #include "base/text.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 const struct dnn_choice dnn_job_recomputes[] = {
@@ -34,6 +35,14 @@ static const struct dnn_sub parallel_sub = {
     dnn_job_parallel_fields, sizeof(struct dnn_job_parallel), 0, 0, false};
 static const struct dnn_sub telemetry_sub = {
     dnn_job_telemetry_fields, sizeof(struct dnn_job_telemetry), 0, 0, false};
+static const struct dnn_field kernels_fields[] = {
+    TEXT("conv", offsetof(struct dnn_job_kernels, conv), "null",
+         "algorithm for convolutions: gemm (also i2c, im2col), winograd, direct or "
+         "onednn; used wherever it supports the shape; null: any"),
+    END,
+};
+static const struct dnn_sub kernels_sub = {kernels_fields,
+                                           sizeof(struct dnn_job_kernels), 0, 0, false};
 static const struct dnn_sub data_sub = {dnn_job_data_fields,
                                         sizeof(struct dnn_job_data), 0, 0, false};
 
@@ -46,6 +55,8 @@ const struct dnn_field dnn_job_fields[] = {
      "input shape without the batch axis, channels last; default: the network's own",
      &input_sub},
     INT("num_epochs", AT(num_epochs), "1", 0, 1e9, "number of epochs; 0: no training"),
+    INT("steps_per_epoch", AT(steps_per_epoch), "0", 0, 1e15,
+        "end an epoch after this many steps; 0: all batches"),
     INT("batch_size", AT(batch_size), "1", 1, DNN_JOB_BATCH,
         "global batch size (all ranks together); default: data.batch_size"),
     INT("seed", AT(seed), "1", 0, INFINITY, "seed of all random numbers"),
@@ -58,6 +69,8 @@ const struct dnn_field dnn_job_fields[] = {
     JSON("optimizer", AT(optimizer_text), "\"adam\"",
          "the optimizer: a name, or {\"type\": \"SGD\", "
          "\"learning_rate\": 0.01, \"lr_scheduler\": {...}, ...}"),
+    FLAG("learning_rate_scaling", AT(learning_rate_scaling), "false",
+         "multiply the learning rate by the number of ranks; not with deterministic"),
     REAL("clip_norm", AT(clip_norm), "0", 0, INFINITY,
          "clip the global gradient norm to this value; 0: no clipping"),
     REAL("clip_value", AT(clip_value), "0", 0, INFINITY,
@@ -90,6 +103,10 @@ const struct dnn_field dnn_job_fields[] = {
          "recompute activations in the backward pass instead of storing them: cheap "
          "(norms and activation functions of large networks), auto (as much as "
          "memory_limit requires), true (wherever it saves memory), false (never)"),
+    FLAG("fuse", AT(fuse), "true",
+         "fuse ops, such as a convolution with its bias and activation"),
+    OBJECT("kernels", AT(kernels), "{}", &kernels_sub,
+           "restrict the kernel selection of the backend cpu"),
     WORD("precision", AT(precision), "f32", precisions, "floating-point type of all computations"),
     BYTES("memory_limit", AT(memory_limit), "null",
           "most memory the run may use; null: all the system has"),
@@ -169,12 +186,34 @@ static char *directory(const char *path)
     return dnn_strndup(path, slash == NULL ? 0 : (size_t)(slash - path) + 1);
 }
 
+/* NNLO's environment variable stands for the key. */
+static int read_steps(const struct dnn_jobj *top, struct dnn_job *job,
+                      struct dnn_err *err)
+{
+    const char *text = getenv("NNLO_SHORT_BATCHES");
+    long long steps;
+
+    if (text == NULL || dnn_json_sub(top, "steps_per_epoch").val != NULL) return 0;
+    if (!dnn_text_int(text, &steps) || steps < 0)
+        return dnn_fail(err, DNN_EUSAGE,
+                        "NNLO_SHORT_BATCHES: must be a whole number of at least 0, not "
+                        "\"%.40s\"",
+                        text);
+    job->steps_per_epoch = steps;
+    return 0;
+}
+
 static int read_keys(struct dnn_job *job, struct dnn_err *err)
 {
     struct dnn_job_at at;
 
     dnn_job_find(job, &at);
     DNN_TRY(dnn_field_fill(at.top, dnn_job_fields, NULL, job, err));
+    DNN_TRY(read_steps(at.top, job, err));
+    /* rmldnn keeps all checkpoints. */
+    struct dnn_jobj ckpt = dnn_json_sub(at.top, "checkpoints");
+    if (job->wrapped && dnn_json_sub(&ckpt, "keep").val == NULL)
+        ((struct dnn_job_ckpt *)job->ckpt)->keep = 0;
     DNN_TRY(dnn_job_read_data(at.top, job, err));
     DNN_TRY(dnn_job_read_sections(at.top, job, err));
     struct dnn_jobj layers = dnn_json_sub(at.top, "layers");

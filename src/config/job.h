@@ -1,13 +1,12 @@
-/* job.h - one JSON file that says what to do.
+/* job.h - the configuration file of a run.
  *
- * {"layers": "net.json"} is enough.  The keys may also stand in an object under
- * "neural_network", as rmldnn's files have it, all of whose keys are known.  Values
- * that are words may be written in any case.  A path that is not absolute is taken
- * from the directory of the job's file.
+ * {"layers": "net.json"} is enough.  The keys may also be inside an object under
+ * "neural_network", as in rmldnn's files, whose keys are all known.  The case of names
+ * given as values does not matter.  Relative paths start at the directory of the file.
  *
- * Each section has its struct and its table; what belongs to another room (a loss, an
- * optimizer, transforms...) is read by that room, here or when one of the functions
- * below asks for it.  All of this is Local.
+ * Each section has its struct and its table.  What belongs to another component (a
+ * loss, an optimizer, transforms...) is read by that component, here or when one of the
+ * functions below is called.  All of this is Local.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -32,34 +31,39 @@ extern const struct dnn_choice dnn_job_recomputes[]; /* enum dnn_recompute */
 
 enum dnn_resume { DNN_RESUME_NO, DNN_RESUME_YES, DNN_RESUME_AUTO };
 
-/* "checkpoints": what is kept of a run while it goes on. */
+/* "checkpoints": saving and loading of checkpoints. */
 struct dnn_job_ckpt {
-    const char *save; /* directory; NULL: checkpoints, in that of the run            */
-    double interval;  /* epochs from one to the next; 0: not by epochs               */
-    int64_t steps;    /* the same in updates                                         */
+    const char *save; /* directory; NULL: checkpoints, in the output directory       */
+    double interval;  /* epochs between checkpoints; 0: not by epochs                */
+    int64_t steps;    /* the same in steps                                           */
     double minutes;   /* and in minutes                                              */
-    const char *load; /* weights to begin with: a checkpoint, .h5, .keras; or NULL   */
-    int64_t keep;     /* last ones that stay                                         */
+    const char *load; /* initial weights: a checkpoint, .h5, .keras; or NULL         */
+    int64_t keep;     /* recent ones to keep; 0: all                                 */
     const char *best; /* the metric by which one is the best; NULL: early_stopping's,
                        * else val_loss, else loss                                    */
     int64_t best_interval; /* epochs from one that may be the best to the next        */
-    int resume; /* enum dnn_resume; AUTO: if there is one to go on from        */
+    int resume; /* enum dnn_resume; AUTO: if there is one to resume from       */
 };
 extern const struct dnn_field dnn_job_ckpt_fields[];
 
-/* "parallel": how ranks work together. */
+/* "parallel": data parallelism. */
 struct dnn_job_parallel {
     const char *rule;
     int64_t micro_batches; /* deterministic: parts of a batch; 0: 8 */
     int compress;   /* enum dnn_compress                                            */
-    int64_t bucket; /* bytes of gradients exchanged together; 0: first steps show   */
+    int64_t bucket; /* bytes of a gradient bucket; 0: autotuned                     */
 };
 extern const struct dnn_field dnn_job_parallel_fields[];
 
-/* "telemetry": what is told about the run. */
+/* "kernels": restrictions of the backend's kernel selection. */
+struct dnn_job_kernels {
+    const char *conv; /* algorithm for convolutions; NULL: any                       */
+};
+
+/* "telemetry": logs, metric files and the report. */
 struct dnn_job_telemetry {
     bool csv, jsonl, tensorboard, report;
-    double interval;  /* seconds between lines of a log                               */
+    double interval;  /* seconds between progress lines                               */
     int64_t steps;    /* between records in files; 0: epochs only                     */
     int64_t pictures; /* of predictions; 0: none                                     */
 };
@@ -69,23 +73,25 @@ struct dnn_job {
     struct dnn_json *file; /* owned: texts are in it                             */
     struct dnn_net net;    /* owned                                              */
     bool wrapped;          /* the keys are under "neural_network"                */
-    const char *layers;    /* as JSON, where the network is from                 */
+    const char *layers;    /* as JSON, for printing                              */
     struct dnn_list input; /* extents of the data without the batch; none: as the
                               network says                                       */
     int64_t num_epochs, seed;
-    int64_t batch_size;    /* over all ranks                                        */
-    struct dnn_loss *loss; /* owned                                              */
-    bool has_loss;         /* the job says which                                 */
+    int64_t steps_per_epoch; /* 0: all batches                                     */
+    int64_t batch_size;      /* over all ranks                                        */
+    struct dnn_loss *loss;   /* owned                                              */
+    bool has_loss;           /* it is given                                        */
     struct dnn_optim optimizer;
     struct dnn_schedule *schedule; /* owned: optimizer.lr_scheduler              */
+    bool learning_rate_scaling;    /* see dnn_job_set_ranks()                    */
     double clip_norm, clip_value;  /* of gradients; 0: no                        */
-    int64_t accumulate;            /* parts of a batch, one after the other      */
-    double ema; /* share of the old in a running mean of the weights; 0: none    */
+    int64_t accumulate;            /* gradient accumulation steps                */
+    double ema; /* decay of the moving average of the weights; 0: none           */
     const struct dnn_stopping *early; /* or NULL                                 */
     const struct dnn_stopping *goal;  /* target_metric, or NULL                  */
     const struct dnn_job_data *data;  /* or NULL                                 */
     const struct dnn_job_ckpt *ckpt;
-    bool deterministic; /* results do not depend on the number of ranks         */
+    bool deterministic; /* bitwise identical on any number of ranks             */
     const struct dnn_job_parallel *parallel;
     const struct dnn_job_telemetry *telemetry;
     const char *outfile;  /* base name of rmldnn's two text files, or NULL         */
@@ -93,7 +99,9 @@ struct dnn_job {
     const char *backend;  /* NULL: the fastest that is built                      */
     int64_t memory_limit; /* bytes; 0: what the system has                        */
     int recompute;        /* enum dnn_recompute                                   */
-    int precision;        /* enum dnn_dtype                                       */
+    bool fuse;            /* fuse ops                                             */
+    const struct dnn_job_kernels *kernels;
+    int precision; /* enum dnn_dtype                                       */
     int64_t threads;
     const char *run_dir; /* "dir" as written, or NULL: see dnn_job_dir()          */
     /* As JSON with defaults, for printing. */
@@ -120,28 +128,33 @@ int dnn_job_set(struct dnn_json *file, const char *set, struct dnn_err *err);
 /* A path of the job's as one that can be opened: from the directory of its file.  Of
  * NULL NULL.  Lives as long as the job. */
 const char *dnn_job_path(const struct dnn_job *job, const char *path);
-/* Where the run writes: "dir", else "run-NAME" beside NAME.json. */
+/* The output directory: "dir", else "run-NAME" next to NAME.json. */
 const char *dnn_job_dir(const struct dnn_job *job);
 /* The network as JSON for a file of its own; the caller's, dnn_free(). */
 int dnn_job_network(const struct dnn_job *job, char **out, struct dnn_err *err);
 
-/* What the job says to its metrics; see dnn_metrics_read(), of which this is all but
- * the list. */
+/* The metrics; usual, classes and *out as for dnn_metrics_read(). */
 int dnn_job_metrics(const struct dnn_job *job, const char *const *usual,
                     int64_t classes, struct dnn_metrics **out, struct dnn_err *err);
 
-/* Whether the loss micro_batches points of some class out ("ignore_index"), which then
- * need not be one of the network's. */
+/* Whether the loss ignores a class ("ignore_index"), which then need not be one of the
+ * network's. */
 bool dnn_job_ignores(const struct dnn_job *job);
 
 /* The transforms of training or of test data; *out is NULL if there are none.  Test
- * data has what test_transforms and its kin say or, if there are none of these, those
- * of training but the random ones.  The caller owns *out. */
+ * data has those of test_transforms, test_input_transforms and test_target_transforms
+ * or, if none of them is given, those of training without the random ones.  The caller
+ * owns *out. */
 int dnn_job_augment(const struct dnn_job *job, bool test, struct dnn_augment **out,
                     struct dnn_err *err);
 
-/* The job with its defaults filled in, as JSON that would be read as the same, but
- * that layers written in the job itself are only mentioned. */
+/* Apply the keys that depend on the number of ranks, batch_size_per_rank and
+ * learning_rate_scaling: afterwards batch_size and the learning rate are global, and
+ * the keys are off.  Once, before the run. */
+int dnn_job_set_ranks(struct dnn_job *job, int ranks, struct dnn_err *err);
+
+/* The configuration with all defaults, as JSON that is read as the same, except that
+ * layers written in the file itself are only mentioned. */
 void dnn_job_print(const struct dnn_job *job, FILE *where);
 
 /* All keys, as Markdown. */

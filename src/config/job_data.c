@@ -79,7 +79,12 @@ const struct dnn_field dnn_job_data_fields[] = {
     TEXT("bc_type", AT(bc_type), "random_uniform",
          "type pde: random_uniform (frequencies drawn at random) or fixed_uniform (evenly "
          "spaced)"),
+    INT("bc_terms", AT(bc_terms), "1", 1, 64,
+        "type pde: number of superposed waves per sample, with random weights"),
     INT("batch_size", AT(batch_size), "64", 1, DNN_JOB_BATCH, "global batch size (all ranks together)"),
+    INT("batch_size_per_rank", AT(batch_size_per_rank), "0", 0, DNN_JOB_BATCH,
+        "instead of batch_size: batch size of each rank; not with deterministic; 0: use "
+        "batch_size"),
     INT("test_batch_size", AT(test_batch_size), "64", 1, DNN_JOB_BATCH,
         "global batch size of validation and test"),
     FLAG("shuffle", AT(shuffle), "true", "shuffle training samples every epoch"),
@@ -152,6 +157,7 @@ static int check_types(const struct dnn_jobj *at, const struct dnn_job_data *dat
     struct dnn_jobj input = dnn_json_sub(at, "input_type");
     struct dnn_jobj domain = dnn_json_sub(at, "domain_size");
     struct dnn_jobj frequency = dnn_json_sub(at, "bc_frequency");
+    struct dnn_jobj terms = dnn_json_sub(at, "bc_terms");
 
     DNN_TRY(check_type(at, "type", data->type, err));
     DNN_TRY(check_type(at, "input_type", data->input_type, err));
@@ -169,6 +175,8 @@ static int check_types(const struct dnn_jobj *at, const struct dnn_job_data *dat
     if (data->bc_frequency.count == 0)
         return dnn_json_fail(&frequency, err,
                              "the key \"bc_frequency\" is missing: [lowest, highest]");
+    if (data->bc_terms > 1 && strcasecmp(data->bc_type, "fixed_uniform") == 0)
+        return dnn_json_fail(&terms, err, "must be 1 if bc_type is fixed_uniform");
     return 0;
 }
 
@@ -291,7 +299,19 @@ static int read_batch(const struct dnn_jobj *top, const struct dnn_jobj *at,
                       struct dnn_err *err)
 {
     struct dnn_jobj batch = dnn_json_sub(at, "batch_size");
+    struct dnn_jobj each = dnn_json_sub(at, "batch_size_per_rank");
 
+    if (data->batch_size_per_rank > 0) {
+        if (given(top, "batch_size") || given(at, "batch_size"))
+            return dnn_json_fail(&each, err,
+                                 "cannot be combined with \"batch_size\"; give one of "
+                                 "them");
+        if (job->deterministic)
+            return dnn_json_fail(&each, err,
+                                 "cannot be combined with \"deterministic\": results "
+                                 "would depend on the number of ranks");
+        data->batch_size = data->batch_size_per_rank;
+    }
     if (!given(top, "batch_size")) {
         job->batch_size = data->batch_size;
         return 0;

@@ -1,4 +1,4 @@
-/* job_data.h - the section "data" of a job, and where samples come from.
+/* job_data.h - the section "data" of a configuration, and where samples come from.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -35,25 +35,27 @@ struct dnn_job_data {
     int64_t domain_size, num_examples, num_test_examples;
     struct dnn_list bc_frequency;
     const char *bc_type;
-    /* What is done with them. */
+    int64_t bc_terms;
+    /* How they are read. */
     int64_t batch_size, test_batch_size; /* global                                   */
+    int64_t batch_size_per_rank;         /* 0: see batch_size                        */
     bool shuffle, preload, verify;
     int64_t window, memory;
     int64_t threads, ahead;
     const char *transforms, *input_transforms, *target_transforms; /* JSON, or NULL   */
     const char *test_transforms, *test_input_transforms, *test_target_transforms;
     struct dnn_list slicers; /* of struct dnn_slicer                                 */
-    /* What comes out. */
+    /* Outputs. */
     const char *test_output_path, *hdf5_outfile;
     int hdf5_precision; /* enum dnn_hdf5_precision                                  */
 };
 extern const struct dnn_field dnn_job_data_fields[];
 
-/* ---- what the job is for ---- */
+/* ---- what the run does ---- */
 
 enum dnn_job_mode {
-    DNN_JOB_NOTHING, /* there is no data: a network to look at                      */
-    DNN_JOB_TRAIN,   /* training, evaluated where there is something to do so with  */
+    DNN_JOB_NOTHING, /* there is no data: a network for --explain                   */
+    DNN_JOB_TRAIN,   /* training, with evaluation if there is data for it           */
     DNN_JOB_EVAL,    /* the loss and metrics of test data                           */
     DNN_JOB_INFER    /* outputs of test data alone                                  */
 };
@@ -72,19 +74,19 @@ enum dnn_job_from {
 struct dnn_job_origin {
     enum dnn_job_from from;
     enum dnn_job_part part;
-    bool targets; /* there are targets for them; of all but paths: if they hold some */
+    bool targets; /* there are targets; except for paths: if the data has some      */
     /* A prepared dataset. */
     const char *dataset, *split;
-    bool maybe;   /* nothing is wrong if it has no such split: the part is empty     */
+    bool maybe;   /* the split may be missing: the part is empty then                 */
     int64_t fold; /* as in struct dnn_feed_cfg                                       */
     /* Raw files. */
     struct dnn_import files;
     double image_scale; /* as in struct dnn_feed_cfg                                 */
-    /* Pictures whose values are classes, as rmldnn has it: class = round(value *
+    /* Images whose values are classes, as in rmldnn: class = round(value *
      * mask_scale + mask_shift); scale 0: values are classes as they are. */
     double mask_scale, mask_shift;
-    /* Of files and generators this part (0 to 1) of the samples is set aside for
-     * validation; 0: nothing. */
+    /* Files and generators: fraction (0 to 1) of the samples held out for validation.
+     */
     double aside;
 };
 

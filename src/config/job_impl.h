@@ -1,4 +1,4 @@
-/* job_impl.h - what the files that read a job share.
+/* job_impl.h - shared by the files that read a configuration.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -28,7 +28,7 @@
 /* The most samples of a batch. */
 #define DNN_JOB_BATCH (1 << 20)
 
-/* The objects of a job; do not move it. */
+/* The objects of a configuration; do not copy it: objects point to each other. */
 struct dnn_job_at {
     struct dnn_jobj file, inner;
     const struct dnn_jobj *top; /* one of them */
@@ -36,14 +36,14 @@ struct dnn_job_at {
 };
 void dnn_job_find(const struct dnn_job *job, struct dnn_job_at *out);
 
-/* What is read by other rooms; top is the object that has the keys. */
+/* Sections that other components read; top is the object that has the keys. */
 int dnn_job_read_sections(const struct dnn_jobj *top, struct dnn_job *job,
                           struct dnn_err *err);
 
-/* Whether the metrics go with the network, once that is read. */
+/* Whether the metrics fit the network, once that is read. */
 int dnn_job_check_metrics(const struct dnn_job *job, struct dnn_err *err);
 
-/* Whether the section "data", filled, makes sense, and what its texts mean. */
+/* Check the section "data" once it is filled, and read what its table cannot. */
 int dnn_job_read_data(const struct dnn_jobj *top, struct dnn_job *job,
                       struct dnn_err *err);
 
@@ -52,10 +52,10 @@ int dnn_job_slice(struct dnn_source *from, const struct dnn_job_data *data,
                   struct dnn_source **out, struct dnn_err *err);
 const struct dnn_job_slices *dnn_job_slices(const struct dnn_source *source);
 
-/* Whether a type is this word. */
+/* Whether a type has this name. */
 bool dnn_job_type_is(const char *type, const char *word);
 
-/* Text that a function prints, kept with the job; without the line's end. */
+/* What a function prints, without the last newline; lives as long as the job. */
 const char *dnn_job_printed(const struct dnn_job *job,
                             void (*print)(const void *what, FILE *where),
                             const void *what);

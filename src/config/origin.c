@@ -1,6 +1,6 @@
-/* origin.c - what a job is for, and where the samples of each part are.
+/* origin.c - what a run does, and where the samples of each part are.
  *
- * What rmldnn's types of data mean: pictures are divided by 255, arrays have their
+ * rmldnn's types of data: images are divided by 255, arrays have their
  * channels first and one file is one sample, labels are names of directories.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -13,7 +13,7 @@
 
 /* ---- one side of raw files ---- */
 
-/* What is said about a part's files. */
+/* The keys for the files of a part. */
 struct files {
     const char *input, *target, *tag;
     bool test;
@@ -29,7 +29,7 @@ static bool is_picture(const char *type)
     return dnn_job_type_is(type, "images") || dnn_job_type_is(type, "masks");
 }
 
-/* The importer's name; NULL: by suffix and content, as with pictures and NumPy, which
+/* The importer's name; NULL: by suffix and content, as with images and NumPy, which
  * are of more than one. */
 static const char *format_of(const char *type)
 {
@@ -66,7 +66,7 @@ static bool on_path(const char *path, const char *name)
     return false;
 }
 
-/* A tag that is below the path chooses files; one on it says nothing new. */
+/* A tag below the path selects files; one that is part of the path changes nothing. */
 static const char *split_of(const char *type, const struct files *files)
 {
     if (dnn_job_type_is(type, "mnist")) return files->test ? "test" : "train";
@@ -74,7 +74,7 @@ static const char *split_of(const char *type, const struct files *files)
     return files->tag;
 }
 
-/* ---- pictures of classes ---- */
+/* ---- masks that are images ---- */
 
 static double number(const struct dnn_jobj *obj, const char *key, double none)
 {
@@ -103,9 +103,9 @@ static void normalise(const struct dnn_jobj *data, const char *key, double *scal
     }
 }
 
-/* Masks that are pictures hold classes only after the division by 255 and whatever
- * undoes it: black and white are 0 and 1, and grey levels 0, 1, 2 are made classes by
- * a normalisation with 1/255.  Nothing is interpolated, so it is done at once. */
+/* Masks that are images have classes only after the division by 255 and
+ * normalisations: black and white are 0 and 1, and grey levels 0, 1, 2 are made classes
+ * by a normalisation with 1/255.  Nothing is interpolated, so it is done at once. */
 static void find_classes(const struct dnn_job *job, bool test,
                          struct dnn_job_origin *out)
 {
@@ -149,7 +149,7 @@ static void from_paths(const struct dnn_job *job, const struct files *files,
         .whole = is_array(input),
         .split = split_of(input, files),
     };
-    /* Whoever trains with pictures in directories means these as classes. */
+    /* Training with images in directories: the directories are classes. */
     out->targets = files->target != NULL || labels || !files->test ||
                    dnn_job_type_is(input, "mnist");
     out->image_scale = is_array(input) ? 1 : 0;
@@ -225,7 +225,7 @@ static void test(const struct dnn_job *job, struct dnn_job_origin *out)
         from_paths(job, &files, out);
 }
 
-/* A fold's own samples, a split, or what is set aside of the training's. */
+/* A fold, a split, or a held-out part of the training samples. */
 static void validation(const struct dnn_job *job, struct dnn_job_origin *out)
 {
     const struct dnn_job_data *data = job->data;

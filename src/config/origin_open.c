@@ -200,7 +200,7 @@ static int open_pde(const struct dnn_job *job, bool test, struct dnn_source **ou
     dnn_buf_add(&text, ", \"bc_frequency\": [%.17g, %.17g], \"bc_type\": ",
                 data->bc_frequency.reals[0], data->bc_frequency.reals[1]);
     dnn_json_quoted(&text, data->bc_type);
-    dnn_buf_add(&text, "}");
+    dnn_buf_add(&text, ", \"terms\": %" PRId64 "}", data->bc_terms);
     int rc = dnn_json_text("data", text.text, text.len, &file, err);
     if (rc == 0) {
         struct dnn_jobj top = dnn_json_top(file);

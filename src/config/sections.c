@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "parallel/rule.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 /* ---- loss, optimizer, rule ---- */
@@ -61,6 +62,45 @@ static int read_optimizer(const struct dnn_jobj *top, struct dnn_job *job,
     DNN_TRY(dnn_optim_read(&at, &job->optimizer, err));
     DNN_TRY(dnn_schedule_read(&scheduler, &job->schedule, err));
     job->optimizer_text = optimizer_text(&scheduler, job);
+    return 0;
+}
+
+static int check_scaling(const struct dnn_jobj *top, const struct dnn_job *job,
+                         struct dnn_err *err)
+{
+    struct dnn_jobj at = dnn_json_sub(top, "learning_rate_scaling");
+
+    if (!job->deterministic || !job->learning_rate_scaling) return 0;
+    return dnn_json_fail(&at, err,
+                         "cannot be combined with \"deterministic\": results would "
+                         "depend on the number of ranks");
+}
+
+int dnn_job_set_ranks(struct dnn_job *job, int ranks, struct dnn_err *err)
+{
+    struct dnn_job_data *data = (struct dnn_job_data *)job->data;
+    struct dnn_job_at at;
+
+    if (data != NULL && data->batch_size_per_rank > 0) {
+        int64_t batch = data->batch_size_per_rank * ranks;
+
+        if (batch > DNN_JOB_BATCH)
+            return dnn_fail(err, DNN_ECONFIG,
+                            "data.batch_size_per_rank: %" PRId64
+                            " on %d ranks is more than %d samples; make it smaller",
+                            data->batch_size_per_rank, ranks, DNN_JOB_BATCH);
+        job->batch_size = data->batch_size = batch;
+        data->batch_size_per_rank = 0;
+    }
+    if (job->learning_rate_scaling) {
+        dnn_job_find(job, &at);
+        struct dnn_jobj optimizer = dnn_json_sub(at.top, "optimizer");
+        struct dnn_jobj scheduler = dnn_json_sub(&optimizer, "lr_scheduler");
+
+        job->optimizer.rate *= ranks;
+        job->learning_rate_scaling = false;
+        job->optimizer_text = optimizer_text(&scheduler, job);
+    }
     return 0;
 }
 
@@ -206,6 +246,7 @@ int dnn_job_read_sections(const struct dnn_jobj *top, struct dnn_job *job,
 {
     DNN_TRY(read_loss(top, job, err));
     DNN_TRY(read_optimizer(top, job, err));
+    DNN_TRY(check_scaling(top, job, err));
     DNN_TRY(check_rule(top, job, err));
     DNN_TRY(read_stops(top, job, err));
     return check_transforms(job, err);

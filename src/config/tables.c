@@ -28,7 +28,9 @@ const struct dnn_field dnn_job_ckpt_fields[] = {
     REAL("minutes", AT(minutes), "0", 0, 1e9, "also write one every so many minutes; 0: no"),
     TEXT("load", AT(load), "null",
          "initial weights, matched by name: a checkpoint, .weights.h5, .h5 or .keras"),
-    INT("keep", AT(keep), "3", 1, 1e6, "how many of the last stay, besides the best"),
+    INT("keep", AT(keep), "3", 0, 1e6,
+        "number of recent checkpoints to keep, besides the best; 0: all, which is the "
+        "default for keys under neural_network"),
     TEXT("best", AT(best), "null",
          "the metric that selects the best checkpoint; null: that of early_stopping, else "
          "val_loss, else loss, and no best checkpoint if interval is 0"),

@@ -28,6 +28,7 @@ struct dnn_feed_cfg {
     int64_t fold;              /* datasets with folds: 0: all; k > 0: all but fold
                                 * k - 1; k < 0: only fold -k - 1                   */
     int64_t batch_size;        /* global                                           */
+    int64_t steps;             /* batches of an epoch; 0: all                      */
     bool shuffle;
     uint64_t seed;
     int64_t window; /* bytes shuffled together; 0: 512 MiB              */

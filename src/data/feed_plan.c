@@ -54,6 +54,7 @@ static void plan_order(struct dnn_feed *feed)
     }
     feed->windows = dnn_order_windows(o);
     feed->batches = dnn_order_batches(feed->count, cfg->batch_size);
+    if (cfg->steps > 0 && cfg->steps < feed->batches) feed->batches = cfg->steps;
     int64_t first;
     dnn_order_micro_batches(feed->count, cfg->batch_size, 0, feed->micro_batches,
                             feed->rank, feed->size, &first, &feed->part);

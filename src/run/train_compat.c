@@ -24,7 +24,7 @@ struct setting {
     char *text;                         /* owned                             */
     struct dnn_stopping_memory *memory; /* reset if it changes; or NULL      */
 };
-enum { SETTINGS = 16 };
+enum { SETTINGS = 17 };
 
 /* The metric a rule monitors; its patience may change. */
 static char *monitored(const struct dnn_stopping *rule)
@@ -42,6 +42,8 @@ static void list(struct dnn_trainer *t, struct setting setting[SETTINGS])
     const struct setting all[SETTINGS] = {
         {"seed", ALWAYS, dnn_format("%" PRId64, job->seed), NULL},
         {"data.batch_size", WITHIN_EPOCH, dnn_format("%" PRId64, job->batch_size),
+         NULL},
+        {"steps_per_epoch", WITHIN_EPOCH, dnn_format("%" PRId64, job->steps_per_epoch),
          NULL},
         {"number of samples", WITHIN_EPOCH,
          dnn_format("%" PRId64, dnn_feed_count(t->train.feed)), NULL},

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +37,8 @@ static int make_replica(struct dnn_trainer *t, struct dnn_err *err)
     int threads = t->session->place.threads;
     bool learns = t->mode == DNN_JOB_TRAIN;
     int64_t batch = learns ? job->batch_size : job->data->test_batch_size;
-    int64_t count = dnn_feed_count(learns ? t->train.feed : t->eval.feed);
+    const struct dnn_feed *feed = learns ? t->train.feed : t->eval.feed;
+    int64_t count = dnn_feed_count(feed);
 
     t->cache = dnn_model_cache(threads);
     struct dnn_replica_cfg cfg = {
@@ -47,7 +49,8 @@ static int make_replica(struct dnn_trainer *t, struct dnn_err *err)
                 .compress = job->parallel->compress},
         .infer = !learns,
         .batch = batch,
-        .last = count % batch,
+        /* The last batch may be short, unless steps_per_epoch leaves it out. */
+        .last = dnn_feed_batches(feed) * batch > count ? count % batch : 0,
         .micro_batches = dnn_trainer_micro_batches(t, batch, job->accumulate),
         .accumulate = job->accumulate,
         .bucket = (size_t)job->parallel->bucket,
@@ -59,12 +62,14 @@ static int make_replica(struct dnn_trainer *t, struct dnn_err *err)
                 .optim = job->optimizer,
                 .limit = (size_t)job->memory_limit,
                 .recompute = (enum dnn_recompute)job->recompute,
+                .no_fusion = !job->fuse,
                 .device = {.threads = threads,
                        /* Autotuned kernels may differ between ranks. */
                        .kernels = job->deterministic
                                       ? DNN_KERNELS_HEURISTIC
                                       : (enum dnn_kernel_selection)t->opts->kernels,
-                       .cache = t->cache}}
+                       .cache = t->cache,
+                       .conv = job->kernels->conv}}
     };
 
     if (t->eval.feed != NULL && t->mode != DNN_JOB_INFER) {
@@ -160,7 +165,8 @@ static int open_files(struct dnn_trainer *t, struct dnn_err *err)
     const struct dnn_job_ckpt *how = t->job->ckpt;
     const char *dir = dnn_job_dir(t->job);
     char *ckpts = dnn_trainer_ckpt_dir(t);
-    const struct dnn_ckpt_cfg cfg = {ckpts, (int)how->keep, true};
+    const struct dnn_ckpt_cfg cfg = {ckpts, how->keep == 0 ? INT_MAX : (int)how->keep,
+                                     true};
 
     int rc = t->root ? dnn_file_make_dirs(dir, err) : 0;
     if (rc == 0 && t->root && t->job->debug) rc = write_dot(t, dir, err);

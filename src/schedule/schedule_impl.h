@@ -41,6 +41,7 @@ extern const struct schedule_kind dnn_schedule_exponential;   /* step.c */
 extern const struct schedule_kind dnn_schedule_every_nepochs; /* step.c */
 extern const struct schedule_kind dnn_schedule_warmup;        /* warmup.c */
 extern const struct schedule_kind dnn_schedule_warm_up;       /* warmup.c */
+extern const struct schedule_kind dnn_schedule_scale_up;      /* warmup.c */
 extern const struct schedule_kind dnn_schedule_cosine;        /* cosine.c */
 extern const struct schedule_kind dnn_schedule_polynomial;    /* polynomial.c */
 extern const struct schedule_kind dnn_schedule_one_cycle;     /* one_cycle.c */

@@ -11,6 +11,7 @@ static const struct schedule_kind *const kinds[] = {
     &dnn_schedule_exponential, &dnn_schedule_warmup,     &dnn_schedule_cosine,
     &dnn_schedule_polynomial,  &dnn_schedule_one_cycle,  &dnn_schedule_plateau,
     &dnn_schedule_warm_up,     &dnn_schedule_on_plateau, &dnn_schedule_every_nepochs,
+    &dnn_schedule_scale_up,
 };
 
 enum { KINDS = sizeof kinds / sizeof kinds[0] };

@@ -19,16 +19,16 @@ block() {
         $0 == fence { on = ++n == want; next }
         on' "$doc"
 }
-# quick WORD...: the job of the page, but a network and data of a few numbers
+# quick WORD...: the configuration of the page, but a network and data of a few numbers
 quick() {
     guarded dnn-train --set layers.input='[8,8,8,1]' --set layers.base=2 --set layers.depth=1 "$@" > said 2>&1
 }
 
 guarded dnn-prepare -q --generate fractals3d --set samples=16 --set size=3 --set classes=3 \
     --split 0.8,0.2 --to fractals.bp || exit 1
-block 1 json > job.json
-result "the job of the page trains" "$(quick --set num_epochs=2 job.json || cat said)"
-guarded dnn-train --explain --backend ref job.json > said 2>&1
+block 1 json > config.json
+result "the configuration of the page trains" "$(quick --set num_epochs=2 config.json || cat said)"
+guarded dnn-train --explain --backend ref config.json > said 2>&1
 result "and is explained" "$(grep -q '^predicted in all: ' said || tail -n 5 said)"
 
 for n in {2..99}; do
@@ -36,7 +36,7 @@ for n in {2..99}; do
     [ -s part.json ] || break
     # The job with the example's keys instead of its own.
     result "example $n trains: $(tr -s '\n ' ' ' < part.json | cut -c 1-60)" "$(
-        python3 -c 'import json; print(json.dumps(json.load(open("job.json")) | json.load(open("part.json"))))' \
+        python3 -c 'import json; print(json.dumps(json.load(open("config.json")) | json.load(open("part.json"))))' \
             > both.json || exit
         set=(--set num_epochs=2 --set dir="run-$n")
         if grep -q '"zoo"' both.json; then

@@ -46,6 +46,13 @@ result "a limit is met by recomputing some ops" "$(
     grep -qE '^recompute +[0-9]+ ops:' "$tmp/said" || echo "nothing is recomputed"
 )"
 
+result "in f64 it takes more memory" "$(
+    for p in f32 f64; do
+        explain --backend ref --set precision=$p "$srcdir/docs/examples/simplecnn.json" |
+            sed -nE 's/^predicted in all: .*\(([0-9]+) bytes\)/\1/p'
+    done | { read -r a; read -r b; [ "${b:-0}" -gt "$((a * 3 / 2))" ] || echo "$a, $b bytes"; }
+)"
+
 # Where the time goes no step may fall to the loops, nor a convolution to unfolded patches.
 explain --kernels heuristic "$srcdir/docs/examples/unet3d.json" > "$tmp/said"
 result "every step of the 3D U-Net has a kernel of its own" \

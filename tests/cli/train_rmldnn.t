@@ -185,7 +185,7 @@ refused "sizes that do not fit the network" 2 \
     "input 'input' of the data has shape 12x15x1, but the network expects ?x12x14x1 (? is the batch); resize, crop or slice the data, or change \"input\"" \
     planes --set 'data.slicers=[{"sizes": [1, 10, 13], "padded_sizes": [1, 12, 15]}]'
 refused "sizes for another number of axes" 1 \
-    "data.slicers: input of the data is 7x10x13x1, with 3 axes in space, but there are 2 sizes" \
+    "data.slicers: input of the data is 7x10x13x1, which has 3 spatial axes, but there are 2 sizes" \
     planes --set 'data.slicers=[{"sizes": [10, 13]}]' --set data.input_layout=none
 
 # ---- what cannot be ----

@@ -95,6 +95,9 @@ check_text "Open MPI is kept off the network" \
 check_text "unless it was told otherwise" \
     "$(OMPI_MCA_btl=self,sm cl srun -n1 sh -c 'echo "$OMPI_MCA_btl"')" "self,sm"
 
+check "restart" dnn-cluster -q restart --dir "$cluster_dir"
+check_text "it works again, with as many nodes" "$(cl srun -n1 hostname; cl sinfo -h -o %D -p batch)" "n1
+1"
 stuck=$(submit --wrap='sleep 300')
 wait_for job_is "$stuck" RUNNING
 check "stop" dnn-cluster -q stop --dir "$cluster_dir"

@@ -143,6 +143,55 @@ static void test_can(void)
     dnn_backend_cpu.close(dev);
 }
 
+/* Algorithms by name. */
+static void test_asked(void)
+{
+    static const struct {
+        const char *conv, *name;
+    } asked[] = {
+        {"winograd", "wino"  },
+        {"onednn",   "oneDNN"},
+        {"direct",   "oneDNN"},
+        {"i2c",      "oneDNN"},
+    };
+    struct dnn_err err = {0};
+    struct dnn_dev *dev = NULL;
+    struct sample s;
+
+    sample_make(&s, 40, 64, 64);
+    for (int i = 0; i < 2; i++)
+        s.op.attr.window.kernel[i] = 3, s.op.attr.window.before[i] = 1,
+        s.op.attr.window.after[i] = 1;
+    s.w.shape = (struct dnn_shape){
+        4, {3, 3, 64, 64}
+    };
+    for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
+        struct dnn_device device = {
+            .threads = 2, .kernels = DNN_KERNELS_HEURISTIC, .conv = asked[i].conv};
+        struct dnn_need need = {0};
+
+        is_int(dnn_backend_cpu.open(&device, &dev, &err), 0, asked[i].conv);
+        const char *name = chosen(dev, &s);
+        ok(strncmp(name, asked[i].name, strlen(asked[i].name)) == 0, "%s: %s",
+           asked[i].conv, name);
+        is_int(dnn_backend_cpu.need(dev, &s.step, &need, &err), 0, "its memory");
+        if (strcmp(asked[i].conv, "i2c") == 0)
+            ok(need.work > 9u * 64 * 40 * 4, "has room for unfolded patches");
+        dnn_backend_cpu.close(dev);
+    }
+    sample_make(&s, 40, 64, 64);
+    struct dnn_device device = {.threads = 2, .conv = "winograd"};
+    is_int(dnn_backend_cpu.open(&device, &dev, &err), 0, "one tap");
+    ok(strncmp(chosen(dev, &s), "wino", 4) != 0, "is done by another algorithm");
+    dnn_backend_cpu.close(dev);
+    device.conv = "fft";
+    is_int(dnn_backend_cpu.open(&device, &dev, &err), DNN_ECONFIG, "an unknown one");
+    is_text(err.text,
+            "kernels.conv: must be one of gemm, winograd, direct, onednn, i2c, im2col, "
+            "not \"fft\"",
+            "is refused");
+}
+
 /* One line of the file, what it names replaced by another kernel. */
 static void swap_algo(const char *from, const char *to)
 {
@@ -305,6 +354,7 @@ int main(void)
     path = dnn_format("%s/kernels", dir);
     test_rule();
     test_can();
+    test_asked();
     test_file();
     test_damage();
     test_together();

@@ -210,8 +210,8 @@ static const struct {
      ":2: checkpoints.intervall: unknown key; did you mean \"interval\"?"                                                         },
     {NET "\"checkpoints\": {\"resume\": \"maybe\"}}",
      ":2: checkpoints.resume: must be one of false, true, auto, not \"maybe\""                                                    },
-    {NET "\"checkpoints\": {\"keep\": 0}}",
-     ":2: checkpoints.keep: must be between 1 and 1000000, not 0"                                                                 },
+    {NET "\"checkpoints\": {\"keep\": -1}}",
+     ":2: checkpoints.keep: must be between 0 and 1000000, not -1"                                                                },
     {NET "\"metrics\": \"acuracy\"}",                                                   NULL                                      },
     {NET "\"parallel\": {\"compress\": \"zip\"}}",
      ":2: parallel.compress: must be one of none, bf16, fp16, not \"zip\""                                                        },
@@ -228,6 +228,16 @@ static const struct {
          "\"Step\"}}}",                                                            NULL                                      },
     {NET "\"batch_size\": 3, \"data\": {\"batch_size\": 4}}",
      ":2: data.batch_size: is 4, but the top-level batch_size is 3; give one of them"                                             },
+    {NET "\"batch_size\": 3, \"data\": {\"batch_size_per_rank\": 4}}",
+     ":2: data.batch_size_per_rank: cannot be combined with \"batch_size\"; give one "
+     "of them"                                                                                                                    },
+    {NET "\"deterministic\": true, \"data\": {\"batch_size_per_rank\": 4}}",
+     ":2: data.batch_size_per_rank: cannot be combined with \"deterministic\": results "
+     "would depend on the number of ranks"                                                                                        },
+    {NET "\"deterministic\": true, \"learning_rate_scaling\": true}",
+     ":2: learning_rate_scaling: cannot be combined with \"deterministic\": results "
+     "would "
+     "depend on the number of ranks"                                                                                              },
     {NET "\"telemetry\": []}",                                                          ":2: telemetry: must be an object, not []"},
     {NET "\"precision\": \"f16\"}",
      ":2: precision: must be one of f32, f64, float32, float64, not \"f16\""                                                      },
@@ -249,6 +259,65 @@ static void refused(void)
         is_text(err.text, want, "is refused");
         dnn_free(want);
     }
+}
+
+/* Keys that depend on the number of ranks. */
+static void ranks(void)
+{
+    static const char text[] =
+        NET "\"optimizer\": {\"type\": \"SGD\", \"learning_rate\": 0.25}, "
+            "\"learning_rate_scaling\": true, \"data\": {\"input_path\": \"x\", "
+            "\"batch_size_per_rank\": 8}}";
+    struct dnn_job job, back;
+    char *printed = NULL;
+    size_t size;
+
+    if (!ok(read_job(text, &job) == 0, "a batch size per rank")) return;
+    is_int(job.batch_size, 8, "is that of one rank");
+    is_int(dnn_job_set_ranks(&job, 4, &err), 0, "on four");
+    is_int(job.batch_size, 32, "there are four times as many samples");
+    is_int(job.data->batch_size, 32, "in the data, too");
+    ok(job.optimizer.rate == 1, "and four times the learning rate");
+    FILE *to = open_memstream(&printed, &size);
+    dnn_job_print(&job, to);
+    fclose(to);
+    if (ok(read_job(printed, &back) == 0, "what is printed can be read")) {
+        is_int(dnn_job_set_ranks(&back, 4, &err), 0, "on four ranks");
+        ok(back.batch_size == 32 && back.optimizer.rate == 1, "it is the same");
+        dnn_job_free(&back);
+    } else
+        printf("# %s\n", err.text);
+    dnn_free(printed);
+    dnn_job_free(&job);
+    if (read_job(text, &job) < 0) return;
+    ok(dnn_job_set_ranks(&job, 1 << 18, &err) == DNN_ECONFIG, "too many");
+    is_text(err.text,
+            "data.batch_size_per_rank: 8 on 262144 ranks is more than 1048576 samples; "
+            "make it smaller",
+            "is refused");
+    dnn_job_free(&job);
+}
+
+/* NNLO's environment variable. */
+static void short_epochs(void)
+{
+    struct dnn_job job;
+
+    setenv("NNLO_SHORT_BATCHES", "7", 1);
+    if (ok(read_job("{\"layers\": {\"zoo\": \"simplecnn\"}}", &job) == 0, "read")) {
+        is_int(job.steps_per_epoch, 7, "steps of an epoch from the environment");
+        dnn_job_free(&job);
+    }
+    if (ok(read_job(NET "\"steps_per_epoch\": 9}", &job) == 0, "read")) {
+        is_int(job.steps_per_epoch, 9, "the key comes first");
+        dnn_job_free(&job);
+    }
+    setenv("NNLO_SHORT_BATCHES", "few", 1);
+    ok(read_job("{\"layers\": {\"zoo\": \"simplecnn\"}}", &job) == DNN_EUSAGE, "text");
+    is_text(err.text,
+            "NNLO_SHORT_BATCHES: must be a whole number of at least 0, not \"few\"",
+            "is refused");
+    unsetenv("NNLO_SHORT_BATCHES");
 }
 
 /* docs/config.md is what the program prints; GOLDEN=write writes it. */
@@ -311,6 +380,8 @@ int main(void)
     round_trip(full, "everything");
     round_trip("{\"layers\": {\"zoo\": \"simplecnn\"}}", "nothing");
     refused();
+    ranks();
+    short_epochs();
     manual();
     sizes();
     unlink(path);

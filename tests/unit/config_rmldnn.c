@@ -34,17 +34,24 @@ static char *below(const char *name)
 }
 
 /* Reads keys in rmldnn's form into job. */
-static bool reads(const char *keys, const char *what)
+static int read_keys(const char *keys)
 {
     char *text = dnn_format("{\n  \"neural_network\": {\n    %s\n  }\n}\n", keys);
     char *path = below("config.json");
     int rc = dnn_file_write(path, text, strlen(text), &err);
 
     if (rc == 0) rc = dnn_job_read(path, &job, &err);
-    if (!ok(rc == 0, "%s", what)) printf("# %s\n", err.text);
     dnn_free(path);
     dnn_free(text);
-    return rc == 0;
+    return rc;
+}
+
+static bool reads(const char *keys, const char *what)
+{
+    bool good = ok(read_keys(keys) == 0, "%s", what);
+
+    if (!good) printf("# %s\n", err.text);
+    return good;
 }
 
 static void is_path(const char *got, const char *want, const char *what)
@@ -84,6 +91,7 @@ static void classification(void)
        "checkpoints");
     is_path(dnn_job_path(&job, job.ckpt->load), "w.h5", "weights to begin with");
     ok(job.data->preload && job.has_loss, "the rest");
+    is_int(job.ckpt->keep, 0, "all checkpoints are kept");
     dnn_job_origin(&job, DNN_PART_TRAIN, &train);
     dnn_job_origin(&job, DNN_PART_TEST, &test);
     ok(train.from == DNN_FROM_FILES && train.targets && test.targets,
@@ -246,6 +254,48 @@ static void equation(void)
     dnn_job_free(&job);
 }
 
+/* Sums of waves. */
+static void superposition(void)
+{
+    static const char keys[] =
+        "\"layers\": \"./net.json\", \"data\": {\"type\": \"pde\", \"domain_size\": "
+        "64, "
+        "\"num_examples\": 1, \"bc_frequency\": [1, 9], \"bc_type\": \"%s\", "
+        "\"bc_terms\": %d}";
+    struct dnn_job_origin train;
+    float highest[2] = {0, 0};
+
+    for (int i = 0; i < 2; i++) {
+        struct dnn_source *source = NULL;
+        struct dnn_sample sample = {0};
+        char *text = dnn_format(keys, "random_uniform", i == 0 ? 1 : 16);
+        bool good = reads(text, i == 0 ? "a wave" : "a sum of waves");
+
+        dnn_free(text);
+        if (!good) return;
+        dnn_job_origin(&job, DNN_PART_TRAIN, &train);
+        int rc = dnn_job_open(&job, &train, &source, &err);
+        if (rc == 0) rc = dnn_source_read(source, 0, &sample, &err);
+        is_int(rc, 0, "its sample");
+        for (int k = 0; rc == 0 && k < 64; k++) {
+            float x = ((const float *)sample.col[0].data)[k];
+
+            if (x > highest[i]) highest[i] = x;
+        }
+        dnn_sample_free(&sample);
+        dnn_source_close(source);
+        dnn_job_free(&job);
+    }
+    ok(highest[0] > 0.99f && highest[1] < 0.95f && highest[1] > 0.3f,
+       "a wave reaches 1, the mean of 16 does not: %g, %g", (double)highest[0],
+       (double)highest[1]);
+    char *text = dnn_format(keys, "fixed_uniform", 2);
+    ok(read_keys(text) < 0, "even frequencies are for single waves");
+    dnn_free(text);
+    ok(strstr(err.text, "data.bc_terms: must be 1 if bc_type is fixed_uniform") != NULL,
+       "%s", err.text);
+}
+
 int main(void)
 {
     if (mkdtemp(dir) == NULL) return 99;
@@ -257,6 +307,7 @@ int main(void)
     volumes();
     modes();
     equation();
+    superposition();
     dnn_file_remove_tree(dir, &err);
     return done();
 }

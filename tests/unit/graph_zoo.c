@@ -142,8 +142,7 @@ static void check_written(const struct dnn_graph *graph)
     }
     if (rc == 0) rc = dnn_graph_write(again, &second, &err);
     ok(rc == 0 && again->nnodes == graph->nnodes && again->params == graph->params &&
-           again->trainable == graph->trainable &&
-           strcmp(first.text, second.text) == 0,
+           again->trainable == graph->trainable && strcmp(first.text, second.text) == 0,
        "written and read it is the same %s", err.text);
     dnn_buf_free(&first);
     dnn_buf_free(&second);

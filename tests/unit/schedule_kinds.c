@@ -114,6 +114,16 @@ static void others(void)
     gives("{\"s\": \"warm_up\"}", NULL, 0,
           RATES(.5, .5, .5, .5, .5, .5, .5, .5, .5, .5, .5, .5),
           "warm_up: from the rate / number of ranks to the full rate in 5 epochs\n");
+    gives("{\"s\": {\"type\": \"warm_up\", \"batches\": 16}}", NULL, 4,
+          RATES(.5 / 16, 2.5 / 16, 4.5 / 16, 6.5 / 16, .5, .5, .5, .5, .5, .5, .5, .5),
+          "warm_up: from 0 to the full rate in 16 batches\n");
+    /* Theano-MPI's. */
+    gives("{\"s\": {\"type\": \"scale_up\", \"epochs\": 2}}", NULL, 4,
+          RATES(.5, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2),
+          "scale_up: x ranks^(1/2) after each of 2 epochs\n");
+    gives("{\"s\": \"scale_up\"}", NULL, 0,
+          RATES(.5, .5, .5, .5, .5, .5, .5, .5, .5, .5, .5, .5),
+          "scale_up: x ranks^(1/5) after each of 5 epochs\n");
     gives("{\"s\": {\"type\": \"reduce_lr_every_nepochs\", \"nepochs\": 2, \"factor\": "
           "0.5, \"min_lr\": 0.1}}",
           NULL, 0,
@@ -206,7 +216,8 @@ static void refusals(void)
         "{\"s\": {\"type\": \"stepp\"}}",
         "job.json:1: s.type: must be one of constant, Step, MultiStep, Exponential, "
         "Warmup, cosine, polynomial, one_cycle, plateau, warm_up, "
-        "reduce_lr_on_plateau, reduce_lr_every_nepochs, not \"stepp\"; did you mean "
+        "reduce_lr_on_plateau, reduce_lr_every_nepochs, scale_up, not \"stepp\"; did "
+        "you mean "
         "\"Step\"?");
     refuses("{\"s\": {\"type\": 3}}", "job.json:1: s.type: must be a string, not 3");
     refuses("{\"s\": 3}", "job.json:1: s: must be a schedule {\"type\": ...}, not 3");
@@ -219,7 +230,8 @@ static void refusals(void)
     refuses("{\"s\": \"stop\"}",
             "job.json:1: s: must be one of constant, Step, MultiStep, Exponential, "
             "Warmup, cosine, polynomial, one_cycle, plateau, warm_up, "
-            "reduce_lr_on_plateau, reduce_lr_every_nepochs, not \"stop\"; did you mean "
+            "reduce_lr_on_plateau, reduce_lr_every_nepochs, scale_up, not \"stop\"; "
+            "did you mean "
             "\"Step\"?");
     refuses("{\"s\": {\"type\": \"Step\", \"step_size\": 0}}",
             "job.json:1: s.step_size: must be at least 1, not 0");
@@ -277,7 +289,7 @@ static void tables(void)
     for (; (name = dnn_schedule_info(n, &help, &fields)) != NULL; n++)
         ok(dnn_field_check(fields, &err) == 0 && help[0] != '\0', "%s: its table",
            name);
-    is_int(n, 12, "kinds");
+    is_int(n, 13, "kinds");
     is_int(dnn_field_check(dnn_schedule_common, &err), 0, "what they have in common");
     dnn_schedule_free(NULL);
 }

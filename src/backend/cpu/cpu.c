@@ -50,6 +50,7 @@ static int open_dev(const struct dnn_device *device, struct dnn_dev **out,
     omp_set_num_threads(dev->threads);
     openblas_set_num_threads(1);
     int rc = dnn_backend_ref.open(&(struct dnn_device){0}, &dev->ref, err);
+    if (rc == 0) rc = dnn_cpu_conv_read(dev, err);
     if (rc == 0) rc = dnn_cpu_tuned_open(dev, err);
     if (rc < 0) {
         close_dev(dev);

@@ -79,12 +79,22 @@ struct cpu_algo {
     bool by_isa; /* one per instruction set, whose name is appended */
 };
 
+/* Algorithms that the user may ask for. */
+enum cpu_conv {
+    CPU_CONV_ANY,
+    CPU_CONV_GEMM,
+    CPU_CONV_WINOGRAD,
+    CPU_CONV_DIRECT,
+    CPU_CONV_ONEDNN
+};
+
 struct dnnl_engine;
 struct dnnl_stream;
 
 struct dnn_dev {
     struct dnn_device device;
     int threads;
+    enum cpu_conv conv;
     struct dnnl_engine *engine; /* oneDNN, opened on first use; owned */
     struct dnnl_stream *stream; /* owned */
     struct dnn_dev *ref;        /* the ref backend, for the loops */
@@ -106,6 +116,8 @@ bool dnn_cpu_can(const struct cpu_algo *algo, const struct dnn_step *step);
 /* The kernel for a step: by the heuristic, from the cache, or by measuring now. */
 int dnn_cpu_select(struct dnn_dev *dev, const struct dnn_step *step,
                    const struct cpu_algo **out, struct dnn_err *err);
+/* Read device.conv. */
+int dnn_cpu_conv_read(struct dnn_dev *dev, struct dnn_err *err);
 /* Read the cache file if there is one; save it and free. */
 int dnn_cpu_tuned_open(struct dnn_dev *dev, struct dnn_err *err);
 void dnn_cpu_tuned_close(struct dnn_dev *dev);

@@ -162,6 +162,9 @@ static int plan_make(struct dnn_dev *dev, const struct dnn_step *step,
         if (status != dnnl_success)
             rc = dnn_cpu_onednn_fail(status, "convolution", err);
     }
+    while (rc == 0 && dev->conv == CPU_CONV_GEMM && !dnn_cpu_plan_unfolds(plan))
+        if (dnnl_primitive_desc_next_impl(plan->desc) != dnnl_success)
+            rc = dnn_fail(err, DNN_EDEVICE, "oneDNN has no gemm kernel for this");
     if (rc == 0) dnn_cpu_plan_finish(plan);
     if (attr != NULL) dnnl_primitive_attr_destroy(attr);
     shape_free(&s);
@@ -192,7 +195,7 @@ static int need(struct dnn_dev *dev, const struct dnn_step *step, struct dnn_nee
     dnn_cpu_plan_free(&plan);
     /* Our own kernels were 1.5 to 20 times faster wherever both were timed (AVX2),
      * and it needs much memory: not worth measuring. */
-    if (step->op->pass == DNN_BWD_WEIGHTS && unfolds &&
+    if (step->op->pass == DNN_BWD_WEIGHTS && unfolds && dev->conv != CPU_CONV_GEMM &&
         dnn_cpu_window(step).groups == 1)
         return dnn_fail(err, DNN_EDEVICE, "oneDNN would use im2col here");
     return 0;

@@ -11,6 +11,7 @@
 #include "backend/cpu/select_impl.h"
 
 #include "backend/cpu/onednn_impl.h"
+#include "base/choice.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -94,7 +95,7 @@ static void add_window(struct dnn_buf *key, const struct dnn_op_window *w)
     dnn_buf_add(key, " g%lld", (long long)w->groups);
 }
 
-static char *key_of(const struct dnn_step *step)
+static char *key_of(const struct dnn_dev *dev, const struct dnn_step *step)
 {
     const struct dnn_op *op = step->op;
     struct dnn_buf key = {0};
@@ -108,6 +109,7 @@ static char *key_of(const struct dnn_step *step)
     if (op->kind == DNN_OP_CONV || op->kind == DNN_OP_DECONV)
         add_window(&key, &op->attr.window);
     if (op->post != NULL) dnn_buf_add(&key, " %s", dnn_op_unary_name(op->post->fn));
+    if (dev->conv != CPU_CONV_ANY) dnn_buf_add(&key, " conv%d", (int)dev->conv);
     return key.text;
 }
 
@@ -163,6 +165,61 @@ static const struct cpu_algo *heuristic(const struct dnn_step *step,
     return count == 0 ? &dnn_cpu_loops : algos[0];
 }
 
+/* ---- what the user asked for ---- */
+
+static const struct dnn_choice convs[] = {
+    {"gemm",     CPU_CONV_GEMM    },
+    {"winograd", CPU_CONV_WINOGRAD},
+    {"direct",   CPU_CONV_DIRECT  },
+    {"onednn",   CPU_CONV_ONEDNN  },
+    {"i2c",      CPU_CONV_GEMM    },
+    {"im2col",   CPU_CONV_GEMM    },
+    {NULL,       0                }
+};
+
+int dnn_cpu_conv_read(struct dnn_dev *dev, struct dnn_err *err)
+{
+    int conv = CPU_CONV_ANY;
+
+    if (dev->device.conv != NULL &&
+        dnn_choice_find(convs, dev->device.conv, &conv, err) < 0) {
+        if (err != NULL) err->code = DNN_ECONFIG;
+        dnn_prefix(err, "kernels.conv: ");
+        return DNN_ECONFIG;
+    }
+    dev->conv = (enum cpu_conv)conv;
+    return 0;
+}
+
+static bool is_asked_for(const struct cpu_algo *algo, enum cpu_conv conv)
+{
+    bool winograd = strncmp(algo->name, "wino", 4) == 0;
+    bool onednn = strcmp(algo->name, "oneDNN") == 0;
+
+    switch (conv) {
+    case CPU_CONV_WINOGRAD:
+        return winograd;
+    case CPU_CONV_DIRECT:
+        return !winograd;
+    default: /* of gemm, see onednn_conv.c */
+        return onednn;
+    }
+}
+
+/* Leave only what the user asked for, if there is something. */
+static int restrict_to(const struct dnn_dev *dev, const struct dnn_step *step,
+                       const struct cpu_algo **algos, int count)
+{
+    enum dnn_op_kind kind = step->op->kind;
+    int n = 0;
+
+    if (dev->conv == CPU_CONV_ANY || (kind != DNN_OP_CONV && kind != DNN_OP_DECONV))
+        return count;
+    for (int i = 0; i < count; i++)
+        if (is_asked_for(algos[i], dev->conv)) algos[n++] = algos[i];
+    return n == 0 ? count : n;
+}
+
 int dnn_cpu_select(struct dnn_dev *dev, const struct dnn_step *step,
                    const struct cpu_algo **out, struct dnn_err *err)
 {
@@ -176,11 +233,12 @@ int dnn_cpu_select(struct dnn_dev *dev, const struct dnn_step *step,
         if (dnn_cpu_can(all[i], step) &&
             (all[i]->need == NULL || all[i]->need(dev, step, &need, NULL) == 0))
             algos[count++] = all[i];
+    count = restrict_to(dev, step, algos, count);
     *out = heuristic(step, algos, count);
     if (count < 2 || dev->device.kernels == DNN_KERNELS_HEURISTIC ||
         dnn_cpu_flops(step) < least_flops)
         return 0;
-    char *key = key_of(step);
+    char *key = key_of(dev, step);
     *out = cached(dev->tuned, key, algos, count);
     if (*out == NULL) {
         *out = fastest(dev, step, algos, count, key);
