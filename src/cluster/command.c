@@ -56,7 +56,7 @@ int dnn_cluster_restart(const struct dnn_cluster_cfg *cfg, struct dnn_err *err)
     struct dnn_cluster_state state;
     struct dnn_cluster_peer peer;
 
-    DNN_TRY(dnn_cluster_place(cfg, dir, err));
+    DNN_TRY(dnn_cluster_dir(cfg, dir, err));
     if (again.nodes == 0) again.nodes = 1;
     if (cfg->nodes == 0 && dnn_cluster_connect(dir, &peer)) {
         int rc = dnn_cluster_ask(&peer, &state, err);

@@ -130,7 +130,7 @@ static void zoo(FILE *where)
             "`layers` may be `{\"zoo\": NAME, ...}` with the keys below.  Names may "
             "be written in any case.\n\n");
     for (int i = 0; (name = dnn_zoo_name(i)) != NULL; i++)
-        fprintf(where, "%s`%s`", i == 0 ? "" : i % 6 == 0 ? ",\n" : ", ", name);
+        fprintf(where, "%s`%s`", i == 0 ? "" : i % 4 == 0 ? ",\n" : ", ", name);
     fprintf(where, "\n\n");
     dnn_field_docs(dnn_zoo_fields, where);
 }

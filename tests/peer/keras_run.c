@@ -118,7 +118,7 @@ static int work(const char *net, const char *dir, const char *weights,
 {
     struct dnn_model_opts opts = {
         .batch = 2,
-        .plain = true,
+        .no_fusion = true,
         .device = {.threads = 1, .kernels = DNN_KERNELS_HEURISTIC}
     };
 
