@@ -21,136 +21,136 @@ enum { FWD = 1u << DNN_FWD, DATA = 1u << DNN_BWD_DATA };
 /* clang-format off */
 static const struct dnn_op_info table[DNN_OP_KINDS] = {
     [DNN_OP_MATMUL] = {
-        "matmul", {{"x w [b] -> y"}, {"dy w -> dx"}, {"x dy -> dw [db]"}},
+        "matmul", {{.operands = "x w [b] -> y"}, {.operands = "dy w -> dx"}, {.operands = "x dy -> dw [db]"}},
         .recompute = DNN_OP_HEAVY, .shape = dnn_shape_matmul},
     [DNN_OP_BIAS] = {
-        "bias", {{"x b -> y"}, {NULL}, {"dy -> db"}},
+        "bias", {{.operands = "x b -> y"}, {.operands = NULL}, {.operands = "dy -> db"}},
         .inplace = FWD, .shape = dnn_shape_same},
     [DNN_OP_CONV] = {
-        "conv", {{"x w [b] -> y"}, {"dy w -> dx"}, {"x dy -> dw [db]"}},
+        "conv", {{.operands = "x w [b] -> y"}, {.operands = "dy w -> dx"}, {.operands = "x dy -> dw [db]"}},
         .recompute = DNN_OP_HEAVY, .shape = dnn_shape_conv},
     [DNN_OP_DECONV] = {
-        "deconv", {{"x w [b] -> y"}, {"dy w -> dx"}, {"x dy -> dw [db]"}},
+        "deconv", {{.operands = "x w [b] -> y"}, {.operands = "dy w -> dx"}, {.operands = "x dy -> dw [db]"}},
         .recompute = DNN_OP_HEAVY, .shape = dnn_shape_deconv},
     [DNN_OP_POOL] = {
         "pool",
-        {{"x -> y [index]", .out = {[1] = BITS}},
-         {"dy [index] -> dx", .in = {[1] = BITS}}},
+        {{.operands = "x -> y [index]", .out = {[1] = BITS}},
+         {.operands = "dy [index] -> dx", .in = {[1] = BITS}}},
         .shape = dnn_shape_pool},
     [DNN_OP_UPSAMPLE] = {
-        "upsample", {{"x -> y"}, {"dy -> dx"}},
+        "upsample", {{.operands = "x -> y"}, {.operands = "dy -> dx"}},
         .shape = dnn_shape_upsample},
     [DNN_OP_PAD] = {
-        "pad", {{"x -> y"}, {"dy -> dx"}},
+        "pad", {{.operands = "x -> y"}, {.operands = "dy -> dx"}},
         .shape = dnn_shape_pad},
     [DNN_OP_UNARY] = {
         "unary",
-        {{"x -> y [mask]", .out = {[1] = BITS}},
-         {"dy xym -> dx", .in = {[1] = BITS}}},
+        {{.operands = "x -> y [mask]", .out = {[1] = BITS}},
+         {.operands = "dy xym -> dx", .in = {[1] = BITS}}},
         .inplace = FWD | DATA, .shape = dnn_shape_unary},
     [DNN_OP_PRELU] = {
-        "prelu", {{"x a -> y"}, {"dy x a -> dx"}, {"dy x -> da"}},
+        "prelu", {{.operands = "x a -> y"}, {.operands = "dy x a -> dx"}, {.operands = "dy x -> da"}},
         .inplace = FWD | DATA, .shape = dnn_shape_same},
     [DNN_OP_SOFTMAX] = {
-        "softmax", {{"x -> y"}, {"dy y -> dx"}},
+        "softmax", {{.operands = "x -> y"}, {.operands = "dy y -> dx"}},
         .inplace = FWD | DATA, .shape = dnn_shape_same},
     [DNN_OP_COMBINE] = {
-        "combine", {{"x... -> y"}, {"dy [y] x... -> dx"}},
+        "combine", {{.operands = "x... -> y"}, {.operands = "dy [y] x... -> dx"}},
         .inplace = FWD | DATA, .shape = dnn_shape_combine},
     [DNN_OP_CONCAT] = {
-        "concat", {{"x... -> y"}, {"dy -> dx"}},
+        "concat", {{.operands = "x... -> y"}, {.operands = "dy -> dx"}},
         .recompute = DNN_OP_HEAVY, .shape = dnn_shape_concat},
     [DNN_OP_RESHAPE] = {
-        "reshape", {{"x -> y"}},
+        "reshape", {{.operands = "x -> y"}},
         .inplace = FWD, .view = true, .shape = dnn_shape_reshape},
     [DNN_OP_TRANSPOSE] = {
-        "transpose", {{"x -> y"}},
+        "transpose", {{.operands = "x -> y"}},
         .shape = dnn_shape_transpose},
     [DNN_OP_REDUCE] = {
-        "reduce", {{"x -> y"}, {"dy [x] [y] -> dx"}},
+        "reduce", {{.operands = "x -> y"}, {.operands = "dy [x] [y] -> dx"}},
         .shape = dnn_shape_reduce},
     [DNN_OP_BN_STATS] = {
-        "bn_stats", {{"x -> sums", .out = {[0] = SUM}}},
+        "bn_stats", {{.operands = "x -> sums", .out = {[0] = SUM}}},
         .recompute = DNN_OP_ONCE, .shape = dnn_shape_bn_stats},
     [DNN_OP_EXCHANGE] = {
-        "exchange", {{"s -> t", .in = {[0] = SUM}, .out = {[0] = SUM}}},
+        "exchange", {{.operands = "s -> t", .in = {[0] = SUM}, .out = {[0] = SUM}}},
         .inplace = FWD, .recompute = DNN_OP_ONCE, .shape = dnn_shape_same},
     [DNN_OP_BN_UPDATE] = {
-        "bn_update", {{"sums mean var ->", .in = {[0] = SUM}}},
+        "bn_update", {{.operands = "sums mean var ->", .in = {[0] = SUM}}},
         .recompute = DNN_OP_ONCE, .shape = dnn_shape_none},
     [DNN_OP_BN_APPLY] = {
         "bn_apply",
-        {{"x sums [gamma] [beta] -> y", .in = {[1] = SUM}},
-         {"dy x sums dsums [gamma] [beta] -> dx", .in = {[2] = SUM, [3] = SUM}},
-         {"dsums -> [dgamma] [dbeta]", .in = {[0] = SUM}},
-         {"dy x sums [gamma] [beta] -> dsums", .in = {[2] = SUM}, .out = {[0] = SUM}}},
+        {{.operands = "x sums [gamma] [beta] -> y", .in = {[1] = SUM}},
+         {.operands = "dy x sums dsums [gamma] [beta] -> dx", .in = {[2] = SUM, [3] = SUM}},
+         {.operands = "dsums -> [dgamma] [dbeta]", .in = {[0] = SUM}},
+         {.operands = "dy x sums [gamma] [beta] -> dsums", .in = {[2] = SUM}, .out = {[0] = SUM}}},
         .inplace = FWD | DATA, .shape = dnn_shape_same},
     [DNN_OP_BN_INFER] = {
         "bn_infer",
-        {{"x mean var [gamma] [beta] -> y"},
-         {"dy var [gamma] -> dx"},
-         {"dy x mean var -> [dgamma] [dbeta]"}},
+        {{.operands = "x mean var [gamma] [beta] -> y"},
+         {.operands = "dy var [gamma] -> dx"},
+         {.operands = "dy x mean var -> [dgamma] [dbeta]"}},
         .inplace = FWD | DATA, .shape = dnn_shape_same},
     [DNN_OP_GROUPNORM] = {
         "groupnorm",
-        {{"x [gamma] [beta] -> y [stats]"},
-         {"dy x stats [gamma] [beta] -> dx"},
-         {"dy x stats [gamma] [beta] -> [dgamma] [dbeta]"}},
+        {{.operands = "x [gamma] [beta] -> y [stats]"},
+         {.operands = "dy x stats [gamma] [beta] -> dx"},
+         {.operands = "dy x stats [gamma] [beta] -> [dgamma] [dbeta]"}},
         .inplace = FWD | DATA, .shape = dnn_shape_groupnorm},
     [DNN_OP_NOISE] = {
-        "noise", {{"x -> y"}, {"dy -> dx"}},
+        "noise", {{.operands = "x -> y"}, {.operands = "dy -> dx"}},
         .inplace = FWD | DATA, .shape = dnn_shape_same},
     [DNN_OP_SCALE] = {
-        "scale", {{"x a [b] -> y"}, {"dy a -> dx"}},
+        "scale", {{.operands = "x a [b] -> y"}, {.operands = "dy a -> dx"}},
         .inplace = FWD | DATA, .shape = dnn_shape_same},
     [DNN_OP_ACTIVITY] = {
-        "activity", {{"x -> y loss", .out = {[1] = SUM}}, {"dy x -> dx"}},
+        "activity", {{.operands = "x -> y loss", .out = {[1] = SUM}}, {.operands = "dy x -> dx"}},
         .inplace = FWD | DATA, .recompute = DNN_OP_ONCE, .shape = dnn_shape_activity},
     [DNN_OP_MSE] = {
         "mse",
-        {{"x t -> loss", .out = {[0] = SUM}}, {"dloss x t -> dx", .in = {[0] = SUM}}},
+        {{.operands = "x t -> loss", .out = {[0] = SUM}}, {.operands = "dloss x t -> dx", .in = {[0] = SUM}}},
         .recompute = DNN_OP_ONCE, .shape = dnn_shape_loss},
     [DNN_OP_XENT] = {
         "xent",
-        {{"x t [w] [sums] -> loss", .in = {[1] = LABEL, [3] = SUM}, .out = {[0] = SUM}},
-         {"dloss x t [w] [sums] -> dx", .in = {[0] = SUM, [2] = LABEL, [4] = SUM}}},
+        {{.operands = "x t [w] [sums] -> loss", .in = {[1] = LABEL, [3] = SUM}, .out = {[0] = SUM}},
+         {.operands = "dloss x t [w] [sums] -> dx", .in = {[0] = SUM, [2] = LABEL, [4] = SUM}}},
         .recompute = DNN_OP_ONCE, .shape = dnn_shape_loss},
     [DNN_OP_POINT] = {
         "point",
-        {{"x t [w] [sums] -> loss", .in = {[1] = LABEL, [3] = SUM}, .out = {[0] = SUM}},
-         {"dloss x t [w] [sums] -> dx", .in = {[0] = SUM, [2] = LABEL, [4] = SUM}}},
+        {{.operands = "x t [w] [sums] -> loss", .in = {[1] = LABEL, [3] = SUM}, .out = {[0] = SUM}},
+         {.operands = "dloss x t [w] [sums] -> dx", .in = {[0] = SUM, [2] = LABEL, [4] = SUM}}},
         .recompute = DNN_OP_ONCE, .shape = dnn_shape_loss},
     [DNN_OP_MARGIN] = {
         "margin",
-        {{"x t [w] [sums] -> loss", .in = {[1] = LABEL, [3] = SUM}, .out = {[0] = SUM}},
-         {"dloss x t [w] [sums] -> dx", .in = {[0] = SUM, [2] = LABEL, [4] = SUM}}},
+        {{.operands = "x t [w] [sums] -> loss", .in = {[1] = LABEL, [3] = SUM}, .out = {[0] = SUM}},
+         {.operands = "dloss x t [w] [sums] -> dx", .in = {[0] = SUM, [2] = LABEL, [4] = SUM}}},
         .recompute = DNN_OP_ONCE, .shape = dnn_shape_loss},
     [DNN_OP_WEIGH] = {
-        "weigh", {{"t [w] -> sums", .in = {[0] = LABEL}, .out = {[0] = SUM}}},
+        "weigh", {{.operands = "t [w] -> sums", .in = {[0] = LABEL}, .out = {[0] = SUM}}},
         .recompute = DNN_OP_ONCE, .shape = dnn_shape_weigh},
     [DNN_OP_OVERLAP] = {
         "overlap",
-        {{"x t -> sums", .in = {[1] = LABEL}, .out = {[0] = SUM}},
-         {"dsums x t -> dx", .in = {[0] = SUM, [2] = LABEL}}},
+        {{.operands = "x t -> sums", .in = {[1] = LABEL}, .out = {[0] = SUM}},
+         {.operands = "dsums x t -> dx", .in = {[0] = SUM, [2] = LABEL}}},
         .recompute = DNN_OP_ONCE, .shape = dnn_shape_overlap},
     [DNN_OP_RATIO] = {
         "ratio",
-        {{"s sums [w] -> loss", .in = {[0] = SUM, [1] = SUM}, .out = {[0] = SUM}},
-         {"dloss sums [w] -> dsums", .in = {[0] = SUM, [1] = SUM}, .out = {[0] = SUM}}},
+        {{.operands = "s sums [w] -> loss", .in = {[0] = SUM, [1] = SUM}, .out = {[0] = SUM}},
+         {.operands = "dloss sums [w] -> dsums", .in = {[0] = SUM, [1] = SUM}, .out = {[0] = SUM}}},
         .recompute = DNN_OP_ONCE, .shape = dnn_shape_ratio},
     [DNN_OP_LOVASZ] = {
         "lovasz",
-        {{"x t -> loss slope", .in = {[1] = LABEL}, .out = {[0] = SUM}},
-         {"dloss x t slope -> dx", .in = {[0] = SUM, [2] = LABEL}}},
+        {{.operands = "x t -> loss slope", .in = {[1] = LABEL}, .out = {[0] = SUM}},
+         {.operands = "dloss x t slope -> dx", .in = {[0] = SUM, [2] = LABEL}}},
         .recompute = DNN_OP_ONCE, .shape = dnn_shape_lovasz},
     [DNN_OP_FOLD] = {
-        "fold", {{"w [b] mean var [gamma] [beta] -> v c"}},
+        "fold", {{.operands = "w [b] mean var [gamma] [beta] -> v c"}},
         .shape = dnn_shape_fold},
     [DNN_OP_PENALTY] = {
-        "penalty", {{"w -> loss", .out = {[0] = SUM}}},
+        "penalty", {{.operands = "w -> loss", .out = {[0] = SUM}}},
         .recompute = DNN_OP_ONCE, .shape = dnn_shape_penalty},
     [DNN_OP_UPDATE] = {
-        "update", {{"w g [m] [v] [s] ->"}},
+        "update", {{.operands = "w g [m] [v] [s] ->"}},
         .recompute = DNN_OP_ONCE, .shape = dnn_shape_none},
 };
 /* clang-format on */

@@ -82,10 +82,10 @@ says() {
 says 2 'no network: give either --model NAME or --layers FILE' --size 8
 says 3 'the zoo has no network "unet5d"; did you mean "unet2d"?' --model unet5d
 says 3 'the network simplecnn has no option "depth"' --model simplecnn --depth 2
-says 2 "the size 8x8: the network's data has 3 axes of space; give as many extents, or one for all" \
+says 2 "the size 8x8: the network's input has 3 spatial axes; give as many sizes, or one for all" \
     --model unet3d --size 8x8
 says 3 'unknown backend "abacus"; this build has '"$(
-    bench step --model simplecnn --backend abacus 2>&1 | sed 's/.*it has //')" --model simplecnn --backend abacus
+    bench step --model simplecnn --backend abacus 2>&1 | sed 's/.*this build has //')" --model simplecnn --backend abacus
 says 2 '--memory-limit: must be a size such as 16GiB, not "much"' "${tiny[@]}" --memory-limit much
 says 3 "net.json:2: layer 'c_input' (InputLayer): the shape of the input is ?x?x?x3; give the unknown extents" \
     --layers "$tmp/net.json"

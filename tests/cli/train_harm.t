@@ -175,7 +175,7 @@ result "too little memory is refused, with numbers" "$(
 result "on two ranks, once" "$(train 8 'rank 0: the training step needs .* is allowed; .*' 2 poor --set memory_limit=10KiB)"
 result "a limit of the system" "$(
     ulimit -v 500000
-    train 8 '.*no memory.* [0-9]+ MiB .*' poor)"
+    train 8 '.*not enough memory.* [0-9]+ MiB .*' poor)"
 
 # ---- ranks ----
 

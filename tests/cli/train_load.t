@@ -120,7 +120,7 @@ result "a file that is not there" "$(
     train 5 dense.json no --set checkpoints.load=nothing.h5
     says 'dnn-train: nothing.h5: cannot be read: No such file or directory; checkpoints.load must be a checkpoint,'
     train 4 dense.json no --set checkpoints.load=one/99
-    says 'there is no checkpoint of step 99 in it; there are: 3, 6')"
+    says 'one/checkpoints: no checkpoint of step 99; found: 3, 6')"
 result "a file of something else" "$(
     train 4 dense.json no --set checkpoints.load=x.raw
     says 'dnn-train: x.raw: '
@@ -128,7 +128,7 @@ result "a file of something else" "$(
     says 'dnn-train: data.bp: is not a checkpoint'
     mkdir -p empty
     train 4 dense.json no --set checkpoints.load=empty
-    says 'dnn-train: empty: there is no checkpoint in it')"
+    says 'dnn-train: empty: no checkpoint found')"
 result "damaged files" "$(
     head -c 3000 one/model.weights.h5 > short.weights.h5
     train 4 dense.json no --set checkpoints.load=short.weights.h5

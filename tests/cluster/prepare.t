@@ -75,6 +75,6 @@ check "the job queues itself again" wait_for queued_again "$id"
 check "the old step ends" wait_for grep -q "\[$id\.0\] .*done with step" "$cluster_dir/log/steps.n1.log"
 cl scontrol update "jobid=$id" StartTime=now 2> out # it may have begun already
 check "it is started again and ends well" wait_for job_is "$id" COMPLETED
-result "it continued" "$(grep -q 'continuing what was interrupted' "$tmp/$id.out" || cat "$tmp/$id.out")"
+result "it continued" "$(grep -q 'continuing the interrupted preparation' "$tmp/$id.out" || cat "$tmp/$id.out")"
 check_text "the dataset is the same" "$(hash_of)" "$want"
 finish

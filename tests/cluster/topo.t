@@ -136,7 +136,7 @@ if [ "$cpus" -ge 2 ]; then
     check_text "more threads than cores go on" "$status" 0
     check_text "with the threads asked for" "$(column $THREADS "$tmp/threads.out")" "9 9"
     check "and are reported" grep -q \
-        'warn: ranks 0 and 1: 9 threads but only 1 core, so threads will take turns' \
+        'warn: ranks 0 and 1: 9 threads share 1 core; request more cores' \
         "$tmp/threads.err"
 else
     skip "two tasks on one node" "nodes have one CPU"

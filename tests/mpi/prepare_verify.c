@@ -42,9 +42,10 @@ int main(void)
     all_ok(comm, rc == 0, "a dataset");
     rc = verified(comm, path, out, &err);
     all_ok(comm,
-           rc == 0 && strcmp(out, rank == 0 ? "train: 10 samples, all checksums "
-                                              "match\ntest: 3 samples, all sums right\n"
-                                            : "") == 0,
+           rc == 0 &&
+               strcmp(out, rank == 0 ? "train: 10 samples, all checksums "
+                                       "match\ntest: 3 samples, all checksums match\n"
+                                     : "") == 0,
            "all sums are right, and rank 0 says so");
     bool changed = rank != 0 || made_change(path);
     all_ok(comm, changed, "a byte is changed");
@@ -52,7 +53,8 @@ int main(void)
     rc = verified(comm, path, out, &err);
     all_ok(comm,
            rc == DNN_EDATA && err.everywhere && strncmp(err.text, "rank ", 5) == 0 &&
-               strstr(err.text, "a.bp: train: sample 5 (a/5.png): input is damaged") !=
+               strstr(err.text,
+                      "a.bp: train: sample 5 (a/5.png): checksum mismatch in input") !=
                    NULL &&
                out[0] == '\0',
            "all ranks hold the error of the one that found it");

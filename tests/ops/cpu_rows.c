@@ -288,7 +288,7 @@ static struct rows_case unary_case(const struct dnn_op_unary *u, enum dnn_pass p
     struct rows_case k = {
         .op = {.kind = DNN_OP_UNARY, .pass = pass, .attr.unary = *u, .nout = 1}
     };
-    bool root = u->fn == DNN_LOG || u->fn == DNN_SQRT;
+    bool root = u->fn == DNN_LOG || u->fn == DNN_SQRT || u->fn == DNN_RECIPROCAL;
 
     k.op.nin = pass == DNN_FWD ? 1 : 2;
     for (int i = 0; i < k.op.nin; i++) {

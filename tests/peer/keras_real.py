@@ -29,7 +29,7 @@ SMALL = {
     "alexnet": ["input=[67,67,3]"], "googlenet": ["input=[64,64,3]"],
     "inceptionv3": ["input=[75,75,3]"], "wideresnet28_10": ["base=2", "input=[16,16,3]"],
     "resnet20": ["base=4", "input=[16,16,3]"],
-    "unet2d": ["base=4", "depth=2", "input=[16,12,1]"],
+    "pspnet": ["input=[48,48,3]"], "unet2d": ["base=4", "depth=2", "input=[16,12,1]"],
     "unet3d": ["base=4", "depth=2", "input=[8,8,12,1]"],
 }
 MORE = [
@@ -42,7 +42,16 @@ FAMILIES = ["ConvNeXtTiny", "DenseNet121", "EfficientNetB0", "EfficientNetV2B0",
             "InceptionResNetV2", "InceptionV3", "MobileNet", "MobileNetV2",
             "MobileNetV3Small", "NASNetMobile", "ResNet50", "ResNet50V2", "VGG16",
             "Xception"]
-DEEP = ["vgg11", "vgg19", "resnet34", "resnet101", "resnet152"]  # only with "all"
+# Only with "all": a smaller member of the family is tested always.
+DEEP = [
+    "vgg11", "vgg11_cifar10", "vgg11bn", "vgg11bn_cifar10", "vgg13", "vgg13bn", "vgg16bn",
+    "vgg16_cifar10", "vgg19", "vgg19bn", "vgg2", "vgg3", "vgg3do2", "densenet161", "densenet169",
+    "densenet201", "densenet121_cifar10", "densenet161_cifar10", "densenet169_cifar10",
+    "densenet201_cifar10", "googlenet_cifar10", "resnet34", "resnet101", "resnet152",
+    "resnet101v2", "resnet152v2", "resnet101v15", "resnet152v15", "resnet34_cifar10",
+    "resnet50_cifar10", "resnet101_cifar10", "resnet152_cifar10", "resnet32_cifar10",
+    "resnet44_cifar10", "resnet56_cifar10", "resnet110_cifar10", "resnet1202_cifar10",
+]
 SIDE = {"InceptionResNetV2": 75, "InceptionV3": 75, "Xception": 71}
 GENERATOR = np.random.default_rng(1)
 
@@ -207,6 +216,7 @@ def each(title, function, *words):
 
 
 def main():
+    sys.setrecursionlimit(50000)  # Keras walks a network of 1202 layers by recursion
     # Keras warns of containers that only mirror layers it has loaded already.
     warnings.filterwarnings("ignore", message="Skipping nested container")
     every = "all" in sys.argv[1:]

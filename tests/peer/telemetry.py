@@ -178,7 +178,7 @@ def test_report(directory):
     charts = re.findall(r'aria-label="([^"]*)"', text)
     result("report: curves", unless(charts == [
         "loss", "accuracy", "val_dice", "val_dice by class", "learning rate",
-        "gradient norm", "samples per second", "where the time goes, %", "loss by step",
+        "gradient norm", "samples per second", "share of time, %", "loss by step",
         "gradient norm by step"], str(charts)))
     numbers = [float(n) for d in re.findall(r' d="([^"]*)"', text)
                for n in re.findall(r"[-\d.]+", d)]
