@@ -154,9 +154,10 @@ static int concrete(const struct dnn_graph *graph, int64_t batch,
             shape[i] = node->out;
             shape[i].dim[0] = batch;
             if (!dnn_shape_known(&shape[i]))
-                rc = dnn_fail(err, DNN_ECONFIG,
-                              "the shape of the input is %s; give the unknown extents",
-                              dnn_shape_text(text, sizeof text, &node->out));
+                rc = dnn_fail(
+                    err, DNN_ECONFIG,
+                    "the shape of the input is %s; give the unknown dimensions",
+                    dnn_shape_text(text, sizeof text, &node->out));
         } else {
             struct dnn_shape *in = dnn_alloc((size_t)node->nin * sizeof *in);
 

@@ -219,8 +219,9 @@ static int find_all(const struct graph_read *r, struct graph_model *m,
     for (int i = 0; i < m->ninputs; i++) {
         DNN_TRY(find(r, m, index, &m->input[i], NULL, err));
         if (!m->layer[m->input[i].layer].is_input)
-            return dnn_graph_fail(&m->layer[m->input[i].layer], err,
-                                  "is named in \"input_layers\", but is no InputLayer");
+            return dnn_graph_fail(
+                &m->layer[m->input[i].layer], err,
+                "is named in \"input_layers\", but is not an InputLayer");
     }
     for (int i = 0; i < m->noutputs; i++)
         DNN_TRY(find(r, m, index, &m->output[i], NULL, err));

@@ -83,7 +83,7 @@ const struct dnn_field dnn_zoo_fields[] = {
     ENUM("backbone", AT(backbone), "none", backbones,
          "unet, linknet, fpn, pspnet: the encoder; none: vgg16"),
     INTS("input", AT(input), "[]", 1, 1 << 20,
-         "extents of the data without the batch, channels last", &input_sub),
+         "input shape without the batch axis, channels last", &input_sub),
     {NULL,  0,          0,       NULL, 0, 0, NULL, NULL,                  NULL},
 };
 
@@ -168,7 +168,7 @@ static int check(const struct zoo_kind *kind, const struct dnn_zoo_opts *o,
                         "depth: must be 10, 16, 22, 28..., not %" PRId64, o->depth);
     if (o->input.count != 0 && o->input.count != kind->ninput)
         return dnn_fail(err, DNN_ECONFIG,
-                        "input: the network %s takes %d extents, not %" PRId64,
+                        "input: the network %s needs %d dimensions, not %" PRId64,
                         kind->name, kind->ninput, o->input.count);
     return 0;
 }

@@ -33,7 +33,7 @@ struct conv {
 #define EXTENTS(key, f, def, help)                                                     \
     DNN_LAYER_INTS(key, AT(f), def, 1, SIZE_MAX_1D, help, &dnn_layer_extents)
 #define SHARED                                                                         \
-    EXTENTS("kernel_size", kernel_size, NULL, "extents of the window"),                \
+    EXTENTS("kernel_size", kernel_size, NULL, "kernel size"),                          \
         EXTENTS("strides", strides, "1", "steps of the window"),                       \
         EXTENTS("dilation_rate", dilation_rate, "1", "steps inside the window"),       \
         DNN_LAYER_BOOL("use_bias", AT(use_bias), "true", "add a bias"),                \
@@ -85,8 +85,7 @@ static const struct dnn_field separable_fields[] = {
 #define KERAS1                                                                         \
     KERAS1_SHARED, DNN_LAYER_OTHER("W_regularizer", "regularizer of the kernel"),      \
         DNN_LAYER_OTHER("W_constraint", "constraint of the kernel")
-#define EXTENT1(key, f)                                                                \
-    DNN_LAYER_INT(key, AT(f), NULL, 1, SIZE_MAX_1D, "extent of the window")
+#define EXTENT1(key, f) DNN_LAYER_INT(key, AT(f), NULL, 1, SIZE_MAX_1D, "kernel size")
 #define SUBSAMPLE EXTENTS("subsample", strides, "1", "steps of the window")
 /* of AtrousConvolution, which is the same otherwise */
 #define ATROUS EXTENTS("atrous_rate", dilation_rate, "1", "steps inside the window")

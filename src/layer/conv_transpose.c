@@ -22,8 +22,8 @@ struct deconv {
 static const struct dnn_field fields[] = {
     DNN_LAYER_INT("filters", AT(filters), NULL, 1, DNN_LAYER_AXIS_MAX,
                   "channels of the output"),
-    DNN_LAYER_INTS("kernel_size", AT(kernel_size), NULL, 1, 65536,
-                   "extents of the window", &dnn_layer_extents),
+    DNN_LAYER_INTS("kernel_size", AT(kernel_size), NULL, 1, 65536, "kernel size",
+                   &dnn_layer_extents),
     DNN_LAYER_INTS("strides", AT(strides), "1", 1, 65536, "steps of the window",
                    &dnn_layer_extents),
     DNN_LAYER_INTS("dilation_rate", AT(dilation_rate), "1", 1, 65536,

@@ -116,7 +116,7 @@ int dnn_layer_read_shape(const struct dnn_jobj *at, struct dnn_shape *out,
     /* Keras 2.13 to 2.15 wrap what was a tuple. */
     if (dnn_json_type(&list) == DNN_J_OBJECT) list = dnn_json_sub(at, "items");
     if (dnn_json_type(&list) != DNN_J_LIST)
-        return dnn_json_fail(at, err, "must be a list of extents, not %s",
+        return dnn_json_fail(at, err, "must be a list of sizes, not %s",
                              dnn_json_quote(quote, at));
     /* Keras 1 and 2 write the shape of a single input also as [[...]]. */
     struct dnn_jobj inner = dnn_json_first(&list);

@@ -102,7 +102,7 @@ static const struct dnn_field reduce_fields[] = {
     DNN_LAYER_INTS("axis", offsetof(struct reduce, axis), "null", -DNN_MAX_DIMS,
                    DNN_MAX_DIMS - 1, "axes to reduce", &axes_sub),
     DNN_LAYER_BOOL("keepdims", offsetof(struct reduce, keepdims), "false",
-                   "keep the axes, of extent 1"),
+                   "keep the reduced axes with size 1"),
     DNN_LAYER_NEUTRAL("initial", "null"), DNN_LAYER_END};
 
 static int reduce_bits(const struct reduce *r, int ndim, unsigned *bits,

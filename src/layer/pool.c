@@ -15,10 +15,10 @@ struct pool {
 
 #define AT(f) offsetof(struct pool, f)
 #define SIZES                                                                          \
-    DNN_LAYER_INTS("pool_size", AT(pool_size), "2", 1, 65536, "extents of the window", \
+    DNN_LAYER_INTS("pool_size", AT(pool_size), "2", 1, 65536, "kernel size",           \
                    &dnn_layer_extents),                                                \
         DNN_LAYER_INTS("strides", AT(strides), "null", 1, 65536,                       \
-                       "its steps; null: its extents", &dnn_layer_extents)
+                       "strides; null: the pool size", &dnn_layer_extents)
 static const struct dnn_field fields[] = {
     SIZES,
     DNN_LAYER_OTHER("padding", "valid, same, or numbers"),
@@ -27,7 +27,7 @@ static const struct dnn_field fields[] = {
 };
 static const struct dnn_field keras1[] = {
     SIZES,
-    DNN_LAYER_INT("pool_length", AT(length), "2", 1, 65536, "extent of the window"),
+    DNN_LAYER_INT("pool_length", AT(length), "2", 1, 65536, "kernel size"),
     {"stride", DNN_F_OTHER, 0, "null", 0, 0, NULL, "its steps", NULL},
     DNN_LAYER_OTHER("border_mode", "valid or same"),
     DNN_LAYER_OTHER("dim_ordering", "tf"),
@@ -133,7 +133,7 @@ struct global {
 
 static const struct dnn_field global_fields[] = {
     DNN_LAYER_BOOL("keepdims", offsetof(struct global, keepdims), "false",
-                   "leave the axes, of extent 1"),
+                   "keep the reduced axes with size 1"),
     DNN_LAYER_FORMAT,
     DNN_LAYER_OTHER("dim_ordering", "tf"),
     DNN_LAYER_END,

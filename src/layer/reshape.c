@@ -35,9 +35,9 @@ struct reshape {
 
 static const struct dnn_sub any = {.max = DNN_MAX_DIMS - 1, .single = true};
 static const struct dnn_field reshape_fields[] = {
-    DNN_LAYER_INTS("target_shape", offsetof(struct reshape, target), NULL, -1,
-                   DNN_LAYER_AXIS_MAX, "extents without the batch; one may be -1",
-                   &any),
+    DNN_LAYER_INTS(
+        "target_shape", offsetof(struct reshape, target), NULL, -1, DNN_LAYER_AXIS_MAX,
+        "target shape without the batch axis; one dimension may be -1", &any),
     DNN_LAYER_END,
 };
 
@@ -51,7 +51,7 @@ static int reshape_read(struct dnn_layer *layer, void *cfg,
     (void)layer;
     for (int64_t i = 0; i < r->target.count; i++) {
         if (r->target.ints[i] == 0)
-            return dnn_json_fail(&at, err, "must have no axis of extent 0");
+            return dnn_json_fail(&at, err, "must have no axis of size 0");
         if (r->target.ints[i] < 0 && ++open > 1)
             return dnn_json_fail(&at, err, "must have one axis of -1 at most");
     }

@@ -54,8 +54,8 @@ int dnn_lbfgs_start(struct dnn_lbfgs *l, int64_t n, enum dnn_dtype dtype,
                                &bytes) ||
         (l->vectors = calloc(1, bytes)) == NULL)
         return dnn_fail(err, DNN_ENOMEM,
-                        "no room for the %d vectors of %" PRId64
-                        " weights that the Hessian optimizer remembers: %s",
+                        "not enough memory for the %d vectors of %" PRId64
+                        " weights of the Hessian optimizer's history: %s",
                         DNN_LBFGS_VECTORS, n,
                         dnn_text_bytes(size, sizeof size,
                                        (double)n * DNN_LBFGS_VECTORS *

@@ -125,13 +125,13 @@ static int check_pair(const struct dnn_array *sum, const struct dnn_array *weigh
     if (points.ndim > 0) points.dim[--points.ndim] = 0;
     if (sum->shape.ndim < 1 || sum->type != DNN_F32 || weight->type != DNN_U16 ||
         !dnn_shape_equal(&points, &weight->shape))
-        return dnn_fail(
-            err, DNN_EDATA,
-            "slices: sums are %s %s and counts %s %s; they must be f32, and "
-            "u16 of the same extents without channels",
-            dnn_dtype_name(sum->type), dnn_shape_text(is, sizeof is, &sum->shape),
-            dnn_dtype_name(weight->type),
-            dnn_shape_text(be, sizeof be, &weight->shape));
+        return dnn_fail(err, DNN_EDATA,
+                        "slices: sums are %s %s and counts %s %s; they must be f32, "
+                        "and u16 of the same shape without channels",
+                        dnn_dtype_name(sum->type),
+                        dnn_shape_text(is, sizeof is, &sum->shape),
+                        dnn_dtype_name(weight->type),
+                        dnn_shape_text(be, sizeof be, &weight->shape));
     return 0;
 }
 

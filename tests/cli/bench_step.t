@@ -87,7 +87,7 @@ says 2 "the size 8x8: the network's input has 3 spatial axes; give as many sizes
 says 3 'unknown backend "abacus"; this build has '"$(
     bench step --model simplecnn --backend abacus 2>&1 | sed 's/.*this build has //')" --model simplecnn --backend abacus
 says 2 '--memory-limit: must be a size such as 16GiB, not "much"' "${tiny[@]}" --memory-limit much
-says 3 "net.json:2: layer 'c_input' (InputLayer): the shape of the input is ?x?x?x3; give the unknown extents" \
+says 3 "net.json:2: layer 'c_input' (InputLayer): the shape of the input is ?x?x?x3; give the unknown dimensions" \
     --layers "$tmp/net.json"
 result "a limit it does not fit into" "$(status 8 bench step "${tiny[@]}" --memory-limit 10KiB)"
 

@@ -264,7 +264,7 @@ static void overlaps(void)
             "slices: a box is 3x2; it must be 2x2", "a box of another shape");
     is_text(dnn_slices_finish(&sum, &box, &err) < 0 ? err.text : "",
             "slices: sums are f32 3x2 and counts f32 2x2; they must be f32, and u16 of "
-            "the same extents without channels",
+            "the same shape without channels",
             "counts of another shape");
     dnn_array_free(&sum);
     dnn_array_free(&weight);
