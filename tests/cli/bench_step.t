@@ -85,7 +85,7 @@ says 3 'the network simplecnn has no option "depth"' --model simplecnn --depth 2
 says 2 "the size 8x8: the network's data has 3 axes of space; give as many extents, or one for all" \
     --model unet3d --size 8x8
 says 3 'unknown backend "abacus"; this build has '"$(
-    bench step --model simplecnn --backend abacus 2>&1 | sed 's/.*it has //')" --model simplecnn --backend abacus
+    bench step --model simplecnn --backend abacus 2>&1 | sed 's/.*this build has //')" --model simplecnn --backend abacus
 says 2 '--memory-limit: must be a size such as 16GiB, not "much"' "${tiny[@]}" --memory-limit much
 says 3 "net.json:2: layer 'c_input' (InputLayer): the shape of the input is ?x?x?x3; give the unknown extents" \
     --layers "$tmp/net.json"
