@@ -27,12 +27,9 @@ static const struct cpu_algo *const *const deconv[] = {
     ALGOS(&dnn_cpu_direct_deconv_weights, &dnn_cpu_onednn_deconv_weights),
 };
 static const struct cpu_algo *const *const matmul[] = {
-    ALGOS(&dnn_cpu_few, &dnn_cpu_stream, &dnn_cpu_sgemm, &dnn_cpu_tiles,
-          &dnn_cpu_dgemm),
-    ALGOS(&dnn_cpu_stream_data, &dnn_cpu_sgemm_data, &dnn_cpu_tiles,
-          &dnn_cpu_dgemm_data),
-    ALGOS(&dnn_cpu_stream_weights, &dnn_cpu_direct_matmul_weights,
-          &dnn_cpu_sgemm_weights, &dnn_cpu_dgemm_weights),
+    ALGOS(&dnn_cpu_stream, &dnn_cpu_sgemm, &dnn_cpu_dgemm),
+    ALGOS(&dnn_cpu_stream_data, &dnn_cpu_sgemm_data, &dnn_cpu_dgemm_data),
+    ALGOS(&dnn_cpu_stream_weights, &dnn_cpu_sgemm_weights, &dnn_cpu_dgemm_weights),
 };
 
 const struct cpu_algo *const *dnn_cpu_matrix_algos(enum dnn_op_kind kind,

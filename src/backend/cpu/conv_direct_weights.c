@@ -25,14 +25,6 @@ static bool can(const struct dnn_step *step)
     return g.groups == 1 && dnn_direct_weights_can(&g.conv);
 }
 
-/* A product of matrices is worth it where there are many more rows than weights. */
-static bool can_matmul(const struct dnn_step *step)
-{
-    struct cpu_window g = window(step);
-
-    return can(step) && g.conv.in[2] >= 8 * g.conv.c && g.conv.in[2] >= 8 * g.conv.m;
-}
-
 static size_t work(const struct dnn_step *step, int threads)
 {
     struct cpu_window g = window(step);
@@ -74,12 +66,6 @@ const struct cpu_algo dnn_cpu_direct_conv_weights = {.name = "direct",
                                                      .fn = conv_weights,
                                                      .work = work,
                                                      .by_isa = true};
-const struct cpu_algo dnn_cpu_direct_matmul_weights = {.name = "direct",
-                                                       .can = can_matmul,
-                                                       .in_pitch = 1,
-                                                       .fn = conv_weights,
-                                                       .work = work,
-                                                       .by_isa = true};
 const struct cpu_algo dnn_cpu_direct_deconv_weights = {.name = "direct",
                                                        .can = can,
                                                        .in_pitch = 2,

@@ -69,9 +69,6 @@ static bool can(const struct dnn_step *step)
             !(exact || (apart && !t.spread)))
             return false;
     }
-    /* A matrix product: only where packing the weights is nothing. */
-    if (step->op->kind == DNN_OP_MATMUL && (t.rows < 8 * v->c || t.rows < 8 * v->m))
-        return false;
     return t.g.groups == 1 && t.rows > 0 && t.taps <= TAPS &&
            t.sheet <= 2 * t.lanes * (int64_t)DEEP && dnn_cpu_post_can(step);
 }

@@ -19,8 +19,7 @@ extern const struct cpu_algo dnn_cpu_onednn_conv, dnn_cpu_onednn_conv_data,
 extern const struct cpu_algo dnn_cpu_onednn_deconv, dnn_cpu_onednn_deconv_data,
     dnn_cpu_onednn_deconv_weights;
 /* conv_direct_weights.c: the gradient of the weights, summed in registers */
-extern const struct cpu_algo dnn_cpu_direct_conv_weights, dnn_cpu_direct_deconv_weights,
-    dnn_cpu_direct_matmul_weights;
+extern const struct cpu_algo dnn_cpu_direct_conv_weights, dnn_cpu_direct_deconv_weights;
 
 /* wino_weights_conv.c: the same of three taps with half the multiplications */
 extern const struct cpu_algo dnn_cpu_wino_weights;

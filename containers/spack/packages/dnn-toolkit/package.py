@@ -19,7 +19,6 @@ class DnnToolkit(AutotoolsPackage):
 
     version("0.1.0")
 
-    variant("slurm", default=False, description="Slurm's development files")
     variant("hdf5", default=True, description="read HDF5 files")
     variant("images", default=True, description="read PNG, JPEG and TIFF images")
     variant("archives", default=True, description="read gzip and zip files")
@@ -41,7 +40,6 @@ class DnnToolkit(AutotoolsPackage):
     depends_on("yyjson@0.10:")
     depends_on("xxhash@0.8:")
 
-    depends_on("slurm", when="+slurm")
     depends_on("hdf5", when="+hdf5")
     with when("+images"):
         depends_on("libpng")
@@ -73,7 +71,6 @@ class DnnToolkit(AutotoolsPackage):
             ("xxhash", "xxhash"),
         ]
         chosen = [
-            ("+slurm", "slurm", "slurm"),
             ("+hdf5", "hdf5", "hdf5"),
             ("+images", "png", "libpng"),
             ("+images", "jpeg", "libjpeg-turbo"),
