@@ -6,7 +6,7 @@
 #include "backend/backend.h"
 #include "base/opt.h"
 #include "bench/bench.h"
-#include "config/job.h"
+#include "config/run_config.h"
 #include "run/model.h"
 #include "dnn-bench.h"
 #include "topo/topo.h"
@@ -53,7 +53,7 @@ static struct dnn_option step_options[40] = {
     INT("batch", 'b', step.batch, "1", 1, 1e6, "batch size"),
     ENUM("loss", 0, step.loss, "LOSS", "mse", dnn_loss_names, "the loss to minimise"),
     ENUM("optimizer", 0, step.optimizer, "NAME", "adam", optimizers, "the optimizer"),
-    ENUM("recompute", 0, step.recompute, "HOW", "cheap", dnn_job_recomputes,
+    ENUM("recompute", 0, step.recompute, "HOW", "cheap", dnn_config_recomputes,
          "recompute activations instead of storing them: cheap ones, as the memory "
          "limit "
          "demands (auto), all that save memory (true), or none (false)"),

@@ -8,7 +8,7 @@
 #include "base/opt.h"
 #include "base/stop.h"
 #include "base/text.h"
-#include "config/job.h"
+#include "config/run_config.h"
 #include "ckpt/ckpt.h"
 #include "run/model.h"
 #include "run/train.h"
@@ -132,8 +132,8 @@ static const struct dnn_option options[] = {
 static char *command; /* owned: as it was typed, for run.json */
 
 /* The configuration with the changes of --set, --early and --target-metric. */
-static int read_job(const struct options *o, const char *path, struct dnn_job *job,
-                    struct dnn_err *err)
+static int read_config(const struct options *o, const char *path,
+                       struct dnn_config *config, struct dnn_err *err)
 {
     const char *key[] = {"early_stopping", "target_metric"};
     const char *rule[] = {o->early, o->target};
@@ -145,17 +145,18 @@ static int read_job(const struct options *o, const char *path, struct dnn_job *j
     if (count > 0) memcpy(all, o->set.text, count * sizeof *all);
     for (int i = 0; i < 2; i++)
         if (rule[i] != NULL) all[n++] = made[i] = dnn_format("%s=%s", key[i], rule[i]);
-    int rc = dnn_job_read_set(path, n, all, job, err);
+    int rc = dnn_config_read_set(path, n, all, config, err);
     dnn_free(made[0]);
     dnn_free(made[1]);
     dnn_free(all);
     return rc;
 }
 
-static int export_net(const struct dnn_job *job, const char *path, struct dnn_err *err)
+static int export_net(const struct dnn_config *config, const char *path,
+                      struct dnn_err *err)
 {
     struct dnn_buf text = {0};
-    int rc = dnn_graph_write(job->net.graph, &text, err);
+    int rc = dnn_graph_write(config->net.graph, &text, err);
 
     if (rc == 0) rc = dnn_file_write(path, text.text, text.len, err);
     dnn_buf_free(&text);
@@ -184,37 +185,37 @@ static int explain_weights(const char *path, const struct dnn_model *model,
 }
 
 /* Allocates nothing: networks too large for this machine can be explained. */
-static int explain(const struct options *o, const struct dnn_job *job,
+static int explain(const struct options *o, const struct dnn_config *config,
                    struct dnn_err *err)
 {
     struct dnn_model_opts opts = {
-        .batch = job->batch_size,
+        .batch = config->batch_size,
         .training = !o->inference,
-        .dtype = (enum dnn_dtype)job->precision,
-        .loss = job->loss,
-        .optim = job->optimizer,
+        .dtype = (enum dnn_dtype)config->precision,
+        .loss = config->loss,
+        .optim = config->optimizer,
         .dry_run = true,
-        .limit = (size_t)job->memory_limit,
-        .recompute = (enum dnn_recompute)job->recompute,
-        .no_fusion = !job->fuse,
-        .device = {.threads = (int)job->threads,
-                   .kernels = job->deterministic
+        .limit = (size_t)config->memory_limit,
+        .recompute = (enum dnn_recompute)config->recompute,
+        .no_fusion = !config->fuse,
+        .device = {.threads = (int)config->threads,
+                   .kernels = config->deterministic
                                   ? DNN_KERNELS_HEURISTIC
                                   : (enum dnn_kernel_selection)o->kernels,
-                   .conv = job->kernels->conv},
+                   .conv = config->kernels->conv},
     };
-    const char *backend = o->backend != NULL ? o->backend : job->backend;
+    const char *backend = o->backend != NULL ? o->backend : config->backend;
     struct dnn_model *model = NULL;
-    char *cache = dnn_model_cache((int)job->threads);
+    char *cache = dnn_model_cache((int)config->threads);
 
     opts.device.cache = cache;
     printf("configuration\n");
-    dnn_job_print(job, stdout);
+    dnn_config_print(config, stdout);
     printf("\n");
-    dnn_graph_print(job->net.graph, stdout);
+    dnn_graph_print(config->net.graph, stdout);
     printf("\n");
     int rc = dnn_model_backend(backend, &opts.backend, err);
-    if (rc == 0) rc = dnn_model_make(job->net.graph, &opts, &model, err);
+    if (rc == 0) rc = dnn_model_make(config->net.graph, &opts, &model, err);
     if (rc == 0) rc = dnn_model_start(model, err);
     if (rc == 0) dnn_model_print(model, stdout);
     if (rc == 0 && o->weights != NULL) rc = explain_weights(o->weights, model, err);
@@ -228,7 +229,7 @@ static int explain(const struct options *o, const struct dnn_job *job,
 static int train(const struct options *o, const char *path, struct dnn_err *err)
 {
     struct dnn_session session;
-    struct dnn_job job = {0};
+    struct dnn_config config = {0};
     struct dnn_err later = {0};
     const struct dnn_train_opts opts = {.progress = !o->json,
                                         .json = o->json,
@@ -239,30 +240,31 @@ static int train(const struct options *o, const char *path, struct dnn_err *err)
     /* From start to end: a signal during start stops the run after its first step, and
      * a late signal does not end a finished run. */
     dnn_stop_watch(false);
-    int first = read_job(o, path, &job, err);
-    int threads = first == 0 ? (int)job.threads : 0;
+    int first = read_config(o, path, &config, err);
+    int threads = first == 0 ? (int)config.threads : 0;
     int rc =
         dnn_session_open(threads, DNN_BIND_AUTO, &session, first < 0 ? &later : err);
     if (rc == 0) {
         rc = dnn_comm_agree(session.comm, first, err);
-        if (rc == 0) rc = dnn_job_set_ranks(&job, dnn_comm_size(session.comm), err);
-        if (rc == 0) rc = dnn_train_run(&job, &session, &opts, err);
+        if (rc == 0)
+            rc = dnn_config_set_ranks(&config, dnn_comm_size(session.comm), err);
+        if (rc == 0) rc = dnn_train_run(&config, &session, &opts, err);
         dnn_session_close(&session);
     } else if (first < 0) {
         rc = first;
     }
-    dnn_job_free(&job);
+    dnn_config_free(&config);
     return rc;
 }
 
 static int run(const void *opt, int nargs, char **args, struct dnn_err *err)
 {
     const struct options *o = opt;
-    struct dnn_job job;
+    struct dnn_config config;
 
     if (o->verify != NULL) return dnn_ckpt_verify(o->verify, stdout, err);
     if (o->keys) {
-        dnn_job_docs(stdout);
+        dnn_config_docs(stdout);
         return 0;
     }
     const char *path = o->config;
@@ -270,12 +272,12 @@ static int run(const void *opt, int nargs, char **args, struct dnn_err *err)
     if (path == NULL || (nargs == 1 && o->config != NULL))
         return dnn_fail(err, DNN_EUSAGE, "give one configuration file");
     if (!o->explain && !o->where && o->export == NULL) return train(o, path, err);
-    DNN_TRY(read_job(o, path, &job, err));
-    int rc = dnn_job_set_ranks(&job, 1, err);
-    if (rc == 0 && o->export != NULL) rc = export_net(&job, o->export, err);
-    if (rc == 0 && o->where) printf("%s\n", dnn_job_dir(&job));
-    if (rc == 0 && o->explain) rc = explain(o, &job, err);
-    dnn_job_free(&job);
+    DNN_TRY(read_config(o, path, &config, err));
+    int rc = dnn_config_set_ranks(&config, 1, err);
+    if (rc == 0 && o->export != NULL) rc = export_net(&config, o->export, err);
+    if (rc == 0 && o->where) printf("%s\n", dnn_config_dir(&config));
+    if (rc == 0 && o->explain) rc = explain(o, &config, err);
+    dnn_config_free(&config);
     return rc;
 }
 

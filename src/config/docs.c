@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "config/job_impl.h"
+#include "config/run_config_impl.h"
 
 #include "base/text.h"
 #include "generate/generate.h"
@@ -98,7 +98,7 @@ static void formats(FILE *where)
         "| `dataset` | a dataset made by `dnn-prepare`; the same as the key `dataset` "
         "|\n");
     for (int i = 0; dnn_import_info(i, &info); i++)
-        if (!dnn_job_type_is(info.name, "hdf5"))
+        if (!dnn_config_type_is(info.name, "hdf5"))
             fprintf(where, "| `%s` | %s |\n", info.name, info.help);
 }
 
@@ -135,7 +135,7 @@ static void zoo(FILE *where)
     dnn_field_docs(dnn_zoo_fields, where);
 }
 
-void dnn_job_docs(FILE *where)
+void dnn_config_docs(FILE *where)
 {
     fprintf(where, "# Configuration file\n\n");
     paragraph(
@@ -159,7 +159,7 @@ void dnn_job_docs(FILE *where)
         "value is JSON, or else taken as a string.",
         where);
     fprintf(where, "\n## Keys\n\n");
-    dnn_field_docs(dnn_job_fields, where);
+    dnn_field_docs(dnn_config_fields, where);
     zoo(where);
     formats(where);
     fprintf(where, "\n## An object under `data.from`\n\n");

@@ -6,7 +6,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "config/job_impl.h"
+#include "config/run_config_impl.h"
 
 #include <math.h>
 #include <string.h>
@@ -21,22 +21,22 @@ struct files {
 
 static bool is_array(const char *type)
 {
-    return dnn_job_type_is(type, "numpy") || dnn_job_type_is(type, "hdf5");
+    return dnn_config_type_is(type, "numpy") || dnn_config_type_is(type, "hdf5");
 }
 
 static bool is_picture(const char *type)
 {
-    return dnn_job_type_is(type, "images") || dnn_job_type_is(type, "masks");
+    return dnn_config_type_is(type, "images") || dnn_config_type_is(type, "masks");
 }
 
 /* The importer's name; NULL: by suffix and content, as with images and NumPy, which
  * are of more than one. */
 static const char *format_of(const char *type)
 {
-    if (type == NULL || is_picture(type) || dnn_job_type_is(type, "numpy") ||
-        dnn_job_type_is(type, "labels"))
+    if (type == NULL || is_picture(type) || dnn_config_type_is(type, "numpy") ||
+        dnn_config_type_is(type, "labels"))
         return NULL;
-    return dnn_job_type_is(type, "mnist") ? "idx" : type;
+    return dnn_config_type_is(type, "mnist") ? "idx" : type;
 }
 
 static int layout_of(const char *type, int asked)
@@ -45,11 +45,11 @@ static int layout_of(const char *type, int asked)
     return is_array(type) ? DNN_LAYOUT_FIRST : DNN_LAYOUT_AUTO;
 }
 
-static int target_kind(const char *type, const struct dnn_job_data *data)
+static int target_kind(const char *type, const struct dnn_config_data *data)
 {
-    if (dnn_job_type_is(type, "labels")) return DNN_KIND_LABEL;
-    if (data->target_is_mask || dnn_job_type_is(type, "masks")) return DNN_KIND_MASK;
-    return dnn_job_type_is(type, "images") ? DNN_KIND_IMAGE : -1;
+    if (dnn_config_type_is(type, "labels")) return DNN_KIND_LABEL;
+    if (data->target_is_mask || dnn_config_type_is(type, "masks")) return DNN_KIND_MASK;
+    return dnn_config_type_is(type, "images") ? DNN_KIND_IMAGE : -1;
 }
 
 /* Whether a directory of this name is on a path. */
@@ -69,7 +69,7 @@ static bool on_path(const char *path, const char *name)
 /* A tag below the path selects files; one that is part of the path changes nothing. */
 static const char *split_of(const char *type, const struct files *files)
 {
-    if (dnn_job_type_is(type, "mnist")) return files->test ? "test" : "train";
+    if (dnn_config_type_is(type, "mnist")) return files->test ? "test" : "train";
     if (files->tag == NULL || on_path(files->input, files->tag)) return NULL;
     return files->tag;
 }
@@ -106,16 +106,16 @@ static void normalise(const struct dnn_jobj *data, const char *key, double *scal
 /* Masks that are images have classes only after the division by 255 and
  * normalisations: black and white are 0 and 1, and grey levels 0, 1, 2 are made classes
  * by a normalisation with 1/255.  Nothing is interpolated, so it is done at once. */
-static void find_classes(const struct dnn_job *job, bool test,
-                         struct dnn_job_origin *out)
+static void find_classes(const struct dnn_config *config, bool test,
+                         struct dnn_config_origin *out)
 {
-    const struct dnn_job_data *data = job->data;
+    const struct dnn_config_data *data = config->data;
     bool own =
         test && (data->test_transforms != NULL || data->test_input_transforms != NULL ||
                  data->test_target_transforms != NULL);
-    struct dnn_job_at at;
+    struct dnn_config_at at;
 
-    dnn_job_find(job, &at);
+    dnn_config_find(config, &at);
     out->mask_scale = 1.0 / 255;
     normalise(&at.data, own ? "test_transforms" : "transforms", &out->mask_scale,
               &out->mask_shift);
@@ -125,23 +125,23 @@ static void find_classes(const struct dnn_job *job, bool test,
 
 /* ---- raw files ---- */
 
-static void from_paths(const struct dnn_job *job, const struct files *files,
-                       struct dnn_job_origin *out)
+static void from_paths(const struct dnn_config *config, const struct files *files,
+                       struct dnn_config_origin *out)
 {
-    const struct dnn_job_data *data = job->data;
+    const struct dnn_config_data *data = config->data;
     const char *input = data->input_type != NULL ? data->input_type : data->type;
     const char *target = data->target_type != NULL ? data->target_type : data->type;
-    bool labels = dnn_job_type_is(target, "labels");
+    bool labels = dnn_config_type_is(target, "labels");
 
     out->from = DNN_FROM_FILES;
     out->files = (struct dnn_import){
-        .input = {.path = dnn_job_path(job, files->input),
+        .input = {.path = dnn_config_path(config, files->input),
                   .format = format_of(input),
                   .kind = is_picture(input) ? DNN_KIND_IMAGE : -1,
                   .layout = layout_of(input, data->input_layout),
                   .gray = data->grayscale || data->input_grayscale},
         /* Labels are the names of the input's directories. */
-        .target = {.path = labels ? NULL : dnn_job_path(job, files->target),
+        .target = {.path = labels ? NULL : dnn_config_path(config, files->target),
                   .format = format_of(target),
                   .kind = target_kind(target, data),
                   .layout = layout_of(target, data->target_layout),
@@ -151,116 +151,118 @@ static void from_paths(const struct dnn_job *job, const struct files *files,
     };
     /* Training with images in directories: the directories are classes. */
     out->targets = files->target != NULL || labels || !files->test ||
-                   dnn_job_type_is(input, "mnist");
+                   dnn_config_type_is(input, "mnist");
     out->image_scale = is_array(input) ? 1 : 0;
-    if (files->target != NULL && dnn_job_type_is(target, "images") &&
+    if (files->target != NULL && dnn_config_type_is(target, "images") &&
         data->target_is_mask)
-        find_classes(job, files->test, out);
+        find_classes(config, files->test, out);
 }
 
 /* As dnn-prepare's "from" has it. */
-static void from_described(const struct dnn_job *job, const struct dnn_import *how,
-                           struct dnn_job_origin *out)
+static void from_described(const struct dnn_config *config,
+                           const struct dnn_import *how, struct dnn_config_origin *out)
 {
     out->from = DNN_FROM_FILES;
     out->files = *how;
-    out->files.input.path = dnn_job_path(job, how->input.path);
-    out->files.target.path = dnn_job_path(job, how->target.path);
-    out->files.object_dir = dnn_job_path(job, how->object_dir);
+    out->files.input.path = dnn_config_path(config, how->input.path);
+    out->files.target.path = dnn_config_path(config, how->target.path);
+    out->files.object_dir = dnn_config_path(config, how->object_dir);
     out->targets = true;
 }
 
 /* ---- the parts ---- */
 
-static void from_dataset(const struct dnn_job *job, const char *path, const char *split,
-                         bool maybe, int64_t fold, struct dnn_job_origin *out)
+static void from_dataset(const struct dnn_config *config, const char *path,
+                         const char *split, bool maybe, int64_t fold,
+                         struct dnn_config_origin *out)
 {
     out->from = DNN_FROM_DATASET;
-    out->dataset = dnn_job_path(job, path);
+    out->dataset = dnn_config_path(config, path);
     out->split = split;
     out->maybe = maybe;
     out->fold = fold;
     out->targets = true;
 }
 
-static void from_generator(struct dnn_job_origin *out)
+static void from_generator(struct dnn_config_origin *out)
 {
     out->from = DNN_FROM_GENERATOR;
     out->targets = true;
 }
 
-static void train(const struct dnn_job *job, struct dnn_job_origin *out)
+static void train(const struct dnn_config *config, struct dnn_config_origin *out)
 {
-    const struct dnn_job_data *data = job->data;
+    const struct dnn_config_data *data = config->data;
     const struct files files = {data->input_path, data->target_path, data->training_tag,
                                 false};
 
     if (data->dataset != NULL)
-        from_dataset(job, data->dataset, data->split, false, data->fold, out);
+        from_dataset(config, data->dataset, data->split, false, data->fold, out);
     else if (data->from != NULL)
-        from_described(job, data->from, out);
+        from_described(config, data->from, out);
     else if (data->generate != NULL || data->num_examples > 0)
         from_generator(out);
     else if (data->input_path != NULL)
-        from_paths(job, &files, out);
+        from_paths(config, &files, out);
     if (out->from != DNN_FROM_NOTHING) out->aside = data->validation_part;
 }
 
-static void test(const struct dnn_job *job, struct dnn_job_origin *out)
+static void test(const struct dnn_config *config, struct dnn_config_origin *out)
 {
-    const struct dnn_job_data *data = job->data;
+    const struct dnn_config_data *data = config->data;
     const struct files files = {data->test_input_path, data->test_target_path,
                                 data->testing_tag, true};
 
     if (data->test_dataset != NULL || data->dataset != NULL)
-        from_dataset(job,
+        from_dataset(config,
                      data->test_dataset != NULL ? data->test_dataset : data->dataset,
                      data->test_split != NULL ? data->test_split : "test",
                      data->test_split == NULL && data->test_dataset == NULL, 0, out);
     else if (data->test_from != NULL)
-        from_described(job, data->test_from, out);
+        from_described(config, data->test_from, out);
     else if (data->test_generate != NULL || data->num_test_examples > 0)
         from_generator(out);
     else if (data->test_input_path != NULL)
-        from_paths(job, &files, out);
+        from_paths(config, &files, out);
 }
 
 /* A fold, a split, or a held-out part of the training samples. */
-static void validation(const struct dnn_job *job, struct dnn_job_origin *out)
+static void validation(const struct dnn_config *config, struct dnn_config_origin *out)
 {
-    const struct dnn_job_data *data = job->data;
+    const struct dnn_config_data *data = config->data;
     const char *split = data->validation_split;
 
     if (data->dataset != NULL && data->fold != 0)
-        from_dataset(job, data->dataset, data->split, false, -data->fold, out);
+        from_dataset(config, data->dataset, data->split, false, -data->fold, out);
     else if (data->dataset != NULL)
-        from_dataset(job, data->dataset, split != NULL ? split : "validation",
+        from_dataset(config, data->dataset, split != NULL ? split : "validation",
                      split == NULL, 0, out);
     else if (data->validation_part > 0)
-        train(job, out);
+        train(config, out);
 }
 
-void dnn_job_origin(const struct dnn_job *job, enum dnn_job_part part,
-                    struct dnn_job_origin *out)
+void dnn_config_origin(const struct dnn_config *config, enum dnn_config_part part,
+                       struct dnn_config_origin *out)
 {
-    static void (*const find[])(const struct dnn_job *job,
-                                struct dnn_job_origin *out) = {
+    static void (*const find[])(const struct dnn_config *config,
+                                struct dnn_config_origin *out) = {
         [DNN_PART_TRAIN] = train,
         [DNN_PART_VALIDATION] = validation,
         [DNN_PART_TEST] = test,
     };
 
-    *out = (struct dnn_job_origin){.part = part};
-    if (job->data != NULL) find[part](job, out);
+    *out = (struct dnn_config_origin){.part = part};
+    if (config->data != NULL) find[part](config, out);
 }
 
-enum dnn_job_mode dnn_job_mode(const struct dnn_job *job)
+enum dnn_config_mode dnn_config_mode(const struct dnn_config *config)
 {
-    struct dnn_job_origin train_on, test_on;
+    struct dnn_config_origin train_on, test_on;
 
-    dnn_job_origin(job, DNN_PART_TRAIN, &train_on);
-    dnn_job_origin(job, DNN_PART_TEST, &test_on);
-    if (train_on.from != DNN_FROM_NOTHING && job->num_epochs > 0) return DNN_JOB_TRAIN;
-    if (test_on.from == DNN_FROM_NOTHING) return DNN_JOB_NOTHING;
-    return test_on.targets && job->has_loss ? DNN_JOB_EVAL : DNN_JOB_INFER;
+    dnn_config_origin(config, DNN_PART_TRAIN, &train_on);
+    dnn_config_origin(config, DNN_PART_TEST, &test_on);
+    if (train_on.from != DNN_FROM_NOTHING && config->num_epochs > 0)
+        return DNN_CONFIG_TRAIN;
+    if (test_on.from == DNN_FROM_NOTHING) return DNN_CONFIG_NOTHING;
+    return test_on.targets && config->has_loss ? DNN_CONFIG_EVAL : DNN_CONFIG_INFER;
 }

@@ -7,7 +7,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "config/job_impl.h"
+#include "config/run_config_impl.h"
 
 #include "base/rng.h"
 #include "base/text.h"
@@ -115,8 +115,8 @@ static void close_seen(struct dnn_source *source)
 }
 
 /* How many are held out: at least one, and at least one remains. */
-static int cut(struct seen *s, const struct dnn_job *job,
-               const struct dnn_job_origin *origin, struct dnn_err *err)
+static int cut(struct seen *s, const struct dnn_config *config,
+               const struct dnn_config_origin *origin, struct dnn_err *err)
 {
     int64_t all = s->from->count;
     int64_t aside = (int64_t)floor((double)all * origin->aside);
@@ -129,26 +129,26 @@ static int cut(struct seen *s, const struct dnn_job *job,
             "data.validation: there is only one sample, so none can be held "
             "out");
     s->picks = true;
-    s->order = dnn_rng_perm((uint64_t)job->seed, SHUFFLE, (uint64_t)all);
+    s->order = dnn_rng_perm((uint64_t)config->seed, SHUFFLE, (uint64_t)all);
     s->first = origin->part == DNN_PART_VALIDATION ? 0 : aside;
     s->base.count = origin->part == DNN_PART_VALIDATION ? aside : all - aside;
     return 0;
 }
 
 /* Number of classes of the network; 0: not known, or some classes are ignored. */
-static int64_t classes_of(const struct dnn_job *job)
+static int64_t classes_of(const struct dnn_config *config)
 {
-    const struct dnn_graph *graph = job->net.graph;
+    const struct dnn_graph *graph = config->net.graph;
 
-    if (graph == NULL || graph->noutputs != 1 || dnn_job_ignores(job)) return 0;
+    if (graph == NULL || graph->noutputs != 1 || dnn_config_ignores(config)) return 0;
     const struct dnn_shape *out = &graph->node[graph->output[0]].out;
     int64_t channels = out->dim[out->ndim - 1];
     return channels < 1 ? 0 : channels == 1 ? 2 : channels;
 }
 
 /* Takes over from. */
-static int look_at(struct dnn_source *from, const struct dnn_job *job,
-                   const struct dnn_job_origin *origin, struct dnn_source **out,
+static int look_at(struct dnn_source *from, const struct dnn_config *config,
+                   const struct dnn_config_origin *origin, struct dnn_source **out,
                    struct dnn_err *err)
 {
     struct seen *s = dnn_alloc(sizeof *s);
@@ -172,8 +172,8 @@ static int look_at(struct dnn_source *from, const struct dnn_job *job,
         }
     for (int c = 0; c < s->base.ncols; c++)
         if (is_mask(&s->base.col[c]) && s->base.col[c].classes == 0)
-            s->base.col[c].classes = classes_of(job);
-    int rc = cut(s, job, origin, err);
+            s->base.col[c].classes = classes_of(config);
+    int rc = cut(s, config, origin, err);
     if (rc < 0) {
         close_seen(&s->base);
         return rc;
@@ -186,17 +186,17 @@ static int look_at(struct dnn_source *from, const struct dnn_job *job,
 
 /* rmldnn's generator of initial conditions, by the keys of ours.  Samples to test
  * with are others than those to train with. */
-static int open_pde(const struct dnn_job *job, bool test, struct dnn_source **out,
+static int open_pde(const struct dnn_config *config, bool test, struct dnn_source **out,
                     struct dnn_err *err)
 {
-    const struct dnn_job_data *data = job->data;
+    const struct dnn_config_data *data = config->data;
     struct dnn_buf text = {0};
     struct dnn_json *file = NULL;
 
     dnn_buf_add(&text, "{\"type\": \"burgers\", \"samples\": %" PRId64,
                 test ? data->num_test_examples : data->num_examples);
     dnn_buf_add(&text, ", \"seed\": %" PRId64 ", \"domain_size\": %" PRId64,
-                job->seed + (test ? 1 : 0), data->domain_size);
+                config->seed + (test ? 1 : 0), data->domain_size);
     dnn_buf_add(&text, ", \"bc_frequency\": [%.17g, %.17g], \"bc_type\": ",
                 data->bc_frequency.reals[0], data->bc_frequency.reals[1]);
     dnn_json_quoted(&text, data->bc_type);
@@ -212,14 +212,14 @@ static int open_pde(const struct dnn_job *job, bool test, struct dnn_source **ou
     return rc;
 }
 
-static int open_generator(const struct dnn_job *job, bool test, struct dnn_source **out,
-                          struct dnn_err *err)
+static int open_generator(const struct dnn_config *config, bool test,
+                          struct dnn_source **out, struct dnn_err *err)
 {
-    const char *text = test ? job->data->test_generate : job->data->generate;
-    struct dnn_job_at at;
+    const char *text = test ? config->data->test_generate : config->data->generate;
+    struct dnn_config_at at;
 
-    if (text == NULL) return open_pde(job, test, out, err);
-    dnn_job_find(job, &at);
+    if (text == NULL) return open_pde(config, test, out, err);
+    dnn_config_find(config, &at);
     struct dnn_jobj obj = dnn_json_sub(&at.data, test ? "test_generate" : "generate");
     return dnn_generate_open(&obj, out, err);
 }
@@ -236,7 +236,7 @@ static const struct dnn_column *of_role(const struct dnn_source *source,
 
 /* Whether an array that was taken to have its channels first has none: as many axes as
  * there are sizes of slices, or a mask with one axis less than its input. */
-static bool lacks_channels(const struct dnn_job_data *data,
+static bool lacks_channels(const struct dnn_config_data *data,
                            const struct dnn_column *col, const struct dnn_column *input)
 {
     const struct dnn_slicer *slicer = data->slicers.objects;
@@ -247,12 +247,14 @@ static bool lacks_channels(const struct dnn_job_data *data,
            col->kind != DNN_KIND_VALUES && col->kind != DNN_KIND_LABEL;
 }
 
-/* Arrays without channels are opened again as such, unless the job says what they are.
+/* Arrays without channels are opened again as such, unless the configuration says what
+ * they are.
  */
-static int open_files(const struct dnn_job *job, const struct dnn_job_origin *origin,
-                      struct dnn_source **out, struct dnn_err *err)
+static int open_files(const struct dnn_config *config,
+                      const struct dnn_config_origin *origin, struct dnn_source **out,
+                      struct dnn_err *err)
 {
-    const struct dnn_job_data *data = job->data;
+    const struct dnn_config_data *data = config->data;
     struct dnn_import how = origin->files;
     struct dnn_err why = {0};
     bool again = false;
@@ -285,30 +287,31 @@ static int open_files(const struct dnn_job *job, const struct dnn_job_origin *or
     return dnn_import_open(&how, out, err);
 }
 
-const struct dnn_job_slices *dnn_job_sliced(const struct dnn_source *source)
+const struct dnn_config_slices *dnn_config_sliced(const struct dnn_source *source)
 {
     if (source == NULL || source->type->read != read_sample) return NULL;
-    return dnn_job_slices(seen_of(source)->from);
+    return dnn_config_slices(seen_of(source)->from);
 }
 
-int dnn_job_open(const struct dnn_job *job, const struct dnn_job_origin *origin,
-                 struct dnn_source **out, struct dnn_err *err)
+int dnn_config_open(const struct dnn_config *config,
+                    const struct dnn_config_origin *origin, struct dnn_source **out,
+                    struct dnn_err *err)
 {
     struct dnn_source *from = NULL;
 
     *out = NULL;
     switch (origin->from) {
     case DNN_FROM_FILES:
-        DNN_TRY(open_files(job, origin, &from, err));
+        DNN_TRY(open_files(config, origin, &from, err));
         break;
     case DNN_FROM_GENERATOR:
-        DNN_TRY(open_generator(job, origin->part == DNN_PART_TEST, &from, err));
+        DNN_TRY(open_generator(config, origin->part == DNN_PART_TEST, &from, err));
         break;
     default:
         return dnn_fail(err, DNN_ECONFIG,
                         "the configuration names neither files nor a generator");
     }
-    if (job->data->slicers.count > 0)
-        DNN_TRY(dnn_job_slice(from, job->data, &from, err));
-    return look_at(from, job, origin, out, err);
+    if (config->data->slicers.count > 0)
+        DNN_TRY(dnn_config_slice(from, config->data, &from, err));
+    return look_at(from, config, origin, out, err);
 }

@@ -6,7 +6,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "config/job_impl.h"
+#include "config/run_config_impl.h"
 
 #include "base/text.h"
 
@@ -18,7 +18,7 @@
 struct sliced {
     struct dnn_source base;
     struct dnn_source *from; /* owned */
-    struct dnn_job_slices how;
+    struct dnn_config_slices how;
     struct dnn_slices *set, *put; /* owned */
     const char **name;            /* owned */
     pthread_mutex_t lock;
@@ -30,8 +30,8 @@ static bool in_space(const struct dnn_column *col)
     return col->kind == DNN_KIND_IMAGE || col->kind == DNN_KIND_MASK;
 }
 
-void dnn_job_slice_at(const struct dnn_job_slices *slices, int64_t sample,
-                      int64_t *volume, int *set, int64_t *box)
+void dnn_config_slice_at(const struct dnn_config_slices *slices, int64_t sample,
+                         int64_t *volume, int *set, int64_t *box)
 {
     *volume = sample / slices->each;
     *box = sample % slices->each;
@@ -89,7 +89,7 @@ static int read_slice(const struct dnn_source *source, int64_t i,
     int64_t v, box;
     int set;
 
-    dnn_job_slice_at(&s->how, i, &v, &set, &box);
+    dnn_config_slice_at(&s->how, i, &v, &set, &box);
     DNN_TRY(get_volume(s, v, &volume, err));
     out->ncols = source->ncols;
     for (int c = 0; c < source->ncols; c++) {
@@ -113,7 +113,7 @@ static void label(const struct dnn_source *source, int64_t i, char out[DNN_SAMPL
     int64_t v, box;
     int set;
 
-    dnn_job_slice_at(&s->how, i, &v, &set, &box);
+    dnn_config_slice_at(&s->how, i, &v, &set, &box);
     dnn_source_label(s->from, v, name);
     snprintf(out, DNN_SAMPLE_NAME, "%.400s: %.60s[%" PRId64 "]", name, s->name[set],
              box);
@@ -137,7 +137,7 @@ static void close_sliced(struct dnn_source *source)
 static const struct dnn_source_type type = {
     .name = "slices", .read = read_slice, .label = label, .close = close_sliced};
 
-const struct dnn_job_slices *dnn_job_slices(const struct dnn_source *source)
+const struct dnn_config_slices *dnn_config_slices(const struct dnn_source *source)
 {
     if (source == NULL || source->type != &type) return NULL;
     return &((const struct sliced *)source)->how;
@@ -226,7 +226,8 @@ static int lay_set(struct sliced *s, const struct dnn_slicer *how, int k,
                     dnn_shape_text(b, sizeof b, &first));
 }
 
-static int lay(struct sliced *s, const struct dnn_job_data *data, struct dnn_err *err)
+static int lay(struct sliced *s, const struct dnn_config_data *data,
+               struct dnn_err *err)
 {
     const struct dnn_slicer *how = data->slicers.objects;
     const struct dnn_column *space = NULL;
@@ -266,8 +267,8 @@ static int lay(struct sliced *s, const struct dnn_job_data *data, struct dnn_err
     return 0;
 }
 
-int dnn_job_slice(struct dnn_source *from, const struct dnn_job_data *data,
-                  struct dnn_source **out, struct dnn_err *err)
+int dnn_config_slice(struct dnn_source *from, const struct dnn_config_data *data,
+                     struct dnn_source **out, struct dnn_err *err)
 {
     struct sliced *s = dnn_alloc(sizeof *s);
     size_t n = (size_t)data->slicers.count;
@@ -279,7 +280,7 @@ int dnn_job_slice(struct dnn_source *from, const struct dnn_job_data *data,
     s->put = dnn_alloc(n * sizeof *s->put);
     s->name = dnn_alloc(n * sizeof *s->name);
     s->volume = dnn_alloc(((size_t)from->count + 1) * sizeof *s->volume);
-    s->how = (struct dnn_job_slices){
+    s->how = (struct dnn_config_slices){
         .nsets = (int)n, .set = s->set, .put = s->put, .name = s->name, .from = from};
     pthread_mutex_init(&s->lock, NULL);
     int rc = lay(s, data, err);

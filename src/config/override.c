@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "config/job_impl.h"
+#include "config/run_config_impl.h"
 
 #include "base/text.h"
 
@@ -141,7 +141,7 @@ static int put(struct dnn_json *file, const char *set, const char *equals,
     return rc;
 }
 
-int dnn_job_set(struct dnn_json *file, const char *set, struct dnn_err *err)
+int dnn_config_set(struct dnn_json *file, const char *set, struct dnn_err *err)
 {
     const char *equals = strchr(set, '=');
     char *where = location_of(set);

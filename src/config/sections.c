@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "config/job_impl.h"
+#include "config/run_config_impl.h"
 
 #include "base/text.h"
 #include "parallel/rule.h"
@@ -18,14 +18,14 @@ static void print_loss(const void *what, FILE *where)
     dnn_loss_print(what, where);
 }
 
-static int read_loss(const struct dnn_jobj *top, struct dnn_job *job,
+static int read_loss(const struct dnn_jobj *top, struct dnn_config *config,
                      struct dnn_err *err)
 {
     struct dnn_jobj at = dnn_json_sub(top, "loss");
 
-    job->has_loss = at.val != NULL;
-    DNN_TRY(dnn_loss_read(&at, &job->loss, err));
-    job->loss_text = dnn_job_printed(job, print_loss, job->loss);
+    config->has_loss = at.val != NULL;
+    DNN_TRY(dnn_loss_read(&at, &config->loss, err));
+    config->loss_text = dnn_config_printed(config, print_loss, config->loss);
     return 0;
 }
 
@@ -36,9 +36,9 @@ static void print_optim(const void *what, FILE *where)
 
 /* The optimizer with its defaults, and its schedule as it was written. */
 static const char *optimizer_text(const struct dnn_jobj *scheduler,
-                                  const struct dnn_job *job)
+                                  const struct dnn_config *config)
 {
-    const char *text = dnn_job_printed(job, print_optim, &job->optimizer);
+    const char *text = dnn_config_printed(config, print_optim, &config->optimizer);
     char *schedule = dnn_json_compact(scheduler);
     size_t len = strlen(text);
 
@@ -47,64 +47,64 @@ static const char *optimizer_text(const struct dnn_jobj *scheduler,
         len--;
     char *whole =
         dnn_format("%.*s,\n    \"lr_scheduler\": %s\n}", (int)len, text, schedule);
-    text = dnn_arena_strdup(dnn_json_arena(job->file), whole);
+    text = dnn_arena_strdup(dnn_json_arena(config->file), whole);
     dnn_free(whole);
     dnn_free(schedule);
     return text;
 }
 
-static int read_optimizer(const struct dnn_jobj *top, struct dnn_job *job,
+static int read_optimizer(const struct dnn_jobj *top, struct dnn_config *config,
                           struct dnn_err *err)
 {
     struct dnn_jobj at = dnn_json_sub(top, "optimizer");
     struct dnn_jobj scheduler = dnn_json_sub(&at, "lr_scheduler");
 
-    DNN_TRY(dnn_optim_read(&at, &job->optimizer, err));
-    DNN_TRY(dnn_schedule_read(&scheduler, &job->schedule, err));
-    job->optimizer_text = optimizer_text(&scheduler, job);
+    DNN_TRY(dnn_optim_read(&at, &config->optimizer, err));
+    DNN_TRY(dnn_schedule_read(&scheduler, &config->schedule, err));
+    config->optimizer_text = optimizer_text(&scheduler, config);
     return 0;
 }
 
-static int check_scaling(const struct dnn_jobj *top, const struct dnn_job *job,
+static int check_scaling(const struct dnn_jobj *top, const struct dnn_config *config,
                          struct dnn_err *err)
 {
     struct dnn_jobj at = dnn_json_sub(top, "learning_rate_scaling");
 
-    if (!job->deterministic || !job->learning_rate_scaling) return 0;
+    if (!config->deterministic || !config->learning_rate_scaling) return 0;
     return dnn_json_fail(&at, err,
                          "cannot be combined with \"deterministic\": results would "
                          "depend on the number of ranks");
 }
 
-int dnn_job_set_ranks(struct dnn_job *job, int ranks, struct dnn_err *err)
+int dnn_config_set_ranks(struct dnn_config *config, int ranks, struct dnn_err *err)
 {
-    struct dnn_job_data *data = (struct dnn_job_data *)job->data;
-    struct dnn_job_at at;
+    struct dnn_config_data *data = (struct dnn_config_data *)config->data;
+    struct dnn_config_at at;
 
     if (data != NULL && data->batch_size_per_rank > 0) {
         int64_t batch = data->batch_size_per_rank * ranks;
 
-        if (batch > DNN_JOB_BATCH)
+        if (batch > DNN_CONFIG_BATCH)
             return dnn_fail(err, DNN_ECONFIG,
                             "data.batch_size_per_rank: %" PRId64
                             " on %d ranks is more than %d samples; make it smaller",
-                            data->batch_size_per_rank, ranks, DNN_JOB_BATCH);
-        job->batch_size = data->batch_size = batch;
+                            data->batch_size_per_rank, ranks, DNN_CONFIG_BATCH);
+        config->batch_size = data->batch_size = batch;
         data->batch_size_per_rank = 0;
     }
-    if (job->learning_rate_scaling) {
-        dnn_job_find(job, &at);
+    if (config->learning_rate_scaling) {
+        dnn_config_find(config, &at);
         struct dnn_jobj optimizer = dnn_json_sub(at.top, "optimizer");
         struct dnn_jobj scheduler = dnn_json_sub(&optimizer, "lr_scheduler");
 
-        job->optimizer.rate *= ranks;
-        job->learning_rate_scaling = false;
-        job->optimizer_text = optimizer_text(&scheduler, job);
+        config->optimizer.rate *= ranks;
+        config->learning_rate_scaling = false;
+        config->optimizer_text = optimizer_text(&scheduler, config);
     }
     return 0;
 }
 
-static int check_rule(const struct dnn_jobj *top, const struct dnn_job *job,
+static int check_rule(const struct dnn_jobj *top, const struct dnn_config *config,
                       struct dnn_err *err)
 {
     struct dnn_jobj parallel = dnn_json_sub(top, "parallel");
@@ -112,9 +112,9 @@ static int check_rule(const struct dnn_jobj *top, const struct dnn_job *job,
     struct dnn_jobj compress = dnn_json_sub(&parallel, "compress");
     struct dnn_err why;
 
-    if (dnn_rule_find(job->parallel->rule, &why) == NULL)
+    if (dnn_rule_find(config->parallel->rule, &why) == NULL)
         return dnn_json_fail(&rule, err, "%s", why.text);
-    if (job->deterministic && job->parallel->compress != DNN_COMPRESS_NONE)
+    if (config->deterministic && config->parallel->compress != DNN_COMPRESS_NONE)
         return dnn_json_fail(
             &compress, err,
             "cannot be combined with \"deterministic\": rounding would "
@@ -125,50 +125,51 @@ static int check_rule(const struct dnn_jobj *top, const struct dnn_job *job,
 /* ---- stopping ---- */
 
 /* NULL if there is none. */
-static int read_stopping(const struct dnn_jobj *at, const struct dnn_job *job,
+static int read_stopping(const struct dnn_jobj *at, const struct dnn_config *config,
                          const struct dnn_stopping **out, struct dnn_err *err)
 {
     struct dnn_stopping *stopping;
 
     *out = NULL;
     if (at->val == NULL || dnn_json_type(at) == DNN_J_NULL) return 0;
-    stopping = dnn_arena_alloc(dnn_json_arena(job->file), sizeof *stopping);
+    stopping = dnn_arena_alloc(dnn_json_arena(config->file), sizeof *stopping);
     DNN_TRY(dnn_stopping_read(at, NULL, stopping, err));
     *out = stopping;
     return 0;
 }
 
-static int read_stops(const struct dnn_jobj *top, struct dnn_job *job,
+static int read_stops(const struct dnn_jobj *top, struct dnn_config *config,
                       struct dnn_err *err)
 {
     struct dnn_jobj early = dnn_json_sub(top, "early_stopping");
     struct dnn_jobj goal = dnn_json_sub(top, "target_metric");
 
-    DNN_TRY(read_stopping(&early, job, &job->early, err));
-    return read_stopping(&goal, job, &job->goal, err);
+    DNN_TRY(read_stopping(&early, config, &config->early, err));
+    return read_stopping(&goal, config, &config->goal, err);
 }
 
 /* ---- metrics ---- */
 
-int dnn_job_metrics(const struct dnn_job *job, const char *const *usual,
-                    int64_t classes, struct dnn_metrics **out, struct dnn_err *err)
+int dnn_config_metrics(const struct dnn_config *config, const char *const *usual,
+                       int64_t classes, struct dnn_metrics **out, struct dnn_err *err)
 {
-    struct dnn_job_at at;
+    struct dnn_config_at at;
 
-    dnn_job_find(job, &at);
+    dnn_config_find(config, &at);
     struct dnn_jobj list = dnn_json_sub(at.top, "metrics");
     if (dnn_json_type(&list) == DNN_J_NULL) list.val = NULL;
     return dnn_metrics_read(&list, usual, classes, out, err);
 }
 
-int dnn_job_check_metrics(const struct dnn_job *job, struct dnn_err *err)
+int dnn_config_check_metrics(const struct dnn_config *config, struct dnn_err *err)
 {
-    const struct dnn_graph *graph = job->net.graph;
+    const struct dnn_graph *graph = config->net.graph;
     const struct dnn_shape *shape = &graph->node[graph->output[0]].out;
     struct dnn_metrics *metrics = NULL;
 
-    if (job->metrics_text == NULL) return 0;
-    int rc = dnn_job_metrics(job, NULL, shape->dim[shape->ndim - 1], &metrics, err);
+    if (config->metrics_text == NULL) return 0;
+    int rc =
+        dnn_config_metrics(config, NULL, shape->dim[shape->ndim - 1], &metrics, err);
     dnn_metrics_free(metrics);
     return rc;
 }
@@ -195,18 +196,18 @@ static const char *const train_keys[] = {"transforms", "input_transforms",
 static const char *const test_keys[] = {"test_transforms", "test_input_transforms",
                                         "test_target_transforms"};
 
-int dnn_job_augment(const struct dnn_job *job, bool test, struct dnn_augment **out,
-                    struct dnn_err *err)
+int dnn_config_augment(const struct dnn_config *config, bool test,
+                       struct dnn_augment **out, struct dnn_err *err)
 {
-    struct dnn_job_at at;
+    struct dnn_config_at at;
 
     *out = NULL;
-    if (job->data == NULL) return 0;
-    dnn_job_find(job, &at);
+    if (config->data == NULL) return 0;
+    dnn_config_find(config, &at);
     if (!test) return read_lists(&at.data, train_keys, out, err);
-    if (job->data->test_transforms != NULL ||
-        job->data->test_input_transforms != NULL ||
-        job->data->test_target_transforms != NULL)
+    if (config->data->test_transforms != NULL ||
+        config->data->test_input_transforms != NULL ||
+        config->data->test_target_transforms != NULL)
         return read_lists(&at.data, test_keys, out, err);
     DNN_TRY(read_lists(&at.data, train_keys, out, err));
     if (*out != NULL) dnn_augment_drop_random(*out);
@@ -214,22 +215,22 @@ int dnn_job_augment(const struct dnn_job *job, bool test, struct dnn_augment **o
 }
 
 /* Report errors in transforms when the file is read. */
-static int check_transforms(const struct dnn_job *job, struct dnn_err *err)
+static int check_transforms(const struct dnn_config *config, struct dnn_err *err)
 {
     for (int test = 0; test < 2; test++) {
         struct dnn_augment *augment = NULL;
 
-        DNN_TRY(dnn_job_augment(job, test == 1, &augment, err));
+        DNN_TRY(dnn_config_augment(config, test == 1, &augment, err));
         dnn_augment_free(augment);
     }
     return 0;
 }
 
-bool dnn_job_ignores(const struct dnn_job *job)
+bool dnn_config_ignores(const struct dnn_config *config)
 {
-    struct dnn_job_at at;
+    struct dnn_config_at at;
 
-    dnn_job_find(job, &at);
+    dnn_config_find(config, &at);
     struct dnn_jobj loss = dnn_json_sub(at.top, "loss"), it = dnn_json_first(&loss);
     if (dnn_json_type(&loss) == DNN_J_OBJECT)
         return dnn_json_sub(&loss, "ignore_index").val != NULL;
@@ -241,13 +242,13 @@ bool dnn_job_ignores(const struct dnn_job *job)
 
 /* ---- all ---- */
 
-int dnn_job_read_sections(const struct dnn_jobj *top, struct dnn_job *job,
-                          struct dnn_err *err)
+int dnn_config_read_sections(const struct dnn_jobj *top, struct dnn_config *config,
+                             struct dnn_err *err)
 {
-    DNN_TRY(read_loss(top, job, err));
-    DNN_TRY(read_optimizer(top, job, err));
-    DNN_TRY(check_scaling(top, job, err));
-    DNN_TRY(check_rule(top, job, err));
-    DNN_TRY(read_stops(top, job, err));
-    return check_transforms(job, err);
+    DNN_TRY(read_loss(top, config, err));
+    DNN_TRY(read_optimizer(top, config, err));
+    DNN_TRY(check_scaling(top, config, err));
+    DNN_TRY(check_rule(top, config, err));
+    DNN_TRY(read_stops(top, config, err));
+    return check_transforms(config, err);
 }

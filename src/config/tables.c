@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "config/job_impl.h"
+#include "config/run_config_impl.h"
 
 #include "parallel/rule.h"
 
@@ -17,8 +17,8 @@ static const struct dnn_choice resumes[] = {
 };
 
 /* clang-format off */
-#define AT(f) offsetof(struct dnn_job_ckpt, f)
-const struct dnn_field dnn_job_ckpt_fields[] = {
+#define AT(f) offsetof(struct dnn_config_ckpt, f)
+const struct dnn_field dnn_config_ckpt_fields[] = {
     TEXT("save", AT(save), "null",
          "directory to write checkpoints to; null: checkpoints in the output directory"),
     REAL("interval", AT(interval), "1", 0, 1e9,
@@ -43,10 +43,10 @@ const struct dnn_field dnn_job_ckpt_fields[] = {
 };
 #undef AT
 
-#define AT(f) offsetof(struct dnn_job_parallel, f)
-const struct dnn_field dnn_job_parallel_fields[] = {
+#define AT(f) offsetof(struct dnn_config_parallel, f)
+const struct dnn_field dnn_config_parallel_fields[] = {
     TEXT("rule", AT(rule), "bsp", "how ranks exchange gradients; see below"),
-    INT("micro_batches", AT(micro_batches), "0", 0, DNN_JOB_BATCH,
+    INT("micro_batches", AT(micro_batches), "0", 0, DNN_CONFIG_BATCH,
         "deterministic: number of micro-batches a batch is cut into, the most ranks that "
         "can share it; 0: 8"),
     WORD("compress", AT(compress), "none", dnn_compress_choices,
@@ -57,8 +57,8 @@ const struct dnn_field dnn_job_parallel_fields[] = {
 };
 #undef AT
 
-#define AT(f) offsetof(struct dnn_job_telemetry, f)
-const struct dnn_field dnn_job_telemetry_fields[] = {
+#define AT(f) offsetof(struct dnn_config_telemetry, f)
+const struct dnn_field dnn_config_telemetry_fields[] = {
     FLAG("csv", AT(csv), "true", "write metrics.csv"),
     FLAG("jsonl", AT(jsonl), "false", "write metrics.jsonl, one JSON object per line"),
     FLAG("tensorboard", AT(tensorboard), "false", "write event files for TensorBoard"),

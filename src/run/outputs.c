@@ -17,7 +17,7 @@ struct dnn_outputs {
     struct dnn_outputs_cfg cfg;
     struct dnn_hdf5_out *file[DNN_OUTPUTS_FILES]; /* owned; NULL: none                */
     float *turned;                                /* owned: output, channels first    */
-    const struct dnn_job_slices *slices;          /* NULL: samples are not sliced     */
+    const struct dnn_config_slices *slices;       /* NULL: samples are not sliced     */
     struct dnn_array *sum, *weight; /* owned: a pair for each slicer                 */
 };
 
@@ -131,7 +131,7 @@ static int add_slice(struct dnn_outputs *o, int64_t sample, const float *output,
     struct dnn_array array = {
         .type = DNN_F32, .shape = o->cfg.shape[0], .data = (void *)(uintptr_t)output};
 
-    dnn_job_slice_at(o->slices, sample, &volume, &set, &box);
+    dnn_config_slice_at(o->slices, sample, &volume, &set, &box);
     if (sample % o->slices->each == 0) DNN_TRY(begin_volume(o, err));
     DNN_TRY(dnn_slices_add(&o->slices->put[set], &array, box, &o->sum[set],
                            &o->weight[set], err));
@@ -184,7 +184,7 @@ static int open_all(struct dnn_outputs *o, struct dnn_err *err)
 {
     size_t most = 0, bytes;
 
-    o->slices = dnn_job_sliced(o->cfg.source);
+    o->slices = dnn_config_sliced(o->cfg.source);
     if (o->slices != NULL) {
         size_t n = (size_t)o->slices->nsets;
 

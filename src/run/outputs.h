@@ -12,7 +12,7 @@
 #ifndef DNN_RUN_OUTPUTS_H
 #define DNN_RUN_OUTPUTS_H
 
-#include "config/job.h"
+#include "config/run_config.h"
 #include "data/feed.h"
 
 enum { DNN_OUTPUTS_FILES = 2 };

@@ -20,11 +20,12 @@ static double rate_now(const struct dnn_trainer *t)
     const struct dnn_schedule_at at = {.step = t->at.step,
                                        .epoch = t->at.epoch,
                                        .per_epoch = per,
-                                       .total = per * t->job->num_epochs,
+                                       .total = per * t->config->num_epochs,
                                        .ranks = dnn_comm_size(t->comm)};
 
     if (t->hessian != NULL) return NAN; /* it has no learning rate */
-    return dnn_schedule_rate(t->job->schedule, &t->memory, t->job->optimizer.rate, &at);
+    return dnn_schedule_rate(t->config->schedule, &t->memory, t->config->optimizer.rate,
+                             &at);
 }
 
 /* One update.  *action is the same on all ranks. */
@@ -34,10 +35,10 @@ static int step(struct dnn_trainer *t, enum train_action *action, struct dnn_err
     struct dnn_replica_batch mine;
     double waited, began = dnn_clock_now();
     struct dnn_replica_step s = {.rate = rate_now(t),
-                                 .seed = (uint64_t)t->job->seed,
+                                 .seed = (uint64_t)t->config->seed,
                                  .step = (uint64_t)t->at.step,
-                                 .clip_norm = t->job->clip_norm,
-                                 .clip_value = t->job->clip_value};
+                                 .clip_norm = t->config->clip_norm,
+                                 .clip_value = t->config->clip_value};
 
     /* An error since the last step is agreed on in this one. */
     int rc = t->pending.code;
@@ -95,14 +96,14 @@ static int finish_epoch(struct dnn_trainer *t, char stop[256], struct dnn_err *e
     DNN_TRY(
         dnn_comm_agree(t->comm, dnn_trainer_log_epoch(t, value, n, rate, err), err));
     t->sum.loss = t->sum.samples = t->sum.norm = t->sum.steps = 0;
-    DNN_TRY(dnn_schedule_epoch(t->job->schedule, &t->memory, n + 1, named, err));
+    DNN_TRY(dnn_schedule_epoch(t->config->schedule, &t->memory, n + 1, named, err));
     stop[0] = '\0';
     DNN_TRY(dnn_trainer_update_best(t, n + 1, named, err));
-    if (t->job->early != NULL)
-        DNN_TRY(dnn_stopping_epoch(t->job->early, &t->early, t->at.epoch, n + 1, named,
-                                   &enough, &unused, stop, err));
-    if (!enough && t->job->goal != NULL)
-        DNN_TRY(dnn_stopping_epoch(t->job->goal, &t->goal, t->at.epoch, n + 1, named,
+    if (t->config->early != NULL)
+        DNN_TRY(dnn_stopping_epoch(t->config->early, &t->early, t->at.epoch, n + 1,
+                                   named, &enough, &unused, stop, err));
+    if (!enough && t->config->goal != NULL)
+        DNN_TRY(dnn_stopping_epoch(t->config->goal, &t->goal, t->at.epoch, n + 1, named,
                                    &enough, &unused, stop, err));
     if (enough)
         dnn_trainer_end(t);
@@ -142,7 +143,7 @@ static int epochs(struct dnn_trainer *t, struct dnn_err *err)
     /* A run may have been stopped between the last batch and the end of its epoch. */
     DNN_TRY(dnn_feed_start(t->train.feed, order + t->at.batch / batches,
                            t->at.batch % batches, err));
-    while (t->at.epoch < t->job->num_epochs && why[0] == '\0' &&
+    while (t->at.epoch < t->config->num_epochs && why[0] == '\0' &&
            !dnn_trainer_ended(t)) {
         enum train_action action = TRAIN_CONTINUE;
 
@@ -175,7 +176,7 @@ static int run(struct dnn_trainer *t, struct dnn_err *err)
 
     DNN_TRY(dnn_comm_agree(t->comm, dnn_trainer_open(t, err), err));
     t->began = t->last_ckpt = dnn_clock_now();
-    if (t->mode != DNN_JOB_TRAIN) return dnn_trainer_test(t, err);
+    if (t->mode != DNN_CONFIG_TRAIN) return dnn_trainer_test(t, err);
     DNN_TRY(epochs(t, err));
     if (t->ckpts != NULL) DNN_TRY(dnn_ckpt_wait(t->ckpts, err));
     DNN_TRY(dnn_trainer_restore_best(t, err));
@@ -185,10 +186,10 @@ static int run(struct dnn_trainer *t, struct dnn_err *err)
     return dnn_comm_agree(t->comm, dnn_trainer_log_end(t, err), err);
 }
 
-int dnn_train_run(const struct dnn_job *job, struct dnn_session *session,
+int dnn_train_run(const struct dnn_config *config, struct dnn_session *session,
                   const struct dnn_train_opts *opts, struct dnn_err *err)
 {
-    struct dnn_trainer t = {.job = job,
+    struct dnn_trainer t = {.config = config,
                             .opts = opts,
                             .session = session,
                             .comm = session->comm,

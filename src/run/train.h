@@ -6,7 +6,7 @@
 #ifndef DNN_RUN_TRAIN_H
 #define DNN_RUN_TRAIN_H
 
-#include "config/job.h"
+#include "config/run_config.h"
 #include "run/session.h"
 
 struct dnn_train_opts {
@@ -21,7 +21,7 @@ struct dnn_train_opts {
  * checkpoint of the run, if there is one.  DNN_ESTOP: stopped by a signal or the time
  * limit, a checkpoint is saved; the caller installs the signal handlers (base/stop.h).
  */
-int dnn_train_run(const struct dnn_job *job, struct dnn_session *session,
+int dnn_train_run(const struct dnn_config *config, struct dnn_session *session,
                   const struct dnn_train_opts *opts, struct dnn_err *err);
 
 #endif

@@ -92,9 +92,9 @@ int dnn_trainer_columns(const struct dnn_trainer *t, struct train_data *data,
     int64_t most = dnn_feed_count(data->feed);
     bool f64 = m->opts.dtype == DNN_F64;
 
-    if (most > t->job->batch_size) most = t->job->batch_size;
-    if (data != &t->train && most < t->job->data->test_batch_size)
-        most = t->job->data->test_batch_size;
+    if (most > t->config->batch_size) most = t->config->batch_size;
+    if (data != &t->train && most < t->config->data->test_batch_size)
+        most = t->config->data->test_batch_size;
     data->input = dnn_alloc(((size_t)ncols + 1) * sizeof *data->input);
     data->target = dnn_alloc(((size_t)ncols + 1) * sizeof *data->target);
     int n = of_role(col, ncols, DNN_ROLE_INPUT, data->input);
@@ -103,8 +103,8 @@ int dnn_trainer_columns(const struct dnn_trainer *t, struct train_data *data,
     DNN_TRY(make_buffers(n, data->input_row, most, 1, &data->input_mem, err));
     if (f64) DNN_TRY(make_buffers(n, data->input_row, most, 2, &data->input_f64, err));
     n = of_role(col, ncols, DNN_ROLE_TARGET, data->target);
-    data->targets = n > 0 && t->mode != DNN_JOB_INFER;
-    if (!data->targets && data != &t->train && t->mode != DNN_JOB_EVAL) return 0;
+    data->targets = n > 0 && t->mode != DNN_CONFIG_INFER;
+    if (!data->targets && data != &t->train && t->mode != DNN_CONFIG_EVAL) return 0;
     DNN_TRY(match("target", col, data->target, n, m->noutputs, m, m->target,
                   &data->target_row, err));
     DNN_TRY(make_buffers(n, data->target_row, most, 1, &data->target_mem, err));
@@ -142,7 +142,7 @@ int dnn_trainer_make_batch(const struct dnn_trainer *t, struct train_data *data,
 {
     const struct dnn_model *m = dnn_replica_model(t->replica);
     bool eval = data != &t->train;
-    int64_t size = eval ? t->job->data->test_batch_size : t->job->batch_size;
+    int64_t size = eval ? t->config->data->test_batch_size : t->config->batch_size;
 
     DNN_TRY(convert(data->feed, batch, m->ninputs, data->input, data->input_mem, err));
     if (data->targets)

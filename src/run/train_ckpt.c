@@ -75,7 +75,7 @@ static int load_newest(struct dnn_trainer *t, int64_t *step, struct dnn_err *err
     char *state = NULL;
 
     *step = -1;
-    if (t->ckpts == NULL || t->job->ckpt->resume == DNN_RESUME_NO) return 0;
+    if (t->ckpts == NULL || t->config->ckpt->resume == DNN_RESUME_NO) return 0;
     int rc = dnn_ckpt_load(t->ckpts, NULL, t->narrays, t->array, step, &state, err);
     if (rc == DNN_EDATA)
         dnn_prefix(err,
@@ -87,23 +87,23 @@ static int load_newest(struct dnn_trainer *t, int64_t *step, struct dnn_err *err
     dnn_free(state);
     DNN_TRY(dnn_comm_agree(t->comm, rc, err));
     dnn_exec_changed(dnn_replica_model(t->replica)->exec);
-    if (*step < 0 && t->job->ckpt->resume == DNN_RESUME_YES)
+    if (*step < 0 && t->config->ckpt->resume == DNN_RESUME_YES)
         return dnn_fail(
             err, DNN_EDATA,
             "checkpoints.resume is true, but there is no checkpoint; set it to "
             "\"auto\" to start a new run");
     if (*step < 0) return 0;
     if (t->sum.bucket > 0 && t->sum.ranks == dnn_comm_size(t->comm) &&
-        t->job->parallel->bucket == 0)
+        t->config->parallel->bucket == 0)
         DNN_TRY(dnn_replica_set_bucket_size(t->replica, (size_t)t->sum.bucket, err));
     dnn_log(DNN_INFO, "train",
             "resuming from the checkpoint of step %" PRId64 ": epoch %" PRId64
             ", batch %" PRId64 "%s",
             *step, t->at.epoch + 1, t->at.batch,
-            t->job->ckpt->load == NULL ? "" : "; checkpoints.load is ignored");
+            t->config->ckpt->load == NULL ? "" : "; checkpoints.load is ignored");
     if (!dnn_trainer_ended(t))
         t->at.ended = 0;
-    else if (t->at.epoch < t->job->num_epochs)
+    else if (t->at.epoch < t->config->num_epochs)
         dnn_log(DNN_INFO, "train",
                 "the run was ended by early_stopping or target_metric; change these to "
                 "continue");
@@ -112,14 +112,14 @@ static int load_newest(struct dnn_trainer *t, int64_t *step, struct dnn_err *err
 
 int dnn_trainer_resume(struct dnn_trainer *t, struct dnn_err *err)
 {
-    const char *load = t->job->ckpt->load;
+    const char *load = t->config->ckpt->load;
     int64_t step;
     char *path = NULL;
 
     DNN_TRY(load_newest(t, &step, err));
     if (step >= 0) return 0;
     if (load != NULL) {
-        int rc = dnn_load_find(dnn_job_path(t->job, load), &path, err);
+        int rc = dnn_load_find(dnn_config_path(t->config, load), &path, err);
 
         rc = dnn_comm_agree(t->comm, rc, err);
         if (rc == 0)
@@ -184,7 +184,7 @@ int dnn_trainer_save(struct dnn_trainer *t, bool best, struct dnn_err *err)
     struct dnn_buf state = {0};
     dnn_buf_add(&state,
                 "{\"step\": %" PRId64 ", \"epoch\": %" PRId64 ", \"batch\": %" PRId64
-                ", \"job\": ",
+                ", \"config\": ",
                 t->at.step, t->at.epoch, t->at.batch);
     dnn_trainer_write_settings(t, &state);
     dnn_buf_add(&state, "}");
@@ -203,7 +203,7 @@ int dnn_trainer_save(struct dnn_trainer *t, bool best, struct dnn_err *err)
  * before. */
 static bool due(const struct dnn_trainer *t, double now, double before)
 {
-    double interval = t->job->ckpt->interval, slack = 1e-9;
+    double interval = t->config->ckpt->interval, slack = 1e-9;
 
     return interval > 0 &&
            floor(now / interval + slack) > floor(before / interval + slack);
@@ -211,13 +211,13 @@ static bool due(const struct dnn_trainer *t, double now, double before)
 
 enum train_action dnn_trainer_action(const struct dnn_trainer *t)
 {
-    const struct dnn_job_ckpt *how = t->job->ckpt;
+    const struct dnn_config_ckpt *how = t->config->ckpt;
     double left = dnn_session_time_left(t->session);
     /* Time for two steps and two checkpoints, as durations vary. */
     double need = 2 * t->step_time + 2 * t->ckpt_time + 15;
 
     if (left < need) return TRAIN_STOP;
-    if (t->mode != DNN_JOB_TRAIN) return TRAIN_CONTINUE;
+    if (t->mode != DNN_CONFIG_TRAIN) return TRAIN_CONTINUE;
     double each = 1 / (double)dnn_feed_batches(t->train.feed);
     double at = (double)t->at.epoch + (double)t->at.batch * each;
     if (due(t, at + each, at)) return TRAIN_SAVE;
@@ -231,5 +231,5 @@ bool dnn_trainer_epoch_due(const struct dnn_trainer *t)
 {
     double at = (double)t->at.epoch;
 
-    return t->at.epoch == t->job->num_epochs || due(t, at, at - 1);
+    return t->at.epoch == t->config->num_epochs || due(t, at, at - 1);
 }

@@ -37,14 +37,14 @@ static char *monitored(const struct dnn_stopping *rule)
 
 static void list(struct dnn_trainer *t, struct setting setting[SETTINGS])
 {
-    const struct dnn_job *job = t->job;
-    const struct dnn_job_data *data = job->data;
+    const struct dnn_config *config = t->config;
+    const struct dnn_config_data *data = config->data;
     const struct setting all[SETTINGS] = {
-        {"seed", ALWAYS, dnn_format("%" PRId64, job->seed), NULL},
-        {"data.batch_size", WITHIN_EPOCH, dnn_format("%" PRId64, job->batch_size),
+        {"seed", ALWAYS, dnn_format("%" PRId64, config->seed), NULL},
+        {"data.batch_size", WITHIN_EPOCH, dnn_format("%" PRId64, config->batch_size),
          NULL},
-        {"steps_per_epoch", WITHIN_EPOCH, dnn_format("%" PRId64, job->steps_per_epoch),
-         NULL},
+        {"steps_per_epoch", WITHIN_EPOCH,
+         dnn_format("%" PRId64, config->steps_per_epoch), NULL},
         {"number of samples", WITHIN_EPOCH,
          dnn_format("%" PRId64, dnn_feed_count(t->train.feed)), NULL},
         {"hash of the dataset", WITHIN_EPOCH, dnn_strdup(dnn_feed_hash(t->train.feed)),
@@ -56,15 +56,15 @@ static void list(struct dnn_trainer *t, struct setting setting[SETTINGS])
          NULL},
         {"data.window", WITHIN_EPOCH, dnn_format("%" PRId64, (int64_t)data->window),
          NULL},
-        {"layers", NEVER, dnn_strdup(job->layers), NULL},
-        {"loss", NEVER, dnn_strdup(job->loss_text), NULL},
-        {"optimizer", NEVER, dnn_strdup(job->optimizer_text), NULL},
-        {"ema", NEVER, dnn_format("%g", job->ema), NULL},
-        {"deterministic", NEVER, dnn_strdup(job->deterministic ? "true" : "false"),
+        {"layers", NEVER, dnn_strdup(config->layers), NULL},
+        {"loss", NEVER, dnn_strdup(config->loss_text), NULL},
+        {"optimizer", NEVER, dnn_strdup(config->optimizer_text), NULL},
+        {"ema", NEVER, dnn_format("%g", config->ema), NULL},
+        {"deterministic", NEVER, dnn_strdup(config->deterministic ? "true" : "false"),
          NULL},
         {"checkpoints.best", NEVER, monitored(&t->best_by), &t->best},
-        {"early_stopping", NEVER, monitored(job->early), &t->early},
-        {"target_metric", NEVER, monitored(job->goal), &t->goal},
+        {"early_stopping", NEVER, monitored(config->early), &t->early},
+        {"target_metric", NEVER, monitored(config->goal), &t->goal},
     };
 
     memcpy(setting, all, sizeof all);
@@ -118,11 +118,11 @@ int dnn_trainer_check_settings(struct dnn_trainer *t, const char *state,
     const char *was;
 
     DNN_TRY(dnn_json_text("state of the checkpoint", state, strlen(state), &file, err));
-    struct dnn_jobj top = dnn_json_top(file), job = dnn_json_sub(&top, "job");
+    struct dnn_jobj top = dnn_json_top(file), config = dnn_json_sub(&top, "config");
     int rc = 0;
     list(t, setting);
     for (int i = 0; rc == 0 && i < SETTINGS; i++) {
-        struct dnn_jobj at = dnn_json_sub(&job, setting[i].key);
+        struct dnn_jobj at = dnn_json_sub(&config, setting[i].key);
 
         if (at.val == NULL) continue;
         rc = dnn_json_string(&at, &was, err);

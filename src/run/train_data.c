@@ -18,15 +18,15 @@
 int64_t dnn_trainer_micro_batches(const struct dnn_trainer *t, int64_t batch,
                                   int64_t accumulate)
 {
-    const struct dnn_job_parallel *how = t->job->parallel;
+    const struct dnn_config_parallel *how = t->config->parallel;
 
-    return dnn_replica_micro_batches(t->comm, batch, t->job->deterministic,
+    return dnn_replica_micro_batches(t->comm, batch, t->config->deterministic,
                                      how->micro_batches, accumulate);
 }
 
 /* Whether a dataset has an optional split. */
-static int has_split(struct dnn_trainer *t, const struct dnn_job_origin *o, bool *out,
-                     struct dnn_err *err)
+static int has_split(struct dnn_trainer *t, const struct dnn_config_origin *o,
+                     bool *out, struct dnn_err *err)
 {
     struct dnn_dataset *set;
 
@@ -40,7 +40,7 @@ static int has_split(struct dnn_trainer *t, const struct dnn_job_origin *o, bool
  * array: cache each one instead. */
 static bool keep_each(const struct dnn_trainer *t, struct train_data *data)
 {
-    const struct dnn_job_data *d = t->job->data;
+    const struct dnn_config_data *d = t->config->data;
     int64_t limit = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 2 /
                     dnn_comm_local_size(t->comm);
     bool known = true;
@@ -53,11 +53,11 @@ static bool keep_each(const struct dnn_trainer *t, struct train_data *data)
     return true;
 }
 
-static int open_feed(struct dnn_trainer *t, const struct dnn_job_origin *o,
+static int open_feed(struct dnn_trainer *t, const struct dnn_config_origin *o,
                      struct train_data *data, struct dnn_err *err)
 {
-    const struct dnn_job *job = t->job;
-    const struct dnn_job_data *d = job->data;
+    const struct dnn_config *config = t->config;
+    const struct dnn_config_data *d = config->data;
     bool train = o->part == DNN_PART_TRAIN, kept = keep_each(t, data);
     const struct dnn_feed_cfg cfg = {
         .path = data->source == NULL ? o->dataset : NULL,
@@ -65,18 +65,18 @@ static int open_feed(struct dnn_trainer *t, const struct dnn_job_origin *o,
         .source = data->source,
         .image_scale = o->image_scale,
         .fold = o->fold,
-        .batch_size = train ? job->batch_size : d->test_batch_size,
-        .steps = train ? job->steps_per_epoch : 0,
+        .batch_size = train ? config->batch_size : d->test_batch_size,
+        .steps = train ? config->steps_per_epoch : 0,
         .shuffle = train && d->shuffle,
-        .seed = (uint64_t)job->seed,
+        .seed = (uint64_t)config->seed,
         .window = d->window,
         .augment = data->augment,
         /* Volumes that are sliced are in memory already. */
-        .preload = d->preload && !kept && dnn_job_sliced(data->source) == NULL,
+        .preload = d->preload && !kept && dnn_config_sliced(data->source) == NULL,
         .verify = d->verify,
         .stored = true,
         .micro_batches =
-            train ? dnn_trainer_micro_batches(t, job->batch_size, job->accumulate)
+            train ? dnn_trainer_micro_batches(t, config->batch_size, config->accumulate)
                   : dnn_trainer_micro_batches(t, d->test_batch_size, 1),
         .threads = (int)d->threads,
         .ahead = (int)d->ahead,
@@ -89,19 +89,19 @@ static int open_feed(struct dnn_trainer *t, const struct dnn_job_origin *o,
 }
 
 /* data->feed stays NULL if no such samples are configured. */
-static int open_part(struct dnn_trainer *t, enum dnn_job_part part,
+static int open_part(struct dnn_trainer *t, enum dnn_config_part part,
                      struct train_data *data, struct dnn_err *err)
 {
-    struct dnn_job_origin o;
+    struct dnn_config_origin o;
     bool there = true;
 
-    dnn_job_origin(t->job, part, &o);
+    dnn_config_origin(t->config, part, &o);
     if (o.from == DNN_FROM_NOTHING) return 0;
     if (o.from == DNN_FROM_DATASET && o.maybe) DNN_TRY(has_split(t, &o, &there, err));
     if (!there) return 0;
-    int rc = dnn_job_augment(t->job, part != DNN_PART_TRAIN, &data->augment, err);
+    int rc = dnn_config_augment(t->config, part != DNN_PART_TRAIN, &data->augment, err);
     if (rc == 0 && o.from != DNN_FROM_DATASET)
-        rc = dnn_job_open(t->job, &o, &data->source, err);
+        rc = dnn_config_open(t->config, &o, &data->source, err);
     DNN_TRY(dnn_comm_agree(t->comm, rc, err));
     return open_feed(t, &o, data, err);
 }
@@ -109,14 +109,14 @@ static int open_part(struct dnn_trainer *t, enum dnn_job_part part,
 /* ---- targets ---- */
 
 /* The data must not have more classes than the network has outputs. */
-static int check_classes(const struct dnn_column *col, const struct dnn_job *job, int i,
-                         struct dnn_err *err)
+static int check_classes(const struct dnn_column *col, const struct dnn_config *config,
+                         int i, struct dnn_err *err)
 {
-    const struct dnn_graph *graph = job->net.graph;
+    const struct dnn_graph *graph = config->net.graph;
     const struct dnn_graph_node *node = &graph->node[graph->output[i]];
     int64_t channels = node->out.dim[node->out.ndim - 1];
 
-    if (channels < 1 || dnn_job_ignores(job) ||
+    if (channels < 1 || dnn_config_ignores(config) ||
         col->classes <= (channels == 1 ? 2 : channels))
         return 0;
     return dnn_fail(err, DNN_EDATA,
@@ -132,15 +132,15 @@ static int find_targets(struct dnn_trainer *t, const struct dnn_feed *feed,
 {
     const struct dnn_column *col;
     int ncols = dnn_feed_columns(feed, &col), n = 0;
-    int nout = t->job->net.graph->noutputs;
+    int nout = t->config->net.graph->noutputs;
 
     t->target_is = dnn_alloc(((size_t)nout + 1) * sizeof *t->target_is);
     for (int k = 0; k < ncols && n < nout; k++) {
         bool classes = col[k].kind == DNN_KIND_LABEL || col[k].kind == DNN_KIND_MASK;
 
         if (col[k].role != DNN_ROLE_TARGET) continue;
-        if (classes && t->mode != DNN_JOB_INFER)
-            DNN_TRY(check_classes(&col[k], t->job, n, err));
+        if (classes && t->mode != DNN_CONFIG_INFER)
+            DNN_TRY(check_classes(&col[k], t->config, n, err));
         t->target_is[n++] = classes ? DNN_TARGET_LABELS : DNN_TARGET_VALUES;
     }
     return 0;
@@ -157,7 +157,7 @@ static int no_data(struct dnn_trainer *t, const char *what, struct dnn_err *err)
 /* Data whose outputs are written at the end of training. */
 static int open_test(struct dnn_trainer *t, bool evaluated, struct dnn_err *err)
 {
-    const struct dnn_job_data *d = t->job->data;
+    const struct dnn_config_data *d = t->config->data;
 
     if (d->test_output_path == NULL && d->hdf5_outfile == NULL) return 0;
     if (evaluated) {
@@ -192,14 +192,14 @@ static int open_train(struct dnn_trainer *t, struct dnn_err *err)
 
 int dnn_trainer_data(struct dnn_trainer *t, struct dnn_err *err)
 {
-    t->mode = dnn_job_mode(t->job);
-    if (t->mode == DNN_JOB_NOTHING)
+    t->mode = dnn_config_mode(t->config);
+    if (t->mode == DNN_CONFIG_NOTHING)
         return no_data(
             t,
             "no data; set data.dataset, data.input_path or data.generate for "
             "training, or the same keys with the prefix test_ for testing",
             err);
-    if (t->mode == DNN_JOB_TRAIN) {
+    if (t->mode == DNN_CONFIG_TRAIN) {
         DNN_TRY(open_train(t, err));
     } else {
         DNN_TRY(open_part(t, DNN_PART_TEST, &t->eval, err));

@@ -25,7 +25,7 @@ int dnn_trainer_ema_make(struct dnn_trainer *t, struct dnn_err *err)
      */
     size_t bytes = m->plan->bytes[DNN_BLOCK_GRADS];
 
-    if (t->job->ema <= 0 || bytes == 0) return 0;
+    if (t->config->ema <= 0 || bytes == 0) return 0;
     t->ema = aligned_alloc(DNN_PLAN_ALIGN, bytes);
     if (t->ema == NULL)
         return dnn_fail(
@@ -46,7 +46,7 @@ void dnn_trainer_ema_start(struct dnn_trainer *t)
 void dnn_trainer_ema_step(struct dnn_trainer *t)
 {
     double n = (double)t->at.step, most = (1 + n) / (10 + n);
-    float new = (float)(1 - (t->job->ema < most ? t->job->ema : most));
+    float new = (float)(1 - (t->config->ema < most ? t->config->ema : most));
     const float *w = t->ema == NULL ? NULL : weights(t);
 
     if (t->ema == NULL) return;

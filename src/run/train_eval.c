@@ -44,7 +44,7 @@ static int add_batch(struct dnn_trainer *t, const struct dnn_batch *b,
     int64_t first, n;
 
     if (mine->n > 0) DNN_TRY(dnn_trainer_pictures_add(t, b, &seen, err));
-    if (!t->job->deterministic && t->nsets > 0)
+    if (!t->config->deterministic && t->nsets > 0)
         return add_to(t, t->set[0], 0, mine->n, err);
     for (int i = 0; i < t->nsets; i++) {
         if (dnn_replica_eval_part(t->replica, mine->total, i, &first, &n) < 0) break;
@@ -147,7 +147,7 @@ static int add_up(struct dnn_trainer *t, struct dnn_err *err)
 {
     int64_t n = 0;
 
-    if (t->job->deterministic) return add_parts(t, err);
+    if (t->config->deterministic) return add_parts(t, err);
     double *sums = dnn_metrics_sums(t->set[0], &n);
     return dnn_comm_allreduce(t->comm, "metrics", sums, n, DNN_COMM_F64, DNN_COMM_SUM,
                               err);

@@ -183,7 +183,7 @@ double dnn_trainer_bytes(const struct dnn_trainer *t)
 
 static void log_network(const struct dnn_trainer *t)
 {
-    const struct dnn_graph *g = t->job->net.graph;
+    const struct dnn_graph *g = t->config->net.graph;
     char *text = NULL, *remaining, *line;
     size_t len = 0;
     FILE *f = open_memstream(&text, &len);
@@ -222,7 +222,7 @@ static void log_machine(const struct dnn_trainer *t)
             session->place.threads == 1 ? "" : "s", dnn_comm_nodes(t->comm),
             dnn_comm_nodes(t->comm) == 1 ? "" : "s", hosts.text,
             dnn_replica_model(t->replica)->backend.name,
-            t->job->deterministic ? ", deterministic" : "");
+            t->config->deterministic ? ", deterministic" : "");
     dnn_log(DNN_INFO, "train", "binding: %s", cores.text);
     dnn_buf_free(&hosts);
     dnn_buf_free(&cores);
@@ -230,13 +230,13 @@ static void log_machine(const struct dnn_trainer *t)
 
 void dnn_trainer_header(const struct dnn_trainer *t)
 {
-    const struct dnn_graph *g = t->job->net.graph;
+    const struct dnn_graph *g = t->config->net.graph;
     char bytes[32], params[32], trainable[32];
 
     dnn_session_report(t->session); /* warnings, with --quiet, too */
     if (!dnn_log_wants(DNN_INFO, "train")) return;
     dnn_log(DNN_INFO, "train", "%s %s, %s", PACKAGE_NAME, PACKAGE_VERSION,
-            dnn_json_name(t->job->file));
+            dnn_json_name(t->config->file));
     log_machine(t);
     dnn_log(DNN_INFO, "train", "data: %s", t->log->dataset);
     log_network(t);
@@ -248,9 +248,9 @@ void dnn_trainer_header(const struct dnn_trainer *t)
     dnn_log(DNN_INFO, "train",
             "training: %" PRId64 " samples, batch size %" PRId64 ", %" PRId64
             " steps per epoch, %" PRId64 " epochs",
-            dnn_feed_count(t->train.feed), t->job->batch_size,
-            dnn_feed_batches(t->train.feed), t->job->num_epochs);
+            dnn_feed_count(t->train.feed), t->config->batch_size,
+            dnn_feed_batches(t->train.feed), t->config->num_epochs);
     dnn_log(DNN_INFO, "train", "validation: %" PRId64 " samples",
             t->eval.feed == NULL ? (int64_t)0 : dnn_feed_count(t->eval.feed));
-    dnn_log(DNN_INFO, "train", "run directory: %s", dnn_job_dir(t->job));
+    dnn_log(DNN_INFO, "train", "run directory: %s", dnn_config_dir(t->config));
 }

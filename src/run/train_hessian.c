@@ -61,20 +61,20 @@ static int check_network(const struct dnn_prog *prog, struct dnn_err *err)
 
 static int check(const struct dnn_trainer *t, struct dnn_err *err)
 {
-    const struct dnn_job *job = t->job;
+    const struct dnn_config *config = t->config;
 
     if (t->train.augment != NULL && dnn_augment_random(t->train.augment))
         return dnn_fail(
             err, DNN_ECONFIG,
             "optimizer: Hessian needs a deterministic loss, but data.transforms "
             "has random augmentation; remove it or use another optimizer");
-    if (job->clip_norm > 0 || job->clip_value > 0)
+    if (config->clip_norm > 0 || config->clip_value > 0)
         return dnn_fail(err, DNN_ECONFIG,
                         "optimizer: Hessian does not support gradient clipping");
-    if (job->ema > 0)
+    if (config->ema > 0)
         return dnn_fail(err, DNN_ECONFIG,
                         "optimizer: Hessian does not support \"ema\"; remove it");
-    if (job->parallel->compress != DNN_COMPRESS_NONE && dnn_comm_size(t->comm) > 1)
+    if (config->parallel->compress != DNN_COMPRESS_NONE && dnn_comm_size(t->comm) > 1)
         return dnn_fail(
             err, DNN_ECONFIG,
             "optimizer: Hessian does not support parallel.compress; remove it");
@@ -85,7 +85,7 @@ static int check(const struct dnn_trainer *t, struct dnn_err *err)
 
 int dnn_hessian_open(struct dnn_trainer *t, struct dnn_err *err)
 {
-    const struct dnn_optim *o = &t->job->optimizer;
+    const struct dnn_optim *o = &t->config->optimizer;
     const struct dnn_lbfgs_opts opts = {.max_iterations = o->max_iterations,
                                         .max_func_eval = o->max_func_eval,
                                         .absolute_tolerance = o->absolute_tolerance,

@@ -64,12 +64,12 @@ struct train_sums {
 };
 
 struct dnn_trainer {
-    const struct dnn_job *job;
+    const struct dnn_config *config;
     const struct dnn_train_opts *opts;
     struct dnn_session *session;
     struct dnn_comm *comm; /* the session's */
     bool root;             /* rank 0                                                 */
-    enum dnn_job_mode mode;
+    enum dnn_config_mode mode;
     struct train_data train, eval;
     struct train_data own_test; /* if eval has other samples                        */
     struct train_data *test;    /* eval or own_test, to write outputs of; or NULL    */

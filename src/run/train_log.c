@@ -24,16 +24,16 @@ static void test_header(const struct dnn_trainer *t)
 
     dnn_session_report(t->session);
     dnn_log(DNN_INFO, "train", "%s, no training: parameters: %s",
-            t->job->net.graph->name,
-            dnn_trainer_count(params, t->job->net.graph->params));
+            t->config->net.graph->name,
+            dnn_trainer_count(params, t->config->net.graph->params));
     dnn_log(DNN_INFO, "train", "test samples: %" PRId64 ", batch size %" PRId64,
-            dnn_feed_count(t->eval.feed), t->job->data->test_batch_size);
-    dnn_log(DNN_INFO, "train", "run directory: %s", dnn_job_dir(t->job));
+            dnn_feed_count(t->eval.feed), t->config->data->test_batch_size);
+    dnn_log(DNN_INFO, "train", "run directory: %s", dnn_config_dir(t->config));
 }
 
 int dnn_trainer_log_open(struct dnn_trainer *t, struct dnn_err *err)
 {
-    if (t->mode != DNN_JOB_TRAIN) {
+    if (t->mode != DNN_CONFIG_TRAIN) {
         if (t->root) test_header(t);
         return 0;
     }
@@ -74,7 +74,7 @@ static void put(struct dnn_record *r, const char *name, double value, bool main)
 
 static void fill(const struct dnn_trainer *t, struct dnn_record *r)
 {
-    r->epochs = t->job->num_epochs;
+    r->epochs = t->config->num_epochs;
     r->batches = dnn_feed_batches(t->train.feed != NULL ? t->train.feed : t->eval.feed);
     r->step = t->at.step;
     r->seconds = t->sum.seconds + dnn_clock_now() - t->began;
@@ -124,8 +124,8 @@ static void estimate(struct dnn_trainer *t)
     double each = step * (double)batches;
     if (t->eval.feed != NULL)
         each += step / 3 * (double)dnn_feed_count(t->eval.feed) /
-                (double)t->job->batch_size;
-    double left = each * ((double)(t->job->num_epochs - t->at.epoch) -
+                (double)t->config->batch_size;
+    double left = each * ((double)(t->config->num_epochs - t->at.epoch) -
                           (double)t->at.batch / (double)batches);
     dnn_telemetry_hide(t->telemetry);
     dnn_log(DNN_INFO, "train", "estimated time: %s per epoch, %s in total",
@@ -227,11 +227,11 @@ int dnn_trainer_log_epoch(struct dnn_trainer *t, const struct train_value *value
     for (int i = 0; i < n; i++)
         put(&r, value[i].name, value[i].value, value[i].main);
     remember(log, &r);
-    if (t->job->telemetry->tensorboard) DNN_TRY(log_weights(t, err));
+    if (t->config->telemetry->tensorboard) DNN_TRY(log_weights(t, err));
     DNN_TRY(dnn_telemetry_write(t->telemetry, &r, err));
     /* Writing the report takes at most 1 % of the time. */
     double pause = 100 * log->cost > report_every ? 100 * log->cost : report_every;
-    if (dnn_clock_now() - log->shown >= pause && t->at.epoch < t->job->num_epochs)
+    if (dnn_clock_now() - log->shown >= pause && t->at.epoch < t->config->num_epochs)
         dnn_trainer_report_write(t, "running");
     return 0;
 }

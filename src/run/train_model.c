@@ -82,7 +82,7 @@ int dnn_trainer_write_model(struct dnn_trainer *t, struct dnn_err *err)
         if (t->ema_in_use)
             dnn_log(DNN_INFO, "train",
                     "the saved weights are their exponential moving average (EMA)");
-        rc = dnn_model_save(dnn_replica_model(t->replica), dnn_job_dir(t->job),
+        rc = dnn_model_save(dnn_replica_model(t->replica), dnn_config_dir(t->config),
                             t->network, inputs, err);
         dnn_free(inputs);
     }

@@ -18,8 +18,8 @@
 /* checkpoints.best, else the metric of early_stopping, else the loss. */
 static void choose(struct dnn_trainer *t)
 {
-    const struct dnn_stopping *early = t->job->early;
-    const char *metric = t->job->ckpt->best;
+    const struct dnn_stopping *early = t->config->early;
+    const char *metric = t->config->ckpt->best;
 
     if (metric == NULL && early != NULL) metric = early->metric;
     if (metric == NULL)
@@ -38,9 +38,9 @@ static int check(const struct dnn_trainer *t, int n, const struct dnn_named *val
         const char *key;
         const struct dnn_stopping *rule;
     } all[] = {
-        {"early_stopping",   t->job->early},
-        {"target_metric",    t->job->goal },
-        {"checkpoints.best", &t->best_by  }
+        {"early_stopping",   t->config->early},
+        {"target_metric",    t->config->goal },
+        {"checkpoints.best", &t->best_by     }
     };
     double unused;
 
@@ -48,7 +48,7 @@ static int check(const struct dnn_trainer *t, int n, const struct dnn_named *val
         if (all[i].rule != NULL)
             DNN_TRY(dnn_schedule_find(all[i].key, all[i].rule->metric, n, value,
                                       &unused, err));
-    return dnn_schedule_epoch(t->job->schedule, &scratch, n, value, err);
+    return dnn_schedule_epoch(t->config->schedule, &scratch, n, value, err);
 }
 
 int dnn_trainer_check_metrics(struct dnn_trainer *t, struct dnn_err *err)
@@ -72,18 +72,18 @@ int dnn_trainer_check_metrics(struct dnn_trainer *t, struct dnn_err *err)
 int dnn_trainer_update_best(struct dnn_trainer *t, int n, const struct dnn_named *value,
                             struct dnn_err *err)
 {
-    const struct dnn_job_ckpt *how = t->job->ckpt;
+    const struct dnn_config_ckpt *how = t->config->ckpt;
     int64_t every = how->best_interval;
     char why[256];
     bool enough;
 
     t->best_so_far = false;
-    if (t->at.epoch % every != 0 && t->at.epoch < t->job->num_epochs) return 0;
+    if (t->at.epoch % every != 0 && t->at.epoch < t->config->num_epochs) return 0;
     DNN_TRY(dnn_stopping_epoch(&t->best_by, &t->best, t->at.epoch, n, value, &enough,
                                &t->best_so_far, why, err));
     /* Saved only if there are checkpoints after epochs, or the best is asked for. */
     if (how->interval <= 0 && how->best == NULL &&
-        (t->job->early == NULL || !t->job->early->restore))
+        (t->config->early == NULL || !t->config->early->restore))
         t->best_so_far = false;
     return 0;
 }
@@ -93,7 +93,7 @@ int dnn_trainer_update_best(struct dnn_trainer *t, int n, const struct dnn_named
 /* Checksum of the stopping rules: a run that ended by them may continue with others. */
 static int64_t rules(const struct dnn_trainer *t)
 {
-    char *text = dnn_format("%s\n%s", t->job->early_text, t->job->goal_text);
+    char *text = dnn_format("%s\n%s", t->config->early_text, t->config->goal_text);
     int64_t sum = (int64_t)dnn_crc_record(text, strlen(text)) + 1;
 
     dnn_free(text);
@@ -135,7 +135,8 @@ int dnn_trainer_restore_best(struct dnn_trainer *t, struct dnn_err *err)
 {
     int64_t step = -1;
 
-    if (t->ckpts == NULL || t->job->early == NULL || !t->job->early->restore) return 0;
+    if (t->ckpts == NULL || t->config->early == NULL || !t->config->early->restore)
+        return 0;
     if (t->best.seen == 0 || isnan(t->best.best)) {
         dnn_log(DNN_WARN, "train", "%s was never computed; using the last weights",
                 t->best_by.metric);

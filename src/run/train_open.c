@@ -19,11 +19,11 @@
 /* ---- the network ---- */
 
 /* Features that need f32; the replica checks others. */
-static int check_f64(const struct dnn_job *job, struct dnn_err *err)
+static int check_f64(const struct dnn_config *config, struct dnn_err *err)
 {
-    bool hessian = job->optimizer.rule == DNN_OPTIM_HESSIAN;
+    bool hessian = config->optimizer.rule == DNN_OPTIM_HESSIAN;
 
-    if ((enum dnn_dtype)job->precision != DNN_F64 || (job->ema <= 0 && !hessian))
+    if ((enum dnn_dtype)config->precision != DNN_F64 || (config->ema <= 0 && !hessian))
         return 0;
     return dnn_fail(err, DNN_ECONFIG,
                     "%s requires f32 weights; remove it or \"precision\"",
@@ -32,48 +32,49 @@ static int check_f64(const struct dnn_job *job, struct dnn_err *err)
 
 static int make_replica(struct dnn_trainer *t, struct dnn_err *err)
 {
-    const struct dnn_job *job = t->job;
-    const char *name = t->opts->backend != NULL ? t->opts->backend : job->backend;
+    const struct dnn_config *config = t->config;
+    const char *name = t->opts->backend != NULL ? t->opts->backend : config->backend;
     int threads = t->session->place.threads;
-    bool learns = t->mode == DNN_JOB_TRAIN;
-    int64_t batch = learns ? job->batch_size : job->data->test_batch_size;
+    bool learns = t->mode == DNN_CONFIG_TRAIN;
+    int64_t batch = learns ? config->batch_size : config->data->test_batch_size;
     const struct dnn_feed *feed = learns ? t->train.feed : t->eval.feed;
     int64_t count = dnn_feed_count(feed);
 
     t->cache = dnn_model_cache(threads);
     struct dnn_replica_cfg cfg = {
-        .graph = job->net.graph,
+        .graph = config->net.graph,
         .comm = t->comm,
-        .rule = job->parallel->rule,
-        .how = {.deterministic = job->deterministic,
-                .compress = job->parallel->compress},
+        .rule = config->parallel->rule,
+        .how = {.deterministic = config->deterministic,
+                .compress = config->parallel->compress},
         .infer = !learns,
         .batch = batch,
         /* The last batch may be short, unless steps_per_epoch leaves it out. */
         .last = dnn_feed_batches(feed) * batch > count ? count % batch : 0,
-        .micro_batches = dnn_trainer_micro_batches(t, batch, job->accumulate),
-        .accumulate = job->accumulate,
-        .bucket = (size_t)job->parallel->bucket,
+        .micro_batches = dnn_trainer_micro_batches(t, batch, config->accumulate),
+        .accumulate = config->accumulate,
+        .bucket = (size_t)config->parallel->bucket,
         .model = {
-                .with_loss = t->mode == DNN_JOB_EVAL,
-                .dtype = (enum dnn_dtype)job->precision,
-                .loss = job->loss,
+                .with_loss = t->mode == DNN_CONFIG_EVAL,
+                .dtype = (enum dnn_dtype)config->precision,
+                .loss = config->loss,
                 .target_is = t->target_is,
-                .optim = job->optimizer,
-                .limit = (size_t)job->memory_limit,
-                .recompute = (enum dnn_recompute)job->recompute,
-                .no_fusion = !job->fuse,
+                .optim = config->optimizer,
+                .limit = (size_t)config->memory_limit,
+                .recompute = (enum dnn_recompute)config->recompute,
+                .no_fusion = !config->fuse,
                 .device = {.threads = threads,
                        /* Autotuned kernels may differ between ranks. */
-                       .kernels = job->deterministic
+                       .kernels = config->deterministic
                                       ? DNN_KERNELS_HEURISTIC
                                       : (enum dnn_kernel_selection)t->opts->kernels,
                        .cache = t->cache,
-                       .conv = job->kernels->conv}}
+                       .conv = config->kernels->conv}}
     };
 
-    if (t->eval.feed != NULL && t->mode != DNN_JOB_INFER) {
-        int64_t all = dnn_feed_count(t->eval.feed), most = job->data->test_batch_size;
+    if (t->eval.feed != NULL && t->mode != DNN_CONFIG_INFER) {
+        int64_t all = dnn_feed_count(t->eval.feed),
+                most = config->data->test_batch_size;
 
         cfg.eval_batch = all < most ? all : most;
         cfg.eval_last = all < most ? 0 : all % most;
@@ -83,7 +84,7 @@ static int make_replica(struct dnn_trainer *t, struct dnn_err *err)
         cfg.batch = count;
         cfg.last = 0;
     }
-    int rc = check_f64(job, err);
+    int rc = check_f64(config, err);
     if (rc == 0) rc = dnn_model_backend(name, &cfg.model.backend, err);
     rc = dnn_comm_agree(t->comm, rc, err);
     return rc == 0 ? dnn_replica_make(&cfg, &t->replica, err) : rc;
@@ -103,7 +104,7 @@ static int make_metrics(struct dnn_trainer *t, struct dnn_err *err)
         int64_t count;
 
         DNN_TRY(dnn_shape_count(s, &count, err));
-        int64_t each = count / m->opts.batch, most = t->job->data->test_batch_size;
+        int64_t each = count / m->opts.batch, most = t->config->data->test_batch_size;
         int64_t there = dnn_feed_count(t->eval.feed);
         if (t->test != NULL && dnn_feed_count(t->test->feed) > there)
             there = dnn_feed_count(t->test->feed);
@@ -122,17 +123,18 @@ static int make_metrics(struct dnn_trainer *t, struct dnn_err *err)
     if (!t->eval.targets) return 0;
     /* rmldnn reports Dice as the accuracy of masks, whatever the loss. */
     bool masks =
-        t->job->wrapped && t->points > 1 && t->target_is[0] == DNN_TARGET_LABELS;
-    const char *const *usual = masks ? dice : dnn_loss_metrics(t->job->loss);
+        t->config->wrapped && t->points > 1 && t->target_is[0] == DNN_TARGET_LABELS;
+    const char *const *usual = masks ? dice : dnn_loss_metrics(t->config->loss);
     /* Deterministic: one set of sums per micro-batch. */
     int sets = 0;
-    while (t->job->deterministic &&
+    while (t->config->deterministic &&
            dnn_replica_eval_part(t->replica, 1, sets, &first, &n) >= 0)
         sets++;
     if (sets == 0) sets = 1;
     t->set = dnn_alloc(((size_t)sets + 1) * sizeof *t->set);
     for (; t->nsets < sets; t->nsets++)
-        DNN_TRY(dnn_job_metrics(t->job, usual, t->channels, &t->set[t->nsets], err));
+        DNN_TRY(
+            dnn_config_metrics(t->config, usual, t->channels, &t->set[t->nsets], err));
     t->metrics = t->set[0];
     return 0;
 }
@@ -141,10 +143,10 @@ static int make_metrics(struct dnn_trainer *t, struct dnn_err *err)
 
 char *dnn_trainer_ckpt_dir(const struct dnn_trainer *t)
 {
-    const char *save = t->job->ckpt->save;
+    const char *save = t->config->ckpt->save;
 
-    return save != NULL ? dnn_strdup(dnn_job_path(t->job, save))
-                        : dnn_format("%s/checkpoints", dnn_job_dir(t->job));
+    return save != NULL ? dnn_strdup(dnn_config_path(t->config, save))
+                        : dnn_format("%s/checkpoints", dnn_config_dir(t->config));
 }
 
 /* "debug": the network as a graph, as rmldnn does. */
@@ -153,7 +155,7 @@ static int write_dot(const struct dnn_trainer *t, const char *dir, struct dnn_er
     struct dnn_buf text = {0};
     char *path = dnn_format("%s/network.dot", dir);
 
-    dnn_graph_dot(t->job->net.graph, &text);
+    dnn_graph_dot(t->config->net.graph, &text);
     int rc = dnn_file_write(path, text.text, text.len, err);
     dnn_buf_free(&text);
     dnn_free(path);
@@ -162,16 +164,16 @@ static int write_dot(const struct dnn_trainer *t, const char *dir, struct dnn_er
 
 static int open_files(struct dnn_trainer *t, struct dnn_err *err)
 {
-    const struct dnn_job_ckpt *how = t->job->ckpt;
-    const char *dir = dnn_job_dir(t->job);
+    const struct dnn_config_ckpt *how = t->config->ckpt;
+    const char *dir = dnn_config_dir(t->config);
     char *ckpts = dnn_trainer_ckpt_dir(t);
     const struct dnn_ckpt_cfg cfg = {ckpts, how->keep == 0 ? INT_MAX : (int)how->keep,
                                      true};
 
     int rc = t->root ? dnn_file_make_dirs(dir, err) : 0;
-    if (rc == 0 && t->root && t->job->debug) rc = write_dot(t, dir, err);
+    if (rc == 0 && t->root && t->config->debug) rc = write_dot(t, dir, err);
     rc = dnn_comm_agree(t->comm, rc, err);
-    if (rc == 0 && t->mode == DNN_JOB_TRAIN)
+    if (rc == 0 && t->mode == DNN_CONFIG_TRAIN)
         rc = dnn_ckpt_open(t->comm, &cfg, &t->ckpts, err);
     dnn_free(ckpts);
     return rc;
@@ -179,20 +181,20 @@ static int open_files(struct dnn_trainer *t, struct dnn_err *err)
 
 static int open_telemetry(struct dnn_trainer *t, struct dnn_err *err)
 {
-    const struct dnn_job_telemetry *how = t->job->telemetry;
-    bool learns = t->mode == DNN_JOB_TRAIN;
-    const struct dnn_telemetry_cfg cfg = {.dir = dnn_job_dir(t->job),
-                                          .outfile =
-                                              dnn_job_path(t->job, t->job->outfile),
-                                          .tests = !learns,
-                                          .csv = learns && how->csv,
-                                          .jsonl = learns && how->jsonl,
-                                          .tensorboard = learns && how->tensorboard,
-                                          .progress = learns && t->opts->progress,
-                                          .json_to_stdout = t->opts->json,
-                                          .resumed_step = t->at.step,
-                                          .interval = how->interval,
-                                          .every = how->steps};
+    const struct dnn_config_telemetry *how = t->config->telemetry;
+    bool learns = t->mode == DNN_CONFIG_TRAIN;
+    const struct dnn_telemetry_cfg cfg = {
+        .dir = dnn_config_dir(t->config),
+        .outfile = dnn_config_path(t->config, t->config->outfile),
+        .tests = !learns,
+        .csv = learns && how->csv,
+        .jsonl = learns && how->jsonl,
+        .tensorboard = learns && how->tensorboard,
+        .progress = learns && t->opts->progress,
+        .json_to_stdout = t->opts->json,
+        .resumed_step = t->at.step,
+        .interval = how->interval,
+        .every = how->steps};
 
     return t->root ? dnn_telemetry_open(&cfg, &t->telemetry, err) : 0;
 }
@@ -207,11 +209,11 @@ static int local(struct dnn_trainer *t, struct dnn_err *err)
     if (t->eval.feed != NULL) DNN_TRY(dnn_trainer_columns(t, &t->eval, err));
     if (t->own_test.feed != NULL) DNN_TRY(dnn_trainer_columns(t, &t->own_test, err));
     DNN_TRY(make_metrics(t, err));
-    if (t->mode == DNN_JOB_TRAIN) DNN_TRY(dnn_trainer_check_metrics(t, err));
+    if (t->mode == DNN_CONFIG_TRAIN) DNN_TRY(dnn_trainer_check_metrics(t, err));
     DNN_TRY(dnn_trainer_ema_make(t, err));
-    if (t->root) DNN_TRY(dnn_job_network(t->job, &t->network, err));
+    if (t->root) DNN_TRY(dnn_config_network(t->config, &t->network, err));
     DNN_TRY(dnn_hessian_open(t, err));
-    return dnn_exec_init(m->exec, (uint64_t)t->job->seed, err);
+    return dnn_exec_init(m->exec, (uint64_t)t->config->seed, err);
 }
 
 int dnn_trainer_open(struct dnn_trainer *t, struct dnn_err *err)
@@ -220,8 +222,8 @@ int dnn_trainer_open(struct dnn_trainer *t, struct dnn_err *err)
     DNN_TRY(make_replica(t, err));
     DNN_TRY(dnn_comm_agree(t->comm, local(t, err), err));
     DNN_TRY(open_files(t, err));
-    if (t->mode == DNN_JOB_TRAIN) DNN_TRY(dnn_trainer_arrays(t, err));
-    if (t->mode == DNN_JOB_TRAIN || t->job->ckpt->load != NULL)
+    if (t->mode == DNN_CONFIG_TRAIN) DNN_TRY(dnn_trainer_arrays(t, err));
+    if (t->mode == DNN_CONFIG_TRAIN || t->config->ckpt->load != NULL)
         DNN_TRY(dnn_trainer_resume(t, err));
     else
         DNN_TRY(dnn_trainer_own_weights(t, err));

@@ -18,7 +18,7 @@ enum { CLASSES = 50, NUMBERS = 4 }; /* most in a matrix; values in a caption */
 
 bool dnn_trainer_classes(const struct dnn_trainer *t)
 {
-    const char *const *usual = dnn_loss_metrics(t->job->loss);
+    const char *const *usual = dnn_loss_metrics(t->config->loss);
 
     return usual[0] != NULL &&
            (strcmp(usual[0], "accuracy") == 0 || strcmp(usual[0], "dice") == 0);
@@ -30,9 +30,9 @@ int dnn_trainer_pictures_open(struct dnn_trainer *t, struct dnn_err *err)
     struct train_log *log = t->log;
     int64_t classes;
 
-    if (t->root) log->wanted = (int)t->job->telemetry->pictures;
+    if (t->root) log->wanted = (int)t->config->telemetry->pictures;
     log->picture = dnn_alloc(((size_t)log->wanted + 1) * sizeof *log->picture);
-    if (t->metrics == NULL || !t->job->telemetry->report || !dnn_trainer_classes(t))
+    if (t->metrics == NULL || !t->config->telemetry->report || !dnn_trainer_classes(t))
         return 0;
     if (t->channels > CLASSES || dnn_metrics_confusion(t->metrics, &classes) != NULL)
         return 0;

@@ -78,11 +78,11 @@ static int describe_dataset(struct dnn_trainer *t, const char *path,
 
 static int describe_data(struct dnn_trainer *t, struct dnn_err *err)
 {
-    struct dnn_job_origin o;
+    struct dnn_config_origin o;
     struct dnn_buf out = {0};
     int rc = 0;
 
-    dnn_job_origin(t->job, DNN_PART_TRAIN, &o);
+    dnn_config_origin(t->config, DNN_PART_TRAIN, &o);
     if (o.from == DNN_FROM_DATASET)
         rc = describe_dataset(t, o.dataset, &out, err);
     else if (o.from == DNN_FROM_FILES)
@@ -97,11 +97,11 @@ static int describe_data(struct dnn_trainer *t, struct dnn_err *err)
 
 static void add_data(const struct dnn_trainer *t, struct dnn_buf *out)
 {
-    struct dnn_job_origin o;
+    struct dnn_config_origin o;
     struct dnn_buf shapes = {0};
     const char *path;
 
-    dnn_job_origin(t->job, DNN_PART_TRAIN, &o);
+    dnn_config_origin(t->config, DNN_PART_TRAIN, &o);
     path = o.from == DNN_FROM_DATASET ? o.dataset
            : o.from == DNN_FROM_FILES ? o.files.input.path
                                       : NULL;
@@ -126,18 +126,18 @@ static void add_data(const struct dnn_trainer *t, struct dnn_buf *out)
 
 /* Checksum of the network's description: the JSON of a zoo network, the file, or the
  * layers in the configuration. */
-static uint32_t checksum(const struct dnn_job *job, const char *layers)
+static uint32_t checksum(const struct dnn_config *config, const char *layers)
 {
     char *text = NULL;
     size_t len = 0;
     uint32_t sum = 0;
 
-    if (job->net.text != NULL)
-        sum = dnn_crc_record(job->net.text, strlen(job->net.text));
+    if (config->net.text != NULL)
+        sum = dnn_crc_record(config->net.text, strlen(config->net.text));
     else if (layers == NULL || layers[0] != '"')
         sum = layers == NULL ? 0 : dnn_crc_record(layers, strlen(layers));
-    else if (dnn_file_read(job->net.graph->file, DNN_JSON_LIMIT, &text, &len, NULL) ==
-             0)
+    else if (dnn_file_read(config->net.graph->file, DNN_JSON_LIMIT, &text, &len,
+                           NULL) == 0)
         sum = dnn_crc_record(text, len);
     dnn_free(text);
     return sum;
@@ -145,11 +145,11 @@ static uint32_t checksum(const struct dnn_job *job, const char *layers)
 
 static void add_network(const struct dnn_trainer *t, struct dnn_buf *out)
 {
-    const struct dnn_job *job = t->job;
-    const struct dnn_graph *g = job->net.graph;
-    struct dnn_jobj top = dnn_json_top(job->file);
+    const struct dnn_config *config = t->config;
+    const struct dnn_graph *g = config->net.graph;
+    struct dnn_jobj top = dnn_json_top(config->file);
     struct dnn_jobj inner = dnn_json_sub(&top, "neural_network");
-    struct dnn_jobj at = dnn_json_sub(job->wrapped ? &inner : &top, "layers");
+    struct dnn_jobj at = dnn_json_sub(config->wrapped ? &inner : &top, "layers");
     char *layers = dnn_json_compact(&at);
 
     dnn_buf_add(out, "  \"network\": {\"name\": ");
@@ -157,7 +157,7 @@ static void add_network(const struct dnn_trainer *t, struct dnn_buf *out)
     dnn_buf_add(out,
                 ", \"parameters\": %" PRId64 ", \"trainable\": %" PRId64
                 ", \"checksum\": \"%08" PRIx32 "\", \"layers\": %s},\n",
-                g->params, g->trainable, checksum(job, layers),
+                g->params, g->trainable, checksum(config, layers),
                 layers == NULL ? "null" : layers);
     dnn_free(layers);
 }
@@ -171,11 +171,11 @@ static void add_job(const struct dnn_trainer *t, struct dnn_buf *out)
     FILE *f = open_memstream(&text, &len);
 
     if (f == NULL) return;
-    dnn_job_print(t->job, f);
+    dnn_config_print(t->config, f);
     fclose(f);
     while (len > 0 && text[len - 1] == '\n')
         len--;
-    dnn_buf_add(out, "  \"job\": ");
+    dnn_buf_add(out, "  \"config\": ");
     dnn_buf_bytes(out, text, len);
     dnn_buf_add(out, ",\n");
     free(text);
@@ -220,13 +220,13 @@ static void describe(struct dnn_trainer *t)
     add_text(out, "build", DNN_BUILT_WITH);
     add_text(out, "command", t->opts->command);
     add_text(out, "directory", cwd);
-    add_text(out, "job_file", dnn_json_name(t->job->file));
+    add_text(out, "config_file", dnn_json_name(t->config->file));
     add_job(t, out);
-    add_int(out, "seed", t->job->seed);
+    add_int(out, "seed", t->config->seed);
     add_data(t, out);
     add_network(t, out);
     add_machine(t, out);
-    add_int(out, "batch_size", t->job->batch_size);
+    add_int(out, "batch_size", t->config->batch_size);
     free(cwd);
 }
 
@@ -277,7 +277,7 @@ static void resume_record(struct dnn_trainer *t, const char *path)
 
 int dnn_trainer_record_open(struct dnn_trainer *t, struct dnn_err *err)
 {
-    char *path = dnn_format("%s/run.json", dnn_job_dir(t->job));
+    char *path = dnn_format("%s/run.json", dnn_config_dir(t->config));
     int rc = describe_data(t, err);
 
     if (rc == 0) {
@@ -315,7 +315,7 @@ int dnn_trainer_record(struct dnn_trainer *t, const char *status, const char *wh
     struct dnn_buf out = {0};
     const bool over = strcmp(status, "running") != 0;
     char *now = utc_now();
-    char *path = dnn_format("%s/run.json", dnn_job_dir(t->job));
+    char *path = dnn_format("%s/run.json", dnn_config_dir(t->config));
 
     dnn_buf_add(&out, "{\n  \"program\": \"dnn-train\",\n");
     add_text(&out, "status", status);

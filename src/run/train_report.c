@@ -23,12 +23,13 @@
 
 static char *path_of(const struct dnn_trainer *t, const char *name)
 {
-    return dnn_format("%s/%s", dnn_job_dir(t->job), name);
+    return dnn_format("%s/%s", dnn_config_dir(t->config), name);
 }
 
 static char *picture_of(const struct dnn_trainer *t, int i)
 {
-    return dnn_format("%s/pictures/prediction-%02d.png", dnn_job_dir(t->job), i + 1);
+    return dnn_format("%s/pictures/prediction-%02d.png", dnn_config_dir(t->config),
+                      i + 1);
 }
 
 static bool exists(const char *path)
@@ -101,7 +102,7 @@ static int list_pictures(const struct dnn_trainer *t, struct dnn_report_image *i
 static void add_facts(const struct dnn_trainer *t, const char *status,
                       struct dnn_buf *out)
 {
-    const struct dnn_job *job = t->job;
+    const struct dnn_config *config = t->config;
     const struct train_log *log = t->log;
     struct dnn_buf hosts = {0}, cores = {0};
     char bytes[32], params[32], trainable[32];
@@ -111,21 +112,21 @@ static void add_facts(const struct dnn_trainer *t, const char *status,
     dnn_buf_add(out, "status\t%s\n", status);
     dnn_buf_add(out, "version\t%s %s\n", PACKAGE_NAME, PACKAGE_VERSION);
     if (t->opts->command != NULL) dnn_buf_add(out, "command\t%s\n", t->opts->command);
-    dnn_buf_add(out, "configuration\t%s\n", dnn_json_name(job->file));
+    dnn_buf_add(out, "configuration\t%s\n", dnn_json_name(config->file));
     dnn_buf_add(out, "started\t%s\n", log->started);
     dnn_buf_add(out, "data\t%s\n", log->dataset);
     if (log->hash[0] != '\0') dnn_buf_add(out, "dataset hash\t%s\n", log->hash);
-    dnn_buf_add(out, "network\t%s\n", job->net.graph->name);
+    dnn_buf_add(out, "network\t%s\n", config->net.graph->name);
     dnn_buf_add(out, "parameters\t%s (%s trainable)\n",
-                dnn_trainer_count(params, job->net.graph->params),
-                dnn_trainer_count(trainable, job->net.graph->trainable));
-    if (job->loss_text != NULL) dnn_buf_add(out, "loss\t%s\n", job->loss_text);
-    if (job->optimizer_text != NULL)
-        dnn_buf_add(out, "optimizer\t%s\n", job->optimizer_text);
+                dnn_trainer_count(params, config->net.graph->params),
+                dnn_trainer_count(trainable, config->net.graph->trainable));
+    if (config->loss_text != NULL) dnn_buf_add(out, "loss\t%s\n", config->loss_text);
+    if (config->optimizer_text != NULL)
+        dnn_buf_add(out, "optimizer\t%s\n", config->optimizer_text);
     dnn_buf_add(out, "batch size\t%" PRId64 " (%" PRId64 " steps per epoch)\n",
-                job->batch_size, dnn_feed_batches(t->train.feed));
-    dnn_buf_add(out, "seed\t%" PRId64 "%s\n", job->seed,
-                job->deterministic ? ", deterministic" : "");
+                config->batch_size, dnn_feed_batches(t->train.feed));
+    dnn_buf_add(out, "seed\t%" PRId64 "%s\n", config->seed,
+                config->deterministic ? ", deterministic" : "");
     dnn_buf_add(out, "ranks\t%d with %d thread%s each: %s\n", t->session->size,
                 t->session->place.threads, t->session->place.threads == 1 ? "" : "s",
                 hosts.text);
@@ -150,16 +151,16 @@ static const double *confusion(const struct dnn_trainer *t, int64_t *classes)
 static int save_report(const struct dnn_trainer *t, const char *path,
                        const char *status, struct dnn_err *err)
 {
-    const struct dnn_job_telemetry *how = t->job->telemetry;
+    const struct dnn_config_telemetry *how = t->config->telemetry;
     struct dnn_report_image *image =
         dnn_alloc(((size_t)t->log->wanted + 1) * sizeof *image);
     struct dnn_report r = {.image = image};
     struct dnn_buf facts = {0};
     const struct dnn_column *col;
-    char *title = dnn_format("%s: %s", t->job->net.graph->name,
-                             strrchr(dnn_job_dir(t->job), '/') == NULL
-                                 ? dnn_job_dir(t->job)
-                                 : strrchr(dnn_job_dir(t->job), '/') + 1);
+    char *title = dnn_format("%s: %s", t->config->net.graph->name,
+                             strrchr(dnn_config_dir(t->config), '/') == NULL
+                                 ? dnn_config_dir(t->config)
+                                 : strrchr(dnn_config_dir(t->config), '/') + 1);
     char *csv = path_of(t, "metrics.csv"), *steps = path_of(t, "steps.csv");
 
     add_facts(t, status, &facts);
@@ -194,7 +195,7 @@ void dnn_trainer_report_write(struct dnn_trainer *t, const char *status)
     if (save_pictures(t, &err) < 0)
         dnn_log_once(DNN_WARN, "train", "pictures are not written: %s", err.text);
     /* Before the first epoch after a restart, keep the old report. */
-    if (t->job->telemetry->report && (t->log->nvalues > 0 || !exists(path)) &&
+    if (t->config->telemetry->report && (t->log->nvalues > 0 || !exists(path)) &&
         save_report(t, path, status, &err) < 0)
         dnn_log_once(DNN_WARN, "train", "report.html is not written: %s", err.text);
     dnn_free(path);
@@ -214,7 +215,7 @@ static void log_file(const struct dnn_trainer *t, const char *what, const char *
 
 void dnn_trainer_list_files(const struct dnn_trainer *t)
 {
-    const struct dnn_job_telemetry *how = t->job->telemetry;
+    const struct dnn_config_telemetry *how = t->config->telemetry;
     char *dir = dnn_trainer_ckpt_dir(t), *best = dnn_format("%s/best.bp", dir);
     char *newest = NULL;
 

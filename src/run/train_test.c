@@ -85,7 +85,7 @@ static int gather_batch(void *arg, const struct dnn_batch *batch, struct dnn_err
 static void find_shapes(struct writer *w)
 {
     const struct dnn_model *m = dnn_replica_model(w->t->replica);
-    const struct dnn_graph *graph = w->t->job->net.graph;
+    const struct dnn_graph *graph = w->t->config->net.graph;
 
     w->noutputs = m->noutputs;
     w->shape = dnn_alloc(((size_t)m->noutputs + 1) * sizeof *w->shape);
@@ -106,17 +106,17 @@ static int open_writer(struct writer *w, int64_t number, struct dnn_err *err)
     static const enum dnn_dtype types[] = {[DNN_HDF5_SINGLE] = DNN_F32,
                                            [DNN_HDF5_HALF] = DNN_F16,
                                            [DNN_HDF5_DOUBLE] = DNN_F64};
-    const struct dnn_job *job = w->t->job;
-    const struct dnn_job_data *d = job->data;
-    struct dnn_job_origin origin;
+    const struct dnn_config *config = w->t->config;
+    const struct dnn_config_data *d = config->data;
+    struct dnn_config_origin origin;
 
     find_shapes(w);
     if (!w->t->root) return 0;
-    dnn_job_origin(job, DNN_PART_TEST, &origin);
+    dnn_config_origin(config, DNN_PART_TEST, &origin);
     /* The default is the run directory. */
     const char *dir = d->test_output_path != NULL
-                          ? dnn_job_path(job, d->test_output_path)
-                      : d->hdf5_outfile == NULL ? dnn_job_dir(job)
+                          ? dnn_config_path(config, d->test_output_path)
+                      : d->hdf5_outfile == NULL ? dnn_config_dir(config)
                                                 : NULL;
     size_t len = dir == NULL ? 0 : strlen(dir);
 
@@ -126,7 +126,7 @@ static int open_writer(struct writer *w, int64_t number, struct dnn_err *err)
         dir == NULL ? NULL
                     : dnn_format("%.*s/output_%" PRId64 ".h5", (int)len, dir, number);
     const struct dnn_outputs_cfg cfg = {
-        .path = {inside, dnn_job_path(job, d->hdf5_outfile)},
+        .path = {inside, dnn_config_path(config, d->hdf5_outfile)},
         .type = types[d->hdf5_precision],
         .feed = w->t->test->feed,
         .source = w->t->test->source,
@@ -209,7 +209,7 @@ static int record(struct dnn_trainer *t, const struct train_value *value, int n,
                   struct dnn_err *err)
 {
     struct dnn_buf text = {0};
-    char *path = dnn_format("%s/test.json", dnn_job_dir(t->job));
+    char *path = dnn_format("%s/test.json", dnn_config_dir(t->config));
 
     dnn_buf_add(&text, "{\"samples\": %" PRId64, dnn_feed_count(t->eval.feed));
     for (int i = 0; i < n; i++) {
@@ -233,11 +233,11 @@ static int record(struct dnn_trainer *t, const struct train_value *value, int n,
 
 int dnn_trainer_test(struct dnn_trainer *t, struct dnn_err *err)
 {
-    const struct dnn_job_data *d = t->job->data;
+    const struct dnn_config_data *d = t->config->data;
     struct train_value value[TRAIN_VALUES];
     int n = 0;
 
-    if (t->mode == DNN_JOB_INFER || d->test_output_path != NULL ||
+    if (t->mode == DNN_CONFIG_INFER || d->test_output_path != NULL ||
         d->hdf5_outfile != NULL)
         DNN_TRY(dnn_trainer_outputs(t, 1, value, &n, err));
     else

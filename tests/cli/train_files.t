@@ -93,13 +93,13 @@ def no_twice(pairs):
     return dict(pairs)
 r = json.load(open("run/run.json"), object_pairs_hook=no_twice)
 want = {"status": "finished", "seed": 5, "ranks": 1, "threads": 1, "nodes": 1, "epochs": 4,
-        "steps": 12, "batch_size": 4, "backend": "cpu", "job_file": "job.json"}
+        "steps": 12, "batch_size": 4, "backend": "cpu", "config_file": "job.json"}
 for k, v in want.items():
     if r.get(k) != v: print(k, "is", r.get(k), "not", v)
 for k in "version build command directory hosts binding bucket_size memory_per_rank started ended libraries adios2".split():
     if not r.get(k): print("nothing under", k)
 if not r["command"].endswith("dnn-train --kernels=heuristic --set dir=run job.json"): print(r["command"])
-if r["job"]["optimizer"]["beta2"] != 0.999 or r["job"]["num_epochs"] != 4: print("another job")
+if r["config"]["optimizer"]["beta2"] != 0.999 or r["config"]["num_epochs"] != 4: print("another configuration")
 d, n = r["data"], r["network"]
 if (d["path"], d["split"], d["training_samples"], d["evaluation_samples"], len(d["hash"])) != (
         "blobs.bp", "train", 12, 4, 32): print(d)

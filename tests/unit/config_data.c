@@ -18,12 +18,12 @@ static void is_path(const char *got, const char *want, const char *what)
 
 /* ---- prepared ---- */
 
-static void is_split(enum dnn_job_part part, const char *set, const char *split,
+static void is_split(enum dnn_config_part part, const char *set, const char *split,
                      bool maybe, int64_t fold)
 {
-    struct dnn_job_origin at;
+    struct dnn_config_origin at;
 
-    dnn_job_origin(&job, part, &at);
+    dnn_config_origin(&config, part, &at);
     is_int(at.from, DNN_FROM_DATASET, "a dataset");
     is_path(at.dataset, set, "which");
     is_text(at.split, split, "its split");
@@ -36,31 +36,31 @@ static void datasets(void)
         is_split(DNN_PART_TRAIN, "a.bp", "train", false, 0);
         is_split(DNN_PART_VALIDATION, "a.bp", "validation", true, 0);
         is_split(DNN_PART_TEST, "a.bp", "test", true, 0);
-        is_int(job.batch_size, 64, "the usual batch");
-        is_int(dnn_job_mode(&job), DNN_JOB_TRAIN, "training");
-        dnn_job_free(&job);
+        is_int(config.batch_size, 64, "the usual batch");
+        is_int(dnn_config_mode(&config), DNN_CONFIG_TRAIN, "training");
+        dnn_config_free(&config);
     }
     if (reads("\"dataset\": \"a.bp\", \"split\": \"s\", \"validation\": \"v\", "
               "\"test_split\": \"t\", \"test_dataset\": \"b.bp\"")) {
         is_split(DNN_PART_TRAIN, "a.bp", "s", false, 0);
         is_split(DNN_PART_VALIDATION, "a.bp", "v", false, 0);
         is_split(DNN_PART_TEST, "b.bp", "t", false, 0);
-        dnn_job_free(&job);
+        dnn_config_free(&config);
     }
     if (reads("\"type\": \"Dataset\", \"input_path\": \"a.bp\", \"fold\": 2")) {
         is_split(DNN_PART_TRAIN, "a.bp", "train", false, 2);
         is_split(DNN_PART_VALIDATION, "a.bp", "train", false, -2);
-        dnn_job_free(&job);
+        dnn_config_free(&config);
     }
     if (reads("\"test_dataset\": \"/b.bp\"")) {
-        struct dnn_job_origin at;
+        struct dnn_config_origin at;
 
-        is_int(dnn_job_mode(&job), DNN_JOB_INFER, "a test alone");
-        dnn_job_origin(&job, DNN_PART_TEST, &at);
+        is_int(dnn_config_mode(&config), DNN_CONFIG_INFER, "a test alone");
+        dnn_config_origin(&config, DNN_PART_TEST, &at);
         is_text(at.dataset, "/b.bp", "an absolute path");
-        dnn_job_origin(&job, DNN_PART_TRAIN, &at);
+        dnn_config_origin(&config, DNN_PART_TRAIN, &at);
         is_int(at.from, DNN_FROM_NOTHING, "nothing to train with");
-        dnn_job_free(&job);
+        dnn_config_free(&config);
     }
 }
 
@@ -68,50 +68,50 @@ static void datasets(void)
 
 static void tags(void)
 {
-    struct dnn_job_origin at;
+    struct dnn_config_origin at;
 
     if (!reads(
             "\"input_type\": \"images\", \"target_type\": \"labels\", \"input_path\": "
             "\"all\", \"test_input_path\": \"all/test\", \"training_tag\": \"train\", "
             "\"testing_tag\": \"test\""))
         return;
-    dnn_job_origin(&job, DNN_PART_TRAIN, &at);
+    dnn_config_origin(&config, DNN_PART_TRAIN, &at);
     is_text(at.files.split, "train", "a tag below the path chooses");
-    dnn_job_origin(&job, DNN_PART_TEST, &at);
+    dnn_config_origin(&config, DNN_PART_TEST, &at);
     ok(at.files.split == NULL, "one on it does not");
-    dnn_job_free(&job);
+    dnn_config_free(&config);
     if (!reads(
             "\"type\": \"MNIST\", \"input_path\": \"m\", \"test_input_path\": \"m\""))
         return;
-    dnn_job_origin(&job, DNN_PART_TRAIN, &at);
+    dnn_config_origin(&config, DNN_PART_TRAIN, &at);
     ok(strcmp(at.files.split, "train") == 0 &&
            strcmp(at.files.input.format, "idx") == 0,
        "MNIST's own files");
-    dnn_job_origin(&job, DNN_PART_TEST, &at);
+    dnn_config_origin(&config, DNN_PART_TEST, &at);
     is_text(at.files.split, "test", "both parts in one directory");
-    dnn_job_free(&job);
+    dnn_config_free(&config);
 }
 
 static void described(void)
 {
-    struct dnn_job_origin at;
+    struct dnn_config_origin at;
 
     if (!reads("\"from\": {\"input_path\": \"v.raw\", \"input_shape\": [4, 4, 1], "
                "\"input_dtype\": \"f32\", \"target_path\": \"/t.npy\"}"))
         return;
-    dnn_job_origin(&job, DNN_PART_TRAIN, &at);
+    dnn_config_origin(&config, DNN_PART_TRAIN, &at);
     is_int(at.from, DNN_FROM_FILES, "files");
-    is_path(at.files.input.path, "v.raw", "from the job's directory");
+    is_path(at.files.input.path, "v.raw", "from the directory of the configuration");
     is_text(at.files.target.path, "/t.npy", "or wherever");
     is_int(at.files.input.shape.count, 3, "described as for dnn-prepare");
-    dnn_job_free(&job);
+    dnn_config_free(&config);
 }
 
 /* ---- parts ---- */
 
 static void aside(void)
 {
-    struct dnn_job_origin train, validation;
+    struct dnn_config_origin train, validation;
     struct dnn_source *a = NULL, *b = NULL;
     char name[DNN_SAMPLE_NAME];
     int seen[20] = {0};
@@ -119,10 +119,10 @@ static void aside(void)
     if (!reads("\"generate\": {\"type\": \"blobs3d\", \"samples\": 20, \"size\": 8}, "
                "\"validation\": 0.27"))
         return;
-    dnn_job_origin(&job, DNN_PART_TRAIN, &train);
-    dnn_job_origin(&job, DNN_PART_VALIDATION, &validation);
-    is_int(dnn_job_open(&job, &train, &a, &err), 0, "what is trained with");
-    is_int(dnn_job_open(&job, &validation, &b, &err), 0, "what is set aside");
+    dnn_config_origin(&config, DNN_PART_TRAIN, &train);
+    dnn_config_origin(&config, DNN_PART_VALIDATION, &validation);
+    is_int(dnn_config_open(&config, &train, &a, &err), 0, "what is trained with");
+    is_int(dnn_config_open(&config, &validation, &b, &err), 0, "what is set aside");
     if (a != NULL && b != NULL) {
         is_int(a->count, 15, "15 samples");
         is_int(b->count, 5, "5 samples");
@@ -142,16 +142,16 @@ static void aside(void)
         printf("# %s\n", err.text);
     dnn_source_close(a);
     dnn_source_close(b);
-    dnn_job_free(&job);
+    dnn_config_free(&config);
     if (!reads("\"generate\": {\"type\": \"blobs3d\", \"samples\": 1, \"size\": 8}, "
                "\"validation\": 0.5"))
         return;
-    dnn_job_origin(&job, DNN_PART_TRAIN, &train);
-    ok(dnn_job_open(&job, &train, &a, &err) < 0, "of one");
+    dnn_config_origin(&config, DNN_PART_TRAIN, &train);
+    ok(dnn_config_open(&config, &train, &a, &err) < 0, "of one");
     is_text(err.text,
             "data.validation: there is only one sample, so none can be held out",
             "nothing can be set aside");
-    dnn_job_free(&job);
+    dnn_config_free(&config);
 }
 
 /* ---- what cannot be ---- */
@@ -227,7 +227,8 @@ static void refused(void)
 int main(void)
 {
     made_start();
-    ok(dnn_field_check(dnn_job_data_fields, &err) == 0, "the table of keys is sound");
+    ok(dnn_field_check(dnn_config_data_fields, &err) == 0,
+       "the table of keys is sound");
     datasets();
     tags();
     described();

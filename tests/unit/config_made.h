@@ -10,29 +10,29 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "config/job.h"
+#include "config/run_config.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static struct dnn_err err;
 static char dir[] = "/tmp/config_made_XXXXXX";
-static char *path; /* of the job */
-static struct dnn_job job;
+static char *path; /* of the configuration */
+static struct dnn_config config;
 
 static inline char *below(const char *name)
 {
     return dnn_format("%s/%s", dir, name);
 }
 
-/* A job with this under "data"; its first line is line 2. */
+/* A configuration with this under "data"; its first line is line 2. */
 static inline int read_data(const char *data)
 {
     char *text =
         dnn_format("{\"layers\": {\"zoo\": \"simplecnn\"}, \"data\": {\n%s}}", data);
     int rc = dnn_file_write(path, text, strlen(text), &err);
 
-    if (rc == 0) rc = dnn_job_read(path, &job, &err);
+    if (rc == 0) rc = dnn_config_read(path, &config, &err);
     dnn_free(text);
     return rc;
 }

@@ -1,4 +1,4 @@
-/* config_override.c - keys of a job changed from outside.
+/* config_override.c - keys of a configuration changed from outside.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#include "config/job.h"
+#include "config/run_config.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,10 +25,10 @@ static const char wrapped[] =
     "[{\"resize\": [8, 8]}]},\n\"optimizer\": \"sgd\"}}";
 
 static int read_set(const char *text, int n, const char *const *set,
-                    struct dnn_job *job)
+                    struct dnn_config *config)
 {
     if (dnn_file_write(path, text, strlen(text), &err) < 0) return DNN_EIO;
-    return dnn_job_read_set(path, n, set, job, &err);
+    return dnn_config_read_set(path, n, set, config, &err);
 }
 
 static void changed(void)
@@ -53,27 +53,28 @@ static void changed(void)
         "seed=",
     };
     enum { N = sizeof set / sizeof set[0] - 1 };
-    struct dnn_job job;
+    struct dnn_config config;
 
-    if (!ok(read_set(plain, N, set, &job) == 0, "all of them")) {
+    if (!ok(read_set(plain, N, set, &config) == 0, "all of them")) {
         printf("# %s\n", err.text);
         return;
     }
-    is_int(job.num_epochs, 8, "the last one of two counts");
-    is_int(job.batch_size, 5, "a key that was not there");
-    is_text(job.outfile, "out put.txt", "a bare word is a text");
-    is_int(job.recompute, DNN_RECOMPUTE_ALL, "true is none");
-    is_int(job.memory_limit, 1 << 30, "a size");
-    is_int(job.optimizer.rule, DNN_UPDATE_ADAMW, "an object that was not there");
-    ok(job.optimizer.rate == 1e-4, "and another key of it");
-    is_int(job.ckpt->resume, DNN_RESUME_NO, "false, too");
-    is_text(job.ckpt->load, "1", "quotes make a text of a number");
-    is_text(job.data->dataset, "x.bp", "the data");
-    is_int(job.data->slicers.count, 2, "a list that grows");
-    const struct dnn_shape *in = &job.net.graph->node[job.net.graph->input[0]].out;
+    is_int(config.num_epochs, 8, "the last one of two counts");
+    is_int(config.batch_size, 5, "a key that was not there");
+    is_text(config.outfile, "out put.txt", "a bare word is a text");
+    is_int(config.recompute, DNN_RECOMPUTE_ALL, "true is none");
+    is_int(config.memory_limit, 1 << 30, "a size");
+    is_int(config.optimizer.rule, DNN_UPDATE_ADAMW, "an object that was not there");
+    ok(config.optimizer.rate == 1e-4, "and another key of it");
+    is_int(config.ckpt->resume, DNN_RESUME_NO, "false, too");
+    is_text(config.ckpt->load, "1", "quotes make a text of a number");
+    is_text(config.data->dataset, "x.bp", "the data");
+    is_int(config.data->slicers.count, 2, "a list that grows");
+    const struct dnn_shape *in =
+        &config.net.graph->node[config.net.graph->input[0]].out;
     is_int(in->dim[1], 32, "a list");
-    dnn_job_free(&job);
-    ok(read_set(plain, 1, &set[N], &job) < 0, "an empty text is one");
+    dnn_config_free(&config);
+    ok(read_set(plain, 1, &set[N], &config) < 0, "an empty text is one");
     is_text(err.text, "--set seed=: must be a whole number, not \"\"", "and no number");
 }
 
@@ -83,14 +84,14 @@ static void inside(void)
     static const char *const set[] = {"data.input_path=y", "data.test_input_path=z",
                                       "data.transforms[0].resize[1]=16",
                                       "neural_network.num_epochs=4"};
-    struct dnn_job job;
+    struct dnn_config config;
 
-    is_int(read_set(wrapped, 4, set, &job), 0, "with and without the outer key");
-    is_text(job.data->input_path, "y", "a path");
-    is_text(job.data->test_input_path, "z", "another");
-    is_text(job.data->transforms, "[{\"resize\": [8, 16]}]", "deep in a list");
-    is_int(job.num_epochs, 4, "with it");
-    dnn_job_free(&job);
+    is_int(read_set(wrapped, 4, set, &config), 0, "with and without the outer key");
+    is_text(config.data->input_path, "y", "a path");
+    is_text(config.data->test_input_path, "z", "another");
+    is_text(config.data->transforms, "[{\"resize\": [8, 16]}]", "deep in a list");
+    is_int(config.num_epochs, 4, "with it");
+    dnn_config_free(&config);
 }
 
 static const struct {
@@ -140,17 +141,17 @@ static const struct {
 
 static void refused(void)
 {
-    struct dnn_job job;
+    struct dnn_config config;
 
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        ok(read_set(wrong[i].text, 1, &wrong[i].set, &job) < 0, "%s is refused",
+        ok(read_set(wrong[i].text, 1, &wrong[i].set, &config) < 0, "%s is refused",
            wrong[i].set);
         is_text(err.text, wrong[i].want, "and it is said why");
     }
     /* What is wrong elsewhere is blamed on the file, on its own line. */
     static const char *const set[] = {"layers={\"zoo\": \"simplecnn\"}",
                                       "input=[28, 28, 1]"};
-    ok(read_set("{" NET ",\n\n\"num_epochs\": -1}", 2, set, &job) < 0,
+    ok(read_set("{" NET ",\n\n\"num_epochs\": -1}", 2, set, &config) < 0,
        "the file's own");
     char *want =
         dnn_format("%s:3: num_epochs: must be between 0 and 1000000000, not -1", path);
@@ -185,7 +186,7 @@ static void anything(void)
             strcat(set, k == 0 ? part[which % 2] : which < PARTS ? part[which] : "");
             if (k == 3) strcat(set, "=");
         }
-        if (dnn_job_set(file, set, &err) == 0) done_well++;
+        if (dnn_config_set(file, set, &err) == 0) done_well++;
         struct dnn_jobj top = dnn_json_top(file);
         char *text = dnn_json_compact(&top);
         if (dnn_json_text("g", text, strlen(text), &back, &err) < 0)

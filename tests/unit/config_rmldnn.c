@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "config/job.h"
+#include "config/run_config.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 
 static struct dnn_err err;
 static char dir[] = "/tmp/config_rmldnn_XXXXXX";
-static struct dnn_job job;
+static struct dnn_config config;
 
 static const char net[] =
     "{\"class_name\": \"Sequential\", \"keras_version\": \"2.8.0\", \"config\": "
@@ -33,14 +33,14 @@ static char *below(const char *name)
     return dnn_format("%s/%s", dir, name);
 }
 
-/* Reads keys in rmldnn's form into job. */
+/* Reads keys in rmldnn's form into config. */
 static int read_keys(const char *keys)
 {
     char *text = dnn_format("{\n  \"neural_network\": {\n    %s\n  }\n}\n", keys);
     char *path = below("config.json");
     int rc = dnn_file_write(path, text, strlen(text), &err);
 
-    if (rc == 0) rc = dnn_job_read(path, &job, &err);
+    if (rc == 0) rc = dnn_config_read(path, &config, &err);
     dnn_free(path);
     dnn_free(text);
     return rc;
@@ -65,7 +65,7 @@ static void is_path(const char *got, const char *want, const char *what)
 /* Pictures in directories of their classes. */
 static void classification(void)
 {
-    struct dnn_job_origin train, test;
+    struct dnn_config_origin train, test;
 
     if (!reads(
             "\"outfile\": \"out.txt\", \"num_epochs\": 20, \"layers\": \"./net.json\", "
@@ -82,18 +82,19 @@ static void classification(void)
             "true}}, \"loss\": {\"function\": \"NLL\"}",
             "classification"))
         return;
-    is_int(dnn_job_mode(&job), DNN_JOB_TRAIN, "is training");
-    is_int(job.num_epochs, 20, "epochs");
-    is_int(job.batch_size, 128, "the batch");
-    is_int(job.data->test_batch_size, 64, "and that of tests");
-    ok(job.optimizer.torch && job.optimizer.rate == 1e-4, "PyTorch's Adam");
-    ok(job.ckpt->interval == 5 && strcmp(job.ckpt->save, "./kept/") == 0,
+    is_int(dnn_config_mode(&config), DNN_CONFIG_TRAIN, "is training");
+    is_int(config.num_epochs, 20, "epochs");
+    is_int(config.batch_size, 128, "the batch");
+    is_int(config.data->test_batch_size, 64, "and that of tests");
+    ok(config.optimizer.torch && config.optimizer.rate == 1e-4, "PyTorch's Adam");
+    ok(config.ckpt->interval == 5 && strcmp(config.ckpt->save, "./kept/") == 0,
        "checkpoints");
-    is_path(dnn_job_path(&job, job.ckpt->load), "w.h5", "weights to begin with");
-    ok(job.data->preload && job.has_loss, "the rest");
-    is_int(job.ckpt->keep, 0, "all checkpoints are kept");
-    dnn_job_origin(&job, DNN_PART_TRAIN, &train);
-    dnn_job_origin(&job, DNN_PART_TEST, &test);
+    is_path(dnn_config_path(&config, config.ckpt->load), "w.h5",
+            "weights to begin with");
+    ok(config.data->preload && config.has_loss, "the rest");
+    is_int(config.ckpt->keep, 0, "all checkpoints are kept");
+    dnn_config_origin(&config, DNN_PART_TRAIN, &train);
+    dnn_config_origin(&config, DNN_PART_TEST, &test);
     ok(train.from == DNN_FROM_FILES && train.targets && test.targets,
        "files and labels");
     is_path(train.files.input.path, "./digits/training/", "those to train with");
@@ -104,13 +105,13 @@ static void classification(void)
     ok(train.files.split == NULL && test.files.split == NULL,
        "tags that are on the paths say nothing new");
     struct dnn_augment *augment = NULL;
-    is_int(dnn_job_augment(&job, false, &augment, &err), 0, "transforms");
+    is_int(dnn_config_augment(&config, false, &augment, &err), 0, "transforms");
     ok(dnn_augment_random(augment), "of training are random");
     dnn_augment_free(augment);
-    is_int(dnn_job_augment(&job, true, &augment, &err), 0, "and those");
+    is_int(dnn_config_augment(&config, true, &augment, &err), 0, "and those");
     ok(augment != NULL && !dnn_augment_random(augment), "of tests are not");
     dnn_augment_free(augment);
-    dnn_job_free(&job);
+    dnn_config_free(&config);
 }
 
 /* Pictures and masks. */
@@ -122,7 +123,7 @@ static void segmentation(void)
         "\"test_target_path\": \"tm\", \"target_grayscale\": true, \"target_is_mask\": "
         "true, \"transforms\": [{\"resize\": [16, 16]}%s]}, \"optimizer\": {\"type\": "
         "\"rmsprop\"}, \"loss\": {\"function\": \"Dice\", \"source\": \"log_softmax\"}";
-    struct dnn_job_origin train;
+    struct dnn_config_origin train;
 
     for (int i = 0; i < 2; i++) {
         char *text = dnn_format(
@@ -132,22 +133,22 @@ static void segmentation(void)
         bool good = reads(text, "segmentation");
         dnn_free(text);
         if (!good) return;
-        dnn_job_origin(&job, DNN_PART_TRAIN, &train);
+        dnn_config_origin(&config, DNN_PART_TRAIN, &train);
         ok(train.files.target.kind == DNN_KIND_MASK && train.files.target.gray &&
                !train.files.input.gray && train.targets,
            "masks are grey");
         ok(i == 0 ? train.mask_scale == 1.0 / 255
                   : train.mask_scale > 0.9999 && train.mask_scale < 1.0001,
            "level %d is class 1", i == 0 ? 255 : 1);
-        is_int(job.optimizer.rule, DNN_UPDATE_RMSPROP, "RMSprop");
-        dnn_job_free(&job);
+        is_int(config.optimizer.rule, DNN_UPDATE_RMSPROP, "RMSprop");
+        dnn_config_free(&config);
     }
 }
 
 /* Arrays and boxes cut out of them. */
 static void volumes(void)
 {
-    struct dnn_job_origin train;
+    struct dnn_config_origin train;
 
     if (!reads(
             "\"layers\": \"./net.json\", \"num_epochs\": 2, \"data\": {\"type\": "
@@ -159,18 +160,18 @@ static void volumes(void)
             "{\"function\": \"nll\"}",
             "volumes"))
         return;
-    const struct dnn_slicer *slicer = job.data->slicers.objects;
-    is_int(job.data->slicers.count, 1, "one set of slices");
+    const struct dnn_slicer *slicer = config.data->slicers.objects;
+    is_int(config.data->slicers.count, 1, "one set of slices");
     ok(strcmp(slicer->name, "samples") == 0 && slicer->strides.ints[2] == 17 &&
            slicer->discard_remainders,
        "with its numbers");
-    dnn_job_origin(&job, DNN_PART_TRAIN, &train);
+    dnn_config_origin(&config, DNN_PART_TRAIN, &train);
     ok(train.files.whole && train.files.input.layout == DNN_LAYOUT_FIRST &&
            train.files.target.layout == DNN_LAYOUT_FIRST && train.image_scale == 1 &&
            strcasecmp(train.files.input.format, "hdf5") == 0,
        "one dataset is one sample, channels first, as it is");
-    is_int(job.optimizer.rule, DNN_OPTIM_HESSIAN, "second order");
-    dnn_job_free(&job);
+    is_int(config.optimizer.rule, DNN_OPTIM_HESSIAN, "second order");
+    dnn_config_free(&config);
     if (!reads(
             "\"layers\": \"./net.json\", \"data\": {\"type\": \"numpy\", "
             "\"test_input_path\": \"i.npy\", \"hdf5_outfile\": \"o.h5\", "
@@ -179,34 +180,36 @@ static void volumes(void)
             "[64, 64, 1]}]}",
             "slices of an array"))
         return;
-    is_int(dnn_job_mode(&job), DNN_JOB_INFER, "inference");
-    is_int(job.data->hdf5_precision, DNN_HDF5_HALF, "in half precision");
-    is_int(job.data->slicers.count, 2, "two sets");
-    dnn_job_free(&job);
+    is_int(dnn_config_mode(&config), DNN_CONFIG_INFER, "inference");
+    is_int(config.data->hdf5_precision, DNN_HDF5_HALF, "in half precision");
+    is_int(config.data->slicers.count, 2, "two sets");
+    dnn_config_free(&config);
 }
 
 static void modes(void)
 {
     static const struct {
         const char *data, *loss;
-        enum dnn_job_mode mode;
+        enum dnn_config_mode mode;
     } is[] = {
-        {"\"test_input_path\": \"t\", \"test_output_path\": \"o\"", "",                                    DNN_JOB_INFER  },
+        {"\"test_input_path\": \"t\", \"test_output_path\": \"o\"", "",
+         DNN_CONFIG_INFER                                                                                                    },
         {"\"test_input_path\": \"t\"",                              ", \"loss\": {\"function\": \"MSE\"}",
-         DNN_JOB_INFER                                                                                                    },
-        {"\"test_input_path\": \"t\", \"test_target_path\": \"u\"", "",                                    DNN_JOB_INFER  },
+         DNN_CONFIG_INFER                                                                                                    },
+        {"\"test_input_path\": \"t\", \"test_target_path\": \"u\"", "",
+         DNN_CONFIG_INFER                                                                                                    },
         {"\"test_input_path\": \"t\", \"test_target_path\": \"u\"",
-         ", \"loss\": {\"function\": \"BCE\", \"source\": \"sigmoid\"}",                                   DNN_JOB_EVAL   },
+         ", \"loss\": {\"function\": \"BCE\", \"source\": \"sigmoid\"}",                                   DNN_CONFIG_EVAL   },
         {"\"test_input_path\": \"t\", \"target_type\": \"labels\"",
-         ", \"loss\": {\"function\": \"NLL\"}",                                                            DNN_JOB_EVAL   },
-        {"\"input_path\": \"t\"",                                   "",                                    DNN_JOB_TRAIN  },
-        {"\"batch_size\": 3",                                       "",                                    DNN_JOB_NOTHING},
+         ", \"loss\": {\"function\": \"NLL\"}",                                                            DNN_CONFIG_EVAL   },
+        {"\"input_path\": \"t\"",                                   "",                                    DNN_CONFIG_TRAIN  },
+        {"\"batch_size\": 3",                                       "",                                    DNN_CONFIG_NOTHING},
         {"\"input_path\": \"t\", \"test_input_path\": \"u\"",       ", \"num_epochs\": 0",
-         DNN_JOB_INFER                                                                                                    },
+         DNN_CONFIG_INFER                                                                                                    },
         {"\"type\": \"pde\", \"domain_size\": 64, \"num_examples\": 8, "
-         "\"bc_frequency\": [2, 4]",                       "",                                    DNN_JOB_TRAIN  },
+         "\"bc_frequency\": [2, 4]",                       "",                                    DNN_CONFIG_TRAIN  },
         {"\"type\": \"mnist\", \"test_input_path\": \"t\"",
-         ", \"loss\": {\"function\": \"NLL\"}",                                                            DNN_JOB_EVAL   },
+         ", \"loss\": {\"function\": \"NLL\"}",                                                            DNN_CONFIG_EVAL   },
     };
 
     for (size_t i = 0; i < sizeof is / sizeof is[0]; i++) {
@@ -214,21 +217,21 @@ static void modes(void)
                                 is[i].data, is[i].loss);
 
         if (reads(keys, is[i].data)) {
-            is_int(dnn_job_mode(&job), is[i].mode, "what it is for");
-            dnn_job_free(&job);
+            is_int(dnn_config_mode(&config), is[i].mode, "what it is for");
+            dnn_config_free(&config);
         }
         dnn_free(keys);
     }
     ok(reads("\"layers\": \"./net.json\"", "no data"), "is fine");
-    is_int(dnn_job_mode(&job), DNN_JOB_NOTHING, "for looking at");
-    is_int(job.batch_size, 1, "one sample at a time");
-    dnn_job_free(&job);
+    is_int(dnn_config_mode(&config), DNN_CONFIG_NOTHING, "for looking at");
+    is_int(config.batch_size, 1, "one sample at a time");
+    dnn_config_free(&config);
 }
 
 /* Burgers' equation has its samples computed. */
 static void equation(void)
 {
-    struct dnn_job_origin train, test;
+    struct dnn_config_origin train, test;
     struct dnn_source *source = NULL;
     struct dnn_sample sample = {0};
 
@@ -238,9 +241,9 @@ static void equation(void)
                "10], \"bc_type\": \"FIXED_uniform\", \"batch_size\": 4}",
                "an equation"))
         return;
-    dnn_job_origin(&job, DNN_PART_TRAIN, &train);
-    dnn_job_origin(&job, DNN_PART_TEST, &test);
-    if (ok(dnn_job_open(&job, &train, &source, &err) == 0, "to train with")) {
+    dnn_config_origin(&config, DNN_PART_TRAIN, &train);
+    dnn_config_origin(&config, DNN_PART_TEST, &test);
+    if (ok(dnn_config_open(&config, &train, &source, &err) == 0, "to train with")) {
         is_int(source->count, 8, "8 samples");
         is_int(dnn_source_read(source, 7, &sample, &err), 0, "the last");
         is_int(dnn_array_count(&sample.col[0]), 64, "of 64 points");
@@ -248,10 +251,10 @@ static void equation(void)
         printf("# %s\n", err.text);
     dnn_sample_free(&sample);
     dnn_source_close(source);
-    is_int(dnn_job_open(&job, &test, &source, &err), 0, "to test with");
+    is_int(dnn_config_open(&config, &test, &source, &err), 0, "to test with");
     is_int(source->count, 3, "3 samples");
     dnn_source_close(source);
-    dnn_job_free(&job);
+    dnn_config_free(&config);
 }
 
 /* Sums of waves. */
@@ -262,7 +265,7 @@ static void superposition(void)
         "64, "
         "\"num_examples\": 1, \"bc_frequency\": [1, 9], \"bc_type\": \"%s\", "
         "\"bc_terms\": %d}";
-    struct dnn_job_origin train;
+    struct dnn_config_origin train;
     float highest[2] = {0, 0};
 
     for (int i = 0; i < 2; i++) {
@@ -273,8 +276,8 @@ static void superposition(void)
 
         dnn_free(text);
         if (!good) return;
-        dnn_job_origin(&job, DNN_PART_TRAIN, &train);
-        int rc = dnn_job_open(&job, &train, &source, &err);
+        dnn_config_origin(&config, DNN_PART_TRAIN, &train);
+        int rc = dnn_config_open(&config, &train, &source, &err);
         if (rc == 0) rc = dnn_source_read(source, 0, &sample, &err);
         is_int(rc, 0, "its sample");
         for (int k = 0; rc == 0 && k < 64; k++) {
@@ -284,7 +287,7 @@ static void superposition(void)
         }
         dnn_sample_free(&sample);
         dnn_source_close(source);
-        dnn_job_free(&job);
+        dnn_config_free(&config);
     }
     ok(highest[0] > 0.99f && highest[1] < 0.95f && highest[1] > 0.3f,
        "a wave reaches 1, the mean of 16 does not: %g, %g", (double)highest[0],

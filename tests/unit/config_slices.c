@@ -1,4 +1,4 @@
-/* config_slices.c - volumes cut into boxes as a job has it.
+/* config_slices.c - volumes cut into boxes as a configuration has it.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -11,12 +11,12 @@
 
 static int open_slices(const char *data, struct dnn_source **out)
 {
-    struct dnn_job_origin origin;
+    struct dnn_config_origin origin;
 
     *out = NULL;
     if (!reads(data)) return -1;
-    dnn_job_origin(&job, DNN_PART_TRAIN, &origin);
-    return dnn_job_open(&job, &origin, out, &err);
+    dnn_config_origin(&config, DNN_PART_TRAIN, &origin);
+    return dnn_config_open(&config, &origin, out, &err);
 }
 
 /* A number of an array of u8, u16, i32 or f32. */
@@ -56,22 +56,23 @@ static void boxes(void)
                        "\"size\": 8}",
                        &whole),
            0, "volumes");
-    ok(dnn_job_sliced(whole) == NULL && dnn_job_sliced(NULL) == NULL, "are not cut");
+    ok(dnn_config_sliced(whole) == NULL && dnn_config_sliced(NULL) == NULL,
+       "are not cut");
     is_int(dnn_source_read(whole, 2, &volume, &err), 0, "the last of them");
     dnn_source_close(whole);
-    dnn_job_free(&job);
+    dnn_config_free(&config);
     is_int(open_slices(VOLUMES "[{\"name\": \"a\", \"sizes\": [4, 4, 8]}, {\"name\": "
                                "\"b\", \"sizes\": [4, 4, 8], \"strides\": [2, 4, 8]}]",
                        &cut),
            0, "two sets of boxes");
     if (cut == NULL) return;
     is_int(cut->count, 3 * (4 + 6), "four and six of each");
-    const struct dnn_job_slices *how = dnn_job_sliced(cut);
+    const struct dnn_config_slices *how = dnn_config_sliced(cut);
     ok(how != NULL && how->nsets == 2 && how->each == 10, "as is told");
     ok(cut->col[0].shape.dim[0] == 4 && cut->col[0].shape.dim[2] == 8, "their shape");
     dnn_source_label(cut, 27, name);
     is_text(name, "2: b[3]", "their names");
-    dnn_job_slice_at(how, 27, &v, &set, &at);
+    dnn_config_slice_at(how, 27, &v, &set, &at);
     ok(v == 2 && set == 1 && at == 3, "and where they are from");
     is_int(dnn_source_read(cut, 27, &box, &err), 0, "one of them");
     for (int c = 0; c < cut->ncols; c++)
@@ -82,7 +83,7 @@ static void boxes(void)
     dnn_sample_free(&box);
     dnn_sample_free(&volume);
     dnn_source_close(cut);
-    dnn_job_free(&job);
+    dnn_config_free(&config);
 }
 
 /* Boxes without remainders are put together to less than there was. */
@@ -93,28 +94,28 @@ static void smaller(void)
     is_int(open_slices(VOLUMES "[{\"sizes\": [3, 8, 8], \"discard_remainders\": true}]",
                        &cut),
            0, "boxes that leave something");
-    const struct dnn_job_slices *how = dnn_job_sliced(cut);
+    const struct dnn_config_slices *how = dnn_config_sliced(cut);
     ok(how != NULL && how->set[0].full[0] == 8 && how->put[0].full[0] == 6,
        "which is not there any more");
     dnn_source_close(cut);
-    dnn_job_free(&job);
+    dnn_config_free(&config);
 }
 
 /* A part of the boxes is set aside. */
 static void aside(void)
 {
-    struct dnn_job_origin origin;
+    struct dnn_config_origin origin;
     struct dnn_source *cut, *rest = NULL;
 
     is_int(open_slices(VOLUMES "[{\"sizes\": [4, 4, 8]}], \"validation\": 0.25", &cut),
            0, "boxes, some set aside");
-    dnn_job_origin(&job, DNN_PART_VALIDATION, &origin);
-    is_int(dnn_job_open(&job, &origin, &rest, &err), 0, "those");
+    dnn_config_origin(&config, DNN_PART_VALIDATION, &origin);
+    is_int(dnn_config_open(&config, &origin, &rest, &err), 0, "those");
     ok(cut != NULL && rest != NULL && cut->count == 9 && rest->count == 3,
        "9 and 3 of 12");
     dnn_source_close(cut);
     dnn_source_close(rest);
-    dnn_job_free(&job);
+    dnn_config_free(&config);
 }
 
 static void refused(void)
@@ -140,7 +141,7 @@ static void refused(void)
         ok(open_slices(data, &cut) < 0, "refused");
         is_text(err.text, wrong[i][1], "with the reason");
         dnn_free(data);
-        dnn_job_free(&job);
+        dnn_config_free(&config);
     }
 }
 

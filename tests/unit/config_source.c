@@ -1,4 +1,5 @@
-/* config_source.c - masks that are pictures, and transforms, as a job has them.
+/* config_source.c - masks that are pictures, and transforms, as a configuration has
+ * them.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -59,14 +60,14 @@ static bool tiff_is_built(void)
 /* The classes that levels 0, 255, 0, 255 or 0, 1, 2, 1 become, as a text. */
 static void classes(const char *data, const char *want, const char *what)
 {
-    struct dnn_job_origin at;
+    struct dnn_config_origin at;
     struct dnn_source *source = NULL;
     struct dnn_sample sample = {0};
     struct dnn_buf got = {0};
 
     if (!reads(data)) return;
-    dnn_job_origin(&job, DNN_PART_TRAIN, &at);
-    int rc = dnn_job_open(&job, &at, &source, &err);
+    dnn_config_origin(&config, DNN_PART_TRAIN, &at);
+    int rc = dnn_config_open(&config, &at, &source, &err);
     if (rc == 0) rc = dnn_source_read(source, 0, &sample, &err);
     for (int c = 0; rc == 0 && c < source->ncols; c++)
         if (source->col[c].role == DNN_ROLE_TARGET) {
@@ -78,7 +79,7 @@ static void classes(const char *data, const char *want, const char *what)
     dnn_buf_free(&got);
     dnn_sample_free(&sample);
     dnn_source_close(source);
-    dnn_job_free(&job);
+    dnn_config_free(&config);
 }
 
 #define PICTURES                                                                       \
@@ -116,13 +117,14 @@ static void masks(void)
 
 /* ---- transforms ---- */
 
-/* Whether what is made of a job's transforms is random; -1: there are none. */
+/* Whether what is made of a configuration's transforms is random; -1: there are none.
+ */
 static int randomness(bool test)
 {
     struct dnn_augment *augment = NULL;
     int is = -1;
 
-    is_int(dnn_job_augment(&job, test, &augment, &err), 0, "read");
+    is_int(dnn_config_augment(&config, test, &augment, &err), 0, "read");
     if (augment != NULL) is = dnn_augment_random(augment) ? 1 : 0;
     dnn_augment_free(augment);
     return is;
@@ -143,20 +145,20 @@ static void transforms(void)
     if (reads("\"input_path\": \"x\"")) {
         is_int(randomness(false), -1, "none to train with");
         is_int(randomness(true), -1, "none to test with");
-        dnn_job_free(&job);
+        dnn_config_free(&config);
     }
     if (reads(
             "\"transforms\": [{\"noise\": 1}], \"test_input_transforms\": [{\"noise\": "
             "2}]")) {
         is_int(randomness(true), 1, "tests have what is said for them");
-        dnn_job_free(&job);
+        dnn_config_free(&config);
     }
     if (!reads("\"transforms\": [{\"random_rotate\": 5},\n\n{\"resize\": [4, 4]}],\n"
                "\"input_transforms\": [{\"noise\": 1}]"))
         return;
     is_int(randomness(false), 1, "training's are random");
     is_int(randomness(true), 0, "tests' are not");
-    is_int(dnn_job_augment(&job, true, &augment, &err), 0, "tests'");
+    is_int(dnn_config_augment(&config, true, &augment, &err), 0, "tests'");
     ok(dnn_augment_columns(augment, 1, &volume, &out, &err) < 0,
        "do not go with volumes");
     char *want = dnn_format("%s:4: data.transforms[1].resize: 'input' has 3", path);
@@ -164,7 +166,7 @@ static void transforms(void)
     is_text(err.text, want, "with its line and its place in the list");
     dnn_free(want);
     dnn_augment_free(augment);
-    dnn_job_free(&job);
+    dnn_config_free(&config);
 }
 
 int main(void)

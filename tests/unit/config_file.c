@@ -1,4 +1,5 @@
-/* config_job.c - what a job says, what it leaves unsaid, and printing it back.
+/* config_file.c - what a configuration says, what it leaves unsaid, and printing it
+ * back.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -7,29 +8,29 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "config/job.h"
+#include "config/run_config.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 static struct dnn_err err;
-static char path[] = "/tmp/config_job_XXXXXX";
+static char path[] = "/tmp/config_file_XXXXXX";
 
-static int read_job(const char *text, struct dnn_job *job)
+static int read_config(const char *text, struct dnn_config *config)
 {
-    *job = (struct dnn_job){0};
+    *config = (struct dnn_config){0};
     if (dnn_file_write(path, text, strlen(text), &err) < 0) return DNN_EIO;
-    return dnn_job_read(path, job, &err);
+    return dnn_config_read(path, config, &err);
 }
 
-static void is_loss(const struct dnn_job *job, const char *want, const char *what)
+static void is_loss(const struct dnn_config *config, const char *want, const char *what)
 {
     char *text = NULL;
     size_t size;
     FILE *to = open_memstream(&text, &size);
 
-    dnn_loss_print(job->loss, to);
+    dnn_loss_print(config->loss, to);
     fclose(to);
     is_text(text, want, what);
     dnn_free(text);
@@ -37,31 +38,35 @@ static void is_loss(const struct dnn_job *job, const char *want, const char *wha
 
 static void unsaid(void)
 {
-    struct dnn_job job;
+    struct dnn_config config;
 
-    is_int(read_job("{\"layers\": {\"zoo\": \"simplecnn\"}}", &job), 0,
+    is_int(read_config("{\"layers\": {\"zoo\": \"simplecnn\"}}", &config), 0,
            "layers are enough");
-    is_int(job.batch_size, 1, "a batch of one");
-    is_int(job.threads, 0, "threads as usual");
-    is_loss(&job, "\"mse\"", "squared differences");
-    is_int(job.optimizer.rule, DNN_UPDATE_ADAM, "Adam");
-    ok(job.optimizer.rate == 0.001 && job.optimizer.beta2 == 0.999,
+    is_int(config.batch_size, 1, "a batch of one");
+    is_int(config.threads, 0, "threads as usual");
+    is_loss(&config, "\"mse\"", "squared differences");
+    is_int(config.optimizer.rule, DNN_UPDATE_ADAM, "Adam");
+    ok(config.optimizer.rate == 0.001 && config.optimizer.beta2 == 0.999,
        "with its own numbers");
-    is_int(job.recompute, DNN_RECOMPUTE_CHEAP, "what is cheap is computed again");
-    is_int(job.memory_limit, 0, "no limit");
-    ok(job.backend == NULL, "the fastest backend");
-    is_text(job.net.graph->name, "simplecnn", "the network");
-    ok(job.net.text != NULL, "and its text");
-    ok(job.num_epochs == 1 && job.seed == 1 && job.accumulate == 1 && job.ema == 0,
+    is_int(config.recompute, DNN_RECOMPUTE_CHEAP, "what is cheap is computed again");
+    is_int(config.memory_limit, 0, "no limit");
+    ok(config.backend == NULL, "the fastest backend");
+    is_text(config.net.graph->name, "simplecnn", "the network");
+    ok(config.net.text != NULL, "and its text");
+    ok(config.num_epochs == 1 && config.seed == 1 && config.accumulate == 1 &&
+           config.ema == 0,
        "one epoch, and nothing special");
-    ok(job.data == NULL && job.early == NULL && job.goal == NULL, "nothing to do");
-    ok(job.ckpt->interval == 1 && job.ckpt->keep == 3 &&
-           job.ckpt->resume == DNN_RESUME_AUTO && job.ckpt->save == NULL,
+    ok(config.data == NULL && config.early == NULL && config.goal == NULL,
+       "nothing to do");
+    ok(config.ckpt->interval == 1 && config.ckpt->keep == 3 &&
+           config.ckpt->resume == DNN_RESUME_AUTO && config.ckpt->save == NULL,
        "checkpoints as usual");
-    ok(strcmp(job.parallel->rule, "bsp") == 0 && !job.deterministic, "ranks in step");
-    ok(job.telemetry->csv && job.telemetry->report && !job.telemetry->tensorboard,
+    ok(strcmp(config.parallel->rule, "bsp") == 0 && !config.deterministic,
+       "ranks in step");
+    ok(config.telemetry->csv && config.telemetry->report &&
+           !config.telemetry->tensorboard,
        "a table and a report");
-    dnn_job_free(&job);
+    dnn_config_free(&config);
 }
 
 static const char *const said[] = {
@@ -76,16 +81,18 @@ static const char *const said[] = {
     "\"threads\": 2, \"num_epochs\": 7, \"outfile\": \"out.txt\"}}",
     NULL};
 
-static void check(const struct dnn_job *job, const char *what)
+static void check(const struct dnn_config *config, const char *what)
 {
-    const struct dnn_shape *in = &job->net.graph->node[job->net.graph->input[0]].out;
+    const struct dnn_shape *in =
+        &config->net.graph->node[config->net.graph->input[0]].out;
 
-    ok(job->batch_size == 3 && job->threads == 2 && job->memory_limit == 2048 &&
-           job->recompute == DNN_RECOMPUTE_AUTO &&
-           job->optimizer.rule == DNN_UPDATE_SGD && job->optimizer.momentum == 0.5 &&
-           job->optimizer.rate == 0.01 && strcmp(job->backend, "ref") == 0,
+    ok(config->batch_size == 3 && config->threads == 2 &&
+           config->memory_limit == 2048 && config->recompute == DNN_RECOMPUTE_AUTO &&
+           config->optimizer.rule == DNN_UPDATE_SGD &&
+           config->optimizer.momentum == 0.5 && config->optimizer.rate == 0.01 &&
+           strcmp(config->backend, "ref") == 0,
        "%s: every key", what);
-    is_loss(job, "\"mse\"", what);
+    is_loss(config, "\"mse\"", what);
     ok(in->dim[1] == 32 && in->dim[2] == 16 && in->dim[3] == 2, "%s: the data", what);
 }
 
@@ -93,24 +100,24 @@ static void check(const struct dnn_job *job, const char *what)
 static void everything(void)
 {
     for (int i = 0; said[i] != NULL; i++) {
-        struct dnn_job job, back;
+        struct dnn_config config, back;
         char *text = NULL;
         size_t size;
 
-        if (!ok(read_job(said[i], &job) == 0, "form %d", i)) {
+        if (!ok(read_config(said[i], &config) == 0, "form %d", i)) {
             printf("# %s\n", err.text);
             continue;
         }
-        check(&job, "read");
+        check(&config, "read");
         FILE *to = open_memstream(&text, &size);
-        dnn_job_print(&job, to);
+        dnn_config_print(&config, to);
         fclose(to);
-        if (ok(read_job(text, &back) == 0, "what is printed is a job"))
+        if (ok(read_config(text, &back) == 0, "what is printed can be read"))
             check(&back, "read back");
         else
             printf("# %s\n%s\n", err.text, text);
-        dnn_job_free(&back);
-        dnn_job_free(&job);
+        dnn_config_free(&back);
+        dnn_config_free(&config);
         dnn_free(text);
     }
 }
@@ -119,18 +126,18 @@ static void everything(void)
 static void round_trip(const char *text, const char *what)
 {
     char *first = NULL, *second = NULL;
-    struct dnn_job job;
+    struct dnn_config config;
     size_t size;
 
     for (int i = 0; i < 2; i++) {
-        if (!ok(read_job(i == 0 ? text : first, &job) == 0, "%s", what)) {
+        if (!ok(read_config(i == 0 ? text : first, &config) == 0, "%s", what)) {
             printf("# %s\n", err.text);
             break;
         }
         FILE *to = open_memstream(i == 0 ? &first : &second, &size);
-        dnn_job_print(&job, to);
+        dnn_config_print(&config, to);
         fclose(to);
-        dnn_job_free(&job);
+        dnn_config_free(&config);
     }
     if (second != NULL) is_text(second, first, "printed and read, it is the same");
     dnn_free(first);
@@ -154,44 +161,46 @@ static const char full[] =
 
 static void training(void)
 {
-    struct dnn_job job;
+    struct dnn_config config;
 
-    if (!ok(read_job(full, &job) == 0, "a job that trains")) {
+    if (!ok(read_config(full, &config) == 0, "a configuration that trains")) {
         printf("# %s\n", err.text);
         return;
     }
-    ok(job.seed == 7 && job.clip_norm == 1 && job.accumulate == 2 && job.ema == 0.99,
+    ok(config.seed == 7 && config.clip_norm == 1 && config.accumulate == 2 &&
+           config.ema == 0.99,
        "its numbers");
-    ok(job.schedule != NULL, "the schedule");
-    is_text(job.early->metric, "val_accuracy", "when to stop early");
-    is_int(job.early->patience, 4, "and how patient");
-    ok(job.goal->has_target && job.goal->target == 0.97, "or at once");
-    is_int(job.ckpt->resume, DNN_RESUME_YES, "it goes on");
-    is_int(job.parallel->micro_batches, 16, "micro_batches");
-    is_int(job.data->memory, 1 << 30, "memory");
-    is_int(job.batch_size, 64, "the batch of data");
+    ok(config.schedule != NULL, "the schedule");
+    is_text(config.early->metric, "val_accuracy", "when to stop early");
+    is_int(config.early->patience, 4, "and how patient");
+    ok(config.goal->has_target && config.goal->target == 0.97, "or at once");
+    is_int(config.ckpt->resume, DNN_RESUME_YES, "it goes on");
+    is_int(config.parallel->micro_batches, 16, "micro_batches");
+    is_int(config.data->memory, 1 << 30, "memory");
+    is_int(config.batch_size, 64, "the batch of data");
     struct dnn_metrics *metrics = NULL;
     const struct dnn_metric_value *value;
-    is_int(dnn_job_metrics(&job, NULL, 10, &metrics, &err), 0, "metrics");
+    is_int(dnn_config_metrics(&config, NULL, 10, &metrics, &err), 0, "metrics");
     ok(dnn_metrics_values(metrics, &value) >= 2, "at least two values");
     is_text(value[0].name, "accuracy", "the first");
     dnn_metrics_free(metrics);
-    is_text(dnn_job_dir(&job), "/tmp/out", "where it writes");
-    dnn_job_free(&job);
+    is_text(dnn_config_dir(&config), "/tmp/out", "where it writes");
+    dnn_config_free(&config);
 }
 
 static void places(void)
 {
-    struct dnn_job job;
+    struct dnn_config config;
 
-    is_int(read_job("{\"layers\": {\"zoo\": \"simplecnn\"}}", &job), 0, "by default");
+    is_int(read_config("{\"layers\": {\"zoo\": \"simplecnn\"}}", &config), 0,
+           "by default");
     char *want = dnn_format("/tmp/run-%s", path + 5);
-    is_text(dnn_job_dir(&job), want, "it writes beside the job");
-    is_text(dnn_job_path(&job, "a/b"), "/tmp/a/b", "paths are from there");
-    is_text(dnn_job_path(&job, "/a/b"), "/a/b", "unless absolute");
-    ok(dnn_job_path(&job, NULL) == NULL, "or none");
+    is_text(dnn_config_dir(&config), want, "it writes beside the configuration");
+    is_text(dnn_config_path(&config, "a/b"), "/tmp/a/b", "paths are from there");
+    is_text(dnn_config_path(&config, "/a/b"), "/a/b", "unless absolute");
+    ok(dnn_config_path(&config, NULL) == NULL, "or none");
     dnn_free(want);
-    dnn_job_free(&job);
+    dnn_config_free(&config);
 }
 
 #define NET "{\"layers\": {\"zoo\": \"simplecnn\"},\n"
@@ -247,13 +256,13 @@ static const struct {
 
 static void refused(void)
 {
-    struct dnn_job job;
+    struct dnn_config config;
 
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         char *want =
             dnn_format("%s%s", path, wrong[i].want == NULL ? ":2: " : wrong[i].want);
 
-        ok(read_job(wrong[i].text, &job) < 0, "case %zu", i);
+        ok(read_config(wrong[i].text, &config) < 0, "case %zu", i);
         /* What another room says is its own test's business. */
         if (wrong[i].want == NULL) err.text[strlen(want)] = '\0';
         is_text(err.text, want, "is refused");
@@ -268,52 +277,54 @@ static void ranks(void)
         NET "\"optimizer\": {\"type\": \"SGD\", \"learning_rate\": 0.25}, "
             "\"learning_rate_scaling\": true, \"data\": {\"input_path\": \"x\", "
             "\"batch_size_per_rank\": 8}}";
-    struct dnn_job job, back;
+    struct dnn_config config, back;
     char *printed = NULL;
     size_t size;
 
-    if (!ok(read_job(text, &job) == 0, "a batch size per rank")) return;
-    is_int(job.batch_size, 8, "is that of one rank");
-    is_int(dnn_job_set_ranks(&job, 4, &err), 0, "on four");
-    is_int(job.batch_size, 32, "there are four times as many samples");
-    is_int(job.data->batch_size, 32, "in the data, too");
-    ok(job.optimizer.rate == 1, "and four times the learning rate");
+    if (!ok(read_config(text, &config) == 0, "a batch size per rank")) return;
+    is_int(config.batch_size, 8, "is that of one rank");
+    is_int(dnn_config_set_ranks(&config, 4, &err), 0, "on four");
+    is_int(config.batch_size, 32, "there are four times as many samples");
+    is_int(config.data->batch_size, 32, "in the data, too");
+    ok(config.optimizer.rate == 1, "and four times the learning rate");
     FILE *to = open_memstream(&printed, &size);
-    dnn_job_print(&job, to);
+    dnn_config_print(&config, to);
     fclose(to);
-    if (ok(read_job(printed, &back) == 0, "what is printed can be read")) {
-        is_int(dnn_job_set_ranks(&back, 4, &err), 0, "on four ranks");
+    if (ok(read_config(printed, &back) == 0, "what is printed can be read")) {
+        is_int(dnn_config_set_ranks(&back, 4, &err), 0, "on four ranks");
         ok(back.batch_size == 32 && back.optimizer.rate == 1, "it is the same");
-        dnn_job_free(&back);
+        dnn_config_free(&back);
     } else
         printf("# %s\n", err.text);
     dnn_free(printed);
-    dnn_job_free(&job);
-    if (read_job(text, &job) < 0) return;
-    ok(dnn_job_set_ranks(&job, 1 << 18, &err) == DNN_ECONFIG, "too many");
+    dnn_config_free(&config);
+    if (read_config(text, &config) < 0) return;
+    ok(dnn_config_set_ranks(&config, 1 << 18, &err) == DNN_ECONFIG, "too many");
     is_text(err.text,
             "data.batch_size_per_rank: 8 on 262144 ranks is more than 1048576 samples; "
             "make it smaller",
             "is refused");
-    dnn_job_free(&job);
+    dnn_config_free(&config);
 }
 
 /* NNLO's environment variable. */
 static void short_epochs(void)
 {
-    struct dnn_job job;
+    struct dnn_config config;
 
     setenv("NNLO_SHORT_BATCHES", "7", 1);
-    if (ok(read_job("{\"layers\": {\"zoo\": \"simplecnn\"}}", &job) == 0, "read")) {
-        is_int(job.steps_per_epoch, 7, "steps of an epoch from the environment");
-        dnn_job_free(&job);
+    if (ok(read_config("{\"layers\": {\"zoo\": \"simplecnn\"}}", &config) == 0,
+           "read")) {
+        is_int(config.steps_per_epoch, 7, "steps of an epoch from the environment");
+        dnn_config_free(&config);
     }
-    if (ok(read_job(NET "\"steps_per_epoch\": 9}", &job) == 0, "read")) {
-        is_int(job.steps_per_epoch, 9, "the key comes first");
-        dnn_job_free(&job);
+    if (ok(read_config(NET "\"steps_per_epoch\": 9}", &config) == 0, "read")) {
+        is_int(config.steps_per_epoch, 9, "the key comes first");
+        dnn_config_free(&config);
     }
     setenv("NNLO_SHORT_BATCHES", "few", 1);
-    ok(read_job("{\"layers\": {\"zoo\": \"simplecnn\"}}", &job) == DNN_EUSAGE, "text");
+    ok(read_config("{\"layers\": {\"zoo\": \"simplecnn\"}}", &config) == DNN_EUSAGE,
+       "text");
     is_text(err.text,
             "NNLO_SHORT_BATCHES: must be a whole number of at least 0, not \"few\"",
             "is refused");
@@ -329,7 +340,7 @@ static void manual(void)
     size_t len = 0;
     FILE *to = open_memstream(&text, &len);
 
-    dnn_job_docs(to);
+    dnn_config_docs(to);
     fclose(to);
     if (golden != NULL && strcmp(golden, "write") == 0)
         is_int(dnn_file_write(name, text, len, &err), 0, "docs/config.md is written");
@@ -372,7 +383,7 @@ int main(void)
 
     if (fd < 0) return 99;
     close(fd);
-    ok(dnn_field_check(dnn_job_fields, &err) == 0, "the table of keys is sound");
+    ok(dnn_field_check(dnn_config_fields, &err) == 0, "the table of keys is sound");
     unsaid();
     everything();
     training();

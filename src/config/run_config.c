@@ -1,9 +1,9 @@
-/* job.c - read a configuration file.
+/* run_config.c - read a configuration file.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "config/job_impl.h"
+#include "config/run_config_impl.h"
 
 #include "base/file.h"
 #include "base/text.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct dnn_choice dnn_job_recomputes[] = {
+const struct dnn_choice dnn_config_recomputes[] = {
     {"false", DNN_RECOMPUTE_NEVER},
     {"cheap", DNN_RECOMPUTE_CHEAP},
     {"auto",  DNN_RECOMPUTE_AUTO },
@@ -29,26 +29,26 @@ static const struct dnn_choice precisions[] = {
 };
 
 static const struct dnn_sub input_sub = {.min = 0, .max = DNN_MAX_DIMS - 1};
-static const struct dnn_sub ckpt_sub = {dnn_job_ckpt_fields,
-                                        sizeof(struct dnn_job_ckpt), 0, 0, false};
+static const struct dnn_sub ckpt_sub = {dnn_config_ckpt_fields,
+                                        sizeof(struct dnn_config_ckpt), 0, 0, false};
 static const struct dnn_sub parallel_sub = {
-    dnn_job_parallel_fields, sizeof(struct dnn_job_parallel), 0, 0, false};
+    dnn_config_parallel_fields, sizeof(struct dnn_config_parallel), 0, 0, false};
 static const struct dnn_sub telemetry_sub = {
-    dnn_job_telemetry_fields, sizeof(struct dnn_job_telemetry), 0, 0, false};
+    dnn_config_telemetry_fields, sizeof(struct dnn_config_telemetry), 0, 0, false};
 static const struct dnn_field kernels_fields[] = {
-    TEXT("conv", offsetof(struct dnn_job_kernels, conv), "null",
+    TEXT("conv", offsetof(struct dnn_config_kernels, conv), "null",
          "algorithm for convolutions: gemm (also i2c, im2col), winograd, direct or "
          "onednn; used wherever it supports the shape; null: any"),
     END,
 };
-static const struct dnn_sub kernels_sub = {kernels_fields,
-                                           sizeof(struct dnn_job_kernels), 0, 0, false};
-static const struct dnn_sub data_sub = {dnn_job_data_fields,
-                                        sizeof(struct dnn_job_data), 0, 0, false};
+static const struct dnn_sub kernels_sub = {
+    kernels_fields, sizeof(struct dnn_config_kernels), 0, 0, false};
+static const struct dnn_sub data_sub = {dnn_config_data_fields,
+                                        sizeof(struct dnn_config_data), 0, 0, false};
 
-#define AT(f) offsetof(struct dnn_job, f)
+#define AT(f) offsetof(struct dnn_config, f)
 /* clang-format off */
-const struct dnn_field dnn_job_fields[] = {
+const struct dnn_field dnn_config_fields[] = {
     JSON("layers", AT(layers), NULL,
          "the network: a Keras JSON file, {\"zoo\": NAME, ...}, or layers"),
     {"input", DNN_F_INTS, AT(input), "[]", 1, 1 << 30, NULL,
@@ -57,7 +57,7 @@ const struct dnn_field dnn_job_fields[] = {
     INT("num_epochs", AT(num_epochs), "1", 0, 1e9, "number of epochs; 0: no training"),
     INT("steps_per_epoch", AT(steps_per_epoch), "0", 0, 1e15,
         "end an epoch after this many steps; 0: all batches"),
-    INT("batch_size", AT(batch_size), "1", 1, DNN_JOB_BATCH,
+    INT("batch_size", AT(batch_size), "1", 1, DNN_CONFIG_BATCH,
         "global batch size (all ranks together); default: data.batch_size"),
     INT("seed", AT(seed), "1", 0, INFINITY, "seed of all random numbers"),
     JSON("loss", AT(loss_text), "\"mse\"",
@@ -75,7 +75,7 @@ const struct dnn_field dnn_job_fields[] = {
          "clip the global gradient norm to this value; 0: no clipping"),
     REAL("clip_value", AT(clip_value), "0", 0, INFINITY,
          "clip each element of a gradient to [-value, value]; 0: no clipping"),
-    INT("accumulate", AT(accumulate), "1", 1, DNN_JOB_BATCH,
+    INT("accumulate", AT(accumulate), "1", 1, DNN_CONFIG_BATCH,
         "gradient accumulation: number of steps in which a rank computes its share of a "
         "batch, to save memory"),
     REAL("ema", AT(ema), "0", 0, 1,
@@ -99,7 +99,7 @@ const struct dnn_field dnn_job_fields[] = {
     FLAG("deterministic", AT(deterministic), "false",
          "bitwise identical results for any number of ranks"),
     OBJECT("parallel", AT(parallel), "{}", &parallel_sub, "data parallelism"),
-    WORD("recompute", AT(recompute), "cheap", dnn_job_recomputes,
+    WORD("recompute", AT(recompute), "cheap", dnn_config_recomputes,
          "recompute activations in the backward pass instead of storing them: cheap "
          "(norms and activation functions of large networks), auto (as much as "
          "memory_limit requires), true (wherever it saves memory), false (never)"),
@@ -117,11 +117,11 @@ const struct dnn_field dnn_job_fields[] = {
 };
 /* clang-format on */
 
-void dnn_job_find(const struct dnn_job *job, struct dnn_job_at *out)
+void dnn_config_find(const struct dnn_config *config, struct dnn_config_at *out)
 {
-    out->file = dnn_json_top(job->file);
+    out->file = dnn_json_top(config->file);
     out->inner = dnn_json_sub(&out->file, "neural_network");
-    out->top = job->wrapped ? &out->inner : &out->file;
+    out->top = config->wrapped ? &out->inner : &out->file;
     out->data = dnn_json_sub(out->top, "data");
 }
 
@@ -139,9 +139,9 @@ static void print_table(const void *what, FILE *where)
     dnn_field_print(table->fields, table->in, where);
 }
 
-const char *dnn_job_printed(const struct dnn_job *job,
-                            void (*print)(const void *what, FILE *where),
-                            const void *what)
+const char *dnn_config_printed(const struct dnn_config *config,
+                               void (*print)(const void *what, FILE *where),
+                               const void *what)
 {
     char *text = NULL;
     size_t size = 0;
@@ -152,14 +152,14 @@ const char *dnn_job_printed(const struct dnn_job *job,
     fclose(to);
     while (size > 0 && text[size - 1] == '\n')
         text[--size] = '\0';
-    const char *kept = dnn_arena_strdup(dnn_json_arena(job->file), text);
+    const char *kept = dnn_arena_strdup(dnn_json_arena(config->file), text);
     dnn_free(text);
     return kept;
 }
 
 /* What is printed as "layers": options of the zoo with their defaults; layers written
  * in the file itself are only mentioned. */
-static int note_layers(const struct dnn_jobj *at, struct dnn_job *job,
+static int note_layers(const struct dnn_jobj *at, struct dnn_config *config,
                        struct dnn_err *err)
 {
     struct dnn_jobj zoo = dnn_json_sub(at, "zoo");
@@ -167,12 +167,12 @@ static int note_layers(const struct dnn_jobj *at, struct dnn_job *job,
 
     if (dnn_json_type(at) == DNN_J_TEXT) return 0;
     if (dnn_json_type(&zoo) == DNN_J_ABSENT) {
-        job->layers = "[\"given here\"]";
+        config->layers = "[\"given here\"]";
         return 0;
     }
     DNN_TRY(dnn_field_fill(at, dnn_zoo_fields, NULL, &opts, err));
-    job->layers =
-        dnn_job_printed(job, print_table, &(struct table){dnn_zoo_fields, &opts});
+    config->layers =
+        dnn_config_printed(config, print_table, &(struct table){dnn_zoo_fields, &opts});
     return 0;
 }
 
@@ -187,7 +187,7 @@ static char *directory(const char *path)
 }
 
 /* NNLO's environment variable stands for the key. */
-static int read_steps(const struct dnn_jobj *top, struct dnn_job *job,
+static int read_steps(const struct dnn_jobj *top, struct dnn_config *config,
                       struct dnn_err *err)
 {
     const char *text = getenv("NNLO_SHORT_BATCHES");
@@ -199,116 +199,116 @@ static int read_steps(const struct dnn_jobj *top, struct dnn_job *job,
                         "NNLO_SHORT_BATCHES: must be a whole number of at least 0, not "
                         "\"%.40s\"",
                         text);
-    job->steps_per_epoch = steps;
+    config->steps_per_epoch = steps;
     return 0;
 }
 
-static int read_keys(struct dnn_job *job, struct dnn_err *err)
+static int read_keys(struct dnn_config *config, struct dnn_err *err)
 {
-    struct dnn_job_at at;
+    struct dnn_config_at at;
 
-    dnn_job_find(job, &at);
-    DNN_TRY(dnn_field_fill(at.top, dnn_job_fields, NULL, job, err));
-    DNN_TRY(read_steps(at.top, job, err));
+    dnn_config_find(config, &at);
+    DNN_TRY(dnn_field_fill(at.top, dnn_config_fields, NULL, config, err));
+    DNN_TRY(read_steps(at.top, config, err));
     /* rmldnn keeps all checkpoints. */
     struct dnn_jobj ckpt = dnn_json_sub(at.top, "checkpoints");
-    if (job->wrapped && dnn_json_sub(&ckpt, "keep").val == NULL)
-        ((struct dnn_job_ckpt *)job->ckpt)->keep = 0;
-    DNN_TRY(dnn_job_read_data(at.top, job, err));
-    DNN_TRY(dnn_job_read_sections(at.top, job, err));
+    if (config->wrapped && dnn_json_sub(&ckpt, "keep").val == NULL)
+        ((struct dnn_config_ckpt *)config->ckpt)->keep = 0;
+    DNN_TRY(dnn_config_read_data(at.top, config, err));
+    DNN_TRY(dnn_config_read_sections(at.top, config, err));
     struct dnn_jobj layers = dnn_json_sub(at.top, "layers");
-    DNN_TRY(note_layers(&layers, job, err));
-    char *dir = directory(dnn_json_name(job->file));
-    int rc = dnn_net_job(&layers, dir, &job->input, &job->net, err);
+    DNN_TRY(note_layers(&layers, config, err));
+    char *dir = directory(dnn_json_name(config->file));
+    int rc = dnn_net_job(&layers, dir, &config->input, &config->net, err);
     dnn_free(dir);
-    return rc < 0 ? rc : dnn_job_check_metrics(job, err);
+    return rc < 0 ? rc : dnn_config_check_metrics(config, err);
 }
 
-int dnn_job_read_set(const char *path, int n, const char *const *set,
-                     struct dnn_job *out, struct dnn_err *err)
+int dnn_config_read_set(const char *path, int n, const char *const *set,
+                        struct dnn_config *out, struct dnn_err *err)
 {
     int rc = 0;
 
-    *out = (struct dnn_job){0};
+    *out = (struct dnn_config){0};
     DNN_TRY(dnn_json_read(path, &out->file, err));
     for (int i = 0; rc == 0 && i < n; i++)
-        rc = dnn_job_set(out->file, set[i], err);
+        rc = dnn_config_set(out->file, set[i], err);
     struct dnn_jobj top = dnn_json_top(out->file);
     struct dnn_jobj inner = dnn_json_sub(&top, "neural_network");
     out->wrapped = dnn_json_type(&inner) == DNN_J_OBJECT && dnn_json_count(&top) == 1;
     if (rc == 0) rc = read_keys(out, err);
-    if (rc < 0) dnn_job_free(out);
+    if (rc < 0) dnn_config_free(out);
     return rc;
 }
 
-int dnn_job_read(const char *path, struct dnn_job *out, struct dnn_err *err)
+int dnn_config_read(const char *path, struct dnn_config *out, struct dnn_err *err)
 {
-    return dnn_job_read_set(path, 0, NULL, out, err);
+    return dnn_config_read_set(path, 0, NULL, out, err);
 }
 
-void dnn_job_free(struct dnn_job *job)
+void dnn_config_free(struct dnn_config *config)
 {
-    dnn_net_free(&job->net);
-    dnn_loss_free(job->loss);
-    dnn_schedule_free(job->schedule);
-    dnn_json_free(job->file);
-    *job = (struct dnn_job){0};
+    dnn_net_free(&config->net);
+    dnn_loss_free(config->loss);
+    dnn_schedule_free(config->schedule);
+    dnn_json_free(config->file);
+    *config = (struct dnn_config){0};
 }
 
-void dnn_job_print(const struct dnn_job *job, FILE *where)
+void dnn_config_print(const struct dnn_config *config, FILE *where)
 {
-    dnn_field_print(dnn_job_fields, job, where);
+    dnn_field_print(dnn_config_fields, config, where);
 }
 
 /* ---- paths ---- */
 
-static const char *keep(const struct dnn_job *job, char *text)
+static const char *keep(const struct dnn_config *config, char *text)
 {
-    const char *kept = dnn_arena_strdup(dnn_json_arena(job->file), text);
+    const char *kept = dnn_arena_strdup(dnn_json_arena(config->file), text);
 
     dnn_free(text);
     return kept;
 }
 
-const char *dnn_job_path(const struct dnn_job *job, const char *path)
+const char *dnn_config_path(const struct dnn_config *config, const char *path)
 {
     if (path == NULL || path[0] == '/') return path;
-    char *dir = directory(dnn_json_name(job->file));
+    char *dir = directory(dnn_json_name(config->file));
     char *whole = dnn_format("%s%s", dir, path);
     dnn_free(dir);
-    return keep(job, whole);
+    return keep(config, whole);
 }
 
-const char *dnn_job_dir(const struct dnn_job *job)
+const char *dnn_config_dir(const struct dnn_config *config)
 {
-    const char *name = dnn_json_name(job->file);
+    const char *name = dnn_json_name(config->file);
     const char *slash = strrchr(name, '/');
 
-    if (job->run_dir != NULL) return dnn_job_path(job, job->run_dir);
+    if (config->run_dir != NULL) return dnn_config_path(config, config->run_dir);
     if (slash != NULL) name = slash + 1;
     size_t len = strlen(name);
     if (len > 5 && strcmp(name + len - 5, ".json") == 0) len -= 5;
     char *dir = dnn_format("run-%.*s", (int)len, name);
-    const char *whole = dnn_job_path(job, dir);
+    const char *whole = dnn_config_path(config, dir);
     dnn_free(dir);
     return whole;
 }
 
-int dnn_job_network(const struct dnn_job *job, char **out, struct dnn_err *err)
+int dnn_config_network(const struct dnn_config *config, char **out, struct dnn_err *err)
 {
-    struct dnn_job_at at;
+    struct dnn_config_at at;
     const char *path;
 
-    if (job->net.text != NULL) {
-        *out = dnn_strdup(job->net.text);
+    if (config->net.text != NULL) {
+        *out = dnn_strdup(config->net.text);
         return 0;
     }
-    dnn_job_find(job, &at);
+    dnn_config_find(config, &at);
     struct dnn_jobj layers = dnn_json_sub(at.top, "layers");
     if (dnn_json_type(&layers) != DNN_J_TEXT) {
         *out = dnn_json_compact(&layers);
         return 0;
     }
     DNN_TRY(dnn_json_string(&layers, &path, err));
-    return dnn_file_read_text(dnn_job_path(job, path), DNN_JSON_LIMIT, out, err);
+    return dnn_file_read_text(dnn_config_path(config, path), DNN_JSON_LIMIT, out, err);
 }

@@ -1,20 +1,21 @@
-/* job_data.h - the section "data" of a configuration, and where samples come from.
+/* run_config_data.h - the section "data" of a configuration, and where samples come
+ * from.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#ifndef DNN_CONFIG_JOB_DATA_H
-#define DNN_CONFIG_JOB_DATA_H
+#ifndef DNN_CONFIG_RUN_CONFIG_DATA_H
+#define DNN_CONFIG_RUN_CONFIG_DATA_H
 
 #include "base/field.h"
 #include "import/import.h"
 #include "transform/slice.h"
 
-struct dnn_job;
+struct dnn_config;
 
 enum dnn_hdf5_precision { DNN_HDF5_SINGLE, DNN_HDF5_HALF, DNN_HDF5_DOUBLE };
 
-struct dnn_job_data {
+struct dnn_config_data {
     /* Prepared. */
     const char *dataset, *test_dataset; /* .bp; NULL: none, and the same            */
     const char *split, *test_split;     /* test_split NULL: "test", if it has that  */
@@ -49,21 +50,21 @@ struct dnn_job_data {
     const char *test_output_path, *hdf5_outfile;
     int hdf5_precision; /* enum dnn_hdf5_precision                                  */
 };
-extern const struct dnn_field dnn_job_data_fields[];
+extern const struct dnn_field dnn_config_data_fields[];
 
 /* ---- what the run does ---- */
 
-enum dnn_job_mode {
-    DNN_JOB_NOTHING, /* there is no data: a network for --explain                   */
-    DNN_JOB_TRAIN,   /* training, with evaluation if there is data for it           */
-    DNN_JOB_EVAL,    /* the loss and metrics of test data                           */
-    DNN_JOB_INFER    /* outputs of test data alone                                  */
+enum dnn_config_mode {
+    DNN_CONFIG_NOTHING, /* there is no data: a network for --explain */
+    DNN_CONFIG_TRAIN, /* training, with evaluation if there is data for it           */
+    DNN_CONFIG_EVAL,  /* the loss and metrics of test data                           */
+    DNN_CONFIG_INFER  /* outputs of test data alone                                  */
 };
-enum dnn_job_mode dnn_job_mode(const struct dnn_job *job);
+enum dnn_config_mode dnn_config_mode(const struct dnn_config *config);
 
-enum dnn_job_part { DNN_PART_TRAIN, DNN_PART_VALIDATION, DNN_PART_TEST };
+enum dnn_config_part { DNN_PART_TRAIN, DNN_PART_VALIDATION, DNN_PART_TEST };
 
-enum dnn_job_from {
+enum dnn_config_from {
     DNN_FROM_NOTHING,
     DNN_FROM_DATASET,
     DNN_FROM_FILES,
@@ -71,9 +72,9 @@ enum dnn_job_from {
 };
 
 /* Where the samples of a part are. */
-struct dnn_job_origin {
-    enum dnn_job_from from;
-    enum dnn_job_part part;
+struct dnn_config_origin {
+    enum dnn_config_from from;
+    enum dnn_config_part part;
     bool targets; /* there are targets; except for paths: if the data has some      */
     /* A prepared dataset. */
     const char *dataset, *split;
@@ -90,20 +91,21 @@ struct dnn_job_origin {
     double aside;
 };
 
-/* Where the samples of a part are; from is DNN_FROM_NOTHING if the job has none.  Paths
- * can be opened as they are.  Evaluation after an epoch uses VALIDATION or, if there is
- * nothing, TEST.  Texts live as long as the job. */
-void dnn_job_origin(const struct dnn_job *job, enum dnn_job_part part,
-                    struct dnn_job_origin *out);
+/* Where the samples of a part are; from is DNN_FROM_NOTHING if the configuration has
+ * none.  Paths can be opened as they are.  Evaluation after an epoch uses VALIDATION
+ * or, if there is nothing, TEST.  Texts live as long as the configuration. */
+void dnn_config_origin(const struct dnn_config *config, enum dnn_config_part part,
+                       struct dnn_config_origin *out);
 
-/* The samples of files or a generator, cut by the job's slicers.  The caller owns *out:
- * dnn_source_close(), before the job is freed. */
-int dnn_job_open(const struct dnn_job *job, const struct dnn_job_origin *origin,
-                 struct dnn_source **out, struct dnn_err *err);
+/* The samples of files or a generator, cut by the configuration's slicers.  The caller
+ * owns *out: dnn_source_close(), before the configuration is freed. */
+int dnn_config_open(const struct dnn_config *config,
+                    const struct dnn_config_origin *origin, struct dnn_source **out,
+                    struct dnn_err *err);
 
 /* How samples were cut from volumes: the boxes of all sets, one set after the other, of
  * each volume. */
-struct dnn_job_slices {
+struct dnn_config_slices {
     int nsets;
     const struct dnn_slices *set, *put; /* as cut; as put together again, without
                                          * remainders that were discarded            */
@@ -111,10 +113,11 @@ struct dnn_job_slices {
     int64_t each;                       /* boxes of a volume                         */
     const struct dnn_source *from;      /* the volumes                               */
 };
-/* Of a source that dnn_job_open() made; NULL if nothing was cut, or there is none. */
-const struct dnn_job_slices *dnn_job_sliced(const struct dnn_source *source);
+/* Of a source that dnn_config_open() made; NULL if nothing was cut, or there is none.
+ */
+const struct dnn_config_slices *dnn_config_sliced(const struct dnn_source *source);
 /* Which box of which set and volume a sample is. */
-void dnn_job_slice_at(const struct dnn_job_slices *slices, int64_t sample,
-                      int64_t *volume, int *set, int64_t *box);
+void dnn_config_slice_at(const struct dnn_config_slices *slices, int64_t sample,
+                         int64_t *volume, int *set, int64_t *box);
 
 #endif

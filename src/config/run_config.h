@@ -1,4 +1,4 @@
-/* job.h - the configuration file of a run.
+/* run_config.h - the configuration file of a run.
  *
  * {"layers": "net.json"} is enough.  The keys may also be inside an object under
  * "neural_network", as in rmldnn's files, whose keys are all known.  The case of names
@@ -11,12 +11,12 @@
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#ifndef DNN_CONFIG_JOB_H
-#define DNN_CONFIG_JOB_H
+#ifndef DNN_CONFIG_RUN_CONFIG_H
+#define DNN_CONFIG_RUN_CONFIG_H
 
 #include "base/choice.h"
 #include "base/field.h"
-#include "config/job_data.h"
+#include "config/run_config_data.h"
 #include "config/net.h"
 #include "loss/loss.h"
 #include "metric/metric.h"
@@ -27,12 +27,12 @@
 #include "schedule/stopping.h"
 #include "transform/augment.h"
 
-extern const struct dnn_choice dnn_job_recomputes[]; /* enum dnn_recompute */
+extern const struct dnn_choice dnn_config_recomputes[]; /* enum dnn_recompute */
 
 enum dnn_resume { DNN_RESUME_NO, DNN_RESUME_YES, DNN_RESUME_AUTO };
 
 /* "checkpoints": saving and loading of checkpoints. */
-struct dnn_job_ckpt {
+struct dnn_config_ckpt {
     const char *save; /* directory; NULL: checkpoints, in the output directory       */
     double interval;  /* epochs between checkpoints; 0: not by epochs                */
     int64_t steps;    /* the same in steps                                           */
@@ -44,32 +44,32 @@ struct dnn_job_ckpt {
     int64_t best_interval; /* epochs from one that may be the best to the next        */
     int resume; /* enum dnn_resume; AUTO: if there is one to resume from       */
 };
-extern const struct dnn_field dnn_job_ckpt_fields[];
+extern const struct dnn_field dnn_config_ckpt_fields[];
 
 /* "parallel": data parallelism. */
-struct dnn_job_parallel {
+struct dnn_config_parallel {
     const char *rule;
     int64_t micro_batches; /* deterministic: parts of a batch; 0: 8 */
     int compress;   /* enum dnn_compress                                            */
     int64_t bucket; /* bytes of a gradient bucket; 0: autotuned                     */
 };
-extern const struct dnn_field dnn_job_parallel_fields[];
+extern const struct dnn_field dnn_config_parallel_fields[];
 
 /* "kernels": restrictions of the backend's kernel selection. */
-struct dnn_job_kernels {
+struct dnn_config_kernels {
     const char *conv; /* algorithm for convolutions; NULL: any                       */
 };
 
 /* "telemetry": logs, metric files and the report. */
-struct dnn_job_telemetry {
+struct dnn_config_telemetry {
     bool csv, jsonl, tensorboard, report;
     double interval;  /* seconds between progress lines                               */
     int64_t steps;    /* between records in files; 0: epochs only                     */
     int64_t pictures; /* of predictions; 0: none                                     */
 };
-extern const struct dnn_field dnn_job_telemetry_fields[];
+extern const struct dnn_field dnn_config_telemetry_fields[];
 
-struct dnn_job {
+struct dnn_config {
     struct dnn_json *file; /* owned: texts are in it                             */
     struct dnn_net net;    /* owned                                              */
     bool wrapped;          /* the keys are under "neural_network"                */
@@ -83,81 +83,83 @@ struct dnn_job {
     bool has_loss;           /* it is given                                        */
     struct dnn_optim optimizer;
     struct dnn_schedule *schedule; /* owned: optimizer.lr_scheduler              */
-    bool learning_rate_scaling;    /* see dnn_job_set_ranks()                    */
+    bool learning_rate_scaling;    /* see dnn_config_set_ranks()                    */
     double clip_norm, clip_value;  /* of gradients; 0: no                        */
     int64_t accumulate;            /* gradient accumulation steps                */
     double ema; /* decay of the moving average of the weights; 0: none           */
-    const struct dnn_stopping *early; /* or NULL                                 */
-    const struct dnn_stopping *goal;  /* target_metric, or NULL                  */
-    const struct dnn_job_data *data;  /* or NULL                                 */
-    const struct dnn_job_ckpt *ckpt;
+    const struct dnn_stopping *early;   /* or NULL                                 */
+    const struct dnn_stopping *goal;    /* target_metric, or NULL                  */
+    const struct dnn_config_data *data; /* or NULL                                 */
+    const struct dnn_config_ckpt *ckpt;
     bool deterministic; /* bitwise identical on any number of ranks             */
-    const struct dnn_job_parallel *parallel;
-    const struct dnn_job_telemetry *telemetry;
+    const struct dnn_config_parallel *parallel;
+    const struct dnn_config_telemetry *telemetry;
     const char *outfile;  /* base name of rmldnn's two text files, or NULL         */
     bool debug;           /* write the network's graph as .dot                     */
     const char *backend;  /* NULL: the fastest that is built                      */
     int64_t memory_limit; /* bytes; 0: what the system has                        */
     int recompute;        /* enum dnn_recompute                                   */
     bool fuse;            /* fuse ops                                             */
-    const struct dnn_job_kernels *kernels;
+    const struct dnn_config_kernels *kernels;
     int precision; /* enum dnn_dtype                                       */
     int64_t threads;
-    const char *run_dir; /* "dir" as written, or NULL: see dnn_job_dir()          */
+    const char *run_dir; /* "dir" as written, or NULL: see dnn_config_dir()          */
     /* As JSON with defaults, for printing. */
     const char *loss_text, *optimizer_text, *metrics_text, *early_text;
     const char *goal_text;
 };
 
-/* The keys of a job, for its manual. */
-extern const struct dnn_field dnn_job_fields[];
+/* The keys of a configuration, for its manual. */
+extern const struct dnn_field dnn_config_fields[];
 
-/* Read a job and the network it names.  set: n texts as "data.batch_size=32", each
- * of which changes a key (see dnn_job_set()).  The caller owns *out: dnn_job_free(). */
-int dnn_job_read_set(const char *path, int n, const char *const *set,
-                     struct dnn_job *out, struct dnn_err *err);
-int dnn_job_read(const char *path, struct dnn_job *out, struct dnn_err *err);
-void dnn_job_free(struct dnn_job *job); /* of one filled with zeros, too */
+/* Read a configuration and the network it names.  set: n texts as "data.batch_size=32",
+ * each of which changes a key (see dnn_config_set()).  The caller owns *out:
+ * dnn_config_free(). */
+int dnn_config_read_set(const char *path, int n, const char *const *set,
+                        struct dnn_config *out, struct dnn_err *err);
+int dnn_config_read(const char *path, struct dnn_config *out, struct dnn_err *err);
+void dnn_config_free(struct dnn_config *config); /* of one filled with zeros, too */
 
 /* Change a file of JSON that was read: "a.b[0].c=VALUE", where VALUE is JSON or, if it
  * is none, a text.  Objects and lists on the way are made.  If all keys are under
  * "neural_network", so is a; messages about the value then begin with
  * "--set a.b[0].c=VALUE". */
-int dnn_job_set(struct dnn_json *file, const char *set, struct dnn_err *err);
+int dnn_config_set(struct dnn_json *file, const char *set, struct dnn_err *err);
 
-/* A path of the job's as one that can be opened: from the directory of its file.  Of
- * NULL NULL.  Lives as long as the job. */
-const char *dnn_job_path(const struct dnn_job *job, const char *path);
+/* A path of the configuration's as one that can be opened: from the directory of its
+ * file.  Of NULL NULL.  Lives as long as the configuration. */
+const char *dnn_config_path(const struct dnn_config *config, const char *path);
 /* The output directory: "dir", else "run-NAME" next to NAME.json. */
-const char *dnn_job_dir(const struct dnn_job *job);
+const char *dnn_config_dir(const struct dnn_config *config);
 /* The network as JSON for a file of its own; the caller's, dnn_free(). */
-int dnn_job_network(const struct dnn_job *job, char **out, struct dnn_err *err);
+int dnn_config_network(const struct dnn_config *config, char **out,
+                       struct dnn_err *err);
 
 /* The metrics; usual, classes and *out as for dnn_metrics_read(). */
-int dnn_job_metrics(const struct dnn_job *job, const char *const *usual,
-                    int64_t classes, struct dnn_metrics **out, struct dnn_err *err);
+int dnn_config_metrics(const struct dnn_config *config, const char *const *usual,
+                       int64_t classes, struct dnn_metrics **out, struct dnn_err *err);
 
 /* Whether the loss ignores a class ("ignore_index"), which then need not be one of the
  * network's. */
-bool dnn_job_ignores(const struct dnn_job *job);
+bool dnn_config_ignores(const struct dnn_config *config);
 
 /* The transforms of training or of test data; *out is NULL if there are none.  Test
  * data has those of test_transforms, test_input_transforms and test_target_transforms
  * or, if none of them is given, those of training without the random ones.  The caller
  * owns *out. */
-int dnn_job_augment(const struct dnn_job *job, bool test, struct dnn_augment **out,
-                    struct dnn_err *err);
+int dnn_config_augment(const struct dnn_config *config, bool test,
+                       struct dnn_augment **out, struct dnn_err *err);
 
 /* Apply the keys that depend on the number of ranks, batch_size_per_rank and
  * learning_rate_scaling: afterwards batch_size and the learning rate are global, and
  * the keys are off.  Once, before the run. */
-int dnn_job_set_ranks(struct dnn_job *job, int ranks, struct dnn_err *err);
+int dnn_config_set_ranks(struct dnn_config *config, int ranks, struct dnn_err *err);
 
 /* The configuration with all defaults, as JSON that is read as the same, except that
  * layers written in the file itself are only mentioned. */
-void dnn_job_print(const struct dnn_job *job, FILE *where);
+void dnn_config_print(const struct dnn_config *config, FILE *where);
 
 /* All keys, as Markdown. */
-void dnn_job_docs(FILE *where);
+void dnn_config_docs(FILE *where);
 
 #endif

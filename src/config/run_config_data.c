@@ -1,9 +1,10 @@
-/* job_data.c - the section "data" of a job: its keys, and what cannot be meant.
+/* run_config_data.c - the section "data" of a configuration: its keys, and what cannot
+ * be meant.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "config/job_impl.h"
+#include "config/run_config_impl.h"
 
 #include "base/text.h"
 
@@ -23,9 +24,9 @@ static const struct dnn_sub slicer_sub = {dnn_slicer_fields, sizeof(struct dnn_s
                                           0, 0, false};
 static const struct dnn_sub pair = {.min = 2, .max = 2};
 
-#define AT(f) offsetof(struct dnn_job_data, f)
+#define AT(f) offsetof(struct dnn_config_data, f)
 /* clang-format off */
-const struct dnn_field dnn_job_data_fields[] = {
+const struct dnn_field dnn_config_data_fields[] = {
     TEXT("dataset", AT(dataset), "null", "training data: a dataset made by dnn-prepare (.bp)"),
     TEXT("test_dataset", AT(test_dataset), "null",
          "test data: another dataset; null: the same one.  Without dataset: no training"),
@@ -81,11 +82,11 @@ const struct dnn_field dnn_job_data_fields[] = {
          "spaced)"),
     INT("bc_terms", AT(bc_terms), "1", 1, 64,
         "type pde: number of superposed waves per sample, with random weights"),
-    INT("batch_size", AT(batch_size), "64", 1, DNN_JOB_BATCH, "global batch size (all ranks together)"),
-    INT("batch_size_per_rank", AT(batch_size_per_rank), "0", 0, DNN_JOB_BATCH,
+    INT("batch_size", AT(batch_size), "64", 1, DNN_CONFIG_BATCH, "global batch size (all ranks together)"),
+    INT("batch_size_per_rank", AT(batch_size_per_rank), "0", 0, DNN_CONFIG_BATCH,
         "instead of batch_size: batch size of each rank; not with deterministic; 0: use "
         "batch_size"),
-    INT("test_batch_size", AT(test_batch_size), "64", 1, DNN_JOB_BATCH,
+    INT("test_batch_size", AT(test_batch_size), "64", 1, DNN_CONFIG_BATCH,
         "global batch size of validation and test"),
     FLAG("shuffle", AT(shuffle), "true", "shuffle training samples every epoch"),
     BYTES("window", AT(window), "null", "size of the shuffle buffer; null: 512 MiB"),
@@ -120,7 +121,7 @@ const struct dnn_field dnn_job_data_fields[] = {
 static const char *const words[] = {"images", "masks", "labels",  "numpy", "hdf5",
                                     "mnist",  "pde",   "dataset", NULL};
 
-bool dnn_job_type_is(const char *type, const char *word)
+bool dnn_config_type_is(const char *type, const char *word)
 {
     return type != NULL && strcasecmp(type, word) == 0;
 }
@@ -150,7 +151,7 @@ static int check_type(const struct dnn_jobj *data, const char *key, const char *
     return rc;
 }
 
-static int check_types(const struct dnn_jobj *at, const struct dnn_job_data *data,
+static int check_types(const struct dnn_jobj *at, const struct dnn_config_data *data,
                        struct dnn_err *err)
 {
     struct dnn_jobj both = dnn_json_sub(at, "type");
@@ -162,9 +163,9 @@ static int check_types(const struct dnn_jobj *at, const struct dnn_job_data *dat
     DNN_TRY(check_type(at, "type", data->type, err));
     DNN_TRY(check_type(at, "input_type", data->input_type, err));
     DNN_TRY(check_type(at, "target_type", data->target_type, err));
-    if (dnn_job_type_is(data->input_type, "labels"))
+    if (dnn_config_type_is(data->input_type, "labels"))
         return dnn_json_fail(&input, err, "labels can be targets, but not inputs");
-    if (dnn_job_type_is(data->type, "labels") && data->input_type == NULL)
+    if (dnn_config_type_is(data->type, "labels") && data->input_type == NULL)
         return dnn_json_fail(&both, err,
                              "labels can only be targets; give input_type and "
                              "target_type instead");
@@ -238,7 +239,7 @@ static int check_pairs(const struct dnn_jobj *at, struct dnn_err *err)
 
 /* ---- values that need more than a table ---- */
 
-static int read_validation(const struct dnn_jobj *data, struct dnn_job_data *out,
+static int read_validation(const struct dnn_jobj *data, struct dnn_config_data *out,
                            struct dnn_err *err)
 {
     struct dnn_jobj at = dnn_json_sub(data, "validation");
@@ -279,7 +280,7 @@ static int read_from(const struct dnn_jobj *data, const char *key,
     return 0;
 }
 
-static int read_tags(const struct dnn_jobj *at, struct dnn_job_data *data,
+static int read_tags(const struct dnn_jobj *at, struct dnn_config_data *data,
                      struct dnn_err *err)
 {
     struct dnn_jobj tag = dnn_json_sub(at, "test_tag");
@@ -295,7 +296,7 @@ static int read_tags(const struct dnn_jobj *at, struct dnn_job_data *data,
 
 /* The batch may be given here or above. */
 static int read_batch(const struct dnn_jobj *top, const struct dnn_jobj *at,
-                      struct dnn_job *job, struct dnn_job_data *data,
+                      struct dnn_config *config, struct dnn_config_data *data,
                       struct dnn_err *err)
 {
     struct dnn_jobj batch = dnn_json_sub(at, "batch_size");
@@ -306,41 +307,41 @@ static int read_batch(const struct dnn_jobj *top, const struct dnn_jobj *at,
             return dnn_json_fail(&each, err,
                                  "cannot be combined with \"batch_size\"; give one of "
                                  "them");
-        if (job->deterministic)
+        if (config->deterministic)
             return dnn_json_fail(&each, err,
                                  "cannot be combined with \"deterministic\": results "
                                  "would depend on the number of ranks");
         data->batch_size = data->batch_size_per_rank;
     }
     if (!given(top, "batch_size")) {
-        job->batch_size = data->batch_size;
+        config->batch_size = data->batch_size;
         return 0;
     }
-    if (batch.val != NULL && data->batch_size != job->batch_size)
+    if (batch.val != NULL && data->batch_size != config->batch_size)
         return dnn_json_fail(&batch, err,
                              "is %" PRId64 ", but the top-level batch_size is %" PRId64
                              "; give one of them",
-                             data->batch_size, job->batch_size);
-    data->batch_size = job->batch_size;
+                             data->batch_size, config->batch_size);
+    data->batch_size = config->batch_size;
     return 0;
 }
 
 /* "type": "dataset" with a path is the same as "dataset". */
-static void take_datasets(struct dnn_job_data *data)
+static void take_datasets(struct dnn_config_data *data)
 {
     const char *type = data->input_type != NULL ? data->input_type : data->type;
 
-    if (!dnn_job_type_is(type, "dataset")) return;
+    if (!dnn_config_type_is(type, "dataset")) return;
     if (data->input_path != NULL) data->dataset = data->input_path;
     if (data->test_input_path != NULL) data->test_dataset = data->test_input_path;
     data->input_path = data->test_input_path = NULL;
 }
 
-int dnn_job_read_data(const struct dnn_jobj *top, struct dnn_job *job,
-                      struct dnn_err *err)
+int dnn_config_read_data(const struct dnn_jobj *top, struct dnn_config *config,
+                         struct dnn_err *err)
 {
     struct dnn_jobj at = dnn_json_sub(top, "data");
-    struct dnn_job_data *data = (struct dnn_job_data *)job->data;
+    struct dnn_config_data *data = (struct dnn_config_data *)config->data;
 
     if (data == NULL) return 0;
     DNN_TRY(check_types(&at, data, err));
@@ -350,5 +351,5 @@ int dnn_job_read_data(const struct dnn_jobj *top, struct dnn_job *job,
     DNN_TRY(read_from(&at, "from", &data->from, err));
     DNN_TRY(read_from(&at, "test_from", &data->test_from, err));
     DNN_TRY(read_tags(&at, data, err));
-    return read_batch(top, &at, job, data, err);
+    return read_batch(top, &at, config, data, err);
 }
