@@ -10,12 +10,13 @@ import os
 import re
 import subprocess
 import tempfile
+import zipfile
 
 import h5py
 import numpy as np
 from adios2.bindings import adios2_bindings_mpi as adios2
 
-from dataset_file import TYPES
+from dataset_file import Dataset, TYPES
 from tap import bail_out, finish, result, unless
 
 EMA = 0.7
@@ -94,6 +95,24 @@ def mean(steps, start):
     return len(names), worst
 
 
+def scaling(archive, dataset):
+    """What is wrong with the input scaling that a .keras file names: inputs scaled by it must
+    have mean 0 and standard deviation 1, because the dataset was normalised."""
+    with zipfile.ZipFile(archive) as file:
+        about = json.loads(file.read("metadata.json"))["dnn_toolkit"]
+    (only,) = about["inputs"].values()
+    file = Dataset(dataset)
+    stored = file.column("train", only["column"])
+    file.close()
+    values = stored * np.array(only["scale"]) + np.array(only["offset"])
+    good = (
+        about["preparation"][-1] == {"normalise": "channel"}
+        and only["stored"] == "u8" and stored.dtype == np.uint8
+        and abs(values.mean()) < 1e-6 and abs(values.std() - 1) < 1e-6
+    )
+    return unless(good, (about, stored.dtype, values.mean(), values.std()))
+
+
 JOB = {
     "layers": {
         "zoo": "unet3d",
@@ -117,7 +136,11 @@ DATA = {
         "noise": 0.05,
     },
     "to": "blobs.bp",
-    "steps": [{"split": {"train": 0.6, "validation": 0.4}}],
+    "steps": [
+        {"split": {"train": 0.6, "validation": 0.4}},
+        {"type": "u8"},
+        {"normalise": "channel"},
+    ],
 }
 
 
@@ -135,6 +158,9 @@ def main():
     files = sorted(glob.glob("plain/checkpoints/ckpt-*.bp"))
     result("model.weights.h5 holds the last checkpoint's numbers",
            compare("plain", checkpoint(files[-1]), ""))
+
+    result("model.keras names the scaling of the inputs",
+           scaling("plain/model.keras", "blobs.bp"))
 
     run(*ours, "--set", "dir=mean", "--set", "ema=%g" % EMA, "job.json")
     files = sorted(glob.glob("mean/checkpoints/ckpt-*.bp"))
