@@ -42,7 +42,7 @@ commands=()
 step() {
     local name=$1
     shift
-    commands+=("$(printf '%-21s %s' "$name" "$*")")
+    commands+=("$(printf '%-21s %s' "$name" "$*$([ "$compile" != 0 ] || echo " --compile 0")")")
     if ! dnn-bench --quiet step --threads "$threads" --reps "$reps" --against torch \
         --compile "$compile" --json "$@" > "$json"; then
         echo "| $name | failed | | | |"
@@ -55,18 +55,21 @@ step() {
 }
 
 steps() {
-    local unet=(--model unet3d --base 16 --depth 3)
+    local unet=(--model unet3d --base 16 --depth 3) compile=$compile
     echo "| network | training | inference | peak | memory: ours, PyTorch |"
     echo "|---|---|---|---|---|"
     step "U-Net 64³" "${unet[@]}" --size 64
+    step "ResNet50" --model resnet50 --size 224 --batch 8
+    step "MobileNetV2" --model mobilenetv2 --size 224 --batch 8
+    step "simplecnn" --model simplecnn --batch 128 --threads 1
+    # Variants: PyTorch in eager mode only, because torch.compile takes minutes for each.
+    compile=0
     step "U-Net 128³" "${unet[@]}" --size 128
     step "U-Net 48x80x64" --model unet3d --base 24 --depth 2 --size 48x80x64 --batch 2
     step "instance norm" "${unet[@]}" --size 64 --norm instance
     step "strided convolutions" "${unet[@]}" --size 64 --down stride
     step "nearest upsampling" "${unet[@]}" --size 64 --up upsample
-    step "ResNet50" --model resnet50 --size 224 --batch 8
     step "VGG16" --model vgg16 --size 224 --batch 4
-    step "simplecnn" --model simplecnn --batch 128 --threads 1
     printf '\n```\n'
     printf '%s\n' "${commands[@]}"
     echo '```'
