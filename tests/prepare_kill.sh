@@ -16,7 +16,7 @@ seed=${SEED:-$$}
 RANDOM=$seed
 echo "# SEED=$seed"
 
-cat > "$tmp/job.json" << EOF
+cat > "$tmp/prepare.json" << EOF
 {"generate": {"type": "blobs3d", "samples": 40, "seed": 5},
  "to": "$tmp/out.bp", "seed": 7, "chunk": "64KiB", "piece": "256KiB",
  "steps": [{"split": {"train": 0.8, "test": 0.2}}, {"normalise": "channel"},
@@ -26,7 +26,7 @@ EOF
 # run LAUNCHER...: to the end; what was said if it fails
 run() {
     local said
-    said=$(guarded "$@" dnn-prepare --quiet "$tmp/job.json" 2>&1) || echo "status $?: $said"
+    said=$(guarded "$@" dnn-prepare --quiet "$tmp/prepare.json" 2>&1) || echo "status $?: $said"
 }
 
 # hash_of DATASET
@@ -43,7 +43,7 @@ rm -rf "$tmp/out.bp"
 
 bad='' finished=0 continued=0 n=0
 while [ "$n" -lt "$kills" ]; do
-    setsid "$@" dnn-prepare "$tmp/job.json" > "$tmp/said" 2>&1 &
+    setsid "$@" dnn-prepare "$tmp/prepare.json" > "$tmp/said" 2>&1 &
     pid=$!
     ms=$((RANDOM * took / 32768))
     sleep "$(printf '%d.%03d' $((ms / 1000)) $((ms % 1000)))"
@@ -52,7 +52,7 @@ while [ "$n" -lt "$kills" ]; do
     wait "$pid" 2> /dev/null || status=$?
     # One that had ended before the signal came does not count.
     [ "$status" != 137 ] || n=$((n + 1))
-    while pgrep -f "^dnn-prepare $tmp/job.json" > /dev/null; do sleep 0.05; done
+    while pgrep -f "^dnn-prepare $tmp/prepare.json" > /dev/null; do sleep 0.05; done
     grep -q 'continuing what was interrupted' "$tmp/said" && continued=$((continued + 1))
     [ -e "$tmp/out.bp" ] || continue
     if ! guarded dnn-prepare --quiet --verify "$tmp/out.bp" > "$tmp/verified" 2>&1; then

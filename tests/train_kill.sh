@@ -9,8 +9,8 @@
 # Copyright the dnn-toolkit authors
 # shellcheck source=tests/tap.sh
 . "${srcdir:-.}/tests/tap.sh"
-# shellcheck source=tests/train_job.sh
-. "${srcdir:-.}/tests/train_job.sh"
+# shellcheck source=tests/train_config.sh
+. "${srcdir:-.}/tests/train_config.sh"
 kills=${1:-30}
 seconds=${2:-86400}
 mpirun=${MPIEXEC:-mpirun}
@@ -26,7 +26,7 @@ RANDOM=$seed
 echo "# SEED=$seed"
 
 # Five batches an epoch, the last one shorter.
-make_job 27 16 3
+make_config 27 16 3
 
 # newest DIR: its newest checkpoint, by name
 newest() {
@@ -73,7 +73,7 @@ complain() {
 }
 
 begin=$(ms)
-result "an undisturbed run" "$(guarded dnn-train -q --set dir=want job.json 2>&1 || echo "status $?")"
+result "an undisturbed run" "$(guarded dnn-train -q --set dir=want train.json 2>&1 || echo "status $?")"
 took=$(($(ms) - begin))
 sums want > want.sums
 rows want > want.rows
@@ -90,14 +90,14 @@ start() {
     : > said
     rank=()
     if [ "$1" = 1 ]; then
-        dnn-train --set dir=run job.json > said 2>&1 &
+        dnn-train --set dir=run train.json > said 2>&1 &
     else
         # A killed mpirun leaves its session behind, at which a later one of the same
         # process number would stumble.
         rm -rf "$tmp/session"
         mkdir "$tmp/session"
         PRTE_MCA_prte_tmpdir_base=$tmp/session "$mpirun" -n "$1" \
-            dnn-train --set dir=run job.json > said 2>&1 &
+            dnn-train --set dir=run train.json > said 2>&1 &
     fi
     pid=$!
 }

@@ -9,8 +9,8 @@
 
 # shellcheck source=tests/tap.sh
 . "${srcdir:-.}/tests/tap.sh"
-# shellcheck source=tests/train_job.sh
-. "${srcdir:-.}/tests/train_job.sh"
+# shellcheck source=tests/train_config.sh
+. "${srcdir:-.}/tests/train_config.sh"
 # All files in a file system of our own, which is fast, and below it small ones to fill.
 if [ -z "${DNN_HARM_MOUNTS-}" ]; then
     export DNN_HARM_MOUNTS=no
@@ -35,7 +35,7 @@ cd "$tmp" || exit 1
 export OMP_NUM_THREADS=1 XDG_CACHE_HOME=$tmp/cache
 mpirun=${MPIEXEC:-mpirun}
 
-make_job 28 60 2
+make_config 28 60 2
 # For what is to happen in the middle: it does not end by itself.
 long=(--set num_epochs=1000000)
 
@@ -47,7 +47,7 @@ begin() {
     1) shift ;;
     [2-9]) launch=("$mpirun" -n "$1") && shift ;;
     esac
-    "${launch[@]}" dnn-train --set dir="$1" "${@:2}" job.json > said 2>&1 &
+    "${launch[@]}" dnn-train --set dir="$1" "${@:2}" train.json > said 2>&1 &
     pid=$!
 }
 # ranks: the processes that train

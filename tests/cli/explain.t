@@ -11,7 +11,7 @@
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 export XDG_CACHE_HOME=$tmp/cache
-job=$tmp/job.json
+job=$tmp/train.json
 
 # explain ARGS...: with a time limit, what is said on stderr appended
 explain() {
@@ -91,33 +91,33 @@ refuses() {
 }
 unet='{"zoo": "unet3d", "base": 2, "depth": 1, "input": [8, 8, 8, 1]}'
 
-refuses 3 'job.json:1: the key "layers" is missing' '{"batch_size": 2}'
-refuses 3 'job.json:1: batchsize: unknown key; did you mean "batch_size"?' \
+refuses 3 'train.json:1: the key "layers" is missing' '{"batch_size": 2}'
+refuses 3 'train.json:1: batchsize: unknown key; did you mean "batch_size"?' \
     "{\"layers\": $unet, \"batchsize\": 2}"
-refuses 3 'job.json:1: batch_size: must be between 1 and 1048576, not 0' \
+refuses 3 'train.json:1: batch_size: must be between 1 and 1048576, not 0' \
     "{\"layers\": $unet, \"batch_size\": 0}"
-refuses 3 'job.json:1: the zoo has no network "unet4d"; did you mean "unet2d"?' \
+refuses 3 'train.json:1: the zoo has no network "unet4d"; did you mean "unet2d"?' \
     '{"layers": {"zoo": "unet4d"}}'
-refuses 3 'job.json:1: layers.dept: unknown key; did you mean "depth"?' \
+refuses 3 'train.json:1: layers.dept: unknown key; did you mean "depth"?' \
     '{"layers": {"zoo": "unet3d", "dept": 3}}'
-refuses 3 "job.json:1: unet3d:45: layer 'down2_pool' (MaxPooling3D): its window of 2 does not fit into axis 1 of its input ?x1x1x1x32" \
+refuses 3 "train.json:1: unet3d:45: layer 'down2_pool' (MaxPooling3D): its window of 2 does not fit into axis 1 of its input ?x1x1x1x32" \
     '{"layers": {"zoo": "unet3d", "input": [2, 2, 2, 1]}}'
-refuses 3 'job.json:1: memory_limit: must be a size such as "16GiB", not "lots"' \
+refuses 3 'train.json:1: memory_limit: must be a size such as "16GiB", not "lots"' \
     "{\"layers\": $unet, \"memory_limit\": \"lots\"}"
-refuses 3 'job.json:1: recompute: must be one of false, cheap, auto, true, not "alot"' \
+refuses 3 'train.json:1: recompute: must be one of false, cheap, auto, true, not "alot"' \
     "{\"layers\": $unet, \"recompute\": \"alot\"}"
-refuses 3 'job.json:1: optimizer: must be one of sgd, adam, adamw, nadam, lamb, lars, adagrad, adadelta, rmsprop, hessian, not "adma"; did you mean "adam"?' \
+refuses 3 'train.json:1: optimizer: must be one of sgd, adam, adamw, nadam, lamb, lars, adagrad, adadelta, rmsprop, hessian, not "adma"; did you mean "adam"?' \
     "{\"layers\": $unet, \"optimizer\": \"adma\"}"
-refuses 3 'job.json:1: optimizer.beta1: unknown key; did you mean "beta_1"?' \
+refuses 3 'train.json:1: optimizer.beta1: unknown key; did you mean "beta_1"?' \
     "{\"layers\": $unet, \"optimizer\": {\"name\": \"adam\", \"beta1\": 1}}"
-refuses 3 'job.json:1: loss.function: must be one of mse, mae, mape, huber, poisson_nll, hinge, hinge_embedding, soft_margin, bce, bce_logits, nll, cross_entropy, kl_divergence, focal, dice, jaccard, tversky, lovasz, categorical_hinge, multi_margin, multilabel_margin, margin_ranking, cosine_embedding, triplet_margin, xent, not "Dyce"; did you mean "dice"?' \
+refuses 3 'train.json:1: loss.function: must be one of mse, mae, mape, huber, poisson_nll, hinge, hinge_embedding, soft_margin, bce, bce_logits, nll, cross_entropy, kl_divergence, focal, dice, jaccard, tversky, lovasz, categorical_hinge, multi_margin, multilabel_margin, margin_ranking, cosine_embedding, triplet_margin, xent, not "Dyce"; did you mean "dice"?' \
     "{\"layers\": $unet, \"loss\": {\"function\": \"Dyce\"}}"
 refuses 3 "output 'predictions': loss cross_entropy: needs two or more classes in the last axis; use bce or focal for one channel, mse for values" \
     "{\"layers\": $unet, \"loss\": \"xent\"}"
 refuses 5 'nowhere.json: cannot be read: No such file or directory' '{"layers": "nowhere.json"}'
-refuses 3 'job.json:1: layers: must be a model or a list of layers, not 5' '{"layers": 5}'
+refuses 3 'train.json:1: layers: must be a model or a list of layers, not 5' '{"layers": 5}'
 conv='[{"class_name": "Conv2D", "config": {"name": "c", "batch_input_shape": [null, null, null, 3], "filters": 4, "kernel_size": 3}}]'
-refuses 3 "job.json:1: the input 'c_input' is ?x?x?x3; give its shape without the batch in the configuration, such as \"input\": [64, 64, 3]" \
+refuses 3 "train.json:1: the input 'c_input' is ?x?x?x3; give its shape without the batch in the configuration, such as \"input\": [64, 64, 3]" \
     "{\"layers\": $conv}"
 
 refuses 3 '--set batch_size=x: must be a whole number, not "x"' "{\"layers\": $unet}" --set batch_size=x
@@ -165,11 +165,11 @@ mkdir "$tmp/there"
 guarded dnn-train --export "$tmp/there/net.json" "$job" > "$tmp/out" 2>&1
 result "a network of the zoo is written out" "$([ -s "$tmp/there/net.json" ] || cat "$tmp/out")"
 explain --backend ref "$job" | sed -n '/^network/,$p' > "$tmp/a"
-printf '{"layers": "net.json"}\n' > "$tmp/there/job.json"
-explain --backend ref "$tmp/there/job.json" | sed -n '/^network/,$p' > "$tmp/b"
+printf '{"layers": "net.json"}\n' > "$tmp/there/train.json"
+explain --backend ref "$tmp/there/train.json" | sed -n '/^network/,$p' > "$tmp/b"
 result "and read back it is the same, from the job's own directory" "$(diff "$tmp/a" "$tmp/b")"
 result "a network of a file is written as Keras 3 writes it, twice the same" "$(
-    got 0 dnn-train --export "$tmp/x" "$tmp/there/job.json" | grep '^status'
+    got 0 dnn-train --export "$tmp/x" "$tmp/there/train.json" | grep '^status'
     cmp "$tmp/x" "$tmp/there/net.json" 2>&1
     grep -c 'keras.src.models.functional' "$tmp/x" | grep -vx 1
 )"

@@ -80,20 +80,20 @@ says 4 'dnn-prepare: values.bp: has no images or masks to export' dnn-prepare -q
 
 # ---- one process and several ----
 
-cat > job.json << EOF
+cat > prepare.json << EOF
 {"generate": {"type": "blobs3d", "samples": 20, "seed": 5}, "to": "out.bp", "seed": 7,
  "chunk": "64KiB", "piece": "256KiB",
  "steps": [{"split": {"train": 0.8, "test": 0.2, "folds": 2}}, {"normalise": "channel"},
            {"slice": {"sizes": [16, 16, 16]}}, {"type": "i16"}]}
 EOF
-result "a generator becomes a dataset" "$(quiet dnn-prepare -q job.json)"
+result "a generator becomes a dataset" "$(quiet dnn-prepare -q prepare.json)"
 want=$(hash_of out.bp)
 result "which has a hash" "$([ "${#want}" = 32 ] || echo "\"$want\"")"
 result "and verifies" "$(guarded dnn-prepare -q --verify out.bp 2>&1 | grep -v 'all checksums match')"
 result "nothing is left beside it" "$(find . -maxdepth 1 -name '.?*')"
-result "the same once more is nothing" "$(guarded dnn-prepare job.json 2>&1 |
+result "the same once more is nothing" "$(guarded dnn-prepare prepare.json 2>&1 |
     grep -vxF 'prepare: out.bp: up to date, made by this configuration from these files')"
-sed 's/"seed": 7/"seed": 8/' job.json > other.json
+sed 's/"seed": 7/"seed": 8/' prepare.json > other.json
 says 5 'dnn-prepare: out.bp: exists already and was made by another configuration or from other files; use --replace to replace it' \
     dnn-prepare -q other.json
 result "--replace does" "$(quiet dnn-prepare -q --replace other.json)"
@@ -101,7 +101,7 @@ result "it is another then" "$([ "$(hash_of out.bp)" != "$want" ] || echo same)"
 for ranks in 2 3; do
     rm -rf out.bp
     # Open MPI may have something to say of networks it does not need here.
-    result "$ranks ranks make one" "$(quiet "${MPIEXEC:-mpiexec}" -n $ranks dnn-prepare -q job.json | grep -E '^(status|dnn-prepare)')"
+    result "$ranks ranks make one" "$(quiet "${MPIEXEC:-mpiexec}" -n $ranks dnn-prepare -q prepare.json | grep -E '^(status|dnn-prepare)')"
     result "$ranks ranks make the same" "$([ "$(hash_of out.bp)" = "$want" ] || hash_of out.bp)"
 done
 result "an error is said once by $ranks ranks" "$(
@@ -119,7 +119,7 @@ pieces() {
     [ "$(find .out.bp.work -name 'piece-*' | wc -l)" -ge "$1" ]
 }
 # Many small pieces, so that there is a middle to stop in.
-sed 's/"samples": 20/"samples": 100/; s/"256KiB"/"64KiB"/' job.json > long.json
+sed 's/"samples": 20/"samples": 100/; s/"256KiB"/"64KiB"/' prepare.json > long.json
 quiet dnn-prepare -q --to whole.bp long.json
 long=$(hash_of whole.bp)
 rm -rf out.bp whole.bp
@@ -150,7 +150,7 @@ dnn-prepare -q long.json 2> err &
 pid=$!
 stop_after 2 $pid
 wait $pid
-guarded dnn-prepare job.json 2> err
+guarded dnn-prepare prepare.json 2> err
 result "another configuration begins anew" \
     "$(grep -q 'another configuration, version or other files; starting over' err || cat err)"
 result "and is right" "$([ "$(hash_of out.bp)" = "$want" ] || echo another)"
@@ -175,7 +175,7 @@ inject=$(realpath "${DNN_INJECT_SO:-${top_builddir:-.}/tests/inject.so}" 2> /dev
 with() {
     rm -f log
     ASAN_OPTIONS=verify_asan_link_order=0:${ASAN_OPTIONS-} LD_PRELOAD=$inject DNN_INJECT=$1 DNN_INJECT_UNDER=$tmp \
-        DNN_INJECT_LOG=$tmp/log guarded dnn-prepare -q job.json > /dev/null 2> err
+        DNN_INJECT_LOG=$tmp/log guarded dnn-prepare -q prepare.json > /dev/null 2> err
 }
 if [ -e "$inject" ]; then
     bad='' n=1 kills=0
@@ -199,7 +199,7 @@ if [ -e "$inject" ]; then
             [ "$status" = 5 ] || echo "status $status"
             grep -qE 'the disk is full|No space left on device' err || cat err)"
     done
-    result "with space again it continues" "$(quiet dnn-prepare -q job.json)"
+    result "with space again it continues" "$(quiet dnn-prepare -q prepare.json)"
     result "to the same dataset" "$([ "$(hash_of out.bp)" = "$want" ] || echo another)"
 else
     skip "calls that fail" "tests/inject.so is not built"

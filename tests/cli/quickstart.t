@@ -168,10 +168,10 @@ EOF2
     ok "and can be run again" gives 0 "4 passed" "$quickstart" check
 
     # another one holds the build directory until the second says that it waits
-    (exec 9>"$build/.lock" && flock 9 && touch "$tmp/held" && wait_for grep -q "is at work here" "$out") &
+    (exec 9>"$build/.lock" && flock 9 && touch "$tmp/held" && wait_for grep -q "is running here" "$out") &
     wait_for test -e "$tmp/held"
     ok "two in one tree wait for each other" \
-        gives 0 "another quickstart is at work here" "$quickstart" check
+        gives 0 "another quickstart is running here" "$quickstart" check
     wait
 
     rm "$build/.quickstart"

@@ -14,7 +14,7 @@ cat > prepare.json << EOF2
 {"generate": {"type": "blobs3d", "samples": 30, "size": 16, "classes": 2, "noise": 0.05},
  "to": "blobs.bp", "seed": 3, "steps": [{"split": {"train": 0.7, "validation": 0.3}}]}
 EOF2
-cat > job.json << EOF2
+cat > train.json << EOF2
 {"layers": {"zoo": "unet3d", "base": 4, "depth": 1, "classes": 3, "input": [16, 16, 16, 1]},
  "data": {"dataset": "blobs.bp", "validation": "validation", "batch_size": 4, "test_batch_size": 4},
  "num_epochs": 3, "seed": 5, "loss": "cross_entropy",
@@ -27,7 +27,7 @@ guarded dnn-prepare -q prepare.json || exit 1
 train() {
     local dir=$1 want=$2 status=0
     shift 2
-    guarded "$@" dnn-train --set dir="$dir" job.json > said 2>&1 || status=$?
+    guarded "$@" dnn-train --set dir="$dir" train.json > said 2>&1 || status=$?
     [ "$status" = "$want" ] || { echo "status $status, not $want"; cat said; }
 }
 # sums DIR: checksums of the arrays of the newest checkpoint
@@ -59,7 +59,7 @@ result "SIGUSR1: a checkpoint, status 75" "$(
     # One that ends before the signal comes to it is tried again.
     for _ in {1..20}; do
         rm -rf stopped
-        dnn-train --set dir=stopped job.json > said 2>&1 &
+        dnn-train --set dir=stopped train.json > said 2>&1 &
         pid=$!
         wait_for eval "catches_usr1 $pid || ! kill -0 $pid"
         kill -USR1 "$pid" 2> out
@@ -75,7 +75,7 @@ result "it goes on to the same weights" "$(train stopped 0
 result "killed at random moments: the same weights in the end" "$(
     RANDOM=7
     for _ in 1 2 3 4 5 6; do
-        timeout -s KILL "0.$((RANDOM % 8 + 2))" dnn-train --set dir=killed job.json > said 2>&1
+        timeout -s KILL "0.$((RANDOM % 8 + 2))" dnn-train --set dir=killed train.json > said 2>&1
     done
     train killed 0 "$MPIEXEC" -n 2
     sums killed | diff want -)"
@@ -84,18 +84,18 @@ result "killed at random moments: the same weights in the end" "$(
 
 result "data of another shape" "$(
     status=0
-    guarded dnn-train --set dir=bad --set layers.input='[8,8,8,1]' job.json > said 2>&1 || status=$?
+    guarded dnn-train --set dir=bad --set layers.input='[8,8,8,1]' train.json > said 2>&1 || status=$?
     [ $status = 4 ] || echo "status $status"
     grep -q "^dnn-train: input 'input' of the data has shape 16x16x16x1, but the network expects ?x8x8x8x1" said || cat said)"
 result "a dataset that is not there" "$(
     status=0
-    guarded dnn-train --set data.dataset=no.bp job.json > said 2>&1 || status=$?
+    guarded dnn-train --set data.dataset=no.bp train.json > said 2>&1 || status=$?
     [ $status = 5 ] || { echo "status $status"; cat said; }
     grep -q 'no.bp' said || cat said)"
 result "a learning rate that breaks it: the layer is named" "$(
     status=0
     guarded dnn-train --set dir=nan --set optimizer.learning_rate=1000000 \
-        --set optimizer.type=SGD --set deterministic=false job.json > said 2>&1 || status=$?
+        --set optimizer.type=SGD --set deterministic=false train.json > said 2>&1 || status=$?
     [ $status = 4 ] || echo "status $status"
     grep -q 'NaN or infinity, first in' said || cat said)"
 finish

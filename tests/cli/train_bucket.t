@@ -5,7 +5,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
 . "${srcdir:-.}/tests/tap.sh"
-. "${srcdir:-.}/tests/train_job.sh"
+. "${srcdir:-.}/tests/train_config.sh"
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/dnn-bucket.XXXXXX") || exit 1
 trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
@@ -16,7 +16,7 @@ cat > prepare.json << EOF2
  "to": "blobs.bp", "seed": 3, "steps": [{"split": {"train": 1}}]}
 EOF2
 # 2.4 MB of gradients, and an epoch of six whole batches and a short one.
-cat > job.json << EOF2
+cat > train.json << EOF2
 {"layers": [
   {"class_name": "Conv3D", "config": {"filters": 400, "kernel_size": 8, "activation": "relu"}},
   {"class_name": "Conv3DTranspose", "config": {"filters": 2, "kernel_size": 8}},

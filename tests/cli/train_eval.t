@@ -5,7 +5,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
 . "${srcdir:-.}/tests/tap.sh"
-. "${srcdir:-.}/tests/train_job.sh"
+. "${srcdir:-.}/tests/train_config.sh"
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/dnn-judge.XXXXXX") || exit 1
 trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
@@ -16,7 +16,7 @@ cat > prepare.json << EOF2
  "to": "blobs.bp", "seed": 3, "steps": [{"split": {"train": 0.5, "validation": 0.5}}]}
 EOF2
 # Means over what only the data knows, sums over the whole batch, and means of reals.
-cat > job.json << EOF2
+cat > train.json << EOF2
 {"layers": [
   {"class_name": "Conv3D", "config": {"filters": 4, "kernel_size": 3, "padding": "same", "activation": "relu"}},
   {"class_name": "Conv3D", "config": {"filters": 3, "kernel_size": 1, "activation": "softmax"}}],

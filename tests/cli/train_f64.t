@@ -17,7 +17,7 @@ cat > prepare.json << EOF2
 {"from": {"input_path": "table.csv", "targets": ["product", "sum"]}, "to": "table.bp", "seed": 1,
  "steps": [{"split": {"train": 0.5, "validation": 0.5}}]}
 EOF2
-cat > job.json << EOF2
+cat > train.json << EOF2
 {"layers": [{"class_name": "InputLayer", "config": {"name": "in", "batch_input_shape": [null, 2]}},
             {"class_name": "Dense", "config": {"name": "hidden", "units": 8, "activation": "tanh"}},
             {"class_name": "Dense", "config": {"name": "out", "units": 2}}],
@@ -31,7 +31,7 @@ guarded dnn-prepare -q prepare.json || exit 1
 train() {
     local dir=$1
     shift
-    guarded "$@" dnn-train -q --set dir="$dir" job.json > said 2>&1 || cat said
+    guarded "$@" dnn-train -q --set dir="$dir" train.json > said 2>&1 || cat said
 }
 # near A B LIMIT: complaints if what was measured differs by more, relative to B
 near() {
@@ -45,15 +45,15 @@ near() {
 }
 
 result "it trains" "$(train wide)"
-sed -i 's/"f64"/"f32"/' job.json
+sed -i 's/"f64"/"f32"/' train.json
 result "losses, metrics and gradients are those of f32 but for rounding" "$(
     train narrow
     near wide narrow 2e-5)"
-sed -i 's/"f32"/"f64"/' job.json
+sed -i 's/"f32"/"f64"/' train.json
 result "2 ranks: the same but for rounding" "$(
     train two "$MPIEXEC" -n 2
     near two wide 1e-12)"
-sed -i 's/"clip_norm"/"accumulate": 2, &/' job.json
+sed -i 's/"clip_norm"/"accumulate": 2, &/' train.json
 result "in two parts: the same but for rounding" "$(
     train parts
     near parts wide 1e-12)"
@@ -62,7 +62,7 @@ result "in two parts: the same but for rounding" "$(
 refused() {
     local want=$1 status=0
     shift
-    guarded dnn-train -q --set dir=bad "$@" job.json > said 2>&1 || status=$?
+    guarded dnn-train -q --set dir=bad "$@" train.json > said 2>&1 || status=$?
     [ "$status" = 3 ] || echo "status $status, not 3"
     [ "$(cat said)" = "dnn-train: $want" ] || cat said
 }

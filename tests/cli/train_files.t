@@ -14,7 +14,7 @@ cat > prepare.json << END
 {"generate": {"type": "blobs3d", "samples": 16, "size": 12, "classes": 2, "noise": 0.05},
  "to": "blobs.bp", "seed": 3, "steps": [{"split": {"train": 0.75, "validation": 0.25}}]}
 END
-cat > job.json << END
+cat > train.json << END
 {"layers": {"zoo": "unet3d", "base": 2, "depth": 1, "classes": 3, "input": [12, 12, 12, 1]},
  "data": {"dataset": "blobs.bp", "validation": "validation", "batch_size": 4, "test_batch_size": 4},
  "num_epochs": 4, "seed": 5, "loss": "cross_entropy",
@@ -27,7 +27,7 @@ guarded dnn-prepare -q prepare.json || exit 1
 train() {
     local want=$1 status=0
     shift
-    guarded dnn-train --kernels=heuristic "$@" job.json > out 2> err || status=$?
+    guarded dnn-train --kernels=heuristic "$@" train.json > out 2> err || status=$?
     [ "$status" = "$want" ] || { echo "status $status, not $want"; cat err; }
 }
 # has FILE PATTERN...: complains about those that are not in it
@@ -40,7 +40,7 @@ has() {
 }
 
 result "two epochs of four" "$(train 0 --set dir=run --set num_epochs=2)"
-result "the header" "$(has err '^train: dnn-toolkit [0-9.]*, job.json$' \
+result "the header" "$(has err '^train: dnn-toolkit [0-9.]*, train.json$' \
     '^train: 1 rank with 1 thread each on 1 node: .* (1 rank); backend: cpu$' '^train: binding: ' \
     '^train: data: blobs.bp (train 12, validation 4 samples); input 12x12x12x1, target 12x12x12x1 of 3 classes$' \
     '^train: network: unet3d$' '^train: layer (type)  *output shape' \
@@ -93,12 +93,12 @@ def no_twice(pairs):
     return dict(pairs)
 r = json.load(open("run/run.json"), object_pairs_hook=no_twice)
 want = {"status": "finished", "seed": 5, "ranks": 1, "threads": 1, "nodes": 1, "epochs": 4,
-        "steps": 12, "batch_size": 4, "backend": "cpu", "config_file": "job.json"}
+        "steps": 12, "batch_size": 4, "backend": "cpu", "config_file": "train.json"}
 for k, v in want.items():
     if r.get(k) != v: print(k, "is", r.get(k), "not", v)
 for k in "version build command directory hosts binding bucket_size memory_per_rank started ended libraries adios2".split():
     if not r.get(k): print("nothing under", k)
-if not r["command"].endswith("dnn-train --kernels=heuristic --set dir=run job.json"): print(r["command"])
+if not r["command"].endswith("dnn-train --kernels=heuristic --set dir=run train.json"): print(r["command"])
 if r["config"]["optimizer"]["beta2"] != 0.999 or r["config"]["num_epochs"] != 4: print("another configuration")
 d, n = r["data"], r["network"]
 if (d["path"], d["split"], d["training_samples"], d["evaluation_samples"], len(d["hash"])) != (
@@ -160,7 +160,7 @@ result "--json: an object a line, on stdout alone" "$(
     [ "$(grep -c '^{.*}$' out)" = 5 ] || cat out)"
 result "two ranks" "$(
     status=0
-    guarded "$MPIEXEC" -n 2 dnn-train --kernels=heuristic --set dir=two job.json > out 2> err || status=$?
+    guarded "$MPIEXEC" -n 2 dnn-train --kernels=heuristic --set dir=two train.json > out 2> err || status=$?
     [ $status = 0 ] || { echo "status $status"; cat err; }
     has err '^train: 2 ranks with 1 thread each on 1 node: .* (2 ranks); backend: cpu$'
     has two/run.json '"ranks": 2' '"status": "finished"' '"mpi": "Open MPI'
@@ -173,7 +173,7 @@ result "no pictures, no report, if so wished" "$(
     grep '^train: report\|^train: pictures' err)"
 result "stopped: said so in run.json, and the report is there" "$(
     mkfifo pipe
-    dnn-train --kernels=heuristic --set dir=stop --set num_epochs=300 job.json > out 2> pipe &
+    dnn-train --kernels=heuristic --set dir=stop --set num_epochs=300 train.json > out 2> pipe &
     pid=$!
     while read -r line; do
         echo "$line"

@@ -11,7 +11,7 @@ cd "$tmp" || exit 1
 export XDG_CACHE_HOME=$tmp/cache
 unset OMP_NUM_THREADS "${!SLURM_@}"
 
-cat > job.json << EOF2
+cat > train.json << EOF2
 {"layers": {"zoo": "unet3d", "base": 2, "depth": 1, "classes": 3, "input": [8, 8, 8, 1]},
  "data": {"dataset": "blobs.bp", "batch_size": 4}, "num_epochs": 1000000, "loss": "cross_entropy",
  "optimizer": {"type": "Adam", "learning_rate": 0.01}, "threads": 1}
@@ -34,16 +34,16 @@ says() {
 
 end=$(($(date +%s) + 19))
 result "the end of the allocation nears: status 75" "$(
-    train 75 env SLURM_JOB_ID=7 SLURM_JOB_END_TIME=$end dnn-train job.json)"
+    train 75 env SLURM_JOB_ID=7 SLURM_JOB_END_TIME=$end dnn-train train.json)"
 result "before it comes" "$([ "$(date +%s)" -lt "$end" ] || echo "$(($(date +%s) - end)) s too late")"
 result "with a checkpoint, and words" \
     "$(says '^dnn-train: stopped before the time limit after .* steps, checkpoint saved; run the same command'
-    compgen -G 'run-job/checkpoints/ckpt-*.bp' > out || echo "no checkpoint")"
+    compgen -G 'run-train/checkpoints/ckpt-*.bp' > out || echo "no checkpoint")"
 result "a time that is past: one step further, and stopped again" "$(
-    train 75 env SLURM_JOB_ID=7 SLURM_JOB_END_TIME=1700000000 dnn-train job.json
+    train 75 env SLURM_JOB_ID=7 SLURM_JOB_END_TIME=1700000000 dnn-train train.json
     says 'resuming from the checkpoint of step')"
 result "what Slurm cannot have written is refused" "$(
-    train 2 env SLURM_JOB_ID=7 SLURM_JOB_END_TIME=soon dnn-train job.json
+    train 2 env SLURM_JOB_ID=7 SLURM_JOB_END_TIME=soon dnn-train train.json
     says 'SLURM_JOB_END_TIME')"
 
 # ---- signals ----
@@ -51,7 +51,7 @@ result "what Slurm cannot have written is refused" "$(
 # Sent again and again from the moment on in which anything can be known: before the job is read,
 # and while the checkpoint is written.
 result "signals at any moment, however many: a checkpoint, status 75" "$(
-    dnn-train --set dir=often job.json > said 2>&1 &
+    dnn-train --set dir=often train.json > said 2>&1 &
     pid=$!
     wait_for catches_usr1 "$pid"
     wait_for eval ! kill -USR1 "$pid" || { echo "it does not end"; kill -KILL "$pid"; }
@@ -66,12 +66,12 @@ result "signals at any moment, however many: a checkpoint, status 75" "$(
 threads() {
     local n=$1
     shift
-    train 0 "$@" dnn-train --set num_epochs=1 --set dir="t$RANDOM" -s checkpoints.interval=0 job.json
+    train 0 "$@" dnn-train --set num_epochs=1 --set dir="t$RANDOM" -s checkpoints.interval=0 train.json
     grep -qE "(, |with )$n threads? each" said || { echo "not $n threads"; cat said; }
 }
 result "threads as the job says" "$(threads 1)"
 result "which counts more than OMP_NUM_THREADS" "$(threads 1 env OMP_NUM_THREADS=2)"
-sed -i 's/"threads": 1/"threads": 0/' job.json
+sed -i 's/"threads": 1/"threads": 0/' train.json
 result "OMP_NUM_THREADS, if it does not say" "$(threads 1 env OMP_NUM_THREADS=1)"
 cores=$(guarded dnn-bench topo | sed -n 's/.*, \([0-9]*\) of [0-9]* cores used.*/\1/p')
 result "else as many as cores" "$(threads "${cores:-none}")"
@@ -90,16 +90,16 @@ fi
 # ---- rules ----
 
 result "--target-metric" "$(
-    train 0 dnn-train --set dir=target --target-metric "val_loss,<,100" job.json
+    train 0 dnn-train --set dir=target --target-metric "val_loss,<,100" train.json
     says '^trained: 1 epoch')"
 result "--early" "$(
-    train 0 dnn-train --set dir=early --set num_epochs=50 --set optimizer.learning_rate=1e-12 --early "val_loss,~<,2" job.json
+    train 0 dnn-train --set dir=early --set num_epochs=50 --set optimizer.learning_rate=1e-12 --early "val_loss,~<,2" train.json
     [ "$(wc -l < early/metrics.csv)" -lt 20 ] || tail -n 3 early/metrics.csv)"
-result "a rule that is none" "$(train 3 dnn-train --early "val_loss" job.json
+result "a rule that is none" "$(train 3 dnn-train --early "val_loss" train.json
     says 'early_stopping.*must be "METRIC,>,NUMBER"')"
 result "--where" "$(
-    [ "$(dnn-train --where job.json)" = run-job ] || dnn-train --where job.json
-    [ "$(dnn-train --where --set dir=/x/y job.json)" = /x/y ] || dnn-train --where --set dir=/x/y job.json)"
-result "--quiet says nothing" "$(train 0 dnn-train --quiet --set dir=quiet --set num_epochs=1 job.json
+    [ "$(dnn-train --where train.json)" = run-train ] || dnn-train --where train.json
+    [ "$(dnn-train --where --set dir=/x/y train.json)" = /x/y ] || dnn-train --where --set dir=/x/y train.json)"
+result "--quiet says nothing" "$(train 0 dnn-train --quiet --set dir=quiet --set num_epochs=1 train.json
     cat said)"
 finish

@@ -137,8 +137,8 @@ np.savez("nan.npz", x=x, y=rng.integers(0, 3, (12, 8, 8, 8, 1)).astype(np.int32)
     result "on two ranks" "$(train 4 "rank [01]: $nan_said" 2 nan2 "${nan[@]}")"
     # Gradients of 1e36 are numbers; the weights they lead to are not.
     guarded dnn-prepare -q --from big.npz --to big.bp
-    cp job.json kept.json
-    cat > job.json << EOF
+    cp train.json kept.json
+    cat > train.json << EOF
 {"layers": {"class_name": "Sequential", "config": {"name": "net", "layers": [
   {"class_name": "Dense", "config": {"name": "dense", "units": 1, "batch_input_shape": [null, 2]}}]}},
  "data": {"dataset": "big.bp", "split": "all", "batch_size": 4}, "num_epochs": 2, "loss": "mse",
@@ -150,7 +150,7 @@ EOF
         train 4 "step 1: element 0 of 'dense/kernel' became NaN or infinite in the update; no checkpoint is saved; lower the learning rate or clip gradients" \
             big --set checkpoints.steps=1
         find big/checkpoints -name '*.bp*')"
-    mv kept.json job.json
+    mv kept.json train.json
 else
     skip "raw files, and a NaN in one" "no numpy here"
 fi

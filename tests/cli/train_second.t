@@ -13,7 +13,7 @@ cat > prepare.json << EOF2
 {"generate": {"type": "blobs3d", "samples": 22, "size": 8, "classes": 2, "noise": 0.05},
  "to": "blobs.bp", "seed": 3, "steps": [{"split": {"train": 0.7, "validation": 0.3}}]}
 EOF2
-cat > job.json << EOF2
+cat > train.json << EOF2
 {"layers": [
   {"class_name": "Conv3D", "config": {"name": "a", "filters": 4, "kernel_size": 3, "padding": "same",
    "activation": "tanh", "kernel_regularizer": {"class_name": "L2", "config": {"l2": 0.0001}}}},
@@ -34,7 +34,7 @@ train() {
         shift
     done
     for key in "${@:2}"; do set+=(--set "$key"); done
-    guarded "${before[@]}" dnn-train --set dir="$dir" "${set[@]}" job.json > said 2>&1 || status=$?
+    guarded "${before[@]}" dnn-train --set dir="$dir" "${set[@]}" train.json > said 2>&1 || status=$?
     # shellcheck disable=SC2053  # a pattern
     [[ $status == $want ]] || { echo "status $status, not $want"; cat said; }
 }
@@ -82,7 +82,7 @@ result "2 ranks that need not be the same: nearly the same" "$(
 # Stopped between any two batches it goes on to the same weights.
 result "killed every few batches: the same weights in the end" "$(
     for _ in $(seq 12); do
-        timeout -s KILL 0.35 dnn-train --set dir=killed --set checkpoints.steps=1 job.json > said 2>&1
+        timeout -s KILL 0.35 dnn-train --set dir=killed --set checkpoints.steps=1 train.json > said 2>&1
     done
     train killed 0 -- checkpoints.steps=1
     sums killed | diff want -)"
@@ -97,7 +97,7 @@ result "SIGUSR1: a checkpoint between two batches, status 75" "$(
     # One that ends before the signal comes to it is tried again.
     for _ in {1..20}; do
         rm -rf stopped
-        dnn-train --set dir=stopped --set checkpoints.steps=1 job.json > said 2>&1 &
+        dnn-train --set dir=stopped --set checkpoints.steps=1 train.json > said 2>&1 &
         stop $! test -s stopped/metrics.csv
         [ "$status" = 0 ] || break
     done
@@ -119,7 +119,7 @@ result "stopped while it evaluates: nothing is left out or told twice" "$(
     train whole 0 -- "${many[@]}"
     for i in 1 2 3 4 5; do
         : > said
-        dnn-train --set dir=parts "${many[@]/#/--set=}" job.json > said 2>&1 &
+        dnn-train --set dir=parts "${many[@]/#/--set=}" train.json > said 2>&1 &
         stop $! grep -q "'^epoch $i/'" said
         [[ $status =~ ^(0|75)$ ]] || { echo "status $status"; cat said; }
     done

@@ -54,8 +54,8 @@ cat > eval.json << EOF
  "data": {"dataset": "many.bp", "batch_size": 6, "test_batch_size": 1}, "num_epochs": 2, "seed": 5, "loss": "cross_entropy",
  "checkpoints": {"keep": 2}, "deterministic": true}
 EOF
-cp job.json small.json
-cp eval.json job.json
+cp train.json small.json
+cp eval.json train.json
 result "an undisturbed evaluation" "$(train 0 '' judged)"
 sums judged/checkpoints > want
 # works PID: it has used 0.4 s of a core, which is after the step
@@ -77,7 +77,7 @@ for ranks in 1 2; do
         same judge"$ranks" "$ranks"
         cut -d , -f 1-3 judge"$ranks"/metrics.csv | diff <(cut -d , -f 1-3 judged/metrics.csv) -)"
 done
-cp small.json job.json
+cp small.json train.json
 
 # ---- checkpoints ----
 

@@ -14,7 +14,7 @@ cat > prepare.json << EOF2
 {"generate": {"type": "blobs3d", "samples": 20, "size": 8, "classes": 2, "noise": 0.05},
  "to": "blobs.bp", "seed": 3, "steps": [{"split": {"train": 0.6, "validation": 0.4}}]}
 EOF2
-cat > job.json << EOF2
+cat > train.json << EOF2
 {"layers": {"zoo": "unet3d", "base": 2, "depth": 1, "classes": 3, "input": [8, 8, 8, 1]},
  "data": {"dataset": "blobs.bp", "batch_size": 3, "test_batch_size": 8},
  "num_epochs": 3, "seed": 5, "loss": "cross_entropy", "ema": 0.8,
@@ -27,7 +27,7 @@ guarded dnn-prepare -q prepare.json || exit 1
 train() {
     local want=$1 dir=$2 status=0
     shift 2
-    guarded ${ranks:+"$MPIEXEC" -n "$ranks"} dnn-train --kernels heuristic --set dir="$dir" "$@" job.json \
+    guarded ${ranks:+"$MPIEXEC" -n "$ranks"} dnn-train --kernels heuristic --set dir="$dir" "$@" train.json \
         > said 2>&1 || status=$?
     [ "$status" = "$want" ] || { echo "status $status, not $want"; cat said; }
 }

@@ -13,7 +13,7 @@ cluster_begin --nodes 1
 jobs=$(cd "$srcdir/jobs" && pwd)
 cd "$tmp" || exit 1
 
-cat > job.json << EOF
+cat > prepare.json << EOF
 {"generate": {"type": "blobs3d", "samples": 24, "seed": 5}, "to": "$tmp/out.bp", "seed": 7,
  "chunk": "64KiB", "piece": "64KiB",
  "steps": [{"split": {"train": 0.8, "test": 0.2}}, {"normalise": "channel"}, {"type": "i16"}]}
@@ -29,18 +29,18 @@ some_pieces() {
     [ "$(pieces)" -ge 3 ]
 }
 
-check "without Slurm" guarded dnn-prepare --quiet job.json
+check "without Slurm" guarded dnn-prepare --quiet prepare.json
 want=$(hash_of)
 for ranks in 1 2 3 4; do
     rm -rf out.bp
-    check "srun with $ranks ranks" cl srun --mpi=pmix --overcommit -n $ranks dnn-prepare --quiet job.json
+    check "srun with $ranks ranks" cl srun --mpi=pmix --overcommit -n $ranks dnn-prepare --quiet prepare.json
     check_text "$ranks ranks: the same dataset" "$(hash_of)" "$want"
 done
 
 # ---- killed half way ----
 
 rm -rf out.bp
-sed 's/"samples": 24/"samples": 600/' job.json > long.json
+sed 's/"samples": 24/"samples": 600/' prepare.json > long.json
 cl srun --mpi=pmix --overcommit -n 3 dnn-prepare --quiet "$tmp/long.json" > killed.out 2>&1 &
 pid=$!
 check "pieces appear" wait_for some_pieces

@@ -33,7 +33,7 @@ shift
 exec $(command -v dnn-cluster) "\$verb" --dir "$cluster_dir" "\$@"
 EOF2
 chmod +x "$src/autogen.sh" "$src/configure.in" "$src/build/dnn-cluster"
-cat > "$run/job.json" << EOF2
+cat > "$run/train.json" << EOF2
 {"layers": {"zoo": "unet3d", "base": 4, "depth": 1, "classes": 3, "input": [16, 16, 16, 1]},
  "data": {"dataset": "fractals.bp", "batch_size": 3}, "num_epochs": 1000000, "loss": "cross_entropy",
  "deterministic": true, "checkpoints": {"interval": 20}}
@@ -71,19 +71,19 @@ result "and says what became of job and Slurm" \
     "$(has 'job [0-9]* is cancelled; the private Slurm, if there is one, keeps running' 'the same command continues')"
 id=$(sed -n 's/.*job \([0-9]*\) is cancelled.*/\1/p' "$said")
 check "Slurm says so, too" job_is "$id" CANCELLED
-result "a checkpoint is left" "$(compgen -G "$run/run-job/checkpoints/ckpt-*.bp" > /dev/null || find "$run")"
+result "a checkpoint is left" "$(compgen -G "$run/run-train/checkpoints/ckpt-*.bp" > /dev/null || find "$run")"
 
-step=$(find "$run/run-job/checkpoints" -name 'ckpt-*.bp' | sort | sed -n '$s/.*ckpt-0*\([0-9]*\)\.bp/\1/p')
-sed -i "s/1000000/$((step / 6 + 10))/" "$run/job.json"
+step=$(find "$run/run-train/checkpoints" -name 'ckpt-*.bp' | sort | sed -n '$s/.*ckpt-0*\([0-9]*\)\.bp/\1/p')
+sed -i "s/1000000/$((step / 6 + 10))/" "$run/train.json"
 result "the same command goes on" "$(ended 0 "$src/quickstart"
     has "resuming from the checkpoint of step $step:" 'the network is trained; the log of the job is /')"
-result "and says where everything is" "$(has "^    model  *$run/run-job/" "^    log  *$run/run-job/metrics.csv")"
+result "and says where everything is" "$(has "^    model  *$run/run-train/" "^    log  *$run/run-train/metrics.csv")"
 result "a third time nothing is trained" "$(ended 0 "$src/quickstart"
-    has 'the network is trained already' "^    model  *$run/run-job/"
+    has 'the network is trained already' "^    model  *$run/run-train/"
     ! grep -q '^epoch ' "$said" || cat "$said")"
 
-rm -r "$run/run-job"
-sed -i 's/"dataset": "fractals.bp"/"dataset": "nowhere.bp"/' "$run/job.json"
+rm -r "$run/run-train"
+sed -i 's/"dataset": "fractals.bp"/"dataset": "nowhere.bp"/' "$run/train.json"
 result "a job that fails is a failure, with the end of its log" "$(ended 1 "$src/quickstart"
     has 'nowhere.bp' 'ended as FAILED, exit code 5:0' 'the end of its log is above, the whole log is /')"
 finish

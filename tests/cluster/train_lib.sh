@@ -10,7 +10,7 @@
 # shellcheck source=tests/cluster/lib.sh
 . "${srcdir:-.}/tests/cluster/lib.sh"
 
-# train_begin EPOCHS: a cluster of one node; $tmp is entered and has job.json; $jobs are ours
+# train_begin EPOCHS: a cluster of one node; $tmp is entered and has train.json; $jobs are ours
 train_begin() {
     cluster_begin --nodes 1
     jobs=$(cd "$srcdir/jobs" && pwd)
@@ -18,7 +18,7 @@ train_begin() {
     export XDG_CACHE_HOME=$tmp/cache
     guarded dnn-prepare --quiet --generate blobs3d --set samples=24 --set size=16 --set classes=2 \
         --split 0.75,0.25 --to blobs.bp || exit 1
-    cat > job.json << EOF
+    cat > train.json << EOF
 {"layers": {"zoo": "unet3d", "base": 4, "depth": 1, "classes": 3, "input": [16, 16, 16, 1]},
  "data": {"dataset": "blobs.bp", "batch_size": 3}, "num_epochs": $1, "seed": 5, "loss": "cross_entropy",
  "checkpoints": {"interval": 20}, "deterministic": true}

@@ -21,12 +21,12 @@ module() {
 }
 export -f module
 seen=$(submit --ntasks=1 --time=1 --signal=CONT@1 --export=ALL,DNN_MODULE=slow \
-    "$jobs/train_unet3d.sh" "$tmp/job.json" --set dir="$tmp/seen")
+    "$jobs/train_unet3d.sh" "$tmp/train.json" --set dir="$tmp/seen")
 told=$(submit --ntasks=1 --time=2 --signal=USR1@60 \
-    "$jobs/train_unet3d.sh" "$tmp/job.json" --set dir="$tmp/told" --set num_epochs=1000000 --set checkpoints.interval=0)
+    "$jobs/train_unet3d.sh" "$tmp/train.json" --set dir="$tmp/told" --set num_epochs=1000000 --set checkpoints.interval=0)
 
 # While the first one waits.
-check "without Slurm" guarded env OMP_NUM_THREADS=1 dnn-train --quiet --set dir=alone job.json
+check "without Slurm" guarded env OMP_NUM_THREADS=1 dnn-train --quiet --set dir=alone train.json
 sums alone > want
 check "a job near the end of its time queues itself again" wait_for queued_again "$seen"
 result "it stopped before the limit, with a checkpoint" \

@@ -209,7 +209,7 @@ static int read_text(const char *text, struct dnn_optim *out, struct dnn_err *er
 {
     struct dnn_json *file;
 
-    DNN_TRY(dnn_json_text("job.json", text, strlen(text), &file, err));
+    DNN_TRY(dnn_json_text("train.json", text, strlen(text), &file, err));
     struct dnn_jobj top = dnn_json_top(file), at = dnn_json_sub(&top, "optimizer");
     int rc = dnn_optim_read(&at, out, err);
     dnn_json_free(file);
@@ -229,46 +229,46 @@ static void refusals(void)
 {
     refuses(
         "{\"optimizer\": \"adma\"}",
-        "job.json:1: optimizer: must be one of sgd, adam, adamw, nadam, lamb, lars, "
+        "train.json:1: optimizer: must be one of sgd, adam, adamw, nadam, lamb, lars, "
         "adagrad, adadelta, rmsprop, hessian, not \"adma\"; did you mean \"adam\"?");
     refuses("{\"optimizer\": {\"type\": \"Momentum\"}}",
-            "job.json:1: optimizer.type: must be one of sgd, adam, adamw, nadam, lamb, "
+            "train.json:1: optimizer.type: must be one of sgd, adam, adamw, nadam, lamb, "
             "lars, adagrad, adadelta, rmsprop, hessian, not \"Momentum\"");
     refuses("{\"optimizer\": {\"name\": \"LAMB\"}}",
-            "job.json:1: optimizer.name: must be one of sgd, adam, not \"LAMB\"; for "
+            "train.json:1: optimizer.name: must be one of sgd, adam, not \"LAMB\"; for "
             "lamb use \"type\" and the keys of PyTorch");
     refuses("{\"optimizer\": {\"name\": \"adam\", \"type\": \"Adam\"}}",
-            "job.json:1: optimizer.name: is a key of Keras, \"type\" one of PyTorch; "
+            "train.json:1: optimizer.name: is a key of Keras, \"type\" one of PyTorch; "
             "give only one of them");
     refuses("{\"optimizer\": {\"type\": \"SGD\", \"beta1\": 0.9}}",
-            "job.json:1: optimizer.beta1: unknown key");
+            "train.json:1: optimizer.beta1: unknown key");
     refuses("{\"optimizer\": {\"type\": \"Adam\", \"epsilon\": 0.9}}",
-            "job.json:1: optimizer.epsilon: unknown key");
+            "train.json:1: optimizer.epsilon: unknown key");
     refuses("{\"optimizer\": {\"type\": \"Adam\", \"beta_1\": 0.9}}",
-            "job.json:1: optimizer.beta_1: unknown key; did you mean \"beta1\"?");
+            "train.json:1: optimizer.beta_1: unknown key; did you mean \"beta1\"?");
     refuses("{\"optimizer\": {\"type\": \"Adam\",\n\"beta1\": 1}}",
-            "job.json:2: optimizer.beta1: must be below 1, not 1");
+            "train.json:2: optimizer.beta1: must be below 1, not 1");
     refuses("{\"optimizer\": {\"type\": \"LAMB\",\n\"beta2\": 1}}",
-            "job.json:2: optimizer.beta2: must be below 1, not 1");
+            "train.json:2: optimizer.beta2: must be below 1, not 1");
     refuses("{\"optimizer\": {\"type\": \"SGD\", \"nesterov\": true}}",
-            "job.json:1: optimizer.nesterov: needs a momentum above 0 and dampening 0, "
+            "train.json:1: optimizer.nesterov: needs a momentum above 0 and dampening 0, "
             "not 0 and 0");
     refuses("{\"optimizer\": {\"type\": \"LARS\", \"nesterov\": true, \"momentum\": "
             "0.9, \"dampening\": 0.5}}",
-            "job.json:1: optimizer.nesterov: needs a momentum above 0 and dampening 0, "
+            "train.json:1: optimizer.nesterov: needs a momentum above 0 and dampening 0, "
             "not 0.9 and 0.5");
     refuses("{\"optimizer\": {\"type\": \"SGD\", \"learning_rate\": 0}}",
-            "job.json:1: optimizer.learning_rate: must be above 0, not 0");
+            "train.json:1: optimizer.learning_rate: must be above 0, not 0");
     refuses(
         "{\"optimizer\": {\"type\": \"SGD\", \"learning_rate\": -1}}",
-        "job.json:1: optimizer.learning_rate: must be between 0 and 1000000, not -1");
+        "train.json:1: optimizer.learning_rate: must be between 0 and 1000000, not -1");
     refuses("{\"optimizer\": {\"type\": \"Adagrad\", \"weight_decay\": -1}}",
-            "job.json:1: optimizer.weight_decay: must be at least 0, not -1");
+            "train.json:1: optimizer.weight_decay: must be at least 0, not -1");
     refuses("{\"optimizer\": {\"type\": \"Hessian\", \"max_iterations\": 0}}",
-            "job.json:1: optimizer.max_iterations: must be between 1 and 1e+15, not 0");
+            "train.json:1: optimizer.max_iterations: must be between 1 and 1e+15, not 0");
     refuses("{\"optimizer\": {\"type\": 5}}",
-            "job.json:1: optimizer.type: must be a string, not 5");
-    refuses("{\"optimizer\": 5}", "job.json:1: optimizer: must be an object, not 5");
+            "train.json:1: optimizer.type: must be a string, not 5");
+    refuses("{\"optimizer\": 5}", "train.json:1: optimizer: must be an object, not 5");
 }
 
 /* Slots by the heuristic, with every option that wants one. */

@@ -41,7 +41,7 @@ static int samples(const char *json, int64_t first, int64_t count, const char *p
     struct dnn_json *file = NULL;
     struct dnn_source *source = NULL;
     struct dnn_sample sample = {0};
-    int rc = dnn_json_text("job.json", json, strlen(json), &file, &err);
+    int rc = dnn_json_text("train.json", json, strlen(json), &file, &err);
 
     if (rc == 0) {
         struct dnn_jobj top = dnn_json_top(file);

@@ -32,9 +32,9 @@ def train(room, x, y, layers, loss, epochs, **optimizer):
            "data": {"input_path": "x.npy", "target_path": "y.npy", "batch_size": 96},
            "optimizer": {"type": "Hessian", **optimizer}, "dir": "run",
            "checkpoints": {"interval": 0}}
-    with open(os.path.join(room, "job.json"), "w", encoding="utf-8") as f:
+    with open(os.path.join(room, "train.json"), "w", encoding="utf-8") as f:
         json.dump(job, f)
-    done = subprocess.run(["dnn-train", "job.json"], cwd=room, capture_output=True, text=True)
+    done = subprocess.run(["dnn-train", "train.json"], cwd=room, capture_output=True, text=True)
     said = done.stdout + done.stderr
     if done.returncode != 0:
         return float("nan"), said, 0

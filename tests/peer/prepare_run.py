@@ -85,9 +85,9 @@ def prepared(what, words, splits, to="made.bp"):
 def configured(config):
     """Prepare by a configuration; the dataset, or why there is none."""
     shutil.rmtree(config["to"], ignore_errors=True)
-    with open("job.json", "w") as f:
+    with open("prepare.json", "w") as f:
         json.dump(config, f)
-    return run("job.json") or Dataset(config["to"])
+    return run("prepare.json") or Dataset(config["to"])
 
 
 def tests(*parts):

@@ -129,19 +129,19 @@ def write(path, what):
 def main():
     write("prepare.json", DATA)
     run("dnn-prepare", "-q", "prepare.json")
-    write("job.json", JOB)
+    write("train.json", JOB)
     ours = ["dnn-train", "--kernels", "heuristic"]
-    run(*ours, "--set", "dir=plain", "job.json")
+    run(*ours, "--set", "dir=plain", "train.json")
     files = sorted(glob.glob("plain/checkpoints/ckpt-*.bp"))
     result("model.weights.h5 holds the last checkpoint's numbers",
            compare("plain", checkpoint(files[-1]), ""))
 
-    run(*ours, "--set", "dir=mean", "--set", "ema=%g" % EMA, "job.json")
+    run(*ours, "--set", "dir=mean", "--set", "ema=%g" % EMA, "train.json")
     files = sorted(glob.glob("mean/checkpoints/ckpt-*.bp"))
     steps = [(i + 1, checkpoint(f)) for i, f in enumerate(files)]
     # The same run with a rate of nothing has the weights it began with.
     still = 'optimizer={"type": "SGD", "learning_rate": 1e-30}'
-    run(*ours, "--set", "dir=start", "--set", still, "job.json")
+    run(*ours, "--set", "dir=start", "--set", still, "train.json")
     start = checkpoint("start/checkpoints/ckpt-000000001.bp")
     n, worst = mean(steps, start)
     result("means of 22 weights in 12 steps",

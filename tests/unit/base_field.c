@@ -106,7 +106,7 @@ static struct dnn_json *parsed(const char *text)
     struct dnn_err err = {0};
     struct dnn_json *file = NULL;
 
-    if (dnn_json_text("job.json", text, strlen(text), &file, &err) < 0) {
+    if (dnn_json_text("train.json", text, strlen(text), &file, &err) < 0) {
         printf("Bail out! %s\n", err.text);
         exit(1);
     }
@@ -196,69 +196,69 @@ static void test_defaults(void)
 static const struct {
     const char *text, *message;
 } wrong[] = {
-    {"\"epoch\": 3",                                                                 "job.json:2: epoch: unknown key; did you mean \"epochs\"?"                },
-    {"\"zzz\": 3",                                                                   "job.json:2: zzz: unknown key"                                            },
-    {"\"epochs\":\n0",                                                               "job.json:2: epochs: must be at least 1, not 0"                           },
-    {"\"epochs\": 2.5",                                                              "job.json:2: epochs: must be a whole number, not 2.5"                     },
-    {"\"epochs\": null",                                                             "job.json:2: epochs: must be a whole number, not null"                    },
-    {"\"debug\": 1",                                                                 "job.json:2: debug: must be true or false, not 1"                         },
-    {"\"out\": null",                                                                "job.json:2: out: must be a string, not null"                             },
-    {"\"note\": 5",                                                                  "job.json:2: note: must be a string, not 5"                               },
-    {"\"second\":\n{\"type\": \"adm\"}",                                             "job.json:3: second.type: must be one of sgd, "
+    {"\"epoch\": 3",                                                                 "train.json:2: epoch: unknown key; did you mean \"epochs\"?"                },
+    {"\"zzz\": 3",                                                                   "train.json:2: zzz: unknown key"                                            },
+    {"\"epochs\":\n0",                                                               "train.json:2: epochs: must be at least 1, not 0"                           },
+    {"\"epochs\": 2.5",                                                              "train.json:2: epochs: must be a whole number, not 2.5"                     },
+    {"\"epochs\": null",                                                             "train.json:2: epochs: must be a whole number, not null"                    },
+    {"\"debug\": 1",                                                                 "train.json:2: debug: must be true or false, not 1"                         },
+    {"\"out\": null",                                                                "train.json:2: out: must be a string, not null"                             },
+    {"\"note\": 5",                                                                  "train.json:2: note: must be a string, not 5"                               },
+    {"\"second\":\n{\"type\": \"adm\"}",                                             "train.json:3: second.type: must be one of sgd, "
                                          "adam, not \"adm\"; did you mean \"adam\"?"                                   },
     {"\"second\": {\"type\": 3}",
-     "job.json:2: second.type: must be one of sgd, adam, not 3"                                                                                                },
-    {"\"second\": {}",                                                               "job.json:2: second: the key \"type\" is missing"                         },
-    {"\"second\": 5",                                                                "job.json:2: second: must be an object, not 5"                            },
+     "train.json:2: second.type: must be one of sgd, adam, not 3"                                                                                                },
+    {"\"second\": {}",                                                               "train.json:2: second: the key \"type\" is missing"                         },
+    {"\"second\": 5",                                                                "train.json:2: second: must be an object, not 5"                            },
     {"\"second\": {\"type\": \"sgd\",\n\"learning_rate\": -3}",
-     "job.json:3: second.learning_rate: must be between 0 and 10, not -3"                                                                                      },
+     "train.json:3: second.learning_rate: must be between 0 and 10, not -3"                                                                                      },
     {"\"second\": {\"type\": \"sgd\",\n\"learning_rate\": \"0.1\"}",
-     "job.json:3: second.learning_rate: must be a number, not \"0.1\"; remove the "
+     "train.json:3: second.learning_rate: must be a number, not \"0.1\"; remove the "
      "quotes"                                                                                                                                                  },
     {"\"second\": {\"type\": \"sgd\", \"lr\": 1}",
-     "job.json:2: second.lr: unknown key"                                                                                                                      },
+     "train.json:2: second.lr: unknown key"                                                                                                                      },
     {"\"second\": {\"type\": \"sgd\", \"lr_schedule\": 1}",
-     "job.json:2: second.lr_schedule: unknown key; did you mean \"lr_scheduler\"?"                                                                             },
+     "train.json:2: second.lr_schedule: unknown key; did you mean \"lr_scheduler\"?"                                                                             },
     {"\"second\": {\"type\": \"sgd\",\n\"lr_scheduler\": {\"milestones\": "
-     "[1,\n2,\n0]}}",                                                           "job.json:5: second.lr_scheduler.milestones[2]: must be at least 1, not 0"},
+     "[1,\n2,\n0]}}",                                                           "train.json:5: second.lr_scheduler.milestones[2]: must be at least 1, not 0"},
     {"\"second\": {\"type\": \"sgd\", \"lr_scheduler\": {\"milestones\": []}}",
-     "job.json:2: second.lr_scheduler.milestones: must have 1 to 3 elements, not 0"                                                                            },
-    {"\"weights\": [1, 2, 3]",                                                       "job.json:2: weights: must have 2 elements, not 3"                        },
-    {"\"weights\": [1,\n10]",                                                        "job.json:3: weights[1]: must be at most 9, not 10"                       },
-    {"\"weights\": 1",                                                               "job.json:2: weights: must be a list, not 1"                              },
-    {"\"weights\": {\"a\": 1}",                                                      "job.json:2: weights: must be a list, not an object"                      },
+     "train.json:2: second.lr_scheduler.milestones: must have 1 to 3 elements, not 0"                                                                            },
+    {"\"weights\": [1, 2, 3]",                                                       "train.json:2: weights: must have 2 elements, not 3"                        },
+    {"\"weights\": [1,\n10]",                                                        "train.json:3: weights[1]: must be at most 9, not 10"                       },
+    {"\"weights\": 1",                                                               "train.json:2: weights: must be a list, not 1"                              },
+    {"\"weights\": {\"a\": 1}",                                                      "train.json:2: weights: must be a list, not an object"                      },
     {"\"metrics\": [\"a\", \"b\", \"c\"]",
-     "job.json:2: metrics: must have at most 2 elements, not 3"                                                                                                },
-    {"\"metrics\": [\"a\", 5]",                                                      "job.json:2: metrics[1]: must be a string, not 5"                         },
-    {"\"kinds\": [\"adam\", \"sdg\"]",                                               "job.json:2: kinds[1]: must be one of sgd, "
+     "train.json:2: metrics: must have at most 2 elements, not 3"                                                                                                },
+    {"\"metrics\": [\"a\", 5]",                                                      "train.json:2: metrics[1]: must be a string, not 5"                         },
+    {"\"kinds\": [\"adam\", \"sdg\"]",                                               "train.json:2: kinds[1]: must be one of sgd, "
                                        "adam, not \"sdg\"; did you mean \"sgd\"?"                                        },
     {"\"layers\": [{\"name\": \"a\"},\n{\"size\": 3}]",
-     "job.json:3: layers[1]: the key \"name\" is missing"                                                                                                      },
+     "train.json:3: layers[1]: the key \"name\" is missing"                                                                                                      },
     {"\"layers\": [{\"name\": \"a\"},\n7]",
-     "job.json:3: layers[1]: must be an object, not 7"                                                                                                         },
-    {"\"layers\": 7",                                                                "job.json:2: layers: must be an object, not 7"                            },
-    {"\"layers\": null",                                                             "job.json:2: layers: must be a list, not null"                            },
+     "train.json:3: layers[1]: must be an object, not 7"                                                                                                         },
+    {"\"layers\": 7",                                                                "train.json:2: layers: must be an object, not 7"                            },
+    {"\"layers\": null",                                                             "train.json:2: layers: must be a list, not null"                            },
     {"\"layers\": [{\"name\": \"a\", \"size\": []}]",
-     "job.json:2: layers[0].size: must have at least 1 element, not 0"                                                                                         },
+     "train.json:2: layers[0].size: must have at least 1 element, not 0"                                                                                         },
     {"\"layers\": [{\"name\": \"a\", \"size\": 10}]",
-     "job.json:2: layers[0].size: must be between 1 and 9, not 10"                                                                                             },
+     "train.json:2: layers[0].size: must be between 1 and 9, not 10"                                                                                             },
     {"\"layers\": [{\"name\": \"a\",\n\"trainable\": false}]",
-     "job.json:3: layers[0].trainable: not supported: must be true or null, not false"                                                                         },
+     "train.json:3: layers[0].trainable: not supported: must be true or null, not false"                                                                         },
     {"\"layers\": [{\"name\": \"a\", \"regularizer\": {\"l2\": 0.1}}]",
-     "job.json:2: layers[0].regularizer: not supported: must be null, not an object"                                                                           },
+     "train.json:2: layers[0].regularizer: not supported: must be null, not an object"                                                                           },
     {"\"layers\": [{\"name\": \"a\", \"data_format\": \"channels_first\"}]",
-     "job.json:2: layers[0].data_format: not supported: must be \"channels_last\" or "
+     "train.json:2: layers[0].data_format: not supported: must be \"channels_last\" or "
      "null, not "
      "\"channels_first\""                                                                                                                                      },
     {"\"layers\": [{\"name\": \"a\", \"dilation\": [1, {\"a\": 2, \"b\": \"x\"}]}]",
-     "job.json:2: layers[0].dilation: not supported: must be [1, {\"a\": 1, \"b\": "
+     "train.json:2: layers[0].dilation: not supported: must be [1, {\"a\": 1, \"b\": "
      "\"x\"}] or "
      "null, not a list"                                                                                                                                        },
     {"\"layers\": [{\"name\": \"a\", \"dilation\": [1, {\"a\": 1, \"c\": \"x\"}]}]",
-     "job.json:2: layers[0].dilation: not supported: must be [1, {\"a\": 1, \"b\": "
+     "train.json:2: layers[0].dilation: not supported: must be [1, {\"a\": 1, \"b\": "
      "\"x\"}] or "
      "null, not a list"                                                                                                                                        },
-    {"\"maybe\": 5",                                                                 "job.json:2: maybe: must be a list, not 5"                                },
+    {"\"maybe\": 5",                                                                 "train.json:2: maybe: must be a list, not 5"                                },
 };
 
 static void test_wrong(void)
@@ -282,9 +282,9 @@ static void test_wrong(void)
     static const struct {
         const char *text, *message;
     } tops[] = {
-        {"{}",                    "job.json:1: the key \"optimizer\" is missing"      },
-        {"[]",                    "job.json:1: must be an object, not []"             },
-        {"{\"optimizer\": null}", "job.json:1: optimizer: must be an object, not null"},
+        {"{}",                    "train.json:1: the key \"optimizer\" is missing"      },
+        {"[]",                    "train.json:1: must be an object, not []"             },
+        {"{\"optimizer\": null}", "train.json:1: optimizer: must be an object, not null"},
     };
     for (size_t i = 0; i < sizeof tops / sizeof tops[0]; i++) {
         struct dnn_json *file = parsed(tops[i].text);
@@ -307,7 +307,7 @@ static void test_wrong(void)
     struct optim optim;
     is_int(dnn_field_fill(&none, optim_fields, NULL, &optim, &err), DNN_ECONFIG,
            "absent");
-    is_text(err.text, "job.json:1: a: the key \"optimizer\" is missing", "is said");
+    is_text(err.text, "train.json:1: a: the key \"optimizer\" is missing", "is said");
     dnn_json_free(file);
 }
 
@@ -337,7 +337,7 @@ static void test_all(void)
     file = parsed("{\"type\": \"sgd\", \"momentun\": 0.5}");
     top = dnn_json_top(file);
     is_int(dnn_field_fill_all(&top, fills, 2, NULL, &err), DNN_ECONFIG, "in neither");
-    is_text(err.text, "job.json:1: momentun: unknown key; did you mean \"momentum\"?",
+    is_text(err.text, "train.json:1: momentun: unknown key; did you mean \"momentum\"?",
             "and both are searched for what was meant");
     dnn_json_free(file);
 }

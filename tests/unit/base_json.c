@@ -21,97 +21,97 @@ static const struct {
     const char *text, *message;
 } wrong[] = {
     /* no text */
-    {"",                                            "job.json: is empty; the smallest valid file is {}"                     },
-    {" \n\t ",                                      "job.json: is empty; the smallest valid file is {}"                     },
+    {"",                                            "train.json: is empty; the smallest valid file is {}"                     },
+    {" \n\t ",                                      "train.json: is empty; the smallest valid file is {}"                     },
     {"\xef\xbb\xbf{}",
-     "job.json: begins with a byte order mark; save it as UTF-8 without one"                                                },
-    {"\xff\xfe{",                                   "job.json: is UTF-16; save it as UTF-8"                                 },
-    {"{\"a\": \"caf\xe9\"}",                        "job.json:1:11: not valid UTF-8: the byte 0xe9"                         },
-    {"[\"\xc3\xa9\xed\xa0\x80\"]",                  "job.json:1:4: not valid UTF-8: the byte 0xed"                          },
-    {"[\"\xc0\xaf\"]",                              "job.json:1:3: not valid UTF-8: the byte 0xc0"                          },
-    {"[\"\xf5\x80\x80\x80\"]",                      "job.json:1:3: not valid UTF-8: the byte 0xf5"                          },
+     "train.json: begins with a byte order mark; save it as UTF-8 without one"                                                },
+    {"\xff\xfe{",                                   "train.json: is UTF-16; save it as UTF-8"                                 },
+    {"{\"a\": \"caf\xe9\"}",                        "train.json:1:11: not valid UTF-8: the byte 0xe9"                         },
+    {"[\"\xc3\xa9\xed\xa0\x80\"]",                  "train.json:1:4: not valid UTF-8: the byte 0xed"                          },
+    {"[\"\xc0\xaf\"]",                              "train.json:1:3: not valid UTF-8: the byte 0xc0"                          },
+    {"[\"\xf5\x80\x80\x80\"]",                      "train.json:1:3: not valid UTF-8: the byte 0xf5"                          },
     /* commas and comments */
-    {"{\n \"a\": 1,\n}",                            "job.json:2:8: trailing comma is not allowed"                           },
-    {"[1, 2,]",                                     "job.json:1:6: trailing comma is not allowed"                           },
-    {"{\"a\": 1 \"b\": 2}",                         "job.json:1:9: a comma is missing before this"                          },
-    {"[1 2]",                                       "job.json:1:4: a comma is missing before this"                          },
-    {"[1; 2]",                                      "job.json:1:3: a comma is missing before this"                          },
-    {"[,1]",                                        "job.json:1:2: a value is missing before \",\""                         },
-    {"[1,,2]",                                      "job.json:1:4: a value is missing before \",\""                         },
-    {"{\"a\":}",                                    "job.json:1:6: a value is missing before \"}\""                         },
-    {"{,}",                                         "job.json:1:2: a key in double quotes is expected here, not \",\""      },
-    {"// yes\n{}",                                  "job.json:1:1: comments are not allowed in JSON"                        },
-    {"{\n  # no\n}",                                "job.json:2:3: comments are not allowed in JSON"                        },
-    {"{\"a\" /* b */: 1}",                          "job.json:1:6: comments are not allowed in JSON"                        },
-    {"{\"a\": 1} // c",                             "job.json:1:10: comments are not allowed in JSON"                       },
-    {"{\"a\": 1 /* c */}",                          "job.json:1:9: comments are not allowed in JSON"                        },
+    {"{\n \"a\": 1,\n}",                            "train.json:2:8: trailing comma is not allowed"                           },
+    {"[1, 2,]",                                     "train.json:1:6: trailing comma is not allowed"                           },
+    {"{\"a\": 1 \"b\": 2}",                         "train.json:1:9: a comma is missing before this"                          },
+    {"[1 2]",                                       "train.json:1:4: a comma is missing before this"                          },
+    {"[1; 2]",                                      "train.json:1:3: a comma is missing before this"                          },
+    {"[,1]",                                        "train.json:1:2: a value is missing before \",\""                         },
+    {"[1,,2]",                                      "train.json:1:4: a value is missing before \",\""                         },
+    {"{\"a\":}",                                    "train.json:1:6: a value is missing before \"}\""                         },
+    {"{,}",                                         "train.json:1:2: a key in double quotes is expected here, not \",\""      },
+    {"// yes\n{}",                                  "train.json:1:1: comments are not allowed in JSON"                        },
+    {"{\n  # no\n}",                                "train.json:2:3: comments are not allowed in JSON"                        },
+    {"{\"a\" /* b */: 1}",                          "train.json:1:6: comments are not allowed in JSON"                        },
+    {"{\"a\": 1} // c",                             "train.json:1:10: comments are not allowed in JSON"                       },
+    {"{\"a\": 1 /* c */}",                          "train.json:1:9: comments are not allowed in JSON"                        },
     /* brackets */
     {"{\n\"a\": [1,\n2\n",
-     "job.json:3:2: unexpected end: the \"[\" in line 2 is not closed"                                                      },
-    {"{",                                           "job.json:1:2: unexpected end: the \"{\" in line 1 is not closed"       },
-    {"{\"a\"",                                      "job.json:1:5: unexpected end: the \"{\" in line 1 is not closed"       },
-    {"{\"a\":",                                     "job.json:1:6: unexpected end: the \"{\" in line 1 is not closed"       },
-    {"[\n1\n}",                                     "job.json:3:1: \"}\" does not match the \"[\" in line 1"                },
-    {"{\"a\": 1]",                                  "job.json:1:8: \"]\" does not match the \"{\" in line 1"                },
-    {"[}",                                          "job.json:1:2: \"}\" does not match the \"[\" in line 1"                },
-    {"]",                                           "job.json:1:1: a value is missing before \"]\""                         },
-    {"{} {}",                                       "job.json:1:4: unexpected text after the end; a file contains one value"},
-    {"1,",                                          "job.json:1:2: unexpected text after the end; a file contains one value"},
-    {"[\"a\": 1]",                                  "job.json:1:5: a list has no keys; use { } instead of [ ]"              },
+     "train.json:3:2: unexpected end: the \"[\" in line 2 is not closed"                                                      },
+    {"{",                                           "train.json:1:2: unexpected end: the \"{\" in line 1 is not closed"       },
+    {"{\"a\"",                                      "train.json:1:5: unexpected end: the \"{\" in line 1 is not closed"       },
+    {"{\"a\":",                                     "train.json:1:6: unexpected end: the \"{\" in line 1 is not closed"       },
+    {"[\n1\n}",                                     "train.json:3:1: \"}\" does not match the \"[\" in line 1"                },
+    {"{\"a\": 1]",                                  "train.json:1:8: \"]\" does not match the \"{\" in line 1"                },
+    {"[}",                                          "train.json:1:2: \"}\" does not match the \"[\" in line 1"                },
+    {"]",                                           "train.json:1:1: a value is missing before \"]\""                         },
+    {"{} {}",                                       "train.json:1:4: unexpected text after the end; a file contains one value"},
+    {"1,",                                          "train.json:1:2: unexpected text after the end; a file contains one value"},
+    {"[\"a\": 1]",                                  "train.json:1:5: a list has no keys; use { } instead of [ ]"              },
     /* keys */
-    {"{a: 1}",                                      "job.json:1:2: the key a is not in double quotes"                       },
-    {"{'a': 1}",                                    "job.json:1:2: strings need double quotes, not single quotes"           },
-    {"{\"a\" 1}",                                   "job.json:1:6: a colon is missing after the key"                        },
-    {"{\"a\" = 1}",                                 "job.json:1:6: a colon is missing after the key"                        },
-    {"{[1]: 1}",                                    "job.json:1:2: a key in double quotes is expected here, not \"[\""      },
+    {"{a: 1}",                                      "train.json:1:2: the key a is not in double quotes"                       },
+    {"{'a': 1}",                                    "train.json:1:2: strings need double quotes, not single quotes"           },
+    {"{\"a\" 1}",                                   "train.json:1:6: a colon is missing after the key"                        },
+    {"{\"a\" = 1}",                                 "train.json:1:6: a colon is missing after the key"                        },
+    {"{[1]: 1}",                                    "train.json:1:2: a key in double quotes is expected here, not \"[\""      },
     /* words */
-    {"{\"a\": True}",                               "job.json:1:7: write true, not True"                                    },
-    {"[None]",                                      "job.json:1:2: write null, not None"                                    },
-    {"[NaN]",                                       "job.json:1:2: NaN is not a number in JSON"                             },
-    {"[-inf]",                                      "job.json:1:2: a digit is missing after the minus sign"                 },
-    {"[Infinity]",                                  "job.json:1:2: Infinity is not a number in JSON"                        },
-    {"[adam]",                                      "job.json:1:2: adam is not valid JSON; strings need double quotes"      },
-    {"[nullx]",                                     "job.json:1:2: nullx is not valid JSON; strings need double quotes"     },
-    {"['a']",                                       "job.json:1:2: strings need double quotes, not single quotes"           },
-    {"[$]",                                         "job.json:1:2: a value cannot begin with \"$\""                         },
-    {"[\x01]",                                      "job.json:1:2: a value cannot begin with the byte 0x01"                 },
-    {"[\xc3\xa9]",                                  "job.json:1:2: a value cannot begin with the byte 0xc3"                 },
+    {"{\"a\": True}",                               "train.json:1:7: write true, not True"                                    },
+    {"[None]",                                      "train.json:1:2: write null, not None"                                    },
+    {"[NaN]",                                       "train.json:1:2: NaN is not a number in JSON"                             },
+    {"[-inf]",                                      "train.json:1:2: a digit is missing after the minus sign"                 },
+    {"[Infinity]",                                  "train.json:1:2: Infinity is not a number in JSON"                        },
+    {"[adam]",                                      "train.json:1:2: adam is not valid JSON; strings need double quotes"      },
+    {"[nullx]",                                     "train.json:1:2: nullx is not valid JSON; strings need double quotes"     },
+    {"['a']",                                       "train.json:1:2: strings need double quotes, not single quotes"           },
+    {"[$]",                                         "train.json:1:2: a value cannot begin with \"$\""                         },
+    {"[\x01]",                                      "train.json:1:2: a value cannot begin with the byte 0x01"                 },
+    {"[\xc3\xa9]",                                  "train.json:1:2: a value cannot begin with the byte 0xc3"                 },
     /* numbers */
-    {"[+1]",                                        "job.json:1:2: a number must not begin with a plus sign"                },
-    {"[.5]",                                        "job.json:1:2: a number needs a digit before the decimal point"         },
-    {"[5.]",                                        "job.json:1:2: a digit is missing after the decimal point"              },
-    {"[1e]",                                        "job.json:1:2: a digit is missing in the exponent"                      },
-    {"[1e+]",                                       "job.json:1:2: a digit is missing in the exponent"                      },
-    {"[-]",                                         "job.json:1:2: a digit is missing after the minus sign"                 },
-    {"[007]",                                       "job.json:1:2: a number must not have leading zeros"                    },
-    {"[0x10]",                                      "job.json:1:2: hexadecimal numbers are not JSON"                        },
-    {"[1_000]",                                     "job.json:1:2: unexpected \"_000\" after a number"                      },
-    {"[10px]",                                      "job.json:1:2: unexpected \"px\" after a number"                        },
-    {"[1e999]",                                     "job.json:1:2: the number is too large"                                 },
+    {"[+1]",                                        "train.json:1:2: a number must not begin with a plus sign"                },
+    {"[.5]",                                        "train.json:1:2: a number needs a digit before the decimal point"         },
+    {"[5.]",                                        "train.json:1:2: a digit is missing after the decimal point"              },
+    {"[1e]",                                        "train.json:1:2: a digit is missing in the exponent"                      },
+    {"[1e+]",                                       "train.json:1:2: a digit is missing in the exponent"                      },
+    {"[-]",                                         "train.json:1:2: a digit is missing after the minus sign"                 },
+    {"[007]",                                       "train.json:1:2: a number must not have leading zeros"                    },
+    {"[0x10]",                                      "train.json:1:2: hexadecimal numbers are not JSON"                        },
+    {"[1_000]",                                     "train.json:1:2: unexpected \"_000\" after a number"                      },
+    {"[10px]",                                      "train.json:1:2: unexpected \"px\" after a number"                        },
+    {"[1e999]",                                     "train.json:1:2: the number is too large"                                 },
     /* texts */
-    {"[\"abc\n\"]",                                 "job.json:1:2: the string that begins here has no closing quote"        },
-    {"[\"abc",                                      "job.json:1:2: the string that begins here has no closing quote"        },
-    {"[\"a\tb\"]",                                  "job.json:1:4: a tab in a string must be written as \\t"                },
+    {"[\"abc\n\"]",                                 "train.json:1:2: the string that begins here has no closing quote"        },
+    {"[\"abc",                                      "train.json:1:2: the string that begins here has no closing quote"        },
+    {"[\"a\tb\"]",                                  "train.json:1:4: a tab in a string must be written as \\t"                },
     {"[\"a\x01\"]",
-     "job.json:1:4: the control character 0x01 in a string must be written as \\u0001"                                      },
-    {"[\"C:\\data\"]",                              "job.json:1:5: invalid escape: a backslash before \"d\"; write "
+     "train.json:1:4: the control character 0x01 in a string must be written as \\u0001"                                      },
+    {"[\"C:\\data\"]",                              "train.json:1:5: invalid escape: a backslash before \"d\"; write "
                        "\\\\ for a backslash"                                                         },
-    {"[\"\\u12g4\"]",                               "job.json:1:3: \\u must be followed by four hexadecimal digits"         },
-    {"[\"\\ud800x\"]",                              "job.json:1:3: unpaired surrogate: \\uD800 to \\uDBFF and "
+    {"[\"\\u12g4\"]",                               "train.json:1:3: \\u must be followed by four hexadecimal digits"         },
+    {"[\"\\ud800x\"]",                              "train.json:1:3: unpaired surrogate: \\uD800 to \\uDBFF and "
                        "\\uDC00 to \\uDFFF come in pairs"                                             },
-    {"[\"\\udc00\"]",                               "job.json:1:3: unpaired surrogate: \\uD800 to \\uDBFF and "
+    {"[\"\\udc00\"]",                               "train.json:1:3: unpaired surrogate: \\uD800 to \\uDBFF and "
                       "\\uDC00 to \\uDFFF come in pairs"                                               },
     /* well-formed, and still wrong */
     {"{\"a\": 1,\n\"b\": 2,\n\"a\": 3,\n\"b\": 4}",
-     "job.json:3: a: is given twice; first on line 1"                                                                       },
+     "train.json:3: a: is given twice; first on line 1"                                                                       },
     {"{\"o\":\n[{\"x\": 1,\n\"\\u0078\": 2}]}",
-     "job.json:3: o[0].x: is given twice; first on line 2"                                                                  },
+     "train.json:3: o[0].x: is given twice; first on line 2"                                                                  },
     {"{\"a\":\n\"x\\u0000y\"}",
-     "job.json:1: a: the string contains a NUL character (\\u0000)"                                                         },
+     "train.json:1: a: the string contains a NUL character (\\u0000)"                                                         },
     {"[1,\n\"x\\u0000y\"]",
-     "job.json:2: [1]: the string contains a NUL character (\\u0000)"                                                       },
+     "train.json:2: [1]: the string contains a NUL character (\\u0000)"                                                       },
     {"{\"o\": {\"x\\u0000y\": 1}}",
-     "job.json:1: o: a key contains a NUL character (\\u0000)"                                                              },
+     "train.json:1: o: a key contains a NUL character (\\u0000)"                                                              },
 };
 
 static struct dnn_json *parsed(const char *text)
@@ -119,7 +119,7 @@ static struct dnn_json *parsed(const char *text)
     struct dnn_err err = {0};
     struct dnn_json *file = NULL;
 
-    if (dnn_json_text("job.json", text, strlen(text), &file, &err) < 0) {
+    if (dnn_json_text("train.json", text, strlen(text), &file, &err) < 0) {
         printf("Bail out! %s\n", err.text);
         exit(1);
     }
@@ -131,7 +131,7 @@ static void test_wrong(void)
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct dnn_json *file = NULL;
         struct dnn_err err = {0};
-        int rc = dnn_json_text("job.json", wrong[i].text, strlen(wrong[i].text), &file,
+        int rc = dnn_json_text("train.json", wrong[i].text, strlen(wrong[i].text), &file,
                                &err);
 
         char what[40];
@@ -144,9 +144,9 @@ static void test_wrong(void)
 
     struct dnn_json *file = NULL;
     struct dnn_err err = {0};
-    is_int(dnn_json_text("job.json", "{\n\0}", 4, &file, &err), DNN_ECONFIG,
+    is_int(dnn_json_text("train.json", "{\n\0}", 4, &file, &err), DNN_ECONFIG,
            "a NUL byte");
-    is_text(err.text, "job.json:2:1: a NUL byte: this is not a text file", "is said");
+    is_text(err.text, "train.json:2:1: a NUL byte: this is not a text file", "is said");
 }
 
 static void test_depth(void)
@@ -159,7 +159,7 @@ static void test_depth(void)
         dnn_buf_add(&deep, i % 2 ? "[" : "{\"a\":");
     for (int i = 99; i >= 0; i--)
         dnn_buf_add(&deep, i % 2 ? "]" : "}");
-    is_int(dnn_json_text("job.json", deep.text, deep.len, &file, &err), 0,
+    is_int(dnn_json_text("train.json", deep.text, deep.len, &file, &err), 0,
            "100 levels");
     dnn_json_free(file);
     file = NULL;
@@ -170,9 +170,9 @@ static void test_depth(void)
     size_t n = 4000000;
     char *bomb = malloc(n);
     memset(bomb, '[', n);
-    is_int(dnn_json_text("job.json", bomb, n, &file, &err), DNN_ECONFIG,
+    is_int(dnn_json_text("train.json", bomb, n, &file, &err), DNN_ECONFIG,
            "4 000 000 levels");
-    is_text(err.text, "job.json:1:101: nested more than 100 levels deep", "is said");
+    is_text(err.text, "train.json:1:101: nested more than 100 levels deep", "is said");
     free(bomb);
 }
 
@@ -192,7 +192,7 @@ static void test_files(void)
     snprintf(want, sizeof want, "%s: is a directory, not a file", dir);
     is_text(err.text, want, "is said");
 
-    snprintf(path, sizeof path, "%s/job.json", dir);
+    snprintf(path, sizeof path, "%s/train.json", dir);
     is_int(dnn_json_read(path, &file, &err), DNN_EIO, "no file");
     snprintf(want, sizeof want, "%s: cannot be read: No such file or directory", path);
     is_text(err.text, want, "is said");
@@ -325,38 +325,38 @@ static const struct {
     {'i', "3.0",                                                                   "3"                                                },
     {'i', "1e3",                                                                   "1000"                                             },
     {'i', "-0.0",                                                                  "0"                                                },
-    {'i', "1.5",                                                                   "job.json:2: v: must be a whole number, not 1.5"   },
-    {'i', "1e-9",                                                                  "job.json:2: v: must be a whole number, not 1e-9"  },
+    {'i', "1.5",                                                                   "train.json:2: v: must be a whole number, not 1.5"   },
+    {'i', "1e-9",                                                                  "train.json:2: v: must be a whole number, not 1e-9"  },
     {'i', "9223372036854775808",
-     "job.json:2: v: must be between -9223372036854775808 and "
+     "train.json:2: v: must be between -9223372036854775808 and "
      "9223372036854775807, not 9223372036854775808"                                                                                   },
     {'i', "1e300",
-     "job.json:2: v: must be between -9223372036854775808 and "
+     "train.json:2: v: must be between -9223372036854775808 and "
      "9223372036854775807, not 1e300"                                                                                                 },
-    {'i', "true",                                                                  "job.json:2: v: must be a whole number, not true"  },
-    {'i', "null",                                                                  "job.json:2: v: must be a whole number, not null"  },
+    {'i', "true",                                                                  "train.json:2: v: must be a whole number, not true"  },
+    {'i', "null",                                                                  "train.json:2: v: must be a whole number, not null"  },
     {'i', "\"5\"",
-     "job.json:2: v: must be a whole number, not \"5\"; remove the quotes"                                                            },
-    {'i', "[1]",                                                                   "job.json:2: v: must be a whole number, not a list"},
-    {'i', "[]",                                                                    "job.json:2: v: must be a whole number, not []"    },
+     "train.json:2: v: must be a whole number, not \"5\"; remove the quotes"                                                            },
+    {'i', "[1]",                                                                   "train.json:2: v: must be a whole number, not a list"},
+    {'i', "[]",                                                                    "train.json:2: v: must be a whole number, not []"    },
     {'r', "0.1",                                                                   "0.1"                                              },
     {'r', "-3",                                                                    "-3"                                               },
     {'r', "18446744073709551615",                                                  "1.8446744073709552e+19"                           },
-    {'r', "\"fast\"",                                                              "job.json:2: v: must be a number, not \"fast\""    },
+    {'r', "\"fast\"",                                                              "train.json:2: v: must be a number, not \"fast\""    },
     {'r', "\"1e-3\"",
-     "job.json:2: v: must be a number, not \"1e-3\"; remove the quotes"                                                               },
-    {'r', "{\"x\": 1}",                                                            "job.json:2: v: must be a number, not an object"   },
-    {'r', "{}",                                                                    "job.json:2: v: must be a number, not {}"          },
+     "train.json:2: v: must be a number, not \"1e-3\"; remove the quotes"                                                               },
+    {'r', "{\"x\": 1}",                                                            "train.json:2: v: must be a number, not an object"   },
+    {'r', "{}",                                                                    "train.json:2: v: must be a number, not {}"          },
     {'b', "true",                                                                  "true"                                             },
     {'b', "false",                                                                 "false"                                            },
-    {'b', "1",                                                                     "job.json:2: v: must be true or false, not 1"      },
+    {'b', "1",                                                                     "train.json:2: v: must be true or false, not 1"      },
     {'b', "\"true\"",
-     "job.json:2: v: must be true or false, not \"true\"; remove the quotes"                                                          },
+     "train.json:2: v: must be true or false, not \"true\"; remove the quotes"                                                          },
     {'s', "\"a\\u00e9\\n\"",                                                       "a\xc3\xa9\n"                                      },
     {'s', "\"\"",                                                                  ""                                                 },
-    {'s', "5",                                                                     "job.json:2: v: must be a string, not 5"           },
+    {'s', "5",                                                                     "train.json:2: v: must be a string, not 5"           },
     {'i', "\"\\t123456789012345678901234567890123456789012345\xc3\xa9 and more\"",
-     "job.json:2: v: must be a whole number, not "
+     "train.json:2: v: must be a whole number, not "
      "\"\\t123456789012345678901234567890123456789012345...\""                                                                        },
 };
 
@@ -404,11 +404,11 @@ static void test_blame(void)
     static const struct {
         const char *key, *want;
     } paths[] = {
-        {"x.y",  "job.json:2: net.layers[1][1][\"a b\"][\"x.y\"]: 5 is odd"        },
-        {"",     "job.json:3: net.layers[1][1][\"a b\"][\"\"]: 5 is odd"           },
-        {"\"\n", "job.json:4: net.layers[1][1][\"a b\"][\"\\\"\\u000a\"]: 5 is odd"},
-        {"k_-9", "job.json:4: net.layers[1][1][\"a b\"].k_-9: 5 is odd"            },
-        {"none", "job.json:2: net.layers[1][1][\"a b\"]: 5 is odd"                 },
+        {"x.y",  "train.json:2: net.layers[1][1][\"a b\"][\"x.y\"]: 5 is odd"        },
+        {"",     "train.json:3: net.layers[1][1][\"a b\"][\"\"]: 5 is odd"           },
+        {"\"\n", "train.json:4: net.layers[1][1][\"a b\"][\"\\\"\\u000a\"]: 5 is odd"},
+        {"k_-9", "train.json:4: net.layers[1][1][\"a b\"].k_-9: 5 is odd"            },
+        {"none", "train.json:2: net.layers[1][1][\"a b\"]: 5 is odd"                 },
     };
 
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
@@ -418,9 +418,9 @@ static void test_blame(void)
         is_text(err.text, paths[i].want, "with its path");
     }
     dnn_json_fail(&a, &err, "is 0");
-    is_text(err.text, "job.json:1: net.layers[0]: is 0", "an element");
+    is_text(err.text, "train.json:1: net.layers[0]: is 0", "an element");
     dnn_json_fail(&top, &err, "is odd");
-    is_text(err.text, "job.json:1: is odd", "the top has no path");
+    is_text(err.text, "train.json:1: is odd", "the top has no path");
     is_int(dnn_json_fail(&top, NULL, "x"), DNN_ECONFIG, "nobody listens");
     dnn_json_free(file);
 
@@ -437,7 +437,7 @@ static void test_blame(void)
     for (int i = 0; i < 90; i++)
         way[i + 1] = dnn_json_first(&way[i]);
     dnn_json_fail(&way[90], &err, "is the end");
-    ok(strncmp(err.text, "job.json:1: ...", 15) == 0 && strlen(err.text) < 340 &&
+    ok(strncmp(err.text, "train.json:1: ...", 15) == 0 && strlen(err.text) < 340 &&
            strstr(err.text, ".level88.level89: is the end") != NULL,
        "a long path is shortened in front");
     dnn_json_free(file);
@@ -486,7 +486,7 @@ static void test_agreement(void)
         yyjson_doc_free(doc);
         /* And all of it together survives. */
         struct dnn_json *file = NULL;
-        if (dnn_json_text("job.json", text, len, &file, NULL) == 0) dnn_json_free(file);
+        if (dnn_json_text("train.json", text, len, &file, NULL) == 0) dnn_json_free(file);
     }
     is_int(differ, 0, "parser and explanation agree on 30000 texts");
     ok(bad > 5000 && bad < 29000, "of which %d were wrong", bad);

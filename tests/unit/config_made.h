@@ -48,7 +48,7 @@ static inline bool reads(const char *data)
 static inline void made_start(void)
 {
     if (mkdtemp(dir) == NULL) exit(99);
-    path = below("job.json");
+    path = below("train.json");
 }
 
 static inline int made_end(void)

@@ -19,7 +19,7 @@ static struct dnn_augment *read_list(const char *list)
     struct dnn_json *file = NULL;
     struct dnn_augment *out = NULL;
 
-    if (dnn_json_text("job.json", json, strlen(json), &file, &err) == 0) {
+    if (dnn_json_text("train.json", json, strlen(json), &file, &err) == 0) {
         struct dnn_jobj top = dnn_json_top(file),
                         both = dnn_json_sub(&top, "transforms");
         struct dnn_jobj none = dnn_json_sub(&top, "none");

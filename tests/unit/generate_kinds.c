@@ -26,7 +26,7 @@ static struct dnn_source *open_text(const char *text, struct dnn_err *err)
 
     for (char *c = json; *c != '\0'; c++)
         if (*c == '\'') *c = '"';
-    if (dnn_json_text("job.json", json, strlen(json), &file, err) == 0) {
+    if (dnn_json_text("train.json", json, strlen(json), &file, err) == 0) {
         struct dnn_jobj top = dnn_json_top(file);
 
         if (dnn_generate_open(&top, &source, err) < 0) source = NULL;
@@ -320,48 +320,48 @@ static void tables(void)
 
 static void messages(void)
 {
-    refuses("[1]", "job.json:1: must be an object, not a list");
-    refuses("{'samples': 1}", "job.json:1: the key \"type\" is missing");
-    refuses("{'type': 3, 'samples': 1}", "job.json:1: type: must be a string, not 3");
+    refuses("[1]", "train.json:1: must be an object, not a list");
+    refuses("{'samples': 1}", "train.json:1: the key \"type\" is missing");
+    refuses("{'type': 3, 'samples': 1}", "train.json:1: type: must be a string, not 3");
     refuses("{'type': 'fractal3d', 'samples': 1}",
-            "job.json:1: type: must be one of fractals3d, blobs3d, diffusivity2d, "
+            "train.json:1: type: must be one of fractals3d, blobs3d, diffusivity2d, "
             "diffusivity3d, burgers, seismic3d, not \"fractal3d\"; did you mean "
             "\"fractals3d\"?");
-    refuses("{'type': 'fractals3d'}", "job.json:1: the key \"samples\" is missing");
+    refuses("{'type': 'fractals3d'}", "train.json:1: the key \"samples\" is missing");
     refuses("{'type': 'fractals3d', 'samples': 0}",
-            "job.json:1: samples: must be at least 1, not 0");
+            "train.json:1: samples: must be at least 1, not 0");
     refuses("{'type': 'fractals3d', 'samples': 1, 'clases': 3}",
-            "job.json:1: clases: unknown key; did you mean \"classes\"?");
+            "train.json:1: clases: unknown key; did you mean \"classes\"?");
     refuses("{'type': 'fractals3d', 'samples': 1, 'size': 32}",
-            "job.json:1: size: must be between 3 and 10, not 32");
+            "train.json:1: size: must be between 3 and 10, not 32");
     refuses("{'type': 'fractals3d', 'samples': 1,\n 'instances': [4, 2]}",
-            "job.json:2: instances: must be [low, high], not [4, 2]");
+            "train.json:2: instances: must be [low, high], not [4, 2]");
     refuses("{'type': 'fractals3d', 'samples': 1, 'scale': [0.5, 0.25]}",
-            "job.json:1: scale: must be [low, high], not [0.5, 0.25]");
+            "train.json:1: scale: must be [low, high], not [0.5, 0.25]");
     refuses("{'type': 'blobs3d', 'samples': 1, 'size': [8, 8]}",
-            "job.json:1: size: must be one number, or one for each of the 3 axes, not "
+            "train.json:1: size: must be one number, or one for each of the 3 axes, not "
             "2 numbers");
     refuses("{'type': 'diffusivity2d', 'samples': 1, 'eta': [1, 1, 1]}",
-            "job.json:1: eta: must be one number, or one for each of the 2 axes, not 3 "
+            "train.json:1: eta: must be one number, or one for each of the 2 axes, not 3 "
             "numbers");
     refuses("{'type': 'diffusivity3d', 'samples': 1, 'omega': [1, 2]}",
-            "job.json:1: omega: 2 coefficients given for 4 terms");
+            "train.json:1: omega: 2 coefficients given for 4 terms");
     refuses(
         "{'type': 'diffusivity3d', 'samples': 300, 'skip': 4294967000}",
-        "job.json:1: samples: must be at most 296: the Sobol sequence has 2^32 points");
+        "train.json:1: samples: must be at most 296: the Sobol sequence has 2^32 points");
     refuses("{'type': 'diffusivity3d', 'samples': 1, 'terms': 65}",
-            "job.json:1: terms: must be between 1 and 64, not 65");
+            "train.json:1: terms: must be between 1 and 64, not 65");
     refuses("{'type': 'burgers', 'samples': 1}",
-            "job.json:1: the key \"domain_size\" is missing");
+            "train.json:1: the key \"domain_size\" is missing");
     refuses(
         "{'type': 'burgers', 'samples': 2, 'domain_size': 8, 'bc_frequency': [2, 1]}",
-        "job.json:1: bc_frequency: must be [low, high], not [2, 1]");
+        "train.json:1: bc_frequency: must be [low, high], not [2, 1]");
     refuses("{'type': 'burgers', 'samples': 2, 'domain_size': 8, 'bc_frequency': [1, "
             "2], 'bc_type': "
             "'fixed_uniform', 'terms': 2}",
-            "job.json:1: terms: must be 1 if bc_type is fixed_uniform");
+            "train.json:1: terms: must be 1 if bc_type is fixed_uniform");
     refuses("{'type': 'seismic3d', 'samples': 1, 'faults': [0, 17]}",
-            "job.json:1: faults[1]: must be between 0 and 16, not 17");
+            "train.json:1: faults[1]: must be between 0 and 16, not 17");
 }
 
 int main(void)

@@ -21,7 +21,7 @@ static struct dnn_loss *read_loss(const char *text)
     struct dnn_json *file;
     char *job = dnn_format("{\"loss\": %s}", text);
 
-    if (dnn_json_text("job.json", job, strlen(job), &file, &err) < 0) return NULL;
+    if (dnn_json_text("train.json", job, strlen(job), &file, &err) < 0) return NULL;
     struct dnn_jobj top = dnn_json_top(file), at = dnn_json_sub(&top, "loss");
     if (dnn_loss_read(&at, &loss, &err) < 0) loss = NULL;
     dnn_json_free(file); /* nothing of it is kept */
@@ -108,30 +108,30 @@ static void refusing(void)
 {
     refuses(
         "\"mze\"",
-        "job.json:1: loss: must be one of mse, mae, mape, huber, poisson_nll, hinge, "
+        "train.json:1: loss: must be one of mse, mae, mape, huber, poisson_nll, hinge, "
         "hinge_embedding, soft_margin, bce, bce_logits, nll, cross_entropy, "
         "kl_divergence, focal, dice, jaccard, tversky, lovasz, categorical_hinge, "
         "multi_margin, multilabel_margin, margin_ranking, cosine_embedding, "
         "triplet_margin, xent, not "
         "\"mze\"; did you mean \"mse\"?");
-    refuses("3", "job.json:1: loss: must be the name of a loss such as \"NLL\", an "
+    refuses("3", "train.json:1: loss: must be the name of a loss such as \"NLL\", an "
                  "object with \"function\", or a list of these, not 3");
-    refuses("[]", "job.json:1: loss: must not be empty");
+    refuses("[]", "train.json:1: loss: must not be empty");
     refuses("{\"source\": \"softmax\"}",
-            "job.json:1: loss: \"function\" is missing: give the name of a loss");
-    refuses("{\"function\": \"mse\", \"eps\": 1}", "job.json:1: loss.eps: unknown key");
+            "train.json:1: loss: \"function\" is missing: give the name of a loss");
+    refuses("{\"function\": \"mse\", \"eps\": 1}", "train.json:1: loss.eps: unknown key");
     refuses("{\"function\": \"dice\", \"eps\": 0}",
-            "job.json:1: loss.eps: must be at least 1e-300, not 0");
+            "train.json:1: loss.eps: must be at least 1e-300, not 0");
     refuses("{\"function\": \"dice\", \"source\": \"relu\"}",
-            "job.json:1: loss.source: must be one of auto, none, softmax, log_softmax, "
+            "train.json:1: loss.source: must be one of auto, none, softmax, log_softmax, "
             "sigmoid, not \"relu\"");
     refuses("[\"mse\", {\"function\": \"nll\", \"ignore_index\": 3000000000}]",
-            "job.json:1: loss[1].ignore_index: must be a class number between "
+            "train.json:1: loss[1].ignore_index: must be a class number between "
             "-2147483648 and 2147483647, not 3000000000");
     refuses("{\"function\": \"nll\", \"label_smoothing\": 1.5}",
-            "job.json:1: loss.label_smoothing: must be between 0 and 1, not 1.5");
+            "train.json:1: loss.label_smoothing: must be between 0 and 1, not 1.5");
     refuses("{\"function\": \"nll\", \"weight\": [1, -1]}",
-            "job.json:1: loss.weight[1]: must be at least 0, not -1");
+            "train.json:1: loss.weight[1]: must be at least 0, not -1");
 }
 
 /* ---- tables ---- */

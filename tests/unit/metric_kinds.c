@@ -18,7 +18,7 @@ static struct dnn_metrics *make(const char *list, int64_t classes, struct dnn_er
     struct dnn_metrics *m = NULL;
     struct dnn_json *json = NULL;
 
-    if (dnn_json_text("job.json", list, strlen(list), &json, err) < 0) return NULL;
+    if (dnn_json_text("train.json", list, strlen(list), &json, err) < 0) return NULL;
     struct dnn_jobj top = dnn_json_top(json);
     if (dnn_metrics_read(&top, NULL, classes, &m, err) < 0) m = NULL;
     dnn_json_free(json);
@@ -319,42 +319,42 @@ static void test_reading(void)
     struct dnn_err err = {0};
 
     refuses("[\"acuracy\"]", 3,
-            "job.json:1: [0]: unknown metric \"acuracy\"; did you mean \"accuracy\"?; "
+            "train.json:1: [0]: unknown metric \"acuracy\"; did you mean \"accuracy\"?; "
             "use one of accuracy, top_k, dice, iou, precision, recall, f1, confusion, "
             "auc, mse, rmse, mae, r2, rel_l2, categorical_hinge, categorical_mse, "
             "categorical_mae, kl_divergence");
     refuses("[7]", 3,
-            "job.json:1: [0]: must be the name of a metric or an object with its "
+            "train.json:1: [0]: must be the name of a metric or an object with its "
             "\"type\", not 7");
     refuses("[\"acc\", \"categorical_accuracy\"]", 3,
-            "job.json:1: [1]: metric \"accuracy\" is given twice; give one of them "
+            "train.json:1: [1]: metric \"accuracy\" is given twice; give one of them "
             "another \"name\"");
     refuses(
         "\"kl_divergence\"", 1,
-        "job.json:1: kl_divergence: needs one channel per class, but the output has "
+        "train.json:1: kl_divergence: needs one channel per class, but the output has "
         "only one channel");
     refuses("[\"top_5\"]", 3,
-            "job.json:1: [0]: top_5: k is 5, but the output has only 3 classes");
+            "train.json:1: [0]: top_5: k is 5, but the output has only 3 classes");
     refuses("\"top_k\"", 3,
-            "job.json:1: top_k: k is missing; write \"top_5\" or {\"type\": \"top_k\", "
+            "train.json:1: top_k: k is missing; write \"top_5\" or {\"type\": \"top_k\", "
             "\"k\": 5}");
     refuses("[\"dice\", {\"type\": \"dice\", \"ignore\": 0}]", 3,
-            "job.json:1: [1]: metric \"dice\" is given twice; give one of them another "
+            "train.json:1: [1]: metric \"dice\" is given twice; give one of them another "
             "\"name\"");
     refuses("[{\"type\": \"dice\", \"background\": 3}]", 3,
-            "job.json:1: [0]: dice: background must be one of the classes 0 to 2, "
+            "train.json:1: [0]: dice: background must be one of the classes 0 to 2, "
             "not 3");
     refuses("[{\"type\": \"accuracy\", \"scores\": \"classes\"}]", 1,
-            "job.json:1: [0]: accuracy: scores \"classes\" need one channel per class, "
+            "train.json:1: [0]: accuracy: scores \"classes\" need one channel per class, "
             "but the output has only one channel");
     refuses("[\"auc\"]", 100,
-            "job.json:1: [0]: auc: supports at most 64 classes, but the output "
+            "train.json:1: [0]: auc: supports at most 64 classes, but the output "
             "has 100");
     refuses("[{\"type\": \"confusion\", \"scores\": \"binary\"}]", 3,
-            "job.json:1: [0]: confusion: is not defined for binary scores of 3 "
+            "train.json:1: [0]: confusion: is not defined for binary scores of 3 "
             "channels");
     refuses("[\"confusion\"]", 5000,
-            "job.json:1: [0]: confusion: supports at most 4096 classes, but the "
+            "train.json:1: [0]: confusion: supports at most 4096 classes, but the "
             "output has 5000");
     is_int(dnn_metrics_read(NULL, usual, 10, &m, &err), 0, "what suits the loss");
     const struct dnn_metric_value *v;

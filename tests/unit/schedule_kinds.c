@@ -20,7 +20,7 @@ static int read_text(const char *text, struct dnn_schedule **out)
     struct dnn_json *file;
 
     *out = NULL;
-    DNN_TRY(dnn_json_text("job.json", text, strlen(text), &file, &err));
+    DNN_TRY(dnn_json_text("train.json", text, strlen(text), &file, &err));
     struct dnn_jobj top = dnn_json_top(file), at = dnn_json_sub(&top, "s");
     int rc = dnn_schedule_read(&at, out, &err);
     dnn_json_free(file);
@@ -211,50 +211,50 @@ static void refuses(const char *text, const char *want)
 
 static void refusals(void)
 {
-    refuses("{\"s\": {\"gamma\": 0.5}}", "job.json:1: s: the key \"type\" is missing");
+    refuses("{\"s\": {\"gamma\": 0.5}}", "train.json:1: s: the key \"type\" is missing");
     refuses(
         "{\"s\": {\"type\": \"stepp\"}}",
-        "job.json:1: s.type: must be one of constant, Step, MultiStep, Exponential, "
+        "train.json:1: s.type: must be one of constant, Step, MultiStep, Exponential, "
         "Warmup, cosine, polynomial, one_cycle, plateau, warm_up, "
         "reduce_lr_on_plateau, reduce_lr_every_nepochs, scale_up, not \"stepp\"; did "
         "you mean "
         "\"Step\"?");
-    refuses("{\"s\": {\"type\": 3}}", "job.json:1: s.type: must be a string, not 3");
-    refuses("{\"s\": 3}", "job.json:1: s: must be a schedule {\"type\": ...}, not 3");
+    refuses("{\"s\": {\"type\": 3}}", "train.json:1: s.type: must be a string, not 3");
+    refuses("{\"s\": 3}", "train.json:1: s: must be a schedule {\"type\": ...}, not 3");
     refuses("{\"s\": [{\"type\": \"constant\"},\n 4]}",
-            "job.json:2: s[1]: must be a schedule {\"type\": ...}, not 4");
+            "train.json:2: s[1]: must be a schedule {\"type\": ...}, not 4");
     refuses("{\"s\": {\"type\": \"Step\"}}",
-            "job.json:1: s: the key \"step_size\" is missing");
-    refuses("{\"s\": \"Step\"}", "job.json:1: s: needs keys: write {\"type\": "
+            "train.json:1: s: the key \"step_size\" is missing");
+    refuses("{\"s\": \"Step\"}", "train.json:1: s: needs keys: write {\"type\": "
                                  "\"Step\", ...}");
     refuses("{\"s\": \"stop\"}",
-            "job.json:1: s: must be one of constant, Step, MultiStep, Exponential, "
+            "train.json:1: s: must be one of constant, Step, MultiStep, Exponential, "
             "Warmup, cosine, polynomial, one_cycle, plateau, warm_up, "
             "reduce_lr_on_plateau, reduce_lr_every_nepochs, scale_up, not \"stop\"; "
             "did you mean "
             "\"Step\"?");
     refuses("{\"s\": {\"type\": \"Step\", \"step_size\": 0}}",
-            "job.json:1: s.step_size: must be at least 1, not 0");
+            "train.json:1: s.step_size: must be at least 1, not 0");
     refuses("{\"s\": {\"type\": \"Step\", \"step_size\": 2, \"gama\": 1}}",
-            "job.json:1: s.gama: unknown key; did you mean \"gamma\"?");
+            "train.json:1: s.gama: unknown key; did you mean \"gamma\"?");
     refuses("{\"s\": {\"type\": \"MultiStep\", \"milestones\": []}}",
-            "job.json:1: s.milestones: must have at least 1 element, not 0");
+            "train.json:1: s.milestones: must have at least 1 element, not 0");
     refuses("{\"s\": {\"type\": \"Warmup\", \"num_epochs\": 3, \"start_factor\": 2}}",
-            "job.json:1: s.start_factor: must be between 0 and 1, not 2");
+            "train.json:1: s.start_factor: must be between 0 and 1, not 2");
     refuses("{\"s\": {\"type\": \"Warmup\", \"num_epochs\": 3, \"start_factor\": 0}}",
-            "job.json:1: s.start_factor: must be above 0, or nothing is learned at "
+            "train.json:1: s.start_factor: must be above 0, or nothing is learned at "
             "first");
     refuses(
         "{\"s\": {\"type\": \"cosine\", \"T_0\": 3, \"T_max\": 5}}",
-        "job.json:1: s.T_max: is without restarts, T_0 with restarts; give only one of "
+        "train.json:1: s.T_max: is without restarts, T_0 with restarts; give only one of "
         "them");
     refuses("{\"s\": {\"type\": \"cosine\", \"T_mult\": 2}}",
-            "job.json:1: s.T_mult: needs T_0");
+            "train.json:1: s.T_mult: needs T_0");
     refuses("{\"s\": {\"type\": \"constant\", \"from\": 4, \"to\": 4}}",
-            "job.json:1: s.to: must be above from, 4, not 4");
+            "train.json:1: s.to: must be above from, 4, not 4");
     refuses("{\"s\": [\"plateau\", \"plateau\", \"plateau\", \"plateau\", \"plateau\", "
             "\"plateau\", \"plateau\", \"plateau\", {\"type\": \"plateau\"}]}",
-            "job.json:1: s[8]: at most 8 schedules may depend on a metric");
+            "train.json:1: s[8]: at most 8 schedules may depend on a metric");
 }
 
 static void metrics(void)

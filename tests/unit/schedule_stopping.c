@@ -15,7 +15,7 @@ static struct dnn_err err;
 
 static int read_text(const char *text, struct dnn_json **file, struct dnn_stopping *out)
 {
-    DNN_TRY(dnn_json_text("job.json", text, strlen(text), file, &err));
+    DNN_TRY(dnn_json_text("train.json", text, strlen(text), file, &err));
     struct dnn_jobj top = dnn_json_top(*file), at = dnn_json_sub(&top, "s");
     return dnn_stopping_read(&at, NULL, out, &err);
 }
@@ -119,7 +119,7 @@ static void refuses(const char *text, const char *want)
 }
 
 #define MUST                                                                           \
-    "job.json:1: s: must be \"METRIC,>,NUMBER\" (or <), or \"METRIC,~<,EPOCHS\" (or "  \
+    "train.json:1: s: must be \"METRIC,>,NUMBER\" (or <), or \"METRIC,~<,EPOCHS\" (or "  \
     "~>), not "
 
 static void refusals(void)
@@ -132,19 +132,19 @@ static void refusals(void)
     refuses("{\"s\": \"a,<,four\"}", MUST "\"a,<,four\"");
     refuses("{\"s\": \"a,<,\"}", MUST "\"a,<,\"");
     refuses("{\"s\": \"a,~<,1.5\"}", MUST "\"a,~<,1.5\"");
-    refuses("{\"s\": \"a,~<,17\"}", "job.json:1: s: \"a,~<,17\": the number of epochs "
+    refuses("{\"s\": \"a,~<,17\"}", "train.json:1: s: \"a,~<,17\": the number of epochs "
                                     "must be between 1 and 16");
     refuses("{\"s\": {\"window\": 17}}",
-            "job.json:1: s.window: must be between 0 and 16, not 17");
+            "train.json:1: s.window: must be between 0 and 16, not 17");
     refuses("{\"s\": {\"patience\": 0}}",
-            "job.json:1: s: never stops: give a patience, a window or a target");
+            "train.json:1: s: never stops: give a patience, a window or a target");
     refuses("{\"s\": {\"target\": \"x\"}}",
-            "job.json:1: s.target: must be a number, not \"x\"");
+            "train.json:1: s.target: must be a number, not \"x\"");
     refuses("{\"s\": {\"pateince\": 2}}",
-            "job.json:1: s.pateince: unknown key; did you mean \"patience\"?");
+            "train.json:1: s.pateince: unknown key; did you mean \"patience\"?");
     refuses("{\"s\": {\"mode\": \"up\"}}",
-            "job.json:1: s.mode: must be one of auto, min, max, not \"up\"");
-    refuses("{\"s\": 5}", "job.json:1: s: must be an object, not 5");
+            "train.json:1: s.mode: must be one of auto, min, max, not \"up\"");
+    refuses("{\"s\": 5}", "train.json:1: s: must be an object, not 5");
 }
 
 static void texts(void)

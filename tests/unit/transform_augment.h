@@ -22,7 +22,7 @@ static inline struct dnn_augment *read_lists(const char *text, struct dnn_err *e
 
     for (char *c = json; *c != '\0'; c++)
         if (*c == '\'') *c = '"';
-    if (dnn_json_text("job.json", json, strlen(json), &file, err) == 0) {
+    if (dnn_json_text("train.json", json, strlen(json), &file, err) == 0) {
         struct dnn_jobj top = dnn_json_top(file);
         struct dnn_jobj both = dnn_json_sub(&top, "transforms");
         struct dnn_jobj inputs = dnn_json_sub(&top, "input_transforms");

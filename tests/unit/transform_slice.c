@@ -20,7 +20,7 @@ static struct dnn_json *slicer_of(const char *text, struct dnn_slicer *out)
 {
     struct dnn_json *file = NULL;
 
-    if (dnn_json_text("job.json", text, strlen(text), &file, &err) == 0) {
+    if (dnn_json_text("train.json", text, strlen(text), &file, &err) == 0) {
         struct dnn_jobj top = dnn_json_top(file);
 
         if (dnn_field_fill(&top, dnn_slicer_fields, NULL, out, &err) == 0) return file;
@@ -90,7 +90,7 @@ static void refusals(void)
             "top: sizes[1] is 9; it must be 1 to 8, the size of the volume",
             "a box larger than the volume");
     is_text(layout("{\"sizes\": [4, 4], \"strides\": [0, 1]}", 2, FULL(8, 8)),
-            "job.json:1: strides[0]: must be between 1 and 1073741824, not 0",
+            "train.json:1: strides[0]: must be between 1 and 1073741824, not 0",
             "a stride of 0");
     is_text(
         layout("{\"sizes\": [4], \"padding\": [1], \"padded_sizes\": [6]}", 1, FULL(8)),
@@ -109,7 +109,7 @@ static void refusals(void)
     is_text(layout("{\"sizes\": [2, 2], \"strides\": [1]}", 2, FULL(8, 8)),
             "slices: 1 strides given for a volume of 2 axes", "too few strides");
     is_text(layout("{\"size\": [2, 2]}", 2, FULL(8, 8)),
-            "job.json:1: size: unknown key; did you mean \"sizes\"?", "a wrong word");
+            "train.json:1: size: unknown key; did you mean \"sizes\"?", "a wrong word");
 }
 
 /* ---- what a box holds ---- */
