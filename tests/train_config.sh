@@ -1,12 +1,12 @@
-# train_config.sh - sourced by tests that train over and over: a small job.
+# train_config.sh - sourced by tests that train often: a small dataset and configuration.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
 #
 # shellcheck shell=bash
 
-# make_config SAMPLES EPOCHS KEEP: blobs.bp and train.json, here.  Seven tenths of the samples are
-# trained with, in batches of four; a checkpoint every three steps.
+# make_config SAMPLES EPOCHS KEEP: write blobs.bp and train.json.  70 % of the samples are for
+# training, in batches of four; a checkpoint every three steps.
 make_config() {
     cat > prepare.json << EOF
 {"generate": {"type": "blobs3d", "samples": $1, "size": 8, "classes": 2, "noise": 0.05},
@@ -28,11 +28,11 @@ EOF
     guarded dnn-prepare -q prepare.json || exit 1
 }
 
-# train_on DIR RANKS SET...: train.json from beginning to end; complaints on stdout
+# train_on DIR RANKS KEY=VALUE...: train with train.json; prints errors
 train_on() {
     local dir=$1 n=$2 set=()
     shift 2
     for key in "$@"; do set+=(--set "$key"); done
-    guarded "$MPIEXEC" -n "$n" dnn-train --set dir="$dir" "${set[@]}" train.json > said 2>&1 ||
-        { echo "status $?"; cat said; }
+    guarded "$MPIEXEC" -n "$n" dnn-train --set dir="$dir" "${set[@]}" train.json > output 2>&1 ||
+        { echo "status $?"; cat output; }
 }

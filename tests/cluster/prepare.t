@@ -1,6 +1,6 @@
 #!/bin/bash
-# prepare.t - dnn-prepare on a real private Slurm: with 1 to 4 ranks, killed half way and
-# started again, and as a batch job that is told to stop and goes on by itself.
+# prepare.t - dnn-prepare on a private Slurm: with 1 to 4 ranks, killed and started again, and
+# as a batch job that is stopped, requeued and continues.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -37,7 +37,7 @@ for ranks in 1 2 3 4; do
     check_text "$ranks ranks: the same dataset" "$(hash_of)" "$want"
 done
 
-# ---- killed half way ----
+# ---- killed ----
 
 rm -rf out.bp
 sed 's/"samples": 24/"samples": 600/' prepare.json > long.json
@@ -49,16 +49,16 @@ kill -KILL "$(pgrep -n -f "^[^ ]*dnn-prepare --quiet $tmp/long.json")"
 status=0
 wait $pid || status=$?
 result "the job fails" "$([ "$status" -ne 0 ] || cat killed.out)"
-result "a killed rank leaves no dataset" "$([ ! -e out.bp ] || echo "it is there")"
-result "but what was finished" "$([ "$(pieces)" -ge 3 ] || ls -A)"
-check "the same command goes on, with other ranks" cl srun --mpi=pmix --overcommit -n 2 dnn-prepare --quiet "$tmp/long.json"
+result "after a killed rank there is no dataset" "$([ ! -e out.bp ] || echo "it is there")"
+result "but finished pieces are kept" "$([ "$(pieces)" -ge 3 ] || ls -A)"
+check "the same command continues, with another number of ranks" cl srun --mpi=pmix --overcommit -n 2 dnn-prepare --quiet "$tmp/long.json"
 got=$(hash_of)
 rm -rf out.bp
 guarded dnn-prepare --quiet long.json
 want=$(hash_of)
-check_text "to the same dataset as without Slurm" "$got" "$want"
+check_text "the dataset is the same as without Slurm" "$got" "$want"
 
-# ---- told to stop ----
+# ---- SIGTERM ----
 
 rm -rf out.bp
 tasks=2
@@ -69,12 +69,12 @@ cl scancel --signal=TERM "$id"
 stopped() {
     grep -q 'run the same command again to continue' "$tmp/$id.out"
 }
-check "SIGTERM is obeyed" wait_for stopped
-check "the job queues itself again" wait_for queued_again "$id"
-# Slurm lets such a job wait for two minutes; we only until the old step's server is gone.
+check "SIGTERM stops it" wait_for stopped
+check "the job is requeued" wait_for queued_again "$id"
+# A requeued job waits for two minutes; start it as soon as the old step has ended.
 check "the old step ends" wait_for grep -q "\[$id\.0\] .*done with step" "$cluster_dir/log/steps.n1.log"
 cl scontrol update "jobid=$id" StartTime=now 2> out # it may have begun already
-check "it is started again and ends well" wait_for job_is "$id" COMPLETED
+check "it is started again and completes" wait_for job_is "$id" COMPLETED
 result "it continued" "$(grep -q 'continuing the interrupted preparation' "$tmp/$id.out" || cat "$tmp/$id.out")"
 check_text "the dataset is the same" "$(hash_of)" "$want"
 finish

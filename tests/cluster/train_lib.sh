@@ -1,5 +1,5 @@
-# train_lib.sh - sourced by tests that train on a private cluster, in bash: a small job, what
-# it says and leaves.
+# train_lib.sh - sourced by tests that train on a private cluster: a small configuration, and
+# checks of its log and checkpoints.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -10,7 +10,8 @@
 # shellcheck source=tests/cluster/lib.sh
 . "${srcdir:-.}/tests/cluster/lib.sh"
 
-# train_begin EPOCHS: a cluster of one node; $tmp is entered and has train.json; $jobs are ours
+# train_begin EPOCHS: start a cluster of one node, write train.json in $tmp and go there; $jobs is
+# the directory of the batch scripts
 train_begin() {
     cluster_begin --nodes 1
     jobs=$(cd "$srcdir/jobs" && pwd)
@@ -25,13 +26,13 @@ train_begin() {
 EOF
 }
 
-# sums DIR: checksums of the arrays of the newest checkpoint
+# sums DIR: print checksums of the arrays of the newest checkpoint
 sums() {
     dnn-train --verify "$(find "$1/checkpoints" -name 'ckpt-*.bp' | sort | tail -n 1)" |
         grep -v 'run/sums\|^checkpoint\|ckpt-'
 }
 
-# said ID TEXT: complaints if the job's log has no such line
-said() {
+# logged ID TEXT: prints an error if the log of the job has no such line
+logged() {
     grep -q "$2" "$tmp/$1.out" || tail -n 20 "$tmp/$1.out"
 }
