@@ -51,8 +51,8 @@ static struct {
     const char *under, *log;
 } plan;
 
-/* Say what is wrong with the plan and end: a test that injects nothing because
- * of a misspelt name would pass for the wrong reason. */
+/* Print what is wrong with DNN_INJECT and exit: a test that injects nothing because of
+ * a misspelt name would pass for the wrong reason. */
 static void refuse(const char *text)
 {
     fprintf(stderr, "inject: DNN_INJECT=%s is not CALL:N:ERROR\n", text);
@@ -100,7 +100,7 @@ static bool counts(int fd, const char *path)
     return strncmp(at, plan.under, len) == 0 && (at[len] == '/' || at[len] == '\0');
 }
 
-/* What to do with this call: 0 let it be, SHORT, or fail with the errno. */
+/* What to do with this call: 0 nothing, SHORT, or fail with the errno. */
 static int fate(const char *call, int fd, const char *path)
 {
     int was = errno;

@@ -1,4 +1,4 @@
-/* comm_ops.c - every collective operation, with counts that divide nothing.
+/* comm_ops.c - every collective operation, with odd counts.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -120,7 +120,7 @@ static void reductions(struct dnn_comm *comm, int rank, int size)
     dnn_free(buf);
 }
 
-/* What the front refuses it refuses before anything is sent: we can go on. */
+/* Invalid arguments are refused before anything is sent, so the next collective works. */
 static void refusals(struct dnn_comm *comm, int size)
 {
     struct dnn_err err = {0};
@@ -132,7 +132,7 @@ static void refusals(struct dnn_comm *comm, int size)
            dnn_comm_bcast(comm, "x", &byte, 1, size, &err) == DNN_ECOMM &&
                strcmp(err.text, want) == 0,
            "a wrong root is refused");
-    all_ok(comm, dnn_comm_barrier(comm, NULL, &err) == 0, "barrier without words");
+    all_ok(comm, dnn_comm_barrier(comm, NULL, &err) == 0, "barrier without a name");
 }
 
 int main(void)

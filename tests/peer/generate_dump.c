@@ -1,10 +1,10 @@
-/* generate_dump.c - samples of a generator as raw numbers, for a reader in Python.
+/* generate_dump.c - write samples of a generator as raw numbers, for generate.py.
  *
  *   generate_dump JSON FIRST COUNT PREFIX   column c of sample i -> PREFIX.i.c
  *   generate_dump sobol DIMS FIRST COUNT    points as text, one per line
  *   generate_dump roots ETA COUNT           roots of the expansion as text
  *
- * Of each column written it prints: its file, type and shape.
+ * It prints file, type and shape of each column.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

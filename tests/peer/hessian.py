@@ -24,16 +24,16 @@ def dense(units, activation, l2=0.0):
 
 
 def train(room, x, y, layers, loss, epochs, **optimizer):
-    """The last loss, what was said, and how many evaluations it took."""
+    """The last loss, the log, and the number of evaluations."""
     np.save(os.path.join(room, "x.npy"), x)
     np.save(os.path.join(room, "y.npy"), y)
-    # Batches that do not divide the samples: the loss is of all of them.
-    job = {"layers": layers, "input": [x.shape[1]], "loss": loss, "num_epochs": epochs, "seed": 1,
+    # The batch size does not divide the number of samples: the loss is over all of them.
+    config = {"layers": layers, "input": [x.shape[1]], "loss": loss, "num_epochs": epochs, "seed": 1,
            "data": {"input_path": "x.npy", "target_path": "y.npy", "batch_size": 96},
            "optimizer": {"type": "Hessian", **optimizer}, "dir": "run",
            "checkpoints": {"interval": 0}}
     with open(os.path.join(room, "train.json"), "w", encoding="utf-8") as f:
-        json.dump(job, f)
+        json.dump(config, f)
     done = subprocess.run(["dnn-train", "train.json"], cwd=room, capture_output=True, text=True)
     said = done.stdout + done.stderr
     if done.returncode != 0:
@@ -44,7 +44,7 @@ def train(room, x, y, layers, loss, epochs, **optimizer):
 
 
 def convex():
-    """Softmax regression with a penalty has one minimum, which SciPy finds in doubles."""
+    """Softmax regression with a penalty has one minimum, which SciPy finds in f64."""
     rng = np.random.default_rng(3)
     n, features, classes, l2 = 250, 8, 3, 0.01
     x = rng.normal(size=(n, features)).astype(np.float32)
@@ -66,11 +66,11 @@ def convex():
                                 "cross_entropy", 200, absolute_tolerance=1e-5)
     result("softmax regression: SciPy's minimum",
            unless(abs(got - best) <= 1e-6 * best, f"{got}, SciPy {best}\n{said}"))
-    result("and it ends there", unless("absolute_tolerance reached" in said and took < 60, said))
+    result("and it stops there", unless("absolute_tolerance reached" in said and took < 60, said))
 
 
 def network():
-    """Small networks have many minima: as good as PyTorch from some starts of its own."""
+    """Small networks have many minima: the loss must be as low as PyTorch's from some starts."""
     rng = np.random.default_rng(5)
     x = rng.uniform(-1, 1, size=(200, 2)).astype(np.float32)
     y = (np.sin(3 * x[:, :1]) * np.cos(2 * x[:, 1:])).astype(np.float32)
@@ -101,9 +101,9 @@ def network():
     peers = sorted(peer(seed) for seed in range(7))
     with tempfile.TemporaryDirectory() as room:
         got, said, took = train(room, x, y, [dense(16, "tanh"), dense(1, "linear")], "mse", steps)
-    result(f"a network after {steps} steps: as good as PyTorch's",
+    result(f"a network after {steps} steps: as low a loss as PyTorch's",
            unless(got <= peers[-1], f"{got}, PyTorch {peers}\n{said}"))
-    result("in hardly more evaluations than steps", unless(took <= 1.5 * steps, f"{took}"))
+    result("with few more evaluations than steps", unless(took <= 1.5 * steps, f"{took}"))
 
 
 torch.set_num_threads(1)

@@ -44,7 +44,7 @@ def read(*words):
 
 
 def same(got, *wanted):
-    """Why the columns are not these arrays, whose first axis is the samples; or nothing."""
+    """How the columns differ from these arrays (axis 0: samples); empty if they do not."""
     if isinstance(got, str):
         return got
     columns, samples = got
@@ -66,7 +66,7 @@ def check(what, got, *wanted):
 
 
 def numbers(dtype, shape):
-    """Every pattern of bits, but for reals no NaN: those may be written in several ways."""
+    """Random bits; floats without NaN, which has several representations."""
     dtype = np.dtype(dtype)
     if dtype.kind == "b":
         return rng.integers(0, 2, shape).astype(dtype)
@@ -189,7 +189,7 @@ def hdf5(room):
           array[None, ..., 0, None])
     os.remove(path)
     names = []
-    for i in range(4):  # as NNLO has it: a list of files, each with features and labels
+    for i in range(4):  # as in NNLO: a list of files, each with features and labels
         names.append(f"part{3 - i}.h5")
         with h5py.File(os.path.join(room, names[-1]), "w") as f:
             f["Images"] = array + i

@@ -1,4 +1,4 @@
-# import_images.py - images of PIL, tifffile, nibabel and a PNG writer of our own, read by
+# import_images.py - images of PIL, tifffile, nibabel and a PNG writer in this file, read by
 # the toolkit's importers and compared number by number.
 #
 # SPDX-License-Identifier: Apache-2.0
@@ -153,7 +153,7 @@ def png(reader, room):
     says(reader.read(path), f"{path}: pixel 0 refers to color 4, but the palette has 4", "png: colour beyond the palette")
     write_png(path, rng.integers(0, 5, (3, 3, 3)), 8, 2)
     says(reader.read(path, "target", "mask"), f"{path}: a mask must have one channel (the class number), not 3",
-         "png: colours are no mask")
+         "png: a colour image is not a mask")
     same(reader.read(path, "target"), np.array(Image.open(path)), "png: colours as a target", "target")
 
 
@@ -181,7 +181,7 @@ def jpeg(reader, room):
     Image.fromarray(picture).save(path)
     data = open(path, "rb").read()
     open(path, "wb").write(data[:len(data) // 2])
-    says(reader.read(path), f"{path}: damaged JPEG: Premature end of JPEG file", "jpeg: cut in half")
+    says(reader.read(path), f"{path}: damaged JPEG: Premature end of JPEG file", "jpeg: truncated")
 
 
 # ---- TIFF ----
@@ -222,7 +222,7 @@ def tiff(reader, room):
     with tifffile.TiffWriter(path) as w:
         w.write(a[0], photometric="minisblack")
         w.write(a[1, ::2, ::2], photometric="minisblack", subfiletype=1)
-    same(reader.read(path), a[0][..., None], "tiff: a smaller copy is left out")
+    same(reader.read(path), a[0][..., None], "tiff: a smaller copy is skipped")
     tifffile.imwrite(path, (a[0] >> 4).astype("u1"), photometric="miniswhite")
     same(reader.read(path), (255 - (a[0] >> 4)).astype("u1")[..., None], "tiff: 0 is white")
     rgb = rng.integers(0, 256, (40, 50, 3)).astype("u1")
@@ -330,24 +330,24 @@ def nifti(reader, room):
         f.write(data)
     size = os.path.getsize(path)
     says(reader.read(path), f"{path}: truncated: the header declares {700 ** 3 * 2 + 352} bytes, which {size} "
-         "bytes of gzip data cannot contain", "nifti: gzip that cannot hold it")
+         "bytes of gzip data cannot contain", "nifti: gzip file too small for its header")
     data[42:48] = struct.pack("<hhh", 40, 50, 61)
     with gzip.open(path, "wb") as f:
         f.write(data)
     says(reader.read(path), f"{path}: truncated: {len(whole)} of {len(whole) + 4000} bytes",
-         "nifti: gzip with too little in it")
+         "nifti: truncated content in gzip")
     noise = rng.integers(0, 9999, (40, 50, 60)).astype("i2")
     nibabel.Nifti1Image(noise, affine).to_filename(path)
     data = open(path, "rb").read()
     open(path, "wb").write(data[:len(data) // 2])
     found = reader.read(path)
-    result("nifti: half a gzip file",
+    result("nifti: truncated gzip file",
            unless(isinstance(found, str) and found.startswith(path + ": "), found))
     data = bytearray(data)
     data[-6] ^= 255
     open(path, "wb").write(data)
     found = reader.read(path)
-    result("nifti: gzip with another sum",
+    result("nifti: gzip with a wrong checksum",
            unless(isinstance(found, str) and found.startswith(path + ": "), found))
     nibabel.Nifti1Pair(a, affine).to_filename(os.path.join(room, "pair.img"))
     path = os.path.join(room, "pair.nii")
@@ -362,5 +362,5 @@ with tempfile.TemporaryDirectory() as place:
         if len(sys.argv) < 2 or part.__name__ in sys.argv[1:]:
             part(importers, place)
     importers.process.stdin.close()
-    result("the program ended well", unless(importers.process.wait() == 0))
+    result("the program succeeded", unless(importers.process.wait() == 0))
 finish()

@@ -2,8 +2,8 @@
  *
  * optim_run BACKEND f32|f64 COUNT STEPS JSON [RATE...]
  * Standard input: COUNT doubles, the weights; then STEPS times COUNT, the gradients.
- * Standard output: the weights after each step.  RATE: that of each step, else the
- * optimizer's own.
+ * Standard output: the weights after each step.  RATE: the learning rate of each step;
+ * default: that of the optimizer.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -21,7 +21,7 @@ struct net {
     int w, dy;
 };
 
-/* y = -w, so that the gradient of w is minus what is given as that of y. */
+/* y = -w, so that the gradient of w is minus the given gradient of y. */
 static struct net make(const struct dnn_optim *o, enum dnn_dtype dtype, int64_t n)
 {
     static const struct dnn_init zeros = {.kind = DNN_INIT_ZEROS};

@@ -1,5 +1,5 @@
-# torch_curve_ours.py - our side of torch_curve.py: datasets made by dnn-prepare, jobs
-# run by dnn-train, and what they wrote.
+# torch_curve_ours.py - the toolkit's part of torch_curve.py: datasets of dnn-prepare, runs of
+# dnn-train, and their results.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -18,7 +18,7 @@ from dataset_file import TYPES, Dataset
 
 BUILT = os.path.abspath(os.environ.get("top_builddir", "."))
 FASHION = "/usr/share/datasets/fashion-mnist"
-IMAGES = 405  # the last batch of an epoch is a short one
+IMAGES = 405  # the last batch of an epoch is smaller
 
 
 def run(*words, status=0):
@@ -36,7 +36,7 @@ def tool(name):
 # ---- data ----
 
 def some_images():
-    """Images and classes: the first of Fashion-MNIST, else made ones of as many
+    """Images and classes: the first of Fashion-MNIST, else generated ones with as many
     classes: stripes of different width and direction in noise."""
     if os.path.isdir(FASHION):
         with gzip.open(f"{FASHION}/train-images-idx3-ubyte.gz") as file:
@@ -61,7 +61,7 @@ def prepare(config):
 
 
 def make_images():
-    """Both as bytes with a scale and an offset, and as the numbers they stand for,
+    """Stored both as bytes with scale and offset, and as the scaled values,
     whose conversion does not round."""
     images, classes = some_images()
     with open("some-images-idx3-ubyte", "wb") as file:
@@ -87,7 +87,7 @@ class Samples:
         data = Dataset(path)
         columns = data.texts_of("train/columns")
         role = {data.text(f"train/{c}/role"): c for c in columns}
-        # The numbers a network takes are f32.
+        # Inputs of a network are f32.
         self.inputs = np.moveaxis(data.meant("train", role["input"]).astype("f4"), -1, 1)
         self.classes = data.column("train", role["target"]).astype("i8")
         if self.classes.ndim > 1 and self.classes.shape[-1] == 1:
@@ -138,7 +138,7 @@ def checkpoint(path):
 
 
 def first_weights(job, name):
-    """What a run begins with: its weights after an epoch of steps of no length."""
+    """The initial weights of a run: its weights after an epoch with learning rate 0."""
     job = dict(job, num_epochs=1, dir=name,
                optimizer={"type": "SGD", "learning_rate": 1e-300})
     write_job(job, name)
@@ -147,7 +147,7 @@ def first_weights(job, name):
 
 
 def write_keras(weights, path):
-    """A file of weights as Keras 2 has them."""
+    """Write a weight file of Keras 2."""
     with h5py.File(path, "w") as file:
         layers = list(dict.fromkeys(layer for layer, _ in weights))
         file.attrs["layer_names"] = np.array(layers, "S")

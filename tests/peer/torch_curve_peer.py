@@ -1,4 +1,4 @@
-# torch_curve_peer.py - PyTorch's side of torch_curve.py: the same job, step by step.
+# torch_curve_peer.py - PyTorch's part of torch_curve.py: the same training, step by step.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -17,7 +17,7 @@ TYPES = {"f32": torch.float32, "f64": torch.float64}
 
 
 def bare(top):
-    """The network without its softmax: F.cross_entropy takes what goes into it."""
+    """The network without its softmax: F.cross_entropy takes logits."""
     top = copy.deepcopy(top)
     last = top["config"]["layers"][-1]["config"]
     if last["activation"] != "softmax":
@@ -27,7 +27,7 @@ def bare(top):
 
 
 def optimizer(asked, net):
-    """Of the job's keys: PyTorch's are the same but for these."""
+    """PyTorch's arguments from the keys of the configuration; only these have other names."""
     asked = {k: v for k, v in asked.items() if k != "lr_scheduler"}
     cls = CLASSES[asked.pop("type")]
     asked["lr"] = asked.pop("learning_rate")
@@ -68,7 +68,7 @@ def clip(job, net):
 def losses(job, top, weights, samples, batches, total):
     """The loss of each step in PyTorch; total: steps of the whole run."""
     kind = TYPES[job["precision"]]
-    torch.set_default_dtype(kind)  # NAdam keeps its product in it
+    torch.set_default_dtype(kind)  # NAdam computes its product in this dtype
     net = keras_torch.read(bare(top)).to(kind).train()
     net.load({k: torch.from_numpy(a).to(kind) for k, a in weights.items()})
     opt = optimizer(job["optimizer"], net)

@@ -14,16 +14,16 @@ from tap import finish, result, unless
 
 RUN = os.path.join(os.environ.get("top_builddir", "."), "tests/peer/optim_run")
 COUNT, STEPS = 20011, 20
-# What is compared with is f64: the largest difference over the largest weight.  In f64
-# nothing but rounding; f32 may be off a few times what PyTorch's own f32 is, too, where
-# a rule makes more of its rounding (a decay that cancels a gradient).
+# The reference is f64; errors are the largest difference over the largest weight.  f64 may
+# differ only by rounding.  f32 may differ by a few times the error of PyTorch's f32 if a rule
+# amplifies rounding (a decay that cancels a gradient).
 LIMIT = {"f32": 1e-6, "f64": 1e-12}
 FEW = 3
 SIDES = [("ref", "f64"), ("ref", "f32"), ("cpu", "f32")]
 
 O = torch.optim
 TORCH = [
-    # what is asked for, the class
+    # configuration, class of PyTorch
     ({"type": "SGD"}, O.SGD),
     ({"type": "sgd", "learning_rate": 0.1, "weight_decay": 0.01}, O.SGD),
     ({"type": "SGD", "momentum": 0.9}, O.SGD),
@@ -51,7 +51,7 @@ TORCH = [
     ({"type": "NAdam", "momentum_decay": 0.3, "weight_decay": 0.1}, O.NAdam),
     ({"type": "nadam", "beta1": 0.7, "beta2": 0.8, "eps": 1e-3}, O.NAdam),
 ]
-# Keys that have another name there, and what is its own default.
+# Keys with another name in PyTorch, and other defaults.
 NAMES = {"learning_rate": "lr"}
 DEFAULTS = {"SGD": {"lr": 0.01}, "Adagrad": {"lr": 0.01}, "RMSprop": {"lr": 0.01},
             "Adam": {"lr": 0.01}, "AdamW": {"lr": 0.01, "weight_decay": 0}}
@@ -69,7 +69,7 @@ def arguments(cls, asked):
 
 
 def torch_steps(cls, asked, w, grads, dtype, rates):
-    torch.set_default_dtype(dtype)  # Nadam keeps its product in it
+    torch.set_default_dtype(dtype)  # NAdam computes its product in this dtype
     p = torch.nn.Parameter(torch.tensor(w, dtype=dtype))
     # One tensor at a time, as the formulas are written.
     opt = cls([p], foreach=False, **arguments(cls, asked))

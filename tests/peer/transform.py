@@ -3,8 +3,8 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
-"""Random arrays go through transform_run and through the peers; one TAP line per
-group.  What differs is shown with its settings."""
+"""Random arrays are transformed by transform_run and by the Python libraries; one TAP line per
+group.  Differences are printed with their settings."""
 import os
 import subprocess
 import tempfile
@@ -18,7 +18,7 @@ from tap import finish, result
 
 RUN = os.path.join(os.environ.get("top_builddir", "."), "tests/peer/transform_run")
 TYPES = {"f32": np.float32, "f64": np.float64, "u8": np.uint8, "i16": np.int16}
-NEAR = {"f32": 1e-5, "f64": 1e-13}  # numbers are of size 10 at most
+NEAR = {"f32": 1e-5, "f64": 1e-13}  # absolute values are at most 10
 random = np.random.default_rng(5)
 
 
@@ -40,7 +40,7 @@ def text(shape):
 
 
 def complaint(kind, got, want, what):
-    """Reals must be near; integers the nearest to want, or either one at a tie."""
+    """Floats must be close; integers must be the nearest to want, or either one at a tie."""
     off = np.abs(got.astype(np.float64) - want).max()
     limit = NEAR[kind] if kind[0] == "f" else 0.5 + 2e-3
     return ["%s %s: off by %g" % (kind, what, off)] if not off <= limit else []

@@ -17,8 +17,8 @@ static void messages(void)
     dnn_fail(&err, DNN_EDATA, "again: %s", err.text);
     is_text(err.text, "again: rank 3: a.json: no such file",
             "old text may be an argument");
-    is_int(dnn_fail(NULL, DNN_EUSAGE, "x"), DNN_EUSAGE, "nobody listens");
-    is_int(dnn_prefix(NULL, "x"), DNN_EIO, "nobody listens to a prefix");
+    is_int(dnn_fail(NULL, DNN_EUSAGE, "x"), DNN_EUSAGE, "err may be NULL");
+    is_int(dnn_prefix(NULL, "x"), DNN_EIO, "err of a prefix may be NULL");
 }
 
 static void long_messages(void)

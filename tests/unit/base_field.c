@@ -294,7 +294,7 @@ static void test_wrong(void)
 
         is_int(dnn_field_fill(&top, job_fields, NULL, &job, &err), DNN_ECONFIG,
                "a wrong top");
-        is_text(err.text, tops[i].message, "is said");
+        is_text(err.text, tops[i].message, "its message");
         is_int(dnn_field_fill(&top, job_fields, NULL, &job, NULL), DNN_ECONFIG,
                "or not");
         dnn_json_free(file);
@@ -307,7 +307,7 @@ static void test_wrong(void)
     struct optim optim;
     is_int(dnn_field_fill(&none, optim_fields, NULL, &optim, &err), DNN_ECONFIG,
            "absent");
-    is_text(err.text, "train.json:1: a: the key \"optimizer\" is missing", "is said");
+    is_text(err.text, "train.json:1: a: the key \"optimizer\" is missing", "its message");
     dnn_json_free(file);
 }
 
@@ -489,7 +489,7 @@ static void test_check(void)
         {{"b", DNN_F_REAL, 0, NULL, 0, 0, NULL, "h", NULL},         "\"b\": appears twice" },
     };
 
-    is_int(dnn_field_check(job_fields, &err), 0, "a sound table");
+    is_int(dnn_field_check(job_fields, &err), 0, "a valid table");
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         const struct dnn_field table[] = {
             {"b", DNN_F_REAL, 0, NULL, 0, 0, NULL, "h", NULL},
@@ -502,12 +502,12 @@ static void test_check(void)
         };
         char want[200];
 
-        is_int(dnn_field_check(table, &err), DNN_ECONFIG, "an unsound table");
-        is_text(err.text, bad[i].message, "is said");
+        is_int(dnn_field_check(table, &err), DNN_ECONFIG, "an invalid table");
+        is_text(err.text, bad[i].message, "its message");
         is_int(dnn_field_check(outer, &err), DNN_ECONFIG,
                "also when it is inside another");
         snprintf(want, sizeof want, "\"o\": %s", bad[i].message);
-        is_text(err.text, want, "is said");
+        is_text(err.text, want, "its message");
     }
 }
 

@@ -99,7 +99,7 @@ static void test_docs(void)
 
 int main(void)
 {
-    ok(dnn_field_check(fields, &err) == 0, "the table is sound");
+    ok(dnn_field_check(fields, &err) == 0, "the table is valid");
     is_again("{}",
              "{\n    \"limit\": null,\n    \"room\": 0,\n    \"any\": null,\n    "
              "\"list\": [1, 2],\n    \"how\": \"auto\"\n}\n",

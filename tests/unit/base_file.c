@@ -103,24 +103,24 @@ static void test_read(void)
     is_int(dnn_file_read(at("some"), 12, &text, &len, &err), DNN_EDATA,
            "one byte too many");
     is_message(&err, "some: 13 B exceeds the limit of 12 B; is it the right file?",
-               "is said");
+               "its message");
     ok(text == NULL && len == 13, "and nothing is written");
     is_int(dnn_file_read_text(at("some"), 100, &text, &err), DNN_EDATA,
            "a NUL in a text");
-    is_message(&err, "some: not a text file: byte 8 is NUL", "is said");
+    is_message(&err, "some: not a text file: byte 8 is NUL", "its message");
     put(at("empty"), "", 0);
     ok(dnn_file_read_text(at("empty"), 100, &text, &err) == 0 && text[0] == '\0',
        "an empty text is one");
     dnn_free(text);
     is_int(dnn_file_read(at("none"), 100, &text, &len, &err), DNN_EIO, "no such file");
-    is_message(&err, "none: cannot be read: No such file or directory", "is said");
+    is_message(&err, "none: cannot be read: No such file or directory", "its message");
     is_int(dnn_file_read(top, 100, &text, &len, &err), DNN_EIO, "a directory");
-    ok(strstr(err.text, ": is a directory, not a file") != NULL, "is said");
+    ok(strstr(err.text, ": is a directory, not a file") != NULL, "its message");
     is_int(dnn_file_read("/dev/zero", 5000, &text, &len, &err), DNN_EDATA,
            "an endless file");
     is_text(err.text,
             "/dev/zero: more exceeds the limit of 4.9 KiB; is it the right file?",
-            "is said");
+            "its message");
     ok(dnn_file_read("/proc/self/status", 1 << 20, &text, &len, &err) == 0 && len > 100,
        "a file that says it is empty and is not");
     dnn_free(text);
@@ -194,20 +194,20 @@ static void test_write(void)
     close(home);
 
     is_int(dnn_file_write(at("w/link"), "x", 1, &err), DNN_EIO, "a link to nothing");
-    is_message(&err, "w/link: cannot be written: is a broken symbolic link", "is said");
+    is_message(&err, "w/link: cannot be written: is a broken symbolic link", "its message");
     is_int(dnn_file_write(at("w"), "x", 1, &err), DNN_EIO, "a directory");
-    is_message(&err, "w: cannot be written: is a directory", "is said");
+    is_message(&err, "w: cannot be written: is a directory", "its message");
     is_int(dnn_file_write("/dev/full", "x", 1, &err), DNN_EIO, "a device");
     is_text(err.text, "/dev/full: cannot be written: is a device or pipe, not a file",
-            "is said");
+            "its message");
     is_int(dnn_file_write(at("no/where"), "x", 1, &err), DNN_EIO, "no directory");
     is_message(&err,
                "no/where: cannot be written: its directory: No such file or directory",
-               "is said");
+               "its message");
     is_int(dnn_file_write(at("some/where"), "x", 1, &err), DNN_EIO, "below a file");
-    is_message(&err, "some/where: cannot be written: Not a directory", "is said");
+    is_message(&err, "some/where: cannot be written: Not a directory", "its message");
     is_int(dnn_file_write(at("w/new/"), "x", 1, &err), DNN_EIO, "no name");
-    is_message(&err, "w/new/: cannot be written: the file name is missing", "is said");
+    is_message(&err, "w/new/: cannot be written: the file name is missing", "its message");
 }
 
 static void test_stream(void)
@@ -247,9 +247,9 @@ static void test_dirs(void)
     is_int(dnn_file_make_dirs("/", &err), 0, "so is the root");
     is_int(dnn_file_make_dirs(at("some/x"), &err), DNN_EIO, "below a file");
     is_message(&err, "some: cannot be created: exists and is not a directory",
-               "is said");
+               "its message");
     is_int(dnn_file_make_dirs("", &err), DNN_EIO, "no name");
-    is_text(err.text, "the directory name is empty", "is said");
+    is_text(err.text, "the directory name is empty", "its message");
     ok(symlink("d", at("dlink")) == 0 && dnn_file_make_dirs(at("dlink/g"), &err) == 0 &&
            entries(at("d/g")) == 0,
        "a link to a directory is one");
@@ -292,7 +292,7 @@ static void test_depth(void)
     ok(dnn_file_make_dirs(path.text, &err) == 0, "a deep tree");
     is_int(dnn_file_remove_tree(at("deep"), &err), DNN_EIO, "is too deep");
     dnn_buf_add(&want, ": cannot be removed: more than 100 levels deep");
-    is_message(&err, want.text, "is said");
+    is_message(&err, want.text, "its message");
     ok(rmdir(path.text) == 0 && dnn_file_remove_tree(at("deep"), &err) == 0,
        "one level less is removed");
     dnn_buf_free(&path);

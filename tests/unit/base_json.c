@@ -146,7 +146,7 @@ static void test_wrong(void)
     struct dnn_err err = {0};
     is_int(dnn_json_text("train.json", "{\n\0}", 4, &file, &err), DNN_ECONFIG,
            "a NUL byte");
-    is_text(err.text, "train.json:2:1: a NUL byte: this is not a text file", "is said");
+    is_text(err.text, "train.json:2:1: a NUL byte: this is not a text file", "its message");
 }
 
 static void test_depth(void)
@@ -172,7 +172,7 @@ static void test_depth(void)
     memset(bomb, '[', n);
     is_int(dnn_json_text("train.json", bomb, n, &file, &err), DNN_ECONFIG,
            "4 000 000 levels");
-    is_text(err.text, "train.json:1:101: nested more than 100 levels deep", "is said");
+    is_text(err.text, "train.json:1:101: nested more than 100 levels deep", "its message");
     free(bomb);
 }
 
@@ -190,12 +190,12 @@ static void test_files(void)
     }
     is_int(dnn_json_read(dir, &file, &err), DNN_EIO, "a directory");
     snprintf(want, sizeof want, "%s: is a directory, not a file", dir);
-    is_text(err.text, want, "is said");
+    is_text(err.text, want, "its message");
 
     snprintf(path, sizeof path, "%s/train.json", dir);
     is_int(dnn_json_read(path, &file, &err), DNN_EIO, "no file");
     snprintf(want, sizeof want, "%s: cannot be read: No such file or directory", path);
-    is_text(err.text, want, "is said");
+    is_text(err.text, want, "its message");
 
     FILE *f = fopen(path, "w");
     fputs("{\n  \"a\": [1, 2]\n}\n", f);
@@ -211,14 +211,14 @@ static void test_files(void)
     fclose(f);
     is_int(dnn_json_read(path, &file, &err), DNN_ECONFIG, "an empty file");
     snprintf(want, sizeof want, "%s: is empty; the smallest valid file is {}", path);
-    is_text(err.text, want, "is said");
+    is_text(err.text, want, "its message");
 
     ok(truncate(path, (off_t)DNN_JSON_LIMIT + 1) == 0, "a file that is too large");
     is_int(dnn_json_read(path, &file, &err), DNN_ECONFIG, "is refused");
     snprintf(want, sizeof want,
              "%s: 256.0 MiB exceeds the limit of 256.0 MiB; is it the right file?",
              path);
-    is_text(err.text, want, "is said");
+    is_text(err.text, want, "its message");
     is_int(err.code, DNN_ECONFIG, "with this code");
 
     chmod(path, 0);
@@ -227,7 +227,7 @@ static void test_files(void)
     else {
         is_int(dnn_json_read(path, &file, &err), DNN_EIO, "a file without permission");
         snprintf(want, sizeof want, "%s: cannot be read: Permission denied", path);
-        is_text(err.text, want, "is said");
+        is_text(err.text, want, "its message");
     }
     unlink(path);
     rmdir(dir);
@@ -421,7 +421,7 @@ static void test_blame(void)
     is_text(err.text, "train.json:1: net.layers[0]: is 0", "an element");
     dnn_json_fail(&top, &err, "is odd");
     is_text(err.text, "train.json:1: is odd", "the top has no path");
-    is_int(dnn_json_fail(&top, NULL, "x"), DNN_ECONFIG, "nobody listens");
+    is_int(dnn_json_fail(&top, NULL, "x"), DNN_ECONFIG, "err may be NULL");
     dnn_json_free(file);
 
     /* A long way down: the end of the path is kept, and the message. */

@@ -81,7 +81,7 @@ int main(void)
 
         ok(dnn_shape_parse(wrong[i].text, &got, &err) == DNN_ECONFIG && got.ndim == 77,
            "\"%s\" is no shape", wrong[i].text);
-        is_text(err.text, wrong[i].message, "and the message says so");
+        is_text(err.text, wrong[i].message, "and its message");
     }
 
     struct dnn_err err = {0};

@@ -372,7 +372,7 @@ static void failing(void)
        "the earlier one is as it was");
     dnn_free(state);
     dnn_ckpt_save(c, 4, 3, a, NULL, false, &err);
-    is_int(dnn_ckpt_close(c, &err), 0, "and it goes on");
+    is_int(dnn_ckpt_close(c, &err), 0, "and it continues");
     dnn_free(want);
     dnn_free(in);
     made_free(3, a);

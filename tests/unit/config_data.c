@@ -154,7 +154,7 @@ static void aside(void)
     dnn_config_free(&config);
 }
 
-/* ---- what cannot be ---- */
+/* ---- errors ---- */
 
 static const struct {
     const char *data, *want; /* behind "PATH:2: " */
@@ -228,7 +228,7 @@ int main(void)
 {
     made_start();
     ok(dnn_field_check(dnn_config_data_fields, &err) == 0,
-       "the table of keys is sound");
+       "the table of keys is valid");
     datasets();
     tags();
     described();

@@ -383,7 +383,7 @@ int main(void)
 
     if (fd < 0) return 99;
     close(fd);
-    ok(dnn_field_check(dnn_config_fields, &err) == 0, "the table of keys is sound");
+    ok(dnn_field_check(dnn_config_fields, &err) == 0, "the table of keys is valid");
     unsaid();
     everything();
     training();

@@ -146,7 +146,7 @@ static void refused(void)
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         ok(read_set(wrong[i].text, 1, &wrong[i].set, &config) < 0, "%s is refused",
            wrong[i].set);
-        is_text(err.text, wrong[i].want, "and it is said why");
+        is_text(err.text, wrong[i].want, "and its message");
     }
     /* What is wrong elsewhere is blamed on the file, on its own line. */
     static const char *const set[] = {"layers={\"zoo\": \"simplecnn\"}",

@@ -88,7 +88,7 @@ static void contents(void)
     ok(dnn_feed_bytes(feed) > 4 * 5 * SOURCE_POINTS * 4, "memory is stated");
     const struct dnn_batch *b;
     is_int(dnn_feed_next(feed, &b, NULL, &err), DNN_EUSAGE, "not started");
-    is_text(err.text, "test: reading was not started", "and said so");
+    is_text(err.text, "test: reading was not started", "and its message");
     dnn_feed_close(feed);
     dnn_feed_close(NULL);
 
@@ -133,7 +133,7 @@ static void restarts(void)
     ok(good, "stopped and started anywhere");
     is_int(dnn_feed_start(feed, 0, 10, &err), DNN_EUSAGE, "a batch there is not");
     is_text(err.text, "test: batch 10 requested, but there are only 0 to 9",
-            "and said so");
+            "and its message");
     is_int(dnn_feed_start(feed, -1, 0, &err), DNN_EUSAGE, "an epoch there is not");
     dnn_feed_close(feed);
 }
@@ -190,7 +190,7 @@ static void threads(void)
     dnn_topo_close(topo);
 }
 
-/* ---- what can be wrong ---- */
+/* ---- errors ---- */
 
 /* The first message there is, after so many good batches. */
 static void says(struct test_source *s, struct dnn_feed_cfg cfg, int good_ones,

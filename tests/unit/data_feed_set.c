@@ -203,7 +203,7 @@ static void one_by_one(void)
     }
 }
 
-/* ---- what can be wrong ---- */
+/* ---- errors ---- */
 
 static void says(struct dnn_feed_cfg cfg, const char *fmt, const char *path,
                  const char *what)

@@ -304,7 +304,7 @@ static void tables(void)
         int rc = dnn_field_check(fields, &err);
 
         is_text(rc == 0 && help[0] != '\0' ? name : err.text, name,
-                "the table is sound");
+                "the table is valid");
         /* The list of names and the list of generators are in the same order. */
         char *text = dnn_format("{'type': '%s', 'samples': 1%s}", name,
                                 strcmp(name, "burgers") == 0

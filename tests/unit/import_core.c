@@ -53,7 +53,7 @@ static void table(void)
     struct dnn_err err = {0};
     int n = 0;
 
-    is_int(dnn_field_check(dnn_import_fields, &err), 0, "the table of keys is sound");
+    is_int(dnn_field_check(dnn_import_fields, &err), 0, "the table of keys is valid");
     while (dnn_import_info(n, &info)) {
         ok(info.name != NULL && info.suffixes != NULL && info.help != NULL,
            "importer %d, %s, says what it is", n, info.name);

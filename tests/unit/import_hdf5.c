@@ -66,7 +66,7 @@ static void make_pair(const char *input, const char *target, hid_t plist)
     H5Fclose(file);
 }
 
-/* ---- what is well ---- */
+/* ---- valid files ---- */
 
 static void pairs(void)
 {
@@ -194,7 +194,7 @@ static void threads(void)
     dnn_source_close(s);
 }
 
-/* ---- what is not ---- */
+/* ---- errors ---- */
 
 static void wrong_data(void)
 {

@@ -201,7 +201,7 @@ static void in_memory(void)
             "the record is named");
     is_int(dnn_image_decode("BM1234567890", 12, "record 7", &how, true, &a, &err),
            DNN_EDATA, "something else");
-    is_text(err.text, "record 7: not a PNG or JPEG image", "it says so");
+    is_text(err.text, "record 7: not a PNG or JPEG image", "its message");
     dnn_array_free(&a);
     dnn_buf_free(&p);
 }

@@ -42,7 +42,7 @@ static void refused(const char *header, const char *want, const char *what)
     made_refused(NPY, &how, false, DNN_EDATA, want, what);
 }
 
-/* ---- what is well ---- */
+/* ---- valid files ---- */
 
 static void versions(void)
 {
@@ -68,7 +68,7 @@ static void versions(void)
     is_int(s->type->class_of(s, 6), 7, "its class without its sample");
     char label[DNN_SAMPLE_NAME];
     dnn_source_label(s, 3, label);
-    is_text(label + strlen(made_dir), "/a.npy[3]", "what it is called");
+    is_text(label + strlen(made_dir), "/a.npy[3]", "its name");
     dnn_source_close(s);
 }
 
@@ -179,7 +179,7 @@ static void reals(void)
     dnn_source_close(s);
 }
 
-/* ---- what is not ---- */
+/* ---- errors ---- */
 
 static void headers(void)
 {
@@ -258,11 +258,11 @@ static void files(void)
                  ": the header length 4294967307 is too large", "a header of 4 GiB");
     made_file("\x93NUMPY\x01\0\x76\0{", 11);
     made_refused(NPY, &how, false, DNN_EDATA, ": truncated: 11 of 128 bytes",
-                 "a file cut in its header");
+                 "a file truncated in its header");
     make(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2)}", "12345678", 8);
     made_refused(NPY, &how, false, DNN_EDATA,
                  ": 75 bytes, but the header declares 2x2 of f32, which needs 83",
-                 "a file cut in its numbers");
+                 "a file truncated in its numbers");
     make(1, "{'descr': '|b1', 'fortran_order': False, 'shape': (1, 4)}", "\0\1\2\1", 4);
     made_refused(NPY, &how, false, DNN_EDATA,
                  "[0]: element 2 is 2; a bool must be 0 or 1", "a bool of 2");

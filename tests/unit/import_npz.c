@@ -64,7 +64,7 @@ static const struct member pair[] = {
     {NULL,    NULL,  NULL,        NULL,                0},
 };
 
-/* ---- what is well ---- */
+/* ---- valid files ---- */
 
 static void pairs(void)
 {
@@ -124,7 +124,7 @@ static void members(void)
     made_sample(s, 1, "1x2x1: 5 6", "the second");
     char label[DNN_SAMPLE_NAME];
     dnn_source_label(s, 1, label);
-    is_text(label + strlen(made_dir), "/a.npz: a", "what it is called");
+    is_text(label + strlen(made_dir), "/a.npz: a", "its name");
     dnn_source_close(s);
 }
 
@@ -156,7 +156,7 @@ static void splits(void)
                  "a split that is not there");
 }
 
-/* ---- what is not ---- */
+/* ---- errors ---- */
 
 static void wrong_arrays(void)
 {

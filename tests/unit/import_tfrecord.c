@@ -117,7 +117,7 @@ static void raw_image(int height, int width, int depth, const char *pixels, int 
     record(f);
 }
 
-/* ---- what is well ---- */
+/* ---- valid files ---- */
 
 static void sums(void)
 {
@@ -144,7 +144,7 @@ static void raws(void)
     is_int(s->type->class_of(s, 1), 8, "a class");
     char label[DNN_SAMPLE_NAME];
     dnn_source_label(s, 1, label);
-    is_text(label + strlen(made_dir), "/a.tfrecord[1]", "what it is called");
+    is_text(label + strlen(made_dir), "/a.tfrecord[1]", "its name");
     dnn_source_close(s);
     how.split = "train";
     made_refused(TFRECORD, &how, false, DNN_EDATA,
@@ -185,7 +185,7 @@ static void lists(void)
     dnn_source_close(s);
 }
 
-/* ---- what is not ---- */
+/* ---- errors ---- */
 
 static void wrong_features(void)
 {

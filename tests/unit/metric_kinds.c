@@ -300,7 +300,7 @@ static void test_probabilities(void)
     dnn_metrics_free(m);
 }
 
-/* ---- what cannot be ---- */
+/* ---- errors ---- */
 
 static void refuses(const char *list, int64_t classes, const char *want)
 {

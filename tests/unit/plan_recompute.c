@@ -203,7 +203,7 @@ static void refuses(const struct dnn_plan_memory *fit, const char *want)
     struct dnn_err err = {0};
 
     is_int(dnn_plan_check_memory(fit, &err), DNN_ENOMEM, "too much");
-    is_text(err.text, want, "and what is said");
+    is_text(err.text, want, "and its message");
 }
 
 static void fits(void)

@@ -265,7 +265,7 @@ static void test_sources(void)
         "sources that do not fit together");
 }
 
-/* ---- what cannot be ---- */
+/* ---- errors ---- */
 
 static void test_refused(void)
 {

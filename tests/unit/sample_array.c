@@ -51,7 +51,7 @@ static void memory(void)
     is_int(rc, DNN_ECONFIG, "an unknown extent is refused");
     is_text(err.text,
             "array: shape ?x3: the number of elements is unknown because an axis is",
-            "and says so");
+            "and its message");
 #if !defined(__SANITIZE_ADDRESS__)
     rc = make(&a, DNN_U8, "1125899906842624", &err); /* 2^50 */
     is_int(rc, DNN_ENOMEM, "too much is refused");
@@ -240,7 +240,7 @@ static void channels(void)
     make(&a, DNN_U8, "4", &err);
     is_int(dnn_array_channels_last(&a, &err), DNN_EDATA, "one axis has no channels");
     is_text(err.text, "an array with channels must have 2 axes or more, not 1",
-            "it says so");
+            "its message");
     make(&a, DNN_U8, "3x700", &err);
     for (int i = 0; i < 2100; i++)
         ((unsigned char *)a.data)[i] = (unsigned char)(i % 251);

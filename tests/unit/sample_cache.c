@@ -78,7 +78,7 @@ int main(void)
     ok(read_all(source, &sample) && read_all(source, &sample), "twice the same");
     is_int(reads, 5, "read once");
     ok(dnn_source_read(source, 5, &sample, &err) < 0, "a failure");
-    is_text(err.text, "5 is damaged", "is told");
+    is_text(err.text, "5 is damaged", "its message");
     ok(dnn_source_read(source, 5, &sample, &err) < 0, "each time");
     is_int(reads, 7, "it is tried");
     dnn_source_label(source, 3, name);

@@ -207,7 +207,7 @@ static void metrics(void)
     ok(dnn_better_more("loss", DNN_BETTER_MORE) &&
            !dnn_better_more("acc", DNN_BETTER_LESS),
        "as it is told");
-    is_int(dnn_field_check(dnn_stopping_fields, &err), 0, "the table is sound");
+    is_int(dnn_field_check(dnn_stopping_fields, &err), 0, "the table is valid");
 }
 
 int main(void)

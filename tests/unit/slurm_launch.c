@@ -89,7 +89,7 @@ int main(void)
         is_int(dnn_slurm_launch_verdict(&s, cases[i].size, cases[i].library, text,
                                         sizeof text),
                cases[i].verdict, cases[i].what);
-        is_text(text, cases[i].text, "... and is told so");
+        is_text(text, cases[i].text, "... and its message");
         is_int(dnn_slurm_check_launch(&s, cases[i].size, cases[i].library, &err),
                cases[i].verdict == DNN_LAUNCH_WRONG ? DNN_ECOMM : 0, "... as an error");
         is_text(err.text, cases[i].verdict == DNN_LAUNCH_WRONG ? cases[i].text : "",

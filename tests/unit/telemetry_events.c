@@ -93,7 +93,7 @@ static void test_files(void)
 #endif
     dnn_telemetry_close(t);
     cfg.resumed_step = 2;
-    is_int(dnn_telemetry_open(&cfg, &t, &err), 0, "going on");
+    is_int(dnn_telemetry_open(&cfg, &t, &err), 0, "resumed");
     dnn_telemetry_close(t);
     is_int(files_in("events/train"), 2, "begins a second file");
 }

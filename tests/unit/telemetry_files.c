@@ -222,10 +222,10 @@ static void test_columns(void)
                  "1,2,2,1,0.1,64,0.25,0.5,0.25,0.125,,-inf,,\n"
                  "2,2,4,2,0.1,64,0.25,0.5,0.25,0.125,,0.25,1e-07,\n"
                  "3,2,6,3,0.1,64,0.25,0.5,0.25,0.125,,0.16666666666666666,3,4\n",
-            "also after going on");
+            "also when resumed");
 }
 
-/* ---- what cannot be ---- */
+/* ---- errors ---- */
 
 static void cannot_open(const struct dnn_telemetry_cfg *cfg, const char *want)
 {
@@ -306,11 +306,11 @@ static void test_full(void)
     is_said(&err, "DIR/metrics.csv: cannot be written: File too large", "and is named");
     is_file("metrics.csv", HEAD "loss\n1,2,2,1,0.1,64,0.25,0.5,0.25,0.125,,0.5\n",
             "whole lines stay");
-    is_int(dnn_telemetry_write(t, &r, &err), 0, "there is room again");
+    is_int(dnn_telemetry_write(t, &r, &err), 0, "there is space again");
     is_file("metrics.csv",
             HEAD "loss\n1,2,2,1,0.1,64,0.25,0.5,0.25,0.125,,0.5\n"
                  "2,2,4,2,0.1,64,0.25,0.5,0.25,0.125,,0.25\n",
-            "and it goes on");
+            "and it continues");
     dnn_telemetry_close(t);
     unlink(made_path("metrics.csv"));
     if (access("/dev/full", W_OK) != 0 ||

@@ -191,7 +191,7 @@ int main(int argc, char **argv)
     dnn_topo_make("core:2 pu:1", &topo, &err);
     is_int(dnn_topo_bind(topo, DNN_BIND_AUTO, &place, &bound, &err), DNN_EUSAGE,
            "nobody binds to a described machine");
-    is_text(err.text, "cannot bind to a recorded machine", "... it says so");
+    is_text(err.text, "cannot bind to a recorded machine", "... its message");
     dnn_topo_close(topo);
     return done();
 }

@@ -223,14 +223,14 @@ static void test_errors(void)
     struct dnn_err err = {0};
 
     is_int(dnn_topo_make("pack:x", &topo, &err), DNN_EUSAGE, "a bad description");
-    is_text(err.text, "hwloc cannot parse \"pack:x\"", "... says so");
+    is_text(err.text, "hwloc cannot parse \"pack:x\"", "... its message");
     is_int(dnn_topo_read("no/such.xml", &topo, &err), DNN_EUSAGE, "no such record");
-    is_text(err.text, "hwloc cannot parse no/such.xml", "... says so");
+    is_text(err.text, "hwloc cannot parse no/such.xml", "... its message");
     is_int(dnn_topo_make("core:2049 pu:1", &topo, &err), DNN_EUSAGE, "a huge machine");
     is_text(
         err.text,
         "this machine has hardware thread 2048; this build supports numbers below 2048",
-        "... says so");
+        "... its message");
     dnn_topo_close(NULL);
 }
 

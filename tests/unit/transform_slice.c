@@ -59,7 +59,7 @@ static void layouts(void)
     const char *seismic = "{\"sizes\": [64, 64, 256], \"strides\": [64, 64, 17], "
                           "\"discard_remainders\": true}";
 
-    ok(dnn_field_check(dnn_slicer_fields, &err) == 0, "the table is sound");
+    ok(dnn_field_check(dnn_slicer_fields, &err) == 0, "the table is valid");
     is_text(layout(seismic, 3, FULL(704, 590, 1006)), "11*9*45 = 4455 of 64x64x256x1",
             "the seismic volume: training");
     is_text(layout(seismic, 3, FULL(78, 590, 1006)), "1*9*45 = 405 of 64x64x256x1",

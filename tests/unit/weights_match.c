@@ -292,7 +292,7 @@ int main(void)
 
     ok(dnn_weights_open("x.h5", &w, &err) == DNN_ECONFIG, "no HDF5, no weights");
     is_text(err.text, "x.h5: files of weights need HDF5, which this was built without",
-            "and it says so");
+            "and its message");
     return done();
 }
 #endif
