@@ -1,5 +1,5 @@
-/* ckpt_loop.c - a program that only saves checkpoints, for tests that kill it or make its
- * system calls fail.
+/* ckpt_loop.c - a program that only saves checkpoints, for tests that kill it or make
+ * its system calls fail.
  *
  *   ckpt_loop loop DIR     resume from the newest, save until killed
  *   ckpt_loop one DIR      resume from the newest, save one, wait

@@ -1,4 +1,5 @@
-/* dataset_made.h - a small dataset with every kind of column, the same on any number of ranks.
+/* dataset_made.h - a small dataset with every kind of column, the same on any number of
+ * ranks.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -171,7 +172,8 @@ static inline int made_put(struct dnn_dataset_writer *w,
     return rc;
 }
 
-/* Writes all chunks; the ranks of comm (NULL: one) take them in turn, the last one first. */
+/* Writes all chunks; the ranks of comm (NULL: one) take them in turn, the last one
+ * first. */
 static inline int made_write(struct dnn_comm *comm, const char *path,
                              const struct dnn_bp_how *how, char hash[33],
                              struct dnn_err *err)

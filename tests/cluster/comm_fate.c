@@ -1,5 +1,5 @@
-/* comm_fate.c - several ranks, one of which fails; comm_deadline.t checks how the others
- * end.
+/* comm_fate.c - several ranks, one of which fails; comm_deadline.t checks how the
+ * others end.
  *
  * usage: comm_fate FATE RANK DIR
  *

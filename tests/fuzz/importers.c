@@ -1,8 +1,8 @@
-/* importers.c - fuzz target for the importers: a file with any content is read or gives an
- * error message, and samples have the type and shape of their columns.
+/* importers.c - fuzz target for the importers: a file with any content is read or gives
+ * an error message, and samples have the type and shape of their columns.
  *
- * The first byte selects the importer (low four bits) and the options (high four: also as
- * target, whole, without channels, grey); the rest is the file.
+ * The first byte selects the importer (low four bits) and the options (high four: also
+ * as target, whole, without channels, grey); the rest is the file.
  *
  * make fuzz builds it with clang's libFuzzer; make_import_corpus.py makes the files it
  * starts from.
@@ -24,7 +24,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 
 enum { LIMIT = 64 << 20, SAMPLES = 16 };
 
-/* The order of make_import_corpus.py; it must not change, because corpora depend on it. */
+/* The order of make_import_corpus.py; it must not change, because corpora depend on it.
+ */
 static const struct {
     const char *name, *suffix;
 } formats[] = {

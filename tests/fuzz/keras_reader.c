@@ -1,5 +1,5 @@
-/* keras_reader.c - fuzz target for the Keras reader: any input is read or gives an error
- * message, and a network that is read can be lowered or gives an error message.
+/* keras_reader.c - fuzz target for the Keras reader: any input is read or gives an
+ * error message, and a network that is read can be lowered or gives an error message.
  *
  * make fuzz builds it with clang's libFuzzer and runs it on corpus.tar.gz and more.
  *

@@ -1,5 +1,5 @@
-/* ckpt_ranks.c - checkpoints with several ranks: rank 0 writes and reads, all ranks have the
- * same arrays and errors, also while they use other collectives.
+/* ckpt_ranks.c - checkpoints with several ranks: rank 0 writes and reads, all ranks
+ * have the same arrays and errors, also while they use other collectives.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -120,7 +120,8 @@ static void reductions(struct dnn_comm *comm, int rank, int size)
     dnn_free(buf);
 }
 
-/* Invalid arguments are refused before anything is sent, so the next collective works. */
+/* Invalid arguments are refused before anything is sent, so the next collective works.
+ */
 static void refusals(struct dnn_comm *comm, int size)
 {
     struct dnn_err err = {0};

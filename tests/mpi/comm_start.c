@@ -1,5 +1,5 @@
-/* comm_start.c - non-blocking all-reduces during computation, several at once, finished in
- * another order than started.
+/* comm_start.c - non-blocking all-reduces during computation, several at once, finished
+ * in another order than started.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -10,7 +10,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { BUCKETS = 70, COUNT = 4099 }; /* more than the number of operations a rank records */
+enum {
+    BUCKETS = 70,
+    COUNT = 4099
+}; /* more than the number of operations a rank records */
 
 /* Computation that takes a different time on every rank. */
 static double work(int rank)
@@ -75,7 +78,8 @@ static void late_wait(struct dnn_comm *comm, int rank, int size)
     all_ok(comm, good && x == size * (size - 1) / 2.0,
            "work may take longer than the deadline");
 
-    /* One rank arrives after the first check of the others, but before the time limit. */
+    /* One rank arrives after the first check of the others, but before the time limit.
+     */
     if (rank == size - 1) usleep(3300000);
     good = dnn_comm_barrier(comm, "late", &err) == 0;
     all_ok(comm, good, "a rank may arrive just before the time limit");

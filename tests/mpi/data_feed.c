@@ -1,5 +1,5 @@
-/* data_feed.c - several ranks read one source or dataset: together they read every sample
- * once, with batch sizes that are divisible by the ranks or not.
+/* data_feed.c - several ranks read one source or dataset: together they read every
+ * sample once, with batch sizes that are divisible by the ranks or not.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

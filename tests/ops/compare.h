@@ -41,7 +41,8 @@ int ops_go(struct ops_run *run, int first, int end, struct dnn_err *err);
 
 int64_t ops_count(const struct dnn_prog *prog, int value);
 
-/* Difference of got and want: the largest difference over the largest absolute value of want. */
+/* Difference of got and want: the largest difference over the largest absolute value of
+ * want. */
 struct ops_diff {
     double worst;     /* that quotient; not a number counts as infinite */
     int64_t at;       /* the element it is at                            */

@@ -489,8 +489,8 @@ static void describe_shape(const struct shape *s, enum dnn_pass pass, char *out,
              dnn_shape_text(w, sizeof w, &weights));
 }
 
-/* Activations and biases alternate with the number of the shape: each is tested with some
- * shapes, and each shape with some of them. */
+/* Activations and biases alternate with the number of the shape: each is tested with
+ * some shapes, and each shape with some of them. */
 static void check_shape(struct dnn_dev *dev, struct dnn_dev *ref, const struct shape *s,
                         int number)
 {

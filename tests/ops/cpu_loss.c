@@ -1,6 +1,6 @@
 /* cpu_loss.c - the cpu backend's losses against the ref backend: odd numbers of
- * classes, labels and values, weights, rows with a pitch, one to three threads, the same
- * bits in two runs.
+ * classes, labels and values, weights, rows with a pitch, one to three threads, the
+ * same bits in two runs.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -205,7 +205,8 @@ static void bn_update(bool unbiased)
     ok(far < 1e-6, "bn_update%s", unbiased ? ", unbiased" : "");
 }
 
-/* Backward statistics and data: with a fused activation, ref gets dy times its slope. */
+/* Backward statistics and data: with a fused activation, ref gets dy times its slope.
+ */
 static void bn_backward(int64_t rows, int64_t c, bool affine,
                         const struct dnn_op_unary *post)
 {

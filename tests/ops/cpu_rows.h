@@ -23,7 +23,8 @@ struct rows_case {
     struct dnn_tensor in[MAX_IN], out[DNN_MAX_OUT];
     void *in_mem[MAX_IN];       /* dense; NULL: absent; owned */
     void *out_mem[DNN_MAX_OUT]; /* what is expected; owned    */
-    double size; /* scale of the error, if results are small differences; 0: their own */
+    double
+        size; /* scale of the error, if results are small differences; 0: their own */
 };
 
 static inline struct dnn_tensor tensor(enum dnn_dtype dtype, int ndim,

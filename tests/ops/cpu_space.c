@@ -1,5 +1,6 @@
 /* cpu_space.c - the cpu backend's pooling, upsampling and copies against the ref
- * backend: odd shapes, rows with a pitch, one to three threads, the same bits in two runs.
+ * backend: odd shapes, rows with a pitch, one to three threads, the same bits in two
+ * runs.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -326,7 +327,8 @@ static void streams(void)
         index[i] = (uint8_t)(i % 3);
     for (int past = 0; past < 2; past++)
         isa->repeat(x, WIDE, ROWS, WIDE, 2, y[past], WIDE, past);
-    ok(memcmp(y[0], y[1], bytes) == 0, "%s: repeated rows with non-temporal stores", isa->name);
+    ok(memcmp(y[0], y[1], bytes) == 0, "%s: repeated rows with non-temporal stores",
+       isa->name);
     for (int past = 0; past < 2; past++) {
         struct rows_window w = {.count = ROWS,
                                 .n = WIDE,
@@ -344,7 +346,8 @@ static void streams(void)
                                 .stream = past};
         isa->window_max_data(&w);
     }
-    ok(memcmp(y[0], y[1], bytes) == 0, "%s: gradients with non-temporal stores", isa->name);
+    ok(memcmp(y[0], y[1], bytes) == 0, "%s: gradients with non-temporal stores",
+       isa->name);
     for (int past = 0; past < 2; past++) {
         struct rows_norm b = {.rows = ROWS,
                               .n = WIDE,
@@ -359,7 +362,8 @@ static void streams(void)
                               .stream = past};
         isa->norm_apply(&b);
     }
-    ok(memcmp(y[0], y[1], bytes) == 0, "%s: batch norm with non-temporal stores", isa->name);
+    ok(memcmp(y[0], y[1], bytes) == 0, "%s: batch norm with non-temporal stores",
+       isa->name);
     free(y[0]);
     free(y[1]);
     dnn_free(x);

@@ -1,6 +1,6 @@
-/* cpu_update.c - every optimizer of the cpu backend against ref: odd numbers of weights,
- * regularizers, NonNeg, the first and a later update; the same bits with any number of
- * threads, on every instruction set.
+/* cpu_update.c - every optimizer of the cpu backend against ref: odd numbers of
+ * weights, regularizers, NonNeg, the first and a later update; the same bits with any
+ * number of threads, on every instruction set.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -33,8 +33,8 @@ static void ref_now(struct rows_case *k, const struct dnn_now *now)
     ref->close(dev);
 }
 
-/* Initial values of a case: weights, gradients, slots.  Mean squares are not negative and
- * larger than the square of a mean. */
+/* Initial values of a case: weights, gradients, slots.  Mean squares are not negative
+ * and larger than the square of a mean. */
 static void begin(struct rows_case *k, const struct dnn_op_update *u, unsigned slots,
                   int64_t n)
 {

@@ -1,5 +1,5 @@
-/* fused.c - networks with fused ops give the same outputs, gradients and moving averages as
- * without fusion, in f64 on the ref backend.
+/* fused.c - networks with fused ops give the same outputs, gradients and moving
+ * averages as without fusion, in f64 on the ref backend.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -55,8 +55,7 @@ static void check_counts(const struct net *net, const char *when,
     int n[COUNTS];
 
     count(prog, n);
-    if (!ok(memcmp(n, want, sizeof n) == 0, "%s %s: numbers of ops", net->name,
-            when))
+    if (!ok(memcmp(n, want, sizeof n) == 0, "%s %s: numbers of ops", net->name, when))
         printf("#   {%d, %d, %d, %d, %d, %d, %d}\n", n[BIAS], n[UNARY], n[NORM], n[PAD],
                n[FOLD], n[POST], n[MASK]);
 }

@@ -14,9 +14,9 @@ enum { MAX_IN = 6, MAX_PROBES = 40 };
 
 /* A row: an op and its operands, each a letter and a shape: x an activation, w a
  * weight, f a frozen one, s a state (positive), c a constant, t a target, i labels, n
- * the weight sum of the two operands before, - absent, and > the fused activation.  Batch
- * normalization with batch statistics is the row BN_APPLY with x gamma beta mean var;
- * RATIO takes the overlap of its operands. */
+ * the weight sum of the two operands before, - absent, and > the fused activation.
+ * Batch normalization with batch statistics is the row BN_APPLY with x gamma beta mean
+ * var; RATIO takes the overlap of its operands. */
 struct row {
     const char *name;
     enum dnn_op_kind kind;

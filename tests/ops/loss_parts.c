@@ -1,5 +1,5 @@
-/* loss_parts.c - the losses of the parts of a batch add up to the loss of the whole batch,
- * and so do their gradients, for every divisor of a loss.
+/* loss_parts.c - the losses of the parts of a batch add up to the loss of the whole
+ * batch, and so do their gradients, for every divisor of a loss.
  *
  * A batch of six is computed at once and as parts of four and two, which run in step;
  * numbers that they exchange are added.
@@ -152,7 +152,8 @@ static void check(const char *text, bool labels, int exchanges)
     gradient(&a, got);
     gradient(&b, got + 4 * PLACES * CLASSES);
     struct ops_diff d = ops_compare(got, want, ALL * PLACES * CLASSES);
-    ok(d.worst <= 1e-12, "%s: gradients are those of the whole batch: error %.2g", text, d.worst);
+    ok(d.worst <= 1e-12, "%s: gradients are those of the whole batch: error %.2g", text,
+       d.worst);
     is_int(met, exchanges, "number of exchanges");
     stop(&whole);
     stop(&a);

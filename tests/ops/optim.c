@@ -1,5 +1,5 @@
-/* optim.c - steps of the optimizers against numbers computed by hand, with regularizers and
- * constraints.
+/* optim.c - steps of the optimizers against numbers computed by hand, with regularizers
+ * and constraints.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -231,9 +231,10 @@ static void refusals(void)
         "{\"optimizer\": \"adma\"}",
         "train.json:1: optimizer: must be one of sgd, adam, adamw, nadam, lamb, lars, "
         "adagrad, adadelta, rmsprop, hessian, not \"adma\"; did you mean \"adam\"?");
-    refuses("{\"optimizer\": {\"type\": \"Momentum\"}}",
-            "train.json:1: optimizer.type: must be one of sgd, adam, adamw, nadam, lamb, "
-            "lars, adagrad, adadelta, rmsprop, hessian, not \"Momentum\"");
+    refuses(
+        "{\"optimizer\": {\"type\": \"Momentum\"}}",
+        "train.json:1: optimizer.type: must be one of sgd, adam, adamw, nadam, lamb, "
+        "lars, adagrad, adadelta, rmsprop, hessian, not \"Momentum\"");
     refuses("{\"optimizer\": {\"name\": \"LAMB\"}}",
             "train.json:1: optimizer.name: must be one of sgd, adam, not \"LAMB\"; for "
             "lamb use \"type\" and the keys of PyTorch");
@@ -250,13 +251,15 @@ static void refusals(void)
             "train.json:2: optimizer.beta1: must be below 1, not 1");
     refuses("{\"optimizer\": {\"type\": \"LAMB\",\n\"beta2\": 1}}",
             "train.json:2: optimizer.beta2: must be below 1, not 1");
-    refuses("{\"optimizer\": {\"type\": \"SGD\", \"nesterov\": true}}",
-            "train.json:1: optimizer.nesterov: needs a momentum above 0 and dampening 0, "
-            "not 0 and 0");
-    refuses("{\"optimizer\": {\"type\": \"LARS\", \"nesterov\": true, \"momentum\": "
-            "0.9, \"dampening\": 0.5}}",
-            "train.json:1: optimizer.nesterov: needs a momentum above 0 and dampening 0, "
-            "not 0.9 and 0.5");
+    refuses(
+        "{\"optimizer\": {\"type\": \"SGD\", \"nesterov\": true}}",
+        "train.json:1: optimizer.nesterov: needs a momentum above 0 and dampening 0, "
+        "not 0 and 0");
+    refuses(
+        "{\"optimizer\": {\"type\": \"LARS\", \"nesterov\": true, \"momentum\": "
+        "0.9, \"dampening\": 0.5}}",
+        "train.json:1: optimizer.nesterov: needs a momentum above 0 and dampening 0, "
+        "not 0.9 and 0.5");
     refuses("{\"optimizer\": {\"type\": \"SGD\", \"learning_rate\": 0}}",
             "train.json:1: optimizer.learning_rate: must be above 0, not 0");
     refuses(
@@ -264,8 +267,9 @@ static void refusals(void)
         "train.json:1: optimizer.learning_rate: must be between 0 and 1000000, not -1");
     refuses("{\"optimizer\": {\"type\": \"Adagrad\", \"weight_decay\": -1}}",
             "train.json:1: optimizer.weight_decay: must be at least 0, not -1");
-    refuses("{\"optimizer\": {\"type\": \"Hessian\", \"max_iterations\": 0}}",
-            "train.json:1: optimizer.max_iterations: must be between 1 and 1e+15, not 0");
+    refuses(
+        "{\"optimizer\": {\"type\": \"Hessian\", \"max_iterations\": 0}}",
+        "train.json:1: optimizer.max_iterations: must be between 1 and 1e+15, not 0");
     refuses("{\"optimizer\": {\"type\": 5}}",
             "train.json:1: optimizer.type: must be a string, not 5");
     refuses("{\"optimizer\": 5}", "train.json:1: optimizer: must be an object, not 5");
@@ -355,8 +359,7 @@ static void dialects(void)
     ok(o.rule == DNN_UPDATE_ADAM && !o.torch && o.rate == 0.001 && o.epsilon == 1e-7,
        "nothing: Keras's Adam");
     read_text("{\"optimizer\": {\"learning_rate\": 0.5}}", &o, &err);
-    ok(o.rule == DNN_UPDATE_ADAM && !o.torch && o.rate == 0.5,
-       "only a rate: the same");
+    ok(o.rule == DNN_UPDATE_ADAM && !o.torch && o.rate == 0.5, "only a rate: the same");
     read_text("{\"optimizer\": \"SGD\"}", &o, &err);
     ok(o.rule == DNN_UPDATE_SGD && !o.torch && o.rate == 0.01, "a name: Keras's");
     read_text("{\"optimizer\": \"RMSprop\"}", &o, &err);

@@ -1,6 +1,6 @@
-/* planned.c - a network in planned memory gives bitwise the same result as with separate
- * memory for every value: with concatenations in place or copied, and with values stored
- * or recomputed.
+/* planned.c - a network in planned memory gives bitwise the same result as with
+ * separate memory for every value: with concatenations in place or copied, and with
+ * values stored or recomputed.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -126,8 +126,8 @@ static int network(struct dnn_prog *p, int *input)
                         x);
 }
 
-/* Repeated concatenations with x, as in dense blocks; a part that is used twice, and one
- * that is a view. */
+/* Repeated concatenations with x, as in dense blocks; a part that is used twice, and
+ * one that is a view. */
 static int dense_network(struct dnn_prog *p)
 {
     struct dnn_shape in = SHAPE(2, 4, 6, 3), flat = SHAPE(2, 4, 6, 3);
@@ -311,7 +311,8 @@ static size_t run_setting(struct trial *t, struct setting setting,
                 dnn_plan_make(prog, &opts.plan, &plan, &err) == 0,
             "planned: %s", err.text))
         exit(1);
-    ok(plan_sound(plan), "nothing overlaps, and gradients have the offsets of their weights");
+    ok(plan_sound(plan),
+       "nothing overlaps, and gradients have the offsets of their weights");
     is_int((long long)dnn_plan_bytes(plan), (long long)what.after,
            "it takes the planned memory");
     run_planned(t, plan, on);
@@ -350,8 +351,8 @@ static void every_way(struct trial *t)
             temps[i] = run_setting(t, settings[i], &on, &again[i]);
     if (t->prog->training && !t->large)
         ok(temps[4] <= temps[1] && temps[6] <= temps[4] && again[0] == 0,
-           "temporary memory %zu; recompute cheap (%d ops) %zu, all (%d ops) %zu", temps[1], again[4],
-           temps[4], again[6], temps[6]);
+           "temporary memory %zu; recompute cheap (%d ops) %zu, all (%d ops) %zu",
+           temps[1], again[4], temps[4], again[6], temps[6]);
     ops_stop(&t->plain);
     on.backend->close(on.dev);
 }

@@ -1,5 +1,5 @@
-/* values.c - the result of each op, from formulas independent of the code: gradients may
- * agree with finite differences of a function that is itself wrong.
+/* values.c - the result of each op, from formulas independent of the code: gradients
+ * may agree with finite differences of a function that is itself wrong.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -3,8 +3,8 @@
  *   augment_dump LIST image|mask TYPE SHAPE IN COUNT OUT
  *
  * reads one array from IN and applies the JSON list COUNT times, as to the samples 0,
- * 1, 2 ... of epoch 0; mixup mixes with zeros.  The results are concatenated in OUT; their
- * types and shapes are printed on stdout.
+ * 1, 2 ... of epoch 0; mixup mixes with zeros.  The results are concatenated in OUT;
+ * their types and shapes are printed on stdout.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -1,5 +1,5 @@
-/* keras_outputs.c - Keras networks give the same outputs as in Keras and, for a training
- * step, the same gradients and moving averages, on every backend.
+/* keras_outputs.c - Keras networks give the same outputs as in Keras and, for a
+ * training step, the same gradients and moving averages, on every backend.
  *
  * The files and the scripts that made them are in tests/data/keras.
  *
@@ -97,7 +97,8 @@ static struct tally count_arrays(hid_t file, const char *group)
     return t;
 }
 
-/* The largest difference, relative to the largest number, or to most if that is larger. */
+/* The largest difference, relative to the largest number, or to most if that is larger.
+ */
 static double apart(const float *got, const struct array *want, double most)
 {
     double worst = 0;
@@ -219,8 +220,8 @@ static int put_all(struct net *net, hid_t data, const char *what, int n,
 
         if (a.data == NULL ||
             !dnn_shape_equal(&a.shape, dnn_prog_shape(net->prog, value[k])))
-            rc = dnn_fail(err, DNN_EDATA, "%s/%d does not match the input of the network", what,
-                          k);
+            rc = dnn_fail(err, DNN_EDATA,
+                          "%s/%d does not match the input of the network", what, k);
         else
             rc = dnn_exec_put(net->exec, value[k], a.data, err);
         dnn_free(a.data);

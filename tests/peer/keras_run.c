@@ -2,9 +2,9 @@
  * [WEIGHTS].
  *
  * Inputs are DIR/input_0.f32 and so on, raw numbers; if there are none, random ones are
- * written.  Without WEIGHTS, weights and moving statistics are random, and the network is
- * written to DIR as by dnn-train: model.json, model.weights.h5 and model.keras.  Outputs are
- * written to DIR/output_0.f32 and so on.  One rank, one thread.
+ * written.  Without WEIGHTS, weights and moving statistics are random, and the network
+ * is written to DIR as by dnn-train: model.json, model.weights.h5 and model.keras.
+ * Outputs are written to DIR/output_0.f32 and so on.  One rank, one thread.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -1,5 +1,5 @@
-/* net_run.c - one forward and backward pass of a network, with all arrays written to files,
- * for the Python tests: net_run run NET.json DIR; net_run zoo NAME KEY=VALUE...
+/* net_run.c - one forward and backward pass of a network, with all arrays written to
+ * files, for the Python tests: net_run run NET.json DIR; net_run zoo NAME KEY=VALUE...
  *
  * DIR gets one .npy per array, and a manifest: lines of kind, layer, name and file,
  * apart by tabs.  Kinds: input, seed (the gradient of an output), weight, state,
@@ -477,26 +477,27 @@ static const struct dnn_choice recomputes[] = {
 };
 #define AT(f) offsetof(struct opts, f)
 static const struct dnn_option options[] = {
-    {"backend",   0, DNN_O_TEXT, AT(backend),   "NAME", "ref",   0, 0,    NULL,       "backend"},
+    {"backend",   0, DNN_O_TEXT, AT(backend),   "NAME", "ref",   0, 0,    NULL,       "backend"       },
     {"batch",     0, DNN_O_INT,  AT(batch),     "N",    "2",     1, 1e6,  NULL,       "samples"       },
     {"seed",      0, DNN_O_INT,  AT(seed),      "N",    "1",     0, 1e9,  NULL,       "of all numbers"},
     {"threads",   0, DNN_O_INT,  AT(threads),   "N",    "2",     0, 1024, NULL,       "cpu: how many" },
     {"dtype",     0, DNN_O_ENUM, AT(dtype),     "TYPE", "f32",   0, 0,    dtypes,     "of all numbers"},
     {"inference", 0, DNN_O_FLAG, AT(inference), NULL,   NULL,    0, 0,    NULL,
-     "inference only"                                                                        },
+     "inference only"                                                                                 },
     {"fuse",      0, DNN_O_FLAG, AT(fuse),      NULL,   NULL,    0, 0,    NULL,
-     "with fusion and concatenations in place"                                             },
+     "with fusion and concatenations in place"                                                        },
     {"recompute", 0, DNN_O_ENUM, AT(recompute), "WHAT", "never", 0, 0,    recomputes,
      "recompute activations"                                                                          },
     {"weights",   0, DNN_O_TEXT, AT(weights),   "DIR",  NULL,    0, 0,    NULL,
-     "directory with the weights"                                                                           },
+     "directory with the weights"                                                                     },
     {NULL,        0, 0,          0,             NULL,   NULL,    0, 0,    NULL,       NULL            },
 };
 static const struct dnn_command commands[] = {
-    {"run",  "NET.json DIR",        2, 2,  "one pass, arrays written to files",                   options, NULL, cmd_run },
-    {"zoo",  "NAME [KEY=VALUE]...", 1, -1, "print a network",                         NULL,    NULL, cmd_zoo },
+    {"run",  "NET.json DIR",        2, 2,  "one pass, arrays written to files",  options, NULL,
+     cmd_run                                                                                            },
+    {"zoo",  "NAME [KEY=VALUE]...", 1, -1, "print a network",                    NULL,    NULL, cmd_zoo },
     {"list", "",                    0, 0,  "list networks, layers and backends", NULL,    NULL, cmd_list},
-    {NULL,   NULL,                  0, 0,  NULL,                                      NULL,    NULL, NULL    },
+    {NULL,   NULL,                  0, 0,  NULL,                                 NULL,    NULL, NULL    },
 };
 
 int main(int argc, char **argv)

@@ -1,5 +1,5 @@
-/* transform_run.c - transforms and statistics of arrays, for transform.py.  Each line on
- * stdin is one of
+/* transform_run.c - transforms and statistics of arrays, for transform.py.  Each line
+ * on stdin is one of
  *
  *   resize TYPE SHAPE IN OUT linear|nearest EXTENTS
  *   warp   TYPE SHAPE IN OUT linear|nearest FILL FIELD|- MATRIX... SHIFT...

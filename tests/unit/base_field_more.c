@@ -1,4 +1,4 @@
-/* base_field_more.c - sizes in bytes, JSON for others, and words that are true or
+/* base_field_more.c - sizes in bytes, fields that stay JSON, and enums with true and
  * false.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -39,7 +39,7 @@ static const struct dnn_field fields[] = {
 };
 /* clang-format on */
 
-/* Reads text and prints it into a text of its own. */
+/* Reads text and prints it again. */
 static char *again(const char *text)
 {
     struct dnn_json *file = NULL;
@@ -113,7 +113,7 @@ int main(void)
     is_again("{\"limit\": null, \"room\": 0, \"how\": \"FALSE\"}",
              "{\n    \"limit\": null,\n    \"room\": 0,\n    \"any\": null,\n    "
              "\"list\": [1, 2],\n    \"how\": false\n}\n",
-             "none, and words in any case");
+             "null, and names in any case");
     refuses("{\"limit\": 0}",
             "f.json:1: limit: must be a size such as \"16GiB\", not 0");
     refuses("{\"room\": -1}",

@@ -1,4 +1,5 @@
-/* config_made.h - jobs whose section "data" is tried, in a directory of their own.
+/* config_made.h - configurations for tests of the section "data", in a temporary
+ * directory.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

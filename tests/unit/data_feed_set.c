@@ -80,7 +80,7 @@ static bool large_row(const struct dnn_batch *b, int64_t i, int64_t sample)
     return good;
 }
 
-/* The samples that take part, in order. */
+/* The selected samples, in order. */
 static int64_t picked(const struct dnn_feed_cfg *cfg, int64_t *out)
 {
     int64_t n = 0, fold = cfg->fold;
@@ -92,7 +92,7 @@ static int64_t picked(const struct dnn_feed_cfg *cfg, int64_t *out)
     return n;
 }
 
-/* Go through the small dataset from a place on, and compare with the order. */
+/* Read the small dataset from a position, and compare with the order. */
 static bool as_ordered(const struct dnn_feed_cfg *cfg, int64_t epoch, int64_t batch,
                        int steps)
 {
@@ -248,7 +248,7 @@ static void write_small_again(void)
     write_small(small);
 }
 
-/* The end of the file is gone, after it was opened. */
+/* The file is truncated after it was opened. */
 static void cut_off(void)
 {
     char *path = dnn_format("%s/data.0", small);
@@ -265,7 +265,7 @@ static void cut_off(void)
         for (int i = 0; i < 25 && good && rc == 0; i++)
             rc = dnn_feed_next(feed, &b, NULL, &err);
         ok(good && rc < 0 && strncmp(err.text, small, strlen(small)) == 0,
-           "a file that ends too soon: %s", rc < 0 ? "said" : "not noticed");
+           "a truncated file: %s", rc < 0 ? "an error" : "not detected");
         is_int(good ? dnn_feed_next(feed, &b, NULL, &err) : 0, DNN_EUSAGE, "once");
         dnn_feed_close(feed);
         write_small_again();
@@ -273,7 +273,7 @@ static void cut_off(void)
     dnn_free(path);
 }
 
-/* Batches as stored, converted afterwards: what the others have from the start. */
+/* Batches as stored, converted afterwards, are the same as converted ones. */
 static void as_stored(const char *path, const char *what)
 {
     struct dnn_feed_cfg cfg = {
@@ -290,7 +290,7 @@ static void as_stored(const char *path, const char *what)
     ok(good && dnn_feed_columns(stored, &same) == ncols &&
            same[0].type == col[0].type &&
            dnn_feed_bytes(stored) <= dnn_feed_bytes(plain),
-       "%s: batches as stored promise the same columns, in no more memory", what);
+       "%s: batches as stored have the same columns, with no more memory", what);
     good = good && dnn_feed_start(plain, 1, 1, &err) == 0 &&
            dnn_feed_start(stored, 1, 1, &err) == 0;
     for (int k = 0; k < ncols; k++)
@@ -304,7 +304,7 @@ static void as_stored(const char *path, const char *what)
             size_t row = (size_t)bytes[k] * 4;
             char *to = dnn_alloc((size_t)b->n * row + 1);
 
-            /* In two goes, as parts of a batch are. */
+            /* In two calls, as for parts of a batch. */
             dnn_feed_values(stored, b, k, 0, b->n / 2, to, &late);
             if (late.code == 0)
                 dnn_feed_values(stored, b, k, b->n / 2, b->n - b->n / 2,
@@ -313,7 +313,7 @@ static void as_stored(const char *path, const char *what)
                 differ += memcmp(to, a->data[k], (size_t)b->n * row) != 0;
             dnn_free(to);
         }
-        /* A number that must not be there is found by both, one after the other. */
+        /* Both find an invalid number. */
         differ += strcmp(early.text, late.text) != 0;
         if (early.code != 0) break;
     }

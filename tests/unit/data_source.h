@@ -1,4 +1,4 @@
-/* data_source.h - a source whose samples are known, and wrong where asked for.
+/* data_source.h - a source with known samples, some of them wrong if requested.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -1,5 +1,5 @@
-/* generate_kinds.c - every generator: the same bits whenever and wherever a sample is
- * made, sane contents, and what is said of options that cannot be.
+/* generate_kinds.c - every generator: bits that depend only on the number of a sample,
+ * plausible content, and error messages for wrong options.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -85,7 +85,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* Backwards into memory used before, from another source, and from two threads. */
+/* In reverse order into used memory, from another source, and from two threads. */
 static void reproducible(const char *text)
 {
     struct dnn_err err = {0};
@@ -110,10 +110,10 @@ static void reproducible(const char *text)
             columns &= a->col[c].type == again.col[c].type &&
                        dnn_shape_equal(&a->col[c].shape, &again.col[c].shape);
     }
-    ok(equal, "%s: a sample's bits depend on its number alone", a->type->name);
+    ok(equal, "%s: the bits of a sample depend only on its number", a->type->name);
     ok(differ, "%s: samples differ", a->type->name);
     ok(columns && a->ncols >= 1 && strcmp(a->col[0].name, "input") == 0,
-       "%s: columns are as announced", a->type->name);
+       "%s: samples have the declared columns", a->type->name);
     for (int i = 0; i < 5; i++)
         for (int t = 0; t < 2; t++)
             dnn_sample_free(&job[t].sample[i]);
@@ -122,7 +122,7 @@ static void reproducible(const char *text)
     dnn_source_close(b);
 }
 
-/* A number that changes when anything about the bits does. */
+/* A checksum of the bits. */
 static uint64_t print_of(const struct dnn_sample *sample)
 {
     uint64_t h = 1469598103934665603u;
@@ -136,8 +136,8 @@ static uint64_t print_of(const struct dnn_sample *sample)
     return h;
 }
 
-/* Masks come from sums, products, quotients and roots alone: the same bits wherever
- * these are rounded as IEEE 754 says. */
+/* Masks are computed only with sums, products, quotients and roots: the same bits on
+ * every IEEE 754 machine. */
 static void fixed(void)
 {
     struct dnn_err err = {0};
@@ -158,7 +158,7 @@ static void fixed(void)
         char text[32];
 
         snprintf(text, sizeof text, "%016" PRIx64, print_of(&a));
-        is_text(text, "71e891ab6571656a", "a sample's bits are those they always were");
+        is_text(text, "71e891ab6571656a", "a sample has the recorded bits");
     }
     dnn_sample_free(&a);
     dnn_sample_free(&b);
@@ -168,7 +168,7 @@ static void fixed(void)
 
 /* ---- contents ---- */
 
-/* Shares of the classes over all samples, and the means of the input in each. */
+/* Fractions of the classes over all samples, and the mean input of each class. */
 struct shares {
     double share[256], mean[256];
     bool good;
@@ -215,25 +215,25 @@ static void contents(void)
         sane &= s.share[c] > 0.01 && s.share[c] < 0.1;
         levels &= fabs(s.mean[c] - 0.25 * c) < 0.01;
     }
-    ok(sane, "fractals3d: every class has its share, and there is background");
-    ok(levels, "fractals3d: every class has its level");
+    ok(sane, "fractals3d: all classes and background occur");
+    ok(levels, "fractals3d: every class has its intensity");
 
     s = count("{'type': 'fractals3d', 'samples': 4, 'contrast': 0}");
     ok(s.good && fabs(s.mean[1] - 1) < 0.01 && fabs(s.mean[5] - 1) < 0.01,
-       "fractals3d: without contrast all classes have one level");
+       "fractals3d: without contrast all classes have the same intensity");
 
     s = count("{'type': 'blobs3d', 'samples': 40, 'classes': 2}");
     ok(s.good && s.share[0] > 0.7 && s.share[1] > 0.01 && s.share[2] > 0.01 &&
            fabs(s.mean[1] - 0.5) < 0.01 && fabs(s.mean[2] - 1) < 0.01,
-       "blobs3d: shares and levels");
+       "blobs3d: fractions and intensities");
 
     s = count("{'type': 'seismic3d', 'samples': 10, 'size': 32}");
     ok(s.good && s.share[0] > 0.1 && s.share[1] > 0.1 && s.share[2] > 0.1 &&
            s.share[3] > 0.1,
-       "seismic3d: every facies has its share");
+       "seismic3d: all facies occur");
 }
 
-/* A solid set: nearly every point of a mask has a neighbour of its class. */
+/* Fractals are solid: most voxels of a mask have neighbours of the same class. */
 static void solid(void)
 {
     struct dnn_err err = {0};
@@ -255,12 +255,13 @@ static void solid(void)
         }
     }
     ok((double)inside > 0.8 * (double)all && all > 5000,
-       "fractals3d: 4 of 5 points have half their neighbours in their class");
+       "fractals3d: 80 %% of the voxels have half of their neighbours in the same "
+       "class");
     dnn_sample_free(&sample);
     dnn_source_close(s);
 }
 
-/* The least of what a network can learn: the class whose level is nearest. */
+/* A lower bound for a network: predict the class with the nearest intensity. */
 static void learnable(void)
 {
     struct dnn_err err = {0};
@@ -283,7 +284,7 @@ static void learnable(void)
     }
     for (int c = 0; c < 6; c++)
         least = fmin(least, 2 * both[c] / either[c]);
-    if (!ok(least > 0.95, "fractals3d: a Dice coefficient of 0.95 is within reach"))
+    if (!ok(least > 0.95, "fractals3d: this gives a Dice coefficient of 0.95"))
         printf("# %g %s\n", least, err.text);
     dnn_sample_free(&sample);
     dnn_source_close(s);
@@ -298,7 +299,7 @@ static void tables(void)
     struct dnn_err err = {0};
     int n = 0;
 
-    ok(dnn_field_check(dnn_generate_fields, &err) == 0, "the common table is sound");
+    ok(dnn_field_check(dnn_generate_fields, &err) == 0, "the common table is valid");
     for (; (name = dnn_generate_info(n, &help, &fields)) != NULL; n++) {
         err.text[0] = '\0';
         int rc = dnn_field_check(fields, &err);
@@ -338,17 +339,19 @@ static void messages(void)
             "train.json:2: instances: must be [low, high], not [4, 2]");
     refuses("{'type': 'fractals3d', 'samples': 1, 'scale': [0.5, 0.25]}",
             "train.json:1: scale: must be [low, high], not [0.5, 0.25]");
-    refuses("{'type': 'blobs3d', 'samples': 1, 'size': [8, 8]}",
-            "train.json:1: size: must be one number, or one for each of the 3 axes, not "
-            "2 numbers");
-    refuses("{'type': 'diffusivity2d', 'samples': 1, 'eta': [1, 1, 1]}",
-            "train.json:1: eta: must be one number, or one for each of the 2 axes, not 3 "
-            "numbers");
+    refuses(
+        "{'type': 'blobs3d', 'samples': 1, 'size': [8, 8]}",
+        "train.json:1: size: must be one number, or one for each of the 3 axes, not "
+        "2 numbers");
+    refuses(
+        "{'type': 'diffusivity2d', 'samples': 1, 'eta': [1, 1, 1]}",
+        "train.json:1: eta: must be one number, or one for each of the 2 axes, not 3 "
+        "numbers");
     refuses("{'type': 'diffusivity3d', 'samples': 1, 'omega': [1, 2]}",
             "train.json:1: omega: 2 coefficients given for 4 terms");
-    refuses(
-        "{'type': 'diffusivity3d', 'samples': 300, 'skip': 4294967000}",
-        "train.json:1: samples: must be at most 296: the Sobol sequence has 2^32 points");
+    refuses("{'type': 'diffusivity3d', 'samples': 300, 'skip': 4294967000}",
+            "train.json:1: samples: must be at most 296: the Sobol sequence has 2^32 "
+            "points");
     refuses("{'type': 'diffusivity3d', 'samples': 1, 'terms': 65}",
             "train.json:1: terms: must be between 1 and 64, not 65");
     refuses("{'type': 'burgers', 'samples': 1}",

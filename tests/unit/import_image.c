@@ -1,4 +1,5 @@
-/* import_image.c - PNG and JPEG files that are whole, cut, changed, or that lie.
+/* import_image.c - PNG and JPEG files: valid, truncated, changed, or with a wrong
+ * header.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -58,7 +59,7 @@ static struct dnn_buf png(uint32_t width, uint32_t height, int type, int rows)
         for (int x = 0; x < (int)width * channels; x++)
             word(&raw, 10 + 5 * (uint32_t)(y * (int)width * channels + x), 1, true);
     }
-    dnn_buf_bytes(&data, "\x78\x01\x01", 3); /* one block as it is */
+    dnn_buf_bytes(&data, "\x78\x01\x01", 3); /* one stored block */
     word(&data, (uint32_t)raw.len, 2, false);
     word(&data, ~(uint32_t)raw.len, 2, false);
     dnn_buf_bytes(&data, raw.text, raw.len);
@@ -93,7 +94,7 @@ static void cut_png(void)
                "input image u8 3x4x1: 10 15 20 25 30 35 40 45 50 55 60 65", "a PNG");
     for (size_t i = 0; i < sizeof(cuts) / sizeof(cuts[0]); i++) {
         save("a.png", &p, cuts[i].at);
-        message_is(&dnn_importer_png, "a.png", cuts[i].want, "a PNG that is cut");
+        message_is(&dnn_importer_png, "a.png", cuts[i].want, "a truncated PNG");
     }
     for (size_t n = 0; n < p.len; n++) {
         struct dnn_import how = usual();
@@ -102,7 +103,7 @@ static void cut_png(void)
         const char *said = told(&dnn_importer_png, "a.png", &how, false);
         if (strncmp(said, "a.png: ", 7) != 0) ok(false, "cut at %zu: %s", n, said);
     }
-    ok(true, "a PNG cut at every byte is refused");
+    ok(true, "a PNG truncated at any byte is refused");
     dnn_buf_free(&p);
 }
 
@@ -113,13 +114,12 @@ static void changed_png(void)
     p.text[17] ^= 1;
     save("a.png", &p, p.len);
     message_is(&dnn_importer_png, "a.png", "a.png: damaged PNG: IHDR: CRC error",
-               "a header that was changed");
+               "a changed header");
     p.text[17] ^= 1;
     p.text[55] ^= 1;
     save("a.png", &p, p.len);
     message_is(&dnn_importer_png, "a.png",
-               "a.png: damaged PNG: IDAT: incorrect data check",
-               "a number that was changed");
+               "a.png: damaged PNG: IDAT: incorrect data check", "a changed pixel");
     dnn_buf_free(&p);
     p = png(4, 3, 0, 2);
     save("a.png", &p, p.len);
@@ -137,7 +137,7 @@ static void changed_png(void)
         &dnn_importer_png, "a.png",
         "a.png: the header declares 1073741824x4x1 elements, but the file has only "
         "83 bytes",
-        "a header that lies");
+        "a header with a wrong size");
     dnn_buf_free(&p);
 }
 
@@ -159,11 +159,11 @@ static void kinds_png(void)
     how.target.kind = DNN_KIND_MASK;
     is_text(told(&dnn_importer_png, "a.png", &how, true),
             "a.png: a mask must have one channel (the class number), not 3",
-            "colours are no mask");
+            "a colour image is not a mask");
     how.target.kind = DNN_KIND_LABEL;
     is_text(told(&dnn_importer_png, "a.png", &how, true),
             "a.png: is an image; \"kind\" must be \"image\" or \"mask\", not \"label\"",
-            "an image is no label");
+            "an image is not a label");
     how.input.kind = DNN_KIND_VALUES;
     is_text(
         told(&dnn_importer_png, "a.png", &how, false),
@@ -248,7 +248,7 @@ static void jpegs(void)
                "input image u8 40x16x1: 77 77 77 77 77 77 77 77 77 77 77 77", "a JPEG");
     is_text(told(&dnn_importer_jpeg, "a.jpg", &how, true),
             "target image u8 40x16x1: 77 77 77 77 77 77 77 77 77 77 77 77",
-            "a JPEG is no mask by itself");
+            "a JPEG is not a mask by default");
     size_t bad = 0;
     for (size_t n = 0; n < p.len; n++) {
         save("a.jpg", &p, n);
@@ -256,13 +256,13 @@ static void jpegs(void)
         if (strncmp(said, "a.jpg: ", 7) != 0 && ++bad < 5)
             printf("# cut at %zu of %zu: %s\n", n, p.len, said);
     }
-    is_int((long long)bad, 0, "a JPEG cut at every byte is refused");
+    is_int((long long)bad, 0, "a JPEG truncated at any byte is refused");
     save("a.jpg", &p, p.len - 2);
     message_is(&dnn_importer_jpeg, "a.jpg",
                "a.jpg: damaged JPEG: Premature end of JPEG file", "its end is missing");
     for (size_t i = 0; i + 9 < p.len; i++)
         if ((unsigned char)p.text[i] == 0xFF && (unsigned char)p.text[i + 1] == 0xC0) {
-            memset(p.text + i + 5, 0xFC, 4); /* 64764 x 64764 points */
+            memset(p.text + i + 5, 0xFC, 4); /* 64764 x 64764 pixels */
             break;
         }
     save("a.jpg", &p, p.len);
@@ -271,7 +271,7 @@ static void jpegs(void)
              "a.jpg: the header declares 64764x64764x1 elements, but the file has only "
              "%zu bytes",
              p.len);
-    message_is(&dnn_importer_jpeg, "a.jpg", want, "a header that lies");
+    message_is(&dnn_importer_jpeg, "a.jpg", want, "a header with a wrong size");
     dnn_buf_free(&p);
 }
 #endif

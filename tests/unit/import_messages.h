@@ -1,4 +1,4 @@
-/* import_messages.h - files made byte by byte, and what an importer says about them.
+/* import_messages.h - files made byte by byte, and messages of an importer.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -28,7 +28,7 @@ static inline void save(const char *path, const struct dnn_buf *buf, size_t len)
     if (dnn_file_write(path, buf->text, len, &err) < 0) printf("# %s\n", err.text);
 }
 
-/* What reading says, or the kind, type, shape and first numbers. */
+/* The error message, or kind, type, shape and first numbers. */
 static inline const char *told(const struct dnn_importer *importer, const char *path,
                                struct dnn_import *how, bool target)
 {

@@ -1,4 +1,4 @@
-/* topo_property.c - what must hold for any machine, grant, ranks and threads.
+/* topo_property.c - properties for any machine, mask, number of ranks and threads.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -118,7 +118,7 @@ static void test_machine(const char *machine)
     is_int(bad.whole, 0, "whole cores");
     is_int(bad.covered, 0, "nothing left over");
     is_int(bad.fair, 0, "even to within one core");
-    is_int(bad.threads, 0, "as many threads as asked");
+    is_int(bad.threads, 0, "the requested number of threads");
     is_int(bad.stray, 0, "each thread on a core of its own rank");
     ok(cases == 6 * MAX_RANKS * 4, "%s: %d cases", machine, cases);
     dnn_topo_close(topo);

@@ -1,5 +1,4 @@
-/* transform_slice.c - boxes of a volume: where they are, what they hold, and that they
- * give the volume back.
+/* transform_slice.c - boxes of a volume: positions, content, and assembling the volume.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -79,7 +78,7 @@ static void layouts(void)
     is_text(layout("{\"sizes\": [2], \"strides\": [5]}", 1, FULL(11)), "3 = 3 of 2x1",
             "a gap, and one point of the last box");
     is_text(layout("{\"sizes\": [2], \"strides\": [5]}", 1, FULL(10)), "2 = 2 of 2x1",
-            "no box that would begin at the end");
+            "no box that starts at the end");
 }
 
 static void refusals(void)
@@ -112,7 +111,7 @@ static void refusals(void)
             "train.json:1: size: unknown key; did you mean \"sizes\"?", "a wrong word");
 }
 
-/* ---- what a box holds ---- */
+/* ---- content of a box ---- */
 
 static void contents(void)
 {
@@ -128,13 +127,14 @@ static void contents(void)
     dnn_slices_make(&how, 2, FULL(4, 5), &s, &err);
     is_int(s.total, 6, "2 by 3 boxes");
     dnn_slices_cut(&s, &v, 0, &box, &err);
-    is_text(words(&box), "3x3x1: 0 5 10 1 6 11 2 7 12", "the odd point goes after");
+    is_text(words(&box), "3x3x1: 0 5 10 1 6 11 2 7 12",
+            "an odd voxel of padding is at the end");
     ok(box.spacing[0] == 3 && box.spacing[1] == 2, "spacing is transposed too");
     dnn_slices_cut(&s, &v, 5, &box, &err);
     is_text(words(&box), "3x3x1: 19 0 0 0 0 0 0 0 0", "the remainder of both axes");
     int64_t start[3];
     dnn_slices_start(&s, 5, start);
-    ok(start[0] == 3 && start[1] == 4, "where it begins");
+    ok(start[0] == 3 && start[1] == 4, "its start");
     is_text(dnn_slices_cut(&s, &v, 6, &box, &err) < 0 ? err.text : "",
             "slices: box 6 requested, but there are only 6", "no such box");
     dnn_array_free(&v);
@@ -147,9 +147,9 @@ static void contents(void)
     dnn_array_free(&box);
 }
 
-/* ---- there and back ---- */
+/* ---- cut and assembled ---- */
 
-/* A slicer that some volume can have; lists are made in ints. */
+/* A random valid slicer; lists are stored in ints. */
 static struct dnn_slicer any_slicer(int nspace, const int64_t *full, int64_t ints[4][3])
 {
     struct dnn_slicer how = {.discard_remainders = draw(3) == 0};
@@ -173,7 +173,7 @@ static struct dnn_slicer any_slicer(int nspace, const int64_t *full, int64_t int
     return how;
 }
 
-/* Whether a point is in the part that boxes cover, when remainders are discarded. */
+/* Whether a voxel is covered by boxes if remainders are discarded. */
 static bool covered(const struct dnn_slices *s, int64_t point)
 {
     for (int i = s->nspace - 1; i >= 0; i--) {
@@ -234,10 +234,10 @@ static void round_trips(void)
         if (!good) printf("# %s %s\n", text, err.text);
         dnn_array_free(&v);
     }
-    ok(good, "cut, added and averaged: the volume, whatever the boxes");
+    ok(good, "cut, added and averaged: the volume, for any boxes");
 }
 
-/* Boxes that say different things are averaged; more channels than the volume had. */
+/* Overlapping boxes are averaged; with more channels than the volume. */
 static void overlaps(void)
 {
     int64_t sizes[] = {2}, strides[] = {1};
