@@ -137,7 +137,7 @@ ends() {
         grep -q "^train: $text\$" output || cat output)"
 }
 ends "the gradient is short" "absolute_tolerance reached" optimizer.absolute_tolerance=0.05
-ends "the gradient is short beside the loss" "relative_tolerance reached" \
+ends "the gradient is small relative to the loss" "relative_tolerance reached" \
     optimizer.relative_tolerance=0.5
 ends "enough evaluations" "max_func_eval reached" optimizer.max_func_eval=7
 result "an unfinished step counts if it decreased the loss" "$(

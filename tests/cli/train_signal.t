@@ -67,15 +67,15 @@ works() {
 }
 for ranks in 1 2; do
     result "$ranks: a signal during evaluation" "$(
-        begin "$ranks" judge"$ranks"
+        begin "$ranks" evals"$ranks"
         seen '^train: run directory:'
         wait_for works "$(last)"
         kill -USR1 "$(last)"
         ended 75 "stopped by SIGUSR1 after [0-9]+ steps, checkpoint saved; run the same command again to resume"
-        whole judge"$ranks"/checkpoints)"
+        whole evals"$ranks"/checkpoints)"
     result "$ranks: it is evaluated again, and each epoch is recorded once" "$(
-        same judge"$ranks" "$ranks"
-        cut -d , -f 1-3 judge"$ranks"/metrics.csv | diff <(cut -d , -f 1-3 evaluated/metrics.csv) -)"
+        same evals"$ranks" "$ranks"
+        cut -d , -f 1-3 evals"$ranks"/metrics.csv | diff <(cut -d , -f 1-3 evaluated/metrics.csv) -)"
 done
 cp small.json train.json
 

@@ -99,16 +99,16 @@ check_text "a watched call hangs: message" "$words" \
 ended "a watched call hangs" 7
 
 # Cancelling is not a failure: no rank may report it.
-mkdir "$tmp/asked"
-DNN_DEADLINE=3600 cl srun --overcommit -N2 -n4 --job-name=asked "$tmp/fate" nap 1 "$tmp/asked" > "$tmp/asked.out" 2>&1 &
+mkdir "$tmp/cancelled"
+DNN_DEADLINE=3600 cl srun --overcommit -N2 -n4 --job-name=cancelled "$tmp/fate" nap 1 "$tmp/cancelled" > "$tmp/cancelled.out" 2>&1 &
 # shellcheck disable=SC2317
 all_wait() {
-    [ -e "$tmp/asked/0" ] && [ -e "$tmp/asked/2" ] && [ -e "$tmp/asked/3" ]
+    [ -e "$tmp/cancelled/0" ] && [ -e "$tmp/cancelled/2" ] && [ -e "$tmp/cancelled/3" ]
 }
 check "a long job starts" wait_for all_wait
-check "scancel" cl scancel --name=asked
+check "scancel" cl scancel --name=cancelled
 wait "$!"
-check_text "cancelled: no messages" "$(sed -n 's/^fate: //p' "$tmp/asked.out")" ""
+check_text "cancelled: no messages" "$(sed -n 's/^fate: //p' "$tmp/cancelled.out")" ""
 check "cancelled: no process is left" wait_for none_left
 
 fate 60 abort 3 -N2 -n4

@@ -81,7 +81,7 @@ static void late_wait(struct dnn_comm *comm, int rank, int size)
     /* One rank arrives after the first check of the others, but before the time limit.
      */
     if (rank == size - 1) usleep(3300000);
-    good = dnn_comm_barrier(comm, "late", &err) == 0;
+    good = dnn_comm_barrier(comm, "after a wait", &err) == 0;
     all_ok(comm, good, "a rank may arrive just before the time limit");
     dnn_comm_watch(comm, "nothing", 2);
     dnn_comm_unwatch(comm);

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 
 /* Number of allocations, if they can be counted. */
-static long asked;
+static long allocations;
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) &&                            \
     !defined(__SANITIZE_THREAD__) && !defined(__clang__)
 #define COUNTED 1
@@ -28,13 +28,13 @@ extern void *__libc_calloc(size_t n, size_t bytes);
 
 void *malloc(size_t bytes)
 {
-    asked++;
+    allocations++;
     return __libc_malloc(bytes);
 }
 
 void *calloc(size_t n, size_t bytes)
 {
-    asked++;
+    allocations++;
     return __libc_calloc(n, bytes);
 }
 #else
@@ -280,12 +280,12 @@ static void run_planned(struct trial *t, const struct dnn_plan *plan,
     bad += dnn_exec_init(exec, 5, &err);
     put_inputs(exec, t);
     if (!t->started) run_plain(t, exec);
-    long before = asked;
+    long before = allocations;
     for (uint32_t step = 0; step < 2; step++) {
         t->plain.now.step = step;
         bad += dnn_exec_run(exec, 0, plan->prog->nops, &t->plain.now, &err);
     }
-    long after = asked;
+    long after = allocations;
     is_int(bad, 0, "two steps");
     if (COUNTED) is_int(after - before, 0, "no allocations during the steps");
     compare(t, exec);

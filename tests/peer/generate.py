@@ -44,10 +44,10 @@ def sobol():
         want = qmc.Sobol(dims, scramble=False).random(n)
         got = numbers("sobol", dims, 0, n)
         result(f"Sobol's first {n} points in {dims} dimensions", unless(np.array_equal(got, want)))
-    late = qmc.Sobol(6, scramble=False)
-    late.fast_forward(50000)
+    later = qmc.Sobol(6, scramble=False)
+    later.fast_forward(50000)
     result("Sobol's points from 50000 on",
-           unless(np.array_equal(numbers("sobol", 6, 50000, 100), late.random(100))))
+           unless(np.array_equal(numbers("sobol", 6, 50000, 100), later.random(100))))
 
 
 TABLE = [1.720667, 4.057516, 6.851237, 9.826361, 12.874596, 15.957331]

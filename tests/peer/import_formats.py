@@ -229,8 +229,8 @@ def pairs():
 
 
 def main():
-    with tempfile.TemporaryDirectory() as room:
-        os.chdir(room)
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
         for test in fashion, idx_types, cifar, raw, tables, locators, folders, pairs:
             test()
         os.chdir("/")

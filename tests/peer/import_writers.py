@@ -32,14 +32,14 @@ def write_idx(path, code, array):
         f.write(array.tobytes())
 
 
-def write_cifar10(room, files, images, classes):
+def write_cifar10(folder, files, images, classes):
     """files: slices of the images (channels first) by file name; classes are name0 to name9."""
-    os.makedirs(room)
+    os.makedirs(folder)
     for name, part in files.items():
-        with open(f"{room}/{name}.bin", "wb") as f:
+        with open(f"{folder}/{name}.bin", "wb") as f:
             for image, label in zip(images[part], classes[part]):
                 f.write(bytes([label]) + image.tobytes())
-    with open(f"{room}/batches.meta.txt", "w") as f:
+    with open(f"{folder}/batches.meta.txt", "w") as f:
         f.write("\n".join(f"name{i}" for i in range(10)) + "\n\n")
 
 

@@ -101,7 +101,7 @@ def ours(where, n):
     return [np.fromfile(f"{where}/output_{i}.f32", np.float32) for i in range(n)]
 
 
-def two_ways(where):
+def two_methods(where):
     """The two methods to load a model in Keras."""
     yield "load_model", keras.models.load_model(f"{where}/model.keras")
     with open(f"{where}/model.json", encoding="utf-8") as file:
@@ -123,17 +123,17 @@ def zoo(name, words, where):
         check(False, title, error)
         return
     want = None
-    for way, model in two_ways(where):
+    for variant, model in two_methods(where):
         if want is None:
             want = predict(model, where)
         else:  # the same network: only weights can differ
             again = [np.asarray(w) for w in model.get_weights()]
             check(all(np.array_equal(a, b) for a, b in zip(again, first))
-                  and len(again) == len(first), f"{title}: {way}", "other weights")
+                  and len(again) == len(first), f"{title}: {variant}", "other weights")
             continue
         first = [np.asarray(w) for w in model.get_weights()]
         apart = distance(ours(where, len(want)), want)
-        check(apart <= LIMIT, f"{title}: {way}", f"apart by {apart:g}")
+        check(apart <= LIMIT, f"{title}: {variant}", f"apart by {apart:g}")
 
 
 def to_ours(title, model, shape, where):
@@ -197,10 +197,10 @@ def both_ways(where):
     if status != 0:
         check(False, "operations between layers, written again", error)
         return
-    for way, model in two_ways(where):
+    for variant, model in two_methods(where):
         want = predict(model, where)
         apart = distance(ours(where, len(want)), want)
-        check(apart <= LIMIT, f"operations between layers, written again: {way}",
+        check(apart <= LIMIT, f"operations between layers, written again: {variant}",
               f"apart by {apart:g}")
 
 

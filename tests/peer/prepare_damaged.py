@@ -126,8 +126,8 @@ def wrong():
 
 
 def main():
-    for room in "whole", "half":
-        os.makedirs(room)
+    for folder in "whole", "half":
+        os.makedirs(folder)
     for format in png, jpeg, tiff, nifti, numpy, hdf5, tfrecord, plain:
         try:
             names = format()

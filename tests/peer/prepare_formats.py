@@ -114,8 +114,8 @@ def nifti_pairs():
             masks.append(bytes_of(4, 5, 6, below=4))
             turned.append(affine.copy())
             turned[-1][:3, 3] += i
-            for room, array in ("scans", images[-1]), ("masks", masks[-1]):
-                written(f"{room}{suffix}/p{i}{suffix}", array,
+            for place, array in ("scans", images[-1]), ("masks", masks[-1]):
+                written(f"{place}{suffix}/p{i}{suffix}", array,
                         lambda p, a, m=turned[-1]: nibabel.save(nibabel.Nifti1Image(a, m), p))
         flat = np.stack([m[:3].reshape(-1) for m in turned])
         good = prepared(f"pairs of {suffix}: volumes, masks, affine matrices",
@@ -138,8 +138,8 @@ def tiff_stacks():
     for i in range(3):
         stacks.append(rng.integers(0, 65536, (5, 7, 8)).astype("u2"))
         masks.append(bytes_of(5, 7, 8, below=3))
-        for room, array in ("ct", stacks[-1]), ("seg", masks[-1]):
-            written(f"{room}/{i}.tif", array,
+        for place, array in ("ct", stacks[-1]), ("seg", masks[-1]):
+            written(f"{place}/{i}.tif", array,
                     lambda p, a: tifffile.imwrite(p, a, photometric="minisblack", compression="zlib"))
     prepared("TIFF stacks and masks",
              ["--from", "ct", "--target", "seg", "--target-kind", "mask"],
@@ -272,9 +272,9 @@ def bp():
                             *[os.path.getsize(f["path"]) for f in record["file"]]]))
     shutil.rmtree("first.bp")
     run("--from", "a.npz", "--to", "first.bp", "--target-kind", "label", "--split", "0.5,0.25,0.25")
-    said = run("--from", "first.bp", "--from-split", "validation", "--to", "made.bp")
+    output = run("--from", "first.bp", "--from-split", "validation", "--to", "made.bp")
     result("a change of it is detected",
-           list_differs([said], ["dnn-prepare: made.bp: exists already and was made by another "
+           list_differs([output], ["dnn-prepare: made.bp: exists already and was made by another "
                                  "configuration or from other files; use --replace to replace it"]))
 
 

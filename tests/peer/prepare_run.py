@@ -93,8 +93,8 @@ def configured(config):
 def tests(*parts):
     """Run each test in an empty directory; called at the end."""
     for part in parts:
-        with tempfile.TemporaryDirectory() as room:
-            os.chdir(room)
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
             part()
             os.chdir("/")
     finish()

@@ -165,11 +165,11 @@ def test_report(directory):
     bad += unless("http" not in text and "@import" not in text and "url(" not in text,
                   "names an address")
     result("report: no scripts, no other files", bad)
-    said = "".join(reader.text)
+    output = "".join(reader.text)
     wanted = ["unet3d <on> \"liver\" & more", "<script>alert('&')</script> \ufffd\ufffd",
               "tumor <1 cm", "epoch 1/10: loss 0.5 <ok>", "a & b <c>"]
     result("report: texts are escaped",
-           [w for w in wanted if w not in said])
+           [w for w in wanted if w not in output])
     png = open(os.path.join(directory, "p.png"), "rb").read()
     result("report: pictures are embedded", unless(
         [base64.b64decode(u.split(",")[1]) for u in reader.urls] == [png, png],

@@ -24,7 +24,7 @@ EXACT = 1e-9  # if both compute in f64
 FLIPS = 0.25  # relative error of the gradients of a deep network if a few ReLUs flip
 # Variants: one op per layer, and as dnn-train runs it.
 FUSED = ["--fuse"]
-WAYS = {"ref": ("ref", "f64", []), "ref, fused": ("ref", "f64", FUSED),
+VARIANTS = {"ref": ("ref", "f64", []), "ref, fused": ("ref", "f64", FUSED),
         "ref, recomputed": ("ref", "f64", FUSED + ["--recompute", "all"]),
         "cpu": ("cpu", "f32", FUSED),
         "cpu, recomputed": ("cpu", "f32", FUSED + ["--recompute", "all"])}
@@ -196,9 +196,9 @@ class Case:
             save_weights(self.net, self.weights)
         self.kept = {}
 
-    def check(self, way):
+    def check(self, variant):
         """Run one variant in every mode; returns errors."""
-        wrong, (backend, dtype, more) = [], WAYS[way]
+        wrong, (backend, dtype, more) = [], VARIANTS[variant]
         for training in self.modes:
             folder = os.path.join(self.folder, "run")
             args = ["run", self.json, folder, "--backend", backend, "--dtype", dtype,
@@ -239,13 +239,13 @@ class Case:
             return self.kept[key + ("own",)]
         return self.kept[key], own
 
-    def run(self, backends, ways):
-        for way in ways:
-            if WAYS[way][0] not in backends:
+    def run(self, backends, variants):
+        for variant in variants:
+            if VARIANTS[variant][0] not in backends:
                 continue
             try:
-                wrong = self.check(way)
+                wrong = self.check(variant)
             except Exception as why:  # an exception is a failure of this test only
                 wrong = [f"{type(why).__name__}: {why}"]
-            tap.result(f"{self.name} on {way}", wrong)
+            tap.result(f"{self.name} on {variant}", wrong)
         shutil.rmtree(self.folder)

@@ -75,7 +75,7 @@ WEIGHED = {"function": "cross_entropy", "label_smoothing": 0.1,
            "weight": [1, 2, 0.5, 1, 3, 1, 0.2, 1, 1, 4]}
 
 
-def job(net, optimizer, **more):
+def config(net, optimizer, **more):
     layers, _, data, batch, epochs = NETS[net]
     made = {"layers": f"{net}.json", "loss": "cross_entropy", "seed": 5,
             "precision": "f64" if net.startswith("relu") else "f32",
@@ -88,10 +88,10 @@ def job(net, optimizer, **more):
 def cases():
     """(name, network, configuration, ranks)"""
     def case(what, net, optimizer, ranks=1, **more):
-        asked = ", ".join([optimizer["type"], *(
+        title = ", ".join([optimizer["type"], *(
             f"{k} {v}" for k, v in optimizer.items()
             if k not in ("type", "learning_rate", "lr_scheduler"))])
-        return f"{net}: {asked}{what}", net, job(net, optimizer, **more), ranks
+        return f"{net}: {title}{what}", net, config(net, optimizer, **more), ranks
     for optimizer in OPTIMIZERS:
         yield case("", "cnn", optimizer)
     cosine = dict(SGD, lr_scheduler={"type": "cosine", "by": "step"})
@@ -178,8 +178,8 @@ def main():
     torch.set_num_threads(1)
     shared = Networks()
     chosen = sys.argv[1] if len(sys.argv) > 1 else ""
-    with tempfile.TemporaryDirectory() as room:
-        os.chdir(room)
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
         ours.make_images()
         ours.make_volumes(16, "volumes.bp")
         ours.make_volumes(8, "small.bp")
@@ -187,10 +187,10 @@ def main():
             if chosen not in what:
                 continue
             try:
-                wrong, said = check(shared, net, made, f"run{n}", ranks)
+                wrong, output = check(shared, net, made, f"run{n}", ranks)
             except Exception as why:  # an exception is a failure of this test only
-                wrong, said = [f"{type(why).__name__}: {why}"], "failed"
-            result(f"{what}: {said}", wrong)
+                wrong, output = [f"{type(why).__name__}: {why}"], "failed"
+            result(f"{what}: {output}", wrong)
         os.chdir("/")
     finish()
 

@@ -95,25 +95,25 @@ class Samples:
         data.close()
 
 
-def order(job, steps):
+def order(config, steps):
     """The numbers of the samples of each batch."""
-    data = job["data"]
-    said = run(os.path.join(BUILT, "tests/peer/feed_order"), data["dataset"], "train",
-               data["batch_size"], job["seed"],
+    data = config["data"]
+    output = run(os.path.join(BUILT, "tests/peer/feed_order"), data["dataset"], "train",
+               data["batch_size"], config["seed"],
                json.dumps(data.get("shuffle", True)), steps)
-    return [[int(n) for n in line.split()] for line in said.splitlines()]
+    return [[int(n) for n in line.split()] for line in output.splitlines()]
 
 
 # ---- runs ----
 
-def write_job(job, name):
+def write_config(config, name):
     with open(f"{name}.json", "w") as file:
-        json.dump(job, file)
+        json.dump(config, file)
 
 
 def network(layers, name):
     """A network of the zoo as Keras JSON, and in a file of that name."""
-    write_job({"layers": layers}, "export")
+    write_config({"layers": layers}, "export")
     run(tool("dnn-train"), "-q", "--export", name, "export.json")
     with open(name) as file:
         return json.load(file)
@@ -137,11 +137,11 @@ def checkpoint(path):
     return found
 
 
-def first_weights(job, name):
+def first_weights(config, name):
     """The initial weights of a run: its weights after an epoch with learning rate 0."""
-    job = dict(job, num_epochs=1, dir=name,
+    config = dict(config, num_epochs=1, dir=name,
                optimizer={"type": "SGD", "learning_rate": 1e-300})
-    write_job(job, name)
+    write_config(config, name)
     run(tool("dnn-train"), "-q", f"{name}.json")
     return checkpoint(glob.glob(f"{name}/checkpoints/ckpt-*.bp")[0])
 
@@ -159,9 +159,9 @@ def write_keras(weights, path):
                 group[name] = weights[layer, name.split("/")[-1][:-2]]
 
 
-def losses(job, name, ranks, steps):
+def losses(config, name, ranks, steps):
     """The loss of each step of a run."""
-    write_job(dict(job, dir=name, telemetry={"jsonl": True, "steps": 1,
+    write_config(dict(config, dir=name, telemetry={"jsonl": True, "steps": 1,
                                              "report": False}), name)
     words = [tool("dnn-train"), "-q", f"{name}.json"]
     if ranks > 1:

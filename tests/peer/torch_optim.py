@@ -57,22 +57,22 @@ DEFAULTS = {"SGD": {"lr": 0.01}, "Adagrad": {"lr": 0.01}, "RMSprop": {"lr": 0.01
             "Adam": {"lr": 0.01}, "AdamW": {"lr": 0.01, "weight_decay": 0}}
 
 
-def arguments(cls, asked):
+def arguments(cls, options):
     out = dict(DEFAULTS.get(cls.__name__, {}))
-    betas = [asked.get("beta1", 0.9), asked.get("beta2", 0.999)]
-    for key, value in asked.items():
+    betas = [options.get("beta1", 0.9), options.get("beta2", 0.999)]
+    for key, value in options.items():
         if key not in ("type", "beta1", "beta2"):
             out[NAMES.get(key, key)] = value
-    if "beta1" in asked or "beta2" in asked:
+    if "beta1" in options or "beta2" in options:
         out["betas"] = betas
     return out
 
 
-def torch_steps(cls, asked, w, grads, dtype, rates):
+def torch_steps(cls, options, w, grads, dtype, rates):
     torch.set_default_dtype(dtype)  # NAdam computes its product in this dtype
     p = torch.nn.Parameter(torch.tensor(w, dtype=dtype))
     # One tensor at a time, as the formulas are written.
-    opt = cls([p], foreach=False, **arguments(cls, asked))
+    opt = cls([p], foreach=False, **arguments(cls, options))
     for g, rate in zip(grads, rates or [None] * len(grads)):
         if rate is not None:
             opt.param_groups[0]["lr"] = rate
@@ -118,8 +118,8 @@ NUMPY = [
 ]
 
 
-def ours(side, asked, w, grads, rates):
-    call = [RUN, side[0], side[1], str(w.size), str(len(grads)), json.dumps(asked)]
+def ours(side, options, w, grads, rates):
+    call = [RUN, side[0], side[1], str(w.size), str(len(grads)), json.dumps(options)]
     call += [repr(r) for r in rates or []]
     got = subprocess.run(call, input=w.tobytes() + grads.tobytes(),
                          stdout=subprocess.PIPE, check=True).stdout
@@ -144,13 +144,13 @@ def main():
     cases = [(a, lambda d, r, a=a, c=c: torch_steps(c, a, w, grads, d, r), rates)
              for a, c in TORCH for rates in (None, changing)]
     cases += [(a, lambda d, r, a=a, f=f: f(a, w, grads), None) for a, f in NUMPY]
-    for asked, steps, rates in cases:
+    for options, steps, rates in cases:
         single = list(steps(torch.float32, rates))
         want = list(steps(torch.float64, rates))
         limit = dict(LIMIT, f32=max(LIMIT["f32"], FEW * far(single, want)))
-        text = json.dumps(asked) + (", changing rate" if rates else "")
+        text = json.dumps(options) + (", changing rate" if rates else "")
         for side in SIDES:
-            off = far(ours(side, asked, w, grads, rates), want)
+            off = far(ours(side, options, w, grads, rates), want)
             result(f"{text}: {side[0]} {side[1]}, {off:.1e} off", unless(off <= limit[side[1]]))
     finish()
 

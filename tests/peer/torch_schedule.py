@@ -121,8 +121,8 @@ CASES = [
 ]
 
 
-def ours(asked, loss):
-    call = [RUN, json.dumps(asked), repr(BASE), str(UPDATES), str(EPOCHS)]
+def ours(options, loss):
+    call = [RUN, json.dumps(options), repr(BASE), str(UPDATES), str(EPOCHS)]
     done = subprocess.run(call + [repr(x) for x in loss or []], text=True,
                           stdout=subprocess.PIPE, check=True)
     return np.array([float(x) for x in done.stdout.split()])
@@ -130,11 +130,11 @@ def ours(asked, loss):
 
 def main():
     warnings.simplefilter("ignore")  # about schedulers without optimizer.step()
-    for asked, run, loss in CASES:
+    for options, run, loss in CASES:
         opt = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=BASE)
-        want, got = np.array(list(run(opt))), ours(asked, loss)
+        want, got = np.array(list(run(opt))), ours(options, loss)
         off = np.abs(got - want).max() / BASE if got.size == want.size else np.inf
-        result(f"{json.dumps(asked)}: {off:.1e} off",
+        result(f"{json.dumps(options)}: {off:.1e} off",
                unless(off <= LIMIT, f"{got[::UPDATES]}\n{want[::UPDATES]}"))
     finish()
 

@@ -103,16 +103,16 @@ def main():
     for seed, (name, top) in enumerate(networks(there["zoo"])):
         if chosen not in name:
             continue
-        ways = ["ref, fused", "cpu"]
+        variants = ["ref, fused", "cpu"]
         if name in ("simplecnn", "resnet18", "mobilenet") or "unet" in name:
-            ways += ["ref, recomputed", "cpu, recomputed"]
+            variants += ["ref, recomputed", "cpu, recomputed"]
         Case(f"{name}, training", top, seed=seed + 1, ours=True, modes=(True,),
-             kinks=True).run(there["backend"], ways)
+             kinks=True).run(there["backend"], variants)
         if name in SMOOTH:
             Case(f"{name} with swish, training", smooth(top), seed=seed + 1,
                  ours=True, modes=(True,)).run(there["backend"], ["cpu"])
         Case(f"{name}, inference", top, seed=seed + 1,
-             modes=(False,)).run(there["backend"], ways[:2])
+             modes=(False,)).run(there["backend"], variants[:2])
     finish()
 
 

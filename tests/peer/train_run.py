@@ -118,8 +118,8 @@ def test_classes():
     run("dnn-train", "-q", "--kernels=heuristic", "pictures.json")
     image, label, p, w = expect(Dataset("raw.bp"))
     name, bad = ("bars", "spots"), []
-    said = captions("run-pictures")
-    for i, line in enumerate(said):
+    output = captions("run-pictures")
+    for i, line in enumerate(output):
         got = re.fullmatch(r"sample (\d+): target (\w+), predicted (\w+) \(([\d.]+)\)", line)
         if got is None:
             bad.append(line)
@@ -128,7 +128,7 @@ def test_classes():
         bad += unless(n == i and got[2] == name[label[n]] and got[3] == name[p[n].argmax()]
                       and abs(float(got[4]) - p[n].max()) < 0.0051,
                       "%s, but %s %s" % (line, name[label[n]], p[n]))
-    result("captions have the probabilities computed by NumPy", bad + unless(len(said) == 5, str(said)))
+    result("captions have the probabilities computed by NumPy", bad + unless(len(output) == 5, str(output)))
     bad = []
     for i in range(5):
         path = "run-pictures/pictures/prediction-%02d.png" % (i + 1)
@@ -204,7 +204,7 @@ def test_masks():
     image = data.meant("validation", "input")[..., 0]
     mask = data.column("validation", "target")[..., 0]
     score = image[..., None] * w["out/kernel"].reshape(3) + w["out/bias"]
-    got, said, bad = score.argmax(-1), captions("run-masks"), []
+    got, output, bad = score.argmax(-1), captions("run-masks"), []
     for i in range(3):
         picture = PIL.Image.open("run-masks/pictures/prediction-%02d.png" % (i + 1))
         bad += unless(np.array_equal(panel(picture, 1, 12, 12), PALETTE[mask[i, 6]]),
@@ -212,8 +212,8 @@ def test_masks():
         off = (panel(picture, 2, 12, 12) != PALETTE[got[i, 6]]).any(-1).sum()
         bad += unless(off <= 1, "prediction %d: %d points differ" % (i, off))
         right = 100 * (mask[i, 6] == got[i, 6]).mean()
-        bad += unless(said[i].startswith("sample %d: " % i) and
-                      abs(float(said[i].split()[2]) - right) < 0.8, said[i])
+        bad += unless(output[i].startswith("sample %d: " % i) and
+                      abs(float(output[i].split()[2]) - right) < 0.8, output[i])
     result("masks: target and prediction of the middle plane, class by class", bad)
 
 

@@ -113,28 +113,28 @@ def warp(how, with_field, directory):
 
 
 def check_stats(a, path):
-    said = {}
+    output = {}
     with open(path) as f:
         for line in f:
             words = line.split()
-            said.setdefault(words[0], []).append([float(w) for w in words[1:]])
+            output.setdefault(words[0], []).append([float(w) for w in words[1:]])
     x = a.astype(np.float64).reshape(-1, a.shape[-1])
     keep = [c[np.isfinite(c)] for c in x.T]
     want = np.array([[c.mean(), c.std(), c.min(), c.max()] for c in keep])
     every = np.concatenate(keep)
-    low, high = said["span"][0]
+    low, high = output["span"][0]
     wrong = []
-    if said["count"] != [[len(x)]] or said["bad"] != [[(~np.isfinite(x)).sum()]]:
-        wrong.append("counts %s %s" % (said["count"], said["bad"]))
-    if not np.allclose(said["channel"], want, rtol=1e-12, atol=1e-13):
-        wrong.append("channels %s, not %s" % (said["channel"], want))
+    if output["count"] != [[len(x)]] or output["bad"] != [[(~np.isfinite(x)).sum()]]:
+        wrong.append("counts %s %s" % (output["count"], output["bad"]))
+    if not np.allclose(output["channel"], want, rtol=1e-12, atol=1e-13):
+        wrong.append("channels %s, not %s" % (output["channel"], want))
     edges = low + np.arange(4097) * ((high - low) / 4096)
-    if not (np.histogram(every, edges)[0] == said["bins"][0]).all():
+    if not (np.histogram(every, edges)[0] == output["bins"][0]).all():
         wrong.append("bins")
     shares = np.arange(21) / 20
     exact = np.quantile(every, shares, method="inverted_cdf")
     width = (high - low) / 4096
-    off = np.abs(np.array(said["quantiles"][0]) - exact).max()
+    off = np.abs(np.array(output["quantiles"][0]) - exact).max()
     if off > (0 if a.dtype.kind in "iu" and width == 1 else width):
         wrong.append("quantiles off by %g" % off)
     return wrong
@@ -164,9 +164,9 @@ def stats(directory):
 
 torch.set_num_threads(1)
 with tempfile.TemporaryDirectory() as scratch:
-    for way in "linear", "nearest":
-        resize(way, scratch)
-        warp(way, False, scratch)
-        warp(way, True, scratch)
+    for how in "linear", "nearest":
+        resize(how, scratch)
+        warp(how, False, scratch)
+        warp(how, True, scratch)
     stats(scratch)
 finish()

@@ -149,7 +149,7 @@ static void test_asked(void)
 {
     static const struct {
         const char *conv, *name;
-    } asked[] = {
+    } choices[] = {
         {"winograd", "wino"  },
         {"onednn",   "oneDNN"},
         {"direct",   "oneDNN"},
@@ -166,17 +166,17 @@ static void test_asked(void)
     s.w.shape = (struct dnn_shape){
         4, {3, 3, 64, 64}
     };
-    for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
         struct dnn_device device = {
-            .threads = 2, .kernels = DNN_KERNELS_HEURISTIC, .conv = asked[i].conv};
+            .threads = 2, .kernels = DNN_KERNELS_HEURISTIC, .conv = choices[i].conv};
         struct dnn_need need = {0};
 
-        is_int(dnn_backend_cpu.open(&device, &dev, &err), 0, asked[i].conv);
+        is_int(dnn_backend_cpu.open(&device, &dev, &err), 0, choices[i].conv);
         const char *name = chosen(dev, &s);
-        ok(strncmp(name, asked[i].name, strlen(asked[i].name)) == 0, "%s: %s",
-           asked[i].conv, name);
+        ok(strncmp(name, choices[i].name, strlen(choices[i].name)) == 0, "%s: %s",
+           choices[i].conv, name);
         is_int(dnn_backend_cpu.need(dev, &s.step, &need, &err), 0, "its memory");
-        if (strcmp(asked[i].conv, "i2c") == 0)
+        if (strcmp(choices[i].conv, "i2c") == 0)
             ok(need.work > 9u * 64 * 40 * 4, "includes im2col patches");
         dnn_backend_cpu.close(dev);
     }

@@ -320,13 +320,13 @@ static bool private_mount(const char *path)
     }
 }
 
-static bool tell(const char *path, const char *text)
+static bool write_text(const char *path, const char *text)
 {
     int fd = open(path, O_WRONLY);
-    bool told = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+    bool done = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
 
     if (fd >= 0) close(fd);
-    return told;
+    return done;
 }
 
 /* A new mount namespace; without root, in a user namespace. */
@@ -338,8 +338,9 @@ static bool own_mounts(void)
     snprintf(groups, sizeof groups, "0 %ld 1", (long)getegid());
     if (geteuid() == 0) return unshare(CLONE_NEWNS) == 0;
     return unshare(CLONE_NEWNS | CLONE_NEWUSER) == 0 &&
-           tell("/proc/self/setgroups", "deny") && tell("/proc/self/uid_map", users) &&
-           tell("/proc/self/gid_map", groups);
+           write_text("/proc/self/setgroups", "deny") &&
+           write_text("/proc/self/uid_map", users) &&
+           write_text("/proc/self/gid_map", groups);
 }
 
 /* In a child process, the only one that sees the mount.  Exit status: 77 not possible
@@ -350,7 +351,7 @@ static int full_disk(const char *dir, const char *far)
     struct dnn_err err = {0};
     struct dnn_file *file;
     struct statvfs fs;
-    char path[600], want[1024], room[32];
+    char path[600], want[1024], space[32];
 
     if (!own_mounts() || !private_mount(dir) ||
         mount("dnn", dir, "tmpfs", 0, "size=1m") != 0)
@@ -359,10 +360,10 @@ static int full_disk(const char *dir, const char *far)
     snprintf(path, sizeof path, "%s/f", dir);
     if (dnn_file_write(path, "old", 3, &err) != 0) return 1;
     statvfs(dir, &fs);
-    dnn_text_bytes(room, sizeof room, (double)fs.f_bavail * (double)fs.f_frsize);
+    dnn_text_bytes(space, sizeof space, (double)fs.f_bavail * (double)fs.f_frsize);
     if (dnn_file_write(path, much, MUCH, &err) != DNN_EIO) return 2;
     snprintf(want, sizeof want, "%s: the disk is full: 4.0 MiB needed, %s free", path,
-             room);
+             space);
     if (strcmp(err.text, want) != 0) {
         printf("# got: %s\n# want: %s\n", err.text, want);
         return 3;
@@ -373,7 +374,7 @@ static int full_disk(const char *dir, const char *far)
         return 5;
     if (dnn_file_add(file, much, MUCH, &err) != DNN_EIO) return 6;
     snprintf(want, sizeof want, "%s: the disk is full: 4.1 MiB needed, %s free", path,
-             room);
+             space);
     if (strcmp(err.text, want) != 0) return 7;
     if (dnn_file_commit(file, &err) != DNN_EIO) return 8;
     snprintf(want, sizeof want, "%s: cannot be written: an earlier write failed", path);

@@ -122,7 +122,7 @@ static void places(const struct dnn_json *file, const char *a, const char *b,
     is_text(err.text, want, "the message has its source");
 }
 
-static void blame(void)
+static void sources(void)
 {
     static const struct dnn_jstep b[] = {KEY("a"), KEY("b")};
     static const struct dnn_jstep a[] = {KEY("a")}, c[] = {KEY("a"), KEY("c")};
@@ -152,6 +152,6 @@ int main(void)
     compact();
     replaced();
     refused();
-    blame();
+    sources();
     return done();
 }

@@ -59,7 +59,7 @@ static void ranks(void)
     unsetenv("PMIX_RANK");
     ok(dnn_log_is_root(), "a single process logs");
     dnn_log_rank(2, 4, "n1");
-    dnn_log(DNN_ERROR, "run", "said by rank 0");
+    dnn_log(DNN_ERROR, "run", "logged by rank 0");
     is_text(logged(), "", "rank 2 does not log common messages");
     dnn_log_all(DNN_INFO, "run", "here");
     is_text(logged(), "[2@n1] run: info: here\n", "but its own messages");

@@ -141,7 +141,7 @@ static void again(void)
     dnn_file_remove_tree(dir, NULL);
 }
 
-static void leave(const char *name)
+static void leftover(const char *name)
 {
     char *path = dnn_format("%s/%s", dir, name), *file = dnn_format("%s/data.0", path);
 
@@ -160,9 +160,9 @@ static void leftovers(void)
 
     dnn_ckpt_save(c, 3, 3, a, NULL, false, &err);
     dnn_ckpt_close(c, &err);
-    leave(".ckpt-000000004.bp.part");
-    leave(".ckpt-000000002.bp.old");
-    leave("mine");
+    leftover(".ckpt-000000004.bp.part");
+    leftover(".ckpt-000000002.bp.old");
+    leftover("mine");
     ok(symlink("ckpt-000000003.bp", link) == 0, "a link that was not renamed yet");
     dnn_ckpt_close(opened(2, true), NULL);
     is_text(listed(), "best.bp ckpt-000000003.bp lock mine",
@@ -175,7 +175,7 @@ static void leftovers(void)
     char *from = dnn_format("%s/ckpt-000000003.bp", dir);
     char *to = dnn_format("%s/.ckpt-000000003.bp.old", dir);
     rename(from, to);
-    leave(".ckpt-000000003.bp.part");
+    leftover(".ckpt-000000003.bp.part");
     dnn_ckpt_close(opened(2, true), NULL);
     is_text(listed(), "best.bp ckpt-000000003.bp lock mine",
             "the replaced checkpoint is restored");

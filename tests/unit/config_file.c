@@ -67,7 +67,7 @@ static void unsaid(void)
     dnn_config_free(&config);
 }
 
-static const char *const said[] = {
+static const char *const forms[] = {
     "{\"layers\": {\"zoo\": \"unet2d\", \"base\": 4}, \"batch_size\": 3, \"loss\": "
     "\"MSE\", \"optimizer\": {\"name\": \"SGD\", \"momentum\": 0.5}, \"recompute\": "
     "\"Auto\", \"memory_limit\": \"2KiB\", \"backend\": \"ref\", \"threads\": 2, "
@@ -97,12 +97,12 @@ static void check(const struct dnn_config *config, const char *what)
 /* Both forms give the same configuration, and so does the printed one. */
 static void everything(void)
 {
-    for (int i = 0; said[i] != NULL; i++) {
+    for (int i = 0; forms[i] != NULL; i++) {
         struct dnn_config config, back;
         char *text = NULL;
         size_t size;
 
-        if (!ok(read_config(said[i], &config) == 0, "form %d", i)) {
+        if (!ok(read_config(forms[i], &config) == 0, "form %d", i)) {
             printf("# %s\n", err.text);
             continue;
         }

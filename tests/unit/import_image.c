@@ -100,8 +100,9 @@ static void cut_png(void)
         struct dnn_import how = usual();
 
         save("a.png", &p, n);
-        const char *said = told(&dnn_importer_png, "a.png", &how, false);
-        if (strncmp(said, "a.png: ", 7) != 0) ok(false, "cut at %zu: %s", n, said);
+        const char *message = read_as(&dnn_importer_png, "a.png", &how, false);
+        if (strncmp(message, "a.png: ", 7) != 0)
+            ok(false, "cut at %zu: %s", n, message);
     }
     ok(true, "a PNG truncated at any byte is refused");
     dnn_buf_free(&p);
@@ -149,37 +150,37 @@ static void kinds_png(void)
     save("a.png", &p, p.len);
     message_is(&dnn_importer_png, "a.png",
                "input image u8 2x2x3: 10 15 20 25 30 35 40 45 50 55 60 65", "colours");
-    is_text(told(&dnn_importer_png, "a.png", &how, true),
+    is_text(read_as(&dnn_importer_png, "a.png", &how, true),
             "target image u8 2x2x3: 10 15 20 25 30 35 40 45 50 55 60 65",
             "colours as a target are an image");
     how.target.gray = true;
-    is_text(told(&dnn_importer_png, "a.png", &how, true),
+    is_text(read_as(&dnn_importer_png, "a.png", &how, true),
             "target image u8 2x2x1: 14 29 44 59", "made grey");
     how.target.gray = false;
     how.target.kind = DNN_KIND_MASK;
-    is_text(told(&dnn_importer_png, "a.png", &how, true),
+    is_text(read_as(&dnn_importer_png, "a.png", &how, true),
             "a.png: a mask must have one channel (the class number), not 3",
             "a colour image is not a mask");
     how.target.kind = DNN_KIND_LABEL;
-    is_text(told(&dnn_importer_png, "a.png", &how, true),
+    is_text(read_as(&dnn_importer_png, "a.png", &how, true),
             "a.png: is an image; \"kind\" must be \"image\" or \"mask\", not \"label\"",
             "an image is not a label");
     how.input.kind = DNN_KIND_VALUES;
     is_text(
-        told(&dnn_importer_png, "a.png", &how, false),
+        read_as(&dnn_importer_png, "a.png", &how, false),
         "a.png: is an image; \"kind\" must be \"image\" or \"mask\", not \"values\"",
         "nor values");
     dnn_buf_free(&p);
     p = png(2, 2, 0, 2);
     save("a.png", &p, p.len);
     how = usual();
-    is_text(told(&dnn_importer_png, "a.png", &how, true),
+    is_text(read_as(&dnn_importer_png, "a.png", &how, true),
             "target mask u8 2x2x1: 10 15 20 25", "grey as a target is a mask");
     dnn_buf_free(&p);
     p = png(11, 10, 0, 10);
     save("a.png", &p, p.len);
     how.limit = 109;
-    is_text(told(&dnn_importer_png, "a.png", &how, false),
+    is_text(read_as(&dnn_importer_png, "a.png", &how, false),
             "a.png: u8 10x11x1 needs 110 B, which exceeds the limit of 109 B",
             "larger than the limit");
     dnn_buf_free(&p);
@@ -246,15 +247,15 @@ static void jpegs(void)
     save("a.jpg", &p, p.len);
     message_is(&dnn_importer_jpeg, "a.jpg",
                "input image u8 40x16x1: 77 77 77 77 77 77 77 77 77 77 77 77", "a JPEG");
-    is_text(told(&dnn_importer_jpeg, "a.jpg", &how, true),
+    is_text(read_as(&dnn_importer_jpeg, "a.jpg", &how, true),
             "target image u8 40x16x1: 77 77 77 77 77 77 77 77 77 77 77 77",
             "a JPEG is not a mask by default");
     size_t bad = 0;
     for (size_t n = 0; n < p.len; n++) {
         save("a.jpg", &p, n);
-        const char *said = told(&dnn_importer_jpeg, "a.jpg", &how, false);
-        if (strncmp(said, "a.jpg: ", 7) != 0 && ++bad < 5)
-            printf("# cut at %zu of %zu: %s\n", n, p.len, said);
+        const char *message = read_as(&dnn_importer_jpeg, "a.jpg", &how, false);
+        if (strncmp(message, "a.jpg: ", 7) != 0 && ++bad < 5)
+            printf("# cut at %zu of %zu: %s\n", n, p.len, message);
     }
     is_int((long long)bad, 0, "a JPEG truncated at any byte is refused");
     save("a.jpg", &p, p.len - 2);

@@ -29,8 +29,8 @@ static inline void save(const char *path, const struct dnn_buf *buf, size_t len)
 }
 
 /* The error message, or kind, type, shape and first numbers. */
-static inline const char *told(const struct dnn_importer *importer, const char *path,
-                               struct dnn_import *how, bool target)
+static inline const char *read_as(const struct dnn_importer *importer, const char *path,
+                                  struct dnn_import *how, bool target)
 {
     static char out[1200];
     struct dnn_err err = {0};
@@ -68,7 +68,7 @@ static inline void message_is(const struct dnn_importer *importer, const char *p
 {
     struct dnn_import how = usual();
 
-    is_text(told(importer, path, &how, false), want, what);
+    is_text(read_as(importer, path, &how, false), want, what);
 }
 
 #endif

@@ -108,7 +108,7 @@ static void save(const struct file *f, size_t len)
 }
 
 /* The message; or kind, type, shape, spacing, numbers and the matrix. */
-static const char *told(struct dnn_import *how, bool target)
+static const char *read_as(struct dnn_import *how, bool target)
 {
     static char out[1200];
     struct dnn_err err = {0};
@@ -155,7 +155,7 @@ static void message_is(const struct file *f, const char *want, const char *what)
     struct dnn_import how = usual();
 
     save(f, f->len);
-    is_text(told(&how, false), want, what);
+    is_text(read_as(&how, false), want, what);
 }
 
 /* ---- valid files ---- */
@@ -181,7 +181,7 @@ static void good(void)
     struct dnn_import how = usual();
 
     save(&f, f.len);
-    is_text(told(&how, true),
+    is_text(read_as(&how, true),
             "mask i16 2x3x4x1, 3 2 1.5: 0 1 2 3 4 5; target.affine 1.5 0 0 0 0 2 0 0 0 "
             "0 3 0",
             "integers as a target are a mask");
@@ -214,13 +214,13 @@ static void values(void)
         "2 0 0 0 0 3 0",
         "scaled");
     how.target.kind = DNN_KIND_MASK;
-    is_text(told(&how, true),
+    is_text(read_as(&how, true),
             "a.nii: a mask must contain integer class numbers: element 1 is -0.5, out "
             "of range of i32",
             "scaled values that are not classes");
     real32(&f, 112, 2);
     save(&f, f.len);
-    is_text(told(&how, true),
+    is_text(read_as(&how, true),
             "mask i32 2x3x4x1, 3 2 1.5: -1 1 3 5 7 9; target.affine 1.5 0 0 0 0 2 0 0 "
             "0 0 3 0",
             "scaled to whole numbers");
@@ -331,24 +331,24 @@ static void cuts(void)
     for (int v = 0; v < 2; v++)
         for (size_t n = 0; n < f[v].len; n++) {
             save(&f[v], n);
-            const char *said = told(&how, false);
-            if (strncmp(said, "a.nii: ", 7) != 0 && ++bad < 5)
-                printf("# cut at %zu: %s\n", n, said);
+            const char *message = read_as(&how, false);
+            if (strncmp(message, "a.nii: ", 7) != 0 && ++bad < 5)
+                printf("# cut at %zu: %s\n", n, message);
         }
     is_int(bad, 0, "truncated at any byte, it is refused");
     save(&f[0], 100);
-    is_text(told(&how, false), "a.nii: truncated: 100 of 348 bytes",
+    is_text(read_as(&how, false), "a.nii: truncated: 100 of 348 bytes",
             "a truncated header");
     save(&f[1], 500);
-    is_text(told(&how, false), "a.nii: truncated: 500 of 540 bytes",
+    is_text(read_as(&how, false), "a.nii: truncated: 500 of 540 bytes",
             "a truncated header of version 2");
     save(&f[0], 399);
-    is_text(told(&how, false),
+    is_text(read_as(&how, false),
             "a.nii: truncated: the header declares 400 bytes, but there are 399",
             "the last byte is missing");
     how.limit = 47;
     save(&f[0], f[0].len);
-    is_text(told(&how, false),
+    is_text(read_as(&how, false),
             "a.nii: i16 2x3x4x1 needs 48 B, which exceeds the limit of 47 B",
             "more than the limit");
 }

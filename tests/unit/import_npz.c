@@ -91,7 +91,8 @@ static void pairs(void)
     how = made_how();
     how.target.name = "x";
     s = made_open(NPZ, &how, false, NULL);
-    made_columns(s, "input values i16 1, target mask u8 2x2x1", "the other way round");
+    made_columns(s, "input values i16 1, target mask u8 2x2x1",
+                 "with input and target exchanged");
     dnn_source_close(s);
     how = made_how();
     how.whole = true;

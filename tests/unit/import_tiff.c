@@ -103,9 +103,9 @@ static void cut_tiff(void)
 
     for (size_t n = 0; n < p.len; n++) {
         save("a.tif", &p, n);
-        const char *said = told(&dnn_importer_tiff, "a.tif", &how, false);
-        if (strncmp(said, "a.tif: ", 7) != 0 && ++bad < 5)
-            printf("# cut at %zu: %s\n", n, said);
+        const char *message = read_as(&dnn_importer_tiff, "a.tif", &how, false);
+        if (strncmp(message, "a.tif: ", 7) != 0 && ++bad < 5)
+            printf("# cut at %zu: %s\n", n, message);
     }
     is_int((long long)bad, 0, "a TIFF truncated at any byte is refused");
     message_is(&dnn_importer_tiff, "none.tif", "none.tif: No such file or directory",
