@@ -1,11 +1,11 @@
-# private-root.sh - a Debian root below the cache directory: making, entering, removing it.
+# private-root.sh - make, enter and remove a private Debian root below the cache directory.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
 #
 # Sourced by quickstart, which has the settings (cache, src, suite, list) and the functions
-# that report and run steps.  Sets root, the directory, and ns, the command that gives a
-# process mounts of its own.
+# that print messages and run steps.  Sets root (the directory) and ns (the command that starts
+# a process in a new mount namespace).
 #
 # shellcheck shell=bash
 # shellcheck disable=SC2154  # set by quickstart
@@ -16,16 +16,16 @@ root_key() {
         sha256sum | cut -c1-12
 }
 
-# Sets ns to the command that gives us mounts of our own, as root or as a user who is
-# root inside a user namespace; explains when the system allows neither.
+# Sets ns to the command that makes a mount namespace: as root, or as a user who is root in a
+# user namespace.  If the system allows neither, an error explains why.
 choose_namespace() {
     local why
     ns=(unshare --mount)
     am_root || ns=(unshare --user --map-root-user --map-auto --mount)
     why=$("${ns[@]}" true 2>&1) && return
     if am_root; then
-        # In a chroot / may be no mount point, and unshare cannot make it private; a
-        # child that joins the new namespace sees its real root and can.
+        # In a chroot, / may not be a mount point, and unshare cannot make it private; a
+        # child that joins the new namespace sees the real root and can.
         ns=(unshare --mount --propagation unchanged sh -c
             'nsenter --mount=/proc/self/ns/mnt mount --make-rprivate / && exec "$@"' sh)
         "${ns[@]}" true 2>/dev/null && return
@@ -44,7 +44,7 @@ choose_namespace() {
         "definition containers/dnn-toolkit.def, or the spack recipe in containers/spack"
 }
 
-# The tool that makes a Debian root; fetched if this is a Debian-like host.
+# Finds mmdebstrap or debootstrap; on a Debian-like host mmdebstrap is installed if needed.
 find_bootstrap() {
     local tools=$cache/tools
     PATH=$PATH:/usr/sbin:/sbin:$tools/usr/bin
@@ -80,8 +80,8 @@ bootstrap() {
     fi
 }
 
-# What makes the base system ours: no service starts by itself, no fsync per file
-# (a root that a power cut spoils is made again), and a name for the prompt.
+# Settings of the new root: packages start no services, dpkg does not fsync each file (after
+# a power failure the root is made again), and the prompt shows a name.
 adopt_root() {
     # shellcheck disable=SC2016  # the inner shell expands these
     "${ns[@]}" sh -eu -c 'cd "$1"
@@ -92,13 +92,13 @@ adopt_root() {
         echo "$2" >etc/dnn-toolkit-root' sh "$1" "$2"
 }
 
-# Mount points at or below $1; the kernel writes a space as \040.
+# Prints mount points at or below $1; the kernel writes a space as \040.
 mounted_in() {
     awk -v dir="${1// /\\\\040}" '$2 == dir || index($2, dir "/") == 1 { print $2 }' \
         /proc/self/mounts
 }
 
-# Only what is on the root's own file system, and only when nothing is mounted in it.
+# Removes a root; an error if something is mounted in it.
 remove_root() {
     local found
     found=$(mounted_in "$1")
@@ -126,7 +126,7 @@ make_root() {
     exec 9>&-
 }
 
-# The directory of the host's CUDA, if it has one.
+# Prints the directory of the host's CUDA, if it has one.
 cuda_home() {
     local nvcc
     if nvcc=$(command -v nvcc); then
@@ -136,13 +136,13 @@ cuda_home() {
     fi
 }
 
-# copy_in FILE TO: written in place, because a new file of that name would take away the one
-# that a private Slurm, running in the same root, has mounted over it.
+# copy_in FILE TO: overwrites TO in place.  Replacing the file would remove the one that a
+# private Slurm in the same root has mounted over it.
 copy_in() {
     cmp -s "$1" "$2" || cat "$1" >"$2" || die "cannot copy $1 to $2"
 }
 
-# copy_certificates ROOT: programs in ROOT trust the certificate authorities the host trusts.
+# copy_certificates ROOT: copy the host's CA certificates into ROOT.
 copy_certificates() {
     local file to=/etc/dnn-toolkit-ca.crt
     for file in "${SSL_CERT_FILE:-}" /etc/ssl/certs/ca-certificates.crt \
@@ -154,15 +154,15 @@ copy_certificates() {
     done
 }
 
-# mounts ROOT CMD...: runs in a mount namespace of its own, which the kernel takes
-# down with the last process in it; then CMD in ROOT with a clean environment.
+# mounts ROOT CMD...: called in a new mount namespace, which ends with its last process;
+# mounts what is needed, then runs CMD in ROOT with a clean environment.
 mounts() {
     local root=$1 dir file cuda tmp="" vars=() net=()
     shift
-    # Root's /tmp is the host's; a user who is only called root in there has the one
-    # of the private root, where names made from user numbers cannot clash.
+    # Root uses the host's /tmp.  In a user namespace every user is root, and file names
+    # with user numbers could clash: there /tmp is that of the private root.
     grep -q '^ *0  *0 ' /proc/self/uid_map && tmp=/tmp
-    # As a mount point of its own it can be the root of further namespaces.
+    # Only a mount point can be the root of further namespaces.
     mount --bind "$root" "$root" || die "cannot bind $root to itself"
     for dir in /proc /sys /dev $tmp "$src"; do
         { mkdir -p "$root$dir" && mount --rbind "$dir" "$root$dir"; } ||
@@ -174,7 +174,7 @@ mounts() {
     if [ -n "$cuda" ]; then
         { mkdir -p "$root$cuda" && mount --bind "$cuda" "$root$cuda"; } ||
             die "cannot bind $cuda into $root"
-        # A user namespace may not change flags it inherited; then it stays writable.
+        # A user namespace may not change inherited flags; CUDA then stays writable.
         mount -o remount,bind,ro "$root$cuda" 2>/dev/null
         vars=(CUDA_HOME="$cuda")
     fi
@@ -183,7 +183,7 @@ mounts() {
     done
     copy_certificates "$root"
     net_settings
-    unset DNN_CACHE DNN_PLACE DNN_PEER # they are about the host
+    unset DNN_CACHE DNN_PLACE DNN_PEER # settings of the host
     for file in TERM CI "${!DNN_@}"; do
         [ -z "${!file:-}" ] || vars+=("$file=${!file}")
     done
@@ -196,8 +196,8 @@ mounts() {
         chroot "$root" /bin/sh -c 'cd "$0" && exec "$@"' "$dir" "$@"
 }
 
-# in_root CMD...: CMD in the private root; never returns.  A private Slurm that runs
-# there belongs to one user namespace, and only from inside that can it be used.
+# in_root CMD...: run CMD in the private root; does not return.  A private Slurm running there
+# belongs to a user namespace and can only be used from inside it.
 in_root() {
     local pid
     if ! am_root && read -r pid < <(living_in "$root"); then
@@ -206,7 +206,7 @@ in_root() {
     QUICKSTART_BEGAN=$began exec "${ns[@]}" bash "$self" mounts "$root" "$@"
 }
 
-# Processes whose root directory is $1.
+# Prints the processes whose root directory is $1.
 living_in() {
     local proc
     for proc in /proc/[0-9]*; do

@@ -1,10 +1,10 @@
-# follow.sh - find or start a Slurm, submit a batch script, print its output as it comes.
+# follow.sh - find or start a Slurm, submit a batch script, print its output while it runs.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
 #
-# Sourced by quickstart, which has the settings (build, log) and the functions that report.
-# Sets slurm, the command before Slurm's own, job, the one that runs, and out, its log.
+# Sourced by quickstart, which has the settings (build, log) and the functions for messages.
+# Sets slurm (prefix of Slurm's commands), job (ID of the running job) and out (its log).
 #
 # shellcheck shell=bash
 # shellcheck disable=SC2154  # set by quickstart
@@ -14,11 +14,11 @@ slurm_answers() {
         timeout 5 sinfo --noheader >/dev/null 2>&1
 }
 
-# Makes Slurm's commands work as they are, or sets slurm to what goes before them.
+# Makes Slurm's commands work directly, or sets slurm to the prefix that they need.
 find_slurm() {
     slurm=()
     if slurm_answers; then
-        say "using the Slurm that answers here"
+        say "using the Slurm of this machine"
         return
     fi
     if timeout 10 "$build/dnn-cluster" status >>"$log" 2>&1; then
@@ -29,7 +29,7 @@ find_slurm() {
     use_cluster
 }
 
-# Variables do for one node; several nodes have a network of their own to be entered.
+# With one node, variables are enough; several nodes have their own network namespace.
 use_cluster() {
     local lines
     if lines=$(timeout 10 "$build/dnn-cluster" env 2>>"$log"); then
@@ -45,7 +45,7 @@ job_field() {
         tr ' ' '\n' | sed -n "s/^$2=//p"
 }
 
-# cancel ID: cancel a job of ours.  One that trains gets SIGTERM and writes a checkpoint.
+# cancel ID: cancel the job.  dnn-train gets SIGTERM and writes a checkpoint.
 cancel() {
     timeout 10 "${slurm[@]}" scancel "$1" 2>>"$log"
     for _ in {1..50}; do
@@ -56,7 +56,7 @@ cancel() {
     printf '\nquickstart: job %s is cancelled; the private Slurm, if there is one, keeps running' "$1" >&2
 }
 
-# What a file got since the last call; shown counts its bytes.
+# Prints what was appended to a file since the last call; shown is the number of bytes so far.
 show_new() {
     local size
     size=$(stat -c %s -- "$1" 2>/dev/null) || return 1
@@ -65,7 +65,7 @@ show_new() {
     shown=$size
 }
 
-# submit SCRIPT OPTION...: run a job to its end and print its output as it comes; out is
+# submit SCRIPT OPTION...: run a job to its end and print its output while it runs; out is
 # then its log.
 submit() {
     local script=$1 state was='' limit shown=0
@@ -88,11 +88,11 @@ submit() {
         esac
         [ $SECONDS -lt $limit ] ||
             die "job $job is still ${state:-unknown} ($(job_field "$job" Reason)) and prints nothing" \
-                "it stays in the queue; \"scancel $job\" cancels it, DNN_WAIT=SECONDS waits longer"
+                "it stays in the queue; \"scancel $job\" cancels it; set DNN_WAIT=SECONDS to wait longer"
         sleep 0.3
     done
     show_new "$out"
-    [ -e "$out" ] || die "job $job ended as $state and left no output in $out"
+    [ -e "$out" ] || die "job $job ended as $state; its output file $out does not exist"
     [ "$state" = COMPLETED ] ||
         die "job $job ended as $state, exit code $(job_field "$job" ExitCode)" \
             "the end of its log is above, the whole log is $out"

@@ -9,7 +9,7 @@
 #SBATCH --requeue
 #SBATCH --signal=TERM@120
 #
-# prepare.sh - turn raw files into a dataset:    sbatch jobs/prepare.sh prepare.json
+# prepare.sh - make a dataset from raw files:    sbatch jobs/prepare.sh prepare.json
 # More ranks are faster and give the same dataset:
 #     sbatch --nodes=4 --ntasks=64 jobs/prepare.sh prepare.json
 # Arguments after the script go to dnn-prepare.
@@ -22,7 +22,7 @@
 
 set -euo pipefail
 
-# On a site with environment modules DNN_MODULE names ours; elsewhere dnn-prepare is on PATH.
+# DNN_MODULE is the environment module to load; without it dnn-prepare must be on PATH.
 if [ -n "${DNN_MODULE:-}" ]; then module load "$DNN_MODULE"; fi
 
 # Slurm 22.05 to 23.02 do not pass --cpus-per-task on to srun, so repeat it.

@@ -14,7 +14,7 @@
 
 set -euo pipefail
 
-# On a site with environment modules DNN_MODULE names ours; elsewhere dnn-bench is on PATH.
+# DNN_MODULE is the environment module to load; without it dnn-bench must be on PATH.
 if [ -n "${DNN_MODULE:-}" ]; then module load "$DNN_MODULE"; fi
 
 # Slurm 22.05 to 23.02 do not pass --cpus-per-task on to srun, so repeat it.

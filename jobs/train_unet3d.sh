@@ -10,29 +10,29 @@
 #SBATCH --signal=USR1@120
 #
 # train_unet3d.sh - train a 3D U-Net:    sbatch jobs/train_unet3d.sh [CONFIG.json] [OPTION...]
-# Without a configuration file of your own one is written to unet3d/job.json, below the directory
-# where sbatch was called, with a dataset of generated fractals beside it; both stay.
+# Without a configuration file the script writes one, unet3d/train.json, and generates a dataset of
+# fractals, both below the directory where sbatch was called.
 # More ranks are faster:    sbatch --nodes=4 --ntasks=16 jobs/train_unet3d.sh
-# Options after the configuration go to dnn-train:
-#     sbatch jobs/train_unet3d.sh unet3d/job.json --set num_epochs=40
+# Options after the configuration file go to dnn-train:
+#     sbatch jobs/train_unet3d.sh unet3d/train.json --set num_epochs=40
 #
 # Two minutes before its time limit the job gets a signal (--signal); dnn-train then writes a
 # checkpoint, ends with status 75, and the job is requeued to resume from it.  The same happens
-# after a node failure or preemption, because of --requeue.  A finished run stays as it is;
-# --set dir=OTHER starts another.
+# after a node failure or preemption, because of --requeue.  A finished run is not repeated;
+# --set dir=OTHER starts a new one.
 #
 # SPDX-License-Identifier: Apache-2.0
 
 set -euo pipefail
 
-# On a site with environment modules DNN_MODULE names ours; elsewhere dnn-train is on PATH.
+# DNN_MODULE is the environment module to load; without it dnn-train must be on PATH.
 if [ -n "${DNN_MODULE:-}" ]; then module load "$DNN_MODULE"; fi
 
 # Slurm 22.05 to 23.02 do not pass --cpus-per-task on to srun, so repeat it.
 threads=${SLURM_CPUS_PER_TASK:-1}
 export OMP_NUM_THREADS=$threads
 
-# run COMMAND...: on all tasks; if it was stopped before its end, the job is requeued.
+# run COMMAND...: run it on all tasks; requeue the job if it ends with status 75.
 run() {
     local status=0
     srun --mpi=pmix --cpus-per-task="$threads" --kill-on-bad-exit=1 "$@" || status=$?
@@ -44,7 +44,7 @@ run() {
     [ "$status" = 0 ] || exit "$status"
 }
 
-# show NAME FILE...: the path of the first file that exists.
+# show NAME FILE...: print the path of the first file that exists.
 show() {
     local name=$1 file
     shift
@@ -55,15 +55,15 @@ show() {
     done
 }
 
-job=unet3d/job.json
+config=unet3d/train.json
 case ${1:--} in
 -*) ;;
-*) job=$1 && shift ;;
+*) config=$1 && shift ;;
 esac
-args=("$job" "$@")
+args=("$config" "$@")
 
 echo "job $SLURM_JOB_ID on $SLURM_JOB_NODELIST, tasks: $SLURM_NTASKS, threads per task: $threads, start $((${SLURM_RESTART_COUNT:-0} + 1))"
-if [ "$job" = unet3d/job.json ] && [ ! -e "$job" ]; then
+if [ "$config" = unet3d/train.json ] && [ ! -e "$config" ]; then
     mkdir -p unet3d
     cat > unet3d/prepare.json << 'END'
 {
@@ -73,7 +73,7 @@ if [ "$job" = unet3d/job.json ] && [ ! -e "$job" ]; then
     "steps": [{"split": {"train": 0.8, "validation": 0.2}}]
 }
 END
-    cat > unet3d/job.json.part << 'END'
+    cat > unet3d/train.json.part << 'END'
 {
     "layers": {"zoo": "unet3d", "base": 16, "depth": 2, "norm": "instance", "classes": 4, "input": [32, 32, 32, 1]},
     "data": {"dataset": "fractals.bp", "validation": "validation", "batch_size": 4, "test_batch_size": 8},
@@ -84,13 +84,13 @@ END
     "checkpoints": {"keep": 2, "best": "val_dice"}
 }
 END
-    mv unet3d/job.json.part "$job"
+    mv unet3d/train.json.part "$config"
 fi
-if [ "$job" = unet3d/job.json ] && [ ! -e unet3d/fractals.bp ]; then
+if [ "$config" = unet3d/train.json ] && [ ! -e unet3d/fractals.bp ]; then
     echo "making the dataset unet3d/fractals.bp"
     run dnn-prepare unet3d/prepare.json
 fi
-echo "training with $job"
+echo "training with $config"
 run dnn-train "${args[@]}"
 
 dir=$(dnn-train --where "${args[@]}")

@@ -1,9 +1,9 @@
-# module.awk - one module description in two languages: awk -v form=tcl|lua.
+# module.awk - prints dnn.module.in as a modulefile: awk -v form=tcl|lua.
 #
 # SPDX-License-Identifier: Apache-2.0
 
-# The line behind its first words, quoted for both languages: the text may hold
-# a dollar sign or brackets, which mean something to Tcl.
+# The line without its first n words.  tcl() and lua() quote it: the text may contain
+# a dollar sign or brackets, which are special in Tcl.
 function rest(n,    s, i) {
     s = $0
     for (i = 0; i < n; i++) sub(/^[^ \t]+[ \t]*/, "", s)

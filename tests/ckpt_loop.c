@@ -1,10 +1,10 @@
-/* ckpt_loop.c - a run that does nothing but save, for those who kill it or make its
- * calls fail.
+/* ckpt_loop.c - a program that only saves checkpoints, for tests that kill it or make
+ * its system calls fail.
  *
- *   ckpt_loop loop DIR     go on from the newest, saving, until killed
- *   ckpt_loop one DIR      go on from the newest, save one, wait
- *   ckpt_loop check DIR    the newest and the best are whole: print their steps
- *   ckpt_loop time DIR MB  how long a save holds up its caller, and takes in all
+ *   ckpt_loop loop DIR     resume from the newest, save until killed
+ *   ckpt_loop one DIR      resume from the newest, save one, wait
+ *   ckpt_loop check DIR    check the newest and the best, print their steps
+ *   ckpt_loop time DIR MB  how long a save blocks, and its whole time
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -26,7 +26,7 @@ static int fail(const struct dnn_err *err)
     return dnn_exit_status(err->code);
 }
 
-/* 99: something was loaded that was never saved. */
+/* Exit status if loaded arrays differ from the saved ones. */
 static int load(struct dnn_ckpts *c, const char *wanted, int64_t *step)
 {
     struct dnn_err err = {0};
@@ -37,7 +37,7 @@ static int load(struct dnn_ckpts *c, const char *wanted, int64_t *step)
     bool good = *step < 0 || (made_is(N, array, *step) && strcmp(state, want) == 0);
     dnn_free(state);
     if (good) return 0;
-    fprintf(stderr, "ckpt_loop: step %" PRId64 " is not as it was saved\n", *step);
+    fprintf(stderr, "ckpt_loop: step %" PRId64 " differs from what was saved\n", *step);
     return 99;
 }
 
@@ -68,7 +68,7 @@ static int check(struct dnn_ckpts *c, const char *dir)
     return status;
 }
 
-/* Of every second one all is in one row. */
+/* Every second array has a single row. */
 static void make_large(struct dnn_ckpt_array a[8], int mb)
 {
     for (int i = 0; i < 8; i++) {
@@ -99,7 +99,7 @@ static int load_large(struct dnn_ckpts *c, struct dnn_ckpt_array a[8], int mb)
         for (size_t k = 0, n = made_bytes(&a[i]) / 4; k < n; k++)
             good &= ((uint32_t *)a[i].data)[k] == (uint32_t)((size_t)i * n + k);
     dnn_free(state);
-    if (!good) fprintf(stderr, "ckpt_loop: not what was saved\n");
+    if (!good) fprintf(stderr, "ckpt_loop: differs from what was saved\n");
     return good ? 0 : 99;
 }
 
@@ -120,7 +120,7 @@ static int measure(struct dnn_ckpts *c, int mb)
             dnn_ckpt_wait(c, &err) < 0)
             status = fail(&err);
         dnn_ckpt_times(c, &held, &all);
-        printf("%d MB: held up for %.3f s, %.3f s in all\n", mb, held, all);
+        printf("%d MB: blocked for %.3f s, %.3f s in all\n", mb, held, all);
     }
     if (status == 0) status = load_large(c, a, mb);
     for (int i = 0; i < 8; i++) {
@@ -139,7 +139,7 @@ static int run(struct dnn_ckpts *c, int argc, char **argv)
     if (strcmp(argv[1], "check") == 0) return check(c, argv[2]);
     int status = load(c, NULL, &step);
     if (status != 0) return status;
-    printf("going on from step %" PRId64 "\n", step);
+    printf("resuming from step %" PRId64 "\n", step);
     fflush(stdout);
     do
         if (save(c, ++step, &err) < 0) return fail(&err);

@@ -1,4 +1,5 @@
-/* dataset_made.h - a small dataset with everything in it, the same whoever writes it.
+/* dataset_made.h - a small dataset with every kind of column, the same on any number of
+ * ranks.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -16,7 +17,7 @@ enum { MADE_SPLITS = 2, MADE_COLS = 5, MADE_TRAIN = 23, MADE_TEST = 5, MADE_CHUN
 
 static const char *const made_classes[] = {"cat", "dog \"big\"", "caf\xc3\xa9"};
 
-/* Byte i of a sample's column; compressible, and no sample is like another. */
+/* Byte i of a sample's column; compressible, and different for every sample. */
 static inline unsigned char made_byte(int split, int col, int64_t sample, size_t i)
 {
     return (unsigned char)(split * 101 + col * 37 + sample * 5 + (int64_t)(i / 100));
@@ -171,7 +172,8 @@ static inline int made_put(struct dnn_dataset_writer *w,
     return rc;
 }
 
-/* The whole; the ranks of comm (NULL: one) take chunks in turn, the last one first. */
+/* Writes all chunks; the ranks of comm (NULL: one) take them in turn, the last one
+ * first. */
 static inline int made_write(struct dnn_comm *comm, const char *path,
                              const struct dnn_bp_how *how, char hash[33],
                              struct dnn_err *err)

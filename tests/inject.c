@@ -51,8 +51,8 @@ static struct {
     const char *under, *log;
 } plan;
 
-/* Say what is wrong with the plan and end: a test that injects nothing because
- * of a misspelt name would pass for the wrong reason. */
+/* Print what is wrong with DNN_INJECT and exit: a test that injects nothing because of
+ * a misspelt name would pass for the wrong reason. */
 static void refuse(const char *text)
 {
     fprintf(stderr, "inject: DNN_INJECT=%s is not CALL:N:ERROR\n", text);
@@ -100,7 +100,7 @@ static bool counts(int fd, const char *path)
     return strncmp(at, plan.under, len) == 0 && (at[len] == '/' || at[len] == '\0');
 }
 
-/* What to do with this call: 0 let it be, SHORT, or fail with the errno. */
+/* What to do with this call: 0 nothing, SHORT, or fail with the errno. */
 static int fate(const char *call, int fd, const char *path)
 {
     int was = errno;
@@ -139,25 +139,25 @@ static int fate(const char *call, int fd, const char *path)
 
 ssize_t write(int fd, const void *bytes, size_t len)
 {
-    int told = fate("write", fd, NULL);
+    int failure = fate("write", fd, NULL);
 
-    if (told > 0) {
-        errno = told;
+    if (failure > 0) {
+        errno = failure;
         return -1;
     }
-    if (told == SHORT && len > 1) len /= 2;
+    if (failure == SHORT && len > 1) len /= 2;
     return syscall(SYS_write, fd, bytes, len);
 }
 
 ssize_t read(int fd, void *bytes, size_t len)
 {
-    int told = fate("read", fd, NULL);
+    int failure = fate("read", fd, NULL);
 
-    if (told > 0) {
-        errno = told;
+    if (failure > 0) {
+        errno = failure;
         return -1;
     }
-    if (told == SHORT && len > 1) len /= 2;
+    if (failure == SHORT && len > 1) len /= 2;
     return syscall(SYS_read, fd, bytes, len);
 }
 
@@ -170,11 +170,11 @@ int fsync(int fd)
 /* As Linux does it, the descriptor is gone also when close reports a failure. */
 int close(int fd)
 {
-    int told = fate("close", fd, NULL);
+    int failure = fate("close", fd, NULL);
     int rc = (int)syscall(SYS_close, fd);
 
-    if (told <= 0) return rc;
-    errno = told;
+    if (failure <= 0) return rc;
+    errno = failure;
     return -1;
 }
 

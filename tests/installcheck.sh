@@ -6,14 +6,14 @@
 set -euo pipefail
 bin=$1 man=$2 data=$3 modules=$4 completion=$5 version=$6
 cd /
-say() { echo "installcheck: $*"; }
+note() { echo "installcheck: $*"; }
 for tool in dnn-bench dnn-cluster dnn-train; do
-    "$bin/$tool" --version | grep -q " $version$" || { say "$tool is not version $version"; exit 1; }
-    test -s "$man/man1/$tool.1" || { say "no manual page of $tool"; exit 1; }
-    bash -n "$completion/$tool" || { say "no completion of $tool"; exit 1; }
+    "$bin/$tool" --version | grep -q " $version$" || { note "$tool is not version $version"; exit 1; }
+    test -s "$man/man1/$tool.1" || { note "no manual page of $tool"; exit 1; }
+    bash -n "$completion/$tool" || { note "no completion of $tool"; exit 1; }
 done
-test -x "$data/jobs/topo.sh" || { say "no job scripts in $data/jobs"; exit 1; }
-grep -q "$bin" "$modules/dnn/$version" "$modules/dnn/$version.lua" || { say "the modules name another place"; exit 1; }
-"$bin/dnn-bench" --quiet topo | grep -q '^ *0 ' || { say "dnn-bench topo shows no rank 0"; exit 1; }
-test -s "$data/torch/torch_step.py" || { say "no PyTorch scripts in $data/torch"; exit 1; }
-say "all is well in $bin"
+test -x "$data/jobs/topo.sh" || { note "no job scripts in $data/jobs"; exit 1; }
+grep -q "$bin" "$modules/dnn/$version" "$modules/dnn/$version.lua" || { note "the modulefiles have another path"; exit 1; }
+"$bin/dnn-bench" --quiet topo | grep -q '^ *0 ' || { note "dnn-bench topo shows no rank 0"; exit 1; }
+test -s "$data/torch/torch_step.py" || { note "no PyTorch scripts in $data/torch"; exit 1; }
+note "the installation in $bin works"

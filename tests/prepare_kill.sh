@@ -1,6 +1,6 @@
 #!/bin/bash
-# prepare_kill.sh - dnn-prepare killed over and over, at random moments: after each time
-# the dataset is not there or whole; in the end it is what an undisturbed run makes.
+# prepare_kill.sh - dnn-prepare is killed many times, at random moments.  After each kill the
+# dataset is absent or complete; the result is that of an uninterrupted run.
 #
 #     tests/prepare_kill.sh [KILLS [LAUNCHER...]]      e.g.  50 mpirun -n 3
 #
@@ -16,17 +16,17 @@ seed=${SEED:-$$}
 RANDOM=$seed
 echo "# SEED=$seed"
 
-cat > "$tmp/job.json" << EOF
+cat > "$tmp/prepare.json" << EOF
 {"generate": {"type": "blobs3d", "samples": 40, "seed": 5},
  "to": "$tmp/out.bp", "seed": 7, "chunk": "64KiB", "piece": "256KiB",
  "steps": [{"split": {"train": 0.8, "test": 0.2}}, {"normalise": "channel"},
            {"slice": {"sizes": [16, 16, 16]}}, {"type": "i16"}]}
 EOF
 
-# run LAUNCHER...: to the end; what was said if it fails
+# run LAUNCHER...: prepare; prints status and output if it fails
 run() {
-    local said
-    said=$(guarded "$@" dnn-prepare --quiet "$tmp/job.json" 2>&1) || echo "status $?: $said"
+    local output
+    output=$(guarded "$@" dnn-prepare --quiet "$tmp/prepare.json" 2>&1) || echo "status $?: $output"
 }
 
 # hash_of DATASET
@@ -35,7 +35,7 @@ hash_of() {
 }
 
 begin=$(date +%s%N)
-result "an undisturbed run" "$(run "$@")"
+result "an uninterrupted run" "$(run "$@")"
 took=$((($(date +%s%N) - begin) / 1000000))
 want=$(hash_of "$tmp/out.bp")
 result "has a hash" "$([ "${#want}" = 32 ] || echo "hash: $want")"
@@ -43,17 +43,17 @@ rm -rf "$tmp/out.bp"
 
 bad='' finished=0 continued=0 n=0
 while [ "$n" -lt "$kills" ]; do
-    setsid "$@" dnn-prepare "$tmp/job.json" > "$tmp/said" 2>&1 &
+    setsid "$@" dnn-prepare "$tmp/prepare.json" > "$tmp/output" 2>&1 &
     pid=$!
     ms=$((RANDOM * took / 32768))
     sleep "$(printf '%d.%03d' $((ms / 1000)) $((ms % 1000)))"
     kill -KILL -- "-$pid" 2> /dev/null
     status=0
     wait "$pid" 2> /dev/null || status=$?
-    # One that had ended before the signal came does not count.
+    # A run that ended before the signal does not count.
     [ "$status" != 137 ] || n=$((n + 1))
-    while pgrep -f "^dnn-prepare $tmp/job.json" > /dev/null; do sleep 0.05; done
-    grep -q 'continuing what was interrupted' "$tmp/said" && continued=$((continued + 1))
+    while pgrep -f "^dnn-prepare $tmp/prepare.json" > /dev/null; do sleep 0.05; done
+    grep -q 'continuing the interrupted preparation' "$tmp/output" && continued=$((continued + 1))
     [ -e "$tmp/out.bp" ] || continue
     if ! guarded dnn-prepare --quiet --verify "$tmp/out.bp" > "$tmp/verified" 2>&1; then
         bad="$bad$(cat "$tmp/verified")"$'\n'
@@ -63,12 +63,12 @@ while [ "$n" -lt "$kills" ]; do
     finished=$((finished + 1))
     rm -rf "$tmp/out.bp"
 done
-echo "# $n kills, $continued times continued, $finished times a dataset was there, also of runs that ended first"
-result "whatever was there after a kill was whole" "$bad"
+echo "# $n kills, $continued times continued, $finished times there was a dataset (also from runs that ended before the kill)"
+result "after a kill the dataset is absent or complete" "$bad"
 
 result "the last run ends well" "$(run "$@")"
 check=$(guarded dnn-prepare --quiet --verify "$tmp/out.bp" 2>&1 > /dev/null)
 result "its checksums are right" "$check"
 result "the same dataset as without any kill" "$([ "$(hash_of "$tmp/out.bp")" = "$want" ] || echo "another hash")"
-result "nothing is left beside it" "$(find "$tmp" -mindepth 1 -maxdepth 1 -name '.*')"
+result "no temporary files are left" "$(find "$tmp" -mindepth 1 -maxdepth 1 -name '.*')"
 finish

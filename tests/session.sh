@@ -1,8 +1,8 @@
 #!/bin/sh
-# session.sh COMMAND... TEST - run a test with a place of its own for the sessions of mpirun: one
-# that is killed leaves its session behind, and a later one that gets the same process id
-# would not start.  How long the test took is added to tests/seconds: "SECONDS tests/NAME".
-# One that hangs is ended: tests do not judge how fast a machine is, so this is after a long time.
+# session.sh COMMAND... TEST - run a test with its own session directory for mpirun.  A killed
+# mpirun does not remove its session directory, and a later one with the same process id would not
+# start.  The time of the test is appended to tests/seconds: "SECONDS tests/NAME".  A test that
+# hangs is ended after a long time.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors

@@ -1,4 +1,4 @@
-/* tap.h - what a unit test says: TAP lines on stdout, read by automake's driver.
+/* tap.h - functions of unit tests, which print TAP on stdout for automake's driver.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -28,8 +28,8 @@ static inline DNN_PRINTF(2, 3) bool ok(bool good, const char *fmt, ...)
     return good;
 }
 
-/* Compare whole texts: the message is the interface.  Lines are shown as
- * diagnostics when they differ. */
+/* Compare whole texts: messages are part of the interface.  If they differ, both are
+ * printed. */
 static inline bool is_text(const char *got, const char *want, const char *what)
 {
     bool same = got == NULL || want == NULL ? got == want : strcmp(got, want) == 0;
@@ -48,13 +48,13 @@ static inline bool is_int(long long got, long long want, const char *what)
     return got == want;
 }
 
-/* The rest cannot be tried here; counted as a skip, never silent. */
+/* Count a test as skipped. */
 static inline void skip(const char *what, const char *why)
 {
     printf("ok %d - %s # SKIP %s\n", ++tap_count, what, why);
 }
 
-/* The last thing main() does. */
+/* Called at the end of main(). */
 static inline int done(void)
 {
     printf("1..%d\n", tap_count);

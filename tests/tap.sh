@@ -1,18 +1,18 @@
-# tap.sh - what a shell test says: TAP lines on stdout.  Sourced by tests/*/*.t.
+# tap.sh - functions of shell tests, which print TAP on stdout.  Sourced by tests/*/*.t.
 #
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 : "${srcdir:=.}" "${top_builddir:=.}"
 tap_count=0 tap_failed=0
-# Tests do not judge how fast a machine is: what has not ended after so many seconds hangs.
+# Tests do not depend on the speed of a machine: a command that has not ended after this time hangs.
 guard=${DNN_TEST_GUARD:-900}
 
-# guarded COMMAND...: run it, but end it if it hangs
+# guarded COMMAND...: run it with a time limit against hangs
 guarded() {
     timeout -k 10 "$guard" "$@"
 }
 
-# wait_for COMMAND...: until it succeeds
+# wait_for COMMAND...: repeat it until it succeeds
 wait_for() {
     local end=$((SECONDS + guard))
     until "$@" > /dev/null 2>&1; do
@@ -21,7 +21,7 @@ wait_for() {
     done
 }
 
-# catches_usr1 PID: whether it is dnn-train already, not a copy of this shell, and has a handler for
+# catches_usr1 PID: whether the process is dnn-train (not still this shell) and has a handler for
 # SIGUSR1
 catches_usr1() {
     local caught
@@ -29,7 +29,7 @@ catches_usr1() {
     [ $((0x${caught:-0} >> 9 & 1)) = 1 ]
 }
 
-# result NAME COMPLAINTS: good if there are none; else they are shown
+# result NAME ERRORS: the test passes if ERRORS is empty; else they are printed
 result() {
     tap_count=$((tap_count + 1))
     if [ -z "$2" ]; then
@@ -41,13 +41,13 @@ result() {
     fi
 }
 
-# skip NAME REASON: it cannot be tried here; counted, never silent
+# skip NAME REASON: count a test as skipped
 skip() {
     tap_count=$((tap_count + 1))
     echo "ok $tap_count - $1 # SKIP $2"
 }
 
-# finish: the last thing a test does
+# finish: print the TAP plan; last line of a test
 finish() {
     echo "1..$tap_count"
     exit "$tap_failed"

@@ -1,16 +1,16 @@
 #!/bin/bash
-# train_kill.sh - dnn-train killed over and over, at random moments and inside
-# checkpoints, on 1 to 4 ranks, its newest checkpoint damaged now and then: what comes
-# out in the end is, bit for bit, what an undisturbed run makes.
+# train_kill.sh - dnn-train is killed many times, at random moments and while it writes a
+# checkpoint, on 1 to 4 ranks; sometimes its newest checkpoint is damaged.  The result is bitwise
+# that of an uninterrupted run.
 #
-#     tests/train_kill.sh [KILLS [SECONDS]]      SECONDS: no new kill after so many
+#     tests/train_kill.sh [KILLS [SECONDS]]      SECONDS: no more kills after this time
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
 # shellcheck source=tests/tap.sh
 . "${srcdir:-.}/tests/tap.sh"
-# shellcheck source=tests/train_job.sh
-. "${srcdir:-.}/tests/train_job.sh"
+# shellcheck source=tests/train_config.sh
+. "${srcdir:-.}/tests/train_config.sh"
 kills=${1:-30}
 seconds=${2:-86400}
 mpirun=${MPIEXEC:-mpirun}
@@ -18,32 +18,32 @@ tmp=$(realpath "$(mktemp -d "${TMPDIR:-/tmp}/dnn-kill.XXXXXX")") || exit 1
 trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
 export OMP_NUM_THREADS=1 XDG_CACHE_HOME=$tmp/cache
-# As for make check: Open MPI does not start as root, nor more ranks than cores.
+# As for make check: allow Open MPI to run as root and with more ranks than cores.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
 seed=${SEED:-$$}
 RANDOM=$seed
 echo "# SEED=$seed"
 
-# Five batches an epoch, the last one shorter.
-make_job 27 16 3
+# Five batches per epoch; the last one is smaller.
+make_config 27 16 3
 
-# newest DIR: its newest checkpoint, by name
+# newest DIR: print the name of its newest checkpoint
 newest() {
     find "$1/checkpoints" -maxdepth 1 -name 'ckpt-*.bp' | sort | tail -n 1
 }
-# sums DIR: checksums of the arrays of the newest checkpoint, but that of seconds
+# sums DIR: print checksums of the arrays of the newest checkpoint, without that of the seconds
 sums() {
     dnn-train --verify "$(newest "$1")" | grep -v 'run/sums\|^checkpoint\|ckpt-'
 }
-# rows DIR: what metrics.csv says of epochs, but for times.  Metrics of other samples are
-# sums of the ranks' sums: their last digits depend on how many ranks there are.
+# rows DIR: print metrics.csv without times.  Validation metrics are sums over ranks: their last
+# digits depend on the number of ranks.
 rows() {
     awk -F , 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
         { printf "%s %s %s %.9g %.9g\n", $c["epoch"], $c["step"], $c["loss"], $c["val_loss"], $c["val_accuracy"] }' \
         "$1/metrics.csv"
 }
-# lines DIR: what metrics.jsonl tells of, in order
+# lines DIR: print the epochs of metrics.jsonl, in order
 lines() {
     sed -E 's/"(time|seconds|samples_per_second|data|compute|comm|straggler)": *[^,}]*//g; s/"val_[a-z]*": *[^,}]*//g' \
         "$1/metrics.jsonl" | grep '"epoch"'
@@ -55,7 +55,7 @@ ms() {
 nap() {
     sleep "$(printf '%d.%03d' $(($1 / 1000)) $(($1 % 1000)))"
 }
-# alive PID...: those that run
+# alive PID...: print those that are running
 alive() {
     local pid stat
     for pid; do
@@ -73,7 +73,7 @@ complain() {
 }
 
 begin=$(ms)
-result "an undisturbed run" "$(guarded dnn-train -q --set dir=want job.json 2>&1 || echo "status $?")"
+result "an uninterrupted run" "$(guarded dnn-train -q --set dir=want train.json 2>&1 || echo "status $?")"
 took=$(($(ms) - begin))
 sums want > want.sums
 rows want > want.rows
@@ -85,23 +85,23 @@ result "has weights and epochs to compare with" "$(
 
 # ---- starting ----
 
-# start RANKS: sets $pid, what was started
+# start RANKS: start a run; sets $pid
 start() {
-    : > said
+    : > output
     rank=()
     if [ "$1" = 1 ]; then
-        dnn-train --set dir=run job.json > said 2>&1 &
+        dnn-train --set dir=run train.json > output 2>&1 &
     else
-        # A killed mpirun leaves its session behind, at which a later one of the same
-        # process number would stumble.
+        # A killed mpirun does not remove its session directory; a later one with the same
+        # process id would fail.
         rm -rf "$tmp/session"
         mkdir "$tmp/session"
         PRTE_MCA_prte_tmpdir_base=$tmp/session "$mpirun" -n "$1" \
-            dnn-train --set dir=run job.json > said 2>&1 &
+            dnn-train --set dir=run train.json > output 2>&1 &
     fi
     pid=$!
 }
-# ranks_of RANKS: sets $rank, the processes that train, as far as there are some yet
+# ranks_of RANKS: set $rank to the process ids of the ranks that have been started
 ranks_of() {
     if [ "$1" = 1 ]; then
         rank=("$pid")
@@ -110,7 +110,7 @@ ranks_of() {
         [ "${#rank[@]}" -gt 0 ] || rank=("$pid")
     fi
 }
-# damage: a bit or the end of a file of the newest checkpoint, if there is one before it; sets $hurt
+# damage: change a bit or the end of a file of the newest checkpoint, if there is an older one; sets $hurt
 damage() {
     local files file size at byte
     hurt=
@@ -130,17 +130,17 @@ damage() {
     what="$file at byte $at of $size"
     damages=$((damages + 1))
 }
-# is_found: the run that was started after a damage found it
+# is_found: the next run has found the damage
 is_found() {
-    grep -q "^ckpt: warn: $hurt.*; renamed to $hurt\.damaged.*; using the one before it\$" said ||
-        complain "damage of $what was not found: $(cat said)"
+    grep -q "^ckpt: warn: $hurt.*; renamed to $hurt\.damaged.*; using the one before it\$" output ||
+        complain "damage of $what was not found: $(cat output)"
     [ -e "$hurt.damaged" ] || complain "$hurt was not set aside"
     hurt=
 }
 
 # ---- killing ----
 
-# until_inside: some checkpoints were seen being written, one is, and a little longer
+# until_inside: wait until a checkpoint is being written, and a random time more
 until_inside() {
     local i now was='' more=$((RANDOM % 8))
     for ((i = 1; more >= 0; i++)); do
@@ -154,12 +154,12 @@ until_inside() {
     done
     [ $((inside * 5)) -lt $((n * 2)) ] || for ((i = RANDOM % 4 * (RANDOM % 1000); i > 0; i--)); do :; done
 }
-# loaded: it has gone on from a checkpoint, or ended
+# loaded: it has resumed from a checkpoint, or ended
 # shellcheck disable=SC2317  # called through wait_for
 loaded() {
-    grep -q '^train: run directory:\|^trained' said || [ -z "$(alive "$pid")" ]
+    grep -q '^train: run directory:\|^trained' output || [ -z "$(alive "$pid")" ]
 }
-# strike RANKS: one rank, all of them, or only who started them
+# strike RANKS: kill one rank, all ranks, or only the launcher
 strike() {
     local victims
     one=0
@@ -171,7 +171,7 @@ strike() {
     esac
     kill -KILL "${victims[@]}" 2> /dev/null
 }
-# is_over: every process ends by itself in bounded time; one that does not is ended by its number
+# is_over: every process ends in limited time; one that does not is killed by its id
 is_over() {
     local from left
     from=$(ms)
@@ -179,7 +179,7 @@ is_over() {
         read -ra left <<< "$(alive "$pid" "${rank[@]}" | tr '\n' ' ')"
         [ "${#left[@]}" -gt 0 ] || break
         if [ $(($(ms) - from)) -gt $((guard * 1000)) ]; then
-            complain "still there after $guard s: ${left[*]}: $(tail -n 3 said)"
+            complain "still running after $guard s: ${left[*]}: $(tail -n 3 output)"
             kill -KILL "${left[@]}"
             break
         fi
@@ -188,7 +188,7 @@ is_over() {
     from=$(($(ms) - from))
     [ "$from" -le "$longest" ] || longest=$from
 }
-# compare: a run has ended well
+# compare: compare the result of a successful run
 compare() {
     local diffs
     diffs=$(
@@ -202,21 +202,21 @@ compare() {
     rm -rf run
     cycle=0 before=0
 }
-# look_back: at the run that was killed
+# look_back: check the output of the killed run
 look_back() {
-    if grep -q 'resuming from the checkpoint' said; then
+    if grep -q 'resuming from the checkpoint' output; then
         resumed=$((resumed + 1))
         [ "$ranks" = "$before" ] || [ "$before" = 0 ] || others=$((others + 1))
     fi
-    # Of a rank that is gone the others or the launcher speak, and of nothing else.
-    [ "$one" = 0 ] || grep -q 'died (process [0-9]*; killed?)\|signal 9 (Killed)' said ||
-        complain "no word of the rank that is gone: $(cat said)"
-    ! grep '^dnn-train: ' said | grep -qv 'died (process' || complain "words: $(grep '^dnn-train: ' said)"
+    # The other ranks or the launcher report the killed rank, and nothing else.
+    [ "$one" = 0 ] || grep -q 'died (process [0-9]*; killed?)\|signal 9 (Killed)' output ||
+        complain "the killed rank was not reported: $(cat output)"
+    ! grep '^dnn-train: ' output | grep -qv 'died (process' || complain "messages: $(grep '^dnn-train: ' output)"
     ! compgen -G 'run/checkpoints/.ckpt-*.part' > /dev/null || inside=$((inside + 1))
     before=$ranks
 }
 
-bad='' n=0 inside=0 resumed=0 others=0 damages=0 finished=0 longest=0 cycle=0 before=0 hurt='' told=0
+bad='' n=0 inside=0 resumed=0 others=0 damages=0 finished=0 longest=0 cycle=0 before=0 hurt='' printed=0
 begun=$SECONDS
 while [ "$n" -lt "$kills" ] && [ $((SECONDS - begun)) -lt "$seconds" ]; do
     counts=(1 1 2 2 3 4)
@@ -227,9 +227,9 @@ while [ "$n" -lt "$kills" ] && [ $((SECONDS - begun)) -lt "$seconds" ]; do
         wait_for loaded
         is_found
     fi
-    # After some kills it may come to its end.
+    # After some kills the run may finish.
     if [ "$cycle" -le 7 ]; then
-        # Some that were to be inside a checkpoint come too late for it.
+        # Some kills that should hit a checkpoint come after it.
         if [ $((inside * 5)) -lt $((n * 2)) ] || [ $((RANDOM % 3)) = 0 ]; then
             until_inside
         else
@@ -243,14 +243,14 @@ while [ "$n" -lt "$kills" ] && [ $((SECONDS - begun)) -lt "$seconds" ]; do
         compare
         continue
     elif [ "$cycle" -gt 7 ]; then
-        complain "not killed, but status $status: $(cat said)"
+        complain "not killed, but status $status: $(cat output)"
         cycle=0
         continue
     fi
     n=$((n + 1))
     look_back
-    if [ $((n * 10 / kills)) -gt "$told" ]; then
-        told=$((n * 10 / kills))
+    if [ $((n * 10 / kills)) -gt "$printed" ]; then
+        printed=$((n * 10 / kills))
         echo "# $n of $kills kills, $inside inside a checkpoint, $((SECONDS - begun)) s"
     fi
 done
@@ -258,15 +258,15 @@ done
 status=0
 start 2
 wait "$pid" || status=$?
-result "the last run ends well" "$([ "$status" = 0 ] || { echo "status $status"; cat said; })"
+result "the last run ends well" "$([ "$status" = 0 ] || { echo "status $status"; cat output; })"
 [ "$status" != 0 ] || compare
-result "killed $n times: the same weights and epochs each time a run ended" "$bad"
-# Of few kills none needs to be where it matters.
+result "killed $n times: every run that finished has the same weights and epochs" "$bad"
+# With few kills these may not happen.
 if [ "$n" -ge 20 ]; then
     result "a third of the kills were inside a checkpoint" "$([ $((inside * 3)) -ge "$n" ] || echo "$inside of $n")"
-    result "runs went on, on other numbers of ranks, too" "$([ "$others" -gt 0 ] || echo "$resumed, $others")"
-    result "damage was done" "$([ "$damages" -gt 0 ] || echo "never")"
+    result "runs resumed, also on other numbers of ranks" "$([ "$others" -gt 0 ] || echo "$resumed, $others")"
+    result "checkpoints were damaged" "$([ "$damages" -gt 0 ] || echo "never")"
 fi
-echo "# $n kills in $((SECONDS - begun)) s: $inside inside a checkpoint, $resumed times gone on, $others of them on another" \
+echo "# $n kills in $((SECONDS - begun)) s: $inside inside a checkpoint, $resumed times resumed, $others of them on another" \
     "number of ranks; $damages damages, $finished runs finished; all processes were gone after at most $longest ms"
 finish

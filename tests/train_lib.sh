@@ -1,5 +1,5 @@
-# train_lib.sh - sourced by tests that do harm to dnn-train, in bash: a small job, runs in
-# the background, what they end with.
+# train_lib.sh - sourced by tests that kill or disturb dnn-train: a small configuration, runs in
+# the background, their status and message.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -9,9 +9,9 @@
 
 # shellcheck source=tests/tap.sh
 . "${srcdir:-.}/tests/tap.sh"
-# shellcheck source=tests/train_job.sh
-. "${srcdir:-.}/tests/train_job.sh"
-# All files in a file system of our own, which is fast, and below it small ones to fill.
+# shellcheck source=tests/train_config.sh
+. "${srcdir:-.}/tests/train_config.sh"
+# All files are on a tmpfs, which is fast; below it are small file systems that can be filled.
 if [ -z "${DNN_HARM_MOUNTS-}" ]; then
     export DNN_HARM_MOUNTS=no
     for how in private unchanged; do
@@ -35,22 +35,22 @@ cd "$tmp" || exit 1
 export OMP_NUM_THREADS=1 XDG_CACHE_HOME=$tmp/cache
 mpirun=${MPIEXEC:-mpirun}
 
-make_job 28 60 2
-# For what is to happen in the middle: it does not end by itself.
+make_config 28 60 2
+# A run that does not end by itself.
 long=(--set num_epochs=1000000)
 
-# begin [RANKS] DIR OPTION...: in the background; sets $pid, what it says goes to said
+# begin [RANKS] DIR OPTION...: train in the background; sets $pid; its output is in the file output
 begin() {
     local launch=()
-    : > said
+    : > output
     case $1 in
     1) shift ;;
     [2-9]) launch=("$mpirun" -n "$1") && shift ;;
     esac
-    "${launch[@]}" dnn-train --set dir="$1" "${@:2}" job.json > said 2>&1 &
+    "${launch[@]}" dnn-train --set dir="$1" "${@:2}" train.json > output 2>&1 &
     pid=$!
 }
-# ranks: the processes that train
+# ranks: print the process ids of the ranks
 ranks() {
     if [ "$(cat "/proc/$pid/comm")" = dnn-train ]; then
         echo "$pid"
@@ -58,32 +58,32 @@ ranks() {
         cat "/proc/$pid/task/$pid/children"
     fi
 }
-# last: one of them that is not rank 0, if there is one
+# last: print the id of the last rank
 last() {
     ranks | awk '{ print $NF }'
 }
-# seen PATTERN: wait until it says so
+# seen PATTERN: wait until the output matches it
 seen() {
-    wait_for said_or_over "$1"
-    grep -q "$1" said || echo "never said: $1: $(cat said)"
+    wait_for printed_or_over "$1"
+    grep -q "$1" output || echo "never printed: $1: $(cat output)"
 }
-said_or_over() {
-    grep -q "$1" said || over
+printed_or_over() {
+    grep -q "$1" output || over
 }
 over() {
     ! kill -0 "$pid"
 }
-# ended STATUS PATTERN: it ends so, with this as the only words of its own; the launcher's do not count
+# ended STATUS PATTERN: it ends with this status and exactly one message, not counting those of mpirun
 ended() {
     local status=0
     wait_for over || { echo "it does not end"; kill -KILL "$pid"; }
     wait "$pid" 2> /dev/null || status=$?
-    [[ $status =~ ^$1$ ]] || echo "status $status, not $1: $(cat said)"
-    grep '^dnn-train: \|^[a-z]*: error: \|^\[.*error: ' said > words
+    [[ $status =~ ^$1$ ]] || echo "status $status, not $1: $(cat output)"
+    grep '^dnn-train: \|^[a-z]*: error: \|^\[.*error: ' output > words
     [ -z "$2" ] || [ "$(wc -l < words)" = 1 ] || echo "not one message: $(cat words)"
     grep -qxE "${2:-}|dnn-train: $2" words || [ -z "$2" ] || printf 'message: %s\nwanted: %s\n' "$(cat words)" "$2"
 }
-# train STATUS PATTERN [RANKS] DIR OPTION...: from beginning to end
+# train STATUS PATTERN [RANKS] DIR OPTION...: train, and compare status and message
 train() {
     begin "${@:3}"
     ended "$1" "$2"
@@ -92,7 +92,7 @@ train() {
 sums() {
     dnn-train --verify "$(find "$1" -maxdepth 1 -name 'ckpt-*.bp' | sort | tail -n 1)" | grep -v 'run/sums\|^checkpoint\|ckpt-'
 }
-# whole DIR: a checkpoint is in it, and whole; no half one
+# whole DIR: prints errors if DIR has no checkpoint, a damaged one, or temporary files
 whole() {
     [ -n "$(find "$1" -maxdepth 1 -name 'ckpt-*.bp')" ] || echo "no checkpoint in $1"
     local each
@@ -101,13 +101,13 @@ whole() {
     done
     find "$1" -mindepth 1 -maxdepth 1 -name '.*'
 }
-# same DIR [RANKS]: the same command goes on to the same weights as an undisturbed run
+# same DIR [RANKS]: the same command resumes, and gives the weights of an uninterrupted run
 same() {
     train 0 '' ${2:+"$2"} "$1"
-    grep -q 'resuming from the checkpoint of step' said || cat said
+    grep -q 'resuming from the checkpoint of step' output || cat output
     sums "$1/checkpoints" | diff want -
 }
 
-result "an undisturbed run" "$(train 0 '' undisturbed)"
+result "an uninterrupted run" "$(train 0 '' undisturbed)"
 sums undisturbed/checkpoints > want
 result "has weights to compare with" "$([ "$(wc -l < want)" -gt 10 ] || cat want)"

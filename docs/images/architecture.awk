@@ -16,7 +16,7 @@ function after(n,    s, i) {
     for (i = 0; i < n; i++) sub(/^[^ ]+ +/, "", s)
     return s
 }
-# libraries(NAME, WIDTH): sets line[1..], the names of its libraries in lines of so many letters
+# libraries(NAME, WIDTH): sets line[1..lines] to the names of its libraries, WIDTH letters a line
 function libraries(name, width,    i, n, part) {
     n = split(needs[name], part, " ")
     lines = 0

@@ -6,7 +6,7 @@
 # Each network is planned by `dnn-train --explain` for training, for deterministic
 # training and for inference.  A line per instruction set, pass and kernel is printed:
 # the number of ops that use it and the networks it was picked for.  Only ops with several
-# kernels to choose from count: conv, deconv, matmul.  DNN_ISA and oneDNN's own ceiling are
+# kernels to choose from count: conv, deconv, matmul.  DNN_ISA and ONEDNN_MAX_CPU_ISA are
 # both set.
 #
 # SPDX-License-Identifier: Apache-2.0
@@ -40,7 +40,7 @@ explain() {
         echo "$isa $net $mode: not counted: $(tail -n 1 "$tmp/err")" >&2
         return
     fi
-    # Columns start where the heading says; the kernel is without the instruction set.
+    # Columns start as in the heading; the instruction set is removed from the kernel's name.
     awk -v isa="$isa" -v net="$net" '
         /^  layer +op / { op = index($0, "op "); pass = index($0, "pass "); result = index($0, "result ")
                           kernel = index($0, "kernel "); end = index($0, "MFLOP"); next }

@@ -1,10 +1,10 @@
 #!/bin/bash
-# tables.sh - measure again what docs/performance.md shows, and print it as Markdown.
+# tables.sh - measure the tables of docs/performance.md again, and print them as Markdown.
 #
 #   tables.sh [--threads N] [--reps N] [--compile SECONDS] [steps] [runs] [reading]
 #
 # steps: dnn-bench step, a row per network; runs: dnn-bench train; reading: dnn-bench io.
-# Without a name all three.  Takes an hour or more; nothing else should run meanwhile.
+# Default: all three.  Takes an hour or more; nothing else should run at the same time.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -27,18 +27,18 @@ done
 json=$(mktemp) || exit 1
 trap 'rm -f "$json"' EXIT
 
-# value KEY: of the object in $json; the first of this name
+# value KEY: the first value with this key in $json
 value() { grep -oE "\"$1\": (\"[^\"]*\"|[-0-9.e+]+|true|false)" "$json" | head -n 1 | sed 's/^[^:]*: //; s/"//g'; }
-# calc FORMAT EXPRESSION: with awk
+# calc FORMAT EXPRESSION: print its value, computed with awk
 calc() { awk "BEGIN { printf \"$1\", $2 }"; }
-# percent KEY, ratio KEY: or a dash where there is no such value
+# percent KEY, ratio KEY: print the value, or a dash if there is none
 percent() { [ -n "$(value "$1")" ] && calc '%.2f %%' "100 * $(value "$1")" || echo -; }
 ratio() { [ -n "$(value "$1")" ] && calc '%.2f x' "$(value "$1")" || echo -; }
 # mode KEY: "channels_last compile" as "NHWC, compile"
 mode() { value "$1" | sed 's/ /, /; s/channels_last/NHWC/; s/contiguous/NCHW/'; }
 commands=()
 
-# step NAME OPTION...: one row
+# step NAME OPTION...: print one row
 step() {
     local name=$1
     shift
@@ -96,7 +96,7 @@ reading() {
     volumes=$(grep -oE '"volumes": \{[^}]*\}' "$json") images=$(grep -oE '"images": \{[^}]*\}' "$json")
     echo "| reading | 128³ volumes with masks | 224² images |"
     echo "|---|---|---|"
-    # row TITLE FORMAT KEY FACTOR: of both datasets
+    # row TITLE FORMAT KEY FACTOR: print the values of both datasets
     row() {
         local line="| $1 |" set
         for set in "$volumes" "$images"; do

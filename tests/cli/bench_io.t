@@ -1,6 +1,6 @@
 #!/bin/bash
-# bench_io.t - dnn-bench io with tiny datasets: what it prints, for people and for
-# programs, and that it leaves nothing behind.  No speed is asserted.
+# bench_io.t - dnn-bench io with tiny datasets: its text and JSON output, and that it removes
+# its files.  Speed is not tested.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -13,7 +13,7 @@ tiny=(--volumes 5 --extent 9 --images 37 --pixels 8 --image-batch 10 --reps 1 --
 
 bench() { guarded dnn-bench --quiet io "$@"; }
 keys() { grep -oE '"[a-z_]+":' | tr -d '":' | tr '\n' ' '; }
-# has FILE PATTERN...: complains with the file where a pattern is not in it
+# has FILE PATTERN...: prints an error and the file if a pattern is not in it
 has() {
     local file=$1 pattern
     shift
@@ -27,7 +27,7 @@ number() { grep -oE "\"$1\": [0-9.e+-]+" | head -n 1 | sed 's/.*: //'; }
 bench "${tiny[@]}" > "$tmp/text" 2> "$tmp/err"
 result "volumes and images" "$(has "$tmp/text" '^volumes$' '^images$' \
     '^  data  *5 samples of 9x9x9x1, 3.6 KiB each' '^  data  *37 samples of 8x8x3, 196 B each')"
-result "what a batch is" "$(has "$tmp/text" '^  batch  *10, 2 threads, [0-9.]+ .*B of memory$' \
+result "batch size, threads and memory are printed" "$(has "$tmp/text" '^  batch  *10, 2 threads, [0-9.]+ .*B of memory$' \
     '^  compute  *1 ms per batch: --compute$')"
 result "utilisation and speed" "$(has "$tmp/text" '^  utilisation  *[0-9.]+ % of the time' \
     '^  speed  *[0-9.]+ GB/s as stored; converted to f32 [0-9]+ samples/s, [0-9.]+ GB/s in batches; median of 1$' \
@@ -35,9 +35,9 @@ result "utilisation and speed" "$(has "$tmp/text" '^  utilisation  *[0-9.]+ % of
 result "nothing is left in the temporary directory" "$(left)"
 
 bench "${tiny[@]:0:10}" --dir "$tmp/there" > "$tmp/text" 2> "$tmp/err"
-result "why a batch takes how long" "$(has "$tmp/text" "compute .*MLPerf Storage's 3D U-Net" \
+result "the default compute time is that of MLPerf Storage" "$(has "$tmp/text" "compute .*MLPerf Storage's 3D U-Net" \
     "compute  *5.6 ms per batch: .*MLPerf Storage's ResNet50")"
-result "a directory of one's own stays, empty" "$(
+result "an existing --dir is kept, empty" "$(
     [ -d "$tmp/there" ] || echo "it is gone"
     ls "$tmp/there"
 )"
@@ -58,9 +58,9 @@ for key in utilisation read_gbs batch_gbs plain_gbs ratio_plain samples_s memory
     )"
 done
 if command -v python3 > /dev/null; then
-    result "any JSON parser takes it" "$(python3 -m json.tool < "$tmp/json" 2>&1 > /dev/null)"
+    result "it is valid JSON" "$(python3 -m json.tool < "$tmp/json" 2>&1 > /dev/null)"
 else
-    skip "any JSON parser takes it" "no python3"
+    skip "it is valid JSON" "no python3"
 fi
 
 status=0
@@ -76,11 +76,11 @@ result "a directory that cannot be made" "$(
 mkdir "$tmp/empty"
 status=0
 DNN_TORCH_SCRIPTS=$tmp/empty bench "${tiny[@]}" --against torch > /dev/null 2> "$tmp/err" || status=$?
-result "without the script it says where it looked" "$(
+result "without the script, the message has the directories searched" "$(
     [ "$status" = 5 ] || echo "status $status"
     has "$tmp/err" 'empty/torch_io.py \(DNN_TORCH_SCRIPTS\)'
 )"
-result "and leaves nothing" "$(left)"
+result "and no files are left" "$(left)"
 if python3 -c 'import torch, numpy' 2> /dev/null; then
     bench "${tiny[@]}" --against torch --json > "$tmp/json" 2> "$tmp/err"
     png=
@@ -90,9 +90,9 @@ if python3 -c 'import torch, numpy' 2> /dev/null; then
         want="${base}${images}torch_npy_samples_s ratio_npy ${png}torch threads "
         [ "$got" = "$want" ] || { echo "$got"; cat "$tmp/err"; }
     )"
-    result "nothing is left of it" "$(left)"
+    result "no files are left after the comparison" "$(left)"
 else
     skip "against PyTorch: keys" "no PyTorch"
-    skip "nothing is left of it" "no PyTorch"
+    skip "no files are left after the comparison" "no PyTorch"
 fi
 finish

@@ -1,6 +1,6 @@
 #!/bin/bash
-# bench_step.t - dnn-bench step and ops with tiny networks: what they print, for people
-# and for programs.  No speed is asserted.
+# bench_step.t - dnn-bench step and ops with tiny networks: their text and JSON output.  Speed
+# is not tested.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -14,7 +14,7 @@ tiny=(--model unet3d --size 8 --base 2 --depth 1 --reps 5)
 
 bench() { guarded dnn-bench --quiet "$@"; }
 keys() { grep -oE '"[a-z_]+":' | tr -d '":' | tr '\n' ' '; }
-# has FILE PATTERN...: complains with the file where a pattern is not in it
+# has FILE PATTERN...: prints an error and the file if a pattern is not in it
 has() {
     local file=$1 pattern
     shift
@@ -22,7 +22,7 @@ has() {
         grep -qE -- "$pattern" "$file" || { echo "no $pattern in:"; cat "$file" "$tmp/err"; }
     done
 }
-# status WANT CMD...: complains if CMD ends otherwise; stderr is in $tmp/err
+# status WANT CMD...: prints an error if CMD ends with another status; stderr is in $tmp/err
 status() {
     local want=$1 status=0
     shift
@@ -47,17 +47,17 @@ for key in train_s infer_s train_gflops sgemm_gflops memory_predicted; do
     )"
 done
 if command -v python3 > /dev/null; then
-    result "any JSON parser takes it" "$(python3 -m json.tool < "$tmp/json" 2>&1 > /dev/null)"
+    result "it is valid JSON" "$(python3 -m json.tool < "$tmp/json" 2>&1 > /dev/null)"
 else
-    skip "any JSON parser takes it" "no python3"
+    skip "it is valid JSON" "no python3"
 fi
 
 bench step "${tiny[@]}" --rows 3 > "$tmp/text" 2> "$tmp/err"
-result "the tables name both sides" "$(has "$tmp/text" '^training step$' '^inference$')"
+result "there are tables for training and inference" "$(has "$tmp/text" '^training step$' '^inference$')"
 result "layers and kinds of ops" "$(has "$tmp/text" '^  layer .*GFLOP/s$' '^  conv  *backward weights')"
 result "memory, predicted and measured" "$(has "$tmp/text" '^  memory .* predicted, .* measured')"
 
-# A file instead of the zoo, another size, loss and optimizer, computing again.
+# A Keras file instead of the zoo, another size, loss and optimizer, with recomputation.
 cat > "$tmp/net.json" << 'END'
 {"class_name": "Sequential", "config": {"layers": [
  {"class_name": "Conv2D", "config": {"name": "c", "batch_input_shape": [null, null, null, 3],
@@ -69,8 +69,8 @@ bench step --layers "$tmp/net.json" --size 12x10 --batch 3 --loss xent --optimiz
     --recompute true --no-fuse --json > "$tmp/json" 2> "$tmp/err"
 result "any Keras file, with a size" "$([ "$(number train_s < "$tmp/json")" ] || cat "$tmp/err")"
 
-# says STATUS MESSAGE ARGS...
-says() {
+# fails STATUS MESSAGE ARGS...: it ends with this status and message
+fails() {
     local want=$1 text=$2 status=0
     shift 2
     bench step "$@" > /dev/null 2> "$tmp/err" || status=$?
@@ -79,22 +79,22 @@ says() {
         [ "$(sed "s|$tmp/||g" "$tmp/err")" = "dnn-bench: $text" ] || cat "$tmp/err"
     )"
 }
-says 2 'no network: give either --model NAME or --layers FILE' --size 8
-says 3 'the zoo has no network "unet5d"; did you mean "unet2d"?' --model unet5d
-says 3 'the network simplecnn has no option "depth"' --model simplecnn --depth 2
-says 2 "the size 8x8: the network's input has 3 spatial axes; give as many sizes, or one for all" \
+fails 2 'no network: give either --model NAME or --layers FILE' --size 8
+fails 3 'the zoo has no network "unet5d"; did you mean "unet2d"?' --model unet5d
+fails 3 'the network simplecnn has no option "depth"' --model simplecnn --depth 2
+fails 2 "the size 8x8: the network's input has 3 spatial axes; give as many sizes, or one for all" \
     --model unet3d --size 8x8
-says 3 'unknown backend "abacus"; this build has '"$(
+fails 3 'unknown backend "abacus"; this build has '"$(
     bench step --model simplecnn --backend abacus 2>&1 | sed 's/.*this build has //')" --model simplecnn --backend abacus
-says 2 '--memory-limit: must be a size such as 16GiB, not "much"' "${tiny[@]}" --memory-limit much
-says 3 "net.json:2: layer 'c_input' (InputLayer): the shape of the input is ?x?x?x3; give the unknown dimensions" \
+fails 2 '--memory-limit: must be a size such as 16GiB, not "much"' "${tiny[@]}" --memory-limit much
+fails 3 "net.json:2: layer 'c_input' (InputLayer): the shape of the input is ?x?x?x3; give the unknown dimensions" \
     --layers "$tmp/net.json"
-result "a limit it does not fit into" "$(status 8 bench step "${tiny[@]}" --memory-limit 10KiB)"
+result "a memory limit that is too small" "$(status 8 bench step "${tiny[@]}" --memory-limit 10KiB)"
 
 # ---- against PyTorch ----
 
 mkdir "$tmp/empty"
-result "without the script it says where it looked" "$(
+result "without the script, the message has the directories searched" "$(
     export DNN_TORCH_SCRIPTS=$tmp/empty
     status 5 bench step "${tiny[@]}" --against torch
     has "$tmp/err" 'empty/torch_step.py \(DNN_TORCH_SCRIPTS\)'
@@ -102,10 +102,10 @@ result "without the script it says where it looked" "$(
 printf 'import sys\nsys.exit("No module named '"'torch'"'")\n' > "$tmp/empty/torch_step.py"
 if command -v python3 > /dev/null; then
     DNN_TORCH_SCRIPTS=$tmp/empty bench step "${tiny[@]}" --against torch > /dev/null 2> "$tmp/err"
-    result "without PyTorch it says what to do" "$(has "$tmp/err" \
+    result "without PyTorch, the message explains what to do" "$(has "$tmp/err" \
         '^dnn-bench: python3 has no PyTorch; install it with "dnn-bench torch --install", or name another Python in DNN_TORCH$')"
 else
-    skip "without PyTorch it says what to do" "no python3"
+    skip "without PyTorch, the message explains what to do" "no python3"
 fi
 if python3 -c 'import torch, numpy' 2> /dev/null; then
     bench step "${tiny[@]}" --against torch --compile 0 --json > "$tmp/json" 2> "$tmp/err"
@@ -115,17 +115,17 @@ if python3 -c 'import torch, numpy' 2> /dev/null; then
         want+="torch torch_mkl torch_onednn torch_memory torch_train_s torch_train_mode ratio_train torch_infer_s torch_infer_mode ratio_infer "
         [ "$got" = "$want" ] || { echo "$got"; cat "$tmp/err"; }
     )"
-    result "the ratio is that of the times" "$(
+    result "the ratio is the quotient of the times" "$(
         awk -v t="$(number torch_train_s < "$tmp/json")" -v o="$(number train_s < "$tmp/json")" \
             -v r="$(number ratio_train < "$tmp/json")" \
             'BEGIN { q = t / o / r; exit !(q > 0.99 && q < 1.01) }' || cat "$tmp/json"
     )"
 else
     skip "against PyTorch: keys" "no PyTorch"
-    skip "the ratio is that of the times" "no PyTorch"
+    skip "the ratio is the quotient of the times" "no PyTorch"
 fi
 
-# A PyTorch that the test plays: what is found, named and warned of, and torch.compile.
+# A fake PyTorch script: variants, warnings, and torch.compile.
 cat > "$tmp/empty/torch_step.py" << 'END'
 import json, sys
 form = sys.argv[sys.argv.index("--format") + 1]
@@ -144,7 +144,7 @@ mkdir "$tmp/fast"
 cp "$tmp/empty/torch_step.py" "$tmp/fast"
 if command -v python3 > /dev/null; then
     DNN_TORCH_SCRIPTS=$tmp/empty bench step "${tiny[@]}" --reps 1 --against torch > "$tmp/text" 2> "$tmp/err"
-    result "each variant of PyTorch, and the best counts" "$(has "$tmp/text" \
+    result "all variants of PyTorch are listed, and the fastest is compared" "$(has "$tmp/text" \
         '^  against   PyTorch 9.1 without MKL, oneDNN 4.5, 2 threads \(/no/python\)$' \
         '^  PyTorch   4 s, contiguous, eager$' '^  PyTorch   5 s, channels_last, eager$' \
         '^  PyTorch   3 s, contiguous, torch.compile$' '^            1.0 MiB of memory, eager$' \
@@ -159,7 +159,7 @@ if command -v python3 > /dev/null; then
         has "$tmp/json" '"torch": "9.1", "torch_mkl": true, "torch_onednn": "4.5"' \
             '"torch_train_s": 4, "torch_train_mode": "contiguous eager"')"
 else
-    for what in "each variant of PyTorch, and the best counts" "warnings: no MKL, no torch.compile" \
+    for what in "all variants of PyTorch are listed, and the fastest is compared" "warnings: no MKL, no torch.compile" \
         "with MKL there is no warning"; do
         skip "$what" "no python3"
     done
@@ -178,8 +178,8 @@ END
     chmod +x "$name"
 done
 : > "$tmp/fast/torch_common.py"
-result "torch: DNN_TORCH names a Python" "$(finds "$tmp/mine" > "$tmp/json" 2> "$tmp/err"; has "$tmp/json" '"python": "[^"]*/mine"')"
-result "torch: an installation that is not complete is not used" "$(
+result "torch: the Python in DNN_TORCH is used" "$(finds "$tmp/mine" > "$tmp/json" 2> "$tmp/err"; has "$tmp/json" '"python": "[^"]*/mine"')"
+result "torch: an incomplete installation is not used" "$(
     printf 'import sys\nsys.exit("No module named '"'torch'"'")\n' > "$tmp/fast/torch_common.py"
     status 5 finds ""
     has "$tmp/err" '^dnn-bench: python3 has no PyTorch')"
@@ -193,12 +193,12 @@ result "torch: --install and --remove" "$(status 2 bench torch --install --remov
 
 # ---- ops ----
 
-result "ops: all poolings are as near to ref as they must be" "$(status 0 bench ops --op pool > "$tmp/text"; cat "$tmp/err")"
+result "ops: all poolings agree with ref" "$(status 0 bench ops --op pool > "$tmp/text"; cat "$tmp/err")"
 result "ops: forward and backward" "$(has "$tmp/text" '^pool  *forward' '^pool  *data')"
 result "ops: one object per line" "$(
     bench ops --op matmul --json > "$tmp/json" 2> "$tmp/err"
     has "$tmp/json" '"op": "matmul"'
     grep -v '"op": "matmul".*}$' "$tmp/json"
 )"
-result "ops: a kind there is not" "$(status 2 bench ops --op convv; has "$tmp/err" 'did you mean "conv"')"
+result "ops: an unknown kind of op" "$(status 2 bench ops --op convv; has "$tmp/err" 'did you mean "conv"')"
 finish

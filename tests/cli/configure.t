@@ -1,6 +1,6 @@
 #!/bin/bash
-# configure.t - libraries that are missing, asked for, or switched off: messages and status
-# of configure.
+# configure.t - configure with libraries that are missing, required or disabled: messages and
+# exit status.
 #
 # SPDX-License-Identifier: Apache-2.0
 . "${srcdir:-.}/tests/tap.sh"
@@ -11,7 +11,7 @@ cd "$tmp" || exit 1
 
 # The checks before the libraries are the same every time: their results are cached.
 run() { guarded "$top/configure" --quiet --cache-file="$tmp/cache" "$@" > out 2>&1; }
-# refuses NAME PATTERN OPTION...: configure must stop with one error like this
+# refuses NAME PATTERN OPTION...: configure must stop with one error that matches PATTERN
 refuses() {
     local name=$1 pattern=$2 why=
     shift 2
@@ -43,5 +43,5 @@ run --without-cuda --without-cudnn --without-nccl --without-hdf5 || why="configu
 grep -qE '^  hdf5 +no +HDF5: switched off \(--without-hdf5\)' out || why="$why; no row for hdf5"
 grep -qE '^  cuda +no +CUDA with cuBLAS: switched off' out || why="$why; no row for cuda"
 grep -qE '^  adios2 +yes ' out || why="$why; no row for adios2"
-result "an optional part may be missing, and the table says why" "${why:+$why: $(tail -3 out)}"
+result "an optional library may be missing, and the table has the reason" "${why:+$why: $(tail -3 out)}"
 finish

@@ -1,5 +1,5 @@
 #!/bin/bash
-# dataset.t - a dataset of ours as bpls and Python's ADIOS2 see it.
+# dataset.t - bpls and Python's ADIOS2 read a dataset.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -54,7 +54,7 @@ fi
 if ! guarded python3 -c 'import numpy; from adios2.bindings import adios2_bindings_mpi' 2> /dev/null; then
     skip "Python reads it" "python3-adios2-mpi or python3-numpy is not installed"
 else
-    # Its lines are shown as they are, and counted as one of ours.
+    # Its TAP lines are printed unchanged, and count as one test.
     PYTHONDONTWRITEBYTECODE=1 guarded python3 "$srcdir/tests/peer/dataset_read.py" \
         "$dir/a.bp" "$hash" > "$dir/python" 2>&1
     status=$?

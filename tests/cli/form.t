@@ -1,6 +1,6 @@
 #!/bin/bash
-# form.t - the form of the sources: clang-format, shellcheck, licence lines, lengths, and
-# what the texts refer to.
+# form.t - clang-format, shellcheck, licence lines, lengths of files and lines, and files and
+# links that the documentation names.
 #
 # SPDX-License-Identifier: Apache-2.0
 . "${srcdir:-.}/tests/tap.sh"
@@ -22,29 +22,29 @@ if command -v shellcheck > /dev/null; then
 else
     skip "scripts pass shellcheck" "no shellcheck"
 fi
-result "tests have one limit against hangs, and no other seconds" \
+result "tests use no timeout of their own" \
     "$(grep -nE '(^|[^-[:alnum:]])timeout [0-9]' tests/*/*.t tests/*.sh tests/cluster/*.sh)"
-result "every source names its licence" \
+result "every source file has a licence line" \
     "$(grep -L 'SPDX-License-Identifier: Apache-2.0' "${csources[@]}" "${scripts[@]}")"
 result "no file of src or tools is longer than 600 lines" \
     "$(find src tools -name '*.[ch]' -exec wc -l {} + | awk '$2 != "total" && $1 > 600')"
 
 mapfile -t texts < <(find . -maxdepth 1 -name '*.md'; find docs jobs -name '*.md' | sort)
-# Rows of tables cannot be cut, and what a tool prints with --keys is as it is.
-result "lines of the texts have at most 100 characters" "$(
+# Not checked: rows of tables, and what a tool prints with --keys.
+result "lines of the documentation have at most 100 characters" "$(
     awk 'FNR == 1 { printed = FILENAME == "docs/config.md" }
         / printed by `dnn-[a-z]+ --keys`/ { printed = 1 }
         !/^\|/ && !printed && length > 100 { print FILENAME ":" FNR ": " length }' "${texts[@]}")"
-# NAME and the like stand for a file that the reader would add.
+# Names with capital letters, such as NAME, are placeholders.
 # shellcheck disable=SC2016  # these are Markdown's
-result "files of the tree that the texts name exist" "$(
+result "files that the documentation names exist" "$(
     grep -oE '`(src|tests|tools|docs|jobs|containers|config)/[a-z0-9_./-]+`' "${texts[@]}" | tr -d '`' |
         while IFS=: read -r text file; do [ -e "$file" ] || echo "$text: $file"; done)"
-result "links between the texts lead somewhere" "$(
+result "links in the documentation work" "$(
     grep -oE '\]\([^)#: ]+[)#]' "${texts[@]}" | tr -d '()#]' | while IFS=: read -r text link; do
         [ -e "$(dirname "$text")/$link" ] || echo "$text: $link"
     done)"
-result "the figure of the components is drawn from its source and src/DEPENDS" "$(
+result "architecture.svg is up to date with architecture.txt and src/DEPENDS" "$(
     "${AWK:-awk}" -f docs/images/architecture.awk src/DEPENDS docs/images/architecture.txt 2>&1 |
         diff docs/images/architecture.svg - | head)"
 finish

@@ -1,7 +1,7 @@
 #!/bin/bash
-# inject.t - every system call of writing a file fails once, at every place where
-# it is made: the file is then the old or the new one, never half, nothing is
-# left beside it, and message and exit status are as listed here.
+# inject.t - each system call of writing a file fails once, at every place where it is made.
+# Afterwards the file has the old or the new content, never a part of it; there are no temporary
+# files; and message and exit status are as listed here.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -21,7 +21,7 @@ done
 dir=$(realpath "$(mktemp -d "${TMPDIR:-/tmp}/dnn-inject.XXXXXX")")
 trap 'rm -rf "$dir"' EXIT
 
-# ok STATUS NAME: what went wrong was printed before
+# ok STATUS NAME: errors were printed before
 ok() {
     if [ "$1" -eq 0 ]; then result "$2" ""; else result "$2" "status $1"; fi
 }
@@ -29,8 +29,8 @@ ok() {
 head -c 100000 /dev/zero | tr '\0' n > "$dir/new"
 echo "the old content" > "$dir/old"
 
-# One run with one call failing.  Prints a line: what was done, exit status,
-# which content is there, how many other files, the message.
+# One run in which one call fails.  Prints a line: arguments, exit status, content of the
+# file, number of other files, message.
 attempt() { # attempt HOW BEFORE CALL:N:WHAT
     rm -rf "$dir/w" "$dir/log"
     mkdir "$dir/w"
@@ -50,11 +50,11 @@ attempt() { # attempt HOW BEFORE CALL:N:WHAT
         state="$state with a changed mode"
     fi
     others=$(find "$dir/w" -mindepth 1 ! -name f | wc -l)
-    echo "$1 $2 $3: exit $status, $state, $others beside it:" \
+    echo "$1 $2 $3: exit $status, $state, $others other files:" \
         "$(sed -e "s|$dir/w/||" -e 's|[0-9.]* [A-Z]i*B* free|N free|' "$dir/err")"
 }
 
-# All places of one call, until there are none left.
+# One run for each place where the call is made.
 attempts() { # attempts HOW BEFORE CALL WHAT
     local n line
     for ((n = 1; n < 50; n++)); do
@@ -63,10 +63,10 @@ attempts() { # attempts HOW BEFORE CALL WHAT
         echo "$line"
     done
     [ "$n" -gt 1 ] || echo "$1 $2 $3: this call is never made"
-    [ "$n" -lt 50 ] || echo "$1 $2 $3: this call is made for ever"
+    [ "$n" -lt 50 ] || echo "$1 $2 $3: this call is made without end"
 }
 
-compare() { # compare NAME: stdin is what is wanted, $dir/got what came
+compare() { # compare NAME: compare stdin with $dir/got
     diff - "$dir/got" > "$dir/diff"
     local status=$?
     sed 's/^/# /' "$dir/diff"
@@ -77,47 +77,47 @@ for call in open fchmod write fsync close rename; do
     attempts write old "$call" EIO
 done > "$dir/got"
 compare "a file that is replaced, at every call" << 'END'
-write old open:1:EIO: exit 5, old, 0 beside it: victim: f: cannot be written: its directory: Input/output error
-write old open:2:EIO: exit 5, old, 0 beside it: victim: f: cannot be written: Input/output error
-write old fchmod:1:EIO: exit 5, old, 0 beside it: victim: f: cannot be written: Input/output error
-write old write:1:EIO: exit 5, old, 0 beside it: victim: f: cannot be written: Input/output error
-write old fsync:1:EIO: exit 5, old, 0 beside it: victim: f: cannot be written: Input/output error
-write old fsync:2:EIO: exit 5, new, 0 beside it: victim: f: written, but the directory could not be flushed to disk, so a power failure may lose it: Input/output error
-write old close:1:EIO: exit 5, old, 0 beside it: victim: f: cannot be written: Input/output error
-write old close:2:EIO: exit 0, new, 0 beside it: 
-write old rename:1:EIO: exit 5, old, 0 beside it: victim: f: cannot be written: Input/output error
+write old open:1:EIO: exit 5, old, 0 other files: victim: f: cannot be written: its directory: Input/output error
+write old open:2:EIO: exit 5, old, 0 other files: victim: f: cannot be written: Input/output error
+write old fchmod:1:EIO: exit 5, old, 0 other files: victim: f: cannot be written: Input/output error
+write old write:1:EIO: exit 5, old, 0 other files: victim: f: cannot be written: Input/output error
+write old fsync:1:EIO: exit 5, old, 0 other files: victim: f: cannot be written: Input/output error
+write old fsync:2:EIO: exit 5, new, 0 other files: victim: f: written, but the directory could not be flushed to disk, so a power failure may lose it: Input/output error
+write old close:1:EIO: exit 5, old, 0 other files: victim: f: cannot be written: Input/output error
+write old close:2:EIO: exit 0, new, 0 other files: 
+write old rename:1:EIO: exit 5, old, 0 other files: victim: f: cannot be written: Input/output error
 END
 
 for call in open write fsync close rename; do
     attempts write none "$call" ENOSPC
 done > "$dir/got"
 compare "a new file on a full disk, at every call" << 'END'
-write none open:1:ENOSPC: exit 5, none, 0 beside it: victim: f: cannot be written: its directory: No space left on device
-write none open:2:ENOSPC: exit 5, none, 0 beside it: victim: f: the disk is full: 97.7 KiB needed, N free
-write none write:1:ENOSPC: exit 5, none, 0 beside it: victim: f: the disk is full: 97.7 KiB needed, N free
-write none fsync:1:ENOSPC: exit 5, none, 0 beside it: victim: f: the disk is full: 97.7 KiB needed, N free
-write none fsync:2:ENOSPC: exit 5, new, 0 beside it: victim: f: written, but the directory could not be flushed to disk, so a power failure may lose it: No space left on device
-write none close:1:ENOSPC: exit 5, none, 0 beside it: victim: f: the disk is full: 97.7 KiB needed, N free
-write none close:2:ENOSPC: exit 0, new, 0 beside it: 
-write none rename:1:ENOSPC: exit 5, none, 0 beside it: victim: f: the disk is full: 97.7 KiB needed, N free
+write none open:1:ENOSPC: exit 5, none, 0 other files: victim: f: cannot be written: its directory: No space left on device
+write none open:2:ENOSPC: exit 5, none, 0 other files: victim: f: the disk is full: 97.7 KiB needed, N free
+write none write:1:ENOSPC: exit 5, none, 0 other files: victim: f: the disk is full: 97.7 KiB needed, N free
+write none fsync:1:ENOSPC: exit 5, none, 0 other files: victim: f: the disk is full: 97.7 KiB needed, N free
+write none fsync:2:ENOSPC: exit 5, new, 0 other files: victim: f: written, but the directory could not be flushed to disk, so a power failure may lose it: No space left on device
+write none close:1:ENOSPC: exit 5, none, 0 other files: victim: f: the disk is full: 97.7 KiB needed, N free
+write none close:2:ENOSPC: exit 0, new, 0 other files: 
+write none rename:1:ENOSPC: exit 5, none, 0 other files: victim: f: the disk is full: 97.7 KiB needed, N free
 END
 
 for call in open write fsync; do
     attempts stream old "$call" EDQUOT
 done > "$dir/got"
 compare "a file written in parts, with its quota used up" << 'END'
-stream old open:1:EDQUOT: exit 5, old, 0 beside it: victim: f: cannot be written: its directory: Disk quota exceeded
-stream old open:2:EDQUOT: exit 5, old, 0 beside it: victim: f: the disk quota is exceeded: N free
-stream old write:1:EDQUOT: exit 5, old, 0 beside it: victim: f: the disk quota is exceeded: 24.4 KiB needed, N free
-stream old write:2:EDQUOT: exit 5, old, 0 beside it: victim: f: the disk quota is exceeded: 48.8 KiB needed, N free
-stream old write:3:EDQUOT: exit 5, old, 0 beside it: victim: f: the disk quota is exceeded: 73.2 KiB needed, N free
-stream old write:4:EDQUOT: exit 5, old, 0 beside it: victim: f: the disk quota is exceeded: 97.7 KiB needed, N free
-stream old fsync:1:EDQUOT: exit 5, old, 0 beside it: victim: f: the disk quota is exceeded: 97.7 KiB needed, N free
-stream old fsync:2:EDQUOT: exit 5, new, 0 beside it: victim: f: written, but the directory could not be flushed to disk, so a power failure may lose it: Disk quota exceeded
+stream old open:1:EDQUOT: exit 5, old, 0 other files: victim: f: cannot be written: its directory: Disk quota exceeded
+stream old open:2:EDQUOT: exit 5, old, 0 other files: victim: f: the disk quota is exceeded: N free
+stream old write:1:EDQUOT: exit 5, old, 0 other files: victim: f: the disk quota is exceeded: 24.4 KiB needed, N free
+stream old write:2:EDQUOT: exit 5, old, 0 other files: victim: f: the disk quota is exceeded: 48.8 KiB needed, N free
+stream old write:3:EDQUOT: exit 5, old, 0 other files: victim: f: the disk quota is exceeded: 73.2 KiB needed, N free
+stream old write:4:EDQUOT: exit 5, old, 0 other files: victim: f: the disk quota is exceeded: 97.7 KiB needed, N free
+stream old fsync:1:EDQUOT: exit 5, old, 0 other files: victim: f: the disk quota is exceeded: 97.7 KiB needed, N free
+stream old fsync:2:EDQUOT: exit 5, new, 0 other files: victim: f: written, but the directory could not be flushed to disk, so a power failure may lose it: Disk quota exceeded
 END
 
-# What is no failure: an interruption, half a write, a directory that has
-# nothing to flush.
+# No errors: an interrupted call, a short write, a directory that cannot be
+# flushed.
 {
     attempt write old open:2:EINTR
     attempt write old write:1:EINTR
@@ -128,17 +128,17 @@ END
     attempt write old close:1:EINTR
 } > "$dir/got"
 compare "interrupted and partial calls are made again" << 'END'
-write old open:2:EINTR: exit 0, new, 0 beside it: 
-write old write:1:EINTR: exit 0, new, 0 beside it: 
-write old write:1:SHORT: exit 0, new, 0 beside it: 
-stream old write:3:SHORT: exit 0, new, 0 beside it: 
-write old fsync:1:EINTR: exit 0, new, 0 beside it: 
-write old fsync:2:EINVAL: exit 0, new, 0 beside it: 
-write old close:1:EINTR: exit 0, new, 0 beside it: 
+write old open:2:EINTR: exit 0, new, 0 other files: 
+write old write:1:EINTR: exit 0, new, 0 other files: 
+write old write:1:SHORT: exit 0, new, 0 other files: 
+stream old write:3:SHORT: exit 0, new, 0 other files: 
+write old fsync:1:EINTR: exit 0, new, 0 other files: 
+write old fsync:2:EINVAL: exit 0, new, 0 other files: 
+write old close:1:EINTR: exit 0, new, 0 other files: 
 END
 
-# Killed just before each call: what it had begun may lie there, under the name
-# that the header promises, but the file is whole.
+# Killed just before each call: a temporary file may be left, with the name that the
+# header documents, but the file itself is complete.
 for before in old none; do
     for call in open write fsync close rename; do
         attempts stream $before $call KILL
@@ -146,17 +146,17 @@ for before in old none; do
 done 2> /dev/null > "$dir/got"
 {
     [ "$(wc -l < "$dir/got")" -eq 22 ] &&
-        ! grep -v -e ' exit 137, \(old\|none\|new\), [01] beside it: $' "$dir/got" &&
+        ! grep -v -e ' exit 137, \(old\|none\|new\), [01] other files: $' "$dir/got" &&
         [ "$(grep -c ' new,' "$dir/got")" -eq 4 ]
 }
 status=$?
 [ $status -eq 0 ] || sed 's/^/# /' "$dir/got"
-ok $status "killed at any call: old or new, never half"
+ok $status "killed before any call: the old or the new content"
 attempt write none rename:1:KILL > /dev/null 2>&1
 find "$dir/w" -mindepth 1 -printf '%f\n' | grep -q '^\.f\.[0-9]*-0\.part$'
-ok $? "what a killed process leaves has the promised name"
+ok $? "a killed process leaves a temporary file with the documented name"
 
-# The others of the room: reading, and directories made and removed.
+# Other functions of base/file.h: reading, making and removing directories.
 other() { # other HOW PATH CALL:N:WHAT
     rm -rf "$dir/w"
     mkdir -p "$dir/w/a/b"
@@ -196,12 +196,12 @@ tree open:1:EMFILE: exit 5: victim: a: cannot be removed: Too many open files
 tree unlink:5:EIO: exit 5: victim: a: cannot be removed: Input/output error
 END
 
-# A plan that is misspelt ends the program instead of testing nothing.
+# A misspelt DNN_INJECT ends the program, instead of testing nothing.
 DNN_INJECT=write:1:EBAD LD_PRELOAD=$inject DNN_INJECT_UNDER=$dir \
     ASAN_OPTIONS=verify_asan_link_order=0:${ASAN_OPTIONS-} \
     "$prog" victim write "$dir/w/f" 2> "$dir/err"
 [ $? -eq 99 ] && [ "$(cat "$dir/err")" = \
     "inject: DNN_INJECT=write:1:EBAD is not CALL:N:ERROR" ]
-ok $? "a misspelt plan is refused"
+ok $? "a misspelt DNN_INJECT is refused"
 
 finish

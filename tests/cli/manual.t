@@ -5,11 +5,11 @@
 # SPDX-License-Identifier: Apache-2.0
 . "${srcdir:-.}/tests/tap.sh"
 
-# bash has compopt only while it completes.
+# bash has compopt only during completion.
 # shellcheck disable=SC2317
 compopt() { :; }
 
-# Long options in a text, without values, one a line.
+# Print the long options of a text without values, one per line.
 options() {
     sed -e 's/\\-/-/g' -e 's/--\[no-\]/--/g' | grep -oE '(^|[ ,|(])--[a-z][a-z-]*' | tr -d ' ,|(' |
         sed 's/^--no-/--/' | sort -u
@@ -18,7 +18,7 @@ options() {
 for path in "$top_builddir"/dnn-*; do
     tool=$(basename "$path")
     [[ -x $path && $tool != *.* ]] || continue
-    # Help names options at the start of its lines.
+    # Lines of the help begin with an option.
     help() { "$tool" "$@" --help | sed -nE 's/^  (-[a-zA-Z], |    )(--.*)/\2/p' | sed 's/ .*//' | options; }
     commands=$("$tool" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\).*/\1/p')
     all=$({ help; for c in $commands; do help "$c"; done; } | sort -u)
@@ -28,21 +28,21 @@ for path in "$top_builddir"/dnn-*; do
     result "$tool: help has options" "$([ -n "$all" ] || echo none)"
     result "$tool: manual and help agree" "$(diff <(echo "$all") <(echo "$man"))"
     result "$tool: completion and help agree" "$(diff <(echo "$all") <(echo "$bash"))"
-    result "$tool: the built manual page is the tool's own" \
+    result "$tool: the built manual page is up to date" \
         "$(diff <("$tool" --help=man) "$top_builddir/docs/man/$tool.1")"
     for c in $commands; do
         result "$tool: the manual describes $c" "$("$tool" --help=man | grep -q "^\.SS $c" || echo missing)"
     done
     if command -v mandoc > /dev/null; then
-        result "$tool: mandoc has no complaint" \
+        result "$tool: mandoc has no warnings" \
             "$("$tool" --help=man | mandoc -T lint -W warning 2>&1 | grep -vE 'missing date|outdated')"
     else
-        skip "$tool: mandoc has no complaint" "no mandoc"
+        skip "$tool: mandoc has no warnings" "no mandoc"
     fi
     result "$tool: --version" "$("$tool" --version | grep -q "^$tool (dnn-toolkit) [0-9]" || echo odd)"
     result "$tool: help fits 80 columns" "$("$tool" --help | awk 'length($0) > 80')"
 
-    # The completion, used as bash would.
+    # Call the completion as bash does.
     result "$tool: completion of an option" "$(
         eval "$("$tool" --help=bash)"
         COMP_WORDS=("$tool" --vers) COMP_CWORD=1

@@ -1,6 +1,6 @@
 #!/bin/bash
-# modules.t - the module loads and unloads in the real Environment Modules and the real
-# Lmod, and leaves the environment as it was.
+# modules.t - the module can be loaded and unloaded in Environment Modules and in Lmod, and
+# unloading restores the environment.
 #
 # SPDX-License-Identifier: Apache-2.0
 . "${srcdir:-.}/tests/tap.sh"
@@ -10,9 +10,9 @@ modules=$(cd "$top_builddir/modulefiles" && pwd)
 tools=$(sed -n 's/^bin_PROGRAMS += //p' "$srcdir/tools/Makefile.am")
 bindir=$(sed -n 's/^prepend-path PATH {\(.*\)}/\1/p' "$modules"/dnn/[0-9]*[0-9])
 
-# A session in one of the two: environment before, loaded, after, as files.
+# Load and unload in one of the two; the environment before, loaded and after is written to files.
 cat > "$tmp/session" <<'S'
-# what stays of the environment when the module system's own bookkeeping is left out
+# print the environment without the variables of the module system
 clean() { env | grep -vE '^(_|SHLVL|LOADEDMODULES|_LMFILES_|MODULEPATH|__MODULES|__LMOD|_ModuleTable|LMOD|BASH_FUNC|MODULES_|MANPATH=:?$)' | grep -vE '^(\}| )' | sort; }
 . "$1" || exit 9
 module use "$2" || exit 8
@@ -36,7 +36,7 @@ try() { # name, init file
         result "$name: $v is set" "$(grep -q "^$v=." "$out/loaded" || echo missing)"
     done
     result "$name: the environment is as before" "$(diff "$out/before" "$out/after")"
-    result "$name: it was changed in between" "$(cmp -s "$out/before" "$out/loaded" && echo "no difference")"
+    result "$name: loading changed it" "$(cmp -s "$out/before" "$out/loaded" && echo "no difference")"
     result "$name: help names the manual of every tool" "$(
         for tool in $tools; do grep -q "man $tool" "$out/help" || { echo "not $tool"; cat "$out/help"; }; done)"
     result "$name: whatis" "$(grep -q 'deep-learning batch toolkit' "$out/whatis" || cat "$out/whatis")"
@@ -48,8 +48,8 @@ else
     skip environment-modules "not installed"
 fi
 
-# The two cannot be installed together, so Lmod may lie aside; it knows its place by
-# name, which a copy must be told.
+# The two cannot be installed together, so Lmod may be unpacked in another directory, which must
+# be set in a copy of its init file.
 aside=/opt/dnn-aside/lmod/usr/share/lmod
 if [ -f /usr/share/lmod/lmod/init/bash ]; then
     try lmod /usr/share/lmod/lmod/init/bash

@@ -1,5 +1,5 @@
 #!/bin/bash
-# packages.t - one package list feeds quickstart, the recipes and the manual.
+# packages.t - quickstart, the recipes and docs/install.md agree with containers/packages.list.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -29,7 +29,7 @@ result "quickstart knows every package of the list" "$(
     diff <(awk '!/^#/ && NF { print $2 ($1 == "pip" && $3 != "#" ? $3 : "") }' "$list" | sort) \
         <(sort "$tmp/quickstart"))"
 
-# The section as Apptainer runs it: sh, ended by the first error.
+# The section %post as Apptainer runs it: sh -e.
 { echo '#!/bin/sh -e'; awk '/^%/ { on = $1 == "%post"; next } on' "$def"; } >"$tmp/post"
 if command -v shellcheck >/dev/null; then
     result "the Apptainer definition's shell part has no errors" \
@@ -38,7 +38,7 @@ else
     skip "the Apptainer definition's shell part has no errors" "no shellcheck"
 fi
 
-# What follows RUN, up to the line that ends without a backslash.
+# The RUN command, up to the first line without a backslash at its end.
 { echo '#!/bin/sh -e'; awk 'sub(/^RUN /, "") { on = 1 } on; !/\\$/ { on = 0 }' "$docker"; } >"$tmp/run"
 if command -v shellcheck >/dev/null; then
     result "the Dockerfile's shell part has no errors" "$(shellcheck "$tmp/run" 2>&1)"
@@ -46,7 +46,7 @@ else
     skip "the Dockerfile's shell part has no errors" "no shellcheck"
 fi
 
-# selects FILE: what the line packages=... of a shell part selects
+# selects FILE: print the packages that the line packages=... selects
 selects() {
     # shellcheck disable=SC2016  # for the shell that runs it
     { grep -o 'packages=\$(.*)' "$1"; echo 'for p in $packages; do echo "$p"; done'; } >"$tmp/select"
@@ -73,7 +73,7 @@ else
     skip "the spack and EasyBuild recipes are valid Python" "no python3"
 fi
 
-# What configure looks for, and the Debian names that its messages give.
+# Debian packages that the messages of configure name.
 result "every package that configure's messages name is in the list" "$(
     grep -oh 'Debian: [a-z0-9-]*' "$top/configure.ac" "$top"/config/dnn_*.m4 | sort -u |
         while read -r _ name; do
@@ -82,13 +82,13 @@ result "every package that configure's messages name is in the list" "$(
 
 options=$({ sed -n 's/^DNN_LIB(\[\([a-z0-9]*\)\].*/\1/p' "$top/configure.ac"
     sed -n 's/^AC_ARG_WITH(\[\([a-z0-9]*\)\].*/\1/p' "$top"/config/dnn_*.m4; } | sort -u)
-# names COLUMN OPTION: what the manual's table calls the dependency there.
+# names COLUMN OPTION: print the names of the dependency in that column of docs/install.md.
 names() {
     # shellcheck disable=SC2016  # these are Markdown's
     awk -F '|' -v row="\`--with-$2\`" -v column="$1" 'index($2, row) { print $column }' \
         "$manual" | grep -o '`[^`]*`' | tr -d '`'
 }
-result "every dependency of configure is in the manual and in both recipes" "$(
+result "every dependency of configure is in docs/install.md and in both recipes" "$(
     [ "$(wc -w <<<"$options")" -ge 10 ] || echo "found only these options: $options"
     for option in $options; do
         grep -q "^| \`--with-$option\`" "$manual" ||
@@ -98,15 +98,15 @@ result "every dependency of configure is in the manual and in both recipes" "$(
         done
         for name in $(names 5 "$option"); do
             case $name in
-            OpenMPI) name=foss ;; # the toolchain brings it
+            OpenMPI) name=foss ;; # part of the toolchain
             foss) continue ;;
             esac
             grep -q "'$name'" "$eb" || echo "EasyBuild: no $name"
         done
         grep -qE "\"$option\"|--without-$option\"" "$spack" ||
-            echo "spack: configure is not told about $option"
+            echo "spack: no option --with-$option or --without-$option"
         grep -qE "'--with(out)?-${option}['=]" "$eb" ||
-            echo "EasyBuild: configure is not told about $option"
+            echo "EasyBuild: no option --with-$option or --without-$option"
     done)"
 
 finish

@@ -1,6 +1,6 @@
 #!/bin/bash
-# prepare.t - dnn-prepare as users type it: datasets made of generators, arrays and
-# options, by one process and several; stopped, killed, out of disk; what is said then.
+# prepare.t - dnn-prepare from the command line: datasets from generators, arrays and options,
+# by one process and several; stopped, killed, on a full disk; messages.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -10,8 +10,8 @@ tmp=$(realpath "$(mktemp -d "${TMPDIR:-/tmp}/dnn-prepare.XXXXXX")") || exit 1
 trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
 
-# says STATUS MESSAGE COMMAND...: run it and compare both
-says() {
+# gives STATUS MESSAGE COMMAND...: run it and compare exit status and message
+gives() {
     local want=$1 text=$2 got status=0
     shift 2
     guarded "$@" > /dev/null 2> err || status=$?
@@ -23,7 +23,7 @@ says() {
     fi
 }
 
-# quiet COMMAND...: what it says, and its status if that is not 0
+# quiet COMMAND...: print its output, and its status if that is not 0
 quiet() {
     guarded "$@" 2>&1 || echo "status $?"
 }
@@ -33,30 +33,30 @@ hash_of() {
     dnn-prepare --quiet --describe "$1" | sed -nE 's/^ +hash +//p'
 }
 
-# ---- wrong words ----
+# ---- wrong command lines ----
 
-says 2 'dnn-prepare: give a configuration file, --from=PATH or --generate=NAME' dnn-prepare
-says 2 'dnn-prepare: --to=DATASET.bp is missing' dnn-prepare --from x
-says 2 'dnn-prepare: unknown option --resise; did you mean --resize?' dnn-prepare --resise=3
-says 2 'dnn-prepare: --preview takes two names: OUT.png DATASET' dnn-prepare --preview 3 a.bp
-says 2 'dnn-prepare: give one of --describe, --verify, --preview and --export' dnn-prepare --describe --verify a.bp
-says 2 'dnn-prepare: the name of one dataset is needed' dnn-prepare --verify
-says 2 'dnn-prepare: with a configuration file only --to, --replace and --restart are allowed; set everything else in c.json' \
+gives 2 'dnn-prepare: give a configuration file, --from=PATH or --generate=NAME' dnn-prepare
+gives 2 'dnn-prepare: --to=DATASET.bp is missing' dnn-prepare --from x
+gives 2 'dnn-prepare: unknown option --resise; did you mean --resize?' dnn-prepare --resise=3
+gives 2 'dnn-prepare: --preview takes two names: OUT.png DATASET' dnn-prepare --preview 3 a.bp
+gives 2 'dnn-prepare: give one of --describe, --verify, --preview and --export' dnn-prepare --describe --verify a.bp
+gives 2 'dnn-prepare: the name of one dataset is needed' dnn-prepare --verify
+gives 2 'dnn-prepare: with a configuration file only --to, --replace and --restart are allowed; set everything else in c.json' \
     dnn-prepare --seed 3 c.json
-says 3 'dnn-prepare: command line:1: steps[0].normalise: must be one of channel, dataset, volume, minmax, percentiles, given, not "chanel"; did you mean "channel"?' \
+gives 3 'dnn-prepare: command line:1: steps[0].normalise: must be one of channel, dataset, volume, minmax, percentiles, given, not "chanel"; did you mean "channel"?' \
     dnn-prepare --generate blobs3d --to a.bp --normalise chanel
-says 5 'dnn-prepare: nowhere: cannot be read: No such file or directory' dnn-prepare -q --from nowhere --to a.bp
+gives 5 'dnn-prepare: nowhere: cannot be read: No such file or directory' dnn-prepare -q --from nowhere --to a.bp
 touch file
-says 5 'dnn-prepare: file: cannot be created: exists and is not a directory' dnn-prepare -q --generate blobs3d --set samples=2 --to file/a.bp
+gives 5 'dnn-prepare: file: cannot be created: exists and is not a directory' dnn-prepare -q --generate blobs3d --set samples=2 --to file/a.bp
 result "formats are listed" "$(dnn-prepare --list-formats | grep -q '^  npy ' || echo "no npy")"
 
 # ---- NIfTI files of a dataset ----
 
-# round NAME OPTION...: what is exported, prepared and exported again is the same
+# round NAME OPTION...: a dataset that is exported, prepared and exported again is the same
 round() {
     local name=$1
     shift
-    result "$name: exported and read again, it is the same" "$(
+    result "$name: the same after export and preparation" "$(
         quiet dnn-prepare -q --generate "$@" --to one.bp
         quiet dnn-prepare -q --export one one.bp
         target=()
@@ -68,7 +68,7 @@ round() {
     rm -rf one two one.bp two.bp
 }
 if dnn-prepare --list-formats | grep '^  nifti ' | grep -q 'not in this build'; then
-    skip "exported files are read again" "no NIfTI in this build"
+    skip "the same after export and preparation" "no NIfTI in this build"
 else
     round volumes blobs3d --set samples=3 --set size=8,9,10 --set classes=2
     round images blobs3d --set samples=3 --set space=2 --set size=16
@@ -76,40 +76,40 @@ else
 fi
 printf 'a,b\n1,2\n3,4\n' > table.csv
 dnn-prepare -q --from table.csv --to values.bp
-says 4 'dnn-prepare: values.bp: has no images or masks to export' dnn-prepare -q --export none values.bp
+gives 4 'dnn-prepare: values.bp: has no images or masks to export' dnn-prepare -q --export none values.bp
 
 # ---- one process and several ----
 
-cat > job.json << EOF
+cat > prepare.json << EOF
 {"generate": {"type": "blobs3d", "samples": 20, "seed": 5}, "to": "out.bp", "seed": 7,
  "chunk": "64KiB", "piece": "256KiB",
  "steps": [{"split": {"train": 0.8, "test": 0.2, "folds": 2}}, {"normalise": "channel"},
            {"slice": {"sizes": [16, 16, 16]}}, {"type": "i16"}]}
 EOF
-result "a generator becomes a dataset" "$(quiet dnn-prepare -q job.json)"
+result "generated samples become a dataset" "$(quiet dnn-prepare -q prepare.json)"
 want=$(hash_of out.bp)
-result "which has a hash" "$([ "${#want}" = 32 ] || echo "\"$want\"")"
-result "and verifies" "$(guarded dnn-prepare -q --verify out.bp 2>&1 | grep -v 'all checksums match')"
-result "nothing is left beside it" "$(find . -maxdepth 1 -name '.?*')"
-result "the same once more is nothing" "$(guarded dnn-prepare job.json 2>&1 |
+result "with a hash" "$([ "${#want}" = 32 ] || echo "\"$want\"")"
+result "--verify succeeds" "$(guarded dnn-prepare -q --verify out.bp 2>&1 | grep -v 'all checksums match')"
+result "no temporary files are left" "$(find . -maxdepth 1 -name '.?*')"
+result "the same command again does nothing" "$(guarded dnn-prepare prepare.json 2>&1 |
     grep -vxF 'prepare: out.bp: up to date, made by this configuration from these files')"
-sed 's/"seed": 7/"seed": 8/' job.json > other.json
-says 5 'dnn-prepare: out.bp: exists already and was made by another configuration or from other files; use --replace to replace it' \
+sed 's/"seed": 7/"seed": 8/' prepare.json > other.json
+gives 5 'dnn-prepare: out.bp: exists already and was made by another configuration or from other files; use --replace to replace it' \
     dnn-prepare -q other.json
-result "--replace does" "$(quiet dnn-prepare -q --replace other.json)"
-result "it is another then" "$([ "$(hash_of out.bp)" != "$want" ] || echo same)"
+result "--replace replaces it" "$(quiet dnn-prepare -q --replace other.json)"
+result "and its hash is another" "$([ "$(hash_of out.bp)" != "$want" ] || echo same)"
 for ranks in 2 3; do
     rm -rf out.bp
-    # Open MPI may have something to say of networks it does not need here.
-    result "$ranks ranks make one" "$(quiet "${MPIEXEC:-mpiexec}" -n $ranks dnn-prepare -q job.json | grep -E '^(status|dnn-prepare)')"
-    result "$ranks ranks make the same" "$([ "$(hash_of out.bp)" = "$want" ] || hash_of out.bp)"
+    # Open MPI may print warnings about networks.
+    result "$ranks ranks make a dataset" "$(quiet "${MPIEXEC:-mpiexec}" -n $ranks dnn-prepare -q prepare.json | grep -E '^(status|dnn-prepare)')"
+    result "$ranks ranks: the same hash" "$([ "$(hash_of out.bp)" = "$want" ] || hash_of out.bp)"
 done
-result "an error is said once by $ranks ranks" "$(
+result "$ranks ranks print an error once" "$(
     guarded "${MPIEXEC:-mpiexec}" -n 3 dnn-prepare -q other.json 2>&1 | grep -c 'exists already' | grep -vx 1)"
 
 # ---- stopped, changed, damaged ----
 
-# stop_after N PID: once N pieces are there, tell it to stop
+# stop_after N PID: send SIGTERM when there are N pieces
 stop_after() {
     wait_for pieces "$1"
     kill -TERM "$2"
@@ -118,8 +118,8 @@ stop_after() {
 pieces() {
     [ "$(find .out.bp.work -name 'piece-*' | wc -l)" -ge "$1" ]
 }
-# Many small pieces, so that there is a middle to stop in.
-sed 's/"samples": 20/"samples": 100/; s/"256KiB"/"64KiB"/' job.json > long.json
+# Many small pieces, so that it can be stopped in the middle.
+sed 's/"samples": 20/"samples": 100/; s/"256KiB"/"64KiB"/' prepare.json > long.json
 quiet dnn-prepare -q --to whole.bp long.json
 long=$(hash_of whole.bp)
 rm -rf out.bp whole.bp
@@ -129,31 +129,31 @@ stop_after 3 $pid
 status=0
 wait $pid || status=$?
 result "SIGTERM: status 75" "$([ "$status" = 75 ] || echo "status $status: $(cat err)")"
-result "and how to go on" "$(
+result "the message explains how to continue" "$(
     grep -qE '^dnn-prepare: stopped by SIGTERM while preparing, [0-9]+ of [0-9]+ done; run the same command again to continue$' err || cat err)"
 result "no dataset yet" "$([ ! -e out.bp ] || echo "it is there")"
-# One of its pieces changes.
+# One of its pieces is changed.
 piece=$(find .out.bp.work -name 'piece-*' | sort | head -n 1)
 printf X | dd of="$piece" bs=1 seek=5000 conv=notrunc 2> /dev/null
 guarded dnn-prepare long.json 2> err
 result "it continues" "$(grep -q 'continuing the interrupted preparation' err || cat err)"
-result "a damaged piece is noticed" "$(grep -q 'damaged and removed; run the same command again' err || cat err)"
-# And what is known of another is lost.
+result "a damaged piece is reported" "$(grep -q 'damaged and removed; run the same command again' err || cat err)"
+# And another piece is removed.
 rm -f "$(find .out.bp.work -name 'known-*' | sort | tail -n 1)"
 guarded dnn-prepare -q long.json 2> err
-result "one that is lost is noticed" "$(grep -q 'cannot be read: No such file' err || cat err)"
+result "a missing piece is reported" "$(grep -q 'cannot be read: No such file' err || cat err)"
 result "both are made again" "$(quiet dnn-prepare -q long.json)"
-result "the same as undisturbed" "$([ "$(hash_of out.bp)" = "$long" ] || echo another)"
+result "the same hash as without interruption" "$([ "$(hash_of out.bp)" = "$long" ] || echo another)"
 
 rm -rf out.bp
 dnn-prepare -q long.json 2> err &
 pid=$!
 stop_after 2 $pid
 wait $pid
-guarded dnn-prepare job.json 2> err
-result "another configuration begins anew" \
+guarded dnn-prepare prepare.json 2> err
+result "another configuration starts from the beginning" \
     "$(grep -q 'another configuration, version or other files; starting over' err || cat err)"
-result "and is right" "$([ "$(hash_of out.bp)" = "$want" ] || echo another)"
+result "and gives its own dataset" "$([ "$(hash_of out.bp)" = "$want" ] || echo another)"
 
 # ---- two at once ----
 
@@ -162,20 +162,20 @@ dnn-prepare -q long.json 2> err &
 pid=$!
 wait_for test -e .out.bp.work/manifest
 kill -STOP $pid
-says 5 "dnn-prepare: .out.bp.work: another dnn-prepare is working on this dataset: process $pid on $(hostname); wait for it, or stop it" \
+gives 5 "dnn-prepare: .out.bp.work: another dnn-prepare is working on this dataset: process $pid on $(hostname); wait for it, or stop it" \
     dnn-prepare -q long.json
 kill -CONT $pid
 wait $pid
-result "the first is not disturbed" "$([ "$(hash_of out.bp)" = "$long" ] || cat err)"
+result "the first one is not affected" "$([ "$(hash_of out.bp)" = "$long" ] || cat err)"
 
-# ---- calls that fail, and kills at renamings ----
+# ---- system calls that fail, and kills before a rename ----
 
 inject=$(realpath "${DNN_INJECT_SO:-${top_builddir:-.}/tests/inject.so}" 2> /dev/null)
-# with CALL:N:WHAT: a run with that call failing; its status
+# with CALL:N:WHAT: a run in which that call fails; its status
 with() {
     rm -f log
     ASAN_OPTIONS=verify_asan_link_order=0:${ASAN_OPTIONS-} LD_PRELOAD=$inject DNN_INJECT=$1 DNN_INJECT_UNDER=$tmp \
-        DNN_INJECT_LOG=$tmp/log guarded dnn-prepare -q job.json > /dev/null 2> err
+        DNN_INJECT_LOG=$tmp/log guarded dnn-prepare -q prepare.json > /dev/null 2> err
 }
 if [ -e "$inject" ]; then
     bad='' n=1 kills=0
@@ -188,24 +188,24 @@ if [ -e "$inject" ]; then
         [ ! -e out.bp ] || rm -rf out.bp .out.bp.work
         n=$((n + 1 + n / 4))
     done
-    result "killed before a renaming: whole or not there" "$bad"
-    result "there were several" "$([ "$kills" -gt 3 ] || echo "$kills")"
-    result "and then it is finished" "$([ "$(hash_of out.bp)" = "$want" ] || cat err)"
+    result "killed before a rename: the dataset is complete or absent" "$bad"
+    result "there were several renames" "$([ "$kills" -gt 3 ] || echo "$kills")"
+    result "the next run finishes it" "$([ "$(hash_of out.bp)" = "$want" ] || cat err)"
     rm -rf out.bp
     for what in write:1 write:4 write:12 fsync:2 fsync:9; do
         with "$what:ENOSPC"
         status=$?
-        result "no space left ($what): status 5, said so" "$(
+        result "no space left ($what): status 5 and a message" "$(
             [ "$status" = 5 ] || echo "status $status"
             grep -qE 'the disk is full|No space left on device' err || cat err)"
     done
-    result "with space again it continues" "$(quiet dnn-prepare -q job.json)"
-    result "to the same dataset" "$([ "$(hash_of out.bp)" = "$want" ] || echo another)"
+    result "with space again it continues" "$(quiet dnn-prepare -q prepare.json)"
+    result "with the same hash" "$([ "$(hash_of out.bp)" = "$want" ] || echo another)"
 else
-    skip "calls that fail" "tests/inject.so is not built"
+    skip "system calls that fail" "tests/inject.so is not built"
 fi
 
-# ---- what NumPy wrote, read again by another reader ----
+# ---- arrays of NumPy, compared by Python's ADIOS2 ----
 
 if python3 -c 'import numpy; from adios2.bindings import adios2_bindings_mpi' 2> /dev/null; then
     cat > peer.py << 'EOF'
@@ -253,8 +253,8 @@ if any((np.bincount(l) != len(l) // 3).any() for l in labels):
 if words and words[0] not in str(text):
     print("the record lacks", words[0])
 EOF
-    result "arrays as Python's ADIOS2 reads them" "$(guarded python3 peer.py 2>&1)"
+    result "Python's ADIOS2 reads the same arrays" "$(guarded python3 peer.py 2>&1)"
 else
-    skip "arrays as Python's ADIOS2 reads them" "no python3 with numpy and adios2"
+    skip "Python's ADIOS2 reads the same arrays" "no python3 with numpy and adios2"
 fi
 finish

@@ -1,6 +1,6 @@
 #!/bin/bash
-# prepare_errors.t - data that is wrong is found before training: status, one line that
-# names file and sample, and nothing left behind.
+# prepare_errors.t - errors in data: exit status, one message that names file and sample, and no
+# dataset.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -16,8 +16,8 @@ trap 'rm -rf "$tmp"' EXIT
 mkdir "$tmp/data" && cd "$tmp/data" || exit 1
 lacking=$(PYTHONDONTWRITEBYTECODE=1 guarded python3 "$scripts/prepare_damaged.py" 2>&1)
 
-# attempt STATUS MESSAGE FILTER OPTION...: prepare a.bp; status and message, after the filter, are these, and nothing is
-# left but what the same command would continue
+# attempt STATUS MESSAGE FILTER OPTION...: prepare a.bp; status and filtered message must be these, and
+# only the pieces to resume from may be left
 attempt() {
     local want=$1 text=$2 filter=$3 got status=0 left
     shift 3
@@ -34,7 +34,7 @@ attempt() {
 refused() {
     attempt "$1" "$2" '' "${@:3}"
 }
-# The same where numbers depend on what a library wrote: every number is N.
+# The same, with every number in the message replaced by N.
 refused_alike() {
     attempt "$1" "$(sed -E 's/[0-9]+/N/g' <<< "$2")" 's/[0-9]+/N/g' "${@:3}"
 }
@@ -69,17 +69,17 @@ mkdir partly
 cp here.npy partly/b.npy
 touch partly/c.npx partly/a.txt
 guarded dnn-prepare -q --from partly --to a.bp 2> "$tmp/err"
-result "what is left out of a directory is said, once" \
+result "skipped files of a directory are logged once" \
     "$(diff "$tmp/err" - <<< 'import: warn: partly: skipped 2 of 3 files of unknown format; the first is a.txt')"
 rm -rf a.bp
 
-# ---- files that are cut off ----
+# ---- truncated files ----
 
-# whole_first FILE OPTION...: the whole file is taken, so that it is the cut that is refused
+# whole_first FILE OPTION...: the complete file can be read, so the error is due to truncation
 whole_first() {
     local file=$1
     shift
-    result "$file: the whole is taken" "$(guarded dnn-prepare -q --from "whole/$file" "$@" --to a.bp 2>&1)"
+    result "$file: the complete file is read" "$(guarded dnn-prepare -q --from "whole/$file" "$@" --to a.bp 2>&1)"
     rm -rf a.bp
 }
 # halves FORMAT FILE MESSAGE OPTION...

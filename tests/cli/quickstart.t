@@ -1,11 +1,11 @@
 #!/bin/bash
-# quickstart.t - what quickstart prints and does, on a small project of a few files.
+# quickstart.t - output and actions of quickstart, on a small project of a few files.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
 #
-# Making a whole Debian root takes minutes and the network; that is what continuous
-# integration does by running quickstart itself.
+# Making a Debian root takes minutes and needs the network; continuous integration tests it by
+# running quickstart itself.
 # shellcheck disable=SC2317  # functions are called through ok
 
 . "${srcdir:-.}/tests/tap.sh"
@@ -49,7 +49,7 @@ ok "an unknown group of packages is a usage error" \
 ok "DNN_PLACE is checked" \
     gives 1 'DNN_PLACE must be host or root, not "cloud"' \
     env DNN_PLACE=cloud "$quickstart" shell true
-ok "a cache directory that cannot be made is named" \
+ok "the error names a cache directory that cannot be made" \
     gives 1 'cannot make /dev/null/cache' \
     env DNN_CACHE=/dev/null/cache "$quickstart" shell true
 ok "continuous integration runs check --all" \
@@ -93,32 +93,32 @@ echo 0 >"$src/failures"
 if command -v dpkg-query >/dev/null; then
     ok "check passes when all tests pass" \
         gives 0 "running all tests" "$quickstart" check
-    ok "its last line adds up automake's counts" last_line "4 passed, 0 failed, 1 skipped"
+    ok "its last line has the sums of automake's counts" last_line "4 passed, 0 failed, 1 skipped"
     slowest() {
         grep -A 11 "the slowest tests" "$out" | sed 1d |
             diff - <(seq -f '    %g tests/t' 12 -1 3; echo "4 passed, 0 failed, 1 skipped")
     }
-    ok "before it are the ten slowest tests" slowest
-    ok "check --all adds the checked build" gives 0 "ASan" "$quickstart" check --all
+    ok "the ten slowest tests are printed before it" slowest
+    ok "check --all also tests the build with sanitizers" gives 0 "ASan" "$quickstart" check --all
     ok "its last line is the sum" last_line "8 passed, 0 failed, 2 skipped"
-    ok "that one is configured for the sanitizers" \
+    ok "the second build is configured with sanitizers" \
         grep -rq -e "configured with: .*--enable-asan --enable-ubsan" "$build-asan/quickstart.log"
     ok "nothing is configured twice" [ "$(wc -l <"$build/configured")" -eq 1 ]
 
     echo 2 >"$src/failures"
     ok "check fails when tests fail, and shows their logs" \
         gives 1 "the failing part" "$quickstart" check
-    ok "its last line says how many" last_line "4 passed, 2 failed, 1 skipped"
+    ok "its last line has the number of failures" last_line "4 passed, 2 failed, 1 skipped"
     echo 0 >"$src/failures"
 
     touch "$src/broken"
-    ok "a build that fails shows the end of its log" \
+    ok "if a build fails, the end of its log is printed" \
         gives 1 "cc: no such thing" "$quickstart" check
-    ok "and says where all of it is" grep -qF "the whole log: $build/quickstart.log" "$out"
+    ok "and the path of the whole log" grep -qF "the whole log: $build/quickstart.log" "$out"
     ok "and counts as a failure" last_line "0 passed, 1 failed, 0 skipped"
     rm "$src/broken"
 
-    # packages from PyPI: a wheel of one line stands for them
+    # packages from PyPI: replaced by a wheel of one line
     make_wheel() {
         python3 - "$tmp/wheels" <<'EOF2'
 import sys, zipfile
@@ -135,23 +135,23 @@ EOF2
     }
     echo 'pip  dnn-peer-try  >=1.2  # why' >>"$src/containers/packages.list"
     export PIP_NO_INDEX=1
-    ok "packages from PyPI that cannot be had are no failure" \
+    ok "if packages from PyPI cannot be installed, tests are skipped" \
         gives 0 "the tests that need these packages are skipped" "$quickstart" check
     mkdir "$tmp/wheels"
     if python3 -c 'import venv, ensurepip' 2>/dev/null && make_wheel; then
         export PIP_FIND_LINKS=$tmp/wheels
-        ok "they are installed in a virtual environment" \
+        ok "packages from PyPI are installed in a virtual environment" \
             gives 0 "installing dnn-peer-try>=1.2 from PyPI in $DNN_PEER" "$quickstart" check
         ok "whose Python finds them" imported
         "$quickstart" check >"$out" 2>&1
-        result "and are not installed twice" "$(grep "from PyPI" "$out")"
+        result "and only once" "$(grep "from PyPI" "$out")"
         printf '' >"$DNN_PEER/.packages"
-        ok "other packages than before are" gives 0 "from PyPI in" "$quickstart" check
+        ok "a changed list is installed again" gives 0 "from PyPI in" "$quickstart" check
     else
         skip "packages from PyPI are installed in a virtual environment" "no python3-venv"
     fi
 
-    # interrupted: ends what it started, says so, and works again afterwards
+    # interrupted: it ends its processes, prints a message, and can be run again
     interrupt() {
         "$quickstart" check >"$out" 2>&1 </dev/null &
         local pid=$! sleeper status=0
@@ -163,25 +163,25 @@ EOF2
             grep -q "stopped; the same command continues" "$out"
     }
     touch "$src/slow"
-    ok "an interrupted run ends what it started" interrupt
+    ok "an interrupted run ends its processes" interrupt
     rm "$src/slow"
     ok "and can be run again" gives 0 "4 passed" "$quickstart" check
 
-    # another one holds the build directory until the second says that it waits
-    (exec 9>"$build/.lock" && flock 9 && touch "$tmp/held" && wait_for grep -q "is at work here" "$out") &
+    # another process locks the build directory until quickstart prints that it waits
+    (exec 9>"$build/.lock" && flock 9 && touch "$tmp/held" && wait_for grep -q "is running here" "$out") &
     wait_for test -e "$tmp/held"
-    ok "two in one tree wait for each other" \
-        gives 0 "another quickstart is at work here" "$quickstart" check
+    ok "a second quickstart in the same tree waits" \
+        gives 0 "another quickstart is running here" "$quickstart" check
     wait
 
     rm "$build/.quickstart"
-    ok "a build directory of someone else is left alone" \
+    ok "a build directory that quickstart did not make is not changed" \
         gives 1 "was not made by quickstart" "$quickstart" check
 else
     skip "quickstart check" "no dpkg here"
 fi
 
-# ---- into a private root: one that has two programs and their libraries ----
+# ---- a private root with two programs and their libraries ----
 
 if [ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null; then
     root=$tmp/entered
@@ -198,16 +198,16 @@ if [ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null; then
             grep -qx "https_proxy=proxy:1" "$out" && ! grep -q UNRELATED "$out" &&
             cmp "$tmp/ca.crt" "$root/etc/dnn-toolkit-ca.crt"
     }
-    # A private Slurm has its own /etc/hosts mounted over that of the root; it would lose that
-    # with the file.
+    # A private Slurm has mounted its /etc/hosts over that of the root; the mount would be lost if
+    # the file were replaced.
     same_file() {
         cmp /etc/hosts "$root/etc/hosts" && [ "$(stat -c %i "$root/etc/hosts")" = "$node" ]
     }
     ok "a private root gets the host's CA certificates and the settings of pip and proxies" entered
-    ok "who enters a root leaves the files that others use in place" same_file
+    ok "files of a root are overwritten in place, not replaced" same_file
 else
-    skip "a private root gets the host's CA certificates and the settings of pip and proxies" "no mounts of our own"
-    skip "who enters a root leaves the files that others use in place" "no mounts of our own"
+    skip "a private root gets the host's CA certificates and the settings of pip and proxies" "mount namespaces are not allowed"
+    skip "files of a root are overwritten in place, not replaced" "mount namespaces are not allowed"
 fi
 
 # ---- clean ----
@@ -224,7 +224,7 @@ if [ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null; then
     }
     ok "clean refuses a root in which something is mounted" mounted
 else
-    skip "clean refuses a root in which something is mounted" "no mounts of our own"
+    skip "clean refuses a root in which something is mounted" "mount namespaces are not allowed"
 fi
 aside() {
     ls -d /opt/dnn-aside/* 2>/dev/null
@@ -235,10 +235,10 @@ removed() {
         [ ! -e "$DNN_CACHE" ] && [ ! -e "$src/build-asan" ] && [ ! -e "$DNN_PEER" ]
 }
 if unshare --mount true 2>/dev/null; then
-    ok "clean names and removes what quickstart made" removed
+    ok "clean lists and removes what quickstart made" removed
 else
-    skip "clean names and removes what quickstart made" "no mounts of our own"
+    skip "clean lists and removes what quickstart made" "mount namespaces are not allowed"
 fi
-ok "clean leaves what others unpacked in /opt/dnn-aside" [ "$(aside)" = "$before" ]
+ok "clean keeps other files in /opt/dnn-aside" [ "$(aside)" = "$before" ]
 
 finish

@@ -1,12 +1,12 @@
 #!/bin/bash
-# train_eval.t - evaluation on several ranks: losses that divide by what the whole batch
-# has, ranks without samples, and the same bits if that was asked for.
+# train_eval.t - evaluation on several ranks: losses whose divisor is summed over the whole batch,
+# ranks without samples, and the same bits with deterministic.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
 . "${srcdir:-.}/tests/tap.sh"
-. "${srcdir:-.}/tests/train_job.sh"
-tmp=$(mktemp -d "${TMPDIR:-/tmp}/dnn-judge.XXXXXX") || exit 1
+. "${srcdir:-.}/tests/train_config.sh"
+tmp=$(mktemp -d "${TMPDIR:-/tmp}/dnn-eval.XXXXXX") || exit 1
 trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
 export OMP_NUM_THREADS=1 XDG_CACHE_HOME=$tmp/cache
@@ -15,8 +15,8 @@ cat > prepare.json << EOF2
 {"generate": {"type": "blobs3d", "samples": 24, "size": 8, "classes": 2, "noise": 0.3},
  "to": "blobs.bp", "seed": 3, "steps": [{"split": {"train": 0.5, "validation": 0.5}}]}
 EOF2
-# Means over what only the data knows, sums over the whole batch, and means of reals.
-cat > job.json << EOF2
+# Losses whose divisor depends on the data, sums over the whole batch, and means.
+cat > train.json << EOF2
 {"layers": [
   {"class_name": "Conv3D", "config": {"filters": 4, "kernel_size": 3, "padding": "same", "activation": "relu"}},
   {"class_name": "Conv3D", "config": {"filters": 3, "kernel_size": 1, "activation": "softmax"}}],
@@ -30,34 +30,34 @@ cat > job.json << EOF2
 EOF2
 guarded dnn-prepare -q prepare.json || exit 1
 
-# judged DIR: loss, val_loss and metrics, row by row
-judged() {
+# scores DIR: print loss, val_loss and metrics of each epoch
+scores() {
     awk -F , 'NR == 1 { for (i = 1; i <= NF; i++) if ($i ~ /^val_|^loss$/) c[++n] = i }
         { line = ""; for (k = 1; k <= n; k++) line = line " " $c[k]; print line }' "$1/metrics.csv"
 }
-# near A B FAR
+# near A B LIMIT: prints rows that differ by more
 near() {
-    paste -d' ' <(judged "$1") <(judged "$2") | awk -v far="$3" 'NR > 1 {
+    paste -d' ' <(scores "$1") <(scores "$2") | awk -v far="$3" 'NR > 1 {
         for (i = 1; i <= NF / 2; i++) { a = $i; b = $(i + NF / 2); d = a - b
             if (d < 0) d = -d; if (!(d <= far * (a < 0 ? -a : a))) print a " and " b } }
         END { if (NR != 3) print NR " lines" }'
 }
 
 result "it trains" "$(train_on one 1 deterministic=true)"
-result "losses and metrics are there" "$(
-    [ "$(judged one | head -n 1)" = " loss val_loss val_accuracy val_dice val_auc val_dice_0 val_dice_1 val_dice_2 val_auc_0 val_auc_1 val_auc_2" ] ||
-        judged one)"
+result "metrics.csv has losses and metrics" "$(
+    [ "$(scores one | head -n 1)" = " loss val_loss val_accuracy val_dice val_auc val_dice_0 val_dice_1 val_dice_2 val_auc_0 val_auc_1 val_auc_2" ] ||
+        scores one)"
 for n in 2 3 4 5 8; do
     result "deterministic: the same bits on $n ranks" "$(
         train_on "ranks$n" "$n" deterministic=true
-        judged one | diff - <(judged "ranks$n"))"
+        scores one | diff - <(scores "ranks$n"))"
 done
 result "also with more ranks than samples to evaluate" "$(
     train_on few1 1 deterministic=true data.test_batch_size=2
     train_on few4 4 deterministic=true data.test_batch_size=2
-    judged few1 | diff - <(judged few4))"
+    scores few1 | diff - <(scores few4))"
 for n in 2 4; do
-    result "$n ranks: the same but for rounding" "$(
+    result "$n ranks: the same up to rounding" "$(
         train_on free1 1 data.test_batch_size=3
         train_on "free$n" "$n" data.test_batch_size=3
         near free1 "free$n" 1e-4)"
@@ -65,9 +65,9 @@ done
 result "fewer samples than a batch" "$(
     train_on short1 1 deterministic=true data.batch_size=40 data.test_batch_size=50
     train_on short3 3 deterministic=true data.batch_size=40 data.test_batch_size=50
-    judged short1 | diff - <(judged short3))"
-# Kernels of all kinds, the library's among them, run by each thread alone or by both:
-# one rank has eight parts for two threads, eight ranks have one each.
+    scores short1 | diff - <(scores short3))"
+# Kernels of all kinds, also oneDNN's, run by one thread or by both: one rank has eight
+# micro-batches for two threads, eight ranks have one each.
 cat > kinds.json << EOF2
 [{"class_name": "Conv3D", "config": {"filters": 8, "kernel_size": 3, "strides": 2, "padding": "same"}},
  {"class_name": "BatchNormalization", "config": {}},
@@ -78,26 +78,26 @@ cat > kinds.json << EOF2
  {"class_name": "Conv3D", "config": {"filters": 16, "kernel_size": 3, "padding": "same", "activation": "relu"}},
  {"class_name": "Dense", "config": {"units": 3, "activation": "softmax"}}]
 EOF2
-# weights DIR: checksums of the arrays of its checkpoint
+# weights DIR: print checksums of the arrays of its checkpoint
 weights() {
     dnn-train --verify "$(find "$1/checkpoints" -name 'ckpt-*.bp')" | grep -v 'run/sums\|^checkpoint\|ckpt-'
 }
-# With groups, the library sums gradients of weights over its threads: then all threads share.
+# With groups, oneDNN sums weight gradients over its threads: then all threads compute together.
 grep -v 'Depthwise\|groups' kinds.json > alone.json
 for kinds in kinds alone; do
-    result "the same bits whichever threads run a kernel ($kinds)" "$(
+    result "the same bits with kernels run by one thread or by all ($kinds)" "$(
         export OMP_NUM_THREADS=2
         for n in 1 2 8; do
             train_on "$kinds$n" "$n" deterministic=true "layers=$(cat $kinds.json)"
-            judged "${kinds}1" | diff - <(judged "$kinds$n")
+            scores "${kinds}1" | diff - <(scores "$kinds$n")
             diff <(weights "${kinds}1") <(weights "$kinds$n")
         done
         [ "$(weights "${kinds}1" | wc -l)" -gt 10 ] || weights "${kinds}1")"
 done
-# Nothing moves, and all samples are one batch: what is trained with is what is judged.
-result "it is the loss that is trained" "$(
+# Weights do not change and all samples are one batch: loss and val_loss are equal.
+result "val_loss is the training loss" "$(
     train_on still 2 data.validation=train data.batch_size=12 data.test_batch_size=12 \
         'optimizer={"type": "SGD", "learning_rate": 1e-30}'
-    judged still | awk 'NR > 1 { d = $1 - $2; if (d < 0) d = -d; if (!(d <= 1e-6 * $1)) print }
+    scores still | awk 'NR > 1 { d = $1 - $2; if (d < 0) d = -d; if (!(d <= 1e-6 * $1)) print }
         END { if (NR != 3) print NR " lines" }')"
 finish

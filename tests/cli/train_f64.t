@@ -1,6 +1,6 @@
 #!/bin/bash
-# train_f64.t - dnn-train in double precision: the same run as in f32 but for rounding,
-# samples that are evaluated included; what is made for f32 alone is refused.
+# train_f64.t - dnn-train in double precision: training and evaluation give the results of f32 up
+# to rounding; options that need f32 are refused.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -10,14 +10,14 @@ trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
 export OMP_NUM_THREADS=1 XDG_CACHE_HOME=$tmp/cache
 
-# Values as targets: the product and the sum of two numbers.
+# Regression targets: the product and the sum of two numbers.
 awk 'BEGIN { srand(7); print "a,b,product,sum"
     for (i = 0; i < 40; i++) { a = rand(); b = rand(); print a "," b "," a * b "," a + b } }' > table.csv
 cat > prepare.json << EOF2
 {"from": {"input_path": "table.csv", "targets": ["product", "sum"]}, "to": "table.bp", "seed": 1,
  "steps": [{"split": {"train": 0.5, "validation": 0.5}}]}
 EOF2
-cat > job.json << EOF2
+cat > train.json << EOF2
 {"layers": [{"class_name": "InputLayer", "config": {"name": "in", "batch_input_shape": [null, 2]}},
             {"class_name": "Dense", "config": {"name": "hidden", "units": 8, "activation": "tanh"}},
             {"class_name": "Dense", "config": {"name": "out", "units": 2}}],
@@ -27,13 +27,13 @@ cat > job.json << EOF2
 EOF2
 guarded dnn-prepare -q prepare.json || exit 1
 
-# train DIR WORDS...: complaints on stdout
+# train DIR ARG...: prints errors
 train() {
     local dir=$1
     shift
-    guarded "$@" dnn-train -q --set dir="$dir" job.json > said 2>&1 || cat said
+    guarded "$@" dnn-train -q --set dir="$dir" train.json > output 2>&1 || cat output
 }
-# near A B LIMIT: complaints if what was measured differs by more, relative to B
+# near A B LIMIT: prints values that differ by more, relative to B
 near() {
     paste -d , "$1/metrics.csv" "$2/metrics.csv" | awk -F , -v most="$3" '
         NR == 1 { n = NF / 2; for (i = 1; i <= n; i++) name[i] = $i; next }
@@ -45,33 +45,33 @@ near() {
 }
 
 result "it trains" "$(train wide)"
-sed -i 's/"f64"/"f32"/' job.json
-result "losses, metrics and gradients are those of f32 but for rounding" "$(
+sed -i 's/"f64"/"f32"/' train.json
+result "losses, metrics and gradients are those of f32 up to rounding" "$(
     train narrow
     near wide narrow 2e-5)"
-sed -i 's/"f32"/"f64"/' job.json
-result "2 ranks: the same but for rounding" "$(
+sed -i 's/"f32"/"f64"/' train.json
+result "2 ranks: the same up to rounding" "$(
     train two "$MPIEXEC" -n 2
     near two wide 1e-12)"
-sed -i 's/"clip_norm"/"accumulate": 2, &/' job.json
-result "in two parts: the same but for rounding" "$(
+sed -i 's/"clip_norm"/"accumulate": 2, &/' train.json
+result "gradient accumulation: the same up to rounding" "$(
     train parts
     near parts wide 1e-12)"
 
-# refused MESSAGE WORDS...
+# refused MESSAGE ARG...: it ends with status 3 and this message
 refused() {
     local want=$1 status=0
     shift
-    guarded dnn-train -q --set dir=bad "$@" job.json > said 2>&1 || status=$?
+    guarded dnn-train -q --set dir=bad "$@" train.json > output 2>&1 || status=$?
     [ "$status" = 3 ] || echo "status $status, not 3"
-    [ "$(cat said)" = "dnn-train: $want" ] || cat said
+    [ "$(cat output)" = "dnn-train: $want" ] || cat output
 }
-result "deterministic sums are of f32" "$(
+result "refused: deterministic" "$(
     refused '"deterministic" requires f32 gradients; remove it or "precision"' --set deterministic=true)"
-result "so is what is compressed" "$(
+result "refused: parallel.compress" "$(
     refused '"compress" requires f32 gradients; remove it or "precision"' --set parallel.compress=bf16)"
-result "so is the mean of weights" "$(
+result "refused: ema" "$(
     refused '"ema" requires f32 weights; remove it or "precision"' --set ema=0.9)"
-result "so is the second-order optimizer" "$(
+result "refused: the optimizer Hessian" "$(
     refused 'optimizer "hessian" requires f32 weights; remove it or "precision"' --set 'optimizer={"type": "Hessian"}')"
 finish

@@ -1,5 +1,5 @@
 #!/bin/bash
-# train_kill.t - dnn-train killed a few times: make stress does it 300 times.
+# train_kill.t - dnn-train is killed a few times; make stress does it 300 times.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors

@@ -1,6 +1,6 @@
 #!/bin/bash
-# train_rmldnn.t - configurations as rmldnn has them, over small files of its kinds:
-# class directories, masks, arrays, slices; evaluation and inference alone.
+# train_rmldnn.t - configuration files of rmldnn with small datasets: class directories, masks,
+# arrays, slices; evaluation and inference without training.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -17,24 +17,24 @@ fi
 files() { guarded python3 "$srcdir/tests/peer/rmldnn_files.py" "$@" 2>&1; }
 files make > made || { sed 's/^/# /' made; exit 1; }
 
-# job NAME KEYS: NAME.json in rmldnn's form
+# job NAME KEYS: write NAME.json with the keys under neural_network
 job() { printf '{\n  "neural_network": {\n%s\n  }\n}\n' "$2" > "$1.json"; }
-# train STATUS RANKS NAME ARGS...: complaints on stdout, what was said in said
+# train STATUS RANKS NAME ARGS...: prints errors; its output is in the file output
 train() {
     local want=$1 ranks=$2 name=$3 status=0 how=()
     shift 3
     [ "$ranks" = 1 ] || how=("$MPIEXEC" -n "$ranks")
-    guarded "${how[@]}" dnn-train --kernels heuristic "$@" "$name.json" > said 2>&1 || status=$?
-    [ "$status" = "$want" ] || { echo "status $status, not $want"; cat said; }
+    guarded "${how[@]}" dnn-train --kernels heuristic "$@" "$name.json" > output 2>&1 || status=$?
+    [ "$status" = "$want" ] || { echo "status $status, not $want"; cat output; }
 }
-# says TEXT: it was said in a line, and in one only
-says() { [ "$(grep -c -- "$1" said)" = 1 ] || { echo "not once: $1"; cat said; }; }
-# refused NAME RANKS TEXT ARGS...: the message, once
+# prints TEXT: exactly one line of the output contains it
+prints() { [ "$(grep -c -- "$1" output)" = 1 ] || { echo "not exactly once: $1"; cat output; }; }
+# refused NAME RANKS TEXT ARGS...: it fails with this message, printed once
 refused() {
     local name=$1 ranks=$2 text=$3
     shift 3
     result "$name, $ranks ranks" "$(train 4 "$ranks" "$@"
-        [ "$(grep -o 'dnn-train: .*' said | sed 's/rank [0-9]: //')" = "dnn-train: $text" ] || cat said)"
+        [ "$(grep -o 'dnn-train: .*' output | sed 's/rank [0-9]: //')" = "dnn-train: $text" ] || cat output)"
 }
 
 # ---- class directories ----
@@ -48,9 +48,9 @@ job classes '
       "grayscale": true, "preload": true, "transforms": [{"resize": [12, 12]}]},
     "optimizer": {"type": "SGD", "learning_rate": 0.01, "momentum": 0.5},
     "loss": {"function": "NLL"}'
-result "class directories, pictures of several sizes, preloaded; --app as rmldnn has it" "$(train 0 1 classes --app=dnn
-    says 'training: 12 samples, batch size 5, 3 steps per epoch, 2 epochs' 'validation: 4 samples'
-    says '^epoch 2/2: .* val_accuracy')"
+result "class directories, images of several sizes, preloaded; --app=dnn" "$(train 0 1 classes --app=dnn
+    prints 'training: 12 samples, batch size 5, 3 steps per epoch, 2 epochs' 'validation: 4 samples'
+    prints '^epoch 2/2: .* val_accuracy')"
 result "X_train.txt and X_test.txt" "$(
     [ "$(grep -vc '^#' out_train.txt)" = 6 ] || cat out_train.txt
     grep -q '^epoch 2 .* accuracy [0-9.]*$' out_test.txt || cat out_test.txt)"
@@ -60,27 +60,27 @@ job classes_test '
       "test_output_path": "./predictions/", "grayscale": true,
       "transforms": [{"resize": [12, 12]}]}'
 result "inference with the checkpoint of an epoch" "$(train 0 1 classes_test
-    says 'test samples: 4, batch size'
-    says 'writing outputs to ./predictions/output_1.h5')"
+    prints 'test samples: 4, batch size'
+    prints 'writing outputs to ./predictions/output_1.h5')"
 result "outputs are grouped by directory" "$(files look predictions/output_1.h5 | diff - <(
     printf '%s float32 2\n' cat/0.png cat/1.png dog/0.png dog/1.png))"
-result "inference leaves nothing else behind" "$(find predictions -name '.*' -type f)"
+result "inference leaves no temporary files" "$(find predictions -name '.*' -type f)"
 cp predictions/output_1.h5 one.h5
 result "three ranks write the same" "$(train 0 3 classes_test; files same one.h5 predictions/output_1.h5)"
 result "with a loss, it is evaluated, too" "$(
     train 0 2 classes_test --set loss.function=NLL --set data.target_type=labels
-    says 'test: 4 samples in .*, val_loss [0-9.]*, val_accuracy'
+    prints 'test: 4 samples in .*, val_loss [0-9.]*, val_accuracy'
     grep -q '^{"samples": 4, "loss": [0-9.]*, "accuracy": ' run-classes_test/test.json || cat run-classes_test/test.json
     files same one.h5 predictions/output_1.h5)"
-result "the evaluation of an epoch is that of the job alone" "$(
+result "an evaluation without training gives the same as after an epoch" "$(
     train 0 1 classes --set num_epochs=0 --set dir=again
     a=$(sed -n 's/.* loss \([0-9.]*\) accuracy.*/\1/p' out_test.txt | tail -n 1)
     grep -q "\"loss\": ${a%?}" again/test.json || { echo "$a"; cat again/test.json; })"
-result "a checkpoint that is not there" "$(
+result "a checkpoint that does not exist" "$(
     train 5 2 classes_test --set checkpoints.load=kept/model_checkpoint_9.pt
-    says 'dnn-train: rank 0: kept/model_checkpoint_9.pt: does not exist, and kept has no checkpoint of epoch 9; epochs found: ')"
+    prints 'dnn-train: rank 0: kept/model_checkpoint_9.pt: does not exist, and kept has no checkpoint of epoch 9; epochs found: ')"
 
-result "debug draws the network" "$(train 0 1 classes_test --set debug=true
+result "debug writes the graph of the network" "$(train 0 1 classes_test --set debug=true
     grep -q 'n0 -> n1;' run-classes_test/network.dot || ls run-classes_test)"
 
 # ---- masks ----
@@ -95,10 +95,10 @@ seg='"num_epochs": 1, "data": {"type": "images", "input_path": "seg/training/in/
 job bw "$(printf "$seg" bw bw '') \"layers\": \"net/bw.json\", \"loss\": {\"function\": \"Dice\", \"source\": \"sigmoid\"}"
 # shellcheck disable=SC2059
 job levels "$(printf "$seg" levels levels ', {"normalize": {"mean": 0.0, "std": 0.003921568}}') \"layers\": \"net/levels.json\", \"loss\": {\"function\": \"Dice\", \"source\": \"softmax\"}"
-result "masks in black and white" "$(train 0 1 bw; says '^epoch 1/1: .* val_dice')"
-result "the same with another loss is still measured by Dice" "$(
-    train 0 1 bw --set loss.function=BCE --set dir=bce; says '^epoch 1/1: .* val_dice')"
-result "masks of grey levels 0, 1, 2" "$(train 0 2 levels; says '^epoch 1/1: .* val_dice')"
+result "masks in black and white" "$(train 0 1 bw; prints '^epoch 1/1: .* val_dice')"
+result "with another loss the metric is still Dice" "$(
+    train 0 1 bw --set loss.function=BCE --set dir=bce; prints '^epoch 1/1: .* val_dice')"
+result "masks of grey levels 0, 1, 2" "$(train 0 2 levels; prints '^epoch 1/1: .* val_dice')"
 for n in 1 2; do
     refused "a level that is no class" $n "pairs[4] (p4.png): target[0,0,0] is 7, but there are 3 classes, 0 to 2" \
         levels --set dir=bad --set data.target_path=bad/levels --set data.shuffle=false
@@ -118,7 +118,7 @@ job arrays '
       "test_input_path": "arrays/testing/in", "test_target_path": "arrays/testing/to",
       "test_output_path": "arrays_out", "batch_size": 4, "test_batch_size": 1, "preload": true},
     "optimizer": {"type": "Adam"}, "loss": {"function": "nll"}'
-result "arrays with masks that have no channels" "$(train 0 2 arrays; says '^epoch 2/2: .* val_dice')"
+result "arrays; masks without a channel axis" "$(train 0 2 arrays; prints '^epoch 2/2: .* val_dice')"
 result "outputs of the test data at the end of training" "$(files look arrays_out/output_2.h5 | diff - <(
     printf '%s float32 3x6x8\n' a0.npy a1.npy))"
 refused "an array of another shape" 2 \
@@ -127,33 +127,33 @@ refused "an array of another shape" 2 \
 job same '
     "layers": "net/same2d.json", "data": {"type": "numpy", "test_input_path": "arrays/training/in",
       "test_output_path": "same_out", "test_batch_size": 4}'
-result "a network that changes nothing, without weights to load" "$(train 0 1 same
-    says 'the network is not trained: checkpoints.load is not set'
+result "an identity network, without weights to load" "$(train 0 1 same
+    prints 'the network is not trained: checkpoints.load is not set'
     files is same_out/output_1.h5 arrays/training/in)"
-result "its outputs in half precision, a file of another name" "$(
+result "outputs in half precision, to hdf5_outfile" "$(
     train 0 2 same --set data.test_output_path=null --set data.hdf5_outfile=deep/er/half.h5 --set data.hdf5_precision=half
     files look deep/er/half.h5 | diff - <(printf 'a%d.npy float16 2x6x8\n' 0 1 2 3 4 5))"
 result "one file" "$(train 0 1 same --set data.test_input_path=arrays/training/in/a3.npy
     files look same_out/output_1.h5 | diff - <(echo 'a3.npy float32 2x6x8'))"
-result "no place said: beside the rest" "$(train 0 1 same --set data.test_output_path=null
+result "without test_output_path: outputs in the run directory" "$(train 0 1 same --set data.test_output_path=null
     files is run-same/output_1.h5 arrays/training/in)"
 
-# ---- a part set aside ----
+# ---- a fraction for validation ----
 
 job many '
     "num_epochs": 1, "layers": "net/many.json", "loss": {"function": "MSE"},
     "data": {"type": "numpy", "input_path": "many", "target_path": "many", "validation": 0.25, "batch_size": 4}'
-result "a quarter is set aside" "$(train 0 2 many
-    says 'training: 15 samples, batch size 4, 4 steps per epoch, 1 epochs' 'validation: 5 samples'
-    says '^epoch 1/1: .* val_loss')"
-cp said want
+result "a quarter of the samples is held out" "$(train 0 2 many
+    prints 'training: 15 samples, batch size 4, 4 steps per epoch, 1 epochs' 'validation: 5 samples'
+    prints '^epoch 1/1: .* val_loss')"
+cp output want
 result "the same on one rank" "$(train 0 1 many --set checkpoints.resume=false
-    diff <(grep -o 'val_loss [0-9.]*' want | cut -c 1-12) <(grep -o 'val_loss [0-9.]*' said | cut -c 1-12))"
+    diff <(grep -o 'val_loss [0-9.]*' want | cut -c 1-12) <(grep -o 'val_loss [0-9.]*' output | cut -c 1-12))"
 printf '%s' '{"layers": {"zoo": "unet3d", "base": 2, "depth": 1, "classes": 2, "input": [8, 8, 8, 1]},
   "loss": "cross_entropy", "data": {"generate": {"type": "blobs3d", "samples": 8, "size": 8, "classes": 1},
   "validation": 0.5, "batch_size": 2}}' > generated.json
-result "of a generator, too" "$(train 0 2 generated
-    says 'training: 4 samples, batch size 2, 2 steps per epoch, 1 epochs' 'validation: 4 samples')"
+result "also with a generator" "$(train 0 2 generated
+    prints 'training: 4 samples, batch size 2, 2 steps per epoch, 1 epochs' 'validation: 4 samples')"
 
 # ---- slices ----
 
@@ -164,14 +164,14 @@ for type in hdf5:h5 numpy:npy; do
         "test_input_path": "volume_test.'"${type#*:}"'", "test_target_path": "classes_test.'"${type#*:}"'",
         "batch_size": 4, "preload": true, '"$slices"'}'
     result "slices of a volume, ${type%:*}" "$(train 0 2 "boxes_${type%:*}"
-        says 'training: 16 samples, batch size 4, 4 steps per epoch, 1 epochs' 'validation: 8 samples')"
+        prints 'training: 16 samples, batch size 4, 4 steps per epoch, 1 epochs' 'validation: 8 samples')"
 done
 job put '"layers": "net/same_boxes.json", "data": {"type": "numpy", "test_input_path": "volume_test.npy",
     "test_output_path": "put", "test_batch_size": 3, "slicers": [
       {"name": "boxes", "sizes": [2, 4, 5], "strides": [2, 3, 5], "padding": [1, 1, 1]}]}'
-result "slices that overlap, with padding and remainders, are put together" "$(train 0 2 put
+result "overlapping slices, with padding and remainders, are assembled" "$(train 0 2 put
     files volume put/output_1.h5 boxes volume_test.npy)"
-result "without remainders it is smaller" "$(train 0 1 put --set 'data.slicers[0].discard_remainders=true'
+result "without remainders the result is smaller" "$(train 0 1 put --set 'data.slicers[0].discard_remainders=true'
     files volume put/output_1.h5 boxes volume_test.npy 6 10 10)"
 job planes '"layers": "net/same_planes.json", "data": {"type": "numpy", "test_input_path": "volume_test.npy",
     "hdf5_outfile": "planes.h5", "slicers": [
@@ -188,10 +188,10 @@ refused "sizes for another number of axes" 1 \
     "data.slicers: input of the data is 7x10x13x1, which has 3 spatial axes, but there are 2 sizes" \
     planes --set 'data.slicers=[{"sizes": [10, 13]}]' --set data.input_layout=none
 
-# ---- what cannot be ----
+# ---- errors ----
 
 job nothing '"layers": "net/many.json"'
-result "no data at all" "$(train 3 2 nothing; says 'dnn-train: rank 0: no data; set data.dataset')"
-result "targets that an evaluation needs" "$(
-    train 5 2 same --set loss=MSE --set data.test_target_path=nowhere; says 'dnn-train: rank 0: nowhere: cannot be read: No such file or directory$')"
+result "no data at all" "$(train 3 2 nothing; prints 'dnn-train: rank 0: no data; set data.dataset')"
+result "targets of an evaluation that do not exist" "$(
+    train 5 2 same --set loss=MSE --set data.test_target_path=nowhere; prints 'dnn-train: rank 0: nowhere: cannot be read: No such file or directory$')"
 finish

@@ -13,7 +13,7 @@ cat > prepare.json << EOF2
 {"generate": {"type": "blobs3d", "samples": 22, "size": 8, "classes": 2, "noise": 0.05},
  "to": "blobs.bp", "seed": 3, "steps": [{"split": {"train": 0.7, "validation": 0.3}}]}
 EOF2
-cat > job.json << EOF2
+cat > train.json << EOF2
 {"layers": [
   {"class_name": "Conv3D", "config": {"name": "a", "filters": 4, "kernel_size": 3, "padding": "same",
    "activation": "tanh", "kernel_regularizer": {"class_name": "L2", "config": {"l2": 0.0001}}}},
@@ -25,7 +25,7 @@ cat > job.json << EOF2
 EOF2
 guarded dnn-prepare -q prepare.json || exit 1
 
-# train DIR STATUS COMMAND... -- SET...: complaints on stdout, what was said in $tmp/said
+# train DIR STATUS COMMAND... -- KEY=VALUE...: prints errors; its output is in $tmp/output
 train() {
     local dir=$1 want=$2 status=0 before=() set=()
     shift 2
@@ -34,32 +34,32 @@ train() {
         shift
     done
     for key in "${@:2}"; do set+=(--set "$key"); done
-    guarded "${before[@]}" dnn-train --set dir="$dir" "${set[@]}" job.json > said 2>&1 || status=$?
+    guarded "${before[@]}" dnn-train --set dir="$dir" "${set[@]}" train.json > output 2>&1 || status=$?
     # shellcheck disable=SC2053  # a pattern
-    [[ $status == $want ]] || { echo "status $status, not $want"; cat said; }
+    [[ $status == $want ]] || { echo "status $status, not $want"; cat output; }
 }
 # sums DIR: checksums of the arrays of the newest checkpoint
 sums() {
     dnn-train --verify "$(find "$1/checkpoints" -name 'ckpt-*.bp' | sort | tail -n 1)" |
         grep -v 'run/sums\|^checkpoint\|ckpt-'
 }
-# column DIR NAME: of metrics.csv
+# column DIR NAME: print a column of metrics.csv
 column() {
     awk -F , -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) c = i; next }
         { print $c }' "$1/metrics.csv"
 }
 
 result "it trains" "$(train one 0 -- checkpoints.interval=1 checkpoints.keep=20)"
-result "an epoch is a step downhill" "$(
+result "the loss decreases in each epoch" "$(
     column one loss | awk 'NR > 1 && $1 >= last { print $1 " after " last } { last = $1 }
         END { if (NR != 12) print NR " epochs" }')"
 sums one > want
 result "its state is saved" "$(for a in state vectors point sum ended; do
     grep -q "hessian/$a" want || echo "no hessian/$a"; done)"
 
-# As many passes over the samples as L-BFGS had evaluations, and the best of some rates.
+# Adam gets as many passes over the samples as L-BFGS had evaluations, with several rates.
 passes=$(($(column one step | tail -n 1) / 3))
-result "it reaches a loss that Adam does not in as many passes" "$(
+result "its loss is lower than Adam's after as many passes" "$(
     for rate in 0.003 0.01 0.03 0.1; do
         train "adam$rate" 0 -- num_epochs=$passes \
             optimizer="{\"type\": \"Adam\", \"learning_rate\": $rate}"
@@ -73,20 +73,20 @@ for n in 2 3; do
         sums "ranks$n" | diff want -
         column one loss | diff - <(column "ranks$n" loss))"
 done
-result "2 ranks that need not be the same: nearly the same" "$(
+result "2 ranks, not deterministic: the same up to rounding" "$(
     train free 0 "$MPIEXEC" -n 2 -- deterministic=false num_epochs=4
     paste <(column one loss | head -n 4) <(column free loss) |
         awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 1e-3 * $1) print }
             END { if (NR != 4) print NR " epochs" }')"
 
-# Stopped between any two batches it goes on to the same weights.
+# Stopped between any two batches, it resumes to the same weights.
 result "killed every few batches: the same weights in the end" "$(
     for _ in $(seq 12); do
-        timeout -s KILL 0.35 dnn-train --set dir=killed --set checkpoints.steps=1 job.json > said 2>&1
+        timeout -s KILL 0.35 dnn-train --set dir=killed --set checkpoints.steps=1 train.json > output 2>&1
     done
     train killed 0 -- checkpoints.steps=1
     sums killed | diff want -)"
-# stop PID CONDITION...: tell it to stop when that is so; it may have ended before
+# stop PID CONDITION...: send SIGUSR1 when the condition is true; it may have ended before
 stop() {
     wait_for eval "${*:2} || ! kill -0 $1"
     kill -USR1 "$1" 2> out
@@ -94,73 +94,73 @@ stop() {
     wait "$1" || status=$?
 }
 result "SIGUSR1: a checkpoint between two batches, status 75" "$(
-    # One that ends before the signal comes to it is tried again.
+    # A run that ends before the signal is repeated.
     for _ in {1..20}; do
         rm -rf stopped
-        dnn-train --set dir=stopped --set checkpoints.steps=1 job.json > said 2>&1 &
+        dnn-train --set dir=stopped --set checkpoints.steps=1 train.json > output 2>&1 &
         stop $! test -s stopped/metrics.csv
         [ "$status" = 0 ] || break
     done
     [ "$status" = 75 ] || echo "status $status"
-    grep -q 'stopped by SIGUSR1 after .* steps, checkpoint saved' said || cat said)"
-result "what it holds are the weights of the last step, not those that were tried" "$(
+    grep -q 'stopped by SIGUSR1 after .* steps, checkpoint saved' output || cat output)"
+result "it has the weights of the last step, not those of the line search" "$(
     for file in one/checkpoints/ckpt-*.bp; do dnn-train --verify "$file"; done > all
     kernel=$(sums stopped | awk '$1 == "a/kernel" { print $4 }')
     grep -q "^a/kernel .* ${kernel:-none} ok" all || { sums stopped; cat all; })"
-result "it goes on, with another number of ranks, to the same weights" "$(
+result "it resumes on another number of ranks, to the same weights" "$(
     train stopped 0 "$MPIEXEC" -n 2
     sums stopped | diff want -)"
 
-# Most of the time goes into evaluation here, so that most stops come in one.
+# Most of the time is spent in evaluation, so that most signals arrive there.
 sed 's/"samples": 22/"samples": 160/; s/blobs.bp/many.bp/; s/0.7/0.04/; s/0.3}/0.96}/' prepare.json > many.json
 guarded dnn-prepare -q many.json || exit 1
 many=(data.dataset=many.bp data.test_batch_size=1 num_epochs=8)
-result "stopped while it evaluates: nothing is left out or told twice" "$(
+result "stopped during evaluation: each epoch is recorded exactly once" "$(
     train whole 0 -- "${many[@]}"
     for i in 1 2 3 4 5; do
-        : > said
-        dnn-train --set dir=parts "${many[@]/#/--set=}" job.json > said 2>&1 &
-        stop $! grep -q "'^epoch $i/'" said
-        [[ $status =~ ^(0|75)$ ]] || { echo "status $status"; cat said; }
+        : > output
+        dnn-train --set dir=parts "${many[@]/#/--set=}" train.json > output 2>&1 &
+        stop $! grep -q "'^epoch $i/'" output
+        [[ $status =~ ^(0|75)$ ]] || { echo "status $status"; cat output; }
     done
     train parts 0 -- "${many[@]}"
     sums whole | diff - <(sums parts)
     column whole val_loss | diff - <(column parts val_loss))"
 
-# ---- ends ----
+# ---- stopping rules ----
 
-# ends NAME TEXT SET...
+# ends NAME TEXT KEY=VALUE...: it ends with this text in the log
 ends() {
     local name=$1 text=$2
     shift 2
     result "$name" "$(rm -rf end; train end 0 -- num_epochs=200 "$@"
-        grep -q "^train: $text\$" said || cat said)"
+        grep -q "^train: $text\$" output || cat output)"
 }
 ends "the gradient is short" "absolute_tolerance reached" optimizer.absolute_tolerance=0.05
-ends "the gradient is short beside the loss" "relative_tolerance reached" \
+ends "the gradient is small relative to the loss" "relative_tolerance reached" \
     optimizer.relative_tolerance=0.5
 ends "enough evaluations" "max_func_eval reached" optimizer.max_func_eval=7
-result "a step that was not finished counts if it led down" "$(
+result "an unfinished step counts if it decreased the loss" "$(
     [ "$(column end step | tail -n 1)" = 21 ] || cat end/metrics.csv)"
 ends "enough steps" "max_iterations reached" optimizer.max_iterations=3
-result "as many epochs" "$([ "$(column end loss | wc -l)" = 3 ] || cat end/metrics.csv)"
+result "metrics.csv has as many epochs" "$([ "$(column end loss | wc -l)" = 3 ] || cat end/metrics.csv)"
 sums end > ended
-result "the same again is already done" "$(
+result "the same command again does not train" "$(
     train end 0 -- num_epochs=200 optimizer.max_iterations=3
-    grep -q '^train: max_iterations reached$' said || cat said
+    grep -q '^train: max_iterations reached$' output || cat output
     sums end | diff ended -)"
-result "with other settings it goes on from there" "$(
+result "with other settings it continues" "$(
     train end 0 -- num_epochs=200 optimizer.max_iterations=2
     column end loss | awk 'NR > 1 && $1 >= last { print $1 " after " last } { last = $1 }
         END { if (NR != 5) print NR " epochs" }')"
 
-# ---- what cannot be ----
+# ---- errors ----
 
 refused() {
     local name=$1 text=$2
     shift 2
     result "$name" "$(train bad 3 -- "$@"
-        grep -qF "dnn-train: optimizer: Hessian $text" said || cat said)"
+        grep -qF "dnn-train: optimizer: Hessian $text" output || cat output)"
 }
 refused "random transforms" "needs a deterministic loss, but data.transforms has random augmentation" \
     'data.transforms=[{"random_horizontal_flip": 0.5}]'

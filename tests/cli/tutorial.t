@@ -1,6 +1,6 @@
 #!/bin/bash
-# tutorial.t - docs/tutorial.md as its reader follows it: the configurations are saved, the
-# commands are run, in the order of the page.
+# tutorial.t - follows docs/tutorial.md: saves the configuration files and runs the commands, in
+# the order of the page.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -13,8 +13,8 @@ trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
 export XDG_CACHE_HOME=$tmp/cache
 
-# One line per command, and one that says which file a configuration is saved in; blocks of
-# "sh sbatch" need a Slurm (tests/cluster/train.t).
+# One line per command ("run") and per configuration file ("file"); blocks "sh sbatch" need a
+# Slurm and are not run (see tests/cluster/train.t).
 commands=0
 while read -r kind what; do
     case $kind in
@@ -28,13 +28,13 @@ while read -r kind what; do
         ;;
     esac
 done < <(awk '/^```json / { print "file", $2 } /^```/ { on = $0 == "```sh"; next } on { print "run", $0 }' "$page")
-result "there are commands" "$([ "$commands" -ge 8 ] || echo "only $commands")"
+result "the page has commands" "$([ "$commands" -ge 8 ] || echo "only $commands")"
 
 for file in scans/input/79.nii scans/target/79.nii preview.png run-train/report.html run-train/model.json \
     run-train/metrics.csv run-test/test.json; do
-    result "$file is there" "$([ -s "$file" ] || echo "it is not")"
+    result "$file exists" "$([ -s "$file" ] || echo "it does not exist")"
 done
-result "the Dice score of the test split is what the page says, about" \
+result "the Dice score of the test split is about that of the page" \
     "$(sed -n 's/.*"dice": \([0-9.]*\).*/\1/p' run-test/test.json | awk '$1 < 0.9 { print }
         END { if (NR != 1) print "no score" }')"
 finish

@@ -7,7 +7,7 @@ read -ra cppflags <<< "$DNN_CPPFLAGS"
 flags=(-std=gnu11 -O2 -Wall -Wextra -Wundef -Wmissing-prototypes -Wstrict-prototypes -Werror -fopenmp)
 mapfile -t sources < <(find "$srcdir/src" "$srcdir/tools" "$srcdir/tests" -name '*.c' | sort)
 
-# Relative include paths in the flags are meant from the build directory.
+# Relative include paths in the flags start at the build directory.
 cd "$top_builddir" || exit 1
 for cc in gcc clang; do
     if command -v "$cc" > /dev/null; then

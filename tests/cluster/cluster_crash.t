@@ -1,5 +1,5 @@
 #!/bin/bash
-# cluster_crash.t - nothing stays when something is killed or does not start.
+# cluster_crash.t - no processes or interfaces remain if dnn-cluster is killed or fails to start.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -22,10 +22,10 @@ kill -KILL "$pid"
 check "SIGKILL of the supervisor leaves no process" wait_for clean "$dir"
 check_text "and no interface" "$(ip -o link | wc -l)" "$links"
 out=$(running 2>&1)
-check_text "status says it is not running" $? 5
+check_text "status: it is not running" $? 5
 
-# Half way: at any moment.  One that was up before its starter was killed is a
-# running cluster, as asked for.
+# Killed at any moment.  If the cluster was up before start was killed, it keeps running,
+# as it should.
 # shellcheck disable=SC2317
 ended() {
     if grep -qs ': up$' "$dir/log/supervisor.log"; then
@@ -47,22 +47,22 @@ for i in 1 2 3; do
     guarded dnn-cluster start --dir "$dir" > "$tmp/at-once.$i" 2>&1 &
 done
 wait
-check_text "of three starts one does it" "$(cat "$tmp"/at-once.* | grep -c 'is up')" 1
-check_text "and two find it" "$(cat "$tmp"/at-once.* | grep -c 'already running')" 2
+check_text "one of three concurrent starts starts it" "$(cat "$tmp"/at-once.* | grep -c 'is up')" 1
+check_text "and two find it running" "$(cat "$tmp"/at-once.* | grep -c 'already running')" 2
 dnn-cluster run --dir "$dir" -- sh -c "touch $tmp/in && exec sleep 300" &
 run=$!
 wait_for test -e "$tmp/in"
 kill -STOP "$run"
-check "a stopped run does not hold up stop" guarded dnn-cluster -q stop --dir "$dir"
+check "a suspended run does not block stop" guarded dnn-cluster -q stop --dir "$dir"
 kill -CONT "$run"
 wait "$run"
-check_text "and ends with its cluster" $? 137
+check_text "and it ends with the cluster" $? 137
 
 check "start again" guarded dnn-cluster -q start --dir "$dir"
 pid=$(running | sed -n 's/^supervisor *//p')
 kill -STOP "$pid"
-check "a stuck supervisor is killed by stop" guarded dnn-cluster -q stop --dir "$dir"
-check "with everything" wait_for clean "$dir"
+check "stop kills a supervisor that does not respond" guarded dnn-cluster -q stop --dir "$dir"
+check "and all its processes" wait_for clean "$dir"
 
 out=$(dnn-cluster start --name 'a b' 2>&1)
 check_text "a bad name" "$? $out" \
@@ -71,9 +71,9 @@ mkdir "$tmp/full" && touch "$tmp/full/precious"
 out=$(dnn-cluster start --dir "$tmp/full" 2>&1)
 check_text "a directory with other files" "$? $out" "2 dnn-cluster: $tmp/full: holds files \
 that are not a cluster's; choose an empty or new directory"
-check "they are left alone" test -e "$tmp/full/precious"
+check "they are not changed" test -e "$tmp/full/precious"
 
-# Hide a program, then break one, for this one process.
+# Hide a program, then replace one by a broken one, for this process only.
 hidden() {
     local file=$1
     shift
@@ -90,7 +90,7 @@ if [ "$(id -u)" -eq 0 ] && [ -n "$plugin" ]; then
     check_text "a slurmctld that ends at once" "$? ${out##*$'\n'}" "5 dnn-cluster: slurmctld \
 ended (exit status 1), see $dir/log/slurmctld.log"
     check "its log is shown" grep -q "sched/backfill" <(echo "$out")
-    check "nothing of it runs" wait_for clean "$dir"
+    check "no process is left" wait_for clean "$dir"
 else
     skip "a missing program" "not root"
 fi

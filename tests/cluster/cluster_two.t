@@ -1,5 +1,5 @@
 #!/bin/bash
-# cluster_two.t - two nodes: own names and addresses, MPI across, death of a node.
+# cluster_two.t - two nodes: names and addresses, MPI between nodes, failure of a node.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -19,7 +19,7 @@ check_text "each node has its name" "$(cl srun -N2 -n2 hostname | sort | tr '\n'
 check_text "and its address" \
     "$(cl srun -N2 -n2 hostname -I | sort | tr -d '\n')" "10.77.0.2 10.77.0.3 "
 check_text "names resolve" "$(cl srun -w n1 -n1 getent hosts n2 | tr -s ' ')" "10.77.0.3 n2"
-check_text "shared memory is each node's own" \
+check_text "each node has its own shared memory" \
     "$(cl srun -N2 -n2 stat -c %d /dev/shm | sort -u | wc -l)" 2
 check_text "env is refused" "$(dnn-cluster env --dir "$cluster_dir" 2>&1 | grep -c 'own network')" 1
 

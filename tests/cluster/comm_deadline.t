@@ -1,6 +1,6 @@
 #!/bin/bash
-# comm_deadline.t - one rank of four stops, dies or goes astray, on one and on two
-# nodes: the others say which, where and in what operation, and the whole job ends.
+# comm_deadline.t - one rank of four is suspended, is killed or calls another operation, on one
+# and on two nodes: the others report the rank, its node and the operation, and all ranks end.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -15,8 +15,7 @@ cluster_begin --nodes 2
 start='barrier #1 (start of epoch)'
 bucket='all-reduce #2 (bucket 3)'
 
-# none_left: no process of the job runs, by the name it was started with; zombies have
-# none
+# none_left: no process of the job is running, by its command line; zombies have none
 # shellcheck disable=SC2317
 none_left() {
     local proc
@@ -25,9 +24,9 @@ none_left() {
     done
 }
 
-# fate DEADLINE NAME RANK SRUN-OPTION...: run it; sets $status, $words (our own lines).  What
-# it says goes to a file of its own: a launcher that ends late must not write into the next.
-# DEADLINE is long where something else than the deadline has to be noticed.
+# fate DEADLINE NAME RANK SRUN-OPTION...: run it; sets $status and $words (lines of the program).
+# Each run has its own output file, because an earlier launcher may still write.  DEADLINE is
+# long if something else than the time limit must be detected.
 runs=0
 fate() {
     local deadline=$1 name=$2 rank=$3 try
@@ -44,7 +43,7 @@ fate() {
     words=$(sed -n 's/^fate: //p' "$out")
 }
 
-# ended WHAT STATUS: how the last one must have ended
+# ended NAME STATUS: check the end of the last run
 ended() {
     check_text "$1: status" "$status" "$2"
     [ "$status" -eq "$2" ] || sed 's/^/# /' "$out"
@@ -53,7 +52,7 @@ ended() {
 }
 
 fate 60 none 0 -N2 -n4
-check_text "without an accident: no words" "$words" ""
+check_text "without a failure: no messages" "$words" ""
 ended "without an accident" 0
 
 for nodes in 1 2; do
@@ -76,7 +75,7 @@ for nodes in 1 2; do
     done
 done
 
-# One rank per node: nobody is beside the victim to see what becomes of it.
+# One rank per node: no other rank on the node can see the failure.
 fate 8 stop 1 -N2 -n2
 check_text "stopped, alone on its node: message" "$words" \
     "$bucket: no answer from rank 1 on n2 after 8 s; rank 1 was last seen in $start; terminating all ranks"
@@ -87,7 +86,7 @@ check_text "killed, alone on its node: message" "$words" \
 ended "killed, alone on its node" 7
 
 fate 8 nap 1 -N2 -n4
-check_text "too long at work: message" "$words" \
+check_text "a rank that computes too long: message" "$words" \
     "$bucket: no answer from rank 1 on n1 after 8 s; rank 1 is alive and last entered $start and has left it; terminating all ranks"
 ended "too long at work" 7
 fate 8 other 2 -N2 -n4
@@ -99,21 +98,21 @@ check_text "a watched call hangs: message" "$words" \
     "rank 0 on n1: opening data.bp: not finished after 2 s; terminating all ranks"
 ended "a watched call hangs" 7
 
-# An end that was asked for is no accident: no rank may take it for one.
-mkdir "$tmp/asked"
-DNN_DEADLINE=3600 cl srun --overcommit -N2 -n4 --job-name=asked "$tmp/fate" nap 1 "$tmp/asked" > "$tmp/asked.out" 2>&1 &
+# Cancelling is not a failure: no rank may report it.
+mkdir "$tmp/cancelled"
+DNN_DEADLINE=3600 cl srun --overcommit -N2 -n4 --job-name=cancelled "$tmp/fate" nap 1 "$tmp/cancelled" > "$tmp/cancelled.out" 2>&1 &
 # shellcheck disable=SC2317
 all_wait() {
-    [ -e "$tmp/asked/0" ] && [ -e "$tmp/asked/2" ] && [ -e "$tmp/asked/3" ]
+    [ -e "$tmp/cancelled/0" ] && [ -e "$tmp/cancelled/2" ] && [ -e "$tmp/cancelled/3" ]
 }
 check "a long job starts" wait_for all_wait
-check "scancel" cl scancel --name=asked
+check "scancel" cl scancel --name=cancelled
 wait "$!"
-check_text "cancelled: no words of ours" "$(sed -n 's/^fate: //p' "$tmp/asked.out")" ""
+check_text "cancelled: no messages" "$(sed -n 's/^fate: //p' "$tmp/cancelled.out")" ""
 check "cancelled: no process is left" wait_for none_left
 
 fate 60 abort 3 -N2 -n4
-check_text "abort: no words of ours" "$words" ""
+check_text "abort: no messages" "$words" ""
 ended "abort" 4
 
 finish

@@ -1,16 +1,16 @@
-/* comm_fate.c - ranks of which one comes to grief; the others' end is looked at by
- * the script that started this.
+/* comm_fate.c - several ranks, one of which fails; comm_deadline.t checks how the
+ * others end.
  *
  * usage: comm_fate FATE RANK DIR
  *
  * All ranks meet in a barrier, then all but RANK start an all-reduce and make a file
- * DIR/R; when all these are there, RANK meets its fate:
+ * DIR/R; when all these files exist, RANK does one of these:
  *   stop   SIGSTOP             kill   SIGKILL
- *   nap    works for very long
+ *   nap    sleeps for very long
  *   other  a barrier           count  an all-reduce of another size
- *   watch  hangs in a call that is watched for 2 s
+ *   watch  hangs in a call with a time limit of 2 s
  *   abort  aborts with DNN_EDATA
- *   none   joins in; all end well
+ *   none   the same all-reduce; all ranks succeed
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -72,7 +72,7 @@ int main(int argc, char **argv)
 
     if (argc != 4) return 2;
     int victim = atoi(argv[2]);
-    /* The others are those who find out. */
+    /* The other ranks detect the failure. */
     if (task != NULL && atoi(task) == victim) setenv("DNN_DEADLINE", "3600", 1);
     if (dnn_comm_open(NULL, &comm, &err) < 0) {
         fprintf(stderr, "comm_fate: %s\n", err.text);

@@ -5,12 +5,12 @@
 #
 #     . "${srcdir:-.}/tests/cluster/lib.sh"
 #     cluster_need                    # or skip the whole test
-#     cluster_begin --nodes 2         # ends with the test, however it ends
-#     check "two nodes answer" cl srun -N2 -n2 hostname
+#     cluster_begin --nodes 2         # stopped when the test ends
+#     check "two nodes work" cl srun -N2 -n2 hostname
 #     finish
 #
 # $cluster is its name, $cluster_dir its directory, $tmp a directory of the test
-# that the nodes see too.  Every wait has a limit.
+# that the nodes can access.  Every wait has a time limit.
 #
 # shellcheck shell=bash
 set -u
@@ -22,7 +22,7 @@ cluster=
 cluster_dir=
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/dnn-test.XXXXXX")
 
-# check WHAT CMD...: CMD must succeed; its output is shown if it does not
+# check NAME CMD...: CMD must succeed; its output is printed if it does not
 check() {
     local what=$1 out status=0
     shift
@@ -32,14 +32,14 @@ check() {
     result "$what" "$out"
 }
 
-# check_text WHAT GOT WANT: the texts must be the same
+# check_text NAME GOT WANT: the texts must be the same
 check_text() {
     local out=
     [ "$2" = "$3" ] || out=$(printf ' got: %s\nwant: %s' "$2" "$3")
     result "$1" "$out"
 }
 
-# skip_all WHY
+# skip_all REASON: skip the whole test
 skip_all() {
     rm -rf "$tmp"
     trap - EXIT
@@ -71,7 +71,7 @@ trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# cluster_begin [OPTION...]: start one, named after this process
+# cluster_begin [OPTION...]: start a cluster, named after this process
 cluster_begin() {
     cluster=t$$
     cluster_dir=$tmp/c
@@ -82,28 +82,28 @@ cluster_begin() {
     exit 1
 }
 
-# cl CMD...: run it on the cluster's login host
+# cl CMD...: run it in the cluster
 cl() {
     guarded dnn-cluster run --dir "$cluster_dir" -- "$@"
 }
 
-# job_is ID STATE: whether Slurm says so
+# job_is ID STATE: whether the job has this state
 job_is() {
     cl scontrol show job "$1" | grep -q "JobState=$2"
 }
 
-# queued_again ID: its script said so, and Slurm says so, also when it has been started since
+# queued_again ID: whether the script printed it and Slurm has requeued the job (or started it since)
 queued_again() {
     grep -q "job $1 is requeued to continue" "$tmp/$1.out" &&
         cl scontrol show job "$1" | grep -q 'Restarts=[1-9]'
 }
 
-# submit ARG...: sbatch, prints the job's number only
+# submit ARG...: sbatch; prints the job ID
 submit() {
     cl sbatch --parsable --open-mode=append --output="$tmp/%j.out" "$@"
 }
 
-# left_of DIR: processes that a cluster in DIR left behind
+# left_of DIR: print remaining processes of a cluster in DIR
 left_of() {
     {
         grep -lzsxF "SLURM_CONF=$1/slurm.conf" /proc/[0-9]*/environ
@@ -111,7 +111,7 @@ left_of() {
     } | sed 's/[^0-9]//g' | sort -u
 }
 
-# clean DIR: nothing of it runs
+# clean DIR: whether no process of it is left
 clean() {
     [ -z "$(left_of "$1")" ]
 }

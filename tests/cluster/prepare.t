@@ -1,6 +1,6 @@
 #!/bin/bash
-# prepare.t - dnn-prepare on a real private Slurm: with 1 to 4 ranks, killed half way and
-# started again, and as a batch job that is told to stop and goes on by itself.
+# prepare.t - dnn-prepare on a private Slurm: with 1 to 4 ranks, killed and started again, and
+# as a batch job that is stopped, requeued and continues.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -13,7 +13,7 @@ cluster_begin --nodes 1
 jobs=$(cd "$srcdir/jobs" && pwd)
 cd "$tmp" || exit 1
 
-cat > job.json << EOF
+cat > prepare.json << EOF
 {"generate": {"type": "blobs3d", "samples": 24, "seed": 5}, "to": "$tmp/out.bp", "seed": 7,
  "chunk": "64KiB", "piece": "64KiB",
  "steps": [{"split": {"train": 0.8, "test": 0.2}}, {"normalise": "channel"}, {"type": "i16"}]}
@@ -29,18 +29,18 @@ some_pieces() {
     [ "$(pieces)" -ge 3 ]
 }
 
-check "without Slurm" guarded dnn-prepare --quiet job.json
+check "without Slurm" guarded dnn-prepare --quiet prepare.json
 want=$(hash_of)
 for ranks in 1 2 3 4; do
     rm -rf out.bp
-    check "srun with $ranks ranks" cl srun --mpi=pmix --overcommit -n $ranks dnn-prepare --quiet job.json
+    check "srun with $ranks ranks" cl srun --mpi=pmix --overcommit -n $ranks dnn-prepare --quiet prepare.json
     check_text "$ranks ranks: the same dataset" "$(hash_of)" "$want"
 done
 
-# ---- killed half way ----
+# ---- killed ----
 
 rm -rf out.bp
-sed 's/"samples": 24/"samples": 600/' job.json > long.json
+sed 's/"samples": 24/"samples": 600/' prepare.json > long.json
 cl srun --mpi=pmix --overcommit -n 3 dnn-prepare --quiet "$tmp/long.json" > killed.out 2>&1 &
 pid=$!
 check "pieces appear" wait_for some_pieces
@@ -49,16 +49,16 @@ kill -KILL "$(pgrep -n -f "^[^ ]*dnn-prepare --quiet $tmp/long.json")"
 status=0
 wait $pid || status=$?
 result "the job fails" "$([ "$status" -ne 0 ] || cat killed.out)"
-result "a killed rank leaves no dataset" "$([ ! -e out.bp ] || echo "it is there")"
-result "but what was finished" "$([ "$(pieces)" -ge 3 ] || ls -A)"
-check "the same command goes on, with other ranks" cl srun --mpi=pmix --overcommit -n 2 dnn-prepare --quiet "$tmp/long.json"
+result "after a killed rank there is no dataset" "$([ ! -e out.bp ] || echo "it is there")"
+result "but finished pieces are kept" "$([ "$(pieces)" -ge 3 ] || ls -A)"
+check "the same command continues, with another number of ranks" cl srun --mpi=pmix --overcommit -n 2 dnn-prepare --quiet "$tmp/long.json"
 got=$(hash_of)
 rm -rf out.bp
 guarded dnn-prepare --quiet long.json
 want=$(hash_of)
-check_text "to the same dataset as without Slurm" "$got" "$want"
+check_text "the dataset is the same as without Slurm" "$got" "$want"
 
-# ---- told to stop ----
+# ---- SIGTERM ----
 
 rm -rf out.bp
 tasks=2
@@ -69,12 +69,12 @@ cl scancel --signal=TERM "$id"
 stopped() {
     grep -q 'run the same command again to continue' "$tmp/$id.out"
 }
-check "SIGTERM is obeyed" wait_for stopped
-check "the job queues itself again" wait_for queued_again "$id"
-# Slurm lets such a job wait for two minutes; we only until the old step's server is gone.
+check "SIGTERM stops it" wait_for stopped
+check "the job is requeued" wait_for queued_again "$id"
+# A requeued job waits for two minutes; start it as soon as the old step has ended.
 check "the old step ends" wait_for grep -q "\[$id\.0\] .*done with step" "$cluster_dir/log/steps.n1.log"
 cl scontrol update "jobid=$id" StartTime=now 2> out # it may have begun already
-check "it is started again and ends well" wait_for job_is "$id" COMPLETED
+check "it is started again and completes" wait_for job_is "$id" COMPLETED
 result "it continued" "$(grep -q 'continuing the interrupted preparation' "$tmp/$id.out" || cat "$tmp/$id.out")"
 check_text "the dataset is the same" "$(hash_of)" "$want"
 finish

@@ -1,7 +1,7 @@
 #!/bin/bash
-# quickstart.t - what ./quickstart does once the toolkit is built: it follows a job that trains,
-# and does so only once.  On a project of a few files whose make builds nothing, with a network
-# that is small, but under a real private Slurm.
+# quickstart.t - ./quickstart after the build: it submits a job that trains, once, and prints its
+# output.  On a project of a few files that builds nothing, with a small network, under a private
+# Slurm.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -13,7 +13,7 @@ command -v dpkg-query > /dev/null || skip_all "no dpkg here"
 cluster_begin --nodes 1
 unset CI QUICKSTART_BEGAN "${!DNN_@}"
 export DNN_CACHE=$tmp/cache XDG_CACHE_HOME=$tmp/cache DNN_PLACE=host DNN_SLURM=own MAKEFLAGS='' MFLAGS=''
-src=$tmp/src said=$tmp/said
+src=$tmp/src output=$tmp/output
 run=$src/build/unet3d
 
 mkdir -p "$src/containers" "$src/config" "$run"
@@ -25,7 +25,7 @@ touch "$src/configure.ac" "$src/Makefile.am"
 printf '#!/bin/sh\ncd "$(dirname "$0")" && cp configure.in configure && touch Makefile.in\n' > "$src/autogen.sh"
 printf '#!/bin/sh\ncp "$(dirname "$0")/Makefile" . && touch config.status\n' > "$src/configure.in"
 printf 'all:\n' > "$src/Makefile"
-# The cluster that quickstart asks for is this test's.
+# quickstart uses the cluster of this test.
 cat > "$src/build/dnn-cluster" << EOF2
 #!/bin/bash
 verb=\$1
@@ -33,7 +33,7 @@ shift
 exec $(command -v dnn-cluster) "\$verb" --dir "$cluster_dir" "\$@"
 EOF2
 chmod +x "$src/autogen.sh" "$src/configure.in" "$src/build/dnn-cluster"
-cat > "$run/job.json" << EOF2
+cat > "$run/train.json" << EOF2
 {"layers": {"zoo": "unet3d", "base": 4, "depth": 1, "classes": 3, "input": [16, 16, 16, 1]},
  "data": {"dataset": "fractals.bp", "batch_size": 3}, "num_epochs": 1000000, "loss": "cross_entropy",
  "deterministic": true, "checkpoints": {"interval": 20}}
@@ -41,49 +41,49 @@ EOF2
 guarded dnn-prepare --quiet --generate blobs3d --set samples=24 --set size=16 --set classes=2 \
     --split 0.75,0.25 --to "$run/fractals.bp" || exit 1
 
-# has TEXT...: complaints if one of them is not in what quickstart said
+# has TEXT...: prints an error if one of them is not in the output of quickstart
 has() {
     local text
     for text in "$@"; do
-        grep -q -- "$text" "$said" || { echo "missing: $text"; tail -n 25 "$said"; return; }
+        grep -q -- "$text" "$output" || { echo "missing: $text"; tail -n 25 "$output"; return; }
     done
 }
-# ended STATUS CMD...: complaints if it ends otherwise; what it says goes to $said
+# ended STATUS CMD...: prints an error if it ends with another status; its output is in $output
 ended() {
     local want=$1 status=0
     shift
-    guarded "$@" > "$said" 2>&1 < /dev/null || status=$?
-    [ "$status" = "$want" ] || { echo "status $status, not $want"; tail -n 25 "$said"; }
+    guarded "$@" > "$output" 2>&1 < /dev/null || status=$?
+    [ "$status" = "$want" ] || { echo "status $status, not $want"; tail -n 25 "$output"; }
 }
 epochs_come() {
-    [ "$(grep -c '^epoch [0-9]*/1000000: ' "$said")" -gt 2 ]
+    [ "$(grep -c '^epoch [0-9]*/1000000: ' "$output")" -gt 2 ]
 }
 
-guarded "$src/quickstart" > "$said" 2>&1 < /dev/null &
+guarded "$src/quickstart" > "$output" 2>&1 < /dev/null &
 pid=$!
-check "epochs are shown as they come" wait_for epochs_come
+check "epochs are printed while the job runs" wait_for epochs_come
 kill -TERM "$(ps -o pid= --ppid "$pid" | head -n 1)"
 status=0
 wait "$pid" || status=$?
-result "it first prints what it will do" "$(head -n 1 "$said" | grep -v '^This installs')"
-check_text "interrupted, it ends as such" "$status" 130
-result "and says what became of job and Slurm" \
+result "it first prints a description" "$(head -n 1 "$output" | grep -v '^This installs')"
+check_text "interrupted, it ends with status 130" "$status" 130
+result "and prints the state of job and Slurm" \
     "$(has 'job [0-9]* is cancelled; the private Slurm, if there is one, keeps running' 'the same command continues')"
-id=$(sed -n 's/.*job \([0-9]*\) is cancelled.*/\1/p' "$said")
-check "Slurm says so, too" job_is "$id" CANCELLED
-result "a checkpoint is left" "$(compgen -G "$run/run-job/checkpoints/ckpt-*.bp" > /dev/null || find "$run")"
+id=$(sed -n 's/.*job \([0-9]*\) is cancelled.*/\1/p' "$output")
+check "the job is cancelled in Slurm" job_is "$id" CANCELLED
+result "there is a checkpoint" "$(compgen -G "$run/run-train/checkpoints/ckpt-*.bp" > /dev/null || find "$run")"
 
-step=$(find "$run/run-job/checkpoints" -name 'ckpt-*.bp' | sort | sed -n '$s/.*ckpt-0*\([0-9]*\)\.bp/\1/p')
-sed -i "s/1000000/$((step / 6 + 10))/" "$run/job.json"
-result "the same command goes on" "$(ended 0 "$src/quickstart"
+step=$(find "$run/run-train/checkpoints" -name 'ckpt-*.bp' | sort | sed -n '$s/.*ckpt-0*\([0-9]*\)\.bp/\1/p')
+sed -i "s/1000000/$((step / 6 + 10))/" "$run/train.json"
+result "the same command resumes" "$(ended 0 "$src/quickstart"
     has "resuming from the checkpoint of step $step:" 'the network is trained; the log of the job is /')"
-result "and says where everything is" "$(has "^    model  *$run/run-job/" "^    log  *$run/run-job/metrics.csv")"
-result "a third time nothing is trained" "$(ended 0 "$src/quickstart"
-    has 'the network is trained already' "^    model  *$run/run-job/"
-    ! grep -q '^epoch ' "$said" || cat "$said")"
+result "and prints the paths of the results" "$(has "^    model  *$run/run-train/" "^    log  *$run/run-train/metrics.csv")"
+result "the third time it does not train" "$(ended 0 "$src/quickstart"
+    has 'the network is trained already' "^    model  *$run/run-train/"
+    ! grep -q '^epoch ' "$output" || cat "$output")"
 
-rm -r "$run/run-job"
-sed -i 's/"dataset": "fractals.bp"/"dataset": "nowhere.bp"/' "$run/job.json"
-result "a job that fails is a failure, with the end of its log" "$(ended 1 "$src/quickstart"
+rm -r "$run/run-train"
+sed -i 's/"dataset": "fractals.bp"/"dataset": "nowhere.bp"/' "$run/train.json"
+result "if the job fails, quickstart fails and prints the end of the log" "$(ended 1 "$src/quickstart"
     has 'nowhere.bp' 'ended as FAILED, exit code 5:0' 'the end of its log is above, the whole log is /')"
 finish

@@ -1,6 +1,6 @@
 #!/bin/bash
-# topo.t - placement and binding for real: under srun on one and on two nodes,
-# compared with what the kernel says of each task.
+# topo.t - placement and binding under srun on one and on two nodes, compared with the
+# kernel's data of each task.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -13,9 +13,8 @@ cluster_need
 command -v dnn-bench > /dev/null || skip_all "no dnn-bench here"
 cluster_begin --nodes 2
 
-# The program under test.  What the kernel says its task was granted is noted first, and
-# where the kernel has its main thread when it ends: both independent of what the
-# program says itself.
+# The program under test.  The CPU mask of the task is recorded before it starts, and the CPU of
+# its main thread when it ends: both independent of the program's output.
 cat > "$tmp/at_end.c" << 'END'
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +30,7 @@ __attribute__((destructor)) static void at_end(void)
 }
 END
 # shellcheck disable=SC2086 # it may be several words
-check "what notes it is compiled" ${CC:-cc} -shared -fPIC -o "$tmp/at_end.so" "$tmp/at_end.c"
+check "the library that records it is compiled" ${CC:-cc} -shared -fPIC -o "$tmp/at_end.so" "$tmp/at_end.c"
 cat > "$tmp/task" << 'END'
 #!/bin/bash
 note=${0%/*}/note.$SLURM_PROCID
@@ -41,35 +40,35 @@ exec env AT_END="$note.seen" LD_PRELOAD="${0%/*}/at_end.so" dnn-bench topo "$@"
 END
 chmod +x "$tmp/task"
 
-# rows FILE: the table's rows, one space between columns
+# rows FILE: print the rows of the table, one space between columns
 rows() {
     sed -n 's/^ *\([0-9][0-9]*  .*\)/\1/p' "$1" | tr -s ' '
 }
 
-# column N FILE: one column of all rows.  The memory column is five words.
+# column N FILE: print one column of all rows.  The memory column is five words.
 column() {
     rows "$2" | cut -d' ' -f"$1" | paste -sd' ' -
 }
 HOST=2 THREADS=12 BOUND=13 PINNED=14
 
-# noted WHAT N: what the kernel said of tasks 0 .. N-1
+# noted WHAT N: print what was recorded for tasks 0 .. N-1
 noted() {
     local i
     for ((i = 0; i < $2; i++)); do cat "$tmp/note.$i.$1"; done | paste -sd' ' -
 }
 
-# numbers LIST: 0-2,5 as 0 1 2 5, one per line
+# numbers LIST: print 0-2,5 as 0 1 2 5, one per line
 numbers() {
     local range
     for range in ${1//,/ }; do seq "${range%-*}" "${range#*-}"; done
 }
 
-# within LIST LIST: whether the first is not empty and all of it is in the second
+# within LIST LIST: whether the first list is not empty and part of the second
 within() {
     [ -n "$1" ] && ! numbers "$1" | grep -vqxFf <(numbers "$2")
 }
 
-# inside TABLE N: whether tasks 0 .. N-1 were bound inside what was granted
+# inside TABLE N: whether tasks 0 .. N-1 were bound inside the granted CPUs
 inside() {
     local i
     for ((i = 0; i < $2; i++)); do
@@ -77,7 +76,7 @@ inside() {
     done
 }
 
-# seen TABLE N: whether the kernel had tasks 0 .. N-1 where the table says
+# seen TABLE N: whether tasks 0 .. N-1 ran on the CPUs of the table
 seen() {
     local i
     for ((i = 0; i < $2; i++)); do
@@ -99,8 +98,8 @@ cpus=$(cl sinfo -h -N -n n1 -p batch -o %c | head -n 1)
 # One node, two tasks, Slurm binds.
 if [ "$cpus" -ge 2 ]; then
     run one --mpi=pmix -N1 -n2 --cpu-bind=cores "$tmp/task"
-    check_text "two tasks on one node end well" "$status" 0
-    check_text "each is bound to what it was granted" "$(column $BOUND "$tmp/one.out")" \
+    check_text "two tasks on one node succeed" "$status" 0
+    check_text "each is bound to its granted CPUs" "$(column $BOUND "$tmp/one.out")" \
         "$(noted granted 2)"
     check_text "both on the same host" "$(column $HOST "$tmp/one.out")" "$(noted host 2)"
     check_text "all threads are pinned" "$(column $PINNED "$tmp/one.out")" "1/1 1/1"
@@ -109,23 +108,23 @@ if [ "$cpus" -ge 2 ]; then
         grep -q '^started by srun --mpi=pmix; Open MPI' "$tmp/one.out"
     check_text "nothing to warn about" "$(grep -c warn "$tmp/one.err")" 0
 
-    # The same without Slurm's binding: both get the same mask, we divide it.
+    # The same without Slurm's binding: both have the same mask, which dnn-bench divides.
     run split --mpi=pmix -N1 -n2 --cpu-bind=none "$tmp/task"
-    check_text "tasks were granted the same" "$(cat "$tmp/note.0.granted")" \
+    check_text "both tasks have the same mask" "$(cat "$tmp/note.0.granted")" \
         "$(cat "$tmp/note.1.granted")"
-    check "and divide it" grep -q ' overlaps: none$' "$tmp/split.out"
+    check "and the mask is divided" grep -q ' overlaps: none$' "$tmp/split.out"
     # shellcheck disable=SC2046 # two words are wanted
     set -- $(column $BOUND "$tmp/split.out")
     check "into different CPUs" [ "${1:-}" != "${2:-}" ]
-    check "inside what was granted" inside "$tmp/split.out" 2
-    check "where the kernel has seen them" seen "$tmp/split.out" 2
+    check "inside the granted CPUs" inside "$tmp/split.out" 2
+    check "the tasks ran there" seen "$tmp/split.out" 2
     check_text "all threads are pinned" \
         "$(column $PINNED "$tmp/split.out" | tr ' ' '\n' | awk -F/ '$1 != $2')" ""
 
     run inherit --mpi=pmix -N1 -n2 --cpu-bind=none "$tmp/task" --bind inherit
     check_text "inherit keeps the mask" "$(column $BOUND "$tmp/inherit.out")" \
         "$(noted granted 2)"
-    check "and says that ranks overlap" \
+    check "and reports that ranks overlap" \
         grep -q 'warn: .*: ranks 0 and 1 share cores .*--bind auto divides it' \
         "$tmp/inherit.err"
     check_text "off binds nothing" \
@@ -133,8 +132,8 @@ if [ "$cpus" -ge 2 ]; then
         "- -"
 
     run threads --mpi=pmix -N1 -n2 --cpu-bind=cores "$tmp/task" --threads 9
-    check_text "more threads than cores go on" "$status" 0
-    check_text "with the threads asked for" "$(column $THREADS "$tmp/threads.out")" "9 9"
+    check_text "more threads than cores are allowed" "$status" 0
+    check_text "with the requested threads" "$(column $THREADS "$tmp/threads.out")" "9 9"
     check "and are reported" grep -q \
         'warn: ranks 0 and 1: 9 threads share 1 core; request more cores' \
         "$tmp/threads.err"
@@ -145,13 +144,13 @@ fi
 # Two nodes.
 run two --mpi=pmix -N2 -n2 --cpu-bind=cores "$tmp/task"
 check_text "one task on each of two nodes" "$(column $HOST "$tmp/two.out")" "n1 n2"
-check_text "bound to what each was granted" "$(column $BOUND "$tmp/two.out")" "$(noted granted 2)"
-check "which is no overlap" grep -q '^2 ranks on 2 nodes, .* overlaps: none$' "$tmp/two.out"
+check_text "each is bound to its granted CPUs" "$(column $BOUND "$tmp/two.out")" "$(noted granted 2)"
+check "without overlap" grep -q '^2 ranks on 2 nodes, .* overlaps: none$' "$tmp/two.out"
 check "hosts in the header" grep -qx 'hosts   n1, n2' "$tmp/two.out"
 
 run four --mpi=pmix -N2 -n4 --overcommit "$tmp/task"
 check_text "four tasks on two nodes" "$(column $HOST "$tmp/four.out")" "$(noted host 4)"
-check "inside what was granted" inside "$tmp/four.out" 4
+check "inside the granted CPUs" inside "$tmp/four.out" 4
 check "both hosts are in the sum" grep -q '^4 ranks on 2 nodes, ' "$tmp/four.out"
 
 run json --mpi=pmix -N2 -n2 "$tmp/task" --json
@@ -168,10 +167,10 @@ else
     skip "one JSON object" "no python3"
 fi
 
-# Started wrong.
+# Started incorrectly.
 run none --mpi=none -N2 -n2 dnn-bench topo
 check_text "the wrong launcher is status 7" "$status" 7
-check_text "and is told what to do" "$(grep '^dnn-bench:' "$tmp/none.err" | sort -u)" \
+check_text "and the message explains what to do" "$(grep '^dnn-bench:' "$tmp/none.err" | sort -u)" \
     "dnn-bench: MPI sees 1 rank but Slurm started 2 tasks: this srun used --mpi=none,\
  MPI needs --mpi=pmix (srun --mpi=list shows what this site has)"
 
@@ -179,7 +178,7 @@ printf '#!/bin/sh\ndnn-bench topo\necho "status $?"\nsrun --mpi=pmix dnn-bench t
     > "$tmp/batch"
 id=$(submit -N2 -n2 "$tmp/batch")
 check "a batch job runs" wait_for job_is "$id" COMPLETED
-check_text "started directly it is told to use srun" \
+check_text "started without srun, the message names srun" \
     "$(grep -e '^dnn-bench:' -e '^status' "$tmp/$id.out")" \
     "dnn-bench: job $id has 2 tasks, but this program was started directly in the batch\
  script, as one process; start it with srun (srun -n1 for one process)

@@ -1,8 +1,8 @@
-/* importers.c - the importers for a coverage-guided fuzzer: a file of any content is
- * read or refused with a message, and what is read is what the columns promise.
+/* importers.c - fuzz target for the importers: a file with any content is read or gives
+ * an error message, and samples have the type and shape of their columns.
  *
- * The first byte says which importer (low four bits) and how (high four: as target too,
- * whole, without channels, grey), the rest is the file.
+ * The first byte selects the importer (low four bits) and the options (high four: also
+ * as target, whole, without channels, grey); the rest is the file.
  *
  * make fuzz builds it with clang's libFuzzer; make_import_corpus.py makes the files it
  * starts from.
@@ -24,7 +24,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 
 enum { LIMIT = 64 << 20, SAMPLES = 16 };
 
-/* In the order of make_import_corpus.py, which is not to change: a corpus has it. */
+/* The order of make_import_corpus.py; it must not change, because corpora depend on it.
+ */
 static const struct {
     const char *name, *suffix;
 } formats[] = {
@@ -43,7 +44,7 @@ static const struct {
     {"nifti",    ".nii.gz"           },
     {"csv",      ".csv.gz"           },
     {"idx",      "-images-idx3-ubyte"},
-    {NULL,       ".any"              }, /* whatever it looks like */
+    {NULL,       ".any"              }, /* format detected from the content */
 };
 
 static char dir[64];
@@ -56,7 +57,7 @@ static void remove_dir(void)
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     (void)argc, (void)argv;
-    /* In memory where that is possible: a file is written for every trial. */
+    /* In memory if possible: a file is written for every input. */
     snprintf(dir, sizeof dir, "%s/dnn-fuzz-XXXXXX",
              access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
     if (mkdtemp(dir) == NULL) abort();
@@ -78,13 +79,13 @@ static void write_file(const char *path, const uint8_t *data, size_t size)
     if (fd < 0 || close(fd) != 0) abort();
 }
 
-/* A refusal says why. */
+/* An error must have a message. */
 static void expect_text(int rc, const struct dnn_err *err)
 {
     if (rc < 0 && (err->text[0] == '\0' || err->code != rc)) abort();
 }
 
-/* So that no byte goes unread. */
+/* Read every byte, for the sanitizers. */
 static volatile unsigned char looked_at;
 
 static void expect_promise(const struct dnn_source *s, const struct dnn_sample *sample)

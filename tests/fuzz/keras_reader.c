@@ -1,5 +1,5 @@
-/* keras_reader.c - the Keras reader for a coverage-guided fuzzer: what it is given is
- * read or refused with a message, and what is read lowers or is refused.
+/* keras_reader.c - fuzz target for the Keras reader: any input is read or gives an
+ * error message, and a network that is read can be lowered or gives an error message.
  *
  * make fuzz builds it with clang's libFuzzer and runs it on corpus.tar.gz and more.
  *
@@ -13,7 +13,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* A refusal says why. */
+/* An error must have a message. */
 static void expect_text(int rc, const struct dnn_err *err)
 {
     if (rc < 0 && (err->text[0] == '\0' || err->code != rc)) abort();

@@ -1,8 +1,8 @@
 # make_import_corpus.py - small files of every format, for the fuzzer of the importers:
-# make_import_corpus.py OUT.tar.gz [FOUND...].  Files and directories FOUND, which an
-# earlier run left, go along.
+# make_import_corpus.py OUT.tar.gz [FOUND...].  Files and directories FOUND of an earlier run
+# are added.
 #
-# The first byte of each says which importer reads it, as tests/fuzz/importers.c has them.
+# The first byte of each selects the importer, as in tests/fuzz/importers.c.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors

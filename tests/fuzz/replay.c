@@ -1,5 +1,5 @@
-/* replay.c - files a fuzzer has found, given to what it fuzzes once more: the corpus as
- * a test, without the fuzzer.
+/* replay.c - runs a fuzz target on files that a fuzzer has found: the corpus as a test,
+ * without the fuzzer.
  *
  *   fuzz_importers FILE...
  *
@@ -28,7 +28,7 @@ int main(int argc, char **argv)
             fprintf(stderr, "%s\n", err.text);
             return 1;
         }
-        /* So that a crash tells by what. */
+        /* Print the name first, so that it is known after a crash. */
         fprintf(stderr, "%s\n", argv[i]);
         LLVMFuzzerTestOneInput((const uint8_t *)text, len);
         dnn_free(text);

@@ -1,5 +1,5 @@
-/* ckpt_ranks.c - checkpoints of several ranks: rank 0 writes and reads, all have the
- * same, errors too, while the run goes on talking.
+/* ckpt_ranks.c - checkpoints with several ranks: rank 0 writes and reads, all ranks
+ * have the same arrays and errors, also while they use other collectives.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -27,7 +27,7 @@ static struct dnn_ckpts *opened(struct dnn_comm *comm, bool background)
     return c;
 }
 
-/* What a run does meanwhile. */
+/* Collectives of a run during a save. */
 static bool talk(struct dnn_comm *comm)
 {
     double sum[500];
@@ -100,23 +100,23 @@ static void failures(struct dnn_comm *comm)
     all_ok(comm, dnn_ckpt_open(comm, &cfg, &other, &err) == DNN_EIO, "a second run");
     all_ok(comm,
            strstr(err.text, " is using it; every run needs its own directory") != NULL,
-           "all ranks hear of it");
+           "all ranks have the message");
     if (rank == 0) mkdir(link, 0777);
     all_ok(comm, dnn_ckpt_save(c, 6, N, array, NULL, true, &err) == 0, "a save");
-    all_ok(comm, talk(comm), "the run goes on");
+    all_ok(comm, talk(comm), "other collectives work");
     all_ok(comm, dnn_ckpt_wait(c, &err) == DNN_EIO, "it failed on every rank");
     want = dnn_format(
         "rank 0: %s/ckpt-000000006.bp: %s/.best.part: cannot be created: Is a "
         "directory",
         dir, dir);
-    message_is(comm, want, "with rank 0's words");
+    message_is(comm, want, "with the message of rank 0");
     dnn_free(want);
     if (rank == 0) rmdir(link);
     array[0].shape.dim[0] -= rank == last;
     all_ok(comm, dnn_ckpt_load(c, NULL, N, array, &step, &state, &err) == DNN_EDATA,
            "ranks that want different arrays");
     want = dnn_format("%s: ranks want to load different arrays", dir);
-    message_is(comm, want, "are told so");
+    message_is(comm, want, "its message");
     dnn_free(want);
     array[0].shape.dim[0] += rank == last;
     array[3].shape.dim[0]++;

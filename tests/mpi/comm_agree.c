@@ -1,4 +1,5 @@
-/* comm_agree.c - every set of failing ranks: all end with the lowest one's error.
+/* comm_agree.c - for every set of failing ranks, all ranks get the error of the lowest
+ * one.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

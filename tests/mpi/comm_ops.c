@@ -1,4 +1,4 @@
-/* comm_ops.c - every collective operation, with counts that divide nothing.
+/* comm_ops.c - every collective operation, with odd counts.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -13,17 +13,17 @@ enum { NCOUNTS = sizeof counts / sizeof counts[0], MOST = 70001 };
 
 static void places(struct dnn_comm *comm, int rank, int size)
 {
-    int beside = 0, before = 0;
+    int local = 0, before = 0;
 
     for (int r = 0; r < size; r++)
         if (strcmp(dnn_comm_host(comm, r), dnn_comm_host(comm, rank)) == 0) {
-            beside++;
+            local++;
             if (r < rank) before++;
         }
     all_ok(comm, strcmp(dnn_comm_kind(comm), "mpi") == 0, "auto is mpi here");
     all_ok(comm, dnn_comm_version(comm)[0] != '\0', "MPI has a version");
     all_ok(comm, dnn_comm_local_rank(comm) == before, "local rank");
-    all_ok(comm, dnn_comm_local_size(comm) == beside, "local size");
+    all_ok(comm, dnn_comm_local_size(comm) == local, "local size");
     all_ok(comm, dnn_comm_node(comm, 0) == 0, "rank 0 is on node 0");
     all_ok(comm, dnn_comm_node(comm, size - 1) < dnn_comm_nodes(comm), "nodes");
 }
@@ -120,7 +120,8 @@ static void reductions(struct dnn_comm *comm, int rank, int size)
     dnn_free(buf);
 }
 
-/* What the front refuses it refuses before anything is sent: we can go on. */
+/* Invalid arguments are refused before anything is sent, so the next collective works.
+ */
 static void refusals(struct dnn_comm *comm, int size)
 {
     struct dnn_err err = {0};
@@ -132,7 +133,7 @@ static void refusals(struct dnn_comm *comm, int size)
            dnn_comm_bcast(comm, "x", &byte, 1, size, &err) == DNN_ECOMM &&
                strcmp(err.text, want) == 0,
            "a wrong root is refused");
-    all_ok(comm, dnn_comm_barrier(comm, NULL, &err) == 0, "barrier without words");
+    all_ok(comm, dnn_comm_barrier(comm, NULL, &err) == 0, "barrier without a name");
 }
 
 int main(void)

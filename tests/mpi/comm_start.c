@@ -1,5 +1,5 @@
-/* comm_start.c - all-reduces under way while the rank works, several at once,
- * finished in another order than started.
+/* comm_start.c - non-blocking all-reduces during computation, several at once, finished
+ * in another order than started.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -10,9 +10,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { BUCKETS = 70, COUNT = 4099 }; /* more than the rank remembers by name */
+enum {
+    BUCKETS = 70,
+    COUNT = 4099
+}; /* more than the number of operations a rank records */
 
-/* Something to do meanwhile, which takes a different time on every rank. */
+/* Computation that takes a different time on every rank. */
 static double work(int rank)
 {
     volatile double x = 1;
@@ -54,7 +57,7 @@ static void overlap(struct dnn_comm *comm, int rank, int size, bool by_test)
         for (int i = 0; i < COUNT; i++)
             good &= grad[b * COUNT + i] ==
                     (float)(size * (size - 1) / 2 + size * (b + i % 5));
-    all_ok(comm, good && sum > 0, "%d all-reduces beside work, %s", BUCKETS,
+    all_ok(comm, good && sum > 0, "%d all-reduces during computation, %s", BUCKETS,
            by_test ? "tested for" : "waited for");
     dnn_free(grad);
 }
@@ -75,14 +78,15 @@ static void late_wait(struct dnn_comm *comm, int rank, int size)
     all_ok(comm, good && x == size * (size - 1) / 2.0,
            "work may take longer than the deadline");
 
-    /* One comes late, but in time: the others have asked for it and go on. */
+    /* One rank arrives after the first check of the others, but before the time limit.
+     */
     if (rank == size - 1) usleep(3300000);
-    good = dnn_comm_barrier(comm, "late", &err) == 0;
-    all_ok(comm, good, "a rank may come just in time");
+    good = dnn_comm_barrier(comm, "after a wait", &err) == 0;
+    all_ok(comm, good, "a rank may arrive just before the time limit");
     dnn_comm_watch(comm, "nothing", 2);
     dnn_comm_unwatch(comm);
     usleep(2300000);
-    all_ok(comm, true, "a watch that was ended is silent");
+    all_ok(comm, true, "a watch that was ended prints nothing");
 }
 
 int main(void)

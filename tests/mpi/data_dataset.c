@@ -1,4 +1,4 @@
-/* data_dataset.c - a dataset that several ranks write is the one a single rank writes.
+/* data_dataset.c - several ranks write the same dataset as one rank.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -78,7 +78,7 @@ static void write_and_read(struct dnn_comm *comm, const struct dnn_bp_how *how,
 
     if (rc < 0) fprintf(stderr, "# %s\n", err.text);
     all_ok(comm, rc == 0, "%s: written", what);
-    all_ok(comm, strcmp(got, hash) == 0, "%s: all are told the one hash", what);
+    all_ok(comm, strcmp(got, hash) == 0, "%s: all ranks have the same hash", what);
     read_back(comm, path, hash, what);
     dnn_comm_barrier(comm, "removing", &err);
     if (dnn_comm_rank(comm) == 0) dnn_file_remove_tree(path, NULL);
@@ -86,7 +86,7 @@ static void write_and_read(struct dnn_comm *comm, const struct dnn_bp_how *how,
     dnn_free(path);
 }
 
-/* A chunk that nobody puts is found, and nothing is left. */
+/* A missing chunk is an error, and no files are left. */
 static void with_a_hole(struct dnn_comm *comm)
 {
     char *path = in_dir("hole.bp");
@@ -128,7 +128,7 @@ static void errors(struct dnn_comm *comm)
     char *want = dnn_format("rank 0: %s: No such file or directory", path);
 
     all_ok(comm, rc == DNN_EIO && strcmp(err.text, want) == 0,
-           "one that is not there is the same error for all");
+           "a missing dataset is the same error on all ranks");
     dnn_free(want);
     dnn_free(path);
 }

@@ -1,5 +1,5 @@
-/* data_feed.c - several ranks read one source or dataset: together they have every
- * sample once, with batches that divide evenly and that do not.
+/* data_feed.c - several ranks read one source or dataset: together they read every
+ * sample once, with batch sizes that are divisible by the ranks or not.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -66,8 +66,7 @@ static int write_set(struct dnn_comm *comm, const char *path)
     return rc;
 }
 
-/* Two epochs: our rows are what they should be, and all ranks' together each sample
- * once. */
+/* Two epochs: rows are correct, and all ranks together read each sample once. */
 static bool go_through(struct dnn_comm *comm, const struct dnn_feed_cfg *cfg)
 {
     struct dnn_feed *feed = NULL;
@@ -102,7 +101,7 @@ static bool go_through(struct dnn_comm *comm, const struct dnn_feed_cfg *cfg)
     return good;
 }
 
-/* Those that this process made. */
+/* Shared memory segments of this process. */
 static int segments(void)
 {
     DIR *d = opendir("/dev/shm");
@@ -150,7 +149,7 @@ int main(void)
         f.preload = false;
         all_ok(comm, go_through(comm, &f), "in order");
     }
-    /* What one rank finds wrong all ranks say. */
+    /* An error of one rank is returned on all ranks. */
     struct dnn_feed_cfg f = {
         .path = path, .batch_size = 4, .preload = true, .memory = 1};
     struct dnn_feed *feed = NULL;
@@ -158,7 +157,7 @@ int main(void)
     int rc = dnn_feed_open(comm, &f, &feed, &err);
     char *start = dnn_format("rank %d: ", size - 1);
     all_ok(comm, rc == DNN_ENOMEM && strncmp(err.text, start, strlen(start)) == 0,
-           "one rank's error is everybody's");
+           "an error of one rank is returned on all");
     dnn_free(start);
     if (rank == 0) dnn_file_remove_tree(dir, NULL);
     dnn_free(path);

@@ -1,4 +1,4 @@
-/* prepare_verify.c - ranks share the checking of a dataset, and all learn what is bad.
+/* prepare_verify.c - ranks share the verification of a dataset, and all get its error.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -10,7 +10,7 @@
 
 static char dir[] = "/tmp/dnn-verify-XXXXXX";
 
-/* What rank 0 was told, and on which rank an error came up. */
+/* Output of rank 0, and the rank of the error. */
 static int verified(struct dnn_comm *comm, const char *path, char out[512],
                     struct dnn_err *err)
 {
@@ -46,7 +46,7 @@ int main(void)
                strcmp(out, rank == 0 ? "train: 10 samples, all checksums "
                                        "match\ntest: 3 samples, all checksums match\n"
                                      : "") == 0,
-           "all sums are right, and rank 0 says so");
+           "all checksums match, printed by rank 0");
     bool changed = rank != 0 || made_change(path);
     all_ok(comm, changed, "a byte is changed");
     dnn_comm_barrier(comm, "changed", &err);
@@ -57,7 +57,7 @@ int main(void)
                       "a.bp: train: sample 5 (a/5.png): checksum mismatch in input") !=
                    NULL &&
                out[0] == '\0',
-           "all ranks hold the error of the one that found it");
+           "all ranks have the error of the one that found it");
     dnn_comm_barrier(comm, "end", &err);
     if (rank == 0) dnn_file_remove_tree(dir, NULL);
     dnn_free(path);

@@ -1,4 +1,4 @@
-/* ranks.h - tests of several ranks: all of them check, rank 0 speaks TAP.
+/* ranks.h - tests with several ranks: all ranks check, rank 0 prints TAP.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -9,7 +9,7 @@
 #include "comm/comm.h"
 #include "tap.h"
 
-/* Good only if it is good on every rank. */
+/* Passes only if it passes on every rank. */
 static inline DNN_PRINTF(3, 4) void all_ok(struct dnn_comm *comm, bool good,
                                            const char *fmt, ...)
 {
@@ -29,7 +29,7 @@ static inline DNN_PRINTF(3, 4) void all_ok(struct dnn_comm *comm, bool good,
     if (dnn_comm_rank(comm) == 0) ok(all != 0, "%s", what);
 }
 
-/* The last thing main() does; the exit status. */
+/* Called at the end of main(); returns the exit status. */
 static inline int all_done(struct dnn_comm *comm)
 {
     int rank = dnn_comm_rank(comm);

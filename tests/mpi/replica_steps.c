@@ -1,4 +1,4 @@
-/* replica_steps.c - a few training steps on however many ranks it is started with.
+/* replica_steps.c - a few training steps on any number of ranks.
  *
  *   replica_steps BACKEND NET BATCH LAST STEPS [deterministic|bf16|fp16|accumulate|-]
  *                 [LOSS]
@@ -47,7 +47,7 @@ static int net(const char *name, struct dnn_graph **out)
     return rc;
 }
 
-/* Sample i of batch b, the same whoever holds it. */
+/* Sample i of batch b, the same on all ranks. */
 static void fill(float *x, int64_t each, int64_t first, int64_t n, uint32_t b,
                  int32_t *labels, int64_t places)
 {

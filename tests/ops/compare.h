@@ -41,7 +41,8 @@ int ops_go(struct ops_run *run, int first, int end, struct dnn_err *err);
 
 int64_t ops_count(const struct dnn_prog *prog, int value);
 
-/* How far got is from want: the largest difference over want's largest size. */
+/* Difference of got and want: the largest difference over the largest absolute value of
+ * want. */
 struct ops_diff {
     double worst;     /* that quotient; not a number counts as infinite */
     int64_t at;       /* the element it is at                            */
@@ -55,7 +56,7 @@ struct ops_diff ops_compare(const double *got, const double *want, int64_t n);
  * is, and compare.  false if the op may not do so. */
 bool ops_in_place(struct ops_run *run, int i, struct ops_diff *diff);
 
-/* Numbers between low and high that float holds exactly; a function of (seed, i). */
+/* Numbers between low and high that are exact in f32; a function of (seed, i). */
 void ops_fill(double *to, int64_t n, double low, double high, uint64_t seed);
 
 #endif

@@ -1,13 +1,13 @@
-/* cpu_combine.c - the cpu backend's bias and its ops of several arrays against the ref
- * backend: odd shapes, gaps between rows, in place, one to three threads, twice the
- * same bits.
+/* cpu_combine.c - bias and ops of several arrays of the cpu backend against the ref
+ * backend: odd shapes, rows with a pitch, in place, one to three threads, the same bits
+ * in two runs.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
 #include "ops/cpu_rows.h"
 
-/* ---- a row for all ---- */
+/* ---- bias ---- */
 
 static void bias(int64_t rows, int64_t c)
 {

@@ -1,6 +1,6 @@
 /* cpu_conv.c - every kernel of the cpu backend for convolutions, transposed
- * convolutions and matrix products, against the loops of the ref backend; and twice
- * the same bits.
+ * convolutions and matrix products, against the loops of the ref backend; and the same
+ * bits in two runs.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -21,7 +21,7 @@ struct shape {
     struct dnn_op_window w; /* MATMUL: not used */
 };
 
-/* A step with memory of its own. */
+/* An op with its own memory. */
 struct sample {
     struct dnn_op op;
     struct dnn_op_unary post;
@@ -157,7 +157,7 @@ static void sample_free(struct sample *a)
 
 /* ---- running ---- */
 
-/* One ref step on the given memory. */
+/* One op of the ref backend on the given memory. */
 static void ref_run(struct dnn_dev *ref, struct dnn_step *step)
 {
     struct dnn_kernel *kernel;
@@ -173,7 +173,7 @@ static void ref_run(struct dnn_dev *ref, struct dnn_step *step)
     dnn_backend_ref.discard(ref, kernel);
 }
 
-/* What is right: the bare op, then bias and function one by one. */
+/* The expected result: the op alone, then bias and activation one by one. */
 static void ref_answer(struct dnn_dev *ref, struct sample *a, void *const out[2])
 {
     static const int none[3] = {DNN_NONE, DNN_NONE, DNN_NONE};
@@ -287,7 +287,7 @@ static double norm_apart(const struct dnn_tensor *t, int64_t pitch, const float 
     return sqrt(apart) / fmax(sqrt(size), 1e-30);
 }
 
-/* The outputs as numbers() left them, for the gaps between rows to be compared. */
+/* The outputs as filled by numbers(), to compare the gaps between rows. */
 struct outputs {
     void *mem[2];
     size_t bytes[2];
@@ -318,7 +318,7 @@ static void outputs_reset(const struct outputs *o, struct sample *a)
         if (a->out[i] != NULL) memcpy(a->out_mem[i], o->mem[i], o->bytes[i]);
 }
 
-/* One kernel: right, nothing else written, twice the same. */
+/* One kernel: correct, nothing else written, the same bits in two runs. */
 static bool check_algo(struct dnn_dev *dev, const struct cpu_algo *algo,
                        struct sample *a, const struct outputs *before,
                        const struct outputs *want, const char *what)
@@ -489,8 +489,8 @@ static void describe_shape(const struct shape *s, enum dnn_pass pass, char *out,
              dnn_shape_text(w, sizeof w, &weights));
 }
 
-/* Which posts and biases a shape gets goes round with its number: all are tried on
- * some, and every shape with some. */
+/* Activations and biases alternate with the number of the shape: each is tested with
+ * some shapes, and each shape with some of them. */
 static void check_shape(struct dnn_dev *dev, struct dnn_dev *ref, const struct shape *s,
                         int number)
 {
@@ -506,7 +506,7 @@ static void check_shape(struct dnn_dev *dev, struct dnn_dev *ref, const struct s
             if (post != NULL && post->fn == DNN_UNARIES) post = NULL;
             sample_make(&a, s, pass, variant == 1, post, 0);
             if (check_step(dev, ref, &a, what) == 0)
-                ok(false, "%s: no kernel but the loops", what);
+                ok(false, "%s: no kernel except the loops", what);
             sample_free(&a);
         }
         if (pass == DNN_BWD_WEIGHTS && s->kind != DECONV) continue;
@@ -550,7 +550,7 @@ static void check_products(struct dnn_dev *dev, struct dnn_dev *ref)
             sample_make(&a, &s, pass, i % 2 == 1, post->fn == DNN_UNARIES ? NULL : post,
                         0);
             if (check_step(dev, ref, &a, what) == 0)
-                ok(false, "%s: no kernel but the loops", what);
+                ok(false, "%s: no kernel except the loops", what);
             sample_free(&a);
         }
 }

@@ -1,13 +1,13 @@
 /* cpu_loss.c - the cpu backend's losses against the ref backend: odd numbers of
- * classes, labels and values, weights, gaps between rows, one to three threads, twice
- * the same bits.
+ * classes, labels and values, weights, rows with a pitch, one to three threads, the
+ * same bits in two runs.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
 #include "ops/cpu_rows.h"
 
-/* What a loss is tried with. */
+/* Settings of a loss. */
 struct kind {
     const char *name;
     enum dnn_op_kind kind;
@@ -77,11 +77,11 @@ static void *targets(struct dnn_tensor *t, int64_t rows, int64_t n, bool labels)
     *t = TENSOR(DNN_I32, SAMPLES, rows);
     int32_t *label = dnn_alloc((size_t)(SAMPLES * rows) * sizeof *label + 64);
     for (int64_t i = 0; i < SAMPLES * rows; i++)
-        label[i] = (int32_t)(i * 7 % (n + 3)) - 1; /* some are outside */
+        label[i] = (int32_t)(i * 7 % (n + 3)) - 1; /* some are out of range */
     return label;
 }
 
-/* Where the order matters, x with no two places alike, nor x and -x. */
+/* If the order matters: x without equal values, and without x and -x. */
 static void *arguments(const struct kind *kind, const struct dnn_tensor *x)
 {
     int64_t n = count_of(x), c = row_of(x), rows = n / c;

@@ -1,6 +1,6 @@
-/* cpu_narrow.c - convolutions with few channels by our own kernel: the same bits with
- * any number of threads and whatever else is in the batch, and refused where it is not
- * for them.  That they are right is seen in cpu_conv.c.
+/* cpu_narrow.c - the kernel for convolutions with few channels: the same bits with any
+ * number of threads and for any other samples in the batch; unsupported shapes are
+ * refused.  cpu_conv.c tests that results are correct.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -145,7 +145,7 @@ static void check(struct dnn_dev *const dev[THREADS], const struct shape *s,
         alone = alone && memcmp(want + (size_t)n * out, got, one.bytes) == 0;
     }
     dnn_shape_text(text, sizeof text, &a.x.shape);
-    ok(ran, "%s %s to %d: it can", dnn_op_pass_name(pass), text, (int)s->m);
+    ok(ran, "%s %s to %d: supported", dnn_op_pass_name(pass), text, (int)s->m);
     ok(same, "the same bits with any number of threads");
     ok(alone, "and for each sample alone");
     free(want);
@@ -154,7 +154,7 @@ static void check(struct dnn_dev *const dev[THREADS], const struct shape *s,
     sample_free(&one);
 }
 
-/* What is done, forward and backward. */
+/* Supported shapes, forward and backward. */
 static const struct shape shapes[] = {
     {5, 28, 28,  1,  4,  3, 1, 1},
     {5, 28, 28,  4,  8,  3, 1, 1},
@@ -164,7 +164,7 @@ static const struct shape shapes[] = {
     {3, 5,  33,  1,  1,  1, 1, 1}
 };
 
-/* And what is not, either way; strides only backward. */
+/* Unsupported shapes; strides are unsupported only backward. */
 static const struct shape others[] = {
     {2, 8, 8, 16, 16, 3, 1, 1},
     {2, 8, 8, 8,  17, 3, 1, 1},

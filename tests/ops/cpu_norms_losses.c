@@ -1,13 +1,13 @@
 /* cpu_norms_losses.c - the norms, losses, softmax, noise and updates of the cpu
- * backend against the ref backend: odd shapes, pitches, in place, one to three
- * threads, twice the same bits.
+ * backend against the ref backend: odd shapes, pitches, in place, one to three threads,
+ * the same bits in two runs.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
 #include "ops/cpu_rows.h"
 
-/* What is done behind a norm: post i is the one before, 0 is nothing. */
+/* Activations after a norm; post i is the one at index i - 1, 0 is none. */
 static const struct dnn_op_unary behind[] = {
     {.fn = DNN_RELU, .max_value = INFINITY},
     {.fn = DNN_RELU, .alpha = 0.25, .max_value = INFINITY},
@@ -17,7 +17,7 @@ static const struct dnn_op_unary behind[] = {
 
 /* ---- running ---- */
 
-/* The op as it is, post included, by the ref backend, on the case's own memory. */
+/* The op with its activation by the ref backend, on the memory of the case. */
 static void ref_run(struct rows_case *k, const struct dnn_now *now)
 {
     const struct dnn_backend *ref = &dnn_backend_ref;
@@ -187,7 +187,7 @@ static void *targets(struct dnn_tensor *t, int64_t rows, int64_t n, bool labels)
     *t = TENSOR(DNN_I32, rows);
     int32_t *label = dnn_alloc((size_t)rows * sizeof *label + 64);
     for (int64_t i = 0; i < rows; i++)
-        label[i] = (int32_t)(i * 7 % (n + 2)) - 1; /* some are outside */
+        label[i] = (int32_t)(i * 7 % (n + 2)) - 1; /* some are out of range */
     return label;
 }
 
@@ -368,7 +368,7 @@ static void scales(void)
     activity();
 }
 
-/* ---- what depends on where the run is ---- */
+/* ---- updates and noise, which depend on the step ---- */
 
 static const struct dnn_now somewhere = {
     .seed = 77, .step = 12, .sample = 34, .rate = 0.01, .updates = 3};
@@ -384,7 +384,7 @@ static void check_now(struct rows_case *k, const struct cpu_algo *algo,
     double far = 0;
     bool same = true;
 
-    for (int i = 0; i < k->op.nout; i++) /* a result is compared as an operand is */
+    for (int i = 0; i < k->op.nout; i++) /* results are compared like operands */
         out[i] = &k->out[i];
     for (int i = 0; i < k->op.nin; i++) {
         ins[i] = k->in[i];
@@ -518,8 +518,8 @@ static void noises(void)
         noise((enum dnn_noise)fn, x, 1, 0.5, "samples share");
         noise((enum dnn_noise)fn, x, 6, 0.5, "space shares");
     }
-    noise(DNN_DROPOUT, x, 0, 0, "all kept");
-    noise(DNN_DROPOUT, x, 0, 0.999999, "hardly any kept");
+    noise(DNN_DROPOUT, x, 0, 0, "nothing dropped");
+    noise(DNN_DROPOUT, x, 0, 0.999999, "nearly everything dropped");
 }
 
 /* ---- weights alone ---- */

@@ -1,6 +1,6 @@
-/* cpu_rows.c - the cpu backend's batch norm and functions of one element against the
- * ref backend: odd shapes, gaps between rows, in place, one to three threads, twice the
- * same bits.
+/* cpu_rows.c - batch norm and element-wise functions of the cpu backend against the ref
+ * backend: odd shapes, rows with a pitch, in place, one to three threads, the same bits
+ * in two runs.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -167,7 +167,7 @@ static void bn_small(int64_t rows, int64_t c, bool affine)
     rows_check(&w, &dnn_cpu_bn_apply_weights, 1e-7, what);
 }
 
-/* The moving averages are moved in place, as ref moves them. */
+/* Moving averages are updated in place, as by ref. */
 static void bn_update(bool unbiased)
 {
     enum { C = 5 };
@@ -205,8 +205,8 @@ static void bn_update(bool unbiased)
     ok(far < 1e-6, "bn_update%s", unbiased ? ", unbiased" : "");
 }
 
-/* Backward statistics and data: with a fused activation, ref gets the dy its slope
- * leaves. */
+/* Backward statistics and data: with a fused activation, ref gets dy times its slope.
+ */
 static void bn_backward(int64_t rows, int64_t c, bool affine,
                         const struct dnn_op_unary *post)
 {

@@ -23,7 +23,8 @@ struct rows_case {
     struct dnn_tensor in[MAX_IN], out[DNN_MAX_OUT];
     void *in_mem[MAX_IN];       /* dense; NULL: absent; owned */
     void *out_mem[DNN_MAX_OUT]; /* what is expected; owned    */
-    double size; /* of what the result is a small difference of; 0: its own */
+    double
+        size; /* scale of the error, if results are small differences; 0: their own */
 };
 
 static inline struct dnn_tensor tensor(enum dnn_dtype dtype, int ndim,
@@ -130,7 +131,7 @@ struct rows_run {
     struct cpu_array in[MAX_IN], out[DNN_MAX_OUT];
 };
 
-/* Bytes of an array with gaps, and a margin that must stay as it is. */
+/* Bytes of an array with gaps, and a margin that must not be written. */
 static inline size_t bytes_of(const struct cpu_array *a)
 {
     return (size_t)(a->rows * a->pitch) * dnn_dtype_size(a->dtype) + 64;
@@ -160,7 +161,7 @@ static inline void copy_rows(const struct cpu_array *a, void *dense, bool in)
     }
 }
 
-/* Whether nothing was written between rows and behind the last one. */
+/* Whether nothing was written between rows and after the last one. */
 static inline bool gaps_whole(const struct cpu_array *a)
 {
     size_t size = dnn_dtype_size(a->dtype), end = bytes_of(a);
@@ -206,7 +207,7 @@ static inline double apart(const struct dnn_tensor *t, const void *got,
     return most == 0 ? 0 : most / (size > 0 ? size : 1);
 }
 
-/* One run; *wrong says what is wrong, if anything. */
+/* One run; wrong: the error, or empty. */
 static inline void rows_once(const struct rows_case *k, const struct cpu_algo *algo,
                              int threads, bool gaps, bool in_place, double tolerance,
                              char *wrong, size_t size)
@@ -239,7 +240,7 @@ static inline void rows_once(const struct rows_case *k, const struct cpu_algo *a
     call.work = aligned_alloc(64, (work + 128) & ~(size_t)63);
     memset(call.work, 0xff, (work + 128) & ~(size_t)63);
     if (algo->can != NULL && !algo->can(&step))
-        snprintf(wrong, size, "it says it cannot");
+        snprintf(wrong, size, "not supported");
     else
         algo->fn(&call);
     for (int i = 0; i < k->op.nout && wrong[0] == '\0'; i++) {
@@ -272,7 +273,7 @@ static inline void rows_once(const struct rows_case *k, const struct cpu_algo *a
     free(call.work);
 }
 
-/* All the kernels to run it; frees the case. */
+/* Run all variants of the kernel; frees the case. */
 static inline void rows_check(struct rows_case *k, const struct cpu_algo *algo,
                               double tolerance, const char *what)
 {
@@ -291,7 +292,7 @@ static inline void rows_check(struct rows_case *k, const struct cpu_algo *algo,
     rows_free(k);
 }
 
-/* ---- functions behind an op ---- */
+/* ---- activations after an op ---- */
 
 static const struct dnn_op_unary relu = {.fn = DNN_RELU, .max_value = INFINITY};
 static const struct dnn_op_unary leaky = {

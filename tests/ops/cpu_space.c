@@ -1,5 +1,6 @@
 /* cpu_space.c - the cpu backend's pooling, upsampling and copies against the ref
- * backend: odd shapes, gaps between rows, one to three threads, twice the same bits.
+ * backend: odd shapes, rows with a pitch, one to three threads, the same bits in two
+ * runs.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -7,7 +8,7 @@
 #include "backend/cpu/rows_kernel.h"
 #include "ops/cpu_rows.h"
 
-/* x made of few different numbers, some of them equal, one not a number. */
+/* x with few different numbers, some of them equal, and one NaN. */
 static void ties(const struct dnn_tensor *t, float *x)
 {
     for (int64_t i = 0; i < count_of(t); i++)
@@ -83,7 +84,7 @@ static void pool(const struct window *w, enum dnn_pool fn, int64_t n, int64_t c,
              index ? ", index" : "", equal ? ", equals" : "");
     if (equal && fn == DNN_POOL_AVERAGE) abort();
     if (equal) {
-        /* where it is infinite no difference can be formed */
+        /* infinite values have no difference */
         float *want = k.out_mem[0], *mem = k.in_mem[0];
         for (int64_t i = 0; i < count_of(&k.out[0]); i++)
             if (isinf(want[i])) want[i] = 1e6f;
@@ -120,7 +121,7 @@ static void pools(void)
         DNN_POOL_MAX, 1, 24, true, false);
 }
 
-/* What is not a number wins over all others, and the first of them stays. */
+/* NaN is larger than all numbers, and the first NaN is taken. */
 static void pool_nan(void)
 {
     struct cpu_array in[1] = {
@@ -156,7 +157,7 @@ static void pool_nan(void)
     call.out[1].mem = &index;
     call.out[1].dtype = DNN_U8;
     dnn_cpu_pool.fn(&call);
-    ok(isnan(y) && index == 1, "max pool: the first that is not a number wins");
+    ok(isnan(y) && index == 1, "max pool: the first NaN is the maximum");
 }
 
 /* ---- upsampling ---- */
@@ -307,7 +308,7 @@ static void reorder(bool transpose, const int *perm)
                transpose ? what : "reshape");
 }
 
-/* ---- writing past the caches changes nothing ---- */
+/* ---- non-temporal stores give the same result ---- */
 
 enum { ROWS = 6, WIDE = 48 };
 
@@ -326,7 +327,8 @@ static void streams(void)
         index[i] = (uint8_t)(i % 3);
     for (int past = 0; past < 2; past++)
         isa->repeat(x, WIDE, ROWS, WIDE, 2, y[past], WIDE, past);
-    ok(memcmp(y[0], y[1], bytes) == 0, "%s: rows repeated past the caches", isa->name);
+    ok(memcmp(y[0], y[1], bytes) == 0, "%s: repeated rows with non-temporal stores",
+       isa->name);
     for (int past = 0; past < 2; past++) {
         struct rows_window w = {.count = ROWS,
                                 .n = WIDE,
@@ -344,7 +346,8 @@ static void streams(void)
                                 .stream = past};
         isa->window_max_data(&w);
     }
-    ok(memcmp(y[0], y[1], bytes) == 0, "%s: gradients past the caches", isa->name);
+    ok(memcmp(y[0], y[1], bytes) == 0, "%s: gradients with non-temporal stores",
+       isa->name);
     for (int past = 0; past < 2; past++) {
         struct rows_norm b = {.rows = ROWS,
                               .n = WIDE,
@@ -359,7 +362,8 @@ static void streams(void)
                               .stream = past};
         isa->norm_apply(&b);
     }
-    ok(memcmp(y[0], y[1], bytes) == 0, "%s: batch norm past the caches", isa->name);
+    ok(memcmp(y[0], y[1], bytes) == 0, "%s: batch norm with non-temporal stores",
+       isa->name);
     free(y[0]);
     free(y[1]);
     dnn_free(x);

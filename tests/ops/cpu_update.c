@@ -1,6 +1,6 @@
-/* cpu_update.c - every rule of an optimizer by the cpu backend against ref: odd numbers
- * of weights, regularized, not negative, the first and a later update; the same bits
- * with any number of threads, on every instruction set.
+/* cpu_update.c - every optimizer of the cpu backend against ref: odd numbers of
+ * weights, regularizers, NonNeg, the first and a later update; the same bits with any
+ * number of threads, on every instruction set.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -33,8 +33,8 @@ static void ref_now(struct rows_case *k, const struct dnn_now *now)
     ref->close(dev);
 }
 
-/* What a case begins with: weights, gradients, slots, of which means of squares are
- * not negative and larger than the square of a mean. */
+/* Initial values of a case: weights, gradients, slots.  Mean squares are not negative
+ * and larger than the square of a mean. */
 static void begin(struct rows_case *k, const struct dnn_op_update *u, unsigned slots,
                   int64_t n)
 {
@@ -57,7 +57,7 @@ static void begin(struct rows_case *k, const struct dnn_op_update *u, unsigned s
     }
 }
 
-/* All operands behind one another, after the kernel has run on copies. */
+/* All operands concatenated, after the kernel has run on copies. */
 static float *way_now(const struct rows_case *k, const struct dnn_now *now, int threads,
                       bool *whole)
 {
@@ -119,7 +119,7 @@ static void compare(const char *what, const struct dnn_op_update *u, unsigned sl
 static const struct rule {
     const char *name;
     struct dnn_op_update u;
-    unsigned slots; /* bit i: slot i is there */
+    unsigned slots; /* bit i: slot i is used */
 } rules[] = {
 #define ADAM .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-4
     {"sgd", {.rule = DNN_UPDATE_SGD, .torch = true, .weight_decay = 0.1}, 0},

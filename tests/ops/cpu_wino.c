@@ -1,6 +1,6 @@
 /* cpu_wino.c - Winograd convolutions, forward and backward data, against the loops
- * of the ref backend: close, the same bits again and with any number of threads,
- * nothing else written, and refused where they do not fit.
+ * of the ref backend: small errors, the same bits in two runs and with any number of
+ * threads, nothing else written; unsupported shapes are refused.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -119,7 +119,7 @@ static void sample_free(struct sample *a)
     free(a->out_mem[0]);
 }
 
-/* ---- the answer ---- */
+/* ---- the expected result ---- */
 
 static void ref_run(struct dnn_dev *ref, const struct dnn_step *step)
 {
@@ -194,7 +194,7 @@ static const struct cpu_algo *find(enum dnn_pass pass, int square)
     return NULL;
 }
 
-/* Whether squares are for it. */
+/* Whether the 4x4 kernel supports it. */
 static bool is_square(const struct shape *s)
 {
     int h = s->ns - 2;
@@ -203,7 +203,7 @@ static bool is_square(const struct shape *s)
            s->in[h] + s->before[h] + s->after[h] >= 6;
 }
 
-/* Twice, the second time with other weights in between: is it twice the same? */
+/* Two runs, with other weights in between: are the results the same? */
 static bool run_twice(struct dnn_dev *dev, const struct cpu_algo *algo,
                       const struct sample *a, float *first)
 {
@@ -313,7 +313,7 @@ static const struct shape shapes[] = {
     {3, 1, {7, 9, 33}, 16, 20, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, 0, true, &relu},
 };
 
-/* What it is not for. */
+/* Unsupported shapes. */
 static const struct shape others[] = {
     {2, 1, {8, 8}, 7, 16, {3, 3}, {1, 1}, {1, 1}, 0, false, NULL},
     {2, 1, {8, 8}, 16, 7, {3, 3}, {1, 1}, {1, 1}, 0, false, NULL},

@@ -1,6 +1,6 @@
 /* cpu_wino_weights.c - the Winograd gradient of the weights of a convolution against
- * the ref backend: odd shapes, pitches, every instruction set there is, one to three
- * threads, twice the same bits.
+ * the ref backend: odd shapes, pitches, every instruction set of this CPU, one to three
+ * threads, the same bits in two runs.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -53,7 +53,7 @@ static const struct shape shapes[] = {
     {1, {12, 20, 33}, 8, 8, {3, K(3, 3, 3), PAD(1, 1, 1), AFTER(1, 1, 1)}},
 };
 
-/* What it leaves to others: few channels, short rows, other windows along the rows. */
+/* Unsupported: few channels, short rows, other windows along the rows. */
 static const struct shape others[] = {
     {1, {9, 16}, 7, 8, {2, K(3, 3), PAD(1, 1), AFTER(1, 1)}},
     {1, {9, 16}, 8, 7, {2, K(3, 3), PAD(1, 1), AFTER(1, 1)}},
@@ -144,7 +144,7 @@ static void check(const struct shape *s, bool bias, uint64_t seed, const char *i
     rows_check(&full, &dnn_cpu_wino_weights, close_to, what);
 }
 
-/* Whether the kernel takes a shape, with the pitch of operand i as given. */
+/* Whether the kernel supports a shape, with this pitch of operand i. */
 static bool takes(const struct shape *s, int i, int64_t pitch)
 {
     struct rows_case k = case_of(s, false);
@@ -164,15 +164,15 @@ int main(void)
     for (size_t i = 0; i < sizeof isas / sizeof isas[0]; i++) {
         setenv("DNN_ISA", isas[i], 1);
         if (strcmp(dnn_direct_isa(), isas[i]) != 0) {
-            skip(isas[i], "this CPU has none");
+            skip(isas[i], "not supported by this CPU");
             continue;
         }
         for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
             check(&shapes[s], (i + s) % 2 == 0, s, isas[i]);
     }
-    ok(takes(&shapes[0], 0, 9), "positions of x may be apart");
-    ok(!takes(&shapes[0], 1, 9), "those of dy may not");
+    ok(takes(&shapes[0], 0, 9), "x may have a pitch");
+    ok(!takes(&shapes[0], 1, 9), "dy may not");
     for (size_t s = 0; s < sizeof others / sizeof others[0]; s++)
-        ok(!takes(&others[s], 0, 0), "other shape %zu is not", s + 1);
+        ok(!takes(&others[s], 0, 0), "other shape %zu is not supported", s + 1);
     return done();
 }

@@ -37,8 +37,8 @@ static int give_memory(struct ops_run *run, struct dnn_err *err)
     return 0;
 }
 
-/* Prepare op i; here: where its first operand and first output both are, NULL: at
- * their own places. */
+/* Prepare op i; here: common address of its first operand and first output, NULL: their
+ * own addresses. */
 static int prepare(struct ops_run *run, int i, void *here, struct dnn_kernel **out,
                    struct dnn_err *err)
 {
@@ -64,7 +64,7 @@ static int prepare(struct ops_run *run, int i, void *here, struct dnn_kernel **o
     }
     if (here != NULL) in_mem[0] = out_mem[0] = here;
     int rc = run->backend->need(run->dev, &step, &need, err);
-    /* Work and keep in one piece, the second behind the first. */
+    /* Work and keep memory in one allocation. */
     size_t work = (need.work + 63) / 64 * 64;
     run->work_bytes[i] = work + need.keep;
     if (rc == 0 && run->work_bytes[i] > 0 && run->work[i] == NULL)
@@ -227,7 +227,7 @@ struct ops_diff ops_compare(const double *got, const double *want, int64_t n)
         d.got = got[i];
         d.want = want[i];
     }
-    /* An array of zeros has no scale of its own. */
+    /* An array of zeros has no scale. */
     if (largest > 0) d.worst /= largest;
     d.l2 = sqrt(d.l2);
     d.norm = sqrt(d.norm);

@@ -1,5 +1,5 @@
-/* fused.c - networks with their ops fused compute what they compute without: outputs,
- * gradients and moving averages, in f64 on the ref backend.
+/* fused.c - networks with fused ops give the same outputs, gradients and moving
+ * averages as without fusion, in f64 on the ref backend.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -17,7 +17,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* How many forward ops there are of the kinds that come and go: unfused and fused. */
+/* Number of forward ops of the kinds that fusion changes: unfused and fused. */
 enum { BIAS, UNARY, NORM, PAD, FOLD, POST, MASK, COUNTS };
 
 enum { TRAINING = 1, INFERENCE = 2, BOTH = 3 };
@@ -28,7 +28,7 @@ struct net {
     int64_t input[4]; /* extents without the batch; 0 past the end */
     int64_t base, depth;
     int norm;
-    int numbers; /* when to compare these too, not only the ops: bits */
+    int numbers; /* in which modes to compare results, not only ops: bits */
     int before[COUNTS], training[COUNTS], inference[COUNTS];
 };
 
@@ -55,8 +55,7 @@ static void check_counts(const struct net *net, const char *when,
     int n[COUNTS];
 
     count(prog, n);
-    if (!ok(memcmp(n, want, sizeof n) == 0, "%s %s: the ops there are", net->name,
-            when))
+    if (!ok(memcmp(n, want, sizeof n) == 0, "%s %s: numbers of ops", net->name, when))
         printf("#   {%d, %d, %d, %d, %d, %d, %d}\n", n[BIAS], n[UNARY], n[NORM], n[PAD],
                n[FOLD], n[POST], n[MASK]);
 }
@@ -65,7 +64,7 @@ static void check_counts(const struct net *net, const char *when,
 
 struct run {
     struct dnn_prog *prog; /* owned */
-    int y, ngiven, *given; /* owned: what was given, in order */
+    int y, ngiven, *given; /* owned: inputs and weights, in order */
     struct dnn_plan *plan;
     struct dnn_exec *exec;
     struct dnn_dev *dev;
@@ -79,8 +78,7 @@ static double *values(const struct run *r, int v)
     return data;
 }
 
-/* Weights as they begin, except that vectors (scales, biases) and averages are given
- * numbers that matter. */
+/* Initial weights, but vectors (scales, biases) and averages get random numbers. */
 static void fill(struct run *r)
 {
     dnn_exec_init(r->exec, 3, NULL);
@@ -230,8 +228,8 @@ static void check_net(const struct net *net, bool training)
 
 /* clang-format off */
 #define L(name, config) "{\"class_name\": \"" name "\", \"config\": {" config "}}"
-/* Every linear op with a batch norm behind it, functions that cannot be taken in, a
- * frozen norm, and a ReLU between two poolings. */
+/* Every linear op with a batch norm after it, activations that cannot be fused, a frozen
+ * norm, and a ReLU between two poolings. */
 static const char chain[] =
     "["
     L("Conv2DTranspose", "\"filters\": 4, \"kernel_size\": 3, \"strides\": 2, \"padding\": \"same\", \"batch_input_shape\": [null, 8, 6, 2]") ","
@@ -278,7 +276,7 @@ static const struct net nets[] = {
      {1, 121, 121, 2, 0, 0, 0}, {0, 0, 121, 1, 0, 121, 0}, {0, 0, 62, 1, 59, 121, 0}},
     {"resnet18", "resnet18", {32, 32, 3}, 0, 0, 0, TRAINING,
      {1, 17, 20, 2, 0, 0, 0}, {0, 0, 20, 1, 0, 17, 0}, {0, 0, 0, 1, 20, 17, 0}},
-    /* The same again with more weights: their ops are enough. */
+    /* Networks with more weights: only their ops are compared. */
     {"resnet50v2", "resnet50v2", {224, 224, 3}, 0, 0, 0, 0,
      {22, 49, 49, 18, 0, 0, 0}, {0, 0, 49, 1, 0, 49, 0}, {0, 0, 17, 1, 32, 49, 0}},
     {"vgg11", "vgg11", {224, 224, 3}, 0, 0, 0, 0,

@@ -14,9 +14,9 @@ enum { MAX_IN = 6, MAX_PROBES = 40 };
 
 /* A row: an op and its operands, each a letter and a shape: x an activation, w a
  * weight, f a frozen one, s a state (positive), c a constant, t a target, i labels, n
- * what the two before weigh, - absent, and > the fused activation it.  Batch
- * normalization with the batch's statistics is the row BN_APPLY with x gamma beta mean
- * var; RATIO is of the overlap of its operands. */
+ * the weight sum of the two operands before, - absent, and > the fused activation.
+ * Batch normalization with batch statistics is the row BN_APPLY with x gamma beta mean
+ * var; RATIO takes the overlap of its operands. */
 struct row {
     const char *name;
     enum dnn_op_kind kind;
@@ -60,7 +60,7 @@ struct row {
     }
 #define NO_MAX .max_value = INFINITY
 
-/* Functions an op may do in the same pass. */
+/* Activations that can be fused into an op. */
 static const struct {
     const char *name;
     struct dnn_op_unary unary;
@@ -300,7 +300,7 @@ static const struct dnn_op_unary *post_of(const char *name)
     abort();
 }
 
-/* What a mean is over, from the labels and weights that came before. */
+/* The divisor of a mean, from the labels and weights before it. */
 static int weighed(const struct made *m, const struct row *row)
 {
     union dnn_attr attr = row->attr;
@@ -501,7 +501,7 @@ static void check_row(const struct row *row)
         dnn_prog_free(m.prog);
         return;
     }
-    check_single(row, &m, &run); /* before the states have moved again */
+    check_single(row, &m, &run); /* before the states are updated again */
     for (int i = 0; i < m.prog->nops; i++) {
         struct ops_diff d;
         ran[m.prog->op[i].kind][m.prog->op[i].pass] = true;
@@ -525,11 +525,11 @@ int main(void)
         check_row(&rows[i]);
     for (int k = 0; k < DNN_OP_KINDS; k++) {
         const struct dnn_op_info *info = dnn_op_info(k);
-        /* These have no gradient: values.c and known.c try them. */
+        /* These have no gradient; values.c and known.c test them. */
         if (k == DNN_OP_FOLD || k == DNN_OP_PENALTY || k == DNN_OP_UPDATE) continue;
         for (int p = 0; p < DNN_PASSES; p++)
             is_int(ran[k][p], info->pass[p].operands != NULL,
-                   "every pass an op has is tried, and no other");
+                   "every pass of every op is tested, and no other");
     }
     return done();
 }

@@ -169,7 +169,7 @@ struct peer {
     int op; /* the exchange both are at */
 };
 
-/* The other rank's share lies in the input of its own exchange. */
+/* The part of the other rank is the input of its exchange. */
 static int add_other(void *arg, double *data, int64_t n, struct dnn_err *err)
 {
     struct peer *p = arg;
@@ -260,7 +260,7 @@ static void ranks(void)
             dgamma[i] += share[i];
     }
     check(&all, whole.prog->value[whole.gamma].grad, dgamma, 1e-14,
-          "ranks: the shares of gamma's gradient add up");
+          "ranks: the parts of gamma's gradient add up");
     for (int r = 0; r < 2; r++) {
         ops_stop(&run[r]);
         dnn_prog_free(part[r].prog);
@@ -269,7 +269,7 @@ static void ranks(void)
     dnn_prog_free(whole.prog);
 }
 
-/* ---- noise: what it does on average, and that the step counts ---- */
+/* ---- noise: its moments, and that it depends on the step ---- */
 
 static void noise(enum dnn_noise fn, double mean, double deviation, const char *name)
 {
@@ -326,7 +326,7 @@ static void losses(void)
     int b = dnn_prog_target(prog, "b", DNN_F32, &two);
     int mse = dnn_prog_op2(prog, DNN_OP_MSE, &half, a, b);
     if (ops_start(prog, dnn_backend_find("ref", NULL), NULL, &run, NULL) == 0) {
-        /* Large numbers do not overflow; label 2 is no class. */
+        /* Large numbers do not overflow; label 2 is not a class. */
         ops_put(&run, x, (double[]){3000, 3000, -3000, -3000, 1, 1});
         ops_put(&run, t, (double[]){0, 1, 2});
         ops_put(&run, a, (double[]){1, 2});

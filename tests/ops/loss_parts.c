@@ -1,8 +1,8 @@
-/* loss_parts.c - what the parts of a batch lose adds up to what the whole batch does,
- * and so do their gradients, whatever the loss divides by.
+/* loss_parts.c - the losses of the parts of a batch add up to the loss of the whole
+ * batch, and so do their gradients, for every divisor of a loss.
  *
- * A batch of six is computed at once and as parts of four and two, which run side by
- * side; where they exchange numbers, these are added.
+ * A batch of six is computed at once and as parts of four and two, which run in step;
+ * numbers that they exchange are added.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -84,7 +84,7 @@ static int start(struct part *p, const char *text, int64_t first, int64_t n,
     return 0;
 }
 
-/* What op o of both gave, added, to both. */
+/* Replace the output of op o in both by their sum. */
 static void exchange(struct part *a, struct part *b, int o)
 {
     int out = a->prog->op[o].out[0];
@@ -146,14 +146,15 @@ static void check(const char *text, bool labels, int exchanges)
         met++;
     }
     double all = loss(&whole), sum = loss(&a) + loss(&b);
-    if (!ok(fabs(all - sum) <= 1e-12 * fabs(all), "%s: shares add up", text))
+    if (!ok(fabs(all - sum) <= 1e-12 * fabs(all), "%s: losses add up", text))
         printf("# %.15g, want %.15g\n", sum, all);
     gradient(&whole, want);
     gradient(&a, got);
     gradient(&b, got + 4 * PLACES * CLASSES);
     struct ops_diff d = ops_compare(got, want, ALL * PLACES * CLASSES);
-    ok(d.worst <= 1e-12, "%s: gradients are the whole's: %.2g off", text, d.worst);
-    is_int(met, exchanges, "and so often do they meet");
+    ok(d.worst <= 1e-12, "%s: gradients are those of the whole batch: error %.2g", text,
+       d.worst);
+    is_int(met, exchanges, "number of exchanges");
     stop(&whole);
     stop(&a);
     stop(&b);

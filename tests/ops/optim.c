@@ -1,5 +1,5 @@
-/* optim.c - steps of the optimizers against numbers worked out apart, with
- * regularizers and constraints.
+/* optim.c - steps of the optimizers against numbers computed by hand, with regularizers
+ * and constraints.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -140,7 +140,7 @@ static void regularizers(void)
     /* The gradient of 0.5 |w| + 0.25 w^2 is sign / 2 + w / 2. */
     steps("l1 and l2", &o, reg, unbound, start, grads, 1,
           (double[]){1 - 0.1 * 1.5, -2 + 0.1 * (1 + 0.5 + 1), 3 - 0.1 * 2, -0.2});
-    is_int(n.npenalties, 1, "a penalty, none of what is frozen");
+    is_int(n.npenalties, 1, "a penalty; none for frozen weights");
     if (n.npenalties == 1 &&
         ops_start(n.prog, dnn_backend_find("ref", NULL), NULL, &run, NULL) == 0) {
         ops_put(&run, n.w, start);
@@ -196,7 +196,7 @@ static void program(void)
     is_text(n.prog->value[op->in[3]].is.name, "kernel.square", "the second's name");
     is_int(n.npenalties, 0, "no penalty");
     dnn_prog_free(n.prog);
-    is_int(dnn_field_check(dnn_optim_fields, &err), 0, "the table is sound");
+    is_int(dnn_field_check(dnn_optim_fields, &err), 0, "the table is valid");
     o = dnn_optim_defaults(DNN_UPDATE_SGD);
     ok(o.rate == 0.01, "sgd's rate");
     o = dnn_optim_defaults(DNN_UPDATE_ADAM);
@@ -209,7 +209,7 @@ static int read_text(const char *text, struct dnn_optim *out, struct dnn_err *er
 {
     struct dnn_json *file;
 
-    DNN_TRY(dnn_json_text("job.json", text, strlen(text), &file, err));
+    DNN_TRY(dnn_json_text("train.json", text, strlen(text), &file, err));
     struct dnn_jobj top = dnn_json_top(file), at = dnn_json_sub(&top, "optimizer");
     int rc = dnn_optim_read(&at, out, err);
     dnn_json_free(file);
@@ -229,49 +229,53 @@ static void refusals(void)
 {
     refuses(
         "{\"optimizer\": \"adma\"}",
-        "job.json:1: optimizer: must be one of sgd, adam, adamw, nadam, lamb, lars, "
+        "train.json:1: optimizer: must be one of sgd, adam, adamw, nadam, lamb, lars, "
         "adagrad, adadelta, rmsprop, hessian, not \"adma\"; did you mean \"adam\"?");
-    refuses("{\"optimizer\": {\"type\": \"Momentum\"}}",
-            "job.json:1: optimizer.type: must be one of sgd, adam, adamw, nadam, lamb, "
-            "lars, adagrad, adadelta, rmsprop, hessian, not \"Momentum\"");
+    refuses(
+        "{\"optimizer\": {\"type\": \"Momentum\"}}",
+        "train.json:1: optimizer.type: must be one of sgd, adam, adamw, nadam, lamb, "
+        "lars, adagrad, adadelta, rmsprop, hessian, not \"Momentum\"");
     refuses("{\"optimizer\": {\"name\": \"LAMB\"}}",
-            "job.json:1: optimizer.name: must be one of sgd, adam, not \"LAMB\"; for "
+            "train.json:1: optimizer.name: must be one of sgd, adam, not \"LAMB\"; for "
             "lamb use \"type\" and the keys of PyTorch");
     refuses("{\"optimizer\": {\"name\": \"adam\", \"type\": \"Adam\"}}",
-            "job.json:1: optimizer.name: is a key of Keras, \"type\" one of PyTorch; "
+            "train.json:1: optimizer.name: is a key of Keras, \"type\" one of PyTorch; "
             "give only one of them");
     refuses("{\"optimizer\": {\"type\": \"SGD\", \"beta1\": 0.9}}",
-            "job.json:1: optimizer.beta1: unknown key");
+            "train.json:1: optimizer.beta1: unknown key");
     refuses("{\"optimizer\": {\"type\": \"Adam\", \"epsilon\": 0.9}}",
-            "job.json:1: optimizer.epsilon: unknown key");
+            "train.json:1: optimizer.epsilon: unknown key");
     refuses("{\"optimizer\": {\"type\": \"Adam\", \"beta_1\": 0.9}}",
-            "job.json:1: optimizer.beta_1: unknown key; did you mean \"beta1\"?");
+            "train.json:1: optimizer.beta_1: unknown key; did you mean \"beta1\"?");
     refuses("{\"optimizer\": {\"type\": \"Adam\",\n\"beta1\": 1}}",
-            "job.json:2: optimizer.beta1: must be below 1, not 1");
+            "train.json:2: optimizer.beta1: must be below 1, not 1");
     refuses("{\"optimizer\": {\"type\": \"LAMB\",\n\"beta2\": 1}}",
-            "job.json:2: optimizer.beta2: must be below 1, not 1");
-    refuses("{\"optimizer\": {\"type\": \"SGD\", \"nesterov\": true}}",
-            "job.json:1: optimizer.nesterov: needs a momentum above 0 and dampening 0, "
-            "not 0 and 0");
-    refuses("{\"optimizer\": {\"type\": \"LARS\", \"nesterov\": true, \"momentum\": "
-            "0.9, \"dampening\": 0.5}}",
-            "job.json:1: optimizer.nesterov: needs a momentum above 0 and dampening 0, "
-            "not 0.9 and 0.5");
+            "train.json:2: optimizer.beta2: must be below 1, not 1");
+    refuses(
+        "{\"optimizer\": {\"type\": \"SGD\", \"nesterov\": true}}",
+        "train.json:1: optimizer.nesterov: needs a momentum above 0 and dampening 0, "
+        "not 0 and 0");
+    refuses(
+        "{\"optimizer\": {\"type\": \"LARS\", \"nesterov\": true, \"momentum\": "
+        "0.9, \"dampening\": 0.5}}",
+        "train.json:1: optimizer.nesterov: needs a momentum above 0 and dampening 0, "
+        "not 0.9 and 0.5");
     refuses("{\"optimizer\": {\"type\": \"SGD\", \"learning_rate\": 0}}",
-            "job.json:1: optimizer.learning_rate: must be above 0, not 0");
+            "train.json:1: optimizer.learning_rate: must be above 0, not 0");
     refuses(
         "{\"optimizer\": {\"type\": \"SGD\", \"learning_rate\": -1}}",
-        "job.json:1: optimizer.learning_rate: must be between 0 and 1000000, not -1");
+        "train.json:1: optimizer.learning_rate: must be between 0 and 1000000, not -1");
     refuses("{\"optimizer\": {\"type\": \"Adagrad\", \"weight_decay\": -1}}",
-            "job.json:1: optimizer.weight_decay: must be at least 0, not -1");
-    refuses("{\"optimizer\": {\"type\": \"Hessian\", \"max_iterations\": 0}}",
-            "job.json:1: optimizer.max_iterations: must be between 1 and 1e+15, not 0");
+            "train.json:1: optimizer.weight_decay: must be at least 0, not -1");
+    refuses(
+        "{\"optimizer\": {\"type\": \"Hessian\", \"max_iterations\": 0}}",
+        "train.json:1: optimizer.max_iterations: must be between 1 and 1e+15, not 0");
     refuses("{\"optimizer\": {\"type\": 5}}",
-            "job.json:1: optimizer.type: must be a string, not 5");
-    refuses("{\"optimizer\": 5}", "job.json:1: optimizer: must be an object, not 5");
+            "train.json:1: optimizer.type: must be a string, not 5");
+    refuses("{\"optimizer\": 5}", "train.json:1: optimizer: must be an object, not 5");
 }
 
-/* Slots by the heuristic, with every option that wants one. */
+/* Slots of every rule, with every option that needs one. */
 static const char *const slots_of[] = {
     [DNN_UPDATE_SGD] = "velocity",
     [DNN_UPDATE_ADAM] = "mean square most",
@@ -299,7 +303,7 @@ static void check_slots(const struct dnn_optim *o)
     dnn_prog_free(n.prog);
 }
 
-/* What is printed reads as the same. */
+/* The printed configuration is read as the same. */
 static void check_print(const char *name, const struct dnn_optim *o)
 {
     struct dnn_optim back = {0};
@@ -312,13 +316,13 @@ static void check_print(const char *name, const struct dnn_optim *o)
     dnn_optim_print(o, to);
     fputs("}", to);
     fclose(to);
-    if (!ok(read_text(printed, &back, &err) == 0, "%s: what is printed", name))
+    if (!ok(read_text(printed, &back, &err) == 0, "%s: the printed text is read", name))
         printf("# %s\n# %s\n", err.text, printed);
     ok(back.rule == o->rule && back.torch && back.rate == o->rate &&
            back.weight_decay == o->weight_decay && back.momentum == o->momentum &&
            back.amsgrad == o->amsgrad && back.centered == o->centered &&
            back.beta2 == o->beta2 && back.max_iterations == o->max_iterations,
-       "%s: reads as the same", name);
+       "%s: and is the same", name);
     dnn_free(printed);
 }
 
@@ -334,7 +338,7 @@ static void catalogue(void)
         struct dnn_err err = {0};
 
         ok(dnn_field_check(fields, &err) == 0 && help != NULL, "%s: its table", name);
-        ok(read_text(text, &o, &err) == 0, "%s: by its type alone", name);
+        ok(read_text(text, &o, &err) == 0, "%s: only with its type", name);
         if (o.rule != DNN_OPTIM_HESSIAN) o.weight_decay = 0.125;
         if (strstr(slots_of[o.rule], "velocity") != NULL) o.momentum = 0.5;
         o.amsgrad = strstr(slots_of[o.rule], "most") != NULL;
@@ -355,17 +359,16 @@ static void dialects(void)
     ok(o.rule == DNN_UPDATE_ADAM && !o.torch && o.rate == 0.001 && o.epsilon == 1e-7,
        "nothing: Keras's Adam");
     read_text("{\"optimizer\": {\"learning_rate\": 0.5}}", &o, &err);
-    ok(o.rule == DNN_UPDATE_ADAM && !o.torch && o.rate == 0.5,
-       "a rate alone: the same");
+    ok(o.rule == DNN_UPDATE_ADAM && !o.torch && o.rate == 0.5, "only a rate: the same");
     read_text("{\"optimizer\": \"SGD\"}", &o, &err);
-    ok(o.rule == DNN_UPDATE_SGD && !o.torch && o.rate == 0.01, "a word: Keras's");
+    ok(o.rule == DNN_UPDATE_SGD && !o.torch && o.rate == 0.01, "a name: Keras's");
     read_text("{\"optimizer\": \"RMSprop\"}", &o, &err);
     ok(o.rule == DNN_UPDATE_RMSPROP && o.torch && o.rate == 0.01 && o.beta2 == 0.99 &&
            o.epsilon == 1e-8,
-       "a word that Keras does not have here: PyTorch's");
+       "a name that Keras does not have: PyTorch's");
     read_text("{\"optimizer\": {\"type\": \"Adam\", \"lr_scheduler\": {}}}", &o, &err);
     ok(o.rule == DNN_UPDATE_ADAM && o.torch && o.rate == 0.01 && o.epsilon == 1e-8,
-       "a type: PyTorch's, and a scheduler may be there");
+       "a type: PyTorch's, with a scheduler");
     read_text("{\"optimizer\": {\"type\": \"Hessian\"}}", &o, &err);
     ok(o.rule == DNN_OPTIM_HESSIAN && o.max_iterations == 2000 &&
            o.max_func_eval == 4000 && o.absolute_tolerance == 1e-8 &&

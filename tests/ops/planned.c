@@ -1,6 +1,6 @@
-/* planned.c - a network in planned memory computes, bit for bit, what it computes
- * when every value has its own memory: with concatenations in place or copied, and
- * with values stored or recomputed.
+/* planned.c - a network in planned memory gives bitwise the same result as with
+ * separate memory for every value: with concatenations in place or copied, and with
+ * values stored or recomputed.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -18,8 +18,8 @@
 
 #include <stdlib.h>
 
-/* How often memory is asked for, where that can be counted. */
-static long asked;
+/* Number of allocations, if they can be counted. */
+static long allocations;
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) &&                            \
     !defined(__SANITIZE_THREAD__) && !defined(__clang__)
 #define COUNTED 1
@@ -28,13 +28,13 @@ extern void *__libc_calloc(size_t n, size_t bytes);
 
 void *malloc(size_t bytes)
 {
-    asked++;
+    allocations++;
     return __libc_malloc(bytes);
 }
 
 void *calloc(size_t n, size_t bytes)
 {
-    asked++;
+    allocations++;
     return __libc_calloc(n, bytes);
 }
 #else
@@ -126,8 +126,8 @@ static int network(struct dnn_prog *p, int *input)
                         x);
 }
 
-/* Join two things to x again and again, as dense blocks do; a part that is used twice,
- * and one that is a view. */
+/* Repeated concatenations with x, as in dense blocks; a part that is used twice, and
+ * one that is a view. */
 static int dense_network(struct dnn_prog *p)
 {
     struct dnn_shape in = SHAPE(2, 4, 6, 3), flat = SHAPE(2, 4, 6, 3);
@@ -142,7 +142,7 @@ static int dense_network(struct dnn_prog *p)
 
         if (i == 1) y = dnn_prog_op1(p, DNN_OP_UNARY, &tanh, y);
         x = dnn_prog_op2(p, DNN_OP_CONCAT, &join, x, y);
-        /* What would gladly write over a part that is in use. */
+        /* An op that could overwrite a part that is still in use. */
         if (i == 2) side = dnn_prog_op1(p, DNN_OP_UNARY, &tanh, y);
     }
     int view = dnn_prog_op1(p, DNN_OP_UNARY, &tanh, image);
@@ -155,13 +155,13 @@ static int dense_network(struct dnn_prog *p)
 
 /* ---- planned and unplanned ---- */
 
-/* A program, differentiated if it is for training, and its plain run. */
+/* A program, with gradients if it is for training, and its run without a plan. */
 struct trial {
     const char *name;
     struct dnn_prog *prog;
     struct ops_run plain;
     int nkeep;
-    int keep[64]; /* what is compared beside gradients and states */
+    int keep[64]; /* values to compare in addition to gradients and states */
     bool started;
     bool large; /* few settings are enough */
 };
@@ -172,7 +172,7 @@ struct setting {
     enum dnn_recompute how;
 };
 
-/* A device that can do some steps and not others, for no reason. */
+/* A device that supports a pitch for some ops and not for others. */
 static bool sometimes(void *arg, const struct dnn_prog *prog, int op, bool out, int i)
 {
     const struct dnn_op *is = &prog->op[op];
@@ -203,7 +203,7 @@ static void put_inputs(struct dnn_exec *exec, struct trial *t)
     }
 }
 
-/* Two steps of the plain run, from the weights a planned one begins with. */
+/* Two steps without a plan, from the initial weights of the planned run. */
 static void run_plain(struct trial *t, struct dnn_exec *exec)
 {
     for (int v = 0; v < t->prog->nvalues; v++) {
@@ -280,14 +280,14 @@ static void run_planned(struct trial *t, const struct dnn_plan *plan,
     bad += dnn_exec_init(exec, 5, &err);
     put_inputs(exec, t);
     if (!t->started) run_plain(t, exec);
-    long before = asked;
+    long before = allocations;
     for (uint32_t step = 0; step < 2; step++) {
         t->plain.now.step = step;
         bad += dnn_exec_run(exec, 0, plan->prog->nops, &t->plain.now, &err);
     }
-    long after = asked;
+    long after = allocations;
     is_int(bad, 0, "two steps");
-    if (COUNTED) is_int(after - before, 0, "no memory is asked for meanwhile");
+    if (COUNTED) is_int(after - before, 0, "no allocations during the steps");
     compare(t, exec);
     dnn_exec_close(exec);
 }
@@ -311,9 +311,10 @@ static size_t run_setting(struct trial *t, struct setting setting,
                 dnn_plan_make(prog, &opts.plan, &plan, &err) == 0,
             "planned: %s", err.text))
         exit(1);
-    ok(plan_sound(plan), "nothing overlaps, gradients lie as their weights do");
+    ok(plan_sound(plan),
+       "nothing overlaps, and gradients have the offsets of their weights");
     is_int((long long)dnn_plan_bytes(plan), (long long)what.after,
-           "it takes what was said");
+           "it takes the planned memory");
     run_planned(t, plan, on);
     size_t temps = plan->bytes[DNN_BLOCK_TEMPS];
     *again = what.ops;
@@ -343,20 +344,20 @@ static void every_way(struct trial *t)
 
     on.backend->open(&(struct dnn_device){0}, &on.dev, &err);
     if (!ok(ops_start(t->prog, on.backend, NULL, &t->plain, &err) == 0,
-            "the plain one: %s", err.text))
+            "without a plan: %s", err.text))
         exit(1);
     for (size_t i = 0; i < n; i++)
         if (!t->large || i == 1 || i == 6)
             temps[i] = run_setting(t, settings[i], &on, &again[i]);
     if (t->prog->training && !t->large)
         ok(temps[4] <= temps[1] && temps[6] <= temps[4] && again[0] == 0,
-           "temps %zu, cheap ones (%d) again %zu, all (%d) %zu", temps[1], again[4],
-           temps[4], again[6], temps[6]);
+           "temporary memory %zu; recompute cheap (%d ops) %zu, all (%d ops) %zu",
+           temps[1], again[4], temps[4], again[6], temps[6]);
     ops_stop(&t->plain);
     on.backend->close(on.dev);
 }
 
-/* A forward program to a trial: fused or not, with loss, gradients and updates. */
+/* Test a forward program: fused or not, with loss, gradients and updates. */
 static void try_out(const char *name, struct dnn_prog *prog, int y, bool fuse)
 {
     struct trial t = {.name = name, .prog = prog, .large = prog->nops > 300};
@@ -372,7 +373,7 @@ static void try_out(const char *name, struct dnn_prog *prog, int y, bool fuse)
     if (fuse) {
         t.prog = prog = dnn_fuse(prog, t.nkeep, t.keep);
     } else {
-        /* Parts that lie in place are read out row by row. */
+        /* Parts in place are read row by row. */
         for (int o = 0; o < prog->nops && t.nkeep < 8; o++)
             if (prog->op[o].kind == DNN_OP_CONCAT)
                 t.keep[t.nkeep++] = prog->op[o].in[o % 2];

@@ -1,5 +1,5 @@
-/* values.c - what each op's result is, from formulas worked out apart from the
- * code: a gradient may agree with a function that is itself wrong.
+/* values.c - the result of each op, from formulas independent of the code: gradients
+ * may agree with finite differences of a function that is itself wrong.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -24,7 +24,7 @@ static void same(const char *name, const double *got, const double *want, int64_
     double a[MAX], b[MAX];
 
     for (int64_t i = 0; i < n; i++) {
-        /* NaN where NaN is wanted is right. */
+        /* NaN is equal to an expected NaN. */
         bool both = got[i] != got[i] && want[i] != want[i];
         a[i] = both ? 0 : got[i];
         b[i] = both ? 0 : want[i];
@@ -125,14 +125,14 @@ static const struct one ones[] = {
     {"softmax along axis 1 of 3", DNN_OP_SOFTMAX, {.softmax = {1, false}}, {{"1x2x2", {0, 1000, M_LN2, 1000}}}, {1 / 3.0, 0.5, 2 / 3.0, 0.5}, false, {0}, {0}},
     {"log softmax", DNN_OP_SOFTMAX, {.softmax = {1, true}}, {{"1x2", {-1000, 1000}}}, {-2000, 0}, false, {0}, {0}},
     {"max pool: the first of equals", DNN_OP_POOL, {.pool = {SPACE1(3, 3), DNN_POOL_MAX, false}}, {{"1x6x1", {1, 2, 2, 5, 5, 5}}}, {2, 5}, true, {7, 9}, {0, 7, 0, 9, 0, 0}},
-    {"max pool: not a number stays", DNN_OP_POOL, {.pool = {SPACE1(3, 3), DNN_POOL_MAX, false}}, {{"1x6x1", {1, NAN, 2, NAN, 5, 5}}}, {NAN, NAN}, true, {7, 9}, {0, 7, 0, 9, 0, 0}},
+    {"max pool: NaN is kept", DNN_OP_POOL, {.pool = {SPACE1(3, 3), DNN_POOL_MAX, false}}, {{"1x6x1", {1, NAN, 2, NAN, 5, 5}}}, {NAN, NAN}, true, {7, 9}, {0, 7, 0, 9, 0, 0}},
     {"max pool: windows that overlap", DNN_OP_POOL, {.pool = {SPACE1(2, 1), DNN_POOL_MAX, false}}, {{"1x3x1", {1, 4, 2}}}, {4, 4}, true, {7, 9}, {0, 16, 0}},
     {"maximum: the first of equals", DNN_OP_COMBINE, {.combine = {DNN_MAXIMUM, 0, 0}}, {{"3", {1, 2, 3}}, {"3", {3, 2, 1}}}, {3, 2, 3}, true, {1, 1, 1}, {0, 1, 1}},
     {"minimum: the first of equals", DNN_OP_COMBINE, {.combine = {DNN_MINIMUM, 0, 0}}, {{"3", {1, 2, 3}}, {"3", {3, 2, 1}}}, {1, 2, 1}, true, {1, 1, 1}, {1, 1, 0}},
     {"subtract, broadcast", DNN_OP_COMBINE, {.combine = {DNN_SUBTRACT, 0, 0}}, {{"1x2", {1, 2}}, {"2x1", {10, 20}}}, {-9, -8, -19, -18}, true, {1, 2, 3, 4}, {4, 6}},
     {"average", DNN_OP_COMBINE, {.combine = {DNN_AVERAGE, 0, 0}}, {{"2", {1, 2}}, {"2", {2, 4}}, {"2", {6, 9}}}, {3, 5}, true, {3, 6}, {1, 2}},
     {"multiply", DNN_OP_COMBINE, {.combine = {DNN_MULTIPLY, 0, 0}}, {{"2", {1, 2}}, {"2", {2, 4}}, {"1", {6}}}, {12, 48}, true, {1, 1}, {12, 24}},
-    {"reduce max: equals share", DNN_OP_REDUCE, {.reduce = {DNN_REDUCE_MAX, 2, false}}, {{"2x3", {1, 4, 4, 7, 5, 6}}}, {4, 7}, true, {8, 9}, {0, 4, 4, 9, 0, 0}},
+    {"reduce max: equal values share the gradient", DNN_OP_REDUCE, {.reduce = {DNN_REDUCE_MAX, 2, false}}, {{"2x3", {1, 4, 4, 7, 5, 6}}}, {4, 7}, true, {8, 9}, {0, 4, 4, 9, 0, 0}},
     {"reduce mean over the first and last", DNN_OP_REDUCE, {.reduce = {DNN_REDUCE_MEAN, 5, true}}, {{"2x2x2", {1, 2, 3, 4, 5, 6, 7, 8}}}, {3.5, 5.5}, true, {4, 8}, {1, 1, 2, 2, 1, 1, 2, 2}},
     {"concat", DNN_OP_CONCAT, {.concat = {1, 0}}, {{"2x1", {1, 2}}, {"2x2", {3, 4, 5, 6}}}, {1, 3, 4, 2, 5, 6}, true, {1, 2, 3, 4, 5, 6}, {1, 4}},
     {"transpose", DNN_OP_TRANSPOSE, {.transpose = {{2, 0, 1}}}, {{"1x2x3", {1, 2, 3, 4, 5, 6}}}, {1, 4, 2, 5, 3, 6}, true, {1, 2, 3, 4, 5, 6}, {1, 3, 5, 2, 4, 6}},

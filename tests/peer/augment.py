@@ -1,4 +1,4 @@
-# augment.py - what augment_dump makes of arrays, against PyTorch (resize), SciPy
+# augment.py - results of augment_dump against PyTorch (resize), SciPy
 # (rotations, distributions), colorsys (hue) and NumPy.
 #
 # SPDX-License-Identifier: Apache-2.0
@@ -22,7 +22,7 @@ rng = np.random.default_rng(3)
 
 
 def apply(transforms, array, kind="image", n=1):
-    """The results, or the only one."""
+    """The results, or the result if there is one."""
     with tempfile.TemporaryDirectory() as where:
         array.tofile(where + "/in")
         text = subprocess.run(
@@ -65,7 +65,7 @@ def resize():
 
 
 def seen(x, matrix, order):
-    """x at matrix times the place of each point, both from the middle."""
+    """x at matrix times the coordinates of each point, relative to the center."""
     space = x.shape[:-1]
     middle = (np.array(space) - 1) / 2
     at = np.stack(np.meshgrid(*map(np.arange, space), indexing="ij"), -1) - middle
@@ -76,7 +76,7 @@ def seen(x, matrix, order):
 
 
 def back(n, i, j, degrees):
-    """Where a point was before a clockwise turn, i down and j to the right."""
+    """Coordinates of a point before a clockwise rotation, i down and j to the right."""
     m = np.eye(n)
     c, s = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
     m[i, i], m[i, j], m[j, i], m[j, j] = c, -s, s, c
@@ -133,18 +133,18 @@ def color():
 
 
 def crops():
-    """Parts of a sample are parts of it, everywhere equally often."""
+    """Crops are parts of the sample, with uniform positions."""
     v = np.arange(9 * 8 * 7, dtype=np.float32).reshape(9, 8, 7, 1)
     starts, good = [], True
     for got in apply([{"random_crop": [4, 5, 6]}], v, n=600):
         z, y, x = np.unravel_index(int(got.flat[0]), v.shape[:3])
         good &= np.array_equal(got, v[z:z + 4, y:y + 5, x:x + 6])
         starts.append((z, y, x))
-    result("random_crop takes parts as they are", unless(good))
+    result("random_crop does not change values", unless(good))
     for axis, n in enumerate((6, 4, 2)):
         freq = np.bincount(np.array(starts)[:, axis], minlength=n)
         p = stats.chisquare(freq).pvalue if len(freq) == n else 0
-        result(f"random_crop begins anywhere along axis {axis}", unless(p > 1e-4, freq))
+        result(f"random_crop: uniform offsets along axis {axis}", unless(p > 1e-4, freq))
     good, sizes = True, []
     for got in apply([{"jitter_crop": 0.5}], v, n=300):
         z, y, x = np.unravel_index(int(got.flat[0]), v.shape[:3])
@@ -152,7 +152,7 @@ def crops():
         good &= np.array_equal(got, v[z:z + d, y:y + h, x:x + w])
         good &= z <= 2 and z + d >= 7 and y + h >= 6 and x + w >= 6
         sizes.append(d)
-    result("jitter_crop takes parts near the borders",
+    result("jitter_crop: parts near the borders",
            unless(good and len(set(sizes)) >= 4, set(sizes)))
 
 
@@ -161,7 +161,7 @@ def random():
     for alpha in (0.2, 1, 4):
         got = np.array([x.flat[0] for x in apply([{"mixup": alpha}], one, n=2000)])
         p = stats.kstest(got, "beta", (alpha, alpha)).pvalue
-        result(f"mixup's shares follow Beta({alpha}, {alpha})", unless(p > 1e-4, p))
+        result(f"mixup: ratios have the distribution Beta({alpha}, {alpha})", unless(p > 1e-4, p))
     got = np.array(apply([{"noise": 2.5}], np.zeros((40, 50, 1), np.float32)))
     p = stats.kstest(got.ravel() / 2.5, "norm").pvalue
     result("noise is normal", unless(p > 1e-4, p))
@@ -177,7 +177,7 @@ def elastic():
     at = np.stack(np.meshgrid(*[np.arange(n)] * 2, indexing="ij"), -1).astype(np.float32)
     moves = np.array(apply([{"elastic": {"alpha": alpha, "sigma": sigma}}], at, n=20))
     moves = (moves - at)[:, 16:-16, 16:-16]
-    result("elastic moves points as far as asked for",
+    result("elastic: displacements have the size alpha",
            unless(abs(moves.std() / alpha - 1) < .1, moves.std()))
     for part in (1, 2):
         d = round(part * sigma)

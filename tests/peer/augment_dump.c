@@ -1,10 +1,10 @@
-/* augment_dump.c - transforms applied to raw numbers, for a reader in Python.
+/* augment_dump.c - apply transforms to raw numbers, for augment.py.
  *
  *   augment_dump LIST image|mask TYPE SHAPE IN COUNT OUT
  *
  * reads one array from IN and applies the JSON list COUNT times, as to the samples 0,
- * 1, 2 ... of epoch 0; what is mixed in is zero.  The results follow each other in OUT,
- * and their types and shapes on stdout.
+ * 1, 2 ... of epoch 0; mixup mixes with zeros.  The results are concatenated in OUT;
+ * their types and shapes are printed on stdout.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -51,7 +51,7 @@ static int read_job(char **argv, struct job *job, struct dnn_err *err)
     struct dnn_json *file;
 
     if (!dnn_text_int(argv[6], &job->count))
-        return dnn_fail(err, DNN_EUSAGE, "\"%s\" is no number", argv[6]);
+        return dnn_fail(err, DNN_EUSAGE, "\"%s\" is not a number", argv[6]);
     DNN_TRY(dnn_json_text("list", argv[1], strlen(argv[1]), &file, err));
     struct dnn_jobj top = dnn_json_top(file);
     int rc = dnn_augment_read(&top, NULL, NULL, &job->augment, err);

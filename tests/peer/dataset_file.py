@@ -1,4 +1,4 @@
-# dataset_file.py - a dataset through Python's ADIOS2, as docs/dataset.md describes it.
+# dataset_file.py - read a dataset with Python's ADIOS2, as described in docs/dataset.md.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -45,20 +45,20 @@ class Dataset:
     # ---- arrays ----
 
     def array(self, name, dtype=None):
-        """As it is stored; without a type, that which ADIOS2 says."""
+        """The array as stored; without a dtype, that of ADIOS2."""
         var = self.io.InquireVariable(name)
         out = np.zeros(var.Shape(), dtype or TYPES[var.Type()])
         self.engine.Get(var, out, adios2.Mode.Sync)
         return out
 
     def column(self, split, column):
-        """As it is stored, halves and booleans too."""
+        """The array as stored, also f16 and booleans."""
         name = f"{split}/{column}"
         kind = self.text(name + "/type") if name + "/type" in self.attributes else None
         return self.array(name).view({"f16": "f2", "bool": "?"}[kind]) if kind else self.array(name)
 
     def meant(self, split, column):
-        """The values that stored numbers stand for, in double precision."""
+        """The values: stored numbers with scale and offset, in f64."""
         name = f"{split}/{column}"
         return self.column(split, column) * self.values_or(name + "/scale", np.ones(1)) \
             + self.values_or(name + "/offset", np.zeros(1))

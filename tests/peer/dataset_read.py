@@ -1,6 +1,6 @@
-# dataset_read.py - a dataset as Python's ADIOS2 sees it, against what was put into it.
+# dataset_read.py - read a dataset with Python's ADIOS2 and compare it with what was written.
 #
-# Knows docs/dataset.md and the formulas of tests/dataset_made.h, nothing of our code.
+# Uses only docs/dataset.md and the formulas of tests/dataset_made.h, no code of the toolkit.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -135,9 +135,9 @@ def about_sums():
 
 
 if xxhash is None:
-    skip("the hash of the whole", "no python3-xxhash")
+    skip("the hash of the dataset", "no python3-xxhash")
 else:
-    result("the hash of the whole", unless(whole_hash() == want_hash))
+    result("the hash of the dataset", unless(whole_hash() == want_hash))
     result("sums of names", unless(about_sums() == list(array("train/name.sum", np.uint64))))
 dataset.close()
 finish()

@@ -10,7 +10,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 
 def make_event():
-    """The messages TensorBoard reads, of which only what is used here."""
+    """The protocol buffers of TensorBoard, only the fields used here."""
     f = descriptor_pb2.FileDescriptorProto(name="event.proto", package="t",
                                            syntax="proto3")
     kinds = {"double": 1, "float": 2, "int64": 3, "int32": 5, "string": 9, "bytes": 12}
@@ -81,7 +81,7 @@ def events(path, Event):
 
 
 def run_of(directory, run, Event):
-    """All values by tag, as TensorBoard joins files: a start voids what is later."""
+    """All values by tag, as TensorBoard merges files: a start event removes later steps."""
     tags, starts = {}, []
     for path in sorted(glob.glob(os.path.join(directory, "events", run, "*tfevents*"))):
         first = True

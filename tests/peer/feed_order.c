@@ -1,7 +1,7 @@
-/* feed_order.c - which samples of a dataset each batch has, for torch_curve.py.
+/* feed_order.c - print the samples of each batch, for torch_curve.py.
  *
  * feed_order DATASET SPLIT BATCH_SIZE SEED SHUFFLE BATCHES: a line per batch with the
- * numbers of its samples, as a job of these settings takes them.
+ * numbers of its samples, as dnn-train reads them with these settings.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -1,5 +1,5 @@
-# generate.py - what generate_dump writes against SciPy's Sobol sequence, SciPy's root
-# finder and the formulas written down again in NumPy.
+# generate.py - results of generate_dump against SciPy's Sobol sequence, SciPy's root finder
+# and formulas in NumPy.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -44,10 +44,10 @@ def sobol():
         want = qmc.Sobol(dims, scramble=False).random(n)
         got = numbers("sobol", dims, 0, n)
         result(f"Sobol's first {n} points in {dims} dimensions", unless(np.array_equal(got, want)))
-    late = qmc.Sobol(6, scramble=False)
-    late.fast_forward(50000)
+    later = qmc.Sobol(6, scramble=False)
+    later.fast_forward(50000)
     result("Sobol's points from 50000 on",
-           unless(np.array_equal(numbers("sobol", 6, 50000, 100), late.random(100))))
+           unless(np.array_equal(numbers("sobol", 6, 50000, 100), later.random(100))))
 
 
 TABLE = [1.720667, 4.057516, 6.851237, 9.826361, 12.874596, 15.957331]
@@ -89,8 +89,8 @@ def diffusivity():
     got, = read(0, 1, type="diffusivity3d", samples=1, omega=omega)
     result("shape of a field", unless(got.shape == (64, 64, 64, 1), got.shape))
     worst = np.abs(np.log(got[..., 0].astype(float)) - want).max()
-    result("a field of given coefficients in 64x64x64", unless(worst < 1e-6, worst))
-    # The same once more from the roots as published: 2 eta = 1 and lambda^(3/2).
+    result("a field with given coefficients, 64x64x64", unless(worst < 1e-6, worst))
+    # The same from the published roots: 2 eta = 1 and lambda^(3/2).
     x = np.arange(64) / 63
     check = 0
     for w, a in zip(omega, TABLE):
@@ -111,7 +111,7 @@ def diffusivity():
                size=[20, 33], log=True)
     worst = max(np.abs(g[..., 0] - field(r, [.3, 2], [20, 33])).max()
                 for g, r in zip(got, rows))
-    result("fields of Sobol's points on a 20x33 rectangle", unless(worst < 1e-5, worst))
+    result("fields from Sobol points, 20x33", unless(worst < 1e-5, worst))
 
 
 def burgers():

@@ -1,10 +1,10 @@
-/* generate_dump.c - samples of a generator as raw numbers, for a reader in Python.
+/* generate_dump.c - write samples of a generator as raw numbers, for generate.py.
  *
  *   generate_dump JSON FIRST COUNT PREFIX   column c of sample i -> PREFIX.i.c
  *   generate_dump sobol DIMS FIRST COUNT    points as text, one per line
  *   generate_dump roots ETA COUNT           roots of the expansion as text
  *
- * Of each column written it prints: its file, type and shape.
+ * It prints file, type and shape of each column.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -41,7 +41,7 @@ static int samples(const char *json, int64_t first, int64_t count, const char *p
     struct dnn_json *file = NULL;
     struct dnn_source *source = NULL;
     struct dnn_sample sample = {0};
-    int rc = dnn_json_text("job.json", json, strlen(json), &file, &err);
+    int rc = dnn_json_text("train.json", json, strlen(json), &file, &err);
 
     if (rc == 0) {
         struct dnn_jobj top = dnn_json_top(file);

@@ -23,28 +23,28 @@ def dense(units, activation, l2=0.0):
     return {"class_name": "Dense", "config": config}
 
 
-def train(room, x, y, layers, loss, epochs, **optimizer):
-    """The last loss, what was said, and how many evaluations it took."""
-    np.save(os.path.join(room, "x.npy"), x)
-    np.save(os.path.join(room, "y.npy"), y)
-    # Batches that do not divide the samples: the loss is of all of them.
-    job = {"layers": layers, "input": [x.shape[1]], "loss": loss, "num_epochs": epochs, "seed": 1,
+def train(folder, x, y, layers, loss, epochs, **optimizer):
+    """The last loss, the log, and the number of evaluations."""
+    np.save(os.path.join(folder, "x.npy"), x)
+    np.save(os.path.join(folder, "y.npy"), y)
+    # The batch size does not divide the number of samples: the loss is over all of them.
+    config = {"layers": layers, "input": [x.shape[1]], "loss": loss, "num_epochs": epochs, "seed": 1,
            "data": {"input_path": "x.npy", "target_path": "y.npy", "batch_size": 96},
            "optimizer": {"type": "Hessian", **optimizer}, "dir": "run",
            "checkpoints": {"interval": 0}}
-    with open(os.path.join(room, "job.json"), "w", encoding="utf-8") as f:
-        json.dump(job, f)
-    done = subprocess.run(["dnn-train", "job.json"], cwd=room, capture_output=True, text=True)
-    said = done.stdout + done.stderr
+    with open(os.path.join(folder, "train.json"), "w", encoding="utf-8") as f:
+        json.dump(config, f)
+    done = subprocess.run(["dnn-train", "train.json"], cwd=folder, capture_output=True, text=True)
+    output = done.stdout + done.stderr
     if done.returncode != 0:
-        return float("nan"), said, 0
-    with open(os.path.join(room, "run", "metrics.csv"), encoding="utf-8") as f:
+        return float("nan"), output, 0
+    with open(os.path.join(folder, "run", "metrics.csv"), encoding="utf-8") as f:
         last = list(csv.DictReader(f))[-1]
-    return float(last["loss"]), said, int(last["step"]) / -(-len(x) // 96)
+    return float(last["loss"]), output, int(last["step"]) / -(-len(x) // 96)
 
 
 def convex():
-    """Softmax regression with a penalty has one minimum, which SciPy finds in doubles."""
+    """Softmax regression with a penalty has one minimum, which SciPy finds in f64."""
     rng = np.random.default_rng(3)
     n, features, classes, l2 = 250, 8, 3, 0.01
     x = rng.normal(size=(n, features)).astype(np.float32)
@@ -61,16 +61,16 @@ def convex():
 
     best = minimize(value, np.zeros((features + 1) * classes), jac=True, method="L-BFGS-B",
                     options={"ftol": 0, "gtol": 1e-10, "maxiter": 1000}).fun
-    with tempfile.TemporaryDirectory() as room:
-        got, said, took = train(room, x, y.astype(np.int32), [dense(classes, "softmax", l2)],
+    with tempfile.TemporaryDirectory() as folder:
+        got, output, took = train(folder, x, y.astype(np.int32), [dense(classes, "softmax", l2)],
                                 "cross_entropy", 200, absolute_tolerance=1e-5)
     result("softmax regression: SciPy's minimum",
-           unless(abs(got - best) <= 1e-6 * best, f"{got}, SciPy {best}\n{said}"))
-    result("and it ends there", unless("absolute_tolerance reached" in said and took < 60, said))
+           unless(abs(got - best) <= 1e-6 * best, f"{got}, SciPy {best}\n{output}"))
+    result("and it stops there", unless("absolute_tolerance reached" in output and took < 60, output))
 
 
 def network():
-    """Small networks have many minima: as good as PyTorch from some starts of its own."""
+    """Small networks have many minima: the loss must be as low as PyTorch's from some starts."""
     rng = np.random.default_rng(5)
     x = rng.uniform(-1, 1, size=(200, 2)).astype(np.float32)
     y = (np.sin(3 * x[:, :1]) * np.cos(2 * x[:, 1:])).astype(np.float32)
@@ -99,11 +99,11 @@ def network():
         return float(closure())
 
     peers = sorted(peer(seed) for seed in range(7))
-    with tempfile.TemporaryDirectory() as room:
-        got, said, took = train(room, x, y, [dense(16, "tanh"), dense(1, "linear")], "mse", steps)
-    result(f"a network after {steps} steps: as good as PyTorch's",
-           unless(got <= peers[-1], f"{got}, PyTorch {peers}\n{said}"))
-    result("in hardly more evaluations than steps", unless(took <= 1.5 * steps, f"{took}"))
+    with tempfile.TemporaryDirectory() as folder:
+        got, output, took = train(folder, x, y, [dense(16, "tanh"), dense(1, "linear")], "mse", steps)
+    result(f"a network after {steps} steps: as low a loss as PyTorch's",
+           unless(got <= peers[-1], f"{got}, PyTorch {peers}\n{output}"))
+    result("with few more evaluations than steps", unless(took <= 1.5 * steps, f"{took}"))
 
 
 torch.set_num_threads(1)

@@ -1,8 +1,8 @@
-/* image_dump.c - what the importers make of files, for another program to compare.
+/* image_dump.c - print what the importers read from files, for import_images.py.
  *
  * Each line of stdin is "SIDE KIND GRAY OUT PATH" (input or target, a kind or -, 0 or
- * 1, where the numbers go, the file); the answer is "ok NAME KIND TYPE SHAPE SPACING",
- * more columns behind " | ", or "error MESSAGE".
+ * 1, output file, input file); the answer is "ok NAME KIND TYPE SHAPE SPACING", more
+ * columns after " | ", or "error MESSAGE".
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

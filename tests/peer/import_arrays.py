@@ -25,8 +25,8 @@ rng = np.random.default_rng(7)
 
 def read(*words):
     """(columns, samples): each sample a list of arrays; or the message."""
-    with tempfile.TemporaryDirectory() as room:
-        done = subprocess.run([PROGRAM, "--dump", room, *words], capture_output=True, text=True)
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run([PROGRAM, "--dump", folder, *words], capture_output=True, text=True)
         if done.returncode:
             return done.stderr.strip() or f"exit {done.returncode}"
         columns, samples = [], []
@@ -37,14 +37,14 @@ def read(*words):
             elif line.startswith("sample "):
                 samples.append([])
             elif line.startswith("  "):
-                path = os.path.join(room, f"{len(samples) - 1}.{len(samples[-1])}")
+                path = os.path.join(folder, f"{len(samples) - 1}.{len(samples[-1])}")
                 shape = () if word[1] == "scalar" else tuple(map(int, word[1].split("x")))
                 samples[-1].append(np.fromfile(path, TYPES[word[0]]).reshape(shape))
         return columns, samples
 
 
 def same(got, *wanted):
-    """Why the columns are not these arrays, whose first axis is the samples; or nothing."""
+    """How the columns differ from these arrays (axis 0: samples); empty if they do not."""
     if isinstance(got, str):
         return got
     columns, samples = got
@@ -66,7 +66,7 @@ def check(what, got, *wanted):
 
 
 def numbers(dtype, shape):
-    """Every pattern of bits, but for reals no NaN: those may be written in several ways."""
+    """Random bits; floats without NaN, which has several representations."""
     dtype = np.dtype(dtype)
     if dtype.kind == "b":
         return rng.integers(0, 2, shape).astype(dtype)
@@ -81,8 +81,8 @@ ALL = ["?", "i1", "u1", *[o + k for k in ("i2", "u2", "i4", "u4", "i8", "u8", "f
 
 # ---- NumPy ----
 
-def npy(room):
-    path = os.path.join(room, "a.npy")
+def npy(folder):
+    path = os.path.join(folder, "a.npy")
     for dtype in ALL:
         for order in "CF":
             array = np.array(numbers(dtype, (5, 4, 6)), order=order)
@@ -105,8 +105,8 @@ def npy(room):
         np.save(f, big)
     check("npy in gzip", read(path + ".gz"), big)
     x, y = numbers("u1", (6, 8, 8)), rng.integers(0, 9, 6)
-    np.save(os.path.join(room, "x.npy"), x)
-    np.save(os.path.join(room, "y.npy"), y)
+    np.save(os.path.join(folder, "x.npy"), x)
+    np.save(os.path.join(folder, "y.npy"), y)
     check("npy with labels in another", read(path[:-5] + "x.npy", path[:-5] + "y.npy"),
           x[..., None], y)
     for odd in (np.array(["a", "b"]), np.array([None, 1], object), np.zeros(3, "c8"),
@@ -116,8 +116,8 @@ def npy(room):
         result(f"npy {odd.dtype} is refused", unless("not numbers" in got or "not supported" in got, got))
 
 
-def npz(room):
-    path = os.path.join(room, "a.npz")
+def npz(folder):
+    path = os.path.join(folder, "a.npz")
     x, y = numbers("u1", (7, 3, 9, 11)), rng.integers(0, 9, 7).astype("i2")
     wide = np.moveaxis(x, 1, -1)
     for save in (np.savez, np.savez_compressed):
@@ -146,16 +146,16 @@ def npz(room):
                 np.save(f, array)
     check("npz with sizes of 64 bits", read(path), wide, y)
     for i in range(3):
-        np.savez(os.path.join(room, f"part{i}.npz"), x=wide + i, y=y + i)
+        np.savez(os.path.join(folder, f"part{i}.npz"), x=wide + i, y=y + i)
     os.remove(path)
-    check("a directory of npz", read(room), np.concatenate([wide + i for i in range(3)]),
+    check("a directory of npz", read(folder), np.concatenate([wide + i for i in range(3)]),
           np.concatenate([y + i for i in range(3)]).astype("i2"))
 
 
 # ---- HDF5 ----
 
-def hdf5(room):
-    path = os.path.join(room, "a.h5")
+def hdf5(folder):
+    path = os.path.join(folder, "a.h5")
     for dtype in ALL:
         array = numbers(dtype, (5, 4, 6))
         with h5py.File(path, "w") as f:
@@ -189,23 +189,23 @@ def hdf5(room):
           array[None, ..., 0, None])
     os.remove(path)
     names = []
-    for i in range(4):  # as NNLO has it: a list of files, each with features and labels
+    for i in range(4):  # as in NNLO: a list of files, each with features and labels
         names.append(f"part{3 - i}.h5")
-        with h5py.File(os.path.join(room, names[-1]), "w") as f:
+        with h5py.File(os.path.join(folder, names[-1]), "w") as f:
             f["Images"] = array + i
             f["Labels"] = np.eye(3, dtype="f4")[np.arange(9) % 3]
-    with open(os.path.join(room, "train.txt"), "w") as f:
+    with open(os.path.join(folder, "train.txt"), "w") as f:
         f.write("\n".join(names) + "\n")
     check("a list of hdf5 files",
-          read("--input-name", "Images", "--target-name", "Labels", os.path.join(room, "train.txt")),
+          read("--input-name", "Images", "--target-name", "Labels", os.path.join(folder, "train.txt")),
           np.concatenate([array + i for i in range(4)]),
           np.concatenate([np.eye(3, dtype="f4")[np.arange(9) % 3]] * 4))
 
 
 # ---- TFRecord ----
 
-def tfrecord(room):
-    path = os.path.join(room, "a.tfrecord")
+def tfrecord(folder):
+    path = os.path.join(folder, "a.tfrecord")
     images = [numbers("u1", (5 + i, 7, 3)) for i in range(6)]
     labels = list(rng.integers(-2**40, 2**40, 6))
     write(path, [{"image/encoded": encoded(a, "PNG"), "image/format": "png", "image/height": len(a),
@@ -216,7 +216,7 @@ def tfrecord(room):
     check("tfrecord of JPEG", read(path),
           [np.array(Image.open(io.BytesIO(encoded(a, "JPEG")))) for a in images], [1] * 6)
     for name, opener in (("a.tfrecord", open), ("b.tfrecord.gz", gzip.open), ("train-00000-of-00001", open)):
-        where = os.path.join(room, name)
+        where = os.path.join(folder, name)
         write(where, [{"image_raw": a.tobytes(), "height": len(a), "width": 7, "depth": 3, "label": l}
                       for a, l in zip(images, labels)], opener)
         check(f"tfrecord of bytes, {name}", read(where), images, labels)
@@ -237,8 +237,8 @@ def tfrecord(room):
 
 def main():
     for part in (npy, npz, hdf5, tfrecord):
-        with tempfile.TemporaryDirectory() as room:
-            part(room)
+        with tempfile.TemporaryDirectory() as folder:
+            part(folder)
     finish()
 
 

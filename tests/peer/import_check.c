@@ -1,5 +1,4 @@
-/* import_check.c - prints what an importer makes of files, for other readers to
- * compare.
+/* import_check.c - print what an importer reads from files, for the Python tests.
  *
  *   import_check [--option value]... PATH [TARGET]
  *
@@ -35,7 +34,7 @@ struct check {
 
 /* ---- options ---- */
 
-/* Texts are quoted; what already is JSON (numbers, lists, true) stays. */
+/* Texts are quoted; values that are JSON already (numbers, lists, true) are not. */
 static void add_key(struct check *c, const char *key, const char *value)
 {
     bool plain =
@@ -159,12 +158,12 @@ static int dump(const struct check *c, int64_t i, int k, const struct dnn_array 
     return rc;
 }
 
-/* What the door promises: columns are as the source says. */
+/* Every sample must have the columns that the source declares. */
 static int as_promised(const struct dnn_source *s, const struct dnn_sample *sample,
                        struct dnn_err *err)
 {
     if (sample->ncols != s->ncols)
-        return dnn_fail(err, DNN_EDATA, "promise broken: %d columns, not %d",
+        return dnn_fail(err, DNN_EDATA, "wrong sample: %d columns, not %d",
                         sample->ncols, s->ncols);
     for (int k = 0; k < s->ncols; k++) {
         const struct dnn_array *a = &sample->col[k];
@@ -175,7 +174,7 @@ static int as_promised(const struct dnn_source *s, const struct dnn_sample *samp
             same = want->dim[d] == DNN_UNKNOWN || want->dim[d] == a->shape.dim[d];
         if (!same)
             return dnn_fail(err, DNN_EDATA,
-                            "promise broken: column %d has another type or shape", k);
+                            "wrong sample: column %d has another type or shape", k);
     }
     return 0;
 }

@@ -174,10 +174,10 @@ def locators():
     result("a table of locators: images, arrays, volumes, numbers, classes",
            differ(got, [np.array(a, "f4") for a in ages], images, arrays,
                   [v.transpose(2, 1, 0)[..., None] for v in volumes], labels(sick)))
-    result("its columns have their names",
+    result("its columns have the names of the table",
            unless(list(got.columns) == ["values", "picture", "array", "volume", "target"],
                   list(got.columns)))
-    result("every file is in the record", unless(len(got.files) == 13, got.files))
+    result("every file is listed", unless(len(got.files) == 13, got.files))
     got = read("--objects", "picture", "--inputs", "picture", "--targets", "sick", "--object-dir",
                "objects", "--group", "age", "locate.csv")
     result("one object and one class: input and target", differ(got, images, labels(sick)))
@@ -229,8 +229,8 @@ def pairs():
 
 
 def main():
-    with tempfile.TemporaryDirectory() as room:
-        os.chdir(room)
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
         for test in fashion, idx_types, cifar, raw, tables, locators, folders, pairs:
             test()
         os.chdir("/")

@@ -1,4 +1,4 @@
-# import_images.py - images of PIL, tifffile, nibabel and a PNG writer of our own, read by
+# import_images.py - images of PIL, tifffile, nibabel and a PNG writer in this file, read by
 # the toolkit's importers and compared number by number.
 #
 # SPDX-License-Identifier: Apache-2.0
@@ -27,8 +27,8 @@ rng = np.random.default_rng(7)
 class Reader:
     """The importers, in one process for all files."""
 
-    def __init__(self, room):
-        self.out = os.path.join(room, "out.bin")
+    def __init__(self, folder):
+        self.out = os.path.join(folder, "out.bin")
         self.process = subprocess.Popen([PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.STDOUT, text=True)
 
@@ -65,7 +65,7 @@ def same(found, want, what, column="input", kind="image"):
     return result(what, why)
 
 
-def says(found, want, what):
+def fails(found, want, what):
     result(what, unless(found == want, f"{found!r} instead of {want!r}"))
 
 
@@ -116,8 +116,8 @@ def write_png(path, samples, depth, colour, interlace=False, palette=None, alpha
         f.write(chunk(b"IEND", b""))
 
 
-def png(reader, room):
-    path = os.path.join(room, "a.png")
+def png(reader, folder):
+    path = os.path.join(folder, "a.png")
     for depth in (1, 2, 4, 8, 16):
         for colour, nch in ((0, 1), (2, 3), (3, 1), (4, 2), (6, 4)):
             if (colour in (2, 4, 6) and depth < 8) or (colour == 3 and depth == 16):
@@ -150,17 +150,17 @@ def png(reader, room):
     write_png(path, samples, 8, 2, False, None, struct.pack(">HHH", 1, 1, 2))
     same(reader.read(path), np.array(Image.open(path).convert("RGBA")), "png: one colour transparent")
     write_png(path, rng.integers(4, 5, (3, 3, 1)), 4, 3, False, palette)
-    says(reader.read(path), f"{path}: pixel 0 refers to color 4, but the palette has 4", "png: colour beyond the palette")
+    fails(reader.read(path), f"{path}: pixel 0 refers to color 4, but the palette has 4", "png: colour beyond the palette")
     write_png(path, rng.integers(0, 5, (3, 3, 3)), 8, 2)
-    says(reader.read(path, "target", "mask"), f"{path}: a mask must have one channel (the class number), not 3",
-         "png: colours are no mask")
+    fails(reader.read(path, "target", "mask"), f"{path}: a mask must have one channel (the class number), not 3",
+         "png: a colour image is not a mask")
     same(reader.read(path, "target"), np.array(Image.open(path)), "png: colours as a target", "target")
 
 
 # ---- JPEG ----
 
-def jpeg(reader, room):
-    path = os.path.join(room, "a.jpg")
+def jpeg(reader, folder):
+    path = os.path.join(folder, "a.jpg")
     y, x = np.mgrid[0:97, 0:131]
     smooth = np.stack([x * 255 / 130, y * 255 / 96, 128 + 100 * np.sin(x * y / 500)], 2)
     picture = np.clip(smooth + rng.normal(0, 12, smooth.shape), 0, 255).astype("u1")
@@ -177,17 +177,17 @@ def jpeg(reader, room):
     same(reader.read(path, "target"), channels(np.array(Image.open(path))), "jpeg: grey as a target is an image",
          "target")
     Image.fromarray(picture).convert("CMYK").save(path)
-    says(reader.read(path), f"{path}: CMYK JPEG images are not supported; convert it to RGB", "jpeg: CMYK is refused")
+    fails(reader.read(path), f"{path}: CMYK JPEG images are not supported; convert it to RGB", "jpeg: CMYK is refused")
     Image.fromarray(picture).save(path)
     data = open(path, "rb").read()
     open(path, "wb").write(data[:len(data) // 2])
-    says(reader.read(path), f"{path}: damaged JPEG: Premature end of JPEG file", "jpeg: cut in half")
+    fails(reader.read(path), f"{path}: damaged JPEG: Premature end of JPEG file", "jpeg: truncated")
 
 
 # ---- TIFF ----
 
-def tiff(reader, room):
-    path = os.path.join(room, "a.tif")
+def tiff(reader, folder):
+    path = os.path.join(folder, "a.tif")
     tiles = {"tile": (16, 32)}
     for dtype in ("u1", "u2", "u4", "i1", "i2", "i4", "f2", "f4", "f8"):
         for nch in (1, 3, 4):
@@ -217,12 +217,12 @@ def tiff(reader, room):
     with tifffile.TiffWriter(path) as w:
         w.write(a[0], photometric="minisblack")
         w.write(a[1, :20], photometric="minisblack")
-    says(reader.read(path), f"{path}: page 2 is 20x41 of 1 x 16 bits, but the first is 33x41 of 1 x 16 bits; "
+    fails(reader.read(path), f"{path}: page 2 is 20x41 of 1 x 16 bits, but the first is 33x41 of 1 x 16 bits; "
          "all pages of a volume must be alike", "tiff: pages that differ")
     with tifffile.TiffWriter(path) as w:
         w.write(a[0], photometric="minisblack")
         w.write(a[1, ::2, ::2], photometric="minisblack", subfiletype=1)
-    same(reader.read(path), a[0][..., None], "tiff: a smaller copy is left out")
+    same(reader.read(path), a[0][..., None], "tiff: a smaller copy is skipped")
     tifffile.imwrite(path, (a[0] >> 4).astype("u1"), photometric="miniswhite")
     same(reader.read(path), (255 - (a[0] >> 4)).astype("u1")[..., None], "tiff: 0 is white")
     rgb = rng.integers(0, 256, (40, 50, 3)).astype("u1")
@@ -245,17 +245,17 @@ def tiff(reader, room):
         Image.fromarray(bits).save(path, compression=compression)
         same(reader.read(path), bits[..., None].astype("u1") * 255, f"tiff: bits, {compression}")
     Image.fromarray(rgb).convert("CMYK").save(path)
-    says(reader.read(path), f"{path}: page 1: photometric interpretation 5 is not supported; "
+    fails(reader.read(path), f"{path}: page 1: photometric interpretation 5 is not supported; "
          "grayscale, RGB and palette are", "tiff: CMYK is refused")
 
 
 # ---- NIfTI ----
 
-def nifti(reader, room):
+def nifti(reader, folder):
     affine = np.array([[-1.5, 0.1, 0, 90], [0.1, 2, 0, -126], [0, 0.2, 2.5, -72], [0, 0, 0, 1]])
     for kind, version in ((nibabel.Nifti1Image, 1), (nibabel.Nifti2Image, 2)):
         for suffix in (".nii", ".nii.gz"):
-            path = os.path.join(room, "a" + suffix)
+            path = os.path.join(folder, "a" + suffix)
             for dtype in ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4", "f8"):
                 for order in ("<", ">"):
                     a = (rng.normal(0, 99, (5, 6, 7)) if dtype[0] == "f" else
@@ -270,7 +270,7 @@ def nifti(reader, room):
                     same(found, matrix, name + ": affine", "input.affine", "values")
                     near = np.allclose(found["input"][1], np.linalg.norm(affine[:3, :3], axis=0)[::-1])
                     result(name + ": spacing", unless(near, found["input"][1]))
-    path = os.path.join(room, "b.nii.gz")
+    path = os.path.join(folder, "b.nii.gz")
     for shape, want in (((9,), (9, 1)), ((4, 9), (9, 4, 1)), ((4, 5, 6, 3), (6, 5, 4, 3)),
                         ((4, 5, 6, 1, 3), (6, 5, 4, 3)), ((4, 5, 1), (1, 5, 4, 1)), ((4, 5, 6, 1), (6, 5, 4, 1))):
         a = rng.integers(-99, 99, shape).astype("i2")
@@ -281,7 +281,7 @@ def nifti(reader, room):
         assert b.shape == want
         same(reader.read(path), b, f"nifti: axes {shape}")
     nibabel.Nifti1Image(rng.normal(0, 1, (4, 5, 6, 2, 3)), affine).to_filename(path)
-    says(reader.read(path), f"{path}: 2 time steps, 3 vector components and 1 colors per voxel; only one of them can "
+    fails(reader.read(path), f"{path}: 2 time steps, 3 vector components and 1 colors per voxel; only one of them can "
          "become channels", "nifti: two kinds of channels")
     a = rng.normal(0, 1, (6, 7, 8))
     image = nibabel.Nifti1Image(a, affine)
@@ -315,7 +315,7 @@ def nifti(reader, room):
     want = np.stack([rgb[n] for n in "RGB"], -1).transpose(2, 1, 0, 3)
     same(reader.read(path), want, "nifti: colours")
     nibabel.Nifti1Image(rng.normal(0, 1, (3, 4, 5)).astype("c8"), affine).to_filename(path)
-    says(reader.read(path), f"{path}: unsupported data type 32 (COMPLEX64)", "nifti: complex")
+    fails(reader.read(path), f"{path}: unsupported data type 32 (COMPLEX64)", "nifti: complex")
     image = nibabel.Nifti1Image(np.zeros((40, 50, 60), "i2"), affine)
     image.to_filename(path)
     whole = gzip.open(path).read()
@@ -323,36 +323,36 @@ def nifti(reader, room):
     data[42:48] = struct.pack("<hhh", 3000, 3000, 3000)
     with gzip.open(path, "wb") as f:
         f.write(data)
-    says(reader.read(path), f"{path}: i16 3000x3000x3000x1 needs 50.3 GiB, which exceeds the limit of 1.0 GiB",
+    fails(reader.read(path), f"{path}: i16 3000x3000x3000x1 needs 50.3 GiB, which exceeds the limit of 1.0 GiB",
          "nifti: gzip, more than the limit")
     data[42:48] = struct.pack("<hhh", 700, 700, 700)
     with gzip.open(path, "wb") as f:
         f.write(data)
     size = os.path.getsize(path)
-    says(reader.read(path), f"{path}: truncated: the header declares {700 ** 3 * 2 + 352} bytes, which {size} "
-         "bytes of gzip data cannot contain", "nifti: gzip that cannot hold it")
+    fails(reader.read(path), f"{path}: truncated: the header declares {700 ** 3 * 2 + 352} bytes, which {size} "
+         "bytes of gzip data cannot contain", "nifti: gzip file too small for its header")
     data[42:48] = struct.pack("<hhh", 40, 50, 61)
     with gzip.open(path, "wb") as f:
         f.write(data)
-    says(reader.read(path), f"{path}: truncated: {len(whole)} of {len(whole) + 4000} bytes",
-         "nifti: gzip with too little in it")
+    fails(reader.read(path), f"{path}: truncated: {len(whole)} of {len(whole) + 4000} bytes",
+         "nifti: truncated content in gzip")
     noise = rng.integers(0, 9999, (40, 50, 60)).astype("i2")
     nibabel.Nifti1Image(noise, affine).to_filename(path)
     data = open(path, "rb").read()
     open(path, "wb").write(data[:len(data) // 2])
     found = reader.read(path)
-    result("nifti: half a gzip file",
+    result("nifti: truncated gzip file",
            unless(isinstance(found, str) and found.startswith(path + ": "), found))
     data = bytearray(data)
     data[-6] ^= 255
     open(path, "wb").write(data)
     found = reader.read(path)
-    result("nifti: gzip with another sum",
+    result("nifti: gzip with a wrong checksum",
            unless(isinstance(found, str) and found.startswith(path + ": "), found))
-    nibabel.Nifti1Pair(a, affine).to_filename(os.path.join(room, "pair.img"))
-    path = os.path.join(room, "pair.nii")
-    os.rename(os.path.join(room, "pair.hdr"), path)
-    says(reader.read(path), f"{path}: NIfTI pairs (.hdr and .img) are not supported; save it as one "
+    nibabel.Nifti1Pair(a, affine).to_filename(os.path.join(folder, "pair.img"))
+    path = os.path.join(folder, "pair.nii")
+    os.rename(os.path.join(folder, "pair.hdr"), path)
+    fails(reader.read(path), f"{path}: NIfTI pairs (.hdr and .img) are not supported; save it as one "
          ".nii file", "nifti: a pair")
 
 
@@ -362,5 +362,5 @@ with tempfile.TemporaryDirectory() as place:
         if len(sys.argv) < 2 or part.__name__ in sys.argv[1:]:
             part(importers, place)
     importers.process.stdin.close()
-    result("the program ended well", unless(importers.process.wait() == 0))
+    result("the program succeeded", unless(importers.process.wait() == 0))
 finish()

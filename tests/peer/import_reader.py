@@ -1,4 +1,4 @@
-# import_reader.py - what import_check says of files, as NumPy arrays.
+# import_reader.py - the output of import_check as NumPy arrays.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -51,7 +51,7 @@ class Source:
 
 
 def read(*words):
-    """A Source, or the message of what was refused."""
+    """A Source, or the error message."""
     done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True)
     if done.returncode:
         return done.stderr.strip() or f"exit {done.returncode}"
@@ -59,7 +59,7 @@ def read(*words):
 
 
 def differ(source, *wanted):
-    """Why the samples are not these: a list of arrays for each column."""
+    """How the samples differ from these: a list of arrays for each column."""
     if isinstance(source, str):
         return source
     if len(source.samples) != len(wanted[0]):

@@ -1,5 +1,5 @@
-# import_writers.py - files of formats for which Python has no writer at hand: IDX, CIFAR,
-# TFRecord; and what Debian's package of Fashion-MNIST holds.
+# import_writers.py - writers for formats without a Python library: IDX, CIFAR, TFRecord; and
+# the files of Debian's package of Fashion-MNIST.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -32,21 +32,21 @@ def write_idx(path, code, array):
         f.write(array.tobytes())
 
 
-def write_cifar10(room, files, images, classes):
-    """files: which of the images, channels first, are in which; classes are name0 to name9."""
-    os.makedirs(room)
+def write_cifar10(folder, files, images, classes):
+    """files: slices of the images (channels first) by file name; classes are name0 to name9."""
+    os.makedirs(folder)
     for name, part in files.items():
-        with open(f"{room}/{name}.bin", "wb") as f:
+        with open(f"{folder}/{name}.bin", "wb") as f:
             for image, label in zip(images[part], classes[part]):
                 f.write(bytes([label]) + image.tobytes())
-    with open(f"{room}/batches.meta.txt", "w") as f:
+    with open(f"{folder}/batches.meta.txt", "w") as f:
         f.write("\n".join(f"name{i}" for i in range(10)) + "\n\n")
 
 
 # ---- TFRecord ----
 
 def example_class():
-    """tf.train.Example, with the map that its makers write."""
+    """tf.train.Example, with a map of features."""
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
     kind = descriptor_pb2.FieldDescriptorProto

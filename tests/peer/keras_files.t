@@ -1,5 +1,5 @@
 #!/bin/bash
-# keras_files.t - files of weights we write against Keras's own, read by h5py.
+# keras_files.t - compare our weight files with those of Keras, read by h5py.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-# keras_layout.py - the files of weights we write are laid out as Keras's own: the same
-# groups, names, order and numbers as in what real Keras wrote for the same network.
+# keras_layout.py - our weight files have the layout of Keras: the same groups, names, order and
+# numbers as in the files that Keras wrote for the same network.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -24,7 +24,7 @@ def text(value):
 
 
 def texts(at, name):
-    """A list of names, which may be in pieces."""
+    """A list of names, which may be split into several attributes."""
     if name in at.attrs:
         return [text(v) for v in at.attrs[name]]
     out, k = [], 0
@@ -53,8 +53,7 @@ def same_array(a, b):
 
 
 def compare_numbered(ours, theirs):
-    """Keras 3: every array at its place, every "vars", and their names if it has
-    them."""
+    """Keras 3: every array, every "vars", and their names if there are any."""
     mine, real = arrays(ours), arrays(theirs)
     if sorted(mine) != sorted(real):
         return "arrays differ: %s" % sorted(set(mine) ^ set(real))
@@ -107,7 +106,7 @@ def main():
     )
     files = sorted(glob.glob(source + "/k[123]_*.h5"))
     files = [f for f in files if not f.endswith(".data.h5")]
-    result("there are files of weights", unless(len(files) > 0))
+    result("there are weight files", unless(len(files) > 0))
     with tempfile.TemporaryDirectory() as directory:
         for file in files:
             name = os.path.basename(file)
@@ -122,7 +121,7 @@ def main():
                 continue
             with h5py.File(out, "r") as ours, h5py.File(file, "r") as theirs:
                 why = (compare_numbered if numbered else compare_named)(ours, theirs)
-            result("%s is written as Keras did" % name, why)
+            result("%s is written as by Keras" % name, why)
     finish()
 
 

@@ -1,5 +1,5 @@
-/* keras_outputs.c - real Keras networks give here what they give there: outputs, and
- * for a training step gradients and moved averages, on every backend.
+/* keras_outputs.c - Keras networks give the same outputs as in Keras and, for a
+ * training step, the same gradients and moving averages, on every backend.
  *
  * The files and the scripts that made them are in tests/data/keras.
  *
@@ -32,7 +32,7 @@ static const double output_limit = 1e-5, gradient_limit = 1e-4;
 
 struct array {
     struct dnn_shape shape;
-    float *data; /* owned; NULL: there is none */
+    float *data; /* owned; NULL: none */
     int64_t n;
 };
 
@@ -67,7 +67,7 @@ static struct array read_number(hid_t file, const char *what, int k)
     return a;
 }
 
-/* How many arrays there are in a group and those in it, and their largest number. */
+/* Number of arrays in a group and its subgroups, and their largest value. */
 struct tally {
     int n;
     double most;
@@ -97,8 +97,8 @@ static struct tally count_arrays(hid_t file, const char *group)
     return t;
 }
 
-/* The largest difference, as a part of the largest number, or of most if that is
- * more. */
+/* The largest difference, relative to the largest number, or to most if that is larger.
+ */
 static double apart(const float *got, const struct array *want, double most)
 {
     double worst = 0;
@@ -178,7 +178,7 @@ static void stop(struct net *net)
                         .backend = net->backend};
 }
 
-/* Load all weights; nothing may be left over on either side. */
+/* Load all weights; none may be missing on either side. */
 static int load(struct net *net, const char *path, struct dnn_err *err)
 {
     const struct dnn_graph *g = net->graph;
@@ -220,8 +220,8 @@ static int put_all(struct net *net, hid_t data, const char *what, int n,
 
         if (a.data == NULL ||
             !dnn_shape_equal(&a.shape, dnn_prog_shape(net->prog, value[k])))
-            rc = dnn_fail(err, DNN_EDATA, "%s/%d is not what the network takes", what,
-                          k);
+            rc = dnn_fail(err, DNN_EDATA,
+                          "%s/%d does not match the input of the network", what, k);
         else
             rc = dnn_exec_put(net->exec, value[k], a.data, err);
         dnn_free(a.data);
@@ -271,14 +271,14 @@ static int compare_outputs(struct net *net, hid_t data, const char *what, double
     return rc;
 }
 
-/* Gradients or moved averages; as many as there are in the data. */
+/* Gradients or moving averages; as many as in the data. */
 static int compare_weights(struct net *net, hid_t data, const char *what, double *worst,
                            struct dnn_err *err)
 {
     struct tally all = count_arrays(data, what);
     int found = 0, rc = 0;
     bool grads = strcmp(what, "grad") == 0;
-    /* The gradient of a bias before a batch norm is nothing but rounding. */
+    /* The gradient of a bias before a batch norm is only rounding. */
     double least = grads ? all.most / 100 : 0;
 
     for (int v = 0; rc == 0 && v < net->prog->nvalues; v++) {

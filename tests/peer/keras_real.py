@@ -1,6 +1,6 @@
-# keras_real.py - the real Keras 3 against ours, both ways: every network of the zoo as a
-# run writes it opens in Keras, and networks of keras.applications as Keras writes them
-# open here; outputs are equal to 1e-5 of the largest.
+# keras_real.py - comparison with Keras 3 in both directions: Keras opens every network of the
+# zoo as dnn-train writes it, and the toolkit opens networks of keras.applications as Keras writes
+# them.  Outputs agree to 1e-5 of the largest value.
 #
 # "all" as an argument takes every network, not one of each family;
 # other arguments select by name.
@@ -37,12 +37,12 @@ MORE = [
     ("unet2d", ["base=4", "depth=1", "norm=group", "input=[12,8,2]"]),
     ("unet3d", ["base=3", "depth=2", "norm=layer", "up=upsample", "input=[8,4,12,2]"]),
 ]
-# Every family; those that take small images as they are.
+# One network of each family, with small images.
 FAMILIES = ["ConvNeXtTiny", "DenseNet121", "EfficientNetB0", "EfficientNetV2B0",
             "InceptionResNetV2", "InceptionV3", "MobileNet", "MobileNetV2",
             "MobileNetV3Small", "NASNetMobile", "ResNet50", "ResNet50V2", "VGG16",
             "Xception"]
-# Only with "all": a smaller member of the family is tested always.
+# Only with "all": a smaller network of the family is always tested.
 DEEP = [
     "vgg11", "vgg11_cifar10", "vgg11bn", "vgg11bn_cifar10", "vgg13", "vgg13bn", "vgg16bn",
     "vgg16_cifar10", "vgg19", "vgg19bn", "vgg2", "vgg3", "vgg3do2", "densenet161", "densenet169",
@@ -78,8 +78,12 @@ def run(tool, *words):
 
 
 def distance(got, want):
+<<<<<<< HEAD
     """The largest difference as a part of the largest number.  Random weights in 1202 layers
     overflow: where Keras has no finite number, we may not have one either."""
+=======
+    """The largest difference relative to the largest value."""
+>>>>>>> 131864b09fb0884fe2b9ea0452a263109ef9f0e7
     worst = 0.0
     for a, b in zip(got, want):
         a, finite = a.reshape(b.shape), np.isfinite(b)
@@ -92,7 +96,7 @@ def distance(got, want):
 
 
 def predict(model, where):
-    """Keras's outputs of the inputs that lie in a directory."""
+    """Keras's outputs for the inputs in a directory."""
     inputs = []
     for i, x in enumerate(model.inputs):
         inputs.append(np.fromfile(f"{where}/input_{i}.f32", np.float32)
@@ -105,8 +109,8 @@ def ours(where, n):
     return [np.fromfile(f"{where}/output_{i}.f32", np.float32) for i in range(n)]
 
 
-def two_ways(where):
-    """The two lines a person would type for each way."""
+def two_methods(where):
+    """The two methods to load a model in Keras."""
     yield "load_model", keras.models.load_model(f"{where}/model.keras")
     with open(f"{where}/model.json", encoding="utf-8") as file:
         model = keras.models.model_from_json(file.read())
@@ -127,21 +131,21 @@ def zoo(name, words, where):
         check(False, title, error)
         return
     want = None
-    for way, model in two_ways(where):
+    for variant, model in two_methods(where):
         if want is None:
             want = predict(model, where)
-        else:  # the same network: only its weights can differ
+        else:  # the same network: only weights can differ
             again = [np.asarray(w) for w in model.get_weights()]
             check(all(np.array_equal(a, b) for a, b in zip(again, first))
-                  and len(again) == len(first), f"{title}: {way}", "other weights")
+                  and len(again) == len(first), f"{title}: {variant}", "other weights")
             continue
         first = [np.asarray(w) for w in model.get_weights()]
         apart = distance(ours(where, len(want)), want)
-        check(apart <= LIMIT, f"{title}: {way}", f"apart by {apart:g}")
+        check(apart <= LIMIT, f"{title}: {variant}", f"apart by {apart:g}")
 
 
 def to_ours(title, model, shape, where):
-    """A model of Keras, as Keras writes it, computed by ours."""
+    """A Keras model, written by Keras, computed by the toolkit."""
     with open(f"{where}/net.json", "w", encoding="utf-8") as file:
         file.write(model.to_json())
     model.save_weights(f"{where}/net.weights.h5")
@@ -160,9 +164,9 @@ def to_ours(title, model, shape, where):
 def application(name, where):
     side = SIDE.get(name, 32 if "VGG" in name or "Res" in name else 64)
     options = {"weights": None, "input_shape": (side, side, 3)}
-    # The classes behind it are a dense layer, the same everywhere.
+    # Without the top: it is a dense layer, the same in all networks.
     model = getattr(keras.applications, name)(include_top=False, pooling="avg", **options)
-    for w in model.weights:  # factors and statistics that show mistakes
+    for w in model.weights:  # random factors and statistics, so that errors are visible
         if len(w.shape) == 1:
             noise = GENERATOR.standard_normal(w.shape, dtype=np.float32)
             near_one = "gamma" in w.path or "variance" in w.path
@@ -201,19 +205,19 @@ def both_ways(where):
     if status != 0:
         check(False, "operations between layers, written again", error)
         return
-    for way, model in two_ways(where):
+    for variant, model in two_methods(where):
         want = predict(model, where)
         apart = distance(ours(where, len(want)), want)
-        check(apart <= LIMIT, f"operations between layers, written again: {way}",
+        check(apart <= LIMIT, f"operations between layers, written again: {variant}",
               f"apart by {apart:g}")
 
 
 def each(title, function, *words):
-    """A test of its own directory; what it raises is its failure."""
+    """Run a test in its own directory; an exception is a failure."""
     where = tempfile.mkdtemp()
     try:
         function(*words, where)
-    except Exception as error:  # of Keras, whatever it is
+    except Exception as error:  # any exception of Keras
         check(False, " ".join([title, *words[:1]]), f"{type(error).__name__}: {error}"[:500])
     shutil.rmtree(where)
     keras.backend.clear_session()
@@ -221,7 +225,7 @@ def each(title, function, *words):
 
 def main():
     sys.setrecursionlimit(50000)  # Keras walks a network of 1202 layers by recursion
-    # Keras warns of containers that only mirror layers it has loaded already.
+    # Keras warns about containers whose layers it has loaded already.
     warnings.filterwarnings("ignore", message="Skipping nested container")
     every = "all" in sys.argv[1:]
     chosen = [w for w in sys.argv[1:] if w != "all"]

@@ -1,5 +1,5 @@
 #!/bin/bash
-# keras_real.t - the real Keras 3 opens our networks, and we open those it has.
+# keras_real.t - Keras 3 opens our networks, and the toolkit opens networks of Keras.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors

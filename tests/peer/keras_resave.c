@@ -1,5 +1,5 @@
-/* keras_resave.c - read a network and its weights, and write the weights again: what
- * keras_layout.py compares with Keras's own files.
+/* keras_resave.c - read a network and its weights, and write the weights again, for
+ * keras_layout.py.
  *
  * Usage: keras_resave NETWORK.json WEIGHTS OUTPUT
  *
@@ -27,7 +27,7 @@ static int give(void *arg, int value, void *to, struct dnn_err *err)
     return dnn_weights_get(s->file, s->match->array[value], DNN_F32, to, err);
 }
 
-/* Extents nobody has given matter to no weight: any will do. */
+/* Unknown dimensions do not change weights: set any value. */
 static int lower(const char *path, struct dnn_graph **graph, struct dnn_prog *prog,
                  struct dnn_err *err)
 {

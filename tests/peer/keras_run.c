@@ -1,10 +1,10 @@
 /* keras_run.c - a network's outputs, for comparison with Keras: keras_run NET.json DIR
  * [WEIGHTS].
  *
- * Inputs are DIR/input_0.f32 and so on, raw numbers; where there are none, random ones
- * are written there.  Without a file of weights they are random, moving statistics
- * too, and DIR gets the network as a run writes it: model.json, model.weights.h5 and
- * model.keras.  Outputs go to DIR/output_0.f32 and so on, by one rank and thread.
+ * Inputs are DIR/input_0.f32 and so on, raw numbers; if there are none, random ones are
+ * written.  Without WEIGHTS, weights and moving statistics are random, and the network
+ * is written to DIR as by dnn-train: model.json, model.weights.h5 and model.keras.
+ * Outputs are written to DIR/output_0.f32 and so on.  One rank, one thread.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -28,7 +28,7 @@ static int64_t count(const struct dnn_model *m, int value)
     return n;
 }
 
-/* Numbers that tell mistakes: factors and variances near 1, others near 0. */
+/* Random numbers: factors and variances near 1, others near 0. */
 static int shake(struct dnn_model *m, struct dnn_err *err)
 {
     for (int v = 0; v < m->prog->nvalues; v++) {

@@ -2,8 +2,8 @@
  *
  *   loss_run DIR
  *
- * DIR/cases has a line for each case: NAME LABELS HEAD SHAPE JSON, where LABELS says
- * whether the target is class numbers and HEAD is what the network ends in: none,
+ * DIR/cases has a line for each case: NAME LABELS HEAD SHAPE JSON, where LABELS is 1 if
+ * the targets are class numbers, and HEAD is the last activation of the network: none,
  * softmax, log_softmax or sigmoid.  Reads NAME.x (f64) and NAME.t (f64 or i32), writes
  * NAME.loss and NAME.dx.
  *

@@ -3,8 +3,8 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
-"""Random outputs and targets go through metrics_run and through formulas written down
-here from their definitions; one TAP line per group."""
+"""Random outputs and targets are evaluated by metrics_run and by the formulas in this file;
+one TAP line per group."""
 import json
 import os
 import subprocess
@@ -59,7 +59,7 @@ def compare(got, want, near=1e-12, what=""):
 
 
 def ratio(kind, hit, out, target):
-    """Of one class: NaN if it is in neither, 0/0 is 0."""
+    """The ratio of one class: NaN if the class is in neither, 0/0 is 0."""
     if out + target == 0:
         return np.nan
     if kind in ("dice", "f1"):
@@ -219,7 +219,7 @@ def auc(score, yes):
 
 
 def bound(odds, yes):
-    """Half the share of pairs in one bin, which is the documented error."""
+    """Half the fraction of pairs in one bin: the documented error."""
     odds = np.clip(np.ravel(odds), -128, 128)
     at = np.sign(odds) * np.log1p(np.abs(odds)) / np.log1p(128)
     bin_of = np.clip((at + 1) * 32768, 0, 65535).astype(int)

@@ -1,5 +1,4 @@
-/* metrics_run.c - metrics of raw arrays, as lines on stdin ask for them, for comparison
- * with others:
+/* metrics_run.c - compute metrics of raw arrays, for metrics.py.  Each line on stdin is
  *
  *   N PLACES CHANNELS OUTPUT labels|values TARGET IGNORE LOGITS LIST
  *
@@ -65,7 +64,7 @@ static int one(char *line, struct dnn_err *err)
                "%" SCNd64 " %" SCNd64 " %" SCNd64 " %511s %15s %511s %" SCNd64 " %d %n",
                &b.n, &b.places, &b.channels, output, kind, target, &b.ignore, &logits,
                &at) < 8)
-        return dnn_fail(err, DNN_EUSAGE, "cannot be understood: %s", line);
+        return dnn_fail(err, DNN_EUSAGE, "invalid line: %s", line);
     DNN_TRY(dnn_file_read(output, 1 << 30, &x, &nx, err));
     DNN_TRY(dnn_file_read(target, 1 << 30, &t, &nt, err));
     b.output = (const float *)(void *)x;

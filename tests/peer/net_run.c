@@ -1,9 +1,9 @@
-/* net_run.c - one forward and backward pass of a network, all of it written out, for
- * comparison with others: net_run run NET.json DIR; net_run zoo NAME KEY=VALUE...
+/* net_run.c - one forward and backward pass of a network, with all arrays written to
+ * files, for the Python tests: net_run run NET.json DIR; net_run zoo NAME KEY=VALUE...
  *
  * DIR gets one .npy per array, and a manifest: lines of kind, layer, name and file,
  * apart by tabs.  Kinds: input, seed (the gradient of an output), weight, state,
- * output, grad (of a weight), input_grad, after (a state when all was done).
+ * output, grad (of a weight), input_grad, after (a state after the step).
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -170,7 +170,7 @@ static int fill(struct net *net, int value, int nth, uint64_t seed, struct dnn_e
     return rc;
 }
 
-/* ---- weights that others made ---- */
+/* ---- weights from files ---- */
 
 static int find(const struct net *net, const char *layer, const char *name)
 {
@@ -261,7 +261,7 @@ static int lower(struct net *net, const struct opts *o, struct dnn_err *err)
     return 0;
 }
 
-/* By the heuristic: results must not depend on timings. */
+/* Heuristic selection: results must not depend on timings. */
 static int open_device(struct net *net, const struct opts *o, struct dnn_err *err)
 {
     struct dnn_device device = {.threads = (int)o->threads,
@@ -272,7 +272,7 @@ static int open_device(struct net *net, const struct opts *o, struct dnn_err *er
     return net->backend->open(&device, &net->dev, err);
 }
 
-/* What the plan asks about operands, the device answers about steps. */
+/* Answers the plan's questions about the pitch of operands. */
 static bool may_be_apart(void *arg, const struct dnn_prog *prog, int o, bool out, int i)
 {
     const struct net *net = arg;
@@ -477,26 +477,27 @@ static const struct dnn_choice recomputes[] = {
 };
 #define AT(f) offsetof(struct opts, f)
 static const struct dnn_option options[] = {
-    {"backend",   0, DNN_O_TEXT, AT(backend),   "NAME", "ref",   0, 0,    NULL,       "what computes" },
+    {"backend",   0, DNN_O_TEXT, AT(backend),   "NAME", "ref",   0, 0,    NULL,       "backend"       },
     {"batch",     0, DNN_O_INT,  AT(batch),     "N",    "2",     1, 1e6,  NULL,       "samples"       },
     {"seed",      0, DNN_O_INT,  AT(seed),      "N",    "1",     0, 1e9,  NULL,       "of all numbers"},
     {"threads",   0, DNN_O_INT,  AT(threads),   "N",    "2",     0, 1024, NULL,       "cpu: how many" },
     {"dtype",     0, DNN_O_ENUM, AT(dtype),     "TYPE", "f32",   0, 0,    dtypes,     "of all numbers"},
     {"inference", 0, DNN_O_FLAG, AT(inference), NULL,   NULL,    0, 0,    NULL,
-     "only forward, as in use"                                                                        },
+     "inference only"                                                                                 },
     {"fuse",      0, DNN_O_FLAG, AT(fuse),      NULL,   NULL,    0, 0,    NULL,
-     "in fewer steps, parts placed where they are joined"                                             },
+     "with fusion and concatenations in place"                                                        },
     {"recompute", 0, DNN_O_ENUM, AT(recompute), "WHAT", "never", 0, 0,    recomputes,
-     "instead of keeping it"                                                                          },
+     "recompute activations"                                                                          },
     {"weights",   0, DNN_O_TEXT, AT(weights),   "DIR",  NULL,    0, 0,    NULL,
-     "take them from there"                                                                           },
+     "directory with the weights"                                                                     },
     {NULL,        0, 0,          0,             NULL,   NULL,    0, 0,    NULL,       NULL            },
 };
 static const struct dnn_command commands[] = {
-    {"run",  "NET.json DIR",        2, 2,  "one pass, written out",                   options, NULL, cmd_run },
-    {"zoo",  "NAME [KEY=VALUE]...", 1, -1, "print a network",                         NULL,    NULL, cmd_zoo },
-    {"list", "",                    0, 0,  "networks, layers and backends there are", NULL,    NULL, cmd_list},
-    {NULL,   NULL,                  0, 0,  NULL,                                      NULL,    NULL, NULL    },
+    {"run",  "NET.json DIR",        2, 2,  "one pass, arrays written to files",  options, NULL,
+     cmd_run                                                                                            },
+    {"zoo",  "NAME [KEY=VALUE]...", 1, -1, "print a network",                    NULL,    NULL, cmd_zoo },
+    {"list", "",                    0, 0,  "list networks, layers and backends", NULL,    NULL, cmd_list},
+    {NULL,   NULL,                  0, 0,  NULL,                                 NULL,    NULL, NULL    },
 };
 
 int main(int argc, char **argv)

@@ -2,8 +2,8 @@
  *
  * optim_run BACKEND f32|f64 COUNT STEPS JSON [RATE...]
  * Standard input: COUNT doubles, the weights; then STEPS times COUNT, the gradients.
- * Standard output: the weights after each step.  RATE: that of each step, else the
- * optimizer's own.
+ * Standard output: the weights after each step.  RATE: the learning rate of each step;
+ * default: that of the optimizer.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -21,7 +21,7 @@ struct net {
     int w, dy;
 };
 
-/* y = -w, so that the gradient of w is minus what is given as that of y. */
+/* y = -w, so that the gradient of w is minus the given gradient of y. */
 static struct net make(const struct dnn_optim *o, enum dnn_dtype dtype, int64_t n)
 {
     static const struct dnn_init zeros = {.kind = DNN_INIT_ZEROS};
@@ -51,22 +51,22 @@ static int read_optim(const char *text, struct dnn_optim *out, struct dnn_err *e
 }
 
 static int steps(struct ops_run *run, const struct net *net, int64_t n, int nsteps,
-                 char **rates, double *room)
+                 char **rates, double *buffer)
 {
     struct dnn_err err;
 
-    if (fread(room, sizeof *room, (size_t)n, stdin) != (size_t)n) return 1;
-    ops_put(run, net->w, room);
+    if (fread(buffer, sizeof *buffer, (size_t)n, stdin) != (size_t)n) return 1;
+    ops_put(run, net->w, buffer);
     for (int t = 0; t < nsteps; t++) {
-        if (fread(room, sizeof *room, (size_t)n, stdin) != (size_t)n) return 1;
+        if (fread(buffer, sizeof *buffer, (size_t)n, stdin) != (size_t)n) return 1;
         for (int64_t i = 0; i < n; i++)
-            room[i] = -room[i];
-        ops_put(run, net->dy, room);
+            buffer[i] = -buffer[i];
+        ops_put(run, net->dy, buffer);
         if (rates[0] != NULL) run->now.rate = atof(rates[t]);
         run->now.updates = (uint64_t)t + 1;
         if (ops_go(run, 0, net->prog->nops, &err) < 0) return 1;
-        ops_get(run, net->w, room);
-        if (fwrite(room, sizeof *room, (size_t)n, stdout) != (size_t)n) return 1;
+        ops_get(run, net->w, buffer);
+        if (fwrite(buffer, sizeof *buffer, (size_t)n, stdout) != (size_t)n) return 1;
     }
     return fflush(stdout) != 0;
 }
@@ -91,9 +91,9 @@ int main(int argc, char **argv)
         return 3;
     }
     run.now.rate = optim.rate;
-    double *room = dnn_alloc((size_t)n * sizeof *room);
-    int rc = steps(&run, &net, n, atoi(argv[4]), argv + 6, room);
-    dnn_free(room);
+    double *buffer = dnn_alloc((size_t)n * sizeof *buffer);
+    int rc = steps(&run, &net, n, atoi(argv[4]), argv + 6, buffer);
+    dnn_free(buffer);
     ops_stop(&run);
     dnn_prog_free(net.prog);
     return rc;

@@ -1,7 +1,7 @@
-# prepare_damaged.py - files that prepare_errors.t has refused: whole ones of each format,
-# their first halves, and data that is wrong in itself.
+# prepare_damaged.py - files for prepare_errors.t: a complete file of each format, its first half,
+# and files with wrong data.
 #
-# Says which formats it could not write, one a line.
+# Prints the formats that it could not write, one per line.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -19,7 +19,7 @@ def noise(*shape):
 
 
 def half(path):
-    """The whole file in whole/, its first half in half/."""
+    """Write the file to whole/ and its first half to half/."""
     with open("whole/" + path, "rb") as f:
         data = f.read()
     with open("half/" + path, "wb") as f:
@@ -94,7 +94,7 @@ def plain():
 
 
 def wrong():
-    """Whole files whose content is not what it should be."""
+    """Complete files with wrong content."""
     values = rng.normal(size=(4, 5)).astype("f4")
     values[2, 3] = np.nan
     np.save("nan.npy", values)
@@ -126,8 +126,8 @@ def wrong():
 
 
 def main():
-    for room in "whole", "half":
-        os.makedirs(room)
+    for folder in "whole", "half":
+        os.makedirs(folder)
     for format in png, jpeg, tiff, nifti, numpy, hdf5, tfrecord, plain:
         try:
             names = format()

@@ -1,5 +1,5 @@
 # prepare_formats.py - small files of every format, written by other libraries, prepared
-# as a user would, and compared with what Python's ADIOS2 reads from the dataset.
+# with dnn-prepare, and compared with the dataset as read by Python's ADIOS2.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -114,8 +114,8 @@ def nifti_pairs():
             masks.append(bytes_of(4, 5, 6, below=4))
             turned.append(affine.copy())
             turned[-1][:3, 3] += i
-            for room, array in ("scans", images[-1]), ("masks", masks[-1]):
-                written(f"{room}{suffix}/p{i}{suffix}", array,
+            for place, array in ("scans", images[-1]), ("masks", masks[-1]):
+                written(f"{place}{suffix}/p{i}{suffix}", array,
                         lambda p, a, m=turned[-1]: nibabel.save(nibabel.Nifti1Image(a, m), p))
         flat = np.stack([m[:3].reshape(-1) for m in turned])
         good = prepared(f"pairs of {suffix}: volumes, masks, affine matrices",
@@ -138,8 +138,8 @@ def tiff_stacks():
     for i in range(3):
         stacks.append(rng.integers(0, 65536, (5, 7, 8)).astype("u2"))
         masks.append(bytes_of(5, 7, 8, below=3))
-        for room, array in ("ct", stacks[-1]), ("seg", masks[-1]):
-            written(f"{room}/{i}.tif", array,
+        for place, array in ("ct", stacks[-1]), ("seg", masks[-1]):
+            written(f"{place}/{i}.tif", array,
                     lambda p, a: tifffile.imwrite(p, a, photometric="minisblack", compression="zlib"))
     prepared("TIFF stacks and masks",
              ["--from", "ct", "--target", "seg", "--target-kind", "mask"],
@@ -247,16 +247,16 @@ def bp():
     why = run("--from", "a.npz", "--to", "first.bp", "--target-kind", "label", "--split", "0.5,0.25,0.25",
               "--stratify")
     if why:
-        result("a dataset to begin with", why)
+        result("a dataset as input", why)
         return
     first, want = Dataset("first.bp"), {}
     for split in first.splits:
         names = first.names(split)
         at = [int(n[6:-1]) for n in names]
-        # What integers stand for is read, so that they become f32.
+        # Scaled values are read, so they become f32.
         want[split] = {"input": (x[at] * (1 / 255)).astype("f4"), "target": y[at], "names": names}
     first.close()
-    prepared("a dataset that is there already: splits, values, names", ["--from", "first.bp"], want)
+    prepared("a dataset as input: splits, values, names", ["--from", "first.bp"], want)
     shutil.copytree("first.bp", "renamed")
     prepared("the same under a name that does not end in .bp", ["--from", "renamed"], want)
     prepared("one of its splits", ["--from", "first.bp", "--from-split", "validation"],
@@ -264,7 +264,7 @@ def bp():
     data = Dataset("made.bp")
     record = json.loads(data.text("dataset/provenance"))
     data.close()
-    result("every file of it is in the record",
+    result("every file of it is in the provenance",
            list_differs([f["path"] for f in record["file"]],
                         sorted("first.bp/" + f for f in os.listdir("first.bp")))
            or list_differs([record["files"], *[f["bytes"] for f in record["file"]]],
@@ -272,14 +272,14 @@ def bp():
                             *[os.path.getsize(f["path"]) for f in record["file"]]]))
     shutil.rmtree("first.bp")
     run("--from", "a.npz", "--to", "first.bp", "--target-kind", "label", "--split", "0.5,0.25,0.25")
-    said = run("--from", "first.bp", "--from-split", "validation", "--to", "made.bp")
-    result("a change within it is noticed",
-           list_differs([said], ["dnn-prepare: made.bp: exists already and was made by another "
+    output = run("--from", "first.bp", "--from-split", "validation", "--to", "made.bp")
+    result("a change of it is detected",
+           list_differs([output], ["dnn-prepare: made.bp: exists already and was made by another "
                                  "configuration or from other files; use --replace to replace it"]))
 
 
 def about(data):
-    """What is known of each column and sample, besides the values."""
+    """Metadata of each column and sample."""
     known = {"splits": data.splits}
     for split in data.splits:
         known[split] = data.names(split), data.groups(split), data.count(split)
@@ -292,7 +292,7 @@ def about(data):
 
 
 def again():
-    """Groups, names of classes, spacing, scaled numbers and halves survive another preparation."""
+    """Groups, class names, spacing, scaled numbers and f16 are kept by another preparation."""
     for i in range(9):
         image = nibabel.Nifti1Image(rng.integers(-500, 500, (4, 5, 6)).astype("i2"), np.diag([3, 2, 1.5, 1]))
         written(f"scans/{'abc'[i % 3]}/p{i // 2}_{i}.nii", image, lambda p, v: nibabel.save(v, p))
@@ -322,7 +322,7 @@ def foreign_bp():
         write_bp(f"many/{i}.bp", {"image": x[4 * i:4 * i + 4], "label": y[4 * i:4 * i + 4]})
     prepared("BP of another writer", ["--from", "many/1.bp"],
              {"all": {"input": x[4:], "target": y[4:], "names": rows("many/1.bp", 4)}})
-    prepared("a directory of them", ["--from", "many"],
+    prepared("a directory of BP files", ["--from", "many"],
              {"all": {"input": x, "target": y, "names": rows("0.bp", 4) + rows("1.bp", 4)}})
 
 

@@ -1,4 +1,4 @@
-# prepare_run.py - dnn-prepare as users start it, and what it made, for the tests beside.
+# prepare_run.py - run dnn-prepare and compare its dataset, for prepare_*.py.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -17,13 +17,13 @@ PROGRAM = os.path.abspath(os.path.join(os.environ.get("top_builddir", "."), "dnn
 
 
 def run(*words):
-    """What the program says of what is wrong; empty: nothing is."""
+    """The error message of dnn-prepare; empty if it succeeds."""
     done = subprocess.run([PROGRAM, "-q", *map(str, words)], capture_output=True, text=True)
     return done.stderr.strip() or ("" if done.returncode == 0 else f"status {done.returncode}")
 
 
 def array_differs(got, want):
-    """Why this is not that array of this type; empty: it is."""
+    """How got differs from want; empty if it does not."""
     want = np.asarray(want)
     if got.dtype != want.dtype or got.shape != want.shape:
         return f"{got.dtype} {got.shape}, not {want.dtype} {want.shape}"
@@ -62,7 +62,7 @@ def split_differs(data, split, want):
 
 
 def made_differs(path, splits):
-    """Why the dataset is not this: what split_differs() takes, by split."""
+    """How the dataset differs from splits (see split_differs()); empty if it does not."""
     data = Dataset(path)
     try:
         why = list_differs(data.splits, splits)
@@ -75,7 +75,7 @@ def made_differs(path, splits):
 
 
 def prepared(what, words, splits, to="made.bp"):
-    """Prepare, compare with every number that is wanted, verify; true if all is well."""
+    """Prepare, compare every number, verify; true if all is correct."""
     shutil.rmtree(to, ignore_errors=True)
     why = run(*words, "--to", to) or made_differs(to, splits) or run("--verify", to)
     result(what, why)
@@ -83,18 +83,18 @@ def prepared(what, words, splits, to="made.bp"):
 
 
 def configured(config):
-    """Prepare by a configuration; the dataset, or why there is none."""
+    """Prepare with a configuration; returns the dataset, or the error message."""
     shutil.rmtree(config["to"], ignore_errors=True)
-    with open("job.json", "w") as f:
+    with open("prepare.json", "w") as f:
         json.dump(config, f)
-    return run("job.json") or Dataset(config["to"])
+    return run("prepare.json") or Dataset(config["to"])
 
 
 def tests(*parts):
-    """Each in an empty directory; the last thing that is done."""
+    """Run each test in an empty directory; called at the end."""
     for part in parts:
-        with tempfile.TemporaryDirectory() as room:
-            os.chdir(room)
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
             part()
             os.chdir("/")
     finish()

@@ -17,7 +17,7 @@ PARTS = ["train", "validation", "test"]
 
 
 def made(what, *words):
-    """The dataset of these options, which must be made and verify; None if it is not."""
+    """The dataset of these options, verified; None if it could not be made."""
     shutil.rmtree("made.bp", ignore_errors=True)
     why = run(*words, "--to", "made.bp") or run("--verify", "made.bp")
     result(what, why)
@@ -25,12 +25,12 @@ def made(what, *words):
 
 
 def places(data, split):
-    """Numbers of the rows that samples were."""
+    """The row numbers of the samples."""
     return [int(n[n.index("[") + 1:-1]) for n in data.names(split)]
 
 
 def near(got, want, limit):
-    """Why no number is further away than this; empty: none is."""
+    """The largest error if it is above limit; empty if it is not."""
     if got.shape != want.shape:
         return f"{got.shape}, not {want.shape}"
     off = np.abs(got - want).max()
@@ -48,9 +48,9 @@ def stratified():
                 "0.7,0.2,0.1", "--stratify", "--seed", 4)
     if data is None:
         return
-    result("its parts", list_differs(data.splits, PARTS))
+    result("its splits", list_differs(data.splits, PARTS))
     counts = [np.bincount(data.column(s, "target"), minlength=3).tolist() for s in data.splits]
-    result("its exact share of each class",
+    result("each class has its exact fraction",
            list_differs(counts, [[70, 42, 28], [20, 12, 8], [10, 6, 4]]))
     at = {s: places(data, s) for s in data.splits}
     result("every sample once", list_differs(sorted(sum(at.values(), [])), range(200)))
@@ -66,7 +66,7 @@ def stratified():
     data = made("another seed", "--from", "a.npz", "--target-kind", "label", "--split",
                 "0.7,0.2,0.1", "--stratify", "--seed", 5)
     if data is not None:
-        result("deals otherwise", unless(places(data, "train") != first["train"], "the same"))
+        result("gives another split", unless(places(data, "train") != first["train"], "the same"))
         data.close()
 
 
@@ -83,10 +83,10 @@ def grouped():
     of = {s: data.groups(s) for s in data.splits}
     result("every file once",
            list_differs(sorted(sum((data.names(s) for s in of), [])), sorted(order)))
-    result("no group in two parts",
+    result("no group is in two splits",
            list_differs(sorted(g for s in of for g in set(of[s])),
                         sorted(f"p{i}" for i in range(len(sizes)))))
-    result("as many as asked for", list_differs([data.count(s) for s in PARTS], [12, 6, 6]))
+    result("the sizes of the splits", list_differs([data.count(s) for s in PARTS], [12, 6, 6]))
     result("the group of each sample",
            list_differs([g for s in of for g in of[s]],
                         [n.split("_")[0] for s in of for n in data.names(s)]))
@@ -122,7 +122,7 @@ def normalised():
         why = why or array_differs(data.column(split, "input"), x[rows[split]])
         why = why or near(data.meant(split, "input"), (x[rows[split]] / 255.0 - mean) / std, 1e-6)
     result("by mean and deviation of the train split; bytes stay bytes", why)
-    result("statistics say so",
+    result("statistics are normalised",
            near(data.values("train/input/stats/mean"), np.zeros(3), 1e-6) or
            near(data.values("train/input/stats/std"), np.ones(3), 1e-6))
     data.close()
@@ -168,7 +168,7 @@ def one_hot():
 # ---- space ----
 
 def linear(image, size):
-    """Along each axis between the two nearest points, whose centres are half a point in."""
+    """Linear interpolation along each axis; voxel centers are at half-integers."""
     for axis, n in enumerate(size):
         old = image.shape[axis]
         at = np.clip((np.arange(n) + 0.5) * old / n - 0.5, 0, old - 1)
@@ -206,7 +206,7 @@ def space():
         data.close()
 
     def fitted(array, size):
-        """Padded up on both sides, the odd point behind; then the middle."""
+        """Pad on both sides (an odd voxel at the end), then crop the center."""
         for axis, n in enumerate(size):
             more = max(0, n - array.shape[axis])
             array = np.pad(array, [(more // 2, more - more // 2) if a == axis else (0, 0)
@@ -222,7 +222,7 @@ def space():
 
 
 def boxes(volume, sizes, strides, whole):
-    """All boxes and their places, the last axis fastest; zeros beyond the end."""
+    """All boxes and their indices, last axis fastest; zeros beyond the end."""
     full = volume.shape[:3]
     count = [(n - s) // t + 1 if whole else -((s - n) // t) + 1
              for n, s, t in zip(full, sizes, strides)]

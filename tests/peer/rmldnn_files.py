@@ -1,11 +1,11 @@
-# rmldnn_files.py - small files of the kinds rmldnn reads, and a look at what comes out.
+# rmldnn_files.py - small files in the formats of rmldnn, and checks of the outputs.
 #
 # make                 files and networks into the current directory
 # look FILE.h5         a line for each dataset: its name, type and shape
 # same A.h5 B.h5       whether they have the same names and numbers
 # is FILE.h5 DIR       whether its datasets are the arrays of DIR, twice
 # volume FILE.h5 NAME VOLUME.npy [EXTENTS]
-#                      whether a dataset is a volume, or so much of it
+#                      whether a dataset is a volume, or its first EXTENTS
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors

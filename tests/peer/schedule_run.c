@@ -1,4 +1,4 @@
-/* schedule_run.c - the rates of a run, for tests/peer/torch_schedule.py.
+/* schedule_run.c - print the learning rates of a run, for tests/peer/torch_schedule.py.
  *
  * schedule_run JSON RATE UPDATES EPOCHS [VAL_LOSS...]: the rate of each of UPDATES
  * updates in each of EPOCHS epochs, after each of which val_loss has the next value.

@@ -1,8 +1,8 @@
-# tap.py - what a test in Python says: TAP lines on stdout, as tests/tap.sh does in the shell.
+# tap.py - functions of Python tests, which print TAP on stdout, as tests/tap.sh for the shell.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
-"""result() or skip() for each thing that is tried, finish() in the end."""
+"""Call result() or skip() for each test, finish() at the end."""
 import os
 import sys
 
@@ -13,13 +13,13 @@ sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)),
 count = failed = 0
 
 
-def unless(good, complaint="it is not so"):
-    """The complaints of a condition."""
+def unless(good, complaint="failed"):
+    """The errors of a condition: empty if it is true."""
     return [] if good else [complaint]
 
 
 def result(what, complaints):
-    """Good if there are no complaints, a text or a list; else they are shown."""
+    """Passes if there are no complaints (a text or a list); else they are printed."""
     global count, failed
     count += 1
     failed += bool(complaints)
@@ -31,19 +31,19 @@ def result(what, complaints):
 
 
 def skip(what, why):
-    """It cannot be tried here; counted, never silent."""
+    """Count a test as skipped."""
     global count
     count += 1
     print(f"ok {count} - {what} # SKIP {why}", flush=True)
 
 
 def bail_out(why):
-    """Nothing more can be tried."""
+    """End the test run after a fatal error."""
     print("Bail out! " + " ".join(why.split()))
     sys.exit(1)
 
 
 def finish():
-    """The last thing a test does."""
+    """Print the TAP plan; last line of a test."""
     print(f"1..{count}")
     sys.exit(failed > 0)

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-# telemetry.py - event files, tables and the report of a run, read by others.
+# telemetry.py - event files, tables and the report of a run, read with Python libraries.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
-"""telemetry_make writes ten epochs of records, is cut off in the sixth and goes on after
-the fifth.  What it wrote is read by Python's own readers: protocol buffers, csv, json,
-html.parser, xml, PIL."""
+"""telemetry_make writes ten epochs of records; it is interrupted in the sixth and resumed after
+the fifth.  Its files are read with protocol buffers, csv, json, html.parser, xml and PIL."""
 import base64
 import csv
 import html.parser
@@ -40,7 +39,7 @@ def near(got, want, limit):
 def test_events(directory, rows, steps):
     Event = make_event()
     tags, starts = run_of(directory, "train", Event)
-    result("event files: a new one after going on", unless(
+    result("event files: a new one when resumed", unless(
         starts == [0, 5 * STEPS + 1], "starts at %s" % starts))
     bad = []
     for name, group, table in (("loss", "epoch", rows), ("learning_rate", "epoch", rows),
@@ -51,14 +50,14 @@ def test_events(directory, rows, steps):
         bad += unless(near([v.simple_value for _, v in got],
                            [float(r[name]) for r in table], 1e-6),
                       "%s/%s has other numbers" % (group, name))
-    result("scalars of training are those of the tables", bad)
+    result("training scalars equal the tables", bad)
     val, _ = run_of(directory, "val", Event)
     bad = unless(sorted(val) == ["epoch/accuracy", "epoch/dice"] + [
         "epoch/dice_%d" % c for c in range(4)] + ["epoch/loss"], str(sorted(val)))
     bad += unless(near([v.simple_value for _, v in val["epoch/accuracy"]],
                        [float(r["val_accuracy"]) for r in rows], 1e-6),
                   "other accuracies")
-    result("scalars of validation have the names of training", bad)
+    result("validation scalars have the names of training", bad)
     bad = []
     i = np.arange(1000)
     for step, value in tags["conv1/kernel"]:
@@ -71,7 +70,7 @@ def test_events(directory, rows, steps):
                       "step %d: other sums" % step)
         bad += unless(np.abs(count - np.array(h.bucket)).sum() <= 4,
                       "step %d: other buckets" % step)
-    result("histograms, without what is not finite",
+    result("histograms, without NaN and infinities",
            bad + unless(len(tags["conv1/kernel"]) == EPOCHS, "not ten"))
     bad = []
     for step, value in tags["prediction"]:
@@ -80,7 +79,7 @@ def test_events(directory, rows, steps):
         bad += unless(np.array_equal(picture, want), "step %d differs" % step)
         bad += unless((value.image.width, value.image.height, value.image.colorspace)
                       == (SIDE, SIDE, 3), "step %d has another size" % step)
-    result("pictures, to the last bit",
+    result("pictures are bitwise the same",
            bad + unless(len(tags["prediction"]) == EPOCHS, "not ten"))
 
 
@@ -96,7 +95,7 @@ def test_tables(directory, rows, steps):
                         ("learning_rate", 0.01 * np.exp(-t / 400)), ("seconds", 0.25 * t)):
         bad += unless(near([float(r[name]) for r in rows], value, 1e-14),
                       "other " + name)
-    result("metrics.csv and steps.csv: every row once, numbers in full", bad)
+    result("metrics.csv and steps.csv: every row once, all digits", bad)
     lines = [json.loads(line) for line in open(os.path.join(directory, "metrics.jsonl"))]
     bad = []
     for event, table in (("epoch", rows), ("step", steps)):
@@ -152,27 +151,27 @@ def test_report(directory):
     reader = Reader()
     reader.feed(text)
     reader.close()
-    result("report: every element ends where it should",
+    result("report: elements are nested correctly",
            reader.bad + unless(not reader.open, "open: %s" % reader.open))
     try:
         xml.etree.ElementTree.fromstring(text.split("\n", 1)[1])
         bad = []
     except xml.etree.ElementTree.ParseError as error:
         bad = [str(error)]
-    result("report: is XML, too", bad)
+    result("report: is valid XML", bad)
     bad = unless("script" not in reader.tags and "link" not in reader.tags, "scripts")
     bad += unless(all(u.startswith("data:image/png;base64,") for u in reader.urls),
                   "reads other files")
     bad += unless("http" not in text and "@import" not in text and "url(" not in text,
                   "names an address")
     result("report: no scripts, no other files", bad)
-    said = "".join(reader.text)
+    output = "".join(reader.text)
     wanted = ["unet3d <on> \"liver\" & more", "<script>alert('&')</script> \ufffd\ufffd",
               "tumor <1 cm", "epoch 1/10: loss 0.5 <ok>", "a & b <c>"]
-    result("report: texts are shown as they were given",
-           [w for w in wanted if w not in said])
+    result("report: texts are escaped",
+           [w for w in wanted if w not in output])
     png = open(os.path.join(directory, "p.png"), "rb").read()
-    result("report: pictures are in it", unless(
+    result("report: pictures are embedded", unless(
         [base64.b64decode(u.split(",")[1]) for u in reader.urls] == [png, png],
         "other bytes"))
     charts = re.findall(r'aria-label="([^"]*)"', text)
@@ -186,7 +185,7 @@ def test_report(directory):
         numbers and min(numbers) >= 0 and max(numbers) <= 520, "%s" % numbers[:3]))
 
 
-# ---- killed, and gone on with ----
+# ---- killed and resumed ----
 
 TEXTS = ["metrics.csv", "steps.csv", "metrics.jsonl", "out_train.txt", "out_test.txt"]
 
@@ -202,7 +201,7 @@ def make(directory, first, last, inject=None):
 
 
 def contents(directory, Event):
-    """All that was written, without the time of the day."""
+    """All files, without the times."""
     found = {}
     for name in TEXTS:
         text = open(os.path.join(directory, name)).read()
@@ -214,7 +213,7 @@ def contents(directory, Event):
 
 
 def go_on(directory, last):
-    """From the epoch before the last whole one, as from a checkpoint."""
+    """Resume from the epoch before the last complete one, as from a checkpoint."""
     try:
         rows = open(os.path.join(directory, "metrics.csv")).read().count("\n") - 1
     except FileNotFoundError:
@@ -226,7 +225,7 @@ def test_kills():
     Event, last, bad, full = make_event(), 3 * STEPS, [], []
     random = np.random.default_rng(3)
     if not os.path.exists(INJECT):
-        return skip("killed anywhere, and gone on with", "tests/inject.so is not built")
+        return skip("killed at any write, and resumed", "tests/inject.so is not built")
     with tempfile.TemporaryDirectory() as where:
         make(where, 0, last)
         want = contents(where, Event)
@@ -248,8 +247,8 @@ def test_kills():
             got = contents(where, Event)
             bad += ["%s at write %d: %s differs" % (kind, at, name) for name in want
                     if got.get(name) != want[name]]
-    result("killed anywhere, and gone on with: as if nothing had been", bad)
-    result("a full disk is said, with the file", full)
+    result("killed at any write, and resumed: the same files", bad)
+    result("a full disk: the message names the file", full)
 
 
 with tempfile.TemporaryDirectory() as where:

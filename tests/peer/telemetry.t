@@ -1,5 +1,5 @@
 #!/bin/bash
-# telemetry.t - event files, tables and the report of a run, read by others.
+# telemetry.t - event files, tables and the report of a run, read with Python libraries.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors

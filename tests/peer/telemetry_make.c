@@ -1,6 +1,6 @@
-/* telemetry_make.c - writes what a run would.
+/* telemetry_make.c - write the files of a run, for telemetry.py.
  *
- *   telemetry_make DIR           ten epochs, cut off in the sixth and gone on with
+ *   telemetry_make DIR           ten epochs, interrupted in the sixth and resumed
  * after the fifth, with histograms, pictures and a report telemetry_make DIR FROM TO
  * records of the steps after FROM up to TO
  *
@@ -99,7 +99,7 @@ static int run(const char *dir, int64_t from, int64_t to, struct dnn_err *err)
     return rc;
 }
 
-/* What a killed process leaves. */
+/* An incomplete line, as from a killed process. */
 static int cut_off(const char *dir, const char *file, const char *half)
 {
     char *path = dnn_format("%s/%s", dir, file);

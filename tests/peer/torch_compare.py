@@ -1,8 +1,8 @@
-# torch_compare.py - run a network here and in PyTorch, and say where they differ.
+# torch_compare.py - run a network in the toolkit and in PyTorch, and compare.
 #
-# What is compared with is PyTorch in f64.  f32 may differ by the limits, or, where a
-# network makes more of its rounding (a ReLU in a deep one that flips), by a few times
-# what PyTorch's own f32 differs, and its f64 from numbers that are off by as much.
+# The reference is PyTorch in f64.  f32 may differ by the limits.  If a network amplifies
+# rounding (a ReLU of a deep network that flips), it may differ by a few times the error of
+# PyTorch's own f32, or of its f64 with inputs perturbed by as much.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -20,11 +20,11 @@ import keras_torch
 from torch_parts import to_first, to_last
 
 LIMIT = {"output": 1e-5, "after": 1e-5, "grad": 1e-4, "input_grad": 1e-4}
-EXACT = 1e-9  # where both compute in f64
-FLIPS = 0.25  # what a few ReLUs that flip may do to the gradients of a deep network
-# What is run: as the layers say, and as a job would run it.
+EXACT = 1e-9  # if both compute in f64
+FLIPS = 0.25  # relative error of the gradients of a deep network if a few ReLUs flip
+# Variants: one op per layer, and as dnn-train runs it.
 FUSED = ["--fuse"]
-WAYS = {"ref": ("ref", "f64", []), "ref, fused": ("ref", "f64", FUSED),
+VARIANTS = {"ref": ("ref", "f64", []), "ref, fused": ("ref", "f64", FUSED),
         "ref, recomputed": ("ref", "f64", FUSED + ["--recompute", "all"]),
         "cpu": ("cpu", "f32", FUSED),
         "cpu, recomputed": ("cpu", "f32", FUSED + ["--recompute", "all"])}
@@ -50,7 +50,7 @@ def listed():
 
 
 class Run:
-    """What net_run wrote: arrays by kind and (layer, name), in order."""
+    """The arrays of net_run by kind and (layer, name), in order."""
 
     def __init__(self, folder):
         self.kinds = {}
@@ -78,7 +78,7 @@ def save_weights(net, folder):
 
 
 def shake(net, seed):
-    """Weights of which none is 0 or 1, all of them float32."""
+    """Random weights, none 0 or 1, exact in f32."""
     net.float().reset(seed)
     gen = torch.Generator().manual_seed(seed + 1)
     with torch.no_grad():
@@ -96,8 +96,8 @@ def shake(net, seed):
 
 
 def torch_run(net, run, dtype, training, blur=None):
-    """The same in PyTorch: {kind: {key: array}}.  blur: a generator, of errors as
-    large as those of f32."""
+    """The same in PyTorch: {kind: {key: array}}.  blur: a generator of perturbations as
+    large as f32 rounding."""
     def taken(a):
         t = torch.from_numpy(a).to(dtype)
         if blur is None:
@@ -131,8 +131,7 @@ def torch_run(net, run, dtype, training, blur=None):
 
 
 def after(array, old, name):
-    """PyTorch moves its variance by n / (n - 1) times the batch's: undone where Keras
-    does not."""
+    """PyTorch's moving variance is unbiased (n / (n - 1)): undone if Keras's is not."""
     new, fn = array.keras().clone(), array.owner
     if name == "moving_mean" or not fn.training or fn.unbiased:
         return new
@@ -141,14 +140,14 @@ def after(array, old, name):
 
 
 def apart(got, want, floor):
-    """Euclidean distance, relative; what is next to nothing counts as some."""
+    """Relative Euclidean distance, with a lower bound for the norm."""
     size = max(np.linalg.norm(want), floor * np.sqrt(want.size), 1e-30)
     return np.linalg.norm(got.astype(np.float64) - want) / size
 
 
 def differ(got, want, own, exact, kinks):
-    """Complaints about what is apart; own(): what PyTorch's own rounding does, asked
-    for when needed.  kinks: in f32 gradients may be on the other side of some."""
+    """Errors above the limits; own(): the rounding error of PyTorch, computed when needed.
+    kinks: in f32, ReLUs may flip."""
     wrong = []
     for kind, limit in LIMIT.items():
         have, need = got.of(kind), want[kind]
@@ -173,13 +172,13 @@ def differ(got, want, own, exact, kinks):
                 if kinks and "grad" in kind:
                     noise = max(noise, FLIPS)
             if exact or not far <= noise:
-                wrong.append(f"{kind} {' '.join(key)} {w.shape}: apart by {far:.1e}, "
-                             f"may be by {max(limit, noise or 0):.1e}")
+                wrong.append(f"{kind} {' '.join(key)} {w.shape}: error {far:.1e}, "
+                             f"limit {max(limit, noise or 0):.1e}")
     return wrong
 
 
 class Case:
-    """One network, its weights carried over once and its PyTorch results kept."""
+    """One network; weights are transferred once and PyTorch's results are kept."""
 
     def __init__(self, name, top, batch=2, seed=1, ours=False,
                  modes=(True, False), kinks=False):
@@ -197,9 +196,9 @@ class Case:
             save_weights(self.net, self.weights)
         self.kept = {}
 
-    def check(self, way):
-        """Run it in every mode in one way; complaints."""
-        wrong, (backend, dtype, more) = [], WAYS[way]
+    def check(self, variant):
+        """Run one variant in every mode; returns errors."""
+        wrong, (backend, dtype, more) = [], VARIANTS[variant]
         for training in self.modes:
             folder = os.path.join(self.folder, "run")
             args = ["run", self.json, folder, "--backend", backend, "--dtype", dtype,
@@ -216,7 +215,7 @@ class Case:
         return wrong
 
     def carried(self, run):
-        """Weights that came from PyTorch are bit for bit the same here."""
+        """Weights from PyTorch are bitwise the same."""
         if self.ours:
             return []
         here = run.of("weight", "state")
@@ -225,7 +224,7 @@ class Case:
                 if not np.array_equal(here[key].astype(np.float32), a)]
 
     def peer(self, run, training, dtype):
-        """PyTorch in f64, once for all ways that have the same weights."""
+        """PyTorch in f64, once for all variants with the same weights."""
         key = (training, dtype)
         if key not in self.kept:
             self.kept[key] = torch_run(self.net, run, torch.float64, training)
@@ -240,13 +239,13 @@ class Case:
             return self.kept[key + ("own",)]
         return self.kept[key], own
 
-    def run(self, backends, ways):
-        for way in ways:
-            if WAYS[way][0] not in backends:
+    def run(self, backends, variants):
+        for variant in variants:
+            if VARIANTS[variant][0] not in backends:
                 continue
             try:
-                wrong = self.check(way)
-            except Exception as why:  # a crash is a result, not the end
+                wrong = self.check(variant)
+            except Exception as why:  # an exception is a failure of this test only
                 wrong = [f"{type(why).__name__}: {why}"]
-            tap.result(f"{self.name} on {way}", wrong)
+            tap.result(f"{self.name} on {variant}", wrong)
         shutil.rmtree(self.folder)

@@ -1,9 +1,9 @@
-# torch_curve.py - the losses of dnn-train's first steps beside PyTorch's: the same
-# network, first weights, samples, order and optimizer.
+# torch_curve.py - losses of the first steps of dnn-train against PyTorch: the same network,
+# initial weights, samples, order and optimizer.
 #
-# f32: networks whose functions are smooth.  A ReLU or a maximum that is next to the
-# other side falls to either in f32, in PyTorch as here, and the curves part; so as they
-# are usual, with both, networks are compared in f64.
+# In f32 only networks with smooth activations are compared.  With ReLU or max pooling, rounding
+# can select the other side, in PyTorch as in the toolkit, and the curves diverge: these networks
+# are compared in f64.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -33,7 +33,7 @@ NETS = {"cnn": (CNN, True, "images.bp", 16, 2),
 
 
 def smooth(top):
-    """Swish for every ReLU, the mean for every maximum."""
+    """Replace every ReLU by swish and max pooling by average pooling."""
     for layer in top["config"]["layers"]:
         layer["class_name"] = layer["class_name"].replace("MaxPooling", "AveragePooling")
         if layer["class_name"] == "ReLU":
@@ -75,7 +75,7 @@ WEIGHED = {"function": "cross_entropy", "label_smoothing": 0.1,
            "weight": [1, 2, 0.5, 1, 3, 1, 0.2, 1, 1, 4]}
 
 
-def job(net, optimizer, **more):
+def config(net, optimizer, **more):
     layers, _, data, batch, epochs = NETS[net]
     made = {"layers": f"{net}.json", "loss": "cross_entropy", "seed": 5,
             "precision": "f64" if net.startswith("relu") else "f32",
@@ -86,33 +86,33 @@ def job(net, optimizer, **more):
 
 
 def cases():
-    """(what, network, job, ranks)"""
+    """(name, network, configuration, ranks)"""
     def case(what, net, optimizer, ranks=1, **more):
-        asked = ", ".join([optimizer["type"], *(
+        title = ", ".join([optimizer["type"], *(
             f"{k} {v}" for k, v in optimizer.items()
             if k not in ("type", "learning_rate", "lr_scheduler"))])
-        return f"{net}: {asked}{what}", net, job(net, optimizer, **more), ranks
+        return f"{net}: {title}{what}", net, config(net, optimizer, **more), ranks
     for optimizer in OPTIMIZERS:
         yield case("", "cnn", optimizer)
     cosine = dict(SGD, lr_scheduler={"type": "cosine", "by": "step"})
-    yield case(", a cosine of the rate", "cnn", cosine)
-    yield case(", gradients no longer than 1", "cnn", SGD, clip_norm=1)
-    yield case(", gradients no larger than 0.02", "cnn", SGD, clip_value=0.02)
-    yield case(", smoothed and weighed classes", "cnn", SGD, loss=WEIGHED)
+    yield case(", cosine schedule", "cnn", cosine)
+    yield case(", clip_norm 1", "cnn", SGD, clip_norm=1)
+    yield case(", clip_value 0.02", "cnn", SGD, clip_value=0.02)
+    yield case(", label smoothing and class weights", "cnn", SGD, loss=WEIGHED)
     yield case(", not shuffled", "cnn", SGD, data={"shuffle": False})
-    yield case(", in two parts", "cnn", ADAM, accumulate=2)
-    yield case(", PyTorch's first weights", "cnn", ADAM,
+    yield case(", accumulate 2", "cnn", ADAM, accumulate=2)
+    yield case(", initial weights from PyTorch", "cnn", ADAM,
                checkpoints={"load": "first.h5"})
-    yield case(", 2 ranks, smoothed and weighed classes", "cnn", SGD, 2, loss=WEIGHED)
+    yield case(", 2 ranks, label smoothing and class weights", "cnn", SGD, 2, loss=WEIGHED)
     yield case(", 3 ranks, deterministic", "cnn", ADAM, 3,
                deterministic=True)
     yield case("", "unet", SGD)
     yield case("", "unet", ADAM)
     yield case(", 2 ranks", "unet", ADAM, 2)
-    yield case(", in two parts", "unet", SGD, accumulate=2)
+    yield case(", accumulate 2", "unet", SGD, accumulate=2)
     for kind in dict.fromkeys(o["type"] for o in OPTIMIZERS):
         yield case("", "relu cnn", [o for o in OPTIMIZERS if o["type"] == kind][-1])
-    yield case(", 2 ranks, in two parts, gradients no larger than 0.02", "relu cnn", SGD,
+    yield case(", 2 ranks, accumulate 2, clip_value 0.02", "relu cnn", SGD,
                2, accumulate=2, clip_value=0.02)
     yield case("", "relu unet", ADAM)
 
@@ -120,7 +120,7 @@ def cases():
 # ---- running them ----
 
 class Networks:
-    """What cases share: networks, first weights, samples."""
+    """Shared by all cases: networks, initial weights, samples."""
 
     def __init__(self):
         self.kept = {}
@@ -159,18 +159,18 @@ def apart(got, want):
 
 
 def check(shared, net, made, name, ranks):
-    """What is wrong, and how far apart the curves are."""
+    """Errors, and the difference of the curves."""
     top, weights, samples = shared.of(net, made)
     total = -(-len(samples.classes) // made["data"]["batch_size"]) * made["num_epochs"]
     got = ours.losses(made, name, ranks, STEPS)
     want = peer.losses(made, top, weights, samples, ours.order(made, STEPS), total)
     far, limit, wrong = apart(got, want), LIMIT[made["precision"]], []
     if not far <= limit:
-        wrong = [f"apart by {far:.1e}, may be by {limit:.0e}; step, here, PyTorch:"]
+        wrong = [f"error {far:.1e}, limit {limit:.0e}; step, dnn-train, PyTorch:"]
         wrong += [f"{i + 1} {a:.9g} {b:.9g}" for i, (a, b) in enumerate(zip(got, want))
                   if not abs(a - b) <= limit * abs(b)]
     if not np.mean(want[-5:]) < 0.9 * np.mean(want[:5]):
-        wrong.append(f"nothing was learnt: {want[:5]} became {want[-5:]}")
+        wrong.append(f"the loss did not decrease: {want[:5]} became {want[-5:]}")
     return wrong, f"{want[0]:.3f} to {np.mean(want[-5:]):.3f}, {far:.1e} apart"
 
 
@@ -178,8 +178,8 @@ def main():
     torch.set_num_threads(1)
     shared = Networks()
     chosen = sys.argv[1] if len(sys.argv) > 1 else ""
-    with tempfile.TemporaryDirectory() as room:
-        os.chdir(room)
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
         ours.make_images()
         ours.make_volumes(16, "volumes.bp")
         ours.make_volumes(8, "small.bp")
@@ -187,10 +187,10 @@ def main():
             if chosen not in what:
                 continue
             try:
-                wrong, said = check(shared, net, made, f"run{n}", ranks)
-            except Exception as why:  # a crash is a result, not the end
-                wrong, said = [f"{type(why).__name__}: {why}"], "failed"
-            result(f"{what}: {said}", wrong)
+                wrong, output = check(shared, net, made, f"run{n}", ranks)
+            except Exception as why:  # an exception is a failure of this test only
+                wrong, output = [f"{type(why).__name__}: {why}"], "failed"
+            result(f"{what}: {output}", wrong)
         os.chdir("/")
     finish()
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# torch_curve.t - dnn-train's losses, step by step, against PyTorch's.
+# torch_curve.t - losses of dnn-train, step by step, against PyTorch.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -9,6 +9,6 @@ if ! python3 -c 'import h5py, numpy, torch; from adios2.bindings import adios2_b
     echo "1..0 # SKIP python3-torch, -h5py or -adios2 is not installed"
     exit 0
 fi
-# Small networks: threads mostly wait for each other, and should not do so busily.
+# Small networks: threads mostly wait for each other, and should not spin.
 export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
 PYTHONDONTWRITEBYTECODE=1 exec python3 "$srcdir/tests/peer/torch_curve.py" "$@"

@@ -1,5 +1,5 @@
-# torch_curve_ours.py - our side of torch_curve.py: datasets made by dnn-prepare, jobs
-# run by dnn-train, and what they wrote.
+# torch_curve_ours.py - the toolkit's part of torch_curve.py: datasets of dnn-prepare, runs of
+# dnn-train, and their results.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -18,7 +18,7 @@ from dataset_file import TYPES, Dataset
 
 BUILT = os.path.abspath(os.environ.get("top_builddir", "."))
 FASHION = "/usr/share/datasets/fashion-mnist"
-IMAGES = 405  # the last batch of an epoch is a short one
+IMAGES = 405  # the last batch of an epoch is smaller
 
 
 def run(*words, status=0):
@@ -36,7 +36,7 @@ def tool(name):
 # ---- data ----
 
 def some_images():
-    """Images and classes: the first of Fashion-MNIST, else made ones of as many
+    """Images and classes: the first of Fashion-MNIST, else generated ones with as many
     classes: stripes of different width and direction in noise."""
     if os.path.isdir(FASHION):
         with gzip.open(f"{FASHION}/train-images-idx3-ubyte.gz") as file:
@@ -61,7 +61,7 @@ def prepare(config):
 
 
 def make_images():
-    """Both as bytes with a scale and an offset, and as the numbers they stand for,
+    """Stored both as bytes with scale and offset, and as the scaled values,
     whose conversion does not round."""
     images, classes = some_images()
     with open("some-images-idx3-ubyte", "wb") as file:
@@ -87,7 +87,7 @@ class Samples:
         data = Dataset(path)
         columns = data.texts_of("train/columns")
         role = {data.text(f"train/{c}/role"): c for c in columns}
-        # The numbers a network takes are f32.
+        # Inputs of a network are f32.
         self.inputs = np.moveaxis(data.meant("train", role["input"]).astype("f4"), -1, 1)
         self.classes = data.column("train", role["target"]).astype("i8")
         if self.classes.ndim > 1 and self.classes.shape[-1] == 1:
@@ -95,25 +95,25 @@ class Samples:
         data.close()
 
 
-def order(job, steps):
+def order(config, steps):
     """The numbers of the samples of each batch."""
-    data = job["data"]
-    said = run(os.path.join(BUILT, "tests/peer/feed_order"), data["dataset"], "train",
-               data["batch_size"], job["seed"],
+    data = config["data"]
+    output = run(os.path.join(BUILT, "tests/peer/feed_order"), data["dataset"], "train",
+               data["batch_size"], config["seed"],
                json.dumps(data.get("shuffle", True)), steps)
-    return [[int(n) for n in line.split()] for line in said.splitlines()]
+    return [[int(n) for n in line.split()] for line in output.splitlines()]
 
 
 # ---- runs ----
 
-def write_job(job, name):
+def write_config(config, name):
     with open(f"{name}.json", "w") as file:
-        json.dump(job, file)
+        json.dump(config, file)
 
 
 def network(layers, name):
     """A network of the zoo as Keras JSON, and in a file of that name."""
-    write_job({"layers": layers}, "export")
+    write_config({"layers": layers}, "export")
     run(tool("dnn-train"), "-q", "--export", name, "export.json")
     with open(name) as file:
         return json.load(file)
@@ -137,17 +137,17 @@ def checkpoint(path):
     return found
 
 
-def first_weights(job, name):
-    """What a run begins with: its weights after an epoch of steps of no length."""
-    job = dict(job, num_epochs=1, dir=name,
+def first_weights(config, name):
+    """The initial weights of a run: its weights after an epoch with learning rate 0."""
+    config = dict(config, num_epochs=1, dir=name,
                optimizer={"type": "SGD", "learning_rate": 1e-300})
-    write_job(job, name)
+    write_config(config, name)
     run(tool("dnn-train"), "-q", f"{name}.json")
     return checkpoint(glob.glob(f"{name}/checkpoints/ckpt-*.bp")[0])
 
 
 def write_keras(weights, path):
-    """A file of weights as Keras 2 has them."""
+    """Write a weight file of Keras 2."""
     with h5py.File(path, "w") as file:
         layers = list(dict.fromkeys(layer for layer, _ in weights))
         file.attrs["layer_names"] = np.array(layers, "S")
@@ -159,9 +159,9 @@ def write_keras(weights, path):
                 group[name] = weights[layer, name.split("/")[-1][:-2]]
 
 
-def losses(job, name, ranks, steps):
+def losses(config, name, ranks, steps):
     """The loss of each step of a run."""
-    write_job(dict(job, dir=name, telemetry={"jsonl": True, "steps": 1,
+    write_config(dict(config, dir=name, telemetry={"jsonl": True, "steps": 1,
                                              "report": False}), name)
     words = [tool("dnn-train"), "-q", f"{name}.json"]
     if ranks > 1:

@@ -1,4 +1,4 @@
-# torch_curve_peer.py - PyTorch's side of torch_curve.py: the same job, step by step.
+# torch_curve_peer.py - PyTorch's part of torch_curve.py: the same training, step by step.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -17,7 +17,7 @@ TYPES = {"f32": torch.float32, "f64": torch.float64}
 
 
 def bare(top):
-    """The network without its softmax: F.cross_entropy takes what goes into it."""
+    """The network without its softmax: F.cross_entropy takes logits."""
     top = copy.deepcopy(top)
     last = top["config"]["layers"][-1]["config"]
     if last["activation"] != "softmax":
@@ -26,64 +26,64 @@ def bare(top):
     return top
 
 
-def optimizer(asked, net):
-    """Of the job's keys: PyTorch's are the same but for these."""
-    asked = {k: v for k, v in asked.items() if k != "lr_scheduler"}
-    cls = CLASSES[asked.pop("type")]
-    asked["lr"] = asked.pop("learning_rate")
-    betas = asked.pop("beta1", None), asked.pop("beta2", None)
+def optimizer(options, net):
+    """PyTorch's arguments from the keys of the configuration; only these have other names."""
+    options = {k: v for k, v in options.items() if k != "lr_scheduler"}
+    cls = CLASSES[options.pop("type")]
+    options["lr"] = options.pop("learning_rate")
+    betas = options.pop("beta1", None), options.pop("beta2", None)
     if betas != (None, None):
-        asked["betas"] = betas
+        options["betas"] = betas
     if cls is O.AdamW:
-        asked.setdefault("weight_decay", 0)
-    return cls([p for p in net.parameters() if p.requires_grad], **asked)
+        options.setdefault("weight_decay", 0)
+    return cls([p for p in net.parameters() if p.requires_grad], **options)
 
 
-def schedule(asked, opt, steps):
-    if asked is None:
+def schedule(options, opt, steps):
+    if options is None:
         return None
-    if asked["type"] == "cosine" and asked.get("by") == "step":
+    if options["type"] == "cosine" and options.get("by") == "step":
         return O.lr_scheduler.CosineAnnealingLR(opt, steps)
-    raise ValueError(f"no schedule {asked}")
+    raise ValueError(f"no schedule {options}")
 
 
-def loss_of(asked):
-    asked = asked if isinstance(asked, dict) else {"function": asked}
-    weight = asked.get("weight")
+def loss_of(options):
+    options = options if isinstance(options, dict) else {"function": options}
+    weight = options.get("weight")
 
     def loss(y, t):
         w = None if weight is None else torch.tensor(weight, dtype=y.dtype)
         return F.cross_entropy(y, t, weight=w,
-                               label_smoothing=asked.get("label_smoothing", 0))
+                               label_smoothing=options.get("label_smoothing", 0))
     return loss
 
 
-def clip(job, net):
-    if job.get("clip_norm"):
-        torch.nn.utils.clip_grad_norm_(net.parameters(), job["clip_norm"])
-    if job.get("clip_value"):
-        torch.nn.utils.clip_grad_value_(net.parameters(), job["clip_value"])
+def clip(config, net):
+    if config.get("clip_norm"):
+        torch.nn.utils.clip_grad_norm_(net.parameters(), config["clip_norm"])
+    if config.get("clip_value"):
+        torch.nn.utils.clip_grad_value_(net.parameters(), config["clip_value"])
 
 
-def losses(job, top, weights, samples, batches, total):
+def losses(config, top, weights, samples, batches, total):
     """The loss of each step in PyTorch; total: steps of the whole run."""
-    kind = TYPES[job["precision"]]
-    torch.set_default_dtype(kind)  # NAdam keeps its product in it
+    kind = TYPES[config["precision"]]
+    torch.set_default_dtype(kind)  # NAdam computes its product in this dtype
     net = keras_torch.read(bare(top)).to(kind).train()
     net.load({k: torch.from_numpy(a).to(kind) for k, a in weights.items()})
-    opt = optimizer(job["optimizer"], net)
-    rates = schedule(job["optimizer"].get("lr_scheduler"), opt, total)
-    loss, seen = loss_of(job["loss"]), []
+    opt = optimizer(config["optimizer"], net)
+    rates = schedule(config["optimizer"].get("lr_scheduler"), opt, total)
+    loss, seen = loss_of(config["loss"]), []
     for batch in batches:
         opt.zero_grad()
         value = 0.0
-        for part in np.array_split(np.array(batch), job.get("accumulate", 1)):
+        for part in np.array_split(np.array(batch), config.get("accumulate", 1)):
             x = torch.from_numpy(samples.inputs[part]).to(kind)
             out = loss(net(x)[0], torch.from_numpy(samples.classes[part]))
             out = out * (len(part) / len(batch))
             out.backward()
             value += out.item()
-        clip(job, net)
+        clip(config, net)
         opt.step()
         if rates is not None:
             rates.step()

@@ -239,7 +239,7 @@ def shapes():
 
 
 def noises():
-    """In training PyTorch cannot draw our numbers: compared where none are drawn."""
+    """PyTorch has other random numbers: compared only in cases without randomness."""
     for kind, shape in (("Dropout", [4]), ("SpatialDropout1D", [5, 4]),
                         ("SpatialDropout2D", [3, 5, 4]),
                         ("SpatialDropout3D", [2, 3, 5, 4]), ("GaussianDropout", [4]),
@@ -271,7 +271,7 @@ def structures():
             "input_layers": [["x", 0, 0]],
             "output_layers": [["d", 0, 0], ["d", 1, 0]]}}, {}))
     inner = functional({"i": [6]}, [layer("Dense", "d", {"units": 6}, "i")], ["d"])
-    # Keras counts uses of an inner model from 1: its own making is use 0.
+    # Keras counts calls of an inner model from 1: call 0 is its construction.
     for base, how in (0, "from 0"), (1, "as Keras counts"):
         inner = dict(inner, name="inner", inbound_nodes=[
             [["x", 0, 0, {}]], [["inner", base, 0, {}]]])
@@ -335,7 +335,7 @@ def main():
             try:
                 Case(name, top, seed=seed + 1, **more).run(
                     there["backend"], ("ref", "ref, fused", "cpu"))
-            except Exception as why:  # what PyTorch cannot be made to do is a failure
+            except Exception as why:  # a layer that cannot be built in PyTorch is a failure
                 result(name, [f"{type(why).__name__}: {why}"])
     if not chosen:
         result("every class of layer has been compared",

@@ -9,6 +9,6 @@ if ! python3 -c 'import numpy, torch' 2> /dev/null; then
     echo "1..0 # SKIP python3-torch is not installed"
     exit 0
 fi
-# Small networks: threads mostly wait for each other, and should not do so busily.
+# Small networks: threads mostly wait for each other, and should not spin.
 export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
 PYTHONDONTWRITEBYTECODE=1 exec python3 "$srcdir/tests/peer/torch_layers.py" "$@"

@@ -1,5 +1,5 @@
-# torch_losses.py - losses and their gradients against PyTorch's, or, where it has none,
-# against formulas written here with its tensors, in double precision.
+# torch_losses.py - losses and their gradients against PyTorch's or, if it has no such loss,
+# against formulas in this file, in double precision.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -34,7 +34,7 @@ def case(name, shape, loss, want, labels=True, head="none", low=None, x=None, t=
 
 
 def first(y):
-    """Channels behind the batch, as PyTorch has them."""
+    """Move channels after the batch axis, as in PyTorch."""
     return y.movedim(-1, 1).contiguous()
 
 
@@ -55,11 +55,11 @@ def class_cases():
     s = (3, 5, 2, 4)
     log = lambda y: first(y)  # noqa: E731
     case("nll", (6, 4), "nll", lambda y, t: F.nll_loss(y, t), head="log_softmax")
-    case("nll of places", s, {"function": "NLL"},
+    case("nll of positions", s, {"function": "NLL"},
          lambda y, t: F.nll_loss(log(y), t), head="log_softmax")
-    case("nll of numbers as they are", s, {"function": "nll", "source": "none"},
+    case("nll, source none", s, {"function": "nll", "source": "none"},
          lambda y, t: F.nll_loss(log(y), t))
-    case("nll of numbers, weighed", s,
+    case("nll, source none, weights", s,
          {"function": "nll", "source": "none", "weight": W4, "ignore_index": 1},
          lambda y, t: F.nll_loss(log(y), t, weight=V4, ignore_index=1))
     case("nll of a softmax", s, "nll",
@@ -100,7 +100,7 @@ def point_cases():
          lambda y, t: F.huber_loss(y, t, delta=0.4), labels=False)
     case("bce", s, "BCE", lambda y, t: F.binary_cross_entropy(y, t), labels=False,
          head="sigmoid")
-    case("bce of numbers as they are", s, {"function": "bce", "weight": W4},
+    case("bce, source none", s, {"function": "bce", "weight": W4},
          lambda y, t: F.binary_cross_entropy(y, t, weight=V4), labels=False,
          x=RNG.random(size=s))
     case("bce of a softmax", s, "bce", lambda y, t: F.binary_cross_entropy(y, t),
@@ -136,7 +136,7 @@ def more_point_cases():
     case("kl_divergence applies the softmax", s,
          {"function": "kl_divergence", "source": "softmax"},
          lambda y, t: kl(F.log_softmax(y, -1), t), t=share)
-    case("kl_divergence of numbers as they are", (6, 4),
+    case("kl_divergence, source none", (6, 4),
          {"function": "kl_divergence", "source": "none"},
          lambda y, t: F.kl_div(y, t, reduction="batchmean"),
          t=np.where(share.reshape(-1, 4)[:6] > .1, share.reshape(-1, 4)[:6], 0))
@@ -159,7 +159,7 @@ def more_point_cases():
 
 
 def listed(t):
-    """The classes of a multi-hot row, -1 behind them."""
+    """The classes of a multi-hot row, padded with -1."""
     rows = [[j for j in range(len(r)) if r[j] > 0] for r in t]
     return torch.tensor([r + [-1] * (t.shape[1] - len(r)) for r in rows])
 
@@ -279,7 +279,7 @@ def focal_cases():
 
 
 def lovasz_steps(right):
-    """What each error adds to 1 - IoU, errors in falling order."""
+    """The contribution of each error to 1 - IoU, errors in decreasing order."""
     all_ = right.sum()
     both = all_ - right.cumsum(0)
     union = all_ + (1 - right).cumsum(0)
@@ -310,7 +310,7 @@ def lovasz_cases():
         return torch.stack(each).mean()
 
     case("lovasz", (3, 9, 4, 4), "Lovasz", softmax, head="softmax")
-    case("lovasz of few places, ignoring", (4, 7, 5),
+    case("lovasz of few positions, ignoring", (4, 7, 5),
          {"function": "lovasz", "source": "softmax", "ignore_index": 1},
          lambda y, t: softmax(F.softmax(y, -1), t, 1))
     case("lovasz hinge", (3, 9, 5, 1), "lovasz",

@@ -14,16 +14,16 @@ from tap import finish, result, unless
 
 RUN = os.path.join(os.environ.get("top_builddir", "."), "tests/peer/optim_run")
 COUNT, STEPS = 20011, 20
-# What is compared with is f64: the largest difference over the largest weight.  In f64
-# nothing but rounding; f32 may be off a few times what PyTorch's own f32 is, too, where
-# a rule makes more of its rounding (a decay that cancels a gradient).
+# The reference is f64; errors are the largest difference over the largest weight.  f64 may
+# differ only by rounding.  f32 may differ by a few times the error of PyTorch's f32 if a rule
+# amplifies rounding (a decay that cancels a gradient).
 LIMIT = {"f32": 1e-6, "f64": 1e-12}
 FEW = 3
 SIDES = [("ref", "f64"), ("ref", "f32"), ("cpu", "f32")]
 
 O = torch.optim
 TORCH = [
-    # what is asked for, the class
+    # configuration, class of PyTorch
     ({"type": "SGD"}, O.SGD),
     ({"type": "sgd", "learning_rate": 0.1, "weight_decay": 0.01}, O.SGD),
     ({"type": "SGD", "momentum": 0.9}, O.SGD),
@@ -51,28 +51,28 @@ TORCH = [
     ({"type": "NAdam", "momentum_decay": 0.3, "weight_decay": 0.1}, O.NAdam),
     ({"type": "nadam", "beta1": 0.7, "beta2": 0.8, "eps": 1e-3}, O.NAdam),
 ]
-# Keys that have another name there, and what is its own default.
+# Keys with another name in PyTorch, and other defaults.
 NAMES = {"learning_rate": "lr"}
 DEFAULTS = {"SGD": {"lr": 0.01}, "Adagrad": {"lr": 0.01}, "RMSprop": {"lr": 0.01},
             "Adam": {"lr": 0.01}, "AdamW": {"lr": 0.01, "weight_decay": 0}}
 
 
-def arguments(cls, asked):
+def arguments(cls, options):
     out = dict(DEFAULTS.get(cls.__name__, {}))
-    betas = [asked.get("beta1", 0.9), asked.get("beta2", 0.999)]
-    for key, value in asked.items():
+    betas = [options.get("beta1", 0.9), options.get("beta2", 0.999)]
+    for key, value in options.items():
         if key not in ("type", "beta1", "beta2"):
             out[NAMES.get(key, key)] = value
-    if "beta1" in asked or "beta2" in asked:
+    if "beta1" in options or "beta2" in options:
         out["betas"] = betas
     return out
 
 
-def torch_steps(cls, asked, w, grads, dtype, rates):
-    torch.set_default_dtype(dtype)  # Nadam keeps its product in it
+def torch_steps(cls, options, w, grads, dtype, rates):
+    torch.set_default_dtype(dtype)  # NAdam computes its product in this dtype
     p = torch.nn.Parameter(torch.tensor(w, dtype=dtype))
     # One tensor at a time, as the formulas are written.
-    opt = cls([p], foreach=False, **arguments(cls, asked))
+    opt = cls([p], foreach=False, **arguments(cls, options))
     for g, rate in zip(grads, rates or [None] * len(grads)):
         if rate is not None:
             opt.param_groups[0]["lr"] = rate
@@ -118,8 +118,8 @@ NUMPY = [
 ]
 
 
-def ours(side, asked, w, grads, rates):
-    call = [RUN, side[0], side[1], str(w.size), str(len(grads)), json.dumps(asked)]
+def ours(side, options, w, grads, rates):
+    call = [RUN, side[0], side[1], str(w.size), str(len(grads)), json.dumps(options)]
     call += [repr(r) for r in rates or []]
     got = subprocess.run(call, input=w.tobytes() + grads.tobytes(),
                          stdout=subprocess.PIPE, check=True).stdout
@@ -144,13 +144,13 @@ def main():
     cases = [(a, lambda d, r, a=a, c=c: torch_steps(c, a, w, grads, d, r), rates)
              for a, c in TORCH for rates in (None, changing)]
     cases += [(a, lambda d, r, a=a, f=f: f(a, w, grads), None) for a, f in NUMPY]
-    for asked, steps, rates in cases:
+    for options, steps, rates in cases:
         single = list(steps(torch.float32, rates))
         want = list(steps(torch.float64, rates))
         limit = dict(LIMIT, f32=max(LIMIT["f32"], FEW * far(single, want)))
-        text = json.dumps(asked) + (", changing rate" if rates else "")
+        text = json.dumps(options) + (", changing rate" if rates else "")
         for side in SIDES:
-            off = far(ours(side, asked, w, grads, rates), want)
+            off = far(ours(side, options, w, grads, rates), want)
             result(f"{text}: {side[0]} {side[1]}, {off:.1e} off", unless(off <= limit[side[1]]))
     finish()
 

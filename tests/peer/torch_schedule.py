@@ -1,5 +1,4 @@
-# torch_schedule.py - the rates of whole runs, update by update, against PyTorch's
-# schedulers.
+# torch_schedule.py - learning rates of whole runs, step by step, against PyTorch's schedulers.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -18,14 +17,14 @@ RUN = os.path.join(os.environ.get("top_builddir", "."), "tests/peer/schedule_run
 BASE, UPDATES, EPOCHS = 0.3, 7, 23
 TOTAL = UPDATES * EPOCHS
 LIMIT = 1e-12
-# A loss that falls, rests, falls a little, rises, is no number, falls.
+# A loss that decreases, stays, decreases a little, increases, is NaN, decreases.
 LOSS = [5, 4, 3, 3, 3, 2.9999, 2.9998, 2.9997, 2.5, 2.6, 2.7, 2.8, 2.9, float("nan"), 2.4,
         2.4, 2.4, 2.4, 2.4, 2.4, 2.4, 1.0, 1.0]
 LOSS_UP = [-x for x in LOSS]
 
 
 def after_epochs(make):
-    """A scheduler that is told of each epoch's end."""
+    """A scheduler with one step() per epoch."""
     def run(opt):
         s = make(opt)
         for _ in range(EPOCHS):
@@ -48,7 +47,7 @@ def each_update(make):
 
 
 def restarts(first, times, least):
-    """With the part of the epoch that is done."""
+    """A scheduler with fractional epochs."""
     def run(opt):
         s = L.CosineAnnealingWarmRestarts(opt, first, times, least)
         for t in range(TOTAL):
@@ -122,20 +121,20 @@ CASES = [
 ]
 
 
-def ours(asked, loss):
-    call = [RUN, json.dumps(asked), repr(BASE), str(UPDATES), str(EPOCHS)]
+def ours(options, loss):
+    call = [RUN, json.dumps(options), repr(BASE), str(UPDATES), str(EPOCHS)]
     done = subprocess.run(call + [repr(x) for x in loss or []], text=True,
                           stdout=subprocess.PIPE, check=True)
     return np.array([float(x) for x in done.stdout.split()])
 
 
 def main():
-    warnings.simplefilter("ignore")  # on schedulers that are told of no update
-    for asked, run, loss in CASES:
+    warnings.simplefilter("ignore")  # about schedulers without optimizer.step()
+    for options, run, loss in CASES:
         opt = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=BASE)
-        want, got = np.array(list(run(opt))), ours(asked, loss)
+        want, got = np.array(list(run(opt))), ours(options, loss)
         off = np.abs(got - want).max() / BASE if got.size == want.size else np.inf
-        result(f"{json.dumps(asked)}: {off:.1e} off",
+        result(f"{json.dumps(options)}: {off:.1e} off",
                unless(off <= LIMIT, f"{got[::UPDATES]}\n{want[::UPDATES]}"))
     finish()
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# torch_schedule.t - schedules of the rate against PyTorch.
+# torch_schedule.t - learning rate schedules against PyTorch.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors

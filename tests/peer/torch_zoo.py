@@ -1,9 +1,9 @@
-# torch_zoo.py - every network of the zoo, smaller, against PyTorch: training with our
-# first weights carried over to PyTorch, inference with PyTorch's carried over to us.
+# torch_zoo.py - every network of the zoo, with fewer filters, against PyTorch: training with
+# our initial weights, inference with PyTorch's weights.
 #
-# ref computes in f64 and must agree to the last digits.  In f32 a ReLU of a deep
-# network that is next to 0 falls to either side, in PyTorch as here, and gradients
-# jump: there they are held to the limits with a smooth function in its place.
+# ref computes in f64 and must agree up to rounding.  In f32 a ReLU of a deep network can flip
+# near 0, in PyTorch as in the toolkit, and gradients jump: in f32 the limits apply to networks
+# with a smooth activation instead.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -37,7 +37,7 @@ UNETS = ("base=4 depth=2 norm=instance down=stride", "base=4 depth=1 norm=group"
          "base=4 depth=1 norm=none classes=3 convolutions=3")
 
 
-# Differ from one that is compared in numbers only.
+# These differ from a compared network only in sizes.
 ALIKE = {
     "vgg2", "vgg3", "vgg3do", "vgg3do2", "vgg13", "vgg13bn", "vgg16bn", "vgg19bn",
     "vgg11_cifar10", "vgg16_cifar10", "vgg16bn_cifar10", "resnet10", "resnet101v15",
@@ -51,7 +51,7 @@ ALIKE = {
 
 
 def narrow(top, factor):
-    """A part of the filters, a 64th of the widest layers: the classes stay."""
+    """Fewer filters, 1/64 in the widest layers; the number of classes is kept."""
     for layer in top["config"]["layers"]:
         cfg = layer["config"]
         if layer["name"] in ("predictions", "conv_preds"):
@@ -68,7 +68,7 @@ SMOOTH = ("googlenet", "inceptionv3", "resnet18", "resnet50", "densenet121",
 
 
 def smooth(top):
-    """Swish for every ReLU."""
+    """Replace every ReLU by swish."""
     top = json.loads(json.dumps(top))
     for layer in top["config"]["layers"]:
         if layer["class_name"] == "ReLU":
@@ -103,16 +103,16 @@ def main():
     for seed, (name, top) in enumerate(networks(there["zoo"])):
         if chosen not in name:
             continue
-        ways = ["ref, fused", "cpu"]
+        variants = ["ref, fused", "cpu"]
         if name in ("simplecnn", "resnet18", "mobilenet") or "unet" in name:
-            ways += ["ref, recomputed", "cpu, recomputed"]
+            variants += ["ref, recomputed", "cpu, recomputed"]
         Case(f"{name}, training", top, seed=seed + 1, ours=True, modes=(True,),
-             kinks=True).run(there["backend"], ways)
+             kinks=True).run(there["backend"], variants)
         if name in SMOOTH:
             Case(f"{name} with swish, training", smooth(top), seed=seed + 1,
                  ours=True, modes=(True,)).run(there["backend"], ["cpu"])
         Case(f"{name}, inference", top, seed=seed + 1,
-             modes=(False,)).run(there["backend"], ways[:2])
+             modes=(False,)).run(there["backend"], variants[:2])
     finish()
 
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# torch_zoo.t - every network of the zoo, smaller, against PyTorch.
+# torch_zoo.t - every network of the zoo, with fewer filters, against PyTorch.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -9,6 +9,6 @@ if ! python3 -c 'import numpy, torch' 2> /dev/null; then
     echo "1..0 # SKIP python3-torch is not installed"
     exit 0
 fi
-# Small networks: threads mostly wait for each other, and should not do so busily.
+# Small networks: threads mostly wait for each other, and should not spin.
 export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
 PYTHONDONTWRITEBYTECODE=1 exec python3 "$srcdir/tests/peer/torch_zoo.py" "$@"

@@ -1,6 +1,6 @@
 # train_model.py - the files of a trained network against the checkpoints of its run.
 #
-# Knows docs/checkpoint.md and how Keras 3 numbers layers, nothing of our code.
+# Uses only docs/checkpoint.md and Keras 3's numbering of layers, no code of the toolkit.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -45,7 +45,7 @@ def checkpoint(path):
 
 
 def numbered(network):
-    """The place of each layer's arrays in a file of Keras 3."""
+    """The HDF5 path of each layer's arrays in a Keras 3 file."""
     seen, place = {}, {}
     for layer in network["config"]["layers"]:
         snake = re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", layer["class_name"])
@@ -63,7 +63,7 @@ ORDER = ["kernel", "gamma", "bias", "beta", "moving_mean", "moving_variance"]
 
 
 def compare(directory, arrays, suffix):
-    """The weights file against arrays of a checkpoint; what is wrong."""
+    """Compare the weight file with arrays of a checkpoint; returns errors."""
     with open(directory + "/model.json") as file:
         place = numbered(json.load(file))
     names = [n for n in arrays if "/" in n and "." not in n and not n.startswith("run/")]
@@ -82,7 +82,7 @@ def compare(directory, arrays, suffix):
 
 
 def mean(steps, start):
-    """The greatest relative error of the running means of a run's checkpoints."""
+    """The largest relative error of the EMA over the checkpoints of a run."""
     worst = 0
     names = [n for n in start if n + ".ema" in steps[0][1]]
     now = {n: start[n].astype(np.float64) for n in names}
@@ -152,28 +152,28 @@ def write(path, what):
 def main():
     write("prepare.json", DATA)
     run("dnn-prepare", "-q", "prepare.json")
-    write("job.json", JOB)
+    write("train.json", JOB)
     ours = ["dnn-train", "--kernels", "heuristic"]
-    run(*ours, "--set", "dir=plain", "job.json")
+    run(*ours, "--set", "dir=plain", "train.json")
     files = sorted(glob.glob("plain/checkpoints/ckpt-*.bp"))
-    result("model.weights.h5 holds the last checkpoint's numbers",
+    result("model.weights.h5 has the weights of the last checkpoint",
            compare("plain", checkpoint(files[-1]), ""))
 
     result("model.keras names the scaling of the inputs",
            scaling("plain/model.keras", "blobs.bp"))
 
-    run(*ours, "--set", "dir=mean", "--set", "ema=%g" % EMA, "job.json")
+    run(*ours, "--set", "dir=mean", "--set", "ema=%g" % EMA, "train.json")
     files = sorted(glob.glob("mean/checkpoints/ckpt-*.bp"))
     steps = [(i + 1, checkpoint(f)) for i, f in enumerate(files)]
-    # The same run with a rate of nothing has the weights it began with.
+    # The same run with learning rate 0 has the initial weights.
     still = 'optimizer={"type": "SGD", "learning_rate": 1e-30}'
-    run(*ours, "--set", "dir=start", "--set", still, "job.json")
+    run(*ours, "--set", "dir=start", "--set", still, "train.json")
     start = checkpoint("start/checkpoints/ckpt-000000001.bp")
     n, worst = mean(steps, start)
-    result("means of 22 weights in 12 steps",
+    result("EMA of 22 weights in 12 steps",
            unless(len(steps) == 12 and n == 22, (len(steps), n)))
-    result("each is what NumPy makes of the weights", unless(worst < 1e-5, worst))
-    result("model.weights.h5 holds the means", compare("mean", steps[-1][1], ".ema"))
+    result("the EMA is that computed by NumPy", unless(worst < 1e-5, worst))
+    result("model.weights.h5 has the EMA", compare("mean", steps[-1][1], ".ema"))
 
 
 with tempfile.TemporaryDirectory() as directory:

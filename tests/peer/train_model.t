@@ -1,7 +1,7 @@
 #!/bin/bash
-# train_model.t - what a run leaves, read by h5py and by Python's ADIOS2: the files of the
-# trained network hold the checkpoint's numbers, and the running mean of the weights is
-# what NumPy makes of the weights of every step.
+# train_model.t - files of a run, read by h5py and Python's ADIOS2: the trained network has the
+# weights of the checkpoint, and the EMA is that computed by NumPy from the weights of every
+# step.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors

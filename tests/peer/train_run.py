@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-# train_run.py - what a real run shows, computed again from its data and its weights.
+# train_run.py - pictures, captions and events of a run, computed again from data and weights.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
-"""Two small networks are trained: pictures of two classes, and volumes with masks.  NumPy
-computes their predictions from the checkpoint and compares them with captions, points of
-the pictures, and TensorBoard's scalars, histograms and images."""
+"""Two small networks are trained: images of two classes, and volumes with masks.  NumPy computes
+their predictions from the checkpoint and compares them with captions, pixels of the pictures,
+and TensorBoard's scalars, histograms and images."""
 import csv
 import glob
 import io
@@ -56,7 +56,7 @@ def weights(directory):
 
 
 def panel(picture, number, height, width):
-    """The points of a panel, one for each of the image."""
+    """The pixels of a panel, one for each pixel of the image."""
     zoom = -(-192 // max(height, width))
     left = GAP + number * (width * zoom + GAP)
     return np.asarray(picture)[TOP + zoom // 2:TOP + height * zoom:zoom,
@@ -72,7 +72,7 @@ def rows(path):
     return list(csv.DictReader(open(path, newline="")))
 
 
-# ---- two classes of pictures ----
+# ---- images of two classes ----
 
 def make_pictures():
     random = np.random.default_rng(1)
@@ -103,7 +103,7 @@ def make_pictures():
 
 
 def expect(data):
-    """What is known of the validation samples: image, label, probabilities."""
+    """Image, label and probabilities of the validation samples."""
     image = data.meant("validation", "input").astype(np.float32)
     label = data.column("validation", "target").reshape(len(image))
     w = weights("run-pictures")
@@ -118,8 +118,8 @@ def test_classes():
     run("dnn-train", "-q", "--kernels=heuristic", "pictures.json")
     image, label, p, w = expect(Dataset("raw.bp"))
     name, bad = ("bars", "spots"), []
-    said = captions("run-pictures")
-    for i, line in enumerate(said):
+    output = captions("run-pictures")
+    for i, line in enumerate(output):
         got = re.fullmatch(r"sample (\d+): target (\w+), predicted (\w+) \(([\d.]+)\)", line)
         if got is None:
             bad.append(line)
@@ -128,7 +128,7 @@ def test_classes():
         bad += unless(n == i and got[2] == name[label[n]] and got[3] == name[p[n].argmax()]
                       and abs(float(got[4]) - p[n].max()) < 0.0051,
                       "%s, but %s %s" % (line, name[label[n]], p[n]))
-    result("captions say what NumPy computes", bad + unless(len(said) == 5, str(said)))
+    result("captions have the probabilities computed by NumPy", bad + unless(len(output) == 5, str(output)))
     bad = []
     for i in range(5):
         path = "run-pictures/pictures/prediction-%02d.png" % (i + 1)
@@ -138,7 +138,7 @@ def test_classes():
     result("pictures show the samples", bad)
     test_events(w)
     record = json.load(open("run-pictures/run.json"))
-    result("layers that are in the job are in run.json", unless(
+    result("layers of the configuration are in run.json", unless(
         record["network"]["layers"] == json.load(open("pictures.json"))["layers"],
         str(record["network"])))
 
@@ -159,7 +159,7 @@ def test_events(w):
         want = [(int(r["step"]), float(r[key])) for r in table]
         bad += unless(np.allclose(got, want, 1e-6, 1e-12) if len(got) == len(want) else
                       False, "%s: %s instead of %s" % (tag, got, want))
-    result("TensorBoard: scalars of both parts of the run are those of the tables", bad)
+    result("TensorBoard: scalars before and after resuming equal the tables", bad)
     bad = []
     for name, value in w.items():
         step, h = tags[name][-1][0], tags[name][-1][1].histo
@@ -168,7 +168,7 @@ def test_events(w):
             [value.min(), value.max(), value.sum(), (value.astype(float) ** 2).sum()],
             1e-4), "%s at step %d differs" % (name, step))
         bad += unless([s for s, _ in tags[name]] == [4, 8, 12, 16], "other epochs")
-    result("TensorBoard: histograms are of the weights", bad)
+    result("TensorBoard: histograms of the weights", bad)
     bad = []
     for i in range(1, 6):
         shown = tags.get("prediction/%d" % i, [])
@@ -204,7 +204,7 @@ def test_masks():
     image = data.meant("validation", "input")[..., 0]
     mask = data.column("validation", "target")[..., 0]
     score = image[..., None] * w["out/kernel"].reshape(3) + w["out/bias"]
-    got, said, bad = score.argmax(-1), captions("run-masks"), []
+    got, output, bad = score.argmax(-1), captions("run-masks"), []
     for i in range(3):
         picture = PIL.Image.open("run-masks/pictures/prediction-%02d.png" % (i + 1))
         bad += unless(np.array_equal(panel(picture, 1, 12, 12), PALETTE[mask[i, 6]]),
@@ -212,8 +212,8 @@ def test_masks():
         off = (panel(picture, 2, 12, 12) != PALETTE[got[i, 6]]).any(-1).sum()
         bad += unless(off <= 1, "prediction %d: %d points differ" % (i, off))
         right = 100 * (mask[i, 6] == got[i, 6]).mean()
-        bad += unless(said[i].startswith("sample %d: " % i) and
-                      abs(float(said[i].split()[2]) - right) < 0.8, said[i])
+        bad += unless(output[i].startswith("sample %d: " % i) and
+                      abs(float(output[i].split()[2]) - right) < 0.8, output[i])
     result("masks: target and prediction of the middle plane, class by class", bad)
 
 

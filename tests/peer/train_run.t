@@ -1,5 +1,5 @@
 #!/bin/bash
-# train_run.t - what a real run shows, computed again from its data and its weights.
+# train_run.t - pictures, captions and events of a run, computed again from data and weights.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors

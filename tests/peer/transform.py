@@ -3,8 +3,8 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
-"""Random arrays go through transform_run and through the peers; one TAP line per
-group.  What differs is shown with its settings."""
+"""Random arrays are transformed by transform_run and by the Python libraries; one TAP line per
+group.  Differences are printed with their settings."""
 import os
 import subprocess
 import tempfile
@@ -18,7 +18,7 @@ from tap import finish, result
 
 RUN = os.path.join(os.environ.get("top_builddir", "."), "tests/peer/transform_run")
 TYPES = {"f32": np.float32, "f64": np.float64, "u8": np.uint8, "i16": np.int16}
-NEAR = {"f32": 1e-5, "f64": 1e-13}  # numbers are of size 10 at most
+NEAR = {"f32": 1e-5, "f64": 1e-13}  # absolute values are at most 10
 random = np.random.default_rng(5)
 
 
@@ -40,7 +40,7 @@ def text(shape):
 
 
 def complaint(kind, got, want, what):
-    """Reals must be near; integers the nearest to want, or either one at a tie."""
+    """Floats must be close; integers must be the nearest to want, or either one at a tie."""
     off = np.abs(got.astype(np.float64) - want).max()
     limit = NEAR[kind] if kind[0] == "f" else 0.5 + 2e-3
     return ["%s %s: off by %g" % (kind, what, off)] if not off <= limit else []
@@ -113,28 +113,28 @@ def warp(how, with_field, directory):
 
 
 def check_stats(a, path):
-    said = {}
+    output = {}
     with open(path) as f:
         for line in f:
             words = line.split()
-            said.setdefault(words[0], []).append([float(w) for w in words[1:]])
+            output.setdefault(words[0], []).append([float(w) for w in words[1:]])
     x = a.astype(np.float64).reshape(-1, a.shape[-1])
     keep = [c[np.isfinite(c)] for c in x.T]
     want = np.array([[c.mean(), c.std(), c.min(), c.max()] for c in keep])
     every = np.concatenate(keep)
-    low, high = said["span"][0]
+    low, high = output["span"][0]
     wrong = []
-    if said["count"] != [[len(x)]] or said["bad"] != [[(~np.isfinite(x)).sum()]]:
-        wrong.append("counts %s %s" % (said["count"], said["bad"]))
-    if not np.allclose(said["channel"], want, rtol=1e-12, atol=1e-13):
-        wrong.append("channels %s, not %s" % (said["channel"], want))
+    if output["count"] != [[len(x)]] or output["bad"] != [[(~np.isfinite(x)).sum()]]:
+        wrong.append("counts %s %s" % (output["count"], output["bad"]))
+    if not np.allclose(output["channel"], want, rtol=1e-12, atol=1e-13):
+        wrong.append("channels %s, not %s" % (output["channel"], want))
     edges = low + np.arange(4097) * ((high - low) / 4096)
-    if not (np.histogram(every, edges)[0] == said["bins"][0]).all():
+    if not (np.histogram(every, edges)[0] == output["bins"][0]).all():
         wrong.append("bins")
     shares = np.arange(21) / 20
     exact = np.quantile(every, shares, method="inverted_cdf")
     width = (high - low) / 4096
-    off = np.abs(np.array(said["quantiles"][0]) - exact).max()
+    off = np.abs(np.array(output["quantiles"][0]) - exact).max()
     if off > (0 if a.dtype.kind in "iu" and width == 1 else width):
         wrong.append("quantiles off by %g" % off)
     return wrong
@@ -164,9 +164,9 @@ def stats(directory):
 
 torch.set_num_threads(1)
 with tempfile.TemporaryDirectory() as scratch:
-    for way in "linear", "nearest":
-        resize(way, scratch)
-        warp(way, False, scratch)
-        warp(way, True, scratch)
+    for how in "linear", "nearest":
+        resize(how, scratch)
+        warp(how, False, scratch)
+        warp(how, True, scratch)
     stats(scratch)
 finish()

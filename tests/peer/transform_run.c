@@ -1,11 +1,11 @@
-/* transform_run.c - changes of arrays and statistics, as lines on stdin ask for them,
- * for comparison with others:
+/* transform_run.c - transforms and statistics of arrays, for transform.py.  Each line
+ * on stdin is one of
  *
  *   resize TYPE SHAPE IN OUT linear|nearest EXTENTS
  *   warp   TYPE SHAPE IN OUT linear|nearest FILL FIELD|- MATRIX... SHIFT...
  *   stats  TYPE SHAPE IN OUT
  *
- * IN and FIELD are raw numbers, shapes 4x5x1, and OUT raw numbers too; of stats a text.
+ * IN, FIELD and OUT are raw numbers, shapes 4x5x1; the OUT of stats is a text.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -81,7 +81,7 @@ static int warp(char **word, const struct dnn_array *a, struct dnn_array *out,
     return rc;
 }
 
-/* One thing per line: a word and its numbers. */
+/* One statistic per line: its name and its numbers. */
 static int stats(char **word, const struct dnn_array *a, struct dnn_err *err)
 {
     struct dnn_column col = {.name = "x", .kind = DNN_KIND_IMAGE, .type = a->type};

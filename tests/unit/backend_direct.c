@@ -37,7 +37,7 @@ static float *numbers(int64_t count)
     return out;
 }
 
-/* What a shape's arrays are, and the answer. */
+/* The arrays of a shape, and the expected result. */
 struct sample {
     struct dnn_direct_conv v;
     int64_t weights;
@@ -136,8 +136,8 @@ static bool untouched(const unsigned char *at)
     return true;
 }
 
-/* Nothing outside is written, and nothing that was there is used: results and
- * scratch memory begin as NaN, the scratch memory at an odd place. */
+/* Nothing outside is written, and no old content is used: results and scratch memory
+ * are filled with NaN first, and the scratch memory has an odd address. */
 static double run(const struct sample *s, int threads, bool bias, float *dw)
 {
     size_t weights = (size_t)s->weights * sizeof(float);
@@ -181,7 +181,7 @@ static void describe(const struct dnn_direct_conv *v, int threads, double worst)
     printf(" | %d threads: off by %g\n", threads, worst);
 }
 
-/* One shape at 1, 2, 3 and 7 threads, twice each; returns the number of faults. */
+/* One shape with 1, 2, 3 and 7 threads, twice each; returns the number of errors. */
 static int try_shape(const struct dnn_direct_conv *v)
 {
     static const int teams[] = {1, 2, 3, 7};
@@ -251,7 +251,7 @@ static void test_isa(const char *isa)
 
         bad += try_shape(&v);
     }
-    ok(bad == 0, "%s: random shapes are right", isa);
+    ok(bad == 0, "%s: random shapes are correct", isa);
     bad = 0;
     for (int64_t c = 1; c <= 8; c++)
         for (int64_t m = 1; m <= 8; m++) {
@@ -316,21 +316,21 @@ static void test_can(void)
     };
     struct dnn_direct_conv v = good;
 
-    ok(dnn_direct_weights_can(&v), "a usual shape can be done");
+    ok(dnn_direct_weights_can(&v), "a common shape is supported");
     v.stride[1] = 0;
-    ok(!dnn_direct_weights_can(&v), "stride 0 cannot");
+    ok(!dnn_direct_weights_can(&v), "stride 0 is not");
     v = good;
     v.before[2] = -1;
-    ok(!dnn_direct_weights_can(&v), "nor can a negative padding");
+    ok(!dnn_direct_weights_can(&v), "nor is negative padding");
     v = good;
     v.c = 0;
-    ok(!dnn_direct_weights_can(&v), "nor no channels");
+    ok(!dnn_direct_weights_can(&v), "nor are 0 channels");
     v = good;
     v.in[0] = v.in[1] = v.in[2] = (int64_t)1 << 40;
-    ok(!dnn_direct_weights_can(&v), "nor an array no machine holds");
+    ok(!dnn_direct_weights_can(&v), "nor an array larger than memory");
     v = good;
     v.dilation[0] = INT64_MAX;
-    ok(!dnn_direct_weights_can(&v), "nor a dilation beyond any array");
+    ok(!dnn_direct_weights_can(&v), "nor a dilation larger than any array");
 }
 
 static void test_check(void)
@@ -338,10 +338,10 @@ static void test_check(void)
     struct dnn_err err = {0};
 
     unsetenv("DNN_ISA");
-    is_int(dnn_direct_check(&err), 0, "no DNN_ISA is fine");
+    is_int(dnn_direct_check(&err), 0, "DNN_ISA may be unset");
     setenv("DNN_ISA", "plain", 1);
-    is_int(dnn_direct_check(&err), 0, "DNN_ISA=plain is fine everywhere");
-    is_text(dnn_direct_isa(), "plain", "and is what is used");
+    is_int(dnn_direct_check(&err), 0, "DNN_ISA=plain is valid on all machines");
+    is_text(dnn_direct_isa(), "plain", "and is used");
     setenv("DNN_ISA", "mmx", 1);
     is_int(dnn_direct_check(&err), DNN_EUSAGE, "DNN_ISA=mmx is refused");
     is_text(err.text, "DNN_ISA: must be one of plain, avx2, avx512, not \"mmx\"",

@@ -18,7 +18,7 @@ extern const struct dnn_backend dnn_backend_cpu;
 static char dir[] = "/tmp/dnn-choose-XXXXXX";
 static char *path;
 
-/* A convolution with one tap: several kernels can do it. */
+/* A 1x1 convolution: several kernels support it. */
 struct sample {
     struct dnn_op op;
     struct dnn_tensor x, w, y;
@@ -110,15 +110,16 @@ static void test_rule(void)
     int first = 0;
     while (!dnn_cpu_can(algos[first], &s.step))
         first++;
-    is_text(chosen(dev, &s), algos[first]->name, "heuristic: the first that can");
-    is_int((long long)dev->tuned->count, 0, "nothing is measured");
+    is_text(chosen(dev, &s), algos[first]->name,
+            "heuristic: the first kernel that supports it");
+    is_int((long long)dev->tuned->count, 0, "nothing is timed");
     dnn_backend_cpu.close(dev);
     ok(access(path, F_OK) != 0, "and no file is written");
 
     dev = open_cpu(DNN_KERNELS_AUTOTUNE, path);
     sample_make(&s, 2, 16, 16);
     chosen(dev, &s);
-    is_int((long long)dev->tuned->count, 0, "little work is not measured");
+    is_int((long long)dev->tuned->count, 0, "small ops are not timed");
     dnn_backend_cpu.close(dev);
 }
 
@@ -129,7 +130,7 @@ static void test_can(void)
 
     sample_make(&s, 8, 16, 16);
     s.x.dtype = s.w.dtype = s.y.dtype = DNN_F64;
-    is_text(chosen(dev, &s), "plain loops", "f64 is for the loops");
+    is_text(chosen(dev, &s), "plain loops", "f64 uses the loops");
 
     sample_make(&s, 8, 16, 16);
     s.pitch[0] = 24;
@@ -148,7 +149,7 @@ static void test_asked(void)
 {
     static const struct {
         const char *conv, *name;
-    } asked[] = {
+    } choices[] = {
         {"winograd", "wino"  },
         {"onednn",   "oneDNN"},
         {"direct",   "oneDNN"},
@@ -165,24 +166,24 @@ static void test_asked(void)
     s.w.shape = (struct dnn_shape){
         4, {3, 3, 64, 64}
     };
-    for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
         struct dnn_device device = {
-            .threads = 2, .kernels = DNN_KERNELS_HEURISTIC, .conv = asked[i].conv};
+            .threads = 2, .kernels = DNN_KERNELS_HEURISTIC, .conv = choices[i].conv};
         struct dnn_need need = {0};
 
-        is_int(dnn_backend_cpu.open(&device, &dev, &err), 0, asked[i].conv);
+        is_int(dnn_backend_cpu.open(&device, &dev, &err), 0, choices[i].conv);
         const char *name = chosen(dev, &s);
-        ok(strncmp(name, asked[i].name, strlen(asked[i].name)) == 0, "%s: %s",
-           asked[i].conv, name);
+        ok(strncmp(name, choices[i].name, strlen(choices[i].name)) == 0, "%s: %s",
+           choices[i].conv, name);
         is_int(dnn_backend_cpu.need(dev, &s.step, &need, &err), 0, "its memory");
-        if (strcmp(asked[i].conv, "i2c") == 0)
-            ok(need.work > 9u * 64 * 40 * 4, "has room for unfolded patches");
+        if (strcmp(choices[i].conv, "i2c") == 0)
+            ok(need.work > 9u * 64 * 40 * 4, "includes im2col patches");
         dnn_backend_cpu.close(dev);
     }
     sample_make(&s, 40, 64, 64);
     struct dnn_device device = {.threads = 2, .conv = "winograd"};
-    is_int(dnn_backend_cpu.open(&device, &dev, &err), 0, "one tap");
-    ok(strncmp(chosen(dev, &s), "wino", 4) != 0, "is done by another algorithm");
+    is_int(dnn_backend_cpu.open(&device, &dev, &err), 0, "1x1");
+    ok(strncmp(chosen(dev, &s), "wino", 4) != 0, "uses another algorithm");
     dnn_backend_cpu.close(dev);
     device.conv = "fft";
     is_int(dnn_backend_cpu.open(&device, &dev, &err), DNN_ECONFIG, "an unknown one");
@@ -192,7 +193,7 @@ static void test_asked(void)
             "is refused");
 }
 
-/* One line of the file, what it names replaced by another kernel. */
+/* Replace the kernel in one line of the file by another. */
 static void swap_algo(const char *from, const char *to)
 {
     char *text = content(), *line = strchr(text, '\n') + 1;
@@ -213,24 +214,24 @@ static void test_file(void)
     sample_make(&s, 40, 64, 64);
     const char *algo = chosen_alone(&s);
     char *text = content();
-    ok(strncmp(text, "dnn kernels 3: ", 15) == 0, "the file names its format");
-    ok(strstr(text, "; 2 threads; oneDNN ") != NULL, "and for what it holds");
-    ok(strstr(text, "\n1 kernels\n") != NULL, "and how many there are");
+    ok(strncmp(text, "dnn kernels 3: ", 15) == 0, "the file has its format version");
+    ok(strstr(text, "; 2 threads; oneDNN ") != NULL, "and CPU, threads and libraries");
+    ok(strstr(text, "\n1 kernels\n") != NULL, "and the number of entries");
     ok(strstr(text, "\tconv 0 1x40x40x64 1x1x64x64 -> 1x40x40x64 k1s1d1b0a0 k1s1d1b0a0 "
                     "g1\n") != NULL,
-       "a choice has the step's whole key");
+       "an entry has the whole key of the op");
     const char *other = strcmp(algo, "tiles") == 0 ? "oneDNN" : "tiles";
     swap_algo(algo, other);
     is_text(chosen_alone(&s), other, "the kernel in the file is used");
     swap_algo(other, "magic");
-    ok(strcmp(chosen_alone(&s), "magic") != 0, "but not a kernel there is not");
+    ok(strcmp(chosen_alone(&s), "magic") != 0, "but not an unknown kernel");
     dnn_free(text);
     text = content();
-    ok(strstr(text, "magic") == NULL, "which the file then forgets");
+    ok(strstr(text, "magic") == NULL, "which is removed from the file");
     dnn_free(text);
 }
 
-/* A file that is not ours is as good as none, and written anew. */
+/* An invalid file is ignored and written again. */
 static void test_damage(void)
 {
     struct sample s;
@@ -250,13 +251,13 @@ static void test_damage(void)
 
         write_file(bad[i]);
         dev = open_cpu(DNN_KERNELS_AUTOTUNE, path);
-        ok(dev->tuned->count == 0, "damaged file %d: not taken", i);
+        ok(dev->tuned->count == 0, "damaged file %d: not used", i);
         chosen(dev, &s);
         dnn_backend_cpu.close(dev);
         char *now = content();
         ok(strncmp(now, good, strcspn(good, "\n")) == 0 &&
                strstr(now, "\n1 kernels\n") != NULL,
-           "damaged file %d: written anew", i);
+           "damaged file %d: written again", i);
         dnn_free(now);
         dnn_free(bad[i]);
     }
@@ -283,7 +284,7 @@ static void test_together(void)
     dnn_free(text);
 }
 
-/* Writers that know different things, over and over. */
+/* Processes that write different entries, many times. */
 static void write_often(int id)
 {
     struct cpu_tuned c = {.header = dnn_strdup("header")};
@@ -320,7 +321,7 @@ static void test_race(void)
                 left--;
             }
     }
-    is_int(bad, 0, "four writers: at every moment a whole file");
+    is_int(bad, 0, "four writers: the file is always complete");
     struct cpu_tuned c = {.header = dnn_strdup("header")};
     dnn_cpu_tuned_read(&c, path);
     ok(c.count >= 40, "and all entries of the last writer are in it");

@@ -1,4 +1,4 @@
-/* base_clock.c - durations, deadlines and what the clock shows.
+/* base_clock.c - durations, deadlines and formatted times.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -57,7 +57,7 @@ static void test_duration(void)
     dnn_clock_sleep(0.05);
     setitimer(ITIMER_REAL, &never, NULL);
     double took = dnn_clock_now() - start;
-    ok(took >= 0.05, "a sleep lasts, signals or not (%g s)", took);
+    ok(took >= 0.05, "a sleep is not shortened by signals (%g s)", took);
     for (int i = 0; i < 10000; i++) {
         double now = dnn_clock_now();
 
@@ -68,7 +68,7 @@ static void test_duration(void)
     start = dnn_clock_now();
     dnn_clock_sleep(0);
     dnn_clock_sleep(-1);
-    ok(dnn_clock_now() - start < 60, "no time and less than no time is no sleep");
+    ok(dnn_clock_now() - start < 60, "a sleep of 0 or less returns at once");
 }
 
 static void test_deadline(void)
@@ -78,17 +78,17 @@ static void test_deadline(void)
     struct dnn_deadline far = dnn_clock_deadline(1e12);
     int ms = dnn_clock_poll_ms(&soon);
 
-    ok(!dnn_clock_passed(&soon), "a deadline to come has not passed");
+    ok(!dnn_clock_passed(&soon), "a deadline in the future has not passed");
     ok(dnn_clock_left(&soon) > 0 && dnn_clock_left(&soon) <= 100, "and time is left");
     ok(ms > 0 && ms <= 100000, "in milliseconds too (%d)", ms);
-    ok(dnn_clock_passed(&past), "one of a second ago has passed");
-    is_int(dnn_clock_poll_ms(&past), 0, "nothing is left of it");
-    ok(dnn_clock_left(&past) == 0, "and never less than nothing");
+    ok(dnn_clock_passed(&past), "a deadline a second ago has passed");
+    is_int(dnn_clock_poll_ms(&past), 0, "0 ms are left");
+    ok(dnn_clock_left(&past) == 0, "never a negative time");
     ok(!dnn_clock_passed(&never) && isinf(dnn_clock_left(&never)),
-       "never has not passed");
-    is_int(dnn_clock_poll_ms(&never), -1, "poll waits for ever for it");
+       "no deadline has not passed");
+    is_int(dnn_clock_poll_ms(&never), -1, "poll waits without limit");
     is_int(dnn_clock_poll_ms(&far), 2147483647,
-           "a far one is cut to what poll can count");
+           "a distant deadline is limited to the range of poll");
 }
 
 int main(void)

@@ -1,4 +1,4 @@
-/* base_draw.c - random numbers one after the other: which they are, and whose.
+/* base_draw.c - sequences of random numbers: which numbers they are.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -46,6 +46,6 @@ int main(void)
         inside = inside && y >= 1 && y < 1.5 && j >= 0 && j < 3;
     }
     ok(inside, "all in their ranges");
-    is_int(dnn_draw_below(&a, 1), 0, "one of one");
+    is_int(dnn_draw_below(&a, 1), 0, "below 1: 0");
     return done();
 }

@@ -17,8 +17,8 @@ static void messages(void)
     dnn_fail(&err, DNN_EDATA, "again: %s", err.text);
     is_text(err.text, "again: rank 3: a.json: no such file",
             "old text may be an argument");
-    is_int(dnn_fail(NULL, DNN_EUSAGE, "x"), DNN_EUSAGE, "nobody listens");
-    is_int(dnn_prefix(NULL, "x"), DNN_EIO, "nobody listens to a prefix");
+    is_int(dnn_fail(NULL, DNN_EUSAGE, "x"), DNN_EUSAGE, "err may be NULL");
+    is_int(dnn_prefix(NULL, "x"), DNN_EIO, "err of a prefix may be NULL");
 }
 
 static void long_messages(void)
@@ -29,9 +29,11 @@ static void long_messages(void)
     memset(big, 'x', sizeof big - 1);
     big[sizeof big - 1] = '\0';
     dnn_fail(&err, DNN_EIO, "%s", big);
-    is_int((long long)strlen(err.text), sizeof err.text - 1, "a long text is cut");
+    is_int((long long)strlen(err.text), sizeof err.text - 1,
+           "a long text is truncated");
     dnn_prefix(&err, "%s", big);
-    is_int((long long)strlen(err.text), sizeof err.text - 1, "a long prefix is cut");
+    is_int((long long)strlen(err.text), sizeof err.text - 1,
+           "a long prefix is truncated");
 }
 
 static void statuses(void)
@@ -54,7 +56,7 @@ static void statuses(void)
         is_int(dnn_exit_status(want[i][0]), want[i][1], "exit status");
     while (dnn_exit_text(n, &status) != NULL)
         n++;
-    is_int(n, 9, "every status has its words");
+    is_int(n, 9, "every exit status has a description");
 }
 
 int main(void)

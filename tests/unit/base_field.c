@@ -1,4 +1,4 @@
-/* base_field.c - structs filled by table: every type, every complaint, whole.
+/* base_field.c - structs filled from JSON by a table: every type, every error message.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* A job with one field of each type. */
+/* A configuration with one field of each type. */
 enum { SGD = 3, ADAM = 5 };
 static const struct dnn_choice kinds[] = {
     {"sgd",  SGD },
@@ -106,7 +106,7 @@ static struct dnn_json *parsed(const char *text)
     struct dnn_err err = {0};
     struct dnn_json *file = NULL;
 
-    if (dnn_json_text("job.json", text, strlen(text), &file, &err) < 0) {
+    if (dnn_json_text("train.json", text, strlen(text), &file, &err) < 0) {
         printf("Bail out! %s\n", err.text);
         exit(1);
     }
@@ -127,7 +127,7 @@ static const char full[] =
     "[1]}}],\n"
     " \"loss\": \"mse\"}";
 
-/* Also after the file and its text are gone, if an arena was given. */
+/* With an arena, also valid after the file is freed. */
 static void test_full(bool own_arena)
 {
     struct dnn_json *file = parsed(full);
@@ -138,7 +138,7 @@ static void test_full(bool own_arena)
 
     memset(&job, 0xee, sizeof job);
     is_int(dnn_field_fill(&top, job_fields, arena, &job, &err), 0,
-           "a full job is filled");
+           "a full configuration is read");
     if (own_arena) dnn_json_free(file);
     ok(job.epochs == 3 && job.debug, "whole number (written 3.0) and bool");
     is_text(job.out, "a\tb", "text");
@@ -147,20 +147,20 @@ static void test_full(bool own_arena)
        "object");
     const struct sched *s = job.optim->sched;
     ok(s->gamma == 0.1 && s->milestones.count == 3 && s->milestones.ints[1] == 10,
-       "in it one");
-    ok(job.second == NULL, "an object that is not there");
+       "an object in an object");
+    ok(job.second == NULL, "an absent object");
     ok(job.weights.count == 2 && job.weights.reals[0] == -1 &&
            job.weights.reals[1] == 0.25,
        "list of numbers");
     ok(job.metrics.count == 2 && strcmp(job.metrics.texts[1], "y") == 0,
        "list of strings");
     ok(job.kinds.count == 2 && job.kinds.enums[0] == ADAM && job.kinds.enums[1] == SGD,
-       "list of words");
+       "list of enums");
     const struct layer *layers = job.layers.objects;
     ok(job.layers.count == 2 && strcmp(layers[1].name, "two") == 0, "list of objects");
     ok(layers[0].size.count == 2 && layers[0].size.ints[1] == 2 &&
            layers[1].size.count == 1 && layers[1].size.ints[0] == 7,
-       "a list, and a value alone as one");
+       "a list, and a single value as a list");
     if (!own_arena) dnn_json_free(file);
     dnn_arena_free(arena);
 }
@@ -175,7 +175,7 @@ static void test_defaults(void)
 
     memset(&job, 0xee, sizeof job);
     is_int(dnn_field_fill(&top, job_fields, NULL, &job, &err), 0,
-           "the least job is filled");
+           "the smallest configuration is read");
     ok(job.epochs == 10 && !job.debug && strcmp(job.out, "out.csv") == 0 &&
            job.note == NULL,
        "defaults of single values");
@@ -188,77 +188,79 @@ static void test_defaults(void)
     const struct layer *alone = job.layers.objects;
     ok(job.layers.count == 1 && strcmp(alone->name, "alone") == 0 &&
            alone->size.ints[0] == 3,
-       "an object alone as a list of one");
+       "a single object as a list of one");
     dnn_json_free(file);
 }
 
-/* What is added to a job that would be fine, and the whole message. */
+/* What is added to a valid configuration, and the whole message. */
 static const struct {
     const char *text, *message;
 } wrong[] = {
-    {"\"epoch\": 3",                                                                 "job.json:2: epoch: unknown key; did you mean \"epochs\"?"                },
-    {"\"zzz\": 3",                                                                   "job.json:2: zzz: unknown key"                                            },
-    {"\"epochs\":\n0",                                                               "job.json:2: epochs: must be at least 1, not 0"                           },
-    {"\"epochs\": 2.5",                                                              "job.json:2: epochs: must be a whole number, not 2.5"                     },
-    {"\"epochs\": null",                                                             "job.json:2: epochs: must be a whole number, not null"                    },
-    {"\"debug\": 1",                                                                 "job.json:2: debug: must be true or false, not 1"                         },
-    {"\"out\": null",                                                                "job.json:2: out: must be a string, not null"                             },
-    {"\"note\": 5",                                                                  "job.json:2: note: must be a string, not 5"                               },
-    {"\"second\":\n{\"type\": \"adm\"}",                                             "job.json:3: second.type: must be one of sgd, "
-                                         "adam, not \"adm\"; did you mean \"adam\"?"                                   },
+    {"\"epoch\": 3",                                                                 "train.json:2: epoch: unknown key; did you mean \"epochs\"?"                },
+    {"\"zzz\": 3",                                                                   "train.json:2: zzz: unknown key"                                            },
+    {"\"epochs\":\n0",                                                               "train.json:2: epochs: must be at least 1, not 0"                           },
+    {"\"epochs\": 2.5",                                                              "train.json:2: epochs: must be a whole number, not 2.5"                     },
+    {"\"epochs\": null",                                                             "train.json:2: epochs: must be a whole number, not null"                    },
+    {"\"debug\": 1",                                                                 "train.json:2: debug: must be true or false, not 1"                         },
+    {"\"out\": null",                                                                "train.json:2: out: must be a string, not null"                             },
+    {"\"note\": 5",                                                                  "train.json:2: note: must be a string, not 5"                               },
+    {"\"second\":\n{\"type\": \"adm\"}",
+     "train.json:3: second.type: must be one of sgd, "
+     "adam, not \"adm\"; did you mean \"adam\"?"                                                                                                                 },
     {"\"second\": {\"type\": 3}",
-     "job.json:2: second.type: must be one of sgd, adam, not 3"                                                                                                },
-    {"\"second\": {}",                                                               "job.json:2: second: the key \"type\" is missing"                         },
-    {"\"second\": 5",                                                                "job.json:2: second: must be an object, not 5"                            },
+     "train.json:2: second.type: must be one of sgd, adam, not 3"                                                                                                },
+    {"\"second\": {}",                                                               "train.json:2: second: the key \"type\" is missing"                         },
+    {"\"second\": 5",                                                                "train.json:2: second: must be an object, not 5"                            },
     {"\"second\": {\"type\": \"sgd\",\n\"learning_rate\": -3}",
-     "job.json:3: second.learning_rate: must be between 0 and 10, not -3"                                                                                      },
+     "train.json:3: second.learning_rate: must be between 0 and 10, not -3"                                                                                      },
     {"\"second\": {\"type\": \"sgd\",\n\"learning_rate\": \"0.1\"}",
-     "job.json:3: second.learning_rate: must be a number, not \"0.1\"; remove the "
-     "quotes"                                                                                                                                                  },
+     "train.json:3: second.learning_rate: must be a number, not \"0.1\"; remove the "
+     "quotes"                                                                                                                                                    },
     {"\"second\": {\"type\": \"sgd\", \"lr\": 1}",
-     "job.json:2: second.lr: unknown key"                                                                                                                      },
+     "train.json:2: second.lr: unknown key"                                                                                                                      },
     {"\"second\": {\"type\": \"sgd\", \"lr_schedule\": 1}",
-     "job.json:2: second.lr_schedule: unknown key; did you mean \"lr_scheduler\"?"                                                                             },
+     "train.json:2: second.lr_schedule: unknown key; did you mean \"lr_scheduler\"?"                                                                             },
     {"\"second\": {\"type\": \"sgd\",\n\"lr_scheduler\": {\"milestones\": "
-     "[1,\n2,\n0]}}",                                                           "job.json:5: second.lr_scheduler.milestones[2]: must be at least 1, not 0"},
+     "[1,\n2,\n0]}}",                                                           "train.json:5: second.lr_scheduler.milestones[2]: must be at least 1, not 0"},
     {"\"second\": {\"type\": \"sgd\", \"lr_scheduler\": {\"milestones\": []}}",
-     "job.json:2: second.lr_scheduler.milestones: must have 1 to 3 elements, not 0"                                                                            },
-    {"\"weights\": [1, 2, 3]",                                                       "job.json:2: weights: must have 2 elements, not 3"                        },
-    {"\"weights\": [1,\n10]",                                                        "job.json:3: weights[1]: must be at most 9, not 10"                       },
-    {"\"weights\": 1",                                                               "job.json:2: weights: must be a list, not 1"                              },
-    {"\"weights\": {\"a\": 1}",                                                      "job.json:2: weights: must be a list, not an object"                      },
+     "train.json:2: second.lr_scheduler.milestones: must have 1 to 3 elements, not 0"                                                                            },
+    {"\"weights\": [1, 2, 3]",                                                       "train.json:2: weights: must have 2 elements, not 3"                        },
+    {"\"weights\": [1,\n10]",                                                        "train.json:3: weights[1]: must be at most 9, not 10"                       },
+    {"\"weights\": 1",                                                               "train.json:2: weights: must be a list, not 1"                              },
+    {"\"weights\": {\"a\": 1}",                                                      "train.json:2: weights: must be a list, not an object"                      },
     {"\"metrics\": [\"a\", \"b\", \"c\"]",
-     "job.json:2: metrics: must have at most 2 elements, not 3"                                                                                                },
-    {"\"metrics\": [\"a\", 5]",                                                      "job.json:2: metrics[1]: must be a string, not 5"                         },
-    {"\"kinds\": [\"adam\", \"sdg\"]",                                               "job.json:2: kinds[1]: must be one of sgd, "
-                                       "adam, not \"sdg\"; did you mean \"sgd\"?"                                        },
+     "train.json:2: metrics: must have at most 2 elements, not 3"                                                                                                },
+    {"\"metrics\": [\"a\", 5]",                                                      "train.json:2: metrics[1]: must be a string, not 5"                         },
+    {"\"kinds\": [\"adam\", \"sdg\"]",                                               "train.json:2: kinds[1]: must be one of sgd, "
+                                       "adam, not \"sdg\"; did you mean \"sgd\"?"                                          },
     {"\"layers\": [{\"name\": \"a\"},\n{\"size\": 3}]",
-     "job.json:3: layers[1]: the key \"name\" is missing"                                                                                                      },
+     "train.json:3: layers[1]: the key \"name\" is missing"                                                                                                      },
     {"\"layers\": [{\"name\": \"a\"},\n7]",
-     "job.json:3: layers[1]: must be an object, not 7"                                                                                                         },
-    {"\"layers\": 7",                                                                "job.json:2: layers: must be an object, not 7"                            },
-    {"\"layers\": null",                                                             "job.json:2: layers: must be a list, not null"                            },
+     "train.json:3: layers[1]: must be an object, not 7"                                                                                                         },
+    {"\"layers\": 7",                                                                "train.json:2: layers: must be an object, not 7"                            },
+    {"\"layers\": null",                                                             "train.json:2: layers: must be a list, not null"                            },
     {"\"layers\": [{\"name\": \"a\", \"size\": []}]",
-     "job.json:2: layers[0].size: must have at least 1 element, not 0"                                                                                         },
+     "train.json:2: layers[0].size: must have at least 1 element, not 0"                                                                                         },
     {"\"layers\": [{\"name\": \"a\", \"size\": 10}]",
-     "job.json:2: layers[0].size: must be between 1 and 9, not 10"                                                                                             },
+     "train.json:2: layers[0].size: must be between 1 and 9, not 10"                                                                                             },
     {"\"layers\": [{\"name\": \"a\",\n\"trainable\": false}]",
-     "job.json:3: layers[0].trainable: not supported: must be true or null, not false"                                                                         },
+     "train.json:3: layers[0].trainable: not supported: must be true or null, not "
+     "false"                                                                                                                                                     },
     {"\"layers\": [{\"name\": \"a\", \"regularizer\": {\"l2\": 0.1}}]",
-     "job.json:2: layers[0].regularizer: not supported: must be null, not an object"                                                                           },
+     "train.json:2: layers[0].regularizer: not supported: must be null, not an object"                                                                           },
     {"\"layers\": [{\"name\": \"a\", \"data_format\": \"channels_first\"}]",
-     "job.json:2: layers[0].data_format: not supported: must be \"channels_last\" or "
+     "train.json:2: layers[0].data_format: not supported: must be \"channels_last\" or "
      "null, not "
-     "\"channels_first\""                                                                                                                                      },
+     "\"channels_first\""                                                                                                                                        },
     {"\"layers\": [{\"name\": \"a\", \"dilation\": [1, {\"a\": 2, \"b\": \"x\"}]}]",
-     "job.json:2: layers[0].dilation: not supported: must be [1, {\"a\": 1, \"b\": "
+     "train.json:2: layers[0].dilation: not supported: must be [1, {\"a\": 1, \"b\": "
      "\"x\"}] or "
-     "null, not a list"                                                                                                                                        },
+     "null, not a list"                                                                                                                                          },
     {"\"layers\": [{\"name\": \"a\", \"dilation\": [1, {\"a\": 1, \"c\": \"x\"}]}]",
-     "job.json:2: layers[0].dilation: not supported: must be [1, {\"a\": 1, \"b\": "
+     "train.json:2: layers[0].dilation: not supported: must be [1, {\"a\": 1, \"b\": "
      "\"x\"}] or "
-     "null, not a list"                                                                                                                                        },
-    {"\"maybe\": 5",                                                                 "job.json:2: maybe: must be a list, not 5"                                },
+     "null, not a list"                                                                                                                                          },
+    {"\"maybe\": 5",                                                                 "train.json:2: maybe: must be a list, not 5"                                },
 };
 
 static void test_wrong(void)
@@ -282,9 +284,10 @@ static void test_wrong(void)
     static const struct {
         const char *text, *message;
     } tops[] = {
-        {"{}",                    "job.json:1: the key \"optimizer\" is missing"      },
-        {"[]",                    "job.json:1: must be an object, not []"             },
-        {"{\"optimizer\": null}", "job.json:1: optimizer: must be an object, not null"},
+        {"{}",                    "train.json:1: the key \"optimizer\" is missing"},
+        {"[]",                    "train.json:1: must be an object, not []"       },
+        {"{\"optimizer\": null}",
+         "train.json:1: optimizer: must be an object, not null"                   },
     };
     for (size_t i = 0; i < sizeof tops / sizeof tops[0]; i++) {
         struct dnn_json *file = parsed(tops[i].text);
@@ -294,7 +297,7 @@ static void test_wrong(void)
 
         is_int(dnn_field_fill(&top, job_fields, NULL, &job, &err), DNN_ECONFIG,
                "a wrong top");
-        is_text(err.text, tops[i].message, "is said");
+        is_text(err.text, tops[i].message, "its message");
         is_int(dnn_field_fill(&top, job_fields, NULL, &job, NULL), DNN_ECONFIG,
                "or not");
         dnn_json_free(file);
@@ -307,7 +310,8 @@ static void test_wrong(void)
     struct optim optim;
     is_int(dnn_field_fill(&none, optim_fields, NULL, &optim, &err), DNN_ECONFIG,
            "absent");
-    is_text(err.text, "job.json:1: a: the key \"optimizer\" is missing", "is said");
+    is_text(err.text, "train.json:1: a: the key \"optimizer\" is missing",
+            "its message");
     dnn_json_free(file);
 }
 
@@ -336,9 +340,10 @@ static void test_all(void)
     dnn_json_free(file);
     file = parsed("{\"type\": \"sgd\", \"momentun\": 0.5}");
     top = dnn_json_top(file);
-    is_int(dnn_field_fill_all(&top, fills, 2, NULL, &err), DNN_ECONFIG, "in neither");
-    is_text(err.text, "job.json:1: momentun: unknown key; did you mean \"momentum\"?",
-            "and both are searched for what was meant");
+    is_int(dnn_field_fill_all(&top, fills, 2, NULL, &err), DNN_ECONFIG,
+           "a key of neither table");
+    is_text(err.text, "train.json:1: momentun: unknown key; did you mean \"momentum\"?",
+            "similar keys are searched in both");
     dnn_json_free(file);
 }
 
@@ -415,7 +420,7 @@ static const char printed[] = "{\n"
                               "    \"maybe\": null\n"
                               "}\n";
 
-/* A job's text, filled and printed again. */
+/* A text, read into a struct and printed again. */
 static char *reprint(const char *text)
 {
     struct dnn_json *file = parsed(text);
@@ -449,10 +454,10 @@ static void test_print(void)
 
     char *once = reprint(full), *twice = reprint(once);
     is_text(once, printed, "a struct as JSON");
-    is_text(twice, once, "which fills it again");
+    is_text(twice, once, "which is read as the same");
     free(once);
     free(twice);
-    /* Numbers come back bit by bit. */
+    /* Printed numbers are read as the same bits. */
     char *odd = reprint(
         "{\"optimizer\": {\"type\": \"sgd\", \"learning_rate\": 0.30000000000000004},"
         " \"epochs\": 9223372036854775807}");
@@ -489,7 +494,7 @@ static void test_check(void)
         {{"b", DNN_F_REAL, 0, NULL, 0, 0, NULL, "h", NULL},         "\"b\": appears twice" },
     };
 
-    is_int(dnn_field_check(job_fields, &err), 0, "a sound table");
+    is_int(dnn_field_check(job_fields, &err), 0, "a valid table");
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         const struct dnn_field table[] = {
             {"b", DNN_F_REAL, 0, NULL, 0, 0, NULL, "h", NULL},
@@ -502,12 +507,11 @@ static void test_check(void)
         };
         char want[200];
 
-        is_int(dnn_field_check(table, &err), DNN_ECONFIG, "an unsound table");
-        is_text(err.text, bad[i].message, "is said");
-        is_int(dnn_field_check(outer, &err), DNN_ECONFIG,
-               "also when it is inside another");
+        is_int(dnn_field_check(table, &err), DNN_ECONFIG, "an invalid table");
+        is_text(err.text, bad[i].message, "its message");
+        is_int(dnn_field_check(outer, &err), DNN_ECONFIG, "also inside another table");
         snprintf(want, sizeof want, "\"o\": %s", bad[i].message);
-        is_text(err.text, want, "is said");
+        is_text(err.text, want, "its message");
     }
 }
 

@@ -1,4 +1,4 @@
-/* base_field_more.c - sizes in bytes, JSON for others, and words that are true or
+/* base_field_more.c - sizes in bytes, fields that stay JSON, and enums with true and
  * false.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -15,7 +15,7 @@
 static struct dnn_err err;
 
 struct cfg {
-    int64_t limit, room;
+    int64_t limit, space;
     const char *any, *list;
     int how;
 };
@@ -31,7 +31,7 @@ static const struct dnn_choice hows[] = {
 /* clang-format off */
 static const struct dnn_field fields[] = {
     {"limit", DNN_F_BYTES, AT(limit), "null", 0, 0, NULL, "at most", NULL},
-    {"room", DNN_F_BYTES, AT(room), "0", 0, 0, NULL, "there is", NULL},
+    {"space", DNN_F_BYTES, AT(space), "0", 0, 0, NULL, "free space", NULL},
     {"any", DNN_F_JSON, AT(any), "null", 0, 0, NULL, "whatever", NULL},
     {"list", DNN_F_JSON, AT(list), "[1, 2]", 0, 0, NULL, "or this", NULL},
     {"how", DNN_F_ENUM, AT(how), "auto", 0, 0, hows, "a word", NULL},
@@ -39,7 +39,7 @@ static const struct dnn_field fields[] = {
 };
 /* clang-format on */
 
-/* Reads text and prints it into a text of its own. */
+/* Reads text and prints it again. */
 static char *again(const char *text)
 {
     struct dnn_json *file = NULL;
@@ -89,7 +89,7 @@ static void test_docs(void)
     is_text(text,
             "| key | type | default | range | meaning |\n|---|---|---|---|---|\n"
             "| `limit` | bytes, or a size such as \"16GiB\" | `null` |  | at most |\n"
-            "| `room` | bytes, or a size such as \"16GiB\" | `0` |  | there is |\n"
+            "| `space` | bytes, or a size such as \"16GiB\" | `0` |  | free space |\n"
             "| `any` | see below | `null` |  | whatever |\n"
             "| `list` | see below | `[1, 2]` |  | or this |\n"
             "| `how` | one of `false`, `auto`, `true` | `auto` |  | a word |\n",
@@ -99,27 +99,27 @@ static void test_docs(void)
 
 int main(void)
 {
-    ok(dnn_field_check(fields, &err) == 0, "the table is sound");
+    ok(dnn_field_check(fields, &err) == 0, "the table is valid");
     is_again("{}",
-             "{\n    \"limit\": null,\n    \"room\": 0,\n    \"any\": null,\n    "
+             "{\n    \"limit\": null,\n    \"space\": 0,\n    \"any\": null,\n    "
              "\"list\": [1, 2],\n    \"how\": \"auto\"\n}\n",
              "defaults");
     is_again(
-        "{\"limit\": \"2KiB\", \"room\": 7, \"any\": {\"a\":[ 1 ]}, \"list\": \"x\", "
+        "{\"limit\": \"2KiB\", \"space\": 7, \"any\": {\"a\":[ 1 ]}, \"list\": \"x\", "
         "\"how\": true}",
-        "{\n    \"limit\": 2048,\n    \"room\": 7,\n    \"any\": {\"a\": [1]},\n    "
+        "{\n    \"limit\": 2048,\n    \"space\": 7,\n    \"any\": {\"a\": [1]},\n    "
         "\"list\": \"x\",\n    \"how\": true\n}\n",
         "values");
-    is_again("{\"limit\": null, \"room\": 0, \"how\": \"FALSE\"}",
-             "{\n    \"limit\": null,\n    \"room\": 0,\n    \"any\": null,\n    "
+    is_again("{\"limit\": null, \"space\": 0, \"how\": \"FALSE\"}",
+             "{\n    \"limit\": null,\n    \"space\": 0,\n    \"any\": null,\n    "
              "\"list\": [1, 2],\n    \"how\": false\n}\n",
-             "none, and words in any case");
+             "null, and names in any case");
     refuses("{\"limit\": 0}",
             "f.json:1: limit: must be a size such as \"16GiB\", not 0");
-    refuses("{\"room\": -1}",
-            "f.json:1: room: must be a size such as \"16GiB\", not -1");
-    refuses("{\"room\": \"lots\"}",
-            "f.json:1: room: must be a size such as \"16GiB\", not \"lots\"");
+    refuses("{\"space\": -1}",
+            "f.json:1: space: must be a size such as \"16GiB\", not -1");
+    refuses("{\"space\": \"lots\"}",
+            "f.json:1: space: must be a size such as \"16GiB\", not \"lots\"");
     refuses("{\"limit\": []}",
             "f.json:1: limit: must be a size such as \"16GiB\", not []");
     refuses("{\"limit\": 1.5}", "f.json:1: limit: must be a whole number, not 1.5");

@@ -1,7 +1,7 @@
-/* base_file.c - reading whole, writing whole, directories, and a full disk.
+/* base_file.c - reading and writing whole files, directories, and a full disk.
  *
- * "base_file victim HOW PATH" does one such thing and ends with its message and
- * exit status: what tests/cli/inject.t makes fail at every call.
+ * "base_file victim HOW PATH" does one operation and ends with its message and exit
+ * status; tests/cli/inject.t makes each of its system calls fail.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char top[256]; /* all is done below this directory, our own */
+static char top[256]; /* the temporary directory of this test */
 
 static const char *at(const char *name)
 {
@@ -52,7 +52,7 @@ static bool is_message(const struct dnn_err *err, const char *want, const char *
     return is_text(text, want, what);
 }
 
-/* A file by the plainest means, to have something to compare with. */
+/* Write a file with stdio, to compare with. */
 static void put(const char *path, const char *text, size_t len)
 {
     FILE *f = fopen(path, "w");
@@ -97,35 +97,35 @@ static void test_read(void)
     put(at("some"), "one\ntwo\0three", 13);
     ok(dnn_file_read(at("some"), 13, &text, &len, &err) == 0 && len == 13 &&
            memcmp(text, "one\ntwo\0three", 14) == 0,
-       "a file of just the allowed size is read, and ends with a NUL");
+       "a file of exactly the allowed size is read, and ends with a NUL");
     dnn_free(text);
     text = NULL;
     is_int(dnn_file_read(at("some"), 12, &text, &len, &err), DNN_EDATA,
            "one byte too many");
     is_message(&err, "some: 13 B exceeds the limit of 12 B; is it the right file?",
-               "is said");
+               "its message");
     ok(text == NULL && len == 13, "and nothing is written");
     is_int(dnn_file_read_text(at("some"), 100, &text, &err), DNN_EDATA,
            "a NUL in a text");
-    is_message(&err, "some: not a text file: byte 8 is NUL", "is said");
+    is_message(&err, "some: not a text file: byte 8 is NUL", "its message");
     put(at("empty"), "", 0);
     ok(dnn_file_read_text(at("empty"), 100, &text, &err) == 0 && text[0] == '\0',
        "an empty text is one");
     dnn_free(text);
     is_int(dnn_file_read(at("none"), 100, &text, &len, &err), DNN_EIO, "no such file");
-    is_message(&err, "none: cannot be read: No such file or directory", "is said");
+    is_message(&err, "none: cannot be read: No such file or directory", "its message");
     is_int(dnn_file_read(top, 100, &text, &len, &err), DNN_EIO, "a directory");
-    ok(strstr(err.text, ": is a directory, not a file") != NULL, "is said");
+    ok(strstr(err.text, ": is a directory, not a file") != NULL, "its message");
     is_int(dnn_file_read("/dev/zero", 5000, &text, &len, &err), DNN_EDATA,
            "an endless file");
     is_text(err.text,
             "/dev/zero: more exceeds the limit of 4.9 KiB; is it the right file?",
-            "is said");
+            "its message");
     ok(dnn_file_read("/proc/self/status", 1 << 20, &text, &len, &err) == 0 && len > 100,
-       "a file that says it is empty and is not");
+       "a file with size 0 that has content (/proc)");
     dnn_free(text);
 
-    /* More than a pipe holds at once. */
+    /* More than the capacity of a pipe. */
     enum { MUCH = 300000 };
     int ends[2];
     char path[32];
@@ -168,7 +168,7 @@ static void test_write(void)
     umask(027);
     ok(dnn_file_write(at("w/a"), "first", 5, &err) == 0 && holds(at("w/a"), "first", 5),
        "a new file is written");
-    is_int(mode_of(at("w/a")), 0640, "with the mode the umask leaves");
+    is_int(mode_of(at("w/a")), 0640, "with the mode of the umask");
     umask(022);
     chmod(at("w/a"), 0604);
     ok(dnn_file_write(at("w/a"), "", 0, &err) == 0 && holds(at("w/a"), "", 0),
@@ -178,10 +178,10 @@ static void test_write(void)
     ok(symlink("a", at("w/link")) == 0, "a link to it");
     ok(dnn_file_write(at("w/link"), "through", 7, &err) == 0 &&
            holds(at("w/a"), "through", 7),
-       "leads to the file");
+       "writes the file it points to");
     struct stat st;
     ok(lstat(at("w/link"), &st) == 0 && S_ISLNK(st.st_mode), "and stays a link");
-    is_int(entries(at("w")), 2, "nothing is left beside them");
+    is_int(entries(at("w")), 2, "no temporary files are left");
 
     char name[256];
     int home = open(".", O_RDONLY | O_DIRECTORY);
@@ -189,25 +189,27 @@ static void test_write(void)
     name[255] = '\0';
     ok(chdir(at("w")) == 0 && dnn_file_write(name, "x", 1, &err) == 0 &&
            holds(name, "x", 1),
-       "the longest name there is, in the current directory");
-    ok(fchdir(home) == 0 && unlink(at("w/a")) == 0, "away from there");
+       "the longest possible name, in the current directory");
+    ok(fchdir(home) == 0 && unlink(at("w/a")) == 0, "back to the old directory");
     close(home);
 
-    is_int(dnn_file_write(at("w/link"), "x", 1, &err), DNN_EIO, "a link to nothing");
-    is_message(&err, "w/link: cannot be written: is a broken symbolic link", "is said");
+    is_int(dnn_file_write(at("w/link"), "x", 1, &err), DNN_EIO, "a broken link");
+    is_message(&err, "w/link: cannot be written: is a broken symbolic link",
+               "its message");
     is_int(dnn_file_write(at("w"), "x", 1, &err), DNN_EIO, "a directory");
-    is_message(&err, "w: cannot be written: is a directory", "is said");
+    is_message(&err, "w: cannot be written: is a directory", "its message");
     is_int(dnn_file_write("/dev/full", "x", 1, &err), DNN_EIO, "a device");
     is_text(err.text, "/dev/full: cannot be written: is a device or pipe, not a file",
-            "is said");
+            "its message");
     is_int(dnn_file_write(at("no/where"), "x", 1, &err), DNN_EIO, "no directory");
     is_message(&err,
                "no/where: cannot be written: its directory: No such file or directory",
-               "is said");
+               "its message");
     is_int(dnn_file_write(at("some/where"), "x", 1, &err), DNN_EIO, "below a file");
-    is_message(&err, "some/where: cannot be written: Not a directory", "is said");
+    is_message(&err, "some/where: cannot be written: Not a directory", "its message");
     is_int(dnn_file_write(at("w/new/"), "x", 1, &err), DNN_EIO, "no name");
-    is_message(&err, "w/new/: cannot be written: the file name is missing", "is said");
+    is_message(&err, "w/new/: cannot be written: the file name is missing",
+               "its message");
 }
 
 static void test_stream(void)
@@ -221,20 +223,20 @@ static void test_stream(void)
     ok(dnn_file_add(file, "ab", 2, &err) == 0 && dnn_file_add(file, "", 0, &err) == 0 &&
            dnn_file_add(file, "cd", 2, &err) == 0,
        "added to");
-    ok(holds(at("s/f"), "old", 3), "the old one is still there");
+    ok(holds(at("s/f"), "old", 3), "the old content is still there");
     ok(dnn_file_open(at("s/f"), &other, &err) == 0 &&
            dnn_file_add(other, "2", 1, &err) == 0,
-       "somebody else writes it too");
+       "another writer writes it, too");
     ok(dnn_file_commit(file, &err) == 0 && holds(at("s/f"), "abcd", 4), "committed");
     ok(dnn_file_commit(other, &err) == 0 && holds(at("s/f"), "2", 1),
-       "the last one wins");
+       "the last commit is kept");
     ok(dnn_file_open(at("s/f"), &file, &err) == 0 &&
            dnn_file_add(file, "x", 1, &err) == 0,
        "opened again");
     dnn_file_abandon(file);
     dnn_file_abandon(NULL);
-    ok(holds(at("s/f"), "2", 1), "abandoned: it stays");
-    is_int(entries(at("s")), 1, "nothing is left beside it");
+    ok(holds(at("s/f"), "2", 1), "aborted: the file is not changed");
+    is_int(entries(at("s")), 1, "no temporary files are left");
 }
 
 static void test_dirs(void)
@@ -247,9 +249,9 @@ static void test_dirs(void)
     is_int(dnn_file_make_dirs("/", &err), 0, "so is the root");
     is_int(dnn_file_make_dirs(at("some/x"), &err), DNN_EIO, "below a file");
     is_message(&err, "some: cannot be created: exists and is not a directory",
-               "is said");
+               "its message");
     is_int(dnn_file_make_dirs("", &err), DNN_EIO, "no name");
-    is_text(err.text, "the directory name is empty", "is said");
+    is_text(err.text, "the directory name is empty", "its message");
     ok(symlink("d", at("dlink")) == 0 && dnn_file_make_dirs(at("dlink/g"), &err) == 0 &&
            entries(at("d/g")) == 0,
        "a link to a directory is one");
@@ -259,11 +261,12 @@ static void test_dirs(void)
     ok(symlink(at("keep"), at("d/e/out")) == 0 && symlink("..", at("d/e/up")) == 0,
        "links");
     is_int(dnn_file_remove_tree(at("dlink/"), &err), 0, "a link is removed");
-    ok(entries(at("d")) == 2, "not what it leads to");
+    ok(entries(at("d")) == 2, "not its target");
     is_int(dnn_file_remove_tree(at("d"), &err), 0, "a tree with links is removed");
     ok(entries(at("d")) == -1 && holds(at("keep"), "x", 1),
-       "and what they lead to stays");
-    is_int(dnn_file_remove_tree(at("d"), &err), 0, "nothing there is fine");
+       "and their targets are kept");
+    is_int(dnn_file_remove_tree(at("d"), &err), 0,
+           "a path that does not exist is no error");
     is_int(dnn_file_remove_tree(at("keep"), &err), 0, "a file is removed");
     static const char *const never[] = {"/", "", ".", "..", "//"};
     for (size_t i = 0; i < sizeof never / sizeof never[0]; i++) {
@@ -277,7 +280,7 @@ static void test_dirs(void)
     }
 }
 
-/* Deeper than is allowed: refused half way; shallow enough: removed. */
+/* A tree deeper than allowed is refused; one level less is removed. */
 static void test_depth(void)
 {
     struct dnn_err err = {0};
@@ -292,17 +295,17 @@ static void test_depth(void)
     ok(dnn_file_make_dirs(path.text, &err) == 0, "a deep tree");
     is_int(dnn_file_remove_tree(at("deep"), &err), DNN_EIO, "is too deep");
     dnn_buf_add(&want, ": cannot be removed: more than 100 levels deep");
-    is_message(&err, want.text, "is said");
+    is_message(&err, want.text, "its message");
     ok(rmdir(path.text) == 0 && dnn_file_remove_tree(at("deep"), &err) == 0,
        "one level less is removed");
     dnn_buf_free(&path);
     dnn_buf_free(&want);
 }
 
-/* ---- a real full disk: a small file system in a mount namespace of our own ---- */
+/* ---- a full disk: a small tmpfs in a new mount namespace ---- */
 
-/* Keep what we mount below path from showing up elsewhere: make the mount that
- * holds it private, which in a chroot need not be that of "/". */
+/* Make the mount that contains path private, so that new mounts are not visible
+ * elsewhere; in a chroot this may not be that of "/". */
 static bool private_mount(const char *path)
 {
     char up[600];
@@ -317,16 +320,16 @@ static bool private_mount(const char *path)
     }
 }
 
-static bool tell(const char *path, const char *text)
+static bool write_text(const char *path, const char *text)
 {
     int fd = open(path, O_WRONLY);
-    bool told = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+    bool done = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
 
     if (fd >= 0) close(fd);
-    return told;
+    return done;
 }
 
-/* A mount namespace of our own; without root, in a user namespace where we are. */
+/* A new mount namespace; without root, in a user namespace. */
 static bool own_mounts(void)
 {
     char users[64], groups[64];
@@ -335,19 +338,20 @@ static bool own_mounts(void)
     snprintf(groups, sizeof groups, "0 %ld 1", (long)getegid());
     if (geteuid() == 0) return unshare(CLONE_NEWNS) == 0;
     return unshare(CLONE_NEWNS | CLONE_NEWUSER) == 0 &&
-           tell("/proc/self/setgroups", "deny") && tell("/proc/self/uid_map", users) &&
-           tell("/proc/self/gid_map", groups);
+           write_text("/proc/self/setgroups", "deny") &&
+           write_text("/proc/self/uid_map", users) &&
+           write_text("/proc/self/gid_map", groups);
 }
 
-/* In a child, as the only process that sees the mount.  Exit status: 77 cannot
- * be tried, 0 as it should be, else the number of what was wrong. */
+/* In a child process, the only one that sees the mount.  Exit status: 77 not possible
+ * here, 0 correct, else the number of the failed check. */
 static int full_disk(const char *dir, const char *far)
 {
     enum { MUCH = 4 << 20 };
     struct dnn_err err = {0};
     struct dnn_file *file;
     struct statvfs fs;
-    char path[600], want[1024], room[32];
+    char path[600], want[1024], space[32];
 
     if (!own_mounts() || !private_mount(dir) ||
         mount("dnn", dir, "tmpfs", 0, "size=1m") != 0)
@@ -356,10 +360,10 @@ static int full_disk(const char *dir, const char *far)
     snprintf(path, sizeof path, "%s/f", dir);
     if (dnn_file_write(path, "old", 3, &err) != 0) return 1;
     statvfs(dir, &fs);
-    dnn_text_bytes(room, sizeof room, (double)fs.f_bavail * (double)fs.f_frsize);
+    dnn_text_bytes(space, sizeof space, (double)fs.f_bavail * (double)fs.f_frsize);
     if (dnn_file_write(path, much, MUCH, &err) != DNN_EIO) return 2;
     snprintf(want, sizeof want, "%s: the disk is full: 4.0 MiB needed, %s free", path,
-             room);
+             space);
     if (strcmp(err.text, want) != 0) {
         printf("# got: %s\n# want: %s\n", err.text, want);
         return 3;
@@ -370,7 +374,7 @@ static int full_disk(const char *dir, const char *far)
         return 5;
     if (dnn_file_add(file, much, MUCH, &err) != DNN_EIO) return 6;
     snprintf(want, sizeof want, "%s: the disk is full: 4.1 MiB needed, %s free", path,
-             room);
+             space);
     if (strcmp(err.text, want) != 0) return 7;
     if (dnn_file_commit(file, &err) != DNN_EIO) return 8;
     snprintf(want, sizeof want, "%s: cannot be written: an earlier write failed", path);
@@ -386,7 +390,7 @@ static int full_disk(const char *dir, const char *far)
     return holds(path, "old", 3) ? 0 : 13;
 }
 
-/* One try, below base; the child's exit status. */
+/* Run the child below base; its exit status. */
 static int try_full(const char *base)
 {
     char far[512], full[520];
@@ -406,8 +410,8 @@ static int try_full(const char *base)
         _exit(rc);
     }
     waitpid(child, &status, 0);
-    is_int(entries(full), 0, "what a child mounts, only it sees");
-    is_int(dnn_file_remove_tree(far, &err), 0, "and it leaves nothing");
+    is_int(entries(full), 0, "the mount is visible only in the child");
+    is_int(dnn_file_remove_tree(far, &err), 0, "and no files are left");
     return WIFEXITED(status) ? WEXITSTATUS(status) : 99;
 }
 
@@ -416,12 +420,13 @@ static void test_full(void)
     char here[400];
     int rc = try_full(top);
 
-    /* In a chroot there need not be a mount above the one and is above the other. */
+    /* In a chroot only one of the two may be below a mount. */
     if (rc == 77 && getcwd(here, sizeof here) != NULL) rc = try_full(here);
     if (rc == 77)
         skip("a full disk", "a small file system cannot be mounted here");
     else
-        is_int(rc, 0, "a full disk: old file kept, no debris, sizes named");
+        is_int(rc, 0,
+               "a full disk: old file kept, no temporary files, sizes in the message");
 }
 
 /* ---- for tests/cli/inject.t ---- */
@@ -482,7 +487,7 @@ int main(int argc, char **argv)
     test_dirs();
     test_depth();
     test_full();
-    is_int(dnn_file_remove_tree(top, &err), 0, "all is removed");
-    ok(access(top, F_OK) != 0, "all is gone");
+    is_int(dnn_file_remove_tree(top, &err), 0, "the directory is removed");
+    ok(access(top, F_OK) != 0, "it does not exist any more");
     return done();
 }

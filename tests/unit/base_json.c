@@ -1,4 +1,4 @@
-/* base_json.c - JSON: what is refused and how, lines, paths, values.
+/* base_json.c - JSON: error messages, lines, paths, values.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -21,97 +21,100 @@ static const struct {
     const char *text, *message;
 } wrong[] = {
     /* no text */
-    {"",                                            "job.json: is empty; the smallest valid file is {}"                     },
-    {" \n\t ",                                      "job.json: is empty; the smallest valid file is {}"                     },
+    {"",                                            "train.json: is empty; the smallest valid file is {}"                     },
+    {" \n\t ",                                      "train.json: is empty; the smallest valid file is {}"                     },
     {"\xef\xbb\xbf{}",
-     "job.json: begins with a byte order mark; save it as UTF-8 without one"                                                },
-    {"\xff\xfe{",                                   "job.json: is UTF-16; save it as UTF-8"                                 },
-    {"{\"a\": \"caf\xe9\"}",                        "job.json:1:11: not valid UTF-8: the byte 0xe9"                         },
-    {"[\"\xc3\xa9\xed\xa0\x80\"]",                  "job.json:1:4: not valid UTF-8: the byte 0xed"                          },
-    {"[\"\xc0\xaf\"]",                              "job.json:1:3: not valid UTF-8: the byte 0xc0"                          },
-    {"[\"\xf5\x80\x80\x80\"]",                      "job.json:1:3: not valid UTF-8: the byte 0xf5"                          },
+     "train.json: begins with a byte order mark; save it as UTF-8 without one"                                                },
+    {"\xff\xfe{",                                   "train.json: is UTF-16; save it as UTF-8"                                 },
+    {"{\"a\": \"caf\xe9\"}",                        "train.json:1:11: not valid UTF-8: the byte 0xe9"                         },
+    {"[\"\xc3\xa9\xed\xa0\x80\"]",                  "train.json:1:4: not valid UTF-8: the byte 0xed"                          },
+    {"[\"\xc0\xaf\"]",                              "train.json:1:3: not valid UTF-8: the byte 0xc0"                          },
+    {"[\"\xf5\x80\x80\x80\"]",                      "train.json:1:3: not valid UTF-8: the byte 0xf5"                          },
     /* commas and comments */
-    {"{\n \"a\": 1,\n}",                            "job.json:2:8: trailing comma is not allowed"                           },
-    {"[1, 2,]",                                     "job.json:1:6: trailing comma is not allowed"                           },
-    {"{\"a\": 1 \"b\": 2}",                         "job.json:1:9: a comma is missing before this"                          },
-    {"[1 2]",                                       "job.json:1:4: a comma is missing before this"                          },
-    {"[1; 2]",                                      "job.json:1:3: a comma is missing before this"                          },
-    {"[,1]",                                        "job.json:1:2: a value is missing before \",\""                         },
-    {"[1,,2]",                                      "job.json:1:4: a value is missing before \",\""                         },
-    {"{\"a\":}",                                    "job.json:1:6: a value is missing before \"}\""                         },
-    {"{,}",                                         "job.json:1:2: a key in double quotes is expected here, not \",\""      },
-    {"// yes\n{}",                                  "job.json:1:1: comments are not allowed in JSON"                        },
-    {"{\n  # no\n}",                                "job.json:2:3: comments are not allowed in JSON"                        },
-    {"{\"a\" /* b */: 1}",                          "job.json:1:6: comments are not allowed in JSON"                        },
-    {"{\"a\": 1} // c",                             "job.json:1:10: comments are not allowed in JSON"                       },
-    {"{\"a\": 1 /* c */}",                          "job.json:1:9: comments are not allowed in JSON"                        },
+    {"{\n \"a\": 1,\n}",                            "train.json:2:8: trailing comma is not allowed"                           },
+    {"[1, 2,]",                                     "train.json:1:6: trailing comma is not allowed"                           },
+    {"{\"a\": 1 \"b\": 2}",                         "train.json:1:9: a comma is missing before this"                          },
+    {"[1 2]",                                       "train.json:1:4: a comma is missing before this"                          },
+    {"[1; 2]",                                      "train.json:1:3: a comma is missing before this"                          },
+    {"[,1]",                                        "train.json:1:2: a value is missing before \",\""                         },
+    {"[1,,2]",                                      "train.json:1:4: a value is missing before \",\""                         },
+    {"{\"a\":}",                                    "train.json:1:6: a value is missing before \"}\""                         },
+    {"{,}",                                         "train.json:1:2: a key in double quotes is expected here, not \",\""      },
+    {"// yes\n{}",                                  "train.json:1:1: comments are not allowed in JSON"                        },
+    {"{\n  # no\n}",                                "train.json:2:3: comments are not allowed in JSON"                        },
+    {"{\"a\" /* b */: 1}",                          "train.json:1:6: comments are not allowed in JSON"                        },
+    {"{\"a\": 1} // c",                             "train.json:1:10: comments are not allowed in JSON"                       },
+    {"{\"a\": 1 /* c */}",                          "train.json:1:9: comments are not allowed in JSON"                        },
     /* brackets */
     {"{\n\"a\": [1,\n2\n",
-     "job.json:3:2: unexpected end: the \"[\" in line 2 is not closed"                                                      },
-    {"{",                                           "job.json:1:2: unexpected end: the \"{\" in line 1 is not closed"       },
-    {"{\"a\"",                                      "job.json:1:5: unexpected end: the \"{\" in line 1 is not closed"       },
-    {"{\"a\":",                                     "job.json:1:6: unexpected end: the \"{\" in line 1 is not closed"       },
-    {"[\n1\n}",                                     "job.json:3:1: \"}\" does not match the \"[\" in line 1"                },
-    {"{\"a\": 1]",                                  "job.json:1:8: \"]\" does not match the \"{\" in line 1"                },
-    {"[}",                                          "job.json:1:2: \"}\" does not match the \"[\" in line 1"                },
-    {"]",                                           "job.json:1:1: a value is missing before \"]\""                         },
-    {"{} {}",                                       "job.json:1:4: unexpected text after the end; a file contains one value"},
-    {"1,",                                          "job.json:1:2: unexpected text after the end; a file contains one value"},
-    {"[\"a\": 1]",                                  "job.json:1:5: a list has no keys; use { } instead of [ ]"              },
+     "train.json:3:2: unexpected end: the \"[\" in line 2 is not closed"                                                      },
+    {"{",                                           "train.json:1:2: unexpected end: the \"{\" in line 1 is not closed"       },
+    {"{\"a\"",                                      "train.json:1:5: unexpected end: the \"{\" in line 1 is not closed"       },
+    {"{\"a\":",                                     "train.json:1:6: unexpected end: the \"{\" in line 1 is not closed"       },
+    {"[\n1\n}",                                     "train.json:3:1: \"}\" does not match the \"[\" in line 1"                },
+    {"{\"a\": 1]",                                  "train.json:1:8: \"]\" does not match the \"{\" in line 1"                },
+    {"[}",                                          "train.json:1:2: \"}\" does not match the \"[\" in line 1"                },
+    {"]",                                           "train.json:1:1: a value is missing before \"]\""                         },
+    {"{} {}",
+     "train.json:1:4: unexpected text after the end; a file contains one value"                                               },
+    {"1,",                                          "train.json:1:2: unexpected text after the end; a file contains one value"},
+    {"[\"a\": 1]",                                  "train.json:1:5: a list has no keys; use { } instead of [ ]"              },
     /* keys */
-    {"{a: 1}",                                      "job.json:1:2: the key a is not in double quotes"                       },
-    {"{'a': 1}",                                    "job.json:1:2: strings need double quotes, not single quotes"           },
-    {"{\"a\" 1}",                                   "job.json:1:6: a colon is missing after the key"                        },
-    {"{\"a\" = 1}",                                 "job.json:1:6: a colon is missing after the key"                        },
-    {"{[1]: 1}",                                    "job.json:1:2: a key in double quotes is expected here, not \"[\""      },
+    {"{a: 1}",                                      "train.json:1:2: the key a is not in double quotes"                       },
+    {"{'a': 1}",                                    "train.json:1:2: strings need double quotes, not single quotes"           },
+    {"{\"a\" 1}",                                   "train.json:1:6: a colon is missing after the key"                        },
+    {"{\"a\" = 1}",                                 "train.json:1:6: a colon is missing after the key"                        },
+    {"{[1]: 1}",                                    "train.json:1:2: a key in double quotes is expected here, not \"[\""      },
     /* words */
-    {"{\"a\": True}",                               "job.json:1:7: write true, not True"                                    },
-    {"[None]",                                      "job.json:1:2: write null, not None"                                    },
-    {"[NaN]",                                       "job.json:1:2: NaN is not a number in JSON"                             },
-    {"[-inf]",                                      "job.json:1:2: a digit is missing after the minus sign"                 },
-    {"[Infinity]",                                  "job.json:1:2: Infinity is not a number in JSON"                        },
-    {"[adam]",                                      "job.json:1:2: adam is not valid JSON; strings need double quotes"      },
-    {"[nullx]",                                     "job.json:1:2: nullx is not valid JSON; strings need double quotes"     },
-    {"['a']",                                       "job.json:1:2: strings need double quotes, not single quotes"           },
-    {"[$]",                                         "job.json:1:2: a value cannot begin with \"$\""                         },
-    {"[\x01]",                                      "job.json:1:2: a value cannot begin with the byte 0x01"                 },
-    {"[\xc3\xa9]",                                  "job.json:1:2: a value cannot begin with the byte 0xc3"                 },
+    {"{\"a\": True}",                               "train.json:1:7: write true, not True"                                    },
+    {"[None]",                                      "train.json:1:2: write null, not None"                                    },
+    {"[NaN]",                                       "train.json:1:2: NaN is not a number in JSON"                             },
+    {"[-inf]",                                      "train.json:1:2: a digit is missing after the minus sign"                 },
+    {"[Infinity]",                                  "train.json:1:2: Infinity is not a number in JSON"                        },
+    {"[adam]",                                      "train.json:1:2: adam is not valid JSON; strings need double quotes"      },
+    {"[nullx]",                                     "train.json:1:2: nullx is not valid JSON; strings need double quotes"     },
+    {"['a']",                                       "train.json:1:2: strings need double quotes, not single quotes"           },
+    {"[$]",                                         "train.json:1:2: a value cannot begin with \"$\""                         },
+    {"[\x01]",                                      "train.json:1:2: a value cannot begin with the byte 0x01"                 },
+    {"[\xc3\xa9]",                                  "train.json:1:2: a value cannot begin with the byte 0xc3"                 },
     /* numbers */
-    {"[+1]",                                        "job.json:1:2: a number must not begin with a plus sign"                },
-    {"[.5]",                                        "job.json:1:2: a number needs a digit before the decimal point"         },
-    {"[5.]",                                        "job.json:1:2: a digit is missing after the decimal point"              },
-    {"[1e]",                                        "job.json:1:2: a digit is missing in the exponent"                      },
-    {"[1e+]",                                       "job.json:1:2: a digit is missing in the exponent"                      },
-    {"[-]",                                         "job.json:1:2: a digit is missing after the minus sign"                 },
-    {"[007]",                                       "job.json:1:2: a number must not have leading zeros"                    },
-    {"[0x10]",                                      "job.json:1:2: hexadecimal numbers are not JSON"                        },
-    {"[1_000]",                                     "job.json:1:2: unexpected \"_000\" after a number"                      },
-    {"[10px]",                                      "job.json:1:2: unexpected \"px\" after a number"                        },
-    {"[1e999]",                                     "job.json:1:2: the number is too large"                                 },
+    {"[+1]",                                        "train.json:1:2: a number must not begin with a plus sign"                },
+    {"[.5]",                                        "train.json:1:2: a number needs a digit before the decimal point"         },
+    {"[5.]",                                        "train.json:1:2: a digit is missing after the decimal point"              },
+    {"[1e]",                                        "train.json:1:2: a digit is missing in the exponent"                      },
+    {"[1e+]",                                       "train.json:1:2: a digit is missing in the exponent"                      },
+    {"[-]",                                         "train.json:1:2: a digit is missing after the minus sign"                 },
+    {"[007]",                                       "train.json:1:2: a number must not have leading zeros"                    },
+    {"[0x10]",                                      "train.json:1:2: hexadecimal numbers are not JSON"                        },
+    {"[1_000]",                                     "train.json:1:2: unexpected \"_000\" after a number"                      },
+    {"[10px]",                                      "train.json:1:2: unexpected \"px\" after a number"                        },
+    {"[1e999]",                                     "train.json:1:2: the number is too large"                                 },
     /* texts */
-    {"[\"abc\n\"]",                                 "job.json:1:2: the string that begins here has no closing quote"        },
-    {"[\"abc",                                      "job.json:1:2: the string that begins here has no closing quote"        },
-    {"[\"a\tb\"]",                                  "job.json:1:4: a tab in a string must be written as \\t"                },
-    {"[\"a\x01\"]",
-     "job.json:1:4: the control character 0x01 in a string must be written as \\u0001"                                      },
-    {"[\"C:\\data\"]",                              "job.json:1:5: invalid escape: a backslash before \"d\"; write "
-                       "\\\\ for a backslash"                                                         },
-    {"[\"\\u12g4\"]",                               "job.json:1:3: \\u must be followed by four hexadecimal digits"         },
-    {"[\"\\ud800x\"]",                              "job.json:1:3: unpaired surrogate: \\uD800 to \\uDBFF and "
-                       "\\uDC00 to \\uDFFF come in pairs"                                             },
-    {"[\"\\udc00\"]",                               "job.json:1:3: unpaired surrogate: \\uD800 to \\uDBFF and "
-                      "\\uDC00 to \\uDFFF come in pairs"                                               },
-    /* well-formed, and still wrong */
+    {"[\"abc\n\"]",                                 "train.json:1:2: the string that begins here has no closing quote"        },
+    {"[\"abc",                                      "train.json:1:2: the string that begins here has no closing quote"        },
+    {"[\"a\tb\"]",                                  "train.json:1:4: a tab in a string must be written as \\t"                },
+    {"[\"a\x01\"]",                                 "train.json:1:4: the control character 0x01 in a string must be "
+                    "written as \\u0001"                                                                   },
+    {"[\"C:\\data\"]",
+     "train.json:1:5: invalid escape: a backslash before \"d\"; write "
+     "\\\\ for a backslash"                                                                                                   },
+    {"[\"\\u12g4\"]",
+     "train.json:1:3: \\u must be followed by four hexadecimal digits"                                                        },
+    {"[\"\\ud800x\"]",                              "train.json:1:3: unpaired surrogate: \\uD800 to \\uDBFF and "
+                       "\\uDC00 to \\uDFFF come in pairs"                                               },
+    {"[\"\\udc00\"]",                               "train.json:1:3: unpaired surrogate: \\uD800 to \\uDBFF and "
+                      "\\uDC00 to \\uDFFF come in pairs"                                                 },
+    /* valid JSON that is refused */
     {"{\"a\": 1,\n\"b\": 2,\n\"a\": 3,\n\"b\": 4}",
-     "job.json:3: a: is given twice; first on line 1"                                                                       },
+     "train.json:3: a: is given twice; first on line 1"                                                                       },
     {"{\"o\":\n[{\"x\": 1,\n\"\\u0078\": 2}]}",
-     "job.json:3: o[0].x: is given twice; first on line 2"                                                                  },
+     "train.json:3: o[0].x: is given twice; first on line 2"                                                                  },
     {"{\"a\":\n\"x\\u0000y\"}",
-     "job.json:1: a: the string contains a NUL character (\\u0000)"                                                         },
+     "train.json:1: a: the string contains a NUL character (\\u0000)"                                                         },
     {"[1,\n\"x\\u0000y\"]",
-     "job.json:2: [1]: the string contains a NUL character (\\u0000)"                                                       },
+     "train.json:2: [1]: the string contains a NUL character (\\u0000)"                                                       },
     {"{\"o\": {\"x\\u0000y\": 1}}",
-     "job.json:1: o: a key contains a NUL character (\\u0000)"                                                              },
+     "train.json:1: o: a key contains a NUL character (\\u0000)"                                                              },
 };
 
 static struct dnn_json *parsed(const char *text)
@@ -119,7 +122,7 @@ static struct dnn_json *parsed(const char *text)
     struct dnn_err err = {0};
     struct dnn_json *file = NULL;
 
-    if (dnn_json_text("job.json", text, strlen(text), &file, &err) < 0) {
+    if (dnn_json_text("train.json", text, strlen(text), &file, &err) < 0) {
         printf("Bail out! %s\n", err.text);
         exit(1);
     }
@@ -131,22 +134,23 @@ static void test_wrong(void)
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct dnn_json *file = NULL;
         struct dnn_err err = {0};
-        int rc = dnn_json_text("job.json", wrong[i].text, strlen(wrong[i].text), &file,
-                               &err);
+        int rc = dnn_json_text("train.json", wrong[i].text, strlen(wrong[i].text),
+                               &file, &err);
 
         char what[40];
 
         snprintf(what, sizeof what, "refused text %zu", i);
         is_text(err.text, wrong[i].message, what);
         if (rc != DNN_ECONFIG || err.code != rc || file != NULL)
-            ok(false, "code and nothing else");
+            ok(false, "error code, and no file");
     }
 
     struct dnn_json *file = NULL;
     struct dnn_err err = {0};
-    is_int(dnn_json_text("job.json", "{\n\0}", 4, &file, &err), DNN_ECONFIG,
+    is_int(dnn_json_text("train.json", "{\n\0}", 4, &file, &err), DNN_ECONFIG,
            "a NUL byte");
-    is_text(err.text, "job.json:2:1: a NUL byte: this is not a text file", "is said");
+    is_text(err.text, "train.json:2:1: a NUL byte: this is not a text file",
+            "its message");
 }
 
 static void test_depth(void)
@@ -159,20 +163,20 @@ static void test_depth(void)
         dnn_buf_add(&deep, i % 2 ? "[" : "{\"a\":");
     for (int i = 99; i >= 0; i--)
         dnn_buf_add(&deep, i % 2 ? "]" : "}");
-    is_int(dnn_json_text("job.json", deep.text, deep.len, &file, &err), 0,
+    is_int(dnn_json_text("train.json", deep.text, deep.len, &file, &err), 0,
            "100 levels");
     dnn_json_free(file);
     file = NULL;
     dnn_buf_free(&deep);
 
-    /* As many as a text may have bytes would be slow to make; these would
-     * overflow any stack that is walked by recursion. */
+    /* Deep enough to overflow the stack of a recursive parser. */
     size_t n = 4000000;
     char *bomb = malloc(n);
     memset(bomb, '[', n);
-    is_int(dnn_json_text("job.json", bomb, n, &file, &err), DNN_ECONFIG,
+    is_int(dnn_json_text("train.json", bomb, n, &file, &err), DNN_ECONFIG,
            "4 000 000 levels");
-    is_text(err.text, "job.json:1:101: nested more than 100 levels deep", "is said");
+    is_text(err.text, "train.json:1:101: nested more than 100 levels deep",
+            "its message");
     free(bomb);
 }
 
@@ -190,18 +194,18 @@ static void test_files(void)
     }
     is_int(dnn_json_read(dir, &file, &err), DNN_EIO, "a directory");
     snprintf(want, sizeof want, "%s: is a directory, not a file", dir);
-    is_text(err.text, want, "is said");
+    is_text(err.text, want, "its message");
 
-    snprintf(path, sizeof path, "%s/job.json", dir);
+    snprintf(path, sizeof path, "%s/train.json", dir);
     is_int(dnn_json_read(path, &file, &err), DNN_EIO, "no file");
     snprintf(want, sizeof want, "%s: cannot be read: No such file or directory", path);
-    is_text(err.text, want, "is said");
+    is_text(err.text, want, "its message");
 
     FILE *f = fopen(path, "w");
     fputs("{\n  \"a\": [1, 2]\n}\n", f);
     fclose(f);
     is_int(dnn_json_read(path, &file, &err), 0, "a file");
-    is_text(dnn_json_name(file), path, "knows its name");
+    is_text(dnn_json_name(file), path, "has its name");
     struct dnn_jobj top = dnn_json_top(file), a = dnn_json_sub(&top, "a");
     is_int((long long)dnn_json_count(&a), 2, "and what is in it");
     dnn_json_free(file);
@@ -211,14 +215,14 @@ static void test_files(void)
     fclose(f);
     is_int(dnn_json_read(path, &file, &err), DNN_ECONFIG, "an empty file");
     snprintf(want, sizeof want, "%s: is empty; the smallest valid file is {}", path);
-    is_text(err.text, want, "is said");
+    is_text(err.text, want, "its message");
 
     ok(truncate(path, (off_t)DNN_JSON_LIMIT + 1) == 0, "a file that is too large");
     is_int(dnn_json_read(path, &file, &err), DNN_ECONFIG, "is refused");
     snprintf(want, sizeof want,
              "%s: 256.0 MiB exceeds the limit of 256.0 MiB; is it the right file?",
              path);
-    is_text(err.text, want, "is said");
+    is_text(err.text, want, "its message");
     is_int(err.code, DNN_ECONFIG, "with this code");
 
     chmod(path, 0);
@@ -227,7 +231,7 @@ static void test_files(void)
     else {
         is_int(dnn_json_read(path, &file, &err), DNN_EIO, "a file without permission");
         snprintf(want, sizeof want, "%s: cannot be read: Permission denied", path);
-        is_text(err.text, want, "is said");
+        is_text(err.text, want, "its message");
     }
     unlink(path);
     rmdir(dir);
@@ -236,8 +240,8 @@ static void test_files(void)
 
 /* ---- walking ---- */
 
-/* Each value of this text is a number equal to the line it stands on, or in a
- * list or object that begins there. */
+/* Each number in this text is the line it is on, or the line where its list or object
+ * begins. */
 static const char lines[] = "{\n"
                             "\"a\\\"]\": 2,\n"
                             "\"b\": [\n"
@@ -276,17 +280,19 @@ static void test_lines(void)
     struct dnn_jobj top = dnn_json_top(file), b = dnn_json_sub(&top, "b");
     int seen = 0;
 
-    is_int(wrong_lines(&top, &seen), 0, "every number is on its line");
-    is_int(seen, 8, "and all were looked at");
+    is_int(wrong_lines(&top, &seen), 0, "every value has its line");
+    is_int(seen, 8, "and all were checked");
     is_int((long long)dnn_json_line(&top), 1, "the top is on line 1");
-    is_int((long long)dnn_json_line(&b), 3, "a list is where its key is");
+    is_int((long long)dnn_json_line(&b), 3, "a list has the line of its key");
     struct dnn_jobj it = dnn_json_first(&b);
     while (dnn_json_type(&it) != DNN_J_LIST)
         it = dnn_json_next(&it);
-    is_int((long long)dnn_json_line(&it), 6, "a list in a list where its bracket is");
+    is_int((long long)dnn_json_line(&it), 6,
+           "a list in a list has the line of its bracket");
     struct dnn_jobj none = dnn_json_sub(&b, "x"), deep = dnn_json_sub(&none, "y");
-    is_int((long long)dnn_json_line(&deep), 3, "what is absent, where it should be");
-    is_int(dnn_json_type(&deep), DNN_J_ABSENT, "and absent it is");
+    is_int((long long)dnn_json_line(&deep), 3,
+           "an absent value has the line of its parent");
+    is_int(dnn_json_type(&deep), DNN_J_ABSENT, "and is absent");
     dnn_json_free(file);
 }
 
@@ -310,7 +316,7 @@ static void test_walk(void)
     dnn_json_free(file);
     file = parsed("5");
     top = dnn_json_top(file);
-    is_int(dnn_json_type(&top), DNN_J_NUMBER, "a file may hold a number only");
+    is_int(dnn_json_type(&top), DNN_J_NUMBER, "a file may be a single number");
     dnn_json_free(file);
 }
 
@@ -319,45 +325,45 @@ static const struct {
     char type;
     const char *json, *want;
 } values[] = {
-    {'i', "7",                                                                     "7"                                                },
-    {'i', "-9223372036854775808",                                                  "-9223372036854775808"                             },
-    {'i', "9223372036854775807",                                                   "9223372036854775807"                              },
-    {'i', "3.0",                                                                   "3"                                                },
-    {'i', "1e3",                                                                   "1000"                                             },
-    {'i', "-0.0",                                                                  "0"                                                },
-    {'i', "1.5",                                                                   "job.json:2: v: must be a whole number, not 1.5"   },
-    {'i', "1e-9",                                                                  "job.json:2: v: must be a whole number, not 1e-9"  },
+    {'i', "7",                                                                     "7"                                                  },
+    {'i', "-9223372036854775808",                                                  "-9223372036854775808"                               },
+    {'i', "9223372036854775807",                                                   "9223372036854775807"                                },
+    {'i', "3.0",                                                                   "3"                                                  },
+    {'i', "1e3",                                                                   "1000"                                               },
+    {'i', "-0.0",                                                                  "0"                                                  },
+    {'i', "1.5",                                                                   "train.json:2: v: must be a whole number, not 1.5"   },
+    {'i', "1e-9",                                                                  "train.json:2: v: must be a whole number, not 1e-9"  },
     {'i', "9223372036854775808",
-     "job.json:2: v: must be between -9223372036854775808 and "
-     "9223372036854775807, not 9223372036854775808"                                                                                   },
+     "train.json:2: v: must be between -9223372036854775808 and "
+     "9223372036854775807, not 9223372036854775808"                                                                                     },
     {'i', "1e300",
-     "job.json:2: v: must be between -9223372036854775808 and "
-     "9223372036854775807, not 1e300"                                                                                                 },
-    {'i', "true",                                                                  "job.json:2: v: must be a whole number, not true"  },
-    {'i', "null",                                                                  "job.json:2: v: must be a whole number, not null"  },
+     "train.json:2: v: must be between -9223372036854775808 and "
+     "9223372036854775807, not 1e300"                                                                                                   },
+    {'i', "true",                                                                  "train.json:2: v: must be a whole number, not true"  },
+    {'i', "null",                                                                  "train.json:2: v: must be a whole number, not null"  },
     {'i', "\"5\"",
-     "job.json:2: v: must be a whole number, not \"5\"; remove the quotes"                                                            },
-    {'i', "[1]",                                                                   "job.json:2: v: must be a whole number, not a list"},
-    {'i', "[]",                                                                    "job.json:2: v: must be a whole number, not []"    },
-    {'r', "0.1",                                                                   "0.1"                                              },
-    {'r', "-3",                                                                    "-3"                                               },
-    {'r', "18446744073709551615",                                                  "1.8446744073709552e+19"                           },
-    {'r', "\"fast\"",                                                              "job.json:2: v: must be a number, not \"fast\""    },
+     "train.json:2: v: must be a whole number, not \"5\"; remove the quotes"                                                            },
+    {'i', "[1]",                                                                   "train.json:2: v: must be a whole number, not a list"},
+    {'i', "[]",                                                                    "train.json:2: v: must be a whole number, not []"    },
+    {'r', "0.1",                                                                   "0.1"                                                },
+    {'r', "-3",                                                                    "-3"                                                 },
+    {'r', "18446744073709551615",                                                  "1.8446744073709552e+19"                             },
+    {'r', "\"fast\"",                                                              "train.json:2: v: must be a number, not \"fast\""    },
     {'r', "\"1e-3\"",
-     "job.json:2: v: must be a number, not \"1e-3\"; remove the quotes"                                                               },
-    {'r', "{\"x\": 1}",                                                            "job.json:2: v: must be a number, not an object"   },
-    {'r', "{}",                                                                    "job.json:2: v: must be a number, not {}"          },
-    {'b', "true",                                                                  "true"                                             },
-    {'b', "false",                                                                 "false"                                            },
-    {'b', "1",                                                                     "job.json:2: v: must be true or false, not 1"      },
+     "train.json:2: v: must be a number, not \"1e-3\"; remove the quotes"                                                               },
+    {'r', "{\"x\": 1}",                                                            "train.json:2: v: must be a number, not an object"   },
+    {'r', "{}",                                                                    "train.json:2: v: must be a number, not {}"          },
+    {'b', "true",                                                                  "true"                                               },
+    {'b', "false",                                                                 "false"                                              },
+    {'b', "1",                                                                     "train.json:2: v: must be true or false, not 1"      },
     {'b', "\"true\"",
-     "job.json:2: v: must be true or false, not \"true\"; remove the quotes"                                                          },
-    {'s', "\"a\\u00e9\\n\"",                                                       "a\xc3\xa9\n"                                      },
-    {'s', "\"\"",                                                                  ""                                                 },
-    {'s', "5",                                                                     "job.json:2: v: must be a string, not 5"           },
+     "train.json:2: v: must be true or false, not \"true\"; remove the quotes"                                                          },
+    {'s', "\"a\\u00e9\\n\"",                                                       "a\xc3\xa9\n"                                        },
+    {'s', "\"\"",                                                                  ""                                                   },
+    {'s', "5",                                                                     "train.json:2: v: must be a string, not 5"           },
     {'i', "\"\\t123456789012345678901234567890123456789012345\xc3\xa9 and more\"",
-     "job.json:2: v: must be a whole number, not "
-     "\"\\t123456789012345678901234567890123456789012345...\""                                                                        },
+     "train.json:2: v: must be a whole number, not "
+     "\"\\t123456789012345678901234567890123456789012345...\""                                                                          },
 };
 
 static void test_values(void)
@@ -388,7 +394,7 @@ static void test_values(void)
     }
 }
 
-/* ---- blame ---- */
+/* ---- paths in messages ---- */
 
 static void test_blame(void)
 {
@@ -404,27 +410,27 @@ static void test_blame(void)
     static const struct {
         const char *key, *want;
     } paths[] = {
-        {"x.y",  "job.json:2: net.layers[1][1][\"a b\"][\"x.y\"]: 5 is odd"        },
-        {"",     "job.json:3: net.layers[1][1][\"a b\"][\"\"]: 5 is odd"           },
-        {"\"\n", "job.json:4: net.layers[1][1][\"a b\"][\"\\\"\\u000a\"]: 5 is odd"},
-        {"k_-9", "job.json:4: net.layers[1][1][\"a b\"].k_-9: 5 is odd"            },
-        {"none", "job.json:2: net.layers[1][1][\"a b\"]: 5 is odd"                 },
+        {"x.y",  "train.json:2: net.layers[1][1][\"a b\"][\"x.y\"]: 5 is odd"        },
+        {"",     "train.json:3: net.layers[1][1][\"a b\"][\"\"]: 5 is odd"           },
+        {"\"\n", "train.json:4: net.layers[1][1][\"a b\"][\"\\\"\\u000a\"]: 5 is odd"},
+        {"k_-9", "train.json:4: net.layers[1][1][\"a b\"].k_-9: 5 is odd"            },
+        {"none", "train.json:2: net.layers[1][1][\"a b\"]: 5 is odd"                 },
     };
 
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
         struct dnn_jobj f = dnn_json_sub(&e, paths[i].key);
 
-        is_int(dnn_json_fail(&f, &err, "%d is %s", 5, "odd"), DNN_ECONFIG, "blamed");
+        is_int(dnn_json_fail(&f, &err, "%d is %s", 5, "odd"), DNN_ECONFIG, "an error");
         is_text(err.text, paths[i].want, "with its path");
     }
     dnn_json_fail(&a, &err, "is 0");
-    is_text(err.text, "job.json:1: net.layers[0]: is 0", "an element");
+    is_text(err.text, "train.json:1: net.layers[0]: is 0", "an element");
     dnn_json_fail(&top, &err, "is odd");
-    is_text(err.text, "job.json:1: is odd", "the top has no path");
-    is_int(dnn_json_fail(&top, NULL, "x"), DNN_ECONFIG, "nobody listens");
+    is_text(err.text, "train.json:1: is odd", "the top has no path");
+    is_int(dnn_json_fail(&top, NULL, "x"), DNN_ECONFIG, "err may be NULL");
     dnn_json_free(file);
 
-    /* A long way down: the end of the path is kept, and the message. */
+    /* A very long path: its end and the message are kept. */
     struct dnn_buf text = {0};
     for (int i = 0; i < 90; i++)
         dnn_buf_add(&text, "{\"level%d\":", i);
@@ -432,20 +438,20 @@ static void test_blame(void)
     for (int i = 0; i < 90; i++)
         dnn_buf_add(&text, "}");
     file = parsed(text.text);
-    struct dnn_jobj way[91];
-    way[0] = dnn_json_top(file);
+    struct dnn_jobj level[91];
+    level[0] = dnn_json_top(file);
     for (int i = 0; i < 90; i++)
-        way[i + 1] = dnn_json_first(&way[i]);
-    dnn_json_fail(&way[90], &err, "is the end");
-    ok(strncmp(err.text, "job.json:1: ...", 15) == 0 && strlen(err.text) < 340 &&
+        level[i + 1] = dnn_json_first(&level[i]);
+    dnn_json_fail(&level[90], &err, "is the end");
+    ok(strncmp(err.text, "train.json:1: ...", 15) == 0 && strlen(err.text) < 340 &&
            strstr(err.text, ".level88.level89: is the end") != NULL,
-       "a long path is shortened in front");
+       "a long path is shortened at its beginning");
     dnn_json_free(file);
     dnn_buf_free(&text);
 }
 
-/* Whatever is done to a good text, the parser and the explanation agree on
- * whether it is still one. */
+/* For random changes of a valid text, the parser and the function that explains errors
+ * agree on whether it is valid. */
 static void test_agreement(void)
 {
     static const char good[] =
@@ -484,9 +490,10 @@ static void test_agreement(void)
         }
         bad += doc == NULL;
         yyjson_doc_free(doc);
-        /* And all of it together survives. */
+        /* dnn_json_text() does not crash. */
         struct dnn_json *file = NULL;
-        if (dnn_json_text("job.json", text, len, &file, NULL) == 0) dnn_json_free(file);
+        if (dnn_json_text("train.json", text, len, &file, NULL) == 0)
+            dnn_json_free(file);
     }
     is_int(differ, 0, "parser and explanation agree on 30000 texts");
     ok(bad > 5000 && bad < 29000, "of which %d were wrong", bad);

@@ -1,4 +1,4 @@
-/* base_json_edit.c - values put into a file that was read, and who is blamed for them.
+/* base_json_edit.c - values set in a file after reading, and their place in messages.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -40,9 +40,9 @@ static void compact(void)
         parse(" { \"a\" : [1,\n 2.50 , \"x , \\\" : y\\\\\" ] ,\t\"b\":{ } }\n");
 
     is_now(file, "{\"a\": [1, 2.50, \"x , \\\" : y\\\\\"], \"b\": {}}",
-           "one line, texts untouched");
+           "one line, strings unchanged");
     struct dnn_jobj top = dnn_json_top(file), none = dnn_json_sub(&top, "c");
-    ok(dnn_json_compact(&none) == NULL, "nothing of what is absent");
+    ok(dnn_json_compact(&none) == NULL, "NULL for an absent value");
     dnn_json_free(file);
     struct dnn_buf out = {0};
     dnn_json_quoted(&out, "a\"b\\c\n\xc3\xa4");
@@ -63,21 +63,21 @@ static void replaced(void)
     is_int(dnn_json_set(file, second, N(second), "{}", "x", "l[1]", &err), 0,
            "an element");
     is_int(dnn_json_set(file, third, N(third), "true", "x", "l[2]", &err), 0,
-           "one behind the last");
+           "one after the last");
     is_int(dnn_json_set(file, made, N(made), "null", "x", "n", &err), 0,
-           "what is missing on the way is made");
+           "missing objects and lists are made");
     is_now(
         file,
         "{\"a\": {\"b\": 3}, \"l\": [1, {}, true], \"z\": 0, \"n\": {\"o\": [{\"p\": "
         "null}]}}",
         "all of it");
     struct dnn_jobj top = dnn_json_top(file), z = dnn_json_sub(&top, "z");
-    is_int((long long)dnn_json_line(&z), 4, "lines are what they were");
+    is_int((long long)dnn_json_line(&z), 4, "lines are not changed");
     static const struct dnn_jstep p[] = {KEY("n"), KEY("o"), ELEMENT(0), KEY("p"),
                                          KEY("q")};
     is_int(dnn_json_set(file, p, N(p), "1", "x", "n", &err), 0,
            "null becomes an object");
-    is_int(dnn_json_set(file, NULL, 0, "[]", "x", "", &err), 0, "even all of it");
+    is_int(dnn_json_set(file, NULL, 0, "[]", "x", "", &err), 0, "the whole file");
     is_now(file, "[]", "nothing is left");
     dnn_json_free(file);
 }
@@ -112,17 +112,17 @@ static void refused(void)
 
 static int64_t number;
 
-static void blames(const struct dnn_json *file, const char *a, const char *b,
+static void places(const struct dnn_json *file, const char *a, const char *b,
                    const char *want)
 {
     struct dnn_jobj top = dnn_json_top(file), outer = dnn_json_sub(&top, a);
     struct dnn_jobj inner = dnn_json_sub(&outer, b);
 
-    ok(dnn_json_int(&inner, &number, &err) < 0, "no number");
-    is_text(err.text, want, "who is to blame");
+    ok(dnn_json_int(&inner, &number, &err) < 0, "not a number");
+    is_text(err.text, want, "the message has its source");
 }
 
-static void blame(void)
+static void sources(void)
 {
     static const struct dnn_jstep b[] = {KEY("a"), KEY("b")};
     static const struct dnn_jstep a[] = {KEY("a")}, c[] = {KEY("a"), KEY("c")};
@@ -130,20 +130,20 @@ static void blame(void)
         parse("{\"a\":\n {\"b\": 1,\n \"c\": \"x\"},\n \"d\": {\"e\": []}}");
 
     is_int(dnn_json_set(file, b, N(b), "\"y\"", "--set a.b=y", "a.b", &err), 0, "b");
-    blames(file, "a", "b", "--set a.b=y: must be a whole number, not \"y\"");
-    blames(file, "a", "c", "f.json:3: a.c: must be a whole number, not \"x\"");
-    blames(file, "d", "e", "f.json:4: d.e: must be a whole number, not []");
+    places(file, "a", "b", "--set a.b=y: must be a whole number, not \"y\"");
+    places(file, "a", "c", "f.json:3: a.c: must be a whole number, not \"x\"");
+    places(file, "d", "e", "f.json:4: d.e: must be a whole number, not []");
     is_int(dnn_json_set(file, c, N(c), "null", "--set a.c=null", "a.c", &err), 0, "c");
-    blames(file, "a", "b", "--set a.b=y: must be a whole number, not \"y\"");
-    blames(file, "a", "c", "--set a.c=null: must be a whole number, not null");
+    places(file, "a", "b", "--set a.b=y: must be a whole number, not \"y\"");
+    places(file, "a", "c", "--set a.c=null: must be a whole number, not null");
     is_int(dnn_json_set(file, a, N(a), "{\"b\": {}, \"c\": 1.5}", "--set a={...}", "a",
                         &err),
            0, "both at once");
-    blames(file, "a", "b", "--set a={...}: a.b: must be a whole number, not {}");
+    places(file, "a", "b", "--set a={...}: a.b: must be a whole number, not {}");
     is_int(dnn_json_set(file, b, N(b), "[]", "--set a.b=[]", "a.b", &err), 0, "again");
-    blames(file, "a", "b", "--set a.b=[]: must be a whole number, not []");
-    blames(file, "a", "c", "--set a={...}: a.c: must be a whole number, not 1.5");
-    blames(file, "d", "e", "f.json:4: d.e: must be a whole number, not []");
+    places(file, "a", "b", "--set a.b=[]: must be a whole number, not []");
+    places(file, "a", "c", "--set a={...}: a.c: must be a whole number, not 1.5");
+    places(file, "d", "e", "f.json:4: d.e: must be a whole number, not []");
     dnn_json_free(file);
 }
 
@@ -152,6 +152,6 @@ int main(void)
     compact();
     replaced();
     refused();
-    blame();
+    sources();
     return done();
 }

@@ -1,4 +1,4 @@
-/* base_opt.c - command lines: what is accepted, what is said about the rest.
+/* base_opt.c - command lines: valid ones, and error messages.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -95,19 +95,19 @@ static void good(void)
            0, "many forms");
     ok(n == 1 && strcmp(args[0], "x") == 0 && o.threads == 7 && o.limit == 0.25 &&
            o.json && !o.color && o.bind == 1 && strcmp(o.config, "a.json") == 0,
-       "all arrive");
+       "all are set");
     dnn_free(args);
     is_int(parse("show -jt3 -s a=1 --set b=2 -- -x", &o, &cmd, &n, &args, &err), 0,
-           "letters together, a list, a dash behind --");
+           "combined letters, a list, a dash after --");
     ok(o.json && o.threads == 3 && o.set.count == 2 &&
            strcmp(o.set.text[1], "b=2") == 0 && n == 1 && strcmp(args[0], "-x") == 0,
-       "all arrive");
+       "all are set");
     dnn_opt_free(&tool, cmd, &o);
     dnn_free(args);
     is_int(parse("show --config= a.json x", &o, &cmd, &n, &args, &err), 0,
            "the value of \"--config=\" is the next argument");
     ok(strcmp(o.config, "a.json") == 0 && n == 1 && strcmp(args[0], "x") == 0,
-       "both arrive");
+       "both are set");
     dnn_free(args);
     is_int(parse("run srun -n2 --help", &o, &cmd, &n, &args, &err), 0,
            "a command to run");
@@ -115,7 +115,7 @@ static void good(void)
        "keeps its own options");
     dnn_free(args);
     is_int(parse("show --help", &o, &cmd, &n, &args, &err), 0, "help");
-    ok(cmd == NULL, "was answered");
+    ok(cmd == NULL, "was printed");
     dnn_free(args);
 }
 

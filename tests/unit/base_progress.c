@@ -1,4 +1,5 @@
-/* base_progress.c - the meter on a terminal (also a real one) and in a log.
+/* base_progress.c - the progress bar on a terminal (also a pseudo-terminal) and in a
+ * log.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -22,7 +23,7 @@ static double fake_clock(void *arg)
     return clock_says;
 }
 
-/* What is written is collected here. */
+/* The output is collected here. */
 static char *out;
 static size_t out_len;
 static FILE *where;
@@ -72,7 +73,7 @@ static void test_line(void)
     dnn_progress_hide(p);
     dnn_progress_hide(p); /* is hidden already */
     clock_says += 0.01;
-    dnn_progress_at(p, 200); /* soon, but nothing is on the screen */
+    dnn_progress_at(p, 200); /* soon, but nothing is displayed */
     dnn_progress_stop(p, true);
     is_output(
         "<CR>reading [----------------------------------------]   0 % 0/200 "
@@ -100,7 +101,7 @@ static void test_narrow(void)
     is_output(
         "<CR>reading  25 % 50/200 files, 25.0 files/s, 6<ESC>[K"
         "<CR><ESC>[Kreading: stopped at 25 %, 50/200 files in 2.0 s, 25.0 files/s\n",
-        "without room for a bar, words; stopped half way");
+        "narrow terminal: no bar; stopped before the end");
     p = begin(DNN_METER_LINE, 10, 200, "\xc3\xa9t\xc3\xa9s");
     clock_says += 2;
     dnn_progress_at(p, 50);
@@ -108,7 +109,7 @@ static void test_narrow(void)
     is_output(
         "<CR>reading  <ESC>[K<CR><ESC>[Kreading: 50/200 \xc3\xa9t\xc3\xa9s in 2.0 s, "
         "25.0 \xc3\xa9t\xc3\xa9s/s\n",
-        "a terminal of 10 columns is not overrun");
+        "output fits a terminal of 10 columns");
     p = begin(DNN_METER_LINE, 80, 0, "B");
     clock_says += 2;
     dnn_progress_at(p, 3 << 20);
@@ -124,10 +125,10 @@ static void test_narrow(void)
         "<CR>reading [###########] 100 % 12/10 steps<ESC>[K<CR><ESC>[Kreading: 12 "
         "steps in "
         "0 ms\n",
-        "more than all, in no time");
+        "more than the total, in 0 s");
 }
 
-/* However often there is news: at most ten drawings a second. */
+/* The bar is drawn at most ten times a second. */
 static void test_throttle(void)
 {
     struct dnn_progress *p = begin(DNN_METER_LINE, 80, 100000, "steps");
@@ -146,7 +147,7 @@ static void test_throttle(void)
     free(out);
 }
 
-/* Ten hours, with news every second. */
+/* Ten hours, with an update every second. */
 static void test_log(void)
 {
     struct dnn_progress *p = begin(DNN_METER_LOG, 0, 36000, "steps");
@@ -221,14 +222,15 @@ static void test_silent(void)
     dnn_log_levels("warn,data=info", &err);
     struct dnn_progress *p = begin(DNN_METER_LOG, 80, 10, "steps");
     dnn_progress_stop(p, true);
-    is_output("reading: 0/10 steps in 0 ms\n", "but not when this room's is not");
+    is_output("reading: 0/10 steps in 0 ms\n",
+              "unless its component has another level");
     dnn_log_levels("info", &err);
     dnn_progress_stop(NULL, true);
 }
 
-/* ---- a real terminal, and a real file ---- */
+/* ---- a pseudo-terminal, and a file ---- */
 
-/* All that comes out of fd until nothing more is there. */
+/* Read fd until it is empty. */
 static size_t drain(int fd, char *text, size_t size)
 {
     size_t len = 0;
@@ -246,13 +248,13 @@ static void test_terminal(void)
     int main_fd = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK);
 
     if (main_fd < 0 || grantpt(main_fd) != 0 || unlockpt(main_fd) != 0) {
-        skip("a real terminal", strerror(errno));
+        skip("a pseudo-terminal", strerror(errno));
         if (main_fd >= 0) close(main_fd);
         return;
     }
     FILE *term = fopen(ptsname(main_fd), "w");
     if (term == NULL) {
-        skip("a real terminal", strerror(errno));
+        skip("a pseudo-terminal", strerror(errno));
         close(main_fd);
         return;
     }
@@ -266,7 +268,7 @@ static void test_terminal(void)
     dnn_progress_at(p, 5);
     drain(main_fd, text, sizeof text);
     is_text(text, "\rreading  50 % 5/10 files, 5.0 files/s, 1.0 s left\033[K",
-            "its width is found out and kept");
+            "its width is used");
     size.ws_col = 70;
     ioctl(main_fd, TIOCSWINSZ, &size);
     clock_says = 2;
@@ -279,7 +281,7 @@ static void test_terminal(void)
     dnn_progress_stop(p, true);
     drain(main_fd, text, sizeof text);
     is_text(text, "\r\033[Kreading: 8/10 files in 2.0 s, 4.0 files/s\r\n",
-            "and left clean");
+            "and the bar is removed");
 
     setenv("TERM", "dumb", 1);
     p = dnn_progress_start("data", "reading", 10, "files", &how);
@@ -288,7 +290,7 @@ static void test_terminal(void)
     dnn_progress_stop(p, true);
     drain(main_fd, text, sizeof text);
     is_text(text, "reading: 5/10 files in 1.0 s, 5.0 files/s\r\n",
-            "a dumb one is treated as a log");
+            "TERM=dumb is treated as a log");
     setenv("TERM", "xterm", 1);
     fclose(term);
     close(main_fd);

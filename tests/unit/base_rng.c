@@ -33,7 +33,7 @@ static void test_vectors(void)
     }
 }
 
-/* Every coordinate counts, at both ends of its range, and none equals another. */
+/* Every coordinate changes the result, at both ends of its range. */
 static void test_coordinates(void)
 {
     static const struct {
@@ -65,7 +65,7 @@ static void test_coordinates(void)
             for (int k = 0; k < 4; k++)
                 same += words[i][k] == words[j][k];
     }
-    is_int(same, 0, "each of seed, stream, step, sample and index matters");
+    is_int(same, 0, "seed, stream, step, sample and index all change the result");
 }
 
 static uint64_t bits_of(double x)
@@ -76,8 +76,7 @@ static uint64_t bits_of(double x)
     return bits;
 }
 
-/* Forwards, backwards and alone: the same numbers; and the same bits as on the
- * machine these were first computed on. */
+/* The same numbers in any order, and the same bits as recorded here. */
 static void test_exact(void)
 {
     struct dnn_rng rng = dnn_rng_make(20260301, 7);
@@ -94,8 +93,7 @@ static void test_exact(void)
             (2 * (uint64_t)i + 1);
     ok(forward == backward, "normals do not depend on the order of calls");
     snprintf(text, sizeof text, "%016" PRIx64, forward);
-    is_text(text, "dd2ff9475a4fc6db",
-            "a thousand normals have the bits they always had");
+    is_text(text, "dd2ff9475a4fc6db", "a thousand normals have the recorded bits");
 
     uint64_t mixed = 0;
     for (uint64_t i = 0; i < 1000; i++) {
@@ -107,7 +105,8 @@ static void test_exact(void)
         mixed = mixed * 31 + dnn_rng_perm_at(&perm, i);
     }
     snprintf(text, sizeof text, "%016" PRIx64, mixed);
-    is_text(text, "cf0c04a21575d778", "and so have uniforms, bounded ones and orders");
+    is_text(text, "cf0c04a21575d778",
+            "and so have uniforms, bounded integers and permutations");
 }
 
 static void test_uniform(void)
@@ -138,8 +137,8 @@ static void test_uniform(void)
     /* Limits at five standard deviations. */
     ok(fabs(sum / N) < 5 * sqrt(1. / 12 / N), "their mean is 1/2 (off by %g)", sum / N);
     ok(fabs(square / N - 1. / 12) < 5 * sqrt(1. / 180 / N), "their variance is 1/12");
-    ok(fabs(lag / N) < 5. / 12 / sqrt(N), "neighbours do not know each other");
-    ok(fabs(cross / N) < 5. / 12 / sqrt(N), "streams do not know each other");
+    ok(fabs(lag / N) < 5. / 12 / sqrt(N), "neighbours are uncorrelated");
+    ok(fabs(cross / N) < 5. / 12 / sqrt(N), "streams are uncorrelated");
     ok(chi < BINS - 1 + 5 * sqrt(2. * (BINS - 1)), "64 bins fill evenly (chi2 %g)",
        chi);
 }
@@ -207,8 +206,8 @@ static void test_below(void)
         ok(wrong == 0 && chi < n - 1 + 5 * sqrt(2 * n), "below %d: even (chi2 %g)",
            (int)sizes[s], chi);
     }
-    /* Of 2^63 + 1, nearly every second draw is thrown away; of three parts of
-     * the range each must still get a third. */
+    /* Below 2^63 + 1 nearly every second draw is rejected; each third of the range
+     * must still get a third of the numbers. */
     uint64_t huge = ((uint64_t)1 << 63) + 1;
     int third[4] = {0};
     for (int i = 0; i < N; i++)
@@ -241,13 +240,13 @@ static void test_perm(void)
 
     for (uint64_t n = 1; n <= 1000; n++)
         bad += !one_to_one(n, n / 3, n, seen);
-    is_int(bad, 0, "orders of 1 to 1000 are one to one");
+    is_int(bad, 0, "permutations of 1 to 1000 elements are one to one");
     ok(one_to_one(1, 0, 100003, seen) && one_to_one(2, 5, MOST, seen) &&
            one_to_one(2, 5, MOST + 1, seen),
        "so are those of 100003, 2^20 and 2^20 + 1");
     free(seen);
 
-    /* Too many to list: in range, and no two of a sample alike. */
+    /* Too many to list: in range, and different in a sample. */
     struct dnn_perm perm = dnn_rng_perm(7, 0, (uint64_t)1 << 63);
     bool fine = true;
     uint64_t last = 0;
@@ -257,10 +256,10 @@ static void test_perm(void)
         fine = fine && x < (uint64_t)1 << 63 && x != last;
         last = x;
     }
-    ok(fine, "an order of 2^63 stays below it");
+    ok(fine, "a permutation of 2^63 elements is in range");
 }
 
-/* All n! orders of a few things come equally often over seeds, and over the
+/* All n! permutations of a few elements are equally frequent over seeds, and over the
  * epochs of one seed. */
 static void test_perm_orders(int n, int factorial, bool by_epoch)
 {
@@ -286,13 +285,12 @@ static void test_perm_orders(int n, int factorial, bool by_epoch)
     for (int i = 0; i < factorial; i++)
         chi += pow(count[i] - EACH, 2) / EACH;
     ok(chi < factorial - 1 + 5 * sqrt(2. * factorial),
-       "the %d orders of %d come evenly over %s (chi2 %g)", factorial, n,
+       "the %d permutations of %d are uniform over %s (chi2 %g)", factorial, n,
        by_epoch ? "epochs" : "seeds", chi);
     free(count);
 }
 
-/* Of a long order: each place gets each tenth equally often, and neighbours in
- * the order are no neighbours in number. */
+/* A long permutation: positions and values are independent, and so are neighbours. */
 static void test_perm_long(void)
 {
     enum { N = 50000 };
@@ -310,8 +308,8 @@ static void test_perm_long(void)
     }
     for (int i = 0; i < 100; i++)
         chi += pow(count[i / 10][i % 10] - cell, 2) / cell;
-    ok(chi < 81 + 5 * sqrt(2 * 81.), "a long order is spread evenly (chi2 %g)", chi);
-    ok(fabs(near / N) < 5. / 12 / sqrt(N), "neighbours in it are unrelated");
+    ok(chi < 81 + 5 * sqrt(2 * 81.), "a long permutation is uniform (chi2 %g)", chi);
+    ok(fabs(near / N) < 5. / 12 / sqrt(N), "its neighbours are uncorrelated");
 }
 
 int main(void)

@@ -1,4 +1,4 @@
-/* base_shape.c - extents: equal, counted, printed, parsed.
+/* base_shape.c - shapes: compared, counted, printed, parsed.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -8,7 +8,7 @@
 
 #define BIG 9223372036854775807
 
-/* Text, what it is, its number of elements, or why there is none. */
+/* Text, shape, number of elements, or the error message. */
 static const struct {
     const char *text;
     struct dnn_shape shape;
@@ -81,7 +81,7 @@ int main(void)
 
         ok(dnn_shape_parse(wrong[i].text, &got, &err) == DNN_ECONFIG && got.ndim == 77,
            "\"%s\" is no shape", wrong[i].text);
-        is_text(err.text, wrong[i].message, "and the message says so");
+        is_text(err.text, wrong[i].message, "and its message");
     }
 
     struct dnn_err err = {0};
@@ -93,9 +93,9 @@ int main(void)
     dnn_shape_make(9, dim, &got, &err);
     is_text(err.text, "a shape must have 0 to 8 axes, not 9", "too many axes");
     ok(dnn_shape_known(&shapes[2].shape) && !dnn_shape_known(&shapes[8].shape),
-       "known extents are told from unknown ones");
+       "known and unknown shapes");
     char small[6];
     is_text(dnn_shape_text(small, sizeof small, &shapes[2].shape), "32x64",
-            "a small buffer is not overrun");
+            "output fits a small buffer");
     return done();
 }

@@ -46,7 +46,7 @@ static void test_types(void)
     is_text(err.text,
             "dtype must be one of f32, f64, f16, bf16, i8, u8, i16, u16, i32, u32, "
             "i64, u64, bool, not \"fp16\"; did you mean \"f16\"?",
-            "and what it may have meant");
+            "and the similar name");
 }
 
 static void test_descriptor(void)
@@ -99,7 +99,7 @@ static float float_of(uint32_t bits)
     return x;
 }
 
-/* What the bits of an f16 mean, by the definition of the format. */
+/* The value of an f16, by the definition of the format. */
 static double meaning(uint16_t h)
 {
     int e = h >> 10 & 31, f = h & 1023;
@@ -128,7 +128,7 @@ static void test_f16(void)
         wide += x != want || !signbit(x) != !signbit(want);
         back += dnn_f16_from_f32(x) != h;
         if ((h & 0x7fff) >= 0x7c00) continue;
-        /* Half way to the next one outwards goes to the even one of the two. */
+        /* A tie is rounded to even. */
         double next =
             (h & 0x7fff) == 0x7bff ? (h & 0x8000 ? -65536. : 65536.) : meaning(h + 1);
         float half = (float)((want + next) / 2);
@@ -137,9 +137,9 @@ static void test_f16(void)
         sides += dnn_f16_from_f32(nextafterf(half, (float)next)) != (uint16_t)(h + 1);
     }
     is_int(wide, 0, "f16: all 65536 widen exactly");
-    is_int(back, 0, "and come back");
-    is_int(ties, 0, "what lies half way goes to the even one");
-    is_int(sides, 0, "what lies beside that goes to the nearer one");
+    is_int(back, 0, "and are rounded back");
+    is_int(ties, 0, "ties are rounded to even");
+    is_int(sides, 0, "values next to a tie are rounded to the nearer one");
     is_int(dnn_f16_from_f32(1e10f), 0x7c00, "too large is infinite");
     is_int(dnn_f16_from_f32(-1e-40f), 0x8000, "too small is zero, with its sign");
 }
@@ -161,11 +161,11 @@ static void test_bf16(void)
         sides += dnn_bf16_from_f32(float_of(bits | 0x8001)) != (uint16_t)(h + 1);
     }
     is_int(wide, 0, "bf16: all 65536 widen exactly");
-    is_int(back, 0, "and come back");
-    is_int(ties, 0, "what lies half way goes to the even one");
-    is_int(sides, 0, "what lies beside that goes to the nearer one");
+    is_int(back, 0, "and are rounded back");
+    is_int(ties, 0, "ties are rounded to even");
+    is_int(sides, 0, "values next to a tie are rounded to the nearer one");
     is_int(dnn_bf16_from_f32(float_of(0x7f800001)), 0x7fc0,
-           "a NaN whose bits are all in the lost half stays a NaN");
+           "a NaN with only low bits stays a NaN");
 }
 
 /* The compiler's own half precision, if it has one, on values of every size. */
@@ -191,7 +191,7 @@ static void test_against_compiler(void)
         memcpy(&half, &h, sizeof half);
         differ += bits_of((float)half) != bits_of(dnn_f16_to_f32(h));
     }
-    is_int(differ, 0, "f16 as the compiler's own _Float16, both ways");
+    is_int(differ, 0, "f16 as the compiler's _Float16, in both directions");
 #else
     skip("f16 as the compiler's own", "this compiler has no _Float16");
 #endif

@@ -1,4 +1,4 @@
-/* base_text.c - growing strings, nearest words, numbers and small memory.
+/* base_text.c - growing strings, similar words, numbers, and small allocations.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -65,17 +65,17 @@ static void numbers(void)
     ok(dnn_text_int("-7", &i) && i == -7, "-7");
     ok(!dnn_text_int("4x", &i) && !dnn_text_int("", &i) && !dnn_text_int(" 4", &i) &&
            !dnn_text_int("99999999999999999999", &i) && !dnn_text_int("1.5", &i),
-       "what is no whole number");
+       "not a whole number");
     ok(dnn_text_real("1e-3", &r) && r == 1e-3, "1e-3");
     ok(!dnn_text_real("nan", &r) && !dnn_text_real("inf", &r) &&
            !dnn_text_real("1,5", &r) && !dnn_text_real("", &r),
-       "what is no number");
+       "not a number");
     ok(dnn_text_size("512M", &s) && s == 512ULL << 20, "512M");
     ok(dnn_text_size("1.5GiB", &s) && s == 3ULL << 29, "1.5GiB");
     ok(dnn_text_size("80", &s) && s == 80, "80 bytes");
     ok(!dnn_text_size("x", &s) && !dnn_text_size("-1K", &s) &&
            !dnn_text_size("5 apples", &s),
-       "what is no size");
+       "not a size");
     is_text(dnn_text_bytes(out, sizeof out, 0), "0 B", "nothing");
     is_text(dnn_text_bytes(out, sizeof out, 1023), "1023 B", "bytes");
     is_text(dnn_text_bytes(out, sizeof out, 3.1 * (1 << 30)), "3.1 GiB", "GiB");
@@ -107,8 +107,8 @@ static void choices(void)
         "must be one of auto, inherit, off, not \"inherti\"; did you mean \"inherit\"?",
         "and its message");
     is_int(value, 1, "nothing is written on failure");
-    is_text(dnn_choice_name(kinds, 2), "off", "back to the word");
-    is_text(dnn_choice_name(kinds, 9), NULL, "no word");
+    is_text(dnn_choice_name(kinds, 2), "off", "the name of a value");
+    is_text(dnn_choice_name(kinds, 9), NULL, "no name");
 }
 
 static void memory(void)

@@ -1,4 +1,4 @@
-/* bp_file.c - BP files: arrays and attributes there and back, and files that are none.
+/* bp_file.c - BP files: arrays and attributes written and read, and invalid files.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -19,9 +19,9 @@ static char path[256];
 
 enum { ROWS = 37, ROW = 600 };
 
-static bool smooth; /* what fill() makes can be compressed */
+static bool smooth; /* fill() makes compressible data */
 
-/* A row of any type, as bytes, that no other has. */
+/* A row of any type, as bytes, different from all others. */
 static void fill(unsigned char *to, int var, int64_t row, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++) {
@@ -31,7 +31,7 @@ static void fill(unsigned char *to, int var, int64_t row, size_t bytes)
     }
 }
 
-/* Blocks in no order, of any size, in several portions. */
+/* Blocks in random order, of any size, with several flushes. */
 static int put_types(struct dnn_bp *bp, unsigned char *data, struct dnn_err *err)
 {
     static const int64_t first[] = {20, 0, 7, 8, 33}, rows[] = {13, 7, 1, 12, 4};
@@ -101,7 +101,7 @@ static void read_types(const char *what, bool direct)
         return;
     }
     is_int(dnn_bp_count(bp), DNN_NDTYPES, "as many arrays as were written");
-    ok(dnn_bp_whole(bp) == direct, "%s: whole or not", what);
+    ok(dnn_bp_whole(bp) == direct, "%s: complete or not", what);
     for (int t = 0; t < DNN_NDTYPES; t++) {
         char name[32];
 
@@ -117,14 +117,14 @@ static void read_types(const char *what, bool direct)
     dnn_bp_close(bp);
 }
 
-/* Where the blocks are is known, or reading would be slow. */
+/* The positions of all blocks are known, so reading is direct. */
 static void index_is_used(void)
 {
     char *full = dnn_format("%s/dnn.idx", path);
     struct stat st;
 
     ok(stat(full, &st) == 0 && st.st_size > DNN_NDTYPES * 5 * 40,
-       "dnn.idx knows the places of all blocks");
+       "dnn.idx has the positions of all blocks");
     dnn_free(full);
 }
 
@@ -161,7 +161,7 @@ static void compressed(void)
     read_types("compressed", true);
     dnn_file_remove_tree(path, NULL);
     smooth = false;
-    is_int(write_types(&how, &err), DNN_EDATA, "what cannot be compressed");
+    is_int(write_types(&how, &err), DNN_EDATA, "incompressible data");
     char *want = dnn_format("%s: a/f16: rows 7 to 8 are incompressible, which ADIOS2's "
                             "bzip2 cannot store; turn compression off",
                             path);
@@ -184,7 +184,7 @@ static void operators(void)
 
     is_int(dnn_bp_create(NULL, path, &how, &bp, &err), DNN_ECONFIG, "no operator");
     if (dnn_bp_operator("blosc") || dnn_bp_operator("bzip2"))
-        is_text(err.text, want, "those there are, are named");
+        is_text(err.text, want, "the message lists the available operators");
     dnn_free(want);
     how = (struct dnn_bp_how){.compress = "bzip2", .params = "level"};
     if (!dnn_bp_operator("bzip2")) return;
@@ -195,7 +195,7 @@ static void operators(void)
            "parameters");
     want = dnn_format(
         "%s: x: parameters of bzip2 must be KEY=VALUE,KEY=VALUE, not \"level\"", path);
-    is_text(err.text, want, "that are none");
+    is_text(err.text, want, "that are invalid");
     dnn_free(want);
     dnn_bp_close(bp);
     dnn_file_remove_tree(path, NULL);
@@ -256,13 +256,13 @@ static void attributes(void)
     ok(dnn_bp_text(bp, "nowhere") == NULL && dnn_bp_text(bp, "ints") == NULL &&
            dnn_bp_reals(bp, "ints", &n) == NULL && n == 0 &&
            dnn_bp_ints(bp, "words", &n) == NULL && dnn_bp_texts(bp, "long", &n) == NULL,
-       "what is not there, or of another kind, is not read");
+       "absent attributes and those of another type are not read");
     dnn_bp_close(bp);
     dnn_free(text);
     dnn_file_remove_tree(path, NULL);
 }
 
-/* ---- files that are none ---- */
+/* ---- invalid files ---- */
 
 static int inspect(struct dnn_err *err)
 {
@@ -281,8 +281,8 @@ static int inspect(struct dnn_err *err)
     return rc;
 }
 
-/* Files of others, without our index: a cut is found by their own tables or, in the
- * last portion, by reading. */
+/* Files without dnn.idx: truncation is found by ADIOS2's tables or, in the last block,
+ * by reading. */
 static void cut_off(const char *name)
 {
     char *full = dnn_format("%s/%s", path, name), *bytes;
@@ -305,7 +305,7 @@ static void cut_off(const char *name)
     dnn_free(full);
 }
 
-/* Tables of others with wrong content: ADIOS2 may crash, we must not. */
+/* Damaged ADIOS2 tables: ADIOS2 may crash, the test program must not. */
 static void changed(const char *name)
 {
     char *full = dnn_format("%s/%s", path, name), *bytes;
@@ -323,7 +323,7 @@ static void changed(const char *name)
         refused += inspect(&err) == DNN_EDATA;
     }
     dnn_file_write(full, bytes, len, NULL);
-    ok(refused > 0, "%s with a wrong byte: %d of 12 are refused, none is deadly", name,
+    ok(refused > 0, "%s with a wrong byte: %d of 12 are refused, none crashes", name,
        refused);
     dnn_free(bytes);
     dnn_free(full);
@@ -362,7 +362,7 @@ static void broken(void)
     int fd = open(md, O_WRONLY);
     if (pwrite(fd, "\1", 1, 39) != 1) perror(md);
     is_refused(": incomplete: it is still being written, or its writer was killed",
-               DNN_EDATA, "one that is open");
+               DNN_EDATA, "a file that is being written");
     if (pwrite(fd, "\4", 1, 37) != 1) perror(md);
     is_refused(": not a BP5 file (ADIOS2 2.8 or later)", DNN_EDATA, "another version");
     close(fd);

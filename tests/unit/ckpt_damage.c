@@ -1,5 +1,5 @@
-/* ckpt_damage.c - a checkpoint damaged in every way: it is seen, set aside, and the one
- * before it is taken.
+/* ckpt_damage.c - damaged checkpoints: the damage is detected, the checkpoint is
+ * renamed, and the one before it is loaded.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -37,9 +37,9 @@ static int64_t load(struct dnn_err *err)
     return rc < 0 ? rc : same ? step : -4;
 }
 
-/* 1: seen, the one before it taken, the damaged one set aside.  2: not seen, and the
- * content is as it was.  0: neither.  What was set aside is put back. */
-static int judge(const char *what)
+/* 1: detected, renamed, and the one before it loaded.  2: not detected, and the content
+ * is correct.  0: neither.  A renamed checkpoint is restored. */
+static int outcome(const char *what)
 {
     struct dnn_err err = {0};
     struct stat st;
@@ -75,14 +75,14 @@ static void flips(const char *name, const char *path, off_t size)
 
         if (at >= size) at = size - 1;
         flip(path, at, bit);
-        int verdict = judge(name);
+        int verdict = outcome(name);
         seen += verdict == 1;
         harmless += verdict == 2;
-        if (verdict == 2) printf("# %s: byte %lld is of no use\n", name, (long long)at);
+        if (verdict == 2) printf("# %s: byte %lld is not used\n", name, (long long)at);
         flip(path, at, bit);
     }
-    ok(seen == FLIPS, "%s: %d bits flipped, %d seen, %d harmless", name, FLIPS, seen,
-       harmless);
+    ok(seen == FLIPS, "%s: %d bits flipped, %d detected, %d harmless", name, FLIPS,
+       seen, harmless);
 }
 
 static void put_back(const char *path, const char *bytes, size_t len)
@@ -104,17 +104,18 @@ static void cuts(const char *name, const char *path, off_t size)
         off_t to = i == 0 ? 0 : i == 1 ? size - 1 : (off_t)(rand() % size);
 
         if (truncate(path, to) < 0) printf("# %s: not cut\n", name);
-        seen += judge(name) == 1;
+        seen += outcome(name) == 1;
         put_back(path, bytes, len);
     }
-    ok(seen == CUTS, "%s: cut off at %d places, %d seen", name, CUTS, seen);
+    ok(seen == CUTS, "%s: truncated at %d places, %d detected", name, CUTS, seen);
     unlink(path);
-    ok(judge(name) == 1, "%s: removed", name);
+    ok(outcome(name) == 1, "%s: removed", name);
     put_back(path, bytes, len);
     dnn_free(bytes);
 }
 
-/* Two stores of one file mixed up: each is as it was written, together they are not. */
+/* A file replaced by that of another checkpoint: each file is intact, but they do not
+ * match. */
 static void mixed(const char *name)
 {
     char *mine = dnn_format("%s/%s", newest, name);
@@ -126,7 +127,7 @@ static void mixed(const char *name)
     dnn_file_read(other, 1 << 20, &bytes, &len, NULL);
     if (len != klen || memcmp(bytes, kept, len) != 0) {
         put_back(mine, bytes, len);
-        ok(judge(name) == 1, "%s: of another checkpoint", name);
+        ok(outcome(name) == 1, "%s: of another checkpoint", name);
         put_back(mine, kept, klen);
     }
     dnn_free(bytes);
@@ -143,14 +144,14 @@ static void none_left(void)
 
     flip(path[0], 100, 3);
     flip(path[1], 100, 3);
-    is_int(load(&err), -1, "all are damaged: there is none");
-    ok(made_is(N, array, 99), "and the arrays are as they were");
-    is_int(load(&err), -1, "nor is there one the next time");
+    is_int(load(&err), -1, "all are damaged: none is loaded");
+    ok(made_is(N, array, 99), "and the arrays are not changed");
+    is_int(load(&err), -1, "nor the next time");
     dnn_free(path[0]);
     dnn_free(path[1]);
 }
 
-/* What is asked for by name is not replaced by another. */
+/* A checkpoint that is requested by its step is not replaced by another. */
 static void by_name(void)
 {
     struct dnn_ckpt_cfg cfg = {.dir = top, .keep = 2};
@@ -164,16 +165,16 @@ static void by_name(void)
     flip(path, 100, 3);
     dnn_ckpt_open(NULL, &cfg, &c, &err);
     is_int(dnn_ckpt_load(c, "2", N, array, &step, &state, &err), DNN_EDATA,
-           "a damaged one asked for by its step");
+           "a damaged one requested by its step");
     char *want = dnn_format("%s: a/b/c/d//e/: is damaged: its checksum is ", newest);
     ok(strncmp(err.text, want, strlen(want)) == 0, "is an error");
-    ok(stat(newest, &st) == 0 && made_is(N, array, 2), "and all stays as it was");
+    ok(stat(newest, &st) == 0 && made_is(N, array, 2), "and nothing is changed");
     FILE *where = open_memstream(&text, &len);
-    is_int(dnn_ckpt_verify(newest, where, &err), DNN_EDATA, "verify sees it, too");
+    is_int(dnn_ckpt_verify(newest, where, &err), DNN_EDATA, "verify detects it, too");
     fclose(where);
     ok(strstr(text, " WRONG\n") != NULL &&
            strstr(text, "\ndamaged: 1 of 14 arrays\n") != NULL,
-       "and says which");
+       "and prints which array");
     flip(path, 100, 3);
     free(text);
     dnn_free(want);
@@ -181,7 +182,7 @@ static void by_name(void)
     dnn_ckpt_close(c, NULL);
 }
 
-/* A file of a later version is no damage. */
+/* A file of a later version is not damaged. */
 static void of_tomorrow(void)
 {
     const char *table = "dnn-checkpoint 2\nmore to come\n";
@@ -204,8 +205,8 @@ static void of_tomorrow(void)
     is_int(load(&err), DNN_ECONFIG, "is refused");
     char *want = dnn_format(
         "%s: has checkpoint format 2, but this version reads only format 1", path);
-    is_text(err.text, want, "in words");
-    ok(stat(path, &st) == 0, "and stays");
+    is_text(err.text, want, "its message");
+    ok(stat(path, &st) == 0, "and is kept");
     dnn_file_remove_tree(path, NULL);
     dnn_free(want);
     dnn_free(path);
@@ -230,7 +231,7 @@ int main(void)
         dnn_ckpt_save(c, i, N, array, "{\"x\": 1}", false, &err);
     }
     is_int(dnn_ckpt_close(c, &err), 0, "two checkpoints");
-    ok(load(&err) == 2 && made_is(N, array, 2), "the newest is taken");
+    ok(load(&err) == 2 && made_is(N, array, 2), "the newest is loaded");
     int n = scandir(newest, &entry, NULL, alphasort);
     is_int(n, 2 + 5, "five files");
     for (int i = 0; i < n; i++) {
@@ -246,7 +247,7 @@ int main(void)
         free(entry[i]);
     }
     free(entry);
-    ok(load(&err) == 2 && made_is(N, array, 2), "put back, it is whole again");
+    ok(load(&err) == 2 && made_is(N, array, 2), "restored, it is complete again");
     by_name();
     of_tomorrow();
     none_left();

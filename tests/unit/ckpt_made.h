@@ -1,4 +1,4 @@
-/* ckpt_made.h - arrays whose content follows from the step, and a place for
+/* ckpt_made.h - arrays whose content depends on the step, and a directory for
  * checkpoints.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Names with slashes, colons, blanks; every type; a number alone; nothing at all. */
+/* Names with slashes, colons, blanks; every type; a scalar; an empty array. */
 static const struct {
     const char *name;
     enum dnn_dtype type;
@@ -52,7 +52,7 @@ static inline size_t made_bytes(const struct dnn_ckpt_array *a)
     return bytes;
 }
 
-/* n arrays with memory of their own; beyond those above, small ones. */
+/* n arrays with their own memory; after those above, small ones. */
 static inline struct dnn_ckpt_array *made_arrays(int n)
 {
     struct dnn_ckpt_array *a = dnn_alloc((size_t)(n + 1) * sizeof *a);

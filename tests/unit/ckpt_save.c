@@ -1,5 +1,5 @@
-/* ckpt_save.c - checkpoints there and back, which of them stay, the best, and what is
- * said when something is wrong.
+/* ckpt_save.c - checkpoints written and read, which are kept, the best, and error
+ * messages.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -25,7 +25,7 @@ static struct dnn_ckpts *opened(int keep, bool background)
     return c;
 }
 
-/* What is in the directory, sorted, as one text. */
+/* The sorted list of files as one text. */
 static const char *listed(void)
 {
     static char text[2000];
@@ -56,7 +56,7 @@ static void there_and_back(int n, const char *state, bool background, const char
     struct dnn_ckpts *c = opened(2, background);
     made_fill(n, a, 7);
     ok(dnn_ckpt_save(c, 7, n, a, state, false, &err) == 0, "%s: save", what);
-    made_fill(n, a, 8); /* the run goes on at once */
+    made_fill(n, a, 8); /* the run continues at once */
     ok(dnn_ckpt_close(c, &err) == 0, "%s: close", what);
     c = opened(2, background);
     int rc = dnn_ckpt_load(c, NULL, n, a, &step, &got, &err);
@@ -85,7 +85,7 @@ static void staying(void)
     is_int(dnn_ckpt_wait(c, &err), 0, "wait");
     is_text(listed(),
             "best.bp ckpt-000000002.bp ckpt-000000005.bp ckpt-000000006.bp lock",
-            "the last two and the best stay");
+            "the last two and the best are kept");
     dnn_ckpt_close(c, NULL);
 
     c = opened(2, true);
@@ -105,15 +105,15 @@ static void staying(void)
     dnn_free(path);
     dnn_ckpt_load(c, "4", 3, a, &step, &state, &err);
     char *want = dnn_format("%s: no checkpoint of step 4; found: 2, 5, 6", dir);
-    is_text(err.text, want, "one that there is not");
+    is_text(err.text, want, "a step that does not exist");
     dnn_free(want);
-    ok(step == -1 && state == NULL, "then there is no step");
+    ok(step == -1 && state == NULL, "then step is -1");
 
     made_fill(3, a, 7);
     dnn_ckpt_save(c, 7, 3, a, "{}", true, &err);
     dnn_ckpt_wait(c, &err);
     is_text(listed(), "best.bp ckpt-000000006.bp ckpt-000000007.bp lock",
-            "a new best one lets the old one go");
+            "the old best one is removed after a new one");
     dnn_ckpt_close(c, NULL);
     made_free(3, a);
 }
@@ -129,11 +129,11 @@ static void again(void)
 
     made_fill(3, a, 77);
     dnn_ckpt_save(c, 6, 3, a, "{\"again\": 1}", false, &err);
-    is_int(dnn_ckpt_wait(c, &err), 0, "a step that there is already");
+    is_int(dnn_ckpt_wait(c, &err), 0, "a step that exists already");
     is_text(listed(), "ckpt-000000006.bp ckpt-000000007.bp.superseded lock",
-            "replaces it, and later ones are set aside");
+            "replaces it, and later ones are renamed");
     dnn_ckpt_load(c, NULL, 3, a, &step, &state, &err);
-    ok(step == 6 && made_is(3, a, 77), "with what was saved last");
+    ok(step == 6 && made_is(3, a, 77), "with the last saved content");
     is_text(state, "{\"again\": 1}", "and its state");
     dnn_free(state);
     dnn_ckpt_close(c, NULL);
@@ -141,7 +141,7 @@ static void again(void)
     dnn_file_remove_tree(dir, NULL);
 }
 
-static void leave(const char *name)
+static void leftover(const char *name)
 {
     char *path = dnn_format("%s/%s", dir, name), *file = dnn_format("%s/data.0", path);
 
@@ -160,24 +160,25 @@ static void leftovers(void)
 
     dnn_ckpt_save(c, 3, 3, a, NULL, false, &err);
     dnn_ckpt_close(c, &err);
-    leave(".ckpt-000000004.bp.part");
-    leave(".ckpt-000000002.bp.old");
-    leave("mine");
-    ok(symlink("ckpt-000000003.bp", link) == 0, "a link on its way");
+    leftover(".ckpt-000000004.bp.part");
+    leftover(".ckpt-000000002.bp.old");
+    leftover("mine");
+    ok(symlink("ckpt-000000003.bp", link) == 0, "a link that was not renamed yet");
     dnn_ckpt_close(opened(2, true), NULL);
     is_text(listed(), "best.bp ckpt-000000003.bp lock mine",
-            "what a killed writer left is removed or put in place");
-    ok(symlink("ckpt-000000004.bp", link) == 0, "a link to what never came");
+            "files of a killed writer are removed or renamed");
+    ok(symlink("ckpt-000000004.bp", link) == 0,
+       "a link to a checkpoint that does not exist");
     dnn_ckpt_close(opened(2, true), NULL);
     is_text(listed(), "best.bp ckpt-000000003.bp lock mine", "is removed");
     /* Killed between the two steps of a replacement. */
     char *from = dnn_format("%s/ckpt-000000003.bp", dir);
     char *to = dnn_format("%s/.ckpt-000000003.bp.old", dir);
     rename(from, to);
-    leave(".ckpt-000000003.bp.part");
+    leftover(".ckpt-000000003.bp.part");
     dnn_ckpt_close(opened(2, true), NULL);
     is_text(listed(), "best.bp ckpt-000000003.bp lock mine",
-            "what was to be replaced comes back");
+            "the replaced checkpoint is restored");
     FILE *nowhere = fopen("/dev/null", "w");
     is_int(dnn_ckpt_verify(from, nowhere, &err), 0, "whole");
     fclose(nowhere);
@@ -200,7 +201,7 @@ static void taken(void)
     char *want = dnn_format(
         "%s: process %ld on %s is using it; every run needs its own directory", dir,
         (long)getpid(), host);
-    is_text(err.text, want, "hears who has the directory");
+    is_text(err.text, want, "gets the process that uses the directory");
     dnn_ckpt_close(c, NULL);
     is_int(dnn_ckpt_open(NULL, &cfg, &other, &err), 0, "which is free afterwards");
     dnn_ckpt_close(other, NULL);
@@ -247,7 +248,7 @@ static void others_arrays(void)
         dir);
     is_text(err.text, want, "the first few");
     dnn_free(want);
-    is_text(listed(), "ckpt-000000001.bp lock", "and the file stays");
+    is_text(listed(), "ckpt-000000001.bp lock", "and the file is kept");
     dnn_ckpt_close(c, NULL);
     made_free(8, a);
     dnn_file_remove_tree(dir, NULL);
@@ -278,14 +279,14 @@ static void refused(void)
     a[0].shape = (struct dnn_shape){
         .ndim = 2, .dim = {1 << 30, 1 << 27}
     };
-    is_int(dnn_ckpt_reserve(c, 1, a, &err), DNN_ENOMEM, "more than there is");
+    is_int(dnn_ckpt_reserve(c, 1, a, &err), DNN_ENOMEM, "more memory than available");
     want = dnn_format("%s: a copy of the arrays to save needs 512.0 PiB of memory for "
                       "1 array (0 B allocated), which is not available; without "
                       "background writing no copy is needed",
                       dir);
-    is_text(err.text, want, "is told in numbers");
+    is_text(err.text, want, "its message");
     dnn_free(want);
-    is_int(dnn_ckpt_reserve(c, 2, a + 1, &err), 0, "what there is");
+    is_int(dnn_ckpt_reserve(c, 2, a + 1, &err), 0, "available memory");
     dnn_ckpt_close(c, NULL);
     made_free(3, a);
     dnn_file_remove_tree(dir, NULL);
@@ -318,7 +319,7 @@ static void verified(void)
         at -= 13;
         memcpy(at - 3, "SUM", 3);
     }
-    is_text(text, want, "its table and verdict");
+    is_text(text, want, "its table and result");
     free(text);
     dnn_free(want);
 
@@ -341,7 +342,7 @@ static void verified(void)
     dnn_file_remove_tree(dir, NULL);
 }
 
-/* What goes wrong in the background is told by the next call, once. */
+/* A background error is returned by the next call, once. */
 static void failing(void)
 {
     struct dnn_ckpt_array *a = made_arrays(3);
@@ -357,22 +358,22 @@ static void failing(void)
     char *in = dnn_format("%s/.best.part", dir);
     mkdir(in, 0777);
     made_fill(3, a, 2);
-    is_int(dnn_ckpt_save(c, 2, 3, a, NULL, true, &err), 0, "a save begins");
+    is_int(dnn_ckpt_save(c, 2, 3, a, NULL, true, &err), 0, "a save is started");
     is_int(dnn_ckpt_save(c, 3, 3, a, NULL, false, &err), DNN_EIO,
-           "the next one tells that it failed");
+           "the next call returns its error");
     char *want = dnn_format(
         "%s/ckpt-000000002.bp: %s/.best.part: cannot be created: Is a directory", dir,
         dir);
-    is_text(err.text, want, "and how");
+    is_text(err.text, want, "and its message");
     is_int(dnn_ckpt_wait(c, &err), 0, "once");
     rmdir(in);
-    is_text(listed(), "best.bp ckpt-000000001.bp lock", "nothing is left of it");
+    is_text(listed(), "best.bp ckpt-000000001.bp lock", "no files of it are left");
     ok(dnn_ckpt_load(c, "best", 3, a, &step, &state, &err) == 0 && step == 1 &&
            made_is(3, a, 1),
-       "the earlier one is as it was");
+       "the earlier one is unchanged");
     dnn_free(state);
     dnn_ckpt_save(c, 4, 3, a, NULL, false, &err);
-    is_int(dnn_ckpt_close(c, &err), 0, "and it goes on");
+    is_int(dnn_ckpt_close(c, &err), 0, "and it continues");
     dnn_free(want);
     dnn_free(in);
     made_free(3, a);
@@ -389,7 +390,7 @@ int main(void)
     there_and_back(MADE, "{\"step\": 7, \"lr\": 0.1}", true, "all kinds of arrays");
     there_and_back(MADE, "{}", false, "not in the background");
     there_and_back(0, "{\"only\": \"state\"}", true, "no arrays");
-    there_and_back(0, NULL, true, "nothing at all");
+    there_and_back(0, NULL, true, "no arrays, no state");
     there_and_back(3, "", true, "no state");
     there_and_back(1000, "{}", true, "a thousand arrays");
     staying();

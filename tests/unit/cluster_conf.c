@@ -89,12 +89,12 @@ static void test_hardware(void)
 
     ok(dnn_cluster_conf_hardware(
            "NodeName=vm CPUs=2 Boards=1 RealMemory=24103\nUpTime=1", &out),
-       "slurmd -C is understood");
+       "the output of slurmd -C is parsed");
     is_text(out.text, "CPUs=2 Boards=1 RealMemory=24103", "the machine");
     dnn_buf_free(&out);
     ok(dnn_cluster_conf_hardware("CPUs=2 RealMemory=5 Gres=gpu:1\n", &out),
-       "with more behind");
-    is_text(out.text, "CPUs=2 RealMemory=5", "which is left out");
+       "with more text after it");
+    is_text(out.text, "CPUs=2 RealMemory=5", "which is ignored");
     dnn_buf_free(&out);
     ok(!dnn_cluster_conf_hardware("CPUs=2\nRealMemory=5\n", &out), "two lines are not");
     ok(!dnn_cluster_conf_hardware("slurmd: error\n", &out), "an error is not");
@@ -108,13 +108,13 @@ static void test_node(void)
     is_int(dnn_cluster_conf_node("n2", 2, &err), 2, "n2 of two");
     is_int(dnn_cluster_conf_node("n3", 2, &err), DNN_EUSAGE, "n3 of two");
     is_text(err.text, "no node \"n3\": this cluster has n1 to n2", "the message");
-    is_int(dnn_cluster_conf_node("n02", 2, &err), DNN_EUSAGE, "n02 is no name");
-    is_int(dnn_cluster_conf_node("n-1", 2, &err), DNN_EUSAGE, "n-1 is no name");
+    is_int(dnn_cluster_conf_node("n02", 2, &err), DNN_EUSAGE, "n02 is not a name");
+    is_int(dnn_cluster_conf_node("n-1", 2, &err), DNN_EUSAGE, "n-1 is not a name");
     is_int(dnn_cluster_conf_node("", 1, &err), DNN_EUSAGE, "an empty name");
     is_text(err.text, "no node \"\": this cluster has only n1", "and its message");
 }
 
-/* A place is a path that Slurm's files and a socket's name can hold. */
+/* A path must be valid in Slurm's files and short enough for a socket. */
 static void test_place(void)
 {
     char dir[DNN_CLUSTER_PATH];
@@ -127,7 +127,7 @@ static void test_place(void)
         .dir = "/1234567890/1234567890/1234567890/1234567890/1234567890/1234567890/"
                "1234567890/1234567890/1234567890"};
 
-    is_int(dnn_cluster_dir(&good, dir, &err), 0, "a good place");
+    is_int(dnn_cluster_dir(&good, dir, &err), 0, "a valid path");
     is_text(dir, "/x/y", "is the path given");
     is_int(dnn_cluster_dir(&blank, dir, &err), DNN_EUSAGE, "a blank in it");
     is_text(err.text,

@@ -1,4 +1,4 @@
-/* comm_self.c - the communicator of one rank, and what the front refuses.
+/* comm_self.c - the communicator of one rank, and invalid arguments.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -42,11 +42,11 @@ static void opening(void)
     dnn_comm_close(comm);
 
     is_int(dnn_comm_open(&cfg, &comm, &err), 0, "self opens");
-    is_int((long long)dnn_comm_deadline(comm), 20, "a deadline is taken");
+    is_int((long long)dnn_comm_deadline(comm), 20, "a deadline is set");
     dnn_comm_close(comm);
     setenv("DNN_DEADLINE", "35", 1);
     is_int(dnn_comm_open(&cfg, &comm, &err), 0, "DNN_DEADLINE is read");
-    is_int((long long)dnn_comm_deadline(comm), 35, "... and wins");
+    is_int((long long)dnn_comm_deadline(comm), 35, "... and overrides it");
     dnn_comm_close(comm);
     dnn_comm_close(NULL);
 
@@ -86,7 +86,7 @@ static void moving(struct dnn_comm *comm)
     is_int(dnn_comm_barrier(comm, NULL, &err), 0, "barrier");
     is_int(dnn_comm_bcast(comm, "x", i, sizeof i, 0, &err), 0, "broadcast");
     is_int(dnn_comm_allgather(comm, "x", i, sizeof i, all, &err), 0, "all-gather");
-    ok(memcmp(i, all, sizeof i) == 0, "... gives what was given");
+    ok(memcmp(i, all, sizeof i) == 0, "... returns the same");
     is_int(dnn_comm_allgather(comm, "x", i, 0, all, &err), 0, "... of nothing");
     is_int(dnn_comm_allreduce(comm, "x", i, 3, DNN_COMM_I64, DNN_COMM_SUM, &err), 0,
            "all-reduce");
@@ -138,7 +138,7 @@ static void agreeing(struct dnn_comm *comm)
     is_text(err.text, "data.bp: is empty", "... keeps the message");
 }
 
-/* What a child that hangs says and ends with, and how long it took. */
+/* Output, exit status and time of a child that hangs. */
 static void watching(double seconds, bool unwatch)
 {
     int pipe_fd[2], status = -1;
@@ -170,9 +170,9 @@ static void watching(double seconds, bool unwatch)
     snprintf(want, sizeof want, "not finished after %g s; terminating\n",
              seconds > 0 ? seconds : 2);
     if (unwatch)
-        is_text(text, "", "... without a word");
+        is_text(text, "", "... without a message");
     else
-        ok(tail != NULL && strstr(tail, want) != NULL, "... and says so: %s", text);
+        ok(tail != NULL && strstr(tail, want) != NULL, "... with a message: %s", text);
 }
 
 int main(void)

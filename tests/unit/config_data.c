@@ -1,4 +1,4 @@
-/* config_data.c - the section "data": where samples come from, and what cannot be.
+/* config_data.c - the section "data": sources of samples, and errors.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -27,7 +27,7 @@ static void is_split(enum dnn_config_part part, const char *set, const char *spl
     is_int(at.from, DNN_FROM_DATASET, "a dataset");
     is_path(at.dataset, set, "which");
     is_text(at.split, split, "its split");
-    ok(at.maybe == maybe && at.fold == fold && at.targets, "how it is taken");
+    ok(at.maybe == maybe && at.fold == fold && at.targets, "its options");
 }
 
 static void datasets(void)
@@ -36,7 +36,7 @@ static void datasets(void)
         is_split(DNN_PART_TRAIN, "a.bp", "train", false, 0);
         is_split(DNN_PART_VALIDATION, "a.bp", "validation", true, 0);
         is_split(DNN_PART_TEST, "a.bp", "test", true, 0);
-        is_int(config.batch_size, 64, "the usual batch");
+        is_int(config.batch_size, 64, "the default batch size");
         is_int(dnn_config_mode(&config), DNN_CONFIG_TRAIN, "training");
         dnn_config_free(&config);
     }
@@ -55,11 +55,11 @@ static void datasets(void)
     if (reads("\"test_dataset\": \"/b.bp\"")) {
         struct dnn_config_origin at;
 
-        is_int(dnn_config_mode(&config), DNN_CONFIG_INFER, "a test alone");
+        is_int(dnn_config_mode(&config), DNN_CONFIG_INFER, "only test data");
         dnn_config_origin(&config, DNN_PART_TEST, &at);
         is_text(at.dataset, "/b.bp", "an absolute path");
         dnn_config_origin(&config, DNN_PART_TRAIN, &at);
-        is_int(at.from, DNN_FROM_NOTHING, "nothing to train with");
+        is_int(at.from, DNN_FROM_NOTHING, "no training data");
         dnn_config_free(&config);
     }
 }
@@ -76,9 +76,9 @@ static void tags(void)
             "\"testing_tag\": \"test\""))
         return;
     dnn_config_origin(&config, DNN_PART_TRAIN, &at);
-    is_text(at.files.split, "train", "a tag below the path chooses");
+    is_text(at.files.split, "train", "a tag selects a directory below the path");
     dnn_config_origin(&config, DNN_PART_TEST, &at);
-    ok(at.files.split == NULL, "one on it does not");
+    ok(at.files.split == NULL, "a tag that is part of the path does not");
     dnn_config_free(&config);
     if (!reads(
             "\"type\": \"MNIST\", \"input_path\": \"m\", \"test_input_path\": \"m\""))
@@ -102,7 +102,7 @@ static void described(void)
     dnn_config_origin(&config, DNN_PART_TRAIN, &at);
     is_int(at.from, DNN_FROM_FILES, "files");
     is_path(at.files.input.path, "v.raw", "from the directory of the configuration");
-    is_text(at.files.target.path, "/t.npy", "or wherever");
+    is_text(at.files.target.path, "/t.npy", "or an absolute path");
     is_int(at.files.input.shape.count, 3, "described as for dnn-prepare");
     dnn_config_free(&config);
 }
@@ -121,8 +121,8 @@ static void aside(void)
         return;
     dnn_config_origin(&config, DNN_PART_TRAIN, &train);
     dnn_config_origin(&config, DNN_PART_VALIDATION, &validation);
-    is_int(dnn_config_open(&config, &train, &a, &err), 0, "what is trained with");
-    is_int(dnn_config_open(&config, &validation, &b, &err), 0, "what is set aside");
+    is_int(dnn_config_open(&config, &train, &a, &err), 0, "the training samples");
+    is_int(dnn_config_open(&config, &validation, &b, &err), 0, "the held-out samples");
     if (a != NULL && b != NULL) {
         is_int(a->count, 15, "15 samples");
         is_int(b->count, 5, "5 samples");
@@ -150,11 +150,11 @@ static void aside(void)
     ok(dnn_config_open(&config, &train, &a, &err) < 0, "of one");
     is_text(err.text,
             "data.validation: there is only one sample, so none can be held out",
-            "nothing can be set aside");
+            "nothing can be held out");
     dnn_config_free(&config);
 }
 
-/* ---- what cannot be ---- */
+/* ---- errors ---- */
 
 static const struct {
     const char *data, *want; /* behind "PATH:2: " */
@@ -216,10 +216,10 @@ static void refused(void)
         is_text(err.text, want, "is refused");
         dnn_free(want);
     }
-    /* What is missing is blamed on the object, which begins a line before. */
+    /* A missing key has the line of its object, which begins a line before. */
     char *want = dnn_format(
         "%s:1: data: the key \"domain_size\" is missing: number of grid points", path);
-    ok(read_data("\"type\": \"pde\", \"num_examples\": 3") < 0, "no domain");
+    ok(read_data("\"type\": \"pde\", \"num_examples\": 3") < 0, "no domain_size");
     is_text(err.text, want, "is refused");
     dnn_free(want);
 }
@@ -228,7 +228,7 @@ int main(void)
 {
     made_start();
     ok(dnn_field_check(dnn_config_data_fields, &err) == 0,
-       "the table of keys is sound");
+       "the table of keys is valid");
     datasets();
     tags();
     described();

@@ -1,5 +1,4 @@
-/* config_file.c - what a configuration says, what it leaves unsaid, and printing it
- * back.
+/* config_file.c - the configuration file: keys, defaults, and printing it again.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -41,35 +40,34 @@ static void unsaid(void)
     struct dnn_config config;
 
     is_int(read_config("{\"layers\": {\"zoo\": \"simplecnn\"}}", &config), 0,
-           "layers are enough");
+           "only layers is required");
     is_int(config.batch_size, 1, "a batch of one");
-    is_int(config.threads, 0, "threads as usual");
-    is_loss(&config, "\"mse\"", "squared differences");
+    is_int(config.threads, 0, "default threads");
+    is_loss(&config, "\"mse\"", "mean squared error");
     is_int(config.optimizer.rule, DNN_UPDATE_ADAM, "Adam");
     ok(config.optimizer.rate == 0.001 && config.optimizer.beta2 == 0.999,
-       "with its own numbers");
-    is_int(config.recompute, DNN_RECOMPUTE_CHEAP, "what is cheap is computed again");
+       "with its default parameters");
+    is_int(config.recompute, DNN_RECOMPUTE_CHEAP, "cheap ops are recomputed");
     is_int(config.memory_limit, 0, "no limit");
     ok(config.backend == NULL, "the fastest backend");
     is_text(config.net.graph->name, "simplecnn", "the network");
     ok(config.net.text != NULL, "and its text");
     ok(config.num_epochs == 1 && config.seed == 1 && config.accumulate == 1 &&
            config.ema == 0,
-       "one epoch, and nothing special");
-    ok(config.data == NULL && config.early == NULL && config.goal == NULL,
-       "nothing to do");
+       "one epoch, other defaults");
+    ok(config.data == NULL && config.early == NULL && config.goal == NULL, "no data");
     ok(config.ckpt->interval == 1 && config.ckpt->keep == 3 &&
            config.ckpt->resume == DNN_RESUME_AUTO && config.ckpt->save == NULL,
-       "checkpoints as usual");
+       "default checkpoints");
     ok(strcmp(config.parallel->rule, "bsp") == 0 && !config.deterministic,
-       "ranks in step");
+       "synchronous ranks");
     ok(config.telemetry->csv && config.telemetry->report &&
            !config.telemetry->tensorboard,
        "a table and a report");
     dnn_config_free(&config);
 }
 
-static const char *const said[] = {
+static const char *const forms[] = {
     "{\"layers\": {\"zoo\": \"unet2d\", \"base\": 4}, \"batch_size\": 3, \"loss\": "
     "\"MSE\", \"optimizer\": {\"name\": \"SGD\", \"momentum\": 0.5}, \"recompute\": "
     "\"Auto\", \"memory_limit\": \"2KiB\", \"backend\": \"ref\", \"threads\": 2, "
@@ -96,15 +94,15 @@ static void check(const struct dnn_config *config, const char *what)
     ok(in->dim[1] == 32 && in->dim[2] == 16 && in->dim[3] == 2, "%s: the data", what);
 }
 
-/* Both forms say the same, and so does what is printed. */
+/* Both forms give the same configuration, and so does the printed one. */
 static void everything(void)
 {
-    for (int i = 0; said[i] != NULL; i++) {
+    for (int i = 0; forms[i] != NULL; i++) {
         struct dnn_config config, back;
         char *text = NULL;
         size_t size;
 
-        if (!ok(read_config(said[i], &config) == 0, "form %d", i)) {
+        if (!ok(read_config(forms[i], &config) == 0, "form %d", i)) {
             printf("# %s\n", err.text);
             continue;
         }
@@ -112,7 +110,7 @@ static void everything(void)
         FILE *to = open_memstream(&text, &size);
         dnn_config_print(&config, to);
         fclose(to);
-        if (ok(read_config(text, &back) == 0, "what is printed can be read"))
+        if (ok(read_config(text, &back) == 0, "the printed configuration can be read"))
             check(&back, "read back");
         else
             printf("# %s\n%s\n", err.text, text);
@@ -122,7 +120,7 @@ static void everything(void)
     }
 }
 
-/* As JSON that is printed again, it is the same. */
+/* Printed as JSON and read again, it is the same. */
 static void round_trip(const char *text, const char *what)
 {
     char *first = NULL, *second = NULL;
@@ -169,22 +167,22 @@ static void training(void)
     }
     ok(config.seed == 7 && config.clip_norm == 1 && config.accumulate == 2 &&
            config.ema == 0.99,
-       "its numbers");
+       "its values");
     ok(config.schedule != NULL, "the schedule");
-    is_text(config.early->metric, "val_accuracy", "when to stop early");
-    is_int(config.early->patience, 4, "and how patient");
-    ok(config.goal->has_target && config.goal->target == 0.97, "or at once");
-    is_int(config.ckpt->resume, DNN_RESUME_YES, "it goes on");
+    is_text(config.early->metric, "val_accuracy", "early stopping: metric");
+    is_int(config.early->patience, 4, "and patience");
+    ok(config.goal->has_target && config.goal->target == 0.97, "target_metric");
+    is_int(config.ckpt->resume, DNN_RESUME_YES, "resume");
     is_int(config.parallel->micro_batches, 16, "micro_batches");
     is_int(config.data->memory, 1 << 30, "memory");
-    is_int(config.batch_size, 64, "the batch of data");
+    is_int(config.batch_size, 64, "data.batch_size");
     struct dnn_metrics *metrics = NULL;
     const struct dnn_metric_value *value;
     is_int(dnn_config_metrics(&config, NULL, 10, &metrics, &err), 0, "metrics");
     ok(dnn_metrics_values(metrics, &value) >= 2, "at least two values");
     is_text(value[0].name, "accuracy", "the first");
     dnn_metrics_free(metrics);
-    is_text(dnn_config_dir(&config), "/tmp/out", "where it writes");
+    is_text(dnn_config_dir(&config), "/tmp/out", "the output directory");
     dnn_config_free(&config);
 }
 
@@ -195,8 +193,10 @@ static void places(void)
     is_int(read_config("{\"layers\": {\"zoo\": \"simplecnn\"}}", &config), 0,
            "by default");
     char *want = dnn_format("/tmp/run-%s", path + 5);
-    is_text(dnn_config_dir(&config), want, "it writes beside the configuration");
-    is_text(dnn_config_path(&config, "a/b"), "/tmp/a/b", "paths are from there");
+    is_text(dnn_config_dir(&config), want,
+            "the output directory is next to the configuration file");
+    is_text(dnn_config_path(&config, "a/b"), "/tmp/a/b",
+            "paths are relative to the configuration file");
     is_text(dnn_config_path(&config, "/a/b"), "/a/b", "unless absolute");
     ok(dnn_config_path(&config, NULL) == NULL, "or none");
     dnn_free(want);
@@ -263,7 +263,7 @@ static void refused(void)
             dnn_format("%s%s", path, wrong[i].want == NULL ? ":2: " : wrong[i].want);
 
         ok(read_config(wrong[i].text, &config) < 0, "case %zu", i);
-        /* What another room says is its own test's business. */
+        /* Messages of other components are tested with them. */
         if (wrong[i].want == NULL) err.text[strlen(want)] = '\0';
         is_text(err.text, want, "is refused");
         dnn_free(want);
@@ -284,13 +284,13 @@ static void ranks(void)
     if (!ok(read_config(text, &config) == 0, "a batch size per rank")) return;
     is_int(config.batch_size, 8, "is that of one rank");
     is_int(dnn_config_set_ranks(&config, 4, &err), 0, "on four");
-    is_int(config.batch_size, 32, "there are four times as many samples");
+    is_int(config.batch_size, 32, "the global batch size is four times as large");
     is_int(config.data->batch_size, 32, "in the data, too");
     ok(config.optimizer.rate == 1, "and four times the learning rate");
     FILE *to = open_memstream(&printed, &size);
     dnn_config_print(&config, to);
     fclose(to);
-    if (ok(read_config(printed, &back) == 0, "what is printed can be read")) {
+    if (ok(read_config(printed, &back) == 0, "the printed configuration can be read")) {
         is_int(dnn_config_set_ranks(&back, 4, &err), 0, "on four ranks");
         ok(back.batch_size == 32 && back.optimizer.rate == 1, "it is the same");
         dnn_config_free(&back);
@@ -319,7 +319,7 @@ static void short_epochs(void)
         dnn_config_free(&config);
     }
     if (ok(read_config(NET "\"steps_per_epoch\": 9}", &config) == 0, "read")) {
-        is_int(config.steps_per_epoch, 9, "the key comes first");
+        is_int(config.steps_per_epoch, 9, "the key overrides it");
         dnn_config_free(&config);
     }
     setenv("NNLO_SHORT_BATCHES", "few", 1);
@@ -348,7 +348,7 @@ static void manual(void)
         is_text(err.text, "", "docs/config.md can be read");
     else
         ok(strcmp(file, text) == 0,
-           "docs/config.md is what the program prints (GOLDEN=write makes it)");
+           "docs/config.md is up to date (GOLDEN=write writes it)");
     dnn_free(file);
     dnn_free(name);
     dnn_free(text);
@@ -374,7 +374,7 @@ static void sizes(void)
     static const char *const bad[] = {"8x8", "", "8x", "0", "8x8x8x8", "x", "-8", NULL};
     for (int i = 0; bad[i] != NULL; i++)
         ok(dnn_net_zoo(&opts, &(struct dnn_net_size){bad[i], 0}, &net, &err) < 0,
-           "\"%s\" is none: %s", bad[i], err.text);
+           "\"%s\" is invalid: %s", bad[i], err.text);
 }
 
 int main(void)
@@ -383,7 +383,7 @@ int main(void)
 
     if (fd < 0) return 99;
     close(fd);
-    ok(dnn_field_check(dnn_config_fields, &err) == 0, "the table of keys is sound");
+    ok(dnn_field_check(dnn_config_fields, &err) == 0, "the table of keys is valid");
     unsaid();
     everything();
     training();

@@ -1,4 +1,5 @@
-/* config_made.h - jobs whose section "data" is tried, in a directory of their own.
+/* config_made.h - configurations for tests of the section "data", in a temporary
+ * directory.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -48,7 +49,7 @@ static inline bool reads(const char *data)
 static inline void made_start(void)
 {
     if (mkdtemp(dir) == NULL) exit(99);
-    path = below("job.json");
+    path = below("train.json");
 }
 
 static inline int made_end(void)

@@ -1,4 +1,4 @@
-/* config_override.c - keys of a configuration changed from outside.
+/* config_override.c - keys of a configuration changed with --set.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -59,12 +59,12 @@ static void changed(void)
         printf("# %s\n", err.text);
         return;
     }
-    is_int(config.num_epochs, 8, "the last one of two counts");
-    is_int(config.batch_size, 5, "a key that was not there");
-    is_text(config.outfile, "out put.txt", "a bare word is a text");
-    is_int(config.recompute, DNN_RECOMPUTE_ALL, "true is none");
+    is_int(config.num_epochs, 8, "the last of two is used");
+    is_int(config.batch_size, 5, "a new key");
+    is_text(config.outfile, "out put.txt", "a word without quotes is a string");
+    is_int(config.recompute, DNN_RECOMPUTE_ALL, "true is not a string");
     is_int(config.memory_limit, 1 << 30, "a size");
-    is_int(config.optimizer.rule, DNN_UPDATE_ADAMW, "an object that was not there");
+    is_int(config.optimizer.rule, DNN_UPDATE_ADAMW, "a new object");
     ok(config.optimizer.rate == 1e-4, "and another key of it");
     is_int(config.ckpt->resume, DNN_RESUME_NO, "false, too");
     is_text(config.ckpt->load, "1", "quotes make a text of a number");
@@ -74,8 +74,8 @@ static void changed(void)
         &config.net.graph->node[config.net.graph->input[0]].out;
     is_int(in->dim[1], 32, "a list");
     dnn_config_free(&config);
-    ok(read_set(plain, 1, &set[N], &config) < 0, "an empty text is one");
-    is_text(err.text, "--set seed=: must be a whole number, not \"\"", "and no number");
+    ok(read_set(plain, 1, &set[N], &config) < 0, "an empty value is a string");
+    is_text(err.text, "--set seed=: must be a whole number, not \"\"", "not a number");
 }
 
 /* rmldnn's form: the outer key need not be written. */
@@ -146,20 +146,20 @@ static void refused(void)
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         ok(read_set(wrong[i].text, 1, &wrong[i].set, &config) < 0, "%s is refused",
            wrong[i].set);
-        is_text(err.text, wrong[i].want, "and it is said why");
+        is_text(err.text, wrong[i].want, "and its message");
     }
-    /* What is wrong elsewhere is blamed on the file, on its own line. */
+    /* Errors in the file have its name and line. */
     static const char *const set[] = {"layers={\"zoo\": \"simplecnn\"}",
                                       "input=[28, 28, 1]"};
     ok(read_set("{" NET ",\n\n\"num_epochs\": -1}", 2, set, &config) < 0,
-       "the file's own");
+       "an error in the file");
     char *want =
         dnn_format("%s:3: num_epochs: must be between 0 and 1000000000, not -1", path);
     is_text(err.text, want, "has file and line");
     dnn_free(want);
 }
 
-/* Whatever is put wherever, the file stays one that can be read, or nothing changes. */
+/* For any key and value, the file stays valid, or nothing changes. */
 static void anything(void)
 {
     static const char *const part[] = {"a",  "b",  ".",    "[0]", "[1]",        "[",
@@ -182,7 +182,7 @@ static void anything(void)
             uint64_t which =
                 dnn_rng_below(&rng, (struct dnn_rng_at){i, k, 0}, PARTS + 3);
 
-            /* More often than not it has the form. */
+            /* Most have the right form. */
             strcat(set, k == 0 ? part[which % 2] : which < PARTS ? part[which] : "");
             if (k == 3) strcat(set, "=");
         }

@@ -1,5 +1,5 @@
-/* config_rmldnn.c - files in the form of rmldnn: classification, segmentation,
- * equations, slices, inference; what each says, and what is done with it.
+/* config_rmldnn.c - configuration files of rmldnn: classification, segmentation,
+ * equations, slices, inference.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -33,7 +33,7 @@ static char *below(const char *name)
     return dnn_format("%s/%s", dir, name);
 }
 
-/* Reads keys in rmldnn's form into config. */
+/* Reads keys under neural_network into config. */
 static int read_keys(const char *keys)
 {
     char *text = dnn_format("{\n  \"neural_network\": {\n    %s\n  }\n}\n", keys);
@@ -62,7 +62,7 @@ static void is_path(const char *got, const char *want, const char *what)
     dnn_free(whole);
 }
 
-/* Pictures in directories of their classes. */
+/* Images in class directories. */
 static void classification(void)
 {
     struct dnn_config_origin train, test;
@@ -89,21 +89,20 @@ static void classification(void)
     ok(config.optimizer.torch && config.optimizer.rate == 1e-4, "PyTorch's Adam");
     ok(config.ckpt->interval == 5 && strcmp(config.ckpt->save, "./kept/") == 0,
        "checkpoints");
-    is_path(dnn_config_path(&config, config.ckpt->load), "w.h5",
-            "weights to begin with");
-    ok(config.data->preload && config.has_loss, "the rest");
+    is_path(dnn_config_path(&config, config.ckpt->load), "w.h5", "initial weights");
+    ok(config.data->preload && config.has_loss, "other keys");
     is_int(config.ckpt->keep, 0, "all checkpoints are kept");
     dnn_config_origin(&config, DNN_PART_TRAIN, &train);
     dnn_config_origin(&config, DNN_PART_TEST, &test);
     ok(train.from == DNN_FROM_FILES && train.targets && test.targets,
        "files and labels");
-    is_path(train.files.input.path, "./digits/training/", "those to train with");
-    is_path(test.files.input.path, "./digits/testing/", "those to test with");
+    is_path(train.files.input.path, "./digits/training/", "training files");
+    is_path(test.files.input.path, "./digits/testing/", "test files");
     ok(train.files.target.path == NULL && train.files.input.gray &&
            train.files.input.kind == DNN_KIND_IMAGE && train.image_scale == 0,
-       "grey pictures, divided by 255");
+       "grey images, divided by 255");
     ok(train.files.split == NULL && test.files.split == NULL,
-       "tags that are on the paths say nothing new");
+       "tags that are part of the paths are ignored");
     struct dnn_augment *augment = NULL;
     is_int(dnn_config_augment(&config, false, &augment, &err), 0, "transforms");
     ok(dnn_augment_random(augment), "of training are random");
@@ -114,7 +113,7 @@ static void classification(void)
     dnn_config_free(&config);
 }
 
-/* Pictures and masks. */
+/* Images and masks. */
 static void segmentation(void)
 {
     static const char keys[] =
@@ -217,18 +216,18 @@ static void modes(void)
                                 is[i].data, is[i].loss);
 
         if (reads(keys, is[i].data)) {
-            is_int(dnn_config_mode(&config), is[i].mode, "what it is for");
+            is_int(dnn_config_mode(&config), is[i].mode, "its mode");
             dnn_config_free(&config);
         }
         dnn_free(keys);
     }
     ok(reads("\"layers\": \"./net.json\"", "no data"), "is fine");
-    is_int(dnn_config_mode(&config), DNN_CONFIG_NOTHING, "for looking at");
+    is_int(dnn_config_mode(&config), DNN_CONFIG_NOTHING, "for --explain");
     is_int(config.batch_size, 1, "one sample at a time");
     dnn_config_free(&config);
 }
 
-/* Burgers' equation has its samples computed. */
+/* Samples of Burgers' equation are generated. */
 static void equation(void)
 {
     struct dnn_config_origin train, test;
@@ -293,7 +292,7 @@ static void superposition(void)
        "a wave reaches 1, the mean of 16 does not: %g, %g", (double)highest[0],
        (double)highest[1]);
     char *text = dnn_format(keys, "fixed_uniform", 2);
-    ok(read_keys(text) < 0, "even frequencies are for single waves");
+    ok(read_keys(text) < 0, "fixed_uniform needs single waves");
     dnn_free(text);
     ok(strstr(err.text, "data.bc_terms: must be 1 if bc_type is fixed_uniform") != NULL,
        "%s", err.text);

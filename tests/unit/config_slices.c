@@ -1,4 +1,4 @@
-/* config_slices.c - volumes cut into boxes as a configuration has it.
+/* config_slices.c - volumes cut into boxes by data.slicers.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -68,12 +68,12 @@ static void boxes(void)
     if (cut == NULL) return;
     is_int(cut->count, 3 * (4 + 6), "four and six of each");
     const struct dnn_config_slices *how = dnn_config_sliced(cut);
-    ok(how != NULL && how->nsets == 2 && how->each == 10, "as is told");
+    ok(how != NULL && how->nsets == 2 && how->each == 10, "as the source reports");
     ok(cut->col[0].shape.dim[0] == 4 && cut->col[0].shape.dim[2] == 8, "their shape");
     dnn_source_label(cut, 27, name);
     is_text(name, "2: b[3]", "their names");
     dnn_config_slice_at(how, 27, &v, &set, &at);
-    ok(v == 2 && set == 1 && at == 3, "and where they are from");
+    ok(v == 2 && set == 1 && at == 3, "and their origin");
     is_int(dnn_source_read(cut, 27, &box, &err), 0, "one of them");
     for (int c = 0; c < cut->ncols; c++)
         if (volume.col[c].shape.ndim == 4)
@@ -86,29 +86,29 @@ static void boxes(void)
     dnn_config_free(&config);
 }
 
-/* Boxes without remainders are put together to less than there was. */
+/* Without remainders the assembled volume is smaller. */
 static void smaller(void)
 {
     struct dnn_source *cut;
 
     is_int(open_slices(VOLUMES "[{\"sizes\": [3, 8, 8], \"discard_remainders\": true}]",
                        &cut),
-           0, "boxes that leave something");
+           0, "boxes with a remainder");
     const struct dnn_config_slices *how = dnn_config_sliced(cut);
     ok(how != NULL && how->set[0].full[0] == 8 && how->put[0].full[0] == 6,
-       "which is not there any more");
+       "which is dropped");
     dnn_source_close(cut);
     dnn_config_free(&config);
 }
 
-/* A part of the boxes is set aside. */
+/* A fraction of the boxes is held out. */
 static void aside(void)
 {
     struct dnn_config_origin origin;
     struct dnn_source *cut, *rest = NULL;
 
     is_int(open_slices(VOLUMES "[{\"sizes\": [4, 4, 8]}], \"validation\": 0.25", &cut),
-           0, "boxes, some set aside");
+           0, "boxes, some held out");
     dnn_config_origin(&config, DNN_PART_VALIDATION, &origin);
     is_int(dnn_config_open(&config, &origin, &rest, &err), 0, "those");
     ok(cut != NULL && rest != NULL && cut->count == 9 && rest->count == 3,

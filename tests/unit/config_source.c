@@ -1,5 +1,4 @@
-/* config_source.c - masks that are pictures, and transforms, as a configuration has
- * them.
+/* config_source.c - masks stored as images, and transforms, in a configuration.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -8,7 +7,7 @@
 
 #include "base/text.h"
 
-/* ---- masks that are pictures ---- */
+/* ---- masks stored as images ---- */
 
 static void put16(unsigned char *to, unsigned x)
 {
@@ -89,7 +88,7 @@ static void classes(const char *data, const char *want, const char *what)
 static void masks(void)
 {
     if (!tiff_is_built()) {
-        skip("masks that are pictures", "built without TIFF");
+        skip("masks stored as images", "built without TIFF");
         return;
     }
     put_tiff("in.tif", (unsigned char[]){1, 2, 3, 4});
@@ -98,26 +97,26 @@ static void masks(void)
     classes(PICTURES "\"white.tif\"", "0 1 0 1 ", "black and white are 0 and 1");
     classes(PICTURES "\"level.tif\", \"transforms\": [{\"normalize\": {\"std\": "
                      "0.003921568}}]",
-            "0 1 2 1 ", "a normalisation makes levels classes");
+            "0 1 2 1 ", "a normalisation turns levels into classes");
     classes(PICTURES
             "\"level.tif\", \"target_transforms\": [{\"normalize\": {\"mean\": "
             "-0.003921569, \"std\": 0.003921569}}]",
             "1 2 3 2 ", "with a mean, of targets alone");
     classes(PICTURES "\"level.tif\", \"target_type\": \"masks\"", "0 1 2 1 ",
-            "masks are what they are");
+            "masks are not changed");
     char *want =
         dnn_format("the mask of %s/in.tif: grey level 0 becomes class -2, which is out "
                    "of range; masks are divided by 255 and then normalised",
                    dir);
     classes(PICTURES "\"level.tif\", \"transforms\": [{\"normalize\": {\"mean\": 1, "
                      "\"std\": 0.5}}]",
-            want, "what cannot be a class is said");
+            want, "a value that is not a class is an error");
     dnn_free(want);
 }
 
 /* ---- transforms ---- */
 
-/* Whether what is made of a configuration's transforms is random; -1: there are none.
+/* Whether the transforms of a configuration are random; -1: there are none.
  */
 static int randomness(bool test)
 {
@@ -150,7 +149,7 @@ static void transforms(void)
     if (reads(
             "\"transforms\": [{\"noise\": 1}], \"test_input_transforms\": [{\"noise\": "
             "2}]")) {
-        is_int(randomness(true), 1, "tests have what is said for them");
+        is_int(randomness(true), 1, "test transforms are used");
         dnn_config_free(&config);
     }
     if (!reads("\"transforms\": [{\"random_rotate\": 5},\n\n{\"resize\": [4, 4]}],\n"
@@ -160,7 +159,7 @@ static void transforms(void)
     is_int(randomness(true), 0, "tests' are not");
     is_int(dnn_config_augment(&config, true, &augment, &err), 0, "tests'");
     ok(dnn_augment_columns(augment, 1, &volume, &out, &err) < 0,
-       "do not go with volumes");
+       "do not work with volumes");
     char *want = dnn_format("%s:4: data.transforms[1].resize: 'input' has 3", path);
     err.text[strlen(want)] = '\0';
     is_text(err.text, want, "with its line and its place in the list");

@@ -1,4 +1,4 @@
-/* data_convert.c - the feed's loops over numbers against the general conversion.
+/* data_convert.c - conversion loops of the feed against the general conversion.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -15,7 +15,7 @@ enum { MOST = 1000 };
 
 static struct dnn_err err;
 
-/* Any bytes; of reals only finite ones, of a size that f32 has, too. */
+/* Random bytes; floats are finite and in the range of f32. */
 static void fill(void *to, enum dnn_dtype type, int n)
 {
     uint32_t s = 12345u + (uint32_t)type;
@@ -98,7 +98,7 @@ static void to_i32(enum dnn_dtype type)
     int mine = dnn_feed_convert(&conv, from, got, MOST, &bad, &two);
     ok(rc == mine && strcmp(one.text, two.text) == 0 &&
            (rc < 0 || memcmp(got, want, sizeof got) == 0),
-       "%s -> i32%s", dnn_dtype_name(type), rc < 0 ? ": refused alike" : "");
+       "%s -> i32%s", dnn_dtype_name(type), rc < 0 ? ": refused by both" : "");
 }
 
 static void is_bad(struct dnn_feed_conv conv, const void *from, int64_t want,
@@ -123,7 +123,7 @@ static void bad_ones(void)
 
     is_bad((struct dnn_feed_conv){.type = DNN_F32, .check = true}, nan, 2, "NaN");
     is_bad((struct dnn_feed_conv){.type = DNN_F32, .check = true}, inf, 4, "-infinity");
-    is_bad((struct dnn_feed_conv){.type = DNN_F32}, nan, -1, "NaN, not looked at");
+    is_bad((struct dnn_feed_conv){.type = DNN_F32}, nan, -1, "NaN, not checked");
     is_bad((struct dnn_feed_conv){.type = DNN_F16, .check = true}, half, 1,
            "infinite f16");
     is_bad((struct dnn_feed_conv){.type = DNN_BF16, .check = true}, upper, 3,
@@ -148,7 +148,7 @@ static void bad_ones(void)
            dnn_feed_convert(&conv, here, here, 4, &bad, &err) == 0 && bad == 3,
        "in place");
     dnn_feed_conv_scale(&conv, 1, (const double[]){1}, (const double[]){0});
-    ok(dnn_feed_conv_same(&conv), "scale 1 and offset 0 are none");
+    ok(dnn_feed_conv_same(&conv), "scale 1 and offset 0 are ignored");
 }
 
 int main(void)

@@ -1,4 +1,4 @@
-/* data_dataset.c - datasets: what is written is what is read, or nothing is.
+/* data_dataset.c - datasets: written and read, or refused.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -177,7 +177,7 @@ static void cut_off(const char *name)
     dnn_free(bytes);
 }
 
-/* What lies between blocks belongs to nobody: only that may change unnoticed. */
+/* Padding between blocks has no checksum: only that may change undetected. */
 static bool unused(size_t at, const char *bytes, size_t len)
 {
     size_t from = at > 7 ? at - 7 : 0, zeros = 0;
@@ -209,7 +209,7 @@ static void flip(const char *name, size_t step)
     }
     set_file(name, bytes, len);
     ok(missed == 0 && found * 10 >= tried * 6,
-       "%s: %zu of %zu changed bytes are found, the others are nobody's", name, found,
+       "%s: %zu of %zu changed bytes are found, the others are padding", name, found,
        tried);
     dnn_free(bytes);
 }
@@ -222,7 +222,7 @@ static void damage(void)
     is_int(made_write(NULL, path, NULL, NULL, &err), 0, "written to be damaged");
     for (int i = 0; i < 5; i++)
         cut_off(files[i]);
-    is_int(inspect(&err), 0, "what is put back is whole again");
+    is_int(inspect(&err), 0, "restored, it is complete again");
     for (int i = 0; i < 5; i++) {
         size_t len = 0;
 
@@ -262,7 +262,7 @@ static void named(void)
     char *text = dnn_format("%s: train: sample 6 (a/6.png): checksum mismatch in "
                             "input; the file is damaged",
                             path);
-    is_text(err.text, text, "is found, and its sample named");
+    is_text(err.text, text, "is found, and the message names its sample");
     dnn_free(text);
     dnn_free(bytes);
     made_free(&info);
@@ -288,19 +288,20 @@ static void replaced(void)
     struct dnn_bp_how how = {.replace = true};
     char hash[33], *want;
 
-    is_int(made_write(NULL, path, NULL, NULL, &err), 0, "one is there");
+    is_int(made_write(NULL, path, NULL, NULL, &err), 0, "a dataset");
     is_int(made_write(NULL, path, NULL, hash, &err), DNN_EIO, "a second");
     want = dnn_format("%s: exists already; use --replace to replace it", path);
     is_text(err.text, want, "is refused");
     dnn_free(want);
-    is_int(made_write(NULL, path, &how, hash, &err), 0, "and replaces it if asked to");
+    is_int(made_write(NULL, path, &how, hash, &err), 0,
+           "and replaces it with --replace");
     is_int(entries(), 1, "nothing else is left");
     same_all("replaced", hash);
     dnn_file_remove_tree(path, NULL);
     mkdir(path, 0777);
     is_int(made_write(NULL, path, &how, hash, &err), DNN_EIO, "a directory");
     want = dnn_format("%s: exists and is not a dataset; it is not replaced", path);
-    is_text(err.text, want, "that is none is never replaced");
+    is_text(err.text, want, "that is not a dataset is never replaced");
     dnn_free(want);
     rmdir(path);
 }
@@ -314,27 +315,30 @@ static void leftovers(void)
     host[strcspn(host, ".")] = '\0';
     part = dnn_format("%s/.a.bp.%s-%d.part", dir, host, 99999999); /* no such process */
     mkdir(part, 0777);
-    is_int(made_write(NULL, path, NULL, NULL, &err), 0, "beside a dead writer's");
-    is_int(entries(), 1, "whose part is removed");
+    is_int(made_write(NULL, path, NULL, NULL, &err), 0,
+           "after a writer that was killed");
+    is_int(entries(), 1, "whose files are removed");
     dnn_free(part);
     dnn_file_remove_tree(path, NULL);
 
     part = dnn_format("%s/.a.bp.%s-1.part", dir, host); /* process 1 lives */
     mkdir(part, 0777);
-    is_int(made_write(NULL, path, NULL, NULL, &err), DNN_EIO, "beside a living one's");
+    is_int(made_write(NULL, path, NULL, NULL, &err), DNN_EIO,
+           "while another process writes");
     want = dnn_format("%s: being written by process 1 (%s)", path, part);
-    is_text(err.text, want, "it is not touched");
+    is_text(err.text, want, "its files are not changed");
     dnn_free(want);
     rmdir(part);
     dnn_free(part);
 
     part = dnn_format("%s/.a.bp.elsewhere-5.part", dir);
     mkdir(part, 0777);
-    is_int(made_write(NULL, path, NULL, NULL, &err), DNN_EIO, "another machine's");
+    is_int(made_write(NULL, path, NULL, NULL, &err), DNN_EIO,
+           "a writer on another machine");
     want = dnn_format("%s: being written by process 5 on elsewhere; if that process "
                       "was killed, remove %s",
                       path, part);
-    is_text(err.text, want, "is asked about");
+    is_text(err.text, want, "its message");
     dnn_free(want);
     rmdir(part);
     dnn_free(part);
@@ -343,14 +347,14 @@ static void leftovers(void)
     part = dnn_format("%s/.a.bp.%s-99999999.old", dir, host);
     rename(path, part);
     is_int(made_write(NULL, path, NULL, NULL, &err), DNN_EIO,
-           "what an interrupted replacement moved aside comes back");
+           "the old dataset of an interrupted replacement is restored");
     is_int(inspect(&err), 0, "whole");
     dnn_free(part);
     dnn_file_remove_tree(path, NULL);
     is_int(entries(), 0, "nothing is left");
 }
 
-/* A writer that is killed leaves nothing that opens, and does not bother the next. */
+/* A killed writer leaves no dataset, and the next writer succeeds. */
 static void killed(void)
 {
     struct dnn_err err = {0};
@@ -370,9 +374,9 @@ static void killed(void)
     waitpid(pid, &status, 0);
     ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "a writer is killed");
     is_int(inspect(&err), DNN_EIO, "there is no dataset");
-    is_int(entries(), 1, "but what it had written");
+    is_int(entries(), 1, "but temporary files");
     is_int(made_write(NULL, path, NULL, NULL, &err), 0, "the next one writes it");
-    is_int(entries(), 1, "and has cleaned up");
+    is_int(entries(), 1, "and removes them");
     dnn_file_remove_tree(path, NULL);
 }
 
@@ -385,8 +389,8 @@ static void too_early(void)
     made_info(&info);
     is_int(dnn_dataset_create(NULL, path, &info, NULL, &w, &err), 0, "begun");
     is_int(made_put(w, &info, 0, 0, &err), 0, "a chunk");
-    is_int(inspect(&err), DNN_EIO, "not there before it is finished");
-    is_int(made_put(w, &info, 0, 1, &err), DNN_EDATA, "no chunk");
+    is_int(inspect(&err), DNN_EIO, "no dataset before it is finished");
+    is_int(made_put(w, &info, 0, 1, &err), DNN_EDATA, "not a chunk");
     char *want = dnn_format(
         "%s: train: samples 1 to 5 are not a chunk: chunks have 4 of the 23 samples",
         path);
@@ -396,7 +400,7 @@ static void too_early(void)
     want = dnn_format("%s: train: sample 4 (perhaps more) was not written", path);
     is_text(err.text, want, "is refused");
     dnn_free(want);
-    is_int(entries(), 0, "and leaves nothing");
+    is_int(entries(), 0, "and no files are left");
     made_free(&info);
 }
 

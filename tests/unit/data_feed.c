@@ -1,5 +1,5 @@
-/* data_feed.c - batches of a source: what is in them, whoever makes them and from
- * wherever they begin; and what is said when a sample is bad.
+/* data_feed.c - batches of a source: their content, with any number of threads and from
+ * any start; error messages for bad samples.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -43,7 +43,7 @@ static bool row_is(const struct dnn_batch *b, int64_t i, int64_t sample)
     return good;
 }
 
-/* Go through `steps` batches from a place on and compare with the order. */
+/* Read `steps` batches from a position and compare with the order. */
 static bool as_ordered(const struct dnn_feed_cfg *cfg, int64_t epoch, int64_t batch,
                        int steps)
 {
@@ -85,14 +85,14 @@ static void contents(void)
     ok(col[0].type == DNN_F32 && col[1].type == DNN_I32 && col[2].type == DNN_I32 &&
            col[3].type == DNN_F32,
        "images and values are f32, labels and masks i32");
-    ok(dnn_feed_bytes(feed) > 4 * 5 * SOURCE_POINTS * 4, "memory is stated");
+    ok(dnn_feed_bytes(feed) > 4 * 5 * SOURCE_POINTS * 4, "its memory is reported");
     const struct dnn_batch *b;
     is_int(dnn_feed_next(feed, &b, NULL, &err), DNN_EUSAGE, "not started");
-    is_text(err.text, "test: reading was not started", "and said so");
+    is_text(err.text, "test: reading was not started", "and its message");
     dnn_feed_close(feed);
     dnn_feed_close(NULL);
 
-    ok(as_ordered(&cfg, 0, 0, 12), "in order, over two epochs and more");
+    ok(as_ordered(&cfg, 0, 0, 12), "in order, over more than two epochs");
     cfg.shuffle = true;
     for (int threads = 1; threads <= 5; threads += 2)
         for (int ahead = 1; ahead <= 4; ahead += 3) {
@@ -107,7 +107,7 @@ static void contents(void)
             good &= as_ordered(&cfg, epoch, batch, 7);
     ok(good, "from any batch of any epoch");
     cfg.batch_size = 100;
-    ok(as_ordered(&cfg, 2, 0, 3), "a batch larger than all there is");
+    ok(as_ordered(&cfg, 2, 0, 3), "a batch larger than the dataset");
     cfg.batch_size = 1;
     ok(as_ordered(&cfg, 0, 20, 6), "batches of one");
     cfg.batch_size = 7;
@@ -131,16 +131,16 @@ static void restarts(void)
         if (i % 4 == 0) dnn_feed_stop(feed);
     }
     ok(good, "stopped and started anywhere");
-    is_int(dnn_feed_start(feed, 0, 10, &err), DNN_EUSAGE, "a batch there is not");
+    is_int(dnn_feed_start(feed, 0, 10, &err), DNN_EUSAGE, "a batch out of range");
     is_text(err.text, "test: batch 10 requested, but there are only 0 to 9",
-            "and said so");
-    is_int(dnn_feed_start(feed, -1, 0, &err), DNN_EUSAGE, "an epoch there is not");
+            "and its message");
+    is_int(dnn_feed_start(feed, -1, 0, &err), DNN_EUSAGE, "an epoch out of range");
     dnn_feed_close(feed);
 }
 
 /* ---- threads ---- */
 
-/* What the threads that read find about themselves. */
+/* CPU and priority of the reading threads. */
 static _Atomic int looks, modest, elsewhere;
 static int computing;
 
@@ -169,7 +169,7 @@ static void threads(void)
                 dnn_topo_make_request(topo, DNN_BIND_AUTO, 1, dnn_slurm_env(), &slurm,
                                       &card, &err) == 0 &&
                 dnn_topo_map(topo, &card, 1, 0, &place, &err) == 0;
-    ok(good, "a place on this machine");
+    ok(good, "cores of this machine");
     /* Two hardware threads, of which the first computes. */
     struct dnn_topo_set two = {0};
     for (int i = 0, n = 0; i < DNN_TOPO_PUS && n < 2; i++)
@@ -181,20 +181,20 @@ static void threads(void)
     place.threads = 1;
     place.pu[0] = (int16_t)computing;
     cfg.topo = topo;
-    ok(as_ordered(&cfg, 0, 0, 10), "batches of threads that have a place");
+    ok(as_ordered(&cfg, 0, 0, 10), "batches from bound threads");
     ok(looks >= 40 && modest == looks, "they run at the lowest priority");
     if (dnn_topo_count(&two) == 2)
-        is_int(elsewhere, looks, "and where nobody computes");
+        is_int(elsewhere, looks, "and on CPUs that do not compute");
     else
-        skip("and where nobody computes", "there is one hardware thread only");
+        skip("and on CPUs that do not compute", "only one hardware thread");
     dnn_topo_close(topo);
 }
 
-/* ---- what can be wrong ---- */
+/* ---- errors ---- */
 
-/* The first message there is, after so many good batches. */
-static void says(struct test_source *s, struct dnn_feed_cfg cfg, int good_ones,
-                 const char *want, const char *what)
+/* The first error message, after this many good batches. */
+static void fails(struct test_source *s, struct dnn_feed_cfg cfg, int good_ones,
+                  const char *want, const char *what)
 {
     const struct dnn_batch *b;
     int n = 0;
@@ -206,7 +206,8 @@ static void says(struct test_source *s, struct dnn_feed_cfg cfg, int good_ones,
         while (n < 20 && dnn_feed_next(feed, &b, NULL, &err) == 0)
             n++;
         struct dnn_err again = {0};
-        ok(dnn_feed_next(feed, &b, NULL, &again) == DNN_EUSAGE, "%s: said once", what);
+        ok(dnn_feed_next(feed, &b, NULL, &again) == DNN_EUSAGE, "%s: returned once",
+           what);
     }
     is_text(err.text, want, what);
     is_int(n, good_ones, "batches before it");
@@ -219,25 +220,26 @@ static void bad_samples(void)
     struct dnn_feed_cfg cfg = {.threads = 3};
 
     s.nan_at = 13;
-    says(&s, cfg, 3, "test[13] (number 13): values[1] is NaN; values must be finite",
-         "NaN");
+    fails(&s, cfg, 3, "test[13] (number 13): values[1] is NaN; values must be finite",
+          "NaN");
     s.inf_at = 6;
-    says(&s, cfg, 1, "test[6] (number 6): values[2] is infinite; values must be finite",
-         "infinity");
+    fails(&s, cfg, 1,
+          "test[6] (number 6): values[2] is infinite; values must be finite",
+          "infinity");
     s = test_source_make(20);
     s.class_at = 9;
-    says(&s, cfg, 2,
-         "test[9] (number 9): label is 10, but there are 10 classes, 0 to 9",
-         "a class beyond");
+    fails(&s, cfg, 2,
+          "test[9] (number 9): label is 10, but there are 10 classes, 0 to 9",
+          "a class out of range");
     s = test_source_make(20);
     s.mask_at = 10;
-    says(&s, cfg, 2,
-         "test[10] (number 10): mask[1,0,0] is -1, but there are 3 classes, 0 to 2",
-         "a mask below");
+    fails(&s, cfg, 2,
+          "test[10] (number 10): mask[1,0,0] is -1, but there are 3 classes, 0 to 2",
+          "a negative class");
     s.source.col[2].classes = 0;
-    says(&s, cfg, 2,
-         "test[10] (number 10): mask[1,0,0] is -1; class numbers must be 0 or more",
-         "a mask below, classes not known");
+    fails(&s, cfg, 2,
+          "test[10] (number 10): mask[1,0,0] is -1; class numbers must be 0 or more",
+          "a mask below, classes not known");
 }
 
 static void bad_shapes(void)
@@ -246,22 +248,24 @@ static void bad_shapes(void)
     struct dnn_feed_cfg cfg = {.threads = 3};
 
     s.fail_at = 5;
-    says(&s, cfg, 1, "test: sample 5 cannot be read", "the source's own words");
+    fails(&s, cfg, 1, "test: sample 5 cannot be read", "the message of the source");
     cfg.preload = true;
-    says(&s, cfg, 0, "test: sample 5 cannot be read", "preloading");
+    fails(&s, cfg, 0, "test: sample 5 cannot be read", "preloading");
     s = test_source_make(20);
     cfg.preload = false;
     s.odd_at = 7;
-    says(&s, cfg, 1, "test[7] (number 7): image has shape 3x3x2, expected 3x4x2",
-         "not the shape it should have");
+    fails(&s, cfg, 1, "test[7] (number 7): image has shape 3x3x2, expected 3x4x2",
+          "a sample of another shape");
     s.source.col[0].shape.dim[1] = DNN_UNKNOWN;
-    says(&s, cfg, 1,
-         "test[7] (number 7): image is 3x3x2, but 3x4x2 in test[0] (number 0); samples "
-         "of a batch must have the same shape: resize, crop or pad",
-         "shapes that nobody knew");
+    fails(
+        &s, cfg, 1,
+        "test[7] (number 7): image is 3x3x2, but 3x4x2 in test[0] (number 0); samples "
+        "of a batch must have the same shape: resize, crop or pad",
+        "different shapes, unknown before");
 }
 
-/* Two in one batch: the first by place, whoever is faster. */
+/* Two bad samples in one batch: the first is reported, also if the other is read first.
+ */
 static void first_of_two(void)
 {
     struct test_source s = test_source_make(20);
@@ -279,7 +283,7 @@ static void first_of_two(void)
                 strncmp(err.text, "test[5]", 7) == 0;
         dnn_feed_close(feed);
     }
-    ok(same, "of two the first");
+    ok(same, "the first of two is reported");
 }
 
 static void bad_settings(void)
@@ -287,30 +291,30 @@ static void bad_settings(void)
     struct test_source s = test_source_make(20), none = test_source_make(0);
     const struct dnn_feed_cfg plain = {0};
 
-    says(&s, (struct dnn_feed_cfg){.batch_size = -3}, 0,
-         "the batch size must be at least 1, not -3", "no batch size");
-    says(&s, (struct dnn_feed_cfg){.threads = -1}, 0,
-         "the number of threads must be 0 to 1024, not -1", "no threads");
-    says(&s, (struct dnn_feed_cfg){.ahead = 2000}, 0,
-         "the number of batches to prefetch must be 0 to 1024, not 2000", "too many");
-    says(&s, (struct dnn_feed_cfg){.path = "x"}, 0, "give either a dataset or a source",
-         "both");
-    says(&none, plain, 0, "test: no samples", "no samples");
-    says(&s, (struct dnn_feed_cfg){.fold = 2}, 0,
-         "test: fold 2 requested, but the dataset has no folds; prepare it with "
-         "\"folds\"",
-         "no folds");
-    says(&s, (struct dnn_feed_cfg){.verify = true}, 0,
-         "test: only prepared datasets have checksums", "no checksums");
-    says(&s, (struct dnn_feed_cfg){.memory = 1000, .threads = 1}, 0,
-         "test: batches of 4 samples (4 on this rank), 2 in memory, need 1.4 KiB, but "
-         "the limit is 1000 B; use a smaller batch, prefetch fewer batches, or raise "
-         "the memory limit",
-         "no memory");
-    says(&s, (struct dnn_feed_cfg){.memory = 3000, .threads = 1, .preload = true}, 0,
-         "test: preload needs 1.4 KiB on each node for 20 samples, which exceeds the "
-         "limit of 2.9 KiB per rank",
-         "no memory to preload");
+    fails(&s, (struct dnn_feed_cfg){.batch_size = -3}, 0,
+          "the batch size must be at least 1, not -3", "no batch size");
+    fails(&s, (struct dnn_feed_cfg){.threads = -1}, 0,
+          "the number of threads must be 0 to 1024, not -1", "no threads");
+    fails(&s, (struct dnn_feed_cfg){.ahead = 2000}, 0,
+          "the number of batches to prefetch must be 0 to 1024, not 2000", "too many");
+    fails(&s, (struct dnn_feed_cfg){.path = "x"}, 0,
+          "give either a dataset or a source", "both");
+    fails(&none, plain, 0, "test: no samples", "no samples");
+    fails(&s, (struct dnn_feed_cfg){.fold = 2}, 0,
+          "test: fold 2 requested, but the dataset has no folds; prepare it with "
+          "\"folds\"",
+          "no folds");
+    fails(&s, (struct dnn_feed_cfg){.verify = true}, 0,
+          "test: only prepared datasets have checksums", "no checksums");
+    fails(&s, (struct dnn_feed_cfg){.memory = 1000, .threads = 1}, 0,
+          "test: batches of 4 samples (4 on this rank), 2 in memory, need 1.4 KiB, but "
+          "the limit is 1000 B; use a smaller batch, prefetch fewer batches, or raise "
+          "the memory limit",
+          "no memory");
+    fails(&s, (struct dnn_feed_cfg){.memory = 3000, .threads = 1, .preload = true}, 0,
+          "test: preload needs 1.4 KiB on each node for 20 samples, which exceeds the "
+          "limit of 2.9 KiB per rank",
+          "no memory to preload");
 }
 
 int main(void)

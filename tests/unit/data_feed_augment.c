@@ -1,5 +1,5 @@
-/* data_feed_augment.c - augmented batches: the same whoever makes them and wherever
- * their samples come from.
+/* data_feed_augment.c - augmented batches: the same with any number of threads and from
+ * any source.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -19,7 +19,7 @@ static struct dnn_augment *read_list(const char *list)
     struct dnn_json *file = NULL;
     struct dnn_augment *out = NULL;
 
-    if (dnn_json_text("job.json", json, strlen(json), &file, &err) == 0) {
+    if (dnn_json_text("train.json", json, strlen(json), &file, &err) == 0) {
         struct dnn_jobj top = dnn_json_top(file),
                         both = dnn_json_sub(&top, "transforms");
         struct dnn_jobj none = dnn_json_sub(&top, "none");
@@ -32,7 +32,7 @@ static struct dnn_augment *read_list(const char *list)
     return out;
 }
 
-/* All numbers of so many batches, after each other; NULL on failure. */
+/* All numbers of some batches, concatenated; NULL on failure. */
 static float *numbers(const struct dnn_feed_cfg *cfg, int64_t epoch, int64_t batch,
                       int steps, size_t *n)
 {
@@ -68,7 +68,7 @@ static bool same_numbers(const struct dnn_feed_cfg *a, const struct dnn_feed_cfg
                          int64_t skip)
 {
     size_t na = 0, nb = 0;
-    /* b begins later: what a has of it is at its end. */
+    /* b starts later: compare with the end of a. */
     float *x = numbers(a, 0, 0, 30, &na);
     float *y = numbers(b, skip / 13, skip % 13, (int)(30 - skip), &nb);
     bool same = x != NULL && y != NULL && nb <= na && nb > 0 &&
@@ -106,7 +106,7 @@ static void everywhere(const char *path, const char *list)
     dnn_augment_free(augment);
 }
 
-/* What is mixed is what it should be: x of one sample and 1 - x of its partner. */
+/* Mixup: x of one sample and 1 - x of its partner. */
 static void mixed(const char *path)
 {
     struct dnn_augment *augment = read_list("[{\"mixup\": 1}]");

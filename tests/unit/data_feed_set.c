@@ -80,7 +80,7 @@ static bool large_row(const struct dnn_batch *b, int64_t i, int64_t sample)
     return good;
 }
 
-/* The samples that take part, in order. */
+/* The selected samples, in order. */
 static int64_t picked(const struct dnn_feed_cfg *cfg, int64_t *out)
 {
     int64_t n = 0, fold = cfg->fold;
@@ -92,7 +92,7 @@ static int64_t picked(const struct dnn_feed_cfg *cfg, int64_t *out)
     return n;
 }
 
-/* Go through the small dataset from a place on, and compare with the order. */
+/* Read the small dataset from a position, and compare with the order. */
 static bool as_ordered(const struct dnn_feed_cfg *cfg, int64_t epoch, int64_t batch,
                        int steps)
 {
@@ -203,10 +203,10 @@ static void one_by_one(void)
     }
 }
 
-/* ---- what can be wrong ---- */
+/* ---- errors ---- */
 
-static void says(struct dnn_feed_cfg cfg, const char *fmt, const char *path,
-                 const char *what)
+static void fails(struct dnn_feed_cfg cfg, const char *fmt, const char *path,
+                  const char *what)
 {
     struct dnn_feed *feed = NULL;
     char *want = dnn_format("%s: %s", path, fmt);
@@ -248,7 +248,7 @@ static void write_small_again(void)
     write_small(small);
 }
 
-/* The end of the file is gone, after it was opened. */
+/* The file is truncated after it was opened. */
 static void cut_off(void)
 {
     char *path = dnn_format("%s/data.0", small);
@@ -265,7 +265,7 @@ static void cut_off(void)
         for (int i = 0; i < 25 && good && rc == 0; i++)
             rc = dnn_feed_next(feed, &b, NULL, &err);
         ok(good && rc < 0 && strncmp(err.text, small, strlen(small)) == 0,
-           "a file that ends too soon: %s", rc < 0 ? "said" : "not noticed");
+           "a truncated file: %s", rc < 0 ? "an error" : "not detected");
         is_int(good ? dnn_feed_next(feed, &b, NULL, &err) : 0, DNN_EUSAGE, "once");
         dnn_feed_close(feed);
         write_small_again();
@@ -273,7 +273,7 @@ static void cut_off(void)
     dnn_free(path);
 }
 
-/* Batches as stored, converted afterwards: what the others have from the start. */
+/* Batches as stored, converted afterwards, are the same as converted ones. */
 static void as_stored(const char *path, const char *what)
 {
     struct dnn_feed_cfg cfg = {
@@ -290,31 +290,31 @@ static void as_stored(const char *path, const char *what)
     ok(good && dnn_feed_columns(stored, &same) == ncols &&
            same[0].type == col[0].type &&
            dnn_feed_bytes(stored) <= dnn_feed_bytes(plain),
-       "%s: batches as stored promise the same columns, in no more memory", what);
+       "%s: batches as stored have the same columns, with no more memory", what);
     good = good && dnn_feed_start(plain, 1, 1, &err) == 0 &&
            dnn_feed_start(stored, 1, 1, &err) == 0;
     for (int k = 0; k < ncols; k++)
         good = good && dnn_shape_count(&col[k].shape, &bytes[k], &err) == 0;
     for (int i = 0; i < 20 && good; i++) {
-        struct dnn_err early = {0}, late = {0};
+        struct dnn_err early = {0}, later = {0};
 
         dnn_feed_next(plain, &a, NULL, &early);
         good = dnn_feed_next(stored, &b, NULL, &err) == 0;
-        for (int k = 0; k < ncols && good && late.code == 0; k++) {
+        for (int k = 0; k < ncols && good && later.code == 0; k++) {
             size_t row = (size_t)bytes[k] * 4;
             char *to = dnn_alloc((size_t)b->n * row + 1);
 
-            /* In two goes, as parts of a batch are. */
-            dnn_feed_values(stored, b, k, 0, b->n / 2, to, &late);
-            if (late.code == 0)
+            /* In two calls, as for parts of a batch. */
+            dnn_feed_values(stored, b, k, 0, b->n / 2, to, &later);
+            if (later.code == 0)
                 dnn_feed_values(stored, b, k, b->n / 2, b->n - b->n / 2,
-                                to + (size_t)(b->n / 2) * row, &late);
+                                to + (size_t)(b->n / 2) * row, &later);
             if (early.code == 0)
                 differ += memcmp(to, a->data[k], (size_t)b->n * row) != 0;
             dnn_free(to);
         }
-        /* A number that must not be there is found by both, one after the other. */
-        differ += strcmp(early.text, late.text) != 0;
+        /* Both find an invalid number. */
+        differ += strcmp(early.text, later.text) != 0;
         if (early.code != 0) break;
     }
     if (!ok(good && differ == 0, "%s: and give the same values", what))
@@ -325,24 +325,24 @@ static void as_stored(const char *path, const char *what)
 
 static void wrong(void)
 {
-    says((struct dnn_feed_cfg){.split = "test"},
-         "there is no split \"test\"; available: train", small, "no such split");
-    says((struct dnn_feed_cfg){.fold = 4},
-         "train: the dataset has 3 folds: give 1 to 3 (all but that one) or -1 to -3 "
-         "(only that one), not 4",
-         small, "no such fold");
-    says((struct dnn_feed_cfg){.fold = 1},
-         "all: fold 1 requested, but the dataset has no folds; prepare it with "
-         "\"folds\"",
-         large, "no folds");
+    fails((struct dnn_feed_cfg){.split = "test"},
+          "there is no split \"test\"; available: train", small, "no such split");
+    fails((struct dnn_feed_cfg){.fold = 4},
+          "train: the dataset has 3 folds: give 1 to 3 (all but that one) or -1 to -3 "
+          "(only that one), not 4",
+          small, "no such fold");
+    fails((struct dnn_feed_cfg){.fold = 1},
+          "all: fold 1 requested, but the dataset has no folds; prepare it with "
+          "\"folds\"",
+          large, "no folds");
     ok(damage(), "a byte is changed");
     static const char want[] =
         "train[42] (s042): checksum mismatch in input; the file is damaged";
-    says((struct dnn_feed_cfg){.verify = true}, want, small, "verify finds it");
-    says((struct dnn_feed_cfg){.verify = true, .shuffle = true}, want, small,
-         "verify finds it, shuffled");
-    says((struct dnn_feed_cfg){.verify = true, .preload = true}, want, small,
-         "verify finds it, preloaded");
+    fails((struct dnn_feed_cfg){.verify = true}, want, small, "verify finds it");
+    fails((struct dnn_feed_cfg){.verify = true, .shuffle = true}, want, small,
+          "verify finds it, shuffled");
+    fails((struct dnn_feed_cfg){.verify = true, .preload = true}, want, small,
+          "verify finds it, preloaded");
     struct dnn_feed *feed = NULL;
     ok(dnn_feed_open(NULL, &(struct dnn_feed_cfg){.path = dir, .batch_size = 1}, &feed,
                      &err) < 0,

@@ -1,4 +1,4 @@
-/* data_order.c - every sample once in each epoch, whatever the chunks and windows are.
+/* data_order.c - every sample once in each epoch, for any chunks and windows.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-/* Each of count samples at exactly one place, by both functions alike. */
+/* Each of count samples at exactly one position, by both functions. */
 static bool each_once(const struct dnn_order *o, int64_t epoch)
 {
     int64_t *at = dnn_alloc(((size_t)o->count + 1) * sizeof *at);
@@ -27,7 +27,7 @@ static bool each_once(const struct dnn_order *o, int64_t epoch)
     return good;
 }
 
-/* Samples of a window's places come from the chunks the window is said to have. */
+/* The samples of a window come from the chunks of that window. */
 static bool windows_agree(const struct dnn_order *o, int64_t epoch)
 {
     int64_t nw = dnn_order_windows(o), chunk = o->chunk, seen = 0;
@@ -99,16 +99,16 @@ static void others(void)
     for (int64_t i = 0; i < 1000; i++)
         same &=
             dnn_order_at(&full, 3, i) == (int64_t)dnn_rng_perm_at(&perm, (uint64_t)i);
-    ok(same, "what fits the window is one permutation");
+    ok(same, "if all samples fit the window, it is one permutation");
     struct dnn_order plain = {1000, 16, 96, false, 7};
     same = true;
     for (int64_t i = 0; i < 1000; i++)
         same &= dnn_order_at(&plain, 3, i) == i;
-    ok(same, "not shuffled: as they are");
+    ok(same, "not shuffled: in order");
     is_int(dnn_order_windows(&plain), 1, "not shuffled: one window");
 }
 
-/* The short chunk comes at the end as seldom as anywhere else. */
+/* The short last chunk can be at any position. */
 static void short_chunk(void)
 {
     struct dnn_order o = {100 * 8 + 3, 8, 16, true, 5};
@@ -122,7 +122,7 @@ static void short_chunk(void)
                 high = p > high ? p : high;
             }
     ok(low < 5 && high > 95 && sum > 400 * 44 && sum < 400 * 56,
-       "a short last chunk comes anywhere (%.1f on average)", (double)sum / 400);
+       "a short last chunk can be at any position (mean %.1f)", (double)sum / 400);
 }
 
 static void parts(void)
@@ -149,11 +149,10 @@ static void parts(void)
                 }
                 good &= next == count;
             }
-    ok(good, "parts of batches follow each other and differ by one at most");
+    ok(good, "parts of batches are contiguous, and their sizes differ by at most one");
 }
 
-/* However many ranks take the leaves of a batch, they have all of it, micro_batch by
- * micro_batch. */
+/* On any number of ranks, micro-batches are distributed completely and in order. */
 static void micro_batches(void)
 {
     bool good = true;
@@ -173,7 +172,7 @@ static void micro_batches(void)
                 }
                 good = good && at == 100 + total;
             }
-    ok(good, "leaves of a batch are dealt out whole, in order");
+    ok(good, "micro-batches are distributed completely, in order");
 }
 
 int main(void)

@@ -110,7 +110,7 @@ static inline void write_small(const char *path)
     finish(info, w, rc);
 }
 
-/* What a feed of these settings takes. */
+/* The memory of a feed with these settings. */
 static inline int64_t memory_of(const struct dnn_feed_cfg *cfg)
 {
     struct dnn_feed *feed = NULL;

@@ -1,4 +1,4 @@
-/* data_source.h - a source whose samples are known, and wrong where asked for.
+/* data_source.h - a source with known samples, some of them wrong if requested.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -15,7 +15,7 @@
 
 enum { SOURCE_POINTS = 3 * 4 * 2 };
 
-/* Numbers of the samples that are wrong in some way; -1: none. */
+/* Numbers of the samples that are wrong; -1: none. */
 struct test_source {
     struct dnn_source source;
     int64_t nan_at, inf_at, class_at, mask_at, fail_at, odd_at;

@@ -1,4 +1,4 @@
-/* fuse_prog.c - what is fused and what is not, op by op.
+/* fuse_prog.c - which ops are fused and which are not.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -69,7 +69,7 @@ static void prints(const struct dnn_prog *prog, const char *want, const char *na
     free(text);
 }
 
-/* Fuse, compare what is printed, and forget both. */
+/* Fuse, compare the printed program, and free both. */
 static void fused(struct dnn_prog *prog, int n, int *value, const char *want,
                   const char *name)
 {
@@ -97,22 +97,23 @@ static void whole(void)
            "%0 2x4 x\n%1 4x3 kernel\n%2 3 bias\n%3 2x3 = matmul %0 %1 %2 then relu\n"
            "%4 3x2 kernel\n%5 2 bias\n%6 2x2 = matmul %3 %4 %5\n",
            "two dense layers");
-    is_int(value[0], 6, "where the output is");
+    is_int(value[0], 6, "the number of the output");
     is_int(value[1], 0, "and the input");
     is_text(out->op[0].layer, "first", "the layer of a fused op");
     is_int(out->op[0].line, 7, "its line");
     is_text(out->value[4].layer, "second", "the layer of a weight");
-    ok(out->value[1].trainable && !out->value[4].trainable, "frozen ones stay so");
+    ok(out->value[1].trainable && !out->value[4].trainable,
+       "frozen weights stay frozen");
     ok(out->value[1].regularizer.l2 == 0.5 &&
            out->value[1].constraint.kind == DNN_NON_NEG,
        "a regularizer and a constraint");
     ok(out->training && out->nforward == 2 && out->op[0].layer != p->op[0].layer,
-       "a program of its own");
+       "an independent program");
     dnn_prog_free(p);
     prints(out,
            "%0 2x4 x\n%1 4x3 kernel\n%2 3 bias\n%3 2x3 = matmul %0 %1 %2 then relu\n"
            "%4 3x2 kernel\n%5 2 bias\n%6 2x2 = matmul %3 %4 %5\n",
-           "which outlives the other");
+           "which is valid after the other is freed");
     struct dnn_shape s = shape("2x2");
     int seed = dnn_prog_input(out, "dy", DNN_F32, &s);
     dnn_grad(out, 1, &(struct dnn_grad_of){value[0], seed}, false);
@@ -138,7 +139,7 @@ static void shared(void)
           "a layer used twice");
 }
 
-/* What somebody else wants stays. */
+/* Values with other uses are kept. */
 static void wanted(void)
 {
     struct dnn_prog *p = dnn_prog_make(DNN_F32, true);
@@ -147,12 +148,12 @@ static void wanted(void)
     fused(p, 2, (int[]){y, z},
           "%0 2x4 x\n%1 4x3 kernel\n%2 3 bias\n%3 2x3 = matmul %0 %1 %2\n"
           "%4 2x3 = unary %3 relu\n",
-          "a result that is wanted itself");
+          "a value that is an output");
     p = dnn_prog_make(DNN_F32, true);
     x = input(p, "2x4");
     y = dnn_prog_op2(p, DNN_OP_MATMUL, NULL, x, weight(p, "kernel", "4x3"));
     z = dnn_prog_op2(p, DNN_OP_BIAS, NULL, y, weight(p, "bias", "3"));
-    unary(p, relu, z); /* for nobody */
+    unary(p, relu, z); /* not used */
     int both[2] = {y, z};
     z = dnn_prog_op(p, DNN_OP_COMBINE,
                     &(union dnn_attr){
@@ -211,7 +212,7 @@ static void folded(int axis)
           "batch norm in inference");
 }
 
-/* A ReLU between poolings leaves a mask, unless a convolution wants its result. */
+/* A ReLU between poolings stores a mask, unless a convolution needs its output. */
 static void masked(void)
 {
     struct dnn_prog *p = dnn_prog_make(DNN_F32, true);

@@ -1,5 +1,5 @@
-/* generate_kinds.c - every generator: the same bits whenever and wherever a sample is
- * made, sane contents, and what is said of options that cannot be.
+/* generate_kinds.c - every generator: bits that depend only on the number of a sample,
+ * plausible content, and error messages for wrong options.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -26,7 +26,7 @@ static struct dnn_source *open_text(const char *text, struct dnn_err *err)
 
     for (char *c = json; *c != '\0'; c++)
         if (*c == '\'') *c = '"';
-    if (dnn_json_text("job.json", json, strlen(json), &file, err) == 0) {
+    if (dnn_json_text("train.json", json, strlen(json), &file, err) == 0) {
         struct dnn_jobj top = dnn_json_top(file);
 
         if (dnn_generate_open(&top, &source, err) < 0) source = NULL;
@@ -85,7 +85,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* Backwards into memory used before, from another source, and from two threads. */
+/* In reverse order into used memory, from another source, and from two threads. */
 static void reproducible(const char *text)
 {
     struct dnn_err err = {0};
@@ -110,10 +110,10 @@ static void reproducible(const char *text)
             columns &= a->col[c].type == again.col[c].type &&
                        dnn_shape_equal(&a->col[c].shape, &again.col[c].shape);
     }
-    ok(equal, "%s: a sample's bits depend on its number alone", a->type->name);
+    ok(equal, "%s: the bits of a sample depend only on its number", a->type->name);
     ok(differ, "%s: samples differ", a->type->name);
     ok(columns && a->ncols >= 1 && strcmp(a->col[0].name, "input") == 0,
-       "%s: columns are as announced", a->type->name);
+       "%s: samples have the declared columns", a->type->name);
     for (int i = 0; i < 5; i++)
         for (int t = 0; t < 2; t++)
             dnn_sample_free(&job[t].sample[i]);
@@ -122,7 +122,7 @@ static void reproducible(const char *text)
     dnn_source_close(b);
 }
 
-/* A number that changes when anything about the bits does. */
+/* A checksum of the bits. */
 static uint64_t print_of(const struct dnn_sample *sample)
 {
     uint64_t h = 1469598103934665603u;
@@ -136,8 +136,8 @@ static uint64_t print_of(const struct dnn_sample *sample)
     return h;
 }
 
-/* Masks come from sums, products, quotients and roots alone: the same bits wherever
- * these are rounded as IEEE 754 says. */
+/* Masks are computed only with sums, products, quotients and roots: the same bits on
+ * every IEEE 754 machine. */
 static void fixed(void)
 {
     struct dnn_err err = {0};
@@ -158,7 +158,7 @@ static void fixed(void)
         char text[32];
 
         snprintf(text, sizeof text, "%016" PRIx64, print_of(&a));
-        is_text(text, "71e891ab6571656a", "a sample's bits are those they always were");
+        is_text(text, "71e891ab6571656a", "a sample has the recorded bits");
     }
     dnn_sample_free(&a);
     dnn_sample_free(&b);
@@ -168,7 +168,7 @@ static void fixed(void)
 
 /* ---- contents ---- */
 
-/* Shares of the classes over all samples, and the means of the input in each. */
+/* Fractions of the classes over all samples, and the mean input of each class. */
 struct shares {
     double share[256], mean[256];
     bool good;
@@ -215,25 +215,25 @@ static void contents(void)
         sane &= s.share[c] > 0.01 && s.share[c] < 0.1;
         levels &= fabs(s.mean[c] - 0.25 * c) < 0.01;
     }
-    ok(sane, "fractals3d: every class has its share, and there is background");
-    ok(levels, "fractals3d: every class has its level");
+    ok(sane, "fractals3d: all classes and background occur");
+    ok(levels, "fractals3d: every class has its intensity");
 
     s = count("{'type': 'fractals3d', 'samples': 4, 'contrast': 0}");
     ok(s.good && fabs(s.mean[1] - 1) < 0.01 && fabs(s.mean[5] - 1) < 0.01,
-       "fractals3d: without contrast all classes have one level");
+       "fractals3d: without contrast all classes have the same intensity");
 
     s = count("{'type': 'blobs3d', 'samples': 40, 'classes': 2}");
     ok(s.good && s.share[0] > 0.7 && s.share[1] > 0.01 && s.share[2] > 0.01 &&
            fabs(s.mean[1] - 0.5) < 0.01 && fabs(s.mean[2] - 1) < 0.01,
-       "blobs3d: shares and levels");
+       "blobs3d: fractions and intensities");
 
     s = count("{'type': 'seismic3d', 'samples': 10, 'size': 32}");
     ok(s.good && s.share[0] > 0.1 && s.share[1] > 0.1 && s.share[2] > 0.1 &&
            s.share[3] > 0.1,
-       "seismic3d: every facies has its share");
+       "seismic3d: all facies occur");
 }
 
-/* A solid set: nearly every point of a mask has a neighbour of its class. */
+/* Fractals are solid: most voxels of a mask have neighbours of the same class. */
 static void solid(void)
 {
     struct dnn_err err = {0};
@@ -255,12 +255,13 @@ static void solid(void)
         }
     }
     ok((double)inside > 0.8 * (double)all && all > 5000,
-       "fractals3d: 4 of 5 points have half their neighbours in their class");
+       "fractals3d: 80 %% of the voxels have half of their neighbours in the same "
+       "class");
     dnn_sample_free(&sample);
     dnn_source_close(s);
 }
 
-/* The least of what a network can learn: the class whose level is nearest. */
+/* A lower bound for a network: predict the class with the nearest intensity. */
 static void learnable(void)
 {
     struct dnn_err err = {0};
@@ -283,7 +284,7 @@ static void learnable(void)
     }
     for (int c = 0; c < 6; c++)
         least = fmin(least, 2 * both[c] / either[c]);
-    if (!ok(least > 0.95, "fractals3d: a Dice coefficient of 0.95 is within reach"))
+    if (!ok(least > 0.95, "fractals3d: this gives a Dice coefficient of 0.95"))
         printf("# %g %s\n", least, err.text);
     dnn_sample_free(&sample);
     dnn_source_close(s);
@@ -298,13 +299,13 @@ static void tables(void)
     struct dnn_err err = {0};
     int n = 0;
 
-    ok(dnn_field_check(dnn_generate_fields, &err) == 0, "the common table is sound");
+    ok(dnn_field_check(dnn_generate_fields, &err) == 0, "the common table is valid");
     for (; (name = dnn_generate_info(n, &help, &fields)) != NULL; n++) {
         err.text[0] = '\0';
         int rc = dnn_field_check(fields, &err);
 
         is_text(rc == 0 && help[0] != '\0' ? name : err.text, name,
-                "the table is sound");
+                "the table is valid");
         /* The list of names and the list of generators are in the same order. */
         char *text = dnn_format("{'type': '%s', 'samples': 1%s}", name,
                                 strcmp(name, "burgers") == 0
@@ -320,48 +321,50 @@ static void tables(void)
 
 static void messages(void)
 {
-    refuses("[1]", "job.json:1: must be an object, not a list");
-    refuses("{'samples': 1}", "job.json:1: the key \"type\" is missing");
-    refuses("{'type': 3, 'samples': 1}", "job.json:1: type: must be a string, not 3");
+    refuses("[1]", "train.json:1: must be an object, not a list");
+    refuses("{'samples': 1}", "train.json:1: the key \"type\" is missing");
+    refuses("{'type': 3, 'samples': 1}", "train.json:1: type: must be a string, not 3");
     refuses("{'type': 'fractal3d', 'samples': 1}",
-            "job.json:1: type: must be one of fractals3d, blobs3d, diffusivity2d, "
+            "train.json:1: type: must be one of fractals3d, blobs3d, diffusivity2d, "
             "diffusivity3d, burgers, seismic3d, not \"fractal3d\"; did you mean "
             "\"fractals3d\"?");
-    refuses("{'type': 'fractals3d'}", "job.json:1: the key \"samples\" is missing");
+    refuses("{'type': 'fractals3d'}", "train.json:1: the key \"samples\" is missing");
     refuses("{'type': 'fractals3d', 'samples': 0}",
-            "job.json:1: samples: must be at least 1, not 0");
+            "train.json:1: samples: must be at least 1, not 0");
     refuses("{'type': 'fractals3d', 'samples': 1, 'clases': 3}",
-            "job.json:1: clases: unknown key; did you mean \"classes\"?");
+            "train.json:1: clases: unknown key; did you mean \"classes\"?");
     refuses("{'type': 'fractals3d', 'samples': 1, 'size': 32}",
-            "job.json:1: size: must be between 3 and 10, not 32");
+            "train.json:1: size: must be between 3 and 10, not 32");
     refuses("{'type': 'fractals3d', 'samples': 1,\n 'instances': [4, 2]}",
-            "job.json:2: instances: must be [low, high], not [4, 2]");
+            "train.json:2: instances: must be [low, high], not [4, 2]");
     refuses("{'type': 'fractals3d', 'samples': 1, 'scale': [0.5, 0.25]}",
-            "job.json:1: scale: must be [low, high], not [0.5, 0.25]");
-    refuses("{'type': 'blobs3d', 'samples': 1, 'size': [8, 8]}",
-            "job.json:1: size: must be one number, or one for each of the 3 axes, not "
-            "2 numbers");
-    refuses("{'type': 'diffusivity2d', 'samples': 1, 'eta': [1, 1, 1]}",
-            "job.json:1: eta: must be one number, or one for each of the 2 axes, not 3 "
-            "numbers");
-    refuses("{'type': 'diffusivity3d', 'samples': 1, 'omega': [1, 2]}",
-            "job.json:1: omega: 2 coefficients given for 4 terms");
+            "train.json:1: scale: must be [low, high], not [0.5, 0.25]");
     refuses(
-        "{'type': 'diffusivity3d', 'samples': 300, 'skip': 4294967000}",
-        "job.json:1: samples: must be at most 296: the Sobol sequence has 2^32 points");
+        "{'type': 'blobs3d', 'samples': 1, 'size': [8, 8]}",
+        "train.json:1: size: must be one number, or one for each of the 3 axes, not "
+        "2 numbers");
+    refuses(
+        "{'type': 'diffusivity2d', 'samples': 1, 'eta': [1, 1, 1]}",
+        "train.json:1: eta: must be one number, or one for each of the 2 axes, not 3 "
+        "numbers");
+    refuses("{'type': 'diffusivity3d', 'samples': 1, 'omega': [1, 2]}",
+            "train.json:1: omega: 2 coefficients given for 4 terms");
+    refuses("{'type': 'diffusivity3d', 'samples': 300, 'skip': 4294967000}",
+            "train.json:1: samples: must be at most 296: the Sobol sequence has 2^32 "
+            "points");
     refuses("{'type': 'diffusivity3d', 'samples': 1, 'terms': 65}",
-            "job.json:1: terms: must be between 1 and 64, not 65");
+            "train.json:1: terms: must be between 1 and 64, not 65");
     refuses("{'type': 'burgers', 'samples': 1}",
-            "job.json:1: the key \"domain_size\" is missing");
+            "train.json:1: the key \"domain_size\" is missing");
     refuses(
         "{'type': 'burgers', 'samples': 2, 'domain_size': 8, 'bc_frequency': [2, 1]}",
-        "job.json:1: bc_frequency: must be [low, high], not [2, 1]");
+        "train.json:1: bc_frequency: must be [low, high], not [2, 1]");
     refuses("{'type': 'burgers', 'samples': 2, 'domain_size': 8, 'bc_frequency': [1, "
             "2], 'bc_type': "
             "'fixed_uniform', 'terms': 2}",
-            "job.json:1: terms: must be 1 if bc_type is fixed_uniform");
+            "train.json:1: terms: must be 1 if bc_type is fixed_uniform");
     refuses("{'type': 'seismic3d', 'samples': 1, 'faults': [0, 17]}",
-            "job.json:1: faults[1]: must be between 0 and 16, not 17");
+            "train.json:1: faults[1]: must be between 0 and 16, not 17");
 }
 
 int main(void)

@@ -1,8 +1,8 @@
-/* graph_fuzz.c - damaged Keras files: read or refused with a message, and what is
- * read also lowers; never a crash, never much memory or time.
+/* graph_fuzz.c - damaged Keras files: read or refused with a message; networks that are
+ * read can be lowered; no crash, limited memory and time.
  *
- * Half of the damage keeps the JSON whole (another value, another name), since
- * broken brackets do not get far.  The same every time; give a number to do more.
+ * Half of the changes keep valid JSON (another value, another name), because the parser
+ * refuses the others.  The same changes in every run; give a number for more.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -70,7 +70,7 @@ static void another(struct dnn_buf *out, const char *text, size_t len, uint32_t 
     dnn_buf_bytes(out, text + end, len - end);
 }
 
-/* A part left out, doubled, or a byte changed. */
+/* A part removed or repeated, or a byte changed. */
 static void break_it(struct dnn_buf *out, const char *text, size_t len, uint32_t step,
                      uint32_t sample, uint64_t part)
 {
@@ -169,6 +169,6 @@ int main(int argc, char **argv)
         fuzz(files[i], i, rounds);
     getrusage(RUSAGE_SELF, &used);
     ok(used.ru_maxrss < 1 << 20, "less than 1 GiB: %ld KiB", used.ru_maxrss);
-    ok(argc > 1 || used.ru_utime.tv_sec < 60, "in less than a minute of a core");
+    ok(argc > 1 || used.ru_utime.tv_sec < 60, "in less than a minute of CPU time");
     return done();
 }

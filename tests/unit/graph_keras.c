@@ -1,5 +1,4 @@
-/* graph_keras.c - reading Keras JSON: whole files of Keras 1, 2 and 3, and what is
- * said of broken ones.
+/* graph_keras.c - reading Keras JSON: files of Keras 1, 2 and 3, and error messages.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -206,7 +205,7 @@ static void check_ops(void)
     };
     text =
         ops_of("keras3_functional.json", 1, false, &(struct dnn_graph_opts){1, &other});
-    ok(strstr(text, "%0 1x6x4x3 image\n") == text, "another shape of the data");
+    ok(strstr(text, "%0 1x6x4x3 image\n") == text, "another input shape");
     free(text);
     text = ops_of("keras3_functional.json", 0, false, NULL);
     is_text(text, "the batch must be between 1 and 1073741824, not 0", "no batch");
@@ -218,7 +217,7 @@ static void check_ops(void)
     free(text);
 }
 
-/* ---- small ones, good and bad ---- */
+/* ---- small networks, valid and invalid ---- */
 
 #define IN(name, shape)                                                                \
     "{\"class_name\": \"InputLayer\", \"config\": {\"name\": \"" name                  \
@@ -256,17 +255,17 @@ static const struct text {
      "[{\"class_name\": \"Dense\", \"config\": {\"units\": 3, \"batch_input_shape\": "
      "[null, 4]}}]}}, {\"class_name\": \"Dense\", \"config\": {\"units\": 2}}]", "3 23 23"},
     {"a zoo network", "{\"zoo\": \"simplemlp\", \"base\": 8}", "6 6514 6514"},
-    {"outputs nobody names",
+    {"outputs that are not listed",
      MODEL(IN("a", "[null, 4]") ", " DENSE("b", "", "[[[\"a\", 0, 0]]]") ", " DENSE(
                "c", "", "[[[\"a\", 0, 0]]]"),
      ""),
      "3 30 30"},
-    {"no shape of the data",
-     "[{\"class_name\": \"Dense\", \"config\": {\"units\": 3}}]", "net:1: layer 'Dense_1_input' (InputLayer): the input shape is not given: add an "
+    {"no input shape", "[{\"class_name\": \"Dense\", \"config\": {\"units\": 3}}]",
+     "net:1: layer 'Dense_1_input' (InputLayer): the input shape is not given: add an "
      "InputLayer with \"batch_input_shape\": [null, 64, 64, 1] in front, or that key "
      "into "
      "the first layer"},
-    {"a name that is not there",
+    {"an unknown layer name",
      MODEL(IN("image", "[null, 4]") ",\n" DENSE("b", "", "[[[\"imgae\", 0, 0, {}]]]"),
      ""),
      "net:2: layer 'b' (Dense): there is no layer \"imgae\"; did you mean \"image\"?"},
@@ -282,26 +281,26 @@ static const struct text {
      "\"input_dim\": 4}},\n{\"class_name\": \"ReLU\", \"config\": {\"name\": \"d\"}}]", "net:2: layer 'd' (ReLU): another layer has this name already"},
     {"two names of one layer",
      "[{\"class_name\": \"ReLU\", \"name\": \"a\", \"config\": {\"name\": \"b\"}}]", "net:1: [0].config.name: must be \"a\" as beside the config"},
-    {"shapes that do not fit",
+    {"shapes that do not match",
      MODEL(IN("a", "[null, 4]") ", " IN("b", "[null, 5]") ",\n" LAYER(
                "Add", "c", "[[[\"a\", 0, 0], [\"b\", 0, 0]]]"),
      ""),
      "net:2: layer 'c' (Add): input shapes do not match: the first is ?x4, number 2 is "
      "?x5"},
-    {"a shared layer that cannot be",
+    {"a shared layer with different input shapes",
      MODEL(IN("a", "[null, 4]") ", " IN("b", "[null, 5]") ",\n" DENSE(
                "c", "", "[[[\"a\", 0, 0]], [[\"b\", 0, 0]]]"),
      ""),
      "net:2: layer 'c' (Dense): is used again with an input for which its kernel would "
      "be "
      "5x3, not 4x3"},
-    {"a use that is not there",
+    {"a call that does not exist",
      MODEL(IN("a", "[null, 4]") ",\n" DENSE("c", "", "[[[\"a\", 1, 0]]]"), ""),
      "net:2: layer 'c' (Dense): layer \"a\" is used 1 time, there is no use 1"},
-    {"an output that is not there",
+    {"an output that does not exist",
      MODEL(IN("a", "[null, 4]") ",\n" DENSE("c", "", "[[[\"a\", 0, 1]]]"), ""),
      "net:2: layer 'c' (Dense): layer \"a\" has 1 output, there is no output 1"},
-    {"an output layer that is not there",
+    {"an output layer that does not exist",
      MODEL(IN("a", "[null, 4]"), ", \"output_layers\": [[\"b\", 0, 0]]"),
      "net:1: model 'm': there is no layer \"b\""},
     {"a call with something else",
@@ -327,7 +326,7 @@ static const struct text {
      "[{\"class_name\": \"UpSampling2D\", \"config\": {\"size\": 65536, "
      "\"batch_input_shape\": [null, 9999, 9999, 9]}}]", "net:1: layer 'UpSampling2D_1' (UpSampling2D): its output would be "
      "?x655294464x655294464x9, too large to compute"},
-    {"a zoo network that is not there", "{\"zoo\": \"unet4d\"}",
+    {"an unknown zoo network", "{\"zoo\": \"unet4d\"}",
      "net:1: the zoo has no network \"unet4d\"; did you mean \"unet2d\"?"},
     {"a zoo network without that option", "{\"zoo\": \"vgg16\", \"depth\": 3}",
      "net:1: the network vgg16 has no option \"depth\""},

@@ -124,8 +124,8 @@ static const struct count {
     {"{\"zoo\": \"unet2d\", \"norm\": \"layer\"}",                            -1,        -1       },
 };
 
-/* Written as Keras 3 writes it and read again it is the same network: the same layers,
- * and the same text when it is written once more. */
+/* Written as Keras 3 JSON and read again, the network has the same layers, and the same
+ * text when it is written again. */
 static void check_written(const struct dnn_graph *graph)
 {
     struct dnn_buf first = {0}, second = {0};
@@ -143,14 +143,14 @@ static void check_written(const struct dnn_graph *graph)
     if (rc == 0) rc = dnn_graph_write(again, &second, &err);
     ok(rc == 0 && again->nnodes == graph->nnodes && again->params == graph->params &&
            again->trainable == graph->trainable && strcmp(first.text, second.text) == 0,
-       "written and read it is the same %s", err.text);
+       "the same after writing and reading %s", err.text);
     dnn_buf_free(&first);
     dnn_buf_free(&second);
     dnn_json_free(file);
     dnn_graph_free(again);
 }
 
-/* Also through the ops: a shape the layers got wrong would stop there. */
+/* Also lower it: a wrong shape of a layer would be an error. */
 static void check(const struct count *c)
 {
     struct dnn_prog *prog = dnn_prog_make(DNN_F32, true);
@@ -177,7 +177,7 @@ static void check(const struct count *c)
 
             want.dim[0] = 1;
             ok(dnn_shape_equal(dnn_prog_shape(prog, output), &want),
-               "they end in the shape the graph has");
+               "their output has the shape of the graph");
         }
         int64_t weights = 0;
         for (int i = 0; i < prog->nvalues; i++) {
@@ -201,7 +201,7 @@ int main(void)
     struct dnn_err err = {0};
     int n = 0;
 
-    ok(dnn_field_check(dnn_zoo_fields, &err) == 0, "options are sound %s", err.text);
+    ok(dnn_field_check(dnn_zoo_fields, &err) == 0, "options are valid %s", err.text);
     while (dnn_zoo_name(n) != NULL)
         n++;
     is_int(n, 70, "networks in the zoo");

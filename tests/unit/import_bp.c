@@ -1,4 +1,4 @@
-/* import_bp.c - BP files as sources: prepared datasets, and arrays of others.
+/* import_bp.c - BP files as sources: prepared datasets, and arrays of other programs.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -74,7 +74,7 @@ static void prepared(void)
     for (int64_t i = 0; i < source->count; i++)
         same &=
             same_sample(source, &info, i) && source->type->class_of(source, i) == i % 3;
-    ok(same, "samples are what they were, numbers scaled");
+    ok(same, "samples are the same, with scaled values");
     dnn_source_label(source, 8, text);
     is_text(text, "a/8.png", "names");
     source->type->group(source, 8, text);
@@ -85,14 +85,15 @@ static void prepared(void)
     is_int(dnn_import_open(&how, &source, &err), DNN_EDATA, "another split");
     char *want = dnn_format(
         "%s: there is no split \"validation\"; the first split is \"train\"", path);
-    is_text(err.text, want, "is not there");
+    is_text(err.text, want, "does not exist");
     dnn_free(want);
     how = how_of(NULL);
-    is_int(dnn_import_open(&how, &source, &err), DNN_EDATA, "splits unlike each other");
+    is_int(dnn_import_open(&how, &source, &err), DNN_EDATA,
+           "splits with different columns");
     want = dnn_format("%s: the splits train and test have different columns; set "
                       "\"split\" to one of them",
                       path);
-    is_text(err.text, want, "are no one source");
+    is_text(err.text, want, "are not one source");
     dnn_free(want);
     dnn_file_remove_tree(path, NULL);
     made_free(&info);
@@ -118,7 +119,7 @@ static void of_others(void)
     dnn_bp_define(bp, "label", DNN_I64, &label, false, &vy, &err);
     dnn_bp_put(bp, vx, 0, 3, x, &err);
     dnn_bp_put(bp, vy, 0, 3, y, &err);
-    is_int(dnn_bp_finish(bp, &err), 0, "a file of others");
+    is_int(dnn_bp_finish(bp, &err), 0, "a file of another program");
     char *index = dnn_format("%s/dnn.idx", path);
     unlink(index);
     dnn_free(index);
@@ -134,11 +135,11 @@ static void of_others(void)
     dnn_sample_free(&got);
     dnn_source_close(source);
     how.input.name = "imag";
-    is_int(dnn_import_open(&how, &source, &err), DNN_EDATA, "a name that is not there");
+    is_int(dnn_import_open(&how, &source, &err), DNN_EDATA, "an unknown name");
     char *want = dnn_format("%s: there is no array \"imag\"; did you mean \"image\"?; "
                             "available: image, label",
                             path);
-    is_text(err.text, want, "is said to be so");
+    is_text(err.text, want, "its message");
     dnn_free(want);
     dnn_file_remove_tree(path, NULL);
 }

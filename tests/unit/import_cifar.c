@@ -1,4 +1,4 @@
-/* import_cifar.c - CIFAR-10 and CIFAR-100, whole and damaged.
+/* import_cifar.c - CIFAR-10 and CIFAR-100 files, valid and damaged.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -1,5 +1,5 @@
-/* import_core.c - what a path names: files, directories, lists, classes and pairs, and
- * what is said of those that do not fit.
+/* import_core.c - paths as sources: files, directories, lists, classes and pairs, and
+ * error messages.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -16,7 +16,7 @@
 #include <zlib.h>
 #endif
 
-/* The smallest file there is of a format that stands in for all: two bytes. */
+/* A file of the simplest format, raw: two bytes. */
 static void raw(const char *path, int a, int b)
 {
     unsigned char bytes[2] = {(unsigned char)a, (unsigned char)b};
@@ -53,14 +53,14 @@ static void table(void)
     struct dnn_err err = {0};
     int n = 0;
 
-    is_int(dnn_field_check(dnn_import_fields, &err), 0, "the table of keys is sound");
+    is_int(dnn_field_check(dnn_import_fields, &err), 0, "the table of keys is valid");
     while (dnn_import_info(n, &info)) {
         ok(info.name != NULL && info.suffixes != NULL && info.help != NULL,
-           "importer %d, %s, says what it is", n, info.name);
+           "importer %d, %s, has a description", n, info.name);
         n++;
     }
-    is_int(n, 13, "all formats are there");
-    ok(!dnn_import_info(-1, &info), "there is none before the first");
+    is_int(n, 13, "number of formats");
+    ok(!dnn_import_info(-1, &info), "no format at index -1");
 }
 
 static void series(void)
@@ -111,7 +111,7 @@ static void series(void)
                "series: sample 4 requested, but there are only 0 to 3");
 }
 
-/* Tables are series of many samples a file, of which some stay open. */
+/* A directory of tables: several samples per file; some files stay open. */
 static void tables(void)
 {
     char name[32], text[64];
@@ -131,7 +131,7 @@ static void tables(void)
         return;
     }
     is_int(o.source->count, 80, "a directory of tables");
-    is_int(o.source->nfiles, 40, "all files are in the record");
+    is_int(o.source->nfiles, 40, "all files are listed");
     for (int64_t i = 0; i < 80; i++) {
         int64_t k = i * 37 % 80; /* so that files are closed and opened again */
         float want = (float)(k / 2 + 100 * (k % 2));
@@ -145,7 +145,7 @@ static void tables(void)
     int rc = dnn_source_read(o.source, 14, &sample, &o.err);
     is_text(rc < 0 ? o.err.text : "",
             "many/07.csv: changed while it was read: 2 samples at first, now 1",
-            "a file that changes is noticed");
+            "a changed file is detected");
     dnn_sample_free(&sample);
     close_it(&o);
     put_text("mixed/a.csv", "x,y\n1,a\n2,b\n");
@@ -340,10 +340,10 @@ static void formats(void)
     if (mkfifo("pipe.csv", 0600) == 0)
         refused("{\"input_path\": \"pipe.csv\"}", DNN_EIO,
                 "pipe.csv: not a regular file");
-    if (symlink(".", "zoo/loop") == 0) ok(true, "a link that leads round can be made");
+    if (symlink(".", "zoo/loop") == 0) ok(true, "a circular link");
     struct opened o;
     open_with(&o, "{\"input_path\": \"zoo\", \"input_format\": \"csv\"}");
-    ok(o.source == NULL && o.err.code < 0, "and is not followed for ever");
+    ok(o.source == NULL && o.err.code < 0, "is not followed without end");
     close_it(&o);
 }
 
@@ -370,14 +370,15 @@ static void bytes(void)
     is_int(dnn_bytes_length(file, &length, &err), 0, "its length can be found");
     is_int(length, 1000, "and is that of the content");
     dnn_bytes_read(file, 900, back, 101, &err);
-    is_text(err.text, "x.gz: truncated: 1000 of 1001 bytes", "it ends where it ends");
+    is_text(err.text, "x.gz: truncated: 1000 of 1001 bytes",
+            "reading beyond its end is an error");
     dnn_bytes_close(file);
     file = NULL;
     if (truncate("x.gz", 60) == 0 && dnn_bytes_open("x.gz", &file, &err) == 0)
         dnn_bytes_read(file, 0, back, 1000, &err);
     ok(strncmp(err.text, "x.gz: decompression failed after ", 33) == 0 &&
            strstr(err.text, " bytes: unexpected end of file") != NULL,
-       "a compressed file that was cut off: %s", err.text);
+       "a truncated gzip file: %s", err.text);
     dnn_bytes_close(file);
 #else
     skip("gzip", "no zlib");

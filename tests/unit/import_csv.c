@@ -1,5 +1,5 @@
-/* import_csv.c - tables: quotes, separators, numbers, classes, objects, and what is
- * said of cells that are none of that.
+/* import_csv.c - tables: quotes, separators, numbers, classes, objects, and error
+ * messages.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -198,7 +198,7 @@ static void objects(void)
             "\".pgn\", and the content is not recognised); did you mean \".png\"?");
 }
 
-/* A table that is longer than any portion it is read in. */
+/* A table that is larger than the read buffer. */
 static void large(void)
 {
     FILE *f = fopen("large.csv", "w");
@@ -220,7 +220,7 @@ static void large(void)
                *(float *)sample.col[0].data != (float)k ||
                *(int32_t *)sample.col[1].data != k % 10;
     }
-    is_int(bad, 0, "is read anywhere");
+    is_int(bad, 0, "is read in any order");
     dnn_sample_free(&sample);
     close_it(&o);
 }

@@ -14,7 +14,7 @@ enum { FILES = 600, THREADS = 4, READS = 3000, MOST_OPEN = 400 };
 
 static struct dnn_source *source[FILES];
 
-/* File i holds the number i, as u2. */
+/* File i has the number i, as u2. */
 static void make(int i)
 {
     static const char text[] =
@@ -30,7 +30,7 @@ static void make(int i)
     bytes[sizeof bytes - 1] = (unsigned char)(i >> 8);
     dnn_free(made_path);
     made_path = dnn_format("%s/%d.npy", made_dir, i);
-    /* Not durably: these are many. */
+    /* Without fsync: these are many files. */
     int fd = open(made_path, O_WRONLY | O_CREAT | O_EXCL, 0600);
     if (fd < 0 || write(fd, bytes, sizeof bytes) != (ssize_t)sizeof bytes) exit(99);
     close(fd);
@@ -58,7 +58,7 @@ static void *reader(void *arg)
     return (void *)bad;
 }
 
-/* ---- something that counts how often it was made ---- */
+/* ---- an entry that counts how often it is opened ---- */
 
 struct counted {
     struct dnn_file_cache kept;
@@ -89,25 +89,26 @@ static void counts(void)
     dnn_file_cache_make(&a.kept, drop);
     dnn_file_cache_make(&b.kept, drop);
     a.fails = true;
-    is_int(dnn_file_cache_take(&a.kept, fill, &err), DNN_EIO, "what cannot be made");
+    is_int(dnn_file_cache_take(&a.kept, fill, &err), DNN_EIO,
+           "an entry that cannot be opened");
     a.fails = false;
     dnn_file_cache_take(&a.kept, fill, &err);
     dnn_file_cache_give(&a.kept);
     dnn_file_cache_take(&a.kept, fill, &err);
-    is_int(a.made, 1, "what can is made once");
+    is_int(a.made, 1, "another is opened once");
     dnn_file_cache_take(&b.kept, fill, &err);
     dnn_file_cache_give(&b.kept);
-    is_int(a.dropped, 0, "what is in use stays, whatever it takes");
+    is_int(a.dropped, 0, "entries in use are kept");
     dnn_file_cache_give(&a.kept);
-    is_int(b.dropped, 1, "two that together take too much: the older goes");
+    is_int(b.dropped, 1, "two entries above the limit: the older is closed");
     dnn_file_cache_take(&b.kept, fill, &err);
     dnn_file_cache_give(&b.kept);
-    is_int(b.made, 2, "and is made again");
-    is_int(a.dropped, 1, "in the place of the other");
+    is_int(b.made, 2, "and is opened again");
+    is_int(a.dropped, 1, "and the other is closed");
     dnn_file_cache_end(&a.kept);
     dnn_file_cache_end(&b.kept);
-    is_int(b.dropped, 2, "the end drops what is there");
-    is_int(a.dropped, 1, "and nothing twice");
+    is_int(b.dropped, 2, "at the end all are closed");
+    is_int(a.dropped, 1, "none twice");
 }
 
 int main(void)

@@ -1,5 +1,5 @@
-/* import_hdf5.c - datasets of HDF5 files: which are input and target, how they are
- * stored, and files that are damaged.
+/* import_hdf5.c - HDF5 files: selection of input and target, storage layouts, and
+ * damaged files.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -16,7 +16,7 @@
 
 #define HDF5 (&dnn_importer_hdf5)
 
-/* HDF5 asks for what a damaged file claims to need, and takes no for an answer. */
+/* HDF5 allocates sizes of a damaged file; a failed allocation is handled. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -30,7 +30,7 @@ static hid_t create(void)
     return H5Fcreate(made_path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
 }
 
-/* A dataset; numbers are of type memory, NULL: none are written. */
+/* A dataset; data is of type memory, NULL: nothing is written. */
 static void array(hid_t at, const char *name, hid_t type, int ndim, const hsize_t *dims,
                   hid_t plist, hid_t memory, const void *numbers)
 {
@@ -54,7 +54,7 @@ static void array(hid_t at, const char *name, hid_t type, int ndim, const hsize_
 static const int numbers[24] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,
                                 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23};
 
-/* features 3x2x2 and labels 3, as NNLO has them. */
+/* features 3x2x2 and labels 3, as in NNLO. */
 static void make_pair(const char *input, const char *target, hid_t plist)
 {
     hid_t file = create();
@@ -66,7 +66,7 @@ static void make_pair(const char *input, const char *target, hid_t plist)
     H5Fclose(file);
 }
 
-/* ---- what is well ---- */
+/* ---- valid files ---- */
 
 static void pairs(void)
 {
@@ -94,16 +94,16 @@ static void pairs(void)
     made_refused(HDF5, &how, false, DNN_EDATA,
                  ": several arrays; set \"name\" to the one with the samples: "
                  "a/samples, b/of/classes",
-                 "other names are asked for");
+                 "other names must be given");
     how.input.name = "a/sampels";
     made_refused(HDF5, &how, false, DNN_EDATA,
                  ": there is no array \"a/sampels\"; did you mean \"a/samples\"?; "
                  "available: a/samples, b/of/classes",
-                 "a name that is not there");
+                 "an unknown name");
     how.input.name = "a/samples";
     how.target.name = "b/of/classes";
     struct dnn_source *s = made_open(HDF5, &how, false, NULL);
-    is_int(s->count, 3, "names that are given");
+    is_int(s->count, 3, "given names");
     made_sample(s, 2, "2x2x1: 8 9 10 11 | scalar: 7", "the last sample");
     made_sample(s, 0, "2x2x1: 0 1 2 3 | scalar: 5", "the first");
     is_int(s->type->class_of(s, 1), 6, "a class");
@@ -122,7 +122,7 @@ static void chunks(void)
     H5Pclose(plist);
     struct dnn_source *s = made_open(HDF5, &how, false, NULL);
     made_sample(s, 1, "2x2x1: 4 5 6 7 | scalar: 6", "chunks that are compressed");
-    made_sample(s, 2, "2x2x1: 8 9 10 11 | scalar: 7", "and one that is cut");
+    made_sample(s, 2, "2x2x1: 8 9 10 11 | scalar: 7", "and a partial chunk");
     dnn_source_close(s);
 }
 
@@ -194,7 +194,7 @@ static void threads(void)
     dnn_source_close(s);
 }
 
-/* ---- what is not ---- */
+/* ---- errors ---- */
 
 static void wrong_data(void)
 {
@@ -227,7 +227,7 @@ static void wrong_data(void)
     how.input.name = "other";
     made_refused(HDF5, &how, false, DNN_EDATA,
                  ": other: stores its data in another file (external storage)",
-                 "numbers elsewhere");
+                 "external storage");
     how.input.name = "none";
     made_refused(HDF5, &how, false, DNN_EDATA, ": contains no samples", "no rows");
     make_pair("x", "y", H5P_DEFAULT);
@@ -247,12 +247,12 @@ static void wrong_files(void)
                  ": HDF5 cannot read it: file signature not found", "an empty file");
     H5Fclose(create());
     made_refused(HDF5, &how, false, DNN_EDATA, ": contains no arrays",
-                 "a file of nothing");
+                 "a file without datasets");
     unlink(made_path);
     made_refused(HDF5, &how, false, DNN_EIO, ": No such file or directory", "no file");
 }
 
-/* Cut or changed, it is an error or a file like others: no crash, no hang. */
+/* Truncated or changed, it is an error or readable: no crash, no hang. */
 static void damage(void)
 {
     struct dnn_import how = made_how();
@@ -285,7 +285,7 @@ static void damage(void)
         dnn_source_close(s);
     }
     ok(refused > 100, "damage is refused (%d of 400)", refused);
-    is_int(silent, 0, "and never without a word");
+    is_int(silent, 0, "and always with a message");
     dnn_free(bytes);
 }
 

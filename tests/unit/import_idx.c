@@ -1,4 +1,4 @@
-/* import_idx.c - IDX files, whole and damaged.
+/* import_idx.c - IDX files, valid and damaged.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

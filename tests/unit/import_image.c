@@ -1,4 +1,5 @@
-/* import_image.c - PNG and JPEG files that are whole, cut, changed, or that lie.
+/* import_image.c - PNG and JPEG files: valid, truncated, changed, or with a wrong
+ * header.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -58,7 +59,7 @@ static struct dnn_buf png(uint32_t width, uint32_t height, int type, int rows)
         for (int x = 0; x < (int)width * channels; x++)
             word(&raw, 10 + 5 * (uint32_t)(y * (int)width * channels + x), 1, true);
     }
-    dnn_buf_bytes(&data, "\x78\x01\x01", 3); /* one block as it is */
+    dnn_buf_bytes(&data, "\x78\x01\x01", 3); /* one stored block */
     word(&data, (uint32_t)raw.len, 2, false);
     word(&data, ~(uint32_t)raw.len, 2, false);
     dnn_buf_bytes(&data, raw.text, raw.len);
@@ -93,16 +94,17 @@ static void cut_png(void)
                "input image u8 3x4x1: 10 15 20 25 30 35 40 45 50 55 60 65", "a PNG");
     for (size_t i = 0; i < sizeof(cuts) / sizeof(cuts[0]); i++) {
         save("a.png", &p, cuts[i].at);
-        message_is(&dnn_importer_png, "a.png", cuts[i].want, "a PNG that is cut");
+        message_is(&dnn_importer_png, "a.png", cuts[i].want, "a truncated PNG");
     }
     for (size_t n = 0; n < p.len; n++) {
         struct dnn_import how = usual();
 
         save("a.png", &p, n);
-        const char *said = told(&dnn_importer_png, "a.png", &how, false);
-        if (strncmp(said, "a.png: ", 7) != 0) ok(false, "cut at %zu: %s", n, said);
+        const char *message = read_as(&dnn_importer_png, "a.png", &how, false);
+        if (strncmp(message, "a.png: ", 7) != 0)
+            ok(false, "cut at %zu: %s", n, message);
     }
-    ok(true, "a PNG cut at every byte is refused");
+    ok(true, "a PNG truncated at any byte is refused");
     dnn_buf_free(&p);
 }
 
@@ -113,13 +115,12 @@ static void changed_png(void)
     p.text[17] ^= 1;
     save("a.png", &p, p.len);
     message_is(&dnn_importer_png, "a.png", "a.png: damaged PNG: IHDR: CRC error",
-               "a header that was changed");
+               "a changed header");
     p.text[17] ^= 1;
     p.text[55] ^= 1;
     save("a.png", &p, p.len);
     message_is(&dnn_importer_png, "a.png",
-               "a.png: damaged PNG: IDAT: incorrect data check",
-               "a number that was changed");
+               "a.png: damaged PNG: IDAT: incorrect data check", "a changed pixel");
     dnn_buf_free(&p);
     p = png(4, 3, 0, 2);
     save("a.png", &p, p.len);
@@ -137,7 +138,7 @@ static void changed_png(void)
         &dnn_importer_png, "a.png",
         "a.png: the header declares 1073741824x4x1 elements, but the file has only "
         "83 bytes",
-        "a header that lies");
+        "a header with a wrong size");
     dnn_buf_free(&p);
 }
 
@@ -149,37 +150,37 @@ static void kinds_png(void)
     save("a.png", &p, p.len);
     message_is(&dnn_importer_png, "a.png",
                "input image u8 2x2x3: 10 15 20 25 30 35 40 45 50 55 60 65", "colours");
-    is_text(told(&dnn_importer_png, "a.png", &how, true),
+    is_text(read_as(&dnn_importer_png, "a.png", &how, true),
             "target image u8 2x2x3: 10 15 20 25 30 35 40 45 50 55 60 65",
             "colours as a target are an image");
     how.target.gray = true;
-    is_text(told(&dnn_importer_png, "a.png", &how, true),
+    is_text(read_as(&dnn_importer_png, "a.png", &how, true),
             "target image u8 2x2x1: 14 29 44 59", "made grey");
     how.target.gray = false;
     how.target.kind = DNN_KIND_MASK;
-    is_text(told(&dnn_importer_png, "a.png", &how, true),
+    is_text(read_as(&dnn_importer_png, "a.png", &how, true),
             "a.png: a mask must have one channel (the class number), not 3",
-            "colours are no mask");
+            "a colour image is not a mask");
     how.target.kind = DNN_KIND_LABEL;
-    is_text(told(&dnn_importer_png, "a.png", &how, true),
+    is_text(read_as(&dnn_importer_png, "a.png", &how, true),
             "a.png: is an image; \"kind\" must be \"image\" or \"mask\", not \"label\"",
-            "an image is no label");
+            "an image is not a label");
     how.input.kind = DNN_KIND_VALUES;
     is_text(
-        told(&dnn_importer_png, "a.png", &how, false),
+        read_as(&dnn_importer_png, "a.png", &how, false),
         "a.png: is an image; \"kind\" must be \"image\" or \"mask\", not \"values\"",
         "nor values");
     dnn_buf_free(&p);
     p = png(2, 2, 0, 2);
     save("a.png", &p, p.len);
     how = usual();
-    is_text(told(&dnn_importer_png, "a.png", &how, true),
+    is_text(read_as(&dnn_importer_png, "a.png", &how, true),
             "target mask u8 2x2x1: 10 15 20 25", "grey as a target is a mask");
     dnn_buf_free(&p);
     p = png(11, 10, 0, 10);
     save("a.png", &p, p.len);
     how.limit = 109;
-    is_text(told(&dnn_importer_png, "a.png", &how, false),
+    is_text(read_as(&dnn_importer_png, "a.png", &how, false),
             "a.png: u8 10x11x1 needs 110 B, which exceeds the limit of 109 B",
             "larger than the limit");
     dnn_buf_free(&p);
@@ -201,7 +202,7 @@ static void in_memory(void)
             "the record is named");
     is_int(dnn_image_decode("BM1234567890", 12, "record 7", &how, true, &a, &err),
            DNN_EDATA, "something else");
-    is_text(err.text, "record 7: not a PNG or JPEG image", "it says so");
+    is_text(err.text, "record 7: not a PNG or JPEG image", "its message");
     dnn_array_free(&a);
     dnn_buf_free(&p);
 }
@@ -246,23 +247,23 @@ static void jpegs(void)
     save("a.jpg", &p, p.len);
     message_is(&dnn_importer_jpeg, "a.jpg",
                "input image u8 40x16x1: 77 77 77 77 77 77 77 77 77 77 77 77", "a JPEG");
-    is_text(told(&dnn_importer_jpeg, "a.jpg", &how, true),
+    is_text(read_as(&dnn_importer_jpeg, "a.jpg", &how, true),
             "target image u8 40x16x1: 77 77 77 77 77 77 77 77 77 77 77 77",
-            "a JPEG is no mask by itself");
+            "a JPEG is not a mask by default");
     size_t bad = 0;
     for (size_t n = 0; n < p.len; n++) {
         save("a.jpg", &p, n);
-        const char *said = told(&dnn_importer_jpeg, "a.jpg", &how, false);
-        if (strncmp(said, "a.jpg: ", 7) != 0 && ++bad < 5)
-            printf("# cut at %zu of %zu: %s\n", n, p.len, said);
+        const char *message = read_as(&dnn_importer_jpeg, "a.jpg", &how, false);
+        if (strncmp(message, "a.jpg: ", 7) != 0 && ++bad < 5)
+            printf("# cut at %zu of %zu: %s\n", n, p.len, message);
     }
-    is_int((long long)bad, 0, "a JPEG cut at every byte is refused");
+    is_int((long long)bad, 0, "a JPEG truncated at any byte is refused");
     save("a.jpg", &p, p.len - 2);
     message_is(&dnn_importer_jpeg, "a.jpg",
                "a.jpg: damaged JPEG: Premature end of JPEG file", "its end is missing");
     for (size_t i = 0; i + 9 < p.len; i++)
         if ((unsigned char)p.text[i] == 0xFF && (unsigned char)p.text[i + 1] == 0xC0) {
-            memset(p.text + i + 5, 0xFC, 4); /* 64764 x 64764 points */
+            memset(p.text + i + 5, 0xFC, 4); /* 64764 x 64764 pixels */
             break;
         }
     save("a.jpg", &p, p.len);
@@ -271,7 +272,7 @@ static void jpegs(void)
              "a.jpg: the header declares 64764x64764x1 elements, but the file has only "
              "%zu bytes",
              p.len);
-    message_is(&dnn_importer_jpeg, "a.jpg", want, "a header that lies");
+    message_is(&dnn_importer_jpeg, "a.jpg", want, "a header with a wrong size");
     dnn_buf_free(&p);
 }
 #endif

@@ -1,4 +1,4 @@
-/* import_made.h - files made by a test, opened by one importer, and what came out.
+/* import_made.h - files written by a test and opened by one importer.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -33,7 +33,7 @@ static inline int made_end(void)
     return done();
 }
 
-/* Not durably, unlike dnn_file_write(): tests of damage write many. */
+/* Without fsync, unlike dnn_file_write(): tests of damage write many files. */
 static inline void made_file(const void *bytes, size_t n)
 {
     FILE *file = fopen(made_path, "wb");
@@ -65,7 +65,7 @@ static inline struct dnn_source *made_open(const struct dnn_importer *importer,
     return source;
 }
 
-/* Opening, or reading sample 0 to the last, fails with this message behind the path. */
+/* Opening, or reading all samples, fails with this message after the path. */
 static inline void made_refused(const struct dnn_importer *importer,
                                 const struct dnn_import *how, bool target, int code,
                                 const char *want, const char *what)

@@ -1,4 +1,4 @@
-/* import_messages.h - files made byte by byte, and what an importer says about them.
+/* import_messages.h - files made byte by byte, and messages of an importer.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -28,9 +28,9 @@ static inline void save(const char *path, const struct dnn_buf *buf, size_t len)
     if (dnn_file_write(path, buf->text, len, &err) < 0) printf("# %s\n", err.text);
 }
 
-/* What reading says, or the kind, type, shape and first numbers. */
-static inline const char *told(const struct dnn_importer *importer, const char *path,
-                               struct dnn_import *how, bool target)
+/* The error message, or kind, type, shape and first numbers. */
+static inline const char *read_as(const struct dnn_importer *importer, const char *path,
+                                  struct dnn_import *how, bool target)
 {
     static char out[1200];
     struct dnn_err err = {0};
@@ -68,7 +68,7 @@ static inline void message_is(const struct dnn_importer *importer, const char *p
 {
     struct dnn_import how = usual();
 
-    is_text(told(importer, path, &how, false), want, what);
+    is_text(read_as(importer, path, &how, false), want, what);
 }
 
 #endif

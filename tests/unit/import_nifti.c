@@ -1,4 +1,5 @@
-/* import_nifti.c - NIfTI headers of both versions and byte orders: whole, cut, lying.
+/* import_nifti.c - NIfTI headers of both versions and byte orders: valid, truncated,
+ * wrong.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -15,7 +16,7 @@
 #include <unistd.h>
 
 #if DNN_HAVE_NIFTI
-/* A file as bytes: places and widths are those of the standard. */
+/* A file as bytes: offsets and sizes are those of the standard. */
 struct file {
     unsigned char at[2048];
     size_t len;
@@ -55,7 +56,7 @@ static void real64(struct file *f, size_t at, double value)
     put(f, at, &value, 8);
 }
 
-/* 4 x 3 x 2 points of i16 that count from 0; 1.5, 2, 3 mm apart. */
+/* 4 x 3 x 2 voxels of i16, counting from 0; spacing 1.5, 2, 3 mm. */
 static struct file first(bool other)
 {
     struct file f = {.other = other};
@@ -107,7 +108,7 @@ static void save(const struct file *f, size_t len)
 }
 
 /* The message; or kind, type, shape, spacing, numbers and the matrix. */
-static const char *told(struct dnn_import *how, bool target)
+static const char *read_as(struct dnn_import *how, bool target)
 {
     static char out[1200];
     struct dnn_err err = {0};
@@ -154,10 +155,10 @@ static void message_is(const struct file *f, const char *want, const char *what)
     struct dnn_import how = usual();
 
     save(f, f->len);
-    is_text(told(&how, false), want, what);
+    is_text(read_as(&how, false), want, what);
 }
 
-/* ---- whole ---- */
+/* ---- valid files ---- */
 
 static void good(void)
 {
@@ -180,7 +181,7 @@ static void good(void)
     struct dnn_import how = usual();
 
     save(&f, f.len);
-    is_text(told(&how, true),
+    is_text(read_as(&how, true),
             "mask i16 2x3x4x1, 3 2 1.5: 0 1 2 3 4 5; target.affine 1.5 0 0 0 0 2 0 0 0 "
             "0 3 0",
             "integers as a target are a mask");
@@ -189,7 +190,7 @@ static void good(void)
         &f,
         "image i16 2x3x4x1, 3 2 1.5: 0 1 2 3 4 5; input.affine 1.5 0 0 0 0 2 0 0 0 "
         "0 3 0",
-        "no place of the data: behind the header");
+        "no data offset: data after the header");
     put16(&f, 40, 4);
     put16(&f, 46, 1);
     put16(&f, 48, 2);
@@ -197,7 +198,7 @@ static void good(void)
         &f,
         "image i16 1x3x4x2, 3 2 1.5: 0 12 1 13 2 14; input.affine 1.5 0 0 0 0 2 0 "
         "0 0 0 3 0",
-        "times are channels");
+        "time steps are channels");
 }
 
 static void values(void)
@@ -213,13 +214,13 @@ static void values(void)
         "2 0 0 0 0 3 0",
         "scaled");
     how.target.kind = DNN_KIND_MASK;
-    is_text(told(&how, true),
+    is_text(read_as(&how, true),
             "a.nii: a mask must contain integer class numbers: element 1 is -0.5, out "
             "of range of i32",
-            "scaled to what is no mask");
+            "scaled values that are not classes");
     real32(&f, 112, 2);
     save(&f, f.len);
-    is_text(told(&how, true),
+    is_text(read_as(&how, true),
             "mask i32 2x3x4x1, 3 2 1.5: -1 1 3 5 7 9; target.affine 1.5 0 0 0 0 2 0 0 "
             "0 0 3 0",
             "scaled to whole numbers");
@@ -227,7 +228,7 @@ static void values(void)
     message_is(&f, "a.nii: invalid scaling: slope inf, intercept -1",
                "scaled by infinity");
     f = first(false);
-    put16(&f, 252, 1);   /* qform: half a turn about k */
+    put16(&f, 252, 1);   /* qform: rotation by 180 degrees about k */
     real32(&f, 264, 1);  /* d */
     real32(&f, 268, 10); /* offset of i */
     message_is(
@@ -243,7 +244,7 @@ static void values(void)
         &f,
         "image i16 2x3x4x1, 3 2 1.5: 0 1 2 3 4 5; input.affine 7 0 0 0 0 8 0 0 0 0 "
         "9 0",
-        "a matrix goes before a quaternion");
+        "a matrix is preferred to a quaternion");
     f.at[123] = 3;
     message_is(
         &f,
@@ -252,7 +253,7 @@ static void values(void)
         "micrometres");
 }
 
-/* ---- lies ---- */
+/* ---- wrong headers ---- */
 
 static void lies(void)
 {
@@ -285,15 +286,15 @@ static void lies(void)
     f = first(false), put16(&f, 44, 30000), put16(&f, 46, 30000);
     message_is(
         &f, "a.nii: truncated: the header declares 7200000352 bytes, but there are 400",
-        "more than there is");
+        "more data than in the file");
     f = second(false), put64(&f, 24, INT64_MAX / 2), put64(&f, 32, 16);
     message_is(
         &f, "a.nii: shape 2x16x4611686018427387903x1: the number of elements overflows",
-        "more than a number holds");
+        "overflow of the size");
     f = first(false), put16(&f, 72, 8);
     message_is(
         &f, "a.nii: the header declares 8 bits per voxel, but its data type (4) has 16",
-        "bits that do not fit the type");
+        "bits that do not match the type");
     f = first(false), put16(&f, 70, 32);
     message_is(&f, "a.nii: unsupported data type 32 (COMPLEX64)", "complex numbers");
     f = first(false), put16(&f, 70, 777);
@@ -307,10 +308,10 @@ static void lies(void)
     message_is(&f,
                "a.nii: invalid data offset: it lies inside the header of 348 bytes or "
                "beyond the end",
-               "data at no place");
+               "invalid data offset");
     f = first(false), real32(&f, 108, 380);
     message_is(&f, "a.nii: truncated: the header declares 428 bytes, but there are 400",
-               "data too far behind");
+               "data offset too large");
     f = first(false), put16(&f, 40, 6), put16(&f, 52, 2);
     message_is(&f, "a.nii: 6 axes; axes 6 and 7 are not supported", "six axes");
     f = first(false), put16(&f, 40, 5), put16(&f, 48, 2), put16(&f, 50, 2);
@@ -330,23 +331,24 @@ static void cuts(void)
     for (int v = 0; v < 2; v++)
         for (size_t n = 0; n < f[v].len; n++) {
             save(&f[v], n);
-            const char *said = told(&how, false);
-            if (strncmp(said, "a.nii: ", 7) != 0 && ++bad < 5)
-                printf("# cut at %zu: %s\n", n, said);
+            const char *message = read_as(&how, false);
+            if (strncmp(message, "a.nii: ", 7) != 0 && ++bad < 5)
+                printf("# cut at %zu: %s\n", n, message);
         }
-    is_int(bad, 0, "cut at every byte, each is refused");
+    is_int(bad, 0, "truncated at any byte, it is refused");
     save(&f[0], 100);
-    is_text(told(&how, false), "a.nii: truncated: 100 of 348 bytes", "half a header");
+    is_text(read_as(&how, false), "a.nii: truncated: 100 of 348 bytes",
+            "a truncated header");
     save(&f[1], 500);
-    is_text(told(&how, false), "a.nii: truncated: 500 of 540 bytes",
-            "half a header of version 2");
+    is_text(read_as(&how, false), "a.nii: truncated: 500 of 540 bytes",
+            "a truncated header of version 2");
     save(&f[0], 399);
-    is_text(told(&how, false),
+    is_text(read_as(&how, false),
             "a.nii: truncated: the header declares 400 bytes, but there are 399",
             "the last byte is missing");
     how.limit = 47;
     save(&f[0], f[0].len);
-    is_text(told(&how, false),
+    is_text(read_as(&how, false),
             "a.nii: i16 2x3x4x1 needs 48 B, which exceeds the limit of 47 B",
             "more than the limit");
 }

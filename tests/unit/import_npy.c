@@ -1,5 +1,5 @@
-/* import_npy.c - arrays of NumPy's: every header it writes, every order of numbers, and
- * headers that lie.
+/* import_npy.c - NPY files: every header that NumPy writes, every array order, and
+ * wrong headers.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -8,7 +8,7 @@
 
 #define NPY (&dnn_importer_npy)
 
-/* A file of this version with this text as header, and numbers behind it. */
+/* A file of this version with this header and data. */
 static void make(int version, const char *text, const void *numbers, size_t n)
 {
     struct dnn_buf buf = {0};
@@ -42,7 +42,7 @@ static void refused(const char *header, const char *want, const char *what)
     made_refused(NPY, &how, false, DNN_EDATA, want, what);
 }
 
-/* ---- what is well ---- */
+/* ---- valid files ---- */
 
 static void versions(void)
 {
@@ -65,10 +65,10 @@ static void versions(void)
     struct dnn_source *s = made_open(NPY, &how, true, NULL);
     made_columns(s, "target label u8 scalar", "keys in another order, and a label");
     made_sample(s, 7, "scalar: 8", "the last of them");
-    is_int(s->type->class_of(s, 6), 7, "its class without its sample");
+    is_int(s->type->class_of(s, 6), 7, "its class without reading the sample");
     char label[DNN_SAMPLE_NAME];
     dnn_source_label(s, 3, label);
-    is_text(label + strlen(made_dir), "/a.npy[3]", "what it is called");
+    is_text(label + strlen(made_dir), "/a.npy[3]", "its name");
     dnn_source_close(s);
 }
 
@@ -111,7 +111,7 @@ static void layouts(void)
     made_refused(NPY, &how, false, DNN_EDATA,
                  ": sample shape 2x2x6: the position of the channel axis is unclear; "
                  "set \"layout\" to first, last or none",
-                 "an axis that could be channels is not guessed");
+                 "an ambiguous channel axis is not guessed");
     how.input.layout = DNN_LAYOUT_FIRST;
     struct dnn_source *s = made_open(NPY, &how, false, NULL);
     made_columns(s, "input image u8 2x6x2", "channels first");
@@ -168,18 +168,18 @@ static void reals(void)
     dnn_source_close(s);
     how.target.kind = DNN_KIND_LABEL;
     s = made_open(NPY, &how, true, NULL);
-    made_columns(s, "target label i64 scalar", "or labels if that is said");
-    made_sample(s, 1, "scalar: 2", "whole ones");
+    made_columns(s, "target label i64 scalar", "or labels if \"kind\" is label");
+    made_sample(s, 1, "scalar: 2", "integers");
     struct dnn_sample sample = {0};
     struct dnn_err err = {0};
-    is_int(dnn_source_read(s, 2, &sample, &err), DNN_EDATA, "2.5 is none");
+    is_int(dnn_source_read(s, 2, &sample, &err), DNN_EDATA, "2.5 is not a label");
     is_text(err.text + strlen(made_dir),
             "/a.npy[2]: element 0 is 2.5, out of range of i64", "and why");
     dnn_sample_free(&sample);
     dnn_source_close(s);
 }
 
-/* ---- what is not ---- */
+/* ---- errors ---- */
 
 static void headers(void)
 {
@@ -199,10 +199,10 @@ static void headers(void)
     refused(
         "{'descr': '|u1', 'fortran_order': False, 'shape': (99999999999999999999,)}",
         ": invalid header: expected a dimension below 2^63 at \"99,)}\"",
-        "an extent that is no integer");
+        "a dimension that overflows");
     refused("{'descr': '|u1', 'fortran_order': False, 'shape': (8)}",
             ": invalid header: expected a comma after a dimension at \"}\"",
-            "a number in parentheses is no shape");
+            "a number in parentheses is not a shape");
     refused("{'descr': '|u1', 'fortran_order': False, 'shape': "
             "(1, 1, 1, 1, 1, 1, 1, 1, 1)}",
             ": has more than 8 axes", "nine axes");
@@ -233,13 +233,14 @@ static void headers(void)
     refused("{'descr': '|u1', 'shape': (8, 8)}",
             ": invalid header: fortran_order is missing", "a key missing");
     refused("{'descr': '|u1'" ENDS " x",
-            ": invalid header: expected only whitespace at \"x\"", "something behind");
+            ": invalid header: expected only whitespace at \"x\"",
+            "text after the header");
     refused("['descr']", ": invalid header: expected a dictionary at \"['descr']\"",
             "a list");
     refused("{'descr': '|u1"
             "\x01",
             ": invalid header: expected a closing quote at \"\"",
-            "a text without an end");
+            "a string without end");
 }
 
 static void files(void)
@@ -252,17 +253,17 @@ static void files(void)
     made_file("\x93NUMPY\x04\0\x10\0", 10);
     made_refused(NPY, &how, false, DNN_EDATA,
                  ": NumPy format version 4.0 is not supported; 1.0, 2.0 and 3.0 are",
-                 "a version to come");
+                 "an unknown version");
     made_file("\x93NUMPY\x02\0\xff\xff\xff\xff", 12);
     made_refused(NPY, &how, false, DNN_EDATA,
                  ": the header length 4294967307 is too large", "a header of 4 GiB");
     made_file("\x93NUMPY\x01\0\x76\0{", 11);
     made_refused(NPY, &how, false, DNN_EDATA, ": truncated: 11 of 128 bytes",
-                 "a file cut in its header");
+                 "a file truncated in its header");
     make(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2)}", "12345678", 8);
     made_refused(NPY, &how, false, DNN_EDATA,
                  ": 75 bytes, but the header declares 2x2 of f32, which needs 83",
-                 "a file cut in its numbers");
+                 "a file truncated in its numbers");
     make(1, "{'descr': '|b1', 'fortran_order': False, 'shape': (1, 4)}", "\0\1\2\1", 4);
     made_refused(NPY, &how, false, DNN_EDATA,
                  "[0]: element 2 is 2; a bool must be 0 or 1", "a bool of 2");
@@ -286,13 +287,13 @@ static void files(void)
     made_refused(
         NPY, &how, false, DNN_EDATA,
         ": contains a single unnamed array, so the name \"x\" cannot be selected",
-        "a name that it cannot have");
+        "a name for an unnamed array");
     how = made_how();
     how.split = "train";
     made_refused(NPY, &how, false, DNN_EDATA,
                  ": not part of the split \"train\": neither a directory nor the file "
                  "name says so",
-                 "a split that it cannot have");
+                 "a split that does not exist");
     unlink(made_path);
     made_refused(NPY, &how, false, DNN_EIO,
                  ": cannot be read: No such file or directory", "no file");

@@ -1,5 +1,5 @@
-/* import_npz.c - archives of NumPy arrays: which of them are input and target, and
- * archives that lie.
+/* import_npz.c - archives of NumPy arrays: selection of input and target, and wrong
+ * archives.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -64,7 +64,7 @@ static const struct member pair[] = {
     {NULL,    NULL,  NULL,        NULL,                0},
 };
 
-/* ---- what is well ---- */
+/* ---- valid files ---- */
 
 static void pairs(void)
 {
@@ -83,15 +83,16 @@ static void pairs(void)
     }
     how.target.path = "elsewhere";
     struct dnn_source *s = made_open(NPZ, &how, false, NULL);
-    made_columns(s, "input image u8 2x2x1", "targets that come from elsewhere");
+    made_columns(s, "input image u8 2x2x1", "targets from another file");
     dnn_source_close(s);
     s = made_open(NPZ, &how, true, NULL);
-    made_columns(s, "target label i16 scalar", "the targets alone");
+    made_columns(s, "target label i16 scalar", "only targets");
     dnn_source_close(s);
     how = made_how();
     how.target.name = "x";
     s = made_open(NPZ, &how, false, NULL);
-    made_columns(s, "input values i16 1, target mask u8 2x2x1", "the other way round");
+    made_columns(s, "input values i16 1, target mask u8 2x2x1",
+                 "with input and target exchanged");
     dnn_source_close(s);
     how = made_how();
     how.whole = true;
@@ -124,7 +125,7 @@ static void members(void)
     made_sample(s, 1, "1x2x1: 5 6", "the second");
     char label[DNN_SAMPLE_NAME];
     dnn_source_label(s, 1, label);
-    is_text(label + strlen(made_dir), "/a.npz: a", "what it is called");
+    is_text(label + strlen(made_dir), "/a.npz: a", "its name");
     dnn_source_close(s);
 }
 
@@ -146,17 +147,17 @@ static void splits(void)
                  "two pairs");
     how.split = "test";
     struct dnn_source *s = made_open(NPZ, &how, false, NULL);
-    made_sample(s, 0, "2: 5 6 | scalar: 3", "the split decides");
-    is_text(s->split, "test", "and is known");
+    made_sample(s, 0, "2: 5 6 | scalar: 3", "the split selects a pair");
+    is_text(s->split, "test", "and is stored");
     dnn_source_close(s);
     how.split = "val";
     made_refused(NPZ, &how, false, DNN_EDATA,
                  ": no arrays for the split \"val\", such as x_val and y_val; "
                  "available: x_train, y_train, x_test, y_test",
-                 "a split that is not there");
+                 "a split that does not exist");
 }
 
-/* ---- what is not ---- */
+/* ---- errors ---- */
 
 static void wrong_arrays(void)
 {
@@ -178,12 +179,12 @@ static void wrong_arrays(void)
     made_refused(
         NPZ, &how, false, DNN_EDATA,
         ": image: 76 bytes, but the header declares 2x3x8x8 of u8, which needs 460",
-        "a member shorter than its header says");
+        "a member shorter than in its header");
     how.input.name = "imgae";
     made_refused(NPZ, &how, false, DNN_EDATA,
                  ": there is no array \"imgae\"; did you mean \"image\"?; available: "
                  "image, label, x, labels",
-                 "a name that is not there");
+                 "an unknown name");
     how.input.name = "x";
     how.target.name = "label";
     made_refused(NPZ, &how, false, DNN_EDATA,
@@ -191,7 +192,7 @@ static void wrong_arrays(void)
                  "Python objects");
     how.target.name = "labels";
     made_refused(NPZ, &how, false, DNN_EDATA, ": x has 2 samples, but labels has 3",
-                 "not as many targets");
+                 "another number of targets");
     make(nchw, false);
     how = made_how();
     made_refused(NPZ, &how, false, DNN_EDATA,
@@ -221,11 +222,11 @@ static void wrong_files(void)
     made_refused(NPZ, &how, false, DNN_EDATA,
                  ": cannot be read as a zip archive: Not a zip archive",
                  "an empty file");
-    /* What libzip calls it depends on its version. */
+    /* The message depends on the version of libzip. */
     static const char *const why = ": cannot be read as a zip archive: ";
     struct dnn_err err = {0};
     made_file("PK\3\4 and no more than that", 26);
-    ok(made_open(NPZ, &how, false, &err) == NULL, "half an archive is refused");
+    ok(made_open(NPZ, &how, false, &err) == NULL, "a truncated archive is refused");
     ok(strncmp(err.text + strlen(made_path), why, strlen(why)) == 0, "and why: %s",
        why);
     make(none, false);
@@ -236,8 +237,8 @@ static void wrong_files(void)
     at[2] = 9;
     made_file(bytes, n);
     made_refused(NPZ, &how, false, DNN_EDATA, ": x: cannot be decoded: CRC error",
-                 "a number that has changed");
-    /* The directory at the end says that x has 2^32 - 2 bytes, made of a few. */
+                 "a changed byte");
+    /* In the central directory, x has 2^32 - 2 bytes. */
     at[2] = 3;
     char *entry = memmem(bytes, n, "PK\1\2", 4);
     memcpy(entry + 24, "\xfe\xff\xff\xff", 4);
@@ -251,7 +252,7 @@ static void wrong_files(void)
     made_refused(NPZ, &how, false, DNN_EIO, ": No such file or directory", "no file");
 }
 
-/* Cut anywhere, or with any byte changed, it is an error or the same numbers. */
+/* Truncated anywhere, or with any byte changed, it is an error or the same numbers. */
 static void damage(void)
 {
     struct dnn_import how = made_how();
@@ -278,7 +279,7 @@ static void damage(void)
         dnn_sample_free(&sample);
         dnn_source_close(s);
     }
-    is_int(bad, 0, "damage is never silent");
+    is_int(bad, 0, "damage is always detected");
     dnn_free(bytes);
 }
 

@@ -1,4 +1,4 @@
-/* import_raw.c - bare numbers, as they were described, or not.
+/* import_raw.c - raw files, with right and wrong descriptions.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -1,5 +1,5 @@
-/* import_tfrecord.c - records of TensorFlow's: checksums, features of every form, and
- * records that are damaged.
+/* import_tfrecord.c - TFRecord files: checksums, all kinds of features, and damaged
+ * records.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -117,16 +117,16 @@ static void raw_image(int height, int width, int depth, const char *pixels, int 
     record(f);
 }
 
-/* ---- what is well ---- */
+/* ---- valid files ---- */
 
 static void sums(void)
 {
-    /* CRC-32C of "123456789" is 0xe3069283, which is the value all references have. */
+    /* CRC-32C of "123456789" is 0xe3069283, the usual check value. */
     uint32_t crc = 0xe3069283u;
 
     is_int(dnn_crc_record("123456789", 9),
            (uint32_t)((crc >> 15 | crc << 17) + 0xa282ead8u), "the checksum");
-    is_int(dnn_crc_record("", 0), 0xa282ead8u, "that of nothing");
+    is_int(dnn_crc_record("", 0), 0xa282ead8u, "that of an empty text");
 }
 
 static void raws(void)
@@ -144,13 +144,13 @@ static void raws(void)
     is_int(s->type->class_of(s, 1), 8, "a class");
     char label[DNN_SAMPLE_NAME];
     dnn_source_label(s, 1, label);
-    is_text(label + strlen(made_dir), "/a.tfrecord[1]", "what it is called");
+    is_text(label + strlen(made_dir), "/a.tfrecord[1]", "its name");
     dnn_source_close(s);
     how.split = "train";
     made_refused(TFRECORD, &how, false, DNN_EDATA,
                  ": not part of the split \"train\": neither a directory nor the file "
                  "name says so",
-                 "a split that nothing says");
+                 "a split that does not exist");
     how.split = NULL;
     how.target.path = "elsewhere";
     s = made_open(TFRECORD, &how, false, NULL);
@@ -181,11 +181,11 @@ static void lists(void)
     };
     s = made_open(TFRECORD, &how, false, NULL);
     made_columns(s, "input image i64 1x4x1, target image f32 ?x?x?",
-                 "names and a shape that are given");
+                 "given names and shape");
     dnn_source_close(s);
 }
 
-/* ---- what is not ---- */
+/* ---- errors ---- */
 
 static void wrong_features(void)
 {
@@ -205,11 +205,11 @@ static void wrong_features(void)
     made_refused(TFRECORD, &how, false, DNN_EDATA,
                  ": record 0: picture: not a PNG or JPEG image, and the shape of its 3 "
                  "bytes is unknown",
-                 "bytes that could be anything");
+                 "bytes of unknown format");
     how.input.type = "u16";
     made_refused(TFRECORD, &how, false, DNN_EDATA,
                  ": record 0: picture: 3 bytes is not a multiple of the size of u16",
-                 "half a number");
+                 "an incomplete number");
     how = made_how();
     how.input.name = "picture";
     how.input.kind = DNN_KIND_VALUES;
@@ -217,10 +217,10 @@ static void wrong_features(void)
     made_refused(TFRECORD, &how, false, DNN_EDATA,
                  ": record 0: there is no feature \"label\"; did you mean \"lable\"?; "
                  "available: lable, picture",
-                 "a name that is not there");
+                 "an unknown name");
     how.target.name = "lable";
     struct dnn_source *s = made_open(TFRECORD, &how, false, NULL);
-    made_sample(s, 0, "3: 97 98 99 | scalar: 1", "which is there");
+    made_sample(s, 0, "3: 97 98 99 | scalar: 1", "a given name");
     dnn_source_close(s);
     f = (struct dnn_buf){0};
     ints(&f, "x", 2, shape);
@@ -230,7 +230,7 @@ static void wrong_features(void)
     how = made_how();
     made_refused(TFRECORD, &how, false, DNN_EDATA,
                  ": record 0: x: 2 values do not match the shape 2x3",
-                 "a shape that does not fit");
+                 "a shape that does not match");
     f = (struct dnn_buf){0};
     ints(&f, "x", 2, shape);
     record(f);
@@ -248,7 +248,7 @@ static void wrong_features(void)
     finish();
     struct dnn_err err = {0};
     ok(made_open(TFRECORD, &how, false, &err) == NULL && err.code == DNN_EDATA,
-       "half a JPEG is refused: %s", err.text + strlen(made_path));
+       "a truncated JPEG is refused: %s", err.text + strlen(made_path));
 }
 
 static void wrong_records(void)
@@ -265,21 +265,21 @@ static void wrong_records(void)
     dnn_buf_bytes(&buf, file.text, file.len);
     made_file(buf.text, one + 5);
     made_refused(TFRECORD, &how, false, DNN_EDATA,
-                 ": truncated in the header of record 1", "cut in a head");
+                 ": truncated in the header of record 1", "truncated in a header");
     made_file(buf.text, one + 20);
     made_refused(TFRECORD, &how, false, DNN_EDATA,
-                 ": record 1: 90 bytes, but the file ends after 8", "cut in data");
+                 ": record 1: 90 bytes, but the file ends after 8",
+                 "truncated in data");
     buf.text[one + 1] ^= 1;
     made_file(buf.text, buf.len);
     made_refused(TFRECORD, &how, false, DNN_EDATA,
                  ": record 1: checksum mismatch in its length; the file is damaged",
-                 "a length that has changed");
+                 "a changed length");
     buf.text[one + 1] ^= 1;
     buf.text[one + 30] ^= 1;
     made_file(buf.text, buf.len);
     made_refused(TFRECORD, &how, false, DNN_EDATA,
-                 ": record 1: checksum mismatch; the file is damaged",
-                 "data that have changed");
+                 ": record 1: checksum mismatch; the file is damaged", "changed data");
     how.limit = 50;
     made_refused(TFRECORD, &how, false, DNN_EDATA,
                  ": record 0: 90 bytes exceed the limit of 50", "more than the limit");
@@ -299,11 +299,11 @@ static void wrong_records(void)
     sum("\xff\xff\xff", 3);
     finish();
     made_refused(TFRECORD, &how, false, DNN_EDATA, ": record 0: not a tf.train.Example",
-                 "a record of something else");
+                 "a record of another kind");
     record((struct dnn_buf){0});
     finish();
     made_refused(TFRECORD, &how, false, DNN_EDATA, ": record 0: contains no features",
-                 "an example of nothing");
+                 "an empty example");
     unlink(made_path);
     made_refused(TFRECORD, &how, false, DNN_EIO,
                  ": cannot be read: No such file or directory", "no file");

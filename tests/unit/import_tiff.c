@@ -1,5 +1,5 @@
-/* import_tiff.c - TIFF files that are whole, cut or lie; and threads that read
- * together.
+/* import_tiff.c - TIFF files: valid, truncated or with a wrong header; and several
+ * threads.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* A page of 8 bit grey: width, height, strips of all rows, points count up. */
+/* A page of 8-bit grey: width, height, one strip, pixels count up. */
 struct tiff {
     uint32_t width, height, bits, compression, offset, bytes, next, photometric;
 };
@@ -66,7 +66,7 @@ static void tiffs(void)
     is_tiff(t,
             "a.tif: the header declares 16384x16384x1 elements, but the file has only "
             "134 bytes",
-            "a header that lies");
+            "a header with a wrong size");
     t = whole, t.width = 0;
     is_tiff(t, "a.tif: damaged TIFF: Computed scanline size is zero", "no width");
     t = whole, t.bits = 3;
@@ -89,7 +89,7 @@ static void tiffs(void)
             "data beyond the end");
     t = whole, t.next = 8;
     is_tiff(t, "a.tif: damaged TIFF: the page list loops back after page 1",
-            "pages that go round");
+            "pages in a loop");
     t = whole, t.next = 7777;
     is_tiff(t, "a.tif: damaged TIFF: page 2: Can not read TIFF directory count",
             "a page beyond the end");
@@ -103,11 +103,11 @@ static void cut_tiff(void)
 
     for (size_t n = 0; n < p.len; n++) {
         save("a.tif", &p, n);
-        const char *said = told(&dnn_importer_tiff, "a.tif", &how, false);
-        if (strncmp(said, "a.tif: ", 7) != 0 && ++bad < 5)
-            printf("# cut at %zu: %s\n", n, said);
+        const char *message = read_as(&dnn_importer_tiff, "a.tif", &how, false);
+        if (strncmp(message, "a.tif: ", 7) != 0 && ++bad < 5)
+            printf("# cut at %zu: %s\n", n, message);
     }
-    is_int((long long)bad, 0, "a TIFF cut at every byte is refused");
+    is_int((long long)bad, 0, "a TIFF truncated at any byte is refused");
     message_is(&dnn_importer_tiff, "none.tif", "none.tif: No such file or directory",
                "no file");
     dnn_buf_free(&p);

@@ -1,5 +1,5 @@
-/* import_tools.h - what tests of importers need: a directory of their own to write
- * files into, and sources opened from options written as JSON.
+/* import_tools.h - functions for tests of importers: a temporary directory for files,
+ * and sources opened from options written as JSON.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -64,10 +64,10 @@ static inline void put_text(const char *path, const char *text)
     put(path, text, strlen(text));
 }
 
-/* A source and the options it looks into. */
+/* A source and its options. */
 struct opened {
     struct dnn_json *json;
-    struct dnn_source *source; /* NULL: refused, err says why */
+    struct dnn_source *source; /* NULL: refused, see err */
     struct dnn_err err;
 };
 
@@ -143,7 +143,7 @@ static inline void describe_array(struct dnn_buf *out, const struct dnn_array *a
     }
 }
 
-/* All there is to know of a source and its samples, as text that the caller frees:
+/* A description of a source and its samples, as text that the caller frees:
  * "2: input image u8 2x2x1, target label i32 scalar 3 (a b c)\n" and for each sample
  * "name class of group: 1 2 3 4 | 1\n". */
 static inline char *describe(const struct opened *o)

@@ -1,5 +1,5 @@
-/* layer_kinds.c - every kind of layer: shapes, numbers of parameters, ops, and what
- * is said of wrong ones.
+/* layer_kinds.c - every kind of layer: shapes, numbers of parameters, ops, and error
+ * messages.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -275,7 +275,7 @@ static int read(const char *class_name, const char *config, struct dnn_arena *ar
     return dnn_layer_read(class_name, "x", &top, 2, arena, out, err);
 }
 
-/* The ops must end in the shape that infer() promised. */
+/* The output of the ops must have the shape of infer(). */
 static void lower(const struct dnn_layer *layer, int nin, const struct dnn_shape *in,
                   bool training, const char *what)
 {
@@ -371,7 +371,7 @@ int main(void)
         if (sound && type->keras1 != NULL)
             sound = dnn_field_check(type->keras1, &err) == 0;
         ok(sound && dnn_layer_find(type->name) == type,
-           "%s: found by its name, fields are sound %s", type->name, err.text);
+           "%s: found by its name, fields are valid %s", type->name, err.text);
     }
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
         check_good(&good[i]);

@@ -1,5 +1,5 @@
-/* layer_lower.c - the ops layers are made of, number by number where Keras has
- * opinions: padding "same", transposed convolutions, dropout, versions.
+/* layer_lower.c - the ops of layers, with all numbers where Keras has special rules:
+ * padding "same", transposed convolutions, dropout, versions.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

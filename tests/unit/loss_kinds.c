@@ -1,4 +1,4 @@
-/* loss_kinds.c - how losses read, what they refuse, and what they add to a program.
+/* loss_kinds.c - losses: reading, error messages, and the ops they append.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -21,7 +21,7 @@ static struct dnn_loss *read_loss(const char *text)
     struct dnn_json *file;
     char *job = dnn_format("{\"loss\": %s}", text);
 
-    if (dnn_json_text("job.json", job, strlen(job), &file, &err) < 0) return NULL;
+    if (dnn_json_text("train.json", job, strlen(job), &file, &err) < 0) return NULL;
     struct dnn_jobj top = dnn_json_top(file), at = dnn_json_sub(&top, "loss");
     if (dnn_loss_read(&at, &loss, &err) < 0) loss = NULL;
     dnn_json_free(file); /* nothing of it is kept */
@@ -53,7 +53,7 @@ static void reads(const char *text, const char *want)
     char *once = printed(loss);
     is_text(once, want, text);
     struct dnn_loss *again = read_loss(once);
-    if (ok(again != NULL, "what is printed is one, too")) {
+    if (ok(again != NULL, "the printed loss is read")) {
         char *twice = printed(again);
         is_text(twice, once, "the same");
         free(twice);
@@ -67,7 +67,7 @@ static void refuses(const char *text, const char *message)
 {
     struct dnn_loss *loss = read_loss(text);
 
-    ok(loss == NULL, "%s is none", text);
+    ok(loss == NULL, "%s is not a loss", text);
     is_text(err.text, message, text);
     dnn_loss_free(loss);
 }
@@ -108,30 +108,32 @@ static void refusing(void)
 {
     refuses(
         "\"mze\"",
-        "job.json:1: loss: must be one of mse, mae, mape, huber, poisson_nll, hinge, "
+        "train.json:1: loss: must be one of mse, mae, mape, huber, poisson_nll, hinge, "
         "hinge_embedding, soft_margin, bce, bce_logits, nll, cross_entropy, "
         "kl_divergence, focal, dice, jaccard, tversky, lovasz, categorical_hinge, "
         "multi_margin, multilabel_margin, margin_ranking, cosine_embedding, "
         "triplet_margin, xent, not "
         "\"mze\"; did you mean \"mse\"?");
-    refuses("3", "job.json:1: loss: must be the name of a loss such as \"NLL\", an "
+    refuses("3", "train.json:1: loss: must be the name of a loss such as \"NLL\", an "
                  "object with \"function\", or a list of these, not 3");
-    refuses("[]", "job.json:1: loss: must not be empty");
+    refuses("[]", "train.json:1: loss: must not be empty");
     refuses("{\"source\": \"softmax\"}",
-            "job.json:1: loss: \"function\" is missing: give the name of a loss");
-    refuses("{\"function\": \"mse\", \"eps\": 1}", "job.json:1: loss.eps: unknown key");
+            "train.json:1: loss: \"function\" is missing: give the name of a loss");
+    refuses("{\"function\": \"mse\", \"eps\": 1}",
+            "train.json:1: loss.eps: unknown key");
     refuses("{\"function\": \"dice\", \"eps\": 0}",
-            "job.json:1: loss.eps: must be at least 1e-300, not 0");
-    refuses("{\"function\": \"dice\", \"source\": \"relu\"}",
-            "job.json:1: loss.source: must be one of auto, none, softmax, log_softmax, "
-            "sigmoid, not \"relu\"");
+            "train.json:1: loss.eps: must be at least 1e-300, not 0");
+    refuses(
+        "{\"function\": \"dice\", \"source\": \"relu\"}",
+        "train.json:1: loss.source: must be one of auto, none, softmax, log_softmax, "
+        "sigmoid, not \"relu\"");
     refuses("[\"mse\", {\"function\": \"nll\", \"ignore_index\": 3000000000}]",
-            "job.json:1: loss[1].ignore_index: must be a class number between "
+            "train.json:1: loss[1].ignore_index: must be a class number between "
             "-2147483648 and 2147483647, not 3000000000");
     refuses("{\"function\": \"nll\", \"label_smoothing\": 1.5}",
-            "job.json:1: loss.label_smoothing: must be between 0 and 1, not 1.5");
+            "train.json:1: loss.label_smoothing: must be between 0 and 1, not 1.5");
     refuses("{\"function\": \"nll\", \"weight\": [1, -1]}",
-            "job.json:1: loss.weight[1]: must be at least 0, not -1");
+            "train.json:1: loss.weight[1]: must be at least 0, not -1");
 }
 
 /* ---- tables ---- */
@@ -143,9 +145,9 @@ static void tables(void)
     int i;
 
     for (i = 0; (name = dnn_loss_info(i, &help, &fields)) != NULL; i++) {
-        ok(dnn_field_check(fields, &err) == 0, "the keys of %s are sound", name);
-        is_text(dnn_loss_names[i].name, name, "its name is at its place");
-        is_int(dnn_loss_names[i].value, i, "and its place is right");
+        ok(dnn_field_check(fields, &err) == 0, "the keys of %s are valid", name);
+        is_text(dnn_loss_names[i].name, name, "its name in the list");
+        is_int(dnn_loss_names[i].value, i, "and its value");
         struct dnn_loss *loss = NULL;
         if (ok(dnn_loss_make(name, &loss, &err) == 0, "it can be made"))
             ok(dnn_loss_metrics(loss) != NULL, "and has default metrics");
@@ -156,7 +158,7 @@ static void tables(void)
 
 /* ---- programs ---- */
 
-/* Outputs "a" and "b", each with its own shape and end. */
+/* Outputs "a" and "b", each with its own shape and last activation. */
 struct outputs {
     struct dnn_prog *prog; /* owned */
     int x[2], y[2];
@@ -208,7 +210,7 @@ static int append(const char *text, const struct outputs *o, int n, const int *i
     return rc;
 }
 
-/* One output: what was asked for is refused with these words. */
+/* One output: the loss is refused with this message. */
 static void cannot(const char *text, const char *ends, const char *shape, int is,
                    const char *message)
 {
@@ -216,12 +218,13 @@ static void cannot(const char *text, const char *ends, const char *shape, int is
     int target, of;
     const int *term;
 
-    ok(append(text, &o, 1, &is, &target, &of, &term) < 0, "%s cannot be", text);
+    ok(append(text, &o, 1, &is, &target, &of, &term) < 0, "%s is refused", text);
     is_text(err.text, message, text);
     dnn_prog_free(o.prog);
 }
 
-/* One output: the op the term is, its target, and whether it looks behind the end. */
+/* One output: the op, its target, and whether it uses the input of the last activation.
+ */
 static void can(const char *text, const char *ends, const char *shape, int is,
                 const char *op, const char *target_shape, bool behind)
 {
@@ -238,8 +241,8 @@ static void can(const char *text, const char *ends, const char *shape, int is,
         is_text(dnn_op_info(o.prog->op[l->op].kind)->name, op, "its op");
         is_text(dnn_shape_text(have, sizeof have, &t->is.shape), target_shape,
                 "its target");
-        is_int(t->role, DNN_TARGET, "is one");
-        is_int(of, behind ? o.x[0] : o.y[0], "what it is of");
+        is_int(t->role, DNN_TARGET, "has the role of a target");
+        is_int(of, behind ? o.x[0] : o.y[0], "its input");
         ok(l->is.dtype == DNN_F64 && l->is.shape.ndim == 0, "it is one number");
     } else
         printf("# %s\n", err.text);
@@ -333,7 +336,7 @@ static void two_outputs(void)
     const int *term;
 
     struct outputs o = outputs(2, ends, shapes);
-    is_int(append("\"mse\"", &o, 2, NULL, target, of, &term), 2, "one for each");
+    is_int(append("\"mse\"", &o, 2, NULL, target, of, &term), 2, "one for each output");
     ok(target[0] != DNN_NONE && target[1] != DNN_NONE, "each has a target");
     dnn_prog_free(o.prog);
 
@@ -352,7 +355,7 @@ static void two_outputs(void)
     o = outputs(2, ends, shapes);
     is_int(append("{\"function\": \"mse\", \"output\": \"b\"}", &o, 2, NULL, target, of,
                   &term),
-           1, "of one output alone");
+           1, "for one output only");
     ok(target[0] == DNN_NONE && of[0] == o.y[0] && target[1] != DNN_NONE,
        "the other has no target");
     dnn_prog_free(o.prog);
@@ -363,11 +366,11 @@ static void two_outputs(void)
     is_text(err.text,
             "loss mae: every output already has a loss; set \"output\" to one of 'a', "
             "'b'",
-            "has to say whose it is");
+            "needs the key output");
     dnn_prog_free(o.prog);
 }
 
-/* A softmax behind which only the shape changes is still the network's end. */
+/* A softmax followed only by a reshape is still the last activation. */
 static void reshaped(void)
 {
     static const char *const ends = "softmax", *const shape = "2x3x4";
@@ -377,10 +380,10 @@ static void reshaped(void)
     const int *term;
 
     o.y[0] = dnn_prog_op1(o.prog, DNN_OP_RESHAPE, &flat, o.y[0]);
-    is_int(append("\"nll\"", &o, 1, NULL, target, of, &term), 1, "behind a reshape");
+    is_int(append("\"nll\"", &o, 1, NULL, target, of, &term), 1, "before a reshape");
     const struct dnn_op *op = &o.prog->op[o.prog->value[of[0]].op];
     ok(op->kind == DNN_OP_RESHAPE && op->in[0] == o.x[0],
-       "the softmax is left out all the same");
+       "the input of the softmax is used");
     dnn_prog_free(o.prog);
 }
 

@@ -1,5 +1,5 @@
-/* metric_kinds.c - every metric on numbers worked out by hand; sums that add; words
- * that cannot be.
+/* metric_kinds.c - every metric on numbers computed by hand; additive sums; error
+ * messages.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -18,7 +18,7 @@ static struct dnn_metrics *make(const char *list, int64_t classes, struct dnn_er
     struct dnn_metrics *m = NULL;
     struct dnn_json *json = NULL;
 
-    if (dnn_json_text("job.json", list, strlen(list), &json, err) < 0) return NULL;
+    if (dnn_json_text("train.json", list, strlen(list), &json, err) < 0) return NULL;
     struct dnn_jobj top = dnn_json_top(json);
     if (dnn_metrics_read(&top, NULL, classes, &m, err) < 0) m = NULL;
     dnn_json_free(json);
@@ -86,7 +86,7 @@ static void test_classes(void)
     static const double want[] = {1, 1, 0, 0, 2, 0, 1, 0, 0};
     ok(classes == 3 && memcmp(c, want, sizeof want) == 0, "the matrix");
     dnn_metrics_sums(m, &n);
-    is_int(n, 3 * 3 + 2 + 2 + 9, "what counts the same is counted once");
+    is_int(n, 3 * 3 + 2 + 2 + 9, "metrics share their sums");
     const struct dnn_metric_value *v;
     n = dnn_metrics_values(m, &v);
     bool ordered = n == 7 + 5 * 3;
@@ -99,7 +99,7 @@ static void test_classes(void)
     dnn_metrics_free(m);
 }
 
-/* The same as one-hot targets; a row of zeros belongs to nobody. */
+/* The same as one-hot targets; a row of zeros has no class. */
 static void test_one_hot(void)
 {
     static const float hot[] = {1, 0, 0, 1, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0};
@@ -130,7 +130,7 @@ static void test_nan(void)
     dnn_metrics_free(m);
 }
 
-/* ---- one question, or several ---- */
+/* ---- binary, one or several channels ---- */
 
 static void test_binary(void)
 {
@@ -181,7 +181,7 @@ static void test_several(void)
     dnn_metrics_free(m);
 }
 
-/* Two samples of two places: 1 and, in the other, 2/3. */
+/* Two samples of two positions: Dice 1 and 2/3. */
 static void test_samples(void)
 {
     static const float p[] = {.9f, .1f, .9f, .9f};
@@ -221,7 +221,7 @@ static void test_values(void)
     dnn_metrics_free(m);
 }
 
-/* ---- sums add, whatever the threads and parts ---- */
+/* ---- sums add up for any threads and parts ---- */
 
 enum { SIDE = 40, ROWS = SIDE * SIDE * SIDE, CHANNELS = 3 };
 
@@ -255,7 +255,7 @@ static void test_parts(void)
     }
     double *a = dnn_metrics_sums(one, &n), *c = dnn_metrics_sums(parts, &nparts);
     ok(n == nparts && memcmp(a, c, (size_t)n * sizeof *a) == 0,
-       "counts: one thread or four, whole or in halves, to the last bit");
+       "counts: the same bits with one thread or four, whole or in halves");
     bool whole = true;
     for (int64_t i = 0; i < n; i++)
         whole = whole && a[i] == rint(a[i]);
@@ -263,7 +263,7 @@ static void test_parts(void)
     dnn_metrics_free(one);
     dnn_metrics_free(parts);
     b.labels = NULL;
-    b.values = x + 1; /* any will do */
+    b.values = x + 1; /* any value */
     b.n = 1;
     omp_set_num_threads(1);
     one = counted("[\"mse\", \"r2\"]", &b);
@@ -271,7 +271,7 @@ static void test_parts(void)
     parts = counted("[\"mse\", \"r2\"]", &b);
     a = dnn_metrics_sums(one, &n), c = dnn_metrics_sums(parts, &n);
     ok(memcmp(a, c, (size_t)n * sizeof *a) == 0,
-       "reals: one thread or three, to the last bit");
+       "floats: the same bits with one thread or three");
     dnn_metrics_free(one);
     dnn_metrics_free(parts);
     dnn_free(x);
@@ -300,7 +300,7 @@ static void test_probabilities(void)
     dnn_metrics_free(m);
 }
 
-/* ---- what cannot be ---- */
+/* ---- errors ---- */
 
 static void refuses(const char *list, int64_t classes, const char *want)
 {
@@ -318,48 +318,53 @@ static void test_reading(void)
     struct dnn_metrics *m = NULL;
     struct dnn_err err = {0};
 
-    refuses("[\"acuracy\"]", 3,
-            "job.json:1: [0]: unknown metric \"acuracy\"; did you mean \"accuracy\"?; "
-            "use one of accuracy, top_k, dice, iou, precision, recall, f1, confusion, "
-            "auc, mse, rmse, mae, r2, rel_l2, categorical_hinge, categorical_mse, "
-            "categorical_mae, kl_divergence");
+    refuses(
+        "[\"acuracy\"]", 3,
+        "train.json:1: [0]: unknown metric \"acuracy\"; did you mean \"accuracy\"?; "
+        "use one of accuracy, top_k, dice, iou, precision, recall, f1, confusion, "
+        "auc, mse, rmse, mae, r2, rel_l2, categorical_hinge, categorical_mse, "
+        "categorical_mae, kl_divergence");
     refuses("[7]", 3,
-            "job.json:1: [0]: must be the name of a metric or an object with its "
+            "train.json:1: [0]: must be the name of a metric or an object with its "
             "\"type\", not 7");
     refuses("[\"acc\", \"categorical_accuracy\"]", 3,
-            "job.json:1: [1]: metric \"accuracy\" is given twice; give one of them "
+            "train.json:1: [1]: metric \"accuracy\" is given twice; give one of them "
             "another \"name\"");
     refuses(
         "\"kl_divergence\"", 1,
-        "job.json:1: kl_divergence: needs one channel per class, but the output has "
+        "train.json:1: kl_divergence: needs one channel per class, but the output has "
         "only one channel");
     refuses("[\"top_5\"]", 3,
-            "job.json:1: [0]: top_5: k is 5, but the output has only 3 classes");
-    refuses("\"top_k\"", 3,
-            "job.json:1: top_k: k is missing; write \"top_5\" or {\"type\": \"top_k\", "
-            "\"k\": 5}");
-    refuses("[\"dice\", {\"type\": \"dice\", \"ignore\": 0}]", 3,
-            "job.json:1: [1]: metric \"dice\" is given twice; give one of them another "
-            "\"name\"");
+            "train.json:1: [0]: top_5: k is 5, but the output has only 3 classes");
+    refuses(
+        "\"top_k\"", 3,
+        "train.json:1: top_k: k is missing; write \"top_5\" or {\"type\": \"top_k\", "
+        "\"k\": 5}");
+    refuses(
+        "[\"dice\", {\"type\": \"dice\", \"ignore\": 0}]", 3,
+        "train.json:1: [1]: metric \"dice\" is given twice; give one of them another "
+        "\"name\"");
     refuses("[{\"type\": \"dice\", \"background\": 3}]", 3,
-            "job.json:1: [0]: dice: background must be one of the classes 0 to 2, "
+            "train.json:1: [0]: dice: background must be one of the classes 0 to 2, "
             "not 3");
-    refuses("[{\"type\": \"accuracy\", \"scores\": \"classes\"}]", 1,
-            "job.json:1: [0]: accuracy: scores \"classes\" need one channel per class, "
-            "but the output has only one channel");
+    refuses(
+        "[{\"type\": \"accuracy\", \"scores\": \"classes\"}]", 1,
+        "train.json:1: [0]: accuracy: scores \"classes\" need one channel per class, "
+        "but the output has only one channel");
     refuses("[\"auc\"]", 100,
-            "job.json:1: [0]: auc: supports at most 64 classes, but the output "
+            "train.json:1: [0]: auc: supports at most 64 classes, but the output "
             "has 100");
     refuses("[{\"type\": \"confusion\", \"scores\": \"binary\"}]", 3,
-            "job.json:1: [0]: confusion: is not defined for binary scores of 3 "
+            "train.json:1: [0]: confusion: is not defined for binary scores of 3 "
             "channels");
     refuses("[\"confusion\"]", 5000,
-            "job.json:1: [0]: confusion: supports at most 4096 classes, but the "
+            "train.json:1: [0]: confusion: supports at most 4096 classes, but the "
             "output has 5000");
-    is_int(dnn_metrics_read(NULL, usual, 10, &m, &err), 0, "what suits the loss");
+    is_int(dnn_metrics_read(NULL, usual, 10, &m, &err), 0,
+           "the default metrics of the loss");
     const struct dnn_metric_value *v;
     int n = dnn_metrics_values(m, &v);
-    ok(n == 2 && strcmp(v[1].name, "top_5") == 0, "is what was said");
+    ok(n == 2 && strcmp(v[1].name, "top_5") == 0, "are used");
     dnn_metrics_free(m);
     dnn_metrics_read(NULL, wrong, 10, &m, &err);
     is_text(
@@ -368,7 +373,7 @@ static void test_reading(void)
         "accuracy, top_k, dice, iou, precision, recall, f1, confusion, auc, mse, "
         "rmse, mae, r2, rel_l2, categorical_hinge, categorical_mse, "
         "categorical_mae, kl_divergence",
-        "a wrong word from the loss");
+        "an unknown metric of the loss");
     const char *help;
     const struct dnn_field *fields;
     for (int i = 0; dnn_metric_info(i, &help, &fields) != NULL; i++)

@@ -1,4 +1,4 @@
-/* op_init.c - initializers: names, fans, moments, and what they refuse.
+/* op_init.c - initializers: names, fans, moments, and error messages.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -68,7 +68,7 @@ static void moment(size_t row)
         printf("#   mean %g, deviation %g, largest %g\n", mean, dev, most);
 }
 
-/* Rows or columns, whichever are fewer, are of length gain and at right angles. */
+/* Rows or columns, whichever are fewer, have norm gain and are orthogonal. */
 static void orthogonal(const char *text, int rows, int cols)
 {
     struct dnn_shape s = shape(text);
@@ -115,8 +115,8 @@ int main(void)
     fans("3x3x3x1x8", 27, 216);
     for (size_t i = 0; i < sizeof moments / sizeof moments[0]; i++)
         moment(i);
-    ok(!dnn_init_find("glorot", &init), "glorot alone is no name");
-    ok(!dnn_init_find("", &init), "nor is nothing");
+    ok(!dnn_init_find("glorot", &init), "\"glorot\" is not a name");
+    ok(!dnn_init_find("", &init), "nor is \"\"");
     ok(dnn_init_find("Identity", &init), "identity");
     dnn_init_fill(&init, &s, &rng, DNN_F32, eye, NULL);
     ok(memcmp(eye, (float[]){1, 0, 0, 0, 1, 0}, sizeof eye) == 0, "identity 2x3");

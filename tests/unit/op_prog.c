@@ -1,4 +1,4 @@
-/* op_prog.c - programs as text: what layers append, and what differentiates it.
+/* op_prog.c - programs as text: ops of layers, and their gradients.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -80,8 +80,8 @@ static void simple(void)
 
     is_int(dnn_prog_dim(prog, y, -1), 10, "the last extent");
     is_int(dnn_prog_dim(prog, y, 0), 32, "the first extent");
-    is_text(prog->op[0].layer, "dense", "who made an op");
-    is_int(prog->op[0].line, 4, "and where");
+    is_text(prog->op[0].layer, "dense", "the layer of an op");
+    is_int(prog->op[0].line, 4, "and its line");
     is_text(dnn_op_info(prog->op[0].kind)->pass[DNN_BWD_WEIGHTS].operands,
             "x dy -> dw [db]", "operands by name");
     prints(prog,
@@ -174,7 +174,7 @@ static void shared(void)
            "a value and a weight used twice get sums");
 }
 
-/* Frozen layers first, then one that trains: nothing goes back beyond it. */
+/* Frozen layers before a trainable one: no gradients for them. */
 static void frozen(void)
 {
     struct dnn_prog *prog = dnn_prog_make(DNN_F32, true);
@@ -203,13 +203,13 @@ static void frozen(void)
            "%12 2x3 = matmul.data %11 %7\n"
            "%13 2x3 = unary.data %12 %6 relu\n"
            "%14 3x3 = matmul.weights %3 %13\n",
-           "only what the weights that train need");
+           "only gradients for trainable weights");
     prog = dnn_prog_make(DNN_F32, true);
     dnn_prog_from(prog, "a", 1, true);
     y = input(prog, "input", "2x3");
     y = dnn_prog_op2(prog, DNN_OP_MATMUL, NULL, y, weight(prog, "kernel", "3x3"));
     differentiate(prog, y, false);
-    is_int(prog->nops, 1, "nothing trains, nothing is appended");
+    is_int(prog->nops, 1, "without trainable weights nothing is appended");
     dnn_prog_free(prog);
 }
 
@@ -300,10 +300,10 @@ static void overlap(void)
            "%22 f64 8 = exchange %21\n"
            "%23 8x4 = bn_apply.data %20 %2 %6 %22 - axis=1 epsilon=0.001\n"
            "%24 4x4 = matmul.weights %0 %23\n",
-           "weights' gradients are computed while an exchange is under way");
+           "weight gradients are computed during an exchange");
 }
 
-/* One of each family's numbers, as text. */
+/* Attributes of each kind of op, as text. */
 static void numbers(void)
 {
     struct dnn_prog *prog = dnn_prog_make(DNN_F32, true);
@@ -375,7 +375,7 @@ static void numbers(void)
            "%15 2x4, %16 scalar = activity %14 l1=0.1 l2=0\n"
            "%17 1 constant\n"
            "%18 2x4 = scale %15 %17 -\n",
-           "numbers of every family");
+           "attributes of every kind");
 }
 
 /* More ops and operands than the arrays begin with. */
@@ -388,7 +388,7 @@ static void many(void)
         all[i] = y = dnn_prog_op1(prog, DNN_OP_UNARY, &relu, y);
     y = dnn_prog_op(prog, DNN_OP_COMBINE, &add, 300, all);
     differentiate(prog, y, false);
-    /* 300 relus back, and 299 sums where a value goes on as well as into the end. */
+    /* 300 relus backward, and 299 sums for values that are used twice. */
     is_int(prog->nops, 301 + 300 + 299, "a program of 900 ops");
     ok(prog->value[0].grad != DNN_NONE, "its weight has a gradient");
     dnn_prog_free(prog);

@@ -1,4 +1,4 @@
-/* op_shapes.c - the shape rules, and the padding Keras calls same.
+/* op_shapes.c - the shape rules, and padding "same" of Keras.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -135,7 +135,7 @@ static void same(void)
                 int64_t b, a, cb, ca;
                 dnn_op_same_transposed(in, in * s, k, s, 1, &b, &a);
                 dnn_op_same(in * s, k, s, 1, &cb, &ca);
-                /* The padding of the convolution that goes the other way. */
+                /* The padding of the corresponding convolution. */
                 if (dnn_op_transposed_out(in, k, s, 1, b, a) != in * s || b != cb)
                     ok(false, "same transposed: extent %d, kernel %d, stride %d",
                        (int)in, (int)k, (int)s);

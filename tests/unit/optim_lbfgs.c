@@ -1,5 +1,5 @@
-/* optim_lbfgs.c - L-BFGS on functions whose lowest place is known: how near, in how
- * many values, why it ends, in both precisions, and going on from what was saved.
+/* optim_lbfgs.c - L-BFGS on functions with known minima: error, number of evaluations,
+ * stopping reason, in f32 and f64, and resuming from a saved state.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -13,7 +13,7 @@
 
 typedef double fn(int64_t n, const double *x, double *g);
 
-/* Lowest, 0, where all are 1; the steepest direction is 10^4 times the flattest. */
+/* Minimum 0 at (1, 1, ...); condition number 10^4. */
 static double bowl(int64_t n, const double *x, double *g)
 {
     double f = 0;
@@ -26,7 +26,7 @@ static double bowl(int64_t n, const double *x, double *g)
     return f;
 }
 
-/* The same, but for 10 times. */
+/* The same with condition number 10. */
 static double dish(int64_t n, const double *x, double *g)
 {
     double f = 0;
@@ -39,7 +39,7 @@ static double dish(int64_t n, const double *x, double *g)
     return f;
 }
 
-/* Rosenbrock's, chained; the same place. */
+/* Chained Rosenbrock function; the same minimum. */
 static double valley(int64_t n, const double *x, double *g)
 {
     double f = 0;
@@ -55,7 +55,7 @@ static double valley(int64_t n, const double *x, double *g)
     return f;
 }
 
-/* Not a number where one is 0 or less; lowest where all are 1. */
+/* NaN if an element is 0 or less; minimum at (1, 1, ...). */
 static double half(int64_t n, const double *x, double *g)
 {
     double f = 0;
@@ -67,7 +67,7 @@ static double half(int64_t n, const double *x, double *g)
     return f;
 }
 
-/* Falls for ever. */
+/* No minimum. */
 static double slope(int64_t n, const double *x, double *g)
 {
     double f = 0;
@@ -79,7 +79,7 @@ static double slope(int64_t n, const double *x, double *g)
     return f;
 }
 
-/* The gradient says the opposite of what is true. */
+/* The gradient has the wrong sign. */
 static double liar(int64_t n, const double *x, double *g)
 {
     double f = bowl(n, x, g);
@@ -92,21 +92,21 @@ static double liar(int64_t n, const double *x, double *g)
 struct problem {
     fn *f;
     int64_t n;
-    double first, second; /* where to begin, in turn */
+    double first, second; /* initial values, alternating */
     enum dnn_dtype dtype;
     struct dnn_lbfgs_opts opts;
 };
 
 struct end {
     enum dnn_lbfgs_why why;
-    double f, off; /* off: the farthest any is from 1 */
+    double f, off; /* off: the largest difference from 1 */
     int64_t iterations, evaluations;
     double x0;
 };
 
-static double evaluate(const struct problem *p, const void *x, void *g, double *room)
+static double evaluate(const struct problem *p, const void *x, void *g, double *work)
 {
-    double *dx = room, *dg = room + p->n;
+    double *dx = work, *dg = work + p->n;
 
     for (int64_t i = 0; i < p->n; i++)
         dx[i] = p->dtype == DNN_F32 ? ((const float *)x)[i] : ((const double *)x)[i];
@@ -119,7 +119,7 @@ static double evaluate(const struct problem *p, const void *x, void *g, double *
     return p->dtype == DNN_F32 ? (float)f : f;
 }
 
-/* All that a run left behind, put into a new one. */
+/* Copy the state of a run into a new one. */
 static void go_on(struct dnn_lbfgs *l)
 {
     struct dnn_lbfgs other;
@@ -135,7 +135,7 @@ static struct end run(const struct problem *p, bool broken)
 {
     struct dnn_lbfgs l;
     struct end end = {.why = DNN_LBFGS_GO};
-    double *room = dnn_alloc((size_t)p->n * 2 * sizeof *room);
+    double *work = dnn_alloc((size_t)p->n * 2 * sizeof *work);
     double *x = dnn_alloc((size_t)p->n * sizeof *x);
     double *g = dnn_alloc((size_t)p->n * sizeof *g);
 
@@ -146,25 +146,25 @@ static struct end run(const struct problem *p, bool broken)
             x[i] = i % 2 == 0 ? p->first : p->second;
     if (dnn_lbfgs_start(&l, p->n, p->dtype, &p->opts, NULL) < 0) return end;
     do {
-        double f = evaluate(p, x, g, room);
+        double f = evaluate(p, x, g, work);
         end.why = dnn_lbfgs_next(&l, f, g, x);
         if (broken && l.state.evaluations % 7 == 3) go_on(&l);
     } while (end.why == DNN_LBFGS_GO);
-    end.f = evaluate(p, x, g, room);
+    end.f = evaluate(p, x, g, work);
     for (int64_t i = 0; i < p->n; i++)
-        end.off = fmax(end.off, fabs(room[i] - 1));
-    end.x0 = room[0];
+        end.off = fmax(end.off, fabs(work[i] - 1));
+    end.x0 = work[0];
     end.iterations = l.state.iterations;
     end.evaluations = l.state.evaluations;
     dnn_lbfgs_stop(&l);
-    dnn_free(room);
+    dnn_free(work);
     dnn_free(x);
     dnn_free(g);
     return end;
 }
 
-/* most: values at most.  Where it is a product, SciPy's L-BFGS-B with as many pairs
- * takes the first factor to a gradient of 1e-8. */
+/* most: largest number of evaluations.  If it is a product, the first factor is what
+ * SciPy's L-BFGS-B needs with as many pairs, to a gradient of 1e-8. */
 static void finds(const char *what, struct problem p, enum dnn_lbfgs_why why,
                   double near, int64_t most)
 {
@@ -175,7 +175,7 @@ static void finds(const char *what, struct problem p, enum dnn_lbfgs_why why,
        (long long)e.iterations, (long long)e.evaluations);
     ok(again.why == e.why && again.off == e.off && again.evaluations == e.evaluations &&
            again.f == e.f,
-       "%s: the same bits when saved and put back now and then", what);
+       "%s: the same bits when saved and restored", what);
 }
 
 static const struct dnn_lbfgs_opts tight = {2000, 4000, 1e-8, 0};
@@ -188,7 +188,7 @@ static void places(void)
           DNN_LBFGS_ABSOLUTE, 1e-8, 46 * 5 / 4);
     finds("a long valley", (struct problem){valley, 100, -1.2, 1, DNN_F64, tight},
           DNN_LBFGS_ABSOLUTE, 1e-8, 634 * 5 / 4);
-    finds("half a line", (struct problem){half, 3, 0.01, 30, DNN_F64, tight},
+    finds("a half line", (struct problem){half, 3, 0.01, 30, DNN_F64, tight},
           DNN_LBFGS_ABSOLUTE, 1e-7, 60);
     finds("a large dish", (struct problem){dish, 66001, 0, 0, DNN_F64, tight},
           DNN_LBFGS_ABSOLUTE, 1e-8, 60);
@@ -214,11 +214,11 @@ static void ends(void)
     p.opts.max_func_eval = 9;
     e = run(&p, false);
     ok(e.why == DNN_LBFGS_EVALUATIONS && e.evaluations == 9 && e.f < 24.2,
-       "nine values, and the best is kept: %g", e.f);
+       "nine evaluations, and the best is kept: %g", e.f);
     p.opts.max_func_eval = 1;
     e = run(&p, false);
     ok(e.why == DNN_LBFGS_EVALUATIONS && e.evaluations == 1 && e.x0 == -1.2,
-       "one value: where it began");
+       "one evaluation: the initial point");
     p = (struct problem){half, 2, 3, 4, DNN_F64, tight};
     p.opts.absolute_tolerance = 0;
     p.opts.relative_tolerance = 1e-3;
@@ -226,30 +226,30 @@ static void ends(void)
     ok(e.why == DNN_LBFGS_RELATIVE && e.off < 3e-3, "relative: %g off", e.off);
     p = (struct problem){bowl, 60, 1, 1, DNN_F64, tight};
     e = run(&p, false);
-    ok(e.why == DNN_LBFGS_ABSOLUTE && e.evaluations == 1, "it is there already");
+    ok(e.why == DNN_LBFGS_ABSOLUTE && e.evaluations == 1, "the start is the minimum");
     p = (struct problem){half, 2, -1, 1, DNN_F64, tight};
     e = run(&p, false);
-    ok(e.why == DNN_LBFGS_NOT_FINITE && e.evaluations == 1, "no number at the start");
+    ok(e.why == DNN_LBFGS_NOT_FINITE && e.evaluations == 1, "NaN at the start");
     p = (struct problem){liar, 60, 0, 0, DNN_F64, tight};
     e = run(&p, false);
     ok(e.why == DNN_LBFGS_STUCK && e.iterations == 0 && e.off == 1,
-       "no step is good: %lld values", (long long)e.evaluations);
+       "no step decreases the loss: %lld evaluations", (long long)e.evaluations);
     p = (struct problem){
         slope, 3, 0, 0, DNN_F64, {20, 4000, 0, 0}
     };
     e = run(&p, false);
     ok((e.why == DNN_LBFGS_ITERATIONS || e.why == DNN_LBFGS_STUCK) && e.f < -1e6,
-       "no lowest place: %g, %s", e.f, dnn_lbfgs_text(e.why));
+       "no minimum: %g, %s", e.f, dnn_lbfgs_text(e.why));
     p = (struct problem){
         valley, 100, -1.2, 1, DNN_F32, {2000, 4000, 0, 0}
     };
     e = run(&p, false);
     ok(e.why == DNN_LBFGS_STUCK && e.off < 1e-2,
-       "as far as single precision goes: %g off, %lld values", e.off,
+       "to the limit of f32: error %g, %lld evaluations", e.off,
        (long long)e.evaluations);
 }
 
-static void room(void)
+static void too_large(void)
 {
     struct dnn_lbfgs l = {0};
     struct dnn_err err = {0};
@@ -267,6 +267,6 @@ int main(void)
 {
     places();
     ends();
-    room();
+    too_large();
     return done();
 }

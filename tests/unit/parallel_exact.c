@@ -36,7 +36,7 @@ static void orders(void)
     for (int p = 0; p < PARTS; p++)
         good = dnn_exact_add(sums, N, &(const float *){part[p]}, 1, N, p == 0) && good;
     dnn_exact_read(sums, N, one, N);
-    /* Backwards, and in two groups added afterwards, as ranks do. */
+    /* In reverse order, and in two groups added afterwards, as by ranks. */
     memset(sums, 0, sizeof sums);
     memset(more, 0, sizeof more);
     for (int p = PARTS - 1; p >= 0; p--)
@@ -51,7 +51,7 @@ static void orders(void)
        "any order and grouping gives the same bits");
 }
 
-/* In groups, however they are cut, and whoever makes the last step. */
+/* In groups of any size, with any last step. */
 static void groups(void)
 {
     const float *x[PARTS];
@@ -61,7 +61,7 @@ static void groups(void)
     for (int most = 2; most <= PARTS; most++) {
         bool good = true, same;
 
-        memset(sums, 0xff, sizeof sums); /* fresh ones do not mind */
+        memset(sums, 0xff, sizeof sums); /* a new sum ignores the content */
         for (int p = 0; p < PARTS; p += most) {
             int m = PARTS - p < most ? PARTS - p : most;
 
@@ -77,7 +77,7 @@ static void groups(void)
     }
 }
 
-/* The result may be written over a vector, and says if one is too large. */
+/* The result may overwrite a vector; false if a number is too large. */
 static void in_place(void)
 {
     const float *x[PARTS];
@@ -108,7 +108,7 @@ static void near(void)
         double off = (double)(fabsl((long double)one[i] - sum) / size);
         if (off > worst) worst = off;
     }
-    ok(worst < 6e-8, "sums are right to half a unit of f32 (worst %.3g)", worst);
+    ok(worst < 6e-8, "sums are correct to half a unit of f32 (worst %.3g)", worst);
 }
 
 static bool add_one(double *few, const float *x, int64_t n)
@@ -127,16 +127,16 @@ static void limits(void)
     dnn_exact_read(few, 3, back, 3);
     ok(back[0] == small[0] && back[1] == 0 && back[2] == small[2],
        "units are 2^-60; smaller ones count as zero");
-    ok(!add_one(few, &large, 1), "too large a number is noticed");
-    ok(!add_one(few, &(float){NAN}, 1), "a NaN is noticed");
-    ok(!add_one(few, &(float){-INFINITY}, 1), "an infinity is noticed");
+    ok(!add_one(few, &large, 1), "a number that is too large is detected");
+    ok(!add_one(few, &(float){NAN}, 1), "a NaN is detected");
+    ok(!add_one(few, &(float){-INFINITY}, 1), "an infinity is detected");
     memset(few, 0, sizeof few);
     bool good = true;
     for (int i = 0; i < DNN_EXACT_PARTS; i++)
         good = add_one(few, &(float){nextafterf(large, 0)}, 1) && good;
     dnn_exact_read(few, 1, back, 1);
     ok(good && back[0] == (float)(DNN_EXACT_PARTS * (double)nextafterf(large, 0)),
-       "as many as promised of the largest add up");
+       "the documented number of largest values can be added");
 }
 
 int main(void)

@@ -40,7 +40,7 @@ static struct dnn_model *model_of(const char *name, struct dnn_graph **graph)
     return model;
 }
 
-/* The bucket that holds a gradient; -1: none does, or not wholly, or two. */
+/* The bucket of a gradient; -1: none, only a part of it, or two. */
 static int holder(const struct dnn_bucket *b, int n, const struct dnn_spot *s)
 {
     int found = -1;
@@ -77,8 +77,8 @@ static void sound(const struct dnn_model *m, size_t bytes, const char *what)
         order += b[i].op < b[i - 1].op;
     ok(ngrads > 4 && lost == 0, "%s: each gradient is in one bucket", what);
     ok(early == 0, "%s: nothing is written after a bucket is final", what);
-    ok(large == 0, "%s: buckets are not larger than asked for", what);
-    ok(order == 0, "%s: they come in the order they are final", what);
+    ok(large == 0, "%s: buckets are not larger than the given size", what);
+    ok(order == 0, "%s: they are in the order in which they are final", what);
     ok(bytes < (size_t)1 << 30 ? n >= 1 : n == 1, "%s: %d buckets", what, n);
     dnn_free(b);
 }

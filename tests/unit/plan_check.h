@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-/* The columns of its base's rows a value takes. */
+/* The columns of a value in the rows of its base. */
 static inline void plan_columns(const struct dnn_plan *plan, int v, size_t *from,
                                 size_t *to)
 {
@@ -43,7 +43,7 @@ static inline int plan_root(int *same, int v)
     return v;
 }
 
-/* Views and parts hold the numbers of what they are views and parts of. */
+/* Views and parts share the memory of their base. */
 static inline int *plan_relatives(const struct dnn_prog *prog)
 {
     int *same = dnn_alloc((size_t)prog->nvalues * sizeof *same);
@@ -60,7 +60,7 @@ static inline int *plan_relatives(const struct dnn_prog *prog)
     return same;
 }
 
-/* Pairs of values that are needed at the same time and lie on each other. */
+/* Number of pairs of values that are alive at the same time and overlap. */
 static inline int plan_overlaps(const struct dnn_plan *plan)
 {
     const struct dnn_prog *prog = plan->prog;
@@ -73,7 +73,7 @@ static inline int plan_overlaps(const struct dnn_plan *plan)
             bool alike = s->base == t->base;
 
             if (s->block != t->block) continue;
-            /* An op may write over what it reads. */
+            /* An op may overwrite its input. */
             if (!fixed && (s->first + alike > t->last || t->first + alike > s->last))
                 continue;
             if (alike)

@@ -41,7 +41,7 @@ static void examples(void)
         {100, 3, 4, 0}
     };
     struct dnn_span none[1];
-    /* A U: what was made first is read last. */
+    /* A U-Net: the first values are read last. */
     struct dnn_span u[] = {
         {4096, 0, 7, 0},
         {2048, 1, 6, 0},
@@ -51,11 +51,11 @@ static void examples(void)
         {4096, 6, 7, 0}
     };
 
-    is_int((long long)dnn_plan_pack(none, 0), 0, "nothing takes nothing");
-    is_int((long long)dnn_plan_pack(chain, 4), 256, "a chain needs two places");
+    is_int((long long)dnn_plan_pack(none, 0), 0, "no spans need no memory");
+    is_int((long long)dnn_plan_pack(chain, 4), 256, "a chain needs two buffers");
     is_int((long long)chain[0].offset, (long long)chain[2].offset, "used in turn");
     is_int((long long)dnn_plan_pack(u, 6), (long long)least(u, 6),
-           "a U is packed tightly");
+           "a U-Net is packed without waste");
 }
 
 static void properties(void)
@@ -93,10 +93,10 @@ static void properties(void)
         below += total < least(span, n);
         waste += (double)total / (double)(least(span, n) + 1) - 1;
     }
-    is_int(clashes, 0, "nothing overlaps that lives at the same time");
+    is_int(clashes, 0, "spans alive at the same time do not overlap");
     is_int(crooked, 0, "every offset is aligned and inside");
     is_int(other, 0, "the same spans give the same offsets");
-    is_int(below, 0, "nobody needs less than what is alive");
+    is_int(below, 0, "the size is at least the bytes alive");
     ok(waste / ROUNDS < 0.02, "at random, %.1f %% above that on average",
        100 * waste / ROUNDS);
 }

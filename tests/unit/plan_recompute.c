@@ -1,5 +1,5 @@
-/* plan_recompute.c - recomputing instead of storing: how much it saves, what it
- * never recomputes, and the message when memory is not enough.
+/* plan_recompute.c - recomputing instead of storing: memory saved, ops that are never
+ * recomputed, and the message if memory is not enough.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -105,13 +105,13 @@ static struct dnn_recomputed recompute(const struct dnn_prog *prog, int loss,
 
         once += kind == DNN_OP_BN_STATS || kind == DNN_OP_BN_UPDATE;
     }
-    is_int(once, 0, "statistics are made once");
+    is_int(once, 0, "statistics are computed once");
     dnn_plan_free(plan);
     dnn_prog_free(out);
     return what;
 }
 
-/* The sizes that are promised for the 3D U-Net, planned only. */
+/* The documented sizes of the 3D U-Net; only planned. */
 static void unet(void)
 {
     int loss;
@@ -121,28 +121,29 @@ static void unet(void)
     struct dnn_recomputed cheap = recompute(prog, loss, DNN_RECOMPUTE_CHEAP, 0);
     struct dnn_recomputed all = recompute(prog, loss, DNN_RECOMPUTE_ALL, 0);
 
-    ok(none.ops == 0 && none.after == none.before, "nothing was asked for");
+    ok(none.ops == 0 && none.after == none.before, "no recomputation");
     ok(cheap.after < 1.35 * gb && cheap.extra <= 0 && cheap.added < 0.03 * cheap.cost,
-       "at 128^3 without a convolution again");
+       "128^3, without recomputing convolutions");
     ok(all.after < 0.8 * gb && all.extra < 0.15 * all.flops &&
            all.added < 0.2 * all.cost,
-       "and with some");
+       "and with some convolutions");
     struct dnn_recomputed some = recompute(prog, loss, DNN_RECOMPUTE_AUTO, (size_t)gb);
-    ok(some.after <= gb && some.added < all.added, "no more than a limit demands");
+    ok(some.after <= gb && some.added < all.added, "no more than the limit requires");
     struct dnn_recomputed wide =
         recompute(prog, loss, DNN_RECOMPUTE_AUTO, (size_t)(4 * gb));
-    ok(wide.after == cheap.after && wide.extra <= 0, "nor if there is room");
+    ok(wide.after == cheap.after && wide.extra <= 0, "nor if memory is enough");
     struct dnn_recomputed narrow = recompute(prog, loss, DNN_RECOMPUTE_AUTO, 1000);
-    is_int((long long)narrow.after, (long long)all.after, "a limit out of reach");
+    is_int((long long)narrow.after, (long long)all.after,
+           "a limit that cannot be reached");
     dnn_prog_free(prog);
 
     prog = step_of("unet3d", 4, (int64_t[]){256, 256, 256, 1}, 1, &loss);
     cheap = recompute(prog, loss, DNN_RECOMPUTE_CHEAP, 0);
-    ok(cheap.after < (size_t)12 << 30, "256^3 has room in 16 GiB");
+    ok(cheap.after < (size_t)12 << 30, "256^3 fits into 16 GiB");
     dnn_prog_free(prog);
 }
 
-/* A product whose weight changes before its result is needed again. */
+/* A product whose weight is updated before its result is needed again. */
 static void stale(bool early)
 {
     struct dnn_prog *prog = dnn_prog_make(DNN_F32, true);
@@ -183,16 +184,16 @@ static void stale(bool early)
     bool *drop = dnn_alloc((size_t)prog->nvalues);
     drop[y] = true;
     struct dnn_prog *out = dnn_plan_rewrite(prog, drop, false, NULL);
-    is_int(out == NULL ? 0 : out->nops - prog->nops, 1, "made again once");
+    is_int(out == NULL ? 0 : out->nops - prog->nops, 1, "recomputed once");
     if (out != NULL) {
         ok(out->value[y].op == 0 && out->value[z].op == 1, "the forward part stays");
         is_int(out->op[3].in[1], prog->nvalues, "the backward part reads the new one");
     }
     dnn_prog_free(out);
-    /* Now it is first needed behind the update. */
+    /* Now it is first needed after the update. */
     prog->op[2].in = (int[]){dy, z};
     out = dnn_plan_rewrite(prog, drop, false, NULL);
-    ok((out == NULL) == early, "never of a weight that has changed");
+    ok((out == NULL) == early, "never with an updated weight");
     dnn_prog_free(out);
     dnn_free(drop);
     dnn_prog_free(prog);
@@ -202,8 +203,8 @@ static void refuses(const struct dnn_plan_memory *fit, const char *want)
 {
     struct dnn_err err = {0};
 
-    is_int(dnn_plan_check_memory(fit, &err), DNN_ENOMEM, "too much");
-    is_text(err.text, want, "and what is said");
+    is_int(dnn_plan_check_memory(fit, &err), DNN_ENOMEM, "too much memory");
+    is_text(err.text, want, "and its message");
 }
 
 static void fits(void)
@@ -232,7 +233,7 @@ static void fits(void)
     dnn_prog_free(prog);
 }
 
-/* The same about a real network, whose alternatives are tried. */
+/* The same for a network, whose alternatives are computed. */
 static void alternatives(void)
 {
     int loss;

@@ -1,5 +1,4 @@
-/* prepare_config.c - configurations that cannot be, and what is said about them; the
- * tables; the manual.
+/* prepare_config.c - error messages of configurations; the tables of keys; the manual.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -15,7 +14,7 @@
 #define GIVEN "{\"from\": \"a\", \"to\": \"a.bp\", "
 
 /* The message of a configuration, or "". */
-static void says(const char *text, const char *want)
+static void gives(const char *text, const char *want)
 {
     struct dnn_prepare *prepare = NULL;
     struct dnn_err err = {0};
@@ -27,130 +26,135 @@ static void says(const char *text, const char *want)
 
 static void test_top(void)
 {
-    says("{\"from\": \"a\", \"to\": \"a.bp\"}", "");
-    says(
+    gives("{\"from\": \"a\", \"to\": \"a.bp\"}", "");
+    gives(
         "{\"from\": {\"input_path\": \"a\", \"target_path\": \"b\"}, \"to\": \"a.bp\"}",
         "");
-    says("[]", "c:1: must be an object, not []");
-    says("{\"from\": \"a\"}", "c:1: the key \"to\" is missing");
-    says("{\"to\": \"a.bp\"}", "c:1: \"from\" or \"generate\" is missing");
-    says("{\"from\": \"a\", \"to\": \"a\"}",
-         "c:1: to: must be a name that ends in .bp, not \"a\"");
-    says("{\"from\": \"a\", \"to\": \"d/.bp\"}",
-         "c:1: to: must be a name that ends in .bp, not \"d/.bp\"");
-    says(GIVEN "\"sede\": 1}", "c:1: sede: unknown key; did you mean \"seed\"?");
-    says(GIVEN "\"chunk\": \"lots\"}",
-         "c:1: chunk: must be a size such as \"4MiB\", not \"lots\"");
-    says(GIVEN "\"piece\": 0}", "c:1: piece: must be a size such as \"4MiB\", not 0");
-    says(GIVEN "\"generate\": {}}",
-         "c:1: generate: give either \"from\" or \"generate\", not both");
-    says("{\"generate\": {}, \"target\": \"t\", \"to\": \"a.bp\"}",
-         "c:1: target: needs a path under \"from\"; an object there has "
-         "\"target_path\"");
-    says("{\"from\": {\"input_pth\": \"a\"}, \"to\": \"a.bp\"}",
-         "c:1: from.input_pth: unknown key; did you mean \"input_path\"?");
-    says(GIVEN "\"compress\": \"nozip\"}",
-         "c:1: compress: the installed ADIOS2 has no operator \"nozip\"");
+    gives("[]", "c:1: must be an object, not []");
+    gives("{\"from\": \"a\"}", "c:1: the key \"to\" is missing");
+    gives("{\"to\": \"a.bp\"}", "c:1: \"from\" or \"generate\" is missing");
+    gives("{\"from\": \"a\", \"to\": \"a\"}",
+          "c:1: to: must be a name that ends in .bp, not \"a\"");
+    gives("{\"from\": \"a\", \"to\": \"d/.bp\"}",
+          "c:1: to: must be a name that ends in .bp, not \"d/.bp\"");
+    gives(GIVEN "\"sede\": 1}", "c:1: sede: unknown key; did you mean \"seed\"?");
+    gives(GIVEN "\"chunk\": \"lots\"}",
+          "c:1: chunk: must be a size such as \"4MiB\", not \"lots\"");
+    gives(GIVEN "\"piece\": 0}", "c:1: piece: must be a size such as \"4MiB\", not 0");
+    gives(GIVEN "\"generate\": {}}",
+          "c:1: generate: give either \"from\" or \"generate\", not both");
+    gives("{\"generate\": {}, \"target\": \"t\", \"to\": \"a.bp\"}",
+          "c:1: target: needs a path under \"from\"; an object there has "
+          "\"target_path\"");
+    gives("{\"from\": {\"input_pth\": \"a\"}, \"to\": \"a.bp\"}",
+          "c:1: from.input_pth: unknown key; did you mean \"input_path\"?");
+    gives(GIVEN "\"compress\": \"nozip\"}",
+          "c:1: compress: the installed ADIOS2 has no operator \"nozip\"");
 }
 
 static void test_sources(void)
 {
-    says(
+    gives(
         "{\"sources\": [{\"split\": \"train\", \"from\": \"a\"}, {\"split\": \"test\", "
         "\"generate\": {}}], \"to\": \"a.bp\"}",
         "");
-    says("{\"sources\": [], \"to\": \"a.bp\"}",
-         "c:1: sources: must be a list of objects, not []");
-    says("{\"sources\": [{\"split\": \"a b\", \"from\": \"a\"}], \"to\": \"a.bp\"}",
-         "c:1: sources[0]: split must be a name of 1 to 31 letters, digits, _ and -, "
-         "not "
-         "\"a b\"");
-    says("{\"sources\": [{\"split\": \"train\"}], \"to\": \"a.bp\"}",
-         "c:1: sources[0]: \"from\" or \"generate\" is missing");
-    says(GIVEN "\"sources\": [{\"from\": \"b\"}]}",
-         "c:1: sources: give either \"sources\", or \"from\" or \"generate\"");
+    gives("{\"sources\": [], \"to\": \"a.bp\"}",
+          "c:1: sources: must be a list of objects, not []");
+    gives("{\"sources\": [{\"split\": \"a b\", \"from\": \"a\"}], \"to\": \"a.bp\"}",
+          "c:1: sources[0]: split must be a name of 1 to 31 letters, digits, _ and -, "
+          "not "
+          "\"a b\"");
+    gives("{\"sources\": [{\"split\": \"train\"}], \"to\": \"a.bp\"}",
+          "c:1: sources[0]: \"from\" or \"generate\" is missing");
+    gives(GIVEN "\"sources\": [{\"from\": \"b\"}]}",
+          "c:1: sources: give either \"sources\", or \"from\" or \"generate\"");
 }
 
 #define STEP(s) GIVEN "\"steps\": [" s "]}"
 
 static void test_split(void)
 {
-    says(STEP("{\"split\": {\"train\": 0.8, \"validation\": 0.1, \"test\": 0.1}}"), "");
-    says(STEP("{\"split\": {\"train\": \"a.txt\", \"test\": 1}}"), "");
-    says(STEP("{\"split\": {\"train\": 0.8, \"test\": 0.1}}"),
-         "c:1: steps[0].split: the fractions add up to 0.9, not 1; set \"partial\": "
-         "true to leave the remaining samples out");
-    says(STEP("{\"split\": {\"train\": 0.8, \"test\": 0.3}}"),
-         "c:1: steps[0].split: the fractions add up to 1.1, more than 1");
-    says(STEP("{\"split\": {\"train\": 1.5}}"),
-         "c:1: steps[0].split.train: must be a fraction between 0 and 1, or a file "
-         "name, not 1.5");
-    says(STEP("{\"split\": {\"train\": true}}"),
-         "c:1: steps[0].split.train: must be a fraction between 0 and 1, or a file "
-         "name, not true");
-    says(STEP("{\"split\": {}}"),
-         "c:1: steps[0].split: needs fractions, lists or folds");
-    says(STEP("{\"split\": {\"folds\": 1}}"),
-         "c:1: steps[0].split: needs at least 2 folds");
-    says(STEP("{\"split\": 0.8}"), "c:1: steps[0].split: must be an object such as "
-                                   "{\"train\": 0.9, \"test\": 0.1}, not 0.8");
-    says(STEP("{\"split\": {\"trian\": 1}}"),
-         "c:1: steps[0].split.trian: unknown key; did you mean \"train\"?");
-    says(STEP("{\"split\": {\"train\": 1}}, {\"split\": {\"train\": 1}}"),
-         "c:1: steps[1]: the step \"split\" may appear only once");
+    gives(STEP("{\"split\": {\"train\": 0.8, \"validation\": 0.1, \"test\": 0.1}}"),
+          "");
+    gives(STEP("{\"split\": {\"train\": \"a.txt\", \"test\": 1}}"), "");
+    gives(STEP("{\"split\": {\"train\": 0.8, \"test\": 0.1}}"),
+          "c:1: steps[0].split: the fractions add up to 0.9, not 1; set \"partial\": "
+          "true to leave the remaining samples out");
+    gives(STEP("{\"split\": {\"train\": 0.8, \"test\": 0.3}}"),
+          "c:1: steps[0].split: the fractions add up to 1.1, more than 1");
+    gives(STEP("{\"split\": {\"train\": 1.5}}"),
+          "c:1: steps[0].split.train: must be a fraction between 0 and 1, or a file "
+          "name, not 1.5");
+    gives(STEP("{\"split\": {\"train\": true}}"),
+          "c:1: steps[0].split.train: must be a fraction between 0 and 1, or a file "
+          "name, not true");
+    gives(STEP("{\"split\": {}}"),
+          "c:1: steps[0].split: needs fractions, lists or folds");
+    gives(STEP("{\"split\": {\"folds\": 1}}"),
+          "c:1: steps[0].split: needs at least 2 folds");
+    gives(STEP("{\"split\": 0.8}"), "c:1: steps[0].split: must be an object such as "
+                                    "{\"train\": 0.9, \"test\": 0.1}, not 0.8");
+    gives(STEP("{\"split\": {\"trian\": 1}}"),
+          "c:1: steps[0].split.trian: unknown key; did you mean \"train\"?");
+    gives(STEP("{\"split\": {\"train\": 1}}, {\"split\": {\"train\": 1}}"),
+          "c:1: steps[1]: the step \"split\" may appear only once");
 }
 
 static void test_steps(void)
 {
-    says(STEP("{\"resize\": [64, 64]}, {\"crop\": [32, 32]}, {\"pad\": [40, 40]}, "
-              "{\"normalise\": \"volume\"}, {\"type\": \"i16\"}, {\"one_hot\": true}, "
-              "{\"slice\": {\"sizes\": [8, 8]}}, {\"balance\": true}, {\"remap\": [1, "
-              "0]}, "
-              "{\"resample\": [1, 1]}, {\"clip\": [0, 1]}"),
-         "");
-    says(GIVEN "\"steps\": {}}", "c:1: steps: must be a list of steps, not {}");
-    says(STEP("\"resize\""),
-         "c:1: steps[0]: must be an object with one key, the name of the step, such as "
-         "{\"resize\": [64, 64]}, not \"resize\"");
-    says(STEP("{}"),
-         "c:1: steps[0]: must be an object with one key, the name of the step, such as "
-         "{\"resize\": [64, 64]}, not an object with another number of keys");
-    says(STEP("{\"rezise\": [1]}"),
-         "c:1: steps[0].rezise: unknown step \"rezise\"; did you mean \"resize\"?");
-    says(STEP("{\"resize\": [0, 1]}"),
-         "c:1: steps[0].resize[0]: must be between 1 and 1048576, not 0");
-    says(STEP("{\"resize\": {}}"),
-         "c:1: steps[0].resize: size is missing: one number per spatial axis");
-    says(STEP("{\"crop\": {\"size\": [1, 2], \"start\": [1]}}"),
-         "c:1: steps[0].crop: start and size must have the same length");
-    says(STEP("{\"pad\": {\"size\": [1], \"before\": [1]}}"),
-         "c:1: steps[0].pad: give either size, or before and after");
-    says(STEP("{\"normalise\": \"chanel\"}"),
-         "c:1: steps[0].normalise: must be one of channel, dataset, volume, minmax, "
-         "percentiles, given, not \"chanel\"; did you mean \"channel\"?");
-    says(STEP("{\"normalise\": \"given\"}"),
-         "c:1: steps[0].normalise: needs mean and std, with the same number of values");
-    says(STEP("{\"normalise\": {\"mean\": 1, \"std\": 0}}"),
-         "c:1: steps[0].normalise: std must be above 0");
-    says(STEP("{\"normalise\": {\"mode\": \"percentiles\", \"low\": 99, \"high\": 1}}"),
-         "c:1: steps[0].normalise: low must be below high");
-    says(STEP("{\"type\": \"u7\"}"),
-         "c:1: steps[0].type: dtype must be one of f32, f64, f16, bf16, i8, u8, i16, "
-         "u16, i32, u32, i64, u64, bool, not \"u7\"; did you mean \"u8\"?");
-    says(STEP("{\"type\": {\"as\": \"u8\", \"range\": [2, 1]}}"),
-         "c:1: steps[0].type: range must be two numbers, the lower one first");
-    says(STEP("{\"clip\": [2, 1]}"),
-         "c:1: steps[0].clip: must be two numbers, the lower one first");
-    says(STEP("{\"remap\": {\"table\": [1], \"map\": {\"1\": 2}}}"),
-         "c:1: steps[0].remap: give either a table or a map");
-    says(STEP("{\"remap\": {\"map\": {\"1\": -2}}}"),
-         "c:1: steps[0].remap.map.1: must be between 0 and 4095, not -2");
-    says(STEP("{\"one_hot\": false}"),
-         "c:1: steps[0].one_hot: must be true or a number of classes from 1 to 4096");
-    says(STEP("{\"balance\": false}"),
-         "c:1: steps[0].balance: must be true; remove the step instead");
-    says(STEP("{\"slice\": {\"size\": [8]}}"),
-         "c:1: steps[0].slice.size: unknown key; did you mean \"sizes\"?");
+    gives(STEP("{\"resize\": [64, 64]}, {\"crop\": [32, 32]}, {\"pad\": [40, 40]}, "
+               "{\"normalise\": \"volume\"}, {\"type\": \"i16\"}, {\"one_hot\": true}, "
+               "{\"slice\": {\"sizes\": [8, 8]}}, {\"balance\": true}, {\"remap\": [1, "
+               "0]}, "
+               "{\"resample\": [1, 1]}, {\"clip\": [0, 1]}"),
+          "");
+    gives(GIVEN "\"steps\": {}}", "c:1: steps: must be a list of steps, not {}");
+    gives(
+        STEP("\"resize\""),
+        "c:1: steps[0]: must be an object with one key, the name of the step, such as "
+        "{\"resize\": [64, 64]}, not \"resize\"");
+    gives(
+        STEP("{}"),
+        "c:1: steps[0]: must be an object with one key, the name of the step, such as "
+        "{\"resize\": [64, 64]}, not an object with another number of keys");
+    gives(STEP("{\"rezise\": [1]}"),
+          "c:1: steps[0].rezise: unknown step \"rezise\"; did you mean \"resize\"?");
+    gives(STEP("{\"resize\": [0, 1]}"),
+          "c:1: steps[0].resize[0]: must be between 1 and 1048576, not 0");
+    gives(STEP("{\"resize\": {}}"),
+          "c:1: steps[0].resize: size is missing: one number per spatial axis");
+    gives(STEP("{\"crop\": {\"size\": [1, 2], \"start\": [1]}}"),
+          "c:1: steps[0].crop: start and size must have the same length");
+    gives(STEP("{\"pad\": {\"size\": [1], \"before\": [1]}}"),
+          "c:1: steps[0].pad: give either size, or before and after");
+    gives(STEP("{\"normalise\": \"chanel\"}"),
+          "c:1: steps[0].normalise: must be one of channel, dataset, volume, minmax, "
+          "percentiles, given, not \"chanel\"; did you mean \"channel\"?");
+    gives(
+        STEP("{\"normalise\": \"given\"}"),
+        "c:1: steps[0].normalise: needs mean and std, with the same number of values");
+    gives(STEP("{\"normalise\": {\"mean\": 1, \"std\": 0}}"),
+          "c:1: steps[0].normalise: std must be above 0");
+    gives(
+        STEP("{\"normalise\": {\"mode\": \"percentiles\", \"low\": 99, \"high\": 1}}"),
+        "c:1: steps[0].normalise: low must be below high");
+    gives(STEP("{\"type\": \"u7\"}"),
+          "c:1: steps[0].type: dtype must be one of f32, f64, f16, bf16, i8, u8, i16, "
+          "u16, i32, u32, i64, u64, bool, not \"u7\"; did you mean \"u8\"?");
+    gives(STEP("{\"type\": {\"as\": \"u8\", \"range\": [2, 1]}}"),
+          "c:1: steps[0].type: range must be two numbers, the lower one first");
+    gives(STEP("{\"clip\": [2, 1]}"),
+          "c:1: steps[0].clip: must be two numbers, the lower one first");
+    gives(STEP("{\"remap\": {\"table\": [1], \"map\": {\"1\": 2}}}"),
+          "c:1: steps[0].remap: give either a table or a map");
+    gives(STEP("{\"remap\": {\"map\": {\"1\": -2}}}"),
+          "c:1: steps[0].remap.map.1: must be between 0 and 4095, not -2");
+    gives(STEP("{\"one_hot\": false}"),
+          "c:1: steps[0].one_hot: must be true or a number of classes from 1 to 4096");
+    gives(STEP("{\"balance\": false}"),
+          "c:1: steps[0].balance: must be true; remove the step instead");
+    gives(STEP("{\"slice\": {\"size\": [8]}}"),
+          "c:1: steps[0].slice.size: unknown key; did you mean \"sizes\"?");
 }
 
 /* ---- tables ---- */
@@ -159,7 +163,7 @@ static void test_tables(void)
 {
     struct dnn_err err = {0};
 
-    ok(dnn_field_check(dnn_prepare_fields, &err) == 0, "the keys are sound %s",
+    ok(dnn_field_check(dnn_prepare_fields, &err) == 0, "the keys are valid %s",
        err.text);
     ok(dnn_field_check(dnn_prepare_source_fields, &err) == 0, "those of sources %s",
        err.text);

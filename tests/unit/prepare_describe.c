@@ -1,4 +1,4 @@
-/* prepare_describe.c - what is said about a dataset, and what verifying finds.
+/* prepare_describe.c - the description of a dataset, and its verification.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -14,7 +14,7 @@
 
 /* ---- describing ---- */
 
-static char *told(const char *path)
+static char *described(const char *path)
 {
     struct dnn_err err = {0};
     char *text = NULL;
@@ -26,7 +26,7 @@ static char *told(const char *path)
     return text;
 }
 
-/* Two texts that differ are shown from the first line that does. */
+/* Two texts that differ are printed from the first different line. */
 static void is_lines(const char *got, const char *want, const char *what)
 {
     size_t same = 0, line = 0;
@@ -44,7 +44,7 @@ static void is_lines(const char *got, const char *want, const char *what)
 
 static void whole(void)
 {
-    char *text = told("a.bp"), *at = strstr(text, "\ntrain:");
+    char *text = described("a.bp"), *at = strstr(text, "\ntrain:");
 
     ok(strncmp(text, "a.bp\n  hash          ", 21) == 0, "path and hash come first");
     ok(strstr(text, "\n  splits        train 10, test 3\n") != NULL, "the splits");
@@ -77,7 +77,7 @@ static void whole(void)
         " files         1 entries\n",
         "tables, bars and the record");
     free(text);
-    text = told("none.bp");
+    text = described("none.bp");
     ok(strstr(text, "none.bp: ") == text, "no dataset: %s", text);
     free(text);
 }
@@ -125,7 +125,7 @@ static void histograms(void)
     s->bin[63] = 0;
     dnn_describe_histogram(s, f);
     fclose(f);
-    is_text(text, "", "one number alone is no histogram");
+    is_text(text, "", "no histogram of a single number");
     free(text);
     dnn_free(s);
 }
@@ -150,12 +150,12 @@ static void verify(void)
     is_text(verified("a.bp"),
             "train: 10 samples, all checksums match\ntest: 3 samples, all checksums "
             "match\n",
-            "all sums are right");
+            "all checksums match");
     if (!ok(made_change("a.bp"), "a byte of the sixth sample is changed")) return;
     is_text(verified("a.bp"),
             "a.bp: train: sample 5 (a/5.png): checksum mismatch in input; the file is "
             "damaged",
-            "split, number, name and column are said");
+            "the message has split, number, name and column");
 }
 
 int main(void)

@@ -1,4 +1,4 @@
-/* prepare_made.h - a small dataset of images, masks, labels and values to look at.
+/* prepare_made.h - a small dataset of images, masks, labels and values.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -22,7 +22,7 @@ static const char *const made_animal[] = {"cat", "dog"};
 
 enum { MADE_SIZE = 8, MADE_POINTS = 64 };
 
-/* Of train sample i: point p of the image counts up by rows, the mask has a class per
+/* Train sample i: pixel p of the image counts up by rows; the mask has one class per
  * third of the rows. */
 static inline unsigned char made_image(int64_t i, int p)
 {
@@ -34,7 +34,7 @@ static inline unsigned char made_mask(int p)
     return (unsigned char)(p / MADE_SIZE / 3);
 }
 
-/* Statistics are of the values, not of what is stored. */
+/* Statistics are of the scaled values, not of the stored ones. */
 static inline void made_stats(struct dnn_stored *col, int64_t n, const char *data)
 {
     const struct dnn_tensor t = {NULL, col->column.type, col->column.shape};
@@ -93,7 +93,7 @@ static inline void made_split(struct dnn_split *s, const char *name, int64_t cou
     made_column(&s->col[3], "size", DNN_ROLE_EXTRA, DNN_KIND_VALUES, DNN_F32, "3");
 }
 
-/* Ten samples to train with and three to test, at path, which must not exist. */
+/* Ten train and three test samples, at path, which must not exist. */
 static inline int made_dataset(const char *path, struct dnn_err *err)
 {
     struct dnn_dataset_info *info = dnn_alloc(sizeof(*info));
@@ -159,7 +159,7 @@ static inline bool made_change(const char *dir)
         if (strncmp(entry->d_name, "data.", 5) == 0 &&
             dnn_file_read(path, 1 << 24, &text, &len, NULL) == 0) {
             char *from = memmem(text, len, want, sizeof(want)), *next;
-            if (from != NULL) /* odd samples are alike: 1, 3, 5 */
+            if (from != NULL) /* odd samples are equal: 1, 3, 5 */
                 for (int i = 0; i < 2; i++) {
                     next = memmem(from + 1, len - (size_t)(from + 1 - text), want,
                                   sizeof(want));

@@ -1,5 +1,5 @@
-/* prepare_partition.c - things dealt to parts: exact counts, classes, groups, and the
- * same from the same seed.
+/* prepare_partition.c - samples assigned to splits: exact counts, classes, groups, and
+ * the same result for the same seed.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -22,7 +22,7 @@ static void counts(int64_t n, int nparts, const double *share, const char *want)
     for (int p = 0; p <= nparts; p++)
         snprintf(got + strlen(got), sizeof got - strlen(got), "%s%lld",
                  p > 0 ? " " : "", (long long)count[p]);
-    snprintf(name, sizeof name, "%lld things by shares: %s", (long long)n, want);
+    snprintf(name, sizeof name, "%lld samples by fractions: %s", (long long)n, want);
     is_text(got, want, name);
 }
 
@@ -44,8 +44,7 @@ static void test_counts(void)
     counts(1, 3, usual, "1 0 0 0");
 }
 
-/* Whatever the numbers, nothing is lost and nothing is further than one from its
- * share. */
+/* For random fractions, counts add up and differ from their fraction by at most one. */
 static void test_counts_property(void)
 {
     int bad = 0;
@@ -70,7 +69,7 @@ static void test_counts_property(void)
         bad += sum != n;
     }
     is_int(bad, 0,
-           "20000 random deals: sums are exact, no part is off by more than one");
+           "20000 random splits: sums are exact, no split differs by more than one");
 }
 
 /* ---- one by one ---- */
@@ -106,9 +105,9 @@ static void test_classes(void)
     for (int p = 0; p < 3; p++)
         for (int c = 0; c < CLASSES; c++)
             off += fabs((double)got[p][c] - share[p] * (double)of[c]) > 1.001;
-    is_int(off, 0, "each part has its share of each class, to one sample");
-    ok(memcmp(part, again, sizeof part) == 0, "the same seed deals the same");
-    ok(memcmp(part, other, sizeof part) != 0, "another seed deals otherwise");
+    is_int(off, 0, "each split has its fraction of each class, to one sample");
+    ok(memcmp(part, again, sizeof part) == 0, "the same seed gives the same split");
+    ok(memcmp(part, other, sizeof part) != 0, "another seed gives another split");
 }
 
 static void test_random(void)
@@ -124,7 +123,7 @@ static void test_random(void)
         first += part[i] == 0 && i < N / 2;
         changes += i > 0 && part[i] != part[i - 1];
     }
-    ok(first > 900 && first < 1100, "half of the first half is in the first part (%d)",
+    ok(first > 900 && first < 1100, "half of the first half is in the first split (%d)",
        first);
     ok(changes > 1800 && changes < 2200, "neighbours are independent (%d changes)",
        changes);
@@ -135,7 +134,7 @@ static void test_random(void)
     int out = 0;
     for (int i = 0; i < N; i++)
         out += part[i] == -1;
-    is_int(out, 3000, "what no part has a share of is left out");
+    is_int(out, 3000, "remaining samples are left out");
 }
 
 /* ---- groups ---- */
@@ -167,15 +166,16 @@ static void test_groups(void)
             ofclass[part[i]][class[i]]++;
         }
     }
-    is_int(split, 0, "no group is split, nothing is left out");
+    is_int(split, 0, "no group is divided, nothing is left out");
     ok(llabs(total[0] - 1600) < 60 && llabs(total[1] - 200) < 60 &&
            llabs(total[2] - 200) < 60,
-       "shares are nearly right (%lld %lld %lld)", (long long)total[0],
+       "fractions are nearly exact (%lld %lld %lld)", (long long)total[0],
        (long long)total[1], (long long)total[2]);
     ok(fabs((double)ofclass[0][1] - 0.8 * (double)classes[1]) < 60,
        "and so are those of a class (%lld of %lld)", (long long)ofclass[0][1],
        (long long)classes[1]);
-    ok(memcmp(part, again, sizeof part) == 0, "the same seed deals groups the same");
+    ok(memcmp(part, again, sizeof part) == 0,
+       "the same seed gives the same split of groups");
 }
 
 int main(void)

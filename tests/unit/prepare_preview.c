@@ -1,4 +1,4 @@
-/* prepare_preview.c - the contact sheet, decoded again and looked at point by point.
+/* prepare_preview.c - the preview image, decoded again and checked pixel by pixel.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -44,7 +44,7 @@ static uint32_t at(const struct dnn_array *a, int64_t x, int64_t y)
     return (uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2];
 }
 
-/* The middle of point p of the image in a cell, which is 32 points wide there. */
+/* The center of pixel p of the image in a cell, which is 32 pixels wide. */
 static uint32_t point(const struct dnn_array *a, int col, int row, int p)
 {
     return at(a, 12 + col * 268 + p % 8 * 32 + 16, 68 + row * 312 + p / 8 * 32 + 16);
@@ -74,11 +74,12 @@ static void sheet(void)
                                       : (shade * 6 + (over >> k & 255) * 4 + 5) / 10);
         bad += point(&a, 0, 0, p) != want || point(&a, 2, 2, p) != want;
     }
-    is_int(bad, 0, "points from black to white, masks over them at 40 %");
+    is_int(bad, 0, "pixels from black to white, masks over them at 40 %");
     is_colour(at(&a, 5, 500), 0x20252B, "between them the background");
-    is_colour(at(&a, 15, 36), dnn_canvas_class(1), "the first class is explained");
+    is_colour(at(&a, 15, 36), dnn_canvas_class(1),
+              "the colour of the first class is in the legend");
     is_colour(at(&a, 20, 328), 0xF0F0F0, "the d of dog");
-    is_colour(at(&a, 12, 328), 0x20252B, "beside it");
+    is_colour(at(&a, 12, 328), 0x20252B, "next to it");
     is_colour(at(&a, 282, 332), 0xF0F0F0, "the c of cat");
     dnn_array_free(&a);
 }
@@ -92,26 +93,26 @@ static void refused(void)
     is_text(err.text, "the number of samples of a preview must be 1 to 400, not 0",
             "is refused");
     is_int(dnn_prepare_preview("a.bp", "trian", 4, "b.png", &err), DNN_EUSAGE,
-           "a split there is not");
+           "an unknown split");
     is_text(err.text, "a.bp: there is no split \"trian\"; did you mean \"train\"?",
             "is refused");
 #if DNN_HAVE_PNG
     is_int(dnn_prepare_preview("a.bp", "test", 4, "none/b.png", &err), DNN_EIO,
-           "a place that cannot be written");
+           "a path that cannot be written");
     is_int(dnn_prepare_preview("a.bp", "test", 50, "b.png", &err), 0,
-           "more than there are: all");
+           "more samples than in the split: all");
 #else
     is_int(dnn_prepare_preview("a.bp", "test", 4, "b.png", &err), DNN_ECONFIG,
            "without libpng");
     is_text(err.text,
             "b.png: previews need libpng, and this program was built without it",
-            "it says so");
+            "its message");
 #endif
 }
 
 /* ---- parts ---- */
 
-/* 2 x 3 x 4 points that count up: front, side and top. */
+/* 2 x 3 x 4 voxels that count up: front, side and top. */
 static void volume(void)
 {
     struct dnn_stored col = {0};
@@ -132,19 +133,20 @@ static void volume(void)
     for (int y = 0; y < 3; y++)
         for (int x = 0; x < 2; x++)
             bad += p.value[y * 7 + 5 + x] != x * 12 + y * 4 + 2;
-    is_int(bad, 0, "beside it that of axis 2");
+    is_int(bad, 0, "next to it that of axis 2");
     for (int y = 0; y < 2; y++)
         for (int x = 0; x < 4; x++)
             bad += p.value[(4 + y) * 7 + x] != y * 12 + 4 + x;
     is_int(bad, 0, "below it that of axis 1");
     is_int(p.mask[5 * 7 + 6], -1, "and nothing in the corner");
     dnn_plane_free(&p);
-    is_int(dnn_plane_make(&col, data, NULL, NULL, false, &p, &err), 0, "without room");
+    is_int(dnn_plane_make(&col, data, NULL, NULL, false, &p, &err), 0,
+           "only one plane");
     is_int(p.height * 100 + p.width, 304, "only the middle of axis 0");
     dnn_plane_free(&p);
 }
 
-/* Scaled values, what is no number, and images larger than their place. */
+/* Scaled values, NaN, and images larger than their cell. */
 static void values(void)
 {
     struct dnn_stored col = {
@@ -169,7 +171,7 @@ static void values(void)
     is_int(dnn_plane_make(&col, wide, NULL, NULL, true, &p, &err), 0, "a wide one");
     is_int(dnn_canvas_make(&canvas, 150, 150, 0x123456, &err), 0, "a canvas");
     dnn_plane_draw(&p, &canvas, 0, 0, 150);
-    is_colour(dnn_canvas_at(&canvas, 0, 74), 0xFF00FF, "what is no number stands out");
+    is_colour(dnn_canvas_at(&canvas, 0, 74), 0xFF00FF, "NaN has its own colour");
     is_colour(dnn_canvas_at(&canvas, 70, 74), 0x000000, "the left half");
     is_colour(dnn_canvas_at(&canvas, 140, 74), 0xFFFFFF, "the right half");
     is_colour(dnn_canvas_at(&canvas, 70, 60), 0x123456, "nothing above it");
@@ -179,8 +181,8 @@ static void values(void)
     is_colour(dnn_canvas_at(&canvas, 80, 10), 0x4C7DFF, "a bar above 0");
     dnn_canvas_fill(&canvas, 0, 0, 150, 150, 0);
     is_int(dnn_canvas_text(&canvas, 0, 0, 36, 1, "abcdefgh", 0xFFFFFF), 36,
-           "a text too long for its place");
-    is_colour(dnn_canvas_at(&canvas, 1, 5), 0xFFFFFF, "has dots for its front");
+           "a text too long for its cell");
+    is_colour(dnn_canvas_at(&canvas, 1, 5), 0xFFFFFF, "begins with dots");
     dnn_plane_free(&p);
     dnn_canvas_free(&canvas);
 }

@@ -1,5 +1,5 @@
-/* prepare_run.c - whole preparations of small arrays: what is in the dataset, to the
- * number; splits, order, slices, stored types; interrupted work.
+/* prepare_run.c - preparations of small arrays: every number of the dataset; splits,
+ * order, slices, stored types; errors.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -48,12 +48,12 @@ static void test_plain(void)
        "the record names command and files");
     dnn_dataset_close(dataset);
     is_text(prepare(false, XY ", \"scale\": 1}"), "",
-            "once more: nothing is to be done");
+            "the same again: nothing is done");
     is_text(prepare(false, XY "}"),
             "out.bp: exists already and was made by another configuration or from "
             "other files; use --replace to replace it",
             "another configuration does not replace it");
-    is_text(prepare(true, XY "}"), "", "unless asked to");
+    is_text(prepare(true, XY "}"), "", "unless with --replace");
     open_dataset("out.bp");
     has_values(0, 0, 11, 1, "0.1725 0.1765 0.1804 0.1843",
                "images of 8 bits are read as 0 to 1");
@@ -102,7 +102,7 @@ static void test_splits(void)
             "", "split by a list");
     open_dataset("out.bp");
     int test = dnn_dataset_find(dataset, "test");
-    has_values(test, 0, 0, 2, "12 13 14 15 28 29 30 31", "the listed are in it");
+    has_values(test, 0, 0, 2, "12 13 14 15 28 29 30 31", "it has the listed samples");
     dnn_dataset_close(dataset);
     dnn_file_write(path, "x.npy[3]\nx.npy[77]\n", 19, NULL);
     is_text(
@@ -110,7 +110,7 @@ static void test_splits(void)
                          "\"train\": 1}}]}"),
         "test.txt:2: there is no sample or group \"x.npy[77]\"; the first sample is "
         "\"x.npy[0]\"",
-        "a name that is none");
+        "an unknown name");
     dnn_free(path);
 }
 
@@ -148,7 +148,7 @@ static void test_stored(void)
     is_int(info->split[0].col[0].column.type, DNN_U8, "bytes are still bytes");
     /* 0..47: mean 23.5, variance (48^2 - 1) / 12. */
     has_values(0, 0, 0, 1, "-1.696 -1.624 -1.552 -1.48",
-               "but mean the normalised values");
+               "but scaled to the normalised values");
     double std = dnn_stats_std(info->split[0].col[0].stats, 0);
     ok(fabs(info->split[0].col[0].stats->mean[0]) < 1e-6 && fabs(std - 1) < 1e-6,
        "statistics are of the values");
@@ -159,7 +159,7 @@ static void test_stored(void)
                           "{\"type\": \"i16\"}]}"),
             "", "reals as i16");
     info = open_dataset("out.bp");
-    is_int(info->split[0].col[0].column.type, DNN_I16, "are stored so");
+    is_int(info->split[0].col[0].column.type, DNN_I16, "are stored as i16");
     double *x = values(0, 0, 0, 12, &n), worst = 0;
     for (int64_t i = 0; i < n; i++)
         worst = fmax(worst, fabs(x[i] - (double)i / 47));
@@ -182,7 +182,7 @@ static void test_stored(void)
     open_dataset("out.bp");
     x = values(0, 0, 0, 12, &n);
     ok(x[0] == 0 && x[47] == 1 && fabs(x[24] - 0.5) < 0.05,
-       "what is outside is clipped (%g %g %g)", x[0], x[24], x[47]);
+       "values outside are clipped (%g %g %g)", x[0], x[24], x[47]);
     dnn_free(x);
     dnn_dataset_close(dataset);
 }
@@ -195,7 +195,7 @@ static void test_shapes(void)
                        "{\"0\": 1, \"1\": 0}, \"other\": 0}}, {\"one_hot\": true}]}"),
             "", "padded, cropped, remapped, one-hot");
     open_dataset("out.bp");
-    has_values(0, 0, 1, 1, "4 5 0 6 7 0", "the odd point is behind");
+    has_values(0, 0, 1, 1, "4 5 0 6 7 0", "the odd pixel is at the end");
     has_values(0, 1, 0, 3, "0 1 1 0 1 0", "vectors");
     dnn_dataset_close(dataset);
 
@@ -206,13 +206,13 @@ static void test_shapes(void)
     const struct dnn_dataset_info *info = open_dataset("out.bp");
     is_int(info->split[0].count, 24, "two of each");
     has_values(0, 0, 2, 2, "4 5 6 7", "the rows");
-    has_values(0, 1, 2, 2, "1 1", "labels go with both");
-    has_names(0, 2, 2, "x.npy[1][0,0] x.npy[1][1,0]", "names say which");
+    has_values(0, 1, 2, 2, "1 1", "both have the label");
+    has_names(0, 2, 2, "x.npy[1][0,0] x.npy[1][1,0]", "names have the index");
     char **group = NULL;
     dnn_dataset_about(dataset, 0, 2, 2, NULL, NULL, &group, NULL);
     ok(group != NULL && strcmp(group[0], group[1]) == 0 &&
            strcmp(without_scratch(group[0]), "x.npy[1]") == 0,
-       "what they are slices of is their group");
+       "the group is the original sample");
     dnn_free(group);
     dnn_dataset_close(dataset);
 }
@@ -223,12 +223,12 @@ static void test_sets(void)
                     XY ", \"scale\": 1, \"steps\": [{\"slice\": [{\"sizes\": [1, 2], "
                        "\"name\": \"rows\"}, {\"sizes\": [2, 1], \"name\": "
                        "\"columns\"}]}]}"),
-            "", "sliced in two ways");
+            "", "two sets of slices");
     const struct dnn_dataset_info *info = open_dataset("out.bp");
     is_int(info->split[0].count, 48, "four of each");
     has_values(0, 0, 4, 4, "4 5 6 7 4 6 5 7", "rows, then columns");
     has_names(0, 5, 2, "x.npy[1][rows:1,0] x.npy[1][columns:0,0]",
-              "names say of which set");
+              "names have the set");
     dnn_dataset_close(dataset);
     is_text(prepare(true, XY
                     ", \"steps\": [{\"slice\": [{\"sizes\": [1, 2]}, {\"sizes\": [2, "
@@ -254,18 +254,18 @@ static void test_sources(void)
     int validation = dnn_dataset_find(dataset, "validation");
     ok(train >= 0 && info->split[train].count == 9 && validation >= 0 &&
            info->split[validation].count == 3,
-       "those for training are dealt");
-    ok(final >= 0 && info->split[final].count == 12, "the others stay what they are");
+       "train samples are split");
+    ok(final >= 0 && info->split[final].count == 12, "test samples are not");
     dnn_dataset_close(dataset);
     is_text(
         prepare(true, "{\"sources\": [{\"from\": \"%s/x.npy\"}, {\"from\": "
                       "\"%s/v.npy\"}], \"to\": \"%s/out.bp\"}"),
         "the column \"input\" of source 1 has kind image (f32 2x2x1, 0 classes), but "
         "in the first source it is \"input\" of kind image (u8 2x2x1, 0 classes)",
-        "sources that do not fit together");
+        "sources with different columns");
 }
 
-/* ---- what cannot be ---- */
+/* ---- errors ---- */
 
 static void test_refused(void)
 {

@@ -1,4 +1,4 @@
-/* prepare_run.h - small files, a preparation of them, and what came of it.
+/* prepare_run.h - small files, a preparation, and its dataset.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -22,7 +22,7 @@
 
 static char scratch[] = "/tmp/dnn-prepare-XXXXXX";
 
-/* A text without the directory, whose name is another each time. */
+/* A text without the temporary directory, whose name is random. */
 static inline char *without_scratch(char *text)
 {
     size_t len = strlen(scratch) + 1;
@@ -54,8 +54,8 @@ static inline void write_npy(const char *name, const char *descr, const char *sh
     dnn_free(path);
 }
 
-/* Prepare what a configuration says, whose %s are the scratch directory; the message,
- * or "". */
+/* Prepare with a configuration, in which %s is the temporary directory; returns the
+ * error message, or "". */
 static struct dnn_err prepare_err;
 static inline const char *prepare(bool replace, const char *config)
 {

@@ -1,5 +1,5 @@
-/* prepare_work.c - the directory of unfinished work: units that are kept, found again,
- * and noticed when damaged; who may use it.
+/* prepare_work.c - the work directory: units that are stored and found again, damaged
+ * units, and the lock.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -23,7 +23,7 @@ static void open_work(struct dnn_work *work, const char *print, bool restart)
     ok(dnn_work_open(work, to, print, restart, &err) == 0, "it is opened %s", err.text);
 }
 
-/* How many units are there of so many. */
+/* Number of units that exist. */
 static int64_t there(const struct dnn_work *work, const char *pass)
 {
     unsigned char done[20] = {0};
@@ -42,11 +42,11 @@ static void test_units(void)
     char *bytes = NULL, *name = dnn_work_dir("a/b/set.bp");
     size_t len = 0;
 
-    is_text(name, "a/b/.set.bp.work", "its name is that of the dataset");
+    is_text(name, "a/b/.set.bp.work", "its name comes from that of the dataset");
     dnn_free(name);
     open_work(&work, ONE, false);
-    is_int(there(&work, "piece"), 0, "there is nothing in it");
-    is_int(dnn_work_save(&work, "piece", 3, "abc\0d", 5, &err), 0, "a unit is kept");
+    is_int(there(&work, "piece"), 0, "it is empty");
+    is_int(dnn_work_save(&work, "piece", 3, "abc\0d", 5, &err), 0, "a unit is stored");
     is_int(dnn_work_save(&work, "piece", 19, "", 0, &err), 0, "an empty one too");
     dnn_work_save(&work, "stats1", 3, "x", 1, &err);
     is_int(there(&work, "piece"), 2, "both are found");
@@ -57,17 +57,17 @@ static void test_units(void)
     dnn_work_close(&work, false);
 
     open_work(&work, ONE, false);
-    is_int(there(&work, "piece"), 2, "later they are still there");
+    is_int(there(&work, "piece"), 2, "opened again, they are still there");
     dnn_work_close(&work, false);
     open_work(&work, TWO, false);
     is_int(there(&work, "piece"), 0, "with another fingerprint they are not");
     dnn_work_save(&work, "piece", 0, "x", 1, &err);
     dnn_work_close(&work, false);
     open_work(&work, TWO, true);
-    is_int(there(&work, "piece"), 0, "nor when all shall begin anew");
+    is_int(there(&work, "piece"), 0, "nor with --restart");
     dnn_work_close(&work, true);
     struct stat st;
-    ok(stat(dir, &st) != 0, "in the end it is removed");
+    ok(stat(dir, &st) != 0, "at the end it is removed");
 }
 
 /* One byte of a unit changes, or some are missing. */
@@ -103,7 +103,7 @@ static void test_lock(void)
     dnn_work_save(&work, "piece", 1, "x", 1, &err);
     pid_t pid = fork();
     if (pid == 0) {
-        /* Locks are of a process: a second one must ask. */
+        /* The lock belongs to the process: a second process is refused. */
         int rc = dnn_work_open(&other, to, TWO, true, &err);
         _exit(rc == DNN_EIO &&
                       strstr(
@@ -127,7 +127,7 @@ int main(void)
     dir = dnn_work_dir(to);
     test_units();
     damage("a byte of the content changed", 125, false);
-    damage("a byte of the head changed", 3, false);
+    damage("a byte of the header changed", 3, false);
     damage("the end is missing", 20, true);
     damage("the last byte is missing", 129, true);
     test_lock();

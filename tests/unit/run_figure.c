@@ -1,4 +1,4 @@
-/* run_figure.c - pictures of predictions, point by point.
+/* run_figure.c - pictures of predictions, pixel by pixel.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -26,24 +26,24 @@ static void test_class(void)
     const float negative[] = {-5, -6};
     double p;
 
-    is_int(dnn_figure_class(share, 3, &p), 1, "the largest wins");
-    ok(fabs(p - 0.7) < 1e-6, "probabilities are taken as they are");
+    is_int(dnn_figure_class(share, 3, &p), 1, "the class with the largest value");
+    ok(fabs(p - 0.7) < 1e-6, "probabilities are not changed");
     is_int(dnn_figure_class(log_share, 2, &p), 1, "of logarithms, too");
-    ok(fabs(p - 0.9) < 1e-6, "and are exponents then");
+    ok(fabs(p - 0.9) < 1e-6, "and exp() is applied");
     is_int(dnn_figure_class(logit, 3, &p), 1, "of logits, too");
-    ok(fabs(p - exp(3) / (exp(1) + exp(2) + exp(3))) < 1e-6,
-       "which go through softmax");
-    is_int(dnn_figure_class(negative, 2, &p), 0, "negative logits are no logarithms");
+    ok(fabs(p - exp(3) / (exp(1) + exp(2) + exp(3))) < 1e-6, "and softmax is applied");
+    is_int(dnn_figure_class(negative, 2, &p), 0,
+           "negative logits are not log-probabilities");
     ok(fabs(p - 1 / (1 + exp(-1))) < 1e-6, "unless they add up to 1");
     is_int(dnn_figure_class(yes, 1, &p), 1, "one channel: yes");
-    ok(fabs(p - 0.75) < 1e-6, "as probable as it says");
+    ok(fabs(p - 0.75) < 1e-6, "with its probability");
     is_int(dnn_figure_class(no, 1, &p), 0, "one channel: no");
-    ok(fabs(p - 0.75) < 1e-6, "as probable as it does not say");
+    ok(fabs(p - 0.75) < 1e-6, "with 1 - its probability");
     is_int(dnn_figure_class(sure, 1, &p), 1, "one channel beyond 1 is a logit");
-    ok(fabs(p - 1 / (1 + exp(-2))) < 1e-6, "and goes through the sigmoid");
+    ok(fabs(p - 1 / (1 + exp(-2))) < 1e-6, "and the sigmoid is applied");
 }
 
-/* ---- what can be seen ---- */
+/* ---- images and planes ---- */
 
 static void test_view(void)
 {
@@ -56,14 +56,14 @@ static void test_view(void)
     },
            data, false, &v) &&
            v.height == 3 && v.width == 4 && v.channels == 2 && v.value == data,
-       "an image is seen whole");
+       "an image is drawn completely");
     ok(dnn_figure_view(
            &(struct dnn_shape){
                4, {2, 3, 4, 2}
     },
            data, false, &v) &&
            v.value == data + 3 * 4 * 2,
-       "of a volume the middle plane");
+       "the middle plane of a volume");
     ok(!dnn_figure_view(
            &(struct dnn_shape){
                2, {3, 4}
@@ -72,7 +72,7 @@ static void test_view(void)
            !dnn_figure_view(&(struct dnn_shape){1, {24}}, data, false, &v) &&
            !dnn_figure_view(&(struct dnn_shape){0, {0}}, data, false, &v) &&
            !dnn_figure_view(&(struct dnn_shape){3, {1, 12, 2}}, data, false, &v),
-       "signals, vectors and numbers are no images");
+       "signals, vectors and scalars are not images");
 }
 
 /* ---- sheets ---- */
@@ -97,9 +97,8 @@ static void test_fields(void)
     is_colour(&c, second + SIDE - 1, TOP, 0xFAE832, "its largest is bright");
     is_colour(&c, third, TOP, 0x1A1450, "the output has the same scale");
     is_colour(&c, third + SIDE - 1, TOP, 0xFAE832, "at both ends");
-    is_colour(&c, third, TOP + SIDE - 1, 0xFAE832, "and is cut off above");
-    is_colour(&c, third + SIDE - 1, TOP + SIDE - 1, 0x808080,
-              "what is no number is grey");
+    is_colour(&c, third, TOP + SIDE - 1, 0xFAE832, "and is clipped above");
+    is_colour(&c, third + SIDE - 1, TOP + SIDE - 1, 0x808080, "NaN is grey");
     dnn_canvas_free(&c);
 }
 
@@ -124,7 +123,7 @@ static void test_colours(void)
     for (int y = TOP + SIDE; y < c.height; y++)
         for (int x = 0; x < c.width; x++)
             red = red || dnn_canvas_at(&c, x, y) == 0xB91C1C;
-    ok(red, "what is wrong is said in red");
+    ok(red, "a wrong prediction is red");
     dnn_canvas_free(&c);
 }
 
@@ -139,7 +138,7 @@ static void test_large(void)
     for (int i = 0; i < N * N; i++)
         class[i] = i % N >= N / 2;
     if (!ok(dnn_figure_draw(&sheet, &c, NULL) == 0, "a large mask is drawn")) return;
-    is_int(c.width, N / 3 + 20, "a third of its points");
+    is_int(c.width, N / 3 + 20, "a third of its pixels");
     is_colour(&c, LEFT + N / 6 - 1, TOP, dnn_canvas_class(0), "the left class");
     is_colour(&c, LEFT + N / 6, TOP, dnn_canvas_class(1), "the right one");
     dnn_canvas_free(&c);

@@ -1,4 +1,4 @@
-/* run_hosts.c - the hosts of a run in a few words, however many they are.
+/* run_hosts.c - a short list of the hosts of a run.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -21,17 +21,17 @@ enum { MANY = 400 };
 
 static void test_many(void)
 {
-    static char room[MANY][16];
+    static char text[MANY][16];
     const char *name[MANY];
     int ranks[MANY];
 
     for (int i = 0; i < MANY; i++) {
-        snprintf(room[i], sizeof room[i], "node%04d", i + 98);
-        name[i] = room[i];
+        snprintf(text[i], sizeof text[i], "node%04d", i + 98);
+        name[i] = text[i];
         ranks[i] = 4;
     }
     is_list(MANY, name, ranks, "node[0098-0497] (4 ranks each)",
-            "hundreds that count up");
+            "hundreds with consecutive numbers");
     ranks[MANY - 1] = 1;
     is_list(MANY, name, ranks, "node[0098-0496] (4 ranks each), node0497 (1 rank)",
             "the last has fewer");
@@ -43,7 +43,7 @@ static void test_many(void)
         "ranks), node0102 (1 rank), node0103 (2 ranks), node0104 (1 rank), node0105 "
         "(2 ranks), node0106 (1 rank), node0107 (2 ranks), node0108 (1 rank), "
         "node0109 (2 ranks) and 388 more nodes",
-        "those that differ are cut off");
+        "a long list is shortened");
 }
 
 int main(void)

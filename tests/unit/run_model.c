@@ -1,5 +1,5 @@
-/* run_model.c - networks made ready: fused or not, recomputed or not, they do the same;
- * what does not fit is refused.
+/* run_model.c - models: the same results fused or not, recomputed or not; a model that
+ * does not fit into memory is refused.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -61,7 +61,7 @@ static struct dnn_model_opts usual(const struct dnn_backend *backend)
     };
 }
 
-/* The loss of the last of some steps; NAN if there is none. */
+/* The loss of the last of some steps; NAN on failure. */
 static double train(const struct dnn_graph *graph, const struct dnn_model_opts *opts,
                     int steps, size_t *bytes)
 {
@@ -122,8 +122,8 @@ static void labels(const struct dnn_backend *backend)
     ok(first > 0.5 && first < 3, "cross-entropy of three classes begins near log 3");
     ok(train(graph, &opts, 30, NULL) < first, "and becomes smaller");
     is_int(dnn_model_make(one, &opts, &model, &err), DNN_ECONFIG,
-           "one class has no cross-entropy");
-    ok(strstr(err.text, "two or more classes") != NULL, "%s: %s", "and that is said",
+           "cross-entropy of one class is refused");
+    ok(strstr(err.text, "two or more classes") != NULL, "%s: %s", "its message",
        err.text);
     dnn_loss_free(xent);
     dnn_graph_free(graph);
@@ -147,7 +147,8 @@ static float *infer(const struct dnn_graph *graph, const struct dnn_model_opts *
     return out;
 }
 
-/* Another batch size and inference beside a training: the same weights, at once. */
+/* Models with another batch size and for inference share the weights of a training
+ * model. */
 static void shared(const struct dnn_backend *backend)
 {
     struct dnn_graph *graph = unet(3);
@@ -175,13 +176,13 @@ static void shared(const struct dnn_backend *backend)
        "and take less memory");
     ok(model->prog->op[model->update].kind == DNN_OP_UPDATE &&
            model->prog->op[model->update - 1].kind != DNN_OP_UPDATE,
-       "where the optimizer begins is known");
+       "the first op of the optimizer is known");
     for (int i = 0; i < 3 && rc == 0; i++) {
         rc = dnn_model_run(model, 0.01, NULL, &err);
         if (rc == 0) rc = dnn_exec_put(small->exec, small->input[0], x, &err);
         if (rc == 0) rc = dnn_model_run(small, 0.01, NULL, &err);
     }
-    /* What inference sees is what the two have made of the weights together. */
+    /* Inference uses the weights that the two models have updated. */
     if (rc == 0) rc = dnn_exec_put(eval->exec, eval->input[0], x, &err);
     if (rc == 0) rc = dnn_model_run(eval, 0, NULL, &err);
     if (rc == 0) rc = dnn_exec_get(eval->exec, eval->output[0], seen[0], &err);
@@ -205,7 +206,7 @@ static void shared(const struct dnn_backend *backend)
     if (rc == 0) rc = dnn_model_run(alone, 0, NULL, &err);
     if (rc == 0) rc = dnn_exec_get(alone->exec, alone->output[0], seen[1], &err);
     ok(rc == 0 && memcmp(seen[0], seen[1], sizeof seen[0]) == 0,
-       "inference between steps sees the weights as they are");
+       "inference between steps uses the current weights");
     dnn_free(x);
     dnn_model_free(alone);
     dnn_model_free(eval);
@@ -245,23 +246,22 @@ static void limits(const struct dnn_backend *backend)
 
     train(graph, &opts, 1, &whole);
     opts.limit = whole;
-    is_int(dnn_model_make(graph, &opts, &model, &err), 0, "just enough is enough");
+    is_int(dnn_model_make(graph, &opts, &model, &err), 0, "exactly enough memory");
     dnn_model_free(model);
     opts.limit = whole - 64;
     is_int(dnn_model_make(graph, &opts, &model, &err), DNN_ENOMEM,
-           "a line less is refused");
-    ok(strstr(err.text, "recompute") != NULL, "%s: %s", "with what would help",
-       err.text);
+           "slightly less is refused");
+    ok(strstr(err.text, "recompute") != NULL, "%s: %s", "with what to do", err.text);
     opts.recompute = DNN_RECOMPUTE_AUTO;
     is_int(dnn_model_make(graph, &opts, &model, &err), 0, "auto makes it fit");
     if (model != NULL) {
-        ok(dnn_model_bytes(model).all <= opts.limit, "as promised");
-        ok(model->original != NULL && model->recompute.ops > 0, "by computing again");
+        ok(dnn_model_bytes(model).all <= opts.limit, "within the limit");
+        ok(model->original != NULL && model->recompute.ops > 0, "by recomputing");
     }
     dnn_model_free(model);
     opts.limit = 4096;
     is_int(dnn_model_make(graph, &opts, &model, &err), DNN_ENOMEM,
-           "not into one page, though");
+           "but not into one page");
     dnn_graph_free(graph);
 }
 
@@ -277,7 +277,7 @@ static void looking(const struct dnn_backend *backend)
     struct dnn_model *model = NULL;
 
     opts.dry_run = true;
-    is_int(dnn_model_make(graph, &opts, &model, &err), 0, "looked at, not taken");
+    is_int(dnn_model_make(graph, &opts, &model, &err), 0, "planned without allocation");
     if (model != NULL && ok(dnn_model_start(model, &err) == 0, "%s", "prepared")) {
         ok(dnn_model_bytes(model).all > (size_t)100 << 30, "more than 100 GiB");
         ok(dnn_exec_describe(model->exec, 0) != NULL, "its kernels have names");

@@ -1,4 +1,4 @@
-/* sample_array.c - arrays that own their numbers, and numbers of one type as another.
+/* sample_array.c - arrays with their own memory, and conversion of types.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -33,45 +33,46 @@ static void memory(void)
 
     is_int(dnn_array_count(&a), 0, "an empty array is empty");
     is_int(make(&a, DNN_F32, "4x5", &err), 0, "an array is made");
-    is_int(dnn_array_count(&a), 20, "it has so many numbers");
+    is_int(dnn_array_count(&a), 20, "its number of elements");
     is_int((long long)dnn_array_bytes(&a), 80, "and bytes");
     is_int((long long)((uintptr_t)a.data % 64), 0, "it is aligned");
     void *was = a.data;
     a.spacing[1] = 2;
     make(&a, DNN_U8, "80", &err);
-    ok(a.data == was && a.room == 80, "memory is used again");
-    ok(a.spacing[1] == 0, "and nothing is known of its spacing");
+    ok(a.data == was && a.room == 80, "memory is reused");
+    ok(a.spacing[1] == 0, "and its spacing is unknown");
     make(&a, DNN_F64, "11", &err);
-    ok(a.room == 88, "what is too small is made larger");
+    ok(a.room == 88, "memory that is too small grows");
     make(&a, DNN_U8, "0x7", &err);
-    ok(a.data != NULL && dnn_array_count(&a) == 0, "no numbers are an array, too");
+    ok(a.data != NULL && dnn_array_count(&a) == 0, "an array may be empty");
     make(&a, DNN_U8, "scalar", &err);
     is_int(dnn_array_count(&a), 1, "a scalar is one number");
     int rc = make(&a, DNN_F32, "?x3", &err);
-    is_int(rc, DNN_ECONFIG, "an unknown extent is refused");
+    is_int(rc, DNN_ECONFIG, "an unknown dimension is refused");
     is_text(err.text,
             "array: shape ?x3: the number of elements is unknown because an axis is",
-            "and says so");
+            "and its message");
 #if !defined(__SANITIZE_ADDRESS__)
     rc = make(&a, DNN_U8, "1125899906842624", &err); /* 2^50 */
-    is_int(rc, DNN_ENOMEM, "too much is refused");
+    is_int(rc, DNN_ENOMEM, "too much memory is refused");
     is_text(err.text, "not enough memory for an array of 1125899906842624 u8: 1.0 PiB",
-            "with numbers");
+            "its message");
 #else
     skip("too much memory", "the sanitizer ends the program");
 #endif
-    is_int(dnn_array_count(&a), 1, "after a refusal the array is as it was");
+    is_int(dnn_array_count(&a), 1, "after an error the array is unchanged");
     a.spacing[0] = 3;
     *(unsigned char *)a.data = 7;
     ok(dnn_array_copy(&a, &b, &err) == 0 && b.spacing[0] == 3 && b.data != a.data &&
            *(unsigned char *)b.data == 7,
-       "a copy has all of it");
+       "a copy is equal");
     make(&a, DNN_I16, "2", &err);
     dnn_array_swap(&a, &b);
-    ok(a.type == DNN_U8 && b.type == DNN_I16 && a.spacing[0] == 3, "two change places");
+    ok(a.type == DNN_U8 && b.type == DNN_I16 && a.spacing[0] == 3,
+       "two arrays are swapped");
     dnn_array_free(&a);
     dnn_array_free(&a);
-    ok(a.data == NULL, "freed twice is freed");
+    ok(a.data == NULL, "it may be freed twice");
     is_int(dnn_array_copy(&a, &b, &err), 0, "of an empty one there is a copy");
     ok(b.data == NULL, "which is empty");
 }
@@ -135,7 +136,7 @@ static void reals(void)
                 dnn_dtype_name(rows[i].type)))
             printf("#   got: %.17g\n#  want: %.17g\n", got, rows[i].want);
     }
-    ok(isnan(through(DNN_F16, NAN, true, &err)), "a NaN stays one among reals");
+    ok(isnan(through(DNN_F16, NAN, true, &err)), "a NaN stays a NaN in float types");
 }
 
 static void strict(void)
@@ -171,10 +172,11 @@ static void strict(void)
     }
     ints[599] = 256;
     dnn_convert(ints, DNN_I64, small, DNN_U8, 600, true, &err);
-    is_text(err.text, "element 599 is 256, out of range of u8", "the place is told");
+    is_text(err.text, "element 599 is 256, out of range of u8",
+            "the message has the index");
     is_int(err.code, DNN_EDATA, "as an error of the data");
     dnn_convert(ints, DNN_I64, small, DNN_U8, 600, false, &err);
-    is_int(small[599], 255, "if not strict it is clipped");
+    is_int(small[599], 255, "not strict: it is clipped");
     dnn_convert(&large, DNN_U64, &one, DNN_I64, 1, true, &err);
     is_text(err.text, "element 0 is more than 9223372036854775807, out of range of i64",
             "the largest of all");
@@ -182,7 +184,7 @@ static void strict(void)
     ok(one == INT64_MAX, "clipped it is the largest i64");
 }
 
-/* Every whole number that a type holds comes back from every type that holds it. */
+/* Integers are converted exactly between all types that can represent them. */
 static void all_pairs(void)
 {
     static const double numbers[] = {0, 1};
@@ -201,7 +203,7 @@ static void all_pairs(void)
                 dnn_convert(b, (enum dnn_dtype)to, &back, DNN_F64, 1, true, NULL);
                 bad += back != numbers[i];
             }
-    is_int(bad, 0, "0 and 1 go from every type to every other");
+    is_int(bad, 0, "0 and 1 are converted from every type to every other");
 }
 
 static void in_place(void)
@@ -213,12 +215,12 @@ static void in_place(void)
     memcpy(a.data, (float[]){1, 2.5f, 300}, 12);
     a.spacing[0] = 9;
     is_int(dnn_array_convert(&a, DNN_U8, true, &err), DNN_EDATA, "refused");
-    ok(a.type == DNN_F32 && ((float *)a.data)[2] == 300, "the array is as it was");
+    ok(a.type == DNN_F32 && ((float *)a.data)[2] == 300, "the array is unchanged");
     is_int(dnn_array_convert(&a, DNN_U8, false, &err), 0, "to smaller numbers");
     ok(memcmp(a.data, (unsigned char[]){1, 2, 255}, 3) == 0, "in place");
     is_int(dnn_array_convert(&a, DNN_F64, true, &err), 0, "to larger ones");
     ok(((double *)a.data)[2] == 255 && a.type == DNN_F64 && a.spacing[0] == 9,
-       "its spacing stays");
+       "its spacing is kept");
     dnn_array_free(&a);
 }
 
@@ -230,7 +232,7 @@ static void channels(void)
 
     make(&a, DNN_I16, "2x1x3", &err);
     memcpy(a.data, (int16_t[]){1, 2, 3, 4, 5, 6}, 12);
-    is_int(dnn_array_channels_last(&a, &err), 0, "channels go to the end");
+    is_int(dnn_array_channels_last(&a, &err), 0, "channels become the last axis");
     is_text(dnn_shape_text(text, sizeof text, &a.shape), "1x3x2", "its shape");
     ok(memcmp(a.data, (int16_t[]){1, 4, 2, 5, 3, 6}, 12) == 0, "its numbers");
     make(&a, DNN_F64, "1x4", &err);
@@ -240,7 +242,7 @@ static void channels(void)
     make(&a, DNN_U8, "4", &err);
     is_int(dnn_array_channels_last(&a, &err), DNN_EDATA, "one axis has no channels");
     is_text(err.text, "an array with channels must have 2 axes or more, not 1",
-            "it says so");
+            "its message");
     make(&a, DNN_U8, "3x700", &err);
     for (int i = 0; i < 2100; i++)
         ((unsigned char *)a.data)[i] = (unsigned char)(i % 251);
@@ -285,9 +287,9 @@ static void sources(void)
        "a sample is read");
     dnn_source_read(&source, 3, &sample, &err);
     is_text(err.text, "numbers: sample 3 requested, but there are only 0 to 2",
-            "none past the end");
+            "a sample out of range");
     dnn_source_label(&source, 1, name);
-    is_text(name, "1", "unnamed there is the number");
+    is_text(name, "1", "without a name, it is the number");
     dnn_source_close(&source);
     dnn_source_close(NULL);
     is_int(closed, 1, "closed once");

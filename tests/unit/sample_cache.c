@@ -63,7 +63,7 @@ static bool read_all(struct dnn_source *source, struct dnn_sample *into)
         good = good && dnn_source_read(source, i, into, &err) == 0 &&
                into->ncols == 1 && into->col[0].shape.dim[0] == i + 1 &&
                ((unsigned char *)into->col[0].data)[i] == i;
-        /* What was handed out is the caller's. */
+        /* The caller may change its sample. */
         if (good) memset(into->col[0].data, 99, (size_t)i + 1);
     }
     return good;
@@ -75,18 +75,18 @@ int main(void)
     char name[DNN_SAMPLE_NAME];
     struct dnn_source *source = make(1000);
 
-    ok(read_all(source, &sample) && read_all(source, &sample), "twice the same");
+    ok(read_all(source, &sample) && read_all(source, &sample), "read twice, the same");
     is_int(reads, 5, "read once");
     ok(dnn_source_read(source, 5, &sample, &err) < 0, "a failure");
-    is_text(err.text, "5 is damaged", "is told");
+    is_text(err.text, "5 is damaged", "its message");
     ok(dnn_source_read(source, 5, &sample, &err) < 0, "each time");
-    is_int(reads, 7, "it is tried");
+    is_int(reads, 7, "it is read again");
     dnn_source_label(source, 3, name);
-    is_text(name, "3", "names are as they were");
+    is_text(name, "3", "names are those of the source");
     is_int(source->type->class_of(source, 3), 1, "and classes");
     ok(source->type->group == NULL, "and no groups");
     dnn_source_close(source);
-    is_int(closed, 1, "all is closed");
+    is_int(closed, 1, "the source is closed");
 
     source = make(4);
     ok(read_all(source, &sample) && read_all(source, &sample), "with little memory");

@@ -1,6 +1,6 @@
-/* schedule_kinds.c - rates over whole runs against numbers worked out apart; several
- * schedules in a row; what is printed; what is refused.  Those that PyTorch has are
- * compared with it in tests/peer/torch_schedule.py.
+/* schedule_kinds.c - learning rates over whole runs against numbers computed by hand;
+ * chained schedules; printed texts; error messages.  Schedules that PyTorch has are
+ * compared in tests/peer/torch_schedule.py.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -20,7 +20,7 @@ static int read_text(const char *text, struct dnn_schedule **out)
     struct dnn_json *file;
 
     *out = NULL;
-    DNN_TRY(dnn_json_text("job.json", text, strlen(text), &file, &err));
+    DNN_TRY(dnn_json_text("train.json", text, strlen(text), &file, &err));
     struct dnn_jobj top = dnn_json_top(file), at = dnn_json_sub(&top, "s");
     int rc = dnn_schedule_read(&at, out, &err);
     dnn_json_free(file);
@@ -61,7 +61,7 @@ static void gives(const char *text, const double *loss, int64_t ranks,
     FILE *to = open_memstream(&printed, &size);
     dnn_schedule_print(s, to);
     fclose(to);
-    is_text(printed, print, "what is printed");
+    is_text(printed, print, "the printed text");
     dnn_free(printed);
     dnn_schedule_free(s);
 }
@@ -129,14 +129,14 @@ static void others(void)
           NULL, 0,
           RATES(.5, .5, .25, .25, .125, .125, .125, .125, .125, .125, .125, .125),
           "reduce_lr_every_nepochs: x 0.5 every 2 epochs, not below 0.1\n");
-    /* More is better; the third and fourth are no better than the second... */
+    /* Larger is better; the third and fourth are not better than the second. */
     gives("{\"s\": {\"type\": \"reduce_lr_on_plateau\", \"metric\": \"val_dice\", "
           "\"patience\": 2, \"factor\": 0.5, \"min_lr\": 0.1}}",
           (const double[EPOCHS]){.1, .2, .2, .2, .3, .1, .1, .4, .4, .4, .4, .4}, 0,
           RATES(.5, .5, .5, .5, .25, .25, .25, .125, .125, .125, .125, .125),
           "reduce_lr_on_plateau: x 0.5 when val_dice has not increased for 2 "
           "epochs, not below 0.1\n");
-    /* More than one epoch without improvement; two epochs to rest. */
+    /* More than one epoch without improvement; cooldown of two epochs. */
     gives("{\"s\": {\"type\": \"plateau\", \"metric\": \"val_dice\", \"patience\": 1, "
           "\"factor\": 0.5, \"cooldown\": 2, \"min_rate\": 0.2}}",
           (const double[EPOCHS]){.1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1}, 0,
@@ -162,7 +162,7 @@ static void rows(void)
         RATES(.25, .25, .5, .25, .125, .0625, .0625, .0625, .0625, .0625, .0625, .0625),
         "constant: x 0.5, to epoch 2\nExponential: x 0.5 every epoch, from epoch 2, to "
         "epoch 5\nconstant: x 0.125, from epoch 5\n");
-    /* Only the epochs in which it acts are looked at. */
+    /* Only epochs between from and to count. */
     gives("{\"s\": [\"constant\", {\"type\": \"plateau\", \"metric\": \"val_dice\", "
           "\"patience\": 0, \"factor\": 0.5, \"from\": 9}]}",
           (const double[EPOCHS]){.1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1, .1}, 0,
@@ -172,7 +172,7 @@ static void rows(void)
           "increased for more than 0 epochs, from epoch 9\n");
 }
 
-/* One cycle from update to update, and all of it within its own epochs. */
+/* One cycle changes with every step, between from and to. */
 static void cycle(void)
 {
     struct dnn_schedule *s;
@@ -184,7 +184,7 @@ static void cycle(void)
                       &s) == 0,
             "one_cycle"))
         return;
-    ok(dnn_schedule_rate(s, &memory, 2, &at) == 2, "not yet");
+    ok(dnn_schedule_rate(s, &memory, 2, &at) == 2, "before from");
     at.step = 50;
     at.epoch = 10;
     ok(fabs(dnn_schedule_rate(s, &memory, 2, &at) - 0.08) < 1e-15, "1/25 at first");
@@ -211,50 +211,51 @@ static void refuses(const char *text, const char *want)
 
 static void refusals(void)
 {
-    refuses("{\"s\": {\"gamma\": 0.5}}", "job.json:1: s: the key \"type\" is missing");
+    refuses("{\"s\": {\"gamma\": 0.5}}",
+            "train.json:1: s: the key \"type\" is missing");
     refuses(
         "{\"s\": {\"type\": \"stepp\"}}",
-        "job.json:1: s.type: must be one of constant, Step, MultiStep, Exponential, "
+        "train.json:1: s.type: must be one of constant, Step, MultiStep, Exponential, "
         "Warmup, cosine, polynomial, one_cycle, plateau, warm_up, "
         "reduce_lr_on_plateau, reduce_lr_every_nepochs, scale_up, not \"stepp\"; did "
         "you mean "
         "\"Step\"?");
-    refuses("{\"s\": {\"type\": 3}}", "job.json:1: s.type: must be a string, not 3");
-    refuses("{\"s\": 3}", "job.json:1: s: must be a schedule {\"type\": ...}, not 3");
+    refuses("{\"s\": {\"type\": 3}}", "train.json:1: s.type: must be a string, not 3");
+    refuses("{\"s\": 3}", "train.json:1: s: must be a schedule {\"type\": ...}, not 3");
     refuses("{\"s\": [{\"type\": \"constant\"},\n 4]}",
-            "job.json:2: s[1]: must be a schedule {\"type\": ...}, not 4");
+            "train.json:2: s[1]: must be a schedule {\"type\": ...}, not 4");
     refuses("{\"s\": {\"type\": \"Step\"}}",
-            "job.json:1: s: the key \"step_size\" is missing");
-    refuses("{\"s\": \"Step\"}", "job.json:1: s: needs keys: write {\"type\": "
+            "train.json:1: s: the key \"step_size\" is missing");
+    refuses("{\"s\": \"Step\"}", "train.json:1: s: needs keys: write {\"type\": "
                                  "\"Step\", ...}");
     refuses("{\"s\": \"stop\"}",
-            "job.json:1: s: must be one of constant, Step, MultiStep, Exponential, "
+            "train.json:1: s: must be one of constant, Step, MultiStep, Exponential, "
             "Warmup, cosine, polynomial, one_cycle, plateau, warm_up, "
             "reduce_lr_on_plateau, reduce_lr_every_nepochs, scale_up, not \"stop\"; "
             "did you mean "
             "\"Step\"?");
     refuses("{\"s\": {\"type\": \"Step\", \"step_size\": 0}}",
-            "job.json:1: s.step_size: must be at least 1, not 0");
+            "train.json:1: s.step_size: must be at least 1, not 0");
     refuses("{\"s\": {\"type\": \"Step\", \"step_size\": 2, \"gama\": 1}}",
-            "job.json:1: s.gama: unknown key; did you mean \"gamma\"?");
+            "train.json:1: s.gama: unknown key; did you mean \"gamma\"?");
     refuses("{\"s\": {\"type\": \"MultiStep\", \"milestones\": []}}",
-            "job.json:1: s.milestones: must have at least 1 element, not 0");
+            "train.json:1: s.milestones: must have at least 1 element, not 0");
     refuses("{\"s\": {\"type\": \"Warmup\", \"num_epochs\": 3, \"start_factor\": 2}}",
-            "job.json:1: s.start_factor: must be between 0 and 1, not 2");
+            "train.json:1: s.start_factor: must be between 0 and 1, not 2");
     refuses("{\"s\": {\"type\": \"Warmup\", \"num_epochs\": 3, \"start_factor\": 0}}",
-            "job.json:1: s.start_factor: must be above 0, or nothing is learned at "
+            "train.json:1: s.start_factor: must be above 0, or nothing is learned at "
             "first");
-    refuses(
-        "{\"s\": {\"type\": \"cosine\", \"T_0\": 3, \"T_max\": 5}}",
-        "job.json:1: s.T_max: is without restarts, T_0 with restarts; give only one of "
-        "them");
+    refuses("{\"s\": {\"type\": \"cosine\", \"T_0\": 3, \"T_max\": 5}}",
+            "train.json:1: s.T_max: is without restarts, T_0 with restarts; give only "
+            "one of "
+            "them");
     refuses("{\"s\": {\"type\": \"cosine\", \"T_mult\": 2}}",
-            "job.json:1: s.T_mult: needs T_0");
+            "train.json:1: s.T_mult: needs T_0");
     refuses("{\"s\": {\"type\": \"constant\", \"from\": 4, \"to\": 4}}",
-            "job.json:1: s.to: must be above from, 4, not 4");
+            "train.json:1: s.to: must be above from, 4, not 4");
     refuses("{\"s\": [\"plateau\", \"plateau\", \"plateau\", \"plateau\", \"plateau\", "
             "\"plateau\", \"plateau\", \"plateau\", {\"type\": \"plateau\"}]}",
-            "job.json:1: s[8]: at most 8 schedules may depend on a metric");
+            "train.json:1: s[8]: at most 8 schedules may depend on a metric");
 }
 
 static void metrics(void)
@@ -274,7 +275,7 @@ static void metrics(void)
             "plateau: unknown metric \"val_los\"; available: loss, val_loss; did you "
             "mean \"val_loss\"?",
             "its message");
-    is_int(dnn_schedule_epoch(s, &memory, 0, NULL, &err), DNN_ECONFIG, "none at all");
+    is_int(dnn_schedule_epoch(s, &memory, 0, NULL, &err), DNN_ECONFIG, "no metrics");
     is_text(err.text, "plateau: unknown metric \"val_los\"; available: none",
             "its message");
     dnn_schedule_free(s);
@@ -290,7 +291,7 @@ static void tables(void)
         ok(dnn_field_check(fields, &err) == 0 && help[0] != '\0', "%s: its table",
            name);
     is_int(n, 13, "kinds");
-    is_int(dnn_field_check(dnn_schedule_common, &err), 0, "what they have in common");
+    is_int(dnn_field_check(dnn_schedule_common, &err), 0, "the common keys");
     dnn_schedule_free(NULL);
 }
 

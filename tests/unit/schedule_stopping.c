@@ -1,4 +1,4 @@
-/* schedule_stopping.c - when a run stops, which epoch was the best, what is refused.
+/* schedule_stopping.c - early stopping, the best epoch, and error messages.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -15,12 +15,13 @@ static struct dnn_err err;
 
 static int read_text(const char *text, struct dnn_json **file, struct dnn_stopping *out)
 {
-    DNN_TRY(dnn_json_text("job.json", text, strlen(text), file, &err));
+    DNN_TRY(dnn_json_text("train.json", text, strlen(text), file, &err));
     struct dnn_jobj top = dnn_json_top(*file), at = dnn_json_sub(&top, "s");
     return dnn_stopping_read(&at, NULL, out, &err);
 }
 
-/* After which epoch (0: none) it stops and why; improved: one letter per epoch. */
+/* The epoch after which it stops (0: never) and the reason; improved: a letter per
+ * epoch. */
 static void stops(const char *text, const double *value, int n, int want,
                   const char *why_want, const char *improved_want)
 {
@@ -49,7 +50,7 @@ static void stops(const char *text, const double *value, int n, int want,
     }
     is_int(stop ? e : 0, want, "the epoch it stops after");
     is_text(stop ? why : "", why_want, "why");
-    is_text(improved, improved_want, "which were better than all before");
+    is_text(improved, improved_want, "epochs with an improvement");
     dnn_json_free(file);
 }
 
@@ -119,7 +120,8 @@ static void refuses(const char *text, const char *want)
 }
 
 #define MUST                                                                           \
-    "job.json:1: s: must be \"METRIC,>,NUMBER\" (or <), or \"METRIC,~<,EPOCHS\" (or "  \
+    "train.json:1: s: must be \"METRIC,>,NUMBER\" (or <), or \"METRIC,~<,EPOCHS\" "    \
+    "(or "                                                                             \
     "~>), not "
 
 static void refusals(void)
@@ -132,29 +134,30 @@ static void refusals(void)
     refuses("{\"s\": \"a,<,four\"}", MUST "\"a,<,four\"");
     refuses("{\"s\": \"a,<,\"}", MUST "\"a,<,\"");
     refuses("{\"s\": \"a,~<,1.5\"}", MUST "\"a,~<,1.5\"");
-    refuses("{\"s\": \"a,~<,17\"}", "job.json:1: s: \"a,~<,17\": the number of epochs "
-                                    "must be between 1 and 16");
+    refuses("{\"s\": \"a,~<,17\"}",
+            "train.json:1: s: \"a,~<,17\": the number of epochs "
+            "must be between 1 and 16");
     refuses("{\"s\": {\"window\": 17}}",
-            "job.json:1: s.window: must be between 0 and 16, not 17");
+            "train.json:1: s.window: must be between 0 and 16, not 17");
     refuses("{\"s\": {\"patience\": 0}}",
-            "job.json:1: s: never stops: give a patience, a window or a target");
+            "train.json:1: s: never stops: give a patience, a window or a target");
     refuses("{\"s\": {\"target\": \"x\"}}",
-            "job.json:1: s.target: must be a number, not \"x\"");
+            "train.json:1: s.target: must be a number, not \"x\"");
     refuses("{\"s\": {\"pateince\": 2}}",
-            "job.json:1: s.pateince: unknown key; did you mean \"patience\"?");
+            "train.json:1: s.pateince: unknown key; did you mean \"patience\"?");
     refuses("{\"s\": {\"mode\": \"up\"}}",
-            "job.json:1: s.mode: must be one of auto, min, max, not \"up\"");
-    refuses("{\"s\": 5}", "job.json:1: s: must be an object, not 5");
+            "train.json:1: s.mode: must be one of auto, min, max, not \"up\"");
+    refuses("{\"s\": 5}", "train.json:1: s: must be an object, not 5");
 }
 
 static void texts(void)
 {
     struct dnn_stopping how;
 
-    is_int(dnn_stopping_text("val_acc,>,0.5", &how, &err), 0, "a text of its own");
+    is_int(dnn_stopping_text("val_acc,>,0.5", &how, &err), 0, "a short form");
     ok(strcmp(how.metric, "val_acc") == 0 && how.mode == DNN_BETTER_MORE &&
            how.has_target && how.target == 0.5 && how.patience == 0,
-       "what it says");
+       "its meaning");
     dnn_free((void *)how.metric);
     is_int(dnn_stopping_text("what", &how, &err), DNN_ECONFIG, "none");
 }
@@ -181,20 +184,20 @@ static void metrics(void)
     };
     double value = 0;
     is_int(dnn_schedule_find("who", "val_acc", 2, seen, &value, &err), 0,
-           "accuracy may be shortened");
-    ok(value == 0.9, "and is that one");
+           "acc is an alias of accuracy");
+    ok(value == 0.9, "with its value");
     is_int(dnn_schedule_find("who", "val_categorical_accuracy", 2, seen, &value, &err),
-           0, "or be called as in Keras");
-    ok(value == 0.9, "it is the accuracy");
+           0, "and the name of Keras");
+    ok(value == 0.9, "the value of accuracy");
     is_int(dnn_schedule_find("who", "val_categorical_cross_entropy", 1,
                              &(struct dnn_named){"val_loss", 0.25}, &value, &err),
-           0, "the loss may be called by the name of cross-entropy");
-    ok(value == 0.25, "it is the loss of the validation");
+           0, "a name of cross-entropy means the loss");
+    ok(value == 0.25, "the validation loss");
     is_int(dnn_schedule_find("who", "val_cross_entropy", 1,
                              &(struct dnn_named){"loss", 0.25}, &value, &err),
-           DNN_ECONFIG, "not that of training");
+           DNN_ECONFIG, "not the training loss");
     is_int(dnn_schedule_find("who", "acc", 2, seen, &value, &err), DNN_ECONFIG,
-           "what else ends so is another");
+           "other names with that ending are other metrics");
     static const char *const more[] = {"accuracy", "val_Acc",   "val_dice", "IoU",
                                        "jaccard",  "precision", "recall",   "val_f1",
                                        "AUC",      "r2",        NULL};
@@ -206,8 +209,8 @@ static void metrics(void)
         ok(!dnn_better_more(less[i], DNN_BETTER_AUTO), "%s: less", less[i]);
     ok(dnn_better_more("loss", DNN_BETTER_MORE) &&
            !dnn_better_more("acc", DNN_BETTER_LESS),
-       "as it is told");
-    is_int(dnn_field_check(dnn_stopping_fields, &err), 0, "the table is sound");
+       "as given by mode");
+    is_int(dnn_field_check(dnn_stopping_fields, &err), 0, "the table is valid");
 }
 
 int main(void)

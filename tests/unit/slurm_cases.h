@@ -1,5 +1,5 @@
-/* slurm_cases.h - environments as Slurm 24.11 and Open MPI 5.0 make them, cut down
- * to what concerns us; NAME=value lines.
+/* slurm_cases.h - environments of Slurm 24.11 and Open MPI 5.0, only the relevant
+ * variables; NAME=value lines.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -29,7 +29,7 @@
     "SLURM_PROCID=0\n"                                                                 \
     "SLURM_TASKS_PER_NODE=2(x2)\n"
 
-/* Its srun, task 3 on the second node; more says how MPI was served. */
+/* Its srun, task 3 on the second node; more: variables of --mpi. */
 #define STEP(more)                                                                     \
     "ENVIRONMENT=BATCH\n"                                                              \
     "SLURMD_NODENAME=n2\n"                                                             \
@@ -57,7 +57,7 @@
 #define PMIX "PMIX_NAMESPACE=slurm.pmix.5.0\nPMIX_RANK=3\nSLURM_MPI_TYPE=pmix\n"
 #define PMI2 "PMI_FD=17\nPMI_JOBID=5.0\nPMI_RANK=3\nPMI_SIZE=4\nSLURM_MPI_TYPE=pmi2\n"
 
-/* Open MPI's mpirun -n 2, in whatever environment. */
+/* Open MPI's mpirun -n 2, in any environment. */
 #define MPIRUN                                                                         \
     "OMPI_COMM_WORLD_RANK=1\n"                                                         \
     "OMPI_COMM_WORLD_SIZE=2\n"                                                         \

@@ -1,4 +1,4 @@
-/* slurm_env.c - recorded environments, read.
+/* slurm_env.c - reading recorded environments.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -82,7 +82,7 @@ static void test_step(void)
     is_text(slurm_of(STEP(PMI2)).mpi, "pmi2", "PMI-2");
     is_text(slurm_of(STEP("")).mpi, "none", "nothing");
     is_text(slurm_of(STEP("PMIX_NAMESPACE=slurm.pmix.4.0\nPMIX_RANK=0\n")).mpi, "none",
-            "somebody else's PMIx does not count");
+            "PMIx of another launcher does not count");
     s = slurm_of(STEP(PMI2 "MPI_LOCALRANKID=0\n"));
     is_int(s.launcher, DNN_LAUNCH_MPIRUN, "Hydra's mpiexec in a step");
 }

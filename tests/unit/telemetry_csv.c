@@ -1,4 +1,4 @@
-/* telemetry_csv.c - metrics.csv read as columns, and what is no such file.
+/* telemetry_csv.c - metrics.csv read as columns, and invalid files.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -14,7 +14,7 @@ static void test_columns(void)
     made_file("a.csv",
               "epoch,\"a,\"\"b\"\"\",loss\r\n1,,0.5\r\n2,inf,1e-3\n3,-inf,nan\n4,1");
     is_int(dnn_csv_read(made_path("a.csv"), &csv, &err), 0, "a table");
-    is_int(dnn_csv_rows(csv), 3, "rows, without one that was cut off");
+    is_int(dnn_csv_rows(csv), 3, "rows, without a truncated one");
     is_int(dnn_csv_columns(csv), 3, "columns");
     is_text(dnn_csv_name(csv, 1), "a,\"b\"", "a quoted name");
     is_text(dnn_csv_name(csv, 3), NULL, "no fourth name");
@@ -22,8 +22,8 @@ static void test_columns(void)
     ok(x[0] == 0.5 && x[1] == 1e-3 && isnan(x[2]), "its numbers");
     is_int(dnn_csv_column(csv, "a,\"b\"", &x), 1, "another");
     ok(isnan(x[0]) && x[1] == INFINITY && x[2] == -INFINITY, "empty and infinite");
-    is_int(dnn_csv_column(csv, "none", &x), -1, "one that is not there");
-    ok(x == NULL, "is nowhere");
+    is_int(dnn_csv_column(csv, "none", &x), -1, "an unknown column");
+    ok(x == NULL, "is NULL");
     dnn_csv_free(csv);
     made_file("a.csv", "epoch,loss\n");
     is_int(dnn_csv_read(made_path("a.csv"), &csv, &err), 0, "a header alone");

@@ -1,4 +1,4 @@
-/* telemetry_events.c - protocol buffers and frames byte by byte, and event files.
+/* telemetry_events.c - bytes of protocol buffers and records, and event files.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -44,7 +44,7 @@ static void test_wire(void)
     /* CRC-32C of "123456789" is e3069283. */
     dnn_wire_frame(&b, "123456789", 9);
     is_text(b.len == 25 && memcmp(b.text + 12, "123456789", 9) == 0 ? "yes" : "no",
-            "yes", "a frame holds the bytes");
+            "yes", "a record has the bytes");
     struct dnn_buf sum = {0};
     dnn_buf_bytes(&sum, b.text + 21, 4);
     is_bytes(&sum, "e5b08ac7", "and their masked sum");
@@ -80,7 +80,7 @@ static void test_files(void)
     is_int(dnn_telemetry_write(t, &r, &err), 0, "one with validation");
     is_int(files_in("events/val"), 1, "has one");
     is_int(dnn_telemetry_histogram(t, "w", 2, nothing, 2, &err), 0,
-           "of nothing finite there is no histogram");
+           "no histogram without finite values");
 #if DNN_HAVE_PNG
     is_int(dnn_telemetry_image(t, "p", 2, 2, 2, rgb, &err), 0, "a picture");
     dnn_telemetry_image(t, "p", 2, 0, 2, rgb, &err);
@@ -93,9 +93,9 @@ static void test_files(void)
 #endif
     dnn_telemetry_close(t);
     cfg.resumed_step = 2;
-    is_int(dnn_telemetry_open(&cfg, &t, &err), 0, "going on");
+    is_int(dnn_telemetry_open(&cfg, &t, &err), 0, "resumed");
     dnn_telemetry_close(t);
-    is_int(files_in("events/train"), 2, "begins a second file");
+    is_int(files_in("events/train"), 2, "starts a second file");
 }
 
 int main(void)

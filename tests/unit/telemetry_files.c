@@ -1,5 +1,5 @@
-/* telemetry_files.c - metrics.csv, steps.csv, metrics.jsonl and rmldnn's pair: written,
- * gone on with, and on a disk that is full.
+/* telemetry_files.c - metrics.csv, steps.csv, metrics.jsonl and rmldnn's text files:
+ * written, resumed, and on a full disk.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -23,7 +23,7 @@ static struct dnn_telemetry *begin(const struct dnn_telemetry_cfg *cfg)
     return t;
 }
 
-static void tell(struct dnn_telemetry *t, enum dnn_event moment, int64_t step)
+static void record(struct dnn_telemetry *t, enum dnn_event moment, int64_t step)
 {
     struct dnn_record r = made_record(moment, step);
     struct dnn_err err = {0};
@@ -38,8 +38,8 @@ static void tell(struct dnn_telemetry *t, enum dnn_event moment, int64_t step)
 static void steps(struct dnn_telemetry *t, int64_t from, int64_t to)
 {
     for (int64_t s = from; s <= to; s++) {
-        tell(t, DNN_EVENT_STEP, s);
-        if (s % 2 == 0) tell(t, DNN_EVENT_EPOCH, s);
+        record(t, DNN_EVENT_STEP, s);
+        if (s % 2 == 0) record(t, DNN_EVENT_EPOCH, s);
     }
 }
 
@@ -79,7 +79,7 @@ static void all_are(const char *when)
     is_file("x_test.txt", test_text, what);
 }
 
-/* Lines and the steps they tell of. */
+/* Lines and their steps. */
 static void is_jsonl(const char *want, const char *what)
 {
     struct dnn_err err = {0};
@@ -124,14 +124,14 @@ static void test_going_on(void)
     t = begin(&cfg);
     steps(t, 4, 6);
     dnn_telemetry_close(t);
-    all_are("after going on from step 3");
+    all_are("resumed from step 3");
     is_jsonl("s2 e2 s4 e4 s6 e6 ", "and metrics.jsonl");
 
     cfg.resumed_step = 1; /* before the first row of most */
     t = begin(&cfg);
     steps(t, 2, 6);
     dnn_telemetry_close(t);
-    all_are("after going on from step 1");
+    all_are("resumed from step 1");
     is_jsonl("s2 e2 s4 e4 s6 e6 ", "and metrics.jsonl");
 
     add_half("metrics.csv", "4,2,8,4,0.1");
@@ -142,17 +142,17 @@ static void test_going_on(void)
     cfg.resumed_step = 6;
     t = begin(&cfg);
     dnn_telemetry_close(t);
-    all_are("without lines that were cut off");
+    all_are("without truncated lines");
     is_jsonl("s2 e2 s4 e4 s6 e6 ", "and metrics.jsonl");
 
     cfg.resumed_step = 0;
     t = begin(&cfg);
     steps(t, 1, 2);
     dnn_telemetry_close(t);
-    is_jsonl("s2 e2 ", "a new run begins new files");
+    is_jsonl("s2 e2 ", "a new run starts new files");
 }
 
-/* What a pipe would get, among other output. */
+/* JSON on stdout, with other output. */
 static void test_stdout(void)
 {
     struct dnn_telemetry_cfg cfg = {.json_to_stdout = true};
@@ -183,11 +183,11 @@ static void test_stdout(void)
             "0.25, \"straggler\": 0.125, \"grad_norm\": null, \"loss\": 0.5, "
             "\"val_loss\": 0.5, "
             "\"val_accuracy\": 0.75}\nafter\n",
-            "JSON on stdout, between what is printed");
+            "JSON on stdout, in order with other output");
     dnn_free(text);
 }
 
-/* ---- columns that come later ---- */
+/* ---- new columns ---- */
 
 static void test_columns(void)
 {
@@ -209,7 +209,7 @@ static void test_columns(void)
                  "1,2,2,1,0.1,64,0.25,0.5,0.25,0.125,,-inf,\n"
                  "2,2,4,2,0.1,64,0.25,0.5,0.25,0.125,,0.25,1e-07\n"
                  "3,2,6,3,0.1,64,0.25,0.5,0.25,0.125,,0.16666666666666666,\n",
-            "a name that comes later gets a column");
+            "a new metric gets a column");
     cfg.resumed_step = 4;
     t = begin(&cfg);
     r = made_record(DNN_EVENT_EPOCH, 6);
@@ -222,10 +222,10 @@ static void test_columns(void)
                  "1,2,2,1,0.1,64,0.25,0.5,0.25,0.125,,-inf,,\n"
                  "2,2,4,2,0.1,64,0.25,0.5,0.25,0.125,,0.25,1e-07,\n"
                  "3,2,6,3,0.1,64,0.25,0.5,0.25,0.125,,0.16666666666666666,3,4\n",
-            "also after going on");
+            "also when resumed");
 }
 
-/* ---- what cannot be ---- */
+/* ---- errors ---- */
 
 static void cannot_open(const struct dnn_telemetry_cfg *cfg, const char *want)
 {
@@ -282,7 +282,7 @@ static void test_refusals(void)
     dnn_telemetry_close(t);
 }
 
-/* A device that is always full, and a file that may grow by half a line only. */
+/* /dev/full, and a file with a size limit of half a line. */
 static void test_full(void)
 {
     struct dnn_telemetry_cfg cfg = {.dir = made_dir, .csv = true};
@@ -302,15 +302,15 @@ static void test_full(void)
     r = made_record(DNN_EVENT_EPOCH, 4);
     int rc = dnn_telemetry_write(t, &r, &err);
     setrlimit(RLIMIT_FSIZE, &old);
-    is_int(rc, DNN_EIO, "half a line does not fit");
-    is_said(&err, "DIR/metrics.csv: cannot be written: File too large", "and is named");
+    is_int(rc, DNN_EIO, "a line that does not fit");
+    is_said(&err, "DIR/metrics.csv: cannot be written: File too large", "its message");
     is_file("metrics.csv", HEAD "loss\n1,2,2,1,0.1,64,0.25,0.5,0.25,0.125,,0.5\n",
-            "whole lines stay");
-    is_int(dnn_telemetry_write(t, &r, &err), 0, "there is room again");
+            "complete lines are kept");
+    is_int(dnn_telemetry_write(t, &r, &err), 0, "there is space again");
     is_file("metrics.csv",
             HEAD "loss\n1,2,2,1,0.1,64,0.25,0.5,0.25,0.125,,0.5\n"
                  "2,2,4,2,0.1,64,0.25,0.5,0.25,0.125,,0.25\n",
-            "and it goes on");
+            "and it continues");
     dnn_telemetry_close(t);
     unlink(made_path("metrics.csv"));
     if (access("/dev/full", W_OK) != 0 ||

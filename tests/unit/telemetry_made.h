@@ -30,7 +30,7 @@ static inline void made_end(void)
     dnn_file_remove_tree(made_dir, &err);
 }
 
-/* A path in the directory; good until the fourth call after it. */
+/* A path in the directory; valid until the fourth call after it. */
 static inline const char *made_path(const char *name)
 {
     static char path[4][128];
@@ -64,7 +64,7 @@ static inline void is_file(const char *name, const char *want, const char *what)
     dnn_free(text);
 }
 
-/* A message with the directory's name taken out of it, as texts are compared. */
+/* Compare a message, with the name of the directory replaced. */
 static inline void is_said(const struct dnn_err *err, const char *want,
                            const char *what)
 {

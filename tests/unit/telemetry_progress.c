@@ -1,4 +1,5 @@
-/* telemetry_progress.c - the bar of an epoch on a terminal, and lines in a log.
+/* telemetry_progress.c - the progress bar of an epoch on a terminal, and lines in a
+ * log.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -53,7 +54,7 @@ static void is_output(const char *want, const char *what)
     free(out);
 }
 
-static void tell(struct dnn_telemetry *t, enum dnn_event moment, int64_t step)
+static void record(struct dnn_telemetry *t, enum dnn_event moment, int64_t step)
 {
     struct dnn_record r = made_record(moment, step);
     struct dnn_err err = {0};
@@ -69,17 +70,17 @@ static void test_terminal(void)
 {
     struct dnn_telemetry *t = begin(DNN_METER_LINE, 110);
 
-    tell(t, DNN_EVENT_STEP, 1);
+    record(t, DNN_EVENT_STEP, 1);
     clock_says += 0.05;
-    tell(t, DNN_EVENT_STEP, 2); /* too soon */
+    record(t, DNN_EVENT_STEP, 2); /* too soon */
     clock_says += 9.95;
-    tell(t, DNN_EVENT_EVAL_STEP, 1);
-    tell(t, DNN_EVENT_EPOCH, 2);
+    record(t, DNN_EVENT_EVAL_STEP, 1);
+    record(t, DNN_EVENT_EPOCH, 2);
     dnn_telemetry_hide(t); /* is hidden already */
-    tell(t, DNN_EVENT_STEP, 3);
+    record(t, DNN_EVENT_STEP, 3);
     dnn_telemetry_hide(t);
-    tell(t, DNN_EVENT_STEP, 4);
-    tell(t, DNN_EVENT_END, 6);
+    record(t, DNN_EVENT_STEP, 4);
+    record(t, DNN_EVENT_END, 6);
     dnn_telemetry_close(t);
     is_output(
         "<CR>epoch 1/3 [###########-----------]  50 % loss 1, |g| 1.5, 64.0 samples/s, "
@@ -99,14 +100,14 @@ static void test_terminal(void)
         "a bar on a terminal");
 }
 
-/* Room for what the last epoch came to. */
+/* A wide terminal also shows the metrics of the last epoch. */
 static void test_wide(void)
 {
     struct dnn_telemetry *t = begin(DNN_METER_LINE, 140);
 
-    tell(t, DNN_EVENT_EPOCH, 2);
+    record(t, DNN_EVENT_EPOCH, 2);
     clock_says += 10;
-    tell(t, DNN_EVENT_STEP, 3);
+    record(t, DNN_EVENT_STEP, 3);
     dnn_telemetry_close(t);
     is_output("epoch 1/3: loss 0.5, val_accuracy 0.75, 64.0 samples/s, data 25 %, "
               "compute 50 %, comm 25 %\n"
@@ -120,16 +121,16 @@ static void test_log(void)
 {
     struct dnn_telemetry *t = begin(DNN_METER_LOG, 0);
 
-    tell(t, DNN_EVENT_STEP, 1);
+    record(t, DNN_EVENT_STEP, 1);
     clock_says += 9;
-    tell(t, DNN_EVENT_STEP, 2); /* too soon */
+    record(t, DNN_EVENT_STEP, 2); /* too soon */
     clock_says += 1;
-    tell(t, DNN_EVENT_STEP, 3);
+    record(t, DNN_EVENT_STEP, 3);
     clock_says += 10;
-    tell(t, DNN_EVENT_EVAL_STEP, 3);
-    tell(t, DNN_EVENT_EPOCH, 4);
+    record(t, DNN_EVENT_EVAL_STEP, 3);
+    record(t, DNN_EVENT_EPOCH, 4);
     clock_says += 9;
-    tell(t, DNN_EVENT_STEP, 5);
+    record(t, DNN_EVENT_STEP, 5);
     dnn_telemetry_close(t);
     is_output(
         "epoch 2/3, batch 1/2: loss 0.3333, |g| 1.5, 64.0 samples/s, data 25 %, "
@@ -147,9 +148,9 @@ static void test_quiet(void)
 
     dnn_log_levels("warn", &err);
     struct dnn_telemetry *t = begin(DNN_METER_LOG, 0);
-    tell(t, DNN_EVENT_EPOCH, 2);
+    record(t, DNN_EVENT_EPOCH, 2);
     dnn_telemetry_close(t);
-    is_output("", "nothing if the log says nothing");
+    is_output("", "nothing with --quiet");
     dnn_log_levels("info", &err);
 }
 

@@ -1,4 +1,4 @@
-/* telemetry_report.c - axes, texts and tables of a report, and the whole.
+/* telemetry_report.c - axes, texts and tables of a report, and the whole report.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -128,12 +128,12 @@ static void test_confusion(void)
             "<tr><td>9</td><td>1</td><td>8</td><td class=\"sum\">100.0 %</td></tr>\n"
             "<tr><td>3</td><td>4</td><td>7</td><td class=\"sum\">50.0 %</td></tr>\n"
             "</table>\n</section>\n",
-            "mistakes of fifty");
+            "errors of fifty classes");
     dnn_buf_free(&out);
     dnn_free(many);
 }
 
-/* ---- the whole ---- */
+/* ---- the whole report ---- */
 
 static char *report_of(const struct dnn_report *r)
 {
@@ -165,7 +165,7 @@ static void test_whole(void)
 
     char *text = report_of(&r);
     ok(strstr(text, "<title>a &lt;run&gt;</title>") != NULL && count(text, "<svg") == 0,
-       "a title alone");
+       "only a title");
     dnn_free(text);
     snprintf(csv, sizeof csv, "%s", made_path("m.csv"));
     r.csv = csv;
@@ -181,12 +181,13 @@ static void test_whole(void)
     is_int(count(text, "<circle"), 3 + 2 + 2 + 3 + 6 + 3, "a dot for each number");
     ok(strstr(text, "<figcaption>loss <small>logarithmic</small></figcaption>") != NULL,
        "large ratios on a logarithmic axis");
-    ok(strstr(text, "<title>validation, epoch 3: 2</title>") != NULL, "dots say more");
+    ok(strstr(text, "<title>validation, epoch 3: 2</title>") != NULL,
+       "dots have tooltips");
     ok(strstr(text, "best val_loss</span><b>2</b><small>in epoch 3") != NULL,
        "the best epoch");
     ok(strstr(text, "</i>liver</span> <span>") != NULL &&
            strstr(text, "</i>1</span>") != NULL,
-       "classes have their names, if they have one");
+       "classes have their names");
     dnn_free(text);
 }
 
@@ -215,7 +216,7 @@ static void cannot(const struct dnn_report *r, const char *want)
     unlink(made_path("r.html"));
     if (dnn_report_write(made_path("r.html"), r, &err) == 0) strcpy(err.text, "(made)");
     is_said(&err, want, want);
-    ok(access(made_path("r.html"), F_OK) != 0, "nothing is left");
+    ok(access(made_path("r.html"), F_OK) != 0, "no file is left");
 }
 
 static void test_refusals(void)

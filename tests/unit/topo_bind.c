@@ -1,5 +1,4 @@
-/* topo_bind.c - binding for real on this machine, checked by asking the kernel
- * and not hwloc.
+/* topo_bind.c - binding on this machine, checked with the kernel and not with hwloc.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -75,9 +74,9 @@ static void test_policies(struct dnn_topo *topo, struct dnn_topo_set granted)
     struct dnn_err err = {0};
 
     is_int(dnn_topo_bind(topo, DNN_BIND_OFF, &place, &bound, &err), 0, "off");
-    is_int(bound.asked, 0, "... asks for nothing");
+    is_int(bound.asked, 0, "... requests nothing");
     is_int(omp_get_max_threads(), n, "... but sets the number of threads");
-    is_set(kernel_mask(), granted, "... and leaves the mask alone");
+    is_set(kernel_mask(), granted, "... and does not change the mask");
 
     place = place_for(topo, DNN_BIND_INHERIT, n);
     is_int(dnn_topo_bind(topo, DNN_BIND_INHERIT, &place, &bound, &err), 0, "inherit");
@@ -112,7 +111,7 @@ static void test_threads(struct dnn_topo *topo, int n)
             dnn_topo_add(&all, pu);
         }
     }
-    is_int(wrong, 0, "the kernel agrees where each thread is");
+    is_int(wrong, 0, "each thread runs on its CPU");
     is_int(dnn_topo_count(&all), n, "no two threads on one CPU");
 
     pthread_create(&thread, NULL, help, &h);
@@ -121,9 +120,9 @@ static void test_threads(struct dnn_topo *topo, int n)
     is_set(h.after, place.pus, "a helper gets them all back");
 }
 
-/* An OpenMP library that binds on its own narrows this thread's mask before
- * main(); the grant must be what the process was started with all the same.
- * The child runs this program with "granted" as its argument. */
+/* An OpenMP library that binds threads changes the mask of this thread before main();
+ * the granted mask must still be that of the process start.  The child runs this
+ * program with the argument "granted". */
 static void test_openmp_binding(const char *self, struct dnn_topo_set granted)
 {
     char *command = dnn_format("OMP_PROC_BIND=true '%s' granted", self);
@@ -152,7 +151,7 @@ static int print_granted(void)
     return 0;
 }
 
-/* Whether the kernel binds at all; some sandboxes do not. */
+/* Whether binding works; some sandboxes do not support it. */
 static bool can_bind(void)
 {
     cpu_set_t cpus;
@@ -169,7 +168,7 @@ int main(int argc, char **argv)
     struct dnn_err err = {0};
 
     if (argc > 1) return print_granted();
-    if (getenv("OMP_PROC_BIND") != NULL) { /* begin again without it */
+    if (getenv("OMP_PROC_BIND") != NULL) { /* start again without it */
         unsetenv("OMP_PROC_BIND");
         execv(argv[0], argv);
     }
@@ -178,7 +177,7 @@ int main(int argc, char **argv)
     if (!ok(dnn_topo_open(&topo, &err) == 0, "this machine: %s", err.text))
         return done();
     place = place_for(topo, DNN_BIND_OFF, 0);
-    is_set(place.pus, granted, "what was granted is what the kernel says");
+    is_set(place.pus, granted, "the granted mask is that of the kernel");
     ok(place.local_memory > 0 && place.local_memory <= place.total_memory, "memory");
     if (can_bind()) {
         test_policies(topo, granted);
@@ -190,8 +189,8 @@ int main(int argc, char **argv)
 
     dnn_topo_make("core:2 pu:1", &topo, &err);
     is_int(dnn_topo_bind(topo, DNN_BIND_AUTO, &place, &bound, &err), DNN_EUSAGE,
-           "nobody binds to a described machine");
-    is_text(err.text, "cannot bind to a recorded machine", "... it says so");
+           "binding to a described machine is refused");
+    is_text(err.text, "cannot bind to a recorded machine", "... its message");
     dnn_topo_close(topo);
     return done();
 }

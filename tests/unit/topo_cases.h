@@ -1,4 +1,4 @@
-/* topo_cases.h - machines and requests for the tests of the topo room.
+/* topo_cases.h - machines and requests for the tests of src/topo.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

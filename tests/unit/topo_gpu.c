@@ -15,8 +15,8 @@ static const char *look(const void *arg, const char *name)
     return NULL;
 }
 
-/* Map ranks with these masks, each seeing these devices; the answer is "number
- * in the process=number on the node" for each. */
+/* Map ranks with these masks and visible devices; the result is "number in the
+ * process=number on the node" for each. */
 static void is_gpus(const struct dnn_topo *topo, int n, const char *const *masks,
                     const char *const *visible, const char *want, const char *what)
 {
@@ -71,8 +71,8 @@ static void test_one_socket(void)
             LIST("GPU-22222222-aaaa-bbbb-cccc-000000000000,"
                  "GPU-11111111-aaaa-bbbb-cccc-000000000000"),
             "0=1", "by whole UUIDs");
-    is_gpus(topo, 1, LIST("0-7"), LIST("GPU-3"), "-1=-1", "a UUID that is not here");
-    is_gpus(topo, 1, LIST("0-7"), LIST("GPU-"), "-1=-1", "half a UUID");
+    is_gpus(topo, 1, LIST("0-7"), LIST("GPU-3"), "-1=-1", "an unknown UUID");
+    is_gpus(topo, 1, LIST("0-7"), LIST("GPU-"), "-1=-1", "an incomplete UUID");
     dnn_topo_close(topo);
 }
 

@@ -1,4 +1,4 @@
-/* topo_map.c - who gets which cores, on machines we do not have.
+/* topo_map.c - the cores of each rank, on described machines.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -46,8 +46,7 @@ static const struct {
     {"alone on one PU",                                  "pu:1",                      "0",    1, 0, "-1:0:0:0:0"                      },
     {"alone: one thread per core, siblings in the mask", "pack:1 core:2 pu:2",        "0-3",  1,
      0,                                                                                             "0:0:0-1:0-3:0,2"                 },
-    {"siblings when asked for",                          "pack:1 core:2 pu:2",        "0-3",  1, 4,
-     "0:0:0-1:0-3:0,2,1,3"                                                                                                            },
+    {"siblings if requested",                            "pack:1 core:2 pu:2",        "0-3",  1, 4, "0:0:0-1:0-3:0,2,1,3"             },
     {"more threads than that take turns",                "pack:1 core:2 pu:2",        "0-3",  1, 5,
      "0:0:0-1:0-3:0,2,1,3,0"                                                                                                          },
     {"two ranks, two packages",                          "pack:2 core:2 pu:1",        "0-3",  2, 0,
@@ -190,7 +189,7 @@ static void test_hybrid(void)
         return;
     requests[0] = requests[1] = requests[2] = card_of("0-7", 0);
     is_map(topo, requests, 3, "0:0:0-1:0-3:0,2 0:0:2-3:4-5:4,5 0:0:4-5:6-7:6,7",
-           "large and small cores count alike");
+           "large and small cores are treated alike");
     requests[0].want = DNN_WANT_THREADS;
     requests[0].threads = 8;
     is_map(topo, requests, 1, "0:0:0-5:0-7:0,2,4,5,6,7,1,3",
@@ -202,7 +201,7 @@ static void test_hybrid(void)
     dnn_topo_close(topo);
 }
 
-/* A real one: a virtual machine with two cores of an AMD EPYC, as lstopo wrote it. */
+/* A virtual machine with two cores of an AMD EPYC, written by lstopo. */
 static void test_recorded(void)
 {
     struct dnn_topo *topo;
@@ -223,14 +222,14 @@ static void test_errors(void)
     struct dnn_err err = {0};
 
     is_int(dnn_topo_make("pack:x", &topo, &err), DNN_EUSAGE, "a bad description");
-    is_text(err.text, "hwloc cannot parse \"pack:x\"", "... says so");
+    is_text(err.text, "hwloc cannot parse \"pack:x\"", "... its message");
     is_int(dnn_topo_read("no/such.xml", &topo, &err), DNN_EUSAGE, "no such record");
-    is_text(err.text, "hwloc cannot parse no/such.xml", "... says so");
+    is_text(err.text, "hwloc cannot parse no/such.xml", "... its message");
     is_int(dnn_topo_make("core:2049 pu:1", &topo, &err), DNN_EUSAGE, "a huge machine");
     is_text(
         err.text,
         "this machine has hardware thread 2048; this build supports numbers below 2048",
-        "... says so");
+        "... its message");
     dnn_topo_close(NULL);
 }
 

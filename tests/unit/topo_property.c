@@ -1,4 +1,4 @@
-/* topo_property.c - what must hold for any machine, grant, ranks and threads.
+/* topo_property.c - properties for any machine, mask, number of ranks and threads.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -48,7 +48,7 @@ struct tally {
 };
 
 static void look_at(const struct dnn_topo_set *mask, const struct dnn_place *p, int n,
-                    int per_core, int asked, struct tally *bad)
+                    int per_core, int requested, struct tally *bad)
 {
     struct dnn_topo_set all = {{0}}, seen = {{0}};
     int ncores = 0, least = p[0].ncores, most = 0;
@@ -68,7 +68,7 @@ static void look_at(const struct dnn_topo_set *mask, const struct dnn_place *p, 
         }
         if (p[r].ncores < least) least = p[r].ncores;
         if (p[r].ncores > most) most = p[r].ncores;
-        bad->threads += p[r].threads != (asked > 0 ? asked : p[r].ncores);
+        bad->threads += p[r].threads != (requested > 0 ? requested : p[r].ncores);
         memset(&seen, 0, sizeof seen);
         for (int t = 0; t < p[r].threads; t++) {
             bad->stray += !dnn_topo_has(&p[r].pus, p[r].pu[t]);
@@ -98,19 +98,20 @@ static void test_machine(const char *machine)
     pus = dnn_topo_count(&request.granted);
     for (unsigned pattern = 0; pattern < 6; pattern++)
         for (int n = 1; n <= MAX_RANKS; n++)
-            for (int asked = 0; asked <= 6; asked += 2) {
+            for (int requested = 0; requested <= 6; requested += 2) {
                 struct dnn_place p[MAX_RANKS];
                 struct dnn_topo_set mask = grant(pus, pattern);
 
                 for (int r = 0; r < n; r++) {
                     requests[r] = card_of("", 0);
                     requests[r].granted = mask;
-                    requests[r].want = asked > 0 ? DNN_WANT_THREADS : DNN_WANT_CORES;
-                    requests[r].threads = asked;
+                    requests[r].want =
+                        requested > 0 ? DNN_WANT_THREADS : DNN_WANT_CORES;
+                    requests[r].threads = requested;
                 }
                 for (int r = 0; r < n; r++)
                     dnn_topo_map(topo, requests, n, r, &p[r], &err);
-                look_at(&mask, p, n, per_core, asked, &bad);
+                look_at(&mask, p, n, per_core, requested, &bad);
                 cases++;
             }
     is_int(bad.inside, 0, "inside the mask");
@@ -118,7 +119,7 @@ static void test_machine(const char *machine)
     is_int(bad.whole, 0, "whole cores");
     is_int(bad.covered, 0, "nothing left over");
     is_int(bad.fair, 0, "even to within one core");
-    is_int(bad.threads, 0, "as many threads as asked");
+    is_int(bad.threads, 0, "the requested number of threads");
     is_int(bad.stray, 0, "each thread on a core of its own rank");
     ok(cases == 6 * MAX_RANKS * 4, "%s: %d cases", machine, cases);
     dnn_topo_close(topo);

@@ -1,4 +1,4 @@
-/* topo_report.c - what is said about overlaps and shortages, word for word.
+/* topo_report.c - messages about overlaps and missing cores.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -39,9 +39,9 @@ static void test_overlaps(void)
 
     requests[0] = card_of("0-3", 0);
     requests[1] = card_of("4-7", 0);
-    is_report("core:8 pu:1", requests, 2, "0", "own masks: nothing to say");
+    is_report("core:8 pu:1", requests, 2, "0", "separate masks: no message");
     requests[1] = card_of("0-3", 0);
-    is_report("core:8 pu:1", requests, 2, "0", "one mask divided: nothing to say");
+    is_report("core:8 pu:1", requests, 2, "0", "one mask divided: no message");
     requests[1] = card_of("2-5", 0);
     is_report(
         "core:8 pu:1", requests, 2,
@@ -53,7 +53,7 @@ static void test_overlaps(void)
     is_report("core:8 pu:1", requests, 2, "0", "not if they are on two hosts");
     strcpy(requests[1].host, "n1");
     requests[0].policy = requests[1].policy = DNN_BIND_OFF;
-    is_report("core:8 pu:1", requests, 2, "1", "off: counted but not complained about");
+    is_report("core:8 pu:1", requests, 2, "1", "off: counted, without a warning");
 
     requests[0] = card_of("0,2", 0);
     requests[1] = card_of("1,3", 0);
@@ -97,7 +97,7 @@ static void test_many_overlaps(void)
         "core:8 pu:1", requests, 7,
         PAIR("0", "1", "1") PAIR("1", "2", "2") PAIR("2", "3", "3") PAIR(
             "3", "4", "4") "W n1: 2 more pairs of ranks were given overlapping CPUs\n6",
-        "a crowd is counted, not listed");
+        "many pairs are counted, not listed");
 }
 
 static void test_threads(void)
@@ -129,13 +129,13 @@ static void test_threads(void)
               "fewer cores than threads");
     requests[0].want = requests[2].want = DNN_WANT_CPUS;
     requests[0].threads = requests[2].threads = 4;
-    is_report("core:8 pu:2", requests, 1, "0", "as many CPUs as Slurm was asked for");
+    is_report("core:8 pu:2", requests, 1, "0", "as many CPUs as requested from Slurm");
     requests[0].threads = requests[2].threads = 6;
     requests[1].threads = 2;
     is_report("core:8 pu:2", requests, 3,
               "W ranks 0 and 2: the Slurm job has 6 CPUs per task, but only 4 are "
               "available; use srun --cpus-per-task=6\n0",
-              "fewer CPUs than Slurm was asked for");
+              "fewer CPUs than requested from Slurm");
 }
 
 static void test_gpus(void)
@@ -153,8 +153,8 @@ static void test_gpus(void)
     }
     dnn_topo_make_report(requests, places, 3, &report);
     is_int(report.count, 1, "one note on GPUs");
-    is_text(report.note[0].text, "n1: ranks 0 and 2 share GPU 0", "... says which");
-    is_int(report.note[0].level, DNN_INFO, "... without alarm");
+    is_text(report.note[0].text, "n1: ranks 0 and 2 share GPU 0", "... its message");
+    is_int(report.note[0].level, DNN_INFO, "... at level info");
     dnn_topo_free_report(&report);
 }
 

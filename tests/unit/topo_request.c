@@ -1,4 +1,4 @@
-/* topo_card.c - what a rank wishes: options, OpenMP's and Slurm's variables.
+/* topo_request.c - the request of a rank: options, variables of OpenMP and Slurm.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -19,7 +19,7 @@ static const struct {
     int cpus;
     const char *want; /* "want threads", or the message */
 } cases[] = {
-    {"nothing said",                                     0,    NULL,                   DNN_SLURM_NONE,  -1, "cores 0"                                    },
+    {"nothing set",                                      0,    NULL,                   DNN_SLURM_NONE,  -1, "cores 0"                                    },
     {"Slurm's CPUs per task",                            0,    NULL,                   DNN_SLURM_STEP,  8,  "cpus 8"                                     },
     {"not in the batch script",                          0,    NULL,                   DNN_SLURM_BATCH, 8,  "cores 0"                                    },
     {"OpenMP before Slurm",                              0,    "4",                    DNN_SLURM_STEP,  8,  "threads 4"                                  },

@@ -1,5 +1,5 @@
-/* transform_augment.c - every transform: a pure function of seed, epoch and sample,
- * with masks in step.
+/* transform_augment.c - every transform is a pure function of seed, epoch and sample,
+ * and applies to masks, too.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -65,8 +65,8 @@ static void pure(const char *list, int nspace, const int64_t *n)
 
 /* ---- in step ---- */
 
-/* Where the image is not mixed with what is outside, its channels are the coordinates
- * the point came from; the mask's number is that of the point next to them. */
+/* Except at the border, the channels of the image are the original coordinates of a
+ * point; the mask has the number of the point nearest to them. */
 static bool in_step(const struct place *p, int64_t *points, double *moved)
 {
     const struct dnn_array *image = &p->sample.col[0], *mask = &p->sample.col[1];

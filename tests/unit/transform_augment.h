@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "transform/augment.h"
 
-/* A job's lists from JSON with ' for ", or NULL and the message. */
+/* Lists of transforms from JSON with ' for ", or NULL and the message. */
 static inline struct dnn_augment *read_lists(const char *text, struct dnn_err *err)
 {
     char *json = dnn_strdup(text);
@@ -22,7 +22,7 @@ static inline struct dnn_augment *read_lists(const char *text, struct dnn_err *e
 
     for (char *c = json; *c != '\0'; c++)
         if (*c == '\'') *c = '"';
-    if (dnn_json_text("job.json", json, strlen(json), &file, err) == 0) {
+    if (dnn_json_text("train.json", json, strlen(json), &file, err) == 0) {
         struct dnn_jobj top = dnn_json_top(file);
         struct dnn_jobj both = dnn_json_sub(&top, "transforms");
         struct dnn_jobj inputs = dnn_json_sub(&top, "input_transforms");
@@ -44,7 +44,7 @@ static inline struct dnn_augment *read_both(const char *list, struct dnn_err *er
     return out;
 }
 
-/* ---- a sample whose values say where they come from ---- */
+/* ---- a sample with coordinates as values ---- */
 
 /* An image with the coordinates of each point in its channels and a 1 in the last, a
  * mask with the point's number, from 1, and a label. */

@@ -1,4 +1,4 @@
-/* transform_augment_each.c - what each transform does, and how often.
+/* transform_augment_each.c - the result of each transform, and its probability.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -11,7 +11,7 @@ static const int64_t volume[3] = {9, 11, 10}, plane[2] = {12, 9};
 
 /* ---- exactly ---- */
 
-/* Inputs of one channel from numbers, and what becomes of them, as text. */
+/* Inputs of one channel, and the result as text. */
 static char *result(const char *list, const char *shape, const double *x,
                     enum dnn_dtype type)
 {
@@ -109,7 +109,7 @@ static void colors(void)
               "u8 1x1x4: 0 1 2 255");
 }
 
-/* A quarter turn where a step down is as long as two to the right. */
+/* A rotation by 90 degrees with anisotropic spacing. */
 static void spacing(void)
 {
     struct dnn_err err = {0};
@@ -126,14 +126,14 @@ static void spacing(void)
     const float *x = (const float *)p.sample.col[0].data + 4 * (3 * 9 + 4);
     ok(good && x[1] == 2 && x[2] == 6, "rotate: in space, where spacing is known");
     x = (const float *)p.sample.col[0].data + 4 * (2 * 9 + 6);
-    ok(good && x[1] == 1 && x[2] == 4, "rotate: the other way round");
-    ok(p.sample.col[0].spacing[0] == 2, "rotate: spacing stays");
+    ok(good && x[1] == 1 && x[2] == 4, "rotate: in the other direction");
+    ok(p.sample.col[0].spacing[0] == 2, "rotate: spacing is kept");
     place_free(&p);
     dnn_augment_scratch_free(s);
     dnn_augment_free(a);
 }
 
-/* Masks keep their classes where images change; targets have lists of their own. */
+/* Values of images change, classes of masks do not; targets have their own lists. */
 static void sides(void)
 {
     struct dnn_err err = {0};
@@ -152,14 +152,14 @@ static void sides(void)
     ok(good, "transforms of both, of inputs and of targets");
     if (good) {
         is_text(dnn_shape_text(one, sizeof one, &p.sample.col[0].shape), "6x4x4",
-                "the input has its own extents");
+                "the input has its own size");
         is_text(dnn_shape_text(two, sizeof two, &p.sample.col[1].shape), "3x2x1",
                 "the target has its own");
         is_int(((int32_t *)p.sample.col[1].data)[0], 20 + 1, "classes are not changed");
         ok(dnn_shape_equal(&col[0].shape, &p.sample.col[0].shape) &&
                dnn_shape_equal(&col[1].shape, &p.sample.col[1].shape) &&
                col[1].type == DNN_I32 && col[2].shape.ndim == 0,
-           "the columns say so");
+           "the columns have these shapes");
     } else {
         printf("# %s\n", err.text);
     }
@@ -168,7 +168,7 @@ static void sides(void)
     dnn_augment_free(a);
 }
 
-/* ---- random ones: what they promise ---- */
+/* ---- random transforms ---- */
 
 static void foreground(void)
 {
@@ -267,15 +267,16 @@ static void mixup(void)
         place_free(&q);
     }
     ok(good && spread && fabs(mean - 0.5) < 0.06,
-       "mixup: inputs and vectors of labels in the same shares");
+       "mixup: inputs and one-hot labels with the same ratio");
     ok(other, "mixup: with another sample");
     if (!good) printf("# %s, mean %g\n", err.text, mean);
-    is_int(dnn_augment_partner(a, 1, 0, 0, 1), 0, "mixup: a sample alone has itself");
+    is_int(dnn_augment_partner(a, 1, 0, 0, 1), 0,
+           "mixup: the partner of a single sample is itself");
     dnn_augment_scratch_free(s);
     dnn_augment_free(a);
 }
 
-/* So often, and so wide. */
+/* Probability and standard deviation. */
 static void shares(void)
 {
     struct dnn_err err = {0};
@@ -296,8 +297,8 @@ static void shares(void)
         place_free(&p);
         place_free(&q);
     }
-    ok(fabs(flips / 1000 - 0.3) < 0.05, "random_horizontal_flip: three of ten");
-    ok(fabs(sqrt(square / 1000) - 0.5) < 0.04, "noise: as wide as asked for");
+    ok(fabs(flips / 1000 - 0.3) < 0.05, "random_horizontal_flip: probability 0.3");
+    ok(fabs(sqrt(square / 1000) - 0.5) < 0.04, "noise: its standard deviation");
     dnn_augment_scratch_free(s);
     dnn_augment_free(flip);
     dnn_augment_free(noise);

@@ -1,5 +1,5 @@
 /* transform_augment_read.c - lists of transforms: both forms of parameters, tables, and
- * what is said of what cannot be.
+ * error messages.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -10,7 +10,7 @@
 
 static const int64_t volume[3] = {9, 11, 10}, plane[2] = {12, 9};
 
-/* Of the list itself. */
+/* Errors of the list. */
 static void refuses(const char *text, const char *want)
 {
     struct dnn_err err = {0};
@@ -20,7 +20,7 @@ static void refuses(const char *text, const char *want)
     dnn_augment_free(a);
 }
 
-/* Of the columns, and of a sample alike. */
+/* Errors for columns, and the same for a sample. */
 static void cannot(int nspace, const char *list, const char *want)
 {
     struct dnn_err err = {0}, again = {0};
@@ -40,7 +40,7 @@ static void cannot(int nspace, const char *list, const char *want)
     dnn_augment_free(a);
 }
 
-/* Two ways to write the same. */
+/* Two equal lists. */
 static void alike(const char *one, const char *two)
 {
     struct dnn_err err = {0};
@@ -81,7 +81,7 @@ static void forms(void)
        "no lists: nothing changes");
     dnn_augment_free(a);
     a = read_both("[{'resize': [4, 4]}, {'normalize': {'std': 2}}]", &err);
-    ok(a != NULL && !dnn_augment_random(a), "what is not random says so");
+    ok(a != NULL && !dnn_augment_random(a), "deterministic transforms are not random");
     dnn_augment_free(a);
     place_free(&p);
 }
@@ -96,7 +96,7 @@ static void tables(void)
         err.text[0] = '\0';
         int rc = dnn_field_check(dnn_augment_fields(n), &err);
 
-        if (!ok(rc == 0 && params[0] != '\0' && help[0] != '\0', "%s: sound", name))
+        if (!ok(rc == 0 && params[0] != '\0' && help[0] != '\0', "%s: valid", name))
             printf("# %s\n", err.text);
     }
     is_int(n, 20, "twenty transforms");
@@ -107,80 +107,90 @@ static void tables(void)
 static void messages(void)
 {
     refuses("{'transforms': {'resize': 3}}",
-            "job.json:1: transforms: must be a list of transforms, not an object");
-    refuses("{'transforms': [3]}",
-            "job.json:1: transforms[0]: must be an object with one key, the name of a "
-            "transform, not 3");
-    refuses("{'transforms': [{'resize': 3, 'rotate': 4}]}",
-            "job.json:1: transforms[0]: must be an object with one key, the name of a "
-            "transform, not an object with no key or several");
-    refuses("{'input_transforms': [{'random_rotat': 3}]}",
-            "job.json:1: input_transforms[0]: unknown transform \"random_rotat\"; did "
-            "you mean \"random_rotate\"?; known: resize, center_crop, jitter_crop, "
-            "random_crop, random_horizontal_flip, random_vertical_flip, random_flip, "
-            "random_zoom, rotate, random_rotate, elastic, convert_color, normalize, "
-            "gamma, brightness, contrast, noise, cutout, random_patches, mixup");
+            "train.json:1: transforms: must be a list of transforms, not an object");
+    refuses(
+        "{'transforms': [3]}",
+        "train.json:1: transforms[0]: must be an object with one key, the name of a "
+        "transform, not 3");
+    refuses(
+        "{'transforms': [{'resize': 3, 'rotate': 4}]}",
+        "train.json:1: transforms[0]: must be an object with one key, the name of a "
+        "transform, not an object with no key or several");
+    refuses(
+        "{'input_transforms': [{'random_rotat': 3}]}",
+        "train.json:1: input_transforms[0]: unknown transform \"random_rotat\"; did "
+        "you mean \"random_rotate\"?; known: resize, center_crop, jitter_crop, "
+        "random_crop, random_horizontal_flip, random_vertical_flip, random_flip, "
+        "random_zoom, rotate, random_rotate, elastic, convert_color, normalize, "
+        "gamma, brightness, contrast, noise, cutout, random_patches, mixup");
     refuses(
         "{'transforms': ['resize']}",
-        "job.json:1: transforms[0]: resize needs parameters: {\"resize\": [H, W] or "
+        "train.json:1: transforms[0]: resize needs parameters: {\"resize\": [H, W] or "
         "[D, H, W]}");
     refuses("{'transforms': [{'normalize': 3}]}",
-            "job.json:1: transforms[0].normalize: must be an object: {\"mean\": 0.5, "
+            "train.json:1: transforms[0].normalize: must be an object: {\"mean\": 0.5, "
             "\"std\": 0.5}");
     refuses("{'transforms': [{'resize': [3, 'x']}]}",
-            "job.json:1: transforms[0].resize[1]: must be a whole number, not \"x\"");
-    refuses("{'transforms': [{'resize': {'size': 0}}]}",
-            "job.json:1: transforms[0].resize.size: must be between 1 and 1073741824, "
-            "not 0");
-    refuses("{'transforms': [\n{'random_vertical_flip': 2}]}",
-            "job.json:2: transforms[0].random_vertical_flip: must be between 0 and 1, "
-            "not 2");
-    refuses("{'transforms': [{'convert_color': 'BGR2LAB'}]}",
-            "job.json:1: transforms[0].convert_color: must be one of BGR2RGB, RGB2BGR, "
-            "RGB2GRAY, BGR2GRAY, GRAY2RGB, GRAY2BGR, RGBA2RGB, BGRA2BGR, RGBA2BGR, "
-            "BGRA2RGB, RGB2RGBA, BGR2BGRA, RGBA2GRAY, BGRA2GRAY, RGB2HSV, BGR2HSV, "
-            "HSV2RGB, HSV2BGR, not \"BGR2LAB\"; did you mean \"BGR2RGB\"?");
-    refuses("{'transforms': [{'random_patches': {'number': 3, 'sise': 2}}]}",
-            "job.json:1: transforms[0].random_patches.sise: unknown key; did you mean "
-            "\"size\"?");
+            "train.json:1: transforms[0].resize[1]: must be a whole number, not \"x\"");
+    refuses(
+        "{'transforms': [{'resize': {'size': 0}}]}",
+        "train.json:1: transforms[0].resize.size: must be between 1 and 1073741824, "
+        "not 0");
+    refuses(
+        "{'transforms': [\n{'random_vertical_flip': 2}]}",
+        "train.json:2: transforms[0].random_vertical_flip: must be between 0 and 1, "
+        "not 2");
+    refuses(
+        "{'transforms': [{'convert_color': 'BGR2LAB'}]}",
+        "train.json:1: transforms[0].convert_color: must be one of BGR2RGB, RGB2BGR, "
+        "RGB2GRAY, BGR2GRAY, GRAY2RGB, GRAY2BGR, RGBA2RGB, BGRA2BGR, RGBA2BGR, "
+        "BGRA2RGB, RGB2RGBA, BGR2BGRA, RGBA2GRAY, BGRA2GRAY, RGB2HSV, BGR2HSV, "
+        "HSV2RGB, HSV2BGR, not \"BGR2LAB\"; did you mean \"BGR2RGB\"?");
+    refuses(
+        "{'transforms': [{'random_patches': {'number': 3, 'sise': 2}}]}",
+        "train.json:1: transforms[0].random_patches.sise: unknown key; did you mean "
+        "\"size\"?");
     refuses(
         "{'transforms': ['mixup', {'mixup': 1}]}",
-        "job.json:1: transforms[1].mixup: mixup is listed twice: remove one of them");
+        "train.json:1: transforms[1].mixup: mixup is listed twice: remove one of them");
 }
 
 static void impossible(void)
 {
     cannot(3, "[{'resize': [3, 4]}]",
-           "job.json:1: transforms[0].resize: 'input' has 3 spatial axes; give one "
+           "train.json:1: transforms[0].resize: 'input' has 3 spatial axes; give one "
            "number for all or one per axis, not 2");
     cannot(2, "[{'center_crop': [3, 40]}]",
-           "job.json:1: transforms[0].center_crop: 'input' has size 9 along axis 1, "
+           "train.json:1: transforms[0].center_crop: 'input' has size 9 along axis 1, "
            "smaller than the crop size 40");
     cannot(2, "[{'random_crop': 10}]",
-           "job.json:1: transforms[0].random_crop: 'input' has size 9 along axis 1, "
+           "train.json:1: transforms[0].random_crop: 'input' has size 9 along axis 1, "
            "smaller than the crop size 10; \"pad\": true pads with zeros");
     cannot(2, "[{'rotate': [1, 2, 3]}]",
-           "job.json:1: transforms[0].rotate: 'input' has 2 spatial axes; give one "
+           "train.json:1: transforms[0].rotate: 'input' has 2 spatial axes; give one "
            "angle, not 3");
-    cannot(2, "[{'random_flip': {'axes': [0, 2]}}]",
-           "job.json:1: transforms[0].random_flip: 'input' has no spatial axis 2, only "
-           "0 to 1");
-    cannot(2, "[{'normalize': {'mean': [1, 2]}}]",
-           "job.json:1: transforms[0].normalize: 'input' has 4 channels; mean must be "
-           "one number or one per channel, not 2");
+    cannot(
+        2, "[{'random_flip': {'axes': [0, 2]}}]",
+        "train.json:1: transforms[0].random_flip: 'input' has no spatial axis 2, only "
+        "0 to 1");
+    cannot(
+        2, "[{'normalize': {'mean': [1, 2]}}]",
+        "train.json:1: transforms[0].normalize: 'input' has 4 channels; mean must be "
+        "one number or one per channel, not 2");
     cannot(2, "[{'normalize': {'std': 0}}]",
-           "job.json:1: transforms[0].normalize: std must be more than 0, not 0");
-    cannot(2, "[{'convert_color': 'RGB2GRAY'}]",
-           "job.json:1: transforms[0].convert_color: 'input' has 4 channels; RGB2GRAY "
-           "needs 3");
+           "train.json:1: transforms[0].normalize: std must be more than 0, not 0");
+    cannot(
+        2, "[{'convert_color': 'RGB2GRAY'}]",
+        "train.json:1: transforms[0].convert_color: 'input' has 4 channels; RGB2GRAY "
+        "needs 3");
     cannot(2, "[{'gamma': {'low': 2, 'high': 1}}]",
-           "job.json:1: transforms[0].gamma: low (2) is greater than high (1)");
+           "train.json:1: transforms[0].gamma: low (2) is greater than high (1)");
     cannot(2, "[{'cutout': {'size': [13, 2]}}]",
-           "job.json:1: transforms[0].cutout: 'input' has size 12 along axis 0, "
+           "train.json:1: transforms[0].cutout: 'input' has size 12 along axis 0, "
            "smaller than the box size 13");
 }
 
-/* Columns of which something is missing. */
+/* Columns that a transform cannot be applied to. */
 static void missing(void)
 {
     static const struct {
@@ -188,24 +198,25 @@ static void missing(void)
         enum dnn_kind kind;
     } row[] = {
         {"{'transforms': [{'rotate': 3}]}",
-         "job.json:1: transforms[0].rotate: there is no image or mask to apply it to",   DNN_KIND_VALUES},
+         "train.json:1: transforms[0].rotate: there is no image or mask to apply it to", DNN_KIND_VALUES},
         {"{'transforms': [{'noise': 3}]}",
-         "job.json:1: transforms[0].noise: there is no image to apply it to",            DNN_KIND_MASK  },
+         "train.json:1: transforms[0].noise: there is no image to apply it to",          DNN_KIND_MASK  },
         {"{'transforms': [{'random_patches': {'number': 1, 'size': 1}}]}",
-         "job.json:1: transforms[0].random_patches: there is no target for the patches", DNN_KIND_IMAGE },
+         "train.json:1: transforms[0].random_patches: there is no target for the "
+         "patches",                                                                      DNN_KIND_IMAGE },
         {"{'transforms': [{'random_crop': {'size': 2, 'foreground': 1}}]}",
-         "job.json:1: transforms[0].random_crop: \"foreground\" needs a mask target",    DNN_KIND_IMAGE },
+         "train.json:1: transforms[0].random_crop: \"foreground\" needs a mask target",  DNN_KIND_IMAGE },
         {"{'input_transforms': [{'random_crop': {'size': 2, 'foreground': 1}}]}",
-         "job.json:1: input_transforms[0].random_crop: with \"foreground\", list it "
+         "train.json:1: input_transforms[0].random_crop: with \"foreground\", list it "
          "under \"transforms\", for inputs and targets together",                        DNN_KIND_IMAGE },
         {"{'input_transforms': [{'random_patches': {'number': 1, 'size': 1}}]}",
-         "job.json:1: input_transforms[0].random_patches: list it under "
+         "train.json:1: input_transforms[0].random_patches: list it under "
          "\"transforms\", for inputs and targets together: it makes targets of inputs",  DNN_KIND_IMAGE },
         {"{'input_transforms': ['mixup']}",
-         "job.json:1: input_transforms[0]: mixup: list it under \"transforms\", for "
+         "train.json:1: input_transforms[0]: mixup: list it under \"transforms\", for "
          "inputs and targets together: it mixes whole samples",                          DNN_KIND_IMAGE },
         {"{'transforms': ['mixup']}",
-         "job.json:1: transforms[0]: mixup: 'input' contains class numbers, but the "
+         "train.json:1: transforms[0]: mixup: 'input' contains class numbers, but the "
          "number of classes is unknown",                                                 DNN_KIND_LABEL },
     };
     for (size_t k = 0; k < sizeof row / sizeof row[0]; k++) {
@@ -217,7 +228,7 @@ static void missing(void)
         col.kind = row[k].kind;
         int rc = a == NULL ? -1 : dnn_augment_columns(a, 1, &col, &out, &err);
         is_text(rc < 0 ? err.text : "(accepted)", row[k].want,
-                "columns that will not do");
+                "columns that are refused");
         place_free(&p);
         dnn_augment_free(a);
     }
@@ -232,10 +243,10 @@ static void masks(void)
     struct dnn_column col[3];
 
     ok(a != NULL && dnn_augment_columns(a, 1, p.col, col, &err) == 0,
-       "transforms of targets do no harm where there are none");
+       "target transforms are ignored without targets");
     if (a != NULL) dnn_augment_columns(a, 3, p.col, col, &err);
     is_text(err.text,
-            "job.json:1: target_transforms[0].normalize: 'target' is a mask; class "
+            "train.json:1: target_transforms[0].normalize: 'target' is a mask; class "
             "numbers are not normalized (nor divided by 255)",
             "a mask is not normalized");
     dnn_augment_free(a);

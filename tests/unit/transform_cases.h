@@ -24,8 +24,7 @@ static inline int64_t draw(int64_t n)
                                   (uint64_t)n);
 }
 
-/* An array of a type and a shape ("4x5x1"), of what cannot be made here there is
- * nothing to test. */
+/* An array of a type and a shape ("4x5x1"); ends the test on failure. */
 static inline struct dnn_array blank(enum dnn_dtype type, const char *text)
 {
     struct dnn_array a = {0};

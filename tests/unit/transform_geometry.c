@@ -11,7 +11,7 @@
 #include <inttypes.h>
 
 static struct dnn_err err;
-static struct dnn_array out; /* used again and again, as callers do */
+static struct dnn_array out; /* reused, as by callers */
 
 #define EXTENT(...) ((const int64_t[]){__VA_ARGS__})
 #define SPACING(...) ((const double[]){__VA_ARGS__})
@@ -150,7 +150,7 @@ static void resize_random(void)
             if (!good) printf("# %s to %s\n", text, words(&out));
             dnn_array_free(&a);
         }
-        ok(good, "resize of %s is its definition", dnn_dtype_name(type));
+        ok(good, "resize of %s agrees with the definition", dnn_dtype_name(type));
     }
 }
 
@@ -159,21 +159,23 @@ static void resize_known(void)
     struct dnn_array a = counted(DNN_F32, "2x2x1"), b = counted(DNN_U8, "3x2");
 
     is_result(dnn_resize(&a, EXTENT(4, 2), DNN_INTERP_LINEAR, &out, &err),
-              "4x2x1: 0 1 0.5 1.5 1.5 2.5 2 3", "2 rows to 4: centres of cells");
+              "4x2x1: 0 1 0.5 1.5 1.5 2.5 2 3",
+              "2 rows to 4: aligned at pixel centers");
     is_result(dnn_resize(&a, EXTENT(1, 1), DNN_INTERP_LINEAR, &out, &err), "1x1x1: 1.5",
-              "4 points to their mean");
+              "4 pixels to their mean");
     is_result(dnn_resize(&a, EXTENT(3, 3), DNN_INTERP_NEAREST, &out, &err),
-              "3x3x1: 0 1 1 2 3 3 2 3 3", "nearest: the cell a centre falls into");
+              "3x3x1: 0 1 1 2 3 3 2 3 3",
+              "nearest: the pixel that contains the center");
     is_result(dnn_resize(&b, EXTENT(6), DNN_INTERP_LINEAR, &out, &err),
               "6x2: 0 1 0 2 2 2 2 4 4 4 4 5", "bytes: ties to even");
     a.spacing[0] = 1.5;
     a.spacing[1] = 2;
     dnn_resize(&a, EXTENT(4, 1), DNN_INTERP_LINEAR, &out, &err);
-    ok(out.spacing[0] == 0.75 && out.spacing[1] == 4, "spacing follows");
+    ok(out.spacing[0] == 0.75 && out.spacing[1] == 4, "spacing is scaled");
     is_result(dnn_resample(&a, SPACING(0.75, 2), DNN_INTERP_LINEAR, &out, &err),
               "4x2x1: 0 1 0.5 1.5 1.5 2.5 2 3", "to a spacing");
     is_result(dnn_resample(&a, SPACING(100, 2.2), DNN_INTERP_NEAREST, &out, &err),
-              "1x2x1: 2 3", "at least one point");
+              "1x2x1: 2 3", "at least one voxel");
     is_result(dnn_resample(&b, SPACING(1), DNN_INTERP_LINEAR, &out, &err),
               "resample: the voxel spacing of axis 0 is unknown", "no spacing");
     is_result(dnn_resample(&a, SPACING(1, 0), DNN_INTERP_LINEAR, &out, &err),
@@ -181,7 +183,7 @@ static void resize_known(void)
     is_result(dnn_resample(&a, SPACING(1e-12, 1), DNN_INTERP_LINEAR, &out, &err),
               "resample: axis 0 would grow to 3000000000000 from 2; the maximum is "
               "1073741824",
-              "too many points");
+              "too many voxels");
     is_result(dnn_resize(&a, EXTENT(4, 0), DNN_INTERP_LINEAR, &out, &err),
               "resize: size 0 of axis 1 must be 1 to 1073741824", "extent 0");
     dnn_array_free(&a);
@@ -189,7 +191,7 @@ static void resize_known(void)
     is_result(dnn_resize(&a, EXTENT(4), DNN_INTERP_LINEAR, &out, &err),
               "resize: the array is scalar; it must have 1 to 3 spatial axes and "
               "channels last",
-              "a label has no extents");
+              "a label has no spatial axes");
     dnn_array_free(&a);
     a = blank(DNN_U8, "4x0x1");
     is_result(dnn_resize(&a, EXTENT(4, 4), DNN_INTERP_LINEAR, &out, &err),
@@ -199,7 +201,7 @@ static void resize_known(void)
     dnn_array_free(&b);
 }
 
-/* A constant is kept to the bit, and so is everything at its own extents. */
+/* A constant image, and an image resized to its own size, are bitwise unchanged. */
 static void resize_keeps(void)
 {
     struct dnn_array a = blank(DNN_F32, "5x6x7x2"), b = drawn(DNN_F32, "5x6x7x2");
@@ -210,9 +212,9 @@ static void resize_keeps(void)
     dnn_resize(&a, EXTENT(9, 4, 11), DNN_INTERP_LINEAR, &out, &err);
     for (int64_t i = 0; i < dnn_array_count(&out); i++)
         same = same && ((float *)out.data)[i] == 0.1f;
-    ok(same, "a constant stays what it is");
+    ok(same, "a constant is unchanged");
     dnn_resize(&b, EXTENT(5, 6, 7), DNN_INTERP_LINEAR, &out, &err);
-    ok(same_bytes(&b, &out), "the same extents: the same bytes");
+    ok(same_bytes(&b, &out), "the same size: the same bytes");
     dnn_array_free(&a);
     dnn_array_free(&b);
 }
@@ -248,7 +250,7 @@ static void crop_and_pad(void)
         "pad by reflection, back and forth");
     is_result(
         dnn_pad(&b, EXTENT(0, 0), EXTENT(1, 0), DNN_PAD_CONSTANT, 256, &out, &err),
-        "pad: the value 256 is out of range of u8", "a value that is no byte");
+        "pad: the value 256 is out of range of u8", "a value out of range of u8");
     is_result(dnn_pad(&b, EXTENT(0, -1), EXTENT(1, 0), DNN_PAD_EDGE, 0, &out, &err),
               "pad: -1 before and 0 after axis 1: must be 0 or more, and the padded "
               "size at most 1073741824 (the axis has 2)",
@@ -321,7 +323,7 @@ static void flips(void)
         dnn_array_free(&a);
     }
     ok(good,
-       "flips and transpositions are undone by themselves, and move points right");
+       "flips and transpositions are their own inverse, and move pixels correctly");
     dnn_array_free(&b);
 }
 
@@ -381,7 +383,7 @@ static void warp_random(void)
             free(field);
             dnn_array_free(&a);
         }
-        ok(good, "warp of %s is its definition", dnn_dtype_name(type));
+        ok(good, "warp of %s agrees with the definition", dnn_dtype_name(type));
     }
 }
 
@@ -408,21 +410,21 @@ static void warp_known(void)
     w.shift[1] = 0.5;
     w.fill = 12;
     is_result(dnn_warp(&a, &w, &out, &err), "3x3x1: 0 2 7 4 4 8 6 8 10",
-              "half a point outside is half fill");
+              "half a pixel outside is half fill");
     w.shift[1] = 0;
     field[0] = NAN;
     field[3] = INFINITY;
     field[17] = 1e30f;
     w.displacement = field;
     is_result(dnn_warp(&a, &w, &out, &err), "3x3x1: 12 12 2 3 4 5 6 7 12",
-              "no place at all is outside");
+              "NaN coordinates are outside");
     w.matrix[1][0] = NAN;
     is_result(dnn_warp(&a, &w, &out, &err), "warp: row 1 of the map is not finite",
               "no map");
     w.matrix[1][0] = 0;
     w.fill = 0.5;
     is_result(dnn_warp(&a, &w, &out, &err), "warp: the value 0.5 is out of range of u8",
-              "a fill that is no byte");
+              "a fill value out of range of u8");
     dnn_array_free(&a);
 }
 

@@ -1,5 +1,4 @@
-/* transform_slice.c - boxes of a volume: where they are, what they hold, and that they
- * give the volume back.
+/* transform_slice.c - boxes of a volume: positions, content, and assembling the volume.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -20,7 +19,7 @@ static struct dnn_json *slicer_of(const char *text, struct dnn_slicer *out)
 {
     struct dnn_json *file = NULL;
 
-    if (dnn_json_text("job.json", text, strlen(text), &file, &err) == 0) {
+    if (dnn_json_text("train.json", text, strlen(text), &file, &err) == 0) {
         struct dnn_jobj top = dnn_json_top(file);
 
         if (dnn_field_fill(&top, dnn_slicer_fields, NULL, out, &err) == 0) return file;
@@ -59,7 +58,7 @@ static void layouts(void)
     const char *seismic = "{\"sizes\": [64, 64, 256], \"strides\": [64, 64, 17], "
                           "\"discard_remainders\": true}";
 
-    ok(dnn_field_check(dnn_slicer_fields, &err) == 0, "the table is sound");
+    ok(dnn_field_check(dnn_slicer_fields, &err) == 0, "the table is valid");
     is_text(layout(seismic, 3, FULL(704, 590, 1006)), "11*9*45 = 4455 of 64x64x256x1",
             "the seismic volume: training");
     is_text(layout(seismic, 3, FULL(78, 590, 1006)), "1*9*45 = 405 of 64x64x256x1",
@@ -79,7 +78,7 @@ static void layouts(void)
     is_text(layout("{\"sizes\": [2], \"strides\": [5]}", 1, FULL(11)), "3 = 3 of 2x1",
             "a gap, and one point of the last box");
     is_text(layout("{\"sizes\": [2], \"strides\": [5]}", 1, FULL(10)), "2 = 2 of 2x1",
-            "no box that would begin at the end");
+            "no box that starts at the end");
 }
 
 static void refusals(void)
@@ -90,7 +89,7 @@ static void refusals(void)
             "top: sizes[1] is 9; it must be 1 to 8, the size of the volume",
             "a box larger than the volume");
     is_text(layout("{\"sizes\": [4, 4], \"strides\": [0, 1]}", 2, FULL(8, 8)),
-            "job.json:1: strides[0]: must be between 1 and 1073741824, not 0",
+            "train.json:1: strides[0]: must be between 1 and 1073741824, not 0",
             "a stride of 0");
     is_text(
         layout("{\"sizes\": [4], \"padding\": [1], \"padded_sizes\": [6]}", 1, FULL(8)),
@@ -109,10 +108,10 @@ static void refusals(void)
     is_text(layout("{\"sizes\": [2, 2], \"strides\": [1]}", 2, FULL(8, 8)),
             "slices: 1 strides given for a volume of 2 axes", "too few strides");
     is_text(layout("{\"size\": [2, 2]}", 2, FULL(8, 8)),
-            "job.json:1: size: unknown key; did you mean \"sizes\"?", "a wrong word");
+            "train.json:1: size: unknown key; did you mean \"sizes\"?", "a wrong word");
 }
 
-/* ---- what a box holds ---- */
+/* ---- content of a box ---- */
 
 static void contents(void)
 {
@@ -128,13 +127,14 @@ static void contents(void)
     dnn_slices_make(&how, 2, FULL(4, 5), &s, &err);
     is_int(s.total, 6, "2 by 3 boxes");
     dnn_slices_cut(&s, &v, 0, &box, &err);
-    is_text(words(&box), "3x3x1: 0 5 10 1 6 11 2 7 12", "the odd point goes after");
+    is_text(words(&box), "3x3x1: 0 5 10 1 6 11 2 7 12",
+            "an odd voxel of padding is at the end");
     ok(box.spacing[0] == 3 && box.spacing[1] == 2, "spacing is transposed too");
     dnn_slices_cut(&s, &v, 5, &box, &err);
     is_text(words(&box), "3x3x1: 19 0 0 0 0 0 0 0 0", "the remainder of both axes");
     int64_t start[3];
     dnn_slices_start(&s, 5, start);
-    ok(start[0] == 3 && start[1] == 4, "where it begins");
+    ok(start[0] == 3 && start[1] == 4, "its start");
     is_text(dnn_slices_cut(&s, &v, 6, &box, &err) < 0 ? err.text : "",
             "slices: box 6 requested, but there are only 6", "no such box");
     dnn_array_free(&v);
@@ -147,9 +147,9 @@ static void contents(void)
     dnn_array_free(&box);
 }
 
-/* ---- there and back ---- */
+/* ---- cut and assembled ---- */
 
-/* A slicer that some volume can have; lists are made in ints. */
+/* A random valid slicer; lists are stored in ints. */
 static struct dnn_slicer any_slicer(int nspace, const int64_t *full, int64_t ints[4][3])
 {
     struct dnn_slicer how = {.discard_remainders = draw(3) == 0};
@@ -173,7 +173,7 @@ static struct dnn_slicer any_slicer(int nspace, const int64_t *full, int64_t int
     return how;
 }
 
-/* Whether a point is in the part that boxes cover, when remainders are discarded. */
+/* Whether a voxel is covered by boxes if remainders are discarded. */
 static bool covered(const struct dnn_slices *s, int64_t point)
 {
     for (int i = s->nspace - 1; i >= 0; i--) {
@@ -234,10 +234,10 @@ static void round_trips(void)
         if (!good) printf("# %s %s\n", text, err.text);
         dnn_array_free(&v);
     }
-    ok(good, "cut, added and averaged: the volume, whatever the boxes");
+    ok(good, "cut, added and averaged: the volume, for any boxes");
 }
 
-/* Boxes that say different things are averaged; more channels than the volume had. */
+/* Overlapping boxes are averaged; with more channels than the volume. */
 static void overlaps(void)
 {
     int64_t sizes[] = {2}, strides[] = {1};

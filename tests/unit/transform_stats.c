@@ -1,5 +1,5 @@
-/* transform_stats.c - moments and histograms: exact where they must be, and the same
- * whatever the portions.
+/* transform_stats.c - moments and histograms: exact where required, and independent of
+ * how the data is divided.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -90,7 +90,7 @@ static void moments(void)
         }
 }
 
-/* A small spread on a large mean, in many portions: where naive sums fail. */
+/* A small variance with a large mean, in many parts: naive sums would fail. */
 static void accuracy(void)
 {
     struct dnn_column col = column_of(DNN_KIND_IMAGE, DNN_F64);
@@ -114,7 +114,7 @@ static void accuracy(void)
     for (int64_t i = 0; i < n; i++)
         squares += (value_of(&a, i) - sum / n) * (value_of(&a, i) - sum / n);
     ok(fabsl(s->mean[0] - sum / n) < 1e-7L, "a mean of 1e8, to 15 digits");
-    ok(fabsl(s->m2[0] - squares) < 1e-8L * squares, "its small spread, to 8 digits");
+    ok(fabsl(s->m2[0] - squares) < 1e-8L * squares, "its small variance, to 8 digits");
     ok(fabs(dnn_stats_std(s, 0) - (double)sqrtl(squares / n)) < 1e-8, "std");
     dnn_array_free(&a);
     dnn_free(s);
@@ -133,7 +133,7 @@ static void bad_numbers(void)
     is_int(s->count, 5, "points");
     is_int(s->bad, 3, "bad ones");
     is_int(s->good[0], 3, "good ones of a channel");
-    ok(s->mean[0] == 14.0 / 3 && s->mean[1] == 4.5, "means are of the good ones");
+    ok(s->mean[0] == 14.0 / 3 && s->mean[1] == 4.5, "means are of the finite values");
     ok(s->min[0] == 0 && s->max[1] == 9, "and so is the range");
     dnn_free(s);
     for (int i = 0; i < 10; i++)
@@ -148,7 +148,7 @@ static void bad_numbers(void)
 
 /* ---- histograms ---- */
 
-/* Numbers whose sizes differ as much as can be, and some that do not. */
+/* Numbers of very different magnitude, and some of similar magnitude. */
 static struct dnn_array any_numbers(enum dnn_dtype type, int64_t n)
 {
     struct dnn_array a = {0};
@@ -174,9 +174,9 @@ static struct dnn_array any_numbers(enum dnn_dtype type, int64_t n)
     return a;
 }
 
-/* All at once, and in random portions merged in a random tree: everything but the
- * moments must agree to the byte. */
-static bool portions_agree(enum dnn_dtype type)
+/* All at once, and in random parts merged in random order: everything except the
+ * moments must be bitwise equal. */
+static bool parts_agree(enum dnn_dtype type)
 {
     struct dnn_column col = column_of(DNN_KIND_IMAGE, type);
     int64_t n = draw(3000) + 1, at = 0, k = 0;
@@ -212,7 +212,7 @@ static bool portions_agree(enum dnn_dtype type)
     return good;
 }
 
-/* Every number lies in its bin by the bin's own edges, and no narrower bins would do.
+/* Every number lies between the edges of its bin, and bins are as narrow as possible.
  */
 static bool bins_right(enum dnn_dtype type)
 {
@@ -252,10 +252,10 @@ static void histograms(void)
         bool same = true, right = true;
 
         for (int i = 0; i < 40; i++) {
-            same = same && portions_agree(type);
+            same = same && parts_agree(type);
             right = right && bins_right(type);
         }
-        ok(same, "%s: one histogram, whatever the portions", dnn_dtype_name(type));
+        ok(same, "%s: one histogram, for any division", dnn_dtype_name(type));
         ok(right, "%s: every number in its bin", dnn_dtype_name(type));
     }
 }
@@ -269,7 +269,7 @@ static void bytes_are_exact(void)
 
     for (int i = 0; i < DNN_STATS_BINS; i++)
         good = good && s->bin[i] == (i < 256);
-    ok(good, "a byte, a bin");
+    ok(good, "one bin per byte value");
     ok(dnn_stats_quantile(s, 0) == 0 && dnn_stats_quantile(s, 1) == 255 &&
            dnn_stats_quantile(s, 0.5) == 127 && dnn_stats_quantile(s, 0.25) == 63,
        "exact quantiles");
@@ -331,7 +331,7 @@ static void classes(void)
     mask.classes = 4;
     label.classes = 10;
     s = stats_of(&mask, NULL);
-    is_int(s->nclasses, 4, "classes foretold");
+    is_int(s->nclasses, 4, "number of classes given before");
     dnn_free(s);
     set_value(&a, 0, 3);
     s = stats_of(&mask, &a);
@@ -371,7 +371,7 @@ static void refusals(void)
     dnn_array_free(&c);
 }
 
-/* The same portions in the same order give the same bits. */
+/* The same parts in the same order give the same bits. */
 static void repeated(void)
 {
     struct dnn_column col = column_of(DNN_KIND_IMAGE, DNN_F32);
@@ -385,11 +385,11 @@ static void repeated(void)
     dnn_free(one);
     one = stats_of(&col, NULL);
     dnn_stats_merge(one, two);
-    ok(memcmp(one, two, sizeof *one) == 0, "nothing and something is something");
+    ok(memcmp(one, two, sizeof *one) == 0, "empty merged with statistics");
     dnn_free(more);
     more = stats_of(&col, NULL);
     dnn_stats_merge(one, more);
-    ok(memcmp(one, two, sizeof *one) == 0, "something and nothing too");
+    ok(memcmp(one, two, sizeof *one) == 0, "statistics merged with empty");
     dnn_free(one);
     dnn_free(two);
     dnn_free(more);
@@ -397,7 +397,7 @@ static void repeated(void)
     dnn_array_free(&b);
 }
 
-/* What a file may hold instead. */
+/* Damaged statistics from a file. */
 static void damage(void)
 {
     struct dnn_column col = column_of(DNN_KIND_IMAGE, DNN_F32);
@@ -406,7 +406,7 @@ static void damage(void)
     int trusted = 0;
 
     ok(dnn_stats_check(s, &err) == 0 && dnn_stats_check(t, &err) == 0,
-       "what is made here is sound");
+       "valid statistics are accepted");
     t->nchannels = 65;
     is_text(dnn_stats_check(t, &err) < 0 ? err.text : "",
             "invalid statistics: impossible counts", "65 channels");
@@ -425,7 +425,7 @@ static void damage(void)
     is_text(dnn_stats_check(t, &err) < 0 ? err.text : "",
             "invalid statistics: the histogram does not match the range [-1, 1]",
             "bins that end elsewhere");
-    for (int i = 0; i < 300; i++) { /* nothing that is accepted may be harmful */
+    for (int i = 0; i < 300; i++) { /* accepted statistics must not cause a crash */
         dnn_free(t);
         t = stats_of(&col, &a);
         for (int k = 0; k < 3; k++) {
@@ -439,7 +439,7 @@ static void damage(void)
         dnn_stats_quantile(t, 0.99);
         dnn_stats_merge(s, t);
     }
-    ok(trusted < 300, "%d of 300 damaged ones pass, and are harmless", trusted);
+    ok(trusted < 300, "%d of 300 damaged ones are accepted, and harmless", trusted);
     dnn_free(s);
     dnn_free(t);
     dnn_array_free(&a);

@@ -1,4 +1,4 @@
-/* transform_values.c - numbers changed one by one.
+/* transform_values.c - element-wise changes of values.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -27,11 +27,11 @@ static void standardise_known(void)
 
     a.spacing[1] = 3;
     dnn_standardise(&a, 2, REALS(1, 2), REALS(0.5, 2), &err);
-    ok(a.type == DNN_F32 && a.spacing[1] == 3, "it becomes f32, its spacing stays");
+    ok(a.type == DNN_F32 && a.spacing[1] == 3, "it becomes f32, its spacing is kept");
     is_result(0, &a, "2x2x2: -2 -0.5 2 0.5 6 1.5 10 2.5", "a mean for each channel");
     a = counted(DNN_F32, "2x3");
     is_result(dnn_standardise(&a, 1, REALS(1), REALS(2), &err), &a,
-              "2x3: -0.5 0 0.5 1 1.5 2", "one for all");
+              "2x3: -0.5 0 0.5 1 1.5 2", "one mean for all channels");
     a = counted(DNN_I16, "scalar");
     is_result(dnn_standardise(&a, 1, REALS(4), REALS(2), &err), &a, "scalar: -2",
               "a single number");
@@ -101,13 +101,13 @@ static void clips(void)
             type == DNN_F32 || type == DNN_F64 || type == DNN_F16 || type == DNN_BF16;
         ok(a.type == type, "%s stays %s", dnn_dtype_name(type), dnn_dtype_name(type));
         is_result(rc, &a, real ? "6x1: 1.5 1.5 2 3 3.5 3.5" : "6x1: 2 2 2 3 3 3",
-                  "bounds move inwards for whole numbers");
+                  "bounds are rounded inwards for integers");
     }
     a = counted(DNN_BOOL, "2x1");
     is_result(dnn_clip(&a, 0.5, 9, &err), &a, "2x1: 1 1", "bool");
     a = counted(DNN_F32, "3x1");
     set_value(&a, 1, NAN);
-    is_result(dnn_clip(&a, 1, INFINITY, &err), &a, "3x1: 1 nan 2", "a NaN stays one");
+    is_result(dnn_clip(&a, 1, INFINITY, &err), &a, "3x1: 1 nan 2", "a NaN stays a NaN");
     static const double big[] = {-0x1p63, 0x1p63};
     a = blank(DNN_I64, "2x1");
     ((int64_t *)a.data)[0] = INT64_MIN;
@@ -147,10 +147,10 @@ static void classes(void)
     dnn_remap(&a, table, 1000, &err);
     for (int i = 0; i < 1000; i++)
         good = good && value_of(&a, i) == 999 - i;
-    ok(good, "more than a portion");
+    ok(good, "more than one block");
     set_value(&a, 777, 0.5);
     is_result(dnn_remap(&a, table, 1000, &err), &a,
-              "remap: element 777 is 0.5; classes are 0 to 999", "no class number");
+              "remap: element 777 is 0.5; classes are 0 to 999", "not a class number");
     a = counted(DNN_U8, "4x1");
     is_result(dnn_remap(&a, TABLE(0, 1, 2), 3, &err), &a,
               "remap: element 3 is 3; classes are 0 to 2", "outside the table");
@@ -160,7 +160,7 @@ static void classes(void)
     a = counted(DNN_U8, "4x1");
     is_result(dnn_remap(&a, TABLE(0, 1, 300, 2), 4, &err), &a,
               "remap: from element 0 on: element 2 is 300, out of range of u8",
-              "a class that is no byte");
+              "a class out of range of u8");
     a = counted(DNN_I64, "2x1");
     dnn_one_hot(&a, 3, &b, &err);
     is_result(0, &b, "2x3: 1 0 0 0 1 0", "one-hot of a mask");

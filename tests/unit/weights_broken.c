@@ -1,5 +1,5 @@
-/* weights_broken.c - files that are cut, damaged or made to do harm: refused with a
- * word, without a crash and without memory they only claim.
+/* weights_broken.c - truncated, damaged or malicious files: refused with a message,
+ * without a crash and without allocating sizes from the file.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* HDF5 asks for what a damaged file claims to need, and takes no for an answer. */
+/* HDF5 allocates sizes of a damaged file; a failed allocation is handled. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -49,11 +49,11 @@ static void is_refused(int code, const char *want, const char *what)
             "and why");
 }
 
-/* ---- what is no such file ---- */
+/* ---- other files ---- */
 
 static void strangers(void)
 {
-    is_refused(DNN_EIO, ": No such file or directory", "a file that is not there");
+    is_refused(DNN_EIO, ": No such file or directory", "a file that does not exist");
     dnn_file_write(path, "", 0, NULL);
     is_refused(DNN_EDATA,
                ": is no HDF5 file that can be read: file signature not found",
@@ -67,7 +67,7 @@ static void strangers(void)
     struct dnn_err err = {0};
     size_t len = strlen(path);
     static const char *const why = ": is no archive that can be read: ";
-    ok(open_it(&err) == DNN_EDATA, "half an archive is refused");
+    ok(open_it(&err) == DNN_EDATA, "a truncated archive is refused");
     ok(strncmp(err.text + len, why, strlen(why)) == 0, "and why: %s", err.text + len);
 #else
     is_refused(DNN_ECONFIG,
@@ -77,7 +77,7 @@ static void strangers(void)
     unlink(path);
 }
 
-/* ---- made to do harm ---- */
+/* ---- malicious files ---- */
 
 static hid_t made(void)
 {
@@ -160,7 +160,7 @@ static void harmful_arrays(void)
     H5Fclose(file);
     is_refused(DNN_EDATA,
                ": the array layers/dense/vars/0 has its numbers in another file",
-               "an array that is another file");
+               "an array with external storage");
 
     file = made();
     g = group(file, "layers/dense/vars");
@@ -191,7 +191,7 @@ static void harmful_links(void)
     H5Lcreate_soft("/layers", g, "again", H5P_DEFAULT, H5P_DEFAULT);
     H5Gclose(g);
     H5Fclose(file);
-    is_refused(DNN_EDATA, none, "a file of links to elsewhere");
+    is_refused(DNN_EDATA, none, "a file with external links");
 
     file = made();
     g = group(file, "layers");
@@ -210,7 +210,7 @@ static void harmful_names(void)
     attribute(file, "layer_names", "dense");
     H5Fclose(file);
     is_refused(DNN_EDATA, ": \"layer_names\" names 'dense', which is not there",
-               "a layer that is not there");
+               "a layer that does not exist");
 
     file = made();
     attribute(file, "layer_names", "dense");
@@ -221,7 +221,7 @@ static void harmful_names(void)
     is_refused(DNN_EDATA,
                ": \"weight_names\" of the layer 'dense' names the array "
                "\"?[2J/kernel:0\", which is not there",
-               "an array that is not there, with a name of control characters,");
+               "an array that does not exist, with control characters in its name,");
 
     file = made();
     hsize_t one = 1;
@@ -238,7 +238,7 @@ static void harmful_names(void)
 
 /* ---- damage ---- */
 
-/* Without waiting for the disk. */
+/* Without fsync. */
 static void put(const char *bytes, size_t len)
 {
     FILE *f = fopen(path, "wb");
@@ -248,7 +248,7 @@ static void put(const char *bytes, size_t len)
     fclose(f);
 }
 
-/* Read all there is; whatever comes, we must come back. */
+/* Read all arrays; it must return. */
 static void read_all(void)
 {
     struct dnn_err err = {0};
@@ -267,7 +267,7 @@ static void read_all(void)
     dnn_weights_close(w);
 }
 
-/* Sizes that lead nowhere where the texts are: the library would never come back. */
+/* Wrong sizes in the heap of strings: HDF5 would loop without end. */
 static void circles(void)
 {
     const char *srcdir = getenv("srcdir");
@@ -278,10 +278,10 @@ static void circles(void)
 
     if (dnn_file_read(from, 1 << 24, &bytes, &len, NULL) == 0)
         heap = memmem(bytes, len, "GCOL", 4);
-    if (ok(heap != NULL, "a file has texts of any length")) {
+    if (ok(heap != NULL, "a file with variable-length strings")) {
         char *want = dnn_format(": is damaged: the texts at byte %td", heap - bytes);
 
-        alarm(300); /* should it not come back */
+        alarm(300); /* if it hangs */
         memset(heap + 16, 0, 16);
         put(bytes, len);
         is_refused(DNN_EDATA, want, "an object without a size");
@@ -299,7 +299,7 @@ static void circles(void)
 
 enum { FLIPS = 400, CUTS = 60, SECONDS = 300 };
 
-/* In a process of its own, that a crash or an endless loop be seen. */
+/* In a child process, so that a crash or an endless loop is detected. */
 static void damaged(const char *name)
 {
     const char *srcdir = getenv("srcdir");
@@ -338,7 +338,7 @@ static void damaged(const char *name)
         }
         waitpid(pid, &status, 0);
     }
-    ok(status == 0, "%s: %d cuts and %d damaged bytes are lived through (status %d)",
+    ok(status == 0, "%s: %d truncations and %d damaged bytes, no crash (status %d)",
        name, CUTS, FLIPS, status);
     dnn_free(bytes);
     dnn_free(from);

@@ -1,5 +1,5 @@
-/* weights_match.c - which array of a real Keras file goes where, and what is said of
- * those that go nowhere.
+/* weights_match.c - matching of arrays in Keras files, and messages about arrays that
+ * do not match.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -107,7 +107,7 @@ static void partly(void)
     dnn_prog_free(prog);
 }
 
-/* Keras 3 numbers arrays: a layer of which there are more or fewer is refused. */
+/* Keras 3 numbers arrays: a layer with another number of arrays is refused. */
 static void numbered(void)
 {
     struct dnn_prog *prog = dnn_prog_make(DNN_F32, false);
@@ -137,7 +137,7 @@ static void numbered(void)
     dnn_prog_free(prog);
 }
 
-/* ---- by place ---- */
+/* ---- by class and order ---- */
 
 static void placed(void)
 {
@@ -173,7 +173,7 @@ static void placed(void)
               "  layer 'functional/batch_normalization': 0 3, 1 3, 2 3, 3 3\n"
               "  layer 'functional/conv2d': 0 3x3x3x3, 1 3\n"
               "  layer 'sequential/conv2d': 0 2x2x3x4, 1 4\n",
-              "without the network's list nothing can be said of it");
+              "without the list of layers nothing matches");
     is_report("k3_nested.weights.h5", prog, &order,
               "k3_nested.weights.h5: 4 of 4 weights, by class and order\n"
               "in the file, skipped:\n"
@@ -193,11 +193,11 @@ static void placed(void)
               "  layer 'inner/bn': 0 3, 1 3, 2 3, 3 3\n"
               "  layer 'inner/conv': 0 3x3x3x3, 1 3\n"
               "  layer 'tail/conv': 0 2x2x3x4, 1 4\n",
-              "one known name, and only names count");
+              "one matching name: then only names are used");
     dnn_prog_free(prog);
 }
 
-/* ---- inner layers of the older manner ---- */
+/* ---- nested layers of Keras 2 ---- */
 
 static void inner(void)
 {
@@ -225,7 +225,7 @@ static void inner(void)
               "refused:\n"
               "  k2_deep_nested.h5: layer 'stage/down': several layers here could be "
               "meant, as 'stage/y/down'\n",
-              "a name inside a model that fits two layers is refused");
+              "a nested name that matches two layers is refused");
     dnn_prog_free(prog);
 }
 
@@ -252,7 +252,7 @@ static void numbers(void)
         uint16_t f16[3], bf16[3];
         int32_t i32[3];
 
-        is_text(a->path, "model_weights/dense/dense/bias:0", "and where it is");
+        is_text(a->path, "model_weights/dense/dense/bias:0", "and its path");
         ok(a->is.dtype == DNN_F32 && a->is.shape.ndim == 1 && a->is.shape.dim[0] == 3,
            "it is f32 3");
         ok(dnn_weights_get(w, found, DNN_F32, f32, &err) == 0 &&
@@ -292,7 +292,7 @@ int main(void)
 
     ok(dnn_weights_open("x.h5", &w, &err) == DNN_ECONFIG, "no HDF5, no weights");
     is_text(err.text, "x.h5: files of weights need HDF5, which this was built without",
-            "and it says so");
+            "and its message");
     return done();
 }
 #endif

@@ -1,5 +1,5 @@
-/* weights_save.c - what is written is read again, in both manners, byte for byte the
- * same each time; and nothing is left where something went wrong.
+/* weights_save.c - weight files in both layouts are read again, and are bitwise the
+ * same each time; after an error no file is left.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -159,9 +159,10 @@ static void round_trips(void)
         for (int i = 0; i < 2; i++)
             ok(dnn_weights_save(path[i], prog, &order, NULL, give, prog, &err) == 0 &&
                    comes_back(path[i], prog, &order),
-               "%s of %s comes back", path[i] + sizeof dir, dnn_dtype_name(types[t]));
+               "%s of %s is read again", path[i] + sizeof dir,
+               dnn_dtype_name(types[t]));
         if (t == 0) {
-            sleep(1); /* files tell seconds */
+            sleep(1); /* time stamps have a resolution of 1 s */
             dnn_weights_save(path[2], prog, &order, NULL, give, prog, &err);
             ok(same_bytes(path[1], path[2]), "the same numbers give the same bytes");
         }
@@ -185,9 +186,9 @@ static void archives(void)
     if (rc == DNN_ECONFIG)
         skip("a .keras archive", "built without libzip");
     else {
-        ok(rc == 0 && comes_back(path[0], prog, &order), "a.keras comes back %s",
+        ok(rc == 0 && comes_back(path[0], prog, &order), "a.keras is read again %s",
            err.text);
-        sleep(2); /* archives tell two seconds */
+        sleep(2); /* time stamps of archives have a resolution of 2 s */
         dnn_weights_save(path[1], prog, &order, &about, give, prog, &err);
         ok(same_bytes(path[0], path[1]), "the same numbers give the same archive");
     }
@@ -198,7 +199,7 @@ static void archives(void)
     dnn_prog_free(prog);
 }
 
-/* More names than an attribute holds. */
+/* More names than fit into an attribute. */
 static void long_lists(void)
 {
     enum { LAYERS = 600 };
@@ -222,7 +223,7 @@ static void long_lists(void)
 
         ok(dnn_weights_save(path, prog, &all, NULL, give, prog, &err) == 0 &&
                comes_back(path, prog, &all),
-           "%d long names come back from %s", LAYERS, path + sizeof dir);
+           "%d long names are read from %s", LAYERS, path + sizeof dir);
         unlink(path);
         dnn_free(path);
     }
@@ -242,8 +243,8 @@ static void refusals(void)
 
     dnn_file_write(path, "old", 3, NULL);
     ok(dnn_weights_save(path, prog, &order, NULL, give_some, prog, &err) == DNN_EDEVICE,
-       "a source that fails, fails it");
-    is_text(err.text, "the device is gone", "with its own words");
+       "an error of the source is returned");
+    is_text(err.text, "the device is gone", "with its message");
     char *text = NULL;
     dnn_file_read_text(path, 100, &text, &err);
     is_text(text, "old", "and the old file is there");
@@ -255,11 +256,11 @@ static void refusals(void)
        err.text);
     add(prog, "stranger", "kernel", "1", false);
     ok(dnn_weights_save(path, prog, &order, NULL, give, prog, &err) == DNN_ECONFIG,
-       "a layer that the list has not is refused");
+       "a layer that is not in the list is refused");
     char *want =
         dnn_format("%s: the layer 'stranger' is not in the network's list", path);
-    is_text(err.text, want, "by its name");
-    is_int(count_files(), 1, "and nothing is left");
+    is_text(err.text, want, "with its name");
+    is_int(count_files(), 1, "and no file is left");
     dnn_free(want);
     unlink(path);
     dnn_free(path);

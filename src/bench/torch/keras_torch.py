@@ -1,5 +1,5 @@
 # keras_torch.py - a PyTorch network from Keras JSON, as Keras 2 and 3 and the zoo
-# write it: an interpreter of its own, that shares no code with ours.
+# write it.  It shares no code with src/graph.
 #
 #   net = keras_torch.read("net.json")      # or a dict
 #   net.load({("conv1", "kernel"): array})  # in Keras's layout
@@ -16,7 +16,7 @@ from torch import nn
 from torch_kinds import Penalty, edges, make
 
 MODELS = ("Sequential", "Functional", "Model")
-# Whose result its own backward pass does not need: a ReLU may overwrite it.
+# Their backward pass does not need their output: a ReLU may overwrite it.
 SAFE = re.compile(r"(Conv\dD|Conv\dDTranspose|DepthwiseConv\dD|SeparableConv\dD|Dense|"
                   r"BatchNormalization|Add|Concatenate)$")
 
@@ -35,7 +35,7 @@ class Node:
 
 
 class Reader:
-    """Opens models in models up into a list of nodes."""
+    """Flattens nested models into a list of nodes."""
 
     def __init__(self, top):
         version = str(top.get("keras_version", "")) if isinstance(top, dict) else ""
@@ -45,7 +45,7 @@ class Reader:
         self.outputs = self.open(top, "", False, None, None)
 
     def refs(self, at, found, training):
-        """References in a list however deep; the call's training flag."""
+        """All references in a nested list; the training flag of the call."""
         if isinstance(at, list) and at and isinstance(at[0], str):
             found.append((at[0], at[1] if len(at) > 1 else 0,
                           at[2] if len(at) > 2 else 0))
@@ -79,7 +79,7 @@ class Reader:
         return made
 
     def open(self, model, prefix, frozen, given, training):
-        """Append the nodes of one use of a model; returns its outputs' numbers."""
+        """Append the nodes of one call of a model; returns the numbers of its outputs."""
         config = model if isinstance(model, list) else model["config"]
         listed = config if isinstance(config, list) else config["layers"]
         config = {} if isinstance(config, list) else config
@@ -118,7 +118,7 @@ class Reader:
 
     @staticmethod
     def bases(by_name, refs):
-        """Keras counts uses of an inner model from 1, its own making being use 0."""
+        """Keras counts calls of an inner model from 1; call 0 is its construction."""
         base = {}
         for name, (at, calls) in by_name.items():
             to = [call for n, call, _ in refs if n == name]
@@ -135,7 +135,7 @@ class Reader:
             self.refs(config.get(key) or [], ends[key], None)
         inputs = [r[0] for r in ends["input_layers"]] or \
             [n for n, at, _ in items if at["class_name"] == "InputLayer"]
-        if self.keras >= 3:  # whose outputs alone count an inner model's uses from 1
+        if self.keras >= 3:  # only its outputs count the calls of an inner model from 1
             ends["output_layers"] = [
                 (n, c - 1 if c > 0 and by_name[n][0]["class_name"] in MODELS[1:] else c,
                  t) for n, c, t in ends["output_layers"]]
@@ -227,7 +227,7 @@ class Net(nn.Module):
         return count
 
     def fuse_padding(self):
-        """ZeroPadding before a valid convolution is that one's own padding."""
+        """ZeroPadding before a valid convolution becomes padding of the convolution."""
         count, per_layer = self.uses(), self.calls()
         self.skipped = set()
         for node in self.nodes:
@@ -309,7 +309,7 @@ class Net(nn.Module):
         return [vals[i] for i in self.outputs]
 
     def reset(self, seed):
-        """Keras's usual beginnings: Glorot for kernels, else zeros and ones."""
+        """Keras's default initializers: Glorot for kernels, else zeros and ones."""
         gen = torch.Generator().manual_seed(seed)
         with torch.no_grad():
             for module in self.modules():
@@ -326,7 +326,7 @@ class Net(nn.Module):
                     t.fill_(1.0 if name in ("gamma", "moving_variance") else 0.0)
 
     def load(self, values):
-        """Weights in Keras's layout, by (layer, name): all of them, no others."""
+        """Load weights in Keras's layout, by (layer, name); all must be given."""
         if set(values) != set(self.arrays):
             raise KeyError(f"weights differ: {set(values) ^ set(self.arrays)}")
         for key, value in values.items():
@@ -341,7 +341,7 @@ class Net(nn.Module):
                 if array.trainable and array.tensor.grad is not None}
 
     def penalty(self):
-        """What activity regularizers of the last forward pass add to a loss."""
+        """The penalties of activity regularizers in the last forward pass."""
         found = [m.loss for m in self.modules() if isinstance(m, Penalty)]
         return sum(found) if found else 0.0
 

@@ -1,4 +1,4 @@
-# torch_common.py - what the scripts of `dnn-bench --against torch` share.
+# torch_common.py - functions shared by the scripts of `dnn-bench --against torch`.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -11,12 +11,12 @@ import torch
 
 
 def reply(**fields):
-    """One line of JSON on stdout."""
+    """Print one line of JSON on stdout."""
     print(json.dumps(fields), flush=True)
 
 
 def about():
-    """Which PyTorch this is."""
+    """Version and properties of this PyTorch."""
     onednn = re.search(r"(?:MKL-DNN|oneDNN) v([\d.]+)", torch.__config__.show())
     return {"python": sys.executable, "torch": torch.__version__,
             "mkl": torch.backends.mkl.is_available(),
@@ -25,7 +25,7 @@ def about():
 
 
 def formatted(x, form):
-    """In this memory format, where PyTorch has one for so many axes."""
+    """x in this memory format, if PyTorch has it for this number of axes."""
     if form == "contiguous" or x.ndim < 4:
         return x.contiguous()
     return x.contiguous(memory_format=torch.channels_last if x.ndim == 4
@@ -33,15 +33,15 @@ def formatted(x, form):
 
 
 def within(seconds, call):
-    """None, or why the call did not succeed in time."""
-    def late(*_):
+    """Call it with a time limit; returns None, or why it failed."""
+    def too_slow(*_):
         raise TimeoutError(f"not compiled within {seconds} seconds")
-    signal.signal(signal.SIGALRM, late)
+    signal.signal(signal.SIGALRM, too_slow)
     signal.alarm(seconds)
     try:
         call()
         return None
-    except Exception as e:  # whatever the compiler meets: eager mode counts then
+    except Exception as e:  # any error of the compiler: eager mode is used
         lines = [s.strip() for s in str(e).splitlines()]
         named = [s for s in lines if s and not s.endswith("raised:")]
         return (named or [type(e).__name__])[0][:200]

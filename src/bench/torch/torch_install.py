@@ -1,6 +1,6 @@
-# torch_install.py - install PyPI's PyTorch into a virtual environment of its own:
-# `dnn-bench torch --install` runs it.  Interrupted, the same command continues: wheels
-# that are complete are not downloaded again.
+# torch_install.py - install PyPI's PyTorch into a new virtual environment:
+# `dnn-bench torch --install` runs it.  If it is interrupted, the same command continues:
+# complete wheels are not downloaded again.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -12,7 +12,7 @@ import sys
 import zipfile
 
 WANTED = ["torch", "numpy", "pillow", "setuptools"]
-NEEDED = 9e9  # bytes: the wheels and what they unpack to
+NEEDED = 9e9  # bytes: the wheels and their content
 
 
 def fail(text):
@@ -43,7 +43,7 @@ def pip(*args):
 
 
 def download(target):
-    """Every wheel and what it requires, one after the other."""
+    """Download all wheels with their dependencies, one after the other."""
     from pip._vendor.packaging.requirements import Requirement
     from pip._vendor.packaging.utils import canonicalize_name, parse_wheel_filename
     wheels, part = target / "wheels", target / "part"
@@ -79,7 +79,7 @@ def download(target):
 
 def main():
     target = pathlib.Path(sys.argv[1])
-    if pathlib.Path(sys.prefix) != target:  # not yet its own Python
+    if pathlib.Path(sys.prefix) != target:  # not run by the Python of the environment yet
         make_environment(target)
         python = str(target / "bin/python")
         os.execv(python, [python, *sys.argv])

@@ -1,6 +1,6 @@
-# torch_io.py - images through PyTorch's DataLoader: `dnn-bench io --against torch` runs
-# it.  One line of JSON on stdout when it is ready, and one for each request on stdin: npy
-# or png, an epoch of images from there.
+# torch_io.py - read images with PyTorch's DataLoader: `dnn-bench io --against torch` runs
+# it.  It prints a line of JSON when it is ready.  For each request on stdin (npy or png) it
+# reads an epoch of images from that source and prints a line of JSON.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -24,10 +24,10 @@ except ImportError:
 def arguments():
     p = argparse.ArgumentParser(description="Time PyTorch's DataLoader.")
     p.add_argument("--npy", required=True, metavar="FILE", help="u8 images")
-    p.add_argument("--png", metavar="DIR", help="where to put them as PNG files")
-    p.add_argument("--pngs", type=int, default=512, help="how many of them")
+    p.add_argument("--png", metavar="DIR", help="directory to write them to as PNG files")
+    p.add_argument("--pngs", type=int, default=512, help="number of PNG files")
     p.add_argument("--batch", type=int, default=64, help="samples per batch")
-    p.add_argument("--workers", type=int, default=2, help="of the DataLoader")
+    p.add_argument("--workers", type=int, default=2, help="workers of the DataLoader")
     return p.parse_args()
 
 
@@ -67,13 +67,13 @@ class Files(Dataset):
 
 
 class Epochs:
-    """A loader whose processes stay from one epoch to the next."""
+    """A DataLoader with persistent workers."""
 
     def __init__(self, dataset, args):
         self.loader = DataLoader(dataset, batch_size=args.batch, shuffle=True,
                                  num_workers=args.workers,
                                  persistent_workers=args.workers > 0)
-        self.run()  # starts them
+        self.run()  # starts the workers
 
     def run(self):
         start = time.perf_counter()

@@ -1,5 +1,5 @@
-# torch_kinds.py - the module of one Keras layer: layers without weights, and which
-# class makes which module.
+# torch_kinds.py - PyTorch modules for Keras layers: layers without weights, and the table of
+# Keras classes.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -60,7 +60,7 @@ def global_pool(kind, cfg, x):
 
 
 class Constant(nn.Module):
-    """y = a x + b of known numbers."""
+    """y = a x + b with constant a and b."""
 
     def __init__(self, a, b):
         super().__init__()
@@ -135,7 +135,7 @@ def merge(kind, cfg):
 
 
 class Penalty(nn.Module):
-    """Activity regularizer: the identity, whose gradient is the penalty's too."""
+    """Activity regularizer: the identity; the gradient includes the penalty's."""
 
     def __init__(self, l1, l2, inner=None):
         super().__init__()
@@ -150,7 +150,7 @@ class Penalty(nn.Module):
 
 
 def make(kind, cfg, xs, keras, frozen, inplace):
-    """The module of one layer for these inputs (tensors, their shapes count)."""
+    """The module of one layer for inputs of these shapes."""
     x = xs[0]
     conv = re.fullmatch(r"(Conv|DepthwiseConv|SeparableConv)(?:olution)?\dD", kind)
     if conv:
@@ -165,7 +165,7 @@ def make(kind, cfg, xs, keras, frozen, inplace):
                     r"StochasticDepth", kind):
         if kind == "Dropout":
             return nn.Dropout(cfg["rate"])
-        return Call(lambda x: x)  # compared only where it does nothing
+        return Call(lambda x: x)  # only compared in cases where it is the identity
     if re.fullmatch(r"(Layer|Group|Instance)Normalization", kind):
         return Norm(kind[:-13], cfg, x)
     if kind in ("Add", "Subtract", "Multiply", "Average", "Maximum", "Minimum",

@@ -1,8 +1,8 @@
 # torch_parts.py - Keras layer classes as PyTorch modules.
 #
-# Data is (batch, channels, space...) inside, as PyTorch has it; configs are Keras's,
-# whose axes count (batch, space..., channels).  Each module lists its weights as
-# `Array`s, which know how to give and take them in Keras's layout.
+# Tensors are (batch, channels, space...), as in PyTorch.  Configs are Keras's, with axes
+# numbered as (batch, space..., channels).  Each module lists its weights as `Array`s, which
+# convert them from and to Keras's layout.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -28,7 +28,7 @@ def to_first(x):
 
 
 def axis_of(axis, ndim):
-    """A Keras axis as PyTorch's."""
+    """The number of a Keras axis in PyTorch's order."""
     axis %= ndim
     if axis == 0 or ndim == 2:
         return axis
@@ -41,7 +41,7 @@ def numbers(value, nd):
 
 
 class Array:
-    """A weight: its tensor, seen as `view` and permuted by `perm`, is Keras's."""
+    """A weight: its tensor, with shape `view` and permuted by `perm`, is Keras's."""
 
     def __init__(self, name, owner, attr, perm=None, view=None, trainable=True,
                  fan=None):
@@ -102,7 +102,7 @@ def softmax(cfg, log):
 
 
 def activation(spec, keras, inplace=False, cfg=None):
-    """None (linear) or a module, of a name or of what Keras writes for a layer."""
+    """None (linear) or a module, from a name or the config of a Keras layer."""
     if isinstance(spec, dict):
         inner = spec.get("config")
         if isinstance(inner, dict):
@@ -120,7 +120,7 @@ def activation(spec, keras, inplace=False, cfg=None):
         "swish": nn.SiLU, "silu": nn.SiLU, "elu": nn.ELU, "selu": nn.SELU,
         "gelu": nn.GELU, "softplus": lambda: nn.Softplus(threshold=1000),
         "softsign": nn.Softsign, "mish": nn.Mish,
-        # PyTorch's own has a sixth that is only a float's.
+        # PyTorch's own rounds 1/6 to float.
         "hard_sigmoid": (lambda: Call(lambda x: F.relu6(x + 3) / 6)) if keras >= 3 else
         lambda: Call(lambda x: (0.2 * x + 0.5).clamp(0, 1)),
         "hard_swish": nn.Hardswish, "hard_silu": nn.Hardswish,
@@ -193,7 +193,7 @@ def window(cfg, nd, x, size, stride, dilation):
 
 
 def split(pads):
-    """(native padding, what F.pad must do): one of them is nothing."""
+    """(padding of the module, padding for F.pad); only one of them is used."""
     if all(a == b for a, b in pads):
         return [a for a, _ in pads], None
     return [0] * len(pads), [n for pair in reversed(pads) for n in pair]
@@ -318,8 +318,8 @@ class BatchNorm(nn.Module):
         self.frozen = frozen
         self.fn = BATCH[x.ndim](x.shape[self.axis], cfg.get("epsilon", 1e-3),
                                 1 - cfg.get("momentum", 0.99))
-        # Keras 2 leaves images and volumes to a fused op, which moves the unbiased
-        # variance as PyTorch does; Keras else takes the batch's own.
+        # For images and volumes Keras 2 uses a fused op, whose moving average has the
+        # unbiased variance, as in PyTorch; otherwise Keras uses the biased one.
         self.fn.unbiased = keras == 2 and x.ndim in (4, 5) and \
             axis % x.ndim in (1, x.ndim - 1)
         self.arrays = []

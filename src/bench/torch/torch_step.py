@@ -1,6 +1,6 @@
-# torch_step.py - the same network in PyTorch: `dnn-bench step --against torch` runs it.
+# torch_step.py - time a Keras network in PyTorch: `dnn-bench step --against torch` runs it.
 #
-# One line of JSON on stdout when it is ready, and one for each request on stdin:
+# It prints a line of JSON when it is ready, and one for each request on stdin:
 #   run train|infer eager|compile    one step: {"seconds": S}
 #   compile train|infer SECONDS      torch.compile within this time: {"reason": null}, or
 #                                    why it is not available
@@ -72,7 +72,7 @@ class Step:
         return time.perf_counter() - start
 
     def compile(self, what, seconds):
-        """Constants are folded and packed for inference, as ours are."""
+        """Fold and pack constants for inference, as dnn-toolkit does."""
         import torch._inductor.config
         torch._inductor.config.freezing = what == "infer"
         self.call[what, "compile"] = torch.compile(self.call[what, "eager"], dynamic=False)

@@ -1,5 +1,5 @@
-# torch_train.py - the same training in PyTorch: `dnn-bench train --against torch` runs it.
-# It reads the same network and the same samples, and prints a line of JSON for each step
+# torch_train.py - train a Keras network in PyTorch: `dnn-bench train --against torch` runs it.
+# It reads the same network and samples as dnn-train, and prints a line of JSON for each step
 # and epoch, as `dnn-train --json` does.  With --ranks it starts the other ranks itself and
 # trains with DistributedDataParallel over gloo.  With --probe it prints how fast each
 # memory format, reader and mode (eager, torch.compile) is, and stops.
@@ -19,7 +19,7 @@ def arguments():
     p = argparse.ArgumentParser(description="Train a Keras network in PyTorch.")
     p.add_argument("--layers", required=True, metavar="FILE", help="the network")
     p.add_argument("--data", required=True, metavar="DIR",
-                   help="IDX files as MNIST has them, or train_x.npy and so on")
+                   help="IDX files named as those of MNIST, or train_x.npy, train_y.npy...")
     p.add_argument("--batch", type=int, default=4, help="global batch size")
     p.add_argument("--test-batch", type=int, default=8, help="batch size of validation")
     p.add_argument("--epochs", type=int, default=2)
@@ -45,7 +45,7 @@ os.environ["OMP_NUM_THREADS"] = str(ARGS.threads)  # before PyTorch is loaded
 
 
 def bind():
-    """Cores of its own for each rank, where there are enough."""
+    """Bind each rank to its own cores, if there are enough."""
     cpus = sorted(os.sched_getaffinity(0))
     if ARGS.ranks > 1 and len(cpus) >= ARGS.ranks * ARGS.threads:
         first = ARGS.rank * ARGS.threads
@@ -73,7 +73,7 @@ def report(**fields):
 # ---- data ----
 
 def idx(name):
-    """An IDX file, packed or not."""
+    """Read an IDX file, gzip-compressed or not."""
     path = os.path.join(ARGS.data, name)
     with (gzip.open(path + ".gz") if os.path.exists(path + ".gz") else open(path, "rb")) \
             as f:
@@ -100,7 +100,7 @@ def tensors(split):
 
 
 def rows(order, batch):
-    """What this rank has of each batch."""
+    """The samples of this rank in each batch."""
     for at in range(0, len(order), batch):
         whole = order[at:at + batch]
         each = -(-len(whole) // ARGS.ranks)
@@ -108,7 +108,7 @@ def rows(order, batch):
 
 
 class Reader:
-    """Batches of the training samples: an epoch each time it is asked."""
+    """Batches of the training samples: each iteration is an epoch."""
 
     def __init__(self, data, how, count=None):
         self.data, self.loader = data, None
@@ -132,7 +132,7 @@ class Reader:
 # ---- the network ----
 
 def read_network():
-    """What the loss sees are the inputs of the softmax at the end."""
+    """The loss uses the logits, the input of the softmax at the end."""
     with open(ARGS.layers) as f:
         net = json.load(f)
     last = net["config"]["layers"][-1]["config"]
@@ -155,7 +155,7 @@ class Trainer:
         self.run = torch.compile(self.net, dynamic=False) if mode == "compile" else self.net
         self.eval = self.run
         if ARGS.ranks > 1:
-            # Its batch norm is not synchronised: PyTorch has that for GPUs only.
+            # Batch norm is not synchronised: PyTorch supports that on GPUs only.
             self.run = DistributedDataParallel(
                 self.net, broadcast_buffers=False, gradient_as_bucket_view=True,
                 static_graph=True)
@@ -205,7 +205,7 @@ def train():
 
 
 def probe():
-    """The first step of each variant is not counted: PyTorch makes its kernels then."""
+    """The first step of each variant is not timed: it includes setting up kernels."""
     data = tensors("train")
     readers = ["tensors"]
     if ARGS.ranks == 1 and len(data[0]) > 100:
@@ -236,7 +236,7 @@ def probe():
 
 
 def start_others():
-    """The other ranks, which end by themselves when this one is gone."""
+    """Start the other ranks; they end when this process ends."""
     meet = f"{ARGS.data}/meet-{os.getpid()}"
     return meet, [subprocess.Popen([sys.executable] + sys.argv +
                                    ["--rank", str(r), "--meet", meet])

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-# make.py - write the networks of networks.py as real Keras exports: JSON, weights,
-# and what Keras computes.  Usage: make.py OUTPUT-DIRECTORY [NETWORK...]
+# make.py - write the networks of networks.py with Keras: JSON, weights and results.
+# Usage: make.py OUTPUT-DIRECTORY [NETWORK...]
 #
 # Run it once with Keras 2 (pip install tensorflow-cpu==2.15.1) and once with Keras 3
 # (pip install keras tensorflow-cpu); each writes its own files, k2_* and k3_*.
@@ -11,7 +11,7 @@
 #   NAME.keras         model.save() of Keras 3
 #   NAME.data.h5       input/N, output/N for inference; for a training step
 #                      seed/N, the gradient of the outputs; train/N, the outputs;
-#                      grad/LAYER/WEIGHT; after/LAYER/WEIGHT, the moved averages
+#                      grad/LAYER/WEIGHT; after/LAYER/WEIGHT, the moving averages
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -43,7 +43,7 @@ def leaves(model, prefix=""):
 
 def weight_name(weight, layer):
     name = weight.name.split("/")[-1].split(":")[0]
-    # Keras 3 calls it otherwise
+    # Keras 3 has another name
     if name == "kernel" and type(layer).__name__.startswith("Depthwise"):
         return "depthwise_kernel"
     return name

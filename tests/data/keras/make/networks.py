@@ -1,5 +1,5 @@
-# networks.py - small networks that between them use every layer Keras shares with
-# us.  Each function takes the layers module and Model, and gives a model.
+# networks.py - small networks that together use every Keras layer that the toolkit supports.
+# Each function takes the layers module and Model, and returns a model.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -8,9 +8,8 @@ NETWORKS = []
 
 
 def network(keras=(2, 3), train=False, batch=2, k2="h5", k3="h5"):
-    """keras: which to make it with.  train: also keep a training step (outputs,
-    gradients, moved averages); only for networks without noise.  k2, k3: the formats
-    of weights to keep."""
+    """keras: versions to use.  train: also store a training step (outputs, gradients, moving
+    averages); only for networks without noise.  k2, k3: formats of weights to store."""
 
     def keep(function):
         formats = {2: k2.split(), 3: k3.split()}

@@ -1,18 +1,18 @@
-# train_job.sh - sourced by tests that train over and over: a small job.
+# train_config.sh - sourced by tests that train often: a small dataset and configuration.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
 #
 # shellcheck shell=bash
 
-# make_job SAMPLES EPOCHS KEEP: blobs.bp and job.json, here.  Seven tenths of the samples are
-# trained with, in batches of four; a checkpoint every three steps.
-make_job() {
+# make_config SAMPLES EPOCHS KEEP: write blobs.bp and train.json.  70 % of the samples are for
+# training, in batches of four; a checkpoint every three steps.
+make_config() {
     cat > prepare.json << EOF
 {"generate": {"type": "blobs3d", "samples": $1, "size": 8, "classes": 2, "noise": 0.05},
  "to": "blobs.bp", "seed": 3, "steps": [{"split": {"train": 0.7, "validation": 0.3}}]}
 EOF
-    cat > job.json << EOF
+    cat > train.json << EOF
 {"layers": {"class_name": "Sequential", "config": {"name": "net", "layers": [
   {"class_name": "Conv3D", "config": {"name": "conv", "filters": 6, "kernel_size": [3, 3, 3], "padding": "same",
     "use_bias": false, "batch_input_shape": [null, 8, 8, 8, 1]}},
@@ -28,11 +28,11 @@ EOF
     guarded dnn-prepare -q prepare.json || exit 1
 }
 
-# train_on DIR RANKS SET...: job.json from beginning to end; complaints on stdout
+# train_on DIR RANKS KEY=VALUE...: train with train.json; prints errors
 train_on() {
     local dir=$1 n=$2 set=()
     shift 2
     for key in "$@"; do set+=(--set "$key"); done
-    guarded "$MPIEXEC" -n "$n" dnn-train --set dir="$dir" "${set[@]}" job.json > said 2>&1 ||
-        { echo "status $?"; cat said; }
+    guarded "$MPIEXEC" -n "$n" dnn-train --set dir="$dir" "${set[@]}" train.json > output 2>&1 ||
+        { echo "status $?"; cat output; }
 }
