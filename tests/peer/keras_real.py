@@ -78,12 +78,8 @@ def run(tool, *words):
 
 
 def distance(got, want):
-<<<<<<< HEAD
-    """The largest difference as a part of the largest number.  Random weights in 1202 layers
-    overflow: where Keras has no finite number, we may not have one either."""
-=======
-    """The largest difference relative to the largest value."""
->>>>>>> 131864b09fb0884fe2b9ea0452a263109ef9f0e7
+    """The largest difference relative to the largest value.  The random weights of resnet1202
+    make values overflow: where Keras's output is not finite, ours must not be finite either."""
     worst = 0.0
     for a, b in zip(got, want):
         a, finite = a.reshape(b.shape), np.isfinite(b)
