@@ -79,7 +79,7 @@ static struct dnn_option step_options[40] = {
 };
 
 /* The parameters of the zoo's networks as options, from the table that reads them in a
- * configuration file.  --size and --channels stand for its input. */
+ * configuration file.  --size and --channels replace its key "input". */
 static void add_zoo(struct dnn_option *options, size_t size)
 {
     size_t n = 0;

@@ -139,15 +139,15 @@ static const struct dnn_command commands[] = {
      "supervisor stays in the background.  If the start does not succeed, or is "
      "killed half way, nothing that it started stays.",                                                      start  },
     {"stop",    "",            0, 0,  "end a cluster and all its jobs",               NULL,
-     "Returns when the last process is gone.  None running is no error.  Logs and job "
-     "records stay until the next start.",                                                                   stop   },
+     "Returns when the last process is gone.  It is no error if none is running.  "
+     "Logs and job records stay until the next start.",                                                      stop   },
     {"restart", "",            0, 0,  "stop a cluster and start it again",            restart_options,
      "All jobs end.  One that is not running is started.",                                                   restart},
     {"status",  "",            0, 0,  "show supervisor, nodes and partitions",        NULL,
      "Exit status 0 if it is running, 5 if not.",                                                            status },
     {"fail",    "NODE",        1, 1,  "kill a node as a power cut would",             NULL,
-     "All its processes and its network are gone at once.  Slurm is not told; it "
-     "notices after SlurmdTimeout, sets the node DOWN and requeues its jobs.",                               fail   },
+     "All its processes and its network are gone at once.  Slurm is not "
+     "notified: after SlurmdTimeout it sets the node DOWN and requeues its jobs.",                           fail   },
     {"restore", "NODE",        1, 1,  "boot a failed node and wait until it is used",
      restore_options,                                                                                  NULL, restore},
     {"run",     "[--] CMD...", 1, -1, "run a command as if logged in on the cluster", NULL,

@@ -1,4 +1,4 @@
-/* dnn-prepare.c - raw files or a generator into one dataset; look at datasets.
+/* dnn-prepare.c - prepares and inspects datasets.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -16,7 +16,7 @@
 #include <string.h>
 
 struct options {
-    struct dnn_cli_config words; /* first: offsets of import options are in it */
+    struct dnn_cli_config cli; /* first: import options use offsets in it */
     bool replace, restart, describe, verify, formats, keys;
     long preview;
     const char *preview_split, *export;
@@ -32,48 +32,47 @@ static int ncommand;
     {.name = n, .type = DNN_O_FLAG, .offset = AT(field), .help = h}
 /* Options of the import follow these: see add_imports(). */
 static struct dnn_option options[96] = {
-    TEXT("from", words.from, "FILE",
+    TEXT("from", cli.from, "FILE",
          "input files: a file, a directory, or a list of files"),
-    TEXT("target", words.target, "FILE", "target files, if separate from the inputs"),
-    TEXT("to", words.to, "DATASET",
+    TEXT("target", cli.target, "FILE", "target files, if separate from the inputs"),
+    TEXT("to", cli.to, "DATASET",
          "output dataset, NAME.bp; overrides the configuration file"),
-    TEXT("generate", words.generate, "NAME",
+    TEXT("generate", cli.generate, "NAME",
          "generate samples instead of reading files: fractals3d, blobs3d..."),
     {.name = "set",
        .type = DNN_O_LIST,
-       .offset = AT(words.set),
+       .offset = AT(cli.set),
        .arg = "KEY=VALUE",
        .help = "set a key of the generator: --set samples=64"},
-    TEXT("split", words.split, "SHARES",
+    TEXT("split", cli.split, "SHARES",
          "fractions of train, validation and test, such as 0.8,0.1,0.1, or files with "
          "sample names"),
-    FLAG("stratify", words.stratify,
+    FLAG("stratify", cli.stratify,
          "stratified split: same class distribution in each split"),
-    TEXT("folds", words.folds, "K",
+    TEXT("folds", cli.folds, "K",
          "number of cross-validation folds of the train split"),
-    FLAG("partial", words.partial, "leave out samples that are in no split"),
-    FLAG("balance", words.balance, "oversample rare classes of the train split"),
-    TEXT("remap", words.remap, "N,N...", "new class numbers of classes 0, 1, 2, ..."),
-    TEXT("spacing", words.spacing, "X,X...",
+    FLAG("partial", cli.partial, "leave out samples that are in no split"),
+    FLAG("balance", cli.balance, "oversample rare classes of the train split"),
+    TEXT("remap", cli.remap, "N,N...", "new class numbers of classes 0, 1, 2, ..."),
+    TEXT("spacing", cli.spacing, "X,X...",
          "resample to this voxel spacing, one number per spatial axis"),
-    TEXT("resize", words.resize, "NxN...", "resize to this size"),
-    TEXT("pad", words.pad, "NxN...", "pad to this size"),
-    TEXT("crop", words.crop, "NxN...", "crop the center to this size"),
-    TEXT("slice", words.slice, "SIZES[:STRIDES]",
+    TEXT("resize", cli.resize, "NxN...", "resize to this size"),
+    TEXT("pad", cli.pad, "NxN...", "pad to this size"),
+    TEXT("crop", cli.crop, "NxN...", "crop the center to this size"),
+    TEXT("slice", cli.slice, "SIZES[:STRIDES]",
          "cut volumes into boxes, SIZE:STRIDE, such as 64x64x64:32x32x32"),
-    TEXT("normalise", words.normalise, "MODE",
+    TEXT("normalise", cli.normalise, "MODE",
          "normalise: channel, dataset, volume, minmax or percentiles"),
-    FLAG("one-hot", words.one_hot, "one-hot encode class numbers"),
-    TEXT("type", words.type, "TYPE",
-         "dtype of the stored inputs: u8, i16, f16, f32..."),
-    FLAG("shuffle", words.shuffle, "shuffle the samples"),
-    FLAG("allow-nan", words.allow_nan, "accept NaN and infinite values"),
-    TEXT("compress", words.compress, "NAME",
+    FLAG("one-hot", cli.one_hot, "one-hot encode class numbers"),
+    TEXT("type", cli.type, "TYPE", "dtype of the stored inputs: u8, i16, f16, f32..."),
+    FLAG("shuffle", cli.shuffle, "shuffle the samples"),
+    FLAG("allow-nan", cli.allow_nan, "accept NaN and infinite values"),
+    TEXT("compress", cli.compress, "NAME",
          "compression: an ADIOS2 operator such as bzip2"),
-    TEXT("chunk", words.chunk, "SIZE",
+    TEXT("chunk", cli.chunk, "SIZE",
          "chunk size: bytes stored and read together; default 4MiB"),
-    TEXT("piece", words.piece, "SIZE", "bytes a rank processes at once; default 64MiB"),
-    TEXT("seed", words.seed, "N", "seed of the random numbers"),
+    TEXT("piece", cli.piece, "SIZE", "bytes a rank processes at once; default 64MiB"),
+    TEXT("seed", cli.seed, "N", "seed of the random numbers"),
     FLAG("replace", replace, "replace an existing dataset"),
     FLAG("restart", restart,
          "start over instead of continuing an interrupted preparation"),
@@ -94,7 +93,7 @@ static struct dnn_option options[96] = {
     {.name = NULL},
 };
 
-/* One option for each key of the import, and two by the names of NNLO. */
+/* One option for each key of the import, and two aliases as in NNLO. */
 static void add_imports(void)
 {
     static char name[DNN_PREPARE_IMPORTS][64];
@@ -102,14 +101,14 @@ static void add_imports(void)
         {"input-name",  "features-name"},
         {"target-name", "labels-name"  },
     };
-    size_t room = sizeof options / sizeof *options, n = 0;
+    size_t cap = sizeof options / sizeof *options, n = 0;
     bool end = false;
 
     while (options[n].name != NULL)
         n++;
     size_t first = n;
     for (int i = 0; !end; i++) {
-        assert(n + 4 < room);
+        assert(n + 4 < cap);
         if (dnn_prepare_import_option(i, &options[n], name[i % DNN_PREPARE_IMPORTS],
                                       &end))
             n++;
@@ -122,7 +121,7 @@ static void add_imports(void)
                 n++;
             }
     options[n] = (struct dnn_option){.name = NULL};
-    (void)room;
+    (void)cap;
 }
 
 static int list_formats(void)
@@ -141,7 +140,7 @@ static int list_formats(void)
     return 0;
 }
 
-/* ---- looking at datasets ---- */
+/* ---- inspecting datasets ---- */
 
 static int verify(const char *path, struct dnn_err *err)
 {
@@ -154,7 +153,7 @@ static int verify(const char *path, struct dnn_err *err)
     return rc;
 }
 
-static int look(const struct options *o, int nargs, char **args, struct dnn_err *err)
+static int inspect(const struct options *o, int nargs, char **args, struct dnn_err *err)
 {
     int want = o->preview > 0 ? 2 : 1;
 
@@ -173,7 +172,7 @@ static int look(const struct options *o, int nargs, char **args, struct dnn_err 
 
 /* ---- preparing ---- */
 
-/* The words after the program's name, those with blanks in quotes. */
+/* The command line; arguments with special characters are quoted. */
 static char *command_text(void)
 {
     struct dnn_buf buf = {0};
@@ -193,20 +192,20 @@ static int read_config(const struct options *o, int nargs, char **args,
     struct dnn_cli_config bare;
     char *text = NULL;
 
-    memset(&bare, 0, sizeof bare); /* padding too: it is compared as bytes */
-    bare.to = o->words.to;
+    memset(&bare, 0, sizeof bare); /* also the padding, for memcmp() */
+    bare.to = o->cli.to;
     if (nargs > 1)
         return dnn_fail(err, DNN_EUSAGE, "unexpected argument \"%s\"", args[1]);
     if (nargs == 1) {
-        if (memcmp(&bare, &o->words, sizeof bare) != 0)
+        if (memcmp(&bare, &o->cli, sizeof bare) != 0)
             return dnn_fail(err, DNN_EUSAGE,
                             "with a configuration file only --to, --replace and "
                             "--restart are allowed; set everything else in %s",
                             args[0]);
         DNN_TRY(dnn_prepare_read(args[0], out, err));
-        return o->words.to == NULL ? 0 : dnn_prepare_to(*out, o->words.to, err);
+        return o->cli.to == NULL ? 0 : dnn_prepare_to(*out, o->cli.to, err);
     }
-    DNN_TRY(dnn_prepare_spell(&o->words, &text, err));
+    DNN_TRY(dnn_prepare_cli_json(&o->cli, &text, err));
     int rc = dnn_prepare_text("command line", text, out, err);
     dnn_free(text);
     return rc;
@@ -224,7 +223,7 @@ static int run(const void *opt, int nargs, char **args, struct dnn_err *err)
         return 0;
     }
     if (o->describe || o->verify || o->preview > 0 || o->export != NULL)
-        return look(o, nargs, args, err);
+        return inspect(o, nargs, args, err);
     int rc = read_config(o, nargs, args, &prepare, err);
     if (rc == 0) rc = dnn_comm_open(NULL, &comm, err);
     if (rc == 0) {
@@ -260,7 +259,7 @@ static const struct dnn_tool tool = {
              "by options; options are applied in this order: split, balance, remap, "
              "spacing, resize, pad, crop, slice, normalise, one-hot, type.\n\nUnder "
              "srun or mpirun all ranks share the work; the dataset does not depend on "
-             "the number of ranks.  Finished parts are kept in .NAME.bp.work beside "
+             "the number of ranks.  Finished parts are kept in .NAME.bp.work next to "
              "the dataset: after any interruption the same command continues.  "
              "SIGTERM, SIGINT and SIGUSR1 stop it after the current part with status "
              "75.  The dataset is created atomically.  If it exists already and was "

@@ -1,4 +1,4 @@
-/* window_impl.h - windows of convolutions and pooling, always with three spatial axes.
+/* window_impl.h - windows of convolutions and pooling, extended to three spatial axes.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -8,7 +8,7 @@
 
 #include "op/op.h"
 
-/* Axes that the window does not have come first, with extent 1. */
+/* Missing spatial axes come first and have extent 1. */
 struct window3d {
     int64_t n, c, m; /* batch, channels of input and output */
     int64_t in[DNN_MAX_SPATIAL], out[DNN_MAX_SPATIAL];

@@ -11,7 +11,7 @@
 
 uint32_t dnn_canvas_class(int64_t class)
 {
-    /* Far apart in hue and lightness, the first ones most. */
+    /* Distinct in hue and lightness; the first colours differ most. */
     static const uint32_t colours[] = {
         0x000000, 0xE6323C, 0x3CB44B, 0x4C7DFF, 0xFFD219, 0xF58230, 0xA03CDC, 0x46F0F0,
         0xF032E6, 0xBFEF45, 0x9A6324, 0xFABED4, 0x469990, 0x808000, 0xAAFFC3, 0x800000,
@@ -89,10 +89,10 @@ int dnn_canvas_text(struct dnn_canvas *canvas, int x, int y, int width, int scal
 
     if (most < 3) return 0;
     for (int i = from; i < n; i++) {
-        bool left_out = from > 0 && i < from + 2;
+        bool omitted = from > 0 && i < from + 2;
 
         letter(canvas, x + (i - from) * step, y, scale,
-               left_out ? '.' : (unsigned char)text[i], colour);
+               omitted ? '.' : (unsigned char)text[i], colour);
     }
     return (n - from) * step;
 }

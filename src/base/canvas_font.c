@@ -5,8 +5,8 @@
  */
 #include "base/canvas.h"
 
-/* From ' ' to '~': seven rows from the top, the leftmost point in bit 4; those
- * of g, p, q and y begin two rows lower. */
+/* From ' ' to '~': seven rows from the top, the leftmost point in bit 4; g, p, q and y
+ * are drawn two rows lower. */
 const unsigned char dnn_canvas_font[95][7] = {
     {0,  0,  0,  0,  0,  0,  0 }, /*   */
     {4,  4,  4,  4,  4,  0,  4 }, /* ! */

@@ -1,4 +1,4 @@
-/* choice.c - a word out of a few.
+/* choice.c - lists of allowed words, each with a value.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

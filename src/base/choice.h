@@ -1,4 +1,4 @@
-/* choice.h - a word out of a few, as option and field tables list them.
+/* choice.h - lists of allowed words, each with a value, for option and field tables.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -13,12 +13,12 @@ struct dnn_choice {
     int value;
 };
 
-/* The value of a word, ignoring case.  Otherwise DNN_EUSAGE and the message
- * `must be one of a, b, c, not "x"` with the nearest word if there is one. */
+/* The value of a word, ignoring case.  DNN_EUSAGE if it is not in the list, with the
+ * message `must be one of a, b, c, not "x"` and a similar word if there is one. */
 int dnn_choice_find(const struct dnn_choice *choices, const char *word, int *out,
                     struct dnn_err *err);
 
-/* The word of a value, or NULL. */
+/* The word for a value, or NULL. */
 const char *dnn_choice_name(const struct dnn_choice *choices, int value);
 
 #endif

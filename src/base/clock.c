@@ -1,4 +1,4 @@
-/* clock.c - how long, how late, and what time it is.
+/* clock.c - durations, deadlines and the time of day.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -33,7 +33,7 @@ const char *dnn_clock_local(char *out, size_t size, time_t when)
     char day[24];
     struct tm tm;
 
-    /* localtime_r need not look at TZ by itself. */
+    /* localtime_r need not read TZ itself. */
     tzset();
     if (localtime_r(&when, &tm) == NULL ||
         strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &tm) == 0) {
@@ -41,9 +41,9 @@ const char *dnn_clock_local(char *out, size_t size, time_t when)
         return out;
     }
     /* strftime's %z has no colon. */
-    long minutes = tm.tm_gmtoff / 60, away = minutes < 0 ? -minutes : minutes;
-    snprintf(out, size, "%s%c%02d:%02d", day, minutes < 0 ? '-' : '+', (int)(away / 60),
-             (int)(away % 60));
+    long minutes = tm.tm_gmtoff / 60, offset = minutes < 0 ? -minutes : minutes;
+    snprintf(out, size, "%s%c%02d:%02d", day, minutes < 0 ? '-' : '+',
+             (int)(offset / 60), (int)(offset % 60));
     return out;
 }
 

@@ -1,4 +1,4 @@
-/* crc.c - CRC-32C, by the processor's instruction where it has one.
+/* crc.c - CRC-32C, with the SSE4.2 instruction if the CPU has it.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -29,7 +29,7 @@ static void make_table(void)
     }
 }
 
-static uint32_t by_table(uint32_t sum, const unsigned char *at, size_t n)
+static uint32_t crc_by_table(uint32_t sum, const unsigned char *at, size_t n)
 {
     pthread_once(&table_made, make_table);
     for (; n > 0; n--)
@@ -39,7 +39,7 @@ static uint32_t by_table(uint32_t sum, const unsigned char *at, size_t n)
 
 #if defined __x86_64__
 __attribute__((target("sse4.2"))) static uint32_t
-by_instruction(uint32_t sum, const unsigned char *at, size_t n)
+crc_by_instruction(uint32_t sum, const unsigned char *at, size_t n)
 {
     uint64_t wide = sum, next;
 
@@ -59,10 +59,10 @@ uint32_t dnn_crc_record(const void *bytes, size_t n)
 
 #if defined __x86_64__
     if (__builtin_cpu_supports("sse4.2"))
-        sum = by_instruction(sum, bytes, n);
+        sum = crc_by_instruction(sum, bytes, n);
     else
 #endif
-        sum = by_table(sum, bytes, n);
+        sum = crc_by_table(sum, bytes, n);
     sum = ~sum;
     return (sum >> 15 | sum << 17) + 0xa282ead8u;
 }

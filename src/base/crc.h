@@ -1,4 +1,4 @@
-/* crc.h - the checksum of TensorFlow's records, which TensorBoard's files are made of.
+/* crc.h - the checksum of TFRecord files, which TensorBoard's event files are.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Local.  CRC-32C as these records store it: turned and shifted, so that the checksum
- * of data with checksums in it is none of a kind. */
+/* Local.  The masked CRC-32C that TFRecord stores: rotated, plus a constant, because
+ * a CRC of data that contains CRCs is weak. */
 uint32_t dnn_crc_record(const void *bytes, size_t n);
 
 #endif

@@ -1,8 +1,8 @@
-/* draw.h - random numbers one after the other, for one sample.
+/* draw.h - a sequence of random numbers for one sample.
  *
- * A cursor over the numbers of rng.h that belong to one sample of one step: what is
- * drawn depends on (seed, stream, step, sample) and on how many were drawn before,
- * never on who else draws.  Lives on the stack of whoever draws.
+ * A cursor over the random numbers of rng.h for one sample of one step.  The numbers
+ * depend only on (seed, stream, step, sample) and on how many were drawn before, so
+ * threads and ranks do not affect each other.  Allocated on the caller's stack.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -14,10 +14,10 @@
 
 struct dnn_draw {
     struct dnn_rng rng;
-    struct dnn_rng_at at; /* the next one */
+    struct dnn_rng_at at; /* the next number */
 };
 
-/* Samples beyond 2^32 are told apart by the upper bits of the index. */
+/* The upper 32 bits of sample go into the upper bits of the index. */
 static inline struct dnn_draw dnn_draw_make(uint64_t seed, uint64_t stream,
                                             uint64_t step, uint64_t sample)
 {

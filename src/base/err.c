@@ -32,7 +32,7 @@ int dnn_fail(struct dnn_err *err, int code, const char *fmt, ...)
     if (err != NULL) {
         va_list ap;
 
-        /* The arguments may point into the old text, so build aside. */
+        /* The arguments may point into the old text: use a second buffer. */
         char text[sizeof err->text];
         va_start(ap, fmt);
         vsnprintf(text, sizeof text, fmt, ap);

@@ -1,4 +1,4 @@
-/* field.c - filling structs from JSON objects by their tables.
+/* field.c - fill structs from JSON objects, as described by field tables.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -12,14 +12,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Where what is made is kept, and whether texts must be copied to it. */
-struct keep {
+/* Where lists, objects and strings are allocated. */
+struct storage {
     struct dnn_arena *arena;
-    bool copy;
+    bool copy; /* strings are copied to it */
 };
 
 static int store(const struct dnn_field *f, const struct dnn_jobj *at,
-                 struct keep *keep, void *to, struct dnn_err *err);
+                 struct storage *storage, void *to, struct dnn_err *err);
 
 enum dnn_ftype dnn_field_element(enum dnn_ftype list)
 {
@@ -78,13 +78,13 @@ static int in_range(const struct dnn_field *f, const struct dnn_jobj *at, double
     return dnn_json_fail(at, err, "must be between %s and %s, not %s", min, max, quote);
 }
 
-static int store_text(const struct dnn_jobj *at, struct keep *keep, const char **to,
-                      struct dnn_err *err)
+static int store_text(const struct dnn_jobj *at, struct storage *storage,
+                      const char **to, struct dnn_err *err)
 {
     const char *text;
 
     DNN_TRY(dnn_json_string(at, &text, err));
-    *to = keep->copy ? dnn_arena_strdup(keep->arena, text) : text;
+    *to = storage->copy ? dnn_arena_strdup(storage->arena, text) : text;
     return 0;
 }
 
@@ -111,7 +111,7 @@ static int store_enum(const struct dnn_field *f, const struct dnn_jobj *at, int 
 static int store_number(const struct dnn_field *f, const struct dnn_jobj *at, void *to,
                         struct dnn_err *err)
 {
-    int64_t whole;
+    int64_t integer;
     double real;
 
     if (f->type == DNN_F_REAL) {
@@ -120,9 +120,9 @@ static int store_number(const struct dnn_field *f, const struct dnn_jobj *at, vo
         memcpy(to, &real, sizeof real);
         return 0;
     }
-    DNN_TRY(dnn_json_int(at, &whole, err));
-    DNN_TRY(in_range(f, at, (double)whole, err));
-    memcpy(to, &whole, sizeof whole);
+    DNN_TRY(dnn_json_int(at, &integer, err));
+    DNN_TRY(in_range(f, at, (double)integer, err));
+    memcpy(to, &integer, sizeof integer);
     return 0;
 }
 
@@ -147,58 +147,58 @@ static int check_length(const struct dnn_sub *sub, const struct dnn_jobj *at,
                          count);
 }
 
-/* In a list the structs lie side by side; elsewhere a pointer leads to one. */
+/* Lists contain the structs themselves; an object field is a pointer to one. */
 static int store_element(const struct dnn_field *one, const struct dnn_jobj *at,
-                         struct keep *keep, void *to, struct dnn_err *err)
+                         struct storage *storage, void *to, struct dnn_err *err)
 {
-    if (one->type != DNN_F_OBJECT) return store(one, at, keep, to, err);
-    return dnn_field_fill(at, one->sub->fields, keep->copy ? keep->arena : NULL, to,
-                          err);
+    if (one->type != DNN_F_OBJECT) return store(one, at, storage, to, err);
+    return dnn_field_fill(at, one->sub->fields, storage->copy ? storage->arena : NULL,
+                          to, err);
 }
 
 static int store_list(const struct dnn_field *f, const struct dnn_jobj *at,
-                      struct keep *keep, struct dnn_list *to, struct dnn_err *err)
+                      struct storage *storage, struct dnn_list *to, struct dnn_err *err)
 {
     static const struct dnn_sub any = {0};
     const struct dnn_sub *sub = f->sub == NULL ? &any : f->sub;
     struct dnn_field one = *f;
     char quote[DNN_JSON_QUOTE];
-    bool alone = dnn_json_type(at) != DNN_J_LIST;
+    bool single = dnn_json_type(at) != DNN_J_LIST;
 
-    if (alone && (!sub->single || dnn_json_type(at) == DNN_J_NULL))
+    if (single && (!sub->single || dnn_json_type(at) == DNN_J_NULL))
         return dnn_json_fail(at, err, "must be a list, not %s",
                              dnn_json_quote(quote, at));
-    size_t count = alone ? 1 : dnn_json_count(at);
+    size_t count = single ? 1 : dnn_json_count(at);
     DNN_TRY(check_length(sub, at, count, err));
 
     one.type = dnn_field_element(f->type);
     one.def = NULL;
     size_t size = dnn_field_element_size(f);
-    char *elements = dnn_arena_alloc(keep->arena, count * size);
-    if (alone) DNN_TRY(store_element(&one, at, keep, elements, err));
-    for (struct dnn_jobj it = dnn_json_first(at); !alone && it.val != NULL;
+    char *elements = dnn_arena_alloc(storage->arena, count * size);
+    if (single) DNN_TRY(store_element(&one, at, storage, elements, err));
+    for (struct dnn_jobj it = dnn_json_first(at); !single && it.val != NULL;
          it = dnn_json_next(&it))
-        DNN_TRY(store_element(&one, &it, keep, elements + it.index * size, err));
+        DNN_TRY(store_element(&one, &it, storage, elements + it.index * size, err));
     to->count = (int64_t)count;
     to->objects = elements;
     return 0;
 }
 
 static int store_object(const struct dnn_field *f, const struct dnn_jobj *at,
-                        struct keep *keep, void **to, struct dnn_err *err)
+                        struct storage *storage, void **to, struct dnn_err *err)
 {
-    void *made = dnn_arena_alloc(keep->arena, f->sub->size);
+    void *made = dnn_arena_alloc(storage->arena, f->sub->size);
 
-    DNN_TRY(
-        dnn_field_fill(at, f->sub->fields, keep->copy ? keep->arena : NULL, made, err));
+    DNN_TRY(dnn_field_fill(at, f->sub->fields, storage->copy ? storage->arena : NULL,
+                           made, err));
     *to = made;
     return 0;
 }
 
-/* ---- all of it ---- */
+/* ---- any type ---- */
 
 static int store(const struct dnn_field *f, const struct dnn_jobj *at,
-                 struct keep *keep, void *to, struct dnn_err *err)
+                 struct storage *storage, void *to, struct dnn_err *err)
 {
     bool null = dnn_json_type(at) == DNN_J_NULL && dnn_field_is(f->def, "null");
 
@@ -209,27 +209,27 @@ static int store(const struct dnn_field *f, const struct dnn_jobj *at,
     case DNN_F_BOOL:
         return dnn_json_bool(at, to, err);
     case DNN_F_TEXT:
-        return null ? 0 : store_text(at, keep, to, err);
+        return null ? 0 : store_text(at, storage, to, err);
     case DNN_F_ENUM:
         return store_enum(f, at, to, err);
     case DNN_F_BYTES:
         return null ? 0 : dnn_field_bytes(f, at, to, err);
     case DNN_F_JSON:
-        if (!null) dnn_field_json(at, keep->arena, to);
+        if (!null) dnn_field_json(at, storage->arena, to);
         return 0;
     case DNN_F_OBJECT:
-        return null ? 0 : store_object(f, at, keep, to, err);
+        return null ? 0 : store_object(f, at, storage, to, err);
     case DNN_F_NEUTRAL:
         return dnn_field_neutral(f, at, err);
     case DNN_F_IGNORED:
     case DNN_F_OTHER:
         return 0;
     default:
-        return null ? 0 : store_list(f, at, keep, to, err);
+        return null ? 0 : store_list(f, at, storage, to, err);
     }
 }
 
-/* What is kept for a field, before it is filled: zero, NULL, no elements. */
+/* Set a field to zero, NULL or an empty list. */
 static void clear(const struct dnn_field *f, void *to)
 {
     static const unsigned char size[] = {
@@ -252,13 +252,13 @@ static void clear(const struct dnn_field *f, void *to)
     memset(to, 0, size[f->type]);
 }
 
-/* The default goes the way a value from a file would, so that it has to keep the
- * same rules; it comes from another file, so its texts are copied. */
-static int store_default(const struct dnn_field *f, struct keep *keep, void *to,
+/* A default is parsed and checked like a value in a file.  Its JSON is freed
+ * afterwards, so strings are copied. */
+static int store_default(const struct dnn_field *f, struct storage *storage, void *to,
                          struct dnn_err *err)
 {
     struct dnn_json *file = NULL;
-    struct keep copy = {keep->arena, true};
+    struct storage copy = {storage->arena, true};
 
     if (f->type == DNN_F_IGNORED || f->type == DNN_F_NEUTRAL || f->type == DNN_F_OTHER)
         return 0;
@@ -284,9 +284,8 @@ static int store_default(const struct dnn_field *f, struct keep *keep, void *to,
     return rc < 0 ? dnn_prefix(err, "the default of \"%s\": ", f->key) : 0;
 }
 
-/* The object further down in which a key has its place: its path, which the caller
- * frees, or NULL. */
-static char *further_down(const struct dnn_field *fields, const char *key)
+/* The path of the nested object that has this key (the caller frees it), or NULL. */
+static char *nested_path(const struct dnn_field *fields, const char *key)
 {
     char *path = NULL;
 
@@ -294,23 +293,23 @@ static char *further_down(const struct dnn_field *fields, const char *key)
         if (f->type != DNN_F_OBJECT) continue;
         for (const struct dnn_field *g = f->sub->fields; g->key != NULL; g++)
             if (strcmp(g->key, key) == 0) return dnn_strdup(f->key);
-        char *below = further_down(f->sub->fields, key);
+        char *below = nested_path(f->sub->fields, key);
         if (below != NULL) path = dnn_format("%s.%s", f->key, below);
         dnn_free(below);
     }
     return path;
 }
 
-/* The key name is in no table. */
-static int unknown(const struct dnn_jobj *at, const struct dnn_fill *fills, int nfills,
-                   struct dnn_err *err)
+/* The error for a key that is in no table. */
+static int fail_unknown(const struct dnn_jobj *at, const struct dnn_fill *fills,
+                        int nfills, struct dnn_err *err)
 {
     const char **words = NULL;
     size_t n = 0, cap = 0;
     char hint[128], *path = NULL;
 
     for (int i = 0; i < nfills && path == NULL; i++)
-        path = further_down(fills[i].fields, at->name);
+        path = nested_path(fills[i].fields, at->name);
     words = dnn_grow(words, &cap, 1, sizeof *words);
     for (int i = 0; i < nfills; i++)
         for (const struct dnn_field *f = fills[i].fields; f->key != NULL; f++) {
@@ -340,8 +339,8 @@ static const struct dnn_field *find(const struct dnn_fill *fills, int nfills,
 int dnn_field_fill_all(const struct dnn_jobj *obj, const struct dnn_fill *fills,
                        int nfills, struct dnn_arena *arena, struct dnn_err *err)
 {
-    struct keep keep = {arena == NULL ? dnn_json_arena(obj->file) : arena,
-                        arena != NULL};
+    struct storage storage = {arena == NULL ? dnn_json_arena(obj->file) : arena,
+                              arena != NULL};
     char quote[DNN_JSON_QUOTE];
 
     if (obj->val == NULL && obj->up != NULL)
@@ -352,20 +351,20 @@ int dnn_field_fill_all(const struct dnn_jobj *obj, const struct dnn_fill *fills,
     for (struct dnn_jobj it = dnn_json_first(obj); it.val != NULL;
          it = dnn_json_next(&it))
         if (find(fills, nfills, it.name) == NULL)
-            return unknown(&it, fills, nfills, err);
+            return fail_unknown(&it, fills, nfills, err);
 
     for (int i = 0; i < nfills; i++)
         for (const struct dnn_field *f = fills[i].fields; f->key != NULL; f++) {
             struct dnn_jobj at = dnn_json_sub(obj, f->key);
-            bool nothing = f->type == DNN_F_IGNORED || f->type == DNN_F_NEUTRAL;
+            bool ignored = f->type == DNN_F_IGNORED || f->type == DNN_F_NEUTRAL;
             void *to = (char *)fills[i].out + f->offset;
 
-            if (!nothing && f->type != DNN_F_OTHER) clear(f, to);
+            if (!ignored && f->type != DNN_F_OTHER) clear(f, to);
             if (at.val != NULL)
-                DNN_TRY(store(f, &at, &keep, to, err));
+                DNN_TRY(store(f, &at, &storage, to, err));
             else if (f->def != NULL)
-                DNN_TRY(store_default(f, &keep, to, err));
-            else if (!nothing)
+                DNN_TRY(store_default(f, &storage, to, err));
+            else if (!ignored)
                 return dnn_json_fail(obj, err, "the key \"%s\" is missing", f->key);
         }
     return 0;
@@ -377,12 +376,13 @@ int dnn_field_fill(const struct dnn_jobj *obj, const struct dnn_field *fields,
     return dnn_field_fill_all(obj, &(struct dnn_fill){fields, out}, 1, arena, err);
 }
 
-/* ---- is the table itself right? ---- */
+/* ---- checking a table ---- */
 
-static int check_one(const struct dnn_field *f, struct keep *keep, struct dnn_err *err)
+static int check_one(const struct dnn_field *f, struct storage *storage,
+                     struct dnn_err *err)
 {
     enum dnn_ftype type = dnn_field_element(f->type);
-    struct dnn_list room = {0};
+    struct dnn_list value = {0};
 
     if (f->help == NULL || f->help[0] == '\0')
         return dnn_fail(err, DNN_ECONFIG, "\"%s\": has no help", f->key);
@@ -392,7 +392,7 @@ static int check_one(const struct dnn_field *f, struct keep *keep, struct dnn_er
         (f->sub == NULL || f->sub->fields == NULL || f->sub->size == 0))
         return dnn_fail(err, DNN_ECONFIG, "\"%s\": has no sub-table", f->key);
     if (f->min > f->max) return dnn_fail(err, DNN_ECONFIG, "\"%s\": min > max", f->key);
-    if (f->def != NULL) DNN_TRY(store_default(f, keep, &room, err));
+    if (f->def != NULL) DNN_TRY(store_default(f, storage, &value, err));
     if (type == DNN_F_OBJECT && dnn_field_check(f->sub->fields, err) < 0)
         return dnn_prefix(err, "\"%s\": ", f->key);
     return 0;
@@ -400,15 +400,15 @@ static int check_one(const struct dnn_field *f, struct keep *keep, struct dnn_er
 
 int dnn_field_check(const struct dnn_field *fields, struct dnn_err *err)
 {
-    struct keep keep = {dnn_arena_make(), true};
+    struct storage storage = {dnn_arena_make(), true};
     int rc = 0;
 
     for (const struct dnn_field *f = fields; rc == 0 && f->key != NULL; f++) {
         for (const struct dnn_field *g = fields; rc == 0 && g != f; g++)
             if (strcmp(g->key, f->key) == 0)
                 rc = dnn_fail(err, DNN_ECONFIG, "\"%s\": appears twice", f->key);
-        if (rc == 0) rc = check_one(f, &keep, err);
+        if (rc == 0) rc = check_one(f, &storage, err);
     }
-    dnn_arena_free(keep.arena);
+    dnn_arena_free(storage.arena);
     return rc;
 }

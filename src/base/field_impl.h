@@ -1,4 +1,4 @@
-/* field_impl.h - what the files of field tables share.
+/* field_impl.h - internals of field tables.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -8,16 +8,16 @@
 
 #include "base/field.h"
 
-/* The shortest text that reads back as x; out is returned. */
+/* The shortest text that is parsed to x again; out is returned. */
 const char *dnn_field_number(char out[32], double x);
 
-/* The type of a list's elements; of anything else, itself. */
+/* The type of a list's elements; other types are returned unchanged. */
 enum dnn_ftype dnn_field_element(enum dnn_ftype list);
 
-/* Bytes from one element of a list field to the next. */
+/* Bytes of one element of a list field. */
 size_t dnn_field_element_size(const struct dnn_field *f);
 
-/* Whether a default is that word. */
+/* Whether a default (may be NULL) is this word. */
 bool dnn_field_is(const char *def, const char *word);
 
 /* The values of DNN_F_BYTES and DNN_F_JSON. */
@@ -26,7 +26,7 @@ int dnn_field_bytes(const struct dnn_field *f, const struct dnn_jobj *at, int64_
 void dnn_field_json(const struct dnn_jobj *at, struct dnn_arena *arena,
                     const char **to);
 
-/* The word of an enum that stands there, or NULL. */
+/* The word of an enum value in a file, or NULL if it is none. */
 const char *dnn_field_word(const struct dnn_field *f, const struct dnn_jobj *at);
 
 /* Fail unless the value is null or the field's default. */

@@ -1,4 +1,4 @@
-/* field_more.c - single values: numbers as text, sizes in bytes, JSON that others read.
+/* field_more.c - single values: numbers as text, sizes in bytes, JSON, enum words.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -1,4 +1,4 @@
-/* field_neutral.c - keys that are known, and must not ask for anything.
+/* field_neutral.c - keys that are accepted only with their default value.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-/* Whether two values say the same: 1 and 1.0 do, and the order of keys does not
- * matter (yyjson knows no key twice here). */
+/* Whether two values are equal: 1 and 1.0 are, and the order of keys does not matter
+ * (there are no duplicate keys). */
 static bool same(const struct dnn_jobj *a, const struct dnn_jobj *b)
 {
     enum dnn_jtype type = dnn_json_type(a);
@@ -47,17 +47,17 @@ int dnn_field_neutral(const struct dnn_field *f, const struct dnn_jobj *at,
     dnn_json_quote(quote, at);
     if (f->def == NULL || dnn_field_is(f->def, "null"))
         return dnn_json_fail(at, err, "not supported: must be null, not %s", quote);
-    /* A text is typed without quotes, all else as in a file. */
+    /* The default is JSON, but a string has no quotes. */
     bool json = dnn_json_text("default", f->def, strlen(f->def), &def, NULL) == 0;
-    bool fits;
+    bool equal;
     if (json) {
-        struct dnn_jobj want = dnn_json_top(def);
+        struct dnn_jobj expected = dnn_json_top(def);
 
-        fits = same(at, &want);
+        equal = same(at, &expected);
     } else
-        fits = dnn_json_string(at, &word, NULL) == 0 && strcmp(word, f->def) == 0;
+        equal = dnn_json_string(at, &word, NULL) == 0 && strcmp(word, f->def) == 0;
     dnn_json_free(def);
-    if (fits) return 0;
+    if (equal) return 0;
     return dnn_json_fail(at, err, "not supported: must be %s%s%s or null, not %s",
                          json ? "" : "\"", f->def, json ? "" : "\"", quote);
 }

@@ -1,4 +1,4 @@
-/* field_print.c - tables as documentation, and filled structs as JSON.
+/* field_print.c - print tables as documentation, and filled structs as JSON.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -38,7 +38,7 @@ static bool is_list(enum dnn_ftype type)
     return dnn_field_element(type) != type;
 }
 
-/* A cell of a Markdown table, in which a bar would end it. */
+/* A cell of a Markdown table; a bar in it must be escaped. */
 static void cell(FILE *where, const char *text)
 {
     fputs(" ", where);
@@ -49,7 +49,7 @@ static void cell(FILE *where, const char *text)
     fputs(" |", where);
 }
 
-/* From what to what: of the value or elements, and how many of them. */
+/* The range of the values and, for lists, of the number of elements. */
 static void add_range(struct dnn_buf *out, const struct dnn_field *f)
 {
     char min[32], max[32];
@@ -161,7 +161,7 @@ static void print_json(FILE *where, const char *json, int indent)
     }
 }
 
-/* true and false are words without quotes. */
+/* true and false are printed without quotes. */
 static void print_choice(const struct dnn_field *f, int value, FILE *where)
 {
     const char *name = dnn_choice_name(f->choices, value);
@@ -173,7 +173,7 @@ static void print_choice(const struct dnn_field *f, int value, FILE *where)
         print_text(where, name);
 }
 
-/* The value of field f, of type as a single value, at from. */
+/* Print the value at from: of field f, or an element of it; type is its own type. */
 static void print_value(const struct dnn_field *f, enum dnn_ftype type,
                         const void *from, int indent, FILE *where)
 {

@@ -1,4 +1,4 @@
-/* file.c - files that are read whole, and that appear whole or not at all.
+/* file.c - read complete files, and replace files atomically.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -31,15 +31,15 @@ static int too_large(const char *path, double bytes, size_t limit, struct dnn_er
                     dnn_text_bytes(most, sizeof most, (double)limit));
 }
 
-/* Read an open file to its end into *text, which grows; want is a guess. */
-static int slurp(const char *path, int fd, size_t want, size_t limit, char **text,
-                 size_t *len, struct dnn_err *err)
+/* Read an open file to its end into *text, which grows; want is the expected size. */
+static int read_all(const char *path, int fd, size_t want, size_t limit, char **text,
+                    size_t *len, struct dnn_err *err)
 {
     size_t cap = 0;
 
     for (*len = 0;;) {
         if (*len == cap) {
-            /* One byte more than expected, to see the end without growing. */
+            /* One byte more than expected, to find the end without growing. */
             size_t more = cap == 0 ? want + 1 : cap * 2;
             if (more > limit) more = limit + 1;
             char *grown = realloc(*text, more + 1);
@@ -80,10 +80,10 @@ int dnn_file_read(const char *path, size_t limit, char **out, size_t *len,
     else if (S_ISREG(st.st_mode) && (uintmax_t)st.st_size > limit)
         rc = too_large(path, (double)st.st_size, limit, err);
     else {
-        /* Files in /proc and pipes say 0. */
+        /* The size of pipes and of files in /proc is 0. */
         size_t want = st.st_size > 4096 ? (size_t)st.st_size : 4096;
 
-        rc = slurp(path, fd, want, limit, &text, &got, err);
+        rc = read_all(path, fd, want, limit, &text, &got, err);
     }
     if (fd >= 0) close(fd);
     if (rc < 0) {
@@ -116,27 +116,27 @@ int dnn_file_read_text(const char *path, size_t limit, char **out, struct dnn_er
 /* ---- writing ---- */
 
 struct dnn_file {
-    char *path; /* owned; as the caller gave it, for messages       */
-    char *name; /* owned; the last part of where it really leads    */
-    char *part; /* owned; what is written, in the same directory    */
-    int dir;    /* that directory, so that no chdir can mislead us  */
-    int fd;     /* of part; -1 when nothing is open                 */
-    bool there; /* part exists                                      */
-    size_t len; /* bytes so far                                     */
+    char *path;  /* owned; as given by the caller, for messages              */
+    char *name;  /* owned; the last component of path, symbolic links resolved */
+    char *part;  /* owned; the temporary file, in the same directory         */
+    int dir;     /* that directory: does not depend on the working directory */
+    int fd;      /* of part; -1 if it is not open                            */
+    bool exists; /* part exists                                              */
+    size_t len;  /* bytes written so far                                     */
 };
 
-/* Close and remove what was written; keeps the rest. */
-static void drop(struct dnn_file *file)
+/* Close and remove the temporary file. */
+static void remove_part(struct dnn_file *file)
 {
     if (file->fd >= 0) close(file->fd);
     file->fd = -1;
-    if (file->there) unlinkat(file->dir, file->part, 0);
-    file->there = false;
+    if (file->exists) unlinkat(file->dir, file->part, 0);
+    file->exists = false;
 }
 
-static void end(struct dnn_file *file)
+static void free_file(struct dnn_file *file)
 {
-    drop(file);
+    remove_part(file);
     if (file->dir >= 0) close(file->dir);
     dnn_free(file->path);
     dnn_free(file->name);
@@ -144,14 +144,14 @@ static void end(struct dnn_file *file)
     dnn_free(file);
 }
 
-/* The system said why a file of want bytes cannot be had.  What was written is
- * removed first, so that the free space named is what the next try finds. */
-static int refuse(struct dnn_file *file, int why, size_t want, struct dnn_err *err)
+/* Fail because a file of want bytes cannot be written; why is the errno.  The temporary
+ * file is removed first, so that its space counts as free in the message. */
+static int fail_write(struct dnn_file *file, int why, size_t want, struct dnn_err *err)
 {
     char wanted[48] = "", size[32], unused[32];
     struct statvfs fs;
 
-    drop(file);
+    remove_part(file);
     if ((why != ENOSPC && why != EDQUOT) || fstatvfs(file->dir, &fs) != 0)
         return dnn_fail(err, DNN_EIO, "%s: cannot be written: %s", file->path,
                         strerror(why));
@@ -165,7 +165,7 @@ static int refuse(struct dnn_file *file, int why, size_t want, struct dnn_err *e
                                    (double)fs.f_bavail * (double)fs.f_frsize));
 }
 
-/* Where path really leads: itself, or the end of a link.  The caller frees. */
+/* The path with symbolic links resolved; the caller frees it. */
 static int resolve(const char *path, char **out, mode_t *mode, bool *exists,
                    struct dnn_err *err)
 {
@@ -194,7 +194,7 @@ static int resolve(const char *path, char **out, mode_t *mode, bool *exists,
     return 0;
 }
 
-/* Create the file beside the target, under a name nobody else has. */
+/* Create the temporary file in the directory of the target, with a unique name. */
 static int create(struct dnn_file *file)
 {
     for (int n = 0; n < 1000; n++) {
@@ -204,7 +204,7 @@ static int create(struct dnn_file *file)
         file->fd = openat(file->dir, file->part,
                           O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
         if (file->fd >= 0) {
-            file->there = true;
+            file->exists = true;
             return 0;
         }
         if (errno == EINTR) n--;
@@ -213,9 +213,9 @@ static int create(struct dnn_file *file)
     return -1;
 }
 
-/* As dnn_file_open; want is the size of the whole if it is known, else 0. */
-static int begin(const char *path, size_t want, struct dnn_file **out,
-                 struct dnn_err *err)
+/* As dnn_file_open; want is the total size if it is known, else 0. */
+static int open_file(const char *path, size_t want, struct dnn_file **out,
+                     struct dnn_err *err)
 {
     mode_t mode = 0;
     bool exists;
@@ -239,9 +239,9 @@ static int begin(const char *path, size_t want, struct dnn_file **out,
         rc = dnn_fail(err, DNN_EIO, "%s: cannot be written: its directory: %s", path,
                       strerror(errno));
     else if (create(file) < 0 || (exists && fchmod(file->fd, mode) != 0))
-        rc = refuse(file, errno, want, err);
+        rc = fail_write(file, errno, want, err);
     if (rc < 0) {
-        end(file);
+        free_file(file);
         return rc;
     }
     *out = file;
@@ -250,10 +250,10 @@ static int begin(const char *path, size_t want, struct dnn_file **out,
 
 int dnn_file_open(const char *path, struct dnn_file **out, struct dnn_err *err)
 {
-    return begin(path, 0, out, err);
+    return open_file(path, 0, out, err);
 }
 
-/* As dnn_file_add; want is what a message names as the size of the whole. */
+/* As dnn_file_add; want is the total size for messages. */
 static int add(struct dnn_file *file, const char *bytes, size_t len, size_t want,
                struct dnn_err *err)
 {
@@ -264,7 +264,7 @@ static int add(struct dnn_file *file, const char *bytes, size_t len, size_t want
         ssize_t n = write(file->fd, bytes, len);
 
         if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return refuse(file, n == 0 ? ENOSPC : errno, want, err);
+        if (n <= 0) return fail_write(file, n == 0 ? ENOSPC : errno, want, err);
         bytes += n;
         len -= (size_t)n;
         file->len += (size_t)n;
@@ -278,8 +278,8 @@ int dnn_file_add(struct dnn_file *file, const void *bytes, size_t len,
     return add(file, bytes, len, file->len + len, err);
 }
 
-/* fsync, however often a signal interrupts. */
-static int settle(int fd)
+/* fsync; continues after signals. */
+static int sync_fd(int fd)
 {
     int rc;
 
@@ -293,40 +293,40 @@ int dnn_file_commit(struct dnn_file *file, struct dnn_err *err)
 {
     int rc = add(file, "", 0, file->len, err);
 
-    if (rc == 0 && settle(file->fd) != 0) rc = refuse(file, errno, file->len, err);
+    if (rc == 0 && sync_fd(file->fd) != 0) rc = fail_write(file, errno, file->len, err);
     if (rc == 0) {
-        /* Closed is closed, whatever is said; but what is said can be the first
-         * news of a write that was lost. */
+        /* The file is closed even if close() fails; but its error may be the only
+         * report of a lost write. */
         int closed = close(file->fd);
 
         file->fd = -1;
-        if (closed != 0 && errno != EINTR) rc = refuse(file, errno, file->len, err);
+        if (closed != 0 && errno != EINTR) rc = fail_write(file, errno, file->len, err);
     }
     if (rc == 0 && renameat(file->dir, file->part, file->dir, file->name) != 0)
-        rc = refuse(file, errno, file->len, err);
+        rc = fail_write(file, errno, file->len, err);
     if (rc == 0) {
-        file->there = false;
-        /* Some file systems have nothing to do here and say so. */
-        if (settle(file->dir) != 0 && errno != EINVAL)
+        file->exists = false;
+        /* Some file systems do not need this and return EINVAL. */
+        if (sync_fd(file->dir) != 0 && errno != EINVAL)
             rc = dnn_fail(err, DNN_EIO,
                           "%s: written, but the directory could not be flushed to "
                           "disk, so a power failure may lose it: %s",
                           file->path, strerror(errno));
     }
-    end(file);
+    free_file(file);
     return rc;
 }
 
 void dnn_file_abandon(struct dnn_file *file)
 {
-    if (file != NULL) end(file);
+    if (file != NULL) free_file(file);
 }
 
 int dnn_file_write(const char *path, const void *bytes, size_t len, struct dnn_err *err)
 {
     struct dnn_file *file;
 
-    DNN_TRY(begin(path, len, &file, err));
+    DNN_TRY(open_file(path, len, &file, err));
     int rc = add(file, bytes, len, len, err);
     if (rc < 0) {
         dnn_file_abandon(file);

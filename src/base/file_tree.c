@@ -1,4 +1,4 @@
-/* file_tree.c - directories: made with all above them, removed with all below.
+/* file_tree.c - make directories with their parents, remove them with their content.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -16,15 +16,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* One directory; somebody else may be making the same one now. */
+/* One directory; another process may make the same one at the same time. */
 static int make_one(const char *path, struct dnn_err *err)
 {
     struct stat st;
 
     if (mkdir(path, 0777) == 0) return 0;
     int why = errno;
-    /* Asking what is there is right for every refusal: a read-only file system
-     * or a forbidding parent may say so before it says "exists". */
+    /* For any errno: a read-only file system or missing permissions may be reported
+     * instead of EEXIST. */
     if (stat(path, &st) == 0) {
         if (S_ISDIR(st.st_mode)) return 0;
         return dnn_fail(err, DNN_EIO,
@@ -52,34 +52,34 @@ int dnn_file_make_dirs(const char *path, struct dnn_err *err)
     return rc;
 }
 
-/* Where we are below the path that is to go: for messages, and to stop. */
-struct place {
-    struct dnn_buf path;
-    dev_t dev;
+/* Position in the tree that is removed. */
+struct position {
+    struct dnn_buf path; /* for messages                     */
+    dev_t dev;           /* other file systems are an error  */
     int depth;
 };
 
-static int stuck(const struct place *at, int why, struct dnn_err *err)
+static int fail_remove(const struct position *at, int why, struct dnn_err *err)
 {
     return dnn_fail(err, DNN_EIO, "%s: cannot be removed: %s", at->path.text,
                     strerror(why));
 }
 
-static int remove_in(struct place *at, int fd, struct dnn_err *err);
+static int remove_in(struct position *at, int fd, struct dnn_err *err);
 
 /* Remove name, which at->path ends with, from the directory parent. */
-static int remove_one(struct place *at, int parent, const char *name,
+static int remove_one(struct position *at, int parent, const char *name,
                       struct dnn_err *err)
 {
     struct stat st;
 
     if (unlinkat(parent, name, 0) == 0 || errno == ENOENT) return 0;
     int why = errno;
-    /* A directory: EISDIR on Linux, EPERM by POSIX, and EROFS or EACCES say
-     * nothing about what it is. */
+    /* Of a directory errno may be EISDIR (Linux), EPERM (POSIX), EROFS or EACCES:
+     * look at the type. */
     if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
-        return errno == ENOENT ? 0 : stuck(at, errno, err);
-    if (!S_ISDIR(st.st_mode)) return stuck(at, why, err);
+        return errno == ENOENT ? 0 : fail_remove(at, errno, err);
+    if (!S_ISDIR(st.st_mode)) return fail_remove(at, why, err);
     if (at->depth == 0) at->dev = st.st_dev;
     if (st.st_dev != at->dev)
         return dnn_fail(err, DNN_EIO,
@@ -89,26 +89,26 @@ static int remove_one(struct place *at, int parent, const char *name,
         return dnn_fail(err, DNN_EIO, "%s: cannot be removed: more than %d levels deep",
                         at->path.text, DNN_TREE_DEPTH);
 
-    /* O_NOFOLLOW: if a link took its place meanwhile, this fails. */
+    /* O_NOFOLLOW: fails if it has been replaced by a symbolic link meanwhile. */
     int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0) return stuck(at, errno, err);
+    if (fd < 0) return fail_remove(at, errno, err);
     at->depth++;
     int rc = remove_in(at, fd, err);
     at->depth--;
     if (rc == 0 && unlinkat(parent, name, AT_REMOVEDIR) != 0 && errno != ENOENT)
-        rc = stuck(at, errno, err);
+        rc = fail_remove(at, errno, err);
     return rc;
 }
 
-/* Remove all that is in the directory fd, which is closed. */
-static int remove_in(struct place *at, int fd, struct dnn_err *err)
+/* Remove the content of the directory fd, and close fd. */
+static int remove_in(struct position *at, int fd, struct dnn_err *err)
 {
     DIR *dir = fdopendir(fd);
     size_t len = at->path.len;
     int rc = 0;
 
     if (dir == NULL) {
-        rc = stuck(at, errno, err);
+        rc = fail_remove(at, errno, err);
         close(fd);
         return rc;
     }
@@ -117,7 +117,7 @@ static int remove_in(struct place *at, int fd, struct dnn_err *err)
         struct dirent *entry = readdir(dir);
 
         if (entry == NULL) {
-            if (errno != 0) rc = stuck(at, errno, err);
+            if (errno != 0) rc = fail_remove(at, errno, err);
             break;
         }
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
@@ -133,10 +133,10 @@ static int remove_in(struct place *at, int fd, struct dnn_err *err)
 
 int dnn_file_remove_tree(const char *path, struct dnn_err *err)
 {
-    struct place at = {0};
+    struct position at = {0};
     size_t len = strlen(path);
 
-    /* "link/" would mean what the link leads to. */
+    /* "link/" would mean the target of the link. */
     while (len > 1 && path[len - 1] == '/')
         len--;
     dnn_buf_bytes(&at.path, path, len);

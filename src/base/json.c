@@ -1,4 +1,4 @@
-/* json.c - reading, parsing and the checks that the parser leaves to us.
+/* json.c - read and parse JSON, with checks that the parser does not do.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -47,16 +47,16 @@ void dnn_json_locate(const char *text, size_t pos, size_t *line, size_t *column)
 /* ---- before parsing ---- */
 
 static int fail_at(const struct dnn_json *file, size_t pos, struct dnn_err *err,
-                   const char *words)
+                   const char *message)
 {
     size_t line, column;
 
     dnn_json_locate(file->text, pos, &line, &column);
     return dnn_fail(err, DNN_ECONFIG, "%s:%zu:%zu: %s", file->name, line, column,
-                    words);
+                    message);
 }
 
-/* Refuse what is not text, or nested too deep to walk. */
+/* Errors in the encoding, and nesting too deep for recursive functions. */
 static int check_text(const struct dnn_json *file, struct dnn_err *err)
 {
     const unsigned char *t = (const unsigned char *)file->text;
@@ -85,34 +85,34 @@ static int check_text(const struct dnn_json *file, struct dnn_err *err)
     }
     return 0;
 }
-_Static_assert(DNN_JSON_DEPTH == 100, "the message above says so");
+_Static_assert(DNN_JSON_DEPTH == 100, "the message above contains it");
 
 /* ---- after parsing ---- */
 
-struct seen {
+struct member {
     yyjson_val *key;
-    size_t order;
+    size_t order; /* in the file */
 };
 
 static int by_key(const void *a, const void *b)
 {
-    const struct seen *x = a, *y = b;
+    const struct member *x = a, *y = b;
     int differ = strcmp(yyjson_get_str(x->key), yyjson_get_str(y->key));
 
     return differ != 0 ? differ : x->order < y->order ? -1 : 1;
 }
 
-/* Of the keys given twice, the one whose second place comes first. */
-static int check_twice(const struct dnn_jobj *obj, struct dnn_err *err)
+/* Report the first duplicate key in the order of the file. */
+static int check_duplicates(const struct dnn_jobj *obj, struct dnn_err *err)
 {
     size_t n = dnn_json_count(obj), i = 0;
-    struct seen *keys = dnn_alloc(n * sizeof *keys);
-    struct seen first = {0}, second = {0};
+    struct member *keys = dnn_alloc(n * sizeof *keys);
+    struct member first = {0}, second = {0};
     int rc = 0;
 
     for (struct dnn_jobj it = dnn_json_first(obj); it.val != NULL;
          it = dnn_json_next(&it))
-        keys[i++] = (struct seen){it.key, it.index};
+        keys[i++] = (struct member){it.key, it.index};
     qsort(keys, n, sizeof *keys, by_key);
     for (i = 1; i < n; i++) {
         if (strcmp(yyjson_get_str(keys[i - 1].key), yyjson_get_str(keys[i].key)) != 0)
@@ -142,7 +142,7 @@ static bool has_nul(yyjson_val *text)
     return strlen(yyjson_get_str(text)) != yyjson_get_len(text);
 }
 
-/* All below at; the depth is bounded already. */
+/* Check at and all values below it; the depth was checked before. */
 static int check_values(const struct dnn_jobj *at, struct dnn_err *err)
 {
     if (at->key != NULL && has_nul(at->key))
@@ -152,13 +152,14 @@ static int check_values(const struct dnn_jobj *at, struct dnn_err *err)
     for (struct dnn_jobj it = dnn_json_first(at); it.val != NULL;
          it = dnn_json_next(&it))
         DNN_TRY(check_values(&it, err));
-    return yyjson_is_obj(at->val) && dnn_json_count(at) > 1 ? check_twice(at, err) : 0;
+    return yyjson_is_obj(at->val) && dnn_json_count(at) > 1 ? check_duplicates(at, err)
+                                                            : 0;
 }
 
 int dnn_json_parse(struct dnn_json *file, struct dnn_err *err)
 {
     yyjson_read_err why = {0};
-    char words[200];
+    char message[200];
     size_t pos;
 
     DNN_TRY(check_text(file, err));
@@ -168,19 +169,19 @@ int dnn_json_parse(struct dnn_json *file, struct dnn_err *err)
         return dnn_fail(err, DNN_ENOMEM, "%s: not enough memory to parse %zu bytes",
                         file->name, file->len);
     if (file->doc == NULL) {
-        /* The one thing that is well-formed and still refused. */
-        if (!dnn_json_explain(file->text, file->len, &pos, words, sizeof words))
+        /* Not explained: the text is well-formed, but a number is out of range. */
+        if (!dnn_json_explain(file->text, file->len, &pos, message, sizeof message))
             return fail_at(file, why.pos, err,
                            why.code == YYJSON_READ_ERROR_INVALID_NUMBER
                                ? "the number is too large"
                                : why.msg);
-        return fail_at(file, pos, err, words);
+        return fail_at(file, pos, err, message);
     }
     struct dnn_jobj top = dnn_json_top(file);
     return check_values(&top, err);
 }
 
-/* Takes over text, which dnn_free() must be able to free. */
+/* Takes ownership of text, which is freed by dnn_free(). */
 static int make(const char *name, char *text, size_t len, struct dnn_json **out,
                 struct dnn_err *err)
 {

@@ -1,8 +1,8 @@
-/* json_edit.c - values put into a parsed file, and values written down again.
+/* json_edit.c - change values of a parsed file, and print values as JSON.
  *
- * A change is made to the text, which is then parsed anew: so all that is known of a
- * file (lines, quotes, keys given twice) stays as true as it was.  Line ends of what is
- * replaced are kept behind it, so that lines keep their numbers.
+ * A change is made in the text, which is then parsed again: so line numbers, quotes in
+ * messages and the check for duplicate keys remain correct.  Newlines of the replaced
+ * text are kept after the new text, so that line numbers do not change.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -32,10 +32,10 @@ char *dnn_json_compact(const struct dnn_jobj *at)
 {
     struct dnn_buf out = {0};
     size_t from, to;
-    bool inside = false; /* of a text */
+    bool inside = false; /* of a string */
 
     if (at->val == NULL) return NULL;
-    dnn_json_place(at->file, at->val, &from, &to);
+    dnn_json_span(at->file, at->val, &from, &to);
     to = end_of(at->file, from, to);
     for (const char *c = at->file->text + from; c < at->file->text + to; c++) {
         if (!inside && strchr(" \t\r\n", *c) != NULL) continue;
@@ -63,7 +63,7 @@ void dnn_json_quoted(struct dnn_buf *out, const char *text)
     dnn_buf_bytes(out, "\"", 1);
 }
 
-/* ---- where a value is from ---- */
+/* ---- the origin of a value ---- */
 
 const struct dnn_json_origin *dnn_json_origin_of(const struct dnn_jobj *at)
 {
@@ -72,7 +72,7 @@ const struct dnn_json_origin *dnn_json_origin_of(const struct dnn_jobj *at)
     size_t from, to;
 
     if (file->norigins == 0 || at->val == NULL) return NULL;
-    dnn_json_place(file, at->val, &from, &to);
+    dnn_json_span(file, at->val, &from, &to);
     for (size_t i = 0; i < file->norigins; i++) {
         const struct dnn_json_origin *o = &file->origin[i];
 
@@ -82,8 +82,8 @@ const struct dnn_json_origin *dnn_json_origin_of(const struct dnn_jobj *at)
     return found;
 }
 
-/* Bytes [from, to) of the text have become n others: those parts that lay inside are
- * gone, those behind have moved, those around have grown. */
+/* Bytes [from, to) of the text were replaced by n bytes: remove the origins inside,
+ * move those after, and resize those around. */
 static void move_origins(struct dnn_json *file, size_t from, size_t to, size_t n)
 {
     size_t kept = 0;
@@ -105,10 +105,10 @@ static void move_origins(struct dnn_json *file, size_t from, size_t to, size_t n
 
 /* ---- changing ---- */
 
-/* A change of the text. */
+/* A change of the file's text. */
 struct change {
-    size_t from, to;     /* what is replaced */
-    struct dnn_buf text; /* by this          */
+    size_t from, to;     /* the bytes to replace */
+    struct dnn_buf text; /* the new text         */
 };
 
 static int make_change(struct dnn_json *file, const struct change *change,
@@ -148,7 +148,7 @@ static int make_change(struct dnn_json *file, const struct change *change,
     return 0;
 }
 
-/* The value at the end of n more steps, none of which is there. */
+/* The value inside n nested new objects and lists. */
 static int add_nested(struct dnn_buf *out, const struct dnn_jstep *step, int n,
                       const char *json, const char *location, struct dnn_err *err)
 {
@@ -169,7 +169,8 @@ static int add_nested(struct dnn_buf *out, const struct dnn_jstep *step, int n,
     return 0;
 }
 
-static struct dnn_jobj below(const struct dnn_jobj *at, const struct dnn_jstep *step)
+static struct dnn_jobj find_step(const struct dnn_jobj *at,
+                                 const struct dnn_jstep *step)
 {
     struct dnn_jobj none = {.file = at->file, .up = at, .name = step->key};
 
@@ -181,7 +182,7 @@ static struct dnn_jobj below(const struct dnn_jobj *at, const struct dnn_jstep *
     return none;
 }
 
-/* Whether a step, which leads to nothing yet, can be added to what is there. */
+/* Whether a step can be added to the existing value at. */
 static int check_step(const struct dnn_jobj *at, const struct dnn_jstep *step,
                       const char *location, struct dnn_err *err)
 {
@@ -204,12 +205,13 @@ static int check_step(const struct dnn_jobj *at, const struct dnn_jstep *step,
     return 0;
 }
 
-/* What to change so that the path leads to the value.  at: as far as it leads now. */
+/* The change that adds the value.  at: the last existing value on the path; n more
+ * steps do not exist. */
 static int plan_change(const struct dnn_jobj *at, const struct dnn_jstep *step, int n,
                        const char *json, const char *location, struct change *out,
                        struct dnn_err *err)
 {
-    dnn_json_place(at->file, at->val, &out->from, &out->to);
+    dnn_json_span(at->file, at->val, &out->from, &out->to);
     out->to = end_of(at->file, out->from, out->to);
     if (n == 0 || dnn_json_type(at) == DNN_J_NULL)
         return add_nested(&out->text, step, n, json, location, err);
@@ -229,19 +231,19 @@ int dnn_json_set(struct dnn_json *file, const struct dnn_jstep *step, int n,
 {
     struct dnn_jobj at[DNN_JSON_DEPTH + 1] = {dnn_json_top(file)};
     struct change change = {0};
-    int have = 0;
+    int existing = 0;
 
     if (n > DNN_JSON_DEPTH)
         return dnn_fail(err, DNN_EUSAGE,
                         "%s: the key is nested more than %d levels deep", location,
                         DNN_JSON_DEPTH);
-    while (have < n) {
-        at[have + 1] = below(&at[have], &step[have]);
-        if (at[have + 1].val == NULL) break;
-        have++;
+    while (existing < n) {
+        at[existing + 1] = find_step(&at[existing], &step[existing]);
+        if (at[existing + 1].val == NULL) break;
+        existing++;
     }
-    int rc =
-        plan_change(&at[have], step + have, n - have, json, location, &change, err);
+    int rc = plan_change(&at[existing], step + existing, n - existing, json, location,
+                         &change, err);
     if (rc == 0) rc = make_change(file, &change, location, path, err);
     dnn_buf_free(&change.text);
     return rc;

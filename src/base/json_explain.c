@@ -1,8 +1,8 @@
 /* json_explain.c - explain why a text is not valid JSON.
  *
- * The parser only says that something is wrong.  This goes through the text
- * once more, slowly, and knows what people do: comments, Python's words, single
- * quotes, a comma too many or too few.
+ * The messages of the parser are too short for users.  This scans the text again
+ * and detects common mistakes: comments, Python literals, single quotes, missing
+ * and trailing commas.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What may come next. */
+/* What is allowed next. */
 enum state { VALUE, VALUE_OR_END, KEY, KEY_OR_END, COLON, COMMA_OR_END };
 
 struct scan {
@@ -23,8 +23,8 @@ struct scan {
     int depth;
     size_t open[DNN_JSON_DEPTH]; /* positions of open brackets     */
     size_t comma;                /* position of the last comma     */
-    size_t at;                   /* the fault                      */
-    char *words;
+    size_t at;                   /* position of the error          */
+    char *message;               /* size bytes                     */
     size_t size;
 };
 
@@ -34,20 +34,20 @@ static bool fault(struct scan *s, size_t at, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    vsnprintf(s->words, s->size, fmt, ap);
+    vsnprintf(s->message, s->size, fmt, ap);
     va_end(ap);
     s->at = at;
     return true;
 }
 
-/* The character at pos; NUL past the end (a text has none inside). */
+/* The character at pos; NUL past the end (there is none inside the text). */
 static int peek(const struct scan *s, size_t pos)
 {
     return pos < s->len ? (unsigned char)s->text[pos] : '\0';
 }
 
-/* A character in quotes, or the number of a byte that cannot be printed. */
-static const char *shown(char out[16], int c)
+/* A character in quotes, or the code of an unprintable byte. */
+static const char *char_text(char out[16], int c)
 {
     if (c > ' ' && c < 127)
         snprintf(out, 16, "\"%c\"", c);
@@ -58,8 +58,8 @@ static const char *shown(char out[16], int c)
 
 /* ---- strings ---- */
 
-/* Length of the UTF-8 character at pos, 0 if it is none: no overlong forms, no
- * surrogates, nothing beyond U+10FFFF. */
+/* Length of the UTF-8 character at pos; 0 if it is invalid (also overlong forms,
+ * surrogates, beyond U+10FFFF). */
 static size_t utf8(const struct scan *s, size_t pos)
 {
     static const struct {
@@ -104,7 +104,7 @@ static long hex4(const struct scan *s, size_t pos)
     return value;
 }
 
-/* The escape at s->pos; moves past it. */
+/* Parse the escape at s->pos. */
 static bool escape(struct scan *s)
 {
     size_t start = s->pos;
@@ -117,7 +117,7 @@ static bool escape(struct scan *s)
         return fault(
             s, start,
             "invalid escape: a backslash before %s; write \\\\ for a backslash",
-            shown(name, c));
+            char_text(name, c));
     long unit = hex4(s, s->pos);
     if (unit < 0)
         return fault(s, start, "\\u must be followed by four hexadecimal digits");
@@ -252,7 +252,7 @@ static bool word(struct scan *s)
 
 /* ---- structure ---- */
 
-/* Errors that are the same in every state. */
+/* Errors that are possible in every state. */
 static bool common(struct scan *s, int c)
 {
     if (c == '/' || c == '#')
@@ -302,7 +302,7 @@ static bool value(struct scan *s, int c, enum state *state)
     if (c == '"') return string(s);
     if (c == '-' || isdigit(c)) return number(s);
     if (isalpha(c) || c == '_') return word(s);
-    return fault(s, s->pos, "a value cannot begin with %s", shown(name, c));
+    return fault(s, s->pos, "a value cannot begin with %s", char_text(name, c));
 }
 
 static bool key(struct scan *s, int c, enum state *state)
@@ -320,7 +320,7 @@ static bool key(struct scan *s, int c, enum state *state)
         return fault(s, s->pos, "the key %.*s is not in double quotes", (int)n,
                      s->text + s->pos);
     return fault(s, s->pos, "a key in double quotes is expected here, not %s",
-                 shown(name, c));
+                 char_text(name, c));
 }
 
 static bool comma(struct scan *s, int c, enum state *state)
@@ -339,7 +339,7 @@ static bool comma(struct scan *s, int c, enum state *state)
     return false;
 }
 
-/* The text ends in the middle of something. */
+/* The text ends too early. */
 static bool too_short(struct scan *s)
 {
     size_t end = s->len, line, column;
@@ -383,10 +383,10 @@ static bool scan(struct scan *s)
     return true;
 }
 
-bool dnn_json_explain(const char *text, size_t len, size_t *pos, char *words,
+bool dnn_json_explain(const char *text, size_t len, size_t *pos, char *message,
                       size_t size)
 {
-    struct scan s = {.text = text, .len = len, .words = words, .size = size};
+    struct scan s = {.text = text, .len = len, .message = message, .size = size};
 
     if (!scan(&s)) return false;
     *pos = s.at;

@@ -1,4 +1,4 @@
-/* json_impl.h - what the files of JSON share.
+/* json_impl.h - internals of JSON files.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -10,7 +10,7 @@
 
 #include <yyjson.h>
 
-/* A part of the text that somebody put there. */
+/* A part of the text that was set by dnn_json_set(). */
 struct dnn_json_origin {
     size_t from, to; /* in the text */
     char *location, *path;
@@ -18,34 +18,35 @@ struct dnn_json_origin {
 
 struct dnn_json {
     char *name;                     /* owned                                          */
-    char *text;                     /* owned: as it was read, for lines and quotes    */
+    char *text;                     /* owned: for line numbers and quotes             */
     size_t len;                     /* of text                                        */
     yyjson_doc *doc;                /* owned                                          */
     struct dnn_arena *arena;        /* owned                                          */
-    struct dnn_json_origin *origin; /* owned: what dnn_json_set() put there    */
+    struct dnn_json_origin *origin; /* owned: parts set by dnn_json_set()             */
     size_t norigins, origin_cap;
 };
 
-/* One token of a text that may even be malformed: commas, colons and blanks are
- * passed over.  False at the end; else [*from, *pos) is the token. */
+/* The next token of a text, which may be invalid JSON: skips commas, colons and white
+ * space.  False at the end; else [*from, *pos) is the token. */
 bool dnn_json_token(const char *text, size_t len, size_t *pos, size_t *from);
 
-/* Why a text is no JSON: false if there is nothing to say against it, else where
- * and what, in words for whoever wrote it. */
-bool dnn_json_explain(const char *text, size_t len, size_t *pos, char *words,
+/* Explain why a text is not valid JSON: position and message.  False if no error is
+ * found. */
+bool dnn_json_explain(const char *text, size_t len, size_t *pos, char *message,
                       size_t size);
 
-/* Where a value stands in the text: [*from, *to), of a list only its bracket. */
-void dnn_json_place(const struct dnn_json *file, yyjson_val *val, size_t *from,
-                    size_t *to);
+/* Position of a value in the text: [*from, *to); of a list or object only its opening
+ * bracket. */
+void dnn_json_span(const struct dnn_json *file, yyjson_val *val, size_t *from,
+                   size_t *to);
 
-/* Who put a value there; NULL: it is the file's own. */
+/* The origin of a value; NULL: the file. */
 const struct dnn_json_origin *dnn_json_origin_of(const struct dnn_jobj *at);
 
-/* Parse file->text; what was parsed before stays if it fails. */
+/* Parse and check file->text, into file->doc. */
 int dnn_json_parse(struct dnn_json *file, struct dnn_err *err);
 
-/* Line and column (in characters) of a place; from 1. */
+/* Line and column (in characters) of a position; from 1. */
 void dnn_json_locate(const char *text, size_t pos, size_t *line, size_t *column);
 
 #endif

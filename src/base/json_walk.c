@@ -1,9 +1,8 @@
-/* json_walk.c - walk through a parsed file, and locate errors in it.
+/* json_walk.c - access the values of a parsed file, and locate errors in it.
  *
- * The parser's values do not know where they stood.  But it keeps them in the
- * order of the text, and so does a count of tokens: the n-th value is the n-th
- * token that is no closing bracket.  That is exact for every key, text, number
- * and list, and costs nothing until something is wrong.
+ * The parser does not store positions, but its values are in the order of the text:
+ * the n-th value (counting keys) is the n-th token that is not a closing bracket.
+ * Positions are computed in this way, only when a message needs them.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -91,7 +90,7 @@ struct dnn_jobj dnn_json_sub(const struct dnn_jobj *at, const char *name)
 
 /* ---- positions ---- */
 
-/* Count the values from at on until want; false if it is not below at. */
+/* Add the number of values from at to want to *count; false if want is not in at. */
 static bool count_to(yyjson_val *at, yyjson_val *want, size_t *count)
 {
     size_t i, n;
@@ -110,8 +109,8 @@ static bool count_to(yyjson_val *at, yyjson_val *want, size_t *count)
     return false;
 }
 
-void dnn_json_place(const struct dnn_json *file, yyjson_val *val, size_t *from,
-                    size_t *to)
+void dnn_json_span(const struct dnn_json *file, yyjson_val *val, size_t *from,
+                   size_t *to)
 {
     size_t before = 0;
 
@@ -130,7 +129,7 @@ size_t dnn_json_line(const struct dnn_jobj *at)
     while (at->val == NULL && at->up != NULL)
         at = at->up;
     if (at->val != NULL)
-        dnn_json_place(at->file, at->key != NULL ? at->key : at->val, &from, &to);
+        dnn_json_span(at->file, at->key != NULL ? at->key : at->val, &from, &to);
     dnn_json_locate(at->file->text, from, &line, &column);
     return line;
 }
@@ -160,7 +159,7 @@ const char *dnn_json_quote(char out[DNN_JSON_QUOTE], const struct dnn_jobj *at)
         snprintf(out, DNN_JSON_QUOTE, dnn_json_count(at) == 0 ? "{}" : "an object");
         break;
     default:
-        dnn_json_place(at->file, at->val, &from, &to);
+        dnn_json_span(at->file, at->val, &from, &to);
         const char *text = at->file->text + from;
         size_t len = cut(text, to - from, MOST);
         snprintf(out, DNN_JSON_QUOTE, "%.*s%s", (int)len, text,
@@ -171,7 +170,7 @@ const char *dnn_json_quote(char out[DNN_JSON_QUOTE], const struct dnn_jobj *at)
     return out;
 }
 
-/* A key as a part of a path: plain if it is a plain word. */
+/* Add a key to a path: .word, or ["text"] if it has other characters. */
 static void add_key(struct dnn_buf *path, const char *key)
 {
     size_t len = cut(key, strlen(key), 60), plain = 0;
@@ -206,7 +205,7 @@ static void add_path(struct dnn_buf *path, const struct dnn_jobj *at)
         dnn_buf_add(path, "[%zu]", at->index);
 }
 
-/* Whether a path ends with all of another. */
+/* Whether the last keys of a path are those of another path. */
 static bool ends_with(const char *path, const char *end)
 {
     size_t n = strlen(path), m = strlen(end);
@@ -215,29 +214,29 @@ static bool ends_with(const char *path, const char *end)
            (n == m || path[n - m - 1] == '.');
 }
 
-static int fail_there(const struct dnn_jobj *at, struct dnn_err *err, const char *dots,
-                      const char *path, const char *words)
+static int fail_at_path(const struct dnn_jobj *at, struct dnn_err *err,
+                        const char *dots, const char *path, const char *message)
 {
     const struct dnn_json_origin *origin = dnn_json_origin_of(at);
     const char *colon = *path == '\0' ? "" : ": ";
 
     if (origin == NULL)
         return dnn_fail(err, DNN_ECONFIG, "%s:%zu: %s%s%s%s", at->file->name,
-                        dnn_json_line(at), dots, path, colon, words);
+                        dnn_json_line(at), dots, path, colon, message);
     if (ends_with(path, origin->path)) dots = path = colon = "";
     return dnn_fail(err, DNN_ECONFIG, "%s: %s%s%s%s", origin->location, dots, path,
-                    colon, words);
+                    colon, message);
 }
 
 int dnn_json_fail(const struct dnn_jobj *at, struct dnn_err *err, const char *fmt, ...)
 {
-    enum { MOST = 300 }; /* of a path; its end says more than its beginning */
+    enum { MOST = 300 }; /* bytes of a path; the beginning is cut */
     struct dnn_buf path = {0};
-    char words[700];
+    char message[700];
     va_list ap;
 
     va_start(ap, fmt);
-    vsnprintf(words, sizeof words, fmt, ap);
+    vsnprintf(message, sizeof message, fmt, ap);
     va_end(ap);
     while (at->val == NULL && at->up != NULL)
         at = at->up;
@@ -248,14 +247,14 @@ int dnn_json_fail(const struct dnn_jobj *at, struct dnn_err *err, const char *fm
         while ((*tail & 0xc0) == 0x80)
             tail++;
     }
-    int rc = fail_there(at, err, path.len > MOST ? "..." : "", tail, words);
+    int rc = fail_at_path(at, err, path.len > MOST ? "..." : "", tail, message);
     dnn_buf_free(&path);
     return rc;
 }
 
 /* ---- values ---- */
 
-/* "must be WANT, not VALUE", and the likeliest reason. */
+/* "must be WANT, not VALUE", with a hint if the value is quoted. */
 static int wrong_type(const struct dnn_jobj *at, const char *want, bool unquoted,
                       struct dnn_err *err)
 {

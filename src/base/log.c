@@ -1,4 +1,4 @@
-/* log.c - levels, ranks and the one place that writes messages.
+/* log.c - log levels, and log messages on stderr.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -26,7 +26,7 @@ static const struct dnn_choice levels[] = {
     {NULL,    0        }
 };
 
-/* A level for all, and levels for single components. */
+/* The default level, and levels of single components. */
 struct table {
     enum dnn_level all;
     int ncomponents;
@@ -37,18 +37,18 @@ struct table {
 };
 
 /* The project's only mutable globals: levels, rank, and messages already logged. */
-static struct table now = {.all = DNN_INFO};
+static struct table current = {.all = DNN_INFO};
 static struct {
     int rank, size;
     char host[64];
 } self = {.size = 1};
-static bool known; /* dnn_log_rank() was called */
+static bool rank_known; /* dnn_log_rank() was called */
 static unsigned long logged[MAX_LOGGED];
 static int nlogged;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* One "level" or "component=level" element of a spec. */
-static int add_word(struct table *t, const char *word, struct dnn_err *err)
+static int add_level(struct table *t, const char *word, struct dnn_err *err)
 {
     const char *eq = strchr(word, '=');
     int value;
@@ -73,21 +73,21 @@ static int add_word(struct table *t, const char *word, struct dnn_err *err)
 
 int dnn_log_levels(const char *spec, struct dnn_err *err)
 {
-    struct table t = {.all = now.all};
+    struct table t = {.all = current.all};
     char *copy = dnn_strdup(spec), *save = NULL;
     int rc = 0;
 
     for (char *w = strtok_r(copy, ",", &save); w != NULL && rc == 0;
          w = strtok_r(NULL, ",", &save))
-        rc = add_word(&t, w, err);
+        rc = add_level(&t, w, err);
     dnn_free(copy);
-    if (rc == 0) now = t;
+    if (rc == 0) current = t;
     return rc;
 }
 
 void dnn_log_rank(int rank, int size, const char *host)
 {
-    known = true;
+    rank_known = true;
     self.rank = rank;
     self.size = size;
     snprintf(self.host, sizeof self.host, "%s", host);
@@ -97,7 +97,7 @@ bool dnn_log_is_root(void)
 {
     static const char *const vars[] = {"PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"};
 
-    if (known) return self.rank == 0;
+    if (rank_known) return self.rank == 0;
     for (size_t i = 0; i < sizeof vars / sizeof vars[0]; i++) {
         const char *rank = getenv(vars[i]);
 
@@ -106,12 +106,12 @@ bool dnn_log_is_root(void)
     return true;
 }
 
-bool dnn_log_wants(enum dnn_level level, const char *component)
+bool dnn_log_enabled(enum dnn_level level, const char *component)
 {
-    for (int i = 0; i < now.ncomponents; i++)
-        if (strcasecmp(now.component[i].name, component) == 0)
-            return level <= now.component[i].level;
-    return level <= now.all;
+    for (int i = 0; i < current.ncomponents; i++)
+        if (strcasecmp(current.component[i].name, component) == 0)
+            return level <= current.component[i].level;
+    return level <= current.all;
 }
 
 /* One write per message, so that the lines of many ranks do not interleave. */
@@ -138,7 +138,7 @@ void dnn_log(enum dnn_level level, const char *component, const char *fmt, ...)
     char text[1024];
     va_list ap;
 
-    if (self.rank != 0 || !dnn_log_wants(level, component)) return;
+    if (self.rank != 0 || !dnn_log_enabled(level, component)) return;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
@@ -150,14 +150,14 @@ void dnn_log_all(enum dnn_level level, const char *component, const char *fmt, .
     char text[1024];
     va_list ap;
 
-    if (!dnn_log_wants(level, component)) return;
+    if (!dnn_log_enabled(level, component)) return;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     write_line(level, component, true, text);
 }
 
-/* Whether this text is new; remembers it (the oldest is forgotten when full). */
+/* Whether this text was not logged before.  Only the last MAX_LOGGED are stored. */
 static bool first_time(const char *text)
 {
     unsigned long hash = 5381;
@@ -178,7 +178,7 @@ void dnn_log_once(enum dnn_level level, const char *component, const char *fmt, 
     char text[1024];
     va_list ap;
 
-    if (self.rank != 0 || !dnn_log_wants(level, component)) return;
+    if (self.rank != 0 || !dnn_log_enabled(level, component)) return;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);

@@ -1,7 +1,7 @@
 /* log.h - log messages, on stderr.
  *
  * Levels: error (the run will end), warn (the user should change something),
- * info (at most a page per run, even on a thousand ranks), debug (decisions),
+ * info (at most a page per run, for any number of ranks), debug (decisions),
  * trace (every step).  Set by DNN_LOG or --log, such as "warn,plan=debug": a level
  * for all and levels for single components.  Results go to stdout, metrics to files.
  *
@@ -30,7 +30,7 @@ void dnn_log_once(enum dnn_level level, const char *component, const char *fmt, 
     DNN_PRINTF(3, 4);
 
 /* Whether a message of this level and component would be printed. */
-bool dnn_log_wants(enum dnn_level level, const char *component);
+bool dnn_log_enabled(enum dnn_level level, const char *component);
 
 /* Set levels, such as "warn,plan=debug".  On failure nothing changes and the message
  * lists the levels. */

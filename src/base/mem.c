@@ -1,4 +1,4 @@
-/* mem.c - small memory that never fails, and arenas.
+/* mem.c - allocate small memory, or exit; arenas.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -23,8 +23,8 @@ struct dnn_arena {
     struct block *first;
 };
 
-/* The machine has no small memory left: say how much was wanted and stop. */
-static void lost(size_t bytes)
+/* Not even small memory is available: print a message and exit. */
+static void out_of_memory(size_t bytes)
 {
     fprintf(stderr, "dnn: out of memory: cannot allocate %zu bytes\n", bytes);
     exit(dnn_exit_status(DNN_ENOMEM));
@@ -34,7 +34,7 @@ void *dnn_alloc(size_t bytes)
 {
     void *mem = calloc(1, bytes == 0 ? 1 : bytes);
 
-    if (mem == NULL) lost(bytes);
+    if (mem == NULL) out_of_memory(bytes);
     return mem;
 }
 
@@ -76,9 +76,9 @@ void *dnn_grow(void *mem, size_t *cap, size_t want, size_t size)
     if (want <= *cap) return mem;
     size_t more = *cap < 8 ? 8 : *cap * 2;
     if (more < want) more = want;
-    if (more > SIZE_MAX / size) lost(SIZE_MAX);
+    if (more > SIZE_MAX / size) out_of_memory(SIZE_MAX);
     mem = realloc(mem, more * size);
-    if (mem == NULL) lost(more * size);
+    if (mem == NULL) out_of_memory(more * size);
     memset((char *)mem + *cap * size, 0, (more - *cap) * size);
     *cap = more;
     return mem;
@@ -105,7 +105,7 @@ void *dnn_arena_alloc(struct dnn_arena *arena, size_t bytes)
 {
     struct block *b = arena->first;
 
-    if (bytes > SIZE_MAX - BLOCK) lost(bytes);
+    if (bytes > SIZE_MAX - BLOCK) out_of_memory(bytes);
     bytes =
         (bytes + sizeof(max_align_t) - 1) / sizeof(max_align_t) * sizeof(max_align_t);
     if (b == NULL || b->size - b->used < bytes) {

@@ -1,8 +1,8 @@
-/* mem.h - small memory that never fails, and arenas.
+/* mem.h - allocate small memory, or exit; arenas.
  *
- * For names, tables and descriptors.  Running out of it means the machine is
- * lost, so the program says how much it wanted and stops.  Large memory
- * (tensors, batches) is planned and asked for elsewhere, and may fail.
+ * For names, tables and descriptors.  If there is not enough memory, these functions
+ * print a message and exit; callers need no checks.  Large memory (tensors, batches)
+ * is allocated elsewhere, with DNN_ENOMEM as an error.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -14,22 +14,21 @@
 
 #include <stddef.h>
 
-/* Zeroed memory; free it with dnn_free (NULL is fine there). */
+/* Zeroed memory; free it with dnn_free() (NULL is fine). */
 void *dnn_alloc(size_t bytes);
 void dnn_free(void *mem);
 
 char *dnn_strdup(const char *text);
 char *dnn_strndup(const char *text, size_t len);
 
-/* printf into memory the caller owns. */
+/* printf into new memory, owned by the caller. */
 char *dnn_format(const char *fmt, ...) DNN_PRINTF(1, 2);
 
-/* Room for at least want elements of the given size in a growing array: returns
- * mem or its new place, and updates *cap (counted in elements).  New elements
- * are zero. */
+/* Grow an array to a capacity of at least want elements of this size: returns its
+ * (possibly new) address and updates *cap (in elements).  New elements are zero. */
 void *dnn_grow(void *mem, size_t *cap, size_t want, size_t size);
 
-/* Things that are born and die together: one free, no partial states. */
+/* Arenas: all allocations are freed together. */
 struct dnn_arena;
 struct dnn_arena *dnn_arena_make(void);
 void dnn_arena_free(struct dnn_arena *arena);

@@ -1,4 +1,4 @@
-/* opt.c - parsing a command line by a tool's table.
+/* opt.c - parse a command line, as described by a tool's table.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -29,19 +29,19 @@ struct parse {
     char **argv;
     int nargs;
     char **args;
-    bool done; /* --help or the like was answered */
+    bool done; /* --help or --version was given and printed */
 };
 
-static const struct dnn_choice forms[] = {
+static const struct dnn_choice help_formats[] = {
     {"text", 0},
     {"man",  1},
     {"bash", 2},
     {NULL,   0}
 };
 
-/* What every tool has; the offsets are not used. */
+/* Options of all tools; the offsets are not used. */
 const struct dnn_option dnn_opt_common[] = {
-    {"help",    'h', DNN_O_ENUM, 0, "[FORM]", NULL,   0, 0, forms,
+    {"help",    'h', DNN_O_ENUM, 0, "[FORM]", NULL,   0, 0, help_formats,
      "print this help; =man and =bash print the manual page and the shell completion"},
     {"version", 'V', DNN_O_FLAG, 0, NULL,     NULL,   0, 0, NULL,
      "print the version and the libraries it was built with"                         },
@@ -50,7 +50,7 @@ const struct dnn_option dnn_opt_common[] = {
     {"log",     0,   DNN_O_TEXT, 0, "LEVELS", "info", 0, 0, NULL,
      "log level: error, warn, info, debug or trace, also for single components, such "
      "as \"warn,topo=debug\""                                                        },
-    {NULL,      0,   0,          0, NULL,     NULL,   0, 0, NULL,  NULL              }
+    {NULL,      0,   0,          0, NULL,     NULL,   0, 0, NULL,         NULL       }
 };
 
 static const struct dnn_option *const none = &dnn_opt_common[4];
@@ -60,7 +60,7 @@ static const struct dnn_option *or_none(const struct dnn_option *options)
     return options == NULL ? none : options;
 }
 
-/* The tables that apply, in order; NULL past the last. */
+/* The option tables to search, in order; NULL past the last. */
 static const struct dnn_option *table(const struct parse *p, int i)
 {
     switch (i) {
@@ -92,8 +92,8 @@ static const struct dnn_option *by_letter(const struct parse *p, char letter)
     return NULL;
 }
 
-static int unknown(const struct parse *p, const char *name, size_t len,
-                   struct dnn_err *err)
+static int fail_unknown(const struct parse *p, const char *name, size_t len,
+                        struct dnn_err *err)
 {
     const char *words[64];
     int n = 0;
@@ -140,24 +140,24 @@ static int store_number(const struct dnn_option *o, const char *text, char *out,
 static int store(const struct dnn_option *o, const char *text, char *out,
                  struct dnn_err *err)
 {
-    void *place = out + o->offset;
+    void *out_value = out + o->offset;
 
     switch (o->type) {
     case DNN_O_FLAG:
-        *(bool *)place = strcmp(text, "true") == 0;
+        *(bool *)out_value = strcmp(text, "true") == 0;
         return 0;
     case DNN_O_INT:
     case DNN_O_REAL:
         return store_number(o, text, out, err);
     case DNN_O_TEXT:
-        *(const char **)place = text;
+        *(const char **)out_value = text;
         return 0;
     case DNN_O_ENUM:
-        if (dnn_choice_find(o->choices, text, place, err) < 0)
+        if (dnn_choice_find(o->choices, text, out_value, err) < 0)
             return dnn_prefix(err, "--%s: ", o->name);
         return 0;
     case DNN_O_LIST: {
-        struct dnn_opt_list *list = place;
+        struct dnn_opt_list *list = out_value;
         size_t cap = (size_t)list->count;
 
         list->text = dnn_grow(list->text, &cap, cap + 1, sizeof *list->text);
@@ -168,7 +168,7 @@ static int store(const struct dnn_option *o, const char *text, char *out,
     return 0;
 }
 
-static void answer(struct parse *p, int form)
+static void print_help(struct parse *p, int form)
 {
     if (form == 1)
         dnn_opt_print_man(p->tool, p->where);
@@ -179,17 +179,17 @@ static void answer(struct parse *p, int form)
     p->done = true;
 }
 
-/* The options every tool has. */
-static int common(struct parse *p, const struct dnn_option *o, const char *value,
-                  struct dnn_err *err)
+/* Apply an option that all tools have. */
+static int apply_common(struct parse *p, const struct dnn_option *o, const char *value,
+                        struct dnn_err *err)
 {
     int form = 0;
 
     switch (o - dnn_opt_common) {
     case 0:
-        if (value != NULL && dnn_choice_find(forms, value, &form, err) < 0)
+        if (value != NULL && dnn_choice_find(help_formats, value, &form, err) < 0)
             return dnn_prefix(err, "--help: ");
-        answer(p, form);
+        print_help(p, form);
         return 0;
     case 1:
         fprintf(p->where, "%s (%s) %s\n%s\n", p->tool->name, PACKAGE_NAME,
@@ -208,14 +208,14 @@ static bool takes_value(const struct dnn_option *o)
     return o->type != DNN_O_FLAG && o != &dnn_opt_common[0];
 }
 
-/* Apply one option; value is the text after "=" or after the letter, or NULL.  An empty
- * one, as in rmldnn's "--config= FILE", is the next argument, too. */
+/* Apply one option; value is the text after "=" or after the letter, or NULL.  If it is
+ * missing or empty (rmldnn allows "--config= FILE"), it is the next argument. */
 static int apply(struct parse *p, const struct dnn_option *o, const char *value,
-                 bool no, struct dnn_err *err)
+                 bool negated, struct dnn_err *err)
 {
     bool is_common = o >= dnn_opt_common && o < none;
 
-    if (no && (o->type != DNN_O_FLAG || is_common))
+    if (negated && (o->type != DNN_O_FLAG || is_common))
         return dnn_fail(err, DNN_EUSAGE, "--no-%s: only flags can be negated", o->name);
     if (takes_value(o) && (value == NULL || *value == '\0')) {
         if (p->at >= p->argc)
@@ -226,9 +226,9 @@ static int apply(struct parse *p, const struct dnn_option *o, const char *value,
     if (o->type == DNN_O_FLAG && value != NULL)
         return dnn_fail(err, DNN_EUSAGE, "--%s: takes no value; write --%s or --no-%s",
                         o->name, o->name, o->name);
-    if (is_common) return common(p, o, value, err);
-    return store(o, o->type == DNN_O_FLAG ? (no ? "false" : "true") : value, p->out,
-                 err);
+    if (is_common) return apply_common(p, o, value, err);
+    return store(o, o->type == DNN_O_FLAG ? (negated ? "false" : "true") : value,
+                 p->out, err);
 }
 
 static int long_option(struct parse *p, const char *word, struct dnn_err *err)
@@ -236,14 +236,14 @@ static int long_option(struct parse *p, const char *word, struct dnn_err *err)
     const char *eq = strchr(word, '=');
     size_t len = eq == NULL ? strlen(word) : (size_t)(eq - word);
     const struct dnn_option *o = by_name(p, word, len);
-    bool no = false;
+    bool negated = false;
 
     if (o == NULL && strncmp(word, "no-", 3) == 0) {
         o = by_name(p, word + 3, len - 3);
-        no = o != NULL;
+        negated = o != NULL;
     }
-    if (o == NULL) return unknown(p, word, len, err);
-    return apply(p, o, eq == NULL ? NULL : eq + 1, no, err);
+    if (o == NULL) return fail_unknown(p, word, len, err);
+    return apply(p, o, eq == NULL ? NULL : eq + 1, negated, err);
 }
 
 /* -q, -n2, -n 2, -qn2 */
@@ -274,8 +274,8 @@ static int defaults(const struct dnn_option *o, char *out, struct dnn_err *err)
     return 0;
 }
 
-/* Find the command by its name, for a tool that has several. */
-static int command(struct parse *p, const char *word, struct dnn_err *err)
+/* Find the command by its name, for a tool with several commands. */
+static int set_command(struct parse *p, const char *word, struct dnn_err *err)
 {
     const struct dnn_command *c = p->tool->commands;
     const char *words[32];
@@ -299,7 +299,7 @@ static int command(struct parse *p, const char *word, struct dnn_err *err)
 
 static int operand(struct parse *p, char *word, struct dnn_err *err)
 {
-    if (p->cmd == NULL) return command(p, word, err);
+    if (p->cmd == NULL) return set_command(p, word, err);
     if (p->cmd->max >= 0 && p->nargs == p->cmd->max)
         return dnn_fail(err, DNN_EUSAGE,
                         "unexpected argument \"%s\"; usage: %s%s%s%s%s", word,
@@ -310,18 +310,19 @@ static int operand(struct parse *p, char *word, struct dnn_err *err)
     return 0;
 }
 
-static int words(struct parse *p, struct dnn_err *err)
+static int parse_arguments(struct parse *p, struct dnn_err *err)
 {
-    bool plain = false; /* after "--", or within a command to be run */
+    bool operands_only =
+        false; /* after "--", or in the command line of another program */
 
     while (p->at < p->argc && !p->done) {
         char *word = p->argv[p->at++];
 
-        if (plain || word[0] != '-' || word[1] == '\0') {
+        if (operands_only || word[0] != '-' || word[1] == '\0') {
             DNN_TRY(operand(p, word, err));
-            plain = plain || (p->nargs > 0 && p->cmd->max < 0);
+            operands_only = operands_only || (p->nargs > 0 && p->cmd->max < 0);
         } else if (strcmp(word, "--") == 0) {
-            plain = true;
+            operands_only = true;
         } else if (word[1] == '-') {
             DNN_TRY(long_option(p, word + 2, err));
         } else {
@@ -344,7 +345,7 @@ int dnn_opt_parse(const struct dnn_tool *tool, int argc, char **argv, FILE *wher
     if (tool->commands[0].name == NULL) p.cmd = tool->commands;
     rc = defaults(tool->options, out, err);
     if (rc == 0 && p.cmd != NULL) rc = defaults(p.cmd->options, out, err);
-    if (rc == 0) rc = words(&p, err);
+    if (rc == 0) rc = parse_arguments(&p, err);
     if (rc == 0 && !p.done && p.cmd == NULL)
         rc = dnn_fail(err, DNN_EUSAGE, "a command is missing; %s --help lists them",
                       tool->name);
@@ -381,9 +382,9 @@ void dnn_opt_free(const struct dnn_tool *tool, const struct dnn_command *cmd, vo
     if (cmd != NULL) free_lists(cmd->options, out);
 }
 
-/* A launcher kills all ranks as soon as one has ended with an error: the rank that
- * prints the message must be the first, and the others end with their own status, not
- * by the launcher's signal. */
+/* A launcher kills all ranks as soon as one has exited with an error.  So the rank that
+ * prints the message must exit first.  SIGTERM is ignored, so that the other ranks exit
+ * with their own status. */
 static void wait_for_root(void)
 {
     signal(SIGTERM, SIG_IGN);
@@ -416,6 +417,6 @@ int dnn_opt_main(const struct dnn_tool *tool, int argc, char **argv)
     if (cmd != NULL) dnn_opt_free(tool, cmd, out);
     dnn_free(args);
     dnn_free(out);
-    /* Positive: the command's own status (dnn-cluster run passes its child's). */
+    /* Positive: an exit status of the command (dnn-cluster run returns its child's). */
     return rc > 0 ? rc : dnn_exit_status(rc);
 }

@@ -1,7 +1,7 @@
-/* opt.h - command lines from tables.
+/* opt.h - command lines described by tables.
  *
- * One table per tool gives the parser, --help, the manual page and the shell
- * completion, so they cannot disagree.  Every tool also has --help, --version,
+ * One table per tool is used by the parser, --help, the manual page and the shell
+ * completion, so that they are consistent.  Every tool also has --help, --version,
  * --quiet and --log, which are handled here.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -25,7 +25,7 @@ enum dnn_opt_type {
     DNN_O_LIST  /* struct dnn_opt_list, may be given several times   */
 };
 
-/* What a DNN_O_LIST option collects; dnn_opt_free() releases it. */
+/* The values of a DNN_O_LIST option; freed by dnn_opt_free(). */
 struct dnn_opt_list {
     int count;
     const char **text; /* owned array of pointers into argv */
@@ -36,15 +36,15 @@ struct dnn_option {
     char letter;      /* the short form, or 0                              */
     enum dnn_opt_type type;
     size_t offset;   /* where in the tool's struct                        */
-    const char *arg; /* what the manual calls the value: "N", "FILE"; a
-                      * FILE or DIR is completed as one                   */
+    const char *arg; /* name of the value in the manual: "N", "FILE"; the shell
+                      * completes file names for FILE and DIR             */
     const char *def; /* as the user would type it; NULL: zero             */
     double min, max; /* numbers only, inclusive                           */
     const struct dnn_choice *choices; /* DNN_O_ENUM only               */
     const char *help;                 /* one sentence, lower case, no full stop    */
 };
 
-/* A verb of a tool ("dnn-bench topo"), or, with a NULL name, the tool itself. */
+/* A command of a tool ("dnn-bench topo"), or, with a NULL name, the tool itself. */
 struct dnn_command {
     const char *name;
     const char *operands; /* as in a usage line: "NODE", "[--] CMD...", "" */
@@ -52,8 +52,8 @@ struct dnn_command {
     const char *help;     /* one sentence                                  */
     const struct dnn_option *options; /* ends with name == NULL; or NULL       */
     const char *about; /* paragraphs for the manual, or NULL            */
-    /* The work; opt is the tool's struct.  0, a DNN_E code, or an exit status of
-     * the command's own (positive). */
+    /* Run the command; opt is the tool's struct.  Returns 0, a DNN_E code, or an exit
+     * status (positive). */
     int (*run)(const void *opt, int nargs, char **args, struct dnn_err *err);
 };
 
@@ -70,22 +70,22 @@ struct dnn_tool {
     const char *see_also;    /* "dnn-cluster(1), srun(1)", or NULL           */
 };
 
-/* Parse, do what was asked, print the error if there is one and return the
- * exit status: the whole main() of a tool. */
+/* The complete main() of a tool: parse, run the command, print the error if there is
+ * one, and return the exit status. */
 int dnn_opt_main(const struct dnn_tool *tool, int argc, char **argv);
 
 /* Only parse: fill *out (tool->size bytes, defaults first), find the command
  * and the operands (into argv, which is not changed; *args is owned by the
- * caller, dnn_free).  When --help, --version or the like was asked for, it
- * is printed to where and *cmd is NULL. */
+ * caller, dnn_free).  --help and --version are printed to where, and *cmd is then
+ * NULL. */
 int dnn_opt_parse(const struct dnn_tool *tool, int argc, char **argv, FILE *where,
                   void *out, const struct dnn_command **cmd, int *nargs, char ***args,
                   struct dnn_err *err);
-/* Release what lists hold in *out. */
+/* Free the lists in *out. */
 void dnn_opt_free(const struct dnn_tool *tool, const struct dnn_command *cmd,
                   void *out);
 
-/* The same table in three forms; cmd may be NULL for the whole tool. */
+/* Print the table in three forms; cmd NULL: the complete tool. */
 void dnn_opt_print_help(const struct dnn_tool *tool, const struct dnn_command *cmd,
                         FILE *where);
 void dnn_opt_print_man(const struct dnn_tool *tool, FILE *where);

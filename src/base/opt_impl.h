@@ -1,4 +1,4 @@
-/* opt_impl.h - what opt.c and opt_print.c share.
+/* opt_impl.h - internals of opt.c and opt_print.c.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -8,7 +8,7 @@
 
 #include "base/opt.h"
 
-/* The options every tool has; ends with name == NULL. */
+/* The options of all tools; ends with name == NULL. */
 extern const struct dnn_option dnn_opt_common[];
 
 #endif

@@ -1,4 +1,4 @@
-/* opt_print.c - a tool's table as --help, manual page and shell completion.
+/* opt_print.c - print a tool's table as --help, manual page and shell completion.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -21,8 +21,8 @@ static bool has_commands(const struct dnn_tool *tool)
     return tool->commands[0].name != NULL;
 }
 
-/* "-t, --threads=N" as people read it. */
-static void spell(struct dnn_buf *b, const struct dnn_option *o)
+/* "-t, --threads=N" */
+static void add_name(struct dnn_buf *b, const struct dnn_option *o)
 {
     if (o->letter != 0) dnn_buf_add(b, "-%c, ", o->letter);
     dnn_buf_add(b, "--%s%s", o->type == DNN_O_FLAG && o->def != NULL ? "[no-]" : "",
@@ -35,8 +35,8 @@ static void spell(struct dnn_buf *b, const struct dnn_option *o)
         dnn_buf_add(b, "=%s", arg);
 }
 
-/* The help sentence with choices, range and default behind it. */
-static void describe(struct dnn_buf *b, const struct dnn_option *o)
+/* The help sentence, followed by choices, range and default. */
+static void add_help(struct dnn_buf *b, const struct dnn_option *o)
 {
     dnn_buf_add(b, "%s", o->help);
     if (o->type == DNN_O_ENUM && o->arg == NULL) {
@@ -50,7 +50,7 @@ static void describe(struct dnn_buf *b, const struct dnn_option *o)
     if (o->def != NULL) dnn_buf_add(b, " [%s]", o->def);
 }
 
-/* Print text from a column on, broken between words. */
+/* Print text from a column on, with line breaks between words. */
 static void wrap(FILE *where, int column, int at, const char *text)
 {
     while (*text != '\0') {
@@ -94,8 +94,8 @@ static void help_options(const struct dnn_option *o, FILE *where)
     for (; o != NULL && o->name != NULL; o++) {
         struct dnn_buf name = {0}, text = {0};
 
-        spell(&name, o);
-        describe(&text, o);
+        add_name(&name, o);
+        add_help(&text, o);
         int at = fprintf(where, "  %s%s", o->letter != 0 ? "" : "    ", name.text);
         if (at >= COLUMN - 1) {
             fputc('\n', where);
@@ -147,7 +147,7 @@ void dnn_opt_print_help(const struct dnn_tool *tool, const struct dnn_command *c
 
 /* ---- manual page ---- */
 
-/* Text for roff: a dash is typed as \-, a leading dot or quote is hidden. */
+/* Print text for roff, with escapes for dashes, backslashes and leading dots. */
 static void roff(FILE *where, const char *text)
 {
     bool start = true;
@@ -166,7 +166,7 @@ static void roff(FILE *where, const char *text)
 
 static void man_paragraphs(FILE *where, const char *text)
 {
-    bool first = true; /* a title begins a paragraph by itself */
+    bool first = true; /* no .PP after a title */
 
     while (text != NULL && *text != '\0') {
         const char *end = strstr(text, "\n\n");
@@ -198,8 +198,8 @@ static void man_options(const struct dnn_option *o, FILE *where)
     for (; o != NULL && o->name != NULL; o++) {
         struct dnn_buf name = {0}, text = {0};
 
-        spell(&name, o);
-        describe(&text, o);
+        add_name(&name, o);
+        add_help(&text, o);
         dnn_buf_add(&text, ".");
         text.text[0] = (char)toupper((unsigned char)text.text[0]);
         man_item(where, name.text, text.text);
@@ -301,7 +301,7 @@ static void bash_names(const struct dnn_option *o, FILE *where)
     }
 }
 
-/* What may stand behind "--name=". */
+/* Completions of the value after "--name=". */
 static void bash_values(const struct dnn_option *o, FILE *where)
 {
     for (; o != NULL && o->name != NULL; o++) {
@@ -333,7 +333,7 @@ void dnn_opt_print_bash(const struct dnn_tool *tool, FILE *where)
             tool->name);
     fprintf(where, "%s()\n{\n", func);
     fprintf(where, "    local cur=${COMP_WORDS[COMP_CWORD]} key='' cmd='' words i\n");
-    /* "=" breaks words, so a value is the word after it. */
+    /* bash splits words at "=", so a value is the word after it. */
     fprintf(where, "    COMPREPLY=()\n"
                    "    if [ \"$cur\" = \"=\" ]; then\n"
                    "        key=${COMP_WORDS[COMP_CWORD-1]} cur=''\n"

@@ -8,11 +8,11 @@
 
 #include "base/text.h"
 
-/* Encode an 8-bit RGB image; what: its name in messages.  DNN_ECONFIG without libpng.
- */
+/* Encode an 8-bit RGB image; what is its name in messages.  DNN_ECONFIG if built
+ * without libpng. */
 int dnn_png_encode(const char *what, int width, int height, const unsigned char *rgb,
                    struct dnn_buf *out, struct dnn_err *err);
-/* The same to a file, complete or not at all. */
+/* The same into a file, which is replaced atomically. */
 int dnn_png_save(const char *path, int width, int height, const unsigned char *rgb,
                  struct dnn_err *err);
 

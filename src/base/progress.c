@@ -21,11 +21,11 @@ struct dnn_progress {
     int64_t total, done;
     struct dnn_progress_how how;
     bool silent;
-    bool shown;        /* a line of ours is on the terminal          */
-    double start;      /* all times as the clock says                */
-    double last;       /* of the last line or drawing                */
+    bool shown;        /* the line is on the terminal                */
+    double start;      /* time                                       */
+    double last;       /* time of the last line or update            */
     double gap;        /* seconds until the next line of a log       */
-    int64_t last_done; /* at the last line                          */
+    int64_t last_done; /* value of done at the last line             */
 };
 
 static double now(const struct dnn_progress *p)
@@ -49,12 +49,12 @@ struct dnn_progress *dnn_progress_start(const char *component, const char *title
     if (how != NULL) p->how = *how;
     if (p->how.where == NULL) p->how.where = stderr;
     if (p->how.interval == 0) p->how.interval = 30;
-    if (p->how.form == DNN_METER_ASK)
+    if (p->how.form == DNN_METER_AUTO)
         p->how.form = is_terminal(p->how.where) ? DNN_METER_LINE : DNN_METER_LOG;
     p->title = title;
     p->unit = unit;
     p->total = total;
-    p->silent = !dnn_log_wants(DNN_INFO, component);
+    p->silent = !dnn_log_enabled(DNN_INFO, component);
     p->start = p->last = now(p);
     p->gap = p->how.interval;
     return p;
@@ -79,7 +79,7 @@ static void add_amount(struct dnn_buf *out, const struct dnn_progress *p)
     dnn_buf_add(out, " %s", p->unit);
 }
 
-/* ", 12.3 files/s" averaged over all the time so far; empty at first. */
+/* ", 12.3 files/s": the average since the start; nothing before the first progress. */
 static void add_rate(struct dnn_buf *out, const struct dnn_progress *p, double took)
 {
     char bytes[32];
@@ -121,7 +121,7 @@ static int width_of(const struct dnn_progress *p)
     return 80;
 }
 
-/* Print at most that many columns of a text, a character each. */
+/* Print at most that many columns of a text, one per character. */
 static void put_columns(FILE *where, const char *text, int columns)
 {
     for (; *text != '\0'; text++) {
@@ -139,21 +139,21 @@ static int columns_of(const char *text)
     return n;
 }
 
-/* Redraw the line.  The last column stays free, because some terminals wrap
- * when it is written; the bar takes what the words leave. */
+/* Draw the line again.  The last column is not used, because some terminals then wrap;
+ * the bar fills the space next to the text. */
 static void draw(struct dnn_progress *p, double took)
 {
     enum { LEAST = 8, MOST = 40 }; /* of the bar */
     FILE *where = p->how.where;
-    struct dnn_buf line = {0}, words = {0};
-    int component = width_of(p) - 1;
+    struct dnn_buf line = {0}, text = {0};
+    int columns = width_of(p) - 1;
 
-    add_amount(&words, p);
-    add_rate(&words, p, took);
-    add_left(&words, p, took);
+    add_amount(&text, p);
+    add_rate(&text, p, took);
+    add_left(&text, p, took);
     dnn_buf_add(&line, "%s ", p->title);
     if (p->total > 0) {
-        int bar = component - columns_of(line.text) - columns_of(words.text) - 9;
+        int bar = columns - columns_of(line.text) - columns_of(text.text) - 9;
         int full = percent(p);
 
         if (bar > MOST) bar = MOST;
@@ -165,14 +165,14 @@ static void draw(struct dnn_progress *p, double took)
         }
         dnn_buf_add(&line, "%3d %% ", full);
     }
-    dnn_buf_add(&line, "%s", words.text);
+    dnn_buf_add(&line, "%s", text.text);
     fputc('\r', where);
-    put_columns(where, line.text, component);
-    fputs("\033[K", where); /* clear what an older, longer line left */
+    put_columns(where, line.text, columns);
+    fputs("\033[K", where); /* clear the rest of an older, longer line */
     fflush(where);
     p->shown = true;
     dnn_buf_free(&line);
-    dnn_buf_free(&words);
+    dnn_buf_free(&text);
 }
 
 void dnn_progress_hide(struct dnn_progress *p)
@@ -185,14 +185,14 @@ void dnn_progress_hide(struct dnn_progress *p)
 
 /* ---- a log ---- */
 
-/* One line, in one piece so that those of other programs do not get into it. */
-static void say(struct dnn_progress *p, const struct dnn_buf *line)
+/* Print a line with one call, so that output of other programs is not mixed in. */
+static void print_line(struct dnn_progress *p, const struct dnn_buf *line)
 {
     fprintf(p->how.where, "%s: %s\n", p->title, line->text);
     fflush(p->how.where);
 }
 
-static void tell(struct dnn_progress *p, double took)
+static void print_progress(struct dnn_progress *p, double took)
 {
     struct dnn_buf line = {0};
 
@@ -200,7 +200,7 @@ static void tell(struct dnn_progress *p, double took)
     add_amount(&line, p);
     add_rate(&line, p, took);
     add_left(&line, p, took);
-    say(p, &line);
+    print_line(p, &line);
     dnn_buf_free(&line);
 }
 
@@ -223,7 +223,7 @@ void dnn_progress_at(struct dnn_progress *p, int64_t done)
     if (p->total > 0 && (double)(done - p->last_done) < 0.1 * (double)p->total) return;
     /* dnn_progress_stop() prints the last line. */
     if (p->total > 0 && done >= p->total) return;
-    tell(p, t - p->start);
+    print_progress(p, t - p->start);
     p->last = t;
     p->last_done = done;
     if (p->total <= 0) p->gap = p->gap * 2 < 600 ? p->gap * 2 : 600;
@@ -246,7 +246,7 @@ void dnn_progress_stop(struct dnn_progress *p, bool finished)
         add_amount(&line, p);
         dnn_buf_add(&line, " in %s", dnn_text_seconds(time, sizeof time, took));
         add_rate(&line, p, took);
-        say(p, &line);
+        print_line(p, &line);
         dnn_buf_free(&line);
     }
     dnn_free(p);

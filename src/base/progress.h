@@ -4,13 +4,12 @@
  *
  *   reading [#########-----------]  45 % 123/273 files, 12.3 files/s, 12.2 s left
  *
- * Elsewhere (a job's log): plain lines without a carriage return, each at least
- * 30 s and a tenth of the work after the one before, so about a dozen however
- * long it takes; and one at the end.  If the amount of work is not known, the time
- * between lines doubles instead, up to 10 minutes.
+ * Otherwise (log file of a job): normal lines, at least 30 s and 10 % of the work
+ * apart, so that there are about 10 in total, and one at the end.  If the amount of
+ * work is not known, the time between lines doubles instead, up to 10 minutes.
  *
  * Nothing is printed if the log level of the component is below info.  Local; if all
- * ranks do the same, start one on rank 0 only.
+ * ranks do the same work, start one on rank 0 only.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -24,32 +23,30 @@
 
 struct dnn_progress;
 
-/* Where and how; zero: the default. */
+/* Options; zero: the default. */
 struct dnn_progress_how {
     FILE *where; /* NULL: stderr                                       */
-    int width;   /* of the terminal; 0: ask it                         */
-    enum { DNN_METER_ASK, DNN_METER_LINE, DNN_METER_LOG } form;
+    int width;   /* of the terminal; 0: as the terminal reports it     */
+    enum { DNN_METER_AUTO, DNN_METER_LINE, DNN_METER_LOG } form;
     double interval;       /* least seconds between lines of a log; 0: 30        */
     double (*now)(void *); /* the clock; NULL: dnn_clock_now()                   */
     void *arg;             /* its argument                                       */
 };
 
-/* Begin.  component as for dnn_log(); title and unit ("files"; "B" counts bytes) must
- * outlive it; total 0: not known.  how may be NULL.  The caller ends it with
+/* Start.  component as for dnn_log(); title and unit ("files"; "B" for bytes) must
+ * outlive it; total 0: unknown.  how may be NULL.  The caller owns the result:
  * dnn_progress_stop(). */
 struct dnn_progress *dnn_progress_start(const char *component, const char *title,
                                         int64_t total, const char *unit,
                                         const struct dnn_progress_how *how);
 
-/* How much is done in total.  Cheap: call it often. */
+/* Set the amount done so far.  Cheap; may be called often. */
 void dnn_progress_at(struct dnn_progress *p, int64_t done);
 
-/* Clear the line, before something else is printed; the next dnn_progress_at() draws it
- * again. */
+/* Clear the line before other output; the next dnn_progress_at() draws it again. */
 void dnn_progress_hide(struct dnn_progress *p);
 
-/* Print the last line (amount and time, or where it stopped) and free p; NULL is fine.
- */
+/* Print the last line (amount and time) and free p; NULL is fine. */
 void dnn_progress_stop(struct dnn_progress *p, bool finished);
 
 #endif

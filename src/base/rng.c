@@ -1,4 +1,4 @@
-/* rng.c - random numbers that are a function of where they are used.
+/* rng.c - counter-based random numbers.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -12,7 +12,7 @@
 
 _Static_assert(FLT_EVAL_METHOD == 0, "doubles must be computed as doubles");
 
-/* The purposes for which keys are derived, so that no two share one. */
+/* Purposes of derived keys, so that different purposes have different keys. */
 enum { FOR_STREAM = 1, FOR_PERM = 2 };
 
 void dnn_rng_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
@@ -36,7 +36,7 @@ void dnn_rng_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t o
     out[3] = c3;
 }
 
-/* The key is itself a random number, at the counter (what, purpose) of seed. */
+/* A key is itself a random number: the one at counter (what, purpose) of seed. */
 static struct dnn_rng derive(uint64_t seed, uint64_t what, uint32_t purpose)
 {
     uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
@@ -105,14 +105,14 @@ static double log_exact(double x)
 /* Cosine and sine of turn/2^53 of a full turn. */
 static void turn_exact(uint64_t turn, double *cosine, double *sine)
 {
-    /* The nearest quarter turn, and what is left: at most half a quarter either
-     * way, exact. */
+    /* The nearest quarter turn, and the rest: at most an eighth of a turn in either
+     * direction, exact. */
     unsigned quarter = (unsigned)((turn + ((uint64_t)1 << 50)) >> 51);
     int64_t rest = (int64_t)turn - (int64_t)((uint64_t)quarter << 51);
     double x = (double)rest * 0x1p-53 * 0x1.921fb54442d18p+2, z = x * x;
     double c = 1, s = 1;
 
-    /* The series from the small end, as 1 - z/2 (1 - z/12 (1 - ...)). */
+    /* The series, smallest terms first: 1 - z/2 (1 - z/12 (1 - ...)). */
     for (int k = 18; k >= 2; k -= 2) {
         c = fma(c, -z / (k * (k - 1)), 1);
         s = fma(s, -z / (k * (k + 1)), 1);
@@ -167,19 +167,19 @@ static uint64_t multiply(uint64_t a, uint64_t b, uint64_t *low)
     return (uint64_t)(product >> 64);
 }
 
-/* The upper half of n times 64 random bits; the few draws that would make some
- * results likelier than others are thrown away (Lemire's method).  The block
- * has two draws; further ones come from keys next to this one. */
+/* The upper half of n times 64 random bits; draws that would bias the result are
+ * rejected (Lemire's method).  A block has two draws; more are taken from the next
+ * keys. */
 uint64_t dnn_rng_below(const struct dnn_rng *rng, struct dnn_rng_at at, uint64_t n)
 {
-    struct dnn_rng again = *rng;
+    struct dnn_rng shifted = *rng;
     uint64_t biased = (0 - n) % n; /* 2^64 mod n */
 
     assert(n > 0);
-    for (;; again.key[1]++) {
+    for (;; shifted.key[1]++) {
         uint32_t w[4];
 
-        dnn_rng_words(&again, at, w);
+        dnn_rng_words(&shifted, at, w);
         for (int i = 0; i < 4; i += 2) {
             uint64_t low;
             uint64_t high = multiply((uint64_t)w[i] << 32 | w[i + 1], n, &low);
@@ -189,13 +189,13 @@ uint64_t dnn_rng_below(const struct dnn_rng *rng, struct dnn_rng_at at, uint64_t
     }
 }
 
-/* A Feistel network: the halves of a number's bits are in turn changed by a
- * random function of the other, which can be undone whatever the function is,
- * so numbers of high + low bits are mapped one to one.  Up to half of those are
- * not below n; such a result is mapped again until it is ("cycle walking":
- * still one to one, and on average at most twice). */
-/* How often: of few bits, each round moves little, and below 48 rounds some orders
- * of eight things came visibly too often; of many, 12 leave nothing to see. */
+/* A Feistel network: each half of the bits is changed in turn by a random function of
+ * the other half.  This is invertible for any function, so it is a permutation of the
+ * numbers of high + low bits.  Up to half of these are not below n; such a result is
+ * mapped again until it is ("cycle walking": still a permutation; at most two times on
+ * average). */
+/* Number of rounds: with few bits and less than 48 rounds, some permutations of 8
+ * elements were measurably too frequent; with many bits 12 rounds are enough. */
 static uint32_t rounds(const struct dnn_perm *perm)
 {
     return perm->high + perm->low <= 16 ? 48 : 12;

@@ -1,4 +1,4 @@
-/* shape.c - how many elements along each axis.
+/* shape.c - the extents of an array along its axes.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -54,7 +54,7 @@ int dnn_shape_count(const struct dnn_shape *shape, int64_t *out, struct dnn_err 
             "shape %s: the number of elements is unknown because an axis is",
             dnn_shape_text(text, sizeof text, shape));
     for (int i = 0; i < shape->ndim; i++) {
-        /* An empty axis empties the whole, however long the others are. */
+        /* With an empty axis the product is 0, even if the others overflow. */
         if (shape->dim[i] == 0) {
             *out = 0;
             return 0;
@@ -88,7 +88,7 @@ const char *dnn_shape_text(char *out, size_t size, const struct dnn_shape *shape
     return out;
 }
 
-/* One extent at *at, which is moved past it. */
+/* Parse one extent at *at, and advance *at. */
 static bool extent(const char **at, int64_t *out)
 {
     char *end;

@@ -1,4 +1,4 @@
-/* stop.c - has somebody asked this process to stop soon?
+/* stop.c - signals that request a clean stop.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -10,36 +10,36 @@
 
 static const int signals[] = {SIGTERM, SIGINT, SIGUSR1, SIGUSR2};
 enum { NSIGNALS = sizeof signals / sizeof *signals };
-static struct sigaction before[NSIGNALS];
-static volatile sig_atomic_t asked;
+static struct sigaction old_actions[NSIGNALS];
+static volatile sig_atomic_t received;
 
-static void note(int number)
+static void on_signal(int number)
 {
-    if (asked == 0) asked = number;
+    if (received == 0) received = number;
 }
 
-void dnn_stop_watch(bool impatient)
+void dnn_stop_watch(bool exit_on_second)
 {
     struct sigaction act;
 
     memset(&act, 0, sizeof act);
-    act.sa_handler = note;
-    act.sa_flags = SA_RESTART | (impatient ? (int)SA_RESETHAND : 0);
+    act.sa_handler = on_signal;
+    act.sa_flags = SA_RESTART | (exit_on_second ? (int)SA_RESETHAND : 0);
     sigemptyset(&act.sa_mask);
-    asked = 0;
+    received = 0;
     for (int i = 0; i < NSIGNALS; i++)
-        sigaction(signals[i], &act, &before[i]);
+        sigaction(signals[i], &act, &old_actions[i]);
 }
 
 void dnn_stop_unwatch(void)
 {
     for (int i = 0; i < NSIGNALS; i++)
-        sigaction(signals[i], &before[i], NULL);
+        sigaction(signals[i], &old_actions[i], NULL);
 }
 
-int dnn_stop_asked(void)
+int dnn_stop_requested(void)
 {
-    return asked;
+    return received;
 }
 
 const char *dnn_stop_name(int number)

@@ -1,8 +1,8 @@
-/* stop.h - has somebody asked this process to stop soon?
+/* stop.h - signals that request a clean stop.
  *
- * SIGTERM, SIGINT, SIGUSR1 and SIGUSR2 only leave a note; whoever works looks at it
- * between two pieces of work, so that nothing is left half done.  One of the few things
- * in the project that are global.  Local.
+ * The handler of SIGTERM, SIGINT, SIGUSR1 and SIGUSR2 only sets a flag; long work
+ * checks it between steps and then stops in a consistent state.  The flag is global.
+ * Local.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -12,15 +12,15 @@
 
 #include <stdbool.h>
 
-/* From now on signals leave a note.  impatient: a second signal of a kind ends the
- * process at once, for programs that lose nothing by it; else it changes nothing. */
-void dnn_stop_watch(bool impatient);
-/* As before dnn_stop_watch(). */
+/* Install the handlers.  exit_on_second: a second signal of the same kind terminates
+ * the process at once, for programs that lose nothing by it; else it has no effect. */
+void dnn_stop_watch(bool exit_on_second);
+/* Restore the handlers from before dnn_stop_watch(). */
 void dnn_stop_unwatch(void);
 
-/* The number of the signal that asked first, 0: none has. */
-int dnn_stop_asked(void);
-/* "SIGTERM"... of such a number. */
+/* The number of the first signal received; 0: none. */
+int dnn_stop_requested(void);
+/* The name of such a signal: "SIGTERM"... */
 const char *dnn_stop_name(int number);
 
 #endif

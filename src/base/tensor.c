@@ -100,8 +100,8 @@ static uint32_t to_bits(float value)
     return bits;
 }
 
-/* The upper bits of x without its last n, rounded to nearest, ties to even.  A
- * carry runs on into the exponent, which is what rounding up there means. */
+/* x >> n, rounded to nearest, ties to even.  A carry into the exponent gives the next
+ * power of two, as it should. */
 static uint32_t round_off(uint32_t x, int n)
 {
     uint32_t half = (uint32_t)1 << (n - 1), rest = x & (2 * half - 1);
@@ -132,10 +132,10 @@ uint16_t dnn_f16_from_f32(float value)
     uint32_t bits = to_bits(value), sign = bits >> 16 & 0x8000, abs = bits & 0x7fffffff;
 
     if (abs > 0x7f800000) return (uint16_t)(sign | 0x7e00 | (abs >> 13 & 0x3ff));
-    /* 65520 is half way between the largest f16 and what would follow it. */
+    /* 65520 is half way between the largest f16 and the next power of two. */
     if (abs >= 0x477ff000) return (uint16_t)(sign | 0x7c00);
     if (abs >= 0x38800000) return (uint16_t)(sign | round_off(abs - (112u << 23), 13));
-    /* Subnormal: count in units of 2^-24; below half a unit all is zero. */
+    /* Subnormal: in units of 2^-24; below half a unit the result is zero. */
     int shift = 126 - (int)(abs >> 23);
     if (shift > 24) return (uint16_t)sign;
     return (uint16_t)(sign | round_off((abs & 0x7fffff) | 0x800000, shift));

@@ -1,6 +1,6 @@
 /* tensor.h - element types, and the descriptor of a named array.
  *
- * A descriptor says what an array is, not where: data is owned elsewhere.
+ * A descriptor has name, type and shape, but no pointer to the data.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -35,25 +35,24 @@ enum dnn_dtype {
 size_t dnn_dtype_size(enum dnn_dtype dtype);
 /* "f32", "bf16", "bool"... */
 const char *dnn_dtype_name(enum dnn_dtype dtype);
-/* The type of a name; else DNN_ECONFIG and the names there are. */
+/* The type with this name; DNN_ECONFIG if there is none, with a list of the names. */
 int dnn_dtype_find(const char *name, enum dnn_dtype *out, struct dnn_err *err);
 
 struct dnn_tensor {
-    const char *name; /* NULL: it has none */
+    const char *name; /* or NULL */
     enum dnn_dtype dtype;
     struct dnn_shape shape;
 };
 
-/* Bytes of the whole array.  Fails on an unknown extent and when the number
- * does not fit. */
+/* Bytes of the complete array.  Fails on an unknown extent and on overflow. */
 int dnn_tensor_bytes(const struct dnn_tensor *tensor, size_t *out, struct dnn_err *err);
 
 /* "image f32 ?x64x64x3", without a newline. */
 void dnn_tensor_print(const struct dnn_tensor *tensor, FILE *where);
 
-/* Exact widening, and rounding to the nearest (ties to even), as IEEE 754 says
- * and every CPU and GPU does it: too large becomes infinite, tiny values become
- * subnormal, a NaN stays one (quiet, with the upper bits of its payload). */
+/* Exact widening, and rounding to nearest (ties to even), as in IEEE 754 and on all
+ * CPUs and GPUs: too large values become infinite, tiny values become subnormal, a NaN
+ * remains one (quiet, with the upper bits of its payload). */
 float dnn_f16_to_f32(uint16_t bits);
 uint16_t dnn_f16_from_f32(float value);
 float dnn_bf16_to_f32(uint16_t bits);

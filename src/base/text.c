@@ -1,4 +1,4 @@
-/* text.c - growing strings, nearest words, and numbers as people read them.
+/* text.c - growing strings, similar words, and numbers as text.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -44,8 +44,8 @@ void dnn_buf_free(struct dnn_buf *buf)
     *buf = (struct dnn_buf){0};
 }
 
-/* Edits (insert, delete, replace, swap neighbours) from a to b, ignoring case;
- * words longer than the row are not compared. */
+/* Edit distance (insert, delete, replace, swap neighbours) of a and b, ignoring case;
+ * MOST for longer words. */
 static int distance(const char *a, const char *b)
 {
     enum { MOST = 64 };
@@ -79,7 +79,7 @@ const char *dnn_text_nearest(const char *word, const char *const *words)
 {
     const char *best = NULL;
     size_t len = strlen(word);
-    /* A third of the letters may be wrong; of a short word, one. */
+    /* A third of the letters may differ; one letter of short words. */
     int most = len < 5 ? 1 : (int)(len + 2) / 3;
 
     for (int i = 0; words[i] != NULL; i++) {

@@ -1,4 +1,4 @@
-/* text.h - growing strings, nearest words, and numbers as people read them.
+/* text.h - growing strings, similar words, and numbers as text.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A string that grows.  Start from {0}; text is NULL until something is added. */
+/* A growing string.  Initialize with {0}; text is NULL until something is added. */
 struct dnn_buf {
     char *text; /* owned, NUL-terminated */
     size_t len, cap;
@@ -21,21 +21,21 @@ void dnn_buf_add(struct dnn_buf *buf, const char *fmt, ...) DNN_PRINTF(2, 3);
 void dnn_buf_bytes(struct dnn_buf *buf, const void *bytes, size_t len);
 void dnn_buf_free(struct dnn_buf *buf);
 
-/* The word of a NULL-ended list that word was probably meant to be, ignoring
- * case, or NULL if none is near enough to suggest. */
+/* The most similar word of a NULL-terminated list, ignoring case; NULL if none is
+ * similar enough. */
 const char *dnn_text_nearest(const char *word, const char *const *words);
 
-/* "; did you mean \"x\"?" or "" if nothing is near.  out is returned. */
+/* "; did you mean \"x\"?", or "" if no word is similar.  out is returned. */
 const char *dnn_text_hint(char *out, size_t size, const char *word,
                           const char *const *words);
 
-/* Whole-text conversions: false if text is not exactly one such number. */
+/* Parse a number; false if the text is not exactly one number. */
 bool dnn_text_int(const char *text, long long *out);
 bool dnn_text_real(const char *text, double *out);
-/* "512M", "1.5GiB", "80" (bytes); false if it is none. */
+/* "512M", "1.5GiB", "80" (bytes); false if it is not a size. */
 bool dnn_text_size(const char *text, unsigned long long *out);
 
-/* Into out, which is returned: "3.1 GiB", "2 m 05 s". */
+/* Format "3.1 GiB" or "2 m 05 s" into out, which is returned. */
 const char *dnn_text_bytes(char *out, size_t size, double bytes);
 const char *dnn_text_seconds(char *out, size_t size, double seconds);
 

@@ -19,11 +19,11 @@ struct dnn_bench_topo {
     bool json;
 };
 
-/* Collective: opens and closes the communicator itself.  Bind all ranks and print the
+/* Collective; opens and closes its own communicator.  Bind all ranks and print the
  * binding on rank 0. */
 int dnn_bench_topo(const struct dnn_bench_topo *cfg, FILE *where, struct dnn_err *err);
 
-/* What to compare with. */
+/* What to compare with (--against). */
 enum dnn_bench_against { DNN_AGAINST_NONE, DNN_AGAINST_TORCH };
 extern const struct dnn_choice dnn_bench_peers[];
 
@@ -32,26 +32,26 @@ struct dnn_bench_torch {
     bool json;
 };
 
-/* Local.  Print which PyTorch is compared with, or install or remove the toolkit's own;
- * the installation replaces this process. */
+/* Local.  Print the PyTorch that is used for comparison, or install or remove the one
+ * of the toolkit.  The installation replaces this process. */
 int dnn_bench_torch(const struct dnn_bench_torch *cfg, FILE *where,
                     struct dnn_err *err);
 
 struct dnn_bench_step {
     struct dnn_zoo_opts zoo; /* the network and its parameters; zoo NULL: layers */
     const char *layers;      /* a Keras file                                     */
-    const char *size;        /* spatial size, "64" or "48x80x64"; NULL: its own  */
-    long channels;           /* 0: its own                                       */
+    const char *size;        /* spatial size, "64" or "48x80x64"; NULL: default  */
+    long channels;           /* 0: default of the network                        */
     long batch, threads;     /* threads 0: OpenMP's default                      */
-    long reps;               /* turns; the median counts                         */
-    long rows;               /* of the table of layers                           */
+    long reps;               /* repetitions; the median is printed               */
+    long rows;               /* rows of the table of layers                      */
     const char *backend;     /* NULL: the fastest in this build                  */
     const char *cache;       /* file of autotuned kernels; NULL: none            */
     int kernels;             /* enum dnn_kernel_selection                        */
-    int loss;                /* one of dnn_loss_names                            */
+    int loss;                /* index into dnn_loss_names                        */
     int optimizer;           /* enum dnn_update                                  */
     int recompute;           /* enum dnn_recompute                               */
-    const char *limit;       /* maximum memory, "16GiB"; NULL: the system's      */
+    const char *limit;       /* maximum memory, "16GiB"; NULL: available memory  */
     int against;             /* enum dnn_bench_against                           */
     long compile;            /* seconds for torch.compile; 0: eager only         */
     bool fuse;
@@ -66,30 +66,30 @@ struct dnn_bench_ops {
     const char *backend; /* NULL: the fastest in this build                      */
     long threads;        /* 0: OpenMP's default                                  */
     int kernels;         /* enum dnn_kernel_selection                            */
-    int full;            /* 1: sizes as in training; ops that would take the ref
-                          * backend seconds are not compared                     */
-    bool json;           /* one object per op and line                           */
+    int full;            /* 1: sizes as in training; ops that take seconds on
+                          * the ref backend are not compared                     */
+    bool json;           /* one object per line and op                           */
 };
 
-/* Local.  Time each kind of op in each pass, compare with the ref backend, and print
- * it.  DNN_EDEVICE if an error is too large. */
+/* Local.  Time each kind of op in each pass, compare the results with the ref backend,
+ * and print both.  DNN_EDEVICE if an error is too large. */
 int dnn_bench_ops(const struct dnn_bench_ops *cfg, FILE *where, struct dnn_err *err);
 
 struct dnn_bench_io {
-    const char *dir;      /* for the datasets, which are removed; NULL: TMPDIR   */
-    long volumes, extent; /* how many, points along each axis                    */
+    const char *dir;      /* for the temporary datasets; NULL: TMPDIR            */
+    long volumes, extent; /* number of volumes, points along each axis           */
     long images, pixels;
     long volume_batch, image_batch;
     long threads, reps;
     double compute; /* seconds per batch; 0: as in MLPerf Storage                */
-    bool cold;      /* drop files from the page cache before each turn           */
-    bool million;   /* open a dataset of a million samples, too                  */
+    bool cold;      /* drop files from the page cache before each repetition     */
+    bool million;   /* also open a dataset of a million samples                  */
     int against;    /* enum dnn_bench_against                                    */
     bool json;
 };
 
-/* Local.  Read datasets while a network pretends to compute, and print how fast that
- * is. */
+/* Local.  Read datasets with a simulated computation for each batch, and print the
+ * speed. */
 int dnn_bench_io(const struct dnn_bench_io *cfg, FILE *where, struct dnn_err *err);
 
 /* Which networks are trained. */
@@ -100,14 +100,14 @@ struct dnn_bench_train {
     int part;                /* enum dnn_bench_part                              */
     long size, base, depth;  /* of the U-Net: points along each axis, channels...*/
     long volumes, batch;     /* training samples, global batch size              */
-    const char *images;      /* a directory like Fashion-MNIST's; NULL: Debian's,
-                              * or generated ones                                */
-    long count, image_batch; /* generated images; 0: only if there are no others */
-    long ranks;              /* and as many threads of a single rank             */
-    long epochs, reps;       /* measured epochs per run; runs                    */
-    const char *launch;      /* command that starts ranks; NULL: mpiexec         */
-    const char *keep;        /* directory for files that stay; NULL: a new one
-                              * that is removed                                  */
+    const char *images;      /* a directory like that of Fashion-MNIST; NULL: the
+                              * one of Debian, or generated images               */
+    long count, image_batch; /* generated images; 0: only if no others are found */
+    long ranks;              /* also the number of threads of a single rank      */
+    long epochs, reps;       /* measured epochs per run; number of runs          */
+    const char *launch;      /* command that starts the ranks; NULL: mpiexec     */
+    const char *keep;        /* directory of the files, which is kept; NULL: a
+                              * temporary one                                    */
     int against;             /* enum dnn_bench_against                           */
     long compile;            /* seconds for torch.compile; 0: eager only         */
     bool quick;              /* smallest sizes and counts                        */
@@ -115,7 +115,7 @@ struct dnn_bench_train {
 };
 
 /* Local.  Train with dnn-train on one rank and on several, deterministic or not, with
- * and without checkpoints, and with PyTorch, in turns; print the speeds. */
+ * and without checkpoints, and with PyTorch, alternately; print the speeds. */
 int dnn_bench_train(const struct dnn_bench_train *cfg, FILE *where,
                     struct dnn_err *err);
 

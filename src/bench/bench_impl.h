@@ -16,8 +16,8 @@
 /* ---- peak.c: the peak of this machine ---- */
 
 /* Floating-point operations per second of OpenBLAS's sgemm of large matrices: the best
- * of a few runs.  Takes about half a second, and returns when OpenBLAS's threads are
- * asleep. */
+ * of a few runs.  Takes about half a second; returns when the threads of OpenBLAS are
+ * idle. */
 double dnn_bench_sgemm(int threads);
 /* Bytes read and written per second when a large array is copied. */
 double dnn_bench_copy(int threads);
@@ -35,13 +35,13 @@ struct dnn_torch_variant {
     double seconds; /* median */
 };
 
-/* What was measured of training or inference. */
+/* Results of training or inference. */
 struct dnn_bench_phase {
     struct dnn_model *model; /* owned */
     double seconds;          /* median                                             */
     double flops;
     double predicted, measured; /* bytes; measured 0: the system does not report it */
-    double *op_seconds;         /* owned, by op                                     */
+    double *op_seconds;         /* owned: by op                                     */
     int nvariants;
     struct dnn_torch_variant variant[DNN_TORCH_VARIANTS];
     const struct dnn_torch_variant *best; /* NULL: none                             */
@@ -61,14 +61,14 @@ void dnn_bench_print_json(const struct dnn_bench_phase phase[DNN_BENCH_PHASES],
 
 enum {
     DNN_CASE_FUSED = 1, /* fused ops                                */
-    DNN_CASE_INFER = 2, /* inference: forward only                  */
+    DNN_CASE_INFER = 2, /* inference: forward pass only             */
     DNN_CASE_PAIR = 4,  /* two inputs                               */
-    DNN_CASE_MSE = 8,   /* with this loss                           */
+    DNN_CASE_MSE = 8,   /* with loss MSE                            */
     DNN_CASE_XENT = 16,
     DNN_CASE_UPDATE = 32 /* with penalties and weight updates */
 };
 
-/* A layer or two, whose ops are measured. */
+/* One or two layers, whose ops are measured. */
 struct dnn_ops_case {
     const char *what;         /* NULL ends the list              */
     const char *layers;       /* Keras JSON, separated by commas */
@@ -77,7 +77,7 @@ struct dnn_ops_case {
 };
 extern const struct dnn_ops_case dnn_ops_cases[];
 
-/* The network of a case.  The caller owns *out: dnn_graph_free(). */
+/* Make the network of a case.  The caller owns *out: dnn_graph_free(). */
 int dnn_ops_graph(const struct dnn_ops_case *c, bool full, struct dnn_graph **out,
                   int64_t *batch, struct dnn_err *err);
 

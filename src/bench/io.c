@@ -1,4 +1,4 @@
-/* io.c - how fast datasets are read, and whether a network would wait for them.
+/* io.c - measure how fast datasets are read, and whether a network would wait for data.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -14,7 +14,7 @@
 
 enum { SMALL = 1000000, PNGS = 512, WORKERS = 2 };
 
-/* MLPerf Storage 2.0, one H100: seconds and samples of a step. */
+/* MLPerf Storage 2.0, one H100: seconds and samples of a step, bytes of a sample. */
 static const double unet_seconds = 0.323, unet_batch = 7, unet_sample = 146.6e6;
 static const double resnet_seconds = 0.224, resnet_batch = 400;
 
@@ -23,7 +23,7 @@ struct work {
     struct dnn_io_all all;
     char *dir, *npy, *png, *small; /* owned */
     struct dnn_proc *torch;        /* owned; NULL: none          */
-    double pngs;                   /* images it has as PNG files */
+    double pngs;                   /* number of PNG files it reads */
     struct dnn_progress *progress;
 };
 
@@ -114,8 +114,9 @@ static int open_feed(struct work *w, struct dnn_io_set *set, bool stored,
     return 0;
 }
 
-/* Touch the feed's memory: the page faults happen once in a run of many epochs.  Small
- * samples stay in it, so for them this would be half the work. */
+/* Access the memory of the feed before the measurement: page faults occur only once in
+ * a run of many epochs.  Not for small samples: they remain in this memory, and half of
+ * the work would not be measured. */
 static int warm_up(struct dnn_feed *feed, const struct dnn_io_set *set,
                    struct dnn_err *err)
 {
@@ -129,8 +130,8 @@ static int warm_up(struct dnn_feed *feed, const struct dnn_io_set *set,
     return 0;
 }
 
-/* An epoch; compute > 0: with a pause after each batch.  *share: of the pauses in the
- * time after the first batch. */
+/* Read an epoch; compute > 0: with a pause of so many seconds after each batch.
+ * *share: fraction of the time after the first batch that is spent in pauses. */
 static int run_epoch(struct dnn_feed *feed, double compute, double *seconds,
                      double *share, struct dnn_err *err)
 {
@@ -187,7 +188,7 @@ static int start_torch(struct work *w, struct dnn_err *err)
     return 0;
 }
 
-/* ---- turns ---- */
+/* ---- repetitions ---- */
 
 static int run_turn(struct work *w, struct dnn_io_set *set, struct dnn_err *err)
 {
@@ -219,7 +220,7 @@ static int measure(struct work *w, struct dnn_io_set *set, struct dnn_err *err)
 {
     double bytes, seconds;
 
-    /* Once, so that all turns find the files in the page cache. */
+    /* Read all files once, so that they are in the page cache in all repetitions. */
     if (!w->cfg->cold) DNN_TRY(dnn_io_read_plain(set->path, &bytes, &seconds, err));
     for (long i = 0; i < w->cfg->reps; i++)
         DNN_TRY(run_turn(w, set, err));

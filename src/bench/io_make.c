@@ -1,5 +1,4 @@
-/* io_make.c - datasets to read and to train with: volumes with masks, images with
- * labels.
+/* io_make.c - make datasets for benchmarks: volumes with masks, images with labels.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -13,7 +12,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-static const double chunk_bytes = 4 << 20; /* of the arrays, where samples are small */
+static const double chunk_bytes = 4 << 20; /* of a chunk, if samples are small */
 
 enum { NAME = 24, COLS = 2 };
 
@@ -26,13 +25,13 @@ struct making {
     char *names;        /* owned                         */
     const char **name;  /* owned                         */
     struct dnn_dataset_writer *writer;
-    struct dnn_file *npy[COLS]; /* NULL: not wanted */
+    struct dnn_file *npy[COLS]; /* NULL: not written */
 };
 
 /* ---- samples ---- */
 
-/* Slow waves with a little noise, so that PNG files are as large and as slow as those
- * of photographs. */
+/* Random numbers (xorshift).  Samples are ramps with a little noise, so that their PNG
+ * files have about the size and speed of photographs. */
 static uint32_t next_random(uint32_t x)
 {
     x ^= x << 13;
@@ -61,7 +60,8 @@ static void fill_sample(const struct making *m, int64_t i, void *input, void *ta
 
 /* ---- NumPy's files ---- */
 
-/* The header: a dictionary, padded so that numbers begin at a multiple of 64. */
+/* Write the header: a dictionary, padded so that the data begin at a multiple of 64
+ * bytes. */
 static int open_npy(struct making *m, int k, const char *split, int64_t count,
                     struct dnn_err *err)
 {

@@ -16,16 +16,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Pieces go to memory as large as that of batches: into one small buffer, which stays
- * in the processor's cache, reading would cost half. */
-enum { PIECE = 8 << 20, PIECES = 8 };
+/* Blocks are read into a buffer as large as the batches.  Reading into a small buffer,
+ * which remains in the CPU cache, would take only half of the time. */
+enum { BLOCK = 8 << 20, BLOCKS = 8 };
 
-/* What to do with each file. */
+/* The function to call for each file, and the results. */
 struct visit {
     int (*one)(struct visit *v, int fd, const char *path, struct dnn_err *err);
     char *buffer;
-    int64_t pieces;     /* read so far */
-    double bytes, kept; /* seen; still in the page cache */
+    int64_t blocks;       /* blocks read so far */
+    double bytes, cached; /* bytes of the files; bytes in the page cache */
 };
 
 static int visit_file(struct visit *v, const char *dir, const char *name,
@@ -59,22 +59,22 @@ static int visit_all(struct visit *v, const char *dir, struct dnn_err *err)
 static int read_one(struct visit *v, int fd, const char *path, struct dnn_err *err)
 {
     for (;;) {
-        ssize_t n = read(fd, v->buffer + v->pieces % PIECES * PIECE, PIECE);
+        ssize_t n = read(fd, v->buffer + v->blocks % BLOCKS * BLOCK, BLOCK);
 
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return dnn_fail(err, DNN_EIO, "%s: %s", path, strerror(errno));
         if (n == 0) return 0;
         v->bytes += (double)n;
-        v->pieces++;
+        v->blocks++;
     }
 }
 
 int dnn_io_read_plain(const char *dir, double *bytes, double *seconds,
                       struct dnn_err *err)
 {
-    struct visit v = {.one = read_one, .buffer = dnn_alloc((size_t)PIECES * PIECE)};
+    struct visit v = {.one = read_one, .buffer = dnn_alloc((size_t)BLOCKS * BLOCK)};
 
-    memset(v.buffer, 1, (size_t)PIECES * PIECE);
+    memset(v.buffer, 1, (size_t)BLOCKS * BLOCK);
     double start = dnn_clock_now();
     int rc = visit_all(&v, dir, err);
     *seconds = dnn_clock_now() - start;
@@ -83,8 +83,8 @@ int dnn_io_read_plain(const char *dir, double *bytes, double *seconds,
     return rc;
 }
 
-/* Count the pages in the page cache. */
-static void count_kept(struct visit *v, int fd, size_t bytes)
+/* Count the bytes of a file in the page cache. */
+static void count_cached(struct visit *v, int fd, size_t bytes)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), n = (bytes + page - 1) / page;
     void *at = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
@@ -94,7 +94,7 @@ static void count_kept(struct visit *v, int fd, size_t bytes)
     unsigned char *in = dnn_alloc(n + 1);
     if (mincore(at, bytes, in) == 0)
         for (size_t i = 0; i < n; i++)
-            v->kept += (in[i] & 1) != 0 ? (double)page : 0;
+            v->cached += (in[i] & 1) != 0 ? (double)page : 0;
     dnn_free(in);
     munmap(at, bytes);
 }
@@ -105,7 +105,7 @@ static int drop_one(struct visit *v, int fd, const char *path, struct dnn_err *e
     int rc = posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
 
     if (rc != 0) return dnn_fail(err, DNN_EIO, "%s: %s", path, strerror(rc));
-    if (fstat(fd, &st) == 0 && st.st_size > 0) count_kept(v, fd, (size_t)st.st_size);
+    if (fstat(fd, &st) == 0 && st.st_size > 0) count_cached(v, fd, (size_t)st.st_size);
     return 0;
 }
 
@@ -114,7 +114,7 @@ int dnn_io_drop_cache(const char *dir, double *cached, struct dnn_err *err)
     struct visit v = {.one = drop_one};
 
     DNN_TRY(visit_all(&v, dir, err));
-    *cached = v.bytes > 0 ? v.kept / v.bytes : 0;
+    *cached = v.bytes > 0 ? v.cached / v.bytes : 0;
     if (*cached > 1) *cached = 1;
     return 0;
 }

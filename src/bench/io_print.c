@@ -1,4 +1,4 @@
-/* io_print.c - the figures of reading, as text and as JSON.
+/* io_print.c - print the results of dnn-bench io, as text and as JSON.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

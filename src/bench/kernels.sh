@@ -1,11 +1,11 @@
 #!/bin/bash
-# kernels.sh - count how often autotuning picks each kernel over the networks of the zoo.
+# kernels.sh - count how often autotuning selects each kernel in the networks of the zoo.
 #
 #   kernels.sh [--isa "avx2 avx512"] [--batch N] [--limit SECONDS] [NETWORK...]
 #
 # Each network is planned by `dnn-train --explain` for training, for deterministic
 # training and for inference.  A line per instruction set, pass and kernel is printed:
-# the number of ops that use it and the networks it was picked for.  Only ops with several
+# the number of ops that use it and the networks with these ops.  Only ops with several
 # kernels to choose from count: conv, deconv, matmul.  DNN_ISA and ONEDNN_MAX_CPU_ISA are
 # both set.
 #

@@ -1,4 +1,4 @@
-/* ops.c - each op and pass against the ref backend: speed and error.
+/* ops.c - speed of each op and pass, and its error compared with the ref backend.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -15,9 +15,9 @@
 #include <omp.h>
 #include <string.h>
 
-static const double max_error = 1e-4;  /* relative, of f32                   */
-static const double ref_flops = 1e9;   /* more would take ref seconds        */
-static const double min_seconds = 0.1; /* to measure a program for           */
+static const double max_error = 1e-4;  /* maximum relative error of f32          */
+static const double ref_flops = 1e9;   /* with more, the ref backend takes seconds */
+static const double min_seconds = 0.1; /* minimum time of measuring a program    */
 
 struct work {
     const struct dnn_bench_ops *cfg;
@@ -38,7 +38,7 @@ struct run {
 
 /* ---- the program ---- */
 
-/* Differentiate a loss, or the result with any gradient. */
+/* Differentiate the loss, or, without a loss, output y with an arbitrary gradient. */
 static void differentiate(const struct dnn_ops_case *c, struct dnn_prog *prog, int y,
                           int loss)
 {
@@ -67,7 +67,7 @@ static int add_loss(const struct dnn_ops_case *c, struct dnn_prog *prog, int y)
                         dnn_prog_target(prog, "t", DNN_I32, &shape));
 }
 
-/* Penalties and updates of the weights, as by an optimizer. */
+/* Add penalties and updates of the weights, as an optimizer does. */
 static void add_updates(struct dnn_prog *prog)
 {
     const union dnn_attr adam = {
@@ -118,7 +118,7 @@ static int program(const struct dnn_ops_case *c, bool full, struct dnn_prog **ou
     return rc;
 }
 
-/* ---- running it ---- */
+/* ---- run ---- */
 
 static int64_t count(const struct dnn_prog *prog, int v)
 {
@@ -148,7 +148,7 @@ static int fill(struct run *s, int v, struct dnn_err *err)
     return rc;
 }
 
-/* All results are kept, to be compared. */
+/* Start a program.  All results are kept, to be compared. */
 static int start(const struct work *w, struct run *s, const struct dnn_prog *prog,
                  struct dnn_err *err)
 {
@@ -182,8 +182,8 @@ static void stop(struct run *s)
     dnn_free(s->seconds);
 }
 
-/* The fastest of several runs, op by op; the first one, already done, does not count.
- */
+/* Time each op: the fastest of several runs, without the first one, which was done
+ * before. */
 static int time_ops(struct run *s, struct dnn_err *err)
 {
     int n = s->plan->prog->nops;
@@ -203,7 +203,7 @@ static int time_ops(struct run *s, struct dnn_err *err)
     return rc;
 }
 
-/* ---- comparing ---- */
+/* ---- compare ---- */
 
 static double element(const void *mem, enum dnn_dtype dtype, int64_t i)
 {
@@ -221,48 +221,48 @@ static double element(const void *mem, enum dnn_dtype dtype, int64_t i)
     }
 }
 
-/* The norm of the difference over that of ref's result. */
+/* The norm of the difference divided by the norm of the result of ref. */
 static double relative_error(struct run *a, struct run *b, int v, struct dnn_err *err)
 {
     const struct dnn_tensor *is = &a->plan->prog->value[v].is;
     int64_t n = count(a->plan->prog, v);
     size_t bytes = (size_t)n * dnn_dtype_size(is->dtype);
     void *x = dnn_alloc(bytes + 1), *y = dnn_alloc(bytes + 1);
-    double off = 0, norm = 0;
+    double diff = 0, norm = 0;
 
     if (dnn_exec_get(a->exec, v, x, err) < 0 || dnn_exec_get(b->exec, v, y, err) < 0)
-        off = INFINITY;
+        diff = INFINITY;
     for (int64_t i = 0; i < n; i++) {
         double p = element(x, is->dtype, i), q = element(y, is->dtype, i);
 
-        off += (p - q) * (p - q);
+        diff += (p - q) * (p - q);
         norm += q * q;
     }
     dnn_free(x);
     dnn_free(y);
-    off = isnan(off) ? INFINITY : sqrt(off);
-    return norm > 0 ? off / sqrt(norm) : off;
+    diff = isnan(diff) ? INFINITY : sqrt(diff);
+    return norm > 0 ? diff / sqrt(norm) : diff;
 }
 
-/* The largest error of what op o made or changed. */
+/* The largest error of the values that op o has computed or changed. */
 static double op_error(struct run *a, struct run *b, int o, struct dnn_err *err)
 {
     const struct dnn_op *op = &a->plan->prog->op[o];
     bool changes = op->kind == DNN_OP_UPDATE || op->kind == DNN_OP_BN_UPDATE;
-    double most = 0;
+    double max = 0;
 
     for (int i = 0; i < op->nout; i++)
         if (op->out[i] != DNN_NONE)
-            most = fmax(most, relative_error(a, b, op->out[i], err));
+            max = fmax(max, relative_error(a, b, op->out[i], err));
     for (int i = 0; i < op->nin && changes; i++)
         if (op->in[i] != DNN_NONE)
-            most = fmax(most, relative_error(a, b, op->in[i], err));
-    return most;
+            max = fmax(max, relative_error(a, b, op->in[i], err));
+    return max;
 }
 
-/* ---- printing ---- */
+/* ---- print ---- */
 
-static void head(const struct work *w)
+static void print_head(const struct work *w)
 {
     fprintf(w->where,
             "threads %d, sgemm %.1f GFLOP/s, copy %.1f GB/s; fastest of several runs\n",
@@ -277,8 +277,9 @@ static const char *const passes[DNN_PASSES] = {"forward", "data", "weights", "st
 struct row {
     const struct dnn_ops_case *c;
     const char *kernel;
-    double ms, gflops, gbs, part, error, ref; /* error, ref below 0: not compared */
-    bool arithmetic; /* part of sgemm's speed, else of a copy's */
+    double ms, gflops, gbs, fraction; /* fraction of the peak */
+    double error, ref;                /* negative: not compared */
+    bool arithmetic; /* the peak is the speed of sgemm, else of a copy */
 };
 
 static void print_row(const struct work *w, const struct dnn_prog *prog, int o,
@@ -286,16 +287,16 @@ static void print_row(const struct work *w, const struct dnn_prog *prog, int o,
 {
     const struct dnn_op *op = &prog->op[o];
     int v = op->out[0] != DNN_NONE ? op->out[0] : op->in[0];
-    char shape[DNN_SHAPE_TEXT], part[24], error[24] = "-", ref[24] = "-";
+    char shape[DNN_SHAPE_TEXT], fraction[24], error[24] = "-", ref[24] = "-";
 
     dnn_shape_text(shape, sizeof shape, dnn_prog_shape(prog, v));
-    snprintf(part, sizeof part, "%.0f %% %s", 100 * r->part,
+    snprintf(fraction, sizeof fraction, "%.0f %% %s", 100 * r->fraction,
              r->arithmetic ? "sgemm" : "copy");
     if (r->error >= 0) snprintf(error, sizeof error, "%.1e", r->error);
     if (r->ref >= 0) snprintf(ref, sizeof ref, "%.1f", r->ref * 1e3 / r->ms);
     fprintf(w->where, "%-10s %-10s %-16s %-44s %9.4f %8.2f %7.2f %10s %9s %7s  %s%s\n",
             dnn_op_info(op->kind)->name, passes[op->pass], shape, r->kernel, r->ms,
-            r->gflops, r->gbs, part, error, ref, r->c->what,
+            r->gflops, r->gbs, fraction, error, ref, r->c->what,
             r->error > max_error ? " WRONG" : "");
 }
 
@@ -309,7 +310,8 @@ static void json_row(const struct work *w, const struct dnn_prog *prog, int o,
             "\"seconds\": %.6g, \"gflops\": %.5g, \"gbytes\": %.5g, \"bound\": \"%s\", "
             "\"fraction\": %.4g",
             r->c->what, dnn_op_info(op->kind)->name, passes[op->pass], r->kernel,
-            r->ms / 1e3, r->gflops, r->gbs, r->arithmetic ? "sgemm" : "copy", r->part);
+            r->ms / 1e3, r->gflops, r->gbs, r->arithmetic ? "sgemm" : "copy",
+            r->fraction);
     if (r->error >= 0)
         fprintf(w->where, ", \"ref_seconds\": %.6g, \"error\": %.3g", r->ref,
                 isinf(r->error) ? 1e300 : r->error);
@@ -323,14 +325,14 @@ static bool wanted(const struct work *w, const struct dnn_op *op)
     return w->cfg->op == NULL || strcmp(dnn_op_info(op->kind)->name, w->cfg->op) == 0;
 }
 
-static void report(struct work *w, const struct dnn_ops_case *c, struct run *mine,
+static void report(struct work *w, const struct dnn_ops_case *c, struct run *tested,
                    const double *error, const double *ref)
 {
-    const struct dnn_prog *prog = mine->plan->prog;
+    const struct dnn_prog *prog = tested->plan->prog;
 
     for (int o = 0; o < prog->nops; o++) {
-        const char *kernel = dnn_exec_describe(mine->exec, o);
-        double t = mine->seconds[o], flops = dnn_plan_flops(prog, &prog->op[o]);
+        const char *kernel = dnn_exec_describe(tested->exec, o);
+        double t = tested->seconds[o], flops = dnn_plan_flops(prog, &prog->op[o]);
 
         if (kernel == NULL || !wanted(w, &prog->op[o]) || t <= 0) continue;
         struct row r = {.c = c,
@@ -340,33 +342,33 @@ static void report(struct work *w, const struct dnn_ops_case *c, struct run *min
                         .gbs = dnn_measure_bytes(prog, o) / t / 1e9,
                         .error = error == NULL ? -1 : error[o],
                         .ref = ref == NULL ? -1 : ref[o]};
-        double math = flops / t / w->sgemm, moved = r.gbs * 1e9 / w->copy;
-        r.arithmetic = math >= moved;
-        r.part = r.arithmetic ? math : moved;
+        double math = flops / t / w->sgemm, traffic = r.gbs * 1e9 / w->copy;
+        r.arithmetic = math >= traffic;
+        r.fraction = r.arithmetic ? math : traffic;
         if (r.error > max_error) w->wrong++;
         w->shown++;
         (w->cfg->json ? json_row : print_row)(w, prog, o, &r);
     }
 }
 
-static int compare(struct work *w, struct run *mine, double *error, double *ref,
+static int compare(struct work *w, struct run *tested, double *error, double *ref,
                    struct dnn_err *err)
 {
-    const struct dnn_prog *prog = mine->plan->prog;
-    struct run other = {.backend = w->ref};
-    int rc = start(w, &other, prog, err);
+    const struct dnn_prog *prog = tested->plan->prog;
+    struct run reference = {.backend = w->ref};
+    int rc = start(w, &reference, prog, err);
 
     for (int o = 0; o < prog->nops && rc == 0; o++) {
-        error[o] = op_error(mine, &other, o, err);
-        ref[o] = other.seconds[o];
+        error[o] = op_error(tested, &reference, o, err);
+        ref[o] = reference.seconds[o];
     }
-    stop(&other);
+    stop(&reference);
     return rc;
 }
 
 static int try_case(struct work *w, const struct dnn_ops_case *c, struct dnn_err *err)
 {
-    struct run mine = {.backend = w->backend};
+    struct run tested = {.backend = w->backend};
     struct dnn_prog *prog;
     bool any = false;
 
@@ -376,11 +378,11 @@ static int try_case(struct work *w, const struct dnn_ops_case *c, struct dnn_err
     double *error = dnn_alloc(((size_t)prog->nops + 1) * sizeof *error);
     double *ref = dnn_alloc(((size_t)prog->nops + 1) * sizeof *ref);
     bool check = dnn_measure_flops(prog) < ref_flops;
-    int rc = any ? start(w, &mine, prog, err) : 0;
-    if (any && rc == 0 && check) rc = compare(w, &mine, error, ref, err);
-    if (any && rc == 0) rc = time_ops(&mine, err);
-    if (any && rc == 0) report(w, c, &mine, check ? error : NULL, check ? ref : NULL);
-    stop(&mine);
+    int rc = any ? start(w, &tested, prog, err) : 0;
+    if (any && rc == 0 && check) rc = compare(w, &tested, error, ref, err);
+    if (any && rc == 0) rc = time_ops(&tested, err);
+    if (any && rc == 0) report(w, c, &tested, check ? error : NULL, check ? ref : NULL);
+    stop(&tested);
     dnn_free(error);
     dnn_free(ref);
     dnn_prog_free(prog);
@@ -411,7 +413,7 @@ int dnn_bench_ops(const struct dnn_bench_ops *cfg, FILE *where, struct dnn_err *
     DNN_TRY(dnn_model_backend("ref", &w.ref, err));
     w.sgemm = dnn_bench_sgemm(w.threads);
     w.copy = dnn_bench_copy(w.threads);
-    if (!cfg->json) head(&w);
+    if (!cfg->json) print_head(&w);
     for (const struct dnn_ops_case *c = dnn_ops_cases; c->what != NULL; c++)
         DNN_TRY(try_case(&w, c, err));
     if (w.wrong > 0)

@@ -155,7 +155,7 @@ int dnn_ops_graph(const struct dnn_ops_case *c, bool full, struct dnn_graph **ou
     add_input(&text, "x", &shape);
     if (pair) {
         add_input(&text, "z", &shape);
-        /* One layer with two inputs: its own object, with edges before its end. */
+        /* A layer with two inputs: add the edges at the end of its JSON object. */
         dnn_buf_add(&text,
                     "%.*s, \"name\": \"y\", \"inbound_nodes\": [[[\"x\", 0, 0, {}], "
                     "[\"z\", 0, 0, {}]]]}], \"input_layers\": [[\"x\", 0, 0], [\"z\", "

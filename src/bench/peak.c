@@ -1,4 +1,4 @@
-/* peak.c - the peak of this machine: sgemm and memory copy.
+/* peak.c - measure the peak of this machine: sgemm and memory copy.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -14,12 +14,12 @@
 
 enum {
     SIDE = 1536,      /* of a matrix: larger ones are not faster */
-    TRIES = 6,        /* of which the best counts                */
+    TRIES = 6,        /* the best one counts                     */
     COPIED = 64 << 20 /* bytes: larger than any cache            */
 };
 
-/* OpenBLAS's threads spin for about a tenth of a second after their work; what is
- * measured next should not share the cores with them. */
+/* The threads of OpenBLAS spin for about 0.1 s after their work; the next measurement
+ * should not share the cores with them. */
 static const double settle = 0.25;
 
 double dnn_bench_sgemm(int threads)

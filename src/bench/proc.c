@@ -1,7 +1,7 @@
-/* proc.c - a program that is started, and whose output is read line by line.
+/* proc.c - start a program and read its output line by line.
  *
- * A socket is both its standard input and its standard output.  It ends when the socket
- * closes, so none outlives this process.
+ * Its standard input and standard output are the same socket.  It ends when the socket
+ * is closed, so it does not outlive this process.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -37,7 +37,8 @@ struct dnn_proc {
     struct dnn_buf text; /* received, not yet read */
 };
 
-/* Ours with some variables replaced; the caller frees the array, not the texts. */
+/* The environment of this process with some variables replaced; the caller frees the
+ * array, but not the strings. */
 static char **environment(const char *const *env)
 {
     size_t n = 0, k = 0;
@@ -105,8 +106,8 @@ int dnn_proc_start(const char *const *argv, const char *const *env,
     return rc;
 }
 
-/* The last line of its standard error, without blank lines and mpiexec's frames; the
- * first that names the error, if one does. */
+/* Find the error message in its standard error: the first line that contains an error;
+ * otherwise the last line, without blank lines and the frames of mpiexec. */
 static void last_error(struct dnn_proc *p, char last[512])
 {
     char line[512];
@@ -150,7 +151,7 @@ int dnn_proc_next(struct dnn_proc *p, struct dnn_json **out, double *at,
                   struct dnn_err *err)
 {
     struct dnn_deadline deadline = dnn_clock_deadline(timeout);
-    char *end, piece[4096];
+    char *end, buffer[4096];
 
     *out = NULL;
     while (p->text.text == NULL || (end = strchr(p->text.text, '\n')) == NULL) {
@@ -160,13 +161,13 @@ int dnn_proc_next(struct dnn_proc *p, struct dnn_json **out, double *at,
             return dnn_fail(err, DNN_EIO, "%s: no output for %.0f seconds", p->name,
                             timeout);
         if (poll(&wait, 1, dnn_clock_poll_ms(&deadline)) <= 0) continue;
-        ssize_t n = recv(p->fd, piece, sizeof piece, 0);
+        ssize_t n = recv(p->fd, buffer, sizeof buffer, 0);
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) return 0;
-        dnn_buf_bytes(&p->text, piece, (size_t)n);
+        dnn_buf_bytes(&p->text, buffer, (size_t)n);
     }
     size_t len = (size_t)(end - p->text.text);
-    bool object = p->text.text[0] == '{'; /* mpiexec may print other lines */
+    bool object = p->text.text[0] == '{'; /* mpiexec may print other text */
     int rc = object ? dnn_json_text(p->name, p->text.text, len, out, err) : 0;
     memmove(p->text.text, end + 1, p->text.len - len);
     p->text.len -= len + 1;
@@ -179,7 +180,7 @@ int dnn_proc_ask(struct dnn_proc *p, const char *request, struct dnn_json **out,
 {
     size_t len = strlen(request);
 
-    /* If it has ended, reading says so. */
+    /* If the process has ended, the error is reported when its output is read. */
     if (send(p->fd, request, len, MSG_NOSIGNAL) == (ssize_t)len)
         DNN_TRY(dnn_proc_next(p, out, NULL, err));
     else

@@ -19,17 +19,18 @@
 #include <string.h>
 #include <unistd.h>
 
-/* OpenMP's threads spin for a moment after their work; the next program to be measured
- * should not share the cores with them. */
+/* OpenMP threads spin for a short time after their work; the next program to be
+ * measured should not share the cores with them. */
 static const double pause_seconds = 0.02;
 
-/* Seconds of a turn if steps are short, and how many steps there are in it at most. */
+/* If steps are short, a repetition has several: about its seconds, and the maximum
+ * number of steps. */
 static const double turn_seconds = 0.15;
 enum { TURN_STEPS = 200 };
 
-/* ---- memory of this process, as the system counts it ---- */
+/* ---- memory of this process, as reported by the system ---- */
 
-/* "VmRSS:", "VmHWM:" in bytes; 0 if the system does not report it. */
+/* The value of "VmRSS:" or "VmHWM:" in bytes; 0 if the system does not report it. */
 static double resident(const char *which)
 {
     char *text = NULL;
@@ -42,14 +43,14 @@ static double resident(const char *which)
     return (double)kib * 1024;
 }
 
-/* Start a new high-water mark, if the system allows it. */
+/* Reset the peak (VmHWM) of the resident memory, if the system allows it. */
 static void reset_peak(void)
 {
     malloc_trim(0);
     int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
 
     if (fd < 0) return;
-    /* Refused: then the old mark stays. */
+    /* If this is refused, the old peak remains. */
     if (write(fd, "5", 1) != 1) dnn_clock_sleep(0);
     close(fd);
 }
@@ -65,10 +66,10 @@ struct work {
     size_t limit;
     double sgemm;
     struct dnn_bench_phase phase[DNN_BENCH_PHASES];
-    /* PyTorch, a process per memory format; owned, NULL: not started. */
+    /* PyTorch: a process per memory format; owned; NULL: not started. */
     struct dnn_proc *torch[DNN_TORCH_FORMATS];
     double torch_memory[DNN_TORCH_FORMATS];
-    int compiled; /* the format in which torch.compile is tried */
+    int compiled; /* the memory format of torch.compile */
     struct dnn_torch_info info;
 };
 
@@ -101,7 +102,7 @@ static int make(struct work *w, int which, struct dnn_err *err)
     phase->measured = -resident("VmRSS:");
     DNN_TRY(dnn_model_start(phase->model, err));
     DNN_TRY(dnn_model_fill(phase->model, 1, err));
-    /* Filling took memory for a while that a step does not. */
+    /* Exclude the temporary memory of dnn_model_fill(). */
     reset_peak();
     return 0;
 }
@@ -117,7 +118,7 @@ static int run_ours(struct dnn_bench_phase *phase, double *op_seconds, double *s
     return 0;
 }
 
-/* One step of ours (v NULL) or of PyTorch. */
+/* Run one step of dnn-toolkit (v NULL) or of PyTorch. */
 static int run_once(struct work *w, int which, const struct dnn_torch_variant *v,
                     double *seconds, struct dnn_err *err)
 {
@@ -133,8 +134,8 @@ static int run_once(struct work *w, int which, const struct dnn_torch_variant *v
     return 0;
 }
 
-/* One turn: one step, or if steps are short as many as fit, of which the first only
- * wakes up the threads.  Adds the median. */
+/* One repetition: one step, or, if steps are short, several, of which the first one
+ * only wakes up the threads.  Adds the median to out. */
 static int run_turn(struct work *w, int which, const struct dnn_torch_variant *v,
                     struct dnn_values *out, struct dnn_err *err)
 {
@@ -155,7 +156,7 @@ static int run_turn(struct work *w, int which, const struct dnn_torch_variant *v
     return rc;
 }
 
-/* Which variants of PyTorch take part: eager in each format, and compiled. */
+/* Add the variants of PyTorch: eager in each memory format, and compiled. */
 static int add_variants(struct work *w, int which, struct dnn_err *err)
 {
     struct dnn_bench_phase *phase = &w->phase[which];
@@ -185,7 +186,8 @@ static int add_variants(struct work *w, int which, struct dnn_err *err)
     return 0;
 }
 
-/* In turns, so that whatever else the machine does affects all alike. */
+/* Repeat the measurements, alternating between the variants, so that other load on the
+ * machine affects all of them. */
 static int repeat(struct work *w, int which, struct dnn_progress *progress,
                   struct dnn_err *err)
 {
@@ -194,7 +196,7 @@ static int repeat(struct work *w, int which, struct dnn_progress *progress,
     double seconds, all = 0;
     int rc = add_variants(w, which, err);
 
-    /* The first steps find their pages and caches. */
+    /* Warm-up: page faults and cold caches. */
     for (int i = 0; i < 3 && all < 2 && rc == 0; i++) {
         rc = run_once(w, which, NULL, &seconds, err);
         all += seconds;
@@ -222,7 +224,8 @@ static int repeat(struct work *w, int which, struct dnn_progress *progress,
     return rc;
 }
 
-/* Op by op, which takes a little longer than all at once; scaled to the median. */
+/* Time the ops.  A step takes a little longer op by op, so the times are scaled to the
+ * median. */
 static int profile(struct dnn_bench_phase *phase, struct dnn_err *err)
 {
     int n = phase->model->prog->nops, runs = phase->seconds < 0.5 ? 5 : 1;
@@ -270,8 +273,9 @@ static int open_net(struct work *w, struct dnn_err *err)
     return dnn_net_zoo(&cfg->zoo, &size, &w->net, err);
 }
 
-/* PyTorch in each memory format, before this process is large: what the system counts
- * as the memory of a child begins with ours. */
+/* Start PyTorch in each memory format.  This is done while this process is small,
+ * because the peak memory of a child that the system reports starts with the memory of
+ * its parent. */
 static int start_processes(struct work *w, const char *layers, struct dnn_err *err)
 {
     char batch[24], threads[24];

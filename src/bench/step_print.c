@@ -1,4 +1,4 @@
-/* step_print.c - the figures of a step, as text and as JSON.
+/* step_print.c - print the results of dnn-bench step, as text and as JSON.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -12,7 +12,7 @@
 
 static const char *const phase_name[DNN_BENCH_PHASES] = {"training step", "inference"};
 
-/* Four significant digits, in s or ms. */
+/* A duration with four significant digits, in s or ms. */
 static const char *duration(char out[32], double seconds)
 {
     if (seconds < 1)
@@ -22,7 +22,7 @@ static const char *duration(char out[32], double seconds)
     return out;
 }
 
-/* A number, or a dash, in this many columns. */
+/* Print a number, or a dash, with this width. */
 static void cell(FILE *where, int width, const char *fmt, double x)
 {
     char text[32] = "-";

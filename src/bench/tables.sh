@@ -1,5 +1,6 @@
 #!/bin/bash
-# tables.sh - measure the tables of docs/performance.md again, and print them as Markdown.
+# tables.sh - repeat the measurements of docs/performance.md, and print its tables as
+# Markdown.
 #
 #   tables.sh [--threads N] [--reps N] [--compile SECONDS] [steps] [runs] [reading]
 #

@@ -44,7 +44,7 @@ struct sums {
     int nodes, cores, used;
 };
 
-/* Cores are counted once, however many ranks run on them. */
+/* Sum the cores of all nodes; a core with several ranks is counted once. */
 static struct sums add_up(const struct work *w)
 {
     struct sums sum = {0};
@@ -90,7 +90,7 @@ static const struct {
 static void fill_bound(const struct dnn_topo_bound *b, const struct dnn_place *p,
                        struct dnn_buf *cell)
 {
-    if (!b->asked) {
+    if (!b->requested) {
         dnn_buf_add(&cell[BOUND], "-");
         dnn_buf_add(&cell[PINNED], "-");
         return;
@@ -222,7 +222,7 @@ static void print_text(FILE *where, const char *key, const char *text,
     fprintf(where, "\"%s", after);
 }
 
-/* Negative numbers mean null. */
+/* Print a number; negative: null. */
 static void print_number(FILE *where, const char *key, long number)
 {
     if (number < 0)

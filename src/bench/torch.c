@@ -1,4 +1,4 @@
-/* torch.c - which PyTorch is compared with, and how it is started.
+/* torch.c - find and start the PyTorch that is used for comparison.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -31,7 +31,7 @@ const char *dnn_bench_dir(char out[DNN_BENCH_PATH])
     return out;
 }
 
-/* Where --install puts it; the caller's, dnn_free(). */
+/* The directory used by --install; the caller owns it: dnn_free(). */
 static char *environment_dir(struct dnn_err *err)
 {
     const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
@@ -126,7 +126,7 @@ int dnn_torch_start(const char *script, const char *const *args,
         argv[n++] = *args++;
     *first = NULL;
     if (argv[1] != NULL) rc = dnn_proc_start(argv, NULL, out, err);
-    /* An empty request: the first object comes by itself. */
+    /* An empty request, because a script prints its first object without a request. */
     if (rc == 0 && (rc = dnn_proc_ask(*out, "", first, err)) < 0) {
         dnn_proc_stop(*out);
         *out = NULL;
@@ -137,7 +137,7 @@ int dnn_torch_start(const char *script, const char *const *args,
     return rc;
 }
 
-/* Becomes the script that installs; returns only if that fails. */
+/* Replace this process by the installation script; returns only on failure. */
 static int install(const char *dir, struct dnn_err *err)
 {
     char *script = dnn_torch_script("torch_install.py", err);

@@ -1,5 +1,5 @@
-/* train.c - how fast networks are trained: dnn-train on one rank and on several, and
- * PyTorch, whole runs in turns.
+/* train.c - measure how fast networks are trained: complete runs of dnn-train, on one
+ * rank and on several, and of PyTorch, alternately.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -96,22 +96,23 @@ static void add_ours(const struct dnn_train *t, const struct dnn_train_net *net,
 
 /* ---- runs ---- */
 
-/* What the lines of a run have reported so far. */
-struct follow {
+/* The values that a run has reported so far. */
+struct run_values {
     struct dnn_train *t;
     const struct dnn_train_net *net;
     struct dnn_train_setup *setup;
-    int epochs;                        /* that have ended                             */
-    double began, step;                /* seconds: end of the epoch and step before   */
-    double previous;                   /* seconds of the line before                  */
-    double comm, straggler, all, best; /* sums over the steps of an epoch; probe      */
+    int epochs;                  /* number of completed epochs                  */
+    double began, step;          /* time in s: end of the previous epoch, step  */
+    double previous;             /* time in s of the previous line              */
+    double comm, straggler, all; /* sums over the steps of an epoch */
+    double best;                 /* samples per second of the best probe */
     double half[2];
     int in_period;
 };
 
-/* By how much the steps of the half period after a checkpoint, or where one would be,
- * take longer than those of the other half. */
-static void add_period(struct follow *f, int64_t step, double seconds)
+/* Measure how much longer the steps in the half period after a checkpoint take than
+ * those of the other half; without checkpoints, in the same steps. */
+static void add_period(struct run_values *f, int64_t step, double seconds)
 {
     int period = f->net->period, at = period == 0 ? 0 : (int)((step - 1) % period);
 
@@ -122,7 +123,7 @@ static void add_period(struct follow *f, int64_t step, double seconds)
         dnn_values_add(&f->setup->excess, f->half[0] - f->half[1]);
 }
 
-static void add_step(struct follow *f, const struct dnn_json *json, double seconds)
+static void add_step(struct run_values *f, const struct dnn_json *json, double seconds)
 {
     double rate = dnn_proc_number(json, "samples_per_second");
 
@@ -135,8 +136,8 @@ static void add_step(struct follow *f, const struct dnn_json *json, double secon
     f->all += 1 / rate;
 }
 
-/* The first epoch is not measured. */
-static void add_epoch(struct follow *f, double seconds)
+/* Add the speed of an epoch, except the first one. */
+static void add_epoch(struct run_values *f, double seconds)
 {
     struct dnn_train_setup *s = f->setup;
     double samples = (double)f->net->samples;
@@ -154,8 +155,8 @@ static void add_epoch(struct follow *f, double seconds)
     f->comm = f->straggler = f->all = 0;
 }
 
-/* The fastest of PyTorch's variants. */
-static void add_probe(struct follow *f, const struct dnn_json *json)
+/* Store the variant of PyTorch if it is the fastest so far. */
+static void add_probe(struct run_values *f, const struct dnn_json *json)
 {
     struct dnn_train_setup *s = f->setup;
     double rate = dnn_proc_number(json, "samples_per_second");
@@ -170,7 +171,7 @@ static void add_probe(struct follow *f, const struct dnn_json *json)
     snprintf(s->mode, sizeof s->mode, "%s", dnn_proc_text(json, "mode"));
 }
 
-static void add_line(struct follow *f, const struct dnn_json *json, double at)
+static void add_line(struct run_values *f, const struct dnn_json *json, double at)
 {
     const char *event = dnn_proc_text(json, "event");
     double seconds = dnn_proc_number(json, "seconds");
@@ -195,8 +196,8 @@ static void free_command(struct command *c)
 }
 
 /* Run a command to its end. */
-static int run(struct dnn_train *t, struct command *c, int threads, struct follow *f,
-               struct dnn_err *err)
+static int run(struct dnn_train *t, struct command *c, int threads,
+               struct run_values *f, struct dnn_err *err)
 {
     char *omp = dnn_format("OMP_NUM_THREADS=%d", threads);
     char *cache = dnn_format("XDG_CACHE_HOME=%s", t->cache);
@@ -219,11 +220,11 @@ static int run(struct dnn_train *t, struct command *c, int threads, struct follo
     return rc;
 }
 
-/* One run of one setup. */
+/* Run a setup once. */
 static int run_setup(struct dnn_train *t, const struct dnn_train_net *net,
                      struct dnn_train_setup *s, struct dnn_err *err)
 {
-    struct follow f = {.t = t, .net = net, .setup = s};
+    struct run_values f = {.t = t, .net = net, .setup = s};
     struct command c = {{0}, 0};
     char *dir = dnn_format("%s/run-%s", net->dir, s->key);
     int rc = dnn_file_remove_tree(dir, err);
@@ -247,11 +248,11 @@ static int run_setup(struct dnn_train *t, const struct dnn_train_net *net,
     return rc;
 }
 
-/* Find PyTorch's fastest format, reader and mode. */
+/* Find the fastest format, reader and mode of PyTorch. */
 static int probe(struct dnn_train *t, const struct dnn_train_net *net,
                  struct dnn_train_setup *s, struct dnn_err *err)
 {
-    struct follow f = {.t = t, .net = net, .setup = s};
+    struct run_values f = {.t = t, .net = net, .setup = s};
     struct command c = {{0}, 0};
 
     DNN_TRY(add_torch(net, s, &c, err));
@@ -276,14 +277,15 @@ static struct dnn_train_setup *add_setup(struct dnn_train_net *net, const char *
     return s;
 }
 
-/* PyTorch is left out, with the reason, if it does not run. */
+/* Add a setup with PyTorch; if it does not run, log why and skip it. */
 static void add_torch_setup(struct dnn_train *t, struct dnn_train_net *net,
                             const char *key, const char *name, int ranks, int threads)
 {
     if (t->cfg.against != DNN_AGAINST_TORCH || t->torch_error.code != 0) return;
     struct dnn_train_setup *s = add_setup(net, key, name, ranks, threads);
     s->torch = true;
-    if (t->cfg.quick && s > net->setup && s[-1].torch) { /* the same variant */
+    if (t->cfg.quick && s > net->setup &&
+        s[-1].torch) { /* copy the variant of the previous setup */
         memcpy(s->format, s[-1].format, sizeof s->format);
         memcpy(s->reader, s[-1].reader, sizeof s->reader);
         memcpy(s->mode, s[-1].mode, sizeof s->mode);
@@ -354,7 +356,7 @@ static int find_tools(struct dnn_train *t, struct dnn_err *err)
     if (access(t->train, X_OK) != 0)
         return dnn_fail(err, DNN_EIO, "%s: %s; it must be beside dnn-bench", t->train,
                         strerror(errno));
-    /* Can ranks be started at all? */
+    /* Check whether ranks can be started. */
     struct command c = {{0}, 0};
     add_launcher(t, (int)t->cfg.ranks, &c);
     add(&c, "%s", t->train);

@@ -34,7 +34,7 @@ static int generate(struct dnn_train_net *net, struct dnn_io_data data,
     return rc;
 }
 
-/* The directory of images as a dataset, and how many samples it has. */
+/* Convert a directory of images to a dataset, and get its number of samples. */
 static int prepare(const struct dnn_train *t, struct dnn_train_net *net,
                    struct dnn_err *err)
 {
@@ -56,7 +56,7 @@ static int prepare(const struct dnn_train *t, struct dnn_train_net *net,
     return rc;
 }
 
-/* The configuration file, and the network as a Keras file for PyTorch. */
+/* Write the configuration file, and the network as a Keras file for PyTorch. */
 static int write_config(const struct dnn_train *t, const struct dnn_train_net *net,
                         const char *layers, const char *more, struct dnn_err *err)
 {
@@ -97,7 +97,7 @@ int dnn_train_make_unet(const struct dnn_train *t, struct dnn_train_net *net,
              "{\"zoo\": \"unet3d\", \"base\": %ld, \"depth\": %ld, \"classes\": %d, "
              "\"input\": [%ld, %ld, %ld, 1]}",
              cfg->base, cfg->depth, CLASSES, cfg->size, cfg->size, cfg->size);
-    /* Checkpoints are a setup of their own here. */
+    /* Checkpoints are enabled only in their own setup. */
     return write_config(t, net, layers, "    \"checkpoints\": {\"interval\": 0},\n",
                         err);
 }

@@ -14,21 +14,21 @@ struct dnn_train_setup {
     const char *key, *name; /* in JSON, in the table */
     int ranks, threads;
     bool torch, deterministic, checkpoints;
-    char format[16], reader[16], mode[16]; /* PyTorch's fastest                    */
-    struct dnn_values rate;                /* samples per second, training alone   */
-    struct dnn_values total;               /* the same with validation             */
-    struct dnn_values comm;                /* share in which it waits for ranks    */
-    struct dnn_values straggler; /* of this: because another rank was later           */
-    struct dnn_values bare;      /* the remainder: exposed communication              */
+    char format[16], reader[16], mode[16]; /* the fastest of PyTorch               */
+    struct dnn_values rate;                /* samples per second, without validation */
+    struct dnn_values total;               /* samples per second, with validation  */
+    struct dnn_values comm;                /* fraction of time in communication    */
+    struct dnn_values straggler; /* fraction of time waiting for slower ranks         */
+    struct dnn_values bare;      /* comm - straggler: exposed communication           */
     struct dnn_values start;     /* seconds until the end of the first step           */
-    struct dnn_values excess;    /* seconds by which the steps after a checkpoint, or
-                                  * where one would be, take longer than the others   */
+    struct dnn_values excess;    /* additional seconds of the steps after a checkpoint;
+                                  * without checkpoints, of the same steps            */
 };
 
-/* A network with its samples and the setups it is trained in. */
+/* A network, its samples, and the setups in which it is trained. */
 struct dnn_train_net {
-    const char *key, *name, *images; /* images: which ones */
-    char *dir;  /* owned: of config.json, net.json, data.bp and the runs */
+    const char *key, *name, *images; /* images: description of the samples */
+    char *dir;  /* owned: contains config.json, net.json, data.bp and the runs */
     char *data; /* owned: the same samples for PyTorch                   */
     int64_t samples, tests, batch, test_batch;
     int period; /* steps between checkpoints; 0: none                    */
@@ -37,7 +37,7 @@ struct dnn_train_net {
 };
 
 struct dnn_train {
-    struct dnn_bench_train cfg; /* with all defaults and --quick                  */
+    struct dnn_bench_train cfg; /* with defaults and --quick applied              */
     struct dnn_train_net net[2];
     int nnets;
     char *dir, *cache, *train, *prepare;    /* owned                              */
@@ -47,7 +47,7 @@ struct dnn_train {
 
 /* ---- train_data.c ---- */
 
-/* Local.  Make the dataset and the configuration file, and fill in counts. */
+/* Local.  Make the dataset and the configuration file, and set the counts in net. */
 int dnn_train_make_unet(const struct dnn_train *t, struct dnn_train_net *net,
                         struct dnn_err *err);
 int dnn_train_make_cnn(const struct dnn_train *t, struct dnn_train_net *net,

@@ -1,4 +1,4 @@
-/* train_print.c - the figures of training, as text and as JSON.
+/* train_print.c - print the results of dnn-bench train, as text and as JSON.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -12,10 +12,10 @@
 /* ---- results and their targets ---- */
 
 struct result {
-    const char *key; /* in JSON */
+    const char *key; /* key in JSON */
     char text[200];
     double value, target;
-    double median; /* the same by medians instead of the fastest; 0: not defined */
+    double median; /* value from medians instead of the fastest epochs; 0: undefined */
     bool at_most;  /* the target is an upper limit */
     bool percent;
 };
@@ -25,7 +25,7 @@ struct results {
     struct result r[12];
 };
 
-/* The fastest epoch: other load on the machine only makes epochs slower. */
+/* The speed of the fastest epoch: other load on the machine makes epochs slower. */
 static double fastest(const struct dnn_train_setup *s, bool total)
 {
     return dnn_values_max(total ? &s->total : &s->rate);
@@ -55,12 +55,12 @@ static const struct dnn_train_setup *find(const struct dnn_train *t, const char 
     return NULL;
 }
 
-static void put(struct results *all, struct result r)
+static void add_result(struct results *all, struct result r)
 {
     if (isfinite(r.value)) all->r[all->n++] = r;
 }
 
-/* How many times as fast a setup is as another. */
+/* Add the ratio of the speeds of two setups. */
 static void compare(struct results *all, const char *key, const char *title,
                     const struct dnn_train_setup *a, const struct dnn_train_setup *b,
                     bool total, double target)
@@ -74,7 +74,7 @@ static void compare(struct results *all, const char *key, const char *title,
     snprintf(r.text, sizeof r.text, "%s%s, %s / %s, %s%s", title, a->name,
              layout(one, a), b->name, layout(other, b),
              total ? ", with validation" : "");
-    put(all, r);
+    add_result(all, r);
 }
 
 static void add_unet(const struct dnn_train *t, struct results *to)
@@ -96,7 +96,7 @@ static void add_unet(const struct dnn_train *t, struct results *to)
                  "exposed communication of %d ranks, share of the step (besides, "
                  "waiting for a straggler: %.2f %%)",
                  ranks->ranks, 100 * dnn_values_median(&ranks->straggler));
-        put(to, r);
+        add_result(to, r);
     }
     compare(to, "ratio_deterministic_one", "", find(t, "unet", "one_deterministic"),
             one, false, 0.9);
@@ -104,16 +104,17 @@ static void add_unet(const struct dnn_train *t, struct results *to)
             ranks, false, 0.9);
     if (saves == NULL) return;
     const struct dnn_train_setup *plain = saves->ranks > 1 ? ranks : one;
-    double lost = dnn_values_median(&saves->excess) - dnn_values_median(&plain->excess);
+    double excess =
+        dnn_values_median(&saves->excess) - dnn_values_median(&plain->excess);
     struct result r = {.key = "checkpoint_share",
-                       .value = lost / 60,
+                       .value = excess / 60,
                        .target = 0.01,
                        .at_most = true,
                        .percent = true};
     snprintf(r.text, sizeof r.text,
              "one checkpoint per minute (it delays steps by %.3f s), share of the time",
-             lost);
-    put(to, r);
+             excess);
+    add_result(to, r);
 }
 
 static void add_cnn(const struct dnn_train *t, struct results *to)
@@ -124,18 +125,18 @@ static void add_cnn(const struct dnn_train *t, struct results *to)
     compare(to, "ratio_deterministic_cnn", "CNN: ", find(t, "cnn", "one_deterministic"),
             one, false, 0.9);
     if (one == NULL || one->start.n == 0) return;
-    put(to,
-        (struct result){.key = "start_s",
-                        .text = "CNN: seconds from start to first step of the first "
-                                "run, with autotuning",
-                        .value = one->start.value[0],
-                        .target = 3,
-                        .at_most = true});
+    add_result(to, (struct result){
+                       .key = "start_s",
+                       .text = "CNN: seconds from start to first step of the first "
+                               "run, with autotuning",
+                       .value = one->start.value[0],
+                       .target = 3,
+                       .at_most = true});
 }
 
 /* ---- text ---- */
 
-/* A number in this many columns, or a dash. */
+/* Print a number, or a dash, with this width. */
 static void cell(FILE *where, const char *fmt, int width, double x)
 {
     if (isfinite(x))

@@ -1,4 +1,4 @@
-/* values.c - measured values and directories for measuring.
+/* values.c - measured values, and temporary directories.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -1,8 +1,8 @@
-/* attr.c - attributes: texts, numbers, and lists of them.
+/* attr.c - attributes: strings, numbers, and lists of them.
  *
- * ADIOS2's C functions copy a text without saying how long it is: a reader makes room
- * for as much as the file's metadata could hold.  A list of texts is therefore stored
- * as one text, a JSON list.
+ * ADIOS2's C functions copy a string without reporting its length first, so the buffer
+ * for reading is as large as the metadata of the file.  Therefore a list of strings is
+ * stored as one string, a JSON list.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -14,21 +14,21 @@
 
 #include <string.h>
 
-static int defined(struct dnn_bp *bp, struct bp_ears *ears, const char *name,
-                   const adios2_attribute *attr, struct dnn_err *err)
+static int end_define(struct dnn_bp *bp, struct bp_capture *capture, const char *name,
+                      const adios2_attribute *attr, struct dnn_err *err)
 {
-    return dnn_bp_captured(ears, attr != NULL, bp->path, name, err);
+    return dnn_bp_capture_end(capture, attr != NULL, bp->path, name, err);
 }
 
 int dnn_bp_attr_text(struct dnn_bp *bp, const char *name, const char *text,
                      struct dnn_err *err)
 {
-    struct bp_ears ears;
+    struct bp_capture capture;
 
-    dnn_bp_listen(&ears);
+    dnn_bp_capture_start(&capture);
     adios2_attribute *attr =
         adios2_define_attribute(bp->io, name, adios2_type_string, text);
-    return defined(bp, &ears, name, attr, err);
+    return end_define(bp, &capture, name, attr, err);
 }
 
 static void quote(struct dnn_buf *out, const char *text)
@@ -66,15 +66,15 @@ int dnn_bp_attr_texts(struct dnn_bp *bp, const char *name, const char *const *te
 static int attr_numbers(struct dnn_bp *bp, const char *name, adios2_type type,
                         const void *value, int64_t n, struct dnn_err *err)
 {
-    struct bp_ears ears;
+    struct bp_capture capture;
 
     if (n < 1)
         return dnn_fail(err, DNN_EDATA, "%s: %s: empty attribute", bp->path, name);
-    dnn_bp_listen(&ears);
+    dnn_bp_capture_start(&capture);
     adios2_attribute *attr =
         n == 1 ? adios2_define_attribute(bp->io, name, type, value)
                : adios2_define_attribute_array(bp->io, name, type, value, (size_t)n);
-    return defined(bp, &ears, name, attr, err);
+    return end_define(bp, &capture, name, attr, err);
 }
 
 int dnn_bp_attr_reals(struct dnn_bp *bp, const char *name, const double *value,
@@ -91,14 +91,14 @@ int dnn_bp_attr_ints(struct dnn_bp *bp, const char *name, const int64_t *value,
 
 /* ---- reading ---- */
 
-/* One of this type, with how many values it has; NULL if there is none. */
+/* The attribute of this type, and its number of values; NULL if there is none. */
 static adios2_attribute *find(struct dnn_bp *bp, const char *name, adios2_type type,
                               size_t *n)
 {
     adios2_attribute *attr = adios2_inquire_attribute(bp->io, name);
-    adios2_type its;
+    adios2_type actual;
 
-    if (attr == NULL || adios2_attribute_type(&its, attr) != 0 || its != type ||
+    if (attr == NULL || adios2_attribute_type(&actual, attr) != 0 || actual != type ||
         adios2_attribute_size(n, attr) != 0)
         return NULL;
     return attr;
@@ -106,12 +106,12 @@ static adios2_attribute *find(struct dnn_bp *bp, const char *name, adios2_type t
 
 char *dnn_bp_text(struct dnn_bp *bp, const char *name)
 {
-    struct bp_ears ears;
+    struct bp_capture capture;
     size_t n = 0;
     adios2_bool single = adios2_false;
     char *text = NULL;
 
-    dnn_bp_listen(&ears);
+    dnn_bp_capture_start(&capture);
     adios2_attribute *attr = find(bp, name, adios2_type_string, &n);
     if (attr != NULL && adios2_attribute_is_value(&single, attr) == 0 && single) {
         char *buffer = dnn_alloc(bp->md_bytes + 1);
@@ -119,11 +119,11 @@ char *dnn_bp_text(struct dnn_bp *bp, const char *name)
         if (adios2_attribute_data(buffer, &n, attr) == 0) text = dnn_strdup(buffer);
         dnn_free(buffer);
     }
-    dnn_bp_captured(&ears, true, bp->path, name, NULL);
+    dnn_bp_capture_end(&capture, true, bp->path, name, NULL);
     return text;
 }
 
-/* One block: pointers, then texts. */
+/* The strings of a JSON list, in one allocation: pointers, then the strings. */
 static char **unpack(const struct dnn_jobj *top, int64_t *n)
 {
     size_t count = dnn_json_count(top), bytes = 0, k = 0;
@@ -164,12 +164,12 @@ char **dnn_bp_texts(struct dnn_bp *bp, const char *name, int64_t *n)
 
 static void *numbers(struct dnn_bp *bp, const char *name, adios2_type type, int64_t *n)
 {
-    struct bp_ears ears;
+    struct bp_capture capture;
     size_t count = 0;
     void *out = NULL;
 
     *n = 0;
-    dnn_bp_listen(&ears);
+    dnn_bp_capture_start(&capture);
     adios2_attribute *attr = find(bp, name, type, &count);
     if (attr != NULL && count <= bp->md_bytes / 8) {
         out = dnn_alloc(count * 8);
@@ -178,7 +178,7 @@ static void *numbers(struct dnn_bp *bp, const char *name, adios2_type type, int6
             out = NULL;
         }
     }
-    dnn_bp_captured(&ears, true, bp->path, name, NULL);
+    dnn_bp_capture_end(&capture, true, bp->path, name, NULL);
     if (out != NULL) *n = (int64_t)count;
     return out;
 }

@@ -1,8 +1,8 @@
-/* capture.c - what ADIOS2 says on stderr, caught.
+/* capture.c - capture ADIOS2's messages on stderr.
  *
- * Its C functions return a bare code; the reason goes to stderr, in colours.  While
- * one of them runs, stderr leads into memory.  Several threads may be inside at once:
- * the first leads it away, the last one back.
+ * Its C functions return only a code and print the reason to stderr, with colours.
+ * While one of them runs, stderr is redirected into memory.  Several threads may be
+ * inside at the same time: the first redirects stderr, the last restores it.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -19,17 +19,18 @@
 #include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int inside;                /* threads in a call                              */
-static int memory = -1, own = -1; /* where words go, and stderr as it was           */
+static int inside;      /* threads in a call                        */
+static int memory = -1; /* a memfd: the captured text               */
+static int saved = -1;  /* the original stderr, while redirected    */
 
-/* The last reason: ADIOS2 gives a reason it gave before no second time. */
+/* The last reason: ADIOS2 does not print the same reason again. */
 static char last[600];
 
 enum { MOST = 64 << 10 };
 
-static off_t taken; /* so many bytes of it were looked at */
+static off_t nread; /* bytes of memory that were read */
 
-static void pass_on(const char *text, size_t n)
+static void print_stderr(const char *text, size_t n)
 {
     while (n > 0) {
         ssize_t k = write(STDERR_FILENO, text, n);
@@ -39,48 +40,48 @@ static void pass_on(const char *text, size_t n)
     }
 }
 
-/* What another thread was just saying when stderr was led back. */
-static void pass_on_late(void)
+/* Print text that another thread wrote while stderr was restored. */
+static void print_late(void)
 {
     char text[4096];
-    ssize_t n = memory < 0 ? 0 : pread(memory, text, sizeof text, taken);
+    ssize_t n = memory < 0 ? 0 : pread(memory, text, sizeof text, nread);
 
-    if (n > 0) pass_on(text, (size_t)n);
-    taken = 0;
+    if (n > 0) print_stderr(text, (size_t)n);
+    nread = 0;
 }
 
-/* Failing to catch words is no failure: they are then seen by the user. */
-static void lead_away(void)
+/* Errors are ignored: the messages are then printed to stderr. */
+static void redirect(void)
 {
-    pass_on_late();
+    print_late();
     if (memory < 0) memory = memfd_create("adios2", MFD_CLOEXEC);
     if (memory < 0 || ftruncate(memory, 0) < 0 || lseek(memory, 0, SEEK_SET) < 0)
         return;
-    own = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
-    if (own < 0) return;
-    dnn_comm_print_to(own);
+    saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+    if (saved < 0) return;
+    dnn_comm_print_to(saved);
     dup2(memory, STDERR_FILENO);
 }
 
-static void lead_back(void)
+static void restore(void)
 {
-    if (own < 0) return;
-    dup2(own, STDERR_FILENO);
+    if (saved < 0) return;
+    dup2(saved, STDERR_FILENO);
     dnn_comm_print_to(-1);
-    close(own);
-    own = -1;
+    close(saved);
+    saved = -1;
 }
 
-void dnn_bp_listen(struct bp_ears *ears)
+void dnn_bp_capture_start(struct bp_capture *capture)
 {
     pthread_mutex_lock(&lock);
-    /* Of the first one from the begin: another thread may have said something since. */
-    ears->from = inside == 0 || memory < 0 ? 0 : lseek(memory, 0, SEEK_END);
-    if (inside++ == 0) lead_away();
+    /* The first thread from the beginning; others from the current end. */
+    capture->from = inside == 0 || memory < 0 ? 0 : lseek(memory, 0, SEEK_END);
+    if (inside++ == 0) redirect();
     pthread_mutex_unlock(&lock);
 }
 
-/* Without colours: "\033[1;36m" is nothing. */
+/* Remove colours such as "\033[1;36m". */
 static void strip(char *text)
 {
     char *to = text;
@@ -96,13 +97,13 @@ static void strip(char *text)
     *to = '\0';
 }
 
-/* The reason alone: what is behind "<Class> <Source> <Activity> : ", on one line. */
+/* Only the reason: the text after "<Class> <Source> <Activity> : ", on one line. */
 static char *reason(char *text)
 {
     strip(text);
     for (char *at; (at = strstr(text, "> : ")) != NULL;)
         text = at + 4;
-    if (strncmp(text, "adios2_", 7) == 0) { /* the function it came from */
+    if (strncmp(text, "adios2_", 7) == 0) { /* the name of the function */
         char *at = strstr(text, ": ");
         if (at != NULL) text = at + 2;
     }
@@ -115,46 +116,46 @@ static char *reason(char *text)
     return text;
 }
 
-static int complain(const char *why, const char *path, const char *doing,
-                    struct dnn_err *err)
+static int fail_with(const char *text, const char *path, const char *doing,
+                     struct dnn_err *err)
 {
-    bool fresh = why[0] != '\0';
+    bool fresh = text[0] != '\0';
 
     pthread_mutex_lock(&lock);
-    if (fresh) snprintf(last, sizeof last, "%s", why);
-    int rc =
-        dnn_fail(err, DNN_EIO, "%s: %s: ADIOS2 says%s: %s", path, doing,
-                 fresh ? "" : " nothing, but did before", last[0] == '\0' ? "?" : last);
+    if (fresh) snprintf(last, sizeof last, "%s", text);
+    int rc = dnn_fail(err, DNN_EIO, "%s: %s: ADIOS2%s: %s", path, doing,
+                      fresh ? "" : " gives no reason; its last message",
+                      last[0] == '\0' ? "?" : last);
     pthread_mutex_unlock(&lock);
     return rc;
 }
 
-int dnn_bp_captured(struct bp_ears *ears, bool good, const char *path,
-                    const char *doing, struct dnn_err *err)
+int dnn_bp_capture_end(struct bp_capture *capture, bool good, const char *path,
+                       const char *doing, struct dnn_err *err)
 {
     char *text = NULL;
     size_t n = 0;
 
     pthread_mutex_lock(&lock);
-    bool caught = own >= 0;
-    /* Back first: what another thread says from now on goes to stderr, what it said
-     * until now is all there to be read. */
-    if (--inside == 0) lead_back();
-    off_t end = caught ? lseek(memory, 0, SEEK_END) : 0;
-    if (end > ears->from) {
-        n = (size_t)(end - ears->from) < MOST ? (size_t)(end - ears->from) : MOST;
+    bool captured = saved >= 0;
+    /* Restore first: from now on other threads write to stderr, and all text written
+     * before can be read. */
+    if (--inside == 0) restore();
+    off_t end = captured ? lseek(memory, 0, SEEK_END) : 0;
+    if (end > capture->from) {
+        n = (size_t)(end - capture->from) < MOST ? (size_t)(end - capture->from) : MOST;
         text = dnn_alloc(n + 1);
-        ssize_t got = pread(memory, text, n, ears->from);
+        ssize_t got = pread(memory, text, n, capture->from);
         n = got < 0 ? 0 : (size_t)got;
         text[n] = '\0';
     }
-    if (inside == 0) taken = end;
-    /* Somebody else's words, of another thread, go where they were meant to go. */
+    if (inside == 0) nread = end;
+    /* Messages of other threads, not of ADIOS2, are printed to stderr. */
     if (good && inside == 0 && n > 0 && strstr(text, "ADIOS2") == NULL &&
         strstr(text, "BP5") == NULL)
-        pass_on(text, n);
+        print_stderr(text, n);
     pthread_mutex_unlock(&lock);
-    int rc = good ? 0 : complain(n > 0 ? reason(text) : "", path, doing, err);
+    int rc = good ? 0 : fail_with(n > 0 ? reason(text) : "", path, doing, err);
     dnn_free(text);
     return rc;
 }

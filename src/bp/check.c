@@ -1,17 +1,20 @@
-/* check.c - a look at a BP5 directory before ADIOS2 opens it.
+/* check.c - check a BP5 directory before ADIOS2 opens it.
  *
- * ADIOS2 trusts what it reads: tables that are cut off or point outside their files
- * make it wait, throw or crash.  So what its tables say about sizes is compared with
- * the files first.  The layout, all numbers little-endian and of 64 bits:
+ * ADIOS2 does not validate its input: truncated tables, or offsets outside the files,
+ * make it hang, throw or crash.  So the sizes in its tables are compared with the files
+ * first.  The layout (all numbers are little-endian, 64 bits):
  *
- *   md.idx  64 bytes: text, at 36 byte order (0: little), 37 version, 39 still open;
- *           then records: a letter, the length of what follows, and
- *             w: writers, aggregators, data files; the data file of each writer
- *             s: place and length in md.0, portions; of each writer place and length
- *                of each portion in its data file, and the place of the last one
- *   md.0    of each step: length, then of each writer the length of its arrays'
- *           description, then of each that of its attributes', then these
- *   mmd.0   length of a name, length of a description, the two; again and again
+ *   md.idx  header, 64 bytes: text; byte 36: byte order (0: little-endian), byte 37:
+ *           version, byte 39: still being written;
+ *           then records: a letter, the length of the rest, and
+ *             w: number of writers, aggregators, data files; the data file of each
+ *                writer
+ *             s: offset and length in md.0, number of flushes; for each writer offset
+ *                and length of each flush in its data file, and the offset of the last
+ *                one
+ *   md.0    for each step: length; for each writer the length of the description of its
+ *           arrays; for each writer that of its attributes; then these descriptions
+ *   mmd.0   pairs of a name and a description: the two lengths, then the two texts
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -28,7 +31,7 @@
 enum { HEADER = 64, RECORD = 9, LIMIT = 1 << 30 };
 
 struct table {
-    const char *path, *name; /* whose */
+    const char *path, *name; /* directory and file */
     const char *text;
     size_t len, at;
 };
@@ -88,7 +91,7 @@ static int check_header(const struct table *t, struct dnn_err *err)
     return 0;
 }
 
-static int take_writers(struct table *t, const char *body, uint64_t len,
+static int read_writers(struct table *t, const char *body, uint64_t len,
                         struct bp_map *map, struct dnn_err *err)
 {
     if (len < 24) return damaged(t, "a record of writers is too short", err);
@@ -103,7 +106,7 @@ static int take_writers(struct table *t, const char *body, uint64_t len,
     return 0;
 }
 
-/* What md.0 says at the begin of a step adds up to the step's length there. */
+/* Check that the lengths at the beginning of a step in md.0 fit into the step. */
 static int check_step(const struct table *md, uint64_t at, uint64_t len,
                       uint64_t nwriters, struct dnn_err *err)
 {
@@ -119,18 +122,18 @@ static int check_step(const struct table *md, uint64_t at, uint64_t len,
     return 0;
 }
 
-static int take_step(struct table *t, const char *body, uint64_t len,
+static int read_step(struct table *t, const char *body, uint64_t len,
                      const struct table *md, struct bp_map *map, struct dnn_err *err)
 {
     uint64_t want;
 
     if (map->nwriters == 0) return damaged(t, "a step has no writers", err);
     if (len < 24) return damaged(t, "a record of a step is too short", err);
-    map->nbuckets = number(body + 16);
-    map->place = body + 24;
+    map->nflushes = number(body + 16);
+    map->flushes = body + 24;
     map->md_at = number(body);
-    if (map->nbuckets > len ||
-        __builtin_mul_overflow(map->nwriters, (2 * map->nbuckets + 1) * 8, &want) ||
+    if (map->nflushes > len ||
+        __builtin_mul_overflow(map->nwriters, (2 * map->nflushes + 1) * 8, &want) ||
         want != len - 24)
         return damaged(t, "a record of a step has the wrong length", err);
     map->steps++;
@@ -150,9 +153,9 @@ static int check_records(struct table *t, const struct table *md, struct bp_map 
         if (len > t->len - t->at - RECORD)
             return damaged(t, "a record is longer than the file", err);
         if (letter == 'w')
-            DNN_TRY(take_writers(t, body, len, map, err));
+            DNN_TRY(read_writers(t, body, len, map, err));
         else if (letter == 's')
-            DNN_TRY(take_step(t, body, len, md, map, err));
+            DNN_TRY(read_step(t, body, len, md, map, err));
         else
             return damaged(t, "a record of an unknown kind", err);
         t->at += RECORD + len;
@@ -174,22 +177,23 @@ static int check_names(const struct table *t, struct dnn_err *err)
     return t->len > 0 ? 0 : damaged(t, "empty file", err);
 }
 
-/* Bytes a writer wrote in the last step, from its description in md.0: behind the name
- * of its form and its length there is a number of words of bits, a place, and this.
- * UINT64_MAX where that does not look as it should. */
+/* Size of the last flush of a writer, from its description in md.0: after the name of
+ * the record format and the length there are the number of words of a bit field, an
+ * offset, and the total bytes of the step.  UINT64_MAX if the values are not
+ * plausible. */
 static uint64_t step_bytes(const struct bp_map *map, const struct table *md,
                            const struct table *names, uint64_t writer)
 {
     uint64_t form = number(names->text), head = (form + 4 + 8 + 7) / 8 * 8;
-    uint64_t at = map->md_at + 8, known = 0, place, bytes;
+    uint64_t at = map->md_at + 8, known = 0, start, bytes;
 
     uint64_t len = number(md->text + at + 8 * writer);
     at += 16 * map->nwriters;
     for (uint64_t i = 0; i < writer; i++)
         at += number(md->text + map->md_at + 8 + 8 * i);
     if (form > 64 || len < head + 24) return UINT64_MAX;
-    for (uint64_t p = 0; p < map->nbuckets; p++) {
-        dnn_bp_map_portion(map, writer, p, &place, &bytes);
+    for (uint64_t p = 0; p < map->nflushes; p++) {
+        dnn_bp_map_flush(map, writer, p, &start, &bytes);
         known += bytes;
     }
     uint64_t words = number(md->text + at + head);
@@ -198,8 +202,8 @@ static uint64_t step_bytes(const struct bp_map *map, const struct table *md,
                                                                       : UINT64_MAX;
 }
 
-/* Every portion of the last step lies in its file; that of earlier steps is found when
- * it is read. */
+/* Check that every flush of the last step is inside its file; earlier steps are not
+ * checked. */
 static int check_data(const char *path, const struct bp_map *map,
                       const struct table *md, const struct table *names,
                       struct dnn_err *err)
@@ -214,19 +218,19 @@ static int check_data(const char *path, const struct bp_map *map,
         rc = size_of(path, name, &size[i], err);
     }
     for (uint64_t w = 0; rc == 0 && w < map->nwriters; w++)
-        for (uint64_t p = 0; rc == 0 && p <= map->nbuckets; p++) {
-            uint64_t place, bytes, file = dnn_bp_map_file(map, w);
+        for (uint64_t p = 0; rc == 0 && p <= map->nflushes; p++) {
+            uint64_t start, bytes, file = dnn_bp_map_file(map, w);
 
-            dnn_bp_map_portion(map, w, p, &place, &bytes);
+            dnn_bp_map_flush(map, w, p, &start, &bytes);
             if (bytes == UINT64_MAX) bytes = step_bytes(map, md, names, w);
-            if (bytes == UINT64_MAX || bytes == 0) continue; /* perhaps past the end */
-            if (bytes > size[file] || place > size[file] - bytes)
+            if (bytes == UINT64_MAX || bytes == 0) continue; /* may be past the end */
+            if (bytes > size[file] || start > size[file] - bytes)
                 rc = dnn_fail(err, DNN_EDATA,
                               "%s/data.%llu: damaged or truncated: %llu bytes, but at "
                               "least %llu expected",
                               path, (unsigned long long)file,
                               (unsigned long long)size[file],
-                              (unsigned long long)(place + bytes));
+                              (unsigned long long)(start + bytes));
         }
     dnn_free(size);
     return rc;
@@ -238,7 +242,7 @@ static int load(const char *path, const char *name, struct table *t,
     uint64_t size;
     char *text;
 
-    DNN_TRY(size_of(path, name, &size, err)); /* a file, not something endless */
+    DNN_TRY(size_of(path, name, &size, err)); /* it is a regular file */
     char *full = dnn_bp_file_name(path, name);
     *t = (struct table){.path = path, .name = name};
     int rc = dnn_file_read(full, LIMIT, &text, &t->len, err);
@@ -309,11 +313,11 @@ uint64_t dnn_bp_map_file(const struct bp_map *map, uint64_t writer)
     return number(map->file_of + 8 * writer);
 }
 
-void dnn_bp_map_portion(const struct bp_map *map, uint64_t writer, uint64_t portion,
-                        uint64_t *place, uint64_t *bytes)
+void dnn_bp_map_flush(const struct bp_map *map, uint64_t writer, uint64_t flush,
+                      uint64_t *start, uint64_t *bytes)
 {
-    const char *at = map->place + 8 * (writer * (2 * map->nbuckets + 1) + 2 * portion);
+    const char *at = map->flushes + 8 * (writer * (2 * map->nflushes + 1) + 2 * flush);
 
-    *place = number(at);
-    *bytes = portion < map->nbuckets ? number(at + 8) : UINT64_MAX;
+    *start = number(at);
+    *bytes = flush < map->nflushes ? number(at + 8) : UINT64_MAX;
 }

@@ -1,8 +1,8 @@
-/* direct.c - rows read by pread(), straight to where they are wanted.
+/* direct.c - read rows by pread() directly into the caller's memory.
  *
- * ADIOS2 goes through all blocks of an array for each request and copies what it read;
- * for many small blocks that costs more than reading.  Where dnn.idx tells where the
- * blocks are, and they are not compressed, neither is needed.
+ * For each request ADIOS2 searches all blocks of an array and copies the data; for many
+ * small blocks this takes longer than reading.  If dnn.idx has the offsets of the
+ * blocks, and they are not compressed, both are avoided.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -18,9 +18,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PART = 4 << 20, WORTH = 2 << 20, MOST_THREADS = 64 };
+enum {
+    PIECE = 4 << 20,        /* bytes read by one pread()                        */
+    MIN_PARALLEL = 2 << 20, /* fewer bytes in total are read by one thread      */
+    MAX_THREADS = 64
+};
 
-struct part {
+struct piece {
     uint64_t file, at;
     size_t bytes;
     char *to;
@@ -28,11 +32,11 @@ struct part {
 
 struct bp_direct {
     struct bp_map map;
-    int *fd;           /* owned; one per data file, -1: not open */
-    struct part *part; /* owned; asked for                       */
-    size_t nparts, cap;
-    size_t bytes;        /* of all parts                           */
-    _Atomic size_t next; /* which a thread takes                   */
+    int *fd;             /* owned; one per data file, -1: not open */
+    struct piece *piece; /* owned; requested                       */
+    size_t npieces, cap;
+    size_t bytes;        /* of all pieces                          */
+    _Atomic size_t next; /* the next piece to read                 */
 };
 
 void dnn_bp_direct_open(struct dnn_bp *bp, const char *map, size_t map_len,
@@ -61,7 +65,7 @@ void dnn_bp_direct_close(struct dnn_bp *bp)
     for (uint64_t i = 0; i < d->map.nfiles; i++)
         if (d->fd[i] >= 0) close(d->fd[i]);
     dnn_free(d->fd);
-    dnn_free(d->part);
+    dnn_free(d->piece);
     dnn_bp_map_free(&d->map);
     dnn_free(d);
     bp->direct = NULL;
@@ -80,7 +84,7 @@ static bool open_file(struct dnn_bp *bp, uint64_t file)
     return d->fd[file] >= 0;
 }
 
-/* The block that has a row: the last whose first row is not after it. */
+/* The block that contains a row, or NULL. */
 static const struct bp_block *find(const struct bp_var *var, int64_t row)
 {
     size_t low = 0, high = var->nblocks;
@@ -100,52 +104,53 @@ static const struct bp_block *find(const struct bp_var *var, int64_t row)
 
 static void add(struct bp_direct *d, uint64_t file, uint64_t at, size_t bytes, char *to)
 {
-    struct part *last = d->nparts > 0 ? &d->part[d->nparts - 1] : NULL;
+    struct piece *last = d->npieces > 0 ? &d->piece[d->npieces - 1] : NULL;
 
     d->bytes += bytes;
     if (last != NULL && last->file == file && last->at + last->bytes == at &&
-        last->to + last->bytes == to && last->bytes + bytes <= PART) {
+        last->to + last->bytes == to && last->bytes + bytes <= PIECE) {
         last->bytes += bytes;
         return;
     }
     while (bytes > 0) {
-        size_t n = bytes < PART ? bytes : PART;
+        size_t n = bytes < PIECE ? bytes : PIECE;
 
-        d->part = dnn_grow(d->part, &d->cap, d->nparts + 1, sizeof *d->part);
-        d->part[d->nparts++] = (struct part){file, at, n, to};
+        d->piece = dnn_grow(d->piece, &d->cap, d->npieces + 1, sizeof *d->piece);
+        d->piece[d->npieces++] = (struct piece){file, at, n, to};
         at += n;
         to += n;
         bytes -= n;
     }
 }
 
-/* Of one block; false if it is not where it could be. */
-static bool ask_block(struct dnn_bp *bp, const struct bp_var *var,
-                      const struct bp_block *b, int64_t skip, int64_t rows, char *to)
+/* Request rows of one block; false if its position is not valid. */
+static bool request_block(struct dnn_bp *bp, const struct bp_var *var,
+                          const struct bp_block *b, int64_t skip, int64_t rows,
+                          char *to)
 {
     struct bp_direct *d = bp->direct;
-    uint64_t place, bytes, whole;
+    uint64_t start, bytes, block_bytes;
     uint64_t row_bytes = (uint64_t)var->row_bytes;
 
-    if (b->writer >= d->map.nwriters || b->portion > d->map.nbuckets ||
-        __builtin_mul_overflow((uint64_t)b->rows, row_bytes, &whole))
+    if (b->writer >= d->map.nwriters || b->flush > d->map.nflushes ||
+        __builtin_mul_overflow((uint64_t)b->rows, row_bytes, &block_bytes))
         return false;
-    dnn_bp_map_portion(&d->map, b->writer, b->portion, &place, &bytes);
+    dnn_bp_map_flush(&d->map, b->writer, b->flush, &start, &bytes);
     uint64_t file = dnn_bp_map_file(&d->map, b->writer);
-    if (whole > bytes || b->offset > bytes - whole || !open_file(bp, file))
+    if (block_bytes > bytes || b->offset > bytes - block_bytes || !open_file(bp, file))
         return false;
-    add(d, file, place + b->offset + (uint64_t)skip * row_bytes,
+    add(d, file, start + b->offset + (uint64_t)skip * row_bytes,
         (size_t)((uint64_t)rows * row_bytes), to);
     return true;
 }
 
-bool dnn_bp_direct_ask(struct dnn_bp *bp, struct bp_var *var, int64_t first,
-                       int64_t rows, void *to)
+bool dnn_bp_direct_request(struct dnn_bp *bp, struct bp_var *var, int64_t first,
+                           int64_t rows, void *to)
 {
     struct bp_direct *d = bp->direct;
 
     if (d == NULL || var->block == NULL) return false;
-    for (int64_t row = first; row < first + rows;) { /* first whether, then what */
+    for (int64_t row = first; row < first + rows;) { /* first only a check */
         const struct bp_block *b = find(var, row);
 
         if (b == NULL || b->rows <= 0) return false;
@@ -156,9 +161,9 @@ bool dnn_bp_direct_ask(struct dnn_bp *bp, struct bp_var *var, int64_t first,
         int64_t skip = row - b->first, n = b->rows - skip;
 
         if (n > first + rows - row) n = first + rows - row;
-        if (!ask_block(bp, var, b, skip, n,
-                       (char *)to + (row - first) * var->row_bytes))
-            return false; /* what was asked for already is read twice, to one place */
+        if (!request_block(bp, var, b, skip, n,
+                           (char *)to + (row - first) * var->row_bytes))
+            return false; /* rows requested before are read twice, to the same memory */
         row += n;
     }
     return true;
@@ -172,7 +177,7 @@ struct worker {
     int rc;
 };
 
-static int read_part(struct dnn_bp *bp, const struct part *p, struct dnn_err *err)
+static int read_piece(struct dnn_bp *bp, const struct piece *p, struct dnn_err *err)
 {
     for (size_t got = 0; got < p->bytes;) {
         ssize_t n = pread(bp->direct->fd[p->file], p->to + got, p->bytes - got,
@@ -190,7 +195,7 @@ static int read_part(struct dnn_bp *bp, const struct part *p, struct dnn_err *er
     return 0;
 }
 
-static void *work(void *arg)
+static void *read_pieces(void *arg)
 {
     struct worker *w = arg;
     struct bp_direct *d = w->bp->direct;
@@ -198,35 +203,35 @@ static void *work(void *arg)
     for (;;) {
         size_t i = atomic_fetch_add(&d->next, 1);
 
-        if (i >= d->nparts || w->rc < 0) return NULL;
-        w->rc = read_part(w->bp, &d->part[i], &w->err);
+        if (i >= d->npieces || w->rc < 0) return NULL;
+        w->rc = read_piece(w->bp, &d->piece[i], &w->err);
     }
 }
 
 int dnn_bp_direct_fetch(struct dnn_bp *bp, struct dnn_err *err)
 {
     struct bp_direct *d = bp->direct;
-    struct worker w[MOST_THREADS];
-    pthread_t thread[MOST_THREADS];
-    int n = bp->threads < MOST_THREADS ? bp->threads : MOST_THREADS, started = 1;
+    struct worker w[MAX_THREADS];
+    pthread_t thread[MAX_THREADS];
+    int n = bp->threads < MAX_THREADS ? bp->threads : MAX_THREADS, started = 1;
 
-    if (d == NULL || d->nparts == 0) return 0;
-    if ((size_t)n > d->nparts) n = (int)d->nparts;
-    if (d->bytes < WORTH) n = 1;
+    if (d == NULL || d->npieces == 0) return 0;
+    if ((size_t)n > d->npieces) n = (int)d->npieces;
+    if (d->bytes < MIN_PARALLEL) n = 1;
     atomic_store(&d->next, 0);
     for (int i = 0; i < n; i++) {
         w[i].bp = bp;
         w[i].rc = 0;
         w[i].err.text[0] = '\0';
     }
-    /* A thread that cannot be had is no failure: the others do its work. */
+    /* If a thread cannot be created, the others read its pieces. */
     while (started < n &&
-           pthread_create(&thread[started], NULL, work, &w[started]) == 0)
+           pthread_create(&thread[started], NULL, read_pieces, &w[started]) == 0)
         started++;
-    work(&w[0]);
+    read_pieces(&w[0]);
     for (int i = 1; i < started; i++)
         pthread_join(thread[i], NULL);
-    d->nparts = 0;
+    d->npieces = 0;
     d->bytes = 0;
     for (int i = 0; i < started; i++)
         if (w[i].rc < 0) {

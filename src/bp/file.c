@@ -1,4 +1,4 @@
-/* file.c - a BP file, being written or being read: what both begin and end with.
+/* file.c - common functions for writing and reading BP files.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -8,10 +8,10 @@
 #include "comm/comm_mpi.h"
 
 static const struct {
-    enum dnn_dtype own;
+    enum dnn_dtype dtype;
     adios2_type adios;
 } types[] = {
-    /* The first of each of ADIOS2's is what it is read as. */
+    /* A type of ADIOS2 is read as the first dtype listed for it. */
     {DNN_F32,  adios2_type_float   },
     {DNN_F64,  adios2_type_double  },
     {DNN_I8,   adios2_type_int8_t  },
@@ -22,8 +22,8 @@ static const struct {
     {DNN_U32,  adios2_type_uint32_t},
     {DNN_I64,  adios2_type_int64_t },
     {DNN_U64,  adios2_type_uint64_t},
-    /* What it does not have is stored in numbers of the same size; an attribute
-     * NAME/type says so. */
+    /* ADIOS2 does not have these types: they are stored as integers of the same size,
+     * with an attribute NAME/type. */
     {DNN_F16,  adios2_type_uint16_t},
     {DNN_BF16, adios2_type_uint16_t},
     {DNN_BOOL, adios2_type_uint8_t },
@@ -33,15 +33,15 @@ enum { NTYPES = sizeof types / sizeof types[0] };
 adios2_type dnn_bp_adios_type(enum dnn_dtype type)
 {
     for (int i = 0; i < NTYPES; i++)
-        if (types[i].own == type) return types[i].adios;
+        if (types[i].dtype == type) return types[i].adios;
     return adios2_type_unknown;
 }
 
-bool dnn_bp_own_type(adios2_type type, enum dnn_dtype *out)
+bool dnn_bp_dtype(adios2_type type, enum dnn_dtype *out)
 {
     for (int i = 0; i < NTYPES; i++)
         if (types[i].adios == type) {
-            *out = types[i].own;
+            *out = types[i].dtype;
             return true;
         }
     return false;
@@ -60,16 +60,16 @@ struct dnn_bp *dnn_bp_make(struct dnn_comm *comm, const char *path)
 
 int dnn_bp_start(struct dnn_bp *bp, struct dnn_err *err)
 {
-    struct bp_ears ears;
+    struct bp_capture capture;
     MPI_Comm ranks;
 
-    dnn_bp_listen(&ears);
+    dnn_bp_capture_start(&capture);
     bp->adios = bp->size > 1 && dnn_comm_mpi_handle(bp->comm, &ranks)
                     ? adios2_init_mpi(ranks)
                     : adios2_init_serial();
     if (bp->adios != NULL) bp->io = adios2_declare_io(bp->adios, "file");
     bool good = bp->io != NULL && adios2_set_engine(bp->io, "BP5") == 0;
-    return dnn_bp_captured(&ears, good, bp->path, "starting ADIOS2", err);
+    return dnn_bp_capture_end(&capture, good, bp->path, "starting ADIOS2", err);
 }
 
 void dnn_bp_free(struct dnn_bp *bp)
@@ -88,16 +88,16 @@ void dnn_bp_free(struct dnn_bp *bp)
 
 void dnn_bp_close(struct dnn_bp *bp)
 {
-    struct bp_ears ears;
+    struct bp_capture capture;
 
     if (bp == NULL) return;
     dnn_bp_direct_close(bp);
-    dnn_bp_listen(&ears);
+    dnn_bp_capture_start(&capture);
     if (bp->engine != NULL && !bp->writing) adios2_close(bp->engine);
-    /* Of a file that several ranks write nothing is released here: that would be
-     * collective, and a rank may be alone in giving up. */
+    /* If several ranks write the file, ADIOS2 is not finalized: that is collective, and
+     * possibly only this rank has failed. */
     if (bp->adios != NULL && !bp->failed && !(bp->writing && bp->size > 1))
         adios2_finalize(bp->adios);
-    dnn_bp_captured(&ears, true, bp->path, "closing", NULL);
+    dnn_bp_capture_end(&capture, true, bp->path, "closing", NULL);
     dnn_bp_free(bp);
 }

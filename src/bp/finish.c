@@ -1,4 +1,4 @@
-/* finish.c - the end of writing a file: closed, durable, and marked as whole.
+/* finish.c - the end of writing: close the file, flush it to disk, mark it as complete.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -41,29 +41,29 @@ int dnn_bp_sync(const char *path, bool all, struct dnn_err *err)
 
 static int end_engine(struct dnn_bp *bp, struct dnn_err *err)
 {
-    struct bp_ears ears;
+    struct bp_capture capture;
 
-    dnn_bp_listen(&ears);
+    dnn_bp_capture_start(&capture);
     bool good = adios2_end_step(bp->engine) == 0 && adios2_close(bp->engine) == 0 &&
                 adios2_finalize(bp->adios) == 0;
     bp->failed = !good;
     bp->engine = NULL;
     bp->adios = NULL;
-    return dnn_bp_captured(&ears, good, bp->path, "closing the file", err);
+    return dnn_bp_capture_end(&capture, good, bp->path, "closing the file", err);
 }
 
-/* A node's ranks wrote what they wrote through the node's cache: one rank of each sees
- * to it.  What ADIOS2 measured of itself is not part of the file. */
+/* The ranks of a node have written to the page cache of the node, so one rank per node
+ * flushes it.  ADIOS2's profile is removed. */
 static int make_durable(struct dnn_bp *bp, struct dnn_err *err)
 {
-    bool speaker = bp->comm == NULL || dnn_comm_local_rank(bp->comm) == 0;
+    bool syncs = bp->comm == NULL || dnn_comm_local_rank(bp->comm) == 0;
 
     if (bp->rank == 0) {
-        char *times = dnn_bp_file_name(bp->path, "profiling.json");
-        unlink(times);
-        dnn_free(times);
+        char *profile = dnn_bp_file_name(bp->path, "profiling.json");
+        unlink(profile);
+        dnn_free(profile);
     }
-    return speaker ? dnn_bp_sync(bp->path, bp->rank == 0, err) : 0;
+    return syncs ? dnn_bp_sync(bp->path, bp->rank == 0, err) : 0;
 }
 
 int dnn_bp_finish(struct dnn_bp *bp, struct dnn_err *err)

@@ -1,17 +1,17 @@
-/* index.c - the file dnn.idx: written last, so that a BP file that has it is whole, and
- * telling where each block lies, which ADIOS2 finds only by going through all of them.
+/* index.c - the file dnn.idx.  It is written last, so it marks a complete BP file, and
+ * it has the offset of each block, which ADIOS2 finds only by a search of all blocks.
  *
- * Numbers are little-endian, of 64 bits:
+ * Numbers are little-endian, 64 bits:
  *
  *   "DNNIDX1\n"
- *   number of files; of each: name (24 bytes), size, checksum (data files: 0)
- *   number of arrays; of each: length of its name, the name filled up with zeros to a
- *       multiple of 8, number of blocks; of each: first row, rows, writer, portion,
- *       place in the portion
+ *   number of files; for each: name (24 bytes), size, checksum (data files: 0)
+ *   number of arrays; for each: length of its name, the name padded with zeros to a
+ *       multiple of 8, number of blocks; for each: first row, rows, writer, flush,
+ *       offset in the flush
  *   checksum of all of this; checksums are XXH3, 64 bits
  *
- * Other programs need not know it: without it the file is read as any other, but it
- * is not known to be whole.
+ * It is optional: a file without it can be read, but it is not known whether it is
+ * complete.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -29,7 +29,7 @@
 static const char magic[8] = "DNNIDX1\n";
 enum { NAME = 24, BLOCK = 40, LIMIT = 1 << 30 };
 
-/* ---- a text that is read number by number ---- */
+/* ---- a buffer with a read position ---- */
 
 struct cursor {
     const char *at;
@@ -61,17 +61,18 @@ static uint64_t take_number(struct cursor *c)
 
 /* ---- reading ---- */
 
-static int compare_size(const char *path, uint64_t want, struct dnn_err *err)
+static int compare_size(const char *path, uint64_t expected, struct dnn_err *err)
 {
     struct stat st;
 
     if (stat(path, &st) < 0)
         return dnn_fail(err, errno == ENOENT ? DNN_EDATA : DNN_EIO, "%s: %s", path,
                         strerror(errno));
-    if ((uint64_t)st.st_size != want)
+    if ((uint64_t)st.st_size != expected)
         return dnn_fail(err, DNN_EDATA,
                         "%s: damaged or truncated: %llu bytes, but %llu were written",
-                        path, (unsigned long long)st.st_size, (unsigned long long)want);
+                        path, (unsigned long long)st.st_size,
+                        (unsigned long long)expected);
     return 0;
 }
 
@@ -129,7 +130,7 @@ int dnn_bp_index_read(const char *path, char **out, size_t *len, struct dnn_err 
     *len = 0;
     if (lstat(full, &st) < 0) {
         dnn_free(full);
-        return 0; /* a BP file of somebody else's */
+        return 0; /* a BP file of another program */
     }
     rc = dnn_file_read(full, LIMIT, &text, len, err);
     if (rc == 0) {
@@ -151,7 +152,7 @@ int dnn_bp_index_read(const char *path, char **out, size_t *len, struct dnn_err 
     return 0;
 }
 
-_Static_assert(sizeof(struct bp_block) == BLOCK, "blocks are used where they are read");
+_Static_assert(sizeof(struct bp_block) == BLOCK, "blocks are used in bp->index");
 
 static void use_blocks(struct dnn_bp *bp, const char *name, const char *at, uint64_t n)
 {

@@ -1,8 +1,8 @@
-/* index_write.c - the file dnn.idx of a BP file just written; index.c says what is in
- * it.
+/* index_write.c - write the file dnn.idx of a new BP file; see index.c for its format.
  *
- * Where ADIOS2 puts a block is not told by it; we know it by counting, and look whether
- * that is true.  If it is not, blocks are left out and read through ADIOS2.
+ * ADIOS2 does not report the offset of a block; it is computed by counting bytes, and
+ * then verified by reading the blocks.  If an offset is wrong, dnn.idx has no blocks,
+ * and they are read through ADIOS2.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -21,7 +21,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-/* A block of any rank: which array, and where. */
+/* A block of any rank. */
 struct entry {
     int64_t var;
     struct bp_block b;
@@ -77,7 +77,7 @@ static int add_files(struct dnn_buf *buf, const char *path, const struct bp_map 
     return 0;
 }
 
-static int by_place(const void *a, const void *b)
+static int by_row(const void *a, const void *b)
 {
     const struct entry *x = a, *y = b;
 
@@ -85,24 +85,23 @@ static int by_place(const void *a, const void *b)
     return x->b.first < y->b.first ? -1 : x->b.first > y->b.first;
 }
 
-/* Whether the block's bytes are where we think. */
-static bool is_there(const struct bp_map *map, const struct bp_put *put, uint64_t want,
-                     int fd, char *buffer)
+/* Whether the block's bytes are at the computed offset. */
+static bool is_at_offset(const struct bp_map *map, const struct bp_put *put,
+                         uint64_t nbytes, int fd, char *buffer)
 {
     const struct bp_block *b = &put->b;
-    uint64_t place, bytes, at = 0;
+    uint64_t start, bytes, at = 0;
 
-    if (b->writer >= map->nwriters || b->portion > map->nbuckets) return false;
-    dnn_bp_map_portion(map, b->writer, b->portion, &place, &bytes);
-    if (want > bytes || b->offset > bytes - want) return false;
-    for (ssize_t k = 1; at < want && k > 0; at += k > 0 ? (uint64_t)k : 0)
-        k = pread(fd, buffer + at, want - at, (off_t)(place + b->offset + at));
-    return at == want && XXH3_64bits(buffer, want) == put->sum;
+    if (b->writer >= map->nwriters || b->flush > map->nflushes) return false;
+    dnn_bp_map_flush(map, b->writer, b->flush, &start, &bytes);
+    if (nbytes > bytes || b->offset > bytes - nbytes) return false;
+    for (ssize_t k = 1; at < nbytes && k > 0; at += k > 0 ? (uint64_t)k : 0)
+        k = pread(fd, buffer + at, nbytes - at, (off_t)(start + b->offset + at));
+    return at == nbytes && XXH3_64bits(buffer, nbytes) == put->sum;
 }
 
-/* Local.  Every block this rank has written is read again: whoever reads them later
- * relies on their places. */
-static bool are_there(const struct dnn_bp *bp)
+/* Local.  Verify the offsets of all blocks of this rank by reading them again. */
+static bool verify_offsets(const struct dnn_bp *bp)
 {
     struct bp_map map;
     size_t md_bytes;
@@ -127,9 +126,10 @@ static bool are_there(const struct dnn_bp *bp)
         for (size_t i = 0; i < bp->var[v].nputs && good; i++) {
             const struct bp_put *put = &bp->var[v].put[i];
 
-            good = buffer != NULL && fd >= 0 &&
-                   is_there(&map, put, (uint64_t)(put->b.rows * bp->var[v].row_bytes),
-                            fd, buffer);
+            good =
+                buffer != NULL && fd >= 0 &&
+                is_at_offset(&map, put, (uint64_t)(put->b.rows * bp->var[v].row_bytes),
+                             fd, buffer);
         }
     if (fd >= 0) close(fd);
     free(buffer);
@@ -158,7 +158,7 @@ static void add_blocks(struct dnn_buf *buf, const struct dnn_bp *bp,
         put_number(buf, end - begin);
         for (size_t i = begin; i < end; i++) {
             uint64_t x[5] = {(uint64_t)e[i].b.first, (uint64_t)e[i].b.rows,
-                             e[i].b.writer, e[i].b.portion, e[i].b.offset};
+                             e[i].b.writer, e[i].b.flush, e[i].b.offset};
             dnn_buf_bytes(buf, x, sizeof x);
         }
     }
@@ -172,7 +172,7 @@ static int write_index(struct dnn_bp *bp, struct entry *e, size_t n,
     size_t md_bytes;
 
     DNN_TRY(dnn_bp_check(bp->path, &map, &md_bytes, err));
-    qsort(e, n, sizeof *e, by_place);
+    qsort(e, n, sizeof *e, by_row);
     dnn_buf_bytes(&buf, "DNNIDX1\n", 8);
     int rc = add_files(&buf, bp->path, &map, err);
     add_blocks(&buf, bp, e, n);
@@ -190,7 +190,7 @@ int dnn_bp_index_write(struct dnn_bp *bp, struct dnn_err *err)
     struct entry *mine = NULL;
     size_t n = 0, cap = 0, bytes = 0;
     void *all = NULL;
-    int64_t good = are_there(bp);
+    int64_t good = verify_offsets(bp);
 
     if (bp->size > 1)
         DNN_TRY(dnn_comm_allreduce(bp->comm, "block offsets", &good, 1, DNN_COMM_I64,

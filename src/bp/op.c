@@ -9,24 +9,24 @@
 #include <pthread.h>
 #include <string.h>
 
-/* Those that give back what they were given, of any shape: the lossy ones change data,
- * and png wants images of few kinds. */
+/* The lossless operators for arrays of any shape and type; png supports only some types
+ * of images. */
 static const char *const names[] = {"blosc", "bzip2", NULL};
 enum { NNAMES = sizeof names / sizeof names[0] - 1 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static bool there[NNAMES];
+static bool available[NNAMES];
 
-static void look(void)
+static void find_operators(void)
 {
-    struct bp_ears ears;
+    struct bp_capture capture;
 
-    dnn_bp_listen(&ears);
+    dnn_bp_capture_start(&capture);
     adios2_adios *adios = adios2_init_serial();
     for (int i = 0; adios != NULL && i < NNAMES; i++)
-        there[i] = adios2_define_operator(adios, names[i], names[i]) != NULL;
+        available[i] = adios2_define_operator(adios, names[i], names[i]) != NULL;
     if (adios != NULL) adios2_finalize(adios);
-    dnn_bp_captured(&ears, true, "", "", NULL);
+    dnn_bp_capture_end(&capture, true, "", "", NULL);
 }
 
 const char *dnn_bp_version(void)
@@ -36,9 +36,9 @@ const char *dnn_bp_version(void)
 
 bool dnn_bp_operator(const char *name)
 {
-    pthread_once(&once, look);
+    pthread_once(&once, find_operators);
     for (int i = 0; i < NNAMES; i++)
-        if (strcmp(name, names[i]) == 0) return there[i];
+        if (strcmp(name, names[i]) == 0) return available[i];
     return false;
 }
 
@@ -48,7 +48,8 @@ int dnn_bp_operator_check(const char *name, struct dnn_err *err)
 
     if (dnn_bp_operator(name)) return 0;
     for (int i = 0; i < NNAMES; i++)
-        if (there[i]) dnn_buf_add(&list, "%s%s", list.len > 0 ? ", " : "", names[i]);
+        if (available[i])
+            dnn_buf_add(&list, "%s%s", list.len > 0 ? ", " : "", names[i]);
     int rc = dnn_fail(
         err, DNN_ECONFIG,
         "compression \"%s\" is not available in the installed ADIOS2 %s; available: %s",

@@ -1,8 +1,8 @@
-/* probe.c - a BP file of somebody else's is first opened by a process that may die.
+/* probe.c - test a BP file of another program in a separate process, which may crash.
  *
- * ADIOS2 takes what is in a file's tables for true.  Damage that leaves their lengths
- * as they are is not seen by check.c, and makes ADIOS2 crash or wait for ever; of our
- * own files it is seen by their checksums.
+ * ADIOS2 does not validate the tables of a file.  Damage that does not change their
+ * lengths is not detected by check.c, and makes ADIOS2 crash or hang.  In our own files
+ * it is detected by the checksums.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -18,9 +18,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PATIENCE = 10, BYTES_PER_SECOND = 20 << 20, LARGE = 256 << 20 };
+enum { TIMEOUT = 10, BYTES_PER_SECOND = 20 << 20, LARGE = 256 << 20 };
 
-/* The first and the last row of an array. */
+/* Read the first and the last row of an array. */
 static bool try_rows(struct dnn_bp *bp, int var)
 {
     int64_t rows = dnn_bp_var(bp, var)->shape.dim[0], bytes = bp->var[var].row_bytes;
@@ -29,28 +29,28 @@ static bool try_rows(struct dnn_bp *bp, int var)
 
     if (dnn_bp_blocks(bp, var, &first, &n, NULL) < 0) return false;
     bool good =
-        buffer == NULL ||
-        (dnn_bp_ask(bp, var, 0, 1, buffer, NULL) == 0 && dnn_bp_fetch(bp, NULL) == 0 &&
-         dnn_bp_ask(bp, var, rows - 1, 1, buffer, NULL) == 0 &&
-         dnn_bp_fetch(bp, NULL) == 0);
+        buffer == NULL || (dnn_bp_request(bp, var, 0, 1, buffer, NULL) == 0 &&
+                           dnn_bp_fetch(bp, NULL) == 0 &&
+                           dnn_bp_request(bp, var, rows - 1, 1, buffer, NULL) == 0 &&
+                           dnn_bp_fetch(bp, NULL) == 0);
     free(buffer);
     return good;
 }
 
 static _Noreturn void try_all(const char *path, size_t md_bytes)
 {
-    int nowhere = open("/dev/null", O_WRONLY);
+    int null = open("/dev/null", O_WRONLY);
 
-    /* Whatever catches signals to speak of them would speak of this process. */
-    static const int deadly[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGALRM};
-    for (size_t i = 0; i < sizeof deadly / sizeof deadly[0]; i++)
-        signal(deadly[i], SIG_DFL);
-    if (nowhere >= 0) dup2(nowhere, STDERR_FILENO);
-    alarm(PATIENCE + (unsigned)(md_bytes / BYTES_PER_SECOND));
+    /* Handlers (of MPI, for example) would print messages about this process. */
+    static const int fatal[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGALRM};
+    for (size_t i = 0; i < sizeof fatal / sizeof fatal[0]; i++)
+        signal(fatal[i], SIG_DFL);
+    if (null >= 0) dup2(null, STDERR_FILENO);
+    alarm(TIMEOUT + (unsigned)(md_bytes / BYTES_PER_SECOND));
     struct dnn_bp *bp = dnn_bp_make(NULL, path);
     bp->md_bytes = md_bytes;
     bp->threads = 1;
-    bool good = dnn_bp_begin(bp, NULL) == 0;
+    bool good = dnn_bp_open_engine(bp, NULL) == 0;
     for (int i = 0; good && i < bp->nvars; i++)
         good = try_rows(bp, i);
     _exit(good ? 0 : 1);

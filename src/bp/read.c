@@ -1,4 +1,4 @@
-/* read.c - BP files being read, at any place.
+/* read.c - read BP files.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -12,13 +12,13 @@
 
 enum { PIECE = 64 << 20 };
 
-/* What rank 0 has seen of a file and tells the others. */
-struct seen {
+/* The metadata of a file; rank 0 reads it and broadcasts it. */
+struct metadata {
     size_t md_bytes, map_len, index_len;
     char *map, *index; /* owned */
 };
 
-static int look(const char *path, struct seen *out, struct dnn_err *err)
+static int read_metadata(const char *path, struct metadata *out, struct dnn_err *err)
 {
     struct bp_map map;
 
@@ -34,7 +34,7 @@ static int look(const char *path, struct seen *out, struct dnn_err *err)
     return out->index != NULL ? 0 : dnn_bp_probe(path, out->md_bytes, err);
 }
 
-static int tell(struct dnn_bp *bp, char **text, size_t len, struct dnn_err *err)
+static int broadcast(struct dnn_bp *bp, char **text, size_t len, struct dnn_err *err)
 {
     if (bp->rank != 0) *text = dnn_alloc(len + 1);
     for (size_t at = 0; at < len; at += PIECE) {
@@ -45,28 +45,29 @@ static int tell(struct dnn_bp *bp, char **text, size_t len, struct dnn_err *err)
     return 0;
 }
 
-static int look_together(struct dnn_bp *bp, struct seen *seen, struct dnn_err *err)
+static int share_metadata(struct dnn_bp *bp, struct metadata *metadata,
+                          struct dnn_err *err)
 {
     uint64_t size[4] = {0};
-    int rc = bp->rank == 0 ? look(bp->path, seen, err) : 0;
+    int rc = bp->rank == 0 ? read_metadata(bp->path, metadata, err) : 0;
 
     if (bp->size == 1) return rc;
     DNN_TRY(dnn_comm_agree(bp->comm, rc, err));
-    size[0] = seen->md_bytes;
-    size[1] = seen->map_len;
-    size[2] = seen->index_len;
-    size[3] = seen->index != NULL;
+    size[0] = metadata->md_bytes;
+    size[1] = metadata->map_len;
+    size[2] = metadata->index_len;
+    size[3] = metadata->index != NULL;
     DNN_TRY(dnn_comm_bcast(bp->comm, "sizes of a BP file", size, sizeof size, 0, err));
-    seen->md_bytes = size[0];
-    seen->map_len = size[1];
-    seen->index_len = size[2];
-    DNN_TRY(tell(bp, &seen->map, seen->map_len, err));
-    return size[3] != 0 ? tell(bp, &seen->index, seen->index_len, err) : 0;
+    metadata->md_bytes = size[0];
+    metadata->map_len = size[1];
+    metadata->index_len = size[2];
+    DNN_TRY(broadcast(bp, &metadata->map, metadata->map_len, err));
+    return size[3] != 0 ? broadcast(bp, &metadata->index, metadata->index_len, err) : 0;
 }
 
-/* One variable into the list; what we do not read (texts, complex numbers, values
- * without axes, arrays without a place in a whole) is left out. */
-static void take(struct dnn_bp *bp, const char *name)
+/* Add a variable to the list, unless it is not supported (strings, complex numbers,
+ * scalars, local arrays). */
+static void add_variable(struct dnn_bp *bp, const char *name)
 {
     adios2_variable *handle = adios2_inquire_variable(bp->io, name);
     adios2_type type;
@@ -76,8 +77,7 @@ static void take(struct dnn_bp *bp, const char *name)
     int64_t all;
 
     if (handle == NULL || adios2_variable_type(&type, handle) != 0 ||
-        !dnn_bp_own_type(type, &pub.type) ||
-        adios2_variable_shapeid(&kind, handle) != 0 ||
+        !dnn_bp_dtype(type, &pub.type) || adios2_variable_shapeid(&kind, handle) != 0 ||
         kind != adios2_shapeid_global_array ||
         adios2_variable_ndims(&ndim, handle) != 0 || ndim < 1 || ndim > DNN_MAX_DIMS ||
         adios2_variable_shape(dim, handle) != 0 ||
@@ -99,7 +99,7 @@ static void take(struct dnn_bp *bp, const char *name)
         (struct bp_var){.pub = pub, .handle = handle, .row_bytes = row};
 }
 
-/* What attributes say of a variable beyond ADIOS2's own description. */
+/* Properties of a variable that are stored as attributes. */
 static void read_attributes(struct dnn_bp *bp, struct dnn_bp_var *var)
 {
     char *name = dnn_format("%s/type", var->name);
@@ -118,25 +118,25 @@ static void read_attributes(struct dnn_bp *bp, struct dnn_bp_var *var)
     dnn_free(name);
 }
 
-int dnn_bp_begin(struct dnn_bp *bp, struct dnn_err *err)
+int dnn_bp_open_engine(struct dnn_bp *bp, struct dnn_err *err)
 {
-    struct bp_ears ears;
+    struct bp_capture capture;
     char threads[16];
     size_t n = 0;
 
     DNN_TRY(dnn_bp_start(bp, err));
     snprintf(threads, sizeof threads, "%d", bp->threads);
-    dnn_bp_listen(&ears);
+    dnn_bp_capture_start(&capture);
     if (adios2_set_parameter(bp->io, "Threads", threads) == 0)
         bp->engine = adios2_open(bp->io, bp->path, adios2_mode_readRandomAccess);
     char **names = bp->engine == NULL ? NULL : adios2_available_variables(bp->io, &n);
     for (size_t i = 0; names != NULL && i < n; i++) {
-        take(bp, names[i]);
+        add_variable(bp, names[i]);
         free(names[i]);
     }
     free(names);
-    DNN_TRY(
-        dnn_bp_captured(&ears, bp->engine != NULL, bp->path, "opening the file", err));
+    DNN_TRY(dnn_bp_capture_end(&capture, bp->engine != NULL, bp->path,
+                               "opening the file", err));
     for (int i = 0; i < bp->nvars; i++)
         read_attributes(bp, &bp->var[i].pub);
     return 0;
@@ -146,23 +146,24 @@ int dnn_bp_open(struct dnn_comm *comm, const char *path, int threads,
                 struct dnn_bp **out, struct dnn_err *err)
 {
     struct dnn_err own = {0};
-    struct seen seen = {0};
+    struct metadata metadata = {0};
 
     if (err == NULL) err = &own;
     struct dnn_bp *bp = dnn_bp_make(comm, path);
     bp->threads = threads > 0 ? threads : 1;
-    int rc = look_together(bp, &seen, err);
+    int rc = share_metadata(bp, &metadata, err);
     if (rc == 0) {
-        bp->md_bytes = seen.md_bytes;
+        bp->md_bytes = metadata.md_bytes;
         if (comm != NULL) dnn_comm_watch(comm, path, 0);
-        rc = dnn_bp_begin(bp, err);
+        rc = dnn_bp_open_engine(bp, err);
         if (comm != NULL) dnn_comm_unwatch(comm);
         if (bp->size > 1) rc = dnn_comm_agree(comm, rc, err);
     }
-    bp->whole = rc == 0 && seen.index != NULL;
-    bp->index = seen.index;
-    if (bp->whole) dnn_bp_direct_open(bp, seen.map, seen.map_len, seen.index_len);
-    dnn_free(seen.map);
+    bp->complete = rc == 0 && metadata.index != NULL;
+    bp->index = metadata.index;
+    if (bp->complete)
+        dnn_bp_direct_open(bp, metadata.map, metadata.map_len, metadata.index_len);
+    dnn_free(metadata.map);
     if (rc < 0) {
         dnn_bp_close(bp);
         return rc;
@@ -188,9 +189,9 @@ int dnn_bp_find(const struct dnn_bp *bp, const char *name)
     return -1;
 }
 
-bool dnn_bp_whole(const struct dnn_bp *bp)
+bool dnn_bp_complete(const struct dnn_bp *bp)
 {
-    return bp->whole;
+    return bp->complete;
 }
 
 static int by_number(const void *a, const void *b)
@@ -204,7 +205,7 @@ int dnn_bp_blocks(struct dnn_bp *bp, int number, int64_t **out, int64_t *n,
                   struct dnn_err *err)
 {
     struct bp_var *var = &bp->var[number];
-    struct bp_ears ears;
+    struct bp_capture capture;
     int64_t *first;
     size_t all = var->nblocks, k = 0;
 
@@ -213,16 +214,17 @@ int dnn_bp_blocks(struct dnn_bp *bp, int number, int64_t **out, int64_t *n,
         for (; k < all; k++)
             first[k] = var->block[k].first;
     } else {
-        dnn_bp_listen(&ears);
+        dnn_bp_capture_start(&capture);
         adios2_varinfo *info = adios2_inquire_blockinfo(bp->engine, var->handle, 0);
-        DNN_TRY(dnn_bp_captured(&ears, info != NULL, bp->path, var->pub.name, err));
+        DNN_TRY(
+            dnn_bp_capture_end(&capture, info != NULL, bp->path, var->pub.name, err));
         all = info->nblocks;
         first = dnn_alloc((all + 1) * sizeof *first);
         for (size_t i = 0; i < all; i++)
             first[i] = (int64_t)info->BlocksInfo[i].Start[0];
         adios2_free_blockinfo(info);
         qsort(first, all, sizeof *first, by_number);
-        for (size_t i = 0; i < all; i++) /* blocks side by side have one first row */
+        for (size_t i = 0; i < all; i++) /* blocks may have the same first row */
             if (i == 0 || first[i] != first[k - 1]) first[k++] = first[i];
     }
     first[k] = var->pub.shape.dim[0];
@@ -231,13 +233,13 @@ int dnn_bp_blocks(struct dnn_bp *bp, int number, int64_t **out, int64_t *n,
     return 0;
 }
 
-int dnn_bp_ask(struct dnn_bp *bp, int number, int64_t first, int64_t rows, void *to,
-               struct dnn_err *err)
+int dnn_bp_request(struct dnn_bp *bp, int number, int64_t first, int64_t rows, void *to,
+                   struct dnn_err *err)
 {
     struct bp_var *var = &bp->var[number];
     const struct dnn_shape *shape = &var->pub.shape;
     size_t start[DNN_MAX_DIMS] = {0}, count[DNN_MAX_DIMS];
-    struct bp_ears ears;
+    struct bp_capture capture;
 
     if (first < 0 || rows < 0 || rows > shape->dim[0] || first > shape->dim[0] - rows)
         return dnn_fail(err, DNN_EDATA,
@@ -245,29 +247,30 @@ int dnn_bp_ask(struct dnn_bp *bp, int number, int64_t first, int64_t rows, void 
                         bp->path, var->pub.name, (long long)first,
                         (long long)(first + rows), (long long)shape->dim[0]);
     if (rows == 0 || var->row_bytes == 0) return 0;
-    if (dnn_bp_direct_ask(bp, var, first, rows, to)) return 0;
+    if (dnn_bp_direct_request(bp, var, first, rows, to)) return 0;
     for (int i = 0; i < shape->ndim; i++)
         count[i] = (size_t)shape->dim[i];
     start[0] = (size_t)first;
     count[0] = (size_t)rows;
-    dnn_bp_listen(&ears);
+    dnn_bp_capture_start(&capture);
     bool good =
         adios2_set_selection(var->handle, (size_t)shape->ndim, start, count) == 0 &&
         adios2_get(bp->engine, var->handle, to, adios2_mode_deferred) == 0;
-    DNN_TRY(dnn_bp_captured(&ears, good, bp->path, var->pub.name, err));
-    bp->asked = true;
+    DNN_TRY(dnn_bp_capture_end(&capture, good, bp->path, var->pub.name, err));
+    bp->deferred = true;
     return 0;
 }
 
 int dnn_bp_fetch(struct dnn_bp *bp, struct dnn_err *err)
 {
-    struct bp_ears ears;
+    struct bp_capture capture;
 
     int rc = dnn_bp_direct_fetch(bp, err);
-    if (!bp->asked) return rc;
-    bp->asked = false;
-    dnn_bp_listen(&ears);
+    if (!bp->deferred) return rc;
+    bp->deferred = false;
+    dnn_bp_capture_start(&capture);
     bool good = adios2_perform_gets(bp->engine) == 0;
-    int bad = dnn_bp_captured(&ears, good, bp->path, "reading", rc < 0 ? NULL : err);
+    int bad =
+        dnn_bp_capture_end(&capture, good, bp->path, "reading", rc < 0 ? NULL : err);
     return rc < 0 ? rc : bad;
 }

@@ -1,4 +1,4 @@
-/* write.c - BP files being written: one step, arrays in blocks of rows.
+/* write.c - write BP files: one step, arrays in blocks of rows.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -41,7 +41,7 @@ static int check_new(const char *path, struct dnn_err *err)
                            : dnn_fail(err, DNN_EIO, "%s: %s", path, strerror(errno));
 }
 
-/* Fewer aggregators than ranks make the ranks of each pass on what they have. */
+/* With fewer aggregators than ranks, ranks send their data to their aggregator. */
 static bool set_params(struct dnn_bp *bp, const struct dnn_bp_how *how)
 {
     char n[16];
@@ -54,8 +54,8 @@ static bool set_params(struct dnn_bp *bp, const struct dnn_bp_how *how)
              adios2_set_parameter(bp->io, "NumSubFiles", n) == 0));
 }
 
-/* ADIOS2 asks for its first buffer in one piece, and crashes if there is none. */
-static int try_memory(const struct dnn_bp *bp, struct dnn_err *err)
+/* ADIOS2 crashes if the allocation of its first buffer fails. */
+static int check_memory(const struct dnn_bp *bp, struct dnn_err *err)
 {
     enum { FIRST = 136 << 20 };
     void *mem = malloc(FIRST);
@@ -69,14 +69,15 @@ static int try_memory(const struct dnn_bp *bp, struct dnn_err *err)
     return 0;
 }
 
-static int begin(struct dnn_bp *bp, const struct dnn_bp_how *how, struct dnn_err *err)
+static int open_engine(struct dnn_bp *bp, const struct dnn_bp_how *how,
+                       struct dnn_err *err)
 {
-    struct bp_ears ears;
+    struct bp_capture capture;
     adios2_step_status status = adios2_step_status_other_error;
 
-    DNN_TRY(try_memory(bp, err));
+    DNN_TRY(check_memory(bp, err));
     DNN_TRY(dnn_bp_start(bp, err));
-    dnn_bp_listen(&ears);
+    dnn_bp_capture_start(&capture);
     bool good = set_params(bp, how);
     if (good && how->compress != NULL) {
         bp->op = adios2_define_operator(bp->adios, "compress", how->compress);
@@ -88,18 +89,18 @@ static int begin(struct dnn_bp *bp, const struct dnn_bp_how *how, struct dnn_err
     good = bp->engine != NULL &&
            adios2_begin_step(bp->engine, adios2_step_mode_append, -1, &status) == 0 &&
            status == adios2_step_status_ok;
-    return dnn_bp_captured(&ears, good, bp->path, "creating the file", err);
+    return dnn_bp_capture_end(&capture, good, bp->path, "creating the file", err);
 }
 
 int dnn_bp_create(struct dnn_comm *comm, const char *path, const struct dnn_bp_how *how,
                   struct dnn_bp **out, struct dnn_err *err)
 {
-    static const struct dnn_bp_how usual;
+    static const struct dnn_bp_how defaults;
     struct dnn_err own = {0};
     int rc = 0;
 
     if (err == NULL) err = &own;
-    if (how == NULL) how = &usual;
+    if (how == NULL) how = &defaults;
     struct dnn_bp *bp = dnn_bp_make(comm, path);
     bp->writing = true;
     if (how->compress != NULL) rc = dnn_bp_operator_check(how->compress, err);
@@ -110,7 +111,7 @@ int dnn_bp_create(struct dnn_comm *comm, const char *path, const struct dnn_bp_h
     rc = agree(bp, rc, err);
     if (rc == 0) {
         watch(bp, "creating the file");
-        rc = begin(bp, how, err);
+        rc = open_engine(bp, how, err);
         unwatch(bp);
         rc = agree(bp, rc, err);
     }
@@ -186,9 +187,9 @@ static adios2_variable *define(struct dnn_bp *bp, const char *name, enum dnn_dty
     return bp->op_params == NULL || add_params(bp, handle, number) ? handle : NULL;
 }
 
-/* An attribute of a variable. */
-static int describe(struct dnn_bp *bp, const char *name, const char *what,
-                    const char *text, struct dnn_err *err)
+/* Add an attribute of a variable. */
+static int add_attribute(struct dnn_bp *bp, const char *name, const char *what,
+                         const char *text, struct dnn_err *err)
 {
     char *attr = dnn_format("%s/%s", name, what);
     int rc = dnn_bp_attr_text(bp, attr, text, err);
@@ -201,19 +202,19 @@ int dnn_bp_define(struct dnn_bp *bp, const char *name, enum dnn_dtype type,
                   const struct dnn_shape *shape, bool plain, int *out,
                   struct dnn_err *err)
 {
-    struct bp_ears ears;
+    struct bp_capture capture;
     int64_t row_bytes = 0;
     enum dnn_dtype read_as;
 
     DNN_TRY(check_shape(bp, name, type, shape, &row_bytes, err));
     DNN_TRY(check_params(bp, name, err));
-    dnn_bp_listen(&ears);
+    dnn_bp_capture_start(&capture);
     adios2_variable *handle = define(bp, name, type, shape, plain);
-    DNN_TRY(dnn_bp_captured(&ears, handle != NULL, bp->path, name, err));
-    if (!dnn_bp_own_type(dnn_bp_adios_type(type), &read_as) || read_as != type)
-        DNN_TRY(describe(bp, name, "type", dnn_dtype_name(type), err));
+    DNN_TRY(dnn_bp_capture_end(&capture, handle != NULL, bp->path, name, err));
+    if (!dnn_bp_dtype(dnn_bp_adios_type(type), &read_as) || read_as != type)
+        DNN_TRY(add_attribute(bp, name, "type", dnn_dtype_name(type), err));
     if (bp->op != NULL && !plain)
-        DNN_TRY(describe(bp, name, "compression", bp->op_name, err));
+        DNN_TRY(add_attribute(bp, name, "compression", bp->op_name, err));
     bp->var = dnn_grow(bp->var, &bp->cap, (size_t)bp->nvars + 1, sizeof *bp->var);
     struct bp_var *var = &bp->var[bp->nvars];
     var->pub = (struct dnn_bp_var){.name = dnn_strdup(name),
@@ -226,10 +227,10 @@ int dnn_bp_define(struct dnn_bp *bp, const char *name, enum dnn_dtype type,
     return 0;
 }
 
-/* Where ADIOS2 puts it: one after the other, each at a multiple of its number's size.
- * Whether that is true is looked at when the file is finished. */
-static void remember(struct dnn_bp *bp, struct bp_var *var, int64_t first, int64_t rows,
-                     const void *data)
+/* Record the offset at which ADIOS2 writes a block: after the previous one, aligned to
+ * the element size.  This is verified when the file is finished. */
+static void record_block(struct dnn_bp *bp, struct bp_var *var, int64_t first,
+                         int64_t rows, const void *data)
 {
     uint64_t unit = dnn_dtype_size(var->pub.type);
     uint64_t bytes = (uint64_t)(rows * var->row_bytes);
@@ -241,18 +242,18 @@ static void remember(struct dnn_bp *bp, struct bp_var *var, int64_t first, int64
         .b = {.first = first,
               .rows = rows,
               .writer = (uint64_t)bp->rank,
-              .portion = bp->portion,
+              .flush = bp->flush,
               .offset = bp->offset},
         .sum = sum
     };
     bp->offset += bytes;
 }
 
-static int compressed_put(struct dnn_bp *bp, const struct bp_var *var,
-                          struct bp_ears *ears, bool good, int64_t first, int64_t rows,
-                          struct dnn_err *err)
+static int end_compressed(struct dnn_bp *bp, const struct bp_var *var,
+                          struct bp_capture *capture, bool good, int64_t first,
+                          int64_t rows, struct dnn_err *err)
 {
-    int rc = dnn_bp_captured(ears, good, bp->path, var->pub.name, err);
+    int rc = dnn_bp_capture_end(capture, good, bp->path, var->pub.name, err);
 
     if (rc == 0 || strstr(err->text, "larger than destination") == NULL) return rc;
     return dnn_fail(err, DNN_EDATA,
@@ -268,7 +269,7 @@ int dnn_bp_put(struct dnn_bp *bp, int number, int64_t first, int64_t rows,
     struct bp_var *var = &bp->var[number];
     const struct dnn_shape *shape = &var->pub.shape;
     size_t start[DNN_MAX_DIMS] = {0}, count[DNN_MAX_DIMS];
-    struct bp_ears ears;
+    struct bp_capture capture;
     struct dnn_err own = {0};
 
     if (err == NULL) err = &own;
@@ -282,35 +283,36 @@ int dnn_bp_put(struct dnn_bp *bp, int number, int64_t first, int64_t rows,
         count[i] = (size_t)shape->dim[i];
     start[0] = (size_t)first;
     count[0] = (size_t)rows;
-    /* Only compressors complain here, and listening takes longer than a small row. */
-    if (var->pub.compressed) dnn_bp_listen(&ears);
+    /* Only compressors print messages here, and capturing takes longer than writing a
+     * small row. */
+    if (var->pub.compressed) dnn_bp_capture_start(&capture);
     bool good =
         adios2_set_selection(var->handle, (size_t)shape->ndim, start, count) == 0 &&
         adios2_put(bp->engine, var->handle, data, adios2_mode_sync) == 0;
     if (var->pub.compressed)
-        DNN_TRY(compressed_put(bp, var, &ears, good, first, rows, err));
+        DNN_TRY(end_compressed(bp, var, &capture, good, first, rows, err));
     bp->failed |= !good;
     if (!good)
         return dnn_fail(err, DNN_EIO, "%s: %s: rows %lld to %lld: rejected by ADIOS2",
                         bp->path, var->pub.name, (long long)first,
                         (long long)(first + rows));
-    if (bp->op == NULL) remember(bp, var, first, rows, data);
+    if (bp->op == NULL) record_block(bp, var, first, rows, data);
     return 0;
 }
 
 int dnn_bp_flush(struct dnn_bp *bp, struct dnn_err *err)
 {
-    struct bp_ears ears;
+    struct bp_capture capture;
     struct dnn_err own = {0};
 
     if (err == NULL) err = &own;
     watch(bp, "writing");
-    dnn_bp_listen(&ears);
+    dnn_bp_capture_start(&capture);
     bool good = adios2_perform_data_write(bp->engine) == 0;
-    int rc = dnn_bp_captured(&ears, good, bp->path, "writing", err);
+    int rc = dnn_bp_capture_end(&capture, good, bp->path, "writing", err);
     unwatch(bp);
     bp->failed |= rc < 0;
-    bp->portion++;
+    bp->flush++;
     bp->offset = 0;
     return agree(bp, rc, err);
 }

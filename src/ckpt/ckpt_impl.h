@@ -25,7 +25,7 @@ enum { DNN_CKPT_FORMAT = 1 };
 #define DNN_CKPT_BEST "best.bp"
 #define DNN_CKPT_BEST_PART ".best.part"
 
-/* What to write; all owned, except perhaps the data. */
+/* What to write.  All pointers are owned, except the data if it is not copied. */
 struct ckpt_job {
     int64_t step;
     bool best;
@@ -47,7 +47,7 @@ struct dnn_ckpts {
     size_t nsteps, cap;
     int64_t best; /* -1: none */
     struct ckpt_job job;
-    int rc; /* of the writer */
+    int rc; /* result of the writer */
     struct dnn_err err;
 
     char *copy; /* owned: copies of the arrays */
@@ -56,27 +56,29 @@ struct dnn_ckpts {
     bool running; /* the thread must be joined */
     pthread_mutex_t mutex;
     pthread_cond_t cond;
-    bool finished;             /* under the mutex: the writer has ended            */
+    bool finished;             /* protected by mutex: the writer has finished      */
     _Atomic unsigned progress; /* incremented by the writer                   */
     double began, took, blocked, all;
 };
 
-/* ---- keep.c; all Local, on rank 0 ---- */
+/* ---- list.c; all Local, on rank 0 ---- */
 
-/* "ckpt-000001234.bp" (dnn_free()), and the reverse: -1 if it is no such name. */
+/* The name "ckpt-000001234.bp" of a step (dnn_free()); the step of a name, -1: another
+ * name. */
 char *dnn_ckpt_name(int64_t step);
 int64_t dnn_ckpt_name_step(const char *name);
 /* DIR/name; dnn_free(). */
 char *dnn_ckpt_path(const char *dir, const char *name);
-/* The steps in a directory, sorted (dnn_free()), and the best of them or -1. */
+/* The steps of the checkpoints in a directory, sorted (dnn_free()), and the best one or
+ * -1. */
 int dnn_ckpt_list(const char *dir, int64_t **out, size_t *n, size_t *cap, int64_t *best,
                   struct dnn_err *err);
-/* A checkpoint is written: rename later ones, remove old ones. */
+/* To be called after a checkpoint was written: rename later ones, remove old ones. */
 void dnn_ckpt_keep(struct dnn_ckpts *ckpts, int64_t step, bool best);
-/* Rename it to NAME.why; returns the new path (dnn_free()), or NULL on failure.  Either
- * way it is removed from the list. */
-char *dnn_ckpt_set_aside(struct dnn_ckpts *ckpts, int64_t step, const char *why,
-                         struct dnn_err *err);
+/* Rename a checkpoint to NAME.suffix; returns the new path (dnn_free()), or NULL on
+ * failure.  In both cases it is removed from the list. */
+char *dnn_ckpt_rename(struct dnn_ckpts *ckpts, int64_t step, const char *suffix,
+                      struct dnn_err *err);
 /* fsync() the directory. */
 int dnn_ckpt_sync(const char *dir, struct dnn_err *err);
 
@@ -90,21 +92,21 @@ struct ckpt_table {
     size_t state_bytes;
 };
 void dnn_ckpt_table_print(const struct ckpt_table *table, struct dnn_buf *out);
-/* *out is for dnn_ckpt_table_free(), also on failure. */
+/* Parse a table.  *out must be freed with dnn_ckpt_table_free(), also on failure. */
 int dnn_ckpt_table_read(const char *path, const char *text, struct ckpt_table *out,
                         struct dnn_err *err);
 void dnn_ckpt_table_free(struct ckpt_table *table);
-/* Over table and state. */
+/* Checksum of table and state. */
 uint64_t dnn_ckpt_table_sum(const char *table, const char *state);
 /* Bytes of an array; DNN_EDATA if it cannot be stored. */
 int dnn_ckpt_bytes(const struct dnn_ckpt_array *array, size_t *out,
                    struct dnn_err *err);
-/* Check that these can be saved: unique printable names, valid sizes. */
+/* Check that these arrays can be saved: unique printable names, valid sizes. */
 int dnn_ckpt_check(const char *dir, int n, const struct dnn_ckpt_array *array,
                    struct dnn_err *err);
-/* Sorted by name; dnn_free(). */
+/* The arrays sorted by name; dnn_free(). */
 const struct dnn_ckpt_array **dnn_ckpt_sort(int n, const struct dnn_ckpt_array *array);
-/* Check that the arrays of a file are those wanted. */
+/* Check that the arrays of a file (has) are the expected ones (want). */
 int dnn_ckpt_compare(const char *path, int nhas, const struct dnn_ckpt_array *has,
                      int n, const struct dnn_ckpt_array *want, struct dnn_err *err);
 
@@ -112,13 +114,13 @@ int dnn_ckpt_compare(const char *path, int nhas, const struct dnn_ckpt_array *ha
 
 /* Write ckpts->job. */
 int dnn_ckpt_write(struct dnn_ckpts *ckpts, struct dnn_err *err);
-/* Remove an incomplete one.  Its files are truncated first: a failed writer may still
- * have them open, and they would keep their disk space. */
+/* Remove an incomplete checkpoint.  Its files are truncated first, because a failed
+ * writer may still have them open, so that they would occupy disk space. */
 int dnn_ckpt_discard(const char *path, struct dnn_err *err);
 
 /* ---- save.c ---- */
 
-/* Collective.  Wait for the writer; its error, on all ranks. */
+/* Collective.  Wait for the writer; returns its error, on all ranks. */
 int dnn_ckpt_join(struct dnn_ckpts *ckpts, struct dnn_err *err);
 int dnn_ckpt_agree(struct dnn_ckpts *ckpts, int rc, struct dnn_err *err);
 

@@ -1,4 +1,4 @@
-/* file.c - reading a checkpoint.
+/* file.c - read a checkpoint.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -13,7 +13,7 @@
 #include <xxhash.h>
 
 /* Bytes read at once, or one row if that is more. */
-enum { PIECE = 16 << 20 };
+enum { BLOCK = 16 << 20 };
 
 struct dnn_ckpt_file {
     char *path;
@@ -23,11 +23,11 @@ struct dnn_ckpt_file {
     char *state; /* owned */
 };
 
-/* Read table and state, and compare their checksum. */
+/* Read table and state, and check their checksum. */
 static int read_table(struct dnn_ckpt_file *file, struct dnn_err *err)
 {
     char *table = dnn_bp_text(file->bp, "ckpt/table");
-    char *sum = dnn_bp_text(file->bp, "ckpt/sum"), want[17] = "";
+    char *sum = dnn_bp_text(file->bp, "ckpt/sum"), expected[17] = "";
     int rc = 0;
 
     file->state = dnn_bp_text(file->bp, "ckpt/state");
@@ -35,9 +35,9 @@ static int read_table(struct dnn_ckpt_file *file, struct dnn_err *err)
     if (table == NULL || sum == NULL)
         rc = dnn_fail(err, DNN_EDATA, "%s: is not a checkpoint", file->path);
     else
-        snprintf(want, sizeof want, "%016" PRIx64,
+        snprintf(expected, sizeof expected, "%016" PRIx64,
                  dnn_ckpt_table_sum(table, file->state));
-    if (rc == 0 && strcmp(sum, want) != 0)
+    if (rc == 0 && strcmp(sum, expected) != 0)
         rc = dnn_fail(err, DNN_EDATA,
                       "%s: is damaged: the checksum of its table differs", file->path);
     if (rc == 0) rc = dnn_ckpt_table_read(file->path, table, &file->table, err);
@@ -83,7 +83,7 @@ int dnn_ckpt_file_open(const char *path, struct dnn_ckpt_file **out,
 
     file->path = dnn_strdup(path);
     int rc = dnn_bp_open(NULL, path, 1, &file->bp, err);
-    if (rc == 0 && !dnn_bp_whole(file->bp))
+    if (rc == 0 && !dnn_bp_complete(file->bp))
         rc = dnn_fail(err, DNN_EDATA, "%s: is incomplete: its end marker is missing",
                       path);
     if (rc == 0) rc = read_table(file, err);
@@ -155,33 +155,33 @@ int dnn_ckpt_file_read(struct dnn_ckpt_file *file, int i, void *to, struct dnn_e
     if (file->var[i] < 0) return 0;
     DNN_TRY(dnn_ckpt_bytes(&file->table.array[i], &bytes, err));
     const struct dnn_bp_var *var = dnn_bp_var(file->bp, file->var[i]);
-    DNN_TRY(dnn_bp_ask(file->bp, file->var[i], 0, var->shape.dim[0], to, err));
+    DNN_TRY(dnn_bp_request(file->bp, file->var[i], 0, var->shape.dim[0], to, err));
     DNN_TRY(dnn_bp_fetch(file->bp, err));
     return compare_sum(file, i, XXH3_64bits(to, bytes), err);
 }
 
-/* Checksum of an array, piece by piece. */
-static int sum_pieces(struct dnn_ckpt_file *file, int i, size_t row, int64_t rows,
+/* Compute the checksum of an array in blocks. */
+static int sum_blocks(struct dnn_ckpt_file *file, int i, size_t row, int64_t rows,
                       XXH3_state_t *state, struct dnn_err *err)
 {
-    int64_t most = row >= PIECE ? 1 : (int64_t)(PIECE / row);
+    int64_t max = row >= BLOCK ? 1 : (int64_t)(BLOCK / row);
     int rc = 0;
 
-    if (most > rows) most = rows;
-    char *piece = malloc((size_t)most * row);
-    if (piece == NULL)
+    if (max > rows) max = rows;
+    char *block = malloc((size_t)max * row);
+    if (block == NULL)
         return dnn_fail(
             err, DNN_ENOMEM,
             "%s: %s: checking it needs %zu bytes of memory, which is not available",
-            file->path, file->table.array[i].name, (size_t)most * row);
-    for (int64_t at = 0; rc == 0 && at < rows; at += most) {
-        int64_t n = rows - at < most ? rows - at : most;
+            file->path, file->table.array[i].name, (size_t)max * row);
+    for (int64_t at = 0; rc == 0 && at < rows; at += max) {
+        int64_t n = rows - at < max ? rows - at : max;
 
-        rc = dnn_bp_ask(file->bp, file->var[i], at, n, piece, err);
+        rc = dnn_bp_request(file->bp, file->var[i], at, n, block, err);
         if (rc == 0) rc = dnn_bp_fetch(file->bp, err);
-        if (rc == 0) XXH3_64bits_update(state, piece, (size_t)n * row);
+        if (rc == 0) XXH3_64bits_update(state, block, (size_t)n * row);
     }
-    free(piece);
+    free(block);
     return rc;
 }
 
@@ -197,7 +197,7 @@ int dnn_ckpt_file_check(struct dnn_ckpt_file *file, int i, struct dnn_err *err)
         return dnn_fail(err, DNN_ENOMEM, "%s: out of memory for a checksum",
                         file->path);
     XXH3_64bits_reset(state);
-    int rc = sum_pieces(file, i, bytes / (size_t)rows, rows, state, err);
+    int rc = sum_blocks(file, i, bytes / (size_t)rows, rows, state, err);
     if (rc == 0) rc = compare_sum(file, i, XXH3_64bits_digest(state), err);
     XXH3_freeState(state);
     return rc;

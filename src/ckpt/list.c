@@ -1,9 +1,9 @@
-/* keep.c - existing checkpoints, which to keep, and the best.
+/* list.c - existing checkpoints, which to keep, and the best.
  *
- * The best is a link, best.bp.  A new link is created as .best.part before its
- * checkpoint is renamed, and renamed after it; so a run that is killed in between can
- * be completed. A checkpoint to remove is first renamed to a hidden name, so that an
- * incomplete one never has a valid name.
+ * best.bp is a link to the best checkpoint.  A new link is created as .best.part before
+ * its checkpoint is renamed, and renamed afterwards; if the run is killed in between,
+ * the next run completes it.  A checkpoint to remove is first renamed to a hidden name,
+ * so that an incomplete one never has a valid name.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -53,7 +53,7 @@ int dnn_ckpt_sync(const char *dir, struct dnn_err *err)
 {
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
 
-    /* Some file systems do not support it. */
+    /* Some file systems do not support fsync() of a directory. */
     if (fd < 0 || (fsync(fd) < 0 && errno != EINVAL))
         rc = dnn_fail(err, DNN_EIO, "%s: fsync failed: %s", dir, strerror(errno));
     if (fd >= 0) close(fd);
@@ -74,7 +74,7 @@ static bool has_step(const int64_t *step, size_t n, int64_t which)
     return false;
 }
 
-/* The step a link points to; -1: none. */
+/* The step of the checkpoint a link points to; -1: none. */
 static int64_t link_step(const char *dir, const char *name)
 {
     char *path = dnn_ckpt_path(dir, name), to[NAME_MAX + 1];
@@ -124,16 +124,16 @@ static void remove_step(struct dnn_ckpts *c, int64_t step)
     c->best = -1;
 }
 
-char *dnn_ckpt_set_aside(struct dnn_ckpts *c, int64_t step, const char *why,
-                         struct dnn_err *err)
+char *dnn_ckpt_rename(struct dnn_ckpts *c, int64_t step, const char *suffix,
+                      struct dnn_err *err)
 {
     char *name = dnn_ckpt_name(step), *from = dnn_ckpt_path(c->dir, name);
-    char *to = dnn_format("%s.%s", from, why);
+    char *to = dnn_format("%s.%s", from, suffix);
     struct stat st;
 
     for (int i = 2; lstat(to, &st) == 0; i++) {
         dnn_free(to);
-        to = dnn_format("%s.%s-%d", from, why, i);
+        to = dnn_format("%s.%s-%d", from, suffix, i);
     }
     if (rename(from, to) < 0) {
         dnn_fail(err, DNN_EIO, "%s: cannot be renamed to %s: %s", from, to,
@@ -147,7 +147,8 @@ char *dnn_ckpt_set_aside(struct dnn_ckpts *c, int64_t step, const char *why,
     return to;
 }
 
-/* A failure is a warning; it is tried again after the next save. */
+/* Remove a checkpoint.  A failure is logged as a warning; it is tried again after the
+ * next save. */
 static bool remove_one(struct dnn_ckpts *c, int64_t step)
 {
     char *name = dnn_ckpt_name(step), *from = dnn_ckpt_path(c->dir, name);
@@ -167,12 +168,12 @@ static bool remove_one(struct dnn_ckpts *c, int64_t step)
     return gone;
 }
 
-static void supersede(struct dnn_ckpts *c, int64_t step)
+static void rename_later(struct dnn_ckpts *c, int64_t step)
 {
     while (c->nsteps > 0 && c->step[c->nsteps - 1] > step) {
         struct dnn_err err = {0};
         int64_t later = c->step[c->nsteps - 1];
-        char *to = dnn_ckpt_set_aside(c, later, "superseded", &err);
+        char *to = dnn_ckpt_rename(c, later, "superseded", &err);
 
         if (to == NULL)
             dnn_log(DNN_WARN, "ckpt", "%s", err.text);
@@ -188,7 +189,7 @@ static void supersede(struct dnn_ckpts *c, int64_t step)
 
 void dnn_ckpt_keep(struct dnn_ckpts *c, int64_t step, bool best)
 {
-    supersede(c, step);
+    rename_later(c, step);
     if (best) c->best = step;
     if (!has_step(c->step, c->nsteps, step)) {
         c->step = dnn_grow(c->step, &c->cap, c->nsteps + 1, sizeof *c->step);
@@ -203,9 +204,9 @@ void dnn_ckpt_keep(struct dnn_ckpts *c, int64_t step, bool best)
     c->nsteps = k;
 }
 
-/* ---- by name ---- */
+/* ---- find a checkpoint ---- */
 
-static int find_best(const char *dir, int64_t best, char **out, struct dnn_err *err)
+static int path_of_step(const char *dir, int64_t best, char **out, struct dnn_err *err)
 {
     if (best < 0) return dnn_fail(err, DNN_EDATA, "%s: no best checkpoint found", dir);
     char *name = dnn_ckpt_name(best);
@@ -219,7 +220,7 @@ static int find_step(const char *dir, const int64_t *step, size_t n, int64_t wan
 {
     struct dnn_buf list = {0};
 
-    if (has_step(step, n, wanted)) return find_best(dir, wanted, out, err);
+    if (has_step(step, n, wanted)) return path_of_step(dir, wanted, out, err);
     for (size_t i = 0; i < n && i < 20; i++)
         dnn_buf_add(&list, "%s%" PRId64, i > 0 ? ", " : "", step[i]);
     int rc =
@@ -247,9 +248,9 @@ int dnn_ckpt_find(const char *dir, const char *wanted, char **out, struct dnn_er
     else if (wanted == NULL && n == 0)
         rc = dnn_fail(err, DNN_EDATA, "%s: no checkpoint found", dir);
     else if (wanted == NULL)
-        rc = find_best(dir, step[n - 1], out, err);
+        rc = path_of_step(dir, step[n - 1], out, err);
     else if (digits == 0)
-        rc = find_best(dir, best, out, err);
+        rc = path_of_step(dir, best, out, err);
     else if (!dnn_text_int(wanted, &number))
         rc = dnn_fail(err, DNN_EUSAGE, "%s: is not a step number", wanted);
     else

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-enum { PIECE = 64 << 20 };
+enum { BLOCK = 64 << 20 };
 
 /* Open a file and check all its checksums. */
 static int open_valid(const char *path, struct dnn_ckpt_file **out, struct dnn_err *err)
@@ -34,7 +34,7 @@ static int open_valid(const char *path, struct dnn_ckpt_file **out, struct dnn_e
 static void rename_damaged(struct dnn_ckpts *c, int64_t step, const char *why)
 {
     struct dnn_err err = {0};
-    char *to = dnn_ckpt_set_aside(c, step, "damaged", &err);
+    char *to = dnn_ckpt_rename(c, step, "damaged", &err);
 
     const char *then =
         c->nsteps > 0 ? "using the one before it" : "there is none before it";
@@ -45,7 +45,7 @@ static void rename_damaged(struct dnn_ckpts *c, int64_t step, const char *why)
     dnn_free(to);
 }
 
-/* *out NULL if there is none. */
+/* Open the newest valid checkpoint; *out is NULL if there is none. */
 static int open_newest(struct dnn_ckpts *c, struct dnn_ckpt_file **out,
                        struct dnn_err *err)
 {
@@ -92,7 +92,7 @@ static int open_wanted(struct dnn_ckpts *c, const char *wanted, int n,
                             err);
 }
 
-/* All ranks must load the same arrays. */
+/* Check that all ranks load the same arrays. */
 static int check_same(struct dnn_ckpts *c, int n, const struct dnn_ckpt_array *array,
                       struct dnn_err *err)
 {
@@ -105,21 +105,21 @@ static int check_same(struct dnn_ckpts *c, int n, const struct dnn_ckpt_array *a
                     dnn_shape_text(shape, sizeof shape, &array[i].shape),
                     array[i].name);
     int64_t sum = (int64_t)(XXH3_64bits(text.text, text.len) >> 1);
-    int64_t both[2] = {sum, -sum};
+    int64_t sums[2] = {sum, -sum};
     dnn_buf_free(&text);
-    DNN_TRY(dnn_comm_allreduce(c->comm, "arrays of a checkpoint", both, 2, DNN_COMM_I64,
+    DNN_TRY(dnn_comm_allreduce(c->comm, "arrays of a checkpoint", sums, 2, DNN_COMM_I64,
                                DNN_COMM_MIN, err));
-    if (both[0] != -both[1])
+    if (sums[0] != -sums[1])
         return dnn_fail(err, DNN_EDATA, "%s: ranks want to load different arrays",
                         c->dir);
     return 0;
 }
 
-static int share(struct dnn_ckpts *c, void *data, size_t bytes, struct dnn_err *err)
+static int broadcast(struct dnn_ckpts *c, void *data, size_t bytes, struct dnn_err *err)
 {
     if (c->size == 1) return 0;
-    for (size_t at = 0; at < bytes; at += PIECE) {
-        size_t n = bytes - at < PIECE ? bytes - at : PIECE;
+    for (size_t at = 0; at < bytes; at += BLOCK) {
+        size_t n = bytes - at < BLOCK ? bytes - at : BLOCK;
 
         DNN_TRY(dnn_comm_bcast(c->comm, "broadcast of a checkpoint", (char *)data + at,
                                n, 0, err));
@@ -127,7 +127,7 @@ static int share(struct dnn_ckpts *c, void *data, size_t bytes, struct dnn_err *
     return 0;
 }
 
-/* The file has its own order. */
+/* Read an array, found by name: the order in the file may be different. */
 static int read_one(struct dnn_ckpt_file *file, const struct dnn_ckpt_array *array,
                     struct dnn_err *err)
 {
@@ -138,7 +138,8 @@ static int read_one(struct dnn_ckpt_file *file, const struct dnn_ckpt_array *arr
                     array->name);
 }
 
-/* Rank 0 continues to broadcast after a failure, until all agree. */
+/* Read and broadcast all arrays.  After a failure, rank 0 continues to broadcast, as
+ * the other ranks do not know it until all agree at the end. */
 static int read_all(struct dnn_ckpts *c, struct dnn_ckpt_file *file, int n,
                     const struct dnn_ckpt_array *array, struct dnn_err *err)
 {
@@ -149,20 +150,20 @@ static int read_all(struct dnn_ckpts *c, struct dnn_ckpt_file *file, int n,
 
         if (file != NULL && rc == 0) rc = read_one(file, &array[i], err);
         DNN_TRY(dnn_ckpt_bytes(&array[i], &bytes, err));
-        DNN_TRY(share(c, array[i].data, bytes, err));
+        DNN_TRY(broadcast(c, array[i].data, bytes, err));
     }
     return dnn_ckpt_agree(c, rc, err);
 }
 
-static int share_state(struct dnn_ckpts *c, const struct dnn_ckpt_file *file,
-                       char **state, struct dnn_err *err)
+static int broadcast_state(struct dnn_ckpts *c, const struct dnn_ckpt_file *file,
+                           char **state, struct dnn_err *err)
 {
     int64_t len = file == NULL ? 0 : (int64_t)strlen(dnn_ckpt_file_state(file));
 
-    DNN_TRY(share(c, &len, sizeof len, err));
+    DNN_TRY(broadcast(c, &len, sizeof len, err));
     char *text = dnn_alloc((size_t)len + 1);
     if (file != NULL) memcpy(text, dnn_ckpt_file_state(file), (size_t)len);
-    int rc = share(c, text, (size_t)len, err);
+    int rc = broadcast(c, text, (size_t)len, err);
     if (rc < 0) {
         dnn_free(text);
         return rc;
@@ -181,13 +182,13 @@ static int load(struct dnn_ckpts *c, const char *wanted, int n,
     if (c->size > 1) DNN_TRY(check_same(c, n, array, err));
     if (c->rank == 0) rc = open_wanted(c, wanted, n, array, file, err);
     DNN_TRY(dnn_ckpt_agree(c, rc, err));
-    int64_t which = *file == NULL ? -1 : dnn_ckpt_file_step(*file);
-    DNN_TRY(share(c, &which, sizeof which, err));
-    if (which >= 0) {
+    int64_t loaded = *file == NULL ? -1 : dnn_ckpt_file_step(*file);
+    DNN_TRY(broadcast(c, &loaded, sizeof loaded, err));
+    if (loaded >= 0) {
         DNN_TRY(read_all(c, *file, n, array, err));
-        DNN_TRY(share_state(c, *file, state, err));
+        DNN_TRY(broadcast_state(c, *file, state, err));
     }
-    *step = which;
+    *step = loaded;
     return 0;
 }
 
@@ -201,7 +202,7 @@ int dnn_ckpt_load(struct dnn_ckpts *c, const char *wanted, int n,
     if (err == NULL) err = &own;
     *step = -1;
     *state = NULL;
-    DNN_TRY(dnn_ckpt_join(c, err)); /* the writer uses the list */
+    DNN_TRY(dnn_ckpt_join(c, err)); /* the writer uses c->step */
     int rc = load(c, wanted, n, array, &file, step, state, err);
     dnn_ckpt_file_close(file);
     return rc;

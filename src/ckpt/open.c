@@ -19,7 +19,7 @@
 
 /* ---- the lock ---- */
 
-/* The error, with the owner from the lock file. */
+/* Return the error, with host and process that hold the lock, from the lock file. */
 static int fail_locked(const char *dir, int fd, struct dnn_err *err)
 {
     char host[300] = "";
@@ -38,7 +38,7 @@ static int fail_locked(const char *dir, int fd, struct dnn_err *err)
         pid, host);
 }
 
-static int sign(const char *path, int fd, struct dnn_err *err)
+static int write_owner(const char *path, int fd, struct dnn_err *err)
 {
     char host[256] = "", text[300];
 
@@ -50,19 +50,19 @@ static int sign(const char *path, int fd, struct dnn_err *err)
     return 0;
 }
 
-/* An open file description lock: also exclusive within a process, and released when the
- * process ends. */
+/* Lock the directory by an open file description lock: it is exclusive also within a
+ * process, and released when the process ends. */
 static int lock(struct dnn_ckpts *c, struct dnn_err *err)
 {
-    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    struct flock range = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     char *path = dnn_ckpt_path(c->dir, "lock");
     int rc = 0;
 
     c->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (c->lock < 0)
         rc = dnn_fail(err, DNN_EIO, "%s: cannot be written: %s", path, strerror(errno));
-    else if (fcntl(c->lock, F_OFD_SETLK, &whole) == 0)
-        rc = sign(path, c->lock, err);
+    else if (fcntl(c->lock, F_OFD_SETLK, &range) == 0)
+        rc = write_owner(path, c->lock, err);
     else if (errno == EAGAIN || errno == EACCES)
         rc = fail_locked(c->dir, c->lock, err);
     else /* Lustre without -o flock */
@@ -83,10 +83,11 @@ static bool ends_with(const char *text, const char *end)
     return n >= k && strcmp(text + n - k, end) == 0;
 }
 
-/* ".ckpt-000000012.bp.old" was being replaced or removed.  It is restored if it was
- * being replaced: then its name is free and .part exists. */
-static int clear_old(const char *dir, const char *entry, const char *full,
-                     struct dnn_err *err)
+/* A killed run was replacing or removing the checkpoint ".ckpt-000000012.bp.old".
+ * Restore it if it was being replaced: then its name is not used and .part exists.
+ * Otherwise remove it. */
+static int clean_up_old(const char *dir, const char *entry, const char *full,
+                        struct dnn_err *err)
 {
     char *name = dnn_strndup(entry + 1, strlen(entry) - 1 - strlen(".old"));
     char *part = dnn_format("%s/.%s.part", dir, name), *path = dnn_ckpt_path(dir, name);
@@ -105,8 +106,9 @@ static int clear_old(const char *dir, const char *entry, const char *full,
     return rc;
 }
 
-/* First all .old, which need .part, then all .part. */
-static int clear(const char *dir, const char *suffix, struct dnn_err *err)
+/* Clean up the files with a suffix: first call it for .old, which needs .part, then for
+ * .part. */
+static int clean_up(const char *dir, const char *suffix, struct dnn_err *err)
 {
     DIR *d = opendir(dir);
     int rc = 0;
@@ -117,7 +119,7 @@ static int clear(const char *dir, const char *suffix, struct dnn_err *err)
             continue;
         char *full = dnn_ckpt_path(dir, e->d_name);
         if (strcmp(suffix, ".old") == 0)
-            rc = clear_old(dir, e->d_name, full, err);
+            rc = clean_up_old(dir, e->d_name, full, err);
         else {
             dnn_log(DNN_INFO, "ckpt", "%s: removed, left by a killed run", full);
             rc = dnn_file_remove_tree(full, err);
@@ -128,7 +130,7 @@ static int clear(const char *dir, const char *suffix, struct dnn_err *err)
     return rc;
 }
 
-/* Complete the link to the best checkpoint, if that exists. */
+/* Complete the link to the best checkpoint; if this does not exist, remove the link. */
 static int finish_link(const char *dir, struct dnn_err *err)
 {
     char *link = dnn_ckpt_path(dir, DNN_CKPT_BEST_PART);
@@ -144,12 +146,12 @@ static int finish_link(const char *dir, struct dnn_err *err)
     return rc;
 }
 
-static int take_over(struct dnn_ckpts *c, struct dnn_err *err)
+static int prepare_dir(struct dnn_ckpts *c, struct dnn_err *err)
 {
     DNN_TRY(dnn_file_make_dirs(c->dir, err));
     DNN_TRY(lock(c, err));
-    DNN_TRY(clear(c->dir, ".old", err));
-    DNN_TRY(clear(c->dir, ".part", err));
+    DNN_TRY(clean_up(c->dir, ".old", err));
+    DNN_TRY(clean_up(c->dir, ".part", err));
     DNN_TRY(finish_link(c->dir, err));
     return dnn_ckpt_list(c->dir, &c->step, &c->nsteps, &c->cap, &c->best, err);
 }
@@ -200,7 +202,7 @@ int dnn_ckpt_open(struct dnn_comm *comm, const struct dnn_ckpt_cfg *cfg,
         rc = dnn_fail(err, DNN_ECONFIG,
                       "%s: number of checkpoints to keep is %d; must be at least 1",
                       c->dir, c->keep);
-    if (rc == 0 && c->rank == 0) rc = take_over(c, err);
+    if (rc == 0 && c->rank == 0) rc = prepare_dir(c, err);
     rc = dnn_ckpt_agree(c, rc, err);
     if (rc < 0) {
         release(c);

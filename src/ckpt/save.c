@@ -29,8 +29,8 @@ int dnn_ckpt_agree(struct dnn_ckpts *c, int rc, struct dnn_err *err)
 
 /* ---- the writer ---- */
 
-/* The calling thread may be bound to one busy core: let the writer run on the cores of
- * all threads of this process. */
+/* Let the writer run on the cores of all threads of this process, because the calling
+ * thread may be bound to one busy core. */
 static void use_all_cores(void)
 {
     DIR *dir = opendir("/proc/self/task");
@@ -47,7 +47,8 @@ static void use_all_cores(void)
     if (CPU_COUNT(&all) > 0) sched_setaffinity(0, sizeof all, &all);
 }
 
-/* Lower priority than computing threads, if the system allows it. */
+/* Run the writer with lower priority than the computing threads, if the system allows
+ * it. */
 static void lower_priority(void)
 {
     struct sched_param none = {0};
@@ -76,22 +77,23 @@ static void *writer_main(void *arg)
     return NULL;
 }
 
-/* Signals are blocked in the writer.  Without a thread, write synchronously. */
+/* Start the writer, with signals blocked.  If no thread can be created, write
+ * synchronously. */
 static void start(struct dnn_ckpts *c)
 {
-    sigset_t all, was;
+    sigset_t all, old_mask;
 
     c->finished = false;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &was);
+    pthread_sigmask(SIG_SETMASK, &all, &old_mask);
     c->running = pthread_create(&c->thread, NULL, writer_main, c) == 0;
-    pthread_sigmask(SIG_SETMASK, &was, NULL);
+    pthread_sigmask(SIG_SETMASK, &old_mask, NULL);
     if (!c->running) write_job(c);
 }
 
-/* ---- waiting ---- */
+/* ---- wait ---- */
 
-/* Wait at most so many seconds; returns whether it is finished. */
+/* Wait at most this time; returns whether the writer has finished. */
 static bool wait_some(struct dnn_ckpts *c, double seconds)
 {
     struct timespec until;
@@ -116,40 +118,40 @@ static void free_job(struct ckpt_job *job)
     memset(job, 0, sizeof *job);
 }
 
-/* A writer that makes progress may take any time; without progress the deadline of the
- * communicator applies. */
+/* A writer that makes progress may take any time; without progress, the time limit of
+ * the communicator applies. */
 static int wait_for_writer(struct dnn_ckpts *c, struct dnn_err *err)
 {
-    double most = c->comm == NULL ? 3600 : dnn_comm_deadline(c->comm) / 4;
+    double timeout = c->comm == NULL ? 3600 : dnn_comm_deadline(c->comm) / 4;
     unsigned seen = 0;
-    bool watched = false;
+    bool watching = false;
     int64_t done = 0;
     int rc = 0;
 
-    if (!(most < 30)) most = 30;
+    if (!(timeout < 30)) timeout = 30;
     while (rc == 0 && done == 0) {
         unsigned now = atomic_load(&c->progress);
 
-        if (c->running && c->comm != NULL && (!watched || now != seen)) {
+        if (c->running && c->comm != NULL && (!watching || now != seen)) {
             char *what = dnn_format("%s: writing the checkpoint of step %" PRId64,
                                     c->dir, c->job.step);
             dnn_comm_watch(c->comm, what, 0);
             dnn_free(what);
-            watched = true;
+            watching = true;
             seen = now;
         }
-        done = c->running ? wait_some(c, most) : 1;
+        done = c->running ? wait_some(c, timeout) : 1;
         if (c->size > 1)
             rc = dnn_comm_allreduce(c->comm, "writing a checkpoint", &done, 1,
                                     DNN_COMM_I64, DNN_COMM_MIN, err);
     }
-    if (watched) dnn_comm_unwatch(c->comm);
+    if (watching) dnn_comm_unwatch(c->comm);
     return rc;
 }
 
 int dnn_ckpt_join(struct dnn_ckpts *c, struct dnn_err *err)
 {
-    int lost = wait_for_writer(c, err);
+    int wait_rc = wait_for_writer(c, err);
 
     if (c->running) pthread_join(c->thread, NULL);
     c->running = false;
@@ -157,7 +159,7 @@ int dnn_ckpt_join(struct dnn_ckpts *c, struct dnn_err *err)
     if (c->job.array != NULL) c->all = c->took;
     free_job(&c->job);
     c->rc = 0;
-    if (lost < 0) return lost;
+    if (wait_rc < 0) return wait_rc;
     if (rc < 0) *err = c->err;
     return dnn_ckpt_agree(c, rc, err);
 }
@@ -191,12 +193,12 @@ static int size_of_copy(const struct dnn_ckpts *c, int n,
     return 0;
 }
 
-/* By mmap() with MAP_POPULATE, so that the memory is really there. */
+/* Allocate the copy with MAP_POPULATE, so that its pages are allocated now. */
 static int reserve(struct dnn_ckpts *c, int n, const struct dnn_ckpt_array *array,
                    struct dnn_err *err)
 {
     size_t bytes = 0;
-    char want[32], had[32];
+    char needed[32], allocated[32];
 
     DNN_TRY(dnn_ckpt_check(c->dir, n, array, err));
     DNN_TRY(size_of_copy(c, n, array, &bytes, err));
@@ -209,8 +211,9 @@ static int reserve(struct dnn_ckpts *c, int n, const struct dnn_ckpt_array *arra
             "%s: a copy of the arrays to save needs %s of memory for %d array%s (%s "
             "allocated), which is not available; without background writing no copy is "
             "needed",
-            c->dir, dnn_text_bytes(want, sizeof want, (double)bytes), n,
-            n == 1 ? "" : "s", dnn_text_bytes(had, sizeof had, (double)c->copy_bytes));
+            c->dir, dnn_text_bytes(needed, sizeof needed, (double)bytes), n,
+            n == 1 ? "" : "s",
+            dnn_text_bytes(allocated, sizeof allocated, (double)c->copy_bytes));
     if (c->copy != NULL) munmap(c->copy, c->copy_bytes);
     c->copy = copy;
     c->copy_bytes = bytes;
@@ -253,7 +256,7 @@ static void copy_arrays(struct dnn_ckpts *c, int64_t step, int n,
     }
 }
 
-/* ---- saving ---- */
+/* ---- save ---- */
 
 int dnn_ckpt_save(struct dnn_ckpts *c, int64_t step, int n,
                   const struct dnn_ckpt_array *array, const char *state, bool best,

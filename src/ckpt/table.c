@@ -40,10 +40,11 @@ uint64_t dnn_ckpt_table_sum(const char *table, const char *state)
     return XXH3_64bits_withSeed(state, strlen(state), first);
 }
 
-/* ---- reading ---- */
+/* ---- read ---- */
 
-/* The next field up to end; NULL: none.  Cuts the text. */
-static char *take(char **at, char end)
+/* The next field, up to the character end; NULL: none.  Replaces this character by
+ * NUL. */
+static char *next_field(char **at, char end)
 {
     char *field = *at, *stop = strchr(field, end);
 
@@ -54,10 +55,11 @@ static char *take(char **at, char end)
 }
 
 /* "key number\n" */
-static bool take_number(char **at, const char *key, int64_t *out)
+static bool read_number(char **at, const char *key, int64_t *out)
 {
     long long x;
-    char *field = take(at, ' '), *number = field == NULL ? NULL : take(at, '\n');
+    char *field = next_field(at, ' '),
+         *number = field == NULL ? NULL : next_field(at, '\n');
 
     if (number == NULL || strcmp(field, key) != 0 || !dnn_text_int(number, &x) || x < 0)
         return false;
@@ -65,11 +67,12 @@ static bool take_number(char **at, const char *key, int64_t *out)
     return true;
 }
 
-static bool take_array(char **at, struct dnn_ckpt_array *array, uint64_t *sum)
+static bool read_array(char **at, struct dnn_ckpt_array *array, uint64_t *sum)
 {
-    char *type = take(at, ' '), *shape = type == NULL ? NULL : take(at, ' ');
-    char *hex = shape == NULL ? NULL : take(at, ' '), *end;
-    char *name = hex == NULL ? NULL : take(at, '\n');
+    char *type = next_field(at, ' '),
+         *shape = type == NULL ? NULL : next_field(at, ' ');
+    char *hex = shape == NULL ? NULL : next_field(at, ' '), *end;
+    char *name = hex == NULL ? NULL : next_field(at, '\n');
 
     if (name == NULL || dnn_dtype_find(type, &array->type, NULL) < 0 ||
         dnn_shape_parse(shape, &array->shape, NULL) < 0 || strlen(hex) != 16)
@@ -79,20 +82,20 @@ static bool take_array(char **at, struct dnn_ckpt_array *array, uint64_t *sum)
     return *end == '\0';
 }
 
-static int take_head(const char *path, char **at, struct ckpt_table *out, int64_t *n,
+static int read_head(const char *path, char **at, struct ckpt_table *out, int64_t *n,
                      struct dnn_err *err)
 {
     int64_t format, bytes;
 
-    if (!take_number(at, "dnn-checkpoint", &format))
+    if (!read_number(at, "dnn-checkpoint", &format))
         return dnn_fail(err, DNN_EDATA, "%s: is not a checkpoint", path);
     if (format != DNN_CKPT_FORMAT)
         return dnn_fail(err, DNN_ECONFIG,
                         "%s: has checkpoint format %" PRId64
                         ", but this version reads only format %d",
                         path, format, DNN_CKPT_FORMAT);
-    if (!take_number(at, "step", &out->step) || !take_number(at, "state", &bytes) ||
-        !take_number(at, "arrays", n))
+    if (!read_number(at, "step", &out->step) || !read_number(at, "state", &bytes) ||
+        !read_number(at, "arrays", n))
         return dnn_fail(err, DNN_EDATA, "%s: is damaged: its table has no header",
                         path);
     out->state_bytes = (size_t)bytes;
@@ -107,13 +110,13 @@ int dnn_ckpt_table_read(const char *path, const char *text, struct ckpt_table *o
     int64_t n = 0;
 
     memset(out, 0, sizeof *out);
-    int rc = take_head(path, &at, out, &n, err);
+    int rc = read_head(path, &at, out, &n, err);
     for (int64_t i = 0; rc == 0 && i < n; i++) {
         size_t want = (size_t)i + 1, bytes;
 
         out->array = dnn_grow(out->array, &cap, want, sizeof *out->array);
         out->sum = dnn_grow(out->sum, &sums, want, sizeof *out->sum);
-        bool good = i < INT32_MAX && take_array(&at, &out->array[i], &out->sum[i]);
+        bool good = i < INT32_MAX && read_array(&at, &out->array[i], &out->sum[i]);
         if (out->array[i].name != NULL) out->n = (int)want;
         if (!good || dnn_ckpt_bytes(&out->array[i], &bytes, NULL) < 0)
             rc = dnn_fail(err, DNN_EDATA, "%s: is damaged: line %zu of its table", path,
@@ -134,7 +137,7 @@ void dnn_ckpt_table_free(struct ckpt_table *table)
     memset(table, 0, sizeof *table);
 }
 
-/* ---- checking ---- */
+/* ---- check ---- */
 
 int dnn_ckpt_bytes(const struct dnn_ckpt_array *array, size_t *out, struct dnn_err *err)
 {
@@ -196,7 +199,7 @@ int dnn_ckpt_check(const char *dir, int n, const struct dnn_ckpt_array *array,
     return rc;
 }
 
-enum { NAMED = 4 }; /* differences in a message */
+enum { MAX_LISTED = 4 }; /* maximum differences in a message */
 
 static void add_difference(struct dnn_buf *out, const struct dnn_ckpt_array *has,
                            const struct dnn_ckpt_array *want)
@@ -232,10 +235,10 @@ int dnn_ckpt_compare(const char *path, int nhas, const struct dnn_ckpt_array *ha
         k += order >= 0;
         if (order == 0 && x->type == y->type && dnn_shape_equal(&x->shape, &y->shape))
             continue;
-        if (bad++ < NAMED)
+        if (bad++ < MAX_LISTED)
             add_difference(&list, order > 0 ? NULL : x, order < 0 ? NULL : y);
     }
-    if (bad > NAMED) dnn_buf_add(&list, "; and %d more", bad - NAMED);
+    if (bad > MAX_LISTED) dnn_buf_add(&list, "; and %d more", bad - MAX_LISTED);
     if (bad > 0)
         rc = dnn_fail(err, DNN_EDATA, "%s: does not match this run: %s", path,
                       list.text);

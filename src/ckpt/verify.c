@@ -24,30 +24,31 @@ static void print_head(const struct dnn_ckpt_file *file, FILE *where)
             strlen(dnn_ckpt_file_state(file)));
 }
 
-static int widest(const struct dnn_ckpt_file *file)
+static int name_width(const struct dnn_ckpt_file *file)
 {
-    size_t most = strlen("name");
+    size_t max = strlen("name");
 
     for (int i = 0; i < dnn_ckpt_file_count(file); i++) {
         size_t len = strlen(dnn_ckpt_file_array(file, i)->name);
-        if (len > most) most = len;
+        if (len > max) max = len;
     }
-    return most > 60 ? 60 : (int)most;
+    return max > 60 ? 60 : (int)max;
 }
 
-/* A row per array; returns the number of damaged ones, and the error of the first. */
+/* Print a row per array; returns the number of damaged arrays, and the error of the
+ * first one. */
 static int print_arrays(struct dnn_ckpt_file *file, FILE *where, struct dnn_err *err)
 {
-    int wide = widest(file), bad = 0;
+    int width = name_width(file), bad = 0;
     char shape[DNN_SHAPE_TEXT];
 
-    fprintf(where, "%-*s  %-4s  %-16s  checksum\n", wide, "name", "type", "shape");
+    fprintf(where, "%-*s  %-4s  %-16s  checksum\n", width, "name", "type", "shape");
     for (int i = 0; i < dnn_ckpt_file_count(file); i++) {
         const struct dnn_ckpt_array *a = dnn_ckpt_file_array(file, i);
         struct dnn_err why = {0};
         int rc = dnn_ckpt_file_check(file, i, &why);
 
-        fprintf(where, "%-*s  %-4s  %-16s  %016" PRIx64 " %s\n", wide, a->name,
+        fprintf(where, "%-*s  %-4s  %-16s  %016" PRIx64 " %s\n", width, a->name,
                 dnn_dtype_name(a->type), dnn_shape_text(shape, sizeof shape, &a->shape),
                 dnn_ckpt_file_sum(file, i),
                 rc == 0           ? "ok"

@@ -20,10 +20,10 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-/* Bytes of a block, between two flushes, and between two fsync(). */
-enum { PIECE = 16 << 20, UNFLUSHED = 64 << 20, UNSYNCED = 256 << 20 };
-/* With less than this free, the disk counts as full. */
-enum { LITTLE = 32 << 10 };
+/* Bytes written at once, between two flushes, and between two calls of fsync(). */
+enum { BLOCK = 16 << 20, UNFLUSHED = 64 << 20, UNSYNCED = 256 << 20 };
+/* With fewer free bytes, the disk counts as full. */
+enum { FULL_DISK = 32 << 10 };
 
 /* A file being written. */
 struct output {
@@ -32,7 +32,7 @@ struct output {
     size_t unflushed, unsynced;
 };
 
-/* Sync from time to time, so that the last sync is short. */
+/* Sync the files.  This is done several times, so that the last sync is short. */
 static int sync_files(const char *part, struct dnn_err *err)
 {
     DIR *dir = opendir(part);
@@ -72,9 +72,9 @@ static int put_array(struct dnn_ckpts *c, struct output *out,
     DNN_TRY(dnn_bp_define(out->bp, a->name, a->type, &shape, true, &var, err));
     int64_t rows = shape.dim[0];
     size_t row = bytes / (size_t)rows;
-    int64_t most = row >= PIECE ? 1 : (int64_t)(PIECE / row);
-    for (int64_t at = 0; at < rows; at += most) {
-        int64_t n = rows - at < most ? rows - at : most;
+    int64_t max = row >= BLOCK ? 1 : (int64_t)(BLOCK / row);
+    for (int64_t at = 0; at < rows; at += max) {
+        int64_t n = rows - at < max ? rows - at : max;
         const char *from = (const char *)a->data + (size_t)at * row;
 
         DNN_TRY(dnn_bp_put(out->bp, var, at, n, from, err));
@@ -105,8 +105,8 @@ static int put_texts(const struct ckpt_job *job, struct dnn_bp *bp, uint64_t *su
     return rc;
 }
 
-/* ADIOS2 wants at least one array in a file. */
-static int put_none(struct dnn_bp *bp, struct dnn_err *err)
+/* Write an array of one byte: ADIOS2 requires at least one array in a file. */
+static int put_placeholder(struct dnn_bp *bp, struct dnn_err *err)
 {
     static const struct dnn_shape one = {.ndim = 1, .dim = {1}};
     static const uint8_t zero;
@@ -116,7 +116,8 @@ static int put_none(struct dnn_bp *bp, struct dnn_err *err)
     return dnn_bp_put(bp, var, 0, 1, &zero, err);
 }
 
-/* Large types first: then there is no padding, which has no checksum. */
+/* Write all arrays, large types first: then there is no padding, which would not be
+ * covered by checksums. */
 static int put_arrays(struct dnn_ckpts *c, struct output *out, uint64_t *sum,
                       struct dnn_err *err)
 {
@@ -133,7 +134,7 @@ static int put_arrays(struct dnn_ckpts *c, struct output *out, uint64_t *sum,
             if (bytes > 0) DNN_TRY(put_array(c, out, a, bytes, err));
             all += bytes;
         }
-    return all == 0 ? put_none(out->bp, err) : 0;
+    return all == 0 ? put_placeholder(out->bp, err) : 0;
 }
 
 static int put_all(struct dnn_ckpts *c, struct output *out, struct dnn_err *err)
@@ -146,7 +147,8 @@ static int put_all(struct dnn_ckpts *c, struct output *out, struct dnn_err *err)
     return rc;
 }
 
-/* ADIOS2 does not report why it cannot create a directory. */
+/* Create and remove a directory, because ADIOS2 does not report why it cannot create
+ * one. */
 static int try_mkdir(const char *part, struct dnn_err *err)
 {
     if (mkdir(part, 0777) < 0 || rmdir(part) < 0)
@@ -180,7 +182,7 @@ int dnn_ckpt_discard(const char *path, struct dnn_err *err)
         int fd = openat(dirfd(dir), e->d_name,
                         O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
-        if (fd < 0) continue; /* "." and "..", too */
+        if (fd < 0) continue; /* also for "." and ".." */
         (void)!ftruncate(fd, 0);
         close(fd);
     }
@@ -188,7 +190,8 @@ int dnn_ckpt_discard(const char *path, struct dnn_err *err)
     return dnn_file_remove_tree(path, err);
 }
 
-/* Atomic where the file system can exchange names, else in two steps; the next open
+/* Rename part to path; an existing path is replaced.  This is atomic if the file system
+ * can exchange names; otherwise it takes two steps, and dnn_ckpt_open() of the next run
  * repairs an interruption between them. */
 static int rename_part(const char *part, const char *path, const char *old,
                        struct dnn_err *err)
@@ -219,7 +222,7 @@ static int make_link(const char *name, const char *link, struct dnn_err *err)
     return 0;
 }
 
-/* Rename a complete one to its final name. */
+/* Rename a complete checkpoint to its final name. */
 static int publish(struct dnn_ckpts *c, const char *name, const char *part,
                    const char *path, struct dnn_err *err)
 {
@@ -256,24 +259,27 @@ static double free_space(const struct dnn_ckpts *c)
     return (double)fs.f_bavail * (double)fs.f_frsize;
 }
 
-/* If the disk is full, add needed and free space to the error.  ADIOS2 may report
- * another error, so the free space before the cleanup, `then`, is checked, too. */
-static void add_space(const struct dnn_ckpts *c, double then, struct dnn_err *err)
+/* If the disk is full, add the needed and the free space to the error.  ADIOS2 may
+ * report another error, so free_before, the free space before the cleanup, is checked,
+ * too. */
+static void add_disk_space(const struct dnn_ckpts *c, double free_before,
+                           struct dnn_err *err)
 {
     char want[32], has[32];
     bool full = strstr(err->text, strerror(ENOSPC)) != NULL;
-    double bytes = 0, there = free_space(c);
+    double bytes = 0, free_now = free_space(c);
 
     for (int i = 0; i < c->job.n; i++) {
         size_t n;
         if (dnn_ckpt_bytes(&c->job.array[i], &n, NULL) == 0) bytes += (double)n;
     }
-    if (isinf(there) || (there > bytes * 1.1 && then > LITTLE && !full)) return;
+    if (isinf(free_now) || (free_now > bytes * 1.1 && free_before > FULL_DISK && !full))
+        return;
     size_t len = strlen(err->text);
     snprintf(err->text + len, sizeof err->text - len,
              "%s (needs a little more than %s, %s free)",
              full ? "" : "; the disk is full", dnn_text_bytes(want, sizeof want, bytes),
-             dnn_text_bytes(has, sizeof has, there));
+             dnn_text_bytes(has, sizeof has, free_now));
 }
 
 int dnn_ckpt_write(struct dnn_ckpts *c, struct dnn_err *err)
@@ -288,10 +294,11 @@ int dnn_ckpt_write(struct dnn_ckpts *c, struct dnn_err *err)
     else
         dnn_prefix(&why, "cannot be written: ");
     if (rc < 0) {
-        double then = free_space(c);
+        double free_before = free_space(c);
 
-        dnn_ckpt_discard(part, NULL); /* the next open does it otherwise */
-        add_space(c, then, &why);
+        dnn_ckpt_discard(part,
+                         NULL); /* if it fails, the next dnn_ckpt_open() does it */
+        add_disk_space(c, free_before, &why);
         dnn_fail(err, rc, "%s: %s", path, why.text);
     }
     dnn_free(name);

@@ -19,11 +19,11 @@ int dnn_cluster_stop(const struct dnn_cluster_cfg *cfg, struct dnn_err *err)
     char dir[DNN_CLUSTER_PATH];
     struct dnn_cluster_peer peer;
     struct dnn_deadline end = dnn_clock_deadline(20);
-    struct dnn_err silent = {0};
+    struct dnn_err ignored = {0};
 
     DNN_TRY(dnn_cluster_dir(cfg, dir, err));
     while (!dnn_cluster_connect(dir, &peer)) {
-        /* Perhaps one is just being started and does not listen yet. */
+        /* It may just be starting and not listen yet. */
         if (!dnn_cluster_dir_locked(dir)) {
             dnn_log(DNN_INFO, "cluster", "\"%s\" is not running: %s", cfg->name, dir);
             return 0;
@@ -34,14 +34,14 @@ int dnn_cluster_stop(const struct dnn_cluster_cfg *cfg, struct dnn_err *err)
                             dir);
         dnn_clock_sleep(0.05);
     }
-    int rc = dnn_cluster_request(&peer, "stop", 8, &silent);
-    if (rc < 0 || !dnn_cluster_gone(&peer, 10)) {
+    int rc = dnn_cluster_request(&peer, "stop", 8, &ignored);
+    if (rc < 0 || !dnn_cluster_wait_end(&peer, 10)) {
         dnn_log(DNN_WARN, "cluster", "the supervisor (pid %d) does not end by itself",
                 (int)peer.pid);
         syscall(SYS_pidfd_send_signal, peer.pidfd, SIGKILL, NULL, 0);
     }
     rc = 0;
-    if (!dnn_cluster_gone(&peer, 10))
+    if (!dnn_cluster_wait_end(&peer, 10))
         rc = dnn_fail(err, DNN_EIO, "the supervisor (pid %d) does not end",
                       (int)peer.pid);
     dnn_cluster_disconnect(&peer);
@@ -59,7 +59,7 @@ int dnn_cluster_restart(const struct dnn_cluster_cfg *cfg, struct dnn_err *err)
     DNN_TRY(dnn_cluster_dir(cfg, dir, err));
     if (again.nodes == 0) again.nodes = 1;
     if (cfg->nodes == 0 && dnn_cluster_connect(dir, &peer)) {
-        int rc = dnn_cluster_ask(&peer, &state, err);
+        int rc = dnn_cluster_query(&peer, &state, err);
 
         dnn_cluster_disconnect(&peer);
         if (rc < 0) return rc;
@@ -69,7 +69,7 @@ int dnn_cluster_restart(const struct dnn_cluster_cfg *cfg, struct dnn_err *err)
     return dnn_cluster_start(&again, err);
 }
 
-/* Check the name and send the command; *was_up: the node was up before. */
+/* Check the node name and send a request; *was_up: the node was running before. */
 static int request(const struct dnn_cluster_cfg *cfg, const char *verb,
                    const char *node, char dir[DNN_CLUSTER_PATH], bool *was_up,
                    struct dnn_err *err)
@@ -79,7 +79,7 @@ static int request(const struct dnn_cluster_cfg *cfg, const char *verb,
     char text[64];
 
     DNN_TRY(dnn_cluster_find(cfg, dir, &peer, err));
-    int rc = dnn_cluster_ask(&peer, &state, err);
+    int rc = dnn_cluster_query(&peer, &state, err);
     dnn_cluster_disconnect(&peer);
     if (rc == 0) rc = dnn_cluster_conf_node(node, state.nodes, err);
     if (rc < 0) return rc;
@@ -99,7 +99,8 @@ int dnn_cluster_fail(const struct dnn_cluster_cfg *cfg, const char *node,
 
     DNN_TRY(request(cfg, "fail", node, dir, &was_up, err));
     dnn_log(DNN_INFO, "cluster",
-            was_up ? "%s is dead; Slurm notices in 10 to 16 s" : "%s was dead already",
+            was_up ? "%s was killed; Slurm detects this in 10 to 16 s"
+                   : "%s was not running",
             node);
     return 0;
 }
@@ -128,7 +129,7 @@ int dnn_cluster_restore(const struct dnn_cluster_cfg *cfg, const char *node,
         rc = dnn_cluster_states(&peer, &states, err);
         if (rc < 0) continue;
         state = states.text[index];
-        /* A star marks a node that does not answer. */
+        /* Slurm marks a node that does not answer by "*". */
         usable = strchr(state, '*') == NULL &&
                  (strcmp(state, "idle") == 0 || strcmp(state, "mixed") == 0 ||
                   strcmp(state, "allocated") == 0);

@@ -1,4 +1,4 @@
-/* conf.c - the files a private cluster is configured by, as text.
+/* conf.c - the configuration files of a private cluster, as text.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Addresses live in the cluster's own network namespace, so any will do. */
+/* Any addresses can be used, because the cluster has its own network namespace. */
 const char *dnn_cluster_address(char out[16], int nodes, int index)
 {
     if (nodes == 1)
@@ -19,9 +19,9 @@ const char *dnn_cluster_address(char out[16], int nodes, int index)
     return out;
 }
 
-/* Who it is, where it listens and where it keeps things.  The daemons run in the
- * foreground and their stderr is the log file, which then also has what they say
- * before they know of any file; job steps have no stderr and need one. */
+/* Names, ports and files.  The daemons run in the foreground, with stderr redirected to
+ * their log files, so that these also contain messages from before the configuration
+ * is read.  Job steps have no stderr and need SlurmdLogFile. */
 static void add_identity(const struct dnn_cluster_conf *c, struct dnn_buf *out)
 {
     char login[16];
@@ -33,17 +33,18 @@ static void add_identity(const struct dnn_cluster_conf *c, struct dnn_buf *out)
     dnn_buf_add(out, "SlurmUser=%s\n", c->user);
     if (strcmp(c->user, "root") != 0) dnn_buf_add(out, "SlurmdUser=%s\n", c->user);
     if (c->nodes == 1) {
-        dnn_buf_add(out, "# Not for other machines.\n");
+        dnn_buf_add(out, "# Listen on this machine only.\n");
         dnn_buf_add(out, "CommunicationParameters=NoCtldInAddrAny\n");
         dnn_buf_add(out, "TaskProlog=%s/task_prolog\n", c->dir);
     }
     dnn_buf_add(out, "\nAuthType=auth/munge\n");
-    dnn_buf_add(out, "# cred_expire is also how long a requeued job waits.\n");
+    dnn_buf_add(out, "# cred_expire is also the delay of a requeued job.\n");
     dnn_buf_add(out, "AuthInfo=socket=%s/munge.sock,cred_expire=10\n", c->dir);
     dnn_buf_add(out, "\nStateSaveLocation=%s/state\n", c->dir);
     dnn_buf_add(out, "SlurmdSpoolDir=%s/spool/%%n\n", c->dir);
-    dnn_buf_add(out,
-                "# Nodes share /tmp, but PMIx names what it puts there by job only.\n");
+    dnn_buf_add(
+        out,
+        "# Nodes share /tmp, but PMIx's file names there depend on the job only.\n");
     dnn_buf_add(out, "TmpFS=%s/spool/%%n\n", c->dir);
     dnn_buf_add(out, "SlurmctldPidFile=%s/slurmctld.pid\n", c->dir);
     dnn_buf_add(out, "SlurmdPidFile=%s/slurmd.%%n.pid\n", c->dir);
@@ -54,9 +55,9 @@ static void add_identity(const struct dnn_cluster_conf *c, struct dnn_buf *out)
     dnn_buf_add(out, "MailProg=/bin/true\n");
 }
 
-/* A node that is gone is noticed after SlurmdTimeout plus one failed message.  The
- * kernel knows after 3 s that nobody has the address; given less, Slurm would
- * take it for a slow node and try again for half a minute. */
+/* A dead node is detected after SlurmdTimeout plus one failed message.  The kernel
+ * needs 3 s to report that a host is unreachable; with a shorter TCPTimeout Slurm would
+ * consider the node slow and retry for half a minute. */
 static void add_behaviour(const struct dnn_cluster_conf *c, struct dnn_buf *out)
 {
     dnn_buf_add(out, "\nMpiDefault=pmix\n"
@@ -83,7 +84,7 @@ void dnn_cluster_conf_slurm(const struct dnn_cluster_conf *c, struct dnn_buf *ou
     dnn_buf_add(out, "# Written by dnn-cluster; changes are lost at the next start.\n");
     add_identity(c, out);
     add_behaviour(c, out);
-    dnn_buf_add(out, "\n# Every node has this machine's cores: they share them.\n");
+    dnn_buf_add(out, "\n# All nodes have (and share) all cores of this machine.\n");
     for (int i = 1; i <= c->nodes; i++) {
         char address[16];
 
@@ -101,17 +102,17 @@ void dnn_cluster_conf_slurm(const struct dnn_cluster_conf *c, struct dnn_buf *ou
 
 void dnn_cluster_conf_cgroup(struct dnn_buf *out)
 {
-    dnn_buf_add(out, "# There is no systemd and perhaps no right to make cgroups.\n"
+    dnn_buf_add(out, "# Without systemd or root cgroups may not be available.\n"
                      "CgroupPlugin=disabled\n");
 }
 
 void dnn_cluster_conf_prolog(struct dnn_buf *out)
 {
-    dnn_buf_add(out,
-                "#!/bin/sh\n"
-                "# Ranks on one node meet in memory; without this Open MPI also looks\n"
-                "# for a network between them and complains where it finds none.\n"
-                "[ -n \"$OMPI_MCA_btl\" ] || echo 'export OMPI_MCA_btl=^tcp'\n");
+    dnn_buf_add(
+        out, "#!/bin/sh\n"
+             "# Ranks on one node use shared memory; without this Open MPI also looks\n"
+             "# for a network between them and prints warnings if there is none.\n"
+             "[ -n \"$OMPI_MCA_btl\" ] || echo 'export OMPI_MCA_btl=^tcp'\n");
 }
 
 void dnn_cluster_conf_hosts(const struct dnn_cluster_conf *c, const char *rest,

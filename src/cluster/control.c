@@ -1,8 +1,8 @@
-/* control.c - packets between commands and the supervisor.
+/* control.c - messages between commands and the supervisor.
  *
- * The supervisor listens on a local socket in the state directory.  That it
- * answers proves that it is alive, and the kernel tells which process it is: there
- * is no pid file that could name a stranger.
+ * The supervisor listens on a local socket in the state directory.  The kernel reports
+ * the pid of the listening process, so no pid file is needed, which could be out of
+ * date.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -49,8 +49,8 @@ int dnn_cluster_listen(const char *dir, struct dnn_err *err)
 bool dnn_cluster_connect(const char *dir, struct dnn_cluster_peer *peer)
 {
     struct sockaddr_un a = address(dir);
-    struct ucred who;
-    socklen_t len = sizeof who;
+    struct ucred cred;
+    socklen_t len = sizeof cred;
     int on = 1;
 
     *peer = (struct dnn_cluster_peer){.fd = -1, .pidfd = -1};
@@ -58,12 +58,13 @@ bool dnn_cluster_connect(const char *dir, struct dnn_cluster_peer *peer)
     if (peer->fd < 0) return false;
     setsockopt(peer->fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
     if (connect(peer->fd, (struct sockaddr *)&a, sizeof a) == 0 &&
-        getsockopt(peer->fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 && who.pid > 0) {
+        getsockopt(peer->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 &&
+        cred.pid > 0) {
         struct pollfd p = {.fd = peer->fd};
 
-        peer->pid = who.pid;
-        peer->pidfd = (int)syscall(SYS_pidfd_open, who.pid, 0);
-        /* Not hung up now means alive when the pidfd was opened. */
+        peer->pid = cred.pid;
+        peer->pidfd = (int)syscall(SYS_pidfd_open, cred.pid, 0);
+        /* The connection is open, so the process was alive when pidfd was opened. */
         if (peer->pidfd >= 0 && poll(&p, 1, 0) == 0) return true;
     }
     dnn_cluster_disconnect(peer);
@@ -84,23 +85,23 @@ int dnn_cluster_send(int fd, pid_t pid, const char *fmt, ...)
         struct cmsghdr head;
         char bytes[CMSG_SPACE(sizeof(struct ucred))];
     } control = {0};
-    struct iovec part = {.iov_base = text};
-    struct msghdr msg = {.msg_iov = &part, .msg_iovlen = 1};
+    struct iovec piece = {.iov_base = text};
+    struct msghdr msg = {.msg_iov = &piece, .msg_iovlen = 1};
     va_list ap;
 
     va_start(ap, fmt);
     int n = vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    part.iov_len = n < (int)sizeof text ? (size_t)n : sizeof text - 1;
+    piece.iov_len = n < (int)sizeof text ? (size_t)n : sizeof text - 1;
     if (pid != 0) {
-        struct ucred who = {.pid = pid, .uid = geteuid(), .gid = getegid()};
+        struct ucred cred = {.pid = pid, .uid = geteuid(), .gid = getegid()};
 
         msg.msg_control = control.bytes;
         msg.msg_controllen = sizeof control.bytes;
         control.head.cmsg_level = SOL_SOCKET;
         control.head.cmsg_type = SCM_CREDENTIALS;
-        control.head.cmsg_len = CMSG_LEN(sizeof who);
-        memcpy(CMSG_DATA(&control.head), &who, sizeof who);
+        control.head.cmsg_len = CMSG_LEN(sizeof cred);
+        memcpy(CMSG_DATA(&control.head), &cred, sizeof cred);
     }
     return sendmsg(fd, &msg, MSG_NOSIGNAL) < 0 ? -1 : 0;
 }
@@ -113,8 +114,8 @@ int dnn_cluster_recv(int fd, double seconds, char text[DNN_CLUSTER_PACKET], pid_
         struct cmsghdr head;
         char bytes[CMSG_SPACE(sizeof(struct ucred))];
     } control;
-    struct iovec part = {.iov_base = text, .iov_len = DNN_CLUSTER_PACKET - 1};
-    struct msghdr msg = {.msg_iov = &part,
+    struct iovec piece = {.iov_base = text, .iov_len = DNN_CLUSTER_PACKET - 1};
+    struct msghdr msg = {.msg_iov = &piece,
                          .msg_iovlen = 1,
                          .msg_control = control.bytes,
                          .msg_controllen = sizeof control.bytes};
@@ -128,21 +129,21 @@ int dnn_cluster_recv(int fd, double seconds, char text[DNN_CLUSTER_PACKET], pid_
     text[n] = '\0';
     struct cmsghdr *head = CMSG_FIRSTHDR(&msg);
     if (pid != NULL && head != NULL && head->cmsg_type == SCM_CREDENTIALS) {
-        struct ucred who;
+        struct ucred cred;
 
-        memcpy(&who, CMSG_DATA(head), sizeof who);
-        *pid = who.pid;
+        memcpy(&cred, CMSG_DATA(head), sizeof cred);
+        *pid = cred.pid;
     }
     return 1;
 }
 
-static int unclear(const char *text, struct dnn_err *err)
+static int fail_answer(const char *text, struct dnn_err *err)
 {
     int code = DNN_EIO, at = 0;
 
     if (sscanf(text, "fail %d %n", &code, &at) >= 1 && at > 0 && code < 0)
         return dnn_fail(err, code, "%s", text + at);
-    return dnn_fail(err, DNN_EIO, "the supervisor answers \"%s\"", text);
+    return dnn_fail(err, DNN_EIO, "unexpected answer of the supervisor: \"%s\"", text);
 }
 
 int dnn_cluster_request(struct dnn_cluster_peer *peer, const char *request,
@@ -154,13 +155,13 @@ int dnn_cluster_request(struct dnn_cluster_peer *peer, const char *request,
         return dnn_fail(err, DNN_EIO, "the supervisor (pid %d): %s", (int)peer->pid,
                         strerror(errno));
     int got = dnn_cluster_recv(peer->fd, seconds, text, NULL);
-    if (got > 0) return strcmp(text, "ok") == 0 ? 0 : unclear(text, err);
+    if (got > 0) return strcmp(text, "ok") == 0 ? 0 : fail_answer(text, err);
     return dnn_fail(err, DNN_EIO, "the supervisor (pid %d) %s", (int)peer->pid,
                     got == 0 ? "ended" : "does not answer");
 }
 
-int dnn_cluster_ask(struct dnn_cluster_peer *peer, struct dnn_cluster_state *out,
-                    struct dnn_err *err)
+int dnn_cluster_query(struct dnn_cluster_peer *peer, struct dnn_cluster_state *out,
+                      struct dnn_err *err)
 {
     char text[DNN_CLUSTER_PACKET];
     int ready = 0, index, got;
@@ -178,13 +179,13 @@ int dnn_cluster_ask(struct dnn_cluster_peer *peer, struct dnn_cluster_state *out
                  index <= DNN_CLUSTER_MAX)
             out->node[index] = pid;
         else
-            return unclear(text, err);
+            return fail_answer(text, err);
     }
     return dnn_fail(err, DNN_EIO, "the supervisor (pid %d) %s", (int)peer->pid,
                     got == 0 ? "ended" : "does not answer");
 }
 
-bool dnn_cluster_gone(const struct dnn_cluster_peer *peer, double seconds)
+bool dnn_cluster_wait_end(const struct dnn_cluster_peer *peer, double seconds)
 {
     struct dnn_deadline end = dnn_clock_deadline(seconds);
     struct pollfd p = {.fd = peer->pidfd, .events = POLLIN};

@@ -19,10 +19,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A directory with this file in it was made by us and may be cleared. */
+/* A directory that contains this file was made by dnn-cluster and may be cleared. */
 static const char marker[] = "dnn-cluster";
 
-static bool only(const char *text, const char *others)
+/* Whether text has only letters, digits and the characters in others. */
+static bool has_only(const char *text, const char *others)
 {
     for (; *text != '\0'; text++)
         if (!isalnum((unsigned char)*text) && strchr(others, *text) == NULL)
@@ -36,7 +37,7 @@ int dnn_cluster_dir(const struct dnn_cluster_cfg *cfg, char dir[DNN_CLUSTER_PATH
     char cwd[4096] = "";
     int n;
 
-    if (cfg->name[0] == '\0' || strlen(cfg->name) > 40 || !only(cfg->name, "-_"))
+    if (cfg->name[0] == '\0' || strlen(cfg->name) > 40 || !has_only(cfg->name, "-_"))
         return dnn_fail(err, DNN_EUSAGE,
                         "--name: must be 1 to 40 letters, digits, - and _, not \"%s\"",
                         cfg->name);
@@ -44,12 +45,13 @@ int dnn_cluster_dir(const struct dnn_cluster_cfg *cfg, char dir[DNN_CLUSTER_PATH
         n = snprintf(dir, DNN_CLUSTER_PATH, "/tmp/dnn-cluster-%u/%s",
                      (unsigned)geteuid(), cfg->name);
     } else {
-        /* slurm.conf knows no quotes, and its lists are separated by commas. */
-        if (cfg->dir[0] == '\0' || !only(cfg->dir, "-_./+@"))
-            return dnn_fail(err, DNN_EUSAGE,
-                            "--dir: Slurm's files cannot hold \"%s\"; only letters, "
-                            "digits and -_./+@ are possible",
-                            cfg->dir);
+        /* slurm.conf has no quotes, and its lists are separated by commas. */
+        if (cfg->dir[0] == '\0' || !has_only(cfg->dir, "-_./+@"))
+            return dnn_fail(
+                err, DNN_EUSAGE,
+                "--dir: \"%s\" is not possible in slurm.conf; only letters, "
+                "digits and -_./+@ are allowed",
+                cfg->dir);
         if (cfg->dir[0] != '/' && getcwd(cwd, sizeof cwd) == NULL)
             return dnn_fail(err, DNN_EIO, "--dir %s: the working directory: %s",
                             cfg->dir, strerror(errno));
@@ -58,22 +60,22 @@ int dnn_cluster_dir(const struct dnn_cluster_cfg *cfg, char dir[DNN_CLUSTER_PATH
     }
     if (n >= DNN_CLUSTER_PATH)
         return dnn_fail(err, DNN_EUSAGE,
-                        "--dir: the path has %d letters, but sockets below it allow "
-                        "only %d",
+                        "--dir: the path has %d characters; must be at most %d, for "
+                        "the sockets in it",
                         n, DNN_CLUSTER_PATH - 1);
-    if (!only(dir, "-_./+@"))
+    if (!has_only(dir, "-_./+@"))
         return dnn_fail(err, DNN_EUSAGE,
-                        "--dir: Slurm's files cannot hold \"%s\"; only letters, "
-                        "digits and -_./+@ are possible",
+                        "--dir: \"%s\" is not possible in slurm.conf; only letters, "
+                        "digits and -_./+@ are allowed",
                         dir);
     return 0;
 }
 
-/* Somebody else's directory in /tmp must not become ours. */
+/* A directory of another user in /tmp must not be used. */
 int dnn_cluster_dir_make(const char *dir, struct dnn_err *err)
 {
     struct stat st;
-    /* munged wants everybody to be able to pass through, and only us to write. */
+    /* munged requires a directory that all users can enter and only we can write to. */
     mode_t mask = umask(022);
     int rc = dnn_file_make_dirs(dir, err);
 
@@ -88,10 +90,10 @@ int dnn_cluster_dir_make(const char *dir, struct dnn_err *err)
     return 0;
 }
 
-/* Go through what is in it: refuse strange files, or remove them.  The lock is
- * held right now, and whoever waits for it has it open; without the marker a
- * start that is killed right here could not be repeated. */
-static int sweep(const char *dir, bool ours, struct dnn_err *err)
+/* Remove the content of the directory; fails if there are files and it is not ours.
+ * The lock is kept, because it is held now and other starts may be waiting for it.  The
+ * marker is kept, so that a start that is killed here can be repeated. */
+static int remove_content(const char *dir, bool ours, struct dnn_err *err)
 {
     DIR *d = opendir(dir);
     int rc = 0;
@@ -106,7 +108,7 @@ static int sweep(const char *dir, bool ours, struct dnn_err *err)
         snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
         rc = ours ? dnn_file_remove_tree(path, err)
                   : dnn_fail(err, DNN_EUSAGE,
-                             "%s: holds files that are not a cluster's; choose an "
+                             "%s: contains files that are not of a cluster; choose an "
                              "empty or new directory",
                              dir);
     }
@@ -120,7 +122,7 @@ int dnn_cluster_dir_clear(const char *dir, int nodes, struct dnn_err *err)
     char path[DNN_CLUSTER_PATH + 32];
 
     snprintf(path, sizeof path, "%s/%s", dir, marker);
-    DNN_TRY(sweep(dir, access(path, F_OK) == 0, err));
+    DNN_TRY(remove_content(dir, access(path, F_OK) == 0, err));
     DNN_TRY(dnn_cluster_dir_write(dir, marker, 0644, "", 0, err));
     for (int i = 0; subs[i] != NULL; i++) {
         snprintf(path, sizeof path, "%s/%s", dir, subs[i]);
@@ -137,7 +139,7 @@ int dnn_cluster_dir_lock(const char *dir, double wait, int *fd, struct dnn_err *
 {
     struct dnn_deadline end = dnn_clock_deadline(wait);
     char path[DNN_CLUSTER_PATH + 32];
-    bool said = false;
+    bool logged = false;
 
     snprintf(path, sizeof path, "%s/lock", dir);
     *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -149,12 +151,13 @@ int dnn_cluster_dir_lock(const char *dir, double wait, int *fd, struct dnn_err *
             close(*fd);
             return why == EWOULDBLOCK
                        ? dnn_fail(err, DNN_EIO,
-                                  "%s: another start still holds it after %.0f s", path,
-                                  wait)
+                                  "%s: still locked by another start after %.0f s",
+                                  path, wait)
                        : dnn_fail(err, DNN_EIO, "%s: %s", path, strerror(why));
         }
-        if (!said) dnn_log(DNN_INFO, "cluster", "waiting for another start to finish");
-        said = true;
+        if (!logged)
+            dnn_log(DNN_INFO, "cluster", "waiting for another start to finish");
+        logged = true;
         dnn_clock_sleep(0.05);
     }
     return 0;

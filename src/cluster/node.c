@@ -16,9 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Keep only the standard streams, all of them our log, and fd as number 3: in
- * particular the control socket must be the supervisor's alone. */
-static int shed(const char *log, int fd)
+/* Redirect stdout and stderr to the log file, make fd number 3 and close all others: in
+ * particular, only the supervisor may have the control socket. */
+static int redirect(const char *log, int fd)
 {
     int out = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 
@@ -26,18 +26,19 @@ static int shed(const char *log, int fd)
     return (int)syscall(SYS_close_range, 4U, ~0U, 0U);
 }
 
-/* Collect orphans, as init does, slurmd among them, until none is left. */
+/* Wait for slurmd and all orphans, as init does. */
 static void reap(void)
 {
     while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
         ;
 }
 
-/* The whole life of a node.  fd gives one byte once it is plugged in. */
-static _Noreturn void live(const struct dnn_cluster_conf *conf, int index, int fd)
+/* The main function of a node.  One byte is read from fd when its network is
+ * connected. */
+static _Noreturn void run_node(const struct dnn_cluster_conf *conf, int index, int fd)
 {
     char *const argv[] = {"slurmd", "-D", NULL};
-    char name[16], log[DNN_CLUSTER_PATH + 32], spool[sizeof log], go;
+    char name[16], log[DNN_CLUSTER_PATH + 32], spool[sizeof log], byte;
     struct dnn_err err = {0};
     sigset_t none;
 
@@ -46,7 +47,7 @@ static _Noreturn void live(const struct dnn_cluster_conf *conf, int index, int f
     snprintf(spool, sizeof spool, "%s/spool/%s", conf->dir, name);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    if (shed(log, fd) != 0 || read(3, &go, 1) != 1) _exit(1);
+    if (redirect(log, fd) != 0 || read(3, &byte, 1) != 1) _exit(1);
     close(3);
     int rc = dnn_cluster_ns_node(name, spool, &err);
     if (rc == 0 && conf->nodes > 1) rc = dnn_cluster_net_node(conf->nodes, index, &err);
@@ -70,13 +71,13 @@ int dnn_cluster_node_boot(const struct dnn_cluster_conf *conf, int index, pid_t 
     if (pipe2(fd, O_CLOEXEC) != 0)
         return dnn_fail(err, DNN_EIO, "node n%d: pipe: %s", index, strerror(errno));
     *pid = (pid_t)syscall(SYS_clone3, &args, sizeof args);
-    if (*pid == 0) live(conf, index, fd[0]);
+    if (*pid == 0) run_node(conf, index, fd[0]);
     if (*pid < 0) {
         *pid = 0;
         rc = dnn_fail(err, DNN_EIO, "node n%d: its namespaces: %s", index,
                       strerror(errno));
     }
-    if (rc == 0 && conf->nodes > 1) rc = dnn_cluster_net_plug(index, *pid, err);
+    if (rc == 0 && conf->nodes > 1) rc = dnn_cluster_net_connect(index, *pid, err);
     if (rc == 0 && write(fd[1], "", 1) != 1)
         rc = dnn_fail(err, DNN_EIO, "node n%d: ended at once", index);
     close(fd[0]);
@@ -91,8 +92,8 @@ int dnn_cluster_node_boot(const struct dnn_cluster_conf *conf, int index, pid_t 
 void dnn_cluster_node_kill(const struct dnn_cluster_conf *conf, int index, pid_t pid)
 {
     kill(pid, SIGKILL);
-    if (conf->nodes > 1) dnn_cluster_net_unplug(index);
-    /* Init of a PID namespace ends after all the others in it. */
+    if (conf->nodes > 1) dnn_cluster_net_disconnect(index);
+    /* Init of a PID namespace ends after all other processes in it. */
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         ;
 }

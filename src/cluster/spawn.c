@@ -1,4 +1,4 @@
-/* spawn.c - other programs: finding them, starting them, waiting for them.
+/* spawn.c - find programs, start them, and wait for them.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -22,7 +22,7 @@ extern char **environ;
 
 static const struct {
     const char *program, *package;
-    int nodes; /* needed from that many nodes on */
+    int nodes; /* needed for at least that many nodes */
 } programs[] = {
     {"slurmctld", "slurmctld",    1},
     {"slurmd",    "slurmd",       1},
@@ -32,17 +32,18 @@ static const struct {
 };
 enum { NPROGRAMS = sizeof programs / sizeof programs[0] };
 
-/* Where daemons live, which an ordinary user's PATH does not name. */
+/* Directories of daemons, which may not be in an ordinary user's PATH. */
 static const char sbin[] = "/usr/local/sbin:/usr/sbin:/sbin";
 
-static void widen_path(void)
+static void extend_path(void)
 {
     const char *path = getenv("PATH");
-    char *wide = path == NULL || *path == '\0' ? dnn_format("/usr/bin:/bin:%s", sbin)
-                                               : dnn_format("%s:%s", path, sbin);
+    char *extended = path == NULL || *path == '\0'
+                         ? dnn_format("/usr/bin:/bin:%s", sbin)
+                         : dnn_format("%s:%s", path, sbin);
 
-    if (path == NULL || strstr(path, sbin) == NULL) setenv("PATH", wide, 1);
-    dnn_free(wide);
+    if (path == NULL || strstr(path, sbin) == NULL) setenv("PATH", extended, 1);
+    dnn_free(extended);
 }
 
 static bool in_path(const char *program)
@@ -61,12 +62,12 @@ static bool in_path(const char *program)
     return found;
 }
 
-int dnn_cluster_need(int nodes, struct dnn_err *err)
+int dnn_cluster_check_programs(int nodes, struct dnn_err *err)
 {
     struct dnn_buf missing = {0}, packages = {0};
     int rc = 0;
 
-    widen_path();
+    extend_path();
     for (int i = 0; i < NPROGRAMS; i++) {
         if (nodes < programs[i].nodes || in_path(programs[i].program)) continue;
         dnn_buf_add(&missing, "%s%s", missing.len > 0 ? ", " : "", programs[i].program);
@@ -92,17 +93,18 @@ void dnn_cluster_environment(const char *dir)
 
         for (int i = 0; prefixes[i] != NULL; i++)
             drop = drop || strncmp(name, prefixes[i], strlen(prefixes[i])) == 0;
-        /* unsetenv() moves the later ones down. */
+        /* unsetenv() moves the following entries. */
         if (!drop || unsetenv(name) != 0) e++;
         dnn_free(name);
     }
     snprintf(conf, sizeof conf, "%s/slurm.conf", dir);
     setenv("SLURM_CONF", conf, 1);
-    widen_path();
+    extend_path();
 }
 
-/* In a child: stdin from nowhere, both outputs to fd, default signals, run. */
-static _Noreturn void become(char *const *argv, int fd)
+/* In a child: execute the program, with stdin from /dev/null, stdout and stderr to fd,
+ * and no blocked signals. */
+static _Noreturn void exec_program(char *const *argv, int fd)
 {
     sigset_t none;
     int null = open("/dev/null", O_RDONLY);
@@ -123,18 +125,18 @@ pid_t dnn_cluster_spawn(char *const *argv, const char *log, struct dnn_err *err)
 
     if (fd < 0) return dnn_fail(err, DNN_EIO, "%s: %s", log, strerror(errno));
     pid_t pid = fork();
-    if (pid == 0) become(argv, fd);
+    if (pid == 0) exec_program(argv, fd);
     int why = errno;
     close(fd);
     if (pid < 0) return dnn_fail(err, DNN_EIO, "%s: fork: %s", argv[0], strerror(why));
     return pid;
 }
 
-/* Read until the program closes its outputs; false if that takes too long. */
+/* Read until the program closes its output; false on timeout. */
 static bool collect(int fd, double seconds, struct dnn_buf *out)
 {
     struct dnn_deadline end = dnn_clock_deadline(seconds);
-    char part[4096];
+    char piece[4096];
 
     for (;;) {
         struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -142,10 +144,10 @@ static bool collect(int fd, double seconds, struct dnn_buf *out)
 
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) return false;
-        ssize_t got = read(fd, part, sizeof part);
+        ssize_t got = read(fd, piece, sizeof piece);
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) return true;
-        dnn_buf_bytes(out, part, (size_t)got);
+        dnn_buf_bytes(out, piece, (size_t)got);
     }
 }
 
@@ -160,7 +162,7 @@ int dnn_cluster_capture(char *const *argv, double seconds, int (*before)(const v
     pid_t pid = fork();
     if (pid == 0) {
         if (before != NULL && before(arg) != 0) _exit(126);
-        become(argv, fd[1]);
+        exec_program(argv, fd[1]);
     }
     int why = errno;
     close(fd[1]);

@@ -1,4 +1,4 @@
-/* start.c - starting a cluster and waiting for it.
+/* start.c - start a cluster and wait for it.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -23,7 +23,7 @@ static const char *plural(int n)
     return n == 1 ? "" : "s";
 }
 
-/* 1 if a cluster of the same shape runs, 0 if none does. */
+/* 1 if it is running with the same number of nodes, 0 if it is not running. */
 static int running(const struct dnn_cluster_cfg *cfg, const char *dir,
                    struct dnn_err *err)
 {
@@ -31,7 +31,7 @@ static int running(const struct dnn_cluster_cfg *cfg, const char *dir,
     struct dnn_cluster_state state;
 
     if (!dnn_cluster_connect(dir, &peer)) return 0;
-    int rc = dnn_cluster_ask(&peer, &state, err);
+    int rc = dnn_cluster_query(&peer, &state, err);
     pid_t pid = peer.pid;
     dnn_cluster_disconnect(&peer);
     if (rc < 0) return rc;
@@ -45,10 +45,9 @@ static int running(const struct dnn_cluster_cfg *cfg, const char *dir,
     return 1;
 }
 
-/* What the configuration needs to know about this machine; what the two texts
- * hold is owned by the caller. */
-static int describe(struct dnn_cluster_conf *conf, struct dnn_buf *user,
-                    struct dnn_buf *hardware, struct dnn_err *err)
+/* Set user and hardware of the configuration; the caller owns the two buffers. */
+static int set_machine(struct dnn_cluster_conf *conf, struct dnn_buf *user,
+                       struct dnn_buf *hardware, struct dnn_err *err)
 {
     char *const argv[] = {"slurmd", "-C", NULL};
     struct dnn_buf printed = {0};
@@ -69,15 +68,15 @@ static int describe(struct dnn_cluster_conf *conf, struct dnn_buf *user,
     return rc;
 }
 
-/* The child between us and the supervisor: it leaves our session and our
- * namespaces; its own child is the supervisor. */
-static _Noreturn void part(struct dnn_cluster_conf *conf, double timeout, int starter,
-                           int lock)
+/* The process between us and the supervisor: creates a new session and new namespaces;
+ * its child is the supervisor. */
+static _Noreturn void fork_supervisor(struct dnn_cluster_conf *conf, double timeout,
+                                      int starter, int lock)
 {
     struct dnn_err err = {0};
 
     setsid();
-    int rc = dnn_cluster_ns_leave(conf->nodes > 1, &err);
+    int rc = dnn_cluster_ns_unshare(conf->nodes > 1, &err);
     if (rc == 0) {
         pid_t pid = fork();
 
@@ -89,28 +88,28 @@ static _Noreturn void part(struct dnn_cluster_conf *conf, double timeout, int st
     _exit(1);
 }
 
-/* Read its messages until it is ready or gives up. */
-static int listen_to(int fd, double timeout, struct dnn_progress *meter,
-                     struct dnn_err *err)
+/* Read its messages until it is ready or fails. */
+static int read_messages(int fd, double timeout, struct dnn_progress *progress,
+                         struct dnn_err *err)
 {
-    /* It keeps time itself; this is for one that is stuck. */
+    /* The supervisor has its own timeout; this one is for a supervisor that hangs. */
     struct dnn_deadline end = dnn_clock_deadline(timeout + 15);
     char text[DNN_CLUSTER_PACKET], log[DNN_CLUSTER_PATH + 32];
     int got, code, idle, at = 0;
 
     while ((got = dnn_cluster_recv(fd, dnn_clock_left(&end), text, NULL)) > 0) {
-        if (strncmp(text, "say ", 4) == 0) {
-            dnn_progress_hide(meter);
+        if (strncmp(text, "log ", 4) == 0) {
+            dnn_progress_hide(progress);
             dnn_log(DNN_INFO, "cluster", "%s", text + 4);
         } else if (sscanf(text, "idle %d", &idle) == 1) {
-            dnn_progress_at(meter, idle);
+            dnn_progress_at(progress, idle);
         } else if (strcmp(text, "ready") == 0) {
             return dnn_cluster_send(fd, 0, "go") == 0
                        ? 0
                        : dnn_fail(err, DNN_EIO, "the supervisor ended unexpectedly");
         } else if (sscanf(text, "fail %d %127s %n", &code, log, &at) == 2 && at > 0) {
             if (log[0] == '/') dnn_cluster_dir_tail(log, 10);
-            /* Its end is the end of everything: wait for that. */
+            /* Wait until the supervisor, and with it the cluster, has ended. */
             while (dnn_cluster_recv(fd, 10, text + at, NULL) > 0)
                 ;
             return dnn_fail(err, code, "%s", text + at);
@@ -123,11 +122,11 @@ static int listen_to(int fd, double timeout, struct dnn_progress *meter,
 /* Follow the supervisor until it is ready or reports why not. */
 static int follow(int fd, int nodes, double timeout, struct dnn_err *err)
 {
-    struct dnn_progress *meter =
+    struct dnn_progress *progress =
         dnn_progress_start("cluster", "cluster: idle", nodes, "nodes", NULL);
-    int rc = listen_to(fd, timeout, meter, err);
+    int rc = read_messages(fd, timeout, progress, err);
 
-    dnn_progress_stop(meter, rc == 0);
+    dnn_progress_stop(progress, rc == 0);
     return rc;
 }
 
@@ -141,7 +140,7 @@ static int launch(struct dnn_cluster_conf *conf, double timeout, int lock,
     pid_t pid = fork();
     if (pid == 0) {
         close(fd[0]);
-        part(conf, timeout, fd[1], lock);
+        fork_supervisor(conf, timeout, fd[1], lock);
     }
     int why = errno;
     close(fd[1]);
@@ -157,14 +156,14 @@ int dnn_cluster_start(const struct dnn_cluster_cfg *cfg, struct dnn_err *err)
 {
     char dir[DNN_CLUSTER_PATH];
     struct dnn_buf user = {0}, hardware = {0};
-    double began = dnn_clock_now();
+    double start = dnn_clock_now();
     int lock;
 
     if (cfg->nodes < 1 || cfg->nodes > DNN_CLUSTER_MAX)
         return dnn_fail(err, DNN_EUSAGE, "nodes: must be 1 to %d, not %d",
                         DNN_CLUSTER_MAX, cfg->nodes);
     DNN_TRY(dnn_cluster_dir(cfg, dir, err));
-    DNN_TRY(dnn_cluster_need(cfg->nodes, err));
+    DNN_TRY(dnn_cluster_check_programs(cfg->nodes, err));
     DNN_TRY(dnn_cluster_dir_make(dir, err));
     DNN_TRY(dnn_cluster_dir_lock(dir, cfg->timeout + 15, &lock, err));
     struct dnn_cluster_conf conf = {
@@ -172,11 +171,11 @@ int dnn_cluster_start(const struct dnn_cluster_cfg *cfg, struct dnn_err *err)
     int rc = running(cfg, dir, err);
     if (rc == 0) {
         rc = dnn_cluster_dir_clear(dir, cfg->nodes, err);
-        if (rc == 0) rc = describe(&conf, &user, &hardware, err);
+        if (rc == 0) rc = set_machine(&conf, &user, &hardware, err);
         if (rc == 0) rc = launch(&conf, cfg->timeout, lock, err);
         if (rc == 0)
             dnn_log(DNN_INFO, "cluster", "\"%s\" is up with %d node%s after %.1f s: %s",
-                    cfg->name, cfg->nodes, plural(cfg->nodes), dnn_clock_now() - began,
+                    cfg->name, cfg->nodes, plural(cfg->nodes), dnn_clock_now() - start,
                     dir);
     }
     close(lock);

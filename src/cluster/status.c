@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static int go_inside(const void *peer)
+static int join_namespaces(const void *peer)
 {
     struct dnn_err err = {0};
 
@@ -23,8 +23,8 @@ int dnn_cluster_states(const struct dnn_cluster_peer *peer,
 {
     char *const argv[] = {"sinfo", "-h", "-N", "-p", "batch", "-o", "%N %T", NULL};
     struct dnn_buf rows = {0};
-    int rc =
-        dnn_cluster_capture(argv, 5, peer == NULL ? NULL : go_inside, peer, &rows, err);
+    int rc = dnn_cluster_capture(argv, 5, peer == NULL ? NULL : join_namespaces, peer,
+                                 &rows, err);
 
     *out = (struct dnn_cluster_states){0};
     for (char *row = strtok(rows.text, "\n"); rc == 0 && row != NULL;
@@ -65,7 +65,7 @@ static void print_nodes(const struct dnn_cluster_state *state,
     }
 }
 
-/* The options that name this cluster again. */
+/* Print commands that use this cluster. */
 static void print_use(const struct dnn_cluster_cfg *cfg, int nodes, FILE *where)
 {
     char option[160] = "";
@@ -86,28 +86,29 @@ int dnn_cluster_print_status(const struct dnn_cluster_cfg *cfg, FILE *where,
     struct dnn_cluster_peer peer;
     struct dnn_cluster_state state;
     struct dnn_cluster_states slurm;
-    struct dnn_buf parts = {0};
-    struct dnn_err slow = {0};
+    struct dnn_buf partitions = {0};
+    struct dnn_err states_err = {0};
 
     DNN_TRY(dnn_cluster_find(cfg, dir, &peer, err));
-    int rc = dnn_cluster_ask(&peer, &state, err);
+    int rc = dnn_cluster_query(&peer, &state, err);
     if (rc == 0) {
         dnn_cluster_environment(dir);
-        /* A slurmctld that is busy is a state, not a reason to say nothing. */
-        int silent = dnn_cluster_states(&peer, &slurm, &slow);
-        if (silent == 0)
-            silent = dnn_cluster_capture(argv, 5, go_inside, &peer, &parts, &slow);
+        /* If slurmctld is too busy to answer, print the rest. */
+        int states_rc = dnn_cluster_states(&peer, &slurm, &states_err);
+        if (states_rc == 0)
+            states_rc = dnn_cluster_capture(argv, 5, join_namespaces, &peer,
+                                            &partitions, &states_err);
         fprintf(where, "cluster     %s, %d node%s, %s\n", cfg->name, state.nodes,
                 state.nodes == 1 ? "" : "s", state.ready ? "running" : "starting");
         fprintf(where, "supervisor  %d\n", (int)peer.pid);
         fprintf(where, "directory   %s (log/, jobs.txt, slurm.conf)\n", dir);
         print_nodes(&state, &slurm, where);
-        fprintf(where, "\n%s", silent == 0 ? parts.text : slow.text);
-        if (silent != 0) fputc('\n', where);
+        fprintf(where, "\n%s", states_rc == 0 ? partitions.text : states_err.text);
+        if (states_rc != 0) fputc('\n', where);
         print_use(cfg, state.nodes, where);
     }
     dnn_cluster_disconnect(&peer);
-    dnn_buf_free(&parts);
+    dnn_buf_free(&partitions);
     return rc;
 }
 
@@ -119,13 +120,13 @@ int dnn_cluster_print_env(const struct dnn_cluster_cfg *cfg, FILE *where,
     struct dnn_cluster_state state;
 
     DNN_TRY(dnn_cluster_find(cfg, dir, &peer, err));
-    int rc = dnn_cluster_ask(&peer, &state, err);
+    int rc = dnn_cluster_query(&peer, &state, err);
     dnn_cluster_disconnect(&peer);
     if (rc < 0) return rc;
     if (state.nodes > 1)
         return dnn_fail(err, DNN_EUSAGE,
-                        "cluster \"%s\" has its own network, which a variable cannot "
-                        "reach; use dnn-cluster run -- CMD",
+                        "cluster \"%s\" has its own network, which cannot be reached "
+                        "from outside; use dnn-cluster run -- CMD",
                         cfg->name);
     fprintf(where, "export SLURM_CONF=%s/slurm.conf\n", dir);
     return 0;

@@ -1,7 +1,7 @@
-/* supervise.c - the process that holds a cluster together.
+/* supervise.c - the supervisor process of a cluster.
  *
- * It is init of the cluster's PID namespace: when it ends, everything ends.  It
- * never blocks for long, so that it notices when its starter dies half way.
+ * It is init of the cluster's PID namespace: when it ends, all processes end.  It never
+ * blocks for long, so that it detects the death of dnn-cluster start (the starter).
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -28,30 +28,30 @@
 
 struct supervisor {
     struct dnn_cluster_conf *conf;
-    struct dnn_deadline deadline; /* for being ready               */
-    int starter, lock;            /* -1 once it is up and released */
+    struct dnn_deadline deadline; /* until it must be ready        */
+    int starter, lock;            /* starter: -1 once it is closed */
     int control, signals;
     int port[2]; /* sockets that reserve the ports, or -1 */
     pid_t munged, slurmctld;
-    pid_t node[DNN_CLUSTER_MAX + 1]; /* n1 at [1]; 0: dead */
+    pid_t node[DNN_CLUSTER_MAX + 1]; /* n1 at [1]; 0: not running */
     bool ready, stop;
-    struct dnn_err why;              /* why it stops, if not asked to       */
-    char log[DNN_CLUSTER_PATH + 32]; /* the file that knows more, or empty */
+    struct dnn_err err;              /* why it stops, if not by request      */
+    char log[DNN_CLUSTER_PATH + 32]; /* log file for the message, or empty  */
 };
 
-/* Note the file to show should the next step go wrong. */
-static void blame(struct supervisor *s, const char *what)
+/* Set the log file to be shown if the next step fails. */
+static void set_log(struct supervisor *s, const char *what)
 {
     snprintf(s->log, sizeof s->log, "%s/log/%s.log", s->conf->dir, what);
 }
 
-static void tell(struct supervisor *s, const char *what)
+static void report(struct supervisor *s, const char *what)
 {
     dnn_log(DNN_INFO, "cluster", "%s", what);
-    if (s->starter >= 0) dnn_cluster_send(s->starter, 0, "say %s", what);
+    if (s->starter >= 0) dnn_cluster_send(s->starter, 0, "log %s", what);
 }
 
-/* Away from the terminal and from every file but starter and lock. */
+/* Detach from the terminal, and close all files except starter and lock. */
 static int detach(struct supervisor *s, struct dnn_err *err)
 {
     char path[DNN_CLUSTER_PATH + 32];
@@ -71,12 +71,12 @@ static int detach(struct supervisor *s, struct dnn_err *err)
     s->starter = 3;
     s->lock = 4;
     umask(022);
-    /* The log level of the starter is not that of our log. */
+    /* Our log file has its own level, not that of the starter. */
     DNN_TRY(dnn_log_levels("info", err));
     return chdir("/") == 0 ? 0 : dnn_fail(err, DNN_EIO, "/: %s", strerror(errno));
 }
 
-/* The signals that end a supervisor, and word of ended children, as a file. */
+/* Make a signalfd for SIGCHLD and the signals that stop the supervisor. */
 static int listen_signals(struct supervisor *s, struct dnn_err *err)
 {
     sigset_t set;
@@ -128,8 +128,8 @@ static int write_files(const struct dnn_cluster_conf *conf, struct dnn_err *err)
     return rc;
 }
 
-/* Own mounts, names and network, then the files that say so. */
-static int furnish(struct supervisor *s, struct dnn_err *err)
+/* Write the configuration files, and set up mounts, host names and network. */
+static int set_up(struct supervisor *s, struct dnn_err *err)
 {
     struct dnn_cluster_conf *conf = s->conf;
     char hosts[DNN_CLUSTER_PATH + 32];
@@ -159,10 +159,10 @@ static int start_munged(struct supervisor *s, struct dnn_err *err)
     snprintf(sock, sizeof sock, "--socket=%s/munge.sock", dir);
     snprintf(pid, sizeof pid, "--pid-file=%s/munged.pid", dir);
     snprintf(seed, sizeof seed, "--seed-file=%s/munge.seed", dir);
-    blame(s, "munged");
+    set_log(s, "munged");
     s->munged = dnn_cluster_spawn(argv, s->log, err);
     if (s->munged < 0) return s->munged;
-    /* Everything else talks to it, so it comes first. */
+    /* All other daemons need it, so wait for its socket. */
     while (access(strchr(sock, '/'), F_OK) != 0) {
         if (dnn_clock_passed(&end) || waitpid(s->munged, NULL, WNOHANG) != 0)
             return dnn_fail(err, DNN_EIO, "munged does not start, see %s", s->log);
@@ -176,28 +176,28 @@ static int start_all(struct supervisor *s, struct dnn_err *err)
     char *const argv[] = {"slurmctld", "-D", "-c", NULL};
 
     DNN_TRY(listen_signals(s, err));
-    DNN_TRY(furnish(s, err));
+    DNN_TRY(set_up(s, err));
     s->control = dnn_cluster_listen(s->conf->dir, err);
     if (s->control < 0) return s->control;
-    tell(s, "starting munged and slurmctld");
+    report(s, "starting munged and slurmctld");
     DNN_TRY(start_munged(s, err));
-    blame(s, "slurmctld");
+    set_log(s, "slurmctld");
     s->slurmctld = dnn_cluster_spawn(argv, s->log, err);
     if (s->slurmctld < 0) return s->slurmctld;
     for (int i = 1; i <= s->conf->nodes; i++) {
         char what[32];
 
         snprintf(what, sizeof what, "starting node n%d", i);
-        tell(s, what);
+        report(s, what);
         s->log[0] = '\0';
         DNN_TRY(dnn_cluster_node_boot(s->conf, i, &s->node[i], err));
     }
-    tell(s, "waiting for the nodes to be idle");
+    report(s, "waiting for the nodes to be idle");
     return 0;
 }
 
-/* Ask Slurm; ready when all nodes are idle, too late at the deadline. */
-static void look(struct supervisor *s)
+/* Query Slurm: ready when all nodes are idle; an error after the deadline. */
+static void check_ready(struct supervisor *s)
 {
     struct dnn_cluster_states states;
     struct dnn_err err = {0};
@@ -216,26 +216,26 @@ static void look(struct supervisor *s)
     }
     if (!dnn_clock_passed(&s->deadline)) return;
     if (rc < 0) {
-        blame(s, "slurmctld");
-        dnn_fail(&s->why, DNN_EIO, "slurmctld did not answer in time (%s), see %s",
+        set_log(s, "slurmctld");
+        dnn_fail(&s->err, DNN_EIO, "slurmctld did not answer in time (%s), see %s",
                  err.text, s->log);
     } else {
         char what[24];
 
         snprintf(what, sizeof what, "slurmd.n%d", busy);
-        blame(s, what);
-        dnn_fail(&s->why, DNN_EIO,
-                 "node n%d is not idle in time but %s, see %s; --timeout gives it "
-                 "longer",
+        set_log(s, what);
+        dnn_fail(&s->err, DNN_EIO,
+                 "node n%d is %s, not idle, at the end of the timeout, see %s; "
+                 "--timeout allows more time",
                  busy, states.text[busy][0] == '\0' ? "unknown" : states.text[busy],
                  s->log);
     }
     s->stop = true;
 }
 
-/* Somebody ended.  A daemon takes the cluster with it; a node does so only
- * while we start. */
-static void ended(struct supervisor *s, pid_t pid, int status)
+/* A child has ended.  If it is a daemon, or a node during the start, the cluster is
+ * stopped. */
+static void child_ended(struct supervisor *s, pid_t pid, int status)
 {
     char what[24] = "";
 
@@ -244,20 +244,20 @@ static void ended(struct supervisor *s, pid_t pid, int status)
     for (int i = 1; i <= s->conf->nodes; i++) {
         if (pid != s->node[i]) continue;
         s->node[i] = 0;
-        if (s->conf->nodes > 1) dnn_cluster_net_unplug(i);
+        if (s->conf->nodes > 1) dnn_cluster_net_disconnect(i);
         snprintf(what, sizeof what, "slurmd.n%d", i);
         dnn_log(DNN_WARN, "cluster", "node n%d ended", i);
         if (s->ready) return;
     }
-    if (what[0] == '\0') return; /* an orphan that was left to us */
-    blame(s, what);
-    dnn_fail(&s->why, DNN_EIO, "%s ended (%s %d), see %s", what,
+    if (what[0] == '\0') return; /* an orphan, reparented to init */
+    set_log(s, what);
+    dnn_fail(&s->err, DNN_EIO, "%s ended (%s %d), see %s", what,
              WIFSIGNALED(status) ? "signal" : "exit status",
              WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), s->log);
     s->stop = true;
 }
 
-static void hear_signals(struct supervisor *s)
+static void handle_signals(struct supervisor *s)
 {
     struct signalfd_siginfo info;
     int status;
@@ -266,7 +266,7 @@ static void hear_signals(struct supervisor *s)
     while (read(s->signals, &info, sizeof info) == sizeof info)
         if (info.ssi_signo != SIGCHLD) s->stop = true;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-        ended(s, pid, status);
+        child_ended(s, pid, status);
 }
 
 static int run_request(struct supervisor *s, const char *request, struct dnn_err *err)
@@ -289,7 +289,7 @@ static int run_request(struct supervisor *s, const char *request, struct dnn_err
     return 0;
 }
 
-/* One client, one request.  A silent one is not waited for. */
+/* Accept a client and handle one request; waits at most 1 s for it. */
 static void serve(struct supervisor *s)
 {
     char text[DNN_CLUSTER_PACKET];
@@ -312,9 +312,9 @@ static void serve(struct supervisor *s)
     close(fd);
 }
 
-/* The starter sends "go" when it has seen that we are ready.  If it is gone
- * before that, nobody wants us. */
-static void hear_starter(struct supervisor *s)
+/* The starter sends "go" when it has received "ready".  If it ends before that, the
+ * cluster is stopped. */
+static void handle_starter(struct supervisor *s)
 {
     char text[DNN_CLUSTER_PACKET];
 
@@ -322,14 +322,15 @@ static void hear_starter(struct supervisor *s)
         dnn_log(DNN_INFO, "cluster", "up");
         close(s->lock);
     } else {
-        dnn_log(DNN_WARN, "cluster", "the starter is gone before we were up");
+        dnn_log(DNN_WARN, "cluster",
+                "dnn-cluster start ended before the cluster was up");
         s->stop = true;
     }
     close(s->starter);
     s->starter = -1;
 }
 
-static void watch(struct supervisor *s)
+static void main_loop(struct supervisor *s)
 {
     while (!s->stop) {
         struct pollfd p[] = {
@@ -339,26 +340,26 @@ static void watch(struct supervisor *s)
         };
 
         if (poll(p, 3, s->ready ? -1 : 200) < 0 && errno != EINTR) break;
-        if (p[0].revents != 0) hear_signals(s);
-        if (p[2].revents != 0) hear_starter(s);
+        if (p[0].revents != 0) handle_signals(s);
+        if (p[2].revents != 0) handle_starter(s);
         if (p[1].revents != 0 && !s->stop) serve(s);
-        if (!s->ready && !s->stop) look(s);
+        if (!s->ready && !s->stop) check_ready(s);
     }
 }
 
-/* Let slurmctld close its files, if it had any use; the kernel ends the rest with
- * us. */
-static void wind_up(struct supervisor *s)
+/* Report the error, and let slurmctld close its files if it was ready; the kernel kills
+ * the other processes when we exit. */
+static void shut_down(struct supervisor *s)
 {
     struct dnn_deadline end = dnn_clock_deadline(3);
     char path[DNN_CLUSTER_PATH + 32];
 
-    if (s->why.code < 0) dnn_log(DNN_ERROR, "cluster", "%s", s->why.text);
+    if (s->err.code < 0) dnn_log(DNN_ERROR, "cluster", "%s", s->err.text);
     if (s->starter >= 0)
         dnn_cluster_send(s->starter, 0, "fail %d %s %s",
-                         s->why.code < 0 ? s->why.code : DNN_EIO,
+                         s->err.code < 0 ? s->err.code : DNN_EIO,
                          s->log[0] == '\0' ? "-" : s->log,
-                         s->why.code < 0 ? s->why.text : "stopped while it started");
+                         s->err.code < 0 ? s->err.text : "stopped while it started");
     if (s->ready && s->slurmctld > 0 && kill(s->slurmctld, SIGTERM) == 0)
         while (waitpid(s->slurmctld, NULL, WNOHANG) == 0 && !dnn_clock_passed(&end))
             dnn_clock_sleep(0.02);
@@ -380,7 +381,7 @@ _Noreturn void dnn_cluster_supervise(struct dnn_cluster_conf *conf, double timeo
         .port = {-1, -1}
     };
 
-    if (detach(&s, &s.why) == 0 && start_all(&s, &s.why) == 0) watch(&s);
-    wind_up(&s);
+    if (detach(&s, &s.err) == 0 && start_all(&s, &s.err) == 0) main_loop(&s);
+    shut_down(&s);
     _exit(0);
 }

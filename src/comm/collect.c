@@ -14,21 +14,21 @@
 
 enum { PIECE = 16 << 20 };
 
-struct heap {
+struct buffer {
     char *data;
     size_t len, cap;
 };
 
-static void add(struct heap *h, const void *bytes, size_t n)
+static void add(struct buffer *h, const void *bytes, size_t n)
 {
     h->data = dnn_grow(h->data, &h->cap, h->len + n, 1);
     if (n > 0) memcpy(h->data + h->len, bytes, n);
     h->len += n;
 }
 
-static int take_turn(struct dnn_comm *comm, const char *what, int root,
-                     const char *mine, size_t bytes, char *piece, struct heap *all,
-                     struct dnn_err *err)
+static int collect_from(struct dnn_comm *comm, const char *what, int root,
+                        const char *mine, size_t bytes, char *piece, struct buffer *all,
+                        struct dnn_err *err)
 {
     int rank = dnn_comm_rank(comm);
     uint64_t left = bytes;
@@ -49,7 +49,7 @@ static int take_turn(struct dnn_comm *comm, const char *what, int root,
 int dnn_comm_collect(struct dnn_comm *comm, const char *what, const void *mine,
                      size_t bytes, void **out, size_t *total, struct dnn_err *err)
 {
-    struct heap all = {0};
+    struct buffer all = {0};
     int rc = 0, size = comm == NULL ? 1 : dnn_comm_size(comm);
 
     *out = NULL;
@@ -61,7 +61,7 @@ int dnn_comm_collect(struct dnn_comm *comm, const char *what, const void *mine,
         char *piece = dnn_alloc(PIECE);
 
         for (int r = 0; rc == 0 && r < size; r++)
-            rc = take_turn(comm, what, r, mine, bytes, piece, &all, err);
+            rc = collect_from(comm, what, r, mine, bytes, piece, &all, err);
         dnn_free(piece);
     }
     if (rc < 0 || (comm != NULL && dnn_comm_rank(comm) != 0)) {

@@ -1,5 +1,5 @@
-/* comm.c - the public operations: arguments are checked here for all kinds; blocking
- * operations are a start and a wait.
+/* comm.c - the public operations: checks arguments; a blocking operation is a start
+ * followed by a wait.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* MPI counts in int; larger operations are split. */
+/* Counts of MPI are int; larger operations are split. */
 enum { CHUNK = 1 << 30 };
 
 const char *dnn_comm_verb_name(enum dnn_comm_verb verb)
@@ -164,7 +164,6 @@ static int run(struct dnn_comm *comm, const struct dnn_comm_call *call,
     return comm->kind->wait(&req, err);
 }
 
-/* Arguments are checked before anything is sent. */
 static int check_root(const struct dnn_comm *comm, const char *verb, int root,
                       struct dnn_err *err)
 {

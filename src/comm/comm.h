@@ -2,9 +2,9 @@
  *
  * Every operation has a description `what` for messages ("bucket 3"), or NULL.  An
  * operation that does not finish before the deadline terminates all ranks with exit
- * status 7, after one message on stderr that names the missing ranks, their hosts and
- * the operation.  Only then does this component print and exit itself: a rank that
- * cannot reach the others cannot return an error, either.
+ * status 7, after one message on stderr with the missing ranks, their hosts and the
+ * operation.  Only in this case the component prints and exits itself, because an
+ * error cannot be agreed on without the missing ranks.
  *
  * The death of a process is detected at once by the ranks of its node, and by the
  * others as soon as MPI or the launcher does; the job is terminated in the same way.
@@ -12,7 +12,7 @@
  * All ranks must call the collective operations in the same order.  One thread at a
  * time may use a communicator.
  *
- * Environment: DNN_DEADLINE, seconds, wins over dnn_comm_cfg.deadline.
+ * Environment: DNN_DEADLINE (seconds) overrides dnn_comm_cfg.deadline.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -36,7 +36,7 @@ enum dnn_comm_which {
 /* auto, self, mpi: for option tables. */
 extern const struct dnn_choice dnn_comm_choices[];
 
-/* All zero is a good configuration. */
+/* All zero: the defaults. */
 struct dnn_comm_cfg {
     int kind;        /* enum dnn_comm_which                                */
     double deadline; /* seconds an operation may take; 0: 600              */
@@ -54,7 +54,7 @@ int dnn_comm_open(const struct dnn_comm_cfg *cfg, struct dnn_comm **out,
  * logged, not returned. */
 void dnn_comm_close(struct dnn_comm *comm);
 
-/* Local, all of these.  Texts belong to the communicator. */
+/* Local, all of these.  Strings are owned by the communicator. */
 const char *dnn_comm_kind(const struct dnn_comm *comm);    /* "self" or "mpi"      */
 const char *dnn_comm_version(const struct dnn_comm *comm); /* of the library     */
 double dnn_comm_deadline(const struct dnn_comm *comm);     /* seconds              */
@@ -76,8 +76,8 @@ int dnn_comm_barrier(struct dnn_comm *comm, const char *what, struct dnn_err *er
 int dnn_comm_bcast(struct dnn_comm *comm, const char *what, void *buf, size_t bytes,
                    int root, struct dnn_err *err);
 
-/* Collective.  all receives size * bytes bytes, rank 0's first; mine must not
- * lie inside it. */
+/* Collective.  all receives size * bytes bytes, in the order of ranks; mine must not
+ * overlap it. */
 int dnn_comm_allgather(struct dnn_comm *comm, const char *what, const void *mine,
                        size_t bytes, void *all, struct dnn_err *err);
 
@@ -116,7 +116,7 @@ int dnn_comm_wait(struct dnn_comm_req *req, struct dnn_err *err);
 
 /* Collective.  Agree on errors: every rank gives its result (rc, and err if negative);
  * all return the same code and message, that of the lowest rank that failed, prefixed
- * with "rank N: " if there are several ranks.  An error that all ranks have already
+ * with "rank N: " if there are several ranks.  An error that all ranks already have
  * (err->everywhere) is returned unchanged.  err must not be NULL. */
 int dnn_comm_agree(struct dnn_comm *comm, int rc, struct dnn_err *err);
 

@@ -49,17 +49,17 @@ struct dnn_comm_req {
     struct dnn_comm *comm;
     MPI_Request mpi;
     struct dnn_mpi_small *small; /* owned; a small all-reduce instead of mpi, or NULL */
-    struct dnn_comm_opinfo note;
+    struct dnn_comm_opinfo info;
     double first;     /* time of the first test or wait; 0: not yet              */
-    double query_at;  /* when to ask all ranks for their status                  */
-    double report_at; /* when all answers must have arrived                      */
-    bool queried;     /* all ranks were asked                                    */
+    double query_at;  /* time of the status query to all ranks                   */
+    double report_at; /* time when all answers must have arrived                 */
+    bool queried;     /* the query was sent                                      */
 };
 
 struct dnn_comm_kind {
     const char *name;
     int which; /* enum dnn_comm_which */
-    /* Fill rank, size, hosts, nodes and impl; on failure leave nothing behind. */
+    /* Fill rank, size, hosts, nodes and impl; on failure release everything. */
     int (*open)(struct dnn_comm *comm, struct dnn_err *err);
     void (*close)(struct dnn_comm *comm);
     int (*start)(struct dnn_comm *comm, const struct dnn_comm_call *call,
@@ -100,8 +100,8 @@ double dnn_comm_now(void);
 /* Host name without domain, as Slurm uses it. */
 void dnn_comm_hostname(char *out, size_t size);
 
-/* Print one line on stderr, in one write and without locks, even if the main thread
- * holds one. */
+/* Print one line on stderr, with one write and without locks: the main thread may hold
+ * the lock of stderr. */
 void dnn_comm_print(const char *fmt, ...) DNN_PRINTF(1, 2);
 
 #endif

@@ -14,7 +14,8 @@
  * if comm is NULL. */
 bool dnn_comm_mpi_handle(const struct dnn_comm *comm, MPI_Comm *out);
 
-/* Local.  While stderr is redirected: where to print the last message.  -1: stderr. */
+/* Local.  Set the file descriptor for dnn_comm_print(), while stderr is redirected; -1:
+ * stderr. */
 void dnn_comm_print_to(int fd);
 
 #endif

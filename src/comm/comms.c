@@ -26,7 +26,7 @@ const struct dnn_choice dnn_comm_choices[] = {
 /* Set by MPI launchers: PMIx (Open MPI's mpirun, srun --mpi=pmix), older mpiruns, PMI
  * (MPICH, srun --mpi=pmi2).  srun without them is detected by dnn_slurm_check_launch().
  */
-static bool launched(void)
+static bool started_by_mpi(void)
 {
     static const char *const names[] = {"PMIX_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK",
                                         "PMI_ID", NULL};
@@ -39,17 +39,17 @@ static bool launched(void)
 /* NULL: unknown. */
 static const struct dnn_comm_kind *find_kind(int which)
 {
-    if (which == DNN_COMM_AUTO) which = launched() ? DNN_COMM_MPI : DNN_COMM_SELF;
+    if (which == DNN_COMM_AUTO) which = started_by_mpi() ? DNN_COMM_MPI : DNN_COMM_SELF;
     for (int i = 0; i < NKINDS; i++)
         if (kinds[i]->which == which) return kinds[i];
     return NULL;
 }
 
-static int find_deadline(double asked, double *out, struct dnn_err *err)
+static int find_deadline(double requested, double *out, struct dnn_err *err)
 {
     const char *env = getenv("DNN_DEADLINE");
 
-    *out = asked != 0 ? asked : DEFAULT_DEADLINE;
+    *out = requested != 0 ? requested : DEFAULT_DEADLINE;
     if (env != NULL && env[0] != '\0' &&
         (!dnn_text_real(env, out) || !(*out >= 1 && *out <= MAX_DEADLINE)))
         return dnn_fail(err, DNN_EUSAGE,

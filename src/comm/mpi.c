@@ -49,18 +49,18 @@ bool dnn_comm_mpi_handle(const struct dnn_comm *comm, MPI_Comm *out)
 
 static int start_mpi(struct dnn_mpi *m, struct dnn_err *err)
 {
-    int up = 0, down = 0, level, bad = MPI_SUCCESS;
+    int initialized_before = 0, finalized = 0, level, bad = MPI_SUCCESS;
 
-    MPI_Initialized(&up);
-    MPI_Finalized(&down);
-    if (down)
+    MPI_Initialized(&initialized_before);
+    MPI_Finalized(&finalized);
+    if (finalized)
         return dnn_fail(
             err, DNN_ECOMM,
             "MPI was finalized in this process and cannot be started again");
-    if (!up) {
+    if (!initialized_before) {
         bad = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level);
         if (bad != MPI_SUCCESS) return dnn_mpi_fail(err, "MPI_Init", bad);
-        m->ours = true;
+        m->initialized = true;
     }
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
@@ -115,13 +115,13 @@ static void watch_peers(struct dnn_comm *comm)
     dnn_free(pid);
 }
 
-static void shut_mpi(struct dnn_mpi *m)
+static void stop_mpi(struct dnn_mpi *m)
 {
     if (m->add_f16 != MPI_OP_NULL) MPI_Op_free(&m->add_f16);
     if (m->add_bf16 != MPI_OP_NULL) MPI_Op_free(&m->add_bf16);
     if (m->query != MPI_COMM_NULL) MPI_Comm_free(&m->query);
     if (m->work != MPI_COMM_NULL) MPI_Comm_free(&m->work);
-    if (m->ours) MPI_Finalize();
+    if (m->initialized) MPI_Finalize();
 }
 
 /* Starting hundreds of processes takes time, however short the deadline. */
@@ -142,7 +142,7 @@ static int open_mpi(struct dnn_comm *comm, struct dnn_err *err)
     dnn_mpi_end_prepare(); /* changes the environment: before threads start */
     comm->watch =
         dnn_watchdog_make(&(struct dnn_watchdog_calls){.expired = dnn_mpi_expired,
-                                                       .gone = dnn_mpi_gone,
+                                                       .died = dnn_mpi_died,
                                                        .tick = dnn_mpi_tick,
                                                        .arg = comm});
     dnn_watchdog_arm(comm->watch, "MPI_Init", start_timeout(comm));
@@ -156,7 +156,7 @@ static int open_mpi(struct dnn_comm *comm, struct dnn_err *err)
     }
     if (rc == 0) rc = dnn_mpi_peers_open(comm, err);
     if (rc < 0) {
-        shut_mpi(m);
+        stop_mpi(m);
         dnn_watchdog_disarm(comm->watch);
         pthread_mutex_destroy(&m->peers.lock);
         dnn_free(m->answer);
@@ -173,16 +173,16 @@ static void close_mpi(struct dnn_comm *comm)
     struct dnn_mpi *m = comm->impl;
     struct dnn_err err = {0};
 
-    /* All ranks get here, or the deadline reports who does not. */
+    /* All ranks get here, or the deadline reports the missing ones. */
     if (dnn_comm_barrier(comm, "closing", &err) < 0)
         dnn_log_all(DNN_ERROR, "comm", "closing: %s", err.text);
-    atomic_store(&m->peers.slot[m->peers.me]->left, 1);
+    atomic_store(&m->peers.slot[m->peers.me]->closing, 1);
     dnn_watchdog_peers(comm->watch, NULL, 0);
     dnn_watchdog_arm(comm->watch, "MPI_Finalize", start_timeout(comm));
     dnn_mpi_wait_close(comm);
     dnn_mpi_small_close(comm);
     dnn_mpi_peers_close(comm);
-    shut_mpi(m);
+    stop_mpi(m);
     dnn_watchdog_disarm(comm->watch);
     pthread_mutex_destroy(&m->peers.lock);
     dnn_free(m->answer);
@@ -255,19 +255,19 @@ static int start(struct dnn_comm *comm, const struct dnn_comm_call *c,
                  struct dnn_comm_req *req, struct dnn_err *err)
 {
     struct dnn_mpi *m = comm->impl;
-    struct dnn_comm_opinfo *note = &req->note;
+    struct dnn_comm_opinfo *info = &req->info;
 
-    note->seq = ++m->seq;
-    note->verb = (int32_t)c->verb;
-    note->root = c->root;
-    note->count = c->count;
-    snprintf(note->what, sizeof note->what, "%s", c->what == NULL ? "" : c->what);
-    m->history[m->seq % DNN_MPI_HISTORY] = *note;
-    dnn_mpi_peers_enter(&m->peers, note);
+    info->seq = ++m->seq;
+    info->verb = (int32_t)c->verb;
+    info->root = c->root;
+    info->count = c->count;
+    snprintf(info->what, sizeof info->what, "%s", c->what == NULL ? "" : c->what);
+    m->history[m->seq % DNN_MPI_HISTORY] = *info;
+    dnn_mpi_peers_enter(&m->peers, info);
     int bad = issue(m, c, req);
     if (bad != MPI_SUCCESS) {
         char text[160];
-        return dnn_mpi_fail(err, dnn_mpi_op_text(text, sizeof text, note), bad);
+        return dnn_mpi_fail(err, dnn_mpi_op_text(text, sizeof text, info), bad);
     }
     return 0;
 }

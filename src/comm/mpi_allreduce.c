@@ -2,8 +2,8 @@
  *
  * MPI_Iallreduce takes several rounds, and each needs both sides to call MPI: a rank
  * that computes between start and wait delays the others.  Here every rank sends its
- * numbers to all others at once and sums in the order of ranks.  It is finished when
- * all messages are received; completion of the sends is not waited for.
+ * values to all others at once and sums in the order of ranks.  It is finished when
+ * all messages are received; it does not wait for the sends.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -23,7 +23,7 @@ struct dnn_mpi_small {
     size_t bytes;
     MPI_Datatype type;
     MPI_Op op;
-    char all[]; /* by rank; ours is what we send */
+    char all[]; /* by rank; our own part is what we send */
 };
 
 bool dnn_mpi_small(const struct dnn_comm *comm, int64_t bytes)
@@ -32,7 +32,7 @@ bool dnn_mpi_small(const struct dnn_comm *comm, int64_t bytes)
 }
 
 /* Free those whose sends are finished; wait: all. */
-static void sweep(struct dnn_comm *comm, bool wait)
+static void free_sent(struct dnn_comm *comm, bool wait)
 {
     struct dnn_mpi *m = comm->impl;
 
@@ -63,7 +63,7 @@ int dnn_mpi_small_start(struct dnn_comm_req *req, void *buf, int n, size_t bytes
     char *mine = s->all + (size_t)comm->rank * bytes;
     int bad = MPI_SUCCESS;
 
-    sweep(comm, false);
+    free_sent(comm, false);
     s->buf = buf;
     s->n = n;
     s->bytes = bytes;
@@ -104,5 +104,5 @@ int dnn_mpi_small_test(struct dnn_comm_req *req, int *finished)
 
 void dnn_mpi_small_close(struct dnn_comm *comm)
 {
-    sweep(comm, true);
+    free_sent(comm, true);
 }

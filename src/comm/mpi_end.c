@@ -22,10 +22,10 @@
 /* Seconds until a rank exits by itself if MPI_Abort hangs. */
 #define ABORT_TIMEOUT 10.0
 
-/* Ticks, four a second, after which a connection is known to be lost. */
+/* Ticks, four per second, after which a connection is considered lost. */
 enum { LOST_TICKS = 12 };
 
-static void nap(long ms)
+static void sleep_ms(long ms)
 {
     nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000},
               NULL);
@@ -38,7 +38,8 @@ static void drain_stderr(void)
     int bytes = 0;
 
     if (fstat(STDERR_FILENO, &st) < 0 || !S_ISFIFO(st.st_mode)) return;
-    for (double end = dnn_comm_now() + ABORT_TIMEOUT / 2; dnn_comm_now() < end; nap(5))
+    for (double end = dnn_comm_now() + ABORT_TIMEOUT / 2; dnn_comm_now() < end;
+         sleep_ms(5))
         if (ioctl(STDERR_FILENO, FIONREAD, &bytes) < 0 || bytes == 0) return;
 }
 
@@ -54,14 +55,14 @@ bool dnn_mpi_claim_report(struct dnn_comm *comm)
 
 #if DNN_HAVE_PMIX
 /* PMIx_Abort may be called from any thread, and avoids the messages of MPI_Abort. */
-static bool ask_launcher(int status)
+static bool abort_by_launcher(int status)
 {
     if (!PMIx_Initialized()) return false;
     PMIx_Abort(status, NULL, NULL, 0);
     return true;
 }
 #else
-static bool ask_launcher(int status)
+static bool abort_by_launcher(int status)
 {
     (void)status;
     return false;
@@ -86,22 +87,22 @@ _Noreturn void dnn_mpi_end(struct dnn_comm *comm, int status)
     (void)dnn_mpi_claim_report(comm); /* the other ranks print nothing */
     dnn_watchdog_last_resort(ABORT_TIMEOUT, status);
     drain_stderr();
-    nap(200); /* for what the launcher has read, but not passed on */
+    sleep_ms(200); /* the launcher must forward what it has read */
     MPI_Initialized(&up);
     MPI_Finalized(&down);
-    if (up && !down && !ask_launcher(status)) MPI_Abort(MPI_COMM_WORLD, status);
+    if (up && !down && !abort_by_launcher(status)) MPI_Abort(MPI_COMM_WORLD, status);
     _exit(status);
 }
 
-/* On the watchdog thread.  MPI may be called from the main thread only, so if that is
- * in one of our waits it terminates the job; otherwise nobody else can, so it is called
- * from here. */
+/* On the watchdog thread.  MPI may be called from the main thread only: if that thread
+ * is in one of our waits, it sees ending and terminates the job.  Otherwise MPI is
+ * called from this thread. */
 static _Noreturn void end_from_watchdog(struct dnn_comm *comm)
 {
     struct dnn_mpi *m = comm->impl;
 
     atomic_store(&m->ending, 1);
-    if (!DNN_HAVE_PMIX) nap(1000);
+    if (!DNN_HAVE_PMIX) sleep_ms(1000);
     dnn_mpi_end(comm, DNN_COMM_EXIT);
 }
 
@@ -111,7 +112,7 @@ void dnn_mpi_expired(void *arg, const char *what, double seconds)
     char host[DNN_COMM_HOST_LEN];
 
     dnn_comm_hostname(host, sizeof host);
-    if (comm->host_text == NULL) { /* MPI does not run yet */
+    if (comm->host_text == NULL) { /* MPI is not initialized yet */
         dnn_comm_print("%s on %s: not finished after %g s; terminating", what, host,
                        seconds);
         _exit(DNN_COMM_EXIT);
@@ -143,42 +144,42 @@ static bool launcher_runs(void)
     return runs;
 }
 
-/* If the launcher kills all ranks, it sends its signals right after each other: on a
- * busy machine it may lose its core in between, but it does not sleep, and this does
- * not return.  If it kills us because a peer has died, its SIGTERM comes later and is
- * ignored until the message is printed. */
+/* If the launcher is killing all ranks, its signals follow each other immediately: it
+ * may be preempted in between on a busy machine, but it does not sleep.  Then this
+ * function does not return.  If the launcher kills us because a peer has died, its
+ * SIGTERM comes later and is ignored until the message is printed. */
 static void wait_for_kill(void)
 {
-    nap(3);
+    sleep_ms(3);
     for (int i = 0; i < 1000 && launcher_runs(); i++)
-        nap(1);
+        sleep_ms(1);
     signal(SIGTERM, SIG_IGN);
-    nap(25);
+    sleep_ms(25);
 }
 
-/* The process of a peer has died before it closed. */
-void dnn_mpi_gone(void *arg, int i)
+/* The process of a peer has died before it closed the communicator. */
+void dnn_mpi_died(void *arg, int i)
 {
     struct dnn_comm *comm = arg;
     struct dnn_mpi *m = comm->impl;
-    struct dnn_mpi_message its, ours;
+    struct dnn_mpi_message peer, own;
     char where[160], last[160];
 
-    if (atomic_load(&m->peers.slot[i]->left) ||
+    if (atomic_load(&m->peers.slot[i]->closing) ||
         atomic_load(&m->peers.slot[0]->reported))
         return;
     wait_for_kill();
     if (!dnn_mpi_claim_report(comm)) return;
-    dnn_mpi_peers_read(&m->peers, i, &its);
-    dnn_mpi_peers_read(&m->peers, m->peers.me, &ours);
-    dnn_mpi_op_text(last, sizeof last, &its.newest);
-    dnn_mpi_op_text(where, sizeof where, &ours.newest);
+    dnn_mpi_peers_read(&m->peers, i, &peer);
+    dnn_mpi_peers_read(&m->peers, m->peers.me, &own);
+    dnn_mpi_op_text(last, sizeof last, &peer.newest);
+    dnn_mpi_op_text(where, sizeof where, &own.newest);
     dnn_comm_print(
         "rank %d on %s died (process %d; killed?) %s %s; rank %d %s %s; terminating "
         "all ranks",
-        its.about, dnn_comm_host(comm, its.about), (int)m->peers.slot[i]->pid,
-        its.inside ? "in" : "after", last, comm->rank,
-        ours.inside ? "waits in" : "was last in", where);
+        peer.about, dnn_comm_host(comm, peer.about), (int)m->peers.slot[i]->pid,
+        peer.inside ? "in" : "after", last, comm->rank,
+        own.inside ? "waits in" : "was last in", where);
     end_from_watchdog(comm);
 }
 
@@ -193,26 +194,26 @@ static int only_remote(const struct dnn_comm *comm)
     return found;
 }
 
-/* A main thread that sleeps inside MPI_Test for three seconds is about to be aborted by
- * Open MPI: nothing else there sleeps that long.  Ranks of one node use shared memory
- * and cannot lose a connection.  A launcher that kills one node after the other is done
- * by then. */
+/* If the main thread sleeps for three seconds inside MPI_Test, Open MPI is about to
+ * abort it (see dnn_mpi_end_prepare()): nothing else there sleeps that long.  Ranks of
+ * one node use shared memory and cannot lose a connection.  A launcher that kills the
+ * nodes one after the other has finished by then. */
 void dnn_mpi_tick(void *arg)
 {
     struct dnn_comm *comm = arg;
     struct dnn_mpi *m = comm->impl;
-    struct dnn_mpi_message ours;
+    struct dnn_mpi_message own;
     unsigned polls = atomic_load_explicit(&m->polls, memory_order_relaxed);
     char where[160];
 
     if (!DNN_HAVE_PMIX || comm->nodes == 1 || atomic_load(&m->ending)) return;
-    dnn_mpi_peers_read(&m->peers, m->peers.me, &ours);
-    bool still = ours.inside && polls == m->old_polls &&
-                 dnn_mpi_peers_state(getpid(), m->main_thread) == 'S';
+    dnn_mpi_peers_read(&m->peers, m->peers.me, &own);
+    bool idle = own.inside && polls == m->old_polls &&
+                dnn_mpi_peers_state(getpid(), m->main_thread) == 'S';
     m->old_polls = polls;
-    m->still = still ? m->still + 1 : 0;
-    if (m->still < LOST_TICKS) return;
-    dnn_mpi_op_text(where, sizeof where, &ours.newest);
+    m->idle_ticks = idle ? m->idle_ticks + 1 : 0;
+    if (m->idle_ticks < LOST_TICKS) return;
+    dnn_mpi_op_text(where, sizeof where, &own.newest);
     int other = only_remote(comm);
     if (!dnn_mpi_claim_report(comm)) end_from_watchdog(comm);
     if (other >= 0)

@@ -1,4 +1,4 @@
-/* mpi_half.c - sums of 16-bit floating-point numbers, which MPI has no type for.
+/* mpi_half.c - sums of 16-bit floating-point numbers; MPI has no type for them.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -23,15 +23,16 @@ static uint64_t pid_space(void)
 }
 
 /* Slots of all ranks of the node. */
-static int share(struct dnn_mpi_peers *b, MPI_Comm near)
+static int share_slots(struct dnn_mpi_peers *b, MPI_Comm node_comm)
 {
     struct dnn_mpi_slot *mine;
     int bad, any;
 
-    bad = MPI_Win_allocate_shared(sizeof *mine, 1, MPI_INFO_NULL, near, &mine, &b->win);
+    bad = MPI_Win_allocate_shared(sizeof *mine, 1, MPI_INFO_NULL, node_comm, &mine,
+                                  &b->win);
     if (bad != MPI_SUCCESS) b->win = MPI_WIN_NULL;
     any = bad != MPI_SUCCESS;
-    bad = MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, near);
+    bad = MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, node_comm);
     if (bad != MPI_SUCCESS || any) return -1;
     memset(mine, 0, sizeof *mine);
     for (int i = 0; i < b->n; i++) {
@@ -47,8 +48,8 @@ static int share(struct dnn_mpi_peers *b, MPI_Comm near)
 /* Without shared memory: only our own slot. */
 static void use_own_slot(struct dnn_mpi_peers *b)
 {
-    b->alone = dnn_alloc(sizeof *b->alone);
-    b->slot[0] = b->alone;
+    b->own = dnn_alloc(sizeof *b->own);
+    b->slot[0] = b->own;
     b->rank[0] = b->rank[b->me];
     b->n = 1;
     b->me = 0;
@@ -58,19 +59,19 @@ int dnn_mpi_peers_open(struct dnn_comm *comm, struct dnn_err *err)
 {
     struct dnn_mpi *m = comm->impl;
     struct dnn_mpi_peers *b = &m->peers;
-    MPI_Comm near;
+    MPI_Comm node_comm;
 
     b->win = MPI_WIN_NULL;
     int bad = MPI_Comm_split_type(m->work, MPI_COMM_TYPE_SHARED, comm->rank,
-                                  MPI_INFO_NULL, &near);
+                                  MPI_INFO_NULL, &node_comm);
     if (bad != MPI_SUCCESS) return dnn_mpi_fail(err, "MPI_Comm_split_type", bad);
-    MPI_Comm_set_errhandler(near, MPI_ERRORS_RETURN);
-    MPI_Comm_size(near, &b->n);
-    MPI_Comm_rank(near, &b->me);
+    MPI_Comm_set_errhandler(node_comm, MPI_ERRORS_RETURN);
+    MPI_Comm_size(node_comm, &b->n);
+    MPI_Comm_rank(node_comm, &b->me);
     b->rank = dnn_alloc(sizeof *b->rank * (size_t)b->n);
     b->slot = dnn_alloc(sizeof(*b->slot) * (size_t)b->n);
-    bad = MPI_Allgather(&comm->rank, 1, MPI_INT, b->rank, 1, MPI_INT, near);
-    if (bad == MPI_SUCCESS && share(b, near) < 0) {
+    bad = MPI_Allgather(&comm->rank, 1, MPI_INT, b->rank, 1, MPI_INT, node_comm);
+    if (bad == MPI_SUCCESS && share_slots(b, node_comm) < 0) {
         dnn_log_once(DNN_DEBUG, "comm",
                      "no shared memory between the ranks of this node");
         use_own_slot(b);
@@ -78,9 +79,9 @@ int dnn_mpi_peers_open(struct dnn_comm *comm, struct dnn_err *err)
     if (bad == MPI_SUCCESS) {
         b->slot[b->me]->pid = getpid();
         b->slot[b->me]->pid_space = pid_space();
-        bad = MPI_Barrier(near); /* all slots are written */
+        bad = MPI_Barrier(node_comm); /* all slots are written */
     }
-    MPI_Comm_free(&near);
+    MPI_Comm_free(&node_comm);
     if (bad != MPI_SUCCESS) {
         dnn_mpi_peers_close(comm);
         return dnn_mpi_fail(err, "exchange of ranks on a node", bad);
@@ -98,15 +99,15 @@ void dnn_mpi_peers_close(struct dnn_comm *comm)
     pthread_mutex_unlock(&b->lock);
     if (b->win != MPI_WIN_NULL) MPI_Win_free(&b->win);
     dnn_free(b->rank);
-    dnn_free(b->alone);
+    dnn_free(b->own);
 }
 
-void dnn_mpi_peers_enter(struct dnn_mpi_peers *b, const struct dnn_comm_opinfo *note)
+void dnn_mpi_peers_enter(struct dnn_mpi_peers *b, const struct dnn_comm_opinfo *info)
 {
     struct dnn_mpi_slot *mine = b->slot[b->me];
 
     pthread_mutex_lock(&b->lock);
-    mine->newest = *note;
+    mine->newest = *info;
     pthread_mutex_unlock(&b->lock);
 }
 
@@ -119,9 +120,9 @@ void dnn_mpi_peers_inside(struct dnn_mpi_peers *b, bool inside)
 
 pid_t dnn_mpi_peers_pid(struct dnn_mpi_peers *b, int i)
 {
-    const struct dnn_mpi_slot *mine = b->slot[b->me], *its = b->slot[i];
+    const struct dnn_mpi_slot *mine = b->slot[b->me], *peer = b->slot[i];
 
-    return mine->pid_space != 0 && its->pid_space == mine->pid_space ? its->pid : 0;
+    return mine->pid_space != 0 && peer->pid_space == mine->pid_space ? peer->pid : 0;
 }
 
 int dnn_mpi_peers_state(pid_t process, pid_t thread)
@@ -134,7 +135,7 @@ int dnn_mpi_peers_state(pid_t process, pid_t thread)
     size_t n = fread(text, 1, sizeof text - 1, f);
     fclose(f);
     text[n] = '\0';
-    const char *end = strrchr(text, ')'); /* the name may hold anything */
+    const char *end = strrchr(text, ')'); /* the name may contain anything */
     return end != NULL && end[1] == ' ' ? (unsigned char)end[2] : 0;
 }
 
@@ -146,7 +147,7 @@ void dnn_mpi_peers_read(struct dnn_mpi_peers *b, int i, struct dnn_mpi_message *
     out->newest = b->slot[i]->newest;
     out->inside = b->slot[i]->inside;
     pthread_mutex_unlock(&b->lock);
-    /* Another process may have been writing while we read. */
+    /* The other process may have been writing at the same time. */
     out->newest.what[sizeof out->newest.what - 1] = '\0';
     out->about = b->rank[i];
     out->state = pid == 0 ? 0 : dnn_mpi_peers_state(pid, pid);

@@ -11,11 +11,11 @@
 /* Ranks named in a message. */
 enum { MAX_NAMED = 8 };
 
-enum status { FINE, MISSING, BEHIND, OTHER };
+enum status { ENTERED, MISSING, BEHIND, OTHER_OP };
 
 static bool answered(const struct dnn_mpi_message *a)
 {
-    return a->kind == DNN_MPI_HERE;
+    return a->kind == DNN_MPI_SENDER;
 }
 
 /* Status of a rank, relative to an operation it should be in. */
@@ -25,14 +25,14 @@ static enum status status_of(const struct dnn_comm *comm, int rank,
     const struct dnn_mpi *m = comm->impl;
     const struct dnn_mpi_message *a = &m->answer[rank];
 
-    if (rank == comm->rank) return FINE;
+    if (rank == comm->rank) return ENTERED;
     if (!answered(a)) return MISSING;
     if (a->newest.seq < op->seq) return BEHIND;
-    if (a->then.seq == op->seq &&
-        (a->then.verb != op->verb || a->then.root != op->root ||
-         a->then.count != op->count))
-        return OTHER;
-    return FINE;
+    if (a->queried.seq == op->seq &&
+        (a->queried.verb != op->verb || a->queried.root != op->root ||
+         a->queried.count != op->count))
+        return OTHER_OP;
+    return ENTERED;
 }
 
 static int count(const struct dnn_comm *comm, const struct dnn_comm_opinfo *op,
@@ -58,7 +58,7 @@ static void name_missing(const struct dnn_comm *comm, const struct dnn_comm_opin
     if (n > MAX_NAMED) dnn_buf_add(out, " and %d more", n - MAX_NAMED);
 }
 
-/* What is known of a rank that does not answer. */
+/* The last known status of a rank that does not answer. */
 static void add_last(const struct dnn_comm *comm, int rank, struct dnn_buf *out)
 {
     const struct dnn_mpi *m = comm->impl;
@@ -66,9 +66,9 @@ static void add_last(const struct dnn_comm *comm, int rank, struct dnn_buf *out)
     char last[160];
 
     dnn_buf_add(out, "; rank %d ", rank);
-    if (a->kind == 0) { /* known from finished operations */
+    if (a->kind == 0) { /* not from a peer: only from finished operations */
         dnn_buf_add(out, "was last seen in %s",
-                    dnn_mpi_op_text(last, sizeof last, &m->met));
+                    dnn_mpi_op_text(last, sizeof last, &m->common));
         return;
     }
     if (a->state == 'T' || a->state == 't')
@@ -88,13 +88,13 @@ static void add_elsewhere(const struct dnn_comm *comm, int rank, enum status sta
 {
     const struct dnn_mpi_message *a =
         &((const struct dnn_mpi *)comm->impl)->answer[rank];
-    const struct dnn_comm_opinfo *n = status == OTHER ? &a->then : &a->newest;
+    const struct dnn_comm_opinfo *n = status == OTHER_OP ? &a->queried : &a->newest;
     char text[160];
 
     dnn_mpi_op_text(text, sizeof text, n);
     dnn_buf_add(out, "; rank %d on %s %s %s", rank, dnn_comm_host(comm, rank),
-                status == OTHER ? "called" : "is still in", text);
-    if (status != OTHER || n->verb != op->verb) return;
+                status == OTHER_OP ? "called" : "is still in", text);
+    if (status != OTHER_OP || n->verb != op->verb) return;
     if (n->count != op->count)
         dnn_buf_add(out, " with %lld elements instead of %lld", (long long)n->count,
                     (long long)op->count);
@@ -105,7 +105,7 @@ static void add_elsewhere(const struct dnn_comm *comm, int rank, enum status sta
 void dnn_mpi_timeout_text(struct dnn_comm *comm, const struct dnn_comm_opinfo *op,
                           struct dnn_buf *out)
 {
-    int missing = count(comm, op, MISSING), others = count(comm, op, OTHER);
+    int missing = count(comm, op, MISSING), others = count(comm, op, OTHER_OP);
     int named = 0;
     char text[160];
 
@@ -120,7 +120,7 @@ void dnn_mpi_timeout_text(struct dnn_comm *comm, const struct dnn_comm_opinfo *o
     for (int r = 0; r < comm->size && named < MAX_NAMED; r++) {
         enum status status = status_of(comm, r, op);
 
-        if (status == FINE) continue;
+        if (status == ENTERED) continue;
         named++;
         if (status == MISSING)
             add_last(comm, r, out);

@@ -19,7 +19,7 @@ static void expired(void *arg, const char *what, double seconds)
 }
 
 /* There are no peers. */
-static void gone(void *arg, int i)
+static void died(void *arg, int i)
 {
     (void)arg;
     (void)i;
@@ -35,7 +35,7 @@ static int open_self(struct dnn_comm *comm, struct dnn_err *err)
     dnn_comm_hostname(comm->host_text, DNN_COMM_HOST_LEN);
     dnn_comm_find_nodes(comm);
     comm->watch = dnn_watchdog_make(
-        &(struct dnn_watchdog_calls){.expired = expired, .gone = gone, .arg = comm});
+        &(struct dnn_watchdog_calls){.expired = expired, .died = died, .arg = comm});
     return 0;
 }
 

@@ -1,7 +1,8 @@
 /* watchdog.c - a thread that checks the deadline and the processes of this node.
  *
- * Processes are watched by pidfds: the kernel reports a death to us at the same time as
- * to the launcher, so that a message can be printed before the launcher kills the job.
+ * Processes are watched by pidfds: the kernel reports the death of a process to us and
+ * to the launcher at the same time, so that a message can be printed before the
+ * launcher kills the job.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -27,17 +28,17 @@ struct dnn_watchdog {
     struct dnn_watchdog_calls calls;
     pthread_t thread;
     bool running;
-    int wakeup; /* an eventfd: something below changed */
+    int wakeup; /* an eventfd: a member below has changed */
     pthread_mutex_t lock;
     pthread_cond_t applied; /* the thread has applied a change */
-    /* All of these under the lock. */
+    /* The following members are protected by the lock. */
     bool stop;
     bool armed;
     double at, seconds;
     char what[128];
-    const pid_t *pid; /* borrowed until taken */
+    const pid_t *pid; /* borrowed until the change is applied */
     int npids;
-    unsigned long asked, taken; /* changes of peers, counted */
+    unsigned long nchanges, napplied; /* of peers */
 };
 
 struct fds {
@@ -52,8 +53,8 @@ static void close_fds(struct fds *fds)
     fds->n = 1;
 }
 
-/* A peer that cannot be watched (kernel before 5.3, dead already, other namespace) is
- * left to the deadline. */
+/* A peer that cannot be watched (kernel before 5.3, already dead, other namespace) is
+ * detected by the deadline. */
 static void open_fds(struct fds *fds, const pid_t *pid, int n)
 {
     struct pollfd wakeup = fds->fd[0];
@@ -90,9 +91,9 @@ static bool apply_changes(struct dnn_watchdog *w, struct fds *fds, bool *expired
     bool stop;
 
     pthread_mutex_lock(&w->lock);
-    if (w->taken != w->asked) {
+    if (w->napplied != w->nchanges) {
         open_fds(fds, w->pid, w->npids);
-        w->taken = w->asked;
+        w->napplied = w->nchanges;
         pthread_cond_broadcast(&w->applied);
     }
     *expired = w->armed && dnn_comm_now() >= w->at;
@@ -120,7 +121,7 @@ static void *run(void *arg)
         if (expired) w->calls.expired(w->calls.arg, what, seconds);
 
         pthread_mutex_lock(&w->lock);
-        int ms = w->taken == w->asked && !w->stop ? timeout_ms(w) : 0;
+        int ms = w->napplied == w->nchanges && !w->stop ? timeout_ms(w) : 0;
         pthread_mutex_unlock(&w->lock);
         int some = poll(fds.fd, (nfds_t)fds.n, ms);
         if (some == 0 && fds.n > 1 && w->calls.tick != NULL)
@@ -134,7 +135,7 @@ static void *run(void *arg)
             if (fds.fd[i].fd >= 0 && fds.fd[i].revents != 0) {
                 close(fds.fd[i].fd);
                 fds.fd[i].fd = -1;
-                w->calls.gone(w->calls.arg, i - 1);
+                w->calls.died(w->calls.arg, i - 1);
             }
     }
     close_fds(&fds);
@@ -142,7 +143,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* Signals are handled by the main thread. */
+/* With all signals blocked: they are handled by the main thread. */
 static int start_thread(pthread_t *thread, void *(*body)(void *), void *arg)
 {
     sigset_t all, old;
@@ -204,7 +205,7 @@ void dnn_watchdog_arm(struct dnn_watchdog *w, const char *what, double seconds)
     wake(w);
 }
 
-/* No wakeup: the thread sees it at the old timeout. */
+/* No wakeup is needed: the thread sees it at the old timeout. */
 void dnn_watchdog_disarm(struct dnn_watchdog *w)
 {
     pthread_mutex_lock(&w->lock);
@@ -217,12 +218,12 @@ void dnn_watchdog_peers(struct dnn_watchdog *w, const pid_t *pid, int n)
     pthread_mutex_lock(&w->lock);
     w->pid = pid;
     w->npids = n;
-    w->asked++;
+    w->nchanges++;
     pthread_mutex_unlock(&w->lock);
     wake(w);
     if (!w->running) return;
     pthread_mutex_lock(&w->lock);
-    while (w->taken != w->asked)
+    while (w->napplied != w->nchanges)
         pthread_cond_wait(&w->applied, &w->lock);
     w->pid = NULL;
     pthread_mutex_unlock(&w->lock);
@@ -233,7 +234,7 @@ struct last_resort {
     int status;
 };
 
-static void *leave(void *arg)
+static void *exit_later(void *arg)
 {
     const struct last_resort *l = arg;
     struct timespec t = {.tv_sec = (time_t)l->seconds,
@@ -251,7 +252,7 @@ void dnn_watchdog_last_resort(double seconds, int status)
     struct last_resort *l = dnn_alloc(sizeof *l);
 
     *l = (struct last_resort){seconds, status};
-    if (start_thread(&thread, leave, l) == 0)
+    if (start_thread(&thread, exit_later, l) == 0)
         pthread_detach(thread);
     else
         _exit(status);

@@ -16,8 +16,8 @@ struct dnn_watchdog_calls {
     /* The deadline has passed. */
     void (*expired)(void *arg, const char *what, double seconds);
     /* The process of peer i has died.  Once per peer. */
-    void (*gone)(void *arg, int i);
-    /* Four times a second while peers are watched; NULL: not wanted. */
+    void (*died)(void *arg, int i);
+    /* Four times per second while peers are watched; or NULL. */
     void (*tick)(void *arg);
     void *arg;
 };
@@ -31,12 +31,12 @@ void dnn_watchdog_free(struct dnn_watchdog *watch);
 void dnn_watchdog_arm(struct dnn_watchdog *watch, const char *what, double seconds);
 void dnn_watchdog_disarm(struct dnn_watchdog *watch);
 
-/* Watch these processes (0: none) until the next call; n 0: none, and gone() is not
- * being called any more when it returns. */
+/* Watch these processes (pid 0: not watched) until the next call.  n 0: stop watching;
+ * died() is not called any more after it returns. */
 void dnn_watchdog_peers(struct dnn_watchdog *watch, const pid_t *pid, int n);
 
-/* Exit after so many seconds, whatever hangs: for calls that terminate the job and
- * might not return. */
+/* Exit after that many seconds, from a separate thread: for calls that terminate the
+ * job and might not return. */
 void dnn_watchdog_last_resort(double seconds, int status);
 
 #endif

@@ -1,4 +1,4 @@
-/* docs.c - the manual of all configuration keys, from the tables that read them.
+/* docs.c - prints all configuration keys as Markdown, from the tables that read them.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -111,7 +111,7 @@ static void rules(FILE *where)
         fprintf(where, "| `%s` | %s |\n", rule->name, rule->help);
 }
 
-/* Other names of the kinds of a catalogue. */
+/* The aliases of losses or metrics. */
 static void aliases(const char *(*alias)(int, const char **), FILE *where)
 {
     const char *also, *name;

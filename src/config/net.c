@@ -78,7 +78,7 @@ int dnn_net_zoo(const struct dnn_zoo_opts *opts, const struct dnn_net_size *size
     struct dnn_zoo_opts sized = *opts;
 
     if (is_default(size)) return make(opts, out, err);
-    /* The network itself knows how many axes and channels there are. */
+    /* Made once to find out its number of axes and channels. */
     DNN_TRY(make(opts, out, err));
     struct dnn_shape shape = out->graph->node[out->graph->input[0]].out;
     dnn_net_free(out);
@@ -162,8 +162,9 @@ static int check_inputs(const struct dnn_graph *graph, struct dnn_err *err)
     return 0;
 }
 
-int dnn_net_job(const struct dnn_jobj *at, const char *dir,
-                const struct dnn_list *input, struct dnn_net *out, struct dnn_err *err)
+int dnn_net_layers(const struct dnn_jobj *at, const char *dir,
+                   const struct dnn_list *input, struct dnn_net *out,
+                   struct dnn_err *err)
 {
     struct dnn_jobj zoo = dnn_json_sub(at, "zoo");
     struct dnn_shape shape = {.ndim = (int)input->count + 1, .dim = {DNN_UNKNOWN}};

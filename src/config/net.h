@@ -28,11 +28,12 @@ int dnn_net_zoo(const struct dnn_zoo_opts *opts, const struct dnn_net_size *size
 /* Local.  The same for a Keras file. */
 int dnn_net_file(const char *path, const struct dnn_net_size *size, struct dnn_net *out,
                  struct dnn_err *err);
-/* Local.  The value of "layers": a path (relative to dir, which is "" or ends with a
- * slash), {"zoo": NAME, ...}, a model or a list of layers.  input: shape without the
- * batch; empty: the network's own, which must then be complete. */
-int dnn_net_job(const struct dnn_jobj *at, const char *dir,
-                const struct dnn_list *input, struct dnn_net *out, struct dnn_err *err);
+/* Local.  Reads the value of "layers": a path (relative to dir, which is "" or ends
+ * with a slash), {"zoo": NAME, ...}, a model or a list of layers.  input: shape without
+ * the batch; empty: the network's own, which must then be complete. */
+int dnn_net_layers(const struct dnn_jobj *at, const char *dir,
+                   const struct dnn_list *input, struct dnn_net *out,
+                   struct dnn_err *err);
 void dnn_net_free(struct dnn_net *net); /* also of one filled with zeros */
 
 #endif

@@ -39,9 +39,9 @@ static const char *format_of(const char *type)
     return dnn_config_type_is(type, "mnist") ? "idx" : type;
 }
 
-static int layout_of(const char *type, int asked)
+static int layout_of(const char *type, int layout)
 {
-    if (asked != DNN_LAYOUT_AUTO) return asked;
+    if (layout != DNN_LAYOUT_AUTO) return layout;
     return is_array(type) ? DNN_LAYOUT_FIRST : DNN_LAYOUT_AUTO;
 }
 
@@ -158,7 +158,7 @@ static void from_paths(const struct dnn_config *config, const struct files *file
         find_classes(config, files->test, out);
 }
 
-/* As dnn-prepare's "from" has it. */
+/* Files described by an object, as under "from" of dnn-prepare. */
 static void from_described(const struct dnn_config *config,
                            const struct dnn_import *how, struct dnn_config_origin *out)
 {
@@ -173,13 +173,13 @@ static void from_described(const struct dnn_config *config,
 /* ---- the parts ---- */
 
 static void from_dataset(const struct dnn_config *config, const char *path,
-                         const char *split, bool maybe, int64_t fold,
+                         const char *split, bool optional, int64_t fold,
                          struct dnn_config_origin *out)
 {
     out->from = DNN_FROM_DATASET;
     out->dataset = dnn_config_path(config, path);
     out->split = split;
-    out->maybe = maybe;
+    out->optional = optional;
     out->fold = fold;
     out->targets = true;
 }
@@ -204,7 +204,7 @@ static void train(const struct dnn_config *config, struct dnn_config_origin *out
         from_generator(out);
     else if (data->input_path != NULL)
         from_paths(config, &files, out);
-    if (out->from != DNN_FROM_NOTHING) out->aside = data->validation_part;
+    if (out->from != DNN_FROM_NOTHING) out->held_out = data->validation_fraction;
 }
 
 static void test(const struct dnn_config *config, struct dnn_config_origin *out)
@@ -237,7 +237,7 @@ static void validation(const struct dnn_config *config, struct dnn_config_origin
     else if (data->dataset != NULL)
         from_dataset(config, data->dataset, split != NULL ? split : "validation",
                      split == NULL, 0, out);
-    else if (data->validation_part > 0)
+    else if (data->validation_fraction > 0)
         train(config, out);
 }
 

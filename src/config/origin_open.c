@@ -1,8 +1,8 @@
-/* origin_open.c - samples of files and generators, as the configuration asks for them.
+/* origin_open.c - opens files and generators as set in the configuration.
  *
- * Between them and the reader stands a source that does two things: it leaves out what
- * belongs to the other part (training or validation), and it makes classes of the grey
- * levels of masks that are pictures.  Slices are cut before (origin_slice.c).
+ * They are wrapped in a source that selects the samples of one part (training or
+ * validation) and converts the grey levels of masks that are images to classes.  Slices
+ * are cut before (origin_slice.c).
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -19,31 +19,31 @@
 
 enum { SHUFFLE = 0x76616c }; /* a stream that no epoch uses */
 
-struct seen {
+struct view {
     struct dnn_source base;
     struct dnn_source_type type;
     struct dnn_source *from; /* owned */
     double scale, shift;     /* of masks; 0: as they are */
-    bool picks;              /* not all samples of from */
-    struct dnn_perm order;   /* of from's, if so */
-    int64_t first;           /* of that order */
+    bool selects;            /* only some samples of from */
+    struct dnn_perm order;   /* of from's samples, if selects */
+    int64_t first;           /* position in order of sample 0 */
 };
 
-static const struct seen *seen_of(const struct dnn_source *source)
+static const struct view *view_of(const struct dnn_source *source)
 {
-    return (const struct seen *)source;
+    return (const struct view *)source;
 }
 
-/* Which sample of the files is number i of this part. */
-static int64_t which(const struct seen *s, int64_t i)
+/* The number in from of sample i of this part. */
+static int64_t source_number(const struct view *s, int64_t i)
 {
-    if (!s->picks) return i;
+    if (!s->selects) return i;
     return (int64_t)dnn_rng_perm_at(&s->order, (uint64_t)(s->first + i));
 }
 
 /* ---- masks ---- */
 
-static int make_classes(const struct seen *s, int64_t i, struct dnn_array *mask,
+static int make_classes(const struct view *s, int64_t i, struct dnn_array *mask,
                         struct dnn_err *err)
 {
     char name[DNN_SAMPLE_NAME];
@@ -78,8 +78,8 @@ static bool is_mask(const struct dnn_column *col)
 static int read_sample(const struct dnn_source *source, int64_t i,
                        struct dnn_sample *out, struct dnn_err *err)
 {
-    const struct seen *s = seen_of(source);
-    int64_t at = which(s, i);
+    const struct view *s = view_of(source);
+    int64_t at = source_number(s, i);
 
     DNN_TRY(dnn_source_read(s->from, at, out, err));
     for (int c = 0; s->scale != 0 && c < source->ncols; c++)
@@ -89,49 +89,49 @@ static int read_sample(const struct dnn_source *source, int64_t i,
 
 static void label(const struct dnn_source *source, int64_t i, char out[DNN_SAMPLE_NAME])
 {
-    const struct seen *s = seen_of(source);
+    const struct view *s = view_of(source);
 
-    dnn_source_label(s->from, which(s, i), out);
+    dnn_source_label(s->from, source_number(s, i), out);
 }
 
 static void group(const struct dnn_source *source, int64_t i, char out[DNN_SAMPLE_NAME])
 {
-    const struct seen *s = seen_of(source);
+    const struct view *s = view_of(source);
 
-    s->from->type->group(s->from, which(s, i), out);
+    s->from->type->group(s->from, source_number(s, i), out);
 }
 
 static int64_t class_of(const struct dnn_source *source, int64_t i)
 {
-    const struct seen *s = seen_of(source);
+    const struct view *s = view_of(source);
 
-    return s->from->type->class_of(s->from, which(s, i));
+    return s->from->type->class_of(s->from, source_number(s, i));
 }
 
-static void close_seen(struct dnn_source *source)
+static void close_view(struct dnn_source *source)
 {
-    dnn_source_close(((struct seen *)source)->from);
+    dnn_source_close(((struct view *)source)->from);
     dnn_free(source);
 }
 
-/* How many are held out: at least one, and at least one remains. */
-static int cut(struct seen *s, const struct dnn_config *config,
-               const struct dnn_config_origin *origin, struct dnn_err *err)
+/* Holds out samples for validation: at least one, and at least one remains. */
+static int hold_out(struct view *s, const struct dnn_config *config,
+                    const struct dnn_config_origin *origin, struct dnn_err *err)
 {
     int64_t all = s->from->count;
-    int64_t aside = (int64_t)floor((double)all * origin->aside);
+    int64_t held_out = (int64_t)floor((double)all * origin->held_out);
 
-    if (origin->aside <= 0) return 0;
-    if (aside < 1) aside = 1;
+    if (origin->held_out <= 0) return 0;
+    if (held_out < 1) held_out = 1;
     if (all < 2)
         return dnn_fail(
             err, DNN_EDATA,
             "data.validation: there is only one sample, so none can be held "
             "out");
-    s->picks = true;
+    s->selects = true;
     s->order = dnn_rng_perm((uint64_t)config->seed, SHUFFLE, (uint64_t)all);
-    s->first = origin->part == DNN_PART_VALIDATION ? 0 : aside;
-    s->base.count = origin->part == DNN_PART_VALIDATION ? aside : all - aside;
+    s->first = origin->part == DNN_PART_VALIDATION ? 0 : held_out;
+    s->base.count = origin->part == DNN_PART_VALIDATION ? held_out : all - held_out;
     return 0;
 }
 
@@ -146,12 +146,12 @@ static int64_t classes_of(const struct dnn_config *config)
     return channels < 1 ? 0 : channels == 1 ? 2 : channels;
 }
 
-/* Takes over from. */
-static int look_at(struct dnn_source *from, const struct dnn_config *config,
-                   const struct dnn_config_origin *origin, struct dnn_source **out,
-                   struct dnn_err *err)
+/* Takes ownership of from, also on failure. */
+static int make_view(struct dnn_source *from, const struct dnn_config *config,
+                     const struct dnn_config_origin *origin, struct dnn_source **out,
+                     struct dnn_err *err)
 {
-    struct seen *s = dnn_alloc(sizeof *s);
+    struct view *s = dnn_alloc(sizeof *s);
 
     s->from = from;
     s->base = *from;
@@ -160,7 +160,7 @@ static int look_at(struct dnn_source *from, const struct dnn_config *config,
                                        label,
                                        from->type->group == NULL ? NULL : group,
                                        from->type->class_of == NULL ? NULL : class_of,
-                                       close_seen};
+                                       close_view};
     s->base.type = &s->type;
     s->scale = origin->mask_scale;
     s->shift = origin->mask_shift;
@@ -173,9 +173,9 @@ static int look_at(struct dnn_source *from, const struct dnn_config *config,
     for (int c = 0; c < s->base.ncols; c++)
         if (is_mask(&s->base.col[c]) && s->base.col[c].classes == 0)
             s->base.col[c].classes = classes_of(config);
-    int rc = cut(s, config, origin, err);
+    int rc = hold_out(s, config, origin, err);
     if (rc < 0) {
-        close_seen(&s->base);
+        close_view(&s->base);
         return rc;
     }
     *out = &s->base;
@@ -184,8 +184,8 @@ static int look_at(struct dnn_source *from, const struct dnn_config *config,
 
 /* ---- generators ---- */
 
-/* rmldnn's generator of initial conditions, by the keys of ours.  Samples to test
- * with are others than those to train with. */
+/* rmldnn's generator of initial conditions, made with our generator.  Test samples
+ * differ from training samples. */
 static int open_pde(const struct dnn_config *config, bool test, struct dnn_source **out,
                     struct dnn_err *err)
 {
@@ -234,8 +234,8 @@ static const struct dnn_column *of_role(const struct dnn_source *source,
     return NULL;
 }
 
-/* Whether an array that was taken to have its channels first has none: as many axes as
- * there are sizes of slices, or a mask with one axis less than its input. */
+/* Whether an array assumed to be channels-first has no channels: it has as many axes as
+ * the slices have sizes, or it is a mask with one axis less than its input. */
 static bool lacks_channels(const struct dnn_config_data *data,
                            const struct dnn_column *col, const struct dnn_column *input)
 {
@@ -247,9 +247,8 @@ static bool lacks_channels(const struct dnn_config_data *data,
            col->kind != DNN_KIND_VALUES && col->kind != DNN_KIND_LABEL;
 }
 
-/* Arrays without channels are opened again as such, unless the configuration says what
- * they are.
- */
+/* Arrays without channels are opened again as such, unless the configuration sets their
+ * layout. */
 static int open_files(const struct dnn_config *config,
                       const struct dnn_config_origin *origin, struct dnn_source **out,
                       struct dnn_err *err)
@@ -261,7 +260,7 @@ static int open_files(const struct dnn_config *config,
     int rc = dnn_import_open(&how, out, err == NULL ? &why : err);
 
     if (!how.whole) return rc;
-    /* A mask whose first axis is no channel is refused, not opened. */
+    /* Opening fails for a mask whose first axis is not the channels. */
     if (rc < 0 && how.target.path != NULL && how.target.layout == DNN_LAYOUT_FIRST &&
         data->target_layout == DNN_LAYOUT_AUTO) {
         how.target.layout = DNN_LAYOUT_NONE;
@@ -290,7 +289,7 @@ static int open_files(const struct dnn_config *config,
 const struct dnn_config_slices *dnn_config_sliced(const struct dnn_source *source)
 {
     if (source == NULL || source->type->read != read_sample) return NULL;
-    return dnn_config_slices(seen_of(source)->from);
+    return dnn_config_slices(view_of(source)->from);
 }
 
 int dnn_config_open(const struct dnn_config *config,
@@ -313,5 +312,5 @@ int dnn_config_open(const struct dnn_config *config,
     }
     if (config->data->slicers.count > 0)
         DNN_TRY(dnn_config_slice(from, config->data, &from, err));
-    return look_at(from, config, origin, out, err);
+    return make_view(from, config, origin, out, err);
 }

@@ -1,7 +1,7 @@
-/* origin_slice.c - volumes cut into boxes: a source whose samples are these.
+/* origin_slice.c - a source whose samples are boxes cut from volumes.
  *
- * Boxes overlap, and each may be wanted at any time, so volumes stay in memory once
- * they have been read.
+ * Boxes overlap and are read in any order, so volumes stay in memory once they have
+ * been read.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -25,7 +25,7 @@ struct sliced {
     struct dnn_sample *volume; /* owned; one for each of from's, empty until read */
 };
 
-static bool in_space(const struct dnn_column *col)
+static bool has_space(const struct dnn_column *col)
 {
     return col->kind == DNN_KIND_IMAGE || col->kind == DNN_KIND_MASK;
 }
@@ -41,7 +41,7 @@ void dnn_config_slice_at(const struct dnn_config_slices *slices, int64_t sample,
 
 /* ---- reading ---- */
 
-/* The volume; other threads may be waiting for it. */
+/* Reads a volume unless it is in memory; thread-safe. */
 static int get_volume(struct sliced *s, int64_t v, const struct dnn_sample **out,
                       struct dnn_err *err)
 {
@@ -58,7 +58,7 @@ static int get_volume(struct sliced *s, int64_t v, const struct dnn_sample **out
     return rc;
 }
 
-static int other_extents(const struct sliced *s, int64_t v, int c,
+static int wrong_extents(const struct sliced *s, int64_t v, int c,
                          const struct dnn_shape *shape, struct dnn_err *err)
 {
     char name[DNN_SAMPLE_NAME], a[DNN_SHAPE_TEXT], b[DNN_SHAPE_TEXT];
@@ -95,12 +95,12 @@ static int read_slice(const struct dnn_source *source, int64_t i,
     for (int c = 0; c < source->ncols; c++) {
         const struct dnn_array *from = &volume->col[c];
 
-        if (!in_space(&source->col[c])) {
+        if (!has_space(&source->col[c])) {
             DNN_TRY(dnn_array_copy(from, &out->col[c], err));
             continue;
         }
         if (!has_extents(&s->set[set], &from->shape))
-            return other_extents(s, v, c, &from->shape, err);
+            return wrong_extents(s, v, c, &from->shape, err);
         DNN_TRY(dnn_slices_cut(&s->set[set], from, box, &out->col[c], err));
     }
     return 0;
@@ -145,7 +145,7 @@ const struct dnn_config_slices *dnn_config_slices(const struct dnn_source *sourc
 
 /* ---- opening ---- */
 
-static int no_volume(const struct dnn_column *col, int nsizes, struct dnn_err *err)
+static int wrong_axes(const struct dnn_column *col, int nsizes, struct dnn_err *err)
 {
     char text[DNN_SHAPE_TEXT];
 
@@ -157,8 +157,8 @@ static int no_volume(const struct dnn_column *col, int nsizes, struct dnn_err *e
         nsizes);
 }
 
-/* A shape that is not known yet is that of the first volume. */
-static int know_shapes(struct sliced *s, struct dnn_err *err)
+/* Unknown shapes are those of the first volume. */
+static int fill_shapes(struct sliced *s, struct dnn_err *err)
 {
     const struct dnn_sample *first;
 
@@ -194,15 +194,15 @@ static int check_memory(const struct sliced *s, int64_t limit, struct dnn_err *e
                     dnn_text_bytes(b, sizeof b, (double)limit));
 }
 
-static int lay_set(struct sliced *s, const struct dnn_slicer *how, int k,
-                   const struct dnn_column *space, struct dnn_err *err)
+static int make_set(struct sliced *s, const struct dnn_slicer *how, int k,
+                    const struct dnn_column *space, struct dnn_err *err)
 {
     struct dnn_shape first, now;
     char a[DNN_SHAPE_TEXT], b[DNN_SHAPE_TEXT];
 
     s->name[k] = how->name == NULL ? "slices" : how->name;
     if (how->sizes.count != space->shape.ndim - 1)
-        return no_volume(space, (int)how->sizes.count, err);
+        return wrong_axes(space, (int)how->sizes.count, err);
     if (dnn_slices_make(how, space->shape.ndim - 1, space->shape.dim, &s->set[k], err) <
         0)
         return dnn_prefix(err, "data.slicers[%d]: ", k);
@@ -226,17 +226,17 @@ static int lay_set(struct sliced *s, const struct dnn_slicer *how, int k,
                     dnn_shape_text(b, sizeof b, &first));
 }
 
-static int lay(struct sliced *s, const struct dnn_config_data *data,
-               struct dnn_err *err)
+static int make_sets(struct sliced *s, const struct dnn_config_data *data,
+                     struct dnn_err *err)
 {
     const struct dnn_slicer *how = data->slicers.objects;
     const struct dnn_column *space = NULL;
 
-    DNN_TRY(know_shapes(s, err));
+    DNN_TRY(fill_shapes(s, err));
     for (int c = 0; c < s->base.ncols; c++) {
         const struct dnn_column *col = &s->base.col[c];
 
-        if (!in_space(col)) continue;
+        if (!has_space(col)) continue;
         if (space == NULL) space = col;
         for (int d = 0; d < space->shape.ndim - 1; d++)
             if (col->shape.ndim != space->shape.ndim ||
@@ -255,11 +255,11 @@ static int lay(struct sliced *s, const struct dnn_config_data *data,
                         "data.slicers: the data has no spatial axes to cut");
     DNN_TRY(check_memory(s, data->memory, err));
     for (int k = 0; k < s->how.nsets; k++)
-        DNN_TRY(lay_set(s, &how[k], k, space, err));
+        DNN_TRY(make_set(s, &how[k], k, space, err));
     for (int c = 0; c < s->base.ncols; c++) {
         struct dnn_column *col = &s->base.col[c];
 
-        if (in_space(col))
+        if (has_space(col))
             dnn_slices_shape(&s->set[0], col->shape.dim[col->shape.ndim - 1],
                              &col->shape);
     }
@@ -283,7 +283,7 @@ int dnn_config_slice(struct dnn_source *from, const struct dnn_config_data *data
     s->how = (struct dnn_config_slices){
         .nsets = (int)n, .set = s->set, .put = s->put, .name = s->name, .from = from};
     pthread_mutex_init(&s->lock, NULL);
-    int rc = lay(s, data, err);
+    int rc = make_sets(s, data, err);
     if (rc < 0) {
         close_sliced(&s->base);
         return rc;

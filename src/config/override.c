@@ -37,7 +37,7 @@ static void add(struct path *path, char *key, size_t index)
     path->step[path->n++] = (struct dnn_jstep){key, index};
 }
 
-/* "[12]" at *at, which then points behind it. */
+/* Parses "[12]" at *at and advances *at. */
 static bool parse_index(const char **at, struct path *out)
 {
     size_t digits = strspn(*at + 1, "0123456789"), index = 0;
@@ -50,7 +50,7 @@ static bool parse_index(const char **at, struct path *out)
     return true;
 }
 
-/* "a.b[0].c", len bytes. */
+/* Parses "a.b[0].c", len bytes. */
 static bool parse_path(const char *text, size_t len, struct path *out)
 {
     char *copy = dnn_strndup(text, len);
@@ -74,8 +74,8 @@ static bool parse_path(const char *text, size_t len, struct path *out)
 
 /* ---- the value ---- */
 
-/* The value as JSON: as it is, else as a string.  What begins like JSON or like a
- * number was meant as such: an error. */
+/* The value as JSON: unchanged if it is JSON, else as a string.  Invalid text that
+ * begins like JSON or like a number is an error. */
 static int read_value(const char *text, const char *where, char **out,
                       struct dnn_err *err)
 {
@@ -92,10 +92,10 @@ static int read_value(const char *text, const char *where, char **out,
     }
     if ((text[0] != '\0' && strchr("[{\"", text[0]) != NULL) ||
         dnn_text_real(text, &number)) {
-        const char *words = strchr(why.text, ' '); /* behind "value:1:7:" */
+        const char *message = strchr(why.text, ' '); /* after "value:1:7:" */
 
         return dnn_fail(err, DNN_EUSAGE, "%s: the value is not valid JSON:%s", where,
-                        words == NULL ? "" : words);
+                        message == NULL ? "" : message);
     }
     struct dnn_buf quoted = {0};
     dnn_json_quoted(&quoted, text);
@@ -105,7 +105,8 @@ static int read_value(const char *text, const char *where, char **out,
 
 /* ---- applying it ---- */
 
-/* Whether all keys of the file are under "neural_network", which path leaves out. */
+/* Whether all keys of the file are under "neural_network" and path does not begin with
+ * it. */
 static bool wraps(const struct dnn_json *file, const struct path *path)
 {
     struct dnn_jobj top = dnn_json_top(file);
@@ -115,8 +116,8 @@ static bool wraps(const struct dnn_json *file, const struct path *path)
            strcmp(path->step[0].key, "neural_network") != 0;
 }
 
-static int put(struct dnn_json *file, const char *set, const char *equals,
-               const char *where, struct path *path, struct dnn_err *err)
+static int apply(struct dnn_json *file, const char *set, const char *equals,
+                 const char *where, struct path *path, struct dnn_err *err)
 {
     static const struct dnn_jstep wrapper = {"neural_network", 0};
     char *json = NULL;
@@ -151,7 +152,7 @@ int dnn_config_set(struct dnn_json *file, const char *set, struct dnn_err *err)
     if (equals == NULL)
         rc = dnn_fail(err, DNN_EUSAGE, "%s: must be KEY=VALUE", where);
     else
-        rc = put(file, set, equals, where, &path, err);
+        rc = apply(file, set, equals, where, &path, err);
     free_path(&path);
     dnn_free(where);
     return rc;

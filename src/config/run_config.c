@@ -157,10 +157,10 @@ const char *dnn_config_printed(const struct dnn_config *config,
     return kept;
 }
 
-/* What is printed as "layers": options of the zoo with their defaults; layers written
- * in the file itself are only mentioned. */
-static int note_layers(const struct dnn_jobj *at, struct dnn_config *config,
-                       struct dnn_err *err)
+/* The text printed for "layers": options of the zoo with their defaults; layers written
+ * in the file itself are replaced by a placeholder. */
+static int set_layers_text(const struct dnn_jobj *at, struct dnn_config *config,
+                           struct dnn_err *err)
 {
     struct dnn_jobj zoo = dnn_json_sub(at, "zoo");
     struct dnn_zoo_opts opts;
@@ -186,7 +186,7 @@ static char *directory(const char *path)
     return dnn_strndup(path, slash == NULL ? 0 : (size_t)(slash - path) + 1);
 }
 
-/* NNLO's environment variable stands for the key. */
+/* NNLO's environment variable sets steps_per_epoch if the key is not given. */
 static int read_steps(const struct dnn_jobj *top, struct dnn_config *config,
                       struct dnn_err *err)
 {
@@ -217,9 +217,9 @@ static int read_keys(struct dnn_config *config, struct dnn_err *err)
     DNN_TRY(dnn_config_read_data(at.top, config, err));
     DNN_TRY(dnn_config_read_sections(at.top, config, err));
     struct dnn_jobj layers = dnn_json_sub(at.top, "layers");
-    DNN_TRY(note_layers(&layers, config, err));
+    DNN_TRY(set_layers_text(&layers, config, err));
     char *dir = directory(dnn_json_name(config->file));
-    int rc = dnn_net_job(&layers, dir, &config->input, &config->net, err);
+    int rc = dnn_net_layers(&layers, dir, &config->input, &config->net, err);
     dnn_free(dir);
     return rc < 0 ? rc : dnn_config_check_metrics(config, err);
 }

@@ -1,8 +1,9 @@
 /* run_config.h - the configuration file of a run.
  *
  * {"layers": "net.json"} is enough.  The keys may also be inside an object under
- * "neural_network", as in rmldnn's files, whose keys are all known.  The case of names
- * given as values does not matter.  Relative paths start at the directory of the file.
+ * "neural_network", as in rmldnn's files, whose keys are all supported.  The case of
+ * names given as values does not matter.  Relative paths start at the directory of the
+ * file.
  *
  * Each section has its struct and its table.  What belongs to another component (a
  * loss, an optimizer, transforms...) is read by that component, here or when one of the
@@ -39,9 +40,9 @@ struct dnn_config_ckpt {
     double minutes;   /* and in minutes                                              */
     const char *load; /* initial weights: a checkpoint, .h5, .keras; or NULL         */
     int64_t keep;     /* recent ones to keep; 0: all                                 */
-    const char *best; /* the metric by which one is the best; NULL: early_stopping's,
-                       * else val_loss, else loss                                    */
-    int64_t best_interval; /* epochs from one that may be the best to the next        */
+    const char *best; /* metric that selects the best one; NULL: that of early_stopping,
+                       * else val_loss, else loss */
+    int64_t best_interval; /* epochs between checks for a new best one                */
     int resume; /* enum dnn_resume; AUTO: if there is one to resume from       */
 };
 extern const struct dnn_field dnn_config_ckpt_fields[];
@@ -49,7 +50,7 @@ extern const struct dnn_field dnn_config_ckpt_fields[];
 /* "parallel": data parallelism. */
 struct dnn_config_parallel {
     const char *rule;
-    int64_t micro_batches; /* deterministic: parts of a batch; 0: 8 */
+    int64_t micro_batches; /* deterministic: per batch; 0: 8 */
     int compress;   /* enum dnn_compress                                            */
     int64_t bucket; /* bytes of a gradient bucket; 0: autotuned                     */
 };
@@ -70,17 +71,17 @@ struct dnn_config_telemetry {
 extern const struct dnn_field dnn_config_telemetry_fields[];
 
 struct dnn_config {
-    struct dnn_json *file; /* owned: texts are in it                             */
+    struct dnn_json *file; /* owned: contains the strings                        */
     struct dnn_net net;    /* owned                                              */
     bool wrapped;          /* the keys are under "neural_network"                */
     const char *layers;    /* as JSON, for printing                              */
-    struct dnn_list input; /* extents of the data without the batch; none: as the
-                              network says                                       */
+    struct dnn_list input; /* extents of the data without the batch; empty: the
+                            * network's own */
     int64_t num_epochs, seed;
     int64_t steps_per_epoch; /* 0: all batches                                     */
     int64_t batch_size;      /* over all ranks                                        */
     struct dnn_loss *loss;   /* owned                                              */
-    bool has_loss;           /* it is given                                        */
+    bool has_loss;           /* the key is given                                   */
     struct dnn_optim optimizer;
     struct dnn_schedule *schedule; /* owned: optimizer.lr_scheduler              */
     bool learning_rate_scaling;    /* see dnn_config_set_ranks()                    */
@@ -109,29 +110,28 @@ struct dnn_config {
     const char *goal_text;
 };
 
-/* The keys of a configuration, for its manual. */
+/* All keys of a configuration. */
 extern const struct dnn_field dnn_config_fields[];
 
-/* Read a configuration and the network it names.  set: n texts as "data.batch_size=32",
- * each of which changes a key (see dnn_config_set()).  The caller owns *out:
- * dnn_config_free(). */
+/* Read a configuration and its network.  set: n changes such as "data.batch_size=32",
+ * see dnn_config_set().  The caller owns *out: dnn_config_free(). */
 int dnn_config_read_set(const char *path, int n, const char *const *set,
                         struct dnn_config *out, struct dnn_err *err);
 int dnn_config_read(const char *path, struct dnn_config *out, struct dnn_err *err);
 void dnn_config_free(struct dnn_config *config); /* of one filled with zeros, too */
 
-/* Change a file of JSON that was read: "a.b[0].c=VALUE", where VALUE is JSON or, if it
- * is none, a text.  Objects and lists on the way are made.  If all keys are under
- * "neural_network", so is a; messages about the value then begin with
- * "--set a.b[0].c=VALUE". */
+/* Change a value of a JSON file in memory: "a.b[0].c=VALUE", where VALUE is JSON, or
+ * else taken as a string.  Missing objects and lists are added.  If all keys are under
+ * "neural_network", so is a.  Later messages about the value begin with "--set
+ * a.b[0].c=VALUE". */
 int dnn_config_set(struct dnn_json *file, const char *set, struct dnn_err *err);
 
-/* A path of the configuration's as one that can be opened: from the directory of its
- * file.  Of NULL NULL.  Lives as long as the configuration. */
+/* A path of the configuration, resolved relative to the directory of its file; NULL for
+ * NULL.  Lives as long as the configuration. */
 const char *dnn_config_path(const struct dnn_config *config, const char *path);
 /* The output directory: "dir", else "run-NAME" next to NAME.json. */
 const char *dnn_config_dir(const struct dnn_config *config);
-/* The network as JSON for a file of its own; the caller's, dnn_free(). */
+/* The network as JSON for a file of its own; the caller frees it: dnn_free(). */
 int dnn_config_network(const struct dnn_config *config, char **out,
                        struct dnn_err *err);
 
@@ -152,14 +152,14 @@ int dnn_config_augment(const struct dnn_config *config, bool test,
 
 /* Apply the keys that depend on the number of ranks, batch_size_per_rank and
  * learning_rate_scaling: afterwards batch_size and the learning rate are global, and
- * the keys are off.  Once, before the run. */
+ * these keys are off.  Call it once, before the run. */
 int dnn_config_set_ranks(struct dnn_config *config, int ranks, struct dnn_err *err);
 
-/* The configuration with all defaults, as JSON that is read as the same, except that
- * layers written in the file itself are only mentioned. */
+/* Print the configuration with all defaults, as JSON that can be read again, except
+ * that layers written in the file itself are replaced by a placeholder. */
 void dnn_config_print(const struct dnn_config *config, FILE *where);
 
-/* All keys, as Markdown. */
+/* Print all keys as Markdown. */
 void dnn_config_docs(FILE *where);
 
 #endif

@@ -1,5 +1,4 @@
-/* run_config_data.c - the section "data" of a configuration: its keys, and what cannot
- * be meant.
+/* run_config_data.c - the section "data" of a configuration: its keys and their checks.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -118,8 +117,8 @@ const struct dnn_field dnn_config_data_fields[] = {
 
 /* ---- types ---- */
 
-static const char *const words[] = {"images", "masks", "labels",  "numpy", "hdf5",
-                                    "mnist",  "pde",   "dataset", NULL};
+static const char *const type_names[] = {"images", "masks", "labels",  "numpy", "hdf5",
+                                         "mnist",  "pde",   "dataset", NULL};
 
 bool dnn_config_type_is(const char *type, const char *word)
 {
@@ -137,8 +136,8 @@ static int check_type(const struct dnn_jobj *data, const char *key, const char *
     int n = 0;
 
     if (type == NULL) return 0;
-    for (int i = 0; words[i] != NULL; i++)
-        known[n++] = words[i];
+    for (int i = 0; type_names[i] != NULL; i++)
+        known[n++] = type_names[i];
     for (int i = 0; n < 63 && dnn_import_info(i, &info); i++)
         if (strcmp(info.name, "hdf5") != 0) known[n++] = info.name;
     for (int i = 0; i < n; i++)
@@ -194,7 +193,7 @@ static bool given(const struct dnn_jobj *at, const char *key)
     return it.val != NULL && dnn_json_type(&it) != DNN_J_NULL;
 }
 
-/* At most one of these keys, of which the list is NULL-ended. */
+/* At most one of these keys may be given; the list is NULL-ended. */
 static int check_one_of(const struct dnn_jobj *at, const char *const *keys,
                         struct dnn_err *err)
 {
@@ -258,8 +257,8 @@ static int read_validation(const struct dnn_jobj *data, struct dnn_config_data *
                              "must be the name of a split of the dataset; dnn-prepare "
                              "makes splits");
     if (dnn_json_type(&at) == DNN_J_NUMBER) {
-        DNN_TRY(dnn_json_real(&at, &out->validation_part, err));
-        if (out->validation_part > 0 && out->validation_part < 1) return 0;
+        DNN_TRY(dnn_json_real(&at, &out->validation_fraction, err));
+        if (out->validation_fraction > 0 && out->validation_fraction < 1) return 0;
     }
     return dnn_json_fail(
         &at, err, "must be the name of a split or a fraction between 0 and 1, not %s",
@@ -294,7 +293,7 @@ static int read_tags(const struct dnn_jobj *at, struct dnn_config_data *data,
     return 0;
 }
 
-/* The batch may be given here or above. */
+/* The batch size may be given here or at the top level. */
 static int read_batch(const struct dnn_jobj *top, const struct dnn_jobj *at,
                       struct dnn_config *config, struct dnn_config_data *data,
                       struct dnn_err *err)

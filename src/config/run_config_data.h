@@ -17,11 +17,11 @@ enum dnn_hdf5_precision { DNN_HDF5_SINGLE, DNN_HDF5_HALF, DNN_HDF5_DOUBLE };
 
 struct dnn_config_data {
     /* Prepared. */
-    const char *dataset, *test_dataset; /* .bp; NULL: none, and the same            */
-    const char *split, *test_split;     /* test_split NULL: "test", if it has that  */
+    const char *dataset, *test_dataset; /* .bp; test_dataset NULL: the same         */
+    const char *split, *test_split;     /* test_split NULL: "test", if it exists    */
     const char *validation;             /* JSON: see the two below                  */
     const char *validation_split;       /* or NULL                                  */
-    double validation_part;             /* 0 to 1: of the training samples          */
+    double validation_fraction;         /* 0 to 1: of the training samples          */
     int64_t fold;
     /* Raw files. */
     const char *type, *input_type, *target_type;
@@ -31,7 +31,7 @@ struct dnn_config_data {
     bool target_is_mask, grayscale, input_grayscale, target_grayscale;
     int input_layout, target_layout; /* enum dnn_layout; AUTO: the type's           */
     const char *training_tag, *testing_tag, *test_tag;
-    /* Computed. */
+    /* Generated. */
     const char *generate, *test_generate; /* JSON, or NULL                           */
     int64_t domain_size, num_examples, num_test_examples;
     struct dnn_list bc_frequency;
@@ -75,11 +75,11 @@ enum dnn_config_from {
 struct dnn_config_origin {
     enum dnn_config_from from;
     enum dnn_config_part part;
-    bool targets; /* there are targets; except for paths: if the data has some      */
+    bool targets; /* has targets; without paths: if the data has some               */
     /* A prepared dataset. */
     const char *dataset, *split;
-    bool maybe;   /* the split may be missing: the part is empty then                 */
-    int64_t fold; /* as in struct dnn_feed_cfg                                       */
+    bool optional; /* the split may be missing; the part is then empty */
+    int64_t fold;  /* as in struct dnn_feed_cfg                                       */
     /* Raw files. */
     struct dnn_import files;
     double image_scale; /* as in struct dnn_feed_cfg                                 */
@@ -88,12 +88,12 @@ struct dnn_config_origin {
     double mask_scale, mask_shift;
     /* Files and generators: fraction (0 to 1) of the samples held out for validation.
      */
-    double aside;
+    double held_out;
 };
 
 /* Where the samples of a part are; from is DNN_FROM_NOTHING if the configuration has
- * none.  Paths can be opened as they are.  Evaluation after an epoch uses VALIDATION
- * or, if there is nothing, TEST.  Texts live as long as the configuration. */
+ * none.  Paths are resolved.  Evaluation after an epoch uses VALIDATION or, if that is
+ * DNN_FROM_NOTHING, TEST.  Strings live as long as the configuration. */
 void dnn_config_origin(const struct dnn_config *config, enum dnn_config_part part,
                        struct dnn_config_origin *out);
 
@@ -103,18 +103,17 @@ int dnn_config_open(const struct dnn_config *config,
                     const struct dnn_config_origin *origin, struct dnn_source **out,
                     struct dnn_err *err);
 
-/* How samples were cut from volumes: the boxes of all sets, one set after the other, of
- * each volume. */
+/* How samples were cut from volumes.  The samples of a volume are the boxes of all
+ * sets, set after set. */
 struct dnn_config_slices {
     int nsets;
-    const struct dnn_slices *set, *put; /* as cut; as put together again, without
-                                         * remainders that were discarded            */
+    const struct dnn_slices *set, *put; /* as cut; for reassembly: without remainders
+                                         * that were discarded */
     const char *const *name;            /* of the sets                               */
     int64_t each;                       /* boxes of a volume                         */
     const struct dnn_source *from;      /* the volumes                               */
 };
-/* Of a source that dnn_config_open() made; NULL if nothing was cut, or there is none.
- */
+/* Of a source made by dnn_config_open(); NULL if source is NULL or was not cut. */
 const struct dnn_config_slices *dnn_config_sliced(const struct dnn_source *source);
 /* Which box of which set and volume a sample is. */
 void dnn_config_slice_at(const struct dnn_config_slices *slices, int64_t sample,

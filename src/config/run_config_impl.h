@@ -25,13 +25,13 @@
 #define OBJECT(key, at, def, sub, help)                                                \
     {key, DNN_F_OBJECT, at, def, 0, 0, NULL, help, sub}
 
-/* The most samples of a batch. */
+/* Maximum batch size. */
 #define DNN_CONFIG_BATCH (1 << 20)
 
 /* The objects of a configuration; do not copy it: objects point to each other. */
 struct dnn_config_at {
     struct dnn_jobj file, inner;
-    const struct dnn_jobj *top; /* one of them */
+    const struct dnn_jobj *top; /* file or inner */
     struct dnn_jobj data;
 };
 void dnn_config_find(const struct dnn_config *config, struct dnn_config_at *out);
@@ -40,23 +40,24 @@ void dnn_config_find(const struct dnn_config *config, struct dnn_config_at *out)
 int dnn_config_read_sections(const struct dnn_jobj *top, struct dnn_config *config,
                              struct dnn_err *err);
 
-/* Whether the metrics fit the network, once that is read. */
+/* Checks the metrics against the network, once it has been read. */
 int dnn_config_check_metrics(const struct dnn_config *config, struct dnn_err *err);
 
 /* Check the section "data" once it is filled, and read what its table cannot. */
 int dnn_config_read_data(const struct dnn_jobj *top, struct dnn_config *config,
                          struct dnn_err *err);
 
-/* origin_slice.c: samples cut by the slicers.  Takes over from, also on failure. */
+/* origin_slice.c: samples cut by the slicers.  Takes ownership of from, also on
+ * failure. */
 int dnn_config_slice(struct dnn_source *from, const struct dnn_config_data *data,
                      struct dnn_source **out, struct dnn_err *err);
 const struct dnn_config_slices *dnn_config_slices(const struct dnn_source *source);
 
-/* Whether a type has this name. */
+/* Whether type is word, ignoring case; false if type is NULL. */
 bool dnn_config_type_is(const char *type, const char *word);
 
-/* What a function prints, without the last newline; lives as long as the configuration.
- */
+/* The output of print() without trailing newlines; lives as long as the
+ * configuration. */
 const char *dnn_config_printed(const struct dnn_config *config,
                                void (*print)(const void *what, FILE *where),
                                const void *what);

@@ -1,5 +1,5 @@
-/* dataset_finish.c - what is known only when all samples are written: their names,
- * folds, groups and sums, gathered on rank 0 and written by it, and the hash.
+/* dataset_finish.c - writes what is complete only at the end: names, folds, groups and
+ * checksums, which rank 0 gathers, and the hash.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -14,28 +14,28 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* A portion as dataset_write.c noted it. */
-struct note {
+/* The metadata of a chunk, as dataset_write.c encodes it. */
+struct chunk_meta {
     int64_t split, first, n;
     const char *sum, *fold, *name, *group; /* fold, group: or NULL */
 };
 
 /* A split's arrays, on rank 0. */
-struct column_of {
+struct arrays {
     uint64_t *sum[DNN_MAX_COLUMNS]; /* owned */
-    uint64_t *about;                /* owned */
+    uint64_t *meta_sum;             /* owned */
     int32_t *fold;                  /* owned; or NULL */
-    struct dnn_buf name, group;     /* texts without NULs */
+    struct dnn_buf name, group;     /* strings without NULs */
     int64_t *name_end, *group_end;  /* owned */
 };
 
-/* What the other ranks must know to define the arrays. */
+/* What all ranks need to define the arrays. */
 struct sizes {
     int64_t name, group; /* bytes */
-    int64_t groups;      /* there are some */
+    int64_t groups;      /* 0: there are none */
 };
 
-uint64_t dnn_dataset_about_sum(const char *name, int32_t fold, const char *group)
+uint64_t dnn_dataset_metadata_sum(const char *name, int32_t fold, const char *group)
 {
     struct dnn_buf all = {0};
 
@@ -54,10 +54,10 @@ static const char *skip_texts(const char *at, int64_t n)
     return at;
 }
 
-static struct note *read_notes(const struct dnn_dataset_info *info, const char *at,
-                               size_t len, size_t *n)
+static struct chunk_meta *read_metadata(const struct dnn_dataset_info *info,
+                                        const char *at, size_t len, size_t *n)
 {
-    struct note *note = NULL;
+    struct chunk_meta *meta = NULL;
     size_t cap = 0;
 
     *n = 0;
@@ -66,10 +66,11 @@ static struct note *read_notes(const struct dnn_dataset_info *info, const char *
 
         memcpy(head, at, sizeof head);
         at += sizeof head;
-        note = dnn_grow(note, &cap, *n + 1, sizeof *note);
-        struct note *x = &note[(*n)++];
+        meta = dnn_grow(meta, &cap, *n + 1, sizeof *meta);
+        struct chunk_meta *x = &meta[(*n)++];
         const struct dnn_split *s = &info->split[head[0]];
-        *x = (struct note){.split = head[0], .first = head[1], .n = head[2], .sum = at};
+        *x = (struct chunk_meta){
+            .split = head[0], .first = head[1], .n = head[2], .sum = at};
         at += (size_t)s->ncols * (size_t)x->n * 8;
         if (s->folds > 0) {
             x->fold = at;
@@ -82,20 +83,20 @@ static struct note *read_notes(const struct dnn_dataset_info *info, const char *
             at = skip_texts(at, x->n);
         }
     }
-    return note;
+    return meta;
 }
 
-static int by_place(const void *a, const void *b)
+static int by_position(const void *a, const void *b)
 {
-    const struct note *x = a, *y = b;
+    const struct chunk_meta *x = a, *y = b;
 
     if (x->split != y->split) return x->split < y->split ? -1 : 1;
     return x->first < y->first ? -1 : x->first > y->first;
 }
 
-/* Each sample once. */
-static int check_notes(const struct dnn_dataset_writer *w, const struct note *note,
-                       size_t n, struct dnn_err *err)
+/* Each sample must have been put once. */
+static int check_metadata(const struct dnn_dataset_writer *w,
+                          const struct chunk_meta *meta, size_t n, struct dnn_err *err)
 {
     size_t at = 0;
 
@@ -103,12 +104,12 @@ static int check_notes(const struct dnn_dataset_writer *w, const struct note *no
         const struct dnn_split *s = &w->info->split[i];
         int64_t next = 0;
 
-        for (; at < n && note[at].split == i; at++) {
-            if (note[at].first < next)
+        for (; at < n && meta[at].split == i; at++) {
+            if (meta[at].first < next)
                 return dnn_fail(err, DNN_EDATA, "%s: %s: sample %lld was written twice",
-                                w->path, s->name, (long long)note[at].first);
-            if (note[at].first > next) break;
-            next += note[at].n;
+                                w->path, s->name, (long long)meta[at].first);
+            if (meta[at].first > next) break;
+            next += meta[at].n;
         }
         if (next < s->count)
             return dnn_fail(err, DNN_EDATA,
@@ -118,7 +119,8 @@ static int check_notes(const struct dnn_dataset_writer *w, const struct note *no
     return 0;
 }
 
-static void fill(const struct dnn_split *s, const struct note *x, struct column_of *c)
+static void fill_arrays(const struct dnn_split *s, const struct chunk_meta *x,
+                        struct arrays *c)
 {
     const char *name = x->name, *group = x->group;
 
@@ -133,30 +135,30 @@ static void fill(const struct dnn_split *s, const struct note *x, struct column_
         c->name_end[row] = (int64_t)c->name.len;
         if (group != NULL) dnn_buf_bytes(&c->group, group, strlen(group));
         c->group_end[row] = (int64_t)c->group.len;
-        c->about[row] =
-            dnn_dataset_about_sum(name, x->fold == NULL ? 0 : c->fold[row], group);
+        c->meta_sum[row] =
+            dnn_dataset_metadata_sum(name, x->fold == NULL ? 0 : c->fold[row], group);
         name += strlen(name) + 1;
         if (group != NULL) group += strlen(group) + 1;
     }
 }
 
-static void make(const struct dnn_split *s, struct column_of *c)
+static void alloc_arrays(const struct dnn_split *s, struct arrays *c)
 {
     size_t n = (size_t)s->count;
 
     for (int k = 0; k < s->ncols; k++)
         c->sum[k] = dnn_alloc(n * 8);
-    c->about = dnn_alloc(n * 8);
+    c->meta_sum = dnn_alloc(n * 8);
     c->fold = dnn_alloc(n * 4);
     c->name_end = dnn_alloc(n * 8);
     c->group_end = dnn_alloc(n * 8);
 }
 
-static void drop(struct column_of *c)
+static void free_arrays(struct arrays *c)
 {
     for (int k = 0; k < DNN_MAX_COLUMNS; k++)
         dnn_free(c->sum[k]);
-    dnn_free(c->about);
+    dnn_free(c->meta_sum);
     dnn_free(c->fold);
     dnn_free(c->name_end);
     dnn_free(c->group_end);
@@ -194,9 +196,9 @@ static void hash_column(XXH3_state_t *h, const struct dnn_stored *s)
     XXH3_128bits_update(h, s->spacing, sizeof s->spacing);
 }
 
-/* docs/dataset.md has this in words: a changed line there and here. */
+/* Described in docs/dataset.md: change both together. */
 static void hash_split(XXH3_state_t *h, const struct dnn_split *s,
-                       const struct column_of *c, bool groups)
+                       const struct arrays *c, bool groups)
 {
     size_t n = (size_t)s->count;
 
@@ -214,7 +216,7 @@ static void hash_split(XXH3_state_t *h, const struct dnn_split *s,
     XXH3_128bits_update(h, c->group_end, n * 8);
 }
 
-static void hash_all(const struct dnn_dataset_info *info, const struct column_of *c,
+static void hash_all(const struct dnn_dataset_info *info, const struct arrays *c,
                      const struct sizes *size, char hash[33])
 {
     XXH3_state_t *h = XXH3_createState();
@@ -231,9 +233,9 @@ static void hash_all(const struct dnn_dataset_info *info, const struct column_of
 /* ---- writing ---- */
 
 /* An array of one axis, put by rank 0; on the others data is NULL. */
-static int put(struct dnn_dataset_writer *w, const struct dnn_split *s,
-               const char *column, const char *what, enum dnn_dtype type, int64_t n,
-               const void *data, struct dnn_err *err)
+static int put_array(struct dnn_dataset_writer *w, const struct dnn_split *s,
+                     const char *column, const char *what, enum dnn_dtype type,
+                     int64_t n, const void *data, struct dnn_err *err)
 {
     struct dnn_shape shape = {.ndim = 1, .dim = {n}};
     char *name = dnn_dataset_name(s, column, what);
@@ -250,77 +252,79 @@ static int put(struct dnn_dataset_writer *w, const struct dnn_split *s,
 }
 
 static int put_split(struct dnn_dataset_writer *w, const struct dnn_split *s,
-                     const struct column_of *c, const struct sizes *size,
+                     const struct arrays *c, const struct sizes *size,
                      struct dnn_err *err)
 {
     int64_t n = s->count;
 
     for (int k = 0; k < s->ncols; k++)
-        DNN_TRY(put(w, s, s->col[k].column.name, ".sum", DNN_U64, n, c->sum[k], err));
-    DNN_TRY(put(w, s, "name", "", DNN_U8, size->name, c->name.text, err));
-    DNN_TRY(put(w, s, "name", ".end", DNN_I64, n, c->name_end, err));
-    DNN_TRY(put(w, s, "name", ".sum", DNN_U64, n, c->about, err));
-    if (s->folds > 0) DNN_TRY(put(w, s, "fold", "", DNN_I32, n, c->fold, err));
+        DNN_TRY(
+            put_array(w, s, s->col[k].column.name, ".sum", DNN_U64, n, c->sum[k], err));
+    DNN_TRY(put_array(w, s, "name", "", DNN_U8, size->name, c->name.text, err));
+    DNN_TRY(put_array(w, s, "name", ".end", DNN_I64, n, c->name_end, err));
+    DNN_TRY(put_array(w, s, "name", ".sum", DNN_U64, n, c->meta_sum, err));
+    if (s->folds > 0) DNN_TRY(put_array(w, s, "fold", "", DNN_I32, n, c->fold, err));
     if (size->groups == 0) return 0;
-    DNN_TRY(put(w, s, "group", "", DNN_U8, size->group, c->group.text, err));
-    return put(w, s, "group", ".end", DNN_I64, n, c->group_end, err);
+    DNN_TRY(put_array(w, s, "group", "", DNN_U8, size->group, c->group.text, err));
+    return put_array(w, s, "group", ".end", DNN_I64, n, c->group_end, err);
 }
 
-/* On rank 0: from the notes of all to arrays, sizes and the hash. */
-static int arrange(struct dnn_dataset_writer *w, const char *text, size_t len,
-                   struct column_of *c, struct sizes *size, char hash[33],
-                   struct dnn_err *err)
+/* Rank 0: makes arrays, sizes and the hash from the metadata of all ranks. */
+static int build_arrays(struct dnn_dataset_writer *w, const char *text, size_t len,
+                        struct arrays *c, struct sizes *size, char hash[33],
+                        struct dnn_err *err)
 {
     size_t n;
-    struct note *note = read_notes(w->info, text, len, &n);
+    struct chunk_meta *meta = read_metadata(w->info, text, len, &n);
 
-    if (n > 0) qsort(note, n, sizeof *note, by_place);
-    int rc = check_notes(w, note, n, err);
+    if (n > 0) qsort(meta, n, sizeof *meta, by_position);
+    int rc = check_metadata(w, meta, n, err);
     for (int i = 0; rc == 0 && i < w->info->nsplits; i++)
-        make(&w->info->split[i], &c[i]);
+        alloc_arrays(&w->info->split[i], &c[i]);
     for (size_t i = 0; rc == 0 && i < n; i++) {
-        fill(&w->info->split[note[i].split], &note[i], &c[note[i].split]);
-        if (note[i].group != NULL) size[note[i].split].groups = 1;
+        fill_arrays(&w->info->split[meta[i].split], &meta[i], &c[meta[i].split]);
+        if (meta[i].group != NULL) size[meta[i].split].groups = 1;
     }
     for (int i = 0; rc == 0 && i < w->info->nsplits; i++) {
         size[i].name = (int64_t)c[i].name.len;
         size[i].group = (int64_t)c[i].group.len;
     }
     if (rc == 0) hash_all(w->info, c, size, hash);
-    dnn_free(note);
+    dnn_free(meta);
     return rc;
 }
 
 int dnn_dataset_complete(struct dnn_dataset_writer *w, char hash[33],
                          struct dnn_err *err)
 {
-    struct column_of *c = dnn_alloc(DNN_MAX_SPLITS * sizeof *c);
+    struct arrays *c = dnn_alloc(DNN_MAX_SPLITS * sizeof *c);
     struct {
         struct sizes size[DNN_MAX_SPLITS];
         char hash[33];
-    } told = {0};
+    } shared = {0};
     void *text = NULL;
     size_t len = 0;
 
-    int rc = dnn_comm_collect(w->comm, "names and checksums", w->notes.text,
-                              w->notes.len, &text, &len, err);
+    int rc = dnn_comm_collect(w->comm, "names and checksums", w->metadata.text,
+                              w->metadata.len, &text, &len, err);
     if (rc == 0) {
-        if (w->rank == 0) rc = arrange(w, text, len, c, told.size, told.hash, err);
+        if (w->rank == 0)
+            rc = build_arrays(w, text, len, c, shared.size, shared.hash, err);
         if (w->size > 1) rc = dnn_comm_agree(w->comm, rc, err);
     }
     dnn_free(text);
     if (rc == 0 && w->size > 1)
-        rc = dnn_comm_bcast(w->comm, "sizes of names", &told, sizeof told, 0, err);
+        rc = dnn_comm_bcast(w->comm, "sizes of names", &shared, sizeof shared, 0, err);
     if (rc == 0) {
         for (int i = 0; rc == 0 && i < w->info->nsplits; i++)
-            rc = put_split(w, &w->info->split[i], &c[i], &told.size[i], err);
+            rc = put_split(w, &w->info->split[i], &c[i], &shared.size[i], err);
         if (rc == 0) rc = dnn_dataset_describe(w->bp, w->info, w->rank, err);
-        if (rc == 0) rc = dnn_bp_attr_text(w->bp, "dataset/hash", told.hash, err);
+        if (rc == 0) rc = dnn_bp_attr_text(w->bp, "dataset/hash", shared.hash, err);
         if (w->size > 1) rc = dnn_comm_agree(w->comm, rc, err);
     }
-    if (rc == 0 && hash != NULL) memcpy(hash, told.hash, sizeof told.hash);
+    if (rc == 0 && hash != NULL) memcpy(hash, shared.hash, sizeof shared.hash);
     for (int i = 0; i < DNN_MAX_SPLITS; i++)
-        drop(&c[i]);
+        free_arrays(&c[i]);
     dnn_free(c);
     return rc;
 }

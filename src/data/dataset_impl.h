@@ -1,11 +1,12 @@
-/* dataset_impl.h - what the files of datasets share.
+/* dataset_impl.h - declarations shared by the files of datasets.
  *
- * dataset_write.c   samples on their way into a file;
- * dataset_finish.c  what is known only at the end: names, sums, the hash;
- * dataset_place.c   under which name it is written, and how it gets its own;
- * dataset_attr.c    the description as attributes, there and back;
- * dataset_read.c    reading;
- * dataset_verify.c  checksums compared.
+ * dataset_write.c   writes samples;
+ * dataset_finish.c  writes what is complete only at the end: names, checksums, hash;
+ * dataset_path.c    the temporary name, and renaming to the final one;
+ * dataset_attr.c    writes the description as attributes;
+ * dataset_info.c    reads it;
+ * dataset_read.c    reads samples;
+ * dataset_verify.c  checks checksums.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -25,11 +26,11 @@ struct dnn_dataset_writer {
     int rank, size;
     const struct dnn_dataset_info *info;
     bool replace;
-    char *path; /* owned: as it shall be called */
-    char *part; /* owned: as it is called until then */
+    char *path; /* owned: the final path */
+    char *part; /* owned: the temporary path */
     struct dnn_bp *bp;
     int var[DNN_MAX_SPLITS][DNN_MAX_COLUMNS];
-    struct dnn_buf notes; /* of each portion put here: sums, names, folds, groups */
+    struct dnn_buf metadata; /* of each chunk put by this rank */
 };
 
 struct dnn_dataset {
@@ -40,32 +41,33 @@ struct dnn_dataset {
     int var[DNN_MAX_SPLITS][DNN_MAX_COLUMNS];
     int sum[DNN_MAX_SPLITS][DNN_MAX_COLUMNS];
     struct {
-        int name, name_end, about, fold, group, group_end; /* -1: there is none */
-    } of[DNN_MAX_SPLITS];
+        int name, name_end, sum, fold, group, group_end; /* -1: there is none */
+    } meta[DNN_MAX_SPLITS];
     bool asked;
 };
 
-/* ---- dataset_place.c ---- */
+/* ---- dataset_path.c ---- */
 
-/* Local, on rank 0.  Where to write; what killed writers left there is removed.
- * Refuses a name that is taken. */
-int dnn_dataset_place(const char *path, bool replace, char **part, struct dnn_err *err);
-/* Local, on rank 0.  part becomes path. */
-int dnn_dataset_settle(const char *part, const char *path, bool replace,
-                       struct dnn_err *err);
+/* Local, on rank 0.  Chooses the temporary path, after removing what killed writers
+ * left.  If path exists it is an error, unless replace is set and it is a dataset. */
+int dnn_dataset_temp_path(const char *path, bool replace, char **part,
+                          struct dnn_err *err);
+/* Local, on rank 0.  Renames part to path. */
+int dnn_dataset_publish(const char *part, const char *path, bool replace,
+                        struct dnn_err *err);
 
 /* ---- dataset_attr.c ---- */
 
-/* "train/input.sum"; dnn_free() */
+/* The name of an array, such as "train/input.sum"; the caller frees it: dnn_free(). */
 char *dnn_dataset_name(const struct dnn_split *split, const char *column,
                        const char *what);
-/* Attributes of all that info holds but the hash.  Statistics' arrays are put by
- * rank 0. */
+/* Writes info, except the hash, as attributes.  Rank 0 puts the arrays of
+ * statistics. */
 int dnn_dataset_describe(struct dnn_bp *bp, const struct dnn_dataset_info *info,
                          int rank, struct dnn_err *err);
-/* The reverse; read: this rank reads what is in arrays. */
+/* Reads the attributes into dataset->info. */
 int dnn_dataset_attributes(struct dnn_dataset *dataset, struct dnn_err *err);
-/* Histograms and counts of classes. */
+/* Collective.  Reads histograms and class counts. */
 int dnn_dataset_stats(struct dnn_dataset *dataset, struct dnn_comm *comm,
                       struct dnn_err *err);
 
@@ -73,7 +75,7 @@ int dnn_dataset_stats(struct dnn_dataset *dataset, struct dnn_comm *comm,
 
 int dnn_dataset_complete(struct dnn_dataset_writer *w, char hash[33],
                          struct dnn_err *err);
-/* The checksum of what belongs to a sample beside its columns; group NULL: none. */
-uint64_t dnn_dataset_about_sum(const char *name, int32_t fold, const char *group);
+/* The checksum of name, fold and group of a sample; group NULL: none. */
+uint64_t dnn_dataset_metadata_sum(const char *name, int32_t fold, const char *group);
 
 #endif

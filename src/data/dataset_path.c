@@ -1,4 +1,4 @@
-/* dataset_path.c - a dataset is written under a hidden name beside its own:
+/* dataset_path.c - a dataset is written under a hidden name next to its path:
  *
  *   .NAME.HOST-PID.part   being written, or left by a writer that was killed
  *   .NAME.HOST-PID.old    what was replaced, about to be removed
@@ -22,8 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Another machine's process cannot be asked whether it lives: it does while its files
- * are younger than this. */
+/* Whether a process of another host is alive is unknown: it is assumed to be while its
+ * files are younger than this, in seconds. */
 enum { AGE = 3600 };
 
 static void host_name(char *out, size_t size)
@@ -39,16 +39,16 @@ static void split_path(const char *path, char **dir, char **base)
 
     while (len > 1 && path[len - 1] == '/')
         len--;
-    char *whole = dnn_strndup(path, len), *slash = strrchr(whole, '/');
-    *base = dnn_strdup(slash == NULL ? whole : slash + 1);
+    char *trimmed = dnn_strndup(path, len), *slash = strrchr(trimmed, '/');
+    *base = dnn_strdup(slash == NULL ? trimmed : slash + 1);
     if (slash == NULL)
         *dir = dnn_strdup(".");
     else
-        *dir = dnn_strndup(whole, slash == whole ? 1 : (size_t)(slash - whole));
-    dnn_free(whole);
+        *dir = dnn_strndup(trimmed, slash == trimmed ? 1 : (size_t)(slash - trimmed));
+    dnn_free(trimmed);
 }
 
-/* Of ".NAME.HOST-PID.part" the host and the process; false if it is none of NAME's. */
+/* Host and process of ".NAME.HOST-PID.part"; false if the name has another form. */
 static bool parse(const char *entry, const char *base, const char *suffix, char *host,
                   size_t size, long *pid)
 {
@@ -68,7 +68,7 @@ static bool parse(const char *entry, const char *base, const char *suffix, char 
     return end == entry + len - s && *pid > 0;
 }
 
-/* The newest time of the directory and the files in it. */
+/* The newest modification time of the directory and its files. */
 static time_t newest(const char *path)
 {
     struct stat st;
@@ -102,8 +102,8 @@ static int clear_part(const char *path, const char *full, const char *host, long
     return dnn_file_remove_tree(full, err);
 }
 
-/* What was there before a replacement that was interrupted between its two steps
- * comes back; otherwise it is no longer needed. */
+/* The rest of an interrupted replacement: the old dataset is restored if there is no
+ * new one, else removed. */
 static int clear_old(const char *path, const char *full, struct dnn_err *err)
 {
     struct stat st;
@@ -136,7 +136,8 @@ static int clear(const char *path, const char *dir, const char *base,
     return rc;
 }
 
-/* What may be replaced: nobody's home directory goes because of a wrong name. */
+/* Checks that path does not exist or may be replaced.  Only datasets are replaced,
+ * never other directories. */
 static int check_taken(const char *path, bool replace, struct dnn_err *err)
 {
     struct stat st;
@@ -156,7 +157,8 @@ static int check_taken(const char *path, bool replace, struct dnn_err *err)
                          "%s: exists and is not a dataset; it is not replaced", path);
 }
 
-int dnn_dataset_place(const char *path, bool replace, char **part, struct dnn_err *err)
+int dnn_dataset_temp_path(const char *path, bool replace, char **part,
+                          struct dnn_err *err)
 {
     char *dir, *base, host[256];
 
@@ -185,7 +187,7 @@ static int sync_dir(const char *path, struct dnn_err *err)
     return rc;
 }
 
-/* In one step where the file system can exchange names, else in two. */
+/* Atomically where the file system supports RENAME_EXCHANGE, else in two steps. */
 static int exchange(const char *part, const char *path, struct dnn_err *err)
 {
     size_t len = strlen(part);
@@ -207,12 +209,12 @@ static int exchange(const char *part, const char *path, struct dnn_err *err)
     return rc;
 }
 
-int dnn_dataset_settle(const char *part, const char *path, bool replace,
-                       struct dnn_err *err)
+int dnn_dataset_publish(const char *part, const char *path, bool replace,
+                        struct dnn_err *err)
 {
     struct stat st;
 
-    DNN_TRY(check_taken(path, replace, err)); /* somebody else may have been faster */
+    DNN_TRY(check_taken(path, replace, err)); /* another process may have made it */
     if (lstat(path, &st) == 0)
         DNN_TRY(exchange(part, path, err));
     else if (rename(part, path) < 0)

@@ -1,4 +1,4 @@
-/* dataset_read.c - a dataset being read.
+/* dataset_read.c - opens and reads datasets.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -72,11 +72,11 @@ static int check_range(const struct dnn_dataset *d, int split, int column,
     return 0;
 }
 
-int dnn_dataset_ask(struct dnn_dataset *d, int split, int column, int64_t first,
-                    int64_t n, void *to, struct dnn_err *err)
+int dnn_dataset_request(struct dnn_dataset *d, int split, int column, int64_t first,
+                        int64_t n, void *to, struct dnn_err *err)
 {
     DNN_TRY(check_range(d, split, column, first, n, err));
-    return dnn_bp_ask(d->bp, d->var[split][column], first, n, to, err);
+    return dnn_bp_request(d->bp, d->var[split][column], first, n, to, err);
 }
 
 int dnn_dataset_fetch(struct dnn_dataset *d, struct dnn_err *err)
@@ -87,11 +87,11 @@ int dnn_dataset_fetch(struct dnn_dataset *d, struct dnn_err *err)
 static int fetch_rows(struct dnn_dataset *d, int var, int64_t first, int64_t n,
                       void *to, struct dnn_err *err)
 {
-    DNN_TRY(dnn_bp_ask(d->bp, var, first, n, to, err));
+    DNN_TRY(dnn_bp_request(d->bp, var, first, n, to, err));
     return dnn_bp_fetch(d->bp, err);
 }
 
-/* n texts one after the other in an array of bytes, with the ends of each. */
+/* Reads n strings from an array of bytes; another array contains the end of each. */
 static int read_texts(struct dnn_dataset *d, int bytes, int ends, int64_t first,
                       int64_t n, char ***out, struct dnn_err *err)
 {
@@ -99,7 +99,7 @@ static int read_texts(struct dnn_dataset *d, int bytes, int ends, int64_t first,
     int64_t *end = dnn_alloc((size_t)(n + 1) * sizeof *end);
     int64_t total = bytes < 0 ? 0 : dnn_bp_var(d->bp, bytes)->shape.dim[0];
 
-    /* end[0] is where the first begins. */
+    /* end[0] is the begin of the first string. */
     int rc = fetch_rows(d, ends, first - before, n + before, end + 1 - before, err);
     for (int64_t i = 0; rc == 0 && i <= n; last = end[i++])
         if (end[i] < last || end[i] > total)
@@ -132,7 +132,7 @@ static int read_texts(struct dnn_dataset *d, int bytes, int ends, int64_t first,
     return rc;
 }
 
-/* Groups nobody gave are empty. */
+/* n empty strings, if the dataset has no groups. */
 static char **no_texts(int64_t n)
 {
     char **list = dnn_alloc((size_t)n * sizeof *list + 1);
@@ -142,26 +142,27 @@ static char **no_texts(int64_t n)
     return list;
 }
 
-int dnn_dataset_about(struct dnn_dataset *d, int split, int64_t first, int64_t n,
-                      char ***name, int32_t *fold, char ***group, struct dnn_err *err)
+int dnn_dataset_metadata(struct dnn_dataset *d, int split, int64_t first, int64_t n,
+                         char ***name, int32_t *fold, char ***group,
+                         struct dnn_err *err)
 {
     DNN_TRY(check_range(d, split, 0, first, n, err));
     if (fold != NULL) {
-        if (d->of[split].fold < 0)
+        if (d->meta[split].fold < 0)
             memset(fold, 0, (size_t)n * sizeof *fold);
         else
-            DNN_TRY(fetch_rows(d, d->of[split].fold, first, n, fold, err));
+            DNN_TRY(fetch_rows(d, d->meta[split].fold, first, n, fold, err));
     }
     if (name != NULL)
-        DNN_TRY(read_texts(d, d->of[split].name, d->of[split].name_end, first, n, name,
-                           err));
+        DNN_TRY(read_texts(d, d->meta[split].name, d->meta[split].name_end, first, n,
+                           name, err));
     if (group == NULL) return 0;
-    if (d->of[split].group_end < 0) {
+    if (d->meta[split].group_end < 0) {
         *group = no_texts(n);
         return 0;
     }
-    int rc =
-        read_texts(d, d->of[split].group, d->of[split].group_end, first, n, group, err);
+    int rc = read_texts(d, d->meta[split].group, d->meta[split].group_end, first, n,
+                        group, err);
     if (rc < 0 && name != NULL) {
         dnn_free(*name);
         *name = NULL;

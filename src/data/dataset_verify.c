@@ -1,4 +1,4 @@
-/* dataset_verify.c - checksums compared with what they are of.
+/* dataset_verify.c - compares samples with their checksums.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -10,14 +10,14 @@
 #include <string.h>
 #include <xxhash.h>
 
-enum { PORTION = 16 << 20 };
+enum { BUFFER = 16 << 20 };
 
 static int fail(struct dnn_dataset *d, int split, int64_t sample, const char *what,
                 struct dnn_err *err)
 {
     char **name = NULL;
     struct dnn_err unused = {0};
-    int found = dnn_dataset_about(d, split, sample, 1, &name, NULL, NULL, &unused);
+    int found = dnn_dataset_metadata(d, split, sample, 1, &name, NULL, NULL, &unused);
     int rc = dnn_fail(
         err, DNN_EDATA,
         "%s: %s: sample %lld (%.200s): checksum mismatch in %s; the file is damaged",
@@ -27,15 +27,15 @@ static int fail(struct dnn_dataset *d, int split, int64_t sample, const char *wh
     return rc;
 }
 
-static int verify_portion(struct dnn_dataset *d, int split, int column, int64_t first,
-                          int64_t n, size_t bytes, char *room, uint64_t *sum,
+static int verify_samples(struct dnn_dataset *d, int split, int column, int64_t first,
+                          int64_t n, size_t bytes, char *buffer, uint64_t *sum,
                           struct dnn_err *err)
 {
-    DNN_TRY(dnn_bp_ask(d->bp, d->var[split][column], first, n, room, err));
-    DNN_TRY(dnn_bp_ask(d->bp, d->sum[split][column], first, n, sum, err));
+    DNN_TRY(dnn_bp_request(d->bp, d->var[split][column], first, n, buffer, err));
+    DNN_TRY(dnn_bp_request(d->bp, d->sum[split][column], first, n, sum, err));
     DNN_TRY(dnn_bp_fetch(d->bp, err));
     for (int64_t i = 0; i < n; i++)
-        if (XXH3_64bits(room + (size_t)i * bytes, bytes) != sum[i])
+        if (XXH3_64bits(buffer + (size_t)i * bytes, bytes) != sum[i])
             return fail(d, split, first + i,
                         d->info.split[split].col[column].column.name, err);
     return 0;
@@ -51,41 +51,42 @@ static int verify_column(struct dnn_dataset *d, int split, int column, int64_t f
     int rc = 0;
 
     DNN_TRY(dnn_tensor_bytes(&t, &bytes, err));
-    int64_t many = bytes < PORTION ? (int64_t)(PORTION / bytes) : 1;
-    if (many > s->chunk) many -= many % s->chunk; /* what is compressed, is once */
+    int64_t many = bytes < BUFFER ? (int64_t)(BUFFER / bytes) : 1;
+    if (many > s->chunk) many -= many % s->chunk; /* complete chunks only */
     if (many > n) many = n;
-    char *room = malloc((size_t)many * bytes + 1);
+    char *buffer = malloc((size_t)many * bytes + 1);
     uint64_t *sum = dnn_alloc((size_t)many * sizeof *sum + 1);
-    if (room == NULL)
+    if (buffer == NULL)
         rc = dnn_fail(err, DNN_ENOMEM,
                       "%s: %s: not enough memory for a sample of %zu bytes", d->path,
                       s->name, bytes);
     while (rc == 0 && n > 0) {
         int64_t k = n < many ? n : many;
 
-        rc = verify_portion(d, split, column, first, k, bytes, room, sum, err);
+        rc = verify_samples(d, split, column, first, k, bytes, buffer, sum, err);
         first += k;
         n -= k;
     }
-    free(room);
+    free(buffer);
     dnn_free(sum);
     return rc;
 }
 
-static int verify_about(struct dnn_dataset *d, int split, int64_t first, int64_t n,
-                        struct dnn_err *err)
+static int verify_metadata(struct dnn_dataset *d, int split, int64_t first, int64_t n,
+                           struct dnn_err *err)
 {
     char **name = NULL, **group = NULL;
     int32_t *fold = dnn_alloc((size_t)n * sizeof *fold + 1);
     uint64_t *sum = dnn_alloc((size_t)n * sizeof *sum + 1);
-    bool groups = d->of[split].group_end >= 0;
+    bool groups = d->meta[split].group_end >= 0;
 
-    int rc =
-        dnn_dataset_about(d, split, first, n, &name, fold, groups ? &group : NULL, err);
-    if (rc == 0) rc = dnn_bp_ask(d->bp, d->of[split].about, first, n, sum, err);
+    int rc = dnn_dataset_metadata(d, split, first, n, &name, fold,
+                                  groups ? &group : NULL, err);
+    if (rc == 0) rc = dnn_bp_request(d->bp, d->meta[split].sum, first, n, sum, err);
     if (rc == 0) rc = dnn_bp_fetch(d->bp, err);
     for (int64_t i = 0; rc == 0 && i < n; i++)
-        if (dnn_dataset_about_sum(name[i], fold[i], groups ? group[i] : NULL) != sum[i])
+        if (dnn_dataset_metadata_sum(name[i], fold[i], groups ? group[i] : NULL) !=
+            sum[i])
             rc = fail(d, split, first + i, "name, fold or group", err);
     dnn_free(name);
     dnn_free(group);
@@ -108,11 +109,11 @@ int dnn_dataset_verify(struct dnn_dataset *d, int split, int64_t first, int64_t 
     for (int k = 0; k < s->ncols; k++)
         DNN_TRY(verify_column(d, split, k, first, n, err));
     while (n > 0) {
-        int64_t some = n < 65536 ? n : 65536;
+        int64_t part = n < 65536 ? n : 65536;
 
-        DNN_TRY(verify_about(d, split, first, some, err));
-        first += some;
-        n -= some;
+        DNN_TRY(verify_metadata(d, split, first, part, err));
+        first += part;
+        n -= part;
     }
     return 0;
 }

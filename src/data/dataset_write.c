@@ -1,4 +1,4 @@
-/* dataset_write.c - samples on their way into a dataset.
+/* dataset_write.c - writes samples to a dataset.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -22,15 +22,15 @@ static bool is_name(const char *text)
                                                 "0123456789_.-")] == '\0';
 }
 
-/* Names the arrays beside the columns have. */
-static bool is_taken(const char *name)
+/* Names that are reserved for other arrays. */
+static bool is_reserved(const char *name)
 {
-    static const char *const words[] = {"name", "fold", "group"};
+    static const char *const names[] = {"name", "fold", "group"};
     static const char *const ends[] = {".sum", ".end", ".histogram", ".class_count"};
     size_t len = strlen(name);
 
     for (int i = 0; i < 3; i++)
-        if (strcmp(name, words[i]) == 0) return true;
+        if (strcmp(name, names[i]) == 0) return true;
     for (int i = 0; i < 4; i++) {
         size_t n = strlen(ends[i]);
         if (len >= n && strcmp(name + len - n, ends[i]) == 0) return true;
@@ -46,7 +46,7 @@ static int check_column(const char *path, const struct dnn_split *split, int k,
     char text[DNN_SHAPE_TEXT];
     int64_t all;
 
-    if (!is_name(c->name) || is_taken(c->name))
+    if (!is_name(c->name) || is_reserved(c->name))
         return dnn_fail(err, DNN_EDATA, "%s: %s: \"%s\" is not a valid column name",
                         path, split->name, c->name);
     for (int i = 0; i < k; i++)
@@ -105,7 +105,7 @@ static int define(struct dnn_dataset_writer *w, struct dnn_err *err)
 
             for (int d = 0; d < c->shape.ndim; d++)
                 shape.dim[d + 1] = c->shape.dim[d];
-            /* Labels and tables are small: nothing would be won. */
+            /* Labels and values are small: compression is not worthwhile. */
             bool plain = c->kind == DNN_KIND_LABEL || c->kind == DNN_KIND_VALUES;
             char *name = dnn_dataset_name(s, c->name, "");
             int rc =
@@ -117,7 +117,7 @@ static int define(struct dnn_dataset_writer *w, struct dnn_err *err)
     return 0;
 }
 
-/* Rank 0's choice of a name, for all. */
+/* Broadcasts the temporary path from rank 0. */
 static int share_part(struct dnn_dataset_writer *w, struct dnn_err *err)
 {
     int64_t len = w->part == NULL ? 0 : (int64_t)strlen(w->part);
@@ -130,7 +130,7 @@ static int share_part(struct dnn_dataset_writer *w, struct dnn_err *err)
 
 static void release(struct dnn_dataset_writer *w)
 {
-    dnn_buf_free(&w->notes);
+    dnn_buf_free(&w->metadata);
     dnn_free(w->path);
     dnn_free(w->part);
     dnn_free(w);
@@ -156,7 +156,7 @@ int dnn_dataset_create(struct dnn_comm *comm, const char *path,
     w->path = dnn_strndup(path, len);
     int rc = check_info(w->path, info, err);
     if (rc == 0 && w->rank == 0)
-        rc = dnn_dataset_place(w->path, w->replace, &w->part, err);
+        rc = dnn_dataset_temp_path(w->path, w->replace, &w->part, err);
     rc = agree(w, rc, err);
     if (rc == 0) rc = share_part(w, err);
     if (rc == 0) rc = dnn_bp_create(comm, w->part, how, &w->bp, err);
@@ -192,34 +192,34 @@ static int check_put(const struct dnn_dataset_writer *w, int split, int64_t firs
     return 0;
 }
 
-/* What dataset_finish.c reads: split, first, n, whether there are groups; sums column
- * by column; folds; names and groups, each with its NUL. */
-static void note(struct dnn_dataset_writer *w, int split, int64_t first, int64_t n,
-                 const void *const *data, const char *const *name, const int32_t *fold,
-                 const char *const *group)
+/* Appends the metadata of a chunk, for dataset_finish.c: split, first, n, whether there
+ * are groups; checksums column by column; folds; names and groups with their NULs. */
+static void add_metadata(struct dnn_dataset_writer *w, int split, int64_t first,
+                         int64_t n, const void *const *data, const char *const *name,
+                         const int32_t *fold, const char *const *group)
 {
     const struct dnn_split *s = &w->info->split[split];
     int64_t head[4] = {split, first, n, group != NULL};
 
-    dnn_buf_bytes(&w->notes, head, sizeof head);
+    dnn_buf_bytes(&w->metadata, head, sizeof head);
     for (int k = 0; k < s->ncols; k++) {
         struct dnn_tensor t = {.dtype = s->col[k].column.type,
                                .shape = s->col[k].column.shape};
         size_t bytes = 0;
 
-        dnn_tensor_bytes(&t, &bytes, NULL); /* was defined, hence fits */
+        dnn_tensor_bytes(&t, &bytes, NULL); /* cannot fail: it was defined */
         for (int64_t i = 0; i < n; i++) {
             uint64_t sum =
                 XXH3_64bits((const char *)data[k] + (size_t)i * bytes, bytes);
-            dnn_buf_bytes(&w->notes, &sum, sizeof sum);
+            dnn_buf_bytes(&w->metadata, &sum, sizeof sum);
         }
     }
     for (int64_t i = 0; fold != NULL && i < n; i++)
-        dnn_buf_bytes(&w->notes, &fold[i], sizeof fold[i]);
+        dnn_buf_bytes(&w->metadata, &fold[i], sizeof fold[i]);
     for (int64_t i = 0; i < n; i++)
-        dnn_buf_bytes(&w->notes, name[i], strlen(name[i]) + 1);
+        dnn_buf_bytes(&w->metadata, name[i], strlen(name[i]) + 1);
     for (int64_t i = 0; group != NULL && i < n; i++)
-        dnn_buf_bytes(&w->notes, group[i], strlen(group[i]) + 1);
+        dnn_buf_bytes(&w->metadata, group[i], strlen(group[i]) + 1);
 }
 
 int dnn_dataset_put(struct dnn_dataset_writer *w, int split, int64_t first, int64_t n,
@@ -229,7 +229,7 @@ int dnn_dataset_put(struct dnn_dataset_writer *w, int split, int64_t first, int6
     DNN_TRY(check_put(w, split, first, n, fold, err));
     for (int k = 0; k < w->info->split[split].ncols; k++)
         DNN_TRY(dnn_bp_put(w->bp, w->var[split][k], first, n, data[k], err));
-    note(w, split, first, n, data, name, fold, group);
+    add_metadata(w, split, first, n, data, name, fold, group);
     return 0;
 }
 
@@ -249,7 +249,7 @@ int dnn_dataset_finish(struct dnn_dataset_writer *w, char hash[33], struct dnn_e
         w->bp = NULL;
     }
     if (rc == 0) {
-        if (w->rank == 0) rc = dnn_dataset_settle(w->part, w->path, w->replace, err);
+        if (w->rank == 0) rc = dnn_dataset_publish(w->part, w->path, w->replace, err);
         rc = agree(w, rc, err);
     }
     if (rc < 0) {
@@ -264,7 +264,7 @@ void dnn_dataset_abandon(struct dnn_dataset_writer *w)
 {
     if (w == NULL) return;
     dnn_bp_close(w->bp);
-    /* Other ranks may still write into it; then the next writer removes it. */
+    /* If other ranks are still writing, the next writer removes the rest. */
     if (w->rank == 0 && w->part != NULL) dnn_file_remove_tree(w->part, NULL);
     release(w);
 }

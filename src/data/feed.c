@@ -1,4 +1,4 @@
-/* feed.c - batches, ready before they are asked for.
+/* feed.c - opens and closes feeds, and returns their batches.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -17,7 +17,7 @@ static int agree(struct dnn_feed *feed, int rc, struct dnn_err *err)
     return feed->comm == NULL ? rc : dnn_comm_agree(feed->comm, rc, err);
 }
 
-/* ---- what is asked for ---- */
+/* ---- settings ---- */
 
 static int check(const struct dnn_feed_cfg *cfg, struct dnn_err *err)
 {
@@ -68,8 +68,8 @@ static int find_split(struct dnn_feed *feed, struct dnn_err *err)
 
 /* ---- columns ---- */
 
-/* Class numbers and whole numbers for whoever comes after stay whole. */
-static bool stays_whole(const struct dnn_column *c)
+/* Whether a column becomes i32: class numbers, and integers of extra columns. */
+static bool is_integer(const struct dnn_column *c)
 {
     bool real = c->type == DNN_F32 || c->type == DNN_F64 || c->type == DNN_F16 ||
                 c->type == DNN_BF16;
@@ -86,7 +86,7 @@ static void set_conversion(struct dnn_feed *feed, int k)
     double one = feed->cfg.image_scale, none = 0;
 
     conv->type = c->type;
-    conv->integer = stays_whole(c);
+    conv->integer = is_integer(c);
     conv->check = c->role != DNN_ROLE_EXTRA;
     conv->classes = classes ? c->classes : -1;
     if (conv->integer) return;
@@ -102,8 +102,8 @@ static void set_conversion(struct dnn_feed *feed, int k)
     if (c->kind == DNN_KIND_IMAGE && whole) dnn_feed_conv_scale(conv, 1, &one, &none);
 }
 
-/* What they are in the batch, with shapes as far as they are known. */
-static int follow(struct dnn_feed *feed, struct dnn_err *err)
+/* Sets the columns of batches; their shapes may be unknown. */
+static int set_outputs(struct dnn_feed *feed, struct dnn_err *err)
 {
     for (int k = 0; k < feed->ncols; k++) {
         feed->mid[k] = feed->out[k] = feed->in[k];
@@ -122,8 +122,8 @@ static bool known(int ncols, const struct dnn_column *col)
     return true;
 }
 
-/* What is not known of a shape is as the first sample has it: channels, or all. */
-static void take_shape(struct dnn_column *col, const struct dnn_shape *first, bool all)
+/* Copies the shape of the first sample: all of it, or only the channels. */
+static void copy_shape(struct dnn_column *col, const struct dnn_shape *first, bool all)
 {
     bool space = col->kind == DNN_KIND_IMAGE || col->kind == DNN_KIND_MASK;
 
@@ -133,25 +133,25 @@ static void take_shape(struct dnn_column *col, const struct dnn_shape *first, bo
         col->shape.dim[first->ndim - 1] = first->dim[first->ndim - 1];
 }
 
-/* Nobody has said what shape samples have: as the first has it.  Where a transform
- * makes extents equal, they may differ. */
-static int look_at_first(struct dnn_feed *feed, struct dnn_err *err)
+/* Unknown shapes are those of the first sample.  If transforms make extents equal,
+ * those of other samples may differ. */
+static int shapes_from_first(struct dnn_feed *feed, struct dnn_err *err)
 {
     struct dnn_sample first = {0};
     int rc = feed->dataset != NULL
                  ? dnn_fail(err, DNN_EDATA, "%s: the shape of the samples is unknown",
                             feed->about)
-                 : dnn_feed_take(feed, 0, &first, err);
+                 : dnn_feed_read_source(feed, 0, &first, err);
     bool all = feed->cfg.augment == NULL || feed->cfg.preload;
 
-    feed->taken_shape = true;
+    feed->shape_from_first = true;
     for (int k = 0; k < feed->ncols && rc == 0; k++)
-        take_shape(&feed->in[k], &first.col[k].shape, all);
-    if (rc == 0) rc = follow(feed, err);
+        copy_shape(&feed->in[k], &first.col[k].shape, all);
+    if (rc == 0) rc = set_outputs(feed, err);
     if (rc == 0 && !known(feed->ncols, feed->out)) {
         for (int k = 0; k < feed->ncols; k++)
-            take_shape(&feed->in[k], &first.col[k].shape, true);
-        rc = follow(feed, err);
+            copy_shape(&feed->in[k], &first.col[k].shape, true);
+        rc = set_outputs(feed, err);
     }
     dnn_sample_free(&first);
     return rc;
@@ -165,12 +165,12 @@ static int set_sizes(struct dnn_feed *feed, struct dnn_err *err)
         const struct dnn_tensor in = {NULL, feed->in[k].type, feed->in[k].shape};
         const struct dnn_tensor out = {NULL, c->type, c->shape};
 
-        col->later = feed->cfg.stored && feed->cfg.augment == NULL;
+        col->deferred = feed->cfg.stored && feed->cfg.augment == NULL;
         DNN_TRY(dnn_tensor_bytes(&out, &col->row, err));
         if (c->type != DNN_F32 && c->type != DNN_I32)
             return dnn_fail(err, DNN_EDATA, "%s: the transforms produce %s from %s",
                             feed->about, dnn_dtype_name(c->type), c->name);
-        /* Not known: as large as what it becomes. */
+        /* Not known: assume the size after conversion. */
         if (!dnn_shape_known(&in.shape)) {
             col->stored = col->row;
             col->count = (int64_t)(col->row / 4);
@@ -178,7 +178,7 @@ static int set_sizes(struct dnn_feed *feed, struct dnn_err *err)
         }
         DNN_TRY(dnn_shape_count(&in.shape, &col->count, err));
         DNN_TRY(dnn_tensor_bytes(&in, &col->stored, err));
-        if (col->later) col->row = col->stored;
+        if (col->deferred) col->row = col->stored;
     }
     return 0;
 }
@@ -192,20 +192,20 @@ static int set_columns(struct dnn_feed *feed, struct dnn_err *err)
         feed->in[k] = feed->split != NULL ? feed->split->col[k].column : source->col[k];
         set_conversion(feed, k);
     }
-    DNN_TRY(follow(feed, err));
+    DNN_TRY(set_outputs(feed, err));
     if (!known(feed->ncols, feed->out) ||
         (feed->cfg.preload && !known(feed->ncols, feed->in)))
-        DNN_TRY(look_at_first(feed, err));
+        DNN_TRY(shapes_from_first(feed, err));
     return set_sizes(feed, err);
 }
 
 /* ---- opening ---- */
 
-/* All that a rank can do alone. */
+/* The local part of opening. */
 static int prepare(struct dnn_feed *feed, struct dnn_err *err)
 {
     if (feed->dataset != NULL) DNN_TRY(find_split(feed, err));
-    DNN_TRY(dnn_feed_pick(feed, err));
+    DNN_TRY(dnn_feed_select(feed, err));
     DNN_TRY(set_columns(feed, err));
     feed->mixes = feed->cfg.augment != NULL && dnn_augment_mixes(feed->cfg.augment);
     DNN_TRY(dnn_feed_plan(feed, err));
@@ -266,7 +266,7 @@ void dnn_feed_close(struct dnn_feed *feed)
     dnn_dataset_close(feed->dataset);
     dnn_free(feed->slot);
     dnn_free(feed->worker);
-    dnn_free(feed->pick);
+    dnn_free(feed->selected);
     dnn_free(feed->about);
     pthread_cond_destroy(&feed->ready);
     pthread_cond_destroy(&feed->work);

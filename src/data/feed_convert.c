@@ -1,9 +1,8 @@
-/* feed_convert.c - stored numbers as the network takes them.
+/* feed_convert.c - converts stored elements to f32 or i32.
  *
- * One loop per type, each over a block that has the factors of all channels in it as
- * often as fits, so that a compiler makes vector instructions of it whatever the number
- * of channels is.  Bad numbers are only counted on the way; where the first is, is
- * found out when there is one.
+ * One loop per type, over blocks in which the factors of all channels are repeated, so
+ * that the compiler can vectorise it for any number of channels.  The loops only detect
+ * invalid values; the first one is searched for afterwards.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -51,13 +50,13 @@ static float from_bits(uint32_t bits)
 }
 
 /* Not 0 for NaN and infinities. */
-static uint32_t odd(float x)
+static uint32_t not_finite(float x)
 {
     return (bits_of(x) & 0x7f800000u) == 0x7f800000u;
 }
 
-/* IEEE's half as a float: shifted into place, the exponent is 112 too small, which a
- * product mends, also for subnormal ones.  What is not finite becomes NaN. */
+/* IEEE half to float: after the shift the exponent is 112 too small, which the product
+ * corrects, also for subnormal numbers.  NaN and infinity become NaN. */
 static float half(uint16_t h)
 {
     float size = from_bits((uint32_t)(h & 0x7fff) << 13) * 0x1p112f;
@@ -73,7 +72,7 @@ static float upper_half(uint16_t h)
 
 #define AS_IS(x) (x)
 
-/* The factors are of the type it is computed in. */
+/* wide: the type of the computation and its factors. */
 #define TO_F32(name, type, wide, as, factors, terms)                                   \
     static uint32_t name(const struct dnn_feed_conv *conv, const void *from,           \
                          float *restrict to, int64_t n)                                \
@@ -86,7 +85,7 @@ static float upper_half(uint16_t h)
             _Pragma("omp simd reduction(| : bad)") for (int64_t i = 0; i < n; i++)     \
             {                                                                          \
                 to[i] = (float)as(x[i]);                                               \
-                bad |= odd(to[i]);                                                     \
+                bad |= not_finite(to[i]);                                              \
             }                                                                          \
             return bad;                                                                \
         }                                                                              \
@@ -96,7 +95,7 @@ static float upper_half(uint16_t h)
             _Pragma("omp simd reduction(| : bad)") for (int j = 0; j < m; j++)         \
             {                                                                          \
                 to[at + j] = (float)((wide)as(x[at + j]) * factor[j] + term[j]);       \
-                bad |= odd(to[at + j]);                                                \
+                bad |= not_finite(to[at + j]);                                         \
             }                                                                          \
         }                                                                              \
         return bad;                                                                    \
@@ -147,33 +146,33 @@ static uint32_t to_f32(const struct dnn_feed_conv *conv, const void *from, float
     }
 }
 
-static uint32_t any_odd(const float *x, int64_t n)
+static uint32_t any_not_finite(const float *x, int64_t n)
 {
     uint32_t bad = 0;
 
 #pragma omp simd reduction(| : bad)
     for (int64_t i = 0; i < n; i++)
-        bad |= odd(x[i]);
+        bad |= not_finite(x[i]);
     return bad;
 }
 
 static void reals(const struct dnn_feed_conv *conv, const void *from, float *to,
                   int64_t n, int64_t *bad)
 {
-    uint32_t odds = 0;
+    uint32_t found = 0;
 
     if (from != to)
-        odds = to_f32(conv, from, to, n);
+        found = to_f32(conv, from, to, n);
     else if (conv->check)
-        odds = any_odd(to, n);
-    if (odds == 0 || !conv->check) return;
-    for (*bad = 0; !odd(to[*bad]);)
+        found = any_not_finite(to, n);
+    if (found == 0 || !conv->check) return;
+    for (*bad = 0; !not_finite(to[*bad]);)
         ++*bad;
 }
 
 /* ---- to i32 ---- */
 
-/* Not 0 if a number is not below limit, or negative. */
+/* Not 0 if an element is negative or not below limit. */
 #define TO_I32(name, type)                                                             \
     static uint32_t name(const void *from, int32_t *restrict to, int64_t n,            \
                          uint32_t limit)                                               \
@@ -204,7 +203,7 @@ static uint32_t any_beyond(const int32_t *x, int64_t n, uint32_t limit)
     return beyond;
 }
 
-/* Types that always fit have loops; in the others each number is looked at. */
+/* Types that always fit have a loop; others are checked element by element. */
 static int integers(const struct dnn_feed_conv *conv, const void *from, int32_t *to,
                     int64_t n, uint32_t limit, uint32_t *beyond, struct dnn_err *err)
 {

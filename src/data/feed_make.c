@@ -1,4 +1,4 @@
-/* feed_make.c - a sample as stored becomes a row of a batch.
+/* feed_make.c - makes a row of a batch from a stored sample.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -14,10 +14,10 @@
 
 enum { NAME = DNN_SAMPLE_NAME + 300 };
 
-/* ---- complaints ---- */
+/* ---- errors ---- */
 
-/* "[3,4,0]": where in an array of this shape; "" in a scalar. */
-static const char *place_of(char out[128], const struct dnn_shape *shape, int64_t at)
+/* The index of element at, such as "[3,4,0]"; "" for a scalar. */
+static const char *index_text(char out[128], const struct dnn_shape *shape, int64_t at)
 {
     int64_t index[DNN_MAX_DIMS];
     size_t len = 0;
@@ -38,25 +38,25 @@ static int bad_number(struct dnn_feed *feed, int64_t index, int k, const void *m
                       const struct dnn_shape *shape, int64_t at, struct dnn_err *err)
 {
     const struct dnn_feed_conv *conv = &feed->col[k].conv;
-    char name[NAME], place[128];
+    char name[NAME], where[128];
 
     dnn_feed_name(feed, index, name, sizeof name);
-    place_of(place, shape, at);
+    index_text(where, shape, at);
     if (!conv->integer) {
         float x = ((const float *)made)[at];
 
         return dnn_fail(err, DNN_EDATA, "%s: %s%s is %s; values must be finite", name,
-                        feed->in[k].name, place, isnan(x) ? "NaN" : "infinite");
+                        feed->in[k].name, where, isnan(x) ? "NaN" : "infinite");
     }
     int32_t x = ((const int32_t *)made)[at];
     if (conv->classes == 0)
         return dnn_fail(err, DNN_EDATA,
                         "%s: %s%s is %" PRId32 "; class numbers must be 0 or more",
-                        name, feed->in[k].name, place, x);
+                        name, feed->in[k].name, where, x);
     return dnn_fail(err, DNN_EDATA,
                     "%s: %s%s is %" PRId32 ", but there are %" PRId64
                     " classes, 0 to %" PRId64,
-                    name, feed->in[k].name, place, x, conv->classes, conv->classes - 1);
+                    name, feed->in[k].name, where, x, conv->classes, conv->classes - 1);
 }
 
 /* ---- a source's sample ---- */
@@ -78,7 +78,7 @@ static int check_shape(struct dnn_feed *feed, int64_t index, int k,
                         dnn_dtype_name(feed->in[k].type));
     dnn_shape_text(a, sizeof a, &array->shape);
     dnn_shape_text(b, sizeof b, want);
-    if (!feed->taken_shape)
+    if (!feed->shape_from_first)
         return dnn_fail(err, DNN_EDATA, "%s: %s has shape %s, expected %s", one,
                         feed->in[k].name, a, b);
     dnn_feed_name(feed, 0, two, sizeof two);
@@ -88,8 +88,8 @@ static int check_shape(struct dnn_feed *feed, int64_t index, int k,
                     one, feed->in[k].name, a, b, two);
 }
 
-int dnn_feed_take(struct dnn_feed *feed, int64_t index, struct dnn_sample *out,
-                  struct dnn_err *err)
+int dnn_feed_read_source(struct dnn_feed *feed, int64_t index, struct dnn_sample *out,
+                         struct dnn_err *err)
 {
     DNN_TRY(dnn_source_read(feed->cfg.source, index, out, err));
     for (int k = 0; k < feed->ncols; k++)
@@ -99,7 +99,7 @@ int dnn_feed_take(struct dnn_feed *feed, int64_t index, struct dnn_sample *out,
 
 /* ---- conversion ---- */
 
-/* Where the columns of a sample lie as stored, and their shapes. */
+/* The columns of a sample as stored, and their shapes. */
 struct stored {
     int64_t index;
     const void *data[DNN_MAX_COLUMNS];
@@ -130,7 +130,7 @@ static int convert(struct dnn_feed *feed, int k, const struct stored *s, void *t
     for (int d = 0; d < s->shape[k]->ndim; d++)
         count *= s->shape[k]->dim[d];
     DNN_TRY(verify(feed, k, s, err));
-    if (feed->col[k].later) {
+    if (feed->col[k].deferred) {
         if (s->data[k] != to) memcpy(to, s->data[k], feed->col[k].stored);
         return 0;
     }
@@ -150,7 +150,7 @@ static char *row_of(const struct dnn_feed *feed, const struct dnn_feed_slot *slo
     return (char *)slot->batch.data[k] + (size_t)i * feed->col[k].row;
 }
 
-/* The sample of row i, or the one mixed into it. */
+/* Finds the sample of row i, or the one mixed into it. */
 static int find_stored(struct dnn_feed_worker *w, struct dnn_feed_slot *slot, int64_t i,
                        bool partner, struct stored *out, struct dnn_err *err)
 {
@@ -160,7 +160,7 @@ static int find_stored(struct dnn_feed_worker *w, struct dnn_feed_slot *slot, in
 
     out->index = partner ? slot->partner[i] : slot->index[i];
     if (feed->from == DNN_FROM_SOURCE)
-        DNN_TRY(dnn_feed_take(feed, out->index, raw, err));
+        DNN_TRY(dnn_feed_read_source(feed, out->index, raw, err));
     for (int k = 0; k < feed->ncols; k++) {
         const char *at = partner ? stage->partner[k] : stage->base[k];
 
@@ -179,7 +179,7 @@ static int find_stored(struct dnn_feed_worker *w, struct dnn_feed_slot *slot, in
     return 0;
 }
 
-/* Converted into arrays of its own, for the augmentation to work on. */
+/* Converts a sample into arrays that the augmentation can change. */
 static int into_sample(struct dnn_feed *feed, const struct stored *s,
                        const struct dnn_sample *raw, struct dnn_sample *out,
                        struct dnn_err *err)
@@ -223,8 +223,8 @@ static int copy_row(struct dnn_feed *feed, struct dnn_feed_slot *slot, int64_t i
     return 0;
 }
 
-static int augmented(struct dnn_feed_worker *w, struct dnn_feed_slot *slot, int64_t i,
-                     const struct stored *s, struct dnn_err *err)
+static int make_augmented(struct dnn_feed_worker *w, struct dnn_feed_slot *slot,
+                          int64_t i, const struct stored *s, struct dnn_err *err)
 {
     struct dnn_feed *feed = w->feed;
     struct stored other;
@@ -251,15 +251,15 @@ int dnn_feed_make(struct dnn_feed_worker *worker, struct dnn_feed_slot *slot, in
     struct stored s;
 
     DNN_TRY(find_stored(worker, slot, i, false, &s, err));
-    if (feed->cfg.augment != NULL) return augmented(worker, slot, i, &s, err);
+    if (feed->cfg.augment != NULL) return make_augmented(worker, slot, i, &s, err);
     for (int k = 0; k < feed->ncols; k++)
         DNN_TRY(convert(feed, k, &s, row_of(feed, slot, k, i), err));
     return 0;
 }
 
-/* A sample that lies in a batch as stored. */
-static int value(struct dnn_feed *feed, int64_t index, int k, const char *from,
-                 void *to, struct dnn_err *err)
+/* Converts a sample of a batch that is as stored. */
+static int convert_stored(struct dnn_feed *feed, int64_t index, int k, const char *from,
+                          void *to, struct dnn_err *err)
 {
     const struct dnn_feed_col *col = &feed->col[k];
     int64_t bad = -1;
@@ -281,11 +281,11 @@ int dnn_feed_values(struct dnn_feed *feed, const struct dnn_batch *batch, int co
     size_t row = (size_t)col->count * 4;
     int64_t bad = n;
 
-    if (!col->later) {
+    if (!col->deferred) {
         memcpy(to, from, (size_t)n * col->row);
         return 0;
     }
-    /* The first that is wrong is converted once more, to say what is. */
+    /* The first invalid sample is converted again, for the message. */
 #pragma omp parallel for schedule(static) reduction(min : bad) if (n > 1)
     for (int64_t i = 0; i < n; i++) {
         int64_t at = -1;
@@ -299,8 +299,9 @@ int dnn_feed_values(struct dnn_feed *feed, const struct dnn_batch *batch, int co
             bad = i;
     }
     if (bad == n) return 0;
-    return value(feed, feed->taken->index[first + bad], column,
-                 from + (size_t)bad * col->row, (char *)to + (size_t)bad * row, err);
+    return convert_stored(feed, feed->taken->index[first + bad], column,
+                          from + (size_t)bad * col->row, (char *)to + (size_t)bad * row,
+                          err);
 }
 
 void dnn_feed_worker_free(struct dnn_feed_worker *worker)

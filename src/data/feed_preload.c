@@ -1,7 +1,7 @@
-/* feed_preload.c - all samples in memory, once per node, read by its ranks together.
+/* feed_preload.c - loads all samples into memory, once per node, with all of its ranks.
  *
  * Several ranks of a node share a segment of POSIX shared memory, whose name is removed
- * as soon as all have it: nothing is left behind, however the job ends.
+ * as soon as all have mapped it: nothing remains, however the ranks end.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -24,15 +24,15 @@
 #include <unistd.h>
 
 enum { NAME = 64, ALIGN = 64 };
-static const char shm_dir[] = "/dev/shm"; /* where Linux has the segments */
-static const size_t portion = 16 << 20;
+static const char shm_dir[] = "/dev/shm"; /* of the segments on Linux */
+static const size_t block_bytes = 16 << 20;
 
 static int agree(struct dnn_feed *feed, int rc, struct dnn_err *err)
 {
     return feed->comm == NULL ? rc : dnn_comm_agree(feed->comm, rc, err);
 }
 
-/* ---- is there enough? ---- */
+/* ---- available memory ---- */
 
 static double available(void)
 {
@@ -46,8 +46,8 @@ static double available(void)
     return known ? (double)kib * 1024 : -1;
 }
 
-static int refuse(const struct dnn_feed *feed, double there, const char *where,
-                  struct dnn_err *err)
+static int not_enough(const struct dnn_feed *feed, double available_bytes,
+                      const char *where, struct dnn_err *err)
 {
     char a[32], b[32];
 
@@ -56,10 +56,10 @@ static int refuse(const struct dnn_feed *feed, double there, const char *where,
         "%s: preload needs %s for %" PRId64
         " samples, but %s has only %s free; turn preload off, or use more nodes",
         feed->about, dnn_text_bytes(a, sizeof a, (double)feed->shared_bytes),
-        feed->count, where, dnn_text_bytes(b, sizeof b, there));
+        feed->count, where, dnn_text_bytes(b, sizeof b, available_bytes));
 }
 
-static int enough(const struct dnn_feed *feed, bool shm, struct dnn_err *err)
+static int check_memory(const struct dnn_feed *feed, bool shm, struct dnn_err *err)
 {
     double need = (double)feed->shared_bytes, memory = available();
     struct statvfs fs;
@@ -74,10 +74,10 @@ static int enough(const struct dnn_feed *feed, bool shm, struct dnn_err *err)
                         feed->about, dnn_text_bytes(a, sizeof a, need), feed->count,
                         dnn_text_bytes(b, sizeof b, (double)feed->cfg.memory));
     }
-    if (memory >= 0 && need > memory) return refuse(feed, memory, "memory", err);
+    if (memory >= 0 && need > memory) return not_enough(feed, memory, "memory", err);
     if (!shm || statvfs(shm_dir, &fs) < 0) return 0;
     double space = (double)fs.f_bavail * (double)fs.f_frsize;
-    return need > space ? refuse(feed, space, shm_dir, err) : 0;
+    return need > space ? not_enough(feed, space, shm_dir, err) : 0;
 }
 
 /* ---- the memory ---- */
@@ -94,8 +94,7 @@ static int map(struct dnn_feed *feed, int fd, struct dnn_err *err)
     return 0;
 }
 
-/* All pages are taken at once: later there would be no way to say that they are not
- * there. */
+/* Allocates all pages now: later a missing page would end the process (SIGBUS). */
 static int create(struct dnn_feed *feed, char name[NAME], struct dnn_err *err)
 {
     static _Atomic int made;
@@ -111,7 +110,7 @@ static int create(struct dnn_feed *feed, char name[NAME], struct dnn_err *err)
         rc = posix_fallocate(fd, 0, (off_t)feed->shared_bytes);
     while (rc == EINTR);
     if (rc == ENOSPC)
-        rc = refuse(feed, 0, shm_dir, err);
+        rc = not_enough(feed, 0, shm_dir, err);
     else if (rc != 0)
         rc = dnn_fail(err, DNN_EIO, "%s%s: %s", shm_dir, name, strerror(rc));
     else
@@ -120,7 +119,7 @@ static int create(struct dnn_feed *feed, char name[NAME], struct dnn_err *err)
     return rc;
 }
 
-static int join(struct dnn_feed *feed, const char *name, struct dnn_err *err)
+static int attach(struct dnn_feed *feed, const char *name, struct dnn_err *err)
 {
     int fd = shm_open(name, O_RDWR | O_CLOEXEC, 0);
 
@@ -131,8 +130,8 @@ static int join(struct dnn_feed *feed, const char *name, struct dnn_err *err)
     return rc;
 }
 
-/* The name the first rank of our node gave it. */
-static const char *name_here(const struct dnn_feed *feed, const char *all)
+/* The name chosen by the first rank of our node. */
+static const char *node_name(const struct dnn_feed *feed, const char *all)
 {
     int here = dnn_comm_node(feed->comm, feed->rank), r = 0;
 
@@ -145,15 +144,15 @@ static int share(struct dnn_feed *feed, struct dnn_err *err)
 {
     char name[NAME] = "", *all = dnn_alloc((size_t)feed->size * NAME);
     bool shm = feed->local_size > 1, first = feed->local_rank == 0;
-    int rc = first ? enough(feed, shm, err) : 0;
+    int rc = first ? check_memory(feed, shm, err) : 0;
 
     if (rc == 0 && first) rc = shm ? create(feed, name, err) : map(feed, -1, err);
     rc = agree(feed, rc, err);
     if (rc == 0 && feed->size > 1)
         rc = dnn_comm_allgather(feed->comm, "names of shared memory", name, NAME, all,
                                 err);
-    if (rc == 0 && !first) rc = join(feed, name_here(feed, all), err);
-    /* Whatever became of it, the name goes. */
+    if (rc == 0 && !first) rc = attach(feed, node_name(feed, all), err);
+    /* Remove the name, also after an error. */
     rc = agree(feed, rc, err);
     if (name[0] != '\0') shm_unlink(name);
     dnn_free(all);
@@ -162,11 +161,11 @@ static int share(struct dnn_feed *feed, struct dnn_err *err)
 
 /* ---- the samples ---- */
 
-/* Block by block, the node's ranks in turns. */
+/* The ranks of the node read blocks round-robin. */
 static int fill_rows(struct dnn_feed *feed, struct dnn_progress *progress,
                      struct dnn_err *err)
 {
-    int64_t fit = (int64_t)(portion / (dnn_feed_stored(feed) + 1)) + 1;
+    int64_t fit = (int64_t)(block_bytes / (dnn_feed_stored(feed) + 1)) + 1;
     int64_t block =
         (fit + feed->order.chunk - 1) / feed->order.chunk * feed->order.chunk;
 
@@ -184,8 +183,8 @@ static int fill_rows(struct dnn_feed *feed, struct dnn_progress *progress,
     return 0;
 }
 
-/* A source's samples are read by all threads; the first one's error by number counts.
- */
+/* All threads read samples of a source; of several errors, that of the lowest sample
+ * number is reported. */
 struct filling {
     _Atomic int64_t next;
     _Atomic bool failed;
@@ -205,7 +204,7 @@ static int fill_job(struct dnn_feed_worker *w)
         int64_t i = atomic_fetch_add(&f->next, feed->local_size);
 
         if (i >= feed->count) break;
-        int rc = dnn_feed_take(feed, i, &w->raw, &err);
+        int rc = dnn_feed_read_source(feed, i, &w->raw, &err);
         for (int k = 0; k < feed->ncols && rc == 0; k++)
             memcpy(feed->window[0].base[k] + (size_t)i * feed->col[k].stored,
                    w->raw.col[k].data, feed->col[k].stored);
@@ -248,7 +247,7 @@ int dnn_feed_preload(struct dnn_feed *feed, struct dnn_err *err)
         at[k] = used;
         if (__builtin_mul_overflow((size_t)feed->count, feed->col[k].stored, &bytes) ||
             bytes > SIZE_MAX / 4 - used)
-            bytes = SIZE_MAX / 4 - used; /* will be refused with that number */
+            bytes = SIZE_MAX / 4 - used; /* reported as too large */
         used += (bytes + ALIGN - 1) / ALIGN * ALIGN;
     }
     feed->shared_bytes = used > 0 ? used : ALIGN;

@@ -1,7 +1,8 @@
-/* feed_read.c - from the dataset into memory: chunks of a window, or a batch's samples.
+/* feed_read.c - reads from the dataset into memory: chunks of a window, or samples of a
+ * batch.
  *
- * ADIOS2 lets one thread at a time read; so all is asked for first and then fetched in
- * one go, in which it may use several threads of its own.
+ * ADIOS2 allows only one thread at a time to read.  So all reads are requested first
+ * and then done at once, for which ADIOS2 may use several threads.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -10,16 +11,16 @@
 
 #include <string.h>
 
-/* Bytes of chunks read in one go: large enough for the disk, and small enough that a
- * single thread soon looks after the batches again. */
-static const size_t portion = 16 << 20;
+/* Bytes of chunks read at once: large enough for the disk, small enough that a single
+ * thread soon returns to the batches. */
+static const size_t load_bytes = 16 << 20;
 
-/* ---- a batch's numbers ---- */
+/* ---- the sample numbers of a batch ---- */
 
-static int64_t window_of(const struct dnn_feed *feed, int64_t epoch, int64_t place)
+static int64_t window_of(const struct dnn_feed *feed, int64_t epoch, int64_t position)
 {
-    if (dnn_feed_whole(feed)) return 0;
-    return epoch * feed->windows + dnn_order_window(&feed->order, epoch, place);
+    if (dnn_feed_all_in_memory(feed)) return 0;
+    return epoch * feed->windows + dnn_order_window(&feed->order, epoch, position);
 }
 
 void dnn_feed_set_up(struct dnn_feed *feed, struct dnn_feed_slot *slot)
@@ -49,36 +50,36 @@ void dnn_feed_set_up(struct dnn_feed *feed, struct dnn_feed_slot *slot)
 
 /* ---- rows of a column ---- */
 
-/* Samples that follow each other in the file, of those from first on. */
-static int64_t run_of(const struct dnn_feed *feed, int64_t first, int64_t n)
+/* How many of the selected samples from first on are contiguous in the file. */
+static int64_t contiguous(const struct dnn_feed *feed, int64_t first, int64_t n)
 {
     int64_t m = 1;
 
-    if (feed->pick == NULL) return n;
-    while (m < n && feed->pick[first + m] == feed->pick[first] + m)
+    if (feed->selected == NULL) return n;
+    while (m < n && feed->selected[first + m] == feed->selected[first] + m)
         m++;
     return m;
 }
 
-/* Where only some samples take part, what is between them is read, too, and thrown
- * away: one large request instead of many small ones. */
-static int through_gaps(struct dnn_feed *feed, int column, int64_t first, int64_t n,
-                        char *to, struct dnn_err *err)
+/* If only some samples are selected, those between them are read, too, and discarded:
+ * one large request instead of many small ones. */
+static int rows_with_gaps(struct dnn_feed *feed, int column, int64_t first, int64_t n,
+                          char *to, struct dnn_err *err)
 {
     size_t each = feed->col[column].stored;
     int64_t fit = (int64_t)(feed->gap_bytes / each);
 
     while (n > 0) {
-        int64_t begin = feed->pick[first], m = 1;
+        int64_t begin = feed->selected[first], m = 1;
 
-        while (m < n && feed->pick[first + m] - begin < fit)
+        while (m < n && feed->selected[first + m] - begin < fit)
             m++;
-        int64_t span = feed->pick[first + m - 1] - begin + 1;
-        DNN_TRY(dnn_dataset_ask(feed->dataset, feed->split_number, column, begin, span,
-                                feed->gap, err));
+        int64_t span = feed->selected[first + m - 1] - begin + 1;
+        DNN_TRY(dnn_dataset_request(feed->dataset, feed->split_number, column, begin,
+                                    span, feed->gap, err));
         DNN_TRY(dnn_dataset_fetch(feed->dataset, err));
         for (int64_t i = 0; i < m; i++, to += each)
-            memcpy(to, feed->gap + (size_t)(feed->pick[first + i] - begin) * each,
+            memcpy(to, feed->gap + (size_t)(feed->selected[first + i] - begin) * each,
                    each);
         first += m;
         n -= m;
@@ -91,13 +92,13 @@ int dnn_feed_rows(struct dnn_feed *feed, int column, int64_t first, int64_t n, c
 {
     size_t each = feed->col[column].stored;
 
-    if (run_of(feed, first, n) < n && each < DNN_FEED_LARGE)
-        return through_gaps(feed, column, first, n, to, err);
+    if (contiguous(feed, first, n) < n && each < DNN_FEED_LARGE)
+        return rows_with_gaps(feed, column, first, n, to, err);
     while (n > 0) {
-        int64_t m = run_of(feed, first, n);
+        int64_t m = contiguous(feed, first, n);
 
-        DNN_TRY(dnn_dataset_ask(feed->dataset, feed->split_number, column,
-                                dnn_feed_number(feed, first), m, to, err));
+        DNN_TRY(dnn_dataset_request(feed->dataset, feed->split_number, column,
+                                    dnn_feed_number(feed, first), m, to, err));
         to += (size_t)m * each;
         first += m;
         n -= m;
@@ -136,9 +137,9 @@ int dnn_feed_load(struct dnn_feed *feed, struct dnn_feed_window *window,
 {
     int64_t epoch = window->seq / feed->windows, chunk = feed->order.chunk;
     int64_t i = window->loaded;
-    size_t asked = 0;
+    size_t bytes = 0;
 
-    for (; i < window->n && asked < portion; i++) {
+    for (; i < window->n && bytes < load_bytes; i++) {
         int64_t c = window->at == NULL
                         ? i
                         : dnn_order_chunk(&feed->order, epoch, window->first + i);
@@ -149,7 +150,7 @@ int dnn_feed_load(struct dnn_feed *feed, struct dnn_feed_window *window,
 
             DNN_TRY(dnn_feed_rows(feed, k, c * chunk, n,
                                   window->base[k] + (size_t)(i * chunk) * each, err));
-            asked += (size_t)n * each;
+            bytes += (size_t)n * each;
         }
     }
     DNN_TRY(dnn_dataset_fetch(feed->dataset, err));
@@ -159,9 +160,9 @@ int dnn_feed_load(struct dnn_feed *feed, struct dnn_feed_window *window,
 
 /* ---- a batch's samples ---- */
 
-/* Ask for n samples by their numbers, neighbours together. */
-static int ask_all(struct dnn_feed *feed, int column, const int64_t *index, int64_t n,
-                   char *to, struct dnn_err *err)
+/* Requests n samples by their numbers; contiguous ones together. */
+static int request_samples(struct dnn_feed *feed, int column, const int64_t *index,
+                           int64_t n, char *to, struct dnn_err *err)
 {
     size_t each = feed->col[column].stored;
 
@@ -170,8 +171,8 @@ static int ask_all(struct dnn_feed *feed, int column, const int64_t *index, int6
 
         for (m = 1; i + m < n && dnn_feed_number(feed, index[i + m]) == number + m;)
             m++;
-        DNN_TRY(dnn_dataset_ask(feed->dataset, feed->split_number, column, number, m,
-                                to + (size_t)i * each, err));
+        DNN_TRY(dnn_dataset_request(feed->dataset, feed->split_number, column, number,
+                                    m, to + (size_t)i * each, err));
     }
     return 0;
 }
@@ -183,16 +184,16 @@ int dnn_feed_fetch(struct dnn_feed *feed, struct dnn_feed_slot *slot, int64_t fr
     bool any = false;
 
     for (int k = 0; k < feed->ncols; k++) {
-        char *to = feed->col[k].straight ? slot->batch.data[k] : stage->base[k];
+        char *to = feed->col[k].direct ? slot->batch.data[k] : stage->base[k];
         size_t skip = (size_t)from * feed->col[k].stored;
 
         if (to != NULL && feed->from == DNN_FROM_FILE) {
-            DNN_TRY(ask_all(feed, k, slot->index + from, n, to + skip, err));
+            DNN_TRY(request_samples(feed, k, slot->index + from, n, to + skip, err));
             any = true;
         }
         if (stage->partner[k] != NULL) {
-            DNN_TRY(ask_all(feed, k, slot->partner + from, n, stage->partner[k] + skip,
-                            err));
+            DNN_TRY(request_samples(feed, k, slot->partner + from, n,
+                                    stage->partner[k] + skip, err));
             any = true;
         }
     }
@@ -204,7 +205,7 @@ const void *dnn_feed_find(const struct dnn_feed *feed, const struct dnn_feed_slo
 {
     size_t each = feed->col[column].stored;
 
-    if (dnn_feed_whole(feed))
+    if (dnn_feed_all_in_memory(feed))
         return feed->window[0].base[column] + (size_t)index * each;
     int64_t chunk = feed->order.chunk;
     /* Windows of one epoch have no chunk in common. */

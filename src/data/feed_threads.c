@@ -1,8 +1,8 @@
-/* feed_threads.c - the threads of a feed: who does what next.
+/* feed_threads.c - the threads of a feed, and their scheduling.
  *
- * Each thread takes the most urgent thing there is: rows of a batch whose samples are
- * there; reading the next batch; reading the next window.  Only one reads at a time.
- * Who finds nothing sleeps until something has changed.
+ * Each thread takes the most urgent task: rows of a batch whose samples have been read;
+ * reading the next batch; reading the next window.  Only one thread reads at a time.  A
+ * thread without a task sleeps until something changes.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -17,11 +17,11 @@
 #include <string.h>
 #include <sys/resource.h>
 
-enum { FETCH = 8 << 20 }; /* bytes of samples read in one go */
+enum { FETCH = 8 << 20 }; /* bytes of samples read at once */
 
 /* ---- names ---- */
 
-/* The name that a sample has where it is from; false if it has none. */
+/* The name of a sample in its dataset or source; false if it has none. */
 static bool label_of(struct dnn_feed *feed, int64_t number, char out[DNN_SAMPLE_NAME])
 {
     char **name = NULL;
@@ -35,8 +35,8 @@ static bool label_of(struct dnn_feed *feed, int64_t number, char out[DNN_SAMPLE_
         pthread_cond_wait(&feed->work, &feed->lock);
     feed->reading = true;
     pthread_mutex_unlock(&feed->lock);
-    int rc = dnn_dataset_about(feed->dataset, feed->split_number, number, 1, &name,
-                               NULL, NULL, NULL);
+    int rc = dnn_dataset_metadata(feed->dataset, feed->split_number, number, 1, &name,
+                                  NULL, NULL, NULL);
     pthread_mutex_lock(&feed->lock);
     feed->reading = false;
     pthread_cond_broadcast(&feed->work);
@@ -67,8 +67,8 @@ void dnn_feed_label(struct dnn_feed *feed, int64_t index, char out[DNN_SAMPLE_NA
 
 /* ---- rows ---- */
 
-/* The earliest batch that has rows nobody makes. */
-static struct dnn_feed_slot *to_make(struct dnn_feed *feed)
+/* The earliest batch with rows that no thread has claimed. */
+static struct dnn_feed_slot *next_to_make(struct dnn_feed *feed)
 {
     struct dnn_feed_slot *first = NULL;
 
@@ -76,26 +76,27 @@ static struct dnn_feed_slot *to_make(struct dnn_feed *feed)
         struct dnn_feed_slot *s = &feed->slot[i];
 
         if ((s->state == DNN_SLOT_MAKING || s->state == DNN_SLOT_READING) &&
-            s->claimed < s->there && (first == NULL || s->seq < first->seq))
+            s->claimed < s->fetched && (first == NULL || s->seq < first->seq))
             first = s;
     }
     return first;
 }
 
-/* Of several rows that fail the first one's message counts; those before it have been
- * claimed before, so it does not depend on who was faster.  Nobody begins another. */
-static void blame(struct dnn_feed_slot *slot, int64_t row, int rc,
-                  const struct dnn_err *err)
+/* Sets the error of a row.  Of several, that of the first row is kept: rows before
+ * it were claimed before, so this does not depend on timing.  No further rows are
+ * claimed. */
+static void set_row_error(struct dnn_feed_slot *slot, int64_t row, int rc,
+                          const struct dnn_err *err)
 {
     if (slot->rc < 0 && slot->bad < row) return;
     slot->rc = rc;
     slot->bad = row;
     slot->err = *err;
     slot->made += slot->batch.n - slot->claimed;
-    slot->claimed = slot->there = slot->batch.n;
+    slot->claimed = slot->fetched = slot->batch.n;
 }
 
-/* All its rows are made, and all are known to be there: it can be handed out. */
+/* Marks a batch ready if all its samples are read and all its rows are made. */
 static void finish(struct dnn_feed *feed, struct dnn_feed_slot *slot)
 {
     if (slot->state != DNN_SLOT_MAKING || slot->made < slot->batch.n) return;
@@ -107,12 +108,12 @@ static void finish(struct dnn_feed *feed, struct dnn_feed_slot *slot)
 static bool make_some(struct dnn_feed_worker *w)
 {
     struct dnn_feed *feed = w->feed;
-    struct dnn_feed_slot *slot = to_make(feed);
+    struct dnn_feed_slot *slot = next_to_make(feed);
     struct dnn_err err = {0};
     int rc = 0;
 
     if (slot == NULL) return false;
-    int64_t from = slot->claimed, left = slot->there - from, i;
+    int64_t from = slot->claimed, left = slot->fetched - from, i;
     int64_t n = left < feed->grain ? left : feed->grain;
     slot->claimed += n;
     pthread_mutex_unlock(&feed->lock);
@@ -120,27 +121,27 @@ static bool make_some(struct dnn_feed_worker *w)
         rc = dnn_feed_make(w, slot, i, &err);
     pthread_mutex_lock(&feed->lock);
     slot->made += n;
-    if (rc < 0) blame(slot, i - 1, rc, &err);
+    if (rc < 0) set_row_error(slot, i - 1, rc, &err);
     finish(feed, slot);
     return true;
 }
 
 /* ---- reading ---- */
 
-static void enter(struct dnn_feed *feed)
+static void acquire_dataset(struct dnn_feed *feed)
 {
     feed->reading = true;
     pthread_mutex_unlock(&feed->lock);
 }
 
-static void leave(struct dnn_feed *feed)
+static void release_dataset(struct dnn_feed *feed)
 {
     pthread_mutex_lock(&feed->lock);
     feed->reading = false;
     pthread_cond_broadcast(&feed->work);
 }
 
-/* Whether batches not yet made need a window. */
+/* Whether unfinished batches need a window. */
 static bool in_use(const struct dnn_feed *feed, int64_t seq)
 {
     for (int i = 0; i < feed->nslots; i++) {
@@ -153,31 +154,32 @@ static bool in_use(const struct dnn_feed *feed, int64_t seq)
     return false;
 }
 
-/* A portion of a window.  False: its memory is still in use. */
+/* Reads some chunks of a window.  False: its memory is still in use. */
 static bool load_some(struct dnn_feed *feed, int64_t seq, int *rc, struct dnn_err *err)
 {
     struct dnn_feed_window *w = &feed->window[seq % DNN_FEED_WINDOWS];
 
     *rc = 0;
     if (w->seq != seq && in_use(feed, w->seq)) return false;
-    enter(feed);
+    acquire_dataset(feed);
     if (w->seq != seq) dnn_feed_window_set(feed, w, seq);
     *rc = dnn_feed_load(feed, w, err);
-    leave(feed);
+    release_dataset(feed);
     return true;
 }
 
-/* Everything is there, or cannot be: the next batch can be read. */
-static void pass_on(struct dnn_feed *feed, struct dnn_feed_slot *slot)
+/* All samples are read, or an error occurred: the next batch can be read. */
+static void finish_reading(struct dnn_feed *feed, struct dnn_feed_slot *slot)
 {
-    slot->there = slot->batch.n;
+    slot->fetched = slot->batch.n;
     slot->state = DNN_SLOT_MAKING;
     feed->next_in++;
     pthread_cond_broadcast(&feed->work);
     finish(feed, slot);
 }
 
-/* What a batch's samples were read into must be free: it is shared by every second. */
+/* Whether an earlier batch still needs the stage, which every DNN_FEED_STAGES-th batch
+ * uses. */
 static bool stage_in_use(const struct dnn_feed *feed)
 {
     for (int i = 0; i < feed->nslots; i++)
@@ -187,26 +189,26 @@ static bool stage_in_use(const struct dnn_feed *feed)
     return false;
 }
 
-/* Some more rows' samples, so many that asking costs little beside them: rows can be
- * made of them while the next ones are read. */
+/* Reads the samples of some more rows, enough to make the request cheap; other threads
+ * can make these rows while the next ones are read. */
 static void fetch_some(struct dnn_feed *feed, struct dnn_feed_slot *slot)
 {
     size_t each = dnn_feed_stored(feed) * (feed->mixes ? 2 : 1) + 1;
-    int64_t from = slot->there, left = slot->batch.n - from;
+    int64_t from = slot->fetched, left = slot->batch.n - from;
     int64_t fit = (int64_t)(FETCH / each) + 1, n = left < fit ? left : fit;
     struct dnn_err err = {0};
 
-    enter(feed);
+    acquire_dataset(feed);
     int rc = dnn_feed_fetch(feed, slot, from, n, &err);
-    leave(feed);
+    release_dataset(feed);
     if (rc < 0)
-        blame(slot, from, rc, &err);
+        set_row_error(slot, from, rc, &err);
     else if (slot->rc == 0)
-        slot->there += n;
+        slot->fetched += n;
 }
 
-/* What of the batch is not there yet: one step, or false if it cannot be done now. */
-static bool bring(struct dnn_feed *feed, struct dnn_feed_slot *slot)
+/* One step of reading a batch; false if it cannot be done now. */
+static bool read_step(struct dnn_feed *feed, struct dnn_feed_slot *slot)
 {
     struct dnn_err err = {0};
     int rc = 0;
@@ -215,16 +217,16 @@ static bool bring(struct dnn_feed *feed, struct dnn_feed_slot *slot)
         if (dnn_feed_loaded(&feed->window[s % DNN_FEED_WINDOWS], s)) continue;
         if (!load_some(feed, s, &rc, &err)) return false;
         if (rc == 0) return true;
-        blame(slot, 0, rc, &err);
+        set_row_error(slot, 0, rc, &err);
         break;
     }
     if (feed->from != DNN_FROM_SOURCE && (slot->low < 0 || feed->mixes) &&
-        slot->there < slot->batch.n) {
+        slot->fetched < slot->batch.n) {
         if (stage_in_use(feed)) return false;
         fetch_some(feed, slot);
-        if (slot->there < slot->batch.n) return true;
+        if (slot->fetched < slot->batch.n) return true;
     }
-    pass_on(feed, slot);
+    finish_reading(feed, slot);
     return true;
 }
 
@@ -233,28 +235,28 @@ static bool read_next(struct dnn_feed *feed)
     struct dnn_feed_slot *slot = &feed->slot[feed->next_in % feed->nslots];
 
     if (feed->reading) return false;
-    if (slot->state == DNN_SLOT_READING) return bring(feed, slot);
+    if (slot->state == DNN_SLOT_READING) return read_step(feed, slot);
     if (slot->state != DNN_SLOT_FREE) return false;
     slot->seq = feed->next_in;
     slot->low = slot->high = -1;
-    slot->there = slot->claimed = slot->made = 0;
+    slot->fetched = slot->claimed = slot->made = 0;
     slot->rc = 0;
     slot->state = DNN_SLOT_READING;
-    enter(feed);
+    acquire_dataset(feed);
     dnn_feed_set_up(feed, slot);
-    leave(feed);
+    release_dataset(feed);
     return true;
 }
 
-/* While batches are ready, the window after the one they are from. */
-static bool look_ahead(struct dnn_feed *feed)
+/* Reads the window after the last one in use. */
+static bool read_ahead(struct dnn_feed *feed)
 {
     int64_t last = -1;
     struct dnn_err err = {0};
     int rc;
 
-    if (feed->from != DNN_FROM_MEMORY || dnn_feed_whole(feed) || feed->reading ||
-        feed->blind)
+    if (feed->from != DNN_FROM_MEMORY || dnn_feed_all_in_memory(feed) ||
+        feed->reading || feed->prefetch_failed)
         return false;
     for (int i = 0; i < feed->nslots; i++)
         if (feed->slot[i].state != DNN_SLOT_FREE && feed->slot[i].high > last)
@@ -263,7 +265,7 @@ static bool look_ahead(struct dnn_feed *feed)
         dnn_feed_loaded(&feed->window[(last + 1) % DNN_FEED_WINDOWS], last + 1))
         return false;
     bool done = load_some(feed, last + 1, &rc, &err);
-    if (rc < 0) feed->blind = true;
+    if (rc < 0) feed->prefetch_failed = true;
     return done;
 }
 
@@ -273,7 +275,7 @@ int dnn_feed_serve(struct dnn_feed_worker *worker)
 
     pthread_mutex_lock(&feed->lock);
     while (!feed->stop)
-        if (!make_some(worker) && !read_next(feed) && !look_ahead(feed))
+        if (!make_some(worker) && !read_next(feed) && !read_ahead(feed))
             pthread_cond_wait(&feed->work, &feed->lock);
     pthread_mutex_unlock(&feed->lock);
     return 0;
@@ -281,8 +283,9 @@ int dnn_feed_serve(struct dnn_feed_worker *worker)
 
 /* ---- threads ---- */
 
-/* Away from the threads that compute, if the place has more than they use. */
-static void settle(const struct dnn_feed *feed)
+/* Binds the thread away from the compute threads, if the place has more CPUs than they
+ * use, and lowers its priority. */
+static void bind_thread(const struct dnn_feed *feed)
 {
     const struct dnn_place *place = feed->cfg.place;
 
@@ -300,8 +303,8 @@ static void settle(const struct dnn_feed *feed)
         dnn_topo_bind_helper(feed->cfg.topo, feed->cfg.bind, ours);
         dnn_free(ours);
     }
-    /* For this thread alone, as Linux has it.  Refused: then it is no nuisance but by
-     * its share of time. */
+    /* On Linux for this thread only.  If it is refused, the thread keeps its
+     * priority. */
     struct sched_param none = {0};
     if (sched_setscheduler(0, SCHED_BATCH, &none) == 0)
         setpriority(PRIO_PROCESS, 0, 19);
@@ -311,18 +314,18 @@ static void *run(void *arg)
 {
     struct dnn_feed_worker *w = arg;
 
-    settle(w->feed);
-    w->job(w);
+    bind_thread(w->feed);
+    w->task(w);
     return NULL;
 }
 
-int dnn_feed_begin(struct dnn_feed *feed, int (*job)(struct dnn_feed_worker *),
+int dnn_feed_begin(struct dnn_feed *feed, int (*task)(struct dnn_feed_worker *),
                    struct dnn_err *err)
 {
     sigset_t all, old;
     int rc = 0;
 
-    feed->stop = feed->reading = feed->blind = false;
+    feed->stop = feed->reading = feed->prefetch_failed = false;
     /* Signals are for the main thread. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -330,7 +333,7 @@ int dnn_feed_begin(struct dnn_feed *feed, int (*job)(struct dnn_feed_worker *),
         struct dnn_feed_worker *w = &feed->worker[feed->running];
 
         w->feed = feed;
-        w->job = job;
+        w->task = task;
         rc = pthread_create(&w->thread, NULL, run, w);
         if (rc == 0) feed->running++;
     }

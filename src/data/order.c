@@ -1,8 +1,8 @@
-/* order.c - in which order samples are read: a pure function of (seed, epoch, place).
+/* order.c - the order of samples: a function of seed, epoch and position only.
  *
- * Shuffled by chunks: the last chunk may be shorter than the others.  It gets a place
- * of its own among them by one draw, and the others a random order, so that where each
- * chunk begins can be computed without going through those before it.
+ * If chunks are shuffled, the last chunk may be shorter than the others.  Its position
+ * among them is drawn separately, and the others are permuted, so that the first sample
+ * position of each chunk can be computed without visiting those before it.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -11,19 +11,19 @@
 
 #include <assert.h>
 
-/* The purposes of this file's draws from one seed. */
+/* Random streams of this file. */
 enum { STREAM_SHORT = 0x5ea7, STREAM_CHUNKS, STREAM_WINDOWS };
 
-/* An epoch's order, without what depends on the place. */
+/* The part of an epoch's order that does not depend on the position. */
 struct layout {
     const struct dnn_order *order;
     int64_t epoch;
     bool whole;             /* one permutation of all samples               */
     int64_t per;            /* chunks of a window                           */
-    int64_t nchunks;        /* of the epoch, a short one included           */
-    int64_t odd;            /* where in their order the short one comes; -1 */
-    int64_t missing;        /* samples it is short of                       */
-    struct dnn_perm chunks; /* of the others, or whole: of all samples      */
+    int64_t nchunks;        /* of the epoch, with a short one               */
+    int64_t short_chunk;    /* position of the short chunk; -1: none */
+    int64_t missing;        /* samples that the short chunk lacks           */
+    struct dnn_perm chunks; /* of the full chunks; whole: of samples        */
 };
 
 static int64_t chunk_of(const struct dnn_order *o)
@@ -43,7 +43,7 @@ static int64_t count_chunks(const struct dnn_order *o)
     return o->count / chunk_of(o) + (o->count % chunk_of(o) != 0);
 }
 
-/* A seed of its own for a purpose and up to two numbers. */
+/* A seed for a stream, an epoch and a window. */
 static uint64_t seed_of(uint64_t seed, uint64_t stream, int64_t epoch, int64_t w)
 {
     struct dnn_rng rng = dnn_rng_make(seed, stream);
@@ -57,7 +57,7 @@ static uint64_t seed_of(uint64_t seed, uint64_t stream, int64_t epoch, int64_t w
 
 static struct layout lay_out(const struct dnn_order *o, int64_t epoch)
 {
-    struct layout l = {.order = o, .epoch = epoch, .odd = -1};
+    struct layout l = {.order = o, .epoch = epoch, .short_chunk = -1};
 
     l.whole = o->window >= o->count;
     l.per = per_window(o);
@@ -73,39 +73,39 @@ static struct layout lay_out(const struct dnn_order *o, int64_t epoch)
         struct dnn_rng rng = dnn_rng_make(o->seed, STREAM_SHORT);
         struct dnn_rng_at at = {(uint32_t)epoch, (uint32_t)((uint64_t)epoch >> 32), 0};
 
-        l.odd = (int64_t)dnn_rng_below(&rng, at, (uint64_t)l.nchunks);
+        l.short_chunk = (int64_t)dnn_rng_below(&rng, at, (uint64_t)l.nchunks);
     }
     l.chunks = dnn_rng_perm(seed_of(o->seed, STREAM_CHUNKS, 0, 0), (uint64_t)epoch,
                             (uint64_t)(full > 0 ? full : 1));
     return l;
 }
 
-/* The place at which the chunk at a position of the order begins. */
-static int64_t begin_of(const struct layout *l, int64_t position)
+/* The position of the first sample of chunk number c in the shuffled order. */
+static int64_t begin_of(const struct layout *l, int64_t c)
 {
-    if (position >= l->nchunks) return l->order->count;
-    return position * chunk_of(l->order) - (position > l->odd ? l->missing : 0);
+    if (c >= l->nchunks) return l->order->count;
+    return c * chunk_of(l->order) - (c > l->short_chunk ? l->missing : 0);
 }
 
-/* Which group of `per` positions a place is in.  A short chunk before it moves it by
+/* Which group of `per` chunks a position is in.  A short chunk before it shifts it by
  * less than a chunk, hence by one group at most. */
-static int64_t group_of(const struct layout *l, int64_t place, int64_t per)
+static int64_t group_of(const struct layout *l, int64_t position, int64_t per)
 {
-    int64_t g = place / (per * chunk_of(l->order));
+    int64_t g = position / (per * chunk_of(l->order));
 
-    return place >= begin_of(l, (g + 1) * per) ? g + 1 : g;
+    return position >= begin_of(l, (g + 1) * per) ? g + 1 : g;
 }
 
-static int64_t chunk_at(const struct layout *l, int64_t position)
+static int64_t chunk_at(const struct layout *l, int64_t c)
 {
-    if (!l->order->shuffle || l->whole) return position;
-    if (l->odd < 0) return (int64_t)dnn_rng_perm_at(&l->chunks, (uint64_t)position);
-    if (position == l->odd) return l->nchunks - 1;
-    position -= position > l->odd;
-    return (int64_t)dnn_rng_perm_at(&l->chunks, (uint64_t)position);
+    if (!l->order->shuffle || l->whole) return c;
+    if (l->short_chunk < 0) return (int64_t)dnn_rng_perm_at(&l->chunks, (uint64_t)c);
+    if (c == l->short_chunk) return l->nchunks - 1;
+    c -= c > l->short_chunk;
+    return (int64_t)dnn_rng_perm_at(&l->chunks, (uint64_t)c);
 }
 
-/* A window's own permutation, made once for the places of it that follow each other. */
+/* The permutation of a window, kept for positions that follow each other. */
 struct window {
     int64_t w, begin;
     struct dnn_perm perm;
@@ -122,25 +122,25 @@ static void make_window(const struct layout *l, int64_t w, struct window *win)
                              (uint64_t)(end - win->begin));
 }
 
-static int64_t sample_at(const struct layout *l, struct window *win, int64_t place)
+static int64_t sample_at(const struct layout *l, struct window *win, int64_t position)
 {
-    if (!l->order->shuffle) return place;
-    if (l->whole) return (int64_t)dnn_rng_perm_at(&l->chunks, (uint64_t)place);
-    int64_t w = group_of(l, place, l->per);
+    if (!l->order->shuffle) return position;
+    if (l->whole) return (int64_t)dnn_rng_perm_at(&l->chunks, (uint64_t)position);
+    int64_t w = group_of(l, position, l->per);
     if (w != win->w) make_window(l, w, win);
-    /* The place it would have if only the chunks were shuffled. */
-    int64_t at = win->begin +
-                 (int64_t)dnn_rng_perm_at(&win->perm, (uint64_t)(place - win->begin));
-    int64_t position = group_of(l, at, 1);
+    /* Its position if only the chunks were shuffled. */
+    int64_t at = win->begin + (int64_t)dnn_rng_perm_at(
+                                  &win->perm, (uint64_t)(position - win->begin));
+    int64_t c = group_of(l, at, 1);
 
-    return chunk_at(l, position) * chunk_of(l->order) + at - begin_of(l, position);
+    return chunk_at(l, c) * chunk_of(l->order) + at - begin_of(l, c);
 }
 
-int64_t dnn_order_at(const struct dnn_order *order, int64_t epoch, int64_t place)
+int64_t dnn_order_at(const struct dnn_order *order, int64_t epoch, int64_t position)
 {
     int64_t sample;
 
-    dnn_order_fill(order, epoch, place, 1, &sample);
+    dnn_order_fill(order, epoch, position, 1, &sample);
     return sample;
 }
 
@@ -165,12 +165,12 @@ int64_t dnn_order_windows(const struct dnn_order *order)
     return n / per + (n % per != 0);
 }
 
-int64_t dnn_order_window(const struct dnn_order *order, int64_t epoch, int64_t place)
+int64_t dnn_order_window(const struct dnn_order *order, int64_t epoch, int64_t position)
 {
     if (dnn_order_windows(order) == 1) return 0;
     struct layout l = lay_out(order, epoch);
 
-    return group_of(&l, place, l.per);
+    return group_of(&l, position, l.per);
 }
 
 void dnn_order_chunks(const struct dnn_order *order, int64_t w, int64_t *first,
@@ -183,11 +183,11 @@ void dnn_order_chunks(const struct dnn_order *order, int64_t w, int64_t *first,
     *n = all - *first < per ? all - *first : per;
 }
 
-int64_t dnn_order_chunk(const struct dnn_order *order, int64_t epoch, int64_t position)
+int64_t dnn_order_chunk(const struct dnn_order *order, int64_t epoch, int64_t c)
 {
     struct layout l = lay_out(order, epoch);
 
-    return chunk_at(&l, position);
+    return chunk_at(&l, c);
 }
 
 /* ---- batches ---- */
@@ -202,7 +202,7 @@ void dnn_order_part(int64_t count, int64_t batch_size, int64_t b, int rank, int 
 {
     int64_t begin = b * batch_size;
     int64_t all = count - begin < batch_size ? count - begin : batch_size;
-    /* The first ranks have one more where it does not divide. */
+    /* The first ranks get one more if it is not divisible. */
     int64_t each = all / size, more = all % size;
 
     *first = begin + rank * each + (rank < more ? rank : more);

@@ -1,9 +1,10 @@
-/* order.h - in which order samples are read: a pure function of (seed, epoch, place).
+/* order.h - the order of samples: a function of seed, epoch and position only.
  *
- * Without shuffling, place i is sample i.  With it, a dataset that fits the window
- * is shuffled as a whole; a larger one by chunks: their order is random, and so are
- * the samples within each window of chunks, so that a reader never holds more than
- * about two windows and reads large pieces.  Neither ranks nor batches enter.
+ * Without shuffling, sample i is at position i.  With shuffling, a dataset that fits
+ * into the window is shuffled as a whole; a larger one by chunks: the order of chunks
+ * is random, and so is the order of samples within each window of chunks.  So a reader
+ * holds at most about two windows and reads large blocks.  The order does not depend on
+ * ranks or batches.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -24,31 +25,33 @@ struct dnn_order {
     uint64_t seed;
 };
 
-/* Local.  The sample at a place (0 <= place < count) of an epoch: each sample at
- * exactly one place. */
-int64_t dnn_order_at(const struct dnn_order *order, int64_t epoch, int64_t place);
-/* The samples at n places from first on: the same, for less. */
+/* Local.  The sample at a position (0 <= position < count) of an epoch; each sample has
+ * exactly one position. */
+int64_t dnn_order_at(const struct dnn_order *order, int64_t epoch, int64_t position);
+/* The samples at n positions from first on; faster than one by one. */
 void dnn_order_fill(const struct dnn_order *order, int64_t epoch, int64_t first,
                     int64_t n, int64_t *out);
 
-/* How many windows an epoch has (1 if all is shuffled together, or nothing is), which
- * one a place is in, and the chunks of one: window w has those at [*first, *first + *n)
- * of the epoch's order of chunks, which dnn_order_chunk() gives. */
+/* The number of windows of an epoch (1 if all is shuffled together, or nothing is), the
+ * window of a position, and the chunks of a window: those at [*first, *first + *n) in
+ * the order of chunks of the epoch, of which dnn_order_chunk() returns number c. */
 int64_t dnn_order_windows(const struct dnn_order *order);
-int64_t dnn_order_window(const struct dnn_order *order, int64_t epoch, int64_t place);
+int64_t dnn_order_window(const struct dnn_order *order, int64_t epoch,
+                         int64_t position);
 void dnn_order_chunks(const struct dnn_order *order, int64_t w, int64_t *first,
                       int64_t *n);
-int64_t dnn_order_chunk(const struct dnn_order *order, int64_t epoch, int64_t position);
+int64_t dnn_order_chunk(const struct dnn_order *order, int64_t epoch, int64_t c);
 
-/* Rank's part of batch b of an epoch of count samples: places [*first, *first + *n);
- * parts differ by at most one sample, the last batch may be short, n may be 0. */
+/* The share of a rank of batch b of an epoch of count samples: positions [*first,
+ * *first + *n).  Shares differ by at most one sample; the last batch may be short, n
+ * may be 0. */
 void dnn_order_part(int64_t count, int64_t batch_size, int64_t b, int rank, int size,
                     int64_t *first, int64_t *n);
-/* The same where a batch is cut into so many micro-batches, which depend on nothing
- * else, and a rank takes some of them, one after the other. */
+/* The same if a batch is divided into micro-batches, which do not depend on the ranks;
+ * each rank gets consecutive ones. */
 void dnn_order_micro_batches(int64_t count, int64_t batch_size, int64_t b,
                              int64_t micro_batches, int rank, int size, int64_t *first,
                              int64_t *n);
-int64_t dnn_order_batches(int64_t count, int64_t batch_size); /* last short one kept */
+int64_t dnn_order_batches(int64_t count, int64_t batch_size); /* short last one kept */
 
 #endif

@@ -11,14 +11,14 @@ struct work {
     const struct dnn_prog *from;
     struct dnn_prog *to;
     const struct fused *fused;
-    struct dnn_arena *arena; /* owned, for the time of the call */
-    int *map;                /* by value of from                */
-    int copied;              /* given values below this one have been taken over */
-    /* Names of layers are in the programs; the last one copied, in both. */
+    struct dnn_arena *arena; /* owned; freed at the end */
+    int *map;                /* value of from -> value of to */
+    int copied;              /* values without an op are copied below this number */
+    /* The last layer name that was copied, in both programs. */
     const char *layer_from, *layer_to;
 };
 
-static const char *layer(struct work *w, const char *name)
+static const char *copy_name(struct work *w, const char *name)
 {
     if (name == NULL) return NULL;
     if (name != w->layer_from) {
@@ -28,12 +28,12 @@ static const char *layer(struct work *w, const char *name)
     return w->layer_to;
 }
 
-static int given(struct work *w, const struct dnn_value *v)
+static int copy_value(struct work *w, const struct dnn_value *v)
 {
     const struct dnn_tensor *is = &v->is;
     int new = DNN_NONE;
 
-    w->to->layer = layer(w, v->layer);
+    w->to->layer = copy_name(w, v->layer);
     switch (v->role) {
     case DNN_INPUT:
         new = dnn_prog_input(w->to, is->name, is->dtype, &is->shape);
@@ -52,7 +52,7 @@ static int given(struct work *w, const struct dnn_value *v)
         break;
     case DNN_SLOT:
     case DNN_TEMP:
-        assert(!"a forward program has neither slots nor values nobody makes");
+        assert(!"a forward program has no slots, and an op for each temporary");
     }
     struct dnn_value *to = &w->to->value[new];
     to->is.dtype = is->dtype;
@@ -62,12 +62,12 @@ static int given(struct work *w, const struct dnn_value *v)
     return new;
 }
 
-/* Copy the given values below end, in their order. */
+/* Copy the values below end that no op computes, in order. */
 static void copy_given(struct work *w, int end)
 {
     for (; w->copied < end; w->copied++)
         if (w->from->value[w->copied].op == DNN_NONE)
-            w->map[w->copied] = given(w, &w->from->value[w->copied]);
+            w->map[w->copied] = copy_value(w, &w->from->value[w->copied]);
 }
 
 static void copy_operands(struct work *w, int o)
@@ -84,7 +84,7 @@ static int mapped(const struct work *w, int v)
     return v == DNN_NONE ? DNN_NONE : w->map[v];
 }
 
-/* w b mean var gamma beta -> the folded weights and bias. */
+/* Append FOLD; its results replace the weights in[1] and the bias in[2]. */
 static void fold(struct work *w, const struct dnn_op *op, const struct dnn_op *norm,
                  int *in)
 {
@@ -95,7 +95,7 @@ static void fold(struct work *w, const struct dnn_op *op, const struct dnn_op *n
     };
 
     if (op->kind == DNN_OP_DECONV) attr.fold.axis--;
-    /* Keras's kernel of a depthwise one: (k..., c, m / c) */
+    /* Keras's layout of a depthwise kernel: (k..., c, m / c) */
     if (op->kind == DNN_OP_CONV)
         attr.fold.depthwise = op->attr.window.groups > 1 &&
                               op->attr.window.groups == x->dim[x->ndim - 1] &&
@@ -103,7 +103,7 @@ static void fold(struct work *w, const struct dnn_op *op, const struct dnn_op *n
     int operands[6] = {in[1], in[2]};
     for (int i = 0; i < 4; i++)
         operands[2 + i] = i + 1 < norm->nin ? mapped(w, norm->in[i + 1]) : DNN_NONE;
-    w->to->layer = layer(w, op->layer);
+    w->to->layer = copy_name(w, op->layer);
     w->to->line = op->line;
     in[1] = dnn_prog_op(w->to, DNN_OP_FOLD, &attr, 6, operands);
     in[2] = in[1] + 1;
@@ -150,7 +150,7 @@ static void build(struct work *w, int o)
 
     op.nin = operands(w, o, in);
     op.in = in;
-    op.layer = layer(w, op.layer);
+    op.layer = copy_name(w, op.layer);
     if (f->pad != DNN_NONE) add_pad(&op.attr.window, &w->from->op[f->pad].attr.pad);
     if (f->post != DNN_NONE) op.post = &w->from->op[f->post].attr.unary;
     if (f->mask) {
@@ -186,12 +186,12 @@ struct dnn_prog *dnn_fuse(const struct dnn_prog *prog, int n, int *value)
         keep[value[i]] = true;
     w.fused = dnn_fuse_find(prog, keep, w.arena);
     for (int o = 0; o < prog->nops; o++)
-        if (!w.fused[o].gone) build(&w, o);
+        if (!w.fused[o].removed) build(&w, o);
     copy_given(&w, prog->nvalues);
     for (int i = 0; i < n; i++)
         value[i] = w.map[value[i]];
     w.to->nstreams = prog->nstreams;
-    w.to->layer = layer(&w, prog->layer);
+    w.to->layer = copy_name(&w, prog->layer);
     w.to->line = prog->line;
     w.to->frozen = prog->frozen;
     dnn_arena_free(w.arena);

@@ -1,4 +1,4 @@
-/* fuse_impl.h - shared by matching and building.
+/* fuse_impl.h - shared by match.c and fuse.c.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -8,16 +8,16 @@
 
 #include "fuse/fuse.h"
 
-/* The fusion of an op: the ops fused into it, by number; DNN_NONE: none. */
+/* The numbers of the ops fused into an op; DNN_NONE: none. */
 struct fused {
-    bool gone; /* fused into another op, or unused */
-    int pad;   /* before it */
+    bool removed; /* fused into another op, or unused */
+    int pad;      /* before it */
     int bias, norm, post;
-    int last; /* itself, or the last one fused into it, whose result it computes */
-    bool mask;
+    int last;  /* itself, or the last one fused into it, whose result it computes */
+    bool mask; /* ReLU that outputs its mask */
 };
 
-/* Decide for every op. keep: by value, whether it must stay. In arena. */
+/* The fusion of every op, in arena. keep: by value, whether it must stay. */
 struct fused *dnn_fuse_find(const struct dnn_prog *prog, const bool *keep,
                             struct dnn_arena *arena);
 

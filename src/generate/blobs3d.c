@@ -1,6 +1,6 @@
-/* blobs3d.c - ellipsoids (or ellipses) at random in noise, and their mask.
+/* blobs3d.c - random ellipsoids (or ellipses) in noise, and their mask.
  *
- * The simplest thing to segment: for trying a network or a set-up.
+ * A simple segmentation problem, to test a network or an installation.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -20,7 +20,7 @@ struct opts {
 struct blobs {
     struct dnn_gen gen;
     struct opts opts;
-    int64_t extent[3]; /* the first is 1 if there are two axes */
+    int64_t extent[3]; /* the first is 1 with two axes */
 };
 
 #define AT(f) offsetof(struct opts, f)
@@ -61,12 +61,12 @@ static int make(struct dnn_gen *gen, const struct dnn_jobj *obj, struct dnn_err 
 }
 
 struct blob {
-    double at[3], turn[3][3]; /* turn: to the ball the blob is the image of */
-    double reach;
+    double at[3], to_ball[3][3]; /* to_ball: maps the blob to the unit ball */
+    double max_radius;
     uint8_t class;
 };
 
-/* With two axes the blob is a slice through the middle of one that stands upright. */
+/* With two axes, the blob is the central slice of an ellipsoid along the first axis. */
 static struct blob draw_blob(const struct blobs *b, struct dnn_draw *draw)
 {
     const bool flat = b->opts.space == 2;
@@ -76,38 +76,40 @@ static struct blob draw_blob(const struct blobs *b, struct dnn_draw *draw)
     for (int c = flat ? 1 : 0; c < 3; c++)
         if ((double)b->extent[c] < shortest) shortest = (double)b->extent[c];
     blob.class = (uint8_t)(1 + dnn_draw_below(draw, b->opts.classes));
-    dnn_gen_rotation(draw, blob.turn);
+    dnn_gen_rotation(draw, blob.to_ball);
     if (flat) {
-        double c = blob.turn[1][1], s = blob.turn[1][2], len = sqrt(c * c + s * s);
+        double c = blob.to_ball[1][1], s = blob.to_ball[1][2],
+               len = sqrt(c * c + s * s);
 
         c = len > 0 ? c / len : 1;
         s = len > 0 ? s / len : 0;
-        memset(blob.turn, 0, sizeof blob.turn);
-        blob.turn[0][0] = 1;
-        blob.turn[1][1] = blob.turn[2][2] = c;
-        blob.turn[1][2] = s;
-        blob.turn[2][1] = -s;
+        memset(blob.to_ball, 0, sizeof blob.to_ball);
+        blob.to_ball[0][0] = 1;
+        blob.to_ball[1][1] = blob.to_ball[2][2] = c;
+        blob.to_ball[1][2] = s;
+        blob.to_ball[2][1] = -s;
     }
     for (int r = 0; r < 3; r++) {
         double half = shortest * dnn_draw_real(draw, b->opts.radius.reals[0],
                                                b->opts.radius.reals[1]);
 
-        if (half > blob.reach) blob.reach = half;
+        if (half > blob.max_radius) blob.max_radius = half;
         for (int c = 0; c < 3; c++)
-            blob.turn[r][c] /= half;
+            blob.to_ball[r][c] /= half;
         blob.at[r] = dnn_draw_real(draw, 0, (double)b->extent[r]);
     }
     if (flat) blob.at[0] = 0.5;
     return blob;
 }
 
-static void place(const struct blobs *b, const struct blob *blob, uint8_t *mask)
+static void draw_mask(const struct blobs *b, const struct blob *blob, uint8_t *mask)
 {
     int64_t low[3], high[3];
 
     for (int c = 0; c < 3; c++) {
-        low[c] = (int64_t)fmax(0, floor(blob->at[c] - blob->reach));
-        high[c] = (int64_t)fmin((double)b->extent[c], ceil(blob->at[c] + blob->reach));
+        low[c] = (int64_t)fmax(0, floor(blob->at[c] - blob->max_radius));
+        high[c] =
+            (int64_t)fmin((double)b->extent[c], ceil(blob->at[c] + blob->max_radius));
     }
     for (int64_t z = low[0]; z < high[0]; z++)
         for (int64_t y = low[1]; y < high[1]; y++)
@@ -118,8 +120,8 @@ static void place(const struct blobs *b, const struct blob *blob, uint8_t *mask)
                 double square = 0;
 
                 for (int r = 0; r < 3; r++) {
-                    double t = blob->turn[r][0] * d[0] + blob->turn[r][1] * d[1] +
-                               blob->turn[r][2] * d[2];
+                    double t = blob->to_ball[r][0] * d[0] + blob->to_ball[r][1] * d[1] +
+                               blob->to_ball[r][2] * d[2];
 
                     square += t * t;
                 }
@@ -141,7 +143,7 @@ static int read(const struct dnn_source *source, int64_t i, struct dnn_sample *o
     for (int64_t left = dnn_gen_pick(&draw, &b->opts.number); left > 0; left--) {
         struct blob blob = draw_blob(b, &draw);
 
-        place(b, &blob, mask);
+        draw_mask(b, &blob, mask);
     }
     dnn_gen_intensity(&b->gen, i, mask, count, b->opts.classes, b->opts.contrast,
                       b->opts.noise, out->col[0].data);

@@ -1,8 +1,8 @@
 /* burgers.c - initial conditions of Burgers' equation.
  *
- * On d points x = 0 ... d - 1: b(x) = (1 - cos(2 pi c x / d)) / 2, with a frequency c
- * for each sample, or a sum of several such with random weights whose sum is 1, so that
- * values stay between 0 and 1.
+ * On d points x = 0 ... d - 1: b(x) = (1 - cos(2 pi c x / d)) / 2 with a frequency c
+ * per sample, or a weighted sum of several such terms; the sum of the random weights is
+ * 1, so that values are between 0 and 1.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

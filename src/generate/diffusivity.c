@@ -1,8 +1,7 @@
-/* diffusivity.c - random fields of diffusivity for solvers that need no data.
+/* diffusivity.c - random diffusivity fields for PDE solvers trained without data.
  *
- * The logarithm is a truncated expansion by Karhunen and Loeve, of a field whose
- * covariance falls exponentially with the distance, of length eta, on [0, 1] along each
- * axis:
+ * The logarithm is the truncated Karhunen-Loeve expansion of a random field with
+ * exponential covariance of correlation length eta, on [0, 1] along each axis:
  *
  *   ln nu(x) = sum over i = 1 ... terms of omega_i product over axes d of
  *              sqrt(lambda_i) (eta a_i cos(a_i x_d) + sin(a_i x_d)),
@@ -10,8 +9,8 @@
  *
  * with the roots a_i of (eta^2 a^2 - 1) sin a = 2 eta a cos a, so that a term has the
  * factor lambda_i with two axes and lambda_i^(3/2) with three.  omega is a point of
- * [-range, range]^terms: of Sobol's sequence, at random, or given.  The x_d are nodes,
- * the first at 0 and the last at 1.
+ * [-range, range]^terms: from the Sobol sequence, random, or configured.  The x_d are
+ * nodes, the first at 0 and the last at 1.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -78,8 +77,8 @@ static double residual(double eta, double a)
     return (eta * eta * a * a - 1) * sin(a) - 2 * eta * a * cos(a);
 }
 
-/* There is one root between (i - 1) pi and i pi, where the residual changes its sign:
- * from - to + if i is odd.  Halving ends when no number is left between. */
+/* There is one root between (i - 1) pi and i pi, where the sign of the residual changes
+ * (to positive if i is odd).  Bisection ends when low and high are adjacent doubles. */
 double dnn_diffusivity_root(double eta, int64_t i)
 {
     const double sign = i % 2 == 1 ? 1 : -1;
@@ -114,7 +113,7 @@ static double *make_table(struct diffusivity *d, int64_t n, double eta)
     return t;
 }
 
-/* ---- the set ---- */
+/* ---- the dataset ---- */
 
 static int check(struct diffusivity *d, const struct dnn_jobj *obj, struct dnn_err *err)
 {
@@ -177,7 +176,7 @@ static void draw_omega(const struct diffusivity *d, int64_t i, double *omega)
             omega[k] = dnn_draw_real(&draw, -o->range, o->range);
 }
 
-/* Along the last axis, with what the others contribute to each term. */
+/* One row along the last axis; weight contains the factors of the other axes. */
 static void fill_row(const struct diffusivity *d, const double *weight, float *out)
 {
     const int64_t m = d->opts.terms, n = d->extent[d->nspace - 1];

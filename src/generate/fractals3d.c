@@ -1,18 +1,17 @@
-/* fractals3d.c - volumes with fractals of several kinds in them, to be told apart.
+/* fractals3d.c - volumes with fractals of several classes, for segmentation.
  *
- * A class of fractals is a random iterated function system: a few affine maps of space
- * that contract, drawn once from (seed, class).  The set they leave unchanged together
- * is drawn by the chaos game: a point that is sent through one of the maps, picked at
- * random, again and again.  A sample places a few of these sets, of as many classes as
- * there are sets for, each turned, scaled and shifted at random; the last placed covers
- * what is under it.  The mask has the class of each voxel, 0 where nothing is.  The
- * input is one level for each class (1 for the last one, 1 / classes for the first if
- * contrast is 1), with normal noise.
+ * A class of fractals is a random iterated function system: a few contracting affine
+ * maps, which depend on (seed, class).  Its invariant set is computed by the chaos
+ * game: a point is mapped repeatedly by randomly selected maps.  A sample contains
+ * several of these sets, of as many different classes as possible, each with a random
+ * rotation, scale and position; later ones overwrite earlier ones.  The mask is the
+ * class of each voxel, 0 for the background.  The input has one level per class (1 for
+ * the last one, 1 / classes for the first one if contrast is 1), with normal noise.
  *
- * What makes it learnable: with contrast 1 and the default noise (0.03) a voxel alone
- * tells its class most of the time and its neighbours settle the rest; with contrast 0
- * shape is all there is.  Points are many enough that sets are solid when dilated by
- * one voxel, which is the default.
+ * With contrast 1 and the default noise (0.03), the intensity of a voxel determines its
+ * class in most cases, and its neighbors resolve the rest; with contrast 0, classes
+ * differ only in shape.  The default number of points makes the sets solid with the
+ * default dilation of one voxel.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -37,7 +36,7 @@ struct fractals {
     int64_t n;       /* voxels along each axis                                     */
     int64_t npoints; /* of each class                                              */
     float **point;   /* of each class: x, y, z, inside the unit ball around 0      */
-    int64_t (*offset)[3]; /* a point and what dilation adds to it                  */
+    int64_t (*offset)[3]; /* of the voxels of a dilated point                      */
     int64_t noffsets;
 };
 
@@ -70,11 +69,11 @@ static const struct dnn_field fields[] = {
 
 struct map {
     double a[3][3], b[3];
-    double upto; /* chance of this one and all before it */
+    double cumulative; /* cumulative probability of the maps up to this one */
 };
 
-/* Maps are picked in proportion to the volume they keep, which spreads the points
- * evenly. */
+/* Maps are selected with probabilities proportional to their volume factors, which
+ * distributes the points evenly. */
 static void make_maps(struct dnn_draw *draw, int64_t n, struct map *maps)
 {
     double sum = 0;
@@ -91,13 +90,13 @@ static void make_maps(struct dnn_draw *draw, int64_t n, struct map *maps)
                 maps[k].a[r][c] *= s;
             maps[k].b[c] = dnn_draw_real(draw, -1, 1);
         }
-        maps[k].upto = sum += volume;
+        maps[k].cumulative = sum += volume;
     }
     for (int64_t k = 0; k < n; k++)
-        maps[k].upto /= sum;
+        maps[k].cumulative /= sum;
 }
 
-static void step(const struct map *m, double x[3])
+static void apply_map(const struct map *m, double x[3])
 {
     double y[3];
 
@@ -106,9 +105,9 @@ static void step(const struct map *m, double x[3])
     memcpy(x, y, sizeof y);
 }
 
-/* The chaos game.  The words come from the draw's place on; nobody else uses them. */
-static void play(struct dnn_draw draw, const struct map *maps, int64_t npoints,
-                 float *out)
+/* The chaos game.  It uses the random words of draw, which nothing else uses. */
+static void chaos_game(struct dnn_draw draw, const struct map *maps, int64_t npoints,
+                       float *out)
 {
     double x[3] = {0};
     uint32_t word[4] = {0};
@@ -120,16 +119,16 @@ static void play(struct dnn_draw draw, const struct map *maps, int64_t npoints,
             dnn_rng_words(&draw.rng, draw.at, word);
             draw.at.index++;
         }
-        while (word[j] * 0x1p-32 >= maps[m].upto && maps[m].upto < 1)
+        while (word[j] * 0x1p-32 >= maps[m].cumulative && maps[m].cumulative < 1)
             m++;
-        step(&maps[m], x);
+        apply_map(&maps[m], x);
         for (int c = 0; c < 3 && k >= 0; c++)
             out[3 * k + c] = (float)x[c];
     }
 }
 
-/* Into the unit ball around 0. */
-static void centre(float *point, int64_t n)
+/* Move and scale the points into the unit ball around 0. */
+static void normalize(float *point, int64_t n)
 {
     double mean[3] = {0}, most = 0;
 
@@ -151,9 +150,9 @@ static void centre(float *point, int64_t n)
         point[k] = (float)(point[k] * scale);
 }
 
-/* How much of the ball's grid the points reach: a set that is almost a line or a dot
- * is no good. */
-static int64_t reach(const float *point, int64_t n)
+/* The number of grid cells that contain points: small for sets that are almost a line
+ * or a point, which are not used. */
+static int64_t count_cells(const float *point, int64_t n)
 {
     static const int g = TRIAL_GRID;
     bool hit[TRIAL_GRID * TRIAL_GRID * TRIAL_GRID] = {false};
@@ -173,7 +172,7 @@ static int64_t reach(const float *point, int64_t n)
     return count;
 }
 
-/* The first of a few systems that reaches enough, or the best. */
+/* Use the first of several random systems that fills enough cells, or the best one. */
 static void make_class(struct fractals *f, int64_t class, float *out)
 {
     struct map maps[MAX_MAPS];
@@ -187,19 +186,19 @@ static void make_class(struct fractals *f, int64_t class, float *out)
         struct dnn_draw start = draw;
 
         make_maps(&draw, f->opts.maps, maps);
-        play(draw, maps, TRIAL_POINTS, trial);
-        centre(trial, TRIAL_POINTS);
-        int64_t cells = reach(trial, TRIAL_POINTS);
+        chaos_game(draw, maps, TRIAL_POINTS, trial);
+        normalize(trial, TRIAL_POINTS);
+        int64_t cells = count_cells(trial, TRIAL_POINTS);
         if (cells <= most) continue;
         most = cells;
         best = start;
     }
     make_maps(&best, f->opts.maps, maps);
-    play(best, maps, f->npoints, out);
-    centre(out, f->npoints);
+    chaos_game(best, maps, f->npoints, out);
+    normalize(out, f->npoints);
 }
 
-/* ---- the set ---- */
+/* ---- the dataset ---- */
 
 static void make_offsets(struct fractals *f)
 {
@@ -211,9 +210,10 @@ static void make_offsets(struct fractals *f)
     for (int64_t z = -r; z <= r; z++)
         for (int64_t y = -r; y <= r; y++)
             for (int64_t x = -r; x <= r; x++) {
-                int64_t far = (z < 0 ? -z : z) + (y < 0 ? -y : y) + (x < 0 ? -x : x);
+                int64_t distance =
+                    (z < 0 ? -z : z) + (y < 0 ? -y : y) + (x < 0 ? -x : x);
 
-                if (far > r) continue;
+                if (distance > r) continue;
                 int64_t *to = f->offset[f->noffsets++];
                 to[0] = z;
                 to[1] = y;
@@ -248,29 +248,29 @@ static int make(struct dnn_gen *gen, const struct dnn_jobj *obj, struct dnn_err 
 
 /* ---- a sample ---- */
 
-/* A fractal of this class into the mask. */
-static void place(const struct fractals *f, struct dnn_draw *draw, int64_t class,
-                  uint8_t *mask)
+/* Draw a fractal of this class into the mask. */
+static void draw_mask(const struct fractals *f, struct dnn_draw *draw, int64_t class,
+                      uint8_t *mask)
 {
     const int64_t n = f->n;
     const double radius =
         (double)n * dnn_draw_real(draw, f->opts.scale.reals[0], f->opts.scale.reals[1]);
     const double edge = 0.6 * radius < 0.5 * (double)n ? 0.6 * radius : 0.5 * (double)n;
     const float *x = f->point[class];
-    double turn[3][3], at[3];
+    double matrix[3][3], at[3];
 
-    dnn_gen_rotation(draw, turn);
+    dnn_gen_rotation(draw, matrix);
     for (int c = 0; c < 3; c++) {
         at[c] = dnn_draw_real(draw, edge, (double)n - edge);
         for (int k = 0; k < 3; k++)
-            turn[c][k] *= radius;
+            matrix[c][k] *= radius;
     }
     for (int64_t k = 0; k < f->npoints; k++, x += 3) {
         int64_t p[3];
 
         for (int c = 0; c < 3; c++)
-            p[c] = (int64_t)floor(at[c] + turn[c][0] * x[0] + turn[c][1] * x[1] +
-                                  turn[c][2] * x[2]);
+            p[c] = (int64_t)floor(at[c] + matrix[c][0] * x[0] + matrix[c][1] * x[1] +
+                                  matrix[c][2] * x[2]);
         for (int64_t d = 0; d < f->noffsets; d++) {
             const int64_t z = p[0] + f->offset[d][0], y = p[1] + f->offset[d][1],
                           w = p[2] + f->offset[d][2];
@@ -281,8 +281,8 @@ static void place(const struct fractals *f, struct dnn_draw *draw, int64_t class
     }
 }
 
-/* The classes in a random order, one after the other and again from the first: as many
- * of them are there as fractals allow. */
+/* A random order of the classes, which read() repeats, so that a sample contains as
+ * many classes as possible. */
 static void shuffle(const struct fractals *f, struct dnn_draw *draw, uint8_t *class)
 {
     for (int64_t k = 0; k < f->opts.classes; k++) {
@@ -307,7 +307,7 @@ static int read(const struct dnn_source *source, int64_t i, struct dnn_sample *o
     shuffle(f, &draw, class);
     const int64_t number = dnn_gen_pick(&draw, &f->opts.instances);
     for (int64_t k = 0; k < number; k++)
-        place(f, &draw, class[k % f->opts.classes], mask);
+        draw_mask(f, &draw, class[k % f->opts.classes], mask);
     dnn_gen_intensity(&f->gen, i, mask, count, f->opts.classes, f->opts.contrast,
                       f->opts.noise, out->col[0].data);
     return 0;

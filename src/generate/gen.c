@@ -1,4 +1,4 @@
-/* gen.c - what the generators share: columns, options in pairs, random parts.
+/* gen.c - functions shared by the generators: columns, options, random numbers.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -19,8 +19,8 @@ void dnn_gen_close(struct dnn_source *source)
 
 /* ---- columns ---- */
 
-static int add(struct dnn_gen *gen, const struct dnn_column *like, int nspace,
-               const int64_t *extent, struct dnn_err *err)
+static int add_column(struct dnn_gen *gen, const struct dnn_column *like, int nspace,
+                      const int64_t *extent, struct dnn_err *err)
 {
     struct dnn_column *col = &gen->source.col[gen->source.ncols];
     int64_t count;
@@ -44,7 +44,7 @@ int dnn_gen_input(struct dnn_gen *gen, int nspace, const int64_t *extent,
                                            .kind = DNN_KIND_IMAGE,
                                            .type = DNN_F32};
 
-    return add(gen, &like, nspace, extent, err);
+    return add_column(gen, &like, nspace, extent, err);
 }
 
 int dnn_gen_mask(struct dnn_gen *gen, int nspace, const int64_t *extent,
@@ -56,7 +56,7 @@ int dnn_gen_mask(struct dnn_gen *gen, int nspace, const int64_t *extent,
                                     .type = DNN_U8,
                                     .classes = classes};
 
-    return add(gen, &like, nspace, extent, err);
+    return add_column(gen, &like, nspace, extent, err);
 }
 
 int dnn_gen_arrays(const struct dnn_source *source, struct dnn_sample *out,
@@ -88,8 +88,8 @@ int dnn_gen_extents(const struct dnn_jobj *obj, const char *key,
     return 0;
 }
 
-static int falls(const struct dnn_jobj *obj, const char *key, double low, double high,
-                 struct dnn_err *err)
+static int range_error(const struct dnn_jobj *obj, const char *key, double low,
+                       double high, struct dnn_err *err)
 {
     struct dnn_jobj at = dnn_json_sub(obj, key);
 
@@ -100,17 +100,17 @@ int dnn_gen_range_int(const struct dnn_jobj *obj, const char *key,
                       const struct dnn_list *list, struct dnn_err *err)
 {
     if (list->ints[0] <= list->ints[1]) return 0;
-    return falls(obj, key, (double)list->ints[0], (double)list->ints[1], err);
+    return range_error(obj, key, (double)list->ints[0], (double)list->ints[1], err);
 }
 
 int dnn_gen_range_real(const struct dnn_jobj *obj, const char *key,
                        const struct dnn_list *list, struct dnn_err *err)
 {
     if (list->reals[0] <= list->reals[1]) return 0;
-    return falls(obj, key, list->reals[0], list->reals[1], err);
+    return range_error(obj, key, list->reals[0], list->reals[1], err);
 }
 
-/* ---- random parts ---- */
+/* ---- random numbers ---- */
 
 struct dnn_draw dnn_gen_draw(const struct dnn_gen *gen, int64_t i)
 {
@@ -122,8 +122,7 @@ int64_t dnn_gen_pick(struct dnn_draw *draw, const struct dnn_list *range)
     return range->ints[0] + dnn_draw_below(draw, range->ints[1] - range->ints[0] + 1);
 }
 
-/* A normal vector of four has no preferred direction, hence neither has the rotation
- * its quaternion stands for. */
+/* A normalized 4-D normal vector is a uniformly distributed quaternion. */
 void dnn_gen_rotation(struct dnn_draw *draw, double out[3][3])
 {
     double q[4], sum = 0;

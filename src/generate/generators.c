@@ -1,4 +1,4 @@
-/* generators.c - the list of generators, and how one is opened.
+/* generators.c - the list of generators, and opening one.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -14,7 +14,7 @@ static const struct dnn_generator *const generators[] = {
 };
 enum { NGENERATORS = sizeof generators / sizeof generators[0] };
 
-/* In the list's order: a value is a place in it. */
+/* A value is an index in generators. */
 static const struct dnn_choice types[] = {
     {"fractals3d",    0},
     {"blobs3d",       1},
@@ -40,7 +40,7 @@ const struct dnn_field dnn_generate_fields[] = {
     {NULL,      0,          0,           NULL, 0, 0,        NULL,  NULL,                         NULL},
 };
 
-/* Which one, before the rest of the object can be read by its table. */
+/* Read the type first, which determines the table of the other keys. */
 static int find(const struct dnn_jobj *obj, int *out, struct dnn_err *err)
 {
     struct dnn_jobj at = dnn_json_sub(obj, "type");

@@ -1,13 +1,13 @@
-/* seismic3d.c - layered rock, folded and faulted, as a seismic survey sees it.
+/* seismic3d.c - synthetic seismic volumes of folded and faulted layers.
  *
- * The last axis is depth.  Rock is laid down in layers: packages follow each other in
- * the order of the classes (facies), each a pile of layers whose impedance jumps from
- * one to the next; a class has thin layers with weak jumps, another thick ones with
- * strong jumps, which is what its texture is known by.  A voxel's place in that pile is
- * its depth, less the folds (a tilt, a few waves and bumps that grow with depth), less
- * the throws of the faults (planes, almost upright) it is behind.  What is measured is
- * the reflectivity between a voxel and the next, convolved along depth with Ricker's
- * wavelet, scaled to a mean square of 1, and noise.  The mask is the class.
+ * The last axis is depth.  The model is a sequence of packages in the order of the
+ * classes (facies).  A package is a sequence of layers whose impedance alternates; the
+ * thickness of the layers and the contrast between them depend on the class and form
+ * its texture.  The position of a voxel in the sequence is its depth, minus the folds
+ * (a tilt, waves and bumps that grow with depth), minus the throws of the faults
+ * (almost vertical planes) that it lies behind.  The input is the reflectivity between
+ * each voxel and the next, convolved along depth with a Ricker wavelet, scaled to a
+ * mean square of 1, plus noise.  The mask is the class.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -19,7 +19,7 @@
 
 static const double pi = 3.14159265358979323846;
 
-enum { WAVES = 3, MAX_FAULTS = 16, FINE = 4, MAX_HALF = 256 };
+enum { WAVES = 3, MAX_FAULTS = 16, STEPS = 4, MAX_HALF = 256 };
 
 struct opts {
     int64_t classes;
@@ -32,7 +32,7 @@ struct seismic {
     struct opts opts;
     int64_t extent[3];
     double wavelet[2 * MAX_HALF + 1];
-    int half; /* the wavelet reaches so far to each side */
+    int half; /* half length of the wavelet */
 };
 
 #define AT(f) offsetof(struct opts, f)
@@ -66,7 +66,7 @@ static int make(struct dnn_gen *gen, const struct dnn_jobj *obj, struct dnn_err 
     DNN_TRY(dnn_gen_range_int(obj, "packages", &o->packages, err));
     DNN_TRY(dnn_gen_range_int(obj, "faults", &o->faults, err));
     DNN_TRY(dnn_gen_extents(obj, "size", &o->size, 3, s->extent, err));
-    /* Beyond 1.3 periods of the peak nothing is left of it. */
+    /* Beyond 1.3 periods of the peak frequency, the wavelet is almost 0. */
     s->half = (int)ceil(1.3 / o->frequency);
     if (s->half > MAX_HALF) s->half = MAX_HALF;
     for (int k = -s->half; k <= s->half; k++) {
@@ -78,26 +78,27 @@ static int make(struct dnn_gen *gen, const struct dnn_jobj *obj, struct dnn_err 
     return dnn_gen_mask(gen, 3, s->extent, o->classes, err);
 }
 
-/* ---- the earth ---- */
+/* ---- the layers ---- */
 
 struct fault {
     double normal[3], at[3], throw;
 };
 
-struct earth {
-    int64_t start, count; /* the pile: FINE steps per voxel, from start on         */
+struct model {
+    int64_t start, count; /* the layers: STEPS per voxel, beginning at start       */
     float *impedance;
     uint8_t *class;
     double tilt[2];
     struct {
-        double height, way[2], phase, bump; /* bump: 0 a wave, else its width      */
+        double height, direction[2], phase;
+        double bump; /* width of a bump; 0: a wave                                 */
     } wave[WAVES];
     struct fault fault[MAX_FAULTS];
     int64_t nfaults;
 };
 
-/* Layers of a class: mean thickness in voxels, and how strong its jumps are.  Classes
- * next to each other differ in both. */
+/* Mean thickness of layers of a class in voxels, and contrast between them; they differ
+ * between consecutive classes. */
 static double thickness(int64_t class, int64_t classes)
 {
     int64_t rank = class % 2 == 0 ? class / 2 : (classes + 1) / 2 + class / 2;
@@ -110,8 +111,8 @@ static double strength(int64_t class, int64_t classes)
     return 0.15 + 0.85 * (double)class / (double)(classes - 1);
 }
 
-/* Pile up layers until the whole span is full. */
-static void pile_up(const struct seismic *s, struct dnn_draw *draw, struct earth *e)
+/* Make the sequence of layers. */
+static void make_layers(const struct seismic *s, struct dnn_draw *draw, struct model *e)
 {
     const int64_t classes = s->opts.classes;
     const double depth = (double)s->extent[2];
@@ -133,12 +134,13 @@ static void pile_up(const struct seismic *s, struct dnn_draw *draw, struct earth
         }
         e->impedance[k] = (float)impedance;
         e->class[k] = (uint8_t)class;
-        layer -= 1.0 / FINE;
-        package -= 1.0 / FINE;
+        layer -= 1.0 / STEPS;
+        package -= 1.0 / STEPS;
     }
 }
 
-static void bend(const struct seismic *s, struct dnn_draw *draw, struct earth *e)
+static void make_structure(const struct seismic *s, struct dnn_draw *draw,
+                           struct model *e)
 {
     const double depth = (double)s->extent[2], high = s->opts.fold * depth;
 
@@ -146,20 +148,20 @@ static void bend(const struct seismic *s, struct dnn_draw *draw, struct earth *e
         e->tilt[k] = dnn_draw_real(draw, -high, high) * 0.5;
     for (int k = 0; k < WAVES; k++) {
         e->wave[k].height = dnn_draw_real(draw, -high, high) / WAVES;
-        e->wave[k].way[0] = dnn_draw_real(draw, -2, 2);
-        e->wave[k].way[1] = dnn_draw_real(draw, -2, 2);
+        e->wave[k].direction[0] = dnn_draw_real(draw, -2, 2);
+        e->wave[k].direction[1] = dnn_draw_real(draw, -2, 2);
         e->wave[k].phase = dnn_draw_real(draw, 0, 1);
         e->wave[k].bump = k == 0 ? dnn_draw_real(draw, 0.15, 0.4) : 0;
     }
     e->nfaults = dnn_gen_pick(draw, &s->opts.faults);
     for (int64_t f = 0; f < e->nfaults; f++) {
         struct fault *to = &e->fault[f];
-        double turn[3][3];
+        double rotation[3][3];
 
-        dnn_gen_rotation(draw, turn);
-        to->normal[0] = turn[0][0];
-        to->normal[1] = turn[0][1];
-        to->normal[2] = 0.35 * turn[0][2]; /* almost upright */
+        dnn_gen_rotation(draw, rotation);
+        to->normal[0] = rotation[0][0];
+        to->normal[1] = rotation[0][1];
+        to->normal[2] = 0.35 * rotation[0][2]; /* almost vertical */
         for (int k = 0; k < 3; k++)
             to->at[k] = dnn_draw_real(draw, 0.15, 0.85);
         to->throw = dnn_draw_real(draw, 0.3, 1) * s->opts.throw *depth;
@@ -167,29 +169,31 @@ static void bend(const struct seismic *s, struct dnn_draw *draw, struct earth *e
     }
 }
 
-/* How high the ground lies at (x, y), both in [0, 1]. */
-static double fold_at(const struct earth *e, double x, double y)
+/* The height of the folds at (x, y), both in [0, 1]. */
+static double fold_at(const struct model *e, double x, double y)
 {
     double sum = e->tilt[0] * (x - 0.5) + e->tilt[1] * (y - 0.5);
 
     for (int k = 0; k < WAVES; k++) {
-        const double *way = e->wave[k].way, w = e->wave[k].bump;
+        const double *direction = e->wave[k].direction, w = e->wave[k].bump;
 
         if (w > 0) {
-            double dx = x - 0.5 - 0.25 * way[0], dy = y - 0.5 - 0.25 * way[1];
+            double dx = x - 0.5 - 0.25 * direction[0],
+                   dy = y - 0.5 - 0.25 * direction[1];
 
             sum += 3 * e->wave[k].height * exp(-(dx * dx + dy * dy) / (2 * w * w));
         } else {
-            sum += e->wave[k].height *
-                   cos(2 * pi * (way[0] * x + way[1] * y + e->wave[k].phase));
+            sum +=
+                e->wave[k].height *
+                cos(2 * pi * (direction[0] * x + direction[1] * y + e->wave[k].phase));
         }
     }
     return sum;
 }
 
-/* Where in the pile a voxel is, at the scaled place p. */
-static int64_t in_pile(const struct seismic *s, const struct earth *e, double fold,
-                       const double p[3])
+/* The index of the scaled position p in the sequence of layers. */
+static int64_t layer_index(const struct seismic *s, const struct model *e, double fold,
+                           const double p[3])
 {
     double u = p[2] * (double)s->extent[2] - fold * (0.5 + 0.5 * p[2]);
 
@@ -201,23 +205,23 @@ static int64_t in_pile(const struct seismic *s, const struct earth *e, double fo
             side += at->normal[k] * (p[k] - at->at[k]);
         if (side > 0) u -= at->throw;
     }
-    int64_t k = (int64_t)floor(u * FINE) - e->start;
+    int64_t k = (int64_t)floor(u * STEPS) - e->start;
     return k < 0 ? 0 : k >= e->count ? e->count - 1 : k;
 }
 
-/* ---- the survey ---- */
+/* ---- the volume ---- */
 
-/* One column of voxels: its classes, and its trace.  room holds two columns. */
-static void shoot(const struct seismic *s, const struct earth *e, const double at[2],
-                  double *room, uint8_t *mask, float *trace)
+/* Compute classes and trace of a column of voxels.  buffer is for two columns. */
+static void make_trace(const struct seismic *s, const struct model *e,
+                       const double at[2], double *buffer, uint8_t *mask, float *trace)
 {
     const int64_t n = s->extent[2];
-    double *impedance = room, *jump = room + n + 1;
+    double *impedance = buffer, *jump = buffer + n + 1;
     const double fold = fold_at(e, at[0], at[1]);
 
     for (int64_t z = 0; z <= n; z++) {
         const double p[3] = {at[0], at[1], ((double)z + 0.5) / (double)n};
-        int64_t k = in_pile(s, e, fold, p);
+        int64_t k = layer_index(s, e, fold, p);
 
         impedance[z] = e->impedance[k];
         if (z < n) mask[z] = e->class[k];
@@ -235,8 +239,8 @@ static void shoot(const struct seismic *s, const struct earth *e, const double a
     }
 }
 
-static void survey(const struct seismic *s, const struct earth *e, double *room,
-                   struct dnn_sample *out)
+static void make_volume(const struct seismic *s, const struct model *e, double *buffer,
+                        struct dnn_sample *out)
 {
     const int64_t nx = s->extent[0], ny = s->extent[1], nz = s->extent[2];
     float *trace = out->col[0].data;
@@ -249,7 +253,7 @@ static void survey(const struct seismic *s, const struct earth *e, double *room,
                                   ((double)y + 0.5) / (double)ny};
             const int64_t k = (x * ny + y) * nz;
 
-            shoot(s, e, at, room, mask + k, trace + k);
+            make_trace(s, e, at, buffer, mask + k, trace + k);
         }
     for (int64_t k = 0; k < nx * ny * nz; k++)
         square += (double)trace[k] * trace[k];
@@ -264,20 +268,20 @@ static int read(const struct dnn_source *source, int64_t i, struct dnn_sample *o
     const struct seismic *s = (const struct seismic *)source;
     struct dnn_draw draw = dnn_gen_draw(&s->gen, i);
     const int64_t nz = s->extent[2];
-    struct earth e = {.start = -2 * nz * FINE, .count = 5 * nz * FINE};
+    struct model e = {.start = -2 * nz * STEPS, .count = 5 * nz * STEPS};
 
     DNN_TRY(dnn_gen_arrays(source, out, err));
     e.impedance = dnn_alloc((size_t)e.count * sizeof *e.impedance);
     e.class = dnn_alloc((size_t)e.count);
-    double *room = dnn_alloc((size_t)(2 * nz + 2) * sizeof *room);
-    pile_up(s, &draw, &e);
-    bend(s, &draw, &e);
-    survey(s, &e, room, out);
+    double *buffer = dnn_alloc((size_t)(2 * nz + 2) * sizeof *buffer);
+    make_layers(s, &draw, &e);
+    make_structure(s, &draw, &e);
+    make_volume(s, &e, buffer, out);
     dnn_gen_noise(&s->gen, i, s->opts.noise, out->col[0].data,
                   dnn_array_count(&out->col[0]));
     dnn_free(e.impedance);
     dnn_free(e.class);
-    dnn_free(room);
+    dnn_free(buffer);
     return 0;
 }
 

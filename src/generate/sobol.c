@@ -1,9 +1,10 @@
-/* sobol.c - Sobol's sequence: points that fill a cube evenly.
+/* sobol.c - the Sobol sequence: points that fill a cube evenly.
  *
- * Each dimension has a primitive polynomial over {0, 1} and as many first direction
- * numbers as its degree; a recurrence gives the rest.  The table holds the ones S. Joe
- * and F. Y. Kuo published ("Constructing Sobol sequences with better two-dimensional
- * projections", 2008) for dimensions 2 to 64; the first dimension needs none.
+ * Each dimension has a primitive polynomial over {0, 1} and as many initial direction
+ * numbers as its degree; a recurrence gives the others.  The table contains those that
+ * S. Joe and F. Y. Kuo published ("Constructing Sobol sequences with better
+ * two-dimensional projections", 2008) for dimensions 2 to 64; the first dimension needs
+ * none.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -12,7 +13,7 @@
 
 enum { BITS = 32, MAX_DEGREE = 9 };
 
-/* The polynomial's coefficients as bits, the highest power first; m_1, m_2 ... */
+/* Coefficients of the polynomial as bits, the highest power first; then m_1, m_2 ... */
 static const struct {
     uint16_t poly, first[MAX_DEGREE];
 } dimension[DNN_SOBOL_DIMS - 1] = {

@@ -1,4 +1,4 @@
-/* build.c - from a model to nodes with shapes: models in models are opened up.
+/* build.c - makes a model's nodes with their shapes; nested models are flattened.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -13,16 +13,16 @@ struct build {
     struct dnn_graph_node *node;
     size_t cap;
     int nnodes, nedges;
-    int steps; /* uses of layers and models, so that empty models count too */
+    int steps; /* calls of layers and models: empty models count, too */
 };
 
-/* What a use of a model gets, and gives. */
+/* One call of a model: its inputs and outputs. */
 struct use {
     struct graph_model *model;
     int nin;
-    const int *in; /* nodes; NULL at the top: inputs are nodes of their own */
+    const int *in; /* nodes; NULL: the top model, whose inputs are new nodes */
     int training;
-    const struct dnn_graph_opts *opts; /* at the top */
+    const struct dnn_graph_opts *opts; /* of the top model; or NULL */
     int *out;                          /* nodes, model->noutputs of them */
 };
 
@@ -32,7 +32,7 @@ static int too_large(const struct graph_layer *l, struct dnn_err *err)
                           DNN_GRAPH_NODES, DNN_GRAPH_EDGES);
 }
 
-/* Weights of a layer's second use must be those of its first. */
+/* All calls of a shared layer must have the same weight shapes. */
 static int check_shared(struct build *b, const struct graph_layer *l, int nin,
                         const struct dnn_shape *in, struct dnn_err *err)
 {
@@ -67,7 +67,7 @@ static int count_weights(struct build *b, const struct graph_layer *l, int nin,
 
         if (dnn_shape_count(&w[i].shape, &count, err) < 0)
             return dnn_graph_error_at(l, err);
-        b->graph->params += count; /* each below 2^48, and there are few */
+        b->graph->params += count; /* each below 2^48, and at most DNN_LAYER_WEIGHTS */
         if (w[i].trainable) b->graph->trainable += count;
     }
     if (b->graph->params > DNN_LAYER_COUNT_MAX)
@@ -115,7 +115,7 @@ static int add_node(struct build *b, struct graph_layer *l, int training, int ni
     return 0;
 }
 
-/* An input of the whole network. */
+/* An input of the network. */
 static int top_input(struct build *b, const struct use *u, struct graph_layer *l,
                      int which, int *out, struct dnn_err *err)
 {
@@ -140,7 +140,7 @@ static int top_input(struct build *b, const struct use *u, struct graph_layer *l
     return 0;
 }
 
-/* An input of an inner model is what the outer one gives. */
+/* An input of a nested model is the node that the outer model passes. */
 static int inner_input(struct build *b, const struct use *u,
                        const struct graph_layer *l, int which, int *out,
                        struct dnn_err *err)
@@ -148,21 +148,22 @@ static int inner_input(struct build *b, const struct use *u,
     char x[DNN_SHAPE_TEXT], y[DNN_SHAPE_TEXT];
 
     *out = u->in[which];
-    const struct dnn_shape *have = &b->node[*out].out, *want = &l->layer->input;
-    bool fits = !l->layer->has_input || have->ndim == want->ndim;
+    const struct dnn_shape *have = &b->node[*out].out, *expected = &l->layer->input;
+    bool fits = !l->layer->has_input || have->ndim == expected->ndim;
     for (int i = 1; fits && l->layer->has_input && i < have->ndim; i++)
-        fits = have->dim[i] < 0 || want->dim[i] < 0 || have->dim[i] == want->dim[i];
+        fits = have->dim[i] < 0 || expected->dim[i] < 0 ||
+               have->dim[i] == expected->dim[i];
     if (!fits)
         return dnn_graph_fail(l, err, "the model takes %s, but is given %s",
-                              dnn_shape_text(x, sizeof x, want),
+                              dnn_shape_text(x, sizeof x, expected),
                               dnn_shape_text(y, sizeof y, have));
     return 0;
 }
 
-static int open_model(struct build *b, struct use *u, struct dnn_err *err);
+static int flatten(struct build *b, struct use *u, struct dnn_err *err);
 
-/* The shapes of a call's outputs; a model that is used several times has those of its
- * first use. */
+/* Set the shapes of a call's outputs; a model that is called several times keeps those
+ * of its first call. */
 static void set_shapes(struct build *b, struct graph_call *call, int n, const int *node)
 {
     if (call->out != NULL) return;
@@ -171,9 +172,9 @@ static void set_shapes(struct build *b, struct graph_call *call, int n, const in
         call->out[i] = b->node[node[i]].out;
 }
 
-/* One use of one layer: its outputs' nodes to result. */
-static int one_use(struct build *b, struct use *u, int at, const int *offset,
-                   int *result, struct dnn_err *err)
+/* One call of a layer; the nodes of its outputs go to result. */
+static int add_call(struct build *b, struct use *u, int at, const int *offset,
+                    int *result, struct dnn_err *err)
 {
     struct graph_model *m = u->model;
     struct graph_layer *l = &m->layer[m->owner[at]];
@@ -206,13 +207,13 @@ static int one_use(struct build *b, struct use *u, int at, const int *offset,
         rc = dnn_graph_fail(l, err, "takes %d input%s, not %d", l->model->ninputs,
                             l->model->ninputs == 1 ? "" : "s", call->nrefs);
     else
-        rc = open_model(b,
-                        &(struct use){.model = l->model,
-                                      .nin = call->nrefs,
-                                      .in = in,
-                                      .training = training,
-                                      .out = &result[offset[at]]},
-                        err);
+        rc = flatten(b,
+                     &(struct use){.model = l->model,
+                                   .nin = call->nrefs,
+                                   .in = in,
+                                   .training = training,
+                                   .out = &result[offset[at]]},
+                     err);
     dnn_free(in);
     if (rc == 0)
         set_shapes(b, call, l->model == NULL ? 1 : l->model->noutputs,
@@ -220,7 +221,7 @@ static int one_use(struct build *b, struct use *u, int at, const int *offset,
     return rc;
 }
 
-static int open_model(struct build *b, struct use *u, struct dnn_err *err)
+static int flatten(struct build *b, struct use *u, struct dnn_err *err)
 {
     struct graph_model *m = u->model;
     int *offset = dnn_alloc(((size_t)m->ncalls + 1) * sizeof *offset), total = 0,
@@ -238,7 +239,7 @@ static int open_model(struct build *b, struct use *u, struct dnn_err *err)
     }
     int *result = dnn_alloc(((size_t)total + 1) * sizeof *result);
     for (int i = 0; rc == 0 && i < m->ncalls; i++)
-        rc = one_use(b, u, m->order[i], offset, result, err);
+        rc = add_call(b, u, m->order[i], offset, result, err);
     for (int i = 0; rc == 0 && i < m->noutputs; i++) {
         const struct graph_ref *ref = &m->output[i];
 
@@ -250,7 +251,7 @@ static int open_model(struct build *b, struct use *u, struct dnn_err *err)
     return rc;
 }
 
-/* The file's input_layers give the order; nodes may have come in another. */
+/* Inputs in the order of "input_layers"; nodes may be in another order. */
 static void list_inputs(struct build *b, struct graph_model *m)
 {
     struct dnn_graph *graph = b->graph;
@@ -286,7 +287,7 @@ int dnn_graph_build(struct graph_model *m, const struct dnn_graph_opts *opts,
                         m->ninputs == 1 ? "" : "s", opts->ninputs);
     int *output =
         dnn_arena_alloc(graph->arena, ((size_t)m->noutputs + 1) * sizeof *output);
-    int rc = open_model(
+    int rc = flatten(
         &b, &(struct use){.model = m, .training = -1, .opts = opts, .out = output},
         err);
     if (rc == 0) {
@@ -299,7 +300,7 @@ int dnn_graph_build(struct graph_model *m, const struct dnn_graph_opts *opts,
         graph->noutputs = m->noutputs;
         graph->output = output;
         list_inputs(&b, m);
-        /* A line costs a walk through the file: worth it while they are few. */
+        /* Finding a line reads the file again: too slow for large networks. */
         if (b.nnodes <= 2000) find_lines(m, node);
     }
     dnn_free(b.node);

@@ -1,4 +1,4 @@
-/* dot.c - a graph as Graphviz draws it.
+/* dot.c - writes a graph in Graphviz's dot format.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -1,4 +1,5 @@
-/* graph.c - a graph from a file or a value, its table, and its ops.
+/* graph.c - reads a graph from a file or a JSON value, lists its layers, lowers it to
+ * ops.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -12,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whose formulas hold: by the file's own word, or by what only Keras 3 writes. */
+/* The Keras version: "keras_version"; else 3 if there is a "module", which only Keras 3
+ * writes. */
 static int keras_version(const struct dnn_jobj *at)
 {
     struct dnn_jobj version = dnn_json_sub(at, "keras_version");
@@ -25,7 +27,7 @@ static int keras_version(const struct dnn_jobj *at)
     return 2;
 }
 
-/* {"zoo": "unet3d", ...}: written out, and read back like any other. */
+/* {"zoo": "unet3d", ...}: generate the network's JSON and read that. */
 static int read_zoo(const struct dnn_jobj *at, const struct dnn_graph_opts *opts,
                     struct dnn_graph **out, struct dnn_err *err)
 {
@@ -48,7 +50,7 @@ static int read_zoo(const struct dnn_jobj *at, const struct dnn_graph_opts *opts
     return rc;
 }
 
-/* ---- layers as the file lists them ---- */
+/* ---- list of layers ---- */
 
 struct listing {
     const char **name, **class_name;
@@ -56,7 +58,7 @@ struct listing {
     int n;
 };
 
-static void list_model(const struct graph_model *m, int up, struct listing *to)
+static void list_model(const struct graph_model *m, int parent, struct listing *to)
 {
     for (int i = 0; i < m->nlayers; i++) {
         const struct graph_layer *l = &m->layer[m->listed[i]];
@@ -64,7 +66,7 @@ static void list_model(const struct graph_model *m, int up, struct listing *to)
         int at = to->n++;
 
         to->name[at] = l->full;
-        to->model[at] = up;
+        to->model[at] = parent;
         if (l->model == NULL) {
             struct dnn_layer_out out;
 
@@ -82,8 +84,7 @@ static void list_model(const struct graph_model *m, int up, struct listing *to)
 static void list_layers(const struct graph_read *r, const struct graph_model *m,
                         struct dnn_graph *graph)
 {
-    size_t n =
-        2 * (size_t)r->nlayers + 2; /* inputs that nobody wrote are not counted */
+    size_t n = 2 * (size_t)r->nlayers + 2; /* implicit inputs are not counted */
     struct listing to = {.name = dnn_arena_alloc(r->arena, n * sizeof *to.name),
                          .class_name =
                              dnn_arena_alloc(r->arena, n * sizeof *to.class_name),
@@ -141,9 +142,9 @@ void dnn_graph_free(struct dnn_graph *graph)
 
 /* ---- lowering ---- */
 
-/* A node's shapes with this batch; fails on what is still unknown. */
-static int concrete(const struct dnn_graph *graph, int64_t batch,
-                    struct dnn_shape *shape, struct dnn_err *err)
+/* The shapes of all nodes for this batch size; fails if one is unknown. */
+static int infer_shapes(const struct dnn_graph *graph, int64_t batch,
+                        struct dnn_shape *shape, struct dnn_err *err)
 {
     for (int i = 0; i < graph->nnodes; i++) {
         const struct dnn_graph_node *node = &graph->node[i];
@@ -196,7 +197,8 @@ static int lower_node(const struct dnn_graph *graph, int i, struct dnn_prog *pro
         in[k] = value[node->in[k]];
         shape[k] = *dnn_prog_shape(prog, in[k]);
     }
-    dnn_prog_from(prog, node->name, graph->node[node->first].line, !layer->trainable);
+    dnn_prog_set_layer(prog, node->name, graph->node[node->first].line,
+                       !layer->trainable);
     int n = dnn_layer_weights(layer, node->nin, shape, weight);
     for (int k = 0; k < n; k++)
         id[k] = make_weight(prog, &weight[k]);
@@ -207,7 +209,7 @@ static int lower_node(const struct dnn_graph *graph, int i, struct dnn_prog *pro
                                  .weight = id};
     int y = layer->type->lower(layer, &to);
     if (prog->training && (layer->activity.l1 != 0 || layer->activity.l2 != 0)) {
-        /* Keras takes the mean over the batch. */
+        /* Keras averages over the batch. */
         double batch = (double)dnn_prog_dim(prog, y, 0);
         union dnn_attr attr = {
             .activity = {layer->activity.l1 / batch, layer->activity.l2 / batch}
@@ -231,11 +233,11 @@ int dnn_graph_lower(const struct dnn_graph *graph, int64_t batch, struct dnn_pro
         rc = dnn_fail(err, DNN_ECONFIG,
                       "the batch must be between 1 and %d, not %" PRId64,
                       DNN_LAYER_AXIS_MAX, batch);
-    if (rc == 0) rc = concrete(graph, batch, shape, err);
+    if (rc == 0) rc = infer_shapes(graph, batch, shape, err);
     for (int i = 0; rc == 0 && i < graph->ninputs; i++) {
         const struct dnn_graph_node *node = &graph->node[graph->input[i]];
 
-        dnn_prog_from(prog, node->name, node->line, false);
+        dnn_prog_set_layer(prog, node->name, node->line, false);
         value[graph->input[i]] =
             dnn_prog_input(prog, node->name, prog->dtype, &shape[graph->input[i]]);
     }

@@ -1,4 +1,4 @@
-/* inbound.c - who feeds whom, as Keras 1, 2 and 3 write it.
+/* inbound.c - the inputs of layers ("inbound_nodes"), as Keras 1, 2 and 3 write them.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -7,13 +7,13 @@
 
 #include <string.h>
 
-/* References being gathered; the array is the arena's only when it is whole. */
+/* References read so far; copied to the arena at the end. */
 struct gather {
     struct graph_ref *ref;
     size_t n, cap;
-    struct graph_call *op; /* of an operation: may get a number; else NULL */
-    bool same; /* the layer does the same in training: Keras 3 writes "training": true
-                  for some of those */
+    struct graph_call *op; /* of an operation, which may have a number; else NULL */
+    /* The layer is the same in training: Keras 3 writes "training": true for some. */
+    bool same;
 };
 
 static int add(struct gather *g, const struct dnn_jobj *at, struct dnn_err *err)
@@ -39,7 +39,7 @@ static bool is_ref(const struct dnn_jobj *at)
     return dnn_json_type(at) == DNN_J_LIST && dnn_json_type(&first) == DNN_J_TEXT;
 }
 
-/* What a layer is called with besides its inputs. */
+/* The keyword arguments of a call. */
 static int kwargs(const struct gather *g, const struct dnn_jobj *at, int *training,
                   struct dnn_err *err)
 {
@@ -70,8 +70,8 @@ static int kwargs(const struct gather *g, const struct dnn_jobj *at, int *traini
     return 0;
 }
 
-static int walk(struct gather *g, const struct dnn_jobj *at, int *training,
-                struct dnn_err *err)
+static int read_refs(struct gather *g, const struct dnn_jobj *at, int *training,
+                     struct dnn_err *err)
 {
     char quote[DNN_JSON_QUOTE];
 
@@ -106,7 +106,7 @@ static int walk(struct gather *g, const struct dnn_jobj *at, int *training,
                              dnn_json_quote(quote, at));
     for (struct dnn_jobj it = dnn_json_first(at); it.val != NULL;
          it = dnn_json_next(&it))
-        DNN_TRY(walk(g, &it, training, err));
+        DNN_TRY(read_refs(g, &it, training, err));
     return 0;
 }
 
@@ -125,7 +125,7 @@ int dnn_graph_read_refs(struct graph_read *r, const struct dnn_jobj *at, int *n,
 {
     struct gather g = {0};
     int training;
-    int rc = walk(&g, at, &training, err);
+    int rc = read_refs(&g, at, &training, err);
 
     if (rc == 0) {
         *n = (int)g.n;
@@ -135,7 +135,7 @@ int dnn_graph_read_refs(struct graph_read *r, const struct dnn_jobj *at, int *n,
     return rc;
 }
 
-/* One use: a list of references, or Keras 3's {"args", "kwargs"}. */
+/* One call: a list of references, or Keras 3's {"args", "kwargs"}. */
 static int read_call(struct graph_read *r, const struct dnn_jobj *at,
                      const struct graph_layer *layer, struct graph_call *call,
                      struct dnn_err *err)
@@ -147,14 +147,14 @@ static int read_call(struct graph_read *r, const struct dnn_jobj *at,
     call->training = -1;
     if (dnn_json_type(at) == DNN_J_OBJECT) {
         struct dnn_jobj args = dnn_json_sub(at, "args");
-        struct dnn_jobj words = dnn_json_sub(at, "kwargs");
+        struct dnn_jobj named = dnn_json_sub(at, "kwargs");
 
         if (args.val == NULL)
             return dnn_json_fail(at, err, "the key \"args\" is missing");
-        rc = walk(&g, &args, &call->training, err);
-        if (rc == 0) rc = kwargs(&g, &words, &call->training, err);
+        rc = read_refs(&g, &args, &call->training, err);
+        if (rc == 0) rc = kwargs(&g, &named, &call->training, err);
     } else
-        rc = walk(&g, at, &call->training, err);
+        rc = read_refs(&g, at, &call->training, err);
     if (rc == 0 && g.n == 0) rc = dnn_json_fail(at, err, "has no input tensor");
     if (rc == 0) {
         call->nrefs = (int)g.n;
@@ -173,7 +173,7 @@ int dnn_graph_read_calls(struct graph_read *r, const struct dnn_jobj *at,
     if (dnn_json_type(at) != DNN_J_LIST)
         return dnn_json_fail(at, err, "must be a list, not %s",
                              dnn_json_quote(quote, at));
-    /* Some writers leave out one level for a single use: [["x", 0, 0]]. */
+    /* Some writers omit one level for a single call: [["x", 0, 0]]. */
     bool flat = is_ref(at);
     if (n > DNN_GRAPH_NODES)
         return dnn_json_fail(at, err, "has more than %d uses", DNN_GRAPH_NODES);

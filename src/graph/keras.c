@@ -32,7 +32,7 @@ int dnn_graph_fail(const struct graph_layer *l, struct dnn_err *err, const char 
     return dnn_graph_error_at(l, err);
 }
 
-/* What Keras of any version writes around the config of a layer or a model. */
+/* Keys next to "config" in the object of a layer or a model, of any Keras version. */
 static const char *const object_keys[] = {
     "class_name",       "config",       "name",    "inbound_nodes", "module",
     "registered_name",  "build_config", "backend", "keras_version", "compile_config",
@@ -44,8 +44,8 @@ static bool is_model(const char *class_name)
            strcmp(class_name, "Functional") == 0 || strcmp(class_name, "Model") == 0;
 }
 
-/* Fail on a key that is not among words. */
-static int known_keys(const struct dnn_jobj *at, const char *const *words,
+/* Fail on a key that is not in keys. */
+static int known_keys(const struct dnn_jobj *at, const char *const *keys,
                       struct dnn_err *err)
 {
     char hint[96];
@@ -54,16 +54,16 @@ static int known_keys(const struct dnn_jobj *at, const char *const *words,
          it = dnn_json_next(&it)) {
         int i = 0;
 
-        while (words[i] != NULL && strcmp(words[i], it.name) != 0)
+        while (keys[i] != NULL && strcmp(keys[i], it.name) != 0)
             i++;
-        if (words[i] == NULL)
+        if (keys[i] == NULL)
             return dnn_json_fail(&it, err, "unknown key%s",
-                                 dnn_text_hint(hint, sizeof hint, it.name, words));
+                                 dnn_text_hint(hint, sizeof hint, it.name, keys));
     }
     return 0;
 }
 
-/* A name in the object, in its config, or (the same one) in both. */
+/* The name is in the object, in its config, or in both (then they must be equal). */
 static int read_name(struct graph_read *r, const struct dnn_jobj *at,
                      const struct dnn_jobj *config, int index, const char *class_name,
                      const char **out, struct dnn_err *err)
@@ -75,7 +75,8 @@ static int read_name(struct graph_read *r, const struct dnn_jobj *at,
     if (dnn_json_type(&outer) > DNN_J_NULL) DNN_TRY(dnn_json_string(&outer, &a, err));
     if (dnn_json_type(&inner) > DNN_J_NULL) DNN_TRY(dnn_json_string(&inner, &b, err));
     if (a != NULL && b != NULL && strcmp(a, b) != 0)
-        return dnn_json_fail(&inner, err, "must be \"%.80s\" as beside the config", a);
+        return dnn_json_fail(&inner, err,
+                             "must be \"%.80s\", as the name next to \"config\"", a);
     if (a == NULL) a = b;
     if (a != NULL && (a[0] == '\0' || strlen(a) > 200))
         return dnn_json_fail(at, err, "a name must have 1 to 200 letters");
@@ -109,7 +110,7 @@ static const struct dnn_layer *freeze(struct graph_read *r, const struct dnn_lay
     return copy;
 }
 
-/* Keras 3 says in "build_config" what the first layer of a chain took. */
+/* In Keras 3, "build_config" has the input shape of the first layer of a chain. */
 static void input_from_build(struct graph_read *r, const struct dnn_jobj *at,
                              struct graph_layer *l)
 {
@@ -128,7 +129,7 @@ static void input_from_build(struct graph_read *r, const struct dnn_jobj *at,
     l->layer = copy;
 }
 
-/* Class and name; whether the object says that the layer is frozen. */
+/* Read class and name; set *frozen if "trainable" is false. */
 static int read_head(struct graph_read *r, const struct dnn_jobj *at, int index,
                      const char *prefix, struct graph_layer *l, bool *frozen,
                      struct dnn_err *err)
@@ -170,7 +171,7 @@ static bool is_op(const struct dnn_jobj *at)
             strncmp(name, "keras.ops", 9) == 0);
 }
 
-/* An operation of Keras 3 between layers; a number it takes is in its call. */
+/* An operation of Keras 3 between layers; a number operand is in its call. */
 static int read_op(struct graph_read *r, const struct dnn_jobj *at,
                    struct graph_layer *l, struct dnn_err *err)
 {
@@ -223,7 +224,7 @@ static int by_name(const void *a, const void *b)
     return strcmp((*x)->name, (*y)->name);
 }
 
-/* Two layers may not have one name. */
+/* Names of layers must be unique. */
 static int check_names(struct graph_model *m, struct dnn_err *err)
 {
     const struct graph_layer **sorted =
@@ -271,11 +272,11 @@ static int read_layers(struct graph_read *r, const struct dnn_jobj *list,
     return check_names(m, err);
 }
 
-/* The config of a model that is an object, all but its layers. */
+/* The config of a model, except its layers. */
 static int read_config(struct graph_read *r, const struct dnn_jobj *config,
                        struct graph_model *m, struct dnn_err *err)
 {
-    static const char *const words[] = {
+    static const char *const keys[] = {
         "name",         "trainable",     "layers",
         "input_layers", "output_layers", "build_input_shape",
         "dtype",        "autocast",      NULL};
@@ -283,7 +284,7 @@ static int read_config(struct graph_read *r, const struct dnn_jobj *config,
     struct dnn_jobj out = dnn_json_sub(config, "output_layers");
     struct dnn_jobj build = dnn_json_sub(config, "build_input_shape");
 
-    DNN_TRY(known_keys(config, words, err));
+    DNN_TRY(known_keys(config, keys, err));
     if (dnn_json_type(&in) > DNN_J_NULL)
         DNN_TRY(dnn_graph_read_refs(r, &in, &m->ninputs, &m->input, err));
     if (dnn_json_type(&out) > DNN_J_NULL)
@@ -295,7 +296,7 @@ static int read_config(struct graph_read *r, const struct dnn_jobj *config,
     return 0;
 }
 
-/* A model that is an object: {"class_name", "config"}. */
+/* A model as an object: {"class_name", "config"}. */
 static int read_object(struct graph_read *r, const struct dnn_jobj *at,
                        const char *prefix, bool frozen, struct graph_model *m,
                        struct dnn_err *err)
@@ -316,7 +317,7 @@ static int read_object(struct graph_read *r, const struct dnn_jobj *at,
     if (config.val == NULL)
         return dnn_json_fail(at, err, "the key \"config\" is missing");
     DNN_TRY(read_name(r, at, &config, 0, "model", &m->name, err));
-    /* Keras 1 and the first of Keras 2 had a Sequential's layers here. */
+    /* In Keras 1 and early Keras 2 the config of a Sequential is a list of layers. */
     if (dnn_json_type(&config) == DNN_J_LIST)
         return read_layers(r, &config, prefix, frozen, m, err);
     if (dnn_json_type(&trainable) > DNN_J_NULL)

@@ -1,6 +1,6 @@
-/* order.c - in which order Keras 3 lists the layers of a Functional model: by their
- * distance from the outputs, the farthest first, and among equals as a walk from the
- * outputs meets them.  Its files of weights number layers in this order.
+/* order.c - the order in which Keras 3 lists the layers of a Functional model: by
+ * distance from the outputs, farthest first; layers of equal distance in the order of a
+ * depth-first search from the outputs.  Weight files number layers in this order.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 struct entry {
-    int depth, met, layer; /* met: in the walk; DNN_NONE: not at all */
+    int depth, found, layer; /* found: number in the search; DNN_NONE: not reached */
 };
 
 static int by_depth(const void *a, const void *b)
@@ -20,20 +20,20 @@ static int by_depth(const void *a, const void *b)
     const struct entry *x = a, *y = b;
 
     if (x->depth != y->depth) return y->depth - x->depth;
-    return x->met != y->met ? x->met - y->met : x->layer - y->layer;
+    return x->found != y->found ? x->found - y->found : x->layer - y->layer;
 }
 
 struct visit {
     int call, next;
 };
 
-struct walk {
+struct search {
     const struct graph_model *m;
     struct entry *entry; /* one per layer */
     char *seen;          /* of each call */
     struct visit *stack;
-    int *done; /* calls, each after those it needs */
-    int ndone, nmet;
+    int *done; /* calls, each after those it depends on */
+    int ndone, nfound;
 };
 
 static int call_of(const struct graph_model *m, const struct graph_ref *ref)
@@ -41,17 +41,17 @@ static int call_of(const struct graph_model *m, const struct graph_ref *ref)
     return m->layer[ref->layer].start + (int)ref->call;
 }
 
-static void enter(struct walk *w, int call, int *depth)
+static void enter(struct search *w, int call, int *depth)
 {
     struct entry *e = &w->entry[w->m->owner[call]];
 
     w->seen[call] = 1;
-    if (e->met == DNN_NONE) e->met = w->nmet++;
+    if (e->found == DNN_NONE) e->found = w->nfound++;
     w->stack[(*depth)++] = (struct visit){call, 0};
 }
 
-/* Depth first, from an output to what it needs. */
-static void walk(struct walk *w, int first)
+/* Depth-first search, from an output to its inputs. */
+static void search(struct search *w, int first)
 {
     int depth = 0;
 
@@ -67,12 +67,12 @@ static void walk(struct walk *w, int first)
             depth--;
             continue;
         }
-        int need = call_of(w->m, &call->ref[top->next++]);
-        if (w->seen[need] == 0) enter(w, need, &depth);
+        int input = call_of(w->m, &call->ref[top->next++]);
+        if (w->seen[input] == 0) enter(w, input, &depth);
     }
 }
 
-static void find_depths(struct walk *w)
+static void find_depths(struct search *w)
 {
     const struct graph_model *m = w->m;
     int *depth = dnn_alloc(((size_t)m->ncalls + 1) * sizeof *depth);
@@ -85,9 +85,9 @@ static void find_depths(struct walk *w)
 
         if (depth[at] > e->depth) e->depth = depth[at];
         for (int k = 0; k < call->nrefs; k++) {
-            int need = call_of(m, &call->ref[k]);
+            int input = call_of(m, &call->ref[k]);
 
-            if (depth[need] < e->depth + 1) depth[need] = e->depth + 1;
+            if (depth[input] < e->depth + 1) depth[input] = e->depth + 1;
         }
     }
     dnn_free(depth);
@@ -96,21 +96,21 @@ static void find_depths(struct walk *w)
 void dnn_graph_order(struct graph_read *r, struct graph_model *m)
 {
     size_t nlayers = (size_t)m->nlayers + 1, ncalls = (size_t)m->ncalls + 1;
-    struct walk w = {.m = m,
-                     .entry = dnn_alloc(nlayers * sizeof *w.entry),
-                     .seen = dnn_alloc(ncalls),
-                     .stack = dnn_alloc(ncalls * sizeof *w.stack),
-                     .done = dnn_alloc(ncalls * sizeof *w.done)};
+    struct search w = {.m = m,
+                       .entry = dnn_alloc(nlayers * sizeof *w.entry),
+                       .seen = dnn_alloc(ncalls),
+                       .stack = dnn_alloc(ncalls * sizeof *w.stack),
+                       .done = dnn_alloc(ncalls * sizeof *w.done)};
 
     m->listed = dnn_arena_alloc(r->arena, nlayers * sizeof *m->listed);
     for (int i = 0; i < m->nlayers; i++)
-        w.entry[i] = (struct entry){.met = DNN_NONE, .layer = i};
+        w.entry[i] = (struct entry){.found = DNN_NONE, .layer = i};
     if (!m->chain) {
         for (int i = 0; i < m->noutputs; i++)
-            walk(&w, call_of(m, &m->output[i]));
+            search(&w, call_of(m, &m->output[i]));
         find_depths(&w);
-        for (int i = 0; i < m->nlayers; i++) /* no part of Keras's model: behind all */
-            if (w.entry[i].met == DNN_NONE && !m->layer[i].is_input)
+        for (int i = 0; i < m->nlayers; i++) /* not in Keras's model: last */
+            if (w.entry[i].found == DNN_NONE && !m->layer[i].is_input)
                 w.entry[i].depth = DNN_NONE;
         qsort(w.entry, (size_t)m->nlayers, sizeof *w.entry, by_depth);
     }

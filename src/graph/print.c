@@ -1,4 +1,4 @@
-/* print.c - a graph as the table Keras users know.
+/* print.c - prints a graph as a table, like Keras's summary().
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -44,7 +44,8 @@ static int64_t params_of(const struct dnn_graph *g, int i)
     return sum;
 }
 
-static void head(struct dnn_buf *out, const struct dnn_graph_node *node, size_t width)
+static void add_head(struct dnn_buf *out, const struct dnn_graph_node *node,
+                     size_t width)
 {
     size_t from = out->len;
 
@@ -72,7 +73,7 @@ void dnn_graph_print(const struct dnn_graph *graph, FILE *where)
         const struct dnn_graph_node *node = &graph->node[i];
         struct dnn_buf line = {0};
 
-        head(&line, node, width);
+        add_head(&line, node, width);
         dnn_buf_add(&line, "  %-*s  ", (int)shapes,
                     dnn_shape_text(text, sizeof text, &node->out));
         dnn_buf_add(&line, "%13s", grouped(number, params_of(graph, i)));

@@ -1,4 +1,4 @@
-/* resolve.c - what references between layers mean, and an order of doing.
+/* resolve.c - resolves references between layers, and sorts their calls.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- layers nobody wrote: the input of a chain ---- */
+/* ---- implicit layers and calls ---- */
 
 static bool shape_of_chain(const struct graph_model *m, struct dnn_shape *out)
 {
@@ -33,7 +33,7 @@ static bool shape_of_chain(const struct graph_model *m, struct dnn_shape *out)
     return true;
 }
 
-/* read_layers() left room for one more. */
+/* Add the implicit input of a chain; read_layers() allocated one more layer. */
 static void add_input(struct graph_read *r, struct graph_model *m)
 {
     struct dnn_layer *input = dnn_arena_alloc(r->arena, sizeof *input);
@@ -62,8 +62,8 @@ static void add_input(struct graph_read *r, struct graph_model *m)
     m->nlayers++;
 }
 
-/* A call of layer i with all that the layer before it gives. */
-static void follow(struct graph_read *r, struct graph_model *m, int i)
+/* Add a call of layer i with all outputs of the layer before it. */
+static void add_chain_call(struct graph_read *r, struct graph_model *m, int i)
 {
     struct graph_layer *l = &m->layer[i], *before = &m->layer[i - 1];
     int n = before->model != NULL ? before->model->noutputs : 1;
@@ -77,7 +77,8 @@ static void follow(struct graph_read *r, struct graph_model *m, int i)
         l->call->ref[k] = (struct graph_ref){before->name, 0, k, DNN_NONE};
 }
 
-static int complete(struct graph_read *r, struct graph_model *m, struct dnn_err *err)
+static int add_implicit(struct graph_read *r, struct graph_model *m,
+                        struct dnn_err *err)
 {
     if (m->chain && !m->layer[0].is_input) add_input(r, m);
     for (int i = 0; i < m->nlayers; i++) {
@@ -98,7 +99,7 @@ static int complete(struct graph_read *r, struct graph_model *m, struct dnn_err 
                 return dnn_graph_fail(l, err,
                                       "has no inbound_nodes, and no layer is "
                                       "before it");
-            follow(r, m, i);
+            add_chain_call(r, m, i);
         }
     }
     return 0;
@@ -116,8 +117,8 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct entry *)a)->name, ((const struct entry *)b)->name);
 }
 
-static int no_such(const struct graph_model *m, const char *name, char *hint,
-                   size_t size)
+static int layer_hint(const struct graph_model *m, const char *name, char *hint,
+                      size_t size)
 {
     const char **words = dnn_alloc(((size_t)m->nlayers + 1) * sizeof *words);
 
@@ -136,19 +137,20 @@ static const struct entry *look_up(const struct graph_model *m,
     return bsearch(&key, index, (size_t)m->nlayers, sizeof key, by_name);
 }
 
-/* Keras 2 counts uses of an inner model from 1 (its own making is use 0), other writers
- * from 0.  Nothing that is used is left out, so the highest reference tells.  Keras 3
- * counts from 0, but in its list of outputs from 1 unless it is a Sequential. */
+/* Whether the calls of a nested model are numbered from 1.  In Keras 2 they are (call 0
+ * is the creation of the model); other writers number from 0.  Every call is
+ * referenced, so the highest reference shows which.  Keras 3 numbers from 0, but in
+ * "output_layers" from 1 unless the model is a Sequential. */
 static bool from_one(const struct graph_layer *l, const struct graph_ref *ref,
-                     bool last3)
+                     bool keras3_output)
 {
     if (l->model == NULL) return false;
-    if (last3) return strcmp(l->class_name, "Sequential") != 0 && ref->call > 0;
+    if (keras3_output) return strcmp(l->class_name, "Sequential") != 0 && ref->call > 0;
     return l->low > 0 && l->high == l->ncalls;
 }
 
-static void note(struct graph_model *m, const struct entry *index,
-                 const struct graph_ref *ref)
+static void note_ref(struct graph_model *m, const struct entry *index,
+                     const struct graph_ref *ref)
 {
     const struct entry *found = look_up(m, index, ref->name);
 
@@ -158,38 +160,38 @@ static void note(struct graph_model *m, const struct entry *index,
     if (ref->call > l->high) l->high = ref->call;
 }
 
-static void note_all(const struct graph_read *r, struct graph_model *m,
-                     const struct entry *index)
+static void note_refs(const struct graph_read *r, struct graph_model *m,
+                      const struct entry *index)
 {
     for (int i = 0; i < m->nlayers; i++)
         m->layer[i].high = -1;
     for (int i = 0; i < m->nlayers; i++)
         for (int c = 0; c < m->layer[i].ncalls; c++)
             for (int k = 0; k < m->layer[i].call[c].nrefs; k++)
-                note(m, index, &m->layer[i].call[c].ref[k]);
+                note_ref(m, index, &m->layer[i].call[c].ref[k]);
     for (int i = 0; i < m->noutputs && r->keras < 3; i++)
-        note(m, index, &m->output[i]);
+        note_ref(m, index, &m->output[i]);
 }
 
-/* Find a reference's layer, and check that its numbers exist; who NULL: it is one of
- * the model's ends. */
+/* Find a reference's layer, and check that its call and tensor exist.  user: the layer
+ * with the reference; NULL: it is one of the model's inputs or outputs. */
 static int find(const struct graph_read *r, const struct graph_model *m,
                 const struct entry *index, struct graph_ref *ref,
-                const struct graph_layer *who, struct dnn_err *err)
+                const struct graph_layer *user, struct dnn_err *err)
 {
     const struct entry *found = look_up(m, index, ref->name);
     char hint[256];
     struct dnn_err why = {0};
 
     if (found == NULL) {
-        no_such(m, ref->name, hint, sizeof hint);
+        layer_hint(m, ref->name, hint, sizeof hint);
         dnn_fail(&why, DNN_ECONFIG, "there is no layer \"%.80s\"%s", ref->name, hint);
     } else {
         const struct graph_layer *l = &m->layer[found->layer];
         int64_t tensors = l->model != NULL ? l->model->noutputs : 1;
 
         ref->layer = found->layer;
-        if (from_one(l, ref, who == NULL && r->keras >= 3)) ref->call--;
+        if (from_one(l, ref, user == NULL && r->keras >= 3)) ref->call--;
         if (ref->call < 0 || ref->call >= l->ncalls)
             dnn_fail(&why, DNN_ECONFIG,
                      "layer \"%.80s\" is used %d time%s, there is no use %" PRId64,
@@ -201,7 +203,7 @@ static int find(const struct graph_read *r, const struct graph_model *m,
                      ref->name, tensors, tensors == 1 ? "" : "s", ref->tensor);
     }
     if (why.code == 0) return 0;
-    if (who != NULL) return dnn_graph_fail(who, err, "%s", why.text);
+    if (user != NULL) return dnn_graph_fail(user, err, "%s", why.text);
     return dnn_fail(err, DNN_ECONFIG, "%s:%zu: model '%.80s': %s",
                     dnn_json_name(m->at.file), dnn_json_line(&m->at), m->name,
                     why.text);
@@ -210,7 +212,7 @@ static int find(const struct graph_read *r, const struct graph_model *m,
 static int find_all(const struct graph_read *r, struct graph_model *m,
                     const struct entry *index, struct dnn_err *err)
 {
-    note_all(r, m, index);
+    note_refs(r, m, index);
     for (int i = 0; i < m->nlayers; i++)
         for (int c = 0; c < m->layer[i].ncalls; c++)
             for (int k = 0; k < m->layer[i].call[c].nrefs; k++)
@@ -228,7 +230,8 @@ static int find_all(const struct graph_read *r, struct graph_model *m,
     return 0;
 }
 
-/* Where the file does not say: all inputs, and whatever nobody takes. */
+/* If not in the file: the inputs are all InputLayers, the outputs all layers that are
+ * inputs of no other. */
 static void default_ends(struct graph_read *r, struct graph_model *m)
 {
     size_t n = (size_t)m->nlayers + 1;
@@ -263,7 +266,7 @@ static void default_ends(struct graph_read *r, struct graph_model *m)
 
 /* ---- order ---- */
 
-/* A use being looked at, and how many of its references were. */
+/* A call on the stack, and the number of its references already visited. */
 struct visit {
     int at, next;
 };
@@ -292,8 +295,8 @@ static int number_calls(struct graph_read *r, struct graph_model *m,
 
 enum { NEW, OPEN, DONE };
 
-/* What a use needs, then itself, to the end of the order: depth first, with a stack
- * of our own since a network may be deep. */
+/* Append to the order the calls that a call depends on, then the call itself: depth
+ * first, with an explicit stack, since a network may be deep. */
 static int visit(struct graph_model *m, int first, char *state, struct visit *stack,
                  int *done, struct dnn_err *err)
 {
@@ -313,15 +316,15 @@ static int visit(struct graph_model *m, int first, char *state, struct visit *st
             continue;
         }
         const struct graph_ref *ref = &call->ref[top->next++];
-        int need = m->layer[ref->layer].start + (int)ref->call;
-        if (state[need] == OPEN)
+        int input = m->layer[ref->layer].start + (int)ref->call;
+        if (state[input] == OPEN)
             return dnn_graph_fail(l, err,
                                   "is part of a cycle: it needs '%.80s', which "
                                   "needs it",
                                   ref->name);
-        if (state[need] == NEW) {
-            state[need] = OPEN;
-            stack[depth++] = (struct visit){need, 0};
+        if (state[input] == NEW) {
+            state[input] = OPEN;
+            stack[depth++] = (struct visit){input, 0};
         }
     }
     return 0;
@@ -343,7 +346,7 @@ static int sort(struct graph_read *r, struct graph_model *m, struct dnn_err *err
 
 int dnn_graph_resolve(struct graph_read *r, struct graph_model *m, struct dnn_err *err)
 {
-    DNN_TRY(complete(r, m, err));
+    DNN_TRY(add_implicit(r, m, err));
     struct entry *index = dnn_alloc(((size_t)m->nlayers + 1) * sizeof *index);
     for (int i = 0; i < m->nlayers; i++)
         index[i] = (struct entry){m->layer[i].name, i};

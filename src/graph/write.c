@@ -1,4 +1,4 @@
-/* write.c - a network as Keras 3 writes it.
+/* write.c - writes a network as Keras 3 JSON.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -47,7 +47,7 @@ static const struct dnn_shape *ref_shape(const struct graph_model *m,
 
 /* ---- calls ---- */
 
-/* A tensor of the layer called name. */
+/* A tensor of the layer with the name name + end. */
 static void put_tensor(struct dnn_buf *out, const struct dnn_shape *shape,
                        const char *name, const char *end, int64_t call, int64_t tensor)
 {
@@ -58,8 +58,8 @@ static void put_tensor(struct dnn_buf *out, const struct dnn_shape *shape,
     dnn_buf_add(out, ", %" PRId64 ", %" PRId64 "]}}", call, tensor);
 }
 
-/* Layers that do something else in training. */
-static bool minds_training(const struct graph_layer *l)
+/* Whether a layer is different in training. */
+static bool depends_on_training(const struct graph_layer *l)
 {
     return l->model != NULL || strstr(l->class_name, "Dropout") != NULL ||
            strcmp(l->class_name, "BatchNormalization") == 0 ||
@@ -74,7 +74,7 @@ static struct dnn_shape padded(struct dnn_shape shape, const struct dnn_layer_ou
     return shape;
 }
 
-/* pad: the call takes what the padding in front of it gives; NULL: there is none. */
+/* pad: the call's input is a ZeroPadding layer in front of it; NULL: there is none. */
 static void put_call(struct dnn_buf *out, const struct graph_model *m,
                      const struct graph_layer *l, int which,
                      const struct dnn_layer_out *pad)
@@ -82,15 +82,15 @@ static void put_call(struct dnn_buf *out, const struct graph_model *m,
     const struct graph_call *c = &l->call[which];
     bool flat = l->is_op && strcmp(l->class_name, "Concatenate") != 0;
     bool list = c->nrefs > 1 && !flat;
-    const char *between = "";
+    const char *separator = "";
 
     dnn_buf_add(out, "{\"args\": [%s", list ? "[" : "");
     if (c->has_number && c->number_first) dnn_buf_add(out, "%.17g, ", c->number);
     for (int i = 0; i < c->nrefs; i++) {
         const struct graph_ref *ref = &c->ref[i];
 
-        dnn_buf_add(out, "%s", between);
-        between = ", ";
+        dnn_buf_add(out, "%s", separator);
+        separator = ", ";
         if (pad == NULL)
             put_tensor(out, ref_shape(m, ref), m->layer[ref->layer].name, "", ref->call,
                        ref->tensor);
@@ -102,11 +102,12 @@ static void put_call(struct dnn_buf *out, const struct graph_model *m,
     }
     if (c->has_number && !c->number_first) dnn_buf_add(out, ", %.17g", c->number);
     dnn_buf_add(out, "%s], \"kwargs\": {%s}}", list ? "]" : "",
-                c->training == 0 && minds_training(l) ? "\"training\": false" : "");
+                c->training == 0 && depends_on_training(l) ? "\"training\": false"
+                                                           : "");
 }
 
 /* "name" and "inbound_nodes", which only layers of a Functional model have; and the
- * end of the layer. */
+ * closing brace of the layer. */
 static void put_calls(struct dnn_buf *out, const struct graph_model *m,
                       const struct graph_layer *l, const char *end, bool functional,
                       const struct dnn_layer_out *pad)
@@ -198,8 +199,8 @@ static int put_layer(struct dnn_buf *out, const struct graph_model *m,
 
 /* ---- models ---- */
 
-/* "input_layers" and "output_layers": one as it is, several as a list.  Among outputs
- * Keras counts the calls of a Functional model from 1. */
+/* "input_layers" and "output_layers": one directly, several as a list.  In
+ * "output_layers" Keras numbers the calls of a nested Functional model from 1. */
 static void put_ends(struct dnn_buf *out, const struct graph_model *m, const char *key,
                      int n, const struct graph_ref *ref, bool outputs)
 {
@@ -216,7 +217,7 @@ static void put_ends(struct dnn_buf *out, const struct graph_model *m, const cha
     dnn_buf_add(out, "%s", n == 1 ? "" : "]");
 }
 
-/* A model up to the end of its "build_config". */
+/* A model up to and including its "build_config". */
 static int put_model(struct dnn_buf *out, const struct graph_model *m, const char *name,
                      bool sequential, struct dnn_err *err)
 {

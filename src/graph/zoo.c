@@ -1,4 +1,4 @@
-/* zoo.c - the names of the zoo, and writing a network layer by layer.
+/* zoo.c - the list of networks and their options, and functions that write layers.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -111,7 +111,7 @@ const char *dnn_zoo_name(int index)
     return kind == NULL ? NULL : kind->name;
 }
 
-/* In any case; PyDTNN's "_imagenet" behind a name is what a name without it means. */
+/* Ignores case, and PyDTNN's suffix "_imagenet". */
 const struct zoo_kind *dnn_zoo_find(const char *name)
 {
     static const char suffix[] = "_imagenet";
@@ -299,7 +299,7 @@ int dnn_zoo_dense(struct zoo *z, const char *name, int in, int64_t units,
                         "\"units\": %" PRId64 ", \"activation\": \"%s\"", units, act);
 }
 
-/* The options' rate before the network's own; none at all for 0. */
+/* The rate in the options overrides the network's own; 0: no layer. */
 int dnn_zoo_dropout(struct zoo *z, const char *name, int in, double rate)
 {
     if (z->opts->dropout >= 0) rate = z->opts->dropout;

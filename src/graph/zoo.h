@@ -1,4 +1,4 @@
-/* zoo.h - well-known networks, written as Keras JSON and read back like any other.
+/* zoo.h - well-known networks, generated as Keras JSON.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -21,7 +21,7 @@ enum dnn_zoo_norm {
 enum dnn_zoo_down { DNN_ZOO_POOL, DNN_ZOO_STRIDE };
 enum dnn_zoo_up { DNN_ZOO_TRANSPOSE, DNN_ZOO_UPSAMPLE };
 
-/* Options; 0 (dropout: below 0) is the network's own value. */
+/* Options; 0 (dropout: below 0): the network's own value. */
 struct dnn_zoo_opts {
     const char *zoo;      /* its name                                         */
     int64_t base;         /* filters of the first level                       */
@@ -36,7 +36,7 @@ struct dnn_zoo_opts {
 };
 extern const struct dnn_field dnn_zoo_fields[]; /* of {"zoo": "unet3d", "base": 16} */
 
-/* Options with every number the network's own. */
+/* Options with the network's own values. */
 struct dnn_zoo_opts dnn_zoo_defaults(const char *name);
 
 /* The index-th name; NULL past the end. */

@@ -1,4 +1,4 @@
-/* zoo_impl.h - writing a network layer by layer.
+/* zoo_impl.h - writes a network layer by layer.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -19,24 +19,24 @@ struct zoo {
     struct dnn_arena *arena; /* of names */
     const char **name;       /* owned, of each layer */
     size_t nlayers, cap;
-    int nd; /* spatial axes of what comes in */
+    int nd; /* spatial axes of the input */
     int64_t classes, input[4];
-    /* Of a backbone: the last features of half the input's extents, a quarter..., and
-     * their channels; those of the result. */
+    /* Backbone: the last layer of each level (1/2, 1/4... of the input's extents) and
+     * its channels; channels of the result. */
     int skip[ZOO_LEVELS];
     int64_t skip_channels[ZOO_LEVELS], channels;
-    size_t skip_text[ZOO_LEVELS], skip_layers[ZOO_LEVELS]; /* written until then */
+    size_t skip_text[ZOO_LEVELS], skip_layers[ZOO_LEVELS]; /* sizes up to it */
 };
 
-/* A name in the zoo: a family's builder and its parameters. */
+/* A network of the zoo: the builder of its family and the parameters. */
 struct zoo_kind {
     const char *name;
-    const char *allowed; /* options besides input and classes: "base depth" */
+    const char *allowed; /* options in addition to input and classes: "base depth" */
     int ninput;
     int64_t input[4];
     int64_t classes;
-    int number, variant; /* the builder's own */
-    /* The whole network, or, if there is a head, the features of a backbone. */
+    int number, variant; /* their meaning depends on the builder */
+    /* The complete network or, if there is a head, the backbone. */
     int (*build)(struct zoo *z, const struct zoo_kind *kind);
     int (*head)(struct zoo *z, const struct zoo_kind *kind, int x);
 };
@@ -50,17 +50,17 @@ static inline bool dnn_zoo_small(const struct zoo_kind *kind)
 extern const struct zoo_kind dnn_zoo_plain[], dnn_zoo_inceptions[], dnn_zoo_resnets[],
     dnn_zoo_densenets[], dnn_zoo_mobilenets[], dnn_zoo_unets[], dnn_zoo_segmenters[];
 
-/* By its name; NULL: there is none. */
+/* Find a network by name; NULL: there is none. */
 const struct zoo_kind *dnn_zoo_find(const char *name);
 
-/* Note the features of a level: 0 has half the input's extents. */
+/* Record the last layer of a level; level 0 has half the input's extents. */
 void dnn_zoo_skip(struct zoo *z, int level, int x, int64_t channels);
 /* Remove all layers written after those of a level. */
 void dnn_zoo_cut(struct zoo *z, int level);
 /* The backbone of the options. */
 const struct zoo_kind *dnn_zoo_backbone(const struct zoo *z);
 
-/* A layer of this class; fmt gives its config without the name, or "". */
+/* Append a layer; fmt gives its config without the name, or "". */
 int dnn_zoo_put(struct zoo *z, const char *class_name, const char *name, int nin,
                 const int *in, const char *fmt, ...) DNN_PRINTF(6, 7);
 int dnn_zoo_put1(struct zoo *z, const char *class_name, const char *name, int in,
@@ -83,10 +83,10 @@ int dnn_zoo_pad(struct zoo *z, const char *name, int in, int before, int after);
 int dnn_zoo_gap(struct zoo *z, const char *name, int in);
 int dnn_zoo_flatten(struct zoo *z, int in);
 int dnn_zoo_join(struct zoo *z, const char *name, int n, const int *in);
-/* Mean over space, then the classes. */
+/* Global average pooling, then the classes. */
 int dnn_zoo_classify(struct zoo *z, const char *pool, int in);
-/* The head of PyDTNN's networks for CIFAR: mean over space, a dense layer with norm and
- * ReLU, the classes. */
+/* The head of PyDTNN's networks for CIFAR: global average pooling, a dense layer
+ * with norm and ReLU, the classes. */
 int dnn_zoo_classify_small(struct zoo *z, int in, int64_t units);
 
 #endif

@@ -48,7 +48,7 @@ static int googlenet(struct zoo *z, const struct zoo_kind *kind)
     static const struct {
         const char *name;
         int size[6];
-        bool pool; /* behind it */
+        bool pool; /* followed by a pool */
     } block[] = {
         {"inception_3a", {64, 96, 128, 16, 32, 32},     false},
         {"inception_3b", {128, 128, 192, 32, 96, 64},   true },
@@ -83,8 +83,8 @@ static int googlenet(struct zoo *z, const struct zoo_kind *kind)
 
 /* ---- Inception v3 ---- */
 
-/* Convolution of rows x cols, batch norm without a scale, ReLU; numbered as Keras
- * numbers them. */
+/* Convolution of rows x cols, batch norm without a scale, ReLU; their names contain the
+ * number of the layer. */
 static int cbr(struct zoo *z, int x, int filters, int rows, int cols, int stride,
                const char *padding)
 {
@@ -99,7 +99,7 @@ static int cbr(struct zoo *z, int x, int filters, int rows, int cols, int stride
     return dnn_zoo_act(z, NAME("activation_%d", n), x, "relu");
 }
 
-static int near_pool(struct zoo *z, int x, int filters)
+static int pool_path(struct zoo *z, int x, int filters)
 {
     x = dnn_zoo_pool(z, NAME("average_pooling2d_%zu", z->nlayers), x, "Average", 3, 1,
                      "same");
@@ -114,7 +114,7 @@ static int mixed_5x5(struct zoo *z, int n, int x, int pool)
     path[1] = cbr(z, cbr(z, x, 48, 1, 1, 1, "same"), 64, 5, 5, 1, "same");
     path[2] = cbr(z, cbr(z, x, 64, 1, 1, 1, "same"), 96, 3, 3, 1, "same");
     path[2] = cbr(z, path[2], 96, 3, 3, 1, "same");
-    path[3] = near_pool(z, x, pool);
+    path[3] = pool_path(z, x, pool);
     return dnn_zoo_join(z, NAME("mixed%d", n), 4, path);
 }
 
@@ -128,7 +128,7 @@ static int mixed_7x7(struct zoo *z, int n, int x, int c)
     path[2] = cbr(z, cbr(z, x, c, 1, 1, 1, "same"), c, 7, 1, 1, "same");
     path[2] = cbr(z, cbr(z, path[2], c, 1, 7, 1, "same"), c, 7, 1, 1, "same");
     path[2] = cbr(z, path[2], 192, 1, 7, 1, "same");
-    path[3] = near_pool(z, x, 192);
+    path[3] = pool_path(z, x, 192);
     return dnn_zoo_join(z, NAME("mixed%d", n), 4, path);
 }
 
@@ -145,7 +145,7 @@ static int mixed_3x3(struct zoo *z, int n, int x)
     two[0] = cbr(z, mid, 384, 1, 3, 1, "same");
     two[1] = cbr(z, mid, 384, 3, 1, 1, "same");
     path[2] = dnn_zoo_join(z, NAME("concatenate_%d", n - 9), 2, two);
-    path[3] = near_pool(z, x, 192);
+    path[3] = pool_path(z, x, 192);
     return dnn_zoo_join(z, NAME("mixed%d", n), 4, path);
 }
 

@@ -79,7 +79,7 @@ static int mobilenet_head(struct zoo *z, const struct zoo_kind *kind, int x)
     return dnn_zoo_act(z, "predictions", x, "softmax");
 }
 
-/* Inverted residual: expand, depthwise, project; added to its input where it fits. */
+/* Inverted residual: expand, depthwise, project; plus its input if the shapes match. */
 static int inverted(struct zoo *z, int block, int x, int in, int out, int stride,
                     int expansion, int *level)
 {

@@ -35,7 +35,7 @@ static int simplecnn(struct zoo *z, const struct zoo_kind *kind)
 
 /* ---- AlexNet, VGG ---- */
 
-/* Two dense layers and the classes, with norms if asked for. */
+/* Two dense layers and the classes; norm: with batch norms. */
 static int wide_head(struct zoo *z, int x, int units, double dropout, bool norm)
 {
     x = dnn_zoo_flatten(z, x);
@@ -105,7 +105,7 @@ static int vgg_head(struct zoo *z, const struct zoo_kind *kind, int x)
                      small && kind->variant != 0);
 }
 
-/* ---- small ones ---- */
+/* ---- small networks ---- */
 
 /* number: blocks of two convolutions; variant: dropout, and batch norms. */
 enum { PLAIN, DROP, MORE_DROP, DROP_NORM };

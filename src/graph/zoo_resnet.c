@@ -24,7 +24,7 @@ static int relu(struct zoo *z, const char *name, int x)
     return dnn_zoo_act(z, name, x, "relu");
 }
 
-/* What differs from version 1. */
+/* Versions. */
 enum { V1, V15, V2 };
 
 /* 7x7 and a pool, each with stride 2; small images: 3x3. */
@@ -124,8 +124,8 @@ static int v1(struct zoo *z, const struct zoo_kind *kind)
     return x;
 }
 
-/* He et al.'s for CIFAR, three stages of (layers - 2) / 6 blocks.  As in PyDTNN, from
- * 56 layers on the very first shortcut has a convolution, too. */
+/* The CIFAR networks of He et al., three stages of (layers - 2) / 6 blocks.  As in
+ * PyDTNN, from 56 layers on the first shortcut has a convolution, too. */
 static int cifar(struct zoo *z, const struct zoo_kind *kind)
 {
     int x = stem(z, kind, true);
@@ -148,8 +148,8 @@ static int head(struct zoo *z, const struct zoo_kind *kind, int x)
 
 /* ---- v2: norm and ReLU before each convolution ---- */
 
-static int before(struct zoo *z, const char *s, int x, int filters, int stride,
-                  bool widen)
+static int preact_block(struct zoo *z, const char *s, int x, int filters, int stride,
+                        bool widen)
 {
     int y = dnn_zoo_bn(z, NAME("%s_preact_bn", s), x, EPSILON), shortcut = x;
 
@@ -181,7 +181,7 @@ static int v2(struct zoo *z, const struct zoo_kind *kind)
             bool last = k == n[i] - 1;
             const char *s = NAME("conv%d_block%d", i + 2, k + 1);
 
-            x = before(z, s, x, 64 << i, last && i < 3 ? 2 : 1, k == 0);
+            x = preact_block(z, s, x, 64 << i, last && i < 3 ? 2 : 1, k == 0);
         }
     return relu(z, "post_relu", dnn_zoo_bn(z, "post_bn", x, EPSILON));
 }

@@ -11,7 +11,7 @@
 
 #define NAME(...) dnn_zoo_name_of(z, __VA_ARGS__)
 
-/* ---- parts ---- */
+/* ---- building blocks ---- */
 
 /* Convolution, batch norm, ReLU. */
 static int unit(struct zoo *z, const char *s, int x, int64_t filters, int k)
@@ -33,7 +33,7 @@ static int add(struct zoo *z, const char *name, int a, int b)
     return dnn_zoo_put(z, "Add", name, 2, (int[]){a, b}, "%s", "");
 }
 
-/* The features of the backbone.  VGG ends in a pool: two convolutions behind it. */
+/* The backbone.  VGG ends in a pool, so two convolutions follow. */
 static int encode(struct zoo *z)
 {
     const struct zoo_kind *kind = dnn_zoo_backbone(z);
@@ -122,7 +122,7 @@ static int fpn(struct zoo *z, const struct zoo_kind *kind)
                  activation(z));
 }
 
-/* On features of an eighth of the extents, pooled to 1, 2, 3 and 6. */
+/* On the backbone's level of 1/8 of the extents, pooled to 1, 2, 3 and 6. */
 static int pspnet(struct zoo *z, const struct zoo_kind *kind)
 {
     enum { FILTERS = 512 };

@@ -1,7 +1,7 @@
-/* array_file.c - a file of arrays as a source of samples.
+/* array_file.c - an array file as a source of samples.
  *
- * The rows of an array are samples, or each array is one.  The formats only list their
- * arrays and fetch rows.
+ * Either the rows of an array are the samples, or each array is one sample.  The
+ * formats only list their arrays and read rows.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -26,14 +26,14 @@ struct dnn_store *dnn_store_make(const struct dnn_store_type *type, const char *
     return store;
 }
 
-struct dnn_part *dnn_store_add(struct dnn_store *store, const char *name)
+struct dnn_store_array *dnn_store_add(struct dnn_store *store, const char *name)
 {
-    store->part =
-        dnn_grow(store->part, &store->cap, store->nparts + 1, sizeof *store->part);
-    struct dnn_part *part = &store->part[store->nparts++];
-    *part = (struct dnn_part){0};
-    if (name != NULL) part->name = dnn_strdup(name);
-    return part;
+    store->array =
+        dnn_grow(store->array, &store->cap, store->narrays + 1, sizeof *store->array);
+    struct dnn_store_array *array = &store->array[store->narrays++];
+    *array = (struct dnn_store_array){0};
+    if (name != NULL) array->name = dnn_strdup(name);
+    return array;
 }
 
 void dnn_store_close(struct dnn_source *source)
@@ -41,20 +41,20 @@ void dnn_store_close(struct dnn_source *source)
     struct dnn_store *store = (struct dnn_store *)source;
 
     if (store->type->drop != NULL) store->type->drop(store);
-    for (size_t i = 0; i < store->nparts; i++) {
-        dnn_free(store->part[i].name);
-        dnn_free(store->part[i].wrong);
+    for (size_t i = 0; i < store->narrays; i++) {
+        dnn_free(store->array[i].name);
+        dnn_free(store->array[i].error);
     }
-    dnn_free(store->part);
+    dnn_free(store->array);
     dnn_free((void *)(uintptr_t)store->path);
     dnn_free(store);
 }
 
-/* "a.npz: x", or with a row "a.npz: x[7]". */
-static const char *name_of(const struct dnn_store *store, int part, int64_t row,
+/* "a.npz: x", or "a.npz: x[7]" for a row. */
+static const char *name_of(const struct dnn_store *store, int array, int64_t row,
                            char out[DNN_SAMPLE_NAME])
 {
-    const char *name = store->part[part].name;
+    const char *name = store->array[array].name;
     int n = snprintf(out, DNN_SAMPLE_NAME, "%.400s%s%.80s", store->path,
                      name != NULL ? ": " : "", name != NULL ? name : "");
 
@@ -63,10 +63,10 @@ static const char *name_of(const struct dnn_store *store, int part, int64_t row,
     return out;
 }
 
-/* The shape in the file of one sample of a part. */
-static struct dnn_shape sample_shape(const struct dnn_store *store, int part)
+/* The shape of a sample in the file. */
+static struct dnn_shape sample_shape(const struct dnn_store *store, int array)
 {
-    struct dnn_shape shape = store->part[part].shape;
+    struct dnn_shape shape = store->array[array].shape;
 
     if (store->how.whole || store->chosen.members) return shape;
     memmove(shape.dim, shape.dim + 1, sizeof shape.dim - sizeof *shape.dim);
@@ -75,8 +75,8 @@ static struct dnn_shape sample_shape(const struct dnn_store *store, int part)
     return shape;
 }
 
-/* Which part column c of sample i is in, and which row of it. */
-static int part_of(const struct dnn_store *store, int c, int64_t i, int64_t *row)
+/* The array and the row (-1: all) of column c of sample i. */
+static int array_of(const struct dnn_store *store, int c, int64_t i, int64_t *row)
 {
     *row = store->how.whole || store->chosen.members ? -1 : i;
     if (store->chosen.members) return (int)i;
@@ -90,22 +90,22 @@ static bool is_target(const struct dnn_store *store, int c)
 
 /* ---- opening ---- */
 
-/* What one part says about column c, and whether it agrees with those before. */
-static int add_column(struct dnn_store *store, int c, int part, bool again,
+/* Set column c from an array, or with again, check that it matches the others. */
+static int add_column(struct dnn_store *store, int c, int array, bool again,
                       struct dnn_err *err)
 {
     char what[DNN_SAMPLE_NAME];
-    const struct dnn_part *p = &store->part[part];
+    const struct dnn_store_array *p = &store->array[array];
     struct dnn_column *col = &store->source.col[c], now;
     struct dnn_axes axes;
 
-    name_of(store, part, -1, what);
+    name_of(store, array, -1, what);
     if (!store->how.whole && p->shape.ndim == 0)
         return dnn_fail(err, DNN_EDATA,
                         "%s: contains a scalar without a sample axis; \"whole\": true "
                         "makes it one sample",
                         what);
-    struct dnn_shape shape = sample_shape(store, part);
+    struct dnn_shape shape = sample_shape(store, array);
     DNN_TRY(dnn_axes_find(what, store->side[c], is_target(store, c), p->type, &shape,
                           &axes, err));
     DNN_TRY(dnn_import_fits(&store->how, what, p->type, &shape, err));
@@ -131,31 +131,31 @@ static int fill_in(struct dnn_store *store, const struct dnn_import_side *side,
     struct dnn_source *source = &store->source;
     const struct dnn_chosen *chosen = &store->chosen;
 
-    DNN_TRY(dnn_part_choose(store->path, store->part, store->nparts, &store->how, side,
-                            &store->chosen, err));
+    DNN_TRY(dnn_store_select(store->path, store->array, store->narrays, &store->how,
+                             side, &store->chosen, err));
     store->side[0] = side;
     store->side[1] = &store->how.target;
     source->ncols = chosen->target >= 0 ? 2 : 1;
     source->split = chosen->split;
     source->count = 1;
     if (chosen->members) {
-        source->count = (int64_t)store->nparts;
-        for (size_t i = 0; i < store->nparts; i++)
+        source->count = (int64_t)store->narrays;
+        for (size_t i = 0; i < store->narrays; i++)
             DNN_TRY(add_column(store, 0, (int)i, i > 0, err));
         return 0;
     }
     DNN_TRY(add_column(store, 0, chosen->input, false, err));
     if (chosen->target >= 0) DNN_TRY(add_column(store, 1, chosen->target, false, err));
     if (store->how.whole) return 0;
-    source->count = store->part[chosen->input].shape.dim[0];
+    source->count = store->array[chosen->input].shape.dim[0];
     if (source->count == 0)
         return dnn_fail(err, DNN_EDATA, "%s: contains no samples", store->path);
     if (chosen->target >= 0 &&
-        store->part[chosen->target].shape.dim[0] != source->count)
+        store->array[chosen->target].shape.dim[0] != source->count)
         return dnn_fail(err, DNN_EDATA, "%s: %s has %lld samples, but %s has %lld",
-                        store->path, store->part[chosen->input].name,
-                        (long long)source->count, store->part[chosen->target].name,
-                        (long long)store->part[chosen->target].shape.dim[0]);
+                        store->path, store->array[chosen->input].name,
+                        (long long)source->count, store->array[chosen->target].name,
+                        (long long)store->array[chosen->target].shape.dim[0]);
     return 0;
 }
 
@@ -179,16 +179,17 @@ static int read_column(const struct dnn_store *store, int c, int64_t i,
     char what[DNN_SAMPLE_NAME];
     struct dnn_axes axes;
     int64_t row;
-    int part = part_of(store, c, i, &row);
-    struct dnn_shape shape = sample_shape(store, part);
-    enum dnn_dtype type = store->part[part].type;
+    int array = array_of(store, c, i, &row);
+    struct dnn_shape shape = sample_shape(store, array);
+    enum dnn_dtype type = store->array[array].type;
 
-    name_of(store, part, row, what);
+    name_of(store, array, row, what);
     DNN_TRY(dnn_axes_find(what, store->side[c], is_target(store, c), type, &shape,
                           &axes, err));
     if (dnn_array_make(out, type, &shape, err) < 0)
         return dnn_prefix(err, "%s: ", what);
-    DNN_TRY(store->type->fetch(store, part, row, dnn_array_bytes(out), out->data, err));
+    DNN_TRY(
+        store->type->fetch(store, array, row, dnn_array_bytes(out), out->data, err));
     return dnn_axes_apply(&axes, what, out, err);
 }
 

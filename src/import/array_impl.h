@@ -1,5 +1,5 @@
-/* array_impl.h - files of arrays (NPY, NPZ, HDF5): what their axes mean, which of
- * their arrays are used, and how long they are kept open.
+/* array_impl.h - array files (NPY, NPZ, HDF5, BP): the meaning of their axes, the
+ * selection of arrays, and the cache of open files.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -11,89 +11,91 @@
 
 #include <pthread.h>
 
-/* ---- axes.c: what one sample of a file becomes ---- */
+/* ---- axes.c: from a sample in a file to the column ---- */
 
 struct dnn_axes {
     enum dnn_kind kind;
-    enum dnn_dtype type;    /* of the column: labels and masks are never reals        */
-    struct dnn_shape shape; /* of the column: channels last                           */
-    bool first;             /* the file has the channels first                        */
-    int64_t colours;        /* channels that are to become grey; 0: none are          */
+    enum dnn_dtype type;    /* of the column; labels and masks are integers           */
+    struct dnn_shape shape; /* of the column, channels last                           */
+    bool first;             /* channels are first in the file                         */
+    int64_t colours;        /* channels to convert to grayscale; 0: none              */
 };
 
-/* From the type and shape that a sample has in the file, which what names.  Where
- * channels cannot be told from space and side does not say it, it is an error. */
+/* Determine the axes from the type and shape of a sample in the file; what names the
+ * sample in messages.  It is an error if the channel axis is ambiguous and side does
+ * not specify a layout. */
 int dnn_axes_find(const char *what, const struct dnn_import_side *side, bool target,
                   enum dnn_dtype type, const struct dnn_shape *sample,
                   struct dnn_axes *out, struct dnn_err *err);
 
-/* Turn a sample as the file has it into what axes says, in place. */
+/* Convert a sample from the layout of the file to that of the column, in place. */
 int dnn_axes_apply(const struct dnn_axes *axes, const char *what,
                    struct dnn_array *array, struct dnn_err *err);
 
-/* The column of input or target that samples with these axes have. */
+/* The description of the input or target column. */
 void dnn_axes_column(const struct dnn_axes *axes, bool target, struct dnn_column *out);
 
-/* ---- choose.c: which arrays are input and target ---- */
+/* ---- select_arrays.c: which arrays are input and target ---- */
 
 /* An array of a file. */
-struct dnn_part {
-    char *name;  /* in the file; NULL: the file is the array                          */
-    char *wrong; /* why it cannot be used ("holds texts, not numbers"), or NULL       */
+struct dnn_store_array {
+    char *name;  /* in the file; NULL: the file contains only this array              */
+    char *error; /* why it cannot be used ("is truncated"), or NULL                   */
     enum dnn_dtype type;
-    struct dnn_shape shape; /* of all of it                                           */
-    void *own;              /* of the format                                          */
+    struct dnn_shape shape; /* of the complete array                                  */
+    void *own;              /* private data of the format                             */
 };
 
 struct dnn_chosen {
-    int input, target; /* numbers of parts; -1: none.  Of a file opened as target, its
-                        * array is input                                              */
-    bool members;      /* every part is a sample                                      */
-    const char *split; /* "train" or "test" if the names say it, or NULL              */
+    int input, target; /* indices of arrays; -1: none.  If the file is opened as target,
+                        * input is the index of its array                             */
+    bool members;      /* every array is a sample                                     */
+    const char *split; /* "train" or "test" if given by the names, or NULL            */
 };
 
-/* Whether a file that knows no splits itself is of the one asked for: it is in a
- * directory of that name, or its own name begins with it ("train-00001-of-01024").
- * NULL: any will do. */
+/* For formats without splits: whether the file belongs to the split, that is, it is in
+ * a directory of that name, or its own name begins with it ("train-00001-of-01024").
+ * True if split is NULL. */
 bool dnn_import_of_split(const char *path, const char *split);
 
-int dnn_part_choose(const char *path, const struct dnn_part *part, size_t nparts,
-                    const struct dnn_import *how, const struct dnn_import_side *side,
-                    struct dnn_chosen *out, struct dnn_err *err);
+int dnn_store_select(const char *path, const struct dnn_store_array *array,
+                     size_t narrays, const struct dnn_import *how,
+                     const struct dnn_import_side *side, struct dnn_chosen *out,
+                     struct dnn_err *err);
 
-/* ---- store.c: the source that such a file is ---- */
+/* ---- array_file.c: an array file as a source ---- */
 
 struct dnn_store;
 struct dnn_store_type {
     struct dnn_source_type source; /* name, dnn_store_read and so on                  */
-    /* Row number row along axis 0 of a part, or all of it if row is -1, in C order and
-     * this machine's order of bytes.  Safe from several threads at once. */
-    int (*fetch)(const struct dnn_store *store, int part, int64_t row, size_t bytes,
+    /* Read row number row along axis 0 of an array, or the complete array if row is -1,
+     * in C order and native byte order.  Thread-safe. */
+    int (*fetch)(const struct dnn_store *store, int array, int64_t row, size_t bytes,
                  void *to, struct dnn_err *err);
-    void (*drop)(struct dnn_store *store); /* the format's own things                 */
+    void (*drop)(struct dnn_store *store); /* free the private data                   */
 };
 #define DNN_STORE_SOURCE(name)                                                         \
     {name, dnn_store_read, dnn_store_label, NULL, dnn_store_class, dnn_store_close}
 
 struct dnn_store {
-    struct dnn_source source; /* first: it is one                                     */
+    struct dnn_source source; /* must be first                                        */
     const struct dnn_store_type *type;
-    struct dnn_import how;                 /* a copy: the caller's may be gone        */
-    const struct dnn_import_side *side[2]; /* in it, of the columns                   */
+    struct dnn_import how;                 /* a copy                                  */
+    const struct dnn_import_side *side[2]; /* of the columns, in how                  */
     const char *path;                      /* owned                                   */
-    struct dnn_part *part;                 /* dnn_grow() by the format                */
-    size_t nparts, cap;
+    struct dnn_store_array *array;         /* allocated by dnn_grow()                 */
+    size_t narrays, cap;
     struct dnn_chosen chosen;
-    void *own; /* of the format */
+    void *own; /* private data of the format */
 };
 
-/* A store without parts yet. */
+/* A store without arrays. */
 struct dnn_store *dnn_store_make(const struct dnn_store_type *type, const char *path,
                                  const struct dnn_import *how, void *own);
-/* A new part, whose name is copied. */
-struct dnn_part *dnn_store_add(struct dnn_store *store, const char *name);
-/* Choose parts and fill in the source, of inputs (and targets if they are there) or of
- * targets alone.  Takes over the store, also on failure. */
+/* Add an array; its name is copied. */
+struct dnn_store_array *dnn_store_add(struct dnn_store *store, const char *name);
+/* Select arrays and complete the source: inputs (and targets, if the file has them) or
+ * targets only.  Takes ownership of the store, also on failure. */
 int dnn_store_open(struct dnn_store *store, bool target, struct dnn_source **out,
                    struct dnn_err *err);
 
@@ -104,52 +106,54 @@ void dnn_store_label(const struct dnn_source *source, int64_t i,
 int64_t dnn_store_class(const struct dnn_source *source, int64_t i);
 void dnn_store_close(struct dnn_source *source);
 
-/* ---- kept.c: open files and decoded members, a bounded number of them ---- */
+/* ---- file_cache.c: a bounded number of open files and decoded arrays ---- */
 
-/* Something that can be made again: embedded in what holds it. */
+/* An entry of the cache, which can be dropped and filled again.  It is embedded in the
+ * struct of the file or array. */
 struct dnn_file_cache {
     struct dnn_file_cache *newer, *older;
-    void (*drop)(struct dnn_file_cache *kept); /* give back what fill made */
-    size_t bytes; /* of memory it takes: fill says it          */
+    void (*drop)(struct dnn_file_cache *entry); /* release what fill made */
+    size_t bytes; /* memory in use; set by fill                 */
     int users;
     bool full, listed;
     pthread_mutex_t lock;
 };
 
-void dnn_file_cache_make(struct dnn_file_cache *kept,
-                         void (*drop)(struct dnn_file_cache *kept));
-/* Have it there, made by fill if it is not; until dnn_file_cache_give() it stays. */
-int dnn_file_cache_take(struct dnn_file_cache *kept,
-                        int (*fill)(struct dnn_file_cache *kept, struct dnn_err *err),
+void dnn_file_cache_make(struct dnn_file_cache *entry,
+                         void (*drop)(struct dnn_file_cache *entry));
+/* Acquire the entry, calling fill if it is empty.  It stays until
+ * dnn_file_cache_give(). */
+int dnn_file_cache_take(struct dnn_file_cache *entry,
+                        int (*fill)(struct dnn_file_cache *entry, struct dnn_err *err),
                         struct dnn_err *err);
-/* It may go if others need its place. */
-void dnn_file_cache_give(struct dnn_file_cache *kept);
-void dnn_file_cache_end(struct dnn_file_cache *kept);
+/* Release the entry; it may be dropped to free space for others. */
+void dnn_file_cache_give(struct dnn_file_cache *entry);
+void dnn_file_cache_end(struct dnn_file_cache *entry);
 
 /* ---- npy_header.c ---- */
 
 struct dnn_npy {
     enum dnn_dtype type;
-    bool swap;    /* not this machine's order of bytes                                */
-    bool fortran; /* the first axis runs fastest                                      */
+    bool swap;    /* values are not in native byte order                              */
+    bool fortran; /* the first axis varies fastest                                    */
     struct dnn_shape shape;
-    int64_t start; /* bytes before the numbers                                        */
-    size_t bytes;  /* of the numbers                                                  */
+    int64_t start; /* bytes before the values                                         */
+    size_t bytes;  /* of the values                                                   */
 };
 
-enum { DNN_NPY_HEAD = 12 }; /* bytes that tell how long the header is */
+enum { DNN_NPY_HEAD = 12 }; /* bytes that contain the length of the header */
 
-/* How many bytes the header has in all, from the first DNN_NPY_HEAD; what names the
- * file or member. */
+/* The total number of bytes of the header, from its first DNN_NPY_HEAD bytes; what
+ * names the file or member. */
 int dnn_npy_length(const char *what, const unsigned char *head, size_t n, size_t *out,
                    struct dnn_err *err);
-/* The header, n bytes of it. */
+/* Parse the header of n bytes. */
 int dnn_npy_parse(const char *what, const unsigned char *head, size_t n,
                   struct dnn_npy *out, struct dnn_err *err);
-/* A row (-1: all) out of numbers that are in memory in the file's order. */
-void dnn_npy_pick(const struct dnn_npy *npy, const unsigned char *numbers, int64_t row,
+/* Copy a row (-1: all rows) of values that are in memory in the order of the file. */
+void dnn_npy_copy(const struct dnn_npy *npy, const unsigned char *values, int64_t row,
                   void *to);
-/* n numbers of the file's type into this machine's order of bytes. */
-void dnn_npy_swap(const struct dnn_npy *npy, void *numbers, size_t n);
+/* Convert n values of the file's type to native byte order. */
+void dnn_npy_swap(const struct dnn_npy *npy, void *values, size_t n);
 
 #endif

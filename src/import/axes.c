@@ -1,12 +1,13 @@
-/* axes.c - what the axes of a sample in a file of arrays mean.
+/* axes.c - the meaning of the axes of a sample in an array file.
  *
- * Arrays do not say what they are.  A sample of one axis is a vector, of two an image
- * without channels; of three or four it has its channels last if the last extent is at
- * most 4.  Everything else could be meant in more than one way, and is refused until
- * the layout is given.
+ * Array files do not specify it.  A sample with one axis is a vector, one with two axes
+ * an image without channel axis; with three or four axes, channels are last if the last
+ * extent is at most 4.  Everything else is ambiguous, and an error unless the layout is
+ * given.
  *
- * Of targets, one integer is a label, integers in space are a mask, whose one channel
- * is no question if no outer extent is 1.
+ * Of targets, a single integer is a label, and integers with spatial axes are a mask.
+ * The last axis of a mask is the channel axis if its extent is 1.  Otherwise, a mask of
+ * up to 3 axes has no channel axis, but it is ambiguous if the first extent is 1.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -15,14 +16,14 @@
 
 #include "import/image_impl.h"
 
-enum { FEW = 4 }; /* channels that an axis is taken for without asking */
+enum { MAX_GUESSED = 4 }; /* a last axis of at most this extent is the channel axis */
 
 static bool is_real(enum dnn_dtype type)
 {
     return type == DNN_F16 || type == DNN_BF16 || type == DNN_F32 || type == DNN_F64;
 }
 
-static bool is_one(const struct dnn_shape *s)
+static bool is_scalar(const struct dnn_shape *s)
 {
     return s->ndim == 0 || (s->ndim == 1 && s->dim[0] == 1);
 }
@@ -31,13 +32,13 @@ static enum dnn_kind suggest(const struct dnn_import_side *side, bool target,
                              enum dnn_dtype type, const struct dnn_shape *s)
 {
     if (side->kind >= 0) return (enum dnn_kind)side->kind;
-    if (target && !is_real(type) && is_one(s)) return DNN_KIND_LABEL;
+    if (target && !is_real(type) && is_scalar(s)) return DNN_KIND_LABEL;
     if (s->ndim == 0 || (s->ndim == 1 && side->layout == DNN_LAYOUT_AUTO))
         return DNN_KIND_VALUES;
     return target && !is_real(type) ? DNN_KIND_MASK : DNN_KIND_IMAGE;
 }
 
-/* Where the channels are if nobody said it; DNN_LAYOUT_AUTO: cannot be told. */
+/* The layout if it is not specified; DNN_LAYOUT_AUTO: ambiguous. */
 static enum dnn_layout guess(enum dnn_kind kind, const struct dnn_shape *s)
 {
     int64_t first = s->dim[0], last = s->dim[s->ndim - 1];
@@ -48,10 +49,10 @@ static enum dnn_layout guess(enum dnn_kind kind, const struct dnn_shape *s)
         return s->ndim <= DNN_MAX_SPACE && first != 1 ? DNN_LAYOUT_NONE
                                                       : DNN_LAYOUT_AUTO;
     }
-    return last <= FEW ? DNN_LAYOUT_LAST : DNN_LAYOUT_AUTO;
+    return last <= MAX_GUESSED ? DNN_LAYOUT_LAST : DNN_LAYOUT_AUTO;
 }
 
-/* Space and channels of an image or a mask. */
+/* Spatial and channel axes of an image or a mask. */
 static int find_space(const char *what, const struct dnn_import_side *side,
                       const struct dnn_shape *s, struct dnn_axes *out,
                       struct dnn_err *err)
@@ -133,7 +134,7 @@ int dnn_axes_find(const char *what, const struct dnn_import_side *side, bool tar
     return find_space(what, side, sample, out, err);
 }
 
-/* A byte that is neither 0 nor 1 would be undefined to whoever computes with it. */
+/* A bool other than 0 or 1 would be undefined behaviour later. */
 static int check_bools(const char *what, const struct dnn_array *array,
                        struct dnn_err *err)
 {

@@ -1,4 +1,4 @@
-/* bp.c - BP files of ADIOS2: prepared datasets, and files of others, whose arrays have
+/* bp.c - BP files of ADIOS2: prepared datasets, and other files, whose arrays have
  * samples along their first axis.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -11,23 +11,23 @@
 
 #include <string.h>
 
-/* A file of somebody else's. */
+/* A file that is not a prepared dataset. */
 struct file {
     struct dnn_bp *bp;
-    pthread_mutex_t lock; /* one thread at a time may use it */
+    pthread_mutex_t lock; /* of bp, which is not thread-safe */
 };
 
-static int fetch(const struct dnn_store *store, int part, int64_t row, size_t bytes,
+static int fetch(const struct dnn_store *store, int array, int64_t row, size_t bytes,
                  void *to, struct dnn_err *err)
 {
     struct file *own = store->own;
-    int var = dnn_bp_find(own->bp, store->part[part].name);
+    int var = dnn_bp_find(own->bp, store->array[array].name);
     int64_t first = row < 0 ? 0 : row;
-    int64_t rows = row < 0 ? store->part[part].shape.dim[0] : 1;
+    int64_t rows = row < 0 ? store->array[array].shape.dim[0] : 1;
 
     (void)bytes;
     pthread_mutex_lock(&own->lock);
-    int rc = dnn_bp_ask(own->bp, var, first, rows, to, err);
+    int rc = dnn_bp_request(own->bp, var, first, rows, to, err);
     if (rc == 0) rc = dnn_bp_fetch(own->bp, err);
     pthread_mutex_unlock(&own->lock);
     return rc;
@@ -54,16 +54,16 @@ static int open_other(struct dnn_bp *bp, const char *path, const struct dnn_impo
     pthread_mutex_init(&own->lock, NULL);
     for (int i = 0; i < dnn_bp_count(bp); i++) {
         const struct dnn_bp_var *var = dnn_bp_var(bp, i);
-        struct dnn_part *part = dnn_store_add(store, var->name);
+        struct dnn_store_array *array = dnn_store_add(store, var->name);
 
-        part->type = var->type;
-        part->shape = var->shape;
+        array->type = var->type;
+        array->shape = var->shape;
         if (var->steps > 1)
-            part->wrong = dnn_format("has %lld ADIOS2 steps; store all samples in one "
-                                     "step, along the first axis",
-                                     (long long)var->steps);
+            array->error = dnn_format("has %lld ADIOS2 steps; store all samples in one "
+                                      "step, along the first axis",
+                                      (long long)var->steps);
     }
-    if (store->nparts == 0) {
+    if (store->narrays == 0) {
         dnn_store_close(&store->source);
         return dnn_fail(err, DNN_EDATA, "%s: contains no numeric arrays", path);
     }

@@ -1,7 +1,7 @@
-/* bp_dataset.c - a prepared dataset as a source, so that it can be prepared anew.
+/* bp_dataset.c - a prepared dataset as a source, so that it can be prepared again.
  *
- * Its attributes say what its arrays are (docs/dataset.md).  Numbers that stand for
- * others (value = stored * scale + offset) are given as those.
+ * Its attributes describe the arrays (docs/dataset.md).  Scaled values are restored
+ * (value = stored * scale + offset).
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -27,16 +27,16 @@ struct split {
     char *name; /* owned */
     int64_t first, count;
     int var[DNN_MAX_COLUMNS], sum[DNN_MAX_COLUMNS];
-    int name_end, name_bytes, group_end, group_bytes; /* -1: there is none */
+    int name_end, name_bytes, group_end, group_bytes; /* -1: none */
 };
 
 struct dataset {
     struct dnn_source base;
     struct dnn_bp *bp;
-    pthread_mutex_t lock; /* one thread at a time may use bp */
+    pthread_mutex_t lock; /* of bp, which is not thread-safe */
     char *path;           /* owned */
     struct dnn_arena *arena;
-    bool target; /* only targets are wanted */
+    bool target; /* only target columns */
     int nsplits;
     struct split split[MAX_SPLITS];
     struct column col[DNN_MAX_COLUMNS];
@@ -60,7 +60,7 @@ static int fetch(const struct dataset *d, int var, int64_t first, int64_t rows,
     pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&d->lock;
 
     pthread_mutex_lock(lock);
-    int rc = dnn_bp_ask(d->bp, var, first, rows, to, err);
+    int rc = dnn_bp_request(d->bp, var, first, rows, to, err);
     if (rc == 0) rc = dnn_bp_fetch(d->bp, err);
     pthread_mutex_unlock(lock);
     return rc;
@@ -75,7 +75,7 @@ static void apply_scale(const struct column *c, struct dnn_array *array)
         x[i] = (float)((double)x[i] * c->scale[i % channels] + c->offset[i % channels]);
 }
 
-/* What is damaged must not get a new checksum. */
+/* Damaged data must not get a new, valid checksum. */
 static int check_sum(const struct dataset *d, const struct split *s, int k, int64_t row,
                      const struct dnn_array *array, struct dnn_err *err)
 {
@@ -115,8 +115,8 @@ static int read_sample(const struct dnn_source *source, int64_t i,
     return 0;
 }
 
-/* Of texts one after the other, with the end of each, that of a row; false if it is
- * not there. */
+/* Read the string of a row; the strings are concatenated, with the end of each in
+ * another array.  False if there is none. */
 static bool read_text(const struct dataset *d, int ends, int bytes, int64_t row,
                       char out[DNN_SAMPLE_NAME])
 {
@@ -189,14 +189,14 @@ static const struct dnn_source_type plain = {"bp", read_sample, label,
 
 /* ---- opening ---- */
 
-static int wrong(const struct dataset *d, const char *name, struct dnn_err *err)
+static int incomplete(const struct dataset *d, const char *name, struct dnn_err *err)
 {
     return dnn_fail(err, DNN_EDATA, "%s: incomplete description of %s", d->path, name);
 }
 
-/* The word of an attribute "PREFIX/NAME", or -1. */
-static int word(struct dataset *d, const char *prefix, const char *name,
-                const struct dnn_choice *choices)
+/* The value of the string attribute "PREFIX/NAME" in choices, or -1. */
+static int read_choice(struct dataset *d, const char *prefix, const char *name,
+                       const struct dnn_choice *choices)
 {
     char *full = dnn_format("%s/%s", prefix, name), *text = dnn_bp_text(d->bp, full);
     int value = -1;
@@ -207,8 +207,8 @@ static int word(struct dataset *d, const char *prefix, const char *name,
     return value;
 }
 
-static int64_t reals(struct dataset *d, const char *prefix, const char *name,
-                     double *to, int64_t max)
+static int64_t read_reals(struct dataset *d, const char *prefix, const char *name,
+                          double *to, int64_t max)
 {
     char *full = dnn_format("%s/%s", prefix, name);
     int64_t n;
@@ -242,23 +242,22 @@ static void read_classes(struct dataset *d, const char *prefix, struct dnn_colum
     dnn_free(list);
 }
 
-/* One column of a split: what it is, and where.  *out stays empty if it is not
- * wanted. */
+/* The description and the array of one column of a split. */
 static int read_column(struct dataset *d, const char *prefix, const char *name,
-                       struct dnn_column *out, struct column *more, int *var,
+                       struct dnn_column *out, struct column *extra, int *var,
                        struct dnn_err *err)
 {
-    int role = word(d, prefix, "role", dnn_role_choices);
-    int kind = word(d, prefix, "kind", dnn_kind_choices);
-    int64_t nscale = reals(d, prefix, "scale", more->scale, CHANNELS);
-    int64_t noffset = reals(d, prefix, "offset", more->offset, CHANNELS);
+    int role = read_choice(d, prefix, "role", dnn_role_choices);
+    int kind = read_choice(d, prefix, "kind", dnn_kind_choices);
+    int64_t nscale = read_reals(d, prefix, "scale", extra->scale, CHANNELS);
+    int64_t noffset = read_reals(d, prefix, "offset", extra->offset, CHANNELS);
 
     *var = dnn_bp_find(d->bp, prefix);
     if (role < 0 || kind < 0 || *var < 0 || strlen(name) >= sizeof out->name ||
         nscale < 0 || noffset != nscale)
-        return wrong(d, prefix, err);
+        return incomplete(d, prefix, err);
     const struct dnn_bp_var *v = dnn_bp_var(d->bp, *var);
-    if (kind == DNN_KIND_LABEL && v->shape.ndim != 1) return wrong(d, prefix, err);
+    if (kind == DNN_KIND_LABEL && v->shape.ndim != 1) return incomplete(d, prefix, err);
     memcpy(out->name, name, strlen(name) + 1);
     out->role = (enum dnn_column_role)role;
     out->kind = (enum dnn_kind)kind;
@@ -266,9 +265,9 @@ static int read_column(struct dataset *d, const char *prefix, const char *name,
     out->shape.ndim = v->shape.ndim - 1;
     for (int i = 0; i < out->shape.ndim; i++)
         out->shape.dim[i] = v->shape.dim[i + 1];
-    more->nscale = (int)nscale;
-    more->stored = v->type;
-    reals(d, prefix, "spacing", more->spacing, DNN_MAX_SPACE);
+    extra->nscale = (int)nscale;
+    extra->stored = v->type;
+    read_reals(d, prefix, "spacing", extra->spacing, DNN_MAX_SPACE);
     read_classes(d, prefix, out);
     return 0;
 }
@@ -279,7 +278,7 @@ static bool same_column(const struct dnn_column *a, const struct dnn_column *b)
            a->type == b->type && dnn_shape_equal(&a->shape, &b->shape);
 }
 
-static int beside(const struct dataset *d, const struct split *s, const char *name)
+static int find_var(const struct dataset *d, const struct split *s, const char *name)
 {
     char *full = dnn_format("%s/%s", s->name, name);
     int var = dnn_bp_find(d->bp, full);
@@ -292,31 +291,32 @@ static int add_column(struct dataset *d, struct split *s, const char *name, int 
                       struct dnn_err *err)
 {
     struct dnn_column c = {0};
-    struct column more = {0};
+    struct column extra = {0};
     char *prefix = dnn_format("%s/%s", s->name, name);
-    int var, rc = read_column(d, prefix, name, &c, &more, &var, err);
+    int var, rc = read_column(d, prefix, name, &c, &extra, &var, err);
 
     dnn_free(prefix);
     if (rc < 0) return rc;
     if (d->target && c.role != DNN_ROLE_TARGET) return 0;
-    if (*n >= DNN_MAX_COLUMNS) return wrong(d, s->name, err);
-    if (dnn_bp_var(d->bp, var)->shape.dim[0] != s->count) return wrong(d, name, err);
+    if (*n >= DNN_MAX_COLUMNS) return incomplete(d, s->name, err);
+    if (dnn_bp_var(d->bp, var)->shape.dim[0] != s->count)
+        return incomplete(d, name, err);
     if (d->nsplits == 1) {
         d->base.col[*n] = c;
-        d->col[*n] = more;
+        d->col[*n] = extra;
     } else if (*n >= d->base.ncols || !same_column(&d->base.col[*n], &c) ||
-               memcmp(&d->col[*n], &more, sizeof more) != 0) {
+               memcmp(&d->col[*n], &extra, sizeof extra) != 0) {
         return dnn_fail(err, DNN_EDATA,
                         "%s: the splits %s and %s have different columns; set "
                         "\"split\" to one of them",
                         d->path, d->split[0].name, s->name);
     }
     prefix = dnn_format("%s.sum", name);
-    s->sum[*n] = beside(d, s, prefix);
+    s->sum[*n] = find_var(d, s, prefix);
     dnn_free(prefix);
     if (s->sum[*n] < 0 || dnn_bp_var(d->bp, s->sum[*n])->shape.dim[0] != s->count ||
         dnn_bp_var(d->bp, s->sum[*n])->type != DNN_U64)
-        return wrong(d, name, err);
+        return incomplete(d, name, err);
     s->var[(*n)++] = var;
     return 0;
 }
@@ -332,12 +332,12 @@ static int add_split(struct dataset *d, const char *name, struct dnn_err *err)
     char **list = dnn_bp_texts(d->bp, full, &n);
     dnn_free(full);
     s->first = d->base.count;
-    s->name_end = beside(d, s, "name.end");
-    s->name_bytes = beside(d, s, "name");
-    s->group_end = beside(d, s, "group.end");
-    s->group_bytes = beside(d, s, "group");
+    s->name_end = find_var(d, s, "name.end");
+    s->name_bytes = find_var(d, s, "name");
+    s->group_end = find_var(d, s, "group.end");
+    s->group_bytes = find_var(d, s, "group");
     if (list == NULL || n < 1 || s->name_end < 0)
-        rc = wrong(d, name, err);
+        rc = incomplete(d, name, err);
     else
         s->count = dnn_bp_var(d->bp, s->name_end)->shape.dim[0];
     for (int64_t k = 0; rc == 0 && k < n; k++)
@@ -362,7 +362,7 @@ static int add_splits(struct dataset *d, const char *wanted, struct dnn_err *err
     char **list = dnn_bp_texts(d->bp, "dataset/splits", &n);
     int rc = 0;
 
-    if (list == NULL || n < 1 || n > MAX_SPLITS) rc = wrong(d, "splits", err);
+    if (list == NULL || n < 1 || n > MAX_SPLITS) rc = incomplete(d, "splits", err);
     for (int64_t i = 0; rc == 0 && i < n; i++)
         if (wanted == NULL || strcmp(wanted, list[i]) == 0)
             rc = add_split(d, list[i], err);
@@ -386,7 +386,7 @@ int dnn_import_dataset(struct dnn_bp *bp, const char *path,
     d->arena = dnn_arena_make();
     d->target = target;
     pthread_mutex_init(&d->lock, NULL);
-    if (!dnn_bp_whole(bp))
+    if (!dnn_bp_complete(bp))
         rc = dnn_fail(err, DNN_EDATA,
                       "%s: incomplete dataset: the file dnn.idx, which is written "
                       "last, is missing; prepare it again",

@@ -1,4 +1,4 @@
-/* bp_impl.h - BP files as sources: those of others, and prepared datasets.
+/* bp_impl.h - BP files as sources: prepared datasets and other files.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -9,8 +9,8 @@
 #include "bp/bp.h"
 #include "import/import_impl.h"
 
-/* A prepared dataset (docs/dataset.md): one split of it, or all one after the other.
- * Takes over bp, also on failure. */
+/* A prepared dataset (docs/dataset.md): one split, or all splits one after the other.
+ * Takes ownership of bp, also on failure. */
 int dnn_import_dataset(struct dnn_bp *bp, const char *path,
                        const struct dnn_import *how, bool target,
                        struct dnn_source **out, struct dnn_err *err);

@@ -1,8 +1,8 @@
-/* bytes.c - a file of bytes, plain or gzip, read at any place.
+/* bytes.c - random access to a file, plain or gzip.
  *
- * A plain file is read with pread(), by all threads at once.  Of a gzip file what was
- * decompressed is kept, up to KEEP bytes, so that samples may be asked for in any
- * order; beyond that, going back means to begin anew.
+ * A plain file is read with pread(), without a lock.  The first KEEP decompressed bytes
+ * of a gzip file stay in memory, so that samples can be read in any order; reading
+ * backwards beyond them decompresses the file from its start again.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -32,16 +32,16 @@ struct dnn_bytes {
     int fd;
     int64_t size; /* of a plain file; -1: gzip */
 #if DNN_HAVE_ZLIB
-    pthread_mutex_t lock; /* of all below */
+    pthread_mutex_t lock; /* of all members below */
     gzFile gz;
-    int64_t at;  /* where gz stands, in decompressed bytes */
-    int64_t end; /* of the content; -1: not seen yet       */
+    int64_t at;  /* position of gz, in decompressed bytes  */
+    int64_t end; /* size of the content; -1: not known     */
     char *kept;  /* the first nkept bytes                  */
-    size_t nkept, room;
+    size_t nkept, cap;
 #endif
 };
 
-static int refused(const struct dnn_bytes *file, struct dnn_err *err)
+static int read_failed(const struct dnn_bytes *file, struct dnn_err *err)
 {
     return dnn_fail(err, DNN_EIO, "%s: cannot be read: %s", file->path,
                     strerror(errno));
@@ -54,12 +54,12 @@ static int read_plain(const struct dnn_bytes *file, int64_t at, char *to, size_t
 {
     *got = 0;
     while (*got < n) {
-        ssize_t part = pread(file->fd, to + *got, n - *got, at + (int64_t)*got);
+        ssize_t count = pread(file->fd, to + *got, n - *got, at + (int64_t)*got);
 
-        if (part < 0 && errno == EINTR) continue;
-        if (part < 0) return refused(file, err);
-        if (part == 0) break;
-        *got += (size_t)part;
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) return read_failed(file, err);
+        if (count == 0) break;
+        *got += (size_t)count;
     }
     return 0;
 }
@@ -72,7 +72,7 @@ static int start_gzip(struct dnn_bytes *file, struct dnn_err *err)
     int fd = dup(file->fd);
 
     if (fd < 0 || lseek(fd, 0, SEEK_SET) < 0) {
-        int rc = refused(file, err);
+        int rc = read_failed(file, err);
 
         if (fd >= 0) close(fd);
         return rc;
@@ -94,55 +94,54 @@ static int start_gzip(struct dnn_bytes *file, struct dnn_err *err)
 static int next_bytes(struct dnn_bytes *file, char *to, size_t n, size_t *got,
                       struct dnn_err *err)
 {
-    int part = gzread(file->gz, to, (unsigned)(n < STEP ? n : STEP)), code = Z_OK;
+    int count = gzread(file->gz, to, (unsigned)(n < STEP ? n : STEP)), code = Z_OK;
     const char *why = gzerror(file->gz, &code);
 
-    /* A file that stops amid its compressed data is Z_BUF_ERROR, after the bytes that
-     * could be had. */
-    if (part < 0 || (part == 0 && code != Z_OK && code != Z_STREAM_END)) {
-        if (code == Z_ERRNO) return refused(file, err);
+    /* In a truncated file, all available bytes are returned before Z_BUF_ERROR. */
+    if (count < 0 || (count == 0 && code != Z_OK && code != Z_STREAM_END)) {
+        if (code == Z_ERRNO) return read_failed(file, err);
         if (code == Z_BUF_ERROR) why = "unexpected end of file";
         return dnn_fail(err, DNN_EDATA,
                         "%s: decompression failed after %" PRId64 " bytes: %s",
                         file->path, file->at, why);
     }
-    *got = (size_t)part;
-    file->at += part;
-    if (part == 0) file->end = file->at;
+    *got = (size_t)count;
+    file->at += count;
+    if (count == 0) file->end = file->at;
     return 0;
 }
 
-/* Decompress on into what is kept, until there are so many bytes or the end. */
+/* Decompress until `until` bytes are kept, at most KEEP, or the file ends. */
 static int keep_until(struct dnn_bytes *file, int64_t until, struct dnn_err *err)
 {
     if (until > KEEP) until = KEEP;
     while (file->end < 0 && (int64_t)file->nkept < until) {
         size_t got, want = KEEP - file->nkept < STEP ? KEEP - file->nkept : STEP;
 
-        if (file->nkept + want > file->room) {
-            size_t room = file->room < STEP ? STEP : file->room * 2;
-            char *more = realloc(file->kept, room);
+        if (file->nkept + want > file->cap) {
+            size_t cap = file->cap < STEP ? STEP : file->cap * 2;
+            char *more = realloc(file->kept, cap);
 
             if (more == NULL)
                 return dnn_fail(err, DNN_ENOMEM,
                                 "%s: not enough memory to read %zu bytes", file->path,
-                                room);
+                                cap);
             file->kept = more;
-            file->room = room;
+            file->cap = cap;
         }
-        if (file->nkept + want > file->room) want = file->room - file->nkept;
+        if (file->nkept + want > file->cap) want = file->cap - file->nkept;
         DNN_TRY(next_bytes(file, file->kept + file->nkept, want, &got, err));
         file->nkept += got;
     }
     return 0;
 }
 
-/* Bring gz to a place beyond what is kept. */
-static int go_to(struct dnn_bytes *file, int64_t at, char *scratch, size_t n,
-                 struct dnn_err *err)
+/* Move gz to a position beyond the kept bytes. */
+static int seek_gzip(struct dnn_bytes *file, int64_t at, char *scratch, size_t n,
+                     struct dnn_err *err)
 {
     if (file->at > at) {
-        if (gzrewind(file->gz) != 0) return refused(file, err);
+        if (gzrewind(file->gz) != 0) return read_failed(file, err);
         file->at = 0;
     }
     while (file->at < at) {
@@ -160,19 +159,19 @@ static int read_gzip(struct dnn_bytes *file, int64_t at, char *to, size_t n,
     *got = 0;
     DNN_TRY(keep_until(file, at + (int64_t)n, err));
     if (at < (int64_t)file->nkept) {
-        size_t here = file->nkept - (size_t)at;
+        size_t available = file->nkept - (size_t)at;
 
-        *got = here < n ? here : n;
+        *got = available < n ? available : n;
         memcpy(to, file->kept + at, *got);
     }
     if (*got == n || (file->end >= 0 && at + (int64_t)*got >= file->end)) return 0;
-    DNN_TRY(go_to(file, at + (int64_t)*got, to + *got, n - *got, err));
+    DNN_TRY(seek_gzip(file, at + (int64_t)*got, to + *got, n - *got, err));
     while (*got < n && file->at == at + (int64_t)*got) {
-        size_t part;
+        size_t count;
 
-        DNN_TRY(next_bytes(file, to + *got, n - *got, &part, err));
-        if (part == 0) break;
-        *got += part;
+        DNN_TRY(next_bytes(file, to + *got, n - *got, &count, err));
+        if (count == 0) break;
+        *got += count;
     }
     return 0;
 }
@@ -180,7 +179,7 @@ static int read_gzip(struct dnn_bytes *file, int64_t at, char *to, size_t n,
 
 /* ---- both ---- */
 
-/* Four bytes are looked at, for a file of bare numbers may begin with any two. */
+/* Check four bytes: raw data may begin with the two magic bytes by chance. */
 static bool is_gzip(const unsigned char magic[4])
 {
     return magic[0] == 0x1f && magic[1] == 0x8b && magic[2] == 8 &&
@@ -197,10 +196,10 @@ int dnn_bytes_open(const char *path, struct dnn_bytes **out, struct dnn_err *err
 
     *out = NULL;
     file->path = dnn_strdup(path);
-    /* A pipe nobody writes to must not keep us waiting. */
+    /* Do not wait for a writer if it is a pipe. */
     file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file->fd < 0 || fstat(file->fd, &st) != 0)
-        rc = refused(file, err);
+        rc = read_failed(file, err);
     else if (S_ISDIR(st.st_mode))
         rc = dnn_fail(err, DNN_EIO, "%s: is a directory, not a file", path);
     else if (!S_ISREG(st.st_mode))

@@ -1,7 +1,7 @@
 /* cifar.c - CIFAR-10 and CIFAR-100 in their binary form.
  *
  * A record is a label (CIFAR-100: a coarse and a fine one) and 3 planes of 32 x 32.
- * There is no header: which of the two it is, the file's name tells, or its length.
+ * There is no header: the dataset is detected from the file name or the file length.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -22,8 +22,8 @@ struct set {
     const char *name;
     int nlabels; /* bytes before the image */
     struct {
-        const char *name;  /* what side->name calls it    */
-        const char *names; /* the file of its class names */
+        const char *name;  /* as in side->name            */
+        const char *names; /* file of its class names     */
         int classes;
     } label[2];
 };
@@ -43,10 +43,10 @@ struct cifar {
     struct dnn_bytes *bytes;
     struct dnn_arena *arena;
     const char *path, *file[3];
-    int column[2]; /* of each label of the record; 0: it has none */
+    int column[2]; /* of each label of the record; 0: none */
 };
 
-/* ---- which one ---- */
+/* ---- detection ---- */
 
 static const char *split_of(const char *path)
 {
@@ -78,7 +78,7 @@ static const struct set *set_of(const char *path, int64_t length)
 
 /* ---- class names ---- */
 
-/* Lines of a text beside the file; there may be none. */
+/* Read the class names, if there is such a file in the same directory. */
 static int read_names(struct cifar *c, const char *file, int classes,
                       const char *const **out, struct dnn_err *err)
 {
@@ -182,7 +182,7 @@ static const struct dnn_source_type cifar_type = {
 
 /* ---- opening ---- */
 
-/* The label asked for is the target, the other, if there is one, goes along. */
+/* The selected label is the target; the other, if any, an extra column. */
 static int add_label(struct cifar *c, int k, bool target, struct dnn_err *err)
 {
     struct dnn_column *col = &c->base.col[c->base.ncols];
@@ -269,25 +269,25 @@ static int open_file(const char *path, const struct dnn_import *how,
     return rc;
 }
 
-/* ---- a directory of them ---- */
+/* ---- a directory ---- */
 
-static const char *const parts[] = {
+static const char *const file_names[] = {
     "data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
     "data_batch_5.bin", "train.bin",        "test_batch.bin",   "test.bin"};
-enum { NPARTS = sizeof parts / sizeof parts[0] };
+enum { NFILES = sizeof file_names / sizeof file_names[0] };
 
 static int open_dir(const char *path, const struct dnn_import *how,
                     const struct dnn_import_side *side, struct dnn_source **out,
                     struct dnn_err *err)
 {
-    struct dnn_source *part[NPARTS];
-    int n = 0, there = 0, rc = 0;
+    struct dnn_source *part[NFILES];
+    int n = 0, found = 0, rc = 0;
 
-    for (int i = 0; i < NPARTS && rc == 0; i++) {
-        char *file = dnn_format("%s/%s", path, parts[i]);
+    for (int i = 0; i < NFILES && rc == 0; i++) {
+        char *file = dnn_format("%s/%s", path, file_names[i]);
 
         if (access(file, F_OK) == 0) {
-            there++;
+            found++;
             if (how->split == NULL || strcmp(how->split, split_of(file)) == 0)
                 rc = open_file(file, how, side, &part[n], err);
             else
@@ -296,7 +296,7 @@ static int open_dir(const char *path, const struct dnn_import *how,
         }
         dnn_free(file);
     }
-    if (rc == 0 && there > 0 && n == 0)
+    if (rc == 0 && found > 0 && n == 0)
         rc = dnn_fail(err, DNN_EDATA, "%s: there is no split \"%s\"", path, how->split);
     if (rc == 0 && n > 0)
         return n == 1 ? (*out = part[0], 0) : dnn_import_series(part, n, out, err);

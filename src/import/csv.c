@@ -1,8 +1,8 @@
 /* csv.c - tables of numbers, classes and paths of object files.
  *
- * The numbers of a record that are inputs become one vector, those that are targets
- * another; each class and each object is a column of its own.  Of the table only the
- * places of its lines are kept.
+ * The input numbers of a record become one vector, the target numbers another; each
+ * class and each object is a column of its own.  Only the positions of records are kept
+ * in memory.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -15,8 +15,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-static int read_object(const struct dnn_table_table *t, const struct dnn_table_field *f,
-                       const char *cell, struct dnn_array *to, struct dnn_err *err)
+static int read_object(const struct dnn_table_source *t,
+                       const struct dnn_table_field *f, const char *cell,
+                       struct dnn_array *to, struct dnn_err *err)
 {
     const struct dnn_column *col = &t->base.col[f->column];
     struct dnn_sample sample = {0};
@@ -25,7 +26,7 @@ static int read_object(const struct dnn_table_table *t, const struct dnn_table_f
     int rc;
 
     DNN_TRY(dnn_table_object(t, f, cell, &source, err));
-    dnn_array_swap(&sample.col[0], to); /* its memory may serve again */
+    dnn_array_swap(&sample.col[0], to); /* to reuse its memory */
     rc = dnn_source_read(source, 0, &sample, err);
     dnn_array_swap(&sample.col[0], to);
     if (rc == 0 && (to->type != col->type || to->shape.ndim != col->shape.ndim))
@@ -40,7 +41,7 @@ static int read_object(const struct dnn_table_table *t, const struct dnn_table_f
 
 /* ---- reading ---- */
 
-static int read_cell(const struct dnn_table_table *t, size_t i,
+static int read_cell(const struct dnn_table_source *t, size_t i,
                      const struct dnn_table_field *f, const char *cell,
                      struct dnn_sample *out, struct dnn_err *err)
 {
@@ -52,7 +53,7 @@ static int read_cell(const struct dnn_table_table *t, size_t i,
     case DNN_CSV_NUMBER:
         DNN_TRY(dnn_table_number(&t->csv, f, i, cell, &real, err));
         if (dnn_convert(&real, DNN_F64,
-                        (char *)to->data + (size_t)f->at * dnn_dtype_size(to->type),
+                        (char *)to->data + (size_t)f->index * dnn_dtype_size(to->type),
                         to->type, 1, true, NULL) < 0) {
             dnn_fail(err, DNN_EDATA, "%s cannot hold %.60s", dnn_dtype_name(to->type),
                      cell);
@@ -72,7 +73,7 @@ static int read_cell(const struct dnn_table_table *t, size_t i,
     }
 }
 
-static int read_fields(const struct dnn_table_table *t, size_t i,
+static int read_fields(const struct dnn_table_source *t, size_t i,
                        const struct dnn_table_record *record, struct dnn_sample *out,
                        struct dnn_err *err)
 {
@@ -81,7 +82,7 @@ static int read_fields(const struct dnn_table_table *t, size_t i,
     for (int c = 0; c < t->base.ncols; c++) {
         const struct dnn_column *col = &t->base.col[c];
 
-        /* Vectors and labels; objects are made by their importer. */
+        /* Vectors and labels; the importer allocates objects. */
         if (col->kind == DNN_KIND_LABEL ||
             (col->kind == DNN_KIND_VALUES && dnn_shape_known(&col->shape)))
             DNN_TRY(dnn_array_make(&out->col[c], col->type, &col->shape, err));
@@ -95,7 +96,7 @@ static int read_fields(const struct dnn_table_table *t, size_t i,
 static int read_sample(const struct dnn_source *source, int64_t i,
                        struct dnn_sample *out, struct dnn_err *err)
 {
-    const struct dnn_table_table *t = (const struct dnn_table_table *)source;
+    const struct dnn_table_source *t = (const struct dnn_table_source *)source;
     struct dnn_table_record record = {0};
     int rc = dnn_table_read(&t->csv, (size_t)i + 1, &record, err);
 
@@ -104,8 +105,8 @@ static int read_sample(const struct dnn_source *source, int64_t i,
     return rc;
 }
 
-/* A cell of sample i into out; false if it cannot be read. */
-static bool cell_of(const struct dnn_table_table *t, int64_t i, int field,
+/* Copy a cell of sample i to out; false if it cannot be read. */
+static bool cell_of(const struct dnn_table_source *t, int64_t i, int field,
                     char out[DNN_SAMPLE_NAME])
 {
     struct dnn_table_record record = {0};
@@ -119,7 +120,7 @@ static bool cell_of(const struct dnn_table_table *t, int64_t i, int field,
 
 static void label(const struct dnn_source *source, int64_t i, char out[DNN_SAMPLE_NAME])
 {
-    const struct dnn_table_table *t = (const struct dnn_table_table *)source;
+    const struct dnn_table_source *t = (const struct dnn_table_source *)source;
 
     if (t->fields.first_object < 0 || !cell_of(t, i, t->fields.first_object, out))
         snprintf(out, DNN_SAMPLE_NAME, "%.400s[%" PRId64 "]", dnn_import_base(t->path),
@@ -128,14 +129,14 @@ static void label(const struct dnn_source *source, int64_t i, char out[DNN_SAMPL
 
 static void group(const struct dnn_source *source, int64_t i, char out[DNN_SAMPLE_NAME])
 {
-    const struct dnn_table_table *t = (const struct dnn_table_table *)source;
+    const struct dnn_table_source *t = (const struct dnn_table_source *)source;
 
     if (!cell_of(t, i, t->fields.group, out)) label(source, i, out);
 }
 
 static int64_t class_of(const struct dnn_source *source, int64_t i)
 {
-    const struct dnn_table_table *t = (const struct dnn_table_table *)source;
+    const struct dnn_table_source *t = (const struct dnn_table_source *)source;
     char cell[DNN_SAMPLE_NAME];
     int64_t class;
 
@@ -149,7 +150,7 @@ static int64_t class_of(const struct dnn_source *source, int64_t i)
 
 static void close_table(struct dnn_source *source)
 {
-    struct dnn_table_table *t = (struct dnn_table_table *)source;
+    struct dnn_table_source *t = (struct dnn_table_source *)source;
 
     dnn_table_fields_free(&t->fields);
     dnn_table_close(&t->csv);
@@ -176,15 +177,14 @@ static const struct dnn_source_type grouped_type = {
 
 /* ---- opening ---- */
 
-static void add_file(struct dnn_table_table *t, const char *path)
+static void add_file(struct dnn_table_source *t, const char *path)
 {
     t->file = dnn_grow(t->file, &t->file_cap, t->nfiles + 1, sizeof *t->file);
     t->file[t->nfiles++] = path;
 }
 
-/* Every record once: what is wrong in the last line is said at once, not hours later.
- */
-static int look(struct dnn_table_table *t, struct dnn_err *err)
+/* Check all records when the table is opened, not hours later. */
+static int inspect_records(struct dnn_table_source *t, struct dnn_err *err)
 {
     struct dnn_table_record record = {0};
     int rc = 0;
@@ -203,7 +203,7 @@ static int look(struct dnn_table_table *t, struct dnn_err *err)
     return rc;
 }
 
-static int fill(struct dnn_table_table *t, const struct dnn_import *how,
+static int fill(struct dnn_table_source *t, const struct dnn_import *how,
                 const struct dnn_import_side *side, struct dnn_err *err)
 {
     t->how = *how;
@@ -216,7 +216,7 @@ static int fill(struct dnn_table_table *t, const struct dnn_import *how,
     t->base.count = (int64_t)t->csv.n - 1;
     if (t->base.count == 0)
         return dnn_fail(err, DNN_EDATA, "%s: only a header, no records", t->path);
-    DNN_TRY(look(t, err));
+    DNN_TRY(inspect_records(t, err));
     DNN_TRY(dnn_table_columns(t, err));
     t->base.file = t->file;
     t->base.nfiles = (int64_t)t->nfiles;
@@ -228,7 +228,7 @@ static int open_table(const char *path, const struct dnn_import *how,
                       const struct dnn_import_side *side, struct dnn_source **out,
                       struct dnn_err *err)
 {
-    struct dnn_table_table *t = dnn_alloc(sizeof *t);
+    struct dnn_table_source *t = dnn_alloc(sizeof *t);
     int rc;
 
     t->base.type = &table_type;

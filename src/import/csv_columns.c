@@ -1,8 +1,9 @@
-/* csv_columns.c - what the columns of a table mean.
+/* csv_columns.c - the use and type of the columns of a table.
  *
- * Inputs are numbers.  Targets are numbers or classes: what their kind says, else what
- * the first record has in them: a text makes a class with that name, a whole number a
- * class number (until a real comes), a real a number.
+ * Inputs are numbers.  Targets are numbers or classes as their kind specifies, else as
+ * the first record suggests: a string is a class name, an integer a class number
+ * (unless a later record contains a real number or a negative one), a real number a
+ * number.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -25,10 +26,10 @@ int dnn_table_error_at(const struct dnn_csv *csv, const struct dnn_table_field *
 
 /* ---- cells ---- */
 
-enum { NUMBER = 64 }; /* bytes of any number that somebody writes */
+enum { NUMBER_BYTES = 64 }; /* maximum bytes of a number */
 
-/* A cell without the blanks around it, which do not make a number another. */
-static const char *trim(const char *cell, char out[NUMBER])
+/* A cell without surrounding blanks. */
+static const char *trim(const char *cell, char out[NUMBER_BYTES])
 {
     size_t len;
 
@@ -36,7 +37,7 @@ static const char *trim(const char *cell, char out[NUMBER])
     len = strlen(cell);
     while (len > 0 && (cell[len - 1] == ' ' || cell[len - 1] == '\t'))
         len--;
-    if (len >= NUMBER) return cell;
+    if (len >= NUMBER_BYTES) return cell;
     memcpy(out, cell, len);
     out[len] = '\0';
     return out;
@@ -44,16 +45,16 @@ static const char *trim(const char *cell, char out[NUMBER])
 
 static bool is_int(const char *cell, long long *out)
 {
-    char text[NUMBER];
+    char text[NUMBER_BYTES];
 
     return dnn_text_int(trim(cell, text), out);
 }
 
 static bool is_real(const char *cell, double *out)
 {
-    char text[NUMBER];
+    char text[NUMBER_BYTES];
 
-    return dnn_text_real(trim(cell, text), out); /* nan and inf are none */
+    return dnn_text_real(trim(cell, text), out); /* rejects nan and inf */
 }
 
 int dnn_table_number(const struct dnn_csv *csv, const struct dnn_table_field *field,
@@ -109,7 +110,7 @@ int dnn_table_class(const struct dnn_csv *csv, const struct dnn_table_field *fie
     return DNN_EDATA;
 }
 
-/* ---- looking at all of them ---- */
+/* ---- inspecting records ---- */
 
 static int add_name(struct dnn_table_fields *fields, struct dnn_table_field *f,
                     const char *cell, struct dnn_err *err)
@@ -137,29 +138,29 @@ static int add_name(struct dnn_table_fields *fields, struct dnn_table_field *f,
     return 0;
 }
 
-/* The first record tells class numbers from names, and from numbers if nobody did. */
+/* From the first record: class numbers or class names; numbers if no kind was given. */
 static void guess(struct dnn_table_field *f, const char *cell)
 {
     long long number;
     double real;
 
     f->integers = is_int(cell, &number);
-    if (f->maybe && !f->integers && is_real(cell, &real)) f->use = DNN_CSV_NUMBER;
-    f->maybe = f->maybe && f->integers;
+    if (f->undecided && !f->integers && is_real(cell, &real)) f->use = DNN_CSV_NUMBER;
+    f->undecided = f->undecided && f->integers;
 }
 
-static int look_at(const struct dnn_csv *csv, struct dnn_table_fields *fields,
-                   struct dnn_table_field *f, size_t i, const char *cell,
-                   struct dnn_err *err)
+static int inspect_cell(const struct dnn_csv *csv, struct dnn_table_fields *fields,
+                        struct dnn_table_field *f, size_t i, const char *cell,
+                        struct dnn_err *err)
 {
     int64_t class;
     double real;
 
     if (f->use == DNN_CSV_CLASS && i == 1) guess(f, cell);
-    if (f->use == DNN_CSV_CLASS && f->maybe) {
+    if (f->use == DNN_CSV_CLASS && f->undecided) {
         long long number;
 
-        /* Whole numbers so far; a negative one or a real means that all are reals. */
+        /* Integers so far; after a negative or real number, all are real numbers. */
         if (is_real(cell, &real) && (!is_int(cell, &number) || number < 0))
             f->use = DNN_CSV_NUMBER;
     }
@@ -194,17 +195,17 @@ int dnn_table_inspect(const struct dnn_csv *csv, struct dnn_table_fields *fields
                         "%s:%" PRId64 ": %zu fields, but the header has %zu", csv->path,
                         dnn_table_line(csv, i), record->nfields, fields->n);
     for (size_t k = 0; k < fields->n; k++)
-        DNN_TRY(look_at(csv, fields, &fields->field[k], i, record->field[k], err));
+        DNN_TRY(inspect_cell(csv, fields, &fields->field[k], i, record->field[k], err));
     return 0;
 }
 
-/* ---- choosing ---- */
+/* ---- selecting ---- */
 
 static int find_field(const struct dnn_csv *csv, const struct dnn_table_fields *fields,
                       const char *name, struct dnn_table_field **out,
                       struct dnn_err *err)
 {
-    const char **words;
+    const char **names;
     char hint[160];
 
     for (size_t k = 0; k < fields->n; k++)
@@ -212,17 +213,17 @@ static int find_field(const struct dnn_csv *csv, const struct dnn_table_fields *
             *out = &fields->field[k];
             return 0;
         }
-    words = dnn_alloc((fields->n + 1) * sizeof *words);
+    names = dnn_alloc((fields->n + 1) * sizeof *names);
     for (size_t k = 0; k < fields->n; k++)
-        words[k] = fields->field[k].name;
+        names[k] = fields->field[k].name;
     int rc = dnn_fail(err, DNN_EDATA, "%s:%" PRId64 ": there is no column \"%s\"%s",
                       csv->path, dnn_table_line(csv, 0), name,
-                      dnn_text_hint(hint, sizeof hint, name, words));
-    dnn_free(words);
+                      dnn_text_hint(hint, sizeof hint, name, names));
+    dnn_free(names);
     return rc;
 }
 
-/* By sorting: some tables have a hundred thousand columns. */
+/* By sorting: some tables have 100 000 columns. */
 static int check_unique(const struct dnn_csv *csv,
                         const struct dnn_table_fields *fields, struct dnn_err *err)
 {
@@ -241,12 +242,12 @@ static int check_unique(const struct dnn_csv *csv,
     return rc;
 }
 
-/* The header: a name for each column, none twice. */
+/* Read the header: each column must have a unique name. */
 static int read_header(const struct dnn_csv *csv, struct dnn_table_fields *fields,
                        struct dnn_err *err)
 {
     struct dnn_table_record record = {0};
-    size_t numbers = 0, counting = 0;
+    size_t numbers = 0, indices = 0;
     double real;
     int rc = dnn_table_read(csv, 0, &record, err);
 
@@ -263,7 +264,7 @@ static int read_header(const struct dnn_csv *csv, struct dnn_table_fields *field
         fields->field[k].name = dnn_arena_strdup(fields->arena, name);
         if (dnn_text_real(name, &real)) {
             numbers++;
-            counting += real == (double)k || real == (double)k + 1;
+            indices += real == (double)k || real == (double)k + 1;
         }
         if (name[0] == '\0' && fields->n > 1)
             rc = dnn_fail(err, DNN_EDATA, "%s:%" PRId64 ": column %zu has no name",
@@ -275,7 +276,7 @@ static int read_header(const struct dnn_csv *csv, struct dnn_table_fields *field
                               dnn_table_line(csv, 0), name);
     }
     if (rc == 0) rc = check_unique(csv, fields, err);
-    if (rc == 0 && numbers == fields->n && counting < fields->n)
+    if (rc == 0 && numbers == fields->n && indices < fields->n)
         rc = dnn_fail(err, DNN_EDATA,
                       "%s:%" PRId64 ": the first line must contain the column names, "
                       "but it contains only numbers",
@@ -284,17 +285,17 @@ static int read_header(const struct dnn_csv *csv, struct dnn_table_fields *field
     return rc;
 }
 
-/* A target is a class or a number as its kind says; else that is found out. */
+/* A target is a class or a number as its kind specifies; else it is detected. */
 static void use_target(struct dnn_table_field *f, int kind)
 {
     f->target = true;
     if (f->use == DNN_CSV_OBJECT) return;
     f->use = kind == DNN_KIND_VALUES ? DNN_CSV_NUMBER : DNN_CSV_CLASS;
-    f->maybe = kind < 0;
+    f->undecided = kind < 0;
 }
 
-/* Inputs are columns of the table of inputs, and targets too unless there is a path for
- * them; objects may be in either. */
+/* Inputs are columns of the input table, and so are targets unless they have their own
+ * path; objects may be in either table. */
 static int choose_listed(const struct dnn_csv *csv, const struct dnn_import *how,
                          bool as_target, struct dnn_table_fields *fields,
                          struct dnn_err *err)
@@ -339,7 +340,7 @@ int dnn_table_choose(const struct dnn_csv *csv, const struct dnn_import *how,
         if (how->group != NULL && strcmp(how->group, f->name) == 0)
             fields->group = (int)k;
         if (as_target && !f->target) {
-            /* The table of targets: what is not one of them is not used. */
+            /* In the target table, columns that are not targets are not used. */
             if (how->targets.count == 0 && (int)k != fields->group)
                 use_target(f, side->kind);
             else

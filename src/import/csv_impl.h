@@ -1,4 +1,4 @@
-/* csv_impl.h - tables: records in a file, and what their columns become.
+/* csv_impl.h - tables: records of a file, and how their columns are used.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -10,14 +10,14 @@
 
 enum { DNN_CSV_RECORD = 16 << 20, DNN_CSV_CLASSES = 1 << 16 };
 
-/* ---- csv_record.c: where records are, and their fields ---- */
+/* ---- csv_record.c: positions and fields of records ---- */
 
-/* A file of records.  Only their places are kept. */
+/* A file of records.  Only their positions are kept in memory. */
 struct dnn_csv {
     const char *path; /* not owned */
     struct dnn_bytes *bytes;
     char separator;
-    int64_t *start; /* of each record, header first, and the end of the last */
+    int64_t *start; /* offset of each record, header first, and the end of the last */
     size_t n, cap;  /* records */
 };
 
@@ -36,50 +36,50 @@ void dnn_table_close(struct dnn_csv *csv);
 int dnn_table_read(const struct dnn_csv *csv, size_t i, struct dnn_table_record *out,
                    struct dnn_err *err);
 void dnn_table_record_free(struct dnn_table_record *record);
-/* The line, from 1, that a record begins in. */
+/* The line (from 1) in which a record begins. */
 int64_t dnn_table_line(const struct dnn_csv *csv, size_t i);
 
-/* ---- csv_columns.c: what the fields of a record mean ---- */
+/* ---- csv_columns.c: how the fields of a record are used ---- */
 
 enum dnn_table_use {
     DNN_CSV_UNUSED,
-    DNN_CSV_NUMBER, /* one of the numbers of a vector        */
-    DNN_CSV_CLASS,  /* a label, by number or by name         */
-    DNN_CSV_OBJECT  /* a path                                */
+    DNN_CSV_NUMBER, /* an element of a vector                */
+    DNN_CSV_CLASS,  /* a label, by number or name            */
+    DNN_CSV_OBJECT  /* a path of a file                      */
 };
 
 struct dnn_table_field {
     char *name;
     enum dnn_table_use use;
     bool target;
-    bool integers;      /* class numbers, not names                            */
-    bool maybe;         /* whole numbers so far: a class, unless a real comes  */
-    int column;         /* of the source                                       */
-    int64_t at;         /* number: place in the vector                         */
-    int64_t max;        /* class number: the largest                           */
-    const char **names; /* class names, sorted                            */
+    bool integers;      /* class numbers, not class names                       */
+    bool undecided;     /* only integers so far: classes, unless a real follows */
+    int column;         /* of the source                                        */
+    int64_t index;      /* number: index in the vector                          */
+    int64_t max;        /* class numbers: the largest                           */
+    const char **names; /* class names, sorted                                  */
     size_t nnames, names_cap;
 };
 
 struct dnn_table_fields {
     struct dnn_table_field *field;
     size_t n;
-    int group; /* which field is the group; -1: none */
+    int group; /* index of the group field; -1: none */
     int first_object;
     struct dnn_arena *arena;
 };
 
-/* Which fields are used for what, by the header and by how. */
+/* Determine the use of each field from the header and how. */
 int dnn_table_choose(const struct dnn_csv *csv, const struct dnn_import *how,
                      const struct dnn_import_side *side,
                      struct dnn_table_fields *fields, struct dnn_err *err);
-/* Look at a record to learn what its fields are; refuse what they must not be. */
+/* Use a record to determine the types of fields; invalid values are an error. */
 int dnn_table_inspect(const struct dnn_csv *csv, struct dnn_table_fields *fields,
                       size_t i, const struct dnn_table_record *record,
                       struct dnn_err *err);
 void dnn_table_fields_free(struct dnn_table_fields *fields);
 
-/* A cell as a number or class; refused with file, line and column. */
+/* A cell as a number or class; errors name file, line and column. */
 int dnn_table_number(const struct dnn_csv *csv, const struct dnn_table_field *field,
                      size_t i, const char *cell, double *out, struct dnn_err *err);
 int dnn_table_class(const struct dnn_csv *csv, const struct dnn_table_field *field,
@@ -88,23 +88,23 @@ int dnn_table_class(const struct dnn_csv *csv, const struct dnn_table_field *fie
 int dnn_table_error_at(const struct dnn_csv *csv, const struct dnn_table_field *field,
                        size_t i, struct dnn_err *err);
 
-/* ---- csv_make.c: the source that a table is ---- */
+/* ---- csv_make.c: a table as a source ---- */
 
-struct dnn_table_table {
+struct dnn_table_source {
     struct dnn_source base;
-    struct dnn_import how; /* of the objects: each is one sample */
+    struct dnn_import how; /* for the object files: each is one sample */
     struct dnn_csv csv;
     struct dnn_table_fields fields;
     char *path;
-    const char **file; /* the table, then every object */
+    const char **file; /* the table, then every object file */
     size_t nfiles, file_cap;
 };
 
-/* Where the object is that a cell names; the caller owns it. */
-char *dnn_table_object_path(const struct dnn_table_table *t, const char *cell);
-int dnn_table_object(const struct dnn_table_table *t, const struct dnn_table_field *f,
+/* The path of the object file that a cell names; the caller owns it. */
+char *dnn_table_object_path(const struct dnn_table_source *t, const char *cell);
+int dnn_table_object(const struct dnn_table_source *t, const struct dnn_table_field *f,
                      const char *cell, struct dnn_source **out, struct dnn_err *err);
-/* The columns, once all records were looked at. */
-int dnn_table_columns(struct dnn_table_table *t, struct dnn_err *err);
+/* Make the columns, after all records were inspected. */
+int dnn_table_columns(struct dnn_table_source *t, struct dnn_err *err);
 
 #endif

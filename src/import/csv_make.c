@@ -1,4 +1,4 @@
-/* csv_make.c - the columns of a source that a table is, and its objects.
+/* csv_make.c - a table as a source: its columns and its object files.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -13,7 +13,7 @@
 
 /* ---- objects ---- */
 
-char *dnn_table_object_path(const struct dnn_table_table *t, const char *cell)
+char *dnn_table_object_path(const struct dnn_table_source *t, const char *cell)
 {
     if (cell[0] == '/') return dnn_strdup(cell);
     if (t->how.object_dir != NULL) return dnn_format("%s/%s", t->how.object_dir, cell);
@@ -21,7 +21,7 @@ char *dnn_table_object_path(const struct dnn_table_table *t, const char *cell)
                       cell);
 }
 
-int dnn_table_object(const struct dnn_table_table *t, const struct dnn_table_field *f,
+int dnn_table_object(const struct dnn_table_source *t, const struct dnn_table_field *f,
                      const char *cell, struct dnn_source **out, struct dnn_err *err)
 {
     const struct dnn_import_side *side = f->target ? &t->how.target : &t->how.input;
@@ -46,7 +46,7 @@ int dnn_table_object(const struct dnn_table_table *t, const struct dnn_table_fie
 
 /* ---- columns ---- */
 
-/* Names are of letters, digits, _ . and -, and unique. */
+/* Names consist of letters, digits, _ . and -, and are unique. */
 static void name_column(struct dnn_source *base, struct dnn_column *col,
                         const char *name)
 {
@@ -66,7 +66,7 @@ static void name_column(struct dnn_source *base, struct dnn_column *col,
         }
 }
 
-static int new_column(struct dnn_table_table *t, const char *name, bool target,
+static int new_column(struct dnn_table_source *t, const char *name, bool target,
                       enum dnn_kind kind, enum dnn_dtype type, struct dnn_column **out,
                       struct dnn_err *err)
 {
@@ -82,9 +82,8 @@ static int new_column(struct dnn_table_table *t, const char *name, bool target,
     return 0;
 }
 
-/* How many things inputs or targets are made of: one vector, each class, each object.
- */
-static int pieces(const struct dnn_table_table *t, bool target)
+/* The number of columns of inputs or targets: one vector, each class, each object. */
+static int count_columns(const struct dnn_table_source *t, bool target)
 {
     bool numbers = false;
     int n = 0;
@@ -101,11 +100,11 @@ static int pieces(const struct dnn_table_table *t, bool target)
     return n + numbers;
 }
 
-static int add_vector(struct dnn_table_table *t, bool target, const char *type,
+static int add_vector(struct dnn_table_source *t, bool target, const char *type,
                       struct dnn_err *err)
 {
-    const char *usual = target ? "target" : "input",
-               *many = target ? "target_values" : "values";
+    const char *only = target ? "target" : "input",
+               *one_of_many = target ? "target_values" : "values";
     struct dnn_column *col = NULL;
     enum dnn_dtype as;
 
@@ -116,17 +115,17 @@ static int add_vector(struct dnn_table_table *t, bool target, const char *type,
 
         if (f->use != DNN_CSV_NUMBER || f->target != target) continue;
         if (col == NULL) {
-            DNN_TRY(new_column(t, pieces(t, target) == 1 ? usual : many, target,
-                               DNN_KIND_VALUES, as, &col, err));
+            DNN_TRY(new_column(t, count_columns(t, target) == 1 ? only : one_of_many,
+                               target, DNN_KIND_VALUES, as, &col, err));
             col->shape.ndim = 1;
         }
         f->column = (int)(col - t->base.col);
-        f->at = col->shape.dim[0]++;
+        f->index = col->shape.dim[0]++;
     }
     return 0;
 }
 
-static int add_class(struct dnn_table_table *t, struct dnn_table_field *f,
+static int add_class(struct dnn_table_source *t, struct dnn_table_field *f,
                      const char *name, struct dnn_err *err)
 {
     struct dnn_column *col;
@@ -138,8 +137,8 @@ static int add_class(struct dnn_table_table *t, struct dnn_table_field *f,
     return 0;
 }
 
-/* The first record's object tells what they are. */
-static int add_object(struct dnn_table_table *t, struct dnn_table_field *f, size_t k,
+/* Kind and type are those of the first record's object. */
+static int add_object(struct dnn_table_source *t, struct dnn_table_field *f, size_t k,
                       const char *name, struct dnn_err *err)
 {
     struct dnn_table_record record = {0};
@@ -165,16 +164,16 @@ static int add_object(struct dnn_table_table *t, struct dnn_table_field *f, size
     return rc;
 }
 
-int dnn_table_columns(struct dnn_table_table *t, struct dnn_err *err)
+int dnn_table_columns(struct dnn_table_source *t, struct dnn_err *err)
 {
     for (int target = 0; target < 2; target++) {
         const struct dnn_import_side *side = target ? &t->how.target : &t->how.input;
-        bool alone = pieces(t, target) == 1;
+        bool single = count_columns(t, target) == 1;
 
         DNN_TRY(add_vector(t, target, side->type, err));
         for (size_t k = 0; k < t->fields.n; k++) {
             struct dnn_table_field *f = &t->fields.field[k];
-            const char *name = alone ? (target ? "target" : "input") : f->name;
+            const char *name = single ? (target ? "target" : "input") : f->name;
 
             if (f->target != (bool)target) continue;
             if (f->use == DNN_CSV_CLASS) DNN_TRY(add_class(t, f, name, err));

@@ -1,5 +1,5 @@
-/* csv_record.c - records of a table as RFC 4180 has them: fields may be quoted, a quote
- * in a quoted field is doubled, and a quoted field may go over several lines.
+/* csv_record.c - records of a table as in RFC 4180: fields may be quoted, a quote in a
+ * quoted field is doubled, and a quoted field may contain line breaks.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -14,15 +14,15 @@
 
 enum { CHUNK = 1 << 20 };
 
-/* ---- where records are ---- */
+/* ---- positions of records ---- */
 
 struct scan {
     struct dnn_csv *csv;
-    int64_t at, start; /* bytes: here, and where this record began             */
+    int64_t at, start; /* byte offsets: current, and start of the record       */
     bool quoted;       /* in a quoted field                                    */
-    bool closed;       /* right behind what may have been its end              */
-    bool begin;        /* at the begin of a field                              */
-    bool blank;        /* nothing in this record yet                           */
+    bool closed;       /* directly after a quote that may close it             */
+    bool begin;        /* at the beginning of a field                          */
+    bool blank;        /* the record is empty so far                           */
 };
 
 static void add_start(struct dnn_csv *csv, int64_t at)
@@ -31,7 +31,7 @@ static void add_start(struct dnn_csv *csv, int64_t at)
     csv->start[csv->n] = at;
 }
 
-/* A record ends before s->at; empty lines are none. */
+/* A record ends before s->at; empty lines are skipped. */
 static void end_record(struct scan *s)
 {
     if (!s->blank) {
@@ -120,7 +120,7 @@ int64_t dnn_table_line(const struct dnn_csv *csv, size_t i)
 
 /* ---- the separator ---- */
 
-/* The one that the first line has most of. */
+/* The separator that occurs most often in the first line. */
 static char guess(const char *line, size_t n)
 {
     static const char marks[] = ",;\t";
@@ -146,7 +146,7 @@ static char guess(const char *line, size_t n)
 int dnn_table_open(struct dnn_csv *csv, const char *path, const char *separator,
                    struct dnn_err *err)
 {
-    static const unsigned char mark[] = {0xef, 0xbb, 0xbf}; /* UTF-8, as some begin */
+    static const unsigned char mark[] = {0xef, 0xbb, 0xbf}; /* UTF-8 byte order mark */
     size_t n, skip;
     int rc;
 
@@ -184,7 +184,7 @@ static void add_field(struct dnn_table_record *r, char *text)
     r->field[r->nfields++] = text;
 }
 
-/* Take the quotes off a field in place; *from moves behind it. */
+/* Remove the quotes of a field in place; *from moves past the field. */
 static void unquote(char **from, const char *end, char *to)
 {
     char *at = *from + 1;
@@ -197,7 +197,7 @@ static void unquote(char **from, const char *end, char *to)
         *to++ = *at;
     }
     *to = '\0';
-    *from = at + 1; /* the closing quote is there: the scan saw it */
+    *from = at + 1; /* the closing quote exists, see find_records() */
 }
 
 static const char *split(struct dnn_table_record *r, char *end, char separator)
@@ -232,8 +232,8 @@ int dnn_table_read(const struct dnn_csv *csv, size_t i, struct dnn_table_record 
     size_t n = (size_t)(csv->start[i + 1] - csv->start[i]);
     const char *why = NULL;
 
-    /* Records do not touch where empty lines were left out; what lies between is line
-     * ends, which go with those of the record. */
+    /* After the record there may be skipped empty lines, whose line ends are removed
+     * with that of the record. */
     out->text = dnn_grow(out->text, &out->text_cap, n + 1, 1);
     DNN_TRY(dnn_bytes_read(csv->bytes, csv->start[i], out->text, n, err));
     while (n > 0 && (out->text[n - 1] == '\n' || out->text[n - 1] == '\r'))

@@ -1,4 +1,4 @@
-/* fields.c - the keys that describe an import.
+/* fields.c - the configuration keys of an import.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -23,7 +23,7 @@ const struct dnn_choice dnn_pairing_choices[] = {
     {NULL,    0             },
 };
 
-/* dnn_kind_choices and what leaves it to the format. */
+/* dnn_kind_choices and "auto". */
 static const struct dnn_choice kinds[] = {
     {"auto",   -1             },
     {"image",  DNN_KIND_IMAGE },
@@ -34,10 +34,10 @@ static const struct dnn_choice kinds[] = {
 };
 
 static const struct dnn_sub extents = {.max = DNN_MAX_DIMS, .single = true};
-static const struct dnn_sub words = {.single = true};
+static const struct dnn_sub names = {.single = true};
 
 #define AT(f) offsetof(struct dnn_import, f)
-/* A key of a side: the texts and ranges are the same for both. */
+/* The keys of a side: help texts and ranges are the same for both. */
 #define KEY(key, type, member, def, choices, help)                                     \
     {key, type, AT(member), def, 0, 0, choices, help, NULL}
 #define LIST(key, member, sub, help)                                                   \
@@ -62,8 +62,7 @@ static const struct dnn_sub words = {.single = true};
 #define HELP_NAME                                                                      \
     "name of the dataset, key or feature inside the file; null: the usual one"
 #define HELP_KIND "meaning of the numbers; auto: as the format suggests"
-#define HELP_LAYOUT                                                                    \
-    "position of the channel axis in arrays that do not tell; none: no channel axis"
+#define HELP_LAYOUT "position of the channel axis in array files; none: no channel axis"
 #define HELP_GRAY "convert color images to grayscale"
 #define HELP_SHAPE "raw: shape of one sample, in file order"
 #define HELP_TYPE "dtype of raw files (null: u8) or of numbers in tables (null: f32)"
@@ -87,11 +86,11 @@ const struct dnn_field dnn_import_fields[] = {
     {"separator",  DNN_F_TEXT,  AT(separator),  "null",  0, 0,    NULL,
                       "tables: field separator; null: detected (comma, semicolon or tab)",                                        NULL  },
     {"inputs",     DNN_F_TEXTS, AT(inputs),     "[]",    0, 0,    NULL,
-                      "tables: input columns; empty: all that are not targets",                                                   &words},
+                      "tables: input columns; empty: all that are not targets",                                                   &names},
     {"targets",    DNN_F_TEXTS, AT(targets),    "[]",    0, 0,    NULL,                "tables: target columns",
-                      &words                                                                                                            },
+                      &names                                                                                                            },
     {"objects",    DNN_F_TEXTS, AT(objects),    "[]",    0, 0,    NULL,
-                      "tables: columns with paths of image or array files",                                                       &words},
+                      "tables: columns with paths of image or array files",                                                       &names},
     {"object_dir", DNN_F_TEXT,  AT(object_dir), "null",  0, 0,    NULL,
                       "directory those paths are relative to; null: the table's directory",                                       NULL  },
     {"limit",      DNN_F_INT,   AT(limit),      "0",     0, 1e18, NULL,

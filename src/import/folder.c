@@ -1,4 +1,4 @@
-/* folder.c - directories that mean something: a split, a class.
+/* folder.c - directories as splits and classes.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -11,8 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* One part of a name between slashes; len 0: there is none (the last part of a name is
- * the file itself and does not count). */
+/* A directory in a name; len 0: none.  The last component is the file itself. */
 struct part {
     const char *text;
     size_t len;
@@ -30,9 +29,9 @@ static struct part next_part(struct part p)
     return p.len == 0 ? p : first_part(p.text + p.len + 1);
 }
 
-static bool part_is(struct part p, const char *word)
+static bool part_is(struct part p, const char *name)
 {
-    return p.len == strlen(word) && memcmp(p.text, word, p.len) == 0;
+    return p.len == strlen(name) && memcmp(p.text, name, p.len) == 0;
 }
 
 static struct part find_part(const char *name, const char *tag)
@@ -63,11 +62,11 @@ int dnn_import_tagged(struct dnn_import_list *list, const char *dir, const char 
 
 static bool is_split(struct part p)
 {
-    static const char *const words[] = {"train", "training", "test",       "testing",
-                                        "val",   "valid",    "validation", NULL};
+    static const char *const splits[] = {"train", "training", "test",       "testing",
+                                         "val",   "valid",    "validation", NULL};
 
-    for (int i = 0; words[i] != NULL; i++)
-        if (p.len == strlen(words[i]) && strncasecmp(p.text, words[i], p.len) == 0)
+    for (int i = 0; splits[i] != NULL; i++)
+        if (p.len == strlen(splits[i]) && strncasecmp(p.text, splits[i], p.len) == 0)
             return true;
     return false;
 }
@@ -84,14 +83,14 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The different words, sorted; so many are left. */
-static int64_t unique(const char **word, size_t n)
+/* Sort the names and remove duplicates; returns how many are left. */
+static int64_t unique(const char **name, size_t n)
 {
     size_t kept = 0;
 
-    qsort(word, n, sizeof *word, by_text);
+    qsort(name, n, sizeof *name, by_text);
     for (size_t i = 0; i < n; i++)
-        if (kept == 0 || strcmp(word[kept - 1], word[i]) != 0) word[kept++] = word[i];
+        if (kept == 0 || strcmp(name[kept - 1], name[i]) != 0) name[kept++] = name[i];
     return (int64_t)kept;
 }
 
@@ -99,43 +98,44 @@ int64_t dnn_import_classes(struct dnn_import_list *list, const char *tag,
                            const char *const **names)
 {
     bool splits = true;
-    const char **word;
+    const char **class_name;
     int64_t n;
 
     for (size_t i = 0; i < list->n; i++)
         splits = splits && is_split(first_part(list->file[i].name));
     for (size_t i = 0; i < list->n; i++)
         if (class_part(list->file[i].name, tag, splits).len == 0) return 0;
-    word = dnn_alloc((list->n + 1) * sizeof *word);
+    class_name = dnn_alloc((list->n + 1) * sizeof *class_name);
     for (size_t i = 0; i < list->n; i++) {
         struct part p = class_part(list->file[i].name, tag, splits);
 
-        /* Files of a class follow each other: one copy serves them. */
-        if (i > 0 && part_is(p, word[i - 1]))
-            word[i] = word[i - 1];
+        /* Files of a class are consecutive and share one copy. */
+        if (i > 0 && part_is(p, class_name[i - 1]))
+            class_name[i] = class_name[i - 1];
         else {
             char *text = dnn_strndup(p.text, p.len);
 
-            word[i] = dnn_arena_strdup(list->arena, text);
+            class_name[i] = dnn_arena_strdup(list->arena, text);
             dnn_free(text);
         }
     }
     const char **all = dnn_alloc((list->n + 1) * sizeof *all);
-    memcpy(all, word, list->n * sizeof *all);
+    memcpy(all, class_name, list->n * sizeof *all);
     n = unique(all, list->n);
-    if (n < 2) n = 0; /* one directory tells nothing apart */
+    if (n < 2) n = 0; /* a single directory is not a class */
     if (n > 0) {
         const char **kept = dnn_arena_alloc(list->arena, (size_t)n * sizeof *kept);
 
         memcpy(kept, all, (size_t)n * sizeof *kept);
         *names = kept;
         for (size_t i = 0; i < list->n; i++) {
-            const char **at = bsearch(&word[i], kept, (size_t)n, sizeof *kept, by_text);
+            const char **at =
+                bsearch(&class_name[i], kept, (size_t)n, sizeof *kept, by_text);
 
             list->file[i].class_of = at - kept;
         }
     }
     dnn_free(all);
-    dnn_free(word);
+    dnn_free(class_name);
     return n;
 }

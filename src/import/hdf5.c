@@ -23,27 +23,27 @@ static bool sniff(const unsigned char *head, size_t n)
 #include <unistd.h>
 
 enum {
-    CACHE = 64 << 20, /* bytes of decoded chunks that a dataset may keep */
-    SLOTS = 10007     /* prime, many times the chunks that fit           */
+    CACHE_BYTES = 64 << 20, /* chunk cache of a dataset in bytes               */
+    CACHE_SLOTS = 10007     /* prime, much larger than the number of chunks    */
 };
 
 /* ---- the library ---- */
 
-static pthread_mutex_t one_caller = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t library_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void dnn_hdf5_lock(void)
 {
-    pthread_mutex_lock(&one_caller);
+    pthread_mutex_lock(&library_lock);
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
 }
 
 void dnn_hdf5_unlock(void)
 {
-    pthread_mutex_unlock(&one_caller);
+    pthread_mutex_unlock(&library_lock);
 }
 
-/* The deepest function knows best. */
-static herr_t reason(unsigned n, const H5E_error2_t *e, void *arg)
+/* The innermost function has the most specific message. */
+static herr_t first_message(unsigned n, const H5E_error2_t *e, void *arg)
 {
     const char **text = arg;
 
@@ -55,7 +55,7 @@ int dnn_hdf5_fail(const char *what, struct dnn_err *err)
 {
     const char *why = "the file is damaged";
 
-    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, reason, &why);
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, first_message, &why);
     int rc = dnn_fail(err, DNN_EDATA, "%s: HDF5 cannot read it: %.300s", what, why);
     H5Eclear2(H5E_DEFAULT);
     return rc;
@@ -64,9 +64,9 @@ int dnn_hdf5_fail(const char *what, struct dnn_err *err)
 /* ---- the open file ---- */
 
 struct file {
-    struct dnn_file_cache kept;
+    struct dnn_file_cache entry;
     const struct dnn_store *store;
-    hid_t id, data[2]; /* of the columns; below 0: not open */
+    hid_t id, data[2]; /* datasets of the columns; below 0: not open */
 };
 
 static int open_id(const char *path, hid_t *out, struct dnn_err *err)
@@ -75,11 +75,11 @@ static int open_id(const char *path, hid_t *out, struct dnn_err *err)
 
     H5Pset_fclose_degree(how, H5F_CLOSE_STRONG);
 #if H5_VERSION_GE(1, 12, 1)
-    /* Nobody writes it in place, and some file systems know no locks. */
+    /* Input files are not modified, and some file systems do not support locks. */
     H5Pset_file_locking(how, false, true);
 #endif
     *out = H5Fopen(path, H5F_ACC_RDONLY, how);
-    /* At once: the next call forgets the reason. */
+    /* Immediately: the next call clears the message. */
     int rc = *out < 0 ? dnn_hdf5_fail(path, err) : 0;
     H5Pclose(how);
     return rc;
@@ -93,36 +93,36 @@ static void close_all(struct file *f)
     f->id = f->data[0] = f->data[1] = -1;
 }
 
-static void close_file(struct dnn_file_cache *kept)
+static void close_file(struct dnn_file_cache *entry)
 {
     dnn_hdf5_lock();
-    close_all((struct file *)kept);
+    close_all((struct file *)entry);
     dnn_hdf5_unlock();
 }
 
-/* With room for whole chunks, lest each sample decodes its chunk anew. */
+/* With a chunk cache, so that not every sample decodes its chunk again. */
 static hid_t open_data(hid_t file, const char *name, size_t *bytes)
 {
     hid_t data = H5Dopen2(file, name, H5P_DEFAULT);
     size_t cache = data < 0 ? 0 : dnn_hdf5_chunk(data);
 
     if (cache == 0) return data;
-    if (cache < CACHE) cache = CACHE;
+    if (cache < CACHE_BYTES) cache = CACHE_BYTES;
     H5Dclose(data);
     hid_t how = H5Pcreate(H5P_DATASET_ACCESS);
-    H5Pset_chunk_cache(how, SLOTS, cache, 1);
+    H5Pset_chunk_cache(how, CACHE_SLOTS, cache, 1);
     data = H5Dopen2(file, name, how);
     H5Pclose(how);
     *bytes += cache;
     return data;
 }
 
-static int open_file(struct dnn_file_cache *kept, struct dnn_err *err)
+static int open_file(struct dnn_file_cache *entry, struct dnn_err *err)
 {
-    struct file *f = (struct file *)kept;
+    struct file *f = (struct file *)entry;
 
     dnn_hdf5_lock();
-    kept->bytes = 0;
+    entry->bytes = 0;
     int rc = open_id(f->store->path, &f->id, err);
     dnn_hdf5_unlock();
     return rc;
@@ -130,8 +130,8 @@ static int open_file(struct dnn_file_cache *kept, struct dnn_err *err)
 
 /* ---- reading ---- */
 
-/* Select a row (-1: all) and make the like of it in memory; below 0 if that cannot be,
- * which it could when the file was opened. */
+/* Select a row (-1: all) and make the matching dataspace in memory; below 0 if that
+ * fails, because the file has changed since it was opened. */
 static hid_t select_row(hid_t space, const struct dnn_shape *shape, int64_t row)
 {
     hsize_t start[DNN_MAX_DIMS] = {0}, count[DNN_MAX_DIMS], dims[DNN_MAX_DIMS];
@@ -168,31 +168,31 @@ static int read_row(const char *what, hid_t data, hid_t type,
     return rc;
 }
 
-/* The dataset of a part: that of a column stays open. */
-static hid_t data_of(struct file *f, int part, bool *keep)
+/* The dataset of an array; datasets of columns stay open. */
+static hid_t data_of(struct file *f, int array, bool *keep)
 {
     const struct dnn_chosen *chosen = &f->store->chosen;
-    const char *name = f->store->part[part].name;
-    int c = part == chosen->target ? 1 : 0;
+    const char *name = f->store->array[array].name;
+    int c = array == chosen->target ? 1 : 0;
 
     *keep = !chosen->members;
     if (*keep && f->data[c] >= 0) return f->data[c];
-    hid_t data = open_data(f->id, name, &f->kept.bytes);
+    hid_t data = open_data(f->id, name, &f->entry.bytes);
     if (*keep) f->data[c] = data;
     return data;
 }
 
-static int fetch(const struct dnn_store *store, int part, int64_t row, size_t bytes,
+static int fetch(const struct dnn_store *store, int array, int64_t row, size_t bytes,
                  void *to, struct dnn_err *err)
 {
     struct file *f = store->own;
-    const struct dnn_part *p = &store->part[part];
+    const struct dnn_store_array *p = &store->array[array];
     bool keep;
 
     (void)bytes;
-    DNN_TRY(dnn_file_cache_take(&f->kept, open_file, err));
+    DNN_TRY(dnn_file_cache_take(&f->entry, open_file, err));
     dnn_hdf5_lock();
-    hid_t data = data_of(f, part, &keep);
+    hid_t data = data_of(f, array, &keep);
     hid_t type = data < 0              ? -1
                  : p->type == DNN_BOOL ? H5Dget_type(data)
                                        : dnn_hdf5_type(p->type);
@@ -205,7 +205,7 @@ static int fetch(const struct dnn_store *store, int part, int64_t row, size_t by
     if (type >= 0) H5Tclose(type);
     if (data >= 0 && !keep) H5Dclose(data);
     dnn_hdf5_unlock();
-    dnn_file_cache_give(&f->kept);
+    dnn_file_cache_give(&f->entry);
     return rc;
 }
 
@@ -213,7 +213,7 @@ static void drop(struct dnn_store *store)
 {
     struct file *f = store->own;
 
-    dnn_file_cache_end(&f->kept);
+    dnn_file_cache_end(&f->entry);
     dnn_free(f);
 }
 
@@ -229,15 +229,15 @@ static int open_hdf5(const char *path, const struct dnn_import *how,
         return dnn_fail(err, DNN_EIO, "%s: %s", path, strerror(errno));
     struct file *f = dnn_alloc(sizeof *f);
     struct dnn_store *store = dnn_store_make(&type, path, how, f);
-    dnn_file_cache_make(&f->kept, close_file);
+    dnn_file_cache_make(&f->entry, close_file);
     f->store = store;
     f->id = f->data[0] = f->data[1] = -1;
-    int rc = dnn_file_cache_take(&f->kept, open_file, err);
+    int rc = dnn_file_cache_take(&f->entry, open_file, err);
     if (rc == 0) {
         dnn_hdf5_lock();
         rc = dnn_hdf5_list(store, f->id, err);
         dnn_hdf5_unlock();
-        dnn_file_cache_give(&f->kept);
+        dnn_file_cache_give(&f->entry);
     }
     if (rc == 0) return dnn_store_open(store, side == &how->target, out, err);
     dnn_store_close(&store->source);

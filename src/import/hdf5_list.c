@@ -1,5 +1,4 @@
-/* hdf5_list.c - which datasets an HDF5 file has, looked at with care: a file may claim
- * anything.
+/* hdf5_list.c - list and check the datasets of an HDF5 file, which may be damaged.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -14,10 +13,10 @@
 #include <string.h>
 
 enum {
-    DEPTH = 16,            /* of groups in groups                                     */
-    MOST = 1 << 16,        /* objects in a file                                       */
-    CHUNK_BYTES = 1 << 30, /* of a chunk: it is decoded whole                         */
-    RATIO = 1 << 20        /* what a stored byte may stand for: filters, and chunks that
+    MAX_DEPTH = 16,        /* of nested groups                                        */
+    MAX_OBJECTS = 1 << 16, /* objects in a file                                       */
+    MAX_CHUNK = 1 << 30,   /* of a chunk, which is decoded completely                 */
+    MAX_RATIO = 1 << 20    /* maximum bytes per stored byte: filters, and chunks that
                             * were never written                                      */
 };
 
@@ -31,7 +30,7 @@ typedef H5L_info_t link_info;
 
 /* ---- types ---- */
 
-/* h5py keeps bools as an enumeration of FALSE and TRUE. */
+/* h5py stores bools as an enumeration of FALSE and TRUE. */
 static bool is_bool(hid_t type)
 {
     char *low = NULL, *high = NULL;
@@ -49,7 +48,7 @@ static bool is_bool(hid_t type)
     return is;
 }
 
-/* Whether a float of two bytes is IEEE's, not the upper half of a longer one. */
+/* Whether a 2-byte float is IEEE half precision, not bfloat16. */
 static bool is_half(hid_t type)
 {
     size_t sign, exponent, esize, mantissa, msize;
@@ -61,8 +60,9 @@ static bool is_half(hid_t type)
 static bool find_type(hid_t type, enum dnn_dtype *out)
 {
     static const enum dnn_dtype real[] = {DNN_U8, DNN_F16, DNN_F32, DNN_F64};
-    static const enum dnn_dtype whole[] = {DNN_I8, DNN_I16, DNN_I32, DNN_I64};
-    static const enum dnn_dtype natural[] = {DNN_U8, DNN_U16, DNN_U32, DNN_U64};
+    static const enum dnn_dtype integer[] = {DNN_I8, DNN_I16, DNN_I32, DNN_I64};
+    static const enum dnn_dtype unsigned_integer[] = {DNN_U8, DNN_U16, DNN_U32,
+                                                      DNN_U64};
     H5T_class_t class = H5Tget_class(type);
     size_t size = H5Tget_size(type);
     int log = size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : size == 8 ? 3 : -1;
@@ -74,11 +74,11 @@ static bool find_type(hid_t type, enum dnn_dtype *out)
         *out = real[log];
         return log > 0 && (log > 1 || is_half(type));
     }
-    *out = H5Tget_sign(type) == H5T_SGN_NONE ? natural[log] : whole[log];
+    *out = H5Tget_sign(type) == H5T_SGN_NONE ? unsigned_integer[log] : integer[log];
     return class == H5T_INTEGER;
 }
 
-static hid_t half(void)
+static hid_t half_type(void)
 {
     hid_t type = H5Tcopy(H5T_NATIVE_FLOAT);
 
@@ -94,7 +94,7 @@ hid_t dnn_hdf5_type(enum dnn_dtype type)
 {
     switch (type) {
     case DNN_F16:
-        return half();
+        return half_type();
     case DNN_F32:
         return H5Tcopy(H5T_NATIVE_FLOAT);
     case DNN_F64:
@@ -116,7 +116,7 @@ hid_t dnn_hdf5_type(enum dnn_dtype type)
     case DNN_U64:
         return H5Tcopy(H5T_NATIVE_UINT64);
     default:
-        return -1; /* bools are read as the file has them */
+        return -1; /* bools are read with the type of the file */
     }
 }
 
@@ -138,11 +138,11 @@ size_t dnn_hdf5_chunk(hid_t data)
     return n <= 0 ? 0 : bytes;
 }
 
-/* Whether the numbers are in this file, and as many as it claims. */
-static const char *check_layout(hid_t data, const struct dnn_part *part)
+/* Check that all values are stored in this file. */
+static const char *check_layout(hid_t data, const struct dnn_store_array *array)
 {
     hid_t plist = H5Dget_create_plist(data);
-    struct dnn_tensor is = {.dtype = part->type, .shape = part->shape};
+    struct dnn_tensor is = {.dtype = array->type, .shape = array->shape};
     size_t bytes = 0;
 
     if (plist < 0) return "has an unknown type";
@@ -153,48 +153,49 @@ static const char *check_layout(hid_t data, const struct dnn_part *part)
     if (layout < 0) return "has an unknown type";
     if (layout == H5D_VIRTUAL || elsewhere != 0)
         return "stores its data in another file (external storage)";
-    if (dnn_hdf5_chunk(data) > CHUNK_BYTES) return "has chunks larger than 1 GiB";
+    if (dnn_hdf5_chunk(data) > MAX_CHUNK) return "has chunks larger than 1 GiB";
     size_t stored = H5Dget_storage_size(data);
     if (bytes > 0 && stored == 0) return "is empty";
-    if (bytes / RATIO > stored) return "is larger than the file; the file is damaged";
+    if (bytes / MAX_RATIO > stored)
+        return "is larger than the file; the file is damaged";
     if (layout == H5D_CONTIGUOUS && bytes > stored) return "is truncated";
     return NULL;
 }
 
-static const char *look(hid_t data, struct dnn_part *part)
+static const char *inspect(hid_t data, struct dnn_store_array *array)
 {
     hid_t type = H5Dget_type(data), space = H5Dget_space(data);
-    const char *wrong = NULL;
+    const char *error = NULL;
     hsize_t dims[DNN_MAX_DIMS];
 
     if (type < 0 || space < 0)
-        wrong = "has an unknown type";
-    else if (!find_type(type, &part->type))
-        wrong = "has an unsupported element type";
+        error = "has an unknown type";
+    else if (!find_type(type, &array->type))
+        error = "has an unsupported element type";
     else if (H5Sis_simple(space) <= 0 || H5Sget_simple_extent_type(space) == H5S_NULL ||
              H5Sget_simple_extent_ndims(space) > DNN_MAX_DIMS)
-        wrong = "has more than 8 axes";
+        error = "has more than 8 axes";
     else {
-        part->shape = (struct dnn_shape){.ndim = H5Sget_simple_extent_ndims(space)};
-        if (H5Sget_simple_extent_dims(space, dims, NULL) < 0) wrong = "has no shape";
-        for (int i = 0; i < part->shape.ndim && wrong == NULL; i++) {
-            if (dims[i] > INT64_MAX) wrong = "is too large";
-            part->shape.dim[i] = (int64_t)dims[i];
+        array->shape = (struct dnn_shape){.ndim = H5Sget_simple_extent_ndims(space)};
+        if (H5Sget_simple_extent_dims(space, dims, NULL) < 0) error = "has no shape";
+        for (int i = 0; i < array->shape.ndim && error == NULL; i++) {
+            if (dims[i] > INT64_MAX) error = "is too large";
+            array->shape.dim[i] = (int64_t)dims[i];
         }
     }
     if (space >= 0) H5Sclose(space);
     if (type >= 0) H5Tclose(type);
-    return wrong != NULL ? wrong : check_layout(data, part);
+    return error != NULL ? error : check_layout(data, array);
 }
 
-/* Why its chunks cannot be unpacked, or NULL; for dnn_free(). */
+/* The error if a filter of its chunks is missing, or NULL; for dnn_free(). */
 static char *missing_filter(hid_t data)
 {
     hid_t plist = H5Dget_create_plist(data);
     int n = plist < 0 ? 0 : H5Pget_nfilters(plist);
-    char *wrong = NULL;
+    char *error = NULL;
 
-    for (int i = 0; i < n && wrong == NULL; i++) {
+    for (int i = 0; i < n && error == NULL; i++) {
         char name[64] = "";
         unsigned flags, config;
         size_t nvalues = 0;
@@ -204,18 +205,18 @@ static char *missing_filter(hid_t data)
         for (char *c = name; *c != '\0'; c++)
             if ((unsigned char)*c < 32 || *c == 127) *c = '?';
         if (id < 0 || H5Zfilter_avail(id) <= 0)
-            wrong = dnn_format("needs the HDF5 filter %d (%s), which is not installed",
+            error = dnn_format("needs the HDF5 filter %d (%s), which is not installed",
                                (int)id, name[0] != '\0' ? name : "unnamed");
     }
     if (plist >= 0) H5Pclose(plist);
-    return wrong;
+    return error;
 }
 
-/* ---- all of them ---- */
+/* ---- all datasets ---- */
 
 struct walk {
     struct dnn_store *store;
-    const char *prefix; /* path of the group, with a slash at the end, or empty */
+    const char *prefix; /* path of the group, ending in a slash, or empty */
     int depth, *seen;
     struct dnn_err *err;
     int rc;
@@ -223,7 +224,7 @@ struct walk {
 
 static herr_t visit(hid_t group, const char *name, const link_info *link, void *arg);
 
-/* In the order of names, which is the same whoever wrote the file. */
+/* In the order of names, which does not depend on how the file was written. */
 static int walk_group(hid_t group, struct walk *w)
 {
     hsize_t at = 0;
@@ -233,12 +234,12 @@ static int walk_group(hid_t group, struct walk *w)
     return w->rc;
 }
 
-static void add(struct walk *w, hid_t data, const char *path)
+static void add_dataset(struct walk *w, hid_t data, const char *path)
 {
-    struct dnn_part *part = dnn_store_add(w->store, path);
-    const char *wrong = look(data, part);
+    struct dnn_store_array *array = dnn_store_add(w->store, path);
+    const char *error = inspect(data, array);
 
-    part->wrong = wrong != NULL ? dnn_strdup(wrong) : missing_filter(data);
+    array->error = error != NULL ? dnn_strdup(error) : missing_filter(data);
     H5Eclear2(H5E_DEFAULT);
 }
 
@@ -246,12 +247,12 @@ static herr_t visit(hid_t group, const char *name, const link_info *link, void *
 {
     struct walk *w = arg;
 
-    if (++*w->seen > MOST) {
+    if (++*w->seen > MAX_OBJECTS) {
         w->rc = dnn_fail(w->err, DNN_EDATA, "%s: has more than %d objects",
-                         w->store->path, MOST);
+                         w->store->path, MAX_OBJECTS);
         return -1;
     }
-    /* Links lead to other places, or to other files. */
+    /* Skip soft and external links. */
     if (link->type != H5L_TYPE_HARD) return 0;
     char *path = dnn_format("%s%s", w->prefix, name);
     for (char *c = path; *c != '\0'; c++)
@@ -259,8 +260,8 @@ static herr_t visit(hid_t group, const char *name, const link_info *link, void *
     hid_t found = H5Oopen(group, name, H5P_DEFAULT);
     H5I_type_t kind = found < 0 ? H5I_BADID : H5Iget_type(found);
     if (kind == H5I_DATASET) {
-        add(w, found, path);
-    } else if (kind == H5I_GROUP && w->depth < DEPTH) {
+        add_dataset(w, found, path);
+    } else if (kind == H5I_GROUP && w->depth < MAX_DEPTH) {
         char *prefix = dnn_format("%s/", path);
         struct walk inner = *w;
 
@@ -269,7 +270,7 @@ static herr_t visit(hid_t group, const char *name, const link_info *link, void *
         w->rc = walk_group(found, &inner);
         dnn_free(prefix);
     } else if (found < 0) {
-        dnn_store_add(w->store, path)->wrong = dnn_strdup("cannot be opened");
+        dnn_store_add(w->store, path)->error = dnn_strdup("cannot be opened");
         H5Eclear2(H5E_DEFAULT);
     }
     if (found >= 0) H5Oclose(found);

@@ -1,7 +1,6 @@
-/* hdf5_write.c - arrays of reals by name, as an HDF5 file that appears whole or not at
- * all.
+/* hdf5_write.c - write named floating-point arrays to an HDF5 file.
  *
- * HDF5 writes beside the file's place; what it wrote is made durable and renamed.
+ * HDF5 writes a temporary file in the same directory, which is then synced and renamed.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -21,7 +20,7 @@
 #include <unistd.h>
 
 struct dnn_hdf5_out {
-    char *path, *part, *dir; /* owned: the file, what is written, where both are */
+    char *path, *temp, *dir; /* owned: final path, temporary file, their directory */
     hid_t file, type, groups;
 };
 
@@ -46,7 +45,7 @@ static int fail_system(const struct dnn_hdf5_out *out, const char *what,
 
 /* ---- the file ---- */
 
-/* HDF5 has no name for it in every version. */
+/* Not all versions of HDF5 have a predefined half-precision type. */
 static hid_t half_type(void)
 {
     hid_t type = H5Tcopy(H5T_IEEE_F32LE);
@@ -57,14 +56,14 @@ static hid_t half_type(void)
     return type;
 }
 
-static void name_parts(struct dnn_hdf5_out *out, const char *path)
+static void set_paths(struct dnn_hdf5_out *out, const char *path)
 {
     const char *slash = strrchr(path, '/');
     size_t len = slash == NULL ? 0 : (size_t)(slash - path);
 
     out->path = dnn_strdup(path);
     out->dir = slash == NULL ? dnn_strdup(".") : dnn_strndup(path, len == 0 ? 1 : len);
-    out->part = dnn_format("%s/.%s.%ld.part", out->dir,
+    out->temp = dnn_format("%s/.%s.%ld.part", out->dir,
                            slash == NULL ? path : slash + 1, (long)getpid());
 }
 
@@ -77,10 +76,10 @@ static void close_file(struct dnn_hdf5_out *out)
     out->file = out->type = out->groups = -1;
 }
 
-static void forget(struct dnn_hdf5_out *out)
+static void free_out(struct dnn_hdf5_out *out)
 {
     dnn_free(out->path);
-    dnn_free(out->part);
+    dnn_free(out->temp);
     dnn_free(out->dir);
     dnn_free(out);
 }
@@ -90,7 +89,7 @@ int dnn_hdf5_create(const char *path, enum dnn_dtype type, struct dnn_hdf5_out *
 {
     struct dnn_hdf5_out *o = dnn_alloc(sizeof *o);
 
-    name_parts(o, path);
+    set_paths(o, path);
     dnn_hdf5_lock();
     o->type = type == DNN_F16   ? half_type()
               : type == DNN_F64 ? H5Tcopy(H5T_IEEE_F64LE)
@@ -100,13 +99,13 @@ int dnn_hdf5_create(const char *path, enum dnn_dtype type, struct dnn_hdf5_out *
     hid_t how = H5Pcreate(H5P_FILE_ACCESS);
     H5Pset_fclose_degree(how, H5F_CLOSE_STRONG);
     H5Pset_libver_bounds(how, H5F_LIBVER_V18, H5F_LIBVER_LATEST);
-    o->file = H5Fcreate(o->part, H5F_ACC_TRUNC, H5P_DEFAULT, how);
+    o->file = H5Fcreate(o->temp, H5F_ACC_TRUNC, H5P_DEFAULT, how);
     int rc = o->file < 0 ? fail(o, "it", err) : 0;
     H5Pclose(how);
     if (rc < 0) close_file(o);
     dnn_hdf5_unlock();
     if (rc < 0)
-        forget(o);
+        free_out(o);
     else
         *out = o;
     return rc;
@@ -114,7 +113,7 @@ int dnn_hdf5_create(const char *path, enum dnn_dtype type, struct dnn_hdf5_out *
 
 /* ---- datasets ---- */
 
-/* Whether every link on the way to a name is there. */
+/* Whether every link of the path exists. */
 static bool exists(hid_t file, const char *name)
 {
     char *path = dnn_strdup(name);
@@ -132,7 +131,7 @@ static bool exists(hid_t file, const char *name)
     return there;
 }
 
-static char *free_name(hid_t file, const char *name)
+static char *unused_name(hid_t file, const char *name)
 {
     char *now = dnn_strdup(name);
 
@@ -151,7 +150,7 @@ int dnn_hdf5_put(struct dnn_hdf5_out *out, const char *name,
     for (int i = 0; i < shape->ndim; i++)
         dims[i] = (hsize_t)shape->dim[i];
     dnn_hdf5_lock();
-    char *as = free_name(out->file, name);
+    char *as = unused_name(out->file, name);
     hid_t space = H5Screate_simple(shape->ndim, dims, NULL);
     hid_t set = H5Dcreate2(out->file, as, out->type, space, out->groups, H5P_DEFAULT,
                            H5P_DEFAULT);
@@ -168,7 +167,7 @@ int dnn_hdf5_put(struct dnn_hdf5_out *out, const char *name,
 
 /* ---- the end ---- */
 
-static int make_durable(const char *path)
+static int sync_path(const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     int rc = fd < 0 ? -1 : fsync(fd);
@@ -184,19 +183,19 @@ int dnn_hdf5_commit(struct dnn_hdf5_out *out, struct dnn_err *err)
     int rc = 0;
 
     dnn_hdf5_lock();
-    if (H5Fclose(out->file) < 0) rc = fail(out, "its end", err);
+    if (H5Fclose(out->file) < 0) rc = fail(out, "the end of the file", err);
     out->file = -1;
     close_file(out);
     dnn_hdf5_unlock();
-    if (rc == 0 && make_durable(out->part) < 0)
-        rc = fail_system(out, "make it durable", err);
-    if (rc == 0 && rename(out->part, out->path) < 0)
-        rc = fail_system(out, "put it in place", err);
-    if (rc < 0) unlink(out->part);
-    /* File systems that cannot do it for directories have nothing to do. */
-    if (rc == 0 && make_durable(out->dir) < 0 && errno != EINVAL)
-        rc = fail_system(out, "make its directory durable", err);
-    forget(out);
+    if (rc == 0 && sync_path(out->temp) < 0)
+        rc = fail_system(out, "sync it to disk", err);
+    if (rc == 0 && rename(out->temp, out->path) < 0)
+        rc = fail_system(out, "rename the temporary file", err);
+    if (rc < 0) unlink(out->temp);
+    /* EINVAL: the file system does not need or support fsync() of directories. */
+    if (rc == 0 && sync_path(out->dir) < 0 && errno != EINVAL)
+        rc = fail_system(out, "sync its directory to disk", err);
+    free_out(out);
     return rc;
 }
 
@@ -206,8 +205,8 @@ void dnn_hdf5_abandon(struct dnn_hdf5_out *out)
     dnn_hdf5_lock();
     close_file(out);
     dnn_hdf5_unlock();
-    unlink(out->part);
-    forget(out);
+    unlink(out->temp);
+    free_out(out);
 }
 
 #else

@@ -1,7 +1,6 @@
-/* hdf5_write.h - arrays of reals by name, as an HDF5 file that appears whole or not at
- * all.
+/* hdf5_write.h - write named floating-point arrays to an HDF5 file.
  *
- * All is Local.
+ * The file appears only when it is complete.  All functions are Local.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -15,17 +14,17 @@
 
 struct dnn_hdf5_out;
 
-/* Begin a file of numbers of this type (F16, F32 or F64) beside path.  DNN_ECONFIG if
- * this build has no HDF5.  The caller owns *out. */
+/* Create a temporary file in the directory of path for datasets of this type (F16, F32
+ * or F64).  DNN_ECONFIG if this build has no HDF5.  The caller owns *out. */
 int dnn_hdf5_create(const char *path, enum dnn_dtype type, struct dnn_hdf5_out **out,
                     struct dnn_err *err);
-/* A dataset.  Slashes in the name make groups; one that is there already gets "~2"
- * behind it. */
+/* Write a dataset.  Slashes in the name make groups; if the name exists, "~2" is
+ * appended to it. */
 int dnn_hdf5_put(struct dnn_hdf5_out *out, const char *name,
                  const struct dnn_shape *shape, const float *data, struct dnn_err *err);
-/* Put the file in place.  Ends out, also on failure. */
+/* Rename the file to path.  Frees out, also on failure. */
 int dnn_hdf5_commit(struct dnn_hdf5_out *out, struct dnn_err *err);
-/* Forget it; path stays as it was.  Ends out; NULL is fine. */
+/* Delete the temporary file; path is not changed.  Frees out, which may be NULL. */
 void dnn_hdf5_abandon(struct dnn_hdf5_out *out);
 
 #endif

@@ -1,8 +1,8 @@
-/* idx.c - IDX files, in which MNIST and similar datasets come: images and, beside them,
- * labels.
+/* idx.c - IDX files, the format of MNIST and similar datasets: images and labels in
+ * separate files.
  *
- * The partner of "train-images-idx3-ubyte" is "train-labels-idx1-ubyte"; each may be
- * compressed.
+ * The labels of "train-images-idx3-ubyte" are in "train-labels-idx1-ubyte"; each file
+ * may be compressed.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -22,8 +22,8 @@ struct idx {
     struct dnn_bytes *bytes;
     enum dnn_dtype type;
     struct dnn_shape shape; /* as in the file, samples first */
-    int64_t start;          /* of the numbers                */
-    int64_t each;           /* bytes of a sample             */
+    int64_t start;          /* of the values                 */
+    int64_t sample_bytes;   /* bytes of a sample             */
 };
 
 struct idx_source {
@@ -31,8 +31,8 @@ struct idx_source {
     struct idx file;
     struct dnn_axes axes;
     int64_t limit;
-    int32_t *label;    /* of all samples, or NULL */
-    const char *of[2]; /* the files */
+    int32_t *label;       /* labels of all samples, or NULL */
+    const char *files[2]; /* paths of the files */
 };
 
 static bool sniff(const unsigned char *head, size_t n)
@@ -92,7 +92,7 @@ static int read_header(struct idx *f, struct dnn_err *err)
     return 0;
 }
 
-/* The file is as long as its header says. */
+/* The file size must match the header. */
 static int check_length(struct idx *f, struct dnn_err *err)
 {
     struct dnn_tensor all = {.name = f->path, .dtype = f->type, .shape = f->shape};
@@ -107,7 +107,7 @@ static int check_length(struct idx *f, struct dnn_err *err)
             "%s: the header declares %s %s, but %" PRId64 " bytes follow it", f->path,
             dnn_dtype_name(f->type), dnn_shape_text(text, sizeof text, &f->shape),
             length - f->start);
-    f->each = f->shape.dim[0] == 0 ? 0 : (int64_t)bytes / f->shape.dim[0];
+    f->sample_bytes = f->shape.dim[0] == 0 ? 0 : (int64_t)bytes / f->shape.dim[0];
     return 0;
 }
 
@@ -125,14 +125,15 @@ static void close_idx(struct idx *f)
     dnn_free(f->path);
 }
 
-/* Numbers of the file from sample first on, in this machine's order. */
-static int read_numbers(const struct idx *f, int64_t first, void *to, size_t bytes,
-                        struct dnn_err *err)
+/* Read values starting at sample first, in native byte order. */
+static int read_values(const struct idx *f, int64_t first, void *to, size_t bytes,
+                       struct dnn_err *err)
 {
     struct dnn_npy order = {.type = f->type,
                             .swap = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__};
 
-    DNN_TRY(dnn_bytes_read(f->bytes, f->start + first * f->each, to, bytes, err));
+    DNN_TRY(
+        dnn_bytes_read(f->bytes, f->start + first * f->sample_bytes, to, bytes, err));
     dnn_npy_swap(&order, to, bytes / dnn_dtype_size(f->type));
     return 0;
 }
@@ -156,14 +157,14 @@ static int check_labels(const struct idx_source *s, const struct idx *f,
     return 0;
 }
 
-/* All labels, and how many classes there are. */
+/* Read all labels and count the classes. */
 static int read_labels(struct idx_source *s, const struct idx *f,
                        struct dnn_column *col, struct dnn_err *err)
 {
     struct dnn_array all = {0};
     int rc = dnn_array_make(&all, f->type, &f->shape, err);
 
-    if (rc == 0) rc = read_numbers(f, 0, all.data, dnn_array_bytes(&all), err);
+    if (rc == 0) rc = read_values(f, 0, all.data, dnn_array_bytes(&all), err);
     if (rc == 0) rc = dnn_array_convert(&all, DNN_I32, true, err);
     for (int64_t i = 0; rc == 0 && i < f->shape.dim[0]; i++) {
         int32_t label = ((const int32_t *)all.data)[i];
@@ -174,7 +175,7 @@ static int read_labels(struct idx_source *s, const struct idx *f,
                           f->path, i, label);
         if (label >= col->classes) col->classes = (int64_t)label + 1;
     }
-    s->label = all.data; /* taken over; freed with free() as arrays are */
+    s->label = all.data; /* owned from here on; freed with free(), like arrays */
     return rc;
 }
 
@@ -216,7 +217,7 @@ static int add_labels(struct idx_source *s, struct dnn_err *err)
     rc = open_idx(path, &f, err);
     if (rc == 0) rc = check_labels(s, &f, err);
     if (rc == 0) rc = read_labels(s, &f, col, err);
-    s->of[s->base.nfiles++] = path;
+    s->files[s->base.nfiles++] = path;
     dnn_bytes_close(f.bytes);
     dnn_free(f.path);
     return rc;
@@ -233,7 +234,7 @@ static int read_sample(const struct dnn_source *source, int64_t i,
 
     memcpy(shape.dim, s->file.shape.dim + 1, (size_t)shape.ndim * sizeof shape.dim[0]);
     DNN_TRY(dnn_array_make(array, s->file.type, &shape, err));
-    DNN_TRY(read_numbers(&s->file, i, array->data, (size_t)s->file.each, err));
+    DNN_TRY(read_values(&s->file, i, array->data, (size_t)s->file.sample_bytes, err));
     DNN_TRY(dnn_axes_apply(&s->axes, s->file.path, array, err));
     out->ncols = s->base.ncols;
     if (s->base.ncols == 1) return 0;
@@ -263,7 +264,7 @@ static void close_source(struct dnn_source *source)
 
     close_idx(&s->file);
     free(s->label);
-    dnn_free((char *)s->of[1]);
+    dnn_free((char *)s->files[1]);
     dnn_free(s);
 }
 
@@ -317,8 +318,8 @@ static int open_file(const char *path, const struct dnn_import *how,
 
     s->base.type = &idx_type;
     rc = open_idx(path, &s->file, err);
-    s->of[s->base.nfiles++] = s->file.path;
-    s->base.file = s->of;
+    s->files[s->base.nfiles++] = s->file.path;
+    s->base.file = s->files;
     if (rc == 0) rc = fill(s, how, side, err);
     if (rc < 0)
         close_source(&s->base);
@@ -327,15 +328,15 @@ static int open_file(const char *path, const struct dnn_import *how,
     return rc;
 }
 
-/* ---- a directory of them ---- */
+/* ---- a directory ---- */
 
 static bool is_images(const char *name)
 {
     return strstr(name, "images") != NULL && strstr(name, "ubyte") != NULL;
 }
 
-/* The same file is there without .gz: the list is sorted, so it comes right before. */
-static bool is_twin(const struct dnn_import_list *list, size_t i)
+/* Whether the same file without .gz precedes it in the sorted list. */
+static bool is_gz_duplicate(const struct dnn_import_list *list, size_t i)
 {
     size_t len;
 
@@ -345,7 +346,7 @@ static bool is_twin(const struct dnn_import_list *list, size_t i)
            strcmp(list->file[i].name + len, ".gz") == 0;
 }
 
-/* Training before test, as everybody has it. */
+/* Training files come before test files, as usual. */
 static int add_split(const struct dnn_import_list *list, const char *split,
                      const struct dnn_import *how, const struct dnn_import_side *side,
                      struct dnn_source **part, int64_t *n, struct dnn_err *err)
@@ -353,7 +354,7 @@ static int add_split(const struct dnn_import_list *list, const char *split,
     for (size_t i = 0; i < list->n; i++) {
         const char *of = split_of(list->file[i].name);
 
-        if (!is_images(list->file[i].name) || is_twin(list, i)) continue;
+        if (!is_images(list->file[i].name) || is_gz_duplicate(list, i)) continue;
         if (split == NULL ? of != NULL : of == NULL || strcmp(of, split) != 0) continue;
         if (how->split != NULL && (of == NULL || strcmp(of, how->split) != 0)) continue;
         DNN_TRY(open_file(list->file[i].path, how, side, &part[*n], err));

@@ -1,4 +1,4 @@
-/* image.c - one image or volume as a source, whatever its format; grey and palettes.
+/* image.c - an image or volume of any format as a source; grayscale and palettes.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -13,8 +13,8 @@
 #include <string.h>
 
 enum {
-    BESIDES = 64 << 20, /* bytes a file may have beside its pixels                    */
-    HELD = 4 << 20      /* of a file that was opened and not yet decoded              */
+    MAX_METADATA = 64 << 20, /* maximum size of a file without its pixels            */
+    MAX_CONTENT = 4 << 20    /* maximum size of a file kept between open and read    */
 };
 
 /* ---- the source ---- */
@@ -22,12 +22,12 @@ enum {
 struct image {
     struct dnn_source base;
     const struct dnn_image_kind *kind;
-    struct dnn_import how; /* the caller's may be gone by now                        */
+    struct dnn_import how; /* a copy                                                 */
     bool gray, mask;
     char *path;
-    const char *file; /* what base.file points at                                    */
-    char *_Atomic held; /* owned: what was read to open it; goes to who decodes first */
-    size_t nheld;
+    const char *file; /* base.file points to it                                      */
+    char *_Atomic content; /* owned: content read by open, for the first read */
+    size_t ncontent;
 };
 
 static int load(const struct dnn_image_kind *kind, struct dnn_image_in *in, char **mem,
@@ -35,15 +35,15 @@ static int load(const struct dnn_image_kind *kind, struct dnn_image_in *in, char
 {
     *mem = NULL;
     if (!kind->in_memory) return 0;
-    size_t most = (size_t)dnn_import_limit(in->how) + BESIDES;
+    size_t most = (size_t)dnn_import_limit(in->how) + MAX_METADATA;
     DNN_TRY(dnn_file_read(in->what, most, mem, &in->n, err));
     in->bytes = *mem;
     return 0;
 }
 
-/* Channels and numbers as masks have them. */
-static int finish(const struct dnn_image_in *in, struct dnn_array *array,
-                  struct dnn_err *err)
+/* Apply gray and mask to a decoded image. */
+static int apply_options(const struct dnn_image_in *in, struct dnn_array *array,
+                         struct dnn_err *err)
 {
     const struct dnn_shape *s = &array->shape;
 
@@ -56,21 +56,22 @@ static int finish(const struct dnn_image_in *in, struct dnn_array *array,
     return 0;
 }
 
-/* What comes out of read() and finish(). */
-static void finished(const struct dnn_image_in *in, struct dnn_picture *about)
+/* The properties of an image after read() and apply_options(). */
+static void set_options_info(const struct dnn_image_in *in, struct dnn_picture *about)
 {
     if (in->gray) about->shape.dim[about->shape.ndim - 1] = 1;
     if (in->mask && about->type < DNN_I8) about->type = DNN_I32;
 }
 
-/* A sample is mostly opened and read at once: its file is then read once only. */
+/* Get the content of the file.  A sample is usually read right after it was opened;
+ * then its file is read only once. */
 static int fetch(struct image *im, struct dnn_image_in *in, char **mem,
                  struct dnn_err *err)
 {
-    *mem = atomic_exchange(&im->held, NULL);
+    *mem = atomic_exchange(&im->content, NULL);
     if (*mem == NULL) return load(im->kind, in, mem, err);
     in->bytes = *mem;
-    in->n = im->nheld;
+    in->n = im->ncontent;
     return 0;
 }
 
@@ -88,7 +89,7 @@ static int read_image(const struct dnn_source *source, int64_t i,
     int rc = im->kind->read(&in, &about, &out->col[0], err);
     dnn_free(mem);
     DNN_TRY(rc);
-    DNN_TRY(finish(&in, &out->col[0], err));
+    DNN_TRY(apply_options(&in, &out->col[0], err));
     out->ncols = source->ncols;
     if (im->kind->affine) {
         DNN_TRY(dnn_array_make(&out->col[1], DNN_F64, &source->col[1].shape, err));
@@ -107,7 +108,7 @@ static void close_image(struct dnn_source *source)
 {
     struct image *im = (struct image *)source;
 
-    dnn_free(atomic_load(&im->held));
+    dnn_free(atomic_load(&im->content));
     dnn_free(im->path);
     dnn_free(im);
 }
@@ -118,7 +119,7 @@ static const struct dnn_source_type image_type = {
 
 /* ---- opening ---- */
 
-/* Whether the side is one that an image can be, and which. */
+/* The kind of the column: image or mask; other kinds are an error. */
 static int kind_of(const struct dnn_import_side *side, bool target,
                    const struct dnn_image_in *in, const struct dnn_picture *about,
                    enum dnn_kind *out, struct dnn_err *err)
@@ -134,17 +135,17 @@ static int kind_of(const struct dnn_import_side *side, bool target,
     return 0;
 }
 
-static int look(const struct dnn_image_kind *kind, struct dnn_image_in *in,
-                const struct dnn_import_side *side, bool target,
-                struct dnn_picture *about, enum dnn_kind *as, struct dnn_err *err)
+static int inspect(const struct dnn_image_kind *kind, struct dnn_image_in *in,
+                   const struct dnn_import_side *side, bool target,
+                   struct dnn_picture *about, enum dnn_kind *as, struct dnn_err *err)
 {
-    DNN_TRY(kind->look(in, about, err));
+    DNN_TRY(kind->inspect(in, about, err));
     DNN_TRY(kind_of(side, target, in, about, as, err));
     if (*as == DNN_KIND_MASK && !in->mask) {
         in->mask = true;
-        DNN_TRY(kind->look(in, about, err));
+        DNN_TRY(kind->inspect(in, about, err));
     }
-    finished(in, about);
+    set_options_info(in, about);
     int64_t channels = about->shape.dim[about->shape.ndim - 1];
     if (in->mask && channels != 1)
         return dnn_fail(
@@ -203,13 +204,13 @@ int dnn_image_open(const struct dnn_image_kind *kind, const char *path,
     *out = NULL;
     in.mask = side->kind == DNN_KIND_MASK;
     DNN_TRY(load(kind, &in, &mem, err));
-    int rc = look(kind, &in, side, target, &about, &as, err);
+    int rc = inspect(kind, &in, side, target, &about, &as, err);
     if (rc == 0) {
         struct image *im = make(kind, &in, target, &about, as);
 
-        if (in.n <= HELD) {
-            im->nheld = in.n;
-            atomic_store(&im->held, mem);
+        if (in.n <= MAX_CONTENT) {
+            im->ncontent = in.n;
+            atomic_store(&im->content, mem);
             mem = NULL;
         }
         *out = &im->base;
@@ -238,7 +239,7 @@ int dnn_image_decode(const void *bytes, size_t n, const char *what,
         return dnn_fail(err, DNN_ECONFIG, "%s: this program was built without %s", what,
                         dnn_image_is_png(bytes, n) ? "libpng" : "libjpeg");
     DNN_TRY(kind->read(&in, &about, out, err));
-    return finish(&in, out, err);
+    return apply_options(&in, out, err);
 }
 
 bool dnn_image_is_png(const unsigned char *head, size_t n)
@@ -251,27 +252,27 @@ bool dnn_image_is_jpeg(const unsigned char *head, size_t n)
     return n >= 3 && memcmp(head, "\xff\xd8\xff", 3) == 0;
 }
 
-int dnn_image_holds(const char *what, const struct dnn_picture *about, uint64_t bytes,
-                    uint64_t ratio, struct dnn_err *err)
+int dnn_image_check_size(const char *what, const struct dnn_picture *about,
+                         uint64_t bytes, uint64_t ratio, struct dnn_err *err)
 {
     const struct dnn_tensor t = {NULL, about->type, about->shape};
     char shape[DNN_SHAPE_TEXT];
-    size_t asked;
+    size_t needed;
 
-    DNN_TRY(dnn_tensor_bytes(&t, &asked, err));
-    if (asked / ratio <= bytes) return 0;
+    DNN_TRY(dnn_tensor_bytes(&t, &needed, err));
+    if (needed / ratio <= bytes) return 0;
     return dnn_fail(
         err, DNN_EDATA,
         "%s: the header declares %s elements, but the file has only %" PRIu64 " bytes",
         what, dnn_shape_text(shape, sizeof(shape), &about->shape), bytes);
 }
 
-/* ---- colours ---- */
+/* ---- colors ---- */
 
-/* The weights add up to 65536, so that white stays white. */
+/* The sum of the weights is 65536, so that white stays white. */
 enum { RED = 19595, GREEN = 38470, BLUE = 7471, HALF = 32768 };
 
-#define GRAY_WHOLE(T)                                                                  \
+#define GRAY_INTEGER(T)                                                                \
     do {                                                                               \
         const T *from = array->data;                                                   \
         T *to = array->data;                                                           \
@@ -305,10 +306,10 @@ int dnn_image_gray(const char *what, struct dnn_array *array, struct dnn_err *er
     int64_t points = c == 0 ? 0 : dnn_array_count(array) / c;
     switch (array->type) {
     case DNN_U8:
-        GRAY_WHOLE(uint8_t);
+        GRAY_INTEGER(uint8_t);
         break;
     case DNN_U16:
-        GRAY_WHOLE(uint16_t);
+        GRAY_INTEGER(uint16_t);
         break;
     case DNN_F32:
         GRAY_REAL(float);
@@ -335,7 +336,7 @@ int dnn_image_colours(const char *what, struct dnn_array *array,
     const unsigned char *from = to + points * (c - 1);
 
     for (int64_t i = 0; i < points; i++, to += c) {
-        int k = from[i]; /* what is written lies before all that is still to be read */
+        int k = from[i]; /* does not overwrite indices that are still to be read */
 
         if (k >= ncolours)
             return dnn_fail(err, DNN_EDATA,

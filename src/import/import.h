@@ -1,17 +1,17 @@
-/* import.h - raw files of the common kinds as a source of samples.
+/* import.h - files of common formats as a source of samples.
  *
- * One file of this component per format, one list of them in importers.c.  Formats that
- * need a library the build does not have say so when they are asked for.
+ * Each format has a source file in this component; importers.c lists them.  Using a
+ * format whose library is not in this build is an error.
  *
- * A path may be a file, a directory, or a text file that lists files (one a line).
- * What a directory means: class directories of images (each sample has its
- * directory's number as label); else every file of the format below it, in the order
- * of their names, one after the other.  With a target path, inputs and targets are
- * joined by name (what is left of the suffix, relative to the directory) or, for
- * single files, by number.
+ * A path is a file, a directory, or a text file that lists files (one per line).  A
+ * directory contains either class directories of images (the label of a sample is the
+ * index of its directory), or files of the format, at any depth, which are read in the
+ * order of their names.  With a target path, inputs and targets are paired by name
+ * (relative to the directory, without suffix) or, for single files, by index.
  *
- * All is Local.  Damaged files are DNN_EDATA with file and sample named; whatever a
- * header claims, memory is not asked for beyond what the file can hold or the limit.
+ * All functions are Local.  Damaged files are DNN_EDATA; the message names file and
+ * sample.  Memory is never allocated for more data than the file can contain or the
+ * limit allows, even if a header is wrong.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -22,24 +22,24 @@
 #include "base/field.h"
 #include "sample/source.h"
 
-/* Where the channels are in arrays that do not say it (NPY, NPZ, HDF5, raw). */
+/* Position of the channel axis in array files (NPY, NPZ, HDF5, raw). */
 enum dnn_layout {
-    DNN_LAYOUT_AUTO,  /* as the format's users have it: last; images say themselves   */
+    DNN_LAYOUT_AUTO,  /* usually last; image formats define it                        */
     DNN_LAYOUT_LAST,  /* D,H,W,C                                                      */
     DNN_LAYOUT_FIRST, /* C,D,H,W                                                      */
-    DNN_LAYOUT_NONE   /* there is no such axis: it is added, of extent 1              */
+    DNN_LAYOUT_NONE   /* no channel axis: one of extent 1 is added                    */
 };
 
-/* What is said about one of the two sides, input and target. */
+/* Description of one side, input or target. */
 struct dnn_import_side {
-    const char *path;      /* NULL: none (targets may be in the input's files)       */
-    const char *format;    /* name of an importer; NULL: by suffix and content       */
-    const char *name;      /* dataset, key or feature within the file; NULL: usual   */
-    int kind;              /* enum dnn_kind, or -1: what the format suggests         */
+    const char *path;      /* NULL: none (the input files may have targets)          */
+    const char *format;    /* name of an importer; NULL: detected                    */
+    const char *name;      /* of the dataset, key or feature; NULL: usual names      */
+    int kind;              /* enum dnn_kind, or -1: depends on the format            */
     int layout;            /* enum dnn_layout                                        */
-    bool gray;             /* colour images become grey                              */
-    struct dnn_list shape; /* raw: extents of one sample, in the order of the file   */
-    const char *type;      /* raw: element type ("u8", "f32"), NULL: u8; tables: of
+    bool gray;             /* convert color images to grayscale                      */
+    struct dnn_list shape; /* raw: shape of one sample, in file order                */
+    const char *type;      /* raw: element type ("u8", "f32"), NULL: u8; tables: type of
                             * numbers, NULL: f32                                     */
     bool big_endian;       /* raw                                                    */
     int64_t offset;        /* raw: bytes before the first sample                     */
@@ -48,19 +48,19 @@ struct dnn_import_side {
 struct dnn_import {
     struct dnn_import_side input, target;
     int pairing;       /* enum: DNN_PAIR_AUTO, _NAME, _ORDER                        */
-    bool whole;        /* an array file is one sample, not a row of samples         */
-    const char *split; /* of those a format knows (IDX, CIFAR: train, test), else the
-                        * files below a directory of that name; NULL: all there is  */
+    bool whole;        /* an array file is one sample; else its rows are            */
+    const char *split; /* of formats that have splits (IDX, CIFAR: train, test), else
+                        * files in a directory of that name; NULL: all samples      */
     const char *group; /* group of a sample: "directory", a column of a table, or the
                         * part of its name up to this text ("_"); NULL: none        */
     /* Tables. */
-    const char *separator;   /* NULL: , or ; or tab, whichever the header has   */
-    struct dnn_list inputs;  /* texts: columns that are inputs; none: all others */
-    struct dnn_list targets; /* texts: columns that are targets                 */
-    struct dnn_list objects; /* texts: columns that name object files           */
-    const char *object_dir;  /* what those names are relative to; NULL: the table */
-    int64_t limit;           /* bytes one sample or archive member may take once
-                              * decoded; 0: 16 GiB                              */
+    const char *separator;   /* NULL: detected from the header: , or ; or tab   */
+    struct dnn_list inputs;  /* names of input columns; empty: all others       */
+    struct dnn_list targets; /* names of target columns                         */
+    struct dnn_list objects; /* names of columns with paths of object files     */
+    const char *object_dir;  /* directory of these paths; NULL: the table's     */
+    int64_t limit;           /* maximum bytes of a decoded sample or archive member;
+                              * 0: 16 GiB                                       */
 };
 
 enum dnn_pairing { DNN_PAIR_AUTO, DNN_PAIR_NAME, DNN_PAIR_ORDER };
@@ -68,16 +68,16 @@ enum dnn_pairing { DNN_PAIR_AUTO, DNN_PAIR_NAME, DNN_PAIR_ORDER };
 extern const struct dnn_choice dnn_layout_choices[];  /* auto, last, first, none   */
 extern const struct dnn_choice dnn_pairing_choices[]; /* auto, name, order         */
 
-/* The keys of struct dnn_import, for configuration files and manuals. */
+/* The keys of struct dnn_import, for configuration files and documentation. */
 extern const struct dnn_field dnn_import_fields[];
 
-/* Open what how describes (its texts and lists must outlive the source).  The caller
- * owns *out: dnn_source_close(). */
+/* Open the files that how describes (its strings and lists must outlive the source).
+ * The caller owns *out: dnn_source_close(). */
 int dnn_import_open(const struct dnn_import *how, struct dnn_source **out,
                     struct dnn_err *err);
 
-/* Name, suffixes and one line about the importer at a place of the list; false past
- * the end.  built: this build can read it. */
+/* Name, suffixes and a one-line description of importer number index; false past the
+ * end.  built: this build supports it. */
 struct dnn_importer_info {
     const char *name, *suffixes, *help;
     bool built;

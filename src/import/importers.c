@@ -1,4 +1,4 @@
-/* importers.c - the formats there are, and which one a file is of.
+/* importers.c - the list of formats, and detection of the format of a file.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -11,7 +11,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* By content the first that recognises a file has it: the surest signs first. */
+/* The first importer that recognises the content of a file is used: the most reliable
+ * checks first. */
 const struct dnn_importer *const dnn_importers[] = {
     &dnn_importer_png,      &dnn_importer_jpeg,
     &dnn_importer_tiff,     &dnn_importer_nifti,
@@ -44,7 +45,7 @@ int dnn_importer_lacks(const struct dnn_importer *importer, struct dnn_err *err)
 
 /* ---- by suffix ---- */
 
-/* Call each suffix of an importer: *at moves on; NULL at the end. */
+/* The next suffix of an importer, advancing *at; NULL at the end. */
 static const char *next_suffix(const char **at, size_t *len)
 {
     const char *start = *at + strspn(*at, " ");
@@ -54,8 +55,8 @@ static const char *next_suffix(const char **at, size_t *len)
     return *len == 0 ? NULL : start;
 }
 
-/* Bytes of the suffix of an importer that path ends in; 0: none. */
-static size_t owned(const struct dnn_importer *importer, const char *path)
+/* The length of the suffix of an importer with which path ends; 0: none. */
+static size_t suffix_length(const struct dnn_importer *importer, const char *path)
 {
     const char *at = importer->suffixes, *suffix, *base = dnn_import_base(path);
     size_t n = strlen(base), len, best = 0;
@@ -69,7 +70,7 @@ static size_t owned(const struct dnn_importer *importer, const char *path)
 
 bool dnn_importer_owns(const struct dnn_importer *importer, const char *path)
 {
-    return owned(importer, path) > 0;
+    return suffix_length(importer, path) > 0;
 }
 
 const struct dnn_importer *dnn_importer_by_suffix(const char *path)
@@ -78,7 +79,7 @@ const struct dnn_importer *dnn_importer_by_suffix(const char *path)
     size_t best = 0;
 
     for (int i = 0; dnn_importers[i] != NULL; i++) {
-        size_t len = owned(dnn_importers[i], path);
+        size_t len = suffix_length(dnn_importers[i], path);
 
         if (len > best) {
             best = len;
@@ -110,22 +111,22 @@ static int by_content(const char *path, const struct dnn_importer **out,
     return 0;
 }
 
-/* ---- refusals ---- */
+/* ---- errors ---- */
 
 static int unknown_format(const char *format, struct dnn_err *err)
 {
     struct dnn_buf list = {0};
-    const char *words[64];
+    const char *names[64];
     char hint[96];
     int n = 0, rc;
 
     for (; dnn_importers[n] != NULL && n < 63; n++) {
-        words[n] = dnn_importers[n]->name;
-        dnn_buf_add(&list, "%s%s", n == 0 ? "" : ", ", words[n]);
+        names[n] = dnn_importers[n]->name;
+        dnn_buf_add(&list, "%s%s", n == 0 ? "" : ", ", names[n]);
     }
-    words[n] = NULL;
+    names[n] = NULL;
     rc = dnn_fail(err, DNN_ECONFIG, "unknown format \"%s\"; known: %s%s", format,
-                  list.text, dnn_text_hint(hint, sizeof hint, format, words));
+                  list.text, dnn_text_hint(hint, sizeof hint, format, names));
     dnn_buf_free(&list);
     return rc;
 }
@@ -134,7 +135,7 @@ static int unknown_file(const char *path, struct dnn_err *err)
 {
     const char *base = dnn_import_base(path), *dot = strrchr(base, '.');
     struct dnn_arena *arena = dnn_arena_make();
-    const char *words[128], *at, *suffix;
+    const char *names[128], *at, *suffix;
     size_t n = 0, len;
     char hint[96];
     int rc;
@@ -142,13 +143,13 @@ static int unknown_file(const char *path, struct dnn_err *err)
     for (int i = 0; dnn_importers[i] != NULL; i++) {
         at = dnn_importers[i]->suffixes;
         while (at != NULL && (suffix = next_suffix(&at, &len)) != NULL && n < 127) {
-            char *word = dnn_strndup(suffix, len);
+            char *name = dnn_strndup(suffix, len);
 
-            words[n++] = dnn_arena_strdup(arena, word);
-            dnn_free(word);
+            names[n++] = dnn_arena_strdup(arena, name);
+            dnn_free(name);
         }
     }
-    words[n] = NULL;
+    names[n] = NULL;
     if (dot == NULL || dot == base)
         rc = dnn_fail(
             err, DNN_EDATA,
@@ -158,7 +159,7 @@ static int unknown_file(const char *path, struct dnn_err *err)
         rc = dnn_fail(err, DNN_EDATA,
                       "%s: unknown file format (suffix \"%s\", and the content is not "
                       "recognised)%s",
-                      path, dot, dnn_text_hint(hint, sizeof hint, dot, words));
+                      path, dot, dnn_text_hint(hint, sizeof hint, dot, names));
     dnn_arena_free(arena);
     return rc;
 }

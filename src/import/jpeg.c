@@ -1,4 +1,4 @@
-/* jpeg.c - JPEG images, grey and colour, as libjpeg decodes them by default.
+/* jpeg.c - JPEG images, grayscale and color, decoded with the defaults of libjpeg.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -17,29 +17,29 @@
 #include <string.h>
 
 enum {
-    /* Huffman codes take a bit at least for each block of 8 x 8 points, which may stand
-     * for 16 of them where a component is coarser. */
+    /* A Huffman code needs at least one bit per block of 8 x 8 pixels, which covers up
+     * to 16 blocks if a component is subsampled. */
     RATIO = 8 * 64 * 16 * 3,
-    SCANS = 500 /* of a progressive image; each goes over all of it                  */
+    SCANS = 500 /* maximum scans of a progressive image                              */
 };
 
-struct job {
+struct decoder {
     struct jpeg_decompress_struct jpeg;
     struct jpeg_error_mgr manager;
     struct jpeg_progress_mgr progress;
-    jmp_buf back;
-    char said[JMSG_LENGTH_MAX]; /* libjpeg's words                                   */
+    jmp_buf on_failure;
+    char message[JMSG_LENGTH_MAX]; /* message of libjpeg */
 };
 
 static void on_error(j_common_ptr common)
 {
-    struct job *j = common->client_data;
+    struct decoder *d = common->client_data;
 
-    common->err->format_message(common, j->said);
-    longjmp(j->back, 1);
+    common->err->format_message(common, d->message);
+    longjmp(d->on_failure, 1);
 }
 
-/* Warnings that pixels are lost are errors; the others are not about pixels. */
+/* Warnings about lost pixels are errors; other warnings are ignored. */
 static void on_message(j_common_ptr common, int level)
 {
     if (level >= 0) return;
@@ -61,27 +61,27 @@ static void on_print(j_common_ptr common)
 
 static void on_progress(j_common_ptr common)
 {
-    struct job *j = common->client_data;
+    struct decoder *d = common->client_data;
 
-    if (j->jpeg.input_scan_number <= SCANS) return;
-    snprintf(j->said, sizeof(j->said), "more than %d scans", SCANS);
-    longjmp(j->back, 1);
+    if (d->jpeg.input_scan_number <= SCANS) return;
+    snprintf(d->message, sizeof(d->message), "more than %d scans", SCANS);
+    longjmp(d->on_failure, 1);
 }
 
-static int failed(const struct job *j, const struct dnn_image_in *in,
+static int failed(const struct decoder *d, const struct dnn_image_in *in,
                   struct dnn_err *err)
 {
-    return dnn_fail(err, DNN_EDATA, "%s: damaged JPEG: %s", in->what, j->said);
+    return dnn_fail(err, DNN_EDATA, "%s: damaged JPEG: %s", in->what, d->message);
 }
 
-static int header(struct job *j, const struct dnn_image_in *in, struct dnn_picture *out,
-                  struct dnn_err *err)
+static int read_header(struct decoder *d, const struct dnn_image_in *in,
+                       struct dnn_picture *out, struct dnn_err *err)
 {
-    struct jpeg_decompress_struct *jpeg = &j->jpeg;
+    struct jpeg_decompress_struct *jpeg = &d->jpeg;
 
-    if (setjmp(j->back) != 0) return failed(j, in, err);
+    if (setjmp(d->on_failure) != 0) return failed(d, in, err);
     jpeg_create_decompress(jpeg);
-    jpeg->progress = &j->progress;
+    jpeg->progress = &d->progress;
     jpeg_mem_src(jpeg, (unsigned char *)in->bytes, in->n);
     jpeg_read_header(jpeg, TRUE);
     switch (jpeg->jpeg_color_space) {
@@ -108,18 +108,18 @@ static int header(struct job *j, const struct dnn_image_in *in, struct dnn_pictu
         {jpeg->image_height, jpeg->image_width,
           jpeg->out_color_space == JCS_RGB ? 3 : 1}
     };
-    out->classes = false; /* its values are near those that were written, no more */
+    out->classes = false; /* lossy: values are not exact */
     DNN_TRY(dnn_import_fits(in->how, in->what, DNN_U8, &out->shape, err));
-    if (jpeg->arith_code) return 0; /* a flat image takes next to nothing */
-    return dnn_image_holds(in->what, out, in->n, RATIO, err);
+    if (jpeg->arith_code) return 0; /* a uniform image needs almost no bytes */
+    return dnn_image_check_size(in->what, out, in->n, RATIO, err);
 }
 
-static int rows(struct job *j, const struct dnn_image_in *in, struct dnn_array *out,
-                struct dnn_err *err)
+static int read_rows(struct decoder *d, const struct dnn_image_in *in,
+                     struct dnn_array *out, struct dnn_err *err)
 {
-    struct jpeg_decompress_struct *jpeg = &j->jpeg;
+    struct jpeg_decompress_struct *jpeg = &d->jpeg;
 
-    if (setjmp(j->back) != 0) return failed(j, in, err);
+    if (setjmp(d->on_failure) != 0) return failed(d, in, err);
     jpeg_start_decompress(jpeg);
     size_t pitch = (size_t)(out->shape.dim[1] * out->shape.dim[2]);
     if (jpeg->output_height != (JDIMENSION)out->shape.dim[0] ||
@@ -135,34 +135,34 @@ static int rows(struct job *j, const struct dnn_image_in *in, struct dnn_array *
     return 0;
 }
 
-static int with(const struct dnn_image_in *in, struct dnn_picture *about,
-                struct dnn_array *out, struct dnn_err *err)
+static int decode(const struct dnn_image_in *in, struct dnn_picture *about,
+                  struct dnn_array *out, struct dnn_err *err)
 {
-    struct job *j = dnn_alloc(sizeof(*j));
+    struct decoder *d = dnn_alloc(sizeof(*d));
 
-    j->jpeg.err = jpeg_std_error(&j->manager);
-    j->jpeg.client_data = j;
-    j->manager.error_exit = on_error;
-    j->manager.emit_message = on_message;
-    j->manager.output_message = on_print;
-    j->progress.progress_monitor = on_progress;
-    int rc = header(j, in, about, err);
+    d->jpeg.err = jpeg_std_error(&d->manager);
+    d->jpeg.client_data = d;
+    d->manager.error_exit = on_error;
+    d->manager.emit_message = on_message;
+    d->manager.output_message = on_print;
+    d->progress.progress_monitor = on_progress;
+    int rc = read_header(d, in, about, err);
     if (rc == 0 && out != NULL) {
         rc = dnn_array_make(out, about->type, &about->shape, err);
-        if (rc == 0) rc = rows(j, in, out, err);
+        if (rc == 0) rc = read_rows(d, in, out, err);
     }
-    jpeg_destroy_decompress(&j->jpeg);
-    dnn_free(j);
+    jpeg_destroy_decompress(&d->jpeg);
+    dnn_free(d);
     return rc;
 }
 
-static int look(const struct dnn_image_in *in, struct dnn_picture *out,
-                struct dnn_err *err)
+static int inspect(const struct dnn_image_in *in, struct dnn_picture *out,
+                   struct dnn_err *err)
 {
-    return with(in, out, NULL, err);
+    return decode(in, out, NULL, err);
 }
 
-static const struct dnn_image_kind kind = {"jpeg", true, false, look, with};
+static const struct dnn_image_kind kind = {"jpeg", true, false, inspect, decode};
 const struct dnn_image_kind *const dnn_image_jpeg = &kind;
 
 static int open_jpeg(const char *path, const struct dnn_import *how,

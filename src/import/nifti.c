@@ -1,16 +1,17 @@
 /* nifti.c - NIfTI-1 and NIfTI-2 volumes (.nii, .nii.gz).
  *
  * The file's axes i, j, k (i runs fastest) are the array's last to first spatial axes:
- * a volume of i x j x k points becomes k x j x i x C = DxHxWxC, a file of two axes
- * HxWxC.  Channels are the times (axis 4) or the components of a vector (axis 5) or
- * those of a colour; a file that has two of them is refused.  Values are stored ones
- * unless the header scales them; then they are f32 (stored * slope + intercept).
- * Spacing is in millimetres.  The matrix that maps (i, j, k) to the scanner's or
+ * a volume of i x j x k voxels becomes k x j x i x C = DxHxWxC, a file of two axes
+ * HxWxC.  Channels are time steps (axis 4), components of a vector (axis 5) or those of
+ * a color; a file that has more than one of these is an error.  Values are as stored,
+ * or f32 (stored * slope + intercept) if the header specifies a scaling.  Spacing is in
+ * millimetres.  The matrix that maps (i, j, k) to the scanner's or
  * template's space is the column "input.affine" (or "target.affine"): three rows of
  * four, of the sform, else the qform, else the spacing alone.
  *
- * The library reads no data here, for it believes what headers say: it turns headers
- * of the other byte order, and quaternions into matrices.
+ * The NIfTI library is only used to swap the bytes of headers and to convert
+ * quaternions to matrices.  It does not read data here, because it does not check
+ * headers.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -29,31 +30,31 @@
 #include <sys/stat.h>
 
 enum {
-    DEFLATE = 1032,    /* bytes that one byte of gzip can become at most            */
-    PORTION = 64 << 20 /* bytes read at once                                        */
+    DEFLATE = 1032,  /* maximum expansion of a byte by gzip                       */
+    BLOCK = 64 << 20 /* bytes read at once                                        */
 };
 
-/* ---- from header to shape ---- */
+/* ---- the shape ---- */
 
-/* Channels, and whether they are the slowest axis in the file. */
+/* The number of channels; *channels_slowest: they are the slowest axis in the file. */
 static int channels_of(const struct dnn_nifti *h, const char *what, int64_t *out,
-                       bool *apart, struct dnn_err *err)
+                       bool *channels_slowest, struct dnn_err *err)
 {
     int64_t of[3] = {h->colours, h->dim[4], h->dim[5]};
-    int several = 0;
+    int kinds = 0;
 
     *out = 1;
     for (int i = 0; i < 3; i++)
         if (of[i] > 1) {
             *out = of[i];
-            *apart = i > 0;
-            several++;
+            *channels_slowest = i > 0;
+            kinds++;
         }
     if (h->dim[6] > 1 || h->dim[7] > 1)
         return dnn_fail(err, DNN_EDATA,
                         "%s: %" PRId64 " axes; axes 6 and 7 are not supported", what,
                         h->dim[0]);
-    if (several > 1)
+    if (kinds > 1)
         return dnn_fail(err, DNN_EDATA,
                         "%s: %" PRId64 " time steps, %" PRId64
                         " vector components and %" PRId64
@@ -68,13 +69,14 @@ static bool scaled(const struct dnn_nifti *h)
 }
 
 static int picture_of(const struct dnn_nifti *h, const char *what,
-                      struct dnn_picture *out, bool *apart, struct dnn_err *err)
+                      struct dnn_picture *out, bool *channels_slowest,
+                      struct dnn_err *err)
 {
     int space = h->dim[0] < 3 ? (int)h->dim[0] : 3;
     int64_t channels;
 
-    *apart = false;
-    DNN_TRY(channels_of(h, what, &channels, apart, err));
+    *channels_slowest = false;
+    DNN_TRY(channels_of(h, what, &channels, channels_slowest, err));
     out->shape = (struct dnn_shape){.ndim = space + 1};
     for (int i = 0; i < space; i++)
         out->shape.dim[i] = h->dim[space - i];
@@ -87,9 +89,9 @@ static int picture_of(const struct dnn_nifti *h, const char *what,
 
 /* ---- data ---- */
 
-/* Whether the bytes can be there at all, before there is memory for them. */
-static int there(struct dnn_bytes *file, const struct dnn_nifti *h, const char *what,
-                 uint64_t bytes, struct dnn_err *err)
+/* Check the file size before memory is allocated. */
+static int check_size(struct dnn_bytes *file, const struct dnn_nifti *h,
+                      const char *what, uint64_t bytes, struct dnn_err *err)
 {
     int64_t size = dnn_bytes_size(file);
     uint64_t want = bytes + (uint64_t)h->offset;
@@ -108,7 +110,7 @@ static int there(struct dnn_bytes *file, const struct dnn_nifti *h, const char *
     return 0;
 }
 
-#define TURN(T, swap)                                                                  \
+#define SWAP(T, swap)                                                                  \
     for (size_t i = 0; i < n / sizeof(T); i++) {                                       \
         T x;                                                                           \
         memcpy(&x, at + i * sizeof(T), sizeof(T));                                     \
@@ -116,33 +118,33 @@ static int there(struct dnn_bytes *file, const struct dnn_nifti *h, const char *
         memcpy(at + i * sizeof(T), &x, sizeof(T));                                     \
     }
 
-/* From the other byte order. */
-static void turn(unsigned char *at, size_t n, size_t element)
+/* Swap the bytes of each element. */
+static void swap_bytes(unsigned char *at, size_t n, size_t element)
 {
     if (element == 2) {
-        TURN(uint16_t, __builtin_bswap16)
+        SWAP(uint16_t, __builtin_bswap16)
     } else if (element == 4) {
-        TURN(uint32_t, __builtin_bswap32)
+        SWAP(uint32_t, __builtin_bswap32)
     } else if (element == 8) {
-        TURN(uint64_t, __builtin_bswap64)
+        SWAP(uint64_t, __builtin_bswap64)
     }
 }
 
-static int fill(struct dnn_bytes *file, const struct dnn_nifti *h,
-                struct dnn_array *out, struct dnn_err *err)
+static int read_values(struct dnn_bytes *file, const struct dnn_nifti *h,
+                       struct dnn_array *out, struct dnn_err *err)
 {
     size_t bytes = dnn_array_bytes(out), n;
     unsigned char *to = out->data;
 
     for (size_t at = 0; at < bytes; at += n) {
-        n = bytes - at < PORTION ? bytes - at : PORTION;
+        n = bytes - at < BLOCK ? bytes - at : BLOCK;
         DNN_TRY(dnn_bytes_read(file, h->offset + (int64_t)at, to + at, n, err));
     }
-    if (h->turned) turn(to, bytes, dnn_dtype_size(out->type));
+    if (h->swapped) swap_bytes(to, bytes, dnn_dtype_size(out->type));
     return 0;
 }
 
-/* stored * slope + intercept, by way of double. */
+/* stored * slope + intercept, computed in double precision. */
 static int scale(const struct dnn_nifti *h, struct dnn_array *array,
                  struct dnn_err *err)
 {
@@ -170,67 +172,67 @@ static int scale(const struct dnn_nifti *h, struct dnn_array *array,
     return 0;
 }
 
-static int data(struct dnn_bytes *file, const struct dnn_nifti *h,
-                const struct dnn_picture *about, bool apart, struct dnn_array *out,
-                struct dnn_err *err)
+static int read_data(struct dnn_bytes *file, const struct dnn_nifti *h,
+                     const struct dnn_picture *about, bool channels_slowest,
+                     struct dnn_array *out, struct dnn_err *err)
 {
     struct dnn_shape shape = about->shape;
     int space = shape.ndim - 1;
 
-    if (apart) { /* as it lies in the file */
+    if (channels_slowest) { /* as in the file */
         memmove(shape.dim + 1, shape.dim, (size_t)space * sizeof(shape.dim[0]));
         shape.dim[0] = about->shape.dim[space];
     }
     DNN_TRY(dnn_array_make(out, h->type, &shape, err));
-    DNN_TRY(fill(file, h, out, err));
+    DNN_TRY(read_values(file, h, out, err));
     if (scaled(h)) DNN_TRY(scale(h, out, err));
-    if (apart) DNN_TRY(dnn_array_channels_last(out, err));
+    if (channels_slowest) DNN_TRY(dnn_array_channels_last(out, err));
     for (int i = 0; i < space; i++)
         out->spacing[i] = h->spacing[space - 1 - i];
     return 0;
 }
 
-static int with_file(const struct dnn_image_in *in, struct dnn_bytes *file,
-                     struct dnn_picture *about, struct dnn_array *out,
-                     struct dnn_err *err)
+static int decode_file(const struct dnn_image_in *in, struct dnn_bytes *file,
+                       struct dnn_picture *about, struct dnn_array *out,
+                       struct dnn_err *err)
 {
     struct dnn_nifti h;
     struct dnn_tensor stored;
     size_t bytes;
-    bool apart;
+    bool channels_slowest;
 
     DNN_TRY(dnn_nifti_header(file, in->what, &h, err));
-    DNN_TRY(picture_of(&h, in->what, about, &apart, err));
+    DNN_TRY(picture_of(&h, in->what, about, &channels_slowest, err));
     DNN_TRY(dnn_import_fits(in->how, in->what, about->type, &about->shape, err));
     DNN_TRY(dnn_import_fits(in->how, in->what, h.type, &about->shape, err));
     stored = (struct dnn_tensor){in->what, h.type, about->shape};
     DNN_TRY(dnn_tensor_bytes(&stored, &bytes, err));
-    DNN_TRY(there(file, &h, in->what, bytes, err));
-    return out == NULL ? 0 : data(file, &h, about, apart, out, err);
+    DNN_TRY(check_size(file, &h, in->what, bytes, err));
+    return out == NULL ? 0 : read_data(file, &h, about, channels_slowest, out, err);
 }
 
-static int with(const struct dnn_image_in *in, struct dnn_picture *about,
-                struct dnn_array *out, struct dnn_err *err)
+static int decode(const struct dnn_image_in *in, struct dnn_picture *about,
+                  struct dnn_array *out, struct dnn_err *err)
 {
     struct dnn_bytes *file;
 
     DNN_TRY(dnn_bytes_open(in->what, &file, err));
-    int rc = with_file(in, file, about, out, err);
+    int rc = decode_file(in, file, about, out, err);
     dnn_bytes_close(file);
     return rc;
 }
 
-static int look(const struct dnn_image_in *in, struct dnn_picture *out,
-                struct dnn_err *err)
+static int inspect(const struct dnn_image_in *in, struct dnn_picture *out,
+                   struct dnn_err *err)
 {
-    return with(in, out, NULL, err);
+    return decode(in, out, NULL, err);
 }
 
 static int open_nifti(const char *path, const struct dnn_import *how,
                       const struct dnn_import_side *side, struct dnn_source **out,
                       struct dnn_err *err)
 {
-    static const struct dnn_image_kind kind = {"nifti", false, true, look, with};
+    static const struct dnn_image_kind kind = {"nifti", false, true, inspect, decode};
 
     return dnn_image_open(&kind, path, how, side, out, err);
 }

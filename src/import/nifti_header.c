@@ -1,4 +1,4 @@
-/* nifti_header.c - NIfTI headers, of which nothing is believed before it is checked.
+/* nifti_header.c - read and check NIfTI headers.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -10,10 +10,10 @@
 #if DNN_HAVE_NIFTI
 #include <nifti2_io.h>
 
-enum { SIZE1 = 348, SIZE2 = 540, MORE = 4 /* bytes that tell of extensions */ };
+enum { SIZE1 = 348, SIZE2 = 540, MORE = 4 /* bytes of the extension flag */ };
 
-/* Version 1 in the words of version 2. */
-static void widen(const nifti_1_header *a, nifti_2_header *b)
+/* Convert a header of version 1 to version 2. */
+static void convert_header(const nifti_1_header *a, nifti_2_header *b)
 {
     memset(b, 0, sizeof(*b));
     b->datatype = a->datatype;
@@ -40,8 +40,8 @@ static void widen(const nifti_1_header *a, nifti_2_header *b)
     b->xyzt_units = (unsigned char)a->xyzt_units;
 }
 
-static int first(struct dnn_bytes *file, const char *what, nifti_2_header *h,
-                 struct dnn_nifti *out, struct dnn_err *err)
+static int read_version1(struct dnn_bytes *file, const char *what, nifti_2_header *h,
+                         struct dnn_nifti *out, struct dnn_err *err)
 {
     nifti_1_header old;
 
@@ -54,9 +54,9 @@ static int first(struct dnn_bytes *file, const char *what, nifti_2_header *h,
     if (memcmp(old.magic, "n+1", 4) != 0)
         return dnn_fail(err, DNN_EDATA,
                         "%s: not a NIfTI file: the magic number is missing", what);
-    if (out->turned) swap_nifti_header(&old, 1);
-    widen(&old, h);
-    /* A real number there; what does not fit is refused with the wrong ones. */
+    if (out->swapped) swap_nifti_header(&old, 1);
+    convert_header(&old, h);
+    /* It is a float; invalid values become -1, which the caller rejects. */
     float offset = old.vox_offset;
     h->vox_offset = offset >= 0 && offset < 1e18F && truncf(offset) == offset
                         ? (int64_t)offset
@@ -64,8 +64,8 @@ static int first(struct dnn_bytes *file, const char *what, nifti_2_header *h,
     return 0;
 }
 
-static int second(struct dnn_bytes *file, const char *what, nifti_2_header *h,
-                  struct dnn_nifti *out, struct dnn_err *err)
+static int read_version2(struct dnn_bytes *file, const char *what, nifti_2_header *h,
+                         struct dnn_nifti *out, struct dnn_err *err)
 {
     DNN_TRY(dnn_bytes_read(file, 0, h, sizeof(*h), err));
     if (memcmp(h->magic, "ni2", 4) == 0)
@@ -78,12 +78,12 @@ static int second(struct dnn_bytes *file, const char *what, nifti_2_header *h,
                         "%s: not a NIfTI file: the magic number is missing or was "
                         "changed by a text-mode transfer",
                         what);
-    if (out->turned) swap_nifti_header(h, 2);
+    if (out->swapped) swap_nifti_header(h, 2);
     return 0;
 }
 
-static int axes(const nifti_2_header *h, const char *what, struct dnn_nifti *out,
-                struct dnn_err *err)
+static int read_axes(const nifti_2_header *h, const char *what, struct dnn_nifti *out,
+                     struct dnn_err *err)
 {
     out->dim[0] = h->dim[0];
     if (h->dim[0] < 1 || h->dim[0] > 7)
@@ -98,8 +98,8 @@ static int axes(const nifti_2_header *h, const char *what, struct dnn_nifti *out
     return 0;
 }
 
-static int type(const nifti_2_header *h, const char *what, struct dnn_nifti *out,
-                struct dnn_err *err)
+static int read_type(const nifti_2_header *h, const char *what, struct dnn_nifti *out,
+                     struct dnn_err *err)
 {
     static const struct {
         int code, colours;
@@ -135,9 +135,9 @@ static int type(const nifti_2_header *h, const char *what, struct dnn_nifti *out
                     h->datatype, nifti_datatype_string(h->datatype));
 }
 
-/* Slope 0 or none at all: as stored. */
-static int scale(const nifti_2_header *h, const char *what, struct dnn_nifti *out,
-                 struct dnn_err *err)
+/* A slope of 0 or NaN means that values are not scaled. */
+static int read_scale(const nifti_2_header *h, const char *what, struct dnn_nifti *out,
+                      struct dnn_err *err)
 {
     double slope = isnan(h->scl_slope) ? 0 : h->scl_slope;
 
@@ -152,7 +152,7 @@ static int scale(const nifti_2_header *h, const char *what, struct dnn_nifti *ou
     return 0;
 }
 
-static void space(const nifti_2_header *h, struct dnn_nifti *out)
+static void read_space(const nifti_2_header *h, struct dnn_nifti *out)
 {
     int unit = XYZT_TO_SPACE(h->xyzt_units);
     double mm = unit == NIFTI_UNITS_METER ? 1e3 : unit == NIFTI_UNITS_MICRON ? 1e-3 : 1;
@@ -192,30 +192,30 @@ int dnn_nifti_header(struct dnn_bytes *file, const char *what, struct dnn_nifti 
     _Static_assert(sizeof(nifti_1_header) == SIZE1 && sizeof(h) == SIZE2, "packed");
     DNN_TRY(dnn_bytes_read(file, 0, &size, sizeof(size), err));
     uint32_t other = __builtin_bswap32((uint32_t)size);
-    out->turned = other == SIZE1 || other == SIZE2;
-    if (out->turned) size = (int32_t)other;
+    out->swapped = other == SIZE1 || other == SIZE2;
+    if (out->swapped) size = (int32_t)other;
     if (size == SIZE1)
-        DNN_TRY(first(file, what, &h, out, err));
+        DNN_TRY(read_version1(file, what, &h, out, err));
     else if (size == SIZE2)
-        DNN_TRY(second(file, what, &h, out, err));
+        DNN_TRY(read_version2(file, what, &h, out, err));
     else
         return dnn_fail(
             err, DNN_EDATA,
             "%s: not a NIfTI file: the header size is neither %d nor %d bytes", what,
             SIZE1, SIZE2);
-    DNN_TRY(axes(&h, what, out, err));
-    DNN_TRY(type(&h, what, out, err));
-    DNN_TRY(scale(&h, what, out, err));
-    /* 0 is short for the first place there can be. */
+    DNN_TRY(read_axes(&h, what, out, err));
+    DNN_TRY(read_type(&h, what, out, err));
+    DNN_TRY(read_scale(&h, what, out, err));
+    /* 0 means directly after the header. */
     out->offset = h.vox_offset == 0 ? size + MORE : h.vox_offset;
     if (out->offset < size || out->offset > INT64_MAX / 4)
         return dnn_fail(err, DNN_EDATA,
                         "%s: invalid data offset: it lies inside the header of %d "
                         "bytes or beyond the end",
                         what, size);
-    space(&h, out);
+    read_space(&h, out);
     return 0;
 }
 #else
-typedef int dnn_nifti_is_not_built; /* C has no empty files */
+typedef int dnn_nifti_is_not_built; /* a C file must not be empty */
 #endif

@@ -1,4 +1,4 @@
-/* nifti_impl.h - what a NIfTI header says once it has been checked.
+/* nifti_impl.h - the contents of a NIfTI header.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -10,14 +10,14 @@
 
 struct dnn_nifti {
     int64_t dim[8];      /* [0]: axes, 1 to 7; the others at least 1                 */
-    enum dnn_dtype type; /* of a stored number                                       */
-    int64_t colours;     /* numbers stored together: 1, or 3 or 4 of a colour        */
-    int64_t offset;      /* of the first number                                      */
+    enum dnn_dtype type; /* of a stored value                                        */
+    int64_t colours;     /* values per voxel: 1, or 3 or 4 for colors                */
+    int64_t offset;      /* of the first value in bytes                              */
     double slope, inter; /* slope 0: values are as stored                            */
-    double spacing[3];   /* of i, j, k in mm (or whatever, if it does not say); 0: not
-                          * known                                                    */
+    double spacing[3]; /* of i, j, k in mm (or in the file's unit if it is unknown); 0:
+                        * not known                                                */
     double affine[12];
-    bool turned; /* the numbers are in the other byte order                          */
+    bool swapped; /* values are not in native byte order                              */
 };
 
 /* Read and check the header; what is its path. */

@@ -1,7 +1,8 @@
-/* npy.c - one array of NumPy's in a file: its rows are samples.
+/* npy.c - a NumPy array: its rows are samples.
  *
- * In C order a sample is read where it lies.  In Fortran order the numbers of a sample
- * are scattered over all of the file, which is then read once and kept in memory.
+ * In C order each sample is read from its position in the file.  In Fortran order the
+ * values of a sample are scattered over the file, which is therefore read once and kept
+ * in memory.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -15,61 +16,60 @@
 #include <string.h>
 
 struct npy {
-    struct dnn_file_cache
-        kept;         /* the open file, and its numbers if they must be in memory */
-    const char *path; /* the store's                                              */
-    struct dnn_npy is;
+    struct dnn_file_cache entry; /* the open file, and its values if in Fortran order */
+    const char *path;            /* owned by the store                                */
+    struct dnn_npy header;
     struct dnn_bytes *file;
-    unsigned char *numbers;
+    unsigned char *values;
 };
 
-static void close_file(struct dnn_file_cache *kept)
+static void close_file(struct dnn_file_cache *entry)
 {
-    struct npy *own = (struct npy *)kept;
+    struct npy *own = (struct npy *)entry;
 
     dnn_bytes_close(own->file);
-    free(own->numbers);
+    free(own->values);
     own->file = NULL;
-    own->numbers = NULL;
+    own->values = NULL;
 }
 
-static int open_file(struct dnn_file_cache *kept, struct dnn_err *err)
+static int open_file(struct dnn_file_cache *entry, struct dnn_err *err)
 {
-    struct npy *own = (struct npy *)kept;
+    struct npy *own = (struct npy *)entry;
 
-    kept->bytes = 0;
+    entry->bytes = 0;
     DNN_TRY(dnn_bytes_open(own->path, &own->file, err));
-    if (!own->is.fortran || own->is.bytes == 0) return 0;
-    own->numbers = malloc(own->is.bytes);
-    int rc = own->numbers == NULL
+    if (!own->header.fortran || own->header.bytes == 0) return 0;
+    own->values = malloc(own->header.bytes);
+    int rc = own->values == NULL
                  ? dnn_fail(err, DNN_ENOMEM,
                             "%s: not enough memory: Fortran order needs all %zu bytes "
                             "at once; save it in C order",
-                            own->path, own->is.bytes)
-                 : dnn_bytes_read(own->file, own->is.start, own->numbers, own->is.bytes,
-                                  err);
-    if (rc < 0) close_file(kept);
-    kept->bytes = own->is.bytes;
+                            own->path, own->header.bytes)
+                 : dnn_bytes_read(own->file, own->header.start, own->values,
+                                  own->header.bytes, err);
+    if (rc < 0) close_file(entry);
+    entry->bytes = own->header.bytes;
     return rc;
 }
 
-static int fetch(const struct dnn_store *store, int part, int64_t row, size_t bytes,
+static int fetch(const struct dnn_store *store, int array, int64_t row, size_t bytes,
                  void *to, struct dnn_err *err)
 {
     struct npy *own = store->own;
     int rc = 0;
 
-    (void)part;
-    DNN_TRY(dnn_file_cache_take(&own->kept, open_file, err));
-    if (own->numbers != NULL) {
-        dnn_npy_pick(&own->is, own->numbers, row, to);
+    (void)array;
+    DNN_TRY(dnn_file_cache_take(&own->entry, open_file, err));
+    if (own->values != NULL) {
+        dnn_npy_copy(&own->header, own->values, row, to);
     } else {
-        int64_t at = own->is.start + (row < 0 ? 0 : row * (int64_t)bytes);
+        int64_t at = own->header.start + (row < 0 ? 0 : row * (int64_t)bytes);
 
         rc = dnn_bytes_read(own->file, at, to, bytes, err);
-        dnn_npy_swap(&own->is, to, bytes / dnn_dtype_size(own->is.type));
+        dnn_npy_swap(&own->header, to, bytes / dnn_dtype_size(own->header.type));
     }
-    dnn_file_cache_give(&own->kept);
+    dnn_file_cache_give(&own->entry);
     return rc;
 }
 
@@ -77,7 +77,7 @@ static void drop(struct dnn_store *store)
 {
     struct npy *own = store->own;
 
-    dnn_file_cache_end(&own->kept);
+    dnn_file_cache_end(&own->entry);
     dnn_free(own);
 }
 
@@ -100,11 +100,11 @@ static int read_header(const char *path, struct dnn_bytes *file, struct dnn_npy 
     return rc;
 }
 
-/* The header may claim anything; what can be known is checked now. */
+/* Check that the header matches the file size and the limit. */
 static int check(const char *path, const struct dnn_import *how, int64_t size,
-                 const struct dnn_npy *is, struct dnn_err *err)
+                 const struct dnn_npy *header, struct dnn_err *err)
 {
-    int64_t want = is->start + (int64_t)is->bytes;
+    int64_t want = header->start + (int64_t)header->bytes;
     char text[DNN_SHAPE_TEXT];
 
     if (size != want)
@@ -112,13 +112,13 @@ static int check(const char *path, const struct dnn_import *how, int64_t size,
             err, DNN_EDATA,
             "%s: %" PRId64
             " bytes, but the header declares %s of %s, which needs %" PRId64,
-            path, size, dnn_shape_text(text, sizeof text, &is->shape),
-            dnn_dtype_name(is->type), want);
-    if (is->fortran && (int64_t)is->bytes > dnn_import_limit(how))
+            path, size, dnn_shape_text(text, sizeof text, &header->shape),
+            dnn_dtype_name(header->type), want);
+    if (header->fortran && (int64_t)header->bytes > dnn_import_limit(how))
         return dnn_fail(err, DNN_EDATA,
                         "%s: %zu bytes in Fortran order exceed the limit of %" PRId64
                         "; save it in C order",
-                        path, is->bytes, dnn_import_limit(how));
+                        path, header->bytes, dnn_import_limit(how));
     return 0;
 }
 
@@ -127,23 +127,23 @@ static int open_npy(const char *path, const struct dnn_import *how,
                     struct dnn_err *err)
 {
     struct dnn_bytes *file;
-    struct dnn_npy is;
+    struct dnn_npy header;
     int64_t size;
 
     DNN_TRY(dnn_bytes_open(path, &file, err));
-    int rc = read_header(path, file, &is, err);
+    int rc = read_header(path, file, &header, err);
     if (rc == 0) rc = dnn_bytes_length(file, &size, err);
-    if (rc == 0) rc = check(path, how, size, &is, err);
+    if (rc == 0) rc = check(path, how, size, &header, err);
     dnn_bytes_close(file);
     if (rc < 0) return rc;
     struct npy *own = dnn_alloc(sizeof *own);
     struct dnn_store *store = dnn_store_make(&type, path, how, own);
-    struct dnn_part *part = dnn_store_add(store, NULL);
-    dnn_file_cache_make(&own->kept, close_file);
-    own->is = is;
+    struct dnn_store_array *array = dnn_store_add(store, NULL);
+    dnn_file_cache_make(&own->entry, close_file);
+    own->header = header;
     own->path = store->path;
-    part->type = is.type;
-    part->shape = is.shape;
+    array->type = header.type;
+    array->shape = header.shape;
     return dnn_store_open(store, side == &how->target, out, err);
 }
 

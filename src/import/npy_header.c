@@ -2,7 +2,8 @@
  *
  * {'descr': '<f4', 'fortran_order': False, 'shape': (100, 28, 28), }
  *
- * Exactly these three keys, in any order, each once, and nothing behind but space.
+ * It must contain exactly these three keys, in any order, and only whitespace may
+ * follow.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -14,9 +15,9 @@
 #include <string.h>
 
 enum {
-    MAGIC = 6,         /* bytes, then two of the version                    */
-    LONGEST = 1 << 20, /* bytes of a header; beyond it, it is damaged       */
-    WORD = 32          /* bytes of a text in it                             */
+    MAGIC = 6,            /* bytes; two bytes of version follow                */
+    MAX_HEADER = 1 << 20, /* maximum bytes of a header                         */
+    MAX_TEXT = 32         /* maximum bytes of a string in the header           */
 };
 
 static const char magic[] = "\x93NUMPY";
@@ -37,7 +38,7 @@ int dnn_npy_length(const char *what, const unsigned char *head, size_t n, size_t
     if (n < start) return dnn_fail(err, DNN_EDATA, "%s: truncated in the header", what);
     *out = start + head[8] + ((size_t)head[9] << 8);
     if (version > 1) *out += ((size_t)head[10] << 16) + ((size_t)head[11] << 24);
-    if (*out > LONGEST)
+    if (*out > MAX_HEADER)
         return dnn_fail(err, DNN_EDATA, "%s: the header length %zu is too large", what,
                         *out);
     return 0;
@@ -50,16 +51,16 @@ struct scan {
     struct dnn_err *err;
 };
 
-static int damaged(struct scan *s, const char *wanted)
+static int damaged(struct scan *s, const char *expected)
 {
-    char near[WORD];
+    char found[MAX_TEXT];
     size_t n = 0;
 
-    for (const char *c = s->at; c < s->end && n < WORD / 2; c++)
-        near[n++] = isprint((unsigned char)*c) ? *c : '?';
-    near[n] = '\0';
+    for (const char *c = s->at; c < s->end && n < MAX_TEXT / 2; c++)
+        found[n++] = isprint((unsigned char)*c) ? *c : '?';
+    found[n] = '\0';
     return dnn_fail(s->err, DNN_EDATA, "%s: invalid header: expected %s at \"%s\"",
-                    s->what, wanted, near);
+                    s->what, expected, found);
 }
 
 static void skip_space(struct scan *s)
@@ -68,7 +69,7 @@ static void skip_space(struct scan *s)
         s->at++;
 }
 
-/* Whether the next character is c; it is passed over then. */
+/* Skip the next character if it is c; returns whether it was. */
 static bool next_is(struct scan *s, char c)
 {
     skip_space(s);
@@ -77,7 +78,7 @@ static bool next_is(struct scan *s, char c)
     return true;
 }
 
-static int read_text(struct scan *s, char out[WORD])
+static int read_text(struct scan *s, char out[MAX_TEXT])
 {
     size_t n = 0;
     char quote = '\'';
@@ -86,7 +87,7 @@ static int read_text(struct scan *s, char out[WORD])
         quote = '"';
         if (!next_is(s, quote)) return damaged(s, "a quoted string");
     }
-    while (s->at < s->end && *s->at != quote && n + 1 < WORD)
+    while (s->at < s->end && *s->at != quote && n + 1 < MAX_TEXT)
         out[n++] = *s->at++;
     out[n] = '\0';
     return next_is(s, quote) ? 0 : damaged(s, "a closing quote");
@@ -108,7 +109,7 @@ static int read_shape(struct scan *s, struct dnn_shape *out)
             if (__builtin_mul_overflow(value, 10, &value) ||
                 __builtin_add_overflow(value, *s->at - '0', &value))
                 return damaged(s, "a dimension below 2^63");
-        if (s->at < s->end && *s->at == 'L') s->at++; /* as Python 2 wrote them */
+        if (s->at < s->end && *s->at == 'L') s->at++; /* written by Python 2 */
         if (out->ndim == DNN_MAX_DIMS)
             return dnn_fail(s->err, DNN_EDATA, "%s: has more than %d axes", s->what,
                             DNN_MAX_DIMS);
@@ -133,8 +134,8 @@ static int read_bool(struct scan *s, bool *out)
 
 /* ---- the type ---- */
 
-/* What the letter of a type that holds no numbers of ours means. */
-static const char *letter(char c)
+/* The description of an unsupported type by its letter, or NULL. */
+static const char *unsupported(char c)
 {
     static const struct {
         char letter;
@@ -183,9 +184,9 @@ static int set_type(struct scan *s, const char *text, struct dnn_npy *out)
         out->swap = order == (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '>' : '<');
         return 0;
     }
-    if (letter(name[0]) != NULL)
+    if (unsupported(name[0]) != NULL)
         return dnn_fail(s->err, DNN_EDATA, "%s: contains %s (\"%s\"), not numbers",
-                        s->what, letter(name[0]), text);
+                        s->what, unsupported(name[0]), text);
     return dnn_fail(
         s->err, DNN_EDATA,
         "%s: dtype \"%s\" is not supported; use b1, i1 to i8, u1 to u8, f2, f4 or f8",
@@ -194,7 +195,7 @@ static int set_type(struct scan *s, const char *text, struct dnn_npy *out)
 
 static int read_type(struct scan *s, struct dnn_npy *out)
 {
-    char text[WORD];
+    char text[MAX_TEXT];
 
     skip_space(s);
     if (s->at < s->end && *s->at == '[')
@@ -208,12 +209,12 @@ static int read_type(struct scan *s, struct dnn_npy *out)
     return set_type(s, text, out);
 }
 
-/* ---- all of it ---- */
+/* ---- the header ---- */
 
 static int read_member(struct scan *s, struct dnn_npy *out, unsigned *seen)
 {
     static const char *const keys[] = {"descr", "fortran_order", "shape"};
-    char key[WORD];
+    char key[MAX_TEXT];
     const char *start = s->at;
     unsigned k = 0;
 
@@ -268,11 +269,11 @@ int dnn_npy_parse(const char *what, const unsigned char *head, size_t n,
     return 0;
 }
 
-/* ---- numbers ---- */
+/* ---- values ---- */
 
-void dnn_npy_swap(const struct dnn_npy *npy, void *numbers, size_t n)
+void dnn_npy_swap(const struct dnn_npy *npy, void *values, size_t n)
 {
-    unsigned char *at = numbers;
+    unsigned char *at = values;
     size_t size = dnn_dtype_size(npy->type);
 
     if (!npy->swap || size == 1) return;
@@ -285,30 +286,31 @@ void dnn_npy_swap(const struct dnn_npy *npy, void *numbers, size_t n)
         }
 }
 
-/* The axes from first on, of rows numbers that lie side by side: one of each row. */
+/* Copy one row of values in Fortran order: all axes from first on.  Consecutive values
+ * in from belong to different rows. */
 static void gather(const struct dnn_npy *npy, int first, int64_t rows,
                    const unsigned char *from, unsigned char *to)
 {
     int ndim = npy->shape.ndim;
     size_t size = dnn_dtype_size(npy->type);
-    int64_t at[DNN_MAX_DIMS] = {0}, stride[DNN_MAX_DIMS], step = rows, place = 0;
+    int64_t at[DNN_MAX_DIMS] = {0}, stride[DNN_MAX_DIMS], step = rows, offset = 0;
 
     for (int i = first; i < ndim; i++) {
         stride[i] = step;
         step *= npy->shape.dim[i];
     }
     for (int64_t n = step / rows; n-- > 0; to += size) {
-        memcpy(to, from + (size_t)place * size, size);
+        memcpy(to, from + (size_t)offset * size, size);
         for (int i = ndim - 1; i >= first; i--) {
-            place += stride[i];
+            offset += stride[i];
             if (++at[i] < npy->shape.dim[i]) break;
-            place -= stride[i] * at[i];
+            offset -= stride[i] * at[i];
             at[i] = 0;
         }
     }
 }
 
-void dnn_npy_pick(const struct dnn_npy *npy, const unsigned char *numbers, int64_t row,
+void dnn_npy_copy(const struct dnn_npy *npy, const unsigned char *values, int64_t row,
                   void *to)
 {
     size_t size = dnn_dtype_size(npy->type), bytes = npy->bytes;
@@ -317,9 +319,9 @@ void dnn_npy_pick(const struct dnn_npy *npy, const unsigned char *numbers, int64
     if (bytes == 0) return;
     bytes /= (size_t)rows;
     if (npy->fortran)
-        gather(npy, row < 0 ? 0 : 1, rows, numbers + (row < 0 ? 0 : (size_t)row * size),
+        gather(npy, row < 0 ? 0 : 1, rows, values + (row < 0 ? 0 : (size_t)row * size),
                to);
     else
-        memcpy(to, numbers + (row < 0 ? 0 : (size_t)row * bytes), bytes);
+        memcpy(to, values + (row < 0 ? 0 : (size_t)row * bytes), bytes);
     dnn_npy_swap(npy, to, bytes / size);
 }

@@ -1,7 +1,7 @@
-/* npz.c - an archive of NumPy arrays: ZIP members called NAME.npy.
+/* npz.c - an archive of NumPy arrays: ZIP members named NAME.npy.
  *
- * A member can only be decompressed from its start, so that one that is used is decoded
- * whole, checked, and kept in memory while there is room.
+ * A member can only be decompressed from its start.  So a member that is used is
+ * decoded completely, checked, and kept in the cache.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -26,43 +26,43 @@ static bool sniff(const unsigned char *head, size_t n)
 #include <zip.h>
 
 enum {
-    FIRST = 1 << 20,   /* bytes asked for before any was seen                     */
-    RATIO = 1100,      /* what deflate can make of a byte                         */
-    MEMBERS = 1 << 20, /* in an archive                                           */
-    ENDING = sizeof ".npy" - 1
+    INITIAL_BYTES = 1 << 20, /* initial size of the buffer                            */
+    RATIO = 1100,            /* maximum expansion by deflate                          */
+    MAX_MEMBERS = 1 << 20,   /* maximum members of an archive                         */
+    SUFFIX_BYTES = sizeof ".npy" - 1
 };
 
 /* The archive while it is open. */
 struct archive {
-    struct dnn_file_cache kept;
-    const char *path; /* the store's */
+    struct dnn_file_cache entry;
+    const char *path; /* owned by the store */
     zip_t *zip;
-    pthread_mutex_t lock; /* libzip reads one thing at a time */
+    pthread_mutex_t lock; /* libzip is not thread-safe per archive */
 };
 
-/* One array: what is decoded of it. */
+/* One array, and its decoded content. */
 struct member {
-    struct dnn_file_cache kept;
+    struct dnn_file_cache entry;
     struct archive *archive;
     char *what; /* "a.npz: x" */
     zip_uint64_t index, size;
-    struct dnn_npy is;
-    unsigned char *bytes; /* header and numbers */
+    struct dnn_npy header;
+    unsigned char *bytes; /* header and values */
 };
 
 /* ---- the archive ---- */
 
-static void close_archive(struct dnn_file_cache *kept)
+static void close_archive(struct dnn_file_cache *entry)
 {
-    struct archive *a = (struct archive *)kept;
+    struct archive *a = (struct archive *)entry;
 
     zip_discard(a->zip);
     a->zip = NULL;
 }
 
-static int open_archive(struct dnn_file_cache *kept, struct dnn_err *err)
+static int open_archive(struct dnn_file_cache *entry, struct dnn_err *err)
 {
-    struct archive *a = (struct archive *)kept;
+    struct archive *a = (struct archive *)entry;
     zip_error_t error;
     int code = 0;
 
@@ -87,7 +87,7 @@ static int failed(const char *what, zip_file_t *file, struct dnn_err *err)
                     zip_error_strerror(zip_file_get_error(file)));
 }
 
-/* At most n bytes: *got may be fewer at the end. */
+/* Read n bytes; at the end of the member, *got may be less. */
 static int read_some(const char *what, zip_file_t *file, unsigned char *to, size_t n,
                      size_t *got, struct dnn_err *err)
 {
@@ -102,48 +102,48 @@ static int read_some(const char *what, zip_file_t *file, unsigned char *to, size
     return 0;
 }
 
-/* All of a member, in memory that grows with what really comes. */
+/* Read a complete member into a growing buffer, as its declared size may be wrong. */
 static int read_all(struct member *m, zip_file_t *file, struct dnn_err *err)
 {
-    size_t room = 0, n = 0, got;
+    size_t cap = 0, n = 0, got;
     unsigned char more;
 
     while (n < m->size) {
-        room = room == 0 ? FIRST : room * 2;
-        if (room > m->size) room = m->size;
-        unsigned char *bytes = realloc(m->bytes, room);
+        cap = cap == 0 ? INITIAL_BYTES : cap * 2;
+        if (cap > m->size) cap = m->size;
+        unsigned char *bytes = realloc(m->bytes, cap);
         if (bytes == NULL)
             return dnn_fail(err, DNN_ENOMEM, "%s: not enough memory to read %zu bytes",
-                            m->what, room);
+                            m->what, cap);
         m->bytes = bytes;
-        DNN_TRY(read_some(m->what, file, bytes + n, room - n, &got, err));
+        DNN_TRY(read_some(m->what, file, bytes + n, cap - n, &got, err));
         n += got;
-        if (n < room)
+        if (n < cap)
             return dnn_fail(err, DNN_EDATA, "%s: truncated: %zu of %" PRIu64 " bytes",
                             m->what, n, (uint64_t)m->size);
     }
-    /* The checksum is looked at behind the last byte. */
+    /* libzip checks the checksum when reading past the last byte. */
     DNN_TRY(read_some(m->what, file, &more, 1, &got, err));
     return got == 0 ? 0
                     : dnn_fail(err, DNN_EDATA, "%s: longer than its header declares",
                                m->what);
 }
 
-static void drop_member(struct dnn_file_cache *kept)
+static void drop_member(struct dnn_file_cache *entry)
 {
-    struct member *m = (struct member *)kept;
+    struct member *m = (struct member *)entry;
 
     free(m->bytes);
     m->bytes = NULL;
 }
 
-static int fill_member(struct dnn_file_cache *kept, struct dnn_err *err)
+static int fill_member(struct dnn_file_cache *entry, struct dnn_err *err)
 {
-    struct member *m = (struct member *)kept;
+    struct member *m = (struct member *)entry;
     struct archive *a = m->archive;
     int rc;
 
-    DNN_TRY(dnn_file_cache_take(&a->kept, open_archive, err));
+    DNN_TRY(dnn_file_cache_take(&a->entry, open_archive, err));
     pthread_mutex_lock(&a->lock);
     zip_file_t *file = zip_fopen_index(a->zip, m->index, 0);
     if (file == NULL)
@@ -153,21 +153,21 @@ static int fill_member(struct dnn_file_cache *kept, struct dnn_err *err)
         rc = read_all(m, file, err);
     if (file != NULL) zip_fclose(file);
     pthread_mutex_unlock(&a->lock);
-    dnn_file_cache_give(&a->kept);
-    if (rc < 0) drop_member(kept);
-    kept->bytes = m->size;
+    dnn_file_cache_give(&a->entry);
+    if (rc < 0) drop_member(entry);
+    entry->bytes = m->size;
     return rc;
 }
 
-static int fetch(const struct dnn_store *store, int part, int64_t row, size_t bytes,
+static int fetch(const struct dnn_store *store, int array, int64_t row, size_t bytes,
                  void *to, struct dnn_err *err)
 {
-    struct member *m = store->part[part].own;
+    struct member *m = store->array[array].own;
 
     (void)bytes;
-    DNN_TRY(dnn_file_cache_take(&m->kept, fill_member, err));
-    dnn_npy_pick(&m->is, m->bytes + m->is.start, row, to);
-    dnn_file_cache_give(&m->kept);
+    DNN_TRY(dnn_file_cache_take(&m->entry, fill_member, err));
+    dnn_npy_copy(&m->header, m->bytes + m->header.start, row, to);
+    dnn_file_cache_give(&m->entry);
     return 0;
 }
 
@@ -175,15 +175,15 @@ static void drop(struct dnn_store *store)
 {
     struct archive *a = store->own;
 
-    for (size_t i = 0; i < store->nparts; i++) {
-        struct member *m = store->part[i].own;
+    for (size_t i = 0; i < store->narrays; i++) {
+        struct member *m = store->array[i].own;
 
         if (m == NULL) continue;
-        dnn_file_cache_end(&m->kept);
+        dnn_file_cache_end(&m->entry);
         dnn_free(m->what);
         dnn_free(m);
     }
-    dnn_file_cache_end(&a->kept);
+    dnn_file_cache_end(&a->entry);
     pthread_mutex_destroy(&a->lock);
     dnn_free(a);
 }
@@ -205,17 +205,17 @@ static int read_header(struct member *m, zip_file_t *file, struct dnn_err *err)
     int rc = read_some("", file, head + sizeof first, rest, &got, err);
     if (rc == 0 && got < rest)
         rc = dnn_fail(err, DNN_EDATA, ": truncated in the header");
-    if (rc == 0) rc = dnn_npy_parse("", head, n, &m->is, err);
+    if (rc == 0) rc = dnn_npy_parse("", head, n, &m->header, err);
     dnn_free(head);
     return rc;
 }
 
-/* What it says about itself in the archive, against its header and the limit. */
+/* Check the size in the archive against the NumPy header and the limit. */
 static int check(const struct dnn_import *how, struct member *m, const zip_stat_t *stat,
                  struct dnn_err *err)
 {
     const zip_uint64_t known = ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE;
-    uint64_t want = (uint64_t)m->is.start + m->is.bytes;
+    uint64_t want = (uint64_t)m->header.start + m->header.bytes;
     char text[DNN_SHAPE_TEXT];
 
     if ((stat->valid & known) != known)
@@ -225,8 +225,8 @@ static int check(const struct dnn_import *how, struct member *m, const zip_stat_
             err, DNN_EDATA,
             ": %" PRIu64
             " bytes, but the header declares %s of %s, which needs %" PRIu64,
-            (uint64_t)stat->size, dnn_shape_text(text, sizeof text, &m->is.shape),
-            dnn_dtype_name(m->is.type), want);
+            (uint64_t)stat->size, dnn_shape_text(text, sizeof text, &m->header.shape),
+            dnn_dtype_name(m->header.type), want);
     if (stat->size / RATIO > stat->comp_size)
         return dnn_fail(err, DNN_EDATA,
                         ": %" PRIu64 " bytes cannot be decompressed from %" PRIu64,
@@ -239,20 +239,20 @@ static int check(const struct dnn_import *how, struct member *m, const zip_stat_
     return 0;
 }
 
-/* One member that is an array; what is wrong with it matters only if it is used. */
+/* Add a member that is an array; its error, if any, is only reported if it is used. */
 static void add_member(struct dnn_store *store, const zip_stat_t *stat)
 {
     struct archive *a = store->own;
     struct member *m = dnn_alloc(sizeof *m);
-    char *name = dnn_strndup(stat->name, strlen(stat->name) - ENDING);
+    char *name = dnn_strndup(stat->name, strlen(stat->name) - SUFFIX_BYTES);
     struct dnn_err err = {0};
     int rc;
 
     for (char *c = name; *c != '\0'; c++)
         if ((unsigned char)*c < 32 || *c == 127) *c = '?';
-    struct dnn_part *part = dnn_store_add(store, name);
-    part->own = m;
-    dnn_file_cache_make(&m->kept, drop_member);
+    struct dnn_store_array *array = dnn_store_add(store, name);
+    array->own = m;
+    dnn_file_cache_make(&m->entry, drop_member);
     m->archive = a;
     m->index = stat->index;
     m->what = dnn_format("%s: %s", store->path, name);
@@ -263,9 +263,9 @@ static void add_member(struct dnn_store *store, const zip_stat_t *stat)
         rc = read_header(m, file, &err);
     if (file != NULL) zip_fclose(file);
     if (rc == 0) rc = check(&store->how, m, stat, &err);
-    part->type = m->is.type;
-    part->shape = m->is.shape;
-    if (rc < 0) part->wrong = dnn_strdup(err.text + strspn(err.text, ": "));
+    array->type = m->header.type;
+    array->shape = m->header.shape;
+    if (rc < 0) array->error = dnn_strdup(err.text + strspn(err.text, ": "));
     dnn_free(name);
 }
 
@@ -275,16 +275,16 @@ static int list(struct dnn_store *store, struct dnn_err *err)
     zip_int64_t n = zip_get_num_entries(a->zip, 0);
     zip_stat_t stat;
 
-    if (n > MEMBERS)
+    if (n > MAX_MEMBERS)
         return dnn_fail(err, DNN_EDATA,
                         "%s: %" PRId64 " members; at most %d are supported",
-                        store->path, (int64_t)n, MEMBERS);
+                        store->path, (int64_t)n, MAX_MEMBERS);
     for (zip_int64_t i = 0; i < n; i++) {
         if (zip_stat_index(a->zip, (zip_uint64_t)i, 0, &stat) < 0)
             return dnn_fail(err, DNN_EDATA, "%s: member %" PRId64 ": %s", store->path,
                             (int64_t)i, zip_strerror(a->zip));
         size_t len = (stat.valid & ZIP_STAT_NAME) != 0 ? strlen(stat.name) : 0;
-        if (len > ENDING && strcmp(stat.name + len - ENDING, ".npy") == 0)
+        if (len > SUFFIX_BYTES && strcmp(stat.name + len - SUFFIX_BYTES, ".npy") == 0)
             add_member(store, &stat);
     }
     return 0;
@@ -297,13 +297,13 @@ static int open_npz(const char *path, const struct dnn_import *how,
     struct archive *a = dnn_alloc(sizeof *a);
     struct dnn_store *store = dnn_store_make(&type, path, how, a);
 
-    dnn_file_cache_make(&a->kept, close_archive);
+    dnn_file_cache_make(&a->entry, close_archive);
     pthread_mutex_init(&a->lock, NULL);
     a->path = store->path;
-    int rc = dnn_file_cache_take(&a->kept, open_archive, err);
+    int rc = dnn_file_cache_take(&a->entry, open_archive, err);
     if (rc == 0) {
         rc = list(store, err);
-        dnn_file_cache_give(&a->kept);
+        dnn_file_cache_give(&a->entry);
     }
     if (rc == 0) return dnn_store_open(store, side == &how->target, out, err);
     dnn_store_close(&store->source);

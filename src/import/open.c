@@ -1,4 +1,4 @@
-/* open.c - what a path names, as a source: a file, a directory, a list of files.
+/* open.c - open a path as a source: a file, a directory or a list of files.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -50,15 +50,15 @@ static bool is_image(const struct dnn_importer *importer)
            importer == &dnn_importer_tiff;
 }
 
-/* Formats of one array: a file of a directory is one sample. */
+/* Formats with one array per file: in a directory, each file is one sample. */
 static bool is_array(const struct dnn_importer *importer)
 {
     return importer == &dnn_importer_npy || importer == &dnn_importer_raw ||
            importer == &dnn_importer_nifti;
 }
 
-/* Formats that may stand side by side in one directory. */
-static bool agree(const struct dnn_importer *a, const struct dnn_importer *b)
+/* Whether files of both formats may be in one directory. */
+static bool compatible(const struct dnn_importer *a, const struct dnn_importer *b)
 {
     return a == b || (is_image(a) && is_image(b));
 }
@@ -72,9 +72,9 @@ static int several_formats(const char *path, const struct dnn_import_file *a,
         path, a->importer->name, a->name, b->importer->name, b->name);
 }
 
-/* The format that was asked for; a shape is only given for raw files. */
-static int asked_for(const struct dnn_import_side *side,
-                     const struct dnn_importer **out, struct dnn_err *err)
+/* The requested format, or NULL; a shape implies raw files. */
+static int requested_format(const struct dnn_import_side *side,
+                            const struct dnn_importer **out, struct dnn_err *err)
 {
     const char *format = side->format;
 
@@ -83,9 +83,9 @@ static int asked_for(const struct dnn_import_side *side,
     return format == NULL ? 0 : dnn_importer_find(format, NULL, out, err);
 }
 
-/* Of the files below a directory, keep those that can be read.  What is left out is
- * said, unless a format was asked for. */
-static int choose_files(const char *path, const struct dnn_importer *asked,
+/* Keep the files of a directory that can be read.  Skipped files are logged, unless a
+ * format was requested. */
+static int choose_files(const char *path, const struct dnn_importer *requested,
                         struct dnn_import_list *list, struct dnn_err *err)
 {
     const char *unknown = NULL;
@@ -94,28 +94,29 @@ static int choose_files(const char *path, const struct dnn_importer *asked,
     for (size_t i = 0; i < list->n; i++) {
         struct dnn_import_file file = list->file[i];
 
-        file.importer = asked;
-        if (asked == NULL)
+        file.importer = requested;
+        if (requested == NULL)
             file.importer = dnn_importer_by_suffix(file.path);
-        else if (asked != &dnn_importer_raw && !dnn_importer_owns(asked, file.path))
+        else if (requested != &dnn_importer_raw &&
+                 !dnn_importer_owns(requested, file.path))
             file.importer = NULL;
         if (file.importer == NULL) {
             if (unknown == NULL) unknown = file.name;
             continue;
         }
-        if (n > 0 && !agree(list->file[0].importer, file.importer))
+        if (n > 0 && !compatible(list->file[0].importer, file.importer))
             return several_formats(path, &list->file[0], &file, err);
         if (file.importer->open == NULL) return dnn_importer_lacks(file.importer, err);
         list->file[n++] = file;
     }
     if (list->n == 0) return dnn_fail(err, DNN_EDATA, "%s: contains no files", path);
-    if (n == 0 && asked != NULL)
+    if (n == 0 && requested != NULL)
         return dnn_fail(err, DNN_EDATA, "%s: no %s file (%s) among its %zu files", path,
-                        asked->name, asked->suffixes, list->n);
+                        requested->name, requested->suffixes, list->n);
     if (n == 0)
         return dnn_fail(err, DNN_EDATA, "%s: none of its %zu files has a known format",
                         path, list->n);
-    if (n < list->n && asked == NULL)
+    if (n < list->n && requested == NULL)
         dnn_log_once(DNN_WARN, "import",
                      "%s: skipped %zu of %zu files of unknown format; the first is %s",
                      path, list->n - n, list->n, unknown);
@@ -123,18 +124,18 @@ static int choose_files(const char *path, const struct dnn_importer *asked,
     return 0;
 }
 
-/* The files of a list are all meant. */
-static int find_formats(const char *path, const struct dnn_importer *asked,
+/* All files of a list must be readable. */
+static int find_formats(const char *path, const struct dnn_importer *requested,
                         struct dnn_import_list *list, struct dnn_err *err)
 {
     for (size_t i = 0; i < list->n; i++) {
         struct dnn_import_file *file = &list->file[i];
 
-        file->importer = asked;
-        if (asked == NULL &&
+        file->importer = requested;
+        if (requested == NULL &&
             dnn_importer_find(NULL, file->path, &file->importer, err) < 0)
             return dnn_prefix(err, "%s: ", path);
-        if (!agree(list->file[0].importer, file->importer))
+        if (!compatible(list->file[0].importer, file->importer))
             return several_formats(path, &list->file[0], file, err);
     }
     return 0;
@@ -158,20 +159,21 @@ static int open_list(const struct dnn_import *how, const struct dnn_import_side 
 
 /* ---- a directory ---- */
 
-/* A BP5 file is a directory; one that was renamed is known by its table. */
+/* A BP5 file is a directory; without the suffix it is recognised by its file md.idx. */
 static bool is_bp(const char *path)
 {
     char *table = dnn_format("%s/md.idx", path);
-    bool yes = dnn_importer_owns(&dnn_importer_bp, path) || access(table, F_OK) == 0;
+    bool found = dnn_importer_owns(&dnn_importer_bp, path) || access(table, F_OK) == 0;
 
     dnn_free(table);
-    return yes;
+    return found;
 }
 
-/* Directories that are one dataset: BP, and those a format knows by their files. */
-static int known_dir(const struct dnn_import *how, const struct dnn_import_side *side,
-                     const struct dnn_importer *asked, struct dnn_source **out,
-                     struct dnn_err *err)
+/* Open a directory that is one dataset: BP, or recognised by a format. */
+static int open_dataset_dir(const struct dnn_import *how,
+                            const struct dnn_import_side *side,
+                            const struct dnn_importer *requested,
+                            struct dnn_source **out, struct dnn_err *err)
 {
     size_t len = strlen(side->path);
 
@@ -180,14 +182,14 @@ static int known_dir(const struct dnn_import *how, const struct dnn_import_side 
     char *path = dnn_strndup(side->path, len);
     int rc = 0;
 
-    if ((asked == NULL || asked == &dnn_importer_bp) && is_bp(path)) {
+    if ((requested == NULL || requested == &dnn_importer_bp) && is_bp(path)) {
         rc = dnn_importer_bp.open == NULL
                  ? dnn_importer_lacks(&dnn_importer_bp, err)
                  : dnn_importer_bp.open(path, how, side, out, err);
     }
     for (int i = 0; rc == 0 && *out == NULL && dnn_importers[i] != NULL; i++)
         if (dnn_importers[i]->open_dir != NULL &&
-            (asked == NULL || asked == dnn_importers[i]))
+            (requested == NULL || requested == dnn_importers[i]))
             rc = dnn_importers[i]->open_dir(path, how, side, out, err);
     dnn_free(path);
     return rc;
@@ -196,15 +198,15 @@ static int known_dir(const struct dnn_import *how, const struct dnn_import_side 
 static int open_dir(const struct dnn_import *how, const struct dnn_import_side *side,
                     struct dnn_source **out, struct dnn_err *err)
 {
-    const struct dnn_importer *asked;
+    const struct dnn_importer *requested;
     struct dnn_import_list list = {0};
     int rc;
 
-    DNN_TRY(asked_for(side, &asked, err));
-    DNN_TRY(known_dir(how, side, asked, out, err));
+    DNN_TRY(requested_format(side, &requested, err));
+    DNN_TRY(open_dataset_dir(how, side, requested, out, err));
     if (*out != NULL) return 0;
     rc = dnn_import_tree(side->path, ".bp", &list, err);
-    if (rc == 0) rc = choose_files(side->path, asked, &list, err);
+    if (rc == 0) rc = choose_files(side->path, requested, &list, err);
     if (rc == 0 && how->split != NULL)
         rc = dnn_import_tagged(&list, side->path, how->split, err);
     if (rc == 0) rc = open_list(how, side, &list, out, err);
@@ -226,7 +228,8 @@ static bool is_list(const struct dnn_import_side *side)
             strcasecmp(side->format, dnn_importer_csv.name) != 0);
 }
 
-/* Formats without splits: only the name may tell.  The others look for themselves. */
+/* For formats without splits, only the path can specify the split.  Other formats check
+ * the split themselves. */
 static int check_split(const struct dnn_import *how, const struct dnn_import_side *side,
                        const struct dnn_importer *importer, struct dnn_err *err)
 {
@@ -245,7 +248,7 @@ static int open_file(const struct dnn_import *how, const struct dnn_import_side 
 {
     const struct dnn_importer *importer;
 
-    DNN_TRY(asked_for(side, &importer, err));
+    DNN_TRY(requested_format(side, &importer, err));
     if (is_list(side)) {
         struct dnn_import_list list = {0};
         int rc = dnn_import_lines(side->path, &list, err);
@@ -278,8 +281,8 @@ int dnn_import_open_side(const struct dnn_import *how,
 
 /* ---- both sides ---- */
 
-/* What the caller gets: a source that keeps the description its parts look into, and
- * that knows groups. */
+/* The source returned to the caller: owns the description, which the inner sources use,
+ * and adds groups. */
 struct opened {
     struct dnn_source base;
     struct dnn_source_type type;

@@ -17,7 +17,7 @@ enum { SHOWN = 3 }; /* names without a partner that a message lists */
 struct pair {
     struct dnn_source base;
     struct dnn_source *input, *target;
-    int64_t *partner; /* the target of each input; NULL: the same number */
+    int64_t *partner; /* index of the target of each input; NULL: the same index */
     const char **file;
 };
 
@@ -57,7 +57,7 @@ static void free_keys(struct named *all, int64_t n)
     dnn_free(all);
 }
 
-/* Two samples of one side must not have one name. */
+/* Names of samples must be unique within inputs and within targets. */
 static int check_unique(const struct dnn_source *source, const struct named *all,
                         struct dnn_err *err)
 {
@@ -75,31 +75,32 @@ static int check_unique(const struct dnn_source *source, const struct named *all
     return 0;
 }
 
-/* What one side has and the other has not. */
-struct alone {
+/* Samples of one side that have no partner. */
+struct unpaired {
     struct dnn_buf names;
     int64_t n;
 };
 
-static void add_alone(struct alone *alone, const struct dnn_source *source, int64_t i)
+static void add_unpaired(struct unpaired *unpaired, const struct dnn_source *source,
+                         int64_t i)
 {
     char name[DNN_SAMPLE_NAME];
 
-    if (alone->n++ >= SHOWN) return;
+    if (unpaired->n++ >= SHOWN) return;
     dnn_source_label(source, i, name);
-    dnn_buf_add(&alone->names, "%s%.100s", alone->n == 1 ? "" : ", ", name);
+    dnn_buf_add(&unpaired->names, "%s%.100s", unpaired->n == 1 ? "" : ", ", name);
 }
 
-static void end_alone(struct alone *alone)
+static void end_unpaired(struct unpaired *unpaired)
 {
-    if (alone->n > SHOWN)
-        dnn_buf_add(&alone->names, " and %" PRId64 " more", alone->n - SHOWN);
+    if (unpaired->n > SHOWN)
+        dnn_buf_add(&unpaired->names, " and %" PRId64 " more", unpaired->n - SHOWN);
 }
 
 static int join_names(struct pair *pair, const struct named *in, const struct named *to,
                       struct dnn_err *err)
 {
-    struct alone ins = {0}, tos = {0};
+    struct unpaired inputs = {0}, targets = {0};
     int64_t i = 0, k = 0;
     int rc = 0;
 
@@ -111,26 +112,26 @@ static int join_names(struct pair *pair, const struct named *in, const struct na
         if (order == 0)
             pair->partner[in[i++].index] = to[k++].index;
         else if (order < 0)
-            add_alone(&ins, pair->input, in[i++].index);
+            add_unpaired(&inputs, pair->input, in[i++].index);
         else
-            add_alone(&tos, pair->target, to[k++].index);
+            add_unpaired(&targets, pair->target, to[k++].index);
     }
-    end_alone(&ins);
-    end_alone(&tos);
-    if (ins.n > 0 && tos.n > 0)
+    end_unpaired(&inputs);
+    end_unpaired(&targets);
+    if (inputs.n > 0 && targets.n > 0)
         rc =
             dnn_fail(err, DNN_EDATA,
                      "inputs without a target of the same name: %s; targets without an "
                      "input: %s",
-                     ins.names.text, tos.names.text);
-    else if (ins.n > 0)
+                     inputs.names.text, targets.names.text);
+    else if (inputs.n > 0)
         rc = dnn_fail(err, DNN_EDATA, "inputs without a target of the same name: %s",
-                      ins.names.text);
-    else if (tos.n > 0)
+                      inputs.names.text);
+    else if (targets.n > 0)
         rc = dnn_fail(err, DNN_EDATA, "targets without an input of the same name: %s",
-                      tos.names.text);
-    dnn_buf_free(&ins.names);
-    dnn_buf_free(&tos.names);
+                      targets.names.text);
+    dnn_buf_free(&inputs.names);
+    dnn_buf_free(&targets.names);
     return rc;
 }
 
@@ -167,7 +168,7 @@ static int join_columns(struct pair *pair, struct dnn_err *err)
         if (strcmp(col->name, "input") == 0) strcpy(col->name, "target");
         for (int j = 0; j < base->ncols; j++) {
             if (strcmp(base->col[j].name, col->name) != 0) continue;
-            /* What is beside the data (an affine matrix) both sides may have. */
+            /* Both sides may have extra columns of the same name (an affine matrix). */
             if (col->role == DNN_ROLE_EXTRA && strlen(col->name) < 56) {
                 char name[sizeof col->name];
 
@@ -214,7 +215,7 @@ static int read_sample(const struct dnn_source *source, int64_t i,
     int rc;
 
     DNN_TRY(dnn_source_read(pair->input, i, out, err));
-    /* Lend the target the memory that its columns had the last time. */
+    /* Reuse the memory of the target columns. */
     for (int k = 0; k < m; k++)
         dnn_array_swap(&to.col[k], &out->col[n + k]);
     rc = dnn_source_read(pair->target, partner(pair, i), &to, err);

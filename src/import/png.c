@@ -1,4 +1,4 @@
-/* png.c - PNG images: 1 to 16 bits, grey, colour, palette, with and without alpha.
+/* png.c - PNG images: 1 to 16 bits, grayscale, color or palette, with or without alpha.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -14,187 +14,187 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A byte of deflate becomes 1032 at most, and one of them 8 points of 4 channels. */
+/* Deflate expands a byte to at most 1032; such a byte may be 8 pixels of 4 channels. */
 enum { RATIO = 1032 * 32 };
 
-struct job {
+struct decoder {
     png_structp png;
     png_infop info;
-    const unsigned char *at; /* what is left to read                                 */
+    const unsigned char *at; /* next byte to read                                    */
     size_t left, all;
     png_bytep *row;
-    bool palette; /* indices are read, and colours made of them by us                */
+    bool palette; /* libpng reads indices; converted to colors later                 */
     unsigned char colour[256][4];
     int ncolours;
-    char said[160]; /* libpng's words                                                */
+    char message[160]; /* message of libpng */
 };
 
 static void on_error(png_structp png, png_const_charp text)
 {
-    struct job *j = png_get_error_ptr(png);
+    struct decoder *d = png_get_error_ptr(png);
 
-    snprintf(j->said, sizeof(j->said), "%s", text);
+    snprintf(d->message, sizeof(d->message), "%s", text);
     longjmp(png_jmpbuf(png), 1);
 }
 
-/* What libpng can live with: odd chunks that say nothing about the pixels. */
+/* Warnings are ignored: they are not about pixels. */
 static void on_warning(png_structp png, png_const_charp text)
 {
     (void)png, (void)text;
 }
 
-static void feed(png_structp png, png_bytep to, size_t n)
+static void read_bytes(png_structp png, png_bytep to, size_t n)
 {
-    struct job *j = png_get_io_ptr(png);
+    struct decoder *d = png_get_io_ptr(png);
 
-    if (n > j->left) {
+    if (n > d->left) {
         char text[96];
 
-        snprintf(text, sizeof(text), "truncated after %zu bytes", j->all);
+        snprintf(text, sizeof(text), "truncated after %zu bytes", d->all);
         png_error(png, text);
     }
-    memcpy(to, j->at, n);
-    j->at += n;
-    j->left -= n;
+    memcpy(to, d->at, n);
+    d->at += n;
+    d->left -= n;
 }
 
-static int failed(const struct job *j, const struct dnn_image_in *in,
+static int failed(const struct decoder *d, const struct dnn_image_in *in,
                   struct dnn_err *err)
 {
-    return dnn_fail(err, DNN_EDATA, "%s: damaged PNG: %s", in->what, j->said);
+    return dnn_fail(err, DNN_EDATA, "%s: damaged PNG: %s", in->what, d->message);
 }
 
-/* Colours of a palette, and how transparent they are; the channels. */
-static int palette(struct job *j)
+/* Read the palette and its alpha values; returns the number of channels. */
+static int read_palette(struct decoder *d)
 {
     png_colorp plte = NULL;
     png_bytep alpha = NULL;
     int n = 0;
 
-    if (png_get_PLTE(j->png, j->info, &plte, &j->ncolours) == 0)
-        png_error(j->png, "the palette is missing");
-    png_get_tRNS(j->png, j->info, &alpha, &n, NULL);
-    for (int i = 0; i < j->ncolours; i++) {
-        j->colour[i][0] = plte[i].red;
-        j->colour[i][1] = plte[i].green;
-        j->colour[i][2] = plte[i].blue;
-        j->colour[i][3] = i < n ? alpha[i] : 255;
+    if (png_get_PLTE(d->png, d->info, &plte, &d->ncolours) == 0)
+        png_error(d->png, "the palette is missing");
+    png_get_tRNS(d->png, d->info, &alpha, &n, NULL);
+    for (int i = 0; i < d->ncolours; i++) {
+        d->colour[i][0] = plte[i].red;
+        d->colour[i][1] = plte[i].green;
+        d->colour[i][2] = plte[i].blue;
+        d->colour[i][3] = i < n ? alpha[i] : 255;
     }
     return n > 0 ? 4 : 3;
 }
 
-/* What libpng shall do to the rows; the channels that come out. */
-static int transform(struct job *j, const struct dnn_image_in *in)
+/* Set the transformations of libpng; returns the number of channels after them. */
+static int set_transforms(struct decoder *d, const struct dnn_image_in *in)
 {
-    int type = png_get_color_type(j->png, j->info);
-    int depth = png_get_bit_depth(j->png, j->info);
+    int type = png_get_color_type(d->png, d->info);
+    int depth = png_get_bit_depth(d->png, d->info);
 
     if (type == PNG_COLOR_TYPE_PALETTE) {
-        png_set_packing(j->png);
+        png_set_packing(d->png);
         if (in->mask) return 1;
-        j->palette = true;
-        return palette(j);
+        d->palette = true;
+        return read_palette(d);
     }
     if (depth < 8) {
         if (in->mask)
-            png_set_packing(j->png);
+            png_set_packing(d->png);
         else
-            png_set_expand_gray_1_2_4_to_8(j->png);
+            png_set_expand_gray_1_2_4_to_8(d->png);
     }
-    int channels = png_get_channels(j->png, j->info);
-    if (!in->mask && png_get_valid(j->png, j->info, PNG_INFO_tRNS) != 0) {
-        png_set_tRNS_to_alpha(j->png);
+    int channels = png_get_channels(d->png, d->info);
+    if (!in->mask && png_get_valid(d->png, d->info, PNG_INFO_tRNS) != 0) {
+        png_set_tRNS_to_alpha(d->png);
         channels++;
     }
     if (depth == 16) {
         static const uint16_t one = 1;
 
-        if (*(const unsigned char *)&one == 1) png_set_swap(j->png);
+        if (*(const unsigned char *)&one == 1) png_set_swap(d->png);
     }
     return channels;
 }
 
-static int header(struct job *j, const struct dnn_image_in *in, struct dnn_picture *out,
-                  struct dnn_err *err)
+static int read_header(struct decoder *d, const struct dnn_image_in *in,
+                       struct dnn_picture *out, struct dnn_err *err)
 {
-    if (setjmp(png_jmpbuf(j->png)) != 0) return failed(j, in, err);
-    png_set_read_fn(j->png, j, feed);
-    png_set_crc_action(j->png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
-    png_set_user_limits(j->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
-    png_read_info(j->png, j->info);
-    int type = png_get_color_type(j->png, j->info);
-    int channels = transform(j, in);
-    png_set_interlace_handling(j->png);
-    out->type = png_get_bit_depth(j->png, j->info) == 16 ? DNN_U16 : DNN_U8;
+    if (setjmp(png_jmpbuf(d->png)) != 0) return failed(d, in, err);
+    png_set_read_fn(d->png, d, read_bytes);
+    png_set_crc_action(d->png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
+    png_set_user_limits(d->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
+    png_read_info(d->png, d->info);
+    int type = png_get_color_type(d->png, d->info);
+    int channels = set_transforms(d, in);
+    png_set_interlace_handling(d->png);
+    out->type = png_get_bit_depth(d->png, d->info) == 16 ? DNN_U16 : DNN_U8;
     out->shape = (struct dnn_shape){
         3,
-        {png_get_image_height(j->png, j->info), png_get_image_width(j->png, j->info),
+        {png_get_image_height(d->png, d->info), png_get_image_width(d->png, d->info),
           channels}
     };
     out->classes = type == PNG_COLOR_TYPE_PALETTE || type == PNG_COLOR_TYPE_GRAY;
     DNN_TRY(dnn_import_fits(in->how, in->what, out->type, &out->shape, err));
-    return dnn_image_holds(in->what, out, j->all, RATIO, err);
+    return dnn_image_check_size(in->what, out, d->all, RATIO, err);
 }
 
-static int rows(struct job *j, const struct dnn_image_in *in, struct dnn_array *out,
-                struct dnn_err *err)
+static int read_rows(struct decoder *d, const struct dnn_image_in *in,
+                     struct dnn_array *out, struct dnn_err *err)
 {
     size_t height = (size_t)out->shape.dim[0];
     size_t pitch = dnn_array_bytes(out) / height;
     unsigned char *to = out->data;
 
-    if (j->palette) { /* indices go where the last channel's bytes would end */
+    if (d->palette) { /* the indices are read into the last bytes of the array */
         pitch = (size_t)out->shape.dim[1];
         to += dnn_array_bytes(out) - pitch * height;
     }
-    j->row = malloc(height * sizeof(*j->row));
-    if (j->row == NULL)
+    d->row = malloc(height * sizeof(*d->row));
+    if (d->row == NULL)
         return dnn_fail(err, DNN_ENOMEM, "%s: not enough memory for %zu rows", in->what,
                         height);
     for (size_t y = 0; y < height; y++)
-        j->row[y] = to + y * pitch;
-    if (setjmp(png_jmpbuf(j->png)) != 0) return failed(j, in, err);
-    png_read_update_info(j->png, j->info);
-    if (png_get_rowbytes(j->png, j->info) != pitch)
-        png_error(j->png, "row size differs from the header");
-    png_read_image(j->png, j->row);
-    png_read_end(j->png, NULL);
+        d->row[y] = to + y * pitch;
+    if (setjmp(png_jmpbuf(d->png)) != 0) return failed(d, in, err);
+    png_read_update_info(d->png, d->info);
+    if (png_get_rowbytes(d->png, d->info) != pitch)
+        png_error(d->png, "row size differs from the header");
+    png_read_image(d->png, d->row);
+    png_read_end(d->png, NULL);
     return 0;
 }
 
-static int with(const struct dnn_image_in *in, struct dnn_picture *about,
-                struct dnn_array *out, struct dnn_err *err)
+static int decode(const struct dnn_image_in *in, struct dnn_picture *about,
+                  struct dnn_array *out, struct dnn_err *err)
 {
-    struct job *j = dnn_alloc(sizeof(*j));
+    struct decoder *d = dnn_alloc(sizeof(*d));
 
-    j->at = in->bytes;
-    j->left = j->all = in->n;
-    j->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, j, on_error, on_warning);
-    if (j->png != NULL) j->info = png_create_info_struct(j->png);
-    int rc = j->info == NULL
+    d->at = in->bytes;
+    d->left = d->all = in->n;
+    d->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, d, on_error, on_warning);
+    if (d->png != NULL) d->info = png_create_info_struct(d->png);
+    int rc = d->info == NULL
                  ? dnn_fail(err, DNN_ENOMEM, "%s: libpng could not be initialised: %s",
-                            in->what, j->said)
-                 : header(j, in, about, err);
+                            in->what, d->message)
+                 : read_header(d, in, about, err);
     if (rc == 0 && out != NULL) {
         rc = dnn_array_make(out, about->type, &about->shape, err);
-        if (rc == 0) rc = rows(j, in, out, err);
-        if (rc == 0 && j->palette)
-            rc = dnn_image_colours(in->what, out, (const unsigned char(*)[4])j->colour,
-                                   j->ncolours, err);
+        if (rc == 0) rc = read_rows(d, in, out, err);
+        if (rc == 0 && d->palette)
+            rc = dnn_image_colours(in->what, out, (const unsigned char(*)[4])d->colour,
+                                   d->ncolours, err);
     }
-    png_destroy_read_struct(&j->png, &j->info, NULL);
-    free(j->row);
-    dnn_free(j);
+    png_destroy_read_struct(&d->png, &d->info, NULL);
+    free(d->row);
+    dnn_free(d);
     return rc;
 }
 
-static int look(const struct dnn_image_in *in, struct dnn_picture *out,
-                struct dnn_err *err)
+static int inspect(const struct dnn_image_in *in, struct dnn_picture *out,
+                   struct dnn_err *err)
 {
-    return with(in, out, NULL, err);
+    return decode(in, out, NULL, err);
 }
 
-static const struct dnn_image_kind kind = {"png", true, false, look, with};
+static const struct dnn_image_kind kind = {"png", true, false, inspect, decode};
 const struct dnn_image_kind *const dnn_image_png = &kind;
 
 static int open_png(const char *path, const struct dnn_import *how,

@@ -1,4 +1,4 @@
-/* raw.c - bare numbers, which only their owner can describe.
+/* raw.c - raw binary data, described by configuration keys.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -19,7 +19,7 @@ struct raw {
     struct dnn_shape shape; /* of a sample in the file */
     struct dnn_axes axes;
     int64_t offset;
-    size_t each; /* bytes of a sample */
+    size_t sample_bytes; /* bytes of a sample */
     bool swap;
 };
 
@@ -31,9 +31,9 @@ static int read_sample(const struct dnn_source *source, int64_t i,
     struct dnn_array *array = &out->col[0];
 
     DNN_TRY(dnn_array_make(array, r->type, &r->shape, err));
-    DNN_TRY(dnn_bytes_read(r->bytes, r->offset + i * (int64_t)r->each, array->data,
-                           r->each, err));
-    dnn_npy_swap(&order, array->data, r->each / dnn_dtype_size(r->type));
+    DNN_TRY(dnn_bytes_read(r->bytes, r->offset + i * (int64_t)r->sample_bytes,
+                           array->data, r->sample_bytes, err));
+    dnn_npy_swap(&order, array->data, r->sample_bytes / dnn_dtype_size(r->type));
     DNN_TRY(dnn_axes_apply(&r->axes, r->path, array, err));
     out->ncols = 1;
     return 0;
@@ -66,7 +66,7 @@ static const struct dnn_source_type raw_type = {
     .close = close_source,
 };
 
-/* What was said about the numbers. */
+/* Read the description of the data. */
 static int describe(struct raw *r, const struct dnn_import *how,
                     const struct dnn_import_side *side, struct dnn_err *err)
 {
@@ -87,13 +87,13 @@ static int describe(struct raw *r, const struct dnn_import *how,
     r->swap = side->big_endian != (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
     sample.dtype = r->type;
     sample.shape = r->shape;
-    DNN_TRY(dnn_tensor_bytes(&sample, &r->each, err));
+    DNN_TRY(dnn_tensor_bytes(&sample, &r->sample_bytes, err));
     DNN_TRY(dnn_import_fits(how, r->path, r->type, &r->shape, err));
     return dnn_axes_find(r->path, side, side == &how->target, r->type, &r->shape,
                          &r->axes, err);
 }
 
-/* The file is a whole number of samples long. */
+/* Count the samples; the file size must be a multiple of the sample size. */
 static int count(struct raw *r, bool whole, struct dnn_err *err)
 {
     char text[DNN_SHAPE_TEXT];
@@ -102,13 +102,13 @@ static int count(struct raw *r, bool whole, struct dnn_err *err)
     DNN_TRY(dnn_bytes_length(r->bytes, &length, err));
     rest = length - r->offset;
     dnn_shape_text(text, sizeof text, &r->shape);
-    if (rest <= 0 || rest % (int64_t)r->each != 0)
+    if (rest <= 0 || rest % (int64_t)r->sample_bytes != 0)
         return dnn_fail(err, DNN_EDATA,
                         "%s: %" PRId64 " bytes after an offset of %" PRId64
                         " is not a multiple of the sample size: %s %s (%zu bytes each)",
                         r->path, rest > 0 ? rest : 0, r->offset,
-                        dnn_dtype_name(r->type), text, r->each);
-    r->base.count = rest / (int64_t)r->each;
+                        dnn_dtype_name(r->type), text, r->sample_bytes);
+    r->base.count = rest / (int64_t)r->sample_bytes;
     if (whole && r->base.count != 1)
         return dnn_fail(err, DNN_EDATA,
                         "%s: contains %" PRId64

@@ -1,8 +1,7 @@
-/* series.c - files one after the other as one source.
+/* series.c - consecutive files as one source.
  *
- * Files of one sample each are opened, read and closed by whoever wants the sample.
- * Files of many samples are opened once to be counted, and of those the last few used
- * stay open.
+ * Files of one sample each are opened and closed for every read.  Files of many samples
+ * are opened once to count the samples, and the most recently used ones stay open.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -15,25 +14,25 @@
 #include <pthread.h>
 #include <string.h>
 
-enum { OPEN = 16 }; /* files that may stay open, as long as no more are in use */
+enum { MAX_OPEN = 16 }; /* maximum open files, unless more are in use */
 
 struct part {
-    struct dnn_source *source; /* NULL: not open now                             */
-    int64_t first;             /* number of its first sample                     */
-    int users;                 /* who reads from it at this moment               */
-    uint64_t used;             /* when it was last asked for                     */
+    struct dnn_source *source; /* NULL: not open                                 */
+    int64_t first;             /* index of its first sample                      */
+    int users;                 /* number of threads reading it                   */
+    uint64_t used;             /* clock of the last use                          */
 };
 
 struct series {
     struct dnn_source base;
     struct dnn_import how;
-    bool target, one_each, given; /* given: the parts came open and stay so       */
+    bool target, one_each, given; /* given: the parts are open sources            */
     struct dnn_import_list list;
-    struct part *part; /* nparts + 1 of them; NULL if one_each */
+    struct part *part; /* nparts + 1 elements; NULL if one_each */
     int64_t nparts;
-    int nfrom; /* columns that come from the files; a class may follow   */
+    int nfrom; /* columns of the files; a class may follow               */
     struct dnn_arena *arena;
-    pthread_mutex_t lock; /* of what parts say about use */
+    pthread_mutex_t lock; /* of source, users and used of parts */
     int nopen;
     uint64_t clock;
 };
@@ -62,10 +61,10 @@ static int open_file(const struct series *s, int64_t p, struct dnn_source **out,
     return file->importer->open(file->path, &s->how, side, out, err);
 }
 
-/* Close what was not used for longest, until few enough are open.  Under the lock. */
+/* Close the least recently used files above the limit.  The caller holds the lock. */
 static void close_some(struct series *s)
 {
-    while (!s->given && s->nopen > OPEN) {
+    while (!s->given && s->nopen > MAX_OPEN) {
         struct part *oldest = NULL;
 
         for (int64_t p = 0; p < s->nparts; p++)
@@ -79,21 +78,21 @@ static void close_some(struct series *s)
     }
 }
 
-static int take(struct series *s, int64_t p, struct dnn_err *err)
+static int acquire(struct series *s, int64_t p, struct dnn_err *err)
 {
     struct part *part = &s->part[p];
-    int64_t want = part[1].first - part->first;
+    int64_t expected = part[1].first - part->first;
     int rc = 0;
 
     pthread_mutex_lock(&s->lock);
     if (part->source == NULL) {
         rc = open_file(s, p, &part->source, err);
         if (rc == 0) s->nopen++;
-        if (rc == 0 && part->source->count != want) {
+        if (rc == 0 && part->source->count != expected) {
             rc = dnn_fail(err, DNN_EDATA,
                           "%s: changed while it was read: %" PRId64
                           " samples at first, now %" PRId64,
-                          path_of(s, p), want, part->source->count);
+                          path_of(s, p), expected, part->source->count);
             dnn_source_close(part->source);
             part->source = NULL;
             s->nopen--;
@@ -108,7 +107,7 @@ static int take(struct series *s, int64_t p, struct dnn_err *err)
     return rc;
 }
 
-static void give(struct series *s, int64_t p)
+static void release(struct series *s, int64_t p)
 {
     pthread_mutex_lock(&s->lock);
     s->part[p].users--;
@@ -117,7 +116,7 @@ static void give(struct series *s, int64_t p)
 }
 
 /* The part that sample i is in. */
-static int64_t find(const struct series *s, int64_t i)
+static int64_t find_part(const struct series *s, int64_t i)
 {
     int64_t low = 0, high = s->nparts;
 
@@ -156,11 +155,11 @@ static int add_part(struct series *s, const struct dnn_source *from, int64_t p,
 
 /* ---- reading ---- */
 
-/* A file of one sample was not looked at before. */
-static int same_sample(const struct series *s, int64_t p, const struct dnn_sample *out,
-                       struct dnn_err *err)
+/* Check a file of one sample, which was not inspected when the series was opened. */
+static int check_sample(const struct series *s, int64_t p, const struct dnn_sample *out,
+                        struct dnn_err *err)
 {
-    char text[DNN_SHAPE_TEXT], want[DNN_SHAPE_TEXT];
+    char text[DNN_SHAPE_TEXT], expected[DNN_SHAPE_TEXT];
 
     for (int k = 0; k < s->nfrom; k++) {
         const struct dnn_column *col = &s->base.col[k];
@@ -178,7 +177,7 @@ static int same_sample(const struct series *s, int64_t p, const struct dnn_sampl
                 path_of(s, p), col->name, dnn_dtype_name(a->type),
                 dnn_shape_text(text, sizeof text, &a->shape), path_of(s, 0),
                 dnn_dtype_name(col->type),
-                dnn_shape_text(want, sizeof want, &col->shape));
+                dnn_shape_text(expected, sizeof expected, &col->shape));
     }
     return 0;
 }
@@ -197,7 +196,7 @@ static int read_one(const struct series *s, int64_t p, struct dnn_sample *out,
         rc = dnn_fail(err, DNN_EDATA, "%s: %d columns, but %s has %d", path_of(s, p),
                       source->ncols, path_of(s, 0), s->nfrom);
     if (rc == 0) rc = dnn_source_read(source, 0, out, err);
-    if (rc == 0) rc = same_sample(s, p, out, err);
+    if (rc == 0) rc = check_sample(s, p, out, err);
     dnn_source_close(source);
     return rc;
 }
@@ -206,14 +205,14 @@ static int read_sample(const struct dnn_source *source, int64_t i,
                        struct dnn_sample *out, struct dnn_err *err)
 {
     struct series *s = (struct series *)source;
-    int64_t p = find(s, i);
+    int64_t p = find_part(s, i);
 
     if (s->one_each) {
         DNN_TRY(read_one(s, p, out, err));
     } else {
-        DNN_TRY(take(s, p, err));
+        DNN_TRY(acquire(s, p, err));
         int rc = dnn_source_read(s->part[p].source, i - s->part[p].first, out, err);
-        give(s, p);
+        release(s, p);
         if (rc < 0) return rc;
     }
     out->ncols = s->base.ncols;
@@ -229,7 +228,7 @@ static int read_sample(const struct dnn_source *source, int64_t i,
 static void label(const struct dnn_source *source, int64_t i, char out[DNN_SAMPLE_NAME])
 {
     struct series *s = (struct series *)source;
-    int64_t p = find(s, i);
+    int64_t p = find_part(s, i);
 
     if (s->given)
         dnn_source_label(s->part[p].source, i - s->part[p].first, out);
@@ -243,14 +242,14 @@ static void label(const struct dnn_source *source, int64_t i, char out[DNN_SAMPL
 static int64_t class_of(const struct dnn_source *source, int64_t i)
 {
     struct series *s = (struct series *)source;
-    int64_t p = find(s, i), found = -1;
+    int64_t p = find_part(s, i), found = -1;
 
     if (s->base.ncols > s->nfrom) return s->list.file[p].class_of;
-    if (s->one_each || take(s, p, NULL) < 0) return -1;
+    if (s->one_each || acquire(s, p, NULL) < 0) return -1;
     const struct dnn_source *part = s->part[p].source;
     if (part->type->class_of != NULL)
         found = part->type->class_of(part, i - s->part[p].first);
-    give(s, p);
+    release(s, p);
     return found;
 }
 
@@ -315,9 +314,9 @@ int dnn_import_series(struct dnn_source **part, int64_t nparts, struct dnn_sourc
     return rc;
 }
 
-/* Extents that may be others in a file nobody has looked at: not those of a raw file,
- * which were given, nor the one channel of a mask, nor what goes along. */
-static void forget_extents(struct series *s, int k)
+/* Set to unknown the extents that may differ in other files.  Fixed are those of raw
+ * files (given by the configuration), the channel of a mask, and extra columns. */
+static void clear_extents(struct series *s, int k)
 {
     struct dnn_column *col = &s->base.col[k];
     int n = col->kind == DNN_KIND_MASK ? col->shape.ndim - 1 : col->shape.ndim;
@@ -328,8 +327,8 @@ static void forget_extents(struct series *s, int k)
         col->shape.dim[d] = DNN_UNKNOWN;
 }
 
-/* Look at all files, or, where each is one sample, at the first. */
-static int look(struct series *s, struct dnn_err *err)
+/* Inspect all files, or only the first one if each is one sample. */
+static int inspect_files(struct series *s, struct dnn_err *err)
 {
     int64_t n = s->one_each ? 1 : s->nparts;
 
@@ -344,7 +343,7 @@ static int look(struct series *s, struct dnn_err *err)
     if (!s->one_each) return 0;
     s->base.count = s->nparts;
     for (int k = 0; k < s->nfrom && s->nparts > 1; k++)
-        forget_extents(s, k);
+        clear_extents(s, k);
     return 0;
 }
 
@@ -384,7 +383,7 @@ int dnn_import_files(struct dnn_import_list *list,
         file[i] = s->list.file[i].path;
     s->base.file = file;
     s->base.nfiles = (int64_t)s->list.n;
-    rc = look(s, err);
+    rc = inspect_files(s, err);
     if (rc == 0 && as->nclasses > 0) rc = add_class(s, as, err);
     if (rc < 0)
         close_series(&s->base);

@@ -1,4 +1,4 @@
-/* series_columns.c - the columns that files of a series have in common.
+/* series_columns.c - the common columns of the files of a series.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* A part may be closed while its columns live on. */
+/* Copies names, because from may be closed before base. */
 void dnn_import_columns_copy(struct dnn_source *base, const struct dnn_source *from,
                              struct dnn_arena *arena)
 {
@@ -29,7 +29,7 @@ void dnn_import_columns_copy(struct dnn_source *base, const struct dnn_source *f
     base->split = from->split == NULL ? NULL : dnn_arena_strdup(arena, from->split);
 }
 
-/* What two files say of a column, without its extents, must be the same. */
+/* A column must be the same in two files, except for its extents. */
 static int same_kind(const struct dnn_column *old, const char *old_path,
                      const struct dnn_column *new, const char *path,
                      struct dnn_err *err)
@@ -47,7 +47,7 @@ static int same_kind(const struct dnn_column *old, const char *old_path,
         dnn_choice_name(dnn_kind_choices, (int)old->kind), old->shape.ndim);
 }
 
-/* Classes with names must be the same; of those without, the larger number counts. */
+/* Class names must be equal; without names, the larger number of classes is used. */
 static int same_classes(struct dnn_column *old, const char *old_path,
                         const struct dnn_column *new, const char *path,
                         struct dnn_err *err)

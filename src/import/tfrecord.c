@@ -1,9 +1,10 @@
 /* tfrecord.c - files of TensorFlow records: each record is an example with named
  * features.
  *
- * A record is its length (8 bytes), the length's checksum, the data and theirs.  Where
- * records begin is found once, from length to length; the data's checksum is looked at
- * when they are read.  Files may be compressed with gzip.
+ * A record consists of its length (8 bytes), the checksum of the length, the data and
+ * the checksum of the data.  The positions of records are determined once, from the
+ * lengths; the checksum of the data is verified when a record is read.  Files may be
+ * compressed with gzip.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -25,20 +26,20 @@
 
 enum {
     HEAD = 12, /* bytes before the data: length and checksum */
-    TAIL = 4   /* and behind them                            */
+    TAIL = 4   /* after the data: checksum                   */
 };
 
 struct records {
-    struct dnn_source source; /* first: it is one */
+    struct dnn_source source; /* must be first */
     struct dnn_import how;
-    struct dnn_feature feature[2]; /* of the columns; their what is NULL */
+    struct dnn_feature feature[2]; /* of the columns; member what is NULL */
     const char *path;              /* owned */
-    int64_t *start;                /* of each record, and the end of the last */
-    struct dnn_file_cache kept;    /* the open file */
+    int64_t *start;                /* offset of each record, and the end of the last */
+    struct dnn_file_cache entry;   /* the open file */
     struct dnn_bytes *file;
 };
 
-static uint64_t little(const unsigned char *at, int bytes)
+static uint64_t read_little_endian(const unsigned char *at, int bytes)
 {
     uint64_t value = 0;
 
@@ -49,28 +50,28 @@ static uint64_t little(const unsigned char *at, int bytes)
 
 /* ---- the file ---- */
 
-static struct records *of_kept(struct dnn_file_cache *kept)
+static struct records *from_entry(struct dnn_file_cache *entry)
 {
-    return (struct records *)((char *)kept - offsetof(struct records, kept));
+    return (struct records *)((char *)entry - offsetof(struct records, entry));
 }
 
-static void close_file(struct dnn_file_cache *kept)
+static void close_file(struct dnn_file_cache *entry)
 {
-    struct records *r = of_kept(kept);
+    struct records *r = from_entry(entry);
 
     dnn_bytes_close(r->file);
     r->file = NULL;
 }
 
-static int open_file(struct dnn_file_cache *kept, struct dnn_err *err)
+static int open_file(struct dnn_file_cache *entry, struct dnn_err *err)
 {
-    struct records *r = of_kept(kept);
+    struct records *r = from_entry(entry);
 
     return dnn_bytes_open(r->path, &r->file, err);
 }
 
-/* Where the records are. */
-static int walk(struct records *r, struct dnn_err *err)
+/* Find the positions of all records. */
+static int find_records(struct records *r, struct dnn_err *err)
 {
     unsigned char head[HEAD];
     int64_t size, at = 0, n = 0;
@@ -86,12 +87,13 @@ static int walk(struct records *r, struct dnn_err *err)
                             "%s: truncated in the header of record %" PRId64, r->path,
                             n);
         DNN_TRY(dnn_bytes_read(r->file, at, head, HEAD, err));
-        if (dnn_crc_record(head, 8) != (uint32_t)little(head + 8, 4))
+        if (dnn_crc_record(head, 8) != (uint32_t)read_little_endian(head + 8, 4))
             return dnn_fail(err, DNN_EDATA,
                             "%s: record %" PRId64
                             ": checksum mismatch in its length; the file is damaged",
                             r->path, n);
-        uint64_t length = little(head, 8), left = (uint64_t)(size - at - HEAD);
+        uint64_t length = read_little_endian(head, 8),
+                 left = (uint64_t)(size - at - HEAD);
         if (left < TAIL || length > left - TAIL)
             return dnn_fail(err, DNN_EDATA,
                             "%s: record %" PRId64 ": %" PRIu64
@@ -108,9 +110,9 @@ static int walk(struct records *r, struct dnn_err *err)
     return n > 0 ? 0 : dnn_fail(err, DNN_EDATA, "%s: contains no records", r->path);
 }
 
-/* Record i: bytes are for free(). */
-static int load(struct records *r, int64_t i, unsigned char **bytes, size_t *n,
-                struct dnn_err *err)
+/* Read record i; the caller frees *bytes with free(). */
+static int read_bytes(struct records *r, int64_t i, unsigned char **bytes, size_t *n,
+                      struct dnn_err *err)
 {
     int64_t at = r->start[i] + HEAD;
     int rc;
@@ -121,12 +123,13 @@ static int load(struct records *r, int64_t i, unsigned char **bytes, size_t *n,
         return dnn_fail(err, DNN_ENOMEM,
                         "%s: not enough memory for the %zu bytes of record %" PRId64,
                         r->path, *n, i);
-    rc = dnn_file_cache_take(&r->kept, open_file, err);
+    rc = dnn_file_cache_take(&r->entry, open_file, err);
     if (rc == 0) {
         rc = dnn_bytes_read(r->file, at, *bytes, *n + TAIL, err);
-        dnn_file_cache_give(&r->kept);
+        dnn_file_cache_give(&r->entry);
     }
-    if (rc == 0 && dnn_crc_record(*bytes, *n) != (uint32_t)little(*bytes + *n, 4))
+    if (rc == 0 &&
+        dnn_crc_record(*bytes, *n) != (uint32_t)read_little_endian(*bytes + *n, 4))
         rc = dnn_fail(err, DNN_EDATA,
                       "%s: record %" PRId64 ": checksum mismatch; the file is damaged",
                       r->path, i);
@@ -145,14 +148,14 @@ static const char *name_of(const struct records *r, int64_t i,
 }
 
 /* For dnn_example_free(). */
-static int load_example(struct records *r, int64_t i, dnn_example **out,
+static int read_example(struct records *r, int64_t i, dnn_example **out,
                         struct dnn_err *err)
 {
     char what[DNN_SAMPLE_NAME];
     unsigned char *bytes;
     size_t n;
 
-    DNN_TRY(load(r, i, &bytes, &n, err));
+    DNN_TRY(read_bytes(r, i, &bytes, &n, err));
     int rc = dnn_example_parse(name_of(r, i, what), bytes, n, out, err);
     free(bytes);
     return rc;
@@ -160,9 +163,9 @@ static int load_example(struct records *r, int64_t i, dnn_example **out,
 
 /* ---- reading ---- */
 
-/* Whether an array is what the column says, which the first record said. */
-static int agree(const char *what, const struct dnn_column *col,
-                 const struct dnn_axes *axes, struct dnn_err *err)
+/* Check an array against its column, which was set from the first record. */
+static int check_axes(const char *what, const struct dnn_column *col,
+                      const struct dnn_axes *axes, struct dnn_err *err)
 {
     char is[DNN_SHAPE_TEXT], first[DNN_SHAPE_TEXT];
     bool same = axes->kind == col->kind && axes->type == col->type &&
@@ -186,11 +189,11 @@ static int read_column(const struct records *r, const dnn_example *example, int6
     char what[DNN_SAMPLE_NAME];
     struct dnn_feature feature = r->feature[c];
     struct dnn_axes axes;
-    bool spread;
+    bool varying;
 
     feature.what = name_of(r, i, what);
-    DNN_TRY(dnn_example_read(example, &feature, &axes, &spread, out, err));
-    return agree(what, &r->source.col[c], &axes, err);
+    DNN_TRY(dnn_example_read(example, &feature, &axes, &varying, out, err));
+    return check_axes(what, &r->source.col[c], &axes, err);
 }
 
 static int read_record(const struct dnn_source *source, int64_t i,
@@ -199,7 +202,7 @@ static int read_record(const struct dnn_source *source, int64_t i,
     struct records *r = (struct records *)(uintptr_t)source;
     dnn_example *example;
 
-    DNN_TRY(load_example(r, i, &example, err));
+    DNN_TRY(read_example(r, i, &example, err));
     int rc = 0;
     for (int c = 0; rc == 0 && c < source->ncols; c++)
         rc = read_column(r, example, i, c, &out->col[c], err);
@@ -217,7 +220,7 @@ static int64_t class_of(const struct dnn_source *source, int64_t i)
 
     for (int c = 0; c < source->ncols; c++)
         if (source->col[c].kind == DNN_KIND_LABEL &&
-            (load_example(r, i, &example, NULL) < 0 ||
+            (read_example(r, i, &example, NULL) < 0 ||
              read_column(r, example, i, c, &label, NULL) < 0 ||
              dnn_convert(label.data, label.type, &class, DNN_I64, 1, true, NULL) < 0))
             class = -1;
@@ -236,7 +239,7 @@ static void close_records(struct dnn_source *source)
 {
     struct records *r = (struct records *)source;
 
-    dnn_file_cache_end(&r->kept);
+    dnn_file_cache_end(&r->entry);
     dnn_free(r->start);
     dnn_free((void *)(uintptr_t)r->path);
     dnn_free(r);
@@ -247,7 +250,7 @@ static const struct dnn_source_type type = {"tfrecord", read_record, label,
 
 /* ---- opening ---- */
 
-/* What the first record says about a side; *found: it has it. */
+/* Add the column of a side from the first record, if it has one. */
 static int add_column(struct records *r, const dnn_example *example, bool target,
                       struct dnn_err *err)
 {
@@ -255,18 +258,18 @@ static int add_column(struct records *r, const dnn_example *example, bool target
     struct dnn_feature f = {.how = &r->how, .target = target};
     struct dnn_array array = {0};
     struct dnn_axes axes;
-    bool spread;
+    bool varying;
 
     f.side = target ? &r->how.target : &r->how.input;
     f.what = name_of(r, 0, what);
     DNN_TRY(dnn_example_choose(example, &f, err));
     if (f.name == NULL) return 0;
-    int rc = dnn_example_read(example, &f, &axes, &spread, &array, err);
+    int rc = dnn_example_read(example, &f, &axes, &varying, &array, err);
     dnn_array_free(&array);
     DNN_TRY(rc);
     struct dnn_column *col = &r->source.col[r->source.ncols];
     dnn_axes_column(&axes, target, col);
-    for (int i = 0; spread && i < col->shape.ndim; i++)
+    for (int i = 0; varying && i < col->shape.ndim; i++)
         col->shape.dim[i] = DNN_UNKNOWN;
     f.what = NULL;
     r->feature[r->source.ncols++] = f;
@@ -277,12 +280,12 @@ static int fill_in(struct records *r, bool target, struct dnn_err *err)
 {
     dnn_example *example;
 
-    int rc = dnn_file_cache_take(&r->kept, open_file, err);
+    int rc = dnn_file_cache_take(&r->entry, open_file, err);
     if (rc < 0) return rc;
-    rc = walk(r, err);
-    dnn_file_cache_give(&r->kept);
+    rc = find_records(r, err);
+    dnn_file_cache_give(&r->entry);
     DNN_TRY(rc);
-    DNN_TRY(load_example(r, 0, &example, err));
+    DNN_TRY(read_example(r, 0, &example, err));
     rc = add_column(r, example, target, err);
     if (rc == 0 && !target && r->how.target.path == NULL)
         rc = add_column(r, example, true, err);
@@ -303,7 +306,7 @@ static int open_tfrecord(const char *path, const struct dnn_import *how,
     r->source = (struct dnn_source){.type = &type, .nfiles = 1, .file = &r->path};
     r->path = dnn_strdup(path);
     r->how = *how;
-    dnn_file_cache_make(&r->kept, close_file);
+    dnn_file_cache_make(&r->entry, close_file);
     int rc = fill_in(r, side == &how->target, err);
     if (rc < 0)
         close_records(&r->source);
@@ -312,10 +315,11 @@ static int open_tfrecord(const char *path, const struct dnn_import *how,
     return rc;
 }
 
-/* The checksum of the first length is proof enough. */
+/* The checksum of the first length identifies the format. */
 static bool sniff(const unsigned char *head, size_t n)
 {
-    return n >= HEAD && dnn_crc_record(head, 8) == (uint32_t)little(head + 8, 4);
+    return n >= HEAD &&
+           dnn_crc_record(head, 8) == (uint32_t)read_little_endian(head + 8, 4);
 }
 #endif
 

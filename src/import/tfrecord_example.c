@@ -1,10 +1,10 @@
-/* tfrecord_example.c - one example: which of its features are used, and as what.
+/* tfrecord_example.c - select and read the features of an example.
  *
- * A feature is a list of texts, of floats or of integers.  A text is an image (PNG or
- * JPEG, by its content), or numbers without a head, u8 unless the side's type says
- * otherwise.  The shape of numbers is the side's if it says one, or in features beside
- * them: NAME/shape, NAME_shape, shape; or height, width and channels (or depth), each
- * also with "image/" in front.
+ * A feature is a list of byte strings, of floats or of integers.  A byte string is an
+ * image (PNG or JPEG, detected by content) or raw data of the configured type (u8 if
+ * there is none).  The shape of values is the configured one, or is given by other
+ * features: NAME/shape, NAME_shape, shape; or height, width and channels (or depth),
+ * each also with the prefix "image/".
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -52,9 +52,9 @@ void dnn_example_free(dnn_example *example)
     if (example != NULL) dnn__tf__example__free_unpacked(example, NULL);
 }
 
-/* ---- which ---- */
+/* ---- selection ---- */
 
-/* Of entries with one key the last counts, as in any map on the wire. */
+/* If a key occurs several times, the last entry is used, as in all protobuf maps. */
 static const Dnn__Tf__Feature *find(const dnn_example *example, const char *name)
 {
     const Dnn__Tf__Features *all = example->features;
@@ -69,7 +69,7 @@ static int missing(const dnn_example *example, const struct dnn_feature *f,
                    const char *name, struct dnn_err *err)
 {
     const Dnn__Tf__Features *all = example->features;
-    const char **word = dnn_alloc((all->n_feature + 1) * sizeof *word);
+    const char **names = dnn_alloc((all->n_feature + 1) * sizeof *names);
     struct dnn_buf list = {0};
     char hint[128] = "";
     size_t n = 0;
@@ -78,13 +78,13 @@ static int missing(const dnn_example *example, const struct dnn_feature *f,
         if (all->feature[i]->key == NULL) continue;
         if (n < SHOWN)
             dnn_buf_add(&list, "%s%.40s", n > 0 ? ", " : "", all->feature[i]->key);
-        word[n++] = all->feature[i]->key;
+        names[n++] = all->feature[i]->key;
     }
     if (n > SHOWN) dnn_buf_add(&list, " and %zu more", n - SHOWN);
     for (char *c = list.text; c != NULL && *c != '\0'; c++)
         if ((unsigned char)*c < 32 || *c == 127) *c = '?';
     if (name != NULL) {
-        dnn_text_hint(hint, sizeof hint, name, word);
+        dnn_text_hint(hint, sizeof hint, name, names);
         dnn_fail(err, DNN_EDATA, "%s: there is no feature \"%s\"%s; available: %s",
                  f->what, name, hint, list.text != NULL ? list.text : "none");
     } else {
@@ -94,7 +94,7 @@ static int missing(const dnn_example *example, const struct dnn_feature *f,
                  list.text != NULL ? list.text : "none");
     }
     dnn_buf_free(&list);
-    dnn_free(word);
+    dnn_free(names);
     return DNN_EDATA;
 }
 
@@ -117,14 +117,14 @@ int dnn_example_choose(const dnn_example *example, struct dnn_feature *feature,
 
 /* ---- shapes ---- */
 
-/* A feature PREFIX NAME with n integers (n 0: any number of them). */
+/* The feature PREFIXNAME with n integers (0: any number), or NULL. */
 static const Dnn__Tf__Int64List *ints(const dnn_example *example, const char *prefix,
                                       const char *name, size_t n)
 {
-    char *whole = dnn_format("%s%s", prefix, name);
-    const Dnn__Tf__Feature *found = find(example, whole);
+    char *full = dnn_format("%s%s", prefix, name);
+    const Dnn__Tf__Feature *found = find(example, full);
 
-    dnn_free(whole);
+    dnn_free(full);
     if (found == NULL || found->int64_list == NULL) return NULL;
     return n == 0 || found->int64_list->n_value == n ? found->int64_list : NULL;
 }
@@ -149,15 +149,15 @@ static int set_shape(const struct dnn_feature *f, size_t n, const int64_t *dim,
     return dnn_shape_make((int)n, dim, out, err);
 }
 
-/* What the features beside this one say about its shape.  *layout: where its channels
- * are, if that says it. */
+/* Determine the shape from other features.  *layout: the position of the channels, if
+ * they specify it. */
 static int find_shape(const dnn_example *example, const struct dnn_feature *f,
-                      int64_t count, struct dnn_shape *out, int *layout, bool *spread,
+                      int64_t count, struct dnn_shape *out, int *layout, bool *varying,
                       struct dnn_err *err)
 {
     const Dnn__Tf__Int64List *own = ints(example, f->name, "/shape", 0);
 
-    *spread = true;
+    *varying = true;
     if (own == NULL) own = ints(example, f->name, "_shape", 0);
     if (own == NULL && !f->target) own = ints(example, "", "shape", 0);
     if (own != NULL) return set_shape(f, own->n_value, own->value, out, err);
@@ -184,18 +184,18 @@ static int find_shape(const dnn_example *example, const struct dnn_feature *f,
             return 0;
         }
     }
-    *spread = false;
+    *varying = false;
     *out = count == 1 ? (struct dnn_shape){0}
                       : (struct dnn_shape){.ndim = 1, .dim = {count}};
     return 0;
 }
 
-/* ---- numbers ---- */
+/* ---- values ---- */
 
-static int take(const dnn_example *example, const struct dnn_feature *f,
-                enum dnn_dtype type, const void *numbers, int64_t count,
-                struct dnn_axes *axes, bool *spread, struct dnn_array *out,
-                struct dnn_err *err)
+static int read_values(const dnn_example *example, const struct dnn_feature *f,
+                       enum dnn_dtype type, const void *values, int64_t count,
+                       struct dnn_axes *axes, bool *varying, struct dnn_array *out,
+                       struct dnn_err *err)
 {
     struct dnn_import_side side = *f->side;
     char text[DNN_SHAPE_TEXT], what[DNN_SAMPLE_NAME + 64];
@@ -203,10 +203,10 @@ static int take(const dnn_example *example, const struct dnn_feature *f,
     int64_t n = 0;
 
     if (side.shape.count > 0) {
-        *spread = false;
+        *varying = false;
         DNN_TRY(set_shape(f, (size_t)side.shape.count, side.shape.ints, &shape, err));
     } else {
-        DNN_TRY(find_shape(example, f, count, &shape, &side.layout, spread, err));
+        DNN_TRY(find_shape(example, f, count, &shape, &side.layout, varying, err));
     }
     if (dnn_shape_count(&shape, &n, NULL) < 0 || n != count)
         return dnn_fail(err, DNN_EDATA, "%s: %s: %lld values do not match the shape %s",
@@ -217,14 +217,14 @@ static int take(const dnn_example *example, const struct dnn_feature *f,
     DNN_TRY(dnn_import_fits(f->how, what, type, &shape, err));
     if (dnn_array_make(out, type, &shape, err) < 0)
         return dnn_prefix(err, "%s: ", what);
-    memcpy(out->data, numbers, dnn_array_bytes(out));
-    if (axes->kind == DNN_KIND_VALUES) *spread = false;
+    memcpy(out->data, values, dnn_array_bytes(out));
+    if (axes->kind == DNN_KIND_VALUES) *varying = false;
     return dnn_axes_apply(axes, what, out, err);
 }
 
-static int take_raw(const dnn_example *example, const struct dnn_feature *f,
+static int read_raw(const dnn_example *example, const struct dnn_feature *f,
                     const ProtobufCBinaryData *bytes, struct dnn_axes *axes,
-                    bool *spread, struct dnn_array *out, struct dnn_err *err)
+                    bool *varying, struct dnn_array *out, struct dnn_err *err)
 {
     enum dnn_dtype type = DNN_U8;
 
@@ -238,8 +238,8 @@ static int take_raw(const dnn_example *example, const struct dnn_feature *f,
     unsigned char *copy = dnn_alloc(bytes->len + 1);
     if (bytes->len > 0) memcpy(copy, bytes->data, bytes->len);
     dnn_npy_swap(&order, copy, bytes->len / size);
-    int rc = take(example, f, type, copy, (int64_t)(bytes->len / size), axes, spread,
-                  out, err);
+    int rc = read_values(example, f, type, copy, (int64_t)(bytes->len / size), axes,
+                         varying, out, err);
     dnn_free(copy);
     if (rc == 0 && axes->shape.ndim <= 1 && f->side->kind < 0 &&
         f->side->shape.count == 0)
@@ -252,9 +252,9 @@ static int take_raw(const dnn_example *example, const struct dnn_feature *f,
 
 /* ---- images ---- */
 
-/* As what it is decoded: a target of one channel with class numbers is a mask. */
-static int take_image(const struct dnn_feature *f, const ProtobufCBinaryData *bytes,
-                      struct dnn_axes *axes, bool *spread, struct dnn_array *out,
+/* Decode an image.  A target with one channel of class numbers is a mask. */
+static int read_image(const struct dnn_feature *f, const ProtobufCBinaryData *bytes,
+                      struct dnn_axes *axes, bool *varying, struct dnn_array *out,
                       struct dnn_err *err)
 {
     const struct dnn_import_side *side = f->side;
@@ -272,7 +272,7 @@ static int take_image(const struct dnn_feature *f, const ProtobufCBinaryData *by
             dnn_choice_name(dnn_kind_choices, side->kind));
     in.mask = side->kind == DNN_KIND_MASK;
     if (f->target && side->kind < 0 && kind != NULL) {
-        DNN_TRY(kind->look(&in, &about, err));
+        DNN_TRY(kind->inspect(&in, &about, err));
         in.mask = about.classes;
     }
     if (in.mask && kind != NULL)
@@ -283,7 +283,7 @@ static int take_image(const struct dnn_feature *f, const ProtobufCBinaryData *by
     *axes = (struct dnn_axes){.kind = in.mask ? DNN_KIND_MASK : DNN_KIND_IMAGE,
                               .type = out->type,
                               .shape = out->shape};
-    *spread = true;
+    *varying = true;
     if (in.mask && out->shape.dim[out->shape.ndim - 1] != 1)
         return dnn_fail(err, DNN_EDATA,
                         "%s: a mask must have one channel (the class number), not %lld",
@@ -292,18 +292,20 @@ static int take_image(const struct dnn_feature *f, const ProtobufCBinaryData *by
 }
 
 int dnn_example_read(const dnn_example *example, const struct dnn_feature *feature,
-                     struct dnn_axes *axes, bool *spread, struct dnn_array *out,
+                     struct dnn_axes *axes, bool *varying, struct dnn_array *out,
                      struct dnn_err *err)
 {
     const Dnn__Tf__Feature *found = find(example, feature->name);
 
     if (found == NULL) return missing(example, feature, feature->name, err);
     if (found->float_list != NULL && found->float_list->n_value > 0)
-        return take(example, feature, DNN_F32, found->float_list->value,
-                    (int64_t)found->float_list->n_value, axes, spread, out, err);
+        return read_values(example, feature, DNN_F32, found->float_list->value,
+                           (int64_t)found->float_list->n_value, axes, varying, out,
+                           err);
     if (found->int64_list != NULL && found->int64_list->n_value > 0)
-        return take(example, feature, DNN_I64, found->int64_list->value,
-                    (int64_t)found->int64_list->n_value, axes, spread, out, err);
+        return read_values(example, feature, DNN_I64, found->int64_list->value,
+                           (int64_t)found->int64_list->n_value, axes, varying, out,
+                           err);
     size_t n = found->bytes_list == NULL ? 0 : found->bytes_list->n_value;
     if (n != 1)
         return dnn_fail(err, DNN_EDATA, "%s: %s: %s", feature->what, feature->name,
@@ -311,7 +313,7 @@ int dnn_example_read(const dnn_example *example, const struct dnn_feature *featu
     const ProtobufCBinaryData *bytes = &found->bytes_list->value[0];
     if (dnn_image_is_png(bytes->data, bytes->len) ||
         dnn_image_is_jpeg(bytes->data, bytes->len))
-        return take_image(feature, bytes, axes, spread, out, err);
-    return take_raw(example, feature, bytes, axes, spread, out, err);
+        return read_image(feature, bytes, axes, varying, out, err);
+    return read_raw(example, feature, bytes, axes, varying, out, err);
 }
 #endif

@@ -1,4 +1,4 @@
-/* tfrecord_impl.h - what the files of the TFRecord importer share.
+/* tfrecord_impl.h - interface between the files of the TFRecord importer.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -12,12 +12,12 @@
 
 typedef struct Dnn__Tf__Example dnn_example;
 
-/* The message in a record; what names it.  For dnn_example_free(). */
+/* Parse the message of a record, which what names; free it with dnn_example_free(). */
 int dnn_example_parse(const char *what, const void *bytes, size_t n, dnn_example **out,
                       struct dnn_err *err);
 void dnn_example_free(dnn_example *example); /* NULL is fine */
 
-/* What is to be read of examples. */
+/* A feature to be read from examples. */
 struct dnn_feature {
     const char *what; /* the record, for messages                                   */
     const struct dnn_import *how;
@@ -26,14 +26,14 @@ struct dnn_feature {
     const char *name; /* of the feature                                             */
 };
 
-/* The name of the input or the target feature: the side's, or the first of the usual
- * ones that is there.  A target that nobody asked for may be missing: NULL. */
+/* Set the name of the input or target feature: the configured one, or the first usual
+ * name that exists.  NULL if there is no target and none is required. */
 int dnn_example_choose(const dnn_example *example, struct dnn_feature *feature,
                        struct dnn_err *err);
 
-/* The feature as an array and what it is.  spread: examples may differ in space. */
+/* Read the feature and its axes.  *varying: other examples may differ in shape. */
 int dnn_example_read(const dnn_example *example, const struct dnn_feature *feature,
-                     struct dnn_axes *axes, bool *spread, struct dnn_array *out,
+                     struct dnn_axes *axes, bool *varying, struct dnn_array *out,
                      struct dnn_err *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* tiff.c - TIFF and BigTIFF images, and stacks of pages as volumes.
  *
- * Several pages are a volume DxHxWxC, one page is an image HxWxC.  Pages that say they
- * are a smaller copy or a transparency mask of another are left out.
+ * Several pages are a volume DxHxWxC, one page is an image HxWxC.  Pages that are a
+ * reduced copy or a transparency mask of another page are skipped.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -14,7 +14,7 @@
 #include <tiffio.h>
 #endif
 
-/* Words of the library per file instead of per process came with 4.5. */
+/* Error handlers per file, not per process, exist since libtiff 4.5. */
 #if DNN_HAVE_TIFF && TIFFLIB_VERSION >= 20221213
 #include "import/tiff_impl.h"
 
@@ -23,7 +23,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Bytes that one byte may become: stored, packed runs, deflate, LZW; 0: no bound. */
+/* Maximum expansion of a byte by the compression; 0: no bound. */
 static uint64_t ratio_of(int compression)
 {
     switch (compression) {
@@ -47,7 +47,7 @@ static int on_error(TIFF *tiff, void *user, const char *module, const char *fmt,
     struct dnn_tiff *t = user;
 
     (void)tiff, (void)module;
-    if (t->said[0] == '\0') vsnprintf(t->said, sizeof(t->said), fmt, ap);
+    if (t->message[0] == '\0') vsnprintf(t->message, sizeof(t->message), fmt, ap);
     return 1;
 }
 
@@ -60,16 +60,16 @@ static int on_warning(TIFF *tiff, void *user, const char *module, const char *fm
 
 int dnn_tiff_fail(const struct dnn_tiff *t, struct dnn_err *err)
 {
-    const char *said = t->said[0] == '\0' ? "libtiff gave no reason" : t->said;
+    const char *message = t->message[0] == '\0' ? "libtiff gave no reason" : t->message;
     size_t n = strlen(t->what);
 
-    if (strncmp(said, t->what, n) == 0 && strncmp(said + n, ": ", 2) == 0)
-        said += n + 2; /* it is named already */
+    if (strncmp(message, t->what, n) == 0 && strncmp(message + n, ": ", 2) == 0)
+        message += n + 2; /* the path is added below */
 
     if (t->page < 0)
-        return dnn_fail(err, DNN_EDATA, "%s: damaged TIFF: %s", t->what, said);
+        return dnn_fail(err, DNN_EDATA, "%s: damaged TIFF: %s", t->what, message);
     return dnn_fail(err, DNN_EDATA, "%s: damaged TIFF: page %d: %s", t->what,
-                    t->page + 1, said);
+                    t->page + 1, message);
 }
 
 static int open_file(struct dnn_tiff *t, const struct dnn_image_in *in,
@@ -87,7 +87,7 @@ static int open_file(struct dnn_tiff *t, const struct dnn_image_in *in,
     TIFFOpenOptionsSetErrorHandlerExtR(opts, on_error, t);
     TIFFOpenOptionsSetWarningHandlerExtR(opts, on_warning, t);
     TIFFOpenOptionsSetMaxSingleMemAlloc(opts, (tmsize_t)limit);
-    /* Not mapped: a file that becomes shorter meanwhile must not be a signal. */
+    /* "m": no mmap(), because a file truncated meanwhile would cause SIGBUS. */
     t->tiff = TIFFOpenExt(in->what, "rm", opts);
     TIFFOpenOptionsFree(opts);
     if (t->tiff == NULL) {
@@ -105,8 +105,8 @@ static bool same(const struct dnn_tiff_page *a, const struct dnn_tiff_page *b)
            a->photometric == b->photometric;
 }
 
-/* Some writers put one page in front of what they hold and say so in words only. */
-static int hidden(const struct dnn_tiff *t, int pages, struct dnn_err *err)
+/* ImageJ can store several images in one page, given only in the description. */
+static int check_imagej(const struct dnn_tiff *t, int pages, struct dnn_err *err)
 {
     const char *text = NULL, *at;
 
@@ -122,27 +122,27 @@ static int hidden(const struct dnn_tiff *t, int pages, struct dnn_err *err)
                     t->what, images, pages);
 }
 
-/* Go to the next page that counts; false: there is none, or it is damaged (said). */
-static bool next(struct dnn_tiff *t)
+/* Go to the next page that is not skipped; false: none, or damaged (message is set). */
+static bool next_page(struct dnn_tiff *t)
 {
-    uint32_t sub = 0;
+    uint32_t subfile_type = 0;
 
     do {
         if (t->page >= 0 && TIFFReadDirectory(t->tiff) == 0) return false;
         t->page++;
-        sub = 0;
-        TIFFGetField(t->tiff, TIFFTAG_SUBFILETYPE, &sub);
-    } while ((sub & (FILETYPE_REDUCEDIMAGE | FILETYPE_MASK)) != 0);
+        subfile_type = 0;
+        TIFFGetField(t->tiff, TIFFTAG_SUBFILETYPE, &subfile_type);
+    } while ((subfile_type & (FILETYPE_REDUCEDIMAGE | FILETYPE_MASK)) != 0);
     return true;
 }
 
-/* All pages: how many, and that they are alike. */
-static int survey(struct dnn_tiff *t, struct dnn_tiff_page *first, int64_t *pages,
-                  struct dnn_err *err)
+/* Count the pages and check that they have the same properties. */
+static int inspect_pages(struct dnn_tiff *t, struct dnn_tiff_page *first,
+                         int64_t *pages, struct dnn_err *err)
 {
     struct dnn_tiff_page p;
 
-    for (*pages = 0; next(t); ++*pages) {
+    for (*pages = 0; next_page(t); ++*pages) {
         DNN_TRY(dnn_tiff_inspect(t, &p, err));
         if (*pages == 0) *first = p;
         if (!same(first, &p))
@@ -153,8 +153,8 @@ static int survey(struct dnn_tiff *t, struct dnn_tiff_page *first, int64_t *page
                 t->what, t->page + 1, p.height, p.width, p.samples, p.bits,
                 first->height, first->width, first->samples, first->bits);
     }
-    if (t->said[0] != '\0') {
-        t->page++; /* the one that could not be read */
+    if (t->message[0] != '\0') {
+        t->page++; /* the page that could not be read */
         return dnn_tiff_fail(t, err);
     }
     if (TIFFLastDirectory(t->tiff) == 0)
@@ -163,16 +163,16 @@ static int survey(struct dnn_tiff *t, struct dnn_tiff_page *first, int64_t *page
                         t->what, t->page + 1);
     if (*pages == 0)
         return dnn_fail(err, DNN_EDATA, "%s: contains no image page", t->what);
-    return hidden(t, t->page + 1, err);
+    return check_imagej(t, t->page + 1, err);
 }
 
-static int measure(struct dnn_tiff *t, const struct dnn_image_in *in,
-                   struct dnn_tiff_page *first, struct dnn_picture *out,
-                   struct dnn_err *err)
+static int inspect_file(struct dnn_tiff *t, const struct dnn_image_in *in,
+                        struct dnn_tiff_page *first, struct dnn_picture *out,
+                        struct dnn_err *err)
 {
     int64_t pages;
 
-    DNN_TRY(survey(t, first, &pages, err));
+    DNN_TRY(inspect_pages(t, first, &pages, err));
     bool palette = first->photometric == PHOTOMETRIC_PALETTE;
     int64_t channels = palette && !in->mask ? 3 : first->samples;
     out->type = first->type;
@@ -188,44 +188,46 @@ static int measure(struct dnn_tiff *t, const struct dnn_image_in *in,
     uint64_t ratio = ratio_of(first->compression);
     if (ratio == 0) return 0;
     if (first->bits < 8) ratio *= 8;
-    return dnn_image_holds(in->what, out, t->bytes, ratio * (palette ? 3 : 1), err);
+    return dnn_image_check_size(in->what, out, t->bytes, ratio * (palette ? 3 : 1),
+                                err);
 }
 
-static int with(const struct dnn_image_in *in, struct dnn_picture *about,
-                struct dnn_array *out, struct dnn_err *err)
+static int decode(const struct dnn_image_in *in, struct dnn_picture *about,
+                  struct dnn_array *out, struct dnn_err *err)
 {
     struct dnn_tiff t = {0};
     struct dnn_tiff_page first = {0};
 
     DNN_TRY(open_file(&t, in, err));
-    int rc = measure(&t, in, &first, about, err);
+    int rc = inspect_file(&t, in, &first, about, err);
     if (rc == 0 && out != NULL) {
         rc = dnn_array_make(out, about->type, &about->shape, err);
         size_t bytes = dnn_array_bytes(out);
-        size_t part =
+        size_t page_bytes =
             about->shape.ndim == 4 ? bytes / (size_t)about->shape.dim[0] : bytes;
 
         if (rc == 0 && TIFFSetDirectory(t.tiff, 0) == 0) rc = dnn_tiff_fail(&t, err);
         t.page = -1;
-        for (size_t at = 0; rc == 0 && at < bytes; at += part)
-            rc = next(&t) ? dnn_tiff_page(&t, in, (char *)out->data + at, part, err)
-                          : dnn_tiff_fail(&t, err);
+        for (size_t at = 0; rc == 0 && at < bytes; at += page_bytes)
+            rc = next_page(&t)
+                     ? dnn_tiff_page(&t, in, (char *)out->data + at, page_bytes, err)
+                     : dnn_tiff_fail(&t, err);
     }
     TIFFClose(t.tiff);
     return rc;
 }
 
-static int look(const struct dnn_image_in *in, struct dnn_picture *out,
-                struct dnn_err *err)
+static int inspect(const struct dnn_image_in *in, struct dnn_picture *out,
+                   struct dnn_err *err)
 {
-    return with(in, out, NULL, err);
+    return decode(in, out, NULL, err);
 }
 
 static int open_tiff(const char *path, const struct dnn_import *how,
                      const struct dnn_import_side *side, struct dnn_source **out,
                      struct dnn_err *err)
 {
-    static const struct dnn_image_kind kind = {"tiff", false, false, look, with};
+    static const struct dnn_image_kind kind = {"tiff", false, false, inspect, decode};
 
     return dnn_image_open(&kind, path, how, side, out, err);
 }

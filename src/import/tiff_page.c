@@ -1,4 +1,5 @@
-/* tiff_page.c - one page of a TIFF: what it is, and its points from strips or tiles.
+/* tiff_page.c - a page of a TIFF file: its properties, and its pixels from strips or
+ * tiles.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -17,9 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what it is ---- */
+/* ---- properties ---- */
 
-/* The type of a page's numbers; false: none we have. */
+/* The type of the values of a page; false: not supported. */
 static bool type_of(int bits, int format, enum dnn_dtype *out)
 {
     static const struct {
@@ -68,7 +69,7 @@ static int colours_of(struct dnn_tiff *t, struct dnn_tiff_page *p, struct dnn_er
         return dnn_fail(err, DNN_EDATA,
                         "%s: page %d: unsupported number of color channels: %d",
                         t->what, t->page + 1, p->samples);
-    case PHOTOMETRIC_YCBCR: /* libjpeg makes colours of them */
+    case PHOTOMETRIC_YCBCR: /* libjpeg converts them to RGB */
         if (p->compression == COMPRESSION_JPEG && p->samples == 3 && p->planar == 1)
             return 0;
         break;
@@ -79,14 +80,13 @@ static int colours_of(struct dnn_tiff *t, struct dnn_tiff_page *p, struct dnn_er
                     t->what, t->page + 1, p->photometric);
 }
 
-/* What the current page is. */
 int dnn_tiff_inspect(struct dnn_tiff *t, struct dnn_tiff_page *p, struct dnn_err *err)
 {
     uint16_t bits = 1, samples = 1, format = SAMPLEFORMAT_UINT, compression = 1,
              planar = PLANARCONFIG_CONTIG, photometric = PHOTOMETRIC_MINISBLACK;
     uint32_t width = 0, height = 0;
 
-    t->said[0] = '\0';
+    t->message[0] = '\0';
     TIFFGetField(t->tiff, TIFFTAG_IMAGEWIDTH, &width);
     TIFFGetField(t->tiff, TIFFTAG_IMAGELENGTH, &height);
     TIFFGetFieldDefaulted(t->tiff, TIFFTAG_BITSPERSAMPLE, &bits);
@@ -117,25 +117,26 @@ int dnn_tiff_inspect(struct dnn_tiff *t, struct dnn_tiff_page *p, struct dnn_err
     return colours_of(t, p, err);
 }
 
-/* ---- points ---- */
+/* ---- pixels ---- */
 
-/* A page's rectangles, strips or tiles, and where their points go. */
+/* The blocks of a page: strips or tiles. */
 struct grid {
-    uint32_t width, height; /* of a rectangle                                        */
-    size_t pitch;           /* bytes from row to row in it                           */
-    size_t size;            /* bytes of it                                           */
-    size_t element;         /* bytes of a number in memory                           */
-    int planes;             /* as many as channels if each has its own rectangles    */
+    uint32_t width, height; /* of a block                                            */
+    size_t pitch;           /* bytes per row of a block                              */
+    size_t size;            /* bytes of a block                                      */
+    size_t element;         /* bytes of a value in memory                            */
+    int planes;             /* number of channels if each has its own blocks, else 1 */
 };
 
 static int grid_of(struct dnn_tiff *t, const struct dnn_image_in *in,
                    const struct dnn_tiff_page *p, struct grid *g, struct dnn_err *err)
 {
-    bool tiled = TIFFIsTiled(t->tiff) != 0, apart = p->planar == PLANARCONFIG_SEPARATE;
-    size_t bits = (size_t)p->bits * (apart ? 1 : (size_t)p->samples);
+    bool tiled = TIFFIsTiled(t->tiff) != 0,
+         separate = p->planar == PLANARCONFIG_SEPARATE;
+    size_t bits = (size_t)p->bits * (separate ? 1 : (size_t)p->samples);
 
     g->element = dnn_dtype_size(p->type);
-    g->planes = apart ? p->samples : 1;
+    g->planes = separate ? p->samples : 1;
     g->width = p->width;
     g->height = 0;
     if (tiled) {
@@ -161,7 +162,7 @@ static int grid_of(struct dnn_tiff *t, const struct dnn_image_in *in,
     return 0;
 }
 
-/* Numbers of fewer than 8 bits, the first in the highest ones. */
+/* Unpack values of less than 8 bits, the first in the highest bits. */
 static void unpack(const unsigned char *from, unsigned char *to, size_t n, int bits)
 {
     for (size_t i = 0; i < n; i++) {
@@ -172,10 +173,10 @@ static void unpack(const unsigned char *from, unsigned char *to, size_t n, int b
     }
 }
 
-/* The part of a rectangle that lies in the page, to where it belongs. */
-static void place(const struct dnn_tiff_page *p, const struct grid *g,
-                  const unsigned char *from, uint32_t x, uint32_t y, int plane,
-                  unsigned char *to)
+/* Copy the part of a block that lies in the page to its position. */
+static void copy_block(const struct dnn_tiff_page *p, const struct grid *g,
+                       const unsigned char *from, uint32_t x, uint32_t y, int plane,
+                       unsigned char *to)
 {
     size_t cols = p->width - x < g->width ? p->width - x : g->width;
     size_t rows = p->height - y < g->height ? p->height - y : g->height;
@@ -197,7 +198,7 @@ static void place(const struct dnn_tiff_page *p, const struct grid *g,
 }
 
 static int read_grid(struct dnn_tiff *t, const struct dnn_tiff_page *p,
-                     const struct grid *g, unsigned char *mem, unsigned char *to,
+                     const struct grid *g, unsigned char *buffer, unsigned char *to,
                      struct dnn_err *err)
 {
     bool tiled = TIFFIsTiled(t->tiff) != 0;
@@ -211,13 +212,14 @@ static int read_grid(struct dnn_tiff *t, const struct dnn_tiff_page *p,
 
                 if (tiled)
                     got = TIFFReadEncodedTile(
-                        t->tiff, TIFFComputeTile(t->tiff, x, y, 0, (uint16_t)k), mem,
+                        t->tiff, TIFFComputeTile(t->tiff, x, y, 0, (uint16_t)k), buffer,
                         want);
                 else
                     got = TIFFReadEncodedStrip(
-                        t->tiff, TIFFComputeStrip(t->tiff, y, (uint16_t)k), mem, want);
+                        t->tiff, TIFFComputeStrip(t->tiff, y, (uint16_t)k), buffer,
+                        want);
                 if (got < want) return dnn_tiff_fail(t, err);
-                place(p, g, mem, x, y, k, to);
+                copy_block(p, g, buffer, x, y, k, to);
                 if (p->width - x <= g->width) break;
                 x += g->width;
             }
@@ -229,9 +231,9 @@ static int read_grid(struct dnn_tiff *t, const struct dnn_tiff_page *p,
 
 /* ---- values ---- */
 
-/* Black is 0 in what we hand out, and white of few bits 255. */
-static int levels(const struct dnn_tiff *t, const struct dnn_tiff_page *p, void *data,
-                  size_t n, struct dnn_err *err)
+/* Make black 0, and scale values of less than 8 bits to 0..255. */
+static int scale_levels(const struct dnn_tiff *t, const struct dnn_tiff_page *p,
+                        void *data, size_t n, struct dnn_err *err)
 {
     bool white = p->photometric == PHOTOMETRIC_MINISWHITE;
     int top = p->bits < 8 ? (1 << p->bits) - 1 : 255;
@@ -252,8 +254,8 @@ static int levels(const struct dnn_tiff *t, const struct dnn_tiff_page *p, void 
     return 0;
 }
 
-static int colours(struct dnn_tiff *t, const struct dnn_tiff_page *p, void *data,
-                   struct dnn_err *err)
+static int apply_palette(struct dnn_tiff *t, const struct dnn_tiff_page *p, void *data,
+                         struct dnn_err *err)
 {
     uint16_t *red = NULL, *green = NULL, *blue = NULL;
     struct dnn_array array = {
@@ -291,17 +293,17 @@ int dnn_tiff_page(struct dnn_tiff *t, const struct dnn_image_in *in, void *to,
     if (size * (palette ? 3 : 1) != bytes)
         return dnn_fail(err, DNN_EDATA, "%s: page %d changed while it was read",
                         t->what, t->page + 1);
-    void *mem = calloc(1, g.size);
-    if (mem == NULL)
+    void *buffer = calloc(1, g.size);
+    if (buffer == NULL)
         return dnn_fail(err, DNN_ENOMEM,
                         "%s: not enough memory for %zu bytes of page %d", t->what,
                         g.size, t->page + 1);
-    int rc = read_grid(t, &p, &g, mem, (unsigned char *)to + (bytes - size), err);
-    free(mem);
+    int rc = read_grid(t, &p, &g, buffer, (unsigned char *)to + (bytes - size), err);
+    free(buffer);
     DNN_TRY(rc);
-    if (palette) return colours(t, &p, to, err);
-    return in->mask ? 0 : levels(t, &p, to, points * (size_t)p.samples, err);
+    if (palette) return apply_palette(t, &p, to, err);
+    return in->mask ? 0 : scale_levels(t, &p, to, points * (size_t)p.samples, err);
 }
 #else
-typedef int dnn_tiff_is_not_built; /* C has no empty files */
+typedef int dnn_tiff_is_not_built; /* a C file must not be empty */
 #endif

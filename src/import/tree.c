@@ -1,4 +1,4 @@
-/* tree.c - the files that are meant: below a directory, or listed in a text.
+/* tree.c - lists of files: of a directory, or from a text file.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -31,7 +31,7 @@ void dnn_import_list_add(struct dnn_import_list *list, const char *path,
     list->file = dnn_grow(list->file, &list->cap, list->n + 1, sizeof *list->file);
     struct dnn_import_file *file = &list->file[list->n++];
     file->path = dnn_arena_strdup(list->arena, path);
-    /* A name is mostly the end of the path, and then needs no memory of its own. */
+    /* A name is usually the end of the path; then it shares its memory. */
     size_t len = strlen(path), tail = strlen(name);
     if (tail <= len && strcmp(path + len - tail, name) == 0)
         file->name = file->path + len - tail;
@@ -40,7 +40,7 @@ void dnn_import_list_add(struct dnn_import_list *list, const char *path,
     file->class_of = -1;
 }
 
-/* ---- below a directory ---- */
+/* ---- files of a directory ---- */
 
 static int by_name(const void *a, const void *b)
 {
@@ -59,14 +59,14 @@ static bool ends_with(const char *text, const char *end)
 struct walk {
     struct dnn_import_list *list;
     const char *stop;
-    size_t top; /* bytes of the directory and its slash, which names leave out */
-    bool flat;  /* not into directories                                        */
+    size_t top; /* bytes of the directory and its slash, not part of names     */
+    bool flat;  /* without subdirectories                                      */
 };
 
 static int walk(const struct walk *w, const char *dir, int depth, struct dnn_err *err);
 
-/* type is what the directory says of the entry; not every file system says it, and of
- * links what they lead to counts. */
+/* type is d_type of the directory entry; stat() is used for links and if the file
+ * system does not report it. */
 static int walk_entry(const struct walk *w, const char *path, int type, int depth,
                       struct dnn_err *err)
 {
@@ -92,7 +92,7 @@ static int walk(const struct walk *w, const char *dir, int depth, struct dnn_err
     DIR *d;
     int rc = 0;
 
-    /* A link to a directory above would lead round and round. */
+    /* A link to a parent directory would be an endless loop. */
     if (depth > DNN_TREE_DEPTH)
         return dnn_fail(err, DNN_EDATA, "%s: more than %d directory levels", dir,
                         DNN_TREE_DEPTH);
@@ -143,7 +143,7 @@ int dnn_import_dir(const char *dir, struct dnn_import_list *list, struct dnn_err
     return list_files(dir, NULL, true, list, err);
 }
 
-/* ---- listed ---- */
+/* ---- files of a list ---- */
 
 int dnn_import_lines(const char *path, struct dnn_import_list *list,
                      struct dnn_err *err)

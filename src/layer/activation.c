@@ -231,7 +231,7 @@ static int read_axis(const struct dnn_jobj *config, int64_t *out, struct dnn_err
     return dnn_json_type(&at) <= DNN_J_NULL ? 0 : dnn_json_int(&one, out, err);
 }
 
-/* A number that may be null. */
+/* A number or null. */
 static int read_real(const struct dnn_jobj *at, double def, double *out,
                      struct dnn_err *err)
 {
@@ -277,7 +277,7 @@ static int read_relu(struct dnn_layer *layer, void *cfg, const struct dnn_jobj *
     return 0;
 }
 
-/* LeakyReLU and ELU; Keras 3 renamed the first one's number. */
+/* LeakyReLU and ELU; Keras 3 renamed the key of LeakyReLU. */
 static int read_slope(struct dnn_layer *layer, void *cfg, const struct dnn_jobj *config,
                       struct dnn_err *err)
 {
@@ -314,7 +314,7 @@ static int read_gelu(struct dnn_layer *layer, void *cfg, const struct dnn_jobj *
     return 0;
 }
 
-/* Kinds without a number of their own. */
+/* Activations without parameters. */
 static int read_plain(struct dnn_layer *layer, void *cfg, const struct dnn_jobj *config,
                       struct dnn_err *err)
 {
@@ -331,13 +331,13 @@ static int read_plain(struct dnn_layer *layer, void *cfg, const struct dnn_jobj 
     return by_name(layer, config, words[layer->type->kind], cfg, err);
 }
 
-#define AXIS DNN_LAYER_OTHER("axis", "along which a softmax goes")
+#define AXIS DNN_LAYER_OTHER("axis", "axis of the softmax")
 static const struct dnn_field activation_fields[] = {
     DNN_LAYER_OTHER("activation", "its name"), AXIS, DNN_LAYER_END};
 static const struct dnn_field relu_fields[] = {
-    DNN_LAYER_OTHER("max_value", "where it ends; null: nowhere"),
-    DNN_LAYER_OTHER("negative_slope", "below the threshold"),
-    DNN_LAYER_OTHER("threshold", "where it begins"), DNN_LAYER_END};
+    DNN_LAYER_OTHER("max_value", "largest output; null: no limit"),
+    DNN_LAYER_OTHER("negative_slope", "slope below the threshold"),
+    DNN_LAYER_OTHER("threshold", "input above which it is linear"), DNN_LAYER_END};
 static const struct dnn_field slope_fields[] = {
     DNN_LAYER_OTHER("alpha", "slope, or scale, below 0"),
     DNN_LAYER_OTHER("negative_slope", "the same, as Keras 3 calls it"), DNN_LAYER_END};
@@ -348,7 +348,7 @@ static const struct dnn_field gelu_fields[] = {
 #define KIND(id, class_name, other, number, table, reader)                             \
     const struct dnn_layer_type dnn_layer_##id = {                                     \
         .name = class_name,                                                            \
-        .also = {other},                                                               \
+        .alias = {other},                                                              \
         .kind = number,                                                                \
         .size = sizeof(struct dnn_layer_act),                                          \
         .fields = table,                                                               \
@@ -386,7 +386,7 @@ struct prelu {
 static const struct dnn_sub axes = {.single = true};
 #define SHARED_AXES                                                                    \
     DNN_LAYER_INTS("shared_axes", AT(shared), "null", 1, DNN_MAX_DIMS - 1,             \
-                   "axes along which the slope is one", &axes)
+                   "axes along which the slope is the same", &axes)
 static const struct dnn_field prelu_fields[] = {DNN_LAYER_WEIGHT("alpha"), SHARED_AXES,
                                                 DNN_LAYER_END};
 static const struct dnn_field prelu_keras1[] = {

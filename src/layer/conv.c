@@ -1,5 +1,5 @@
-/* conv.c - convolutions: Conv1D, 2D, 3D; DepthwiseConv, which keeps channels
- * apart; SeparableConv, which does that and then mixes them.
+/* conv.c - convolutions: Conv1D, 2D, 3D; DepthwiseConv; SeparableConv, a
+ * depthwise and then a pointwise convolution.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -46,10 +46,10 @@ static const struct dnn_field fields[] = {
     SHARED,
     DNN_LAYER_WEIGHT("kernel"),
     DNN_LAYER_INT("groups", AT(groups), "1", 1, DNN_LAYER_AXIS_MAX,
-                  "parts the channels are cut into"),
+                  "groups of channels"),
     DNN_LAYER_END,
 };
-/* Keras 2 also writes what DepthwiseConv and SeparableConv inherit and do not use. */
+/* Keras 2 also writes keys that DepthwiseConv and SeparableConv inherit but ignore. */
 #define UNUSED_KERNEL                                                                  \
     DNN_LAYER_IGNORED("kernel_initializer"),                                           \
         DNN_LAYER_NEUTRAL("kernel_regularizer", "null"),                               \
@@ -87,7 +87,7 @@ static const struct dnn_field separable_fields[] = {
         DNN_LAYER_OTHER("W_constraint", "constraint of the kernel")
 #define EXTENT1(key, f) DNN_LAYER_INT(key, AT(f), NULL, 1, SIZE_MAX_1D, "kernel size")
 #define SUBSAMPLE EXTENTS("subsample", strides, "1", "steps of the window")
-/* of AtrousConvolution, which is the same otherwise */
+/* of AtrousConvolution, otherwise the same layer */
 #define ATROUS EXTENTS("atrous_rate", dilation_rate, "1", "steps inside the window")
 static const struct dnn_field keras1_1d[] = {KERAS1, EXTENT1("filter_length", rows),
                                              DNN_LAYER_INT("subsample_length", AT(step),
@@ -295,7 +295,7 @@ static int write(const struct dnn_layer *layer, struct dnn_layer_out *out,
 #define KIND(id, class_name, other, old, n, which, table, table1)                      \
     const struct dnn_layer_type dnn_layer_##id = {                                     \
         .name = class_name,                                                            \
-        .also = {other, old},                                                          \
+        .alias = {other, old},                                                         \
         .nd = n,                                                                       \
         .kind = which,                                                                 \
         .size = sizeof(struct conv),                                                   \

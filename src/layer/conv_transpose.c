@@ -11,9 +11,9 @@
 struct deconv {
     int64_t filters;
     struct dnn_list kernel_size, strides, dilation_rate, output_padding;
-    bool use_bias, more;
+    bool use_bias, has_extra;
     struct dnn_layer_window window;
-    int64_t extra[3]; /* output_padding, if more */
+    int64_t extra[3]; /* output_padding, if has_extra */
     struct dnn_layer_spec kernel, bias;
     struct dnn_layer_act act;
 };
@@ -29,7 +29,7 @@ static const struct dnn_field fields[] = {
     DNN_LAYER_INTS("dilation_rate", AT(dilation_rate), "1", 1, 65536,
                    "steps inside the window", &dnn_layer_extents),
     DNN_LAYER_INTS("output_padding", AT(output_padding), "null", 0, 65536,
-                   "more at the end; null: as the padding says", &dnn_layer_extents),
+                   "added at the end; null: from the padding", &dnn_layer_extents),
     DNN_LAYER_BOOL("use_bias", AT(use_bias), "true", "add a bias"),
     DNN_LAYER_OTHER("padding", "valid, same, or numbers"),
     DNN_LAYER_OTHER("activation", "applied to the result"),
@@ -44,7 +44,7 @@ static int read(struct dnn_layer *layer, void *cfg, const struct dnn_jobj *confi
                 struct dnn_err *err)
 {
     struct dnn_jobj act = dnn_json_sub(config, "activation");
-    struct dnn_jobj more = dnn_json_sub(config, "output_padding");
+    struct dnn_jobj extra = dnn_json_sub(config, "output_padding");
     struct deconv *c = cfg;
     struct dnn_layer_window *w = &c->window;
     int nd = layer->type->nd;
@@ -58,12 +58,12 @@ static int read(struct dnn_layer *layer, void *cfg, const struct dnn_jobj *confi
                                    w->dilation, err));
     DNN_TRY(dnn_layer_read_extents(config, "output_padding", nd, &c->output_padding, 0,
                                    c->extra, err));
-    c->more = c->output_padding.count > 0;
+    c->has_extra = c->output_padding.count > 0;
     for (int i = 0; i < nd; i++) {
         struct dnn_jobj at = dnn_json_sub(config, "dilation_rate");
 
-        if (c->more && c->extra[i] >= w->stride[i])
-            return dnn_json_fail(&more, err, "must be below the strides");
+        if (c->has_extra && c->extra[i] >= w->stride[i])
+            return dnn_json_fail(&extra, err, "must be below the strides");
         if (w->dilation[i] > 1 && w->stride[i] > 1)
             return dnn_json_fail(
                 &at, err, "must be 1 where the strides are above 1, as in Keras");
@@ -76,23 +76,23 @@ static int read(struct dnn_layer *layer, void *cfg, const struct dnn_jobj *confi
     return dnn_layer_read_act(layer, &act, &c->act, err);
 }
 
-static int64_t reach(const struct dnn_layer_window *w, int i)
+static int64_t effective_size(const struct dnn_layer_window *w, int i)
 {
     return (w->size[i] - 1) * w->dilation[i] + 1;
 }
 
 /* Keras's rule: without output_padding "same" gives in * stride and "valid" all
- * that the windows reach, but no less than in * stride. */
+ * that the windows cover, but at least in * stride. */
 static int64_t out_extent(const struct deconv *c, int i, int64_t in)
 {
     const struct dnn_layer_window *w = &c->window;
-    int64_t kernel = reach(w, i), stride = w->stride[i];
+    int64_t kernel = effective_size(w, i), stride = w->stride[i];
     int64_t pad = w->padding == DNN_LAYER_SAME      ? kernel / 2
                   : w->padding == DNN_LAYER_NUMBERS ? w->pad[i]
                                                     : 0;
 
-    if (c->more || w->padding == DNN_LAYER_NUMBERS)
-        return (in - 1) * stride + kernel - 2 * pad + (c->more ? c->extra[i] : 0);
+    if (c->has_extra || w->padding == DNN_LAYER_NUMBERS)
+        return (in - 1) * stride + kernel - 2 * pad + (c->has_extra ? c->extra[i] : 0);
     if (w->padding == DNN_LAYER_SAME) return in * stride;
     return in * stride + (kernel > stride ? kernel - stride : 0);
 }
@@ -157,7 +157,7 @@ static int lower(const struct dnn_layer *layer, const struct dnn_layer_lower *to
 
         dnn_op_same_transposed(extent, out_extent(c, i, extent), w->size[i],
                                w->stride[i], w->dilation[i], before, after);
-        /* Numbers are cut off in front as they are, the rest behind. */
+        /* Explicit padding is cut off before, the rest after. */
         if (w->padding == DNN_LAYER_NUMBERS) {
             *after += *before - w->pad[i];
             *before = w->pad[i];
@@ -179,7 +179,7 @@ static int write(const struct dnn_layer *layer, struct dnn_layer_out *out,
     dnn_layer_put_ints(out, "strides", w->nd, w->stride);
     dnn_layer_put_ints(out, "dilation_rate", w->nd, w->dilation);
     DNN_TRY(dnn_layer_put_padding(out, w, false, err));
-    if (c->more) dnn_layer_put_ints(out, "output_padding", w->nd, c->extra);
+    if (c->has_extra) dnn_layer_put_ints(out, "output_padding", w->nd, c->extra);
     dnn_layer_put_bool(out, "use_bias", c->use_bias);
     dnn_layer_put_spec(out, "kernel", &c->kernel);
     dnn_layer_put_spec(out, "bias", &c->bias);
@@ -189,7 +189,7 @@ static int write(const struct dnn_layer *layer, struct dnn_layer_out *out,
 #define KIND(id, class_name, other, n)                                                 \
     const struct dnn_layer_type dnn_layer_##id = {                                     \
         .name = class_name,                                                            \
-        .also = {other},                                                               \
+        .alias = {other},                                                              \
         .nd = n,                                                                       \
         .size = sizeof(struct deconv),                                                 \
         .fields = fields,                                                              \

@@ -1,4 +1,4 @@
-/* layer.c - reading one layer, and what holds for all kinds.
+/* layer.c - reads a layer; code common to all kinds.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what every layer may say ---- */
+/* ---- keys of every layer ---- */
 
 struct common {
     bool trainable;
@@ -85,7 +85,7 @@ int dnn_layer_read_object(const struct dnn_jobj *at, const char **class_name,
     return 0;
 }
 
-/* float32 alone computes; what a job computes in is the job's to say. */
+/* Only float32 is accepted: the configuration file sets the precision. */
 static int read_dtype(const struct dnn_layer *layer, const struct dnn_jobj *config,
                       struct dnn_err *err)
 {
@@ -102,8 +102,8 @@ static int read_dtype(const struct dnn_layer *layer, const struct dnn_jobj *conf
     if (strcmp(word, "float32") == 0) return 0;
     snprintf(quote, sizeof quote, "%.40s", word);
     return dnn_json_fail(&at, err,
-                         "must be \"float32\", not \"%s\": the job chooses the "
-                         "precision, not the layer",
+                         "must be \"float32\", not \"%s\": the configuration file "
+                         "sets the precision, not the layer",
                          quote);
 }
 
@@ -113,7 +113,7 @@ int dnn_layer_read_shape(const struct dnn_jobj *at, struct dnn_shape *out,
     char quote[DNN_JSON_QUOTE];
     struct dnn_jobj list = *at;
 
-    /* Keras 2.13 to 2.15 wrap what was a tuple. */
+    /* Keras 2.13 to 2.15 wrap tuples in an object. */
     if (dnn_json_type(&list) == DNN_J_OBJECT) list = dnn_json_sub(at, "items");
     if (dnn_json_type(&list) != DNN_J_LIST)
         return dnn_json_fail(at, err, "must be a list of sizes, not %s",
@@ -141,34 +141,34 @@ int dnn_layer_read_shape(const struct dnn_jobj *at, struct dnn_shape *out,
     return 0;
 }
 
-/* The shape a first layer gives for its input, in any of the ways of doing so. */
+/* The input shape of a first layer, under any of its keys. */
 static int read_input(struct dnn_layer *layer, const struct dnn_jobj *config,
                       struct dnn_err *err)
 {
-    struct dnn_jobj whole =
-        dnn_layer_either(config, "batch_input_shape", "batch_shape");
-    struct dnn_jobj part = dnn_layer_either(config, "input_shape", "shape");
-    struct dnn_jobj one = dnn_json_sub(config, "input_dim");
+    struct dnn_jobj full = dnn_layer_either(config, "batch_input_shape", "batch_shape");
+    struct dnn_jobj no_batch = dnn_layer_either(config, "input_shape", "shape");
+    struct dnn_jobj dim = dnn_json_sub(config, "input_dim");
 
-    if (dnn_json_type(&whole) > DNN_J_NULL) {
+    if (dnn_json_type(&full) > DNN_J_NULL) {
         layer->has_input = true;
-        return dnn_layer_read_shape(&whole, &layer->input, err);
+        return dnn_layer_read_shape(&full, &layer->input, err);
     }
-    if (dnn_json_type(&part) > DNN_J_NULL) {
+    if (dnn_json_type(&no_batch) > DNN_J_NULL) {
         struct dnn_shape s;
 
-        DNN_TRY(dnn_layer_read_shape(&part, &s, err));
+        DNN_TRY(dnn_layer_read_shape(&no_batch, &s, err));
         if (s.ndim == DNN_MAX_DIMS)
-            return dnn_json_fail(&part, err, "has more than %d axes", DNN_MAX_DIMS - 1);
+            return dnn_json_fail(&no_batch, err, "has more than %d axes",
+                                 DNN_MAX_DIMS - 1);
         layer->has_input = true;
         layer->input = (struct dnn_shape){.ndim = s.ndim + 1, .dim = {DNN_UNKNOWN}};
         memcpy(layer->input.dim + 1, s.dim, (size_t)s.ndim * sizeof s.dim[0]);
-    } else if (dnn_json_type(&one) == DNN_J_NUMBER) {
+    } else if (dnn_json_type(&dim) == DNN_J_NUMBER) {
         int64_t n;
 
-        DNN_TRY(dnn_json_int(&one, &n, err));
+        DNN_TRY(dnn_json_int(&dim, &n, err));
         if (n < 1 || n > DNN_LAYER_AXIS_MAX)
-            return dnn_json_fail(&one, err, "must be between 1 and %d, not %" PRId64,
+            return dnn_json_fail(&dim, err, "must be between 1 and %d, not %" PRId64,
                                  DNN_LAYER_AXIS_MAX, n);
         layer->has_input = true;
         layer->input = (struct dnn_shape){
@@ -242,7 +242,7 @@ int dnn_layer_read(const char *class_name, const char *name,
     struct dnn_jobj at = *config;
     int rc;
 
-    /* Paths in messages begin here: the layer's name says more than the indices
+    /* Paths in messages begin here: messages name the layer, not the list indices
      * that lead to it. */
     at.up = NULL;
     at.name = NULL;
@@ -261,8 +261,8 @@ int dnn_layer_read(const char *class_name, const char *name,
 
 /* ---- shapes and weights ---- */
 
-/* Known extents only; saturates. */
-static int64_t at_least(const struct dnn_shape *shape, int first)
+/* The product of the known extents; saturates. */
+static int64_t known_count(const struct dnn_shape *shape, int first)
 {
     int64_t count = 1;
 
@@ -272,13 +272,13 @@ static int64_t at_least(const struct dnn_shape *shape, int first)
     return count;
 }
 
-/* Whether a weight can be made, begin as it should, and be kept where it should. */
+/* Fails if a weight is too large, or does not fit its initializer or constraint. */
 static int check_weight(const struct dnn_layer_weight *w, struct dnn_err *err)
 {
     char text[DNN_SHAPE_TEXT];
 
     dnn_shape_text(text, sizeof text, &w->shape);
-    if (at_least(&w->shape, 0) > DNN_LAYER_COUNT_MAX)
+    if (known_count(&w->shape, 0) > DNN_LAYER_COUNT_MAX)
         return dnn_fail(err, DNN_ECONFIG, "its %s would be %s, too large to train",
                         w->name, text);
     if (w->init.kind == DNN_INIT_IDENTITY && w->shape.ndim != 2)
@@ -310,7 +310,7 @@ int dnn_layer_infer(const struct dnn_layer *layer, int nin, const struct dnn_sha
             return dnn_fail(err, DNN_ECONFIG,
                             "its output would be %s, too large an axis",
                             dnn_shape_text(text, sizeof text, out));
-    if (at_least(out, 1) > DNN_LAYER_COUNT_MAX)
+    if (known_count(out, 1) > DNN_LAYER_COUNT_MAX)
         return dnn_fail(err, DNN_ECONFIG,
                         "its output would be %s, too large to compute",
                         dnn_shape_text(text, sizeof text, out));

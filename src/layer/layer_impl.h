@@ -1,4 +1,4 @@
-/* layer_impl.h - what the files of layer kinds share.
+/* layer_impl.h - shared by the files of the layer kinds.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -8,7 +8,7 @@
 
 #include "layer/layer.h"
 
-/* ---- rows of field tables that many have ---- */
+/* ---- common rows of field tables ---- */
 
 #define DNN_LAYER_END {NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL}
 #define DNN_LAYER_INT(key, at, def, min, max, help)                                    \
@@ -19,20 +19,21 @@
     {key, DNN_F_BOOL, at, def, 0, 0, NULL, help, NULL}
 #define DNN_LAYER_ENUM(key, at, def, choices, help)                                    \
     {key, DNN_F_ENUM, at, def, 0, 0, choices, help, NULL}
-/* sub says how many, and whether one may stand for all. */
+/* sub: number of elements, and whether a single one may apply to all axes. */
 #define DNN_LAYER_INTS(key, at, def, min, max, help, sub)                              \
     {key, DNN_F_INTS, at, def, min, max, NULL, help, sub}
-/* A key that the kind's read() looks at itself. */
+/* A key that the kind's read() reads. */
 #define DNN_LAYER_OTHER(key, help) {key, DNN_F_OTHER, 0, "null", 0, 0, NULL, help, NULL}
 #define DNN_LAYER_IGNORED(key)                                                         \
     {key, DNN_F_IGNORED, 0, "null", 0, 0, NULL, "changes no result", NULL}
 #define DNN_LAYER_NEUTRAL(key, def)                                                    \
     {key, DNN_F_NEUTRAL, 0, def, 0, 0, NULL, "only its default", NULL}
-/* The three keys of one weight, and where Keras 2 and 3 put the channels. */
+/* The three keys of one weight. */
 #define DNN_LAYER_WEIGHT(prefix)                                                       \
     DNN_LAYER_OTHER(prefix "_initializer", "initializer"),                             \
         DNN_LAYER_OTHER(prefix "_regularizer", "regularizer"),                         \
         DNN_LAYER_OTHER(prefix "_constraint", "constraint")
+/* The position of the channels in Keras 2 and 3. */
 #define DNN_LAYER_FORMAT DNN_LAYER_OTHER("data_format", "channels_last")
 
 /* ---- reading ---- */
@@ -65,22 +66,22 @@ int dnn_layer_read_reg(const struct dnn_jobj *at, struct dnn_regularizer *out,
 int dnn_layer_read_constraint(const struct dnn_jobj *at, struct dnn_constraint *out,
                               struct dnn_err *err);
 
-/* Fail unless "data_format" (or Keras 1's "dim_ordering") says channels last. */
+/* Fail unless "data_format" (Keras 1: "dim_ordering") is absent or channels last. */
 int dnn_layer_read_format(const struct dnn_jobj *config, struct dnn_err *err);
 
-/* An {class_name, config} object, as Keras writes all it can find again by name:
- * its parts, config absent if there is none.  at must outlive *inside. */
+/* Split Keras's {class_name, config} object, or a name alone: *inside is the config,
+ * absent if there is none.  at must outlive *inside. */
 int dnn_layer_read_object(const struct dnn_jobj *at, const char **class_name,
                           struct dnn_jobj *inside, struct dnn_err *err);
 
-/* One number per spatial axis from a list of nd, or of one for all; an empty
- * list is def. */
+/* One value per spatial axis, from a list of nd values or of one for all axes; def
+ * for an empty list. */
 int dnn_layer_read_extents(const struct dnn_jobj *config, const char *key, int nd,
                            const struct dnn_list *list, int64_t def, int64_t out[3],
                            struct dnn_err *err);
 extern const struct dnn_sub dnn_layer_extents; /* of such a list */
 
-/* The first of two keys that is there (else the first, absent). */
+/* The first of two keys that is present; if none is, the absent first one. */
 struct dnn_jobj dnn_layer_either(const struct dnn_jobj *config, const char *a,
                                  const char *b);
 
@@ -103,7 +104,7 @@ int dnn_layer_infer_act(const struct dnn_layer_act *act, const struct dnn_shape 
                         struct dnn_err *err);
 int dnn_layer_lower_act(const struct dnn_layer_act *act, struct dnn_prog *prog, int x);
 
-/* The name of an activation in Keras 3; NULL: it needs a layer. */
+/* The name of an activation in Keras 3; NULL: it has none and needs a layer. */
 const char *dnn_layer_act_name(const struct dnn_layer_act *act);
 
 /* ---- writing as Keras 3: each adds "key": value to the config ---- */
@@ -122,7 +123,7 @@ void dnn_layer_put_init(struct dnn_layer_out *out, const char *key,
 /* prefix_initializer, prefix_regularizer and prefix_constraint */
 void dnn_layer_put_spec(struct dnn_layer_out *out, const char *prefix,
                         const struct dnn_layer_spec *spec);
-/* A function as a layer of its own: class and config. */
+/* An activation as a separate layer: class and config. */
 int dnn_layer_write_act(const struct dnn_layer_act *act, struct dnn_layer_out *out,
                         struct dnn_err *err);
 /* "activation" */
@@ -135,7 +136,7 @@ enum dnn_layer_padding {
     DNN_LAYER_VALID,
     DNN_LAYER_SAME,
     DNN_LAYER_CAUSAL,
-    DNN_LAYER_NUMBERS /* as many on both sides of each axis */
+    DNN_LAYER_NUMBERS /* explicit, equal on both sides of an axis */
 };
 
 struct dnn_layer_window {
@@ -150,15 +151,15 @@ int dnn_layer_read_padding(const struct dnn_jobj *config, bool causal,
 /* Fail unless in is one array of (batch, nd extents, channels known). */
 int dnn_layer_one_image(int nd, int nin, const struct dnn_shape *in,
                         struct dnn_err *err);
-/* Extents after the window has gone over in; channels and batch as they are. */
+/* Output extents of a window over in; channels and batch are unchanged. */
 int dnn_layer_window_infer(const struct dnn_layer_window *w, const struct dnn_shape *in,
                            struct dnn_shape *out, struct dnn_err *err);
-/* What is added in front of and behind each axis of a known shape. */
+/* The padding before and after each spatial axis of a known shape. */
 void dnn_layer_window_pads(const struct dnn_layer_window *w, const struct dnn_shape *in,
                            int64_t before[3], int64_t after[3]);
 
-/* "padding" and "data_format"; pads asks for a ZeroPadding layer where the numbers are
- * Keras's own no longer, else they are an error. */
+/* "padding" and "data_format".  Keras has no explicit padding: with pads it becomes a
+ * ZeroPadding layer (out->npad), else it is an error. */
 int dnn_layer_put_padding(struct dnn_layer_out *out, const struct dnn_layer_window *w,
                           bool pads, struct dnn_err *err);
 
@@ -171,7 +172,7 @@ int dnn_layer_axis(int64_t axis, int ndim, int *out, struct dnn_err *err);
 struct dnn_shape dnn_layer_shape(int ndim, int64_t a, int64_t b, int64_t c, int64_t d,
                                  int64_t e);
 
-/* Put a weight at *n of out, and count it. */
+/* Store a weight at out[*n], and increment *n. */
 void dnn_layer_add_weight(struct dnn_layer_weight *out, int *n, const char *name,
                           struct dnn_shape shape, bool trainable,
                           const struct dnn_layer_spec *spec);

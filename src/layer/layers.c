@@ -1,4 +1,4 @@
-/* layers.c - every kind of layer there is.  To add one: write its file, add its
+/* layers.c - the list of all kinds of layers.  To add one: write its file, add its
  * lines here and its file to src/Makefile.am.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -121,8 +121,8 @@ const struct dnn_layer_type *dnn_layer_find(const char *name)
 {
     for (int i = 0; table[i] != NULL; i++) {
         if (strcmp(table[i]->name, name) == 0) return table[i];
-        for (int k = 0; k < 3 && table[i]->also[k] != NULL; k++)
-            if (strcmp(table[i]->also[k], name) == 0) return table[i];
+        for (int k = 0; k < 3 && table[i]->alias[k] != NULL; k++)
+            if (strcmp(table[i]->alias[k], name) == 0) return table[i];
     }
     return NULL;
 }

@@ -1,5 +1,5 @@
-/* merge.c - several inputs, one output: Add, Subtract, Multiply, Average, Maximum,
- * Minimum, Concatenate; Keras 1's Merge, which was all of them.
+/* merge.c - layers with several inputs: Add, Subtract, Multiply, Average, Maximum,
+ * Minimum, Concatenate; Keras 1's Merge, which has all of these as modes.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -94,7 +94,7 @@ static int infer_concat(const struct merge *m, int nin, const struct dnn_shape *
     return 0;
 }
 
-/* Shapes broadcast from the last axis; fewer axes are fewer behind the batch. */
+/* Shapes broadcast from the last axis; missing axes of extent 1 go after the batch. */
 static struct dnn_shape widen(const struct dnn_shape *s, int ndim)
 {
     struct dnn_shape wide = {.ndim = ndim};

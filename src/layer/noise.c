@@ -1,4 +1,4 @@
-/* noise.c - what only training does: Dropout, SpatialDropout, AlphaDropout,
+/* noise.c - layers that act only in training: Dropout, SpatialDropout, AlphaDropout,
  * GaussianDropout, GaussianNoise; and ActivityRegularization.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -13,8 +13,8 @@ enum { STOCHASTIC_DEPTH = 100 }; /* dropout of whole samples, of ConvNeXt */
 struct noise {
     double rate; /* or the deviation of the noise */
     struct dnn_regularizer reg;
-    unsigned shared; /* axes with one number, from noise_shape */
-    int ndim;        /* of noise_shape; 0: none                */
+    unsigned shared; /* axes with one random number, from noise_shape */
+    int ndim;        /* of noise_shape; 0: none                       */
     uint64_t seed;
 };
 
@@ -74,7 +74,7 @@ static int read(struct dnn_layer *layer, void *cfg, const struct dnn_jobj *confi
 
         return dnn_json_fail(&at, err, "must be below 1");
     }
-    /* An object is a generator of Keras 3, whose draws we cannot repeat. */
+    /* An object is a generator of Keras 3, whose numbers cannot be reproduced. */
     if (dnn_json_type(&seed) == DNN_J_NUMBER) {
         int64_t number;
 
@@ -186,7 +186,7 @@ static int activity_lower(const struct dnn_layer *layer,
                           const struct dnn_layer_lower *to)
 {
     const struct noise *n = layer->cfg;
-    /* Keras takes the mean over the batch. */
+    /* Keras averages over the batch. */
     double batch = (double)dnn_prog_dim(to->prog, to->in[0], 0);
     union dnn_attr attr = {
         .activity = {.l1 = n->reg.l1 / batch, .l2 = n->reg.l2 / batch}

@@ -43,7 +43,7 @@ static const struct dnn_field batch_fields[] = {
     DNN_LAYER_IGNORED("fused"),
     DNN_LAYER_NEUTRAL("virtual_batch_size", "null"),
     DNN_LAYER_NEUTRAL("adjustment", "null"),
-    DNN_LAYER_IGNORED("synchronized"), /* it always is */
+    DNN_LAYER_IGNORED("synchronized"), /* always done */
     DNN_LAYER_END,
 };
 static const struct dnn_field batch_keras1[] = {
@@ -62,7 +62,7 @@ static const struct dnn_field layer_fields[] = {
 static const struct dnn_field group_fields[] = {
     SHARED,
     DNN_LAYER_INT("groups", AT(groups), "32", -1, DNN_LAYER_AXIS_MAX,
-                  "parts of the channels; -1: each its own"),
+                  "groups of channels; -1: one per channel"),
     DNN_LAYER_END,
 };
 static const struct dnn_field instance_fields[] = {
@@ -102,7 +102,7 @@ static int read(struct dnn_layer *layer, void *cfg, const struct dnn_jobj *confi
     return 0;
 }
 
-/* The axes named, as bits. */
+/* The axes in "axis", as bits. */
 static int find_axes(const struct norm *n, const struct dnn_shape *in, unsigned *bits,
                      struct dnn_err *err)
 {
@@ -183,11 +183,11 @@ static int lower(const struct dnn_layer *layer, const struct dnn_layer_lower *to
                                         .epsilon = n->epsilon,
                                         .momentum = n->momentum};
 
-        /* Keras 2 hands images and volumes to a fused op of TensorFlow, and that
-         * moves the unbiased variance. */
+        /* For images and volumes, Keras 2 uses a fused op of TensorFlow, which updates
+         * the moving variance with the unbiased variance. */
         attr.unbiased = layer->keras == 2 && (in->ndim == 4 || in->ndim == 5) &&
                         (attr.axis == 1 || attr.axis == in->ndim - 1);
-        /* As in Keras, a frozen one keeps to its moving averages. */
+        /* As in Keras, a frozen layer uses its moving averages. */
         return dnn_prog_batchnorm(to->prog, &attr, to->training && layer->trainable,
                                   to->in[0], gamma, beta, to->weight[used],
                                   to->weight[used + 1]);

@@ -1,8 +1,8 @@
 /* ops.c - operations of Keras 3 between layers, keras.ops: x + y, 3 - x, relu(x),
  * mean(x, axis)...
  *
- * Most are a layer that computes the same; what has a number for an operand is made
- * here.
+ * Most are read as an equivalent layer; operations with a number as an operand are
+ * implemented here.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -161,7 +161,7 @@ static const struct dnn_layer_type mean = REDUCE(DNN_REDUCE_MEAN),
                                    sum = REDUCE(DNN_REDUCE_SUM),
                                    max = REDUCE(DNN_REDUCE_MAX);
 
-/* ---- those without keys, element by element ---- */
+/* ---- element-wise operations without keys ---- */
 
 static const struct {
     const char *op;
@@ -190,7 +190,7 @@ static const struct {
     {NULL,          0,                0,       0       }
 };
 
-/* ---- those that are a layer, with the same keys ---- */
+/* ---- operations equivalent to a layer, with the same keys ---- */
 
 extern const struct dnn_layer_type dnn_layer_add, dnn_layer_subtract,
     dnn_layer_multiply, dnn_layer_divide, dnn_layer_maximum, dnn_layer_minimum,

@@ -1,4 +1,4 @@
-/* pool.c - pooling: Max and Average over windows, and Global over all of it.
+/* pool.c - max and average pooling over windows, and global pooling.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -106,7 +106,7 @@ static int write(const struct dnn_layer *layer, struct dnn_layer_out *out,
 #define KIND(id, class_name, other, n, which)                                          \
     const struct dnn_layer_type dnn_layer_##id = {                                     \
         .name = class_name,                                                            \
-        .also = {other},                                                               \
+        .alias = {other},                                                              \
         .nd = n,                                                                       \
         .kind = which,                                                                 \
         .size = sizeof(struct pool),                                                   \
@@ -125,7 +125,7 @@ KIND(average_pool1d, "AveragePooling1D", "AvgPool1D", 1, DNN_POOL_AVERAGE);
 KIND(average_pool2d, "AveragePooling2D", "AvgPool2D", 2, DNN_POOL_AVERAGE);
 KIND(average_pool3d, "AveragePooling3D", "AvgPool3D", 3, DNN_POOL_AVERAGE);
 
-/* ---- over everything ---- */
+/* ---- global pooling ---- */
 
 struct global {
     bool keepdims;
@@ -187,7 +187,7 @@ static int global_write(const struct dnn_layer *layer, struct dnn_layer_out *out
 #define GLOBAL(id, class_name, other, n, which)                                        \
     const struct dnn_layer_type dnn_layer_##id = {                                     \
         .name = class_name,                                                            \
-        .also = {other},                                                               \
+        .alias = {other},                                                              \
         .nd = n,                                                                       \
         .kind = which,                                                                 \
         .size = sizeof(struct global),                                                 \

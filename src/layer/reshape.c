@@ -1,4 +1,4 @@
-/* reshape.c - the same elements under other axes: Reshape, Flatten, Permute.
+/* reshape.c - layers that change the shape: Reshape, Flatten, Permute.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* One sample's elements; DNN_UNKNOWN if an extent is. */
+/* Elements of one sample; DNN_UNKNOWN if an extent is unknown. */
 static int64_t per_sample(const struct dnn_shape *in)
 {
     int64_t count = 1;
@@ -78,7 +78,7 @@ static int reshape_infer(const struct dnn_layer *layer, int nin,
             return dnn_fail(err, DNN_ECONFIG,
                             "\"target_shape\" has more elements than can be counted");
     }
-    if (have < 0) return 0; /* looked at again when all is known */
+    if (have < 0) return 0; /* checked again when all extents are known */
     if (open > 0 && have % known == 0) out->dim[open] = have / known;
     if (open > 0 ? have % known == 0 : have == known) return 0;
     return dnn_fail(err, DNN_ECONFIG,
@@ -155,7 +155,7 @@ const struct dnn_layer_type dnn_layer_flatten = {.name = "Flatten",
 /* ---- Permute ---- */
 
 struct permute {
-    struct dnn_list dims; /* from 1: the batch stays */
+    struct dnn_list dims; /* from 1, without the batch */
 };
 
 static const struct dnn_field permute_fields[] = {

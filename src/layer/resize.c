@@ -1,5 +1,5 @@
-/* resize.c - more or less of the same image: UpSampling, ZeroPadding, Cropping,
- * CenterCrop.
+/* resize.c - layers that change the size of an image: UpSampling, ZeroPadding,
+ * Cropping, CenterCrop.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -17,7 +17,7 @@ struct upsample {
     int64_t factor[3];
 };
 
-static const struct dnn_choice ways[] = {
+static const struct dnn_choice interpolations[] = {
     {"nearest",   DNN_UP_NEAREST},
     {"bilinear",  DNN_UP_LINEAR },
     {"linear",    DNN_UP_LINEAR },
@@ -29,7 +29,7 @@ static const struct dnn_choice ways[] = {
     {key, DNN_F_INTS, AT(size), "2", 1, 65536, NULL, "factors", &dnn_layer_extents}
 static const struct dnn_field upsample_fields[] = {
     SIZE("size"),
-    DNN_LAYER_ENUM("interpolation", AT(interpolation), "nearest", ways,
+    DNN_LAYER_ENUM("interpolation", AT(interpolation), "nearest", interpolations,
                    "between the elements"),
     DNN_LAYER_FORMAT,
     DNN_LAYER_END,
@@ -258,9 +258,9 @@ struct center {
 
 static const struct dnn_field center_fields[] = {
     DNN_LAYER_INT("height", offsetof(struct center, height), NULL, 1,
-                  DNN_LAYER_AXIS_MAX, "rows that are left"),
+                  DNN_LAYER_AXIS_MAX, "rows of the output"),
     DNN_LAYER_INT("width", offsetof(struct center, width), NULL, 1, DNN_LAYER_AXIS_MAX,
-                  "columns that are left"),
+                  "columns of the output"),
     DNN_LAYER_FORMAT,
     DNN_LAYER_END,
 };
@@ -281,7 +281,7 @@ static int center_infer(const struct dnn_layer *layer, int nin,
     char text[DNN_SHAPE_TEXT];
 
     DNN_TRY(dnn_layer_one_image(2, nin, in, err));
-    /* Keras would resize a smaller image; that is not cropping any more. */
+    /* Keras resizes a smaller image, which is not supported here. */
     if ((in->dim[1] >= 0 && in->dim[1] < c->height) ||
         (in->dim[2] >= 0 && in->dim[2] < c->width))
         return dnn_fail(err, DNN_ECONFIG,

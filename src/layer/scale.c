@@ -1,5 +1,5 @@
-/* scale.c - known numbers applied to the input: Rescaling, Normalization; and
- * InputLayer, which applies none.
+/* scale.c - layers that scale: Rescaling, Normalization, LayerScale,
+ * CustomScaleLayer; and InputLayer.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -9,14 +9,14 @@
 #include <inttypes.h>
 #include <math.h>
 
-enum { MOST = 1 << 16 }; /* numbers in such a list */
+enum { MAX_COUNT = 1 << 16 }; /* numbers in a list */
 
 struct scale {
     int64_t count;       /* of a and b: 1, or one per channel; 0: they are weights */
     const double *a, *b; /* y = a x + b */
 };
 
-/* Numbers in a list, however deep, or one alone. */
+/* Append the numbers of a list of any depth, or a single number, to out. */
 static int gather(const struct dnn_jobj *at, double *out, int64_t *n,
                   struct dnn_err *err)
 {
@@ -26,7 +26,8 @@ static int gather(const struct dnn_jobj *at, double *out, int64_t *n,
             DNN_TRY(gather(&it, out, n, err));
         return 0;
     }
-    if (*n == MOST) return dnn_json_fail(at, err, "must have at most %d numbers", MOST);
+    if (*n == MAX_COUNT)
+        return dnn_json_fail(at, err, "must have at most %d numbers", MAX_COUNT);
     DNN_TRY(dnn_json_real(at, &out[*n], err));
     if (!(fabs(out[*n]) <= 1e30))
         return dnn_json_fail(at, err, "must be between -1e30 and 1e30");
@@ -34,25 +35,26 @@ static int gather(const struct dnn_jobj *at, double *out, int64_t *n,
     return 0;
 }
 
-/* Numbers at least, so that no more room is taken than the file is long. */
-static int64_t how_many(const struct dnn_jobj *at)
+/* Elements of a list of any depth: the buffer that gather() needs. */
+static int64_t count_elements(const struct dnn_jobj *at)
 {
     int64_t n = 0;
 
     if (dnn_json_type(at) != DNN_J_LIST) return 1;
     for (struct dnn_jobj it = dnn_json_first(at); it.val != NULL;
          it = dnn_json_next(&it))
-        n += how_many(&it);
+        n += count_elements(&it);
     return n;
 }
 
-/* a and b as they are in the file: scale and offset, or mean and variance. */
-static int pair(struct scale *s, struct dnn_arena *arena, const struct dnn_jobj *first,
-                const struct dnn_jobj *second, double def, double **a, double **b,
-                struct dnn_err *err)
+/* Read a and b: scale and offset, or mean and variance. */
+static int read_pair(struct scale *s, struct dnn_arena *arena,
+                     const struct dnn_jobj *first, const struct dnn_jobj *second,
+                     double def, double **a, double **b, struct dnn_err *err)
 {
-    double *x = dnn_alloc((size_t)(how_many(first) + how_many(second)) * sizeof *x);
-    double *y = x + how_many(first);
+    double *x =
+        dnn_alloc((size_t)(count_elements(first) + count_elements(second)) * sizeof *x);
+    double *y = x + count_elements(first);
     int64_t nx = 0, ny = 0;
     int rc = gather(first, x, &nx, err);
 
@@ -93,7 +95,7 @@ static int rescaling_read(struct dnn_layer *layer, void *cfg,
 
     if (dnn_json_type(&scale) <= DNN_J_NULL)
         return dnn_json_fail(config, err, "the key \"scale\" is missing");
-    return pair(cfg, layer->arena, &scale, &offset, 0, &a, &b, err);
+    return read_pair(cfg, layer->arena, &scale, &offset, 0, &a, &b, err);
 }
 
 static const struct dnn_field normalization_fields[] = {
@@ -112,27 +114,27 @@ static int normalization_read(struct dnn_layer *layer, void *cfg,
     struct dnn_jobj invert = dnn_json_sub(config, "invert");
     struct scale *s = cfg;
     double *a, *b;
-    bool back = false;
+    bool inverse = false;
 
     if ((dnn_json_type(&mean) <= DNN_J_NULL) !=
         (dnn_json_type(&variance) <= DNN_J_NULL))
         return dnn_json_fail(config, err, "give both \"mean\" and \"variance\"");
     if (dnn_json_type(&invert) > DNN_J_NULL)
-        DNN_TRY(dnn_json_bool(&invert, &back, err));
-    if (dnn_json_type(&mean) <= DNN_J_NULL) { /* the weights file has them */
-        if (back)
+        DNN_TRY(dnn_json_bool(&invert, &inverse, err));
+    if (dnn_json_type(&mean) <= DNN_J_NULL) { /* they are in the weights file */
+        if (inverse)
             return dnn_json_fail(&invert, err,
                                  "must be false without \"mean\" and \"variance\"");
         return 0;
     }
-    DNN_TRY(pair(s, layer->arena, &mean, &variance, 1, &a, &b, err));
+    DNN_TRY(read_pair(s, layer->arena, &mean, &variance, 1, &a, &b, err));
     for (int64_t i = 0; i < s->count; i++) {
-        double middle = a[i], deviation;
+        double center = a[i], deviation;
 
         if (b[i] < 0) return dnn_json_fail(&variance, err, "must not be negative");
         deviation = fmax(sqrt(b[i]), 1e-7);
-        a[i] = back ? deviation : 1 / deviation;
-        b[i] = back ? middle : -middle / deviation;
+        a[i] = inverse ? deviation : 1 / deviation;
+        b[i] = inverse ? center : -center / deviation;
     }
     return 0;
 }
@@ -152,12 +154,12 @@ static int scale_infer(const struct dnn_layer *layer, int nin,
                         dnn_shape_text(text, sizeof text, in));
     if (s->count > 1 && (in->ndim < 2 || in->dim[in->ndim - 1] != s->count))
         return dnn_fail(err, DNN_ECONFIG,
-                        "has numbers for %" PRId64 " channels, its input is %s",
+                        "has values for %" PRId64 " channels, but its input is %s",
                         s->count, dnn_shape_text(text, sizeof text, in));
     return 0;
 }
 
-/* What adapt() of Keras found; without it the layer changes nothing. */
+/* The result of Keras's adapt(); with the initial values the layer changes nothing. */
 static int normalization_weights(const struct dnn_layer *layer, int nin,
                                  const struct dnn_shape *in,
                                  struct dnn_layer_weight *out)
@@ -386,11 +388,11 @@ static int input_infer(const struct dnn_layer *layer, int nin,
 static int input_lower(const struct dnn_layer *layer, const struct dnn_layer_lower *to)
 {
     (void)layer;
-    return to->in[0]; /* which whoever lowers made */
+    return to->in[0]; /* created by dnn_graph_lower() */
 }
 
 const struct dnn_layer_type dnn_layer_input = {.name = "InputLayer",
-                                               .also = {"Input"},
+                                               .alias = {"Input"},
                                                .fields = input_fields,
                                                .infer = input_infer,
                                                .lower = input_lower};

@@ -41,9 +41,9 @@ static const struct dnn_choice dists[] = {
     {NULL,                 0                          }
 };
 
-/* Names of before Keras 2, and what they are called now. */
+/* Names in Keras 1, and the current names. */
 static const struct {
-    const char *was, *is;
+    const char *old, *current;
 } renamed[] = {
     {"normal",   "RandomNormal" },
     {"uniform",  "RandomUniform"},
@@ -56,8 +56,9 @@ static const struct {
 static bool find_init(const char *name, struct dnn_init *out)
 {
     if (dnn_init_find(name, out)) return true;
-    for (int i = 0; renamed[i].was != NULL; i++)
-        if (strcmp(renamed[i].was, name) == 0) return dnn_init_find(renamed[i].is, out);
+    for (int i = 0; renamed[i].old != NULL; i++)
+        if (strcmp(renamed[i].old, name) == 0)
+            return dnn_init_find(renamed[i].current, out);
     return false;
 }
 
@@ -65,7 +66,7 @@ static int read_seed(const struct dnn_jobj *at, uint64_t *out, struct dnn_err *e
 {
     int64_t seed;
 
-    /* An object is a generator of its own, whose draws we cannot repeat. */
+    /* An object is a generator of Keras 3, whose numbers cannot be reproduced. */
     if (dnn_json_type(at) != DNN_J_NUMBER) return 0;
     DNN_TRY(dnn_json_int(at, &seed, err));
     *out = (uint64_t)seed;
@@ -92,14 +93,14 @@ static int read_choice(const struct dnn_jobj *at, const struct dnn_choice *choic
     return 0;
 }
 
-/* One number of an initializer's config. */
+/* One key of an initializer's config. */
 static int init_key(const struct dnn_jobj *it, struct dnn_init *out,
                     struct dnn_err *err)
 {
     static const struct {
         const char *key;
         enum dnn_init_kind kind;
-        int b; /* goes to b, else to a */
+        int b; /* stored in b, else in a */
     } keys[] = {
         {"value",  DNN_INIT_CONSTANT,         0},
         {"minval", DNN_INIT_UNIFORM,          0},
@@ -213,7 +214,7 @@ int dnn_layer_read_reg(const struct dnn_jobj *at, struct dnn_regularizer *out,
     else if (strcasecmp(name, "l2") == 0)
         out->l2 = 0.01;
     else if (strcasecmp(name, "l1l2") == 0 || strcasecmp(name, "l1_l2") == 0) {
-        /* By name Keras gives both; an object says its own. */
+        /* The name alone sets both; an object has its own values. */
         if (inside.val == NULL) out->l1 = out->l2 = 0.01;
     } else
         return dnn_json_fail(
@@ -299,7 +300,7 @@ int dnn_layer_read_constraint(const struct dnn_jobj *at, struct dnn_constraint *
     return 0;
 }
 
-/* ---- the three of one weight ---- */
+/* ---- all keys of one weight ---- */
 
 int dnn_layer_read_spec(const struct dnn_jobj *config, const char *prefix,
                         const char *init1, const char *letter1, const char *def,

@@ -1,5 +1,4 @@
-/* window.c - where a window goes over an image: what convolutions and pooling
- * have in common.
+/* window.c - windows over images: common code of convolutions and pooling.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -123,12 +122,12 @@ int dnn_layer_one_image(int nd, int nin, const struct dnn_shape *in,
     return 0;
 }
 
-static int64_t reach(const struct dnn_layer_window *w, int i)
+static int64_t effective_size(const struct dnn_layer_window *w, int i)
 {
     return (w->size[i] - 1) * w->dilation[i] + 1;
 }
 
-/* Both sides of one axis. */
+/* The padding of one axis. */
 static void pads(const struct dnn_layer_window *w, int i, int64_t extent,
                  int64_t *before, int64_t *after)
 {
@@ -136,7 +135,7 @@ static void pads(const struct dnn_layer_window *w, int i, int64_t extent,
     if (w->padding == DNN_LAYER_SAME)
         dnn_op_same(extent, w->size[i], w->stride[i], w->dilation[i], before, after);
     else if (w->padding == DNN_LAYER_CAUSAL)
-        *before = reach(w, i) - 1;
+        *before = effective_size(w, i) - 1;
     else if (w->padding == DNN_LAYER_NUMBERS)
         *before = *after = w->pad[i];
 }
@@ -150,16 +149,16 @@ int dnn_layer_window_infer(const struct dnn_layer_window *w, const struct dnn_sh
 
         if (extent < 0) continue;
         pads(w, i, extent, &before, &after);
-        int64_t room = extent + before + after - reach(w, i);
-        if (room < 0) {
+        int64_t space = extent + before + after - effective_size(w, i);
+        if (space < 0) {
             char text[DNN_SHAPE_TEXT];
 
-            return dnn_fail(err, DNN_ECONFIG,
-                            "its window of %" PRId64
-                            " does not fit into axis %d of its input %s",
-                            reach(w, i), i + 1, dnn_shape_text(text, sizeof text, in));
+            return dnn_fail(
+                err, DNN_ECONFIG,
+                "its window of %" PRId64 " does not fit into axis %d of its input %s",
+                effective_size(w, i), i + 1, dnn_shape_text(text, sizeof text, in));
         }
-        out->dim[i + 1] = room / w->stride[i] + 1;
+        out->dim[i + 1] = space / w->stride[i] + 1;
     }
     return 0;
 }

@@ -1,4 +1,4 @@
-/* write.c - a layer as Keras 3 writes it, and what the kinds share for that.
+/* write.c - writes a layer as Keras 3 JSON; functions shared by the kinds.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

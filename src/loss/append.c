@@ -10,7 +10,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-int dnn_loss_fail(const struct loss_job *job, struct dnn_err *err, const char *fmt, ...)
+int dnn_loss_fail(const struct loss_ctx *ctx, struct dnn_err *err, const char *fmt, ...)
 {
     char text[512];
     va_list args;
@@ -18,13 +18,13 @@ int dnn_loss_fail(const struct loss_job *job, struct dnn_err *err, const char *f
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    return dnn_fail(err, DNN_ECONFIG, "output '%s': loss %s: %s", job->output,
-                    job->term->kind->name, text);
+    return dnn_fail(err, DNN_ECONFIG, "output '%s': loss %s: %s", ctx->output,
+                    ctx->term->kind->name, text);
 }
 
 /* ---- shared by the kinds ---- */
 
-/* The activation the network ends in, and its input x.  A reshape behind it that keeps
+/* The activation the network ends in, and its input x.  A reshape after it that keeps
  * the channels is moved before it. */
 static enum loss_source find_end(struct dnn_prog *prog, int y, int *x)
 {
@@ -59,67 +59,67 @@ static bool soft(enum loss_source source)
     return source == LOSS_SOFTMAX || source == LOSS_LOG_SOFTMAX;
 }
 
-int dnn_loss_find_source(struct loss_job *job, enum loss_source *out,
+int dnn_loss_find_source(struct loss_ctx *ctx, enum loss_source *out,
                          struct dnn_err *err)
 {
-    enum loss_source given = (enum loss_source)job->term->source;
+    enum loss_source given = (enum loss_source)ctx->term->source;
 
-    job->of = given == LOSS_NONE ? job->y : job->x;
+    ctx->of = given == LOSS_NONE ? ctx->y : ctx->x;
     *out = given;
     if (given == LOSS_NONE) return 0;
     if (given == LOSS_AUTO) {
-        *out = job->ends == LOSS_NONE ? LOSS_AUTO : job->ends;
+        *out = ctx->ends == LOSS_NONE ? LOSS_AUTO : ctx->ends;
         return 0;
     }
-    if (job->ends == LOSS_NONE || job->ends == given ||
-        (soft(job->ends) && soft(given)))
+    if (ctx->ends == LOSS_NONE || ctx->ends == given ||
+        (soft(ctx->ends) && soft(given)))
         return 0;
-    return dnn_loss_fail(job, err, "source is %s, but the network ends in %s",
+    return dnn_loss_fail(ctx, err, "source is %s, but the network ends in %s",
                          dnn_choice_name(dnn_loss_sources, given),
-                         dnn_choice_name(dnn_loss_sources, job->ends));
+                         dnn_choice_name(dnn_loss_sources, ctx->ends));
 }
 
-int dnn_loss_weights(const struct loss_job *job, int *out, struct dnn_err *err)
+int dnn_loss_weights(const struct loss_ctx *ctx, int *out, struct dnn_err *err)
 {
-    const struct dnn_list *weight = &job->term->weight;
-    const struct dnn_shape shape = {.ndim = 1, .dim = {job->classes}};
+    const struct dnn_list *weight = &ctx->term->weight;
+    const struct dnn_shape shape = {.ndim = 1, .dim = {ctx->classes}};
 
     *out = DNN_NONE;
     if (weight->count == 0) return 0;
-    if (weight->count != job->classes)
+    if (weight->count != ctx->classes)
         return dnn_loss_fail(
-            job, err, "%lld class weights given, but the output has %lld classes",
-            (long long)weight->count, (long long)job->classes);
-    *out = dnn_prog_constant(job->prog, "weight", &shape, weight->reals);
+            ctx, err, "%lld class weights given, but the output has %lld classes",
+            (long long)weight->count, (long long)ctx->classes);
+    *out = dnn_prog_constant(ctx->prog, "weight", &shape, weight->reals);
     return 0;
 }
 
-int dnn_loss_ignores(const struct loss_job *job, bool *out, struct dnn_err *err)
+int dnn_loss_ignores(const struct loss_ctx *ctx, bool *out, struct dnn_err *err)
 {
-    *out = job->term->ignores;
-    if (*out && !job->labels)
+    *out = ctx->term->ignores;
+    if (*out && !ctx->labels)
         return dnn_loss_fail(
-            job, err,
+            ctx, err,
             "ignore_index needs class numbers as targets, but they are values");
     return 0;
 }
 
-int dnn_loss_exchange(const struct loss_job *job, int s)
+int dnn_loss_exchange(const struct loss_ctx *ctx, int s)
 {
-    if (job->alone) return s;
-    return dnn_prog_op1(job->prog, DNN_OP_EXCHANGE, NULL, s);
+    if (ctx->local) return s;
+    return dnn_prog_op1(ctx->prog, DNN_OP_EXCHANGE, NULL, s);
 }
 
-int dnn_loss_weigh(const struct loss_job *job, int weights)
+int dnn_loss_weigh(const struct loss_ctx *ctx, int weights)
 {
     const union dnn_attr attr = {
-        .loss = {.ignores = job->term->ignores,
-                 .ignore = job->term->ignore,
-                 .classes = job->classes}
+        .loss = {.ignores = ctx->term->ignores,
+                 .ignore = ctx->term->ignore,
+                 .classes = ctx->classes}
     };
 
-    return dnn_loss_exchange(job, dnn_prog_op(job->prog, DNN_OP_WEIGH, &attr, 2,
-                                              (int[]){job->target, weights}));
+    return dnn_loss_exchange(ctx, dnn_prog_op(ctx->prog, DNN_OP_WEIGH, &attr, 2,
+                                              (int[]){ctx->target, weights}));
 }
 
 /* ---- terms and outputs ---- */
@@ -155,20 +155,20 @@ static int find_output(const struct loss_term *term, const struct dnn_loss_net *
     return fail_names(term, net, err);
 }
 
-static int add_target(struct loss_job *job, enum dnn_loss_target is,
+static int add_target(struct loss_ctx *ctx, enum dnn_loss_target is,
                       struct dnn_err *err)
 {
-    struct dnn_shape shape = *dnn_prog_shape(job->prog, job->y);
+    struct dnn_shape shape = *dnn_prog_shape(ctx->prog, ctx->y);
 
-    job->labels = is == DNN_TARGET_ANY ? job->term->kind->labels && shape.ndim > 1
+    ctx->labels = is == DNN_TARGET_ANY ? ctx->term->kind->labels && shape.ndim > 1
                                        : is == DNN_TARGET_LABELS;
-    if (job->labels && shape.ndim < 2)
-        return dnn_loss_fail(job, err,
+    if (ctx->labels && shape.ndim < 2)
+        return dnn_loss_fail(ctx, err,
                              "the targets are class numbers, but the output has no "
                              "class axis");
-    if (job->labels) shape.ndim--;
-    job->target = dnn_prog_target(job->prog, job->output,
-                                  job->labels ? DNN_I32 : job->prog->dtype, &shape);
+    if (ctx->labels) shape.ndim--;
+    ctx->target = dnn_prog_target(ctx->prog, ctx->output,
+                                  ctx->labels ? DNN_I32 : ctx->prog->dtype, &shape);
     return 0;
 }
 
@@ -177,37 +177,37 @@ static int add(const struct loss_term *term, struct dnn_prog *prog,
                const struct dnn_loss_net *net, int i, int *target, int *of,
                struct dnn_err *err)
 {
-    struct loss_job job = {.term = term,
+    struct loss_ctx ctx = {.term = term,
                            .prog = prog,
                            .output = net->name[i],
                            .y = net->output[i],
                            .target = target[i],
                            .batch = net->batch,
                            .total = net->total,
-                           .alone = net->alone};
+                           .local = net->local};
     int64_t count;
 
-    DNN_TRY(dnn_shape_count(dnn_prog_shape(prog, job.y), &count, err));
-    job.classes = dnn_prog_dim(prog, job.y, -1);
-    job.rows = count / job.classes / net->batch;
-    if (dnn_prog_shape(prog, job.y)->ndim < 2)
-        return dnn_loss_fail(&job, err,
+    DNN_TRY(dnn_shape_count(dnn_prog_shape(prog, ctx.y), &count, err));
+    ctx.classes = dnn_prog_dim(prog, ctx.y, -1);
+    ctx.rows = count / ctx.classes / net->batch;
+    if (dnn_prog_shape(prog, ctx.y)->ndim < 2)
+        return dnn_loss_fail(&ctx, err,
                              "the output must have another axis than the batch");
     if (target[i] == DNN_NONE)
-        DNN_TRY(add_target(&job,
+        DNN_TRY(add_target(&ctx,
                            net->target_is == NULL
                                ? DNN_TARGET_ANY
                                : (enum dnn_loss_target)net->target_is[i],
                            err));
     else
-        job.labels = prog->value[target[i]].is.dtype == DNN_I32;
-    job.ends = find_end(prog, job.y, &job.x);
-    job.of = job.y;
-    int value = term->kind->append(&job, err);
+        ctx.labels = prog->value[target[i]].is.dtype == DNN_I32;
+    ctx.ends = find_end(prog, ctx.y, &ctx.x);
+    ctx.of = ctx.y;
+    int value = term->kind->append(&ctx, err);
     if (value < 0) return value;
     if (target[i] == DNN_NONE) {
-        target[i] = job.target;
-        of[i] = job.of;
+        target[i] = ctx.target;
+        of[i] = ctx.of;
     }
     return value;
 }
@@ -216,12 +216,12 @@ int dnn_loss_append(const struct dnn_loss *loss, struct dnn_prog *prog,
                     const struct dnn_loss_net *net, int *target, int *of,
                     const int **terms, struct dnn_err *err)
 {
-    /* A single loss that names no output is used for every output. */
+    /* A single loss without "output" is used for every output. */
     bool every = loss->nterms == 1 && loss->term[0].output == NULL;
     int n = every ? net->noutputs : loss->nterms;
     int *list = dnn_arena_alloc(prog->arena, ((size_t)n + 1) * sizeof *list);
 
-    dnn_prog_from(prog, "loss", 0, false);
+    dnn_prog_set_layer(prog, "loss", 0, false);
     for (int i = 0; i < net->noutputs; i++) {
         target[i] = DNN_NONE;
         of[i] = net->output[i];

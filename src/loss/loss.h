@@ -1,10 +1,10 @@
 /* loss.h - the loss to minimise, as ops: targets, and a scalar for each term.
  *
- * One file per family, one list in losses.c.  A loss lowers to ops like a layer does,
- * so every backend that has the ops trains with it.  Terms are shares: those of all
- * parts of a batch add up to the loss of the whole batch.  Where a mean is over a count
- * only the data knows (class weights, ignored labels), that count is exchanged
- * (DNN_OP_EXCHANGE) before it divides.
+ * One file per family, one list in losses.c.  A loss is lowered to ops like a layer, so
+ * it works with every backend that has the ops.  The terms of all micro-batches add up
+ * to the loss of the global batch.  Where the divisor of a mean depends on the data
+ * (class weights, ignored labels), it is first summed over all micro-batches
+ * (DNN_OP_EXCHANGE).
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -22,43 +22,43 @@ struct dnn_loss; /* terms, each of one output */
 extern const struct dnn_choice dnn_loss_names[]; /* for options; mse is 0 */
 
 /* Local.  From a name ("NLL"), an object {"function": "Dice", "source": "softmax",
- * "eps": 1e-7, "weight": [...]}, or a list of such, which are added, each with its
+ * "eps": 1e-7, "weight": [...]}, or a list of these, which are added, each with its
  * "factor" (default 1) and, if the network has several outputs, its "output" (a name;
- * default: the first without a term; deep supervision: one term each with falling
- * factors).  A single loss that names no output is used for every output.  Absent: MSE.
+ * default: the first without a term; deep supervision: one term each with decreasing
+ * factors).  A single loss without "output" is used for every output.  Absent: MSE.
  * The caller owns *out.
  *
  * The loss is computed from the input of the softmax or sigmoid the network ends in.
- * Where "source" names one the network does not end in, it is applied; "none": the
- * outputs are used as they are.  Class numbers the output does not have are ignored. */
+ * If "source" is one that the network does not end in, it is applied; "none": the
+ * outputs are used unchanged.  Class numbers without a channel are ignored. */
 int dnn_loss_read(const struct dnn_jobj *obj, struct dnn_loss **out,
                   struct dnn_err *err);
-/* Local.  The loss of a name with its defaults: "mse", "nll"... */
+/* Local.  The loss with this name, with its defaults: "mse", "nll"... */
 int dnn_loss_make(const char *function, struct dnn_loss **out, struct dnn_err *err);
 void dnn_loss_free(struct dnn_loss *loss);                     /* NULL is fine */
 void dnn_loss_print(const struct dnn_loss *loss, FILE *where); /* as JSON, one line */
 
 /* The kind of target the data has for an output. */
 enum dnn_loss_target {
-    DNN_TARGET_ANY,    /* the one the loss prefers                      */
-    DNN_TARGET_LABELS, /* class numbers, i32, without the channel axis  */
-    DNN_TARGET_VALUES  /* numbers, of the output's shape                */
+    DNN_TARGET_ANY,    /* the one the loss prefers                     */
+    DNN_TARGET_LABELS, /* class numbers, i32, without the channel axis */
+    DNN_TARGET_VALUES  /* values, of the output's shape                */
 };
 
 struct dnn_loss_net {
     int noutputs;
-    const int *output;       /* values of prog                             */
-    const char *const *name; /* of the outputs                             */
-    const int *target_is;    /* enum dnn_loss_target of each; NULL: ANY    */
-    int64_t batch, total;    /* samples here, and of the whole batch       */
-    bool alone; /* means are over this part's samples: nothing is exchanged */
+    const int *output;       /* values of prog                                     */
+    const char *const *name; /* of the outputs                                     */
+    const int *target_is;    /* enum dnn_loss_target of each; NULL: ANY            */
+    int64_t batch, total;    /* samples here, and of the global batch              */
+    bool local;              /* means are over these samples: nothing is exchanged */
 };
 
 /* Append the terms.  target[i] gets the new target value of output i (DNN_NONE: it has
  * no term), of[i] the value output i's first term is computed from (such as the input
  * of the final softmax; without a term it is the output); *terms the scalars, f64,
- * which live with the program.  Returns the number of terms, or an error that names
- * output and loss. */
+ * which live as long as the program.  Returns the number of terms, or an error that
+ * names output and loss. */
 int dnn_loss_append(const struct dnn_loss *loss, struct dnn_prog *prog,
                     const struct dnn_loss_net *net, int *target, int *of,
                     const int **terms, struct dnn_err *err);

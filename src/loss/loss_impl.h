@@ -1,4 +1,4 @@
-/* loss_impl.h - what defines a kind of loss, and what kinds share.
+/* loss_impl.h - a kind of loss, and functions shared by the kinds.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -8,7 +8,7 @@
 
 #include "loss/loss.h"
 
-/* What the network's output is. */
+/* The meaning of the network's output. */
 enum loss_source {
     LOSS_AUTO, /* what the network ends in */
     LOSS_NONE,
@@ -21,7 +21,7 @@ enum loss_per { LOSS_PER_SAMPLE, LOSS_PER_BATCH };
 
 struct loss_kind;
 
-/* One term as it was read: all kinds' numbers. */
+/* One term as read, with the parameters of all kinds. */
 struct loss_term {
     const struct loss_kind *kind;
     double factor;
@@ -36,33 +36,33 @@ struct loss_term {
     int per; /* enum loss_per */
 };
 
-/* A term about to be appended. */
-struct loss_job {
+/* A term being appended. */
+struct loss_ctx {
     const struct loss_term *term;
     struct dnn_prog *prog;
-    const char *output;    /* its name                                      */
-    int y;                 /* the output                                    */
-    int x;                 /* before the function the network ends in       */
-    enum loss_source ends; /* that function; LOSS_NONE: there is none       */
+    const char *output;    /* its name                                    */
+    int y;                 /* the output                                  */
+    int x;                 /* input of the activation the network ends in */
+    enum loss_source ends; /* that activation; LOSS_NONE: there is none   */
     int target;
-    bool labels;           /* the target is class numbers                   */
-    int64_t batch, total;  /* samples here, and of the whole batch          */
-    bool alone;            /* nothing is exchanged with other parts         */
-    int64_t rows, classes; /* of a sample: positions, and the last axis     */
-    int of;                /* result: what the term is computed of          */
+    bool labels;           /* the target is class numbers               */
+    int64_t batch, total;  /* samples here, and of the global batch     */
+    bool local;            /* nothing is exchanged, see dnn_loss_net    */
+    int64_t rows, classes; /* of a sample: positions, and the last axis */
+    int of;                /* result: value the term is computed from   */
 };
 
-enum { LOSS_ALSO = 6 };
+enum { LOSS_ALIASES = 6 };
 
 struct loss_kind {
     const char *name;
-    const char *also[LOSS_ALSO]; /* other names, NULL where there are fewer */
+    const char *alias[LOSS_ALIASES]; /* other names, then NULL */
     const char *help;
     const struct dnn_field *fields; /* of struct loss_term, with the common ones */
     bool labels;                    /* prefers class numbers as targets          */
     const char *const *metrics;     /* the default ones, NULL-ended              */
     /* Append the ops; returns the scalar, or an error. */
-    int (*append)(struct loss_job *job, struct dnn_err *err);
+    int (*append)(struct loss_ctx *ctx, struct dnn_err *err);
 };
 
 /* ---- rows of tables ---- */
@@ -111,24 +111,24 @@ extern const struct dnn_choice dnn_loss_sources[];
 
 /* ---- for append() ---- */
 
-/* The function that makes probabilities, and in job->of its input.  LOSS_AUTO: the
- * network ends in none, and the configuration names none. */
-int dnn_loss_find_source(struct loss_job *job, enum loss_source *out,
+/* The activation that gives probabilities; sets ctx->of to its input.  LOSS_AUTO: the
+ * network does not end in one, and "source" is not set. */
+int dnn_loss_find_source(struct loss_ctx *ctx, enum loss_source *out,
                          struct dnn_err *err);
 /* The constant with a term's weights, DNN_NONE if it has none. */
-int dnn_loss_weights(const struct loss_job *job, int *out, struct dnn_err *err);
+int dnn_loss_weights(const struct loss_ctx *ctx, int *out, struct dnn_err *err);
 /* Whether there is an ignore_index; an error if the targets are not class numbers. */
-int dnn_loss_ignores(const struct loss_job *job, bool *out, struct dnn_err *err);
-/* Sum of the labels' weights over all parts of the batch; weights may be DNN_NONE. */
-int dnn_loss_weigh(const struct loss_job *job, int weights);
+int dnn_loss_ignores(const struct loss_ctx *ctx, bool *out, struct dnn_err *err);
+/* Sum of the labels' weights over the global batch; weights may be DNN_NONE. */
+int dnn_loss_weigh(const struct loss_ctx *ctx, int weights);
 
 /* point.c: the mean of an element-wise loss over all elements that are not ignored (KL:
- * over rows); scale and ignore_index are set here.  Returns the term, or an error. */
-int dnn_loss_mean(struct loss_job *job, struct dnn_op_loss what, struct dnn_err *err);
-/* s added over all parts of the batch. */
-int dnn_loss_exchange(const struct loss_job *job, int s);
+ * over rows); sets scale and ignore_index.  Returns the term, or an error. */
+int dnn_loss_mean(struct loss_ctx *ctx, struct dnn_op_loss what, struct dnn_err *err);
+/* s summed over all micro-batches of the batch. */
+int dnn_loss_exchange(const struct loss_ctx *ctx, int s);
 /* "output 'x': loss dice: ..." */
-int dnn_loss_fail(const struct loss_job *job, struct dnn_err *err, const char *fmt, ...)
+int dnn_loss_fail(const struct loss_ctx *ctx, struct dnn_err *err, const char *fmt, ...)
     DNN_PRINTF(3, 4);
 
 #endif

@@ -72,10 +72,10 @@ const char *dnn_loss_info(int index, const char **help, const struct dnn_field *
 const char *dnn_loss_alias(int index, const char **name)
 {
     for (int i = 0; i < LOSS_KINDS; i++)
-        for (int k = 0; k < LOSS_ALSO && table[i]->also[k] != NULL; k++)
+        for (int k = 0; k < LOSS_ALIASES && table[i]->alias[k] != NULL; k++)
             if (index-- == 0) {
                 *name = table[i]->name;
-                return table[i]->also[k];
+                return table[i]->alias[k];
             }
     return NULL;
 }
@@ -177,7 +177,7 @@ static struct dnn_loss *make(int nterms)
     return loss;
 }
 
-static int give(struct dnn_loss *loss, int rc, struct dnn_loss **out)
+static int finish(struct dnn_loss *loss, int rc, struct dnn_loss **out)
 {
     if (rc < 0)
         dnn_loss_free(loss);
@@ -203,7 +203,7 @@ int dnn_loss_read(const struct dnn_jobj *obj, struct dnn_loss **out,
     for (struct dnn_jobj it = dnn_json_first(obj); list && it.val != NULL && rc == 0;
          it = dnn_json_next(&it))
         rc = read_term(&it, loss->arena, &loss->term[i++], err);
-    return give(loss, rc, out);
+    return finish(loss, rc, out);
 }
 
 int dnn_loss_make(const char *function, struct dnn_loss **out, struct dnn_err *err)
@@ -212,7 +212,7 @@ int dnn_loss_make(const char *function, struct dnn_loss **out, struct dnn_err *e
 
     DNN_TRY(find(function, &kind, err));
     struct dnn_loss *loss = make(1);
-    return give(loss, fill_defaults(kind, loss->arena, &loss->term[0], err), out);
+    return finish(loss, fill_defaults(kind, loss->arena, &loss->term[0], err), out);
 }
 
 void dnn_loss_free(struct dnn_loss *loss)

@@ -1,4 +1,4 @@
-/* losses_impl.h - a loss as it was read.
+/* losses_impl.h - a loss as read.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

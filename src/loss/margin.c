@@ -1,8 +1,7 @@
-/* margin.c - losses of a row of channels: classes apart by a margin, pairs and triplets
- * of vectors.
+/* margin.c - losses of a row of channels: class margins, pairs and triplets of vectors.
  *
- * A pair or triplet is one output: its vectors lie one behind the other in the
- * channels, as a Concatenate layer puts them.  The target of a pair is a class number,
+ * A pair or triplet is one output: its vectors are concatenated along the channels, as
+ * by a Concatenate layer.  The target of a pair is a class number,
  * 1 (or above) or 0.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -15,81 +14,81 @@
 static const char *const class_metrics[] = {"accuracy", NULL};
 static const char *const no_metrics[] = {NULL};
 
-/* The mean over all rows that count. */
-static int rows(struct loss_job *job, struct dnn_op_loss what, struct dnn_err *err)
+/* The mean over all rows that are not ignored. */
+static int rows(struct loss_ctx *ctx, struct dnn_op_loss what, struct dnn_err *err)
 {
-    const struct loss_term *t = job->term;
+    const struct loss_term *t = ctx->term;
     union dnn_attr attr = {.loss = what};
     int w, sums = DNN_NONE;
 
-    if (job->classes < 2)
-        return dnn_loss_fail(job, err, "needs two or more channels in the last axis");
+    if (ctx->classes < 2)
+        return dnn_loss_fail(ctx, err, "needs two or more channels in the last axis");
     attr.loss.power = t->power;
     attr.loss.ignore = t->ignore;
-    attr.loss.scale = t->factor / (double)job->total;
-    DNN_TRY(dnn_loss_weights(job, &w, err));
-    DNN_TRY(dnn_loss_ignores(job, &attr.loss.ignores, err));
-    if (attr.loss.ignores) sums = dnn_loss_weigh(job, DNN_NONE);
-    if (sums == DNN_NONE) attr.loss.scale /= (double)job->rows;
+    attr.loss.scale = t->factor / (double)ctx->total;
+    DNN_TRY(dnn_loss_weights(ctx, &w, err));
+    DNN_TRY(dnn_loss_ignores(ctx, &attr.loss.ignores, err));
+    if (attr.loss.ignores) sums = dnn_loss_weigh(ctx, DNN_NONE);
+    if (sums == DNN_NONE) attr.loss.scale /= (double)ctx->rows;
     if (w == DNN_NONE && sums == DNN_NONE)
-        return dnn_prog_op2(job->prog, DNN_OP_MARGIN, &attr, job->of, job->target);
-    return dnn_prog_op(job->prog, DNN_OP_MARGIN, &attr, 4,
-                       (int[]){job->of, job->target, w, sums});
+        return dnn_prog_op2(ctx->prog, DNN_OP_MARGIN, &attr, ctx->of, ctx->target);
+    return dnn_prog_op(ctx->prog, DNN_OP_MARGIN, &attr, 4,
+                       (int[]){ctx->of, ctx->target, w, sums});
 }
 
-static int categorical_hinge(struct loss_job *job, struct dnn_err *err)
+static int categorical_hinge(struct loss_ctx *ctx, struct dnn_err *err)
 {
-    return rows(job, (struct dnn_op_loss){.margin = DNN_MARGIN_CATEGORICAL, .delta = 1},
+    return rows(ctx, (struct dnn_op_loss){.margin = DNN_MARGIN_CATEGORICAL, .delta = 1},
                 err);
 }
 
-static int multi_margin(struct loss_job *job, struct dnn_err *err)
+static int multi_margin(struct loss_ctx *ctx, struct dnn_err *err)
 {
     return rows(
-        job,
-        (struct dnn_op_loss){.margin = DNN_MARGIN_MULTI, .delta = job->term->delta},
+        ctx,
+        (struct dnn_op_loss){.margin = DNN_MARGIN_MULTI, .delta = ctx->term->delta},
         err);
 }
 
-static int multilabel_margin(struct loss_job *job, struct dnn_err *err)
+static int multilabel_margin(struct loss_ctx *ctx, struct dnn_err *err)
 {
-    return rows(job, (struct dnn_op_loss){.margin = DNN_MARGIN_MULTILABEL, .delta = 1},
+    return rows(ctx, (struct dnn_op_loss){.margin = DNN_MARGIN_MULTILABEL, .delta = 1},
                 err);
 }
 
-static int vectors(struct loss_job *job, enum dnn_margin margin, struct dnn_err *err)
+static int vectors(struct loss_ctx *ctx, enum dnn_margin margin, struct dnn_err *err)
 {
     int64_t n = margin == DNN_MARGIN_TRIPLET ? 3 : 2;
 
-    if (job->classes % n != 0)
-        return dnn_loss_fail(job, err,
+    if (ctx->classes % n != 0)
+        return dnn_loss_fail(ctx, err,
                              "needs %d vectors of the same length one behind the other "
                              "in the channels, but the output has %lld channels",
-                             (int)n, (long long)job->classes);
-    if (n == 2 && !job->labels)
-        return dnn_loss_fail(job, err,
+                             (int)n, (long long)ctx->classes);
+    if (n == 2 && !ctx->labels)
+        return dnn_loss_fail(ctx, err,
                              "needs class numbers 1 and 0 as targets, but they are "
                              "values");
-    return rows(job,
+    return rows(ctx,
                 (struct dnn_op_loss){.margin = margin,
-                                     .delta = job->term->delta,
-                                     .swap = job->term->swap},
+                                     .delta = ctx->term->delta,
+                                     .swap = ctx->term->swap},
                 err);
 }
 
-static int margin_ranking(struct loss_job *job, struct dnn_err *err)
+static int margin_ranking(struct loss_ctx *ctx, struct dnn_err *err)
 {
-    return vectors(job, DNN_MARGIN_RANKING, err);
+    return vectors(ctx, DNN_MARGIN_RANKING, err);
 }
 
-static int cosine_embedding(struct loss_job *job, struct dnn_err *err)
+static int cosine_embedding(struct loss_ctx *ctx, struct dnn_err *err)
 {
-    return vectors(job, DNN_MARGIN_COSINE, err);
+    return vectors(ctx, DNN_MARGIN_COSINE, err);
 }
 
-static int triplet_margin(struct loss_job *job, struct dnn_err *err)
+static int triplet_margin(struct loss_ctx *ctx, struct dnn_err *err)
 {
-    return vectors(job, DNN_MARGIN_TRIPLET, err);
+    return vectors(ctx, DNN_MARGIN_TRIPLET, err);
 }
 
 #define POWER(def, help) LOSS_REAL("p", power, def, 1, 100, help)

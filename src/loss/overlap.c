@@ -9,11 +9,11 @@
 
 static const char *const metrics[] = {"dice", NULL};
 
-static int find(struct loss_job *job, enum dnn_head *out, struct dnn_err *err)
+static int find_head(struct loss_ctx *ctx, enum dnn_head *out, struct dnn_err *err)
 {
     enum loss_source source;
 
-    DNN_TRY(dnn_loss_find_source(job, &source, err));
+    DNN_TRY(dnn_loss_find_source(ctx, &source, err));
     switch (source) {
     case LOSS_SOFTMAX:
     case LOSS_LOG_SOFTMAX:
@@ -27,21 +27,21 @@ static int find(struct loss_job *job, enum dnn_head *out, struct dnn_err *err)
         break;
     default:
         return dnn_loss_fail(
-            job, err,
+            ctx, err,
             "needs probabilities, but the network does not end in softmax, log_softmax "
             "or sigmoid; set source to the one to apply, or to none if the outputs are "
             "probabilities");
     }
-    if (*out == DNN_HEAD_SOFTMAX && job->classes == 1)
-        return dnn_loss_fail(job, err,
+    if (*out == DNN_HEAD_SOFTMAX && ctx->classes == 1)
+        return dnn_loss_fail(ctx, err,
                              "a softmax over one channel is always 1; end the network "
                              "in sigmoid or in two channels");
     return 0;
 }
 
-static int ratio(struct loss_job *job, union dnn_attr attr, struct dnn_err *err)
+static int ratio(struct loss_ctx *ctx, union dnn_attr attr, struct dnn_err *err)
 {
-    const struct loss_term *t = job->term;
+    const struct loss_term *t = ctx->term;
     bool whole = t->per == LOSS_PER_BATCH;
     union dnn_attr sums = {
         .overlap = {.whole = whole, .ignore = t->ignore}
@@ -50,34 +50,34 @@ static int ratio(struct loss_job *job, union dnn_attr attr, struct dnn_err *err)
     double weight = 0;
     int w;
 
-    DNN_TRY(find(job, &sums.overlap.source, err));
-    DNN_TRY(dnn_loss_weights(job, &w, err));
-    DNN_TRY(dnn_loss_ignores(job, &sums.overlap.ignores, err));
+    DNN_TRY(find_head(ctx, &sums.overlap.source, err));
+    DNN_TRY(dnn_loss_weights(ctx, &w, err));
+    DNN_TRY(dnn_loss_ignores(ctx, &sums.overlap.ignores, err));
     for (int64_t i = 0; i < t->weight.count; i++)
         weight += t->weight.reals[i];
     if (w != DNN_NONE && weight == 0)
-        return dnn_loss_fail(job, err, "at least one class weight must be above 0");
-    int s = dnn_prog_op2(job->prog, DNN_OP_OVERLAP, &sums, job->of, job->target);
-    int all = whole ? dnn_loss_exchange(job, s) : s;
+        return dnn_loss_fail(ctx, err, "at least one class weight must be above 0");
+    int s = dnn_prog_op2(ctx->prog, DNN_OP_OVERLAP, &sums, ctx->of, ctx->target);
+    int all = whole ? dnn_loss_exchange(ctx, s) : s;
     r->eps = t->eps;
     r->whole = whole;
-    r->slope = r->scale = t->factor / (double)job->total;
-    if (whole) r->scale *= (double)job->batch;
-    return dnn_prog_op(job->prog, DNN_OP_RATIO, &attr, 3, (int[]){s, all, w});
+    r->slope = r->scale = t->factor / (double)ctx->total;
+    if (whole) r->scale *= (double)ctx->batch;
+    return dnn_prog_op(ctx->prog, DNN_OP_RATIO, &attr, 3, (int[]){s, all, w});
 }
 
-static int dice(struct loss_job *job, struct dnn_err *err)
+static int dice(struct loss_ctx *ctx, struct dnn_err *err)
 {
-    return ratio(job,
+    return ratio(ctx,
                  (union dnn_attr){
                      .ratio = {.a = 2, .u = 1, .v = 1}
     },
                  err);
 }
 
-static int jaccard(struct loss_job *job, struct dnn_err *err)
+static int jaccard(struct loss_ctx *ctx, struct dnn_err *err)
 {
-    return ratio(job,
+    return ratio(ctx,
                  (union dnn_attr){
                      .ratio = {.a = 1, .b = -1, .u = 1, .v = 1}
     },
@@ -85,11 +85,11 @@ static int jaccard(struct loss_job *job, struct dnn_err *err)
 }
 
 /* False positives are p - i, false negatives t - i. */
-static int tversky(struct loss_job *job, struct dnn_err *err)
+static int tversky(struct loss_ctx *ctx, struct dnn_err *err)
 {
-    const struct loss_term *t = job->term;
+    const struct loss_term *t = ctx->term;
 
-    return ratio(job,
+    return ratio(ctx,
                  (union dnn_attr){
                      .ratio = {.a = 1,
                                .b = 1 - t->alpha - t->beta,
@@ -99,18 +99,18 @@ static int tversky(struct loss_job *job, struct dnn_err *err)
                  err);
 }
 
-static int lovasz(struct loss_job *job, struct dnn_err *err)
+static int lovasz(struct loss_ctx *ctx, struct dnn_err *err)
 {
-    const struct loss_term *t = job->term;
+    const struct loss_term *t = ctx->term;
     union dnn_attr attr = {
-        .overlap = {.ignore = t->ignore, .scale = t->factor / (double)job->total}
+        .overlap = {.ignore = t->ignore, .scale = t->factor / (double)ctx->total}
     };
 
-    DNN_TRY(find(job, &attr.overlap.source, err));
-    DNN_TRY(dnn_loss_ignores(job, &attr.overlap.ignores, err));
-    if (attr.overlap.source == DNN_HEAD_SIGMOID && job->classes == 1)
+    DNN_TRY(find_head(ctx, &attr.overlap.source, err));
+    DNN_TRY(dnn_loss_ignores(ctx, &attr.overlap.ignores, err));
+    if (attr.overlap.source == DNN_HEAD_SIGMOID && ctx->classes == 1)
         attr.overlap.source = DNN_HEAD_HINGE;
-    return dnn_prog_op2(job->prog, DNN_OP_LOVASZ, &attr, job->of, job->target);
+    return dnn_prog_op2(ctx->prog, DNN_OP_LOVASZ, &attr, ctx->of, ctx->target);
 }
 
 static const struct dnn_choice pers[] = {

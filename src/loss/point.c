@@ -11,104 +11,105 @@ static const char *const value_metrics[] = {"mae", NULL};
 static const char *const class_metrics[] = {"accuracy", NULL};
 static const char *const no_metrics[] = {NULL};
 
-int dnn_loss_mean(struct loss_job *job, struct dnn_op_loss what, struct dnn_err *err)
+int dnn_loss_mean(struct loss_ctx *ctx, struct dnn_op_loss what, struct dnn_err *err)
 {
-    const struct loss_term *t = job->term;
+    const struct loss_term *t = ctx->term;
     union dnn_attr attr = {.loss = what};
     int w, sums = DNN_NONE;
 
     attr.loss.ignore = t->ignore;
-    attr.loss.scale = t->factor / (double)job->total;
-    if (what.fn != DNN_POINT_KL) attr.loss.scale /= (double)job->classes;
-    DNN_TRY(dnn_loss_weights(job, &w, err));
-    DNN_TRY(dnn_loss_ignores(job, &attr.loss.ignores, err));
-    if (attr.loss.ignores) sums = dnn_loss_weigh(job, DNN_NONE);
-    if (sums == DNN_NONE) attr.loss.scale /= (double)job->rows;
+    attr.loss.scale = t->factor / (double)ctx->total;
+    if (what.fn != DNN_POINT_KL) attr.loss.scale /= (double)ctx->classes;
+    DNN_TRY(dnn_loss_weights(ctx, &w, err));
+    DNN_TRY(dnn_loss_ignores(ctx, &attr.loss.ignores, err));
+    if (attr.loss.ignores) sums = dnn_loss_weigh(ctx, DNN_NONE);
+    if (sums == DNN_NONE) attr.loss.scale /= (double)ctx->rows;
     if (w != DNN_NONE || sums != DNN_NONE)
-        return dnn_prog_op(job->prog, DNN_OP_POINT, &attr, 4,
-                           (int[]){job->of, job->target, w, sums});
+        return dnn_prog_op(ctx->prog, DNN_OP_POINT, &attr, 4,
+                           (int[]){ctx->of, ctx->target, w, sums});
     /* MSE has its own, faster op. */
-    bool squares = what.fn == DNN_POINT_SQUARED && !job->labels;
+    bool squares = what.fn == DNN_POINT_SQUARED && !ctx->labels;
     if (squares) attr.loss = (struct dnn_op_loss){.scale = attr.loss.scale};
-    return dnn_prog_op2(job->prog, squares ? DNN_OP_MSE : DNN_OP_POINT, &attr, job->of,
-                        job->target);
+    return dnn_prog_op2(ctx->prog, squares ? DNN_OP_MSE : DNN_OP_POINT, &attr, ctx->of,
+                        ctx->target);
 }
 
-static int mean(struct loss_job *job, enum dnn_point fn, struct dnn_err *err)
+static int mean(struct loss_ctx *ctx, enum dnn_point fn, struct dnn_err *err)
 {
-    return dnn_loss_mean(job,
+    return dnn_loss_mean(ctx,
                          (struct dnn_op_loss){.fn = fn,
-                                              .delta = job->term->delta,
-                                              .raw = job->term->log_input},
+                                              .delta = ctx->term->delta,
+                                              .raw = ctx->term->log_input},
                          err);
 }
 
-static int mse(struct loss_job *job, struct dnn_err *err)
+static int mse(struct loss_ctx *ctx, struct dnn_err *err)
 {
-    return mean(job, DNN_POINT_SQUARED, err);
+    return mean(ctx, DNN_POINT_SQUARED, err);
 }
 
-static int mae(struct loss_job *job, struct dnn_err *err)
+static int mae(struct loss_ctx *ctx, struct dnn_err *err)
 {
-    return mean(job, DNN_POINT_ABSOLUTE, err);
+    return mean(ctx, DNN_POINT_ABSOLUTE, err);
 }
 
-static int mape(struct loss_job *job, struct dnn_err *err)
+static int mape(struct loss_ctx *ctx, struct dnn_err *err)
 {
-    return mean(job, DNN_POINT_MAPE, err);
+    return mean(ctx, DNN_POINT_MAPE, err);
 }
 
-static int huber(struct loss_job *job, struct dnn_err *err)
+static int huber(struct loss_ctx *ctx, struct dnn_err *err)
 {
-    return mean(job, DNN_POINT_HUBER, err);
+    return mean(ctx, DNN_POINT_HUBER, err);
 }
 
-static int poisson_nll(struct loss_job *job, struct dnn_err *err)
+static int poisson_nll(struct loss_ctx *ctx, struct dnn_err *err)
 {
-    return mean(job, DNN_POINT_POISSON, err);
+    return mean(ctx, DNN_POINT_POISSON, err);
 }
 
-static int hinge(struct loss_job *job, struct dnn_err *err)
+static int hinge(struct loss_ctx *ctx, struct dnn_err *err)
 {
-    return mean(job, DNN_POINT_HINGE, err);
+    return mean(ctx, DNN_POINT_HINGE, err);
 }
 
-static int hinge_embedding(struct loss_job *job, struct dnn_err *err)
+static int hinge_embedding(struct loss_ctx *ctx, struct dnn_err *err)
 {
-    return mean(job, DNN_POINT_HINGE_EMBEDDING, err);
+    return mean(ctx, DNN_POINT_HINGE_EMBEDDING, err);
 }
 
-static int soft_margin(struct loss_job *job, struct dnn_err *err)
+static int soft_margin(struct loss_ctx *ctx, struct dnn_err *err)
 {
-    return mean(job, DNN_POINT_SOFT_MARGIN, err);
+    return mean(ctx, DNN_POINT_SOFT_MARGIN, err);
 }
 
-/* Of probabilities; of logits where they are known, which is more exact. */
-static int bce(struct loss_job *job, struct dnn_err *err)
+/* From logits if the network ends in a sigmoid, which is more accurate; else from
+ * probabilities. */
+static int bce(struct loss_ctx *ctx, struct dnn_err *err)
 {
     enum loss_source source;
 
-    DNN_TRY(dnn_loss_find_source(job, &source, err));
-    if (source == LOSS_SIGMOID) return mean(job, DNN_POINT_BCE_LOGITS, err);
+    DNN_TRY(dnn_loss_find_source(ctx, &source, err));
+    if (source == LOSS_SIGMOID) return mean(ctx, DNN_POINT_BCE_LOGITS, err);
     if (source == LOSS_LOG_SOFTMAX ||
-        (source == LOSS_SOFTMAX && job->ends != LOSS_SOFTMAX))
-        return dnn_loss_fail(job, err,
+        (source == LOSS_SOFTMAX && ctx->ends != LOSS_SOFTMAX))
+        return dnn_loss_fail(ctx, err,
                              "needs probabilities: end the network in sigmoid or "
                              "softmax, or set source to sigmoid");
-    job->of = job->y;
-    return mean(job, DNN_POINT_BCE, err);
+    ctx->of = ctx->y;
+    return mean(ctx, DNN_POINT_BCE, err);
 }
 
-static int bce_logits(struct loss_job *job, struct dnn_err *err)
+static int bce_logits(struct loss_ctx *ctx, struct dnn_err *err)
 {
     enum loss_source source;
 
-    DNN_TRY(dnn_loss_find_source(job, &source, err));
+    DNN_TRY(dnn_loss_find_source(ctx, &source, err));
     if (source == LOSS_SOFTMAX || source == LOSS_LOG_SOFTMAX)
-        return dnn_loss_fail(job, err,
+        return dnn_loss_fail(ctx, err,
                              "needs the logits of a sigmoid, but the network ends in "
                              "softmax; use bce");
-    return mean(job, DNN_POINT_BCE_LOGITS, err);
+    return mean(ctx, DNN_POINT_BCE_LOGITS, err);
 }
 
 static const struct dnn_field value_fields[] = {LOSS_COMMON, LOSS_END};

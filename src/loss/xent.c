@@ -12,117 +12,118 @@ static const char *const value_metrics[] = {"kl_divergence", NULL};
 
 /* ---- of classes ---- */
 
-static int several(const struct loss_job *job, struct dnn_err *err)
+static int check_classes(const struct loss_ctx *ctx, struct dnn_err *err)
 {
-    if (job->classes > 1) return 0;
+    if (ctx->classes > 1) return 0;
     return dnn_loss_fail(
-        job, err,
+        ctx, err,
         "needs two or more classes in the last axis; use bce or focal for one channel, "
         "mse for values");
 }
 
-/* weighed: the mean is over the weights of the labels; else over counted positions. */
-static int classes(struct loss_job *job, union dnn_attr attr, bool weighed,
+/* weighted: the mean is weighted by the labels' weights; else all positions that are
+ * not ignored count the same. */
+static int classes(struct loss_ctx *ctx, union dnn_attr attr, bool weighted,
                    struct dnn_err *err)
 {
-    const struct loss_term *t = job->term;
+    const struct loss_term *t = ctx->term;
     int w, sums = DNN_NONE;
     bool ignores;
 
-    DNN_TRY(several(job, err));
-    DNN_TRY(dnn_loss_weights(job, &w, err));
-    DNN_TRY(dnn_loss_ignores(job, &ignores, err));
-    if (job->labels && (ignores || (weighed && w != DNN_NONE)))
-        sums = dnn_loss_weigh(job, weighed ? w : DNN_NONE);
+    DNN_TRY(check_classes(ctx, err));
+    DNN_TRY(dnn_loss_weights(ctx, &w, err));
+    DNN_TRY(dnn_loss_ignores(ctx, &ignores, err));
+    if (ctx->labels && (ignores || (weighted && w != DNN_NONE)))
+        sums = dnn_loss_weigh(ctx, weighted ? w : DNN_NONE);
     attr.loss.ignores = ignores;
     attr.loss.ignore = t->ignore;
-    attr.loss.scale *= t->factor / (double)job->total;
-    if (sums == DNN_NONE) attr.loss.scale /= (double)job->rows;
+    attr.loss.scale *= t->factor / (double)ctx->total;
+    if (sums == DNN_NONE) attr.loss.scale /= (double)ctx->rows;
     if (w == DNN_NONE && sums == DNN_NONE)
-        return dnn_prog_op2(job->prog, DNN_OP_XENT, &attr, job->of, job->target);
-    return dnn_prog_op(job->prog, DNN_OP_XENT, &attr, 4,
-                       (int[]){job->of, job->target, w, sums});
+        return dnn_prog_op2(ctx->prog, DNN_OP_XENT, &attr, ctx->of, ctx->target);
+    return dnn_prog_op(ctx->prog, DNN_OP_XENT, &attr, 4,
+                       (int[]){ctx->of, ctx->target, w, sums});
 }
 
-static int softmax_source(struct loss_job *job, enum loss_source *source,
+static int softmax_source(struct loss_ctx *ctx, enum loss_source *source,
                           struct dnn_err *err)
 {
-    DNN_TRY(dnn_loss_find_source(job, source, err));
+    DNN_TRY(dnn_loss_find_source(ctx, source, err));
     if (*source == LOSS_SIGMOID)
         return dnn_loss_fail(
-            job, err,
+            ctx, err,
             "needs a softmax over the classes, but the network ends in "
             "sigmoid; use bce");
     return 0;
 }
 
-static int xent(struct loss_job *job, bool raw, struct dnn_err *err)
+static int xent(struct loss_ctx *ctx, bool raw, struct dnn_err *err)
 {
     enum loss_source source;
     union dnn_attr attr = {
-        .loss = {.scale = 1, .smoothing = job->term->smoothing}
+        .loss = {.scale = 1, .smoothing = ctx->term->smoothing}
     };
 
-    DNN_TRY(several(job, err));
-    DNN_TRY(softmax_source(job, &source, err));
+    DNN_TRY(check_classes(ctx, err));
+    DNN_TRY(softmax_source(ctx, &source, err));
     attr.loss.raw = raw && source == LOSS_NONE;
-    return classes(job, attr, true, err);
+    return classes(ctx, attr, true, err);
 }
 
-static int nll(struct loss_job *job, struct dnn_err *err)
+static int nll(struct loss_ctx *ctx, struct dnn_err *err)
 {
-    return xent(job, true, err);
+    return xent(ctx, true, err);
 }
 
-static int cross_entropy(struct loss_job *job, struct dnn_err *err)
+static int cross_entropy(struct loss_ctx *ctx, struct dnn_err *err)
 {
-    return xent(job, false, err);
+    return xent(ctx, false, err);
 }
 
-/* Keras's: summed over the classes, averaged over the rest. */
-static int kl_divergence(struct loss_job *job, struct dnn_err *err)
+/* As in Keras: summed over the classes, averaged over the rest. */
+static int kl_divergence(struct loss_ctx *ctx, struct dnn_err *err)
 {
     const union dnn_attr log_softmax = {
-        .softmax = {.axis = dnn_prog_shape(job->prog, job->y)->ndim - 1, .log = true}
+        .softmax = {.axis = dnn_prog_shape(ctx->prog, ctx->y)->ndim - 1, .log = true}
     };
     enum loss_source source;
 
-    DNN_TRY(several(job, err));
-    DNN_TRY(softmax_source(job, &source, err));
-    struct loss_job of_log = *job;
+    DNN_TRY(check_classes(ctx, err));
+    DNN_TRY(softmax_source(ctx, &source, err));
+    struct loss_ctx of_log = *ctx;
     if (source != LOSS_NONE)
-        of_log.of = dnn_prog_op1(job->prog, DNN_OP_SOFTMAX, &log_softmax, job->of);
+        of_log.of = dnn_prog_op1(ctx->prog, DNN_OP_SOFTMAX, &log_softmax, ctx->of);
     return dnn_loss_mean(&of_log, (struct dnn_op_loss){.fn = DNN_POINT_KL}, err);
 }
 
 /* ---- focal ---- */
 
 /* One channel, or several independent ones. */
-static int binary(struct loss_job *job, struct dnn_err *err)
+static int binary(struct loss_ctx *ctx, struct dnn_err *err)
 {
-    return dnn_loss_mean(job,
+    return dnn_loss_mean(ctx,
                          (struct dnn_op_loss){.fn = DNN_POINT_FOCAL,
-                                              .gamma = job->term->gamma,
-                                              .alpha = job->term->alpha},
+                                              .gamma = ctx->term->gamma,
+                                              .alpha = ctx->term->alpha},
                          err);
 }
 
-static int focal(struct loss_job *job, struct dnn_err *err)
+static int focal(struct loss_ctx *ctx, struct dnn_err *err)
 {
-    const struct loss_term *t = job->term;
+    const struct loss_term *t = ctx->term;
     enum loss_source source;
 
-    DNN_TRY(dnn_loss_find_source(job, &source, err));
+    DNN_TRY(dnn_loss_find_source(ctx, &source, err));
     if (source == LOSS_NONE)
         return dnn_loss_fail(
-            job, err,
+            ctx, err,
             "needs logits: source must be softmax, log_softmax or sigmoid, not none");
-    if (source == LOSS_AUTO) source = job->classes == 1 ? LOSS_SIGMOID : LOSS_SOFTMAX;
-    if (source == LOSS_SIGMOID) return binary(job, err);
+    if (source == LOSS_AUTO) source = ctx->classes == 1 ? LOSS_SIGMOID : LOSS_SOFTMAX;
+    if (source == LOSS_SIGMOID) return binary(ctx, err);
     const union dnn_attr attr = {
         .loss = {.scale = t->alpha < 0 ? 1 : t->alpha, .gamma = t->gamma}
     };
-    return classes(job, attr, false, err);
+    return classes(ctx, attr, false, err);
 }
 
 /* ---- the kinds ---- */

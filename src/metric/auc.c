@@ -1,4 +1,5 @@
-/* auc.c - area under the ROC curve: how often a positive scores above a negative.
+/* auc.c - area under the ROC curve: the fraction of pairs (positive, negative) in which
+ * the positive has the higher score.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -8,11 +9,17 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* Histograms instead of sorted scores, so that those of all ranks can be added.  Bins
- * follow the log-odds x, because a good network's probabilities crowd at 0 and 1; they
- * are equally wide in log(1 + |x|), which is finest where it is undecided. */
-enum { BINS = 1 << 16, NO = 0, YES = BINS, PER_CLASS = 2 * BINS, MOST = 64 };
-static const double reach = 128; /* f32's least probability has -103 */
+/* Histograms instead of sorted scores, so that they can be added over ranks.  They are
+ * of the log-odds x, because the probabilities of a good network are close to 0 and 1.
+ * Bins are equally wide in log(1 + |x|), so they are finest around probability 1/2. */
+enum {
+    BINS = 1 << 16,
+    NEGATIVES = 0,
+    POSITIVES = BINS,
+    PER_CLASS = 2 * BINS,
+    MAX_CLASSES = 64
+};
+static const double reach = 128; /* the smallest f32 has log-odds -103 */
 
 static int64_t bin_of(double odds)
 {
@@ -23,27 +30,27 @@ static int64_t bin_of(double odds)
     return at < BINS ? (int64_t)at : BINS - 1;
 }
 
-/* Of a probability, or the logit itself. */
+/* The log-odds of a probability, or the logit itself. */
 static double odds_of(const struct dnn_view *v, double x)
 {
     if (v->batch->logits) return x;
     return x <= 0 ? -INFINITY : x >= 1 ? INFINITY : log(x / (1 - x));
 }
 
-/* A NaN is never right. */
+/* A NaN counts as wrong. */
 static void put(double *cell, int target, double odds)
 {
     int64_t bin = !isnan(odds) ? bin_of(odds) : target == 1 ? 0 : BINS - 1;
 
-    cell[(target == 1 ? YES : NO) + bin]++;
+    cell[(target == 1 ? POSITIVES : NEGATIVES) + bin]++;
 }
 
-static void count_yes(const struct dnn_view *v, int64_t first, int64_t end,
-                      double *cell)
+static void count_binary(const struct dnn_view *v, int64_t first, int64_t end,
+                         double *cell)
 {
     for (int64_t i = first; i < end; i++)
         for (int64_t c = 0; c < v->channels; c++) {
-            int t = dnn_view_target_yes(v, i, c);
+            int t = dnn_view_target_binary(v, i, c);
 
             if (t != DNN_NO_CLASS)
                 put(cell + c * PER_CLASS, t,
@@ -51,12 +58,12 @@ static void count_yes(const struct dnn_view *v, int64_t first, int64_t end,
         }
 }
 
-/* Each class against the others.  Before the softmax, the odds of a class are e^x over
- * the sum of the others', which must not be the sum of all less its own: nothing would
- * be left of it for a sure class. */
+/* The log-odds of each class against the others.  For logits they are e^x over the sum
+ * of the other classes.  That sum is not computed as the sum of all minus e^x, which
+ * cancels for a class with a probability near 1. */
 static void row_odds(const struct dnn_view *v, const float *x, double *odds)
 {
-    double e[MOST], top = -INFINITY;
+    double e[MAX_CLASSES], top = -INFINITY;
 
     if (!v->batch->logits) {
         for (int64_t c = 0; c < v->channels; c++)
@@ -79,7 +86,7 @@ static void row_odds(const struct dnn_view *v, const float *x, double *odds)
 static void count_classes(const struct dnn_view *v, int64_t first, int64_t end,
                           double *cell)
 {
-    double odds[MOST];
+    double odds[MAX_CLASSES];
 
     for (int64_t i = first; i < end; i++) {
         int64_t t = dnn_view_target(v, i);
@@ -91,83 +98,83 @@ static void count_classes(const struct dnn_view *v, int64_t first, int64_t end,
     }
 }
 
-/* Rounding may carry a probability a little beyond its ends. */
+/* The range has a tolerance, because of rounding. */
 static int check_range(const struct dnn_view *v, struct dnn_err *err)
 {
-    const float *x = v->batch->output, slack = 1e-3f;
+    const float *x = v->batch->output, tolerance = 1e-3f;
     const int64_t n = v->rows * v->channels;
     int64_t bad = 0;
 
 #pragma omp parallel for reduction(+ : bad) if (n > 16384)
     for (int64_t i = 0; i < n; i++)
-        bad += x[i] < -slack || x[i] > 1 + slack;
+        bad += x[i] < -tolerance || x[i] > 1 + tolerance;
     if (bad == 0) return 0;
     int64_t i = 0;
-    while (!(x[i] < -slack || x[i] > 1 + slack))
+    while (!(x[i] < -tolerance || x[i] > 1 + tolerance))
         i++;
     return dnn_fail(err, DNN_EDATA,
                     "sample %" PRId64 " of the batch has the output %g, which is not a "
                     "probability between 0 and 1; end the network in sigmoid or "
                     "softmax",
-                    i / (v->batch->places * v->channels), x[i]);
+                    i / (v->batch->positions * v->channels), x[i]);
 }
 
-static int64_t nsums(const struct dnn_metric_how *how)
+static int64_t nsums(const struct dnn_metric_opts *opts)
 {
-    return how->classes * PER_CLASS;
+    return opts->classes * PER_CLASS;
 }
 
 static int add(const struct dnn_view *v, double *sums, struct dnn_err *err)
 {
     if (!v->batch->logits) DNN_TRY(check_range(v, err));
     dnn_view_count(v, 0, v->rows,
-                   v->how->scores == DNN_SCORES_BINARY ? count_yes : count_classes,
-                   nsums(v->how), sums);
+                   v->opts->scores == DNN_SCORES_BINARY ? count_binary : count_classes,
+                   nsums(v->opts), sums);
     return 0;
 }
 
-static bool same(const struct dnn_metric_how *a, const struct dnn_metric_how *b)
+static bool same(const struct dnn_metric_opts *a, const struct dnn_metric_opts *b)
 {
     return a->scores == b->scores && a->ignore == b->ignore;
 }
 
-/* NaN: there are no pairs. */
+/* The AUC; NaN: there are no pairs. */
 static double area(const double *sums)
 {
-    double below = 0, won = 0, yes = 0;
+    double below = 0, won = 0, positives = 0;
 
     for (int64_t i = 0; i < BINS; i++) {
-        won += sums[YES + i] * (below + sums[NO + i] / 2);
-        below += sums[NO + i];
-        yes += sums[YES + i];
+        won += sums[POSITIVES + i] * (below + sums[NEGATIVES + i] / 2);
+        below += sums[NEGATIVES + i];
+        positives += sums[POSITIVES + i];
     }
-    return yes == 0 || below == 0 ? NAN : won / yes / below;
+    return positives == 0 || below == 0 ? NAN : won / positives / below;
 }
 
-static void values(const struct dnn_metric_how *how, const double *sums,
+static void values(const struct dnn_metric_opts *opts, const double *sums,
                    const struct dnn_metric_out *out)
 {
-    double each[MOST], all = 0;
+    double each[MAX_CLASSES], all = 0;
     int64_t n = 0;
 
-    for (int64_t c = 0; c < how->classes; c++) {
+    for (int64_t c = 0; c < opts->classes; c++) {
         each[c] = area(sums + c * PER_CLASS);
         if (isnan(each[c])) continue;
         all += each[c];
         n++;
     }
-    out->put(out->arg, how->name, -1, n == 0 ? NAN : all / (double)n);
-    if (how->classes == 1 || how->classes > how->each) return;
-    for (int64_t c = 0; c < how->classes; c++)
-        out->put(out->arg, how->name, c, each[c]);
+    out->put(out->arg, opts->name, -1, n == 0 ? NAN : all / (double)n);
+    if (opts->classes == 1 || opts->classes > opts->each) return;
+    for (int64_t c = 0; c < opts->classes; c++)
+        out->put(out->arg, opts->name, c, each[c]);
 }
 
-static int check(const struct dnn_metric_how *how, struct dnn_err *err)
+static int check(const struct dnn_metric_opts *opts, struct dnn_err *err)
 {
-    if (how->classes <= MOST) return 0;
+    if (opts->classes <= MAX_CLASSES) return 0;
     return dnn_fail(err, DNN_ECONFIG,
-                    "supports at most %d classes, but the output has %" PRId64, MOST,
-                    how->classes);
+                    "supports at most %d classes, but the output has %" PRId64,
+                    MAX_CLASSES, opts->classes);
 }
 
 static const struct dnn_field fields[] = {

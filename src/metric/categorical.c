@@ -12,25 +12,25 @@
 
 enum { N, HINGE, SQUARED, ABSOLUTE, KL, SUMS };
 
-static const double least = 1e-7; /* Keras's: probabilities are clipped to it */
+static const double min_p = 1e-7; /* as in Keras: probabilities are clipped to it */
 
 static double clip(double p)
 {
-    return fmin(fmax(p, least), 1);
+    return fmin(fmax(p, min_p), 1);
 }
 
 /* The probabilities of a row: the outputs, or their softmax. */
 static void probabilities(const struct dnn_view *v, const float *x, double *p)
 {
-    double most = -INFINITY, sum = 0;
+    double largest = -INFINITY, sum = 0;
 
     for (int64_t c = 0; c < v->channels; c++) {
         p[c] = (double)x[c];
-        most = fmax(most, p[c]);
+        largest = fmax(largest, p[c]);
     }
     if (!v->batch->logits) return;
     for (int64_t c = 0; c < v->channels; c++)
-        sum += p[c] = exp(p[c] - most);
+        sum += p[c] = exp(p[c] - largest);
     for (int64_t c = 0; c < v->channels; c++)
         p[c] /= sum;
 }
@@ -70,9 +70,9 @@ static void sum(const struct dnn_view *v, int64_t first, int64_t end, double *su
     dnn_free(p);
 }
 
-static int64_t nsums(const struct dnn_metric_how *how)
+static int64_t nsums(const struct dnn_metric_opts *opts)
 {
-    (void)how;
+    (void)opts;
     return SUMS;
 }
 
@@ -83,47 +83,47 @@ static int add(const struct dnn_view *v, double *sums, struct dnn_err *err)
     return 0;
 }
 
-static bool same(const struct dnn_metric_how *a, const struct dnn_metric_how *b)
+static bool same(const struct dnn_metric_opts *a, const struct dnn_metric_opts *b)
 {
     return a->ignore == b->ignore;
 }
 
-static int check(const struct dnn_metric_how *how, struct dnn_err *err)
+static int check(const struct dnn_metric_opts *opts, struct dnn_err *err)
 {
-    if (how->classes > 1) return 0;
+    if (opts->classes > 1) return 0;
     return dnn_fail(err, DNN_ECONFIG,
                     "needs one channel per class, but the output has only one "
                     "channel");
 }
 
-static void mean(const struct dnn_metric_how *how, const double *sums, int what,
+static void mean(const struct dnn_metric_opts *opts, const double *sums, int what,
                  const struct dnn_metric_out *out)
 {
-    out->put(out->arg, how->name, -1, sums[N] == 0 ? NAN : sums[what] / sums[N]);
+    out->put(out->arg, opts->name, -1, sums[N] == 0 ? NAN : sums[what] / sums[N]);
 }
 
-static void hinge_values(const struct dnn_metric_how *how, const double *sums,
+static void hinge_values(const struct dnn_metric_opts *opts, const double *sums,
                          const struct dnn_metric_out *out)
 {
-    mean(how, sums, HINGE, out);
+    mean(opts, sums, HINGE, out);
 }
 
-static void mse_values(const struct dnn_metric_how *how, const double *sums,
+static void mse_values(const struct dnn_metric_opts *opts, const double *sums,
                        const struct dnn_metric_out *out)
 {
-    mean(how, sums, SQUARED, out);
+    mean(opts, sums, SQUARED, out);
 }
 
-static void mae_values(const struct dnn_metric_how *how, const double *sums,
+static void mae_values(const struct dnn_metric_opts *opts, const double *sums,
                        const struct dnn_metric_out *out)
 {
-    mean(how, sums, ABSOLUTE, out);
+    mean(opts, sums, ABSOLUTE, out);
 }
 
-static void kl_values(const struct dnn_metric_how *how, const double *sums,
+static void kl_values(const struct dnn_metric_opts *opts, const double *sums,
                       const struct dnn_metric_out *out)
 {
-    mean(how, sums, KL, out);
+    mean(opts, sums, KL, out);
 }
 
 static const struct dnn_field fields[] = {DNN_METRIC_NAMED, DNN_METRIC_IGNORE,

@@ -7,16 +7,16 @@
 
 #include <inttypes.h>
 
-enum { MOST = 4096 }; /* classes */
+enum { MAX_CLASSES = 4096 }; /* classes */
 
-static int64_t classes_of(const struct dnn_metric_how *how)
+static int64_t classes_of(const struct dnn_metric_opts *opts)
 {
-    return how->classes > 1 ? how->classes : 2;
+    return opts->classes > 1 ? opts->classes : 2;
 }
 
 static void count(const struct dnn_view *v, int64_t first, int64_t end, double *cell)
 {
-    const int64_t n = classes_of(v->how);
+    const int64_t n = classes_of(v->opts);
 
     for (int64_t i = first; i < end; i++) {
         int64_t t = dnn_view_target(v, i), o = dnn_view_output(v, i);
@@ -25,41 +25,41 @@ static void count(const struct dnn_view *v, int64_t first, int64_t end, double *
     }
 }
 
-static int64_t nsums(const struct dnn_metric_how *how)
+static int64_t nsums(const struct dnn_metric_opts *opts)
 {
-    return classes_of(how) * classes_of(how);
+    return classes_of(opts) * classes_of(opts);
 }
 
 static int add(const struct dnn_view *v, double *sums, struct dnn_err *err)
 {
     (void)err;
-    dnn_view_count(v, 0, v->rows, count, nsums(v->how), sums);
+    dnn_view_count(v, 0, v->rows, count, nsums(v->opts), sums);
     return 0;
 }
 
-static bool same(const struct dnn_metric_how *a, const struct dnn_metric_how *b)
+static bool same(const struct dnn_metric_opts *a, const struct dnn_metric_opts *b)
 {
     return a->scores == b->scores && a->threshold == b->threshold &&
            a->ignore == b->ignore;
 }
 
-/* It is a table, not a value: dnn_metrics_confusion(). */
-static void values(const struct dnn_metric_how *how, const double *sums,
+/* A table, not a value: see dnn_metrics_confusion(). */
+static void values(const struct dnn_metric_opts *opts, const double *sums,
                    const struct dnn_metric_out *out)
 {
-    (void)how, (void)sums, (void)out;
+    (void)opts, (void)sums, (void)out;
 }
 
-static int check(const struct dnn_metric_how *how, struct dnn_err *err)
+static int check(const struct dnn_metric_opts *opts, struct dnn_err *err)
 {
-    if (how->classes > MOST)
+    if (opts->classes > MAX_CLASSES)
         return dnn_fail(err, DNN_ECONFIG,
                         "supports at most %d classes, but the output has %" PRId64,
-                        MOST, how->classes);
-    if (how->scores == DNN_SCORES_BINARY && how->classes > 1)
+                        MAX_CLASSES, opts->classes);
+    if (opts->scores == DNN_SCORES_BINARY && opts->classes > 1)
         return dnn_fail(err, DNN_ECONFIG,
                         "is not defined for binary scores of %" PRId64 " channels",
-                        how->classes);
+                        opts->classes);
     return 0;
 }
 

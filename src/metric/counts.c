@@ -1,5 +1,5 @@
-/* counts.c - accuracy, and the ratios of counts per class: Dice, IoU, precision,
- * recall, F1.
+/* counts.c - accuracy, and ratios of counts per class: Dice, IoU, precision, recall,
+ * F1.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -12,14 +12,15 @@
 #include <math.h>
 #include <string.h>
 
-/* Of each class: right, output, in the targets; then of all: right, counted. */
+/* Sums per class: correct, in the outputs, in the targets; then of all classes:
+ * correct, all. */
 enum { HIT, OUT, TARGET, PER_CLASS };
-enum { RIGHT, COUNT, TOTALS };
-/* Of each class when samples are averaged: the sum of ratios, and of how many. */
+enum { CORRECT, COUNT, TOTALS };
+/* Sums per class with average "samples": sum of ratios, number of samples. */
 enum { SUM, SAMPLES, PER_RATIO };
 
-/* A ratio of a sample is added as a whole number of these, so that such sums are exact,
- * too (up to 2^21 samples). */
+/* The ratio of a sample is rounded to 1 / unit and added as an integer, so that these
+ * sums are exact, too (up to 2^21 samples). */
 static const double unit = 4294967296.0;
 
 /* ---- counting ---- */
@@ -35,26 +36,26 @@ static void count_classes(const struct dnn_view *v, int64_t first, int64_t end,
         if (t == DNN_NO_CLASS) continue;
         o = dnn_view_output(v, i);
         total[COUNT]++;
-        total[RIGHT] += t == o;
+        total[CORRECT] += t == o;
         cell[t * PER_CLASS + TARGET]++;
         if (o != DNN_NO_CLASS) cell[o * PER_CLASS + OUT]++;
         if (o == t) cell[t * PER_CLASS + HIT]++;
     }
 }
 
-static void count_yes(const struct dnn_view *v, int64_t first, int64_t end,
-                      double *cell)
+static void count_binary(const struct dnn_view *v, int64_t first, int64_t end,
+                         double *cell)
 {
     double *total = cell + v->channels * PER_CLASS;
 
     for (int64_t i = first; i < end; i++)
         for (int64_t c = 0; c < v->channels; c++) {
-            int t = dnn_view_target_yes(v, i, c), o;
+            int t = dnn_view_target_binary(v, i, c), o;
 
             if (t == DNN_NO_CLASS) continue;
-            o = dnn_view_output_yes(v, i, c);
+            o = dnn_view_output_binary(v, i, c);
             total[COUNT]++;
-            total[RIGHT] += t == o;
+            total[CORRECT] += t == o;
             cell[c * PER_CLASS + TARGET] += t;
             cell[c * PER_CLASS + OUT] += o == 1;
             cell[c * PER_CLASS + HIT] += t == 1 && o == 1;
@@ -63,15 +64,15 @@ static void count_yes(const struct dnn_view *v, int64_t first, int64_t end,
 
 static dnn_count_fn *counter(const struct dnn_view *v)
 {
-    return v->how->scores == DNN_SCORES_BINARY ? count_yes : count_classes;
+    return v->opts->scores == DNN_SCORES_BINARY ? count_binary : count_classes;
 }
 
 /* ---- ratios ---- */
 
-/* NaN: the class is in neither. */
+/* NaN: the class is neither in the outputs nor in the targets. */
 static double ratio_of(int ratio, const double *cell)
 {
-    double below;
+    double denominator;
 
     if (cell[OUT] == 0 && cell[TARGET] == 0) return NAN;
     switch (ratio) {
@@ -80,46 +81,46 @@ static double ratio_of(int ratio, const double *cell)
     case DNN_RATIO_IOU:
         return cell[HIT] / (cell[OUT] + cell[TARGET] - cell[HIT]);
     case DNN_RATIO_PRECISION:
-        below = cell[OUT];
+        denominator = cell[OUT];
         break;
     default:
-        below = cell[TARGET];
+        denominator = cell[TARGET];
     }
-    return below == 0 ? 0 : cell[HIT] / below;
+    return denominator == 0 ? 0 : cell[HIT] / denominator;
 }
 
-/* ---- of all samples together ---- */
+/* ---- ratios over all samples ---- */
 
-static int64_t count_nsums(const struct dnn_metric_how *how)
+static int64_t count_nsums(const struct dnn_metric_opts *opts)
 {
-    return how->classes * PER_CLASS + TOTALS;
+    return opts->classes * PER_CLASS + TOTALS;
 }
 
 static int count_add(const struct dnn_view *v, double *sums, struct dnn_err *err)
 {
     (void)err;
-    dnn_view_count(v, 0, v->rows, counter(v), count_nsums(v->how), sums);
+    dnn_view_count(v, 0, v->rows, counter(v), count_nsums(v->opts), sums);
     return 0;
 }
 
-/* ---- of each sample ---- */
+/* ---- ratios of each sample ---- */
 
-static int64_t sample_nsums(const struct dnn_metric_how *how)
+static int64_t sample_nsums(const struct dnn_metric_opts *opts)
 {
-    return how->classes * PER_RATIO;
+    return opts->classes * PER_RATIO;
 }
 
 static int sample_add(const struct dnn_view *v, double *sums, struct dnn_err *err)
 {
-    const int64_t n = count_nsums(v->how), places = v->batch->places;
+    const int64_t n = count_nsums(v->opts), positions = v->batch->positions;
     double *cell = dnn_alloc((size_t)n * sizeof *cell);
 
     (void)err;
     for (int64_t s = 0; s < v->batch->n; s++) {
         memset(cell, 0, (size_t)n * sizeof *cell);
-        dnn_view_count(v, s * places, (s + 1) * places, counter(v), n, cell);
+        dnn_view_count(v, s * positions, (s + 1) * positions, counter(v), n, cell);
         for (int64_t c = 0; c < v->channels; c++) {
-            double r = ratio_of(v->how->ratio, cell + c * PER_CLASS);
+            double r = ratio_of(v->opts->ratio, cell + c * PER_CLASS);
 
             if (isnan(r)) continue;
             sums[c * PER_RATIO + SUM] += rint(r * unit);
@@ -130,20 +131,21 @@ static int sample_add(const struct dnn_view *v, double *sums, struct dnn_err *er
     return 0;
 }
 
-/* ---- either ---- */
+/* ---- both ---- */
 
-static int64_t nsums(const struct dnn_metric_how *how)
+static int64_t nsums(const struct dnn_metric_opts *opts)
 {
-    return how->average == DNN_AVERAGE_SAMPLES ? sample_nsums(how) : count_nsums(how);
+    return opts->average == DNN_AVERAGE_SAMPLES ? sample_nsums(opts)
+                                                : count_nsums(opts);
 }
 
 static int add(const struct dnn_view *v, double *sums, struct dnn_err *err)
 {
-    return v->how->average == DNN_AVERAGE_SAMPLES ? sample_add(v, sums, err)
-                                                  : count_add(v, sums, err);
+    return v->opts->average == DNN_AVERAGE_SAMPLES ? sample_add(v, sums, err)
+                                                   : count_add(v, sums, err);
 }
 
-static bool same(const struct dnn_metric_how *a, const struct dnn_metric_how *b)
+static bool same(const struct dnn_metric_opts *a, const struct dnn_metric_opts *b)
 {
     return a->scores == b->scores && a->threshold == b->threshold &&
            a->ignore == b->ignore && a->average == b->average &&
@@ -152,50 +154,50 @@ static bool same(const struct dnn_metric_how *a, const struct dnn_metric_how *b)
 
 static const struct dnn_tally counts = {nsums, add, same};
 
-static double class_value(const struct dnn_metric_how *how, const double *sums,
+static double class_value(const struct dnn_metric_opts *opts, const double *sums,
                           int64_t c)
 {
-    if (how->average == DNN_AVERAGE_ALL)
-        return ratio_of(how->ratio, sums + c * PER_CLASS);
+    if (opts->average == DNN_AVERAGE_ALL)
+        return ratio_of(opts->ratio, sums + c * PER_CLASS);
     const double *at = sums + c * PER_RATIO;
     return at[SAMPLES] == 0 ? NAN : at[SUM] / unit / at[SAMPLES];
 }
 
-static void ratio_values(const struct dnn_metric_how *how, const double *sums,
+static void ratio_values(const struct dnn_metric_opts *opts, const double *sums,
                          const struct dnn_metric_out *out)
 {
     double sum = 0;
     int64_t n = 0;
 
-    for (int64_t c = 0; c < how->classes; c++) {
-        double r = class_value(how, sums, c);
+    for (int64_t c = 0; c < opts->classes; c++) {
+        double r = class_value(opts, sums, c);
 
-        if (isnan(r) || c == how->background) continue;
+        if (isnan(r) || c == opts->background) continue;
         sum += r;
         n++;
     }
-    out->put(out->arg, how->name, -1, n == 0 ? NAN : sum / (double)n);
-    if (how->classes == 1 || how->classes > how->each) return;
-    for (int64_t c = 0; c < how->classes; c++)
-        out->put(out->arg, how->name, c, class_value(how, sums, c));
+    out->put(out->arg, opts->name, -1, n == 0 ? NAN : sum / (double)n);
+    if (opts->classes == 1 || opts->classes > opts->each) return;
+    for (int64_t c = 0; c < opts->classes; c++)
+        out->put(out->arg, opts->name, c, class_value(opts, sums, c));
 }
 
-static void accuracy_values(const struct dnn_metric_how *how, const double *sums,
+static void accuracy_values(const struct dnn_metric_opts *opts, const double *sums,
                             const struct dnn_metric_out *out)
 {
-    const double *total = sums + how->classes * PER_CLASS;
+    const double *total = sums + opts->classes * PER_CLASS;
 
-    out->put(out->arg, how->name, -1,
-             total[COUNT] == 0 ? NAN : total[RIGHT] / total[COUNT]);
+    out->put(out->arg, opts->name, -1,
+             total[COUNT] == 0 ? NAN : total[CORRECT] / total[COUNT]);
 }
 
-static int ratio_check(const struct dnn_metric_how *how, struct dnn_err *err)
+static int ratio_check(const struct dnn_metric_opts *opts, struct dnn_err *err)
 {
-    if (how->background < how->classes) return 0;
+    if (opts->background < opts->classes) return 0;
     return dnn_fail(err, DNN_ECONFIG,
                     "background must be one of the classes 0 to %" PRId64
                     ", not %" PRId64,
-                    how->classes - 1, how->background);
+                    opts->classes - 1, opts->background);
 }
 
 static const struct dnn_field accuracy_fields[] = {
@@ -256,7 +258,7 @@ const struct dnn_metric_kind dnn_metric_recall = {
     ratio_fields,     &counts,
     DNN_RATIO_RECALL, ratio_check,
     ratio_values};
-/* Of counts, F1 is Dice. */
+/* F1 equals Dice. */
 const struct dnn_metric_kind dnn_metric_f1 = {
     "f1",
     "harmonic mean of a class's precision and recall, averaged over classes",

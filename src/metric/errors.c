@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-/* Of each channel, in doubles. */
+/* Sums per channel. */
 enum { N, SQUARED, ABSOLUTE, TARGET, TARGET2, PER_CHANNEL };
 
 static void sum(const struct dnn_view *v, int64_t first, int64_t end, double *sums)
@@ -28,92 +28,92 @@ static void sum(const struct dnn_view *v, int64_t first, int64_t end, double *su
         }
 }
 
-static int64_t nsums(const struct dnn_metric_how *how)
+static int64_t nsums(const struct dnn_metric_opts *opts)
 {
-    return how->classes * PER_CHANNEL;
+    return opts->classes * PER_CHANNEL;
 }
 
 static int add(const struct dnn_view *v, double *sums, struct dnn_err *err)
 {
     (void)err;
-    dnn_view_sum(v, sum, nsums(v->how), sums);
+    dnn_view_sum(v, sum, nsums(v->opts), sums);
     return 0;
 }
 
-static bool same(const struct dnn_metric_how *a, const struct dnn_metric_how *b)
+static bool same(const struct dnn_metric_opts *a, const struct dnn_metric_opts *b)
 {
     (void)a, (void)b;
     return true;
 }
 
-static double over(const struct dnn_metric_how *how, const double *sums, int what)
+static double total(const struct dnn_metric_opts *opts, const double *sums, int what)
 {
     double all = 0;
 
-    for (int64_t c = 0; c < how->classes; c++)
+    for (int64_t c = 0; c < opts->classes; c++)
         all += sums[c * PER_CHANNEL + what];
     return all;
 }
 
-static double mean(const struct dnn_metric_how *how, const double *sums, int what)
+static double mean(const struct dnn_metric_opts *opts, const double *sums, int what)
 {
-    double n = over(how, sums, N);
+    double n = total(opts, sums, N);
 
-    return n == 0 ? NAN : over(how, sums, what) / n;
+    return n == 0 ? NAN : total(opts, sums, what) / n;
 }
 
-static void mse_values(const struct dnn_metric_how *how, const double *sums,
+static void mse_values(const struct dnn_metric_opts *opts, const double *sums,
                        const struct dnn_metric_out *out)
 {
-    out->put(out->arg, how->name, -1, mean(how, sums, SQUARED));
+    out->put(out->arg, opts->name, -1, mean(opts, sums, SQUARED));
 }
 
-static void rmse_values(const struct dnn_metric_how *how, const double *sums,
+static void rmse_values(const struct dnn_metric_opts *opts, const double *sums,
                         const struct dnn_metric_out *out)
 {
-    out->put(out->arg, how->name, -1, sqrt(mean(how, sums, SQUARED)));
+    out->put(out->arg, opts->name, -1, sqrt(mean(opts, sums, SQUARED)));
 }
 
-static void mae_values(const struct dnn_metric_how *how, const double *sums,
+static void mae_values(const struct dnn_metric_opts *opts, const double *sums,
                        const struct dnn_metric_out *out)
 {
-    out->put(out->arg, how->name, -1, mean(how, sums, ABSOLUTE));
+    out->put(out->arg, opts->name, -1, mean(opts, sums, ABSOLUTE));
 }
 
-static void rel_l2_values(const struct dnn_metric_how *how, const double *sums,
+static void rel_l2_values(const struct dnn_metric_opts *opts, const double *sums,
                           const struct dnn_metric_out *out)
 {
-    double e = over(how, sums, SQUARED), t = over(how, sums, TARGET2);
+    double e = total(opts, sums, SQUARED), t = total(opts, sums, TARGET2);
 
-    out->put(out->arg, how->name, -1, t == 0 ? NAN : sqrt(e / t));
+    out->put(out->arg, opts->name, -1, t == 0 ? NAN : sqrt(e / t));
 }
 
-/* Of a channel; NaN if its targets do not vary. */
+/* R2 of a channel; NaN if its targets are constant. */
 static double r2_of(const double *s)
 {
     double spread = s[N] == 0 ? 0 : s[TARGET2] - s[TARGET] * s[TARGET] / s[N];
 
-    /* Below this it is rounding, not variance. */
+    /* A smaller variance is rounding error. */
     return !(spread > 1e-14 * s[TARGET2]) ? NAN : 1 - s[SQUARED] / spread;
 }
 
-static void r2_values(const struct dnn_metric_how *how, const double *sums,
+static void r2_values(const struct dnn_metric_opts *opts, const double *sums,
                       const struct dnn_metric_out *out)
 {
     double all = 0;
     int64_t n = 0;
 
-    for (int64_t c = 0; c < how->classes; c++) {
+    for (int64_t c = 0; c < opts->classes; c++) {
         double r = r2_of(sums + c * PER_CHANNEL);
 
         if (isnan(r)) continue;
         all += r;
         n++;
     }
-    out->put(out->arg, how->name, -1, n == 0 ? NAN : all / (double)n);
-    if (how->classes == 1 || how->classes > how->each) return;
-    for (int64_t c = 0; c < how->classes; c++)
-        out->put(out->arg, how->name, c, r2_of(sums + c * PER_CHANNEL));
+    out->put(out->arg, opts->name, -1, n == 0 ? NAN : all / (double)n);
+    if (opts->classes == 1 || opts->classes > opts->each) return;
+    for (int64_t c = 0; c < opts->classes; c++)
+        out->put(out->arg, opts->name, c, r2_of(sums + c * PER_CHANNEL));
 }
 
 static const struct dnn_field fields[] = {DNN_METRIC_NAMED, DNN_METRIC_LAST};

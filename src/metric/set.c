@@ -14,16 +14,16 @@
 
 struct entry {
     const struct dnn_metric_kind *kind;
-    struct dnn_metric_how how;
-    int64_t at; /* offset of its sums                                     */
-    bool first; /* it adds; false: it shares the sums of an earlier one   */
+    struct dnn_metric_opts opts;
+    int64_t at; /* offset of its sums                             */
+    bool first; /* false: it shares the sums of an earlier metric */
 };
 
-/* Computed from the sums on request. */
+/* The values computed from the sums. */
 struct values {
     struct dnn_metric_value *value; /* owned */
     size_t n, cap;
-    bool main; /* which are being put */
+    bool main; /* what put() keeps: the main values, or those per class */
 };
 
 struct dnn_metrics {
@@ -33,7 +33,7 @@ struct dnn_metrics {
     size_t n, cap;
     double *sums; /* owned */
     int64_t nsums;
-    struct values *made; /* owned */
+    struct values *values; /* owned */
 };
 
 /* ---- reading ---- */
@@ -62,9 +62,9 @@ static int unknown(const char *name, struct dnn_err *err)
     return rc;
 }
 
-/* "top_5" is {"type": "top_k", "k": 5}: an object of the kind's own defaults. */
-static int from_word(const char *word, struct dnn_arena *arena,
-                     const struct dnn_metric_kind **kind, struct dnn_metric_how *how,
+/* A name: an object with defaults.  "top_5" is {"type": "top_k", "k": 5}. */
+static int from_name(const char *word, struct dnn_arena *arena,
+                     const struct dnn_metric_kind **kind, struct dnn_metric_opts *opts,
                      struct dnn_err *err)
 {
     struct dnn_json *json = NULL;
@@ -89,7 +89,7 @@ static int from_word(const char *word, struct dnn_arena *arena,
     if (rc == 0) {
         struct dnn_jobj top = dnn_json_top(json);
 
-        rc = dnn_field_fill(&top, (*kind)->fields, arena, how, err);
+        rc = dnn_field_fill(&top, (*kind)->fields, arena, opts, err);
     }
     dnn_json_free(json);
     dnn_buf_free(&text);
@@ -97,71 +97,71 @@ static int from_word(const char *word, struct dnn_arena *arena,
 }
 
 static int from_object(const struct dnn_jobj *at, struct dnn_arena *arena,
-                       const struct dnn_metric_kind **kind, struct dnn_metric_how *how,
-                       struct dnn_err *err)
+                       const struct dnn_metric_kind **kind,
+                       struct dnn_metric_opts *opts, struct dnn_err *err)
 {
     struct dnn_jobj type = dnn_json_sub(at, "type");
-    struct dnn_err said = {0};
+    struct dnn_err why = {0};
     const char *word;
 
     DNN_TRY(dnn_json_string(&type, &word, err));
     *kind = find(word);
     if (*kind == NULL) {
-        unknown(word, &said);
-        return dnn_json_fail(&type, err, "%s", said.text);
+        unknown(word, &why);
+        return dnn_json_fail(&type, err, "%s", why.text);
     }
-    return dnn_field_fill(at, (*kind)->fields, arena, how, err);
+    return dnn_field_fill(at, (*kind)->fields, arena, opts, err);
 }
 
-/* Everything that depends on the output. */
+/* Set and check the options that depend on the output. */
 static int finish(struct dnn_metrics *m, const struct dnn_metric_kind *kind,
-                  struct dnn_metric_how *how, struct dnn_err *err)
+                  struct dnn_metric_opts *opts, struct dnn_err *err)
 {
     char name[32];
 
-    how->classes = m->classes;
-    how->ratio = kind->ratio;
-    if (how->scores == DNN_SCORES_AUTO)
-        how->scores = m->classes > 1 ? DNN_SCORES_CLASSES : DNN_SCORES_BINARY;
-    if (kind->tally == dnn_metric_mse.tally) how->scores = DNN_SCORES_VALUES;
-    if (how->name == NULL) {
+    opts->classes = m->classes;
+    opts->ratio = kind->ratio;
+    if (opts->scores == DNN_SCORES_AUTO)
+        opts->scores = m->classes > 1 ? DNN_SCORES_CLASSES : DNN_SCORES_BINARY;
+    if (kind->tally == dnn_metric_mse.tally) opts->scores = DNN_SCORES_VALUES;
+    if (opts->name == NULL) {
         if (kind == &dnn_metric_top_k)
-            snprintf(name, sizeof name, "top_%" PRId64, how->k);
+            snprintf(name, sizeof name, "top_%" PRId64, opts->k);
         else
             snprintf(name, sizeof name, "%s", kind->name);
-        how->name = dnn_arena_strdup(m->arena, name);
+        opts->name = dnn_arena_strdup(m->arena, name);
     }
-    if (how->name[0] == '\0' || strlen(how->name) > 32)
+    if (opts->name[0] == '\0' || strlen(opts->name) > 32)
         return dnn_fail(err, DNN_ECONFIG,
                         "the name of a metric must have 1 to 32 bytes, not \"%.40s\"",
-                        how->name);
+                        opts->name);
     for (size_t i = 0; i < m->n; i++)
-        if (strcmp(m->entry[i].how.name, how->name) == 0)
+        if (strcmp(m->entry[i].opts.name, opts->name) == 0)
             return dnn_fail(err, DNN_ECONFIG,
                             "metric \"%s\" is given twice; give one of them another "
                             "\"name\"",
-                            how->name);
-    if (how->scores == DNN_SCORES_CLASSES && m->classes < 2)
+                            opts->name);
+    if (opts->scores == DNN_SCORES_CLASSES && m->classes < 2)
         return dnn_fail(err, DNN_ECONFIG,
                         "%s: scores \"classes\" need one channel per class, but the "
                         "output has only one channel",
-                        how->name);
-    if (kind->check == NULL || kind->check(how, err) == 0) return 0;
-    return dnn_prefix(err, "%s: ", how->name);
+                        opts->name);
+    if (kind->check == NULL || kind->check(opts, err) == 0) return 0;
+    return dnn_prefix(err, "%s: ", opts->name);
 }
 
 static void append(struct dnn_metrics *m, const struct dnn_metric_kind *kind,
-                   const struct dnn_metric_how *how)
+                   const struct dnn_metric_opts *opts)
 {
-    struct entry e = {kind, *how, m->nsums, true};
+    struct entry e = {kind, *opts, m->nsums, true};
 
     for (size_t i = 0; i < m->n && e.first; i++)
         if (m->entry[i].kind->tally == kind->tally &&
-            kind->tally->same(&m->entry[i].how, how)) {
+            kind->tally->same(&m->entry[i].opts, opts)) {
             e.at = m->entry[i].at;
             e.first = false;
         }
-    if (e.first) m->nsums += kind->tally->nsums(how);
+    if (e.first) m->nsums += kind->tally->nsums(opts);
     m->entry = dnn_grow(m->entry, &m->cap, m->n + 1, sizeof *m->entry);
     m->entry[m->n++] = e;
 }
@@ -170,24 +170,24 @@ static int read_one(struct dnn_metrics *m, const struct dnn_jobj *at, const char
                     struct dnn_err *err)
 {
     const struct dnn_metric_kind *kind = NULL;
-    struct dnn_metric_how how = {.ignore = -1, .background = -1};
-    struct dnn_err said = {0};
+    struct dnn_metric_opts opts = {.ignore = -1, .background = -1};
+    struct dnn_err why = {0};
     char quote[DNN_JSON_QUOTE];
     int rc;
 
     if (at != NULL && dnn_json_type(at) == DNN_J_OBJECT)
-        DNN_TRY(from_object(at, m->arena, &kind, &how, err));
+        DNN_TRY(from_object(at, m->arena, &kind, &opts, err));
     else if (at != NULL && dnn_json_type(at) != DNN_J_TEXT)
         return dnn_json_fail(at, err,
                              "must be the name of a metric or an object with its "
                              "\"type\", not %s",
                              dnn_json_quote(quote, at));
-    rc = kind != NULL ? 0 : from_word(word, m->arena, &kind, &how, &said);
-    if (rc == 0) rc = finish(m, kind, &how, &said);
+    rc = kind != NULL ? 0 : from_name(word, m->arena, &kind, &opts, &why);
+    if (rc == 0) rc = finish(m, kind, &opts, &why);
     if (rc < 0)
-        return at != NULL ? dnn_json_fail(at, err, "%s", said.text)
-                          : dnn_fail(err, rc, "metrics: %s", said.text);
-    append(m, kind, &how);
+        return at != NULL ? dnn_json_fail(at, err, "%s", why.text)
+                          : dnn_fail(err, rc, "metrics: %s", why.text);
+    append(m, kind, &opts);
     return 0;
 }
 
@@ -201,11 +201,11 @@ static int read_item(struct dnn_metrics *m, const struct dnn_jobj *at,
 }
 
 static int read_all(struct dnn_metrics *m, const struct dnn_jobj *list,
-                    const char *const *usual, struct dnn_err *err)
+                    const char *const *defaults, struct dnn_err *err)
 {
     if (list == NULL || dnn_json_type(list) == DNN_J_ABSENT) {
-        for (int i = 0; usual != NULL && usual[i] != NULL; i++)
-            DNN_TRY(read_one(m, NULL, usual[i], err));
+        for (int i = 0; defaults != NULL && defaults[i] != NULL; i++)
+            DNN_TRY(read_one(m, NULL, defaults[i], err));
         return 0;
     }
     if (dnn_json_type(list) != DNN_J_LIST) return read_item(m, list, err);
@@ -215,7 +215,7 @@ static int read_all(struct dnn_metrics *m, const struct dnn_jobj *list,
     return 0;
 }
 
-int dnn_metrics_read(const struct dnn_jobj *list, const char *const *usual,
+int dnn_metrics_read(const struct dnn_jobj *list, const char *const *defaults,
                      int64_t classes, struct dnn_metrics **out, struct dnn_err *err)
 {
     struct dnn_metrics *m;
@@ -226,9 +226,9 @@ int dnn_metrics_read(const struct dnn_jobj *list, const char *const *usual,
                         classes);
     m = dnn_alloc(sizeof *m);
     m->arena = dnn_arena_make();
-    m->made = dnn_alloc(sizeof *m->made);
+    m->values = dnn_alloc(sizeof *m->values);
     m->classes = classes;
-    int rc = read_all(m, list, usual, err);
+    int rc = read_all(m, list, defaults, err);
     if (rc < 0) {
         dnn_metrics_free(m);
         return rc;
@@ -244,8 +244,8 @@ void dnn_metrics_free(struct dnn_metrics *metrics)
     dnn_arena_free(metrics->arena);
     dnn_free(metrics->entry);
     dnn_free(metrics->sums);
-    dnn_free(metrics->made->value);
-    dnn_free(metrics->made);
+    dnn_free(metrics->values->value);
+    dnn_free(metrics->values);
     dnn_free(metrics);
 }
 
@@ -264,10 +264,10 @@ int dnn_metrics_add(struct dnn_metrics *metrics, const struct dnn_metric_batch *
         struct dnn_view view;
 
         if (!e->first) continue;
-        int rc = dnn_view_make(&e->how, batch, &view, err);
+        int rc = dnn_view_make(&e->opts, batch, &view, err);
         if (rc == 0 && view.rows > 0)
             rc = e->kind->tally->add(&view, metrics->sums + e->at, err);
-        if (rc < 0) return dnn_prefix(err, "metric %s: ", e->how.name);
+        if (rc < 0) return dnn_prefix(err, "metric %s: ", e->opts.name);
     }
     return 0;
 }
@@ -282,36 +282,37 @@ double *dnn_metrics_sums(struct dnn_metrics *metrics, int64_t *n)
 
 static void put(void *arg, const char *name, int64_t c, double value)
 {
-    struct values *made = arg;
+    struct values *values = arg;
 
-    if (made->main != (c < 0)) return;
-    made->value = dnn_grow(made->value, &made->cap, made->n + 1, sizeof *made->value);
-    struct dnn_metric_value *v = &made->value[made->n++];
+    if (values->main != (c < 0)) return;
+    values->value =
+        dnn_grow(values->value, &values->cap, values->n + 1, sizeof *values->value);
+    struct dnn_metric_value *v = &values->value[values->n++];
     memset(v, 0, sizeof *v);
     if (c < 0)
         snprintf(v->name, sizeof v->name, "%.32s", name);
     else
         snprintf(v->name, sizeof v->name, "%.32s_%" PRId32, name, (int32_t)c);
     v->value = value;
-    v->main = made->main;
+    v->main = values->main;
 }
 
 int dnn_metrics_values(const struct dnn_metrics *metrics,
                        const struct dnn_metric_value **out)
 {
-    struct values *made = metrics->made;
-    const struct dnn_metric_out to = {put, made};
+    struct values *values = metrics->values;
+    const struct dnn_metric_out to = {put, values};
 
-    made->n = 0;
+    values->n = 0;
     for (int pass = 0; pass < 2; pass++)
         for (size_t i = 0; i < metrics->n; i++) {
             const struct entry *e = &metrics->entry[i];
 
-            made->main = pass == 0;
-            e->kind->values(&e->how, metrics->sums + e->at, &to);
+            values->main = pass == 0;
+            e->kind->values(&e->opts, metrics->sums + e->at, &to);
         }
-    *out = made->value;
-    return (int)made->n;
+    *out = values->value;
+    return (int)values->n;
 }
 
 const double *dnn_metrics_confusion(const struct dnn_metrics *metrics, int64_t *classes)

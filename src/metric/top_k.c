@@ -10,8 +10,8 @@
 
 enum { HIT, COUNT, SUMS };
 
-/* Of equals the first is the larger, as for accuracy. */
-static bool among(const float *x, int64_t n, int64_t t, int64_t k)
+/* Of equal outputs the first is the larger, as for accuracy. */
+static bool in_top_k(const float *x, int64_t n, int64_t t, int64_t k)
 {
     int64_t larger = 0;
 
@@ -30,13 +30,13 @@ static void count(const struct dnn_view *v, int64_t first, int64_t end, double *
         if (t == DNN_NO_CLASS) continue;
         cell[COUNT]++;
         cell[HIT] +=
-            among(v->batch->output + i * v->channels, v->channels, t, v->how->k);
+            in_top_k(v->batch->output + i * v->channels, v->channels, t, v->opts->k);
     }
 }
 
-static int64_t nsums(const struct dnn_metric_how *how)
+static int64_t nsums(const struct dnn_metric_opts *opts)
 {
-    (void)how;
+    (void)opts;
     return SUMS;
 }
 
@@ -47,27 +47,28 @@ static int add(const struct dnn_view *v, double *sums, struct dnn_err *err)
     return 0;
 }
 
-static bool same(const struct dnn_metric_how *a, const struct dnn_metric_how *b)
+static bool same(const struct dnn_metric_opts *a, const struct dnn_metric_opts *b)
 {
     return a->k == b->k && a->ignore == b->ignore;
 }
 
-static void values(const struct dnn_metric_how *how, const double *sums,
+static void values(const struct dnn_metric_opts *opts, const double *sums,
                    const struct dnn_metric_out *out)
 {
-    out->put(out->arg, how->name, -1, sums[COUNT] == 0 ? NAN : sums[HIT] / sums[COUNT]);
+    out->put(out->arg, opts->name, -1,
+             sums[COUNT] == 0 ? NAN : sums[HIT] / sums[COUNT]);
 }
 
-static int check(const struct dnn_metric_how *how, struct dnn_err *err)
+static int check(const struct dnn_metric_opts *opts, struct dnn_err *err)
 {
-    if (how->classes < 2)
+    if (opts->classes < 2)
         return dnn_fail(err, DNN_ECONFIG,
                         "needs one channel per class, but the output has only one "
                         "channel");
-    if (how->k > how->classes)
+    if (opts->k > opts->classes)
         return dnn_fail(err, DNN_ECONFIG,
                         "k is %" PRId64 ", but the output has only %" PRId64 " classes",
-                        how->k, how->classes);
+                        opts->k, opts->classes);
     return 0;
 }
 

@@ -1,7 +1,7 @@
 /* grad.c - autodiff: appends the backward ops to a program.
  *
- * Each rule lists the forward operands its backward op reads: those are kept until
- * then.
+ * Each rule lists the forward operands that its backward op reads: these are kept in
+ * memory until then.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -22,8 +22,8 @@ struct work {
     bool *need;              /* by value: its gradient is needed */
     int *first;              /* by value: the first op that uses it       */
     struct term **terms;     /* by value: in the order they were computed */
-    const struct dnn_op *op; /* whose backward ops are being appended; a copy, because
-                                the array of the program may move */
+    const struct dnn_op *op; /* being differentiated; a copy, because the array of the
+                                program may be reallocated */
 };
 
 static bool needed(const struct work *w, int i)
@@ -31,7 +31,7 @@ static bool needed(const struct work *w, int i)
     return i < w->op->nin && w->op->in[i] != DNN_NONE && w->need[w->op->in[i]];
 }
 
-static void give(struct work *w, int value, int grad)
+static void add_term(struct work *w, int value, int grad)
 {
     struct term **at = &w->terms[value];
 
@@ -54,8 +54,8 @@ static int append(struct work *w, enum dnn_pass pass, const union dnn_attr *attr
                         .in = in,
                         .layer = w->op->layer,
                         .line = w->op->line};
-    /* Only these differentiate their fused activation themselves: they take the dy
-     * of its result. */
+    /* Only the backward ops of these include the fused activation: their dy is that of
+     * its result. */
     if (op.kind == DNN_OP_GROUPNORM ||
         (op.kind == DNN_OP_BN_APPLY && pass == DNN_BWD_DATA))
         op.post = w->op->post;
@@ -71,22 +71,22 @@ static int append(struct work *w, enum dnn_pass pass, const union dnn_attr *attr
     return dnn_prog_append(w->prog, &op, out);
 }
 
-/* The gradient of operand i, made from the values in. */
+/* The gradient of operand i, computed from the values in. */
 static void data(struct work *w, int i, int nin, const int *in)
 {
     int x = w->op->in[i];
 
-    give(w, x, append(w, DNN_BWD_DATA, &w->op->attr, nin, in, 1, &x));
+    add_term(w, x, append(w, DNN_BWD_DATA, &w->op->attr, nin, in, 1, &x));
 }
 
 static void weights(struct work *w, int i, int nin, const int *in)
 {
     int x = w->op->in[i];
 
-    give(w, x, append(w, DNN_BWD_WEIGHTS, &w->op->attr, nin, in, 1, &x));
+    add_term(w, x, append(w, DNN_BWD_WEIGHTS, &w->op->attr, nin, in, 1, &x));
 }
 
-/* Operands i and i + 1, as gamma and beta, by one op. */
+/* The gradients of operands i and i + 1, such as gamma and beta, by one op. */
 static void both(struct work *w, int i, int nin, const int *in)
 {
     int like[2] = {needed(w, i) ? w->op->in[i] : DNN_NONE,
@@ -97,10 +97,10 @@ static void both(struct work *w, int i, int nin, const int *in)
     const struct dnn_op *made = &w->prog->op[w->prog->nops - 1];
     int out[2] = {made->out[0], made->out[1]};
     for (int j = 0; j < 2; j++)
-        if (like[j] != DNN_NONE) give(w, like[j], out[j]);
+        if (like[j] != DNN_NONE) add_term(w, like[j], out[j]);
 }
 
-/* The gradient before a fused activation. */
+/* The gradient with respect to the input of a fused activation. */
 static int before_post(struct work *w, int dy)
 {
     const struct dnn_op *op = w->op;
@@ -118,7 +118,7 @@ static int before_post(struct work *w, int dy)
     return dx;
 }
 
-/* The gradient of a bias only: x need not be kept. */
+/* The gradient of only a bias: x need not be kept. */
 static void bias(struct work *w, int i, int dy)
 {
     const struct dnn_op *before = w->op;
@@ -164,7 +164,7 @@ static void combine(struct work *w, int dy)
         if ((fn == DNN_ADD || (fn == DNN_SUBTRACT && i == 0)) &&
             dnn_shape_equal(dnn_prog_shape(w->prog, op.in[i]),
                             dnn_prog_shape(w->prog, dy))) {
-            give(w, op.in[i], dy);
+            add_term(w, op.in[i], dy);
             continue;
         }
         if (fn == DNN_MULTIPLY)
@@ -209,7 +209,7 @@ static void undo(struct work *w, int dy)
     else
         for (int i = 0; i < dnn_prog_shape(w->prog, x)->ndim; i++)
             attr.transpose.perm[w->op->attr.transpose.perm[i]] = i;
-    give(w, x, append(w, DNN_FWD, &attr, 1, &dy, 1, &x));
+    add_term(w, x, append(w, DNN_FWD, &attr, 1, &dy, 1, &x));
 }
 
 static void batchnorm(struct work *w, int dy)
@@ -228,19 +228,19 @@ static void batchnorm(struct work *w, int dy)
     op.nin = post ? 5 : 3;
     op.nout = 1;
     op.in = (int[]){dy, in[0], in[1], in[2], in[3]};
-    int mine = dnn_prog_append(w->prog, &op, &out);
-    /* Weights get this rank's share, as gradients are added over ranks later; x
-     * needs the sums of all. */
-    both(w, 2, 1, &mine);
+    int local_sums = dnn_prog_append(w->prog, &op, &out);
+    /* Gamma and beta use the local sums, as gradients are summed over ranks later; x
+     * needs the global sums. */
+    both(w, 2, 1, &local_sums);
     if (!needed(w, 0)) return;
     op.kind = DNN_OP_EXCHANGE;
     op.post = NULL;
     op.pass = DNN_FWD;
     op.attr = (union dnn_attr){0};
     op.nin = 1;
-    op.in = &mine;
-    int all = dnn_prog_append(w->prog, &op, &out);
-    data(w, 0, post ? 6 : 5, (int[]){dy, in[0], in[1], all, in[2], in[3]});
+    op.in = &local_sums;
+    int global_sums = dnn_prog_append(w->prog, &op, &out);
+    data(w, 0, post ? 6 : 5, (int[]){dy, in[0], in[1], global_sums, in[2], in[3]});
 }
 
 static void unary(struct work *w, int dy)
@@ -260,7 +260,7 @@ static void simple(struct work *w, int dy)
     switch (w->op->kind) {
     case DNN_OP_BIAS:
         if (needed(w, 1)) weights(w, 1, 1, &dy);
-        if (x) give(w, in[0], dy);
+        if (x) add_term(w, in[0], dy);
         break;
     case DNN_OP_POOL:
         if (!x) break;
@@ -295,7 +295,7 @@ static void simple(struct work *w, int dy)
     case DNN_OP_NOISE:
         if (!x) break;
         if (w->op->attr.noise.fn == DNN_GAUSSIAN_NOISE)
-            give(w, in[0], dy);
+            add_term(w, in[0], dy);
         else
             data(w, 0, 1, &dy);
         break;
@@ -356,20 +356,20 @@ static void differentiate(struct work *w, int dy)
     case DNN_OP_BN_STATS:
     case DNN_OP_EXCHANGE:
     case DNN_OP_BN_UPDATE:
-        break; /* BN_APPLY's data pass accounts for the statistics */
+        break; /* the data pass of BN_APPLY includes the statistics */
     case DNN_OP_FOLD:
     case DNN_OP_PENALTY:
     case DNN_OP_UPDATE:
     case DNN_OP_WEIGH:
-        break; /* inference; targets; ops the update differentiates itself */
+        break; /* inference; targets; UPDATE adds the gradient of penalties */
     default:
         simple(w, dy);
         break;
     }
 }
 
-/* Whether a gradient goes through operand i of an op. */
-static bool carries(const struct dnn_op *op, int i)
+/* Whether a gradient flows to operand i of an op. */
+static bool has_gradient(const struct dnn_op *op, int i)
 {
     switch (op->kind) {
     case DNN_OP_BN_STATS:
@@ -414,7 +414,7 @@ static void find_needs(struct work *w, bool inputs)
     for (int i = 0; i < prog->nops; i++) {
         const struct dnn_op *op = &prog->op[i];
         for (int j = 0; j < op->nin; j++)
-            if (op->in[j] != DNN_NONE && w->need[op->in[j]] && carries(op, j) &&
+            if (op->in[j] != DNN_NONE && w->need[op->in[j]] && has_gradient(op, j) &&
                 op->nout > 0)
                 w->need[op->out[0]] = true;
     }
@@ -463,7 +463,7 @@ void dnn_grad(struct dnn_prog *prog, int n, const struct dnn_grad_of *of, bool i
     for (int i = 0; i < n; i++) {
         assert(dnn_shape_equal(dnn_prog_shape(prog, of[i].value),
                                dnn_prog_shape(prog, of[i].seed)));
-        give(&w, of[i].value, of[i].seed);
+        add_term(&w, of[i].value, of[i].seed);
     }
     for (int i = forward - 1; i >= 0; i--) {
         const struct dnn_op op = prog->op[i];
@@ -474,7 +474,7 @@ void dnn_grad(struct dnn_prog *prog, int n, const struct dnn_grad_of *of, bool i
             int dy = total(&w, op.out[0]);
             if (dy != DNN_NONE) differentiate(&w, dy);
         }
-        /* Nothing before its first use adds to a given value's gradient. */
+        /* At its first use, the gradient of a value that no op computes is complete. */
         for (int j = 0; j < op.nin; j++) {
             int v = op.in[j];
             if (v != DNN_NONE && prog->value[v].op == DNN_NONE && w.need[v] &&

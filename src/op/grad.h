@@ -10,15 +10,15 @@
 
 /* A value to differentiate. */
 struct dnn_grad_of {
-    int value; /* e.g. the output, or a loss                              */
+    int value; /* such as the output, or a loss                             */
     int seed;  /* its gradient: a value of its shape, such as an input or a
-                  constant made for it */
+                  constant made for it                                      */
 };
 
 /* Append the backward ops of every forward op between the n values given and the
- * trainable weights (and the inputs, if asked), in reverse order, and set grad of
- * those values. A value used several times gets the sum. Gradients that are not
- * needed are not computed, such as those of frozen weights and of ops before them.
+ * trainable weights (with inputs, also the inputs), in reverse order, and set grad of
+ * those values. The gradient of a value used several times is a sum. Gradients that are
+ * not needed are not computed, such as those of frozen weights and of ops before them.
  * Once per program; the program must have been made for training. */
 void dnn_grad(struct dnn_prog *prog, int n, const struct dnn_grad_of *of, bool inputs);
 

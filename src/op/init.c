@@ -93,7 +93,7 @@ static double truncated(const struct dnn_rng *rng, int64_t i)
     for (;;) {
         double v = dnn_rng_normal(rng, at);
         if (fabs(v) <= 2) return v;
-        at.sample++; /* one in 22 is beyond: the next number of this element */
+        at.sample++; /* 1 of 22 is rejected: use the next number of this element */
     }
 }
 
@@ -146,7 +146,7 @@ static double element(const struct dnn_init *init, const struct dnn_shape *shape
 }
 
 /* Make row r of q(rows, n) orthogonal to those before it, and of length 1. */
-static void straighten(double *q, int64_t r, int64_t n)
+static void orthonormalize(double *q, int64_t r, int64_t n)
 {
     double norm = 0;
 
@@ -177,7 +177,7 @@ static void orthogonal(const struct dnn_init *init, int64_t rows, int64_t cols,
     for (int64_t i = 0; i < few * many; i++)
         q[i] = dnn_rng_normal(rng, (struct dnn_rng_at){.index = (uint64_t)i});
     for (int64_t r = 0; r < few; r++)
-        straighten(q, r, many);
+        orthonormalize(q, r, many);
     for (int64_t i = 0; i < rows * cols; i++) {
         int64_t r = i / cols, c = i % cols;
         put(dtype, dst, i, init->a * (rows < cols ? q[r * many + c] : q[c * many + r]));

@@ -35,18 +35,18 @@ struct dnn_init {
     double a, b;
     enum dnn_init_mode mode;
     enum dnn_init_dist dist;
-    uint64_t seed; /* its own; 0: the run's alone */
+    uint64_t seed; /* of this initializer; 0: none, only the run's */
 };
 
 /* The initializer of a Keras name ("glorot_uniform", "GlorotUniform", "he_normal",
- * "zeros"...) with Keras's default numbers; false if there is no such name. */
+ * "zeros"...) with Keras's default parameters; false if there is no such name. */
 bool dnn_init_find(const char *name, struct dnn_init *out);
 
 /* Keras's fan-in and fan-out of a weight of this shape. */
 void dnn_init_fans(const struct dnn_shape *shape, double *in, double *out);
 
 /* Fill host memory with shape's count of elements of dtype (f32 or f64).  Element
- * i is a function of (rng, i) and the initializer's numbers.  Fails on a shape the
+ * i depends only on rng, i and the initializer.  Fails on a shape the
  * initializer cannot fill, and on another dtype. */
 int dnn_init_fill(const struct dnn_init *init, const struct dnn_shape *shape,
                   const struct dnn_rng *rng, enum dnn_dtype dtype, void *dst,

@@ -1,4 +1,4 @@
-/* print.c - prints a program: one line per given value and per op.
+/* print.c - prints a program: one line per op and per value that no op computes.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -178,7 +178,7 @@ static void overlap(struct dnn_buf *buf, const struct dnn_op *op)
 }
 
 /* ndim: the axes of the first operand. */
-static void numbers(struct dnn_buf *buf, const struct dnn_op *op, int ndim)
+static void attributes(struct dnn_buf *buf, const struct dnn_op *op, int ndim)
 {
     const union dnn_attr *a = &op->attr;
 
@@ -308,7 +308,7 @@ static void line(struct dnn_buf *buf, const struct dnn_prog *prog,
         else
             dnn_buf_add(buf, " %%%d", op->in[i]);
     }
-    numbers(buf, op, op->nin > 0 ? dnn_prog_shape(prog, op->in[0])->ndim : 0);
+    attributes(buf, op, op->nin > 0 ? dnn_prog_shape(prog, op->in[0])->ndim : 0);
     if (op->post != NULL) {
         dnn_buf_add(buf, " then");
         unary(buf, op->post);
@@ -321,8 +321,8 @@ void dnn_prog_print(const struct dnn_prog *prog, FILE *where)
     struct dnn_buf buf = {0};
     int v = 0;
 
-    /* Values are numbered as they were made: those before the operands of an op that
-     * have not been printed are given values. */
+    /* Values are numbered in the order in which they were made: before an op, print the
+     * new values up to its operands that no op computes. */
     for (int i = 0; i < prog->nops; i++) {
         const struct dnn_op *op = &prog->op[i];
         int end = v;

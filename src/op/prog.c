@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <string.h>
 
-enum { FEW = 8 }; /* operands of most ops, more are allocated */
+enum { FEW_OPERANDS = 8 }; /* operands of most ops; arrays of more are allocated */
 
 struct dnn_prog *dnn_prog_make(enum dnn_dtype dtype, bool training)
 {
@@ -26,22 +26,22 @@ void dnn_prog_free(struct dnn_prog *prog)
     if (prog != NULL) dnn_arena_free(prog->arena);
 }
 
-void dnn_prog_from(struct dnn_prog *prog, const char *layer, int line, bool frozen)
+void dnn_prog_set_layer(struct dnn_prog *prog, const char *layer, int line, bool frozen)
 {
     prog->layer = layer == NULL ? NULL : dnn_arena_strdup(prog->arena, layer);
     prog->line = line;
     prog->frozen = frozen;
 }
 
-/* Doubles an array in the arena; the old one stays there until the end, which costs
- * at most as much again. */
-static void *more(struct dnn_prog *prog, const void *old, int n, int *cap, size_t size)
+/* Double the capacity of an array in the arena.  The old array is freed with the arena:
+ * all old ones together are no larger than the last. */
+static void *grow(struct dnn_prog *prog, const void *old, int n, int *cap, size_t size)
 {
-    int want = *cap == 0 ? 64 : 2 * *cap;
-    void *mem = dnn_arena_alloc(prog->arena, (size_t)want * size);
+    int new_cap = *cap == 0 ? 64 : 2 * *cap;
+    void *mem = dnn_arena_alloc(prog->arena, (size_t)new_cap * size);
 
     if (n > 0) memcpy(mem, old, (size_t)n * size);
-    *cap = want;
+    *cap = new_cap;
     return mem;
 }
 
@@ -49,7 +49,7 @@ static int add_value(struct dnn_prog *prog, enum dnn_role role,
                      const struct dnn_tensor *is)
 {
     if (prog->nvalues == prog->value_cap)
-        prog->value = more(prog, prog->value, prog->nvalues, &prog->value_cap,
+        prog->value = grow(prog, prog->value, prog->nvalues, &prog->value_cap,
                            sizeof *prog->value);
     struct dnn_value *v = &prog->value[prog->nvalues];
     *v = (struct dnn_value){.is = *is,
@@ -79,8 +79,8 @@ static bool same_text(const char *a, const char *b)
     return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
 }
 
-/* The value this layer has made under this name, or DNN_NONE. */
-static int made(const struct dnn_prog *prog, enum dnn_role role, const char *name)
+/* The value that the current layer has made with this name, or DNN_NONE. */
+static int find_made(const struct dnn_prog *prog, enum dnn_role role, const char *name)
 {
     if (prog->layer == NULL || name == NULL) return DNN_NONE;
     for (int i = 0; i < prog->nvalues; i++) {
@@ -92,10 +92,10 @@ static int made(const struct dnn_prog *prog, enum dnn_role role, const char *nam
     return DNN_NONE;
 }
 
-static int kept(struct dnn_prog *prog, enum dnn_role role, const char *name,
-                const struct dnn_shape *shape, const struct dnn_init *init)
+static int add_kept(struct dnn_prog *prog, enum dnn_role role, const char *name,
+                    const struct dnn_shape *shape, const struct dnn_init *init)
 {
-    int value = made(prog, role, name);
+    int value = find_made(prog, role, name);
 
     if (value != DNN_NONE) {
         assert(dnn_shape_equal(&prog->value[value].is.shape, shape));
@@ -110,13 +110,13 @@ static int kept(struct dnn_prog *prog, enum dnn_role role, const char *name,
 int dnn_prog_weight(struct dnn_prog *prog, const char *name,
                     const struct dnn_shape *shape, const struct dnn_init *init)
 {
-    return kept(prog, DNN_WEIGHT, name, shape, init);
+    return add_kept(prog, DNN_WEIGHT, name, shape, init);
 }
 
 int dnn_prog_state(struct dnn_prog *prog, const char *name,
                    const struct dnn_shape *shape, const struct dnn_init *init)
 {
-    return kept(prog, DNN_STATE, name, shape, init);
+    return add_kept(prog, DNN_STATE, name, shape, init);
 }
 
 int dnn_prog_slot(struct dnn_prog *prog, const char *name, int weight)
@@ -148,7 +148,7 @@ int dnn_prog_append(struct dnn_prog *prog, const struct dnn_op *op,
                     const struct dnn_tensor *const *out)
 {
     if (prog->nops == prog->op_cap)
-        prog->op = more(prog, prog->op, prog->nops, &prog->op_cap, sizeof *prog->op);
+        prog->op = grow(prog, prog->op, prog->nops, &prog->op_cap, sizeof *prog->op);
     struct dnn_op *new = &prog->op[prog->nops];
     int *in = dnn_arena_alloc(prog->arena, (size_t)op->nin * sizeof *in);
     int first = DNN_NONE;
@@ -186,7 +186,7 @@ int dnn_prog_op(struct dnn_prog *prog, enum dnn_op_kind kind,
                         .in = in,
                         .layer = prog->layer,
                         .line = prog->line};
-    const struct dnn_tensor *few[FEW], **is = few;
+    const struct dnn_tensor *few[FEW_OPERANDS], **is = few;
     struct dnn_tensor out[DNN_MAX_OUT];
     const struct dnn_tensor *outs[DNN_MAX_OUT] = {&out[0], &out[1], &out[2]};
 
@@ -197,7 +197,7 @@ int dnn_prog_op(struct dnn_prog *prog, enum dnn_op_kind kind,
     if (kind == DNN_OP_COMBINE) op.attr.combine.parts = nin;
     if (kind == DNN_OP_NOISE && op.attr.noise.stream == 0)
         op.attr.noise.stream = ++prog->nstreams;
-    if (nin > FEW) is = dnn_arena_alloc(prog->arena, (size_t)nin * sizeof *is);
+    if (nin > FEW_OPERANDS) is = dnn_arena_alloc(prog->arena, (size_t)nin * sizeof *is);
     for (int i = 0; i < nin; i++) {
         assert(in[i] >= DNN_NONE && in[i] < prog->nvalues);
         is[i] = in[i] == DNN_NONE ? NULL : &prog->value[in[i]].is;

@@ -19,11 +19,11 @@
 enum dnn_role {
     DNN_INPUT,
     DNN_TARGET,
-    DNN_WEIGHT,   /* trained, unless it is frozen                       */
-    DNN_STATE,    /* kept between steps but not trained: a moving mean  */
-    DNN_SLOT,     /* an optimizer's, beside a weight; zero at first     */
-    DNN_CONSTANT, /* known when the program is made                     */
-    DNN_TEMP      /* made by an op                                      */
+    DNN_WEIGHT,   /* trained, unless it is frozen                      */
+    DNN_STATE,    /* kept between steps but not trained: a moving mean */
+    DNN_SLOT,     /* state of the optimizer for a weight; initially 0  */
+    DNN_CONSTANT, /* known when the program is made                    */
+    DNN_TEMP      /* computed by an op                                 */
 };
 
 struct dnn_regularizer {
@@ -33,10 +33,10 @@ struct dnn_regularizer {
 struct dnn_value {
     struct dnn_tensor is; /* name (may be NULL), dtype, shape                     */
     enum dnn_role role;
-    int op;             /* which makes it, DNN_NONE: none does                   */
+    int op;             /* that computes it, DNN_NONE: none                        */
     int grad;           /* the value that is its gradient, DNN_NONE: there is none */
-    const char *layer;  /* that asked for it; may be NULL                        */
-    const double *data; /* DNN_CONSTANT: its elements                            */
+    const char *layer;  /* that created it; may be NULL                            */
+    const double *data; /* DNN_CONSTANT: its elements                              */
     /* DNN_WEIGHT and DNN_STATE */
     struct dnn_init init;
     bool trainable;
@@ -52,7 +52,7 @@ struct dnn_prog {
     struct dnn_value *value;
     struct dnn_op *op;
     int nforward; /* ops before the first that dnn_grad() appended; nops if none */
-    /* Who appends now, see dnn_prog_from(). */
+    /* The current layer, see dnn_prog_set_layer(). */
     const char *layer;
     int line;
     bool frozen;
@@ -65,31 +65,32 @@ struct dnn_prog {
 struct dnn_prog *dnn_prog_make(enum dnn_dtype dtype, bool training);
 void dnn_prog_free(struct dnn_prog *prog);
 
-/* Who appends from now on: a layer's full name (unique in the program, copied)
- * and its line.  Weights made while frozen is set are not trainable. */
-void dnn_prog_from(struct dnn_prog *prog, const char *layer, int line, bool frozen);
+/* Set the layer that appends from now on: its full name (unique in the program,
+ * copied) and its line.  Weights made while frozen is set are not trainable. */
+void dnn_prog_set_layer(struct dnn_prog *prog, const char *layer, int line,
+                        bool frozen);
 
 /* Each returns the new value's number.  Names are copied; NULL: none. */
 int dnn_prog_input(struct dnn_prog *prog, const char *name, enum dnn_dtype dtype,
                    const struct dnn_shape *shape);
 int dnn_prog_target(struct dnn_prog *prog, const char *name, enum dnn_dtype dtype,
                     const struct dnn_shape *shape);
-/* A weight or state of the current layer.  The layer's second use of a name gives
- * the first one's value: so a shared layer shares its weights.  Regularizer,
+/* A weight or state of the current layer.  If the layer has already made one with this
+ * name, that value is returned: so a shared layer shares its weights.  Regularizer,
  * constraint and trainable may be changed in prog->value[] afterwards. */
 int dnn_prog_weight(struct dnn_prog *prog, const char *name,
                     const struct dnn_shape *shape, const struct dnn_init *init);
 int dnn_prog_state(struct dnn_prog *prog, const char *name,
                    const struct dnn_shape *shape, const struct dnn_init *init);
-/* Room for an optimizer, of the weight's shape and type. */
+/* A state of the optimizer, of the weight's shape and type. */
 int dnn_prog_slot(struct dnn_prog *prog, const char *name, int weight);
 /* data is copied. */
 int dnn_prog_constant(struct dnn_prog *prog, const char *name,
                       const struct dnn_shape *shape, const double *data);
 
 /* Append a forward op and return its first output (DNN_NONE for BN_UPDATE); the
- * others follow it in number.  attr NULL: all zero.  Operands must fit: layers
- * have checked. */
+ * others follow it in number.  attr NULL: all zero.  The shapes of operands
+ * must fit: layers have checked them. */
 int dnn_prog_op(struct dnn_prog *prog, enum dnn_op_kind kind,
                 const union dnn_attr *attr, int nin, const int *in);
 
@@ -100,16 +101,15 @@ int dnn_prog_op2(struct dnn_prog *prog, enum dnn_op_kind kind,
                  const union dnn_attr *attr, int x, int w);
 
 /* Batch normalization of x over all axes but attr's, with the moving mean and
- * variance.  use_batch: normalize with this batch's statistics and move the
- * states (what Keras does in training unless the layer is frozen), as BN_STATS,
+ * variance.  use_batch: normalize with this batch's statistics and update the
+ * states (as Keras does in training unless the layer is frozen), as BN_STATS,
  * EXCHANGE, BN_UPDATE and BN_APPLY; else BN_INFER.  gamma and beta may be DNN_NONE. */
 int dnn_prog_batchnorm(struct dnn_prog *prog, const struct dnn_op_batchnorm *attr,
                        bool use_batch, int x, int gamma, int beta, int mean, int var);
 
-/* Append an op of any pass, for whoever rewrites programs: kind, pass, attr, post,
- * nin, in, nout, layer and line are taken from op; out[i] says what each output is
- * (its name is copied) or is NULL if that output is absent.  Returns the first output.
- */
+/* Append an op of any pass, for code that rewrites programs: kind, pass, attr, post,
+ * nin, in, nout, layer and line are taken from op; out[i] is the description of an
+ * output (its name is copied), NULL if it is absent.  Returns the first output. */
 int dnn_prog_append(struct dnn_prog *prog, const struct dnn_op *op,
                     const struct dnn_tensor *const *out);
 

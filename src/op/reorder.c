@@ -1,11 +1,11 @@
-/* reorder.c - moves gradients of weights behind the start of an exchange.
+/* reorder.c - moves gradients of weights, to overlap them with exchanges.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
 #include "op/reorder.h"
 
-/* Whether an op in [from, to) reads what op o makes. */
+/* Whether an op in [from, to) reads a result of op o. */
 static bool used(const struct dnn_prog *prog, int o, int from, int to)
 {
     for (int k = from; k < to; k++)
@@ -17,7 +17,7 @@ static bool used(const struct dnn_prog *prog, int o, int from, int to)
     return false;
 }
 
-/* Takes as long as an exchange. */
+/* Whether the op takes about as long as an exchange. */
 static bool long_enough(const struct dnn_op *op)
 {
     return op->pass == DNN_BWD_WEIGHTS &&
@@ -37,7 +37,8 @@ static void move(struct dnn_prog *prog, int from, int to)
             if (prog->op[o].out[j] != DNN_NONE) prog->value[prog->op[o].out[j]].op = o;
 }
 
-/* Those between the exchange before e and the op whose result e adds up. */
+/* Move the gradients between the previous exchange and the op whose result exchange e
+ * sums to just before e. */
 static void fill(struct dnn_prog *prog, int e)
 {
     int to = e - 1;

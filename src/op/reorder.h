@@ -1,4 +1,4 @@
-/* reorder.h - an order of ops in which ranks wait less for each other.
+/* reorder.h - reorders ops so that ranks wait less for each other.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -8,10 +8,9 @@
 
 #include "op/prog.h"
 
-/* Move gradients of weights between the op whose result an exchange of the backward
- * pass adds up and the exchange itself, where nothing waits for them: they are
- * computed while the exchange is under way. Results are the same; some values live
- * longer. */
+/* In the backward pass, move gradients of weights to just before an exchange, after the
+ * op whose result it sums, if no op in between reads them: they are computed while the
+ * exchange is in progress. Results are the same; some values live longer. */
 void dnn_prog_reorder(struct dnn_prog *prog);
 
 #endif

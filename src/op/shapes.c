@@ -30,7 +30,7 @@ int dnn_shape_same(const union dnn_attr *attr, int nin,
     return 1;
 }
 
-/* One number per channel of the result, where there is a bias. */
+/* A bias must have one element per channel of the result. */
 static void expect_bias(int nin, const struct dnn_tensor *const *in,
                         const struct dnn_tensor *y)
 {
@@ -74,7 +74,7 @@ int dnn_shape_conv(const union dnn_attr *attr, int nin,
     int64_t c = y->dim[n + 1];
     expect(a->groups > 0 && c % a->groups == 0);
     expect(w->dim[n] == c / a->groups || (a->groups == c && w->dim[n] == c));
-    /* Both layouts of a depthwise kernel hold as many numbers. */
+    /* Both layouts of a depthwise kernel have the same number of elements. */
     y->dim[n + 1] = w->dim[n] * w->dim[n + 1] * a->groups / c;
     expect_bias(nin, in, out);
     return 1;
@@ -278,7 +278,7 @@ int dnn_shape_activity(const union dnn_attr *attr, int nin,
     return 2;
 }
 
-/* The weights again, and one number per channel of the convolution's result. */
+/* Folded weights of the same shape, and a bias for the channels of the result. */
 int dnn_shape_fold(const union dnn_attr *attr, int nin,
                    const struct dnn_tensor *const *in, struct dnn_tensor *out)
 {

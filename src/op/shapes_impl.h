@@ -11,7 +11,7 @@
 typedef int dnn_shape_rule(const union dnn_attr *attr, int nin,
                            const struct dnn_tensor *const *in, struct dnn_tensor *out);
 
-dnn_shape_rule dnn_shape_same; /* that of the first operand */
+dnn_shape_rule dnn_shape_same; /* the first operand's */
 dnn_shape_rule dnn_shape_matmul;
 dnn_shape_rule dnn_shape_conv;
 dnn_shape_rule dnn_shape_deconv;

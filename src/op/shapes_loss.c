@@ -20,7 +20,7 @@ static int64_t last(const struct dnn_tensor *x)
     return x->shape.dim[x->shape.ndim - 1];
 }
 
-/* Of x's shape, or one label for each row of it. */
+/* A target has x's shape, or one label per row. */
 static void expect_target(const struct dnn_tensor *x, const struct dnn_tensor *t)
 {
     expect(t->shape.ndim == x->shape.ndim || t->shape.ndim == x->shape.ndim - 1);

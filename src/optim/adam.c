@@ -10,17 +10,17 @@
     REAL("beta1", AT(beta1), "0.9", 1, "decay of the first moment"),              \
     REAL("beta2", AT(beta2), "0.999", 1, "decay of the second moment"),        \
     REAL("eps", AT(epsilon), "1e-8", 1, "added to the denominator")
-#define MOST                                                                           \
+#define AMSGRAD                                                                        \
     FLAG("amsgrad", AT(amsgrad), "use the maximum of all second moments so far")
 static const struct dnn_field adam_fields[] = {
-    TYPE, RATE("0.01"), BETAS, DECAY(ADDED), MOST, SCHEDULER, END};
+    TYPE, RATE("0.01"), BETAS, DECAY(ADDED), AMSGRAD, SCHEDULER, END};
 static const struct dnn_field adamw_fields[] = {
     TYPE, RATE("0.01"), BETAS,
-    DECAY("decoupled: learning rate times this is the part a weight loses in a step"), MOST, SCHEDULER,
-    END};
+    DECAY("decoupled: learning rate times this is the part a weight loses in a step"),
+    AMSGRAD, SCHEDULER, END};
 static const struct dnn_field lamb_fields[] = {
     TYPE, RATE("0.01"), BETAS, DECAY("times the weight, is added to the step"),
-    MOST, SCHEDULER, END};
+    AMSGRAD, SCHEDULER, END};
 static const struct dnn_field nadam_fields[] = {
     TYPE, RATE("0.002"), BETAS, DECAY(ADDED),
     REAL("momentum_decay", AT(momentum_decay), "0.004", INFINITY,

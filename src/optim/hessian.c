@@ -1,4 +1,4 @@
-/* hessian.c - keys of the second-order optimizer; lbfgs.c does its steps.
+/* hessian.c - keys of the second-order optimizer; its steps are in lbfgs.c.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

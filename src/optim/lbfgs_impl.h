@@ -1,4 +1,4 @@
-/* lbfgs_impl.h - what the files of L-BFGS share.
+/* lbfgs_impl.h - shared by the files of L-BFGS.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -12,25 +12,25 @@
 
 /* ---- lbfgs_vector.c ---- */
 
-enum { LBFGS_PIECE = 8192 }; /* elements that are summed at once */
+enum { LBFGS_CHUNK = 8192 }; /* elements of a chunk */
 
-/* Sums are of pieces, added in order. */
+/* Dot product: sums of chunks, added in order. */
 double dnn_lbfgs_dot(const struct dnn_lbfgs *l, const void *a, const void *b);
-/* z = a x + b y; z may be one of them. */
+/* z = a x + b y; z may be x or y. */
 void dnn_lbfgs_blend(const struct dnn_lbfgs *l, void *z, double a, const void *x,
                      double b, const void *y);
 
 /* ---- lbfgs_search.c ---- */
 
 enum lbfgs_search {
-    LBFGS_FURTHER,  /* a value at state->step is wanted                       */
-    LBFGS_ACCEPTED, /* the place just told is good                            */
-    LBFGS_FAILED    /* no step is                                             */
+    LBFGS_CONTINUE, /* the value at state->step is requested */
+    LBFGS_ACCEPTED, /* the last point is accepted            */
+    LBFGS_FAILED    /* no step is accepted                   */
 };
 
-/* Begin at value f and slope (below 0), with a first step. */
+/* Start at value f and slope (below 0), with a first step. */
 void dnn_lbfgs_search(struct dnn_lbfgs_state *s, double f, double slope, double step);
-/* Value and slope at s->step. */
+/* Continue with value and slope at s->step. */
 enum lbfgs_search dnn_lbfgs_search_next(struct dnn_lbfgs_state *s, double f,
                                         double slope);
 

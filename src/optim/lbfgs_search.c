@@ -1,8 +1,8 @@
-/* lbfgs_search.c - how far to go along a line: first outwards until the lowest place is
- * between two that are known, then inwards by cubics.
+/* lbfgs_search.c - line search: first larger steps until a minimum is bracketed, then
+ * smaller brackets by cubic interpolation.
  *
- * A place is good where the value has fallen as much as a small part of the first slope
- * promised, and the slope is clearly flatter (the strong Wolfe conditions).
+ * A step is accepted if the value has decreased enough and the slope is flatter than at
+ * the start (the strong Wolfe conditions).
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -11,16 +11,16 @@
 
 #include <math.h>
 
-#define FALL 1e-4 /* of what the slope at the start promises    */
-#define FLAT 0.9  /* of the slope at the start is still too much */
+#define MIN_DECREASE 1e-4 /* of the decrease that the initial slope predicts */
+#define MAX_SLOPE 0.9     /* of the initial slope is the limit               */
 
-enum { OUTWARDS, INWARDS, BACK };
-enum { TRIES = 40 }; /* a step 1e-12 times the first is no step */
+enum { BRACKET, ZOOM, RETURN_TO_LOW };
+enum { MAX_TRIES = 40 }; /* the step is then about 1e-12 of the first */
 
-/* The lowest place of the cubic through two places, between least and most; their
- * middle if there is none. */
-static double cubic(const struct dnn_lbfgs_place *a, const struct dnn_lbfgs_place *b,
-                    double least, double most)
+/* The minimum of the cubic through two points, limited to min ... max; the middle of
+ * these if there is none. */
+static double cubic(const struct dnn_lbfgs_trial *a, const struct dnn_lbfgs_trial *b,
+                    double min, double max)
 {
     double d1 = a->slope + b->slope - 3 * (a->f - b->f) / (a->at - b->at);
     double root = d1 * d1 - a->slope * b->slope;
@@ -28,55 +28,55 @@ static double cubic(const struct dnn_lbfgs_place *a, const struct dnn_lbfgs_plac
     double at =
         b->at - (b->at - a->at) * (b->slope + d2 - d1) / (b->slope - a->slope + 2 * d2);
 
-    if (!isfinite(at)) return (least + most) / 2;
-    return at < least ? least : at > most ? most : at;
+    if (!isfinite(at)) return (min + max) / 2;
+    return at < min ? min : at > max ? max : at;
 }
 
 void dnn_lbfgs_search(struct dnn_lbfgs_state *s, double f, double slope, double step)
 {
-    s->from = s->low = (struct dnn_lbfgs_place){0, f, slope};
-    s->phase = OUTWARDS;
+    s->from = s->low = (struct dnn_lbfgs_trial){0, f, slope};
+    s->phase = BRACKET;
     s->tries = 0;
     s->step = step;
 }
 
 static bool flat(const struct dnn_lbfgs_state *s, double slope)
 {
-    return fabs(slope) <= -FLAT * s->from.slope;
+    return fabs(slope) <= -MAX_SLOPE * s->from.slope;
 }
 
-/* Whether a value is too large for a place to be good. */
-static bool above(const struct dnn_lbfgs_state *s, const struct dnn_lbfgs_place *at)
+/* Whether the value is too large (first Wolfe condition). */
+static bool too_large(const struct dnn_lbfgs_state *s, const struct dnn_lbfgs_trial *at)
 {
     return !isfinite(at->f) || !isfinite(at->slope) ||
-           at->f > s->from.f + FALL * at->at * s->from.slope;
+           at->f > s->from.f + MIN_DECREASE * at->at * s->from.slope;
 }
 
-/* The next place between low and high, not too near to either. */
+/* Request a point between low and high, not too close to either. */
 static enum lbfgs_search between(struct dnn_lbfgs_state *s)
 {
     double from = fmin(s->low.at, s->high.at), to = fmax(s->low.at, s->high.at);
     double margin = 0.1 * (to - from);
 
-    if (s->tries < TRIES && to - from > 1e-15 * to) {
-        s->phase = INWARDS;
+    if (s->tries < MAX_TRIES && to - from > 1e-15 * to) {
+        s->phase = ZOOM;
         if (isfinite(s->high.f) && isfinite(s->high.slope))
             s->step = cubic(&s->low, &s->high, from + margin, to - margin);
-        else /* nearer to where there are numbers */
+        else /* high is not finite: closer to low */
             s->step = s->low.at + 0.2 * (s->high.at - s->low.at);
-        return LBFGS_FURTHER;
+        return LBFGS_CONTINUE;
     }
-    /* It falls, though not flat enough: good as far as it goes. */
+    /* The value has decreased, but the slope is not flat: accept the lowest point. */
     if (s->low.at == 0) return LBFGS_FAILED;
-    s->phase = BACK;
+    s->phase = RETURN_TO_LOW;
     s->step = s->low.at;
-    return LBFGS_FURTHER;
+    return LBFGS_CONTINUE;
 }
 
-static enum lbfgs_search outwards(struct dnn_lbfgs_state *s,
-                                  const struct dnn_lbfgs_place *at)
+static enum lbfgs_search bracket(struct dnn_lbfgs_state *s,
+                                 const struct dnn_lbfgs_trial *at)
 {
-    if (above(s, at) || (s->tries > 1 && at->f >= s->low.f)) {
+    if (too_large(s, at) || (s->tries > 1 && at->f >= s->low.f)) {
         s->high = *at;
         return between(s);
     }
@@ -88,14 +88,14 @@ static enum lbfgs_search outwards(struct dnn_lbfgs_state *s,
     }
     s->step = cubic(&s->low, at, at->at + 0.1 * (at->at - s->low.at), 10 * at->at);
     s->low = *at;
-    if (s->tries < TRIES) return LBFGS_FURTHER;
-    return LBFGS_ACCEPTED; /* it falls without end */
+    if (s->tries < MAX_TRIES) return LBFGS_CONTINUE;
+    return LBFGS_ACCEPTED; /* it still decreases */
 }
 
-static enum lbfgs_search inwards(struct dnn_lbfgs_state *s,
-                                 const struct dnn_lbfgs_place *at)
+static enum lbfgs_search zoom(struct dnn_lbfgs_state *s,
+                              const struct dnn_lbfgs_trial *at)
 {
-    if (above(s, at) || at->f >= s->low.f) {
+    if (too_large(s, at) || at->f >= s->low.f) {
         s->high = *at;
         return between(s);
     }
@@ -108,9 +108,9 @@ static enum lbfgs_search inwards(struct dnn_lbfgs_state *s,
 enum lbfgs_search dnn_lbfgs_search_next(struct dnn_lbfgs_state *s, double f,
                                         double slope)
 {
-    const struct dnn_lbfgs_place at = {s->step, f, slope};
+    const struct dnn_lbfgs_trial at = {s->step, f, slope};
 
     s->tries++;
-    if (s->phase == BACK) return LBFGS_ACCEPTED;
-    return s->phase == OUTWARDS ? outwards(s, &at) : inwards(s, &at);
+    if (s->phase == RETURN_TO_LOW) return LBFGS_ACCEPTED;
+    return s->phase == BRACKET ? bracket(s, &at) : zoom(s, &at);
 }

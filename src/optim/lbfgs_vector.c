@@ -5,19 +5,19 @@
  */
 #include "optim/lbfgs_impl.h"
 
-/* The pieces of n elements, and where piece p ends. */
-static int64_t pieces(int64_t n)
+/* The number of chunks of n elements, and the end of chunk p. */
+static int64_t chunks(int64_t n)
 {
-    return (n + LBFGS_PIECE - 1) / LBFGS_PIECE;
+    return (n + LBFGS_CHUNK - 1) / LBFGS_CHUNK;
 }
 
 static int64_t end_of(int64_t n, int64_t p)
 {
-    return n - p * LBFGS_PIECE < LBFGS_PIECE ? n : (p + 1) * LBFGS_PIECE;
+    return n - p * LBFGS_CHUNK < LBFGS_CHUNK ? n : (p + 1) * LBFGS_CHUNK;
 }
 
-/* One body for both types.  Eight sums side by side, so that the order is ours and
- * not the compiler's. */
+/* One body for both types.  Eight partial sums, so that the order of additions does not
+ * depend on how the compiler vectorizes. */
 #define BODIES(type, name)                                                             \
     static double dot_##name(const type *a, const type *b, int64_t first,              \
                              int64_t last)                                             \
@@ -44,12 +44,12 @@ BODIES(double, f64)
 
 double dnn_lbfgs_dot(const struct dnn_lbfgs *l, const void *a, const void *b)
 {
-    int64_t count = pieces(l->n);
+    int64_t count = chunks(l->n);
     double all = 0;
 
 #pragma omp parallel for schedule(static) if (count > 8)
     for (int64_t p = 0; p < count; p++) {
-        int64_t first = p * LBFGS_PIECE, last = end_of(l->n, p);
+        int64_t first = p * LBFGS_CHUNK, last = end_of(l->n, p);
 
         l->sums[p] = l->dtype == DNN_F32 ? dot_f32(a, b, first, last)
                                          : dot_f64(a, b, first, last);
@@ -62,11 +62,11 @@ double dnn_lbfgs_dot(const struct dnn_lbfgs *l, const void *a, const void *b)
 void dnn_lbfgs_blend(const struct dnn_lbfgs *l, void *z, double a, const void *x,
                      double b, const void *y)
 {
-    int64_t count = pieces(l->n);
+    int64_t count = chunks(l->n);
 
 #pragma omp parallel for schedule(static) if (count > 8)
     for (int64_t p = 0; p < count; p++) {
-        int64_t first = p * LBFGS_PIECE, last = end_of(l->n, p);
+        int64_t first = p * LBFGS_CHUNK, last = end_of(l->n, p);
 
         if (l->dtype == DNN_F32)
             blend_f32(z, a, x, b, y, first, last);

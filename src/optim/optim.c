@@ -1,4 +1,4 @@
-/* optim.c - the optimizer as ops.
+/* optim.c - appends the optimizer's ops.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -64,7 +64,7 @@ int dnn_optim_append(struct dnn_prog *prog, const struct dnn_optim *optim,
     int *out = dnn_arena_alloc(prog->arena, ((size_t)values + 1) * sizeof *out);
 
     prog->line = 0;
-    /* Penalties come before the updates: they are of the weights the loss is of. */
+    /* Penalties come before the updates: they use the same weights as the loss. */
     for (int w = 0; w < values; w++) {
         const struct dnn_regularizer r = prog->value[w].regularizer;
 

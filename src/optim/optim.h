@@ -1,12 +1,12 @@
 /* optim.h - the optimizer.
  *
- * It is part of the program: a slot or a few beside each weight and one UPDATE op,
- * which also knows the weight's regularizer and constraint.  One file per rule or
- * family, one list in optims.c.
+ * It is part of the program: each weight has slots (the state of the optimizer) and one
+ * UPDATE op, which also applies the weight's regularizer and constraint.  One file per
+ * rule or family, one list in optims.c.
  *
  * There are two dialects.  {"type": "SGD", ...} has the keys, defaults and formulas of
- * PyTorch, which are also rmldnn's; {"name": "sgd", ...} those of Keras, which has two
- * rules here, sgd and adam.  A name alone is Keras's if it is one of these.
+ * PyTorch, which are also rmldnn's; {"name": "sgd", ...} those of Keras, with two
+ * rules, sgd and adam.  A name alone is Keras's if it is one of these.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -17,7 +17,7 @@
 #include "base/field.h"
 #include "op/prog.h"
 
-/* It has no op: lbfgs.h drives whole evaluations. */
+/* It has no UPDATE op: lbfgs.h computes its steps. */
 enum { DNN_OPTIM_HESSIAN = DNN_UPDATES };
 
 struct dnn_optim {
@@ -35,21 +35,21 @@ struct dnn_optim {
     double absolute_tolerance, relative_tolerance;
 };
 
-/* Of {"name": "adam", "learning_rate": 0.001, "beta_1": 0.9...}, Keras's dialect. */
+/* Keys of Keras's dialect: {"name": "adam", "learning_rate": 0.001, "beta_1": 0.9}. */
 extern const struct dnn_field dnn_optim_fields[];
 
-/* PyTorch's dialect: the names for "type"; help and keys of the index-th of them, NULL
- * past the end. */
+/* PyTorch's dialect: the values of "type"; name, help and keys of the index-th one,
+ * NULL past the end. */
 extern const struct dnn_choice dnn_optim_types[];
 const char *dnn_optim_info(int index, const char **help,
                            const struct dnn_field **fields);
 
-/* Local.  From a name, an object of either dialect, or absent: Keras's Adam.  Nothing
- * of obj is kept.  The key lr_scheduler is left to dnn_schedule_read(). */
+/* Local.  From a name, an object of either dialect, or absent: Keras's Adam.  Keeps
+ * nothing of obj.  The key lr_scheduler is read by dnn_schedule_read(). */
 int dnn_optim_read(const struct dnn_jobj *obj, struct dnn_optim *out,
                    struct dnn_err *err);
 
-/* As JSON that reads back as the same. */
+/* Print as JSON that reads back as the same optimizer. */
 void dnn_optim_print(const struct dnn_optim *optim, FILE *where);
 
 /* Keras's defaults for sgd and adam, PyTorch's for the others. */
@@ -59,8 +59,8 @@ struct dnn_optim dnn_optim_defaults(enum dnn_update rule);
  * that has a gradient and a regularizer, then the slots and the UPDATE of each weight
  * that has a gradient.  Returns the number of penalties; *penalty gets their values,
  * f64 scalars that live with the program and belong to the reported loss.
- * DNN_OPTIM_HESSIAN has only the penalties: its driver adds the regularizers'
- * gradients, too. */
+ * DNN_OPTIM_HESSIAN has only the penalties: the caller of lbfgs.h adds the gradients of
+ * the regularizers. */
 int dnn_optim_append(struct dnn_prog *prog, const struct dnn_optim *optim,
                      const int **penalty);
 

@@ -17,11 +17,11 @@ enum { OPTIM_SLOTS = 3 };
 struct optim_rule {
     const char *help;
     const struct dnn_field *fields; /* every key it has, "type" first */
-    /* Checks the table cannot do; NULL: none. */
+    /* Checks in addition to the table; NULL: none. */
     int (*check)(const struct dnn_jobj *obj, const struct dnn_optim *o,
                  struct dnn_err *err);
-    /* Names of the slots in the order of UPDATE's operands; NULL: that one is absent.
-     * NULL itself: no UPDATE. */
+    /* Sets the names of the slots, in the order of UPDATE's operands; NULL: absent.  A
+     * NULL function: the rule has no UPDATE. */
     void (*slots)(const struct dnn_optim *o, const char *name[OPTIM_SLOTS]);
 };
 
@@ -33,7 +33,7 @@ extern const struct optim_rule dnn_optim_adadelta;              /* adadelta.c */
 extern const struct optim_rule dnn_optim_rmsprop;               /* rmsprop.c */
 extern const struct optim_rule dnn_optim_hessian;               /* hessian.c */
 
-/* optims.c: of an enum dnn_update or DNN_OPTIM_HESSIAN. */
+/* optims.c: the rule for an enum dnn_update or DNN_OPTIM_HESSIAN. */
 const struct optim_rule *dnn_optim_rule(int rule);
 
 /* adam.c: both must be below 1, because moments are divided by 1 - beta^t. */

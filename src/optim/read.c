@@ -1,4 +1,4 @@
-/* read.c - an optimizer from JSON, in either dialect, and back.
+/* read.c - reads an optimizer from JSON, in either dialect, and prints it.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -37,15 +37,15 @@ static double keras_rate(int rule)
 
 /* ---- PyTorch's dialect ---- */
 
-static int fill(const struct dnn_jobj *obj, int is, struct dnn_optim *out,
+static int fill(const struct dnn_jobj *obj, int type, struct dnn_optim *out,
                 struct dnn_err *err)
 {
-    const struct optim_rule *rule = dnn_optim_rule(is);
+    const struct optim_rule *rule = dnn_optim_rule(type);
     struct dnn_jobj rate = dnn_json_sub(obj, "learning_rate");
 
     *out = (struct dnn_optim){.torch = true};
     DNN_TRY(dnn_field_fill(obj, rule->fields, NULL, out, err));
-    if (is != DNN_OPTIM_HESSIAN && out->rate <= 0)
+    if (type != DNN_OPTIM_HESSIAN && out->rate <= 0)
         return dnn_json_fail(&rate, err, "must be above 0, not 0");
     return rule->check == NULL ? 0 : rule->check(obj, out, err);
 }
@@ -69,8 +69,8 @@ static int read_type(const struct dnn_jobj *obj, const struct dnn_jobj *type,
     return fill(obj, rule, out, err);
 }
 
-/* The defaults of a rule: those of {"type": ...} alone. */
-static struct dnn_optim plain(int rule)
+/* The defaults of a rule: those of an object with only "type". */
+static struct dnn_optim type_defaults(int rule)
 {
     const char *name = dnn_choice_name(dnn_optim_types, rule);
     char *text = dnn_format("{\"type\": \"%s\"}", name);
@@ -116,7 +116,7 @@ static int read_name(const struct dnn_jobj *obj, struct dnn_optim *out,
 
 struct dnn_optim dnn_optim_defaults(enum dnn_update rule)
 {
-    if (dnn_choice_name(names, (int)rule) == NULL) return plain((int)rule);
+    if (dnn_choice_name(names, (int)rule) == NULL) return type_defaults((int)rule);
     return (struct dnn_optim){.rule = (int)rule,
                               .rate = keras_rate((int)rule),
                               .beta1 = 0.9,
@@ -140,7 +140,7 @@ int dnn_optim_read(const struct dnn_jobj *obj, struct dnn_optim *out,
         if (dnn_choice_find(dnn_optim_types, word, &rule, &why) < 0)
             return dnn_json_fail(obj, err, "%s", why.text);
     }
-    *out = rule == DNN_OPTIM_HESSIAN ? plain(rule)
+    *out = rule == DNN_OPTIM_HESSIAN ? type_defaults(rule)
                                      : dnn_optim_defaults((enum dnn_update)rule);
     return 0;
 }

@@ -11,18 +11,19 @@
 #include <math.h>
 #include <string.h>
 
-/* Rounding needs each operation as it stands. */
+/* The algorithm depends on the rounding of each operation. */
 #if defined(__FAST_MATH__)
 #error "exact sums need IEEE arithmetic: do not compile with -ffast-math"
 #endif
 
 enum {
-    BLOCK = 1 << 12, /* fewest numbers per thread                               */
-    CHUNK = 1 << 9,  /* sums of so many stay in the L1 cache                    */
-    ONCE = 1 << 11   /* vectors per pass: their remainders stay below DNN_EXACT_FINE */
+    BLOCK = 1 << 12,       /* minimum elements per thread                             */
+    CHUNK = 1 << 9,        /* elements whose sums stay in the L1 cache                */
+    PASS_VECTORS = 1 << 11 /* maximum vectors of a pass: their remainders stay below
+                              DNN_EXACT_FINE */
 };
 
-/* The same instructions on wider vectors give the same bits: nothing is fused. */
+/* Wider vectors give bitwise the same results, because no operations are fused. */
 #define PASS pass_plain
 #define TARGET
 #define DOUBLES(v) __builtin_convertvector(v, exact_d4)
@@ -51,19 +52,19 @@ static int pass(double *sums, double *fine, const float *const *x, int m, int64_
     return pass_plain(sums, fine, x, m, at, n, fresh);
 }
 
-/* n numbers of each vector, from the number at on, to sums[0] and the following. */
+/* Add elements [at, at + n) of each vector to sums[0] to sums[n - 1]. */
 static int add_chunk(double *sums, double *fine, const float *const *x, int m,
                      int64_t at, int64_t n, bool fresh)
 {
     int bad = 0;
 
-    for (int i = 0; i < m; i += ONCE)
-        bad |= pass(sums, fine, x + i, m - i < ONCE ? m - i : ONCE, at, n,
-                    fresh && i == 0);
+    for (int i = 0; i < m; i += PASS_VECTORS)
+        bad |= pass(sums, fine, x + i, m - i < PASS_VECTORS ? m - i : PASS_VECTORS, at,
+                    n, fresh && i == 0);
     return bad;
 }
 
-static int64_t least(int64_t a, int64_t b)
+static int64_t min(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -74,8 +75,8 @@ static int add_block(double *sums, int64_t stride, const float *const *x, int m,
     int bad = 0;
 
     for (; at < last; at += CHUNK)
-        bad |= add_chunk(sums + at, sums + stride + at, x, m, at,
-                         least(last - at, CHUNK), fresh);
+        bad |= add_chunk(sums + at, sums + stride + at, x, m, at, min(last - at, CHUNK),
+                         fresh);
     return bad;
 }
 
@@ -86,7 +87,7 @@ bool dnn_exact_add(double *sums, int64_t stride, const float *const *x, int m,
 
 #pragma omp parallel for reduction(| : bad) if (n > BLOCK) schedule(static)
     for (int64_t at = 0; at < n; at += BLOCK)
-        bad |= add_block(sums, stride, x, m, at, least(n, at + BLOCK), fresh);
+        bad |= add_block(sums, stride, x, m, at, min(n, at + BLOCK), fresh);
     return bad == 0;
 }
 
@@ -101,7 +102,7 @@ void dnn_exact_read(const double *sums, int64_t stride, float *x, int64_t n)
 {
 #pragma omp parallel for if (n > BLOCK) schedule(static)
     for (int64_t at = 0; at < n; at += BLOCK)
-        read(sums + at, sums + stride + at, x + at, least(n - at, BLOCK));
+        read(sums + at, sums + stride + at, x + at, min(n - at, BLOCK));
 }
 
 static int sum_block(const double *sums, int64_t stride, const float *const *x, int m,
@@ -111,7 +112,7 @@ static int sum_block(const double *sums, int64_t stride, const float *const *x, 
     int bad = 0;
 
     for (; at < last; at += CHUNK) {
-        int64_t n = least(last - at, CHUNK);
+        int64_t n = min(last - at, CHUNK);
 
         if (sums != NULL) {
             memcpy(all, sums + at, (size_t)n * sizeof *all);
@@ -130,6 +131,6 @@ bool dnn_exact_sum(const double *sums, int64_t stride, const float *const *x, in
 
 #pragma omp parallel for reduction(| : bad) if (n > BLOCK) schedule(static)
     for (int64_t at = 0; at < n; at += BLOCK)
-        bad |= sum_block(sums, stride, x, m, out, at, least(n, at + BLOCK));
+        bad |= sum_block(sums, stride, x, m, out, at, min(n, at + BLOCK));
     return bad == 0;
 }

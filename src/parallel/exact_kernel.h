@@ -1,12 +1,13 @@
-/* exact_kernel.h - vectors added to exact sums, for one instruction set: PASS and
- * TARGET are its name and attribute, DOUBLES makes doubles of four floats.
+/* exact_kernel.h - add vectors to exact sums, for one instruction set.  PASS is the
+ * name of the function, TARGET its attribute; DOUBLES converts four floats to doubles.
  *
- * A sum begins at 1.5 * 2^32, so that adding a number rounds it to units of 2^-20: what
- * the sum grew by is the whole part, and the remainder goes in the same way to a sum
- * that begins at 1.5 * 2^-8, in units of 2^-60.  Half a unit may be rounded up or down,
- * as the sum happens to be: of the first it comes back in the rest; in the second it
- * cannot occur, because the last bit of each rest is set, far below a unit.  So what
- * the two are together does not depend on the order.
+ * The coarse sum starts at 1.5 * 2^32, so that adding an element rounds it to a
+ * multiple of 2^-20.  The increase of the sum is this multiple; the remainder is added
+ * in the same way to the fine sum, which starts at 1.5 * 2^-8 and has multiples of
+ * 2^-60.  Ties may be rounded up or down, depending on the current sum.  In the coarse
+ * sum this is compensated by the remainder.  In the fine sum ties cannot occur, because
+ * the last bit of each remainder, far below 2^-60, is set.  So the total of both sums
+ * does not depend on the order.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -16,8 +17,8 @@
 #define DNN_EXACT_COARSE 6442450944.0 /* 1.5 * 2^32 */
 #define DNN_EXACT_FINE 0.005859375    /* 1.5 * 2^-8 */
 
-enum { LANES = 4, WIDE = 4 };  /* numbers of a vector; vectors in flight */
-enum { LARGEST = 0x48800000 }; /* bits of DNN_EXACT_LARGEST; those of NaN are more  */
+enum { LANES = 4, WIDE = 4 };  /* elements of a vector; vectors per iteration */
+enum { LARGEST = 0x48800000 }; /* bits of DNN_EXACT_LARGEST; those of NaN are larger */
 
 typedef float exact_f4
     __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
@@ -26,8 +27,8 @@ typedef int32_t exact_i4 __attribute__((vector_size(LANES * sizeof(int32_t))));
 typedef int64_t exact_l4 __attribute__((vector_size(LANES * sizeof(int64_t))));
 #endif
 
-/* Numbers [at, at + n) of m vectors to sums[0] and the following, n at most CHUNK.  Not
- * 0: one is too large, infinite or NaN. */
+/* Add elements [at, at + n) of m vectors to sums[0] to sums[n - 1]; n is at most CHUNK.
+ * Returns not 0 if an element is too large, infinite or NaN. */
 TARGET static int PASS(double *sums, double *fine, const float *const *x, int m,
                        int64_t at, int64_t n, bool fresh)
 {
@@ -37,7 +38,7 @@ TARGET static int PASS(double *sums, double *fine, const float *const *x, int m,
     int bad = 0;
 
     for (; i + STEP <= n; i += STEP) {
-        exact_d4 s[WIDE], f[WIDE], was;
+        exact_d4 s[WIDE], f[WIDE], old;
 
 #pragma GCC unroll 4
         for (int k = 0; k < WIDE; k++) {
@@ -59,18 +60,18 @@ TARGET static int PASS(double *sums, double *fine, const float *const *x, int m,
         }
 #pragma GCC unroll 4
         for (int k = 0; k < WIDE; k++) {
-            double *to = sums + i + k * LANES, *and_to = fine + i + k * LANES;
+            double *to = sums + i + k * LANES, *fine_to = fine + i + k * LANES;
 
             s[k] -= DNN_EXACT_COARSE;
             f[k] -= DNN_EXACT_FINE;
             if (!fresh) {
-                memcpy(&was, to, sizeof was);
-                s[k] += was;
-                memcpy(&was, and_to, sizeof was);
-                f[k] += was;
+                memcpy(&old, to, sizeof old);
+                s[k] += old;
+                memcpy(&old, fine_to, sizeof old);
+                f[k] += old;
             }
             memcpy(to, &s[k], sizeof s[k]);
-            memcpy(and_to, &f[k], sizeof f[k]);
+            memcpy(fine_to, &f[k], sizeof f[k]);
         }
     }
     for (; i < n; i++) {

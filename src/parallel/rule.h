@@ -1,14 +1,14 @@
 /* rule.h - parallel training rules: how ranks exchange gradients.
  *
- * One file per rule, one list in rules.c.  A rule sees flat arrays cut into buckets, no
- * layers.  It is called when a gradient bucket is final, so that it can start to
- * exchange it while later ones are computed.
+ * There is one file per rule; rules.c lists them.  A rule has no access to layers, only
+ * to flat arrays that are split into buckets.  It is called when a gradient bucket is
+ * final, so that it can start the exchange while later buckets are computed.
  *
- * In a step: bucket after bucket of each micro-batch of this rank; then before the
- * update, and after it.
+ * Calls in a step: bucket() for each bucket of each micro-batch of this rank; before()
+ * the update; after() it.
  *
- * Collective: every rank makes the same calls in the same order; one without samples
- * gives zeros.
+ * Collective: every rank makes the same calls in the same order; a rank without samples
+ * passes zeros.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -28,7 +28,7 @@ struct dnn_bucket_range {
 struct dnn_params {
     float *weight, *grad;
     int64_t count;
-    bool f64;     /* they are f64: two elements each */
+    bool f64;     /* gradients are f64: each is two elements */
     int nbuckets; /* in the order in which they become final */
     const struct dnn_bucket_range *bucket;
 };
@@ -45,21 +45,22 @@ struct dnn_rule {
     const char *name, *help;
     int (*start)(const struct dnn_rule_cfg *cfg, struct dnn_comm *comm,
                  const struct dnn_params *params, void **self, struct dnn_err *err);
-    /* Bucket p of n micro-batches is final, in the flat arrays part[0] to part[n - 1].
-     * last: no further micro-batch follows in this step.  Either all buckets of a
-     * micro-batch come before those of the next, or bucket p of all before bucket p
-     * + 1. */
-    int (*bucket)(void *self, int p, const float *const *part, int n, bool last,
+    /* Bucket p of n micro-batches is final; grads[0] to grads[n - 1] are their flat
+     * gradients.  last: no more micro-batches follow in this step.  The order of calls
+     * is either all buckets of a micro-batch, then those of the next one, or bucket p
+     * of all micro-batches, then bucket p + 1. */
+    int (*bucket)(void *self, int p, const float *const *grads, int n, bool last,
                   struct dnn_err *err);
-    /* Elements first to last - 1 of bucket p of all micro-batches of this step: part[i]
-     * points to the first of them.  Any thread may call it; when the bucket is
-     * complete, bucket() follows with n 0 and last. */
-    void (*piece)(void *self, int p, int64_t first, int64_t last,
-                  const float *const *part, int n);
-    /* Make progress on running operations; cheap, call it often. */
+    /* Elements first to last - 1 of bucket p are final for all n micro-batches of this
+     * step: grads[i] points to element first of micro-batch i.  Any thread may call it.
+     * When all elements of the bucket are passed, bucket() is called with n = 0 and
+     * last. */
+    void (*slice)(void *self, int p, int64_t first, int64_t last,
+                  const float *const *grads, int n);
+    /* Make progress on running operations; cheap, to be called often. */
     int (*poll)(void *self, struct dnn_err *err);
-    /* Before the update.  On return grad is the sum; a NaN, on all ranks, where a
-     * number was too large. */
+    /* Before the update.  On return, grad is the sum over ranks and micro-batches, with
+     * NaN on all ranks if an element was too large. */
     int (*before)(void *self, struct dnn_err *err);
     /* After the update. */
     int (*after)(void *self, struct dnn_err *err);

@@ -1,4 +1,4 @@
-/* rule_impl.h - the rules there are.
+/* rule_impl.h - the existing rules.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -1,8 +1,9 @@
-/* alias.c - which values may share bytes.
+/* alias.c - decide which values share memory.
  *
- * Inputs of a concatenation are written into its output, chains of concatenations
- * into the last one; slices of a gradient stay in it; a view is its input; an op
- * that may overwrites its first input when nobody else needs it.
+ * Inputs of a concatenation are written directly into its output, and those of a chain
+ * of concatenations into the last output.  Slices of a gradient are read in place.  A
+ * view uses the memory of its input.  An op that supports it overwrites its first input
+ * if nothing else needs this input.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -21,8 +22,8 @@ struct use {
 struct work {
     struct dnn_plan *plan;
     const struct dnn_plan_opts *opts;
-    struct dnn_plan_life *life; /* by base                                     */
-    int *start;                 /* by value: where its uses begin in use[]      */
+    struct dnn_plan_life *life; /* by base                                         */
+    int *start;                 /* by value: index of its first use in use[]        */
     struct use *use;
 };
 
@@ -47,27 +48,27 @@ static void list_uses(struct work *w, struct dnn_arena *arena)
                 w->use[w->start[prog->op[o].in[i] + 1]++] = (struct use){o, i};
 }
 
-static bool may_have_pitch(const struct work *w, int o, bool out, int i)
+static bool supports_pitch(const struct work *w, int o, bool out, int i)
 {
     return w->opts->pitch != NULL &&
            w->opts->pitch(w->opts->arg, w->plan->prog, o, out, i);
 }
 
 /* Whether all readers of v, except one op, support a pitch. */
-static bool readers_allow(const struct work *w, int v, int except)
+static bool readers_support_pitch(const struct work *w, int v, int except)
 {
     for (int u = w->start[v]; u < w->start[v + 1]; u++) {
         const struct use *use = &w->use[u];
 
         if (use->op == except) continue;
         if (dnn_op_info(w->plan->prog->op[use->op].kind)->view) return false;
-        if (!may_have_pitch(w, use->op, false, use->i)) return false;
+        if (!supports_pitch(w, use->op, false, use->i)) return false;
     }
     return true;
 }
 
-/* Whether v is an input of one concatenation only: with several it could be in place
- * in one, and would keep all of that alive from first to last. */
+/* Whether v is an input of only one concatenation.  With several, it could be in place
+ * in only one of them, and would extend the lifetime of its complete output. */
 static bool concatenated_once(const struct work *w, int v)
 {
     int n = 0;
@@ -80,7 +81,7 @@ static bool concatenated_once(const struct work *w, int v)
     return n == 1;
 }
 
-/* The output number of v. */
+/* The index of v among the outputs of its op. */
 static int output_of(const struct dnn_prog *prog, int v)
 {
     const struct dnn_op *op = &prog->op[prog->value[v].op];
@@ -91,21 +92,21 @@ static int output_of(const struct dnn_prog *prog, int v)
     return i;
 }
 
-static bool can_be_in(const struct work *w, int v, int o)
+static bool can_place(const struct work *w, int v, int o)
 {
     const struct dnn_prog *prog = w->plan->prog;
     const struct dnn_spot *s = &w->plan->spot[v];
-    int maker = prog->value[v].op;
+    int producer = prog->value[v].op;
 
     if (prog->value[v].role != DNN_TEMP || s->block != DNN_BLOCK_TEMPS || s->base != v)
         return false;
-    return maker != DNN_NONE && !dnn_op_info(prog->op[maker].kind)->view &&
-           concatenated_once(w, v) && readers_allow(w, v, o) &&
-           may_have_pitch(w, maker, true, output_of(prog, v));
+    return producer != DNN_NONE && !dnn_op_info(prog->op[producer].kind)->view &&
+           concatenated_once(w, v) && readers_support_pitch(w, v, o) &&
+           supports_pitch(w, producer, true, output_of(prog, v));
 }
 
-/* part becomes the columns of whole that begin at start. */
-static void place_into(struct work *w, int part, int whole, int64_t start)
+/* Place the value `part` in the columns of `whole` that begin at start. */
+static void place_in_columns(struct work *w, int part, int whole, int64_t start)
 {
     const struct dnn_spot *in = &w->plan->spot[whole];
     struct dnn_spot *s = &w->plan->spot[part];
@@ -120,26 +121,27 @@ static void place_into(struct work *w, int part, int whole, int64_t start)
     if (s->last > life->last) life->last = s->last;
 }
 
-/* Place the inputs of a concatenation into its output where possible. If only some
- * can be, the op still runs, and must be able to read those in place. */
+/* Place the inputs of a concatenation in its output where possible.  If this is
+ * possible for some inputs only, the op still runs, and must be able to read these in
+ * place. */
 static void place_inputs(struct work *w, int o)
 {
     const struct dnn_op *op = &w->plan->prog->op[o];
     int64_t start = 0;
-    int can = 0;
+    int placeable = 0;
 
     for (int i = 0; i < op->nin; i++)
-        can += can_be_in(w, op->in[i], o);
+        placeable += can_place(w, op->in[i], o);
     for (int i = 0; i < op->nin; i++) {
-        if (can_be_in(w, op->in[i], o) &&
-            (can == op->nin || may_have_pitch(w, o, false, i)))
-            place_into(w, op->in[i], op->out[0], start);
+        if (can_place(w, op->in[i], o) &&
+            (placeable == op->nin || supports_pitch(w, o, false, i)))
+            place_in_columns(w, op->in[i], op->out[0], start);
         start += dnn_plan_row(w->plan->prog, op->in[i]);
     }
 }
 
-/* The columns of the rows of its base that a value takes, in bytes; a value without
- * a pitch takes all. */
+/* The columns [*from, *to) that a value occupies in the rows of its base, in bytes; a
+ * value without a pitch occupies all. */
 static void columns(const struct work *w, int v, size_t *from, size_t *to)
 {
     const struct dnn_spot *s = &w->plan->spot[v];
@@ -162,8 +164,8 @@ static bool overlap(const struct work *w, int a, int b)
     return from[0] < to[1] && from[1] < to[0];
 }
 
-/* Whether nobody needs the bytes of v after op o. */
-static bool is_over(const struct work *w, int v, int o)
+/* Whether no value in the memory of v is needed after op o. */
+static bool is_dead(const struct work *w, int v, int o)
 {
     const struct dnn_spot *s = &w->plan->spot[v];
 
@@ -174,8 +176,8 @@ static bool is_over(const struct work *w, int v, int o)
     return true;
 }
 
-/* Whether an op may overwrite its first input with its first output: nobody else
- * needs it any more, and no other operand is there. */
+/* Whether an op may overwrite its first input with its first output: the input is not
+ * needed any more, and no other operand uses the same memory. */
 static bool may_overwrite(const struct work *w, int o)
 {
     const struct dnn_prog *prog = w->plan->prog;
@@ -187,16 +189,17 @@ static bool may_overwrite(const struct work *w, int o)
     if (in->block != DNN_BLOCK_TEMPS || out->block != DNN_BLOCK_TEMPS) return false;
     if (in->bytes != out->bytes) return false;
     if (in->pitch == 0 && w->plan->spot[in->base].bytes != in->bytes) return false;
-    if (!is_over(w, x, o)) return false;
+    if (!is_dead(w, x, o)) return false;
     for (int i = 1; i < op->nin; i++)
         if (op->in[i] != DNN_NONE && overlap(w, op->in[i], x)) return false;
-    return in->pitch == 0 || (prog->value[x].is.dtype == prog->value[y].is.dtype &&
-                              dnn_plan_row(prog, x) == dnn_plan_row(prog, y) &&
-                              may_have_pitch(w, o, true, 0) && readers_allow(w, y, o));
+    return in->pitch == 0 ||
+           (prog->value[x].is.dtype == prog->value[y].is.dtype &&
+            dnn_plan_row(prog, x) == dnn_plan_row(prog, y) &&
+            supports_pitch(w, o, true, 0) && readers_support_pitch(w, y, o));
 }
 
-/* y takes the place of x. */
-static void place_over(struct work *w, int y, int x)
+/* Place y in the memory of x. */
+static void place_on(struct work *w, int y, int x)
 {
     struct dnn_spot *s = &w->plan->spot[y];
     const struct dnn_spot *in = &w->plan->spot[x];
@@ -215,17 +218,17 @@ static void alias_op(struct work *w, int o)
 
     if (op->nout == 0 || op->out[0] == DNN_NONE || op->nin == 0) return;
     int x = op->in[0], y = op->out[0];
-    /* A part is in place already. The gradient of a weight has a fixed place; a view
-     * that becomes one is copied there. */
+    /* An input of a concatenation is placed already.  The gradient of a weight has a
+     * fixed offset; if it is a view, it is copied there. */
     if (w->plan->spot[y].base != y || w->plan->spot[y].block != DNN_BLOCK_TEMPS) return;
     if (dnn_op_info(op->kind)->view) {
         assert(w->plan->spot[x].pitch == 0);
-        place_over(w, y, x);
+        place_on(w, y, x);
     } else if (op->pass == DNN_BWD_DATA && dnn_plan_by_rows(w->plan->prog, op)) {
-        if (w->opts->pitch != NULL && readers_allow(w, y, DNN_NONE))
-            place_into(w, y, x, op->attr.concat.start);
+        if (w->opts->pitch != NULL && readers_support_pitch(w, y, DNN_NONE))
+            place_in_columns(w, y, x, op->attr.concat.start);
     } else if (may_overwrite(w, o)) {
-        place_over(w, y, x);
+        place_on(w, y, x);
     }
 }
 
@@ -239,8 +242,8 @@ void dnn_plan_alias(struct dnn_plan *plan, const struct dnn_plan_opts *opts,
     list_uses(&w, arena);
     for (int v = 0; v < prog->nvalues; v++)
         life[v] = (struct dnn_plan_life){plan->spot[v].first, plan->spot[v].last};
-    /* From the last: a concatenation that is itself an input of one gets its place
-     * before its own inputs do. */
+    /* In reverse order: a concatenation that is an input of another one must be placed
+     * before its own inputs. */
     for (int o = prog->nops - 1; o >= 0 && opts->pitch != NULL; o--) {
         const struct dnn_op *op = &prog->op[o];
 

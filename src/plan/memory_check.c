@@ -1,4 +1,4 @@
-/* memory_check.c - whether a plan fits in memory, and what to change if not.
+/* memory_check.c - check whether a plan fits in memory, and advise what to change.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -23,7 +23,7 @@ static struct memory memory_of(const struct dnn_plan *plan)
     return p;
 }
 
-/* The largest batch, by halving, that fits; 0: none. */
+/* The largest batch that fits, found by halving; 0: none. */
 static int64_t smaller_batch(const struct dnn_plan_memory *fit, struct memory p,
                              size_t *bytes)
 {
@@ -37,7 +37,7 @@ static int64_t smaller_batch(const struct dnn_plan_memory *fit, struct memory p,
     return 0;
 }
 
-/* The bytes with "recompute": true; 0 if it is in use or cannot be known. */
+/* The bytes with "recompute": true; 0 if it is set already or cannot be computed. */
 static size_t recomputed(const struct dnn_plan_memory *fit, struct memory *p)
 {
     struct dnn_recompute_opts opts = {.how = DNN_RECOMPUTE_ALL};

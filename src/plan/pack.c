@@ -1,9 +1,10 @@
-/* pack.c - packs temporaries: memory ranges with lifetimes.
+/* pack.c - pack temporaries: find offsets of memory ranges with lifetimes.
  *
- * Each is placed into the smallest gap that fits, largest first or in another order;
- * the best order is improved by placing earlier what ended up on top, and by random
- * changes. The optimum is hard to find, but for networks the result is close to the
- * bytes alive at the peak, and the plan prints how close.
+ * Each span is placed into the smallest gap that fits, largest first or in another
+ * order.  The best order is improved by placing the span at the top first, and by
+ * random changes.  To find the optimum is too expensive, but for networks the result is
+ * close to the lower bound, the peak of the bytes alive at the same time; the plan
+ * prints how close.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -19,20 +20,20 @@
 #include <string.h>
 
 enum {
-    /* Limit of comparisons of two spans in all attempts: about a tenth of a second. */
+    /* Maximum number of comparisons of two spans in total: about 0.1 s. */
     BUDGET = 20 * 1000 * 1000,
-    NEAR = 200,   /* waste below this fraction of the peak is good enough */
-    SMALL = 1000, /* spans below this fraction of it are placed last */
+    GOOD_ENOUGH = 200, /* stop if the waste is below 1/200 of the lower bound */
+    SMALL_SPAN = 1000, /* spans below 1/1000 of the lower bound are placed last */
 };
 
 struct work {
     struct dnn_span *spans; /* the caller's */
     int n;
-    int *order;   /* in which they are placed       */
-    int *sorted;  /* those placed, lowest first     */
-    int *best;    /* the order that was best        */
-    size_t least; /* what that takes                */
-    size_t live;  /* nothing can take less          */
+    int *order;         /* of placement                   */
+    int *sorted;        /* placed spans by offset         */
+    int *best;          /* the best order so far          */
+    size_t best_bytes;  /* total bytes with this order    */
+    size_t lower_bound; /* of the total bytes             */
     int64_t budget;
 };
 
@@ -52,13 +53,13 @@ static int by_lifetime(const struct dnn_span *a, const struct dnn_span *b)
     return a < b ? -1 : a > b;
 }
 
-#define TWO(pa, pb, spans)                                                             \
+#define GET_SPANS(pa, pb, spans)                                                       \
     const struct dnn_span *a = (struct dnn_span *)(spans) + *(const int *)(pa);        \
     const struct dnn_span *b = (struct dnn_span *)(spans) + *(const int *)(pb)
 
 static int by_size(const void *pa, const void *pb, void *spans)
 {
-    TWO(pa, pb, spans);
+    GET_SPANS(pa, pb, spans);
 
     if (a->bytes != b->bytes) return a->bytes < b->bytes ? 1 : -1;
     return by_lifetime(a, b);
@@ -66,7 +67,7 @@ static int by_size(const void *pa, const void *pb, void *spans)
 
 static int by_area(const void *pa, const void *pb, void *spans)
 {
-    TWO(pa, pb, spans);
+    GET_SPANS(pa, pb, spans);
     double s = (double)a->bytes * length(a), t = (double)b->bytes * length(b);
 
     if (s < t || t < s) return s < t ? 1 : -1;
@@ -75,7 +76,7 @@ static int by_area(const void *pa, const void *pb, void *spans)
 
 static int by_length(const void *pa, const void *pb, void *spans)
 {
-    TWO(pa, pb, spans);
+    GET_SPANS(pa, pb, spans);
 
     if (length(a) == length(b) && a->bytes != b->bytes)
         return a->bytes < b->bytes ? 1 : -1;
@@ -84,7 +85,7 @@ static int by_length(const void *pa, const void *pb, void *spans)
 
 static int by_first(const void *pa, const void *pb, void *spans)
 {
-    TWO(pa, pb, spans);
+    GET_SPANS(pa, pb, spans);
 
     if (a->first != b->first) return a->first < b->first ? -1 : 1;
     return by_lifetime(a, b);
@@ -92,7 +93,7 @@ static int by_first(const void *pa, const void *pb, void *spans)
 
 static int by_last(const void *pa, const void *pb, void *spans)
 {
-    TWO(pa, pb, spans);
+    GET_SPANS(pa, pb, spans);
 
     if (a->last != b->last) return a->last > b->last ? -1 : 1;
     return by_lifetime(a, b);
@@ -101,23 +102,23 @@ static int by_last(const void *pa, const void *pb, void *spans)
 /* The best offset for a span among n placed ones, lowest first. */
 static size_t best_gap(const struct work *w, const struct dnn_span *span, int n)
 {
-    size_t at = 0, best = 0, least = SIZE_MAX;
+    size_t at = 0, best = 0, smallest = SIZE_MAX;
 
     for (int i = 0; i < n; i++) {
-        const struct dnn_span *rival = &w->spans[w->sorted[i]];
+        const struct dnn_span *placed = &w->spans[w->sorted[i]];
 
-        if (span->first > rival->last || rival->first > span->last) continue;
-        size_t from = rival->offset, to = from + dnn_plan_round(rival->bytes);
-        if (from >= at && from - at >= span->bytes && from - at < least) {
-            least = from - at;
+        if (span->first > placed->last || placed->first > span->last) continue;
+        size_t from = placed->offset, to = from + dnn_plan_round(placed->bytes);
+        if (from >= at && from - at >= span->bytes && from - at < smallest) {
+            smallest = from - at;
             best = at;
         }
         if (to > at) at = to;
     }
-    return least < SIZE_MAX ? best : at;
+    return smallest < SIZE_MAX ? best : at;
 }
 
-/* Place all in the current order; remember it if it is the best. */
+/* Place all spans in the current order; store it if it is the best so far. */
 static size_t place(struct work *w)
 {
     size_t total = 0;
@@ -134,20 +135,21 @@ static size_t place(struct work *w)
         if (end > total) total = end;
     }
     w->budget -= (int64_t)w->n * w->n / 2;
-    if (total < w->least) {
-        w->least = total;
+    if (total < w->best_bytes) {
+        w->best_bytes = total;
         memcpy(w->best, w->order, (size_t)w->n * sizeof *w->best);
     }
     return total;
 }
 
-/* Whether to stop: little can be gained, or the limit is reached. */
-static bool good(const struct work *w)
+/* Whether to stop: the result is good enough, or the limit is reached. */
+static bool is_done(const struct work *w)
 {
-    return w->least - w->live <= w->live / NEAR || w->budget <= 0;
+    return w->best_bytes - w->lower_bound <= w->lower_bound / GOOD_ENOUGH ||
+           w->budget <= 0;
 }
 
-/* Move what is placed as number from to number to. */
+/* Move a span in the order, from index `from` to index `to`. */
 static void move(int *order, int from, int to)
 {
     int span = order[from];
@@ -159,28 +161,28 @@ static void move(int *order, int from, int to)
     order[to] = span;
 }
 
-/* Place earlier what is on top, as long as that may help. */
+/* Move the span at the top to the start of the order, as long as this may help. */
 static void place_top_first(struct work *w)
 {
-    size_t total = w->least;
-    int stuck = 0;
+    size_t total = w->best_bytes;
+    int failures = 0;
 
     memcpy(w->order, w->best, (size_t)w->n * sizeof *w->order);
     place(w);
-    while (!good(w) && stuck < w->n) {
+    while (!is_done(w) && failures < w->n) {
         int top = 0;
 
-        /* The last placed of those that reach the top. */
+        /* Of the spans that reach the top, the last one in the order. */
         for (int i = 0; i < w->n; i++) {
             const struct dnn_span *s = &w->spans[w->order[i]];
 
             if (s->offset + dnn_plan_round(s->bytes) == total) top = i;
         }
         if (top == 0) return;
-        size_t before = w->least;
+        size_t before = w->best_bytes;
         move(w->order, top, 0);
         total = place(w);
-        stuck = w->least < before ? 0 : stuck + 1;
+        failures = w->best_bytes < before ? 0 : failures + 1;
     }
 }
 
@@ -193,48 +195,48 @@ static int find(const int *order, int span)
     return i;
 }
 
-/* Move a random span to a random place in the order. */
-static void disturb(struct work *w, const int *size, uint64_t *at)
+/* Move a random span to a random index in the order. */
+static void move_random(struct work *w, const int *size, uint64_t *at)
 {
     const struct dnn_rng rng = dnn_rng_make(1, 1);
     uint64_t n = (uint64_t)w->n;
-    int which = size[dnn_rng_below(&rng, (struct dnn_rng_at){0, 0, (*at)++}, n)];
+    int span = size[dnn_rng_below(&rng, (struct dnn_rng_at){0, 0, (*at)++}, n)];
     int to = (int)dnn_rng_below(&rng, (struct dnn_rng_at){0, 0, (*at)++}, n);
 
-    move(w->order, find(w->order, which), to);
+    move(w->order, find(w->order, span), to);
 }
 
-/* Local search: accept random moves unless they are worse; where it is stuck,
- * restart near the best. */
-static void shuffle(struct work *w, const int *size)
+/* Local search: accept random moves unless they are worse; after many failures restart
+ * near the best order. */
+static void local_search(struct work *w, const int *size)
 {
     enum { FAILURES = 200, MOVES = 5 };
-    size_t n = (size_t)w->n, now = w->least;
+    size_t n = (size_t)w->n, now = w->best_bytes;
     uint64_t at = 0;
-    int *kept = dnn_alloc(n * sizeof *kept), stuck = 0;
+    int *current = dnn_alloc(n * sizeof *current), failures = 0;
 
-    memcpy(kept, w->best, n * sizeof *kept);
-    while (!good(w)) {
-        bool again = stuck++ > FAILURES;
+    memcpy(current, w->best, n * sizeof *current);
+    while (!is_done(w)) {
+        bool restart = failures++ > FAILURES;
 
-        memcpy(w->order, again ? w->best : kept, n * sizeof *w->order);
-        for (int i = 0; i < (again ? MOVES : 1); i++)
-            disturb(w, size, &at);
+        memcpy(w->order, restart ? w->best : current, n * sizeof *w->order);
+        for (int i = 0; i < (restart ? MOVES : 1); i++)
+            move_random(w, size, &at);
         size_t total = place(w);
-        if (total > now && !again) continue;
-        if (total < now || again) stuck = 0;
+        if (total > now && !restart) continue;
+        if (total < now || restart) failures = 0;
         now = total;
-        memcpy(kept, w->order, n * sizeof *kept);
+        memcpy(current, w->order, n * sizeof *current);
     }
-    dnn_free(kept);
+    dnn_free(current);
 }
 
 struct event {
     int time;
-    int64_t bytes; /* more or, if it is negative, less */
+    int64_t bytes; /* increase of the bytes alive; negative: decrease */
 };
 
-/* At equal times ends come last: both ends of a span are included. */
+/* At equal times, ends come last, because the last time of a span is included. */
 static int by_time(const void *pa, const void *pb)
 {
     const struct event *a = pa, *b = pb;
@@ -243,12 +245,11 @@ static int by_time(const void *pa, const void *pb)
     return a->bytes > b->bytes ? -1 : a->bytes < b->bytes;
 }
 
-/* The peak of the bytes alive at the same time, of spans of at least this many
- * bytes. */
-static size_t alive(const struct dnn_span *spans, int n, size_t bytes)
+/* The peak of the bytes alive at the same time, of spans of at least `bytes`. */
+static size_t peak_bytes(const struct dnn_span *spans, int n, size_t bytes)
 {
     struct event *event = dnn_alloc(2 * (size_t)n * sizeof *event);
-    int64_t live = 0, most = 0;
+    int64_t live = 0, max = 0;
     size_t k = 0;
 
     for (int i = 0; i < n; i++) {
@@ -261,13 +262,13 @@ static size_t alive(const struct dnn_span *spans, int n, size_t bytes)
     qsort(event, k, sizeof *event, by_time);
     for (size_t i = 0; i < k; i++) {
         live += event[i].bytes;
-        if (live > most) most = live;
+        if (live > max) max = live;
     }
     dnn_free(event);
-    return (size_t)most;
+    return (size_t)max;
 }
 
-/* Search for the best order of the first large spans in size. */
+/* Search for the best order of the `large` largest spans, the first ones in size[]. */
 static void search(struct work *w, const int *size, int large)
 {
     static compare *const orders[] = {by_size, by_area, by_length, by_first, by_last};
@@ -277,30 +278,30 @@ static void search(struct work *w, const int *size, int large)
     for (size_t k = 0; k < sizeof orders / sizeof orders[0]; k++) {
         memcpy(w->order, size, (size_t)large * sizeof *w->order);
         qsort_r(w->order, (size_t)large, sizeof *w->order, orders[k], w->spans);
-        if (k == 0 || !good(w)) place(w);
+        if (k == 0 || !is_done(w)) place(w);
     }
-    if (!good(w)) place_top_first(w);
-    if (!good(w)) shuffle(w, size);
+    if (!is_done(w)) place_top_first(w);
+    if (!is_done(w)) local_search(w, size);
     w->n = all;
 }
 
 size_t dnn_plan_pack(struct dnn_span *spans, int n)
 {
-    size_t bytes = ((size_t)n + 1) * sizeof(int), live = alive(spans, n, 0);
+    size_t bytes = ((size_t)n + 1) * sizeof(int), lower_bound = peak_bytes(spans, n, 0);
     int *size = dnn_alloc(bytes), large = 0;
     struct work w = {.spans = spans,
                      .n = n,
                      .order = dnn_alloc(bytes),
                      .sorted = dnn_alloc(bytes),
                      .best = dnn_alloc(bytes),
-                     .least = SIZE_MAX,
-                     .live = alive(spans, n, live / SMALL),
+                     .best_bytes = SIZE_MAX,
+                     .lower_bound = peak_bytes(spans, n, lower_bound / SMALL_SPAN),
                      .budget = BUDGET};
 
     for (int i = 0; i < n; i++)
         size[i] = i;
     qsort_r(size, (size_t)n, sizeof *size, by_size, spans);
-    while (large < n && spans[size[large]].bytes >= live / SMALL)
+    while (large < n && spans[size[large]].bytes >= lower_bound / SMALL_SPAN)
         large++;
     if (n > 0) search(&w, size, large);
     memcpy(w.order, w.best, (size_t)large * sizeof *w.order);

@@ -31,7 +31,7 @@ static enum dnn_block block_of(enum dnn_role role)
     return DNN_BLOCK_TEMPS;
 }
 
-/* Bytes, block and lifetime of each value by itself. */
+/* Find bytes, block and lifetime of each value, without sharing. */
 static int survey(struct dnn_plan *plan, int nkeep, const int *keep,
                   struct dnn_err *err)
 {
@@ -67,8 +67,8 @@ static void append(struct dnn_plan *plan, int v)
     plan->bytes[s->block] += dnn_plan_round(s->bytes);
 }
 
-/* Values that live for the whole program, one after the other; the gradients at the
- * offsets of their weights. */
+/* Lay out the values that live during the complete program, one after the other;
+ * gradients have the offsets of their weights. */
 static void lay_out(struct dnn_plan *plan)
 {
     const struct dnn_prog *prog = plan->prog;
@@ -93,7 +93,7 @@ static void lay_out(struct dnn_plan *plan)
     }
 }
 
-/* The peak of the bytes of temps alive at the same time. */
+/* Find the peak of the bytes of temps that are alive at the same time. */
 static void find_peak(struct dnn_plan *plan, const struct dnn_plan_life *life)
 {
     int nops = plan->prog->nops;
@@ -116,7 +116,8 @@ static void find_peak(struct dnn_plan *plan, const struct dnn_plan_life *life)
     dnn_free(change);
 }
 
-/* Pack the temps that are bases, and set the offsets of the values that share them. */
+/* Pack the bases of the temps, and set the offsets of the values that share their
+ * memory. */
 static void pack(struct dnn_plan *plan, const struct dnn_plan_life *life)
 {
     int n = plan->prog->nvalues, nspans = 0;
@@ -170,7 +171,7 @@ int dnn_plan_make(const struct dnn_prog *prog, const struct dnn_plan_opts *opts,
     return 0;
 }
 
-/* Whether part is in whole, from column start on. */
+/* Whether the value `part` is placed in `whole`, starting at column start. */
 static bool is_in(const struct dnn_plan *plan, int part, int whole, int64_t start)
 {
     const struct dnn_spot *p = &plan->spot[part], *w = &plan->spot[whole];

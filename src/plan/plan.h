@@ -1,9 +1,9 @@
-/* plan.h - the memory plan: where every value of a program is.
+/* plan.h - the memory plan: block and offset of every value of a program.
  *
- * Made before anything is allocated: a few blocks, one per purpose, and an offset in
- * one of them for each value. Two values share bytes only if one is a view or a part
- * of the other, if an op may overwrite its input, or if they are never alive at the
- * same time.
+ * It is made before anything is allocated.  There are a few blocks of memory, one per
+ * purpose, and each value has an offset in one of them.  Two values share memory only
+ * if one is a view or a slice of the other, if an op overwrites its input, or if they
+ * are never alive at the same time.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -17,15 +17,15 @@
 #include <stddef.h>
 #include <stdio.h>
 
-enum { DNN_PLAN_ALIGN = 64 }; /* bytes: a cache line, and any vector register */
+enum { DNN_PLAN_ALIGN = 64 }; /* bytes: a cache line, and at least a vector register */
 
 enum dnn_block {
     DNN_BLOCK_DATA,      /* inputs and targets                                     */
-    DNN_BLOCK_WEIGHTS,   /* one flat vector: the trainable ones first, in order    */
-    DNN_BLOCK_GRADS,     /* theirs, at the same offsets                            */
-    DNN_BLOCK_SLOTS,     /* the optimizer's                                        */
-    DNN_BLOCK_STATES,    /* moving means and the like                              */
-    DNN_BLOCK_CONSTANTS, /* known when the program was made                        */
+    DNN_BLOCK_WEIGHTS,   /* one flat vector: trainable weights first, in order     */
+    DNN_BLOCK_GRADS,     /* of the trainable weights, at the same offsets          */
+    DNN_BLOCK_SLOTS,     /* state of the optimizer                                 */
+    DNN_BLOCK_STATES,    /* moving means, moving variances...                      */
+    DNN_BLOCK_CONSTANTS, /* constants of the program                               */
     DNN_BLOCK_TEMPS,     /* everything else, packed by lifetime                    */
     DNN_BLOCKS
 };
@@ -33,12 +33,13 @@ enum dnn_block {
 /* Where a value is, and its lifetime. */
 struct dnn_spot {
     enum dnn_block block;
-    int base; /* the value whose bytes it uses; itself unless it shares */
+    int base; /* the value whose memory it uses; itself unless shared */
     size_t offset, bytes;
-    /* Elements from one row (all but the last axis) to the next in memory, when the
-     * value is a part of another one's channels; 0: its rows are contiguous. */
+    /* Distance of rows (of the last axis) in memory, in elements, if the value is a
+     * range of the channels of another one; 0: its rows are contiguous. */
     int64_t pitch;
-    int first, last; /* ops; DNN_NONE: before the first, nops: after the last */
+    /* Lifetime in ops; DNN_NONE: before the first, nops: after the last. */
+    int first, last;
 };
 
 struct dnn_plan {
@@ -46,24 +47,25 @@ struct dnn_plan {
     const struct dnn_prog *prog; /* must outlive the plan */
     struct dnn_spot *spot;       /* of each value */
     size_t bytes[DNN_BLOCKS];
-    size_t peak; /* bytes of temps alive at the same time, at most: a lower bound of
-                    what any packing needs */
-    int peak_op; /* where that is */
+    size_t peak; /* maximum bytes of temps alive at the same time: a lower bound for any
+                    packing */
+    int peak_op; /* the op with this peak */
 };
 
 /* Options of a plan. */
 struct dnn_plan_opts {
     int nkeep; /* values needed after the program has run: outputs, a loss */
     const int *keep;
-    /* Whether the rows of input i of an op (output, if out) may have a pitch. Then
-     * inputs of a concatenation are written into it and slices are read in place, at
-     * any multiple of an element, not only of a cache line. NULL: no. */
+    /* Whether the rows of input i (output i, if out) of an op may have a pitch.  Then
+     * inputs of a concatenation are written into its output and slices are read in
+     * place; they are aligned to elements only, not to cache lines.  NULL: never. */
     bool (*pitch)(void *arg, const struct dnn_prog *prog, int op, bool out, int i);
     void *arg;
 };
 
-/* Plan a program. Values that no op reads and nobody keeps are not stored. Fails
- * only when a size exceeds the address space. The caller owns *out: dnn_plan_free(). */
+/* Plan a program.  Values that no op reads and that are not in opts->keep are not
+ * stored.  Fails only if a size exceeds the address space.  The caller owns *out:
+ * dnn_plan_free(). */
 int dnn_plan_make(const struct dnn_prog *prog, const struct dnn_plan_opts *opts,
                   struct dnn_plan **out, struct dnn_err *err);
 void dnn_plan_free(struct dnn_plan *plan); /* NULL is fine */
@@ -71,28 +73,29 @@ void dnn_plan_free(struct dnn_plan *plan); /* NULL is fine */
 /* Bytes of all blocks. */
 size_t dnn_plan_bytes(const struct dnn_plan *plan);
 
-/* Whether op o has nothing to do: its output is a view of its input, or the parts it
- * concatenates or splits are in place. A CONCAT of which only some inputs are in
- * place still runs; for those the input is already in its output. */
+/* Whether op o need not run: its output is a view of its input, or the values that it
+ * concatenates or splits are in place.  A CONCAT with only some inputs in place still
+ * runs; these inputs are already in its output. */
 bool dnn_plan_idle(const struct dnn_plan *plan, int o);
 
-/* A line per block, the op with the peak, and the lower bound for temps. */
+/* Print a line per block, the op with the peak, and the lower bound for temps. */
 void dnn_plan_print(const struct dnn_plan *plan, FILE *where);
 
 /* ---- gradient buckets ---- */
 
-/* Bytes [first, last) of the block of gradients, and all buckets before, are final
- * once op has run. */
+/* Bytes [first, last) of the block of gradients.  This and all previous buckets are
+ * final after op. */
 struct dnn_bucket {
     size_t first, last;
     int op;
 };
 
-/* Cut the gradients into buckets of at most so many bytes (a single larger gradient
- * is a bucket of its own), from the end of the block, which is about the order in
- * which they become final: the same buckets for every program of a network, whatever
- * it recomputes. Returns their number. Alignment gaps between gradients belong to no
- * bucket or to one around them. The caller owns *out: dnn_free(). */
+/* Split the gradients into buckets of at most `bytes` (a larger gradient is a bucket of
+ * its own).  Buckets start at the end of the block, which is approximately the order in
+ * which gradients become final.  All programs of a network have the same buckets,
+ * whatever they recompute.  Alignment gaps between gradients belong to no bucket or to
+ * the one around them.  Returns the number of buckets.  The caller owns *out:
+ * dnn_free(). */
 int dnn_plan_buckets(const struct dnn_plan *plan, size_t bytes,
                      struct dnn_bucket **out);
 
@@ -101,38 +104,38 @@ int dnn_plan_buckets(const struct dnn_plan *plan, size_t bytes,
 enum dnn_recompute {
     DNN_RECOMPUTE_NEVER,
     DNN_RECOMPUTE_CHEAP, /* memory-bound ops: norms, activations, sums */
-    DNN_RECOMPUTE_AUTO,  /* that, and as much as the limit demands                 */
-    DNN_RECOMPUTE_ALL    /* whatever lowers the peak                               */
+    DNN_RECOMPUTE_AUTO,  /* these, and as much as the limit requires           */
+    DNN_RECOMPUTE_ALL    /* all ops that reduce the peak                       */
 };
 
 struct dnn_recompute_opts {
     struct dnn_plan_opts plan;
     enum dnn_recompute how;
     size_t limit; /* AUTO: allowed bytes of all blocks */
-    size_t least; /* bytes of temps below which cheap ones do not pay off */
+    size_t least; /* with fewer bytes of temps, cheap ops are not recomputed */
 };
 
-/* The result. Bytes are of all blocks, costs in FLOPs, where a byte moved counts as
- * ten. */
+/* The result.  Bytes are of all blocks.  Costs are in FLOPs; a byte read or written
+ * counts as ten FLOPs. */
 struct dnn_recomputed {
-    int ops;              /* that are done twice        */
-    size_t before, after; /* bytes                      */
-    double flops, extra;  /* of convolutions and products: all, and of those again */
-    double cost, added;   /* with memory's: all, and of those done again           */
+    int ops;              /* number of recomputed ops   */
+    size_t before, after; /* bytes of memory            */
+    double flops, extra;  /* of convolutions and products: before, and in addition */
+    double cost, added;   /* the same with memory traffic */
 };
 
-/* The program that recomputes some values of its forward part right before the
- * backward part needs them, instead of storing them: no convolution or product more
- * than once, and never statistics, exchanges or losses. The same ops on the same
- * numbers, so results are bitwise the same. Values keep their numbers, new ones
- * follow; prog must outlive *out, which the caller owns: dnn_prog_free(). A limit
- * that cannot be met is not an error: check what->after. what may be NULL. */
+/* Make a program that recomputes some values of the forward pass right before the
+ * backward pass needs them, instead of storing them.  A convolution or product is
+ * recomputed at most once; statistics, exchanges and losses never.  The same ops run on
+ * the same values, so results are bitwise the same.  Values keep their indices, new
+ * ones are appended.  prog must outlive *out, which the caller owns: dnn_prog_free(). A
+ * limit that cannot be met is not an error: check what->after.  what may be NULL. */
 int dnn_plan_recompute(const struct dnn_prog *prog,
                        const struct dnn_recompute_opts *opts, struct dnn_prog **out,
                        struct dnn_recomputed *what, struct dnn_err *err);
 
 /* Multiplications and additions of a convolution or product, in any pass; 0 for all
- * other kinds. */
+ * other kinds of ops. */
 double dnn_plan_flops(const struct dnn_prog *prog, const struct dnn_op *op);
 
 /* Prints "recompute 3 ops: 3.0 MiB instead of 4.0 MiB; 5.0 % more FLOPs, about 20.0
@@ -143,18 +146,18 @@ void dnn_plan_print_recompute(const struct dnn_recomputed *what, FILE *where);
 
 struct dnn_plan_memory {
     const struct dnn_plan *plan;
-    size_t workspace; /* bytes beside the plan: workspace, packed weights */
+    size_t workspace; /* bytes in addition to the plan: workspace, packed weights */
     size_t limit;     /* allowed bytes in total */
-    int64_t batch;    /* samples per step here; 0: there is no such number */
-    /* The program before recomputing and its options: used to estimate how much
-     * "recompute" would help. NULL: it is in use already. */
+    int64_t batch;    /* samples per step on this rank; 0: not defined */
+    /* The program without recomputation, and the options of its plan: used to estimate
+     * the effect of "recompute".  NULL: it is set already. */
     const struct dnn_prog *plain;
     const struct dnn_plan_opts *opts;
 };
 
-/* 0, or DNN_ENOMEM and a message with the bytes per purpose, the limit, and which
- * changes would make it fit. Smaller batches are estimated: data and temps in
- * proportion. */
+/* 0, or DNN_ENOMEM and a message with the bytes per purpose, the limit, and changes
+ * that would make it fit.  Smaller batches are estimated: data and temps are
+ * proportional to the batch size. */
 int dnn_plan_check_memory(const struct dnn_plan_memory *fit, struct dnn_err *err);
 
 /* ---- packing ---- */
@@ -166,8 +169,8 @@ struct dnn_span {
     size_t offset; /* set by dnn_plan_pack(), a multiple of DNN_PLAN_ALIGN */
 };
 
-/* Place n spans so that those needed at the same time do not overlap; returns their
- * total bytes. Pure: the same spans give the same offsets. */
+/* Set the offsets of n spans so that those needed at the same time do not overlap;
+ * returns their total bytes.  The same spans always give the same offsets. */
 size_t dnn_plan_pack(struct dnn_span *spans, int n);
 
 #endif

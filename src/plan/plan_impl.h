@@ -1,4 +1,4 @@
-/* plan_impl.h - shared by the files of the memory plan.
+/* plan_impl.h - declarations shared by the files of the memory plan.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -8,13 +8,13 @@
 
 #include "plan/plan.h"
 
-/* Bytes of a value in a block: whole cache lines. */
+/* Bytes of a value in a block, rounded up to cache lines. */
 static inline size_t dnn_plan_round(size_t bytes)
 {
     return (bytes + DNN_PLAN_ALIGN - 1) / DNN_PLAN_ALIGN * DNN_PLAN_ALIGN;
 }
 
-/* The extent of the last axis, and the elements from one row to the next. */
+/* The extent of the last axis; the distance of rows in memory, in elements. */
 static inline int64_t dnn_plan_row(const struct dnn_prog *prog, int v)
 {
     const struct dnn_shape *shape = &prog->value[v].is.shape;
@@ -29,8 +29,8 @@ static inline int64_t dnn_plan_pitch(const struct dnn_plan *plan, int v)
     return pitch != 0 ? pitch : dnn_plan_row(plan->prog, v);
 }
 
-/* A CONCAT, or its backward pass, along the last axis: parts are ranges of every
- * row. */
+/* Whether op is a CONCAT along the last axis, or its backward pass: each input is a
+ * range of every row. */
 static inline bool dnn_plan_by_rows(const struct dnn_prog *prog,
                                     const struct dnn_op *op)
 {
@@ -38,30 +38,30 @@ static inline bool dnn_plan_by_rows(const struct dnn_prog *prog,
            op->attr.concat.axis == prog->value[op->in[0]].is.shape.ndim - 1;
 }
 
-/* Give values that may share bytes the same base, and set pitches. Offsets are
- * relative to the base; life[], indexed by base, covers all values that share it. */
+/* Set the base and pitch of values that share memory.  Offsets are relative to the
+ * base; life[], indexed by base, includes the lifetimes of all values that share it. */
 struct dnn_plan_life {
     int first, last;
 };
 void dnn_plan_alias(struct dnn_plan *plan, const struct dnn_plan_opts *opts,
                     struct dnn_plan_life *life);
 
-/* Everything but the packing: plan->peak and plan->peak_op are set, offsets and the
- * bytes of temps are not. */
+/* Plan without packing: plan->peak and plan->peak_op are set, offsets and the bytes of
+ * temps are not. */
 int dnn_plan_survey(const struct dnn_prog *prog, const struct dnn_plan_opts *opts,
                     struct dnn_plan **out, struct dnn_plan_life **life,
                     struct dnn_err *err);
 
-/* ---- recompute.c: the rewriting, and its cost ---- */
+/* ---- recompute.c: rewrite a program, and the cost ---- */
 
 /* Whether the first output of a forward op can be recomputed; cheap: without
  * convolutions and products. */
 bool dnn_plan_recomputable(const struct dnn_prog *prog, int o, bool cheap);
 
-/* The program in which forward values v with drop[v] are recomputed where the
- * backward part needs them; often: cheap ones again at each use, if that is far from
- * the last one. NULL if a weight they depend on has changed by then. *origin, unless
- * origin is NULL, gives the old op of each new one; it belongs to the program. */
+/* Make the program in which forward values v with drop[v] are recomputed where the
+ * backward pass needs them.  often: recompute cheap values at each use, if it is far
+ * from the last use.  NULL if a weight they depend on has changed by then.  *origin,
+ * unless origin is NULL, is the old op of each new one; it is owned by the program. */
 struct dnn_prog *dnn_plan_rewrite(const struct dnn_prog *prog, const bool *drop,
                                   bool often, int **origin);
 

@@ -1,4 +1,4 @@
-/* print.c - prints a plan: memory per purpose, and its lower bound.
+/* print.c - print a plan: memory per purpose, and the lower bound.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

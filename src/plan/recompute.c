@@ -1,4 +1,4 @@
-/* recompute.c - rewrites a program to recompute values, and the cost of that.
+/* recompute.c - rewrite a program so that it recomputes values, and the cost.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { BYTE = 10 }; /* FLOPs in the time of moving a byte */
+enum { FLOPS_PER_BYTE = 10 }; /* cost of reading or writing a byte */
 
 bool dnn_plan_recomputable(const struct dnn_prog *prog, int o, bool cheap)
 {
@@ -30,8 +30,8 @@ static double count(const struct dnn_prog *prog, int v)
     return n;
 }
 
-/* Forward, x w -> y; backward data, dy w -> dx; backward weights, x dy -> dw: each
- * weight is used once per output position of the convolution and sample. */
+/* Forward, x w -> y; backward data, dy w -> dx; backward weights, x dy -> dw.  In each
+ * pass, each weight is used once per output position of the convolution and sample. */
 double dnn_plan_flops(const struct dnn_prog *prog, const struct dnn_op *op)
 {
     bool conv = op->kind == DNN_OP_CONV;
@@ -43,7 +43,7 @@ double dnn_plan_flops(const struct dnn_prog *prog, const struct dnn_op *op)
             : op->pass == DNN_BWD_DATA ? op->in[0]
                                        : op->in[1];
     if (x == DNN_NONE || w == DNN_NONE || y == DNN_NONE) return 0;
-    int at = op->kind == DNN_OP_DECONV ? x : y; /* the side of the window positions */
+    int at = op->kind == DNN_OP_DECONV ? x : y; /* has the window positions */
     return 2 * count(prog, w) * count(prog, at) / (double)dnn_plan_row(prog, at);
 }
 
@@ -60,7 +60,7 @@ double dnn_plan_cost(const struct dnn_prog *prog, const struct dnn_op *op)
         if (op->out[i] != DNN_NONE)
             bytes += count(prog, op->out[i]) *
                      (double)dnn_dtype_size(prog->value[op->out[i]].is.dtype);
-    return dnn_plan_flops(prog, op) + BYTE * bytes;
+    return dnn_plan_flops(prog, op) + FLOPS_PER_BYTE * bytes;
 }
 
 struct work {
@@ -68,27 +68,27 @@ struct work {
     struct dnn_prog *new;
     const bool *drop;
     bool often;
-    int *origin; /* by new op: the old one */
+    int *origin; /* by new op: the old op */
     int origin_cap;
-    int *made;          /* by old value: its recomputed copy, or DNN_NONE */
-    int *when;          /* by old value: for which op it was recomputed */
-    int *first, *final; /* by old value: the first and last op that changes it; first >
-                           final: none */
-    bool stale;         /* a value would depend on something that has changed */
+    int *copy;          /* by old value: its recomputed copy, or DNN_NONE */
+    int *copied_for;    /* by old value: the op it was recomputed for */
+    int *first, *final; /* by old value: the first and last op that changes it in place;
+                           first > final: none */
+    bool stale;         /* a recomputed value would depend on a changed value */
 };
 
-static void note_change(struct work *w, int v, int o)
+static void add_change(struct work *w, int v, int o)
 {
     if (v == DNN_NONE) return;
     if (w->first[v] > o) w->first[v] = o;
     w->final[v] = o;
 }
 
-/* Which ops change a value in place. */
-static void note_changes(struct work *w)
+/* Find the ops that change values in place. */
+static void find_changes(struct work *w)
 {
     for (int v = 0; v < w->old->nvalues; v++) {
-        w->made[v] = w->final[v] = DNN_NONE;
+        w->copy[v] = w->final[v] = DNN_NONE;
         w->first[v] = w->old->nops;
     }
     for (int o = 0; o < w->old->nops; o++) {
@@ -96,10 +96,10 @@ static void note_changes(struct work *w)
 
         if (op->kind == DNN_OP_BN_UPDATE)
             for (int i = 1; i < op->nin; i++)
-                note_change(w, op->in[i], o);
+                add_change(w, op->in[i], o);
         if (op->kind == DNN_OP_UPDATE)
             for (int i = 0; i < op->nin; i++)
-                if (i != 1) note_change(w, op->in[i], o);
+                if (i != 1) add_change(w, op->in[i], o);
     }
 }
 
@@ -108,8 +108,8 @@ static bool changes_between(const struct work *w, int v, int from, int to)
     return w->first[v] <= w->final[v] && w->final[v] > from && w->first[v] < to;
 }
 
-/* Doubles an array; the old one stays in the arena. */
-static void *more(struct dnn_prog *prog, const void *old, int *cap, size_t size)
+/* Double the capacity of an array; the old array remains in the arena. */
+static void *grow(struct dnn_prog *prog, const void *old, int *cap, size_t size)
 {
     void *mem = dnn_arena_alloc(prog->arena, 2 * (size_t)*cap * size);
 
@@ -118,15 +118,15 @@ static void *more(struct dnn_prog *prog, const void *old, int *cap, size_t size)
     return mem;
 }
 
-/* Append a copy of an op with other operands. */
+/* Append a copy of an op with other inputs. */
 static struct dnn_op *add(struct work *w, int o, const int *in)
 {
     struct dnn_prog *new = w->new;
 
     if (new->nops == new->op_cap)
-        new->op = more(new, new->op, &new->op_cap, sizeof *new->op);
+        new->op = grow(new, new->op, &new->op_cap, sizeof *new->op);
     if (new->nops == w->origin_cap)
-        w->origin = more(new, w->origin, &w->origin_cap, sizeof *w->origin);
+        w->origin = grow(new, w->origin, &w->origin_cap, sizeof *w->origin);
     w->origin[new->nops] = o;
     struct dnn_op *added = &new->op[new->nops++];
     *added = w->old->op[o];
@@ -139,7 +139,7 @@ static int add_value(struct work *w, int like)
     struct dnn_prog *new = w->new;
 
     if (new->nvalues == new->value_cap)
-        new->value = more(new, new->value, &new->value_cap, sizeof *new->value);
+        new->value = grow(new, new->value, &new->value_cap, sizeof *new->value);
     struct dnn_value *added = &new->value[new->nvalues];
     *added = w->old->value[like];
     added->op = new->nops - 1;
@@ -147,15 +147,15 @@ static int add_value(struct work *w, int like)
     return new->nvalues++;
 }
 
-/* Whether v, recomputed before, is still available for op at: a cheap value is
- * rather recomputed than stored for a long time. */
-static bool at_hand(const struct work *w, int v, int at)
+/* Whether the copy of v is still available for op at: a cheap value is recomputed again
+ * instead of storing it for a long time. */
+static bool is_available(const struct work *w, int v, int at)
 {
-    enum { NEAR = 8 };
+    enum { MAX_DISTANCE = 8 };
 
-    if (w->made[v] == DNN_NONE) return false;
+    if (w->copy[v] == DNN_NONE) return false;
     int o = w->old->value[v].op;
-    return !w->often || at - w->when[v] <= NEAR ||
+    return !w->often || at - w->copied_for[v] <= MAX_DISTANCE ||
            dnn_plan_flops(w->old, &w->old->op[o]) > 0;
 }
 
@@ -166,7 +166,7 @@ static int recompute(struct work *w, int v, int at)
     int o = old->value[v].op;
     const struct dnn_op *op = &old->op[o];
 
-    if (at_hand(w, v, at)) return w->made[v];
+    if (is_available(w, v, at)) return w->copy[v];
     int *in = dnn_arena_alloc(w->new->arena, ((size_t)op->nin + 1) * sizeof *in);
     for (int i = 0; i < op->nin; i++) {
         in[i] = op->in[i];
@@ -175,16 +175,17 @@ static int recompute(struct work *w, int v, int at)
         if (w->drop[in[i]]) in[i] = recompute(w, in[i], at);
     }
     struct dnn_op *new = add(w, o, in);
-    /* The smaller outputs (index of a maximum, statistics) are stored. */
+    /* Only the first output is recomputed; the other outputs, which are small (index of
+     * the maximum, statistics), remain stored. */
     new->nout = 1;
     for (int i = 1; i < DNN_MAX_OUT; i++)
         new->out[i] = DNN_NONE;
     if (op->kind == DNN_OP_POOL) new->attr.pool.index = false;
     if (op->kind == DNN_OP_UNARY) new->attr.unary.mask = false;
     if (op->kind == DNN_OP_GROUPNORM) new->attr.groupnorm.save = false;
-    new->out[0] = w->made[v] = add_value(w, v);
-    w->when[v] = at;
-    return w->made[v];
+    new->out[0] = w->copy[v] = add_value(w, v);
+    w->copied_for[v] = at;
+    return w->copy[v];
 }
 
 static void copy_op(struct work *w, int o, bool backward)
@@ -212,14 +213,14 @@ struct dnn_prog *dnn_plan_rewrite(const struct dnn_prog *prog, const bool *drop,
                      .new = new,
                      .drop = drop,
                      .often = often,
-                     .made = dnn_arena_alloc(scratch, n * sizeof *w.made),
-                     .when = dnn_arena_alloc(scratch, n * sizeof *w.when),
+                     .copy = dnn_arena_alloc(scratch, n * sizeof *w.copy),
+                     .copied_for = dnn_arena_alloc(scratch, n * sizeof *w.copied_for),
                      .first = dnn_arena_alloc(scratch, n * sizeof *w.first),
                      .final = dnn_arena_alloc(scratch, n * sizeof *w.final)};
 
     *new = *prog;
     new->arena = arena;
-    /* Enough, unless cheap ones are recomputed several times. */
+    /* Sufficient, unless cheap values are recomputed several times. */
     new->op_cap = prog->nops + prog->nforward + 1;
     new->value_cap = prog->nvalues + prog->nforward + 1;
     new->op = dnn_arena_alloc(arena, (size_t)new->op_cap * sizeof *new->op);
@@ -228,7 +229,7 @@ struct dnn_prog *dnn_plan_rewrite(const struct dnn_prog *prog, const bool *drop,
     w.origin = dnn_arena_alloc(arena, (size_t)new->op_cap * sizeof *w.origin);
     new->nops = 0;
     memcpy(new->value, prog->value, (size_t)prog->nvalues * sizeof *new->value);
-    note_changes(&w);
+    find_changes(&w);
     for (int o = 0; o < prog->nops; o++)
         copy_op(&w, o, o >= prog->nforward);
     dnn_arena_free(scratch);

@@ -1,9 +1,8 @@
-/* recompute_select.c - which values to recompute instead of storing them.
- *
- * Greedy: at the op with the peak memory, of the values stored across it, the one
- * with the most bytes for the least work is dropped, if that lowers the peak. In the
- * end, drops that turned out not to help are undone. Not the optimum, but each drop
- * is tried on the whole plan, so that none is made without effect.
+/* recompute_select.c - select the values to recompute instead of storing them.
+ * A greedy search: of the values stored across the op with the peak memory, the one
+ * with the most bytes per cost of recomputation is dropped, if that reduces the peak.
+ * At the end, drops that do not help are undone.  The result is not optimal, but each
+ * drop is tried with a complete plan, so that none is without effect.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -15,48 +14,48 @@
 #include <string.h>
 
 enum {
-    SMALL_GAIN = 50, /* cheap recomputing must save more than this fraction */
-    TRIES = 3,       /* attempts per value, at different peaks */
-    TINY = 4000,     /* values below this fraction of the peak are ignored */
+    SMALL_GAIN = 50,   /* a cheap drop must save more than 1/50 */
+    TRIES = 3,         /* maximum attempts per value, at different peaks */
+    TINY_VALUE = 4000, /* values below 1/4000 of the peak are ignored */
 };
-/* Limit of ops visited in all attempts together: some seconds. */
-static const double visit_limit = 3e7;
-/* Extra work allowed, as a fraction: the step stays below 1.35 times. */
-static const double most_added = 0.3;
+/* Maximum number of ops visited in all attempts: some seconds. */
+static const double max_visited = 3e7;
+/* Maximum additional cost, as a fraction: a step takes at most 1.35 times as long. */
+static const double max_added = 0.3;
 
 /* A search strategy. */
 struct strategy {
     bool cheap; /* without convolutions and products */
     bool often; /* recompute cheap values at each use */
-    bool fresh; /* start without drops, not from the current ones */
+    bool fresh; /* start without drops instead of the current ones */
 };
 
 struct work {
     const struct dnn_prog *prog;
     struct strategy strategy;
-    const struct dnn_plan_opts *asked; /* the caller's */
-    struct dnn_plan_opts opts;         /* the same, with answers cached */
-    char *answer;                      /* by operand: 0 unknown, 1 no, 2 yes */
-    int *start;        /* by op: where its operands begin in answer[]  */
+    const struct dnn_plan_opts *caller; /* of the caller */
+    struct dnn_plan_opts opts;          /* the same, but pitch() is cached */
+    char *answer;      /* by operand, of pitch(): 0 unknown, 1 no, 2 yes */
+    int *start;        /* by op: index of its first operand in answer[] */
     const int *origin; /* by op of the current program: the op of prog; NULL: it is prog
                           itself */
     struct dnn_arena *arena; /* owned */
-    bool *drop;              /* by value: recomputed where the backward part needs it */
-    bool *candidate;   /* by value: stored for the backward part, may be dropped */
-    bool *made;        /* by value: is recomputed now */
+    bool *drop;              /* by value: recomputed where the backward pass needs it */
+    bool *candidate;   /* by value: stored for the backward pass, may be dropped */
+    bool *recomputed;  /* by value: is recomputed now */
     int *mark;         /* by value: scratch of cost_of() */
     int *last_forward; /* by value: the last forward op that reads it            */
-    char *tries;       /* by value */
-    int *tried;        /* by value: the round in which it was tried              */
+    char *tries;       /* by value: number of attempts */
+    int *tried;        /* by value: the round of the last attempt */
     int marks, round;
-    double most;           /* limit of the work */
-    double visited;        /* ops visited so far */
-    struct dnn_prog *now;  /* owned: the program with the current drops */
-    struct dnn_plan *plan; /* owned: its lifetimes                   */
+    double max_work;          /* maximum cost of the program */
+    double visited;           /* ops visited so far */
+    struct dnn_prog *current; /* owned: the program with the current drops */
+    struct dnn_plan *plan;    /* owned: its lifetimes                   */
 };
 
-/* Ask the caller about each operand of the program only once: copies of an op have
- * the same answers. */
+/* Call pitch() of the caller only once for each operand of the program: copies of an op
+ * have the same result. */
 static bool pitch(void *arg, const struct dnn_prog *prog, int op, bool out, int i)
 {
     const struct work *w = arg;
@@ -65,42 +64,42 @@ static bool pitch(void *arg, const struct dnn_prog *prog, int op, bool out, int 
 
     (void)prog;
     if (*answer == 0)
-        *answer = w->asked->pitch(w->asked->arg, w->prog, o, out, i) ? 2 : 1;
+        *answer = w->caller->pitch(w->caller->arg, w->prog, o, out, i) ? 2 : 1;
     return *answer == 2;
 }
 
-/* The work of recomputing v and the values recomputed for it alone. */
+/* The cost of recomputing v, with the values that are recomputed only for v. */
 static double cost_of(struct work *w, int v)
 {
     const struct dnn_op *op = &w->prog->op[w->prog->value[v].op];
     double cost = dnn_plan_cost(w->prog, op);
 
-    if (w->made[v] || w->mark[v] == w->marks) return 0;
+    if (w->recomputed[v] || w->mark[v] == w->marks) return 0;
     w->mark[v] = w->marks;
     for (int i = 0; i < op->nin; i++)
         if (op->in[i] != DNN_NONE && w->drop[op->in[i]]) cost += cost_of(w, op->in[i]);
     return cost;
 }
 
-static void note_made(struct work *w, int v)
+static void mark_recomputed(struct work *w, int v)
 {
     const struct dnn_op *op = &w->prog->op[w->prog->value[v].op];
 
-    if (w->made[v]) return;
-    w->made[v] = true;
+    if (w->recomputed[v]) return;
+    w->recomputed[v] = true;
     for (int i = 0; i < op->nin; i++)
-        if (op->in[i] != DNN_NONE && w->drop[op->in[i]]) note_made(w, op->in[i]);
+        if (op->in[i] != DNN_NONE && w->drop[op->in[i]]) mark_recomputed(w, op->in[i]);
 }
 
 /* Find the values that are recomputed. */
-static void note_all_made(struct work *w)
+static void find_recomputed(struct work *w)
 {
-    memset(w->made, 0, (size_t)w->prog->nvalues * sizeof *w->made);
+    memset(w->recomputed, 0, (size_t)w->prog->nvalues * sizeof *w->recomputed);
     for (int o = w->prog->nforward; o < w->prog->nops; o++)
         for (int i = 0; i < w->prog->op[o].nin; i++) {
             int v = w->prog->op[o].in[i];
 
-            if (v != DNN_NONE && w->drop[v]) note_made(w, v);
+            if (v != DNN_NONE && w->drop[v]) mark_recomputed(w, v);
         }
 }
 
@@ -113,9 +112,9 @@ static double work_of(const struct dnn_prog *prog)
     return cost;
 }
 
-/* Plan with the current drops; accept them if the peak is at most limit and the work
- * within its limit. */
-static bool try(struct work *w, size_t limit)
+/* Plan with the current drops; accept them if the peak is at most limit and the cost at
+ * most max_work. */
+static bool try_drops(struct work *w, size_t limit)
 {
     int *origin = NULL;
     struct dnn_prog *prog =
@@ -128,7 +127,7 @@ static bool try(struct work *w, size_t limit)
     w->visited += w->prog->nops;
     bool good = prog != NULL &&
                 dnn_plan_survey(prog, &w->opts, &plan, &life, NULL) == 0 &&
-                plan->peak <= limit && work_of(prog) <= w->most;
+                plan->peak <= limit && work_of(prog) <= w->max_work;
 
     if (!good) {
         dnn_plan_free(plan);
@@ -136,11 +135,11 @@ static bool try(struct work *w, size_t limit)
         w->origin = before;
         return false;
     }
-    note_all_made(w);
+    find_recomputed(w);
     dnn_plan_free(w->plan);
-    dnn_prog_free(w->now);
+    dnn_prog_free(w->current);
     w->plan = plan;
-    w->now = prog;
+    w->current = prog;
     return true;
 }
 
@@ -148,21 +147,22 @@ static bool try(struct work *w, size_t limit)
 static bool across_peak(const struct work *w, int v)
 {
     const struct dnn_spot *s = &w->plan->spot[v];
-    int worst = w->plan->peak_op;
+    int peak_op = w->plan->peak_op;
 
-    if (worst < 0 || w->last_forward[v] >= worst || s->last <= worst) return false;
-    if (s->bytes < w->plan->peak / TINY) return false;
-    const struct dnn_op *op = &w->now->op[worst];
+    if (peak_op < 0 || w->last_forward[v] >= peak_op || s->last <= peak_op)
+        return false;
+    if (s->bytes < w->plan->peak / TINY_VALUE) return false;
+    const struct dnn_op *op = &w->current->op[peak_op];
     for (int i = 0; i < op->nin; i++)
         if (op->in[i] == v) return false;
     return true;
 }
 
-/* The value to drop next, DNN_NONE: none left. */
-static int pick(struct work *w)
+/* The value to drop next; DNN_NONE: no more. */
+static int pick_value(struct work *w)
 {
     int best = DNN_NONE;
-    double most = 0;
+    double best_gain = 0;
 
     for (int v = 0; v < w->prog->nvalues; v++) {
         if (!w->candidate[v] || w->drop[v] || w->tries[v] >= TRIES ||
@@ -170,8 +170,8 @@ static int pick(struct work *w)
             continue;
         w->marks++;
         double gain = (double)w->plan->spot[v].bytes / (cost_of(w, v) + 1);
-        if (gain <= most) continue;
-        most = gain;
+        if (gain <= best_gain) continue;
+        best_gain = gain;
         best = v;
     }
     return best;
@@ -180,12 +180,12 @@ static int pick(struct work *w)
 /* Drop values until the peak of temps is at most target. */
 static void drop_some(struct work *w, size_t target)
 {
-    while (w->plan->peak > target && w->visited < visit_limit) {
-        int v = pick(w);
+    while (w->plan->peak > target && w->visited < max_visited) {
+        int v = pick_value(w);
 
         if (v == DNN_NONE) break;
         w->drop[v] = true;
-        if (try(w, w->plan->peak)) {
+        if (try_drops(w, w->plan->peak)) {
             w->round++;
             continue;
         }
@@ -195,51 +195,51 @@ static void drop_some(struct work *w, size_t target)
     }
 }
 
-/* Undo drops that save nothing, or little, the most expensive first. */
+/* Undo drops that save nothing or little; the most expensive first. */
 static void undo_drops(struct work *w, size_t target)
 {
     size_t limit = w->plan->peak > target ? w->plan->peak : target;
 
     if (w->strategy.cheap) limit += limit / SMALL_GAIN;
-    bool *asked = dnn_alloc((size_t)w->prog->nvalues + 1);
+    bool *checked = dnn_alloc((size_t)w->prog->nvalues + 1);
 
     for (;;) {
         int v = DNN_NONE;
-        double most = -1;
+        double highest = -1;
 
         for (int u = 0; u < w->prog->nvalues; u++) {
-            if (!w->candidate[u] || !w->drop[u] || asked[u]) continue;
+            if (!w->candidate[u] || !w->drop[u] || checked[u]) continue;
             double cost = dnn_plan_cost(w->prog, &w->prog->op[w->prog->value[u].op]);
-            if (cost <= most) continue;
-            most = cost;
+            if (cost <= highest) continue;
+            highest = cost;
             v = u;
         }
-        if (v == DNN_NONE || w->visited > 2 * visit_limit) break;
-        asked[v] = true;
+        if (v == DNN_NONE || w->visited > 2 * max_visited) break;
+        checked[v] = true;
         w->drop[v] = false;
-        if (!try(w, limit)) w->drop[v] = true;
+        if (!try_drops(w, limit)) w->drop[v] = true;
     }
-    dnn_free(asked);
+    dnn_free(checked);
 }
 
-/* Find the values that can be recomputed. Those the backward part does not read are
- * dropped from the start, so that they are not stored for others; the others are
- * candidates. */
+/* Find the values that can be recomputed.  Those that the backward pass does not read
+ * are dropped from the start, so that they are not stored to recompute others; the
+ * others are candidates. */
 static void find_candidates(struct work *w)
 {
     const struct dnn_prog *prog = w->prog;
-    bool *wanted = dnn_alloc((size_t)prog->nvalues + 1);
+    bool *is_read = dnn_alloc((size_t)prog->nvalues + 1);
 
     if (w->strategy.fresh) memset(w->drop, 0, (size_t)prog->nvalues * sizeof *w->drop);
     for (int o = prog->nforward; o < prog->nops; o++)
         for (int i = 0; i < prog->op[o].nin; i++)
-            if (prog->op[o].in[i] != DNN_NONE) wanted[prog->op[o].in[i]] = true;
+            if (prog->op[o].in[i] != DNN_NONE) is_read[prog->op[o].in[i]] = true;
     for (int o = 0; o < prog->nforward; o++) {
         int v = prog->op[o].out[0];
 
         if (!dnn_plan_recomputable(prog, o, w->strategy.cheap)) continue;
-        /* A view costs nothing and stores nothing. */
-        if (!wanted[v] || dnn_op_info(prog->op[o].kind)->view)
+        /* A view needs neither time nor memory. */
+        if (!is_read[v] || dnn_op_info(prog->op[o].kind)->view)
             w->drop[v] = true;
         else
             w->candidate[v] = true;
@@ -248,29 +248,29 @@ static void find_candidates(struct work *w)
         w->drop[w->opts.keep[i]] = w->candidate[w->opts.keep[i]] = false;
     memset(w->tries, 0, (size_t)prog->nvalues);
     w->round++;
-    dnn_free(wanted);
+    dnn_free(is_read);
 }
 
-static void begin(struct work *w, const struct dnn_prog *prog,
-                  const struct dnn_plan_opts *opts)
+static void init_work(struct work *w, const struct dnn_prog *prog,
+                      const struct dnn_plan_opts *opts)
 {
     struct dnn_arena *arena = dnn_arena_make();
     size_t n = (size_t)prog->nvalues + 1;
 
     *w = (struct work){
         .prog = prog,
-        .asked = opts,
+        .caller = opts,
         .opts = *opts,
         .arena = arena,
         .start = dnn_arena_alloc(arena, ((size_t)prog->nops + 1) * sizeof *w->start),
         .drop = dnn_arena_alloc(arena, n * sizeof *w->drop),
         .candidate = dnn_arena_alloc(arena, n * sizeof *w->candidate),
-        .made = dnn_arena_alloc(arena, n * sizeof *w->made),
+        .recomputed = dnn_arena_alloc(arena, n * sizeof *w->recomputed),
         .mark = dnn_arena_alloc(arena, n * sizeof *w->mark),
         .last_forward = dnn_arena_alloc(arena, n * sizeof *w->last_forward),
         .tries = dnn_arena_alloc(arena, n * sizeof *w->tries),
         .tried = dnn_arena_alloc(arena, n * sizeof *w->tried),
-        .most = (1 + most_added) * work_of(prog)};
+        .max_work = (1 + max_added) * work_of(prog)};
     for (int o = 0; o < prog->nops; o++)
         w->start[o + 1] = w->start[o] + prog->op[o].nin + DNN_MAX_OUT;
     w->answer = dnn_arena_alloc(arena, (size_t)w->start[prog->nops] + 1);
@@ -297,24 +297,24 @@ static int bytes_of(const struct dnn_prog *prog, const struct dnn_plan_opts *opt
     return 0;
 }
 
-/* A program, its bytes and its work. */
-struct found {
+/* A program, its memory and its cost. */
+struct attempt {
     struct dnn_prog *prog; /* owned */
     size_t bytes;
     double work;
 };
 
-/* Within the limit less work is better, beyond it fewer bytes. */
-static bool better(const struct found *a, const struct found *b, size_t limit)
+/* Within the limit lower cost is better, otherwise less memory. */
+static bool better(const struct attempt *a, const struct attempt *b, size_t limit)
 {
     if (a->bytes <= limit && b->bytes <= limit) return a->work < b->work;
     return a->bytes < b->bytes;
 }
 
-/* Drop until all blocks take at most limit; the result replaces the best so far if
- * it is better. */
+/* Drop values until all blocks need at most limit.  The result replaces *best if it is
+ * better. */
 static int descend(struct work *w, struct strategy strategy, size_t limit,
-                   struct found *best, struct dnn_err *err)
+                   struct attempt *best, struct dnn_err *err)
 {
     enum { ROUNDS = 4 };
     size_t bytes = 0, temps = 0, excess = 0;
@@ -322,30 +322,29 @@ static int descend(struct work *w, struct strategy strategy, size_t limit,
     w->strategy = strategy;
     w->visited = 0;
     find_candidates(w);
-    if (!try(w, SIZE_MAX)) return 0;
+    if (!try_drops(w, SIZE_MAX)) return 0;
     for (int i = 0; i < ROUNDS; i++) {
-        DNN_TRY(bytes_of(w->now, &w->opts, &bytes, &temps, err));
+        DNN_TRY(bytes_of(w->current, &w->opts, &bytes, &temps, err));
         if (i > 0 && bytes <= limit) break;
         size_t fixed = bytes - temps + excess;
         size_t target = limit > fixed ? limit - fixed : 0;
         drop_some(w, target);
         undo_drops(w, target);
-        DNN_TRY(bytes_of(w->now, &w->opts, &bytes, &temps, err));
-        /* Packing needs a little more than the peak. */
+        DNN_TRY(bytes_of(w->current, &w->opts, &bytes, &temps, err));
+        /* The packed temps are a little larger than the peak. */
         excess += bytes > limit ? bytes - limit : 0;
         if (limit == 0) break;
     }
-    struct found got = {NULL, bytes, work_of(w->now)};
-    if (!better(&got, best, limit)) return 0;
+    struct attempt result = {NULL, bytes, work_of(w->current)};
+    if (!better(&result, best, limit)) return 0;
     dnn_prog_free(best->prog);
-    got.prog = dnn_plan_rewrite(w->prog, w->drop, strategy.often, NULL);
-    *best = got;
+    result.prog = dnn_plan_rewrite(w->prog, w->drop, strategy.often, NULL);
+    *best = result;
     return 0;
 }
 
-/* The strategies that drop more than cheap values, each starting from the cheap
- * ones. */
-static int descend_all(struct work *w, size_t limit, struct found *best,
+/* Run the strategies that drop all kinds of values; they start with the cheap drops. */
+static int descend_all(struct work *w, size_t limit, struct attempt *best,
                        struct dnn_err *err)
 {
     static const struct strategy strategies[] = {
@@ -365,7 +364,7 @@ static int descend_all(struct work *w, size_t limit, struct found *best,
     return 0;
 }
 
-/* What the new program computes in addition. */
+/* Compute the additional cost of the new program. */
 static void compare(const struct dnn_prog *old, const struct dnn_prog *new,
                     struct dnn_recomputed *what)
 {
@@ -390,16 +389,16 @@ int dnn_plan_recompute(const struct dnn_prog *prog,
     size_t limit = opts->how == DNN_RECOMPUTE_AUTO ? opts->limit : 0;
     size_t temps = 0;
 
-    begin(&w, prog, &opts->plan);
+    init_work(&w, prog, &opts->plan);
     int rc = bytes_of(prog, &w.opts, &sum.before, &temps, err);
-    struct found best = {dnn_plan_rewrite(prog, w.drop, false, NULL), sum.before,
-                         work_of(prog)};
+    struct attempt best = {dnn_plan_rewrite(prog, w.drop, false, NULL), sum.before,
+                           work_of(prog)};
     if (rc == 0 && any && temps >= opts->least)
         rc = descend(&w, (struct strategy){.cheap = true}, 0, &best, err);
     if (rc == 0 && any && more && best.bytes > limit)
         rc = descend_all(&w, limit, &best, err);
     dnn_plan_free(w.plan);
-    dnn_prog_free(w.now);
+    dnn_prog_free(w.current);
     dnn_arena_free(w.arena);
     if (rc < 0) {
         dnn_prog_free(best.prog);

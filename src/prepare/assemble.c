@@ -1,4 +1,4 @@
-/* assemble.c - all pieces into one dataset, which appears whole or not at all.
+/* assemble.c - writes all pieces to one dataset, which is created atomically.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -47,7 +47,7 @@ static void describe_columns(struct dnn_prepare_state *s)
 }
 
 static void add_piece(struct dnn_prepare_state *s, int64_t number,
-                      const struct dnn_piece_known *known, bool *begun)
+                      const struct dnn_piece_summary *summary, bool *begun)
 {
     int p = s->piece[number].split;
     struct dnn_split *split = &s->info.split[p];
@@ -55,27 +55,27 @@ static void add_piece(struct dnn_prepare_state *s, int64_t number,
     for (int k = 0; k < split->ncols; k++) {
         struct dnn_stored *to = &split->col[k];
 
-        dnn_stats_merge(to->stats, &known->stats[k]);
+        dnn_stats_merge(to->stats, &summary->stats[k]);
         for (int d = 0; d < DNN_MAX_SPACE; d++)
             if (!begun[p])
-                to->spacing[d] = known->spacing[k][d];
-            else if (to->spacing[d] != known->spacing[k][d])
+                to->spacing[d] = summary->spacing[k][d];
+            else if (to->spacing[d] != summary->spacing[k][d])
                 to->spacing[d] = -1;
     }
     begun[p] = true;
 }
 
-static int sum_up(struct dnn_prepare_state *s, struct dnn_err *err)
+static int merge_summaries(struct dnn_prepare_state *s, struct dnn_err *err)
 {
     bool begun[DNN_MAX_SPLITS] = {false};
     int rc = 0;
 
     for (int64_t i = 0; dnn_comm_rank(s->comm) == 0 && rc == 0 && i < s->npieces; i++) {
-        struct dnn_piece_known *known = NULL;
+        struct dnn_piece_summary *summary = NULL;
 
-        rc = dnn_piece_known(s, i, &known, err);
-        if (rc == 0) add_piece(s, i, known, begun);
-        dnn_free(known);
+        rc = dnn_piece_summary(s, i, &summary, err);
+        if (rc == 0) add_piece(s, i, summary, begun);
+        dnn_free(summary);
     }
     DNN_TRY(dnn_comm_agree(s->comm, rc, err));
     for (int p = 0; p < s->parts.n; p++)
@@ -90,7 +90,8 @@ static int sum_up(struct dnn_prepare_state *s, struct dnn_err *err)
     return 0;
 }
 
-/* Spacing that differs is not known; classes nobody foretold are those that occur. */
+/* Spacing that differs between samples becomes 0 (unknown).  If more classes occur than
+ * declared, their number is raised. */
 static void finish_columns(struct dnn_prepare_state *s)
 {
     for (int k = 0; k < s->states.n; k++) {
@@ -143,7 +144,7 @@ static int put_piece(struct dnn_prepare_state *s, struct dnn_dataset_writer *wri
 
 static int check_stop(struct dnn_prepare_state *s, struct dnn_err *err)
 {
-    int64_t number = dnn_stop_asked();
+    int64_t number = dnn_stop_requested();
 
     DNN_TRY(dnn_comm_allreduce(s->comm, "signals", &number, 1, DNN_COMM_I64,
                                DNN_COMM_MAX, err));
@@ -183,7 +184,7 @@ int dnn_assemble(struct dnn_prepare_state *s, char hash[33], struct dnn_err *err
     char *name = NULL;
 
     describe_columns(s);
-    DNN_TRY(sum_up(s, err));
+    DNN_TRY(merge_summaries(s, err));
     finish_columns(s);
     s->info.provenance = dnn_record_text(s);
     if (s->prepare->compress != NULL) {

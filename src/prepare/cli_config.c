@@ -98,8 +98,8 @@ static void add_texts(struct dnn_buf *out, const char *text)
     dnn_buf_add(out, "]");
 }
 
-/* A number, true, false, numbers with commas, or else a text. */
-static void add_guess(struct dnn_buf *out, const char *text)
+/* A number, true, false or a list of numbers as such, anything else as a string. */
+static void add_value(struct dnn_buf *out, const char *text)
 {
     struct dnn_buf list = {0};
     double number;
@@ -137,7 +137,7 @@ static int add_import(struct dnn_buf *out, const struct dnn_cli_config *w,
         else if (f->type == DNN_F_TEXTS)
             add_texts(out, w->import[i]);
         else if (f->type == DNN_F_INT)
-            add_guess(out, w->import[i]);
+            add_value(out, w->import[i]);
         else
             dnn_prepare_quote(out, w->import[i]);
     }
@@ -160,7 +160,7 @@ static int add_generator(struct dnn_buf *out, const struct dnn_cli_config *w,
         dnn_buf_add(out, ", ");
         dnn_prepare_quote(out, key);
         dnn_buf_add(out, ": ");
-        add_guess(out, equals + 1);
+        add_value(out, equals + 1);
         dnn_free(key);
     }
     dnn_buf_add(out, "}");
@@ -174,7 +174,7 @@ static void begin_step(struct dnn_buf *out, const char *name)
     dnn_buf_add(out, "%s{\"%s\": ", out->len > 0 ? ", " : "", name);
 }
 
-/* A share, or the name of a list. */
+/* Fractions or names of list files, separated by commas. */
 static int add_split(struct dnn_buf *out, const struct dnn_cli_config *w,
                      struct dnn_err *err)
 {
@@ -194,7 +194,7 @@ static int add_split(struct dnn_buf *out, const struct dnn_cli_config *w,
 
         if (p < DNN_PREPARE_PARTS) {
             dnn_buf_add(out, ", \"%s\": ", dnn_prepare_parts[p]);
-            add_guess(out, word);
+            add_value(out, word);
         }
         dnn_free(word);
         if (p >= DNN_PREPARE_PARTS)
@@ -206,7 +206,7 @@ static int add_split(struct dnn_buf *out, const struct dnn_cli_config *w,
     }
     if (w->folds != NULL) {
         dnn_buf_add(out, ", \"folds\": ");
-        add_guess(out, w->folds);
+        add_value(out, w->folds);
     }
     dnn_buf_add(out, "}}");
     return 0;
@@ -270,7 +270,7 @@ static int add_steps(struct dnn_buf *out, const struct dnn_cli_config *w,
     return 0;
 }
 
-/* ---- the whole ---- */
+/* ---- everything ---- */
 
 static int add_all(struct dnn_buf *out, struct dnn_buf *steps,
                    const struct dnn_cli_config *w, struct dnn_err *err)
@@ -295,7 +295,7 @@ static int add_all(struct dnn_buf *out, struct dnn_buf *steps,
         if (keys[i].text == NULL) continue;
         dnn_buf_add(out, ", \"%s\": ", keys[i].key);
         if (keys[i].number)
-            add_guess(out, keys[i].text);
+            add_value(out, keys[i].text);
         else
             dnn_prepare_quote(out, keys[i].text);
     }
@@ -306,22 +306,21 @@ static int add_all(struct dnn_buf *out, struct dnn_buf *steps,
     return 0;
 }
 
-int dnn_prepare_spell(const struct dnn_cli_config *words, char **out,
-                      struct dnn_err *err)
+int dnn_prepare_cli_json(const struct dnn_cli_config *cli, char **out,
+                         struct dnn_err *err)
 {
     struct dnn_buf text = {0}, steps = {0};
 
-    if ((words->from == NULL) == (words->generate == NULL))
+    if ((cli->from == NULL) == (cli->generate == NULL))
         return dnn_fail(
             err, DNN_EUSAGE,
-            words->from == NULL
+            cli->from == NULL
                 ? "give a configuration file, --from=PATH or --generate=NAME"
                 : "give either --from or --generate, not both");
-    if (words->to == NULL)
-        return dnn_fail(err, DNN_EUSAGE, "--to=DATASET.bp is missing");
-    if (words->generate == NULL && words->set.count > 0)
+    if (cli->to == NULL) return dnn_fail(err, DNN_EUSAGE, "--to=DATASET.bp is missing");
+    if (cli->generate == NULL && cli->set.count > 0)
         return dnn_fail(err, DNN_EUSAGE, "--set needs --generate");
-    int rc = add_all(&text, &steps, words, err);
+    int rc = add_all(&text, &steps, cli, err);
     dnn_buf_free(&steps);
     if (rc < 0)
         dnn_buf_free(&text);

@@ -1,4 +1,4 @@
-/* state.c - a column between two steps: what its numbers mean.
+/* column_state.c - the state of a column between two steps: dtype, scale and offset.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

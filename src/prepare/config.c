@@ -53,7 +53,7 @@ const struct dnn_field dnn_prepare_source_fields[] = {
 
 /* ---- where samples come from ---- */
 
-/* Plain paths; everything else of an import is at its default. */
+/* "from" is a path: all other keys of the import have their defaults. */
 static int read_paths(const struct dnn_jobj *at, struct dnn_arena *arena,
                       struct dnn_import *how, struct dnn_err *err)
 {
@@ -167,7 +167,7 @@ static int read_size(const struct dnn_jobj *top, const char *key, int64_t def,
                          dnn_json_quote(quote, &at));
 }
 
-/* The steps of which there is at most one, where they are looked for. */
+/* Remembers the steps of which there may be only one. */
 static int note_step(const struct dnn_jobj *at, struct dnn_prepare *p, int i,
                      struct dnn_err *err)
 {
@@ -227,7 +227,7 @@ static int check_compress(const struct dnn_jobj *top, const struct dnn_prepare *
     return rc;
 }
 
-/* The dataset's name is used for others beside it. */
+/* The names of temporary files next to the dataset are derived from its name. */
 static bool good_name(const char *to)
 {
     size_t len = strlen(to);

@@ -1,4 +1,4 @@
-/* describe.c - a table of what a dataset holds, for people.
+/* describe.c - prints the contents of a dataset as tables.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -24,7 +24,8 @@ struct disk {
     int64_t files, bytes;
 };
 
-static int weigh(const char *path, int depth, struct disk *sum, struct dnn_err *err)
+static int add_disk_usage(const char *path, int depth, struct disk *sum,
+                          struct dnn_err *err)
 {
     struct dirent *entry;
     struct stat st;
@@ -45,7 +46,7 @@ static int weigh(const char *path, int depth, struct disk *sum, struct dnn_err *
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
         char *below = dnn_format("%s/%s", path, entry->d_name);
-        rc = weigh(below, depth + 1, sum, err);
+        rc = add_disk_usage(below, depth + 1, sum, err);
         dnn_free(below);
     }
     closedir(dir);
@@ -78,7 +79,7 @@ static void range_text(char out[96], const struct dnn_stored *col)
         snprintf(out, 96, "-");
 }
 
-/* Mean and deviation over all channels, if there is one of them. */
+/* Mean and standard deviation, if there is only one channel. */
 static void moments_text(char mean[32], char std[32], const struct dnn_stored *col)
 {
     const struct dnn_stats *s = col->stats;
@@ -90,7 +91,7 @@ static void moments_text(char mean[32], char std[32], const struct dnn_stored *c
     snprintf(std, 32, "%.5g", dnn_stats_std(s, 0));
 }
 
-/* Scale and offset, if stored numbers are not the values. */
+/* Scale and offset, if stored elements are not the values. */
 static void scale_text(char out[96], const struct dnn_stored *col)
 {
     if (col->nscale == 0)
@@ -104,7 +105,7 @@ static void scale_text(char out[96], const struct dnn_stored *col)
         snprintf(out, 96, ", scaled per channel (%d channels)", col->nscale);
 }
 
-static void columns(const struct dnn_split *split, FILE *where)
+static void print_columns(const struct dnn_split *split, FILE *where)
 {
     int name = 6, shape = 5, range = 5;
     char text[DNN_SHAPE_TEXT], span[96], mean[32], std[32];
@@ -133,10 +134,10 @@ static void columns(const struct dnn_split *split, FILE *where)
     }
 }
 
-/* What of a column needs more than a line. */
-static void details(const struct dnn_stored *col, FILE *where)
+/* What does not fit into the column's line of the table. */
+static void print_details(const struct dnn_stored *col, FILE *where)
 {
-    /* What only goes along (a matrix) has its range in the table. */
+    /* For extra columns (such as a matrix) the range in the table is enough. */
     const struct dnn_stats *s = col->column.role == DNN_ROLE_EXTRA ? NULL : col->stats;
     char scale[96];
 
@@ -159,8 +160,8 @@ static void details(const struct dnn_stored *col, FILE *where)
 
 /* ---- the record ---- */
 
-/* The names of a list of steps: each is an object of one key, or a text. */
-static bool names(const struct dnn_jobj *list, struct dnn_buf *out)
+/* The names in a list of steps: each is an object with one key, or a string. */
+static bool step_names(const struct dnn_jobj *list, struct dnn_buf *out)
 {
     const char *text;
 
@@ -179,7 +180,7 @@ static bool names(const struct dnn_jobj *list, struct dnn_buf *out)
     return out->len > 0;
 }
 
-static void member(const struct dnn_jobj *at, FILE *where)
+static void print_member(const struct dnn_jobj *at, FILE *where)
 {
     char quote[DNN_JSON_QUOTE];
     struct dnn_buf list = {0};
@@ -189,7 +190,7 @@ static void member(const struct dnn_jobj *at, FILE *where)
     case DNN_J_LIST:
         if (dnn_json_count(at) == 0)
             fprintf(where, "  %-12s  none\n", at->name);
-        else if (names(at, &list) && list.len <= 100)
+        else if (step_names(at, &list) && list.len <= 100)
             fprintf(where, "  %-12s  %s\n", at->name, list.text);
         else
             fprintf(where, "  %-12s  %zu entries\n", at->name, dnn_json_count(at));
@@ -208,8 +209,8 @@ static void member(const struct dnn_jobj *at, FILE *where)
     dnn_buf_free(&list);
 }
 
-static int provenance(const char *path, const char *text, FILE *where,
-                      struct dnn_err *err)
+static int print_provenance(const char *path, const char *text, FILE *where,
+                            struct dnn_err *err)
 {
     struct dnn_json *json = NULL;
 
@@ -222,7 +223,7 @@ static int provenance(const char *path, const char *text, FILE *where,
         if (dnn_json_count(&top) > 0) fputs("\nhistory\n", where);
         for (struct dnn_jobj at = dnn_json_first(&top); at.val != NULL;
              at = dnn_json_next(&at))
-            member(&at, where);
+            print_member(&at, where);
     } else if (err != NULL) {
         rc = err->code = DNN_EDATA;
     }
@@ -231,17 +232,17 @@ static int provenance(const char *path, const char *text, FILE *where,
     return rc;
 }
 
-/* ---- all of it ---- */
+/* ---- everything ---- */
 
-static void split_of(const struct dnn_split *split, FILE *where)
+static void print_split(const struct dnn_split *split, FILE *where)
 {
     fprintf(where, "\n%s: %" PRId64 " samples in chunks of %" PRId64, split->name,
             split->count, split->chunk);
     if (split->folds > 0) fprintf(where, ", %" PRId64 " folds", split->folds);
     fputc('\n', where);
-    columns(split, where);
+    print_columns(split, where);
     for (int k = 0; k < split->ncols; k++)
-        details(&split->col[k], where);
+        print_details(&split->col[k], where);
 }
 
 int dnn_prepare_describe(const char *path, FILE *where, struct dnn_err *err)
@@ -252,7 +253,7 @@ int dnn_prepare_describe(const char *path, FILE *where, struct dnn_err *err)
 
     DNN_TRY(dnn_dataset_open(NULL, path, 1, &dataset, err));
     const struct dnn_dataset_info *info = dnn_dataset_info(dataset);
-    int rc = weigh(path, 0, &disk, err);
+    int rc = add_disk_usage(path, 0, &disk, err);
     if (rc == 0) {
         fprintf(
             where, "%s\n  hash          %s\n  on disk       %s in %" PRId64 " file%s\n",
@@ -264,8 +265,8 @@ int dnn_prepare_describe(const char *path, FILE *where, struct dnn_err *err)
                     info->split[i].count);
         fputc('\n', where);
         for (int i = 0; i < info->nsplits; i++)
-            split_of(&info->split[i], where);
-        rc = provenance(path, info->provenance, where, err);
+            print_split(&info->split[i], where);
+        rc = print_provenance(path, info->provenance, where, err);
     }
     dnn_dataset_close(dataset);
     return rc;

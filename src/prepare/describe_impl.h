@@ -15,8 +15,8 @@ enum { DNN_DESCRIBE_WIDTH = 64 }; /* columns of a histogram */
 /* A line for each channel. */
 void dnn_describe_channels(const struct dnn_stats *stats, FILE *where);
 
-/* How often values occur, from the smallest to the largest, over all channels.  Blocks
- * where the environment says that the terminal has them (UTF-8), else #. */
+/* A histogram of the values of all channels.  Bars are Unicode blocks if the locale is
+ * UTF-8, else '#'. */
 void dnn_describe_histogram(const struct dnn_stats *stats, FILE *where);
 
 /* A line for each class: number, name, count, share and bar.  stats may be NULL. */

@@ -14,7 +14,7 @@
 enum {
     WIDTH = DNN_DESCRIBE_WIDTH,
     ROWS = 4,   /* of a histogram                     */
-    LEVELS = 8, /* that a character can show          */
+    LEVELS = 8, /* heights that a character can show  */
     BAR = 30,   /* columns of a class's bar           */
     SHOWN = 40, /* classes, channels: lines at most   */
 };
@@ -50,9 +50,9 @@ void dnn_describe_channels(const struct dnn_stats *s, FILE *where)
         fprintf(where, "    and %d more channels\n", s->nchannels - most);
 }
 
-/* Counts per column of text, from the first bin that is not empty to the last: what
- * lies in a bin is spread over the columns it covers. */
-static bool gather(const struct dnn_stats *s, double count[WIDTH])
+/* Counts per text column, from the first to the last bin that is not empty; the count
+ * of a bin is spread over the columns it covers.  false: fewer than two bins. */
+static bool count_columns(const struct dnn_stats *s, double count[WIDTH])
 {
     int first = 0, last = DNN_STATS_BINS - 1;
 
@@ -60,7 +60,7 @@ static bool gather(const struct dnn_stats *s, double count[WIDTH])
         first++;
     while (last > first && s->bin[last] == 0)
         last--;
-    if (first >= last) return false;                  /* none, or all in one */
+    if (first >= last) return false;                  /* no bin or one */
     double wide = (double)WIDTH / (last - first + 1); /* of a bin, in columns */
     memset(count, 0, WIDTH * sizeof(*count));
     for (int b = first; b <= last; b++) {
@@ -75,8 +75,8 @@ static bool gather(const struct dnn_stats *s, double count[WIDTH])
     return true;
 }
 
-/* Smallest and largest number of all channels. */
-static void ends(const struct dnn_stats *s, double *low, double *high)
+/* Smallest and largest value of all channels. */
+static void value_range(const struct dnn_stats *s, double *low, double *high)
 {
     *low = INFINITY;
     *high = -INFINITY;
@@ -86,7 +86,7 @@ static void ends(const struct dnn_stats *s, double *low, double *high)
     }
 }
 
-/* To a thousandth of the span or less: bins do not tell more. */
+/* Rounds to a thousandth of the span or less: bins are not more precise. */
 static double rounded(double x, double span)
 {
     double step = pow(10, floor(log10(span)) - 3);
@@ -103,11 +103,11 @@ void dnn_describe_histogram(const struct dnn_stats *s, FILE *where)
     bool blocks = utf8();
     char left[32], right[32];
 
-    if (!gather(s, count)) return;
-    ends(s, &low, &high);
+    if (!count_columns(s, count)) return;
+    value_range(s, &low, &high);
     for (int i = 0; i < WIDTH; i++)
         if (count[i] > most) most = count[i];
-    /* Roots, so that what is rare beside a large background can be seen. */
+    /* Square roots, so that rare values next to a large background are visible. */
     for (int row = ROWS - 1; row >= 0; row--) {
         fputs("    |", where);
         for (int i = 0; i < WIDTH; i++) {
@@ -133,7 +133,7 @@ void dnn_describe_histogram(const struct dnn_stats *s, FILE *where)
 
 /* ---- classes ---- */
 
-static void bar(double share, bool blocks, FILE *where)
+static void print_bar(double share, bool blocks, FILE *where)
 {
     static const char *const part[] = {"",       "\u258f", "\u258e", "\u258d",
                                        "\u258c", "\u258b", "\u258a", "\u2589"};
@@ -183,7 +183,7 @@ void dnn_describe_classes(const struct dnn_column *column, const struct dnn_stat
             double count = (double)s->class_count[i];
 
             fprintf(where, "  %*.0f  %5.1f %%", number, count, 100 * count / total);
-            bar(count / top, blocks, where);
+            print_bar(count / top, blocks, where);
         }
         fputc('\n', where);
     }

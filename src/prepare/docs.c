@@ -1,4 +1,4 @@
-/* docs.c - the manual of the configuration's keys, from the tables that read them.
+/* docs.c - prints the configuration keys as Markdown, from the tables that read them.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -62,7 +62,7 @@ static void make_header(const struct dnn_stored *col, unsigned char *head)
     put32(head + 108, HEADER);
     put32(head + 112, 1);
     head[123] = MILLIMETRES;
-    put16(head + 254, 1); /* the matrix of the lines at 280 is in force */
+    put16(head + 254, 1); /* sform_code: use the matrix at offset 280 */
     memcpy(head + 344, "n+1", 4);
 }
 
@@ -79,7 +79,7 @@ static int write_column(const struct dnn_stored *col, const void *data,
     at += HEADER;
     for (int64_t c = 0; c < channels; c++)
         for (int64_t i = c; i < count; i += channels, at += each) {
-            double value = dnn_plane_number(col, data, i);
+            double value = dnn_plane_value(col, data, i);
 
             if (each == 2)
                 put16(at, (int)value);
@@ -126,10 +126,10 @@ static int export_column(struct dnn_dataset *dataset, int split, int column,
     for (int64_t i = 0; i < s->count && rc == 0; i++) {
         char **name = NULL;
 
-        rc = dnn_dataset_ask(dataset, split, column, i, 1, data, err);
+        rc = dnn_dataset_request(dataset, split, column, i, 1, data, err);
         if (rc == 0) rc = dnn_dataset_fetch(dataset, err);
         if (rc == 0)
-            rc = dnn_dataset_about(dataset, split, i, 1, &name, NULL, NULL, err);
+            rc = dnn_dataset_metadata(dataset, split, i, 1, &name, NULL, NULL, err);
         if (rc == 0) {
             char *base = file_name(name[0]);
             char *path = dnn_format("%s/%s.nii", dir, base);

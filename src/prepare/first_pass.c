@@ -1,7 +1,7 @@
-/* first_pass.c - what must be known of all samples before any of them is finished.
+/* first_pass.c - first passes over all samples: classes, boxes, statistics, checksums.
  *
- * Samples are counted in blocks whose number does not depend on the ranks, and
- * blocks are put together in their order: the result is always the same.
+ * Samples are processed in blocks, which do not depend on the number of ranks and are
+ * merged in order, so the results do not depend on it either.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -11,33 +11,34 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Few large samples are a block each; of many small ones, so many are. */
-enum { PORTIONS = 256, FEW = 32, MANY = 1024 };
+/* Up to MAX_BLOCKS samples are a block each; of more, about BLOCK_SIZE form a block,
+ * but there are at least MIN_BLOCKS and at most MAX_BLOCKS blocks. */
+enum { MAX_BLOCKS = 256, MIN_BLOCKS = 32, BLOCK_SIZE = 1024 };
 
-struct block {
+struct pass {
     struct dnn_prepare_state *s;
-    int64_t total, n; /* things, blocks */
-    int step;         /* stats: before which step */
-    int train;        /* stats: of this part only; -1: of all */
-    int column;       /* classes: where the label is */
+    int64_t total, n; /* samples or files; blocks */
+    int step;         /* stats: computed before this step */
+    int train;        /* stats: of this split only; -1: of all */
+    int column;       /* classes: the column of labels */
 };
 
-static struct block blocks(struct dnn_prepare_state *s, int64_t total)
+static struct pass make_pass(struct dnn_prepare_state *s, int64_t total)
 {
-    int64_t n = total / MANY;
+    int64_t n = total / BLOCK_SIZE;
 
-    if (n < FEW) n = FEW;
-    if (n > PORTIONS || total <= PORTIONS) n = PORTIONS;
-    return (struct block){.s = s, .total = total, .n = total < n ? total : n};
+    if (n < MIN_BLOCKS) n = MIN_BLOCKS;
+    if (n > MAX_BLOCKS || total <= MAX_BLOCKS) n = MAX_BLOCKS;
+    return (struct pass){.s = s, .total = total, .n = total < n ? total : n};
 }
 
-static int64_t begin_of(const struct block *p, int64_t number)
+static int64_t begin_of(const struct pass *p, int64_t number)
 {
     return p->total / p->n * number + p->total % p->n * number / p->n;
 }
 
-/* Rank 0 reads all blocks; everybody gets their bytes, one after the other. */
-static int gather(const struct block *p, const char *name, struct dnn_buf *out,
+/* Rank 0 reads all blocks and broadcasts their bytes, concatenated. */
+static int gather(const struct pass *p, const char *name, struct dnn_buf *out,
                   struct dnn_err *err)
 {
     struct dnn_comm *comm = p->s->comm;
@@ -62,9 +63,9 @@ static int gather(const struct block *p, const char *name, struct dnn_buf *out,
     return len == 0 ? 0 : dnn_comm_bcast(comm, "a pass", out->text, len, 0, err);
 }
 
-/* A number of each sample, from as many numbers as there are in a pass. */
-static int gather_numbers(const struct block *p, const char *name, int64_t **out,
-                          struct dnn_err *err)
+/* The result of a pass that computes one integer per sample. */
+static int gather_ints(const struct pass *p, const char *name, int64_t **out,
+                       struct dnn_err *err)
 {
     struct dnn_buf buf = {0};
     int rc = gather(p, name, &buf, err);
@@ -85,7 +86,7 @@ static int gather_numbers(const struct block *p, const char *name, int64_t **out
 static int make_classes(void *arg, int64_t number, struct dnn_buf *out,
                         struct dnn_err *err)
 {
-    const struct block *p = arg;
+    const struct pass *p = arg;
     const struct dnn_origins *origins = &p->s->origins;
     struct dnn_sample sample = {0};
     int rc = 0;
@@ -115,8 +116,10 @@ static int make_classes(void *arg, int64_t number, struct dnn_buf *out,
     return rc;
 }
 
-/* Where the sources know classes without reading; *known: they do. */
-static int ask_classes(struct dnn_prepare_state *s, bool *known, struct dnn_err *err)
+/* The classes, if all sources have them without reading samples; else *known is
+ * false. */
+static int classes_of_sources(struct dnn_prepare_state *s, bool *known,
+                              struct dnn_err *err)
 {
     int64_t n = s->origins.count, bad = 0;
     int64_t *class = dnn_alloc((size_t)(n + 1) * sizeof *class);
@@ -142,13 +145,13 @@ static int ask_classes(struct dnn_prepare_state *s, bool *known, struct dnn_err 
     return rc;
 }
 
-int dnn_learn_classes(struct dnn_prepare_state *s, struct dnn_err *err)
+int dnn_pass_classes(struct dnn_prepare_state *s, struct dnn_err *err)
 {
-    struct block p = blocks(s, s->origins.count);
-    struct dnn_units pass = {"classes", "reading classes", p.n, make_classes, &p};
+    struct pass p = make_pass(s, s->origins.count);
+    struct dnn_units units = {"classes", "reading classes", p.n, make_classes, &p};
     bool known = false;
 
-    DNN_TRY(ask_classes(s, &known, err));
+    DNN_TRY(classes_of_sources(s, &known, err));
     if (known) return 0;
     p.column = -1;
     for (int k = s->origins.states.n; k-- > 0;)
@@ -159,8 +162,8 @@ int dnn_learn_classes(struct dnn_prepare_state *s, struct dnn_err *err)
         return dnn_fail(err, DNN_ECONFIG,
                         "stratify and balance need class labels, one per sample; these "
                         "targets are not labels");
-    DNN_TRY(dnn_units_run(&s->work, s->comm, &pass, err));
-    return gather_numbers(&p, pass.name, &s->class, err);
+    DNN_TRY(dnn_units_run(&s->work, s->comm, &units, err));
+    return gather_ints(&p, units.name, &s->class, err);
 }
 
 /* ---- boxes ---- */
@@ -168,7 +171,7 @@ int dnn_learn_classes(struct dnn_prepare_state *s, struct dnn_err *err)
 static int make_boxes(void *arg, int64_t number, struct dnn_buf *out,
                       struct dnn_err *err)
 {
-    const struct block *p = arg;
+    const struct pass *p = arg;
     struct dnn_pipeline pipeline;
     int rc = 0;
 
@@ -188,7 +191,7 @@ static int make_boxes(void *arg, int64_t number, struct dnn_buf *out,
     return rc;
 }
 
-/* The number of boxes if all samples have the same extents; else 0. */
+/* The number of boxes per sample if all samples have the same extents; else 0. */
 static int64_t boxes_of_all(const struct dnn_prepare_step *step, struct dnn_err *err)
 {
     const struct dnn_slice_cfg *c = step->cfg;
@@ -198,7 +201,7 @@ static int64_t boxes_of_all(const struct dnn_prepare_step *step, struct dnn_err 
     for (int k = 0; k < step->before->n; k++) {
         const struct dnn_column_state *state = &step->before->state[k];
 
-        if ((step->on >> k & 1) == 0) continue;
+        if ((step->columns >> k & 1) == 0) continue;
         for (int d = 0; d < dnn_column_state_space(state); d++)
             if (state->column.shape.dim[d] == DNN_UNKNOWN) return 0;
         if (total > 0) continue;
@@ -214,16 +217,16 @@ static int64_t boxes_of_all(const struct dnn_prepare_step *step, struct dnn_err 
     return total;
 }
 
-int dnn_learn_boxes(struct dnn_prepare_state *s, struct dnn_err *err)
+int dnn_pass_boxes(struct dnn_prepare_state *s, struct dnn_err *err)
 {
-    struct block p = blocks(s, s->origins.count);
-    struct dnn_units pass = {"boxes", "measuring volumes", p.n, make_boxes, &p};
+    struct pass p = make_pass(s, s->origins.count);
+    struct dnn_units units = {"boxes", "measuring volumes", p.n, make_boxes, &p};
     int64_t all = boxes_of_all(&s->prepare->step[s->prepare->slice], err);
 
     if (all < 0) return (int)all;
     if (all == 0) {
-        DNN_TRY(dnn_units_run(&s->work, s->comm, &pass, err));
-        return gather_numbers(&p, pass.name, &s->boxes, err);
+        DNN_TRY(dnn_units_run(&s->work, s->comm, &units, err));
+        return gather_ints(&p, units.name, &s->boxes, err);
     }
     s->boxes = dnn_alloc((size_t)(p.total + 1) * sizeof *s->boxes);
     for (int64_t i = 0; i < p.total; i++)
@@ -233,7 +236,7 @@ int dnn_learn_boxes(struct dnn_prepare_state *s, struct dnn_err *err)
 
 /* ---- statistics ---- */
 
-static int add_sample(const struct block *p, struct dnn_pipeline *pipeline, int64_t i,
+static int add_sample(const struct pass *p, struct dnn_pipeline *pipeline, int64_t i,
                       struct dnn_stats *stats, struct dnn_err *err)
 {
     const struct dnn_prepare_step *step = &p->s->prepare->step[p->step];
@@ -244,7 +247,7 @@ static int add_sample(const struct block *p, struct dnn_pipeline *pipeline, int6
 
         DNN_TRY(dnn_pipeline_box(pipeline, b, &box, err));
         for (int k = 0; k < step->before->n; k++) {
-            if ((step->on >> k & 1) == 0) continue;
+            if ((step->columns >> k & 1) == 0) continue;
             if (dnn_pipeline_stats(pipeline, &step->before->state[k], &box->col[k],
                                    &stats[k], err) == 0)
                 continue;
@@ -274,7 +277,7 @@ static struct dnn_stats *start_stats(const struct dnn_prepare_step *step)
 static int make_stats(void *arg, int64_t number, struct dnn_buf *out,
                       struct dnn_err *err)
 {
-    const struct block *p = arg;
+    const struct pass *p = arg;
     const struct dnn_prepare_step *step = &p->s->prepare->step[p->step];
     struct dnn_stats *stats = start_stats(step);
     struct dnn_pipeline pipeline;
@@ -289,13 +292,14 @@ static int make_stats(void *arg, int64_t number, struct dnn_buf *out,
     }
     dnn_pipeline_stop(&pipeline);
     for (int k = 0; rc == 0 && k < step->before->n; k++)
-        if ((step->on >> k & 1) != 0) dnn_buf_bytes(out, &stats[k], sizeof stats[k]);
+        if ((step->columns >> k & 1) != 0)
+            dnn_buf_bytes(out, &stats[k], sizeof stats[k]);
     dnn_free(stats);
     return rc;
 }
 
-/* Rank 0 merges one block after the other: they are large. */
-static int merge_stats(const struct block *p, const char *name, struct dnn_stats *stats,
+/* Rank 0 merges block by block, because statistics are large. */
+static int merge_stats(const struct pass *p, const char *name, struct dnn_stats *stats,
                        struct dnn_err *err)
 {
     const struct dnn_prepare_step *step = &p->s->prepare->step[p->step];
@@ -308,7 +312,7 @@ static int merge_stats(const struct block *p, const char *name, struct dnn_stats
 
         rc = dnn_work_load(&p->s->work, name, i, &bytes, &len, err);
         for (int k = 0; rc == 0 && k < step->before->n; k++) {
-            if ((step->on >> k & 1) == 0) continue;
+            if ((step->columns >> k & 1) == 0) continue;
             if (at + sizeof *one > len) {
                 rc = dnn_fail(err, DNN_EIO, "%s: the pass \"%s\" is incomplete",
                               p->s->work.dir, name);
@@ -324,27 +328,27 @@ static int merge_stats(const struct block *p, const char *name, struct dnn_stats
     return rc;
 }
 
-int dnn_learn_stats(struct dnn_prepare_state *s, int step,
-                    enum dnn_prepare_step_need need, struct dnn_err *err)
+int dnn_pass_stats(struct dnn_prepare_state *s, int step,
+                   enum dnn_prepare_step_need need, struct dnn_err *err)
 {
-    struct dnn_prepare_step *edit = &s->prepare->step[step];
-    struct block p = blocks(s, s->origins.count);
+    struct dnn_prepare_step *target = &s->prepare->step[step];
+    struct pass p = make_pass(s, s->origins.count);
     char name[32], title[64];
     int rc = 0;
 
     snprintf(name, sizeof name, "stats%d", step);
-    snprintf(title, sizeof title, "measuring for %s", edit->type->name);
-    struct dnn_units pass = {name, title, p.n, make_stats, &p};
+    snprintf(title, sizeof title, "measuring for %s", target->type->name);
+    struct dnn_units units = {name, title, p.n, make_stats, &p};
     p.step = step;
     p.train = -1;
     for (int i = 0; need == DNN_NEED_TRAIN && i < s->parts.n; i++)
         if (strcmp(s->parts.name[i], "train") == 0) p.train = i;
-    DNN_TRY(dnn_units_run(&s->work, s->comm, &pass, err));
-    edit->found = start_stats(edit);
-    if (dnn_comm_rank(s->comm) == 0) rc = merge_stats(&p, name, edit->found, err);
+    DNN_TRY(dnn_units_run(&s->work, s->comm, &units, err));
+    target->stats = start_stats(target);
+    if (dnn_comm_rank(s->comm) == 0) rc = merge_stats(&p, name, target->stats, err);
     DNN_TRY(dnn_comm_agree(s->comm, rc, err));
-    return dnn_comm_bcast(s->comm, "statistics", edit->found,
-                          (size_t)edit->before->n * sizeof *edit->found, 0, err);
+    return dnn_comm_bcast(s->comm, "statistics", target->stats,
+                          (size_t)target->before->n * sizeof *target->stats, 0, err);
 }
 
 /* ---- checksums of the files ---- */
@@ -355,7 +359,7 @@ static int add_sums(const char *path, struct dnn_buf *out, struct dnn_err *err)
     int64_t n;
     int rc = 0;
 
-    DNN_TRY(dnn_record_inside(path, &file, &n, err));
+    DNN_TRY(dnn_record_files(path, &file, &n, err));
     for (int64_t i = 0; rc == 0 && i < n; i++) {
         char sum[33];
         int64_t size;
@@ -366,26 +370,26 @@ static int add_sums(const char *path, struct dnn_buf *out, struct dnn_err *err)
         dnn_prepare_quote(out, file[i]);
         dnn_buf_add(out, ", \"bytes\": %" PRId64 ", \"xxh128\": \"%s\"}\n", size, sum);
     }
-    dnn_record_inside_free(file, n);
+    dnn_record_files_free(file, n);
     return rc;
 }
 
 static int make_files(void *arg, int64_t number, struct dnn_buf *out,
                       struct dnn_err *err)
 {
-    const struct block *p = arg;
+    const struct pass *p = arg;
 
     for (int64_t i = begin_of(p, number); i < begin_of(p, number + 1); i++)
         DNN_TRY(add_sums(p->s->file[i], out, err));
     return 0;
 }
 
-int dnn_learn_files(struct dnn_prepare_state *s, struct dnn_err *err)
+int dnn_pass_files(struct dnn_prepare_state *s, struct dnn_err *err)
 {
-    struct block p = blocks(s, s->nfiles);
-    struct dnn_units pass = {"files", "checksums of the files", p.n, make_files, &p};
+    struct pass p = make_pass(s, s->nfiles);
+    struct dnn_units units = {"files", "checksums of the files", p.n, make_files, &p};
 
     if (!s->prepare->checksums || s->nfiles == 0) return 0;
-    DNN_TRY(dnn_units_run(&s->work, s->comm, &pass, err));
-    return gather(&p, pass.name, &s->files, err);
+    DNN_TRY(dnn_units_run(&s->work, s->comm, &units, err));
+    return gather(&p, units.name, &s->files, err);
 }

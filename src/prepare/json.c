@@ -1,6 +1,7 @@
-/* json.c - values of a JSON file written down again, compactly.
+/* json.c - writes values of a JSON file as compact JSON.
  *
- * For the record, and so that two files that say the same have the same fingerprint.
+ * For the record in the dataset, and so that configurations that differ only in layout
+ * have the same fingerprint.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

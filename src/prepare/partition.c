@@ -1,4 +1,4 @@
-/* partition.c - n things dealt to parts: by shares, by class, in groups.
+/* partition.c - assigns samples to parts: by shares, stratified by class, in groups.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* 0.1 * 30 is a little more than 3 in binary; a share means what people mean. */
+/* In binary 0.1 * 30 is slightly above 3: values close to an integer are rounded. */
 static double ideal(int64_t n, double share)
 {
     double x = (double)n * share, whole = nearbyint(x);
@@ -19,7 +19,7 @@ static double ideal(int64_t n, double share)
     return fabs(x - whole) < 1e-6 ? whole : x;
 }
 
-/* What parts have by their shares, the rest as one more part. */
+/* The share that no part gets. */
 static double rest_of(int nparts, const double *share)
 {
     double rest = 1;
@@ -58,10 +58,10 @@ void dnn_partition_counts(int64_t n, int nparts, const double *share, int64_t *c
     dnn_free(remainder);
 }
 
-/* ---- one by one ---- */
+/* ---- without groups ---- */
 
-/* How many of each class go to each part: rows add up to the classes, columns to what
- * the whole would be dealt as. */
+/* The number of samples of each class in each part.  Rows add up to the sizes of the
+ * classes, columns to the counts without classes. */
 static int64_t *counts_by_class(const struct dnn_partition *d, const int64_t *members)
 {
     size_t width = (size_t)d->nparts + 1;
@@ -103,7 +103,7 @@ static int64_t *counts_by_class(const struct dnn_partition *d, const int64_t *me
     return count;
 }
 
-static void deal_each(const struct dnn_partition *d, int32_t *part)
+static void assign_samples(const struct dnn_partition *d, int32_t *part)
 {
     struct dnn_partition one = *d;
     int64_t *none = NULL;
@@ -122,14 +122,15 @@ static void deal_each(const struct dnn_partition *d, int32_t *part)
     for (int64_t c = 0; c < one.nclasses; c++)
         if (members[c] > 0)
             perm[c] = dnn_rng_perm(d->seed, (uint64_t)c, (uint64_t)members[c]);
-    /* The i-th of a class has a random place among them; places are dealt in turn. */
+    /* Each sample has a random position in its class; positions are assigned to the
+     * parts in order. */
     for (int64_t i = 0; i < d->n; i++) {
         int64_t c = one.class[i];
-        int64_t place = (int64_t)dnn_rng_perm_at(&perm[c], (uint64_t)seen[c]++);
+        int64_t position = (int64_t)dnn_rng_perm_at(&perm[c], (uint64_t)seen[c]++);
         int p = 0;
 
-        while (p < d->nparts && place >= count[(size_t)c * width + (size_t)p])
-            place -= count[(size_t)c * width + (size_t)p++];
+        while (p < d->nparts && position >= count[(size_t)c * width + (size_t)p])
+            position -= count[(size_t)c * width + (size_t)p++];
         part[i] = p == d->nparts ? -1 : p;
     }
     dnn_free(perm);
@@ -139,11 +140,11 @@ static void deal_each(const struct dnn_partition *d, int32_t *part)
     dnn_free(none);
 }
 
-/* ---- in groups ---- */
+/* ---- with groups ---- */
 
 struct group {
     int64_t number, size;
-    uint64_t place; /* random: the order among those of one size */
+    uint64_t position; /* random: order of groups of one size */
 };
 
 static int larger_first(const void *a, const void *b)
@@ -151,18 +152,18 @@ static int larger_first(const void *a, const void *b)
     const struct group *x = a, *y = b;
 
     if (x->size != y->size) return x->size > y->size ? -1 : 1;
-    return x->place < y->place ? -1 : x->place > y->place;
+    return x->position < y->position ? -1 : x->position > y->position;
 }
 
-/* The members of all groups, and what the parts still lack of each class. */
+/* The samples of all groups, and how many of each class each part still needs. */
 struct table {
     const struct dnn_partition *d;
     struct group *group;     /* owned [ngroups]                                      */
     int64_t *first, *sample; /* owned: members of group g are sample[first[g]...]     */
     int64_t *members;        /* owned: of each class                                 */
-    double *lack;            /* owned [nparts + 1][nclasses]                         */
+    double *missing;         /* owned [nparts + 1][nclasses]                         */
     int64_t *has, *classes;  /* owned: of one group: how many of each class, and which
-                              * classes these are                                    */
+                              * classes these are */
     int64_t nclasses;
 };
 
@@ -184,7 +185,7 @@ static void fill_table(struct table *t)
     }
     for (int64_t g = 0; g < d->ngroups; g++) {
         t->group[g].number = g;
-        t->group[g].place = dnn_rng_perm_at(&perm, (uint64_t)g);
+        t->group[g].position = dnn_rng_perm_at(&perm, (uint64_t)g);
         t->first[g + 1] = t->first[g] + t->group[g].size;
     }
     for (int64_t i = d->n; i-- > 0;)
@@ -193,26 +194,26 @@ static void fill_table(struct table *t)
         t->group[g].size = t->first[g + 1] - t->first[g];
     for (int p = 0; p <= d->nparts; p++)
         for (int64_t c = 0; c < d->nclasses; c++)
-            t->lack[p * d->nclasses + c] =
+            t->missing[p * d->nclasses + c] =
                 (double)t->members[c] * (p < d->nparts ? d->share[p] : rest);
 }
 
-/* How much a part still wants the group: what it lacks of the group's classes. */
-static double wants(const struct table *t, int part)
+/* How much a part needs a group: how many samples of its classes are missing. */
+static double need(const struct table *t, int part)
 {
-    const double *lack = &t->lack[part * t->d->nclasses];
+    const double *missing = &t->missing[part * t->d->nclasses];
     double sum = 0;
 
     for (int64_t i = 0; i < t->nclasses; i++) {
         int64_t c = t->classes[i];
 
-        sum += (double)t->has[c] * lack[c] / (double)t->members[c];
+        sum += (double)t->has[c] * missing[c] / (double)t->members[c];
     }
     return sum;
 }
 
-/* One group to the part that lacks most of what it has. */
-static int32_t deal_group(struct table *t, int64_t g)
+/* Assigns a group to the part that needs its classes most. */
+static int32_t assign_group(struct table *t, int64_t g)
 {
     const struct dnn_partition *d = t->d;
     int best = 0;
@@ -224,18 +225,18 @@ static int32_t deal_group(struct table *t, int64_t g)
         if (t->has[c]++ == 0) t->classes[t->nclasses++] = c;
     }
     for (int p = 1; p <= d->nparts; p++)
-        if (wants(t, p) > wants(t, best)) best = p;
+        if (need(t, p) > need(t, best)) best = p;
     for (int64_t i = 0; i < t->nclasses; i++) {
         int64_t c = t->classes[i];
 
-        t->lack[best * d->nclasses + c] -= (double)t->has[c];
+        t->missing[best * d->nclasses + c] -= (double)t->has[c];
         t->has[c] = 0;
     }
     return best == d->nparts ? -1 : best;
 }
 
 /* Largest groups first. */
-static void deal_groups(const struct dnn_partition *d, int32_t *part)
+static void assign_groups(const struct dnn_partition *d, int32_t *part)
 {
     size_t nc = (size_t)d->nclasses, ng = (size_t)d->ngroups;
     struct table t = {.d = d};
@@ -244,35 +245,35 @@ static void deal_groups(const struct dnn_partition *d, int32_t *part)
     t.first = dnn_alloc((ng + 1) * sizeof *t.first);
     t.sample = dnn_alloc((size_t)d->n * sizeof *t.sample);
     t.members = dnn_alloc(nc * sizeof *t.members);
-    t.lack = dnn_alloc(((size_t)d->nparts + 1) * nc * sizeof *t.lack);
+    t.missing = dnn_alloc(((size_t)d->nparts + 1) * nc * sizeof *t.missing);
     t.has = dnn_alloc(nc * sizeof *t.has);
     t.classes = dnn_alloc(nc * sizeof *t.classes);
     fill_table(&t);
     qsort(t.group, ng, sizeof *t.group, larger_first);
     for (int64_t i = 0; i < d->ngroups; i++) {
         int64_t g = t.group[i].number;
-        int32_t to = deal_group(&t, g);
+        int32_t to = assign_group(&t, g);
 
         for (int64_t k = t.first[g]; k < t.first[g + 1]; k++)
             part[t.sample[k]] = to;
     }
     dnn_free(t.classes);
     dnn_free(t.has);
-    dnn_free(t.lack);
+    dnn_free(t.missing);
     dnn_free(t.members);
     dnn_free(t.sample);
     dnn_free(t.first);
     dnn_free(t.group);
 }
 
-void dnn_partition(const struct dnn_partition *deal, int32_t *part)
+void dnn_partition(const struct dnn_partition *in, int32_t *part)
 {
-    struct dnn_partition d = *deal;
+    struct dnn_partition d = *in;
 
     if (d.n == 0) return;
     if (d.class == NULL) d.nclasses = 1;
     if (d.group != NULL)
-        deal_groups(&d, part);
+        assign_groups(&d, part);
     else
-        deal_each(deal, part);
+        assign_samples(in, part);
 }

@@ -1,6 +1,7 @@
-/* piece.c - consecutive samples of a split, finished: made, stored, and read again.
+/* piece.c - pieces, which are consecutive finished samples of a split: computed, saved,
+ * read.
  *
- * Which samples are in which piece follows from the configuration alone.
+ * Which samples are in which piece depends on the configuration and the input only.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -11,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The bytes of a piece: this, the columns' samples, folds, names and groups (each
- * ended by a NUL).  What is known of it is a unit of its own, kept before it, so that
+/* A piece is stored as this head, the samples of each column, folds, names and groups
+ * (NUL-terminated strings).  Its summary is a unit of its own, saved before it, so that
  * the dataset can be described without reading all samples again. */
 struct head {
     int64_t n, ncols;
@@ -83,18 +84,18 @@ int dnn_pieces_plan(struct dnn_prepare_state *s, struct dnn_err *err)
 
 /* ---- making one ---- */
 
-struct making {
+struct builder {
     struct dnn_prepare_state *s;
     const struct dnn_piece *piece;
     struct dnn_pipeline pipeline;
     struct head head;
     char *data[DNN_MAX_COLUMNS];
-    struct dnn_piece_known *known;
+    struct dnn_piece_summary *summary;
     struct dnn_buf names, groups;
 };
 
-/* The source's sample that output sample i comes from. */
-static int64_t place_of(const struct dnn_output *o, int64_t i)
+/* Index in o->sample of the source sample of output sample i. */
+static int64_t find_source(const struct dnn_output *o, int64_t i)
 {
     int64_t low = 0, high = o->n;
 
@@ -109,7 +110,7 @@ static int64_t place_of(const struct dnn_output *o, int64_t i)
     return low;
 }
 
-static int wrong_shape(struct making *m, int64_t b, int k, const struct dnn_array *a,
+static int wrong_shape(struct builder *m, int64_t b, int k, const struct dnn_array *a,
                        struct dnn_err *err)
 {
     const struct dnn_column *c = &m->s->states.state[k].column;
@@ -126,19 +127,19 @@ static int wrong_shape(struct making *m, int64_t b, int k, const struct dnn_arra
                     dnn_dtype_name(c->type), dnn_shape_text(y, sizeof y, &c->shape));
 }
 
-/* Spacing that is the same in all samples of the piece stays, else it becomes -1. */
-static void note_spacing(double mine[DNN_MAX_SPACE], const struct dnn_array *a,
+/* Spacing that is not the same in all samples of the piece becomes -1. */
+static void note_spacing(double spacing[DNN_MAX_SPACE], const struct dnn_array *a,
                          bool first)
 {
     for (int d = 0; d < DNN_MAX_SPACE; d++)
         if (first)
-            mine[d] = a->spacing[d];
-        else if (mine[d] != a->spacing[d])
-            mine[d] = -1;
+            spacing[d] = a->spacing[d];
+        else if (spacing[d] != a->spacing[d])
+            spacing[d] = -1;
 }
 
-static int keep_sample(struct making *m, int64_t i, int64_t b,
-                       const struct dnn_sample *sample, struct dnn_err *err)
+static int add_sample(struct builder *m, int64_t i, int64_t b,
+                      const struct dnn_sample *sample, struct dnn_err *err)
 {
     char name[DNN_SAMPLE_NAME], group[DNN_SAMPLE_NAME];
 
@@ -152,8 +153,8 @@ static int keep_sample(struct making *m, int64_t i, int64_t b,
             a->type != state->column.type)
             return wrong_shape(m, b, k, a, err);
         memcpy(m->data[k] + (size_t)i * bytes, a->data, bytes);
-        note_spacing(m->known->spacing[k], a, i == 0);
-        if (dnn_pipeline_stats(&m->pipeline, state, a, &m->known->stats[k], err) < 0)
+        note_spacing(m->summary->spacing[k], a, i == 0);
+        if (dnn_pipeline_stats(&m->pipeline, state, a, &m->summary->stats[k], err) < 0)
             return dnn_prefix(err, "%s: %s: ", name, state->column.name);
     }
     dnn_buf_bytes(&m->names, name, strlen(name) + 1);
@@ -164,10 +165,10 @@ static int keep_sample(struct making *m, int64_t i, int64_t b,
     return 0;
 }
 
-static int make_samples(struct making *m, struct dnn_err *err)
+static int make_samples(struct builder *m, struct dnn_err *err)
 {
     const struct dnn_output *o = &m->s->output[m->piece->split];
-    int64_t at = place_of(o, m->piece->first);
+    int64_t at = find_source(o, m->piece->first);
 
     for (int64_t i = 0; i < m->piece->n; i++) {
         int64_t number = m->piece->first + i;
@@ -182,13 +183,13 @@ static int make_samples(struct making *m, struct dnn_err *err)
                             "sample %" PRId64 " changed its shape while it was read",
                             o->sample[at]);
         DNN_TRY(dnn_pipeline_box(&m->pipeline, b, &sample, err));
-        DNN_TRY(keep_sample(m, i, b, sample, err));
+        DNN_TRY(add_sample(m, i, b, sample, err));
     }
     return 0;
 }
 
-/* Room for head and data at once: names follow. */
-static int make_room(struct making *m, struct dnn_buf *out, struct dnn_err *err)
+/* Allocates head and data at once; the rest is appended later. */
+static int alloc_data(struct builder *m, struct dnn_buf *out, struct dnn_err *err)
 {
     size_t total = sizeof m->head, at = sizeof m->head;
     char text[32];
@@ -210,10 +211,10 @@ static int make_room(struct making *m, struct dnn_buf *out, struct dnn_err *err)
     return 0;
 }
 
-static void add_folds(const struct making *m, struct dnn_buf *out)
+static void add_folds(const struct builder *m, struct dnn_buf *out)
 {
     const struct dnn_output *o = &m->s->output[m->piece->split];
-    int64_t at = place_of(o, m->piece->first);
+    int64_t at = find_source(o, m->piece->first);
 
     for (int64_t i = 0; i < m->piece->n; i++) {
         while (m->piece->first + i >= o->first[at + 1])
@@ -223,7 +224,7 @@ static void add_folds(const struct making *m, struct dnn_buf *out)
 }
 
 /* Everything but the samples. */
-static void add_rest(const struct making *m, struct dnn_buf *out)
+static void add_rest(const struct builder *m, struct dnn_buf *out)
 {
     memcpy(out->text, &m->head, sizeof m->head);
     if (m->head.folds) add_folds(m, out);
@@ -231,44 +232,44 @@ static void add_rest(const struct making *m, struct dnn_buf *out)
     if (m->head.groups) dnn_buf_bytes(out, m->groups.text, m->groups.len);
 }
 
-static size_t known_size(const struct dnn_prepare_state *s)
+static size_t summary_size(const struct dnn_prepare_state *s)
 {
-    return sizeof(struct dnn_piece_known) +
+    return sizeof(struct dnn_piece_summary) +
            (size_t)s->states.n * sizeof(struct dnn_stats);
 }
 
 int dnn_piece_make(void *arg, int64_t number, struct dnn_buf *out, struct dnn_err *err)
 {
     struct dnn_prepare_state *s = arg;
-    struct making m = {.s = s, .piece = &s->piece[number]};
+    struct builder m = {.s = s, .piece = &s->piece[number]};
 
-    m.known = dnn_alloc(known_size(s));
+    m.summary = dnn_alloc(summary_size(s));
     for (int k = 0; k < s->states.n; k++) {
         struct dnn_column column = dnn_column_state_column(&s->states.state[k]);
 
-        dnn_stats_start(&m.known->stats[k], &column);
+        dnn_stats_start(&m.summary->stats[k], &column);
     }
     m.head.n = m.piece->n;
     m.head.ncols = s->states.n;
     m.head.groups = has_groups(s);
     m.head.folds = s->info.split[m.piece->split].folds > 0;
     dnn_pipeline_start(&m.pipeline, s->prepare, &s->origins, s->prepare->nsteps);
-    int rc = make_room(&m, out, err);
+    int rc = alloc_data(&m, out, err);
     if (rc == 0) rc = make_samples(&m, err);
     dnn_pipeline_stop(&m.pipeline);
     if (rc == 0) {
         add_rest(&m, out);
-        rc = dnn_work_save(&s->work, "known", number, m.known, known_size(s), err);
+        rc = dnn_work_save(&s->work, "known", number, m.summary, summary_size(s), err);
     }
     dnn_buf_free(&m.names);
     dnn_buf_free(&m.groups);
-    dnn_free(m.known);
+    dnn_free(m.summary);
     return rc;
 }
 
 /* ---- reading one ---- */
 
-/* n texts one after the other; false if there are not so many. */
+/* n strings, one after the other; false if there are fewer. */
 static bool read_texts(const char **at, const char *end, int64_t n, const char **out)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -311,8 +312,8 @@ static bool parse(const struct dnn_prepare_state *s, const struct dnn_piece *pie
     return read_texts(&at, end, piece->n, out->group) && at == end;
 }
 
-static int not_ours(const struct dnn_prepare_state *s, int64_t number,
-                    struct dnn_err *err)
+static int wrong_piece(const struct dnn_prepare_state *s, int64_t number,
+                       struct dnn_err *err)
 {
     return dnn_fail(err, DNN_EIO,
                     "%s: piece %" PRId64
@@ -320,21 +321,20 @@ static int not_ours(const struct dnn_prepare_state *s, int64_t number,
                     s->work.dir, number);
 }
 
-int dnn_piece_known(const struct dnn_prepare_state *s, int64_t number,
-                    struct dnn_piece_known **out, struct dnn_err *err)
+int dnn_piece_summary(const struct dnn_prepare_state *s, int64_t number,
+                      struct dnn_piece_summary **out, struct dnn_err *err)
 {
     char *bytes = NULL;
     size_t len = 0;
     int rc = dnn_work_load(&s->work, "known", number, &bytes, &len, err);
 
-    if (rc == 0 && len != known_size(s)) rc = not_ours(s, number, err);
+    if (rc == 0 && len != summary_size(s)) rc = wrong_piece(s, number, err);
     if (rc < 0) {
-        dnn_work_forget(&s->work, "piece", number); /* both are made anew */
+        dnn_work_remove(&s->work, "piece", number); /* recompute both */
         dnn_free(bytes);
         return rc;
     }
-    *out =
-        (struct dnn_piece_known *)(void *)bytes; /* allocated: aligned for anything */
+    *out = (struct dnn_piece_summary *)(void *)bytes; /* from malloc(): aligned */
     return 0;
 }
 
@@ -344,7 +344,7 @@ int dnn_piece_read(const struct dnn_prepare_state *s, int64_t number, const char
     memset(out, 0, sizeof *out);
     if (parse(s, &s->piece[number], bytes, len, out)) return 0;
     dnn_piece_view_free(out);
-    return not_ours(s, number, err);
+    return wrong_piece(s, number, err);
 }
 
 void dnn_piece_view_free(struct dnn_piece_view *view)

@@ -1,4 +1,4 @@
-/* pipeline.c - one sample through the steps.
+/* pipeline.c - applies the steps to one sample.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -32,40 +32,39 @@ static bool sliced(const struct dnn_pipeline *pipeline)
     return pipeline->prepare->slice >= 0 && pipeline->prepare->slice < pipeline->end;
 }
 
-/* Put in front of a message whose sample and column it is about, and which step, unless
- * it begins with that. */
-static int blame(const struct dnn_pipeline *pipeline, int64_t number,
-                 const struct dnn_prepare_step *step, int k, struct dnn_err *err)
+/* Prefixes a message with sample, column and step, unless it begins with the step. */
+static int add_context(const struct dnn_pipeline *pipeline, int64_t number,
+                       const struct dnn_prepare_step *step, int k, struct dnn_err *err)
 {
     const char *name = step->type->name, *column = step->before->state[k].column.name;
     char label[DNN_SAMPLE_NAME];
-    bool said = err != NULL && strncmp(err->text, name, strlen(name)) == 0;
+    bool has_step = err != NULL && strncmp(err->text, name, strlen(name)) == 0;
 
     dnn_origins_label(pipeline->origins, number, label);
-    return dnn_prefix(err, "%s: %s: %s%s", label, column, said ? "" : name,
-                      said ? "" : ": ");
+    return dnn_prefix(err, "%s: %s: %s%s", label, column, has_step ? "" : name,
+                      has_step ? "" : ": ");
 }
 
-/* Steps [from, to) on a sample. */
-static int take_steps(struct dnn_pipeline *pipeline, int from, int to, int64_t number,
-                      struct dnn_sample *sample, struct dnn_err *err)
+/* Applies steps [from, to) to a sample. */
+static int apply_steps(struct dnn_pipeline *pipeline, int from, int to, int64_t number,
+                       struct dnn_sample *sample, struct dnn_err *err)
 {
     for (int i = from; i < to; i++) {
         const struct dnn_prepare_step *step = &pipeline->prepare->step[i];
 
         if (step->type->apply == NULL) continue;
         for (int k = 0; k < step->before->n; k++) {
-            if ((step->on >> k & 1) == 0) continue;
+            if ((step->columns >> k & 1) == 0) continue;
             if (step->type->apply(step, k, &sample->col[k], &pipeline->other, err) == 0)
                 continue;
-            return blame(pipeline, number, step, k, err);
+            return add_context(pipeline, number, step, k, err);
         }
     }
     return 0;
 }
 
-/* Lay the boxes over the volume that is here. */
-static int lay(struct dnn_pipeline *pipeline, struct dnn_err *err)
+/* Computes the boxes of the loaded volume. */
+static int make_boxes(struct dnn_pipeline *pipeline, struct dnn_err *err)
 {
     const struct dnn_prepare_step *step =
         &pipeline->prepare->step[pipeline->prepare->slice];
@@ -77,7 +76,7 @@ static int lay(struct dnn_pipeline *pipeline, struct dnn_err *err)
         const struct dnn_array *a = &pipeline->whole.col[k];
         char x[DNN_SHAPE_TEXT], y[DNN_SHAPE_TEXT];
 
-        if ((step->on >> k & 1) == 0) continue;
+        if ((step->columns >> k & 1) == 0) continue;
         if (first == NULL) first = a;
         if (a->shape.ndim != first->shape.ndim ||
             memcmp(a->shape.dim, first->shape.dim,
@@ -111,8 +110,8 @@ int dnn_pipeline_load(struct dnn_pipeline *pipeline, int64_t sample,
     pipeline->whole.ncols = pipeline->origins->states.n;
     DNN_TRY(dnn_origins_read(pipeline->origins, pipeline->prepare->allow_nan, sample,
                              &pipeline->whole, err));
-    DNN_TRY(take_steps(pipeline, 0, to, sample, &pipeline->whole, err));
-    if (sliced(pipeline) && lay(pipeline, err) < 0) {
+    DNN_TRY(apply_steps(pipeline, 0, to, sample, &pipeline->whole, err));
+    if (sliced(pipeline) && make_boxes(pipeline, err) < 0) {
         char label[DNN_SAMPLE_NAME];
 
         dnn_origins_label(pipeline->origins, sample, label);
@@ -122,7 +121,7 @@ int dnn_pipeline_load(struct dnn_pipeline *pipeline, int64_t sample,
     return 0;
 }
 
-/* Which set box b is in, and which of its boxes it is. */
+/* The set that box b is in; *b becomes its index in the set. */
 static const struct dnn_slices *set_of(const struct dnn_pipeline *pipeline, int64_t *b)
 {
     int i = 0;
@@ -143,15 +142,15 @@ int dnn_pipeline_box(struct dnn_pipeline *pipeline, int64_t b, struct dnn_sample
     const struct dnn_slices *set = set_of(pipeline, &b);
     pipeline->box.ncols = pipeline->whole.ncols;
     for (int k = 0; k < pipeline->whole.ncols; k++)
-        if ((step->on >> k & 1) != 0)
+        if ((step->columns >> k & 1) != 0)
             DNN_TRY(dnn_slices_cut(set, &pipeline->whole.col[k], b,
                                    &pipeline->box.col[k], err));
         else
             DNN_TRY(
                 dnn_array_copy(&pipeline->whole.col[k], &pipeline->box.col[k], err));
     *out = &pipeline->box;
-    return take_steps(pipeline, pipeline->prepare->slice + 1, pipeline->end,
-                      pipeline->loaded, &pipeline->box, err);
+    return apply_steps(pipeline, pipeline->prepare->slice + 1, pipeline->end,
+                       pipeline->loaded, &pipeline->box, err);
 }
 
 void dnn_pipeline_name(const struct dnn_pipeline *pipeline, int64_t b,
@@ -165,26 +164,26 @@ void dnn_pipeline_name(const struct dnn_pipeline *pipeline, int64_t b,
     const struct dnn_slice_cfg *c = step->cfg;
     const struct dnn_slicer *how = c->sets.objects;
     const struct dnn_slices *set = set_of(pipeline, &b);
-    int64_t place[DNN_MAX_SPACE];
-    char tail[160];
-    int at = snprintf(tail, sizeof tail, "[");
+    int64_t index[DNN_MAX_SPACE];
+    char suffix[160];
+    int at = snprintf(suffix, sizeof suffix, "[");
 
     if (pipeline->nsets > 1)
-        at += snprintf(tail + at, sizeof tail - (size_t)at, "%.60s:",
+        at += snprintf(suffix + at, sizeof suffix - (size_t)at, "%.60s:",
                        how[set - pipeline->set].name == NULL
                            ? "slices"
                            : how[set - pipeline->set].name);
     for (int d = set->nspace; d-- > 0;) {
-        place[d] = b % set->count[d];
+        index[d] = b % set->count[d];
         b /= set->count[d];
     }
     for (int d = 0; d < set->nspace; d++)
-        at += snprintf(tail + at, sizeof tail - (size_t)at, "%s%" PRId64,
-                       d > 0 ? "," : "", place[d]);
-    snprintf(tail + at, sizeof tail - (size_t)at, "]");
-    /* The end tells boxes apart; a name too long loses some of its middle. */
-    size_t len = strlen(out), room = DNN_SAMPLE_NAME - 1 - strlen(tail);
-    memcpy(out + (len < room ? len : room), tail, strlen(tail) + 1);
+        at += snprintf(suffix + at, sizeof suffix - (size_t)at, "%s%" PRId64,
+                       d > 0 ? "," : "", index[d]);
+    snprintf(suffix + at, sizeof suffix - (size_t)at, "]");
+    /* The suffix identifies the box: a name that is too long is cut before it. */
+    size_t len = strlen(out), max = DNN_SAMPLE_NAME - 1 - strlen(suffix);
+    memcpy(out + (len < max ? len : max), suffix, strlen(suffix) + 1);
 }
 
 int dnn_pipeline_stats(struct dnn_pipeline *pipeline,

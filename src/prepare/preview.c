@@ -1,4 +1,4 @@
-/* preview.c - a contact sheet: some samples of a split, as people would look at them.
+/* preview.c - draws some samples of a split into one image (a contact sheet).
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -16,14 +16,14 @@
 #include <string.h>
 
 enum {
-    SHEET = 1600, /* points that the sheet should be wide                            */
+    SHEET = 1600, /* width of the sheet in points, about                             */
     SMALL = 128,
-    LARGE = 256, /* sides of a panel                                                */
+    LARGE = 256, /* side of a panel                                                 */
     GAP = 12,    /* between cells                                                   */
     INSIDE = 4,  /* between panels of a cell                                        */
-    MOST = 400,  /* samples                                                         */
+    MOST = 400,  /* samples at most                                                 */
     LINES = 3,   /* of text below a cell, at most                                   */
-    LEGEND = 12  /* classes that are explained                                      */
+    LEGEND = 12  /* classes in the legend                                           */
 };
 #define BACK 0x20252B
 #define CELL 0x0C0E11
@@ -34,12 +34,12 @@ struct sheet {
     struct dnn_dataset *dataset;
     const struct dnn_split *split;
     int number; /* of the split                                     */
-    int npanels, panel[DNN_MAX_COLUMNS]; /* columns that are drawn                   */
-    int mask;                    /* column that lies over the first panel, or -1     */
-    int nlines, line[LINES];     /* columns that are written                         */
+    int npanels, panel[DNN_MAX_COLUMNS]; /* columns drawn as images                  */
+    int mask;                    /* mask over the first panel, or -1                 */
+    int nlines, line[LINES];     /* columns printed as text                          */
     void *data[DNN_MAX_COLUMNS]; /* owned: the sample                                */
     int64_t n, cols, rows;
-    int side, scale, head; /* of a panel; of letters; height of what is above        */
+    int side, scale, head; /* of a panel; of the font; height of the header          */
     struct dnn_canvas canvas;
 };
 
@@ -58,7 +58,7 @@ static bool same_space(const struct dnn_column *a, const struct dnn_column *b)
     return true;
 }
 
-static void choose(struct sheet *s)
+static void choose_columns(struct sheet *s)
 {
     const struct dnn_stored *col = s->split->col;
 
@@ -140,14 +140,14 @@ static int draw_panel(struct sheet *s, int k, int x, int y, struct dnn_err *err)
     int64_t n = count / (step > 0 ? step : 1);
     double *value = dnn_alloc((size_t)(n + 1) * sizeof(*value));
     for (int64_t i = 0; i < n; i++)
-        value[i] = dnn_plane_number(col, s->data[k], i * step);
+        value[i] = dnn_plane_value(col, s->data[k], i * step);
     if (n > 0) dnn_plane_bars(value, n, &s->canvas, x, y, s->side);
     dnn_free(value);
     return 0;
 }
 
 /* "cat", "class 3", "0.25 1.5 ..." */
-static void describe(const struct sheet *s, int k, struct dnn_buf *out)
+static void column_text(const struct sheet *s, int k, struct dnn_buf *out)
 {
     const struct dnn_stored *col = &s->split->col[k];
     const struct dnn_column *c = &col->column;
@@ -157,22 +157,22 @@ static void describe(const struct sheet *s, int k, struct dnn_buf *out)
     if (c->kind != DNN_KIND_LABEL) {
         for (int64_t i = 0; i < n && i < 4; i++)
             dnn_buf_add(out, "%s%.3g", i > 0 ? " " : "",
-                        dnn_plane_number(col, s->data[k], i));
+                        dnn_plane_value(col, s->data[k], i));
         if (n > 4) dnn_buf_add(out, " ...");
         return;
     }
-    int64_t class = (int64_t)dnn_plane_number(col, s->data[k], 0);
+    int64_t class = (int64_t)dnn_plane_value(col, s->data[k], 0);
     if (c->class_name != NULL && class >= 0 && class < c->classes)
         dnn_buf_add(out, "%s", c->class_name[class]);
     else
         dnn_buf_add(out, "class %" PRId64, class);
 }
 
-static int draw_cell(struct sheet *s, int64_t place, const char *name,
+static int draw_cell(struct sheet *s, int64_t cell, const char *name,
                      struct dnn_err *err)
 {
-    int x = GAP + (int)(place % s->cols) * (cell_width(s) + GAP);
-    int y = s->head + (int)(place / s->cols) * (cell_height(s) + GAP);
+    int x = GAP + (int)(cell % s->cols) * (cell_width(s) + GAP);
+    int y = s->head + (int)(cell / s->cols) * (cell_height(s) + GAP);
 
     for (int i = 0; i < s->npanels; i++)
         DNN_TRY(draw_panel(s, s->panel[i], x + i * (s->side + INSIDE), y, err));
@@ -180,7 +180,7 @@ static int draw_cell(struct sheet *s, int64_t place, const char *name,
     for (int i = 0; i < s->nlines; i++, y += line_height(s)) {
         struct dnn_buf text = {0};
 
-        describe(s, s->line[i], &text);
+        column_text(s, s->line[i], &text);
         dnn_canvas_text(&s->canvas, x, y, cell_width(s), s->scale, text.text, BRIGHT);
         dnn_buf_free(&text);
     }
@@ -216,7 +216,7 @@ static void draw_head(struct sheet *s, const char *path)
 
 /* ---- reading ---- */
 
-static int rooms(struct sheet *s, struct dnn_err *err)
+static int alloc_sample(struct sheet *s, struct dnn_err *err)
 {
     for (int k = 0; k < s->split->ncols; k++) {
         const struct dnn_column *c = &s->split->col[k].column;
@@ -240,11 +240,11 @@ static int draw_samples(struct sheet *s, struct dnn_err *err)
         char **name = NULL;
 
         for (int k = 0; k < s->split->ncols; k++)
-            DNN_TRY(
-                dnn_dataset_ask(s->dataset, s->number, k, sample, 1, s->data[k], err));
+            DNN_TRY(dnn_dataset_request(s->dataset, s->number, k, sample, 1, s->data[k],
+                                        err));
         DNN_TRY(dnn_dataset_fetch(s->dataset, err));
-        DNN_TRY(dnn_dataset_about(s->dataset, s->number, sample, 1, &name, NULL, NULL,
-                                  err));
+        DNN_TRY(dnn_dataset_metadata(s->dataset, s->number, sample, 1, &name, NULL,
+                                     NULL, err));
         int rc = draw_cell(s, i, name[0], err);
         dnn_free(name);
         DNN_TRY(rc);
@@ -252,21 +252,21 @@ static int draw_samples(struct sheet *s, struct dnn_err *err)
     return 0;
 }
 
-static int find(struct sheet *s, const char *path, const char *split,
-                struct dnn_err *err)
+static int find_split(struct sheet *s, const char *path, const char *split,
+                      struct dnn_err *err)
 {
     const struct dnn_dataset_info *info = dnn_dataset_info(s->dataset);
-    const char *words[DNN_MAX_SPLITS + 1] = {NULL};
+    const char *names[DNN_MAX_SPLITS + 1] = {NULL};
     char hint[64];
 
     for (int i = 0; i < info->nsplits; i++)
-        words[i] = info->split[i].name;
+        names[i] = info->split[i].name;
     s->number = split == NULL ? 0 : dnn_dataset_find(s->dataset, split);
     if (info->nsplits == 0)
         return dnn_fail(err, DNN_EDATA, "%s: contains no samples", path);
     if (s->number < 0)
         return dnn_fail(err, DNN_EUSAGE, "%s: there is no split \"%s\"%s", path, split,
-                        dnn_text_hint(hint, sizeof(hint), split, words));
+                        dnn_text_hint(hint, sizeof(hint), split, names));
     s->split = &info->split[s->number];
     if (s->split->count == 0)
         return dnn_fail(err, DNN_EDATA, "%s: split \"%s\" is empty", path,
@@ -274,14 +274,14 @@ static int find(struct sheet *s, const char *path, const char *split,
     return 0;
 }
 
-static int make(struct sheet *s, const char *path, const char *split, const char *png,
-                struct dnn_err *err)
+static int draw_sheet(struct sheet *s, const char *path, const char *split,
+                      const char *png, struct dnn_err *err)
 {
-    DNN_TRY(find(s, path, split, err));
+    DNN_TRY(find_split(s, path, split, err));
     if (s->n > s->split->count) s->n = s->split->count;
-    choose(s);
+    choose_columns(s);
     lay_out(s);
-    DNN_TRY(rooms(s, err));
+    DNN_TRY(alloc_sample(s, err));
     int width = 2 * GAP + (int)s->cols * (cell_width(s) + GAP) - GAP;
     int height = s->head + (int)s->rows * (cell_height(s) + GAP);
     DNN_TRY(dnn_canvas_make(&s->canvas, width, height, BACK, err));
@@ -301,7 +301,7 @@ int dnn_prepare_preview(const char *path, const char *split, int64_t n, const ch
             "the number of samples of a preview must be 1 to %d, not %" PRId64, MOST,
             n);
     DNN_TRY(dnn_dataset_open(NULL, path, 1, &s.dataset, err));
-    int rc = make(&s, path, split, png, err);
+    int rc = draw_sheet(&s, path, split, png, err);
     for (int k = 0; k < DNN_MAX_COLUMNS; k++)
         free(s.data[k]);
     dnn_canvas_free(&s.canvas);

@@ -1,4 +1,4 @@
-/* preview_plane.c - what is seen of an image, a volume, a mask, or a row of numbers.
+/* preview_plane.c - draws an image, a volume, a mask, or a list of values.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -12,12 +12,12 @@
 #include <string.h>
 
 enum {
-    SAMPLED = 1 << 16, /* numbers that the window is chosen from                     */
+    SAMPLED = 1 << 16, /* values used to choose black and white                      */
     GAP = 1,           /* points of the image between planes of a volume             */
     MOST = 1 << 28     /* points of a plane                                          */
 };
 
-double dnn_plane_number(const struct dnn_stored *col, const void *data, int64_t at)
+double dnn_plane_value(const struct dnn_stored *col, const void *data, int64_t at)
 {
     size_t size = dnn_dtype_size(col->column.type);
     double value = 0;
@@ -31,7 +31,7 @@ double dnn_plane_number(const struct dnn_stored *col, const void *data, int64_t 
 
 /* ---- planes ---- */
 
-/* Rows and columns of a column's points, all at base + row * down + col * right. */
+/* A 2D cut through an array; its points are at base + row * down + col * right. */
 struct cut {
     int64_t rows, cols, base, down, right;
 };
@@ -43,7 +43,8 @@ struct maker {
     struct dnn_plane *out;
 };
 
-static void put(const struct maker *m, int64_t top, int64_t left, const struct cut *c)
+static void copy_cut(const struct maker *m, int64_t top, int64_t left,
+                     const struct cut *c)
 {
     struct dnn_plane *p = m->out;
 
@@ -54,10 +55,10 @@ static void put(const struct maker *m, int64_t top, int64_t left, const struct c
 
             for (int k = 0; k < p->channels; k++)
                 p->value[to * p->channels + k] =
-                    dnn_plane_number(m->image, m->data, from * m->channels + k);
+                    dnn_plane_value(m->image, m->data, from * m->channels + k);
             p->mask[to] = m->mask == NULL
                               ? 0
-                              : (int32_t)dnn_plane_number(m->mask, m->classes, from);
+                              : (int32_t)dnn_plane_value(m->mask, m->classes, from);
         }
 }
 
@@ -68,8 +69,8 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Black and white: the 1st and 99th percentile of the sample's finite numbers, of those
- * channels that are seen. */
+/* Black and white: the 1st and 99th percentile of the sample's finite values, of the
+ * channels that are drawn. */
 static void window(const struct maker *m, int64_t points)
 {
     struct dnn_plane *p = m->out;
@@ -78,7 +79,7 @@ static void window(const struct maker *m, int64_t points)
 
     for (int64_t i = 0; i < points * p->channels && n < SAMPLED; i += step) {
         int64_t at = i / p->channels * m->channels + i % p->channels;
-        double x = dnn_plane_number(m->image, m->data, at);
+        double x = dnn_plane_value(m->image, m->data, at);
 
         if (isfinite(x)) some[n++] = x;
     }
@@ -93,14 +94,15 @@ static void window(const struct maker *m, int64_t points)
     dnn_free(some);
 }
 
-/* Three are colours; so are four bytes, the last being how solid they are. */
-static int seen(const struct dnn_column *column, int64_t channels)
+/* 3 channels are RGB, 4 of u8 are RGBA (alpha is ignored); else one channel is
+ * drawn. */
+static int drawn_channels(const struct dnn_column *column, int64_t channels)
 {
     return channels == 3 || (channels == 4 && column->type == DNN_U8) ? 3 : 1;
 }
 
-static int room(struct dnn_plane *out, int64_t height, int64_t width,
-                struct dnn_err *err)
+static int alloc_plane(struct dnn_plane *out, int64_t height, int64_t width,
+                       struct dnn_err *err)
 {
     if (height < 1 || width < 1 || height > MOST / width)
         return dnn_fail(err, DNN_EDATA,
@@ -115,7 +117,7 @@ static int room(struct dnn_plane *out, int64_t height, int64_t width,
         dnn_plane_free(out);
         return dnn_fail(err, DNN_ENOMEM, "not enough memory to draw %zu pixels", n);
     }
-    memset(out->mask, 0xFF, n * sizeof(*out->mask)); /* nothing is there */
+    memset(out->mask, 0xFF, n * sizeof(*out->mask)); /* -1: empty */
     return 0;
 }
 
@@ -129,24 +131,24 @@ int dnn_plane_make(const struct dnn_stored *image, const void *data,
     int64_t h = s->dim[space - 2 < 0 ? 0 : space - 2];
     int64_t w = space > 1 ? s->dim[space - 1] : 1;
 
-    *out = (struct dnn_plane){.channels = seen(&image->column, m.channels)};
+    *out = (struct dnn_plane){.channels = drawn_channels(&image->column, m.channels)};
     window(&m, (space < 3 ? 1 : s->dim[0]) * h * w);
     if (space < 3) {
-        DNN_TRY(room(out, h, w, err));
-        put(&m, 0, 0, &(struct cut){h, w, 0, w, 1});
+        DNN_TRY(alloc_plane(out, h, w, err));
+        copy_cut(&m, 0, 0, &(struct cut){h, w, 0, w, 1});
         return 0;
     }
     int64_t d = s->dim[0];
     const struct cut front = {h, w, d / 2 * h * w, w, 1};
     if (!three || d < 2) {
-        DNN_TRY(room(out, h, w, err));
-        put(&m, 0, 0, &front);
+        DNN_TRY(alloc_plane(out, h, w, err));
+        copy_cut(&m, 0, 0, &front);
         return 0;
     }
-    DNN_TRY(room(out, h + GAP + d, w + GAP + d, err));
-    put(&m, 0, 0, &front);
-    put(&m, 0, w + GAP, &(struct cut){h, d, w / 2, w, h * w});
-    put(&m, h + GAP, 0, &(struct cut){d, w, h / 2 * w, h * w, 1});
+    DNN_TRY(alloc_plane(out, h + GAP + d, w + GAP + d, err));
+    copy_cut(&m, 0, 0, &front);
+    copy_cut(&m, 0, w + GAP, &(struct cut){h, d, w / 2, w, h * w});
+    copy_cut(&m, h + GAP, 0, &(struct cut){d, w, h / 2 * w, h * w, 1});
     return 0;
 }
 
@@ -187,7 +189,7 @@ static uint32_t shade(const struct dnn_plane *p, const int64_t box[4])
     for (int k = 0; k < 3; k++) {
         double v = mean(p, box, p->channels == 3 ? k : 0);
 
-        if (!isfinite(v)) return 0xFF00FF; /* nothing else here is of that colour */
+        if (!isfinite(v)) return 0xFF00FF; /* NaN, infinity: magenta */
         v = (v - p->black) / (p->white - p->black) * 255;
         colour = colour << 8 | (uint32_t)(v < 0 ? 0 : v > 255 ? 255 : lround(v));
     }
@@ -200,7 +202,7 @@ void dnn_plane_draw(const struct dnn_plane *p, struct dnn_canvas *canvas, int x,
     double most = (double)(p->height > p->width ? p->height : p->width);
     double f = side / most;
 
-    if (f >= 1 && f < 2) f = 1; /* points of one and of two would be a pattern */
+    if (f >= 1 && f < 2) f = 1; /* avoid a pattern of 1 and 2 pixels */
     int rows = (int)fmax(1, floor((double)p->height * f + 1e-9));
     int cols = (int)fmax(1, floor((double)p->width * f + 1e-9));
 
@@ -237,7 +239,7 @@ void dnn_plane_bars(const double *value, int64_t n, struct dnn_canvas *canvas, i
     if (!(low < high)) high = low + 1;
     int zero = (int)lround((high / (high - low)) * (side - 1));
     dnn_canvas_fill(canvas, x, y, side, side, 0x101418);
-    for (int i = 0; i < side; i++) { /* each column shows the number it lies in */
+    for (int i = 0; i < side; i++) { /* each column of pixels shows one value */
         int64_t at = (int64_t)i * n / side;
         bool gap = n * 4 <= side && (int64_t)(i + 1) * n / side != at;
 

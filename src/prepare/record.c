@@ -1,5 +1,5 @@
-/* record.c - what a dataset says about how it was made, and the fingerprint by which
- * an interrupted preparation is known again.
+/* record.c - the record of how a dataset was made, and the fingerprint that identifies
+ * an interrupted preparation.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -15,12 +15,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* What the bytes of pieces look like: old ones are not used after a change. */
+/* Version of the format of pieces: after a change, old pieces are not used. */
 enum { LAYOUT = 1, SHOWN = 1000 };
 
 /* ---- files ---- */
 
-void dnn_record_inside_free(char **file, int64_t n)
+void dnn_record_files_free(char **file, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         dnn_free(file[i]);
@@ -32,7 +32,7 @@ static int by_name(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-int dnn_record_inside(const char *path, char ***out, int64_t *n, struct dnn_err *err)
+int dnn_record_files(const char *path, char ***out, int64_t *n, struct dnn_err *err)
 {
     struct dirent **entry;
     struct stat st;
@@ -62,14 +62,14 @@ int dnn_record_inside(const char *path, char ***out, int64_t *n, struct dnn_err 
 
 /* ---- the fingerprint ---- */
 
-/* Size and time of change of what is read of a path. */
+/* Size and modification time of the files of a path. */
 static int add_times(const char *path, struct dnn_buf *buf, struct dnn_err *err)
 {
     char **file;
     int64_t n;
     int rc = 0;
 
-    DNN_TRY(dnn_record_inside(path, &file, &n, err));
+    DNN_TRY(dnn_record_files(path, &file, &n, err));
     for (int64_t i = 0; rc == 0 && i < n; i++) {
         struct stat st;
 
@@ -81,12 +81,12 @@ static int add_times(const char *path, struct dnn_buf *buf, struct dnn_err *err)
                         (int64_t)st.st_size, (int64_t)st.st_mtim.tv_sec,
                         st.st_mtim.tv_nsec);
     }
-    dnn_record_inside_free(file, n);
+    dnn_record_files_free(file, n);
     return rc;
 }
 
-int dnn_record_print(const struct dnn_prepare_state *s, char out[33],
-                     struct dnn_err *err)
+int dnn_record_fingerprint(const struct dnn_prepare_state *s, char out[33],
+                           struct dnn_err *err)
 {
     struct dnn_jobj top = dnn_json_top(s->prepare->file);
     struct dnn_buf buf = {0};
@@ -113,7 +113,7 @@ static int64_t lines_of(const char *text)
     return n;
 }
 
-/* The first files with their checksums, and a checksum of the whole list. */
+/* The first files with their checksums, and a checksum of the complete list. */
 static void add_files(const struct dnn_prepare_state *s, struct dnn_buf *out)
 {
     const char *line = s->files.text;
@@ -161,7 +161,7 @@ char *dnn_record_text(const struct dnn_prepare_state *s)
         dnn_prepare_json(&out, &steps);
     dnn_buf_add(&out, ", \"config\": ");
     dnn_prepare_json(&out, &top);
-    dnn_buf_add(&out, ", \"fingerprint\": \"%s\"", s->work.print);
+    dnn_buf_add(&out, ", \"fingerprint\": \"%s\"", s->work.fingerprint);
     add_files(s, &out);
     dnn_buf_add(&out, "}");
     return out.text;

@@ -1,4 +1,4 @@
-/* run.c - a preparation from its beginning to its end.
+/* run.c - runs a preparation.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -39,8 +39,9 @@ static void list_files(struct dnn_prepare_state *s)
             s->file[s->nfiles++] = s->file[i];
 }
 
-/* What killed writers of this dataset left: we have the lock, so none is alive. */
-static int remove_parts(const char *to, struct dnn_err *err)
+/* Removes what killed writers of this dataset left.  We have the lock, so no writer is
+ * running. */
+static int remove_partial(const char *to, struct dnn_err *err)
 {
     const char *slash = strrchr(to, '/'), *name = slash == NULL ? to : slash + 1;
     char *dir = slash == NULL ? dnn_strdup(".")
@@ -65,32 +66,32 @@ static int remove_parts(const char *to, struct dnn_err *err)
     return rc;
 }
 
-/* ---- what is there already ---- */
+/* ---- an existing dataset ---- */
 
-/* Whether the dataset is what we would make. */
-static bool is_ours(const char *to, const char *print)
+/* Whether the dataset was made with this fingerprint. */
+static bool is_up_to_date(const char *to, const char *fingerprint)
 {
     struct dnn_dataset *dataset = NULL;
     struct dnn_err why = {0};
-    bool ours = false;
+    bool same = false;
 
     if (dnn_dataset_open(NULL, to, 1, &dataset, &why) < 0) return false;
     const char *text = dnn_dataset_info(dataset)->provenance;
-    char *want = dnn_format("\"fingerprint\": \"%s\"", print);
-    ours = text != NULL && strstr(text, want) != NULL;
+    char *want = dnn_format("\"fingerprint\": \"%s\"", fingerprint);
+    same = text != NULL && strstr(text, want) != NULL;
     dnn_free(want);
     dnn_dataset_close(dataset);
-    return ours;
+    return same;
 }
 
-/* Rank 0: 1 if nothing is left to do. */
-static int look(struct dnn_prepare_state *s, struct dnn_err *err)
+/* Rank 0: 1 if the dataset exists and is up to date, 0 if it must be made. */
+static int check_existing(struct dnn_prepare_state *s, struct dnn_err *err)
 {
     const char *to = s->prepare->to;
     struct stat st;
 
     if (lstat(to, &st) != 0) return 0;
-    if (!s->opts->restart && is_ours(to, s->work.print)) return 1;
+    if (!s->opts->restart && is_up_to_date(to, s->work.fingerprint)) return 1;
     if (s->opts->replace) return 0;
     return dnn_fail(err, DNN_EIO,
                     "%s: exists already and was made by another configuration or from "
@@ -98,7 +99,8 @@ static int look(struct dnn_prepare_state *s, struct dnn_err *err)
                     to);
 }
 
-/* The fingerprint, known to all; *done: the dataset is there. */
+/* Opens the sources and the work directory.  All ranks get the fingerprint and *done:
+ * the dataset is up to date. */
 static int begin(struct dnn_prepare_state *s, bool *done, struct dnn_err *err)
 {
     bool first = dnn_comm_rank(s->comm) == 0;
@@ -107,60 +109,60 @@ static int begin(struct dnn_prepare_state *s, bool *done, struct dnn_err *err)
     rc = dnn_comm_agree(s->comm, rc, err);
     if (rc < 0) return rc;
     list_files(s);
-    int64_t there = 0;
+    int64_t exists = 0;
     if (first) {
-        rc = dnn_record_print(s, s->work.print, err);
-        if (rc == 0) there = look(s, err);
-        if (there < 0) rc = (int)there;
+        rc = dnn_record_fingerprint(s, s->work.fingerprint, err);
+        if (rc == 0) exists = check_existing(s, err);
+        if (exists < 0) rc = (int)exists;
     }
     DNN_TRY(dnn_comm_agree(s->comm, rc, err));
-    DNN_TRY(dnn_comm_bcast(s->comm, "fingerprint", s->work.print, sizeof s->work.print,
-                           0, err));
-    DNN_TRY(
-        dnn_comm_bcast(s->comm, "checking what is done", &there, sizeof there, 0, err));
-    *done = there != 0;
+    DNN_TRY(dnn_comm_bcast(s->comm, "fingerprint", s->work.fingerprint,
+                           sizeof s->work.fingerprint, 0, err));
+    DNN_TRY(dnn_comm_bcast(s->comm, "checking what is done", &exists, sizeof exists, 0,
+                           err));
+    *done = exists != 0;
     if (first) {
-        char print[33];
+        char fingerprint[33];
 
-        memcpy(print, s->work.print, sizeof print);
-        rc = dnn_work_open(&s->work, s->prepare->to, print, s->opts->restart && !*done,
-                           err);
-        if (rc == 0) rc = remove_parts(s->prepare->to, err);
+        memcpy(fingerprint, s->work.fingerprint, sizeof fingerprint);
+        rc = dnn_work_open(&s->work, s->prepare->to, fingerprint,
+                           s->opts->restart && !*done, err);
+        if (rc == 0) rc = remove_partial(s->prepare->to, err);
     } else {
         s->work.dir = dnn_work_dir(s->prepare->to);
     }
     return dnn_comm_agree(s->comm, rc, err);
 }
 
-/* ---- the steps, before any piece is made ---- */
+/* ---- planning ---- */
 
-/* Who goes where. */
-static int deal(struct dnn_prepare_state *s, struct dnn_err *err)
+/* Assigns the samples to splits. */
+static int assign_splits(struct dnn_prepare_state *s, struct dnn_err *err)
 {
     const struct dnn_prepare *p = s->prepare;
 
     if (p->balance != NULL || (p->split != NULL && p->split->stratify))
-        DNN_TRY(dnn_learn_classes(s, err));
+        DNN_TRY(dnn_pass_classes(s, err));
     int rc = dnn_parts_make(p, &s->origins, s->class, &s->parts, err);
     return dnn_comm_agree(s->comm, rc, err);
 }
 
-static int take_steps(struct dnn_prepare_state *s, struct dnn_err *err)
+static int plan_steps(struct dnn_prepare_state *s, struct dnn_err *err)
 {
     s->states = s->origins.states;
     for (int i = 0; i < s->prepare->nsteps; i++) {
         struct dnn_prepare_step *step = &s->prepare->step[i];
 
-        DNN_TRY(dnn_prepare_step_place(step, &s->states, err));
+        DNN_TRY(dnn_prepare_step_select(step, &s->states, err));
         enum dnn_prepare_step_need need = dnn_prepare_step_needs(step);
-        if (need != DNN_NEED_NOTHING) DNN_TRY(dnn_learn_stats(s, i, need, err));
-        DNN_TRY(dnn_prepare_step_lanes(step, &s->states, err));
-        if (i == s->prepare->slice) DNN_TRY(dnn_learn_boxes(s, err));
+        if (need != DNN_NEED_NOTHING) DNN_TRY(dnn_pass_stats(s, i, need, err));
+        DNN_TRY(dnn_prepare_step_states(step, &s->states, err));
+        if (i == s->prepare->slice) DNN_TRY(dnn_pass_boxes(s, err));
     }
     return 0;
 }
 
-/* What the first sample becomes gives the extents nobody has said. */
+/* Unknown extents are those of the first sample after all steps. */
 static int probe(struct dnn_prepare_state *s, struct dnn_err *err)
 {
     struct dnn_shape shape[DNN_MAX_COLUMNS] = {{0}};
@@ -201,9 +203,9 @@ static int plan(struct dnn_prepare_state *s, struct dnn_err *err)
     return dnn_comm_agree(s->comm, dnn_pieces_plan(s, err), err);
 }
 
-/* ---- the whole ---- */
+/* ---- everything ---- */
 
-static void say(const struct dnn_prepare_state *s, const char *hash)
+static void log_result(const struct dnn_prepare_state *s, const char *hash)
 {
     struct dnn_buf text = {0};
 
@@ -215,19 +217,19 @@ static void say(const struct dnn_prepare_state *s, const char *hash)
     dnn_buf_free(&text);
 }
 
-static int work(struct dnn_prepare_state *s, struct dnn_err *err)
+static int run_all(struct dnn_prepare_state *s, struct dnn_err *err)
 {
     struct dnn_units pieces = {"piece", "preparing", 0, dnn_piece_make, s};
     char hash[33] = "";
 
-    DNN_TRY(deal(s, err));
-    DNN_TRY(take_steps(s, err));
+    DNN_TRY(assign_splits(s, err));
+    DNN_TRY(plan_steps(s, err));
     DNN_TRY(plan(s, err));
     pieces.n = s->npieces;
     DNN_TRY(dnn_units_run(&s->work, s->comm, &pieces, err));
-    DNN_TRY(dnn_learn_files(s, err));
+    DNN_TRY(dnn_pass_files(s, err));
     DNN_TRY(dnn_assemble(s, hash, err));
-    say(s, hash);
+    log_result(s, hash);
     return 0;
 }
 
@@ -266,8 +268,8 @@ int dnn_prepare_run(struct dnn_prepare *prepare, struct dnn_comm *comm,
         dnn_log(DNN_INFO, "prepare",
                 "%s: up to date, made by this configuration from these files",
                 prepare->to);
-    if (rc == 0 && !done) rc = work(s, err);
-    /* The same files and words would give the same error: nothing to continue. */
+    if (rc == 0 && !done) rc = run_all(s, err);
+    /* After an error in configuration or data there is nothing to continue. */
     dnn_work_close(&s->work, rc == 0 || rc == DNN_ECONFIG || rc == DNN_EDATA);
     dnn_stop_unwatch();
     free_state(s);

@@ -1,4 +1,4 @@
-/* sources.c - open what samples come from, and check what comes.
+/* sources.c - opens the sources of samples, and checks each sample that is read.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -13,8 +13,7 @@
 
 /* ---- opening ---- */
 
-/* The generator's object is found again in the file: it is reported with its line.
- */
+/* Takes the generator's object from the configuration, so that errors have its line. */
 static int open_generator(const struct dnn_prepare *p, const struct dnn_origin_cfg *cfg,
                           struct dnn_source **out, struct dnn_err *err)
 {
@@ -43,8 +42,8 @@ static void add(struct dnn_origins *o, struct dnn_source *source, const char *sp
     o->groups = o->groups || source->type->group != NULL;
 }
 
-/* Files that are of several splits (IDX, CIFAR, directories called so) are opened once
- * for each, if these are all there is. */
+/* Files of several splits (IDX, CIFAR, directories named after splits) are opened once
+ * per split, if the splits contain all samples. */
 static int open_splits(const struct dnn_import *how, const struct dnn_source *all,
                        struct dnn_origins *o)
 {
@@ -89,10 +88,10 @@ static int open_one(const struct dnn_prepare *p, const struct dnn_origin_cfg *cf
     return 0;
 }
 
-/* ---- one set of columns for all ---- */
+/* ---- columns common to all sources ---- */
 
-static int differ(const struct dnn_column *a, const struct dnn_column *b, int i,
-                  struct dnn_err *err)
+static int wrong_column(const struct dnn_column *a, const struct dnn_column *b, int i,
+                        struct dnn_err *err)
 {
     char x[DNN_SHAPE_TEXT], y[DNN_SHAPE_TEXT];
 
@@ -116,12 +115,12 @@ static bool same_names(const struct dnn_column *a, const struct dnn_column *b)
     return true;
 }
 
-static int join(struct dnn_column *a, const struct dnn_column *b, int i,
-                struct dnn_err *err)
+static int merge_column(struct dnn_column *a, const struct dnn_column *b, int i,
+                        struct dnn_err *err)
 {
     if (strcmp(a->name, b->name) != 0 || a->role != b->role || a->kind != b->kind ||
         a->type != b->type || a->shape.ndim != b->shape.ndim)
-        return differ(a, b, i, err);
+        return wrong_column(a, b, i, err);
     if (!same_names(a, b))
         return dnn_fail(err, DNN_EDATA,
                         "the class names of the column \"%s\" in source %d (%" PRId64
@@ -135,7 +134,7 @@ static int join(struct dnn_column *a, const struct dnn_column *b, int i,
     return 0;
 }
 
-static int make_lanes(struct dnn_origins *o, double scale, struct dnn_err *err)
+static int make_states(struct dnn_origins *o, double scale, struct dnn_err *err)
 {
     const struct dnn_source *first = o->at[0].source;
 
@@ -160,7 +159,7 @@ static int make_lanes(struct dnn_origins *o, double scale, struct dnn_err *err)
                             "source %d has %d columns, but the first has %d", i,
                             s->ncols, first->ncols);
         for (int k = 0; k < s->ncols; k++)
-            DNN_TRY(join(&o->states.state[k].column, &s->col[k], i, err));
+            DNN_TRY(merge_column(&o->states.state[k].column, &s->col[k], i, err));
     }
     return 0;
 }
@@ -173,7 +172,7 @@ int dnn_origins_open(const struct dnn_prepare *prepare, struct dnn_origins *out,
         dnn_alloc((size_t)prepare->norigins * DNN_PREPARE_PARTS * sizeof *out->at);
     for (int i = 0; i < prepare->norigins; i++)
         DNN_TRY(open_one(prepare, &prepare->origin[i], out, err));
-    return make_lanes(out, prepare->scale, err);
+    return make_states(out, prepare->scale, err);
 }
 
 void dnn_origins_close(struct dnn_origins *origins)

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Streams of the seed: not those of the parts. */
+/* Random streams, different from those that assign splits. */
 enum { SHUFFLE = 0x70726570, BALANCE = 0x62616c00 };
 
 static int find_balanced(const struct dnn_prepare *prepare,
@@ -27,7 +27,7 @@ static int find_balanced(const struct dnn_prepare *prepare,
                     prepare->balance->split, names);
 }
 
-/* How often each of n samples is taken so that every class comes equally often. */
+/* How often each of n samples is repeated so that all classes are equally frequent. */
 static int32_t *repeats(const struct dnn_prepare *prepare, const int64_t *sample,
                         int64_t n, const int64_t *class)
 {
@@ -49,16 +49,16 @@ static int32_t *repeats(const struct dnn_prepare *prepare, const int64_t *sample
         int64_t c = class[sample[i]];
         struct dnn_perm perm = dnn_rng_perm((uint64_t)prepare->seed ^ BALANCE,
                                             (uint64_t)c, (uint64_t)members[c]);
-        int64_t place = (int64_t)dnn_rng_perm_at(&perm, (uint64_t)seen[c]++);
+        int64_t position = (int64_t)dnn_rng_perm_at(&perm, (uint64_t)seen[c]++);
 
-        times[i] = (int32_t)(want / members[c] + (place < want % members[c]));
+        times[i] = (int32_t)(want / members[c] + (position < want % members[c]));
     }
     dnn_free(seen);
     dnn_free(members);
     return times;
 }
 
-/* First all that come once, then those that come twice, and so on. */
+/* First every sample once, then those that come a second time, and so on. */
 static void repeat(struct dnn_output *out, const int32_t *times)
 {
     int64_t *from = out->sample, n = out->n, total = 0, at = 0;

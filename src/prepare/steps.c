@@ -41,7 +41,7 @@ static int find_type(const struct dnn_jobj *at, const char *name,
                          dnn_text_hint(hint, sizeof hint, name, names));
 }
 
-/* All keys at their defaults: where the short form was used. */
+/* Sets all keys to their defaults, for the short form. */
 static int fill_defaults(const struct dnn_field *fields, struct dnn_arena *arena,
                          void *cfg, struct dnn_err *err)
 {
@@ -79,7 +79,7 @@ int dnn_prepare_step_read(const struct dnn_jobj *at, struct dnn_arena *arena,
         DNN_TRY(dnn_field_fill(at, type->brief, arena, out->cfg, err));
     }
     if (type->read != NULL) DNN_TRY(type->read(&it, arena, out->cfg, err));
-    /* The blame of a later message, which has no value of the file to point at. */
+    /* The location of later messages, which are made without the JSON value. */
     struct dnn_err where = {0};
     dnn_json_fail(&it, &where, "%s", "");
     size_t len = strlen(where.text);
@@ -91,16 +91,16 @@ int dnn_prepare_step_read(const struct dnn_jobj *at, struct dnn_arena *arena,
 void dnn_prepare_step_free(struct dnn_prepare_step *step)
 {
     dnn_free(step->before);
-    dnn_free(step->found);
+    dnn_free(step->stats);
     step->before = NULL;
-    step->found = NULL;
+    step->stats = NULL;
 }
 
 /* ---- which columns ---- */
 
-static int find_lane(const struct dnn_prepare_step *step,
-                     const struct dnn_column_states *states, const char *name, int *out,
-                     struct dnn_err *err)
+static int find_column(const struct dnn_prepare_step *step,
+                       const struct dnn_column_states *states, const char *name,
+                       int *out, struct dnn_err *err)
 {
     const char *names[DNN_MAX_COLUMNS + 1] = {NULL};
     char hint[128];
@@ -115,8 +115,8 @@ static int find_lane(const struct dnn_prepare_step *step,
                     name, dnn_text_hint(hint, sizeof hint, name, names));
 }
 
-int dnn_prepare_step_place(struct dnn_prepare_step *step,
-                           const struct dnn_column_states *states, struct dnn_err *err)
+int dnn_prepare_step_select(struct dnn_prepare_step *step,
+                            const struct dnn_column_states *states, struct dnn_err *err)
 {
     const struct dnn_prepare_step_type *type = step->type;
     const struct dnn_list *named = step->cfg;
@@ -124,23 +124,23 @@ int dnn_prepare_step_place(struct dnn_prepare_step *step,
     dnn_free(step->before);
     step->before = dnn_alloc(sizeof *states);
     *step->before = *states;
-    step->on = 0;
-    if (type->takes == NULL) return 0;
+    step->columns = 0;
+    if (type->is_default == NULL) return 0;
     for (int k = 0; k < states->n && named->count == 0; k++)
-        if (type->takes(&states->state[k])) step->on |= 1u << k;
+        if (type->is_default(&states->state[k])) step->columns |= 1u << k;
     for (int64_t i = 0; i < named->count; i++) {
         int k;
 
-        DNN_TRY(find_lane(step, states, named->texts[i], &k, err));
-        if (!type->can(&states->state[k]))
+        DNN_TRY(find_column(step, states, named->texts[i], &k, err));
+        if (!type->is_allowed(&states->state[k]))
             return dnn_fail(
                 err, DNN_ECONFIG,
                 "%s: cannot be applied to the column \"%s\" of kind %s", step->where,
                 named->texts[i],
                 dnn_choice_name(dnn_kind_choices, (int)states->state[k].column.kind));
-        step->on |= 1u << k;
+        step->columns |= 1u << k;
     }
-    if (step->on == 0)
+    if (step->columns == 0)
         return dnn_fail(err, DNN_ECONFIG, "%s: there is no column to apply it to",
                         step->where);
     return 0;
@@ -152,7 +152,7 @@ enum dnn_prepare_step_need dnn_prepare_step_needs(const struct dnn_prepare_step 
 
     if (step->type->needs == NULL) return need;
     for (int k = 0; k < step->before->n; k++) {
-        if ((step->on >> k & 1) == 0) continue;
+        if ((step->columns >> k & 1) == 0) continue;
         enum dnn_prepare_step_need one =
             step->type->needs(step->cfg, &step->before->state[k]);
         if (one > need) need = one;
@@ -160,11 +160,11 @@ enum dnn_prepare_step_need dnn_prepare_step_needs(const struct dnn_prepare_step 
     return need;
 }
 
-int dnn_prepare_step_lanes(const struct dnn_prepare_step *step,
-                           struct dnn_column_states *states, struct dnn_err *err)
+int dnn_prepare_step_states(const struct dnn_prepare_step *step,
+                            struct dnn_column_states *states, struct dnn_err *err)
 {
     for (int k = 0; k < states->n; k++)
-        if ((step->on >> k & 1) != 0 && step->type->state != NULL)
+        if ((step->columns >> k & 1) != 0 && step->type->state != NULL)
             DNN_TRY(step->type->state(step, k, &states->state[k], err));
     return 0;
 }

@@ -24,7 +24,7 @@ static bool is_class(const struct dnn_column_state *state)
 
 /* ---- remap ---- */
 
-/* Numbers beyond the table can only go where "other" says. */
+/* Class numbers beyond the table always become "other". */
 enum { TABLE = 65536 };
 
 struct pair {
@@ -95,7 +95,7 @@ static int remap_read(const struct dnn_jobj *at, struct dnn_arena *arena, void *
     return 0;
 }
 
-/* The old number a key of the map means. */
+/* The class number that a key of the map stands for: a name or a number. */
 static int find_old(const struct dnn_prepare_step *step,
                     const struct dnn_column *column, const char *old, int64_t *out,
                     struct dnn_err *err)
@@ -146,8 +146,8 @@ static int make_table(const struct dnn_prepare_step *step, int k, struct dnn_err
     return 0;
 }
 
-static int remap_lane(const struct dnn_prepare_step *step, int k,
-                      struct dnn_column_state *state, struct dnn_err *err)
+static int remap_state(const struct dnn_prepare_step *step, int k,
+                       struct dnn_column_state *state, struct dnn_err *err)
 {
     struct remap *c = step->cfg;
     int64_t classes = c->other + 1;
@@ -183,9 +183,9 @@ const struct dnn_prepare_step_type dnn_prepare_step_remap = {
     .fields = remap_fields,
     .brief = remap_brief,
     .read = remap_read,
-    .takes = is_class,
-    .can = is_class,
-    .state = remap_lane,
+    .is_default = is_class,
+    .is_allowed = is_class,
+    .state = remap_state,
     .apply = remap_apply,
 };
 
@@ -246,15 +246,15 @@ static int64_t classes_of(const struct dnn_prepare_step *step, int k)
 
     if (c->classes > 0) return c->classes;
     if (known > 0) return known;
-    if (step->found == NULL) return DNN_UNKNOWN;
+    if (step->stats == NULL) return DNN_UNKNOWN;
     /* The highest class that occurs. */
     for (int64_t i = DNN_STATS_CLASSES; i-- > 0;)
-        if (step->found[k].class_count[i] > 0) return i + 1;
+        if (step->stats[k].class_count[i] > 0) return i + 1;
     return 1;
 }
 
-static int one_hot_lane(const struct dnn_prepare_step *step, int k,
-                        struct dnn_column_state *state, struct dnn_err *err)
+static int one_hot_state(const struct dnn_prepare_step *step, int k,
+                         struct dnn_column_state *state, struct dnn_err *err)
 {
     struct dnn_shape *shape = &state->column.shape;
     bool label = state->column.kind == DNN_KIND_LABEL;
@@ -285,9 +285,9 @@ const struct dnn_prepare_step_type dnn_prepare_step_one_hot = {
     .fields = one_hot_fields,
     .brief = one_hot_brief,
     .read = one_hot_read,
-    .takes = is_class,
-    .can = is_class,
+    .is_default = is_class,
+    .is_allowed = is_class,
     .needs = one_hot_needs,
-    .state = one_hot_lane,
+    .state = one_hot_state,
     .apply = one_hot_apply,
 };

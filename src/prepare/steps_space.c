@@ -16,17 +16,17 @@ static bool has_space(const struct dnn_column_state *state)
     return dnn_column_state_space(state) > 0;
 }
 
-static int given(const struct dnn_jobj *at, const struct dnn_list *list,
-                 const char *key, struct dnn_err *err)
+static int check_given(const struct dnn_jobj *at, const struct dnn_list *list,
+                       const char *key, struct dnn_err *err)
 {
     if (list->count > 0) return 0;
     return dnn_json_fail(at, err, "%s is missing: one number per spatial axis", key);
 }
 
-/* As many numbers as the column has spatial axes. */
-static int fits(const struct dnn_prepare_step *step,
-                const struct dnn_column_state *state, const struct dnn_list *list,
-                struct dnn_err *err)
+/* Checks that there is one number per spatial axis. */
+static int check_axes(const struct dnn_prepare_step *step,
+                      const struct dnn_column_state *state, const struct dnn_list *list,
+                      struct dnn_err *err)
 {
     int space = dnn_column_state_space(state);
 
@@ -39,11 +39,6 @@ static int fits(const struct dnn_prepare_step *step,
 static enum dnn_interp interp_of(const struct dnn_column_state *state)
 {
     return state->column.kind == DNN_KIND_MASK ? DNN_INTERP_NEAREST : DNN_INTERP_LINEAR;
-}
-
-static void take(struct dnn_array *array, struct dnn_array *other)
-{
-    dnn_array_swap(array, other);
 }
 
 #define COLUMNS(at)                                                                    \
@@ -76,16 +71,16 @@ static int resize_read(const struct dnn_jobj *at, struct dnn_arena *arena, void 
                        struct dnn_err *err)
 {
     (void)arena;
-    return given(at, &((struct resize *)cfg)->size, "size", err);
+    return check_given(at, &((struct resize *)cfg)->size, "size", err);
 }
 
-static int resize_lane(const struct dnn_prepare_step *step, int k,
-                       struct dnn_column_state *state, struct dnn_err *err)
+static int resize_state(const struct dnn_prepare_step *step, int k,
+                        struct dnn_column_state *state, struct dnn_err *err)
 {
     const struct resize *c = step->cfg;
 
     (void)k;
-    DNN_TRY(fits(step, state, &c->size, err));
+    DNN_TRY(check_axes(step, state, &c->size, err));
     for (int64_t i = 0; i < c->size.count; i++)
         state->column.shape.dim[i] = c->size.ints[i];
     return 0;
@@ -99,7 +94,7 @@ static int resize_apply(const struct dnn_prepare_step *step, int k,
 
     DNN_TRY(dnn_resize(array, c->size.ints, interp_of(&step->before->state[k]), other,
                        err));
-    take(array, other);
+    dnn_array_swap(array, other);
     return 0;
 }
 
@@ -110,9 +105,9 @@ const struct dnn_prepare_step_type dnn_prepare_step_resize = {
     .fields = resize_fields,
     .brief = resize_brief,
     .read = resize_read,
-    .takes = has_space,
-    .can = has_space,
-    .state = resize_lane,
+    .is_default = has_space,
+    .is_allowed = has_space,
+    .state = resize_state,
     .apply = resize_apply,
 };
 
@@ -139,16 +134,16 @@ static int resample_read(const struct dnn_jobj *at, struct dnn_arena *arena, voi
                          struct dnn_err *err)
 {
     (void)arena;
-    return given(at, &((struct resample *)cfg)->spacing, "spacing", err);
+    return check_given(at, &((struct resample *)cfg)->spacing, "spacing", err);
 }
 
-static int resample_lane(const struct dnn_prepare_step *step, int k,
-                         struct dnn_column_state *state, struct dnn_err *err)
+static int resample_state(const struct dnn_prepare_step *step, int k,
+                          struct dnn_column_state *state, struct dnn_err *err)
 {
     const struct resample *c = step->cfg;
 
     (void)k;
-    DNN_TRY(fits(step, state, &c->spacing, err));
+    DNN_TRY(check_axes(step, state, &c->spacing, err));
     for (int64_t i = 0; i < c->spacing.count; i++)
         state->column.shape.dim[i] = DNN_UNKNOWN;
     return 0;
@@ -162,7 +157,7 @@ static int resample_apply(const struct dnn_prepare_step *step, int k,
 
     DNN_TRY(dnn_resample(array, c->spacing.reals, interp_of(&step->before->state[k]),
                          other, err));
-    take(array, other);
+    dnn_array_swap(array, other);
     return 0;
 }
 
@@ -173,9 +168,9 @@ const struct dnn_prepare_step_type dnn_prepare_step_resample = {
     .fields = resample_fields,
     .brief = resample_brief,
     .read = resample_read,
-    .takes = has_space,
-    .can = has_space,
-    .state = resample_lane,
+    .is_default = has_space,
+    .is_allowed = has_space,
+    .state = resample_state,
     .apply = resample_apply,
 };
 
@@ -205,19 +200,19 @@ static int crop_read(const struct dnn_jobj *at, struct dnn_arena *arena, void *c
     const struct crop *c = cfg;
 
     (void)arena;
-    DNN_TRY(given(at, &c->size, "size", err));
+    DNN_TRY(check_given(at, &c->size, "size", err));
     if (c->start.count > 0 && c->start.count != c->size.count)
         return dnn_json_fail(at, err, "start and size must have the same length");
     return 0;
 }
 
-static int crop_lane(const struct dnn_prepare_step *step, int k,
-                     struct dnn_column_state *state, struct dnn_err *err)
+static int crop_state(const struct dnn_prepare_step *step, int k,
+                      struct dnn_column_state *state, struct dnn_err *err)
 {
     const struct crop *c = step->cfg;
 
     (void)k;
-    DNN_TRY(fits(step, state, &c->size, err));
+    DNN_TRY(check_axes(step, state, &c->size, err));
     for (int64_t i = 0; i < c->size.count; i++)
         state->column.shape.dim[i] = c->size.ints[i];
     return 0;
@@ -243,7 +238,7 @@ static int crop_apply(const struct dnn_prepare_step *step, int k,
         start[i] = c->start.count > 0 ? c->start.ints[i] : more / 2;
     }
     DNN_TRY(dnn_crop(array, start, c->size.ints, other, err));
-    take(array, other);
+    dnn_array_swap(array, other);
     return 0;
 }
 
@@ -254,9 +249,9 @@ const struct dnn_prepare_step_type dnn_prepare_step_crop = {
     .fields = crop_fields,
     .brief = crop_brief,
     .read = crop_read,
-    .takes = has_space,
-    .can = has_space,
-    .state = crop_lane,
+    .is_default = has_space,
+    .is_allowed = has_space,
+    .state = crop_state,
     .apply = crop_apply,
 };
 
@@ -300,14 +295,15 @@ static int pad_read(const struct dnn_jobj *at, struct dnn_arena *arena, void *cf
     if (c->size.count > 0 && c->before.count + c->after.count > 0)
         return dnn_json_fail(at, err, "give either size, or before and after");
     if (c->size.count > 0) return 0;
-    DNN_TRY(given(at, &c->before, "size, or before and after", err));
+    DNN_TRY(check_given(at, &c->before, "size, or before and after", err));
     if (c->before.count != c->after.count)
         return dnn_json_fail(at, err, "before and after must have the same length");
     return 0;
 }
 
-/* A constant that the stored numbers cannot say makes values of them first. */
-static bool keeps_numbers(const struct pad *c, const struct dnn_column_state *state)
+/* Whether padding works on stored elements.  With a scale the constant must be stored
+ * as 0; otherwise the column is converted to values first. */
+static bool pads_stored(const struct pad *c, const struct dnn_column_state *state)
 {
     if (state->nscale == 0 || c->mode != DNN_PAD_CONSTANT) return true;
     for (int i = 0; i < state->nscale; i++)
@@ -329,20 +325,20 @@ static void pad_amounts(const struct pad *c, const struct dnn_shape *shape,
     }
 }
 
-static int pad_lane(const struct dnn_prepare_step *step, int k,
-                    struct dnn_column_state *state, struct dnn_err *err)
+static int pad_state(const struct dnn_prepare_step *step, int k,
+                     struct dnn_column_state *state, struct dnn_err *err)
 {
     const struct pad *c = step->cfg;
     const struct dnn_list *list = c->size.count > 0 ? &c->size : &c->before;
     int64_t before[DNN_MAX_SPACE], after[DNN_MAX_SPACE];
 
     (void)k;
-    DNN_TRY(fits(step, state, list, err));
+    DNN_TRY(check_axes(step, state, list, err));
     pad_amounts(c, &state->column.shape, before, after);
     for (int64_t i = 0; i < list->count; i++)
         if (state->column.shape.dim[i] != DNN_UNKNOWN)
             state->column.shape.dim[i] += before[i] + after[i];
-    if (!keeps_numbers(c, state)) dnn_column_state_become_values(state);
+    if (!pads_stored(c, state)) dnn_column_state_become_values(state);
     return 0;
 }
 
@@ -356,14 +352,14 @@ static int pad_apply(const struct dnn_prepare_step *step, int k,
     double value =
         state->column.kind == DNN_KIND_MASK ? (double)c->mask_value : c->value;
 
-    if (!keeps_numbers(c, state))
+    if (!pads_stored(c, state))
         DNN_TRY(dnn_column_state_values(state, array, err));
     else if (state->nscale > 0)
         value = 0;
     pad_amounts(c, &array->shape, before, after);
     DNN_TRY(
         dnn_pad(array, before, after, (enum dnn_pad_mode)c->mode, value, other, err));
-    take(array, other);
+    dnn_array_swap(array, other);
     return 0;
 }
 
@@ -375,8 +371,8 @@ const struct dnn_prepare_step_type dnn_prepare_step_pad = {
     .fields = pad_fields,
     .brief = pad_brief,
     .read = pad_read,
-    .takes = has_space,
-    .can = has_space,
-    .state = pad_lane,
+    .is_default = has_space,
+    .is_allowed = has_space,
+    .state = pad_state,
     .apply = pad_apply,
 };

@@ -1,7 +1,6 @@
-/* steps_split.c - steps that say which samples there are: split, balance, slice.
+/* steps_split.c - steps that determine the samples: split, balance, slice.
  *
- * What they do is done elsewhere (splits.c, split_order.c, pipeline.c); their settings
- * are read here.
+ * Here are only their settings; splits.c, split_order.c and pipeline.c apply them.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -168,8 +167,8 @@ static bool has_space(const struct dnn_column_state *state)
 }
 
 /* Extents of a box do not depend on those of the volume, as long as it fits. */
-static int slice_lane(const struct dnn_prepare_step *step, int k,
-                      struct dnn_column_state *state, struct dnn_err *err)
+static int slice_state(const struct dnn_prepare_step *step, int k,
+                       struct dnn_column_state *state, struct dnn_err *err)
 {
     const struct dnn_slice_cfg *c = step->cfg;
     const struct dnn_slicer *how = c->sets.objects;
@@ -207,7 +206,7 @@ const struct dnn_prepare_step_type dnn_prepare_step_slice = {
     .help = "cut each sample into boxes (slices); boxes of one sample form a group",
     .size = sizeof(struct dnn_slice_cfg),
     .brief = slice_brief,
-    .takes = has_space,
-    .can = has_space,
-    .state = slice_lane,
+    .is_default = has_space,
+    .is_allowed = has_space,
+    .state = slice_state,
 };

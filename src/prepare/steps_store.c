@@ -1,7 +1,7 @@
-/* steps_store.c - the step "type": as what numbers are stored.
+/* steps_store.c - the step "type": dtype on disk.
  *
- * Real numbers become small integers by a scale and an offset, which the dataset
- * keeps: what is read again is the value.
+ * Real values can be stored as small integers with a scale and an offset, which the
+ * dataset contains; a reader converts them back.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -55,8 +55,8 @@ static bool is_real(enum dnn_dtype t)
     return t == DNN_F16 || t == DNN_BF16 || t == DNN_F32 || t == DNN_F64;
 }
 
-/* Integers of up to 16 bits: those that can stand for real numbers. */
-static bool ends_of(enum dnn_dtype t, double *low, double *high)
+/* The range of integers of up to 16 bits, which can represent real values. */
+static bool range_of(enum dnn_dtype t, double *low, double *high)
 {
     switch (t) {
     case DNN_U8:
@@ -93,14 +93,14 @@ static int store_read(const struct dnn_jobj *at, struct dnn_arena *arena, void *
     return 0;
 }
 
-/* Integers that fit as they are keep their scale. */
+/* Integers that fit into the new type are kept, with their scale. */
 static bool fits(const struct store *c, const struct dnn_column_state *state)
 {
     double low, high, to_low, to_high;
 
     if (c->range.count > 0) return false;
-    return ends_of(state->column.type, &low, &high) &&
-           ends_of(c->type, &to_low, &to_high) && low >= to_low && high <= to_high;
+    return range_of(state->column.type, &low, &high) &&
+           range_of(c->type, &to_low, &to_high) && low >= to_low && high <= to_high;
 }
 
 static enum dnn_prepare_step_need store_needs(const void *cfg,
@@ -113,13 +113,13 @@ static enum dnn_prepare_step_need store_needs(const void *cfg,
     return DNN_NEED_ALL;
 }
 
-/* Scale and offset that spread [low, high] over the integers. */
-static void spread(const struct store *c, double low, double high, double *scale,
-                   double *offset)
+/* Scale and offset that map [low, high] to the range of the integers. */
+static void map_range(const struct store *c, double low, double high, double *scale,
+                      double *offset)
 {
     double first = 0, last = 1;
 
-    ends_of(c->type, &first, &last);
+    range_of(c->type, &first, &last);
     *scale = high > low ? (high - low) / (last - first) : 1;
     *offset = high > low ? low - first * *scale : low;
 }
@@ -130,24 +130,24 @@ static int scales(const struct dnn_prepare_step *step, int k, double *scale,
     const struct store *c = step->cfg;
 
     if (c->range.count > 0) {
-        spread(c, c->range.reals[0], c->range.reals[1], scale, offset);
+        map_range(c, c->range.reals[0], c->range.reals[1], scale, offset);
         return 1;
     }
-    const struct dnn_stats *s = &step->found[k];
+    const struct dnn_stats *s = &step->stats[k];
     bool each = s->share <= 1;
     double low = s->min[0], high = s->max[0];
     for (int i = 0; i < s->nchannels; i++) {
-        if (each) spread(c, s->min[i], s->max[i], &scale[i], &offset[i]);
+        if (each) map_range(c, s->min[i], s->max[i], &scale[i], &offset[i]);
         if (s->min[i] < low) low = s->min[i];
         if (s->max[i] > high) high = s->max[i];
     }
     if (each) return s->nchannels;
-    spread(c, low, high, scale, offset);
+    map_range(c, low, high, scale, offset);
     return 1;
 }
 
-static int store_lane(const struct dnn_prepare_step *step, int k,
-                      struct dnn_column_state *state, struct dnn_err *err)
+static int store_state(const struct dnn_prepare_step *step, int k,
+                       struct dnn_column_state *state, struct dnn_err *err)
 {
     const struct store *c = step->cfg;
     double low, high;
@@ -166,14 +166,14 @@ static int store_lane(const struct dnn_prepare_step *step, int k,
         state->column.type = c->type;
         return 0;
     }
-    if (!ends_of(c->type, &low, &high))
+    if (!range_of(c->type, &low, &high))
         return dnn_fail(err, DNN_ECONFIG,
                         "%s: values (column \"%s\") must be stored as u8, i8, u16, "
                         "i16, f16, bf16, f32 or f64, not as %s",
                         step->where, state->column.name, c->as);
     state->column.type = c->type;
     state->nscale = 0;
-    if (c->range.count > 0 || step->found != NULL)
+    if (c->range.count > 0 || step->stats != NULL)
         state->nscale = scales(step, k, state->scale, state->offset);
     return 0;
 }
@@ -197,7 +197,7 @@ static int to_integers(const struct dnn_prepare_step *step, int k,
     return 0;
 }
 
-/* A finite number that becomes infinite is lost. */
+/* Finite values must not become infinite. */
 static int check_range(const struct dnn_array *before, enum dnn_dtype as,
                        struct dnn_err *err)
 {
@@ -238,9 +238,9 @@ const struct dnn_prepare_step_type dnn_prepare_step_store = {
     .fields = store_fields,
     .brief = store_brief,
     .read = store_read,
-    .takes = is_input,
-    .can = any,
+    .is_default = is_input,
+    .is_allowed = any,
     .needs = store_needs,
-    .state = store_lane,
+    .state = store_state,
     .apply = store_apply,
 };

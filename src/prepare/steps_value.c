@@ -1,7 +1,6 @@
 /* steps_value.c - steps that change values: clip, normalise.
  *
- * Small integers are normalised without being touched: their scale and offset say
- * what they are worth.
+ * Small integers are normalised by changing only their scale and offset.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -58,8 +57,8 @@ static int clip_read(const struct dnn_jobj *at, struct dnn_arena *arena, void *c
     return 0;
 }
 
-static int clip_lane(const struct dnn_prepare_step *step, int k,
-                     struct dnn_column_state *state, struct dnn_err *err)
+static int clip_state(const struct dnn_prepare_step *step, int k,
+                      struct dnn_column_state *state, struct dnn_err *err)
 {
     (void)step;
     (void)k;
@@ -87,9 +86,9 @@ const struct dnn_prepare_step_type dnn_prepare_step_clip = {
     .fields = clip_fields,
     .brief = clip_brief,
     .read = clip_read,
-    .takes = is_input,
-    .can = is_measured,
-    .state = clip_lane,
+    .is_default = is_input,
+    .is_allowed = is_measured,
+    .state = clip_state,
     .apply = clip_apply,
 };
 
@@ -186,8 +185,9 @@ static enum dnn_prepare_step_need normalise_needs(const void *cfg,
     return c->mode == GIVEN || by_sample(c) ? DNN_NEED_NOTHING : DNN_NEED_TRAIN;
 }
 
-/* Whether numbers stay and only their meaning changes. */
-static bool stays(const struct normalise *c, const struct dnn_column_state *state)
+/* Whether stored elements are kept and only scale and offset change. */
+static bool keeps_stored(const struct normalise *c,
+                         const struct dnn_column_state *state)
 {
     enum dnn_dtype t = state->column.type;
 
@@ -195,8 +195,8 @@ static bool stays(const struct normalise *c, const struct dnn_column_state *stat
     return t == DNN_U8 || t == DNN_I8 || t == DNN_U16 || t == DNN_I16;
 }
 
-/* Mean and deviation of all channels together. */
-static void join(const struct dnn_stats *s, double *mean, double *std)
+/* Mean and standard deviation of all channels together. */
+static void pool_channels(const struct dnn_stats *s, double *mean, double *std)
 {
     double sum = 0, square = 0;
 
@@ -209,15 +209,15 @@ static void join(const struct dnn_stats *s, double *mean, double *std)
     *std = sqrt(square / s->nchannels);
 }
 
-/* What is subtracted and what is divided by; how many of each. */
-static int numbers(const struct normalise *c, const struct dnn_stats *s, double *mean,
-                   double *std)
+/* Values to subtract (mean) and to divide by (std); returns how many of each. */
+static int coefficients(const struct normalise *c, const struct dnn_stats *s,
+                        double *mean, double *std)
 {
     bool each = c->mode == CHANNEL || c->mode == VOLUME ||
                 (c->mode == MINMAX && c->per != DATASET);
     int n = each ? s->nchannels : 1;
 
-    if (c->mode == DATASET) join(s, mean, std);
+    if (c->mode == DATASET) pool_channels(s, mean, std);
     if (c->mode == PERCENTILES) {
         mean[0] = dnn_stats_quantile(s, c->low / 100);
         std[0] = dnn_stats_quantile(s, c->high / 100) - mean[0];
@@ -244,13 +244,13 @@ static int numbers(const struct normalise *c, const struct dnn_stats *s, double 
     return n;
 }
 
-/* The same wherever it comes from. */
-static int numbers_of(const struct dnn_prepare_step *step, int k, double *mean,
-                      double *std)
+/* The same, from the settings or from statistics. */
+static int step_coefficients(const struct dnn_prepare_step *step, int k, double *mean,
+                             double *std)
 {
     const struct normalise *c = step->cfg;
 
-    if (c->mode != GIVEN) return numbers(c, &step->found[k], mean, std);
+    if (c->mode != GIVEN) return coefficients(c, &step->stats[k], mean, std);
     for (int64_t i = 0; i < c->mean.count; i++) {
         mean[i] = c->mean.reals[i];
         std[i] = c->std.reals[i];
@@ -258,8 +258,8 @@ static int numbers_of(const struct dnn_prepare_step *step, int k, double *mean,
     return (int)c->mean.count;
 }
 
-static int normalise_lane(const struct dnn_prepare_step *step, int k,
-                          struct dnn_column_state *state, struct dnn_err *err)
+static int normalise_state(const struct dnn_prepare_step *step, int k,
+                           struct dnn_column_state *state, struct dnn_err *err)
 {
     const struct normalise *c = step->cfg;
     double mean[DNN_STATS_CHANNELS], std[DNN_STATS_CHANNELS];
@@ -268,14 +268,14 @@ static int normalise_lane(const struct dnn_prepare_step *step, int k,
                 (c->mode == MINMAX && c->per != DATASET);
 
     if (each && (channels > DNN_STATS_CHANNELS ||
-                 (step->found != NULL && step->found[k].share > 1)))
+                 (step->stats != NULL && step->stats[k].share > 1)))
         return dnn_fail(err, DNN_ECONFIG,
                         "%s: the column \"%s\" has %lld channels; for more than %d use "
                         "the mode \"dataset\"",
                         step->where, state->column.name, (long long)channels,
                         DNN_STATS_CHANNELS);
-    if (!by_sample(c) && (c->mode == GIVEN || step->found != NULL)) {
-        int n = numbers_of(step, k, mean, std);
+    if (!by_sample(c) && (c->mode == GIVEN || step->stats != NULL)) {
+        int n = step_coefficients(step, k, mean, std);
 
         if (n > 1 && channels != n && channels != DNN_UNKNOWN)
             return dnn_fail(err, DNN_ECONFIG,
@@ -287,17 +287,17 @@ static int normalise_lane(const struct dnn_prepare_step *step, int k,
                                 "%s: channel %d of the column \"%s\" is constant (%g) "
                                 "and cannot be normalised",
                                 step->where, i, state->column.name, mean[i]);
-        if (stays(c, state)) {
+        if (keeps_stored(c, state)) {
             dnn_column_state_standardise(state, n, mean, std);
             return 0;
         }
     }
-    if (!stays(c, state)) dnn_column_state_become_values(state);
+    if (!keeps_stored(c, state)) dnn_column_state_become_values(state);
     return 0;
 }
 
-/* By its own numbers; a channel that is the same everywhere becomes 0. */
-static int normalise_itself(const struct normalise *c,
+/* Normalises a sample by its own statistics; a constant channel becomes 0. */
+static int normalise_sample(const struct normalise *c,
                             const struct dnn_column_state *state,
                             struct dnn_array *array, struct dnn_err *err)
 {
@@ -310,7 +310,7 @@ static int normalise_itself(const struct normalise *c,
     dnn_stats_start(s, &column);
     int rc = dnn_stats_add(s, &column, array, err);
     if (rc == 0) {
-        int n = numbers(c, s, mean, std);
+        int n = coefficients(c, s, mean, std);
 
         if (c->mode == PERCENTILES)
             rc = dnn_clip(array, mean[0], mean[0] + std[0], err);
@@ -331,10 +331,10 @@ static int normalise_apply(const struct dnn_prepare_step *step, int k,
     double mean[DNN_STATS_CHANNELS], std[DNN_STATS_CHANNELS];
 
     (void)other;
-    if (stays(c, state)) return 0;
+    if (keeps_stored(c, state)) return 0;
     DNN_TRY(dnn_column_state_values(state, array, err));
-    if (by_sample(c)) return normalise_itself(c, state, array, err);
-    int n = numbers_of(step, k, mean, std);
+    if (by_sample(c)) return normalise_sample(c, state, array, err);
+    int n = step_coefficients(step, k, mean, std);
     if (c->mode == PERCENTILES)
         DNN_TRY(dnn_clip(array, mean[0], mean[0] + std[0], err));
     return dnn_standardise(array, n, mean, std, err);
@@ -347,9 +347,9 @@ const struct dnn_prepare_step_type dnn_prepare_step_normalise = {
     .fields = normalise_fields,
     .brief = normalise_brief,
     .read = normalise_read,
-    .takes = is_input,
-    .can = is_measured,
+    .is_default = is_input,
+    .is_allowed = is_measured,
     .needs = normalise_needs,
-    .state = normalise_lane,
+    .state = normalise_state,
     .apply = normalise_apply,
 };

@@ -1,4 +1,4 @@
-/* verify.c - every sample of a dataset against its checksum, by all ranks.
+/* verify.c - checks all samples of a dataset against their checksums, on all ranks.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -8,12 +8,12 @@
 
 #include <inttypes.h>
 
-enum { PORTION = 32 << 20 }; /* bytes checked at once */
+enum { BLOCK = 32 << 20 }; /* bytes checked at once */
 
-/* Samples of a turn: whole chunks, so that each rank reads whole blocks of the file; as
- * many as are worth a turn, but not so many that ranks stay idle. */
-static int turn_of(const struct dnn_split *s, int size, int64_t *out,
-                   struct dnn_err *err)
+/* Number of samples that a rank checks at once: complete chunks, which are blocks of
+ * the file, of about BLOCK bytes; fewer if ranks would be idle. */
+static int block_samples(const struct dnn_split *s, int size, int64_t *out,
+                         struct dnn_err *err)
 {
     int64_t chunk = s->chunk > 0 ? s->chunk : 1, bytes = 1;
 
@@ -23,9 +23,9 @@ static int turn_of(const struct dnn_split *s, int size, int64_t *out,
         size_t one;
 
         DNN_TRY(dnn_tensor_bytes(&t, &one, err));
-        bytes += (int64_t)(one < PORTION ? one : PORTION);
+        bytes += (int64_t)(one < BLOCK ? one : BLOCK);
     }
-    int64_t chunks = PORTION / bytes / chunk, each = s->count / size / chunk;
+    int64_t chunks = BLOCK / bytes / chunk, each = s->count / size / chunk;
     if (chunks > each) chunks = each;
     *out = (chunks < 1 ? 1 : chunks) * chunk;
     return 0;
@@ -35,15 +35,15 @@ static int verify_split(struct dnn_dataset *dataset, int split, int rank, int si
                         int64_t before, struct dnn_progress *meter, struct dnn_err *err)
 {
     const struct dnn_split *s = &dnn_dataset_info(dataset)->split[split];
-    int64_t turn;
+    int64_t block;
 
-    DNN_TRY(turn_of(s, size, &turn, err));
-    for (int64_t first = rank * turn; first < s->count; first += size * turn) {
-        int64_t n = s->count - first < turn ? s->count - first : turn;
+    DNN_TRY(block_samples(s, size, &block, err));
+    for (int64_t first = rank * block; first < s->count; first += size * block) {
+        int64_t n = s->count - first < block ? s->count - first : block;
 
         DNN_TRY(dnn_dataset_verify(dataset, split, first, n, err));
-        if (meter != NULL) { /* the others are about as far */
-            int64_t done = first - rank * turn + size * turn;
+        if (meter != NULL) { /* the other ranks are about as far */
+            int64_t done = first - rank * block + size * block;
 
             dnn_progress_at(meter, before + (done < s->count ? done : s->count));
         }

@@ -1,8 +1,9 @@
-/* work.c - the directory in which unfinished work is kept.
+/* work.c - the work directory, which keeps finished units of an interrupted
+ * preparation.
  *
- * ".NAME.bp.work" beside the dataset holds a lock, a manifest that says which
- * preparation it is of, and a file for each unit that is finished.  Every file appears
- * whole or not at all, so whatever is found after a crash can be used.
+ * ".NAME.bp.work" next to the dataset contains a lock, a manifest with the fingerprint
+ * of the preparation, and a file per finished unit.  Files are created atomically, so
+ * all that exist after a crash can be used.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -53,11 +54,11 @@ static int locked(const char *dir, int fd, struct dnn_err *err)
 static int take_lock(struct dnn_work *work, struct dnn_err *err)
 {
     char *path = join(work->dir, "lock"), host[65] = "?";
-    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     int rc = 0;
 
     for (;;) {
-        struct stat mine, there;
+        struct stat ours, current;
 
         work->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
         if (work->lock < 0) {
@@ -65,7 +66,7 @@ static int take_lock(struct dnn_work *work, struct dnn_err *err)
                           strerror(errno));
             break;
         }
-        if (fcntl(work->lock, F_SETLK, &whole) < 0) {
+        if (fcntl(work->lock, F_SETLK, &all) < 0) {
             rc = errno == EACCES || errno == EAGAIN
                      ? locked(work->dir, work->lock, err)
                      : dnn_fail(err, DNN_EIO, "%s: cannot be locked: %s", path,
@@ -74,9 +75,9 @@ static int take_lock(struct dnn_work *work, struct dnn_err *err)
             work->lock = -1;
             break;
         }
-        /* The one who had it may have removed it meanwhile. */
-        if (stat(path, &there) == 0 && fstat(work->lock, &mine) == 0 &&
-            there.st_ino == mine.st_ino && there.st_dev == mine.st_dev)
+        /* The previous owner may have removed the file meanwhile. */
+        if (stat(path, &current) == 0 && fstat(work->lock, &ours) == 0 &&
+            current.st_ino == ours.st_ino && current.st_dev == ours.st_dev)
             break;
         close(work->lock);
         rc = dnn_file_make_dirs(work->dir, err);
@@ -86,7 +87,7 @@ static int take_lock(struct dnn_work *work, struct dnn_err *err)
     if (rc < 0) return rc;
     gethostname(host, sizeof host - 1);
     char *who = dnn_format("process %ld on %s\n", (long)getpid(), host);
-    /* Only for people: whether it can be written does not matter. */
+    /* Only for messages: a failure to write it is ignored. */
     if (ftruncate(work->lock, 0) == 0 && pwrite(work->lock, who, strlen(who), 0) < 0)
         dnn_log(DNN_DEBUG, "prepare", "%s: lock: %s", work->dir, strerror(errno));
     dnn_free(who);
@@ -115,27 +116,27 @@ static int clear(const char *dir, struct dnn_err *err)
     return rc;
 }
 
-/* Whether the manifest is ours; *found: there is one. */
+/* Whether the manifest has our fingerprint; *found: there is a manifest. */
 static bool continues(const struct dnn_work *work, bool *found)
 {
     char *path = join(work->dir, "manifest"), *text = NULL;
     bool same = false;
 
     *found = dnn_file_read_text(path, 4096, &text, NULL) == 0;
-    if (*found) same = strncmp(text, work->print, 32) == 0;
+    if (*found) same = strncmp(text, work->fingerprint, 32) == 0;
     dnn_free(text);
     dnn_free(path);
     return same;
 }
 
-int dnn_work_open(struct dnn_work *work, const char *to, const char *print,
+int dnn_work_open(struct dnn_work *work, const char *to, const char *fingerprint,
                   bool restart, struct dnn_err *err)
 {
     bool found = false;
 
     work->dir = dnn_work_dir(to);
     work->lock = -1;
-    snprintf(work->print, sizeof work->print, "%s", print);
+    snprintf(work->fingerprint, sizeof work->fingerprint, "%s", fingerprint);
     DNN_TRY(dnn_file_make_dirs(work->dir, err));
     DNN_TRY(take_lock(work, err));
     if (continues(work, &found) && !restart) {
@@ -149,7 +150,7 @@ int dnn_work_open(struct dnn_work *work, const char *to, const char *print,
                           "version or other files");
     DNN_TRY(clear(work->dir, err));
     char *path = join(work->dir, "manifest");
-    int rc = dnn_file_write(path, print, strlen(print), err);
+    int rc = dnn_file_write(path, fingerprint, strlen(fingerprint), err);
     dnn_free(path);
     return rc;
 }
@@ -170,11 +171,11 @@ void dnn_work_close(struct dnn_work *work, bool finished)
 
 /* ---- units ---- */
 
-/* In front of the bytes of a unit. */
+/* The head of the file of a unit. */
 struct head {
     char magic[8];
     uint64_t len;
-    char sum[33], print[33], pass[30];
+    char sum[33], fingerprint[33], pass[30];
     int64_t number;
 };
 static const char magic[8] = "dnnunit1";
@@ -196,7 +197,7 @@ int dnn_work_save(const struct dnn_work *work, const char *pass, int64_t number,
     head.len = len;
     head.number = number;
     dnn_sum_text(bytes, len, head.sum);
-    memcpy(head.print, work->print, sizeof head.print);
+    memcpy(head.fingerprint, work->fingerprint, sizeof head.fingerprint);
     snprintf(head.pass, sizeof head.pass, "%s", pass);
     int rc = dnn_file_open(path, &file, err);
     dnn_free(path);
@@ -219,15 +220,16 @@ int dnn_work_load(const struct dnn_work *work, const char *pass, int64_t number,
         bool good = *len >= sizeof head;
 
         if (good) memcpy(&head, *out, sizeof head);
-        good = good && memcmp(head.magic, magic, sizeof magic) == 0 &&
-               head.len == *len - sizeof head && head.number == number &&
-               strncmp(head.pass, pass, sizeof head.pass) == 0 &&
-               memcmp(head.print, work->print, sizeof head.print) == 0;
+        good =
+            good && memcmp(head.magic, magic, sizeof magic) == 0 &&
+            head.len == *len - sizeof head && head.number == number &&
+            strncmp(head.pass, pass, sizeof head.pass) == 0 &&
+            memcmp(head.fingerprint, work->fingerprint, sizeof head.fingerprint) == 0;
         if (good) dnn_sum_text(*out + sizeof head, head.len, sum);
         if (!good || memcmp(sum, head.sum, sizeof sum) != 0) {
             dnn_free(*out);
             *out = NULL;
-            dnn_work_forget(work, pass, number);
+            dnn_work_remove(work, pass, number);
             rc = dnn_fail(
                 err, DNN_EIO,
                 "%s: damaged and removed; run the same command again to make it anew",
@@ -241,7 +243,7 @@ int dnn_work_load(const struct dnn_work *work, const char *pass, int64_t number,
     return rc;
 }
 
-void dnn_work_forget(const struct dnn_work *work, const char *pass, int64_t number)
+void dnn_work_remove(const struct dnn_work *work, const char *pass, int64_t number)
 {
     char *path = unit_path(work, pass, number);
 

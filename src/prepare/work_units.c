@@ -1,8 +1,8 @@
-/* work_units.c - many units of work, ranks in turn, until all are done or a signal asks
- * to stop.
+/* work_units.c - computes units of work, round-robin on all ranks, until all are done
+ * or a signal arrives.
  *
- * After each round the ranks agree, so that an error or a signal of one ends the work
- * of all with everything finished so far on the disk.
+ * The ranks agree after each round: an error or a signal of one rank stops all, and all
+ * finished units are on disk.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -17,7 +17,7 @@
 
 /* ---- rounds ---- */
 
-/* Which units are missing, known to all. */
+/* The units that are missing, the same list on all ranks. */
 static int find_missing(const struct dnn_work *work, struct dnn_comm *comm,
                         const struct dnn_units *pass, int64_t **out, int64_t *n,
                         struct dnn_err *err)
@@ -51,20 +51,20 @@ static int make_one(const struct dnn_work *work, const struct dnn_units *pass,
     return rc;
 }
 
-/* How a round went on all ranks: one short exchange as long as all is well. */
+/* Agrees on the result of a round: one short allreduce if there is no error. */
 static int agree(struct dnn_comm *comm, const struct dnn_units *pass, int64_t done,
                  int rc, struct dnn_err *err)
 {
-    int64_t news[2] = {rc < 0, dnn_stop_asked()};
+    int64_t flags[2] = {rc < 0, dnn_stop_requested()};
 
-    DNN_TRY(dnn_comm_allreduce(comm, pass->title, news, 2, DNN_COMM_I64, DNN_COMM_MAX,
+    DNN_TRY(dnn_comm_allreduce(comm, pass->title, flags, 2, DNN_COMM_I64, DNN_COMM_MAX,
                                rc < 0 ? NULL : err));
-    if (news[0] != 0) return dnn_comm_agree(comm, rc, err);
-    if (news[1] == 0) return 0;
+    if (flags[0] != 0) return dnn_comm_agree(comm, rc, err);
+    if (flags[1] == 0) return 0;
     dnn_fail(err, DNN_ESTOP,
              "stopped by %s while %s, %" PRId64 " of %" PRId64
              " done; run the same command again to continue",
-             dnn_stop_name((int)news[1]), pass->title, done, pass->n);
+             dnn_stop_name((int)flags[1]), pass->title, done, pass->n);
     err->everywhere = true;
     return DNN_ESTOP;
 }

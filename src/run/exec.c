@@ -10,27 +10,27 @@
 
 #include <string.h>
 
-enum { FEW = 8 }; /* operands of most ops, more are allocated */
+enum { STACK_OPERANDS = 8 }; /* up to so many operands are on the stack */
 
 struct dnn_exec {
     const struct dnn_plan *plan;
     const struct dnn_backend *backend;
     struct dnn_dev *dev;
-    struct dnn_exec *owner;   /* whose weights we use, or NULL              */
-    struct dnn_exec *partner; /* whose temps and workspace, or NULL         */
-    bool shared[DNN_BLOCKS];  /* belongs to one of them                     */
+    struct dnn_exec *owner;   /* not owned: its weights are used; or NULL */
+    struct dnn_exec *partner; /* not owned: its temps and workspace are used; or NULL */
+    bool shared[DNN_BLOCKS];  /* by block: memory of owner or partner */
     bool work_shared;
-    void *block[DNN_BLOCKS]; /* owned unless shared; NULL where the block is empty */
-    void *work;              /* owned unless shared; the largest of all kernels    */
-    void *keep;              /* owned; what kernels store between calls */
-    size_t *kept;            /* owned; by op: offset into keep */
+    void *block[DNN_BLOCKS]; /* owned unless shared; NULL: empty block */
+    void *work;              /* owned unless shared: workspace of the kernels */
+    void *keep;              /* owned: data that kernels keep between calls */
+    size_t *keep_offset;     /* owned, by op: offset into keep */
     size_t work_bytes, keep_bytes;
-    struct dnn_kernel **kernel; /* owned, one per op; NULL: none needed  */
-    int *begins;                /* owned, by op: see dnn_exec_begins()     */
-    _Atomic uint64_t changes;   /* of weights; that of the owner is used    */
+    struct dnn_kernel **kernel; /* owned, by op; NULL: none needed */
+    int *exchange_after;        /* owned, by op: see dnn_exec_exchange_after() */
+    _Atomic uint64_t changes;   /* of the weights; only that of the owner is used */
 };
 
-/* Operands of an op, for one call. */
+/* Arrays of the operands of an op, for one call. */
 struct operands {
     const struct dnn_tensor **in;
     void **in_mem;
@@ -42,20 +42,20 @@ struct operands {
 
 bool dnn_exec_pitch(void *arg, const struct dnn_prog *prog, int o, bool out, int i)
 {
-    const struct dnn_exec_on *on = arg;
+    const struct dnn_exec_pitch_arg *on = arg;
     const struct dnn_op *op = &prog->op[o];
-    const struct dnn_tensor *few[FEW] = {NULL}, **in = few;
+    const struct dnn_tensor *stack[STACK_OPERANDS] = {NULL}, **in = stack;
     const struct dnn_tensor *outs[DNN_MAX_OUT] = {NULL};
 
-    if (op->nin > FEW) in = dnn_alloc((size_t)op->nin * sizeof *in);
+    if (op->nin > STACK_OPERANDS) in = dnn_alloc((size_t)op->nin * sizeof *in);
     for (int k = 0; k < op->nin; k++)
         if (op->in[k] != DNN_NONE) in[k] = &prog->value[op->in[k]].is;
     for (int k = 0; k < op->nout; k++)
         if (op->out[k] != DNN_NONE) outs[k] = &prog->value[op->out[k]].is;
-    bool may = on->backend->pitch(
+    bool supported = on->backend->pitch(
         on->dev, &(struct dnn_step){.op = op, .in = in, .out = outs}, out, i);
-    if (in != few) dnn_free(in);
-    return may;
+    if (in != stack) dnn_free(in);
+    return supported;
 }
 
 static void *place(const struct dnn_exec *exec, int value)
@@ -66,7 +66,7 @@ static void *place(const struct dnn_exec *exec, int value)
                                          : (char *)exec->block[s->block] + s->offset;
 }
 
-/* Number of changes of the shared weights. */
+/* The counter of weight changes. */
 static _Atomic uint64_t *changes(struct dnn_exec *exec)
 {
     return exec->owner == NULL ? &exec->changes : &exec->owner->changes;
@@ -102,7 +102,7 @@ static struct dnn_step step_of(const struct dnn_exec *exec, int o, struct operan
         .in_pitch = x->in_pitch,
         .out_pitch = x->out_pitch,
         .work = exec->work,
-        .keep = exec->keep == NULL ? NULL : (char *)exec->keep + exec->kept[o]};
+        .keep = exec->keep == NULL ? NULL : (char *)exec->keep + exec->keep_offset[o]};
 }
 
 static void free_operands(struct operands *x)
@@ -124,7 +124,7 @@ static int error_at(const struct dnn_op *op, struct dnn_err *err)
 static int check_ops(struct dnn_exec *exec, struct dnn_err *err)
 {
     for (int o = 0; o < exec->plan->prog->nops; o++) {
-        exec->kept[o] = exec->keep_bytes;
+        exec->keep_offset[o] = exec->keep_bytes;
         if (dnn_plan_idle(exec->plan, o)) continue;
         struct operands x;
         struct dnn_step step = step_of(exec, o, &x);
@@ -141,18 +141,20 @@ static int check_ops(struct dnn_exec *exec, struct dnn_err *err)
     return 0;
 }
 
-/* An exchange starts when its input is computed, if other ops come in between. */
-static void find_begins(struct dnn_exec *exec)
+/* Find the exchanges that can start early: other ops run between the op that computes
+ * the input and the exchange itself. */
+static void find_early_exchanges(struct dnn_exec *exec)
 {
     const struct dnn_prog *prog = exec->plan->prog;
 
-    exec->begins = dnn_alloc(((size_t)prog->nops + 1) * sizeof *exec->begins);
+    exec->exchange_after =
+        dnn_alloc(((size_t)prog->nops + 1) * sizeof *exec->exchange_after);
     for (int o = 0; o < prog->nops; o++)
-        exec->begins[o] = DNN_NONE;
+        exec->exchange_after[o] = DNN_NONE;
     for (int o = 0; o < prog->nops && exec->backend->begin != NULL; o++) {
         if (prog->op[o].kind != DNN_OP_EXCHANGE) continue;
         int from = prog->value[prog->op[o].in[0]].op;
-        if (from < o - 1) exec->begins[from] = o;
+        if (from < o - 1) exec->exchange_after[from] = o;
     }
 }
 
@@ -162,7 +164,7 @@ static int allocate(struct dnn_exec *exec, size_t bytes, void **out,
     return bytes == 0 ? 0 : exec->backend->alloc(exec->dev, bytes, out, err);
 }
 
-/* Constants are written once, in their own type. */
+/* Write the constants, converted to their types. */
 static int write_constants(struct dnn_exec *exec, struct dnn_err *err)
 {
     const struct dnn_prog *prog = exec->plan->prog;
@@ -177,12 +179,12 @@ static int write_constants(struct dnn_exec *exec, struct dnn_err *err)
         if (value->is.dtype == DNN_F64) {
             rc = dnn_exec_put(exec, v, value->data, err);
         } else {
-            float *narrow = dnn_alloc((size_t)n * sizeof *narrow);
+            float *f32 = dnn_alloc((size_t)n * sizeof *f32);
 
             for (int64_t i = 0; i < n; i++)
-                narrow[i] = (float)value->data[i];
-            rc = dnn_exec_put(exec, v, narrow, err);
-            dnn_free(narrow);
+                f32[i] = (float)value->data[i];
+            rc = dnn_exec_put(exec, v, f32, err);
+            dnn_free(f32);
         }
         DNN_TRY(rc);
     }
@@ -214,8 +216,9 @@ int dnn_exec_make(const struct dnn_plan *plan, const struct dnn_backend *backend
     exec->plan = plan;
     exec->backend = backend;
     exec->dev = dev;
-    exec->kept = dnn_alloc(((size_t)plan->prog->nops + 1) * sizeof *exec->kept);
-    find_begins(exec);
+    exec->keep_offset =
+        dnn_alloc(((size_t)plan->prog->nops + 1) * sizeof *exec->keep_offset);
+    find_early_exchanges(exec);
     int rc = check_ops(exec, err);
     if (rc < 0) {
         dnn_exec_close(exec);
@@ -232,11 +235,11 @@ static int check_offsets(const struct dnn_exec *exec, struct dnn_err *err)
     int u = 0;
 
     for (int v = 0; v < b->prog->nvalues; v++) {
-        const struct dnn_value *mine = &b->prog->value[v];
+        const struct dnn_value *value = &b->prog->value[v];
 
-        if (mine->role != DNN_WEIGHT && mine->role != DNN_STATE) continue;
+        if (value->role != DNN_WEIGHT && value->role != DNN_STATE) continue;
         for (; u < a->prog->nvalues; u++)
-            if (a->prog->value[u].role == mine->role) break;
+            if (a->prog->value[u].role == value->role) break;
         if (u == a->prog->nvalues || a->spot[u].block != b->spot[v].block ||
             a->spot[u].offset != b->spot[v].offset ||
             a->spot[u].bytes != b->spot[v].bytes)
@@ -244,8 +247,8 @@ static int check_offsets(const struct dnn_exec *exec, struct dnn_err *err)
                 err, DNN_ECONFIG,
                 "internal error: layer '%s', %s: has another offset in the plan "
                 "whose weights are shared",
-                mine->layer == NULL ? "" : mine->layer,
-                mine->is.name == NULL ? "a weight" : mine->is.name);
+                value->layer == NULL ? "" : value->layer,
+                value->is.name == NULL ? "a weight" : value->is.name);
         u++;
     }
     return 0;
@@ -301,8 +304,8 @@ void dnn_exec_close(struct dnn_exec *exec)
     if (!exec->work_shared)
         exec->backend->release(exec->dev, exec->work, exec->work_bytes);
     exec->backend->release(exec->dev, exec->keep, exec->keep_bytes);
-    dnn_free(exec->kept);
-    dnn_free(exec->begins);
+    dnn_free(exec->keep_offset);
+    dnn_free(exec->exchange_after);
     dnn_free(exec);
 }
 
@@ -325,8 +328,8 @@ const char *dnn_exec_describe(const struct dnn_exec *exec, int o)
                : exec->backend->describe(exec->dev, exec->kernel[o]);
 }
 
-/* Copy a value: at once, or row by row if it has a pitch.  Exactly one of from and to
- * is given. */
+/* Copy a value from host memory (from) or to it (to); the other one is NULL.  A value
+ * with a pitch is copied row by row. */
 static int copy(struct dnn_exec *exec, int v, const char *from, char *to,
                 struct dnn_err *err)
 {
@@ -396,7 +399,7 @@ int dnn_exec_init(struct dnn_exec *exec, uint64_t seed, struct dnn_err *err)
     return 0;
 }
 
-/* Run one op, and count changes of the weights, so that caches of them are updated. */
+/* Run one op.  Counts weight changes, so that kernels can update cached weights. */
 static int run_op(struct dnn_exec *exec, int o, struct dnn_now *now,
                   struct dnn_err *err)
 {
@@ -412,73 +415,74 @@ static int run_op(struct dnn_exec *exec, int o, struct dnn_now *now,
 
 size_t dnn_exec_defer_bytes(const struct dnn_exec *exec, int o)
 {
-    if (exec->backend->held == NULL || exec->kernel[o] == NULL) return 0;
-    return exec->backend->held(exec->kernel[o]);
+    if (exec->backend->deferred_bytes == NULL || exec->kernel[o] == NULL) return 0;
+    return exec->backend->deferred_bytes(exec->kernel[o]);
 }
 
 void dnn_exec_defer(struct dnn_exec *exec, int o, void *to)
 {
-    exec->backend->hold(exec->kernel[o], to);
+    exec->backend->defer(exec->kernel[o], to);
 }
 
 void dnn_exec_deferred_rows(const struct dnn_exec *exec, int o, const void *held,
                             int64_t first, int64_t n, float *to)
 {
-    exec->backend->rows(exec->kernel[o], held, first, n, to);
+    exec->backend->deferred_rows(exec->kernel[o], held, first, n, to);
 }
 
 bool dnn_exec_single_threaded(const struct dnn_exec *exec)
 {
-    for (int o = 0; exec->backend->alone != NULL && o < exec->plan->prog->nops; o++)
-        if (exec->kernel[o] != NULL && !exec->backend->alone(exec->kernel[o]))
+    for (int o = 0;
+         exec->backend->single_threaded != NULL && o < exec->plan->prog->nops; o++)
+        if (exec->kernel[o] != NULL && !exec->backend->single_threaded(exec->kernel[o]))
             return false;
     return true;
 }
 
-int dnn_exec_begins(const struct dnn_exec *exec, int o)
+int dnn_exec_exchange_after(const struct dnn_exec *exec, int o)
 {
-    return exec->begins[o];
+    return exec->exchange_after[o];
 }
 
-/* Run one op, and start the exchange of its result. */
-static int run_and_begin(struct dnn_exec *exec, int o, struct dnn_now *now,
-                         struct dnn_err *err)
+/* Run one op, and start the exchange of its result, if there is one. */
+static int run_and_start_exchange(struct dnn_exec *exec, int o, struct dnn_now *now,
+                                  struct dnn_err *err)
 {
-    int next = exec->begins[o];
+    int next = exec->exchange_after[o];
 
     DNN_TRY(run_op(exec, o, now, err));
     return next == DNN_NONE ? 0
                             : exec->backend->begin(exec->dev, exec->kernel[next], err);
 }
 
-int dnn_exec_try(struct dnn_exec *exec, int o, const struct dnn_now *now,
-                 struct dnn_err *err)
+int dnn_exec_run_op(struct dnn_exec *exec, int o, const struct dnn_now *now,
+                    struct dnn_err *err)
 {
-    struct dnn_now here = *now;
+    struct dnn_now local = *now;
 
-    DNN_TRY(run_op(exec, o, &here, err));
+    DNN_TRY(run_op(exec, o, &local, err));
     return exec->backend->sync(exec->dev, err);
 }
 
 int dnn_exec_run(struct dnn_exec *exec, int first, int last, const struct dnn_now *now,
                  struct dnn_err *err)
 {
-    struct dnn_now here = *now;
+    struct dnn_now local = *now;
 
     for (int o = first; o < last; o++)
-        DNN_TRY(run_and_begin(exec, o, &here, err));
+        DNN_TRY(run_and_start_exchange(exec, o, &local, err));
     return exec->backend->sync(exec->dev, err);
 }
 
 int dnn_exec_profile(struct dnn_exec *exec, int first, int last,
                      const struct dnn_now *now, double *seconds, struct dnn_err *err)
 {
-    struct dnn_now here = *now;
+    struct dnn_now local = *now;
 
     for (int o = first; o < last; o++) {
         double start = dnn_clock_now();
 
-        DNN_TRY(run_and_begin(exec, o, &here, err));
+        DNN_TRY(run_and_start_exchange(exec, o, &local, err));
         DNN_TRY(exec->backend->sync(exec->dev, err));
         seconds[o] += dnn_clock_now() - start;
     }

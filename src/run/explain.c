@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* The widest text of a column. */
+/* Increase the width of a column to the length of a text. */
 static void widen(int *width, const char *text)
 {
     int len = (int)strlen(text);

@@ -16,9 +16,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { PIECE = 64 << 20 }; /* bytes of one broadcast */
+enum { BLOCK = 64 << 20 }; /* bytes of one broadcast */
 
-/* ---- which file ---- */
+/* ---- find the file ---- */
 
 static bool is_dir(const char *path)
 {
@@ -40,7 +40,7 @@ static bool is_bp(const char *path)
     return found;
 }
 
-/* "DIR/best" and "DIR/1234", where there is no such file. */
+/* Find the checkpoint of "DIR/best" or "DIR/1234", if no file has this name. */
 static int find_named(const char *path, char **out, struct dnn_err *err)
 {
     const char *slash = strrchr(path, '/'), *last = slash == NULL ? path : slash + 1;
@@ -66,7 +66,7 @@ static int find_named(const char *path, char **out, struct dnn_err *err)
     return rc;
 }
 
-/* The file to open (dnn_free()), and whether it is a checkpoint. */
+/* Find the file to open (*out, dnn_free()), and whether it is a checkpoint. */
 static int find(const char *path, char **out, bool *ckpt, struct dnn_err *err)
 {
     struct stat st;
@@ -84,7 +84,7 @@ static int find(const char *path, char **out, bool *ckpt, struct dnn_err *err)
     return rc;
 }
 
-/* ---- a checkpoint, matched ---- */
+/* ---- match the arrays of a checkpoint ---- */
 
 char *dnn_load_name(const struct dnn_value *value)
 {
@@ -110,15 +110,15 @@ static int find_array(const struct dnn_ckpt_file *file, const char *name, size_t
     return DNN_NONE;
 }
 
-static const char *line(const struct matcher *m, char *text)
+static const char *move_text(const struct matcher *m, char *text)
 {
-    const char *kept = dnn_arena_strdup(m->out->arena, text);
+    const char *copy = dnn_arena_strdup(m->out->arena, text);
 
     dnn_free(text);
-    return kept;
+    return copy;
 }
 
-/* Find the array of a value. */
+/* Find the array of the file for a value. */
 static void match_value(struct matcher *m, const struct dnn_prog *prog, int v)
 {
     const struct dnn_tensor *is = &prog->value[v].is;
@@ -126,13 +126,13 @@ static void match_value(struct matcher *m, const struct dnn_prog *prog, int v)
     char x[DNN_SHAPE_TEXT], y[DNN_SHAPE_TEXT];
     char *name = dnn_load_name(&prog->value[v]);
     size_t len = strlen(name);
-    int i = find_array(m->file, name, len, DNN_LOAD_MEAN);
+    int i = find_array(m->file, name, len, DNN_LOAD_EMA);
 
     if (i < 0) i = find_array(m->file, name, len, "");
     dnn_shape_text(x, sizeof x, &is->shape);
     out->wanted++;
     if (i < 0) {
-        m->missing[out->nmissing++] = line(m, dnn_format("%s %s", name, x));
+        m->missing[out->nmissing++] = move_text(m, dnn_format("%s %s", name, x));
     } else {
         const struct dnn_ckpt_array *a = dnn_ckpt_file_array(m->file, i);
 
@@ -140,15 +140,15 @@ static void match_value(struct matcher *m, const struct dnn_prog *prog, int v)
             m->array[v] = i;
             out->filled++;
         } else
-            m->refused[out->nrefused++] =
-                line(m, dnn_format("%s: %s is %s in the file, %s here", out->path, name,
-                                   dnn_shape_text(y, sizeof y, &a->shape), x));
+            m->refused[out->nrefused++] = move_text(
+                m, dnn_format("%s: %s is %s in the file, %s here", out->path, name,
+                              dnn_shape_text(y, sizeof y, &a->shape), x));
     }
     dnn_free(name);
 }
 
-/* Whether an array is a weight, not an optimizer slot ("conv/kernel.m") or progress of
- * the run ("run/..."). */
+/* Whether an array is a weight, in contrast to an optimizer slot ("conv/kernel.m") or
+ * the progress of the run ("run/..."). */
 static bool is_weight(const struct dnn_ckpt_file *file, const char *name)
 {
     const char *dot = strrchr(name, '.');
@@ -157,7 +157,7 @@ static bool is_weight(const struct dnn_ckpt_file *file, const char *name)
            (dot == NULL || find_array(file, name, (size_t)(dot - name), "") < 0);
 }
 
-static bool is_of(const struct dnn_prog *prog, const char *name)
+static bool is_in_network(const struct dnn_prog *prog, const char *name)
 {
     bool found = false;
 
@@ -171,7 +171,7 @@ static bool is_of(const struct dnn_prog *prog, const char *name)
     return found;
 }
 
-/* As dnn_weights_match(), of a checkpoint. */
+/* As dnn_weights_match(), but for a checkpoint. */
 static struct dnn_weights_match *match_ckpt(const char *path,
                                             const struct dnn_ckpt_file *file,
                                             const struct dnn_prog *prog)
@@ -205,39 +205,39 @@ static struct dnn_weights_match *match_ckpt(const char *path,
     for (int i = 0; i < n; i++) {
         const struct dnn_ckpt_array *a = dnn_ckpt_file_array(file, i);
 
-        if (is_weight(file, a->name) && !is_of(prog, a->name))
+        if (is_weight(file, a->name) && !is_in_network(prog, a->name))
             m.skipped[out->nskipped++] =
-                line(&m, dnn_format("%s %s", a->name,
-                                    dnn_shape_text(x, sizeof x, &a->shape)));
+                move_text(&m, dnn_format("%s %s", a->name,
+                                         dnn_shape_text(x, sizeof x, &a->shape)));
     }
     return out;
 }
 
-/* ---- into the network ---- */
+/* ---- copy into the network ---- */
 
-/* A file of either kind. */
-struct from {
-    struct dnn_ckpt_file *ckpt; /* or */
+/* An open file; one of the two is NULL. */
+struct weight_file {
+    struct dnn_ckpt_file *ckpt;
     struct dnn_weights *keras;
 };
 
-static int get(const struct from *from, int i, enum dnn_dtype type, int64_t count,
-               void *to, struct dnn_err *err)
+static int read_array(const struct weight_file *file, int i, enum dnn_dtype type,
+                      int64_t count, void *to, struct dnn_err *err)
 {
-    if (from->keras != NULL) return dnn_weights_get(from->keras, i, type, to, err);
-    const struct dnn_ckpt_array *a = dnn_ckpt_file_array(from->ckpt, i);
-    if (a->type == type) return dnn_ckpt_file_read(from->ckpt, i, to, err);
+    if (file->keras != NULL) return dnn_weights_get(file->keras, i, type, to, err);
+    const struct dnn_ckpt_array *a = dnn_ckpt_file_array(file->ckpt, i);
+    if (a->type == type) return dnn_ckpt_file_read(file->ckpt, i, to, err);
     void *stored = malloc((size_t)count * dnn_dtype_size(a->type) + 1);
     if (stored == NULL)
         return dnn_fail(err, DNN_ENOMEM, "%s: %lld elements do not fit into memory",
                         a->name, (long long)count);
-    int rc = dnn_ckpt_file_read(from->ckpt, i, stored, err);
+    int rc = dnn_ckpt_file_read(file->ckpt, i, stored, err);
     if (rc == 0) rc = dnn_convert(stored, a->type, to, type, count, false, err);
     free(stored);
     return rc;
 }
 
-static int fill(struct dnn_model *model, const struct from *from,
+static int fill(struct dnn_model *model, const struct weight_file *file,
                 const struct dnn_weights_match *match, struct dnn_err *err)
 {
     int rc = 0;
@@ -255,14 +255,14 @@ static int fill(struct dnn_model *model, const struct from *from,
             return dnn_fail(err, DNN_ENOMEM,
                             "%s: an array of %zu bytes does not fit into memory",
                             match->path, bytes);
-        rc = get(from, match->array[v], is->dtype, count, host, err);
+        rc = read_array(file, match->array[v], is->dtype, count, host, err);
         if (rc == 0) rc = dnn_exec_put(model->exec, v, host, err);
         free(host);
     }
     return rc;
 }
 
-/* Log which weights match; a warning if shapes differ. */
+/* Log which weights match; as warnings if shapes differ. */
 static void log_match(const struct dnn_weights_match *match)
 {
     enum dnn_level level = match->nrefused > 0 ? DNN_WARN : DNN_INFO;
@@ -279,11 +279,11 @@ static void log_match(const struct dnn_weights_match *match)
     free(text);
 }
 
-static int take(struct dnn_model *model, const struct from *from,
-                const struct dnn_weights_match *match, struct dnn_err *err)
+static int load_matched(struct dnn_model *model, const struct weight_file *file,
+                        const struct dnn_weights_match *match, struct dnn_err *err)
 {
     log_match(match);
-    if (match->filled > 0) return fill(model, from, match, err);
+    if (match->filled > 0) return fill(model, file, match, err);
     if (match->nrefused > 0)
         return dnn_fail(
             err, DNN_EDATA,
@@ -301,13 +301,13 @@ static int take(struct dnn_model *model, const struct from *from,
 
 static int load_ckpt(struct dnn_model *model, const char *path, struct dnn_err *err)
 {
-    struct from from = {0};
+    struct weight_file file = {0};
 
-    DNN_TRY(dnn_ckpt_file_open(path, &from.ckpt, err));
-    struct dnn_weights_match *match = match_ckpt(path, from.ckpt, model->prog);
-    int rc = take(model, &from, match, err);
+    DNN_TRY(dnn_ckpt_file_open(path, &file.ckpt, err));
+    struct dnn_weights_match *match = match_ckpt(path, file.ckpt, model->prog);
+    int rc = load_matched(model, &file, match, err);
     dnn_weights_match_free(match);
-    dnn_ckpt_file_close(from.ckpt);
+    dnn_ckpt_file_close(file.ckpt);
     return rc;
 }
 
@@ -317,26 +317,26 @@ static int load_keras(struct dnn_model *model, const char *path, struct dnn_err 
     const struct dnn_weights_order order = {g->nlayers, g->layer_name, g->layer_class,
                                             g->layer_model};
     struct dnn_weights_match *match = NULL;
-    struct from from = {0};
+    struct weight_file file = {0};
 
-    DNN_TRY(dnn_weights_open(path, &from.keras, err));
-    int rc = dnn_weights_match(from.keras, model->prog, &order, &match, err);
-    if (rc == 0) rc = take(model, &from, match, err);
+    DNN_TRY(dnn_weights_open(path, &file.keras, err));
+    int rc = dnn_weights_match(file.keras, model->prog, &order, &match, err);
+    if (rc == 0) rc = load_matched(model, &file, match, err);
     dnn_weights_match_free(match);
-    dnn_weights_close(from.keras);
+    dnn_weights_close(file.keras);
     return rc;
 }
 
 /* ---- for all ranks ---- */
 
-static int share(struct dnn_model *model, struct dnn_comm *comm, enum dnn_block block,
-                 struct dnn_err *err)
+static int broadcast(struct dnn_model *model, struct dnn_comm *comm,
+                     enum dnn_block block, struct dnn_err *err)
 {
     char *mem = dnn_exec_block(model->exec, block);
     size_t bytes = model->plan->bytes[block];
 
-    for (size_t at = 0; mem != NULL && at < bytes; at += PIECE) {
-        size_t n = bytes - at < PIECE ? bytes - at : PIECE;
+    for (size_t at = 0; mem != NULL && at < bytes; at += BLOCK) {
+        size_t n = bytes - at < BLOCK ? bytes - at : BLOCK;
 
         DNN_TRY(dnn_comm_bcast(comm, "initial weights", mem + at, n, 0, err));
     }
@@ -359,8 +359,8 @@ int dnn_load_weights(struct dnn_model *model, struct dnn_comm *comm, const char 
     }
     DNN_TRY(dnn_comm_agree(comm, rc, err));
     if (dnn_comm_size(comm) > 1) {
-        DNN_TRY(share(model, comm, DNN_BLOCK_WEIGHTS, err));
-        DNN_TRY(share(model, comm, DNN_BLOCK_STATES, err));
+        DNN_TRY(broadcast(model, comm, DNN_BLOCK_WEIGHTS, err));
+        DNN_TRY(broadcast(model, comm, DNN_BLOCK_STATES, err));
     }
     dnn_exec_changed(model->exec);
     return 0;

@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The epoch in such a name; -1: another name. */
+/* The epoch in the name of an rmldnn checkpoint; -1: another name. */
 static int64_t epoch_in(const char *path)
 {
     static const char head[] = "model_checkpoint_";
@@ -32,7 +32,8 @@ static int64_t epoch_in(const char *path)
     return strcmp(end, ".pt") == 0 ? epoch : -1;
 }
 
-/* The number of epochs done in a checkpoint; -1: within an epoch, or damaged. */
+/* The number of completed epochs of a checkpoint; -1: saved within an epoch, or
+ * damaged. */
 static int64_t epoch_of(const char *path)
 {
     struct dnn_ckpt_file *file = NULL;
@@ -62,9 +63,9 @@ static bool is_ckpt(const char *name)
            strcmp(name + len - 3, ".bp") == 0;
 }
 
-/* Find the newest one of the epoch; there: list of all epochs found. */
+/* Find the newest checkpoint of the epoch; epochs: list of all epochs found. */
 static void find_epoch(const char *dir, int64_t epoch, char **out,
-                       struct dnn_buf *there)
+                       struct dnn_buf *epochs)
 {
     DIR *list = opendir(dir);
     struct dirent *entry;
@@ -72,10 +73,11 @@ static void find_epoch(const char *dir, int64_t epoch, char **out,
     while (list != NULL && (entry = readdir(list)) != NULL) {
         if (!is_ckpt(entry->d_name)) continue;
         char *path = dnn_format("%s/%s", dir, entry->d_name);
-        int64_t is = epoch_of(path);
+        int64_t found = epoch_of(path);
 
-        if (is >= 0) dnn_buf_add(there, "%s%" PRId64, there->len == 0 ? "" : ", ", is);
-        if (is == epoch && (*out == NULL || strcmp(*out, path) < 0)) {
+        if (found >= 0)
+            dnn_buf_add(epochs, "%s%" PRId64, epochs->len == 0 ? "" : ", ", found);
+        if (found == epoch && (*out == NULL || strcmp(*out, path) < 0)) {
             dnn_free(*out);
             *out = path;
         } else {
@@ -89,7 +91,7 @@ int dnn_load_find(const char *path, char **out, struct dnn_err *err)
 {
     int64_t epoch = epoch_in(path);
     const char *slash = strrchr(path, '/');
-    struct dnn_buf there = {0};
+    struct dnn_buf epochs = {0};
     int rc = 0;
 
     *out = NULL;
@@ -99,14 +101,14 @@ int dnn_load_find(const char *path, char **out, struct dnn_err *err)
     }
     char *dir =
         slash == NULL ? dnn_strdup(".") : dnn_strndup(path, (size_t)(slash - path));
-    find_epoch(dir, epoch, out, &there);
+    find_epoch(dir, epoch, out, &epochs);
     if (*out == NULL)
-        rc = dnn_fail(
-            err, DNN_EIO,
-            "%s: does not exist, and %s has no checkpoint of epoch %" PRId64 "%s%s",
-            path, dir, epoch,
-            there.len == 0 ? "" : "; epochs found: ", there.len == 0 ? "" : there.text);
-    dnn_buf_free(&there);
+        rc = dnn_fail(err, DNN_EIO,
+                      "%s: does not exist, and %s has no checkpoint of epoch %" PRId64
+                      "%s%s",
+                      path, dir, epoch, epochs.len == 0 ? "" : "; epochs found: ",
+                      epochs.len == 0 ? "" : epochs.text);
+    dnn_buf_free(&epochs);
     dnn_free(dir);
     return rc;
 }

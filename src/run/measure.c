@@ -62,7 +62,7 @@ enum dnn_part dnn_measure_part(const struct dnn_prog *prog, int op)
     return o->pass == DNN_FWD && op < prog->nforward ? DNN_PART_FORWARD : DNN_PART_DATA;
 }
 
-static int slower(const void *a, const void *b)
+static int by_seconds(const void *a, const void *b)
 {
     const struct dnn_measure_row *x = a, *y = b;
 
@@ -98,7 +98,7 @@ int dnn_measure_rows(const struct dnn_prog *prog, const double *seconds, bool ki
         row[r].flops += dnn_plan_flops(prog, &prog->op[o]);
         row[r].bytes += dnn_measure_bytes(prog, o);
     }
-    qsort(row, (size_t)n, sizeof *row, slower);
+    qsort(row, (size_t)n, sizeof *row, by_seconds);
     *out = row;
     return n;
 }

@@ -8,18 +8,18 @@
 
 #include "op/prog.h"
 
-/* Floating-point operations of a whole program: two per multiplication of convolutions
- * and matrix products, as dnn_plan_flops() counts one op's. */
+/* Floating-point operations of a program: the sum of dnn_plan_flops() over its ops (two
+ * per multiplication of convolutions and matrix products). */
 double dnn_measure_flops(const struct dnn_prog *prog);
 
-/* Bytes of all operands of an op: the least memory traffic without caches. */
+/* Bytes of all operands of an op: the minimum memory traffic if nothing is cached. */
 double dnn_measure_bytes(const struct dnn_prog *prog, int op);
 
 /* Which part of a step an op belongs to. */
 enum dnn_part {
     DNN_PART_FORWARD,
-    DNN_PART_DATA,    /* gradients of activations, recomputation                  */
-    DNN_PART_WEIGHTS, /* gradients of weights                                     */
+    DNN_PART_DATA,    /* gradients of activations, recomputation */
+    DNN_PART_WEIGHTS, /* gradients of weights                    */
     DNN_PART_UPDATE,
     DNN_PARTS
 };
@@ -27,14 +27,14 @@ enum dnn_part dnn_measure_part(const struct dnn_prog *prog, int op);
 
 /* Sums over the ops of one layer, or of one kind and pass. */
 struct dnn_measure_row {
-    const char *name; /* into the program, or a constant; NULL: no layer's */
+    const char *name; /* owned by the program, or a constant; NULL: no layer */
     enum dnn_pass pass;
     int ops;
     double seconds[DNN_PARTS], all, flops, bytes;
 };
 
-/* One row per layer (kind and pass, if kinds), slowest first, from the seconds of
- * each op.  Returns how many; the caller owns *out: dnn_free(). */
+/* Sum the seconds of the ops: one row per layer, or, if kinds, per kind and pass;
+ * slowest first.  Returns the number of rows; the caller owns *out: dnn_free(). */
 int dnn_measure_rows(const struct dnn_prog *prog, const double *seconds, bool kinds,
                      struct dnn_measure_row **out);
 

@@ -17,7 +17,7 @@
 
 /* ---- dry run ---- */
 
-/* Pages that are never touched take no memory. */
+/* Reserves address space only: pages that are never accessed use no memory. */
 static int dry_alloc(struct dnn_dev *dev, size_t bytes, void **out, struct dnn_err *err)
 {
     void *mem = mmap(NULL, bytes + 64, PROT_READ | PROT_WRITE,
@@ -77,13 +77,13 @@ static bool number_in(const char *path, const char *key, uint64_t *out)
     return found;
 }
 
-/* Memory left in the control groups of this process. */
+/* Available memory of the control groups of this process. */
 static uint64_t cgroup_limit(void)
 {
     char *own = NULL, *path, *end;
-    uint64_t least = UINT64_MAX, max, used;
+    uint64_t min = UINT64_MAX, max, used;
 
-    if (dnn_file_read_text("/proc/self/cgroup", 1 << 20, &own, NULL) < 0) return least;
+    if (dnn_file_read_text("/proc/self/cgroup", 1 << 20, &own, NULL) < 0) return min;
     char *name = strstr(own, "0::/");
     if (name != NULL) {
         name += strlen("0::");
@@ -94,9 +94,9 @@ static uint64_t cgroup_limit(void)
             dnn_free(path);
             path = dnn_format("/sys/fs/cgroup%s/memory.current", name);
             if (limited && number_in(path, "", &used)) {
-                uint64_t left = max > used ? max - used : 0;
+                uint64_t available = max > used ? max - used : 0;
 
-                if (left < least) least = left;
+                if (available < min) min = available;
             }
             dnn_free(path);
             end = strrchr(name, '/');
@@ -105,7 +105,7 @@ static uint64_t cgroup_limit(void)
         }
     }
     dnn_free(own);
-    return least;
+    return min;
 }
 
 size_t dnn_model_available(void)

@@ -24,7 +24,7 @@ int dnn_model_backend(const char *name, const struct dnn_backend **out,
 
 /* ---- the program ---- */
 
-static void note_loss(struct dnn_model *m, int value)
+static void append_loss(struct dnn_model *m, int value)
 {
     int *grown = dnn_alloc(((size_t)m->nlosses + 1) * sizeof *grown);
 
@@ -39,7 +39,8 @@ static int64_t total(const struct dnn_model *m)
     return m->opts.total == 0 ? m->opts.batch : m->opts.total;
 }
 
-/* Targets and loss terms; in training the outputs are the inputs of the loss. */
+/* Add targets and loss terms.  In training, m->output is replaced by the inputs of the
+ * loss. */
 static int add_losses(struct dnn_model *m, struct dnn_err *err)
 {
     const char **name = dnn_alloc(((size_t)m->noutputs + 1) * sizeof *name);
@@ -50,25 +51,25 @@ static int add_losses(struct dnn_model *m, struct dnn_err *err)
                                      .target_is = m->opts.target_is,
                                      .batch = m->opts.batch,
                                      .total = total(m),
-                                     .alone =
+                                     .local =
                                          !m->opts.training && !m->opts.whole_batch};
-    struct dnn_loss *usual = NULL;
+    struct dnn_loss *default_loss = NULL;
     const int *term;
 
     for (int i = 0; i < m->noutputs; i++)
         name[i] = m->graph->node[m->graph->output[i]].name;
-    if (m->opts.loss == NULL) rc = dnn_loss_make("mse", &usual, err);
+    if (m->opts.loss == NULL) rc = dnn_loss_make("mse", &default_loss, err);
     if (rc == 0)
-        rc = dnn_loss_append(usual == NULL ? m->opts.loss : usual, m->prog, &net,
-                             m->target, of, &term, err);
+        rc = dnn_loss_append(default_loss == NULL ? m->opts.loss : default_loss,
+                             m->prog, &net, m->target, of, &term, err);
     for (int i = 0; i < rc; i++)
-        note_loss(m, term[i]);
+        append_loss(m, term[i]);
     if (rc >= 0 && m->opts.training)
         memcpy(m->output, of, (size_t)m->noutputs * sizeof *of);
-    dnn_loss_free(usual);
+    dnn_loss_free(default_loss);
     dnn_free(of);
     dnn_free(name);
-    m->nterms = m->nshares = m->nlosses;
+    m->nterms = m->nsample_losses = m->nlosses;
     return rc < 0 ? rc : 0;
 }
 
@@ -86,23 +87,23 @@ static void differentiate(struct dnn_model *m)
     dnn_free(of);
 }
 
-/* Activity penalties are outputs of ops that pass activations through and compute the
- * gradients themselves. */
+/* Add the activity penalties to the losses: outputs of ops that pass the activations
+ * through unchanged and compute the gradients of the penalty themselves. */
 static void find_penalties(struct dnn_model *m)
 {
     for (int o = 0; o < m->prog->nops; o++) {
         struct dnn_op *op = &m->prog->op[o];
 
         if (op->kind != DNN_OP_ACTIVITY) continue;
-        /* Means over the whole batch instead of the micro-batch. */
+        /* Normalize by the whole batch instead of the micro-batch. */
         op->attr.activity.l1 *= (double)m->opts.batch / (double)total(m);
         op->attr.activity.l2 *= (double)m->opts.batch / (double)total(m);
-        note_loss(m, op->out[1]);
+        append_loss(m, op->out[1]);
     }
-    m->nshares = m->nlosses;
+    m->nsample_losses = m->nlosses;
 }
 
-/* Fuse ops.  Values get new numbers. */
+/* Fuse ops.  The indices of values change. */
 static void fuse(struct dnn_model *m)
 {
     struct {
@@ -128,7 +129,7 @@ static void fuse(struct dnn_model *m)
     m->prog = fused;
 }
 
-static int program(struct dnn_model *m, struct dnn_err *err)
+static int make_program(struct dnn_model *m, struct dnn_err *err)
 {
     struct dnn_prog *prog = m->prog = dnn_prog_make(m->opts.dtype, m->opts.training);
     bool training = m->opts.training;
@@ -144,26 +145,26 @@ static int program(struct dnn_model *m, struct dnn_err *err)
     const int *penalty;
     int n = dnn_optim_append(m->prog, &m->opts.optim, &penalty);
     for (int i = 0; i < n; i++)
-        note_loss(m, penalty[i]);
+        append_loss(m, penalty[i]);
     if (m->opts.device.exchange.start != NULL) dnn_prog_reorder(m->prog);
     return 0;
 }
 
 /* ---- the plan ---- */
 
-/* Values that must exist when the program has run. */
+/* Keep the outputs and losses until the program has run. */
 static struct dnn_plan_opts plan_opts(const struct dnn_model *m, int *keep,
-                                      struct dnn_exec_on *on)
+                                      struct dnn_exec_pitch_arg *pitch_arg)
 {
     int n = 0;
 
-    *on = (struct dnn_exec_on){&m->backend, m->dev};
+    *pitch_arg = (struct dnn_exec_pitch_arg){&m->backend, m->dev};
     for (int i = 0; i < m->noutputs && !m->opts.training; i++)
         keep[n++] = m->output[i];
     for (int i = 0; i < m->nlosses; i++)
         keep[n++] = m->loss[i];
     return (struct dnn_plan_opts){
-        .nkeep = n, .keep = keep, .pitch = dnn_exec_pitch, .arg = on};
+        .nkeep = n, .keep = keep, .pitch = dnn_exec_pitch, .arg = pitch_arg};
 }
 
 /* Plan memory and select kernels. */
@@ -178,8 +179,8 @@ static int plan(struct dnn_model *m, const struct dnn_plan_opts *opts,
     return dnn_exec_make(m->plan, &m->backend, m->dev, &m->exec, err);
 }
 
-/* Below this, activations are always stored. */
-enum { SMALL = 256 << 20 };
+/* With less memory for temporaries, activations are always stored. */
+enum { MIN_RECOMPUTE_BYTES = 256 << 20 };
 
 static size_t kernel_bytes(const struct dnn_model *m)
 {
@@ -188,7 +189,8 @@ static size_t kernel_bytes(const struct dnn_model *m)
     return need.work + need.keep;
 }
 
-/* Replace the program by one that stores less; limit is for all memory. */
+/* Replace the program by one that recomputes activations; limit: of all memory, in
+ * bytes. */
 static int recompute(struct dnn_model *m, const struct dnn_plan_opts *opts,
                      size_t limit, struct dnn_err *err)
 {
@@ -196,20 +198,21 @@ static int recompute(struct dnn_model *m, const struct dnn_plan_opts *opts,
     const struct dnn_recompute_opts how = {.plan = *opts,
                                            .how = m->opts.recompute,
                                            .limit = limit > extra ? limit - extra : 0,
-                                           .least = SMALL};
+                                           .least = MIN_RECOMPUTE_BYTES};
 
     m->original = m->prog;
     m->prog = NULL;
     return dnn_plan_recompute(m->original, &how, &m->prog, &m->recompute, err);
 }
 
-/* Recompute as configured; AUTO: first plan without, then recompute as much as the
- * limit requires.  Fails before anything is allocated. */
-static int fit(struct dnn_model *m, struct dnn_err *err)
+/* Plan memory within the limit, with recomputation as configured; AUTO: first without
+ * recomputation, then with as much as the limit requires.  Fails before anything is
+ * allocated. */
+static int plan_within_limit(struct dnn_model *m, struct dnn_err *err)
 {
     int *keep = dnn_alloc((size_t)(m->noutputs + m->nlosses + 1) * sizeof *keep);
-    struct dnn_exec_on on;
-    const struct dnn_plan_opts opts = plan_opts(m, keep, &on);
+    struct dnn_exec_pitch_arg pitch_arg;
+    const struct dnn_plan_opts opts = plan_opts(m, keep, &pitch_arg);
     enum dnn_recompute how = m->opts.training ? m->opts.recompute : DNN_RECOMPUTE_NEVER;
     size_t limit = m->opts.limit;
     int rc = 0;
@@ -223,7 +226,7 @@ static int fit(struct dnn_model *m, struct dnn_err *err)
         if (rc == 0) rc = plan(m, &opts, err);
     }
     if (rc == 0) {
-        const struct dnn_plan_memory question = {
+        const struct dnn_plan_memory memory = {
             .plan = m->plan,
             .workspace = kernel_bytes(m),
             .limit = limit,
@@ -233,13 +236,14 @@ static int fit(struct dnn_model *m, struct dnn_err *err)
                                                                     : NULL,
             .opts = &opts};
 
-        rc = dnn_plan_check_memory(&question, err);
+        rc = dnn_plan_check_memory(&memory, err);
     }
     dnn_free(keep);
     return rc;
 }
 
-/* Recomputation moves ops, so this comes last. */
+/* The first op of the optimizer.  Call it after recomputation was added, which moves
+ * ops. */
 static int first_update(const struct dnn_prog *prog)
 {
     for (int o = 0; o < prog->nops; o++)
@@ -250,7 +254,7 @@ static int first_update(const struct dnn_prog *prog)
 
 /* ---- public ---- */
 
-/* The shared device of another model, or NULL. */
+/* The device of another model to share, or NULL. */
 static struct dnn_dev *shared_dev(const struct dnn_model_opts *opts)
 {
     if (opts->partner != NULL) return opts->partner->dev;
@@ -274,8 +278,8 @@ int dnn_model_make(const struct dnn_graph *graph, const struct dnn_model_opts *o
     int rc = 0;
     m->dev = shared_dev(opts);
     if (m->dev == NULL) rc = m->backend.open(&opts->device, &m->dev, err);
-    if (rc == 0) rc = program(m, err);
-    if (rc == 0) rc = fit(m, err);
+    if (rc == 0) rc = make_program(m, err);
+    if (rc == 0) rc = plan_within_limit(m, err);
     if (rc < 0) {
         dnn_model_free(m);
         return rc;
@@ -319,7 +323,8 @@ struct dnn_exec_bytes dnn_model_bytes(const struct dnn_model *model)
     return dnn_exec_bytes(model->exec);
 }
 
-/* Random numbers, or labels below classes. */
+/* Fill a value with normal random numbers, or with random labels from 0 to classes -
+ * 1. */
 static int fill(struct dnn_model *m, int value, struct dnn_rng rng, int64_t classes,
                 struct dnn_err *err)
 {
@@ -344,7 +349,7 @@ static int fill(struct dnn_model *m, int value, struct dnn_rng rng, int64_t clas
     return rc;
 }
 
-/* One channel: binary. */
+/* The number of classes of output i; one channel: binary classification. */
 static int64_t classes_of(const struct dnn_model *m, int i)
 {
     int64_t n = dnn_prog_dim(m->prog, m->output[i], -1);

@@ -1,4 +1,4 @@
-/* model_impl.h - what the files of a model share.
+/* model_impl.h - declarations shared by the files of a model.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -13,15 +13,15 @@
 
 #include <string.h>
 
-static int source(void *arg, int value, void *to, struct dnn_err *err)
+static int get_weights(void *arg, int value, void *to, struct dnn_err *err)
 {
     const struct dnn_model *m = arg;
 
     return dnn_exec_get(m->exec, value, to, err);
 }
 
-/* A file of weights, whose path is added to the list; that it cannot be written here is
- * a warning. */
+/* Write a file of weights and add its path to saved.  If it cannot be written for a
+ * missing feature or library, only a warning is logged. */
 static int save(struct dnn_model *m, const char *dir, const char *name,
                 const struct dnn_weights_about *about, struct dnn_buf *saved,
                 struct dnn_err *err)
@@ -30,7 +30,7 @@ static int save(struct dnn_model *m, const char *dir, const char *name,
     const struct dnn_weights_order order = {g->nlayers, g->layer_name, g->layer_class,
                                             g->layer_model};
     char *path = dnn_format("%s/%s", dir, name);
-    int rc = dnn_weights_save(path, m->prog, &order, about, source, m, err);
+    int rc = dnn_weights_save(path, m->prog, &order, about, get_weights, m, err);
 
     if (rc == 0) dnn_buf_add(saved, ", %s", path);
     if (rc == DNN_ECONFIG) {

@@ -15,16 +15,16 @@
 
 struct dnn_outputs {
     struct dnn_outputs_cfg cfg;
-    struct dnn_hdf5_out *file[DNN_OUTPUTS_FILES]; /* owned; NULL: none                */
-    float *turned;                                /* owned: output, channels first    */
+    struct dnn_hdf5_out *file[DNN_OUTPUTS_FILES]; /* owned; NULL: not written         */
+    float *transposed;                            /* owned: output, channels first    */
     const struct dnn_config_slices *slices;       /* NULL: samples are not sliced     */
-    struct dnn_array *sum, *weight; /* owned: a pair for each slicer                 */
+    struct dnn_array *sum, *weight; /* owned: a pair for each slicer           */
 };
 
 /* ---- names ---- */
 
 /* The name of a sample relative to the input path. */
-static const char *below(const struct dnn_outputs *o, const char *name)
+static const char *relative_name(const struct dnn_outputs *o, const char *name)
 {
     size_t len = o->cfg.from == NULL ? 0 : strlen(o->cfg.from);
 
@@ -69,15 +69,15 @@ static int add_sample(struct dnn_outputs *o, int64_t sample, const float *const 
     for (int i = 0; i < o->cfg.noutputs; i++) {
         const struct dnn_shape *is = &o->cfg.shape[i];
         int64_t channels = is->dim[is->ndim - 1], count;
-        struct dnn_shape turned = {.ndim = is->ndim, .dim = {channels}};
+        struct dnn_shape transposed = {.ndim = is->ndim, .dim = {channels}};
 
         DNN_TRY(dnn_shape_count(is, &count, err));
-        memcpy(turned.dim + 1, is->dim, (size_t)(is->ndim - 1) * sizeof *is->dim);
-        transpose(output[i], count / channels, channels, o->turned);
+        memcpy(transposed.dim + 1, is->dim, (size_t)(is->ndim - 1) * sizeof *is->dim);
+        transpose(output[i], count / channels, channels, o->transposed);
         char *name = o->cfg.noutputs == 1
-                         ? dnn_strdup(below(o, label))
-                         : dnn_format("%s/%s", o->cfg.name[i], below(o, label));
-        int rc = put(o, name, &turned, o->turned, err);
+                         ? dnn_strdup(relative_name(o, label))
+                         : dnn_format("%s/%s", o->cfg.name[i], relative_name(o, label));
+        int rc = put(o, name, &transposed, o->transposed, err);
         dnn_free(name);
         DNN_TRY(rc);
     }
@@ -86,7 +86,7 @@ static int add_sample(struct dnn_outputs *o, int64_t sample, const float *const 
 
 /* ---- slices ---- */
 
-/* Sums and weights of a volume, at zero. */
+/* Allocate the sums and weights of a volume, set to zero. */
 static int begin_volume(struct dnn_outputs *o, struct dnn_err *err)
 {
     const struct dnn_shape *is = &o->cfg.shape[0];
@@ -111,9 +111,10 @@ static int end_volume(struct dnn_outputs *o, int64_t volume, struct dnn_err *err
 
     dnn_source_label(o->slices->from, volume, label);
     for (int k = 0; k < o->slices->nsets; k++) {
-        char *name = o->slices->from->count == 1
-                         ? dnn_strdup(o->slices->name[k])
-                         : dnn_format("%s/%s", below(o, label), o->slices->name[k]);
+        char *name =
+            o->slices->from->count == 1
+                ? dnn_strdup(o->slices->name[k])
+                : dnn_format("%s/%s", relative_name(o, label), o->slices->name[k]);
         int rc = dnn_slices_finish(&o->sum[k], &o->weight[k], err);
 
         if (rc == 0) rc = put(o, name, &o->sum[k].shape, o->sum[k].data, err);
@@ -146,12 +147,12 @@ int dnn_outputs_add(struct dnn_outputs *out, int64_t sample, const float *const 
     return add_sample(out, sample, output, err);
 }
 
-/* ---- opening and closing ---- */
+/* ---- open and close ---- */
 
 static int check_slices(const struct dnn_outputs *o, struct dnn_err *err)
 {
     const struct dnn_shape *is = &o->cfg.shape[0];
-    struct dnn_shape want;
+    struct dnn_shape expected;
     char a[DNN_SHAPE_TEXT], b[DNN_SHAPE_TEXT];
 
     if (o->cfg.noutputs != 1)
@@ -160,13 +161,13 @@ static int check_slices(const struct dnn_outputs *o, struct dnn_err *err)
             "data.slicers: the network has %d outputs; slices can be reassembled "
             "for one output only",
             o->cfg.noutputs);
-    dnn_slices_shape(&o->slices->set[0], is->dim[is->ndim - 1], &want);
-    if (dnn_shape_equal(is, &want)) return 0;
+    dnn_slices_shape(&o->slices->set[0], is->dim[is->ndim - 1], &expected);
+    if (dnn_shape_equal(is, &expected)) return 0;
     return dnn_fail(err, DNN_ECONFIG,
                     "data.slicers: the network outputs slices of %s; only %s can be "
                     "reassembled",
                     dnn_shape_text(a, sizeof a, is),
-                    dnn_shape_text(b, sizeof b, &want));
+                    dnn_shape_text(b, sizeof b, &expected));
 }
 
 static int make_dir(const char *path, struct dnn_err *err)
@@ -182,7 +183,7 @@ static int make_dir(const char *path, struct dnn_err *err)
 
 static int open_all(struct dnn_outputs *o, struct dnn_err *err)
 {
-    size_t most = 0, bytes;
+    size_t max = 0, bytes;
 
     o->slices = dnn_config_sliced(o->cfg.source);
     if (o->slices != NULL) {
@@ -196,12 +197,12 @@ static int open_all(struct dnn_outputs *o, struct dnn_err *err)
         const struct dnn_tensor one = {NULL, DNN_F32, o->cfg.shape[i]};
 
         DNN_TRY(dnn_tensor_bytes(&one, &bytes, err));
-        if (bytes > most) most = bytes;
+        if (bytes > max) max = bytes;
     }
-    o->turned = malloc(most + 64);
-    if (o->turned == NULL)
+    o->transposed = malloc(max + 64);
+    if (o->transposed == NULL)
         return dnn_fail(err, DNN_ENOMEM, "an output of %zu MB does not fit into memory",
-                        most >> 20);
+                        max >> 20);
     for (int i = 0; i < DNN_OUTPUTS_FILES; i++) {
         if (o->cfg.path[i] == NULL) continue;
         DNN_TRY(make_dir(o->cfg.path[i], err));
@@ -248,6 +249,6 @@ void dnn_outputs_abandon(struct dnn_outputs *out)
     }
     dnn_free(out->sum);
     dnn_free(out->weight);
-    free(out->turned);
+    free(out->transposed);
     dnn_free(out);
 }

@@ -4,7 +4,7 @@
  * first.  Slices of a volume are reassembled: one dataset per slicer, with its name,
  * channels last; overlaps are averaged.
  *
- * Local: rank 0 writes.  Files appear complete or not at all.
+ * Local: rank 0 writes.  A file gets its name only when it is complete.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -18,22 +18,24 @@
 enum { DNN_OUTPUTS_FILES = 2 };
 
 struct dnn_outputs_cfg {
-    const char *path[DNN_OUTPUTS_FILES]; /* same content in each; or NULL            */
+    const char *path[DNN_OUTPUTS_FILES]; /* all with the same content; or NULL */
     enum dnn_dtype type;                 /* F16, F32 or F64                          */
-    struct dnn_feed *feed;               /* of the samples                           */
-    const struct dnn_source *source;     /* of the feed; or NULL                     */
-    const char *from;                    /* the file or directory of samples; NULL   */
+    struct dnn_feed *feed;           /* of the samples                             */
+    const struct dnn_source *source; /* of the feed; or NULL                       */
+    const char *from; /* input file or directory of the samples; or NULL */
     int noutputs;
-    const char *const *name;       /* of the outputs: groups, if there are several   */
+    const char *const *name; /* of the outputs: HDF5 groups, if there are several */
     const struct dnn_shape *shape; /* of each, for one sample, channels last         */
 };
 
 struct dnn_outputs;
 
-/* cfg's pointers must outlive it.  Directories are made.  The caller owns *out. */
+/* The pointers in cfg must outlive it.  Creates missing directories.  The caller owns
+ * *out: dnn_outputs_commit() or dnn_outputs_abandon(). */
 int dnn_outputs_open(const struct dnn_outputs_cfg *cfg, struct dnn_outputs **out,
                      struct dnn_err *err);
-/* The outputs of a sample, by its number in the feed; in their order. */
+/* Add the outputs of a sample, given by its index in the feed; in the order of the
+ * samples. */
 int dnn_outputs_add(struct dnn_outputs *out, int64_t sample, const float *const *output,
                     struct dnn_err *err);
 /* Complete the files.  Frees out, also on failure. */

@@ -12,10 +12,10 @@
 
 enum { MICRO_BATCHES = 8 }; /* default, deterministic */
 
-/* Bytes that computing parts at once may take more than one after the other. */
+/* Additional memory allowed for computing micro-batches concurrently. */
 enum { CONCURRENT_BYTES = 256 << 20 };
 
-/* ---- cutting ---- */
+/* ---- micro-batches of a rank ---- */
 
 void dnn_replica_own_range(const struct dnn_replica *r, int micro_batches, int *first,
                            int *last)
@@ -37,7 +37,7 @@ int dnn_replica_micro_batches(struct dnn_comm *comm, int64_t batch, bool determi
 
 /* ---- models ---- */
 
-/* partner: see dnn_model_opts. */
+/* Make and start a model for n samples.  separate, partner: see dnn_model_opts. */
 static int add_model(struct dnn_replica *r, int64_t n, int64_t total, bool separate,
                      const struct replica_model *partner,
                      const struct replica_model **out, struct dnn_err *err)
@@ -61,36 +61,37 @@ static int add_model(struct dnn_replica *r, int64_t n, int64_t total, bool separ
     return 0;
 }
 
-/* The model of part p.  Parts in lockstep need one each; else those of the same size
- * share one. */
+/* Find or make the model of micro-batch p.  In lockstep each micro-batch has its own;
+ * otherwise micro-batches of the same size share one. */
 static int find_model(struct dnn_replica *r, const struct replica_cut *c, int p,
                       struct dnn_err *err)
 {
-    struct replica_part *part = &c->part[p];
+    struct replica_micro_batch *mb = &c->mb[p];
     int used = 0;
 
-    /* Gradients are summed at the end, so that no thread waits for another; the parts
-     * of a team share activation memory. */
+    /* Each micro-batch has its own gradients, which are summed at the end, so that
+     * threads do not wait for each other.  The micro-batches of a team share activation
+     * memory. */
     if (c->teams > 1) {
         bool second = p >= c->teams && !r->lockstep;
 
-        return add_model(r, part->n, c->total, true,
-                         second ? c->part[p % c->teams].by : NULL, &part->by, err);
+        return add_model(r, mb->n, c->total, true,
+                         second ? c->mb[p % c->teams].model : NULL, &mb->model, err);
     }
     for (int i = 0; i < p; i++)
-        used += c->part[i].n == part->n;
+        used += c->mb[i].n == mb->n;
     for (int i = 0; i < r->nmodels; i++) {
         const struct dnn_model_opts *o = &r->model[i].model->opts;
 
-        if (o->batch != part->n || o->total != c->total) continue;
+        if (o->batch != mb->n || o->total != c->total) continue;
         if (r->lockstep && used-- > 0) continue;
-        part->by = &r->model[i];
+        mb->model = &r->model[i];
         return 0;
     }
-    return add_model(r, part->n, c->total, r->lockstep, NULL, &part->by, err);
+    return add_model(r, mb->n, c->total, r->lockstep, NULL, &mb->model, err);
 }
 
-static int cut(struct dnn_replica *r, int64_t total, struct dnn_err *err)
+static int cut_batch(struct dnn_replica *r, int64_t total, struct dnn_err *err)
 {
     struct replica_cut *c = &r->cut[r->ncuts++];
     int from, to;
@@ -100,33 +101,33 @@ static int cut(struct dnn_replica *r, int64_t total, struct dnn_err *err)
     c->micro_batches = r->micro_batches;
     c->lead = r->model[0].model;
     c->teams = r->teams;
-    c->part = dnn_alloc((size_t)(to - from + 1) * sizeof *c->part);
+    c->mb = dnn_alloc((size_t)(to - from + 1) * sizeof *c->mb);
     for (int micro_batch = from; micro_batch < to; micro_batch++) {
-        struct replica_part *part = &c->part[c->nparts];
+        struct replica_micro_batch *mb = &c->mb[c->nmb];
 
-        part->micro_batch = micro_batch;
-        dnn_order_part(total, total, 0, micro_batch, r->micro_batches, &part->first,
-                       &part->n);
-        /* Empty ones are skipped. */
-        if (part->n == 0 && (r->lockstep || r->teams > 1)) continue;
-        if (part->n > 0) DNN_TRY(find_model(r, c, c->nparts, err));
-        c->nparts++;
+        mb->index = micro_batch;
+        dnn_order_part(total, total, 0, micro_batch, r->micro_batches, &mb->first,
+                       &mb->n);
+        /* Empty micro-batches are skipped. */
+        if (mb->n == 0 && (r->lockstep || r->teams > 1)) continue;
+        if (mb->n > 0) DNN_TRY(find_model(r, c, c->nmb, err));
+        c->nmb++;
     }
-    for (int p = 0; p < c->nparts && c->teams > 1; p++)
-        if (!dnn_exec_single_threaded(c->part[p].by->model->exec)) c->teams = 1;
+    for (int p = 0; p < c->nmb && c->teams > 1; p++)
+        if (!dnn_exec_single_threaded(c->mb[p].model->model->exec)) c->teams = 1;
     return c->teams > 1 ? dnn_replica_deferred_make(c, err) : 0;
 }
 
-/* Threads that share ops wait for each other; with enough parts each thread computes
- * parts of its own.  Kernels give the same bits with any number of threads, so this may
- * differ between ranks. */
-static int teams(const struct dnn_replica *r, const struct dnn_model *owner)
+/* The number of teams.  Threads that share ops wait for each other, so with enough
+ * micro-batches each thread is a team and computes its own micro-batches.  Kernels give
+ * bitwise the same results with any number of threads, so ranks may differ in this. */
+static int count_teams(const struct dnn_replica *r, const struct dnn_model *owner)
 {
     int threads = r->cfg.model.device.threads, from, to;
 
     dnn_replica_own_range(r, r->micro_batches, &from, &to);
     if (!r->cfg.how.deterministic || threads < 2 || to - from < threads) return 1;
-    /* Then each has its own memory anyway. */
+    /* In lockstep each micro-batch has its own memory anyway. */
     if (r->lockstep) return threads;
     size_t grads = owner->plan->bytes[DNN_BLOCK_GRADS];
     size_t more = (size_t)(to - from) * grads +
@@ -134,8 +135,9 @@ static int teams(const struct dnn_replica *r, const struct dnn_model *owner)
     return more > CONCURRENT_BYTES ? 1 : threads;
 }
 
-/* The weight owner is made first, for the largest part, so that the activations of the
- * others fit into its memory.  A rank without samples has weights, too. */
+/* The model that owns the weights is made first, for the largest micro-batch, so that
+ * the activations of the others fit into its memory.  A rank without samples has
+ * weights, too. */
 static int make_owner(struct dnn_replica *r, struct dnn_err *err)
 {
     const struct replica_model *owner;
@@ -149,7 +151,7 @@ static int make_owner(struct dnn_replica *r, struct dnn_err *err)
     r->teams = 1;
     DNN_TRY(add_model(r, n, r->cfg.batch, false, NULL, &owner, err));
     r->lockstep = r->cfg.how.deterministic && dnn_replica_exchanges(owner->model);
-    r->teams = teams(r, owner->model);
+    r->teams = count_teams(r, owner->model);
     return 0;
 }
 
@@ -201,14 +203,14 @@ static int check(const struct dnn_replica *r, struct dnn_err *err)
     return 0;
 }
 
-/* Inference: the model of the largest part owns the weights. */
+/* Inference only: the model of the largest micro-batch owns the weights. */
 static int make_infer(struct dnn_replica *r, struct dnn_err *err)
 {
     struct dnn_model_opts opts = r->cfg.model;
     int size = dnn_comm_size(r->cfg.comm);
 
     opts.batch = (r->cfg.batch + size - 1) / size;
-    opts.total = 1; /* a sum over samples, not a mean */
+    opts.total = 1; /* the loss is a sum over samples, not a mean */
     opts.training = false;
     if (size > 1 && !r->cfg.how.deterministic)
         opts.device.exchange = dnn_replica_exchange(r);
@@ -233,8 +235,8 @@ static int make(struct dnn_replica *r, struct dnn_err *err)
     r->model = dnn_alloc((size_t)(2 * r->micro_batches + 2) * sizeof *r->model);
     r->loss = dnn_alloc((size_t)r->micro_batches * sizeof *r->loss);
     DNN_TRY(make_owner(r, err));
-    DNN_TRY(cut(r, cfg->batch, err));
-    if (cfg->last > 0) DNN_TRY(cut(r, cfg->last, err));
+    DNN_TRY(cut_batch(r, cfg->batch, err));
+    if (cfg->last > 0) DNN_TRY(cut_batch(r, cfg->last, err));
     if (cfg->eval_batch > 0) DNN_TRY(dnn_replica_eval_make(r, err));
     return dnn_replica_tune_start(r, err);
 }
@@ -269,7 +271,7 @@ void dnn_replica_free(struct dnn_replica *replica)
     }
     for (int i = 0; i < r->ncuts; i++) {
         dnn_replica_deferred_free(&r->cut[i]);
-        dnn_free(r->cut[i].part);
+        dnn_free(r->cut[i].mb);
     }
     dnn_free(r->model);
     dnn_free(r->infer);

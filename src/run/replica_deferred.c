@@ -1,9 +1,10 @@
 /* replica_deferred.c - deferred gradients of large matrices.
  *
- * The gradient of a large matrix from few samples is far larger than its operands.
- * Where a rank sums many micro-batches, each would write it to memory and the sum would
- * read it again.  Instead each micro-batch stores the operands; at the end rows of the
- * gradient are computed for all micro-batches and summed while they are in the cache.
+ * The gradient of a large matrix is much larger than its operands if there are few
+ * samples.  If a rank sums many micro-batches, each would write the gradient to memory,
+ * and the sum would read it again.  Instead, each micro-batch stores the operands; at
+ * the end, rows of the gradient are computed for all micro-batches and summed while
+ * they are in the cache.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -15,10 +16,10 @@
 #include <stdlib.h>
 
 enum {
-    WORTH = 128 << 10, /* smallest gradient, in bytes                        */
-    FACTOR = 4,        /* its operands must be this much smaller             */
-    WIDEST = 4096,     /* most elements of a row                             */
-    NEAR = 3072,       /* elements summed at once, to stay in the cache      */
+    MIN_BYTES = 128 << 10, /* smallest gradient, in bytes                        */
+    FACTOR = 4,            /* its operands must be smaller by this factor        */
+    MAX_ROW = 4096,        /* maximum elements of a row                          */
+    CACHE_ELEMENTS = 3072, /* elements summed at once, to stay in the cache      */
 };
 
 /* ---- selection ---- */
@@ -32,31 +33,31 @@ static bool is_read(const struct dnn_model *m, int value, int from)
 }
 
 /* Whether the first result of op o is a gradient that can be deferred. */
-static bool can(const struct dnn_model *m, int o, struct replica_deferred *out)
+static bool can_defer(const struct dnn_model *m, int o, struct replica_deferred *out)
 {
     const struct dnn_op *op = &m->prog->op[o];
-    size_t held = dnn_exec_defer_bytes(m->exec, o);
+    size_t bytes = dnn_exec_defer_bytes(m->exec, o);
 
-    if (held == 0) return false;
+    if (bytes == 0) return false;
     const struct dnn_spot *spot = &m->plan->spot[op->out[0]];
     const struct dnn_tensor *is = &m->prog->value[op->out[0]].is;
     if (spot->block != DNN_BLOCK_GRADS || spot->pitch != 0 || is->dtype != DNN_F32 ||
-        spot->bytes < WORTH || held > spot->bytes / FACTOR ||
+        spot->bytes < MIN_BYTES || bytes > spot->bytes / FACTOR ||
         is_read(m, op->out[0], o + 1))
         return false;
     out->first = (int64_t)(spot->offset / sizeof(float));
     out->last = out->first + (int64_t)(spot->bytes / sizeof(float));
     out->row = is->shape.dim[is->shape.ndim - 1];
-    return out->row <= WIDEST;
+    return out->row <= MAX_ROW;
 }
 
 /* The op of a program that computes this gradient and can be deferred. */
-static int find_same(const struct dnn_model *m, const struct replica_deferred *grad)
+static int find_op(const struct dnn_model *m, const struct replica_deferred *grad)
 {
     for (int o = 0; o < m->update; o++) {
         struct replica_deferred one;
 
-        if (can(m, o, &one) && one.first == grad->first && one.last == grad->last)
+        if (can_defer(m, o, &one) && one.first == grad->first && one.last == grad->last)
             return o;
     }
     return DNN_NONE;
@@ -72,19 +73,20 @@ static void add(struct replica_cut *cut, const struct replica_deferred *grad)
     cut->deferred[at] = *grad;
 }
 
-static bool all_can(const struct replica_cut *cut, const struct replica_deferred *grad)
+static bool all_can_defer(const struct replica_cut *cut,
+                          const struct replica_deferred *grad)
 {
-    for (int p = 0; p < cut->nparts; p++)
-        if (find_same(cut->part[p].by->model, grad) == DNN_NONE) return false;
+    for (int p = 0; p < cut->nmb; p++)
+        if (find_op(cut->mb[p].model->model, grad) == DNN_NONE) return false;
     return true;
 }
 
 /* Rows computed and summed at once. */
 static int64_t rows_at_once(const struct replica_deferred *grad)
 {
-    return NEAR / grad->row < DNN_BACKEND_ROWS
+    return CACHE_ELEMENTS / grad->row < DNN_BACKEND_ROWS
                ? DNN_BACKEND_ROWS
-               : NEAR / grad->row / DNN_BACKEND_ROWS * DNN_BACKEND_ROWS;
+               : CACHE_ELEMENTS / grad->row / DNN_BACKEND_ROWS * DNN_BACKEND_ROWS;
 }
 
 /* Aligned to cache lines. */
@@ -99,124 +101,124 @@ static int allocate(size_t bytes, void **out, struct dnn_err *err)
 
 static int allocate_all(struct replica_cut *cut, struct dnn_err *err)
 {
-    void *made;
+    void *rows;
 
-    for (int p = 0; p < cut->nparts; p++)
+    for (int p = 0; p < cut->nmb; p++)
         for (int i = 0; i < cut->ndeferred; i++) {
-            struct replica_part *part = &cut->part[p];
-            const struct dnn_model *m = part->by->model;
+            struct replica_micro_batch *mb = &cut->mb[p];
+            const struct dnn_model *m = mb->model->model;
 
-            part->op[i] = find_same(m, &cut->deferred[i]);
-            DNN_TRY(allocate(dnn_exec_defer_bytes(m->exec, part->op[i]),
-                             &part->stored[i], err));
+            mb->op[i] = find_op(m, &cut->deferred[i]);
+            DNN_TRY(allocate(dnn_exec_defer_bytes(m->exec, mb->op[i]), &mb->stored[i],
+                             err));
         }
     for (int i = 0; i < cut->ndeferred; i++) {
         int64_t n = rows_at_once(&cut->deferred[i]) * cut->deferred[i].row;
 
         if (n > cut->rows_stride) cut->rows_stride = n;
     }
-    /* Not a multiple of a page, to avoid cache conflicts between parts. */
+    /* Not a multiple of the page size, to avoid cache conflicts between
+     * micro-batches. */
     cut->rows_stride = (cut->rows_stride + 1023) / 1024 * 1024 + 80;
-    DNN_TRY(
-        allocate((size_t)(cut->teams * cut->nparts * cut->rows_stride) * sizeof(float),
-                 &made, err));
-    cut->rows = made;
+    DNN_TRY(allocate((size_t)(cut->teams * cut->nmb * cut->rows_stride) * sizeof(float),
+                     &rows, err));
+    cut->rows = rows;
     return 0;
 }
 
 int dnn_replica_deferred_make(struct replica_cut *cut, struct dnn_err *err)
 {
-    if (cut->nparts == 0) return 0;
-    const struct dnn_model *m = cut->part[0].by->model;
+    if (cut->nmb == 0) return 0;
+    const struct dnn_model *m = cut->mb[0].model->model;
     for (int o = 0; o < m->update && cut->ndeferred < REPLICA_DEFERRED; o++) {
         struct replica_deferred grad;
 
-        if (can(m, o, &grad) && all_can(cut, &grad)) add(cut, &grad);
+        if (can_defer(m, o, &grad) && all_can_defer(cut, &grad)) add(cut, &grad);
     }
     return cut->ndeferred == 0 ? 0 : allocate_all(cut, err);
 }
 
 void dnn_replica_deferred_free(struct replica_cut *cut)
 {
-    for (int p = 0; p < cut->nparts; p++)
+    for (int p = 0; p < cut->nmb; p++)
         for (int i = 0; i < cut->ndeferred; i++)
-            free(cut->part[p].stored[i]);
+            free(cut->mb[p].stored[i]);
     free(cut->rows);
 }
 
 size_t dnn_replica_deferred_bytes(const struct replica_cut *cut)
 {
-    size_t sum =
-        (size_t)(cut->teams * cut->nparts * cut->rows_stride) * sizeof *cut->rows;
+    size_t sum = (size_t)(cut->teams * cut->nmb * cut->rows_stride) * sizeof *cut->rows;
 
-    for (int p = 0; p < cut->nparts; p++)
+    for (int p = 0; p < cut->nmb; p++)
         for (int i = 0; i < cut->ndeferred; i++)
             sum +=
-                dnn_exec_defer_bytes(cut->part[p].by->model->exec, cut->part[p].op[i]);
+                dnn_exec_defer_bytes(cut->mb[p].model->model->exec, cut->mb[p].op[i]);
     return sum;
 }
 
 int dnn_replica_deferred_find(const struct replica_cut *cut,
-                              const struct replica_part *part, int o)
+                              const struct replica_micro_batch *mb, int o)
 {
     for (int i = 0; i < cut->ndeferred; i++)
-        if (part->op[i] == o) return i;
+        if (mb->op[i] == o) return i;
     return DNN_NONE;
 }
 
-/* ---- summing up ---- */
+/* ---- sum ---- */
 
-/* Elements summed at once: rows of a deferred gradient, or, if that is DNN_NONE,
- * elements that the parts have written. */
-struct stretch {
+/* Elements summed at once: rows of a deferred gradient, or, if deferred is DNN_NONE,
+ * elements that the micro-batches have already written. */
+struct range {
     int64_t first, last;
     int deferred;
     int64_t row, rows;
 };
 
-static struct stretch stretch_at(const struct replica_cut *cut, int64_t at, int64_t end)
+static struct range range_at(const struct replica_cut *cut, int64_t at, int64_t end)
 {
-    struct stretch s = {.first = at, .last = at + NEAR, .deferred = DNN_NONE};
+    struct range s = {.first = at, .last = at + CACHE_ELEMENTS, .deferred = DNN_NONE};
 
     for (int i = 0; i < cut->ndeferred; i++) {
-        const struct replica_deferred *l = &cut->deferred[i];
+        const struct replica_deferred *d = &cut->deferred[i];
 
-        if (at >= l->last) continue;
-        if (at < l->first) {
-            if (s.last > l->first) s.last = l->first;
+        if (at >= d->last) continue;
+        if (at < d->first) {
+            if (s.last > d->first) s.last = d->first;
             break;
         }
         s.deferred = i;
-        s.row = (at - l->first) / l->row;
-        s.rows = rows_at_once(l);
-        if (s.rows > (l->last - l->first) / l->row - s.row)
-            s.rows = (l->last - l->first) / l->row - s.row;
-        s.last = l->first + (s.row + s.rows) * l->row;
+        s.row = (at - d->first) / d->row;
+        s.rows = rows_at_once(d);
+        if (s.rows > (d->last - d->first) / d->row - s.row)
+            s.rows = (d->last - d->first) / d->row - s.row;
+        s.last = d->first + (s.row + s.rows) * d->row;
         break;
     }
     if (s.last > end) s.last = end;
     return s;
 }
 
-/* x and made: scratch for pointers to the parts, and for rows of each. */
-static void add_up(const struct dnn_replica *r, const struct replica_cut *cut, int p,
-                   const struct stretch *s, const float *const *grad, const float **x,
-                   float *made)
+/* Sum a range over all micro-batches.  x, rows: scratch memory for pointers to the
+ * micro-batches, and for rows of each. */
+static void sum_range(const struct dnn_replica *r, const struct replica_cut *cut, int p,
+                      const struct range *s, const float *const *grad, const float **x,
+                      float *rows)
 {
-    int n = cut->nparts;
+    int n = cut->nmb;
 
     for (int i = 0; i < n; i++) {
-        const struct replica_part *part = &cut->part[i];
+        const struct replica_micro_batch *mb = &cut->mb[i];
 
         x[i] = grad[i] + s->first;
         if (s->deferred == DNN_NONE) continue;
-        const struct replica_deferred *l = &cut->deferred[s->deferred];
-        float *to = made + i * cut->rows_stride;
-        dnn_exec_deferred_rows(part->by->model->exec, part->op[s->deferred],
-                               part->stored[s->deferred], s->row, s->rows, to);
-        x[i] = to + (s->first - l->first - s->row * l->row);
+        const struct replica_deferred *d = &cut->deferred[s->deferred];
+        float *to = rows + i * cut->rows_stride;
+        dnn_exec_deferred_rows(mb->model->model->exec, mb->op[s->deferred],
+                               mb->stored[s->deferred], s->row, s->rows, to);
+        x[i] = to + (s->first - d->first - s->row * d->row);
     }
-    r->rule->piece(r->self, p, s->first, s->last, x, n);
+    r->rule->slice(r->self, p, s->first, s->last, x, n);
 }
 
 bool dnn_replica_deferred_send(const struct dnn_replica *r,
@@ -227,21 +229,21 @@ bool dnn_replica_deferred_send(const struct dnn_replica *r,
     int64_t first = (int64_t)(bucket->first / sizeof(float));
     int64_t last = (int64_t)(bucket->last / sizeof(float));
     int teams = cut->teams, n = 0, deferred = 0;
-    struct stretch *list = NULL;
+    struct range *list = NULL;
     size_t cap = 0;
 
     if (cut->ndeferred == 0) return false;
     for (int64_t at = first; at < last; at = list[n++].last) {
         list = dnn_grow(list, &cap, (size_t)n + 1, sizeof *list);
-        list[n] = stretch_at(cut, at, last);
+        list[n] = range_at(cut, at, last);
         deferred += list[n].deferred != DNN_NONE;
     }
-    const float **x = dnn_alloc((size_t)(teams * cut->nparts + 1) * sizeof *x);
+    const float **x = dnn_alloc((size_t)(teams * cut->nmb + 1) * sizeof *x);
 #pragma omp parallel for num_threads(teams) schedule(static) if (deferred > 0)
     for (int team = 0; team < teams; team++)
         for (int i = n * team / teams; i < n * (team + 1) / teams && deferred > 0; i++)
-            add_up(r, cut, p, &list[i], grad, x + team * cut->nparts,
-                   cut->rows + team * cut->nparts * cut->rows_stride);
+            sum_range(r, cut, p, &list[i], grad, x + team * cut->nmb,
+                      cut->rows + team * cut->nmb * cut->rows_stride);
     dnn_free(x);
     dnn_free(list);
     return deferred > 0;

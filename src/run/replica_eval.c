@@ -1,8 +1,8 @@
 /* replica_eval.c - evaluation: the loss in inference, over all ranks.
  *
- * A batch is cut into micro-batches as in training; losses are normalized by the whole
- * batch.  They are summed per micro-batch, and over micro-batches in order at the end,
- * so that deterministic sums do not depend on the number of ranks.
+ * A batch is split into micro-batches as in training; losses are normalized by the
+ * whole batch.  They are summed per micro-batch, and over micro-batches in order at the
+ * end, so that deterministic sums do not depend on the number of ranks.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -35,7 +35,7 @@ static int add_model(struct dnn_replica *r, int64_t n, int64_t total, bool separ
     return dnn_model_start(m->model, err);
 }
 
-/* Parts in lockstep need a model each, as in training. */
+/* Find or make a model.  In lockstep each micro-batch has its own, as in training. */
 static int find_model(struct dnn_replica *r, int64_t n, int64_t total, int used,
                       const struct replica_model **out, struct dnn_err *err)
 {
@@ -52,7 +52,7 @@ static int find_model(struct dnn_replica *r, int64_t n, int64_t total, int used,
     return add_model(r, n, total, e->lockstep, out, err);
 }
 
-static int cut(struct dnn_replica *r, int64_t total, struct dnn_err *err)
+static int cut_batch(struct dnn_replica *r, int64_t total, struct dnn_err *err)
 {
     struct replica_eval *e = &r->eval;
     struct replica_cut *c = &e->cut[e->ncuts++];
@@ -63,7 +63,7 @@ static int cut(struct dnn_replica *r, int64_t total, struct dnn_err *err)
     dnn_replica_own_range(r, r->eval.micro_batches, &from, &to);
     *c = (struct replica_cut){
         .total = total, .micro_batches = e->micro_batches, .teams = 1};
-    c->part = dnn_alloc((size_t)(to - from + 1) * sizeof *c->part);
+    c->mb = dnn_alloc((size_t)(to - from + 1) * sizeof *c->mb);
     dnn_order_part(total, total, 0, from == to ? 0 : from, e->micro_batches, &first,
                    &n);
     DNN_TRY(add_model(r, n == 0 ? 1 : n, total, false, &lead, err));
@@ -71,16 +71,16 @@ static int cut(struct dnn_replica *r, int64_t total, struct dnn_err *err)
     e->exchanges = dnn_replica_exchanges(c->lead);
     e->lockstep = r->cfg.how.deterministic && e->exchanges;
     for (int micro_batch = from; micro_batch < to; micro_batch++) {
-        struct replica_part part = {.micro_batch = micro_batch};
+        struct replica_micro_batch mb = {.index = micro_batch};
         int used = 0;
 
-        dnn_order_part(total, total, 0, micro_batch, e->micro_batches, &part.first,
-                       &part.n);
-        if (part.n == 0) continue;
-        for (int i = 0; i < c->nparts; i++)
-            used += c->part[i].n == part.n;
-        DNN_TRY(find_model(r, part.n, total, used, &part.by, err));
-        c->part[c->nparts++] = part;
+        dnn_order_part(total, total, 0, micro_batch, e->micro_batches, &mb.first,
+                       &mb.n);
+        if (mb.n == 0) continue;
+        for (int i = 0; i < c->nmb; i++)
+            used += c->mb[i].n == mb.n;
+        DNN_TRY(find_model(r, mb.n, total, used, &mb.model, err));
+        c->mb[c->nmb++] = mb;
     }
     return 0;
 }
@@ -95,8 +95,8 @@ int dnn_replica_eval_make(struct dnn_replica *r, struct dnn_err *err)
                                                        r->cfg.how.deterministic, 0, 1);
     e->model = dnn_alloc((size_t)(2 * e->micro_batches + 2) * sizeof *e->model);
     e->loss = dnn_alloc((size_t)e->micro_batches * sizeof *e->loss);
-    DNN_TRY(cut(r, r->cfg.eval_batch, err));
-    return r->cfg.eval_last > 0 ? cut(r, r->cfg.eval_last, err) : 0;
+    DNN_TRY(cut_batch(r, r->cfg.eval_batch, err));
+    return r->cfg.eval_last > 0 ? cut_batch(r, r->cfg.eval_last, err) : 0;
 }
 
 void dnn_replica_eval_free(struct dnn_replica *r)
@@ -106,7 +106,7 @@ void dnn_replica_eval_free(struct dnn_replica *r)
     for (int i = e->nmodels - 1; i >= 0; i--)
         dnn_model_free(e->model[i].model);
     for (int i = 0; i < e->ncuts; i++)
-        dnn_free(e->cut[i].part);
+        dnn_free(e->cut[i].mb);
     dnn_free(e->model);
     dnn_free(e->loss);
     *e = (struct replica_eval){0};
@@ -121,16 +121,16 @@ void dnn_replica_eval_start(struct dnn_replica *replica)
 
 /* ---- a batch ---- */
 
-static int take_outputs(const struct replica_part *part,
+static int copy_outputs(const struct replica_micro_batch *mb,
                         const struct dnn_replica_batch *batch, float *const *output,
                         struct dnn_err *err)
 {
-    const struct dnn_model *m = part->by->model;
+    const struct dnn_model *m = mb->model->model;
 
     for (int i = 0; i < m->noutputs; i++) {
         size_t each = m->plan->spot[m->output[i]].bytes /
                       dnn_dtype_size(m->prog->value[m->output[i]].is.dtype);
-        size_t skip = (size_t)(part->first - batch->first) * (each / (size_t)part->n);
+        size_t skip = (size_t)(mb->first - batch->first) * (each / (size_t)mb->n);
 
         if (output[i] == NULL) continue;
         DNN_TRY(dnn_replica_output(m, i, output[i] + skip, err));
@@ -138,14 +138,14 @@ static int take_outputs(const struct replica_part *part,
     return 0;
 }
 
-/* This rank has no samples, but takes part in the exchanges. */
-static int pass(struct dnn_replica *r, const struct replica_cut *cut,
-                const struct dnn_now *now, struct dnn_err *err)
+/* A rank without samples joins the exchanges. */
+static int join_exchanges(struct dnn_replica *r, const struct replica_cut *cut,
+                          const struct dnn_now *now, struct dnn_err *err)
 {
-    void *begun = NULL;
+    void *pending = NULL;
 
     for (int o = 0; o < cut->lead->prog->nops; o++)
-        DNN_TRY(dnn_replica_pass(r, cut->lead, o, &begun, now, err));
+        DNN_TRY(dnn_replica_join_exchange(r, cut->lead, o, &pending, now, err));
     return 0;
 }
 
@@ -156,21 +156,22 @@ static int run(struct dnn_replica *r, const struct replica_cut *cut,
 {
     const struct dnn_now now = {0};
 
-    for (int p = 0; p < cut->nparts; p++) {
-        const struct replica_part *part = &cut->part[p];
-        const struct dnn_model *m = part->by->model;
+    for (int p = 0; p < cut->nmb; p++) {
+        const struct replica_micro_batch *mb = &cut->mb[p];
+        const struct dnn_model *m = mb->model->model;
 
         if (r->eval.lockstep) break;
-        DNN_TRY(dnn_replica_load(part, batch, err));
+        DNN_TRY(dnn_replica_load(mb, batch, err));
         DNN_TRY(dnn_exec_run(m->exec, 0, m->prog->nops, &now, err));
-        DNN_TRY(dnn_replica_add_loss(part, loss, err));
-        DNN_TRY(take_outputs(part, batch, output, err));
+        DNN_TRY(dnn_replica_add_loss(mb, loss, err));
+        DNN_TRY(copy_outputs(mb, batch, output, err));
     }
     if (!r->eval.lockstep)
-        return cut->nparts == 0 && r->eval.exchanges ? pass(r, cut, &now, err) : 0;
+        return cut->nmb == 0 && r->eval.exchanges ? join_exchanges(r, cut, &now, err)
+                                                  : 0;
     DNN_TRY(dnn_replica_lockstep(r, cut, batch, &now, loss, err));
-    for (int p = 0; p < cut->nparts; p++)
-        DNN_TRY(take_outputs(&cut->part[p], batch, output, err));
+    for (int p = 0; p < cut->nmb; p++)
+        DNN_TRY(copy_outputs(&cut->mb[p], batch, output, err));
     return 0;
 }
 
@@ -200,7 +201,7 @@ int dnn_replica_eval_end(struct dnn_replica *replica, double *loss, struct dnn_e
 {
     struct replica_eval *e = &replica->eval;
 
-    /* Each is known to one rank and zero elsewhere: the all-reduce is exact. */
+    /* Each is zero on all ranks but one, so the all-reduce is exact. */
     int rc = dnn_comm_allreduce(replica->cfg.comm, "loss", e->loss, e->micro_batches,
                                 DNN_COMM_F64, DNN_COMM_SUM, err);
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* A running all-reduce. */
-struct begun {
+struct running_sum {
     struct dnn_comm_req *req;
     int64_t n;
     double data[];
@@ -33,7 +33,7 @@ static int start(void *arg, const double *data, int64_t n, void **out,
 {
     struct dnn_replica *r = arg;
     double began = dnn_clock_now();
-    struct begun *b = dnn_alloc(sizeof *b + (size_t)n * sizeof *data);
+    struct running_sum *b = dnn_alloc(sizeof *b + (size_t)n * sizeof *data);
 
     b->n = n;
     memcpy(b->data, data, (size_t)n * sizeof *data);
@@ -47,10 +47,10 @@ static int start(void *arg, const double *data, int64_t n, void **out,
     return rc;
 }
 
-static int finish(void *arg, void *begun, double *to, struct dnn_err *err)
+static int finish(void *arg, void *pending, double *to, struct dnn_err *err)
 {
     struct dnn_replica *r = arg;
-    struct begun *b = begun;
+    struct running_sum *b = pending;
     double began = dnn_clock_now();
     int rc = dnn_comm_wait(b->req, err);
 
@@ -79,21 +79,22 @@ int dnn_replica_update_moving(const struct dnn_model *m, int o, const double *su
     return 0;
 }
 
-int dnn_replica_pass(struct dnn_replica *r, const struct dnn_model *m, int o,
-                     void **begun, const struct dnn_now *now, struct dnn_err *err)
+int dnn_replica_join_exchange(struct dnn_replica *r, const struct dnn_model *m, int o,
+                              void **pending, const struct dnn_now *now,
+                              struct dnn_err *err)
 {
     bool waits = m->prog->op[o].kind == DNN_OP_EXCHANGE;
-    int e = waits ? o : dnn_exec_begins(m->exec, o), rc = 0;
+    int e = waits ? o : dnn_exec_exchange_after(m->exec, o), rc = 0;
 
     if (e == DNN_NONE) return 0;
     size_t bytes = m->plan->spot[m->prog->op[e].out[0]].bytes;
     int64_t n = (int64_t)(bytes / sizeof(double));
     double *sums = dnn_alloc(bytes);
     if (!waits) {
-        rc = start(r, sums, n, begun, err);
+        rc = start(r, sums, n, pending, err);
     } else {
-        rc = *begun == NULL ? sum(r, sums, n, err) : finish(r, *begun, sums, err);
-        *begun = NULL;
+        rc = *pending == NULL ? sum(r, sums, n, err) : finish(r, *pending, sums, err);
+        *pending = NULL;
         if (rc == 0) rc = dnn_replica_update_moving(m, o, sums, now, err);
     }
     dnn_free(sums);

@@ -9,9 +9,9 @@
 
 #include <string.h>
 
-/* One model per number of samples, made on first use. */
-static int find(struct dnn_replica *r, int64_t n, bool with_loss,
-                struct dnn_model **out, struct dnn_err *err)
+/* Find the model for n samples, or make it on first use. */
+static int find_model(struct dnn_replica *r, int64_t n, bool with_loss,
+                      struct dnn_model **out, struct dnn_err *err)
 {
     struct dnn_model_opts opts = r->cfg.model;
     const struct dnn_model_opts *first = &r->model[0].model->opts;
@@ -26,7 +26,7 @@ static int find(struct dnn_replica *r, int64_t n, bool with_loss,
             return 0;
         }
     opts.batch = n;
-    opts.total = 1; /* a sum over samples, not a mean */
+    opts.total = 1; /* the loss is a sum over samples, not a mean */
     opts.training = false;
     opts.with_loss = with_loss;
     opts.owner = r->model[0].model;
@@ -65,7 +65,7 @@ int dnn_replica_infer(struct dnn_replica *replica,
 
     if (loss != NULL) *loss = 0;
     if (batch->n == 0) return 0;
-    DNN_TRY(find(replica, batch->n, loss != NULL, &m, err));
+    DNN_TRY(find_model(replica, batch->n, loss != NULL, &m, err));
     for (int i = 0; i < m->ninputs; i++)
         DNN_TRY(dnn_exec_put(m->exec, m->input[i], batch->input[i], err));
     for (int i = 0; i < m->noutputs && loss != NULL; i++)
@@ -75,7 +75,7 @@ int dnn_replica_infer(struct dnn_replica *replica,
     for (int i = 0; i < m->noutputs; i++)
         if (output != NULL && output[i] != NULL)
             DNN_TRY(dnn_replica_output(m, i, output[i], err));
-    for (int i = 0; i < m->nshares && loss != NULL; i++) {
+    for (int i = 0; i < m->nsample_losses && loss != NULL; i++) {
         DNN_TRY(dnn_exec_get(m->exec, m->loss[i], &one, err));
         *loss += one;
     }

@@ -70,8 +70,8 @@ static bool check_inputs(const struct dnn_model *m, char *where, size_t size,
     return false;
 }
 
-/* Check all ops; exchanges keep the values of this rank, because other ranks may not be
- * here. */
+/* Run and check all ops.  Exchanges are skipped, because other ranks may not be in this
+ * function. */
 static bool check_ops(const struct dnn_model *m, struct dnn_now now, char *where,
                       size_t size, struct dnn_err *err)
 {
@@ -79,7 +79,7 @@ static bool check_ops(const struct dnn_model *m, struct dnn_now now, char *where
         const struct dnn_op *op = &m->prog->op[o];
 
         if (op->kind == DNN_OP_BN_UPDATE || op->kind == DNN_OP_EXCHANGE) continue;
-        if (dnn_exec_try(m->exec, o, &now, err) < 0) return false;
+        if (dnn_exec_run_op(m->exec, o, &now, err) < 0) return false;
         for (int i = 0; i < op->nout; i++) {
             if (op->out[i] == DNN_NONE || !has_nan(m, op->out[i], err)) continue;
             snprintf(where, size, "layer '%s' (%s, %s)%s", layer_of(op),
@@ -99,14 +99,14 @@ int dnn_replica_find_nan(struct dnn_replica *replica, const struct replica_cut *
     bool found = false;
     int rc = 0;
 
-    for (int p = 0; p < cut->nparts && !found && rc == 0; p++) {
-        const struct replica_part *part = &cut->part[p];
+    for (int p = 0; p < cut->nmb && !found && rc == 0; p++) {
+        const struct replica_micro_batch *mb = &cut->mb[p];
         struct dnn_now here = *now;
 
-        if (part->n == 0) continue;
-        const struct dnn_model *m = part->by->model;
-        here.sample = (uint32_t)part->first;
-        rc = dnn_replica_load(part, batch, err);
+        if (mb->n == 0) continue;
+        const struct dnn_model *m = mb->model->model;
+        here.sample = (uint32_t)mb->first;
+        rc = dnn_replica_load(mb, batch, err);
         if (rc == 0) found = check_inputs(m, where, sizeof where, err);
         if (rc == 0 && !found) found = check_ops(m, here, where, sizeof where, err);
     }

@@ -18,11 +18,11 @@ static const struct replica_cut *find_cut(const struct dnn_replica *r, int64_t t
     return NULL;
 }
 
-/* All-reduce the losses by micro-batch, time and waits of the step before, and the
- * caller's numbers.  Losses and waits are known to one rank and zero elsewhere, so
- * their sums are exact. */
-static int add_up(struct dnn_replica *r, struct dnn_replica_step *step, double *extra,
-                  int n, struct dnn_err *err)
+/* All-reduce the losses by micro-batch, the time and waits of the previous step, and
+ * the values of the caller.  Each loss and wait is zero on all ranks but one, so these
+ * sums are exact. */
+static int reduce_scalars(struct dnn_replica *r, struct dnn_replica_step *step,
+                          double *extra, int n, struct dnn_err *err)
 {
     int waits = dnn_replica_waits_count(r);
     int64_t count = r->micro_batches + 1 + n + waits;
@@ -57,19 +57,20 @@ static double norm_f64(const struct dnn_replica *r)
     return sqrt(sum);
 }
 
-static void clip_f64(struct dnn_replica *r, double scale, double most)
+static void clip_f64(struct dnn_replica *r, double scale, double limit)
 {
     double *grad = (double *)(void *)r->grad;
 
     for (int64_t i = 0; i < r->count / 2; i++) {
         double g = grad[i] * scale;
 
-        if (most > 0) g = g > most ? most : g < -most ? -most : g;
+        if (limit > 0) g = g > limit ? limit : g < -limit ? -limit : g;
         grad[i] = g;
     }
 }
 
-/* Sums of blocks are added in order: the same with any number of threads. */
+/* The sums of blocks are added in order, so the result does not depend on the number of
+ * threads. */
 static double norm(const struct dnn_replica *r)
 {
     enum { BLOCK = 1 << 14 };
@@ -99,11 +100,11 @@ static double norm(const struct dnn_replica *r)
 
 static void clip(struct dnn_replica *r, const struct dnn_replica_step *step)
 {
-    float most = (float)step->clip_value, scale = 1;
+    float limit = (float)step->clip_value, scale = 1;
 
     if (step->clip_norm > 0 && step->grad_norm > step->clip_norm)
         scale = (float)(step->clip_norm / step->grad_norm);
-    if (scale == 1 && most <= 0) return;
+    if (scale == 1 && limit <= 0) return;
     if (r->f64) {
         clip_f64(r, scale < 1 ? step->clip_norm / step->grad_norm : 1,
                  step->clip_value);
@@ -113,7 +114,7 @@ static void clip(struct dnn_replica *r, const struct dnn_replica_step *step)
     for (int64_t i = 0; i < r->count; i++) {
         float g = r->grad[i] * scale;
 
-        if (most > 0) g = g > most ? most : g < -most ? -most : g;
+        if (limit > 0) g = g > limit ? limit : g < -limit ? -limit : g;
         r->grad[i] = g;
     }
 }
@@ -127,15 +128,15 @@ static int update(struct dnn_replica *r, const struct dnn_now *now, double *pena
 
     DNN_TRY(dnn_exec_run(m->exec, m->update, m->prog->nops, now, err));
     *penalty = 0;
-    for (int i = m->nshares; i < m->nlosses; i++) {
+    for (int i = m->nsample_losses; i < m->nlosses; i++) {
         DNN_TRY(dnn_exec_get(m->exec, m->loss[i], &one, err));
         *penalty += one;
     }
     return r->rule->after(r->self, err);
 }
 
-/* This rank has failed: take part in the step with a NaN as loss, so that no rank makes
- * the update and all agree on the error. */
+/* This rank has failed: run the step with NaN as loss, so that no rank makes the update
+ * and all agree on the error. */
 static int fail_step(struct dnn_replica *r, const struct dnn_now *now, double *extra,
                      int n, struct dnn_err *err)
 {
@@ -147,13 +148,13 @@ static int fail_step(struct dnn_replica *r, const struct dnn_now *now, double *e
     r->loss[0] = NAN;
     DNN_TRY(dnn_replica_idle(r, now, err));
     DNN_TRY(r->rule->before(r->self, err));
-    DNN_TRY(add_up(r, &step, extra, n, err));
+    DNN_TRY(reduce_scalars(r, &step, extra, n, err));
     *err = why;
     return dnn_comm_agree(r->cfg.comm, why.code, err);
 }
 
 /* Loss and gradient of a batch, and the update, if the program has one. */
-static int one_step(struct dnn_replica *r, const struct dnn_replica_batch *batch,
+static int run_step(struct dnn_replica *r, const struct dnn_replica_batch *batch,
                     struct dnn_replica_step *step, bool check, double *extra, int n,
                     struct dnn_err *err)
 {
@@ -176,7 +177,7 @@ static int one_step(struct dnn_replica *r, const struct dnn_replica_batch *batch
     double computed = dnn_clock_now();
     DNN_TRY(r->rule->before(r->self, err));
     dnn_replica_add_wait(r, computed);
-    DNN_TRY(add_up(r, step, extra, n, err));
+    DNN_TRY(reduce_scalars(r, step, extra, n, err));
     step->grad_norm = norm(r);
     bool finite = isfinite(step->loss) && isfinite(step->grad_norm);
     if (!finite && check) return dnn_replica_find_nan(r, cut, batch, &now, err);
@@ -196,7 +197,7 @@ int dnn_replica_run(struct dnn_replica *replica, const struct dnn_replica_batch 
                     struct dnn_replica_step *step, double *extra, int n,
                     struct dnn_err *err)
 {
-    return one_step(replica, batch, step, true, extra, n, err);
+    return run_step(replica, batch, step, true, extra, n, err);
 }
 
 int dnn_replica_loss_grad(struct dnn_replica *replica,
@@ -205,7 +206,7 @@ int dnn_replica_loss_grad(struct dnn_replica *replica,
                           int n, struct dnn_err *err)
 {
     /* The program of such a replica has no updates. */
-    return one_step(replica, batch, step, first, extra, n, err);
+    return run_step(replica, batch, step, first, extra, n, err);
 }
 
 void dnn_replica_flat(const struct dnn_replica *replica, struct dnn_flat *out)

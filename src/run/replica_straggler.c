@@ -46,11 +46,11 @@ double dnn_replica_straggler_wait(const struct dnn_replica *r, const double *fro
 
     if (dnn_replica_waits_count(r) == 0) return NAN;
     for (int i = 0; i < n; i++) {
-        double least = r->before.each[i];
+        double min = r->before.each[i];
 
         for (int k = 0; k < ranks; k++)
-            least = fmin(least, from[k * n + i]);
-        straggler += r->before.each[i] - least;
+            min = fmin(min, from[k * n + i]);
+        straggler += r->before.each[i] - min;
     }
     return straggler;
 }

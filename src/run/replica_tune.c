@@ -2,11 +2,11 @@
  *
  * Small buckets are sent earlier, large ones need fewer messages; the best size depends
  * on network, machine and ranks.  A few sizes are tried for a few steps each, and the
- * one with the fastest step is used.  It affects results only by the rounding of sums
- * over ranks; exact sums do not round.
+ * one with the fastest step is used.  The size affects only the rounding of sums over
+ * ranks; exact sums do not round.
  *
- * The time of a step is summed over ranks together with the loss of the next one, so
- * that all ranks decide alike without another message.
+ * The time of a step is summed over ranks together with the loss of the next step, so
+ * that all ranks make the same decision without another message.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -19,9 +19,9 @@
 
 static const size_t sizes[] = {1 << 20, 4 << 20, 16 << 20};
 
-enum { WARM = 2, EACH = 3, USUAL = 4 << 20 };
+enum { WARMUP = 2, STEPS_PER_SIZE = 3, DEFAULT_SIZE = 4 << 20 };
 
-int dnn_replica_cut_grads(struct dnn_replica *r, size_t bucket, struct dnn_err *err)
+int dnn_replica_make_buckets(struct dnn_replica *r, size_t bucket, struct dnn_err *err)
 {
     for (int i = 0; i < r->nmodels; i++) {
         dnn_free(r->model[i].bucket);
@@ -38,27 +38,27 @@ int dnn_replica_tune_start(struct dnn_replica *r, struct dnn_err *err)
 {
     struct replica_tune *t = &r->tune;
     size_t all = r->model[0].model->plan->bytes[DNN_BLOCK_GRADS];
-    size_t begin = r->cfg.bucket != 0 ? r->cfg.bucket : USUAL;
+    size_t initial = r->cfg.bucket != 0 ? r->cfg.bucket : DEFAULT_SIZE;
 
     if (r->cfg.bucket == 0 && dnn_comm_size(r->cfg.comm) > 1 && all > sizes[0]) {
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
             if (sizes[i] < all) t->size[t->n++] = sizes[i];
         t->size[t->n++] = all;
     }
-    t->step = -WARM;
-    return dnn_replica_cut_grads(r, begin, err);
+    t->step = -WARMUP;
+    return dnn_replica_make_buckets(r, initial, err);
 }
 
-/* Which trial a step belongs to; n: none any more, -1: none yet. */
-static int try_of(int step)
+/* The index of the size that a step tries; -1: warm-up; at least n: all are tried. */
+static int trial_of(int step)
 {
-    return step < 0 ? -1 : step / EACH;
+    return step < 0 ? -1 : step / STEPS_PER_SIZE;
 }
 
 void dnn_replica_tune_add(struct dnn_replica *r, double seconds)
 {
     struct replica_tune *t = &r->tune;
-    int k = try_of(t->step - 1); /* the step before the one under way */
+    int k = trial_of(t->step - 1); /* of the previous step */
 
     if (t->n == 0 || k < 0 || k >= t->n || seconds <= 0) return;
     seconds /= dnn_comm_size(r->cfg.comm);
@@ -85,7 +85,7 @@ static int decide(struct dnn_replica *r, struct dnn_err *err)
                 dnn_text_bytes(text, sizeof text, (double)best), trials.text);
     dnn_buf_free(&trials);
     *t = (struct replica_tune){0};
-    return best == r->bucket ? 0 : dnn_replica_cut_grads(r, best, err);
+    return best == r->bucket ? 0 : dnn_replica_make_buckets(r, best, err);
 }
 
 int dnn_replica_tune_next(struct dnn_replica *r, int64_t total, double seconds,
@@ -94,14 +94,14 @@ int dnn_replica_tune_next(struct dnn_replica *r, int64_t total, double seconds,
     struct replica_tune *t = &r->tune;
 
     if (t->n == 0) return 0;
-    /* Smaller batches are ignored. */
+    /* Steps with smaller batches are not counted. */
     t->took = total == r->cfg.batch ? seconds : 0;
     if (total != r->cfg.batch) return 0;
-    int k = try_of(++t->step);
+    int k = trial_of(++t->step);
     /* The time of the last trial is known one step later. */
-    if (t->step > t->n * EACH) return decide(r, err);
+    if (t->step > t->n * STEPS_PER_SIZE) return decide(r, err);
     if (k < 0 || k >= t->n || t->size[k] == r->bucket) return 0;
-    return dnn_replica_cut_grads(r, t->size[k], err);
+    return dnn_replica_make_buckets(r, t->size[k], err);
 }
 
 size_t dnn_replica_bucket_size(const struct dnn_replica *replica)
@@ -113,5 +113,5 @@ int dnn_replica_set_bucket_size(struct dnn_replica *replica, size_t bytes,
                                 struct dnn_err *err)
 {
     replica->tune = (struct replica_tune){0};
-    return bytes == replica->bucket ? 0 : dnn_replica_cut_grads(replica, bytes, err);
+    return bytes == replica->bucket ? 0 : dnn_replica_make_buckets(replica, bytes, err);
 }

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Local part, before MPI starts threads. */
+/* The local part, which must run before MPI starts threads. */
 static int read_environment(int threads, struct dnn_session *s, struct dnn_err *err)
 {
     struct dnn_env env = dnn_slurm_env();
@@ -60,11 +60,11 @@ static int exchange(struct dnn_session *s, int rc, struct dnn_err *err)
 int dnn_session_open(int threads, enum dnn_topo_policy bind, struct dnn_session *out,
                      struct dnn_err *err)
 {
-    struct dnn_err later = {0};
+    struct dnn_err ignored = {0};
 
     *out = (struct dnn_session){.bind = bind};
     int first = read_environment(threads, out, err);
-    int rc = dnn_comm_open(NULL, &out->comm, first < 0 ? &later : err);
+    int rc = dnn_comm_open(NULL, &out->comm, first < 0 ? &ignored : err);
     if (rc == 0) {
         out->size = dnn_comm_size(out->comm);
         rc = exchange(out, first, err);

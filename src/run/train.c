@@ -23,12 +23,12 @@ static double rate_now(const struct dnn_trainer *t)
                                        .total = per * t->config->num_epochs,
                                        .ranks = dnn_comm_size(t->comm)};
 
-    if (t->hessian != NULL) return NAN; /* it has no learning rate */
+    if (t->hessian != NULL) return NAN; /* L-BFGS has no learning rate */
     return dnn_schedule_rate(t->config->schedule, &t->memory, t->config->optimizer.rate,
                              &at);
 }
 
-/* One update.  *action is the same on all ranks. */
+/* One update.  *action: the next action, the same on all ranks. */
 static int step(struct dnn_trainer *t, enum train_action *action, struct dnn_err *err)
 {
     const struct dnn_batch *batch;
@@ -40,14 +40,15 @@ static int step(struct dnn_trainer *t, enum train_action *action, struct dnn_err
                                  .clip_norm = t->config->clip_norm,
                                  .clip_value = t->config->clip_value};
 
-    /* An error since the last step is agreed on in this one. */
+    /* All ranks agree in this step on an error since the last one. */
     int rc = t->pending.code;
     if (rc < 0) *err = t->pending;
     if (rc == 0) rc = dnn_feed_next(t->train.feed, &batch, NULL, err);
     if (rc == 0) rc = dnn_trainer_make_batch(t, &t->train, batch, &mine, err);
-    waited = dnn_clock_now() - began; /* conversion included */
+    waited = dnn_clock_now() - began; /* including the conversion */
     enum train_action due = t->root ? dnn_trainer_action(t) : TRAIN_CONTINUE;
-    double extra[2] = {dnn_stop_asked() != 0 || due == TRAIN_STOP, due == TRAIN_SAVE};
+    double extra[2] = {dnn_stop_requested() != 0 || due == TRAIN_STOP,
+                       due == TRAIN_SAVE};
     const struct dnn_replica_batch *ours = rc == 0 ? &mine : NULL;
     if (t->hessian != NULL)
         DNN_TRY(dnn_hessian_batch(t, ours, &s, extra, 2, err));
@@ -63,15 +64,15 @@ static int step(struct dnn_trainer *t, enum train_action *action, struct dnn_err
     t->sum.steps++;
     double took = dnn_clock_now() - began;
     if (took > t->step_time) t->step_time = took;
-    const struct train_pace pace = {.data = waited,
-                                    .compute = s.compute,
-                                    .comm = s.comm,
-                                    .straggler =
-                                        isfinite(s.straggler) ? s.straggler : 0,
-                                    .all = took,
-                                    .samples = (double)batch->total,
-                                    .steps = 1};
-    dnn_trainer_log_step(t, &s, &pace, &t->pending);
+    const struct train_timing timing = {.data = waited,
+                                        .compute = s.compute,
+                                        .comm = s.comm,
+                                        .straggler =
+                                            isfinite(s.straggler) ? s.straggler : 0,
+                                        .all = took,
+                                        .samples = (double)batch->total,
+                                        .steps = 1};
+    dnn_trainer_log_step(t, &s, &timing, &t->pending);
     return 0;
 }
 
@@ -82,7 +83,7 @@ static int finish_epoch(struct dnn_trainer *t, char stop[256], struct dnn_err *e
     struct train_value value[TRAIN_VALUES];
     struct dnn_named named[TRAIN_VALUES + 1];
     double rate = rate_now(t);
-    bool enough = false, unused;
+    bool ended = false, unused;
     int n = 0;
 
     DNN_TRY(dnn_trainer_evaluate(t, value, &n, err));
@@ -101,11 +102,11 @@ static int finish_epoch(struct dnn_trainer *t, char stop[256], struct dnn_err *e
     DNN_TRY(dnn_trainer_update_best(t, n + 1, named, err));
     if (t->config->early != NULL)
         DNN_TRY(dnn_stopping_epoch(t->config->early, &t->early, t->at.epoch, n + 1,
-                                   named, &enough, &unused, stop, err));
-    if (!enough && t->config->goal != NULL)
+                                   named, &ended, &unused, stop, err));
+    if (!ended && t->config->goal != NULL)
         DNN_TRY(dnn_stopping_epoch(t->config->goal, &t->goal, t->at.epoch, n + 1, named,
-                                   &enough, &unused, stop, err));
-    if (enough)
+                                   &ended, &unused, stop, err));
+    if (ended)
         dnn_trainer_end(t);
     else
         stop[0] = '\0';
@@ -114,7 +115,7 @@ static int finish_epoch(struct dnn_trainer *t, char stop[256], struct dnn_err *e
 
 static int stopped(struct dnn_trainer *t, struct dnn_err *err)
 {
-    int64_t asked = dnn_stop_asked();
+    int64_t asked = dnn_stop_requested();
 
     /* Another rank may have got the signal. */
     DNN_TRY(dnn_comm_allreduce(t->comm, "signals", &asked, 1, DNN_COMM_I64,
@@ -140,7 +141,8 @@ static int epochs(struct dnn_trainer *t, struct dnn_err *err)
     char why[256] = "";
 
     if (outcome.why != NULL) snprintf(why, sizeof why, "%s", outcome.why);
-    /* A run may have been stopped between the last batch and the end of its epoch. */
+    /* A resumed run may have been stopped between the last batch and the end of its
+     * epoch. */
     DNN_TRY(dnn_feed_start(t->train.feed, order + t->at.batch / batches,
                            t->at.batch % batches, err));
     while (t->at.epoch < t->config->num_epochs && why[0] == '\0' &&
@@ -150,8 +152,8 @@ static int epochs(struct dnn_trainer *t, struct dnn_err *err)
         while (t->at.batch < batches) {
             DNN_TRY(step(t, &action, err));
             if (action == TRAIN_STOP) return stopped(t, err);
-            /* After the last batch: once the epoch is logged, so that a resumed run
-             * does not log it twice. */
+            /* After the last batch the checkpoint is saved when the epoch is logged, so
+             * that a resumed run does not log it twice. */
             if (action == TRAIN_SAVE && t->at.batch < batches)
                 DNN_TRY(dnn_trainer_save(t, false, err));
         }
@@ -162,8 +164,8 @@ static int epochs(struct dnn_trainer *t, struct dnn_err *err)
         if (outcome.why != NULL && why[0] == '\0')
             snprintf(why, sizeof why, "%s", outcome.why);
         if (action == TRAIN_SAVE || why[0] != '\0' ||
-            (outcome.epoch && (t->best_so_far || dnn_trainer_epoch_due(t))))
-            DNN_TRY(dnn_trainer_save(t, outcome.epoch && t->best_so_far, err));
+            (outcome.epoch && (t->is_best || dnn_trainer_epoch_due(t))))
+            DNN_TRY(dnn_trainer_save(t, outcome.epoch && t->is_best, err));
     }
     if (why[0] != '\0' && t->root) dnn_log(DNN_INFO, "train", "%s", why);
     return 0;
@@ -197,8 +199,8 @@ int dnn_train_run(const struct dnn_config *config, struct dnn_session *session,
 
     int rc = run(&t, err);
     dnn_trainer_log_finish(&t, rc, err);
-    /* An error within a step, on this rank only: the others wait for it, so no
-     * collective call is possible any more. */
+    /* The error occurred within a step and on this rank only: the other ranks wait for
+     * this one in the step, so no other collective call is possible. */
     if (rc < 0 && !err->everywhere && dnn_comm_size(t.comm) > 1) {
         dnn_log_all(DNN_ERROR, "train", "%s", err->text);
         dnn_comm_abort(t.comm, rc);

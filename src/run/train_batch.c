@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The columns of a role, in their order. */
-static int of_role(const struct dnn_column *col, int ncols, enum dnn_column_role role,
-                   int *out)
+/* Find the columns of a role, in their order; returns their number. */
+static int columns_of_role(const struct dnn_column *col, int ncols,
+                           enum dnn_column_role role, int *out)
 {
     int n = 0;
 
@@ -25,7 +25,7 @@ static int of_role(const struct dnn_column *col, int ncols, enum dnn_column_role
  * dimensions of size 1. */
 static bool fits(const struct dnn_shape *column, const struct dnn_shape *value)
 {
-    int a = column->ndim, b = value->ndim - 1; /* without the batch */
+    int a = column->ndim, b = value->ndim - 1; /* without the batch axis */
 
     while (a > 0 && column->dim[a - 1] == 1 && a > b)
         a--;
@@ -50,12 +50,12 @@ static int match(const char *what, const struct dnn_column *col, const int *foun
             nfound, what, nfound == 1 ? "" : "s", nwanted);
     *row = dnn_alloc(((size_t)nwanted + 1) * sizeof **row);
     for (int i = 0; i < nwanted; i++) {
-        const struct dnn_shape *want = dnn_prog_shape(m->prog, value[i]);
-        struct dnn_shape each = *want;
+        const struct dnn_shape *expected = dnn_prog_shape(m->prog, value[i]);
+        struct dnn_shape each = *expected;
 
         (*row)[i] = m->plan->spot[value[i]].bytes / (size_t)m->opts.batch;
         if (m->prog->value[value[i]].is.dtype == DNN_F64) (*row)[i] /= 2;
-        if (fits(&col[found[i]].shape, want)) continue;
+        if (fits(&col[found[i]].shape, expected)) continue;
         each.dim[0] = DNN_UNKNOWN;
         return dnn_fail(
             err, DNN_EDATA,
@@ -67,17 +67,17 @@ static int match(const char *what, const struct dnn_column *col, const int *foun
     return 0;
 }
 
-/* times: 2 for f64. */
-static int make_buffers(int n, const size_t *row, int64_t most, int times, void ***out,
+/* Allocate n buffers for max samples.  times: 2 for f64, else 1. */
+static int make_buffers(int n, const size_t *row, int64_t max, int times, void ***out,
                         struct dnn_err *err)
 {
     *out = dnn_alloc(((size_t)n + 1) * sizeof **out);
     for (int i = 0; i < n; i++)
-        if (posix_memalign(&(*out)[i], 64, (size_t)(most * times) * row[i] + 64) != 0) {
+        if (posix_memalign(&(*out)[i], 64, (size_t)(max * times) * row[i] + 64) != 0) {
             (*out)[i] = NULL;
             return dnn_fail(err, DNN_ENOMEM,
                             "a batch needs %zu MB of memory, which is not available",
-                            (size_t)(most * times) * row[i] >> 20);
+                            (size_t)(max * times) * row[i] >> 20);
         }
     return 0;
 }
@@ -88,30 +88,30 @@ int dnn_trainer_columns(const struct dnn_trainer *t, struct train_data *data,
     const struct dnn_model *m = dnn_replica_model(t->replica);
     const struct dnn_column *col;
     int ncols = dnn_feed_columns(data->feed, &col);
-    /* The largest number of samples of this rank in a batch. */
-    int64_t most = dnn_feed_count(data->feed);
+    /* The largest number of samples in a batch of this rank. */
+    int64_t max = dnn_feed_count(data->feed);
     bool f64 = m->opts.dtype == DNN_F64;
 
-    if (most > t->config->batch_size) most = t->config->batch_size;
-    if (data != &t->train && most < t->config->data->test_batch_size)
-        most = t->config->data->test_batch_size;
+    if (max > t->config->batch_size) max = t->config->batch_size;
+    if (data != &t->train && max < t->config->data->test_batch_size)
+        max = t->config->data->test_batch_size;
     data->input = dnn_alloc(((size_t)ncols + 1) * sizeof *data->input);
     data->target = dnn_alloc(((size_t)ncols + 1) * sizeof *data->target);
-    int n = of_role(col, ncols, DNN_ROLE_INPUT, data->input);
+    int n = columns_of_role(col, ncols, DNN_ROLE_INPUT, data->input);
     DNN_TRY(match("input", col, data->input, n, m->ninputs, m, m->input,
                   &data->input_row, err));
-    DNN_TRY(make_buffers(n, data->input_row, most, 1, &data->input_mem, err));
-    if (f64) DNN_TRY(make_buffers(n, data->input_row, most, 2, &data->input_f64, err));
-    n = of_role(col, ncols, DNN_ROLE_TARGET, data->target);
+    DNN_TRY(make_buffers(n, data->input_row, max, 1, &data->input_mem, err));
+    if (f64) DNN_TRY(make_buffers(n, data->input_row, max, 2, &data->input_f64, err));
+    n = columns_of_role(col, ncols, DNN_ROLE_TARGET, data->target);
     data->targets = n > 0 && t->mode != DNN_CONFIG_INFER;
     if (!data->targets && data != &t->train && t->mode != DNN_CONFIG_EVAL) return 0;
     DNN_TRY(match("target", col, data->target, n, m->noutputs, m, m->target,
                   &data->target_row, err));
-    DNN_TRY(make_buffers(n, data->target_row, most, 1, &data->target_mem, err));
-    return f64 ? make_buffers(n, data->target_row, most, 2, &data->target_f64, err) : 0;
+    DNN_TRY(make_buffers(n, data->target_row, max, 1, &data->target_mem, err));
+    return f64 ? make_buffers(n, data->target_row, max, 2, &data->target_f64, err) : 0;
 }
 
-/* Convert f32 to f64; class labels are copied. */
+/* Convert f32 to f64; copy class labels. */
 static void convert_f64(const struct dnn_model *m, const int *value, const size_t *row,
                         int n, void *const *mem, void **wide, int64_t samples)
 {
@@ -164,7 +164,7 @@ int dnn_trainer_make_batch(const struct dnn_trainer *t, struct train_data *data,
     return 0;
 }
 
-/* mem ends with NULL. */
+/* mem is NULL or ends with NULL. */
 static void free_all(void **mem)
 {
     for (int i = 0; mem != NULL && mem[i] != NULL; i++)

@@ -1,4 +1,4 @@
-/* train_ckpt.c - what a checkpoint stores, and when one is written.
+/* train_ckpt.c - the content of checkpoints, and when they are written.
  *
  * Weights, moving statistics and optimizer slots are stored by name; the progress of
  * the run is small and stored as bytes.
@@ -38,8 +38,8 @@ static void add_bytes(struct dnn_trainer *t, size_t *cap, const char *name, void
 int dnn_trainer_arrays(struct dnn_trainer *t, struct dnn_err *err)
 {
     const struct dnn_model *m = dnn_replica_model(t->replica);
-    struct dnn_ckpt_array own[TRAIN_HESSIAN_ARRAYS];
-    int nown = dnn_hessian_arrays(t, own);
+    struct dnn_ckpt_array hessian[TRAIN_HESSIAN_ARRAYS];
+    int nhessian = dnn_hessian_arrays(t, hessian);
     size_t cap = 0;
 
     for (int v = 0; v < m->prog->nvalues; v++) {
@@ -53,13 +53,14 @@ int dnn_trainer_arrays(struct dnn_trainer *t, struct dnn_err *err)
         add(t, &cap, name, x->is.dtype, &x->is.shape, block + s->offset);
         dnn_free(name);
         if (t->ema == NULL || x->role != DNN_WEIGHT || x->grad == DNN_NONE) continue;
-        name = dnn_format("%s/%s" DNN_LOAD_MEAN, x->layer == NULL ? "" : x->layer,
+        name = dnn_format("%s/%s" DNN_LOAD_EMA, x->layer == NULL ? "" : x->layer,
                           x->is.name);
         add(t, &cap, name, x->is.dtype, &x->is.shape, (char *)t->ema + s->offset);
         dnn_free(name);
     }
-    for (int i = 0; i < nown; i++)
-        add(t, &cap, own[i].name, own[i].type, &own[i].shape, own[i].data);
+    for (int i = 0; i < nhessian; i++)
+        add(t, &cap, hessian[i].name, hessian[i].type, &hessian[i].shape,
+            hessian[i].data);
     add_bytes(t, &cap, "run/counters", &t->at, sizeof t->at);
     add_bytes(t, &cap, "run/sums", &t->sum, sizeof t->sum);
     add_bytes(t, &cap, "run/schedule", &t->memory, sizeof t->memory);
@@ -132,7 +133,7 @@ int dnn_trainer_resume(struct dnn_trainer *t, struct dnn_err *err)
 }
 
 /* Index of the first NaN or infinity, -1: none.  Checked in blocks, without a branch
- * for each number. */
+ * for each element. */
 static int64_t find_nan(const float *x, int64_t n)
 {
     enum { BLOCK = 4096 };
@@ -149,8 +150,8 @@ static int64_t find_nan(const float *x, int64_t n)
     return -1;
 }
 
-/* An update may overflow although its gradients are finite: such weights are not saved.
- * Checked by rank 0, which writes. */
+/* Check that all weights are finite: an update may overflow although its gradients are
+ * finite.  Only on rank 0, which writes. */
 static int check_arrays(const struct dnn_trainer *t, struct dnn_err *err)
 {
     for (int i = 0; i < t->narrays && t->root; i++) {
@@ -199,24 +200,24 @@ int dnn_trainer_save(struct dnn_trainer *t, bool best, struct dnn_err *err)
     return rc;
 }
 
-/* Whether a multiple of the interval, in epochs or parts of one, was reached since
- * before. */
+/* Whether a multiple of the checkpoint interval lies between before and now, which are
+ * numbers of epochs. */
 static bool due(const struct dnn_trainer *t, double now, double before)
 {
-    double interval = t->config->ckpt->interval, slack = 1e-9;
+    double interval = t->config->ckpt->interval, tolerance = 1e-9;
 
     return interval > 0 &&
-           floor(now / interval + slack) > floor(before / interval + slack);
+           floor(now / interval + tolerance) > floor(before / interval + tolerance);
 }
 
 enum train_action dnn_trainer_action(const struct dnn_trainer *t)
 {
     const struct dnn_config_ckpt *how = t->config->ckpt;
-    double left = dnn_session_time_left(t->session);
-    /* Time for two steps and two checkpoints, as durations vary. */
+    double remaining = dnn_session_time_left(t->session);
+    /* Time for two steps and two checkpoints, because durations vary. */
     double need = 2 * t->step_time + 2 * t->ckpt_time + 15;
 
-    if (left < need) return TRAIN_STOP;
+    if (remaining < need) return TRAIN_STOP;
     if (t->mode != DNN_CONFIG_TRAIN) return TRAIN_CONTINUE;
     double each = 1 / (double)dnn_feed_batches(t->train.feed);
     double at = (double)t->at.epoch + (double)t->at.batch * each;

@@ -1,8 +1,9 @@
-/* train_compat.c - whether a checkpoint fits the configuration.
+/* train_compat.c - check whether a checkpoint is compatible with the configuration.
  *
- * Names, types and shapes of all arrays must agree, and the seed; within an epoch also
- * the settings that determine the order of samples.  Other settings may change; changes
- * are logged.  A rule that monitors another metric than before starts anew.
+ * The seed and the names, types and shapes of all arrays must be the same; if the
+ * checkpoint was saved within an epoch, also the settings that determine the order of
+ * samples.  Other settings may change; changes are logged.  The state of a rule that
+ * monitors another metric than before is reset.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -16,17 +17,17 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum when { ALWAYS, WITHIN_EPOCH, NEVER }; /* it must be the same */
+enum when { ALWAYS, WITHIN_EPOCH, NEVER }; /* when a setting must be the same */
 
 struct setting {
     const char *key;
     enum when when;
-    char *text;                         /* owned                             */
-    struct dnn_stopping_memory *memory; /* reset if it changes; or NULL      */
+    char *text;                        /* owned                             */
+    struct dnn_stopping_state *memory; /* reset if the setting changes; or NULL */
 };
 enum { SETTINGS = 17 };
 
-/* The metric a rule monitors; its patience may change. */
+/* The metric a rule monitors, as text.  Its other settings may change. */
 static char *monitored(const struct dnn_stopping *rule)
 {
     if (rule == NULL) return dnn_strdup("none");
@@ -35,7 +36,7 @@ static char *monitored(const struct dnn_stopping *rule)
     return dnn_format("%s, %s of %" PRId64, rule->metric, mode, rule->window);
 }
 
-static void list(struct dnn_trainer *t, struct setting setting[SETTINGS])
+static void list_settings(struct dnn_trainer *t, struct setting setting[SETTINGS])
 {
     const struct dnn_config *config = t->config;
     const struct dnn_config_data *data = config->data;
@@ -62,7 +63,7 @@ static void list(struct dnn_trainer *t, struct setting setting[SETTINGS])
         {"ema", NEVER, dnn_format("%g", config->ema), NULL},
         {"deterministic", NEVER, dnn_strdup(config->deterministic ? "true" : "false"),
          NULL},
-        {"checkpoints.best", NEVER, monitored(&t->best_by), &t->best},
+        {"checkpoints.best", NEVER, monitored(&t->best_rule), &t->best},
         {"early_stopping", NEVER, monitored(config->early), &t->early},
         {"target_metric", NEVER, monitored(config->goal), &t->goal},
     };
@@ -80,7 +81,7 @@ void dnn_trainer_write_settings(struct dnn_trainer *t, struct dnn_buf *out)
 {
     struct setting setting[SETTINGS];
 
-    list(t, setting);
+    list_settings(t, setting);
     for (int i = 0; i < SETTINGS; i++) {
         dnn_buf_add(out, "%s", i == 0 ? "{" : ", ");
         dnn_json_quoted(out, setting[i].key);
@@ -92,21 +93,21 @@ void dnn_trainer_write_settings(struct dnn_trainer *t, struct dnn_buf *out)
 }
 
 static int compare(const struct dnn_trainer *t, const struct setting *f,
-                   const char *was, struct dnn_err *err)
+                   const char *stored, struct dnn_err *err)
 {
-    if (strcmp(was, f->text) == 0) return 0;
+    if (strcmp(stored, f->text) == 0) return 0;
     if (f->when == NEVER || (f->when == WITHIN_EPOCH && t->at.batch == 0)) {
         dnn_log(DNN_INFO, "train",
                 "changed since the checkpoint: %s is %.300s, was %.300s", f->key,
-                f->text, was);
-        if (f->memory != NULL) *f->memory = (struct dnn_stopping_memory){0};
+                f->text, stored);
+        if (f->memory != NULL) *f->memory = (struct dnn_stopping_state){0};
         return 0;
     }
     return dnn_fail(err, DNN_ECONFIG,
                     "%s is %.100s, but was %.100s in the checkpoint of step %" PRId64
                     "%s; set it back, or start a new run with another \"dir\" or "
                     "checkpoints.resume false (checkpoints.load keeps the weights)",
-                    f->key, f->text, was, t->at.step,
+                    f->key, f->text, stored, t->at.step,
                     f->when == WITHIN_EPOCH ? ", within an epoch" : "");
 }
 
@@ -115,18 +116,18 @@ int dnn_trainer_check_settings(struct dnn_trainer *t, const char *state,
 {
     struct setting setting[SETTINGS];
     struct dnn_json *file;
-    const char *was;
+    const char *stored;
 
     DNN_TRY(dnn_json_text("state of the checkpoint", state, strlen(state), &file, err));
     struct dnn_jobj top = dnn_json_top(file), config = dnn_json_sub(&top, "config");
     int rc = 0;
-    list(t, setting);
+    list_settings(t, setting);
     for (int i = 0; rc == 0 && i < SETTINGS; i++) {
         struct dnn_jobj at = dnn_json_sub(&config, setting[i].key);
 
         if (at.val == NULL) continue;
-        rc = dnn_json_string(&at, &was, err);
-        if (rc == 0) rc = compare(t, &setting[i], was, err);
+        rc = dnn_json_string(&at, &stored, err);
+        if (rc == 0) rc = compare(t, &setting[i], stored, err);
     }
     release(setting);
     dnn_json_free(file);

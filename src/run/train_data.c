@@ -1,6 +1,6 @@
 /* train_data.c - training, validation and test data.
  *
- * Each phase is agreed on by all ranks before the next begins.
+ * All ranks agree on the result of each phase before the next one begins.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -36,9 +36,9 @@ static int has_split(struct dnn_trainer *t, const struct dnn_config_origin *o,
     return 0;
 }
 
-/* Samples of different shapes, made equal by transforms, cannot be preloaded as one
- * array: cache each one instead. */
-static bool keep_each(const struct dnn_trainer *t, struct train_data *data)
+/* Whether samples must be cached one by one.  Samples whose shapes differ, and only
+ * become equal by transforms, cannot be preloaded as one array. */
+static bool must_cache(const struct dnn_trainer *t, struct train_data *data)
 {
     const struct dnn_config_data *d = t->config->data;
     int64_t limit = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 2 /
@@ -49,7 +49,7 @@ static bool keep_each(const struct dnn_trainer *t, struct train_data *data)
     for (int c = 0; c < data->source->ncols; c++)
         known = known && dnn_shape_known(&data->source->col[c].shape);
     if (known) return false;
-    data->source = dnn_source_keep(data->source, d->memory > 0 ? d->memory : limit);
+    data->source = dnn_source_cache(data->source, d->memory > 0 ? d->memory : limit);
     return true;
 }
 
@@ -58,7 +58,7 @@ static int open_feed(struct dnn_trainer *t, const struct dnn_config_origin *o,
 {
     const struct dnn_config *config = t->config;
     const struct dnn_config_data *d = config->data;
-    bool train = o->part == DNN_PART_TRAIN, kept = keep_each(t, data);
+    bool train = o->part == DNN_PART_TRAIN, cached = must_cache(t, data);
     const struct dnn_feed_cfg cfg = {
         .path = data->source == NULL ? o->dataset : NULL,
         .split = o->split,
@@ -71,8 +71,8 @@ static int open_feed(struct dnn_trainer *t, const struct dnn_config_origin *o,
         .seed = (uint64_t)config->seed,
         .window = d->window,
         .augment = data->augment,
-        /* Volumes that are sliced are in memory already. */
-        .preload = d->preload && !kept && dnn_config_sliced(data->source) == NULL,
+        /* Sliced volumes are in memory already. */
+        .preload = d->preload && !cached && dnn_config_sliced(data->source) == NULL,
         .verify = d->verify,
         .stored = true,
         .micro_batches =
@@ -88,17 +88,18 @@ static int open_feed(struct dnn_trainer *t, const struct dnn_config_origin *o,
     return dnn_feed_open(t->comm, &cfg, &data->feed, err);
 }
 
-/* data->feed stays NULL if no such samples are configured. */
+/* Open the samples of a part; data->feed is NULL if none are configured. */
 static int open_part(struct dnn_trainer *t, enum dnn_config_part part,
                      struct train_data *data, struct dnn_err *err)
 {
     struct dnn_config_origin o;
-    bool there = true;
+    bool exists = true;
 
     dnn_config_origin(t->config, part, &o);
     if (o.from == DNN_FROM_NOTHING) return 0;
-    if (o.from == DNN_FROM_DATASET && o.maybe) DNN_TRY(has_split(t, &o, &there, err));
-    if (!there) return 0;
+    if (o.from == DNN_FROM_DATASET && o.optional)
+        DNN_TRY(has_split(t, &o, &exists, err));
+    if (!exists) return 0;
     int rc = dnn_config_augment(t->config, part != DNN_PART_TRAIN, &data->augment, err);
     if (rc == 0 && o.from != DNN_FROM_DATASET)
         rc = dnn_config_open(t->config, &o, &data->source, err);
@@ -146,15 +147,15 @@ static int find_targets(struct dnn_trainer *t, const struct dnn_feed *feed,
     return 0;
 }
 
-/* ---- all of it ---- */
+/* ---- open ---- */
 
-/* The same on all ranks. */
+/* Error for missing data; the same on all ranks. */
 static int no_data(struct dnn_trainer *t, const char *what, struct dnn_err *err)
 {
     return dnn_comm_agree(t->comm, dnn_fail(err, DNN_ECONFIG, "%s", what), err);
 }
 
-/* Data whose outputs are written at the end of training. */
+/* Open the data whose outputs are written at the end of training. */
 static int open_test(struct dnn_trainer *t, bool evaluated, struct dnn_err *err)
 {
     const struct dnn_config_data *d = t->config->data;
@@ -164,9 +165,9 @@ static int open_test(struct dnn_trainer *t, bool evaluated, struct dnn_err *err)
         t->test = &t->eval;
         return 0;
     }
-    DNN_TRY(open_part(t, DNN_PART_TEST, &t->own_test, err));
-    if (t->own_test.feed != NULL)
-        t->test = &t->own_test;
+    DNN_TRY(open_part(t, DNN_PART_TEST, &t->separate_test, err));
+    if (t->separate_test.feed != NULL)
+        t->test = &t->separate_test;
     else if (t->root)
         dnn_log(DNN_WARN, "train", "no outputs are written: there is no test data");
     return 0;

@@ -1,9 +1,9 @@
 /* train_ema.c - exponential moving average (EMA) of the weights.
  *
- * After each update ema = d ema + (1 - d) weights, where the decay d is "ema", or
- * (1 + n) / (10 + n) after n updates while that is less, so that the initial weights
- * lose influence quickly.  Moving statistics of batch norm are used as they are.  Every
- * rank computes the same EMA.
+ * After each update ema = d ema + (1 - d) weights.  The decay d is the smaller one of
+ * "ema" and (1 + n) / (10 + n) after n updates, so that the initial weights lose
+ * influence quickly.  Moving statistics of batch norm are not averaged.  Every rank
+ * computes the same EMA.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -45,14 +45,14 @@ void dnn_trainer_ema_start(struct dnn_trainer *t)
 
 void dnn_trainer_ema_step(struct dnn_trainer *t)
 {
-    double n = (double)t->at.step, most = (1 + n) / (10 + n);
-    float new = (float)(1 - (t->config->ema < most ? t->config->ema : most));
+    double n = (double)t->at.step, limit = (1 + n) / (10 + n);
+    float weight = (float)(1 - (t->config->ema < limit ? t->config->ema : limit));
     const float *w = t->ema == NULL ? NULL : weights(t);
 
     if (t->ema == NULL) return;
 #pragma omp parallel for schedule(static) if (t->ema_count > 1 << 15)
     for (int64_t i = 0; i < t->ema_count; i++)
-        t->ema[i] += new *(w[i] - t->ema[i]);
+        t->ema[i] += weight * (w[i] - t->ema[i]);
 }
 
 bool dnn_trainer_ema_use(struct dnn_trainer *t, bool ema)
@@ -62,10 +62,10 @@ bool dnn_trainer_ema_use(struct dnn_trainer *t, bool ema)
     if (t->ema == NULL || t->ema_in_use == ema) return false;
 #pragma omp parallel for schedule(static) if (t->ema_count > 1 << 15)
     for (int64_t i = 0; i < t->ema_count; i++) {
-        float other = w[i];
+        float swapped = w[i];
 
         w[i] = t->ema[i];
-        t->ema[i] = other;
+        t->ema[i] = swapped;
     }
     t->ema_in_use = ema;
     dnn_exec_changed(dnn_replica_model(t->replica)->exec);

@@ -16,9 +16,10 @@
 #include <string.h>
 
 enum {
-    GROUPS = 12, /* groups of hosts printed                                         */
-    RANKS = 8,   /* ranks whose cores are printed                                   */
-    LAYERS = 28, /* layers printed; of a larger network the first HEAD, last TAIL   */
+    GROUPS = 12, /* maximum number of groups of hosts                               */
+    RANKS = 8,   /* maximum number of ranks whose cores are printed                 */
+    LAYERS = 28, /* maximum number of layers; of larger networks the first HEAD and
+                  * the last TAIL are printed */
     HEAD = 14,
     TAIL = 8
 };
@@ -40,8 +41,8 @@ const char *dnn_trainer_count(char out[32], int64_t n)
 
 /* Hosts with consecutive numbers and the same number of ranks. */
 struct group {
-    const char *name; /* of the first                                           */
-    size_t stem;      /* letters before its number                              */
+    const char *name; /* of the first host                                      */
+    size_t stem;      /* length of the name without its number                  */
     long long number, last;
     int digits, ranks, hosts;
 };
@@ -58,7 +59,7 @@ static struct group group_of(const char *name, int ranks)
     return g;
 }
 
-static bool joins(const struct group *g, const struct group *next)
+static bool can_join(const struct group *g, const struct group *next)
 {
     return g->digits > 0 && g->digits == next->digits && g->ranks == next->ranks &&
            g->stem == next->stem && strncmp(g->name, next->name, g->stem) == 0 &&
@@ -79,24 +80,25 @@ void dnn_trainer_list_hosts(int n, const char *const *name, const int *ranks,
                             struct dnn_buf *out)
 {
     struct group g = {0};
-    int groups = 0, left = 0;
+    int groups = 0, unlisted = 0;
 
     for (int i = 0; i <= n; i++) {
         struct group next = i < n ? group_of(name[i], ranks[i]) : (struct group){0};
 
-        if (i > 0 && i < n && joins(&g, &next)) {
+        if (i > 0 && i < n && can_join(&g, &next)) {
             g.last = next.last;
             g.hosts++;
             continue;
         }
-        if (i > 0 && groups >= GROUPS) left += g.hosts;
+        if (i > 0 && groups >= GROUPS) unlisted += g.hosts;
         if (i > 0 && groups < GROUPS) {
             if (groups++ > 0) dnn_buf_add(out, ", ");
             add_group(out, &g);
         }
         g = next;
     }
-    if (left > 0) dnn_buf_add(out, " and %d more node%s", left, left == 1 ? "" : "s");
+    if (unlisted > 0)
+        dnn_buf_add(out, " and %d more node%s", unlisted, unlisted == 1 ? "" : "s");
 }
 
 void dnn_trainer_hosts(const struct dnn_trainer *t, struct dnn_buf *out)
@@ -127,7 +129,8 @@ static void add_cores(struct dnn_buf *out, const struct dnn_session *s, int rank
     dnn_topo_list(out, &p->cores);
     if (!b->exact)
         dnn_buf_add(out, " (not bound: %s)",
-                    b->why[0] != '\0' ? b->why : "the system ignored the request");
+                    b->reason[0] != '\0' ? b->reason
+                                         : "the system ignored the request");
 }
 
 void dnn_trainer_binding(const struct dnn_trainer *t, struct dnn_buf *out)
@@ -136,7 +139,7 @@ void dnn_trainer_binding(const struct dnn_trainer *t, struct dnn_buf *out)
     int bound = 0, n = 0;
 
     for (int r = 0; r < s->size; r++)
-        bound += s->bounds[r].asked != 0;
+        bound += s->bounds[r].requested != 0;
     if (bound == 0) {
         dnn_buf_add(out, "off");
         return;
@@ -193,7 +196,7 @@ static void log_network(const struct dnn_trainer *t)
     dnn_graph_print(g, f);
     fclose(f);
     remaining = text;
-    /* Skip the totals below the layers: they are logged separately. */
+    /* Skip the totals after the layers: they are logged separately. */
     while ((line = strsep(&remaining, "\n")) != NULL) {
         int layer = i++ - 2;
 
@@ -234,7 +237,7 @@ void dnn_trainer_header(const struct dnn_trainer *t)
     char bytes[32], params[32], trainable[32];
 
     dnn_session_report(t->session); /* warnings, with --quiet, too */
-    if (!dnn_log_wants(DNN_INFO, "train")) return;
+    if (!dnn_log_enabled(DNN_INFO, "train")) return;
     dnn_log(DNN_INFO, "train", "%s %s, %s", PACKAGE_NAME, PACKAGE_VERSION,
             dnn_json_name(t->config->file));
     log_machine(t);

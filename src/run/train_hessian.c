@@ -1,13 +1,13 @@
 /* train_hessian.c - the second-order optimizer: training by L-BFGS.
  *
- * The objective is the mean loss over all training samples, in the same batches each
- * time.  Loss and gradient are summed batch by batch, so that a run can be stopped
- * between any two; then L-BFGS chooses the next point.  All ranks have the same
- * numbers, so they choose the same point.  One iteration of L-BFGS, of one or more
- * evaluations, counts as an epoch.
+ * The objective is the mean loss over all training samples, always in the same batches.
+ * Loss and gradient are summed batch by batch, so that a run can be stopped between any
+ * two batches; then L-BFGS chooses the next point.  All ranks have the same values, so
+ * they choose the same point.  One iteration of L-BFGS consists of one or more
+ * evaluations, and is reported as an epoch.
  *
- * During an evaluation the weights are those of the current point of the line search;
- * otherwise they are the best so far.
+ * During an evaluation the weights are the current point of the line search; otherwise
+ * they are the best point so far.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The settings, and why it ended. */
+/* The settings, and why the optimization has ended. */
 struct ended {
     struct dnn_lbfgs_opts opts;
     int64_t why;        /* enum dnn_lbfgs_why */
@@ -32,9 +32,9 @@ struct ended {
 struct train_hessian {
     struct dnn_lbfgs l;
     struct dnn_flat flat;
-    float *point; /* owned: the point to evaluate                                   */
-    double *sum;  /* owned: sum of the gradients of the batches so far              */
-    bool trying;  /* the weights are those of point                                */
+    float *point; /* owned: the point being evaluated                               */
+    double *sum;  /* owned: sum of the gradients over the batches so far            */
+    bool trying;  /* the weights are point, not the best so far                    */
     struct ended ended;
 };
 
@@ -138,12 +138,12 @@ int dnn_hessian_arrays(struct dnn_trainer *t, struct dnn_ckpt_array array[])
     return TRAIN_HESSIAN_ARRAYS;
 }
 
-/* With other settings a run that has ended continues from where it ended. */
+/* A run that has ended continues if the settings have changed. */
 const char *dnn_hessian_resumed(struct dnn_trainer *t)
 {
     struct train_hessian *h = t->hessian;
 
-    if (h == NULL || h->ended.why == DNN_LBFGS_GO) return NULL;
+    if (h == NULL || h->ended.why == DNN_LBFGS_CONTINUE) return NULL;
     if (h->ended.unreported && t->at.batch > 0)
         return NULL; /* the epoch must be logged */
     if (memcmp(&h->ended.opts, &h->l.opts, sizeof h->l.opts) == 0)
@@ -168,7 +168,8 @@ void dnn_hessian_use_best(struct dnn_trainer *t)
     struct train_hessian *h = t->hessian;
 
     if (h == NULL || h->l.state.evaluations == 0) return;
-    set_weights(t, h->ended.why == DNN_LBFGS_GO ? dnn_lbfgs_point(&h->l) : h->point);
+    set_weights(t,
+                h->ended.why == DNN_LBFGS_CONTINUE ? dnn_lbfgs_point(&h->l) : h->point);
     h->trying = false;
 }
 
@@ -195,7 +196,7 @@ int dnn_hessian_batch(struct dnn_trainer *t, const struct dnn_replica_batch *bat
     return 0;
 }
 
-/* Gradients of the regularizers at the point. */
+/* Add the gradients of the regularizers at the point. */
 static void add_penalties(struct dnn_trainer *t)
 {
     struct train_hessian *h = t->hessian;
@@ -217,20 +218,20 @@ static void add_penalties(struct dnn_trainer *t)
     }
 }
 
-/* The loss of the current weights, for the log. */
+/* Set the loss of the current weights, for the log. */
 static void set_loss(struct dnn_trainer *t, double loss)
 {
     t->sum.loss = loss;
     t->sum.samples = 1;
 }
 
-/* Start the next pass over the data, unless it has ended. */
+/* Start the next pass over the data, unless the optimization has ended. */
 static int restart_data(struct dnn_trainer *t, struct train_outcome *outcome,
                         struct dnn_err *err)
 {
     enum dnn_lbfgs_why why = (enum dnn_lbfgs_why)t->hessian->ended.why;
 
-    if (why == DNN_LBFGS_GO) return dnn_feed_start(t->train.feed, 0, 0, err);
+    if (why == DNN_LBFGS_CONTINUE) return dnn_feed_start(t->train.feed, 0, 0, err);
     outcome->why = dnn_lbfgs_text(why);
     return 0;
 }
@@ -242,7 +243,7 @@ int dnn_hessian_next(struct dnn_trainer *t, struct train_outcome *outcome,
 
     *outcome = (struct train_outcome){.epoch = true};
     if (h == NULL) return 0;
-    /* Stopped during the evaluation of the epoch, which is repeated. */
+    /* The run was stopped during the evaluation after the epoch: repeat it. */
     if (h->ended.unreported) return restart_data(t, outcome, err);
     const struct dnn_lbfgs_state *s = &h->l.state;
     int64_t before = s->iterations;
@@ -258,7 +259,7 @@ int dnn_hessian_next(struct dnn_trainer *t, struct train_outcome *outcome,
     set_loss(t, s->f);
     if (why == DNN_LBFGS_NOT_FINITE)
         return dnn_fail(err, DNN_EDATA, "optimizer: %s", dnn_lbfgs_text(why));
-    /* An unfinished line search that has reduced the loss counts. */
+    /* An unfinished line search that has reduced the loss counts as an epoch. */
     if (why == DNN_LBFGS_EVALUATIONS && !outcome->epoch && s->low.at > 0) {
         outcome->epoch = true;
         set_loss(t, s->low.f);
@@ -267,6 +268,6 @@ int dnn_hessian_next(struct dnn_trainer *t, struct train_outcome *outcome,
     h->ended.unreported = outcome->epoch;
     if (!outcome->epoch) t->sum.loss = t->sum.samples = 0;
     if (!outcome->epoch) t->at.batch = 0;
-    if (outcome->epoch || why != DNN_LBFGS_GO) dnn_hessian_use_best(t);
+    if (outcome->epoch || why != DNN_LBFGS_CONTINUE) dnn_hessian_use_best(t);
     return restart_data(t, outcome, err);
 }

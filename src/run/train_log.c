@@ -17,7 +17,7 @@
 static const double smoothing = 3; /* seconds over which step timings are averaged */
 static const double report_every = 30; /* seconds between two updates of the report */
 
-/* Evaluation or inference only: t->log stays NULL. */
+/* The log header of evaluation and inference, where t->log is NULL. */
 static void test_header(const struct dnn_trainer *t)
 {
     char params[32];
@@ -82,7 +82,7 @@ static void fill(const struct dnn_trainer *t, struct dnn_record *r)
     r->samples_per_second = r->data = r->compute = r->comm = r->straggler = NAN;
 }
 
-static void fill_pace(const struct train_pace *p, struct dnn_record *r)
+static void fill_timing(const struct train_timing *p, struct dnn_record *r)
 {
     const double sum = p->data + p->compute + p->comm;
 
@@ -94,7 +94,8 @@ static void fill_pace(const struct train_pace *p, struct dnn_record *r)
     r->straggler = p->straggler / sum;
 }
 
-static void add_pace(struct train_pace *p, double keep, const struct train_pace *step)
+static void add_timing(struct train_timing *p, double keep,
+                       const struct train_timing *step)
 {
     p->data = keep * p->data + step->data;
     p->compute = keep * p->compute + step->compute;
@@ -107,8 +108,8 @@ static void add_pace(struct train_pace *p, double keep, const struct train_pace 
 
 /* ---- steps ---- */
 
-/* Log the estimated time, once, after some steps.  The first step is slower than the
- * others; evaluating a sample takes about a third of a training step. */
+/* Log the estimated time once, after some steps.  The first step is slower and not
+ * counted.  To evaluate a sample takes about a third of the time to train with it. */
 static void estimate(struct dnn_trainer *t)
 {
     struct train_log *log = t->log;
@@ -125,24 +126,24 @@ static void estimate(struct dnn_trainer *t)
     if (t->eval.feed != NULL)
         each += step / 3 * (double)dnn_feed_count(t->eval.feed) /
                 (double)t->config->batch_size;
-    double left = each * ((double)(t->config->num_epochs - t->at.epoch) -
-                          (double)t->at.batch / (double)batches);
+    double remaining = each * ((double)(t->config->num_epochs - t->at.epoch) -
+                               (double)t->at.batch / (double)batches);
     dnn_telemetry_hide(t->telemetry);
     dnn_log(DNN_INFO, "train", "estimated time: %s per epoch, %s in total",
             dnn_text_seconds(epoch, sizeof epoch, each),
-            dnn_text_seconds(run, sizeof run, left > 0 ? left : 0));
+            dnn_text_seconds(run, sizeof run, remaining > 0 ? remaining : 0));
 }
 
 int dnn_trainer_log_step(struct dnn_trainer *t, const struct dnn_replica_step *step,
-                         const struct train_pace *pace, struct dnn_err *err)
+                         const struct train_timing *timing, struct dnn_err *err)
 {
     struct dnn_record r = {.event = DNN_EVENT_STEP};
 
     if (t->telemetry == NULL) return 0;
-    add_pace(&t->log->epoch, 1, pace);
-    add_pace(&t->log->recent, exp(-pace->all / smoothing), pace);
+    add_timing(&t->log->epoch, 1, timing);
+    add_timing(&t->log->recent, exp(-timing->all / smoothing), timing);
     fill(t, &r);
-    fill_pace(&t->log->recent, &r);
+    fill_timing(&t->log->recent, &r);
     r.epoch = t->at.epoch + 1;
     r.batch = t->at.batch;
     r.grad_norm = step->grad_norm;
@@ -167,7 +168,7 @@ int dnn_trainer_log_eval(struct dnn_trainer *t, int64_t batch, struct dnn_err *e
 
 /* ---- epochs ---- */
 
-/* For TensorBoard: every array of weights, and the pictures. */
+/* Write histograms of all weights, and the pictures, for TensorBoard. */
 static int log_weights(struct dnn_trainer *t, struct dnn_err *err)
 {
     const struct dnn_model *m = dnn_replica_model(t->replica);
@@ -217,9 +218,9 @@ int dnn_trainer_log_epoch(struct dnn_trainer *t, const struct train_value *value
 
     if (t->telemetry == NULL) return 0;
     fill(t, &r);
-    fill_pace(&log->epoch, &r);
-    r.grad_norm = t->sum.norm / t->sum.steps; /* since before a restart, too */
-    log->epoch = (struct train_pace){0};
+    fill_timing(&log->epoch, &r);
+    r.grad_norm = t->sum.norm / t->sum.steps; /* including steps before a restart */
+    log->epoch = (struct train_timing){0};
     r.epoch = t->at.epoch;
     r.batch = r.batches;
     r.rate = rate;
@@ -229,7 +230,7 @@ int dnn_trainer_log_epoch(struct dnn_trainer *t, const struct train_value *value
     remember(log, &r);
     if (t->config->telemetry->tensorboard) DNN_TRY(log_weights(t, err));
     DNN_TRY(dnn_telemetry_write(t->telemetry, &r, err));
-    /* Writing the report takes at most 1 % of the time. */
+    /* Write the report so rarely that it takes at most 1 % of the time. */
     double pause = 100 * log->cost > report_every ? 100 * log->cost : report_every;
     if (dnn_clock_now() - log->shown >= pause && t->at.epoch < t->config->num_epochs)
         dnn_trainer_report_write(t, "running");
@@ -252,7 +253,7 @@ int dnn_trainer_log_test(struct dnn_trainer *t, const struct train_value *value,
     return dnn_telemetry_flush(t->telemetry, err);
 }
 
-/* ---- the end ---- */
+/* ---- end of the run ---- */
 
 int dnn_trainer_log_end(struct dnn_trainer *t, struct dnn_err *err)
 {

@@ -23,18 +23,18 @@ struct train_picture {
 };
 
 struct train_log {
-    struct train_pace epoch;  /* since the start of the epoch or of this process    */
-    struct train_pace recent; /* exponentially weighted                             */
-    int64_t from;             /* first step of this process                         */
-    double first;             /* time at the end of its first step                  */
+    struct train_timing epoch;  /* since the start of the epoch or of this process    */
+    struct train_timing recent; /* exponentially weighted average                     */
+    int64_t from;               /* first step of this process                         */
+    double first;               /* time at the end of this step                       */
     bool estimated;
     int nvalues; /* of the last epoch                                                */
     struct train_value value[TRAIN_VALUES + 1];
-    struct dnn_metrics *matrix; /* confusion matrix if the metrics have none; or NULL */
+    struct dnn_metrics *matrix; /* confusion matrix, if t->metrics has none; or NULL  */
     bool evaluated;             /* the matrix is filled                              */
-    /* Rank 0's. */
+    /* On rank 0. */
     int npictures, wanted;
-    struct train_picture *picture; /* owned, wanted of them                          */
+    struct train_picture *picture; /* owned: wanted elements                         */
     double shown, cost;   /* time of the last report, seconds it took                 */
     struct dnn_buf about; /* run.json: the constant part                           */
     struct dnn_buf resumed; /* run.json: earlier restarts                     */
@@ -47,9 +47,9 @@ struct train_log {
 /* ---- train_header.c.  Local. ---- */
 
 void dnn_trainer_header(const struct dnn_trainer *t);
-/* 1234567 as "1,234,567"; returns out. */
+/* Write 1234567 as "1,234,567"; returns out. */
 const char *dnn_trainer_count(char out[32], int64_t n);
-/* "n[001-200] (4 ranks each), login (1 rank)": of n hosts, and of the run's. */
+/* "n[001-200] (4 ranks each), login (1 rank)", for n hosts; for the run. */
 void dnn_trainer_list_hosts(int n, const char *const *name, const int *ranks,
                             struct dnn_buf *out);
 void dnn_trainer_hosts(const struct dnn_trainer *t, struct dnn_buf *out);
@@ -69,7 +69,7 @@ int dnn_trainer_record(struct dnn_trainer *t, const char *status, const char *wh
 
 /* ---- train_pictures.c.  Local. ---- */
 
-/* Whether it is a classification or segmentation. */
+/* Whether the task is classification or segmentation. */
 bool dnn_trainer_classes(const struct dnn_trainer *t);
 int dnn_trainer_pictures_open(struct dnn_trainer *t, struct dnn_err *err);
 void dnn_trainer_pictures_close(struct dnn_trainer *t);
@@ -96,10 +96,10 @@ struct train_figure {
     bool classes;     /* target and output are classes                           */
     int64_t nclasses; /* 0: unknown                                              */
     const char *const *class_name; /* or NULL                                        */
-    const char *line[2];           /* below, or NULL                                 */
-    int correct; /* second line: correct (1, green), wrong (-1, red) or neither      */
+    const char *line[2];           /* text below the panels, or NULL                 */
+    int correct; /* colour of the second line: 1 green, -1 red, 0 default */
 };
-int dnn_figure_draw(const struct train_figure *sheet, struct dnn_canvas *out,
+int dnn_figure_draw(const struct train_figure *figure, struct dnn_canvas *out,
                     struct dnn_err *err);
 
 /* ---- train_report.c.  Local, rank 0. ---- */

@@ -1,8 +1,7 @@
 /* train_model.c - the trained network as files: model.json, model.weights.h5 and
  * model.keras.
  *
- * They are what Keras reads, and what another run takes as "layers" and
- * checkpoints.load.
+ * Keras can read them, and another run can use them as "layers" and checkpoints.load.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -24,7 +23,7 @@ static void put_numbers(struct dnn_buf *out, const char *key, int n, const doubl
     dnn_buf_add(out, "]");
 }
 
-/* The steps by which the dataset was prepared. */
+/* Write the steps by which the dataset was prepared. */
 static void put_steps(struct dnn_buf *out, const char *provenance)
 {
     struct dnn_json *file = NULL;
@@ -40,8 +39,8 @@ static void put_steps(struct dnn_buf *out, const char *provenance)
     dnn_json_free(file);
 }
 
-/* How the inputs of the network were scaled, as docs/run-directory.md describes it;
- * the caller's.  NULL: the samples are of no dataset. */
+/* How the inputs of the network were scaled, as JSON (docs/run-directory.md); the
+ * caller owns it: dnn_free().  NULL: the samples are not from a dataset. */
 static char *scaling(const struct dnn_trainer *t)
 {
     struct dnn_model *m = dnn_replica_model(t->replica);

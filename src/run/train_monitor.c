@@ -13,10 +13,11 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- the best ---- */
+/* ---- the best epoch ---- */
 
-/* checkpoints.best, else the metric of early_stopping, else the loss. */
-static void choose(struct dnn_trainer *t)
+/* Choose the monitored metric: checkpoints.best, else the metric of early_stopping,
+ * else the loss. */
+static void choose_metric(struct dnn_trainer *t)
 {
     const struct dnn_stopping *early = t->config->early;
     const char *metric = t->config->ckpt->best;
@@ -24,23 +25,23 @@ static void choose(struct dnn_trainer *t)
     if (metric == NULL && early != NULL) metric = early->metric;
     if (metric == NULL)
         metric = t->eval.feed != NULL && t->eval.targets ? "val_loss" : "loss";
-    t->best_by.metric = metric;
+    t->best_rule.metric = metric;
     if (early != NULL && strcmp(metric, early->metric) == 0)
-        t->best_by.mode = early->mode;
+        t->best_rule.mode = early->mode;
 }
 
 /* Whether every metric named in the configuration exists. */
-static int check(const struct dnn_trainer *t, int n, const struct dnn_named *value,
-                 struct dnn_err *err)
+static int check_metrics(const struct dnn_trainer *t, int n,
+                         const struct dnn_named *value, struct dnn_err *err)
 {
-    struct dnn_schedule_memory scratch = {0};
+    struct dnn_schedule_state scratch = {0};
     const struct {
         const char *key;
         const struct dnn_stopping *rule;
     } all[] = {
         {"early_stopping",   t->config->early},
         {"target_metric",    t->config->goal },
-        {"checkpoints.best", &t->best_by     }
+        {"checkpoints.best", &t->best_rule   }
     };
     double unused;
 
@@ -57,13 +58,13 @@ int dnn_trainer_check_metrics(struct dnn_trainer *t, struct dnn_err *err)
     struct dnn_named *named = dnn_alloc((TRAIN_VALUES + 1) * sizeof *named);
     int n = 0;
 
-    choose(t);
+    choose_metric(t);
     if (t->metrics != NULL) dnn_metrics_start(t->metrics);
     dnn_trainer_values(t, NAN, value, &n);
     named[0] = (struct dnn_named){"loss", NAN};
     for (int i = 0; i < n; i++)
         named[i + 1] = (struct dnn_named){value[i].name, NAN};
-    int rc = check(t, n + 1, named, err);
+    int rc = check_metrics(t, n + 1, named, err);
     dnn_free(value);
     dnn_free(named);
     return rc;
@@ -75,22 +76,24 @@ int dnn_trainer_update_best(struct dnn_trainer *t, int n, const struct dnn_named
     const struct dnn_config_ckpt *how = t->config->ckpt;
     int64_t every = how->best_interval;
     char why[256];
-    bool enough;
+    bool ended;
 
-    t->best_so_far = false;
+    t->is_best = false;
     if (t->at.epoch % every != 0 && t->at.epoch < t->config->num_epochs) return 0;
-    DNN_TRY(dnn_stopping_epoch(&t->best_by, &t->best, t->at.epoch, n, value, &enough,
-                               &t->best_so_far, why, err));
-    /* Saved only if there are checkpoints after epochs, or the best is asked for. */
+    DNN_TRY(dnn_stopping_epoch(&t->best_rule, &t->best, t->at.epoch, n, value, &ended,
+                               &t->is_best, why, err));
+    /* The best epoch is saved only if checkpoints are written after epochs, or if the
+     * best one is requested. */
     if (how->interval <= 0 && how->best == NULL &&
         (t->config->early == NULL || !t->config->early->restore))
-        t->best_so_far = false;
+        t->is_best = false;
     return 0;
 }
 
-/* ---- the end ---- */
+/* ---- end of the run ---- */
 
-/* Checksum of the stopping rules: a run that ended by them may continue with others. */
+/* Checksum of the stopping rules: a run that they have ended may continue with other
+ * rules. */
 static int64_t rules(const struct dnn_trainer *t)
 {
     char *text = dnn_format("%s\n%s", t->config->early_text, t->config->goal_text);
@@ -115,8 +118,8 @@ static int load_best(struct dnn_trainer *t, int64_t *step, struct dnn_err *err)
 {
     const struct train_counters at = t->at;
     const struct train_sums sum = t->sum;
-    const struct dnn_schedule_memory memory = t->memory;
-    const struct dnn_stopping_memory early = t->early, goal = t->goal, best = t->best;
+    const struct dnn_schedule_state memory = t->memory;
+    const struct dnn_stopping_state early = t->early, goal = t->goal, best = t->best;
     char *state = NULL;
 
     int rc = dnn_ckpt_load(t->ckpts, "best", t->narrays, t->array, step, &state, err);
@@ -139,12 +142,12 @@ int dnn_trainer_restore_best(struct dnn_trainer *t, struct dnn_err *err)
         return 0;
     if (t->best.seen == 0 || isnan(t->best.best)) {
         dnn_log(DNN_WARN, "train", "%s was never computed; using the last weights",
-                t->best_by.metric);
+                t->best_rule.metric);
         return 0;
     }
     DNN_TRY(load_best(t, &step, err));
     dnn_log(DNN_INFO, "train",
             "restored the best weights: epoch %" PRId64 ", step %" PRId64 ", %s %g",
-            t->best.best_epoch, step, t->best_by.metric, t->best.best);
+            t->best.best_epoch, step, t->best_rule.metric, t->best.best);
     return 0;
 }

@@ -1,6 +1,6 @@
 /* train_open.c - set-up of a run: network, metrics, files.
  *
- * Each phase is agreed on by all ranks before the next begins.
+ * All ranks agree on the result of each phase before the next one begins.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -18,7 +18,7 @@
 
 /* ---- the network ---- */
 
-/* Features that need f32; the replica checks others. */
+/* Check for features that require f32; the replica checks others. */
 static int check_f64(const struct dnn_config *config, struct dnn_err *err)
 {
     bool hessian = config->optimizer.rule == DNN_OPTIM_HESSIAN;
@@ -35,9 +35,9 @@ static int make_replica(struct dnn_trainer *t, struct dnn_err *err)
     const struct dnn_config *config = t->config;
     const char *name = t->opts->backend != NULL ? t->opts->backend : config->backend;
     int threads = t->session->place.threads;
-    bool learns = t->mode == DNN_CONFIG_TRAIN;
-    int64_t batch = learns ? config->batch_size : config->data->test_batch_size;
-    const struct dnn_feed *feed = learns ? t->train.feed : t->eval.feed;
+    bool training = t->mode == DNN_CONFIG_TRAIN;
+    int64_t batch = training ? config->batch_size : config->data->test_batch_size;
+    const struct dnn_feed *feed = training ? t->train.feed : t->eval.feed;
     int64_t count = dnn_feed_count(feed);
 
     t->cache = dnn_model_cache(threads);
@@ -47,9 +47,9 @@ static int make_replica(struct dnn_trainer *t, struct dnn_err *err)
         .rule = config->parallel->rule,
         .how = {.deterministic = config->deterministic,
                 .compress = config->parallel->compress},
-        .infer = !learns,
+        .infer = !training,
         .batch = batch,
-        /* The last batch may be short, unless steps_per_epoch leaves it out. */
+        /* The last batch may be smaller, unless steps_per_epoch excludes it. */
         .last = dnn_feed_batches(feed) * batch > count ? count % batch : 0,
         .micro_batches = dnn_trainer_micro_batches(t, batch, config->accumulate),
         .accumulate = config->accumulate,
@@ -73,12 +73,11 @@ static int make_replica(struct dnn_trainer *t, struct dnn_err *err)
     };
 
     if (t->eval.feed != NULL && t->mode != DNN_CONFIG_INFER) {
-        int64_t all = dnn_feed_count(t->eval.feed),
-                most = config->data->test_batch_size;
+        int64_t all = dnn_feed_count(t->eval.feed), max = config->data->test_batch_size;
 
-        cfg.eval_batch = all < most ? all : most;
-        cfg.eval_last = all < most ? 0 : all % most;
-        cfg.eval_micro_batches = dnn_trainer_micro_batches(t, most, 1);
+        cfg.eval_batch = all < max ? all : max;
+        cfg.eval_last = all < max ? 0 : all % max;
+        cfg.eval_micro_batches = dnn_trainer_micro_batches(t, max, 1);
     }
     if (count < batch) {
         cfg.batch = count;
@@ -90,7 +89,7 @@ static int make_replica(struct dnn_trainer *t, struct dnn_err *err)
     return rc == 0 ? dnn_replica_make(&cfg, &t->replica, err) : rc;
 }
 
-/* Metrics and output buffers of the evaluation. */
+/* Make the metrics and output buffers of the evaluation. */
 static int make_metrics(struct dnn_trainer *t, struct dnn_err *err)
 {
     static const char *const dice[] = {"dice", NULL};
@@ -104,28 +103,28 @@ static int make_metrics(struct dnn_trainer *t, struct dnn_err *err)
         int64_t count;
 
         DNN_TRY(dnn_shape_count(s, &count, err));
-        int64_t each = count / m->opts.batch, most = t->config->data->test_batch_size;
-        int64_t there = dnn_feed_count(t->eval.feed);
-        if (t->test != NULL && dnn_feed_count(t->test->feed) > there)
-            there = dnn_feed_count(t->test->feed);
-        if (there < most) most = there;
+        int64_t each = count / m->opts.batch, max = t->config->data->test_batch_size;
+        int64_t samples = dnn_feed_count(t->eval.feed);
+        if (t->test != NULL && dnn_feed_count(t->test->feed) > samples)
+            samples = dnn_feed_count(t->test->feed);
+        if (samples < max) max = samples;
         if (i == 0) {
             t->channels = s->dim[s->ndim - 1];
             t->points = each / t->channels;
         }
-        t->output[i] = malloc((size_t)(most * each) * sizeof(float) + 64);
+        t->output[i] = malloc((size_t)(max * each) * sizeof(float) + 64);
         if (t->output[i] == NULL)
             return dnn_fail(err, DNN_ENOMEM,
                             "outputs of %lld samples do not fit into memory; reduce "
                             "data.test_batch_size",
-                            (long long)most);
+                            (long long)max);
     }
     if (!t->eval.targets) return 0;
     /* rmldnn reports Dice as the accuracy of masks, whatever the loss. */
     bool masks =
         t->config->wrapped && t->points > 1 && t->target_is[0] == DNN_TARGET_LABELS;
-    const char *const *usual = masks ? dice : dnn_loss_metrics(t->config->loss);
-    /* Deterministic: one set of sums per micro-batch. */
+    const char *const *defaults = masks ? dice : dnn_loss_metrics(t->config->loss);
+    /* Deterministic: one set per micro-batch. */
     int sets = 0;
     while (t->config->deterministic &&
            dnn_replica_eval_part(t->replica, 1, sets, &first, &n) >= 0)
@@ -133,8 +132,8 @@ static int make_metrics(struct dnn_trainer *t, struct dnn_err *err)
     if (sets == 0) sets = 1;
     t->set = dnn_alloc(((size_t)sets + 1) * sizeof *t->set);
     for (; t->nsets < sets; t->nsets++)
-        DNN_TRY(
-            dnn_config_metrics(t->config, usual, t->channels, &t->set[t->nsets], err));
+        DNN_TRY(dnn_config_metrics(t->config, defaults, t->channels, &t->set[t->nsets],
+                                   err));
     t->metrics = t->set[0];
     return 0;
 }
@@ -149,7 +148,7 @@ char *dnn_trainer_ckpt_dir(const struct dnn_trainer *t)
                         : dnn_format("%s/checkpoints", dnn_config_dir(t->config));
 }
 
-/* "debug": the network as a graph, as rmldnn does. */
+/* "debug": write the network as a graph (DOT), as rmldnn does. */
 static int write_dot(const struct dnn_trainer *t, const char *dir, struct dnn_err *err)
 {
     struct dnn_buf text = {0};
@@ -182,15 +181,15 @@ static int open_files(struct dnn_trainer *t, struct dnn_err *err)
 static int open_telemetry(struct dnn_trainer *t, struct dnn_err *err)
 {
     const struct dnn_config_telemetry *how = t->config->telemetry;
-    bool learns = t->mode == DNN_CONFIG_TRAIN;
+    bool training = t->mode == DNN_CONFIG_TRAIN;
     const struct dnn_telemetry_cfg cfg = {
         .dir = dnn_config_dir(t->config),
         .outfile = dnn_config_path(t->config, t->config->outfile),
-        .tests = !learns,
-        .csv = learns && how->csv,
-        .jsonl = learns && how->jsonl,
-        .tensorboard = learns && how->tensorboard,
-        .progress = learns && t->opts->progress,
+        .tests = !training,
+        .csv = training && how->csv,
+        .jsonl = training && how->jsonl,
+        .tensorboard = training && how->tensorboard,
+        .progress = training && t->opts->progress,
         .json_to_stdout = t->opts->json,
         .resumed_step = t->at.step,
         .interval = how->interval,
@@ -199,15 +198,16 @@ static int open_telemetry(struct dnn_trainer *t, struct dnn_err *err)
     return t->root ? dnn_telemetry_open(&cfg, &t->telemetry, err) : 0;
 }
 
-/* ---- all of it ---- */
+/* ---- open ---- */
 
-static int local(struct dnn_trainer *t, struct dnn_err *err)
+static int open_local(struct dnn_trainer *t, struct dnn_err *err)
 {
     struct dnn_model *m = dnn_replica_model(t->replica);
 
     if (t->train.feed != NULL) DNN_TRY(dnn_trainer_columns(t, &t->train, err));
     if (t->eval.feed != NULL) DNN_TRY(dnn_trainer_columns(t, &t->eval, err));
-    if (t->own_test.feed != NULL) DNN_TRY(dnn_trainer_columns(t, &t->own_test, err));
+    if (t->separate_test.feed != NULL)
+        DNN_TRY(dnn_trainer_columns(t, &t->separate_test, err));
     DNN_TRY(make_metrics(t, err));
     if (t->mode == DNN_CONFIG_TRAIN) DNN_TRY(dnn_trainer_check_metrics(t, err));
     DNN_TRY(dnn_trainer_ema_make(t, err));
@@ -220,13 +220,13 @@ int dnn_trainer_open(struct dnn_trainer *t, struct dnn_err *err)
 {
     DNN_TRY(dnn_trainer_data(t, err));
     DNN_TRY(make_replica(t, err));
-    DNN_TRY(dnn_comm_agree(t->comm, local(t, err), err));
+    DNN_TRY(dnn_comm_agree(t->comm, open_local(t, err), err));
     DNN_TRY(open_files(t, err));
     if (t->mode == DNN_CONFIG_TRAIN) DNN_TRY(dnn_trainer_arrays(t, err));
     if (t->mode == DNN_CONFIG_TRAIN || t->config->ckpt->load != NULL)
         DNN_TRY(dnn_trainer_resume(t, err));
     else
-        DNN_TRY(dnn_trainer_own_weights(t, err));
+        DNN_TRY(dnn_trainer_load_newest(t, err));
     DNN_TRY(dnn_comm_agree(t->comm, open_telemetry(t, err), err));
     return dnn_comm_agree(t->comm, dnn_trainer_log_open(t, err), err);
 }
@@ -253,7 +253,7 @@ void dnn_trainer_close(struct dnn_trainer *t)
     dnn_replica_free(t->replica);
     dnn_trainer_data_free(&t->train);
     dnn_trainer_data_free(&t->eval);
-    dnn_trainer_data_free(&t->own_test);
+    dnn_trainer_data_free(&t->separate_test);
     dnn_free(t->target_is);
     dnn_free(t->cache);
     dnn_free(t->network);

@@ -14,14 +14,15 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CLASSES = 50, NUMBERS = 4 }; /* most in a matrix; values in a caption */
+/* Maximum number of classes in a matrix, of values in a caption. */
+enum { MAX_CLASSES = 50, CAPTION_VALUES = 4 };
 
 bool dnn_trainer_classes(const struct dnn_trainer *t)
 {
-    const char *const *usual = dnn_loss_metrics(t->config->loss);
+    const char *const *metrics = dnn_loss_metrics(t->config->loss);
 
-    return usual[0] != NULL &&
-           (strcmp(usual[0], "accuracy") == 0 || strcmp(usual[0], "dice") == 0);
+    return metrics[0] != NULL &&
+           (strcmp(metrics[0], "accuracy") == 0 || strcmp(metrics[0], "dice") == 0);
 }
 
 int dnn_trainer_pictures_open(struct dnn_trainer *t, struct dnn_err *err)
@@ -34,7 +35,8 @@ int dnn_trainer_pictures_open(struct dnn_trainer *t, struct dnn_err *err)
     log->picture = dnn_alloc(((size_t)log->wanted + 1) * sizeof *log->picture);
     if (t->metrics == NULL || !t->config->telemetry->report || !dnn_trainer_classes(t))
         return 0;
-    if (t->channels > CLASSES || dnn_metrics_confusion(t->metrics, &classes) != NULL)
+    if (t->channels > MAX_CLASSES ||
+        dnn_metrics_confusion(t->metrics, &classes) != NULL)
         return 0;
     return dnn_metrics_read(NULL, matrix, t->channels, &log->matrix, err);
 }
@@ -62,9 +64,9 @@ struct sample {
     const int32_t *label; /* or NULL */
     const float *value;   /* or NULL */
     const float *output;
-    int64_t count; /* numbers of the output */
+    int64_t count; /* elements of the output */
     struct train_view input, target, result;
-    struct train_figure sheet;
+    struct train_figure figure;
     char line[2][128];
 };
 
@@ -75,17 +77,18 @@ static void find_input(struct sample *o, int64_t i)
     const struct dnn_column *col;
 
     dnn_feed_columns(d->feed, &col);
-    for (int k = 0; k < m->ninputs && o->sheet.input == NULL; k++) {
+    for (int k = 0; k < m->ninputs && o->figure.input == NULL; k++) {
         const struct dnn_column *c = &col[d->input[k]];
         const char *data = (const char *)d->input_mem[k] + (size_t)i * d->input_row[k];
 
         if (c->type == DNN_F32 && dnn_figure_view(&c->shape, data, false, &o->input))
-            o->sheet.input = &o->input;
+            o->figure.input = &o->input;
     }
 }
 
-/* Target and output, if they are images: the output has the target's spatial shape. */
-static void find_fields(struct sample *o)
+/* Find the views of target and output, if they are images.  The output has the spatial
+ * shape of the target. */
+static void find_images(struct sample *o)
 {
     struct dnn_shape s = o->col->shape;
     int64_t space = 1;
@@ -97,8 +100,8 @@ static void find_fields(struct sample *o)
     if (!dnn_figure_view(&s, target, o->label != NULL, &o->target)) return;
     s.dim[s.ndim - 1] = o->count / space;
     if (!dnn_figure_view(&s, o->output, false, &o->result)) return;
-    o->sheet.target = &o->target;
-    o->sheet.output = &o->result;
+    o->figure.target = &o->target;
+    o->figure.output = &o->result;
 }
 
 /* ---- captions ---- */
@@ -111,60 +114,60 @@ static const char *name_of(const struct sample *o, int64_t class, char out[32])
     return out;
 }
 
-/* Pixel accuracy, or root mean square error. */
-static void caption_fields(struct sample *o)
+/* Caption for images: pixel accuracy, or root mean square error. */
+static void caption_images(struct sample *o)
 {
     const struct train_view *a = &o->target, *b = &o->result;
     const int64_t n = a->height * a->width;
-    double right = 0, sum = 0, p;
+    double correct = 0, sum = 0, p;
 
     for (int64_t i = 0; i < n; i++) {
         const float *y = b->value + i * b->channels;
 
-        if (o->sheet.classes) {
-            int64_t want =
+        if (o->figure.classes) {
+            int64_t wanted_class =
                 a->class != NULL
                     ? a->class[i]
                     : dnn_figure_class(a->value + i * a->channels, a->channels, &p);
-            right += dnn_figure_class(y, b->channels, &p) == want;
+            correct += dnn_figure_class(y, b->channels, &p) == wanted_class;
         } else {
             double d = (double)y[0] - (a->class != NULL ? (double)a->class[i]
                                                         : a->value[i * a->channels]);
             sum += d * d;
         }
     }
-    if (o->sheet.classes)
+    if (o->figure.classes)
         snprintf(o->line[0], sizeof o->line[0], "%.1f %% correct",
-                 100 * right / (double)n);
+                 100 * correct / (double)n);
     else
         snprintf(o->line[0], sizeof o->line[0], "rms error %.3g",
                  sqrt(sum / (double)n));
-    o->sheet.line[0] = o->line[0];
+    o->figure.line[0] = o->line[0];
 }
 
 static void caption_class(struct sample *o)
 {
     char a[32], b[32];
     double p = 0;
-    int64_t want =
+    int64_t wanted_class =
         o->label != NULL ? o->label[0] : dnn_figure_class(o->value, o->count, &p);
-    int64_t got = dnn_figure_class(o->output, o->count, &p);
+    int64_t predicted = dnn_figure_class(o->output, o->count, &p);
 
-    snprintf(o->line[0], sizeof o->line[0], "target %s", name_of(o, want, a));
-    snprintf(o->line[1], sizeof o->line[1], "predicted %s (%.2f)", name_of(o, got, b),
-             p);
-    o->sheet.correct = got == want ? 1 : -1;
-    o->sheet.line[0] = o->line[0];
-    o->sheet.line[1] = o->line[1];
+    snprintf(o->line[0], sizeof o->line[0], "target %s", name_of(o, wanted_class, a));
+    snprintf(o->line[1], sizeof o->line[1], "predicted %s (%.2f)",
+             name_of(o, predicted, b), p);
+    o->figure.correct = predicted == wanted_class ? 1 : -1;
+    o->figure.line[0] = o->line[0];
+    o->figure.line[1] = o->line[1];
 }
 
 static void list(char out[128], const char *title, const float *x, int64_t n)
 {
     int at = snprintf(out, 128, "%s", title);
 
-    for (int64_t i = 0; i < n && i < NUMBERS && at < 100; i++)
+    for (int64_t i = 0; i < n && i < CAPTION_VALUES && at < 100; i++)
         at += snprintf(out + at, 128 - (size_t)at, " %.4g", x[i]);
-    if (n > NUMBERS) snprintf(out + at, 128 - (size_t)at, " ...");
+    if (n > CAPTION_VALUES) snprintf(out + at, 128 - (size_t)at, " ...");
 }
 
 static void caption_values(struct sample *o)
@@ -174,8 +177,8 @@ static void caption_values(struct sample *o)
     list(o->line[0], "target", o->label == NULL ? o->value : &label,
          o->label == NULL ? o->count : 1);
     list(o->line[1], "predicted", o->output, o->count);
-    o->sheet.line[0] = o->line[0];
-    o->sheet.line[1] = o->line[1];
+    o->figure.line[0] = o->line[0];
+    o->figure.line[1] = o->line[1];
 }
 
 static int draw(struct sample *o, struct dnn_err *err)
@@ -183,23 +186,23 @@ static int draw(struct sample *o, struct dnn_err *err)
     struct train_log *log = o->t->log;
     struct train_picture *p = &log->picture[log->npictures];
 
-    o->sheet.classes = dnn_trainer_classes(o->t);
-    o->sheet.nclasses = o->col->classes > 0 ? o->col->classes : o->t->channels;
-    o->sheet.class_name = o->col->classes > 0 ? o->col->class_name : NULL;
-    if (o->sheet.output != NULL)
-        caption_fields(o);
-    else if (o->sheet.classes)
+    o->figure.classes = dnn_trainer_classes(o->t);
+    o->figure.nclasses = o->col->classes > 0 ? o->col->classes : o->t->channels;
+    o->figure.class_name = o->col->classes > 0 ? o->col->class_name : NULL;
+    if (o->figure.output != NULL)
+        caption_images(o);
+    else if (o->figure.classes)
         caption_class(o);
     else
         caption_values(o);
-    DNN_TRY(dnn_figure_draw(&o->sheet, &p->canvas, err));
+    DNN_TRY(dnn_figure_draw(&o->figure, &p->canvas, err));
     snprintf(p->caption, sizeof p->caption, "sample %" PRId64 ": %s%s%s", o->number,
              o->line[0], o->line[1][0] != '\0' ? ", " : "", o->line[1]);
     log->npictures++;
     return 0;
 }
 
-/* ---- while evaluating ---- */
+/* ---- during the evaluation ---- */
 
 void dnn_trainer_pictures_start(struct dnn_trainer *t)
 {
@@ -222,7 +225,7 @@ int dnn_trainer_pictures_add(struct dnn_trainer *t, const struct dnn_batch *b,
         struct sample o = {.t = t,
                            .col = &col[t->eval.target[0]],
                            .number = b->sample[i],
-                           .count = seen->places * seen->channels};
+                           .count = seen->positions * seen->channels};
         const char *row =
             (const char *)t->eval.target_mem[0] + (size_t)i * t->eval.target_row[0];
 
@@ -232,8 +235,8 @@ int dnn_trainer_pictures_add(struct dnn_trainer *t, const struct dnn_batch *b,
         else
             o.value = (const float *)(const void *)row;
         find_input(&o, i);
-        find_fields(&o);
-        if (o.sheet.input != NULL || o.sheet.output != NULL) DNN_TRY(draw(&o, err));
+        find_images(&o);
+        if (o.figure.input != NULL || o.figure.output != NULL) DNN_TRY(draw(&o, err));
     }
     return 0;
 }

@@ -58,7 +58,7 @@ static char *utc_now(void)
 
 /* ---- the data ---- */
 
-/* Its splits and its hash. */
+/* Write the splits and the hash of a dataset. */
 static int describe_dataset(struct dnn_trainer *t, const char *path,
                             struct dnn_buf *out, struct dnn_err *err)
 {
@@ -124,8 +124,8 @@ static void add_data(const struct dnn_trainer *t, struct dnn_buf *out)
 
 /* ---- the network ---- */
 
-/* Checksum of the network's description: the JSON of a zoo network, the file, or the
- * layers in the configuration. */
+/* Checksum of the description of the network: the JSON of a zoo network, the content of
+ * the file, or the layers in the configuration. */
 static uint32_t checksum(const struct dnn_config *config, const char *layers)
 {
     char *text = NULL;
@@ -313,7 +313,7 @@ int dnn_trainer_record(struct dnn_trainer *t, const char *status, const char *wh
 {
     const struct train_log *log = t->log;
     struct dnn_buf out = {0};
-    const bool over = strcmp(status, "running") != 0;
+    const bool ended = strcmp(status, "running") != 0;
     char *now = utc_now();
     char *path = dnn_format("%s/run.json", dnn_config_dir(t->config));
 
@@ -321,9 +321,9 @@ int dnn_trainer_record(struct dnn_trainer *t, const char *status, const char *wh
     add_text(&out, "status", status);
     if (why != NULL) add_text(&out, "error", why);
     add_text(&out, "started", log->started);
-    add_text(&out, "ended", over ? now : NULL);
+    add_text(&out, "ended", ended ? now : NULL);
     dnn_buf_add(&out, "  \"seconds\": ");
-    add_real(&out, t->sum.seconds + (over ? dnn_clock_now() - t->began : 0));
+    add_real(&out, t->sum.seconds + (ended ? dnn_clock_now() - t->began : 0));
     dnn_buf_add(&out, ",\n");
     dnn_buf_bytes(&out, log->about.text, log->about.len);
     add_int(&out, "bucket_size", (int64_t)dnn_replica_bucket_size(t->replica));

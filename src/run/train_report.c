@@ -1,6 +1,6 @@
 /* train_report.c - pictures of predictions, and report.html.
  *
- * The results of a run do not depend on them, so failures are only warnings.
+ * They are not needed for the results of a run, so failures are only warnings.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -37,7 +37,7 @@ static bool exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
-/* A table without rows has no header, either. */
+/* Whether a table has rows.  One without rows has no header, either. */
 static bool has_rows(const char *path)
 {
     struct stat s;
@@ -48,13 +48,13 @@ static bool has_rows(const char *path)
 void dnn_trainer_report_clear(const struct dnn_trainer *t)
 {
     char *path = path_of(t, "report.html");
-    bool gone = true;
+    bool removed = true;
 
     unlink(path);
     dnn_free(path);
-    for (int i = 0; gone; i++) {
+    for (int i = 0; removed; i++) {
         path = picture_of(t, i);
-        gone = unlink(path) == 0;
+        removed = unlink(path) == 0;
         dnn_free(path);
     }
 }
@@ -78,7 +78,8 @@ static int save_pictures(const struct dnn_trainer *t, struct dnn_err *err)
     return rc;
 }
 
-/* Those of this process or, before its first evaluation, from before the restart. */
+/* List the pictures of this process or, before its first evaluation, the existing files
+ * from before the restart. */
 static int list_pictures(const struct dnn_trainer *t, struct dnn_report_image *image)
 {
     const struct train_log *log = t->log;
@@ -194,7 +195,7 @@ void dnn_trainer_report_write(struct dnn_trainer *t, const char *status)
 
     if (save_pictures(t, &err) < 0)
         dnn_log_once(DNN_WARN, "train", "pictures are not written: %s", err.text);
-    /* Before the first epoch after a restart, keep the old report. */
+    /* After a restart, the old report is kept until the first epoch is done. */
     if (t->config->telemetry->report && (t->log->nvalues > 0 || !exists(path)) &&
         save_report(t, path, status, &err) < 0)
         dnn_log_once(DNN_WARN, "train", "report.html is not written: %s", err.text);

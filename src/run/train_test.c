@@ -29,12 +29,12 @@ struct writer {
     struct dnn_trainer *t;
     struct dnn_outputs *out; /* on rank 0 */
     int noutputs;
-    struct dnn_shape *shape; /* owned: of one sample */
+    struct dnn_shape *shape; /* owned: for one sample */
     const char **name;       /* owned */
-    int64_t done;            /* samples */
+    int64_t done;            /* samples written */
 };
 
-/* Rank 0: the outputs of a whole batch. */
+/* Rank 0: write the outputs of a batch. */
 static int write_batch(struct writer *w, float *const *all, int64_t total,
                        struct dnn_err *err)
 {
@@ -122,11 +122,11 @@ static int open_writer(struct writer *w, int64_t number, struct dnn_err *err)
 
     while (len > 1 && dir[len - 1] == '/')
         len--;
-    char *inside =
+    char *default_path =
         dir == NULL ? NULL
                     : dnn_format("%.*s/output_%" PRId64 ".h5", (int)len, dir, number);
     const struct dnn_outputs_cfg cfg = {
-        .path = {inside, dnn_config_path(config, d->hdf5_outfile)},
+        .path = {default_path, dnn_config_path(config, d->hdf5_outfile)},
         .type = types[d->hdf5_precision],
         .feed = w->t->test->feed,
         .source = w->t->test->source,
@@ -139,7 +139,7 @@ static int open_writer(struct writer *w, int64_t number, struct dnn_err *err)
     for (int i = 0; rc == 0 && i < DNN_OUTPUTS_FILES; i++)
         if (cfg.path[i] != NULL)
             dnn_log(DNN_INFO, "train", "writing outputs to %s", cfg.path[i]);
-    dnn_free(inside);
+    dnn_free(default_path);
     return rc;
 }
 
@@ -165,16 +165,16 @@ int dnn_trainer_outputs(struct dnn_trainer *t, int64_t number,
 
 /* ---- weights ---- */
 
-int dnn_trainer_own_weights(struct dnn_trainer *t, struct dnn_err *err)
+int dnn_trainer_load_newest(struct dnn_trainer *t, struct dnn_err *err)
 {
     char *dir = dnn_trainer_ckpt_dir(t), *found = NULL;
-    int64_t there = t->root && access(dir, F_OK) == 0 &&
-                    dnn_ckpt_find(dir, NULL, &found, NULL) == 0;
-    int rc = dnn_comm_bcast(t->comm, "search for a checkpoint", &there, sizeof there, 0,
-                            err);
+    int64_t exists = t->root && access(dir, F_OK) == 0 &&
+                     dnn_ckpt_find(dir, NULL, &found, NULL) == 0;
+    int rc = dnn_comm_bcast(t->comm, "search for a checkpoint", &exists, sizeof exists,
+                            0, err);
 
     dnn_free(found);
-    if (rc == 0 && there != 0)
+    if (rc == 0 && exists != 0)
         rc = dnn_load_weights(dnn_replica_model(t->replica), t->comm, dir, err);
     else if (rc == 0 && t->root)
         dnn_log(
@@ -204,7 +204,7 @@ static void log_values(const struct dnn_trainer *t, const struct train_value *va
     dnn_buf_free(&text);
 }
 
-/* test.json, so that the files of the training stay. */
+/* Write test.json, so that the files of the training run are not replaced. */
 static int record(struct dnn_trainer *t, const struct train_value *value, int n,
                   struct dnn_err *err)
 {

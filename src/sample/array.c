@@ -1,4 +1,4 @@
-/* array.c - an array that owns its numbers, and what a sample is made of.
+/* array.c - arrays that own their data, and samples.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -25,25 +25,25 @@ const struct dnn_choice dnn_role_choices[] = {
     {NULL,     0              },
 };
 
-/* A cache line: what vector instructions like best. */
+/* A cache line: the alignment for vector instructions. */
 enum { ALIGN = 64 };
 
-/* Memory of at least so many bytes, whose content is undefined. */
-static int ask(struct dnn_array *array, size_t bytes, const struct dnn_shape *shape,
-               enum dnn_dtype type, struct dnn_err *err)
+/* Make sure that the capacity is at least that many bytes; the content is undefined. */
+static int reserve(struct dnn_array *array, size_t bytes, const struct dnn_shape *shape,
+                   enum dnn_dtype type, struct dnn_err *err)
 {
     char text[DNN_SHAPE_TEXT], size[32];
     void *mem = NULL;
 
     if (bytes == 0) bytes = 1; /* so that data is never NULL */
-    if (array->data != NULL && array->room >= bytes) return 0;
+    if (array->data != NULL && array->capacity >= bytes) return 0;
     if (posix_memalign(&mem, ALIGN, bytes) != 0)
         return dnn_fail(err, DNN_ENOMEM, "not enough memory for an array of %s %s: %s",
                         dnn_shape_text(text, sizeof text, shape), dnn_dtype_name(type),
                         dnn_text_bytes(size, sizeof size, (double)bytes));
     free(array->data);
     array->data = mem;
-    array->room = bytes;
+    array->capacity = bytes;
     return 0;
 }
 
@@ -54,7 +54,7 @@ int dnn_array_make(struct dnn_array *array, enum dnn_dtype type,
     size_t bytes;
 
     DNN_TRY(dnn_tensor_bytes(&tensor, &bytes, err));
-    DNN_TRY(ask(array, bytes, &tensor.shape, type, err));
+    DNN_TRY(reserve(array, bytes, &tensor.shape, type, err));
     array->type = type;
     array->shape = tensor.shape;
     memset(array->spacing, 0, sizeof array->spacing);
@@ -67,7 +67,7 @@ void dnn_array_free(struct dnn_array *array)
     *array = (struct dnn_array){0};
 }
 
-/* An array that exists was counted when it was made. */
+/* dnn_shape_count() cannot fail: the shape was checked by dnn_array_make(). */
 int64_t dnn_array_count(const struct dnn_array *array)
 {
     int64_t count = 0;
@@ -115,8 +115,8 @@ int dnn_array_convert(struct dnn_array *array, enum dnn_dtype as, bool strict,
         array->type = as;
         return 0;
     }
-    /* Numbers that do not grow can be written over those that were read; a strict
-     * conversion may stop midway and must leave what was there. */
+    /* If elements do not become larger, convert in place; not if strict, because on
+     * failure the array must be unchanged. */
     if (to <= from && !strict) {
         DNN_TRY(
             dnn_convert(array->data, array->type, array->data, as, count, false, err));
@@ -148,7 +148,7 @@ int dnn_array_convert(struct dnn_array *array, enum dnn_dtype as, bool strict,
         }                                                                              \
     }
 
-enum { TILE = 256 }; /* points whose channels fit the cache together */
+enum { TILE = 256 }; /* points; their channels fit into the cache */
 TRANSPOSE(uint8_t)
 TRANSPOSE(uint16_t)
 TRANSPOSE(uint32_t)
@@ -167,7 +167,7 @@ int dnn_array_channels_last(struct dnn_array *array, struct dnn_err *err)
     memmove(shape.dim, shape.dim + 1, (size_t)(shape.ndim - 1) * sizeof shape.dim[0]);
     shape.dim[shape.ndim - 1] = c;
     n = c == 0 ? 0 : dnn_array_count(array) / c;
-    if (c <= 1 || n <= 1) { /* the numbers stay where they are */
+    if (c <= 1 || n <= 1) { /* the order of the elements does not change */
         array->shape = shape;
         return 0;
     }
@@ -196,7 +196,7 @@ int dnn_array_channels_last(struct dnn_array *array, struct dnn_err *err)
 
 void dnn_sample_free(struct dnn_sample *sample)
 {
-    /* Also columns beyond ncols: their memory was kept to be used again. */
+    /* Also columns beyond ncols, which may have memory for later use. */
     for (int k = 0; k < DNN_MAX_COLUMNS; k++)
         dnn_array_free(&sample->col[k]);
     sample->ncols = 0;

@@ -1,4 +1,4 @@
-/* cache.c - samples that stay in memory once they have been read.
+/* cache.c - a source that caches samples in memory.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -9,14 +9,14 @@
 
 #include <stdatomic.h>
 
-struct keeper {
+struct cache {
     struct dnn_source base;
     struct dnn_source_type type;
     struct dnn_source *from; /* owned */
     int64_t limit;
-    atomic_llong bytes;                   /* that are kept */
-    _Atomic(struct dnn_sample *) *sample; /* owned, and what it points to; NULL: not
-                                             read yet */
+    atomic_llong bytes;                   /* of cached samples */
+    _Atomic(struct dnn_sample *) *sample; /* owned array of owned samples; NULL: not
+                                             cached */
 };
 
 static int copy(const struct dnn_sample *from, struct dnn_sample *to,
@@ -28,8 +28,9 @@ static int copy(const struct dnn_sample *from, struct dnn_sample *to,
     return 0;
 }
 
-/* What does not fit, or cannot be had, is read again the next time. */
-static void keep(struct keeper *k, int64_t i, const struct dnn_sample *sample)
+/* Add a sample.  If it exceeds the limit, or there is not enough memory, it is read
+ * again the next time. */
+static void add_sample(struct cache *k, int64_t i, const struct dnn_sample *sample)
 {
     long long bytes = 0;
     struct dnn_sample *none = NULL;
@@ -52,37 +53,37 @@ static void keep(struct keeper *k, int64_t i, const struct dnn_sample *sample)
 static int read_sample(const struct dnn_source *source, int64_t i,
                        struct dnn_sample *out, struct dnn_err *err)
 {
-    struct keeper *k = (struct keeper *)(uintptr_t)source;
-    const struct dnn_sample *there = atomic_load(&k->sample[i]);
+    struct cache *k = (struct cache *)(uintptr_t)source;
+    const struct dnn_sample *cached = atomic_load(&k->sample[i]);
 
-    if (there != NULL) return copy(there, out, err);
+    if (cached != NULL) return copy(cached, out, err);
     DNN_TRY(dnn_source_read(k->from, i, out, err));
-    keep(k, i, out);
+    add_sample(k, i, out);
     return 0;
 }
 
 static void label(const struct dnn_source *source, int64_t i, char out[DNN_SAMPLE_NAME])
 {
-    dnn_source_label(((const struct keeper *)source)->from, i, out);
+    dnn_source_label(((const struct cache *)source)->from, i, out);
 }
 
 static void group(const struct dnn_source *source, int64_t i, char out[DNN_SAMPLE_NAME])
 {
-    const struct dnn_source *from = ((const struct keeper *)source)->from;
+    const struct dnn_source *from = ((const struct cache *)source)->from;
 
     from->type->group(from, i, out);
 }
 
 static int64_t class_of(const struct dnn_source *source, int64_t i)
 {
-    const struct dnn_source *from = ((const struct keeper *)source)->from;
+    const struct dnn_source *from = ((const struct cache *)source)->from;
 
     return from->type->class_of(from, i);
 }
 
-static void close_keeper(struct dnn_source *source)
+static void close_cache(struct dnn_source *source)
 {
-    struct keeper *k = (struct keeper *)source;
+    struct cache *k = (struct cache *)source;
 
     for (int64_t i = 0; i < source->count; i++) {
         struct dnn_sample *own = atomic_load(&k->sample[i]);
@@ -96,9 +97,9 @@ static void close_keeper(struct dnn_source *source)
     dnn_free(k);
 }
 
-struct dnn_source *dnn_source_keep(struct dnn_source *from, int64_t limit)
+struct dnn_source *dnn_source_cache(struct dnn_source *from, int64_t limit)
 {
-    struct keeper *k = dnn_alloc(sizeof *k);
+    struct cache *k = dnn_alloc(sizeof *k);
 
     k->from = from;
     k->limit = limit;
@@ -109,7 +110,7 @@ struct dnn_source *dnn_source_keep(struct dnn_source *from, int64_t limit)
         .label = label,
         .group = from->type->group == NULL ? NULL : group,
         .class_of = from->type->class_of == NULL ? NULL : class_of,
-        .close = close_keeper};
+        .close = close_cache};
     k->base.type = &k->type;
     k->sample = dnn_alloc(((size_t)from->count + 1) * sizeof *k->sample);
     return &k->base;

@@ -1,7 +1,7 @@
-/* convert.c - numbers of one type as another.
+/* convert.c - convert elements from one type to another.
  *
- * In blocks: each is widened to int64_t or to double, then narrowed.  So there is one
- * loop per type and direction, and not one per pair of types.
+ * Each block is widened to int64_t or double, then narrowed.  So there is one loop per
+ * type and direction, not one per pair of types.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -19,8 +19,8 @@ static bool is_real(enum dnn_dtype type)
     return type == DNN_F32 || type == DNN_F64 || type == DNN_F16 || type == DNN_BF16;
 }
 
-/* Rounded so that a second rounding, to half the bits, gives what one would have: an
- * inexact result gets an odd last bit (Boldo and Melquiond, 2005). */
+/* Round to odd: an inexact result gets an odd last bit, so that a second rounding to 16
+ * bits gives the same result as a single rounding (Boldo and Melquiond, 2005). */
 static float round_odd(double x)
 {
     float f = (float)x;
@@ -74,7 +74,7 @@ static void to_doubles(const void *from, enum dnn_dtype type, double *to, int64_
     }
 }
 
-/* Of what is larger than any int64_t only that is kept: it fits no other type. */
+/* Values larger than INT64_MAX become INT64_MAX: they do not fit into another type. */
 static void to_ints(const void *from, enum dnn_dtype type, int64_t *to, int64_t n)
 {
     switch (type) {
@@ -142,7 +142,7 @@ static void from_ints(const int64_t *from, void *to, enum dnn_dtype as, int64_t 
     }
 }
 
-/* The range of an integer type, as int64_t and as doubles: at least low, below end. */
+/* The range of an integer type: low to high, and as doubles: least <= x < end. */
 struct range {
     int64_t low, high;
     double least, end;
@@ -168,15 +168,15 @@ static struct range range_of(enum dnn_dtype type)
     }
 }
 
-static int refuse_int(int64_t index, int64_t x, bool larger, enum dnn_dtype as,
-                      struct dnn_err *err)
+static int fail_int(int64_t index, int64_t x, bool larger, enum dnn_dtype as,
+                    struct dnn_err *err)
 {
     return dnn_fail(err, DNN_EDATA,
                     "element %" PRId64 " is %s%" PRId64 ", out of range of %s", index,
                     larger ? "more than " : "", x, dnn_dtype_name(as));
 }
 
-static int refuse_real(int64_t index, double x, enum dnn_dtype as, struct dnn_err *err)
+static int fail_real(int64_t index, double x, enum dnn_dtype as, struct dnn_err *err)
 {
     return dnn_fail(err, DNN_EDATA, "element %" PRId64 " is %.9g, out of range of %s",
                     index, x, dnn_dtype_name(as));
@@ -184,84 +184,84 @@ static int refuse_real(int64_t index, double x, enum dnn_dtype as, struct dnn_er
 
 /* ---- one block ---- */
 
-struct job {
+struct conversion {
     const char *from;
     char *to;
     enum dnn_dtype type, as;
     bool strict;
 };
 
-static int ints_to_ints(const struct job *job, int64_t at, int64_t n,
+static int ints_to_ints(const struct conversion *conv, int64_t at, int64_t n,
                         struct dnn_err *err)
 {
-    const char *from = job->from + (size_t)at * dnn_dtype_size(job->type);
-    struct range r = range_of(job->as);
+    const char *from = conv->from + (size_t)at * dnn_dtype_size(conv->type);
+    struct range r = range_of(conv->as);
     int64_t x[BLOCK];
 
-    to_ints(from, job->type, x, n);
+    to_ints(from, conv->type, x, n);
     for (int64_t i = 0; i < n; i++) {
         bool larger = false;
 
-        if (job->type == DNN_U64 && x[i] == INT64_MAX) {
+        if (conv->type == DNN_U64 && x[i] == INT64_MAX) {
             uint64_t all;
 
             memcpy(&all, from + (size_t)i * sizeof all, sizeof all);
             larger = all > INT64_MAX;
         }
         if (x[i] >= r.low && x[i] <= r.high && !larger) continue;
-        if (job->strict) return refuse_int(at + i, x[i], larger, job->as, err);
+        if (conv->strict) return fail_int(at + i, x[i], larger, conv->as, err);
         x[i] = x[i] < r.low ? r.low : r.high;
     }
-    from_ints(x, job->to + (size_t)at * dnn_dtype_size(job->as), job->as, n);
+    from_ints(x, conv->to + (size_t)at * dnn_dtype_size(conv->as), conv->as, n);
     return 0;
 }
 
-static int reals_to_ints(const struct job *job, int64_t at, int64_t n,
+static int reals_to_ints(const struct conversion *conv, int64_t at, int64_t n,
                          struct dnn_err *err)
 {
-    struct range r = range_of(job->as);
+    struct range r = range_of(conv->as);
     double x[BLOCK];
-    int64_t whole[BLOCK];
+    int64_t ints[BLOCK];
 
-    to_doubles(job->from + (size_t)at * dnn_dtype_size(job->type), job->type, x, n);
+    to_doubles(conv->from + (size_t)at * dnn_dtype_size(conv->type), conv->type, x, n);
     for (int64_t i = 0; i < n; i++) {
         double y = nearbyint(x[i]);
 
-        if (job->strict && !(y == x[i] && y >= r.least && y < r.end))
-            return refuse_real(at + i, x[i], job->as, err);
+        if (conv->strict && !(y == x[i] && y >= r.least && y < r.end))
+            return fail_real(at + i, x[i], conv->as, err);
         if (isnan(y))
-            whole[i] = 0;
+            ints[i] = 0;
         else if (y < r.least)
-            whole[i] = r.low;
-        else if (y >= r.end) /* -1 has all bits set: the largest uint64_t */
-            whole[i] = job->as == DNN_U64 ? -1 : r.high;
+            ints[i] = r.low;
+        else if (y >= r.end) /* -1: all bits set, the largest uint64_t */
+            ints[i] = conv->as == DNN_U64 ? -1 : r.high;
         else
-            whole[i] = job->as == DNN_U64 ? (int64_t)(uint64_t)y : (int64_t)y;
+            ints[i] = conv->as == DNN_U64 ? (int64_t)(uint64_t)y : (int64_t)y;
     }
-    from_ints(whole, job->to + (size_t)at * dnn_dtype_size(job->as), job->as, n);
+    from_ints(ints, conv->to + (size_t)at * dnn_dtype_size(conv->as), conv->as, n);
     return 0;
 }
 
-static int any_to_reals(const struct job *job, int64_t at, int64_t n,
+static int any_to_reals(const struct conversion *conv, int64_t at, int64_t n,
                         struct dnn_err *err)
 {
-    char *to = job->to + (size_t)at * dnn_dtype_size(job->as);
+    char *to = conv->to + (size_t)at * dnn_dtype_size(conv->as);
     double x[BLOCK], back[BLOCK];
 
-    to_doubles(job->from + (size_t)at * dnn_dtype_size(job->type), job->type, x, n);
-    from_doubles(x, to, job->as, n);
-    if (!job->strict || job->as == DNN_F64) return 0;
-    to_doubles(to, job->as, back, n);
+    to_doubles(conv->from + (size_t)at * dnn_dtype_size(conv->type), conv->type, x, n);
+    from_doubles(x, to, conv->as, n);
+    if (!conv->strict || conv->as == DNN_F64) return 0;
+    to_doubles(to, conv->as, back, n);
     for (int64_t i = 0; i < n; i++)
         if (isinf(back[i]) && !isinf(x[i]))
-            return refuse_real(at + i, x[i], job->as, err);
+            return fail_real(at + i, x[i], conv->as, err);
     return 0;
 }
 
 int dnn_convert(const void *from, enum dnn_dtype type, void *to, enum dnn_dtype as,
                 int64_t count, bool strict, struct dnn_err *err)
 {
-    struct job job = {from, to, type, as, strict};
+    struct conversion conv = {from, to, type, as, strict};
 
     if (type == as) {
         if (count > 0) memmove(to, from, (size_t)count * dnn_dtype_size(type));
@@ -271,11 +271,11 @@ int dnn_convert(const void *from, enum dnn_dtype type, void *to, enum dnn_dtype 
         int64_t n = count - at < BLOCK ? count - at : BLOCK;
 
         if (is_real(as))
-            DNN_TRY(any_to_reals(&job, at, n, err));
+            DNN_TRY(any_to_reals(&conv, at, n, err));
         else if (is_real(type))
-            DNN_TRY(reals_to_ints(&job, at, n, err));
+            DNN_TRY(reals_to_ints(&conv, at, n, err));
         else
-            DNN_TRY(ints_to_ints(&job, at, n, err));
+            DNN_TRY(ints_to_ints(&conv, at, n, err));
     }
     return 0;
 }

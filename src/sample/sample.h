@@ -1,8 +1,8 @@
-/* sample.h - one sample: a few named arrays, as files hold them and networks take them.
+/* sample.h - one sample: a few named arrays.
  *
- * Everything here is in the order the rest of the toolkit computes in: spatial axes
- * first, channels last.  An image of 28 x 28 grey pixels is 28x28x1, a volume
- * DxHxWxC, its mask DxHxWx1; a label is a scalar; a vector of numbers has one axis.
+ * The axes are in the order of the rest of the toolkit: spatial axes first, channels
+ * last.  A grey image of 28 x 28 pixels is 28x28x1, a volume DxHxWxC, its mask DxHxWx1;
+ * a label is a scalar; a vector has one axis.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -21,75 +21,75 @@
 
 enum { DNN_MAX_COLUMNS = 16, DNN_MAX_SPACE = 3 };
 
-/* What the numbers of a column mean, hence what may be done with them. */
+/* The meaning of a column's values; it determines the possible transformations. */
 enum dnn_kind {
     DNN_KIND_IMAGE, /* measured values on 1 to 3 spatial axes, channels last          */
-    DNN_KIND_MASK,  /* a class number per point: spatial axes and one channel; is never
+    DNN_KIND_MASK,  /* a class number per point: spatial axes and one channel; never
                      * interpolated                                                   */
     DNN_KIND_LABEL, /* one class number: a scalar                                     */
-    DNN_KIND_VALUES /* a vector of numbers without space (regression, tables, one-hot)
-                     */
+    DNN_KIND_VALUES /* a vector without spatial axes (regression, tables, one-hot)    */
 };
 
-/* Who uses it. */
+/* The use of a column. */
 enum dnn_column_role {
     DNN_ROLE_INPUT,  /* the network                                                  */
     DNN_ROLE_TARGET, /* the loss                                                     */
-    DNN_ROLE_EXTRA   /* whoever comes after: an affine matrix, an identifier         */
+    DNN_ROLE_EXTRA   /* other programs: an affine matrix, an identifier              */
 };
 
 extern const struct dnn_choice dnn_kind_choices[]; /* image, mask, label, values */
 extern const struct dnn_choice dnn_role_choices[]; /* input, target, extra       */
 
-/* An array that owns its numbers.  All zero is an empty one. */
+/* An array that owns its data.  All zero: empty. */
 struct dnn_array {
     enum dnn_dtype type;
     struct dnn_shape shape;
     double spacing[DNN_MAX_SPACE]; /* of the spatial axes, in the file's unit (mm);
-                                    * 0: not known                                   */
+                                    * 0: unknown                                     */
     void *data;                    /* owned; dnn_array_free()                        */
-    size_t room;                   /* bytes there are                                */
+    size_t capacity;               /* bytes allocated                                */
 };
 
-/* Make it hold an array of this type and shape, whose content is then undefined;
- * memory it has is used again.  DNN_ENOMEM with numbers if there is not enough.
- * Spacing becomes unknown. */
+/* Set type and shape; the content is then undefined and the spacing unknown.  Its
+ * memory is reused if it is large enough.  DNN_ENOMEM with the size if there is not
+ * enough memory. */
 int dnn_array_make(struct dnn_array *array, enum dnn_dtype type,
                    const struct dnn_shape *shape, struct dnn_err *err);
-void dnn_array_free(struct dnn_array *array); /* leaves an empty one */
+void dnn_array_free(struct dnn_array *array); /* it is then empty */
 int64_t dnn_array_count(const struct dnn_array *array);
 size_t dnn_array_bytes(const struct dnn_array *array);
-/* out becomes a copy; out must not be array. */
+/* Copy to out, which must not be array. */
 int dnn_array_copy(const struct dnn_array *array, struct dnn_array *out,
                    struct dnn_err *err);
-/* Give a's content to b and b's to a. */
+/* Exchange the contents. */
 void dnn_array_swap(struct dnn_array *a, struct dnn_array *b);
 
-/* count numbers of one type as another.  Integers that do not fit, and reals that are
- * no such integer, are refused if strict, else rounded to nearest (ties to even) and
- * clipped; NaN becomes 0 then.  Reals are rounded to nearest; strict refuses those that
- * would become infinite.  The first that does not fit is named by its index.  to may be
- * from if its numbers are not larger. */
+/* Convert count elements to another type.  To integers: values out of range, and reals
+ * that are not integers, are an error if strict; else they are rounded to nearest (ties
+ * to even) and clipped, and NaN becomes 0.  To reals: rounded to nearest; values that
+ * would become infinite are an error if strict.  The message has the index of the first
+ * such element.  to may be equal to from if its elements are not larger. */
 int dnn_convert(const void *from, enum dnn_dtype type, void *to, enum dnn_dtype as,
                 int64_t count, bool strict, struct dnn_err *err);
-/* The array itself, in place (memory is exchanged where sizes differ). */
+/* Convert an array in place; its data may be reallocated.  On failure it is
+ * unchanged. */
 int dnn_array_convert(struct dnn_array *array, enum dnn_dtype as, bool strict,
                       struct dnn_err *err);
 
-/* Channels first -> last for an array with ndim axes (ndim >= 2), in place. */
+/* Move the channels from the first to the last of 2 or more axes, in place. */
 int dnn_array_channels_last(struct dnn_array *array, struct dnn_err *err);
 
-/* What is true of a column in every sample. */
+/* Properties of a column, the same in all samples. */
 struct dnn_column {
     char name[64]; /* "input", "target", "age"...: [A-Za-z0-9_.-], unique            */
     enum dnn_column_role role;
     enum dnn_kind kind;
     enum dnn_dtype type;
-    struct dnn_shape shape; /* of one sample; DNN_UNKNOWN where samples differ or where
-                             * nobody has looked yet                                 */
-    int64_t classes;        /* labels and masks; 0: not known                        */
-    const char *const *class_name; /* one for each class, or NULL; lives as long as
-                                    * whoever made the column                        */
+    struct dnn_shape shape; /* of one sample; DNN_UNKNOWN for extents that differ or
+                             * are not known yet                                     */
+    int64_t classes;        /* labels and masks; 0: unknown                          */
+    const char *const *class_name; /* for each class, or NULL; borrowed from the owner
+                                    * of the column                                  */
 };
 
 struct dnn_sample {
@@ -97,6 +97,6 @@ struct dnn_sample {
     struct dnn_array col[DNN_MAX_COLUMNS]; /* in the order of the columns            */
 };
 
-void dnn_sample_free(struct dnn_sample *sample); /* leaves an empty one */
+void dnn_sample_free(struct dnn_sample *sample); /* it is then empty */
 
 #endif

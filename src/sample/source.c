@@ -1,4 +1,4 @@
-/* source.c - where samples come from.
+/* source.c - sources of samples.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

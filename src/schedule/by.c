@@ -11,13 +11,13 @@ const struct dnn_choice dnn_schedule_bys[] = {
     {NULL,    0                }
 };
 
-double dnn_schedule_done(const struct schedule_place *at, int by)
+double dnn_schedule_done(const struct schedule_progress *at, int by)
 {
     if (by == SCHEDULE_BY_EPOCH) return (double)at->epoch;
     return (double)at->step / (double)at->per_epoch;
 }
 
-double dnn_schedule_length(const struct schedule_place *at, int64_t asked)
+double dnn_schedule_length(const struct schedule_progress *at, int64_t epochs)
 {
-    return asked > 0 ? (double)asked : (double)at->total / (double)at->per_epoch;
+    return epochs > 0 ? (double)epochs : (double)at->total / (double)at->per_epoch;
 }

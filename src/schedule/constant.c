@@ -14,7 +14,7 @@ static const struct dnn_field fields[] = {
          "factor of the learning rate"),
     END};
 
-static double rate(const void *cfg, const struct schedule_place *at, double rate)
+static double rate(const void *cfg, const struct schedule_progress *at, double rate)
 {
     const struct constant *c = cfg;
 

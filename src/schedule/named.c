@@ -1,4 +1,4 @@
-/* named.c - metrics by name.
+/* named.c - finds metrics by name.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -12,9 +12,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Whether a metric is meant by a name: its own, an alias, or, for the loss, a name of
- * cross-entropy, as in PyDTNN's val_categorical_cross_entropy. */
-static bool is_called(const char *metric, const char *name)
+/* Whether a name is that of a metric, an alias of it or, for the loss, a name of
+ * cross-entropy such as PyDTNN's val_categorical_cross_entropy. */
+static bool has_name(const char *metric, const char *name)
 {
     if (strcmp(metric, name) == 0) return true;
     if (strncmp(name, "val_", 4) == 0) {
@@ -33,7 +33,7 @@ int dnn_schedule_find(const char *who, const char *name, int n,
     char hint[96];
 
     for (int i = 0; i < n; i++)
-        if (is_called(metric[i].name, name)) {
+        if (has_name(metric[i].name, name)) {
             *out = metric[i].value;
             return 0;
         }

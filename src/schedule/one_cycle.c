@@ -13,19 +13,19 @@ static const struct dnn_choice shapes[] = {
 };
 
 struct cycle {
-    double most, up, first, last;
+    double max_rate, pct_start, div_factor, final_div_factor;
     int shape;
 };
 
 #define AT(f) offsetof(struct cycle, f)
 static const struct dnn_field fields[] = {
-    REAL("max_rate", AT(most), "0", 0, 1e6,
+    REAL("max_rate", AT(max_rate), "0", 0, 1e6,
          "maximum learning rate; 0: that of the optimizer"),
-    REAL("pct_start", AT(up), "0.3", 0, 1,
+    REAL("pct_start", AT(pct_start), "0.3", 0, 1,
          "fraction of all updates in which the rate increases"),
-    REAL("div_factor", AT(first), "25", 1, INFINITY,
+    REAL("div_factor", AT(div_factor), "25", 1, INFINITY,
          "initial rate: the maximum over this"),
-    REAL("final_div_factor", AT(last), "10000", 1, INFINITY,
+    REAL("final_div_factor", AT(final_div_factor), "10000", 1, INFINITY,
          "final rate: the initial rate over this"),
     ENUM("anneal_strategy", AT(shape), "cos", shapes, "shape of the curve"),
     END};
@@ -36,12 +36,12 @@ static double between(const struct cycle *c, double from, double to, double part
     return to + (from - to) / 2 * (1 + cos(M_PI * part));
 }
 
-static double rate(const void *cfg, const struct schedule_place *at, double rate)
+static double rate(const void *cfg, const struct schedule_progress *at, double rate)
 {
     const struct cycle *c = cfg;
-    double most = c->most > 0 ? c->most : rate;
-    double first = most / c->first, last = first / c->last;
-    double top = c->up * (double)at->total - 1, end = (double)at->total - 1;
+    double most = c->max_rate > 0 ? c->max_rate : rate;
+    double first = most / c->div_factor, last = first / c->final_div_factor;
+    double top = c->pct_start * (double)at->total - 1, end = (double)at->total - 1;
     double step = fmin((double)at->step, end);
 
     if (step <= top) return between(c, first, most, top > 0 ? step / top : 1);
@@ -52,13 +52,13 @@ static void print(const void *cfg, FILE *where)
 {
     const struct cycle *c = cfg;
 
-    fprintf(where, "from 1/%g of ", c->first);
-    if (c->most > 0)
-        fprintf(where, "%g", c->most);
+    fprintf(where, "from 1/%g of ", c->div_factor);
+    if (c->max_rate > 0)
+        fprintf(where, "%g", c->max_rate);
     else
         fprintf(where, "the rate");
-    fprintf(where, " to all of it in %g of the updates, then to 1/%g", c->up,
-            c->first * c->last);
+    fprintf(where, " to all of it in %g of the updates, then to 1/%g", c->pct_start,
+            c->div_factor * c->final_div_factor);
 }
 
 const struct schedule_kind dnn_schedule_one_cycle = {

@@ -10,7 +10,7 @@
 
 struct plateau {
     const char *metric;
-    double factor, threshold, least;
+    double factor, threshold, min;
     int64_t patience, cooldown;
     int mode;
 };
@@ -35,57 +35,57 @@ static const struct dnn_field fields[] = {
     REAL("threshold", AT(threshold), "0.0001", 0, INFINITY,
          "relative change that counts as an improvement"),
     INT("cooldown", AT(cooldown), "0", 0, "epochs to wait after a reduction"),
-    REAL("min_rate", AT(least), "0", 0, INFINITY, "minimum learning rate"),
+    REAL("min_rate", AT(min), "0", 0, INFINITY, "minimum learning rate"),
     END};
 
-static bool better(const struct plateau *c, const struct dnn_schedule_note *note,
+static bool better(const struct plateau *c, const struct dnn_plateau_state *state,
                    double now)
 {
     bool more = dnn_better_more(c->metric, c->mode);
 
     if (isnan(now)) return false;
-    if (note->looked == 0 || isnan(note->best)) return true;
-    return more ? now > note->best * (1 + c->threshold)
-                : now < note->best * (1 - c->threshold);
+    if (state->applied == 0 || isnan(state->best)) return true;
+    return more ? now > state->best * (1 + c->threshold)
+                : now < state->best * (1 - c->threshold);
 }
 
-static void look(const struct plateau *c, struct dnn_schedule_note *note, double now)
+static void update(const struct plateau *c, struct dnn_plateau_state *state, double now)
 {
-    if (better(c, note, now)) {
-        note->best = now;
-        note->bad = 0;
+    if (better(c, state, now)) {
+        state->best = now;
+        state->bad = 0;
     } else {
-        if (note->looked == 0) note->best = now;
-        note->bad++;
+        if (state->applied == 0) state->best = now;
+        state->bad++;
     }
-    note->looked++;
+    state->applied++;
 }
 
-static int plateau_epoch(const void *cfg, struct dnn_schedule_note *note, int n,
+static int plateau_epoch(const void *cfg, struct dnn_plateau_state *state, int n,
                          const struct dnn_named *metric, struct dnn_err *err)
 {
     const struct plateau *c = cfg;
     double now;
 
     DNN_TRY(dnn_schedule_find("plateau", c->metric, n, metric, &now, err));
-    look(c, note, now);
-    if (note->cool > 0) {
-        note->cool--;
-        note->bad = 0;
+    update(c, state, now);
+    if (state->wait > 0) {
+        state->wait--;
+        state->bad = 0;
     }
-    if (note->bad <= c->patience) return 0;
-    note->reduced++;
-    note->cool = c->cooldown;
-    note->bad = 0;
+    if (state->bad <= c->patience) return 0;
+    state->reduced++;
+    state->wait = c->cooldown;
+    state->bad = 0;
     return 0;
 }
 
-static double plateau_rate(const void *cfg, const struct schedule_place *at,
+static double plateau_rate(const void *cfg, const struct schedule_progress *at,
                            double rate)
 {
     const struct plateau *c = cfg;
 
-    return fmax(rate * pow(c->factor, (double)at->note->reduced), fmin(rate, c->least));
+    return fmax(rate * pow(c->factor, (double)at->state->reduced), fmin(rate, c->min));
 }
 
 static void plateau_print(const void *cfg, FILE *where)
@@ -97,7 +97,7 @@ static void plateau_print(const void *cfg, FILE *where)
             dnn_better_more(c->metric, c->mode) ? "increased" : "decreased",
             c->patience);
     if (c->cooldown > 0) fprintf(where, ", not within %" PRId64 " epochs", c->cooldown);
-    if (c->least > 0) fprintf(where, ", not below %g", c->least);
+    if (c->min > 0) fprintf(where, ", not below %g", c->min);
 }
 
 const struct schedule_kind dnn_schedule_plateau = {
@@ -109,36 +109,35 @@ const struct schedule_kind dnn_schedule_plateau = {
     .epoch = plateau_epoch,
     .print = plateau_print};
 
-/* ---- as in PyDTNN ---- */
+/* ---- reduce_lr_on_plateau of PyDTNN ---- */
 
 static const struct dnn_field on_fields[] = {
     METRIC,
     MODE,
     FACTOR,
     INT("patience", AT(patience), "5", 1, "epochs without improvement"),
-    REAL("min_lr", AT(least), "0", 0, INFINITY,
-         "no reduction below this learning rate"),
+    REAL("min_lr", AT(min), "0", 0, INFINITY, "no reduction below this learning rate"),
     END};
 
-static int on_epoch(const void *cfg, struct dnn_schedule_note *note, int n,
+static int on_epoch(const void *cfg, struct dnn_plateau_state *state, int n,
                     const struct dnn_named *metric, struct dnn_err *err)
 {
     const struct plateau *c = cfg;
     double now;
 
     DNN_TRY(dnn_schedule_find("reduce_lr_on_plateau", c->metric, n, metric, &now, err));
-    look(c, note, now);
-    if (note->bad < c->patience) return 0;
-    note->reduced++;
-    note->bad = 0;
+    update(c, state, now);
+    if (state->bad < c->patience) return 0;
+    state->reduced++;
+    state->bad = 0;
     return 0;
 }
 
-static double on_rate(const void *cfg, const struct schedule_place *at, double rate)
+static double on_rate(const void *cfg, const struct schedule_progress *at, double rate)
 {
     const struct plateau *c = cfg;
 
-    return dnn_schedule_reduced(rate, c->factor, at->note->reduced, c->least);
+    return dnn_schedule_reduced(rate, c->factor, at->state->reduced, c->min);
 }
 
 static void on_print(const void *cfg, FILE *where)
@@ -148,7 +147,7 @@ static void on_print(const void *cfg, FILE *where)
     fprintf(where, "x %g when %s has not %s for %" PRId64 " epochs", c->factor,
             c->metric, dnn_better_more(c->metric, c->mode) ? "increased" : "decreased",
             c->patience);
-    if (c->least > 0) fprintf(where, ", not below %g", c->least);
+    if (c->min > 0) fprintf(where, ", not below %g", c->min);
 }
 
 const struct schedule_kind dnn_schedule_on_plateau = {.name = "reduce_lr_on_plateau",

@@ -20,7 +20,7 @@ static const struct dnn_field fields[] = {
          "power of the remaining fraction of epochs"),
     MINIMUM(AT(minimum)), BY(AT(by)), END};
 
-static double rate(const void *cfg, const struct schedule_place *at, double rate)
+static double rate(const void *cfg, const struct schedule_progress *at, double rate)
 {
     const struct polynomial *c = cfg;
     double done = dnn_schedule_done(at, c->by);

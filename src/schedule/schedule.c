@@ -13,19 +13,19 @@
 /* Keys of every schedule. */
 struct common {
     const char *type;
-    int64_t from, to; /* epochs; to 0: the end */
+    int64_t from, to; /* epochs; to 0: until the end */
 };
 
 struct part {
     const struct schedule_kind *kind;
     struct common is;
     void *cfg; /* in the arena */
-    int note;  /* index in the memory; kinds that depend on a metric */
+    int state; /* index of its state, for kinds that depend on a metric */
 };
 
 struct dnn_schedule {
     struct dnn_arena *arena; /* owned */
-    int nparts, nnotes;
+    int nparts, nstates;
     struct part *part; /* in the arena */
 };
 
@@ -43,14 +43,14 @@ const struct dnn_field dnn_schedule_common[] = {
 static int find_kind(const struct dnn_jobj *at, const char *word,
                      const struct schedule_kind **out, struct dnn_err *err)
 {
-    enum { MOST = 32 };
-    struct dnn_choice choices[MOST] = {
+    enum { MAX_KINDS = 32 };
+    struct dnn_choice choices[MAX_KINDS] = {
         {NULL, 0}
     };
     struct dnn_err why;
     int index;
 
-    for (int i = 0; i < MOST - 1 && dnn_schedule_kind(i) != NULL; i++)
+    for (int i = 0; i < MAX_KINDS - 1 && dnn_schedule_kind(i) != NULL; i++)
         choices[i] = (struct dnn_choice){dnn_schedule_kind(i)->name, i};
     if (dnn_choice_find(choices, word, &index, &why) < 0)
         return dnn_json_fail(at, err, "%s", why.text);
@@ -83,18 +83,18 @@ static int read_object(struct dnn_schedule *s, const struct dnn_jobj *obj,
                              p->is.from, p->is.to);
     if (p->kind->check != NULL) DNN_TRY(p->kind->check(obj, p->cfg, err));
     if (p->kind->epoch != NULL) {
-        if (s->nnotes == DNN_SCHEDULE_MEMORY)
+        if (s->nstates == DNN_SCHEDULE_STATES)
             return dnn_json_fail(obj, err,
                                  "at most %d schedules may depend on a metric",
-                                 DNN_SCHEDULE_MEMORY);
-        p->note = s->nnotes++;
+                                 DNN_SCHEDULE_STATES);
+        p->state = s->nstates++;
     }
     s->nparts++;
     return 0;
 }
 
-/* A kind by its name alone, with all its defaults. */
-static int read_word(struct dnn_schedule *s, const struct dnn_jobj *obj,
+/* A kind by its name, with its defaults. */
+static int read_name(struct dnn_schedule *s, const struct dnn_jobj *obj,
                      struct dnn_err *err)
 {
     const struct schedule_kind *kind;
@@ -120,7 +120,7 @@ static int read_word(struct dnn_schedule *s, const struct dnn_jobj *obj,
 static int read_part(struct dnn_schedule *s, const struct dnn_jobj *obj,
                      struct dnn_err *err)
 {
-    return dnn_json_type(obj) == DNN_J_TEXT ? read_word(s, obj, err)
+    return dnn_json_type(obj) == DNN_J_TEXT ? read_name(s, obj, err)
                                             : read_object(s, obj, err);
 }
 
@@ -157,44 +157,44 @@ void dnn_schedule_free(struct dnn_schedule *schedule)
 
 /* ---- rates ---- */
 
-static bool acts(const struct part *p, int64_t epoch)
+static bool applies(const struct part *p, int64_t epoch)
 {
     return epoch >= p->is.from && (p->is.to == 0 || epoch < p->is.to);
 }
 
 double dnn_schedule_rate(const struct dnn_schedule *schedule,
-                         const struct dnn_schedule_memory *memory, double base,
+                         const struct dnn_schedule_state *state, double base,
                          const struct dnn_schedule_at *at)
 {
     for (int i = 0; i < schedule->nparts; i++) {
         const struct part *p = &schedule->part[i];
 
-        if (!acts(p, at->epoch)) continue;
+        if (!applies(p, at->epoch)) continue;
         int64_t per = at->per_epoch > 0 ? at->per_epoch : 1;
         int64_t end =
             p->is.to == 0 || p->is.to > at->total / per ? at->total : p->is.to * per;
-        const struct schedule_place place = {.step = at->step - p->is.from * per,
-                                             .epoch = at->epoch - p->is.from,
-                                             .per_epoch = per,
-                                             .total = end - p->is.from * per,
-                                             .ranks = at->ranks,
-                                             .note = &memory->part[p->note]};
-        base = p->kind->rate(p->cfg, &place, base);
+        const struct schedule_progress progress = {.step = at->step - p->is.from * per,
+                                                   .epoch = at->epoch - p->is.from,
+                                                   .per_epoch = per,
+                                                   .total = end - p->is.from * per,
+                                                   .ranks = at->ranks,
+                                                   .state = &state->part[p->state]};
+        base = p->kind->rate(p->cfg, &progress, base);
     }
     return base;
 }
 
 int dnn_schedule_epoch(const struct dnn_schedule *schedule,
-                       struct dnn_schedule_memory *memory, int n,
+                       struct dnn_schedule_state *state, int n,
                        const struct dnn_named *metric, struct dnn_err *err)
 {
     for (int i = 0; i < schedule->nparts; i++) {
         const struct part *p = &schedule->part[i];
 
         if (p->kind->epoch == NULL) continue;
-        struct dnn_schedule_note *note = &memory->part[p->note];
-        if (acts(p, note->seen)) DNN_TRY(p->kind->epoch(p->cfg, note, n, metric, err));
-        note->seen++;
+        struct dnn_plateau_state *own = &state->part[p->state];
+        if (applies(p, own->seen)) DNN_TRY(p->kind->epoch(p->cfg, own, n, metric, err));
+        own->seen++;
     }
     return 0;
 }

@@ -1,8 +1,8 @@
 /* schedule.h - the learning rate as a function of the step.
  *
- * One file per kind or family, one list in schedules.c.  All but plateau are pure
- * functions of the progress of the run; plateau also reads a metric once an epoch, and
- * its memory is plain bytes and part of the run's state.
+ * One file per kind or family, one list in schedules.c.  The rate depends only on the
+ * progress of the run, except for plateau schedules: these also read a metric after
+ * each epoch, and their state (plain bytes) is part of the run's state.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -15,49 +15,49 @@
 struct dnn_schedule; /* one schedule, or several that are chained */
 
 /* Local.  From {"type": "Step", "gamma": 0.1, "step_size": 5}, a name for one that
- * needs no keys, or a list of such: each gets the rate of the one before (chained).
- * With "from" and "to" (epochs) it applies only there, counts from there, and
- * elsewhere leaves the rate as it is.  obj may be absent or null: a constant rate.
+ * needs no keys, or a list of these: each gets the rate of the one before (chained).
+ * With "from" and "to" (epochs) it applies only in these epochs, counts from "from",
+ * and does not change the rate in others.  obj may be absent or null: a constant rate.
  * Keeps nothing of obj.  The caller owns *out. */
 int dnn_schedule_read(const struct dnn_jobj *obj, struct dnn_schedule **out,
                       struct dnn_err *err);
 void dnn_schedule_free(struct dnn_schedule *schedule); /* NULL is fine */
 
-/* Progress of the run.  epoch counts whole epochs done; step is the next update, from
+/* Progress of the run.  epoch: complete epochs; step: number of the next update, from
  * 0. */
 struct dnn_schedule_at {
     int64_t step, epoch;
-    int64_t per_epoch; /* updates in an epoch                       */
-    int64_t total;     /* updates in the whole run                  */
-    int64_t ranks;     /* that train together; 0: as 1 (warm_up)    */
+    int64_t per_epoch; /* updates in an epoch           */
+    int64_t total;     /* updates in the complete run   */
+    int64_t ranks;     /* in the run; 0: as 1 (warm_up) */
 };
 
-/* Memory of plateau schedules; all zero at the start.  Plain bytes. */
-enum { DNN_SCHEDULE_MEMORY = 8 };
-struct dnn_schedule_note {
+/* State of plateau schedules.  Plain bytes, initially 0. */
+enum { DNN_SCHEDULE_STATES = 8 };
+struct dnn_plateau_state {
     double best;
-    int64_t reduced;   /* how often the rate was                    */
-    int64_t bad, cool; /* epochs without improvement, to wait still */
-    int64_t seen;      /* epochs so far                             */
-    int64_t looked;    /* those of them it applied to               */
+    int64_t reduced;   /* number of reductions of the rate         */
+    int64_t bad, wait; /* epochs without improvement, left to wait */
+    int64_t seen;      /* epochs so far                            */
+    int64_t applied;   /* epochs in which it applied               */
 };
-struct dnn_schedule_memory {
-    struct dnn_schedule_note part[DNN_SCHEDULE_MEMORY];
+struct dnn_schedule_state {
+    struct dnn_plateau_state part[DNN_SCHEDULE_STATES];
 };
 
 /* The rate for an update. */
 double dnn_schedule_rate(const struct dnn_schedule *schedule,
-                         const struct dnn_schedule_memory *memory, double base,
+                         const struct dnn_schedule_state *state, double base,
                          const struct dnn_schedule_at *at);
 
-/* Once after each epoch, with the values of metrics by name ("val_loss").  A metric
- * that does not exist is an error that lists the available ones. */
+/* Call once after each epoch, with the values of metrics by name ("val_loss").  A
+ * metric that does not exist is an error that lists the available ones. */
 struct dnn_named {
     const char *name;
     double value;
 };
 int dnn_schedule_epoch(const struct dnn_schedule *schedule,
-                       struct dnn_schedule_memory *memory, int n,
+                       struct dnn_schedule_state *state, int n,
                        const struct dnn_named *metric, struct dnn_err *err);
 
 /* The value of a metric, by its name or an alias (metric.h); names of cross-entropy

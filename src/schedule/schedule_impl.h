@@ -11,24 +11,24 @@
 #include <math.h>
 #include <stddef.h>
 
-/* Progress of a schedule within the epochs it applies to, from 0. */
-struct schedule_place {
+/* Progress within the epochs in which the schedule applies, from 0. */
+struct schedule_progress {
     int64_t step, epoch;
     int64_t per_epoch, total; /* total: updates from its start to its end */
     int64_t ranks;
-    const struct dnn_schedule_note *note; /* of kinds that depend on a metric */
+    const struct dnn_plateau_state *state; /* for kinds that depend on a metric */
 };
 
 struct schedule_kind {
     const char *name, *help;
     const struct dnn_field *fields; /* its own keys, into its struct */
     size_t size;                    /* of that struct                */
-    /* Checks the table cannot do; NULL: none. */
+    /* Checks in addition to the table; NULL: none. */
     int (*check)(const struct dnn_jobj *obj, const void *cfg, struct dnn_err *err);
-    /* The rate for an update, from the one it is given. */
-    double (*rate)(const void *cfg, const struct schedule_place *at, double rate);
+    /* The rate for an update; rate: that of the schedule before. */
+    double (*rate)(const void *cfg, const struct schedule_progress *at, double rate);
     /* After an epoch; NULL: it depends on no metric. */
-    int (*epoch)(const void *cfg, struct dnn_schedule_note *note, int n,
+    int (*epoch)(const void *cfg, struct dnn_plateau_state *state, int n,
                  const struct dnn_named *metric, struct dnn_err *err);
     /* A description without its name and newline. */
     void (*print)(const void *cfg, FILE *where);
@@ -54,13 +54,13 @@ const struct schedule_kind *dnn_schedule_kind(int index);
 /* by.c: kinds that change the rate each epoch, or each update. */
 enum schedule_by { SCHEDULE_BY_EPOCH, SCHEDULE_BY_STEP };
 extern const struct dnn_choice dnn_schedule_bys[];
-/* How many epochs are done, with the part of this one if by step. */
-double dnn_schedule_done(const struct schedule_place *at, int by);
-/* Epochs from start to end: as given, or, if that is 0, all. */
-double dnn_schedule_length(const struct schedule_place *at, int64_t asked);
+/* Number of complete epochs; by step: with the fraction of the current one. */
+double dnn_schedule_done(const struct schedule_progress *at, int by);
+/* Number of epochs from start to end: epochs or, if 0, all. */
+double dnn_schedule_length(const struct schedule_progress *at, int64_t epochs);
 
-/* rate times factor^times, with fewer times where it would be below least. */
-double dnn_schedule_reduced(double rate, double factor, int64_t times, double least);
+/* rate * factor^times, with fewer times if the result would be below min. */
+double dnn_schedule_reduced(double rate, double factor, int64_t times, double min);
 
 #define REAL(key, at, def, min, max, help)                                             \
     {key, DNN_F_REAL, at, def, min, max, NULL, help, NULL}

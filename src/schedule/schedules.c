@@ -1,4 +1,4 @@
-/* schedules.c - every kind of schedule there is.  To add one: a file, its line in
+/* schedules.c - the list of all kinds of schedules.  To add one: a file, its line in
  * schedule_impl.h, a row here.
  *
  * SPDX-License-Identifier: Apache-2.0

@@ -7,15 +7,15 @@
 
 #include <inttypes.h>
 
-double dnn_schedule_reduced(double rate, double factor, int64_t times, double least)
+double dnn_schedule_reduced(double rate, double factor, int64_t times, double min)
 {
     double out = rate * pow(factor, (double)times);
 
-    least *= 1 - 1e-12; /* equal up to rounding is not less */
-    if (!(out < least)) return out;
-    /* The last that is not below; the logarithm may be off by one. */
-    int64_t fits = rate > least ? (int64_t)(log(least / rate) / log(factor)) + 1 : 0;
-    for (out = rate * pow(factor, (double)fits); fits > 0 && out < least; fits--)
+    min *= 1 - 1e-12; /* tolerance: equal up to rounding is not below */
+    if (!(out < min)) return out;
+    /* The last one that is not below; the logarithm may be off by one. */
+    int64_t fits = rate > min ? (int64_t)(log(min / rate) / log(factor)) + 1 : 0;
+    for (out = rate * pow(factor, (double)fits); fits > 0 && out < min; fits--)
         out = rate * pow(factor, (double)(fits - 1));
     return out;
 }
@@ -23,7 +23,7 @@ double dnn_schedule_reduced(double rate, double factor, int64_t times, double le
 /* ---- Step, Exponential, reduce_lr_every_nepochs ---- */
 
 struct step {
-    double gamma, least;
+    double gamma, min;
     int64_t every;
 };
 
@@ -36,14 +36,15 @@ static const struct dnn_field exponential_fields[] = {
 static const struct dnn_field every_fields[] = {
     REAL("factor", AT(gamma), "0.1", 0, 1, "factor of each reduction"),
     INT("nepochs", AT(every), "5", 1, "number of epochs between reductions"),
-    REAL("min_lr", AT(least), "0", 0, INFINITY, "minimum learning rate"), END};
+    REAL("min_lr", AT(min), "0", 0, INFINITY, "minimum learning rate"), END};
 
-static double step_rate(const void *cfg, const struct schedule_place *at, double rate)
+static double step_rate(const void *cfg, const struct schedule_progress *at,
+                        double rate)
 {
     const struct step *c = cfg;
     int64_t times = c->every == 0 ? at->epoch : at->epoch / c->every;
 
-    if (c->least > 0) return dnn_schedule_reduced(rate, c->gamma, times, c->least);
+    if (c->min > 0) return dnn_schedule_reduced(rate, c->gamma, times, c->min);
     return rate * pow(c->gamma, (double)times);
 }
 
@@ -56,7 +57,7 @@ static void step_print(const void *cfg, FILE *where)
         fprintf(where, " every epoch");
     else
         fprintf(where, " every %" PRId64 " epochs", c->every);
-    if (c->least > 0) fprintf(where, ", not below %g", c->least);
+    if (c->min > 0) fprintf(where, ", not below %g", c->min);
 }
 
 const struct schedule_kind dnn_schedule_step = {
@@ -97,7 +98,7 @@ static const struct dnn_field multistep_fields[] = {
     END
 };
 
-static double multistep_rate(const void *cfg, const struct schedule_place *at,
+static double multistep_rate(const void *cfg, const struct schedule_progress *at,
                              double rate)
 {
     const struct multistep *c = cfg;

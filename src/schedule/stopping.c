@@ -1,4 +1,4 @@
-/* stopping.c - early stopping, and which epoch was the best.
+/* stopping.c - early stopping, and the best epoch.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -64,7 +64,7 @@ static int wrong(struct dnn_err *err, const char *text)
                     text);
 }
 
-/* metric, comparison, number: the first is not copied. */
+/* Parse "metric,comparison,number"; *length: of the metric, which is not copied. */
 static int parse(const char *text, struct dnn_stopping *out, size_t *length,
                  struct dnn_err *err)
 {
@@ -134,7 +134,7 @@ int dnn_stopping_read(const struct dnn_jobj *obj, struct dnn_arena *arena,
         DNN_TRY(dnn_json_real(&target, &out->target, err));
         out->has_target = true;
     }
-    /* With a target or a window, patience must be given to apply. */
+    /* With a target or a window, the default of patience is 0. */
     if (patience.val == NULL && (out->has_target || out->window > 0)) out->patience = 0;
     if (out->patience == 0 && !out->has_target && out->window == 0)
         return dnn_json_fail(obj, err,
@@ -151,11 +151,11 @@ static bool better(bool more, double now, double than, double by)
     return more ? now > than + by : now < than - by;
 }
 
-/* Means of the last window epochs and of those before, if there are as many. */
-static bool means(const struct dnn_stopping *how, const struct dnn_stopping_memory *m,
+/* The means of the last window epochs and of the same number before; false: too few. */
+static bool means(const struct dnn_stopping *rule, const struct dnn_stopping_state *m,
                   double *last, double *before)
 {
-    int64_t n = how->window;
+    int64_t n = rule->window;
 
     if (n == 0 || m->seen < 2 * n) return false;
     *last = *before = 0;
@@ -166,45 +166,45 @@ static bool means(const struct dnn_stopping *how, const struct dnn_stopping_memo
     return true;
 }
 
-static bool at_target(const struct dnn_stopping *how, bool more, double now)
+static bool at_target(const struct dnn_stopping *rule, bool more, double now)
 {
-    return how->has_target && (more ? now >= how->target : now <= how->target);
+    return rule->has_target && (more ? now >= rule->target : now <= rule->target);
 }
 
-int dnn_stopping_epoch(const struct dnn_stopping *how,
-                       struct dnn_stopping_memory *memory, int64_t epoch, int n,
+int dnn_stopping_epoch(const struct dnn_stopping *rule,
+                       struct dnn_stopping_state *state, int64_t epoch, int n,
                        const struct dnn_named *metric, bool *stop, bool *improved,
                        char why[256], struct dnn_err *err)
 {
-    bool more = dnn_better_more(how->metric, how->mode);
+    bool more = dnn_better_more(rule->metric, rule->mode);
     double now, last, before;
 
-    DNN_TRY(dnn_schedule_find("early stopping", how->metric, n, metric, &now, err));
+    DNN_TRY(dnn_schedule_find("early stopping", rule->metric, n, metric, &now, err));
     *improved = !isnan(now) &&
-                (memory->seen == 0 || better(more, now, memory->best, how->min_delta));
-    memory->bad = *improved ? 0 : memory->bad + 1;
-    if (*improved || memory->seen == 0) {
-        memory->best = now;
-        memory->best_epoch = epoch;
+                (state->seen == 0 || better(more, now, state->best, rule->min_delta));
+    state->bad = *improved ? 0 : state->bad + 1;
+    if (*improved || state->seen == 0) {
+        state->best = now;
+        state->best_epoch = epoch;
     }
-    if (how->window > 0) memory->recent[memory->seen % (2 * how->window)] = now;
-    memory->seen++;
+    if (rule->window > 0) state->recent[state->seen % (2 * rule->window)] = now;
+    state->seen++;
     *stop = true;
-    if (at_target(how, more, now))
-        snprintf(why, 256, "%s is %g, target %g reached", how->metric, now,
-                 how->target);
-    else if (how->patience > 0 && memory->bad >= how->patience)
+    if (at_target(rule, more, now))
+        snprintf(why, 256, "%s is %g, target %g reached", rule->metric, now,
+                 rule->target);
+    else if (rule->patience > 0 && state->bad >= rule->patience)
         snprintf(why, 256,
                  "%s has not improved for %" PRId64 " epochs; the best was %g after "
                  "epoch %" PRId64,
-                 how->metric, memory->bad, memory->best, memory->best_epoch);
-    else if (means(how, memory, &last, &before) &&
-             !better(more, last, before, how->min_delta))
+                 rule->metric, state->bad, state->best, state->best_epoch);
+    else if (means(rule, state, &last, &before) &&
+             !better(more, last, before, rule->min_delta))
         snprintf(why, 256,
                  "the mean of %s was %g in the last %" PRId64
                  " epochs, and %g in those "
                  "before",
-                 how->metric, last, how->window, before);
+                 rule->metric, last, rule->window, before);
     else
         *stop = false;
     return 0;

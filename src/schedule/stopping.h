@@ -1,8 +1,8 @@
-/* stopping.h - early stopping, and which epoch was the best.
+/* stopping.h - early stopping, and the best epoch.
  *
  * {"metric": "val_loss", "patience": 10, "min_delta": 0, "mode": "auto"} (PyDTNN's
  * early_stopping), or a text as NNLO's --early-stopping "val_loss,~<,4" and
- * --target-metric "val_acc,>,0.97".  The memory is plain bytes and part of the run's
+ * --target-metric "val_acc,>,0.97".  The state is plain bytes and part of the run's
  * state.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -22,40 +22,43 @@ struct dnn_stopping {
     int64_t window;     /* stop when the mean of as many epochs is no better than that
                            of as many before; 0: no means; at most
                            DNN_STOPPING_WINDOW                                       */
-    double min_delta;   /* better by this much, or it is none                        */
+    double min_delta;   /* minimum change that is an improvement                     */
     bool has_target;
-    double target; /* stop when the metric is this good                         */
-    bool restore;  /* go back to the best weights at the end                    */
+    double target; /* stop when the metric reaches it     */
+    bool restore;  /* restore the best weights at the end */
 };
 enum dnn_better { DNN_BETTER_AUTO, DNN_BETTER_LESS, DNN_BETTER_MORE };
 extern const struct dnn_choice dnn_better_choices[]; /* auto, min, max */
 /* All keys but target, which dnn_stopping_read() reads. */
 extern const struct dnn_field dnn_stopping_fields[];
 
-/* AUTO: more is better for accuracies, Dice, IoU, Jaccard, precision, recall, F1, AUC,
- * R2, unless the name says that it is a loss or an error; less for all else. */
+/* Whether higher is better.  AUTO: higher for accuracies, Dice, IoU, Jaccard,
+ * precision, recall, F1, AUC, R2, unless the name contains "loss" or "error"; lower for
+ * others. */
 bool dnn_better_more(const char *metric, int mode);
 
-struct dnn_stopping_memory {
+struct dnn_stopping_state {
     double best;
     int64_t best_epoch, bad, seen;
-    double recent[2 * DNN_STOPPING_WINDOW]; /* of the last epochs, in a ring */
+    double recent[2 * DNN_STOPPING_WINDOW]; /* of the last epochs: ring buffer */
 };
 
-/* Local.  From an object, or one of NNLO's texts.  Texts live in arena; NULL: as long
- * as the file. */
+/* Local.  From an object, or a text as in NNLO.  Strings are in arena; NULL: they live
+ * as long as the file. */
 int dnn_stopping_read(const struct dnn_jobj *obj, struct dnn_arena *arena,
                       struct dnn_stopping *out, struct dnn_err *err);
 
-/* Local.  NNLO's texts: metric, comparison, number.  "val_acc,>,0.97" stops when it is
- * so (<, >); "val_loss,~<,4" when the mean of the last 4 epochs is not less (more, ~>)
- * than that of the 4 before.  The caller owns out->metric: dnn_free(). */
+/* Local.  From a text as in NNLO: metric, comparison, number.  "val_acc,>,0.97" stops
+ * when the metric is above 0.97 (< : below); "val_loss,~<,4" when the mean of the last
+ * 4 epochs is not less than that of the 4 before (~> : not more).  The caller owns
+ * out->metric: dnn_free(). */
 int dnn_stopping_text(const char *text, struct dnn_stopping *out, struct dnn_err *err);
 
-/* After an epoch: *stop with a sentence why (for the log), *improved if it is the best
- * so far.  A metric that there is not is an error that lists those there are. */
-int dnn_stopping_epoch(const struct dnn_stopping *how,
-                       struct dnn_stopping_memory *memory, int64_t epoch, int n,
+/* Call after each epoch.  Sets *stop, with the reason in why (for the log), and
+ * *improved if the epoch is the best so far.  A metric that does not exist is an error
+ * that lists the available ones. */
+int dnn_stopping_epoch(const struct dnn_stopping *rule,
+                       struct dnn_stopping_state *state, int64_t epoch, int n,
                        const struct dnn_named *metric, bool *stop, bool *improved,
                        char why[256], struct dnn_err *err);
 

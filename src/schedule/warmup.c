@@ -21,7 +21,8 @@ static const struct dnn_field warmup_fields[] = {
     REAL("start_factor", AT(start), NULL, 0, 1, "fraction of the rate to start with"),
     END};
 
-static double warmup_rate(const void *cfg, const struct schedule_place *at, double rate)
+static double warmup_rate(const void *cfg, const struct schedule_progress *at,
+                          double rate)
 {
     const struct warmup *c = cfg;
 
@@ -65,7 +66,7 @@ static const struct dnn_field warm_up_fields[] = {
         "epochs"),
     END};
 
-static double warm_up_rate(const void *cfg, const struct schedule_place *at,
+static double warm_up_rate(const void *cfg, const struct schedule_progress *at,
                            double rate)
 {
     const struct warmup *c = cfg;
@@ -108,7 +109,7 @@ const struct schedule_kind dnn_schedule_warm_up = {
 static const struct dnn_field scale_up_fields[] = {
     INT("epochs", AT(epochs), "5", 1, "epochs until the largest rate is reached"), END};
 
-static double scale_up_rate(const void *cfg, const struct schedule_place *at,
+static double scale_up_rate(const void *cfg, const struct schedule_progress *at,
                             double rate)
 {
     const struct warmup *c = cfg;

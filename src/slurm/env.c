@@ -1,4 +1,4 @@
-/* env.c - read what Slurm, PMIx and mpirun put into the environment.
+/* env.c - read the environment variables of Slurm, PMIx and mpirun.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -56,8 +56,8 @@ static int number(struct dnn_env env, const char *name, long min, long max, long
     return 0;
 }
 
-static int small(struct dnn_env env, const char *name, int min, int absent, int *out,
-                 struct dnn_err *err)
+static int number_int(struct dnn_env env, const char *name, int min, int absent,
+                      int *out, struct dnn_err *err)
 {
     long n = 0;
 
@@ -66,8 +66,8 @@ static int small(struct dnn_env env, const char *name, int min, int absent, int 
     return 0;
 }
 
-/* Step numbers from here on are names of Slurm's own: batch script, external
- * step, interactive shell. */
+/* The last number of a normal step: greater ones are Slurm's special steps (batch
+ * script, external step, interactive shell). */
 static const long last_step = 0xffffffefL;
 
 static int read_job(struct dnn_env env, struct dnn_slurm *s, struct dnn_err *err)
@@ -89,13 +89,13 @@ static int read_job(struct dnn_env env, struct dnn_slurm *s, struct dnn_err *err
 
 static int read_counts(struct dnn_env env, struct dnn_slurm *s, struct dnn_err *err)
 {
-    DNN_TRY(small(env, "SLURM_NTASKS", 1, -1, &s->ntasks, err));
-    DNN_TRY(small(env, "SLURM_PROCID", 0, -1, &s->procid, err));
-    DNN_TRY(small(env, "SLURM_LOCALID", 0, -1, &s->localid, err));
-    DNN_TRY(small(env, "SLURM_NODEID", 0, -1, &s->nodeid, err));
-    DNN_TRY(small(env, "SLURM_CPUS_PER_TASK", 1, -1, &s->cpus_per_task, err));
-    DNN_TRY(small(env, "SLURM_CPUS_ON_NODE", 1, -1, &s->cpus_on_node, err));
-    DNN_TRY(small(env, "SLURM_GPUS_ON_NODE", 0, -1, &s->gpus_on_node, err));
+    DNN_TRY(number_int(env, "SLURM_NTASKS", 1, -1, &s->ntasks, err));
+    DNN_TRY(number_int(env, "SLURM_PROCID", 0, -1, &s->procid, err));
+    DNN_TRY(number_int(env, "SLURM_LOCALID", 0, -1, &s->localid, err));
+    DNN_TRY(number_int(env, "SLURM_NODEID", 0, -1, &s->nodeid, err));
+    DNN_TRY(number_int(env, "SLURM_CPUS_PER_TASK", 1, -1, &s->cpus_per_task, err));
+    DNN_TRY(number_int(env, "SLURM_CPUS_ON_NODE", 1, -1, &s->cpus_on_node, err));
+    DNN_TRY(number_int(env, "SLURM_GPUS_ON_NODE", 0, -1, &s->gpus_on_node, err));
     s->node = text(env, "SLURMD_NODENAME");
     s->cpu_bind = text(env, "SLURM_CPU_BIND");
     s->gpus = first(env, (const char *[]){"SLURM_STEP_GPUS", "SLURM_JOB_GPUS", NULL});
@@ -103,9 +103,8 @@ static int read_counts(struct dnn_env env, struct dnn_slurm *s, struct dnn_err *
     return 0;
 }
 
-/* A job submitted from inside another job's step inherits that step's
- * variables.  srun rewrites the job's own counts for its tasks, so where the
- * two disagree the step is somebody else's. */
+/* A job submitted from a step of another job inherits that step's variables.  srun sets
+ * the job's counts for its tasks, so if both differ, the step is of another job. */
 static bool own_step(const struct dnn_slurm *s, int step_tasks)
 {
     return s->step >= 0 && s->step <= last_step && s->procid >= 0 &&
@@ -117,13 +116,13 @@ static int read_step(struct dnn_env env, struct dnn_slurm *s, struct dnn_err *er
     int tasks;
 
     DNN_TRY(number(env, "SLURM_STEP_ID", 0, UINT_MAX, -1, &s->step, err));
-    DNN_TRY(small(env, "SLURM_STEP_NUM_TASKS", 1, s->ntasks, &tasks, err));
+    DNN_TRY(number_int(env, "SLURM_STEP_NUM_TASKS", 1, s->ntasks, &tasks, err));
     if (own_step(s, tasks)) {
         s->where = DNN_SLURM_STEP;
         s->ntasks = tasks;
     } else {
-        /* Only slurmd numbers the batch script as if it were a task; salloc
-         * starts its shell by itself or as an interactive step. */
+        /* Only the batch script has a task number (set by slurmd); salloc starts its
+         * shell itself or as an interactive step. */
         bool shell = s->procid < 0 || s->step > last_step;
 
         s->where = shell ? DNN_SLURM_SHELL : DNN_SLURM_BATCH;
@@ -137,13 +136,13 @@ static int read_step(struct dnn_env env, struct dnn_slurm *s, struct dnn_err *er
         first(env, step ? (const char *[]){"SLURM_STEP_TASKS_PER_NODE",
                                            "SLURM_TASKS_PER_NODE", NULL}
                         : (const char *[]){"SLURM_TASKS_PER_NODE", NULL});
-    return small(env, step ? "SLURM_STEP_NUM_NODES" : "SLURM_JOB_NUM_NODES", 1, -1,
-                 &s->nnodes, err);
+    return number_int(env, step ? "SLURM_STEP_NUM_NODES" : "SLURM_JOB_NUM_NODES", 1, -1,
+                      &s->nnodes, err);
 }
 
-/* Slurm's PMIx plugin names the step it serves: slurm.pmix.JOB.STEP.  Variables
- * inherited from another step do not count. */
-static bool served_by_slurm(const struct dnn_slurm *s)
+/* Whether Slurm's PMIx plugin is used for this step: its namespace is
+ * slurm.pmix.JOB.STEP.  Variables may be inherited from another step. */
+static bool has_slurm_pmix(const struct dnn_slurm *s)
 {
     char own[64];
 
@@ -153,8 +152,8 @@ static bool served_by_slurm(const struct dnn_slurm *s)
 
 static int read_launch(struct dnn_env env, struct dnn_slurm *s, struct dnn_err *err)
 {
-    DNN_TRY(small(env, "PMIX_RANK", 0, -1, &s->pmix_rank, err));
-    DNN_TRY(small(env, "OMPI_COMM_WORLD_SIZE", 1, -1, &s->world, err));
+    DNN_TRY(number_int(env, "PMIX_RANK", 0, -1, &s->pmix_rank, err));
+    DNN_TRY(number_int(env, "OMPI_COMM_WORLD_SIZE", 1, -1, &s->world, err));
     s->pmix_namespace = text(env, "PMIX_NAMESPACE");
 
     bool foreign =
@@ -170,7 +169,7 @@ static int read_launch(struct dnn_env env, struct dnn_slurm *s, struct dnn_err *
     else
         s->launcher = DNN_LAUNCH_DIRECT;
     if (s->where == DNN_SLURM_STEP)
-        s->mpi = served_by_slurm(s) ? "pmix" : pmi ? "pmi2" : "none";
+        s->mpi = has_slurm_pmix(s) ? "pmix" : pmi ? "pmi2" : "none";
     return 0;
 }
 

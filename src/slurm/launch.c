@@ -1,7 +1,7 @@
 /* launch.c - check that the program was started correctly under Slurm.
  *
- * The classic mistake: srun without the right --mpi= starts N independent programs with
- * one rank each.
+ * A common mistake: srun with a wrong --mpi= starts N independent programs with one
+ * rank each.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -60,7 +60,7 @@ static void describe_wrong_mpi(const struct dnn_slurm *s, int size, const char *
                  mpi->name, list);
 }
 
-/* mpirun counts for itself, also inside an allocation. */
+/* With mpirun the number of ranks is mpirun's, also inside an allocation. */
 static enum dnn_slurm_verdict check_mpirun(const struct dnn_slurm *s, int size,
                                            char *text, size_t len)
 {
@@ -73,7 +73,7 @@ static enum dnn_slurm_verdict check_mpirun(const struct dnn_slurm *s, int size,
     return DNN_LAUNCH_WRONG;
 }
 
-/* One process where the job was meant to have several tasks. */
+/* A single process, although the job has several tasks. */
 static enum dnn_slurm_verdict check_direct(const struct dnn_slurm *s, char *text,
                                            size_t len)
 {
@@ -84,14 +84,14 @@ static enum dnn_slurm_verdict check_direct(const struct dnn_slurm *s, char *text
                  "job %ld has %d tasks, but this program was started directly %s, as "
                  "one process; start it with srun (srun -n1 for one process)",
                  s->job, s->ntasks, batch ? "in the batch script" : "in a shell");
-        return batch ? DNN_LAUNCH_WRONG : DNN_LAUNCH_ODD;
+        return batch ? DNN_LAUNCH_WRONG : DNN_LAUNCH_WARN;
     }
     if (s->ntasks < 0 && s->nnodes > 1) {
         snprintf(text, len,
                  "job %ld has %d nodes, but this program was started directly, as one "
                  "process on one of them; start it with srun to use them all",
                  s->job, s->nnodes);
-        return DNN_LAUNCH_ODD;
+        return DNN_LAUNCH_WARN;
     }
     return DNN_LAUNCH_GOOD;
 }
@@ -107,8 +107,8 @@ enum dnn_slurm_verdict dnn_slurm_launch_verdict(const struct dnn_slurm *slurm, i
     if (slurm->where != DNN_SLURM_STEP)
         return size == 1 ? check_direct(slurm, text, len) : DNN_LAUNCH_GOOD;
 
-    /* In a heterogeneous job Slurm counts one component and MPI may see all:
-     * only the lone rank is surely wrong. */
+    /* In a heterogeneous job Slurm counts one component, and MPI may have the ranks of
+     * all: only a single rank is certainly wrong. */
     if (size == slurm->ntasks || slurm->ntasks < 0 || (slurm->het && size > 1))
         return DNN_LAUNCH_GOOD;
     describe_wrong_mpi(slurm, size, library, text, len);
@@ -123,7 +123,7 @@ int dnn_slurm_check_launch(const struct dnn_slurm *slurm, int size, const char *
     switch (dnn_slurm_launch_verdict(slurm, size, library, text, sizeof text)) {
     case DNN_LAUNCH_GOOD:
         break;
-    case DNN_LAUNCH_ODD:
+    case DNN_LAUNCH_WARN:
         dnn_log(DNN_WARN, "slurm", "%s", text);
         break;
     case DNN_LAUNCH_WRONG:

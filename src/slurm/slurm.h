@@ -1,7 +1,7 @@
 /* slurm.h - the Slurm job, step, node and task of this process.
  *
- * The only reader of SLURM_* and PMIX_* variables.  Everything is read through
- * a lookup function, so that recorded environments are test cases.
+ * SLURM_* and PMIX_* variables are read only here, through a lookup function, so that
+ * tests can use recorded environments.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -20,20 +20,20 @@ struct dnn_env {
     const void *arg;
 };
 
-/* This process's own environment. */
+/* The environment of this process. */
 struct dnn_env dnn_slurm_env(void);
 
 enum dnn_slurm_where {
     DNN_SLURM_NONE,  /* not in a job                                         */
-    DNN_SLURM_SHELL, /* in an allocation but no task of it: salloc's shell   */
+    DNN_SLURM_SHELL, /* in an allocation, but not a task: salloc's shell     */
     DNN_SLURM_BATCH, /* started directly by the batch script                 */
-    DNN_SLURM_STEP   /* a task that srun started                             */
+    DNN_SLURM_STEP   /* a task started by srun                               */
 };
 
 enum dnn_launcher {
     DNN_LAUNCH_DIRECT, /* from a shell or script                            */
     DNN_LAUNCH_SRUN,   /* by srun; its tasks are the ranks                  */
-    DNN_LAUNCH_MPIRUN  /* by mpirun or a relative, with its own count       */
+    DNN_LAUNCH_MPIRUN  /* by mpirun or mpiexec, with its own count of ranks */
 };
 
 /* Content of the environment.  Texts are borrowed and NULL if absent; numbers are -1 if
@@ -44,45 +44,45 @@ struct dnn_slurm {
 
     long job, array_job, array_task, step;
     const char *name, *cluster, *partition;
-    int restarts;  /* how often the job was requeued; 0 if never        */
-    long end_time; /* when the time limit strikes, in seconds since 1970 */
+    int restarts;  /* how many times the job was requeued; 0 if absent  */
+    long end_time; /* time limit of the job, in seconds since 1970      */
     bool het;      /* a heterogeneous job: counts are of one component  */
 
-    const char *nodes; /* of the step, else of the job, as n[1-3]       */
-    const char *node;  /* this one's name                               */
+    const char *nodes; /* of the step, else of the job: "n[1-3]"        */
+    const char *node;  /* name of this node                             */
     int nnodes, nodeid;
 
-    int ntasks, procid, localid; /* of the step, else as the job asked   */
-    const char *tasks_per_node;  /* as 2(x3),1                           */
+    int ntasks, procid, localid; /* ntasks: of the step, else of the job */
+    const char *tasks_per_node;  /* "2(x3),1"                            */
     int cpus_per_task, cpus_on_node;
     const char *cpu_bind; /* SLURM_CPU_BIND                              */
 
-    const char *gpus; /* granted by Slurm, as 0,1                         */
+    const char *gpus; /* granted by Slurm: "0,1"                          */
     int gpus_on_node;
     const char *visible; /* CUDA_VISIBLE_DEVICES: "" means none           */
 
-    const char *mpi; /* the --mpi= of this srun as far as one can tell:
-                      * "pmix", "pmi2", "none"; NULL outside a step      */
+    const char *mpi; /* the probable --mpi= of this srun: "pmix", "pmi2",
+                      * "none"; NULL outside a step                      */
     int pmix_rank;
     const char *pmix_namespace;
-    int world; /* how many processes mpirun started                       */
+    int world; /* number of processes started by mpirun                   */
 };
 
-/* Read an environment; env must outlive *out.  A variable with a value Slurm
- * cannot have written is DNN_EUSAGE. */
+/* Read an environment; env must outlive *out.  A variable with an invalid value is
+ * DNN_EUSAGE. */
 int dnn_slurm_read(struct dnn_env env, struct dnn_slurm *out, struct dnn_err *err);
 
-enum dnn_slurm_verdict { DNN_LAUNCH_GOOD, DNN_LAUNCH_ODD, DNN_LAUNCH_WRONG };
+enum dnn_slurm_verdict { DNN_LAUNCH_GOOD, DNN_LAUNCH_WARN, DNN_LAUNCH_WRONG };
 
 /* Whether a program whose MPI has size ranks was started correctly.
- * library is the version text of MPI ("Open MPI v5.0.7..."), or NULL.  text gets
- * one sentence of advice, or "" if all is good. */
+ * library is the version text of MPI ("Open MPI v5.0.7..."), or NULL.  text becomes
+ * a message with the correction, or "" if the start is correct. */
 enum dnn_slurm_verdict dnn_slurm_launch_verdict(const struct dnn_slurm *slurm, int size,
                                                 const char *library, char *text,
                                                 size_t len);
 
-/* Local.  The same for a program: DNN_ECOMM if the launch was wrong, a warning
- * in the log if it is only odd. */
+/* Local.  Check the start of this program: DNN_ECOMM if it was wrong, a logged warning
+ * if it was probably wrong. */
 int dnn_slurm_check_launch(const struct dnn_slurm *slurm, int size, const char *library,
                            struct dnn_err *err);
 

@@ -1,4 +1,4 @@
-/* append.c - files to which complete lines are appended, also after a run was killed.
+/* append.c - files to which complete lines are appended, also if a run is killed.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -17,7 +17,7 @@
 struct dnn_append {
     char *path; /* owned */
     int fd;
-    off_t len; /* -1: it is not ours to cut */
+    off_t len; /* -1: not truncated after a failure */
 };
 
 static int write_error(const char *path, int why, struct dnn_err *err)
@@ -52,7 +52,7 @@ int dnn_append_open(const char *path, bool fresh, struct dnn_append **out,
 
 int dnn_append_stdout(struct dnn_append **out, struct dnn_err *err)
 {
-    /* Not by the name /dev/stdout, which cannot be opened if it is a socket. */
+    /* /dev/stdout cannot be opened if it is a socket. */
     int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
 
     if (fd < 0) return write_error("stdout", errno, err);
@@ -117,7 +117,7 @@ void dnn_append_close(struct dnn_append *file)
 
 /* ---- resuming ---- */
 
-/* Copy the lines up to the step. */
+/* Copy the lines up to the step to out. */
 static int keep(const char *path, char *text, size_t len, int64_t step, dnn_line_fn *fn,
                 void *arg, struct dnn_buf *out, struct dnn_err *err)
 {
@@ -125,7 +125,7 @@ static int keep(const char *path, char *text, size_t len, int64_t step, dnn_line
 
     for (char *line = text, *end; line < text + len; line = end + 1, number++) {
         end = memchr(line, '\n', (size_t)(text + len - line));
-        if (end == NULL) break; /* the process was killed while it wrote */
+        if (end == NULL) break; /* incomplete: the process was killed */
         *end = '\0';
         int rc = fn(arg, path, number, line, &has, err);
         *end = '\n';

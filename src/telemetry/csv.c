@@ -1,4 +1,4 @@
-/* csv.c - metrics.csv, a row per epoch, and steps.csv, one every so many steps.
+/* csv.c - metrics.csv, a row per epoch, and steps.csv, a row every n steps.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -45,7 +45,7 @@ static void add_quoted(struct dnn_buf *out, const char *name)
     dnn_buf_add(out, "\"");
 }
 
-/* Where a name's column is; most often where it was last time. */
+/* The column of a name, usually guess; t->n: none. */
 static size_t find(const struct table *t, const char *name, size_t guess)
 {
     if (guess < t->n && strcmp(t->name[guess], name) == 0) return guess;
@@ -54,7 +54,7 @@ static size_t find(const struct table *t, const char *name, size_t guess)
     return t->n;
 }
 
-/* Add new columns, empty in the existing rows. */
+/* Add the columns starting at old; they are empty in the existing rows. */
 static int widen(struct table *t, size_t old, struct dnn_err *err)
 {
     struct dnn_buf out = {0};
@@ -74,7 +74,7 @@ static int widen(struct table *t, size_t old, struct dnn_err *err)
     int rc = dnn_file_write(t->path, out.text, out.len, err);
     dnn_buf_free(&out);
     if (rc < 0) return rc;
-    /* The file was replaced. */
+    /* The file was replaced: open it again. */
     dnn_append_close(t->file);
     t->file = NULL;
     return dnn_append_open(t->path, false, &t->file, err);
@@ -129,7 +129,7 @@ static int add_row(struct table *t, const struct dnn_record *r, struct dnn_err *
 
 /* ---- resuming ---- */
 
-/* The header's names, and then the step of each row. */
+/* Read the names in the header, and the step of each row. */
 static int read_line(void *arg, const char *path, int64_t number, const char *line,
                      int64_t *step, struct dnn_err *err)
 {

@@ -1,4 +1,4 @@
-/* csv_read.c - a table of numbers with a header, as columns.
+/* csv_read.c - read a table of numbers with a header, as columns.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -16,7 +16,7 @@ struct dnn_csv {
     struct dnn_arena *arena;
     char **name; /* owned */
     size_t ncols, cap;
-    double *cell; /* owned; row after row while reading, then column after column */
+    double *cell; /* owned: by row while the file is read, then by column */
     size_t ncells, cellcap;
     int64_t rows;
 };

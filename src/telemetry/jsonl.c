@@ -1,4 +1,4 @@
-/* jsonl.c - records as JSON, one in a line: metrics.jsonl, and stdout for pipes.
+/* jsonl.c - records as JSON, one per line: metrics.jsonl, and stdout for pipes.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -18,7 +18,7 @@ struct jsonl {
     int64_t every;
 };
 
-/* Names have no control characters. */
+/* Write a quoted text.  Names have no control characters. */
 static void add_text(struct dnn_buf *out, const char *text)
 {
     dnn_buf_add(out, "\"");
@@ -86,8 +86,8 @@ static bool wanted_stdout(const struct dnn_telemetry_cfg *cfg)
     return cfg->json_to_stdout;
 }
 
-static int begin(const struct dnn_telemetry_cfg *cfg, struct dnn_append *file,
-                 void **self)
+static int make_sink(const struct dnn_telemetry_cfg *cfg, struct dnn_append *file,
+                     void **self)
 {
     struct jsonl *j = dnn_alloc(sizeof *j);
 
@@ -108,7 +108,7 @@ static int open_jsonl(const struct dnn_telemetry_cfg *cfg, void **self,
         rc = dnn_append_resume(path, cfg->resumed_step, read_step, NULL, err);
     if (rc == 0) rc = dnn_append_open(path, cfg->resumed_step == 0, &file, err);
     dnn_free(path);
-    return rc < 0 ? rc : begin(cfg, file, self);
+    return rc < 0 ? rc : make_sink(cfg, file, self);
 }
 
 static int open_stdout(const struct dnn_telemetry_cfg *cfg, void **self,
@@ -117,12 +117,12 @@ static int open_stdout(const struct dnn_telemetry_cfg *cfg, void **self,
     struct dnn_append *file;
 
     DNN_TRY(dnn_append_stdout(&file, err));
-    return begin(cfg, file, self);
+    return make_sink(cfg, file, self);
 }
 
 static int write_stdout(void *self, const struct dnn_record *r, struct dnn_err *err)
 {
-    fflush(stdout); /* what was printed before comes before */
+    fflush(stdout); /* keep the order with text already printed */
     return write_jsonl(self, r, err);
 }
 

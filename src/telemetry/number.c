@@ -1,4 +1,4 @@
-/* number.c - a record as a list of named numbers, and numbers as text.
+/* number.c - a record as a list of named values, and numbers as text.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -1,7 +1,7 @@
-/* outfile.c - rmldnn's pair of text files: X_train.txt and X_test.txt.
+/* outfile.c - the text files of rmldnn: X_train.txt and X_test.txt.
  *
- * X_train.txt has columns for plotting, a line per step; of X_test.txt, the first
- * number of a line is the epoch and the last its accuracy, which scripts rely on.
+ * X_train.txt has columns for plotting, a line per step.  In X_test.txt, the first
+ * number of a line is the epoch and the last one its accuracy; scripts depend on this.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -36,7 +36,7 @@ static int write_train(struct outfile *o, const struct dnn_record *r,
     return rc;
 }
 
-/* What stands for "accuracy": that itself, else Dice, else the first main metric. */
+/* The value written as "accuracy": accuracy, else Dice, else the first main metric. */
 static const double *accuracy_of(const struct dnn_record *r)
 {
     const double *value = dnn_record_find(r, "val_accuracy");
@@ -55,7 +55,7 @@ static int write_test(struct outfile *o, const struct dnn_record *r,
     const double *loss = dnn_record_find(r, "val_loss"), *accuracy = accuracy_of(r);
     struct dnn_buf line = {0};
 
-    if (loss == NULL && accuracy == NULL) return 0; /* there was no evaluation */
+    if (loss == NULL && accuracy == NULL) return 0; /* no evaluation */
     dnn_buf_add(&line, "epoch %" PRId64 " time(s) %.3f step %" PRId64 " loss %.6g",
                 r->epoch, r->seconds, r->step, loss == NULL ? NAN : *loss);
     if (accuracy != NULL) dnn_buf_add(&line, " accuracy %.6g", *accuracy);
@@ -108,7 +108,7 @@ static int read_test(void *arg, const char *path, int64_t number, const char *li
 static int open_one(const struct dnn_telemetry_cfg *cfg, const char *end,
                     dnn_line_fn *read, struct dnn_append **out, struct dnn_err *err)
 {
-    /* X.txt gives X_train.txt, as X does. */
+    /* X.txt and X both give X_train.txt. */
     size_t len = strlen(cfg->outfile), tail = strlen(".txt");
     bool txt = len > tail && strcmp(cfg->outfile + len - tail, ".txt") == 0;
     char *path = dnn_format("%.*s%s", (int)(txt ? len - tail : len), cfg->outfile, end);

@@ -21,10 +21,11 @@ struct meter {
     struct dnn_progress_how how;
     double interval;
     bool line, silent, shown;
-    double last;         /* time of the last output                               */
-    bool begun;          /* after the first record                                */
-    double begin, share; /* start time, and share of the run done before           */
-    char before[128];    /* validation metrics of the last epoch                  */
+    double last;           /* time of the last output                               */
+    bool started;          /* true after the first record                           */
+    double start;          /* time of the first record */
+    double start_fraction; /* fraction of the run done at this time */
+    char validation[128];  /* validation metrics of the last epoch                  */
 };
 
 static double now(const struct meter *m)
@@ -58,8 +59,8 @@ static void add_speed(struct dnn_buf *out, const struct dnn_record *r)
                     100 * r->comm);
 }
 
-/* How much of the run is done, 0 to 1.  Evaluation counts as the end of its epoch. */
-static double share_of(const struct dnn_record *r)
+/* The fraction of the run that is done; an evaluation is the end of its epoch. */
+static double fraction_done(const struct dnn_record *r)
 {
     double done = (double)r->epoch;
 
@@ -68,19 +69,21 @@ static double share_of(const struct dnn_record *r)
     return r->epochs > 0 ? done / (double)r->epochs : 1;
 }
 
-/* Estimated from the speed of this process, not from before a restart. */
-static void add_left(struct dnn_buf *out, const struct meter *m,
-                     const struct dnn_record *r, double t)
+/* Add the remaining time, estimated from the speed of this process only, not from
+ * before a restart. */
+static void add_remaining(struct dnn_buf *out, const struct meter *m,
+                          const struct dnn_record *r, double t)
 {
-    const double done = share_of(r) - m->share, left = 1 - share_of(r);
+    const double done = fraction_done(r) - m->start_fraction,
+                 remaining = 1 - fraction_done(r);
     char text[32];
 
-    if (!(done > 0) || !(left > 0) || !(t > m->begin)) return;
+    if (!(done > 0) || !(remaining > 0) || !(t > m->start)) return;
     dnn_buf_add(out, "%s%s left", out->len == 0 ? "" : ", ",
-                dnn_text_seconds(text, sizeof text, (t - m->begin) / done * left));
+                dnn_text_seconds(text, sizeof text, (t - m->start) / done * remaining));
 }
 
-/* ---- a terminal ---- */
+/* ---- output on a terminal ---- */
 
 static int width_of(const struct meter *m)
 {
@@ -102,22 +105,22 @@ static void hide(void *self)
     m->shown = false;
 }
 
-/* Validation metrics stay visible during the next epoch. */
-static void remember(struct meter *m, const struct dnn_record *r)
+/* Store the validation metrics, which are shown during the next epoch. */
+static void save_validation(struct meter *m, const struct dnn_record *r)
 {
     struct dnn_buf body = {0};
 
     for (int i = 0; i < r->n; i++)
         if (r->value[i].main && strncmp(r->value[i].name, "val_", 4) == 0)
             dnn_buf_add(&body, ", %s %.4g", r->value[i].name, r->value[i].value);
-    snprintf(m->before, sizeof m->before, "%s", body.len == 0 ? "" : body.text);
+    snprintf(m->validation, sizeof m->validation, "%s", body.len == 0 ? "" : body.text);
     dnn_buf_free(&body);
 }
 
-/* The bar takes the space left by the text; text that does not fit is cut. */
+/* Draw the bar in the space next to the text; text that does not fit is cut. */
 static void draw(struct meter *m, const struct dnn_record *r, double t)
 {
-    enum { LEAST = 8, MOST = 30 };
+    enum { MIN_BAR = 8, MAX_BAR = 30 };
     struct dnn_buf line = {0}, body = {0};
     const int width = width_of(m) - 1; /* some terminals wrap at the last column */
     int full = r->batches <= 0          ? 0
@@ -125,15 +128,15 @@ static void draw(struct meter *m, const struct dnn_record *r, double t)
                                         : (int)(100 * r->batch / r->batches);
 
     add_values(&body, r);
-    add_left(&body, m, r, t);
+    add_remaining(&body, m, r, t);
     add_speed(&body, r);
     dnn_buf_add(&line, "%s %" PRId64 "/%" PRId64 " ",
                 r->event == DNN_EVENT_STEP ? "epoch" : "evaluating epoch", r->epoch,
                 r->epochs);
-    if ((int)(line.len + body.len + strlen(m->before)) + LEAST + 10 <= width)
-        dnn_buf_add(&body, "%s", m->before);
+    if ((int)(line.len + body.len + strlen(m->validation)) + MIN_BAR + 10 <= width)
+        dnn_buf_add(&body, "%s", m->validation);
     int bar = width - (int)line.len - (int)body.len - 10;
-    bar = bar > MOST ? MOST : bar < LEAST ? LEAST : bar;
+    bar = bar > MAX_BAR ? MAX_BAR : bar < MIN_BAR ? MIN_BAR : bar;
     dnn_buf_add(&line, "[");
     for (int i = 0; i < bar; i++)
         dnn_buf_add(&line, "%c", i < bar * full / 100 ? '#' : '-');
@@ -146,7 +149,7 @@ static void draw(struct meter *m, const struct dnn_record *r, double t)
     dnn_buf_free(&body);
 }
 
-/* ---- a log ---- */
+/* ---- output as lines ---- */
 
 static void print_line(struct meter *m, const char *head, const struct dnn_buf *body)
 {
@@ -164,7 +167,7 @@ static void print_step(struct meter *m, const struct dnn_record *r, double t)
                 r->batch, r->batches);
     add_values(&body, r);
     add_speed(&body, r);
-    add_left(&body, m, r, t);
+    add_remaining(&body, m, r, t);
     if (body.len == 0 && r->batches > 0)
         dnn_buf_add(&body, "%" PRId64 " %%", 100 * r->batch / r->batches);
     print_line(m, head.text, &body);
@@ -181,9 +184,9 @@ static void print_epoch(struct meter *m, const struct dnn_record *r, double t)
     dnn_buf_add(&head, "epoch %" PRId64 "/%" PRId64, r->epoch, r->epochs);
     add_values(&body, r);
     add_speed(&body, r);
-    add_left(&body, m, r, t);
+    add_remaining(&body, m, r, t);
     print_line(m, head.text, &body);
-    remember(m, r);
+    save_validation(m, r);
     m->last = t;
     dnn_buf_free(&head);
     dnn_buf_free(&body);
@@ -211,11 +214,11 @@ static int write_meter(void *self, const struct dnn_record *r, struct dnn_err *e
 
     (void)err;
     if (m->silent) return 0;
-    if (!m->begun) {
-        m->begun = true;
-        m->begin = m->last = t;
-        m->share = share_of(r);
-        if (m->line) m->last -= 1; /* shown at once */
+    if (!m->started) {
+        m->started = true;
+        m->start = m->last = t;
+        m->start_fraction = fraction_done(r);
+        if (m->line) m->last -= 1; /* draw it immediately */
     }
     if (r->event == DNN_EVENT_EPOCH)
         print_epoch(m, r, t);
@@ -250,8 +253,8 @@ static int open_meter(const struct dnn_telemetry_cfg *cfg, void **self,
     m->where = m->how.where == NULL ? stderr : m->how.where;
     m->interval = cfg->interval > 0 ? cfg->interval : 10;
     m->line = m->how.form == DNN_METER_LINE ||
-              (m->how.form == DNN_METER_ASK && is_terminal(m->where));
-    m->silent = !dnn_log_wants(DNN_INFO, "telemetry");
+              (m->how.form == DNN_METER_AUTO && is_terminal(m->where));
+    m->silent = !dnn_log_enabled(DNN_INFO, "telemetry");
     *self = m;
     return 0;
 }

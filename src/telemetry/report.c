@@ -12,9 +12,11 @@
 #include <string.h>
 #include <time.h>
 
-enum { PICTURE = 64 << 20, SMALL = 200 }; /* bytes at most; points that are enlarged */
+/* Maximum bytes of a picture; pictures below this width are enlarged. */
+enum { MAX_PICTURE_BYTES = 64 << 20, SMALL_IMAGE = 200 };
 
-/* No scripts, no fonts, no other files: it opens anywhere, and prints. */
+/* The report needs no scripts, fonts or other files, so any browser can show and print
+ * it. */
 static const char style[] =
     "body{margin:0;background:#f5f6f8;color:#1f2733;font:15px/1.5 system-ui,"
     "-apple-system,\"Segoe UI\",Roboto,\"Liberation Sans\",sans-serif}\n"
@@ -73,15 +75,16 @@ static int add_image(struct dnn_buf *out, const struct dnn_report_image *image,
     char *bytes;
     size_t len;
 
-    DNN_TRY(dnn_file_read(image->png, PICTURE, &bytes, &len, err));
+    DNN_TRY(dnn_file_read(image->png, MAX_PICTURE_BYTES, &bytes, &len, err));
     if (len < 24 || memcmp(bytes, mark, 8) != 0 || number_at(bytes + 16) == 0 ||
         number_at(bytes + 20) == 0) {
         dnn_free(bytes);
         return dnn_fail(err, DNN_EDATA, "%s: is not a PNG file", image->png);
     }
     unsigned width = number_at(bytes + 16), height = number_at(bytes + 20);
-    unsigned times =
-        width < SMALL && height < 4 * SMALL ? (SMALL + width - 1) / width : 1;
+    unsigned times = width < SMALL_IMAGE && height < 4 * SMALL_IMAGE
+                         ? (SMALL_IMAGE + width - 1) / width
+                         : 1;
     dnn_buf_add(out, "<figure><img%s width=\"%u\" height=\"%u\" alt=\"",
                 times > 1 ? " class=\"small\"" : "", width * times, height * times);
     dnn_html_text(out, image->caption == NULL ? "" : image->caption);
@@ -105,7 +108,7 @@ static int add_images(struct dnn_buf *out, const struct dnn_report *r,
     return 0;
 }
 
-/* ---- the whole ---- */
+/* ---- the report ---- */
 
 static void add_head(struct dnn_buf *out, const struct dnn_report *r)
 {

@@ -7,12 +7,12 @@
 
 #include <math.h>
 
-enum { WANTED = 5 }; /* ticks */
+enum { TICKS = 5 }; /* approximate number of ticks of an axis */
 
-/* 1, 2 or 5 times a power of ten, so that a range has about so many. */
+/* The step of ticks: 1, 2 or 5 times a power of ten. */
 static double round_step(double range)
 {
-    double rough = range / WANTED, power = pow(10, floor(log10(rough)));
+    double rough = range / TICKS, power = pow(10, floor(log10(rough)));
 
     if (rough / power > 7) return 10 * power;
     if (rough / power > 3) return 5 * power;
@@ -32,13 +32,13 @@ struct dnn_axis dnn_axis_make(double low, double high, bool log, bool whole)
         if (range <= 0) axis.low -= 0.5, axis.high += 0.5;
         return axis;
     }
-    if (range <= 1e-12 * fabs(axis.high)) { /* all the same */
+    if (range <= 1e-12 * fabs(axis.high)) { /* all values are equal */
         range = log ? 1 : fabs(axis.high) > 0 ? fabs(axis.high) : 1;
         axis.low -= range / 2;
         axis.high += range / 2;
         return axis;
     }
-    /* From 0 on, if that is near. */
+    /* Start at 0, if it is near. */
     if (!log && axis.low >= 0 && axis.low < 0.35 * axis.high)
         axis.low = 0;
     else
@@ -54,7 +54,7 @@ double dnn_axis_at(const struct dnn_axis *axis, double value)
            (value - axis->low) / (axis->high - axis->low) * (axis->to - axis->from);
 }
 
-/* As many digits as needed to distinguish neighbours. */
+/* Write a label, with enough digits to distinguish it from its neighbours. */
 static void name_tick(char label[24], double value, double step)
 {
     int digits = (int)ceil(-log10(step) - 1e-9);
@@ -70,13 +70,13 @@ static void name_tick(char label[24], double value, double step)
 static int log_ticks(const struct dnn_axis *axis, double *tick,
                      char label[DNN_AXIS_TICKS][24])
 {
-    static const int within[] = {1, 2, 5};
+    static const int mantissa[] = {1, 2, 5};
     const int decades = (int)(axis->high - axis->low), every = 1 + decades / 8;
     int n = 0;
 
     for (int e = (int)floor(axis->low); e <= axis->high && n < DNN_AXIS_TICKS - 2; e++)
         for (int k = 0; k < 3; k++) {
-            double v = within[k] * pow(10, e);
+            double v = mantissa[k] * pow(10, e);
 
             if (log10(v) < axis->low - 1e-9 || log10(v) > axis->high + 1e-9) continue;
             if (k > 0 && decades >= 3) continue;

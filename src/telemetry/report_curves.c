@@ -12,14 +12,14 @@
 
 /* ---- columns ---- */
 
-/* Columns that every record has are drawn by themselves. */
+/* Whether all records have this column; it has its own chart. */
 static bool is_fixed(const char *name)
 {
-    const struct dnn_record none = {0};
+    const struct dnn_record empty = {0};
     double value;
 
-    for (int i = 0; i < dnn_record_count(&none); i++)
-        if (strcmp(dnn_record_number(&none, i, &value), name) == 0) return true;
+    for (int i = 0; i < dnn_record_count(&empty); i++)
+        if (strcmp(dnn_record_number(&empty, i, &value), name) == 0) return true;
     return false;
 }
 
@@ -28,7 +28,8 @@ static bool is_val(const char *name)
     return strncmp(name, "val_", 4) == 0;
 }
 
-/* dice_2 is class 2 of dice if there is a dice; top_5 is itself. */
+/* Whether a column is a class of a metric: dice_2 is class 2 of dice, if there is a
+ * column dice; top_5 is a metric. */
 static bool is_class(const struct dnn_csv *csv, const char *name, char family[64])
 {
     size_t len = strlen(name), n = len;
@@ -62,7 +63,7 @@ static void add_chart(struct dnn_buf *out, const struct dnn_chart *chart)
 
 /* ---- curves ---- */
 
-/* "loss" of training and evaluation. */
+/* Add a chart of a metric in training and validation. */
 static void add_metric(struct dnn_buf *out, const struct dnn_csv *csv, const char *name)
 {
     struct dnn_chart chart = {.xlabel = "epoch",
@@ -75,7 +76,7 @@ static void add_metric(struct dnn_buf *out, const struct dnn_csv *csv, const cha
     add_series(csv, &chart, "epoch", name, "training");
     add_series(csv, &chart, "epoch", val, "validation");
     if (chart.n == 1 && strcmp(chart.series[0].name, "validation") == 0)
-        snprintf(chart.title, sizeof chart.title, "%.80s", val); /* has no legend */
+        snprintf(chart.title, sizeof chart.title, "%.80s", val); /* without legend */
     add_chart(out, &chart);
 }
 
@@ -84,7 +85,7 @@ struct named {
     const char *const *name; /* or NULL */
 };
 
-/* All classes of a metric. */
+/* Add a chart of all classes of a metric. */
 static void add_classes(struct dnn_buf *out, const struct dnn_csv *csv,
                         const char *family, const struct named *classes)
 {
@@ -116,8 +117,9 @@ static void add_one(struct dnn_buf *out, const struct dnn_csv *csv, const char *
     add_chart(out, &chart);
 }
 
-/* Metrics, or classes of metrics.  They come in the order of the file; a name that was
- * drawn as the pair of another or with its family is not drawn again. */
+/* Add charts of the metrics (classes NULL) or of classes of metrics, in the order of
+ * the columns.  A validation metric is in the chart of its training metric, and each
+ * class in the chart of its metric. */
 static void add_metrics(struct dnn_buf *out, const struct dnn_csv *csv,
                         const struct named *classes)
 {
@@ -239,7 +241,7 @@ static void add_last(struct dnn_buf *out, const struct dnn_csv *csv, const char 
 
 void dnn_report_cards(struct dnn_buf *out, const struct dnn_csv *csv)
 {
-    enum { MOST = 6 };
+    enum { MAX_CARDS = 6 };
     char family[64];
     bool val = false;
     int shown = 0;
@@ -250,7 +252,7 @@ void dnn_report_cards(struct dnn_buf *out, const struct dnn_csv *csv)
     add_last(out, csv, "epoch", "epochs");
     add_last(out, csv, "step", "steps");
     add_last(out, csv, "seconds", "time");
-    for (int k = 0; k < dnn_csv_columns(csv) && shown < MOST; k++) {
+    for (int k = 0; k < dnn_csv_columns(csv) && shown < MAX_CARDS; k++) {
         const char *name = dnn_csv_name(csv, k);
 
         if (is_fixed(name) || is_class(csv, name, family) || is_val(name) != val)

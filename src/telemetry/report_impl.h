@@ -1,4 +1,4 @@
-/* report_impl.h - parts of a report.
+/* report_impl.h - declarations shared by the files of the report.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -11,11 +11,11 @@
 
 /* ---- report_text.c ---- */
 
-/* Text as HTML shows it, whatever bytes it has. */
+/* Add escaped text; it may contain any bytes. */
 void dnn_html_text(struct dnn_buf *out, const char *text);
-/* A number with a few digits: 0.0123, 12300, 1.2e-07. */
+/* Add a number with a few digits: 0.0123, 12300, 1.2e-07. */
 void dnn_html_number(struct dnn_buf *out, double value);
-/* Bytes as base64. */
+/* Add bytes as base64. */
 void dnn_html_base64(struct dnn_buf *out, const void *bytes, size_t len);
 
 /* ---- report_svg.c ---- */
@@ -32,7 +32,7 @@ struct dnn_chart {
     char title[96];
     const char *xlabel;
     bool may_log; /* large ratios are shown on a logarithmic axis         */
-    double scale; /* numbers are shown times this; 0: 1                    */
+    double scale; /* values are multiplied by this; 0: 1                   */
     int n, left_out;
     struct dnn_series series[DNN_CHART_SERIES];
 };
@@ -43,23 +43,23 @@ void dnn_chart_add(struct dnn_buf *out, const struct dnn_chart *chart);
 
 /* ---- report_axis.c ---- */
 
-/* A range of numbers on a range of points. */
+/* Maps a range of values to a range of points. */
 struct dnn_axis {
-    double low, high; /* numbers at both ends; of a logarithmic one their log10 */
-    double from, to;  /* points                                                  */
+    double low, high; /* values at both ends; if log, their log10 */
+    double from, to;  /* points                                   */
     bool log, whole;
 };
 
 struct dnn_axis dnn_axis_make(double low, double high, bool log, bool whole);
 double dnn_axis_at(const struct dnn_axis *axis, double value);
 enum { DNN_AXIS_TICKS = 24 };
-/* Returns how many ticks; NaN labels none. */
+/* Returns the number of ticks; 0 for a range that is NaN. */
 int dnn_axis_ticks(const struct dnn_axis *axis, double tick[DNN_AXIS_TICKS],
                    char label[DNN_AXIS_TICKS][24]);
 
 /* ---- report_curves.c ---- */
 
-/* Cards with the best values, and curves; names of classes, if they are known. */
+/* Add cards with the best values; add curves.  Names of classes may be NULL. */
 void dnn_report_cards(struct dnn_buf *out, const struct dnn_csv *csv);
 void dnn_report_curves(struct dnn_buf *out, const struct dnn_csv *csv, int64_t classes,
                        const char *const *name);

@@ -1,4 +1,4 @@
-/* report_svg.c - a chart of several curves as SVG, with its legend.
+/* report_svg.c - a chart of several curves as SVG, with a legend.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -17,12 +17,12 @@ enum {
     RIGHT = 16,
     TOP = 12,
     BOTTOM = 42,
-    DOTS = 60,    /* points of a curve that are marked one by one         */
-    PLAIN = 800,  /* points of a curve that are drawn as they are; of more, */
-    BUCKETS = 260 /* so many means with their ranges                      */
+    DOTS = 60,    /* with up to so many points, each point is marked      */
+    PLAIN = 800,  /* with up to so many points, each point is drawn; with */
+    BUCKETS = 260 /* more, means and ranges of so many buckets            */
 };
 
-/* Distinguishable with colour blindness, too. */
+/* These colours are distinguishable for colour-blind readers. */
 static const char *const colour[] = {"#2563eb", "#ea580c", "#16a34a", "#9333ea",
                                      "#dc2626", "#0891b2", "#ca8a04", "#db2777"};
 enum { COLOURS = sizeof colour / sizeof colour[0] };
@@ -36,7 +36,7 @@ struct plot {
 
 /* ---- ranges ---- */
 
-/* What can be drawn: beyond this, ranges would overflow. */
+/* Whether a value can be drawn: with larger values, ranges would overflow. */
 static bool usable(double value)
 {
     return fabs(value) < 1e300;
@@ -142,7 +142,7 @@ static void add_line(struct plot *p, int s, const double *x, const double *y, in
     dnn_buf_add(p->out, "\"/>\n");
 }
 
-/* With what it is when the mouse is over it; browsers do that without a script. */
+/* Add a mark per point, with its value as tooltip (the SVG element title). */
 static void add_dots(struct plot *p, int s)
 {
     const struct dnn_series *c = &p->chart->series[s];
@@ -165,7 +165,7 @@ static void add_dots(struct plot *p, int s)
     }
 }
 
-/* Means of neighbours, and behind them the band they lie in. */
+/* Draw the mean of each bucket, and behind it the range of its values as a band. */
 static void add_band(struct plot *p, int s)
 {
     const struct dnn_series *c = &p->chart->series[s];

@@ -1,4 +1,4 @@
-/* report_table.c - the facts of a run, and its confusion matrix in colours.
+/* report_table.c - the facts of a run, and its coloured confusion matrix.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHOWN = 40, WORST = 20 }; /* classes of a matrix; lines of the list below it */
+/* Maximum classes of a matrix, and rows of the list of errors. */
+enum { MAX_CLASSES = 40, MAX_ERRORS = 20 };
 
 void dnn_report_facts(struct dnn_buf *out, const char *facts)
 {
@@ -79,7 +80,8 @@ static void add_percent(struct dnn_buf *out, double part, double whole)
     dnn_buf_add(out, "</td>");
 }
 
-/* Right in blue, wrong in red, the stronger the larger the share of the row. */
+/* Correct predictions are blue, wrong ones red; darker colours are larger shares of the
+ * row. */
 static void add_cell(const struct matrix *m, int64_t row, int64_t column, double sum)
 {
     double count = m->count[row * m->n + column], share = sum > 0 ? count / sum : 0;
@@ -124,17 +126,17 @@ static void add_matrix(const struct matrix *m)
         dnn_buf_add(out, "</tr>\n");
     }
     dnn_buf_add(out, "<tr><th class=\"sum\">precision</th>");
-    double right = 0, all = 0;
+    double correct = 0, all = 0;
     for (int64_t c = 0; c < m->n; c++) {
         add_percent(out, m->count[c * m->n + c], column_sum(m, c));
-        right += m->count[c * m->n + c];
+        correct += m->count[c * m->n + c];
         all += row_sum(m, c);
     }
-    add_percent(out, right, all);
+    add_percent(out, correct, all);
     dnn_buf_add(out, "</tr>\n</table></div>\n");
 }
 
-/* ---- the worst ---- */
+/* ---- most frequent errors ---- */
 
 struct error {
     double count;
@@ -166,7 +168,7 @@ static void add_worst(const struct matrix *m)
                             "<tr><th>target</th><th>prediction</th><th>count</th>"
                             "<th>share of the target</th></tr>\n");
     }
-    for (size_t i = 0; i < n && i < WORST; i++) {
+    for (size_t i = 0; i < n && i < MAX_ERRORS; i++) {
         dnn_buf_add(m->out, "<tr><td>");
         add_class(m, list[i].row);
         dnn_buf_add(m->out, "</td><td>");
@@ -185,7 +187,7 @@ void dnn_report_confusion(struct dnn_buf *out, int64_t classes, const double *co
     struct matrix m = {out, classes, count, name};
 
     dnn_buf_add(out, "<section><h2>Confusion matrix</h2>\n");
-    if (classes <= SHOWN)
+    if (classes <= MAX_CLASSES)
         add_matrix(&m);
     else
         dnn_buf_add(out, "<p>The matrix of %" PRId64 " classes is not shown.</p>\n",

@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* How many bytes of a character begin here; 0: what is here is no UTF-8, or a control
- * character that HTML must not have. */
+/* The length in bytes of the character that starts here; 0: not UTF-8, or a control
+ * character that is not allowed in HTML. */
 static size_t character(const unsigned char *at)
 {
     uint32_t code = at[0];
@@ -27,10 +27,10 @@ static size_t character(const unsigned char *at)
     else
         return 0;
     for (size_t i = 1; i < n; i++) {
-        if ((at[i] & 0xc0) != 0x80) return 0; /* also the NUL at the end */
+        if ((at[i] & 0xc0) != 0x80) return 0; /* also at the NUL at the end */
         code = code << 6 | (at[i] & 0x3f);
     }
-    /* Too long a form, half a pair, no character, beyond the last. */
+    /* Overlong encoding, surrogate, noncharacter, or beyond the last code point. */
     if ((n == 3 && code < 0x800) || (n == 4 && code < 0x10000) || code > 0x10ffff ||
         (code >= 0xd800 && code < 0xe000) || (code & 0xfffe) == 0xfffe ||
         (code >= 0x80 && code < 0xa0))
@@ -65,7 +65,7 @@ void dnn_html_text(struct dnn_buf *out, const char *text)
             if (n > 0)
                 dnn_buf_bytes(out, at, n);
             else
-                dnn_buf_add(out, "\xef\xbf\xbd"); /* "replacement character" */
+                dnn_buf_add(out, "\xef\xbf\xbd"); /* U+FFFD, replacement character */
         }
         at += n > 0 ? n : 1;
     }

@@ -5,7 +5,7 @@
  */
 #include "telemetry/telemetry_impl.h"
 
-/* Files before the terminal. */
+/* Files come before the terminal. */
 const struct dnn_sink *const dnn_sinks[] = {
     &dnn_sink_csv,
     &dnn_sink_jsonl,

@@ -10,14 +10,14 @@
 
 #include <string.h>
 
-enum { MOST = 8 };
+enum { MAX_SINKS = 8 };
 
 struct dnn_telemetry {
     struct dnn_telemetry_cfg cfg;
-    char *dir, *outfile; /* owned: what cfg points to */
+    char *dir, *outfile; /* owned: cfg points to them */
     int n;
-    const struct dnn_sink *sink[MOST];
-    void *self[MOST];
+    const struct dnn_sink *sink[MAX_SINKS];
+    void *self[MAX_SINKS];
 };
 
 int dnn_telemetry_open(const struct dnn_telemetry_cfg *cfg, struct dnn_telemetry **out,
@@ -33,7 +33,7 @@ int dnn_telemetry_open(const struct dnn_telemetry_cfg *cfg, struct dnn_telemetry
         rc = dnn_fail(err, DNN_EUSAGE,
                       "metrics.csv, metrics.jsonl and event files need a directory");
     if (rc == 0 && t->dir != NULL) rc = dnn_file_make_dirs(t->dir, err);
-    for (int k = 0; rc == 0 && dnn_sinks[k] != NULL && t->n < MOST; k++) {
+    for (int k = 0; rc == 0 && dnn_sinks[k] != NULL && t->n < MAX_SINKS; k++) {
         if (!dnn_sinks[k]->wanted(&t->cfg)) continue;
         t->sink[t->n] = dnn_sinks[k];
         rc = dnn_sinks[k]->open(&t->cfg, &t->self[t->n], err);

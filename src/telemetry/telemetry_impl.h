@@ -1,4 +1,4 @@
-/* telemetry_impl.h - the interface of sinks, and what they share.
+/* telemetry_impl.h - the interface of sinks, and the functions they share.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -29,9 +29,10 @@ extern const struct dnn_sink *const dnn_sinks[]; /* ends with NULL */
 extern const struct dnn_sink dnn_sink_progress, dnn_sink_csv, dnn_sink_jsonl,
     dnn_sink_stdout, dnn_sink_outfile, dnn_sink_tensorboard;
 
-/* ---- number.c: a record as a list of named numbers ---- */
+/* ---- number.c: a record as a list of named values ---- */
 
-/* Epoch, batch, step, ... and then its values. */
+/* Number of values, and the name and value of one: first epoch, batch, step, ..., then
+ * record->value. */
 int dnn_record_count(const struct dnn_record *record);
 const char *dnn_record_number(const struct dnn_record *record, int i, double *value);
 /* A value by name, or NULL. */
@@ -40,35 +41,35 @@ const double *dnn_record_find(const struct dnn_record *record, const char *name)
 bool dnn_record_kept(const struct dnn_record *record, int64_t every);
 
 enum { DNN_NUMBER_TEXT = 32 };
-/* The shortest text that reads as the same number; out is returned. */
+/* The shortest text that gives the same number when it is read; returns out. */
 const char *dnn_number_text(char out[DNN_NUMBER_TEXT], double value);
 
 /* ---- append.c: files to which complete lines are appended ---- */
 
 struct dnn_append;
-/* Empty, if it is new. */
+/* Open a file for appending; fresh: start with an empty file. */
 int dnn_append_open(const char *path, bool fresh, struct dnn_append **out,
                     struct dnn_err *err);
-/* What this process prints results on. */
+/* Open a duplicate of stdout. */
 int dnn_append_stdout(struct dnn_append **out, struct dnn_err *err);
-/* All of it or, on failure, nothing. */
+/* Append bytes: all of them or, on failure, none. */
 int dnn_append_add(struct dnn_append *file, const void *bytes, size_t len,
                    struct dnn_err *err);
 bool dnn_append_empty(const struct dnn_append *file);
 int dnn_append_flush(struct dnn_append *file, struct dnn_err *err);
 void dnn_append_close(struct dnn_append *file); /* NULL is fine */
 
-/* The step of a line: 1 if it is always kept (a header), 0 and its step, or an error.
- * number counts from 1; the line ends with a NUL. */
+/* Get the step of a line.  Returns 0 and *step; 1 if the line is always kept (a
+ * header); or an error.  number is the line number, from 1; line ends with NUL. */
 typedef int dnn_line_fn(void *arg, const char *path, int64_t number, const char *line,
                         int64_t *step, struct dnn_err *err);
-/* Drop lines after a step and an incomplete last one; the file need not exist. */
+/* Remove lines after a step and an incomplete last line; the file need not exist. */
 int dnn_append_resume(const char *path, int64_t step, dnn_line_fn *fn, void *arg,
                       struct dnn_err *err);
 
 /* ---- csv_read.c ---- */
 
-/* Cut the next field off a line, in place, quotes undone; NULL past the end. */
+/* The next field of a line, without quotes; NULL past the end.  Changes the line. */
 char *dnn_csv_cut(char **at);
 enum { DNN_CSV_LIMIT = 1 << 30 };
 

@@ -28,7 +28,7 @@ enum { BUCKETS = 64 };
 
 struct board {
     const struct dnn_telemetry_cfg *cfg;
-    struct dnn_append *train, *val; /* the second once there is something for it */
+    struct dnn_append *train, *val; /* val is NULL until its first value */
 };
 
 static double wall_time(void)
@@ -41,7 +41,7 @@ static double wall_time(void)
 
 /* ---- events ---- */
 
-/* An event that has one field besides time and step. */
+/* Add an event with one field in addition to time and step. */
 static int add_event(struct dnn_append *file, int64_t step, int field,
                      const struct dnn_buf *what, struct dnn_err *err)
 {
@@ -57,7 +57,8 @@ static int add_event(struct dnn_append *file, int64_t step, int field,
     return rc;
 }
 
-/* The first events: file format, and the step from which older files are invalid. */
+/* Add the first events: file format, and the step from which older files are invalid
+ * (resumed). */
 static int add_start(struct dnn_append *file, int64_t resumed, struct dnn_err *err)
 {
     struct dnn_buf version = {0}, session = {0};
@@ -73,7 +74,7 @@ static int add_start(struct dnn_append *file, int64_t resumed, struct dnn_err *e
     return rc;
 }
 
-/* Event files of that second that are there already. */
+/* Number of existing event files that were created in this second. */
 static int count_files(const char *dir, int64_t second)
 {
     char start[64];
@@ -88,7 +89,8 @@ static int count_files(const char *dir, int64_t second)
     return n;
 }
 
-/* Names sort by start time, the order in which TensorBoard reads them. */
+/* Open a new event file.  The order of names is the order of start times, in which
+ * TensorBoard reads the files. */
 static int open_events(const struct dnn_telemetry_cfg *cfg, const char *run,
                        struct dnn_append **out, struct dnn_err *err)
 {
@@ -124,7 +126,7 @@ static void add_scalar(struct dnn_buf *summary, const char *group, const char *n
     dnn_free(tag);
 }
 
-/* Counters are not drawn. */
+/* Whether a name is a counter, which is not written. */
 static bool is_counter(const char *name)
 {
     static const char *const counter[] = {"epoch", "batch", "step", "seconds"};
@@ -182,7 +184,8 @@ struct spread {
     double limit[BUCKETS], count[BUCKETS];
 };
 
-/* Equal buckets from the least to the largest; false if nothing is finite. */
+/* Count the values in buckets of equal width from minimum to maximum; false if no value
+ * is finite. */
 static bool measure(const float *value, int64_t n, struct spread *s)
 {
     s->min = INFINITY, s->max = -INFINITY;
@@ -215,7 +218,7 @@ static int write_histogram(void *self, const char *name, int64_t step,
     struct dnn_buf h = {0};
 
     if (!measure(value, n, &s)) return 0;
-    /* One bucket if all are the same. */
+    /* One bucket if all values are equal. */
     size_t from = s.min < s.max ? 0 : BUCKETS - 1;
     dnn_wire_double(&h, MIN, s.min);
     dnn_wire_double(&h, MAX, s.max);

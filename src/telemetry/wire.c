@@ -1,4 +1,4 @@
-/* wire.c - what event files are made of: protocol buffers in TFRecord frames.
+/* wire.c - the format of event files: protocol buffers in TFRecord frames.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* How a field's value is written. */
+/* Wire types of protocol buffers. */
 enum { VARINT = 0, EIGHT_BYTES = 1, LENGTH = 2, FOUR_BYTES = 5 };
 
 static void add_varint(struct dnn_buf *out, uint64_t value)
@@ -32,7 +32,7 @@ static void add_key(struct dnn_buf *out, int field, int type)
     add_varint(out, (uint64_t)field << 3 | (uint64_t)type);
 }
 
-/* Lowest byte first, whatever the machine. */
+/* Little-endian, on any machine. */
 static void add_fixed(struct dnn_buf *out, uint64_t bits, size_t n)
 {
     unsigned char byte[8];

@@ -1,5 +1,4 @@
-/* bind.c - bind the process, its threads and its memory as mapped, and check the
- * result.
+/* bind.c - bind the process, its threads and its memory, and check the result.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -13,27 +12,27 @@
 #include <stdio.h>
 #include <string.h>
 
-/* One thread of the team, on its own PU or on all of the place. */
+/* Bind the calling thread of the team, to its own PU or to all PUs of the place. */
 static bool bind_thread(hwloc_topology_t hw, const struct dnn_place *p, int thread)
 {
-    struct dnn_topo_set want = {{0}}, got = {{0}};
+    struct dnn_topo_set wanted = {{0}}, got = {{0}};
     hwloc_bitmap_t read = hwloc_bitmap_alloc();
 
     if (p->pu[thread] < 0)
-        want = p->pus;
+        wanted = p->pus;
     else
-        dnn_topo_add(&want, p->pu[thread]);
-    hwloc_bitmap_t map = dnn_topo_to_bitmap(&want);
+        dnn_topo_add(&wanted, p->pu[thread]);
+    hwloc_bitmap_t map = dnn_topo_to_bitmap(&wanted);
     hwloc_set_cpubind(hw, map, HWLOC_CPUBIND_THREAD);
     if (hwloc_get_cpubind(hw, read, HWLOC_CPUBIND_THREAD) == 0)
         dnn_topo_from_bitmap(&got, read);
     hwloc_bitmap_free(read);
     hwloc_bitmap_free(map);
-    return dnn_topo_same(&want, &got);
+    return dnn_topo_same(&wanted, &got);
 }
 
-/* New pages come from the thread's NUMA nodes while they have any.  Linux keeps
- * this per thread. */
+/* Allocate new pages on the thread's NUMA nodes.  The memory policy of Linux is per
+ * thread. */
 static bool bind_memory(hwloc_topology_t hw, const struct dnn_place *p, int *error)
 {
     hwloc_bitmap_t nodes = dnn_topo_to_bitmap(&p->numas);
@@ -52,7 +51,7 @@ static void bind_process(hwloc_topology_t hw, const struct dnn_place *p,
 
     if (hwloc_set_cpubind(hw, map, HWLOC_CPUBIND_PROCESS) < 0 &&
         hwloc_set_cpubind(hw, map, HWLOC_CPUBIND_THREAD) < 0)
-        snprintf(b->why, sizeof b->why, "%s", strerror(errno));
+        snprintf(b->reason, sizeof b->reason, "%s", strerror(errno));
     if (hwloc_get_cpubind(hw, read, HWLOC_CPUBIND_PROCESS) == 0 ||
         hwloc_get_cpubind(hw, read, HWLOC_CPUBIND_THREAD) == 0)
         dnn_topo_from_bitmap(&b->pus, read);
@@ -69,12 +68,12 @@ static void bind_team(hwloc_topology_t hw, const struct dnn_place *p,
 #pragma omp parallel num_threads(p->threads) reduction(+ : pinned, local, threads)     \
     reduction(max : error)
     {
-        int refused = 0;
+        int failed = 0;
 
         pinned += bind_thread(hw, p, omp_get_thread_num());
-        local += bind_memory(hw, p, &refused);
+        local += bind_memory(hw, p, &failed);
         threads += 1;
-        error = refused;
+        error = failed;
     }
     b->threads = threads;
     b->pinned = pinned;
@@ -95,7 +94,7 @@ int dnn_topo_bind(struct dnn_topo *topo, enum dnn_topo_policy policy,
     omp_set_num_threads(place->threads);
     bound->threads = place->threads;
     if (policy == DNN_BIND_OFF) return 0;
-    bound->asked = 1;
+    bound->requested = 1;
     bind_process(topo->hw, place, bound);
     bind_team(topo->hw, place, bound);
     if (!bound->exact || bound->pinned < bound->threads)
@@ -103,7 +102,8 @@ int dnn_topo_bind(struct dnn_topo *topo, enum dnn_topo_policy policy,
             DNN_WARN, "topo",
             "ranks cannot be bound to their cores (%s); --bind off silences this "
             "warning",
-            bound->why[0] != '\0' ? bound->why : "the system ignores the request");
+            bound->reason[0] != '\0' ? bound->reason
+                                     : "the system ignores the request");
     return 0;
 }
 

@@ -1,4 +1,4 @@
-/* gpu.c - which GPUs there are, which a rank may see, which is nearest.
+/* gpu.c - find the GPUs of a node, those visible to a rank, and the nearest one.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -11,9 +11,9 @@
 
 enum { NVIDIA = 0x10de, DISPLAY = 0x03 };
 
-/* The number of a device on this node, which it gets if it has none; -1 if
- * there are too many. */
-static int number_of(struct dnn_topo *t, hwloc_obj_t device)
+/* The number of a device on this node; it is added if it is new; -1 if there are too
+ * many. */
+static int add_device(struct dnn_topo *t, hwloc_obj_t device)
 {
     for (int i = 0; i < t->ngpus; i++)
         if (t->gpu[i].device == device) return i;
@@ -31,8 +31,8 @@ static long library_number(hwloc_obj_t os)
                : strtol(os->name + strcspn(os->name, "0123456789"), NULL, 10);
 }
 
-/* The device a driver library calls by this number, or NULL.  hwloc lists them
- * along the tree, which need not be the library's order. */
+/* The device with this number in a driver library, or NULL.  hwloc lists devices in the
+ * order of its tree, which may differ from the library's. */
 static hwloc_obj_t find_os(const struct dnn_topo *t, const char *library, int number)
 {
     hwloc_obj_t os = NULL;
@@ -44,18 +44,19 @@ static hwloc_obj_t find_os(const struct dnn_topo *t, const char *library, int nu
     return os;
 }
 
-/* What a driver library shows this process, in the order of its numbers. */
-static void find_seen(struct dnn_topo *t, const char *library)
+/* The devices that a driver library shows to this process, in its numbering. */
+static void find_visible(struct dnn_topo *t, const char *library)
 {
     hwloc_obj_t os;
 
-    while (t->nseen < DNN_TOPO_GPUS && (os = find_os(t, library, t->nseen)) != NULL) {
+    while (t->nvisible < DNN_TOPO_GPUS &&
+           (os = find_os(t, library, t->nvisible)) != NULL) {
         bool on_bus = os->parent->type == HWLOC_OBJ_PCI_DEVICE;
-        int n = number_of(t, on_bus ? os->parent : os);
+        int n = add_device(t, on_bus ? os->parent : os);
 
         if (n < 0) return;
         t->gpu[n].uuid = hwloc_obj_get_info_by_name(os, "NVIDIAUUID");
-        t->seen[t->nseen++] = (int16_t)n;
+        t->visible[t->nvisible++] = (int16_t)n;
     }
 }
 
@@ -72,10 +73,10 @@ static int by_bus(const void *a, const void *b)
     return (int)x->func - (int)y->func;
 }
 
-/* The bus shows the same devices to all ranks of a node, whatever their control
- * groups hide, so its order gives the numbers ranks agree on.  What a process
- * may use is what NVML lists (it also knows UUIDs), else CUDA (which has already
- * applied CUDA_VISIBLE_DEVICES when it answers), else everything on the bus. */
+/* All ranks of a node see the same devices on the PCI bus, independent of their
+ * cgroups, so GPUs are numbered in the order of the bus.  A process may use the GPUs
+ * that NVML lists (with UUIDs), else those of CUDA (which has already applied
+ * CUDA_VISIBLE_DEVICES), else all on the bus. */
 void dnn_topo_find_gpus(struct dnn_topo *topo)
 {
     hwloc_obj_t pci = NULL;
@@ -83,16 +84,16 @@ void dnn_topo_find_gpus(struct dnn_topo *topo)
     while ((pci = hwloc_get_next_pcidev(topo->hw, pci)) != NULL)
         if (pci->attr->pcidev.vendor_id == NVIDIA &&
             pci->attr->pcidev.class_id >> 8 == DISPLAY)
-            number_of(topo, pci);
+            add_device(topo, pci);
     qsort(topo->gpu, (size_t)topo->ngpus, sizeof *topo->gpu, by_bus);
-    find_seen(topo, "NVML");
-    if (topo->nseen == 0) {
-        find_seen(topo, "CUDA");
-        topo->filtered = topo->real && topo->nseen > 0;
+    find_visible(topo, "NVML");
+    if (topo->nvisible == 0) {
+        find_visible(topo, "CUDA");
+        topo->filtered = topo->real && topo->nvisible > 0;
     }
-    if (topo->nseen == 0)
-        for (; topo->nseen < topo->ngpus; topo->nseen++)
-            topo->seen[topo->nseen] = (int16_t)topo->nseen;
+    if (topo->nvisible == 0)
+        for (; topo->nvisible < topo->ngpus; topo->nvisible++)
+            topo->visible[topo->nvisible] = (int16_t)topo->nvisible;
 }
 
 /* The GPU of one entry of CUDA_VISIBLE_DEVICES, or -1. */
@@ -102,13 +103,13 @@ static int gpu_named(const struct dnn_topo *topo, const char *name, size_t len)
         char *end;
         long n = strtol(name, &end, 10);
 
-        return end == name + len && n < topo->nseen ? topo->seen[n] : -1;
+        return end == name + len && n < topo->nvisible ? topo->visible[n] : -1;
     }
-    if (len < 5) return -1; /* at least one digit behind "GPU-" */
-    for (int i = 0; i < topo->nseen; i++) {
-        const char *uuid = topo->gpu[topo->seen[i]].uuid;
+    if (len < 5) return -1; /* at least one digit after "GPU-" */
+    for (int i = 0; i < topo->nvisible; i++) {
+        const char *uuid = topo->gpu[topo->visible[i]].uuid;
 
-        if (uuid != NULL && strncmp(uuid, name, len) == 0) return topo->seen[i];
+        if (uuid != NULL && strncmp(uuid, name, len) == 0) return topo->visible[i];
     }
     return -1;
 }
@@ -118,8 +119,8 @@ void dnn_topo_visible_gpus(const struct dnn_topo *topo, const char *visible,
 {
     request->ngpus = 0;
     if (visible == NULL || topo->filtered) {
-        for (; request->ngpus < topo->nseen; request->ngpus++)
-            request->gpu[request->ngpus] = topo->seen[request->ngpus];
+        for (; request->ngpus < topo->nvisible; request->ngpus++)
+            request->gpu[request->ngpus] = topo->visible[request->ngpus];
         return;
     }
     /* As in CUDA, the first invalid entry ends the list. */
@@ -134,12 +135,12 @@ void dnn_topo_visible_gpus(const struct dnn_topo *topo, const char *visible,
     }
 }
 
-/* The NUMA nodes and packages of some PUs. */
-static void homes(const struct dnn_topo *topo, const struct dnn_topo_set *pus,
-                  struct dnn_topo_set *numas, struct dnn_topo_set *packages)
+/* Add the NUMA nodes and packages of some PUs. */
+static void add_locality(const struct dnn_topo *topo, const struct dnn_topo_set *pus,
+                         struct dnn_topo_set *numas, struct dnn_topo_set *packages)
 {
     for (int i = 0; i < topo->ncores; i++) {
-        if (!dnn_topo_meet(&topo->core[i].pus, pus, NULL)) continue;
+        if (!dnn_topo_intersect(&topo->core[i].pus, pus, NULL)) continue;
         dnn_topo_add(numas, topo->core[i].numa);
         dnn_topo_add(packages, topo->core[i].package);
     }
@@ -154,14 +155,14 @@ static int distance(const struct dnn_topo *topo, int gpu,
 
     if (gpu < 0 || gpu >= topo->ngpus) return 2;
     dnn_topo_from_bitmap(&near, topo->gpu[gpu].near->cpuset);
-    homes(topo, pus, &our_numas, &our_packages);
-    homes(topo, &near, &its_numas, &its_packages);
-    if (dnn_topo_meet(&our_numas, &its_numas, NULL)) return 0;
-    return dnn_topo_meet(&our_packages, &its_packages, NULL) ? 1 : 2;
+    add_locality(topo, pus, &our_numas, &our_packages);
+    add_locality(topo, &near, &its_numas, &its_packages);
+    if (dnn_topo_intersect(&our_numas, &its_numas, NULL)) return 0;
+    return dnn_topo_intersect(&our_packages, &its_packages, NULL) ? 1 : 2;
 }
 
-/* The index into request->gpu of one used less than limit and not farther than
- * far, or -1. */
+/* The index into request->gpu of a GPU used by less than limit ranks and with a
+ * distance of at most far; or -1. */
 static int pick(const struct dnn_topo *topo, const struct dnn_topo_request *request,
                 const struct dnn_topo_set *pus, const int *used, int limit, int far)
 {
@@ -182,8 +183,8 @@ void dnn_topo_share_gpus(const struct dnn_topo *topo, int n,
         gpu[r] = -1;
         if (requests[r]->ngpus > 0) left++;
     }
-    /* Near pairs first, so that a rank without a GPU of its own does not take
-     * its neighbour's while another is free. */
+    /* Nearest pairs first, so that a rank without a near GPU does not take that of
+     * another rank while others are unused. */
     for (int limit = 1; left > 0; limit++)
         for (int far = 0; far <= 2; far++)
             for (int r = 0; r < n; r++) {

@@ -1,4 +1,4 @@
-/* machine.c - a machine, real, recorded or described, as the map needs it.
+/* machine.c - read the topology of a machine: this one, a recorded or a described one.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -30,8 +30,8 @@ static int numa_of(hwloc_topology_t hw, hwloc_const_cpuset_t cpus)
     return -1;
 }
 
-/* hwloc numbers cores by locality: neighbours in the list are neighbours in the
- * machine, which is all that the map relies on. */
+/* hwloc numbers cores by locality: consecutive cores are neighbours in the machine. The
+ * map relies only on this. */
 static int find_cores(struct dnn_topo *t, struct dnn_err *err)
 {
     int depth = hwloc_get_type_or_below_depth(t->hw, HWLOC_OBJ_CORE);
@@ -52,9 +52,9 @@ static int find_cores(struct dnn_topo *t, struct dnn_err *err)
     return 0;
 }
 
-/* An OpenMP library configured to bind (OMP_PROC_BIND) has pinned this thread before
- * main() began; its places are cut from the mask the process was started with,
- * so together they give that mask back. */
+/* With OMP_PROC_BIND, the OpenMP library has pinned this thread before main().  Its
+ * places are parts of the mask that the process was started with, so their union is
+ * that mask. */
 static void add_openmp_places(struct dnn_topo_set *granted)
 {
     for (int p = 0; p < omp_get_num_places(); p++) {
@@ -68,9 +68,9 @@ static void add_openmp_places(struct dnn_topo_set *granted)
     }
 }
 
-/* What the process may run on: its affinity mask, or all that the system allows
- * where masks cannot be read. */
-static void find_grant(struct dnn_topo *t)
+/* The granted CPUs: the affinity mask of the process, or all CPUs allowed by the system
+ * if masks cannot be read. */
+static void find_granted(struct dnn_topo *t)
 {
     hwloc_bitmap_t map = hwloc_bitmap_alloc();
     struct dnn_topo_set all = {{0}};
@@ -79,50 +79,50 @@ static void find_grant(struct dnn_topo *t)
     if (t->real && hwloc_get_cpubind(t->hw, map, HWLOC_CPUBIND_THREAD) == 0) {
         dnn_topo_from_bitmap(&t->granted, map);
         add_openmp_places(&t->granted);
-        dnn_topo_meet(&t->granted, &all, &t->granted);
+        dnn_topo_intersect(&t->granted, &all, &t->granted);
     }
     if (dnn_topo_count(&t->granted) == 0) t->granted = all;
     hwloc_bitmap_free(map);
 }
 
-/* Discoveries that only start other people's drivers: what we want to know of a
- * GPU comes from NVML or CUDA, and from the bus, which hwloc also reads from the
- * kernel without a library's help (libpciaccess, "pci", which leaks). */
-static const char *const unwanted[] = {"opencl", "gl",  "levelzero",
-                                       "rsmi",   "pci", NULL};
+/* hwloc components that are not needed and only load other drivers: GPUs are found by
+ * NVML or CUDA and on the PCI bus, which hwloc also reads from the kernel without
+ * libpciaccess ("pci", which leaks memory). */
+static const char *const blacklist[] = {"opencl", "gl",  "levelzero",
+                                        "rsmi",   "pci", NULL};
 
 static int load(struct dnn_topo *t, const char *what, struct dnn_err *err)
 {
-    /* All ranks of a node must see the same machine, whatever their control
-     * groups hide; the granted masks tell what may be used. */
+    /* All ranks of a node must see the same machine, independent of their cgroups; the
+     * granted masks contain what may be used. */
     unsigned long flags = t->real ? HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED : 0;
 
-    for (int i = 0; unwanted[i] != NULL; i++)
+    for (int i = 0; blacklist[i] != NULL; i++)
         hwloc_topology_set_components(t->hw, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST,
-                                      unwanted[i]);
+                                      blacklist[i]);
     hwloc_topology_set_io_types_filter(t->hw, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
     if (hwloc_topology_set_flags(t->hw, flags) < 0 || hwloc_topology_load(t->hw) < 0)
         return dnn_fail(err, DNN_EIO, "hwloc cannot load %s: %s", what,
                         strerror(errno));
     DNN_TRY(find_cores(t, err));
-    find_grant(t);
+    find_granted(t);
     dnn_topo_find_gpus(t);
     return 0;
 }
 
-/* where chooses what is loaded and gets its text; NULL: this machine. */
-static int make(int (*where)(hwloc_topology_t, const char *), const char *text,
+/* set_source is called with text; NULL: this machine. */
+static int make(int (*set_source)(hwloc_topology_t, const char *), const char *text,
                 const char *what, struct dnn_topo **out, struct dnn_err *err)
 {
     struct dnn_topo *t = dnn_alloc(sizeof *t);
     int rc = 0;
 
-    t->real = where == NULL;
+    t->real = set_source == NULL;
     if (hwloc_topology_init(&t->hw) < 0) {
         dnn_free(t);
         return dnn_fail(err, DNN_EIO, "hwloc cannot start: %s", strerror(errno));
     }
-    if (where != NULL && where(t->hw, text) < 0)
+    if (set_source != NULL && set_source(t->hw, text) < 0)
         rc = dnn_fail(err, DNN_EUSAGE, "hwloc cannot parse %s", what);
     if (rc == 0) rc = load(t, what, err);
     if (rc < 0) {

@@ -1,9 +1,9 @@
-/* map.c - map ranks to cores: topology and requests in, places out.
+/* map.c - map ranks to cores.
  *
- * Ranks with masks of their own stay in them.  Ranks that share one mask divide
- * its cores evenly, to within one core, because ranks that wait for each other
- * are as fast as the smallest; among the even divisions it takes the one that
- * crosses the fewest packages and NUMA nodes.
+ * A rank with its own mask gets all of it.  Ranks that share one mask divide its cores
+ * evenly (numbers differ by at most one), because the slowest rank determines the
+ * speed; among these divisions the one that crosses the fewest package and NUMA
+ * boundaries is used.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -19,18 +19,18 @@ struct node {
     const struct dnn_topo *topo;
     int n, me;
     const struct dnn_topo_request **request; /* owned array [n]                    */
-    struct dnn_topo_set *pus;                /* owned [n]: the answer              */
-    int *turn; /* owned [n]: of ranks on the same single core, which one     */
+    struct dnn_topo_set *pus;                /* owned [n]: the result              */
+    int *turn; /* owned [n]: index among the ranks on the same single core   */
 };
 
-/* Some cores of a machine, in its order. */
+/* Some cores of a machine, in order of locality. */
 struct cores {
     int n;
     int *at;    /* owned [n]: indices into topo->core                        */
-    int *cross; /* owned [n]: cost of boundaries up to this core             */
+    int *cross; /* owned [n]: total cost of boundaries before this core      */
 };
 
-/* Leaving a package costs more than leaving all of its NUMA nodes. */
+/* Crossing a package boundary costs more than all NUMA boundaries in it. */
 enum { PACKAGE_COST = 1000, NUMA_COST = 1 };
 
 static struct cores cores_in(const struct dnn_topo *topo,
@@ -42,14 +42,14 @@ static struct cores cores_in(const struct dnn_topo *topo,
     c.at = dnn_alloc(bytes);
     c.cross = dnn_alloc(bytes);
     for (int i = 0; i < topo->ncores; i++) {
-        if (!dnn_topo_meet(&topo->core[i].pus, mask, NULL)) continue;
+        if (!dnn_topo_intersect(&topo->core[i].pus, mask, NULL)) continue;
         if (c.n > 0) {
-            const struct dnn_topo_core *was = &topo->core[c.at[c.n - 1]];
-            const struct dnn_topo_core *now = &topo->core[i];
+            const struct dnn_topo_core *previous = &topo->core[c.at[c.n - 1]];
+            const struct dnn_topo_core *next = &topo->core[i];
 
             c.cross[c.n] = c.cross[c.n - 1] +
-                           (was->package != now->package ? PACKAGE_COST : 0) +
-                           (was->numa != now->numa ? NUMA_COST : 0);
+                           (previous->package != next->package ? PACKAGE_COST : 0) +
+                           (previous->numa != next->numa ? NUMA_COST : 0);
         }
         c.at[c.n++] = i;
     }
@@ -62,21 +62,22 @@ static void free_cores(struct cores *c)
     dnn_free(c->cross);
 }
 
-/* How many boundaries the cores [from, from + n) span, weighted. */
+/* Cost of the boundaries between the cores [from, from + n). */
 static int cost(const struct cores *c, int from, int n)
 {
     return n < 2 ? 0 : c->cross[from + n - 1] - c->cross[from];
 }
 
-/* Cut c into k runs of q or q + 1 cores such that the runs cross as little as
- * possible: cheapest[j][x] is the best cost of the first j runs if x of them
- * got an extra core.  Where two are equal, earlier ranks get the extra. */
-static void cut(const struct cores *c, int k, int *size)
+/* Divide c into k runs of q or q + 1 cores with the lowest total cost, by dynamic
+ * programming: cheapest[j][x] is the lowest cost of the runs from j on if x of the
+ * first j runs have an extra core.  If costs are equal, earlier ranks get the extra
+ * core. */
+static void divide(const struct cores *c, int k, int *size)
 {
     int q = c->n / k, extra = c->n % k, row = extra + 1;
     int *cheapest = dnn_alloc((size_t)(k + 1) * (size_t)row * sizeof *cheapest);
 
-    /* From the end, so that walking forward can prefer the early extra. */
+    /* From the last run to the first; then the sizes are chosen from the first on. */
     for (int j = k - 1; j >= 0; j--)
         for (int x = 0; x <= extra; x++) {
             int from = j * q + x, best = -1;
@@ -103,47 +104,47 @@ static void cut(const struct cores *c, int k, int *size)
     dnn_free(cheapest);
 }
 
-/* Give core number at, as far as the mask allows. */
-static void give(const struct dnn_topo *topo, int at, const struct dnn_topo_set *mask,
-                 struct dnn_topo_set *pus)
+/* Add the PUs of core number at that are in the mask. */
+static void add_core(const struct dnn_topo *topo, int at,
+                     const struct dnn_topo_set *mask, struct dnn_topo_set *pus)
 {
     struct dnn_topo_set both;
 
-    dnn_topo_meet(&topo->core[at].pus, mask, &both);
+    dnn_topo_intersect(&topo->core[at].pus, mask, &both);
     for (size_t w = 0; w < sizeof both.word / sizeof *both.word; w++)
         pus->word[w] |= both.word[w];
 }
 
-/* Divide one mask among the k ranks who[0..k). */
-static void split(struct node *node, const int *who, int k)
+/* Divide one mask among the k ranks ranks[0..k). */
+static void split(struct node *node, const int *ranks, int k)
 {
-    const struct dnn_topo_set *mask = &node->request[who[0]]->granted;
+    const struct dnn_topo_set *mask = &node->request[ranks[0]]->granted;
     struct cores c = cores_in(node->topo, mask);
 
     if (c.n < k) {
         for (int i = 0; i < k; i++) {
             int mine = (int)((int64_t)i * c.n / k);
 
-            give(node->topo, c.at[mine], mask, &node->pus[who[i]]);
+            add_core(node->topo, c.at[mine], mask, &node->pus[ranks[i]]);
             for (int j = i - 1; j >= 0 && (int64_t)j * c.n / k == mine; j--)
-                node->turn[who[i]]++;
+                node->turn[ranks[i]]++;
         }
     } else {
         int *size = dnn_alloc((size_t)k * sizeof *size);
 
-        cut(&c, k, size);
+        divide(&c, k, size);
         for (int i = 0, at = 0; i < k; i++)
             for (int end = at + size[i]; at < end; at++)
-                give(node->topo, c.at[at], mask, &node->pus[who[i]]);
+                add_core(node->topo, c.at[at], mask, &node->pus[ranks[i]]);
         dnn_free(size);
     }
     free_cores(&c);
 }
 
-/* Who gets which PUs, on the whole node. */
+/* Set the PUs of all ranks of the node. */
 static void share(struct node *node)
 {
-    int *who = dnn_alloc((size_t)node->n * sizeof *who);
+    int *ranks = dnn_alloc((size_t)node->n * sizeof *ranks);
     bool *done = dnn_alloc((size_t)node->n * sizeof *done);
 
     for (int r = 0; r < node->n; r++) {
@@ -157,12 +158,12 @@ static void share(struct node *node)
         for (int s = r; s < node->n; s++)
             if (node->request[s]->policy == DNN_BIND_AUTO &&
                 dnn_topo_same(&node->request[s]->granted, &node->request[r]->granted)) {
-                who[k++] = s;
+                ranks[k++] = s;
                 done[s] = true;
             }
-        split(node, who, k);
+        split(node, ranks, k);
     }
-    dnn_free(who);
+    dnn_free(ranks);
     dnn_free(done);
 }
 
@@ -176,7 +177,7 @@ static void fill_memory(const struct dnn_topo *topo, struct dnn_place *p)
         struct dnn_topo_set near = {{0}};
 
         dnn_topo_from_bitmap(&near, numa->cpuset);
-        if (!dnn_topo_meet(&near, &p->pus, NULL)) continue;
+        if (!dnn_topo_intersect(&near, &p->pus, NULL)) continue;
         dnn_topo_add(&p->numas, (int)numa->os_index);
         p->local_memory += numa->attr->numanode.local_memory;
     }
@@ -184,7 +185,7 @@ static void fill_memory(const struct dnn_topo *topo, struct dnn_place *p)
     p->total_memory = machine->total_memory;
 }
 
-/* So many threads; see enum dnn_topo_want. */
+/* The number of threads; see enum dnn_topo_want. */
 static int threads_for(const struct dnn_topo *topo,
                        const struct dnn_topo_request *request, const struct cores *c,
                        const struct dnn_topo_set *pus)
@@ -196,15 +197,15 @@ static int threads_for(const struct dnn_topo *topo,
     for (int cpus = 0; cores < c->n && cpus < request->threads; cores++) {
         struct dnn_topo_set both;
 
-        dnn_topo_meet(&topo->core[c->at[cores]].pus, pus, &both);
+        dnn_topo_intersect(&topo->core[c->at[cores]].pus, pus, &both);
         cpus += dnn_topo_count(&both);
     }
     return cores;
 }
 
-/* One PU per thread: first PUs of the cores, then second ones if threads are
- * more than cores, then all over again.  Fewer threads than cores take the
- * neighbours that cross the least. */
+/* Set one PU per thread: the first PU of each core, then the second ones if there are
+ * more threads than cores, then from the beginning.  With fewer threads than cores, the
+ * consecutive cores with the lowest cost are used. */
 static void pin(const struct dnn_topo *topo, const struct cores *c, int turn,
                 struct dnn_place *p)
 {
@@ -220,7 +221,7 @@ static void pin(const struct dnn_topo *topo, const struct cores *c, int turn,
             struct dnn_topo_set own;
             int pu = 0;
 
-            dnn_topo_meet(&topo->core[c->at[i]].pus, &p->pus, &own);
+            dnn_topo_intersect(&topo->core[c->at[i]].pus, &p->pus, &own);
             while (pu < DNN_TOPO_PUS &&
                    (!dnn_topo_has(&own, pu) || dnn_topo_has(&given, pu)))
                 pu++;
@@ -240,7 +241,7 @@ static void fill(const struct node *node, struct dnn_place *p)
     const struct dnn_topo *topo = node->topo;
     const struct dnn_topo_request *request = node->request[node->me];
 
-    /* All bytes are set, padding too, because places are sent as bytes. */
+    /* Clear all bytes, also padding, because places are sent as bytes. */
     memset(p, 0, sizeof *p);
     p->pus = node->pus[node->me];
     struct cores c = cores_in(topo, &p->pus);
@@ -260,7 +261,7 @@ static void fill(const struct node *node, struct dnn_place *p)
     free_cores(&c);
 }
 
-/* The ranks on our host, and whether their masks make sense here. */
+/* Find the ranks on our host, and check their masks. */
 static int gather(struct node *node, const struct dnn_topo_request *requests,
                   int nrequests, int me, struct dnn_err *err)
 {
@@ -269,7 +270,7 @@ static int gather(struct node *node, const struct dnn_topo_request *requests,
     dnn_topo_from_bitmap(&all, hwloc_topology_get_topology_cpuset(node->topo->hw));
     for (int r = 0; r < nrequests; r++) {
         if (strcmp(requests[r].host, requests[me].host) != 0) continue;
-        if (!dnn_topo_meet(&requests[r].granted, &all, NULL))
+        if (!dnn_topo_intersect(&requests[r].granted, &all, NULL))
             return dnn_fail(
                 err, DNN_EUSAGE,
                 "rank %d on %s: none of its granted CPUs exists on this machine", r,

@@ -12,20 +12,20 @@
 #include <stdio.h>
 #include <string.h>
 
-/* More pairs than this on one node are only counted. */
+/* Messages about pairs of ranks per node; more are only counted. */
 enum { MAX_PAIRS = 4 };
 
-struct job {
+struct check {
     const struct dnn_topo_request *request;
     const struct dnn_place *place;
     int n;
-    bool *mark; /* owned [n]: the ranks a message is about */
+    bool *mark; /* owned [n]: the ranks of a message */
     struct dnn_topo_report *out;
 };
 
-static DNN_PRINTF(3, 4) void note(struct job *j, int level, const char *fmt, ...)
+static DNN_PRINTF(3, 4) void note(struct check *c, int level, const char *fmt, ...)
 {
-    struct dnn_topo_report *out = j->out;
+    struct dnn_topo_report *out = c->out;
     char text[1024];
     va_list ap;
 
@@ -38,14 +38,14 @@ static DNN_PRINTF(3, 4) void note(struct job *j, int level, const char *fmt, ...
     out->note[out->count++].text = dnn_strdup(text);
 }
 
-/* "rank 3", "ranks 0 and 1" or "ranks 0-3,7": those marked. */
-static void add_ranks(struct dnn_buf *out, const struct job *j)
+/* Append the marked ranks: "rank 3", "ranks 0 and 1" or "ranks 0-3,7". */
+static void add_ranks(struct dnn_buf *out, const struct check *c)
 {
     int n = 0, first = -1, last = -1;
     const char *comma = "";
 
-    for (int r = 0; r < j->n; r++)
-        if (j->mark[r]) {
+    for (int r = 0; r < c->n; r++)
+        if (c->mark[r]) {
             if (n++ == 0) first = r;
             last = r;
         }
@@ -60,8 +60,8 @@ static void add_ranks(struct dnn_buf *out, const struct job *j)
     for (int r = first; r <= last; r++) {
         int low = r;
 
-        if (!j->mark[r]) continue;
-        while (r < last && j->mark[r + 1])
+        if (!c->mark[r]) continue;
+        while (r < last && c->mark[r + 1])
             r++;
         if (r == low)
             dnn_buf_add(out, "%s%d", comma, low);
@@ -77,54 +77,54 @@ static void add_cores(struct dnn_buf *out, const struct dnn_topo_set *cores)
     dnn_topo_list(out, cores);
 }
 
-static bool same_host(const struct job *j, int a, int b)
+static bool same_host(const struct check *c, int a, int b)
 {
-    return strcmp(j->request[a].host, j->request[b].host) == 0;
+    return strcmp(c->request[a].host, c->request[b].host) == 0;
 }
 
 /* Why two ranks have a core in common. */
-enum why {
-    NOTHING,
-    GRANTS,   /* their masks overlap without being the same       */
-    SIBLINGS, /* each has other hardware threads of it            */
+enum overlap {
+    NONE,
+    MASKS,    /* their masks overlap, but are different           */
+    SIBLINGS, /* they have different hardware threads of the core */
     CROWDED,  /* there are more ranks than cores                  */
-    INHERITED /* --bind inherit: they share a mask                */
+    INHERITED /* --bind inherit: they have the same mask          */
 };
 
-static enum why why(const struct job *j, int a, int b)
+static enum overlap overlap_of(const struct check *c, int a, int b)
 {
-    const struct dnn_topo_request *x = &j->request[a], *y = &j->request[b];
+    const struct dnn_topo_request *x = &c->request[a], *y = &c->request[b];
 
-    if (!dnn_topo_meet(&j->place[a].cores, &j->place[b].cores, NULL)) return NOTHING;
-    if (!dnn_topo_meet(&x->granted, &y->granted, NULL)) return SIBLINGS;
-    if (!dnn_topo_same(&x->granted, &y->granted)) return GRANTS;
+    if (!dnn_topo_intersect(&c->place[a].cores, &c->place[b].cores, NULL)) return NONE;
+    if (!dnn_topo_intersect(&x->granted, &y->granted, NULL)) return SIBLINGS;
+    if (!dnn_topo_same(&x->granted, &y->granted)) return MASKS;
     return x->policy == DNN_BIND_AUTO && y->policy == DNN_BIND_AUTO ? CROWDED
                                                                     : INHERITED;
 }
 
-static bool is_off(const struct job *j, int a, int b)
+static bool is_off(const struct check *c, int a, int b)
 {
-    return j->request[a].policy == DNN_BIND_OFF && j->request[b].policy == DNN_BIND_OFF;
+    return c->request[a].policy == DNN_BIND_OFF && c->request[b].policy == DNN_BIND_OFF;
 }
 
-static void note_pair(struct job *j, int a, int b)
+static void note_pair(struct check *c, int a, int b)
 {
     struct dnn_buf cpus = {0};
     struct dnn_topo_set both;
 
-    dnn_topo_meet(&j->request[a].granted, &j->request[b].granted, &both);
+    dnn_topo_intersect(&c->request[a].granted, &c->request[b].granted, &both);
     dnn_topo_list(&cpus, &both);
     note(
-        j, DNN_WARN,
+        c, DNN_WARN,
         "%s: ranks %d and %d were given overlapping CPUs (%s) and will slow each other "
         "down; give each rank its own (srun --cpu-bind=cores) or all of them the same "
         "(srun --cpu-bind=none)",
-        j->request[a].host, a, b, cpus.text);
+        c->request[a].host, a, b, cpus.text);
     dnn_buf_free(&cpus);
 }
 
-/* One message per host and reason, over all ranks concerned. */
-static void note_shared(struct job *j, int host, enum why reason)
+/* One message per host and reason, with all affected ranks. */
+static void note_shared(struct check *c, int host, enum overlap reason)
 {
     static const char *const advice[] = {
         [SIBLINGS] = "each was given some of the hardware threads; srun "
@@ -137,134 +137,136 @@ static void note_shared(struct job *j, int host, enum why reason)
     struct dnn_buf text = {0};
     bool any = false;
 
-    memset(j->mark, 0, (size_t)j->n * sizeof *j->mark);
-    for (int a = host; a < j->n; a++)
-        for (int b = a + 1; same_host(j, host, a) && b < j->n; b++) {
+    memset(c->mark, 0, (size_t)c->n * sizeof *c->mark);
+    for (int a = host; a < c->n; a++)
+        for (int b = a + 1; same_host(c, host, a) && b < c->n; b++) {
             struct dnn_topo_set both;
 
-            if (!same_host(j, a, b) || is_off(j, a, b) || why(j, a, b) != reason)
+            if (!same_host(c, a, b) || is_off(c, a, b) || overlap_of(c, a, b) != reason)
                 continue;
-            dnn_topo_meet(&j->place[a].cores, &j->place[b].cores, &both);
+            dnn_topo_intersect(&c->place[a].cores, &c->place[b].cores, &both);
             for (int n = 0; n < DNN_TOPO_PUS; n++)
                 if (dnn_topo_has(&both, n)) dnn_topo_add(&cores, n);
-            j->mark[a] = j->mark[b] = any = true;
+            c->mark[a] = c->mark[b] = any = true;
         }
     if (!any) return;
-    add_ranks(&text, j);
+    add_ranks(&text, c);
     dnn_buf_add(&text, " share ");
     add_cores(&text, &cores);
-    note(j, DNN_WARN, "%s: %s: %s", j->request[host].host, text.text, advice[reason]);
+    note(c, DNN_WARN, "%s: %s: %s", c->request[host].host, text.text, advice[reason]);
     dnn_buf_free(&text);
 }
 
-/* Overlaps on the host whose first rank is given. */
-static void check_host(struct job *j, int host)
+/* Check for overlaps on a host, given by its first rank. */
+static void check_host(struct check *c, int host)
 {
     int pairs = 0;
     bool seen[INHERITED + 1] = {false};
 
-    for (int a = host; a < j->n; a++)
-        for (int b = a + 1; same_host(j, host, a) && b < j->n; b++) {
-            if (!same_host(j, a, b)) continue;
-            enum why reason = why(j, a, b);
+    for (int a = host; a < c->n; a++)
+        for (int b = a + 1; same_host(c, host, a) && b < c->n; b++) {
+            if (!same_host(c, a, b)) continue;
+            enum overlap reason = overlap_of(c, a, b);
 
-            if (reason == NOTHING) continue;
-            j->out->overlaps++;
+            if (reason == NONE) continue;
+            c->out->overlaps++;
             seen[reason] = true;
-            if (reason == GRANTS && !is_off(j, a, b) && pairs++ < MAX_PAIRS)
-                note_pair(j, a, b);
+            if (reason == MASKS && !is_off(c, a, b) && pairs++ < MAX_PAIRS)
+                note_pair(c, a, b);
         }
     if (pairs > MAX_PAIRS)
-        note(j, DNN_WARN, "%s: %d more pairs of ranks were given overlapping CPUs",
-             j->request[host].host, pairs - MAX_PAIRS);
-    for (enum why reason = SIBLINGS; reason <= INHERITED; reason++)
-        if (seen[reason]) note_shared(j, host, reason);
+        note(c, DNN_WARN, "%s: %d more pairs of ranks were given overlapping CPUs",
+             c->request[host].host, pairs - MAX_PAIRS);
+    for (enum overlap reason = SIBLINGS; reason <= INHERITED; reason++)
+        if (seen[reason]) note_shared(c, host, reason);
 }
 
-/* How a rank's threads and cores fit: 0 well, else which message. */
+/* Whether a rank's threads fit on its cores. */
 enum fit { FITS, USES_SIBLINGS, TOO_MANY_THREADS, TOO_FEW_CPUS };
 
-static enum fit fit(const struct job *j, int r)
+static enum fit fit_of(const struct check *c, int r)
 {
-    const struct dnn_topo_request *request = &j->request[r];
-    int pus = dnn_topo_count(&j->place[r].pus);
+    const struct dnn_topo_request *request = &c->request[r];
+    int pus = dnn_topo_count(&c->place[r].pus);
 
     if (request->want == DNN_WANT_CPUS)
         return request->threads > pus ? TOO_FEW_CPUS : FITS;
-    if (request->want != DNN_WANT_THREADS || request->threads <= j->place[r].ncores)
+    if (request->want != DNN_WANT_THREADS || request->threads <= c->place[r].ncores)
         return FITS;
     return request->threads > pus ? TOO_MANY_THREADS : USES_SIBLINGS;
 }
 
-static bool alike(const struct job *j, int a, int b)
+static bool same_fit(const struct check *c, int a, int b)
 {
-    return fit(j, a) == fit(j, b) && j->request[a].threads == j->request[b].threads &&
-           j->place[a].ncores == j->place[b].ncores &&
-           dnn_topo_count(&j->place[a].pus) == dnn_topo_count(&j->place[b].pus);
+    return fit_of(c, a) == fit_of(c, b) &&
+           c->request[a].threads == c->request[b].threads &&
+           c->place[a].ncores == c->place[b].ncores &&
+           dnn_topo_count(&c->place[a].pus) == dnn_topo_count(&c->place[b].pus);
 }
 
-static void note_fit(struct job *j, int r)
+static void note_fit(struct check *c, int r)
 {
-    int want = j->request[r].threads, cores = j->place[r].ncores;
-    int pus = dnn_topo_count(&j->place[r].pus);
+    int threads = c->request[r].threads, cores = c->place[r].ncores;
+    int pus = dnn_topo_count(&c->place[r].pus);
     const char *s = cores == 1 ? "" : "s";
-    struct dnn_buf who = {0};
+    struct dnn_buf ranks = {0};
 
-    add_ranks(&who, j);
-    switch (fit(j, r)) {
+    add_ranks(&ranks, c);
+    switch (fit_of(c, r)) {
     case FITS:
         break;
     case USES_SIBLINGS:
-        note(j, DNN_INFO,
+        note(c, DNN_INFO,
              "%s: %d threads on %d core%s with %d hardware threads; --threads %d uses "
              "one per core",
-             who.text, want, cores, s, pus, cores);
+             ranks.text, threads, cores, s, pus, cores);
         break;
     case TOO_MANY_THREADS:
-        note(j, DNN_WARN,
+        note(c, DNN_WARN,
              "%s: %d threads share %d core%s; request more cores (srun "
              "--cpus-per-task=%d) or use --threads %d",
-             who.text, want, cores, s, want, cores);
+             ranks.text, threads, cores, s, threads, cores);
         break;
     case TOO_FEW_CPUS:
-        note(j, DNN_WARN,
+        note(c, DNN_WARN,
              "%s: the Slurm job has %d CPUs per task, but only %d are available; use "
              "srun "
              "--cpus-per-task=%d",
-             who.text, want, pus, want);
+             ranks.text, threads, pus, threads);
         break;
     }
-    dnn_buf_free(&who);
+    dnn_buf_free(&ranks);
 }
 
-static void check_threads(struct job *j)
+static void check_threads(struct check *c)
 {
-    bool *done = dnn_alloc((size_t)j->n * sizeof *done);
+    bool *done = dnn_alloc((size_t)c->n * sizeof *done);
 
-    for (int r = 0; r < j->n; r++) {
-        if (done[r] || fit(j, r) == FITS) continue;
-        for (int s = 0; s < j->n; s++)
-            if ((j->mark[s] = s >= r && !done[s] && alike(j, r, s))) done[s] = true;
-        note_fit(j, r);
+    for (int r = 0; r < c->n; r++) {
+        if (done[r] || fit_of(c, r) == FITS) continue;
+        for (int s = 0; s < c->n; s++)
+            if ((c->mark[s] = s >= r && !done[s] && same_fit(c, r, s))) done[s] = true;
+        note_fit(c, r);
     }
     dnn_free(done);
 }
 
-/* Sharing a GPU is slow but may be meant: a run on CPUs does not care. */
-static void check_gpus(struct job *j, int host)
+/* Only DNN_INFO: ranks that compute on CPUs may share a GPU. */
+static void check_gpus(struct check *c, int host)
 {
     for (int gpu = 0; gpu < DNN_TOPO_GPUS; gpu++) {
-        struct dnn_buf who = {0};
+        struct dnn_buf ranks = {0};
         int users = 0;
 
-        for (int r = 0; r < j->n; r++) {
-            j->mark[r] = same_host(j, host, r) && j->place[r].gpu_on_node == gpu;
-            users += j->mark[r];
+        for (int r = 0; r < c->n; r++) {
+            c->mark[r] = same_host(c, host, r) && c->place[r].gpu_on_node == gpu;
+            users += c->mark[r];
         }
         if (users < 2) continue;
-        add_ranks(&who, j);
-        note(j, DNN_INFO, "%s: %s share GPU %d", j->request[host].host, who.text, gpu);
-        dnn_buf_free(&who);
+        add_ranks(&ranks, c);
+        note(c, DNN_INFO, "%s: %s share GPU %d", c->request[host].host, ranks.text,
+             gpu);
+        dnn_buf_free(&ranks);
     }
 }
 
@@ -272,21 +274,21 @@ void dnn_topo_make_report(const struct dnn_topo_request *requests,
                           const struct dnn_place *places, int count,
                           struct dnn_topo_report *out)
 {
-    struct job j = {requests, places, count, NULL, out};
+    struct check c = {requests, places, count, NULL, out};
 
     memset(out, 0, sizeof *out);
-    j.mark = dnn_alloc((size_t)count * sizeof *j.mark);
+    c.mark = dnn_alloc((size_t)count * sizeof *c.mark);
     for (int r = 0; r < count; r++) {
         bool first = true;
 
         for (int s = 0; s < r && first; s++)
-            first = !same_host(&j, s, r);
+            first = !same_host(&c, s, r);
         if (!first) continue;
-        check_host(&j, r);
-        check_gpus(&j, r);
+        check_host(&c, r);
+        check_gpus(&c, r);
     }
-    check_threads(&j);
-    dnn_free(j.mark);
+    check_threads(&c);
+    dnn_free(c.mark);
 }
 
 void dnn_topo_free_report(struct dnn_topo_report *report)

@@ -1,4 +1,4 @@
-/* request.c - the CPUs a rank was granted and the threads it requests, to be exchanged.
+/* request.c - the granted CPUs and requested threads of a rank.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -29,8 +29,9 @@ static int openmp_threads(const char *text, int *out, struct dnn_err *err)
     return 0;
 }
 
-static int want(int threads, struct dnn_env env, const struct dnn_slurm *slurm,
-                struct dnn_topo_request *request, struct dnn_err *err)
+/* Set want and threads of the request. */
+static int set_threads(int threads, struct dnn_env env, const struct dnn_slurm *slurm,
+                       struct dnn_topo_request *request, struct dnn_err *err)
 {
     const char *openmp = env.get(env.arg, "OMP_NUM_THREADS");
     int n = 0;
@@ -58,11 +59,11 @@ int dnn_topo_make_request(const struct dnn_topo *topo, enum dnn_topo_policy poli
                           const struct dnn_slurm *slurm,
                           struct dnn_topo_request *request, struct dnn_err *err)
 {
-    /* All bytes are set, padding too, because requests are sent as bytes. */
+    /* Clear all bytes, also padding, because requests are sent as bytes. */
     memset(request, 0, sizeof *request);
     gethostname(request->host, sizeof request->host - 1);
     request->policy = policy;
     request->granted = topo->granted;
     dnn_topo_visible_gpus(topo, slurm->visible, request);
-    return want(threads, env, slurm, request, err);
+    return set_threads(threads, env, slurm, request, err);
 }

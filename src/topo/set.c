@@ -28,8 +28,8 @@ int dnn_topo_count(const struct dnn_topo_set *set)
     return n;
 }
 
-bool dnn_topo_meet(const struct dnn_topo_set *a, const struct dnn_topo_set *b,
-                   struct dnn_topo_set *both)
+bool dnn_topo_intersect(const struct dnn_topo_set *a, const struct dnn_topo_set *b,
+                        struct dnn_topo_set *both)
 {
     uint64_t any = 0;
 

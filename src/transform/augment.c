@@ -1,4 +1,4 @@
-/* augment.c - lists of transforms: read, and applied to samples.
+/* augment.c - read lists of transforms, and apply them to samples.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -15,7 +15,7 @@ struct dnn_augment {
     struct dnn_arena *arena;
     struct dnn_aug_step *step;
     size_t nsteps, cap;
-    size_t mix; /* which step mixes; nsteps: none */
+    size_t mix; /* index of the mixup step; nsteps: none */
 };
 
 /* ---- reading ---- */
@@ -29,16 +29,16 @@ static const struct dnn_aug_kind *find(const char *name)
 
 static int unknown(const struct dnn_jobj *at, const char *name, struct dnn_err *err)
 {
-    const char *words[64] = {NULL};
+    const char *names[64] = {NULL};
     struct dnn_buf list = {0};
     char hint[128];
 
     for (int k = 0; dnn_aug_kinds[k] != NULL && k < 63; k++) {
-        words[k] = dnn_aug_kinds[k]->name;
-        dnn_buf_add(&list, "%s%s", k == 0 ? "" : ", ", words[k]);
+        names[k] = dnn_aug_kinds[k]->name;
+        dnn_buf_add(&list, "%s%s", k == 0 ? "" : ", ", names[k]);
     }
     int rc = dnn_json_fail(at, err, "unknown transform \"%.40s\"%s; known: %s", name,
-                           dnn_text_hint(hint, sizeof hint, name, words), list.text);
+                           dnn_text_hint(hint, sizeof hint, name, names), list.text);
     dnn_buf_free(&list);
     return rc;
 }
@@ -52,8 +52,8 @@ static int nfields(const struct dnn_field *fields)
     return n;
 }
 
-/* A value in place of an object, {"rotate": 15}, is read by the same table, in which
- * the transform's name stands for the key that is meant. */
+/* Read a value that is not an object, {"rotate": 15}: with the table of the object, but
+ * the name of the transform instead of its main key. */
 static int fill_main(const struct dnn_aug_kind *kind, const struct dnn_jobj *item,
                      const struct dnn_jobj *value, struct dnn_arena *arena, void *opts,
                      struct dnn_err *err)
@@ -69,9 +69,9 @@ static int fill_main(const struct dnn_aug_kind *kind, const struct dnn_jobj *ite
     return dnn_field_fill(item, table, arena, opts, err);
 }
 
-/* A word alone: everything has its default. */
-static int fill_nothing(const struct dnn_aug_kind *kind, const struct dnn_jobj *item,
-                        struct dnn_arena *arena, void *opts, struct dnn_err *err)
+/* A name without parameters: all keys have their defaults. */
+static int fill_defaults(const struct dnn_aug_kind *kind, const struct dnn_jobj *item,
+                         struct dnn_arena *arena, void *opts, struct dnn_err *err)
 {
     struct dnn_json *empty = NULL;
 
@@ -86,26 +86,26 @@ static int fill_nothing(const struct dnn_aug_kind *kind, const struct dnn_jobj *
     return rc;
 }
 
-/* "job.json:4: transforms[2].rotate: ", also of a word. */
-static const char *place_of(const struct dnn_jobj *at, const char *word,
-                            struct dnn_arena *arena)
+/* "train.json:4: transforms[2].rotate: ", also for a name without parameters. */
+static const char *location_of(const struct dnn_jobj *at, const char *name,
+                               struct dnn_arena *arena)
 {
     struct dnn_err text;
 
-    dnn_json_fail(at, &text, "%s%s", word == NULL ? "" : word,
-                  word == NULL ? "" : ": ");
+    dnn_json_fail(at, &text, "%s%s", name == NULL ? "" : name,
+                  name == NULL ? "" : ": ");
     return dnn_arena_strdup(arena, text.text);
 }
 
 static int read_step(struct dnn_augment *a, const struct dnn_jobj *item,
                      enum dnn_aug_side side, struct dnn_err *err)
 {
-    const bool word = dnn_json_type(item) == DNN_J_TEXT;
+    const bool name_only = dnn_json_type(item) == DNN_J_TEXT;
     const char *name = NULL;
     char quote[DNN_JSON_QUOTE];
     struct dnn_jobj value = *item;
 
-    if (word) {
+    if (name_only) {
         DNN_TRY(dnn_json_string(item, &name, err));
     } else if (dnn_json_type(item) == DNN_J_OBJECT && dnn_json_count(item) == 1) {
         value = dnn_json_first(item);
@@ -121,19 +121,19 @@ static int read_step(struct dnn_augment *a, const struct dnn_jobj *item,
     const struct dnn_aug_kind *kind = find(name);
     if (kind == NULL) return unknown(item, name, err);
     void *opts = dnn_arena_alloc(a->arena, kind->size);
-    if (word)
-        DNN_TRY(fill_nothing(kind, item, a->arena, opts, err));
+    if (name_only)
+        DNN_TRY(fill_defaults(kind, item, a->arena, opts, err));
     else if (dnn_json_type(&value) == DNN_J_OBJECT)
         DNN_TRY(dnn_field_fill(&value, kind->fields, a->arena, opts, err));
     else
         DNN_TRY(fill_main(kind, item, &value, a->arena, opts, err));
     a->step = dnn_grow(a->step, &a->cap, a->nsteps + 1, sizeof *a->step);
-    a->step[a->nsteps] =
-        (struct dnn_aug_step){.kind = kind,
-                              .side = side,
-                              .opts = opts,
-                              .where = place_of(&value, word ? name : NULL, a->arena),
-                              .stream = a->nsteps};
+    a->step[a->nsteps] = (struct dnn_aug_step){
+        .kind = kind,
+        .side = side,
+        .opts = opts,
+        .where = location_of(&value, name_only ? name : NULL, a->arena),
+        .stream = a->nsteps};
     a->nsteps++;
     return 0;
 }
@@ -221,17 +221,17 @@ static int step_columns(const struct dnn_aug_step *step, int ncols,
     for (int c = 0; c < ncols; c++) {
         if (!dnn_aug_touches(step, &col[c])) continue;
         touched++;
-        if (step->kind->reach == DNN_AUG_ALL) continue;
+        if (step->kind->scope == DNN_AUG_ALL) continue;
         if (col[c].shape.ndim < 2 || col[c].shape.ndim > DNN_MAX_SPACE + 1)
             return dnn_aug_fail(step, err,
                                 "'%s' has %d axes; an image or mask must have 1 to 3 "
                                 "spatial axes and a channel axis",
                                 col[c].name, col[c].shape.ndim);
     }
-    /* Without targets, as in inference, there is nothing to do for them. */
+    /* There may be no targets, as in inference. */
     if (touched == 0 && step->side != DNN_AUG_TARGETS)
         return dnn_aug_fail(step, err, "there is no %s to apply it to",
-                            step->kind->reach == DNN_AUG_SPACE ? "image or mask"
+                            step->kind->scope == DNN_AUG_SPACE ? "image or mask"
                                                                : "image");
     if (step->kind->columns == NULL) return 0;
     return step->kind->columns(step, ncols, col, err);
@@ -269,7 +269,7 @@ bool dnn_augment_mixes(const struct dnn_augment *augment)
     return augment->mix < augment->nsteps;
 }
 
-/* Any other sample. */
+/* A random sample other than index. */
 int64_t dnn_augment_partner(const struct dnn_augment *augment, uint64_t seed,
                             int64_t epoch, int64_t index, int64_t count)
 {
@@ -296,16 +296,16 @@ void dnn_augment_scratch_free(struct dnn_augment_scratch *scratch)
     dnn_free(scratch);
 }
 
-/* Whose numbers: of which sample, and of which list of streams. */
-struct who {
+/* Selects the random numbers: the sample, and the first of its streams. */
+struct rng_key {
     uint64_t seed, stream;
     int64_t epoch, index;
 };
 
-/* The columns say what the arrays are; where the shapes are unknown, or were another
- * sample's, the arrays know. */
+/* Apply steps from (included) to to (excluded).  Types and shapes are those of the
+ * arrays, as those of the columns may be unknown or differ between samples. */
 static int run_steps(const struct dnn_augment *a, size_t from, size_t to,
-                     const struct who *who, struct dnn_aug_run *run,
+                     const struct rng_key *rng_key, struct dnn_aug_run *run,
                      struct dnn_err *err)
 {
     struct dnn_column next[DNN_MAX_COLUMNS];
@@ -322,8 +322,8 @@ static int run_steps(const struct dnn_augment *a, size_t from, size_t to,
         }
         DNN_TRY(step_columns(step, run->ncols, next, err));
         if (!any) continue;
-        run->draw = dnn_draw_make(who->seed, who->stream + step->stream,
-                                  (uint64_t)who->epoch, (uint64_t)who->index);
+        run->draw = dnn_draw_make(rng_key->seed, rng_key->stream + step->stream,
+                                  (uint64_t)rng_key->epoch, (uint64_t)rng_key->index);
         DNN_TRY(step->kind->apply(step, run, err));
         for (int c = 0; c < run->ncols; c++)
             run->col[c] = next[c];
@@ -337,20 +337,20 @@ int dnn_augment_apply(const struct dnn_augment *augment, int ncols,
                       struct dnn_sample *partner, struct dnn_augment_scratch *scratch,
                       struct dnn_err *err)
 {
-    const struct who who = {seed, STREAM, epoch, index};
-    const struct who other = {seed, PARTNER_STREAM, epoch, index};
+    const struct rng_key rng_key = {seed, STREAM, epoch, index};
+    const struct rng_key other = {seed, PARTNER_STREAM, epoch, index};
     const size_t mix = augment->mix, n = augment->nsteps;
     struct dnn_aug_run run = {.ncols = ncols, .sample = sample, .scratch = scratch};
 
     for (int c = 0; c < ncols; c++)
         run.col[c] = cols[c];
     struct dnn_aug_run second = run;
-    DNN_TRY(run_steps(augment, 0, mix, &who, &run, err));
+    DNN_TRY(run_steps(augment, 0, mix, &rng_key, &run, err));
     if (mix == n) return 0;
     if (partner == NULL)
         return dnn_aug_fail(&augment->step[mix], err, "a second sample is needed");
     second.sample = partner;
     DNN_TRY(run_steps(augment, 0, mix, &other, &second, err));
     run.partner = partner;
-    return run_steps(augment, mix, n, &who, &run, err);
+    return run_steps(augment, mix, n, &rng_key, &run, err);
 }

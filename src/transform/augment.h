@@ -1,14 +1,14 @@
-/* augment.h - changes made to a sample each time it is read, masks kept in step.
+/* augment.h - transforms applied to a sample each time it is read (data augmentation).
  *
- * rmldnn's transforms by their names and parameters, in 3D too, and more.  What is
- * random is a pure function of (seed, epoch, sample): neither ranks nor threads nor
- * the order of reading matter.
+ * Includes the transforms of rmldnn, with the same names and parameters, also in 3D.
+ * Random numbers depend only on (seed, epoch, sample), not on the number of ranks or
+ * threads, nor on the order in which samples are read.
  *
- * Extents are given in the array's order: [H, W] or [D, H, W].  Transforms of geometry
- * change images and masks, masks by their nearest point; normalize and convert_color
- * change images, never masks; gamma, brightness, contrast, noise and cutout change
- * images of inputs (and of targets only if listed for these alone).  mixup makes
- * vectors of labels, and one channel per class of masks.
+ * Extents are in the order of the array: [H, W] or [D, H, W].  Geometric transforms
+ * change images and masks, masks with nearest-neighbor interpolation; normalize and
+ * convert_color change images, never masks; gamma, brightness, contrast, noise and
+ * cutout change input images (and target images only if listed for targets).  mixup
+ * converts labels to vectors, and masks to one channel per class.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -21,23 +21,23 @@
 
 struct dnn_augment; /* a list of transforms, ready to be applied */
 
-/* Local.  From lists as in rmldnn: [{"resize": [64, 64]}, {"random_rotate": 15}], also
- * with words in place of an object for those without parameters.  Each of the three
- * may be absent (dnn_jobj of type DNN_J_ABSENT): transforms of both sides together,
- * of inputs only, of targets only; together come first.  The caller owns *out. */
+/* Local.  Read lists as in rmldnn: [{"resize": [64, 64]}, {"random_rotate": 15}]; the
+ * name alone stands for a transform without parameters.  The lists are for inputs and
+ * targets together (applied first), for inputs, and for targets; each may be absent
+ * (dnn_jobj of type DNN_J_ABSENT).  The caller owns *out. */
 int dnn_augment_read(const struct dnn_jobj *both, const struct dnn_jobj *inputs,
                      const struct dnn_jobj *targets, struct dnn_augment **out,
                      struct dnn_err *err);
 void dnn_augment_free(struct dnn_augment *augment); /* NULL is fine */
 
-/* The columns after the transforms (shapes change by resize and crop, types become
- * f32 where values change).  Refuses what cannot work, with the transform named. */
+/* The columns after the transforms (resize and crop change shapes; types become f32
+ * where values change).  Errors name the transform. */
 int dnn_augment_columns(const struct dnn_augment *augment, int ncols,
                         const struct dnn_column *in, struct dnn_column *out,
                         struct dnn_err *err);
 
-/* Whether anything depends on (epoch, sample), and whether a second sample is mixed
- * in (mixup), which is then sample number dnn_augment_partner(). */
+/* Whether any transform is random; whether there is mixup, which mixes in the sample
+ * with index dnn_augment_partner(). */
 bool dnn_augment_random(const struct dnn_augment *augment);
 /* Remove all random transforms, for validation and test data. */
 void dnn_augment_drop_random(struct dnn_augment *augment);
@@ -45,9 +45,9 @@ bool dnn_augment_mixes(const struct dnn_augment *augment);
 int64_t dnn_augment_partner(const struct dnn_augment *augment, uint64_t seed,
                             int64_t epoch, int64_t index, int64_t count);
 
-/* Apply to a sample, in place.  partner: the second sample, unchanged as it was read
- * (its own transforms are applied inside), or NULL if nothing is mixed.  Safe from
- * several threads; scratch is one per thread. */
+/* Apply to a sample, in place.  partner: the second sample as it was read (its
+ * transforms are applied by this function), or NULL without mixup.  Thread-safe with
+ * one scratch per thread. */
 struct dnn_augment_scratch;
 struct dnn_augment_scratch *dnn_augment_scratch_make(void);
 void dnn_augment_scratch_free(struct dnn_augment_scratch *scratch);
@@ -57,9 +57,10 @@ int dnn_augment_apply(const struct dnn_augment *augment, int ncols,
                       struct dnn_sample *partner, struct dnn_augment_scratch *scratch,
                       struct dnn_err *err);
 
-/* Names, parameters and a line about each, for the manual; NULL past the end. */
+/* Name, parameters and a one-line description of transform number index, for the
+ * documentation; NULL past the end. */
 const char *dnn_augment_info(int index, const char **params, const char **help);
-/* The keys of the object that may stand for the parameters; NULL past the end. */
+/* The keys of its parameters given as an object; NULL past the end. */
 const struct dnn_field *dnn_augment_fields(int index);
 
 #endif

@@ -1,8 +1,8 @@
-/* augment_color.c - convert_color: OpenCV's names for the conversions in use.
+/* augment_color.c - convert_color: color conversions with the names of OpenCV.
  *
- * Weights of grey are those of BT.601 (0.299 red, 0.587 green, 0.114 blue).  Hue,
- * saturation and value are as OpenCV has them: bytes hold half the hue in degrees and
- * the others times 255; real numbers are 0 to 1, and the hue in degrees.
+ * Grayscale has the weights of BT.601 (0.299 red, 0.587 green, 0.114 blue).  Hue,
+ * saturation and value are as in OpenCV: in u8, hue is degrees / 2, and saturation and
+ * value are 0 to 255; in floating point, hue is in degrees, the others 0 to 1.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -15,7 +15,7 @@
 
 enum what { SWAP, GRAY, SPREAD, DROP_ALPHA, ADD_ALPHA, HSV, FROM_HSV };
 
-/* Where red is in what is read and written, how many channels there are. */
+/* A conversion: index of red, and number of channels, in input and output. */
 struct code {
     enum what what;
     int red_in, red_out, from, to;
@@ -122,7 +122,7 @@ static int columns(const struct dnn_aug_step *step, int ncols, struct dnn_column
     return 0;
 }
 
-/* rgb in 0 to 1; hue in degrees. */
+/* rgb is 0 to 1; hue is in degrees. */
 static void to_hsv(const float rgb[3], float hsv[3])
 {
     const float r = rgb[0], g = rgb[1], b = rgb[2];
@@ -163,7 +163,7 @@ static void from_hsv(const float hsv[3], float rgb[3])
         rgb[k] = level[order[sector][k]];
 }
 
-/* One point.  bytes: numbers are 0 to 255. */
+/* Convert one point.  bytes: values are 0 to 255. */
 static void convert(const struct code *code, bool bytes, const float *in, float *out)
 {
     const float one = bytes ? 255 : 1;
@@ -230,7 +230,7 @@ const struct dnn_aug_kind dnn_aug_convert_color = {
     .params = "\"BGR2RGB\"",
     .help = "color conversion, with OpenCV's names",
     .main = "code",
-    .reach = DNN_AUG_IMAGES,
+    .scope = DNN_AUG_IMAGES,
     .size = sizeof(struct opts),
     .fields = fields,
     .columns = columns,

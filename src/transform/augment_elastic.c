@@ -1,9 +1,9 @@
-/* augment_elastic.c - space bent like rubber.
+/* augment_elastic.c - random elastic deformation.
  *
- * Random displacements at control points, and cubic B-splines between them.  The
- * spline's own standard deviation is sqrt(1/3) of the distance of the control points,
- * so at a distance of sqrt(3) sigma this is what noise at every point looks like after
- * a Gaussian filter of width sigma, at a small part of the cost.
+ * Displacements are random at control points, and cubic B-splines between them.  The
+ * standard deviation of the spline kernel is sqrt(1/3) of the distance of the control
+ * points.  So with a distance of sqrt(3) sigma, the result resembles noise at every
+ * point after a Gaussian filter of width sigma, at a fraction of the cost.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -29,19 +29,19 @@ static const struct dnn_field fields[] = {
     {NULL,    0,          0,         NULL, 0, 0,   NULL, NULL,            NULL},
 };
 
-/* Control points for an axis of n points: the spline at the last one needs four. */
-static int64_t controls(int64_t n, double apart)
+/* The number of control points; the spline at the last of n points needs four. */
+static int64_t controls(int64_t n, double distance)
 {
-    return (int64_t)((double)(n - 1) / apart) + 4;
+    return (int64_t)((double)(n - 1) / distance) + 4;
 }
 
-/* From g control points to n points along one axis; so many numbers lie within one step
- * of it, so many steps are taken. */
+/* Interpolate from g control points to n points along one axis; outer and inner are the
+ * number of elements before and after this axis. */
 static void expand(const float *in, int64_t outer, int64_t g, int64_t n, int64_t inner,
-                   double apart, float *out)
+                   double distance, float *out)
 {
     for (int64_t k = 0; k < n; k++) {
-        const double t = (double)k / apart;
+        const double t = (double)k / distance;
         const int64_t first = (int64_t)t;
         const double f = t - (double)first, e = 1 - f;
         const float w[4] = {
@@ -59,8 +59,8 @@ static void expand(const float *in, int64_t outer, int64_t g, int64_t n, int64_t
     }
 }
 
-static int room(struct dnn_array *array, const int64_t *n, int nspace,
-                struct dnn_err *err)
+static int make_array(struct dnn_array *array, const int64_t *n, int nspace,
+                      struct dnn_err *err)
 {
     struct dnn_shape shape = {.ndim = nspace + 1};
 
@@ -70,19 +70,19 @@ static int room(struct dnn_array *array, const int64_t *n, int nspace,
     return dnn_array_make(array, DNN_F32, &shape, err);
 }
 
-/* The field of displacements over these extents ends up in field[0]. */
+/* Make the displacement field of these extents in field[0]. */
 static int make_field(const struct opts *o, struct dnn_aug_run *run, int nspace,
                       const int64_t *extent, struct dnn_err *err)
 {
     struct dnn_array *field = run->scratch->field;
-    const double apart = o->sigma * sqrt(3.0);
+    const double distance = o->sigma * sqrt(3.0);
     int64_t n[DNN_MAX_SPACE];
-    /* The mean over all places of the sum of squared weights is 151/315 for an axis. */
+    /* The mean of the sum of squared spline weights is 151/315 per axis. */
     const double scale = o->alpha / pow(151.0 / 315.0, 0.5 * nspace);
 
     for (int k = 0; k < nspace; k++)
-        n[k] = controls(extent[k], apart);
-    DNN_TRY(room(&field[0], n, nspace, err));
+        n[k] = controls(extent[k], distance);
+    DNN_TRY(make_array(&field[0], n, nspace, err));
     float *x = field[0].data;
     for (int64_t k = 0; k < dnn_array_count(&field[0]); k++)
         x[k] = (float)(scale * dnn_draw_normal(&run->draw));
@@ -95,8 +95,8 @@ static int make_field(const struct opts *o, struct dnn_aug_run *run, int nspace,
         for (int j = k + 1; j < nspace; j++)
             inner *= n[j];
         n[k] = extent[k];
-        DNN_TRY(room(&field[1], n, nspace, err));
-        expand(field[0].data, outer, g, n[k], inner, apart, field[1].data);
+        DNN_TRY(make_array(&field[1], n, nspace, err));
+        expand(field[0].data, outer, g, n[k], inner, distance, field[1].data);
         dnn_array_swap(&field[0], &field[1]);
     }
     return 0;

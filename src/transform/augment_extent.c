@@ -63,10 +63,9 @@ const struct dnn_aug_kind dnn_aug_resize = {
     .apply = resize_apply,
 };
 
-/* ---- crops: what they share ---- */
+/* ---- functions shared by the crops ---- */
 
-/* Where the crop of each column begins and how large it is; NULL extents: as the
- * column. */
+/* Crop column c. */
 static int crop(struct dnn_aug_run *run, int c, const int64_t *start,
                 const int64_t *extent, struct dnn_err *err)
 {
@@ -156,7 +155,7 @@ static int jitter_columns(const struct dnn_aug_step *step, int ncols,
     return 0;
 }
 
-/* Every side is drawn for itself: things move as well as grow. */
+/* Each side has its own random amount, so that objects are also shifted. */
 static int jitter_apply(const struct dnn_aug_step *step, struct dnn_aug_run *run,
                         struct dnn_err *err)
 {
@@ -250,20 +249,20 @@ static int random_columns(const struct dnn_aug_step *step, int ncols,
     return 0;
 }
 
-/* Up to the extents, as much before as after, the odd point after. */
-static int pad_up(struct dnn_aug_run *run, int c, const int64_t *extent,
+/* Pad up to the extents, equally before and after; an odd point goes after. */
+static int pad_to(struct dnn_aug_run *run, int c, const int64_t *extent,
                   struct dnn_err *err)
 {
     struct dnn_array *array = &run->sample->col[c];
     int64_t before[DNN_MAX_SPACE], after[DNN_MAX_SPACE], most = 0;
 
     for (int k = 0; k < dnn_aug_nspace(&run->col[c]); k++) {
-        int64_t lack = extent[k] - array->shape.dim[k];
+        int64_t missing = extent[k] - array->shape.dim[k];
 
-        if (lack < 0) lack = 0;
-        if (lack > most) most = lack;
-        before[k] = lack / 2;
-        after[k] = lack - lack / 2;
+        if (missing < 0) missing = 0;
+        if (missing > most) most = missing;
+        before[k] = missing / 2;
+        after[k] = missing - missing / 2;
     }
     if (most == 0) return 0;
     DNN_TRY(
@@ -272,25 +271,26 @@ static int pad_up(struct dnn_aug_run *run, int c, const int64_t *extent,
     return 0;
 }
 
-static bool wanted(const struct random_opts *o, int64_t class)
+static bool is_foreground(const struct random_opts *o, int64_t class)
 {
     return o->class < 0 ? class != 0 : class == o->class;
 }
 
-/* How many points of the mask are wanted; or, with *pick at least 0, which of them is
- * number *pick.  -1: none. */
-static int search(const struct random_opts *o, const struct dnn_array *mask,
-                  int64_t *pick, struct dnn_err *err)
+/* With *pick -1: sets it to the number of foreground points.  Else: replaces foreground
+ * point number *pick by its index in the mask. */
+static int find_foreground(const struct random_opts *o, const struct dnn_array *mask,
+                           int64_t *pick, struct dnn_err *err)
 {
     const int64_t count = dnn_array_count(mask);
-    int64_t is[DNN_PORTION], seen = 0;
+    int64_t class_of[DNN_TRANSFORM_BLOCK], seen = 0;
 
-    for (int64_t at = 0; at < count; at += DNN_PORTION) {
-        int64_t n = count - at < DNN_PORTION ? count - at : DNN_PORTION;
+    for (int64_t at = 0; at < count; at += DNN_TRANSFORM_BLOCK) {
+        int64_t n = count - at < DNN_TRANSFORM_BLOCK ? count - at : DNN_TRANSFORM_BLOCK;
 
-        DNN_TRY(dnn_transform_classes(mask, at, n, INT64_MAX, "random_crop", is, err));
+        DNN_TRY(dnn_transform_classes(mask, at, n, INT64_MAX, "random_crop", class_of,
+                                      err));
         for (int64_t k = 0; k < n; k++) {
-            if (!wanted(o, is[k])) continue;
+            if (!is_foreground(o, class_of[k])) continue;
             if (seen++ == *pick) {
                 *pick = at + k;
                 return 0;
@@ -301,7 +301,7 @@ static int search(const struct random_opts *o, const struct dnn_array *mask,
     return 0;
 }
 
-/* Move start so that the crop's middle is a point that is wanted, if there is one. */
+/* Center the crop on a random foreground point, if there is one. */
 static int centre(const struct random_opts *o, struct dnn_aug_run *run, int mask,
                   const int64_t *extent, int64_t *start, struct dnn_err *err)
 {
@@ -309,10 +309,10 @@ static int centre(const struct random_opts *o, struct dnn_aug_run *run, int mask
     const int nspace = dnn_aug_nspace(&run->col[mask]);
     int64_t found = -1;
 
-    DNN_TRY(search(o, array, &found, err));
+    DNN_TRY(find_foreground(o, array, &found, err));
     if (found == 0) return 0;
     found = dnn_draw_below(&run->draw, found);
-    DNN_TRY(search(o, array, &found, err));
+    DNN_TRY(find_foreground(o, array, &found, err));
     for (int k = nspace - 1; k >= 0; k--) {
         int64_t n = array->shape.dim[k], at = found % n - extent[k] / 2;
 
@@ -331,7 +331,7 @@ static int random_apply(const struct dnn_aug_step *step, struct dnn_aug_run *run
 
     DNN_TRY(dnn_aug_extents(step, &o->size, &run->col[first], extent, err));
     for (int c = 0; c < run->ncols; c++)
-        if (dnn_aug_touches(step, &run->col[c])) DNN_TRY(pad_up(run, c, extent, err));
+        if (dnn_aug_touches(step, &run->col[c])) DNN_TRY(pad_to(run, c, extent, err));
     const double chance = dnn_draw_real(&run->draw, 0, 1);
     for (int k = 0; k < dnn_aug_nspace(&run->col[first]); k++)
         start[k] = dnn_draw_below(&run->draw,

@@ -89,11 +89,11 @@ const struct dnn_aug_kind dnn_aug_random_vertical_flip = {
     .apply = vertical_apply,
 };
 
-static const struct dnn_sub some = {.min = 1, .max = DNN_MAX_SPACE, .single = true};
+static const struct dnn_sub list = {.min = 1, .max = DNN_MAX_SPACE, .single = true};
 static const struct dnn_field flips_fields[] = {
     {"p",    DNN_F_REAL, AT(p),    "0.5",  0, 1, NULL, "probability, for each axis", NULL },
     {"axes", DNN_F_INTS, AT(axes), "null", 0, 2, NULL,
-     "spatial axes, the first is 0; null: all",                                      &some},
+     "spatial axes, the first is 0; null: all",                                      &list},
     {NULL,   0,          0,        NULL,   0, 0, NULL, NULL,                         NULL },
 };
 #undef AT
@@ -116,16 +116,17 @@ static int flips_apply(const struct dnn_aug_step *step, struct dnn_aug_run *run,
                        struct dnn_err *err)
 {
     const struct flip_opts *o = step->opts;
-    unsigned may = o->axes.count == 0 ? ~0u : 0, drawn = 0;
+    unsigned allowed = o->axes.count == 0 ? ~0u : 0, drawn = 0;
 
     for (int64_t k = 0; k < o->axes.count; k++)
-        may |= 1u << o->axes.ints[k];
+        allowed |= 1u << o->axes.ints[k];
     for (int k = 0; k < DNN_MAX_SPACE; k++)
         if (dnn_draw_real(&run->draw, 0, 1) < o->p) drawn |= 1u << k;
     for (int c = 0; c < run->ncols; c++)
         if (dnn_aug_touches(step, &run->col[c]))
-            DNN_TRY(flip(
-                run, c, drawn & may & ((1u << dnn_aug_nspace(&run->col[c])) - 1), err));
+            DNN_TRY(flip(run, c,
+                         drawn & allowed & ((1u << dnn_aug_nspace(&run->col[c])) - 1),
+                         err));
     return 0;
 }
 
@@ -143,12 +144,12 @@ const struct dnn_aug_kind dnn_aug_random_flip = {
 
 /* ---- rotations ---- */
 
-struct turn_opts {
+struct rotate_opts {
     struct dnn_list angle;
     double fill, p;
 };
 
-#define AT(f) offsetof(struct turn_opts, f)
+#define AT(f) offsetof(struct rotate_opts, f)
 #define ANGLE                                                                          \
     {"angle",                                                                          \
      DNN_F_REALS,                                                                      \
@@ -158,10 +159,8 @@ struct turn_opts {
      360,                                                                              \
      NULL,                                                                             \
      "degrees, clockwise in the plane of the last two axes; or three, one for each "   \
-     "axis "                                                                           \
-     "axis "                                                                           \
-     "of a volume, applied in turn",                                                   \
-     &some}
+     "axis of a volume, applied in turn",                                              \
+     &list}
 #define FILL                                                                           \
     {"fill", DNN_F_REAL, AT(fill), "0",                                                \
      0,      0,          NULL,     "images: fill value outside; masks get 0",          \
@@ -179,10 +178,10 @@ static const struct dnn_field random_rotate_fields[] = {
 };
 #undef AT
 
-static int turn_columns(const struct dnn_aug_step *step, int ncols,
-                        struct dnn_column *col, struct dnn_err *err)
+static int rotate_columns(const struct dnn_aug_step *step, int ncols,
+                          struct dnn_column *col, struct dnn_err *err)
 {
-    const struct turn_opts *o = step->opts;
+    const struct rotate_opts *o = step->opts;
 
     DNN_TRY(planes_columns(step, ncols, col, err));
     for (int c = 0; c < ncols; c++)
@@ -195,7 +194,7 @@ static int turn_columns(const struct dnn_aug_step *step, int ncols,
     return 0;
 }
 
-/* Quarters of a turn move points onto points, so they must be exact. */
+/* Exact for multiples of 90 degrees, which map points to points. */
 static void cos_sin(double degrees, double *cosine, double *sine)
 {
     static const double quarter[4][2] = {
@@ -217,9 +216,9 @@ static void cos_sin(double degrees, double *cosine, double *sine)
     }
 }
 
-/* matrix = matrix * R, where R takes points of the result back: the inverse of a turn
- * in the plane of axes i and j, clockwise where i points down and j to the right. */
-static void turn_back(double m[3][3], int i, int j, double degrees)
+/* matrix = matrix * R, where R maps points of the result to the source: the inverse of
+ * a rotation in the plane of axes i (down) and j (right), which is clockwise. */
+static void inverse_rotate(double m[3][3], int i, int j, double degrees)
 {
     double c, s;
 
@@ -232,8 +231,8 @@ static void turn_back(double m[3][3], int i, int j, double degrees)
     }
 }
 
-/* With spacing known, a turn is one in space and not one of the grid. */
-static void in_space(const struct dnn_array *array, int nspace, double m[3][3])
+/* If the spacing is known, rotate in physical space instead of in voxel coordinates. */
+static void use_spacing(const struct dnn_array *array, int nspace, double m[3][3])
 {
     for (int k = 0; k < nspace; k++)
         if (!(array->spacing[k] > 0)) return;
@@ -242,8 +241,8 @@ static void in_space(const struct dnn_array *array, int nspace, double m[3][3])
             if (r != c) m[r][c] *= array->spacing[c] / array->spacing[r];
 }
 
-static int turn(const struct dnn_aug_step *step, struct dnn_aug_run *run, int n,
-                const double *angle, double fill, struct dnn_err *err)
+static int rotate(const struct dnn_aug_step *step, struct dnn_aug_run *run, int n,
+                  const double *angle, double fill, struct dnn_err *err)
 {
     for (int c = 0; c < run->ncols; c++) {
         struct dnn_array *array = &run->sample->col[c];
@@ -256,13 +255,13 @@ static int turn(const struct dnn_aug_step *step, struct dnn_aug_run *run, int n,
 
         if (!dnn_aug_touches(step, &run->col[c])) continue;
         if (n == 1) {
-            turn_back(warp.matrix, nspace - 2, nspace - 1, angle[0]);
+            inverse_rotate(warp.matrix, nspace - 2, nspace - 1, angle[0]);
         } else {
-            turn_back(warp.matrix, 1, 2, angle[0]);
-            turn_back(warp.matrix, 0, 2, angle[1]);
-            turn_back(warp.matrix, 0, 1, angle[2]);
+            inverse_rotate(warp.matrix, 1, 2, angle[0]);
+            inverse_rotate(warp.matrix, 0, 2, angle[1]);
+            inverse_rotate(warp.matrix, 0, 1, angle[2]);
         }
-        in_space(array, nspace, warp.matrix);
+        use_spacing(array, nspace, warp.matrix);
         DNN_TRY(dnn_warp(array, &warp, &run->scratch->spare, err));
         dnn_array_swap(array, &run->scratch->spare);
     }
@@ -272,9 +271,9 @@ static int turn(const struct dnn_aug_step *step, struct dnn_aug_run *run, int n,
 static int rotate_apply(const struct dnn_aug_step *step, struct dnn_aug_run *run,
                         struct dnn_err *err)
 {
-    const struct turn_opts *o = step->opts;
+    const struct rotate_opts *o = step->opts;
 
-    return turn(step, run, (int)o->angle.count, o->angle.reals, o->fill, err);
+    return rotate(step, run, (int)o->angle.count, o->angle.reals, o->fill, err);
 }
 
 const struct dnn_aug_kind dnn_aug_rotate = {
@@ -282,22 +281,22 @@ const struct dnn_aug_kind dnn_aug_rotate = {
     .params = "angle, or three of them for volumes",
     .help = "rotate clockwise by this angle in degrees",
     .main = "angle",
-    .size = sizeof(struct turn_opts),
+    .size = sizeof(struct rotate_opts),
     .fields = rotate_fields,
-    .columns = turn_columns,
+    .columns = rotate_columns,
     .apply = rotate_apply,
 };
 
 static int random_rotate_apply(const struct dnn_aug_step *step, struct dnn_aug_run *run,
                                struct dnn_err *err)
 {
-    const struct turn_opts *o = step->opts;
+    const struct rotate_opts *o = step->opts;
     double angle[DNN_MAX_SPACE];
 
     if (dnn_draw_real(&run->draw, 0, 1) >= o->p) return 0;
     for (int64_t k = 0; k < o->angle.count; k++)
         angle[k] = dnn_draw_real(&run->draw, -o->angle.reals[k], o->angle.reals[k]);
-    return turn(step, run, (int)o->angle.count, angle, o->fill, err);
+    return rotate(step, run, (int)o->angle.count, angle, o->fill, err);
 }
 
 const struct dnn_aug_kind dnn_aug_random_rotate = {
@@ -306,9 +305,9 @@ const struct dnn_aug_kind dnn_aug_random_rotate = {
     .help = "rotate by a random angle of at most this many degrees in either direction",
     .main = "angle",
     .random = true,
-    .size = sizeof(struct turn_opts),
+    .size = sizeof(struct rotate_opts),
     .fields = random_rotate_fields,
-    .columns = turn_columns,
+    .columns = rotate_columns,
     .apply = random_rotate_apply,
 };
 
@@ -324,7 +323,7 @@ static const struct dnn_field zoom_fields[] = {
     {NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
 
-/* What is left, 1 - c of every extent around the middle, is spread over all points. */
+/* The middle 1 - c of every extent is resized to the complete extent. */
 static int zoom_apply(const struct dnn_aug_step *step, struct dnn_aug_run *run,
                       struct dnn_err *err)
 {

@@ -1,7 +1,7 @@
-/* augment_impl.h - what the transforms of augment.h share.
+/* augment_impl.h - interface of the transforms of augment.h.
  *
- * One file per family (augment_extent.c, augment_geometry.c ...), one table of kinds
- * in augment_kinds.c.
+ * Each family has a file (augment_extent.c, augment_geometry.c ...); augment_kinds.c
+ * lists all transforms.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -17,55 +17,54 @@
 
 enum dnn_aug_side { DNN_AUG_BOTH, DNN_AUG_INPUTS, DNN_AUG_TARGETS };
 
-/* Which columns of its side a kind changes. */
-enum dnn_aug_reach {
-    DNN_AUG_SPACE,    /* images and masks: where things are                           */
-    DNN_AUG_IMAGES,   /* images: in which units they are                              */
-    DNN_AUG_MEASURED, /* images, but of both sides only the inputs: how well they were
-                       * measured                                                     */
-    DNN_AUG_ALL       /* whatever there is                                            */
+/* Which columns of its side a transform changes. */
+enum dnn_aug_scope {
+    DNN_AUG_SPACE,        /* images and masks: geometry                             */
+    DNN_AUG_IMAGES,       /* images: units of values                                */
+    DNN_AUG_INPUT_IMAGES, /* input images, or target images if listed for targets   */
+    DNN_AUG_ALL           /* all columns                                            */
 };
 
-/* A transform as the user wrote it. */
+/* A transform of the configuration. */
 struct dnn_aug_step {
     const struct dnn_aug_kind *kind;
     enum dnn_aug_side side;
-    const void *opts;  /* as the kind's table says                                    */
-    const char *where; /* "job.json:4: transforms[2].rotate: ", for messages          */
-    uint64_t stream;   /* its own random numbers                                      */
+    const void *opts;  /* as defined by the table of the kind                         */
+    const char *where; /* "train.json:4: transforms[2].rotate: ", for messages        */
+    uint64_t stream;   /* stream of random numbers                                    */
 };
 
-/* A sample under way. */
+/* A sample that is being transformed. */
 struct dnn_aug_run {
     int ncols;
-    struct dnn_column col[DNN_MAX_COLUMNS]; /* with the sample's own types and shapes */
+    struct dnn_column col[DNN_MAX_COLUMNS]; /* with the sample's types and shapes */
     struct dnn_sample *sample, *partner;
     struct dnn_draw draw;
     struct dnn_augment_scratch *scratch;
 };
 
 struct dnn_augment_scratch {
-    struct dnn_array spare; /* what a change is made in, before it is exchanged       */
+    struct dnn_array spare; /* result of a transform, then swapped with the sample    */
     struct dnn_array field[2];
 };
 
 struct dnn_aug_kind {
     const char *name, *params, *help;
-    const char *main; /* the key that a value without an object is for, or NULL       */
-    enum dnn_aug_reach reach;
+    const char *main; /* key for a value that is not an object, or NULL               */
+    enum dnn_aug_scope scope;
     bool random;
     size_t size; /* of its options                                                    */
     const struct dnn_field *fields;
-    /* The columns afterwards, in place; refuses what cannot work.  Extents may be
-     * unknown.  NULL: nothing about them changes. */
+    /* Check the columns and change them, in place, to those after the transform.
+     * Extents may be unknown.  NULL: columns do not change. */
     int (*columns)(const struct dnn_aug_step *step, int ncols, struct dnn_column *col,
                    struct dnn_err *err);
-    /* With columns that columns() accepted. */
+    /* Transform a sample whose columns were accepted by columns(). */
     int (*apply)(const struct dnn_aug_step *step, struct dnn_aug_run *run,
                  struct dnn_err *err);
 };
 
-/* The table, in the manual's order; ends with a NULL name. */
+/* All transforms, in the order of the documentation; ends with NULL. */
 extern const struct dnn_aug_kind *const dnn_aug_kinds[];
 
 extern const struct dnn_aug_kind dnn_aug_resize, dnn_aug_center_crop,
@@ -77,26 +76,26 @@ extern const struct dnn_aug_kind dnn_aug_resize, dnn_aug_center_crop,
 
 /* Whether a step changes this column. */
 bool dnn_aug_touches(const struct dnn_aug_step *step, const struct dnn_column *col);
-/* The first column it changes; there is one. */
+/* The first column that a step changes; there must be one. */
 int dnn_aug_first(const struct dnn_aug_step *step, const struct dnn_aug_run *run);
-/* Spatial axes of an image or a mask. */
+/* The number of spatial axes of an image or a mask. */
 int dnn_aug_nspace(const struct dnn_column *col);
 enum dnn_interp dnn_aug_interp(const struct dnn_column *col);
 
-/* Fail with the step's place in front. */
+/* Fail with the location of the step in front of the message. */
 int dnn_aug_fail(const struct dnn_aug_step *step, struct dnn_err *err, const char *fmt,
                  ...) DNN_PRINTF(3, 4);
 
-/* One number for all axes of a column, or one for each. */
+/* Set extents from a list of one number for all axes of a column, or one per axis. */
 int dnn_aug_extents(const struct dnn_aug_step *step, const struct dnn_list *list,
                     const struct dnn_column *col, int64_t *extent, struct dnn_err *err);
-/* All columns the step changes have the same extents, as far as they are known. */
+/* Check that the known extents are equal in all columns that the step changes. */
 int dnn_aug_alike(const struct dnn_aug_step *step, int ncols,
                   const struct dnn_column *col, struct dnn_err *err);
-/* columns() of kinds that make f32 of what they change, and nothing else. */
+/* columns() of transforms that only change the type, to f32. */
 int dnn_aug_become_f32(const struct dnn_aug_step *step, int ncols,
                        struct dnn_column *col, struct dnn_err *err);
-/* The array of a column, as f32. */
+/* Convert the array of a column to f32. */
 int dnn_aug_floats(struct dnn_aug_run *run, int c, float **out, int64_t *count,
                    struct dnn_err *err);
 

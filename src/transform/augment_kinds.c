@@ -1,4 +1,4 @@
-/* augment_kinds.c - the table of transforms, and what they share.
+/* augment_kinds.c - the table of transforms, and functions shared by them.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -40,12 +40,12 @@ bool dnn_aug_touches(const struct dnn_aug_step *step, const struct dnn_column *c
     if (col->role == DNN_ROLE_EXTRA) return false;
     if (step->side != DNN_AUG_BOTH && input != (step->side == DNN_AUG_INPUTS))
         return false;
-    switch (step->kind->reach) {
+    switch (step->kind->scope) {
     case DNN_AUG_SPACE:
         return image || col->kind == DNN_KIND_MASK;
     case DNN_AUG_IMAGES:
         return image;
-    case DNN_AUG_MEASURED:
+    case DNN_AUG_INPUT_IMAGES:
         return image && (input || step->side == DNN_AUG_TARGETS);
     default:
         return true;

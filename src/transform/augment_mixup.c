@@ -1,8 +1,8 @@
-/* augment_mixup.c - two samples and their targets, mixed.
+/* augment_mixup.c - mix two samples and their targets.
  *
- * Every input and target becomes l a + (1 - l) b, with l from the Beta distribution of
- * (alpha, alpha).  Class numbers cannot be mixed: a label becomes a vector, a mask one
- * channel for each class.
+ * Every input and target becomes l a + (1 - l) b, with l from the Beta distribution
+ * with parameters (alpha, alpha).  Class numbers are converted first: a label to a
+ * vector, a mask to one channel per class.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -23,7 +23,7 @@ static const struct dnn_field fields[] = {
     {NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
 
-static bool classes(const struct dnn_column *col)
+static bool has_classes(const struct dnn_column *col)
 {
     return col->kind == DNN_KIND_LABEL || col->kind == DNN_KIND_MASK;
 }
@@ -37,7 +37,7 @@ static int columns(const struct dnn_aug_step *step, int ncols, struct dnn_column
                             "together: it mixes whole samples");
     DNN_TRY(dnn_aug_become_f32(step, ncols, col, err));
     for (int c = 0; c < ncols; c++) {
-        if (!dnn_aug_touches(step, &col[c]) || !classes(&col[c])) continue;
+        if (!dnn_aug_touches(step, &col[c]) || !has_classes(&col[c])) continue;
         if (col[c].classes < 1)
             return dnn_aug_fail(
                 step, err,
@@ -50,7 +50,7 @@ static int columns(const struct dnn_aug_step *step, int ncols, struct dnn_column
     return 0;
 }
 
-/* A number of the Gamma distribution, by Marsaglia's and Tsang's method. */
+/* A random number of the Gamma distribution, by the method of Marsaglia and Tsang. */
 static double draw_gamma(struct dnn_draw *draw, double alpha)
 {
     const double boost = alpha < 1 ? alpha + 1 : alpha;
@@ -66,19 +66,20 @@ static double draw_gamma(struct dnn_draw *draw, double alpha)
     }
 }
 
-static double draw_share(struct dnn_draw *draw, double alpha)
+static double draw_beta(struct dnn_draw *draw, double alpha)
 {
     double a = draw_gamma(draw, alpha), b = draw_gamma(draw, alpha);
 
-    /* Both may be too small for a number if alpha is. */
+    /* For small alpha, both may underflow to 0. */
     return a + b > 0 ? a / (a + b) : (double)dnn_draw_below(draw, 2);
 }
 
-/* As f32, class numbers as vectors. */
-static int as_reals(struct dnn_aug_run *run, int c, struct dnn_array *array,
-                    struct dnn_err *err)
+/* Convert to f32, and class numbers to one-hot vectors. */
+static int to_floats(struct dnn_aug_run *run, int c, struct dnn_array *array,
+                     struct dnn_err *err)
 {
-    if (!classes(&run->col[c])) return dnn_array_convert(array, DNN_F32, false, err);
+    if (!has_classes(&run->col[c]))
+        return dnn_array_convert(array, DNN_F32, false, err);
     DNN_TRY(dnn_one_hot(array, run->col[c].classes, &run->scratch->spare, err));
     dnn_array_swap(array, &run->scratch->spare);
     return 0;
@@ -88,15 +89,15 @@ static int apply(const struct dnn_aug_step *step, struct dnn_aug_run *run,
                  struct dnn_err *err)
 {
     const struct opts *o = step->opts;
-    const double share = draw_share(&run->draw, o->alpha);
+    const double share = draw_beta(&run->draw, o->alpha);
 
     for (int c = 0; c < run->ncols; c++) {
         struct dnn_array *a = &run->sample->col[c], *b = &run->partner->col[c];
         char one[DNN_SHAPE_TEXT], two[DNN_SHAPE_TEXT];
 
         if (!dnn_aug_touches(step, &run->col[c])) continue;
-        DNN_TRY(as_reals(run, c, a, err));
-        DNN_TRY(as_reals(run, c, b, err));
+        DNN_TRY(to_floats(run, c, a, err));
+        DNN_TRY(to_floats(run, c, b, err));
         if (!dnn_shape_equal(&a->shape, &b->shape))
             return dnn_aug_fail(step, err,
                                 "'%s' is %s in one sample and %s in the other; resize "
@@ -117,7 +118,7 @@ const struct dnn_aug_kind dnn_aug_mixup = {
     .params = "alpha",
     .help = "mix with another sample at a random ratio",
     .main = "alpha",
-    .reach = DNN_AUG_ALL,
+    .scope = DNN_AUG_ALL,
     .random = true,
     .size = sizeof(struct opts),
     .fields = fields,

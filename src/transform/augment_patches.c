@@ -1,5 +1,5 @@
-/* augment_patches.c - boxes cut out of inputs: cutout, and random_patches, which makes
- * them the target.
+/* augment_patches.c - erase boxes of inputs: cutout, and random_patches, whose target
+ * is the content of the boxes.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -52,20 +52,20 @@ static int check_size(const struct dnn_aug_step *step, const struct dnn_column *
     return 0;
 }
 
-/* Where a box begins, the same part of the way in every column. */
+/* A random position of a box, as a fraction of the extents, equal in all columns. */
 static void draw_box(struct dnn_aug_run *run, double part[DNN_MAX_SPACE])
 {
     for (int k = 0; k < DNN_MAX_SPACE; k++)
         part[k] = dnn_draw_real(&run->draw, 0, 1);
 }
 
-/* Call row() for each row of a box: its place and its length in numbers. */
+/* How boxes are erased. */
 struct box {
-    float *data, *copy; /* what is in the box goes to copy, if that is not NULL */
+    float *data, *copy; /* the content of boxes is saved in copy, unless NULL */
     float value;
 };
 
-static void empty_row(const struct box *box, int64_t at, int64_t n)
+static void erase_row(const struct box *box, int64_t at, int64_t n)
 {
     if (box->copy != NULL)
         for (int64_t k = at; k < at + n; k++)
@@ -74,7 +74,7 @@ static void empty_row(const struct box *box, int64_t at, int64_t n)
         box->data[k] = box->value;
 }
 
-static void empty_box(const struct box *box, const struct dnn_shape *shape,
+static void erase_box(const struct box *box, const struct dnn_shape *shape,
                       const int64_t *size, const double *part)
 {
     const int nspace = shape->ndim - 1, skip = DNN_MAX_SPACE - nspace;
@@ -89,7 +89,7 @@ static void empty_box(const struct box *box, const struct dnn_shape *shape,
     }
     for (int64_t z = start[0]; z < start[0] + extent[0]; z++)
         for (int64_t y = start[1]; y < start[1] + extent[1]; y++)
-            empty_row(box, ((z * n[1] + y) * n[2] + start[2]) * channels,
+            erase_row(box, ((z * n[1] + y) * n[2] + start[2]) * channels,
                       extent[2] * channels);
 }
 
@@ -124,7 +124,7 @@ static int cutout_apply(const struct dnn_aug_step *step, struct dnn_aug_run *run
             double part[DNN_MAX_SPACE];
 
             draw_box(run, part);
-            empty_box(&box, &run->col[c].shape, size, part);
+            erase_box(&box, &run->col[c].shape, size, part);
         }
     }
     return 0;
@@ -134,7 +134,7 @@ const struct dnn_aug_kind dnn_aug_cutout = {
     .name = "cutout",
     .params = "{\"number\": 4, \"size\": 8, \"value\": 0}",
     .help = "erase random boxes of the inputs",
-    .reach = DNN_AUG_MEASURED,
+    .scope = DNN_AUG_INPUT_IMAGES,
     .random = true,
     .size = sizeof(struct opts),
     .fields = cutout_fields,
@@ -194,7 +194,7 @@ static int patches_apply(const struct dnn_aug_step *step, struct dnn_aug_run *ru
         double part[DNN_MAX_SPACE];
 
         draw_box(run, part);
-        empty_box(&box, &in->shape, size, part);
+        erase_box(&box, &in->shape, size, part);
     }
     return 0;
 }
@@ -204,7 +204,7 @@ const struct dnn_aug_kind dnn_aug_random_patches = {
     .params = "{\"number\": 16, \"size\": 16}",
     .help =
         "erase random boxes of the input; the target is their content, and 0 elsewhere",
-    .reach = DNN_AUG_MEASURED,
+    .scope = DNN_AUG_INPUT_IMAGES,
     .random = true,
     .size = sizeof(struct opts),
     .fields = patches_fields,

@@ -1,4 +1,4 @@
-/* augment_values.c - transforms of numbers: normalize, gamma, brightness, contrast,
+/* augment_values.c - transforms of values: normalize, gamma, brightness, contrast,
  * noise.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -87,7 +87,7 @@ const struct dnn_aug_kind dnn_aug_normalize = {
     .name = "normalize",
     .params = "{\"mean\": 0.5, \"std\": 0.5}",
     .help = "(x - mean) / std of images, inputs and targets; masks are not changed",
-    .reach = DNN_AUG_IMAGES,
+    .scope = DNN_AUG_IMAGES,
     .size = sizeof(struct norm_opts),
     .fields = norm_fields,
     .columns = norm_columns,
@@ -127,8 +127,8 @@ static int range_columns(const struct dnn_aug_step *step, int ncols,
     return dnn_aug_become_f32(step, ncols, col, err);
 }
 
-/* Smallest and largest stay what they are. */
-static void bend(float *x, int64_t n, double gamma)
+/* The minimum and the maximum do not change. */
+static void apply_gamma(float *x, int64_t n, double gamma)
 {
     double low = INFINITY, high = -INFINITY;
 
@@ -142,7 +142,7 @@ static void bend(float *x, int64_t n, double gamma)
                        (high - low) * pow(((double)x[k] - low) / (high - low), gamma));
 }
 
-static void stretch(float *x, int64_t n, double factor)
+static void apply_contrast(float *x, int64_t n, double factor)
 {
     double mean = 0;
 
@@ -157,7 +157,7 @@ static int range_apply(const struct dnn_aug_step *step, struct dnn_aug_run *run,
                        struct dnn_err *err)
 {
     const struct range_opts *o = step->opts;
-    const bool much = dnn_draw_real(&run->draw, 0, 1) < o->p;
+    const bool active = dnn_draw_real(&run->draw, 0, 1) < o->p;
     const double by = dnn_draw_real(&run->draw, o->low, o->high);
 
     for (int c = 0; c < run->ncols; c++) {
@@ -166,11 +166,11 @@ static int range_apply(const struct dnn_aug_step *step, struct dnn_aug_run *run,
 
         if (!dnn_aug_touches(step, &run->col[c])) continue;
         DNN_TRY(dnn_aug_floats(run, c, &x, &n, err));
-        if (!much) continue;
+        if (!active) continue;
         if (step->kind == &dnn_aug_gamma)
-            bend(x, n, by);
+            apply_gamma(x, n, by);
         else
-            stretch(x, n, by);
+            apply_contrast(x, n, by);
     }
     return 0;
 }
@@ -179,7 +179,7 @@ const struct dnn_aug_kind dnn_aug_gamma = {
     .name = "gamma",
     .params = "{\"low\": 0.7, \"high\": 1.5, \"p\": 0.3}",
     .help = "random gamma of the inputs; minimum and maximum stay the same",
-    .reach = DNN_AUG_MEASURED,
+    .scope = DNN_AUG_INPUT_IMAGES,
     .random = true,
     .size = sizeof(struct range_opts),
     .fields = gamma_fields,
@@ -191,7 +191,7 @@ const struct dnn_aug_kind dnn_aug_contrast = {
     .name = "contrast",
     .params = "{\"low\": 0.75, \"high\": 1.25, \"p\": 0.3}",
     .help = "random contrast: scale the inputs around their mean by a random factor",
-    .reach = DNN_AUG_MEASURED,
+    .scope = DNN_AUG_INPUT_IMAGES,
     .random = true,
     .size = sizeof(struct range_opts),
     .fields = contrast_fields,
@@ -223,7 +223,7 @@ static int bright_apply(const struct dnn_aug_step *step, struct dnn_aug_run *run
                         struct dnn_err *err)
 {
     const struct add_opts *o = step->opts;
-    const bool much = dnn_draw_real(&run->draw, 0, 1) < o->p;
+    const bool active = dnn_draw_real(&run->draw, 0, 1) < o->p;
     const double by = dnn_draw_real(&run->draw, -o->amount, o->amount);
 
     for (int c = 0; c < run->ncols; c++) {
@@ -232,7 +232,7 @@ static int bright_apply(const struct dnn_aug_step *step, struct dnn_aug_run *run
 
         if (!dnn_aug_touches(step, &run->col[c])) continue;
         DNN_TRY(dnn_aug_floats(run, c, &x, &n, err));
-        for (int64_t k = 0; much && k < n; k++)
+        for (int64_t k = 0; active && k < n; k++)
             x[k] = (float)(x[k] + by);
     }
     return 0;
@@ -243,7 +243,7 @@ const struct dnn_aug_kind dnn_aug_brightness = {
     .params = "amount",
     .help = "random brightness: add a random number of at most this size to the inputs",
     .main = "amount",
-    .reach = DNN_AUG_MEASURED,
+    .scope = DNN_AUG_INPUT_IMAGES,
     .random = true,
     .size = sizeof(struct add_opts),
     .fields = bright_fields,
@@ -255,7 +255,7 @@ static int noise_apply(const struct dnn_aug_step *step, struct dnn_aug_run *run,
                        struct dnn_err *err)
 {
     const struct add_opts *o = step->opts;
-    const bool much = dnn_draw_real(&run->draw, 0, 1) < o->p && o->amount > 0;
+    const bool active = dnn_draw_real(&run->draw, 0, 1) < o->p && o->amount > 0;
 
     for (int c = 0; c < run->ncols; c++) {
         double two[2];
@@ -264,7 +264,7 @@ static int noise_apply(const struct dnn_aug_step *step, struct dnn_aug_run *run,
 
         if (!dnn_aug_touches(step, &run->col[c])) continue;
         DNN_TRY(dnn_aug_floats(run, c, &x, &n, err));
-        for (int64_t k = 0; much && k < n; k += 2) {
+        for (int64_t k = 0; active && k < n; k += 2) {
             dnn_rng_normals(&run->draw.rng, run->draw.at, two);
             run->draw.at.index++;
             x[k] = (float)(x[k] + o->amount * two[0]);
@@ -279,7 +279,7 @@ const struct dnn_aug_kind dnn_aug_noise = {
     .params = "std",
     .help = "add Gaussian noise to the inputs",
     .main = "std",
-    .reach = DNN_AUG_MEASURED,
+    .scope = DNN_AUG_INPUT_IMAGES,
     .random = true,
     .size = sizeof(struct add_opts),
     .fields = noise_fields,

@@ -1,4 +1,4 @@
-/* crop.c - a part of an array, and an array with more around it.
+/* crop.c - crop and pad arrays.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -50,9 +50,9 @@ int dnn_crop(const struct dnn_array *in, const int64_t *start, const int64_t *ex
 
 /* ---- padding ---- */
 
-/* Which point of an axis of n stands at place i, which may be outside: -1 for the
- * value.  Reflection does not repeat the last point, and goes back and forth. */
-static int64_t stands_at(int64_t i, int64_t n, enum dnn_pad_mode mode)
+/* The source of position i of a padded axis of n points, or -1: the fill value.
+ * Reflection does not repeat the border point, and may be repeated for long padding. */
+static int64_t source_index(int64_t i, int64_t n, enum dnn_pad_mode mode)
 {
     if (i >= 0 && i < n) return i;
     if (mode == DNN_PAD_CONSTANT) return -1;
@@ -62,53 +62,53 @@ static int64_t stands_at(int64_t i, int64_t n, enum dnn_pad_mode mode)
     return at < n ? at : period - at;
 }
 
-struct job {
+struct pad {
     const struct dnn_array *in;
     struct dnn_grid from, to;
     int64_t before[DNN_MAX_SPACE];
     enum dnn_pad_mode mode;
-    char *blank; /* a row of the value; NULL: not needed */
+    char *value_row; /* a row of the fill value, or NULL */
 };
 
-static void row_fill(const struct job *job, int64_t z, int64_t y, char *to)
+static void row_fill(const struct pad *pad, int64_t z, int64_t y, char *to)
 {
-    int64_t n = job->from.n[2], begin = job->before[2], all = job->to.n[2];
-    size_t pixel = job->from.pixel;
+    int64_t n = pad->from.n[2], begin = pad->before[2], all = pad->to.n[2];
+    size_t pixel = pad->from.pixel;
 
     if (z < 0 || y < 0) {
-        memcpy(to, job->blank, (size_t)all * pixel);
+        memcpy(to, pad->value_row, (size_t)all * pixel);
         return;
     }
     const char *from =
-        (const char *)job->in->data + dnn_transform_at(&job->from, z, y, 0);
+        (const char *)pad->in->data + dnn_transform_at(&pad->from, z, y, 0);
     for (int64_t x = 0; x < all; x++) {
-        if (x == begin) { /* the row itself, at once */
+        if (x == begin) { /* copy the points of the array at once */
             memcpy(to + (size_t)x * pixel, from, (size_t)n * pixel);
             x += n;
             if (x == all) break;
         }
-        int64_t is = stands_at(x - begin, n, job->mode);
-        memcpy(to + (size_t)x * pixel, is < 0 ? job->blank : from + (size_t)is * pixel,
-               pixel);
+        int64_t source = source_index(x - begin, n, pad->mode);
+        memcpy(to + (size_t)x * pixel,
+               source < 0 ? pad->value_row : from + (size_t)source * pixel, pixel);
     }
 }
 
-static int pad_extents(struct job *job, const int64_t *before, const int64_t *after,
+static int pad_extents(struct pad *pad, const int64_t *before, const int64_t *after,
                        struct dnn_err *err)
 {
-    for (int i = 0; i < job->from.nspace; i++) {
-        int k = DNN_MAX_SPACE - job->from.nspace + i;
+    for (int i = 0; i < pad->from.nspace; i++) {
+        int k = DNN_MAX_SPACE - pad->from.nspace + i;
 
         if (before[i] < 0 || after[i] < 0 || before[i] > DNN_GRID_LIMIT ||
             after[i] > DNN_GRID_LIMIT - before[i] ||
-            job->from.n[k] > DNN_GRID_LIMIT - before[i] - after[i])
+            pad->from.n[k] > DNN_GRID_LIMIT - before[i] - after[i])
             return dnn_fail(err, DNN_ECONFIG,
                             "pad: %" PRId64 " before and %" PRId64
                             " after axis %d: must be 0 or more, and the padded size at "
                             "most %d (the axis has %" PRId64 ")",
-                            before[i], after[i], i, DNN_GRID_LIMIT, job->from.n[k]);
-        job->before[k] = before[i];
-        job->to.n[k] += before[i] + after[i];
+                            before[i], after[i], i, DNN_GRID_LIMIT, pad->from.n[k]);
+        pad->before[k] = before[i];
+        pad->to.n[k] += before[i] + after[i];
     }
     return 0;
 }
@@ -117,26 +117,26 @@ int dnn_pad(const struct dnn_array *in, const int64_t *before, const int64_t *af
             enum dnn_pad_mode mode, double value, struct dnn_array *out,
             struct dnn_err *err)
 {
-    struct job job = {.in = in, .mode = mode};
+    struct pad pad = {.in = in, .mode = mode};
     char one[8];
 
-    DNN_TRY(dnn_transform_grid(in, "pad", &job.from, err));
-    job.to = job.from;
-    DNN_TRY(pad_extents(&job, before, after, err));
+    DNN_TRY(dnn_transform_grid(in, "pad", &pad.from, err));
+    pad.to = pad.from;
+    DNN_TRY(pad_extents(&pad, before, after, err));
     if (mode == DNN_PAD_CONSTANT)
         DNN_TRY(dnn_transform_value(value, in->type, "pad", one, err));
-    DNN_TRY(dnn_transform_make(in, &job.to, out, err));
-    size_t row = (size_t)job.to.n[2] * job.to.pixel;
+    DNN_TRY(dnn_transform_make(in, &pad.to, out, err));
+    size_t row = (size_t)pad.to.n[2] * pad.to.pixel;
     if (mode == DNN_PAD_CONSTANT) {
-        job.blank = dnn_alloc(row);
-        dnn_transform_copy(job.blank, (ptrdiff_t)job.to.element, one, 0,
-                           job.to.n[2] * job.to.channels, job.to.element);
+        pad.value_row = dnn_alloc(row);
+        dnn_transform_copy(pad.value_row, (ptrdiff_t)pad.to.element, one, 0,
+                           pad.to.n[2] * pad.to.channels, pad.to.element);
     }
     char *to = out->data;
-    for (int64_t z = 0; z < job.to.n[0]; z++)
-        for (int64_t y = 0; y < job.to.n[1]; y++, to += row)
-            row_fill(&job, stands_at(z - job.before[0], job.from.n[0], mode),
-                     stands_at(y - job.before[1], job.from.n[1], mode), to);
-    dnn_free(job.blank);
+    for (int64_t z = 0; z < pad.to.n[0]; z++)
+        for (int64_t y = 0; y < pad.to.n[1]; y++, to += row)
+            row_fill(&pad, source_index(z - pad.before[0], pad.from.n[0], mode),
+                     source_index(y - pad.before[1], pad.from.n[1], mode), to);
+    dnn_free(pad.value_row);
     return 0;
 }

@@ -1,4 +1,4 @@
-/* geometry.c - mirrored and transposed arrays.
+/* geometry.c - mirror and transpose arrays.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -36,14 +36,15 @@ int dnn_flip(const struct dnn_array *in, unsigned axes, struct dnn_array *out,
 
 /* ---- transpose ---- */
 
-/* Tiles of so many points a side: the lines of memory read for one row are still in the
- * cache for the next. */
+/* The side of a tile in points: the cache lines read for one row of a tile are still in
+ * the cache for the next row. */
 enum { TILE = 16 };
 
-/* step: those of the result's axes in the input's memory.  The tiles span the result's
- * last axis and `along`, the one on which the input's points lie side by side. */
-static void exchange(const struct dnn_array *in, const struct dnn_grid *to,
-                     const ptrdiff_t *step, int along, struct dnn_array *out)
+/* step: the steps in the memory of the input along the axes of the result.  Tiles
+ * extend along the last axis of the result and axis `along`, the last axis of the
+ * input. */
+static void transpose_tiles(const struct dnn_array *in, const struct dnn_grid *to,
+                            const ptrdiff_t *step, int along, struct dnn_array *out)
 {
     ptrdiff_t pixel = (ptrdiff_t)to->pixel;
     int other = 1 - along;
@@ -65,9 +66,9 @@ static void exchange(const struct dnn_array *in, const struct dnn_grid *to,
             }
 }
 
-/* Rows that stay rows. */
-static void exchange_rows(const struct dnn_array *in, const struct dnn_grid *to,
-                          const ptrdiff_t *step, struct dnn_array *out)
+/* The last axis does not change. */
+static void transpose_rows(const struct dnn_array *in, const struct dnn_grid *to,
+                           const ptrdiff_t *step, struct dnn_array *out)
 {
     size_t row = (size_t)to->n[2] * to->pixel;
     char *at = out->data;
@@ -106,8 +107,8 @@ int dnn_transpose(const struct dnn_array *in, const int *order, struct dnn_array
         out->spacing[i] = in->spacing[order[i]];
     int last = order[from.nspace - 1];
     if (last == from.nspace - 1)
-        exchange_rows(in, &to, step, out);
+        transpose_rows(in, &to, step, out);
     else
-        exchange(in, &to, step, skip == 0 && order[0] == 2 ? 0 : 1, out);
+        transpose_tiles(in, &to, step, skip == 0 && order[0] == 2 ? 0 : 1, out);
     return 0;
 }

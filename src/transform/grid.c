@@ -1,4 +1,4 @@
-/* grid.c - arrays as points in space, for those who change them.
+/* grid.c - arrays as grids of pixels.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -55,7 +55,7 @@ size_t dnn_transform_at(const struct dnn_grid *grid, int64_t z, int64_t y, int64
     return (size_t)((z * grid->n[1] + y) * grid->n[2] + x) * grid->pixel;
 }
 
-/* The copy of a pixel whose size the compiler knows is a move or two. */
+/* With a constant size, the compiler copies a pixel in one or two instructions. */
 #define COPY(bytes)                                                                    \
     case bytes:                                                                        \
         for (int64_t i = 0; i < n; i++, to += out_step, from += in_step)               \
@@ -86,7 +86,7 @@ void dnn_transform_copy(void *out, ptrdiff_t out_step, const void *in,
     }
 }
 
-bool dnn_transform_whole(enum dnn_dtype type)
+bool dnn_transform_is_integer(enum dnn_dtype type)
 {
     return type != DNN_F32 && type != DNN_F64 && type != DNN_F16 && type != DNN_BF16;
 }
@@ -105,7 +105,7 @@ int dnn_transform_classes(const struct dnn_array *in, int64_t at, int64_t n,
                           int64_t limit, const char *what, int64_t *out,
                           struct dnn_err *err)
 {
-    double x[DNN_PORTION];
+    double x[DNN_TRANSFORM_BLOCK];
 
     DNN_TRY(dnn_convert((const char *)in->data + (size_t)at * dnn_dtype_size(in->type),
                         in->type, x, DNN_F64, n, false, err));

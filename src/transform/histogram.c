@@ -1,12 +1,12 @@
-/* histogram.c - bins that widen by doubling, and end up the same in whatever order the
- * numbers came.
+/* histogram.c - a histogram whose bins are widened by doubling, and whose result does
+ * not depend on the order of the values.
  *
- * A bin of level e holds the numbers x with the same floor(x / 2^e), its index.  An
- * index of level e + 1 is one of level e shifted by one bit, so bins of one level are
- * exactly what the numbers themselves would have filled at a higher one.  The level is
- * the lowest that is allowed and at which 4096 bins from the smallest number's on reach
- * the largest.  What is enough for some numbers is enough for fewer: the level of a
- * part never exceeds that of the whole, and so parts can always be brought to it.
+ * A bin of level e contains the values x with the same floor(x / 2^e), its index.  An
+ * index of level e + 1 is one of level e shifted by one bit.  So bins can be moved
+ * exactly to a higher level.  The level is the lowest allowed one at which 4096 bins,
+ * beginning with that of the smallest value, reach the largest value.  The level of a
+ * subset of the values never exceeds the level of all values, so that histograms of
+ * blocks can always be merged exactly.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -19,8 +19,8 @@
 #include <string.h>
 
 enum {
-    LEAST = -1000, /* level: so that 2^-level is a number  */
-    DIGITS = 50    /* bits of an index                     */
+    MIN_LEVEL = -1000, /* minimum level, so that 2^-level is finite */
+    INDEX_BITS = 50    /* bits of an index                          */
 };
 
 /* A level, and the index of the first bin. */
@@ -34,7 +34,7 @@ static bool window_known(const struct dnn_stats *s)
     return s->low < s->high;
 }
 
-/* All of these are exact: multiples of 2^level that fit a double. */
+/* Exact: all numbers are multiples of 2^level that a double can represent. */
 static struct window window_of(const struct dnn_stats *s)
 {
     int level = ilogb((s->high - s->low) / DNN_STATS_BINS);
@@ -48,8 +48,8 @@ static void window_span(struct window w, double *low, double *high)
     *high = ldexp((double)(w.first + DNN_STATS_BINS), w.level);
 }
 
-/* floor(x / 2^level), inverse being 2^-level.  A tiny negative number whose quotient
- * vanishes is still below 0. */
+/* floor(x / 2^level); inverse is 2^-level.  The index is -1 for a negative x whose
+ * quotient underflows to 0. */
 static inline int64_t index_of(double x, double inverse)
 {
     double y = x * inverse;
@@ -58,7 +58,7 @@ static inline int64_t index_of(double x, double inverse)
     return k - (((double)k > y) | ((y == 0) & (x < 0)));
 }
 
-static int64_t raise(int64_t index, int levels)
+static int64_t raise_level(int64_t index, int levels)
 {
     return index >> (levels < 63 ? levels : 63);
 }
@@ -69,7 +69,8 @@ static struct window window_for(double min, double max, bool whole, int level)
     struct window w;
 
     if (whole && level < 0) level = 0;
-    if (size > 0 && level <= ilogb(size) - DIGITS) level = ilogb(size) - DIGITS + 1;
+    if (size > 0 && level <= ilogb(size) - INDEX_BITS)
+        level = ilogb(size) - INDEX_BITS + 1;
     for (;; level++) {
         double inverse = ldexp(1, -level);
 
@@ -78,18 +79,19 @@ static struct window window_for(double min, double max, bool whole, int level)
     }
 }
 
-static void bins_into(int64_t *to, struct window at, const int64_t *from,
-                      struct window was)
+static void add_bins(int64_t *to, struct window at, const int64_t *from,
+                     struct window before)
 {
     for (int i = 0; i < DNN_STATS_BINS; i++)
         if (from[i] != 0)
-            to[raise(was.first + i, at.level - was.level) - at.first] += from[i];
+            to[raise_level(before.first + i, at.level - before.level) - at.first] +=
+                from[i];
 }
 
 void dnn_stats_widen(struct dnn_stats *stats)
 {
     double min = INFINITY, max = -INFINITY;
-    struct window was = {LEAST, 0};
+    struct window before = {MIN_LEVEL, 0};
     int64_t bin[DNN_STATS_BINS];
 
     for (int c = 0; c < DNN_STATS_CHANNELS; c++) {
@@ -97,20 +99,20 @@ void dnn_stats_widen(struct dnn_stats *stats)
         max = stats->max[c] > max ? stats->max[c] : max;
     }
     if (min > max) return;
-    if (window_known(stats)) was = window_of(stats);
-    struct window w = window_for(min, max, stats->whole, was.level);
+    if (window_known(stats)) before = window_of(stats);
+    struct window w = window_for(min, max, stats->whole, before.level);
     if (window_known(stats)) {
-        if (w.level == was.level && w.first == was.first) return;
+        if (w.level == before.level && w.first == before.first) return;
         memcpy(bin, stats->bin, sizeof bin);
         memset(stats->bin, 0, sizeof stats->bin);
-        bins_into(stats->bin, w, bin, was);
+        add_bins(stats->bin, w, bin, before);
     }
     window_span(w, &stats->low, &stats->high);
 }
 
-/* index_of() less first for two numbers, in doubles alone: what is added leaves no bits
- * for a fraction, and what was rounded up is set right. */
-static inline pair places_of(const double *x, double inverse, double first)
+/* index_of() - first for two values, computed with doubles: adding 1.5 * 2^52 rounds to
+ * an integer, which is decremented if it was rounded up. */
+static inline pair indices_of(const double *x, double inverse, double first)
 {
     const pair none = {0, 0}, one = {1, 1};
     pair v, y, k;
@@ -118,8 +120,8 @@ static inline pair places_of(const double *x, double inverse, double first)
     memcpy(&v, x, sizeof v);
     y = v * inverse;
     k = (y + 0x1.8p52) - 0x1.8p52;
-    k -= (pair)((k > y) & (choice)one);
-    k -= (pair)((y == none) & (v < none) & (choice)one);
+    k -= (pair)((k > y) & (mask)one);
+    k -= (pair)((y == none) & (v < none) & (mask)one);
     return k - first;
 }
 
@@ -130,8 +132,8 @@ void dnn_stats_bins_add(struct dnn_stats *stats, const double *x, int64_t n)
     int64_t *bin = stats->bin, i = 0;
 
     for (; i + 4 <= n; i += 4) {
-        pair a = places_of(x + i, inverse, first);
-        pair b = places_of(x + i + 2, inverse, first);
+        pair a = indices_of(x + i, inverse, first);
+        pair b = indices_of(x + i + 2, inverse, first);
 
         bin[(int)a[0]]++;
         bin[(int)a[1]]++;
@@ -152,12 +154,12 @@ void dnn_stats_bin_add(struct dnn_stats *stats, double x, int64_t times)
 void dnn_stats_bins_merge(struct dnn_stats *a, const struct dnn_stats *b)
 {
     dnn_stats_widen(a);
-    if (window_known(b)) bins_into(a->bin, window_of(a), b->bin, window_of(b));
+    if (window_known(b)) add_bins(a->bin, window_of(a), b->bin, window_of(b));
 }
 
-/* What the numbers were is not known, but where their bins must be follows from the
- * smallest and the largest. */
-bool dnn_stats_bins_sound(const struct dnn_stats *stats)
+/* The range of the bins is determined by the minimum and the maximum, so it can be
+ * checked without the values. */
+bool dnn_stats_bins_valid(const struct dnn_stats *stats)
 {
     double min = INFINITY, max = -INFINITY;
     double low = 0, high = 0;
@@ -175,7 +177,8 @@ bool dnn_stats_bins_sound(const struct dnn_stats *stats)
         min = stats->min[c] < min ? stats->min[c] : min;
         max = stats->max[c] > max ? stats->max[c] : max;
     }
-    if (min <= max) window_span(window_for(min, max, stats->whole, LEAST), &low, &high);
+    if (min <= max)
+        window_span(window_for(min, max, stats->whole, MIN_LEVEL), &low, &high);
     return stats->low == low && stats->high == high;
 }
 

@@ -1,9 +1,9 @@
-/* resize.c - an array at other extents: nearest points, or linear along each axis.
+/* resize.c - resize an array: nearest, or linear along each axis.
  *
- * Linear work is separable.  Rows are stretched along the last axis, two of them make a
- * row of a plane, two planes make a plane of the result; rows and planes that the next
- * one needs too are kept.  So an input plane is stretched once, and most of the time is
- * spent in loops over whole rows.
+ * Linear interpolation is separable.  Rows are resized along the last axis, two rows
+ * make a row of a plane, and two planes make a plane of the result.  The last two rows
+ * and planes are kept, so that each input plane is resized only once, and most of the
+ * time is spent in loops over complete rows.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -16,16 +16,16 @@
 #include <math.h>
 #include <string.h>
 
-/* Where each point of an axis comes from: low + part * (high - low). */
+/* The source of each point of an axis: low + part * (high - low). */
 struct axis {
     int64_t n;
     int32_t *low, *high;
     double *part;
-    float *part_float; /* the same */
-    bool same;         /* every point is low alone, and low is its own number */
+    float *part_float; /* part as float */
+    bool same;         /* the axis does not change */
 };
 
-/* In whole numbers, hence exact: point o lies at ((2 o + 1) in - out) / (2 out). */
+/* With integers, so exact: the source of point o is ((2 o + 1) in - out) / (2 out). */
 static void axis_make(struct axis *axis, int64_t in, int64_t out, enum dnn_interp how)
 {
     axis->n = out;
@@ -54,26 +54,26 @@ static void axis_free(struct axis *axis)
     dnn_free(axis->part_float);
 }
 
-struct job {
+struct ctx {
     const struct dnn_array *in;
     struct dnn_array *out;
     struct dnn_grid from, to;
     struct axis axis[DNN_MAX_SPACE];
     enum dnn_dtype work;
-    size_t size; /* of a number of type work */
-    int64_t row; /* numbers in a row of the result */
+    size_t size; /* bytes of a value of type work */
+    int64_t row; /* values in a row of the result */
     struct dnn_array scratch;
     char *raw;                 /* an input row as type work */
-    char *rows[2], *planes[2]; /* kept, and which they are: */
+    char *rows[2], *planes[2]; /* kept, with these indices: */
     int64_t row_is[2], plane_is[2];
 };
 
 /* ---- nearest ---- */
 
-static void pick(const struct job *job, const char *from, char *to)
+static void nearest_row(const struct ctx *ctx, const char *from, char *to)
 {
-    const struct axis *x = &job->axis[2];
-    size_t pixel = job->from.pixel;
+    const struct axis *x = &ctx->axis[2];
+    size_t pixel = ctx->from.pixel;
 
     if (x->same) {
         memcpy(to, from, (size_t)x->n * pixel);
@@ -94,11 +94,11 @@ static void pick(const struct job *job, const char *from, char *to)
     }
 }
 
-static void nearest(const struct job *job)
+static void nearest(const struct ctx *ctx)
 {
-    const struct axis *z = &job->axis[0], *y = &job->axis[1];
-    size_t row = (size_t)job->to.n[2] * job->to.pixel, plane = row * (size_t)y->n;
-    char *to = job->out->data;
+    const struct axis *z = &ctx->axis[0], *y = &ctx->axis[1];
+    size_t row = (size_t)ctx->to.n[2] * ctx->to.pixel, plane = row * (size_t)y->n;
+    char *to = ctx->out->data;
 
     for (int64_t i = 0; i < z->n; i++) {
         if (i > 0 && z->low[i] == z->low[i - 1]) {
@@ -110,10 +110,10 @@ static void nearest(const struct job *job)
             if (j > 0 && y->low[j] == y->low[j - 1])
                 memcpy(to, to - row, row);
             else
-                pick(job,
-                     (const char *)job->in->data +
-                         dnn_transform_at(&job->from, z->low[i], y->low[j], 0),
-                     to);
+                nearest_row(ctx,
+                            (const char *)ctx->in->data +
+                                dnn_transform_at(&ctx->from, z->low[i], y->low[j], 0),
+                            to);
     }
 }
 
@@ -148,25 +148,25 @@ static void nearest(const struct job *job)
 LOOPS(float, part_float)
 LOOPS(double, part)
 
-static void blend(const struct job *job, void *out, const void *a, const void *b,
+static void blend(const struct ctx *ctx, void *out, const void *a, const void *b,
                   double part, int64_t n)
 {
     if (part == 0)
-        memcpy(out, a, (size_t)n * job->size);
-    else if (job->work == DNN_F32)
+        memcpy(out, a, (size_t)n * ctx->size);
+    else if (ctx->work == DNN_F32)
         blend_float(out, a, b, (float)part, n);
     else
         blend_double(out, a, b, part, n);
 }
 
-static void stretch(const struct job *job, void *out, const void *in)
+static void resize_row(const struct ctx *ctx, void *out, const void *in)
 {
-    const struct axis *x = &job->axis[2];
-    int64_t c = job->from.channels;
+    const struct axis *x = &ctx->axis[2];
+    int64_t c = ctx->from.channels;
 
-    if (job->work == DNN_F32 && c == 1)
+    if (ctx->work == DNN_F32 && c == 1)
         stretch1_float(out, in, x);
-    else if (job->work == DNN_F32)
+    else if (ctx->work == DNN_F32)
         stretch_float(out, in, x, c);
     else if (c == 1)
         stretch1_double(out, in, x);
@@ -176,130 +176,130 @@ static void stretch(const struct job *job, void *out, const void *in)
 
 /* ---- linear: rows and planes ---- */
 
-/* Input row (z, y) at the result's extent, in one of the two that are kept or where it
- * is; the other kept one is not touched if it is row `other`. */
-static int row_at(struct job *job, int64_t z, int64_t y, int64_t other,
+/* Input row (z, y), resized along the last axis: one of the two kept rows, or the input
+ * itself if it can be used directly.  If row `other` is kept, it is not overwritten. */
+static int row_at(struct ctx *ctx, int64_t z, int64_t y, int64_t other,
                   const void **out, struct dnn_err *err)
 {
     const char *from =
-        (const char *)job->in->data + dnn_transform_at(&job->from, z, y, 0);
-    int64_t n = job->from.n[2] * job->from.channels;
-    bool direct = job->in->type == job->work;
+        (const char *)ctx->in->data + dnn_transform_at(&ctx->from, z, y, 0);
+    int64_t n = ctx->from.n[2] * ctx->from.channels;
+    bool direct = ctx->in->type == ctx->work;
 
-    if (direct && job->axis[2].same) {
+    if (direct && ctx->axis[2].same) {
         *out = from;
         return 0;
     }
     for (int k = 0; k < 2; k++)
-        if (job->row_is[k] == y) {
-            *out = job->rows[k];
+        if (ctx->row_is[k] == y) {
+            *out = ctx->rows[k];
             return 0;
         }
-    int k = job->row_is[0] == other ? 1 : 0;
-    job->row_is[k] = y;
-    *out = job->rows[k];
-    if (job->axis[2].same)
-        return dnn_transform_load(from, job->in->type, job->rows[k], job->work, n, err);
+    int k = ctx->row_is[0] == other ? 1 : 0;
+    ctx->row_is[k] = y;
+    *out = ctx->rows[k];
+    if (ctx->axis[2].same)
+        return dnn_transform_load(from, ctx->in->type, ctx->rows[k], ctx->work, n, err);
     if (!direct)
-        DNN_TRY(dnn_transform_load(from, job->in->type, job->raw, job->work, n, err));
-    stretch(job, job->rows[k], direct ? from : job->raw);
+        DNN_TRY(dnn_transform_load(from, ctx->in->type, ctx->raw, ctx->work, n, err));
+    resize_row(ctx, ctx->rows[k], direct ? from : ctx->raw);
     return 0;
 }
 
-static int plane_fill(struct job *job, int64_t z, char *to, struct dnn_err *err)
+static int plane_fill(struct ctx *ctx, int64_t z, char *to, struct dnn_err *err)
 {
-    const struct axis *y = &job->axis[1];
+    const struct axis *y = &ctx->axis[1];
 
-    job->row_is[0] = job->row_is[1] = -1;
-    for (int64_t j = 0; j < y->n; j++, to += (size_t)job->row * job->size) {
+    ctx->row_is[0] = ctx->row_is[1] = -1;
+    for (int64_t j = 0; j < y->n; j++, to += (size_t)ctx->row * ctx->size) {
         const void *a, *b;
 
-        DNN_TRY(row_at(job, z, y->low[j], y->high[j], &a, err));
+        DNN_TRY(row_at(ctx, z, y->low[j], y->high[j], &a, err));
         b = a;
         if (y->high[j] != y->low[j])
-            DNN_TRY(row_at(job, z, y->high[j], y->low[j], &b, err));
-        blend(job, to, a, b, y->part[j], job->row);
+            DNN_TRY(row_at(ctx, z, y->high[j], y->low[j], &b, err));
+        blend(ctx, to, a, b, y->part[j], ctx->row);
     }
     return 0;
 }
 
-static int plane_at(struct job *job, int64_t z, int64_t other, const char **out,
+static int plane_at(struct ctx *ctx, int64_t z, int64_t other, const char **out,
                     struct dnn_err *err)
 {
     for (int k = 0; k < 2; k++)
-        if (job->plane_is[k] == z) {
-            *out = job->planes[k];
+        if (ctx->plane_is[k] == z) {
+            *out = ctx->planes[k];
             return 0;
         }
-    int k = job->plane_is[0] == other ? 1 : 0;
-    job->plane_is[k] = z;
-    *out = job->planes[k];
-    return plane_fill(job, z, job->planes[k], err);
+    int k = ctx->plane_is[0] == other ? 1 : 0;
+    ctx->plane_is[k] = z;
+    *out = ctx->planes[k];
+    return plane_fill(ctx, z, ctx->planes[k], err);
 }
 
-static int plane_out(struct job *job, const char *a, const char *b, double part,
+static int plane_out(struct ctx *ctx, const char *a, const char *b, double part,
                      char *to, struct dnn_err *err)
 {
-    size_t row = (size_t)job->row * job->size;
+    size_t row = (size_t)ctx->row * ctx->size;
 
-    if (job->in->type == job->work) {
-        blend(job, to, a, b, part, job->row * job->to.n[1]);
+    if (ctx->in->type == ctx->work) {
+        blend(ctx, to, a, b, part, ctx->row * ctx->to.n[1]);
         return 0;
     }
-    for (int64_t j = 0; j < job->to.n[1]; j++) {
-        if (part != 0) blend(job, job->rows[0], a, b, part, job->row);
-        DNN_TRY(dnn_transform_store(part != 0 ? job->rows[0] : a, job->work, to,
-                                    job->in->type, job->row, err));
+    for (int64_t j = 0; j < ctx->to.n[1]; j++) {
+        if (part != 0) blend(ctx, ctx->rows[0], a, b, part, ctx->row);
+        DNN_TRY(dnn_transform_store(part != 0 ? ctx->rows[0] : a, ctx->work, to,
+                                    ctx->in->type, ctx->row, err));
         a += row;
         b += row;
-        to += (size_t)job->row * job->to.element;
+        to += (size_t)ctx->row * ctx->to.element;
     }
     return 0;
 }
 
-static int linear(struct job *job, struct dnn_err *err)
+static int linear(struct ctx *ctx, struct dnn_err *err)
 {
-    const struct axis *z = &job->axis[0];
-    size_t plane = (size_t)(job->to.n[1] * job->to.n[2]) * job->to.pixel;
-    char *to = job->out->data;
+    const struct axis *z = &ctx->axis[0];
+    size_t plane = (size_t)(ctx->to.n[1] * ctx->to.n[2]) * ctx->to.pixel;
+    char *to = ctx->out->data;
 
     for (int64_t i = 0; i < z->n; i++, to += plane) {
         const char *a, *b;
 
-        if (z->same && job->in->type == job->work) {
-            DNN_TRY(plane_fill(job, i, to, err));
+        if (z->same && ctx->in->type == ctx->work) {
+            DNN_TRY(plane_fill(ctx, i, to, err));
             continue;
         }
-        DNN_TRY(plane_at(job, z->low[i], z->high[i], &a, err));
+        DNN_TRY(plane_at(ctx, z->low[i], z->high[i], &a, err));
         b = a;
         if (z->high[i] != z->low[i])
-            DNN_TRY(plane_at(job, z->high[i], z->low[i], &b, err));
-        DNN_TRY(plane_out(job, a, b, z->part[i], to, err));
+            DNN_TRY(plane_at(ctx, z->high[i], z->low[i], &b, err));
+        DNN_TRY(plane_out(ctx, a, b, z->part[i], to, err));
     }
     return 0;
 }
 
-/* Room for two planes, two rows and a raw one. */
-static int linear_room(struct job *job, struct dnn_err *err)
+/* Allocate two planes, two rows and a raw row. */
+static int make_scratch(struct ctx *ctx, struct dnn_err *err)
 {
-    int64_t raw = job->from.n[2] * job->from.channels;
-    int64_t plane = job->row * job->to.n[1];
-    struct dnn_shape shape = {.ndim = 1, .dim = {2 * plane + 2 * job->row + raw}};
+    int64_t raw = ctx->from.n[2] * ctx->from.channels;
+    int64_t plane = ctx->row * ctx->to.n[1];
+    struct dnn_shape shape = {.ndim = 1, .dim = {2 * plane + 2 * ctx->row + raw}};
 
-    DNN_TRY(dnn_array_make(&job->scratch, job->work, &shape, err));
-    char *at = job->scratch.data;
+    DNN_TRY(dnn_array_make(&ctx->scratch, ctx->work, &shape, err));
+    char *at = ctx->scratch.data;
     for (int k = 0; k < 2; k++) {
-        job->planes[k] = at;
-        at += (size_t)plane * job->size;
-        job->rows[k] = at;
-        at += (size_t)job->row * job->size;
-        job->row_is[k] = job->plane_is[k] = -1;
+        ctx->planes[k] = at;
+        at += (size_t)plane * ctx->size;
+        ctx->rows[k] = at;
+        at += (size_t)ctx->row * ctx->size;
+        ctx->row_is[k] = ctx->plane_is[k] = -1;
     }
-    job->raw = at;
+    ctx->raw = at;
     return 0;
 }
 
-/* ---- ---- */
+/* ---- public functions ---- */
 
 static int check_extents(const int64_t *extent, int nspace, struct dnn_err *err)
 {
@@ -314,33 +314,33 @@ static int check_extents(const int64_t *extent, int nspace, struct dnn_err *err)
 int dnn_resize(const struct dnn_array *in, const int64_t *extent, enum dnn_interp how,
                struct dnn_array *out, struct dnn_err *err)
 {
-    struct job job = {.in = in, .out = out, .work = dnn_transform_work(in->type)};
+    struct ctx ctx = {.in = in, .out = out, .work = dnn_transform_work(in->type)};
 
-    DNN_TRY(dnn_transform_grid(in, "resize", &job.from, err));
-    int nspace = job.from.nspace, skip = DNN_MAX_SPACE - nspace;
+    DNN_TRY(dnn_transform_grid(in, "resize", &ctx.from, err));
+    int nspace = ctx.from.nspace, skip = DNN_MAX_SPACE - nspace;
     DNN_TRY(check_extents(extent, nspace, err));
-    job.to = job.from;
+    ctx.to = ctx.from;
     for (int i = 0; i < nspace; i++)
-        job.to.n[skip + i] = extent[i];
-    DNN_TRY(dnn_transform_make(in, &job.to, out, err));
+        ctx.to.n[skip + i] = extent[i];
+    DNN_TRY(dnn_transform_make(in, &ctx.to, out, err));
     for (int i = 0; i < nspace; i++)
         out->spacing[i] = in->spacing[i] * (double)in->shape.dim[i] / (double)extent[i];
-    if (memcmp(job.to.n, job.from.n, sizeof job.to.n) == 0) {
+    if (memcmp(ctx.to.n, ctx.from.n, sizeof ctx.to.n) == 0) {
         memcpy(out->data, in->data, dnn_array_bytes(in));
         return 0;
     }
-    job.size = dnn_dtype_size(job.work);
-    job.row = job.to.n[2] * job.to.channels;
+    ctx.size = dnn_dtype_size(ctx.work);
+    ctx.row = ctx.to.n[2] * ctx.to.channels;
     for (int i = 0; i < DNN_MAX_SPACE; i++)
-        axis_make(&job.axis[i], job.from.n[i], job.to.n[i], how);
+        axis_make(&ctx.axis[i], ctx.from.n[i], ctx.to.n[i], how);
     int rc = 0;
     if (how == DNN_INTERP_NEAREST)
-        nearest(&job);
-    else if ((rc = linear_room(&job, err)) == 0)
-        rc = linear(&job, err);
+        nearest(&ctx);
+    else if ((rc = make_scratch(&ctx, err)) == 0)
+        rc = linear(&ctx, err);
     for (int i = 0; i < DNN_MAX_SPACE; i++)
-        axis_free(&job.axis[i]);
-    dnn_array_free(&job.scratch);
+        axis_free(&ctx.axis[i]);
+    dnn_array_free(&ctx.scratch);
     return rc;
 }
 

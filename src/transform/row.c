@@ -1,6 +1,6 @@
-/* row.c - rows of numbers as what is worked in, and back.
+/* row.c - convert rows of values to the work type and back.
  *
- * dnn_convert() does it for all types; here are those that images have, faster.
+ * Faster than dnn_convert() for the common types of images.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -21,7 +21,7 @@ enum dnn_dtype dnn_transform_work(enum dnn_dtype type)
     }
 }
 
-/* One after the other: what is wider comes out in vectors of its own length. */
+/* A simple loop, which the compiler vectorizes. */
 #define WIDEN(c_type, real)                                                            \
     do {                                                                               \
         const c_type *x = from;                                                        \
@@ -43,9 +43,8 @@ int dnn_transform_load(const void *from, enum dnn_dtype type, void *to,
     return dnn_convert(from, type, to, work, n, false, err);
 }
 
-/* Of what this is added to no bits are left for a fraction: it is rounded to nearest,
- * ties to even, as everything is. */
-#define NO_FRACTION 0x1.8p23f
+/* Adding and subtracting 1.5 * 2^23 rounds to the nearest integer, ties to even. */
+#define ROUNDING 0x1.8p23f
 
 #define NARROW(c_type)                                                                 \
     do {                                                                               \
@@ -53,7 +52,7 @@ int dnn_transform_load(const void *from, enum dnn_dtype type, void *to,
         c_type *y = to;                                                                \
                                                                                        \
         _Pragma("omp simd") for (int64_t i = 0; i < n; i++) y[i] =                     \
-            (c_type)(int)((x[i] + NO_FRACTION) - NO_FRACTION);                         \
+            (c_type)(int)((x[i] + ROUNDING) - ROUNDING);                               \
         return 0;                                                                      \
     } while (0)
 

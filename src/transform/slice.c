@@ -1,4 +1,4 @@
-/* slice.c - where the boxes are that a volume is cut into.
+/* slice.c - the boxes into which a volume is cut.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -35,7 +35,7 @@ static const char *name_of(const struct dnn_slicer *how)
     return how->name == NULL ? "slices" : how->name;
 }
 
-/* ---- laying boxes ---- */
+/* ---- positions of boxes ---- */
 
 static int check_lists(const struct dnn_slicer *how, int nspace, struct dnn_err *err)
 {
@@ -62,8 +62,8 @@ static int check_lists(const struct dnn_slicer *how, int nspace, struct dnn_err 
     return 0;
 }
 
-/* Padding of axis i, whose size and stride are known and good. */
-static int lay_padding(const struct dnn_slicer *how, int i, struct dnn_slices *out,
+/* Set the padding of axis i; size and stride are set and valid. */
+static int set_padding(const struct dnn_slicer *how, int i, struct dnn_slices *out,
                        struct dnn_err *err)
 {
     int64_t size = out->size[i], all = size;
@@ -93,9 +93,9 @@ static int lay_padding(const struct dnn_slicer *how, int i, struct dnn_slices *o
     return 0;
 }
 
-/* Boxes begin at multiples of the stride.  A remainder gets one more box, unless
- * strides leave a gap there anyway. */
-static int lay_axis(const struct dnn_slicer *how, int i, int64_t full,
+/* Boxes begin at multiples of the stride.  A remainder gets one more box, unless that
+ * box would begin past the end. */
+static int set_axis(const struct dnn_slicer *how, int i, int64_t full,
                     struct dnn_slices *out, struct dnn_err *err)
 {
     int64_t size = how->sizes.ints[i];
@@ -125,7 +125,7 @@ static int lay_axis(const struct dnn_slicer *how, int i, int64_t full,
     if (__builtin_mul_overflow(out->total, out->count[i], &out->total))
         return dnn_fail(err, DNN_ECONFIG, "%s: the number of boxes overflows",
                         name_of(how));
-    return lay_padding(how, i, out, err);
+    return set_padding(how, i, out, err);
 }
 
 int dnn_slices_make(const struct dnn_slicer *how, int nspace, const int64_t *full,
@@ -141,7 +141,7 @@ int dnn_slices_make(const struct dnn_slicer *how, int nspace, const int64_t *ful
                         name_of(how), nspace, DNN_MAX_SPACE);
     DNN_TRY(check_lists(how, nspace, err));
     for (int i = 0; i < nspace; i++) {
-        DNN_TRY(lay_axis(how, i, full[i], out, err));
+        DNN_TRY(set_axis(how, i, full[i], out, err));
         axes += out->size[i] > 1;
     }
     if (axes == 0)

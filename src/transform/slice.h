@@ -1,7 +1,7 @@
-/* slice.h - a volume cut into equal boxes, and put together again.
+/* slice.h - cut a volume into equal boxes, and assemble it again.
  *
- * The words are rmldnn's slicers: sizes, strides (default: sizes), padding or
- * padded_sizes, remainders kept (and padded up) or discarded, transpose (2D).
+ * The keys are those of rmldnn's slicers: sizes, strides (default: sizes), padding or
+ * padded_sizes, discard_remainders (default: kept and padded), transpose (2D).
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -14,19 +14,19 @@
 
 struct dnn_slicer {
     const char *name;             /* of the set; NULL: "slices"                      */
-    struct dnn_list sizes;        /* one number per spatial axis; 1 drops that axis  */
-    struct dnn_list strides;      /* none: sizes                                     */
-    struct dnn_list padding;      /* on both sides of each axis; none: 0             */
-    struct dnn_list padded_sizes; /* instead of padding: total; the odd point goes
-                                   * after                                           */
+    struct dnn_list sizes;        /* one per spatial axis; 1 drops that axis         */
+    struct dnn_list strides;      /* empty: sizes                                    */
+    struct dnn_list padding;      /* on both sides of each axis; empty: 0            */
+    struct dnn_list padded_sizes; /* instead of padding: total size; if the padding is
+                                   * odd, there is one more point after the box      */
     bool discard_remainders, transpose;
 };
 extern const struct dnn_field dnn_slicer_fields[];
 
-/* Where the boxes of one set are.  Boxes are numbered with the last axis fastest. */
+/* The boxes of one set, numbered with the last axis fastest. */
 struct dnn_slices {
     int nspace;
-    int64_t full[DNN_MAX_SPACE]; /* the volume                                     */
+    int64_t full[DNN_MAX_SPACE]; /* extents of the volume                          */
     int64_t size[DNN_MAX_SPACE]; /* of a box, without padding                      */
     int64_t stride[DNN_MAX_SPACE];
     int64_t before[DNN_MAX_SPACE], after[DNN_MAX_SPACE]; /* padding                  */
@@ -35,26 +35,25 @@ struct dnn_slices {
     bool transpose;
 };
 
-/* Local, all.  Lay the boxes over a volume of these extents; sizes larger than the
- * volume, strides of 0 and the like are refused. */
+/* All functions are Local.  Compute the boxes of a volume of these extents; invalid
+ * sizes or strides are an error. */
 int dnn_slices_make(const struct dnn_slicer *how, int nspace, const int64_t *full,
                     struct dnn_slices *out, struct dnn_err *err);
-/* The first point of a box (without padding; a kept remainder reaches past the end). */
+/* The first point of a box without padding; a kept remainder may exceed the volume. */
 void dnn_slices_start(const struct dnn_slices *slices, int64_t box, int64_t *start);
-/* The axes a box has, in its order: their numbers in the volume.  How many there are.
- */
+/* The axes of the volume that a box has, in the order of the box; returns how many. */
 int dnn_slices_axes(const struct dnn_slices *slices, int axis[DNN_MAX_SPACE]);
-/* The shape a box has: padded, axes of size 1 dropped, transposed, channels last. */
+/* The shape of a box: padded, without axes of size 1, transposed, channels last. */
 void dnn_slices_shape(const struct dnn_slices *slices, int64_t channels,
                       struct dnn_shape *out);
-/* Cut box number `box`; what lies outside the volume is zero. */
+/* Copy box number `box`; points outside the volume are 0. */
 int dnn_slices_cut(const struct dnn_slices *slices, const struct dnn_array *volume,
                    int64_t box, struct dnn_array *out, struct dnn_err *err);
-/* The reverse: add a box (padding removed) to a volume of sums (f32, as many channels
- * as the box) and to the count of boxes at each point (weight, u16, no channels); both
- * begin as zeros.  dnn_slices_finish() divides, so that overlaps are averaged; points
- * that no box has stay 0.  Sums depend on the order in their last bits: add in the
- * order of the boxes. */
+/* The reverse: add a box without its padding to a volume of sums (f32, as many channels
+ * as the box) and to the number of boxes at each point (weight, u16, no channels); both
+ * must be initialised to 0.  dnn_slices_finish() divides, so that overlaps are
+ * averaged; points outside all boxes stay 0.  The last bits of sums depend on the
+ * order: add boxes in order of their numbers. */
 int dnn_slices_add(const struct dnn_slices *slices, const struct dnn_array *box_array,
                    int64_t box, struct dnn_array *sum, struct dnn_array *weight,
                    struct dnn_err *err);

@@ -1,4 +1,4 @@
-/* slice_box.c - boxes cut from a volume, and put together again.
+/* slice_box.c - cut boxes from a volume, and add them up again.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -10,23 +10,22 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Points that a box and the volume have in common, as three axes (the volume's, those
- * it does not have first): n of them, from these places on, and the bytes or numbers
- * from one to the next in each. */
+/* The common points of a box and the volume, along three axes (those of the volume,
+ * after missing ones): their number, first positions, and steps in bytes or values. */
 struct common {
     int64_t n[DNN_MAX_SPACE], in_volume[DNN_MAX_SPACE], in_box[DNN_MAX_SPACE];
     int64_t volume_step[DNN_MAX_SPACE], box_step[DNN_MAX_SPACE];
-    bool whole; /* nothing of the box is outside */
+    bool inside; /* no point of the box is outside */
 };
 
-/* with_padding: what is cut; without: what is put back. */
+/* with_padding: for cutting; without: for adding. */
 static struct common common_of(const struct dnn_slices *slices, int64_t box,
                                int64_t pixel, bool with_padding)
 {
     int skip = DNN_MAX_SPACE - slices->nspace, axis[DNN_MAX_SPACE];
     struct common c = {
         .n = {1, 1, 1},
-          .whole = true
+          .inside = true
     };
     int64_t start[DNN_MAX_SPACE], step = pixel;
     struct dnn_shape shape;
@@ -40,7 +39,7 @@ static struct common common_of(const struct dnn_slices *slices, int64_t box,
         int64_t low = first < 0 ? 0 : first;
         int64_t high = end > slices->full[i] ? slices->full[i] : end;
 
-        c.whole = c.whole && low == first && high == end;
+        c.inside = c.inside && low == first && high == end;
         c.n[skip + i] = high - low;
         c.in_volume[skip + i] = low;
         c.in_box[skip + i] = low - (start[i] - before);
@@ -72,7 +71,7 @@ static int64_t box_at(const struct common *c, int64_t z, int64_t y)
 static int check_volume(const struct dnn_slices *slices, const struct dnn_array *volume,
                         int64_t box, struct dnn_err *err)
 {
-    char is[DNN_SHAPE_TEXT], be[DNN_SHAPE_TEXT];
+    char is[DNN_SHAPE_TEXT], expected[DNN_SHAPE_TEXT];
     struct dnn_shape want = {.ndim = slices->nspace + 1};
 
     memcpy(want.dim, slices->full, sizeof slices->full);
@@ -82,7 +81,7 @@ static int check_volume(const struct dnn_slices *slices, const struct dnn_array 
         return dnn_fail(err, DNN_EDATA,
                         "slices: the volume is %s, but the boxes are for %s",
                         dnn_shape_text(is, sizeof is, &volume->shape),
-                        dnn_shape_text(be, sizeof be, &want));
+                        dnn_shape_text(expected, sizeof expected, &want));
     if (box < 0 || box >= slices->total)
         return dnn_fail(err, DNN_EDATA,
                         "slices: box %" PRId64
@@ -106,7 +105,7 @@ int dnn_slices_cut(const struct dnn_slices *slices, const struct dnn_array *volu
         out->spacing[k] = volume->spacing[axis[k]];
 
     struct common c = common_of(slices, box, (int64_t)pixel, true);
-    if (!c.whole) memset(out->data, 0, dnn_array_bytes(out));
+    if (!c.inside) memset(out->data, 0, dnn_array_bytes(out));
     for (int64_t z = 0; z < c.n[0]; z++)
         for (int64_t y = 0; y < c.n[1]; y++)
             dnn_transform_copy((char *)out->data + box_at(&c, z, y), c.box_step[2],
@@ -115,11 +114,11 @@ int dnn_slices_cut(const struct dnn_slices *slices, const struct dnn_array *volu
     return 0;
 }
 
-/* Whether counts belong to sums. */
+/* Check that the counts match the sums. */
 static int check_pair(const struct dnn_array *sum, const struct dnn_array *weight,
                       struct dnn_err *err)
 {
-    char is[DNN_SHAPE_TEXT], be[DNN_SHAPE_TEXT];
+    char is[DNN_SHAPE_TEXT], expected[DNN_SHAPE_TEXT];
     struct dnn_shape points = sum->shape;
 
     if (points.ndim > 0) points.dim[--points.ndim] = 0;
@@ -131,7 +130,7 @@ static int check_pair(const struct dnn_array *sum, const struct dnn_array *weigh
                         dnn_dtype_name(sum->type),
                         dnn_shape_text(is, sizeof is, &sum->shape),
                         dnn_dtype_name(weight->type),
-                        dnn_shape_text(be, sizeof be, &weight->shape));
+                        dnn_shape_text(expected, sizeof expected, &weight->shape));
     return 0;
 }
 
@@ -139,18 +138,18 @@ static int check_sums(const struct dnn_slices *slices,
                       const struct dnn_array *box_array, const struct dnn_array *sum,
                       const struct dnn_array *weight, struct dnn_err *err)
 {
-    char is[DNN_SHAPE_TEXT], be[DNN_SHAPE_TEXT];
+    char is[DNN_SHAPE_TEXT], expected[DNN_SHAPE_TEXT];
     struct dnn_shape shape;
 
     dnn_slices_shape(slices, sum->shape.dim[slices->nspace], &shape);
     if (!dnn_shape_equal(&shape, &box_array->shape))
         return dnn_fail(err, DNN_EDATA, "slices: a box is %s; it must be %s",
                         dnn_shape_text(is, sizeof is, &box_array->shape),
-                        dnn_shape_text(be, sizeof be, &shape));
+                        dnn_shape_text(expected, sizeof expected, &shape));
     return check_pair(sum, weight, err);
 }
 
-/* One row of a box; false if a point has more boxes than can be counted. */
+/* Add a row of a box; false if the count of a point overflows. */
 static bool add_row(const struct common *c, int64_t channels, const float *from,
                     float *sum, uint16_t *weight)
 {

@@ -1,8 +1,8 @@
-/* stats.c - what is known of the values of a column.
+/* stats.c - statistics of the values of a column.
  *
- * Numbers are taken in blocks that fit the cache: sums, then squares of what differs
- * from the block's own mean, then bins; blocks are put together by the formula of
- * Chan, Golub and LeVeque (1979).  All sums are in a fixed order.
+ * Values are processed in blocks that fit the cache: first the sum, then the sum of
+ * squared deviations from the mean of the block, then the histogram.  Blocks are merged
+ * by the formula of Chan, Golub and LeVeque (1979).  The order of all sums is fixed.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -24,7 +24,7 @@ static bool has_classes(const struct dnn_column *column)
 void dnn_stats_start(struct dnn_stats *stats, const struct dnn_column *column)
 {
     memset(stats, 0, sizeof *stats); /* padding too: it may be stored as bytes */
-    stats->whole = dnn_transform_whole(column->type);
+    stats->whole = dnn_transform_is_integer(column->type);
     if (has_classes(column) && column->classes > 0)
         stats->nclasses = column->classes < DNN_STATS_CLASSES ? (int32_t)column->classes
                                                               : DNN_STATS_CLASSES;
@@ -36,8 +36,8 @@ void dnn_stats_start(struct dnn_stats *stats, const struct dnn_column *column)
 
 /* ---- moments ---- */
 
-/* Channel c becomes that of its numbers and of n others. */
-static void moments_join(struct dnn_stats *s, int c, int64_t n, double mean, double m2)
+/* Add the moments of n values to channel c. */
+static void add_moments(struct dnn_stats *s, int c, int64_t n, double mean, double m2)
 {
     if (n == 0) return;
     double all = (double)(s->good[c] + n), delta = mean - s->mean[c];
@@ -48,7 +48,7 @@ static void moments_join(struct dnn_stats *s, int c, int64_t n, double mean, dou
     s->good[c] += n;
 }
 
-/* What is left over when lanes were filled, and how they are added up. */
+/* Add the remaining n values, then add up the lanes. */
 static double lanes_sum(const lanes *all, const double *rest, int64_t n)
 {
     double lane[LANES];
@@ -88,11 +88,11 @@ static double squares_of(const double *x, int64_t n, double mean)
     return lanes_sum(&all, rest, n - i);
 }
 
-static inline pair lesser(pair a, pair b)
+static inline pair smaller(pair a, pair b)
 {
-    choice less = a < b;
+    mask less = a < b;
 
-    return (pair)(((choice)a & less) | ((choice)b & ~less));
+    return (pair)(((mask)a & less) | ((mask)b & ~less));
 }
 
 static void range_of(const double *x, int64_t n, double *min, double *max)
@@ -105,15 +105,15 @@ static void range_of(const double *x, int64_t n, double *min, double *max)
          high[2] = {-low[0], -low[0]}, v[2];
     int64_t i = 0;
 
-    for (; i + 4 <= n; i += 4) { /* the largest is the least with its sign changed */
+    for (; i + 4 <= n; i += 4) { /* the maximum is the negative minimum of -x */
         memcpy(v, x + i, sizeof v);
-        low[0] = lesser(v[0], low[0]);
-        low[1] = lesser(v[1], low[1]);
-        high[0] = lesser(-v[0], high[0]);
-        high[1] = lesser(-v[1], high[1]);
+        low[0] = smaller(v[0], low[0]);
+        low[1] = smaller(v[1], low[1]);
+        high[0] = smaller(-v[0], high[0]);
+        high[1] = smaller(-v[1], high[1]);
     }
-    low[0] = lesser(low[0], low[1]);
-    high[0] = lesser(high[0], high[1]);
+    low[0] = smaller(low[0], low[1]);
+    high[0] = smaller(high[0], high[1]);
     *min = low[0][0] < low[0][1] ? low[0][0] : low[0][1];
     *max = high[0][0] < high[0][1] ? -high[0][0] : -high[0][1];
     for (; i < n; i++) {
@@ -126,8 +126,8 @@ static void range_of(const double *x, int64_t n, double *min, double *max)
 
 #define LIMIT 0x1p500
 
-/* What is not to be counted is removed; the number of what is left. */
-static int64_t keep_good(double *x, int64_t n)
+/* Remove bad values; returns how many are left. */
+static int64_t remove_bad(double *x, int64_t n)
 {
     int64_t good = 0;
 
@@ -136,15 +136,15 @@ static int64_t keep_good(double *x, int64_t n)
     return good;
 }
 
-/* n numbers of channel c, which may be changed.  A NaN among them shows in the sum,
- * what is too large in the range. */
-static void add_numbers(struct dnn_stats *s, int c, double *x, int64_t n)
+/* Add n values to channel c; x may be changed.  A NaN is detected in the sum, too large
+ * values in the range. */
+static void add_values(struct dnn_stats *s, int c, double *x, int64_t n)
 {
     double min, max, sum = sum_of(x, n);
 
     range_of(x, n, &min, &max);
     if (!(isfinite(sum) && fabs(min) < LIMIT && fabs(max) < LIMIT)) {
-        int64_t good = keep_good(x, n);
+        int64_t good = remove_bad(x, n);
 
         s->bad += n - good;
         n = good;
@@ -157,12 +157,12 @@ static void add_numbers(struct dnn_stats *s, int c, double *x, int64_t n)
     s->min[c] = min < s->min[c] ? min : s->min[c];
     s->max[c] = max > s->max[c] ? max : s->max[c];
     double mean = sum / (double)n;
-    moments_join(s, c, n, mean, squares_of(x, n, mean));
+    add_moments(s, c, n, mean, squares_of(x, n, mean));
     dnn_stats_widen(s);
     dnn_stats_bins_add(s, x, n);
 }
 
-enum { POINTS = 4096 }; /* doubles of a block: 32 KiB */
+enum { POINTS = 4096 }; /* doubles per block: 32 KiB */
 
 static int add_reals(struct dnn_stats *s, const struct dnn_array *array,
                      int64_t channels, struct dnn_err *err)
@@ -172,7 +172,7 @@ static int add_reals(struct dnn_stats *s, const struct dnn_array *array,
     double x[POINTS], one[POINTS];
 
     if (channels > 1 && channels < POINTS) step = POINTS / channels * channels;
-    if (channels >= POINTS) step = channels; /* taken POINTS at a time below */
+    if (channels >= POINTS) step = channels; /* in blocks of POINTS, see below */
     for (int64_t at = 0; at < count; at += step)
         for (int64_t in = 0; in < step; in += POINTS) {
             int64_t left = count - at < step ? count - at : step;
@@ -182,7 +182,7 @@ static int add_reals(struct dnn_stats *s, const struct dnn_array *array,
                 dnn_transform_load((const char *)array->data + (size_t)(at + in) * size,
                                    array->type, x, DNN_F64, n, err));
             if (channels == 1) {
-                add_numbers(s, 0, x, n);
+                add_values(s, 0, x, n);
                 continue;
             }
             int64_t own =
@@ -192,18 +192,18 @@ static int add_reals(struct dnn_stats *s, const struct dnn_array *array,
 
                 for (int64_t i = c; i < n; i += channels)
                     one[m++] = x[i];
-                add_numbers(s, (int)c, one, m);
+                add_values(s, (int)c, one, m);
             }
             if (own == channels) continue;
             int64_t m = 0;
             for (int64_t i = 0; i < n; i++)
                 if ((in + i) % channels >= own) one[m++] = x[i];
-            if (m > 0) add_numbers(s, DNN_STATS_CHANNELS - 1, one, m);
+            if (m > 0) add_values(s, DNN_STATS_CHANNELS - 1, one, m);
         }
     return 0;
 }
 
-/* Bytes: counted, then each value is dealt with once. */
+/* Bytes: count how often each value occurs, then process each value once. */
 static void add_bytes(struct dnn_stats *s, const struct dnn_array *array,
                       int64_t channels)
 {
@@ -229,12 +229,13 @@ static void add_bytes(struct dnn_stats *s, const struct dnn_array *array,
         }
         dnn_stats_widen(s);
         for (int k = 0; k < 256; k++) {
-            double v = negative && k > 127 ? k - 256 : k, off = v - sum / (double)n;
+            double v = negative && k > 127 ? k - 256 : k,
+                   deviation = v - sum / (double)n;
 
-            m2 += (double)seen[k] * (off * off);
+            m2 += (double)seen[k] * (deviation * deviation);
             dnn_stats_bin_add(s, v, seen[k]);
         }
-        moments_join(s, to, n, sum / (double)n, m2);
+        add_moments(s, to, n, sum / (double)n, m2);
     }
 }
 
@@ -243,10 +244,10 @@ static void add_bytes(struct dnn_stats *s, const struct dnn_array *array,
 static int add_classes(struct dnn_stats *s, const struct dnn_array *array,
                        struct dnn_err *err)
 {
-    int64_t count = dnn_array_count(array), is[DNN_PORTION];
+    int64_t count = dnn_array_count(array), is[DNN_TRANSFORM_BLOCK];
 
-    for (int64_t at = 0; at < count; at += DNN_PORTION) {
-        int64_t n = count - at < DNN_PORTION ? count - at : DNN_PORTION;
+    for (int64_t at = 0; at < count; at += DNN_TRANSFORM_BLOCK) {
+        int64_t n = count - at < DNN_TRANSFORM_BLOCK ? count - at : DNN_TRANSFORM_BLOCK;
 
         DNN_TRY(
             dnn_transform_classes(array, at, n, DNN_STATS_CLASSES, "classes", is, err));
@@ -282,7 +283,7 @@ int dnn_stats_add(struct dnn_stats *stats, const struct dnn_column *column,
 
     if (has_classes(column)) {
         rc = add_classes(stats, array, err);
-    } else if (stats->whole && !dnn_transform_whole(array->type)) {
+    } else if (stats->whole && !dnn_transform_is_integer(array->type)) {
         rc = dnn_fail(err, DNN_EDATA, "dtype %s, expected %s",
                       dnn_dtype_name(array->type), dnn_dtype_name(column->type));
     } else if (count == 0) {
@@ -300,7 +301,7 @@ int dnn_stats_add(struct dnn_stats *stats, const struct dnn_column *column,
 void dnn_stats_merge(struct dnn_stats *a, const struct dnn_stats *b)
 {
     for (int c = 0; c < DNN_STATS_CHANNELS; c++) {
-        moments_join(a, c, b->good[c], b->mean[c], b->m2[c]);
+        add_moments(a, c, b->good[c], b->mean[c], b->m2[c]);
         a->min[c] = b->min[c] < a->min[c] ? b->min[c] : a->min[c];
         a->max[c] = b->max[c] > a->max[c] ? b->max[c] : a->max[c];
     }
@@ -333,7 +334,7 @@ int dnn_stats_check(const struct dnn_stats *stats, struct dnn_err *err)
             return dnn_fail(err, DNN_EDATA,
                             "invalid statistics: class %d has %" PRId64 " members", k,
                             stats->class_count[k]);
-    if (!dnn_stats_bins_sound(stats))
+    if (!dnn_stats_bins_valid(stats))
         return dnn_fail(
             err, DNN_EDATA,
             "invalid statistics: the histogram does not match the range [%g, %g]",

@@ -8,28 +8,28 @@
 
 #include "transform/stats.h"
 
-/* Sums side by side, always eight, whatever the processor's vectors hold: the order of
- * additions is the same everywhere. */
+/* Always eight partial sums, independent of the vector length of the processor, so that
+ * the order of additions is the same everywhere. */
 enum { LANES = 8 };
 typedef double lanes __attribute__((vector_size(8 * LANES)));
-/* Comparisons, whose order does not matter, in pairs: every processor has those. */
+/* Comparisons, whose order does not matter, in pairs, which all processors support. */
 typedef double pair __attribute__((vector_size(16)));
-typedef int64_t choice __attribute__((vector_size(16))); /* all bits or none */
+typedef int64_t mask __attribute__((vector_size(16))); /* all bits or none */
 
-/* What a count can be: doubles are exact so far, and sums of many do not overflow. */
+/* Whether a count is valid: exact as a double, and sums of counts do not overflow. */
 static inline bool dnn_stats_countable(int64_t n)
 {
     return n >= 0 && n <= (int64_t)1 << 53;
 }
 
-/* Make the bins what they must be for the smallest min and the largest max. */
+/* Adjust the bins to the smallest min and the largest max. */
 void dnn_stats_widen(struct dnn_stats *stats);
-/* Whether the bins are such as widening makes. */
-bool dnn_stats_bins_sound(const struct dnn_stats *stats);
-/* Count numbers that lie between those (times 0: nothing). */
+/* Whether the range of the bins is what dnn_stats_widen() sets. */
+bool dnn_stats_bins_valid(const struct dnn_stats *stats);
+/* Count values within the range of the bins (times 0: nothing). */
 void dnn_stats_bins_add(struct dnn_stats *stats, const double *x, int64_t n);
 void dnn_stats_bin_add(struct dnn_stats *stats, double x, int64_t times);
-/* The bins of a and b in a; min and max of a are already those of both. */
+/* Add the bins of b to a; min and max of a are already those of both. */
 void dnn_stats_bins_merge(struct dnn_stats *a, const struct dnn_stats *b);
 
 #endif

@@ -1,14 +1,14 @@
-/* transform.h - changes of one array: its extents, its geometry, its values.
+/* transform.h - operations on one array: extents, geometry, values.
  *
  * Arrays are as in sample/sample.h: spatial axes first (1 to 3 of them), channels
- * last.  Functions of extents take one number per spatial axis, in the array's order
- * (D, H, W).  How to interpolate follows from what the numbers mean: masks by their
- * nearest point, images linearly.  out must be another array; its memory is used
- * again; after a failure its content is undefined.  Spacing follows the geometry. Types
- * are kept (linear results of integers are rounded to nearest).
+ * last.  Extents are one number per spatial axis, in the order of the array (D, H, W).
+ * Interpolation depends on the kind: nearest for masks, linear for images.  out must be
+ * another array; its memory is reused, and its content is undefined after a failure.
+ * Spacing is adapted to the geometry.  Types do not change (linear results of integers
+ * are rounded to nearest).
  *
- * Everything is Local and a pure function of its arguments, with the same bits on
- * every machine with IEEE 754 arithmetic.
+ * All functions are Local, and their results depend only on their arguments, with the
+ * same bits on every machine with IEEE 754 arithmetic.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -22,23 +22,24 @@ enum dnn_interp { DNN_INTERP_NEAREST, DNN_INTERP_LINEAR };
 
 /* ---- extents ---- */
 
-/* Points are cell centres, as in OpenCV's and PyTorch's bilinear with
- * align_corners=False; nearest takes the cell the centre falls into. */
+/* Resize.  Points are cell centres, as in OpenCV, and in PyTorch with
+ * align_corners=False; nearest takes the cell that contains the centre. */
 int dnn_resize(const struct dnn_array *in, const int64_t *extent, enum dnn_interp how,
                struct dnn_array *out, struct dnn_err *err);
-/* To a spacing (mm per point): extents are rounded to the nearest whole, at least 1.
- * Refused if the array's own spacing is not known. */
+/* Resize to a spacing (mm per point).  Extents are rounded to the nearest integer, at
+ * least
+ * 1.  It is an error if the spacing of the array is not known. */
 int dnn_resample(const struct dnn_array *in, const double *spacing, enum dnn_interp how,
                  struct dnn_array *out, struct dnn_err *err);
-/* The box of these extents at start; parts outside the array are refused. */
+/* Copy the box of these extents at start; it must lie within the array. */
 int dnn_crop(const struct dnn_array *in, const int64_t *start, const int64_t *extent,
              struct dnn_array *out, struct dnn_err *err);
 
 enum dnn_pad_mode { DNN_PAD_CONSTANT, DNN_PAD_EDGE, DNN_PAD_REFLECT };
 extern const struct dnn_choice dnn_pad_choices[]; /* constant, edge, reflect */
 
-/* edge repeats the last point, reflect mirrors at it without repeating it; value is for
- * constant alone, and must be one of the array's type. */
+/* edge repeats the last point, reflect mirrors at it without repeating it; value is
+ * only used by constant, and must be representable in the type of the array. */
 int dnn_pad(const struct dnn_array *in, const int64_t *before, const int64_t *after,
             enum dnn_pad_mode mode, double value, struct dnn_array *out,
             struct dnn_err *err);
@@ -48,14 +49,14 @@ int dnn_pad(const struct dnn_array *in, const int64_t *before, const int64_t *af
 /* Mirror along the axes whose bit is set (1: the first spatial axis). */
 int dnn_flip(const struct dnn_array *in, unsigned axes, struct dnn_array *out,
              struct dnn_err *err);
-/* Exchange spatial axes: axis k of out is axis order[k] of in. */
+/* Permute spatial axes: axis k of out is axis order[k] of in. */
 int dnn_transpose(const struct dnn_array *in, const int *order, struct dnn_array *out,
                   struct dnn_err *err);
 
-/* Point p of out (in points, relative to the centre) takes in's value at
- * matrix * p + shift, plus displacement(p) if there is one (points of in, one row of
- * nspace floats per point of out).  Extents are kept.  The array is surrounded by fill:
- * linear interpolation between its border and that fades, nearest does not. */
+/* The value of point p of out (in points, relative to the centre) is that of in at
+ * matrix * p + shift, plus displacement(p) if given (in points of in; nspace floats per
+ * point of out).  Extents do not change.  Outside the array the value is fill; linear
+ * interpolates between the border and fill, nearest does not. */
 struct dnn_warp {
     double matrix[DNN_MAX_SPACE][DNN_MAX_SPACE], shift[DNN_MAX_SPACE];
     const float *displacement; /* or NULL */
@@ -67,20 +68,20 @@ int dnn_warp(const struct dnn_array *in, const struct dnn_warp *warp,
 
 /* ---- values, in place ---- */
 
-/* (x - mean[c]) / std[c], c along the last axis; nchannels 1 serves all channels.  A
- * std of 0 is refused: whoever has a constant channel must say what it shall become.
- * The array becomes f32. */
+/* (x - mean[c]) / std[c], c along the last axis; nchannels 1: the same for all
+ * channels.  A std of 0 is an error: the caller must handle constant channels.  The
+ * array becomes f32. */
 int dnn_standardise(struct dnn_array *array, int nchannels, const double *mean,
                     const double *std, struct dnn_err *err);
-/* Into [low, high]; the type is kept, and a NaN stays one.  Refused if no number of the
- * type lies there. */
+/* Clip to [low, high]; the type does not change, and NaN stays NaN.  It is an error if
+ * the range contains no value of the type. */
 int dnn_clip(struct dnn_array *array, double low, double high, struct dnn_err *err);
-/* Class numbers: table[old] = new, -1: not a class, which is refused.  Names the first
- * number that is outside the table.  The type is kept and must hold the new numbers;
- * after a failure part of the array is changed. */
+/* Map class numbers: table[old] = new; -1: not a class, an error.  The message names
+ * the first number outside the table.  The type does not change and must be able to
+ * represent the new numbers; after a failure, the array may be partly changed. */
 int dnn_remap(struct dnn_array *array, const int64_t *table, int64_t n,
               struct dnn_err *err);
-/* Class numbers -> f32 vectors of so many classes along the last axis (a scalar label
+/* Convert class numbers to one-hot f32 vectors along the last axis (a scalar label
  * becomes a vector). */
 int dnn_one_hot(const struct dnn_array *in, int64_t classes, struct dnn_array *out,
                 struct dnn_err *err);

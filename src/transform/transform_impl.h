@@ -1,4 +1,4 @@
-/* transform_impl.h - what the changes of an array share.
+/* transform_impl.h - functions shared by the operations on arrays.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -8,8 +8,8 @@
 
 #include "transform/transform.h"
 
-/* An array as pixels (the channels of a point) in three spatial axes: those that an
- * array of fewer does not have come first and have extent 1. */
+/* An array as pixels (all channels of a point) with three spatial axes; missing axes
+ * come first and have extent 1. */
 struct dnn_grid {
     int nspace;
     int64_t n[DNN_MAX_SPACE];
@@ -19,41 +19,41 @@ struct dnn_grid {
 
 enum { DNN_GRID_LIMIT = 1 << 30 }; /* points along an axis */
 
-/* The grid of an array with 1 to 3 spatial axes, none of them empty; else refused, with
- * what in front. */
+/* The grid of an array, which must have 1 to 3 spatial axes, none of them empty; what
+ * is the prefix of error messages. */
 int dnn_transform_grid(const struct dnn_array *in, const char *what,
                        struct dnn_grid *out, struct dnn_err *err);
-/* Make out an array of that grid, of in's type and spacing. */
+/* Allocate out for the grid, with the type and spacing of in. */
 int dnn_transform_make(const struct dnn_array *in, const struct dnn_grid *grid,
                        struct dnn_array *out, struct dnn_err *err);
-/* Where point (z, y, x) begins, in bytes. */
+/* The offset of point (z, y, x) in bytes. */
 size_t dnn_transform_at(const struct dnn_grid *grid, int64_t z, int64_t y, int64_t x);
-/* n pixels, each so many bytes after the one before it (which may be negative). */
+/* Copy n pixels; steps are distances between pixels in bytes, and may be negative. */
 void dnn_transform_copy(void *out, ptrdiff_t out_step, const void *in,
                         ptrdiff_t in_step, int64_t n, size_t pixel);
-/* A number in a type that must be able to hold it, for filling. */
+/* Convert a fill value to a type, which must be able to represent it. */
 int dnn_transform_value(double value, enum dnn_dtype type, const char *what, void *out,
                         struct dnn_err *err);
-/* The type that linear work on a type is done in: f32, or f64 where that has too few
- * digits. */
+/* The type for linear interpolation of values of a type: f32, or f64 if f32 is not
+ * precise enough. */
 enum dnn_dtype dnn_transform_work(enum dnn_dtype type);
-/* n numbers of a type as that, and back; what is stored must lie between numbers of the
- * type, to the nearest of which it is rounded. */
+/* Convert n values of a type to the work type, and back.  Stored values must be within
+ * the range of the type, and are rounded to nearest. */
 int dnn_transform_load(const void *from, enum dnn_dtype type, void *to,
                        enum dnn_dtype work, int64_t n, struct dnn_err *err);
 int dnn_transform_store(const void *from, enum dnn_dtype work, void *to,
                         enum dnn_dtype type, int64_t n, struct dnn_err *err);
-/* Whether a type holds whole numbers only. */
-bool dnn_transform_whole(enum dnn_dtype type);
-/* Numbers at to at + n - 1 (at most DNN_PORTION) of an array as class numbers below
- * limit; refuses others by their place. */
-enum { DNN_PORTION = 512 };
+/* Whether a type is an integer type or bool. */
+bool dnn_transform_is_integer(enum dnn_dtype type);
+/* Convert elements at to at + n - 1 (n at most DNN_TRANSFORM_BLOCK) of an array to
+ * class numbers below limit; errors name the first other element. */
+enum { DNN_TRANSFORM_BLOCK = 512 };
 int dnn_transform_classes(const struct dnn_array *in, int64_t at, int64_t n,
                           int64_t limit, const char *what, int64_t *out,
                           struct dnn_err *err);
 
-/* A compiler that fuses a product and the sum it goes into changes last bits, and only
- * on processors that can.  What includes this file has the same bits on all. */
+/* Do not fuse multiplications and additions: files that include this header compute the
+ * same bits on processors with and without FMA. */
 #if defined __clang__
 #pragma STDC FP_CONTRACT OFF
 #elif defined __GNUC__

@@ -1,4 +1,4 @@
-/* values.c - the numbers of an array changed one by one.
+/* values.c - operations on the values of an array.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -13,20 +13,20 @@
 
 /* ---- standardise ---- */
 
-/* Divisions are slow, and a product with the inverse, both in double precision, rounds
- * to the same f32. */
+/* Multiplies by the inverse, because divisions are slow; in double precision, the
+ * result rounds to the same f32. */
 struct scale {
-    int64_t n; /* numbers until they begin again */
+    int64_t n; /* length of mean and inverse */
     double *mean, *inverse;
 };
 
-/* Channels repeat, so that the loops run over many numbers and not over three. */
-enum { LONG = 256 };
+/* Minimum length of the inner loop; mean and inverse are repeated up to it. */
+enum { MIN_LOOP = 256 };
 
 static void scale_make(struct scale *s, int64_t channels, int n, const double *mean,
                        const double *std)
 {
-    s->n = channels < LONG ? channels * (LONG / channels) : channels;
+    s->n = channels < MIN_LOOP ? channels * (MIN_LOOP / channels) : channels;
     s->mean = dnn_alloc((size_t)s->n * sizeof *s->mean);
     s->inverse = dnn_alloc((size_t)s->n * sizeof *s->inverse);
     for (int64_t i = 0; i < s->n; i++) {
@@ -48,16 +48,16 @@ static void scale_floats(const struct scale *s, float *x, int64_t n)
     }
 }
 
-/* Of other types: never through f32 first, which would lose digits. */
+/* Other types are not converted to f32 first, which would lose precision. */
 static int scale_others(const struct scale *s, const struct dnn_array *in, float *to,
                         struct dnn_err *err)
 {
     int64_t count = dnn_array_count(in);
     size_t size = dnn_dtype_size(in->type);
-    double x[DNN_PORTION];
+    double x[DNN_TRANSFORM_BLOCK];
 
-    for (int64_t at = 0, c = 0; at < count; at += DNN_PORTION) {
-        int64_t n = count - at < DNN_PORTION ? count - at : DNN_PORTION;
+    for (int64_t at = 0, c = 0; at < count; at += DNN_TRANSFORM_BLOCK) {
+        int64_t n = count - at < DNN_TRANSFORM_BLOCK ? count - at : DNN_TRANSFORM_BLOCK;
 
         DNN_TRY(dnn_convert((const char *)in->data + (size_t)at * size, in->type, x,
                             DNN_F64, n, false, err));
@@ -69,7 +69,7 @@ static int scale_others(const struct scale *s, const struct dnn_array *in, float
     return 0;
 }
 
-/* A byte has 256 values: they are computed once. */
+/* Computes the 256 possible values of a byte once. */
 static void scale_bytes(const struct scale *s, const unsigned char *in, int64_t count,
                         int64_t channels, float *to)
 {
@@ -139,15 +139,15 @@ int dnn_standardise(struct dnn_array *array, int nchannels, const double *mean,
     do {                                                                               \
         c_type *x = array->data, l = (c_type)(low), h = (c_type)(high);                \
                                                                                        \
-        /* a NaN stays one */                                                          \
+        /* NaN stays NaN */                                                            \
         _Pragma("omp simd") for (int64_t i = 0; i < n; i++) x[i] = x[i] < l   ? l      \
                                                                    : x[i] > h ? h      \
                                                                               : x[i];  \
         return 0;                                                                      \
     } while (0)
 
-/* Whole numbers: bounds move inwards to such, and to the ends of the type. */
-#define CLIP_WHOLE(c_type, least, most)                                                \
+/* Integers: the bounds are rounded inwards, and limited to the range of the type. */
+#define CLIP_INTEGER(c_type, least, most)                                              \
     do {                                                                               \
         if (low > high || low > (double)(most) || high < (double)(least)) break;       \
         CLIP(c_type,                                                                   \
@@ -158,14 +158,14 @@ int dnn_standardise(struct dnn_array *array, int nchannels, const double *mean,
     } while (0);                                                                       \
     break
 
-static int clip_small_reals(struct dnn_array *array, double low, double high,
-                            struct dnn_err *err)
+static int clip_half(struct dnn_array *array, double low, double high,
+                     struct dnn_err *err)
 {
     int64_t count = dnn_array_count(array);
-    float x[DNN_PORTION], l = (float)low, h = (float)high;
+    float x[DNN_TRANSFORM_BLOCK], l = (float)low, h = (float)high;
 
-    for (int64_t at = 0; at < count; at += DNN_PORTION) {
-        int64_t n = count - at < DNN_PORTION ? count - at : DNN_PORTION;
+    for (int64_t at = 0; at < count; at += DNN_TRANSFORM_BLOCK) {
+        int64_t n = count - at < DNN_TRANSFORM_BLOCK ? count - at : DNN_TRANSFORM_BLOCK;
         uint16_t *from = (uint16_t *)array->data + at;
 
         DNN_TRY(dnn_convert(from, array->type, x, DNN_F32, n, false, err));
@@ -176,31 +176,31 @@ static int clip_small_reals(struct dnn_array *array, double low, double high,
     return 0;
 }
 
-static int clip_whole(struct dnn_array *array, double from, double to,
-                      struct dnn_err *err)
+static int clip_integers(struct dnn_array *array, double from, double to,
+                         struct dnn_err *err)
 {
     int64_t n = dnn_array_count(array);
     double low = ceil(from), high = floor(to);
 
     switch (array->type) {
     case DNN_I8:
-        CLIP_WHOLE(int8_t, INT8_MIN, INT8_MAX);
+        CLIP_INTEGER(int8_t, INT8_MIN, INT8_MAX);
     case DNN_I16:
-        CLIP_WHOLE(int16_t, INT16_MIN, INT16_MAX);
+        CLIP_INTEGER(int16_t, INT16_MIN, INT16_MAX);
     case DNN_U16:
-        CLIP_WHOLE(uint16_t, 0, UINT16_MAX);
+        CLIP_INTEGER(uint16_t, 0, UINT16_MAX);
     case DNN_I32:
-        CLIP_WHOLE(int32_t, INT32_MIN, INT32_MAX);
+        CLIP_INTEGER(int32_t, INT32_MIN, INT32_MAX);
     case DNN_U32:
-        CLIP_WHOLE(uint32_t, 0, UINT32_MAX);
+        CLIP_INTEGER(uint32_t, 0, UINT32_MAX);
     case DNN_I64:
-        CLIP_WHOLE(int64_t, INT64_MIN, INT64_MAX);
+        CLIP_INTEGER(int64_t, INT64_MIN, INT64_MAX);
     case DNN_U64:
-        CLIP_WHOLE(uint64_t, 0, UINT64_MAX);
+        CLIP_INTEGER(uint64_t, 0, UINT64_MAX);
     case DNN_BOOL:
-        CLIP_WHOLE(uint8_t, 0, 1);
+        CLIP_INTEGER(uint8_t, 0, 1);
     default:
-        CLIP_WHOLE(uint8_t, 0, UINT8_MAX);
+        CLIP_INTEGER(uint8_t, 0, UINT8_MAX);
     }
     return dnn_fail(err, DNN_ECONFIG, "clip: no value of type %s lies in [%g, %g]",
                     dnn_dtype_name(array->type), from, to);
@@ -219,9 +219,9 @@ int dnn_clip(struct dnn_array *array, double low, double high, struct dnn_err *e
         CLIP(double, low, high);
     case DNN_F16:
     case DNN_BF16:
-        return clip_small_reals(array, low, high, err);
+        return clip_half(array, low, high, err);
     default:
-        return clip_whole(array, low, high, err);
+        return clip_integers(array, low, high, err);
     }
 }
 
@@ -230,11 +230,11 @@ int dnn_clip(struct dnn_array *array, double low, double high, struct dnn_err *e
 int dnn_remap(struct dnn_array *array, const int64_t *table, int64_t n,
               struct dnn_err *err)
 {
-    int64_t count = dnn_array_count(array), is[DNN_PORTION];
+    int64_t count = dnn_array_count(array), is[DNN_TRANSFORM_BLOCK];
     size_t size = dnn_dtype_size(array->type);
 
-    for (int64_t at = 0; at < count; at += DNN_PORTION) {
-        int64_t m = count - at < DNN_PORTION ? count - at : DNN_PORTION;
+    for (int64_t at = 0; at < count; at += DNN_TRANSFORM_BLOCK) {
+        int64_t m = count - at < DNN_TRANSFORM_BLOCK ? count - at : DNN_TRANSFORM_BLOCK;
 
         DNN_TRY(dnn_transform_classes(array, at, m, n, "remap", is, err));
         for (int64_t i = 0; i < m; i++) {
@@ -258,7 +258,7 @@ int dnn_one_hot(const struct dnn_array *in, int64_t classes, struct dnn_array *o
                 struct dnn_err *err)
 {
     struct dnn_shape shape = in->shape;
-    int64_t count = dnn_array_count(in), is[DNN_PORTION];
+    int64_t count = dnn_array_count(in), is[DNN_TRANSFORM_BLOCK];
     char text[DNN_SHAPE_TEXT];
 
     if (classes < 1)
@@ -275,8 +275,8 @@ int dnn_one_hot(const struct dnn_array *in, int64_t classes, struct dnn_array *o
     memcpy(out->spacing, in->spacing, sizeof out->spacing);
     memset(out->data, 0, dnn_array_bytes(out));
     float *to = out->data;
-    for (int64_t at = 0; at < count; at += DNN_PORTION) {
-        int64_t n = count - at < DNN_PORTION ? count - at : DNN_PORTION;
+    for (int64_t at = 0; at < count; at += DNN_TRANSFORM_BLOCK) {
+        int64_t n = count - at < DNN_TRANSFORM_BLOCK ? count - at : DNN_TRANSFORM_BLOCK;
 
         DNN_TRY(dnn_transform_classes(in, at, n, classes, "one_hot", is, err));
         for (int64_t i = 0; i < n; i++, to += classes)

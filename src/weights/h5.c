@@ -1,5 +1,5 @@
-/* h5.c - HDF5's errors, attributes and datasets, looked at with care: a file may
- * claim anything.
+/* h5.c - HDF5's errors, attributes and datasets, with checks, because a file may
+ * contain anything.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -13,8 +13,8 @@
 #include <string.h>
 
 enum {
-    TEXT_BYTES = 64 << 20, /* of all texts of an attribute */
-    CHUNK_BYTES = 64 << 20 /* of a chunk beyond the array's own size */
+    TEXT_BYTES = 64 << 20, /* of all strings of an attribute */
+    CHUNK_BYTES = 64 << 20 /* of a chunk, in addition to the array's size */
 };
 
 void dnn_h5_quiet(void)
@@ -22,8 +22,8 @@ void dnn_h5_quiet(void)
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
 }
 
-/* The deepest function knows best. */
-static herr_t reason(unsigned n, const H5E_error2_t *e, void *arg)
+/* The innermost function has the most specific reason. */
+static herr_t innermost_reason(unsigned n, const H5E_error2_t *e, void *arg)
 {
     const char **text = arg;
 
@@ -40,7 +40,7 @@ int dnn_h5_fail(const char *path, struct dnn_err *err, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(what, sizeof what, fmt, ap);
     va_end(ap);
-    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, reason, &why);
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, innermost_reason, &why);
     int rc = dnn_fail(err, DNN_EDATA, "%s: %s: %.300s", path, what, why);
     H5Eclear2(H5E_DEFAULT);
     return rc;
@@ -51,7 +51,7 @@ hid_t dnn_h5_open(hid_t group, const char *name, H5O_type_t type)
     H5L_info_t link;
     H5O_info_t object;
 
-    /* A path of several parts may pass through links: go part by part. */
+    /* A path may contain links: open its groups one by one. */
     const char *slash = strchr(name, '/');
     if (slash != NULL && slash[1] != '\0') {
         char *first = dnn_strndup(name, (size_t)(slash - name));
@@ -124,34 +124,34 @@ static int read_fixed(const struct dnn_weights *w, hid_t attr, hid_t type, int n
     return rc < 0 ? -1 : 0;
 }
 
-/* Append one attribute's texts; what is empty may be of any type. */
+/* Append the strings of one attribute; an empty one may have any type. */
 static int read_attr(const struct dnn_weights *w, hid_t at, const char *name, int *n,
                      const char ***out, struct dnn_err *err)
 {
     hid_t attr = H5Aopen(at, name, H5P_DEFAULT);
     hid_t type = attr < 0 ? -1 : H5Aget_type(attr);
     hid_t space = attr < 0 ? -1 : H5Aget_space(attr);
-    hssize_t more = space < 0 ? -1 : H5Sget_simple_extent_npoints(space);
+    hssize_t count = space < 0 ? -1 : H5Sget_simple_extent_npoints(space);
     int rc = 0;
 
-    if (type < 0 || more < 0) {
+    if (type < 0 || count < 0) {
         rc = dnn_h5_fail(w->path, err, "the attribute \"%s\"", name);
-    } else if (more > DNN_WEIGHTS_ARRAYS - *n) {
+    } else if (count > DNN_WEIGHTS_ARRAYS - *n) {
         rc = dnn_fail(err, DNN_EDATA, "%s: the attribute \"%s\" has %lld names",
-                      w->path, name, (long long)more);
-    } else if (more > 0 && H5Tget_class(type) != H5T_STRING) {
+                      w->path, name, (long long)count);
+    } else if (count > 0 && H5Tget_class(type) != H5T_STRING) {
         rc = dnn_fail(err, DNN_EDATA, "%s: the attribute \"%s\" is not a list of names",
                       w->path, name);
-    } else if (more > 0) {
+    } else if (count > 0) {
         const char **all =
-            dnn_arena_alloc(w->arena, ((size_t)*n + (size_t)more) * sizeof *all);
+            dnn_arena_alloc(w->arena, ((size_t)*n + (size_t)count) * sizeof *all);
         if (*n > 0) memcpy(all, *out, (size_t)*n * sizeof *all);
         int bad = H5Tis_variable_str(type) > 0
-                      ? read_pointers(w, attr, type, space, (int)more, all + *n)
-                      : read_fixed(w, attr, type, (int)more, all + *n);
+                      ? read_pointers(w, attr, type, space, (int)count, all + *n)
+                      : read_fixed(w, attr, type, (int)count, all + *n);
         if (bad < 0) rc = dnn_h5_fail(w->path, err, "the attribute \"%s\"", name);
         *out = all;
-        *n += (int)more;
+        *n += (int)count;
     }
     if (space >= 0) H5Sclose(space);
     if (type >= 0) H5Tclose(type);
@@ -162,7 +162,7 @@ static int read_attr(const struct dnn_weights *w, hid_t at, const char *name, in
 int dnn_h5_texts(const struct dnn_weights *w, hid_t at, const char *name, int *n,
                  const char ***out, struct dnn_err *err)
 {
-    char piece[80];
+    char part_name[80];
 
     *n = -1;
     *out = NULL;
@@ -171,10 +171,10 @@ int dnn_h5_texts(const struct dnn_weights *w, hid_t at, const char *name, int *n
         return read_attr(w, at, name, n, out, err);
     }
     for (int i = 0; i < DNN_WEIGHTS_ARRAYS; i++) {
-        snprintf(piece, sizeof piece, "%s%d", name, i);
-        if (H5Aexists(at, piece) <= 0) break;
+        snprintf(part_name, sizeof part_name, "%s%d", name, i);
+        if (H5Aexists(at, part_name) <= 0) break;
         if (*n < 0) *n = 0;
-        DNN_TRY(read_attr(w, at, piece, n, out, err));
+        DNN_TRY(read_attr(w, at, part_name, n, out, err));
     }
     return 0;
 }
@@ -184,8 +184,9 @@ int dnn_h5_texts(const struct dnn_weights *w, hid_t at, const char *name, int *n
 static bool find_dtype(hid_t type, enum dnn_dtype *out)
 {
     static const enum dnn_dtype real[] = {DNN_F16, DNN_F32, DNN_F64};
-    static const enum dnn_dtype whole[] = {DNN_I8, DNN_I16, DNN_I32, DNN_I64};
-    static const enum dnn_dtype natural[] = {DNN_U8, DNN_U16, DNN_U32, DNN_U64};
+    static const enum dnn_dtype integer[] = {DNN_I8, DNN_I16, DNN_I32, DNN_I64};
+    static const enum dnn_dtype unsigned_integer[] = {DNN_U8, DNN_U16, DNN_U32,
+                                                      DNN_U64};
     H5T_class_t class = H5Tget_class(type);
     size_t size = H5Tget_size(type);
     int log = size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : size == 8 ? 3 : -1;
@@ -193,13 +194,13 @@ static bool find_dtype(hid_t type, enum dnn_dtype *out)
     if (log < 0 || (class != H5T_FLOAT && class != H5T_INTEGER)) return false;
     if (class == H5T_FLOAT && log == 0) return false;
     *out = class == H5T_FLOAT                  ? real[log - 1]
-           : H5Tget_sign(type) == H5T_SGN_NONE ? natural[log]
-                                               : whole[log];
+           : H5Tget_sign(type) == H5T_SGN_NONE ? unsigned_integer[log]
+                                               : integer[log];
     return true;
 }
 
-/* Whether the numbers are in this file, in a way that costs no more than they are
- * worth. */
+/* What is wrong with the storage of a dataset, NULL if nothing: it must be in this
+ * file, and reading it must not need much more memory than its size. */
 static const char *check_layout(hid_t data, const struct dnn_tensor *is)
 {
     hid_t plist = H5Dget_create_plist(data);
@@ -207,37 +208,37 @@ static const char *check_layout(hid_t data, const struct dnn_tensor *is)
     size_t bytes = 0, chunk = dnn_dtype_size(is->dtype);
     hsize_t dims[DNN_MAX_DIMS];
 
-    if (plist < 0) return "cannot be understood";
+    if (plist < 0) return "cannot be read";
     H5D_layout_t layout = H5Pget_layout(plist);
     if (dnn_tensor_bytes(is, &bytes, NULL) < 0)
-        wrong = "is larger than any memory";
+        wrong = "is too large";
     else if (layout < 0 || layout == H5D_VIRTUAL || H5Pget_external_count(plist) != 0)
-        wrong = "has its numbers in another file";
+        wrong = "stores its values in another file";
     else if (layout == H5D_CHUNKED) {
         int n = H5Pget_chunk(plist, DNN_MAX_DIMS, dims);
 
         for (int i = 0; i < n && i < DNN_MAX_DIMS && wrong == NULL; i++)
             if (__builtin_mul_overflow(chunk, dims[i], &chunk) ||
                 chunk > bytes + CHUNK_BYTES)
-                wrong = "is in chunks larger than itself";
-        if (n < 0) wrong = "is in chunks that cannot be understood";
+                wrong = "has chunks larger than itself";
+        if (n < 0) wrong = "has chunks that cannot be read";
     }
     if (wrong == NULL && bytes > 0 && H5Dget_storage_size(data) == 0)
-        wrong = "has no numbers";
+        wrong = "has no values";
     H5Pclose(plist);
     return wrong;
 }
 
-static const char *look(hid_t data, struct dnn_tensor *is)
+static const char *check_dataset(hid_t data, struct dnn_tensor *is)
 {
     hid_t type = H5Dget_type(data), space = H5Dget_space(data);
     const char *wrong = NULL;
     hsize_t dims[DNN_MAX_DIMS];
 
     if (type < 0 || space < 0)
-        wrong = "cannot be understood";
+        wrong = "cannot be read";
     else if (!find_dtype(type, &is->dtype))
-        wrong = "does not hold numbers of a type known here";
+        wrong = "has an element type that is not supported";
     else if (H5Sis_simple(space) <= 0 || H5Sget_simple_extent_type(space) == H5S_NULL ||
              H5Sget_simple_extent_ndims(space) > DNN_MAX_DIMS)
         wrong = "is not an array of at most 8 axes";
@@ -245,7 +246,7 @@ static const char *look(hid_t data, struct dnn_tensor *is)
         is->shape = (struct dnn_shape){.ndim = H5Sget_simple_extent_ndims(space)};
         if (H5Sget_simple_extent_dims(space, dims, NULL) < 0) wrong = "has no shape";
         for (int i = 0; i < is->shape.ndim && wrong == NULL; i++) {
-            if (dims[i] > INT64_MAX) wrong = "is larger than any memory";
+            if (dims[i] > INT64_MAX) wrong = "is too large";
             is->shape.dim[i] = (int64_t)dims[i];
         }
     }
@@ -272,7 +273,7 @@ int dnn_h5_array(struct dnn_weights *w, hid_t data, const char *path, const char
         .index = g->n,
         .path = dnn_arena_strdup(w->arena, path),
     };
-    const char *wrong = look(data, &a.is);
+    const char *wrong = check_dataset(data, &a.is);
 
     if (wrong != NULL)
         return dnn_fail(err, DNN_EDATA, "%s: the array %.200s %s", w->path,

@@ -1,9 +1,8 @@
-/* heap.c - look at the places where HDF5 keeps texts, before it does.
+/* heap.c - checks the global heaps of an HDF5 file before HDF5 reads them.
  *
- * Texts of any length are in "global heaps": a size, then objects one behind the other,
- * each with its own size.  The library follows these sizes without asking whether they
- * lead forward, and a damaged one sends it round in circles.  So every heap in the file
- * is walked here first.
+ * Strings of variable length are in global heaps: a header with the size, then objects,
+ * each with its own size.  HDF5 follows these sizes without checking that it advances,
+ * and loops forever on damaged ones.  So every heap in the file is checked here first.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -21,20 +20,20 @@
 #include <unistd.h>
 
 enum {
-    PORTION = 1 << 20,
-    HEAD = 16,      /* bytes: of a heap's head, and of an object's               */
-    LEAST = 4096,   /* bytes of a heap; the library refuses smaller ones itself  */
-    LENGTHS = 8,    /* bytes of a size, as in every file Keras wrote             */
-    SPARE = 1 << 20 /* objects that may be seen beside one for every 16 bytes    */
+    BLOCK = 1 << 20,
+    HEADER = 16,            /* bytes of the header of a heap, and of an object    */
+    MIN_HEAP = 4096,        /* bytes of a heap; HDF5 itself rejects smaller ones  */
+    LENGTHS = 8,            /* bytes of a size, as in every file written by Keras */
+    EXTRA_OBJECTS = 1 << 20 /* objects allowed, in addition to 1 per 16 bytes */
 };
 
 struct scan {
     const struct dnn_weights *w;
     int fd; /* or w->memory */
-    uint64_t len, steps;
+    uint64_t len, objects;
 };
 
-static uint64_t little(const unsigned char *at, int bytes)
+static uint64_t little_endian(const unsigned char *at, int bytes)
 {
     uint64_t value = 0;
 
@@ -43,7 +42,7 @@ static uint64_t little(const unsigned char *at, int bytes)
     return value;
 }
 
-/* n bytes from at on; fewer at the end are no failure: *n tells. */
+/* Read *n bytes at at; at the end of the file fewer, then *n is set. */
 static int fetch(const struct scan *s, uint64_t at, void *to, size_t *n,
                  struct dnn_err *err)
 {
@@ -68,28 +67,30 @@ static int fetch(const struct scan *s, uint64_t at, void *to, size_t *n,
 
 static int damaged(const struct scan *s, uint64_t at, struct dnn_err *err)
 {
-    return dnn_fail(err, DNN_EDATA, "%s: is damaged: the texts at byte %" PRIu64,
+    return dnn_fail(err, DNN_EDATA, "%s: is damaged: the global heap at byte %" PRIu64,
                     s->w->path, at);
 }
 
-/* Walk one heap, or what only looks like one: what the library refuses is let pass. */
+/* Check a heap, or bytes that look like one.  What HDF5 itself rejects is ignored. */
 static int check_heap(struct scan *s, uint64_t heap, struct dnn_err *err)
 {
-    unsigned char head[HEAD];
-    size_t n = HEAD;
+    unsigned char header[HEADER];
+    size_t n = HEADER;
 
-    DNN_TRY(fetch(s, heap, head, &n, err));
-    uint64_t total = n < HEAD ? 0 : little(head + 8, 8);
-    if (head[4] != 1 || total < LEAST || total > s->len - heap) return 0;
-    for (uint64_t at = HEAD; total - at >= HEAD;) {
-        if (++s->steps > s->len / HEAD + SPARE) return damaged(s, heap, err);
-        n = HEAD;
-        DNN_TRY(fetch(s, heap + at, head, &n, err));
-        uint64_t size = little(head + 8, 8), left = total - at;
-        if (n < HEAD || size > left) return damaged(s, heap, err);
-        /* Number 0 is free space, whose size has its head in it. */
-        uint64_t need = little(head, 2) == 0 ? size : HEAD + ((size + 7) & ~7ull);
-        if (need < HEAD || need > left) return damaged(s, heap, err);
+    DNN_TRY(fetch(s, heap, header, &n, err));
+    uint64_t total = n < HEADER ? 0 : little_endian(header + 8, 8);
+    if (header[4] != 1 || total < MIN_HEAP || total > s->len - heap) return 0;
+    for (uint64_t at = HEADER; total - at >= HEADER;) {
+        if (++s->objects > s->len / HEADER + EXTRA_OBJECTS)
+            return damaged(s, heap, err);
+        n = HEADER;
+        DNN_TRY(fetch(s, heap + at, header, &n, err));
+        uint64_t size = little_endian(header + 8, 8), left = total - at;
+        if (n < HEADER || size > left) return damaged(s, heap, err);
+        /* Object 0 is free space; its size includes the header. */
+        uint64_t need =
+            little_endian(header, 2) == 0 ? size : HEADER + ((size + 7) & ~7ull);
+        if (need < HEADER || need > left) return damaged(s, heap, err);
         at += need;
     }
     return 0;
@@ -97,11 +98,11 @@ static int check_heap(struct scan *s, uint64_t heap, struct dnn_err *err)
 
 static int scan(struct scan *s, struct dnn_err *err)
 {
-    char *buffer = dnn_alloc(PORTION + 3);
+    char *buffer = dnn_alloc(BLOCK + 3);
     int rc = 0;
 
-    for (uint64_t at = 0; rc == 0 && at < s->len; at += PORTION) {
-        size_t n = PORTION + 3; /* one may begin at the end of a portion */
+    for (uint64_t at = 0; rc == 0 && at < s->len; at += BLOCK) {
+        size_t n = BLOCK + 3; /* "GCOL" may cross the end of a block */
         const char *hit = buffer;
 
         rc = fetch(s, at, buffer, &n, err);
@@ -124,9 +125,10 @@ int dnn_h5_check_heaps(const struct dnn_weights *w, size_t len, struct dnn_err *
     hid_t plist = H5Fget_create_plist(w->file);
 
     if (plist < 0 || H5Pget_sizes(plist, &offsets, &lengths) < 0)
-        rc = dnn_h5_fail(w->path, err, "its head");
+        rc = dnn_h5_fail(w->path, err, "the file header");
     else if (lengths != LENGTHS)
-        rc = dnn_fail(err, DNN_EDATA, "%s: sizes in it have %zu bytes, not %d", w->path,
+        rc = dnn_fail(err, DNN_EDATA,
+                      "%s: HDF5 lengths have %zu bytes, only %d is supported", w->path,
                       lengths, LENGTHS);
     if (plist >= 0) H5Pclose(plist);
     if (rc == 0 && w->memory == NULL) {

@@ -1,4 +1,4 @@
-/* match.c - which array of a file goes to which weight of a program.
+/* match.c - matches the arrays of a file to the weights of a program.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -15,12 +15,12 @@
 /* A layer of the program that has weights; in order, its values are value[first] to
  * value[first + n - 1]. */
 struct layer {
-    const char *name, *place;
+    const char *name, *class_path;
     int first, n;
     int group; /* of the file, DNN_NONE: none */
 };
 
-enum { REFUSED = -2 }; /* of a value: a line says why */
+enum { REFUSED = -2 }; /* of a value: its array does not fit, see refused */
 
 struct lines {
     const char **line;
@@ -31,12 +31,12 @@ struct match {
     const struct dnn_weights *file;
     const struct dnn_prog *prog;
     struct dnn_arena *arena;
-    struct layer *layer; /* sorted by name, or by place */
+    struct layer *layer; /* sorted by name, or by class path */
     size_t nlayers, layer_cap;
     int *value; /* weights and states, layer by layer */
     int *array; /* of each value of the program */
     struct lines missing, skipped, refused;
-    bool by_place;
+    bool by_class;
 };
 
 static void add_line(struct match *m, struct lines *to, const char *fmt, ...)
@@ -62,14 +62,14 @@ static int by_name(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-static int by_place(const void *a, const void *b)
+static int by_class(const void *a, const void *b)
 {
     const struct layer *x = a, *y = b;
 
-    return strcmp(x->place, y->place);
+    return strcmp(x->class_path, y->class_path);
 }
 
-/* A layer's values follow each other: it makes all of them at its first use. */
+/* The values of a layer are consecutive: it makes all of them at its first call. */
 static void list_layers(struct match *m)
 {
     const struct dnn_prog *prog = m->prog;
@@ -88,7 +88,7 @@ static void list_layers(struct match *m)
                 dnn_grow(m->layer, &m->layer_cap, m->nlayers + 1, sizeof *m->layer);
             last = &m->layer[m->nlayers++];
             *last = (struct layer){
-                .name = name, .place = "", .first = n, .group = DNN_NONE};
+                .name = name, .class_path = "", .first = n, .group = DNN_NONE};
         }
         m->value[n++] = v;
         last->n++;
@@ -96,18 +96,18 @@ static void list_layers(struct match *m)
     qsort(m->layer, m->nlayers, sizeof *m->layer, by_name);
 }
 
-static void find_places(struct match *m, const struct dnn_weights_order *order)
+static void find_class_paths(struct match *m, const struct dnn_weights_order *order)
 {
-    const char **place = dnn_weights_places(order, m->arena);
+    const char **class_path = dnn_weights_class_paths(order, m->arena);
 
     for (int i = 0; i < order->n; i++) {
         struct layer key = {.name = order->name[i]};
         struct layer *l =
             bsearch(&key, m->layer, m->nlayers, sizeof *m->layer, by_name);
 
-        if (l != NULL) l->place = place[i];
+        if (l != NULL) l->class_path = class_path[i];
     }
-    qsort(m->layer, m->nlayers, sizeof *m->layer, by_place);
+    qsort(m->layer, m->nlayers, sizeof *m->layer, by_class);
 }
 
 /* ---- layers of the file ---- */
@@ -119,8 +119,8 @@ static bool ends_with(const char *text, const char *end)
     return n > k && text[n - k - 1] == '/' && strcmp(text + n - k, end) == 0;
 }
 
-/* In a model in the model the older manner leaves out models in between, or puts the
- * outermost in again. */
+/* For nested models, files of Keras 1 and 2 omit models in between, or repeat the
+ * outermost one. */
 static struct layer *find_inner(struct match *m, const struct weights_group *g,
                                 bool *several)
 {
@@ -157,21 +157,22 @@ static struct layer *find_inner(struct match *m, const struct weights_group *g,
 static struct layer *find_layer(struct match *m, const struct weights_group *g,
                                 bool *several)
 {
-    struct layer key = {.name = g->top != NULL ? g->top : g->full, .place = g->place};
+    struct layer key = {.name = g->top != NULL ? g->top : g->full,
+                        .class_path = g->class_path};
     struct layer *l = NULL;
 
     *several = false;
-    if (m->by_place)
-        return g->place == NULL || g->place[0] == '\0'
+    if (m->by_class)
+        return g->class_path == NULL || g->class_path[0] == '\0'
                    ? NULL
-                   : bsearch(&key, m->layer, m->nlayers, sizeof key, by_place);
+                   : bsearch(&key, m->layer, m->nlayers, sizeof key, by_class);
     if (key.name != NULL) l = bsearch(&key, m->layer, m->nlayers, sizeof key, by_name);
     return l != NULL || g->top == NULL ? l : find_inner(m, g, several);
 }
 
 /* ---- arrays ---- */
 
-/* Arrays from to to - 1 of a layer of the file go nowhere. */
+/* The arrays from ... to - 1 of a layer of the file are not used. */
 static void skip(struct match *m, const struct weights_group *g, int from, int to)
 {
     struct dnn_buf text = {0};
@@ -194,7 +195,7 @@ static void skip(struct match *m, const struct weights_group *g, int from, int t
     dnn_buf_free(&text);
 }
 
-/* Axes of extent 1 tell nothing: Keras 1 has one more in the kernels of Conv1D. */
+/* Ignores axes of extent 1, as Keras 1 has one more in the kernels of Conv1D. */
 static bool same_extents(const struct dnn_shape *a, const struct dnn_shape *b)
 {
     int i = 0, k = 0;
@@ -224,7 +225,7 @@ static void one_array(struct match *m, const struct layer *l, int v, int i)
              dnn_shape_text(y, sizeof y, &is->shape));
 }
 
-/* The number of a layer's weight called name, DNN_NONE: there is none. */
+/* The index of a layer's weight called name, DNN_NONE: there is none. */
 static int find_value(const struct match *m, const struct layer *l, const char *name)
 {
     for (int k = 0; k < l->n; k++) {
@@ -235,8 +236,8 @@ static int find_value(const struct match *m, const struct layer *l, const char *
     return DNN_NONE;
 }
 
-/* Where all names are known, they tell; else the order, if there are as many; else
- * what names there are. */
+/* Match by name if all names are found; else by order if the numbers of arrays are
+ * equal; else by the names that are found. */
 static void fill_layer(struct match *m, struct layer *l, const struct weights_group *g)
 {
     const struct dnn_weights_array *a = &m->file->array[g->first];
@@ -265,7 +266,7 @@ static void fill_layer(struct match *m, struct layer *l, const struct weights_gr
     }
 }
 
-/* Give a layer's arrays to the program; returns whether it has such a layer. */
+/* Match the arrays of a layer of the file; returns whether the program has it. */
 static bool match_group(struct match *m, int group)
 {
     const struct weights_group *g = &m->file->group[group];
@@ -274,9 +275,10 @@ static bool match_group(struct match *m, int group)
 
     if (l == NULL) return false;
     if (several)
-        add_line(m, &m->refused,
-                 "%s: layer '%.80s': several layers here could be meant, as '%.80s'",
-                 m->file->path, g->shown, l->name);
+        add_line(
+            m, &m->refused,
+            "%s: layer '%.80s': matches several layers of the network, such as '%.80s'",
+            m->file->path, g->shown, l->name);
     else if (l->group != DNN_NONE)
         add_line(m, &m->refused, "%s: layer '%.80s': is in the file twice",
                  m->file->path, l->name);
@@ -316,8 +318,7 @@ static const char *const *keep(struct match *m, struct lines *lines, int *n)
     return copy;
 }
 
-/* Whether any layer of the file is found; that it is numbered is seen by the lack of
- * the older manner's names. */
+/* Whether any layer of the file is found by its name. */
 static bool any_name(struct match *m)
 {
     bool several;
@@ -335,20 +336,20 @@ int dnn_weights_match(const struct dnn_weights *file, const struct dnn_prog *pro
     struct dnn_weights_match *result = dnn_arena_alloc(arena, sizeof *result);
     struct match m = {.file = file, .prog = prog, .arena = arena};
 
-    (void)err; /* every answer is a match */
+    (void)err; /* cannot fail */
     m.array = dnn_arena_alloc(arena, ((size_t)prog->nvalues + 1) * sizeof *m.array);
     list_layers(&m);
-    bool numbered = file->ngroups > 0 && file->group[0].place != NULL;
+    bool numbered = file->ngroups > 0 && file->group[0].class_path != NULL;
     if (numbered && order != NULL && !any_name(&m)) {
-        find_places(&m, order);
-        m.by_place = true;
+        find_class_paths(&m, order);
+        m.by_class = true;
     }
     for (size_t i = 0; i < file->ngroups; i++)
         if (!match_group(&m, (int)i)) skip(&m, &file->group[i], 0, file->group[i].n);
     list_missing(&m, result);
     result->arena = arena;
     result->path = dnn_arena_strdup(arena, file->path);
-    result->by_place = m.by_place;
+    result->by_class = m.by_class;
     result->nvalues = prog->nvalues;
     result->array = m.array;
     result->missing = keep(&m, &m.missing, &result->nmissing);

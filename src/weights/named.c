@@ -1,8 +1,8 @@
-/* named.c - what a file of Keras 1 or 2 holds: the attribute "layer_names", and in
+/* named.c - lists a file of Keras 1 or 2: it has the attribute "layer_names", and in
  * each layer's group "weight_names", the paths of its arrays.
  *
- * A model in the model is one such layer; of the layers in it the paths name only the
- * innermost.
+ * A nested model is one such layer; the paths of its arrays contain only the name of
+ * the innermost layer.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -31,8 +31,9 @@ static void split(struct dnn_arena *arena, const char *path, const char **inner,
     *inner = text;
 }
 
-/* For people: without what the outermost model's name is put around. */
-static const char *show(struct dnn_arena *arena, const char *top, const char *inner)
+/* The layer's name for messages: top/inner, without repeating top. */
+static const char *shown_name(struct dnn_arena *arena, const char *top,
+                              const char *inner)
 {
     size_t n = strlen(top), k = inner == NULL ? 0 : strlen(inner);
 
@@ -52,10 +53,10 @@ static void start_group(struct dnn_weights *w, const char *top, const char *inne
 
     g->top = dnn_h5_clean(w->arena, top);
     g->inner = inner;
-    g->shown = show(w->arena, g->top, inner);
+    g->shown = shown_name(w->arena, g->top, inner);
 }
 
-/* One array, as "weight_names" has it. */
+/* An array in "weight_names". */
 struct entry {
     const char *path, *inner, *name;
     int at;
@@ -88,7 +89,7 @@ static int add_array(struct dnn_weights *w, hid_t group, const char *where,
     return rc;
 }
 
-/* A model in the model has what is trained of all its layers first, then the rest:
+/* A nested model lists the trainable weights of all its layers first, then the others:
  * sort them by layer. */
 static int list_layer(struct dnn_weights *w, hid_t group, const char *where,
                       const char *top, struct dnn_err *err)
@@ -105,10 +106,10 @@ static int list_layer(struct dnn_weights *w, hid_t group, const char *where,
     }
     qsort(all, (size_t)n, sizeof *all, by_inner);
     for (int i = 0; rc == 0 && i < n; i++) {
-        const char *was = i == 0 ? NULL : all[i - 1].inner;
+        const char *last = i == 0 ? NULL : all[i - 1].inner;
 
-        if (i == 0 || (was == NULL) != (all[i].inner == NULL) ||
-            (was != NULL && strcmp(was, all[i].inner) != 0))
+        if (i == 0 || (last == NULL) != (all[i].inner == NULL) ||
+            (last != NULL && strcmp(last, all[i].inner) != 0))
             start_group(w, top, all[i].inner);
         rc = add_array(w, group, where, top, &all[i], err);
     }

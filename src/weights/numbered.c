@@ -1,6 +1,6 @@
-/* numbered.c - what a file of Keras 3 holds: a group "layers" with one for each layer,
- * called by class and order, in it "vars" with arrays 0, 1, 2... and, in newer files,
- * the layer's name as an attribute.  A model in the model has "layers" of its own.
+/* numbered.c - lists a file of Keras 3: it has a group "layers" with a group for each
+ * layer, named by class and order, which contains "vars" with arrays 0, 1, 2... and, in
+ * newer files, the layer's name as an attribute.  A nested model has its own "layers".
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -13,19 +13,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where in the file we are. */
+/* A group of the file. */
 struct at {
     hid_t group;
-    const char *path;  /* "layers/functional", "" at the top             */
-    const char *place; /* the same without "layers"                      */
-    const char *full;  /* names of layers so far; NULL: one is not known */
+    const char *path;       /* "layers/functional", "" at the top    */
+    const char *class_path; /* the same without "layers"             */
+    const char *full;       /* full name of the layer; NULL: unknown */
     int depth;
 };
 
 struct walk {
     struct dnn_weights *w;
     struct dnn_err *err;
-    int objects; /* seen so far: a group may hang in the tree many times */
+    int objects; /* so far; limited, as a group may be linked many times */
 };
 
 static const char *join(struct dnn_arena *arena, const char *a, const char *b)
@@ -52,8 +52,8 @@ static int list_vars(struct walk *k, const struct at *at, hid_t vars)
             struct weights_group *g = dnn_h5_group(w);
 
             g->full = at->full;
-            g->place = at->place;
-            g->shown = at->full != NULL ? at->full : at->place;
+            g->class_path = at->class_path;
+            g->shown = at->full != NULL ? at->full : at->class_path;
         }
         char *path =
             dnn_format("%s%svars/%s", at->path, at->path[0] == '\0' ? "" : "/", number);
@@ -65,14 +65,14 @@ static int list_vars(struct walk *k, const struct at *at, hid_t vars)
     return 0;
 }
 
-/* The layer's own name, put behind those of the models it is in. */
+/* Append the layer's name to those of the models it is in. */
 static int find_name(struct walk *k, struct at *at, hid_t vars)
 {
     const char **name;
     int n;
 
     DNN_TRY(dnn_h5_texts(k->w, vars, "name", &n, &name, k->err));
-    if (at->depth == 0) return 0; /* the network's own */
+    if (at->depth == 0) return 0; /* the name of the network */
     if (n < 1 || name[0][0] == '\0')
         at->full = NULL;
     else if (at->full != NULL)
@@ -103,8 +103,8 @@ static herr_t keep_name(hid_t group, const char *name, const H5L_info_t *info,
 
 static int walk(struct walk *k, struct at at);
 
-/* "layers" (in the first files "_layer_checkpoint_dependencies") only holds; others
- * are layers, or parts of one such as a random generator. */
+/* "layers" (in early files "_layer_checkpoint_dependencies") contains the layers;
+ * others are layers, or parts of one such as a random generator. */
 static int walk_child(struct walk *k, const struct at *up, const char *name)
 {
     struct dnn_arena *arena = k->w->arena;
@@ -113,16 +113,17 @@ static int walk_child(struct walk *k, const struct at *up, const char *name)
 
     if (strcmp(name, "vars") == 0) return 0;
     if (++k->objects > DNN_WEIGHTS_ARRAYS || up->depth >= DNN_WEIGHTS_DEPTH)
-        return dnn_fail(k->err, DNN_EDATA,
-                        "%s: groups are more than %d deep or more than %d", k->w->path,
-                        DNN_WEIGHTS_DEPTH, DNN_WEIGHTS_ARRAYS);
+        return dnn_fail(
+            k->err, DNN_EDATA,
+            "%s: groups are nested more than %d deep, or there are more than %d",
+            k->w->path, DNN_WEIGHTS_DEPTH, DNN_WEIGHTS_ARRAYS);
     at.group = dnn_h5_open(up->group, name, H5O_TYPE_GROUP);
     if (at.group < 0) return 0;
     at.depth++;
     at.path = join(arena, up->path, name);
     if (strcmp(name, "layers") != 0 &&
         strcmp(name, "_layer_checkpoint_dependencies") != 0)
-        at.place = join(arena, up->place, clean);
+        at.class_path = join(arena, up->class_path, clean);
     int rc = walk(k, at);
     H5Oclose(at.group);
     return rc;
@@ -152,10 +153,10 @@ static int walk(struct walk *k, struct at at)
 int dnn_h5_list_numbered(struct dnn_weights *w, struct dnn_err *err)
 {
     struct walk k = {.w = w, .err = err};
-    struct at at = {.path = "", .place = "", .full = ""};
+    struct at at = {.path = "", .class_path = "", .full = ""};
 
     at.group = H5Gopen2(w->file, "/", H5P_DEFAULT);
-    if (at.group < 0) return dnn_h5_fail(w->path, err, "has no root");
+    if (at.group < 0) return dnn_h5_fail(w->path, err, "cannot open the root group");
     int rc = walk(&k, at);
     H5Gclose(at.group);
     return rc;

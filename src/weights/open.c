@@ -1,4 +1,4 @@
-/* open.c - open a file of weights, whatever it is, and read arrays from it.
+/* open.c - opens weights files of all formats, and reads arrays.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -22,7 +22,7 @@ const struct dnn_weights_array *dnn_weights_at(const struct dnn_weights *file, i
 #if DNN_HAVE_HDF5
 #include "weights/h5_impl.h"
 
-/* The first bytes of an archive; fails where the system does. */
+/* Whether the file begins like a zip archive. */
 static int is_archive(const char *path, bool *out, struct dnn_err *err)
 {
     char magic[4] = "";
@@ -37,7 +37,7 @@ static int is_archive(const char *path, bool *out, struct dnn_err *err)
     return rc;
 }
 
-/* ---- a file that is in memory: HDF5 works on our copy ---- */
+/* ---- a file in memory: HDF5 uses our buffer without a copy ---- */
 
 static void *image_malloc(size_t size, H5FD_file_image_op_t op, void *memory)
 {
@@ -56,13 +56,13 @@ static void *image_realloc(void *mem, size_t size, H5FD_file_image_op_t op,
                            void *memory)
 {
     (void)mem, (void)size, (void)op, (void)memory;
-    return NULL; /* it is not written */
+    return NULL; /* the file is only read */
 }
 
 static herr_t image_free(void *mem, H5FD_file_image_op_t op, void *memory)
 {
     (void)mem, (void)op, (void)memory;
-    return 0; /* dnn_weights_close() does it */
+    return 0; /* dnn_weights_close() frees it */
 }
 
 static void *same(void *memory)
@@ -76,16 +76,16 @@ static herr_t nothing(void *memory)
     return 0;
 }
 
-static int use_memory(hid_t how, struct dnn_weights *w, size_t *len,
+static int use_memory(hid_t fapl, struct dnn_weights *w, size_t *len,
                       struct dnn_err *err)
 {
     DNN_TRY(dnn_h5_unpack(w->path, &w->memory, len, err));
     H5FD_file_image_callbacks_t calls = {image_malloc, image_memcpy, image_realloc,
                                          image_free,   same,         nothing,
                                          w->memory};
-    if (H5Pset_fapl_core(how, 1 << 20, false) < 0 ||
-        H5Pset_file_image_callbacks(how, &calls) < 0 ||
-        H5Pset_file_image(how, w->memory, *len) < 0)
+    if (H5Pset_fapl_core(fapl, 1 << 20, false) < 0 ||
+        H5Pset_file_image_callbacks(fapl, &calls) < 0 ||
+        H5Pset_file_image(fapl, w->memory, *len) < 0)
         return dnn_h5_fail(w->path, err, "HDF5 cannot read from memory");
     return 0;
 }
@@ -96,20 +96,20 @@ static int open_file(struct dnn_weights *w, struct dnn_err *err)
     size_t len = 0;
 
     DNN_TRY(is_archive(w->path, &archive, err));
-    hid_t how = H5Pcreate(H5P_FILE_ACCESS);
-    H5Pset_fclose_degree(how, H5F_CLOSE_STRONG);
+    hid_t fapl = H5Pcreate(H5P_FILE_ACCESS);
+    H5Pset_fclose_degree(fapl, H5F_CLOSE_STRONG);
 #if H5_VERSION_GE(1, 12, 1)
-    /* Nobody writes it in place, and some file systems know no locks. */
-    H5Pset_file_locking(how, false, true);
+    /* Files are not changed in place, and some file systems do not support locks. */
+    H5Pset_file_locking(fapl, false, true);
 #endif
-    int rc = archive ? use_memory(how, w, &len, err) : 0;
-    /* What is in memory needs a name that no file has, and no other such. */
+    int rc = archive ? use_memory(fapl, w, &len, err) : 0;
+    /* HDF5 needs a unique name for a file in memory. */
     char *name =
         archive ? dnn_format("%s/%p", w->path, w->memory) : dnn_strdup(w->path);
-    if (rc == 0 && (w->file = H5Fopen(name, H5F_ACC_RDONLY, how)) < 0)
-        rc = dnn_h5_fail(w->path, err, "is no HDF5 file that can be read");
+    if (rc == 0 && (w->file = H5Fopen(name, H5F_ACC_RDONLY, fapl)) < 0)
+        rc = dnn_h5_fail(w->path, err, "cannot be read as an HDF5 file");
     dnn_free(name);
-    H5Pclose(how);
+    H5Pclose(fapl);
     return rc == 0 ? dnn_h5_check_heaps(w, len, err) : rc;
 }
 
@@ -125,7 +125,7 @@ static int list(struct dnn_weights *w, struct dnn_err *err)
     int rc;
 
     if (root < 0)
-        rc = dnn_h5_fail(w->path, err, "has no root");
+        rc = dnn_h5_fail(w->path, err, "cannot open the root group");
     else if (inner >= 0 && has_names(inner))
         rc = dnn_h5_list_named(w, inner, err);
     else if (has_names(root))
@@ -171,7 +171,7 @@ void dnn_weights_close(struct dnn_weights *file)
     dnn_free(file);
 }
 
-/* Round f32 numbers down into half of their own space. */
+/* Convert f32 to f16 or bf16. */
 static void narrow(enum dnn_dtype dtype, const float *from, uint16_t *to, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -218,7 +218,7 @@ int dnn_weights_open(const char *path, struct dnn_weights **out, struct dnn_err 
 
 void dnn_weights_close(struct dnn_weights *file)
 {
-    (void)file; /* there is none */
+    (void)file; /* never opened */
 }
 
 int dnn_weights_get(struct dnn_weights *file, int i, enum dnn_dtype dtype, void *to,

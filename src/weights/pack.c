@@ -1,4 +1,4 @@
-/* pack.c - a .keras archive: metadata.json, config.json and model.weights.h5.
+/* pack.c - writes a .keras archive: metadata.json, config.json and model.weights.h5.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -16,7 +16,7 @@
 #if DNN_HAVE_ZIP
 #include <zip.h>
 
-/* A member without compression, dated 1980, so that equal content is equal bytes. */
+/* A member without compression, dated 1980, so that equal content gives equal bytes. */
 static bool add(zip_t *zip, const char *name, const void *bytes, size_t len)
 {
     zip_source_t *from = zip_source_buffer(zip, bytes, len, 0);
@@ -30,21 +30,21 @@ static bool add(zip_t *zip, const char *name, const void *bytes, size_t len)
            zip_file_set_dostime(zip, (zip_uint64_t)at, 0, 1 << 5 | 1, 0) == 0;
 }
 
-/* The whole archive in memory to the disk. */
+/* Write the archive in memory to the file. */
 static int write_out(const char *path, zip_source_t *all, struct dnn_err *err)
 {
     zip_stat_t stat;
 
     zip_stat_init(&stat);
     if (zip_source_stat(all, &stat) < 0 || zip_source_open(all) < 0)
-        return dnn_fail(err, DNN_EIO, "%s: libzip cannot finish it", path);
+        return dnn_fail(err, DNN_EIO, "%s: libzip cannot write the archive", path);
     char *bytes = malloc(stat.size + 1);
     int rc = 0;
     if (bytes == NULL)
         rc = dnn_fail(err, DNN_ENOMEM, "%s: no memory for %zu bytes to write", path,
                       (size_t)stat.size);
     else if (zip_source_read(all, bytes, stat.size) != (zip_int64_t)stat.size)
-        rc = dnn_fail(err, DNN_EIO, "%s: libzip cannot finish it", path);
+        rc = dnn_fail(err, DNN_EIO, "%s: libzip cannot write the archive", path);
     else
         rc = dnn_file_write(path, bytes, stat.size, err);
     free(bytes);

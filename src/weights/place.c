@@ -1,4 +1,4 @@
-/* place.c - where Keras 3 puts a layer in its files: by class and order.
+/* place.c - the group of a layer in files of Keras 3, by class and order.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -23,8 +23,7 @@ static bool lower(char c)
 }
 
 /* "BatchNormalization" is batch_normalization, "Conv2DTranspose" conv2d_transpose,
- * "PReLU" p_re_lu: a word begins at a capital that a small letter follows, and at one
- * that follows a small letter. */
+ * "PReLU" p_re_lu: a word begins at a capital letter before or after a small letter. */
 static void snake(const char *class_name, struct dnn_buf *out)
 {
     size_t len = strlen(class_name);
@@ -38,7 +37,7 @@ static void snake(const char *class_name, struct dnn_buf *out)
     }
 }
 
-/* A layer as it is called among those of its model: equal ones are numbered. */
+/* The name of a layer's group in that of its model; equal names are numbered. */
 struct entry {
     int model;
     const char *word;
@@ -62,8 +61,8 @@ static const char *keep(struct dnn_arena *arena, char *text)
     return copy;
 }
 
-const char **dnn_weights_places(const struct dnn_weights_order *order,
-                                struct dnn_arena *arena)
+const char **dnn_weights_class_paths(const struct dnn_weights_order *order,
+                                     struct dnn_arena *arena)
 {
     size_t n = (size_t)order->n;
     struct entry *all = dnn_alloc((n + 1) * sizeof *all);
@@ -89,7 +88,7 @@ const char **dnn_weights_places(const struct dnn_weights_order *order,
         out[e->at] =
             count == 0 ? e->word : keep(arena, dnn_format("%s_%d", e->word, count));
     }
-    for (size_t i = 0; i < n; i++) /* models come before what is in them */
+    for (size_t i = 0; i < n; i++) /* models come before their layers */
         if (order->model[i] != DNN_NONE)
             out[i] = keep(arena, dnn_format("%s/%s", out[order->model[i]], out[i]));
     dnn_free(all);

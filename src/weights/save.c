@@ -1,7 +1,7 @@
-/* save.c - a program's weights as a file that Keras loads.
+/* save.c - writes a program's weights to a file that Keras can load.
  *
- * HDF5 writes to memory, and the bytes go to the disk as everything here does: whole
- * or not at all.
+ * HDF5 writes to memory; the bytes are then written by dnn_file_write(), completely or
+ * not at all.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PORTION = 1 << 20, ATTRIBUTE = 60000 }; /* HDF5 holds 64 KiB in a header */
+enum { INCREMENT = 1 << 20, ATTRIBUTE = 60000 }; /* HDF5 allows 64 KiB in a header */
 
 struct save {
     const char *path;
@@ -28,12 +28,12 @@ struct save {
     void *arg;
     struct dnn_arena *arena;
     hid_t file;
-    hid_t groups; /* makes groups on the way to what is made */
-    hid_t plain;  /* makes arrays without times, so that the same numbers give the
-                     same bytes */
+    hid_t groups; /* property list: create intermediate groups */
+    hid_t plain;  /* property list: no timestamps, so that equal values give equal
+                     bytes */
     int nvalues;
     int *value; /* weights and states */
-    int *owner; /* their layers in order */
+    int *owner; /* their layers, as indices of order */
 };
 
 static int fail(const struct save *s, const char *what, struct dnn_err *err)
@@ -41,7 +41,7 @@ static int fail(const struct save *s, const char *what, struct dnn_err *err)
     return dnn_h5_fail(s->path, err, "%s", what);
 }
 
-/* ---- who owns what ---- */
+/* ---- the layers of weights ---- */
 
 struct entry {
     const char *name;
@@ -81,7 +81,7 @@ static int find_owners(struct save *s, struct dnn_err *err)
     return rc;
 }
 
-/* ---- pieces ---- */
+/* ---- arrays and attributes ---- */
 
 static int put_array(struct save *s, hid_t at, const char *path, int v,
                      struct dnn_err *err)
@@ -100,7 +100,7 @@ static int put_array(struct save *s, hid_t at, const char *path, int v,
         dims[i] = (hsize_t)is->shape.dim[i];
     void *raw = dnn_alloc((size_t)n * (wide ? sizeof(double) : sizeof(float)) + 1);
     int rc = s->source(s->arg, v, raw, err);
-    for (int64_t i = n; half && i-- > 0;) { /* from behind: it grows in place */
+    for (int64_t i = n; half && i-- > 0;) { /* backward, as it expands in place */
         uint16_t bits = ((uint16_t *)raw)[i];
 
         ((float *)raw)[i] =
@@ -120,7 +120,7 @@ static int put_array(struct save *s, hid_t at, const char *path, int v,
     return rc;
 }
 
-/* A text (n < 0) or a list of n texts; as many bytes for each as the longest needs. */
+/* A string (n < 0) or a list of n strings, all with the size of the longest. */
 static int put_texts(struct save *s, hid_t at, const char *name, int n,
                      const char *const *text, struct dnn_err *err)
 {
@@ -149,10 +149,10 @@ static int put_texts(struct save *s, hid_t at, const char *name, int n,
 
 /* ---- Keras 3 ---- */
 
-/* A group "vars" for every layer and for the network: Keras looks into all of them. */
+/* Every layer and the network must have a group "vars": Keras opens all of them. */
 static int save_numbered(struct save *s, struct dnn_err *err)
 {
-    const char **place = dnn_weights_places(s->order, s->arena);
+    const char **class_path = dnn_weights_class_paths(s->order, s->arena);
     char **path = dnn_alloc(((size_t)s->order->n + 1) * sizeof *path);
     int *count = dnn_alloc(((size_t)s->order->n + 1) * sizeof *count), rc = 0;
 
@@ -160,11 +160,11 @@ static int save_numbered(struct save *s, struct dnn_err *err)
     if (own < 0 || H5Gclose(own) < 0) rc = fail(s, "vars", err);
     for (int i = 0; rc == 0 && i < s->order->n; i++) {
         int model = s->order->model[i];
-        const char *last = strrchr(place[i], '/'), *leaf = s->order->name[i];
+        const char *last = strrchr(class_path[i], '/'), *leaf = s->order->name[i];
 
         path[i] = dnn_format("%s%slayers/%s", model == DNN_NONE ? "" : path[model],
                              model == DNN_NONE ? "" : "/",
-                             last == NULL ? place[i] : last + 1);
+                             last == NULL ? class_path[i] : last + 1);
         if (model != DNN_NONE) leaf += strlen(s->order->name[model]) + 1;
         char *vars = dnn_format("%s/vars", path[i]);
         hid_t group = H5Gcreate2(s->file, vars, s->groups, H5P_DEFAULT, H5P_DEFAULT);
@@ -190,7 +190,7 @@ static int save_numbered(struct save *s, struct dnn_err *err)
 
 /* ---- Keras 2 ---- */
 
-/* The outermost layer that layer i is in, or is. */
+/* The outermost model that layer i is in; i if there is none. */
 static int top_of(const struct save *s, int i)
 {
     while (s->order->model[i] != DNN_NONE)
@@ -198,26 +198,26 @@ static int top_of(const struct save *s, int i)
     return i;
 }
 
-/* In the order in which Keras lists them: what is trained first. */
-struct place {
-    int top, late, owner, at;
+/* Sort key of a weight, for the order of Keras: trainable weights first. */
+struct sort_key {
+    int top, frozen, owner, at;
 };
 
-static int by_place(const void *a, const void *b)
+static int by_key(const void *a, const void *b)
 {
-    const struct place *x = a, *y = b;
+    const struct sort_key *x = a, *y = b;
 
     if (x->top != y->top) return x->top - y->top;
-    if (x->late != y->late) return x->late - y->late;
+    if (x->frozen != y->frozen) return x->frozen - y->frozen;
     return x->owner != y->owner ? x->owner - y->owner : x->at - y->at;
 }
 
-/* A long list in pieces, as an attribute has at most 64 KiB. */
+/* A long list is split, as an attribute has at most 64 KiB. */
 static int put_list(struct save *s, hid_t at, const char *name, int n,
                     const char *const *text, struct dnn_err *err)
 {
     size_t longest = 1;
-    char piece[64];
+    char part_name[64];
 
     for (int i = 0; i < n; i++)
         if (strlen(text[i]) > longest) longest = strlen(text[i]);
@@ -226,14 +226,14 @@ static int put_list(struct save *s, hid_t at, const char *name, int n,
     for (int i = 0; i * each < n; i++) {
         int left = n - i * each;
 
-        snprintf(piece, sizeof piece, "%s%d", name, i);
-        DNN_TRY(
-            put_texts(s, at, piece, left < each ? left : each, text + i * each, err));
+        snprintf(part_name, sizeof part_name, "%s%d", name, i);
+        DNN_TRY(put_texts(s, at, part_name, left < each ? left : each, text + i * each,
+                          err));
     }
     return 0;
 }
 
-static int save_layer(struct save *s, int top, int n, const struct place *at,
+static int save_layer(struct save *s, int top, int n, const struct sort_key *at,
                       struct dnn_err *err)
 {
     const char *name = s->order->name[top];
@@ -260,17 +260,18 @@ static int save_layer(struct save *s, int top, int n, const struct place *at,
 static int save_named(struct save *s, struct dnn_err *err)
 {
     static const char *const version = "2.15.0", *const backend = "tensorflow";
-    struct place *all = dnn_alloc(((size_t)s->nvalues + 1) * sizeof *all);
+    struct sort_key *all = dnn_alloc(((size_t)s->nvalues + 1) * sizeof *all);
     const char **top = dnn_alloc(((size_t)s->order->n + 1) * sizeof *top);
     int ntop = 0, first = 0, rc = 0;
 
     for (int k = 0; k < s->nvalues; k++) {
         const struct dnn_value *v = &s->prog->value[s->value[k]];
 
-        all[k] = (struct place){top_of(s, s->owner[k]),
-                                v->role == DNN_STATE || !v->trainable, s->owner[k], k};
+        all[k] =
+            (struct sort_key){top_of(s, s->owner[k]),
+                              v->role == DNN_STATE || !v->trainable, s->owner[k], k};
     }
-    qsort(all, (size_t)s->nvalues, sizeof *all, by_place);
+    qsort(all, (size_t)s->nvalues, sizeof *all, by_key);
     for (int i = 0; rc == 0 && i < s->order->n; i++) {
         int last = first;
 
@@ -289,7 +290,7 @@ static int save_named(struct save *s, struct dnn_err *err)
     return rc;
 }
 
-/* ---- to the disk ---- */
+/* ---- the file ---- */
 
 static bool ends_with(const char *path, const char *end)
 {
@@ -304,14 +305,14 @@ static int write_out(const struct save *s, struct dnn_err *err)
                       ? -1
                       : H5Fget_file_image(s->file, NULL, 0);
 
-    if (len < 0) return fail(s, "HDF5 cannot finish it", err);
+    if (len < 0) return fail(s, "HDF5 cannot write the file", err);
     char *bytes = malloc((size_t)len + 1);
     int rc = 0;
     if (bytes == NULL)
-        rc = dnn_fail(err, DNN_ENOMEM, "%s: %zd bytes of memory to write it", s->path,
+        rc = dnn_fail(err, DNN_ENOMEM, "%s: no memory for %zd bytes to write", s->path,
                       len);
     else if (H5Fget_file_image(s->file, bytes, (size_t)len) != len)
-        rc = fail(s, "HDF5 cannot finish it", err);
+        rc = fail(s, "HDF5 cannot write the file", err);
     else if (ends_with(s->path, ".keras"))
         rc = dnn_h5_pack(s->path, s->about, bytes, (size_t)len, err);
     else
@@ -329,13 +330,13 @@ static int save_all(struct save *s, struct dnn_err *err)
     for (int k = 0; k < s->nvalues; k++)
         if (dnn_tensor_bytes(&s->prog->value[s->value[k]].is, &bytes, NULL) == 0)
             total += bytes;
-    hid_t how = H5Pcreate(H5P_FILE_ACCESS);
-    H5Pset_fapl_core(how, PORTION + total / 8, false);
-    char *name = dnn_format("/dev/null/%p", (void *)s); /* that no file has */
-    s->file = H5Fcreate(name, H5F_ACC_TRUNC, H5P_DEFAULT, how);
+    hid_t fapl = H5Pcreate(H5P_FILE_ACCESS);
+    H5Pset_fapl_core(fapl, INCREMENT + total / 8, false);
+    char *name = dnn_format("/dev/null/%p", (void *)s); /* a unique name */
+    s->file = H5Fcreate(name, H5F_ACC_TRUNC, H5P_DEFAULT, fapl);
     dnn_free(name);
     int rc = s->file < 0 ? fail(s, "HDF5 cannot make a file in memory", err) : 0;
-    H5Pclose(how);
+    H5Pclose(fapl);
     if (rc == 0) rc = numbered ? save_numbered(s, err) : save_named(s, err);
     if (rc == 0 && scaling != NULL && strlen(scaling) <= ATTRIBUTE)
         rc = put_texts(s, s->file, "dnn_toolkit", -1, &scaling, err);

@@ -1,4 +1,4 @@
-/* unpack.c - the weights in a .keras archive.
+/* unpack.c - reads the weights file in a .keras archive.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -15,13 +15,13 @@
 
 #define MEMBER "model.weights.h5"
 enum {
-    PORTION = 1 << 20,
-    PLAIN = 64 << 20, /* bytes that may come out of anything            */
-    RATIO = 100       /* beyond that, how much a byte may become: noise, which is
-                         what weights look like, hardly shrinks          */
+    BLOCK = 1 << 20,
+    UNCHECKED = 64 << 20, /* bytes of a member whose ratio is not checked      */
+    MAX_RATIO = 100       /* maximum compression ratio of larger ones: weights
+                         hardly compress                                       */
 };
 
-/* Fill memory with the member, which says it has size bytes. */
+/* Read the member, whose declared size is size, into to. */
 static int fill(const char *archive, zip_file_t *member, char *to, uint64_t size,
                 struct dnn_err *err)
 {
@@ -30,7 +30,7 @@ static int fill(const char *archive, zip_file_t *member, char *to, uint64_t size
 
     while (done < size) {
         uint64_t left = size - done;
-        int64_t n = zip_fread(member, to + done, left < PORTION ? left : PORTION);
+        int64_t n = zip_fread(member, to + done, left < BLOCK ? left : BLOCK);
 
         if (n < 0)
             return dnn_fail(err, DNN_EDATA, "%s: " MEMBER " in it: %s", archive,
@@ -40,10 +40,11 @@ static int fill(const char *archive, zip_file_t *member, char *to, uint64_t size
                             archive);
         done += (uint64_t)n;
     }
-    /* Its checksum is looked at behind the last byte. */
+    /* libzip checks the checksum when it reads past the last byte. */
     int64_t n = zip_fread(member, &more, 1);
     if (n > 0)
-        return dnn_fail(err, DNN_EDATA, "%s: " MEMBER " in it is longer than it says",
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: " MEMBER " in it is longer than its declared size",
                         archive);
     if (n < 0)
         return dnn_fail(err, DNN_EDATA, "%s: " MEMBER " in it: %s", archive,
@@ -62,10 +63,10 @@ static int unpack(const char *archive, zip_t *zip, void **out, size_t *len,
                         zip_strerror(zip));
     if ((stat.valid & ZIP_STAT_SIZE) == 0 || (stat.valid & ZIP_STAT_COMP_SIZE) == 0)
         return dnn_fail(err, DNN_EDATA, "%s: " MEMBER " in it has no size", archive);
-    if (stat.size > PLAIN && stat.size / RATIO > stat.comp_size)
+    if (stat.size > UNCHECKED && stat.size / MAX_RATIO > stat.comp_size)
         return dnn_fail(err, DNN_EDATA,
                         "%s: " MEMBER " in it would grow from %" PRIu64 " to %" PRIu64
-                        " bytes, which no weights do",
+                        " bytes, which is not possible for weights",
                         archive, (uint64_t)stat.comp_size, (uint64_t)stat.size);
     zip_file_t *member = zip_fopen_index(zip, stat.index, 0);
     if (member == NULL)
@@ -73,7 +74,7 @@ static int unpack(const char *archive, zip_t *zip, void **out, size_t *len,
                         zip_strerror(zip));
     void *memory = malloc(stat.size + 1);
     int rc = memory == NULL ? dnn_fail(err, DNN_ENOMEM,
-                                       "%s: %" PRIu64 " bytes of memory for " MEMBER,
+                                       "%s: no memory for %" PRIu64 " bytes of " MEMBER,
                                        archive, (uint64_t)stat.size)
                             : fill(archive, member, memory, stat.size, err);
     zip_fclose(member);
@@ -95,7 +96,7 @@ int dnn_h5_unpack(const char *archive, void **out, size_t *len, struct dnn_err *
         zip_error_t why;
 
         zip_error_init_with_code(&why, code);
-        int rc = dnn_fail(err, DNN_EDATA, "%s: is no archive that can be read: %s",
+        int rc = dnn_fail(err, DNN_EDATA, "%s: cannot be read as a zip archive: %s",
                           archive, zip_error_strerror(&why));
         zip_error_fini(&why);
         return rc;

@@ -69,8 +69,8 @@ check_text "a bad name" "$? $out" \
     '2 dnn-cluster: --name: must be 1 to 40 letters, digits, - and _, not "a b"'
 mkdir "$tmp/full" && touch "$tmp/full/precious"
 out=$(dnn-cluster start --dir "$tmp/full" 2>&1)
-check_text "a directory with other files" "$? $out" "2 dnn-cluster: $tmp/full: holds files \
-that are not a cluster's; choose an empty or new directory"
+check_text "a directory with other files" "$? $out" "2 dnn-cluster: $tmp/full: contains files \
+that are not of a cluster; choose an empty or new directory"
 check "they are not changed" test -e "$tmp/full/precious"
 
 # Hide a program, then replace one by a broken one, for this process only.

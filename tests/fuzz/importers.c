@@ -100,7 +100,7 @@ static void expect_promise(const struct dnn_source *s, const struct dnn_sample *
         if (a->type != s->col[k].type || a->shape.ndim != want->ndim) abort();
         for (int d = 0; d < want->ndim; d++)
             if (want->dim[d] != DNN_UNKNOWN && want->dim[d] != a->shape.dim[d]) abort();
-        if (bytes > a->room || bytes > (size_t)8 * LIMIT) abort();
+        if (bytes > a->capacity || bytes > (size_t)8 * LIMIT) abort();
         for (size_t i = 0; i < bytes; i++)
             sum ^= ((const unsigned char *)a->data)[i];
         looked_at = sum;

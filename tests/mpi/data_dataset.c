@@ -26,7 +26,7 @@ static bool same_samples(struct dnn_dataset *d, int split, int k)
     size_t bytes = made_bytes(&s->col[k]);
     unsigned char *want = dnn_alloc(bytes), *got = dnn_alloc((size_t)s->count * bytes);
     struct dnn_err err = {0};
-    bool same = dnn_dataset_ask(d, split, k, 0, s->count, got, &err) == 0 &&
+    bool same = dnn_dataset_request(d, split, k, 0, s->count, got, &err) == 0 &&
                 dnn_dataset_fetch(d, &err) == 0;
 
     for (int64_t i = 0; same && i < s->count; i++) {

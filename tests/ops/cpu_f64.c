@@ -23,7 +23,7 @@ static struct dnn_prog *dense(int64_t rows, int64_t k, int64_t n, bool bias, int
     dnn_shape_make(3, (int64_t[]){2, rows, k}, &x, NULL);
     dnn_shape_make(2, (int64_t[]){k, n}, &w, NULL);
     dnn_shape_make(1, (int64_t[]){n}, &b, NULL);
-    dnn_prog_from(p, "dense", 1, false);
+    dnn_prog_set_layer(p, "dense", 1, false);
     int in[] = {dnn_prog_input(p, "x", DNN_F64, &x),
                 dnn_prog_weight(p, "kernel", &w, &normal),
                 bias ? dnn_prog_input(p, "bias", DNN_F64, &b) : DNN_NONE};

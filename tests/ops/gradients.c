@@ -329,7 +329,7 @@ static struct made make(const struct row *row, enum dnn_dtype dtype)
     char words[128], *save = NULL;
 
     snprintf(words, sizeof words, "%s", row->operands);
-    dnn_prog_from(m.prog, row->name, 1, false);
+    dnn_prog_set_layer(m.prog, row->name, 1, false);
     for (char *w = strtok_r(words, " ", &save); w != NULL;
          w = strtok_r(NULL, " ", &save)) {
         if (w[0] == '>') {

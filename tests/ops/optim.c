@@ -29,7 +29,7 @@ static struct net make(const struct dnn_optim *o, struct dnn_regularizer reg,
     };
     struct net n = {.prog = dnn_prog_make(DNN_F64, true)};
 
-    dnn_prog_from(n.prog, "layer", 3, false);
+    dnn_prog_set_layer(n.prog, "layer", 3, false);
     n.w = dnn_prog_weight(n.prog, "kernel", &s, &zeros);
     int frozen = dnn_prog_weight(n.prog, "frozen", &s, &zeros);
     n.prog->value[frozen].trainable = false;

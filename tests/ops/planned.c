@@ -71,7 +71,7 @@ static int conv(struct dnn_prog *p, const char *name, int x, int64_t m, bool nor
     };
     struct dnn_shape k = SHAPE(3, 3, dnn_prog_dim(p, x, -1), m), c = SHAPE(m);
 
-    dnn_prog_from(p, name, 1, false);
+    dnn_prog_set_layer(p, name, 1, false);
     int w = dnn_prog_weight(p, "kernel", &k, &glorot);
     int y = dnn_prog_op2(p, DNN_OP_CONV, &(union dnn_attr){.window = win}, x, w);
     if (norm) {
@@ -111,7 +111,7 @@ static int network(struct dnn_prog *p, int *input)
     x = dnn_prog_op2(p, DNN_OP_CONCAT, &(union dnn_attr){.concat = {.axis = 3}}, skip,
                      x);
     x = conv(p, "c3", x, 4, true);
-    dnn_prog_from(p, "end", 1, false);
+    dnn_prog_set_layer(p, "end", 1, false);
     if (p->training)
         x = dnn_prog_op1(p, DNN_OP_NOISE,
                          &(union dnn_attr){
@@ -267,7 +267,7 @@ static void compare(struct trial *t, struct dnn_exec *exec)
 
 /* Run it as planned, and compare. */
 static void run_planned(struct trial *t, const struct dnn_plan *plan,
-                        const struct dnn_exec_on *on)
+                        const struct dnn_exec_pitch_arg *on)
 {
     struct dnn_exec *exec = NULL;
     struct dnn_err err = {0};
@@ -294,7 +294,7 @@ static void run_planned(struct trial *t, const struct dnn_plan *plan,
 
 /* Plan it with one setting; returns the bytes of temps. */
 static size_t run_setting(struct trial *t, struct setting setting,
-                          const struct dnn_exec_on *on, int *again)
+                          const struct dnn_exec_pitch_arg *on, int *again)
 {
     struct dnn_err err = {0};
     struct dnn_recompute_opts opts = {
@@ -337,7 +337,7 @@ static void every_way(struct trial *t)
     };
     enum { SETTINGS = sizeof settings / sizeof settings[0] };
     size_t n = t->prog->training ? SETTINGS : 3;
-    struct dnn_exec_on on = {.backend = dnn_backend_find("ref", NULL)};
+    struct dnn_exec_pitch_arg on = {.backend = dnn_backend_find("ref", NULL)};
     struct dnn_err err = {0};
     size_t temps[SETTINGS] = {0};
     int again[SETTINGS] = {0};

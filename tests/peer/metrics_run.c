@@ -39,7 +39,7 @@ static int print(const struct dnn_metrics *m)
 static int add_halves(struct dnn_metrics *m, const struct dnn_metric_batch *all,
                       struct dnn_err *err)
 {
-    const int64_t half = all->n / 2, rows = half * all->places;
+    const int64_t half = all->n / 2, rows = half * all->positions;
     struct dnn_metric_batch a = *all, b = *all;
 
     a.n = half;
@@ -62,8 +62,8 @@ static int one(char *line, struct dnn_err *err)
 
     if (sscanf(line,
                "%" SCNd64 " %" SCNd64 " %" SCNd64 " %511s %15s %511s %" SCNd64 " %d %n",
-               &b.n, &b.places, &b.channels, output, kind, target, &b.ignore, &logits,
-               &at) < 8)
+               &b.n, &b.positions, &b.channels, output, kind, target, &b.ignore,
+               &logits, &at) < 8)
         return dnn_fail(err, DNN_EUSAGE, "invalid line: %s", line);
     DNN_TRY(dnn_file_read(output, 1 << 30, &x, &nx, err));
     DNN_TRY(dnn_file_read(target, 1 << 30, &t, &nt, err));

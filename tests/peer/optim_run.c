@@ -29,7 +29,7 @@ static struct net make(const struct dnn_optim *o, enum dnn_dtype dtype, int64_t 
     struct net net = {.prog = dnn_prog_make(dtype, true)};
     const int *penalty;
 
-    dnn_prog_from(net.prog, "layer", 1, false);
+    dnn_prog_set_layer(net.prog, "layer", 1, false);
     net.w = dnn_prog_weight(net.prog, "kernel", &s, &zeros);
     int y = dnn_prog_op1(net.prog, DNN_OP_UNARY,
                          &(union dnn_attr){.unary = {.fn = DNN_NEGATE}}, net.w);

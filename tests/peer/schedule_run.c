@@ -14,7 +14,7 @@
 static int rates(const struct dnn_schedule *s, double base, int64_t updates,
                  int64_t epochs, char **loss, struct dnn_err *err)
 {
-    struct dnn_schedule_memory memory = {0};
+    struct dnn_schedule_state memory = {0};
     struct dnn_schedule_at at = {.per_epoch = updates, .total = updates * epochs};
 
     for (; at.epoch < epochs; at.epoch++) {

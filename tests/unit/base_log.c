@@ -46,10 +46,10 @@ static void levels(void)
         "log level \"plan=debgu\": must be one of error, warn, info, debug, trace, not "
         "\"debgu\"; did you mean \"debug\"?",
         "is named");
-    ok(dnn_log_wants(DNN_DEBUG, "plan"), "and nothing has changed");
+    ok(dnn_log_enabled(DNN_DEBUG, "plan"), "and nothing has changed");
     is_int(dnn_log_levels("=debug", &err), DNN_EUSAGE, "no component");
     dnn_log_levels("info", NULL);
-    ok(!dnn_log_wants(DNN_DEBUG, "plan"), "a new spec replaces the old");
+    ok(!dnn_log_enabled(DNN_DEBUG, "plan"), "a new spec replaces the old");
 }
 
 static void ranks(void)

@@ -78,8 +78,8 @@ static bool same_rows(struct dnn_bp *bp, int var, int type, int64_t first, int64
     size_t row = ROW * dnn_dtype_size((enum dnn_dtype)type);
     unsigned char *got = dnn_alloc((size_t)rows * row), *want = dnn_alloc(row);
     struct dnn_err err = {0};
-    bool same =
-        dnn_bp_ask(bp, var, first, rows, got, &err) == 0 && dnn_bp_fetch(bp, &err) == 0;
+    bool same = dnn_bp_request(bp, var, first, rows, got, &err) == 0 &&
+                dnn_bp_fetch(bp, &err) == 0;
 
     for (int64_t r = 0; same && r < rows; r++) {
         fill(want, type, first + r, row);
@@ -101,7 +101,7 @@ static void read_types(const char *what, bool direct)
         return;
     }
     is_int(dnn_bp_count(bp), DNN_NDTYPES, "as many arrays as were written");
-    ok(dnn_bp_whole(bp) == direct, "%s: complete or not", what);
+    ok(dnn_bp_complete(bp) == direct, "%s: complete or not", what);
     for (int t = 0; t < DNN_NDTYPES; t++) {
         char name[32];
 
@@ -273,7 +273,7 @@ static int inspect(struct dnn_err *err)
         const struct dnn_bp_var *var = dnn_bp_var(bp, v);
         char *to = dnn_alloc(ROWS * ROW * 8);
 
-        rc = dnn_bp_ask(bp, v, 0, var->shape.dim[0], to, err);
+        rc = dnn_bp_request(bp, v, 0, var->shape.dim[0], to, err);
         if (rc == 0) rc = dnn_bp_fetch(bp, err);
         dnn_free(to);
     }

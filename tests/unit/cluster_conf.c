@@ -131,14 +131,15 @@ static void test_place(void)
     is_text(dir, "/x/y", "is the path given");
     is_int(dnn_cluster_dir(&blank, dir, &err), DNN_EUSAGE, "a blank in it");
     is_text(err.text,
-            "--dir: Slurm's files cannot hold \"/x y\"; only letters, digits and "
-            "-_./+@ are possible",
+            "--dir: \"/x y\" is not possible in slurm.conf; only letters, digits and "
+            "-_./+@ are allowed",
             "is named");
     is_int(dnn_cluster_dir(&comma, dir, &err), DNN_EUSAGE, "a comma in the name");
     is_int(dnn_cluster_dir(&lengthy, dir, &err), DNN_EUSAGE, "too long a path");
-    is_text(err.text,
-            "--dir: the path has 99 letters, but sockets below it allow only 95",
-            "is counted");
+    is_text(
+        err.text,
+        "--dir: the path has 99 characters; must be at most 95, for the sockets in it",
+        "is counted");
 }
 
 int main(void)

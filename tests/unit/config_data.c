@@ -27,7 +27,7 @@ static void is_split(enum dnn_config_part part, const char *set, const char *spl
     is_int(at.from, DNN_FROM_DATASET, "a dataset");
     is_path(at.dataset, set, "which");
     is_text(at.split, split, "its split");
-    ok(at.maybe == maybe && at.fold == fold && at.targets, "its options");
+    ok(at.optional == maybe && at.fold == fold && at.targets, "its options");
 }
 
 static void datasets(void)

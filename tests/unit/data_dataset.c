@@ -30,9 +30,11 @@ static bool same_samples(struct dnn_dataset *d, int split, int k)
 
     for (int64_t i = 0; i < s->count; i++) {
         made_sample(s, split, k, i, want + (size_t)i * bytes);
-        same &= dnn_dataset_ask(d, split, k, i, 1, got + (size_t)i * bytes, &err) == 0;
+        same &=
+            dnn_dataset_request(d, split, k, i, 1, got + (size_t)i * bytes, &err) == 0;
     }
-    same = same && dnn_dataset_ask(d, split, k, 0, s->count, got + all, &err) == 0 &&
+    same = same &&
+           dnn_dataset_request(d, split, k, 0, s->count, got + all, &err) == 0 &&
            dnn_dataset_fetch(d, &err) == 0 && memcmp(got, want, all) == 0 &&
            memcmp(got + all, want, all) == 0;
     dnn_free(want);
@@ -51,7 +53,7 @@ static bool same_about(struct dnn_dataset *d, int split)
         int64_t n = s->count - first;
         int32_t fold[MADE_TRAIN];
 
-        same = dnn_dataset_about(d, split, first, n, &name, fold, &group, &err) == 0;
+        same = dnn_dataset_metadata(d, split, first, n, &name, fold, &group, &err) == 0;
         for (int64_t i = 0; same && i < n; i++) {
             made_name(split, first + i, want);
             snprintf(of, sizeof of, "p%lld", (long long)(first + i) / 2);

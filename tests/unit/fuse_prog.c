@@ -85,9 +85,9 @@ static void whole(void)
     struct dnn_prog *p = dnn_prog_make(DNN_F32, true);
     int x = input(p, "2x4");
 
-    dnn_prog_from(p, "first", 7, false);
+    dnn_prog_set_layer(p, "first", 7, false);
     int y = unary(p, relu, dense(p, "4x3", x));
-    dnn_prog_from(p, "second", 8, true);
+    dnn_prog_set_layer(p, "second", 8, true);
     y = dense(p, "3x2", y);
     p->value[1].regularizer.l2 = 0.5;
     p->value[1].constraint = (struct dnn_constraint){.kind = DNN_NON_NEG};
@@ -131,7 +131,7 @@ static void shared(void)
     struct dnn_prog *p = dnn_prog_make(DNN_F32, true);
     int x = input(p, "2x4");
 
-    dnn_prog_from(p, "dense", 1, false);
+    dnn_prog_set_layer(p, "dense", 1, false);
     int a = dense(p, "4x4", x), b = dense(p, "4x4", a);
     fused(p, 1, &(int){unary(p, relu, b)},
           "%0 2x4 x\n%1 4x4 kernel\n%2 4 bias\n%3 2x4 = matmul %0 %1 %2\n"

@@ -280,7 +280,7 @@ static const struct text {
      "[{\"class_name\": \"Dense\", \"config\": {\"name\": \"d\", \"units\": 3, "
      "\"input_dim\": 4}},\n{\"class_name\": \"ReLU\", \"config\": {\"name\": \"d\"}}]", "net:2: layer 'd' (ReLU): another layer has this name already"},
     {"two names of one layer",
-     "[{\"class_name\": \"ReLU\", \"name\": \"a\", \"config\": {\"name\": \"b\"}}]", "net:1: [0].config.name: must be \"a\" as beside the config"},
+     "[{\"class_name\": \"ReLU\", \"name\": \"a\", \"config\": {\"name\": \"b\"}}]", "net:1: [0].config.name: must be \"a\", as the name next to \"config\""},
     {"shapes that do not match",
      MODEL(IN("a", "[null, 4]") ", " IN("b", "[null, 5]") ",\n" LAYER(
                "Add", "c", "[[[\"a\", 0, 0], [\"b\", 0, 0]]]"),

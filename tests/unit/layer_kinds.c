@@ -201,9 +201,8 @@ static const struct bad {
      "(Dense): kernel_constraint: the constraint must be MaxNorm, NonNeg, UnitNorm or "
      "MinMaxNorm, not \"radial\""                                                                                                                                     },
     {"Dense",                 "{\"units\": 3, \"dtype\": \"mixed_float16\"}",                "?x2",
-     L
-     "(Dense): dtype: must be \"float32\", not \"mixed_float16\": the job chooses the "
-     "precision, not the layer"                                                                                                                                       },
+     L "(Dense): dtype: must be \"float32\", not \"mixed_float16\": the configuration "
+       "file sets the precision, not the layer"                                                                                                                       },
     {"Dense",                 "{\"units\": 3}",                                              "?x2 ?x2",      "takes one input, not 2"                                 },
     {"Dense",                 "{\"units\": 3}",                                              "?x?",
      "needs to know the last axis of its input, which is ?x?"                                                                                                         },
@@ -285,7 +284,7 @@ static void lower(const struct dnn_layer *layer, int nin, const struct dnn_shape
     char a[DNN_SHAPE_TEXT], b[DNN_SHAPE_TEXT];
     int value[4], weight[DNN_LAYER_WEIGHTS];
 
-    dnn_prog_from(prog, "x", 1, !layer->trainable);
+    dnn_prog_set_layer(prog, "x", 1, !layer->trainable);
     for (int i = 0; i < nin; i++) {
         known[i] = in[i];
         for (int k = 0; k < known[i].ndim; k++)

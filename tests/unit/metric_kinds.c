@@ -416,7 +416,7 @@ static void test_batches(void)
            "metric accuracy: the output has 2 channels, but 3 were expected");
     b = (struct dnn_metric_batch){2, 1, 3, odds, NULL, NULL, -1, false};
     cannot("\"accuracy\"", &b, "metric accuracy: the data has no targets");
-    b.places = INT64_MAX;
+    b.positions = INT64_MAX;
     cannot("\"accuracy\"", &b,
            "metric accuracy: a batch of 2 samples of 9223372036854775807 x 3 numbers "
            "is too large");

@@ -65,7 +65,7 @@ static struct dnn_prog *dense(bool training, int *y)
     struct dnn_prog *prog = dnn_prog_make(DNN_F32, training);
     int x = input(prog, "input", "32x784");
 
-    dnn_prog_from(prog, "dense", 4, false);
+    dnn_prog_set_layer(prog, "dense", 4, false);
     int w = weight(prog, "kernel", "784x10");
     *y = dnn_prog_op2(prog, DNN_OP_MATMUL, NULL, x, w);
     int b = weight(prog, "bias", "10");
@@ -140,11 +140,11 @@ static void shared(void)
     };
     int x = input(prog, "input", "1x8x8x4"), y = x;
 
-    dnn_prog_from(prog, "stem", 1, false);
+    dnn_prog_set_layer(prog, "stem", 1, false);
     y = x =
         dnn_prog_op2(prog, DNN_OP_CONV, &conv, x, weight(prog, "kernel", "3x3x4x4"));
     for (int i = 0; i < 2; i++) {
-        dnn_prog_from(prog, "conv", 2, false);
+        dnn_prog_set_layer(prog, "conv", 2, false);
         int w = weight(prog, "kernel", "3x3x4x4");
         y = dnn_prog_op2(prog, DNN_OP_CONV, &conv, y, w);
         y = dnn_prog_op1(prog, DNN_OP_UNARY, &relu, y);
@@ -181,7 +181,7 @@ static void frozen(void)
     int y = input(prog, "input", "2x3");
 
     for (int i = 0; i < 3; i++) {
-        dnn_prog_from(prog, i == 0 ? "a" : i == 1 ? "b" : "c", i, i != 1);
+        dnn_prog_set_layer(prog, i == 0 ? "a" : i == 1 ? "b" : "c", i, i != 1);
         y = dnn_prog_op2(prog, DNN_OP_MATMUL, NULL, y, weight(prog, "kernel", "3x3"));
         y = dnn_prog_op1(prog, DNN_OP_UNARY, &relu, y);
     }
@@ -205,7 +205,7 @@ static void frozen(void)
            "%14 3x3 = matmul.weights %3 %13\n",
            "only gradients for trainable weights");
     prog = dnn_prog_make(DNN_F32, true);
-    dnn_prog_from(prog, "a", 1, true);
+    dnn_prog_set_layer(prog, "a", 1, true);
     y = input(prog, "input", "2x3");
     y = dnn_prog_op2(prog, DNN_OP_MATMUL, NULL, y, weight(prog, "kernel", "3x3"));
     differentiate(prog, y, false);
@@ -220,7 +220,7 @@ static void batchnorm(void)
     struct dnn_shape four = shape("4");
     int x = input(prog, "input", "8x4");
 
-    dnn_prog_from(prog, "bn", 1, false);
+    dnn_prog_set_layer(prog, "bn", 1, false);
     int gamma = weight(prog, "gamma", "4"), beta = weight(prog, "beta", "4");
     int mean = dnn_prog_state(prog, "moving_mean", &four, &zeros);
     int var = dnn_prog_state(prog, "moving_variance", &four, &zeros);
@@ -251,7 +251,7 @@ static int stage(struct dnn_prog *prog, const char *name, int x, const char *siz
     struct dnn_op_batchnorm bn = {1, 1e-3, 0.99, false};
     struct dnn_shape four = shape("4");
 
-    dnn_prog_from(prog, name, 1, false);
+    dnn_prog_set_layer(prog, name, 1, false);
     x = dnn_prog_op2(prog, DNN_OP_MATMUL, NULL, x, weight(prog, "kernel", size));
     int mean = dnn_prog_state(prog, "moving_mean", &four, &zeros);
     int var = dnn_prog_state(prog, "moving_variance", &four, &zeros);

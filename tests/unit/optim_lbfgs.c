@@ -134,7 +134,7 @@ static void go_on(struct dnn_lbfgs *l)
 static struct end run(const struct problem *p, bool broken)
 {
     struct dnn_lbfgs l;
-    struct end end = {.why = DNN_LBFGS_GO};
+    struct end end = {.why = DNN_LBFGS_CONTINUE};
     double *work = dnn_alloc((size_t)p->n * 2 * sizeof *work);
     double *x = dnn_alloc((size_t)p->n * sizeof *x);
     double *g = dnn_alloc((size_t)p->n * sizeof *g);
@@ -149,7 +149,7 @@ static struct end run(const struct problem *p, bool broken)
         double f = evaluate(p, x, g, work);
         end.why = dnn_lbfgs_next(&l, f, g, x);
         if (broken && l.state.evaluations % 7 == 3) go_on(&l);
-    } while (end.why == DNN_LBFGS_GO);
+    } while (end.why == DNN_LBFGS_CONTINUE);
     end.f = evaluate(p, x, g, work);
     for (int64_t i = 0; i < p->n; i++)
         end.off = fmax(end.off, fabs(work[i] - 1));
@@ -232,19 +232,19 @@ static void ends(void)
     ok(e.why == DNN_LBFGS_NOT_FINITE && e.evaluations == 1, "NaN at the start");
     p = (struct problem){liar, 60, 0, 0, DNN_F64, tight};
     e = run(&p, false);
-    ok(e.why == DNN_LBFGS_STUCK && e.iterations == 0 && e.off == 1,
+    ok(e.why == DNN_LBFGS_NO_DECREASE && e.iterations == 0 && e.off == 1,
        "no step decreases the loss: %lld evaluations", (long long)e.evaluations);
     p = (struct problem){
         slope, 3, 0, 0, DNN_F64, {20, 4000, 0, 0}
     };
     e = run(&p, false);
-    ok((e.why == DNN_LBFGS_ITERATIONS || e.why == DNN_LBFGS_STUCK) && e.f < -1e6,
+    ok((e.why == DNN_LBFGS_ITERATIONS || e.why == DNN_LBFGS_NO_DECREASE) && e.f < -1e6,
        "no minimum: %g, %s", e.f, dnn_lbfgs_text(e.why));
     p = (struct problem){
         valley, 100, -1.2, 1, DNN_F32, {2000, 4000, 0, 0}
     };
     e = run(&p, false);
-    ok(e.why == DNN_LBFGS_STUCK && e.off < 1e-2,
+    ok(e.why == DNN_LBFGS_NO_DECREASE && e.off < 1e-2,
        "to the limit of f32: error %g, %lld evaluations", e.off,
        (long long)e.evaluations);
 }

@@ -132,10 +132,10 @@ static void limits(void)
     ok(!add_one(few, &(float){-INFINITY}, 1), "an infinity is detected");
     memset(few, 0, sizeof few);
     bool good = true;
-    for (int i = 0; i < DNN_EXACT_PARTS; i++)
+    for (int i = 0; i < DNN_EXACT_VECTORS; i++)
         good = add_one(few, &(float){nextafterf(large, 0)}, 1) && good;
     dnn_exact_read(few, 1, back, 1);
-    ok(good && back[0] == (float)(DNN_EXACT_PARTS * (double)nextafterf(large, 0)),
+    ok(good && back[0] == (float)(DNN_EXACT_VECTORS * (double)nextafterf(large, 0)),
        "the documented number of largest values can be added");
 }
 

@@ -155,7 +155,7 @@ static void stale(bool early)
     struct dnn_init zeros = {.kind = DNN_INIT_ZEROS};
 
     k.dim[0] = k.dim[1] = 32;
-    dnn_prog_from(prog, "dense", 1, false);
+    dnn_prog_set_layer(prog, "dense", 1, false);
     int x = dnn_prog_input(prog, "x", DNN_F32, &in);
     int w = dnn_prog_weight(prog, "w", &k, &zeros);
     int y = dnn_prog_op2(prog, DNN_OP_MATMUL, NULL, x, w);
@@ -291,7 +291,7 @@ static void prints(void)
         .ndim = 2, .dim = {(int64_t)1 << 31, (int64_t)1 << 31}
     };
     prog = dnn_prog_make(DNN_F32, false);
-    dnn_prog_from(prog, "vast", 1, false);
+    dnn_prog_set_layer(prog, "vast", 1, false);
     dnn_prog_input(prog, "x", DNN_F32, &huge);
     opts.nkeep = 0;
     is_int(dnn_plan_make(prog, &opts, &plan, NULL), DNN_ENOMEM, "beyond all memory");

@@ -205,7 +205,7 @@ static void spells(struct dnn_cli_config words, const char *want)
     char *text = NULL;
     struct dnn_err err = {0};
 
-    dnn_prepare_spell(&words, &text, &err);
+    dnn_prepare_cli_json(&words, &text, &err);
     is_text(text == NULL ? err.text : text, want, want);
     dnn_free(text);
 }

@@ -88,7 +88,7 @@ static void test_splits(void)
     ok(count[0] == 6 && count[1] == 3 && count[2] == 3, "6, 3 and 3 samples");
     is_int(seen, 4095, "every sample is in one of them");
     int32_t fold[6];
-    dnn_dataset_about(dataset, 0, 0, 6, NULL, fold, NULL, NULL);
+    dnn_dataset_metadata(dataset, 0, 0, 6, NULL, fold, NULL, NULL);
     int zeros = 0;
     for (int i = 0; i < 6; i++)
         zeros += fold[i] == 0;
@@ -209,7 +209,7 @@ static void test_shapes(void)
     has_values(0, 1, 2, 2, "1 1", "both have the label");
     has_names(0, 2, 2, "x.npy[1][0,0] x.npy[1][1,0]", "names have the index");
     char **group = NULL;
-    dnn_dataset_about(dataset, 0, 2, 2, NULL, NULL, &group, NULL);
+    dnn_dataset_metadata(dataset, 0, 2, 2, NULL, NULL, &group, NULL);
     ok(group != NULL && strcmp(group[0], group[1]) == 0 &&
            strcmp(without_scratch(group[0]), "x.npy[1]") == 0,
        "the group is the original sample");

@@ -110,7 +110,7 @@ static inline double *values(int split, int column, int64_t first, int64_t n,
     dnn_shape_count(&s->column.shape, &each, NULL);
     void *raw = dnn_alloc((size_t)(n * each) * 8);
     double *x = dnn_alloc((size_t)(n * each) * sizeof *x);
-    dnn_dataset_ask(dataset, split, column, first, n, raw, NULL);
+    dnn_dataset_request(dataset, split, column, first, n, raw, NULL);
     dnn_dataset_fetch(dataset, NULL);
     dnn_convert(raw, s->column.type, x, DNN_F64, n * each, false, NULL);
     for (int64_t i = 0; s->nscale > 0 && i < n * each; i++) {
@@ -144,7 +144,7 @@ static inline void has_names(int split, int64_t first, int64_t n, const char *wa
     struct dnn_buf text = {0};
     char **name = NULL;
 
-    dnn_dataset_about(dataset, split, first, n, &name, NULL, NULL, NULL);
+    dnn_dataset_metadata(dataset, split, first, n, &name, NULL, NULL, NULL);
     for (int64_t i = 0; i < n; i++)
         dnn_buf_add(&text, "%s%s", i > 0 ? " " : "", name == NULL ? "?" : name[i]);
     is_text(without_scratch(text.text), want, what);

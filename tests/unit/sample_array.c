@@ -39,10 +39,10 @@ static void memory(void)
     void *was = a.data;
     a.spacing[1] = 2;
     make(&a, DNN_U8, "80", &err);
-    ok(a.data == was && a.room == 80, "memory is reused");
+    ok(a.data == was && a.capacity == 80, "memory is reused");
     ok(a.spacing[1] == 0, "and its spacing is unknown");
     make(&a, DNN_F64, "11", &err);
-    ok(a.room == 88, "memory that is too small grows");
+    ok(a.capacity == 88, "memory that is too small grows");
     make(&a, DNN_U8, "0x7", &err);
     ok(a.data != NULL && dnn_array_count(&a) == 0, "an array may be empty");
     make(&a, DNN_U8, "scalar", &err);

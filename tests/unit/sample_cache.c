@@ -51,7 +51,7 @@ static struct dnn_source *make(int64_t limit)
     from->count = 6;
     from->ncols = 1;
     reads = closed = 0;
-    return dnn_source_keep(from, limit);
+    return dnn_source_cache(from, limit);
 }
 
 /* All but the damaged one, and whether they are what they should be. */

@@ -33,7 +33,7 @@ enum { EPOCHS = 12, UPDATES = 4 };
 static void gives(const char *text, const double *loss, int64_t ranks,
                   const double *want, const char *print)
 {
-    struct dnn_schedule_memory memory = {0};
+    struct dnn_schedule_state memory = {0};
     struct dnn_schedule_at at = {
         .per_epoch = UPDATES, .total = EPOCHS * UPDATES, .ranks = ranks};
     struct dnn_schedule *s;
@@ -176,7 +176,7 @@ static void rows(void)
 static void cycle(void)
 {
     struct dnn_schedule *s;
-    struct dnn_schedule_memory memory = {0};
+    struct dnn_schedule_state memory = {0};
     struct dnn_schedule_at at = {.per_epoch = 5, .total = 100};
 
     if (!ok(read_text("{\"s\": {\"type\": \"one_cycle\", \"pct_start\": 0.41, "
@@ -264,7 +264,7 @@ static void metrics(void)
         {"loss",     1},
         {"val_loss", 2}
     };
-    struct dnn_schedule_memory memory = {0};
+    struct dnn_schedule_state memory = {0};
     struct dnn_schedule *s;
 
     if (read_text("{\"s\": {\"type\": \"plateau\", \"metric\": \"val_los\"}}", &s) < 0)

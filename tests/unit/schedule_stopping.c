@@ -25,7 +25,7 @@ static int read_text(const char *text, struct dnn_json **file, struct dnn_stoppi
 static void stops(const char *text, const double *value, int n, int want,
                   const char *why_want, const char *improved_want)
 {
-    struct dnn_stopping_memory memory = {0};
+    struct dnn_stopping_state memory = {0};
     struct dnn_stopping how = {0};
     struct dnn_json *file = NULL;
     char why[256] = "", improved[64] = "";
@@ -169,7 +169,7 @@ static void metrics(void)
         {"loss",    1},
         {"val_mse", 2}
     };
-    struct dnn_stopping_memory memory = {0};
+    struct dnn_stopping_state memory = {0};
     char why[256];
     bool stop, improved;
 

@@ -59,11 +59,11 @@ static const struct {
      "SLURM_JOB_ID=5\nSLURM_PROCID=0\nSLURM_JOB_NUM_NODES=1\n",                                                 1, NULL,
      DNN_LAUNCH_GOOD,                                                                                                                                      ""},
     {"... on two nodes",                             "SLURM_JOB_ID=5\nSLURM_PROCID=0\nSLURM_JOB_NUM_NODES=2\n", 1,
-     NULL,                                                                                                                               DNN_LAUNCH_ODD,
+     NULL,                                                                                                                               DNN_LAUNCH_WARN,
      "job 5 has 2 nodes, but this program was started directly, as one process on one "
      "of "
      "them; start it with srun to use them all"                                                                                                              },
-    {"salloc's shell",                               SALLOC,                                                    1, NULL,                 DNN_LAUNCH_ODD,
+    {"salloc's shell",                               SALLOC,                                                    1, NULL,                 DNN_LAUNCH_WARN,
      "job 8 has 4 tasks, but this program was started directly in a shell, as one "
      "process; start it with srun (srun -n1 for one process)"                                                                                                },
     {"another job's leftovers",                      NESTED,                                                    1, OPENMPI,              DNN_LAUNCH_GOOD,  ""},

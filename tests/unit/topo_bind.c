@@ -74,7 +74,7 @@ static void test_policies(struct dnn_topo *topo, struct dnn_topo_set granted)
     struct dnn_err err = {0};
 
     is_int(dnn_topo_bind(topo, DNN_BIND_OFF, &place, &bound, &err), 0, "off");
-    is_int(bound.asked, 0, "... requests nothing");
+    is_int(bound.requested, 0, "... requests nothing");
     is_int(omp_get_max_threads(), n, "... but sets the number of threads");
     is_set(kernel_mask(), granted, "... and does not change the mask");
 

@@ -55,18 +55,16 @@ static void strangers(void)
 {
     is_refused(DNN_EIO, ": No such file or directory", "a file that does not exist");
     dnn_file_write(path, "", 0, NULL);
-    is_refused(DNN_EDATA,
-               ": is no HDF5 file that can be read: file signature not found",
+    is_refused(DNN_EDATA, ": cannot be read as an HDF5 file: file signature not found",
                "an empty file");
     dnn_file_write(path, "{\"class_name\": \"Sequential\"}", 28, NULL);
-    is_refused(DNN_EDATA,
-               ": is no HDF5 file that can be read: file signature not found",
+    is_refused(DNN_EDATA, ": cannot be read as an HDF5 file: file signature not found",
                "a JSON file");
     dnn_file_write(path, "PK\3\4 and no more", 16, NULL);
 #if DNN_HAVE_ZIP
     struct dnn_err err = {0};
     size_t len = strlen(path);
-    static const char *const why = ": is no archive that can be read: ";
+    static const char *const why = ": cannot be read as a zip archive: ";
     ok(open_it(&err) == DNN_EDATA, "a truncated archive is refused");
     ok(strncmp(err.text + len, why, strlen(why)) == 0, "and why: %s", err.text + len);
 #else
@@ -128,7 +126,7 @@ static void harmful_arrays(void)
     array(g, "0", H5T_IEEE_F32LE, 2, huge, H5P_DEFAULT);
     H5Gclose(g);
     H5Fclose(file);
-    is_refused(DNN_EDATA, ": the array layers/dense/vars/0 has no numbers",
+    is_refused(DNN_EDATA, ": the array layers/dense/vars/0 has no values",
                "an array of 4 EiB in a small file");
 
     file = made();
@@ -159,7 +157,7 @@ static void harmful_arrays(void)
     H5Gclose(g);
     H5Fclose(file);
     is_refused(DNN_EDATA,
-               ": the array layers/dense/vars/0 has its numbers in another file",
+               ": the array layers/dense/vars/0 stores its values in another file",
                "an array with external storage");
 
     file = made();
@@ -176,7 +174,7 @@ static void harmful_arrays(void)
     H5Gclose(g);
     H5Fclose(file);
     is_refused(DNN_EDATA,
-               ": the array layers/dense/vars/0 is in chunks larger than itself",
+               ": the array layers/dense/vars/0 has chunks larger than itself",
                "a small array in one huge chunk");
 }
 
@@ -199,7 +197,8 @@ static void harmful_links(void)
     H5Lcreate_hard(file, "/layers", g, "more", H5P_DEFAULT, H5P_DEFAULT);
     H5Gclose(g);
     H5Fclose(file);
-    is_refused(DNN_EDATA, ": groups are more than 64 deep or more than 262144",
+    is_refused(DNN_EDATA,
+               ": groups are nested more than 64 deep, or there are more than 262144",
                "a group that is in itself");
 }
 
@@ -279,7 +278,8 @@ static void circles(void)
     if (dnn_file_read(from, 1 << 24, &bytes, &len, NULL) == 0)
         heap = memmem(bytes, len, "GCOL", 4);
     if (ok(heap != NULL, "a file with variable-length strings")) {
-        char *want = dnn_format(": is damaged: the texts at byte %td", heap - bytes);
+        char *want =
+            dnn_format(": is damaged: the global heap at byte %td", heap - bytes);
 
         alarm(300); /* if it hangs */
         memset(heap + 16, 0, 16);

@@ -30,7 +30,7 @@ static void add(struct dnn_prog *prog, const char *layer, const char *name,
     struct dnn_shape s;
 
     dnn_shape_parse(shape, &s, NULL);
-    dnn_prog_from(prog, layer, 0, false);
+    dnn_prog_set_layer(prog, layer, 0, false);
     if (strncmp(name, "moving", 6) == 0)
         dnn_prog_state(prog, name, &s, &init);
     else

@@ -26,7 +26,7 @@ static void add(struct dnn_prog *prog, const char *layer, const char *name,
     struct dnn_shape s;
 
     dnn_shape_parse(shape, &s, NULL);
-    dnn_prog_from(prog, layer, 0, frozen);
+    dnn_prog_set_layer(prog, layer, 0, frozen);
     if (strncmp(name, "moving", 6) == 0)
         dnn_prog_state(prog, name, &s, &init);
     else
@@ -75,7 +75,7 @@ static bool comes_back(const char *path, const struct dnn_prog *prog,
                 dnn_weights_match(w, prog, order, &match, &err) == 0;
 
     same = same && match->filled == match->wanted && match->nskipped == 0 &&
-           match->nrefused == 0 && !match->by_place;
+           match->nrefused == 0 && !match->by_class;
     for (int v = 0; same && v < prog->nvalues; v++) {
         int64_t n = 0;
 

@@ -1,4 +1,4 @@
-/* bias.c - adds a bias to every row, and sums columns (the gradient of a bias).
+/* bias.c - adding a bias to every row, and sums of columns (the gradient of a bias).
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

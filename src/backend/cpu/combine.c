@@ -1,5 +1,5 @@
-/* combine.c - element-wise ops of several arrays: all of one shape, or with one
- * number per channel, or a scalar.
+/* combine.c - element-wise ops of several arrays: all of the same shape, or some with
+ * one value per channel, or scalars.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -20,7 +20,7 @@ static int64_t row_of(const struct dnn_shape *s)
     return s->ndim == 0 ? 1 : s->dim[s->ndim - 1];
 }
 
-/* Whether a has the shape of big, or is one row or a scalar, broadcast to all of it. */
+/* Whether a has the shape of big, or is one row or a scalar that broadcasts to it. */
 static bool fits(const struct dnn_shape *a, const struct dnn_shape *big)
 {
     int64_t n = count_of(a);
@@ -38,7 +38,7 @@ static bool can(const struct dnn_step *step)
     return true;
 }
 
-/* The row of one operand repeated, for each that is one row. */
+/* A repeated row for each operand that is one row. */
 static size_t work(const struct dnn_step *step, int threads)
 {
     const struct dnn_shape *y = &step->out[0]->shape;
@@ -47,19 +47,19 @@ static size_t work(const struct dnn_step *step, int threads)
     return ROWS_MAX_TERMS * (size_t)rows_long(row_of(y), 64) * sizeof(float);
 }
 
-/* The operands to combine, as boxes: terms[i] is operand of[i]. */
-struct job {
+/* The operands to combine, as a box (rows_kernel.h): term i is operand of[i]. */
+struct task {
     struct rows_combine box;
     struct rows_fold fold;
-    const float *dy; /* the chosen ones' */
+    const float *dy; /* gradient of maximum and minimum; else NULL */
     int64_t dy_pitch;
-    const struct dnn_op_unary *post; /* NULL, or done after each chunk */
+    const struct dnn_op_unary *post; /* applied after each chunk; NULL: none */
 };
 
-static struct job job_of(const struct cpu_call *c, int terms, const int *of)
+static struct task task_of(const struct cpu_call *c, int terms, const int *of)
 {
     const struct cpu_array *y = &c->out[0];
-    struct job j = {
+    struct task j = {
         .box = {.terms = terms, .y = y->mem, .factor = 1}
     };
     bool dense = rows_dense(y), row = false;
@@ -81,18 +81,18 @@ static struct job job_of(const struct cpu_call *c, int terms, const int *of)
         j.box.x[i] = x->mem;
         j.box.pitch[i] = j.fold.n == j.fold.c ? x->pitch : j.fold.n;
         if (dnn_shape_equal(&x->shape, &y->shape)) continue;
-        float *mine = (float *)c->work + i * rows_long(y->row, 64);
+        float *buf = (float *)c->work + i * rows_long(y->row, 64);
         for (int64_t k = 0; k < j.fold.n; k++)
-            mine[k] = j.box.x[i][k % x->count];
-        j.box.x[i] = mine;
+            buf[k] = j.box.x[i][k % x->count];
+        j.box.x[i] = buf;
         j.box.pitch[i] = 0;
     }
     return j;
 }
 
-/* Rows first ... last - 1, n wide. */
-static void part_of(const struct dnn_rows_isa *isa, const struct job *j, int64_t first,
-                    int64_t last, int64_t n)
+/* Rows first ... last - 1, of n floats. */
+static void run_rows(const struct dnn_rows_isa *isa, const struct task *j,
+                     int64_t first, int64_t last, int64_t n)
 {
     int64_t step = j->post == NULL ? last - first : rows_chunk(n);
 
@@ -105,14 +105,14 @@ static void part_of(const struct dnn_rows_isa *isa, const struct job *j, int64_t
             d.x[t] += r * d.pitch[t];
         d.y += r * d.y_pitch;
         if (j->dy != NULL)
-            isa->chosen(&d, j->dy + r * j->dy_pitch, j->dy_pitch);
+            isa->max_min_data(&d, j->dy + r * j->dy_pitch, j->dy_pitch);
         else
             isa->combine(&d);
         if (j->post != NULL) rows_post(isa, j->post, d.y, d.y_pitch, d.rows, d.n);
     }
 }
 
-static void run(const struct cpu_call *c, const struct job *j)
+static void run(const struct cpu_call *c, const struct task *j)
 {
     const struct dnn_rows_isa *isa = dnn_rows_find();
     int parts = rows_parts(c->out[0].count, c->threads);
@@ -122,9 +122,9 @@ static void run(const struct cpu_call *c, const struct job *j)
         int64_t first, last;
 
         dnn_cpu_share(j->fold.rows, parts, p, &first, &last);
-        part_of(isa, j, first, last, j->fold.n);
+        run_rows(isa, j, first, last, j->fold.n);
         if (p == parts - 1 && j->fold.left > 0)
-            part_of(isa, j, j->fold.rows, j->fold.rows + 1, j->fold.left);
+            run_rows(isa, j, j->fold.rows, j->fold.rows + 1, j->fold.left);
     }
 }
 
@@ -133,7 +133,7 @@ static const int in_order[ROWS_MAX_TERMS] = {0, 1, 2, 3, 4, 5, 6, 7};
 static void combine(const struct cpu_call *c)
 {
     const struct dnn_op_unary *post = c->op->post;
-    struct job j = job_of(c, c->op->nin, in_order);
+    struct task j = task_of(c, c->op->nin, in_order);
 
     j.box.fn = c->op->attr.combine.fn;
     if (j.box.fn == DNN_AVERAGE) j.box.factor = 1 / (float)c->op->nin;
@@ -144,7 +144,7 @@ static void combine(const struct cpu_call *c)
 
 /* ---- backward: dy [y] x... -> dx ---- */
 
-/* Where the operand was broadcast, its gradient is a sum over rows. */
+/* Whether the operand was broadcast over the rows: its gradient is a sum over rows. */
 static bool is_columns(const struct dnn_step *step)
 {
     const struct dnn_shape *dx = &step->out[0]->shape;
@@ -170,17 +170,17 @@ static size_t data_work(const struct dnn_step *step, int threads)
     return work(step, threads);
 }
 
-/* dy goes to the first of the operands that is y. */
-static void most_data(const struct cpu_call *c)
+/* Maximum and minimum: dy is the gradient of the first operand that equals y. */
+static void max_min_data(const struct cpu_call *c)
 {
     const struct cpu_array *dy = &c->in[0];
     int part = c->op->attr.combine.part, of[ROWS_MAX_TERMS] = {2 + part, 1};
 
     for (int i = 0; i < part; i++)
         of[2 + i] = 2 + i;
-    struct job j = job_of(c, 2 + part, of);
+    struct task j = task_of(c, 2 + part, of);
     if (!rows_dense(dy) && j.fold.n != j.fold.c) {
-        /* only dy has a pitch: no long rows */
+        /* dy is not contiguous: do not join rows */
         j.fold = (struct rows_fold){.c = dy->row, .n = dy->row, .rows = dy->rows};
         j.box.n = dy->row;
         j.box.y_pitch = c->out[0].pitch;
@@ -205,10 +205,10 @@ static void combine_data(const struct cpu_call *c)
         return;
     }
     if (a->fn == DNN_MAXIMUM || a->fn == DNN_MINIMUM) {
-        most_data(c);
+        max_min_data(c);
         return;
     }
-    struct job j = job_of(c, a->fn == DNN_MULTIPLY ? c->op->nin : 1, in_order);
+    struct task j = task_of(c, a->fn == DNN_MULTIPLY ? c->op->nin : 1, in_order);
     j.box.fn = a->fn == DNN_MULTIPLY ? DNN_MULTIPLY : DNN_ADD;
     j.box.factor = factor;
     run(c, &j);

@@ -6,8 +6,8 @@
  */
 #include "backend/cpu/onednn_impl.h"
 
-/* What the kernels compute.  Of a transposed convolution x is what they call dy, and
- * dy, whose rows may have a pitch, what they call x. */
+/* The convolution that the kernels compute.  Of a transposed convolution they take x as
+ * dy and dy, whose rows may have a pitch, as x. */
 static struct cpu_window window(const struct dnn_step *step)
 {
     struct cpu_window g = dnn_cpu_window(step);
@@ -40,7 +40,7 @@ static void conv_weights(const struct cpu_call *c)
                        c->op->nout > 1 ? c->out[1].mem : NULL, c->work, c->threads);
 }
 
-/* The sums of the bias come first in the scratch memory. */
+/* The workspace begins with the sums for the bias. */
 static size_t deconv_work(const struct dnn_step *step, int threads)
 {
     const struct dnn_tensor *db = dnn_cpu_out(step, 1);

@@ -1,8 +1,8 @@
 /* conv_few.c - convolutions with one to four output channels, such as the last one of a
  * segmentation network.
  *
- * oneDNN fills its vectors with output channels; ours run along the input channels
- * and the taps of a row, which are contiguous.
+ * oneDNN vectorizes over output channels; this kernel over input channels and the taps
+ * of a row, which are contiguous.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -12,8 +12,8 @@
 #include "base/mem.h"
 
 enum {
-    PARTS = 343, /* of a window at most: rows of taps, or taps */
-    SHORT = 128  /* outputs of a row not worth sharing         */
+    MAX_PARTS = 343, /* maximum per window: rows of taps, or taps  */
+    MIN_SPLIT = 128  /* rows with fewer outputs are not split      */
 };
 
 struct few {
@@ -30,7 +30,7 @@ static bool can(const struct dnn_step *step)
         if (v->before[i] < 0) return false;
     return g.groups == 1 && v->n > 0 && v->m <= DNN_DIRECT_FEW &&
            v->c % dnn_direct_find()->lanes == 0 &&
-           v->kernel[0] * v->kernel[1] * v->kernel[2] <= PARTS &&
+           v->kernel[0] * v->kernel[1] * v->kernel[2] <= MAX_PARTS &&
            dnn_cpu_post_can(step);
 }
 
@@ -44,7 +44,7 @@ static void pack(const struct dnn_direct_conv *v, const float *w, float *to)
             *to++ = w[i * v->m + j];
 }
 
-/* A row of outputs, (n, d, h), or a part of it. */
+/* Outputs from ... to - 1 of row (n, d, h). */
 struct line {
     const struct dnn_direct_conv *v;
     const float *x, *w;
@@ -52,12 +52,12 @@ struct line {
     int64_t from, to;
 };
 
-/* The taps lo ... hi - 1 on the last axis: parts of the sum for output w. */
-static void aim(const struct line *l, int64_t w, int64_t lo, int64_t hi,
-                struct dnn_direct_few *f, const float **x, const float **by)
+/* Lists the parts of the sum for output w: taps lo ... hi - 1 on the last axis. */
+static void list_parts(const struct line *l, int64_t w, int64_t lo, int64_t hi,
+                       struct dnn_direct_few *f, const float **x, const float **weights)
 {
     const struct dnn_direct_conv *v = l->v;
-    int64_t at = w * v->stride[2] - v->before[2], together = hi - lo, step = together;
+    int64_t at = w * v->stride[2] - v->before[2], taps = hi - lo, step = taps;
 
     if (v->dilation[2] != 1) step = 1;
     f->parts = 0;
@@ -75,15 +75,17 @@ static void aim(const struct line *l, int64_t w, int64_t lo, int64_t hi,
                     l->x + (((l->n * v->in[0] + d) * v->in[1] + h) * v->in[2] + at +
                             kw * v->dilation[2]) *
                                v->c;
-                by[f->parts] =
+                weights[f->parts] =
                     l->w + ((kd * v->kernel[1] + kh) * v->kernel[2] + kw) * v->c;
             }
         }
     }
 }
 
-/* The taps on the last axis that output w has inside. */
-static void inside(const struct dnn_direct_conv *v, int64_t w, int64_t *lo, int64_t *hi)
+/* The taps *lo ... *hi - 1 on the last axis with which output w reads inside the
+ * input. */
+static void valid_taps(const struct dnn_direct_conv *v, int64_t w, int64_t *lo,
+                       int64_t *hi)
 {
     int64_t at = w * v->stride[2] - v->before[2];
 
@@ -95,23 +97,23 @@ static void inside(const struct dnn_direct_conv *v, int64_t w, int64_t *lo, int6
         --*hi;
 }
 
-/* f: all that is the same along the line. */
+/* f: values that are the same for the whole line. */
 static void run_line(const struct line *l, struct dnn_direct_few f)
 {
     const struct dnn_direct_conv *v = l->v;
-    const float *x[PARTS], *by[PARTS];
+    const float *x[MAX_PARTS], *weights[MAX_PARTS];
     float *y = f.y;
     int64_t lo, hi, next_lo, next_hi;
 
     f.x = x;
-    f.w = by;
+    f.w = weights;
     for (int64_t w = l->from; w < l->to; w += f.count) {
-        inside(v, w, &lo, &hi);
+        valid_taps(v, w, &lo, &hi);
         for (f.count = 1; w + f.count < l->to; f.count++) {
-            inside(v, w + f.count, &next_lo, &next_hi);
+            valid_taps(v, w + f.count, &next_lo, &next_hi);
             if (next_lo != lo || next_hi != hi) break;
         }
-        aim(l, w, lo, hi, &f, x, by);
+        list_parts(l, w, lo, hi, &f, x, weights);
         f.y = y + w * f.y_step;
         dnn_direct_find()->few(&f);
     }
@@ -126,7 +128,7 @@ static int run(struct dnn_dev *dev, const struct cpu_call *c, void *state,
 
     (void)dev, (void)err;
     if (cpu_pack_needed(&s->packed, c)) pack(v, c->in[1].mem, c->keep);
-    while (lines * parts < 4 * (int64_t)c->threads && v->out[2] / parts > SHORT)
+    while (lines * parts < 4 * (int64_t)c->threads && v->out[2] / parts > MIN_SPLIT)
         parts++;
 #pragma omp parallel for num_threads(c->threads) schedule(static)
     for (int64_t part = 0; part < lines * parts; part++) {

@@ -2,14 +2,14 @@
  * ones of a small network; forward, and backward data where the stride is 1 (a
  * convolution with the kernel mirrored).
  *
- * oneDNN fills its vectors with channels; ours run along the positions of a row
- * (direct_narrow.h). Rows of the input are copied, one channel after the other and with
- * their zero padding, to memory that stays in the cache: a row is copied once and read
- * by all output rows that need it. With a stride, the positions are copied phase by
- * phase, so that neighbours in the output are neighbours there.
+ * oneDNN vectorizes over channels; this kernel over the positions of a row
+ * (direct_narrow.h). Rows of the input are copied, channel by channel and with their
+ * zero padding, to memory that stays in the cache: a row is copied once and read by all
+ * output rows that need it. With a stride s, positions are copied in s phases (i % s),
+ * so that the inputs of neighbouring outputs are contiguous.
  *
- * Every sum has the same order wherever its position is in a vector: results do not
- * depend on the threads or on the other samples of a batch.
+ * Each sum is added in the same order at any position of a vector: results do not
+ * depend on the number of threads or on the other samples of a batch.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -22,46 +22,46 @@
 #include <string.h>
 
 enum {
-    CHANNELS = 16,    /* on a side at most                             */
-    PARTS = 64,       /* of a window at most: rows of taps             */
-    TERMS = 256,      /* of a row of taps at most: taps and channels   */
-    HELD = 256,       /* rows that a thread keeps at most              */
-    SHORT = 64,       /* positions of a row that are not cut           */
-    NEAR = 16 * 1024, /* floats that stay in a fast cache              */
-    KEPT = 128 * 1024 /* floats that a thread keeps at most            */
+    MAX_CHANNELS = 16,        /* maximum of input channels, of output channels */
+    MAX_TAP_ROWS = 64,        /* maximum rows of taps of a window              */
+    MAX_TERMS = 256,          /* maximum taps times channels of a row of taps  */
+    MAX_ROWS = 256,           /* maximum rows that a thread caches             */
+    MIN_SPLIT = 64,           /* shorter rows are not split                    */
+    CACHE_FLOATS = 16 * 1024, /* floats that stay in a fast cache              */
+    MAX_FLOATS = 128 * 1024   /* maximum floats that a thread caches           */
 };
 
 struct narrow {
-    struct dnn_direct_conv v; /* what is computed, mirrored if it is backward */
+    struct dnn_direct_conv v; /* the convolution; backward: the mirrored one */
     bool back;
     const struct dnn_direct_isa *isa;
-    int64_t parts;        /* a row of outputs is done in                        */
-    int64_t span, x_step; /* floats of a phase, of a channel                    */
-    int64_t ring;         /* rows kept for each tap of the first axis           */
-    int64_t slot, size;   /* floats of a kept row, of all a thread has          */
-    int64_t depth;        /* weights of one result                              */
-    int64_t off[TERMS];   /* where the terms of a row of taps are               */
+    int64_t parts;          /* that a row of outputs is split into                */
+    int64_t span, x_step;   /* floats of a phase, of a channel                    */
+    int64_t ring;           /* rows cached for each tap of the first axis         */
+    int64_t slot, size;     /* floats of a cached row, of all rows of a thread    */
+    int64_t depth;          /* weights of one result                              */
+    int64_t off[MAX_TERMS]; /* offsets of the terms of a row of taps              */
     bool relu;
     float alpha;
     struct cpu_packed packed;
 };
 
-/* Most strides are 1, and a division is slow. */
-static int64_t strides(int64_t n, int64_t stride)
+/* n / stride rounded up. Stride 1 is common, and a division is slow. */
+static int64_t ceil_div(int64_t n, int64_t stride)
 {
     return stride == 1 ? n : (n + stride - 1) / stride;
 }
 
-/* Rows of outputs in so many parts. */
-static void cut(struct narrow *s, int64_t parts)
+/* Set the number of parts of a row, and the sizes that follow from it. */
+static void set_parts(struct narrow *s, int64_t parts)
 {
     const struct dnn_direct_conv *v = &s->v;
-    int64_t lanes = s->isa->lanes, most = (v->out[2] + parts - 1) / parts;
+    int64_t lanes = s->isa->lanes, longest = (v->out[2] + parts - 1) / parts;
 
     s->parts = parts;
-    /* Whole vectors, wherever a part ends. */
-    s->span =
-        dnn_round_up(most, lanes) + (v->kernel[2] - 1) * v->dilation[2] / v->stride[2];
+    /* Whole vectors in every part. */
+    s->span = dnn_round_up(longest, lanes) +
+              (v->kernel[2] - 1) * v->dilation[2] / v->stride[2];
     s->span = dnn_round_up(s->span, lanes);
     s->x_step = s->span * v->stride[2];
     s->slot = s->x_step * v->c;
@@ -79,10 +79,10 @@ static struct narrow plan(const struct dnn_step *step)
     if (s.back) s.v = dnn_cpu_mirrored(&g.conv);
     s.ring = (v->kernel[1] - 1) * v->dilation[1] + 1;
     do {
-        cut(&s, s.parts + 1);
-    } while (s.size > NEAR && v->out[2] / s.parts > SHORT);
+        set_parts(&s, s.parts + 1);
+    } while (s.size > CACHE_FLOATS && v->out[2] / s.parts > MIN_SPLIT);
     s.depth = v->kernel[0] * v->kernel[1] * v->kernel[2] * v->c;
-    for (int64_t i = 0; i < v->kernel[2] * v->c && i < TERMS; i++) {
+    for (int64_t i = 0; i < v->kernel[2] * v->c && i < MAX_TERMS; i++) {
         int64_t at = i / v->c * v->dilation[2];
 
         s.off[i] = i % v->c * s.x_step + at % v->stride[2] * s.span + at / v->stride[2];
@@ -93,15 +93,15 @@ static struct narrow plan(const struct dnn_step *step)
     return s;
 }
 
-/* Where other kernels are faster: many channels that fill vectors, 1 x 1 kernels of
- * them, and long sums with few outputs. */
-static bool others(const struct narrow *s)
+/* Whether other kernels are faster: if many channels fill vectors, also with 1 x 1
+ * kernels, and for long sums with few outputs. */
+static bool others_faster(const struct narrow *s)
 {
     const struct dnn_direct_conv *v = &s->v;
     bool tap = v->kernel[0] * v->kernel[1] * v->kernel[2] == 1;
 
     if (v->m % 8 == 0) return v->m > 8 || v->c > 8 || tap;
-    return !s->back && v->c == CHANNELS && v->m < 4;
+    return !s->back && v->c == MAX_CHANNELS && v->m < 4;
 }
 
 static bool can(const struct dnn_step *step)
@@ -109,20 +109,20 @@ static bool can(const struct dnn_step *step)
     struct cpu_window g = dnn_cpu_window(step);
     const struct dnn_direct_conv *v = &g.conv;
 
-    if (g.groups != 1 || v->n < 1 || v->c > CHANNELS || v->m > CHANNELS ||
-        v->kernel[0] * v->kernel[1] > PARTS || v->kernel[2] * v->c > TERMS ||
-        v->kernel[2] * v->m > TERMS)
+    if (g.groups != 1 || v->n < 1 || v->c > MAX_CHANNELS || v->m > MAX_CHANNELS ||
+        v->kernel[0] * v->kernel[1] > MAX_TAP_ROWS || v->kernel[2] * v->c > MAX_TERMS ||
+        v->kernel[2] * v->m > MAX_TERMS)
         return false;
     for (int i = 0; i < 3; i++)
         if (step->op->pass == DNN_BWD_DATA && v->stride[i] != 1) return false;
     struct narrow s = plan(step);
-    return s.ring * s.v.kernel[0] <= HELD && s.size <= KEPT && !others(&s) &&
-           dnn_cpu_post_can(step);
+    return s.ring * s.v.kernel[0] <= MAX_ROWS && s.size <= MAX_FLOATS &&
+           !others_faster(&s) && dnn_cpu_post_can(step);
 }
 
 /* ---- packing ---- */
 
-/* (taps, c, m), or mirrored (taps, m, c), becomes fours of results. */
+/* (taps, c, m), or mirrored (taps, m, c), becomes (m / 4, taps, c, 4). */
 static void pack(const struct narrow *s, const float *w, float *to)
 {
     const struct dnn_direct_conv *v = &s->v;
@@ -139,18 +139,18 @@ static void pack(const struct narrow *s, const float *w, float *to)
 /* ---- running ---- */
 
 /* The memory of a thread. */
-struct rows {
+struct row_cache {
     const struct narrow *s;
     const struct cpu_array *x;
-    float *kept;
-    int64_t holds[HELD];    /* which row of the input a kept one is; -1: none */
-    int64_t from, to;       /* outputs of the rows: a part                    */
-    const float *at[PARTS]; /* those that a row of outputs reads              */
-    int64_t row[PARTS];     /* and which rows of taps they are for            */
+    float *cache;
+    int64_t cached[MAX_ROWS];      /* index of the cached input row; -1: none        */
+    int64_t from, to;              /* the part of the output rows: from ... to - 1   */
+    const float *at[MAX_TAP_ROWS]; /* cached rows that a row of outputs reads        */
+    int64_t row[MAX_TAP_ROWS];     /* the rows of taps they are multiplied with      */
 };
 
-/* Start another part: cached rows are invalid, and the padding is elsewhere. */
-static void rows_for(struct rows *r, int64_t part)
+/* Start another part: cached rows become invalid, and the padding moves. */
+static void start_part(struct row_cache *r, int64_t part)
 {
     const struct narrow *s = r->s;
     int64_t from, to;
@@ -159,13 +159,13 @@ static void rows_for(struct rows *r, int64_t part)
     if (from == r->from && to == r->to) return;
     r->from = from;
     r->to = to;
-    memset(r->kept, 0, (size_t)s->size * sizeof *r->kept);
+    memset(r->cache, 0, (size_t)s->size * sizeof *r->cache);
     for (int64_t i = 0; i < s->ring * s->v.kernel[0]; i++)
-        r->holds[i] = -1;
+        r->cached[i] = -1;
 }
 
 /* Copy a row of the input; the padding stays zero. */
-static void copy(const struct rows *r, int64_t row, float *to)
+static void copy(const struct row_cache *r, int64_t row, float *to)
 {
     const struct dnn_direct_conv *v = &r->s->v;
     const float *x = (const float *)r->x->mem + row * v->in[2] * r->x->pitch;
@@ -174,33 +174,34 @@ static void copy(const struct rows *r, int64_t row, float *to)
     for (int64_t phase = 0; phase < stride; phase++) {
         int64_t at = r->from * stride + phase - v->before[2], skip = 0;
 
-        if (at < 0) skip = strides(-at, stride);
+        if (at < 0) skip = ceil_div(-at, stride);
         at += skip * stride;
-        int64_t count = at < v->in[2] ? strides(v->in[2] - at, stride) : 0;
+        int64_t count = at < v->in[2] ? ceil_div(v->in[2] - at, stride) : 0;
         if (count > span - skip) count = span - skip;
         if (count > 0)
-            r->s->isa->apart(x + at * r->x->pitch, stride * r->x->pitch, count, v->c,
-                             to + phase * span + skip, r->s->x_step);
+            r->s->isa->deinterleave(x + at * r->x->pitch, stride * r->x->pitch, count,
+                                    v->c, to + phase * span + skip, r->s->x_step);
     }
 }
 
-/* The kept copy of a row of the input. */
-static const float *row_at(struct rows *r, int64_t slot, int64_t row)
+/* The cached copy of a row of the input. */
+static const float *row_at(struct row_cache *r, int64_t slot, int64_t row)
 {
-    float *at = r->kept + slot * r->s->slot;
+    float *at = r->cache + slot * r->s->slot;
 
-    if (r->holds[slot] != row) copy(r, row, at);
-    r->holds[slot] = row;
+    if (r->cached[slot] != row) copy(r, row, at);
+    r->cached[slot] = row;
     return at;
 }
 
-/* A row of outputs, (n, d, h), or a part of it. */
+/* A part of the row of outputs (n, d, h). */
 struct line {
     int64_t n, d, h, part;
 };
 
-/* f: all that is the same in all of them. */
-static void run_line(struct rows *r, const struct line *l, struct dnn_direct_narrow *f)
+/* f: values that are the same for all lines. */
+static void run_line(struct row_cache *r, const struct line *l,
+                     struct dnn_direct_narrow *f)
 {
     const struct dnn_direct_conv *v = &r->s->v;
     int64_t ring = r->s->ring, h0 = l->h * v->stride[1] - v->before[1];
@@ -226,12 +227,12 @@ static void run_line(struct rows *r, const struct line *l, struct dnn_direct_nar
     r->s->isa->narrow(f);
 }
 
-/* One of shares of all rows, with a place of its own to keep some. */
-static void run_some(const struct narrow *s, const struct cpu_call *c, int share,
-                     int shares)
+/* Compute share number share of all rows, with an own cache for input rows. */
+static void run_share(const struct narrow *s, const struct cpu_call *c, int share,
+                      int shares)
 {
     const struct dnn_direct_conv *v = &s->v;
-    struct rows r = {.s = s, .x = &c->in[0]};
+    struct row_cache r = {.s = s, .x = &c->in[0]};
     struct dnn_direct_narrow f = {.terms = v->kernel[2] * v->c,
                                   .m = v->m,
                                   .x = r.at,
@@ -246,7 +247,7 @@ static void run_some(const struct narrow *s, const struct cpu_call *c, int share
                                   .y_step = c->out[0].pitch};
     int64_t i, last;
 
-    r.kept = (float *)c->work + share * s->size;
+    r.cache = (float *)c->work + share * s->size;
     dnn_cpu_share(v->n * v->out[0] * s->parts * v->out[1], shares, share, &i, &last);
     while (i < last) {
         int64_t plane = i / v->out[1] / s->parts;
@@ -255,7 +256,7 @@ static void run_some(const struct narrow *s, const struct cpu_call *c, int share
                          .h = i % v->out[1],
                          .part = i / v->out[1] % s->parts};
 
-        rows_for(&r, l.part);
+        start_part(&r, l.part);
         f.count = r.to - r.from;
         for (; i < last && l.h < v->out[1]; i++, l.h++) {
             int64_t at = (plane * v->out[1] + l.h) * v->out[2] + r.from;
@@ -275,7 +276,7 @@ static int run(struct dnn_dev *dev, const struct cpu_call *c, void *state,
     if (cpu_pack_needed(&s->packed, c)) pack(s, c->in[1].mem, c->keep);
 #pragma omp parallel for num_threads(c->threads) schedule(static)
     for (int i = 0; i < c->threads; i++)
-        run_some(s, c, i, c->threads);
+        run_share(s, c, i, c->threads);
     if (!s->relu) dnn_cpu_post(c);
     return 0;
 }

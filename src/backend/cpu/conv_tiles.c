@@ -1,9 +1,9 @@
 /* conv_tiles.c - convolutions whose windows do not overlap, and their transposes.
  *
  * Where stride and kernel are equal, each position of the small side belongs to one
- * window of the large side: a matrix product whose rows are scattered. The decoder
- * of a U-Net (2 x 2 x 2, stride 2) is one, and so is a 1 x 1 convolution. Rows may
- * have a pitch, so that the result is written into a concatenation directly.
+ * window of the large side: a matrix product whose rows are scattered. Examples are the
+ * decoder of a U-Net (2 x 2 x 2, stride 2) and 1 x 1 convolutions. Rows may have a
+ * pitch, so that the result is written directly into a concatenation.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -15,20 +15,20 @@
 #include <string.h>
 
 enum {
-    TAPS = 64,   /* of a window at most                                       */
-    BLOCK = 48,  /* rows that share a panel of weights while it is in the cache       */
-    DEEP = 4096, /* terms of a sum at most: a panel must stay in some cache   */
+    MAX_TAPS = 64,    /* maximum taps of a window                                     */
+    BLOCK_ROWS = 48,  /* rows computed with a panel of weights while it is cached     */
+    MAX_DEPTH = 4096, /* maximum terms of a sum: a panel must stay in some cache      */
 };
 
-/* How it is done.  The window is that of the convolution: its input is the big side,
- * its output the small one, whichever of them is made. */
+/* The plan.  g is the window of the convolution, also for a transposed one: its input
+ * is the big side, its output the small side. */
 struct tiles {
     struct cpu_window g;
-    bool spread; /* the big side is made: a small row gives a row for each tap */
-    int64_t rows, taps, off[TAPS]; /* small rows; where taps are, in big rows */
-    int64_t depth, cols;           /* terms of a part of a sum; results per row */
-    int64_t panels;                /* of two vectors, the last may have one    */
-    int64_t sheet;                 /* floats of one packed panel               */
+    bool scatter; /* the result is the big side: each small row makes a row per tap */
+    int64_t rows, taps, off[MAX_TAPS]; /* small rows; offsets of taps, in big rows  */
+    int64_t depth, cols;               /* terms of a part of a sum; results per row */
+    int64_t panels;                    /* of two vectors, the last may have one     */
+    int64_t panel_size;                /* floats of one packed panel                */
     int lanes;
     struct cpu_packed packed;
 };
@@ -38,19 +38,19 @@ static struct tiles plan(const struct dnn_step *step)
     struct tiles t = {.g = dnn_cpu_window(step), .rows = 0};
     const struct dnn_direct_conv *v = &t.g.conv;
 
-    t.spread = (step->op->kind == DNN_OP_DECONV) == (step->op->pass == DNN_FWD);
+    t.scatter = (step->op->kind == DNN_OP_DECONV) == (step->op->pass == DNN_FWD);
     t.lanes = dnn_direct_find()->lanes;
     t.rows = v->n * v->out[0] * v->out[1] * v->out[2];
     t.taps = v->kernel[0] * v->kernel[1] * v->kernel[2];
-    for (int64_t i = 0; i < t.taps && i < TAPS; i++)
+    for (int64_t i = 0; i < t.taps && i < MAX_TAPS; i++)
         t.off[i] = (i / v->kernel[2] / v->kernel[1] * v->in[1] +
                     i / v->kernel[2] % v->kernel[1]) *
                        v->in[2] +
                    i % v->kernel[2];
-    t.depth = t.spread ? v->m : v->c;
-    t.cols = t.spread ? v->c : v->m;
+    t.depth = t.scatter ? v->m : v->c;
+    t.cols = t.scatter ? v->c : v->m;
     t.panels = (t.cols + 2 * t.lanes - 1) / (2 * t.lanes);
-    t.sheet = 2 * t.lanes * t.depth * (t.spread ? 1 : t.taps);
+    t.panel_size = 2 * t.lanes * t.depth * (t.scatter ? 1 : t.taps);
     return t;
 }
 
@@ -66,11 +66,11 @@ static bool can(const struct dnn_step *step)
                      (v->out[i] - 1) * v->stride[i] + v->kernel[i] <= v->in[i];
 
         if (v->before[i] != 0 || (v->kernel[i] > 1 && v->dilation[i] != 1) ||
-            !(exact || (apart && !t.spread)))
+            !(exact || (apart && !t.scatter)))
             return false;
     }
-    return t.g.groups == 1 && t.rows > 0 && t.taps <= TAPS &&
-           t.sheet <= 2 * t.lanes * (int64_t)DEEP && dnn_cpu_post_can(step);
+    return t.g.groups == 1 && t.rows > 0 && t.taps <= MAX_TAPS &&
+           t.panel_size <= 2 * t.lanes * (int64_t)MAX_DEPTH && dnn_cpu_post_can(step);
 }
 
 /* ---- packing: the bias in whole vectors, then panels ---- */
@@ -89,9 +89,9 @@ static void pack_panel(const struct tiles *t, const float *w, int64_t tap,
 
     if (left > width) left = width;
     for (int64_t k = 0; k < t->depth; k++, to += width) {
-        const float *from = t->spread ? w + (tap * v->c + first) * v->m + k
-                                      : w + (tap * v->c + k) * v->m + first;
-        int64_t step = t->spread ? v->m : 1;
+        const float *from = t->scatter ? w + (tap * v->c + first) * v->m + k
+                                       : w + (tap * v->c + k) * v->m + first;
+        int64_t step = t->scatter ? v->m : 1;
 
         for (int64_t i = 0; i < width; i++)
             to[i] = i < left ? from[i * step] : 0;
@@ -102,10 +102,11 @@ static float *panel_at(const struct tiles *t, float *keep, int64_t tap, int64_t 
 {
     float *panels = keep + bias_floats(t);
 
-    if (t->spread) return panels + (tap * t->panels + panel) * t->sheet;
-    /* All taps of a panel one after another, as wide as the panel is. */
+    if (t->scatter) return panels + (tap * t->panels + panel) * t->panel_size;
+    /* All taps of a panel are stored one after another. */
     bool narrow = t->cols - panel * 2 * t->lanes <= t->lanes;
-    return panels + panel * t->sheet + tap * t->depth * t->lanes * (narrow ? 1 : 2);
+    return panels + panel * t->panel_size +
+           tap * t->depth * t->lanes * (narrow ? 1 : 2);
 }
 
 static void pack(const struct tiles *t, const struct cpu_call *c)
@@ -124,7 +125,7 @@ static void pack(const struct tiles *t, const struct cpu_call *c)
 /* ---- running ---- */
 
 /* The first big row of a small one. */
-static int64_t corner(const struct dnn_direct_conv *v, int64_t row)
+static int64_t first_row(const struct dnn_direct_conv *v, int64_t row)
 {
     int64_t w = row % v->out[2], h = row / v->out[2] % v->out[1];
     int64_t d = row / v->out[2] / v->out[1] % v->out[0];
@@ -136,8 +137,8 @@ static int64_t corner(const struct dnn_direct_conv *v, int64_t row)
 }
 
 struct block {
-    const float *a[BLOCK]; /* rows as they are read, for the first tap    */
-    float *to[BLOCK];      /* as they are written, for the first tap      */
+    const float *a[BLOCK_ROWS]; /* rows that are read, at the first tap      */
+    float *to[BLOCK_ROWS];      /* rows that are written, at the first tap   */
     int64_t rows;
 };
 
@@ -148,22 +149,23 @@ static struct block block_at(const struct tiles *t, const struct cpu_call *c,
     struct block b = {.rows = rows};
 
     for (int64_t i = 0; i < rows; i++) {
-        int64_t big = corner(&t->g.conv, first + i), small = first + i;
+        int64_t big = first_row(&t->g.conv, first + i), small = first + i;
 
-        b.a[i] = (const float *)from->mem + (t->spread ? small : big) * from->pitch;
-        b.to[i] = (float *)to->mem + (t->spread ? big : small) * to->pitch;
+        b.a[i] = (const float *)from->mem + (t->scatter ? small : big) * from->pitch;
+        b.to[i] = (float *)to->mem + (t->scatter ? big : small) * to->pitch;
     }
     return b;
 }
 
-/* Windows are read in many places, which no prefetcher of a CPU foresees: ask for those
- * of the block that comes next.  (For those that are written it costs more than it
- * gains.) */
-static void fetch(const struct tiles *t, const struct cpu_array *big, int64_t first,
-                  int64_t rows)
+/* Prefetch the windows of the next block: they are scattered, so that the CPU's
+ * hardware prefetcher does not work.  (For windows that are written it costs more than
+ * it gains.) */
+static void prefetch(const struct tiles *t, const struct cpu_array *big, int64_t first,
+                     int64_t rows)
 {
     for (int64_t i = first; i < first + rows; i++) {
-        const float *at = (const float *)big->mem + corner(&t->g.conv, i) * big->pitch;
+        const float *at =
+            (const float *)big->mem + first_row(&t->g.conv, i) * big->pitch;
 
         for (int64_t tap = 0; tap < t->taps; tap++)
             for (int64_t k = 0; k < t->depth; k += 16)
@@ -171,14 +173,14 @@ static void fetch(const struct tiles *t, const struct cpu_array *big, int64_t fi
     }
 }
 
-/* A panel's columns of all rows of a block. */
+/* The columns of a panel, for all rows of a block. */
 static void run_panel(const struct tiles *t, const struct cpu_call *c,
                       const struct block *b, int64_t tap, int64_t panel)
 {
     const struct dnn_direct_isa *isa = dnn_direct_find();
-    int64_t first = panel * 2 * t->lanes, left = t->cols - first, parts[TAPS] = {0};
+    int64_t first = panel * 2 * t->lanes, left = t->cols - first, parts[MAX_TAPS] = {0};
     struct dnn_direct_product p = {.vecs = left <= t->lanes ? 1 : 2,
-                                   .parts = t->spread ? 1 : t->taps,
+                                   .parts = t->scatter ? 1 : t->taps,
                                    .depth = t->depth,
                                    .off = parts,
                                    .b = panel_at(t, c->keep, tap, panel),
@@ -186,10 +188,10 @@ static void run_panel(const struct tiles *t, const struct cpu_call *c,
                                    .cols = left};
     float *to[12];
 
-    if (!t->spread)
+    if (!t->scatter)
         for (int64_t i = 0; i < t->taps; i++)
             parts[i] = t->off[i] * c->in[0].pitch;
-    int64_t shift = first + (t->spread ? t->off[tap] * c->out[0].pitch : 0);
+    int64_t shift = first + (t->scatter ? t->off[tap] * c->out[0].pitch : 0);
     for (int64_t r = 0; r < b->rows; r += p.rows) {
         p.rows = (int)(b->rows - r < isa->rows[2] ? b->rows - r : isa->rows[2]);
         p.a = b->a + r;
@@ -204,7 +206,7 @@ static int run(struct dnn_dev *dev, const struct cpu_call *c, void *state,
                struct dnn_err *err)
 {
     struct tiles *t = state;
-    int64_t tile = dnn_direct_find()->rows[2], size = BLOCK / tile * tile;
+    int64_t tile = dnn_direct_find()->rows[2], size = BLOCK_ROWS / tile * tile;
 
     (void)dev, (void)err;
     if (cpu_pack_needed(&t->packed, c)) pack(t, c);
@@ -216,9 +218,10 @@ static int run(struct dnn_dev *dev, const struct cpu_call *c, void *state,
         int64_t first = i * size, left = t->rows - first;
         struct block b = block_at(t, c, first, left < size ? left : size);
 
-        if (t->taps > 1 && !t->spread && left > size)
-            fetch(t, &c->in[0], first + size, left - size < size ? left - size : size);
-        for (int64_t tap = 0; tap < (t->spread ? t->taps : 1); tap++)
+        if (t->taps > 1 && !t->scatter && left > size)
+            prefetch(t, &c->in[0], first + size,
+                     left - size < size ? left - size : size);
+        for (int64_t tap = 0; tap < (t->scatter ? t->taps : 1); tap++)
             for (int64_t panel = 0; panel < t->panels; panel++)
                 run_panel(t, c, &b, tap, panel);
     }
@@ -232,9 +235,9 @@ static int need(struct dnn_dev *dev, const struct dnn_step *step, struct dnn_nee
     struct tiles t = plan(step);
 
     (void)dev, (void)err;
-    int64_t sheets = t.panels * (t.spread ? t.taps : 1);
-    *need = (struct dnn_need){.keep = (size_t)(bias_floats(&t) + sheets * t.sheet) *
-                                      sizeof(float)};
+    int64_t npanels = t.panels * (t.scatter ? t.taps : 1);
+    *need = (struct dnn_need){
+        .keep = (size_t)(bias_floats(&t) + npanels * t.panel_size) * sizeof(float)};
     return 0;
 }
 

@@ -18,13 +18,13 @@ const struct dnn_tensor *dnn_cpu_out(const struct dnn_step *step, int i)
     return i < step->op->nout ? step->out[i] : NULL;
 }
 
-int64_t dnn_cpu_pitch(const struct dnn_tensor *is, const int64_t *pitch, int i)
+int64_t dnn_cpu_pitch(const struct dnn_tensor *tensor, const int64_t *pitch, int i)
 {
     if (pitch != NULL && pitch[i] != 0) return pitch[i];
-    return is->shape.ndim == 0 ? 1 : is->shape.dim[is->shape.ndim - 1];
+    return tensor->shape.ndim == 0 ? 1 : tensor->shape.dim[tensor->shape.ndim - 1];
 }
 
-/* x and y, forward, or what has their place. */
+/* The shapes of x and y, in every pass. */
 static void sides(const struct dnn_step *step, const struct dnn_shape **x,
                   const struct dnn_shape **y)
 {
@@ -44,8 +44,9 @@ static void sides(const struct dnn_step *step, const struct dnn_shape **x,
     }
 }
 
-/* A matrix product is a convolution with one tap along all rows. */
-static struct cpu_window product(const struct dnn_shape *x, const struct dnn_shape *y)
+/* A matrix product as a convolution over all rows with one tap. */
+static struct cpu_window matmul_window(const struct dnn_shape *x,
+                                       const struct dnn_shape *y)
 {
     struct cpu_window g = {.groups = 1, .nspatial = 1};
 
@@ -72,7 +73,7 @@ struct cpu_window dnn_cpu_window(const struct dnn_step *step)
 
     if (step->op->kind == DNN_OP_MATMUL) {
         sides(step, &in, &out);
-        return product(in, out);
+        return matmul_window(in, out);
     }
     if (step->op->kind == DNN_OP_DECONV)
         sides(step, &out, &in);

@@ -22,7 +22,7 @@ static bool can(const struct dnn_step *step)
     return g.groups == 1 && dnn_wino_weights_can(&g.conv);
 }
 
-/* Found by measuring networks from the zoo. */
+/* The limits come from measurements with networks of the zoo. */
 static bool best(const struct dnn_step *step)
 {
     struct cpu_window g = window(step);

@@ -5,7 +5,7 @@
  */
 #include "backend/cpu/rows_split.h"
 
-/* rows rows of n floats. */
+/* Copy rows of n floats. */
 static void copy(const struct dnn_rows_isa *isa, float *to, int64_t to_pitch,
                  const float *from, int64_t from_pitch, int64_t rows, int64_t n,
                  bool stream)
@@ -22,17 +22,17 @@ static void copy(const struct dnn_rows_isa *isa, float *to, int64_t to_pitch,
             memcpy(to + r * to_pitch, from + r * from_pitch, (size_t)n * sizeof(float));
 }
 
-/* ---- joining ---- */
+/* ---- concatenation ---- */
 
-/* From or to the part of whole that begins at start of an axis.  Rows of the part
- * lie in whole one after the other until the axis ends. */
+/* Copies between an array and a part of it: the slice from start on along an axis.
+ * Blocks of rows of the part are contiguous in the whole array. */
 struct join {
     const struct cpu_array *whole, *part;
-    int64_t start, step; /* in rows of whole: where, and from one end to the next */
-    int64_t block;       /* rows of part until the axis ends                     */
-    int64_t column;      /* where in a row, if it is the last axis               */
-    bool out;            /* from whole to part                                   */
-    bool stream;         /* past the caches                                      */
+    int64_t start, step; /* in rows of whole: first block, and from block to block */
+    int64_t block;       /* rows of a block                                        */
+    int64_t column;      /* offset in a row, if the axis is the last one           */
+    bool out;            /* from whole to part                                     */
+    bool stream;         /* with non-temporal stores                               */
 };
 
 static struct join join_of(const struct cpu_array *whole, const struct cpu_array *part,
@@ -80,7 +80,7 @@ static void join_rows(const struct dnn_rows_isa *isa, const struct join *j,
     }
 }
 
-/* A part that lies where it belongs in whole already. */
+/* Whether the part is a view of the whole array: nothing to copy. */
 static bool in_place(const struct join *j)
 {
     float *whole = (float *)j->whole->mem + j->start * j->whole->pitch + j->column;
@@ -129,7 +129,8 @@ static void concat_data(const struct cpu_call *c)
 
 /* ---- padding ---- */
 
-/* Row r of y, which has margins of sign before; false: it is outside. */
+/* Row r of y, which has sign * before of padding at the start of each axis: *from
+ * becomes its row in x; false: padding. */
 static bool pad_row(const struct cpu_array *x, const struct cpu_array *y,
                     const int64_t *before, int sign, int64_t r, int64_t *from)
 {
@@ -160,13 +161,13 @@ static void pad_by(const struct cpu_call *c, int sign)
 #pragma omp parallel for schedule(static) num_threads(rows_parts(y->count, c->threads))
     for (int64_t r = 0; r < y->rows; r++) {
         float *to = (float *)y->mem + r * y->pitch;
-        int64_t from, some = n;
+        int64_t from, count = n;
 
-        if (!pad_row(x, y, before, sign, r, &from)) some = 0;
-        if (some < y->row) memset(to, 0, (size_t)y->row * sizeof(float));
-        if (some > 0)
+        if (!pad_row(x, y, before, sign, r, &from)) count = 0;
+        if (count < y->row) memset(to, 0, (size_t)y->row * sizeof(float));
+        if (count > 0)
             copy(isa, to + first, 0, (const float *)x->mem + from * x->pitch + skip, 0,
-                 1, some, false);
+                 1, count, false);
     }
 }
 
@@ -180,7 +181,7 @@ static void pad_data(const struct cpu_call *c)
     pad_by(c, -1);
 }
 
-/* ---- the same bytes, and another order ---- */
+/* ---- reshape and transpose ---- */
 
 static void reshape(const struct cpu_call *c)
 {

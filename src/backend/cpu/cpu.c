@@ -1,5 +1,5 @@
-/* cpu.c - the cpu backend: oneDNN, OpenBLAS and our own kernels on this process's
- * cores.
+/* cpu.c - the cpu backend: oneDNN, OpenBLAS and our own kernels on the cores of this
+ * process.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -20,9 +20,9 @@ extern const struct dnn_backend dnn_backend_ref, dnn_backend_cpu;
 struct dnn_kernel {
     const struct cpu_algo *algo;
     struct cpu_call call;
-    void *state; /* of the kernel */
+    void *state; /* of algo; NULL: none */
     bool exchange;
-    void *begun;   /* the exchange, if it has been started */
+    void *request; /* the request of a started exchange, or NULL */
     char text[40]; /* for describe() */
 };
 
@@ -45,8 +45,8 @@ static int open_dev(const struct dnn_device *device, struct dnn_dev **out,
     struct dnn_dev *dev = dnn_alloc(sizeof *dev);
     dev->device = *device;
     dev->threads = device->threads > 0 ? device->threads : omp_get_max_threads();
-    /* oneDNN uses the OpenMP team. OpenBLAS is called from our own team: its workers
-     * would keep spinning on the cores the next step needs. */
+    /* oneDNN uses the OpenMP team. OpenBLAS is called by each thread of our own team:
+     * its own threads would keep spinning on cores that the next step needs. */
     omp_set_num_threads(dev->threads);
     openblas_set_num_threads(1);
     int rc = dnn_backend_ref.open(&(struct dnn_device){0}, &dev->ref, err);
@@ -62,13 +62,13 @@ static int open_dev(const struct dnn_device *device, struct dnn_dev **out,
 
 static int alloc(struct dnn_dev *dev, size_t bytes, void **out, struct dnn_err *err)
 {
-    char *mem = dnn_cpu_take(bytes);
+    char *mem = dnn_cpu_alloc(bytes);
 
     if (mem == NULL)
         return dnn_fail(err, DNN_ENOMEM,
                         "backend cpu: cannot allocate %zu bytes of memory", bytes);
-    /* First touch decides the NUMA node of a page: each thread touches the share it
-     * will mostly work on. */
+    /* First touch determines the NUMA node of a page: each thread touches the share
+     * that it will mostly work on. */
 #pragma omp parallel num_threads(dev->threads)
     {
         int64_t first, last;
@@ -84,7 +84,7 @@ static int alloc(struct dnn_dev *dev, size_t bytes, void **out, struct dnn_err *
 static void release(struct dnn_dev *dev, void *mem, size_t bytes)
 {
     (void)dev;
-    dnn_cpu_give_back(mem, bytes);
+    dnn_cpu_free(mem, bytes);
 }
 
 static int copy(struct dnn_dev *dev, void *dst, const void *src, size_t n,
@@ -118,8 +118,8 @@ static int need(struct dnn_dev *dev, const struct dnn_step *step, struct dnn_nee
     return 0;
 }
 
-/* Of the kernel that is preferred without pitches: a pitch must not force a slower
- * one. */
+/* Decided by the kernel that is preferred without pitches: a pitch must not force a
+ * slower kernel. */
 static bool pitch(struct dnn_dev *dev, const struct dnn_step *step, bool out, int i)
 {
     const struct cpu_algo *const *algos = dnn_cpu_algos(step->op->kind, step->op->pass);
@@ -127,24 +127,25 @@ static bool pitch(struct dnn_dev *dev, const struct dnn_step *step, bool out, in
 
     (void)dev;
     plain.in_pitch = plain.out_pitch = NULL;
-    for (int w = 0; algos[w] != NULL; w++)
-        if (dnn_cpu_can(algos[w], &plain))
-            return ((out ? algos[w]->out_pitch : algos[w]->in_pitch) >> i & 1) != 0;
+    for (int k = 0; algos[k] != NULL; k++)
+        if (dnn_cpu_can(algos[k], &plain))
+            return ((out ? algos[k]->out_pitch : algos[k]->in_pitch) >> i & 1) != 0;
     return false;
 }
 
-struct cpu_array dnn_cpu_array(const struct dnn_tensor *is, void *mem, int64_t pitch)
+struct cpu_array dnn_cpu_array(const struct dnn_tensor *tensor, void *mem,
+                               int64_t pitch)
 {
     struct cpu_array a = {0};
 
-    if (is == NULL) return a;
+    if (tensor == NULL) return a;
     a.mem = mem;
-    a.dtype = is->dtype;
-    a.shape = is->shape;
-    a.row = is->shape.ndim == 0 ? 1 : is->shape.dim[is->shape.ndim - 1];
+    a.dtype = tensor->dtype;
+    a.shape = tensor->shape;
+    a.row = tensor->shape.ndim == 0 ? 1 : tensor->shape.dim[tensor->shape.ndim - 1];
     a.rows = 1;
-    for (int i = 0; i < is->shape.ndim - 1; i++)
-        a.rows *= is->shape.dim[i];
+    for (int i = 0; i < tensor->shape.ndim - 1; i++)
+        a.rows *= tensor->shape.dim[i];
     a.count = a.rows * a.row;
     a.pitch = pitch == 0 ? a.row : pitch;
     return a;
@@ -208,18 +209,18 @@ static int begin(struct dnn_dev *dev, struct dnn_kernel *kernel, struct dnn_err 
     const struct cpu_call *c = &kernel->call;
 
     if (x->start == NULL) return 0;
-    return x->start(x->arg, c->in[0].mem, c->in[0].count, &kernel->begun, err);
+    return x->start(x->arg, c->in[0].mem, c->in[0].count, &kernel->request, err);
 }
 
-/* Copy, then add those of all ranks. */
+/* Copy the values, then sum them over all ranks. */
 static int exchange(struct dnn_dev *dev, struct dnn_kernel *kernel, struct dnn_err *err)
 {
     const struct dnn_exchange *x = &dev->device.exchange;
     const struct cpu_call *c = &kernel->call;
-    void *begun = kernel->begun;
+    void *request = kernel->request;
 
-    kernel->begun = NULL;
-    if (begun != NULL) return x->finish(x->arg, begun, c->out[0].mem, err);
+    kernel->request = NULL;
+    if (request != NULL) return x->finish(x->arg, request, c->out[0].mem, err);
     if (c->out[0].mem != c->in[0].mem)
         memcpy(c->out[0].mem, c->in[0].mem, (size_t)c->in[0].count * sizeof(double));
     return x->sum == NULL ? 0 : x->sum(x->arg, c->out[0].mem, c->out[0].count, err);
@@ -242,28 +243,29 @@ static int sync_dev(struct dnn_dev *dev, struct dnn_err *err)
     return 0;
 }
 
-static bool alone(const struct dnn_kernel *kernel)
+static bool single_threaded(const struct dnn_kernel *kernel)
 {
-    return kernel->algo == NULL || !kernel->algo->whole;
+    return kernel->algo == NULL || !kernel->algo->all_threads;
 }
 
-static size_t held(const struct dnn_kernel *kernel)
+static size_t deferred_bytes(const struct dnn_kernel *kernel)
 {
     const struct cpu_algo *algo = kernel->algo;
 
-    return algo == NULL || algo->deferred == NULL ? 0
-                                                  : algo->deferred->held(&kernel->call);
+    return algo == NULL || algo->deferred == NULL
+               ? 0
+               : algo->deferred->bytes(&kernel->call);
 }
 
-static void hold(struct dnn_kernel *kernel, void *to)
+static void defer(struct dnn_kernel *kernel, void *to)
 {
-    kernel->algo->deferred->hold(&kernel->call, to);
+    kernel->algo->deferred->store(&kernel->call, to);
 }
 
-static void rows(const struct dnn_kernel *kernel, const void *held, int64_t first,
-                 int64_t n, float *to)
+static void deferred_rows(const struct dnn_kernel *kernel, const void *stored,
+                          int64_t first, int64_t n, float *to)
 {
-    kernel->algo->deferred->rows(&kernel->call, held, first, n, to);
+    kernel->algo->deferred->rows(&kernel->call, stored, first, n, to);
 }
 
 static const char *describe(struct dnn_dev *dev, const struct dnn_kernel *kernel)
@@ -301,9 +303,9 @@ const struct dnn_backend dnn_backend_cpu = {
     .begin = begin,
     .discard = discard,
     .sync = sync_dev,
-    .alone = alone,
-    .held = held,
-    .hold = hold,
-    .rows = rows,
+    .single_threaded = single_threaded,
+    .deferred_bytes = deferred_bytes,
+    .defer = defer,
+    .deferred_rows = deferred_rows,
     .describe = describe,
 };

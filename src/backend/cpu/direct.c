@@ -1,5 +1,5 @@
-/* direct.c - which instruction set the direct kernels use, and which convolutions
- * they support.
+/* direct.c - the choice of the instruction set, and the convolutions that the direct
+ * kernels support.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -20,7 +20,7 @@ static const struct dnn_direct_isa *const isas[] = {
 
 enum { COUNT = sizeof isas / sizeof isas[0] };
 
-static bool runs_here(const struct dnn_direct_isa *isa)
+static bool is_supported(const struct dnn_direct_isa *isa)
 {
 #if defined(__x86_64__)
     bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
@@ -33,12 +33,12 @@ static bool runs_here(const struct dnn_direct_isa *isa)
 
 int dnn_direct_level(void)
 {
-    const char *most = getenv("DNN_ISA");
+    const char *limit = getenv("DNN_ISA");
     int best = 0;
 
     for (int i = 0; i < COUNT; i++) {
-        if (runs_here(isas[i])) best = i;
-        if (most != NULL && strcmp(most, isas[i]->name) == 0) break;
+        if (is_supported(isas[i])) best = i;
+        if (limit != NULL && strcmp(limit, isas[i]->name) == 0) break;
     }
     return best;
 }
@@ -48,7 +48,7 @@ const struct dnn_direct_isa *dnn_direct_find(void)
     return isas[dnn_direct_level()];
 }
 
-const struct dnn_direct_isa *dnn_direct_filled(int64_t columns)
+const struct dnn_direct_isa *dnn_direct_find_for(int64_t columns)
 {
     const struct dnn_direct_isa *best = dnn_direct_find();
 
@@ -77,21 +77,21 @@ void dnn_direct_columns(const float *y, int64_t rows, int64_t m, int64_t pitch,
 
 int dnn_direct_check(struct dnn_err *err)
 {
-    const char *most = getenv("DNN_ISA");
+    const char *limit = getenv("DNN_ISA");
 
-    if (most == NULL) return 0;
+    if (limit == NULL) return 0;
     for (int i = 0; i < COUNT; i++) {
-        if (strcmp(most, isas[i]->name) != 0) continue;
-        if (runs_here(isas[i])) return 0;
+        if (strcmp(limit, isas[i]->name) != 0) continue;
+        if (is_supported(isas[i])) return 0;
         return dnn_fail(err, DNN_EUSAGE, "DNN_ISA: this CPU has no %s; the best is %s",
-                        most, dnn_direct_isa());
+                        limit, dnn_direct_isa());
     }
     return dnn_fail(err, DNN_EUSAGE,
-                    "DNN_ISA: must be one of plain, avx2, avx512, not \"%s\"", most);
+                    "DNN_ISA: must be one of plain, avx2, avx512, not \"%s\"", limit);
 }
 
-/* a[0] * a[1] * ... stays below 2^48: no offset in bytes comes near its end. */
-static bool small(const int64_t *factor, int count)
+/* Whether factor[0] * factor[1] * ... is at most 2^48: byte offsets cannot overflow. */
+static bool is_small(const int64_t *factor, int count)
 {
     int64_t product = 1;
 
@@ -115,11 +115,12 @@ bool dnn_direct_weights_can(const struct dnn_direct_conv *v)
 
         if (v->in[i] < 1 || v->out[i] < 1 || v->kernel[i] < 1 || v->stride[i] < 1 ||
             v->before[i] < 0 || v->dilation[i] < 0 || v->before[i] > INT32_MAX ||
-            !small(&v->in[i], 1) || !small(reach, 2) || !small(spread, 2))
+            !is_small(&v->in[i], 1) || !is_small(reach, 2) || !is_small(spread, 2))
             return false;
         pad[i + 1] = v->in[i] + reach[0] * reach[1] + spread[0] * spread[1];
     }
-    return small(pad, 5) &&
-           small((int64_t[]){v->n, v->out[0], v->out[1], v->out[2], v->m}, 5) &&
-           small((int64_t[]){v->kernel[0], v->kernel[1], v->kernel[2], v->c, v->m}, 5);
+    return is_small(pad, 5) &&
+           is_small((int64_t[]){v->n, v->out[0], v->out[1], v->out[2], v->m}, 5) &&
+           is_small((int64_t[]){v->kernel[0], v->kernel[1], v->kernel[2], v->c, v->m},
+                    5);
 }

@@ -23,30 +23,30 @@
 /* A convolution of up to three dimensions, in the order d, h, w; a 2D one has
  * depth 1, a 1D one also height 1.  The input position of output o and tap k on an
  * axis is o * stride + k * dilation - before; positions outside the input are
- * zero, so what is padded behind needs no number.
+ * zero, so padding at the end need not be specified.
  *
  *   x  (n, in[0], in[1], in[2], c)        dw (kernel[0], kernel[1], kernel[2], c, m)
  *   dy (n, out[0], out[1], out[2], m)     db (m)
  *
- * A transposed convolution's weights, (kernel, outputs, inputs), have the same
- * gradient with its dy in the place of x and its x in the place of dy. */
+ * The weights of a transposed convolution, (kernel, outputs, inputs), have the same
+ * gradient with x and dy exchanged. */
 struct dnn_direct_conv {
     int64_t n, in[3], c, out[3], m;
     int64_t kernel[3], stride[3], before[3];
     int64_t dilation[3]; /* 0 counts as 1 */
-    int64_t pitch;       /* of x: floats from position to position; 0 counts as c */
+    int64_t pitch;       /* of x: floats from one position to the next; 0 counts as c */
 };
 
-/* The instruction set in use here, 0 plain, 1 avx2, 2 avx512, and its name. */
+/* The instruction set in use: 0 plain, 1 avx2, 2 avx512; and its name. */
 int dnn_direct_level(void);
 const char *dnn_direct_isa(void);
 
-/* Check DNN_ISA, if it is set: is it a name this machine supports? A wrong one is
- * otherwise ignored. */
+/* Check DNN_ISA, if it is set: it must be an instruction set that this machine
+ * supports. The other functions ignore an invalid value. */
 int dnn_direct_check(struct dnn_err *err);
 
-/* sum[0 ... m) becomes the sums of the columns of rows of m floats, which lie pitch
- * apart.  One thread. */
+/* sum[0 ... m) = the sums of the columns of rows of m floats, pitch apart.  Uses one
+ * thread. */
 void dnn_direct_columns(const float *y, int64_t rows, int64_t m, int64_t pitch,
                         float *sum);
 
@@ -54,12 +54,12 @@ void dnn_direct_columns(const float *y, int64_t rows, int64_t m, int64_t pitch,
  * negative padding, and no index overflow. */
 bool dnn_direct_weights_can(const struct dnn_direct_conv *conv);
 
-/* Bytes of scratch memory for that many threads (at least 1). */
+/* Bytes of workspace for a number of threads (at least 1). */
 size_t dnn_direct_weights_work(const struct dnn_direct_conv *conv, int threads);
 
-/* dw and db are overwritten; db may be NULL. work has the bytes asked for, at any
- * address. Runs a team of that many OpenMP threads. Results depend on the shape, the
- * instruction set and the number of threads only. */
+/* dw and db are overwritten; db may be NULL. work: dnn_direct_weights_work() bytes,
+ * with any alignment. Runs a team of that many OpenMP threads. Results depend only on
+ * the shape, the instruction set and the number of threads. */
 void dnn_direct_weights(const struct dnn_direct_conv *conv, const float *x,
                         const float *dy, float *dw, float *db, void *work, int threads);
 

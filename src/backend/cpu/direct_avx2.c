@@ -10,7 +10,7 @@
 #define LANES 8
 #define TILE_ROWS 6
 #define TARGET __attribute__((target("avx2,fma")))
-#define PAST(to, v) _mm256_stream_ps(to, (__m256)(v))
+#define STREAM(to, v) _mm256_stream_ps(to, (__m256)(v))
 #define FENCE() _mm_sfence()
 #define ISA dnn_direct_avx2
 #define ISA_NAME "avx2"

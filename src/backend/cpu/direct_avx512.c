@@ -10,7 +10,7 @@
 #define LANES 16
 #define TILE_ROWS 12
 #define TARGET __attribute__((target("avx512f,avx2,fma")))
-#define PAST(to, v) _mm512_stream_ps(to, (__m512)(v))
+#define STREAM(to, v) _mm512_stream_ps(to, (__m512)(v))
 #define FENCE() _mm_sfence()
 #define ISA dnn_direct_avx512
 #define ISA_NAME "avx512"

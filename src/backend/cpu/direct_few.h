@@ -1,8 +1,8 @@
 /* direct_few.h - sums with few outputs at many positions, for one instruction set; part
  * of direct_kernel.h.
  *
- * Vectors run along the terms of a sum, so that few outputs leave no lanes idle;
- * several positions share the weights they load.
+ * Vectors run along the terms of a sum, so that all lanes are used with few outputs
+ * too; several positions use the same loaded weights.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -26,7 +26,7 @@ INLINE float total(vec v)
     return v[0] + v[1];
 }
 
-/* m and n (positions) are constants in every call. */
+/* n positions; m and n are constants in every call. */
 INLINE void few_tile(const struct dnn_direct_few *f, int64_t first, const int m,
                      const int n)
 {
@@ -41,18 +41,18 @@ INLINE void few_tile(const struct dnn_direct_few *f, int64_t first, const int m,
         const float *x = f->x[part] + first * f->x_step, *w = f->w[part];
 
         for (int64_t k = 0; k < f->len; k += LANES) {
-            reg by[DNN_DIRECT_FEW];
+            reg wv[DNN_DIRECT_FEW];
 
 #pragma GCC unroll 4
             for (int j = 0; j < m; j++)
-                by[j] = *(const vec *)(w + j * f->w_step + k);
+                wv[j] = *(const vec *)(w + j * f->w_step + k);
 #pragma GCC unroll 8
             for (int i = 0; i < n; i++) {
-                vec at = *(const vec *)(x + i * f->x_step + k);
+                vec xv = *(const vec *)(x + i * f->x_step + k);
 
 #pragma GCC unroll 4
                 for (int j = 0; j < m; j++)
-                    sum[i][j] += at * by[j];
+                    sum[i][j] += xv * wv[j];
             }
         }
     }
@@ -71,8 +71,8 @@ INLINE void few_sums(const struct dnn_direct_few *f, const int m, const int n)
     for (; at + n <= f->count; at += n)
         few_tile(f, at, m, n);
     if (at == f->count) return;
-    /* What is left: some of those before once more, which gives the same numbers and
-     * is faster than one by one. */
+    /* The remainder: compute some of the last n positions again. The results are the
+     * same, and it is faster than one by one. */
     if (f->count >= n)
         few_tile(f, f->count - n, m, n);
     else

@@ -2,9 +2,9 @@
  *
  * Included once by each of direct_plain.c, direct_avx2.c and direct_avx512.c, which
  * define LANES (floats in a vector), TILE_ROWS (rows of a tile two vectors wide: 6
- * or 12), TARGET (the attribute of the functions), PAST (a non-temporal store),
+ * or 12), TARGET (the attribute of the functions), STREAM (a non-temporal store),
  * FENCE (after the last of them), ISA (the name of the table) and ISA_NAME. The code
- * is the same for all, so that any machine tests everything but the width.
+ * is the same for all instruction sets, so that a test on any machine covers it.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -16,8 +16,8 @@
 
 enum { ROWS1 = 12 };
 
-/* rows, vecs and spread are constants in every call: the loops over them
- * vanish and sum lives in registers. */
+/* rows, vecs and spread are constants in every call: the loops are unrolled and sum
+ * stays in registers. */
 INLINE void sum_tile(const struct dnn_direct_tile *t, const int rows, const int vecs,
                      const bool spread)
 {
@@ -92,7 +92,7 @@ static TARGET void tile(const struct dnn_direct_tile *t)
         tile_1(t);
 }
 
-/* Four rows at a time, so that additions need not wait for each other. */
+/* Four rows at a time with separate sums, to hide the latency of additions. */
 static TARGET void columns(const float *y, int64_t n, int64_t m, int64_t pitch,
                            float *sum)
 {
@@ -141,7 +141,7 @@ const struct dnn_direct_isa ISA = {
     .few = few,
     .narrow = narrow,
     .taps = taps,
-    .apart = narrow_apart,
+    .deinterleave = narrow_deinterleave,
     .stream = {add_rows, dots, across, outer, fence},
     .columns = columns
 };

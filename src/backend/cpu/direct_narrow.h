@@ -1,18 +1,19 @@
 /* direct_narrow.h - a row of a convolution with few channels, for one instruction set;
  * part of direct_kernel.h.
  *
- * Vectors run along the positions of a row, so that few channels leave no lanes
- * idle: the input is read channel by channel, and results are interleaved when they
- * are stored.
+ * Vectors run along the positions of a row, so that all lanes are used with few
+ * channels too: the input is read channel by channel, and results are interleaved when
+ * they are stored.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
 
 typedef float quad __attribute__((vector_size(16), aligned(4), may_alias));
-typedef int32_t whole __attribute__((vector_size(4 * LANES)));
+typedef int32_t ivec __attribute__((vector_size(4 * LANES)));
 
-/* The low (high) halves of each quad of two vectors, in turns: single floats, pairs. */
+/* Interleave the low (high) halves of each quad of two vectors: by single floats (_1),
+ * by pairs (_2). */
 #if LANES == 16
 #define LOW_1(a, b)                                                                    \
     __builtin_shufflevector(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28,    \
@@ -38,9 +39,8 @@ typedef int32_t whole __attribute__((vector_size(4 * LANES)));
 #define HIGH_2(a, b) __builtin_shufflevector(a, b, 2, 3, 6, 7)
 #endif
 
-/* Quad i of each of four vectors becomes column i of each: 4 x 4 blocks change their
- * sides, LANES / 4 of them at a time. */
-INLINE void turn(const reg from[4], reg to[4])
+/* Transpose LANES / 4 blocks of 4 x 4: block q is quad q of the four vectors. */
+INLINE void transpose_4x4(const reg from[4], reg to[4])
 {
     vec a = LOW_1(from[0], from[1]), b = LOW_1(from[2], from[3]);
     vec c = HIGH_1(from[0], from[1]), d = HIGH_1(from[2], from[3]);
@@ -51,7 +51,7 @@ INLINE void turn(const reg from[4], reg to[4])
     to[3] = HIGH_2(c, d);
 }
 
-/* A quad from each of LANES / 4 places. */
+/* Load LANES / 4 quads, step apart. */
 INLINE vec quads(const float *at, int64_t step)
 {
 #if LANES == 4
@@ -72,7 +72,7 @@ INLINE vec quads(const float *at, int64_t step)
 #endif
 }
 
-/* LANES positions of four channels. */
+/* Deinterleave LANES positions of four channels. */
 INLINE void narrow_four(const float *x, int64_t x_step, float *to, int64_t to_step)
 {
     reg in[4], out[4];
@@ -80,19 +80,19 @@ INLINE void narrow_four(const float *x, int64_t x_step, float *to, int64_t to_st
 #pragma GCC unroll 4
     for (int j = 0; j < 4; j++)
         in[j] = quads(x + j * x_step, 4 * x_step);
-    turn(in, out);
+    transpose_4x4(in, out);
 #pragma GCC unroll 4
     for (int j = 0; j < 4; j++)
         *(vec *)(to + j * to_step) = out[j];
 }
 
-/* to[k * to_step + i] = x[i * x_step + k]: channels that are apart. */
-static TARGET void narrow_apart(const float *x, int64_t x_step, int64_t count,
-                                int64_t c, float *to, int64_t to_step)
+/* to[k * to_step + i] = x[i * x_step + k]: deinterleave the channels. */
+static TARGET void narrow_deinterleave(const float *x, int64_t x_step, int64_t count,
+                                       int64_t c, float *to, int64_t to_step)
 {
     int64_t k = 0, last = count - LANES;
 
-    /* What is left in the end: some of those before once more. */
+    /* The last vector overlaps the one before it. */
     for (; last >= 0 && k + 4 <= c; k += 4) {
         for (int64_t i = 0; i < last; i += LANES)
             narrow_four(x + i * x_step + k, x_step, to + k * to_step + i, to_step);
@@ -103,13 +103,13 @@ static TARGET void narrow_apart(const float *x, int64_t x_step, int64_t count,
             to[k * to_step + i] = x[i * x_step + k];
 }
 
-/* count (up to LANES) positions of four channels. */
-INLINE void narrow_put_4(vec a, vec b, vec c, vec d, float *y, int64_t y_step,
-                         int64_t count)
+/* Store count (up to LANES) positions of four channels. */
+INLINE void narrow_store_4(vec a, vec b, vec c, vec d, float *y, int64_t y_step,
+                           int64_t count)
 {
     reg from[4] = {a, b, c, d}, to[4];
 
-    turn(from, to);
+    transpose_4x4(from, to);
 #pragma GCC unroll 4
     for (int q = 0; q < LANES / 4; q++)
 #pragma GCC unroll 4
@@ -118,29 +118,29 @@ INLINE void narrow_put_4(vec a, vec b, vec c, vec d, float *y, int64_t y_step,
                 *(quad *)(y + (4 * q + i) * y_step) = ((const quad *)&to[i])[q];
 }
 
-/* count (up to LANES) positions of one channel. */
-INLINE void narrow_put_1(vec v, float *y, int64_t y_step, int64_t count)
+/* Store count (up to LANES) positions of one channel. */
+INLINE void narrow_store_1(vec v, float *y, int64_t y_step, int64_t count)
 {
-    float all[LANES];
+    float lanes[LANES];
 
     if (y_step == 1 && count == LANES) {
         *(vec *)y = v;
         return;
     }
-    *(vec *)all = v;
+    *(vec *)lanes = v;
     for (int64_t i = 0; i < count; i++)
-        y[i * y_step] = all[i];
+        y[i * y_step] = lanes[i];
 }
 
 INLINE vec narrow_relu(vec y, float alpha)
 {
-    whole below = y < 0.0f;
+    ivec below = y < 0.0f;
 
-    return (vec)(((whole)(y * alpha) & below) | ((whole)y & ~below));
+    return (vec)(((ivec)(y * alpha) & below) | ((ivec)y & ~below));
 }
 
-/* Results first ... first + m - 1 of the positions from at on: m and n (vectors of
- * positions) are constants in every call. */
+/* Results first ... first + m - 1 of n vectors of positions, from position at on; m and
+ * n are constants in every call. */
 INLINE void narrow_tile(const struct dnn_direct_narrow *f, int64_t first, int64_t at,
                         const int m, const int n)
 {
@@ -155,9 +155,9 @@ INLINE void narrow_tile(const struct dnn_direct_narrow *f, int64_t first, int64_
         for (int j = 0; j < m; j++)
             sum[i][j] = (vec){0} + (f->bias == NULL ? 0 : f->bias[first + j]);
     for (int64_t r = 0; r < f->rows; r++) {
-        const float *by = w + f->row[r] * terms * m, *x = f->x[r] + at;
+        const float *wp = w + f->row[r] * terms * m, *x = f->x[r] + at;
 
-        for (int64_t k = 0; k < terms; k++, by += m) {
+        for (int64_t k = 0; k < terms; k++, wp += m) {
             const vec *from = (const vec *)(x + off[k]);
             reg in[6];
 
@@ -168,7 +168,7 @@ INLINE void narrow_tile(const struct dnn_direct_narrow *f, int64_t first, int64_
             for (int j = 0; j < m; j++)
 #pragma GCC unroll 6
                 for (int i = 0; i < n; i++)
-                    sum[i][j] += by[j] * in[i];
+                    sum[i][j] += wp[j] * in[i];
         }
     }
     float *y = f->y + at * f->y_step + first;
@@ -181,28 +181,28 @@ INLINE void narrow_tile(const struct dnn_direct_narrow *f, int64_t first, int64_
         for (int j = 0; j < m; j++)
             if (f->relu) sum[i][j] = narrow_relu(sum[i][j], f->alpha);
         if (m == 4) {
-            narrow_put_4(sum[i][0], sum[i][1], sum[i][2], sum[i][3], y, f->y_step,
-                         count);
+            narrow_store_4(sum[i][0], sum[i][1], sum[i][2], sum[i][3], y, f->y_step,
+                           count);
             continue;
         }
 #pragma GCC unroll 4
         for (int j = 0; j < m; j++)
-            narrow_put_1(sum[i][j], y + j, f->y_step, count);
+            narrow_store_1(sum[i][j], y + j, f->y_step, count);
     }
 }
 
-/* All positions, in tiles of up to most vectors. */
+/* All positions, in tiles of at most max vectors. */
 INLINE void narrow_sums(const struct dnn_direct_narrow *f, int64_t first, const int m,
-                        const unsigned most)
+                        const unsigned max)
 {
     unsigned vecs = (unsigned)(f->count + LANES - 1) / LANES, n;
     int64_t at = 0;
 
-    /* Even ones: a small tile waits for its own sums. */
-    for (unsigned tiles = (vecs + most - 1) / most; tiles > 0; tiles--) {
+    /* Of similar size: a small tile is limited by the latency of its sums. */
+    for (unsigned tiles = (vecs + max - 1) / max; tiles > 0; tiles--) {
         n = (vecs + tiles - 1) / tiles;
 #pragma GCC unroll 6
-        for (unsigned k = 1; k <= most; k++)
+        for (unsigned k = 1; k <= max; k++)
             if (n == k) narrow_tile(f, first, at, m, (int)k);
         at += n * LANES;
         vecs -= n;

@@ -20,18 +20,18 @@ INLINE void taps_tile(const struct dnn_direct_narrow_weights *t, const int taps,
         const float *x = t->x + r * t->x_row, *y = t->y + r * t->y_row;
 
         for (int64_t i = 0; i < t->count; i += LANES) {
-            reg by[DNN_DIRECT_TAPS_M];
+            reg yv[DNN_DIRECT_TAPS_M];
 
 #pragma GCC unroll 4
             for (int j = 0; j < m; j++)
-                by[j] = *(const vec *)(y + j * t->y_step + i);
+                yv[j] = *(const vec *)(y + j * t->y_step + i);
 #pragma GCC unroll 3
             for (int k = 0; k < taps; k++) {
-                vec at = *(const vec *)(x + k * t->x_step + i);
+                vec xv = *(const vec *)(x + k * t->x_step + i);
 
 #pragma GCC unroll 4
                 for (int j = 0; j < m; j++)
-                    s[k][j] += at * by[j];
+                    s[k][j] += xv * yv[j];
             }
         }
     }

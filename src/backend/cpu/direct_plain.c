@@ -7,7 +7,7 @@
 #define LANES 4
 #define TILE_ROWS 6
 #define TARGET
-#define PAST(to, v) (*(vec *)(to) = (v))
+#define STREAM(to, v) (*(vec *)(to) = (v))
 #define FENCE() ((void)0)
 #define ISA dnn_direct_plain
 #define ISA_NAME "plain"

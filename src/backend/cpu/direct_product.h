@@ -5,14 +5,14 @@
  * Copyright the dnn-toolkit authors
  */
 
-/* By value: sums whose address is taken would not stay in registers. */
+/* Vectors are passed by value: sums whose address is taken do not stay in registers. */
 static TARGET void store_some(float *to, vec first, vec second, int64_t cols)
 {
-    float all[2 * LANES];
+    float lanes[2 * LANES];
 
-    *(vec *)all = first;
-    *(vec *)(all + LANES) = second;
-    memcpy(to, all, (size_t)cols * sizeof *to);
+    *(vec *)lanes = first;
+    *(vec *)(lanes + LANES) = second;
+    memcpy(to, lanes, (size_t)cols * sizeof *to);
 }
 
 /* rows and vecs are constants in every call. */

@@ -57,7 +57,7 @@ INLINE void add_chunk(const float *x, int64_t rows, const float *w, int64_t ldw,
 static TARGET void add_rows(const float *x, int64_t rows, const float *w, int64_t ldw,
                             int depth, int64_t cols, float *sum)
 {
-    float last[DNN_DIRECT_DEEP * CHUNK] = {0};
+    float last[DNN_DIRECT_DEPTH * CHUNK] = {0};
 
     for (; cols >= CHUNK; cols -= CHUNK, w += CHUNK, sum += rows * CHUNK)
         add_chunk(x, rows, w, ldw, depth, sum);
@@ -81,29 +81,29 @@ INLINE void dots_tile(const float *y, int64_t ldy, const float *w, int64_t ldw,
         for (int k = 0; k < n; k++)
             s[r][k] = (vec){0};
     for (; i + LANES <= cols; i += LANES) {
-        reg by[DNN_DIRECT_DOTS];
+        reg wv[DNN_DIRECT_DOTS];
 
 #pragma GCC unroll 3
         for (int k = 0; k < n; k++)
-            by[k] = *(const vec *)(w + k * ldw + i);
+            wv[k] = *(const vec *)(w + k * ldw + i);
 #pragma GCC unroll 4
         for (int r = 0; r < rows; r++) {
-            vec at = *(const vec *)(y + r * ldy + i);
+            vec yv = *(const vec *)(y + r * ldy + i);
 
 #pragma GCC unroll 3
             for (int k = 0; k < n; k++)
-                s[r][k] += at * by[k];
+                s[r][k] += yv * wv[k];
         }
     }
 #pragma GCC unroll 4
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 3
         for (int k = 0; k < n; k++) {
-            float all = total(s[r][k]);
+            float sum = total(s[r][k]);
 
             for (int64_t j = i; j < cols; j++)
-                all += y[r * ldy + j] * w[k * ldw + j];
-            to[r * ld_to + k] += all;
+                sum += y[r * ldy + j] * w[k * ldw + j];
+            to[r * ld_to + k] += sum;
         }
 }
 
@@ -127,7 +127,7 @@ static TARGET void dots(const float *y, int64_t ldy, int rows, const float *w,
     }
 }
 
-/* n and vectors, 1 or 2, are constants in every call. */
+/* n, and vectors (1 or 2), are constants in every call. */
 INLINE void across_tile(const float *w, int64_t ldw, const float *y, int64_t rows,
                         int64_t cols, float *to, const int n, const int vectors)
 {
@@ -189,7 +189,7 @@ INLINE void outer_tile(const float *x, int64_t rows, const float *y,
 }
 
 INLINE void outer_rows(const float *x, int64_t rows, const float *y, int64_t cols,
-                       float *w, int64_t ldw, bool past, const int n)
+                       float *w, int64_t ldw, bool stream, const int n)
 {
     reg s[DNN_DIRECT_ROWS][2];
 
@@ -201,9 +201,9 @@ INLINE void outer_rows(const float *x, int64_t rows, const float *y, int64_t col
 
             if (cols < CHUNK) {
                 store_some(to, s[k][0], s[k][1], cols);
-            } else if (past) {
-                PAST(to, s[k][0]);
-                PAST(to + LANES, s[k][1]);
+            } else if (stream) {
+                STREAM(to, s[k][0]);
+                STREAM(to + LANES, s[k][1]);
             } else {
                 *(vec *)to = s[k][0];
                 *(vec *)(to + LANES) = s[k][1];
@@ -214,18 +214,18 @@ INLINE void outer_rows(const float *x, int64_t rows, const float *y, int64_t col
 
 #define OUTER_ROWS(n)                                                                  \
     case n:                                                                            \
-        outer_rows(near, rows, y, cols, w, ldw, past, n);                              \
+        outer_rows(buf, rows, y, cols, w, ldw, stream, n);                             \
         break;
 
 static TARGET void outer(const float *x, int64_t ldx, int64_t rows, const float *y,
-                         int k, int64_t cols, float *w, int64_t ldw, bool past)
+                         int k, int64_t cols, float *w, int64_t ldw, bool stream)
 {
-    /* Rows of x may be a power of two apart, which causes cache conflicts. */
-    float near[DNN_DIRECT_MOST * DNN_DIRECT_ROWS];
+    /* Copied: rows of x may be a power of two apart, which causes cache conflicts. */
+    float buf[DNN_DIRECT_MAX_ROWS * DNN_DIRECT_ROWS];
 
     for (int64_t r = 0; r < rows; r++)
         for (int i = 0; i < DNN_DIRECT_ROWS; i++)
-            near[r * DNN_DIRECT_ROWS + i] = i < k ? x[r * ldx + i] : 0;
+            buf[r * DNN_DIRECT_ROWS + i] = i < k ? x[r * ldx + i] : 0;
     switch (k) {
         FOR_FEWER_ROWS(OUTER_ROWS)
         OUTER_ROWS(DNN_DIRECT_ROWS)

@@ -8,20 +8,20 @@
 #include <omp.h>
 #include <string.h>
 
-struct job {
+struct task {
     struct dnn_direct_plan p;
     const float *unpadded, *a, *b, *dy;
     float *dw, *db, *work;
 };
 
-/* A block of output positions, and the input it reads. */
+/* A block of output positions, and the region of the input it reads. */
 struct block {
     int64_t n, from[3], to[3];
-    int64_t lo[3], size[3]; /* of the input */
+    int64_t lo[3], size[3]; /* start and extents of the region */
     float *pack_a, *pack_b;
 };
 
-/* ---- before: the padded copy and where the taps are in it ---- */
+/* ---- first: the padded copy, and the offsets of the taps in it ---- */
 
 static void copy_row(float *to, const float *from, int64_t count, int64_t c,
                      int64_t pitch)
@@ -35,7 +35,7 @@ static void copy_row(float *to, const float *from, int64_t count, int64_t c,
 }
 
 /* One padded plane (of n * padded[0]). */
-static void pad_plane(const struct job *j, int64_t plane)
+static void pad_plane(const struct task *j, int64_t plane)
 {
     const struct dnn_direct_conv *v = &j->p.from;
     const int64_t *size = j->p.padded;
@@ -57,7 +57,7 @@ static void pad_plane(const struct job *j, int64_t plane)
     }
 }
 
-static void list_offsets(const struct job *j)
+static void list_offsets(const struct task *j)
 {
     const struct dnn_direct_conv *v = &j->p.from;
     int64_t *off = (int64_t *)(void *)(j->work + j->p.off_at);
@@ -74,9 +74,9 @@ static void list_offsets(const struct job *j)
                         c;
 }
 
-/* ---- a block: copies in the order the tiles read them ---- */
+/* ---- a block: packed in the order in which tiles read it ---- */
 
-static struct block block_at(const struct job *j, int64_t index, float *pack)
+static struct block block_at(const struct task *j, int64_t index, float *pack)
 {
     const struct dnn_direct_plan *p = &j->p;
     struct block k = {.pack_a = pack, .pack_b = pack + p->pack_b_at};
@@ -94,7 +94,7 @@ static struct block block_at(const struct job *j, int64_t index, float *pack)
     return k;
 }
 
-/* Gather count pieces of some floats that are apart. */
+/* Gather count pieces of `floats` floats; from one to the next it is `apart` floats. */
 static inline __attribute__((always_inline)) void
 gather_exact(float *to, const float *from, int64_t count, int64_t apart, int64_t floats)
 {
@@ -115,8 +115,8 @@ static void gather_padded(float *to, const float *from, int64_t count, int64_t a
         gather_exact(to, from, count, apart, size);                                    \
         break
 
-/* The same with zeros up to piece. Common sizes are constants for the compiler: a
- * copy is a few moves. */
+/* The same, with each piece padded with zeros to piece floats. Common sizes are
+ * compile-time constants: a copy then is a few moves. */
 static void gather(float *to, const float *from, int64_t count, int64_t apart,
                    int64_t floats, int64_t piece)
 {
@@ -137,7 +137,7 @@ static void gather(float *to, const float *from, int64_t count, int64_t apart,
     }
 }
 
-static void pack_a(const struct job *j, const struct block *k)
+static void pack_a(const struct task *j, const struct block *k)
 {
     const struct dnn_direct_conv *v = &j->p.conv;
     int64_t tiles = j->p.row_tiles[j->p.wide > 0 ? 2 : 1];
@@ -160,8 +160,8 @@ static void pack_a(const struct job *j, const struct block *k)
         }
 }
 
-/* The column tiles from first to last. */
-static void pack_b(const struct job *j, const struct block *k, int64_t first,
+/* Column tiles first to last, inclusive. */
+static void pack_b(const struct task *j, const struct block *k, int64_t first,
                    int64_t last)
 {
     const struct dnn_direct_conv *v = &j->p.conv;
@@ -189,10 +189,10 @@ static void pack_b(const struct job *j, const struct block *k, int64_t first,
 
 /* ---- a block: its tiles ---- */
 
-/* Which positions a tap has in the block, as counts and steps; *at_a and *at_b are
- * the first of them in the whole arrays or in the packed block. */
-static void aim(const struct job *j, const struct block *k, int64_t tap,
-                struct dnn_direct_tile *t, int64_t *at_a, int64_t *at_b)
+/* Set counts and steps of the positions that a tap has in the block; *at_a and *at_b
+ * become the first position, in the arrays or in the packed block. */
+static void find_positions(const struct task *j, const struct block *k, int64_t tap,
+                           struct dnn_direct_tile *t, int64_t *at_a, int64_t *at_b)
 {
     const struct dnn_direct_conv *v = &j->p.conv;
     int64_t index[3] = {tap / (v->kernel[1] * v->kernel[2]),
@@ -218,8 +218,8 @@ static void aim(const struct job *j, const struct block *k, int64_t tap,
     if (t->count[0] == 0 || t->count[1] == 0 || t->count[2] == 0) t->count[0] = 0;
 }
 
-/* Row tile r of a tap and column tile c; where: the result of aim(). */
-static void run_tile(const struct job *j, const struct block *k,
+/* Row tile r of a tap and column tile c; where: at_a and at_b of find_positions(). */
+static void run_tile(const struct task *j, const struct block *k,
                      struct dnn_direct_tile t, const int64_t where[2], int64_t r,
                      int64_t c)
 {
@@ -253,7 +253,7 @@ static void run_tile(const struct job *j, const struct block *k,
 }
 
 /* Items are ordered by column tile, then tap, then row tile. */
-static void run_items(const struct job *j, const struct block *k, float *d,
+static void run_items(const struct task *j, const struct block *k, float *d,
                       int64_t item, int64_t end, bool first)
 {
     const struct dnn_direct_plan *p = &j->p;
@@ -265,7 +265,7 @@ static void run_items(const struct job *j, const struct block *k, float *d,
         int64_t tap = index / of % p->taps, r = index % of, where[2];
         int64_t col = item < wides ? index / of / p->taps : p->wide;
 
-        aim(j, k, tap, &t, &where[0], &where[1]);
+        find_positions(j, k, tap, &t, &where[0], &where[1]);
         t.d = d + tap * p->rows * p->cols;
         for (; r < of && item < end; r++, item++)
             run_tile(j, k, t, where, r, col);
@@ -279,7 +279,7 @@ static int64_t column_of(const struct dnn_direct_plan *p, int64_t item)
     return col < p->wide ? col : p->wide;
 }
 
-static void sum_bias(const struct job *j, const struct block *k, float *sum)
+static void sum_bias(const struct task *j, const struct block *k, float *sum)
 {
     const struct dnn_direct_conv *v = &j->p.conv;
 
@@ -292,8 +292,9 @@ static void sum_bias(const struct job *j, const struct block *k, float *sum)
                 k->to[2] - k->from[2], v->m, v->m, sum);
 }
 
-/* When the sides are swapped dy is a: its positions are not the blocks'. */
-static void sum_bias_swapped(const struct job *j, int64_t from, int64_t to, float *sum)
+/* With swapped sides dy is a, and blocks are not over its positions: sum them
+ * separately. */
+static void sum_bias_swapped(const struct task *j, int64_t from, int64_t to, float *sum)
 {
     const struct dnn_direct_conv *v = &j->p.from;
 
@@ -303,7 +304,7 @@ static void sum_bias_swapped(const struct job *j, int64_t from, int64_t to, floa
 }
 
 /* The work of member t of the team. */
-static void run_member(const struct job *j, int t)
+static void run_member(const struct task *j, int t)
 {
     const struct dnn_direct_plan *p = &j->p;
     int tb = t / p->over_items, ti = t % p->over_items;
@@ -337,9 +338,9 @@ static void run_member(const struct job *j, int t)
     }
 }
 
-/* ---- after: the private sums together, always in the same order ---- */
+/* ---- last: add the private sums, always in the same order ---- */
 
-static void add_row(const struct job *j, int64_t row)
+static void add_row(const struct task *j, int64_t row)
 {
     const struct dnn_direct_plan *p = &j->p;
     int64_t size = (p->size + 15) / 16 * 16, m = p->conv.m;
@@ -352,14 +353,14 @@ static void add_row(const struct job *j, int64_t row)
         memcpy(j->dw + row * m, d, (size_t)m * sizeof *d);
         return;
     }
-    /* Rows are (tap, output), taps backwards; columns are inputs. */
+    /* Rows are (tap, output), taps in reverse order; columns are inputs. */
     int64_t outputs = p->conv.c, taps = p->rows / outputs;
     float *to = j->dw + (taps - 1 - row / outputs) * m * outputs + row % outputs;
     for (int64_t c = 0; c < m; c++)
         to[c * outputs] = d[c];
 }
 
-static void add_bias(const struct job *j)
+static void add_bias(const struct task *j)
 {
     int64_t outputs = j->p.swap ? j->p.conv.c : j->p.conv.m;
     const float *bias = j->work + j->p.bias_at;
@@ -370,9 +371,10 @@ static void add_bias(const struct job *j)
             j->db[i] += bias[t * ((outputs + 15) / 16 * 16) + i];
 }
 
-/* One thread's work, with as few barriers as possible; members are dealt out, so
- * that a smaller team than asked for gives the same result. */
-static void run_thread(const struct job *j, int self, int threads)
+/* One thread's work, with as few barriers as possible. Work is planned for a number of
+ * members, which are distributed to the threads: a team that is smaller than requested
+ * gives the same result. */
+static void run_thread(const struct task *j, int self, int threads)
 {
     const struct dnn_direct_plan *p = &j->p;
     int64_t planes = p->pad ? p->from.n * p->padded[0] : 0;
@@ -398,7 +400,7 @@ static void run_thread(const struct job *j, int self, int threads)
 void dnn_direct_weights(const struct dnn_direct_conv *conv, const float *x,
                         const float *dy, float *dw, float *db, void *work, int threads)
 {
-    struct job j = {.p = dnn_direct_plan(conv, threads), .dy = dy, .dw = dw, .db = db};
+    struct task j = {.p = dnn_direct_plan(conv, threads), .dy = dy, .dw = dw, .db = db};
 
     j.work = (float *)(void *)(((uintptr_t)work + 63) & ~(uintptr_t)63);
     j.unpadded = j.p.swap ? dy : x;

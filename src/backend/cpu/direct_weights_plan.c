@@ -1,4 +1,4 @@
-/* direct_weights_plan.c - how the gradient of the weights is cut into blocks and
+/* direct_weights_plan.c - how the gradient of the weights is split into blocks and
  * tiles.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -9,13 +9,13 @@
 #include <string.h>
 
 enum {
-    POSITIONS = 1024, /* of a block: pays for fetching a tile's sums           */
-    LEAST = 256,      /* as few when there are more threads than blocks        */
-    CACHED = 1 << 16, /* floats of a block that are read again and again       */
-    FEW = 5,          /* channels too few to fill a tile's rows                */
-    NARROW = 4,       /* outputs so few that they are better broadcast         */
-    FAR = 32,         /* channels above which strides hurt the L1 cache   */
-    OFTEN = 16,       /* reads after which a copy has paid off */
+    BLOCK_POSITIONS = 1024, /* of a block: enough to amortize loading a tile's sums */
+    MIN_POSITIONS = 256,    /* minimum, if there are more threads than blocks       */
+    CACHE_FLOATS = 1 << 16, /* floats of a block that stay in the cache             */
+    FEW_CHANNELS = 5,       /* as few channels do not fill the rows of a tile       */
+    FEW_OUTPUTS = 4,        /* as few outputs are better broadcast                  */
+    MANY_CHANNELS = 32,     /* with more channels the strides hurt the L1 cache     */
+    MIN_READS = 16,         /* number of reads for which a copy pays off            */
 };
 
 static int64_t volume(const int64_t *v)
@@ -23,7 +23,7 @@ static int64_t volume(const int64_t *v)
     return v[0] * v[1] * v[2];
 }
 
-/* Input positions from the first to the last that count outputs read. */
+/* Number of input positions from the first to the last that count outputs read. */
 static int64_t span(const struct dnn_direct_conv *v, int i, int64_t count)
 {
     return (count - 1) * v->stride[i] + (v->kernel[i] - 1) * v->dilation[i] + 1;
@@ -51,8 +51,8 @@ void dnn_direct_reach(const struct dnn_direct_conv *v, int i, int64_t from, int6
     *hi = end < *lo ? *lo : dnn_min64(end, v->in[i]);
 }
 
-/* With one output, or few, dy takes the place of x: dw[k] sums x[i] * dy[i - k],
- * a convolution's gradient too, with the taps in reverse. */
+/* With few outputs, exchange x and dy: dw[k] is the sum of x[i] * dy[i - k], which is
+ * also the gradient of a convolution, with the taps in reverse order. */
 static void swap_sides(struct dnn_direct_conv *v)
 {
     struct dnn_direct_conv old = *v;
@@ -72,8 +72,8 @@ static bool is_plain(const struct dnn_direct_conv *v, int i)
            v->in[i] == v->out[i];
 }
 
-/* Axes without a kernel are merged with their neighbour, so that 2D and 1D batches
- * and 1x1 kernels have long axes. */
+/* Merge axes without a kernel with their neighbour, so that 2D and 1D batches and 1x1
+ * kernels have long axes. */
 static void fold(struct dnn_direct_conv *v)
 {
     if (is_plain(v, 0)) {
@@ -89,7 +89,7 @@ static void fold(struct dnn_direct_conv *v)
     }
 }
 
-/* All taps become rows of one, over a copy of the input padded with zeros. */
+/* Make all taps rows of one tap, over a copy of the input padded with zeros. */
 static void spread_taps(struct dnn_direct_plan *p)
 {
     struct dnn_direct_conv *v = &p->conv;
@@ -111,14 +111,16 @@ static void spread_taps(struct dnn_direct_plan *p)
     v->pitch = v->c;
 }
 
-/* Blocks of some thousand positions: part of a long row, else rows, else planes;
- * smaller ones to stay in a core's cache and to give every thread a few. */
+/* Blocks of about BLOCK_POSITIONS positions: part of a long row, else rows, else
+ * planes; smaller, so that a block stays in the cache of a core and every thread has
+ * several. */
 static void cut_blocks(struct dnn_direct_plan *p, int threads)
 {
-    int64_t all = p->conv.n * volume(p->conv.out), left = POSITIONS;
+    int64_t all = p->conv.n * volume(p->conv.out), left = BLOCK_POSITIONS;
     int64_t each = volume(p->conv.stride) * p->conv.c + p->conv.m;
 
-    while (left > LEAST && (all / left < 4 * (int64_t)threads || left * each > CACHED))
+    while (left > MIN_POSITIONS &&
+           (all / left < 4 * (int64_t)threads || left * each > CACHE_FLOATS))
         left /= 2;
     p->blocks = p->conv.n;
     for (int i = 2; i >= 0; i--) {
@@ -143,17 +145,19 @@ static void cut_tiles(struct dnn_direct_plan *p)
     p->col_tiles = (p->cols + 2 * lanes - 1) / (2 * lanes);
     for (int v = 1; v <= 2; v++)
         p->row_tiles[v] = (p->rows + p->isa->rows[v] - 1) / p->isa->rows[v];
-    p->pack_a = !p->spread && p->conv.c > FAR && p->taps * p->col_tiles >= OFTEN;
-    p->pack_b =
-        p->cols != p->conv.m || (p->conv.m > FAR && p->taps * p->row_tiles[2] >= OFTEN);
-    /* Packed rows lie in the order of the tiles: one order for all. */
+    p->pack_a =
+        !p->spread && p->conv.c > MANY_CHANNELS && p->taps * p->col_tiles >= MIN_READS;
+    p->pack_b = p->cols != p->conv.m ||
+                (p->conv.m > MANY_CHANNELS && p->taps * p->row_tiles[2] >= MIN_READS);
+    /* Rows are packed in the order of the row tiles, which must be the same for all
+     * column tiles. */
     if (p->pack_a && p->wide > 0) p->row_tiles[1] = p->row_tiles[2];
     p->items = p->taps *
                (p->wide * p->row_tiles[2] + (p->col_tiles - p->wide) * p->row_tiles[1]);
 }
 
-/* Cycles, roughly: what the slowest thread computes and copies, and its share of
- * summing the private results. */
+/* Estimated cycles: what the slowest thread computes and copies, and its share of
+ * adding the private sums. */
 static double cost(const struct dnn_direct_plan *p, int64_t over_blocks,
                    int64_t over_items, bool in_place)
 {
@@ -173,25 +177,25 @@ static double cost(const struct dnn_direct_plan *p, int64_t over_blocks,
     return sums + packs + total / (double)(over_blocks * over_items);
 }
 
-static void share_out(struct dnn_direct_plan *p, int threads)
+static void split_threads(struct dnn_direct_plan *p, int threads)
 {
     bool in_place = p->cols == p->conv.m && !p->swap;
     double best = -1;
 
     for (int64_t blocks = 1; blocks <= dnn_min64(threads, p->blocks); blocks++) {
         int64_t items = dnn_min64(threads / blocks, p->items);
-        double now = cost(p, blocks, items, in_place);
+        double cycles = cost(p, blocks, items, in_place);
 
-        if (best >= 0 && now >= best) continue;
-        best = now;
+        if (best >= 0 && cycles >= best) continue;
+        best = cycles;
         p->over_blocks = (int)blocks;
         p->over_items = (int)items;
     }
     p->direct = in_place && p->over_blocks == 1;
 }
 
-/* Offsets in the scratch memory, on separate cache lines. */
-static void place(struct dnn_direct_plan *p)
+/* Set the offsets in the workspace, on separate cache lines. */
+static void set_offsets(struct dnn_direct_plan *p)
 {
     int64_t team = (int64_t)p->over_blocks * p->over_items, region = p->conv.c;
     int64_t at = 0;
@@ -222,21 +226,21 @@ struct dnn_direct_plan dnn_direct_plan(const struct dnn_direct_conv *conv, int t
     for (int i = 0; i < 3; i++)
         if (v->dilation[i] == 0 || v->kernel[i] == 1) v->dilation[i] = 1;
     if (v->pitch == 0) v->pitch = v->c;
-    p.swap = v->m <= NARROW && v->c > FEW && v->pitch == v->c && v->stride[0] == 1 &&
-             v->stride[1] == 1 && v->stride[2] == 1;
+    p.swap = v->m <= FEW_OUTPUTS && v->c > FEW_CHANNELS && v->pitch == v->c &&
+             v->stride[0] == 1 && v->stride[1] == 1 && v->stride[2] == 1;
     if (p.swap) swap_sides(v);
-    p.isa = dnn_direct_filled(v->m);
+    p.isa = dnn_direct_find_for(v->m);
     fold(v);
     p.from = *v;
     p.taps = volume(v->kernel);
     p.rows = v->c;
-    p.spread = v->c <= FEW;
+    p.spread = v->c <= FEW_CHANNELS;
     if (p.spread) spread_taps(&p);
     cut_tiles(&p);
     if (threads < 1) threads = 1;
     cut_blocks(&p, threads);
-    share_out(&p, threads);
-    place(&p);
+    split_threads(&p, threads);
+    set_offsets(&p);
     return p;
 }
 
@@ -244,5 +248,5 @@ size_t dnn_direct_weights_work(const struct dnn_direct_conv *conv, int threads)
 {
     struct dnn_direct_plan p = dnn_direct_plan(conv, threads);
 
-    return (size_t)p.total * sizeof(float) + 64; /* 64: to begin on a cache line */
+    return (size_t)p.total * sizeof(float) + 64; /* 64: to align to a cache line */
 }

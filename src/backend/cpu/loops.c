@@ -1,5 +1,5 @@
-/* loops.c - the plain loops of the ref backend as the last resort: they run what no
- * kernel supports, slowly, and --explain shows it.
+/* loops.c - the plain, slow loops of the ref backend, for steps without another kernel.
+ * The output of --explain contains them.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

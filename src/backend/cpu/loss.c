@@ -21,7 +21,7 @@ static size_t sums_work(const struct dnn_step *step, int threads)
     return rows_sums_bytes(threads);
 }
 
-/* Part p of all rows; contiguous rows are joined to one. */
+/* Part p of all rows; contiguous rows are joined to a single one. */
 static struct rows_box part_of(const struct cpu_array *x, const struct cpu_array *t,
                                const struct cpu_array *y, int parts, int p)
 {
@@ -66,13 +66,13 @@ static void mse_data(const struct cpu_call *c)
 {
     const struct dnn_rows_isa *isa = dnn_rows_find();
     int parts = rows_parts(c->out[0].count, c->threads);
-    double times = 2 * c->op->attr.loss.scale * rows_number(&c->in[0]);
+    double factor = 2 * c->op->attr.loss.scale * rows_number(&c->in[0]);
 
 #pragma omp parallel for schedule(static, 1) num_threads(parts)
     for (int p = 0; p < parts; p++) {
         struct rows_box b = part_of(&c->in[1], &c->in[2], &c->out[0], parts, p);
 
-        isa->difference(&b, (float)times);
+        isa->difference(&b, (float)factor);
     }
 }
 
@@ -85,17 +85,18 @@ static size_t loss_work(const struct dnn_step *step, int threads)
     return rows_sums_bytes(threads) + (size_t)threads * (size_t)each * sizeof(float);
 }
 
-/* The scale, and the divisor of the mean where it depends on the data. */
+/* The scale of the loss. Input number at, if present, is the sum of the weights and the
+ * number of samples: the former then replaces the latter as the divisor. */
 static double scale(const struct cpu_call *c, int at)
 {
     const double *sums = at < c->op->nin ? c->in[at].mem : NULL;
-    double times = c->op->attr.loss.scale;
+    double factor = c->op->attr.loss.scale;
 
-    if (sums == NULL) return times;
-    return sums[0] == 0 ? 0 : times * sums[1] / sums[0];
+    if (sums == NULL) return factor;
+    return sums[0] == 0 ? 0 : factor * sums[1] / sums[0];
 }
 
-/* Without classes all elements are one long row. */
+/* The array as rows of one element, for losses without class weights. */
 static struct cpu_array flat(const struct cpu_array *a)
 {
     struct cpu_array one = *a;
@@ -105,7 +106,7 @@ static struct cpu_array flat(const struct cpu_array *a)
     return one;
 }
 
-/* Part p of the rows.  y: with the gradient. */
+/* Part p of the rows.  data: with the gradient as output. */
 static struct rows_loss part(const struct cpu_call *c, bool data, int parts, int p)
 {
     const struct dnn_op_loss *l = &c->op->attr.loss;
@@ -155,13 +156,13 @@ static void loss_data(const struct cpu_call *c)
 {
     const struct dnn_rows_isa *isa = dnn_rows_find();
     int parts = rows_parts(c->out[0].count, c->threads);
-    double times = scale(c, 4) * rows_number(&c->in[0]);
+    double factor = scale(c, 4) * rows_number(&c->in[0]);
 
 #pragma omp parallel for schedule(static, 1) num_threads(parts)
     for (int p = 0; p < parts; p++) {
         struct rows_loss k = part(c, true, parts, p);
 
-        k.factor = (float)times;
+        k.factor = (float)factor;
         if (c->op->kind == DNN_OP_POINT)
             isa->point_data(&k);
         else
@@ -169,7 +170,7 @@ static void loss_data(const struct cpu_call *c)
     }
 }
 
-/* ---- what labels weigh ---- */
+/* ---- the sum of the labels' weights ---- */
 
 static void weigh(const struct cpu_call *c)
 {
@@ -188,10 +189,10 @@ static void weigh(const struct cpu_call *c)
 
         dnn_cpu_share(c->in[0].count, parts, p, &first, &last);
         for (int64_t i = first; i < last; i++) {
-            bool counts = label[i] >= 0 && label[i] < end && label[i] != ignore;
+            bool valid = label[i] >= 0 && label[i] < end && label[i] != ignore;
 
-            n += counts;
-            if (counts && w != NULL) sum += (double)w[label[i]];
+            n += valid;
+            if (valid && w != NULL) sum += (double)w[label[i]];
         }
         sums[8 * p] = w == NULL ? (double)n : sum;
     }

@@ -8,12 +8,13 @@
 
 #include "backend/cpu/rows_split.h"
 
-/* Where x is among the operands; its target is behind it. */
+/* Input number of x; the next one is its target. */
 static inline int loss_x(const struct dnn_op *op)
 {
     return op->pass == DNN_FWD ? 0 : 1;
 }
 
+/* Whether targets are labels, one per row, instead of one value per class. */
 static inline bool loss_labels(const struct dnn_tensor *x, const struct dnn_tensor *t)
 {
     return t->shape.ndim < x->shape.ndim;
@@ -28,13 +29,13 @@ static inline bool loss_can(const struct dnn_step *step)
            rows_row(x) <= INT32_MAX;
 }
 
-/* Floats the kernels turn rows in. */
+/* Floats of scratch memory in which the kernels transpose rows. */
 static inline int64_t loss_scratch(int64_t classes)
 {
     return 2 * ROWS_BLOCK * classes;
 }
 
-/* Rows first ... last - 1 of x and its targets, and of y unless that is NULL. */
+/* Rows first ... last - 1 of x and its targets, and of y unless y is NULL. */
 static inline struct rows_loss loss_rows(const struct cpu_array *x,
                                          const struct cpu_array *t,
                                          const struct cpu_array *y, int64_t first,

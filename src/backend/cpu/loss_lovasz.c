@@ -1,5 +1,5 @@
-/* loss_lovasz.c - the Lovasz extension of the Jaccard loss: errors sorted by size, each
- * times what it adds to 1 - IoU.
+/* loss_lovasz.c - the Lovasz extension of the Jaccard loss: errors sorted in descending
+ * order, each times the increase of 1 - IoU it causes.
  *
  * Errors are not negative, so their bit patterns sort like their values: a radix
  * sort in three passes of eleven bits.
@@ -11,14 +11,14 @@
 
 #include <omp.h>
 
-/* One position of a sample: its error, and its row, with a bit for whether its
- * target is the class. */
-struct place {
+/* One position of a sample: the bits of its error; and its row, with the highest bit
+ * set if its target is the class. */
+struct entry {
     uint32_t error, at;
 };
 
-enum { DIGIT = 11, DIGITS = 1 << DIGIT };
-static const uint32_t right = UINT32_C(1) << 31;
+enum { RADIX_BITS = 11, RADIX = 1 << RADIX_BITS };
+static const uint32_t class_bit = UINT32_C(1) << 31;
 
 static int64_t rows_of(const struct dnn_tensor *x)
 {
@@ -35,8 +35,8 @@ static size_t scratch_bytes(int64_t classes, int threads)
     return (size_t)threads * (size_t)loss_scratch(classes) * sizeof(float);
 }
 
-/* Whether each sample has each class, and its loss; two lists of positions for each
- * thread. */
+/* For each sample and class: its loss, and whether the class is present; for each
+ * thread two lists of positions. */
 static size_t work(const struct dnn_step *step, int threads)
 {
     const struct dnn_tensor *x = step->in[0];
@@ -44,7 +44,7 @@ static size_t work(const struct dnn_step *step, int threads)
 
     return scratch_bytes(n, threads) +
            (size_t)(2 * x->shape.dim[0] * n) * sizeof(double) +
-           (size_t)threads * 2 * (size_t)rows_of(x) * sizeof(struct place);
+           (size_t)threads * 2 * (size_t)rows_of(x) * sizeof(struct entry);
 }
 
 static size_t data_work(const struct dnn_step *step, int threads)
@@ -92,23 +92,23 @@ static void probabilities(const struct cpu_call *c)
 
 /* ---- one class of one sample ---- */
 
-/* Largest first; stable. Returns the sorted list. */
-static struct place *sort(struct place *a, struct place *b, int64_t n)
+/* Sort in descending order, stable. Returns the sorted list: a or b. */
+static struct entry *sort(struct entry *a, struct entry *b, int64_t n)
 {
-    for (int shift = 0; shift < 32; shift += DIGIT) {
-        int64_t count[DIGITS] = {0}, at = 0;
+    for (int shift = 0; shift < 32; shift += RADIX_BITS) {
+        int64_t count[RADIX] = {0}, at = 0;
 
         for (int64_t i = 0; i < n; i++)
-            count[a[i].error >> shift & (DIGITS - 1)]++;
-        for (int d = DIGITS - 1; d >= 0; d--) {
-            int64_t here = count[d];
+            count[a[i].error >> shift & (RADIX - 1)]++;
+        for (int d = RADIX - 1; d >= 0; d--) {
+            int64_t size = count[d];
 
             count[d] = at;
-            at += here;
+            at += size;
         }
         for (int64_t i = 0; i < n; i++)
-            b[count[a[i].error >> shift & (DIGITS - 1)]++] = a[i];
-        struct place *swap = a;
+            b[count[a[i].error >> shift & (RADIX - 1)]++] = a[i];
+        struct entry *swap = a;
         a = b;
         b = swap;
     }
@@ -119,12 +119,12 @@ struct class
 {
     const struct cpu_call *c;
     int64_t first, rows; /* of the sample           */
-    int64_t n, j;        /* classes, and which one  */
-    float *p;            /* its first row's class j */
+    int64_t n, j;        /* number of classes; the class */
+    float *p;            /* of the first row, class j    */
     int64_t pitch;
 };
 
-/* -1: ignored, else whether the target is the class. */
+/* 1: the target of a row is the class; 0: it is not; -1: the row is ignored. */
 static int target(const struct class *k, int64_t row)
 {
     const struct cpu_array *t = &k->c->in[1];
@@ -138,65 +138,66 @@ static int target(const struct class *k, int64_t row)
     return label == (k->n == 1 ? 1 : k->j);
 }
 
-static float error_of(const struct class *k, int64_t row, bool is)
+static float error_of(const struct class *k, int64_t row, bool positive)
 {
     float p = k->p[row * k->pitch], e;
 
     if (k->c->op->attr.overlap.source != DNN_HEAD_HINGE)
-        return fabsf((is ? 1.0f : 0.0f) - p);
-    e = is ? 1 - p : 1 + p;
+        return fabsf((positive ? 1.0f : 0.0f) - p);
+    e = positive ? 1 - p : 1 + p;
     return e < 0 ? 0 : e;
 }
 
-static int64_t gather(const struct class *k, struct place *place, double *all)
+static int64_t gather(const struct class *k, struct entry *entry, double *total)
 {
     int64_t n = 0;
 
-    *all = 0;
+    *total = 0;
     for (int64_t r = 0; r < k->rows; r++) {
-        int is = target(k, r);
+        int positive = target(k, r);
 
-        if (is < 0) continue;
-        float e = error_of(k, r, is > 0);
-        memcpy(&place[n].error, &e, sizeof e);
-        place[n++].at = (uint32_t)r | (is > 0 ? right : 0);
-        *all += is;
+        if (positive < 0) continue;
+        float e = error_of(k, r, positive > 0);
+        memcpy(&entry[n].error, &e, sizeof e);
+        entry[n++].at = (uint32_t)r | (positive > 0 ? class_bit : 0);
+        *total += positive;
     }
     return n;
 }
 
-/* The slope of an error in p, where there is an error. */
-static double sign(const struct class *k, float p, bool is)
+/* The derivative in p of a nonzero error. */
+static double sign(const struct class *k, float p, bool positive)
 {
-    if (k->c->op->attr.overlap.source == DNN_HEAD_HINGE) return is ? -1 : 1;
-    return is ? (p > 1 ? 1 : -1) : (p < 0 ? -1 : 1);
+    if (k->c->op->attr.overlap.source == DNN_HEAD_HINGE) return positive ? -1 : 1;
+    return positive ? (p > 1 ? 1 : -1) : (p < 0 ? -1 : 1);
 }
 
-/* Its loss; p becomes the slope.  times: of both. */
-static double lovasz(const struct class *k, struct place *list, double times)
+/* The loss of the class, times a factor; p becomes the gradient, times the same
+ * factor. */
+static double lovasz(const struct class *k, struct entry *list, double factor)
 {
     bool hinge = k->c->op->attr.overlap.source == DNN_HEAD_HINGE;
-    double all, found = 0, before = 0, loss = 0;
-    int64_t n = gather(k, list, &all);
-    struct place *place = sort(list, list + k->rows, n);
+    double total, found = 0, previous = 0, loss = 0;
+    int64_t n = gather(k, list, &total);
+    struct entry *entry = sort(list, list + k->rows, n);
 
     if (n < k->rows)
         for (int64_t r = 0; r < k->rows; r++)
             if (target(k, r) < 0) k->p[r * k->pitch] = 0;
     for (int64_t i = 0; i < n; i++) {
-        bool is = (place[i].at & right) != 0;
-        float e, *p = &k->p[(int64_t)(place[i].at & ~right) * k->pitch];
+        bool positive = (entry[i].at & class_bit) != 0;
+        float e, *p = &k->p[(int64_t)(entry[i].at & ~class_bit) * k->pitch];
 
-        memcpy(&e, &place[i].error, sizeof e);
-        found += is;
-        double here = 1 - (all - found) / (all + (double)(i + 1) - found);
-        double step = here - before;
+        memcpy(&e, &entry[i].error, sizeof e);
+        found += positive;
+        double jaccard = 1 - (total - found) / (total + (double)(i + 1) - found);
+        double increase = jaccard - previous;
 
-        before = here;
-        loss += (double)e * step;
-        *p = hinge && e <= 0 ? 0 : (float)(step * sign(k, *p, is) * times);
+        previous = jaccard;
+        loss += (double)e * increase;
+        *p = hinge && e <= 0 ? 0 : (float)(increase * sign(k, *p, positive) * factor);
     }
-    return loss * times;
+    return loss * factor;
 }
 
 static bool present(const struct class *k)
@@ -206,7 +207,7 @@ static bool present(const struct class *k)
     return k->n == 1;
 }
 
-/* ---- all of them ---- */
+/* ---- all classes of all samples ---- */
 
 static void forward(const struct cpu_call *c)
 {
@@ -214,12 +215,12 @@ static void forward(const struct cpu_call *c)
     int64_t samples = x->shape.dim[0], n = x->row, rows = x->rows / samples;
     char *at = (char *)c->work + scratch_bytes(n, c->threads);
     double *sums = (double *)(void *)at, *has = sums + samples * n, sum = 0;
-    struct place *list = (struct place *)(void *)(has + samples * n);
+    struct entry *list = (struct entry *)(void *)(has + samples * n);
 
     probabilities(c);
 #pragma omp parallel num_threads(c->threads)
     {
-        struct place *mine = list + 2 * rows * omp_get_thread_num();
+        struct entry *own = list + 2 * rows * omp_get_thread_num();
 
 #pragma omp for schedule(static)
         for (int64_t i = 0; i < samples * n; i++) {
@@ -243,7 +244,7 @@ static void forward(const struct cpu_call *c)
                 classes += has[i / n * n + j];
             sums[i] = 0;
             if (has[i] != 0)
-                sums[i] = lovasz(&k, mine, c->op->attr.overlap.scale / classes);
+                sums[i] = lovasz(&k, own, c->op->attr.overlap.scale / classes);
             else
                 for (int64_t r = 0; r < rows; r++)
                     k.p[r * k.pitch] = 0;

@@ -1,7 +1,7 @@
 /* matmul_dgemm.c - matrix products in double precision by OpenBLAS.
  *
- * As in matmul_sgemm.c each of our threads computes a block of rows. A fused
- * activation and the gradient of a bias are left to the loops.
+ * As in matmul_sgemm.c, each of our threads computes a block of rows. Steps with a
+ * fused activation or the gradient of a bias are not supported: the loops run them.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -15,8 +15,8 @@
 struct product {
     int64_t rows, cols, depth;
     const double *a, *b, *bias; /* bias NULL: none */
-    bool turn_a, turn_b;
-    int64_t step_a, step_b; /* from row to row as they lie */
+    bool trans_a, trans_b;
+    int64_t step_a, step_b; /* from row to row in memory */
     double *result;
 };
 
@@ -31,10 +31,10 @@ static void multiply(const struct product *p, int threads)
         double *to = p->result + first * p->cols;
         for (int64_t r = 0; p->bias != NULL && r < last - first; r++)
             memcpy(to + r * p->cols, p->bias, (size_t)p->cols * sizeof *to);
-        cblas_dgemm(CblasRowMajor, p->turn_a ? CblasTrans : CblasNoTrans,
-                    p->turn_b ? CblasTrans : CblasNoTrans, (blasint)(last - first),
+        cblas_dgemm(CblasRowMajor, p->trans_a ? CblasTrans : CblasNoTrans,
+                    p->trans_b ? CblasTrans : CblasNoTrans, (blasint)(last - first),
                     (blasint)p->cols, (blasint)p->depth, 1,
-                    p->a + (p->turn_a ? first : first * p->step_a), (blasint)p->step_a,
+                    p->a + (p->trans_a ? first : first * p->step_a), (blasint)p->step_a,
                     p->b, (blasint)p->step_b, p->bias == NULL ? 0 : 1, to,
                     (blasint)p->cols);
     }
@@ -65,7 +65,7 @@ static void data(const struct cpu_call *c)
                                .depth = w->row,
                                .a = dy->mem,
                                .b = w->mem,
-                               .turn_b = true,
+                               .trans_b = true,
                                .step_a = w->row,
                                .step_b = w->row,
                                .result = c->out[0].mem},
@@ -81,7 +81,7 @@ static void weights(const struct cpu_call *c)
                                .depth = x->rows,
                                .a = x->mem,
                                .b = dy->mem,
-                               .turn_a = true,
+                               .trans_a = true,
                                .step_a = x->row,
                                .step_b = dy->row,
                                .result = c->out[0].mem},

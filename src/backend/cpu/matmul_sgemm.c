@@ -1,7 +1,7 @@
 /* matmul_sgemm.c - matrix products by OpenBLAS.
  *
- * Threads of OpenBLAS keep spinning after their work, on cores the next step needs:
- * instead each of our threads calls it for a block of the result.
+ * OpenBLAS's own threads keep spinning after a call, on cores that the next step needs.
+ * Therefore each of our threads calls OpenBLAS for one block of the result.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -16,12 +16,12 @@
 struct product {
     int64_t rows, cols, depth;
     const float *a, *b, *bias; /* bias NULL: none */
-    bool turn_a, turn_b;
-    int64_t step_a, step_b; /* from row to row as they lie */
+    bool trans_a, trans_b;
+    int64_t step_a, step_b; /* from row to row in memory */
     float *result;
 };
 
-enum { WHOLE = 16 }; /* columns are dealt out in so many: whole vectors */
+enum { COLUMN_STEP = 16 }; /* columns are split at multiples of it: whole vectors */
 
 static void block(const struct product *p, int64_t row, int64_t rows, int64_t col,
                   int64_t cols)
@@ -32,16 +32,16 @@ static void block(const struct product *p, int64_t row, int64_t rows, int64_t co
     if (p->bias != NULL)
         for (int64_t r = 0; r < rows; r++)
             memcpy(to + r * p->cols, p->bias + col, (size_t)cols * sizeof *to);
-    cblas_sgemm(CblasRowMajor, p->turn_a ? CblasTrans : CblasNoTrans,
-                p->turn_b ? CblasTrans : CblasNoTrans, (blasint)rows, (blasint)cols,
-                (blasint)p->depth, 1, p->a + (p->turn_a ? row : row * p->step_a),
-                (blasint)p->step_a, p->b + (p->turn_b ? col * p->step_b : col),
+    cblas_sgemm(CblasRowMajor, p->trans_a ? CblasTrans : CblasNoTrans,
+                p->trans_b ? CblasTrans : CblasNoTrans, (blasint)rows, (blasint)cols,
+                (blasint)p->depth, 1, p->a + (p->trans_a ? row : row * p->step_a),
+                (blasint)p->step_a, p->b + (p->trans_b ? col * p->step_b : col),
                 (blasint)p->step_b, p->bias == NULL ? 0 : 1, to, (blasint)p->cols);
 }
 
 static void multiply(const struct product *p, int threads)
 {
-    /* Blocks of rows where there are enough of them, else of columns. */
+    /* Split the rows if there are enough of them, else the columns. */
     bool rows = p->rows >= p->cols || p->rows >= 64 * (int64_t)threads;
 
 #pragma omp parallel for num_threads(threads) schedule(static)
@@ -52,9 +52,10 @@ static void multiply(const struct product *p, int threads)
             dnn_cpu_share(p->rows, threads, i, &first, &last);
             block(p, first, last - first, 0, p->cols);
         } else {
-            dnn_cpu_share((p->cols + WHOLE - 1) / WHOLE, threads, i, &first, &last);
-            first *= WHOLE;
-            last = last * WHOLE < p->cols ? last * WHOLE : p->cols;
+            dnn_cpu_share((p->cols + COLUMN_STEP - 1) / COLUMN_STEP, threads, i, &first,
+                          &last);
+            first *= COLUMN_STEP;
+            last = last * COLUMN_STEP < p->cols ? last * COLUMN_STEP : p->cols;
             block(p, 0, p->rows, first, last - first);
         }
     }
@@ -84,7 +85,7 @@ static void data(const struct cpu_call *c)
 {
     const struct cpu_array *dy = &c->in[0], *w = &c->in[1];
     struct product p = {
-        .a = dy->mem, .b = w->mem, .turn_b = true, .result = c->out[0].mem};
+        .a = dy->mem, .b = w->mem, .trans_b = true, .result = c->out[0].mem};
 
     extents(w, &p.cols, &p.depth);
     p.rows = dy->rows;
@@ -96,7 +97,7 @@ static void weights(const struct cpu_call *c)
 {
     const struct cpu_array *x = &c->in[0], *dy = &c->in[1];
     struct product p = {
-        .a = x->mem, .b = dy->mem, .turn_a = true, .result = c->out[0].mem};
+        .a = x->mem, .b = dy->mem, .trans_a = true, .result = c->out[0].mem};
 
     extents(&c->out[0], &p.rows, &p.cols);
     p.depth = x->rows;
@@ -114,9 +115,9 @@ static size_t work(const struct dnn_step *step, int threads)
     return db == NULL ? 0 : dnn_cpu_sums_work(db->shape.dim[0], threads);
 }
 
-bool dnn_cpu_blas_fits(const struct dnn_tensor *is)
+bool dnn_cpu_blas_fits(const struct dnn_tensor *tensor)
 {
-    struct cpu_array a = dnn_cpu_array(is, NULL, 0);
+    struct cpu_array a = dnn_cpu_array(tensor, NULL, 0);
 
     return a.rows > 0 && a.row > 0 && a.rows <= INT_MAX && a.row <= INT_MAX;
 }

@@ -1,5 +1,5 @@
-/* noise.c - dropout and other noise layers. Random numbers are those of base/rng,
- * several at a time for dropout; the backward pass draws the same numbers again.
+/* noise.c - dropout and other noise layers. Random numbers are those of base/rng, for
+ * dropout several at a time; the backward pass draws the same numbers again.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -8,13 +8,14 @@
 
 #include "base/rng.h"
 
-/* What dropped elements of a SELU network become: minus scale times alpha. */
+/* Alpha dropout: the value of dropped elements, -scale * alpha of SELU. */
 #define ALPHA_DROPPED                                                                  \
     (-1.0507009873554804934193349852946 * 1.6732632423543772848170429916717)
 
-enum { FEW = 512 }; /* factors computed at a time */
+enum { CHUNK = 512 }; /* factors computed at a time */
 
-/* Each element has its number, or (spatial dropout) each channel of a sample. */
+/* Whether there is one random number per channel of a sample (spatial dropout) instead
+ * of one per element. */
 static bool per_channel(const struct dnn_op_noise *n, const struct dnn_shape *x)
 {
     return x->ndim > 2 && (n->shared | 1) == (1u << (x->ndim - 1)) - 1;
@@ -28,48 +29,52 @@ static bool can(const struct dnn_step *step)
     return x->ndim >= 1 && ((n->shared & ~1u) == 0 || per_channel(n, x));
 }
 
-/* A factor and a summand per channel, for each thread. */
-static int64_t room(int64_t c)
+/* Channels rounded up to whole cache lines. */
+static int64_t padded_channels(int64_t c)
 {
     return (c + 15) & ~(int64_t)15;
 }
 
+/* Per thread: a factor, a summand and a temporary value per channel. */
 static size_t work(const struct dnn_step *step, int threads)
 {
-    return (size_t)threads * 3 * (size_t)room(rows_row(step->in[0])) * sizeof(float);
+    return (size_t)threads * 3 * (size_t)padded_channels(rows_row(step->in[0])) *
+           sizeof(float);
 }
 
-/* What the random numbers are used for. */
+/* The source of the factors and summands of elements. */
 struct source {
     const struct dnn_op_noise *noise;
     const struct dnn_now *now;
     struct dnn_rng rng;
-    struct rows_draw draw; /* dropout: without place and memory */
-    bool plus;             /* forward only                      */
+    struct rows_draw draw; /* dropout: all but position and arrays */
+    bool use_offset;       /* use summands: forward only           */
 };
 
 static struct source source_of(const struct cpu_call *c)
 {
     const struct dnn_op_noise *n = &c->op->attr.noise;
-    struct source s = {.noise = n, .now = &c->now, .plus = c->op->pass == DNN_FWD};
-    double times = 1 / (1 - n->rate), plus = 0, dropped = 0;
+    struct source s = {
+        .noise = n, .now = &c->now, .use_offset = c->op->pass == DNN_FWD};
+    double factor = 1 / (1 - n->rate), offset = 0, dropped = 0;
 
     s.rng = dnn_rng_make(c->now.seed ^ n->seed, DNN_STREAM_NOISE + n->stream);
     if (n->fn == DNN_ALPHA_DROPOUT) {
-        times = 1 / sqrt((1 - n->rate) * (1 + n->rate * ALPHA_DROPPED * ALPHA_DROPPED));
-        plus = -times * ALPHA_DROPPED * n->rate;
-        dropped = times * ALPHA_DROPPED + plus;
+        factor =
+            1 / sqrt((1 - n->rate) * (1 + n->rate * ALPHA_DROPPED * ALPHA_DROPPED));
+        offset = -factor * ALPHA_DROPPED * n->rate;
+        dropped = factor * ALPHA_DROPPED + offset;
     }
     s.draw = (struct rows_draw){
         .key = {s.rng.key[0], s.rng.key[1]},
         .step = c->now.step,
-        .times = (float)times,
-        .plus = s.plus ? (float)plus : 0,
-        .dropped = s.plus ? (float)dropped : 0
+        .factor = (float)factor,
+        .offset = s.use_offset ? (float)offset : 0,
+        .dropped = s.use_offset ? (float)dropped : 0
     };
-    /* k 2^-53 >= rate for the 53 first bits k */
+    /* With k the first 53 random bits: k * 2^-53 >= rate */
     if (n->fn == DNN_DROPOUT || n->fn == DNN_ALPHA_DROPOUT)
-        s.draw.least = (uint64_t)ceil(n->rate * 0x1p53) << 11;
+        s.draw.threshold = (uint64_t)ceil(n->rate * 0x1p53) << 11;
     return s;
 }
 
@@ -83,9 +88,10 @@ static uint32_t sample_of(const struct source *s, int64_t sample)
     return s->noise->shared & 1 ? 0 : s->now->sample + (uint32_t)sample;
 }
 
-/* Factors and summands of n numbers of a sample from index on; ones: space for n. */
+/* Factors and summands of n elements of a sample from index on; ones: a buffer for n
+ * floats. */
 static void factors(const struct source *s, int64_t sample, int64_t index, int64_t n,
-                    float *times, float *plus, float *ones)
+                    float *factor, float *offset, float *ones)
 {
     struct dnn_rng_at at = {.step = s->now->step, .sample = sample_of(s, sample)};
     struct rows_draw d = s->draw;
@@ -98,30 +104,30 @@ static void factors(const struct source *s, int64_t sample, int64_t index, int64
         d.index = (uint64_t)index;
         d.sample = at.sample;
         d.x = ones;
-        d.y = times;
-        d.plus = d.dropped = 0;
-        d.times = 1;
+        d.y = factor;
+        d.offset = d.dropped = 0;
+        d.factor = 1;
         dnn_rows_find()->dropout(&d);
     }
     for (int64_t i = 0; i < n; i++) {
         at.index = (uint64_t)(index + i);
         if (is_dropout(s)) {
-            plus[i] = times[i] > 0 ? s->draw.plus : s->draw.dropped;
-            times[i] *= s->draw.times;
+            offset[i] = factor[i] > 0 ? s->draw.offset : s->draw.dropped;
+            factor[i] *= s->draw.factor;
             continue;
         }
         double normal = dnn_rng_normal(&s->rng, at);
         bool add = s->noise->fn == DNN_GAUSSIAN_NOISE;
-        times[i] = add ? 1 : (float)(1 + size * normal);
-        plus[i] = add && s->plus ? (float)(rate * normal) : 0;
+        factor[i] = add ? 1 : (float)(1 + size * normal);
+        offset[i] = add && s->use_offset ? (float)(rate * normal) : 0;
     }
 }
 
-/* n contiguous elements of a sample from index on, each with its own number. */
+/* n contiguous elements of a sample from index on, each with its own random number. */
 static void each_element(const struct source *s, int64_t sample, int64_t index,
                          int64_t n, const float *x, float *y)
 {
-    float times[FEW], plus[FEW], ones[FEW];
+    float factor[CHUNK], offset[CHUNK], ones[CHUNK];
 
     if (is_dropout(s)) {
         struct rows_draw d = s->draw;
@@ -133,12 +139,12 @@ static void each_element(const struct source *s, int64_t sample, int64_t index,
         dnn_rows_find()->dropout(&d);
         return;
     }
-    for (int64_t i = 0; i < n; i += FEW) {
-        int64_t few = n - i < FEW ? n - i : FEW;
+    for (int64_t i = 0; i < n; i += CHUNK) {
+        int64_t count = n - i < CHUNK ? n - i : CHUNK;
 
-        factors(s, sample, index + i, few, times, plus, ones);
+        factors(s, sample, index + i, count, factor, offset, ones);
         dnn_rows_find()->scale(&(struct rows_scale){
-            .n = few, .x = x + i, .a = times, .b = plus, .y = y + i});
+            .n = count, .x = x + i, .a = factor, .b = offset, .y = y + i});
     }
 }
 
@@ -174,17 +180,18 @@ static void channels(const struct cpu_call *c, const struct source *s)
 
 #pragma omp parallel for schedule(static, 1) num_threads(parts)
     for (int p = 0; p < parts; p++) {
-        float *times = (float *)c->work + p * 3 * room(n), *plus = times + room(n);
+        float *factor = (float *)c->work + p * 3 * padded_channels(n),
+              *offset = factor + padded_channels(n);
         int64_t first, last;
 
         dnn_cpu_share(rows, parts, p, &first, &last);
         for (int64_t r = first; r < last; r++) {
             if (r == first || r % each == 0)
-                factors(s, r / each, 0, n, times, plus, plus + room(n));
+                factors(s, r / each, 0, n, factor, offset, offset + padded_channels(n));
             isa->scale(&(struct rows_scale){.n = n,
                                             .x = (const float *)c->in[0].mem + r * n,
-                                            .a = times,
-                                            .b = plus,
+                                            .a = factor,
+                                            .b = offset,
                                             .y = (float *)c->out[0].mem + r * n});
         }
     }

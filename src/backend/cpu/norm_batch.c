@@ -1,5 +1,5 @@
-/* norm_batch.c - batch normalization: factors per channel first, then one pass over
- * memory.
+/* norm_batch.c - batch normalization: coefficients per channel first, then one pass
+ * over memory.
  *
  * With m the mean as a float, y = (x - m) scale + shift, where shift corrects the
  * rounding of m. A fused activation is applied in the same pass; backward, its
@@ -12,7 +12,7 @@
 
 enum { COEFS = 5 }; /* mean, scale, shift, slope, rest */
 
-/* The work space: coefficients, then sums of each part, then two chunks of each. */
+/* The workspace: coefficients, then the sums of each part, then two chunks per part. */
 struct space {
     float *coef[COEFS];
     double *sums;
@@ -55,13 +55,13 @@ static bool last_axis(const struct dnn_step *step)
     return step->op->attr.batchnorm.axis == step->in[0]->shape.ndim - 1;
 }
 
-static double or_else(const struct cpu_call *c, int i, int64_t ch, double other)
+static double get_or(const struct cpu_call *c, int i, int64_t ch, double other)
 {
     if (i >= c->op->nin || c->in[i].mem == NULL) return other;
     return ((const float *)c->in[i].mem)[ch];
 }
 
-/* The box of all rows, without memory. */
+/* A box (rows_kernel.h) with its coefficients, but without its arrays. */
 static struct rows_norm box(const struct cpu_call *c, const struct space *s)
 {
     return (struct rows_norm){.mean = s->coef[0],
@@ -72,17 +72,17 @@ static struct rows_norm box(const struct cpu_call *c, const struct space *s)
                               .relu = rows_relu(c->op->post)};
 }
 
-/* Mean, scale and shift of each channel; gamma and beta are operands g and g + 1. */
+/* Mean, scale and shift of channel ch; gamma and beta are inputs g and g + 1. */
 static void coefficients(const struct space *s, const struct cpu_call *c, int64_t ch,
                          double mean, double variance, int g)
 {
     double inv = 1 / sqrt(variance + c->op->attr.batchnorm.epsilon);
-    double scale = inv * or_else(c, g, ch, 1);
+    double scale = inv * get_or(c, g, ch, 1);
     float m = (float)mean;
 
     s->coef[0][ch] = m;
     s->coef[1][ch] = (float)scale;
-    s->coef[2][ch] = (float)(or_else(c, g + 1, ch, 0) + (m - mean) * scale);
+    s->coef[2][ch] = (float)(get_or(c, g + 1, ch, 0) + (m - mean) * scale);
 }
 
 static void from_sums(const struct space *s, const struct cpu_call *c,
@@ -104,7 +104,7 @@ static void repeat(const struct space *s, int coefs, const struct rows_fold *f)
         rows_repeat(s->coef[i], f->c, f->n);
 }
 
-/* ---- a box part by part, with any function behind ---- */
+/* ---- a box in parts, with any fused activation ---- */
 
 typedef void norm_kernel(const struct rows_norm *b);
 
@@ -116,24 +116,24 @@ static void value_chunk(const struct dnn_rows_isa *isa, const struct cpu_call *c
     rows_post(isa, c->op->post, b->y, b->y_pitch, b->rows, b->n);
 }
 
-/* The kernel with dy of v instead of dy of post(v). */
+/* Runs the kernel with the gradient of v instead of that of post(v), which is dy. */
 static void slope_chunk(const struct dnn_rows_isa *isa, const struct cpu_call *c,
-                        const struct rows_norm *b, norm_kernel *kernel, float *mine,
+                        const struct rows_norm *b, norm_kernel *kernel, float *buf,
                         int64_t chunk)
 {
     struct rows_norm v = *b;
     struct rows_unary u = rows_unary(c->op->post);
 
-    v.y = mine;
+    v.y = buf;
     v.y_pitch = v.n;
     isa->norm_apply(&v);
-    if (u.result) rows_post(isa, c->op->post, mine, v.n, v.rows, v.n);
+    if (u.result) rows_post(isa, c->op->post, buf, v.n, v.rows, v.n);
     u.rows = b->rows;
     u.n = b->n;
     u.dy = b->dy;
     u.dy_pitch = b->dy_pitch;
-    u.x = mine;
-    u.y = mine + chunk;
+    u.x = buf;
+    u.y = buf + chunk;
     u.x_pitch = u.y_pitch = b->n;
     isa->unary_data(&u);
     v = *b;
@@ -142,10 +142,10 @@ static void slope_chunk(const struct dnn_rows_isa *isa, const struct cpu_call *c
     kernel(&v);
 }
 
-/* Rows first ... last - 1 of a box, with the incomplete one at the end if asked. */
-static void part_of(const struct dnn_rows_isa *isa, const struct cpu_call *c,
-                    struct rows_norm b, norm_kernel *kernel, int64_t first,
-                    int64_t last, float *mine, int64_t chunk)
+/* Rows first ... last - 1 of a box. */
+static void run_rows(const struct dnn_rows_isa *isa, const struct cpu_call *c,
+                     struct rows_norm b, norm_kernel *kernel, int64_t first,
+                     int64_t last, float *buf, int64_t chunk)
 {
     bool slow = c->op->post != NULL && !b.relu.on;
     int64_t step = slow ? rows_chunk(b.n) : last - first;
@@ -162,13 +162,13 @@ static void part_of(const struct dnn_rows_isa *isa, const struct cpu_call *c,
         else if (b.dy == NULL)
             value_chunk(isa, c, &d);
         else
-            slope_chunk(isa, c, &d, kernel, mine, chunk);
+            slope_chunk(isa, c, &d, kernel, buf, chunk);
     }
 }
 
-/* All rows of a box: x and y (dx), dy if there is one; or only sums. */
-static void all_of(const struct cpu_call *c, const struct space *s, struct rows_norm b,
-                   const struct rows_fold *f, norm_kernel *kernel, int parts)
+/* All rows of a box, in parts. If b.sum is set, only sums, in memory of each part. */
+static void run_all(const struct cpu_call *c, const struct space *s, struct rows_norm b,
+                    const struct rows_fold *f, norm_kernel *kernel, int parts)
 {
     const struct dnn_rows_isa *isa = dnn_rows_find();
 
@@ -177,39 +177,39 @@ static void all_of(const struct cpu_call *c, const struct space *s, struct rows_
 #pragma omp parallel for schedule(static, 1) num_threads(parts)
     for (int p = 0; p < parts; p++) {
         struct rows_norm d = b;
-        float *mine = s->chunks + p * 2 * s->chunk;
+        float *buf = s->chunks + p * 2 * s->chunk;
         int64_t first, last;
 
         dnn_cpu_share(f->rows, parts, p, &first, &last);
         if (b.sum != NULL) {
             d.sum = s->sums + p * 2 * s->n;
-            if (b.more != NULL) d.more = d.sum + s->n;
+            if (b.sum2 != NULL) d.sum2 = d.sum + s->n;
             memset(d.sum, 0, 2 * (size_t)s->n * sizeof(double));
         }
-        part_of(isa, c, d, kernel, first, last, mine, s->chunk);
+        run_rows(isa, c, d, kernel, first, last, buf, s->chunk);
         if (p < parts - 1 || f->left == 0) continue;
-        d.n = f->left; /* pitches are those of the long rows, this is the next */
-        part_of(isa, c, d, kernel, f->rows, f->rows + 1, mine, s->chunk);
+        d.n = f->left; /* the incomplete long row follows the others */
+        run_rows(isa, c, d, kernel, f->rows, f->rows + 1, buf, s->chunk);
     }
 }
 
-/* The sums of all parts, in their order: first c, then c of the others. */
+/* Adds the sums of all parts, in order: c of sum, then c of sum2. */
 static void add_up(const struct space *s, const struct rows_fold *f, int parts,
                    double *out)
 {
     for (int64_t i = 0; i < f->c; i++) {
-        double sum = 0, more = 0;
+        double sum = 0, sum2 = 0;
 
         for (int p = 0; p < parts; p++) {
-            const double *mine = s->sums + p * 2 * s->n;
+            const double *buf = s->sums + p * 2 * s->n;
 
             for (int64_t j = i; j < f->n; j += f->c) {
-                sum += mine[j];
-                more += mine[s->n + j];
+                sum += buf[j];
+                sum2 += buf[s->n + j];
             }
         }
         out[i] = sum;
-        out[f->c + i] = more;
+        out[f->c + i] = sum2;
     }
 }
 
@@ -224,8 +224,8 @@ static void stats(const struct cpu_call *c)
     struct rows_norm b = {.x = x->mem, .x_pitch = x->pitch, .sum = s.sums};
     double *out = c->out[0].mem;
 
-    b.more = s.sums;
-    all_of(c, &s, b, &f, dnn_rows_find()->norm_stats, parts);
+    b.sum2 = s.sums;
+    run_all(c, &s, b, &f, dnn_rows_find()->norm_stats, parts);
     add_up(&s, &f, parts, out);
     out[2 * x->row] = (double)x->rows;
 }
@@ -243,7 +243,7 @@ static void apply_rows(const struct cpu_call *c, const struct space *s)
     b.y_pitch = y->pitch;
     b.stream =
         (c->op->post == NULL || b.relu.on) && dnn_rows_stream(y, x, ROWS_LARGE_COPY);
-    all_of(c, s, b, &f, dnn_rows_find()->norm_apply, rows_parts(x->count, c->threads));
+    run_all(c, s, b, &f, dnn_rows_find()->norm_apply, rows_parts(x->count, c->threads));
 }
 
 static void apply(const struct cpu_call *c)
@@ -281,15 +281,15 @@ static void apply_stats(const struct cpu_call *c)
     b.x_pitch = x->pitch;
     b.dy = dy->mem;
     b.dy_pitch = dy->pitch;
-    b.sum = b.more = s.sums;
-    all_of(c, &s, b, &f, dnn_rows_find()->norm_dstats, parts);
+    b.sum = b.sum2 = s.sums;
+    run_all(c, &s, b, &f, dnn_rows_find()->norm_dstats, parts);
     add_up(&s, &f, parts, out);
     for (int64_t i = 0; i < x->row; i++) {
         double mean = sum[i] / count;
         double variance = fmax(0, sum[x->row + i] / count - mean * mean);
         double *product = &out[x->row + i];
 
-        /* so far of x - m */
+        /* it is the sum of dy (x - m): convert to dy hat */
         *product = (*product + (s.coef[0][i] - mean) * out[i]) /
                    sqrt(variance + c->op->attr.batchnorm.epsilon);
     }
@@ -306,7 +306,7 @@ static void data_coefficients(const struct space *s, const struct cpu_call *c)
         double mean = sum[i] / count;
         double variance = fmax(0, sum[n + i] / count - mean * mean);
         double inv = 1 / sqrt(variance + c->op->attr.batchnorm.epsilon);
-        double scale = inv * or_else(c, 4, i, 1);
+        double scale = inv * get_or(c, 4, i, 1);
         double slope = -scale * inv * dsum[n + i] / count;
 
         s->coef[3][i] = (float)slope;
@@ -331,7 +331,7 @@ static void apply_data(const struct cpu_call *c)
     b.dy_pitch = dy->pitch;
     b.y = dx->mem;
     b.y_pitch = dx->pitch;
-    all_of(c, &s, b, &f, dnn_rows_find()->norm_data, rows_parts(x->count, c->threads));
+    run_all(c, &s, b, &f, dnn_rows_find()->norm_data, rows_parts(x->count, c->threads));
 }
 
 const struct cpu_algo dnn_cpu_bn_stats = {

@@ -1,5 +1,5 @@
-/* norm_batch_channel.c - the per-channel steps of batch norm, and its gradient where
- * it uses the moving averages.
+/* norm_batch_channel.c - the per-channel steps of batch norm, and its gradient if it
+ * uses the moving averages.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -9,7 +9,7 @@
 #include <math.h>
 #include <omp.h>
 
-/* sums mean var -> : the averages move towards this batch's. */
+/* sums mean var -> : updates the moving averages in place. */
 static void update(const struct cpu_call *c)
 {
     const struct dnn_op_batchnorm *b = &c->op->attr.batchnorm;

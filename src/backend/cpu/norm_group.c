@@ -1,10 +1,10 @@
 /* norm_group.c - layer, group and instance norm.
  *
- * Group and instance norm are a batch norm of each sample: sums per channel, added
- * per group, then factors per channel, then one more pass over memory. Threads split
- * the samples if there are many, else the rows. Layer norm is computed row by row. A
- * fused activation is applied in the same pass; backward, its argument is
- * recomputed.
+ * Group and instance norm are a batch norm of each sample: sums per channel are added
+ * per group, converted to coefficients per channel, and applied in a second pass over
+ * memory. Threads split the samples if there are many, else the rows. Layer norm is
+ * computed row by row. A fused activation is applied in the same pass; backward, its
+ * argument is recomputed.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -13,17 +13,17 @@
 
 enum { COEFS = 5 }; /* mean, scale, shift, slope, rest */
 
-/* The memory of a thread. */
+/* The workspace of a thread. */
 struct slot {
     float *coef[COEFS];
-    double *sums;    /* as the kernel adds them                  */
-    double *total;   /* c of the one, c of the other             */
+    double *sums;    /* of the kernel: sum and sum2, n of each   */
+    double *total;   /* the same per channel, c of each          */
     double *weights; /* dbeta and dgamma so far, c of each       */
     float *chunks;   /* two                                      */
 };
 
 struct space {
-    int64_t n, chunk; /* numbers per channel, repeated; floats of a chunk */
+    int64_t n, chunk; /* floats of a coefficient, of a chunk */
     size_t floats, doubles, bytes;
 };
 
@@ -40,8 +40,8 @@ static struct space space_of(int64_t c)
 
 static struct slot slot_of(const struct space *s, void *work, int p)
 {
-    char *mine = (char *)work + (size_t)p * s->bytes;
-    double *doubles = (double *)mine;
+    char *own = (char *)work + (size_t)p * s->bytes;
+    double *doubles = (double *)own;
     float *floats = (float *)(doubles + s->doubles);
     struct slot q = {.sums = doubles,
                      .total = doubles + 2 * s->n,
@@ -75,11 +75,12 @@ static bool can(const struct dnn_step *step)
 
 /* ---- an activation fused with the norm, other than a ReLU ---- */
 
-/* dy before the activation, into the second chunk; its argument is in the first. */
-static struct rows_unary before_post(const struct dnn_rows_isa *isa,
-                                     const struct dnn_op_unary *post, int64_t rows,
-                                     int64_t n, const float *dy, int64_t dy_pitch,
-                                     float *chunks, int64_t chunk)
+/* Writes the gradient of the activation's argument to the second chunk; the argument is
+ * in the first. */
+static struct rows_unary post_gradient(const struct dnn_rows_isa *isa,
+                                       const struct dnn_op_unary *post, int64_t rows,
+                                       int64_t n, const float *dy, int64_t dy_pitch,
+                                       float *chunks, int64_t chunk)
 {
     struct rows_unary u = rows_unary(post);
 
@@ -99,7 +100,7 @@ static struct rows_unary before_post(const struct dnn_rows_isa *isa,
 
 typedef void norm_kernel(const struct rows_norm *b);
 
-struct job {
+struct task {
     const struct cpu_call *c;
     const struct dnn_rows_isa *isa;
     struct space space;
@@ -109,26 +110,26 @@ struct job {
     const float *gamma, *beta;
     int64_t channels, groups, samples, rows; /* rows of a sample */
     bool dense;
-    norm_kernel *sum, *last; /* last: NULL if only sums are wanted */
+    norm_kernel *sum, *last; /* last: NULL if only sums are needed */
 };
 
-static struct job job_of(const struct cpu_call *c)
+static struct task task_of(const struct cpu_call *c)
 {
     bool forward = c->op->pass == DNN_FWD;
     const struct cpu_array *x = &c->in[forward ? 0 : 1];
-    struct job j = {.c = c,
-                    .isa = dnn_rows_find(),
-                    .space = space_of(x->row),
-                    .x = x,
-                    .dy = forward ? NULL : &c->in[0],
-                    .y = c->op->pass == DNN_BWD_WEIGHTS ? NULL : &c->out[0],
-                    .stats = forward ? NULL : c->in[2].mem,
-                    .save = forward ? c->out[1].mem : NULL,
-                    .gamma = rows_in(c, forward ? 1 : 3),
-                    .beta = rows_in(c, forward ? 2 : 4),
-                    .channels = x->row,
-                    .groups = c->op->attr.groupnorm.groups,
-                    .samples = x->shape.dim[0]};
+    struct task j = {.c = c,
+                     .isa = dnn_rows_find(),
+                     .space = space_of(x->row),
+                     .x = x,
+                     .dy = forward ? NULL : &c->in[0],
+                     .y = c->op->pass == DNN_BWD_WEIGHTS ? NULL : &c->out[0],
+                     .stats = forward ? NULL : c->in[2].mem,
+                     .save = forward ? c->out[1].mem : NULL,
+                     .gamma = rows_in(c, forward ? 1 : 3),
+                     .beta = rows_in(c, forward ? 2 : 4),
+                     .channels = x->row,
+                     .groups = c->op->attr.groupnorm.groups,
+                     .samples = x->shape.dim[0]};
 
     j.rows = x->rows / (j.samples > 0 ? j.samples : 1);
     j.dense = rows_dense(x) && (j.dy == NULL || rows_dense(j.dy)) &&
@@ -140,20 +141,20 @@ static struct job job_of(const struct cpu_call *c)
     return j;
 }
 
-static double statistic(const struct job *j, int64_t sample, int64_t group, bool inv)
+static double statistic(const struct task *j, int64_t sample, int64_t group, bool inv)
 {
     return j->stats[(inv ? j->samples * j->groups : 0) + sample * j->groups + group];
 }
 
-static void repeat(const struct job *j, const struct slot *q, int first, int last)
+static void repeat(const struct task *j, const struct slot *q, int first, int last)
 {
     for (int i = first; i < last; i++)
         rows_repeat(q->coef[i], j->channels, rows_long(j->channels, 64));
 }
 
 /* Mean, scale and shift of a group's channels. */
-static void values_of(const struct job *j, const struct slot *q, int64_t group,
-                      double mean, double inv)
+static void set_coefficients(const struct task *j, const struct slot *q, int64_t group,
+                             double mean, double inv)
 {
     int64_t per = j->channels / j->groups;
     float m = (float)mean;
@@ -168,18 +169,19 @@ static void values_of(const struct job *j, const struct slot *q, int64_t group,
     }
 }
 
-/* Backward, before the sums: the norm as it was. */
-static void before(const struct job *j, int64_t sample, const struct slot *q)
+/* Backward, before the sums: the coefficients of the forward pass. */
+static void before_sums(const struct task *j, int64_t sample, const struct slot *q)
 {
     if (j->stats == NULL) return;
     for (int64_t g = 0; g < j->groups; g++)
-        values_of(j, q, g, statistic(j, sample, g, false),
-                  statistic(j, sample, g, true));
+        set_coefficients(j, q, g, statistic(j, sample, g, false),
+                         statistic(j, sample, g, true));
     repeat(j, q, 0, 3);
 }
 
-/* Forward, the sums of x and x^2 are known. */
-static void between_forward(const struct job *j, int64_t sample, const struct slot *q)
+/* Forward, after the sums of x and x^2. */
+static void after_sums_forward(const struct task *j, int64_t sample,
+                               const struct slot *q)
 {
     int64_t per = j->channels / j->groups, at = sample * j->groups;
     double each = (double)(per * j->rows);
@@ -194,7 +196,7 @@ static void between_forward(const struct job *j, int64_t sample, const struct sl
         double mean = sum / each, variance = squares / each - mean * mean;
         double inv =
             1 / sqrt((variance < 0 ? 0 : variance) + j->c->op->attr.groupnorm.epsilon);
-        values_of(j, q, g, mean, inv);
+        set_coefficients(j, q, g, mean, inv);
         if (j->save == NULL) continue;
         j->save[at + g] = (float)mean;
         j->save[j->samples * j->groups + at + g] = (float)inv;
@@ -202,9 +204,9 @@ static void between_forward(const struct job *j, int64_t sample, const struct sl
     repeat(j, q, 0, 3);
 }
 
-/* Backward, the sums of dy and dy (x - mean) are known:
+/* Backward data, after the sums of dy and dy (x - mean):
  * dx = inv (gamma dy - (sum + hat product) / each). */
-static void between_data(const struct job *j, int64_t sample, const struct slot *q)
+static void after_sums_data(const struct task *j, int64_t sample, const struct slot *q)
 {
     int64_t per = j->channels / j->groups;
     double each = (double)(per * j->rows);
@@ -225,14 +227,14 @@ static void between_data(const struct job *j, int64_t sample, const struct slot 
     repeat(j, q, 3, COEFS);
 }
 
-static void between(const struct job *j, int64_t sample, const struct slot *q)
+static void after_sums(const struct task *j, int64_t sample, const struct slot *q)
 {
     int64_t c = j->channels, per = c / j->groups;
 
     if (j->stats == NULL)
-        between_forward(j, sample, q);
+        after_sums_forward(j, sample, q);
     else if (j->last != NULL)
-        between_data(j, sample, q);
+        after_sums_data(j, sample, q);
     else
         for (int64_t i = 0; i < c; i++) {
             q->weights[i] += q->total[i];
@@ -240,8 +242,8 @@ static void between(const struct job *j, int64_t sample, const struct slot *q)
         }
 }
 
-/* A kernel over rows of a box, in chunks if it cannot fuse the activation. */
-static void box_rows(const struct job *j, struct rows_norm b, norm_kernel *kernel,
+/* Runs a kernel on the rows of a box, in chunks if it does not fuse the activation. */
+static void box_rows(const struct task *j, struct rows_norm b, norm_kernel *kernel,
                      float *chunks)
 {
     const struct dnn_op_unary *post = j->c->op->post;
@@ -260,8 +262,8 @@ static void box_rows(const struct job *j, struct rows_norm b, norm_kernel *kerne
             v.y = chunks;
             v.y_pitch = d.n;
             j->isa->norm_apply(&v);
-            d.dy = before_post(j->isa, post, d.rows, d.n, d.dy, d.dy_pitch, chunks,
-                               j->space.chunk)
+            d.dy = post_gradient(j->isa, post, d.rows, d.n, d.dy, d.dy_pitch, chunks,
+                                 j->space.chunk)
                        .y;
             d.dy_pitch = d.n;
         }
@@ -270,10 +272,10 @@ static void box_rows(const struct job *j, struct rows_norm b, norm_kernel *kerne
     }
 }
 
-/* Part p of the rows of a sample, with the factors per channel of q; mine: the
- * memory. */
-static void part_of(const struct job *j, int64_t sample, const struct slot *q,
-                    const struct slot *mine, norm_kernel *kernel, int parts, int p)
+/* Part p of the rows of a sample, with the coefficients of q; sums and chunks are those
+ * of own. */
+static void run_part(const struct task *j, int64_t sample, const struct slot *q,
+                     const struct slot *own, norm_kernel *kernel, int parts, int p)
 {
     bool sums = kernel == j->sum;
     struct rows_fold f = rows_fold(j->rows, j->channels, j->dense, sums ? 16 : 64);
@@ -300,76 +302,76 @@ static void part_of(const struct job *j, int64_t sample, const struct slot *q,
         b.stream = (j->c->op->post == NULL || b.relu.on) &&
                    dnn_rows_stream(j->y, j->dy == NULL ? j->x : j->dy, ROWS_LARGE_COPY);
     } else {
-        b.sum = mine->sums;
-        b.more = mine->sums + j->space.n;
+        b.sum = own->sums;
+        b.sum2 = own->sums + j->space.n;
         memset(b.sum, 0, 2 * (size_t)j->space.n * sizeof(double));
     }
-    box_rows(j, b, kernel, mine->chunks);
+    box_rows(j, b, kernel, own->chunks);
     if (p < parts - 1 || f.left == 0) return;
     b.x += b.rows * b.x_pitch; /* the incomplete long row */
     if (b.dy != NULL) b.dy += b.rows * b.dy_pitch;
     if (b.y != NULL) b.y += b.rows * b.y_pitch;
     b.rows = 1;
     b.n = f.left;
-    box_rows(j, b, kernel, mine->chunks);
+    box_rows(j, b, kernel, own->chunks);
 }
 
-/* The sums of all parts, in their order, into q's total. */
-static void add_up(const struct job *j, const struct slot *q, int parts, int first)
+/* Adds the sums of all parts, in order, to q's total. */
+static void add_up(const struct task *j, const struct slot *q, int parts, int first)
 {
     int64_t c = j->channels, n = rows_fold(j->rows, c, j->dense, 16).n;
 
     for (int64_t i = 0; i < c; i++) {
-        double sum = 0, more = 0;
+        double sum = 0, sum2 = 0;
 
         for (int p = first; p < first + parts; p++) {
             const double *sums = slot_of(&j->space, j->c->work, p).sums;
             for (int64_t k = i; k < n; k += c) {
                 sum += sums[k];
-                more += sums[j->space.n + k];
+                sum2 += sums[j->space.n + k];
             }
         }
         q->total[i] = sum;
-        q->total[c + i] = more;
+        q->total[c + i] = sum2;
     }
 }
 
-/* Samples first ... last - 1, each by one thread alone. */
-static void whole_samples(const struct job *j, int p, int64_t first, int64_t last)
+/* Samples first ... last - 1, by this thread only. */
+static void run_samples(const struct task *j, int p, int64_t first, int64_t last)
 {
     struct slot q = slot_of(&j->space, j->c->work, p);
 
     for (int64_t s = first; s < last; s++) {
-        before(j, s, &q);
-        part_of(j, s, &q, &q, j->sum, 1, 0);
+        before_sums(j, s, &q);
+        run_part(j, s, &q, &q, j->sum, 1, 0);
         add_up(j, &q, 1, p);
-        between(j, s, &q);
-        if (j->last != NULL) part_of(j, s, &q, &q, j->last, 1, 0);
+        after_sums(j, s, &q);
+        if (j->last != NULL) run_part(j, s, &q, &q, j->last, 1, 0);
     }
 }
 
-static void split_sample(const struct job *j, int64_t s, int parts)
+static void run_split_sample(const struct task *j, int64_t s, int parts)
 {
     struct slot q = slot_of(&j->space, j->c->work, 0);
 
-    before(j, s, &q);
+    before_sums(j, s, &q);
 #pragma omp parallel for schedule(static, 1) num_threads(parts)
     for (int p = 0; p < parts; p++) {
-        struct slot mine = slot_of(&j->space, j->c->work, p);
-        part_of(j, s, &q, &mine, j->sum, parts, p);
+        struct slot own = slot_of(&j->space, j->c->work, p);
+        run_part(j, s, &q, &own, j->sum, parts, p);
     }
     add_up(j, &q, parts, 0);
-    between(j, s, &q);
+    after_sums(j, s, &q);
     if (j->last == NULL) return;
 #pragma omp parallel for schedule(static, 1) num_threads(parts)
     for (int p = 0; p < parts; p++) {
-        struct slot mine = slot_of(&j->space, j->c->work, p);
-        part_of(j, s, &q, &mine, j->last, parts, p);
+        struct slot own = slot_of(&j->space, j->c->work, p);
+        run_part(j, s, &q, &own, j->last, parts, p);
     }
 }
 
-/* How many parts have weights to add. */
-static int all_samples(const struct job *j)
+/* Returns the number of slots whose weights must be added. */
+static int all_samples(const struct task *j)
 {
     int parts = rows_parts(j->x->count, j->c->threads);
     int64_t each = j->rows * j->channels;
@@ -379,7 +381,7 @@ static int all_samples(const struct job *j)
                2 * (size_t)j->channels * sizeof(double));
     if (j->samples % parts != 0 && j->samples < 8 * parts && each > 65536) {
         for (int64_t s = 0; s < j->samples; s++)
-            split_sample(j, s, parts);
+            run_split_sample(j, s, parts);
         return 1;
     }
 #pragma omp parallel for schedule(static, 1) num_threads(parts)
@@ -387,15 +389,15 @@ static int all_samples(const struct job *j)
         int64_t first, last;
 
         dnn_cpu_share(j->samples, parts, p, &first, &last);
-        whole_samples(j, p, first, last);
+        run_samples(j, p, first, last);
     }
     return parts;
 }
 
-/* ---- rows by themselves ---- */
+/* ---- layer norm: each row on its own ---- */
 
-static void layer_chunk(const struct job *j, struct rows_layer l,
-                        const struct slot *mine)
+static void layer_chunk(const struct task *j, struct rows_layer l,
+                        const struct slot *own)
 {
     const struct dnn_rows_isa *isa = dnn_rows_find();
     const struct dnn_op_unary *post = j->c->op->post;
@@ -408,11 +410,11 @@ static void layer_chunk(const struct job *j, struct rows_layer l,
     if (post != NULL) {
         struct rows_layer v = l;
 
-        v.y = mine->chunks;
+        v.y = own->chunks;
         v.y_pitch = l.n;
-        isa->layer_again(&v);
-        l.dy = before_post(j->isa, post, l.rows, l.n, l.dy, l.dy_pitch, mine->chunks,
-                           j->space.chunk)
+        isa->layer_recompute(&v);
+        l.dy = post_gradient(j->isa, post, l.rows, l.n, l.dy, l.dy_pitch, own->chunks,
+                             j->space.chunk)
                    .y;
         l.dy_pitch = l.n;
     }
@@ -422,7 +424,7 @@ static void layer_chunk(const struct job *j, struct rows_layer l,
         isa->layer_weights(&l);
 }
 
-static int all_rows(const struct job *j)
+static int all_rows(const struct task *j)
 {
     int parts = rows_parts(j->x->count, j->c->threads);
     int64_t rows = j->x->rows, n = j->channels, step = rows_chunk(n);
@@ -430,10 +432,10 @@ static int all_rows(const struct job *j)
 
 #pragma omp parallel for schedule(static, 1) num_threads(parts)
     for (int p = 0; p < parts; p++) {
-        struct slot mine = slot_of(&j->space, j->c->work, p);
+        struct slot own = slot_of(&j->space, j->c->work, p);
         int64_t first, last;
 
-        memset(mine.weights, 0, 2 * (size_t)n * sizeof(double));
+        memset(own.weights, 0, 2 * (size_t)n * sizeof(double));
         dnn_cpu_share(rows, parts, p, &first, &last);
         for (int64_t r = first; r < last; r += step) {
             struct rows_layer l = {.rows = last - r < step ? last - r : step,
@@ -441,8 +443,8 @@ static int all_rows(const struct job *j)
                                    .gamma = j->gamma,
                                    .beta = j->beta,
                                    .epsilon = j->c->op->attr.groupnorm.epsilon,
-                                   .sum = mine.weights,
-                                   .product = mine.weights + n};
+                                   .sum = own.weights,
+                                   .product = own.weights + n};
 
             l.x = (const float *)j->x->mem + r * j->x->pitch;
             l.x_pitch = j->x->pitch;
@@ -452,7 +454,7 @@ static int all_rows(const struct job *j)
             if (j->y != NULL) l.y_pitch = j->y->pitch;
             if (stats != NULL) l.mean = stats + r;
             if (stats != NULL) l.inv = stats + rows + r;
-            layer_chunk(j, l, &mine);
+            layer_chunk(j, l, &own);
         }
     }
     return parts;
@@ -462,7 +464,7 @@ static int all_rows(const struct job *j)
 
 static void norm(const struct cpu_call *c)
 {
-    struct job j = job_of(c);
+    struct task j = task_of(c);
     float *dgamma = c->out[0].mem, *dbeta = c->out[1].mem;
     int parts =
         is_layer(&c->op->attr.groupnorm, &j.x->shape) ? all_rows(&j) : all_samples(&j);

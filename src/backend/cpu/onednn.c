@@ -24,10 +24,10 @@ int dnn_cpu_onednn_fail(dnnl_status_t status, const char *what, struct dnn_err *
         [dnnl_runtime_error] = "error while running",
         [dnnl_not_required] = "not required",
     };
-    unsigned at = (unsigned)status;
-    const char *text = at < sizeof why / sizeof why[0] && why[at] != NULL
-                           ? why[at]
-                           : "an error it does not name";
+    unsigned index = (unsigned)status;
+    const char *text = index < sizeof why / sizeof why[0] && why[index] != NULL
+                           ? why[index]
+                           : "unknown error";
 
     return dnn_fail(err, status == dnnl_out_of_memory ? DNN_ENOMEM : DNN_EDEVICE,
                     "oneDNN: %s: %s", what, text);
@@ -78,7 +78,7 @@ int dnn_cpu_memory_desc(int ndim, const int64_t *dim, const int64_t *stride,
     return 0;
 }
 
-/* A function as one or two of oneDNN's. */
+/* An activation as one or two oneDNN eltwise operations; count 0: not possible. */
 struct eltwise {
     int count;
     dnnl_alg_kind_t alg[2];

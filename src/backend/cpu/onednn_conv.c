@@ -1,7 +1,7 @@
 /* onednn_conv.c - convolutions and transposed convolutions by oneDNN.
  *
- * Activations are described as they are (channels last); oneDNN chooses the layout
- * of the weights.
+ * Activations are plain channels-last arrays; oneDNN chooses the layout of the
+ * weights.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -17,7 +17,7 @@ struct shape {
     dnnl_dims_t stride, dilation, before, after;
 };
 
-/* oneDNN has no fast 1D kernels: those are run as rows of an image one pixel high. */
+/* oneDNN has no fast 1D kernels: 1D is computed as 2D with height 1. */
 static int spatial(const struct cpu_window *g)
 {
     return g->nspatial == 3 ? 3 : 2;
@@ -42,9 +42,9 @@ static int activations(const struct cpu_window *g, bool input, dnnl_memory_desc_
     return dnn_cpu_memory_desc(2 + ns, dim, stride, out, err);
 }
 
-/* Keras's (k..., c / groups, m) as (groups, m / groups, c / groups, k...); of a
- * transposed one (k..., outputs, inputs) as (outputs, inputs, k...).  plain: as it
- * lies, else as oneDNN likes. */
+/* Keras's (k..., c / groups, m) as (groups, m / groups, c / groups, k...); transposed:
+ * (k..., outputs, inputs) as (outputs, inputs, k...).  plain: the layout in memory,
+ * else any layout that oneDNN chooses. */
 static int weights(const struct cpu_window *g, bool transposed, bool plain,
                    dnnl_memory_desc_t *out, struct dnn_err *err)
 {
@@ -71,7 +71,7 @@ static void shape_free(struct shape *s)
 }
 
 static int shape_make(const struct dnn_step *step, struct shape *s,
-                      dnnl_memory_desc_t *ours, struct dnn_err *err)
+                      dnnl_memory_desc_t *plain, struct dnn_err *err)
 {
     struct cpu_window g = dnn_cpu_window(step);
     bool transposed = step->op->kind == DNN_OP_DECONV;
@@ -94,7 +94,7 @@ static int shape_make(const struct dnn_step *step, struct shape *s,
         int64_t m = transposed ? g.conv.c : g.conv.m, one = 1;
         DNN_TRY(dnn_cpu_memory_desc(1, &m, &one, &s->desc[BIAS], err));
     }
-    return weights(&g, transposed, true, ours, err);
+    return weights(&g, transposed, true, plain, err);
 }
 
 static dnnl_status_t describe_conv(struct dnn_dev *dev, enum dnn_pass pass,
@@ -149,10 +149,10 @@ static int plan_make(struct dnn_dev *dev, const struct dnn_step *step,
     struct shape s = {0};
     dnnl_primitive_attr_t attr = NULL;
 
-    omp_set_num_threads(dev->threads); /* descriptors are made for so many */
+    omp_set_num_threads(dev->threads); /* descriptors depend on it */
     *plan = (struct cpu_plan){.gradient = step->op->pass == DNN_BWD_WEIGHTS};
     int rc = dnn_cpu_onednn_open(dev, err);
-    if (rc == 0) rc = shape_make(step, &s, &plan->ours, err);
+    if (rc == 0) rc = shape_make(step, &s, &plan->plain, err);
     if (rc == 0) rc = dnn_cpu_onednn_attr(fused(step->op), &attr, err);
     if (rc == 0) {
         dnnl_status_t status =
@@ -162,7 +162,7 @@ static int plan_make(struct dnn_dev *dev, const struct dnn_step *step,
         if (status != dnnl_success)
             rc = dnn_cpu_onednn_fail(status, "convolution", err);
     }
-    while (rc == 0 && dev->conv == CPU_CONV_GEMM && !dnn_cpu_plan_unfolds(plan))
+    while (rc == 0 && dev->conv == CPU_CONV_GEMM && !dnn_cpu_plan_uses_im2col(plan))
         if (dnnl_primitive_desc_next_impl(plan->desc) != dnnl_success)
             rc = dnn_fail(err, DNN_EDEVICE, "oneDNN has no gemm kernel for this");
     if (rc == 0) dnn_cpu_plan_finish(plan);
@@ -191,11 +191,11 @@ static int need(struct dnn_dev *dev, const struct dnn_step *step, struct dnn_nee
 
     DNN_TRY(plan_make(dev, step, &plan, err));
     *need = dnn_cpu_plan_need(&plan);
-    bool unfolds = dnn_cpu_plan_unfolds(&plan);
+    bool im2col = dnn_cpu_plan_uses_im2col(&plan);
     dnn_cpu_plan_free(&plan);
-    /* Our own kernels were 1.5 to 20 times faster wherever both were timed (AVX2),
-     * and it needs much memory: not worth measuring. */
-    if (step->op->pass == DNN_BWD_WEIGHTS && unfolds && dev->conv != CPU_CONV_GEMM &&
+    /* Do not autotune im2col: our own kernels were 1.5 to 20 times faster in all
+     * measurements (AVX2), and im2col needs much memory. */
+    if (step->op->pass == DNN_BWD_WEIGHTS && im2col && dev->conv != CPU_CONV_GEMM &&
         dnn_cpu_window(step).groups == 1)
         return dnn_fail(err, DNN_EDEVICE, "oneDNN would use im2col here");
     return 0;
@@ -243,20 +243,20 @@ static int run(struct dnn_dev *dev, const struct cpu_call *c, void *state,
     return 0;
 }
 
-/* Its gradients of weights depend on the number of threads they were planned for. */
-#define WAY(variable, sums)                                                            \
+/* oneDNN's gradients of weights depend on the number of threads of the descriptor. */
+#define ALGO(variable, needs_all)                                                      \
     const struct cpu_algo variable = {.name = "oneDNN",                                \
                                       .can = can,                                      \
                                       .need = need,                                    \
                                       .prepare = prepare,                              \
                                       .run = run,                                      \
                                       .discard = dnn_cpu_prim_discard,                 \
-                                      .whole = sums,                                   \
+                                      .all_threads = needs_all,                        \
                                       .describe = dnn_cpu_prim_describe}
 
-WAY(dnn_cpu_onednn_conv, false);
-WAY(dnn_cpu_onednn_conv_data, false);
-WAY(dnn_cpu_onednn_conv_weights, true);
-WAY(dnn_cpu_onednn_deconv, false);
-WAY(dnn_cpu_onednn_deconv_data, false);
-WAY(dnn_cpu_onednn_deconv_weights, true);
+ALGO(dnn_cpu_onednn_conv, false);
+ALGO(dnn_cpu_onednn_conv_data, false);
+ALGO(dnn_cpu_onednn_conv_weights, true);
+ALGO(dnn_cpu_onednn_deconv, false);
+ALGO(dnn_cpu_onednn_deconv_data, false);
+ALGO(dnn_cpu_onednn_deconv_weights, true);

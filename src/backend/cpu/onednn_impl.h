@@ -1,8 +1,8 @@
-/* onednn_impl.h - the kernels for matrix products: convolutions, transposed
- * convolutions and dense layers, by oneDNN, by OpenBLAS and our own.
+/* onednn_impl.h - the kernels for matrix products (convolutions, transposed
+ * convolutions and dense layers), by oneDNN, by OpenBLAS and our own.
  *
- * Activations are always plain channels-last arrays; only weights are packed, into
- * memory of the step, when they have changed.
+ * Activations are always plain channels-last arrays; only weights are packed, into the
+ * step's keep memory, when they have changed.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -21,7 +21,7 @@ extern const struct cpu_algo dnn_cpu_onednn_deconv, dnn_cpu_onednn_deconv_data,
 /* conv_direct_weights.c: the gradient of the weights, summed in registers */
 extern const struct cpu_algo dnn_cpu_direct_conv_weights, dnn_cpu_direct_deconv_weights;
 
-/* wino_weights_conv.c: the same of three taps with half the multiplications */
+/* conv_wino_weights.c: the same for three taps, with half the multiplications */
 extern const struct cpu_algo dnn_cpu_wino_weights;
 
 /* wino.c: three taps along the last axis, or the last two, with half or a quarter of
@@ -30,14 +30,14 @@ extern const struct cpu_algo dnn_cpu_wino_rows, dnn_cpu_wino_squares;
 
 /* conv_tiles.c: windows that do not overlap, forward and backward data of both kinds */
 extern const struct cpu_algo dnn_cpu_tiles;
-/* conv_few.c: forward, to a few channels */
+/* conv_few.c: few output channels, forward */
 extern const struct cpu_algo dnn_cpu_few;
-/* conv_narrow.c: few channels on both sides, forward and backward data */
+/* conv_narrow.c, conv_narrow_weights.c: few input and output channels */
 extern const struct cpu_algo dnn_cpu_narrow, dnn_cpu_narrow_weights;
-/* matmul_sgemm.c: by OpenBLAS, each thread its own block */
+/* matmul_sgemm.c: by OpenBLAS, one block per thread */
 extern const struct cpu_algo dnn_cpu_sgemm, dnn_cpu_sgemm_data, dnn_cpu_sgemm_weights;
-/* OpenBLAS counts with int: whether an operand is small enough. */
-bool dnn_cpu_blas_fits(const struct dnn_tensor *is);
+/* Whether an operand is small enough for OpenBLAS, which uses int for sizes. */
+bool dnn_cpu_blas_fits(const struct dnn_tensor *tensor);
 /* matmul_dgemm.c: the same in double precision */
 extern const struct cpu_algo dnn_cpu_dgemm, dnn_cpu_dgemm_data, dnn_cpu_dgemm_weights;
 
@@ -51,11 +51,11 @@ extern const struct cpu_algo dnn_cpu_stream, dnn_cpu_stream_data,
 const struct cpu_algo *const *dnn_cpu_matrix_algos(enum dnn_op_kind kind,
                                                    enum dnn_pass pass);
 
-/* ---- conv_window.c: the geometry of a step, whichever its kind and pass ---- */
+/* ---- conv_window.c: the geometry of a step, for all kinds and passes ---- */
 
-/* A convolution with three spatial axes; those it does not have come first and have
- * extent 1. For a DECONV it is the convolution it transposes: in is its y, out its
- * x. A MATMUL has a single tap. */
+/* A convolution with three spatial axes; missing ones come first and have extent 1. For
+ * a DECONV it is the convolution of which DECONV is the transpose: in is y, out is x. A
+ * MATMUL has a single tap. */
 struct cpu_window {
     struct dnn_direct_conv conv; /* dilation at least 1 */
     int64_t after[3], groups;
@@ -63,17 +63,17 @@ struct cpu_window {
 };
 
 struct cpu_window dnn_cpu_window(const struct dnn_step *step);
-/* The same of a backward weights pass that runs; with conv.pitch. */
+/* The same for a call of a backward weights pass; also sets conv.pitch. */
 struct cpu_window dnn_cpu_window_weights(const struct cpu_call *c);
 /* Backward data of a convolution with strides of 1: a convolution of dy with the kernel
  * mirrored on every axis. */
 struct dnn_direct_conv dnn_cpu_mirrored(const struct dnn_direct_conv *conv);
 
-/* Operand i of a step; NULL: absent. */
+/* Input or output i of a step; NULL: absent. */
 const struct dnn_tensor *dnn_cpu_in(const struct dnn_step *step, int i);
 const struct dnn_tensor *dnn_cpu_out(const struct dnn_step *step, int i);
-/* The pitch of operand i: its row where rows are contiguous. */
-int64_t dnn_cpu_pitch(const struct dnn_tensor *is, const int64_t *pitch, int i);
+/* The pitch of operand i; if its rows are contiguous, the length of a row. */
+int64_t dnn_cpu_pitch(const struct dnn_tensor *tensor, const int64_t *pitch, int i);
 /* Multiplications and additions of a CONV, DECONV or MATMUL; else 0. */
 double dnn_cpu_flops(const struct dnn_step *step);
 
@@ -83,14 +83,14 @@ double dnn_cpu_flops(const struct dnn_step *step);
 bool dnn_cpu_post_can(const struct dnn_step *step);
 /* Apply the fused activation, if any, to the first output in place. */
 void dnn_cpu_post(const struct cpu_call *c);
-/* The sums of the columns of an array (the gradient of a bias); work: as many bytes
- * as the first returns. Results depend on the shape and the threads only. */
+/* The sums of the columns of an array (the gradient of a bias); work:
+ * dnn_cpu_sums_work() bytes. Results depend only on the shape and on threads. */
 size_t dnn_cpu_sums_work(int64_t columns, int threads);
 void dnn_cpu_sums(const struct cpu_array *a, float *sum, void *work, int threads);
 
 /* ---- onednn.c ---- */
 
-/* Close the engine and the stream; they are opened on first use. */
+/* Destroy the engine and the stream; they are created on first use. */
 void dnn_cpu_onednn_close(struct dnn_dev *dev);
 /* oneDNN's version, "3.7.2". */
 const char *dnn_cpu_onednn_version(char *out, size_t size);

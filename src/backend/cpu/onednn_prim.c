@@ -12,11 +12,11 @@
 #include <string.h>
 
 struct prim {
-    dnnl_primitive_t main, pack;               /* pack NULL: not packed          */
-    dnnl_memory_t memory[CPU_PRIM_ARGS], ours; /* ours: unpacked, if packed      */
-    dnnl_exec_arg_t args[CPU_PRIM_ARGS], between[2];
+    dnnl_primitive_t main, pack;                /* pack: a reorder; NULL: not packed */
+    dnnl_memory_t memory[CPU_PRIM_ARGS], plain; /* plain: NULL: not packed           */
+    dnnl_exec_arg_t args[CPU_PRIM_ARGS], reorder_args[2];
     int count;
-    bool gradient, fresh; /* fresh: the packed weights are those of .weights       */
+    bool gradient, valid; /* valid: version .weights is packed */
     uint64_t weights;
     char text[80];
 };
@@ -34,15 +34,15 @@ void dnn_cpu_plan_finish(struct cpu_plan *plan)
     const_dnnl_memory_desc_t scratch =
         dnnl_primitive_desc_query_md(plan->desc, dnnl_query_scratchpad_md, 0);
 
-    plan->theirs = dnnl_primitive_desc_query_md(
+    plan->native = dnnl_primitive_desc_query_md(
         plan->desc, plan->gradient ? dnnl_query_diff_weights_md : dnnl_query_weights_md,
         0);
-    plan->packed = !dnnl_memory_desc_equal(plan->theirs, plan->ours);
-    plan->pack = plan->packed ? dnnl_memory_desc_get_size(plan->theirs) : 0;
+    plan->packed = !dnnl_memory_desc_equal(plan->native, plan->plain);
+    plan->pack = plan->packed ? dnnl_memory_desc_get_size(plan->native) : 0;
     plan->scratch = scratch == NULL ? 0 : dnnl_memory_desc_get_size(scratch);
 }
 
-bool dnn_cpu_plan_unfolds(const struct cpu_plan *plan)
+bool dnn_cpu_plan_uses_im2col(const struct cpu_plan *plan)
 {
     return strstr(impl(plan->desc), "gemm") != NULL;
 }
@@ -59,7 +59,7 @@ struct dnn_need dnn_cpu_plan_need(const struct cpu_plan *plan)
 void dnn_cpu_plan_free(struct cpu_plan *plan)
 {
     if (plan->desc != NULL) dnnl_primitive_desc_destroy(plan->desc);
-    if (plan->ours != NULL) dnnl_memory_desc_destroy(plan->ours);
+    if (plan->plain != NULL) dnnl_memory_desc_destroy(plan->plain);
     *plan = (struct cpu_plan){0};
 }
 
@@ -70,7 +70,7 @@ void dnn_cpu_prim_discard(void *state)
     if (p == NULL) return;
     for (int i = 0; i < CPU_PRIM_ARGS; i++)
         if (p->memory[i] != NULL) dnnl_memory_destroy(p->memory[i]);
-    if (p->ours != NULL) dnnl_memory_destroy(p->ours);
+    if (p->plain != NULL) dnnl_memory_destroy(p->plain);
     if (p->main != NULL) dnnl_primitive_destroy(p->main);
     if (p->pack != NULL) dnnl_primitive_destroy(p->pack);
     dnn_free(p);
@@ -86,23 +86,24 @@ static int add(struct prim *p, struct dnn_dev *dev, const_dnnl_memory_desc_t des
     return 0;
 }
 
-/* The reorder between our weights and theirs, in the direction that is wanted. */
+/* The reorder between plain and packed weights: packs weights, unpacks a gradient. */
 static int add_pack(struct prim *p, struct dnn_dev *dev, const struct cpu_plan *plan,
-                    void *ours, struct dnn_err *err)
+                    void *plain, struct dnn_err *err)
 {
     dnnl_primitive_desc_t desc;
     bool out = plan->gradient;
 
-    CALL(dnnl_memory_create(&p->ours, plan->ours, dev->engine, ours), "memory");
+    CALL(dnnl_memory_create(&p->plain, plan->plain, dev->engine, plain), "memory");
     CALL(dnnl_reorder_primitive_desc_create(
-             &desc, out ? plan->theirs : plan->ours, dev->engine,
-             out ? plan->ours : plan->theirs, dev->engine, NULL),
+             &desc, out ? plan->native : plan->plain, dev->engine,
+             out ? plan->plain : plan->native, dev->engine, NULL),
          "packing weights");
     dnnl_status_t status = dnnl_primitive_create(&p->pack, desc);
     dnnl_primitive_desc_destroy(desc);
     CALL(status, "packing weights");
-    p->between[0] = (dnnl_exec_arg_t){DNNL_ARG_FROM, out ? p->memory[0] : p->ours};
-    p->between[1] = (dnnl_exec_arg_t){DNNL_ARG_TO, out ? p->ours : p->memory[0]};
+    p->reorder_args[0] =
+        (dnnl_exec_arg_t){DNNL_ARG_FROM, out ? p->memory[0] : p->plain};
+    p->reorder_args[1] = (dnnl_exec_arg_t){DNNL_ARG_TO, out ? p->plain : p->memory[0]};
     return 0;
 }
 
@@ -111,12 +112,12 @@ static int fill(struct prim *p, struct dnn_dev *dev, const struct cpu_plan *plan
                 struct dnn_err *err)
 {
     char *work = call->work;
-    void *theirs = !plan->packed    ? args[0].mem
+    void *native = !plan->packed    ? args[0].mem
                    : plan->gradient ? (void *)(work + cpu_lines(plan->scratch))
                                     : call->keep;
 
     CALL(dnnl_primitive_create(&p->main, plan->desc), "primitive");
-    DNN_TRY(add(p, dev, plan->theirs, args[0].arg, theirs, err));
+    DNN_TRY(add(p, dev, plan->native, args[0].arg, native, err));
     for (int i = 1; i < count; i++)
         if (args[i].mem != NULL)
             DNN_TRY(add(p, dev,
@@ -156,15 +157,15 @@ int dnn_cpu_prim_run(struct dnn_dev *dev, const struct cpu_call *call, void *sta
 
     omp_set_num_threads(dev->threads);
     if (p->pack != NULL && !p->gradient &&
-        (!p->fresh || p->weights != call->now.weights)) {
-        CALL(dnnl_primitive_execute(p->pack, dev->stream, 2, p->between),
+        (!p->valid || p->weights != call->now.weights)) {
+        CALL(dnnl_primitive_execute(p->pack, dev->stream, 2, p->reorder_args),
              "packing weights");
-        p->fresh = true;
+        p->valid = true;
         p->weights = call->now.weights;
     }
     CALL(dnnl_primitive_execute(p->main, dev->stream, p->count, p->args), "running");
     if (p->pack != NULL && p->gradient)
-        CALL(dnnl_primitive_execute(p->pack, dev->stream, 2, p->between),
+        CALL(dnnl_primitive_execute(p->pack, dev->stream, 2, p->reorder_args),
              "unpacking weights");
     CALL(dnnl_stream_wait(dev->stream), "waiting");
     return 0;

@@ -1,7 +1,7 @@
-/* pool.c - max and average pooling; padding is ignored.
+/* pool.c - max and average pooling. Padding is ignored.
  *
  * Forward runs over the rows of y, backward over those of dx: each element is
- * written once. A row is cut into runs whose elements have the same taps.
+ * written once. A row is split into runs of elements with the same taps.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -11,21 +11,21 @@
 
 enum { D = DNN_MAX_SPATIAL };
 
-/* The windows that contain element i of an axis, by the number of their tap: from
- * tap on, each stride further belongs to the output before; count of them from
- * output o down. run: how many elements from here on, a stride apart, have the same. */
-struct over {
+/* The count windows that contain element i of an axis: outputs o, o - 1, ..., which
+ * read it with taps tap, tap + stride, ... run: number of elements from i on, a stride
+ * apart, with the same taps. */
+struct windows {
     int64_t tap, o, count, run;
 };
 
-/* The taps of a run; one per thread. */
+/* The taps of a run. One struct per thread. */
 struct taps {
     int64_t *at, *index_at, *line_at;
     int32_t *number;
     float *weight;
-    /* along the last axis, of all threads: */
-    const float *line;       /* 1 / taps inside, by output   */
-    const struct over *over; /* the windows over each element */
+    /* Along the last axis, shared by all threads: */
+    const float *line;             /* 1 / taps inside, by output   */
+    const struct windows *windows; /* the windows of each element  */
 };
 
 static size_t line_bytes(const struct window3d *w)
@@ -38,23 +38,23 @@ static size_t taps_bytes(const struct window3d *w)
     return ((size_t)w->taps * (3 * sizeof(int64_t) + 8) + 63) & ~(size_t)63;
 }
 
-static size_t over_bytes(const struct window3d *w)
+static size_t windows_bytes(const struct window3d *w)
 {
-    return (size_t)w->in[D - 1] * sizeof(struct over);
+    return (size_t)w->in[D - 1] * sizeof(struct windows);
 }
 
 size_t dnn_cpu_windows_work(const struct window3d *w, int threads)
 {
-    return line_bytes(w) + over_bytes(w) + (size_t)threads * taps_bytes(w);
+    return line_bytes(w) + windows_bytes(w) + (size_t)threads * taps_bytes(w);
 }
 
 static struct taps taps_of(const struct window3d *w, void *work, int part)
 {
-    char *mine = (char *)work + line_bytes(w);
-    struct taps t = {.line = work, .over = (const struct over *)mine};
+    char *own = (char *)work + line_bytes(w);
+    struct taps t = {.line = work, .windows = (const struct windows *)own};
 
-    mine += over_bytes(w) + (size_t)part * taps_bytes(w);
-    t.at = (int64_t *)mine;
+    own += windows_bytes(w) + (size_t)part * taps_bytes(w);
+    t.at = (int64_t *)own;
 
     t.index_at = t.at + w->taps;
     t.line_at = t.index_at + w->taps;
@@ -63,7 +63,7 @@ static struct taps taps_of(const struct window3d *w, void *work, int part)
     return t;
 }
 
-/* The taps of output o that are inside along an axis: first ... last - 1. */
+/* The taps of output o that are inside the input on an axis: *first ... *last - 1. */
 static void inside(const struct window3d *w, int axis, int64_t o, int64_t *first,
                    int64_t *last)
 {
@@ -73,7 +73,7 @@ static void inside(const struct window3d *w, int axis, int64_t o, int64_t *first
     *last = w->in[axis] - from < w->kernel[axis] ? w->in[axis] - from : w->kernel[axis];
 }
 
-static double one_over(const struct window3d *w, int axis, int64_t o)
+static double inverse_taps(const struct window3d *w, int axis, int64_t o)
 {
     int64_t first, last;
 
@@ -101,7 +101,7 @@ struct forward {
     char *index; /* NULL: none */
     int index_size;
     window_kernel *kernel;
-    float factor; /* 0: a mean */
+    float factor; /* of sums; 0: mean */
 };
 
 /* Row l of y. */
@@ -185,14 +185,14 @@ struct backward {
     const struct cpu_array *dy, *dx;
     char *index; /* NULL: average */
     int index_size;
-    bool weighted; /* an average where windows have different numbers of taps */
+    bool weighted; /* average, and windows have different numbers of taps */
     window_kernel *kernel;
 };
 
-static struct over over(const struct window3d *w, int axis, int64_t i)
+static struct windows windows_over(const struct window3d *w, int axis, int64_t i)
 {
     int64_t stride = w->stride[axis], from = i + w->before[axis];
-    struct over v = {.tap = from % stride, .o = from / stride, .run = 1};
+    struct windows v = {.tap = from % stride, .o = from / stride, .run = 1};
     int64_t last = w->kernel[axis] - 1 < from ? w->kernel[axis] - 1 : from;
 
     while (v.o >= w->out[axis]) {
@@ -205,7 +205,7 @@ static struct over over(const struct window3d *w, int axis, int64_t i)
 
 /* The taps through which dy contributes to an element of dx. */
 static int backward_taps(const struct backward *b, int64_t sample,
-                         const struct over at[D], const struct taps *t)
+                         const struct windows at[D], const struct taps *t)
 {
     const struct window3d *w = b->w;
     int n = 0;
@@ -226,7 +226,8 @@ static int backward_taps(const struct backward *b, int64_t sample,
                     (int32_t)((tap[0] * w->kernel[1] + tap[1]) * w->kernel[2] + tap[2]);
                 if (!b->weighted) continue;
                 t->line_at[n] = o[2];
-                t->weight[n] = (float)(one_over(w, 0, o[0]) * one_over(w, 1, o[1]));
+                t->weight[n] =
+                    (float)(inverse_taps(w, 0, o[0]) * inverse_taps(w, 1, o[1]));
             }
     return n;
 }
@@ -236,7 +237,8 @@ static void backward_line(const struct backward *b, int64_t l, const struct taps
 {
     const struct window3d *w = b->w;
     int64_t sample = l / w->in[1] / w->in[0], stride = w->stride[2];
-    struct over at[D] = {over(w, 0, l / w->in[1] % w->in[0]), over(w, 1, l % w->in[1])};
+    struct windows at[D] = {windows_over(w, 0, l / w->in[1] % w->in[0]),
+                            windows_over(w, 1, l % w->in[1])};
     struct rows_window run = {.n = w->c,
                               .x = b->dy->mem,
                               .at = t->at,
@@ -258,7 +260,7 @@ static void backward_line(const struct backward *b, int64_t l, const struct taps
     }
     for (int64_t r = 0; r < stride && r < w->in[2]; r++)
         for (int64_t i = r; i < w->in[2]; i += run.count * stride) {
-            at[2] = t->over[i];
+            at[2] = t->windows[i];
             run.count = at[2].run;
             run.taps = backward_taps(b, sample, at, t);
             run.y = (float *)b->dx->mem + (l * w->in[2] + i) * b->dx->pitch;
@@ -266,17 +268,17 @@ static void backward_line(const struct backward *b, int64_t l, const struct taps
         }
 }
 
-/* Values that are the same for all rows. */
+/* Fill in the values along the last axis, which are the same for all rows. */
 static void along_last(const struct window3d *w, void *work)
 {
     float *line = work;
-    struct over *at = (struct over *)((char *)work + line_bytes(w));
+    struct windows *at = (struct windows *)((char *)work + line_bytes(w));
     int64_t stride = w->stride[2];
 
     for (int64_t o = 0; o < w->out[2]; o++)
-        line[o] = (float)one_over(w, 2, o);
+        line[o] = (float)inverse_taps(w, 2, o);
     for (int64_t i = w->in[2] - 1; i >= 0; i--) {
-        at[i] = over(w, 2, i);
+        at[i] = windows_over(w, 2, i);
         if (i + stride < w->in[2] && at[i + stride].tap == at[i].tap &&
             at[i + stride].count == at[i].count)
             at[i].run = at[i + stride].run + 1;

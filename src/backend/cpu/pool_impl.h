@@ -9,9 +9,9 @@
 #include "backend/cpu/rows_impl.h"
 #include "backend/window_impl.h"
 
-/* Bytes of workspace for what follows. */
+/* Bytes of workspace for dnn_cpu_windows_sum(). */
 size_t dnn_cpu_windows_work(const struct window3d *w, int threads);
-/* Sums over windows, factor times them; or means, where factor is 0. */
+/* Sums over windows, times factor; factor 0: means. */
 void dnn_cpu_windows_sum(const struct window3d *w, const struct cpu_call *c,
                          float factor);
 

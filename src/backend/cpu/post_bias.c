@@ -41,22 +41,23 @@ void dnn_cpu_post(const struct cpu_call *c)
     dnn_cpu_unary.fn(&call);
 }
 
-static int64_t line(int64_t columns)
+static int64_t padded(int64_t columns)
 {
     return (columns + 15) / 16 * 16;
 }
 
 size_t dnn_cpu_sums_work(int64_t columns, int threads)
 {
-    return (size_t)(threads * line(columns)) * sizeof(float);
+    return (size_t)(threads * padded(columns)) * sizeof(float);
 }
 
 void dnn_cpu_sums(const struct cpu_array *a, float *sum, void *work, int threads)
 {
     float *parts = work;
-    int64_t size = line(a->row);
+    int64_t size = padded(a->row);
 
-    /* Parts are counted, not threads: a smaller team gives the same bits. */
+    /* Split by `threads`, not by the size of the team: a smaller team gives the same
+     * result. */
 #pragma omp parallel for num_threads(threads) schedule(static)
     for (int i = 0; i < threads; i++) {
         int64_t first, last;

@@ -1,12 +1,12 @@
 /* reduce.c - sums, means and maxima over contiguous axes before the last: (n,
- * space..., c) -> (n, c), as global pooling.
+ * space..., c) -> (n, c), such as global pooling.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
 #include "backend/cpu/rows_split.h"
 
-/* The axes first ... ndim - 2. */
+/* The first reduced axis; kernels support axes first ... ndim - 2. */
 static int first_axis(const struct dnn_op_reduce *r, const struct dnn_shape *x)
 {
     int first = 0;
@@ -27,23 +27,23 @@ static bool can(const struct dnn_step *step)
            r->axes == (1u << (x->ndim - 1)) - (1u << first);
 }
 
-struct job {
-    const struct cpu_array *x; /* the array of the shape of x */
-    int64_t outer, rows, c;    /* rows of one result    */
+struct task {
+    const struct cpu_array *x; /* x or dx */
+    int64_t outer, rows, c;    /* results; rows of each; channels */
     struct rows_fold f;
-    int64_t n; /* floats that hold a long row */
-    int parts; /* of each result's rows       */
+    int64_t n; /* elements reserved for a long row           */
+    int parts; /* that the rows of each result are split into */
 };
 
-static int64_t room(int64_t c)
+static int64_t padded_row(int64_t c)
 {
     return (rows_long(c, 64) + 15) & ~(int64_t)15;
 }
 
-static struct job job_of(const struct cpu_call *c, const struct cpu_array *x,
-                         bool dense)
+static struct task task_of(const struct cpu_call *c, const struct cpu_array *x,
+                           bool dense)
 {
-    struct job j = {.x = x, .outer = 1, .c = x->row, .n = room(x->row)};
+    struct task j = {.x = x, .outer = 1, .c = x->row, .n = padded_row(x->row)};
 
     for (int i = 0; i < first_axis(&c->op->attr.reduce, &x->shape); i++)
         j.outer *= x->shape.dim[i];
@@ -54,16 +54,17 @@ static struct job job_of(const struct cpu_call *c, const struct cpu_array *x,
     return j;
 }
 
-/* Per thread: sums, or how many are equal and a row of each operand. */
+/* Per thread: sums; or the number of equal elements, and a row of each operand. */
 static size_t work(const struct dnn_step *step, int threads)
 {
     const struct dnn_tensor *x = step->op->pass == DNN_FWD ? step->in[0] : step->out[0];
 
-    return (size_t)threads * 4 * (size_t)room(rows_row(x)) * sizeof(double);
+    return (size_t)threads * 4 * (size_t)padded_row(rows_row(x)) * sizeof(double);
 }
 
-/* A part of a result's rows as one box, and what is left of it. */
-static int64_t box_of(const struct job *j, const struct cpu_array *a, int64_t outer,
+/* The offset and rows of part p of a result; left: the incomplete long row belongs to
+ * it. */
+static int64_t box_of(const struct task *j, const struct cpu_array *a, int64_t outer,
                       int p, int64_t *rows, bool *left)
 {
     int64_t first, last, pitch = j->f.n == j->f.c ? a->pitch : j->f.n;
@@ -74,18 +75,18 @@ static int64_t box_of(const struct job *j, const struct cpu_array *a, int64_t ou
     return outer * j->rows * a->pitch + first * pitch;
 }
 
-static int64_t pitch_of(const struct job *j, const struct cpu_array *a)
+static int64_t pitch_of(const struct task *j, const struct cpu_array *a)
 {
     return j->f.n == j->f.c ? a->pitch : j->f.n;
 }
 
 /* ---- forward ---- */
 
-static void sum_part(const struct job *j, int64_t outer, int p, double *sum)
+static void sum_part(const struct task *j, int64_t outer, int p, double *sum)
 {
     const struct dnn_rows_isa *isa = dnn_rows_find();
     struct rows_norm b = {
-        .n = j->f.n, .x_pitch = pitch_of(j, j->x), .sum = sum, .more = NULL};
+        .n = j->f.n, .x_pitch = pitch_of(j, j->x), .sum = sum, .sum2 = NULL};
     bool left;
 
     memset(sum, 0, (size_t)j->n * sizeof *sum);
@@ -98,30 +99,30 @@ static void sum_part(const struct job *j, int64_t outer, int p, double *sum)
     isa->norm_stats(&b);
 }
 
-static void most_part(const struct job *j, int64_t outer, int p, float *most)
+static void max_part(const struct task *j, int64_t outer, int p, float *maximum)
 {
     const struct dnn_rows_isa *isa = dnn_rows_find();
-    struct rows_column b = {.n = j->f.n, .x_pitch = pitch_of(j, j->x), .out = most};
+    struct rows_column b = {.n = j->f.n, .x_pitch = pitch_of(j, j->x), .out = maximum};
     bool left;
 
     for (int64_t i = 0; i < j->n; i++)
-        most[i] = -INFINITY;
+        maximum[i] = -INFINITY;
     b.x = (const float *)j->x->mem + box_of(j, j->x, outer, p, &b.rows, &left);
-    isa->column_most(&b);
+    isa->column_max(&b);
     if (!left) return;
     b.x += b.rows * b.x_pitch;
     b.rows = 1;
     b.n = j->f.left;
-    isa->column_most(&b);
+    isa->column_max(&b);
 }
 
-/* The memory of thread t: two rows of doubles, then four of floats. */
-static double *room_of(const struct cpu_call *c, const struct job *j, int t)
+/* The memory of thread t: four rows of doubles. */
+static double *scratch_of(const struct cpu_call *c, const struct task *j, int t)
 {
     return (double *)c->work + (int64_t)t * 4 * j->n;
 }
 
-static void finish_sum(const struct cpu_call *c, const struct job *j, int64_t outer,
+static void finish_sum(const struct cpu_call *c, const struct task *j, int64_t outer,
                        int first)
 {
     bool mean = c->op->attr.reduce.fn == DNN_REDUCE_MEAN;
@@ -132,56 +133,56 @@ static void finish_sum(const struct cpu_call *c, const struct job *j, int64_t ou
 
         for (int p = first; p < first + j->parts; p++)
             for (int64_t k = i; k < j->f.n; k += j->c)
-                sum += room_of(c, j, p)[k];
+                sum += scratch_of(c, j, p)[k];
         y[i] = (float)(mean ? sum / (double)j->rows : sum);
     }
 }
 
-static void finish_most(const struct cpu_call *c, const struct job *j, int64_t outer,
-                        int first)
+static void finish_max(const struct cpu_call *c, const struct task *j, int64_t outer,
+                       int first)
 {
     float *y = (float *)c->out[0].mem + outer * c->out[0].pitch;
 
     for (int64_t i = 0; i < j->c; i++) {
-        float most = -INFINITY;
+        float maximum = -INFINITY;
 
         for (int p = first; p < first + j->parts; p++)
             for (int64_t k = i; k < j->f.n; k += j->c) {
-                float v = ((const float *)room_of(c, j, p))[k];
-                if (v > most || v != v) most = v;
+                float v = ((const float *)scratch_of(c, j, p))[k];
+                if (v > maximum || v != v) maximum = v;
             }
-        y[i] = most;
+        y[i] = maximum;
     }
 }
 
-static void part(const struct cpu_call *c, const struct job *j, int64_t outer, int p,
+static void part(const struct cpu_call *c, const struct task *j, int64_t outer, int p,
                  int t)
 {
     if (c->op->attr.reduce.fn == DNN_REDUCE_MAX)
-        most_part(j, outer, p, (float *)room_of(c, j, t));
+        max_part(j, outer, p, (float *)scratch_of(c, j, t));
     else
-        sum_part(j, outer, p, room_of(c, j, t));
+        sum_part(j, outer, p, scratch_of(c, j, t));
 }
 
-static void finish(const struct cpu_call *c, const struct job *j, int64_t outer, int t)
+static void finish(const struct cpu_call *c, const struct task *j, int64_t outer, int t)
 {
     if (c->op->attr.reduce.fn == DNN_REDUCE_MAX)
-        finish_most(c, j, outer, t);
+        finish_max(c, j, outer, t);
     else
         finish_sum(c, j, outer, t);
 }
 
 static void reduce(const struct cpu_call *c)
 {
-    const struct job j = job_of(c, &c->in[0], rows_dense(&c->in[0]));
-    int teams = rows_parts(c->in[0].count, c->threads);
+    const struct task j = task_of(c, &c->in[0], rows_dense(&c->in[0]));
+    int workers = rows_parts(c->in[0].count, c->threads);
 
     if (j.parts == 1) { /* each result by one thread */
-#pragma omp parallel for schedule(static, 1) num_threads(teams)
-        for (int t = 0; t < teams; t++) {
+#pragma omp parallel for schedule(static, 1) num_threads(workers)
+        for (int t = 0; t < workers; t++) {
             int64_t first, last;
 
-            dnn_cpu_share(j.outer, teams, t, &first, &last);
+            dnn_cpu_share(j.outer, workers, t, &first, &last);
             for (int64_t o = first; o < last; o++) {
                 part(c, &j, o, 0, t);
                 finish(c, &j, o, t);
@@ -199,18 +200,18 @@ static void reduce(const struct cpu_call *c)
 
 /* ---- backward ---- */
 
-/* Rows of dx: all the same, or where x is the maximum. */
-static void spread_part(const struct cpu_call *c, const struct job *j, int64_t outer,
-                        int p, const float *dy, const float *most)
+/* Rows of dx: dy in each row, or only where x is the maximum. */
+static void spread_part(const struct cpu_call *c, const struct task *j, int64_t outer,
+                        int p, const float *dy, const float *maximum)
 {
     const struct cpu_array *dx = j->x, *x = &c->in[1];
-    struct rows_column b = {.n = j->f.n, .dy = dy, .most = most};
+    struct rows_column b = {.n = j->f.n, .dy = dy, .max = maximum};
     struct rows_combine same = {.terms = 1, .fn = DNN_ADD, .factor = 1};
     bool left;
 
     b.y_pitch = pitch_of(j, dx);
     b.y = (float *)dx->mem + box_of(j, dx, outer, p, &b.rows, &left);
-    if (most != NULL) {
+    if (maximum != NULL) {
         b.x_pitch = pitch_of(j, x);
         b.x = (const float *)x->mem + box_of(j, x, outer, p, &b.rows, &left);
     }
@@ -220,24 +221,24 @@ static void spread_part(const struct cpu_call *c, const struct job *j, int64_t o
         same.x[0] = dy;
         same.y = b.y;
         same.y_pitch = b.y_pitch;
-        if (most != NULL)
+        if (maximum != NULL)
             dnn_rows_find()->column_spread(&b);
         else
             dnn_rows_find()->combine(&same);
         b.y += b.rows * b.y_pitch;
-        if (most != NULL) b.x += b.rows * b.x_pitch;
+        if (maximum != NULL) b.x += b.rows * b.x_pitch;
         b.rows = 1;
         b.n = j->f.left;
     }
 }
 
-/* How many equal the maximum, column by column. */
-static void equal_all(const struct cpu_call *c, const struct job *whole, int64_t outer,
-                      const float *most, float *count)
+/* Counts the elements that equal the maximum, column by column. */
+static void equal_all(const struct cpu_call *c, const struct task *task, int64_t outer,
+                      const float *maximum, float *count)
 {
     const struct cpu_array *x = &c->in[1];
-    struct job j = *whole;
-    struct rows_column b = {.most = most, .out = count};
+    struct task j = *task;
+    struct rows_column b = {.max = maximum, .out = count};
     bool left;
 
     j.parts = 1;
@@ -258,9 +259,9 @@ static void equal_all(const struct cpu_call *c, const struct job *whole, int64_t
             count[i] += count[k];
 }
 
-/* The gradient each row of a result gets, and the maximum it is compared with. */
-static void row_of(const struct cpu_call *c, const struct job *j, int64_t outer,
-                   float *dy, float *most, float *count)
+/* The gradient of the rows of a result, and the maximum they are compared with. */
+static void row_of(const struct cpu_call *c, const struct task *j, int64_t outer,
+                   float *dy, float *maximum, float *count)
 {
     enum dnn_reduce fn = c->op->attr.reduce.fn;
     const float *from = (const float *)c->in[0].mem + outer * c->in[0].pitch;
@@ -269,39 +270,40 @@ static void row_of(const struct cpu_call *c, const struct job *j, int64_t outer,
     for (int64_t i = 0; i < j->c; i++)
         dy[i] = (float)(from[i] * part);
     if (fn == DNN_REDUCE_MAX) {
-        memcpy(most, (const float *)c->in[2].mem + outer * c->in[2].pitch,
-               (size_t)j->c * sizeof *most);
-        rows_repeat(most, j->c, j->f.n);
-        equal_all(c, j, outer, most, count);
+        memcpy(maximum, (const float *)c->in[2].mem + outer * c->in[2].pitch,
+               (size_t)j->c * sizeof *maximum);
+        rows_repeat(maximum, j->c, j->f.n);
+        equal_all(c, j, outer, maximum, count);
         for (int64_t i = 0; i < j->c; i++)
             dy[i] /= count[i];
     }
     rows_repeat(dy, j->c, j->f.n);
 }
 
-static void one_result(const struct cpu_call *c, const struct job *j, int64_t outer,
+static void one_result(const struct cpu_call *c, const struct task *j, int64_t outer,
                        int t, int p)
 {
     bool max = c->op->attr.reduce.fn == DNN_REDUCE_MAX;
-    float *dy = (float *)room_of(c, j, t), *most = dy + j->n, *count = most + j->n;
+    float *dy = (float *)scratch_of(c, j, t), *maximum = dy + j->n,
+          *count = maximum + j->n;
 
-    row_of(c, j, outer, dy, most, count);
-    spread_part(c, j, outer, p, dy, max ? most : NULL);
+    row_of(c, j, outer, dy, maximum, count);
+    spread_part(c, j, outer, p, dy, max ? maximum : NULL);
 }
 
 static void reduce_data(const struct cpu_call *c)
 {
     bool max = c->op->attr.reduce.fn == DNN_REDUCE_MAX;
     bool dense = rows_dense(&c->out[0]) && (!max || rows_dense(&c->in[1]));
-    const struct job j = job_of(c, &c->out[0], dense);
-    int teams = rows_parts(c->out[0].count, c->threads);
+    const struct task j = task_of(c, &c->out[0], dense);
+    int workers = rows_parts(c->out[0].count, c->threads);
     int64_t pieces = j.outer * j.parts;
 
-#pragma omp parallel for schedule(static, 1) num_threads(teams)
-    for (int t = 0; t < teams; t++) {
+#pragma omp parallel for schedule(static, 1) num_threads(workers)
+    for (int t = 0; t < workers; t++) {
         int64_t first, last;
 
-        dnn_cpu_share(pieces, teams, t, &first, &last);
+        dnn_cpu_share(pieces, workers, t, &first, &last);
         for (int64_t i = first; i < last; i++)
             one_result(c, &j, i / j.parts, t, (int)(i % j.parts));
     }

@@ -1,4 +1,4 @@
-/* rows.c - which instruction set the loops over rows use.
+/* rows.c - the choice of the instruction set for the loops over rows.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -6,7 +6,7 @@
 #include "backend/cpu/direct.h"
 #include "backend/cpu/rows_split.h"
 
-/* They wait for memory: nothing wider than AVX2 is worth its own copy. */
+/* They are limited by memory bandwidth: AVX-512 would not be faster than AVX2. */
 const struct dnn_rows_isa *dnn_rows_find(void)
 {
 #if defined(__x86_64__)

@@ -1,4 +1,4 @@
-/* rows_combine_kernel.h - several boxes of rows into one, element by element.
+/* rows_combine_kernel.h - element-wise combination of several boxes of rows.
  *
  * Included by rows_plain.c and rows_avx2.c, after rows_norm_kernel.h, whose ReLU it
  * uses.
@@ -13,7 +13,7 @@ INLINE vec combine_two(const enum dnn_combine fn, vec a, vec b)
         return a - b;
     case DNN_MULTIPLY:
         return a * b;
-    case DNN_MAXIMUM: /* NaN wins */
+    case DNN_MAXIMUM: /* NaN if one is NaN */
         return v_select((b > a) | (b != b), b, a);
     case DNN_MINIMUM:
         return v_select((b < a) | (b != b), b, a);
@@ -91,18 +91,18 @@ static TARGET void combine(const struct rows_combine *b)
     }
 }
 
-static TARGET void chosen(const struct rows_combine *b, const float *dy,
-                          int64_t dy_pitch)
+static TARGET void max_min_data(const struct rows_combine *b, const float *dy,
+                                int64_t dy_pitch)
 {
     for (int64_t r = 0; r < b->rows; r++)
         for (int64_t j = 0; j < b->n; j += LANES) {
             int64_t left = b->n - j < LANES ? b->n - j : 0;
             vec y = v_load_some(b->x[1] + r * b->pitch[1] + j, left);
-            ivec it = v_load_some(b->x[0] + r * b->pitch[0] + j, left) == y;
+            ivec hit = v_load_some(b->x[0] + r * b->pitch[0] + j, left) == y;
 
             for (int t = 2; t < b->terms; t++)
-                it &= v_load_some(b->x[t] + r * b->pitch[t] + j, left) != y;
+                hit &= v_load_some(b->x[t] + r * b->pitch[t] + j, left) != y;
             v_store_some(b->y + r * b->y_pitch + j,
-                         v_where(it, v_load_some(dy + r * dy_pitch + j, left)), left);
+                         v_where(hit, v_load_some(dy + r * dy_pitch + j, left)), left);
         }
 }

@@ -15,16 +15,16 @@ INLINE vec sign_of(vec x)
     return v_where(x != 0.0f, one);
 }
 
-/* ---- sums: a few vectors as floats, then doubles ---- */
+/* ---- sums: of a few vectors in float, then in double ---- */
 
-enum { FEW = 64 * LANES };
+enum { CHUNK = 64 * LANES };
 
 static TARGET void norms(const float *x, int64_t n, double *absolute, double *square)
 {
     dvec all = {0}, all2 = {0};
 
-    for (int64_t first = 0; first < n; first += FEW) {
-        int64_t last = n - first < FEW ? n : first + FEW, i = first;
+    for (int64_t first = 0; first < n; first += CHUNK) {
+        int64_t last = n - first < CHUNK ? n : first + CHUNK, i = first;
         vec s[2] = {{0}}, q[2] = {{0}};
 
         for (; i + 2 * LANES <= last; i += 2 * LANES)
@@ -45,7 +45,7 @@ static TARGET void norms(const float *x, int64_t n, double *absolute, double *sq
     *square = d_sum(all2);
 }
 
-INLINE dvec squares_few(const float *x, const float *t, int64_t n)
+INLINE dvec squares_chunk(const float *x, const float *t, int64_t n)
 {
     vec q[4] = {{0}};
     int64_t i = 0;
@@ -71,13 +71,13 @@ static TARGET double squares(const struct rows_box *b)
     dvec all = {0};
 
     for (int64_t r = 0; r < b->rows; r++)
-        for (int64_t i = 0; i < b->n; i += FEW)
-            all += squares_few(b->x + r * b->x_pitch + i, b->t + r * b->t_pitch + i,
-                               b->n - i < FEW ? b->n - i : FEW);
+        for (int64_t i = 0; i < b->n; i += CHUNK)
+            all += squares_chunk(b->x + r * b->x_pitch + i, b->t + r * b->t_pitch + i,
+                                 b->n - i < CHUNK ? b->n - i : CHUNK);
     return d_sum(all);
 }
 
-static TARGET void difference(const struct rows_box *b, float times)
+static TARGET void difference(const struct rows_box *b, float factor)
 {
     for (int64_t r = 0; r < b->rows; r++) {
         const float *x = b->x + r * b->x_pitch, *t = b->t + r * b->t_pitch;
@@ -85,16 +85,16 @@ static TARGET void difference(const struct rows_box *b, float times)
         int64_t n = b->n, i = 0;
 
         for (; i + LANES <= n; i += LANES)
-            v_store(y + i, (v_load(x + i) - v_load(t + i)) * times);
+            v_store(y + i, (v_load(x + i) - v_load(t + i)) * factor);
         if (i < n)
             v_store_part(
-                y + i, (v_load_part(x + i, n - i) - v_load_part(t + i, n - i)) * times,
+                y + i, (v_load_part(x + i, n - i) - v_load_part(t + i, n - i)) * factor,
                 n - i);
     }
 }
 
-static TARGET void regular(const float *dy, const float *x, float *y, int64_t n,
-                           float l1, float l2_twice)
+static TARGET void penalty_data(const float *dy, const float *x, float *y, int64_t n,
+                                float l1, float l2_twice)
 {
     for (int64_t i = 0; i < n; i += LANES) {
         int64_t left = left_of(n, i);
@@ -145,7 +145,7 @@ static TARGET void prelu_data(const struct rows_scale *given)
     }
 }
 
-/* ---- dropout: base/rng's numbers, several at a time ---- */
+/* ---- dropout: the random numbers of base/rng, several at a time ---- */
 
 #if LANES == 8
 #define EVEN(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14)
@@ -153,7 +153,7 @@ static TARGET void prelu_data(const struct rows_scale *given)
 #define EVEN(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6)
 #endif
 
-/* One counter word per 64 bits; what is in the upper half does not matter. */
+/* One counter word per 64 bits; the upper halves are ignored. */
 typedef uint64_t wide __attribute__((vector_size(4 * LANES), aligned(8), may_alias));
 
 INLINE wide wide_product(wide a, uint32_t b)
@@ -167,7 +167,7 @@ INLINE wide wide_product(wide a, uint32_t b)
 #endif
 }
 
-/* The first 64 of the random bits at index ... index + LANES / 2 - 1. */
+/* The first 64 random bits of each of index ... index + LANES / 2 - 1 (Philox). */
 INLINE wide random_bits(const struct rows_draw *d, uint64_t index)
 {
     wide c0, c1, c2 = (wide){0} + d->sample, c3 = (wide){0} + d->step;
@@ -198,13 +198,13 @@ static TARGET void dropout(const struct rows_draw *given)
     for (int64_t i = 0; i < d.n; i += LANES) {
         int64_t left = left_of(d.n, i);
         uint64_t at = d.index + (uint64_t)i;
-        wide low = random_bits(&d, at) >= d.least;
-        wide high = random_bits(&d, at + LANES / 2) >= d.least;
+        wide low = random_bits(&d, at) >= d.threshold;
+        wide high = random_bits(&d, at + LANES / 2) >= d.threshold;
         ivec keep = EVEN((ivec)low, (ivec)high);
 
         v_store_some(
             d.y + i,
-            v_select(keep, v_load_some(d.x + i, left) * d.times + d.plus, dropped),
+            v_select(keep, v_load_some(d.x + i, left) * d.factor + d.offset, dropped),
             left);
     }
 }

@@ -1,5 +1,5 @@
-/* rows_impl.h - the memory-bound kernels, which run over rows once: everything that
- * is no matrix product.
+/* rows_impl.h - the memory-bound kernels, which run over rows once: all ops that are
+ * not matrix products.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -24,7 +24,7 @@ extern const struct cpu_algo dnn_cpu_unary, dnn_cpu_unary_data;
 extern const struct cpu_algo dnn_cpu_bias, dnn_cpu_bias_weights;
 /* combine.c */
 extern const struct cpu_algo dnn_cpu_combine, dnn_cpu_combine_data;
-/* copy.c: concat, pad, reshape, transpose: copies */
+/* copy.c */
 extern const struct cpu_algo dnn_cpu_concat, dnn_cpu_concat_data, dnn_cpu_pad,
     dnn_cpu_pad_data, dnn_cpu_reshape, dnn_cpu_transpose;
 /* pool.c */

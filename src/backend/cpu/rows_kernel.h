@@ -1,7 +1,7 @@
 /* rows_kernel.h - the loops over rows that are compiled once per instruction set.
  *
- * Each works on a box: rows of n floats, a pitch apart, that one thread has to do.
- * Outputs may lie where inputs do, element for element.
+ * Each works on a box: rows of n floats, a pitch apart, which one thread computes.
+ * Outputs may be in place, element for element.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -29,13 +29,13 @@ struct rows_norm {
     const float *mean, *scale, *shift; /* n of each */
     const float *slope, *rest;         /* dx = scale dy + slope (x - mean) + rest */
     struct rows_relu relu;
-    bool stream; /* y is too large to stay in the caches; aligned to 64, pitch too */
-    double *sum, *more; /* n of each, added to: x and x^2, or dy and dy (x - mean) */
+    bool stream; /* use non-temporal stores: y and its pitch are aligned to 64 bytes */
+    double *sum, *sum2; /* n each; adds x and x^2, or dy and dy (x - mean) */
 };
 
 enum { ROWS_MAX_TERMS = 8 };
 
-/* y = the terms combined, one after the other.  A pitch of 0 is one row for all. */
+/* y = the terms combined, from first to last.  Pitch 0: the same row for all. */
 struct rows_combine {
     int64_t rows, n;
     int terms; /* 1 ... ROWS_MAX_TERMS */
@@ -58,24 +58,24 @@ struct rows_unary {
     bool result; /* backward: x is the function's result */
 };
 
-/* Outputs along the last spatial axis that have the same taps: tap t of output i is
- * the n floats at x + at[t] + i * x_step. */
+/* Outputs along the last spatial axis that have the same taps: tap t of output i is n
+ * floats at x + at[t] + i * x_step. */
 struct rows_window {
     int64_t count, n;
     int taps;
     const float *x;
     const int64_t *at;
-    const int32_t *number; /* of the tap, for the index */
+    const int32_t *number; /* of each tap in the window: for the index */
     int64_t x_step;
     float *y;
     int64_t y_step;
-    void *index; /* forward: NULL if not wanted; backward: beside x */
+    void *index; /* the tap of each maximum; forward: NULL if not needed */
     int index_size;
     int64_t index_step;
     const int64_t *index_at; /* backward */
-    float factor;            /* of a sum */
-    bool stream;             /* see rows_norm; backward only, n in whole lines */
-    /* Each tap counts weight[t] line[line_at[t] + i], NULL: once. */
+    float factor;            /* of sums */
+    bool stream;             /* see rows_norm; backward only, n in whole cache lines */
+    /* The weight of a tap is weight[t] * line[line_at[t] + i]; NULL: 1. */
     const float *weight, *line;
     const int64_t *line_at;
 };
@@ -87,20 +87,20 @@ struct rows_update {
     int64_t n;
     float *w, *m, *v, *s; /* m, v, s: NULL if the rule has none */
     const float *g;
-    float l1, decay; /* decay: times w is added to g                          */
-    bool regular;    /* l1 or decay is not 0                                  */
-    bool clip;       /* weights below 0 become 0                              */
+    float l1, decay;  /* l1 * sign(w) + decay * w is added to g */
+    bool regularized; /* l1 or decay is not 0                   */
+    bool clip;        /* weights below 0 become 0               */
     bool torch, nesterov;
-    float momentum, gain;             /* gain: of the gradient in the velocity      */
-    float beta1, rest1, beta2, rest2; /* rest is 1 - beta                           */
-    float small;                      /* added to the root in the denominator */
-    float rate, ahead; /* factors of the step made of g, and of g itself */
-    float keep;        /* of w, before the step                      */
-    float own;         /* LAMB: of w, in the step                    */
-    float trust;       /* LARS: of the gradient; LAMB: of the step   */
+    float momentum, grad_factor;      /* grad_factor: in the velocity          */
+    float beta1, rest1, beta2, rest2; /* rest is 1 - beta                      */
+    float epsilon;                    /* added to the root in the denominator  */
+    float rate, grad_rate;            /* grad_rate: NADAM, of the gradient itself */
+    float w_factor;                   /* w is multiplied by it before the step */
+    float w_rate;                     /* LAMB: w_rate * w is added to the step */
+    float trust;                      /* LARS: of the gradient; LAMB: of the step */
 };
 
-/* Rows of n floats, pitches apart. */
+/* Rows of n floats of up to three arrays. */
 struct rows_box {
     int64_t rows, n;
     const float *x, *t;
@@ -130,22 +130,22 @@ struct rows_classes {
 struct rows_loss {
     int64_t rows, n;
     const float *x, *t;
-    const int32_t *labels; /* instead of t: one per row                        */
-    float *y;              /* dx                                               */
+    const int32_t *labels; /* instead of t: one per row */
+    float *y;              /* dx */
     int64_t x_pitch, t_pitch, y_pitch;
-    const float *w; /* n weights; NULL: 1                                      */
-    int32_t ignore; /* a label to ignore; -1: only negative ones are */
-    float factor;   /* of the gradient                                         */
-    float on, off;  /* xent: a target is t on + off                            */
+    const float *w; /* n weights; NULL: 1 */
+    int32_t ignore; /* this label is ignored, and negative ones; -1: only those */
+    float factor;   /* of the gradient */
+    float on, off;  /* xent: the smoothed target is t * on + off */
     float gamma, delta, alpha;
-    bool raw;            /* xent: x is log p; poisson: the log of the rate            */
-    int fn, source;      /* enum dnn_point, enum dnn_head                    */
+    bool raw;            /* xent: x is log p; poisson: the log of the rate */
+    int fn, source;      /* enum dnn_point, enum dnn_head */
     const float *pt, *p; /* overlap_data: gradients of the sums of p t and of p, n each;
-                            or, pt NULL: */
-    const float *dp;     /* factor times these are the gradients of p */
+                            pt NULL: uses dp */
+    const float *dp;     /* overlap_data: factor * dp is the gradient of p */
     int64_t dp_pitch;
-    double *sums;   /* overlap: 3 n, added to                                  */
-    float *scratch; /* 2 n ROWS_BLOCK floats                               */
+    double *sums;   /* overlap: adds to these 3 n sums */
+    float *scratch; /* 2 n ROWS_BLOCK floats */
 };
 
 /* Layer norm of each row. */
@@ -154,57 +154,58 @@ struct rows_layer {
     const float *x, *dy;
     float *y; /* or dx */
     int64_t x_pitch, dy_pitch, y_pitch;
-    const float *gamma, *beta; /* NULL: 1 and 0                            */
+    const float *gamma, *beta; /* NULL: 1 and 0                              */
     float *mean, *inv;         /* one per row; forward: written, unless NULL */
     double epsilon;
-    double *product, *sum; /* n of each, added to: dy hat and dy       */
+    double *product, *sum; /* n each; adds dy hat and dy */
 };
 
-/* Over rows, column by column. */
+/* Reductions over rows, column by column. */
 struct rows_column {
     int64_t rows, n;
-    const float *x, *dy; /* dy: one row, but for prelu's */
+    const float *x, *dy; /* dy: one row; column_prelu: one per row of x */
     float *y;
     int64_t x_pitch, dy_pitch, y_pitch;
-    const float *most; /* one row */
-    float *out;        /* the maximum so far, or how many equal it */
+    const float *max; /* the maxima, one row */
+    float *out;       /* the maximum so far, or the number of elements equal to it */
     double *sum;
 };
 
-/* Dropout of n contiguous floats: number i is drawn at index + i. */
+/* Dropout of n contiguous floats: element i uses the random number at index + i. */
 struct rows_draw {
     int64_t n;
     uint32_t key[2], step, sample;
     uint64_t index;
-    uint64_t least; /* kept if the first 64 random bits are at least this */
+    uint64_t threshold; /* kept if the first 64 random bits are at least this */
     const float *x;
     float *y;
-    float times, plus; /* kept ones; others become dropped */
-    float dropped;
+    float factor, offset; /* kept elements: x * factor + offset */
+    float dropped;        /* value of the others */
 };
 
 struct dnn_rows_isa {
     const char *name;
-    void (*norm_stats)(const struct rows_norm *b); /* more NULL: only the sums */
+    void (*norm_stats)(const struct rows_norm *b); /* sum2 NULL: only sum */
     void (*norm_apply)(const struct rows_norm *b);
     void (*norm_dstats)(const struct rows_norm *b);
     void (*norm_data)(const struct rows_norm *b);
     void (*combine)(const struct rows_combine *b);
-    /* x where the first term is the most (least) and comes before equal ones: y =
-     * dy where x[0] equals x[1] (the result), and none of the terms behind does. */
-    void (*chosen)(const struct rows_combine *b, const float *dy, int64_t dy_pitch);
+    /* The gradient of operand x[0] of a maximum or minimum: y = dy where x[0] equals
+     * the result x[1] and none of x[2] ..., the operands before it, does; else 0. */
+    void (*max_min_data)(const struct rows_combine *b, const float *dy,
+                         int64_t dy_pitch);
     void (*unary)(const struct rows_unary *b);
     void (*unary_data)(const struct rows_unary *b);
-    /* n contiguous elements: bit i of mask is x[i] > 0; dx = dy, or alpha dy where
-     * its bit is 0.  n is a multiple of 8 but at the end. */
+    /* n contiguous elements: bit i of mask is x[i] > 0; dx = dy, or alpha dy where its
+     * bit is 0.  n is a multiple of 8, except in the last call for an array. */
     void (*mask)(const float *x, int64_t n, uint8_t *mask);
     void (*mask_data)(const float *dy, const uint8_t *mask, int64_t n, float alpha,
                       float *dx);
     void (*window_max)(const struct rows_window *w);
     void (*window_max_data)(const struct rows_window *w);
     void (*window_sum)(const struct rows_window *w);
-    /* Rows times i ... times i + times - 1 of y are row i of x.  stream: n is a
-     * multiple of 16, y aligned to 64 and its pitch too. */
+    /* Each row of x is repeated `times` times in y.  stream: use non-temporal stores; n
+     * is a multiple of 16, y and its pitch are aligned to 64 bytes. */
     void (*repeat)(const float *x, int64_t x_pitch, int64_t rows, int64_t n,
                    int64_t times, float *y, int64_t y_pitch, bool stream);
     /* y = the sum of weight[t] x[t], n contiguous floats; terms may be 0. */
@@ -216,16 +217,16 @@ struct dnn_rows_isa {
     void (*adagrad)(const struct rows_update *u);
     void (*adadelta)(const struct rows_update *u);
     void (*rmsprop)(const struct rows_update *u);
-    /* Sums of squares of the weights, and of the gradients or the steps; lamb_means
-     * moves the means, lamb then makes the step of them. */
+    /* Sums of squares of the weights, and of the gradients (LARS) or steps (LAMB).
+     * lamb_means also updates the moving means; lamb then updates the weights. */
     void (*lars_norms)(const struct rows_update *u, double *weight, double *grad);
     void (*lamb_means)(const struct rows_update *u, double *weight, double *step);
     void (*lamb)(const struct rows_update *u);
     /* Sums of |x| and of x^2. */
     void (*norms)(const float *x, int64_t n, double *absolute, double *square);
     /* y = dy + l1 sign(x) + l2_twice x. */
-    void (*regular)(const float *dy, const float *x, float *y, int64_t n, float l1,
-                    float l2_twice);
+    void (*penalty_data)(const float *dy, const float *x, float *y, int64_t n, float l1,
+                         float l2_twice);
     double (*squares)(const struct rows_box *b); /* the sum of (x - t)^2 */
     void (*difference)(const struct rows_box *b, float times); /* y = times (x - t) */
     void (*scale)(const struct rows_scale *s);      /* y = x a + b                    */
@@ -240,13 +241,14 @@ struct dnn_rows_isa {
     void (*point_data)(const struct rows_loss *k);
     void (*overlap)(const struct rows_loss *k);
     void (*overlap_data)(const struct rows_loss *k);
-    void (*layer)(const struct rows_layer *l);       /* x -> y, mean, inv */
-    void (*layer_again)(const struct rows_layer *l); /* y from the given mean and inv */
+    void (*layer)(const struct rows_layer *l); /* x -> y, mean, inv */
+    void (*layer_recompute)(
+        const struct rows_layer *l); /* y from the stored mean and inv */
     void (*layer_data)(const struct rows_layer *l);
     void (*layer_weights)(const struct rows_layer *l);
-    void (*column_most)(const struct rows_column *c);
+    void (*column_max)(const struct rows_column *c);
     void (*column_equal)(const struct rows_column *c);  /* adds to out */
-    void (*column_spread)(const struct rows_column *c); /* y = x == most ? dy : 0 */
+    void (*column_spread)(const struct rows_column *c); /* y = x == max ? dy : 0 */
     void (*column_prelu)(const struct rows_column *c);  /* sum += x < 0 ? dy x : 0 */
 };
 
@@ -255,7 +257,7 @@ extern const struct dnn_rows_isa dnn_rows_plain;
 extern const struct dnn_rows_isa dnn_rows_avx2;
 #endif
 
-/* The best this machine supports, or the one DNN_ISA asks for. */
+/* The best one for this machine and DNN_ISA. */
 const struct dnn_rows_isa *dnn_rows_find(void);
 
 #endif

@@ -8,14 +8,14 @@
 #include "backend/cpu/rows_kernel.h"
 #include "backend/cpu/vmath_impl.h"
 
-/* The first left lanes, 0 elsewhere; left 0: all. */
-INLINE vec first_of(vec v, int64_t left)
+/* v with all but the first left lanes set to 0; left 0: v. */
+INLINE vec keep_first(vec v, int64_t left)
 {
-    float few[LANES];
+    float lanes[LANES];
 
     if (left == 0) return v;
-    v_store(few, v);
-    return v_load_part(few, left);
+    v_store(lanes, v);
+    return v_load_part(lanes, left);
 }
 
 /* ---- forward ---- */
@@ -40,7 +40,7 @@ INLINE double row_spread(const float *x, int64_t n, float m)
 
     for (int64_t j = 0; j < n; j += LANES) {
         int64_t left = left_of(n, j);
-        vec v = first_of(v_load_some(x + j, left) - m, left);
+        vec v = keep_first(v_load_some(x + j, left) - m, left);
 
         low += v_low(v) * v_low(v);
         high += v_high(v) * v_high(v);
@@ -48,16 +48,16 @@ INLINE double row_spread(const float *x, int64_t n, float m)
     return d_sum(low + high) / (double)n;
 }
 
-/* y = ((x - m) inv + more) gamma + beta. */
+/* y = ((x - m) inv + shift) gamma + beta. */
 INLINE void row_value(const struct rows_layer *l, int64_t r, float m, float inv,
-                      float more)
+                      float shift)
 {
     const float *x = l->x + r * l->x_pitch;
     float *y = l->y + r * l->y_pitch;
 
     for (int64_t j = 0; j < l->n; j += LANES) {
         int64_t left = left_of(l->n, j);
-        vec v = (v_load_some(x + j, left) - m) * inv + more;
+        vec v = (v_load_some(x + j, left) - m) * inv + shift;
 
         if (l->gamma != NULL) v *= v_load_some(l->gamma + j, left);
         if (l->beta != NULL) v += v_load_some(l->beta + j, left);
@@ -81,7 +81,7 @@ static TARGET void layer(const struct rows_layer *l)
     }
 }
 
-static TARGET void layer_again(const struct rows_layer *l)
+static TARGET void layer_recompute(const struct rows_layer *l)
 {
     for (int64_t r = 0; r < l->rows; r++)
         row_value(l, r, l->mean[r], l->inv[r], 0);
@@ -107,7 +107,7 @@ static TARGET void layer_data(const struct rows_layer *given)
 
         for (int64_t j = 0; j < l.n; j += LANES) {
             hat_and_slope(&l, r, j, left_of(l.n, j), &hat, &d);
-            sum += v_low(d) + v_high(d); /* past the end d is 0 */
+            sum += v_low(d) + v_high(d); /* d is 0 past the end */
             product += v_low(d) * v_low(hat) + v_high(d) * v_high(hat);
         }
         float s = (float)(d_sum(sum) / (double)l.n);
@@ -131,7 +131,7 @@ INLINE void add_to(double *to, vec v, int64_t left)
         to[i] += v[i];
 }
 
-/* A few rows as floats, then doubles; gamma is not used. */
+/* Sums of ROWS_BLOCK rows in float, then in double; gamma is not used. */
 static TARGET void layer_weights(const struct rows_layer *given)
 {
     struct rows_layer l = *given;
@@ -158,39 +158,38 @@ static TARGET void layer_weights(const struct rows_layer *given)
 
 /* ---- columns ---- */
 
-enum { BLOCK = 64 }; /* rows done before going on to the next columns */
+enum { BLOCK = 64 }; /* rows computed before the next columns */
 
-/* NaN wins. */
-INLINE void most_at(const struct rows_column *c, int64_t first, int64_t last, int64_t j)
+/* NaN if there is one. */
+INLINE void max_at(const struct rows_column *c, int64_t first, int64_t last, int64_t j)
 {
     int64_t left = left_of(c->n, j);
-    vec most = v_load_some(c->out + j, left);
+    vec max = v_load_some(c->out + j, left);
 
     for (int64_t r = first; r < last; r++) {
         vec v = v_load_some(c->x + r * c->x_pitch + j, left);
 
-        most = v_select((v > most) | (v != v), v, most);
+        max = v_select((v > max) | (v != v), v, max);
     }
-    v_store_some(c->out + j, most, left);
+    v_store_some(c->out + j, max, left);
 }
 
 INLINE void equal_at(const struct rows_column *c, int64_t first, int64_t last,
                      int64_t j)
 {
     int64_t left = left_of(c->n, j);
-    vec most = v_load_some(c->most + j, left), sum = v_load_some(c->out + j, left);
+    vec max = v_load_some(c->max + j, left), sum = v_load_some(c->out + j, left);
 
     for (int64_t r = first; r < last; r++)
-        sum +=
-            v_where(v_load_some(c->x + r * c->x_pitch + j, left) == most, v_splat(1));
+        sum += v_where(v_load_some(c->x + r * c->x_pitch + j, left) == max, v_splat(1));
     v_store_some(c->out + j, sum, left);
 }
 
-static TARGET void column_most(const struct rows_column *c)
+static TARGET void column_max(const struct rows_column *c)
 {
     for (int64_t r = 0; r < c->rows; r += BLOCK)
         for (int64_t j = 0; j < c->n; j += LANES)
-            most_at(c, r, c->rows - r < BLOCK ? c->rows : r + BLOCK, j);
+            max_at(c, r, c->rows - r < BLOCK ? c->rows : r + BLOCK, j);
 }
 
 static TARGET void column_equal(const struct rows_column *c)
@@ -205,11 +204,11 @@ static TARGET void column_spread(const struct rows_column *c)
     for (int64_t r = 0; r < c->rows; r++)
         for (int64_t j = 0; j < c->n; j += LANES) {
             int64_t left = left_of(c->n, j);
-            ivec it = v_load_some(c->x + r * c->x_pitch + j, left) ==
-                      v_load_some(c->most + j, left);
+            ivec hit = v_load_some(c->x + r * c->x_pitch + j, left) ==
+                       v_load_some(c->max + j, left);
 
             v_store_some(c->y + r * c->y_pitch + j,
-                         v_where(it, v_load_some(c->dy + j, left)), left);
+                         v_where(hit, v_load_some(c->dy + j, left)), left);
         }
 }
 

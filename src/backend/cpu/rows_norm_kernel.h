@@ -30,7 +30,7 @@ INLINE vec relu_slope(vec v, vec dy, const int kind, float alpha)
     return dy;
 }
 
-enum { ROW_STEP = 16 }; /* rows done before going on to the next columns */
+enum { ROW_STEP = 16 }; /* rows computed before the next columns */
 
 /* ---- the result ---- */
 
@@ -39,9 +39,9 @@ INLINE vec norm_value(vec x, vec mean, vec scale, vec shift)
     return (x - mean) * scale + shift;
 }
 
-enum { LINE = 16 / LANES }; /* vectors of a line of the caches */
+enum { LINE = 16 / LANES }; /* vectors of a cache line */
 
-/* vecs vectors of every row: what belongs to the columns stays in registers. */
+/* vecs vectors of every row: the coefficients of the columns stay in registers. */
 INLINE void apply_column(const struct rows_norm *b, int64_t j, int64_t left,
                          const int vecs, const int kind, const bool stream)
 {
@@ -73,20 +73,20 @@ INLINE void apply_column(const struct rows_norm *b, int64_t j, int64_t left,
 
 INLINE void apply_rows(const struct rows_norm *given, const int kind, const bool stream)
 {
-    const struct rows_norm b = *given; /* no store can change it */
+    const struct rows_norm b = *given; /* a copy: stores to y cannot alias it */
 
     for (int64_t r = 0; r < b.rows; r += ROW_STEP) {
-        struct rows_norm few = b;
+        struct rows_norm part = b;
         int64_t j = 0;
 
-        few.rows = b.rows - r < ROW_STEP ? b.rows - r : ROW_STEP;
-        few.x += r * b.x_pitch;
-        few.y += r * b.y_pitch;
+        part.rows = b.rows - r < ROW_STEP ? b.rows - r : ROW_STEP;
+        part.x += r * b.x_pitch;
+        part.y += r * b.y_pitch;
         for (; j + LINE * LANES <= b.n; j += LINE * LANES)
-            apply_column(&few, j, 0, LINE, kind, stream);
+            apply_column(&part, j, 0, LINE, kind, stream);
         for (; j + LANES <= b.n; j += LANES)
-            apply_column(&few, j, 0, 1, kind, false);
-        if (j < b.n) apply_column(&few, j, b.n - j, 1, kind, false);
+            apply_column(&part, j, 0, 1, kind, false);
+        if (j < b.n) apply_column(&part, j, b.n - j, 1, kind, false);
     }
     if (stream) v_fence();
 }
@@ -114,10 +114,10 @@ static TARGET void norm_apply(const struct rows_norm *b)
     }
 }
 
-/* ---- sums, as doubles ---- */
+/* ---- sums, in double ---- */
 
-/* The numbers whose sums are wanted: x and x^2, or dy' and dy' (x - mean), the
- * second as two factors. */
+/* The values to sum are *one and *one * *other: x and x^2; slope: dy' and dy' (x -
+ * mean), where dy' is the gradient before the ReLU. */
 INLINE void summands(const struct rows_norm *b, int64_t r, int64_t j, int64_t left,
                      const bool slope, const int kind, vec *one, vec *other)
 {
@@ -138,24 +138,23 @@ INLINE void summands(const struct rows_norm *b, int64_t r, int64_t j, int64_t le
     *one = dy;
 }
 
-/* vecs vectors from column j on, rows first ... last - 1. Sums of x and x^2 are
- * doubles throughout, as their difference matters; of dy a few rows are added as
- * floats. */
+/* vecs vectors from column j on, rows first ... last - 1. Sums of x and x^2 are in
+ * double, because their difference is used; those of dy are in float for a few rows. */
 INLINE void sum_columns(const struct rows_norm *b, int64_t first, int64_t last,
                         int64_t j, const int vecs, const bool slope, const int kind,
                         const bool both)
 {
-    dvec sum[4], more[4];
-    dvec *s = (dvec *)(b->sum + j), *m = (dvec *)(b->more + (both ? j : 0));
+    dvec sum[4], sum2[4];
+    dvec *s = (dvec *)(b->sum + j), *m = (dvec *)(b->sum2 + (both ? j : 0));
 
 #pragma GCC unroll 4
     for (int i = 0; i < 2 * vecs; i++) {
         sum[i] = s[i];
-        if (both) more[i] = m[i];
+        if (both) sum2[i] = m[i];
     }
     for (int64_t r = first; r < last;) {
         int64_t end = slope && last - r > ROW_STEP ? r + ROW_STEP : last;
-        vec few[2] = {{0}}, product[2] = {{0}};
+        vec part[2] = {{0}}, product[2] = {{0}};
 
         for (; r < end; r++) {
 #pragma GCC unroll 2
@@ -164,29 +163,29 @@ INLINE void sum_columns(const struct rows_norm *b, int64_t first, int64_t last,
 
                 summands(b, r, j + v * LANES, 0, slope, kind, &one, &other);
                 if (slope) {
-                    few[v] += one;
+                    part[v] += one;
                     product[v] += one * other;
                     continue;
                 }
                 sum[2 * v] += v_low(one);
                 sum[2 * v + 1] += v_high(one);
                 if (!both) continue;
-                more[2 * v] += v_low(one) * v_low(one);
-                more[2 * v + 1] += v_high(one) * v_high(one);
+                sum2[2 * v] += v_low(one) * v_low(one);
+                sum2[2 * v + 1] += v_high(one) * v_high(one);
             }
         }
 #pragma GCC unroll 2
         for (int v = 0; slope && v < vecs; v++) {
-            sum[2 * v] += v_low(few[v]);
-            sum[2 * v + 1] += v_high(few[v]);
-            more[2 * v] += v_low(product[v]);
-            more[2 * v + 1] += v_high(product[v]);
+            sum[2 * v] += v_low(part[v]);
+            sum[2 * v + 1] += v_high(part[v]);
+            sum2[2 * v] += v_low(product[v]);
+            sum2[2 * v + 1] += v_high(product[v]);
         }
     }
 #pragma GCC unroll 4
     for (int i = 0; i < 2 * vecs; i++) {
         s[i] = sum[i];
-        if (both) m[i] = more[i];
+        if (both) m[i] = sum2[i];
     }
 }
 
@@ -201,7 +200,7 @@ INLINE void sum_rest(const struct rows_norm *b, int64_t first, int64_t last, int
         summands(b, r, j, left, slope, kind, &one, &other);
         for (int64_t i = 0; i < left; i++) {
             b->sum[j + i] += one[i];
-            if (both) b->more[j + i] += (double)one[i] * other[i];
+            if (both) b->sum2[j + i] += (double)one[i] * other[i];
         }
     }
 }
@@ -224,7 +223,7 @@ INLINE void sum_rows(const struct rows_norm *b, const bool slope, const int kind
 
 static TARGET void norm_stats(const struct rows_norm *b)
 {
-    if (b->more == NULL)
+    if (b->sum2 == NULL)
         sum_rows(b, false, RELU_NONE, false);
     else
         sum_rows(b, false, RELU_NONE, true);
@@ -269,20 +268,20 @@ INLINE void data_column(const struct rows_norm *b, int64_t j, int64_t left,
 INLINE void data_rows(const struct rows_norm *given, const int kind)
 {
     const struct rows_norm b = *given;
-    /* Three arrays: long rows are best read from end to end. */
+    /* With three arrays it is faster to read long rows from start to end. */
     int64_t step = b.n >= 64 ? 1 : ROW_STEP;
 
     for (int64_t r = 0; r < b.rows; r += step) {
-        struct rows_norm few = b;
+        struct rows_norm part = b;
         int64_t j = 0;
 
-        few.rows = b.rows - r < step ? b.rows - r : step;
-        few.x += r * b.x_pitch;
-        few.dy += r * b.dy_pitch;
-        few.y += r * b.y_pitch;
+        part.rows = b.rows - r < step ? b.rows - r : step;
+        part.x += r * b.x_pitch;
+        part.dy += r * b.dy_pitch;
+        part.y += r * b.y_pitch;
         for (; j + LANES <= b.n; j += LANES)
-            data_column(&few, j, 0, kind);
-        if (j < b.n) data_column(&few, j, b.n - j, kind);
+            data_column(&part, j, 0, kind);
+        if (j < b.n) data_column(&part, j, b.n - j, kind);
     }
 }
 

@@ -11,11 +11,11 @@ INLINE vec group_p(const struct rows_loss *k, vec x, const int c)
 {
     if (k->source == DNN_HEAD_SIGMOID) return v_sigmoid(x);
     if (k->source != DNN_HEAD_SOFTMAX) return x;
-    vec e = v_exp(x - group_most(x, c));
+    vec e = v_exp(x - group_max(x, c));
     return e / group_sum(e, c);
 }
 
-/* The lanes' classes are those of the elements they lie at. */
+/* Add the lanes to the sums of their classes: lane i is class i % c. */
 INLINE void group_add(double *to, dvec low, dvec high, const int c)
 {
     for (int i = 0; i < LANES / 2; i++) {
@@ -32,10 +32,10 @@ INLINE void group_overlap(const struct rows_loss *k, const int c)
     for (int64_t i = 0; i < n; i += LANES) {
         int64_t left = n - i < LANES ? n - i : 0;
         vec p = group_p(k, v_load_some(k->x + i, left), c), t;
-        ivec counts = group_target(k, i, left, c, &t);
+        ivec valid = group_target(k, i, left, c, &t);
 
-        p = v_where(counts, p);
-        t = v_where(counts, t);
+        p = v_where(valid, p);
+        t = v_where(valid, t);
         vec both = p * t;
         low[0] += v_low(both);
         high[0] += v_high(both);
@@ -67,14 +67,14 @@ INLINE void group_overlap_data(const struct rows_loss *k, const int c)
         if (k->pt == NULL)
             d = v_load_some(k->dp + i, left) * k->factor;
         else {
-            ivec counts = group_target(k, i, left, c, &t);
-            d = v_where(counts, t * pt + add);
+            ivec valid = group_target(k, i, left, c, &t);
+            d = v_where(valid, t * pt + add);
         }
         v_store_some(k->y + i, p_slope(k, p, d, group_sum(d * p, c)), left);
     }
 }
 
-/* x becomes p. */
+/* x becomes p, in place. */
 INLINE void lane_p(const struct rows_loss *k, float *x)
 {
     if (k->source == DNN_HEAD_SOFTMAX) {
@@ -92,17 +92,17 @@ INLINE void lane_overlap(const struct rows_loss *k, int64_t r, float *x, const f
     lane_p(k, x);
     for (int64_t j = 0; j < k->n; j++) {
         vec target, p = v_load(x + j * ROWS_BLOCK);
-        ivec counts = lane_target(k, label, j, t, &target);
+        ivec valid = lane_target(k, label, j, t, &target);
 
-        p = v_where(counts, p);
-        target = v_where(counts, target);
+        p = v_where(valid, p);
+        target = v_where(valid, target);
         k->sums[j * 3] += v_sum(p * target);
         k->sums[j * 3 + 1] += v_sum(p);
         k->sums[j * 3 + 2] += v_sum(target);
     }
 }
 
-/* t: targets, or slopes in p. */
+/* t: targets, or gradients of p. */
 INLINE void lane_overlap_data(const struct rows_loss *k, int64_t r, float *x, float *t)
 {
     ivec label = lane_label(k, r);
@@ -115,8 +115,8 @@ INLINE void lane_overlap_data(const struct rows_loss *k, int64_t r, float *x, fl
         if (k->pt == NULL)
             d = v_load(t + j * ROWS_BLOCK) * k->factor;
         else {
-            ivec counts = lane_target(k, label, j, t, &target);
-            d = v_where(counts, target * k->pt[j] + k->p[j]);
+            ivec valid = lane_target(k, label, j, t, &target);
+            d = v_where(valid, target * k->pt[j] + k->p[j]);
         }
         v_store(t + j * ROWS_BLOCK, d);
         sum += d * v_load(x + j * ROWS_BLOCK);
@@ -130,9 +130,9 @@ static TARGET void overlap(const struct rows_loss *k)
 {
     float *x = k->scratch, *t = x + ROWS_BLOCK * k->n;
 
-    SIDE_BY_SIDE(k, group_overlap)
+    RUN_LOSS_GROUPS(k, group_overlap)
     for (int64_t r = 0; r < k->rows; r += ROWS_BLOCK) {
-        (void)turn_few(k, r, x, t);
+        (void)transpose_rows(k, r, x, t);
         for (int v = 0; v < ROWS_BLOCK; v += LANES)
             lane_overlap(k, r + v, x + v, t + v);
     }
@@ -142,13 +142,14 @@ static TARGET void overlap_data(const struct rows_loss *k)
 {
     float *x = k->scratch, *t = x + ROWS_BLOCK * k->n;
 
-    SIDE_BY_SIDE(k, group_overlap_data)
+    RUN_LOSS_GROUPS(k, group_overlap_data)
     for (int64_t r = 0; r < k->rows; r += ROWS_BLOCK) {
-        int64_t few = turn_few(k, r, x, t);
+        int64_t rows = transpose_rows(k, r, x, t);
 
-        if (k->pt == NULL) turn_in(t, k->dp + r * k->dp_pitch, k->dp_pitch, few, k->n);
+        if (k->pt == NULL)
+            transpose_in(t, k->dp + r * k->dp_pitch, k->dp_pitch, rows, k->n);
         for (int v = 0; v < ROWS_BLOCK; v += LANES)
             lane_overlap_data(k, r + v, x + v, t + v);
-        turn_out(x, k->y + r * k->y_pitch, k->y_pitch, few, k->n);
+        transpose_out(x, k->y + r * k->y_pitch, k->y_pitch, rows, k->n);
     }
 }

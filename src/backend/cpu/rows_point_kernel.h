@@ -7,9 +7,9 @@
  */
 #include "backend/cpu/rows_xent_kernel.h"
 
-INLINE vec at_least(vec a, float least)
+INLINE vec at_least(vec a, float min)
 {
-    return v_select(a < least, v_splat(least), a);
+    return v_select(a < min, v_splat(min), a);
 }
 
 INLINE vec focal_wrong(vec p, vec t)
@@ -41,7 +41,7 @@ INLINE vec point_value(const struct rows_loss *k, vec x, vec t)
         return v_softplus(x) - x * t;
     case DNN_POINT_FOCAL:
         return (v_softplus(x) - x * t) * focal_part(k, t) *
-               to_the(focal_wrong(v_sigmoid(x), t), k->gamma);
+               power_of(focal_wrong(v_sigmoid(x), t), k->gamma);
     case DNN_POINT_KL:
         return v_where(t > 0.0f, t * (v_log(t) - x));
     case DNN_POINT_MAPE:
@@ -60,11 +60,11 @@ INLINE vec point_value(const struct rows_loss *k, vec x, vec t)
 INLINE vec focal_slope(const struct rows_loss *k, vec x, vec t)
 {
     vec p = v_sigmoid(x), wrong = focal_wrong(p, t);
-    vec more = (v_softplus(x) - x * t) * k->gamma * to_the(wrong, k->gamma - 1) *
-               (1.0f - 2.0f * t) * p * (1.0f - p);
+    vec slope_term = (v_softplus(x) - x * t) * k->gamma *
+                     power_of(wrong, k->gamma - 1) * (1.0f - 2.0f * t) * p * (1.0f - p);
 
     return focal_part(k, t) *
-           ((p - t) * to_the(wrong, k->gamma) + v_where(wrong > 0.0f, more));
+           ((p - t) * power_of(wrong, k->gamma) + v_where(wrong > 0.0f, slope_term));
 }
 
 INLINE vec point_slope(const struct rows_loss *k, vec x, vec t)
@@ -109,8 +109,8 @@ INLINE double group_point(const struct rows_loss *k, const int c)
     for (int64_t i = 0; i < n; i += LANES) {
         int64_t left = n - i < LANES ? n - i : 0;
         vec x = v_load_some(k->x + i, left), target;
-        ivec counts = group_target(k, i, left, c, &target);
-        vec loss = v_where(counts, w * point_value(k, x, target));
+        ivec valid = group_target(k, i, left, c, &target);
+        vec loss = v_where(valid, w * point_value(k, x, target));
 
         all += v_low(loss) + v_high(loss);
     }
@@ -125,9 +125,9 @@ INLINE void group_point_data(const struct rows_loss *k, const int c)
     for (int64_t i = 0; i < n; i += LANES) {
         int64_t left = n - i < LANES ? n - i : 0;
         vec x = v_load_some(k->x + i, left), target;
-        ivec counts = group_target(k, i, left, c, &target);
+        ivec valid = group_target(k, i, left, c, &target);
 
-        v_store_some(k->y + i, v_where(counts, w * point_slope(k, x, target)), left);
+        v_store_some(k->y + i, v_where(valid, w * point_slope(k, x, target)), left);
     }
 }
 
@@ -135,22 +135,22 @@ INLINE double lane_point(const struct rows_loss *k, int64_t r, float *x, const f
                          const bool data)
 {
     ivec label = lane_label(k, r);
-    dvec two = {0};
+    dvec total = {0};
 
     for (int64_t j = 0; j < k->n; j++) {
         vec target, at = v_load(x + j * ROWS_BLOCK);
-        ivec counts = lane_target(k, label, j, t, &target);
+        ivec valid = lane_target(k, label, j, t, &target);
         float w = weight_of(k, j);
 
         if (data) {
             v_store(x + j * ROWS_BLOCK,
-                    v_where(counts, w * k->factor * point_slope(k, at, target)));
+                    v_where(valid, w * k->factor * point_slope(k, at, target)));
             continue;
         }
-        vec loss = v_where(counts, w * point_value(k, at, target));
-        two += v_low(loss) + v_high(loss);
+        vec loss = v_where(valid, w * point_value(k, at, target));
+        total += v_low(loss) + v_high(loss);
     }
-    return d_sum(two);
+    return d_sum(total);
 }
 
 static TARGET double point(const struct rows_loss *k)
@@ -158,9 +158,9 @@ static TARGET double point(const struct rows_loss *k)
     float *x = k->scratch, *t = x + ROWS_BLOCK * k->n;
     double sum = 0;
 
-    SIDE_BY_SIDE(k, group_point)
+    RUN_LOSS_GROUPS(k, group_point)
     for (int64_t r = 0; r < k->rows; r += ROWS_BLOCK) {
-        (void)turn_few(k, r, x, t);
+        (void)transpose_rows(k, r, x, t);
         for (int v = 0; v < ROWS_BLOCK; v += LANES)
             sum += lane_point(k, r + v, x + v, t + v, false);
     }
@@ -171,12 +171,12 @@ static TARGET void point_data(const struct rows_loss *k)
 {
     float *x = k->scratch, *t = x + ROWS_BLOCK * k->n;
 
-    SIDE_BY_SIDE(k, group_point_data)
+    RUN_LOSS_GROUPS(k, group_point_data)
     for (int64_t r = 0; r < k->rows; r += ROWS_BLOCK) {
-        int64_t few = turn_few(k, r, x, t);
+        int64_t rows = transpose_rows(k, r, x, t);
 
         for (int v = 0; v < ROWS_BLOCK; v += LANES)
             (void)lane_point(k, r + v, x + v, t + v, true);
-        turn_out(x, k->y + r * k->y_pitch, k->y_pitch, few, k->n);
+        transpose_out(x, k->y + r * k->y_pitch, k->y_pitch, rows, k->n);
     }
 }

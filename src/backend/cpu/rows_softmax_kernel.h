@@ -24,13 +24,13 @@
 #define LANE_NUMBERS ((ivec){0, 1, 2, 3})
 #endif
 
-/* The larger one; b if a is not a number. */
+/* The larger one; b if a is NaN. */
 INLINE vec larger(vec a, vec b)
 {
     return v_select(a > b, a, b);
 }
 
-/* ---- rows as they lie; c is a constant in every call ---- */
+/* ---- groups: contiguous rows of c lanes; c is a constant in every call ---- */
 
 INLINE vec group_sum(vec v, const int c)
 {
@@ -40,7 +40,7 @@ INLINE vec group_sum(vec v, const int c)
     return v;
 }
 
-INLINE vec group_most(vec v, const int c)
+INLINE vec group_max(vec v, const int c)
 {
     v = v_select(v == v, v, v_splat(-INFINITY));
     if (c >= 2) v = larger(v, SWAP1(v));
@@ -55,7 +55,7 @@ INLINE void group_softmax(const struct rows_classes *k, const int c)
 
     for (int64_t i = 0; i < n; i += LANES) {
         int64_t left = n - i < LANES ? n - i : 0;
-        vec x = v_load_some(k->x + i, left), v = x - group_most(x, c), e = v_exp(v);
+        vec x = v_load_some(k->x + i, left), v = x - group_max(x, c), e = v_exp(v);
         vec sum = group_sum(e, c);
 
         v_store_some(k->y + i, k->log ? v - v_log(sum) : e / sum, left);
@@ -78,10 +78,11 @@ INLINE void group_softmax_data(const struct rows_classes *k, const int c)
     }
 }
 
-/* ---- rows side by side ---- */
+/* ---- lanes: transposed rows ---- */
 
-/* Class j of row r is at j ROWS_BLOCK + r; rows there are not are 0. */
-INLINE void turn_in(float *to, const float *x, int64_t pitch, int64_t rows, int64_t n)
+/* Transpose: class j of row r is at j * ROWS_BLOCK + r; missing rows are 0. */
+INLINE void transpose_in(float *to, const float *x, int64_t pitch, int64_t rows,
+                         int64_t n)
 {
     for (int64_t r = 0; r < rows; r++)
         for (int64_t j = 0; j < n; j++)
@@ -91,31 +92,31 @@ INLINE void turn_in(float *to, const float *x, int64_t pitch, int64_t rows, int6
             to[j * ROWS_BLOCK + r] = 0;
 }
 
-INLINE void turn_out(const float *from, float *y, int64_t pitch, int64_t rows,
-                     int64_t n)
+INLINE void transpose_out(const float *from, float *y, int64_t pitch, int64_t rows,
+                          int64_t n)
 {
     for (int64_t r = 0; r < rows; r++)
         for (int64_t j = 0; j < n; j++)
             y[r * pitch + j] = from[j * ROWS_BLOCK + r];
 }
 
-/* The maximum of a lane's numbers, which is subtracted from them. */
-INLINE vec lane_most(const float *x, int64_t n)
+/* The maximum of each lane's values, which is subtracted from them. */
+INLINE vec lane_max(const float *x, int64_t n)
 {
-    vec most = v_splat(-INFINITY);
+    vec max = v_splat(-INFINITY);
 
     for (int64_t j = 0; j < n; j++)
-        most = larger(v_load(x + j * ROWS_BLOCK), most);
-    return most;
+        max = larger(v_load(x + j * ROWS_BLOCK), max);
+    return max;
 }
 
-/* The sum of exp(x - most); the terms are stored in e, unless NULL. */
-INLINE vec lane_sum(const float *x, int64_t n, vec most, float *e)
+/* The sum of exp(x - max); the terms are stored in e, unless e is NULL. */
+INLINE vec lane_sum(const float *x, int64_t n, vec max, float *e)
 {
     vec sum = {0};
 
     for (int64_t j = 0; j < n; j++) {
-        vec v = v_exp(v_load(x + j * ROWS_BLOCK) - most);
+        vec v = v_exp(v_load(x + j * ROWS_BLOCK) - max);
 
         if (e != NULL) v_store(e + j * ROWS_BLOCK, v);
         sum += v;
@@ -125,14 +126,14 @@ INLINE vec lane_sum(const float *x, int64_t n, vec most, float *e)
 
 INLINE void lane_softmax(float *x, int64_t n, const bool log)
 {
-    vec most = lane_most(x, n), sum = lane_sum(x, n, most, log ? NULL : x);
-    vec less = most, times = 1.0f / sum;
+    vec max = lane_max(x, n), sum = lane_sum(x, n, max, log ? NULL : x);
+    vec shift = max, inv = 1.0f / sum;
 
     if (log) sum = v_log(sum);
     for (int64_t j = 0; j < n; j++) {
         vec v = v_load(x + j * ROWS_BLOCK);
 
-        v_store(x + j * ROWS_BLOCK, log ? (v - less) - sum : v * times);
+        v_store(x + j * ROWS_BLOCK, log ? (v - shift) - sum : v * inv);
     }
 }
 
@@ -153,20 +154,21 @@ INLINE void lane_softmax_data(const float *y, float *d, int64_t n, const bool lo
     }
 }
 
-/* Transpose the rows from r on; returns how many. */
-INLINE int64_t few_of(const struct rows_classes *k, int64_t r, float *x, float *t)
+/* Transpose up to ROWS_BLOCK rows from r on; returns their number. */
+INLINE int64_t transpose_classes(const struct rows_classes *k, int64_t r, float *x,
+                                 float *t)
 {
-    int64_t few = k->rows - r < ROWS_BLOCK ? k->rows - r : ROWS_BLOCK;
+    int64_t rows = k->rows - r < ROWS_BLOCK ? k->rows - r : ROWS_BLOCK;
 
-    turn_in(x, k->x + r * k->x_pitch, k->x_pitch, few, k->n);
-    if (k->t != NULL) turn_in(t, k->t + r * k->t_pitch, k->t_pitch, few, k->n);
-    return few;
+    transpose_in(x, k->x + r * k->x_pitch, k->x_pitch, rows, k->n);
+    if (k->t != NULL) transpose_in(t, k->t + r * k->t_pitch, k->t_pitch, rows, k->n);
+    return rows;
 }
 
-/* ---- either ---- */
+/* ---- both ---- */
 
-/* Classes of a contiguous row that fill vectors, or 0. */
-INLINE int as_they_lie(const struct rows_classes *k)
+/* The number of classes, if rows are contiguous and fill vectors, else 0. */
+INLINE int group_size(const struct rows_classes *k)
 {
     if (k->n != 2 && k->n != 4 && (k->n != 8 || LANES < 8)) return 0;
     if (k->x_pitch != k->n) return 0;
@@ -174,8 +176,8 @@ INLINE int as_they_lie(const struct rows_classes *k)
     return k->y == NULL || k->y_pitch == k->n ? (int)k->n : 0;
 }
 
-#define AS_THEY_LIE(k, function)                                                       \
-    switch (as_they_lie(k)) {                                                          \
+#define RUN_GROUPS(k, function)                                                        \
+    switch (group_size(k)) {                                                           \
     case 2:                                                                            \
         function(k, 2);                                                                \
         return;                                                                        \
@@ -189,13 +191,13 @@ INLINE int as_they_lie(const struct rows_classes *k)
 
 static TARGET void softmax(const struct rows_classes *k)
 {
-    AS_THEY_LIE(k, group_softmax)
+    RUN_GROUPS(k, group_softmax)
     for (int64_t r = 0; r < k->rows; r += ROWS_BLOCK) {
-        int64_t few = few_of(k, r, k->scratch, NULL);
+        int64_t rows = transpose_classes(k, r, k->scratch, NULL);
 
         for (int v = 0; v < ROWS_BLOCK; v += LANES)
             lane_softmax(k->scratch + v, k->n, k->log);
-        turn_out(k->scratch, k->y + r * k->y_pitch, k->y_pitch, few, k->n);
+        transpose_out(k->scratch, k->y + r * k->y_pitch, k->y_pitch, rows, k->n);
     }
 }
 
@@ -203,12 +205,12 @@ static TARGET void softmax_data(const struct rows_classes *k)
 {
     float *y = k->scratch, *d = y + ROWS_BLOCK * k->n;
 
-    AS_THEY_LIE(k, group_softmax_data)
+    RUN_GROUPS(k, group_softmax_data)
     for (int64_t r = 0; r < k->rows; r += ROWS_BLOCK) {
-        int64_t few = few_of(k, r, y, d);
+        int64_t rows = transpose_classes(k, r, y, d);
 
         for (int v = 0; v < ROWS_BLOCK; v += LANES)
             lane_softmax_data(y + v, d + v, k->n, k->log);
-        turn_out(d, k->y + r * k->y_pitch, k->y_pitch, few, k->n);
+        transpose_out(d, k->y + r * k->y_pitch, k->y_pitch, rows, k->n);
     }
 }

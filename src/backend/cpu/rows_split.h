@@ -13,42 +13,42 @@
 #include <math.h>
 #include <string.h>
 
-/* The number of parts for work on that many elements. It depends on nothing else:
- * sums over parts are reproducible. */
+/* The number of parts that work on so many elements is split into. It depends only on
+ * the arguments, so that sums over parts are reproducible. */
 static inline int rows_parts(int64_t elements, int threads)
 {
-    int64_t most = 1 + elements / 8192;
+    int64_t max = 1 + elements / 8192;
 
-    return threads < most ? threads : (int)most;
+    return threads < max ? threads : (int)max;
 }
 
-/* Join several rows of c to one of n, a multiple of a vector: factors per column are
- * repeated n / c times. */
-static inline int64_t rows_long(int64_t c, int64_t least)
+/* Contiguous rows of c floats are joined to long rows of n, whole vectors; values per
+ * column are repeated n / c times. Returns n, which is at least min. */
+static inline int64_t rows_long(int64_t c, int64_t min)
 {
     int64_t n = c;
 
     if (c >= 64) return c;
     while (n % 16 != 0)
-        n += n; /* c 16 at most */
-    while (n < least)
+        n += n; /* at most 16 c */
+    while (n < min)
         n += n;
     return n;
 }
 
 struct rows_fold {
-    int64_t c, n; /* a row; a long one                        */
-    int64_t rows; /* how many long ones there are             */
-    int64_t left; /* floats of the incomplete one, or 0 */
+    int64_t c, n; /* floats of a row, of a long row           */
+    int64_t rows; /* number of complete long rows             */
+    int64_t left; /* floats of the incomplete long row, or 0  */
 };
 
 static inline struct rows_fold rows_fold(int64_t rows, int64_t c, bool dense,
-                                         int64_t least)
+                                         int64_t min)
 {
     struct rows_fold f = {.c = c, .n = c, .rows = rows};
 
     if (!dense) return f;
-    f.n = rows_long(c, least);
+    f.n = rows_long(c, min);
     f.rows = rows / (f.n / c);
     f.left = rows * c - f.rows * f.n;
     return f;
@@ -59,14 +59,14 @@ static inline bool rows_dense(const struct cpu_array *a)
     return a->pitch == a->row;
 }
 
-/* The first c of n repeated. */
+/* Repeat the first c values up to n. */
 static inline void rows_repeat(float *v, int64_t c, int64_t n)
 {
     for (int64_t i = c; i < n; i++)
         v[i] = v[i - c];
 }
 
-/* Whether it is a ReLU the kernels fuse. */
+/* Whether it is a ReLU that the kernels can fuse. */
 static inline bool rows_is_relu(const struct dnn_op_unary *u)
 {
     return u->fn == DNN_RELU && u->threshold == 0 && isinf(u->max_value);
@@ -83,7 +83,7 @@ static inline struct rows_relu rows_relu(const struct dnn_op_unary *post)
     return r;
 }
 
-/* A function without its memory. */
+/* A function, without its arrays. */
 static inline struct rows_unary rows_unary(const struct dnn_op_unary *u)
 {
     return (struct rows_unary){.fn = u->fn,
@@ -107,12 +107,12 @@ static inline void rows_post(const struct dnn_rows_isa *isa,
     isa->unary(&u);
 }
 
-/* The sums of all columns of a, factor times them.  bias.c */
+/* The sums of all columns of a, times factor.  bias.c */
 void dnn_cpu_columns(const struct cpu_array *a, int threads, void *work, float factor,
                      float *out);
 size_t dnn_cpu_columns_work(int64_t row, int threads);
 
-/* Where a row's gaps do not matter: long rows of all elements. */
+/* For element-wise functions: if dense, long rows that ignore the ends of rows. */
 static inline struct rows_fold rows_flat(const struct cpu_array *a, bool dense)
 {
     struct rows_fold f = {.c = a->row, .n = a->row, .rows = a->rows};
@@ -124,22 +124,22 @@ static inline struct rows_fold rows_flat(const struct cpu_array *a, bool dense)
     return f;
 }
 
-/* Above so many bytes an output is written past the caches: where as much is read,
- * and where little is. */
+/* Larger outputs (bytes) use non-temporal stores, if as much is read, and if little is
+ * read. */
 enum { ROWS_LARGE_COPY = 8 << 20, ROWS_LARGE_FILL = 32 << 20 };
 
-/* Whether to write past the caches: y has more bytes than that, is not the input,
+/* Whether to use non-temporal stores: y has more than `large` bytes, is not the input,
  * and has whole cache lines. rows.c */
 bool dnn_rows_stream(const struct cpu_array *y, const struct cpu_array *x,
                      int64_t large);
 
-/* Rows that stay in the L1 cache while several kernels go over them. */
+/* Number of rows that stay in the L1 cache while several kernels process them. */
 static inline int64_t rows_chunk(int64_t n)
 {
     return n >= 2048 ? 1 : 2048 / n;
 }
 
-enum { ROWS_LINE = 16 }; /* floats of a cache line: where shares begin */
+enum { ROWS_LINE = 16 }; /* floats of a cache line */
 
 /* A scalar of either type. */
 static inline double rows_number(const struct cpu_array *a)
@@ -156,7 +156,7 @@ static inline void rows_put(const struct cpu_array *a, double v)
         *(float *)a->mem = (float)v;
 }
 
-/* A share of n contiguous floats, cut between cache lines. */
+/* Part p of n contiguous floats, split at cache lines. */
 static inline void rows_line_share(int64_t n, int parts, int p, int64_t *first,
                                    int64_t *last)
 {
@@ -165,7 +165,7 @@ static inline void rows_line_share(int64_t n, int parts, int p, int64_t *first,
     *last = *last * ROWS_LINE < n ? *last * ROWS_LINE : n;
 }
 
-/* A double of each part, a cache line apart. */
+/* One double per part, each in its own cache line. */
 static inline size_t rows_sums_bytes(int threads)
 {
     return (size_t)threads * 8 * sizeof(double);
@@ -180,13 +180,13 @@ static inline double rows_add_up(const double *sums, int parts)
     return sum;
 }
 
-/* Operand i's memory, NULL if it is absent. */
+/* The memory of input i; NULL: absent. */
 static inline float *rows_in(const struct cpu_call *c, int i)
 {
     return i < c->op->nin ? c->in[i].mem : NULL;
 }
 
-/* How many elements a step's operand has. */
+/* Number of elements. */
 static inline int64_t rows_count(const struct dnn_tensor *t)
 {
     int64_t n = 1;
@@ -196,6 +196,7 @@ static inline int64_t rows_count(const struct dnn_tensor *t)
     return n;
 }
 
+/* Extent of the last axis; scalar: 1. */
 static inline int64_t rows_row(const struct dnn_tensor *t)
 {
     return t->shape.ndim == 0 ? 1 : t->shape.dim[t->shape.ndim - 1];

@@ -1,4 +1,4 @@
-/* rows_unary_kernel.h - functions of one element over a box of rows, their slopes,
+/* rows_unary_kernel.h - element-wise functions over a box of rows, their derivatives,
  * and masks.
  *
  * Included by rows_plain.c and rows_avx2.c.
@@ -12,8 +12,8 @@
 #define SELU_ALPHA 1.67326324f
 #define SELU_SCALE 1.05070099f
 #define GELU_CUBIC 0.044715f
-#define ROOT_2_PI 0.797884561f /* of 2 / pi */
-#define ROOT_HALF 0.398942280f /* of 1 / (2 pi) */
+#define ROOT_2_PI 0.797884561f /* sqrt(2 / pi) */
+#define ROOT_HALF 0.398942280f /* sqrt(1 / (2 pi)) */
 
 INLINE vec clip01(vec x)
 {
@@ -48,8 +48,8 @@ INLINE vec sigmoid_slope(vec x, vec *slope)
     return v_select(x < 0.0f, e * s, s);
 }
 
-/* tanh(softplus(x)) = n / (n + 2), n = e (e + 2), e = exp(x); also gives 1 - its
- * square, and sigmoid(x). */
+/* t = tanh(softplus(x)) = n / (n + 2), n = e (e + 2), e = exp(x). *rest becomes 1 -
+ * t^2, *sigmoid sigmoid(x). */
 INLINE vec mish_inner(vec x, vec *rest, vec *sigmoid)
 {
     vec e = v_exp(v_select(x > 20.0f, v_splat(20), x));
@@ -111,7 +111,7 @@ INLINE vec value_of(const enum dnn_unary fn, const struct rows_unary *u, vec x)
     }
 }
 
-/* For the functions dnn_op_unary_by_result() names. */
+/* For functions where dnn_op_unary_by_result() is true. */
 INLINE vec slope_by_result(const enum dnn_unary fn, const struct rows_unary *u, vec y)
 {
     vec t;
@@ -199,7 +199,7 @@ INLINE vec unary_one(const int what, const enum dnn_unary fn,
 INLINE void unary_rows(const struct rows_unary *given, const int what,
                        const enum dnn_unary fn)
 {
-    const struct rows_unary u = *given; /* no store can change it */
+    const struct rows_unary u = *given; /* a copy: stores to y cannot alias it */
 
     for (int64_t r = 0; r < u.rows; r++) {
         const float *x = u.x + r * u.x_pitch;

@@ -1,5 +1,5 @@
-/* rows_update_kernel.h - a step of each optimizer in one pass over memory; LARS and
- * LAMB need two, for the norms.
+/* rows_update_kernel.h - one step of each optimizer, in one pass over memory; LARS and
+ * LAMB need a second pass, for the norms.
  *
  * Included by rows_isa.h, after rows_elementwise_kernel.h.
  *
@@ -7,7 +7,7 @@
  * Copyright the dnn-toolkit authors
  */
 
-/* do_at(u, i, left) for all vectors of u; u is copied, so that no store can change
+/* do_at(u, i, left) for all vectors of u. u is a copy: stores to arrays cannot alias
  * it. */
 #define EACH_WEIGHT(given, do_at, ...)                                                 \
     do {                                                                               \
@@ -19,11 +19,11 @@
     } while (0)
 
 INLINE vec slope_of(const struct rows_update *u, int64_t i, int64_t left, vec w,
-                    const bool regular)
+                    const bool regularized)
 {
     vec g = v_load_some(u->g + i, left);
 
-    if (!regular) return g;
+    if (!regularized) return g;
     return g + sign_of(w) * u->l1 + w * u->decay;
 }
 
@@ -33,8 +33,8 @@ INLINE void put_weight(const struct rows_update *u, int64_t i, int64_t left, vec
     v_store_some(u->w + i, w, left);
 }
 
-/* Moves n floats at p towards x and returns them. */
-INLINE vec follow(float *p, int64_t left, float beta, float rest, vec x)
+/* Updates the moving average at p with x; returns its new value. */
+INLINE vec update_mean(float *p, int64_t left, float beta, float rest, vec x)
 {
     vec v = v_load_some(p, left) * beta + x * rest;
 
@@ -45,16 +45,16 @@ INLINE vec follow(float *p, int64_t left, float beta, float rest, vec x)
 /* ---- SGD ---- */
 
 INLINE void sgd_at(const struct rows_update *u, int64_t i, int64_t left,
-                   const bool speed, const bool torch)
+                   const bool velocity, const bool torch)
 {
-    vec w = v_load_some(u->w + i, left), g = slope_of(u, i, left, w, u->regular);
+    vec w = v_load_some(u->w + i, left), g = slope_of(u, i, left, w, u->regularized);
     vec step = g * (torch ? u->trust : -u->rate);
 
-    if (speed) {
+    if (velocity) {
         vec m = v_load_some(u->m + i, left) * u->momentum;
 
         if (torch)
-            m += step * u->gain;
+            m += step * u->grad_factor;
         else
             m += step;
         v_store_some(u->m + i, m, left);
@@ -79,13 +79,14 @@ static TARGET void sgd(const struct rows_update *u)
         EACH_WEIGHT(u, sgd_at, false, false);
 }
 
-/* ---- Adam and its kin ---- */
+/* ---- Adam and its variants ---- */
 
-/* Moves both means; *m gets the first, the result is what to take the root of. */
+/* Updates both moving means: *m becomes the first; returns the second, with amsgrad its
+ * maximum so far. */
 INLINE vec means_at(const struct rows_update *u, int64_t i, int64_t left, vec g, vec *m)
 {
-    *m = follow(u->m + i, left, u->beta1, u->rest1, g);
-    vec v = follow(u->v + i, left, u->beta2, u->rest2, g * g);
+    *m = update_mean(u->m + i, left, u->beta1, u->rest1, g);
+    vec v = update_mean(u->v + i, left, u->beta2, u->rest2, g * g);
 
     if (u->s != NULL) {
         v = v_max(v, v_load_some(u->s + i, left));
@@ -95,17 +96,17 @@ INLINE vec means_at(const struct rows_update *u, int64_t i, int64_t left, vec g,
 }
 
 INLINE void adam_at(const struct rows_update *u, int64_t i, int64_t left,
-                    const bool regular)
+                    const bool regularized)
 {
-    vec w = v_load_some(u->w + i, left), g = slope_of(u, i, left, w, regular), m;
+    vec w = v_load_some(u->w + i, left), g = slope_of(u, i, left, w, regularized), m;
     vec v = means_at(u, i, left, g, &m);
 
-    put_weight(u, i, left, w * u->keep - m * u->rate / (v_sqrt(v) + u->small));
+    put_weight(u, i, left, w * u->w_factor - m * u->rate / (v_sqrt(v) + u->epsilon));
 }
 
 static TARGET void adam(const struct rows_update *u)
 {
-    if (u->regular)
+    if (u->regularized)
         EACH_WEIGHT(u, adam_at, true);
     else
         EACH_WEIGHT(u, adam_at, false);
@@ -113,10 +114,11 @@ static TARGET void adam(const struct rows_update *u)
 
 INLINE void nadam_at(const struct rows_update *u, int64_t i, int64_t left)
 {
-    vec w = v_load_some(u->w + i, left), g = slope_of(u, i, left, w, u->regular), m;
+    vec w = v_load_some(u->w + i, left), g = slope_of(u, i, left, w, u->regularized), m;
     vec v = means_at(u, i, left, g, &m);
 
-    put_weight(u, i, left, w - (g * u->ahead + m * u->rate) / (v_sqrt(v) + u->small));
+    put_weight(u, i, left,
+               w - (g * u->grad_rate + m * u->rate) / (v_sqrt(v) + u->epsilon));
 }
 
 static TARGET void nadam(const struct rows_update *u)
@@ -124,15 +126,15 @@ static TARGET void nadam(const struct rows_update *u)
     EACH_WEIGHT(u, nadam_at);
 }
 
-/* ---- others that divide by a root ---- */
+/* ---- Adagrad, Adadelta, RMSprop ---- */
 
 INLINE void adagrad_at(const struct rows_update *u, int64_t i, int64_t left)
 {
-    vec w = v_load_some(u->w + i, left), g = slope_of(u, i, left, w, u->regular);
+    vec w = v_load_some(u->w + i, left), g = slope_of(u, i, left, w, u->regularized);
     vec m = v_load_some(u->m + i, left) + g * g;
 
     v_store_some(u->m + i, m, left);
-    put_weight(u, i, left, w - g * u->rate / (v_sqrt(m) + u->small));
+    put_weight(u, i, left, w - g * u->rate / (v_sqrt(m) + u->epsilon));
 }
 
 static TARGET void adagrad(const struct rows_update *u)
@@ -142,10 +144,10 @@ static TARGET void adagrad(const struct rows_update *u)
 
 INLINE void adadelta_at(const struct rows_update *u, int64_t i, int64_t left)
 {
-    vec w = v_load_some(u->w + i, left), g = slope_of(u, i, left, w, u->regular);
-    vec m = follow(u->m + i, left, u->beta2, u->rest2, g * g);
+    vec w = v_load_some(u->w + i, left), g = slope_of(u, i, left, w, u->regularized);
+    vec m = update_mean(u->m + i, left, u->beta2, u->rest2, g * g);
     vec v = v_load_some(u->v + i, left);
-    vec step = v_sqrt(v + u->small) / v_sqrt(m + u->small) * g;
+    vec step = v_sqrt(v + u->epsilon) / v_sqrt(m + u->epsilon) * g;
 
     v_store_some(u->v + i, v * u->beta2 + step * step * u->rest2, left);
     put_weight(u, i, left, w - step * u->rate);
@@ -158,16 +160,16 @@ static TARGET void adadelta(const struct rows_update *u)
 
 INLINE void rmsprop_at(const struct rows_update *u, int64_t i, int64_t left)
 {
-    vec w = v_load_some(u->w + i, left), g = slope_of(u, i, left, w, u->regular);
-    vec m = follow(u->m + i, left, u->beta2, u->rest2, g * g);
+    vec w = v_load_some(u->w + i, left), g = slope_of(u, i, left, w, u->regularized);
+    vec m = update_mean(u->m + i, left, u->beta2, u->rest2, g * g);
 
     if (u->v != NULL) {
-        vec mean = follow(u->v + i, left, u->beta2, u->rest2, g);
+        vec mean = update_mean(u->v + i, left, u->beta2, u->rest2, g);
 
         m -= mean * mean;
-        m = v_where(~(m < 0.0f), m); /* below 0 by rounding alone */
+        m = v_where(~(m < 0.0f), m); /* < 0 only by rounding */
     }
-    vec step = g / (v_sqrt(m) + u->small);
+    vec step = g / (v_sqrt(m) + u->epsilon);
     if (u->s != NULL) {
         step += v_load_some(u->s + i, left) * u->momentum;
         v_store_some(u->s + i, step, left);
@@ -180,9 +182,9 @@ static TARGET void rmsprop(const struct rows_update *u)
     EACH_WEIGHT(u, rmsprop_at);
 }
 
-/* ---- norms first ---- */
+/* ---- LARS and LAMB, which need norms first ---- */
 
-/* Two sums of squares: doubles, a vector of each half. */
+/* Two sums of squares, in double. */
 struct two_sums {
     dvec a, b;
 };
@@ -200,7 +202,7 @@ INLINE void lars_norms_at(const struct rows_update *u, int64_t i, int64_t left,
 {
     vec w = v_load_some(u->w + i, left);
 
-    add_squares(sum, w, slope_of(u, i, left, w, u->regular));
+    add_squares(sum, w, slope_of(u, i, left, w, u->regularized));
 }
 
 static TARGET void lars_norms(const struct rows_update *u, double *weight, double *grad)
@@ -214,13 +216,13 @@ static TARGET void lars_norms(const struct rows_update *u, double *weight, doubl
 
 INLINE vec lamb_step(const struct rows_update *u, vec w, vec m, vec v)
 {
-    return m * u->rate / (v_sqrt(v) + u->small) + w * u->own;
+    return m * u->rate / (v_sqrt(v) + u->epsilon) + w * u->w_rate;
 }
 
 INLINE void lamb_means_at(const struct rows_update *u, int64_t i, int64_t left,
                           struct two_sums *sum)
 {
-    vec w = v_load_some(u->w + i, left), g = slope_of(u, i, left, w, u->regular), m;
+    vec w = v_load_some(u->w + i, left), g = slope_of(u, i, left, w, u->regularized), m;
     vec v = means_at(u, i, left, g, &m), step = lamb_step(u, w, m, v);
 
     add_squares(sum, w, step);

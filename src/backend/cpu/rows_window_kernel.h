@@ -10,7 +10,7 @@
 
 typedef uint16_t wvec __attribute__((vector_size(2 * LANES), aligned(2), may_alias));
 
-/* Compilers convert vectors of this size element by element. */
+/* Intrinsics: compilers would convert vectors of this size element by element. */
 INLINE void store_bytes(uint8_t *p, ivec v)
 {
 #if defined(__x86_64__) && LANES == 8
@@ -100,19 +100,19 @@ INLINE void max_one(const struct rows_window *w, int64_t i, int64_t j, int64_t l
                     const int taps, const int size)
 {
     const float *x = w->x + i * w->x_step + j;
-    vec most = v_load_some(x + w->at[0], left);
+    vec max = v_load_some(x + w->at[0], left);
     ivec best = (ivec){0} + w->number[0];
 
 #pragma GCC unroll 8
     for (int t = 1; t < taps; t++) {
         vec v = v_load_some(x + w->at[t], left);
-        /* The first of equals; NaN wins. */
-        ivec more = ~(v <= most) & (most == most);
+        /* The first of equal maxima; the first NaN, if there is one. */
+        ivec greater = ~(v <= max) & (max == max);
 
-        most = v_select(more, v, most);
-        if (size != 0) best = (more & w->number[t]) | (~more & best);
+        max = v_select(greater, v, max);
+        if (size != 0) best = (greater & w->number[t]) | (~greater & best);
     }
-    v_store_some(w->y + i * w->y_step + j, most, left);
+    v_store_some(w->y + i * w->y_step + j, max, left);
     if (size != 0) store_index(w->index, i * w->index_step + j, size, best, left);
 }
 
@@ -292,7 +292,7 @@ INLINE void repeat_rows(const float *x, int64_t x_pitch, int64_t rows, int64_t n
 #undef CALL
 }
 
-/* y is too large for the caches, and made of whole lines. */
+/* With non-temporal stores: y is larger than the caches and has whole cache lines. */
 INLINE void stream_rows(const float *x, int64_t x_pitch, int64_t rows, int64_t n,
                         int64_t times, float *y, int64_t y_pitch)
 {

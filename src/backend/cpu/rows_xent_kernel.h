@@ -1,4 +1,5 @@
-/* rows_xent_kernel.h - cross-entropy of rows of classes, and what losses share.
+/* rows_xent_kernel.h - cross-entropy of rows of classes, and functions shared by
+ * losses.
  *
  * As in rows_softmax_kernel.h, contiguous rows of 1, 2, 4 or 8 classes are whole
  * vectors, others are transposed.
@@ -13,7 +14,7 @@
 
 /* ---- targets ---- */
 
-/* c numbers, repeated. */
+/* c weights, repeated to fill a vector; w NULL: 1. */
 INLINE vec pattern(const float *w, const int c)
 {
     float each[LANES];
@@ -24,14 +25,14 @@ INLINE vec pattern(const float *w, const int c)
 }
 
 /* Where a label is valid and not ignored. */
-INLINE ivec counted(const struct rows_loss *k, ivec label)
+INLINE ivec valid_labels(const struct rows_loss *k, ivec label)
 {
     int32_t end = k->n == 1 ? 2 : (int32_t)k->n;
 
     return (label >= 0) & (label < end) & (label != k->ignore);
 }
 
-/* The labels of whole rows of c classes, once for each class. */
+/* The labels of complete rows of c classes, repeated for each class. */
 INLINE ivec group_label(const int32_t *at, const int c)
 {
 #if LANES == 8
@@ -56,7 +57,7 @@ INLINE ivec group_label_some(const int32_t *at, int64_t rows, const int c)
     return *(const ivec *)each;
 }
 
-/* Targets of the lanes from element i on; returns which are valid. */
+/* Targets of the lanes from element i on; returns the mask of valid lanes. */
 INLINE ivec group_target(const struct rows_loss *k, int64_t i, int64_t left,
                          const int c, vec *target)
 {
@@ -70,10 +71,10 @@ INLINE ivec group_target(const struct rows_loss *k, int64_t i, int64_t left,
                            : group_label_some(k->labels + row, k->rows - row, c);
     ivec class = c == 1 ? LANE_NUMBERS * 0 + 1 : LANE_NUMBERS & (c - 1);
     *target = v_where(label == class, v_splat(1));
-    return counted(k, label);
+    return valid_labels(k, label);
 }
 
-/* The labels of LANES rows from r on, or, without labels, 0 where there is a row. */
+/* The labels of LANES rows from r on (without labels: 0); -1 past the last row. */
 INLINE ivec lane_label(const struct rows_loss *k, int64_t r)
 {
     int32_t each[LANES];
@@ -83,7 +84,7 @@ INLINE ivec lane_label(const struct rows_loss *k, int64_t r)
     return *(const ivec *)each;
 }
 
-/* Of class j of the lanes' rows. */
+/* Targets of class j of the lanes' rows; returns the mask of valid lanes. */
 INLINE ivec lane_target(const struct rows_loss *k, ivec label, int64_t j,
                         const float *t, vec *target)
 {
@@ -92,33 +93,33 @@ INLINE ivec lane_target(const struct rows_loss *k, ivec label, int64_t j,
         return label >= 0;
     }
     *target = v_where(label == (k->n == 1 ? 1 : (int32_t)j), v_splat(1));
-    return counted(k, label);
+    return valid_labels(k, label);
 }
 
-/* Transpose the rows from r on; returns how many. */
-INLINE int64_t turn_few(const struct rows_loss *k, int64_t r, float *x, float *t)
+/* Transpose up to ROWS_BLOCK rows of x and t from r on; returns their number. */
+INLINE int64_t transpose_rows(const struct rows_loss *k, int64_t r, float *x, float *t)
 {
-    int64_t few = k->rows - r < ROWS_BLOCK ? k->rows - r : ROWS_BLOCK;
+    int64_t rows = k->rows - r < ROWS_BLOCK ? k->rows - r : ROWS_BLOCK;
 
-    turn_in(x, k->x + r * k->x_pitch, k->x_pitch, few, k->n);
+    transpose_in(x, k->x + r * k->x_pitch, k->x_pitch, rows, k->n);
     if (k->t != NULL && k->labels == NULL)
-        turn_in(t, k->t + r * k->t_pitch, k->t_pitch, few, k->n);
-    return few;
+        transpose_in(t, k->t + r * k->t_pitch, k->t_pitch, rows, k->n);
+    return rows;
 }
 
-/* Classes of a contiguous row that fill vectors, or 0. */
-INLINE int side_by_side(const struct rows_loss *k)
+/* The number of classes, if rows are contiguous and fill vectors, else 0. */
+INLINE int loss_group_size(const struct rows_loss *k)
 {
-    bool few = k->n == 1 || k->n == 2 || k->n == 4 || (k->n == 8 && LANES == 8);
+    bool fits = k->n == 1 || k->n == 2 || k->n == 4 || (k->n == 8 && LANES == 8);
 
-    if (!few || k->x_pitch != k->n) return 0;
+    if (!fits || k->x_pitch != k->n) return 0;
     if (k->t != NULL && k->labels == NULL && k->t_pitch != k->n) return 0;
     if (k->dp != NULL && k->dp_pitch != k->n) return 0;
     return k->y == NULL || k->y_pitch == k->n ? (int)k->n : 0;
 }
 
-#define SIDE_BY_SIDE(k, function)                                                      \
-    switch (side_by_side(k)) {                                                         \
+#define RUN_LOSS_GROUPS(k, function)                                                   \
+    switch (loss_group_size(k)) {                                                      \
     case 1:                                                                            \
         return function(k, 1);                                                         \
     case 2:                                                                            \
@@ -131,7 +132,8 @@ INLINE int side_by_side(const struct rows_loss *k)
 
 /* ---- cross-entropy ---- */
 
-INLINE vec to_the(vec x, float e)
+/* x^e, with fast paths. */
+INLINE vec power_of(vec x, float e)
 {
     if (e == 0.0f) return v_splat(1);
     if (e == 1.0f) return x;
@@ -139,23 +141,25 @@ INLINE vec to_the(vec x, float e)
     return v_exp(v_log(x) * e);
 }
 
-/* -m (1 - p)^gamma log p, and p times its slope without the m. */
-INLINE vec xent_term(const struct rows_loss *k, vec mass, vec less)
+/* -mass (1 - p)^gamma log p; and p times its derivative, without the factor mass. */
+INLINE vec xent_term(const struct rows_loss *k, vec mass, vec neg_log_p)
 {
-    if (k->gamma != 0.0f) mass *= to_the(1.0f - v_exp(-less), k->gamma);
-    return v_where((mass > 0.0f) | (mass < 0.0f), mass * less);
+    if (k->gamma != 0.0f) mass *= power_of(1.0f - v_exp(-neg_log_p), k->gamma);
+    return v_where((mass > 0.0f) | (mass < 0.0f), mass * neg_log_p);
 }
 
 INLINE vec xent_slope(const struct rows_loss *k, vec p, vec log_p)
 {
     if (k->gamma == 0.0f) return v_splat(-1);
     vec rest = 1.0f - p;
-    vec q = k->gamma * to_the(rest, k->gamma - 1) * p * log_p - to_the(rest, k->gamma);
+    vec q =
+        k->gamma * power_of(rest, k->gamma - 1) * p * log_p - power_of(rest, k->gamma);
     return v_where(~(rest <= 0.0f), q);
 }
 
-/* Without gamma: mass (log of the sum) - t v.  A vector has few rows, so the sums of c
- * vectors share one logarithm: lane l holds that of its row in vector l % c. */
+/* Without gamma: the sum of mass * (log(sum) - v).  A vector has few rows, so the sums
+ * of c vectors are collected for one logarithm: lane l has that of its row in vector l
+ * % c. */
 INLINE double group_xent_plain(const struct rows_loss *k, const int c)
 {
     vec w = pattern(k->w, c), on = w * k->on, off = w * k->off;
@@ -167,10 +171,10 @@ INLINE double group_xent_plain(const struct rows_loss *k, const int c)
 
         for (int u = 0; u < c && i < n; u++, i += LANES) {
             int64_t left = n - i < LANES ? n - i : 0;
-            vec x = v_load_some(k->x + i, left), v = x - group_most(x, c), target;
-            ivec counts = group_target(k, i, left, c, &target);
+            vec x = v_load_some(k->x + i, left), v = x - group_max(x, c), target;
+            ivec valid = group_target(k, i, left, c, &target);
             ivec pick = (LANE_NUMBERS & (c - 1)) == u;
-            vec mass = v_where(counts, target * on + off);
+            vec mass = v_where(valid, target * on + off);
             vec part = v_where((mass > 0.0f) | (mass < 0.0f), mass * v);
 
             sums = v_select(pick, group_sum(v_exp(v), c), sums);
@@ -192,14 +196,14 @@ INLINE double group_xent(const struct rows_loss *k, const int c)
     if (k->gamma == 0.0f && !k->raw) return group_xent_plain(k, c);
     for (int64_t i = 0; i < n; i += LANES) {
         int64_t left = n - i < LANES ? n - i : 0;
-        vec less = -v_load_some(k->x + i, left), target;
-        ivec counts = group_target(k, i, left, c, &target);
+        vec neg_log_p = -v_load_some(k->x + i, left), target;
+        ivec valid = group_target(k, i, left, c, &target);
 
         if (!k->raw) {
-            vec v = -less - group_most(-less, c);
-            less = v_log(group_sum(v_exp(v), c)) - v;
+            vec v = -neg_log_p - group_max(-neg_log_p, c);
+            neg_log_p = v_log(group_sum(v_exp(v), c)) - v;
         }
-        vec loss = xent_term(k, v_where(counts, target * on + off), less);
+        vec loss = xent_term(k, v_where(valid, target * on + off), neg_log_p);
         all += v_low(loss) + v_high(loss);
     }
     return d_sum(all);
@@ -213,15 +217,15 @@ INLINE void group_xent_data(const struct rows_loss *k, const int c)
     for (int64_t i = 0; i < n; i += LANES) {
         int64_t left = n - i < LANES ? n - i : 0;
         vec x = v_load_some(k->x + i, left), target, p = {0}, log_p = x;
-        ivec counts = group_target(k, i, left, c, &target);
+        ivec valid = group_target(k, i, left, c, &target);
 
         if (!k->raw) {
-            vec v = x - group_most(x, c), e = v_exp(v), sum = group_sum(e, c);
+            vec v = x - group_max(x, c), e = v_exp(v), sum = group_sum(e, c);
 
             p = e / sum;
             if (k->gamma != 0.0f) log_p = v - v_log(sum);
         }
-        vec d = v_where(counts, target * on + off) * xent_slope(k, p, log_p);
+        vec d = v_where(valid, target * on + off) * xent_slope(k, p, log_p);
         if (!k->raw) d -= p * group_sum(d, c);
         v_store_some(k->y + i, d, left);
     }
@@ -235,41 +239,41 @@ INLINE float weight_of(const struct rows_loss *k, int64_t j)
 INLINE double lane_xent(const struct rows_loss *k, int64_t r, const float *x,
                         const float *t)
 {
-    vec most = {0}, all = {0};
+    vec max = {0}, log_sum = {0};
     ivec label = lane_label(k, r);
-    dvec two = {0};
+    dvec total = {0};
 
     if (!k->raw) {
-        most = lane_most(x, k->n);
-        all = v_log(lane_sum(x, k->n, most, NULL));
+        max = lane_max(x, k->n);
+        log_sum = v_log(lane_sum(x, k->n, max, NULL));
     }
     for (int64_t j = 0; j < k->n; j++) {
         vec target, w = v_splat(weight_of(k, j));
-        ivec counts = lane_target(k, label, j, t, &target);
-        vec loss = xent_term(k, v_where(counts, (target * k->on + k->off) * w),
-                             all - (v_load(x + j * ROWS_BLOCK) - most));
+        ivec valid = lane_target(k, label, j, t, &target);
+        vec loss = xent_term(k, v_where(valid, (target * k->on + k->off) * w),
+                             log_sum - (v_load(x + j * ROWS_BLOCK) - max));
 
-        two += v_low(loss) + v_high(loss);
+        total += v_low(loss) + v_high(loss);
     }
-    return d_sum(two);
+    return d_sum(total);
 }
 
 INLINE void lane_xent_data(const struct rows_loss *k, int64_t r, float *x,
                            const float *t)
 {
-    vec most = k->raw ? v_splat(0) : lane_most(x, k->n), all = {0}, sum = {0};
+    vec max = k->raw ? v_splat(0) : lane_max(x, k->n), log_sum = {0}, sum = {0};
     ivec label = lane_label(k, r);
 
-    if (!k->raw) all = v_log(lane_sum(x, k->n, most, NULL));
+    if (!k->raw) log_sum = v_log(lane_sum(x, k->n, max, NULL));
     for (int pass = k->raw ? 1 : 0; pass < 2; pass++)
         for (int64_t j = 0; j < k->n; j++) {
-            vec log_p = (v_load(x + j * ROWS_BLOCK) - most) - all, target;
+            vec log_p = (v_load(x + j * ROWS_BLOCK) - max) - log_sum, target;
             vec w = v_splat(weight_of(k, j) * k->factor), p = {0};
-            ivec counts = lane_target(k, label, j, t, &target);
+            ivec valid = lane_target(k, label, j, t, &target);
 
             if (!k->raw) p = v_exp(log_p);
-            vec d = v_where(counts, (target * k->on + k->off) * w) *
-                    xent_slope(k, p, log_p);
+            vec d =
+                v_where(valid, (target * k->on + k->off) * w) * xent_slope(k, p, log_p);
             if (pass == 0)
                 sum += d;
             else
@@ -282,9 +286,9 @@ static TARGET double xent(const struct rows_loss *k)
     float *x = k->scratch, *t = x + ROWS_BLOCK * k->n;
     double sum = 0;
 
-    SIDE_BY_SIDE(k, group_xent)
+    RUN_LOSS_GROUPS(k, group_xent)
     for (int64_t r = 0; r < k->rows; r += ROWS_BLOCK) {
-        (void)turn_few(k, r, x, t);
+        (void)transpose_rows(k, r, x, t);
         for (int v = 0; v < ROWS_BLOCK; v += LANES)
             sum += lane_xent(k, r + v, x + v, t + v);
     }
@@ -295,12 +299,12 @@ static TARGET void xent_data(const struct rows_loss *k)
 {
     float *x = k->scratch, *t = x + ROWS_BLOCK * k->n;
 
-    SIDE_BY_SIDE(k, group_xent_data)
+    RUN_LOSS_GROUPS(k, group_xent_data)
     for (int64_t r = 0; r < k->rows; r += ROWS_BLOCK) {
-        int64_t few = turn_few(k, r, x, t);
+        int64_t rows = transpose_rows(k, r, x, t);
 
         for (int v = 0; v < ROWS_BLOCK; v += LANES)
             lane_xent_data(k, r + v, x + v, t + v);
-        turn_out(x, k->y + r * k->y_pitch, k->y_pitch, few, k->n);
+        transpose_out(x, k->y + r * k->y_pitch, k->y_pitch, rows, k->n);
     }
 }

@@ -1,14 +1,14 @@
-/* scale.c - PReLU, scaling by constants, and the penalty of activities.
+/* scale.c - PReLU, scaling by constants, and the activity penalty.
  *
- * What broadcasts are numbers that come again and again: those of the last axis, of
- * the last few, or a single one.
+ * Operands that broadcast are periodic: they have the shape of the last axes, or are
+ * scalars.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
 #include "backend/cpu/rows_split.h"
 
-/* The period of a's numbers in the elements, 0: not periodic. */
+/* The period with which a's elements repeat in x; 0: not periodic. */
 static int64_t period(const struct dnn_shape *a, const struct dnn_shape *x)
 {
     int shift = x->ndim - a->ndim, i = 0;
@@ -24,7 +24,7 @@ static int64_t period(const struct dnn_shape *a, const struct dnn_shape *x)
     return n;
 }
 
-static bool comes_again(const struct dnn_step *step, int i)
+static bool is_periodic(const struct dnn_step *step, int i)
 {
     return i >= step->op->nin || step->in[i] == NULL ||
            period(&step->in[i]->shape, &step->in[0]->shape) > 0;
@@ -32,16 +32,16 @@ static bool comes_again(const struct dnn_step *step, int i)
 
 static bool can_scale(const struct dnn_step *step)
 {
-    return comes_again(step, 1) && (step->op->pass != DNN_FWD || comes_again(step, 2));
+    return is_periodic(step, 1) && (step->op->pass != DNN_FWD || is_periodic(step, 2));
 }
 
 static bool can_prelu(const struct dnn_step *step)
 {
-    return comes_again(step, step->op->pass == DNN_FWD ? 1 : 2);
+    return is_periodic(step, step->op->pass == DNN_FWD ? 1 : 2);
 }
 
-/* Repeat numbers to full vectors, but not those of many elements. */
-static int64_t repeated(int64_t n)
+/* The length to which n values are repeated, so that pieces are not too short. */
+static int64_t repeat_length(int64_t n)
 {
     int64_t all = n;
 
@@ -52,32 +52,33 @@ static int64_t repeated(int64_t n)
 
 static size_t work(const struct dnn_step *step, int threads)
 {
-    int64_t most = 1;
+    int64_t max = 1;
     int first = step->op->kind == DNN_OP_PRELU && step->op->pass != DNN_FWD ? 2 : 1;
 
     (void)threads;
     for (int i = first; i < step->op->nin; i++) {
         int64_t n = step->in[i] == NULL ? 0 : rows_count(step->in[i]);
-        if (n > most) most = n;
+        if (n > max) max = n;
     }
-    return 2 * (size_t)repeated(most) * sizeof(float);
+    return 2 * (size_t)repeat_length(max) * sizeof(float);
 }
 
-/* n numbers, repeated from the fewer of a: a itself if it has that many. */
-static const float *numbers(const struct cpu_array *a, int64_t n, float *room)
+/* The elements of a repeated to n: a's own memory if it has n, else buf. */
+static const float *repeated_values(const struct cpu_array *a, int64_t n, float *buf)
 {
     if (a == NULL || a->mem == NULL) return NULL;
     if (a->count == n) return a->mem;
-    memcpy(room, a->mem, (size_t)a->count * sizeof *room);
-    rows_repeat(room, a->count, n);
-    return room;
+    memcpy(buf, a->mem, (size_t)a->count * sizeof *buf);
+    rows_repeat(buf, a->count, n);
+    return buf;
 }
 
 typedef void scale_kernel(const struct rows_scale *s);
 
-/* y = x (or dy, x) with a, b: the elements of [first, last) piece by piece. */
+/* Run a kernel on elements first ... last - 1, in pieces: a and b (NULL: none) repeat
+ * after `length` elements. */
 static void pieces(const struct cpu_array *dy, const struct cpu_array *x,
-                   const float *a, const float *b, int64_t again,
+                   const float *a, const float *b, int64_t length,
                    const struct cpu_array *y, scale_kernel *kernel, int64_t first,
                    int64_t last)
 {
@@ -85,12 +86,12 @@ static void pieces(const struct cpu_array *dy, const struct cpu_array *x,
     int64_t row = dense ? x->count : x->row;
 
     while (first < last) {
-        int64_t r = first / row, j = first % row, k = first % again;
+        int64_t r = first / row, j = first % row, k = first % length;
         int64_t n = last - first;
         struct rows_scale s = {.a = a + k, .b = b == NULL ? NULL : b + k};
 
         if (n > row - j) n = row - j;
-        if (n > again - k) n = again - k;
+        if (n > length - k) n = length - k;
         s.n = n;
         s.x = (const float *)x->mem + r * (dense ? 0 : x->pitch) + j;
         s.y = (float *)y->mem + r * (dense ? 0 : y->pitch) + j;
@@ -100,22 +101,22 @@ static void pieces(const struct cpu_array *dy, const struct cpu_array *x,
     }
 }
 
-static void by_pieces(const struct cpu_call *c, const struct cpu_array *dy,
-                      const struct cpu_array *x, const struct cpu_array *a,
-                      const struct cpu_array *b, scale_kernel *kernel)
+static void run_pieces(const struct cpu_call *c, const struct cpu_array *dy,
+                       const struct cpu_array *x, const struct cpu_array *a,
+                       const struct cpu_array *b, scale_kernel *kernel)
 {
     int parts = rows_parts(x->count, c->threads);
-    int64_t most = b != NULL && b->count > a->count ? b->count : a->count;
-    int64_t again = repeated(most);
-    const float *of_a = numbers(a, again, c->work);
-    const float *of_b = numbers(b, again, (float *)c->work + again);
+    int64_t max = b != NULL && b->count > a->count ? b->count : a->count;
+    int64_t length = repeat_length(max);
+    const float *of_a = repeated_values(a, length, c->work);
+    const float *of_b = repeated_values(b, length, (float *)c->work + length);
 
 #pragma omp parallel for schedule(static, 1) num_threads(parts)
     for (int p = 0; p < parts; p++) {
         int64_t first, last;
 
         rows_line_share(x->count, parts, p, &first, &last);
-        pieces(dy, x, of_a, of_b, again, &c->out[0], kernel, first, last);
+        pieces(dy, x, of_a, of_b, length, &c->out[0], kernel, first, last);
     }
 }
 
@@ -125,22 +126,22 @@ static void scale(const struct cpu_call *c)
         c->op->pass == DNN_FWD && c->op->nin > 2 && c->in[2].mem != NULL ? &c->in[2]
                                                                          : NULL;
 
-    by_pieces(c, NULL, &c->in[0], &c->in[1], b, dnn_rows_find()->scale);
+    run_pieces(c, NULL, &c->in[0], &c->in[1], b, dnn_rows_find()->scale);
 }
 
 static void prelu(const struct cpu_call *c)
 {
-    by_pieces(c, NULL, &c->in[0], &c->in[1], NULL, dnn_rows_find()->prelu);
+    run_pieces(c, NULL, &c->in[0], &c->in[1], NULL, dnn_rows_find()->prelu);
 }
 
 static void prelu_data(const struct cpu_call *c)
 {
-    by_pieces(c, &c->in[0], &c->in[1], &c->in[2], NULL, dnn_rows_find()->prelu_data);
+    run_pieces(c, &c->in[0], &c->in[1], &c->in[2], NULL, dnn_rows_find()->prelu_data);
 }
 
-/* ---- PReLU's own gradient ---- */
+/* ---- the gradient of PReLU's weights ---- */
 
-/* Columns summed over: a's numbers, repeated if they are few. */
+/* Number of columns to sum: n weights, repeated if they are few. */
 static int64_t columns(int64_t count, int64_t n)
 {
     int64_t all = n < 64 ? rows_long(n, 64) : n;
@@ -184,26 +185,26 @@ static void prelu_part(const struct cpu_call *c, int64_t n, int parts, int p,
 
 static void prelu_weights(const struct cpu_call *c)
 {
-    int64_t few = c->out[0].count, n = columns(c->in[0].count, few);
-    int64_t room = (n + 7) & ~(int64_t)7;
+    int64_t count = c->out[0].count, n = columns(c->in[0].count, count);
+    int64_t padded = (n + 7) & ~(int64_t)7;
     int parts = rows_parts(c->in[0].count, c->threads);
     float *da = c->out[0].mem;
     double *sums = c->work;
 
 #pragma omp parallel for schedule(static, 1) num_threads(parts)
     for (int p = 0; p < parts; p++)
-        prelu_part(c, n, parts, p, sums + p * room);
-    for (int64_t i = 0; i < few; i++) {
+        prelu_part(c, n, parts, p, sums + p * padded);
+    for (int64_t i = 0; i < count; i++) {
         double sum = 0;
 
         for (int p = 0; p < parts; p++)
-            for (int64_t j = i; j < n; j += few)
-                sum += sums[p * room + j];
+            for (int64_t j = i; j < n; j += count)
+                sum += sums[p * padded + j];
         da[i] = (float)sum;
     }
 }
 
-/* ---- the penalty of activities ---- */
+/* ---- the activity penalty ---- */
 
 static size_t activity_work(const struct dnn_step *step, int threads)
 {
@@ -244,8 +245,8 @@ static void activity_data(const struct cpu_call *c)
         int64_t first, last;
 
         rows_line_share(c->in[0].count, parts, p, &first, &last);
-        dnn_rows_find()->regular(dy + first, x + first, dx + first, last - first,
-                                 (float)a->l1, (float)(2 * a->l2));
+        dnn_rows_find()->penalty_data(dy + first, x + first, dx + first, last - first,
+                                      (float)a->l1, (float)(2 * a->l2));
     }
 }
 

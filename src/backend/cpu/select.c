@@ -1,9 +1,9 @@
-/* select.c - which of several kernels runs a step.
+/* select.c - selects the kernel for a step.
  *
- * The heuristic takes the first in the list of algos.c that can, unless a later one
- * declares itself the best for the shape. Autotuning takes the fastest on this
- * machine for this shape: each shape is measured once and remembered while the
- * device is open and, if there is a cache file, from run to run.
+ * The heuristic takes the first kernel in the list of algos.c that supports the step,
+ * unless the best() of a later one is true. Autotuning takes the fastest kernel for
+ * this shape on this machine: each shape is measured once, and the result is kept while
+ * the device is open and, if there is a cache file, across runs.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -18,11 +18,11 @@
 
 #include <string.h>
 
-static const double least_flops = 1e6; /* FLOPs below which measuring costs more */
-static const double margin = 0.97;     /* a later kernel must be this much faster */
+static const double min_flops = 1e6;   /* smaller steps are not measured: no gain */
+static const double margin = 0.97;     /* a later kernel must take less than this */
 static const double save_interval = 2; /* seconds between two writes of the file */
 
-/* ---- does a kernel support a step? ---- */
+/* ---- support of a step ---- */
 
 static bool dtype_fits(enum dnn_operand operand, enum dnn_dtype dtype)
 {
@@ -38,22 +38,23 @@ static bool dtype_fits(enum dnn_operand operand, enum dnn_dtype dtype)
     }
 }
 
-static bool pitch_fits(const struct dnn_tensor *is, const int64_t *pitch, int i,
+static bool pitch_fits(const struct dnn_tensor *tensor, const int64_t *pitch, int i,
                        unsigned allowed)
 {
     if (pitch == NULL || pitch[i] == 0) return true;
-    if (is->shape.ndim > 0 && pitch[i] == is->shape.dim[is->shape.ndim - 1])
+    if (tensor->shape.ndim > 0 && pitch[i] == tensor->shape.dim[tensor->shape.ndim - 1])
         return true;
     return i < 32 && (allowed >> i & 1) != 0;
 }
 
-static bool fits(const struct cpu_algo *algo, const struct dnn_tensor *is,
+static bool fits(const struct cpu_algo *algo, const struct dnn_tensor *tensor,
                  enum dnn_operand operand, const int64_t *pitch, int i,
                  unsigned may_pitch)
 {
-    if (is == NULL) return true;
-    return (algo->f64 ? is->dtype == DNN_F64 : dtype_fits(operand, is->dtype)) &&
-           pitch_fits(is, pitch, i, may_pitch);
+    if (tensor == NULL) return true;
+    return (algo->f64 ? tensor->dtype == DNN_F64
+                      : dtype_fits(operand, tensor->dtype)) &&
+           pitch_fits(tensor, pitch, i, may_pitch);
 }
 
 bool dnn_cpu_can(const struct cpu_algo *algo, const struct dnn_step *step)
@@ -71,18 +72,18 @@ bool dnn_cpu_can(const struct cpu_algo *algo, const struct dnn_step *step)
     return algo->can == NULL || algo->can(step);
 }
 
-/* ---- the key of a step: all that its speed depends on ---- */
+/* ---- the key of a step: everything its speed depends on ---- */
 
-static void add_operand(struct dnn_buf *key, const struct dnn_tensor *is,
+static void add_operand(struct dnn_buf *key, const struct dnn_tensor *tensor,
                         const int64_t *pitch, int i)
 {
     char text[DNN_SHAPE_TEXT];
 
-    if (is == NULL) {
+    if (tensor == NULL) {
         dnn_buf_add(key, " -");
         return;
     }
-    dnn_buf_add(key, " %s", dnn_shape_text(text, sizeof text, &is->shape));
+    dnn_buf_add(key, " %s", dnn_shape_text(text, sizeof text, &tensor->shape));
     if (pitch != NULL && pitch[i] != 0) dnn_buf_add(key, "/%lld", (long long)pitch[i]);
 }
 
@@ -165,7 +166,7 @@ static const struct cpu_algo *heuristic(const struct dnn_step *step,
     return count == 0 ? &dnn_cpu_loops : algos[0];
 }
 
-/* ---- what the user asked for ---- */
+/* ---- the algorithm the user requested ---- */
 
 static const struct dnn_choice convs[] = {
     {"gemm",     CPU_CONV_GEMM    },
@@ -191,7 +192,7 @@ int dnn_cpu_conv_read(struct dnn_dev *dev, struct dnn_err *err)
     return 0;
 }
 
-static bool is_asked_for(const struct cpu_algo *algo, enum cpu_conv conv)
+static bool is_requested(const struct cpu_algo *algo, enum cpu_conv conv)
 {
     bool winograd = strncmp(algo->name, "wino", 4) == 0;
     bool onednn = strcmp(algo->name, "oneDNN") == 0;
@@ -206,7 +207,7 @@ static bool is_asked_for(const struct cpu_algo *algo, enum cpu_conv conv)
     }
 }
 
-/* Leave only what the user asked for, if there is something. */
+/* Keep only the requested kernels; all, if none of them supports the step. */
 static int restrict_to(const struct dnn_dev *dev, const struct dnn_step *step,
                        const struct cpu_algo **algos, int count)
 {
@@ -216,7 +217,7 @@ static int restrict_to(const struct dnn_dev *dev, const struct dnn_step *step,
     if (dev->conv == CPU_CONV_ANY || (kind != DNN_OP_CONV && kind != DNN_OP_DECONV))
         return count;
     for (int i = 0; i < count; i++)
-        if (is_asked_for(algos[i], dev->conv)) algos[n++] = algos[i];
+        if (is_requested(algos[i], dev->conv)) algos[n++] = algos[i];
     return n == 0 ? count : n;
 }
 
@@ -236,7 +237,7 @@ int dnn_cpu_select(struct dnn_dev *dev, const struct dnn_step *step,
     count = restrict_to(dev, step, algos, count);
     *out = heuristic(step, algos, count);
     if (count < 2 || dev->device.kernels == DNN_KERNELS_HEURISTIC ||
-        dnn_cpu_flops(step) < least_flops)
+        dnn_cpu_flops(step) < min_flops)
         return 0;
     char *key = key_of(dev, step);
     *out = cached(dev->tuned, key, algos, count);
@@ -249,7 +250,7 @@ int dnn_cpu_select(struct dnn_dev *dev, const struct dnn_step *step,
     return 0;
 }
 
-/* ---- autotuned so far ---- */
+/* ---- results of autotuning ---- */
 
 const char *dnn_cpu_tuned_find(const struct cpu_tuned *tuned, const char *key)
 {

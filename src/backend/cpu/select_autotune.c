@@ -1,7 +1,7 @@
-/* select_autotune.c - measures how long each kernel takes for a step.
+/* select_autotune.c - measures the time of each kernel for a step.
  *
- * It uses the real shapes and separate memory filled with typical numbers: zeros and
- * denormals would take a different time.
+ * It uses the real shapes and separate memory with typical values: zeros and denormals
+ * would take a different time.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -14,27 +14,30 @@
 #include <math.h>
 
 enum { RUNS = 3 };
-static const double slow = 0.3;     /* seconds after which one run is enough */
-static const double hopeless = 2.5; /* times the best: not worth a second run */
+static const double one_run_seconds =
+    0.3; /* seconds: for slower kernels one run is enough */
+static const double give_up_factor =
+    2.5; /* times the best: slower ones get no second run */
 
 struct bench {
     struct dnn_step step;
-    void **in, **out; /* owned, and what they point to */
+    void **in, **out; /* owned, with the memory they point to */
     size_t *in_bytes, *out_bytes;
 };
 
-static size_t operand_bytes(const struct dnn_tensor *is, const int64_t *pitch, int i)
+static size_t operand_bytes(const struct dnn_tensor *tensor, const int64_t *pitch,
+                            int i)
 {
     struct cpu_array a =
-        dnn_cpu_array(is, NULL, pitch == NULL || is == NULL ? 0 : pitch[i]);
+        dnn_cpu_array(tensor, NULL, pitch == NULL || tensor == NULL ? 0 : pitch[i]);
 
     return (size_t)(a.rows * a.pitch) * dnn_dtype_size(a.dtype);
 }
 
-/* Numbers between -1 and 1, none of them tiny. */
+/* Values between -1 and 1, none of them tiny. */
 static void *make_operand(struct dnn_dev *dev, size_t bytes)
 {
-    float *mem = dnn_cpu_take(bytes);
+    float *mem = dnn_cpu_alloc(bytes);
     int64_t count = (int64_t)(bytes / sizeof *mem);
 
     if (mem == NULL) return NULL;
@@ -50,9 +53,9 @@ static void *make_operand(struct dnn_dev *dev, size_t bytes)
 static void bench_free(struct bench *b)
 {
     for (int i = 0; b->in != NULL && i < b->step.op->nin; i++)
-        dnn_cpu_give_back(b->in[i], b->in_bytes[i]);
+        dnn_cpu_free(b->in[i], b->in_bytes[i]);
     for (int i = 0; b->out != NULL && i < b->step.op->nout; i++)
-        dnn_cpu_give_back(b->out[i], b->out_bytes[i]);
+        dnn_cpu_free(b->out[i], b->out_bytes[i]);
     dnn_free(b->in);
     dnn_free(b->out);
     dnn_free(b->in_bytes);
@@ -63,7 +66,7 @@ static bool bench_make(struct dnn_dev *dev, const struct dnn_step *step,
                        struct bench *b)
 {
     size_t nin = (size_t)step->op->nin, nout = (size_t)step->op->nout;
-    bool good = true;
+    bool ok = true;
 
     b->step = *step;
     b->in = dnn_alloc(nin * sizeof *b->in);
@@ -74,47 +77,47 @@ static bool bench_make(struct dnn_dev *dev, const struct dnn_step *step,
         if (step->in[i] == NULL) continue;
         b->in_bytes[i] = operand_bytes(step->in[i], step->in_pitch, (int)i);
         b->in[i] = make_operand(dev, b->in_bytes[i]);
-        good = good && b->in[i] != NULL;
+        ok = ok && b->in[i] != NULL;
     }
     for (size_t i = 0; i < nout; i++) {
         if (step->out[i] == NULL) continue;
         b->out_bytes[i] = operand_bytes(step->out[i], step->out_pitch, (int)i);
         b->out[i] = make_operand(dev, b->out_bytes[i]);
-        good = good && b->out[i] != NULL;
+        ok = ok && b->out[i] != NULL;
     }
     b->step.in_mem = b->in;
     b->step.out_mem = b->out;
-    return good;
+    return ok;
 }
 
-/* One run, with weights that have just changed. */
-static double once(struct dnn_dev *dev, const struct cpu_algo *algo,
-                   struct cpu_call *call, void *state)
+/* Seconds of one run, with changed weights: it includes packing them. */
+static double time_run(struct dnn_dev *dev, const struct cpu_algo *algo,
+                       struct cpu_call *call, void *state)
 {
-    double from = dnn_clock_now();
+    double start = dnn_clock_now();
 
     call->now.weights++;
     if (algo->fn != NULL)
         algo->fn(call);
     else if (algo->run(dev, call, state, NULL) < 0)
         return INFINITY;
-    return dnn_clock_now() - from;
+    return dnn_clock_now() - start;
 }
 
-static double repeat(struct dnn_dev *dev, const struct cpu_algo *algo,
-                     struct cpu_call *call, void *state, double best)
+static double time_kernel(struct dnn_dev *dev, const struct cpu_algo *algo,
+                          struct cpu_call *call, void *state, double best)
 {
-    double first = once(dev, algo, call, state), least = INFINITY;
+    double first = time_run(dev, algo, call, state), min = INFINITY;
 
-    if (!isfinite(first) || first > hopeless * best) return first;
-    for (int i = 0; i < (first > slow ? 1 : RUNS); i++)
-        least = fmin(least, once(dev, algo, call, state));
-    return least;
+    if (!isfinite(first) || first > give_up_factor * best) return first;
+    for (int i = 0; i < (first > one_run_seconds ? 1 : RUNS); i++)
+        min = fmin(min, time_run(dev, algo, call, state));
+    return min;
 }
 
-/* Seconds of one kernel; best: of those before it. */
-static double try_algo(struct dnn_dev *dev, const struct cpu_algo *algo,
-                       struct bench *b, double best)
+/* Seconds of one kernel; best: seconds of the fastest one so far. */
+static double measure_algo(struct dnn_dev *dev, const struct cpu_algo *algo,
+                           struct bench *b, double best)
 {
     struct dnn_need need = {0};
     double seconds = INFINITY;
@@ -126,16 +129,16 @@ static double try_algo(struct dnn_dev *dev, const struct cpu_algo *algo,
         need.work = algo->work(&b->step, dev->threads);
     }
     struct dnn_step step = b->step;
-    step.work = dnn_cpu_take(need.work);
-    step.keep = dnn_cpu_take(need.keep);
+    step.work = dnn_cpu_alloc(need.work);
+    step.keep = dnn_cpu_alloc(need.keep);
     struct cpu_call call = dnn_cpu_call(dev, &step);
     if (step.work != NULL && step.keep != NULL &&
         (algo->fn != NULL || algo->prepare(dev, &step, &call, &state, NULL) == 0))
-        seconds = repeat(dev, algo, &call, state, best);
+        seconds = time_kernel(dev, algo, &call, state, best);
     if (state != NULL) algo->discard(state);
     dnn_free(call.in);
-    dnn_cpu_give_back(step.work, need.work);
-    dnn_cpu_give_back(step.keep, need.keep);
+    dnn_cpu_free(step.work, need.work);
+    dnn_cpu_free(step.keep, need.keep);
     return seconds;
 }
 
@@ -149,7 +152,7 @@ int dnn_cpu_measure(struct dnn_dev *dev, const struct dnn_step *step,
 
     if (bench_make(dev, step, &b)) {
         for (int i = 0; i < count; i++) {
-            seconds[i] = try_algo(dev, algos[i], &b, best);
+            seconds[i] = measure_algo(dev, algos[i], &b, best);
             best = fmin(best, seconds[i]);
         }
     } else {

@@ -1,8 +1,8 @@
 /* select_cache.c - the cache file of autotuned kernels.
  *
- * Text: a first line that names the machine and the libraries, then one line per
- * step, the name of the kernel, a tab and the key of the step; the last line holds
- * the number of entries. A file that cannot be read or is of another machine is
+ * A text file: the first line describes the machine and the libraries; then one line
+ * per step with the name of the kernel, a tab and the key of the step; the last line is
+ * the number of entries. A file that cannot be read or is from another machine is
  * ignored.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -20,7 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LIMIT = 16 << 20 }; /* bytes: a larger file is not ours */
+enum { LIMIT = 16 << 20 }; /* maximum bytes of a file */
 
 /* The first "model name" of /proc/cpuinfo. */
 static char *cpu_model(void)
@@ -56,7 +56,7 @@ char *dnn_cpu_tuned_header(const struct dnn_dev *dev)
     return header;
 }
 
-/* The next line of a text, ended in place; NULL: none that ends with a newline. */
+/* The next line of a text; its newline is replaced by '\0'. NULL: no complete line. */
 static char *next_line(char **at)
 {
     char *line = *at, *end = strchr(line, '\n');
@@ -67,13 +67,13 @@ static char *next_line(char **at)
     return line;
 }
 
-/* Whether the file is complete: our first line, and as many entries as the last line
- * gives. */
-static bool whole(const char *text, const char *header)
+/* Whether the file is valid and complete: it has this header, and as many entries as
+ * the last line specifies. */
+static bool is_complete(const char *text, const char *header)
 {
     size_t len = strlen(header), lines = 0;
     const char *last = NULL;
-    char want[40];
+    char expected[40];
 
     if (strncmp(text, header, len) != 0 || text[len] != '\n') return false;
     for (const char *at = text + len + 1; *at != '\0'; lines++) {
@@ -83,8 +83,8 @@ static bool whole(const char *text, const char *header)
         at = end + 1;
     }
     if (lines == 0) return false;
-    snprintf(want, sizeof want, "%zu kernels\n", lines - 1);
-    return strcmp(last, want) == 0;
+    snprintf(expected, sizeof expected, "%zu kernels\n", lines - 1);
+    return strcmp(last, expected) == 0;
 }
 
 void dnn_cpu_tuned_read(struct cpu_tuned *tuned, const char *path)
@@ -92,7 +92,7 @@ void dnn_cpu_tuned_read(struct cpu_tuned *tuned, const char *path)
     char *text;
 
     if (dnn_file_read_text(path, LIMIT, &text, NULL) < 0) return;
-    if (whole(text, tuned->header)) {
+    if (is_complete(text, tuned->header)) {
         char *at = text, *line;
         bool changed = tuned->changed;
 

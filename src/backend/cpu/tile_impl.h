@@ -1,5 +1,5 @@
-/* tile_impl.h - tiles of sums that stay in registers, for one instruction set: what the
- * kernels of direct_kernel.h, wino_kernel.h and wino_weights_kernel.h share.
+/* tile_impl.h - tiles of sums that stay in registers, for one instruction set; shared
+ * by direct_kernel.h, wino_kernel.h and wino_weights_kernel.h.
  *
  * The including file defines LANES (floats in a vector) and TARGET (the functions'
  * attribute).
@@ -10,15 +10,15 @@
 #ifndef DNN_BACKEND_CPU_TILE_IMPL_H
 #define DNN_BACKEND_CPU_TILE_IMPL_H
 
-/* A vector at any address, over floats. */
+/* A vector at any address; may alias floats. */
 typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
-/* A vector in a local array: aligned, which sanitizers rely on. */
+/* A vector in a local array: aligned, as sanitizers require. */
 typedef float reg __attribute__((vector_size(4 * LANES), may_alias));
 
 #define INLINE static inline __attribute__((always_inline)) TARGET
 
 /* sum[r][v] += x * b[v]: rows (up to 12) times vecs (up to 3) sums; x is an expression
- * of r.  rows and vecs must be constants: then the loops are unrolled and sum lives in
+ * of r.  rows and vecs must be constants: then the loops are unrolled and sum stays in
  * registers. */
 #define TILE_ADD(sum, rows, vecs, b, x)                                                \
     do {                                                                               \
@@ -45,7 +45,7 @@ typedef float reg __attribute__((vector_size(4 * LANES), may_alias));
 #define TILE_ROWS_12(DO, ...)                                                          \
     TILE_ROWS_8(DO, __VA_ARGS__)                                                       \
     DO(9, __VA_ARGS__) DO(10, __VA_ARGS__) DO(11, __VA_ARGS__) DO(12, __VA_ARGS__)
-/* As many as fit in the registers, with two and with three vectors per row. */
+/* As many rows as fit in the registers, with two and with three vectors per row. */
 #if TILE_ROWS == 6
 #define TILE_ROWS_OF_2 TILE_ROWS_6
 #define TILE_ROWS_OF_3 TILE_ROWS_4

@@ -1,13 +1,13 @@
-/* unary.c - functions of one element, and the masks of a ReLU.
+/* unary.c - element-wise functions, and the masks of a ReLU.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
 #include "backend/cpu/rows_split.h"
 
-/* One part of the rows of a box. */
-static void part_of(const struct dnn_rows_isa *isa, struct rows_unary u, int64_t first,
-                    int64_t last, uint8_t *mask)
+/* Rows first ... last - 1 of a box; mask NULL: none. */
+static void run_rows(const struct dnn_rows_isa *isa, struct rows_unary u, int64_t first,
+                     int64_t last, uint8_t *mask)
 {
     void (*kernel)(const struct rows_unary *) =
         u.dy == NULL ? isa->unary : isa->unary_data;
@@ -20,7 +20,7 @@ static void part_of(const struct dnn_rows_isa *isa, struct rows_unary u, int64_t
         kernel(&u);
         return;
     }
-    /* Row by row: y may be x. */
+    /* Row by row, the mask first: y may be x. */
     struct rows_unary one = u;
     one.rows = 1;
     for (int64_t r = 0; r < u.rows; r++) {
@@ -31,8 +31,8 @@ static void part_of(const struct dnn_rows_isa *isa, struct rows_unary u, int64_t
     }
 }
 
-static void all_of(const struct cpu_call *c, struct rows_unary u,
-                   const struct rows_fold *f, uint8_t *mask)
+static void run_all(const struct cpu_call *c, struct rows_unary u,
+                    const struct rows_fold *f, uint8_t *mask)
 {
     const struct dnn_rows_isa *isa = dnn_rows_find();
     int parts = rows_parts(c->out[0].count, c->threads);
@@ -45,17 +45,17 @@ static void all_of(const struct cpu_call *c, struct rows_unary u,
         int64_t first, last;
 
         dnn_cpu_share(f->rows, parts, p, &first, &last);
-        part_of(isa, u, first, last, mask);
+        run_rows(isa, u, first, last, mask);
         if (p < parts - 1 || f->left == 0) continue;
         rest.n = f->left;
         rest.x += f->rows * f->n;
         rest.y += f->rows * f->n;
         if (u.dy != NULL) rest.dy += f->rows * f->n;
-        part_of(isa, rest, 0, 1, mask == NULL ? NULL : mask + f->rows * f->n / 8);
+        run_rows(isa, rest, 0, 1, mask == NULL ? NULL : mask + f->rows * f->n / 8);
     }
 }
 
-/* A mask whose bytes cross rows: one byte at a time. */
+/* The mask if a byte has bits of two rows, computed byte by byte. */
 static void ragged_mask(const struct cpu_array *x, uint8_t *mask, int threads)
 {
     int64_t bytes = (x->count + 7) / 8;
@@ -87,10 +87,10 @@ static void unary(const struct cpu_call *c)
         ragged_mask(x, mask, c->threads);
         mask = NULL;
     }
-    all_of(c, u, &f, mask);
+    run_all(c, u, &f, mask);
 }
 
-static void from_mask(const struct cpu_call *c)
+static void unary_data_mask(const struct cpu_call *c)
 {
     const struct cpu_array *dy = &c->in[0], *dx = &c->out[0];
     const struct dnn_rows_isa *isa = dnn_rows_find();
@@ -131,7 +131,7 @@ static void unary_data(const struct cpu_call *c)
         rows_flat(dy, rows_dense(dy) && rows_dense(xy) && rows_dense(dx));
 
     if (c->op->attr.unary.mask) {
-        from_mask(c);
+        unary_data_mask(c);
         return;
     }
     u.dy = dy->mem;
@@ -140,11 +140,11 @@ static void unary_data(const struct cpu_call *c)
     u.x_pitch = xy->pitch;
     u.y = dx->mem;
     u.y_pitch = dx->pitch;
-    all_of(c, u, &f, NULL);
+    run_all(c, u, &f, NULL);
 }
 
-/* A mask has no pitch. */
-static bool mask_whole(const struct dnn_step *step)
+/* Backward: a mask must be contiguous. */
+static bool mask_contiguous(const struct dnn_step *step)
 {
     return !step->op->attr.unary.mask || step->in_pitch == NULL ||
            step->in_pitch[1] == 0 ||
@@ -153,5 +153,8 @@ static bool mask_whole(const struct dnn_step *step)
 
 const struct cpu_algo dnn_cpu_unary = {
     .name = "rows", .in_pitch = 1, .out_pitch = 1, .fn = unary};
-const struct cpu_algo dnn_cpu_unary_data = {
-    .name = "rows", .can = mask_whole, .in_pitch = 3, .out_pitch = 1, .fn = unary_data};
+const struct cpu_algo dnn_cpu_unary_data = {.name = "rows",
+                                            .can = mask_contiguous,
+                                            .in_pitch = 3,
+                                            .out_pitch = 1,
+                                            .fn = unary_data};

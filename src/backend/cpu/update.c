@@ -1,5 +1,5 @@
-/* update.c - what is done to weights alone: an optimizer's step, the penalty, and
- * batch norm folded into the weights before it.
+/* update.c - ops on weights: an optimizer step, the regularization penalty, and folding
+ * of batch norm into the weights before it.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -7,13 +7,13 @@
 #include "backend/cpu/rows_split.h"
 #include "backend/update_impl.h"
 
-/* ---- an optimizer's step ---- */
+/* ---- an optimizer step ---- */
 
 static bool can_update(const struct dnn_step *step)
 {
     const struct dnn_op_update *u = &step->op->attr.update;
 
-    /* Norms need a pass over all weights first. */
+    /* Other constraints need norms: a pass over all weights first. */
     return u->constraint.kind == DNN_CONSTRAIN_NONE ||
            u->constraint.kind == DNN_NON_NEG;
 }
@@ -31,25 +31,25 @@ static struct rows_update rule(const struct cpu_call *c)
                                 .s = rows_in(c, 4),
                                 .l1 = (float)u->l1,
                                 .decay = (float)now.decay,
-                                .regular = u->l1 != 0 || now.decay != 0,
+                                .regularized = u->l1 != 0 || now.decay != 0,
                                 .clip = u->constraint.kind == DNN_NON_NEG,
                                 .torch = u->torch,
                                 .nesterov = u->nesterov,
                                 .momentum = (float)u->momentum,
-                                .gain = (float)now.gain,
+                                .grad_factor = (float)now.grad_factor,
                                 .beta1 = (float)u->beta1,
                                 .rest1 = (float)(1 - u->beta1),
                                 .beta2 = (float)u->beta2,
                                 .rest2 = (float)(1 - u->beta2),
-                                .small = (float)now.small,
+                                .epsilon = (float)now.epsilon,
                                 .rate = (float)now.rate,
-                                .ahead = (float)now.ahead,
-                                .keep = (float)now.keep,
-                                .own = (float)u->weight_decay,
+                                .grad_rate = (float)now.grad_rate,
+                                .w_factor = (float)now.w_factor,
+                                .w_rate = (float)u->weight_decay,
                                 .trust = 1};
 }
 
-/* Elements first ... last - 1 of it. */
+/* Weights first ... last - 1. */
 static struct rows_update part_of(const struct rows_update *all, int64_t first,
                                   int64_t last)
 {
@@ -67,7 +67,8 @@ static struct rows_update part_of(const struct rows_update *all, int64_t first,
 typedef void update_fn(const struct rows_update *u);
 typedef void norms_fn(const struct rows_update *u, double *weight, double *other);
 
-static void once(const struct cpu_call *c, const struct rows_update *all, update_fn *fn)
+static void run_rule(const struct cpu_call *c, const struct rows_update *all,
+                     update_fn *fn)
 {
     int parts = rows_parts(all->n, c->threads);
 
@@ -81,21 +82,21 @@ static void once(const struct cpu_call *c, const struct rows_update *all, update
     }
 }
 
-/* Sums are over pieces of this many weights, so that they do not depend on the
+/* Norms are summed over pieces of this many weights, so that they do not depend on the
  * number of threads. */
 enum { PIECE = 16384 };
 
 static size_t update_work(const struct dnn_step *step, int threads)
 {
-    enum dnn_update is = step->op->attr.update.rule;
+    enum dnn_update kind = step->op->attr.update.rule;
     int64_t pieces = (rows_count(step->in[0]) + PIECE - 1) / PIECE;
 
     (void)threads;
-    if (is != DNN_UPDATE_LARS && is != DNN_UPDATE_LAMB) return 0;
+    if (kind != DNN_UPDATE_LARS && kind != DNN_UPDATE_LAMB) return 0;
     return (size_t)pieces * 2 * sizeof(double);
 }
 
-/* The trust ratio, from the norms of all. */
+/* The trust ratio, from the norms over all weights. */
 static double trust(const struct cpu_call *c, const struct rows_update *all,
                     norms_fn *fn)
 {
@@ -121,13 +122,13 @@ static void lars(const struct cpu_call *c, struct rows_update *all)
 {
     const struct dnn_op_update *u = &c->op->attr.update;
     const struct dnn_rows_isa *isa = dnn_rows_find();
-    struct rows_update bare = *all;
+    struct rows_update undecayed = *all;
 
-    /* The norm is that of the gradient without the weight's decay. */
-    bare.decay = (float)(2 * u->l2);
-    bare.regular = u->l1 != 0 || u->l2 != 0;
-    all->trust = (float)trust(c, &bare, isa->lars_norms);
-    once(c, all, isa->sgd);
+    /* The norm is that of the gradient without weight decay. */
+    undecayed.decay = (float)(2 * u->l2);
+    undecayed.regularized = u->l1 != 0 || u->l2 != 0;
+    all->trust = (float)trust(c, &undecayed, isa->lars_norms);
+    run_rule(c, all, isa->sgd);
 }
 
 static void lamb(const struct cpu_call *c, struct rows_update *all)
@@ -135,7 +136,7 @@ static void lamb(const struct cpu_call *c, struct rows_update *all)
     const struct dnn_rows_isa *isa = dnn_rows_find();
 
     all->trust = (float)(c->now.rate * trust(c, all, isa->lamb_means));
-    once(c, all, isa->lamb);
+    run_rule(c, all, isa->lamb);
 }
 
 static void update(const struct cpu_call *c)
@@ -145,23 +146,23 @@ static void update(const struct cpu_call *c)
 
     switch (c->op->attr.update.rule) {
     case DNN_UPDATE_SGD:
-        once(c, &all, isa->sgd);
+        run_rule(c, &all, isa->sgd);
         break;
     case DNN_UPDATE_ADAM:
     case DNN_UPDATE_ADAMW:
-        once(c, &all, isa->adam);
+        run_rule(c, &all, isa->adam);
         break;
     case DNN_UPDATE_NADAM:
-        once(c, &all, isa->nadam);
+        run_rule(c, &all, isa->nadam);
         break;
     case DNN_UPDATE_ADAGRAD:
-        once(c, &all, isa->adagrad);
+        run_rule(c, &all, isa->adagrad);
         break;
     case DNN_UPDATE_ADADELTA:
-        once(c, &all, isa->adadelta);
+        run_rule(c, &all, isa->adadelta);
         break;
     case DNN_UPDATE_RMSPROP:
-        once(c, &all, isa->rmsprop);
+        run_rule(c, &all, isa->rmsprop);
         break;
     case DNN_UPDATE_LARS:
         lars(c, &all);
@@ -210,7 +211,7 @@ static size_t fold_work(const struct dnn_step *step, int threads)
     return (size_t)rows_count(step->in[2]) * sizeof(float);
 }
 
-/* The factor of each channel, and what is added to its result. */
+/* The factor of each channel's weights, and its new bias. */
 static void fold_channels(const struct cpu_call *c, float *scale)
 {
     const float *b = c->in[1].mem, *mean = c->in[2].mem, *var = c->in[3].mem;

@@ -1,9 +1,9 @@
-/* upsample.c - more pixels: each repeated, or in between linearly with the centres of
- * pixels at half numbers.
+/* upsample.c - upsampling: nearest (repeats pixels) and linear (pixel i has its centre
+ * at i + 0.5).
  *
- * Linear goes line by line: lines of the axes before are mixed into one that stays in
- * the cache, then along the last axis.  Backward each line of dx asks for the lines
- * of dy it had a share in.
+ * Linear works line by line: lines are first mixed along the other axes into one that
+ * stays in the cache, then along the last axis.  Backward, each line of dx sums the
+ * lines of dy that it contributed to.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -11,7 +11,7 @@
 #include "backend/cpu/pool_impl.h"
 #include "backend/cpu/rows_split.h"
 
-/* x (or dx) has extents in, y (or dy) out. */
+/* As windows over y (or dy): in are the extents of y, out those of x (or dx). */
 static struct window3d axes_of(const struct dnn_op_upsample *u,
                                const struct dnn_shape *x, const struct dnn_shape *y)
 {
@@ -24,7 +24,7 @@ static struct window3d axes_of(const struct dnn_op_upsample *u,
     return window3d(&w, y, x);
 }
 
-/* The pixels of an axis that contribute to one pixel. */
+/* The pixels of x on an axis that contribute to one pixel of y. */
 struct mix {
     int64_t first;
     int count;
@@ -36,24 +36,24 @@ static struct mix mix_at(int64_t o, int64_t in, int64_t factor)
     struct mix m = {.first = o / factor, .count = 1, .weight = {1}};
 
     if (factor == 1) return m;
-    double place = ((double)o + 0.5) / (double)factor - 0.5, low = floor(place);
+    double position = ((double)o + 0.5) / (double)factor - 0.5, low = floor(position);
     m.first = (int64_t)low;
     if (m.first < 0) m.first = 0;
-    if (low < 0 || m.first == in - 1 || place == low) return m;
+    if (low < 0 || m.first == in - 1 || position == low) return m;
     m.count = 2;
-    m.weight[0] = (float)(1 - (place - low));
-    m.weight[1] = (float)(place - low);
+    m.weight[0] = (float)(1 - (position - low));
+    m.weight[1] = (float)(position - low);
     return m;
 }
 
-/* Pixels first ... last - 1 may get a contribution of pixel i. */
+/* Pixel i of x may contribute to pixels *first ... *last - 1 of y. */
 static void reach(int64_t i, int64_t in, int64_t factor, int64_t *first, int64_t *last)
 {
     *first = factor == 1 ? i : i == 0 ? 0 : (i - 1) * factor;
     *last = factor == 1 ? i + 1 : i == in - 1 ? in * factor : (i + 2) * factor;
 }
 
-static float share_in(int64_t o, int64_t i, int64_t in, int64_t factor)
+static float weight_in(int64_t o, int64_t i, int64_t in, int64_t factor)
 {
     struct mix m = mix_at(o, in, factor);
 
@@ -62,53 +62,53 @@ static float share_in(int64_t o, int64_t i, int64_t in, int64_t factor)
     return 0;
 }
 
-/* The pixels of the larger axis that pixel i contributes to, and the weights: weight
- * i * 3 factor on. */
+/* The pixels of the last axis of y that pixel i of x contributes to; their weights are
+ * in space.share, from i * 3 * factor on. */
 struct shares {
     int64_t first, count;
 };
 
-/* Memory of a thread: a row, and the terms of a mix. Shared, along the last axis:
- * the mixes of its pixels, or their transposes. */
+/* Memory of a thread: a line, and the terms of a mix. Shared by all threads, along the
+ * last axis: mix (forward); shares and their weights share (backward). */
 struct space {
     float *line, *weight;
     const float **term;
     struct mix *mix;
     struct shares *shares;
     float *share;
-    size_t bytes, axis; /* of a thread, and for all */
+    size_t bytes, axis; /* per thread, and shared */
 };
 
-static size_t whole(size_t bytes)
+static size_t round_64(size_t bytes)
 {
     return (bytes + 63) & ~(size_t)63;
 }
 
 static struct space space_of(const struct window3d *w, bool back, void *work, int part)
 {
-    /* w is over y: in is y's, out x's */
+    /* w.in are the extents of y, w.out those of x */
     size_t terms = back ? 9 * (size_t)w->taps : 4, n = (size_t)w->out[2];
     size_t line =
-        whole((size_t)(back ? w->in[2] : w->out[2]) * (size_t)w->c * sizeof(float));
+        round_64((size_t)(back ? w->in[2] : w->out[2]) * (size_t)w->c * sizeof(float));
     struct space s = {0};
 
-    s.bytes = whole(line + terms * (sizeof(float *) + sizeof(float)));
-    s.axis = whole((size_t)w->in[2] * sizeof(struct mix));
+    s.bytes = round_64(line + terms * (sizeof(float *) + sizeof(float)));
+    s.axis = round_64((size_t)w->in[2] * sizeof(struct mix));
     if (back)
-        s.axis = whole(
+        s.axis = round_64(
             n * (sizeof(struct shares) + 3 * (size_t)w->stride[2] * sizeof(float)));
     if (work == NULL) return s;
     s.mix = work;
     s.shares = work;
     s.share = (float *)((char *)work + n * sizeof(struct shares));
-    char *mine = (char *)work + s.axis + (size_t)part * s.bytes;
-    s.line = (float *)mine;
-    s.term = (const float **)(mine + line);
-    s.weight = (float *)(mine + line + terms * sizeof(float *));
+    char *own = (char *)work + s.axis + (size_t)part * s.bytes;
+    s.line = (float *)own;
+    s.term = (const float **)(own + line);
+    s.weight = (float *)(own + line + terms * sizeof(float *));
     return s;
 }
 
-/* Fill the shared part. */
+/* Fill in the shared part. */
 static void along_last(const struct window3d *w, bool back, void *work)
 {
     struct space s = space_of(w, back, work, 0);
@@ -122,7 +122,7 @@ static void along_last(const struct window3d *w, bool back, void *work)
         *h = (struct shares){0};
         reach(i, n, factor, &from, &to);
         for (int64_t o = from; o < to; o++) {
-            float weight = share_in(o, i, n, factor);
+            float weight = weight_in(o, i, n, factor);
 
             if (weight == 0) continue;
             if (h->count == 0) h->first = o;
@@ -131,7 +131,7 @@ static void along_last(const struct window3d *w, bool back, void *work)
     }
 }
 
-/* line = the terms mixed: n pixels of c, which lie a pitch apart. */
+/* s->line = the weighted sum of the terms: n pixels of c floats, a pitch apart. */
 static void mix_lines(const struct dnn_rows_isa *isa, const struct space *s, int terms,
                       int64_t n, int64_t c, int64_t pitch)
 {
@@ -227,8 +227,8 @@ static void linear_data_line(const struct dnn_rows_isa *isa, const struct window
         reach(at[i], w->out[i], w->stride[i], &from[i], &to[i]);
     for (int64_t a = from[0]; a < to[0]; a++)
         for (int64_t b = from[1]; b < to[1]; b++) {
-            float weight = share_in(a, at[0], w->out[0], w->stride[0]) *
-                           share_in(b, at[1], w->out[1], w->stride[1]);
+            float weight = weight_in(a, at[0], w->out[0], w->stride[0]) *
+                           weight_in(b, at[1], w->out[1], w->stride[1]);
             int64_t line = (sample * w->in[0] + a) * w->in[1] + b;
 
             if (weight == 0) continue;

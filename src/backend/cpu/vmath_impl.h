@@ -1,9 +1,9 @@
-/* vmath_impl.h - vectors of floats and functions of them, for one instruction set.
+/* vmath_impl.h - vectors of floats and mathematical functions, for one instruction set.
  *
  * The including file defines LANES (floats in a vector: 4 or 8) and TARGET (the
- * attribute of every function that uses them; empty for plain C); there is one per
- * instruction set. Functions are accurate to one or two units in the last place,
- * handle special values as C does, and have no branches.
+ * attribute of every function that uses them; empty for plain C); there is one such
+ * file per instruction set. Functions are accurate to one or two units in the last
+ * place, handle special values as C does, and have no branches.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -18,11 +18,11 @@
 #include <immintrin.h>
 #endif
 
-/* At any address, over floats. */
+/* At any address; may alias arrays of their elements. */
 typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef int32_t ivec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef uint8_t bvec __attribute__((vector_size(LANES), aligned(1), may_alias));
-/* Half as many doubles: two of them hold the same numbers. */
+/* Half as many doubles: two of them hold the values of a vec. */
 typedef double dvec __attribute__((vector_size(4 * LANES), aligned(8), may_alias));
 
 #define INLINE static inline __attribute__((always_inline, unused)) TARGET
@@ -37,7 +37,7 @@ INLINE void v_store(float *p, vec a)
     *(vec *)p = a;
 }
 
-/* Past the caches, where p is aligned to a vector; v_fence() when all are stored. */
+/* A non-temporal store; p is aligned to a vector. Call v_fence() after the last one. */
 INLINE void v_stream(float *p, vec a)
 {
 #if defined(__x86_64__) && LANES == 8
@@ -56,19 +56,19 @@ INLINE void v_fence(void)
 #endif
 }
 
-/* How many of the LANES floats from i on there are; 0: all. */
+/* Floats of the vector from i on, if there are fewer than LANES; 0: all LANES. */
 INLINE int64_t left_of(int64_t n, int64_t i)
 {
     return n - i < LANES ? n - i : 0;
 }
 
-/* The first n < LANES only; the others are 0. */
+/* Loads and stores of the first n < LANES floats; when loaded, the others are 0. */
 #if defined(__x86_64__) && LANES == 8
 INLINE __m256i v_first(int64_t n)
 {
-    static const int32_t few[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    static const int32_t bits[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 
-    return _mm256_loadu_si256((const __m256i *)(few + 8 - n));
+    return _mm256_loadu_si256((const __m256i *)(bits + 8 - n));
 }
 
 INLINE vec v_load_part(const float *p, int64_t n)
@@ -79,24 +79,24 @@ INLINE vec v_load_part(const float *p, int64_t n)
 #else
 INLINE vec v_load_part(const float *p, int64_t n)
 {
-    float few[LANES] = {0};
+    float lanes[LANES] = {0};
 
     for (int64_t i = 0; i < n; i++)
-        few[i] = p[i];
-    return v_load(few);
+        lanes[i] = p[i];
+    return v_load(lanes);
 }
 #endif
 
 INLINE void v_store_part(float *p, vec a, int64_t n)
 {
-    float few[LANES];
+    float lanes[LANES];
 
-    v_store(few, a);
+    v_store(lanes, a);
     for (int64_t i = 0; i < n; i++)
-        p[i] = few[i];
+        p[i] = lanes[i];
 }
 
-/* left 0: a whole vector. */
+/* left floats; 0: a whole vector. */
 INLINE vec v_load_some(const float *p, int64_t left)
 {
     return left == 0 ? v_load(p) : v_load_part(p, left);
@@ -115,7 +115,7 @@ INLINE vec v_splat(float x)
     return (vec){0} + x;
 }
 
-/* a where the mask (all bits or none, as a comparison gives) is set, else b. */
+/* a where the mask (all bits or none, as of a comparison) is set, else b. */
 INLINE vec v_select(ivec mask, vec a, vec b)
 {
     return (vec)(((ivec)a & mask) | ((ivec)b & ~mask));
@@ -132,7 +132,7 @@ INLINE vec v_abs(vec a)
     return (vec)((ivec)a & 0x7fffffff);
 }
 
-/* b if one of them is not a number. */
+/* b if one of them is NaN. */
 INLINE vec v_max(vec a, vec b)
 {
     return v_select(a > b, a, b);
@@ -203,7 +203,7 @@ INLINE float v_most(vec a)
     return s;
 }
 
-/* 2^n for -126 <= n <= 127, n whole. */
+/* 2^n for integers -126 <= n <= 127. */
 INLINE vec v_power(ivec n)
 {
     return (vec)((n + 127) << 23);
@@ -212,11 +212,11 @@ INLINE vec v_power(ivec n)
 /* x = n ln 2 + r, |r| <= ln 2 / 2, for |x| < 2^20; returns r. */
 INLINE vec v_reduce(vec x, ivec *n)
 {
-    vec whole = x * 1.44269504f + 12582912.0f; /* adding 1.5 2^23 rounds */
+    vec rounded = x * 1.44269504f + 12582912.0f; /* adding 1.5 * 2^23 rounds */
 
-    *n = (ivec)whole - 0x4b400000;
-    whole -= 12582912.0f;
-    return (x - whole * 0.693359375f) + whole * 2.12194440e-4f;
+    *n = (ivec)rounded - 0x4b400000;
+    rounded -= 12582912.0f;
+    return (x - rounded * 0.693359375f) + rounded * 2.12194440e-4f;
 }
 
 /* (exp(r) - 1 - r) / r^2 for |r| <= ln 2 / 2: Taylor's series. */
@@ -239,7 +239,7 @@ INLINE vec v_exp(vec x)
     x = v_select(x < -104.0f, v_splat(-104), x);
     vec r = v_reduce(x, &n);
     vec p = (v_exp_rest(r) * r) * r + r + 1.0f;
-    ivec half = n >> 1; /* in two steps: the first and last powers are not normal */
+    ivec half = n >> 1; /* two factors: 2^n may be denormal or overflow */
     return p * v_power(half) * v_power(n - half);
 }
 
@@ -275,7 +275,7 @@ INLINE vec v_log(vec x)
 
     y = v_select(x == 0.0f, v_splat(-INFINITY), y);
     y = v_select(x < 0.0f, v_splat(NAN), y);
-    /* infinite, or not a number */
+    /* infinity or NaN */
     return v_select(((ivec)x & 0x7f800000) == 0x7f800000,
                     v_select(x < 0.0f, v_splat(NAN), x), y);
 }
@@ -314,14 +314,14 @@ INLINE vec v_softplus(vec x)
     return v_log1p(v_exp(-v_abs(x))) + v_select(x < 0.0f, v_splat(0), x);
 }
 
-/* The normal distribution: its integral up to x, and (in *bell) exp(-x^2 / 2).
- * The polynomial is the least squares fit, in relative terms, of the integral up to
- * -x over the bell in t = 1 / (1 + 0.3 x), 0 <= x <= 14. */
+/* The normal distribution: its integral up to x, and (in *bell) exp(-x^2 / 2). For
+ * 0 <= x <= 14, the polynomial in t = 1 / (1 + 0.3 x) is a least squares fit (relative
+ * error) of the integral up to -x divided by exp(-x^2 / 2). */
 INLINE vec v_normal(vec x, vec *bell)
 {
     vec a = v_abs(x);
 
-    a = v_select(a > 14.0f, v_splat(14), a); /* beyond, nothing is left */
+    a = v_select(a > 14.0f, v_splat(14), a); /* the tail is 0 beyond */
     vec t = 1.0f / (0.3f * a + 1.0f), p = v_splat(0.038870353f);
 
     p = p * t - 0.17144090f;

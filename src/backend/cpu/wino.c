@@ -3,12 +3,12 @@
  *
  * A tile is four outputs of a row, or 4 x 4 outputs (wino_impl.h). A block of tiles is
  * computed plane by plane: the transformed inputs are kept for as many planes as the
- * kernel is deep, so that each input is transformed about once; at each point a block
- * is then a matrix product over the taps of the other axes and all channels. Backward
- * data is the same with the kernel mirrored.
+ * kernel has, so that each input is transformed about once; at each point a block is
+ * then a matrix product over the taps of the other axes and all channels. Backward data
+ * is the same with the kernel mirrored.
  *
- * Results depend on the shape and the instruction set only: each sum has the same
- * order whatever the blocks are.
+ * Results depend only on the shape and the instruction set: each sum is added in the
+ * same order for all sizes of blocks.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -21,66 +21,69 @@
 
 enum {
     OUT = DNN_WINO_OUT,
-    NEAR = 400 * 1024, /* bytes of values at the points that stay in the cache       */
-    NEAR_SQUARE = 1280 * 1024, /* of squares: each is read less often                */
-    SUMS = 72,  /* tiles whose sums stay in the cache                         */
-    WIDEST = 48 /* floats of a panel                                  */
+    CACHE_BYTES = 400 * 1024, /* bytes of values at the points that stay in the cache */
+    CACHE_BYTES_4X4 =
+        1280 * 1024,    /* the same for 4 x 4 tiles: values are read less often */
+    MAX_SUM_TILES = 72, /* tiles whose sums stay in the cache                         */
+    MAX_PANEL = 48      /* maximum floats of a row of a panel                 */
 };
 
 /* ---- planning ---- */
 
-static int64_t parts_of(int64_t n, int64_t size)
+static int64_t ceil_div(int64_t n, int64_t size)
 {
     return (n + size - 1) / size;
 }
 
-/* What such blocks cost, about, in cycles of a core with 8 lanes. */
+/* Estimated cost of a division into blocks, in cycles of a core with 8 lanes. */
 static double cost(const struct dnn_wino *s, int64_t across, int64_t down, int64_t deep,
                    int threads)
 {
     const struct dnn_direct_conv *v = &s->v;
-    double wide = (double)parts_of(s->tiles, across);
-    double high = (double)parts_of(s->stacks, down), rows = high + (double)s->lines - 1;
+    double wide = (double)ceil_div(s->tiles, across);
+    double high = (double)ceil_div(s->tile_rows, down),
+           rows = high + (double)s->lines - 1;
     double values = s->points * wide * rows * (double)v->c, planes = (double)deep;
     double weights = (double)(s->vecs * s->lanes * s->rows * s->points);
     double sums = wide * high * planes * weights / 16;
-    double groups = ceil(wide * high * planes / SUMS);
-    int64_t units = v->n * parts_of(v->out[0], deep) * across * down;
-    double turns = (double)parts_of(units, (int64_t)threads);
+    double groups = ceil(wide * high * planes / MAX_SUM_TILES);
+    int64_t units = v->n * ceil_div(v->out[0], deep) * across * down;
+    double rounds = (double)ceil_div(units, (int64_t)threads);
     double kept = values * (double)(v->kernel[0] + deep - 1) * sizeof(float);
 
-    if (kept > (s->tall == 1 ? NEAR : NEAR_SQUARE)) sums *= 1.1;
-    return turns * (sums + values * planes * (0.4 + 0.4 / wide) + groups * weights / 4);
+    if (kept > (s->height == 1 ? CACHE_BYTES : CACHE_BYTES_4X4)) sums *= 1.1;
+    return rounds *
+           (sums + values * planes * (0.4 + 0.4 / wide) + groups * weights / 4);
 }
 
-/* The blocks that cost least.  Where a plane is small, several share the weights while
- * they are in the cache. */
-static void cut(struct dnn_wino *s, int threads)
+/* Choose the blocks with the least cost.  Blocks of several small planes use the
+ * weights while they are in the cache. */
+static void choose_blocks(struct dnn_wino *s, int threads)
 {
-    double least = INFINITY;
+    double least_cost = INFINITY;
 
     for (int64_t a = 1; a <= s->tiles; a += 1 + a / 8)
-        for (int64_t d = 1; d <= s->stacks; d += 1 + d / 8) {
-            int64_t most = a * d > 1 ? 1 : SUMS / (s->tiles * s->stacks);
+        for (int64_t d = 1; d <= s->tile_rows; d += 1 + d / 8) {
+            int64_t max = a * d > 1 ? 1 : MAX_SUM_TILES / (s->tiles * s->tile_rows);
 
-            if (most > s->v.out[0]) most = s->v.out[0];
-            for (int64_t deep = 1; deep == 1 || deep <= most; deep++) {
-                double now = cost(s, a, d, deep, threads);
+            if (max > s->v.out[0]) max = s->v.out[0];
+            for (int64_t deep = 1; deep == 1 || deep <= max; deep++) {
+                double cycles = cost(s, a, d, deep, threads);
 
-                if (now >= least) continue;
-                least = now;
+                if (cycles >= least_cost) continue;
+                least_cost = cycles;
                 s->across = a;
                 s->down = d;
                 s->deep = deep;
             }
         }
-    s->wide = parts_of(s->tiles, s->across);
-    s->high = parts_of(s->stacks, s->down);
-    s->layers = parts_of(s->v.out[0], s->deep);
+    s->wide = ceil_div(s->tiles, s->across);
+    s->high = ceil_div(s->tile_rows, s->down);
+    s->layers = ceil_div(s->v.out[0], s->deep);
     s->units = s->v.n * s->across * s->down * s->layers;
 }
 
-/* Samples are planes of one where planes have nothing to do with each other. */
+/* If the kernel has depth 1, treat all samples as planes of a single one. */
 static void fold(struct dnn_direct_conv *v)
 {
     if (v->kernel[0] != 1 || v->before[0] != 0 || v->in[0] != v->out[0]) return;
@@ -89,33 +92,33 @@ static void fold(struct dnn_direct_conv *v)
     v->n = 1;
 }
 
-static struct dnn_wino plan(const struct dnn_step *step, int tall, int threads)
+static struct dnn_wino plan(const struct dnn_step *step, int height, int threads)
 {
     const struct dnn_op_unary *post = step->op->post;
     struct cpu_window g = dnn_cpu_window(step);
     struct dnn_wino s = {
-        .v = g.conv, .back = step->op->pass == DNN_BWD_DATA, .tall = tall};
+        .v = g.conv, .back = step->op->pass == DNN_BWD_DATA, .height = height};
 
     if (s.back) s.v = dnn_cpu_mirrored(&g.conv);
     fold(&s.v);
     s.isa = dnn_wino_find();
-    s.lanes = s.isa->is->lanes;
-    s.points = dnn_wino_lines(tall) * DNN_WINO_POINTS;
-    s.lines = tall == 1 ? s.v.kernel[1] : 1;
+    s.lanes = s.isa->direct->lanes;
+    s.points = dnn_wino_lines(height) * DNN_WINO_POINTS;
+    s.lines = height == 1 ? s.v.kernel[1] : 1;
     s.taps = s.v.kernel[0] * s.lines;
-    s.stacks = parts_of(s.v.out[1], tall);
-    s.vecs = parts_of(s.v.m, s.lanes);
+    s.tile_rows = ceil_div(s.v.out[1], height);
+    s.vecs = ceil_div(s.v.m, s.lanes);
     s.panels = s.vecs == 1 ? 1 : s.vecs / 2;
     s.rows = s.taps * s.v.c;
-    s.tiles = parts_of(s.v.out[2], OUT);
-    cut(&s, threads);
-    /* Not a power of two apart, which causes cache conflicts. */
+    s.tiles = ceil_div(s.v.out[2], OUT);
+    choose_blocks(&s, threads);
+    /* + 16: distances of a power of two cause cache conflicts. */
     s.ring = s.v.kernel[0] + s.deep - 1;
     s.v_step = s.ring * (s.high + s.lines - 1) * s.wide * s.v.c + 16;
-    s.group = SUMS;
+    s.group = MAX_SUM_TILES;
     if (s.group > s.high * s.wide * s.deep) s.group = s.high * s.wide * s.deep;
     s.m_step = s.group * dnn_wino_vecs(&s, s.panels - 1) * s.lanes + 16;
-    s.size = parts_of(s.points * (s.v_step + s.m_step), 16) * 16;
+    s.size = ceil_div(s.points * (s.v_step + s.m_step), 16) * 16;
     s.relu = post != NULL && post->fn == DNN_RELU && post->threshold == 0 &&
              isinf(post->max_value);
     s.alpha = s.relu ? (float)post->alpha : 0;
@@ -124,44 +127,43 @@ static struct dnn_wino plan(const struct dnn_step *step, int tall, int threads)
 
 /* ---- packing ---- */
 
-/* Mirrored rows of taps, from row on, of neighbours that are far apart, side by side.
- */
-static void gather(const struct dnn_wino *s, const float *w, int64_t row, int64_t first,
-                   int64_t k, int64_t cols, float *to)
+/* Gather the mirrored taps of cols neighbouring channels, from row of taps row on. */
+static void gather_taps(const struct dnn_wino *s, const float *w, int64_t row,
+                        int64_t first, int64_t k, int64_t cols, float *to)
 {
     int64_t taps = s->v.kernel[0] * s->v.kernel[1] * 3;
 
-    for (int64_t j = 0; j < (s->tall == 1 ? 3 : 9); j++) {
+    for (int64_t j = 0; j < (s->height == 1 ? 3 : 9); j++) {
         const float *from =
             w + ((taps - 1 - row * 3 - j) * s->v.m + first) * s->v.c + k;
 
         for (int64_t i = 0; i < cols; i++)
-            to[j * WIDEST + i] = from[i * s->v.c];
+            to[j * MAX_PANEL + i] = from[i * s->v.c];
     }
 }
 
 static void pack_tap(const struct dnn_wino *s, const float *w, int64_t panel,
                      int64_t tap, float *to)
 {
-    int64_t first = panel * 2 * s->lanes, row = s->tall == 1 ? tap : 3 * tap;
+    int64_t first = panel * 2 * s->lanes, row = s->height == 1 ? tap : 3 * tap;
     int vecs = dnn_wino_vecs(s, panel);
     int64_t width = vecs * s->lanes, left = s->v.m - first;
-    float near[9 * WIDEST];
-    struct dnn_wino_filter now = {.tall = s->tall,
-                                  .step = s->back ? WIDEST : s->v.c * s->v.m,
-                                  .cols = left < width ? left : width,
-                                  .vecs = vecs,
-                                  .u_step = dnn_wino_sheet(s, panel)};
+    float buf[9 * MAX_PANEL];
+    struct dnn_wino_filter f = {.height = s->height,
+                                .step = s->back ? MAX_PANEL : s->v.c * s->v.m,
+                                .cols = left < width ? left : width,
+                                .vecs = vecs,
+                                .u_step = dnn_wino_panel_size(s, panel)};
 
-    now.row = 3 * now.step;
+    f.row = 3 * f.step;
     for (int64_t k = 0; k < s->v.c; k++) {
-        now.g = w + (row * 3 * s->v.c + k) * s->v.m + first;
+        f.g = w + (row * 3 * s->v.c + k) * s->v.m + first;
         if (s->back) {
-            gather(s, w, row, first, k, now.cols, near);
-            now.g = near;
+            gather_taps(s, w, row, first, k, f.cols, buf);
+            f.g = buf;
         }
-        now.u = to + (tap * s->v.c + k) * width;
-        s->isa->filter(&now);
+        f.u = to + (tap * s->v.c + k) * width;
+        s->isa->filter(&f);
     }
 }
 
@@ -187,14 +189,15 @@ static int run(struct dnn_dev *dev, const struct cpu_call *c, void *state,
 
     (void)dev, (void)err;
     if (cpu_pack_needed(&s->packed, c)) pack(s, c);
-    /* Neighbouring units share inputs: one thread alone does them at once. */
+    /* Inside a parallel region one thread runs all units together: neighbouring units
+     * share inputs. */
     int threads = omp_in_parallel() ? 1 : c->threads;
 #pragma omp parallel for num_threads(threads) schedule(static)
     for (int i = 0; i < threads; i++) {
         int64_t from, to;
 
         dnn_cpu_share(s->units, threads, i, &from, &to);
-        dnn_wino_walk(s, c, from, to, (float *)c->work + i * s->size);
+        dnn_wino_run(s, c, from, to, (float *)c->work + i * s->size);
     }
     if (!s->relu) dnn_cpu_post(c);
     return 0;
@@ -213,7 +216,7 @@ static bool can(const struct dnn_step *step)
             return false;
     return g.groups == 1 && v->n > 0 && v->kernel[2] == DNN_WINO_TAPS &&
            v->before[2] < DNN_WINO_TAPS &&
-           v->kernel[0] * v->kernel[1] <= DNN_WINO_MOST && v->c >= 8 && v->m >= 8 &&
+           v->kernel[0] * v->kernel[1] <= DNN_WINO_MAX_TAPS && v->c >= 8 && v->m >= 8 &&
            v->in[2] >= OUT && v->out[2] >= OUT && dnn_cpu_post_can(step);
 }
 
@@ -225,16 +228,16 @@ static bool can_square(const struct dnn_step *step)
            g.conv.out[1] >= OUT;
 }
 
-/* Below that the transforms are too large a part of the work, or tiles of four by four
- * hang over the edges too far.  Found by measuring networks from the zoo. */
+/* Below these limits the transforms take too large a part of the time, or too much of
+ * the 4 x 4 tiles is beyond the edges.  From measurements with networks of the zoo. */
 static bool best_square(const struct dnn_step *step)
 {
     struct cpu_window g = dnn_cpu_window(step);
     const struct dnn_direct_conv *v = &g.conv;
-    int64_t work = v->c * v->m * v->kernel[0], least_work = 192;
+    int64_t work = v->c * v->m * v->kernel[0], min_work = 192;
 
-    if (v->out[1] < 4 * OUT || v->out[2] < 4 * OUT) least_work = 2048;
-    return work >= least_work && v->out[1] >= 2 * OUT && v->out[2] >= 2 * OUT;
+    if (v->out[1] < 4 * OUT || v->out[2] < 4 * OUT) min_work = 2048;
+    return work >= min_work && v->out[1] >= 2 * OUT && v->out[2] >= 2 * OUT;
 }
 
 static bool best_row(const struct dnn_step *step)
@@ -246,7 +249,7 @@ static bool best_row(const struct dnn_step *step)
 
 static void need_of(const struct dnn_wino *s, int threads, struct dnn_need *need)
 {
-    int64_t last = s->panels - 1, sheets = s->points * dnn_wino_sheet(s, last);
+    int64_t last = s->panels - 1, sheets = s->points * dnn_wino_panel_size(s, last);
 
     *need = (struct dnn_need){.work = (size_t)(threads * s->size) * sizeof(float),
                               .keep = (size_t)(dnn_wino_panel(s, last) + sheets) *
@@ -311,10 +314,10 @@ const struct dnn_wino_isa *dnn_wino_find(void)
     return isas[dnn_direct_level()];
 }
 
-#define ALGO(variable, title, fits, wins, needs, prepares)                             \
+#define ALGO(variable, title, fits, is_best, needs, prepares)                          \
     const struct cpu_algo variable = {.name = title,                                   \
                                       .can = fits,                                     \
-                                      .best = wins,                                    \
+                                      .best = is_best,                                 \
                                       .in_pitch = 1,                                   \
                                       .out_pitch = 1,                                  \
                                       .need = needs,                                   \

@@ -2,8 +2,8 @@
  *
  * Included once by each of wino_plain.c, wino_avx2.c and wino_avx512.c, which define
  * LANES (floats in a vector), TILE_ROWS (rows of a tile two vectors wide: 6 or 12),
- * TARGET (the attribute of the functions), ISA (the name of the table) and DIRECT
- * (that of the direct kernels).
+ * TARGET (the attribute of the functions), ISA (the name of the table) and DIRECT (the
+ * table of the direct kernels).
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -17,36 +17,36 @@ typedef int32_t ivec __attribute__((vector_size(4 * LANES)));
 
 #include "backend/cpu/wino_transform.h"
 
-/* The first n of a vector, n up to LANES. */
+/* The first n (up to LANES) floats of a vector; the others are 0. */
 static TARGET vec load_some(const float *from, int64_t n)
 {
-    float all[LANES] = {0};
+    float lanes[LANES] = {0};
 
-    memcpy(all, from, (size_t)n * sizeof *from);
-    return *(const vec *)all;
+    memcpy(lanes, from, (size_t)n * sizeof *from);
+    return *(const vec *)lanes;
 }
 
 static TARGET void store_some(float *to, vec v, int64_t n)
 {
-    float all[LANES];
+    float lanes[LANES];
 
-    *(vec *)all = v;
-    memcpy(to, all, (size_t)n * sizeof *to);
+    *(vec *)lanes = v;
+    memcpy(to, lanes, (size_t)n * sizeof *to);
 }
 
 /* ---- inputs ---- */
 
-/* Where a vector of inputs is: n channels, from k on, of the tile that begins at
- * position at.  The rest is constant in every call: inner (all positions are
- * inside) and part (n is not LANES). */
-struct spot {
+/* A vector of inputs: n channels from k on, of the tile that begins at position at.
+ * inner (all positions are inside) and part (n is not LANES) are constants in every
+ * call. */
+struct input_pos {
     int64_t at, k, n;
     bool inner, part;
 };
 
-/* A row of it at the points. */
+/* One row of inputs, transformed to the points. */
 INLINE void input_row(const struct dnn_wino_input *in, const float *row,
-                      const struct spot s, vec v[6])
+                      const struct input_pos s, vec v[6])
 {
     vec d[6];
 
@@ -62,8 +62,8 @@ INLINE void input_row(const struct dnn_wino_input *in, const float *row,
     wino_in(d, v);
 }
 
-INLINE void input_store(const struct dnn_wino_input *in, float *to, const struct spot s,
-                        int point, vec v)
+INLINE void input_store(const struct dnn_wino_input *in, float *to,
+                        const struct input_pos s, int point, vec v)
 {
     if (s.part)
         store_some(to + point * in->v_step + s.k, v, s.n);
@@ -71,15 +71,15 @@ INLINE void input_store(const struct dnn_wino_input *in, float *to, const struct
         *(vec *)(to + point * in->v_step + s.k) = v;
 }
 
-INLINE void input_vec(const struct dnn_wino_input *in, float *to, const struct spot s,
-                      const int tall)
+INLINE void input_vec(const struct dnn_wino_input *in, float *to,
+                      const struct input_pos s, const int height)
 {
-    const int lines = dnn_wino_lines(tall);
+    const int lines = dnn_wino_lines(height);
     vec v[6][6];
 
 #pragma GCC unroll 6
     for (int i = 0; i < lines; i++) {
-        if (tall == 1 || in->x[i] != NULL)
+        if (height == 1 || in->x[i] != NULL)
             input_row(in, in->x[i], s, v[i]);
         else
             memset(v[i], 0, sizeof v[i]);
@@ -88,7 +88,7 @@ INLINE void input_vec(const struct dnn_wino_input *in, float *to, const struct s
     for (int j = 0; j < 6; j++) {
         vec d[6], all[6];
 
-        if (tall == 1) {
+        if (height == 1) {
             input_store(in, to, s, j, v[0][j]);
             continue;
         }
@@ -103,48 +103,48 @@ INLINE void input_vec(const struct dnn_wino_input *in, float *to, const struct s
 }
 
 INLINE void input_tile(const struct dnn_wino_input *in, int64_t at, float *to,
-                       const bool inner, const int tall)
+                       const bool inner, const int height)
 {
     int64_t k = 0;
 
     for (; k + LANES <= in->c; k += LANES)
-        input_vec(in, to, (struct spot){at, k, LANES, inner, false}, tall);
+        input_vec(in, to, (struct input_pos){at, k, LANES, inner, false}, height);
     if (k == in->c) return;
     /* The last vector overlaps the one before it. */
     k = in->c - LANES;
     if (k >= 0)
-        input_vec(in, to, (struct spot){at, k, LANES, inner, false}, tall);
+        input_vec(in, to, (struct input_pos){at, k, LANES, inner, false}, height);
     else
-        input_vec(in, to, (struct spot){at, 0, in->c, false, true}, tall);
+        input_vec(in, to, (struct input_pos){at, 0, in->c, false, true}, height);
 }
 
-INLINE void input_tiles(const struct dnn_wino_input *in, const int tall)
+INLINE void input_tiles(const struct dnn_wino_input *in, const int height)
 {
     for (int64_t i = 0; i < in->count; i++) {
         int64_t at = in->at + 4 * i;
 
         if (at >= 0 && at + 6 <= in->width)
-            input_tile(in, at, in->v + i * in->c, true, tall);
+            input_tile(in, at, in->v + i * in->c, true, height);
         else
-            input_tile(in, at, in->v + i * in->c, false, tall);
+            input_tile(in, at, in->v + i * in->c, false, height);
     }
 }
 
-/* A copy: what vectors are stored to cannot be part of it, so it stays in registers. */
+/* A local copy of *in stays in registers: stores of vectors cannot alias it. */
 static TARGET void input(const struct dnn_wino_input *in)
 {
-    const struct dnn_wino_input own = *in;
+    const struct dnn_wino_input copy = *in;
 
-    if (own.tall == 1)
-        input_tiles(&own, 1);
+    if (copy.height == 1)
+        input_tiles(&copy, 1);
     else
-        input_tiles(&own, 4);
+        input_tiles(&copy, 4);
 }
 
 /* ---- sums ---- */
 
-/* rows and vecs are constants in every call: the loops over them vanish and
- * sum lives in registers. */
+/* rows and vecs are constants in every call: the loops are unrolled and sum stays in
+ * registers. */
 INLINE void product_tile(const struct dnn_wino_product *p, const int rows,
                          const int vecs)
 {
@@ -185,10 +185,11 @@ static TARGET void product_1(const struct dnn_wino_product *p)
     }
 }
 
-/* A lone vector of sums, as the first of two alike: for a single chain of additions
- * compilers round products that they would not round elsewhere, and a tile's sums must
- * not depend on how many others are done with it. */
-static TARGET void product_lone(const struct dnn_wino_product *p)
+/* A single vector of sums, computed as the first of two equal ones: for one chain of
+ * additions compilers may not use FMA, as they do for several, and so round
+ * differently; but a tile's sums must not depend on how many tiles are computed with
+ * it. */
+static TARGET void product_single(const struct dnn_wino_product *p)
 {
     struct dnn_wino_product two = *p;
     vec d[2] = {{0}};
@@ -220,7 +221,7 @@ static TARGET void product(const struct dnn_wino_product *p)
     switch (p->vecs) {
     case 1:
         if (p->rows == 1)
-            product_lone(p);
+            product_single(p);
         else
             product_1(p);
         break;
@@ -243,7 +244,7 @@ INLINE vec finish(const struct dnn_wino_output *out, vec y, vec bias)
     return (vec)(((ivec)(y * out->alpha) & below) | ((ivec)y & ~below));
 }
 
-/* A row of a tile from its sums: count positions, n channels. */
+/* A row of a tile from its sums: stores count positions of n channels. */
 INLINE void output_row(const struct dnn_wino_output *out, const vec m[6], vec bias,
                        float *to, int64_t count, int64_t n)
 {
@@ -262,11 +263,11 @@ INLINE void output_row(const struct dnn_wino_output *out, const vec m[6], vec bi
     }
 }
 
-/* A vector, whose sums begin at m, of the tile at so many floats from the first. */
+/* A vector of a tile: its sums begin at m; at: the offset of its outputs in floats. */
 INLINE void output_vec(const struct dnn_wino_output *out, const float *m, vec bias,
-                       int64_t at, int64_t count, int64_t n, const int tall)
+                       int64_t at, int64_t count, int64_t n, const int height)
 {
-    const int lines = dnn_wino_lines(tall);
+    const int lines = dnn_wino_lines(height);
     vec d[4][6];
 
 #pragma GCC unroll 6
@@ -276,35 +277,35 @@ INLINE void output_vec(const struct dnn_wino_output *out, const float *m, vec bi
 #pragma GCC unroll 6
         for (int i = 0; i < lines; i++)
             column[i] = *(const vec *)(m + (i * 6 + j) * out->m_step);
-        if (tall == 1)
+        if (height == 1)
             y[0] = column[0];
         else
             wino_out(column, y);
 #pragma GCC unroll 4
-        for (int i = 0; i < tall; i++)
+        for (int i = 0; i < height; i++)
             d[i][j] = y[i];
     }
 #pragma GCC unroll 4
-    for (int i = 0; i < tall; i++)
-        if (tall == 1 || out->y[i] != NULL)
+    for (int i = 0; i < height; i++)
+        if (height == 1 || out->y[i] != NULL)
             output_row(out, d[i], bias, out->y[i] + at, count, n);
 }
 
-INLINE void output_tiles(const struct dnn_wino_output *out, const int tall)
+INLINE void output_tiles(const struct dnn_wino_output *out, const int height)
 {
     const float *m = out->m;
     int64_t at = 0;
 
-    for (int64_t left = out->wanted; left > 0; left -= 4) {
+    for (int64_t left = out->count; left > 0; left -= 4) {
         int64_t n = out->cols;
 
         for (int v = 0; v < out->vecs; v++, n -= LANES) {
             vec bias = *(const vec *)(out->bias + v * LANES);
 
             if (left >= 4 && n >= LANES)
-                output_vec(out, m + v * LANES, bias, at + v * LANES, 4, LANES, tall);
+                output_vec(out, m + v * LANES, bias, at + v * LANES, 4, LANES, height);
             else
-                output_vec(out, m + v * LANES, bias, at + v * LANES, left, n, tall);
+                output_vec(out, m + v * LANES, bias, at + v * LANES, left, n, height);
         }
         m += out->vecs * LANES;
         at += 4 * out->pitch;
@@ -313,23 +314,23 @@ INLINE void output_tiles(const struct dnn_wino_output *out, const int tall)
 
 static TARGET void output(const struct dnn_wino_output *out)
 {
-    const struct dnn_wino_output own = *out;
+    const struct dnn_wino_output copy = *out;
 
-    if (own.tall == 1)
-        output_tiles(&own, 1);
+    if (copy.height == 1)
+        output_tiles(&copy, 1);
     else
-        output_tiles(&own, 4);
+        output_tiles(&copy, 4);
 }
 
 /* ---- weights ---- */
 
-INLINE void filter_vec(const struct dnn_wino_filter *w, int v, const int tall)
+INLINE void filter_vec(const struct dnn_wino_filter *w, int v, const int height)
 {
     int64_t n = w->cols - v * LANES;
     vec at[3][6], u[6];
 
 #pragma GCC unroll 3
-    for (int i = 0; i < (tall == 1 ? 1 : 3); i++) {
+    for (int i = 0; i < (height == 1 ? 1 : 3); i++) {
         vec g[3];
 
 #pragma GCC unroll 3
@@ -344,7 +345,7 @@ INLINE void filter_vec(const struct dnn_wino_filter *w, int v, const int tall)
     for (int j = 0; j < 6; j++) {
         float *to = w->u + j * w->u_step + v * LANES;
 
-        if (tall == 1) {
+        if (height == 1) {
             *(vec *)to = at[0][j];
             continue;
         }
@@ -358,7 +359,7 @@ INLINE void filter_vec(const struct dnn_wino_filter *w, int v, const int tall)
 static TARGET void filter(const struct dnn_wino_filter *w)
 {
     for (int v = 0; v < w->vecs; v++) {
-        if (w->tall == 1)
+        if (w->height == 1)
             filter_vec(w, v, 1);
         else
             filter_vec(w, v, 4);
@@ -366,7 +367,7 @@ static TARGET void filter(const struct dnn_wino_filter *w)
 }
 
 const struct dnn_wino_isa ISA = {
-    .is = &DIRECT,
+    .direct = &DIRECT,
     .rows = {0, 12, TILE_ROWS, TILE_ROWS * 2 / 3},
     .input = input,
     .product = product,

@@ -1,5 +1,5 @@
 /* wino_transform.h - the Winograd transforms of inputs, outputs and taps, for whole
- * vectors (see wino_impl.h); part of a kernel that has vec and INLINE.
+ * vectors (see wino_impl.h); the including file defines vec and INLINE.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

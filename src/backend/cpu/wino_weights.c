@@ -12,32 +12,32 @@ enum {
     POINTS = DNN_WINO_WEIGHTS_POINTS,
     OUT = DNN_WINO_WEIGHTS_OUT,
     TAPS = DNN_WINO_WEIGHTS_TAPS,
-    FAR = 32 /* channels above which the hardware prefetcher fails */
+    PREFETCH_CHANNELS = 32 /* with more the hardware prefetcher does not work */
 };
 
-/* A gradient being computed. */
-struct job {
+/* The computation of one gradient. */
+struct task {
     struct dnn_wino_weights_plan p;
     const float *x, *dy;
     float *dw, *db, *work;
 };
 
-/* A block of outputs (the last axis in pieces), and the planes and rows of x it
- * reads. */
+/* A block of outputs, in pieces on the last axis; lo and size: start and number of the
+ * planes and rows of x it reads. */
 struct block {
     int64_t n, from[3], to[3];
     int64_t lo[2], size[2];
-    int64_t column; /* blocks with the same number follow each other along planes */
-    float *own;     /* the member's memory */
+    int64_t column; /* the same for blocks that follow each other along planes */
+    float *own;     /* workspace of the team member */
 };
 
-/* Pieces of a block in its transformed dy. */
+/* Number of pieces of a block in its transformed dy. */
 static int64_t pieces_of(const struct block *k)
 {
     return (k->to[0] - k->from[0]) * (k->to[1] - k->from[1]) * (k->to[2] - k->from[2]);
 }
 
-/* The vectors of column tile t. */
+/* Number of vectors of column tile t. */
 static int vecs_of(const struct dnn_wino_weights_plan *p, int64_t t)
 {
     int64_t left = p->cols / p->lanes - t * p->vecs;
@@ -45,7 +45,7 @@ static int vecs_of(const struct dnn_wino_weights_plan *p, int64_t t)
     return (int)(left < p->vecs ? left : p->vecs);
 }
 
-static struct block block_at(const struct job *j, int64_t index, float *own)
+static struct block block_at(const struct task *j, int64_t index, float *own)
 {
     const struct dnn_wino_weights_plan *p = &j->p;
     struct block k = {.column = index / p->parts[0], .own = own};
@@ -67,8 +67,9 @@ static struct block block_at(const struct job *j, int64_t index, float *own)
 
 /* ---- transforming ---- */
 
-/* Pieces that follow each other in memory, to a place in a plane. */
-static void put_x(const struct job *j, const struct block *k, const float *x,
+/* Transform count consecutive pieces of x and store them from `piece` on in the plane
+ * in a slot. */
+static void put_x(const struct task *j, const struct block *k, const float *x,
                   int64_t pitch, int64_t count, int64_t slot, int64_t piece)
 {
     const struct dnn_wino_weights_plan *p = &j->p;
@@ -86,9 +87,9 @@ static void put_x(const struct job *j, const struct block *k, const float *x,
     }
 }
 
-/* A piece at the end of a row, which has padding, or of the array, which must not be
- * read beyond its end: a copy. */
-static void put_x_edge(const struct job *j, const struct block *k, const float *row,
+/* A piece at the edge of a row, which has padding, or at the end of the array, which
+ * must not be read past its end: uses a copy. */
+static void put_x_edge(const struct task *j, const struct block *k, const float *row,
                        int64_t at, int64_t slot, int64_t piece)
 {
     const struct dnn_direct_conv *v = &j->p.conv;
@@ -103,7 +104,8 @@ static void put_x_edge(const struct job *j, const struct block *k, const float *
     put_x(j, k, edge, pitch, 1, slot, piece);
 }
 
-static void make_x_row(const struct job *j, const struct block *k, int64_t d, int64_t h)
+static void make_x_row(const struct task *j, const struct block *k, int64_t d,
+                       int64_t h)
 {
     const struct dnn_direct_conv *v = &j->p.conv;
     int64_t pos = ((k->n * v->in[0] + d) * v->in[1] + h) * v->in[2];
@@ -128,15 +130,16 @@ static void make_x_row(const struct job *j, const struct block *k, int64_t d, in
     }
 }
 
-/* Planes of x the block reads; those before have are there already. */
-static void make_x(const struct job *j, const struct block *k, int64_t have)
+/* Transform the planes of x that the block reads; planes before `done` are already
+ * transformed. */
+static void make_x(const struct task *j, const struct block *k, int64_t done)
 {
-    for (int64_t d = have > k->lo[0] ? have : k->lo[0]; d < k->lo[0] + k->size[0]; d++)
+    for (int64_t d = done > k->lo[0] ? done : k->lo[0]; d < k->lo[0] + k->size[0]; d++)
         for (int64_t h = k->lo[1]; h < k->lo[1] + k->size[1]; h++)
             make_x_row(j, k, d, h);
 }
 
-static void put_y(const struct job *j, const struct block *k, const float *y,
+static void put_y(const struct task *j, const struct block *k, const float *y,
                   int64_t pitch, int64_t count, int64_t piece)
 {
     const struct dnn_wino_weights_plan *p = &j->p;
@@ -156,7 +159,8 @@ static void put_y(const struct job *j, const struct block *k, const float *y,
     }
 }
 
-static void make_y_row(const struct job *j, const struct block *k, int64_t d, int64_t h)
+static void make_y_row(const struct task *j, const struct block *k, int64_t d,
+                       int64_t h)
 {
     const struct dnn_direct_conv *v = &j->p.conv;
     int64_t row = ((k->n * v->out[0] + d) * v->out[1] + h) * v->out[2];
@@ -165,7 +169,7 @@ static void make_y_row(const struct job *j, const struct block *k, int64_t d, in
     const float *y = j->dy + (row + k->from[2] * OUT) * v->m;
     float *edge = k->own + j->p.edge_in;
 
-    /* Channels that do not fill vectors: all copied. */
+    /* Channels that do not fill vectors: use copies for all pieces. */
     if (v->m != j->p.cols) inside = 0;
     if (inside > count) inside = count;
     if (inside > 0) put_y(j, k, y, v->m, inside, to);
@@ -178,16 +182,16 @@ static void make_y_row(const struct job *j, const struct block *k, int64_t d, in
     }
 }
 
-static void make_y(const struct job *j, const struct block *k)
+static void make_y(const struct task *j, const struct block *k)
 {
     for (int64_t d = k->from[0]; d < k->to[0]; d++)
         for (int64_t h = k->from[1]; h < k->to[1]; h++)
             make_y_row(j, k, d, h);
 }
 
-/* Some floats of each of some planes, steps apart: a part of them. */
-static void fetch_part(const float *from, int64_t planes, int64_t step, int64_t floats,
-                       int64_t part, int64_t parts)
+/* Prefetch part number part of the first floats of each of some planes, step apart. */
+static void prefetch_part(const float *from, int64_t planes, int64_t step,
+                          int64_t floats, int64_t part, int64_t parts)
 {
     int64_t end = dnn_direct_cut(floats, parts, part + 1);
 
@@ -196,33 +200,33 @@ static void fetch_part(const float *from, int64_t planes, int64_t step, int64_t 
             __builtin_prefetch(from + i, 0, 2);
 }
 
-/* Prefetch a part of what a block will transform, where the hardware prefetcher does
- * not. */
-static void fetch(const struct job *j, const struct block *k, int64_t have,
-                  int64_t part, int64_t parts)
+/* Prefetch a part of the arrays that a block will transform, if the hardware prefetcher
+ * does not. */
+static void prefetch(const struct task *j, const struct block *k, int64_t done,
+                     int64_t part, int64_t parts)
 {
     const struct dnn_direct_conv *v = &j->p.conv;
-    int64_t d = have > k->lo[0] ? have : k->lo[0], end = k->lo[0] + k->size[0];
+    int64_t d = done > k->lo[0] ? done : k->lo[0], end = k->lo[0] + k->size[0];
     int64_t row = v->in[2] * v->pitch, first = k->from[2] * OUT, last = k->to[2] * OUT;
     int64_t x = first < v->in[2] ? first : v->in[2];
     int64_t x_end = last < v->in[2] ? last : v->in[2];
 
-    if (end > d && k->size[1] > 0 && v->pitch > FAR)
-        fetch_part(j->x + ((k->n * v->in[0] + d) * v->in[1] + k->lo[1]) * row +
-                       x * v->pitch,
-                   end - d, v->in[1] * row,
-                   (k->size[1] - 1) * row + (x_end - x) * v->pitch, part, parts);
+    if (end > d && k->size[1] > 0 && v->pitch > PREFETCH_CHANNELS)
+        prefetch_part(j->x + ((k->n * v->in[0] + d) * v->in[1] + k->lo[1]) * row +
+                          x * v->pitch,
+                      end - d, v->in[1] * row,
+                      (k->size[1] - 1) * row + (x_end - x) * v->pitch, part, parts);
     row = v->out[2] * v->m;
     if (last > v->out[2]) last = v->out[2];
-    if (v->m > FAR)
-        fetch_part(
+    if (v->m > PREFETCH_CHANNELS)
+        prefetch_part(
             j->dy + ((k->n * v->out[0] + k->from[0]) * v->out[1] + k->from[1]) * row +
                 first * v->m,
             k->to[0] - k->from[0], v->out[1] * row,
             (k->to[1] - k->from[1] - 1) * row + (last - first) * v->m, part, parts);
 }
 
-static void sum_bias(const struct job *j, const struct block *k, float *sum)
+static void sum_bias(const struct task *j, const struct block *k, float *sum)
 {
     const struct dnn_direct_conv *v = &j->p.conv;
     int64_t from = k->from[2] * OUT, to = k->to[2] * OUT;
@@ -238,8 +242,9 @@ static void sum_bias(const struct job *j, const struct block *k, float *sum)
 
 /* ---- products ---- */
 
-/* Which pieces each tap has in the block. */
-static struct dnn_wino_weights_tap *aim(const struct job *j, const struct block *k)
+/* The pieces that each tap has in the block. */
+static struct dnn_wino_weights_tap *find_taps(const struct task *j,
+                                              const struct block *k)
 {
     const struct dnn_direct_conv *v = &j->p.conv;
     struct dnn_wino_weights_tap *taps = (void *)(k->own + j->p.taps_in);
@@ -263,8 +268,8 @@ static struct dnn_wino_weights_tap *aim(const struct job *j, const struct block 
     return taps;
 }
 
-/* Item (point, column tile, row tile): its sums, of all taps. */
-static void run_item(const struct job *j, const struct block *k, float *sums,
+/* The sums of an item (point, column tile, row tile), for all taps. */
+static void run_item(const struct task *j, const struct block *k, float *sums,
                      int64_t item, const struct dnn_wino_weights_tap *taps, bool first)
 {
     const struct dnn_wino_weights_plan *p = &j->p;
@@ -295,7 +300,7 @@ static void run_item(const struct job *j, const struct block *k, float *sums,
 }
 
 /* The work of member t of the team. */
-static void run_member(const struct job *j, int t)
+static void run_member(const struct task *j, int t)
 {
     const struct dnn_wino_weights_plan *p = &j->p;
     int tb = t / p->over_items, ti = t % p->over_items;
@@ -303,34 +308,35 @@ static void run_member(const struct job *j, int t)
     int64_t end = dnn_direct_cut(p->blocks, p->over_blocks, tb + 1);
     int64_t from = dnn_direct_cut(p->items, p->over_items, ti);
     int64_t to = dnn_direct_cut(p->items, p->over_items, ti + 1);
-    int64_t column = -1, have = 0;
+    int64_t column = -1, done = 0;
     float *own = j->work + p->own_at + t * p->own_size;
     bool first = true;
 
     memset(own + p->bias_in, 0, (size_t)p->conv.m * sizeof *own);
     for (; blk < end; blk++, first = false) {
         struct block k = block_at(j, blk, own);
-        const struct dnn_wino_weights_tap *taps = aim(j, &k);
+        const struct dnn_wino_weights_tap *taps = find_taps(j, &k);
 
-        make_x(j, &k, k.column == column ? have : 0);
+        make_x(j, &k, k.column == column ? done : 0);
         make_y(j, &k);
         column = k.column;
-        have = k.lo[0] + k.size[0];
+        done = k.lo[0] + k.size[0];
         if (j->db != NULL && blk % p->over_items == ti)
             sum_bias(j, &k, own + p->bias_in);
         struct block next = block_at(j, blk + 1 < end ? blk + 1 : blk, own);
         for (int64_t i = from; i < to; i++) {
             if (blk + 1 < end)
-                fetch(j, &next, next.column == column ? have : 0, i - from, to - from);
+                prefetch(j, &next, next.column == column ? done : 0, i - from,
+                         to - from);
             run_item(j, &k, j->work + tb * p->sums_size, i, taps, first);
         }
     }
 }
 
-/* ---- after: the private sums together, always in the same order ---- */
+/* ---- last: add the private sums, always in the same order ---- */
 
 /* Row tile r of a tap. */
-static void end_tile(const struct job *j, int64_t tap, int64_t r)
+static void end_tile(const struct task *j, int64_t tap, int64_t r)
 {
     const struct dnn_wino_weights_plan *p = &j->p;
     int64_t c = p->conv.c, m = p->conv.m, row = dnn_direct_cut(c, p->row_tiles, r);
@@ -353,7 +359,7 @@ static void end_tile(const struct job *j, int64_t tap, int64_t r)
     }
 }
 
-static void end_bias(const struct job *j)
+static void end_bias(const struct task *j)
 {
     const struct dnn_wino_weights_plan *p = &j->p;
     const float *bias = j->work + p->own_at + p->bias_in;
@@ -364,9 +370,9 @@ static void end_bias(const struct job *j)
             j->db[i] += bias[t * p->own_size + i];
 }
 
-/* One thread's work; members are dealt out, so that a smaller team than asked for
- * gives the same result. */
-static void run_thread(const struct job *j, int self, int threads)
+/* One thread's work. Work is planned for a number of members, which are distributed to
+ * the threads: a team that is smaller than requested gives the same result. */
+static void run_thread(const struct task *j, int self, int threads)
 {
     const struct dnn_wino_weights_plan *p = &j->p;
     int64_t tiles = p->taps * p->row_tiles;
@@ -383,7 +389,7 @@ static void run_thread(const struct job *j, int self, int threads)
 void dnn_wino_weights(const struct dnn_direct_conv *conv, const float *x,
                       const float *dy, float *dw, float *db, void *work, int threads)
 {
-    struct job j = {
+    struct task j = {
         .p = dnn_wino_weights_plan(conv, threads), .x = x, .dy = dy, .dw = dw};
 
     j.db = db;

@@ -4,11 +4,11 @@
  * Included once by each of wino_weights_plain.c, wino_weights_avx2.c and
  * wino_weights_avx512.c, which define LANES (floats in a vector), TILE_ROWS (rows of a
  * tile two vectors wide: 6 or 12), TARGET (the attribute of the functions), ISA (the
- * name of the table) and DIRECT (that of the direct kernels).
+ * name of the table) and DIRECT (the table of the direct kernels).
  *
- * The points are 0, +-sqrt(1/2), +-sqrt(2) and infinity. They are inverses of each
- * other, which keeps all factors small and halves the rounding errors of +-1 and
- * +-2.
+ * The points are 0, +-sqrt(1/2), +-sqrt(2) and infinity. sqrt(1/2) and sqrt(2) are
+ * inverses of each other, which keeps all factors small and halves the rounding errors
+ * compared with +-1 and +-2.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -80,9 +80,9 @@ static TARGET void make_y(const struct dnn_wino_weights_y *p)
             transform_y(from + v * LANES, p->pitch, to, p->point_step);
 }
 
-/* rows and vecs are constants in every call: the loops over them vanish and
- * sum lives in registers.  A block's sums start at zero, not at those of all blocks
- * before: small numbers are added to small ones. */
+/* rows and vecs are constants in every call: the loops are unrolled and sum stays in
+ * registers.  The sums of a block start at zero, not at those of the blocks before it:
+ * adding values of similar size is more accurate. */
 INLINE void sum_tile(const struct dnn_wino_weights_tile *t, const int rows,
                      const int vecs)
 {

@@ -1,4 +1,4 @@
-/* wino_weights_plan.c - how the Winograd gradient of the weights is cut into blocks
+/* wino_weights_plan.c - how the Winograd gradient of the weights is split into blocks
  * and tiles.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -7,11 +7,11 @@
 #include "backend/cpu/wino_weights_impl.h"
 
 enum {
-    PIECES = 256,     /* of a block: pays for fetching a tile's sums           */
-    LEAST = 64,       /* as few when there are more threads than blocks        */
-    CACHED = 1 << 16, /* floats of a block that are read again and again       */
-    CHANNELS = 8,     /* fewer do not pay for the transforms                   */
-    WIDTH = 8,        /* nor do shorter rows                                   */
+    BLOCK_PIECES = 256,     /* of a block: enough to amortize loading a tile's sums  */
+    MIN_PIECES = 64,        /* minimum, if there are more threads than blocks        */
+    CACHE_FLOATS = 1 << 16, /* floats of a block that stay in the cache              */
+    MIN_CHANNELS = 8,       /* with fewer the transforms do not pay off              */
+    MIN_WIDTH = 8,          /* nor with shorter rows                                 */
 };
 
 bool dnn_wino_weights_can(const struct dnn_direct_conv *v)
@@ -19,8 +19,8 @@ bool dnn_wino_weights_can(const struct dnn_direct_conv *v)
     if (!dnn_direct_weights_can(v)) return false;
     for (int i = 0; i < 3; i++)
         if (v->stride[i] != 1 || (v->dilation[i] > 1 && v->kernel[i] > 1)) return false;
-    return v->kernel[2] == DNN_WINO_WEIGHTS_TAPS && v->c >= CHANNELS &&
-           v->m >= CHANNELS && v->in[2] >= WIDTH;
+    return v->kernel[2] == DNN_WINO_WEIGHTS_TAPS && v->c >= MIN_CHANNELS &&
+           v->m >= MIN_CHANNELS && v->in[2] >= MIN_WIDTH;
 }
 
 static const struct dnn_wino_weights_isa *find(void)
@@ -49,9 +49,9 @@ static void move_axis(struct dnn_direct_conv *v, int to, int from)
     v->before[to] = v->before[from];
 }
 
-/* In 1D all rows are alike. In 2D the rows of a large image are treated as planes,
- * which are transformed only once; small images are planes, so that blocks can have
- * several. */
+/* 1D: merge all rows of the batch into one plane. 2D: treat the rows of a large image
+ * as planes, which are transformed only once; treat small images as planes, so that a
+ * block can have several. */
 static void fold(struct dnn_direct_conv *v, int64_t pieces)
 {
     if (!is_plain(v, 0)) return;
@@ -62,7 +62,7 @@ static void fold(struct dnn_direct_conv *v, int64_t pieces)
     if (is_plain(v, 1)) {
         v->in[1] = v->out[1] = images * v->in[1];
         v->in[0] = v->out[0] = 1;
-    } else if (v->out[1] * pieces >= PIECES) {
+    } else if (v->out[1] * pieces >= BLOCK_PIECES) {
         v->n = images;
         move_axis(v, 0, 1);
         v->in[1] = v->out[1] = v->kernel[1] = 1;
@@ -84,14 +84,14 @@ static void cut_tiles(struct dnn_wino_weights_plan *p)
     p->size = p->taps * p->conv.c * p->cols;
 }
 
-/* Rows first, whole if they can be, then rows of a plane, then planes. */
+/* Blocks of about BLOCK_PIECES pieces: part of a row, else whole rows, else planes. */
 static void cut_blocks(struct dnn_wino_weights_plan *p, int threads)
 {
     const struct dnn_direct_conv *v = &p->conv;
-    int64_t all = v->n * v->out[0] * v->out[1] * p->pieces, left = PIECES;
+    int64_t all = v->n * v->out[0] * v->out[1] * p->pieces, left = BLOCK_PIECES;
 
-    while (left > LEAST &&
-           (all / left < 4 * (int64_t)threads || left * (v->c + p->cols) > CACHED))
+    while (left > MIN_PIECES && (all / left < 4 * (int64_t)threads ||
+                                 left * (v->c + p->cols) > CACHE_FLOATS))
         left /= 2;
     p->blocks = v->n;
     for (int i = 2; i >= 0; i--) {
@@ -107,8 +107,8 @@ static void cut_blocks(struct dnn_wino_weights_plan *p, int threads)
     p->x_rows = dnn_min64(p->block[1] + v->kernel[1] - 1, v->in[1]);
 }
 
-/* Cycles times lanes, roughly: what the slowest thread computes and transforms, and its
- * share of summing the private results. */
+/* Estimated cycles times lanes: what the slowest thread computes and transforms, and
+ * its share of adding the private sums. */
 static double cost(const struct dnn_wino_weights_plan *p, int64_t over_blocks,
                    int64_t over_items)
 {
@@ -119,30 +119,30 @@ static double cost(const struct dnn_wino_weights_plan *p, int64_t over_blocks,
     double part = (double)((p->items + over_items - 1) / over_items) / (double)p->items;
     double sums =
         DNN_WINO_WEIGHTS_POINTS * (double)p->size / 2. * pieces * share * part;
-    double made = pieces * share * (double)(2 * p->conv.c + p->cols) * 8;
+    double transforms = pieces * share * (double)(2 * p->conv.c + p->cols) * 8;
     double total =
         DNN_WINO_WEIGHTS_POINTS * (double)p->size * (double)(over_blocks + 1) * 4;
 
-    return sums + made + total / (double)(over_blocks * over_items);
+    return sums + transforms + total / (double)(over_blocks * over_items);
 }
 
-static void share_out(struct dnn_wino_weights_plan *p, int threads)
+static void split_threads(struct dnn_wino_weights_plan *p, int threads)
 {
     double best = -1;
 
     for (int64_t blocks = 1; blocks <= dnn_min64(threads, p->blocks); blocks++) {
         int64_t items = dnn_min64(threads / blocks, p->items);
-        double now = cost(p, blocks, items);
+        double cycles = cost(p, blocks, items);
 
-        if (best >= 0 && now >= best) continue;
-        best = now;
+        if (best >= 0 && cycles >= best) continue;
+        best = cycles;
         p->over_blocks = (int)blocks;
         p->over_items = (int)items;
     }
 }
 
-/* Offsets in the scratch memory, on separate cache lines. */
-static void place(struct dnn_wino_weights_plan *p)
+/* Set the offsets in the workspace, on separate cache lines. */
+static void set_offsets(struct dnn_wino_weights_plan *p)
 {
     const struct dnn_direct_conv *v = &p->conv;
     int64_t tap = (int64_t)(sizeof(struct dnn_wino_weights_tap) / sizeof(float));
@@ -179,8 +179,8 @@ struct dnn_wino_weights_plan dnn_wino_weights_plan(const struct dnn_direct_conv 
     cut_tiles(&p);
     if (threads < 1) threads = 1;
     cut_blocks(&p, threads);
-    share_out(&p, threads);
-    place(&p);
+    split_threads(&p, threads);
+    set_offsets(&p);
     return p;
 }
 
@@ -200,6 +200,6 @@ size_t dnn_wino_weights_work(const struct dnn_direct_conv *conv, int threads)
     struct dnn_wino_weights_plan p = dnn_wino_weights_plan(conv, threads);
     int64_t team = (int64_t)p.over_blocks * p.over_items;
 
-    /* 64: to begin on a cache line */
+    /* 64: to align to a cache line */
     return (size_t)(p.own_at + team * p.own_size) * sizeof(float) + 64;
 }

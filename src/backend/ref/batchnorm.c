@@ -1,9 +1,9 @@
-/* batchnorm.c - batch normalization in parts, so that ranks can add their sums in
- * between.
+/* batchnorm.c - batch normalization as separate passes, so that sums can be added over
+ * all ranks in between.
  *
- * sums: c sums of x, c sums of x^2, and the number of elements, all f64.
+ * sums, f64: c sums of x, c sums of x^2, and the number of elements per channel.
  *
- * dsums: c sums of dy, c sums of dy xhat.
+ * dsums, f64: c sums of dy, c sums of dy xhat.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -25,23 +25,23 @@ static double variance_of(const struct ref_array *sums, int64_t c)
     return fmax(0, squares - mean * mean);
 }
 
-static double one_or(const struct ref_array *a, int64_t i)
+static double get_or_one(const struct ref_array *a, int64_t i)
 {
     return a->mem == NULL ? 1 : get(a, i);
 }
 
-static double zero_or(const struct ref_array *a, int64_t i)
+static double get_or_zero(const struct ref_array *a, int64_t i)
 {
     return a->mem == NULL ? 0 : get(a, i);
 }
 
-/* The slope of the fused activation at the normalized value. */
-static double before_post(const struct ref_call *c, double hat,
-                          const struct ref_array *gamma, const struct ref_array *beta,
-                          int64_t ch)
+/* The slope of the fused activation at the normalized value hat. */
+static double post_slope(const struct ref_call *c, double hat,
+                         const struct ref_array *gamma, const struct ref_array *beta,
+                         int64_t ch)
 {
     if (c->op->post == NULL) return 1;
-    return dnn_ref_post_slope(c, hat * one_or(gamma, ch) + zero_or(beta, ch));
+    return dnn_ref_post_slope(c, hat * get_or_one(gamma, ch) + get_or_zero(beta, ch));
 }
 
 /* The channel of each element. */
@@ -70,11 +70,12 @@ void dnn_ref_bn_update(const struct ref_call *c)
     const struct dnn_op_batchnorm *b = &c->op->attr.batchnorm;
     const struct ref_array *sums = &c->in[0], *mean = &c->in[1], *var = &c->in[2];
     double n = get(sums, sums->count - 1), keep = b->momentum;
-    double fix = b->unbiased && n > 1 ? n / (n - 1) : 1;
+    double correction = b->unbiased && n > 1 ? n / (n - 1) : 1;
 
     for (int64_t i = 0; i < mean->count; i++) {
         set(mean, i, keep * get(mean, i) + (1 - keep) * mean_of(sums, i));
-        set(var, i, keep * get(var, i) + (1 - keep) * fix * variance_of(sums, i));
+        set(var, i,
+            keep * get(var, i) + (1 - keep) * correction * variance_of(sums, i));
     }
 }
 
@@ -88,8 +89,8 @@ void dnn_ref_bn_apply(const struct ref_call *c)
     for (int64_t i = 0; i < y->count; i++) {
         int64_t ch = channel(&a, i);
         double inv = 1 / sqrt(variance_of(sums, ch) + b->epsilon);
-        double v = (get(x, i) - mean_of(sums, ch)) * inv * one_or(gamma, ch);
-        set(y, i, dnn_ref_post(c, v + zero_or(beta, ch)));
+        double v = (get(x, i) - mean_of(sums, ch)) * inv * get_or_one(gamma, ch);
+        set(y, i, dnn_ref_post(c, v + get_or_zero(beta, ch)));
     }
 }
 
@@ -106,7 +107,7 @@ void dnn_ref_bn_apply_stats(const struct ref_call *c)
         int64_t ch = channel(&a, i);
         double inv = 1 / sqrt(variance_of(sums, ch) + b->epsilon);
         double hat = (get(x, i) - mean_of(sums, ch)) * inv;
-        double d = get(dy, i) * before_post(c, hat, gamma, beta, ch);
+        double d = get(dy, i) * post_slope(c, hat, gamma, beta, ch);
         sum[ch] += d;
         sum[a.n + ch] += d * hat;
     }
@@ -126,8 +127,8 @@ void dnn_ref_bn_apply_data(const struct ref_call *c)
         double inv = 1 / sqrt(variance_of(sums, ch) + b->epsilon);
         double hat = (get(x, i) - mean_of(sums, ch)) * inv;
         double rest = (get(dsums, ch) + hat * get(dsums, a.n + ch)) / n;
-        double d = get(dy, i) * before_post(c, hat, gamma, beta, ch);
-        set(dx, i, one_or(gamma, ch) * inv * (d - rest));
+        double d = get(dy, i) * post_slope(c, hat, gamma, beta, ch);
+        set(dx, i, get_or_one(gamma, ch) * inv * (d - rest));
     }
 }
 
@@ -152,8 +153,8 @@ void dnn_ref_bn_infer(const struct ref_call *c)
     for (int64_t i = 0; i < y->count; i++) {
         int64_t ch = channel(&a, i);
         double inv = 1 / sqrt(get(var, ch) + b->epsilon);
-        double v = (get(x, i) - get(mean, ch)) * inv * one_or(gamma, ch);
-        set(y, i, dnn_ref_post(c, v + zero_or(beta, ch)));
+        double v = (get(x, i) - get(mean, ch)) * inv * get_or_one(gamma, ch);
+        set(y, i, dnn_ref_post(c, v + get_or_zero(beta, ch)));
     }
 }
 
@@ -167,7 +168,7 @@ void dnn_ref_bn_infer_data(const struct ref_call *c)
     for (int64_t i = 0; i < dx->count; i++) {
         int64_t ch = channel(&a, i);
         double inv = 1 / sqrt(get(var, ch) + b->epsilon);
-        set(dx, i, get(dy, i) * inv * one_or(gamma, ch));
+        set(dx, i, get(dy, i) * inv * get_or_one(gamma, ch));
     }
 }
 

@@ -7,8 +7,9 @@
 
 #include <math.h>
 
-/* Element i of the big shape, of an array that broadcasts to it. */
-static double spread(const struct ref_array *a, const struct dnn_shape *big, int64_t i)
+/* Element i of array a broadcast to the shape big. */
+static double get_broadcast(const struct ref_array *a, const struct dnn_shape *big,
+                            int64_t i)
 {
     if (dnn_shape_equal(&a->shape, big)) return get(a, i);
     struct ref_map map = dnn_ref_broadcast(big, &a->shape);
@@ -21,9 +22,9 @@ void dnn_ref_combine(const struct ref_call *c)
     const struct ref_array *y = &c->out[0];
 
     for (int64_t i = 0; i < y->count; i++) {
-        double v = spread(&c->in[0], &y->shape, i);
+        double v = get_broadcast(&c->in[0], &y->shape, i);
         for (int j = 1; j < c->op->nin; j++) {
-            double x = spread(&c->in[j], &y->shape, i);
+            double x = get_broadcast(&c->in[j], &y->shape, i);
             if (fn == DNN_ADD || fn == DNN_AVERAGE) v += x;
             if (fn == DNN_SUBTRACT) v -= x;
             if (fn == DNN_MULTIPLY) v *= x;
@@ -48,15 +49,15 @@ static double slope(const struct ref_call *c, int64_t i)
         return a->part == 0 ? 1 : -1;
     case DNN_AVERAGE:
         return 1.0 / a->parts;
-    case DNN_MULTIPLY: /* dy, the other operands */
+    case DNN_MULTIPLY: /* in: dy, the other operands */
         for (int j = 1; j < c->op->nin; j++)
-            v *= spread(&c->in[j], big, i);
+            v *= get_broadcast(&c->in[j], big, i);
         return v;
-    default: /* dy, y, the operands up to this one */
+    default: /* maximum, minimum. in: dy, y, the operands up to this one */
         v = get(&c->in[1], i);
         for (int j = 0; j < a->part; j++)
-            if (spread(&c->in[2 + j], big, i) == v) return 0;
-        return spread(&c->in[2 + a->part], big, i) == v;
+            if (get_broadcast(&c->in[2 + j], big, i) == v) return 0;
+        return get_broadcast(&c->in[2 + a->part], big, i) == v;
     }
 }
 
@@ -102,14 +103,15 @@ void dnn_ref_reduce_data(const struct ref_call *c)
     const struct dnn_op_reduce *r = &c->op->attr.reduce;
     const struct ref_array *dy = &c->in[0], *dx = &c->out[0];
     struct ref_map map = dnn_ref_without(&dx->shape, r->axes);
-    double part = r->fn == DNN_REDUCE_MEAN ? (double)dy->count / (double)dx->count : 1;
+    double factor =
+        r->fn == DNN_REDUCE_MEAN ? (double)dy->count / (double)dx->count : 1;
 
     if (r->fn != DNN_REDUCE_MAX) {
         for (int64_t i = 0; i < dx->count; i++)
-            set(dx, i, get(dy, dnn_ref_at(&map, i)) * part);
+            set(dx, i, get(dy, dnn_ref_at(&map, i)) * factor);
         return;
     }
-    /* Equal maxima share the gradient. */
+    /* Equal maxima share the gradient: count them first. */
     const struct ref_array *x = &c->in[1], *y = &c->in[2];
     clear(c->work, dy->count);
     for (int64_t i = 0; i < dx->count; i++) {
@@ -127,8 +129,8 @@ void dnn_ref_scale(const struct ref_call *c)
     const struct ref_array *x = &c->in[0], *b = &c->in[2], *y = &c->out[0];
 
     for (int64_t i = 0; i < y->count; i++) {
-        double v = get(x, i) * spread(&c->in[1], &y->shape, i);
-        set(y, i, b->mem == NULL ? v : v + spread(b, &y->shape, i));
+        double v = get(x, i) * get_broadcast(&c->in[1], &y->shape, i);
+        set(y, i, b->mem == NULL ? v : v + get_broadcast(b, &y->shape, i));
     }
 }
 
@@ -137,7 +139,7 @@ void dnn_ref_scale_data(const struct ref_call *c)
     const struct ref_array *dy = &c->in[0], *dx = &c->out[0];
 
     for (int64_t i = 0; i < dx->count; i++)
-        set(dx, i, get(dy, i) * spread(&c->in[1], &dx->shape, i));
+        set(dx, i, get(dy, i) * get_broadcast(&c->in[1], &dx->shape, i));
 }
 
 void dnn_ref_activity(const struct ref_call *c)

@@ -1,6 +1,6 @@
 /* conv.c - convolution and transposed convolution.
  *
- * A transposed convolution is the backward data pass of a convolution: the same
+ * A transposed convolution is the backward data pass of a convolution: it uses the same
  * loops with input and output swapped.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -13,8 +13,8 @@ enum { D = DNN_MAX_SPATIAL };
 
 struct geometry {
     struct window3d w;
-    int64_t cpg, mpg; /* channels of input and output, per group */
-    int64_t outs;     /* product of out                          */
+    int64_t cpg, mpg; /* channels per group, of input and output */
+    int64_t outs;     /* output positions: product of w.out      */
 };
 
 static struct geometry geometry(const struct dnn_op_window *w,
@@ -28,7 +28,7 @@ static struct geometry geometry(const struct dnn_op_window *w,
     return g;
 }
 
-/* Element i of an array of extents d, as its three indices. */
+/* The three indices of element i of an array with extents d. */
 static void split(int64_t i, const int64_t d[D], int64_t at[D])
 {
     for (int j = D - 1; j >= 0; j--) {
@@ -42,9 +42,9 @@ static int64_t join(const int64_t at[D], const int64_t d[D])
     return (at[0] * d[1] + at[1]) * d[2] + at[2];
 }
 
-/* The input position that output position o reads through a tap; false: padding. */
-static bool seen(const struct geometry *g, const int64_t o[D], int64_t tap,
-                 int64_t *out)
+/* The input position that output position o reads with a tap; false: padding. */
+static bool find_input(const struct geometry *g, const int64_t o[D], int64_t tap,
+                       int64_t *out)
 {
     int64_t k[D], i[D];
 
@@ -57,9 +57,9 @@ static bool seen(const struct geometry *g, const int64_t o[D], int64_t tap,
     return true;
 }
 
-/* The output position that reads input position i through a tap; false: none. */
-static bool seer(const struct geometry *g, const int64_t i[D], int64_t tap,
-                 int64_t *out)
+/* The output position that reads input position i with a tap; false: none. */
+static bool find_output(const struct geometry *g, const int64_t i[D], int64_t tap,
+                        int64_t *out)
 {
     int64_t k[D], o[D];
 
@@ -82,8 +82,8 @@ static double finish(const struct ref_call *c, int64_t channel, double sum)
     return dnn_ref_post(c, b->mem == NULL ? sum : sum + get(b, channel));
 }
 
-/* x(n, in, c) w(taps, cpg, m) -> y(n, out, m); call: whose forward pass it is, NULL:
- * a backward one's */
+/* x(n, in, c) w(taps, cpg, m) -> y(n, out, m). call: adds bias and activation (forward
+ * pass); NULL: does not (backward pass). */
 static void forward(const struct geometry *g, const struct ref_array *x,
                     const struct ref_array *w, const struct ref_array *y,
                     const struct ref_call *call)
@@ -96,7 +96,7 @@ static void forward(const struct geometry *g, const struct ref_array *x,
         double sum = 0;
         split(o, g->w.out, at);
         for (int64_t t = 0; t < g->w.taps; t++) {
-            if (!seen(g, at, t, &i)) continue;
+            if (!find_input(g, at, t, &i)) continue;
             for (int64_t c = 0; c < g->cpg; c++)
                 sum += get(x, (n * ins + i) * g->w.c + c0 + c) *
                        get(w, (t * g->cpg + c) * g->w.m + m);
@@ -117,7 +117,7 @@ static void backward(const struct geometry *g, const struct ref_array *dy,
         double sum = 0;
         split(i, g->w.in, at);
         for (int64_t t = 0; t < g->w.taps; t++) {
-            if (!seer(g, at, t, &o)) continue;
+            if (!find_output(g, at, t, &o)) continue;
             for (int64_t m = m0; m < m0 + g->mpg; m++)
                 sum += get(dy, (n * g->outs + o) * g->w.m + m) *
                        get(w, (t * g->cpg + cg) * g->w.m + m);
@@ -137,7 +137,7 @@ static void weights(const struct geometry *g, const struct ref_array *x,
         double sum = 0;
         for (int64_t o = 0; o < g->outs; o++) {
             split(o, g->w.out, at);
-            if (!seen(g, at, t, &i)) continue;
+            if (!find_input(g, at, t, &i)) continue;
             for (int64_t n = 0; n < g->w.n; n++)
                 sum += get(x, (n * ins + i) * g->w.c + c) *
                        get(dy, (n * g->outs + o) * g->w.m + m);
@@ -188,7 +188,7 @@ void dnn_ref_deconv_data(const struct ref_call *c)
 
 void dnn_ref_deconv_weights(const struct ref_call *c)
 {
-    /* in: x and dy, which are dy and x of the convolution it transposes */
+    /* x and dy of the transposed convolution are dy and x of the convolution. */
     struct geometry g = geometry(&c->op->attr.window, &c->in[1].shape, &c->in[0].shape);
 
     weights(&g, &c->in[1], &c->in[0], &c->out[0]);

@@ -10,38 +10,38 @@
 
 enum { CORNERS = 1 << DNN_MAX_SPATIAL };
 
-/* The input elements of output element e and their weights; returns their number.
- * Pixel centres are at half numbers. */
+/* The input elements that contribute to output element e, and their weights; returns
+ * their number. Pixel i has its centre at i + 0.5. */
 static int corners(const struct dnn_op_upsample *u, const struct dnn_shape *in,
-                   int64_t e, int64_t at[CORNERS], double part[CORNERS])
+                   int64_t e, int64_t at[CORNERS], double weight[CORNERS])
 {
     int64_t step = 1;
     int n = 1;
 
     at[0] = 0;
-    part[0] = 1;
+    weight[0] = 1;
     for (int axis = in->ndim - 1; axis >= 0; axis--) {
-        bool space = axis >= 1 && axis <= u->nspatial;
-        int64_t f = space ? u->factor[axis - 1] : 1;
+        bool spatial = axis >= 1 && axis <= u->nspatial;
+        int64_t f = spatial ? u->factor[axis - 1] : 1;
         int64_t o = e % (in->dim[axis] * f), low = o / f;
-        double more = 0;
+        double frac = 0;
         e /= in->dim[axis] * f;
         if (u->fn == DNN_UP_LINEAR && f > 1) {
-            double place = ((double)o + 0.5) / (double)f - 0.5;
-            low = (int64_t)floor(place);
-            more = place - (double)low;
-            if (low < 0 || low == in->dim[axis] - 1) more = 0;
+            double position = ((double)o + 0.5) / (double)f - 0.5;
+            low = (int64_t)floor(position);
+            frac = position - (double)low;
+            if (low < 0 || low == in->dim[axis] - 1) frac = 0;
             if (low < 0) low = 0;
         }
         for (int i = 0; i < n; i++) {
-            if (more > 0) {
+            if (frac > 0) {
                 at[n + i] = at[i] + (low + 1) * step;
-                part[n + i] = part[i] * more;
+                weight[n + i] = weight[i] * frac;
             }
             at[i] += low * step;
-            part[i] *= 1 - more;
+            weight[i] *= 1 - frac;
         }
-        if (more > 0) n *= 2;
+        if (frac > 0) n *= 2;
         step *= in->dim[axis];
     }
     return n;
@@ -51,13 +51,13 @@ void dnn_ref_upsample(const struct ref_call *c)
 {
     const struct ref_array *x = &c->in[0], *y = &c->out[0];
     int64_t at[CORNERS];
-    double part[CORNERS];
+    double weight[CORNERS];
 
     for (int64_t e = 0; e < y->count; e++) {
-        int n = corners(&c->op->attr.upsample, &x->shape, e, at, part);
+        int n = corners(&c->op->attr.upsample, &x->shape, e, at, weight);
         double sum = 0;
         for (int i = 0; i < n; i++)
-            sum += part[i] * get(x, at[i]);
+            sum += weight[i] * get(x, at[i]);
         set(y, e, sum);
     }
 }
@@ -66,19 +66,19 @@ void dnn_ref_upsample_data(const struct ref_call *c)
 {
     const struct ref_array *dy = &c->in[0], *dx = &c->out[0];
     int64_t at[CORNERS];
-    double part[CORNERS];
+    double weight[CORNERS];
 
     clear(c->work, dx->count);
     for (int64_t e = 0; e < dy->count; e++) {
-        int n = corners(&c->op->attr.upsample, &dx->shape, e, at, part);
+        int n = corners(&c->op->attr.upsample, &dx->shape, e, at, weight);
         for (int i = 0; i < n; i++)
-            c->work[at[i]] += part[i] * get(dy, e);
+            c->work[at[i]] += weight[i] * get(dy, e);
     }
     store(dx, c->work);
 }
 
-/* b is a with padding before each axis (negative: cropped). The position in a of
- * element e of b; false: outside. */
+/* b is a with padding of sign * before at the start of each axis (negative: cropped).
+ * *at becomes the position in a of element e of b; false: outside a. */
 static bool inside(const struct dnn_shape *b, const struct dnn_shape *a,
                    const int64_t *before, int sign, int64_t e, int64_t *at)
 {
@@ -117,9 +117,10 @@ void dnn_ref_pad_data(const struct ref_call *c)
     }
 }
 
-/* From or to the part of whole that begins at start of an axis. */
-static void move(const struct ref_array *whole, const struct ref_array *part, int axis,
-                 int64_t start, bool out)
+/* Copy between whole and part, which is its slice from start on along an axis; out:
+ * from whole to part. */
+static void copy_slice(const struct ref_array *whole, const struct ref_array *part,
+                       int axis, int64_t start, bool out)
 {
     struct ref_axis w = dnn_ref_axis(&whole->shape, axis);
     struct ref_axis p = dnn_ref_axis(&part->shape, axis);
@@ -140,7 +141,7 @@ void dnn_ref_concat(const struct ref_call *c)
     int64_t start = 0;
 
     for (int i = 0; i < c->op->nin; i++) {
-        move(&c->out[0], &c->in[i], axis, start, false);
+        copy_slice(&c->out[0], &c->in[i], axis, start, false);
         start += c->in[i].shape.dim[axis];
     }
 }
@@ -149,7 +150,7 @@ void dnn_ref_concat_data(const struct ref_call *c)
 {
     const struct dnn_op_concat *a = &c->op->attr.concat;
 
-    move(&c->in[0], &c->out[0], a->axis, a->start, true);
+    copy_slice(&c->in[0], &c->out[0], a->axis, a->start, true);
 }
 
 void dnn_ref_reshape(const struct ref_call *c)

@@ -9,10 +9,10 @@
 
 struct groups {
     struct ref_map map, params;
-    int64_t c, per; /* channels, and channels of a group; per == c: one group */
-    int64_t n;      /* how many statistics   */
-    double each;    /* elements of each      */
-    bool split;     /* the last axis is cut into groups */
+    int64_t c, per; /* channels, and channels per group; per == c: one group */
+    int64_t n;      /* number of statistics: means, inverse deviations       */
+    double each;    /* elements that each statistic is computed from         */
+    bool split;     /* the last axis is split into groups                    */
 };
 
 static struct groups groups(const struct dnn_op_groupnorm *a,
@@ -34,8 +34,8 @@ static struct groups groups(const struct dnn_op_groupnorm *a,
     return g;
 }
 
-/* Which statistic element i belongs to. */
-static int64_t which(const struct groups *g, int64_t i)
+/* Index of the statistic that element i belongs to. */
+static int64_t statistic_of(const struct groups *g, int64_t i)
 {
     int64_t at = dnn_ref_at(&g->map, i);
 
@@ -48,8 +48,7 @@ static double param(const struct groups *g, const struct ref_array *a, int64_t i
     return a->mem == NULL ? absent : get(a, dnn_ref_at(&g->params, i));
 }
 
-/* The gradient of element i before the activation fused with the norm; x normalized:
- * hat. */
+/* The gradient of element i before the fused activation; hat: the normalized x. */
 static double gradient(const struct ref_call *c, const struct groups *g, int64_t i,
                        double hat)
 {
@@ -62,7 +61,7 @@ static double gradient(const struct ref_call *c, const struct groups *g, int64_t
 
 int64_t dnn_ref_work_stats(const struct dnn_step *step)
 {
-    /* x forward, dx backward; both are of x's shape. */
+    /* The output is y or dx; both have the shape of x. */
     return 2 * groups(&step->op->attr.groupnorm, &step->out[0]->shape).n;
 }
 
@@ -75,15 +74,15 @@ void dnn_ref_groupnorm(const struct ref_call *c)
 
     clear(c->work, 2 * g.n);
     for (int64_t i = 0; i < x->count; i++)
-        mean[which(&g, i)] += get(x, i) / g.each;
+        mean[statistic_of(&g, i)] += get(x, i) / g.each;
     for (int64_t i = 0; i < x->count; i++) {
-        double d = get(x, i) - mean[which(&g, i)];
-        inv[which(&g, i)] += d * d / g.each;
+        double d = get(x, i) - mean[statistic_of(&g, i)];
+        inv[statistic_of(&g, i)] += d * d / g.each;
     }
     for (int64_t j = 0; j < g.n; j++)
         inv[j] = 1 / sqrt(inv[j] + a->epsilon);
     for (int64_t i = 0; i < x->count; i++) {
-        int64_t j = which(&g, i);
+        int64_t j = statistic_of(&g, i);
         double hat = (get(x, i) - mean[j]) * inv[j];
         double v = hat * param(&g, &c->in[1], i, 1) + param(&g, &c->in[2], i, 0);
         set(y, i, dnn_ref_post(c, v));
@@ -100,14 +99,14 @@ void dnn_ref_groupnorm_data(const struct ref_call *c)
 
     clear(c->work, 2 * g.n);
     for (int64_t i = 0; i < x->count; i++) {
-        int64_t j = which(&g, i);
+        int64_t j = statistic_of(&g, i);
         double hat = (get(x, i) - get(stats, j)) * get(stats, g.n + j);
         double d = gradient(c, &g, i, hat) * param(&g, gamma, i, 1);
         sum[j] += d;
         product[j] += d * hat;
     }
     for (int64_t i = 0; i < x->count; i++) {
-        int64_t j = which(&g, i);
+        int64_t j = statistic_of(&g, i);
         double inv = get(stats, g.n + j), hat = (get(x, i) - get(stats, j)) * inv;
         double d = gradient(c, &g, i, hat) * param(&g, gamma, i, 1);
         set(dx, i, inv * (d - (sum[j] + hat * product[j]) / g.each));
@@ -123,7 +122,7 @@ void dnn_ref_groupnorm_weights(const struct ref_call *c)
 
     clear(c->work, dgamma->count + dbeta->count);
     for (int64_t i = 0; i < x->count; i++) {
-        int64_t j = which(&g, i), p = dnn_ref_at(&g.params, i);
+        int64_t j = statistic_of(&g, i), p = dnn_ref_at(&g.params, i);
         double hat = (get(x, i) - get(stats, j)) * get(stats, g.n + j);
         double d = gradient(c, &g, i, hat);
         if (dgamma->mem != NULL) product[p] += d * hat;

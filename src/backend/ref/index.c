@@ -1,4 +1,4 @@
-/* index.c - indices of arrays with several axes.
+/* index.c - indices of multi-dimensional arrays.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

@@ -20,10 +20,10 @@ void dnn_ref_mse(const struct ref_call *c)
 void dnn_ref_mse_data(const struct ref_call *c)
 {
     const struct ref_array *x = &c->in[1], *t = &c->in[2], *dx = &c->out[0];
-    double times = 2 * c->op->attr.loss.scale * get(&c->in[0], 0);
+    double factor = 2 * c->op->attr.loss.scale * get(&c->in[0], 0);
 
     for (int64_t i = 0; i < dx->count; i++)
-        set(dx, i, times * (get(x, i) - get(t, i)));
+        set(dx, i, factor * (get(x, i) - get(t, i)));
 }
 
 static struct ref_targets targets(const struct ref_call *c, int x)
@@ -33,9 +33,9 @@ static struct ref_targets targets(const struct ref_call *c, int x)
     return ref_targets(&c->in[x], &c->in[x + 1], l->ignores, l->ignore);
 }
 
-/* What -log p of class j is multiplied by. */
-static double mass(const struct ref_call *c, const struct ref_targets *k,
-                   const struct ref_array *w, int64_t row, int64_t j)
+/* The factor of -log p of class j: its weight times its smoothed target. */
+static double coefficient(const struct ref_call *c, const struct ref_targets *k,
+                          const struct ref_array *w, int64_t row, int64_t j)
 {
     double s = c->op->attr.loss.smoothing;
 
@@ -50,10 +50,11 @@ void dnn_ref_xent(const struct ref_call *c)
     double sum = 0;
 
     for (int64_t row = 0; row < x->count / k.n; row++) {
-        if (!ref_counts(&k, row)) continue;
-        double all = l->raw ? 0 : ref_log_sum(x, row, k.n);
+        if (!ref_is_valid(&k, row)) continue;
+        double log_sum = l->raw ? 0 : ref_log_sum(x, row, k.n);
         for (int64_t j = 0; j < k.n; j++) {
-            double g = mass(c, &k, w, row, j), log_p = get(x, row * k.n + j) - all;
+            double g = coefficient(c, &k, w, row, j),
+                   log_p = get(x, row * k.n + j) - log_sum;
 
             if (g == 0) continue;
             if (l->gamma != 0) g *= pow(1 - exp(log_p), l->gamma);
@@ -63,7 +64,7 @@ void dnn_ref_xent(const struct ref_call *c)
     set(&c->out[0], 0, sum * ref_scale(c, 3));
 }
 
-/* p times the slope of -(1 - p)^gamma log p. */
+/* p times the derivative of -(1 - p)^gamma log p. */
 static double slope(double log_p, double gamma)
 {
     double p = exp(log_p);
@@ -78,21 +79,22 @@ void dnn_ref_xent_data(const struct ref_call *c)
     const struct dnn_op_loss *l = &c->op->attr.loss;
     const struct ref_array *x = &c->in[1], *dx = &c->out[0], *w = dnn_ref_in(c, 3);
     struct ref_targets k = targets(c, 1);
-    double times = ref_scale(c, 4) * get(&c->in[0], 0);
+    double factor = ref_scale(c, 4) * get(&c->in[0], 0);
 
     for (int64_t row = 0; row < x->count / k.n; row++) {
-        bool counts = ref_counts(&k, row);
-        double all = l->raw ? 0 : ref_log_sum(x, row, k.n), sum = 0;
+        bool valid = ref_is_valid(&k, row);
+        double log_sum = l->raw ? 0 : ref_log_sum(x, row, k.n), sum = 0;
 
-        for (int64_t j = 0; j < k.n && counts && !l->raw; j++)
-            sum +=
-                mass(c, &k, w, row, j) * slope(get(x, row * k.n + j) - all, l->gamma);
+        for (int64_t j = 0; j < k.n && valid && !l->raw; j++)
+            sum += coefficient(c, &k, w, row, j) *
+                   slope(get(x, row * k.n + j) - log_sum, l->gamma);
         for (int64_t j = 0; j < k.n; j++) {
-            double log_p = get(x, row * k.n + j) - all;
-            double d = counts ? mass(c, &k, w, row, j) * slope(log_p, l->gamma) : 0;
+            double log_p = get(x, row * k.n + j) - log_sum;
+            double d =
+                valid ? coefficient(c, &k, w, row, j) * slope(log_p, l->gamma) : 0;
 
             if (!l->raw) d -= exp(log_p) * sum;
-            set(dx, row * k.n + j, times * d);
+            set(dx, row * k.n + j, factor * d);
         }
     }
 }
@@ -106,7 +108,7 @@ void dnn_ref_weigh(const struct ref_call *c)
     for (int64_t i = 0; i < t->count; i++) {
         double label = get(t, i);
 
-        if (ref_label_counts(label, l->classes, l->ignores, l->ignore))
+        if (ref_label_is_valid(label, l->classes, l->ignores, l->ignore))
             sum += l->classes == 1 ? 1 : ref_weight(w, (int64_t)label);
     }
     set(&c->out[0], 0, sum);

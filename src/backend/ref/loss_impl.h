@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-/* Rows of n classes, labels or values. */
+/* Targets of rows of n classes: one label per row, or one value per class. */
 struct ref_targets {
     const struct ref_array *t;
     int64_t n;
@@ -29,16 +29,17 @@ static inline struct ref_targets ref_targets(const struct ref_array *x,
                                 .ignore = ignore};
 }
 
-static inline bool ref_label_counts(double label, int64_t classes, bool ignores,
-                                    double ignore)
+static inline bool ref_label_is_valid(double label, int64_t classes, bool ignores,
+                                      double ignore)
 {
     if (ignores && label == ignore) return false;
     return label >= 0 && label < (double)(classes == 1 ? 2 : classes);
 }
 
-static inline bool ref_counts(const struct ref_targets *k, int64_t row)
+static inline bool ref_is_valid(const struct ref_targets *k, int64_t row)
 {
-    return !k->labels || ref_label_counts(get(k->t, row), k->n, k->ignores, k->ignore);
+    return !k->labels ||
+           ref_label_is_valid(get(k->t, row), k->n, k->ignores, k->ignore);
 }
 
 /* The target of class j of a valid row. */
@@ -48,7 +49,8 @@ static inline double ref_target(const struct ref_targets *k, int64_t row, int64_
     return get(k->t, row) == (double)(k->n == 1 ? 1 : j);
 }
 
-/* The scale, and the divisor of the mean where it depends on the data. */
+/* The scale of the loss. Input number sums, if present, is the sum of the weights and
+ * the number of samples: the former then replaces the latter as the divisor. */
 static inline double ref_scale(const struct ref_call *c, int sums)
 {
     const struct ref_array *s = dnn_ref_in(c, sums);
@@ -67,40 +69,40 @@ static inline double ref_sigmoid(double x)
     return x < 0 ? exp(x) / (1 + exp(x)) : 1 / (1 + exp(-x));
 }
 
-/* log sum exp of a row, which is what softmax divides by. */
+/* log(sum(exp(x))) of a row: softmax is exp(x - this). */
 static inline double ref_log_sum(const struct ref_array *x, int64_t row, int64_t n)
 {
-    double most = -INFINITY, sum = 0;
+    double max = -INFINITY, sum = 0;
 
     for (int64_t j = 0; j < n; j++)
-        most = fmax(most, get(x, row * n + j));
+        max = fmax(max, get(x, row * n + j));
     for (int64_t j = 0; j < n; j++)
-        sum += exp(get(x, row * n + j) - most);
-    return most + log(sum);
+        sum += exp(get(x, row * n + j) - max);
+    return max + log(sum);
 }
 
-/* p of element j of a row, which has this log_sum. */
+/* Probability p of element j of a row; log_sum: ref_log_sum() of the row (softmax). */
 static inline double ref_p(enum dnn_head source, const struct ref_array *x, int64_t row,
-                           int64_t n, int64_t j, double all)
+                           int64_t n, int64_t j, double log_sum)
 {
     double v = get(x, row * n + j);
 
-    return source == DNN_HEAD_SOFTMAX   ? exp(v - all)
+    return source == DNN_HEAD_SOFTMAX   ? exp(v - log_sum)
            : source == DNN_HEAD_SIGMOID ? ref_sigmoid(v)
                                         : v;
 }
 
-/* The slopes in x of a row, in place of those in p that dx holds. */
+/* Converts the gradients of a row in dx, in place, from those of p to those of x. */
 static inline void ref_p_data(enum dnn_head source, const struct ref_array *x,
                               int64_t row, int64_t n, const struct ref_array *dx)
 {
-    double all = source == DNN_HEAD_SOFTMAX ? ref_log_sum(x, row, n) : 0, sum = 0;
+    double log_sum = source == DNN_HEAD_SOFTMAX ? ref_log_sum(x, row, n) : 0, sum = 0;
 
     if (source == DNN_HEAD_SOFTMAX)
         for (int64_t j = 0; j < n; j++)
-            sum += get(dx, row * n + j) * ref_p(source, x, row, n, j, all);
+            sum += get(dx, row * n + j) * ref_p(source, x, row, n, j, log_sum);
     for (int64_t j = 0; j < n; j++) {
-        double p = ref_p(source, x, row, n, j, all), d = get(dx, row * n + j);
+        double p = ref_p(source, x, row, n, j, log_sum), d = get(dx, row * n + j);
 
         if (source == DNN_HEAD_SOFTMAX) d = p * (d - sum);
         if (source == DNN_HEAD_SIGMOID) d *= p * (1 - p);

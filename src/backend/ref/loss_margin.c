@@ -1,4 +1,4 @@
-/* loss_margin.c - losses of a row of channels: classes apart by a margin, pairs and
+/* loss_margin.c - margin losses of rows of channels: of classes, and of pairs and
  * triplets of vectors.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -6,13 +6,13 @@
  */
 #include "backend/ref/loss_impl.h"
 
-/* One row: its loss, and its gradient times this, added to dx unless that is NULL. */
+/* One row. Its gradient, times factor, is added to dx, unless dx is NULL. */
 struct row {
     const struct dnn_op_loss *l;
     const struct ref_array *x, *w, *dx;
     const struct ref_targets *t;
-    int64_t at, first; /* the row, and its first element */
-    double times;
+    int64_t at, first; /* index of the row and of its first element */
+    double factor;
 };
 
 static double x_of(const struct row *r, int64_t j)
@@ -28,10 +28,10 @@ static double t_of(const struct row *r, int64_t j)
 static void slope(const struct row *r, int64_t j, double d)
 {
     if (r->dx != NULL)
-        set(r->dx, r->first + j, get(r->dx, r->first + j) + r->times * d);
+        set(r->dx, r->first + j, get(r->dx, r->first + j) + r->factor * d);
 }
 
-/* +1 or -1. */
+/* The target of a pair: +1 or -1. */
 static double sign_of(const struct row *r)
 {
     return get(r->t->t, r->at) > 0 ? 1 : -1;
@@ -39,18 +39,18 @@ static double sign_of(const struct row *r)
 
 static double categorical(const struct row *r)
 {
-    double right = 0, wrong = -INFINITY;
-    int64_t n = r->t->n, most = 0;
+    double pos = 0, neg = -INFINITY;
+    int64_t n = r->t->n, argmax = 0;
 
     for (int64_t j = 0; j < n; j++) {
         double other = (1 - t_of(r, j)) * x_of(r, j);
 
-        right += t_of(r, j) * x_of(r, j);
-        if (other > wrong) wrong = other, most = j;
+        pos += t_of(r, j) * x_of(r, j);
+        if (other > neg) neg = other, argmax = j;
     }
-    double loss = wrong - right + r->l->delta;
+    double loss = neg - pos + r->l->delta;
     if (!(loss > 0)) return 0;
-    slope(r, most, 1 - t_of(r, most));
+    slope(r, argmax, 1 - t_of(r, argmax));
     for (int64_t j = 0; j < n; j++)
         slope(r, j, -t_of(r, j));
     return loss;
@@ -113,14 +113,14 @@ static double ranking(const struct row *r)
 static double cosine(const struct row *r)
 {
     int64_t n = r->t->n / 2;
-    double both = 0, a = 1e-12, b = 1e-12, t = sign_of(r);
+    double dot = 0, a = 1e-12, b = 1e-12, t = sign_of(r);
 
     for (int64_t j = 0; j < n; j++) {
-        both += x_of(r, j) * x_of(r, n + j);
+        dot += x_of(r, j) * x_of(r, n + j);
         a += x_of(r, j) * x_of(r, j);
         b += x_of(r, n + j) * x_of(r, n + j);
     }
-    double root = sqrt(a * b), cosine = both / root;
+    double root = sqrt(a * b), cosine = dot / root;
     if (t < 0 && !(cosine > r->l->delta)) return 0;
     for (int64_t j = 0; j < n; j++) {
         slope(r, j, -t * (x_of(r, n + j) / root - cosine * x_of(r, j) / a));
@@ -129,7 +129,7 @@ static double cosine(const struct row *r)
     return t > 0 ? 1 - cosine : cosine - r->l->delta;
 }
 
-/* From vector a to vector b of a triplet, with PyTorch's 1e-6 against a root of 0. */
+/* Vector a minus vector b of a triplet, plus PyTorch's 1e-6 to avoid a root of 0. */
 static double difference(const struct row *r, int a, int b, int64_t j)
 {
     int64_t n = r->t->n / 3;
@@ -146,15 +146,15 @@ static double distance(const struct row *r, int a, int b)
     return pow(sum, 1 / r->l->power);
 }
 
-/* Of s times that distance. */
-static void distance_slope(const struct row *r, int a, int b, double far, double s)
+/* Adds the gradient of s times distance(r, a, b), which is length. */
+static void distance_slope(const struct row *r, int a, int b, double length, double s)
 {
     int64_t n = r->t->n / 3;
 
-    for (int64_t j = 0; j < n && far > 0; j++) {
+    for (int64_t j = 0; j < n && length > 0; j++) {
         double d = difference(r, a, b, j);
 
-        d = s * copysign(pow(fabs(d) / far, r->l->power - 1), d);
+        d = s * copysign(pow(fabs(d) / length, r->l->power - 1), d);
         slope(r, a * n + j, d);
         slope(r, b * n + j, -d);
     }
@@ -162,25 +162,25 @@ static void distance_slope(const struct row *r, int a, int b, double far, double
 
 static double triplet(const struct row *r)
 {
-    double near = distance(r, 0, 1), far = distance(r, 0, 2);
+    double d_pos = distance(r, 0, 1), d_neg = distance(r, 0, 2);
     int from = 0;
 
-    if (r->l->swap && distance(r, 1, 2) < far) far = distance(r, from = 1, 2);
-    double loss = near - far + r->l->delta;
+    if (r->l->swap && distance(r, 1, 2) < d_neg) d_neg = distance(r, from = 1, 2);
+    double loss = d_pos - d_neg + r->l->delta;
     if (!(loss > 0)) return 0;
-    distance_slope(r, 0, 1, near, 1);
-    distance_slope(r, from, 2, far, -1);
+    distance_slope(r, 0, 1, d_pos, 1);
+    distance_slope(r, from, 2, d_neg, -1);
     return loss;
 }
 
-static double (*const of[DNN_MARGINS])(const struct row *r) = {
+static double (*const functions[DNN_MARGINS])(const struct row *r) = {
     [DNN_MARGIN_CATEGORICAL] = categorical, [DNN_MARGIN_MULTI] = multi,
     [DNN_MARGIN_MULTILABEL] = multilabel,   [DNN_MARGIN_RANKING] = ranking,
     [DNN_MARGIN_COSINE] = cosine,           [DNN_MARGIN_TRIPLET] = triplet};
 
-/* All rows; x, the target, weights and sums begin at operand `at`. */
+/* The sum over all rows. Operand `at` is x; target, weights and sums follow. */
 static double rows(const struct ref_call *c, int at, const struct ref_array *dx,
-                   double times)
+                   double factor)
 {
     const struct dnn_op_loss *l = &c->op->attr.loss;
     struct ref_targets k =
@@ -190,13 +190,13 @@ static double rows(const struct ref_call *c, int at, const struct ref_array *dx,
                     .w = dnn_ref_in(c, at + 2),
                     .dx = dx,
                     .t = &k,
-                    .times = times};
+                    .factor = factor};
     bool vectors = l->margin >= DNN_MARGIN_RANKING;
     double sum = 0;
 
     for (r.at = 0; r.at < r.x->count / k.n; r.at++) {
         r.first = r.at * k.n;
-        if (vectors || ref_counts(&k, r.at)) sum += of[l->margin](&r);
+        if (vectors || ref_is_valid(&k, r.at)) sum += functions[l->margin](&r);
     }
     return sum;
 }

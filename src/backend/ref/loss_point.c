@@ -5,31 +5,32 @@
  */
 #include "backend/ref/loss_impl.h"
 
-/* -log(1 - sigmoid(x)), whatever x. */
+/* log(1 + exp(x)) = -log(1 - sigmoid(x)), without overflow. */
 static double softplus(double x)
 {
     return fmax(x, 0) + log1p(exp(-fabs(x)));
 }
 
-/* (1 - p of what is right)^gamma, that with gamma - 1, and alpha's share. */
-struct focus {
-    double times, less, part;
+/* Focal loss: with w = 1 - the probability of the target, w^gamma, w^(gamma - 1), and
+ * the factor of alpha. */
+struct focal {
+    double power, power1, balance;
 };
 
-static struct focus focus(const struct dnn_op_loss *l, double x, double t)
+static struct focal focal(const struct dnn_op_loss *l, double x, double t)
 {
     double p = ref_sigmoid(x), wrong = p + t - 2 * p * t;
 
-    return (struct focus){
-        .times = pow(wrong, l->gamma),
-        .less = wrong == 0 ? 0 : pow(wrong, l->gamma - 1),
-        .part = l->alpha < 0 ? 1 : l->alpha * t + (1 - l->alpha) * (1 - t)};
+    return (struct focal){
+        .power = pow(wrong, l->gamma),
+        .power1 = wrong == 0 ? 0 : pow(wrong, l->gamma - 1),
+        .balance = l->alpha < 0 ? 1 : l->alpha * t + (1 - l->alpha) * (1 - t)};
 }
 
 static double value(const struct dnn_op_loss *l, double x, double t)
 {
     double d = x - t;
-    struct focus f;
+    struct focal f;
 
     switch (l->fn) {
     case DNN_POINT_ABSOLUTE:
@@ -43,8 +44,8 @@ static double value(const struct dnn_op_loss *l, double x, double t)
     case DNN_POINT_BCE_LOGITS:
         return softplus(x) - x * t;
     case DNN_POINT_FOCAL:
-        f = focus(l, x, t);
-        return (softplus(x) - x * t) * f.times * f.part;
+        f = focal(l, x, t);
+        return (softplus(x) - x * t) * f.power * f.balance;
     case DNN_POINT_KL:
         return t > 0 ? t * (log(t) - x) : 0;
     case DNN_POINT_MAPE:
@@ -63,7 +64,7 @@ static double value(const struct dnn_op_loss *l, double x, double t)
 static double slope(const struct dnn_op_loss *l, double x, double t)
 {
     double d = x - t, p;
-    struct focus f;
+    struct focal f;
 
     switch (l->fn) {
     case DNN_POINT_ABSOLUTE:
@@ -77,10 +78,11 @@ static double slope(const struct dnn_op_loss *l, double x, double t)
     case DNN_POINT_BCE_LOGITS:
         return ref_sigmoid(x) - t;
     case DNN_POINT_FOCAL:
-        f = focus(l, x, t);
+        f = focal(l, x, t);
         p = ref_sigmoid(x);
-        return f.part * ((p - t) * f.times + (softplus(x) - x * t) * l->gamma * f.less *
-                                                 (1 - 2 * t) * p * (1 - p));
+        return f.balance *
+               ((p - t) * f.power + (softplus(x) - x * t) * l->gamma * f.power1 *
+                                        (1 - 2 * t) * p * (1 - p));
     case DNN_POINT_KL:
         return t > 0 ? -t : 0;
     case DNN_POINT_MAPE:
@@ -104,7 +106,7 @@ void dnn_ref_point(const struct ref_call *c)
     double sum = 0;
 
     for (int64_t row = 0; row < x->count / k.n; row++)
-        for (int64_t j = 0; j < k.n && ref_counts(&k, row); j++)
+        for (int64_t j = 0; j < k.n && ref_is_valid(&k, row); j++)
             sum += ref_weight(w, j) *
                    value(l, get(x, row * k.n + j), ref_target(&k, row, j));
     set(&c->out[0], 0, sum * ref_scale(c, 3));
@@ -115,16 +117,16 @@ void dnn_ref_point_data(const struct ref_call *c)
     const struct dnn_op_loss *l = &c->op->attr.loss;
     const struct ref_array *x = &c->in[1], *dx = &c->out[0], *w = dnn_ref_in(c, 3);
     struct ref_targets k = ref_targets(x, &c->in[2], l->ignores, l->ignore);
-    double times = ref_scale(c, 4) * get(&c->in[0], 0);
+    double factor = ref_scale(c, 4) * get(&c->in[0], 0);
 
     for (int64_t row = 0; row < x->count / k.n; row++) {
-        bool counts = ref_counts(&k, row);
+        bool valid = ref_is_valid(&k, row);
 
         for (int64_t j = 0; j < k.n; j++) {
             int64_t i = row * k.n + j;
-            double d = counts ? slope(l, get(x, i), ref_target(&k, row, j)) : 0;
+            double d = valid ? slope(l, get(x, i), ref_target(&k, row, j)) : 0;
 
-            set(dx, i, times * ref_weight(w, j) * d);
+            set(dx, i, factor * ref_weight(w, j) * d);
         }
     }
 }

@@ -1,5 +1,5 @@
-/* noise.c - dropout and other noise layers. Nothing is stored: the backward pass
- * draws the same numbers again.
+/* noise.c - dropout and other noise layers. No mask is stored: the backward pass draws
+ * the same random numbers again.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -10,15 +10,15 @@
 
 #include <math.h>
 
-/* What dropped elements of a SELU network become: minus scale times alpha. */
+/* Alpha dropout: the value of dropped elements, -scale * alpha of SELU. */
 #define ALPHA_DROPPED                                                                  \
     (-1.0507009873554804934193349852946 * 1.6732632423543772848170429916717)
 
 struct source {
     const struct dnn_op_noise *noise;
     struct dnn_rng rng;
-    struct ref_map map; /* to the numbers of one sample */
-    int64_t sample;     /* elements of one              */
+    struct ref_map map; /* element -> index of its random number in the sample */
+    int64_t sample;     /* elements per sample                                 */
     const struct dnn_now *now;
 };
 
@@ -34,47 +34,47 @@ static struct source source(const struct ref_call *c)
     return s;
 }
 
-/* y = x times + plus for element i. */
-static void draw(const struct source *s, int64_t i, double *times, double *plus)
+/* Element i: y = x * *factor + *offset. */
+static void draw(const struct source *s, int64_t i, double *factor, double *offset)
 {
     const struct dnn_op_noise *n = s->noise;
-    bool all = n->shared & 1;
+    bool shared = n->shared & 1;
     struct dnn_rng_at at = {
         .step = s->now->step,
-        .sample = all ? 0 : s->now->sample + (uint32_t)(i / s->sample),
+        .sample = shared ? 0 : s->now->sample + (uint32_t)(i / s->sample),
         .index = (uint64_t)dnn_ref_at(&s->map, i),
     };
 
-    *times = 1;
-    *plus = 0;
+    *factor = 1;
+    *offset = 0;
     if (n->fn == DNN_GAUSSIAN_NOISE) {
-        *plus = n->rate * dnn_rng_normal(&s->rng, at);
+        *offset = n->rate * dnn_rng_normal(&s->rng, at);
         return;
     }
     if (n->fn == DNN_GAUSSIAN_DROPOUT) {
-        *times = 1 + sqrt(n->rate / (1 - n->rate)) * dnn_rng_normal(&s->rng, at);
+        *factor = 1 + sqrt(n->rate / (1 - n->rate)) * dnn_rng_normal(&s->rng, at);
         return;
     }
     bool keep = dnn_rng_uniform(&s->rng, at) >= n->rate;
     if (n->fn == DNN_DROPOUT) {
-        *times = keep ? 1 / (1 - n->rate) : 0;
+        *factor = keep ? 1 / (1 - n->rate) : 0;
         return;
     }
     double a = 1 / sqrt((1 - n->rate) * (1 + n->rate * ALPHA_DROPPED * ALPHA_DROPPED));
     double b = -a * ALPHA_DROPPED * n->rate;
-    *times = keep ? a : 0;
-    *plus = keep ? b : a * ALPHA_DROPPED + b;
+    *factor = keep ? a : 0;
+    *offset = keep ? b : a * ALPHA_DROPPED + b;
 }
 
 void dnn_ref_noise(const struct ref_call *c)
 {
     const struct ref_array *x = &c->in[0], *y = &c->out[0];
     struct source s = source(c);
-    double times, plus;
+    double factor, offset;
 
     for (int64_t i = 0; i < y->count; i++) {
-        draw(&s, i, &times, &plus);
-        set(y, i, get(x, i) * times + plus);
+        draw(&s, i, &factor, &offset);
+        set(y, i, get(x, i) * factor + offset);
     }
 }
 
@@ -82,10 +82,10 @@ void dnn_ref_noise_data(const struct ref_call *c)
 {
     const struct ref_array *dy = &c->in[0], *dx = &c->out[0];
     struct source s = source(c);
-    double times, plus;
+    double factor, offset;
 
     for (int64_t i = 0; i < dx->count; i++) {
-        draw(&s, i, &times, &plus);
-        set(dx, i, get(dy, i) * times);
+        draw(&s, i, &factor, &offset);
+        set(dx, i, get(dy, i) * factor);
     }
 }

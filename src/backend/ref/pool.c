@@ -1,4 +1,4 @@
-/* pool.c - max and average pooling; padding is ignored.
+/* pool.c - max and average pooling. Padding is ignored.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -8,8 +8,8 @@
 
 enum { D = DNN_MAX_SPATIAL };
 
-/* The input position that output element e reads through a tap; false: padding. */
-static bool under(const struct window3d *s, int64_t e, int64_t tap, int64_t *at)
+/* The input element that output element e reads with a tap; false: padding. */
+static bool find_input(const struct window3d *s, int64_t e, int64_t tap, int64_t *at)
 {
     int64_t c = e % s->c, o = e / s->c, i[D];
 
@@ -28,7 +28,7 @@ static int64_t taps_inside(const struct window3d *s, int64_t e)
     int64_t n = 0, at;
 
     for (int64_t t = 0; t < s->taps; t++)
-        n += under(s, e, t, &at);
+        n += find_input(s, e, t, &at);
     return n;
 }
 
@@ -38,16 +38,16 @@ static void maximum(const struct window3d *s, const struct ref_call *c)
 
     for (int64_t e = 0; e < y->count; e++) {
         int64_t at, best = -1;
-        double most = 0;
+        double max = 0;
         for (int64_t t = 0; t < s->taps; t++) {
-            if (!under(s, e, t, &at)) continue;
+            if (!find_input(s, e, t, &at)) continue;
             double v = get(x, at);
-            /* The first of equals; a NaN wins and stays. */
-            if (best >= 0 && (v <= most || most != most)) continue;
+            /* The first of equal maxima; the first NaN, if there is one. */
+            if (best >= 0 && (v <= max || max != max)) continue;
             best = t;
-            most = v;
+            max = v;
         }
-        set(y, e, most);
+        set(y, e, max);
         if (index->mem != NULL) set(index, e, (double)best);
     }
 }
@@ -66,13 +66,13 @@ void dnn_ref_pool(const struct ref_call *c)
         double sum = 0;
         int64_t at;
         for (int64_t t = 0; t < s.taps; t++)
-            if (under(&s, e, t, &at)) sum += get(x, at);
+            if (find_input(&s, e, t, &at)) sum += get(x, at);
         set(y, e, sum / (double)taps_inside(&s, e));
     }
 }
 
-/* The gradient of each input element from the windows that contain it, summed in one
- * fixed order. */
+/* Each input element sums the gradients of the windows that contain it, in a fixed
+ * order. */
 void dnn_ref_pool_data(const struct ref_call *c)
 {
     const struct dnn_op_pool *p = &c->op->attr.pool;
@@ -82,19 +82,19 @@ void dnn_ref_pool_data(const struct ref_call *c)
     for (int64_t e = 0; e < dx->count; e++) {
         double sum = 0;
         for (int64_t tap = 0; tap < s.taps; tap++) {
-            int64_t i = e / s.c, t = tap, o = 0, place = 1;
+            int64_t i = e / s.c, t = tap, o = 0, step = 1;
             bool inside = true;
             for (int j = D - 1; j >= 0 && inside; j--) {
                 int64_t from = i % s.in[j] + s.before[j] - t % s.kernel[j];
                 inside = from >= 0 && from % s.stride[j] == 0 &&
                          from / s.stride[j] < s.out[j];
-                o += from / s.stride[j] * place;
-                place *= s.out[j];
+                o += from / s.stride[j] * step;
+                step *= s.out[j];
                 i /= s.in[j];
                 t /= s.kernel[j];
             }
             if (!inside) continue;
-            o = (i * place + o) * s.c + e % s.c; /* i is the sample now */
+            o = (i * step + o) * s.c + e % s.c; /* here i is the sample */
             if (p->fn == DNN_POOL_AVERAGE)
                 sum += get(dy, o) / (double)taps_inside(&s, o);
             else if ((int64_t)get(&c->in[1], o) == tap)

@@ -1,7 +1,7 @@
 /* ref.c - the reference backend: plain loops, always built.
  *
- * It computes in double for every element type and adds in one fixed order: other
- * backends are compared with it, and it runs what they do not support.
+ * It computes in double for every element type and sums in a fixed order. Other
+ * backends are tested against it, and it runs the steps they do not support.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -19,15 +19,15 @@ struct dnn_dev {
 
 struct dnn_kernel {
     struct ref_call call;
-    ref_fn *fn; /* NULL: exchange */
+    ref_fn *fn; /* NULL: DNN_OP_EXCHANGE */
 };
 
-struct row {
-    ref_fn *fn[DNN_PASSES]; /* forward, data, weights, statistics */
+struct ops_row {
+    ref_fn *fn[DNN_PASSES]; /* forward; backward: data, weights, statistics */
     ref_work *work[DNN_PASSES];
 };
 
-static const struct row table[DNN_OP_KINDS] = {
+static const struct ops_row table[DNN_OP_KINDS] = {
     [DNN_OP_MATMUL] = {.fn = {dnn_ref_matmul, dnn_ref_matmul_data,
                               dnn_ref_matmul_weights}},
     [DNN_OP_BIAS] = {.fn = {dnn_ref_bias, NULL, dnn_ref_bias_weights}},
@@ -94,14 +94,14 @@ static void close_dev(struct dnn_dev *dev)
 
 static int alloc(struct dnn_dev *dev, size_t bytes, void **out, struct dnn_err *err)
 {
-    size_t whole = bytes == 0 ? 64 : (bytes + 63) & ~(size_t)63;
-    void *mem = whole < bytes ? NULL : aligned_alloc(64, whole);
+    size_t rounded = bytes == 0 ? 64 : (bytes + 63) & ~(size_t)63;
+    void *mem = rounded < bytes ? NULL : aligned_alloc(64, rounded);
 
     (void)dev;
     if (mem == NULL)
         return dnn_fail(err, DNN_ENOMEM,
                         "backend ref: cannot allocate %zu bytes of memory", bytes);
-    memset(mem, 0, whole);
+    memset(mem, 0, rounded);
     *out = mem;
     return 0;
 }
@@ -173,24 +173,24 @@ static int need(struct dnn_dev *dev, const struct dnn_step *step, struct dnn_nee
     return 0;
 }
 
-/* Elements are addressed one by one. */
+/* Always: elements are addressed one by one. */
 static bool pitch(struct dnn_dev *dev, const struct dnn_step *step, bool out, int i)
 {
     (void)dev, (void)step, (void)out, (void)i;
     return true;
 }
 
-static struct ref_array array(const struct dnn_tensor *is, void *mem,
+static struct ref_array array(const struct dnn_tensor *tensor, void *mem,
                               const int64_t *pitches, int i)
 {
     struct ref_array a = {0};
 
-    if (is == NULL) return a;
+    if (tensor == NULL) return a;
     a.mem = mem;
-    a.dtype = is->dtype;
-    a.shape = is->shape;
-    a.count = dnn_ref_count(is);
-    a.row = is->shape.ndim == 0 ? 1 : is->shape.dim[is->shape.ndim - 1];
+    a.dtype = tensor->dtype;
+    a.shape = tensor->shape;
+    a.count = dnn_ref_count(tensor);
+    a.row = tensor->shape.ndim == 0 ? 1 : tensor->shape.dim[tensor->shape.ndim - 1];
     a.gap = pitches == NULL || pitches[i] == 0 ? 0 : pitches[i] - a.row;
     return a;
 }

@@ -14,7 +14,7 @@ struct ref_array {
     void *mem; /* NULL: the operand is absent */
     enum dnn_dtype dtype;
     int64_t count;
-    int64_t row, gap; /* elements of the last axis, and between two rows in memory */
+    int64_t row, gap; /* elements per row (last axis), and between two rows in memory */
     struct dnn_shape shape;
 };
 
@@ -23,24 +23,24 @@ struct ref_call {
     const struct dnn_op *op;
     struct ref_array *in; /* owned, op->nin of them */
     struct ref_array out[DNN_MAX_OUT];
-    double *work; /* as much as need() returned */
+    double *work; /* as many bytes as need() returned */
     struct dnn_now now;
 };
 
 typedef void ref_fn(const struct ref_call *c);
-/* How many doubles of workspace. */
+/* Doubles of workspace a step needs. */
 typedef int64_t ref_work(const struct dnn_step *step);
 
-/* Every element is read and computed as a double; it is rounded to its type when it
- * is written. */
-static inline int64_t where(const struct ref_array *a, int64_t i)
+/* Elements are read and computed as doubles, and rounded to their type when written.
+ * offset_of() is where element i is in memory. */
+static inline int64_t offset_of(const struct ref_array *a, int64_t i)
 {
     return a->gap == 0 ? i : i + i / a->row * a->gap;
 }
 
 static inline double get(const struct ref_array *a, int64_t i)
 {
-    i = where(a, i);
+    i = offset_of(a, i);
     switch (a->dtype) {
     case DNN_F32:
         return ((const float *)a->mem)[i];
@@ -58,7 +58,7 @@ static inline double get(const struct ref_array *a, int64_t i)
 
 static inline void set(const struct ref_array *a, int64_t i, double v)
 {
-    i = where(a, i);
+    i = offset_of(a, i);
     switch (a->dtype) {
     case DNN_F32:
         ((float *)a->mem)[i] = (float)v;
@@ -79,19 +79,19 @@ static inline void set(const struct ref_array *a, int64_t i, double v)
     }
 }
 
-/* How a smaller array is indexed along with a bigger one: for each axis of the
- * bigger, the step in the smaller (0: broadcast). */
+/* Maps elements of a big array to those of a small one: for each axis of the big array
+ * the step in the small one (0: broadcast). */
 struct ref_map {
     struct dnn_shape big;
     int64_t step[DNN_MAX_DIMS];
 };
 
-/* small broadcasts to big, aligned at the last axis. */
+/* For small broadcast to big, aligned at the last axis. */
 struct ref_map dnn_ref_broadcast(const struct dnn_shape *big,
                                  const struct dnn_shape *small);
-/* The smaller one has big's axes but for those in the set. */
+/* For a small array that has big's axes except those in the bit set axes. */
 struct ref_map dnn_ref_without(const struct dnn_shape *big, unsigned axes);
-/* The index in the smaller of element i of the bigger. */
+/* The index in the small array of element i of the big one. */
 int64_t dnn_ref_at(const struct ref_map *map, int64_t i);
 
 static inline void clear(double *work, int64_t n)
@@ -106,7 +106,7 @@ static inline void store(const struct ref_array *a, const double *from)
         set(a, i, from[i]);
 }
 
-/* x seen around one axis: (outer, n, inner). */
+/* A shape as (outer, n, inner) around one axis of extent n. */
 struct ref_axis {
     int64_t outer, n, inner;
 };
@@ -114,7 +114,7 @@ struct ref_axis dnn_ref_axis(const struct dnn_shape *shape, int axis);
 
 int64_t dnn_ref_count(const struct dnn_tensor *tensor); /* 0 if it is NULL */
 
-/* Operand i, absent if the op has fewer. */
+/* Input i; an absent one if the op has fewer. */
 static inline const struct ref_array *dnn_ref_in(const struct ref_call *c, int i)
 {
     static const struct ref_array absent = {0};
@@ -125,7 +125,7 @@ static inline const struct ref_array *dnn_ref_in(const struct ref_call *c, int i
 /* The fused activation (op->post), and its slope, at x. */
 double dnn_ref_post(const struct ref_call *c, double x);
 double dnn_ref_post_slope(const struct ref_call *c, double x);
-/* Sums of dy over all axes but the last; nothing if db is absent. */
+/* db = sums of dy over all axes but the last; does nothing if db is absent. */
 void dnn_ref_bias_sum(const struct ref_array *dy, const struct ref_array *db);
 
 ref_fn dnn_ref_matmul, dnn_ref_matmul_data, dnn_ref_matmul_weights;
@@ -160,10 +160,10 @@ ref_fn dnn_ref_ratio, dnn_ref_ratio_data;
 ref_fn dnn_ref_lovasz, dnn_ref_lovasz_data;
 ref_fn dnn_ref_fold, dnn_ref_penalty, dnn_ref_update;
 
-ref_work dnn_ref_work_outputs; /* one double per element of each output      */
-ref_work dnn_ref_work_reduce;  /* two per element of the smaller side        */
-ref_work dnn_ref_work_stats;   /* group norm: a few per statistic            */
-ref_work dnn_ref_work_lovasz;  /* a few per position of a sample */
-ref_work dnn_ref_work_update;  /* one per norm that is constrained           */
+ref_work dnn_ref_work_outputs; /* one double per element of each output    */
+ref_work dnn_ref_work_reduce;  /* one per element of the reduced array     */
+ref_work dnn_ref_work_stats;   /* group norm: two per statistic            */
+ref_work dnn_ref_work_lovasz;  /* four per position of a sample            */
+ref_work dnn_ref_work_update;  /* one per norm that is constrained         */
 
 #endif

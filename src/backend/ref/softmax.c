@@ -15,13 +15,13 @@ void dnn_ref_softmax(const struct ref_call *c)
 
     for (int64_t i = 0; i < a.outer * a.inner; i++) {
         int64_t first = i / a.inner * a.n * a.inner + i % a.inner;
-        double most = -INFINITY, sum = 0;
+        double max = -INFINITY, sum = 0;
         for (int64_t j = 0; j < a.n; j++)
-            most = fmax(most, get(x, first + j * a.inner));
+            max = fmax(max, get(x, first + j * a.inner));
         for (int64_t j = 0; j < a.n; j++)
-            sum += exp(get(x, first + j * a.inner) - most);
+            sum += exp(get(x, first + j * a.inner) - max);
         for (int64_t j = 0; j < a.n; j++) {
-            double v = get(x, first + j * a.inner) - most;
+            double v = get(x, first + j * a.inner) - max;
             set(y, first + j * a.inner, s->log ? v - log(sum) : exp(v) / sum);
         }
     }

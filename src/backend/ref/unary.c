@@ -90,8 +90,8 @@ static double value(const struct dnn_op_unary *u, double x)
     }
 }
 
-/* The slope where the result is y; for the functions dnn_op_unary_by_result()
- * names. */
+/* The derivative as a function of the result y, for those functions where
+ * dnn_op_unary_by_result() is true. */
 static double slope_by_result(const struct dnn_op_unary *u, double y)
 {
     switch (u->fn) {
@@ -131,7 +131,7 @@ static double slope_by_argument(const struct dnn_op_unary *u, double x)
     case DNN_RELU:
         if (relu(u, x) >= u->max_value) return 0;
         return x > u->threshold ? 1 : u->alpha;
-    case DNN_ELU: /* alpha 0 or less: y does not tell the branch */
+    case DNN_ELU: /* alpha <= 0: y does not determine the branch */
         return x > 0 ? 1 : u->alpha * exp(x);
     case DNN_HARD_SIGMOID:
         t = u->alpha * x + 0.5;
@@ -196,7 +196,7 @@ void dnn_ref_unary_data(const struct ref_call *c)
     const struct ref_array *dy = &c->in[0], *xy = &c->in[1], *dx = &c->out[0];
     bool result = dnn_op_unary_by_result(u);
 
-    /* A result that was cut off there has been rounded since. */
+    /* f32 results that were clipped to max_value have been rounded. */
     if (xy->dtype == DNN_F32) own.max_value = (float)own.max_value;
 
     for (int64_t i = 0; i < dx->count && u->mask; i++) {

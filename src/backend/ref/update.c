@@ -1,5 +1,5 @@
-/* update.c - ops on weights: a step of an optimizer with regularizer and constraint,
- * the penalty, and batch norm folded into the weights before it.
+/* update.c - ops on weights: an optimizer step with regularizer and constraint, the
+ * regularization penalty, and folding of batch norm into the weights before it.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -7,7 +7,7 @@
 #include "backend/ref/ref_impl.h"
 #include "backend/update_impl.h"
 
-#define TINY 1e-7 /* what Keras adds to a norm it divides by */
+#define TINY 1e-7 /* Keras adds it to a norm before dividing by it */
 
 /* The number of norms a constraint uses. */
 static int64_t norms(const struct dnn_constraint *k, const struct dnn_shape *w)
@@ -25,9 +25,9 @@ int64_t dnn_ref_work_update(const struct dnn_step *step)
     return norms(&step->op->attr.update.constraint, &step->in[0]->shape);
 }
 
-/* ---- the rules: one weight at a time ---- */
+/* ---- rules that update each weight on its own ---- */
 
-/* A rule about to run, and what all weights share. */
+/* An update rule and the factors that are the same for all weights. */
 struct rule {
     const struct ref_call *c;
     const struct dnn_op_update *u;
@@ -45,11 +45,12 @@ static void move(const struct rule *r, int64_t i, double step)
 {
     const struct ref_array *w = &r->c->in[0];
 
-    set(w, i, get(w, i) * r->now.keep - step);
+    set(w, i, get(w, i) * r->now.w_factor - step);
 }
 
-/* Moves slot s towards x and returns it. */
-static double follow(const struct rule *r, int slot, int64_t i, double beta, double x)
+/* Updates the moving average in a slot with x; returns its new value. */
+static double update_mean(const struct rule *r, int slot, int64_t i, double beta,
+                          double x)
 {
     const struct ref_array *s = &r->c->in[slot];
     double v = beta * get(s, i) + (1 - beta) * x;
@@ -61,30 +62,31 @@ static double follow(const struct rule *r, int slot, int64_t i, double beta, dou
 static void sgd(const struct rule *r, int64_t i, double g)
 {
     const struct ref_array *m = dnn_ref_in(r->c, 2);
-    /* Keras's velocity points where the weight goes, and has the rate in it. */
+    /* Keras's velocity includes the factor -rate, PyTorch's does not. */
     double before = r->u->torch ? 1 : -r->now.rate;
     double after = r->u->torch ? r->now.rate : -1;
     double step = g * before;
 
     if (m->mem != NULL) {
-        double speed = r->u->momentum * get(m, i) + r->now.gain * step;
-        set(m, i, speed);
-        step = r->u->nesterov ? r->u->momentum * speed + step : speed;
+        double velocity = r->u->momentum * get(m, i) + r->now.grad_factor * step;
+        set(m, i, velocity);
+        step = r->u->nesterov ? r->u->momentum * velocity + step : velocity;
     }
     move(r, i, step * after);
 }
 
-/* Adam's moving means; returns the root of the second, or of the most it ever was. */
+/* Updates Adam's moving means; returns the square root of the second one, with amsgrad
+ * of its maximum so far. */
 static double means(const struct rule *r, int64_t i, double g)
 {
-    const struct ref_array *most = dnn_ref_in(r->c, 4);
+    const struct ref_array *max_square = dnn_ref_in(r->c, 4);
     double square;
 
-    follow(r, 2, i, r->u->beta1, g);
-    square = follow(r, 3, i, r->u->beta2, g * g);
+    update_mean(r, 2, i, r->u->beta1, g);
+    square = update_mean(r, 3, i, r->u->beta2, g * g);
     if (r->u->amsgrad) {
-        if (square < get(most, i)) square = get(most, i);
-        set(most, i, square);
+        if (square < get(max_square, i)) square = get(max_square, i);
+        set(max_square, i, square);
     }
     return sqrt(square);
 }
@@ -93,14 +95,14 @@ static void adam(const struct rule *r, int64_t i, double g)
 {
     double root = means(r, i, g);
 
-    move(r, i, r->now.rate * get(&r->c->in[2], i) / (root + r->now.small));
+    move(r, i, r->now.rate * get(&r->c->in[2], i) / (root + r->now.epsilon));
 }
 
 static void nadam(const struct rule *r, int64_t i, double g)
 {
     double root = means(r, i, g), mean = get(&r->c->in[2], i);
 
-    move(r, i, (r->now.ahead * g + r->now.rate * mean) / (root + r->now.small));
+    move(r, i, (r->now.grad_rate * g + r->now.rate * mean) / (root + r->now.epsilon));
 }
 
 static void adagrad(const struct rule *r, int64_t i, double g)
@@ -109,37 +111,37 @@ static void adagrad(const struct rule *r, int64_t i, double g)
     double sum = get(m, i) + g * g;
 
     set(m, i, sum);
-    move(r, i, r->now.rate * g / (sqrt(sum) + r->now.small));
+    move(r, i, r->now.rate * g / (sqrt(sum) + r->now.epsilon));
 }
 
 static void adadelta(const struct rule *r, int64_t i, double g)
 {
-    double square = follow(r, 2, i, r->u->beta2, g * g);
+    double square = update_mean(r, 2, i, r->u->beta2, g * g);
     double step =
-        sqrt(get(&r->c->in[3], i) + r->now.small) / sqrt(square + r->now.small) * g;
+        sqrt(get(&r->c->in[3], i) + r->now.epsilon) / sqrt(square + r->now.epsilon) * g;
 
-    follow(r, 3, i, r->u->beta2, step * step);
+    update_mean(r, 3, i, r->u->beta2, step * step);
     move(r, i, r->now.rate * step);
 }
 
 static void rmsprop(const struct rule *r, int64_t i, double g)
 {
-    const struct ref_array *speed = dnn_ref_in(r->c, 4);
-    double square = follow(r, 2, i, r->u->beta2, g * g);
+    const struct ref_array *velocity = dnn_ref_in(r->c, 4);
+    double square = update_mean(r, 2, i, r->u->beta2, g * g);
 
     if (r->u->centered) {
-        double mean = follow(r, 3, i, r->u->beta2, g);
-        square = fmax(square - mean * mean, 0); /* below 0 by rounding alone */
+        double mean = update_mean(r, 3, i, r->u->beta2, g);
+        square = fmax(square - mean * mean, 0); /* < 0 only by rounding */
     }
-    double step = g / (sqrt(square) + r->now.small);
-    if (speed->mem != NULL) {
-        step += r->u->momentum * get(speed, i);
-        set(speed, i, step);
+    double step = g / (sqrt(square) + r->now.epsilon);
+    if (velocity->mem != NULL) {
+        step += r->u->momentum * get(velocity, i);
+        set(velocity, i, step);
     }
     move(r, i, r->now.rate * step);
 }
 
-/* ---- rules that need norms first ---- */
+/* ---- rules that need the norms of all weights first ---- */
 
 static void lars(const struct rule *r)
 {
@@ -160,7 +162,7 @@ static double lamb_step(const struct rule *r, int64_t i)
 {
     double square = get(&r->c->in[r->u->amsgrad ? 4 : 3], i);
 
-    return r->now.rate * get(&r->c->in[2], i) / (sqrt(square) + r->now.small) +
+    return r->now.rate * get(&r->c->in[2], i) / (sqrt(square) + r->now.epsilon) +
            r->u->weight_decay * get(&r->c->in[0], i);
 }
 
@@ -183,7 +185,7 @@ static void lamb(const struct rule *r)
 
 typedef void rule_fn(const struct rule *r, int64_t i, double g);
 
-static void every(const struct rule *r, rule_fn *fn)
+static void for_each_weight(const struct rule *r, rule_fn *fn)
 {
     for (int64_t i = 0; i < r->c->in[0].count; i++)
         fn(r, i, slope(r, i, r->now.decay));
@@ -191,8 +193,8 @@ static void every(const struct rule *r, rule_fn *fn)
 
 /* ---- constraints ---- */
 
-/* What a norm is to become. */
-static double wanted(const struct dnn_constraint *k, double norm)
+/* The value that the constraint sets a norm to. */
+static double target_norm(const struct dnn_constraint *k, double norm)
 {
     switch (k->kind) {
     case DNN_MAX_NORM:
@@ -221,7 +223,7 @@ static void constrain(const struct ref_call *c)
         c->work[dnn_ref_at(&map, i)] += get(w, i) * get(w, i);
     for (int64_t j = 0; j < n; j++) {
         double norm = sqrt(c->work[j]);
-        c->work[j] = wanted(k, norm) / (TINY + norm);
+        c->work[j] = target_norm(k, norm) / (TINY + norm);
     }
     for (int64_t i = 0; i < w->count; i++)
         set(w, i, get(w, i) * c->work[dnn_ref_at(&map, i)]);
@@ -243,11 +245,11 @@ void dnn_ref_update(const struct ref_call *c)
     else if (u->rule == DNN_UPDATE_LAMB)
         lamb(&r);
     else
-        every(&r, fns[u->rule]);
+        for_each_weight(&r, fns[u->rule]);
     constrain(c);
 }
 
-/* ---- penalties and folding ---- */
+/* ---- penalty and folding ---- */
 
 void dnn_ref_penalty(const struct ref_call *c)
 {

@@ -16,9 +16,9 @@ from torch import nn
 from torch_kinds import Penalty, edges, make
 
 MODELS = ("Sequential", "Functional", "Model")
-# Their backward pass does not need their output: a ReLU may overwrite it.
-SAFE = re.compile(r"(Conv\dD|Conv\dDTranspose|DepthwiseConv\dD|SeparableConv\dD|Dense|"
-                  r"BatchNormalization|Add|Concatenate)$")
+# Layers whose backward pass does not need their output: a ReLU may overwrite it.
+INPLACE_SAFE = re.compile(r"(Conv\dD|Conv\dDTranspose|DepthwiseConv\dD|SeparableConv\dD|"
+                          r"Dense|BatchNormalization|Add|Concatenate)$")
 
 
 # ---- reading ----
@@ -135,7 +135,7 @@ class Reader:
             self.refs(config.get(key) or [], ends[key], None)
         inputs = [r[0] for r in ends["input_layers"]] or \
             [n for n, at, _ in items if at["class_name"] == "InputLayer"]
-        if self.keras >= 3:  # only its outputs count the calls of an inner model from 1
+        if self.keras >= 3:  # calls of an inner model are counted from 1 in outputs only
             ends["output_layers"] = [
                 (n, c - 1 if c > 0 and by_name[n][0]["class_name"] in MODELS[1:] else c,
                  t) for n, c, t in ends["output_layers"]]
@@ -260,7 +260,7 @@ class Net(nn.Module):
             if layer.module is None:
                 before = self.nodes[node.inputs[0]].layer
                 inplace = count[node.inputs[0]] == 1 and per_layer[layer.name] == 1 \
-                    and bool(SAFE.match(before.kind)) \
+                    and bool(INPLACE_SAFE.match(before.kind)) \
                     and before.cfg.get("activation") in (None, "linear")
                 self.add(layer, make(layer.kind, layer.cfg, xs, keras, layer.frozen,
                                      inplace))

@@ -25,7 +25,7 @@ def about():
 
 
 def formatted(x, form):
-    """x in this memory format, if PyTorch has it for this number of axes."""
+    """x in this memory format, if PyTorch supports it for this number of axes."""
     if form == "contiguous" or x.ndim < 4:
         return x.contiguous()
     return x.contiguous(memory_format=torch.channels_last if x.ndim == 4
@@ -33,7 +33,7 @@ def formatted(x, form):
 
 
 def within(seconds, call):
-    """Call it with a time limit; returns None, or why it failed."""
+    """Run call() with a time limit; returns None, or why it failed."""
     def too_slow(*_):
         raise TimeoutError(f"not compiled within {seconds} seconds")
     signal.signal(signal.SIGALRM, too_slow)

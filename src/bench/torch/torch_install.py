@@ -1,6 +1,6 @@
 # torch_install.py - install PyPI's PyTorch into a new virtual environment:
 # `dnn-bench torch --install` runs it.  If it is interrupted, the same command continues:
-# complete wheels are not downloaded again.
+# wheels that are complete are not downloaded again.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -12,7 +12,7 @@ import sys
 import zipfile
 
 WANTED = ["torch", "numpy", "pillow", "setuptools"]
-NEEDED = 9e9  # bytes: the wheels and their content
+NEEDED = 9e9  # bytes of the wheels and their content
 
 
 def fail(text):
@@ -21,13 +21,13 @@ def fail(text):
 
 
 def make_environment(target):
-    there = target
-    while not there.exists():
-        there = there.parent
+    existing = target
+    while not existing.exists():
+        existing = existing.parent
     print(f"PyTorch from PyPI: about 3 GB to download, 5.5 GB in {target}", flush=True)
-    free = shutil.disk_usage(there).free
+    free = shutil.disk_usage(existing).free
     if free < NEEDED:
-        fail(f"{there}: {free / 1e9:.1f} GB are free; {NEEDED / 1e9:.0f} GB are needed during "
+        fail(f"{existing}: {free / 1e9:.1f} GB are free; {NEEDED / 1e9:.0f} GB are needed during "
              "the installation; set XDG_DATA_HOME to another file system")
     if (target / "bin/pip").exists():
         return
@@ -79,7 +79,7 @@ def download(target):
 
 def main():
     target = pathlib.Path(sys.argv[1])
-    if pathlib.Path(sys.prefix) != target:  # not run by the Python of the environment yet
+    if pathlib.Path(sys.prefix) != target:  # not yet run by the Python of the environment
         make_environment(target)
         python = str(target / "bin/python")
         os.execv(python, [python, *sys.argv])

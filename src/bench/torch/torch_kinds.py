@@ -135,7 +135,7 @@ def merge(kind, cfg):
 
 
 class Penalty(nn.Module):
-    """Activity regularizer: the identity; the gradient includes the penalty's."""
+    """Activity regularizer: the identity; stores its penalty in loss."""
 
     def __init__(self, l1, l2, inner=None):
         super().__init__()
@@ -150,7 +150,7 @@ class Penalty(nn.Module):
 
 
 def make(kind, cfg, xs, keras, frozen, inplace):
-    """The module of one layer for inputs of these shapes."""
+    """Make the module of a layer, for inputs with the shapes of xs."""
     x = xs[0]
     conv = re.fullmatch(r"(Conv|DepthwiseConv|SeparableConv)(?:olution)?\dD", kind)
     if conv:
@@ -165,7 +165,7 @@ def make(kind, cfg, xs, keras, frozen, inplace):
                     r"StochasticDepth", kind):
         if kind == "Dropout":
             return nn.Dropout(cfg["rate"])
-        return Call(lambda x: x)  # only compared in cases where it is the identity
+        return Call(lambda x: x)  # used only where it is the identity
     if re.fullmatch(r"(Layer|Group|Instance)Normalization", kind):
         return Norm(kind[:-13], cfg, x)
     if kind in ("Add", "Subtract", "Multiply", "Average", "Maximum", "Minimum",

@@ -28,7 +28,7 @@ def to_first(x):
 
 
 def axis_of(axis, ndim):
-    """The number of a Keras axis in PyTorch's order."""
+    """The index of a Keras axis in PyTorch's order."""
     axis %= ndim
     if axis == 0 or ndim == 2:
         return axis
@@ -41,7 +41,7 @@ def numbers(value, nd):
 
 
 class Array:
-    """A weight: its tensor, with shape `view` and permuted by `perm`, is Keras's."""
+    """A weight.  The tensor reshaped to `view`, then permuted by `perm`, is Keras's."""
 
     def __init__(self, name, owner, attr, perm=None, view=None, trainable=True,
                  fan=None):
@@ -102,7 +102,7 @@ def softmax(cfg, log):
 
 
 def activation(spec, keras, inplace=False, cfg=None):
-    """None (linear) or a module, from a name or the config of a Keras layer."""
+    """The module of a name or of the config of a Keras layer; None: linear."""
     if isinstance(spec, dict):
         inner = spec.get("config")
         if isinstance(inner, dict):
@@ -120,7 +120,7 @@ def activation(spec, keras, inplace=False, cfg=None):
         "swish": nn.SiLU, "silu": nn.SiLU, "elu": nn.ELU, "selu": nn.SELU,
         "gelu": nn.GELU, "softplus": lambda: nn.Softplus(threshold=1000),
         "softsign": nn.Softsign, "mish": nn.Mish,
-        # PyTorch's own rounds 1/6 to float.
+        # nn.Hardsigmoid rounds 1/6 to float.
         "hard_sigmoid": (lambda: Call(lambda x: F.relu6(x + 3) / 6)) if keras >= 3 else
         lambda: Call(lambda x: (0.2 * x + 0.5).clamp(0, 1)),
         "hard_swish": nn.Hardswish, "hard_silu": nn.Hardswish,

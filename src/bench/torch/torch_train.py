@@ -132,7 +132,7 @@ class Reader:
 # ---- the network ----
 
 def read_network():
-    """The loss uses the logits, the input of the softmax at the end."""
+    """Read the network without the softmax at its end: the loss uses logits."""
     with open(ARGS.layers) as f:
         net = json.load(f)
     last = net["config"]["layers"][-1]["config"]
@@ -150,8 +150,8 @@ class Trainer:
             p.data = formatted(p.data, form)
         learned = [p for p in self.net.parameters() if p.requires_grad]
         self.optimizer = torch.optim.Adam(learned, lr=1e-3, fused=True)
-        # In eager mode with several ranks: compiled, DDP cannot overlap communication
-        # with the backward pass of a single graph.
+        # With several ranks only eager mode is used: in compiled mode DDP cannot overlap
+        # communication with the backward pass, which is a single graph.
         self.run = torch.compile(self.net, dynamic=False) if mode == "compile" else self.net
         self.eval = self.run
         if ARGS.ranks > 1:
