@@ -83,7 +83,7 @@ static struct dnn_option options[96] = {
        .offset = AT(preview),
        .arg = "N",
        .def = "0",
-       .max = 10000,
+       .max = 400,
        .help = "draw N samples of DATASET to OUT.png: --preview N OUT.png DATASET"},
     TEXT("preview-split", preview_split, "NAME", "split to draw; default: the first"),
     TEXT("export", export, "DIR",
@@ -172,20 +172,6 @@ static int inspect(const struct options *o, int nargs, char **args, struct dnn_e
 
 /* ---- preparing ---- */
 
-/* The command line; arguments with special characters are quoted. */
-static char *command_text(void)
-{
-    struct dnn_buf buf = {0};
-
-    for (int i = 0; i < ncommand; i++) {
-        bool plain =
-            command[i][0] != '\0' && strpbrk(command[i], " \t\n'\"\\$") == NULL;
-
-        dnn_buf_add(&buf, plain ? "%s%s" : "%s'%s'", i > 0 ? " " : "", command[i]);
-    }
-    return buf.text;
-}
-
 static int read_config(const struct options *o, int nargs, char **args,
                        struct dnn_prepare **out, struct dnn_err *err)
 {
@@ -227,7 +213,7 @@ static int run(const void *opt, int nargs, char **args, struct dnn_err *err)
     int rc = read_config(o, nargs, args, &prepare, err);
     if (rc == 0) rc = dnn_comm_open(NULL, &comm, err);
     if (rc == 0) {
-        char *text = command_text();
+        char *text = dnn_text_command(ncommand, command);
         struct dnn_prepare_opts opts = {o->replace, o->restart, text};
 
         rc = dnn_prepare_run(prepare, comm, &opts, err);

@@ -355,29 +355,9 @@ static const struct dnn_tool tool = {
     .see_also = "dnn-prepare(1), dnn-bench(1), dnn-cluster(1), mpirun(1), srun(1)",
 };
 
-/* The command line, with quotes where a shell needs them. */
-static char *join(int argc, char **argv)
-{
-    struct dnn_buf out = {0};
-
-    for (int i = 0; i < argc; i++) {
-        bool plain =
-            argv[i][0] != '\0' &&
-            strspn(argv[i], "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                            "0123456789_-+=.,:/@%") == strlen(argv[i]);
-
-        dnn_buf_add(&out, i == 0 ? "" : " ");
-        if (!plain) dnn_buf_add(&out, "'");
-        for (const char *c = argv[i]; *c != '\0'; c++)
-            dnn_buf_add(&out, *c == '\'' ? "'\\''" : "%c", *c);
-        if (!plain) dnn_buf_add(&out, "'");
-    }
-    return out.text;
-}
-
 int main(int argc, char **argv)
 {
-    command = join(argc, argv);
+    command = dnn_text_command(argc, argv);
     int status = dnn_opt_main(&tool, argc, argv);
     dnn_free(command);
     return status;

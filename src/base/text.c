@@ -180,3 +180,22 @@ const char *dnn_text_seconds(char *out, size_t size, double seconds)
     }
     return out;
 }
+
+char *dnn_text_command(int argc, char **argv)
+{
+    struct dnn_buf out = {0};
+
+    for (int i = 0; i < argc; i++) {
+        bool plain =
+            argv[i][0] != '\0' &&
+            strspn(argv[i], "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                            "0123456789_-+=.,:/@%") == strlen(argv[i]);
+
+        dnn_buf_add(&out, i == 0 ? "" : " ");
+        if (!plain) dnn_buf_add(&out, "'");
+        for (const char *c = argv[i]; *c != '\0'; c++)
+            dnn_buf_add(&out, *c == '\'' ? "'\\''" : "%c", *c);
+        if (!plain) dnn_buf_add(&out, "'");
+    }
+    return out.text;
+}

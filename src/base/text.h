@@ -39,4 +39,7 @@ bool dnn_text_size(const char *text, unsigned long long *out);
 const char *dnn_text_bytes(char *out, size_t size, double bytes);
 const char *dnn_text_seconds(char *out, size_t size, double seconds);
 
+/* A command line, with quotes where a shell needs them; dnn_free() it. */
+char *dnn_text_command(int argc, char **argv);
+
 #endif

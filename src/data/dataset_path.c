@@ -61,7 +61,10 @@ static bool parse(const char *entry, const char *base, const char *suffix, char 
     const char *from = entry + n + 2, *dash = entry + len - s;
     while (dash > from && *dash != '-')
         dash--;
-    if (dash == from || (size_t)(dash - from) >= size) return false;
+    /* Host names here have no dot: ".x.y.HOST-1.part" belongs to "x.y", not to "x". */
+    if (dash == from || (size_t)(dash - from) >= size ||
+        memchr(from, '.', (size_t)(dash - from)) != NULL)
+        return false;
     memcpy(host, from, (size_t)(dash - from));
     host[dash - from] = '\0';
     *pid = strtol(dash + 1, &end, 10);

@@ -177,8 +177,12 @@ static hid_t data_of(struct file *f, int array, bool *keep)
 
     *keep = !chosen->members;
     if (*keep && f->data[c] >= 0) return f->data[c];
-    hid_t data = open_data(f->id, name, &f->entry.bytes);
-    if (*keep) f->data[c] = data;
+    size_t bytes = 0;
+    hid_t data = open_data(f->id, name, &bytes);
+    if (*keep) {
+        f->data[c] = data;
+        f->entry.bytes += bytes;
+    }
     return data;
 }
 

@@ -220,7 +220,7 @@ static int64_t class_of(const struct dnn_source *source, int64_t i)
 
     for (int c = 0; c < source->ncols; c++)
         if (source->col[c].kind == DNN_KIND_LABEL &&
-            (read_example(r, i, &example, NULL) < 0 ||
+            ((example == NULL && read_example(r, i, &example, NULL) < 0) ||
              read_column(r, example, i, c, &label, NULL) < 0 ||
              dnn_convert(label.data, label.type, &class, DNN_I64, 1, true, NULL) < 0))
             class = -1;

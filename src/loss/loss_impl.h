@@ -25,6 +25,7 @@ struct loss_kind;
 struct loss_term {
     const struct loss_kind *kind;
     double factor;
+    const char *function;   /* as written; kind is what it means */
     const char *output;     /* NULL: not given */
     int source;             /* enum loss_source */
     struct dnn_list weight; /* of classes; none: 1 each */
@@ -76,7 +77,8 @@ extern const struct dnn_choice dnn_loss_sources[];
     {key, DNN_F_BOOL, LOSS_AT(field), def, 0, 0, NULL, help, NULL}
 #define LOSS_MARGIN(def) LOSS_REAL("margin", delta, def, 0, 0, "the margin")
 #define LOSS_COMMON                                                                    \
-    {"function", DNN_F_IGNORED, 0, "null", 0, 0, NULL, "which loss", NULL},            \
+    {"function", DNN_F_TEXT, LOSS_AT(function),  "null", 0,                            \
+     0,          NULL,       "name of the loss", NULL},                                \
         LOSS_REAL("factor", factor, "1", 0, INFINITY,                                  \
                   "weight of this loss in the sum"),                                   \
     {                                                                                  \

@@ -115,7 +115,7 @@ extern const struct loss_kind dnn_loss_categorical_hinge, dnn_loss_multi_margin,
 const struct loss_kind dnn_loss_categorical_hinge = {
     "categorical_hinge",
     {NULL},
-    "max(0, 1 + largest output of another class - output of the right class)",
+    "max(0, 1 + largest output of another class - output of the target class)",
     class_fields,
     true,
     class_metrics,
@@ -123,7 +123,7 @@ const struct loss_kind dnn_loss_categorical_hinge = {
 const struct loss_kind dnn_loss_multi_margin = {
     "multi_margin",
     {"multi_margin_loss"},
-    "sum over the other classes of max(0, margin - y of the right class + y)^p, over "
+    "sum over the other classes of max(0, margin - y of the target class + y)^p, over "
     "the number of classes",
     multi_fields,
     true,
@@ -132,8 +132,9 @@ const struct loss_kind dnn_loss_multi_margin = {
 const struct loss_kind dnn_loss_multilabel_margin = {
     "multilabel_margin",
     {"multilabel_margin_loss"},
-    "sum of max(0, 1 - y of a class that is there + y of one that is not), over the "
-    "number of classes; targets above 0 are there",
+    "sum over pairs of a present class a and an absent class b of max(0, 1 - y_a + "
+    "y_b), "
+    "over the number of classes; a class with a target above 0 is present",
     class_fields,
     false,
     no_metrics,

@@ -130,7 +130,7 @@ static int focal(struct loss_ctx *ctx, struct dnn_err *err)
 
 #define SMOOTHING                                                                      \
     LOSS_REAL("label_smoothing", smoothing, "0", 0, 1,                                 \
-              "share of each target that is spread over all classes")
+              "fraction of each target that is spread evenly over all classes")
 
 static const struct dnn_field class_fields[] = {LOSS_COMMON, LOSS_SOURCE, LOSS_WEIGHT,
                                                 LOSS_IGNORE, SMOOTHING,   LOSS_END};

@@ -1,5 +1,5 @@
 /* categorical.c - metrics of class probabilities: categorical hinge, squared and
- * absolute error of the right class, KL divergence.
+ * absolute error of the target class, KL divergence.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -133,7 +133,7 @@ static const struct dnn_tally tally = {nsums, add, same};
 
 const struct dnn_metric_kind dnn_metric_categorical_hinge = {
     "categorical_hinge",
-    "mean of max(0, 1 + largest output of another class - output of the right class)",
+    "mean of max(0, 1 + largest output of another class - output of the target class)",
     fields,
     &tally,
     0,
@@ -141,7 +141,7 @@ const struct dnn_metric_kind dnn_metric_categorical_hinge = {
     hinge_values};
 const struct dnn_metric_kind dnn_metric_categorical_mse = {
     "categorical_mse",
-    "mean of (1 - probability of the right class)^2",
+    "mean of (1 - probability of the target class)^2",
     fields,
     &tally,
     0,
@@ -149,7 +149,7 @@ const struct dnn_metric_kind dnn_metric_categorical_mse = {
     mse_values};
 const struct dnn_metric_kind dnn_metric_categorical_mae = {
     "categorical_mae",
-    "mean of |1 - probability of the right class|",
+    "mean of |1 - probability of the target class|",
     fields,
     &tally,
     0,

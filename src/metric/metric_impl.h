@@ -72,7 +72,8 @@ extern const struct dnn_metric_kind dnn_metric_accuracy, dnn_metric_top_k,
 extern const struct dnn_choice dnn_metric_scores[];
 #define DNN_METRIC_AT(f) offsetof(struct dnn_metric_opts, f)
 #define DNN_METRIC_NAMED                                                               \
-    {"type", DNN_F_TEXT, DNN_METRIC_AT(type), NULL, 0, 0, NULL, "which metric", NULL}, \
+    {"type", DNN_F_TEXT, DNN_METRIC_AT(type),  NULL, 0,                                \
+     0,      NULL,       "name of the metric", NULL},                                  \
     {                                                                                  \
         "name", DNN_F_TEXT, DNN_METRIC_AT(name), "null", 0, 0, NULL,                   \
             "name of its values; null: its type", NULL                                 \

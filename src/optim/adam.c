@@ -16,7 +16,7 @@ static const struct dnn_field adam_fields[] = {
     TYPE, RATE("0.01"), BETAS, DECAY(ADDED), AMSGRAD, SCHEDULER, END};
 static const struct dnn_field adamw_fields[] = {
     TYPE, RATE("0.01"), BETAS,
-    DECAY("decoupled: learning rate times this is the part a weight loses in a step"),
+    DECAY("decoupled: each step multiplies the weights by 1 - learning rate * this"),
     AMSGRAD, SCHEDULER, END};
 static const struct dnn_field lamb_fields[] = {
     TYPE, RATE("0.01"), BETAS, DECAY("times the weight, is added to the step"),

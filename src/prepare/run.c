@@ -51,11 +51,11 @@ static int remove_partial(const char *to, struct dnn_err *err)
     int rc = 0;
 
     for (struct dirent *e; rc == 0 && d != NULL && (e = readdir(d)) != NULL;) {
-        size_t len = strlen(e->d_name);
-
-        if (strncmp(e->d_name, start, strlen(start)) != 0 || len < 5 ||
-            strcmp(e->d_name + len - 5, ".part") != 0)
-            continue;
+        if (strncmp(e->d_name, start, strlen(start)) != 0) continue;
+        /* ".NAME.WRITER.part", where WRITER has no dot: ".x.y.WRITER.part" belongs to
+         * the dataset x.y, not to x. */
+        const char *writer = e->d_name + strlen(start);
+        if (strcmp(writer + strcspn(writer, "."), ".part") != 0) continue;
         char *path = dnn_format("%s/%s", dir, e->d_name);
         rc = dnn_file_remove_tree(path, err);
         dnn_free(path);

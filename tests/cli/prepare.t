@@ -96,7 +96,9 @@ result "the same command again does nothing" "$(guarded dnn-prepare prepare.json
 sed 's/"seed": 7/"seed": 8/' prepare.json > other.json
 gives 5 'dnn-prepare: out.bp: exists already and was made by another configuration or from other files; use --replace to replace it' \
     dnn-prepare -q other.json
+: > .out.bp.second.bp.host-1.part
 result "--replace replaces it" "$(quiet dnn-prepare -q --replace other.json)"
+result "but not what belongs to another dataset" "$(rm .out.bp.second.bp.host-1.part 2>&1)"
 result "and its hash is another" "$([ "$(hash_of out.bp)" != "$want" ] || echo same)"
 for ranks in 2 3; do
     rm -rf out.bp

@@ -87,6 +87,16 @@ static void numbers(void)
     is_text(dnn_text_seconds(out, sizeof out, 7325), "2 h 02 m", "hours");
 }
 
+static void commands(void)
+{
+    char *argv[] = {"dnn-train", "--set", "dir=it's", "", "a b", "x=1,%.json", NULL};
+    char *text = dnn_text_command(6, argv);
+
+    is_text(text, "dnn-train --set 'dir=it'\\''s' '' 'a b' x=1,%.json",
+            "a command line, quoted for a shell");
+    dnn_free(text);
+}
+
 static void choices(void)
 {
     static const struct dnn_choice kinds[] = {
@@ -148,6 +158,7 @@ int main(void)
     buffers();
     nearest();
     numbers();
+    commands();
     choices();
     memory();
     return done();

@@ -333,6 +333,13 @@ static void leftovers(void)
     rmdir(part);
     dnn_free(part);
 
+    part = dnn_format("%s/.a.bp.second.bp.%s-99999999.part", dir, host);
+    mkdir(part, 0777);
+    is_int(made_write(NULL, path, NULL, NULL, &err), 0, "a.bp.second.bp is left, too");
+    is_int(rmdir(part), 0, "its files are not those of a.bp");
+    dnn_free(part);
+    dnn_file_remove_tree(path, NULL);
+
     part = dnn_format("%s/.a.bp.elsewhere-5.part", dir);
     mkdir(part, 0777);
     is_int(made_write(NULL, path, NULL, NULL, &err), DNN_EIO,

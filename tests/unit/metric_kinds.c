@@ -418,7 +418,7 @@ static void test_batches(void)
     cannot("\"accuracy\"", &b, "metric accuracy: the data has no targets");
     b.positions = INT64_MAX;
     cannot("\"accuracy\"", &b,
-           "metric accuracy: a batch of 2 samples of 9223372036854775807 x 3 numbers "
+           "metric accuracy: a batch of 2 samples of 9223372036854775807 x 3 values "
            "is too large");
 }
 

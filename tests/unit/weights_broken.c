@@ -143,10 +143,10 @@ static void harmful_arrays(void)
     array(g, "0", H5T_C_S1, 2, small, H5P_DEFAULT);
     H5Gclose(g);
     H5Fclose(file);
-    is_refused(DNN_EDATA,
-               ": the array layers/dense/vars/0 does not hold numbers of a type known "
-               "here",
-               "an array of letters");
+    is_refused(
+        DNN_EDATA,
+        ": the array layers/dense/vars/0 has an element type that is not supported",
+        "an array of letters");
 
     file = made();
     g = group(file, "layers/dense/vars");

@@ -223,8 +223,8 @@ static void inner(void)
               "  layer 'stage/block_two_prelu': alpha 1x1x4\n"
               "  layer 'dense': kernel 4x2, bias 2\n"
               "refused:\n"
-              "  k2_deep_nested.h5: layer 'stage/down': several layers here could be "
-              "meant, as 'stage/y/down'\n",
+              "  k2_deep_nested.h5: layer 'stage/down': matches several layers of the "
+              "network, such as 'stage/y/down'\n",
               "a nested name that matches two layers is refused");
     dnn_prog_free(prog);
 }
