@@ -125,7 +125,7 @@ static const struct dnn_option options[] = {
      .arg = "HOW",
      .def = "autotune",
      .choices = selections,
-     .help = "kernel selection: measure first, or by fixed rules"},
+     .help = "kernel selection: autotune measures them first, heuristic does not"},
     {.name = NULL},
 };
 
@@ -214,6 +214,11 @@ static int explain(const struct options *o, const struct dnn_config *config,
     printf("\n");
     dnn_graph_print(config->net.graph, stdout);
     printf("\n");
+    if (opts.training && config->schedule != NULL) {
+        printf("learning rate schedule\n");
+        dnn_schedule_print(config->schedule, stdout);
+        printf("\n");
+    }
     int rc = dnn_model_backend(backend, &opts.backend, err);
     if (rc == 0) rc = dnn_model_make(config->net.graph, &opts, &model, err);
     if (rc == 0) rc = dnn_model_start(model, err);

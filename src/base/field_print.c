@@ -136,16 +136,10 @@ static void print_text(FILE *where, const char *text)
         fputs("null", where);
         return;
     }
-    fputc('"', where);
-    for (; *text != '\0'; text++) {
-        if (*text == '"' || *text == '\\')
-            fprintf(where, "\\%c", *text);
-        else if ((unsigned char)*text < ' ')
-            fprintf(where, "\\u%04x", (unsigned)*text);
-        else
-            fputc(*text, where);
-    }
-    fputc('"', where);
+    struct dnn_buf quoted = {0};
+    dnn_json_quoted(&quoted, text);
+    fputs(quoted.text, where);
+    dnn_buf_free(&quoted);
 }
 
 static void print_object(const struct dnn_field *fields, const char *in, int indent,

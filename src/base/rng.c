@@ -76,14 +76,6 @@ double dnn_rng_uniform(const struct dnn_rng *rng, struct dnn_rng_at at)
     return (double)bits53(w[0], w[1]) * 0x1p-53;
 }
 
-double dnn_rng_uniform_above(const struct dnn_rng *rng, struct dnn_rng_at at)
-{
-    uint32_t w[4];
-
-    dnn_rng_words(rng, at, w);
-    return (double)(bits53(w[0], w[1]) + 1) * 0x1p-53;
-}
-
 /* The natural logarithm of x > 0, normal: x = m 2^e with m near 1, and
  * log m = 2 artanh((m - 1) / (m + 1)) by its series, in which the twelfth term
  * is below half a unit in the last place. */

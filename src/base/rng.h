@@ -41,8 +41,6 @@ void dnn_rng_words(const struct dnn_rng *rng, struct dnn_rng_at at, uint32_t out
 
 /* Uniform in [0, 1), a multiple of 2^-53. */
 double dnn_rng_uniform(const struct dnn_rng *rng, struct dnn_rng_at at);
-/* Uniform in (0, 1]: its logarithm is finite. */
-double dnn_rng_uniform_above(const struct dnn_rng *rng, struct dnn_rng_at at);
 
 /* Normal with mean 0 and variance 1, by the Box-Muller method; at most 8.6 in absolute
  * value.  Logarithm, sine and cosine are computed here, not by the C library (whose

@@ -75,15 +75,6 @@ int dnn_tensor_bytes(const struct dnn_tensor *tensor, size_t *out, struct dnn_er
     return 0;
 }
 
-void dnn_tensor_print(const struct dnn_tensor *tensor, FILE *where)
-{
-    char text[DNN_SHAPE_TEXT];
-
-    if (tensor->name != NULL) fprintf(where, "%s ", tensor->name);
-    fprintf(where, "%s %s", dnn_dtype_name(tensor->dtype),
-            dnn_shape_text(text, sizeof text, &tensor->shape));
-}
-
 static float from_bits(uint32_t bits)
 {
     float value;

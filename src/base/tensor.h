@@ -47,9 +47,6 @@ struct dnn_tensor {
 /* Bytes of the complete array.  Fails on an unknown extent and on overflow. */
 int dnn_tensor_bytes(const struct dnn_tensor *tensor, size_t *out, struct dnn_err *err);
 
-/* "image f32 ?x64x64x3", without a newline. */
-void dnn_tensor_print(const struct dnn_tensor *tensor, FILE *where);
-
 /* Exact widening, and rounding to nearest (ties to even), as in IEEE 754 and on all
  * CPUs and GPUs: too large values become infinite, tiny values become subnormal, a NaN
  * remains one (quiet, with the upper bits of its payload). */

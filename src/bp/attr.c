@@ -31,22 +31,6 @@ int dnn_bp_attr_text(struct dnn_bp *bp, const char *name, const char *text,
     return end_define(bp, &capture, name, attr, err);
 }
 
-static void quote(struct dnn_buf *out, const char *text)
-{
-    dnn_buf_add(out, "\"");
-    for (; *text != '\0'; text++) {
-        unsigned char c = (unsigned char)*text;
-
-        if (c == '"' || c == '\\')
-            dnn_buf_add(out, "\\%c", c);
-        else if (c < 0x20 || c == 0x7f)
-            dnn_buf_add(out, "\\u%04x", c);
-        else
-            dnn_buf_bytes(out, text, 1);
-    }
-    dnn_buf_add(out, "\"");
-}
-
 int dnn_bp_attr_texts(struct dnn_bp *bp, const char *name, const char *const *text,
                       int64_t n, struct dnn_err *err)
 {
@@ -55,7 +39,7 @@ int dnn_bp_attr_texts(struct dnn_bp *bp, const char *name, const char *const *te
     dnn_buf_add(&list, "[");
     for (int64_t i = 0; i < n; i++) {
         if (i > 0) dnn_buf_add(&list, ", ");
-        quote(&list, text[i]);
+        dnn_json_quoted(&list, text[i]);
     }
     dnn_buf_add(&list, "]");
     int rc = dnn_bp_attr_text(bp, name, list.text, err);

@@ -97,9 +97,6 @@ bool dnn_bp_dtype(adios2_type type, enum dnn_dtype *out);
 /* Start ADIOS2 for the ranks of bp->comm and declare an IO of engine BP5. */
 int dnn_bp_start(struct dnn_bp *bp, struct dnn_err *err);
 struct dnn_bp *dnn_bp_make(struct dnn_comm *comm, const char *path);
-void dnn_bp_free(struct dnn_bp *bp);
-/* Local.  Flush the data files of a directory to disk; all: all its files. */
-int dnn_bp_sync(const char *path, bool all, struct dnn_err *err);
 
 /* ---- read.c, probe.c ---- */
 

@@ -72,7 +72,7 @@ int dnn_bp_start(struct dnn_bp *bp, struct dnn_err *err)
     return dnn_bp_capture_end(&capture, good, bp->path, "starting ADIOS2", err);
 }
 
-void dnn_bp_free(struct dnn_bp *bp)
+static void free_bp(struct dnn_bp *bp)
 {
     for (int i = 0; i < bp->nvars; i++) {
         dnn_free((char *)bp->var[i].pub.name);
@@ -99,5 +99,5 @@ void dnn_bp_close(struct dnn_bp *bp)
     if (bp->adios != NULL && !bp->failed && !(bp->writing && bp->size > 1))
         adios2_finalize(bp->adios);
     dnn_bp_capture_end(&capture, true, bp->path, "closing", NULL);
-    dnn_bp_free(bp);
+    free_bp(bp);
 }

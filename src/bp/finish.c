@@ -24,7 +24,7 @@ static int sync_one(const char *path, const char *name, struct dnn_err *err)
     return rc;
 }
 
-int dnn_bp_sync(const char *path, bool all, struct dnn_err *err)
+static int sync_files(const char *path, bool all, struct dnn_err *err)
 {
     DIR *dir = opendir(path);
     int rc = 0;
@@ -63,7 +63,7 @@ static int make_durable(struct dnn_bp *bp, struct dnn_err *err)
         unlink(profile);
         dnn_free(profile);
     }
-    return syncs ? dnn_bp_sync(bp->path, bp->rank == 0, err) : 0;
+    return syncs ? sync_files(bp->path, bp->rank == 0, err) : 0;
 }
 
 int dnn_bp_finish(struct dnn_bp *bp, struct dnn_err *err)

@@ -63,10 +63,8 @@ struct dnn_ckpts {
 
 /* ---- list.c; all Local, on rank 0 ---- */
 
-/* The name "ckpt-000001234.bp" of a step (dnn_free()); the step of a name, -1: another
- * name. */
+/* The name "ckpt-000001234.bp" of a step; dnn_free(). */
 char *dnn_ckpt_name(int64_t step);
-int64_t dnn_ckpt_name_step(const char *name);
 /* DIR/name; dnn_free(). */
 char *dnn_ckpt_path(const char *dir, const char *name);
 /* The steps of the checkpoints in a directory, sorted (dnn_free()), and the best one or
@@ -104,8 +102,6 @@ int dnn_ckpt_bytes(const struct dnn_ckpt_array *array, size_t *out,
 /* Check that these arrays can be saved: unique printable names, valid sizes. */
 int dnn_ckpt_check(const char *dir, int n, const struct dnn_ckpt_array *array,
                    struct dnn_err *err);
-/* The arrays sorted by name; dnn_free(). */
-const struct dnn_ckpt_array **dnn_ckpt_sort(int n, const struct dnn_ckpt_array *array);
 /* Check that the arrays of a file (has) are the expected ones (want). */
 int dnn_ckpt_compare(const char *path, int nhas, const struct dnn_ckpt_array *has,
                      int n, const struct dnn_ckpt_array *want, struct dnn_err *err);

@@ -28,7 +28,7 @@ char *dnn_ckpt_name(int64_t step)
     return dnn_format("ckpt-%09" PRId64 ".bp", step);
 }
 
-int64_t dnn_ckpt_name_step(const char *name)
+static int64_t name_step(const char *name)
 {
     char digits[24];
     long long step;
@@ -83,7 +83,7 @@ static int64_t link_step(const char *dir, const char *name)
     dnn_free(path);
     if (n < 0) return -1;
     to[n] = '\0';
-    return dnn_ckpt_name_step(to);
+    return name_step(to);
 }
 
 int dnn_ckpt_list(const char *dir, int64_t **out, size_t *n, size_t *cap, int64_t *best,
@@ -95,7 +95,7 @@ int dnn_ckpt_list(const char *dir, int64_t **out, size_t *n, size_t *cap, int64_
     if (d == NULL) return dnn_fail(err, DNN_EIO, "%s: %s", dir, strerror(errno));
     errno = 0;
     for (struct dirent *e; (e = readdir(d)) != NULL; errno = 0) {
-        int64_t step = dnn_ckpt_name_step(e->d_name);
+        int64_t step = name_step(e->d_name);
 
         if (step < 0) continue;
         *out = dnn_grow(*out, cap, *n + 1, sizeof **out);

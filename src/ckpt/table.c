@@ -156,7 +156,8 @@ static int by_name(const void *a, const void *b)
     return strcmp((*x)->name, (*y)->name);
 }
 
-const struct dnn_ckpt_array **dnn_ckpt_sort(int n, const struct dnn_ckpt_array *array)
+static const struct dnn_ckpt_array **sort_by_name(int n,
+                                                  const struct dnn_ckpt_array *array)
 {
     const struct dnn_ckpt_array **out = dnn_alloc(((size_t)n + 1) * sizeof *out);
 
@@ -190,7 +191,7 @@ int dnn_ckpt_check(const char *dir, int n, const struct dnn_ckpt_array *array,
 
     for (int i = 0; i < n; i++)
         DNN_TRY(check_one(dir, i, &array[i], err));
-    const struct dnn_ckpt_array **sorted = dnn_ckpt_sort(n, array);
+    const struct dnn_ckpt_array **sorted = sort_by_name(n, array);
     for (int i = 1; rc == 0 && i < n; i++)
         if (strcmp(sorted[i - 1]->name, sorted[i]->name) == 0)
             rc = dnn_fail(err, DNN_EDATA, "%s: two arrays to save have the name %s",
@@ -221,8 +222,8 @@ static void add_difference(struct dnn_buf *out, const struct dnn_ckpt_array *has
 int dnn_ckpt_compare(const char *path, int nhas, const struct dnn_ckpt_array *has,
                      int n, const struct dnn_ckpt_array *want, struct dnn_err *err)
 {
-    const struct dnn_ckpt_array **h = dnn_ckpt_sort(nhas, has);
-    const struct dnn_ckpt_array **w = dnn_ckpt_sort(n, want);
+    const struct dnn_ckpt_array **h = sort_by_name(nhas, has);
+    const struct dnn_ckpt_array **w = sort_by_name(n, want);
     struct dnn_buf list = {0};
     int bad = 0, rc = 0;
 

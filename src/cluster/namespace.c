@@ -148,10 +148,12 @@ int dnn_cluster_ns_join(const struct dnn_cluster_peer *peer, bool pid,
     snprintf(path, sizeof path, "/proc/%d/root", (int)peer->pid);
     int root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     /* The pid in the paths above is valid only if the supervisor is still alive. */
-    if (root < 0 || dnn_cluster_wait_end(peer, 0)) {
-        if (root >= 0) close(root);
+    if (root < 0)
         return dnn_fail(err, DNN_EIO, "the cluster ended or is not yours: %s: %s", path,
                         strerror(errno));
+    if (dnn_cluster_wait_end(peer, 0)) {
+        close(root);
+        return dnn_fail(err, DNN_EIO, "the cluster has ended");
     }
     /* setns() enters the root of the mount namespace, which is not the supervisor's
      * root if the cluster was started in a chroot. */

@@ -32,8 +32,11 @@ int dnn_cluster_net_port(int *port, int *fd, struct dnn_err *err)
     *fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (*fd < 0 || bind(*fd, (struct sockaddr *)&any, sizeof any) != 0 ||
         setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
-        getsockname(*fd, (struct sockaddr *)&any, &len) != 0)
-        return dnn_fail(err, DNN_EIO, "a free TCP port: %s", strerror(errno));
+        getsockname(*fd, (struct sockaddr *)&any, &len) != 0) {
+        dnn_fail(err, DNN_EIO, "a free TCP port: %s", strerror(errno));
+        if (*fd >= 0) close(*fd);
+        return DNN_EIO;
+    }
     *port = ntohs(any.sin_port);
     return 0;
 }

@@ -35,14 +35,6 @@ size_t dnn_comm_type_size(enum dnn_comm_type type)
     return type == DNN_COMM_F32 ? 4 : 8;
 }
 
-double dnn_comm_now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 void dnn_comm_hostname(char *out, size_t size)
 {
     if (gethostname(out, size) < 0) snprintf(out, size, "localhost");

@@ -20,7 +20,6 @@
 #ifndef DNN_COMM_COMM_H
 #define DNN_COMM_COMM_H
 
-#include "base/choice.h"
 #include "base/err.h"
 
 #include <stdbool.h>
@@ -32,9 +31,6 @@ enum dnn_comm_which {
     DNN_COMM_SELF, /* one rank, no library                        */
     DNN_COMM_MPI
 };
-
-/* auto, self, mpi: for option tables. */
-extern const struct dnn_choice dnn_comm_choices[];
 
 /* All zero: the defaults. */
 struct dnn_comm_cfg {

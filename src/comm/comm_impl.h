@@ -94,9 +94,6 @@ void dnn_comm_find_nodes(struct dnn_comm *comm);
 const char *dnn_comm_verb_name(enum dnn_comm_verb verb);
 size_t dnn_comm_type_size(enum dnn_comm_type type);
 
-/* Seconds of a monotonic clock. */
-double dnn_comm_now(void);
-
 /* Host name without domain, as Slurm uses it. */
 void dnn_comm_hostname(char *out, size_t size);
 

@@ -13,13 +13,6 @@
 static const struct dnn_comm_kind *const kinds[] = {&dnn_comm_self, &dnn_comm_mpi};
 enum { NKINDS = sizeof kinds / sizeof kinds[0] };
 
-const struct dnn_choice dnn_comm_choices[] = {
-    {"auto", DNN_COMM_AUTO},
-    {"self", DNN_COMM_SELF},
-    {"mpi",  DNN_COMM_MPI },
-    {NULL,   0            }
-};
-
 #define DEFAULT_DEADLINE 600.0
 #define MAX_DEADLINE 1e7
 

@@ -5,6 +5,7 @@
  */
 #include "config.h"
 
+#include "base/clock.h"
 #include "comm/mpi_impl.h"
 
 #if DNN_HAVE_PMIX
@@ -13,6 +14,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -38,7 +40,7 @@ static void drain_stderr(void)
     int bytes = 0;
 
     if (fstat(STDERR_FILENO, &st) < 0 || !S_ISFIFO(st.st_mode)) return;
-    for (double end = dnn_comm_now() + ABORT_TIMEOUT / 2; dnn_comm_now() < end;
+    for (double end = dnn_clock_now() + ABORT_TIMEOUT / 2; dnn_clock_now() < end;
          sleep_ms(5))
         if (ioctl(STDERR_FILENO, FIONREAD, &bytes) < 0 || bytes == 0) return;
 }

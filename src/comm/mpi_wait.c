@@ -9,6 +9,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
+#include "base/clock.h"
 #include "base/mem.h"
 #include "comm/mpi_impl.h"
 
@@ -216,7 +217,7 @@ int dnn_mpi_test(struct dnn_comm_req *req, bool *finished, struct dnn_err *err)
     if (flag) {
         record_common(m, req);
     } else {
-        double now = dnn_comm_now();
+        double now = dnn_clock_now();
 
         if (req->first == 0) start_deadline(req, now);
         check_deadline(req, now);
@@ -249,7 +250,7 @@ static int poll_until_finished(struct dnn_comm_req *req, struct dnn_err *err)
         }
         if (flag) return 0;
         atomic_fetch_add_explicit(&m->polls, 1, memory_order_relaxed);
-        double now = dnn_comm_now();
+        double now = dnn_clock_now();
         if (req->first == 0) start_deadline(req, now);
         check_deadline(req, now);
         if (now - req->first > SPIN) yield_or_sleep(now - req->first, yield_time);

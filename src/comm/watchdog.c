@@ -9,6 +9,7 @@
  */
 #include "comm/watchdog_impl.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "comm/comm_impl.h"
 
@@ -78,7 +79,7 @@ static int timeout_ms(const struct dnn_watchdog *w)
     bool ticks = w->calls.tick != NULL && w->npids > 0;
 
     if (!w->armed) return ticks ? TICK_MS : -1;
-    double left = (w->at - dnn_comm_now()) * 1000;
+    double left = (w->at - dnn_clock_now()) * 1000;
     if (left <= 0) return 0;
     if (ticks && left > TICK_MS) return TICK_MS;
     return left > 1e9 ? 1000000000 : (int)left + 1;
@@ -96,7 +97,7 @@ static bool apply_changes(struct dnn_watchdog *w, struct fds *fds, bool *expired
         w->napplied = w->nchanges;
         pthread_cond_broadcast(&w->applied);
     }
-    *expired = w->armed && dnn_comm_now() >= w->at;
+    *expired = w->armed && dnn_clock_now() >= w->at;
     if (*expired) {
         w->armed = false;
         snprintf(what, size, "%s", w->what);
@@ -199,7 +200,7 @@ void dnn_watchdog_arm(struct dnn_watchdog *w, const char *what, double seconds)
     pthread_mutex_lock(&w->lock);
     w->armed = true;
     w->seconds = seconds;
-    w->at = dnn_comm_now() + seconds;
+    w->at = dnn_clock_now() + seconds;
     snprintf(w->what, sizeof w->what, "%s", what);
     pthread_mutex_unlock(&w->lock);
     wake(w);

@@ -112,7 +112,7 @@ const char *dnn_zoo_name(int index)
 }
 
 /* Ignores case, and PyDTNN's suffix "_imagenet". */
-const struct zoo_kind *dnn_zoo_find(const char *name)
+static const struct zoo_kind *find_kind(const char *name)
 {
     static const char suffix[] = "_imagenet";
     const struct zoo_kind *kind;
@@ -175,7 +175,7 @@ static int check(const struct zoo_kind *kind, const struct dnn_zoo_opts *o,
 
 int dnn_zoo_text(const struct dnn_zoo_opts *opts, char **out, struct dnn_err *err)
 {
-    const struct zoo_kind *kind = dnn_zoo_find(opts->zoo);
+    const struct zoo_kind *kind = find_kind(opts->zoo);
 
     if (kind == NULL) return unknown(opts->zoo, err);
     DNN_TRY(check(kind, opts, err));
@@ -362,5 +362,5 @@ const struct zoo_kind *dnn_zoo_backbone(const struct zoo *z)
 {
     int which = z->opts->backbone;
 
-    return dnn_zoo_find(which == 0 ? "vgg16" : dnn_choice_name(backbones, which));
+    return find_kind(which == 0 ? "vgg16" : dnn_choice_name(backbones, which));
 }

@@ -50,9 +50,6 @@ static inline bool dnn_zoo_small(const struct zoo_kind *kind)
 extern const struct zoo_kind dnn_zoo_plain[], dnn_zoo_inceptions[], dnn_zoo_resnets[],
     dnn_zoo_densenets[], dnn_zoo_mobilenets[], dnn_zoo_unets[], dnn_zoo_segmenters[];
 
-/* Find a network by name; NULL: there is none. */
-const struct zoo_kind *dnn_zoo_find(const char *name);
-
 /* Record the last layer of a level; level 0 has half the input's extents. */
 void dnn_zoo_skip(struct zoo *z, int level, int x, int64_t channels);
 /* Remove all layers written after those of a level. */

@@ -16,7 +16,7 @@ const struct dnn_choice dnn_layout_choices[] = {
     {NULL,    0               },
 };
 
-const struct dnn_choice dnn_pairing_choices[] = {
+static const struct dnn_choice pairings[] = {
     {"auto",  DNN_PAIR_AUTO },
     {"name",  DNN_PAIR_NAME },
     {"order", DNN_PAIR_ORDER},
@@ -72,28 +72,28 @@ static const struct dnn_sub names = {.single = true};
 const struct dnn_field dnn_import_fields[] = {
     SIDE(input, NULL),
     SIDE(target, "null"),
-    {"pairing",    DNN_F_ENUM,  AT(pairing),    "auto",  0, 0,    dnn_pairing_choices,
+    {"pairing",    DNN_F_ENUM,  AT(pairing),    "auto",  0, 0,    pairings,
                       "how inputs and targets are paired; auto: by name between directories, else by "
-     "order",                                                                                                                     NULL  },
+     "order",                                                                                                          NULL  },
     {"whole",      DNN_F_BOOL,  AT(whole),      "false", 0, 0,    NULL,
-                      "an array file is one sample; default: its rows are samples",                                               NULL  },
+                      "an array file is one sample; default: its rows are samples",                                    NULL  },
     {"split",      DNN_F_TEXT,  AT(split),      "null",  0, 0,    NULL,
                       "split to read: train or test for formats that define them, or a directory name; "
-     "null: all",                                                                                                                 NULL  },
+     "null: all",                                                                                                      NULL  },
     {"group",      DNN_F_TEXT,  AT(group),      "null",  0, 0,    NULL,
                       "samples of one group stay in one split: \"directory\", the part of the file name "
-     "up to this text, or a table column; null: no groups",                                                                       NULL  },
+     "up to this text, or a table column; null: no groups",                                                            NULL  },
     {"separator",  DNN_F_TEXT,  AT(separator),  "null",  0, 0,    NULL,
-                      "tables: field separator; null: detected (comma, semicolon or tab)",                                        NULL  },
+                      "tables: field separator; null: detected (comma, semicolon or tab)",                             NULL  },
     {"inputs",     DNN_F_TEXTS, AT(inputs),     "[]",    0, 0,    NULL,
-                      "tables: input columns; empty: all that are not targets",                                                   &names},
-    {"targets",    DNN_F_TEXTS, AT(targets),    "[]",    0, 0,    NULL,                "tables: target columns",
-                      &names                                                                                                            },
+                      "tables: input columns; empty: all that are not targets",                                        &names},
+    {"targets",    DNN_F_TEXTS, AT(targets),    "[]",    0, 0,    NULL,     "tables: target columns",
+                      &names                                                                                                 },
     {"objects",    DNN_F_TEXTS, AT(objects),    "[]",    0, 0,    NULL,
-                      "tables: columns with paths of image or array files",                                                       &names},
+                      "tables: columns with paths of image or array files",                                            &names},
     {"object_dir", DNN_F_TEXT,  AT(object_dir), "null",  0, 0,    NULL,
-                      "directory those paths are relative to; null: the table's directory",                                       NULL  },
+                      "directory those paths are relative to; null: the table's directory",                            NULL  },
     {"limit",      DNN_F_INT,   AT(limit),      "0",     0, 1e18, NULL,
-                      "size limit of a decoded sample in bytes; 0: 16 GiB",                                                       NULL  },
-    {NULL,         0,           0,              NULL,    0, 0,    NULL,                NULL,                     NULL  },
+                      "size limit of a decoded sample in bytes; 0: 16 GiB",                                            NULL  },
+    {NULL,         0,           0,              NULL,    0, 0,    NULL,     NULL,                     NULL  },
 };

@@ -65,8 +65,7 @@ struct dnn_import {
 
 enum dnn_pairing { DNN_PAIR_AUTO, DNN_PAIR_NAME, DNN_PAIR_ORDER };
 
-extern const struct dnn_choice dnn_layout_choices[];  /* auto, last, first, none   */
-extern const struct dnn_choice dnn_pairing_choices[]; /* auto, name, order         */
+extern const struct dnn_choice dnn_layout_choices[]; /* auto, last, first, none   */
 
 /* The keys of struct dnn_import, for configuration files and documentation. */
 extern const struct dnn_field dnn_import_fields[];

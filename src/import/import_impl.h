@@ -77,8 +77,6 @@ struct dnn_import_list {
     size_t n, cap;
 };
 void dnn_import_list_free(struct dnn_import_list *list);
-void dnn_import_list_add(struct dnn_import_list *list, const char *path,
-                         const char *name);
 /* All files below a directory, sorted by the bytes of their relative paths.  Hidden
  * files are skipped; a directory with the suffix stop (".bp"; or NULL) counts as one
  * file. */
@@ -120,10 +118,6 @@ int dnn_import_columns_join(struct dnn_source *base, const char *base_path,
                             const struct dnn_source *from, const char *path,
                             struct dnn_err *err);
 bool dnn_import_is_series(const struct dnn_source *source);
-/* Open the path of a side (a file, a directory or a list) as one source. */
-int dnn_import_open_side(const struct dnn_import *how,
-                         const struct dnn_import_side *side, struct dnn_source **out,
-                         struct dnn_err *err);
 /* The last component of a path. */
 const char *dnn_import_base(const char *path);
 /* The name without its suffix, but with "[7]". */

@@ -265,9 +265,8 @@ static int open_file(const struct dnn_import *how, const struct dnn_import_side 
     return importer->open(side->path, how, side, out, err);
 }
 
-int dnn_import_open_side(const struct dnn_import *how,
-                         const struct dnn_import_side *side, struct dnn_source **out,
-                         struct dnn_err *err)
+static int open_side(const struct dnn_import *how, const struct dnn_import_side *side,
+                     struct dnn_source **out, struct dnn_err *err)
 {
     struct stat st;
 
@@ -352,9 +351,9 @@ int dnn_import_open(const struct dnn_import *how, struct dnn_source **out,
     if (how->input.path == NULL)
         rc = dnn_fail(err, DNN_ECONFIG, "the path of the inputs is missing");
     else
-        rc = dnn_import_open_side(how, &how->input, &o->from, err);
+        rc = open_side(how, &how->input, &o->from, err);
     if (rc == 0 && how->target.path != NULL) {
-        rc = dnn_import_open_side(how, &how->target, &target, err);
+        rc = open_side(how, &how->target, &target, err);
         if (rc == 0) {
             struct dnn_source *input = o->from;
 

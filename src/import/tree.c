@@ -24,8 +24,7 @@ void dnn_import_list_free(struct dnn_import_list *list)
     *list = (struct dnn_import_list){0};
 }
 
-void dnn_import_list_add(struct dnn_import_list *list, const char *path,
-                         const char *name)
+static void list_add(struct dnn_import_list *list, const char *path, const char *name)
 {
     if (list->arena == NULL) list->arena = dnn_arena_make();
     list->file = dnn_grow(list->file, &list->cap, list->n + 1, sizeof *list->file);
@@ -82,7 +81,7 @@ static int walk_entry(const struct walk *w, const char *path, int type, int dept
     }
     if (is_dir && (w->stop == NULL || !ends_with(path, w->stop)))
         return w->flat ? 0 : walk(w, path, depth + 1, err);
-    if (is_file || is_dir) dnn_import_list_add(w->list, path, path + w->top);
+    if (is_file || is_dir) list_add(w->list, path, path + w->top);
     return 0;
 }
 
@@ -161,7 +160,7 @@ int dnn_import_lines(const char *path, struct dnn_import_list *list,
         if (line[0] == '\0' || line[0] == '#') continue;
         char *full = line[0] == '/' ? dnn_strdup(line)
                                     : dnn_format("%.*s%s", (int)dir, path, line);
-        dnn_import_list_add(list, full, line);
+        list_add(list, full, line);
         dnn_free(full);
     }
     dnn_free(text);

@@ -63,8 +63,6 @@ int dnn_layer_read_init(const struct dnn_jobj *at, const char *def,
                         struct dnn_init *out, struct dnn_err *err);
 int dnn_layer_read_reg(const struct dnn_jobj *at, struct dnn_regularizer *out,
                        struct dnn_err *err);
-int dnn_layer_read_constraint(const struct dnn_jobj *at, struct dnn_constraint *out,
-                              struct dnn_err *err);
 
 /* Fail unless "data_format" (Keras 1: "dim_ordering") is absent or channels last. */
 int dnn_layer_read_format(const struct dnn_jobj *config, struct dnn_err *err);
@@ -116,8 +114,6 @@ void dnn_layer_put_ints(struct dnn_layer_out *out, const char *key, int64_t n,
 void dnn_layer_put_reals(struct dnn_layer_out *out, const char *key, int64_t n,
                          const double *x);
 void dnn_layer_put_bool(struct dnn_layer_out *out, const char *key, bool yes);
-void dnn_layer_put_reg(struct dnn_layer_out *out, const char *key,
-                       const struct dnn_regularizer *reg);
 void dnn_layer_put_init(struct dnn_layer_out *out, const char *key,
                         const struct dnn_init *init);
 /* prefix_initializer, prefix_regularizer and prefix_constraint */

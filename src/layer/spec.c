@@ -261,8 +261,8 @@ static int constraint_key(const struct dnn_jobj *it, struct dnn_constraint *out,
     return 0;
 }
 
-int dnn_layer_read_constraint(const struct dnn_jobj *at, struct dnn_constraint *out,
-                              struct dnn_err *err)
+static int read_constraint(const struct dnn_jobj *at, struct dnn_constraint *out,
+                           struct dnn_err *err)
 {
     static const struct dnn_choice kinds[] = {
         {"MaxNorm",      DNN_MAX_NORM    },
@@ -319,5 +319,5 @@ int dnn_layer_read_spec(const struct dnn_jobj *config, const char *prefix,
     at = dnn_layer_either(config, reg, reg1);
     DNN_TRY(dnn_layer_read_reg(&at, &out->reg, err));
     at = dnn_layer_either(config, constraint, constraint1);
-    return dnn_layer_read_constraint(&at, &out->constraint, err);
+    return read_constraint(&at, &out->constraint, err);
 }

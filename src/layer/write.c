@@ -65,8 +65,8 @@ static void put_object(struct dnn_layer_out *out, const char *key, const char *m
                   key, module, class_name, config);
 }
 
-void dnn_layer_put_reg(struct dnn_layer_out *out, const char *key,
-                       const struct dnn_regularizer *reg)
+static void put_reg(struct dnn_layer_out *out, const char *key,
+                    const struct dnn_regularizer *reg)
 {
     char config[96];
 
@@ -149,7 +149,7 @@ void dnn_layer_put_spec(struct dnn_layer_out *out, const char *prefix,
     snprintf(key, sizeof key, "%s_initializer", prefix);
     dnn_layer_put_init(out, key, &spec->init);
     snprintf(key, sizeof key, "%s_regularizer", prefix);
-    dnn_layer_put_reg(out, key, &spec->reg);
+    put_reg(out, key, &spec->reg);
     snprintf(key, sizeof key, "%s_constraint", prefix);
     put_constraint(out, key, &spec->constraint);
 }
@@ -190,6 +190,6 @@ int dnn_layer_write(const struct dnn_layer *layer, const char *name,
     dnn_layer_put_bool(out, "trainable", layer->trainable);
     put_object(out, "dtype", "keras", "DTypePolicy", "\"name\": \"float32\"");
     if (layer->activity.l1 != 0 || layer->activity.l2 != 0)
-        dnn_layer_put_reg(out, "activity_regularizer", &layer->activity);
+        put_reg(out, "activity_regularizer", &layer->activity);
     return type->write == NULL ? 0 : type->write(layer, out, err);
 }

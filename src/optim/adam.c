@@ -28,8 +28,8 @@ static const struct dnn_field nadam_fields[] = {
     SCHEDULER, END};
 /* clang-format on */
 
-int dnn_optim_check_betas(const struct dnn_jobj *obj, const struct dnn_optim *o,
-                          struct dnn_err *err)
+static int check_betas(const struct dnn_jobj *obj, const struct dnn_optim *o,
+                       struct dnn_err *err)
 {
     struct dnn_jobj first = dnn_json_sub(obj, "beta1");
     struct dnn_jobj second = dnn_json_sub(obj, "beta2");
@@ -47,11 +47,11 @@ static void slots(const struct dnn_optim *o, const char *name[OPTIM_SLOTS])
 }
 
 const struct optim_rule dnn_optim_adam = {"Adam: adaptive moment estimation",
-                                          adam_fields, dnn_optim_check_betas, slots};
+                                          adam_fields, check_betas, slots};
 const struct optim_rule dnn_optim_adamw = {"Adam with decoupled weight decay",
-                                           adamw_fields, dnn_optim_check_betas, slots};
+                                           adamw_fields, check_betas, slots};
 const struct optim_rule dnn_optim_nadam = {"Adam with Nesterov momentum", nadam_fields,
-                                           dnn_optim_check_betas, slots};
+                                           check_betas, slots};
 const struct optim_rule dnn_optim_lamb = {
-    "Adam with layer-wise step sizes, for large batches", lamb_fields,
-    dnn_optim_check_betas, slots};
+    "Adam with layer-wise step sizes, for large batches", lamb_fields, check_betas,
+    slots};

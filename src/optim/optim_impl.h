@@ -36,10 +36,6 @@ extern const struct optim_rule dnn_optim_hessian;               /* hessian.c */
 /* optims.c: the rule for an enum dnn_update or DNN_OPTIM_HESSIAN. */
 const struct optim_rule *dnn_optim_rule(int rule);
 
-/* adam.c: both must be below 1, because moments are divided by 1 - beta^t. */
-int dnn_optim_check_betas(const struct dnn_jobj *obj, const struct dnn_optim *o,
-                          struct dnn_err *err);
-
 #define AT(f) offsetof(struct dnn_optim, f)
 #define REAL(key, at, def, max, help)                                                  \
     {key, DNN_F_REAL, at, def, 0, max, NULL, help, NULL}

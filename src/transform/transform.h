@@ -49,9 +49,6 @@ int dnn_pad(const struct dnn_array *in, const int64_t *before, const int64_t *af
 /* Mirror along the axes whose bit is set (1: the first spatial axis). */
 int dnn_flip(const struct dnn_array *in, unsigned axes, struct dnn_array *out,
              struct dnn_err *err);
-/* Permute spatial axes: axis k of out is axis order[k] of in. */
-int dnn_transpose(const struct dnn_array *in, const int *order, struct dnn_array *out,
-                  struct dnn_err *err);
 
 /* The value of point p of out (in points, relative to the centre) is that of in at
  * matrix * p + shift, plus displacement(p) if given (in points of in; nspace floats per

@@ -128,7 +128,6 @@ void dnn_cpu_tuned_close(struct dnn_dev *dev);
  * are returned to the system when freed. NULL: out of memory. */
 void *dnn_cpu_alloc(size_t bytes);
 void dnn_cpu_free(void *mem, size_t bytes); /* NULL is fine */
-bool dnn_cpu_mapped(size_t bytes); /* whether a block of this size uses mmap() */
 
 /* ---- cpu.c ---- */
 

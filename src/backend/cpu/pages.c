@@ -10,7 +10,7 @@
 
 enum { HUGE_PAGE = 2 << 20, PAGE = 4096 };
 
-bool dnn_cpu_mapped(size_t bytes)
+static bool uses_mmap(size_t bytes)
 {
     return bytes >= HUGE_PAGE;
 }
@@ -19,7 +19,7 @@ bool dnn_cpu_mapped(size_t bytes)
  * memory use is as predicted: small pages hold the end. */
 static size_t rounded(size_t bytes)
 {
-    size_t page = dnn_cpu_mapped(bytes) ? PAGE : 64;
+    size_t page = uses_mmap(bytes) ? PAGE : 64;
 
     return bytes == 0 ? 64 : (bytes + page - 1) / page * page;
 }
@@ -29,7 +29,7 @@ void *dnn_cpu_alloc(size_t bytes)
     size_t size = rounded(bytes);
 
     if (size < bytes) return NULL;
-    if (!dnn_cpu_mapped(bytes)) return aligned_alloc(64, size);
+    if (!uses_mmap(bytes)) return aligned_alloc(64, size);
     /* Map one more huge page, then unmap what is before and after the aligned block. */
     char *mem = mmap(NULL, size + HUGE_PAGE, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -45,7 +45,7 @@ void *dnn_cpu_alloc(size_t bytes)
 void dnn_cpu_free(void *mem, size_t bytes)
 {
     if (mem == NULL) return;
-    if (dnn_cpu_mapped(bytes))
+    if (uses_mmap(bytes))
         munmap(mem, rounded(bytes));
     else
         free(mem);
