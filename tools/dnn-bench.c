@@ -7,7 +7,7 @@
 #include "base/opt.h"
 #include "bench/bench.h"
 #include "config/run_config.h"
-#include "run/model.h"
+#include "engine/model.h"
 #include "dnn-bench.h"
 #include "topo/topo.h"
 

@@ -10,8 +10,8 @@
 #include "base/text.h"
 #include "config/run_config.h"
 #include "ckpt/ckpt.h"
-#include "run/model.h"
-#include "run/train.h"
+#include "engine/model.h"
+#include "train/train.h"
 #include "weights/weights.h"
 
 #include <string.h>

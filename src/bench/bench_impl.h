@@ -10,8 +10,8 @@
 #include "bench/proc_impl.h"
 
 #include "config/net.h"
-#include "run/measure.h"
-#include "run/model.h"
+#include "engine/measure.h"
+#include "engine/model.h"
 
 /* ---- peak.c: the peak of this machine ---- */
 

@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
-#include "run/session.h"
+#include "session/session.h"
 
 #include <string.h>
 

@@ -155,6 +155,14 @@ int dnn_config_augment(const struct dnn_config *config, bool test,
  * these keys are off.  Call it once, before the run. */
 int dnn_config_set_ranks(struct dnn_config *config, int ranks, struct dnn_err *err);
 
+/* The objects of a configuration; do not copy it: objects point to each other. */
+struct dnn_config_at {
+    struct dnn_jobj file, inner;
+    const struct dnn_jobj *top; /* file or inner */
+    struct dnn_jobj data;
+};
+void dnn_config_find(const struct dnn_config *config, struct dnn_config_at *out);
+
 /* Print the configuration with all defaults, as JSON that can be read again, except
  * that layers written in the file itself are replaced by a placeholder. */
 void dnn_config_print(const struct dnn_config *config, FILE *where);

@@ -97,26 +97,4 @@ struct dnn_config_origin {
 void dnn_config_origin(const struct dnn_config *config, enum dnn_config_part part,
                        struct dnn_config_origin *out);
 
-/* The samples of files or a generator, cut by the configuration's slicers.  The caller
- * owns *out: dnn_source_close(), before the configuration is freed. */
-int dnn_config_open(const struct dnn_config *config,
-                    const struct dnn_config_origin *origin, struct dnn_source **out,
-                    struct dnn_err *err);
-
-/* How samples were cut from volumes.  The samples of a volume are the boxes of all
- * sets, set after set. */
-struct dnn_config_slices {
-    int nsets;
-    const struct dnn_slices *set, *put; /* as cut; for reassembly: without remainders
-                                         * that were discarded */
-    const char *const *name;            /* of the sets                               */
-    int64_t each;                       /* boxes of a volume                         */
-    const struct dnn_source *from;      /* the volumes                               */
-};
-/* Of a source made by dnn_config_open(); NULL if source is NULL or was not cut. */
-const struct dnn_config_slices *dnn_config_sliced(const struct dnn_source *source);
-/* Which box of which set and volume a sample is. */
-void dnn_config_slice_at(const struct dnn_config_slices *slices, int64_t sample,
-                         int64_t *volume, int *set, int64_t *box);
-
 #endif

@@ -28,14 +28,6 @@
 /* Maximum batch size. */
 #define DNN_CONFIG_BATCH (1 << 20)
 
-/* The objects of a configuration; do not copy it: objects point to each other. */
-struct dnn_config_at {
-    struct dnn_jobj file, inner;
-    const struct dnn_jobj *top; /* file or inner */
-    struct dnn_jobj data;
-};
-void dnn_config_find(const struct dnn_config *config, struct dnn_config_at *out);
-
 /* Sections that other components read; top is the object that has the keys. */
 int dnn_config_read_sections(const struct dnn_jobj *top, struct dnn_config *config,
                              struct dnn_err *err);
@@ -46,12 +38,6 @@ int dnn_config_check_metrics(const struct dnn_config *config, struct dnn_err *er
 /* Check the section "data" once it is filled, and read what its table cannot. */
 int dnn_config_read_data(const struct dnn_jobj *top, struct dnn_config *config,
                          struct dnn_err *err);
-
-/* origin_slice.c: samples cut by the slicers.  Takes ownership of from, also on
- * failure. */
-int dnn_config_slice(struct dnn_source *from, const struct dnn_config_data *data,
-                     struct dnn_source **out, struct dnn_err *err);
-const struct dnn_config_slices *dnn_config_slices(const struct dnn_source *source);
 
 /* Whether type is word, ignoring case; false if type is NULL. */
 bool dnn_config_type_is(const char *type, const char *word);

@@ -6,7 +6,7 @@
 #include "prepare/preview_impl.h"
 
 #include "base/mem.h"
-#include "base/png.h"
+#include "picture/png.h"
 #include "base/text.h"
 #include "prepare/prepare.h"
 

@@ -6,7 +6,7 @@
 #ifndef DNN_PREPARE_PREVIEW_IMPL_H
 #define DNN_PREPARE_PREVIEW_IMPL_H
 
-#include "base/canvas.h"
+#include "picture/canvas.h"
 #include "data/dataset.h"
 
 #include <stdint.h>

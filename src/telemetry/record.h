@@ -117,4 +117,9 @@ const char *dnn_csv_name(const struct dnn_csv *csv, int column);
  * Returns its index; -1 if there is none, and then *out is NULL. */
 int dnn_csv_column(const struct dnn_csv *csv, const char *name, const double **out);
 
+/* Number of values, and the name and value of one: first epoch, batch, step, ..., then
+ * record->value. */
+int dnn_record_count(const struct dnn_record *record);
+const char *dnn_record_number(const struct dnn_record *record, int i, double *value);
+
 #endif

@@ -31,10 +31,6 @@ extern const struct dnn_sink dnn_sink_progress, dnn_sink_csv, dnn_sink_jsonl,
 
 /* ---- number.c: a record as a list of named values ---- */
 
-/* Number of values, and the name and value of one: first epoch, batch, step, ..., then
- * record->value. */
-int dnn_record_count(const struct dnn_record *record);
-const char *dnn_record_number(const struct dnn_record *record, int i, double *value);
 /* A value by name, or NULL. */
 const double *dnn_record_find(const struct dnn_record *record, const char *name);
 /* Whether this record is written to files: epochs, and every n-th step. */

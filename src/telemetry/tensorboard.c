@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "base/png.h"
+#include "picture/png.h"
 
 #include <dirent.h>
 #include <inttypes.h>

@@ -14,7 +14,7 @@
 #include "base/rng.h"
 #include "graph/zoo.h"
 #include "data/order.h"
-#include "run/replica.h"
+#include "replica/replica.h"
 
 #include <omp.h>
 #include <stdlib.h>

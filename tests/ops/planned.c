@@ -12,7 +12,7 @@
 #include "graph/zoo.h"
 #include "ops/compare.h"
 #include "plan/plan.h"
-#include "run/exec.h"
+#include "engine/exec.h"
 #include "tap.h"
 #include "unit/plan_check.h"
 

@@ -15,7 +15,7 @@
 #include "base/text.h"
 #include "graph/graph.h"
 #include "op/grad.h"
-#include "run/exec.h"
+#include "engine/exec.h"
 #include "weights/weights.h"
 
 #include <dirent.h>

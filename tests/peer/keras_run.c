@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#include "run/model.h"
+#include "engine/model.h"
 #include "weights/weights.h"
 
 #include <math.h>

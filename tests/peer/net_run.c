@@ -17,7 +17,7 @@
 #include "graph/graph.h"
 #include "graph/zoo.h"
 #include "op/grad.h"
-#include "run/exec.h"
+#include "engine/exec.h"
 
 #include <errno.h>
 #include <inttypes.h>

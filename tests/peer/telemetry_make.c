@@ -7,7 +7,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "telemetry/report.h"
+#include "report/report.h"
 #include "base/file.h"
 #include "base/mem.h"
 

@@ -4,6 +4,7 @@
  * Copyright the dnn-toolkit authors
  */
 #include "config_made.h"
+#include "source/source.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -121,8 +122,8 @@ static void aside(void)
         return;
     dnn_config_origin(&config, DNN_PART_TRAIN, &train);
     dnn_config_origin(&config, DNN_PART_VALIDATION, &validation);
-    is_int(dnn_config_open(&config, &train, &a, &err), 0, "the training samples");
-    is_int(dnn_config_open(&config, &validation, &b, &err), 0, "the held-out samples");
+    is_int(dnn_source_open(&config, &train, &a, &err), 0, "the training samples");
+    is_int(dnn_source_open(&config, &validation, &b, &err), 0, "the held-out samples");
     if (a != NULL && b != NULL) {
         is_int(a->count, 15, "15 samples");
         is_int(b->count, 5, "5 samples");
@@ -147,7 +148,7 @@ static void aside(void)
                "\"validation\": 0.5"))
         return;
     dnn_config_origin(&config, DNN_PART_TRAIN, &train);
-    ok(dnn_config_open(&config, &train, &a, &err) < 0, "of one");
+    ok(dnn_source_open(&config, &train, &a, &err) < 0, "of one");
     is_text(err.text,
             "data.validation: there is only one sample, so none can be held out",
             "nothing can be held out");

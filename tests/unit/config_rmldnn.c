@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "config/run_config.h"
+#include "source/source.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -242,7 +243,7 @@ static void equation(void)
         return;
     dnn_config_origin(&config, DNN_PART_TRAIN, &train);
     dnn_config_origin(&config, DNN_PART_TEST, &test);
-    if (ok(dnn_config_open(&config, &train, &source, &err) == 0, "to train with")) {
+    if (ok(dnn_source_open(&config, &train, &source, &err) == 0, "to train with")) {
         is_int(source->count, 8, "8 samples");
         is_int(dnn_source_read(source, 7, &sample, &err), 0, "the last");
         is_int(dnn_array_count(&sample.col[0]), 64, "of 64 points");
@@ -250,7 +251,7 @@ static void equation(void)
         printf("# %s\n", err.text);
     dnn_sample_free(&sample);
     dnn_source_close(source);
-    is_int(dnn_config_open(&config, &test, &source, &err), 0, "to test with");
+    is_int(dnn_source_open(&config, &test, &source, &err), 0, "to test with");
     is_int(source->count, 3, "3 samples");
     dnn_source_close(source);
     dnn_config_free(&config);
@@ -276,7 +277,7 @@ static void superposition(void)
         dnn_free(text);
         if (!good) return;
         dnn_config_origin(&config, DNN_PART_TRAIN, &train);
-        int rc = dnn_config_open(&config, &train, &source, &err);
+        int rc = dnn_source_open(&config, &train, &source, &err);
         if (rc == 0) rc = dnn_source_read(source, 0, &sample, &err);
         is_int(rc, 0, "its sample");
         for (int k = 0; rc == 0 && k < 64; k++) {

@@ -4,6 +4,7 @@
  * Copyright the dnn-toolkit authors
  */
 #include "config_made.h"
+#include "source/source.h"
 
 #define VOLUMES                                                                        \
     "\"generate\": {\"type\": \"blobs3d\", \"samples\": 3, \"size\": 8}, "             \
@@ -16,7 +17,7 @@ static int open_slices(const char *data, struct dnn_source **out)
     *out = NULL;
     if (!reads(data)) return -1;
     dnn_config_origin(&config, DNN_PART_TRAIN, &origin);
-    return dnn_config_open(&config, &origin, out, &err);
+    return dnn_source_open(&config, &origin, out, &err);
 }
 
 /* A number of an array of u8, u16, i32 or f32. */
@@ -56,7 +57,7 @@ static void boxes(void)
                        "\"size\": 8}",
                        &whole),
            0, "volumes");
-    ok(dnn_config_sliced(whole) == NULL && dnn_config_sliced(NULL) == NULL,
+    ok(dnn_source_sliced(whole) == NULL && dnn_source_sliced(NULL) == NULL,
        "are not cut");
     is_int(dnn_source_read(whole, 2, &volume, &err), 0, "the last of them");
     dnn_source_close(whole);
@@ -67,12 +68,12 @@ static void boxes(void)
            0, "two sets of boxes");
     if (cut == NULL) return;
     is_int(cut->count, 3 * (4 + 6), "four and six of each");
-    const struct dnn_config_slices *how = dnn_config_sliced(cut);
+    const struct dnn_source_slices *how = dnn_source_sliced(cut);
     ok(how != NULL && how->nsets == 2 && how->each == 10, "as the source reports");
     ok(cut->col[0].shape.dim[0] == 4 && cut->col[0].shape.dim[2] == 8, "their shape");
     dnn_source_label(cut, 27, name);
     is_text(name, "2: b[3]", "their names");
-    dnn_config_slice_at(how, 27, &v, &set, &at);
+    dnn_source_slice_at(how, 27, &v, &set, &at);
     ok(v == 2 && set == 1 && at == 3, "and their origin");
     is_int(dnn_source_read(cut, 27, &box, &err), 0, "one of them");
     for (int c = 0; c < cut->ncols; c++)
@@ -94,7 +95,7 @@ static void smaller(void)
     is_int(open_slices(VOLUMES "[{\"sizes\": [3, 8, 8], \"discard_remainders\": true}]",
                        &cut),
            0, "boxes with a remainder");
-    const struct dnn_config_slices *how = dnn_config_sliced(cut);
+    const struct dnn_source_slices *how = dnn_source_sliced(cut);
     ok(how != NULL && how->set[0].full[0] == 8 && how->put[0].full[0] == 6,
        "which is dropped");
     dnn_source_close(cut);
@@ -110,7 +111,7 @@ static void aside(void)
     is_int(open_slices(VOLUMES "[{\"sizes\": [4, 4, 8]}], \"validation\": 0.25", &cut),
            0, "boxes, some held out");
     dnn_config_origin(&config, DNN_PART_VALIDATION, &origin);
-    is_int(dnn_config_open(&config, &origin, &rest, &err), 0, "those");
+    is_int(dnn_source_open(&config, &origin, &rest, &err), 0, "those");
     ok(cut != NULL && rest != NULL && cut->count == 9 && rest->count == 3,
        "9 and 3 of 12");
     dnn_source_close(cut);

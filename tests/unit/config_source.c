@@ -6,6 +6,7 @@
 #include "config_made.h"
 
 #include "base/text.h"
+#include "source/source.h"
 
 /* ---- masks stored as images ---- */
 
@@ -66,7 +67,7 @@ static void classes(const char *data, const char *want, const char *what)
 
     if (!reads(data)) return;
     dnn_config_origin(&config, DNN_PART_TRAIN, &at);
-    int rc = dnn_config_open(&config, &at, &source, &err);
+    int rc = dnn_source_open(&config, &at, &source, &err);
     if (rc == 0) rc = dnn_source_read(source, 0, &sample, &err);
     for (int c = 0; rc == 0 && c < source->ncols; c++)
         if (source->col[c].role == DNN_ROLE_TARGET) {

@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "graph/zoo.h"
-#include "run/model.h"
+#include "engine/model.h"
 
 #include <string.h>
 

@@ -1,0 +1,18 @@
+/* model_impl.h - declarations shared by the files of a model.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#ifndef DNN_ENGINE_MODEL_IMPL_H
+#define DNN_ENGINE_MODEL_IMPL_H
+
+#include "engine/model.h"
+
+/* Dry run: the backend reserves addresses but no memory, and cannot run kernels. */
+void dnn_model_make_dry(struct dnn_backend *backend);
+
+/* Available memory in bytes, of the machine and the control group; SIZE_MAX: unknown.
+ */
+size_t dnn_model_available(void);
+
+#endif

@@ -1,0 +1,259 @@
+/* header.c - the header of a run's log: ranks, data, network.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "config.h"
+
+#include "train/log_impl.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    GROUPS = 12, /* maximum number of groups of hosts                               */
+    RANKS = 8,   /* maximum number of ranks whose cores are printed                 */
+    LAYERS = 28, /* maximum number of layers; of larger networks the first HEAD and
+                  * the last TAIL are printed */
+    HEAD = 14,
+    TAIL = 8
+};
+
+const char *dnn_trainer_count(char out[32], int64_t n)
+{
+    char digits[24];
+    int len = snprintf(digits, sizeof digits, "%" PRId64, n), at = 0;
+
+    for (int i = 0; i < len; i++) {
+        if (i > 0 && (len - i) % 3 == 0) out[at++] = ',';
+        out[at++] = digits[i];
+    }
+    out[at] = '\0';
+    return out;
+}
+
+/* ---- hosts ---- */
+
+/* Hosts with consecutive numbers and the same number of ranks. */
+struct group {
+    const char *name; /* of the first host                                      */
+    size_t stem;      /* length of the name without its number                  */
+    long long number, last;
+    int digits, ranks, hosts;
+};
+
+static struct group group_of(const char *name, int ranks)
+{
+    struct group g = {.name = name, .stem = strlen(name), .ranks = ranks, .hosts = 1};
+
+    while (g.stem > 0 && isdigit((unsigned char)name[g.stem - 1]) && g.digits < 9) {
+        g.stem--;
+        g.digits++;
+    }
+    g.number = g.last = g.digits > 0 ? atoll(name + g.stem) : -1;
+    return g;
+}
+
+static bool can_join(const struct group *g, const struct group *next)
+{
+    return g->digits > 0 && g->digits == next->digits && g->ranks == next->ranks &&
+           g->stem == next->stem && strncmp(g->name, next->name, g->stem) == 0 &&
+           next->number == g->last + 1;
+}
+
+static void add_group(struct dnn_buf *out, const struct group *g)
+{
+    if (g->hosts == 1)
+        dnn_buf_add(out, "%s (%d rank%s)", g->name, g->ranks, g->ranks == 1 ? "" : "s");
+    else
+        dnn_buf_add(out, "%.*s[%0*lld-%0*lld] (%d rank%s each)", (int)g->stem, g->name,
+                    g->digits, g->number, g->digits, g->last, g->ranks,
+                    g->ranks == 1 ? "" : "s");
+}
+
+void dnn_trainer_list_hosts(int n, const char *const *name, const int *ranks,
+                            struct dnn_buf *out)
+{
+    struct group g = {0};
+    int groups = 0, unlisted = 0;
+
+    for (int i = 0; i <= n; i++) {
+        struct group next = i < n ? group_of(name[i], ranks[i]) : (struct group){0};
+
+        if (i > 0 && i < n && can_join(&g, &next)) {
+            g.last = next.last;
+            g.hosts++;
+            continue;
+        }
+        if (i > 0 && groups >= GROUPS) unlisted += g.hosts;
+        if (i > 0 && groups < GROUPS) {
+            if (groups++ > 0) dnn_buf_add(out, ", ");
+            add_group(out, &g);
+        }
+        g = next;
+    }
+    if (unlisted > 0)
+        dnn_buf_add(out, " and %d more node%s", unlisted, unlisted == 1 ? "" : "s");
+}
+
+void dnn_trainer_hosts(const struct dnn_trainer *t, struct dnn_buf *out)
+{
+    int nodes = dnn_comm_nodes(t->comm);
+    int *ranks = dnn_alloc(((size_t)nodes + 1) * sizeof *ranks);
+    const char **name = dnn_alloc(((size_t)nodes + 1) * sizeof *name);
+
+    for (int r = 0; r < t->session->size; r++) {
+        int node = dnn_comm_node(t->comm, r);
+
+        ranks[node]++;
+        name[node] = dnn_comm_host(t->comm, r);
+    }
+    dnn_trainer_list_hosts(nodes, name, ranks, out);
+    dnn_free(ranks);
+    dnn_free(name);
+}
+
+/* ---- cores ---- */
+
+static void add_cores(struct dnn_buf *out, const struct dnn_session *s, int rank)
+{
+    const struct dnn_topo_bound *b = &s->bounds[rank];
+    const struct dnn_place *p = &s->places[rank];
+
+    dnn_buf_add(out, "rank %d on core%s ", rank, p->ncores == 1 ? "" : "s");
+    dnn_topo_list(out, &p->cores);
+    if (!b->exact)
+        dnn_buf_add(out, " (not bound: %s)",
+                    b->reason[0] != '\0' ? b->reason
+                                         : "the system ignored the request");
+}
+
+void dnn_trainer_binding(const struct dnn_trainer *t, struct dnn_buf *out)
+{
+    const struct dnn_session *s = t->session;
+    int bound = 0, n = 0;
+
+    for (int r = 0; r < s->size; r++)
+        bound += s->bounds[r].requested != 0;
+    if (bound == 0) {
+        dnn_buf_add(out, "off");
+        return;
+    }
+    for (int r = 0; r < s->size && n < RANKS; r++, n++) {
+        if (n > 0) dnn_buf_add(out, ", ");
+        add_cores(out, s, r);
+    }
+    if (s->size > n) dnn_buf_add(out, " and %d more ranks", s->size - n);
+}
+
+/* ---- data and network ---- */
+
+static void add_column(struct dnn_buf *out, const struct dnn_column *c, bool first)
+{
+    char text[DNN_SHAPE_TEXT];
+
+    dnn_buf_add(out, "%s%s", first ? "" : ", ", c->name);
+    if (c->kind != DNN_KIND_LABEL)
+        dnn_buf_add(out, " %s", dnn_shape_text(text, sizeof text, &c->shape));
+    if (c->classes > 0) dnn_buf_add(out, " of %" PRId64 " classes", c->classes);
+}
+
+void dnn_trainer_shapes(const struct dnn_trainer *t, struct dnn_buf *out)
+{
+    const struct dnn_column *col;
+    int n = dnn_feed_columns(t->train.feed, &col);
+    bool first = true;
+
+    for (int k = 0; k < n; k++) {
+        if (col[k].role == DNN_ROLE_EXTRA) continue;
+        add_column(out, &col[k], first);
+        first = false;
+    }
+}
+
+double dnn_trainer_bytes(const struct dnn_trainer *t)
+{
+    size_t sum = dnn_replica_bytes(t->replica) + dnn_feed_bytes(t->train.feed);
+
+    if (t->eval.feed != NULL) sum += dnn_feed_bytes(t->eval.feed);
+    return (double)sum;
+}
+
+static void log_network(const struct dnn_trainer *t)
+{
+    const struct dnn_graph *g = t->config->net.graph;
+    char *text = NULL, *remaining, *line;
+    size_t len = 0;
+    FILE *f = open_memstream(&text, &len);
+    int i = 0;
+
+    if (f == NULL) return;
+    dnn_graph_print(g, f);
+    fclose(f);
+    remaining = text;
+    /* Skip the totals after the layers: they are logged separately. */
+    while ((line = strsep(&remaining, "\n")) != NULL) {
+        int layer = i++ - 2;
+
+        if (layer >= g->nnodes) break;
+        if (g->nnodes > LAYERS && layer == HEAD)
+            dnn_log(DNN_INFO, "train", "... %d more layers (--explain prints all) ...",
+                    g->nnodes - HEAD - TAIL);
+        if (g->nnodes > LAYERS && layer >= HEAD && layer < g->nnodes - TAIL) continue;
+        dnn_log(DNN_INFO, "train", "%s", line);
+    }
+    free(text);
+}
+
+/* ---- the header ---- */
+
+static void log_machine(const struct dnn_trainer *t)
+{
+    const struct dnn_session *session = t->session;
+    struct dnn_buf hosts = {0}, cores = {0};
+
+    dnn_trainer_hosts(t, &hosts);
+    dnn_trainer_binding(t, &cores);
+    dnn_log(DNN_INFO, "train",
+            "%d rank%s with %d thread%s each on %d node%s: %s; backend: %s%s",
+            session->size, session->size == 1 ? "" : "s", session->place.threads,
+            session->place.threads == 1 ? "" : "s", dnn_comm_nodes(t->comm),
+            dnn_comm_nodes(t->comm) == 1 ? "" : "s", hosts.text,
+            dnn_replica_model(t->replica)->backend.name,
+            t->config->deterministic ? ", deterministic" : "");
+    dnn_log(DNN_INFO, "train", "binding: %s", cores.text);
+    dnn_buf_free(&hosts);
+    dnn_buf_free(&cores);
+}
+
+void dnn_trainer_header(const struct dnn_trainer *t)
+{
+    const struct dnn_graph *g = t->config->net.graph;
+    char bytes[32], params[32], trainable[32];
+
+    dnn_session_report(t->session); /* warnings, with --quiet, too */
+    if (!dnn_log_enabled(DNN_INFO, "train")) return;
+    dnn_log(DNN_INFO, "train", "%s %s, %s", PACKAGE_NAME, PACKAGE_VERSION,
+            dnn_json_name(t->config->file));
+    log_machine(t);
+    dnn_log(DNN_INFO, "train", "data: %s", t->log->dataset);
+    log_network(t);
+    dnn_log(DNN_INFO, "train", "parameters: %s (%s trainable)",
+            dnn_trainer_count(params, g->params),
+            dnn_trainer_count(trainable, g->trainable));
+    dnn_log(DNN_INFO, "train", "memory per rank: %s",
+            dnn_text_bytes(bytes, sizeof bytes, dnn_trainer_bytes(t)));
+    dnn_log(DNN_INFO, "train",
+            "training: %" PRId64 " samples, batch size %" PRId64 ", %" PRId64
+            " steps per epoch, %" PRId64 " epochs",
+            dnn_feed_count(t->train.feed), t->config->batch_size,
+            dnn_feed_batches(t->train.feed), t->config->num_epochs);
+    dnn_log(DNN_INFO, "train", "validation: %" PRId64 " samples",
+            t->eval.feed == NULL ? (int64_t)0 : dnn_feed_count(t->eval.feed));
+    dnn_log(DNN_INFO, "train", "run directory: %s", dnn_config_dir(t->config));
+}

@@ -1,0 +1,235 @@
+/* report.c - pictures of predictions, and report.html.
+ *
+ * They are not needed for the results of a run, so failures are only warnings.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "config.h"
+
+#include "train/log_impl.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "picture/png.h"
+#include "report/report.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char *path_of(const struct dnn_trainer *t, const char *name)
+{
+    return dnn_format("%s/%s", dnn_config_dir(t->config), name);
+}
+
+static char *picture_of(const struct dnn_trainer *t, int i)
+{
+    return dnn_format("%s/pictures/prediction-%02d.png", dnn_config_dir(t->config),
+                      i + 1);
+}
+
+static bool exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+/* Whether a table has rows.  One without rows has no header, either. */
+static bool has_rows(const char *path)
+{
+    struct stat s;
+
+    return stat(path, &s) == 0 && s.st_size > 0;
+}
+
+void dnn_trainer_report_clear(const struct dnn_trainer *t)
+{
+    char *path = path_of(t, "report.html");
+    bool removed = true;
+
+    unlink(path);
+    dnn_free(path);
+    for (int i = 0; removed; i++) {
+        path = picture_of(t, i);
+        removed = unlink(path) == 0;
+        dnn_free(path);
+    }
+}
+
+/* ---- pictures ---- */
+
+static int save_pictures(const struct dnn_trainer *t, struct dnn_err *err)
+{
+    const struct train_log *log = t->log;
+    char *dir = path_of(t, "pictures");
+    int rc = log->npictures > 0 ? dnn_file_make_dirs(dir, err) : 0;
+
+    for (int i = 0; rc == 0 && i < log->npictures; i++) {
+        const struct dnn_canvas *c = &log->picture[i].canvas;
+        char *path = picture_of(t, i);
+
+        rc = dnn_png_save(path, c->width, c->height, c->rgb, err);
+        dnn_free(path);
+    }
+    dnn_free(dir);
+    return rc;
+}
+
+/* List the pictures of this process or, before its first evaluation, the existing files
+ * from before the restart. */
+static int list_pictures(const struct dnn_trainer *t, struct dnn_report_image *image)
+{
+    const struct train_log *log = t->log;
+    int n = 0;
+
+    for (; n < log->wanted; n++) {
+        char *path = picture_of(t, n);
+
+        if (!exists(path) || (log->evaluated && n >= log->npictures)) {
+            dnn_free(path);
+            break;
+        }
+        image[n].png = path;
+        image[n].caption = n < log->npictures ? log->picture[n].caption : NULL;
+    }
+    return n;
+}
+
+/* ---- facts ---- */
+
+static void add_facts(const struct dnn_trainer *t, const char *status,
+                      struct dnn_buf *out)
+{
+    const struct dnn_config *config = t->config;
+    const struct train_log *log = t->log;
+    struct dnn_buf hosts = {0}, cores = {0};
+    char bytes[32], params[32], trainable[32];
+
+    dnn_trainer_hosts(t, &hosts);
+    dnn_trainer_binding(t, &cores);
+    dnn_buf_add(out, "status\t%s\n", status);
+    dnn_buf_add(out, "version\t%s %s\n", PACKAGE_NAME, PACKAGE_VERSION);
+    if (t->opts->command != NULL) dnn_buf_add(out, "command\t%s\n", t->opts->command);
+    dnn_buf_add(out, "configuration\t%s\n", dnn_json_name(config->file));
+    dnn_buf_add(out, "started\t%s\n", log->started);
+    dnn_buf_add(out, "data\t%s\n", log->dataset);
+    if (log->hash[0] != '\0') dnn_buf_add(out, "dataset hash\t%s\n", log->hash);
+    dnn_buf_add(out, "network\t%s\n", config->net.graph->name);
+    dnn_buf_add(out, "parameters\t%s (%s trainable)\n",
+                dnn_trainer_count(params, config->net.graph->params),
+                dnn_trainer_count(trainable, config->net.graph->trainable));
+    if (config->loss_text != NULL) dnn_buf_add(out, "loss\t%s\n", config->loss_text);
+    if (config->optimizer_text != NULL)
+        dnn_buf_add(out, "optimizer\t%s\n", config->optimizer_text);
+    dnn_buf_add(out, "batch size\t%" PRId64 " (%" PRId64 " steps per epoch)\n",
+                config->batch_size, dnn_feed_batches(t->train.feed));
+    dnn_buf_add(out, "seed\t%" PRId64 "%s\n", config->seed,
+                config->deterministic ? ", deterministic" : "");
+    dnn_buf_add(out, "ranks\t%d with %d thread%s each: %s\n", t->session->size,
+                t->session->place.threads, t->session->place.threads == 1 ? "" : "s",
+                hosts.text);
+    dnn_buf_add(out, "binding\t%s\n", cores.text);
+    dnn_buf_add(out, "backend\t%s\n", dnn_replica_model(t->replica)->backend.name);
+    dnn_buf_add(out, "memory per rank\t%s\n",
+                dnn_text_bytes(bytes, sizeof bytes, dnn_trainer_bytes(t)));
+    dnn_buf_free(&hosts);
+    dnn_buf_free(&cores);
+}
+
+/* ---- the report ---- */
+
+static const double *confusion(const struct dnn_trainer *t, int64_t *classes)
+{
+    if (!t->log->evaluated || t->metrics == NULL || !dnn_trainer_classes(t))
+        return NULL;
+    return dnn_metrics_confusion(t->log->matrix != NULL ? t->log->matrix : t->metrics,
+                                 classes);
+}
+
+static int save_report(const struct dnn_trainer *t, const char *path,
+                       const char *status, struct dnn_err *err)
+{
+    const struct dnn_config_telemetry *how = t->config->telemetry;
+    struct dnn_report_image *image =
+        dnn_alloc(((size_t)t->log->wanted + 1) * sizeof *image);
+    struct dnn_report r = {.image = image};
+    struct dnn_buf facts = {0};
+    const struct dnn_column *col;
+    char *title = dnn_format("%s: %s", t->config->net.graph->name,
+                             strrchr(dnn_config_dir(t->config), '/') == NULL
+                                 ? dnn_config_dir(t->config)
+                                 : strrchr(dnn_config_dir(t->config), '/') + 1);
+    char *csv = path_of(t, "metrics.csv"), *steps = path_of(t, "steps.csv");
+
+    add_facts(t, status, &facts);
+    r.title = title;
+    r.facts = facts.text;
+    if (how->csv && has_rows(csv)) r.csv = csv;
+    if (how->csv && how->steps > 0 && has_rows(steps)) r.steps = steps;
+    r.confusion = confusion(t, &r.classes);
+    if (r.confusion == NULL) r.classes = 0;
+    dnn_feed_columns(t->train.feed, &col);
+    const struct dnn_column *target = &col[t->train.target[0]];
+    if (r.classes > 0 && target->classes == r.classes)
+        r.class_name = target->class_name;
+    r.nimages = list_pictures(t, image);
+    int rc = dnn_report_write(path, &r, err);
+    for (int i = 0; i < r.nimages; i++)
+        dnn_free((void *)(uintptr_t)image[i].png);
+    dnn_free(image);
+    dnn_free(title);
+    dnn_free(csv);
+    dnn_free(steps);
+    dnn_buf_free(&facts);
+    return rc;
+}
+
+void dnn_trainer_report_write(struct dnn_trainer *t, const char *status)
+{
+    struct dnn_err err = {0};
+    char *path = path_of(t, "report.html");
+    double began = dnn_clock_now();
+
+    if (save_pictures(t, &err) < 0)
+        dnn_log_once(DNN_WARN, "train", "pictures are not written: %s", err.text);
+    /* After a restart, the old report is kept until the first epoch is done. */
+    if (t->config->telemetry->report && (t->log->nvalues > 0 || !exists(path)) &&
+        save_report(t, path, status, &err) < 0)
+        dnn_log_once(DNN_WARN, "train", "report.html is not written: %s", err.text);
+    dnn_free(path);
+    t->log->shown = dnn_clock_now();
+    t->log->cost = t->log->shown - began;
+}
+
+/* ---- paths ---- */
+
+static void log_file(const struct dnn_trainer *t, const char *what, const char *name)
+{
+    char *path = path_of(t, name);
+
+    if (exists(path)) dnn_log(DNN_INFO, "train", "%s: %s", what, path);
+    dnn_free(path);
+}
+
+void dnn_trainer_list_files(const struct dnn_trainer *t)
+{
+    const struct dnn_config_telemetry *how = t->config->telemetry;
+    char *dir = dnn_trainer_ckpt_dir(t), *best = dnn_format("%s/best.bp", dir);
+    char *newest = NULL;
+
+    if (t->ckpts != NULL && dnn_ckpt_find(dir, NULL, &newest, NULL) == 0)
+        dnn_log(DNN_INFO, "train", "checkpoint: %s%s%s%s", newest,
+                exists(best) ? " (best: " : "", exists(best) ? best : "",
+                exists(best) ? ")" : "");
+    if (how->csv) log_file(t, "metrics", "metrics.csv");
+    if (how->tensorboard) log_file(t, "TensorBoard", "events");
+    log_file(t, "run record", "run.json");
+    if (how->report) log_file(t, "report", "report.html");
+    if (t->log->wanted > 0) log_file(t, "pictures", "pictures");
+    dnn_free(newest);
+    dnn_free(best);
+    dnn_free(dir);
+}
