@@ -190,7 +190,7 @@ static int explain(const struct options *o, const struct dnn_config *config,
 {
     struct dnn_model_opts opts = {
         .batch = config->batch_size,
-        .training = !o->inference,
+        .role = o->inference ? DNN_MODEL_INFER : DNN_MODEL_TRAIN,
         .dtype = (enum dnn_dtype)config->precision,
         .loss = config->loss,
         .optim = config->optimizer,
@@ -214,7 +214,7 @@ static int explain(const struct options *o, const struct dnn_config *config,
     printf("\n");
     dnn_graph_print(config->net.graph, stdout);
     printf("\n");
-    if (opts.training && config->schedule != NULL) {
+    if (opts.role == DNN_MODEL_TRAIN && config->schedule != NULL) {
         printf("learning rate schedule\n");
         dnn_schedule_print(config->schedule, stdout);
         printf("\n");

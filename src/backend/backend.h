@@ -82,6 +82,7 @@ enum { DNN_BACKEND_ROWS = 6 };
 
 struct dnn_backend {
     const char *name;
+    bool host_memory; /* the host can read and write the device's memory */
     /* Names and versions of its libraries: "oneDNN 3.7.1, OpenBLAS 0.3.29 ..."; NULL:
      * none. */
     const char *(*libraries)(void);

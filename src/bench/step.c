@@ -82,7 +82,7 @@ static int make(struct work *w, int which, struct dnn_err *err)
     struct dnn_bench_phase *phase = &w->phase[which];
     const struct dnn_model_opts opts = {
         .batch = cfg->batch,
-        .training = which == DNN_BENCH_TRAIN,
+        .role = which == DNN_BENCH_TRAIN ? DNN_MODEL_TRAIN : DNN_MODEL_INFER,
         .loss = w->loss,
         .optim = dnn_optim_defaults((enum dnn_update)cfg->optimizer),
         .recompute = (enum dnn_recompute)cfg->recompute,

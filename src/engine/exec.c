@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { STACK_OPERANDS = 8 }; /* up to so many operands are on the stack */
@@ -363,6 +364,70 @@ int dnn_exec_put(struct dnn_exec *exec, int value, const void *from,
 int dnn_exec_get(struct dnn_exec *exec, int value, void *to, struct dnn_err *err)
 {
     return copy(exec, value, NULL, to, err);
+}
+
+/* Whether the host can access a value as a dense array. */
+static bool accessible(const struct dnn_exec *exec, int v)
+{
+    return exec->backend->host_memory && exec->plan->spot[v].pitch == 0;
+}
+
+/* Convert f32 elements, which are in the second half of the memory, to f64. */
+static void widen(double *mem, int64_t count)
+{
+    const float *from = (const float *)(const void *)mem + count;
+
+    for (int64_t k = 0; k < count; k++) {
+        float x;
+
+        /* The last elements overlap their result. */
+        memcpy(&x, &from[k], sizeof x);
+        mem[k] = (double)x;
+    }
+}
+
+int dnn_exec_fill(struct dnn_exec *exec, int value, dnn_exec_filler *fill, void *arg,
+                  struct dnn_err *err)
+{
+    size_t bytes = exec->plan->spot[value].bytes;
+    bool f64 = exec->plan->prog->value[value].is.dtype == DNN_F64;
+    char *mem = accessible(exec, value) ? place(exec, value) : malloc(bytes + 64);
+
+    if (mem == NULL)
+        return dnn_fail(err, DNN_ENOMEM, "an input of %zu MB does not fit into memory",
+                        bytes >> 20);
+    int rc = fill(arg, f64 ? mem + bytes / 2 : mem, err);
+    if (rc == 0 && f64)
+        widen((double *)(void *)mem, (int64_t)(bytes / sizeof(double)));
+    if (accessible(exec, value)) return rc;
+    if (rc == 0) rc = dnn_exec_put(exec, value, mem, err);
+    free(mem);
+    return rc;
+}
+
+const float *dnn_exec_view(struct dnn_exec *exec, int value, float **buffer,
+                           struct dnn_err *err)
+{
+    size_t bytes = exec->plan->spot[value].bytes;
+    bool f64 = exec->plan->prog->value[value].is.dtype == DNN_F64;
+
+    if (accessible(exec, value) && !f64)
+        return (const float *)(const void *)place(exec, value);
+    if (*buffer == NULL) *buffer = malloc(bytes + 64);
+    if (*buffer == NULL) {
+        dnn_fail(err, DNN_ENOMEM, "an output of %zu MB does not fit into memory",
+                 bytes >> 20);
+        return NULL;
+    }
+    if (dnn_exec_get(exec, value, *buffer, err) < 0) return NULL;
+    /* Forwards, each element is read before it is overwritten. */
+    for (size_t k = 0; f64 && k < bytes / sizeof(double); k++) {
+        double x;
+
+        memcpy(&x, (const char *)*buffer + k * sizeof x, sizeof x);
+        (*buffer)[k] = (float)x;
+    }
+    return *buffer;
 }
 
 void *dnn_exec_block(const struct dnn_exec *exec, enum dnn_block block)

@@ -54,6 +54,18 @@ int dnn_exec_put(struct dnn_exec *exec, int value, const void *from,
                  struct dnn_err *err);
 int dnn_exec_get(struct dnn_exec *exec, int value, void *to, struct dnn_err *err);
 
+/* Write a value through a callback, which gets memory for all its elements, dense: f32
+ * for an f64 value, else in its own type.  If the host can access the value, this is
+ * its own memory, so nothing is copied. */
+typedef int dnn_exec_filler(void *arg, void *to, struct dnn_err *err);
+int dnn_exec_fill(struct dnn_exec *exec, int value, dnn_exec_filler *fill, void *arg,
+                  struct dnn_err *err);
+/* The elements of an f32 or f64 value, dense, as f32: its own memory if possible, else
+ * a copy in *buffer, which is allocated if it is NULL; the caller frees it: free().
+ * NULL on failure. */
+const float *dnn_exec_view(struct dnn_exec *exec, int value, float **buffer,
+                           struct dnn_err *err);
+
 /* Memory of a block of the plan, to access weights and gradients as flat arrays; NULL
  * if the block is empty. */
 void *dnn_exec_block(const struct dnn_exec *exec, enum dnn_block block);

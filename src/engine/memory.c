@@ -59,6 +59,7 @@ void dnn_model_make_dry(struct dnn_backend *backend)
     backend->put = dry_put;
     backend->run = dry_run;
     backend->begin = NULL;
+    backend->host_memory = false;
 }
 
 /* ---- memory ---- */

@@ -34,6 +34,11 @@ static void append_loss(struct dnn_model *m, int value)
     m->loss = grown;
 }
 
+static bool training(const struct dnn_model *m)
+{
+    return m->opts.role == DNN_MODEL_TRAIN;
+}
+
 static int64_t total(const struct dnn_model *m)
 {
     return m->opts.total == 0 ? m->opts.batch : m->opts.total;
@@ -50,9 +55,7 @@ static int add_losses(struct dnn_model *m, struct dnn_err *err)
                                      .name = name,
                                      .target_is = m->opts.target_is,
                                      .batch = m->opts.batch,
-                                     .total = total(m),
-                                     .local =
-                                         !m->opts.training && !m->opts.whole_batch};
+                                     .total = total(m)};
     struct dnn_loss *default_loss = NULL;
     const int *term;
 
@@ -64,7 +67,7 @@ static int add_losses(struct dnn_model *m, struct dnn_err *err)
                              m->prog, &net, m->target, of, &term, err);
     for (int i = 0; i < rc; i++)
         append_loss(m, term[i]);
-    if (rc >= 0 && m->opts.training)
+    if (rc >= 0 && training(m))
         memcpy(m->output, of, (size_t)m->noutputs * sizeof *of);
     dnn_loss_free(default_loss);
     dnn_free(of);
@@ -131,16 +134,15 @@ static void fuse(struct dnn_model *m)
 
 static int make_program(struct dnn_model *m, struct dnn_err *err)
 {
-    struct dnn_prog *prog = m->prog = dnn_prog_make(m->opts.dtype, m->opts.training);
-    bool training = m->opts.training;
+    struct dnn_prog *prog = m->prog = dnn_prog_make(m->opts.dtype, training(m));
 
     DNN_TRY(dnn_graph_lower(m->graph, m->opts.batch, prog, m->output, err));
     for (int v = 0, n = 0; v < prog->nvalues; v++)
         if (prog->value[v].role == DNN_INPUT) m->input[n++] = v;
-    if (training || m->opts.with_loss) DNN_TRY(add_losses(m, err));
-    if (training) find_penalties(m);
+    if (m->opts.role != DNN_MODEL_INFER) DNN_TRY(add_losses(m, err));
+    if (training(m)) find_penalties(m);
     if (!m->opts.no_fusion) fuse(m);
-    if (!training) return 0;
+    if (!training(m)) return 0;
     differentiate(m);
     const int *penalty;
     int n = dnn_optim_append(m->prog, &m->opts.optim, &penalty);
@@ -159,7 +161,7 @@ static struct dnn_plan_opts plan_opts(const struct dnn_model *m, int *keep,
     int n = 0;
 
     *pitch_arg = (struct dnn_exec_pitch_arg){&m->backend, m->dev};
-    for (int i = 0; i < m->noutputs && !m->opts.training; i++)
+    for (int i = 0; i < m->noutputs && !training(m); i++)
         keep[n++] = m->output[i];
     for (int i = 0; i < m->nlosses; i++)
         keep[n++] = m->loss[i];
@@ -213,7 +215,7 @@ static int plan_within_limit(struct dnn_model *m, struct dnn_err *err)
     int *keep = dnn_alloc((size_t)(m->noutputs + m->nlosses + 1) * sizeof *keep);
     struct dnn_exec_pitch_arg pitch_arg;
     const struct dnn_plan_opts opts = plan_opts(m, keep, &pitch_arg);
-    enum dnn_recompute how = m->opts.training ? m->opts.recompute : DNN_RECOMPUTE_NEVER;
+    enum dnn_recompute how = training(m) ? m->opts.recompute : DNN_RECOMPUTE_NEVER;
     size_t limit = m->opts.limit;
     int rc = 0;
 
@@ -231,7 +233,7 @@ static int plan_within_limit(struct dnn_model *m, struct dnn_err *err)
             .workspace = kernel_bytes(m),
             .limit = limit,
             .batch = m->opts.batch,
-            .plain = how == DNN_RECOMPUTE_NEVER && m->opts.training ? m->prog
+            .plain = how == DNN_RECOMPUTE_NEVER && training(m) ? m->prog
                      : how == DNN_RECOMPUTE_CHEAP                   ? m->original
                                                                     : NULL,
             .opts = &opts};
@@ -258,7 +260,9 @@ static int first_update(const struct dnn_prog *prog)
 static struct dnn_dev *shared_dev(const struct dnn_model_opts *opts)
 {
     if (opts->partner != NULL) return opts->partner->dev;
-    return opts->owner == NULL || opts->concurrent ? NULL : opts->owner->dev;
+    return opts->owner == NULL || opts->memory == DNN_MODEL_CONCURRENT
+               ? NULL
+               : opts->owner->dev;
 }
 
 int dnn_model_make(const struct dnn_graph *graph, const struct dnn_model_opts *opts,
@@ -294,7 +298,8 @@ int dnn_model_start(struct dnn_model *model, struct dnn_err *err)
     const struct dnn_model_opts *opts = &model->opts;
 
     if (opts->owner != NULL) {
-        const struct dnn_model *partner = opts->separate ? opts->partner : opts->owner;
+        const struct dnn_model *partner = 
+            opts->memory == DNN_MODEL_SHARED ? opts->owner : opts->partner;
 
         DNN_TRY(dnn_exec_share(model->exec, opts->owner->exec,
                                partner == NULL ? NULL : partner->exec, err));
@@ -366,7 +371,7 @@ int dnn_model_fill(struct dnn_model *model, uint64_t seed, struct dnn_err *err)
     for (int i = 0; i < model->ninputs; i++)
         DNN_TRY(fill(model, model->input[i], dnn_rng_make(seed, inputs + (uint64_t)i),
                      0, err));
-    for (int i = 0; i < model->noutputs && model->opts.training; i++)
+    for (int i = 0; i < model->noutputs && training(model); i++)
         if (model->target[i] != DNN_NONE)
             DNN_TRY(fill(model, model->target[i],
                          dnn_rng_make(seed, targets + (uint64_t)i),

@@ -24,16 +24,29 @@ int dnn_model_backend(const char *name, const struct dnn_backend **out,
  * dnn_free(); NULL: neither exists. */
 char *dnn_model_cache(int threads);
 
+/* What a model is for. */
+enum dnn_model_role {
+    DNN_MODEL_INFER,    /* the outputs                                                */
+    DNN_MODEL_EVALUATE, /* the outputs and the loss, with batch statistics of the loss
+                         * over the whole batch                                       */
+    DNN_MODEL_TRAIN     /* loss, gradients and updates                                */
+};
+
+/* What a model has of its own, beside the weights, slots and states of its owner. */
+enum dnn_model_memory {
+    DNN_MODEL_SHARED,    /* only what does not fit into the owner's memory: the two never
+                          * run at the same time                                       */
+    DNN_MODEL_SEPARATE,  /* gradients and temporaries: they run in turns, op by op     */
+    DNN_MODEL_CONCURRENT /* also a device: they run at the same time                   */
+};
+
 /* Options.  batch and backend are required; with all others zero: inference in f32.
  * Training requires loss and optim, too. */
 struct dnn_model_opts {
     int64_t batch;
     int64_t total; /* samples of the whole batch, of which this is a micro-batch; 0:
                       batch.  The loss is normalized by total */
-    bool training;
-    bool with_loss;   /* inference: compute the loss, too */
-    bool whole_batch; /* with_loss: batch statistics of the loss are over the whole
-                         batch */
+    enum dnn_model_role role;
     enum dnn_dtype dtype;
     const struct dnn_loss *loss; /* NULL: mean squared error; must outlive the model */
     const int *target_is; /* enum dnn_loss_target of each output; NULL: the default of
@@ -47,14 +60,13 @@ struct dnn_model_opts {
     const struct dnn_backend *backend;
     struct dnn_device device;
     /* A started model of the same network that owns the weights, or NULL.  Its weights,
-     * slots, states and device are shared, and, unless separate, its gradients and
-     * temporaries (see dnn_exec_share()).  Used for other batch sizes and for inference
-     * between training steps.  Must outlive the new one. */
+     * slots and states are shared, and more (see dnn_exec_share()).  Used for other
+     * batch sizes and for inference between training steps.  Must outlive the new
+     * one. */
     struct dnn_model *owner;
-    bool separate;
-    bool concurrent; /* separate: has its own device and may run concurrently */
-    /* separate: a model with the same owner that never runs at the same time, whose
-     * device and temporaries are shared; NULL: none. */
+    enum dnn_model_memory memory;
+    /* Not DNN_MODEL_SHARED: a model with the same owner that never runs at the same
+     * time, whose device and temporaries are shared; NULL: none. */
     struct dnn_model *partner;
 };
 
@@ -72,8 +84,8 @@ struct dnn_model {
     int ninputs, noutputs, nlosses;
     int *input;         /* one per input of the network           */
     int *output;        /* one per output; training: the input of its loss */
-    int *target;        /* with a loss: target of each output, DNN_NONE: none */
-    int *loss;          /* with a loss: scalars whose sum is minimised: the loss terms,
+    int *target;        /* unless INFER: target of each output, DNN_NONE: none */
+    int *loss;          /* unless INFER: scalars whose sum is minimised: the loss terms,
                            then activity penalties, then weight penalties */
     int nterms;         /* number of loss terms, the first in loss[] */
     int nsample_losses; /* number of loss terms and activity penalties, which are

@@ -106,7 +106,6 @@ int dnn_loss_ignores(const struct loss_ctx *ctx, bool *out, struct dnn_err *err)
 
 int dnn_loss_exchange(const struct loss_ctx *ctx, int s)
 {
-    if (ctx->local) return s;
     return dnn_prog_op1(ctx->prog, DNN_OP_EXCHANGE, NULL, s);
 }
 
@@ -183,8 +182,7 @@ static int add(const struct loss_term *term, struct dnn_prog *prog,
                            .y = net->output[i],
                            .target = target[i],
                            .batch = net->batch,
-                           .total = net->total,
-                           .local = net->local};
+                           .total = net->total};
     int64_t count;
 
     DNN_TRY(dnn_shape_count(dnn_prog_shape(prog, ctx.y), &count, err));

@@ -51,7 +51,6 @@ struct dnn_loss_net {
     const char *const *name; /* of the outputs                                     */
     const int *target_is;    /* enum dnn_loss_target of each; NULL: ANY            */
     int64_t batch, total;    /* samples here, and of the global batch              */
-    bool local;              /* means are over these samples: nothing is exchanged */
 };
 
 /* Append the terms.  target[i] gets the new target value of output i (DNN_NONE: it has

@@ -48,7 +48,6 @@ struct loss_ctx {
     int target;
     bool labels;           /* the target is class numbers               */
     int64_t batch, total;  /* samples here, and of the global batch     */
-    bool local;            /* nothing is exchanged, see dnn_loss_net    */
     int64_t rows, classes; /* of a sample: positions, and the last axis */
     int of;                /* result: value the term is computed from   */
 };

@@ -16,26 +16,48 @@ static size_t bytes_of(const struct dnn_model *m, int value)
     return m->plan->spot[value].bytes;
 }
 
+/* An input or target of a micro-batch, to be read. */
+struct filling {
+    const struct dnn_replica_batch *batch;
+    bool target;
+    int i;
+    int64_t skip, n;
+};
+
+static int fill(void *arg, void *to, struct dnn_err *err)
+{
+    const struct filling *f = arg;
+
+    return f->batch->read(f->batch->arg, f->target, f->i, f->skip, f->n, to, err);
+}
+
 int dnn_replica_load(const struct replica_micro_batch *mb,
                      const struct dnn_replica_batch *batch, struct dnn_err *err)
 {
     struct dnn_model *m = mb->model->model;
-    size_t skip = (size_t)(mb->first - batch->first);
+    struct filling f = {.batch = batch, .skip = mb->first - batch->first, .n = mb->n};
 
-    for (int i = 0; i < m->ninputs; i++) {
-        size_t each = bytes_of(m, m->input[i]) / (size_t)mb->n;
-
-        DNN_TRY(dnn_exec_put(m->exec, m->input[i],
-                             (const char *)batch->input[i] + skip * each, err));
-    }
-    for (int i = 0; i < m->noutputs; i++) {
-        if (m->target[i] == DNN_NONE) continue;
-        size_t each = bytes_of(m, m->target[i]) / (size_t)mb->n;
-
-        DNN_TRY(dnn_exec_put(m->exec, m->target[i],
-                             (const char *)batch->target[i] + skip * each, err));
-    }
+    for (f.i = 0; f.i < m->ninputs; f.i++)
+        DNN_TRY(dnn_exec_fill(m->exec, m->input[f.i], fill, &f, err));
+    f.target = true;
+    for (f.i = 0; f.i < m->noutputs && m->opts.role != DNN_MODEL_INFER; f.i++)
+        if (m->target[f.i] != DNN_NONE)
+            DNN_TRY(dnn_exec_fill(m->exec, m->target[f.i], fill, &f, err));
     return 0;
+}
+
+void dnn_replica_try_load(struct dnn_replica *r, const struct replica_micro_batch *mb,
+                          const struct dnn_replica_batch *batch)
+{
+    struct dnn_err why = {0};
+    int rc = dnn_replica_load(mb, batch, &why);
+
+    if (rc == 0) return;
+#pragma omp critical
+    if (r->failed == 0) {
+        r->failed = rc;
+        r->why = why;
+    }
 }
 
 int dnn_replica_add_loss(const struct replica_micro_batch *mb, double *loss,
@@ -79,7 +101,7 @@ static int run_micro_batch(struct dnn_replica *r, const struct replica_micro_bat
             DNN_TRY(r->rule->bucket(r->self, sent++, &grad, 1, last, err));
         if (overlap) DNN_TRY(r->rule->poll(r->self, err));
     }
-    return dnn_replica_add_loss(mb, r->loss, err);
+    return dnn_replica_add_loss(mb, r->train->loss, err);
 }
 
 /* A micro-batch without samples: join the exchanges and add zeros to the gradients, in
@@ -87,7 +109,7 @@ static int run_micro_batch(struct dnn_replica *r, const struct replica_micro_bat
 static int run_empty(struct dnn_replica *r, const struct dnn_now *now, bool last,
                      struct dnn_err *err)
 {
-    const struct replica_model *first = &r->model[0];
+    const struct replica_model *first = &r->train->model[0];
     const struct dnn_model *m = first->model;
     const float *grad = r->grad;
     void *pending = NULL;
@@ -170,6 +192,7 @@ static int run_ops(const struct replica_cut *cut, int p, int from, int to,
 
 /* State of the micro-batches in lockstep. */
 struct lockstep {
+    struct dnn_replica *r;
     const struct replica_cut *cut;
     const struct dnn_replica_batch *batch;
     struct dnn_now now;
@@ -185,7 +208,7 @@ static int advance(const struct lockstep *g, int p, struct dnn_err *err)
     struct dnn_now now = g->now;
     int to = exchange_op(m, g->exchange);
 
-    if (g->exchange == 0) DNN_TRY(dnn_replica_load(mb, g->batch, err));
+    if (g->exchange == 0) dnn_replica_try_load(g->r, mb, g->batch);
     now.sample = (uint32_t)mb->first;
     DNN_TRY(run_ops(g->cut, p, g->at[p], to, &now, err));
     g->at[p] = to + 1;
@@ -241,7 +264,8 @@ int dnn_replica_lockstep(struct dnn_replica *r, const struct replica_cut *cut,
                          const struct dnn_now *now, double *loss, struct dnn_err *err)
 {
     const struct dnn_model *lead = cut->lead;
-    struct lockstep g = {.cut = cut,
+    struct lockstep g = {.r = r,
+                         .cut = cut,
                          .batch = batch,
                          .now = *now,
                          .at = dnn_alloc(((size_t)cut->nmb + 1) * sizeof *g.at),
@@ -288,8 +312,8 @@ int dnn_replica_compute(struct dnn_replica *r, const struct replica_cut *cut,
                         const struct dnn_replica_batch *batch,
                         const struct dnn_now *now, struct dnn_err *err)
 {
-    if (r->lockstep || r->teams > 1) {
-        DNN_TRY(dnn_replica_lockstep(r, cut, batch, now, r->loss, err));
+    if (r->train->lockstep || r->train->teams > 1) {
+        DNN_TRY(dnn_replica_lockstep(r, cut, batch, now, r->train->loss, err));
         return send_all(r, cut, err);
     }
     for (int p = 0; p < cut->nmb; p++) {
@@ -300,7 +324,7 @@ int dnn_replica_compute(struct dnn_replica *r, const struct replica_cut *cut,
             DNN_TRY(run_empty(r, now, last, err));
             continue;
         }
-        DNN_TRY(dnn_replica_load(mb, batch, err));
+        dnn_replica_try_load(r, mb, batch);
         DNN_TRY(run_micro_batch(r, mb, *now, last, err));
     }
     return 0;
@@ -310,11 +334,11 @@ int dnn_replica_idle(struct dnn_replica *r, const struct dnn_now *now,
                      struct dnn_err *err)
 {
     const struct replica_cut none = {
-        .lead = r->model[0].model, .micro_batches = r->micro_batches, .teams = 1};
+        .lead = r->owner, .micro_batches = r->train->micro_batches, .teams = 1};
     /* As many empty micro-batches as the other ranks have. */
-    int count = r->micro_batches / dnn_comm_size(r->cfg.comm);
+    int count = r->train->micro_batches / dnn_comm_size(r->cfg.comm);
 
-    if (r->lockstep || r->teams > 1)
+    if (r->train->lockstep || r->train->teams > 1)
         return dnn_replica_compute(r, &none, NULL, now, err);
     for (int p = 0; p < count || p == 0; p++)
         DNN_TRY(run_empty(r, now, p >= count - 1, err));

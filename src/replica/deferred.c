@@ -225,7 +225,7 @@ bool dnn_replica_deferred_send(const struct dnn_replica *r,
                                const struct replica_cut *cut, int p,
                                const float *const *grad)
 {
-    const struct dnn_bucket *bucket = &r->model[0].bucket[p];
+    const struct dnn_bucket *bucket = &r->train->model[0].bucket[p];
     int64_t first = (int64_t)(bucket->first / sizeof(float));
     int64_t last = (int64_t)(bucket->last / sizeof(float));
     int teams = cut->teams, n = 0, deferred = 0;

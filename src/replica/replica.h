@@ -1,9 +1,10 @@
-/* replica.h - data-parallel training: this rank's copy of the network.
+/* replica.h - this rank's copy of the network, and its share of each batch.
  *
  * A batch is split into micro-batches: one per rank, or several with gradient
  * accumulation.  Deterministic: a fixed number that does not depend on the number of
- * ranks; every rank would compute a micro-batch with the same kernels.  Each size of
- * micro-batch has its own model; all models share one set of weights.
+ * ranks; every rank would compute a micro-batch with the same kernels.  Training,
+ * evaluation and inference cut their batches in the same way.  Each size of micro-batch
+ * has its own model; all models share one set of weights.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -15,21 +16,28 @@
 #include "parallel/rule.h"
 #include "engine/model.h"
 
+/* The batches of one role. */
+struct dnn_replica_batches {
+    int64_t size; /* global batch size; 0: the role is not used                      */
+    int64_t last; /* size of the smaller last batch of an epoch; 0: none             */
+    /* Deterministic: the number of micro-batches of a batch; 0: 8, or size if smaller.
+     * Else the number per rank; 0: 1. */
+    int64_t micro_batches;
+};
+
 struct dnn_replica_cfg {
     const struct dnn_graph *graph;
-    struct dnn_model_opts model; /* batch, total, owner, exchange are ignored */
+    struct dnn_model_opts model; /* batch, total, role, owner and exchange are ignored */
     struct dnn_comm *comm;
-    bool infer;       /* inference only: no gradients, no optimizer                  */
-    const char *rule; /* NULL: bsp                                                   */
+    const char *rule; /* training; NULL: bsp                                         */
     struct dnn_rule_cfg how;
-    int64_t batch; /* global batch size                                         */
-    int64_t last;  /* size of the smaller last batch of an epoch; 0: none       */
-    int64_t micro_batches; /* deterministic: their number; 0: 8, or batch if smaller  */
-    int64_t accumulate; /* not deterministic: micro-batches per rank; 0: 1           */
-    int64_t eval_batch, eval_last; /* batch and last of the evaluation; 0: none */
-    int64_t eval_micro_batches;    /* as micro_batches, for the evaluation */
+    struct dnn_replica_batches batches[DNN_MODEL_TRAIN + 1]; /* by enum dnn_model_role */
     size_t bucket; /* gradient bucket size in bytes; 0: autotuned in the first
                            steps                                                     */
+    /* A replica of the same network, perhaps at other extents, whose weights are
+     * shared; NULL: none.  It must outlive the new one, and only one of them may run at
+     * a time. */
+    struct dnn_replica *owner;
 };
 
 struct dnn_replica;
@@ -42,8 +50,8 @@ int dnn_replica_make(const struct dnn_replica_cfg *cfg, struct dnn_replica **out
 void dnn_replica_free(struct dnn_replica *replica); /* NULL is fine */
 
 /* Local.  Number of micro-batches of a batch, over all ranks. */
-int dnn_replica_micro_batches(struct dnn_comm *comm, int64_t batch, bool deterministic,
-                              int64_t micro_batches, int64_t accumulate);
+int dnn_replica_micro_batches(struct dnn_comm *comm, bool deterministic,
+                              const struct dnn_replica_batches *batches);
 
 /* Local.  The model that owns the weights. */
 struct dnn_model *dnn_replica_model(struct dnn_replica *replica);
@@ -59,8 +67,12 @@ int dnn_replica_set_bucket_size(struct dnn_replica *replica, size_t bytes,
 /* This rank's samples of a batch, consecutive; n may be 0. */
 struct dnn_replica_batch {
     int64_t total, first, n;
-    const void *const *input;  /* one per input of the network  */
-    const void *const *target; /* one per output                */
+    /* Write samples [skip, skip + count) of them to `to`: input i of the network, or
+     * the target of output i; f32, or i32 for class labels.  `to` is the plan's own
+     * memory if the host can access it.  Several threads may call it at once. */
+    int (*read)(void *arg, bool target, int i, int64_t skip, int64_t count, void *to,
+                struct dnn_err *err);
+    void *arg;
 };
 
 struct dnn_replica_step {
@@ -103,31 +115,31 @@ struct dnn_flat {
 };
 void dnn_replica_flat(const struct dnn_replica *replica, struct dnn_flat *out);
 
-/* Local.  Run inference for n samples.  Output i is copied to output[i]; *loss, unless
- * NULL, is the sum of their losses, and then batch->target is required. */
-int dnn_replica_infer(struct dnn_replica *replica,
-                      const struct dnn_replica_batch *batch, float *const *output,
-                      double *loss, struct dnn_err *err);
-
-/* Evaluation: the loss in inference, batch by batch.  All ranks run the same number of
- * batches, of the configured sizes.  Results depend on the number of ranks only by
- * rounding; if deterministic, not at all.
+/* Evaluation and inference, batch by batch.  All ranks run the same number of batches,
+ * of the configured sizes.  Results depend on the number of ranks only by rounding; if
+ * deterministic, not at all.
  *
- *   start, eval ... eval, end
+ *   start, run ... run, loss
  *
- * Collective: eval, also on a rank without samples, because losses may exchange
- * statistics; and end, which returns the sum of the losses of all samples.  The outputs
- * of the samples of this rank are copied to output[i]. */
+ * Collective: run, also on a rank without samples, because losses may exchange
+ * statistics; and loss, which returns the sum of the losses of all samples.  After each
+ * micro-batch of this rank, run() calls `seen` with its outputs. */
+struct dnn_replica_seen {
+    int part;         /* index among the micro-batches of this rank                  */
+    int64_t first, n; /* its samples of the batch                                    */
+    const float *const *output; /* of each output: n samples, dense                  */
+};
+typedef int dnn_replica_seen_fn(void *arg, const struct dnn_replica_seen *seen,
+                                struct dnn_err *err);
 void dnn_replica_eval_start(struct dnn_replica *replica);
-int dnn_replica_eval(struct dnn_replica *replica, const struct dnn_replica_batch *batch,
-                     float *const *output, struct dnn_err *err);
-int dnn_replica_eval_end(struct dnn_replica *replica, double *loss,
-                         struct dnn_err *err);
-/* Local.  Number of micro-batches of an evaluated batch over all ranks; and the samples
- * [*first, *first + *n) of micro-batch i of this rank: returns its index over all
- * ranks, -1 if there is none. */
-int dnn_replica_eval_micro_batches(const struct dnn_replica *replica);
-int dnn_replica_eval_part(const struct dnn_replica *replica, int64_t total, int i,
-                          int64_t *first, int64_t *n);
+/* role: DNN_MODEL_EVALUATE or DNN_MODEL_INFER, without loss and targets. */
+int dnn_replica_eval(struct dnn_replica *replica, enum dnn_model_role role,
+                     const struct dnn_replica_batch *batch, dnn_replica_seen_fn *seen,
+                     void *arg, struct dnn_err *err);
+int dnn_replica_eval_loss(struct dnn_replica *replica, double *loss,
+                          struct dnn_err *err);
+/* Local.  The micro-batches of an evaluated batch: returns their number over all ranks;
+ * those of this rank are [*first, *last). */
+int dnn_replica_eval_parts(const struct dnn_replica *replica, int *first, int *last);
 
 #endif

@@ -25,7 +25,7 @@ struct replica_deferred {
 /* A micro-batch: its samples, and the model that computes it. */
 struct replica_micro_batch {
     int64_t first, n;
-    int index;                         /* its index over all ranks */
+    int index, part; /* its index over all ranks, and among those of this rank */
     const struct replica_model *model; /* NULL if n is 0 */
     int op[REPLICA_DEFERRED];          /* ops that compute the deferred gradients */
     void *stored[REPLICA_DEFERRED];    /* owned: their operands                   */
@@ -49,13 +49,14 @@ enum { REPLICA_CUTS = 2 }; /* full batches, and the last batch of an epoch */
 /* Maximum number of waits of a rank in a step, and of all ranks to be exchanged. */
 enum { REPLICA_WAITS = 256, REPLICA_WAITS_SENT = 2048 };
 
-/* Evaluation. */
-struct replica_eval {
-    int micro_batches; /* of a batch, over all ranks */
-    bool exchanges;    /* the program exchanges statistics                           */
-    bool lockstep;     /* all micro-batches run in lockstep, for exact statistics    */
+/* The models of a role, and how its batches are cut. */
+struct replica_set {
+    int micro_batches; /* of a batch, over all ranks; 0: the role is not used        */
+    bool lockstep; /* all micro-batches run in lockstep, because statistics are over the
+                    * whole batch                                                     */
+    int teams;     /* of each cut; if more than 1, of one thread each */
     int nmodels;
-    struct replica_model *model; /* owned; without buckets                       */
+    struct replica_model *model; /* owned; buckets only for training                */
     int ncuts;
     struct replica_cut cut[REPLICA_CUTS];
     double *loss; /* owned: by micro-batch; zero for those of other ranks */
@@ -80,15 +81,11 @@ struct replica_tune {
 
 struct dnn_replica {
     struct dnn_replica_cfg cfg;
-    int micro_batches; /* of a batch, over all ranks */
-    bool lockstep; /* all micro-batches run in lockstep, because statistics are over the
-                    * whole batch                                                     */
-    int teams;     /* of each cut; if more than 1, of one thread each */
-    int nmodels;
-    struct replica_model *model; /* owned; the first owns the weights */
-    int ncuts;
-    struct replica_cut cut[REPLICA_CUTS];
-    size_t bucket; /* gradient bucket size in bytes */
+    struct replica_set set[DNN_MODEL_TRAIN + 1]; /* by enum dnn_model_role           */
+    struct replica_set *train; /* the set of training */
+    struct dnn_model *owner;   /* the first model made: it owns the weights, unless
+                                * cfg.owner does                                     */
+    size_t bucket;             /* gradient bucket size in bytes */
     int nbuckets;
     struct replica_tune tune;
     const struct dnn_rule *rule;
@@ -96,11 +93,9 @@ struct dnn_replica {
     float *grad;
     int64_t count; /* elements of grad, with padding */
     bool f64;      /* gradients are f64: each is two elements of grad */
-    int ninfers;
-    struct dnn_model **infer; /* owned: one per number of samples of inference */
-    struct replica_eval eval;
+    int failed;    /* error of this rank in the current batch, which it finishes      */
+    struct dnn_err why;
     struct replica_waits now, before; /* of this step and of the previous one */
-    double *loss; /* owned: by micro-batch; zero for those of other ranks */
 };
 
 /* straggler.c: add a wait that began at the time `since` and ends now. */
@@ -125,9 +120,13 @@ int dnn_replica_join_exchange(struct dnn_replica *r, const struct dnn_model *m, 
                               void **pending, const struct dnn_now *now,
                               struct dnn_err *err);
 
-/* compute.c: copy the samples of a micro-batch into its model. */
+/* compute.c: read the samples of a micro-batch into its model. */
 int dnn_replica_load(const struct replica_micro_batch *mb,
                      const struct dnn_replica_batch *batch, struct dnn_err *err);
+/* The same, but an error is stored in r->failed, because the other ranks expect this
+ * one in the exchanges of the batch. */
+void dnn_replica_try_load(struct dnn_replica *r, const struct replica_micro_batch *mb,
+                          const struct dnn_replica_batch *batch);
 /* Add the loss of a micro-batch to loss[mb->index].  Call it before another micro-batch
  * runs on the same model. */
 int dnn_replica_add_loss(const struct replica_micro_batch *mb, double *loss,
@@ -163,10 +162,20 @@ bool dnn_replica_deferred_send(const struct dnn_replica *r,
                                const struct replica_cut *cut, int p,
                                const float *const *grad);
 
-/* replica.c: the micro-batches [*first, *last) of this rank. */
+/* cut.c: make the models of a role, and cut its batches. */
+int dnn_replica_set_make(struct dnn_replica *r, enum dnn_model_role role,
+                         struct dnn_err *err);
+void dnn_replica_set_free(struct replica_set *set);
+size_t dnn_replica_set_bytes(const struct replica_set *set);
+/* The cut of batches of this size; NULL with a message: there is none. */
+const struct replica_cut *dnn_replica_find_cut(const struct dnn_replica *r,
+                                               enum dnn_model_role role, int64_t total,
+                                               struct dnn_err *err);
+/* The micro-batches [*first, *last) of this rank. */
 void dnn_replica_own_range(const struct dnn_replica *r, int micro_batches, int *first,
                            int *last);
-/* Start the rule with the current buckets. */
+
+/* replica.c: start the rule with the current buckets. */
 int dnn_replica_start_rule(struct dnn_replica *r, struct dnn_err *err);
 
 /* tune.c: make buckets of this size; only between steps. */
@@ -177,14 +186,6 @@ void dnn_replica_tune_add(struct dnn_replica *r, double seconds);
 /* To be called after each step, with the samples of its batch. */
 int dnn_replica_tune_next(struct dnn_replica *r, int64_t total, double seconds,
                           struct dnn_err *err);
-
-/* eval.c */
-int dnn_replica_eval_make(struct dnn_replica *r, struct dnn_err *err);
-void dnn_replica_eval_free(struct dnn_replica *r);
-
-/* infer.c: copy output i of a model that has run, as f32. */
-int dnn_replica_output(const struct dnn_model *m, int i, float *to,
-                       struct dnn_err *err);
 
 /* nan.c.  Collective.  Recompute the batch op by op, and fail with the name of
  * the layer where the first NaN or infinity occurred. */

@@ -11,13 +11,6 @@
 #include <math.h>
 #include <string.h>
 
-static const struct replica_cut *find_cut(const struct dnn_replica *r, int64_t total)
-{
-    for (int i = 0; i < r->ncuts; i++)
-        if (r->cut[i].total == total) return &r->cut[i];
-    return NULL;
-}
-
 /* All-reduce the losses by micro-batch, the time and waits of the previous step, and
  * the values of the caller.  Each loss and wait is zero on all ranks but one, so these
  * sums are exact. */
@@ -25,19 +18,19 @@ static int reduce_scalars(struct dnn_replica *r, struct dnn_replica_step *step,
                           double *extra, int n, struct dnn_err *err)
 {
     int waits = dnn_replica_waits_count(r);
-    int64_t count = r->micro_batches + 1 + n + waits;
+    int64_t count = r->train->micro_batches + 1 + n + waits;
     double *all = dnn_alloc((size_t)count * sizeof *all),
-           *took = all + r->micro_batches;
+           *took = all + r->train->micro_batches;
     double began = dnn_clock_now();
 
-    memcpy(all, r->loss, (size_t)r->micro_batches * sizeof *all);
+    memcpy(all, r->train->loss, (size_t)r->train->micro_batches * sizeof *all);
     *took = r->tune.took;
     if (n > 0) memcpy(took + 1, extra, (size_t)n * sizeof *extra);
     dnn_replica_waits_put(r, took + 1 + n);
     int rc = dnn_comm_allreduce(r->cfg.comm, "loss", all, count, DNN_COMM_F64,
                                 DNN_COMM_SUM, err);
     step->loss = 0;
-    for (int l = 0; l < r->micro_batches; l++)
+    for (int l = 0; l < r->train->micro_batches; l++)
         step->loss += all[l];
     dnn_replica_tune_add(r, *took);
     if (n > 0) memcpy(extra, took + 1, (size_t)n * sizeof *extra);
@@ -123,7 +116,7 @@ static void clip(struct dnn_replica *r, const struct dnn_replica_step *step)
 static int update(struct dnn_replica *r, const struct dnn_now *now, double *penalty,
                   struct dnn_err *err)
 {
-    const struct dnn_model *m = r->model[0].model;
+    const struct dnn_model *m = r->owner;
     double one;
 
     DNN_TRY(dnn_exec_run(m->exec, m->update, m->prog->nops, now, err));
@@ -144,8 +137,8 @@ static int fail_step(struct dnn_replica *r, const struct dnn_now *now, double *e
     struct dnn_replica_step step;
 
     if (dnn_comm_size(r->cfg.comm) == 1) return why.code;
-    memset(r->loss, 0, (size_t)r->micro_batches * sizeof *r->loss);
-    r->loss[0] = NAN;
+    memset(r->train->loss, 0, (size_t)r->train->micro_batches * sizeof *r->train->loss);
+    r->train->loss[0] = NAN;
     DNN_TRY(dnn_replica_idle(r, now, err));
     DNN_TRY(r->rule->before(r->self, err));
     DNN_TRY(reduce_scalars(r, &step, extra, n, err));
@@ -165,19 +158,23 @@ static int run_step(struct dnn_replica *r, const struct dnn_replica_batch *batch
     double began = dnn_clock_now(), penalty;
 
     if (batch == NULL) return fail_step(r, &now, extra, n, err);
-    const struct replica_cut *cut = find_cut(r, batch->total);
-    if (cut == NULL)
-        return dnn_fail(err, DNN_EDATA,
-                        "internal error: batch of %lld samples, expected %lld or %lld",
-                        (long long)batch->total, (long long)r->cfg.batch,
-                        (long long)r->cfg.last);
+    const struct replica_cut *cut =
+        dnn_replica_find_cut(r, DNN_MODEL_TRAIN, batch->total, err);
+    if (cut == NULL) return err->code;
     r->now = (struct replica_waits){0};
-    memset(r->loss, 0, (size_t)r->micro_batches * sizeof *r->loss);
+    r->failed = 0;
+    memset(r->train->loss, 0, (size_t)r->train->micro_batches * sizeof *r->train->loss);
     DNN_TRY(dnn_replica_compute(r, cut, batch, &now, err));
+    /* NaN as loss: no rank makes the update, and all agree on the error. */
+    if (r->failed < 0) r->train->loss[cut->mb[0].index] = NAN;
     double computed = dnn_clock_now();
     DNN_TRY(r->rule->before(r->self, err));
     dnn_replica_add_wait(r, computed);
     DNN_TRY(reduce_scalars(r, step, extra, n, err));
+    if (r->failed < 0) {
+        *err = r->why;
+        return dnn_comm_agree(r->cfg.comm, r->failed, err);
+    }
     step->grad_norm = norm(r);
     bool finite = isfinite(step->loss) && isfinite(step->grad_norm);
     if (!finite && check) return dnn_replica_find_nan(r, cut, batch, &now, err);
@@ -211,7 +208,7 @@ int dnn_replica_loss_grad(struct dnn_replica *replica,
 
 void dnn_replica_flat(const struct dnn_replica *replica, struct dnn_flat *out)
 {
-    const struct dnn_model *m = replica->model[0].model;
+    const struct dnn_model *m = replica->owner;
 
     *out = (struct dnn_flat){.weight = dnn_exec_block(m->exec, DNN_BLOCK_WEIGHTS),
                              .grad = replica->grad,

@@ -23,10 +23,10 @@ enum { WARMUP = 2, STEPS_PER_SIZE = 3, DEFAULT_SIZE = 4 << 20 };
 
 int dnn_replica_make_buckets(struct dnn_replica *r, size_t bucket, struct dnn_err *err)
 {
-    for (int i = 0; i < r->nmodels; i++) {
-        dnn_free(r->model[i].bucket);
+    for (int i = 0; i < r->train->nmodels; i++) {
+        dnn_free(r->train->model[i].bucket);
         r->nbuckets =
-            dnn_plan_buckets(r->model[i].model->plan, bucket, &r->model[i].bucket);
+            dnn_plan_buckets(r->train->model[i].model->plan, bucket, &r->train->model[i].bucket);
     }
     if (r->self != NULL) r->rule->stop(r->self);
     r->self = NULL;
@@ -37,7 +37,7 @@ int dnn_replica_make_buckets(struct dnn_replica *r, size_t bucket, struct dnn_er
 int dnn_replica_tune_start(struct dnn_replica *r, struct dnn_err *err)
 {
     struct replica_tune *t = &r->tune;
-    size_t all = r->model[0].model->plan->bytes[DNN_BLOCK_GRADS];
+    size_t all = r->owner->plan->bytes[DNN_BLOCK_GRADS];
     size_t initial = r->cfg.bucket != 0 ? r->cfg.bucket : DEFAULT_SIZE;
 
     if (r->cfg.bucket == 0 && dnn_comm_size(r->cfg.comm) > 1 && all > sizes[0]) {
@@ -95,8 +95,8 @@ int dnn_replica_tune_next(struct dnn_replica *r, int64_t total, double seconds,
 
     if (t->n == 0) return 0;
     /* Steps with smaller batches are not counted. */
-    t->took = total == r->cfg.batch ? seconds : 0;
-    if (total != r->cfg.batch) return 0;
+    t->took = total == r->cfg.batches[DNN_MODEL_TRAIN].size ? seconds : 0;
+    if (total != r->cfg.batches[DNN_MODEL_TRAIN].size) return 0;
     int k = trial_of(++t->step);
     /* The time of the last trial is known one step later. */
     if (t->step > t->n * STEPS_PER_SIZE) return decide(r, err);

@@ -37,7 +37,7 @@ static void add_bytes(struct dnn_trainer *t, size_t *cap, const char *name, void
 
 int dnn_trainer_arrays(struct dnn_trainer *t, struct dnn_err *err)
 {
-    const struct dnn_model *m = dnn_replica_model(t->replica);
+    const struct dnn_model *m = dnn_replica_model(t->stage->replica);
     struct dnn_ckpt_array hessian[TRAIN_HESSIAN_ARRAYS];
     int nhessian = dnn_hessian_arrays(t, hessian);
     size_t cap = 0;
@@ -87,7 +87,7 @@ static int load_newest(struct dnn_trainer *t, int64_t *step, struct dnn_err *err
     if (*step >= 0) rc = dnn_trainer_check_settings(t, state, err);
     dnn_free(state);
     DNN_TRY(dnn_comm_agree(t->comm, rc, err));
-    dnn_exec_changed(dnn_replica_model(t->replica)->exec);
+    dnn_exec_changed(dnn_replica_model(t->stage->replica)->exec);
     if (*step < 0 && t->config->ckpt->resume == DNN_RESUME_YES)
         return dnn_fail(
             err, DNN_EDATA,
@@ -96,7 +96,7 @@ static int load_newest(struct dnn_trainer *t, int64_t *step, struct dnn_err *err
     if (*step < 0) return 0;
     if (t->sum.bucket > 0 && t->sum.ranks == dnn_comm_size(t->comm) &&
         t->config->parallel->bucket == 0)
-        DNN_TRY(dnn_replica_set_bucket_size(t->replica, (size_t)t->sum.bucket, err));
+        DNN_TRY(dnn_replica_set_bucket_size(t->stage->replica, (size_t)t->sum.bucket, err));
     dnn_log(DNN_INFO, "train",
             "resuming from the checkpoint of step %" PRId64 ": epoch %" PRId64
             ", batch %" PRId64 "%s",
@@ -124,7 +124,7 @@ int dnn_trainer_resume(struct dnn_trainer *t, struct dnn_err *err)
 
         rc = dnn_comm_agree(t->comm, rc, err);
         if (rc == 0)
-            rc = dnn_load_weights(dnn_replica_model(t->replica), t->comm, path, err);
+            rc = dnn_load_weights(dnn_replica_model(t->stage->replica), t->comm, path, err);
         dnn_free(path);
         DNN_TRY(rc);
     }
@@ -180,7 +180,7 @@ int dnn_trainer_save(struct dnn_trainer *t, bool best, struct dnn_err *err)
     dnn_hessian_use_best(t);
     DNN_TRY(dnn_comm_agree(t->comm, check_arrays(t, err), err));
     t->sum.seconds += now - t->began;
-    t->sum.bucket = (double)dnn_replica_bucket_size(t->replica);
+    t->sum.bucket = (double)dnn_replica_bucket_size(t->stage->replica);
     t->sum.ranks = dnn_comm_size(t->comm);
     struct dnn_buf state = {0};
     dnn_buf_add(&state,
@@ -218,8 +218,8 @@ enum train_action dnn_trainer_action(const struct dnn_trainer *t)
     double need = 2 * t->step_time + 2 * t->ckpt_time + 15;
 
     if (remaining < need) return TRAIN_STOP;
-    if (t->mode != DNN_CONFIG_TRAIN) return TRAIN_CONTINUE;
-    double each = 1 / (double)dnn_feed_batches(t->train.feed);
+    if (t->stage->mode != DNN_CONFIG_TRAIN) return TRAIN_CONTINUE;
+    double each = 1 / (double)dnn_feed_batches(t->stage->train.feed);
     double at = (double)t->at.epoch + (double)t->at.batch * each;
     if (due(t, at + each, at)) return TRAIN_SAVE;
     if (how->steps > 0 && (t->at.step + 1) % how->steps == 0) return TRAIN_SAVE;

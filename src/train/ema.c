@@ -15,12 +15,12 @@
 
 static float *weights(const struct dnn_trainer *t)
 {
-    return dnn_exec_block(dnn_replica_model(t->replica)->exec, DNN_BLOCK_WEIGHTS);
+    return dnn_exec_block(dnn_replica_model(t->stage->replica)->exec, DNN_BLOCK_WEIGHTS);
 }
 
 int dnn_trainer_ema_make(struct dnn_trainer *t, struct dnn_err *err)
 {
-    const struct dnn_model *m = dnn_replica_model(t->replica);
+    const struct dnn_model *m = dnn_replica_model(t->stage->replica);
     /* Trainable weights come first in their block, at the offsets of their gradients.
      */
     size_t bytes = m->plan->bytes[DNN_BLOCK_GRADS];
@@ -68,6 +68,6 @@ bool dnn_trainer_ema_use(struct dnn_trainer *t, bool ema)
         t->ema[i] = swapped;
     }
     t->ema_in_use = ema;
-    dnn_exec_changed(dnn_replica_model(t->replica)->exec);
+    dnn_exec_changed(dnn_replica_model(t->stage->replica)->exec);
     return true;
 }

@@ -166,7 +166,7 @@ static void add_column(struct dnn_buf *out, const struct dnn_column *c, bool fir
 void dnn_trainer_shapes(const struct dnn_trainer *t, struct dnn_buf *out)
 {
     const struct dnn_column *col;
-    int n = dnn_feed_columns(t->train.feed, &col);
+    int n = dnn_feed_columns(t->stage->train.feed, &col);
     bool first = true;
 
     for (int k = 0; k < n; k++) {
@@ -178,9 +178,9 @@ void dnn_trainer_shapes(const struct dnn_trainer *t, struct dnn_buf *out)
 
 double dnn_trainer_bytes(const struct dnn_trainer *t)
 {
-    size_t sum = dnn_replica_bytes(t->replica) + dnn_feed_bytes(t->train.feed);
+    size_t sum = dnn_replica_bytes(t->stage->replica) + dnn_feed_bytes(t->stage->train.feed);
 
-    if (t->eval.feed != NULL) sum += dnn_feed_bytes(t->eval.feed);
+    if (t->stage->eval.feed != NULL) sum += dnn_feed_bytes(t->stage->eval.feed);
     return (double)sum;
 }
 
@@ -224,7 +224,7 @@ static void log_machine(const struct dnn_trainer *t)
             session->size, session->size == 1 ? "" : "s", session->place.threads,
             session->place.threads == 1 ? "" : "s", dnn_comm_nodes(t->comm),
             dnn_comm_nodes(t->comm) == 1 ? "" : "s", hosts.text,
-            dnn_replica_model(t->replica)->backend.name,
+            dnn_replica_model(t->stage->replica)->backend.name,
             t->config->deterministic ? ", deterministic" : "");
     dnn_log(DNN_INFO, "train", "binding: %s", cores.text);
     dnn_buf_free(&hosts);
@@ -251,9 +251,9 @@ void dnn_trainer_header(const struct dnn_trainer *t)
     dnn_log(DNN_INFO, "train",
             "training: %" PRId64 " samples, batch size %" PRId64 ", %" PRId64
             " steps per epoch, %" PRId64 " epochs",
-            dnn_feed_count(t->train.feed), t->config->batch_size,
-            dnn_feed_batches(t->train.feed), t->config->num_epochs);
+            dnn_feed_count(t->stage->train.feed), t->config->batch_size,
+            dnn_feed_batches(t->stage->train.feed), t->config->num_epochs);
     dnn_log(DNN_INFO, "train", "validation: %" PRId64 " samples",
-            t->eval.feed == NULL ? (int64_t)0 : dnn_feed_count(t->eval.feed));
+            t->stage->eval.feed == NULL ? (int64_t)0 : dnn_feed_count(t->stage->eval.feed));
     dnn_log(DNN_INFO, "train", "run directory: %s", dnn_config_dir(t->config));
 }

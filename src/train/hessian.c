@@ -63,7 +63,7 @@ static int check(const struct dnn_trainer *t, struct dnn_err *err)
 {
     const struct dnn_config *config = t->config;
 
-    if (t->train.augment != NULL && dnn_augment_random(t->train.augment))
+    if (t->stage->train.augment != NULL && dnn_augment_random(t->stage->train.augment))
         return dnn_fail(
             err, DNN_ECONFIG,
             "optimizer: Hessian needs a deterministic loss, but data.transforms "
@@ -78,7 +78,7 @@ static int check(const struct dnn_trainer *t, struct dnn_err *err)
         return dnn_fail(
             err, DNN_ECONFIG,
             "optimizer: Hessian does not support parallel.compress; remove it");
-    return check_network(dnn_replica_model(t->replica)->prog, err);
+    return check_network(dnn_replica_model(t->stage->replica)->prog, err);
 }
 
 /* ---- start and stop ---- */
@@ -94,7 +94,7 @@ int dnn_hessian_open(struct dnn_trainer *t, struct dnn_err *err)
     if (o->rule != DNN_OPTIM_HESSIAN) return 0;
     DNN_TRY(check(t, err));
     struct train_hessian *h = t->hessian = dnn_alloc(sizeof *h);
-    dnn_replica_flat(t->replica, &h->flat);
+    dnn_replica_flat(t->stage->replica, &h->flat);
     if (h->flat.count == 0)
         return dnn_fail(err, DNN_ECONFIG, "the network has no trainable parameters");
     h->ended.opts = opts;
@@ -160,7 +160,7 @@ static void set_weights(struct dnn_trainer *t, const float *from)
     struct train_hessian *h = t->hessian;
 
     memcpy(h->flat.weight, from, (size_t)h->flat.count * sizeof *from);
-    dnn_exec_changed(dnn_replica_model(t->replica)->exec);
+    dnn_exec_changed(dnn_replica_model(t->stage->replica)->exec);
 }
 
 void dnn_hessian_use_best(struct dnn_trainer *t)
@@ -182,14 +182,14 @@ int dnn_hessian_batch(struct dnn_trainer *t, const struct dnn_replica_batch *bat
     const size_t bytes = (size_t)h->flat.count * sizeof *h->point;
 
     if (batch == NULL)
-        return dnn_replica_loss_grad(t->replica, NULL, step, first, extra, n, err);
-    const double share = (double)batch->total / (double)dnn_feed_count(t->train.feed);
+        return dnn_replica_loss_grad(t->stage->replica, NULL, step, first, extra, n, err);
+    const double share = (double)batch->total / (double)dnn_feed_count(t->stage->train.feed);
     h->ended.unreported = 0;
     if (t->at.batch == 0) memset(h->sum, 0, (size_t)h->flat.count * sizeof *h->sum);
     if (first && t->at.batch == 0) memcpy(h->point, h->flat.weight, bytes);
     if (!h->trying && !first) set_weights(t, h->point);
     h->trying = true;
-    DNN_TRY(dnn_replica_loss_grad(t->replica, batch, step, first, extra, n, err));
+    DNN_TRY(dnn_replica_loss_grad(t->stage->replica, batch, step, first, extra, n, err));
 #pragma omp parallel for schedule(static) if (h->flat.count > 1 << 15)
     for (int64_t i = 0; i < h->flat.count; i++)
         h->sum[i] += share * (double)h->flat.grad[i];
@@ -200,7 +200,7 @@ int dnn_hessian_batch(struct dnn_trainer *t, const struct dnn_replica_batch *bat
 static void add_penalties(struct dnn_trainer *t)
 {
     struct train_hessian *h = t->hessian;
-    const struct dnn_model *m = dnn_replica_model(t->replica);
+    const struct dnn_model *m = dnn_replica_model(t->stage->replica);
 
     for (int v = 0; v < m->prog->nvalues; v++) {
         const struct dnn_value *x = &m->prog->value[v];
@@ -231,7 +231,7 @@ static int restart_data(struct dnn_trainer *t, struct train_outcome *outcome,
 {
     enum dnn_lbfgs_why why = (enum dnn_lbfgs_why)t->hessian->ended.why;
 
-    if (why == DNN_LBFGS_CONTINUE) return dnn_feed_start(t->train.feed, 0, 0, err);
+    if (why == DNN_LBFGS_CONTINUE) return dnn_feed_start(t->stage->train.feed, 0, 0, err);
     outcome->why = dnn_lbfgs_text(why);
     return 0;
 }

@@ -27,13 +27,13 @@ static void test_header(const struct dnn_trainer *t)
             t->config->net.graph->name,
             dnn_trainer_count(params, t->config->net.graph->params));
     dnn_log(DNN_INFO, "train", "test samples: %" PRId64 ", batch size %" PRId64,
-            dnn_feed_count(t->eval.feed), t->config->data->test_batch_size);
+            dnn_feed_count(t->stage->eval.feed), t->config->data->test_batch_size);
     dnn_log(DNN_INFO, "train", "run directory: %s", dnn_config_dir(t->config));
 }
 
 int dnn_trainer_log_open(struct dnn_trainer *t, struct dnn_err *err)
 {
-    if (t->mode != DNN_CONFIG_TRAIN) {
+    if (t->stage->mode != DNN_CONFIG_TRAIN) {
         if (t->root) test_header(t);
         return 0;
     }
@@ -75,7 +75,7 @@ static void put(struct dnn_record *r, const char *name, double value, bool main)
 static void fill(const struct dnn_trainer *t, struct dnn_record *r)
 {
     r->epochs = t->config->num_epochs;
-    r->batches = dnn_feed_batches(t->train.feed != NULL ? t->train.feed : t->eval.feed);
+    r->batches = dnn_feed_batches(t->stage->train.feed != NULL ? t->stage->train.feed : t->stage->eval.feed);
     r->step = t->at.step;
     r->seconds = t->sum.seconds + dnn_clock_now() - t->began;
     r->grad_norm = r->rate = NAN;
@@ -114,7 +114,7 @@ static void estimate(struct dnn_trainer *t)
 {
     struct train_log *log = t->log;
     const double now = dnn_clock_now();
-    const int64_t n = t->at.step - log->from, batches = dnn_feed_batches(t->train.feed);
+    const int64_t n = t->at.step - log->from, batches = dnn_feed_batches(t->stage->train.feed);
     char epoch[32], run[32];
 
     if (log->estimated) return;
@@ -123,8 +123,8 @@ static void estimate(struct dnn_trainer *t)
     log->estimated = true;
     double step = (now - log->first) / (double)(n - 1);
     double each = step * (double)batches;
-    if (t->eval.feed != NULL)
-        each += step / 3 * (double)dnn_feed_count(t->eval.feed) /
+    if (t->stage->eval.feed != NULL)
+        each += step / 3 * (double)dnn_feed_count(t->stage->eval.feed) /
                 (double)t->config->batch_size;
     double remaining = each * ((double)(t->config->num_epochs - t->at.epoch) -
                                (double)t->at.batch / (double)batches);
@@ -162,7 +162,7 @@ int dnn_trainer_log_eval(struct dnn_trainer *t, int64_t batch, struct dnn_err *e
     fill(t, &r);
     r.epoch = t->at.epoch + 1;
     r.batch = batch;
-    r.batches = dnn_feed_batches(t->eval.feed);
+    r.batches = dnn_feed_batches(t->stage->eval.feed);
     return dnn_telemetry_write(t->telemetry, &r, err);
 }
 
@@ -171,7 +171,7 @@ int dnn_trainer_log_eval(struct dnn_trainer *t, int64_t batch, struct dnn_err *e
 /* Write histograms of all weights, and the pictures, for TensorBoard. */
 static int log_weights(struct dnn_trainer *t, struct dnn_err *err)
 {
-    const struct dnn_model *m = dnn_replica_model(t->replica);
+    const struct dnn_model *m = dnn_replica_model(t->stage->replica);
 
     for (int v = 0; v < m->prog->nvalues; v++) {
         const struct dnn_value *x = &m->prog->value[v];

@@ -43,15 +43,15 @@ static void put_steps(struct dnn_buf *out, const char *provenance)
  * caller owns it: dnn_free().  NULL: the samples are not from a dataset. */
 static char *scaling(const struct dnn_trainer *t)
 {
-    struct dnn_model *m = dnn_replica_model(t->replica);
+    struct dnn_model *m = dnn_replica_model(t->stage->replica);
     const struct dnn_split *split =
-        t->train.feed == NULL ? NULL : dnn_feed_split(t->train.feed);
+        t->stage->train.feed == NULL ? NULL : dnn_feed_split(t->stage->train.feed);
     struct dnn_buf out = {0};
 
     if (split == NULL) return NULL;
     dnn_buf_add(&out, "{\"inputs\": {");
     for (int i = 0; i < m->ninputs; i++) {
-        const struct dnn_stored *is = &split->col[t->train.input[i]];
+        const struct dnn_stored *is = &split->col[t->stage->train.input[i]];
         const double one = 1, zero = 0;
 
         dnn_buf_add(&out, "%s", i == 0 ? "" : ", ");
@@ -66,7 +66,7 @@ static char *scaling(const struct dnn_trainer *t)
         dnn_buf_add(&out, "}");
     }
     dnn_buf_add(&out, "}");
-    put_steps(&out, dnn_feed_provenance(t->train.feed));
+    put_steps(&out, dnn_feed_provenance(t->stage->train.feed));
     dnn_buf_add(&out, "}");
     return out.text;
 }
@@ -81,7 +81,7 @@ int dnn_trainer_write_model(struct dnn_trainer *t, struct dnn_err *err)
         if (t->ema_in_use)
             dnn_log(DNN_INFO, "train",
                     "the saved weights are their exponential moving average (EMA)");
-        rc = dnn_model_save(dnn_replica_model(t->replica), dnn_config_dir(t->config),
+        rc = dnn_model_save(dnn_replica_model(t->stage->replica), dnn_config_dir(t->config),
                             t->network, inputs, err);
         dnn_free(inputs);
     }

@@ -24,7 +24,7 @@ static void choose_metric(struct dnn_trainer *t)
 
     if (metric == NULL && early != NULL) metric = early->metric;
     if (metric == NULL)
-        metric = t->eval.feed != NULL && t->eval.targets ? "val_loss" : "loss";
+        metric = t->stage->eval.feed != NULL && t->stage->eval.targets ? "val_loss" : "loss";
     t->best_rule.metric = metric;
     if (early != NULL && strcmp(metric, early->metric) == 0)
         t->best_rule.mode = early->mode;
@@ -130,7 +130,7 @@ static int load_best(struct dnn_trainer *t, int64_t *step, struct dnn_err *err)
     t->early = early;
     t->goal = goal;
     t->best = best;
-    dnn_exec_changed(dnn_replica_model(t->replica)->exec);
+    dnn_exec_changed(dnn_replica_model(t->stage->replica)->exec);
     return rc < 0 ? dnn_prefix(err, "early_stopping.restore: ") : 0;
 }
 

@@ -29,16 +29,17 @@ int dnn_trainer_pictures_open(struct dnn_trainer *t, struct dnn_err *err)
 {
     static const char *const matrix[] = {"confusion", NULL};
     struct train_log *log = t->log;
-    int64_t classes;
+    int64_t classes, channels, positions;
 
     if (t->root) log->wanted = (int)t->config->telemetry->pictures;
     log->picture = dnn_alloc(((size_t)log->wanted + 1) * sizeof *log->picture);
     if (t->metrics == NULL || !t->config->telemetry->report || !dnn_trainer_classes(t))
         return 0;
-    if (t->channels > MAX_CLASSES ||
+    dnn_stage_extents(t->stage, &channels, &positions);
+    if (channels > MAX_CLASSES ||
         dnn_metrics_confusion(t->metrics, &classes) != NULL)
         return 0;
-    return dnn_metrics_read(NULL, matrix, t->channels, &log->matrix, err);
+    return dnn_metrics_read(NULL, matrix, channels, &log->matrix, err);
 }
 
 static void free_pictures(struct train_log *log)
@@ -65,25 +66,34 @@ struct sample {
     const float *value;   /* or NULL */
     const float *output;
     int64_t count; /* elements of the output */
+    float *pixels; /* owned: of the input    */
     struct dnn_view input, target, result;
     struct dnn_figure figure;
     char line[2][128];
 };
 
-static void find_input(struct sample *o, int64_t i)
+/* Find the first input that is an image, of sample i of this rank. */
+static int find_input(struct sample *o, int64_t i, struct dnn_err *err)
 {
-    const struct train_data *d = &o->t->eval;
-    const struct dnn_model *m = dnn_replica_model(o->t->replica);
+    const struct dnn_stage_data *d = &o->t->stage->eval;
+    const struct dnn_model *m = dnn_replica_model(o->t->stage->replica);
     const struct dnn_column *col;
+    int64_t count;
 
     dnn_feed_columns(d->feed, &col);
-    for (int k = 0; k < m->ninputs && o->figure.input == NULL; k++) {
+    for (int k = 0; k < m->ninputs; k++) {
         const struct dnn_column *c = &col[d->input[k]];
-        const char *data = (const char *)d->input_mem[k] + (size_t)i * d->input_row[k];
 
-        if (c->type == DNN_F32 && dnn_figure_view(&c->shape, data, false, &o->input))
-            o->figure.input = &o->input;
+        if (c->type != DNN_F32) continue;
+        DNN_TRY(dnn_shape_count(&c->shape, &count, err));
+        dnn_free(o->pixels);
+        o->pixels = dnn_alloc((size_t)(count + 1) * sizeof *o->pixels);
+        DNN_TRY(dnn_feed_values(d->feed, d->batch, d->input[k], i, 1, o->pixels, err));
+        if (!dnn_figure_view(&c->shape, o->pixels, false, &o->input)) continue;
+        o->figure.input = &o->input;
+        break;
     }
+    return 0;
 }
 
 /* Find the views of target and output, if they are images.  The output has the spatial
@@ -185,9 +195,11 @@ static int draw(struct sample *o, struct dnn_err *err)
 {
     struct train_log *log = o->t->log;
     struct train_picture *p = &log->picture[log->npictures];
+    int64_t channels, positions;
 
+    dnn_stage_extents(o->t->stage, &channels, &positions);
     o->figure.classes = dnn_trainer_classes(o->t);
-    o->figure.nclasses = o->col->classes > 0 ? o->col->classes : o->t->channels;
+    o->figure.nclasses = o->col->classes > 0 ? o->col->classes : channels;
     o->figure.class_name = o->col->classes > 0 ? o->col->class_name : NULL;
     if (o->figure.output != NULL)
         caption_images(o);
@@ -212,31 +224,34 @@ void dnn_trainer_pictures_start(struct dnn_trainer *t)
     if (t->log->matrix != NULL) dnn_metrics_start(t->log->matrix);
 }
 
-int dnn_trainer_pictures_add(struct dnn_trainer *t, const struct dnn_batch *b,
-                             const struct dnn_metric_batch *seen, struct dnn_err *err)
+int dnn_trainer_pictures_add(struct dnn_trainer *t, const struct dnn_stage_seen *s,
+                             struct dnn_err *err)
 {
+    const struct dnn_metric_batch *seen = &s->view;
     struct train_log *log = t->log;
     const struct dnn_column *col;
 
     if (log == NULL) return 0;
     if (log->matrix != NULL) DNN_TRY(dnn_metrics_add(log->matrix, seen, err));
-    dnn_feed_columns(t->eval.feed, &col);
-    for (int64_t i = 0; i < b->n && log->npictures < log->wanted; i++) {
+    dnn_feed_columns(t->stage->eval.feed, &col);
+    for (int64_t i = 0; i < s->n && log->npictures < log->wanted; i++) {
         struct sample o = {.t = t,
-                           .col = &col[t->eval.target[0]],
-                           .number = b->sample[i],
+                           .col = &col[t->stage->eval.target[0]],
+                           .number = s->batch->sample[s->skip + i],
                            .count = seen->positions * seen->channels};
-        const char *row =
-            (const char *)t->eval.target_mem[0] + (size_t)i * t->eval.target_row[0];
+        int64_t each = seen->positions * (seen->labels != NULL ? 1 : seen->channels);
 
         o.output = seen->output + i * o.count;
         if (seen->labels != NULL)
-            o.label = (const int32_t *)(const void *)row;
+            o.label = seen->labels + i * each;
         else
-            o.value = (const float *)(const void *)row;
-        find_input(&o, i);
-        find_images(&o);
-        if (o.figure.input != NULL || o.figure.output != NULL) DNN_TRY(draw(&o, err));
+            o.value = seen->values + i * each;
+        int rc = find_input(&o, s->skip + i, err);
+        if (rc == 0) find_images(&o);
+        if (rc == 0 && (o.figure.input != NULL || o.figure.output != NULL))
+            rc = draw(&o, err);
+        dnn_free(o.pixels);
+        DNN_TRY(rc);
     }
     return 0;
 }

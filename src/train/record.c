@@ -116,9 +116,9 @@ static void add_data(const struct dnn_trainer *t, struct dnn_buf *out)
     if (t->log->hash[0] != '\0') dnn_buf_add(out, ", \"hash\": \"%s\"", t->log->hash);
     dnn_buf_add(out, ", \"columns\": ");
     dnn_json_quoted(out, shapes.text);
-    dnn_buf_add(out, ", \"training_samples\": %" PRId64, dnn_feed_count(t->train.feed));
+    dnn_buf_add(out, ", \"training_samples\": %" PRId64, dnn_feed_count(t->stage->train.feed));
     dnn_buf_add(out, ", \"evaluation_samples\": %" PRId64 "},\n",
-                t->eval.feed == NULL ? (int64_t)0 : dnn_feed_count(t->eval.feed));
+                t->stage->eval.feed == NULL ? (int64_t)0 : dnn_feed_count(t->stage->eval.feed));
     dnn_buf_free(&shapes);
 }
 
@@ -183,7 +183,7 @@ static void add_job(const struct dnn_trainer *t, struct dnn_buf *out)
 
 static void add_machine(const struct dnn_trainer *t, struct dnn_buf *out)
 {
-    const struct dnn_backend *backend = &dnn_replica_model(t->replica)->backend;
+    const struct dnn_backend *backend = &dnn_replica_model(t->stage->replica)->backend;
     const struct dnn_session *session = t->session;
     struct dnn_buf text = {0};
 
@@ -326,7 +326,7 @@ int dnn_trainer_record(struct dnn_trainer *t, const char *status, const char *wh
     add_real(&out, t->sum.seconds + (ended ? dnn_clock_now() - t->began : 0));
     dnn_buf_add(&out, ",\n");
     dnn_buf_bytes(&out, log->about.text, log->about.len);
-    add_int(&out, "bucket_size", (int64_t)dnn_replica_bucket_size(t->replica));
+    add_int(&out, "bucket_size", (int64_t)dnn_replica_bucket_size(t->stage->replica));
     dnn_buf_add(&out, "  \"resumed\": [%s],\n",
                 log->resumed.text == NULL ? "" : log->resumed.text);
     add_int(&out, "epochs", t->at.epoch);

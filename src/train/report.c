@@ -125,14 +125,14 @@ static void add_facts(const struct dnn_trainer *t, const char *status,
     if (config->optimizer_text != NULL)
         dnn_buf_add(out, "optimizer\t%s\n", config->optimizer_text);
     dnn_buf_add(out, "batch size\t%" PRId64 " (%" PRId64 " steps per epoch)\n",
-                config->batch_size, dnn_feed_batches(t->train.feed));
+                config->batch_size, dnn_feed_batches(t->stage->train.feed));
     dnn_buf_add(out, "seed\t%" PRId64 "%s\n", config->seed,
                 config->deterministic ? ", deterministic" : "");
     dnn_buf_add(out, "ranks\t%d with %d thread%s each: %s\n", t->session->size,
                 t->session->place.threads, t->session->place.threads == 1 ? "" : "s",
                 hosts.text);
     dnn_buf_add(out, "binding\t%s\n", cores.text);
-    dnn_buf_add(out, "backend\t%s\n", dnn_replica_model(t->replica)->backend.name);
+    dnn_buf_add(out, "backend\t%s\n", dnn_replica_model(t->stage->replica)->backend.name);
     dnn_buf_add(out, "memory per rank\t%s\n",
                 dnn_text_bytes(bytes, sizeof bytes, dnn_trainer_bytes(t)));
     dnn_buf_free(&hosts);
@@ -171,8 +171,8 @@ static int save_report(const struct dnn_trainer *t, const char *path,
     if (how->csv && how->steps > 0 && has_rows(steps)) r.steps = steps;
     r.confusion = confusion(t, &r.classes);
     if (r.confusion == NULL) r.classes = 0;
-    dnn_feed_columns(t->train.feed, &col);
-    const struct dnn_column *target = &col[t->train.target[0]];
+    dnn_feed_columns(t->stage->train.feed, &col);
+    const struct dnn_column *target = &col[t->stage->train.target[0]];
     if (r.classes > 0 && target->classes == r.classes)
         r.class_name = target->class_name;
     r.nimages = list_pictures(t, image);

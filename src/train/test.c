@@ -20,6 +20,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -29,10 +30,22 @@ struct writer {
     struct dnn_trainer *t;
     struct dnn_outputs *out; /* on rank 0 */
     int noutputs;
+    float **own;             /* owned: outputs of this rank's samples of a batch */
+    int64_t n;               /* number of these samples */
     struct dnn_shape *shape; /* owned: for one sample */
     const char **name;       /* owned */
     int64_t done;            /* samples written */
+    struct dnn_stage_watch watch; /* of the run */
 };
+
+static int64_t elements(const struct dnn_shape *shape)
+{
+    int64_t count = 1;
+
+    for (int d = 0; d < shape->ndim; d++)
+        count *= shape->dim[d];
+    return count;
+}
 
 /* Rank 0: write the outputs of a batch. */
 static int write_batch(struct writer *w, float *const *all, int64_t total,
@@ -43,11 +56,7 @@ static int write_batch(struct writer *w, float *const *all, int64_t total,
 
     for (int64_t i = 0; i < total && rc == 0; i++) {
         for (int k = 0; k < w->noutputs; k++) {
-            int64_t count = 1;
-
-            for (int d = 0; d < w->shape[k].ndim; d++)
-                count *= w->shape[k].dim[d];
-            one[k] = all[k] + i * count;
+            one[k] = all[k] + i * elements(&w->shape[k]);
         }
         rc = dnn_outputs_add(w->out, w->done + i, one, err);
     }
@@ -55,39 +64,72 @@ static int write_batch(struct writer *w, float *const *all, int64_t total,
     return rc;
 }
 
-static int gather_batch(void *arg, const struct dnn_batch *batch, struct dnn_err *err)
+static int keep_outputs(void *arg, const struct dnn_stage_seen *seen,
+                        struct dnn_err *err)
+{
+    struct writer *w = arg;
+
+    for (int k = 0; k < w->noutputs; k++) {
+        int64_t count = elements(&w->shape[k]);
+
+        if (w->own[k] == NULL)
+            w->own[k] = malloc((size_t)(seen->batch->n * count) * sizeof(float) + 64);
+        if (w->own[k] == NULL)
+            return dnn_fail(err, DNN_ENOMEM,
+                            "outputs of %lld samples do not fit into memory; reduce "
+                            "data.test_batch_size",
+                            (long long)seen->batch->n);
+        memcpy(w->own[k] + seen->skip * count, seen->output[k],
+               (size_t)(seen->n * count) * sizeof(float));
+    }
+    w->n += seen->n;
+    if (w->watch.seen != NULL) return w->watch.seen(w->watch.arg, seen, err);
+    return 0;
+}
+
+static bool stop_asked(void *arg)
+{
+    struct writer *w = arg;
+
+    return w->watch.stop(w->watch.arg);
+}
+
+static int gather_batch(void *arg, int64_t done, struct dnn_err *err)
 {
     struct writer *w = arg;
     struct dnn_trainer *t = w->t;
     float **all = dnn_alloc(((size_t)w->noutputs + 1) * sizeof *all);
+    size_t total = 0;
+    int64_t samples = 0;
     int rc = 0;
 
     for (int k = 0; k < w->noutputs && rc == 0; k++) {
-        int64_t count = 1;
-        size_t total;
+        int64_t count = elements(&w->shape[k]);
         void *mem = NULL;
 
-        for (int d = 0; d < w->shape[k].ndim; d++)
-            count *= w->shape[k].dim[d];
-        rc = dnn_comm_collect(t->comm, "outputs", t->output[k],
-                              (size_t)(batch->n * count) * sizeof(float), &mem, &total,
+        rc = dnn_comm_collect(t->comm, "outputs", w->own[k],
+                              (size_t)(w->n * count) * sizeof(float), &mem, &total,
                               err);
         all[k] = mem;
+        samples = (int64_t)(total / sizeof(float)) / count;
     }
-    if (rc == 0 && t->root) rc = write_batch(w, all, batch->total, err);
-    w->done += batch->total;
+    if (rc == 0 && t->root) rc = write_batch(w, all, samples, err);
+    w->done += samples;
+    w->n = 0;
     for (int k = 0; k < w->noutputs; k++)
         dnn_free(all[k]);
     dnn_free(all);
-    return dnn_comm_agree(t->comm, rc, err);
+    DNN_TRY(dnn_comm_agree(t->comm, rc, err));
+    return w->watch.batch(w->watch.arg, done, err);
 }
 
 static void find_shapes(struct writer *w)
 {
-    const struct dnn_model *m = dnn_replica_model(w->t->replica);
+    const struct dnn_model *m = dnn_replica_model(w->t->stage->replica);
     const struct dnn_graph *graph = w->t->config->net.graph;
 
     w->noutputs = m->noutputs;
+    w->own = dnn_alloc(((size_t)m->noutputs + 1) * sizeof *w->own);
     w->shape = dnn_alloc(((size_t)m->noutputs + 1) * sizeof *w->shape);
     w->name = dnn_alloc(((size_t)m->noutputs + 1) * sizeof *w->name);
     for (int k = 0; k < m->noutputs; k++) {
@@ -128,8 +170,8 @@ static int open_writer(struct writer *w, int64_t number, struct dnn_err *err)
     const struct dnn_outputs_cfg cfg = {
         .path = {default_path, dnn_config_path(config, d->hdf5_outfile)},
         .type = types[d->hdf5_precision],
-        .feed = w->t->test->feed,
-        .source = w->t->test->source,
+        .feed = w->t->stage->test->feed,
+        .source = w->t->stage->test->source,
         .from = origin.from == DNN_FROM_FILES ? origin.files.input.path : NULL,
         .noutputs = w->noutputs,
         .name = w->name,
@@ -146,18 +188,31 @@ static int open_writer(struct writer *w, int64_t number, struct dnn_err *err)
 int dnn_trainer_outputs(struct dnn_trainer *t, int64_t number,
                         struct train_value *value, int *n, struct dnn_err *err)
 {
-    struct writer w = {.t = t};
+    struct writer w = {.t = t, .watch = dnn_trainer_watch(t)};
+    const struct dnn_stage_watch watch = {keep_outputs, gather_batch, stop_asked, &w};
+    bool evaluated = t->stage->test == &t->stage->eval && t->eval != NULL;
+    double loss = 0;
 
     *n = 0;
-    if (t->test == NULL) return 0;
+    if (t->stage->test == NULL) return 0;
+    if (evaluated) dnn_trainer_pictures_start(t);
+    if (!evaluated) w.watch.seen = NULL;
     int rc = dnn_comm_agree(t->comm, open_writer(&w, number, err), err);
     if (rc == 0)
-        rc = dnn_trainer_run_samples(t, t->test, gather_batch, &w, value, n, err);
+        rc = dnn_stage_run(t->stage, t->stage->test, evaluated ? t->eval : NULL, &watch,
+                           &loss, err);
+    if (rc == 0 && evaluated) {
+        dnn_trainer_values(t, loss, value, n);
+        rc = dnn_trainer_pictures_end(t, err);
+    }
     if (rc == 0 && w.out != NULL) {
         rc = dnn_outputs_commit(w.out, err);
         w.out = NULL;
     }
     dnn_outputs_abandon(w.out);
+    for (int k = 0; k < w.noutputs; k++)
+        free(w.own[k]);
+    dnn_free(w.own);
     dnn_free(w.shape);
     dnn_free(w.name);
     return dnn_comm_agree(t->comm, rc, err);
@@ -175,7 +230,7 @@ int dnn_trainer_load_newest(struct dnn_trainer *t, struct dnn_err *err)
 
     dnn_free(found);
     if (rc == 0 && exists != 0)
-        rc = dnn_load_weights(dnn_replica_model(t->replica), t->comm, dir, err);
+        rc = dnn_load_weights(dnn_replica_model(t->stage->replica), t->comm, dir, err);
     else if (rc == 0 && t->root)
         dnn_log(
             DNN_WARN, "train",
@@ -198,7 +253,7 @@ static void log_values(const struct dnn_trainer *t, const struct train_value *va
         if (value[i].main)
             dnn_buf_add(&text, ", %s %.6g", value[i].name, value[i].value);
     dnn_log(DNN_INFO, "train", "test: %" PRId64 " samples in %s%s",
-            dnn_feed_count(t->eval.feed),
+            dnn_feed_count(t->stage->eval.feed),
             dnn_text_seconds(took, sizeof took, dnn_clock_now() - t->began),
             text.text == NULL ? "" : text.text);
     dnn_buf_free(&text);
@@ -211,7 +266,7 @@ static int record(struct dnn_trainer *t, const struct train_value *value, int n,
     struct dnn_buf text = {0};
     char *path = dnn_format("%s/test.json", dnn_config_dir(t->config));
 
-    dnn_buf_add(&text, "{\"samples\": %" PRId64, dnn_feed_count(t->eval.feed));
+    dnn_buf_add(&text, "{\"samples\": %" PRId64, dnn_feed_count(t->stage->eval.feed));
     for (int i = 0; i < n; i++) {
         const char *name = value[i].name;
 
@@ -237,7 +292,7 @@ int dnn_trainer_test(struct dnn_trainer *t, struct dnn_err *err)
     struct train_value value[TRAIN_VALUES];
     int n = 0;
 
-    if (t->mode == DNN_CONFIG_INFER || d->test_output_path != NULL ||
+    if (t->stage->mode == DNN_CONFIG_INFER || d->test_output_path != NULL ||
         d->hdf5_outfile != NULL)
         DNN_TRY(dnn_trainer_outputs(t, 1, value, &n, err));
     else

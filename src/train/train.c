@@ -16,7 +16,7 @@
 
 static double rate_now(const struct dnn_trainer *t)
 {
-    int64_t per = dnn_feed_batches(t->train.feed);
+    int64_t per = dnn_feed_batches(t->stage->train.feed);
     const struct dnn_schedule_at at = {.step = t->at.step,
                                        .epoch = t->at.epoch,
                                        .per_epoch = per,
@@ -43,9 +43,9 @@ static int step(struct dnn_trainer *t, enum train_action *action, struct dnn_err
     /* All ranks agree in this step on an error since the last one. */
     int rc = t->pending.code;
     if (rc < 0) *err = t->pending;
-    if (rc == 0) rc = dnn_feed_next(t->train.feed, &batch, NULL, err);
-    if (rc == 0) rc = dnn_trainer_make_batch(t, &t->train, batch, &mine, err);
-    waited = dnn_clock_now() - began; /* including the conversion */
+    if (rc == 0) rc = dnn_feed_next(t->stage->train.feed, &batch, NULL, err);
+    if (rc == 0) dnn_stage_batch(&t->stage->train, batch, &mine);
+    waited = dnn_clock_now() - began;
     enum train_action due = t->root ? dnn_trainer_action(t) : TRAIN_CONTINUE;
     double extra[2] = {dnn_stop_requested() != 0 || due == TRAIN_STOP,
                        due == TRAIN_SAVE};
@@ -53,7 +53,7 @@ static int step(struct dnn_trainer *t, enum train_action *action, struct dnn_err
     if (t->hessian != NULL)
         DNN_TRY(dnn_hessian_batch(t, ours, &s, extra, 2, err));
     else
-        DNN_TRY(dnn_replica_run(t->replica, ours, &s, extra, 2, err));
+        DNN_TRY(dnn_replica_run(t->stage->replica, ours, &s, extra, 2, err));
     *action = extra[0] > 0 ? TRAIN_STOP : extra[1] > 0 ? TRAIN_SAVE : TRAIN_CONTINUE;
     t->at.step++;
     t->at.batch++;
@@ -134,7 +134,7 @@ static int stopped(struct dnn_trainer *t, struct dnn_err *err)
 
 static int epochs(struct dnn_trainer *t, struct dnn_err *err)
 {
-    int64_t batches = dnn_feed_batches(t->train.feed);
+    int64_t batches = dnn_feed_batches(t->stage->train.feed);
     int64_t order =
         t->hessian == NULL ? t->at.epoch : 0; /* the same order in each epoch */
     struct train_outcome outcome = {.why = dnn_hessian_resumed(t)};
@@ -143,7 +143,7 @@ static int epochs(struct dnn_trainer *t, struct dnn_err *err)
     if (outcome.why != NULL) snprintf(why, sizeof why, "%s", outcome.why);
     /* A resumed run may have been stopped between the last batch and the end of its
      * epoch. */
-    DNN_TRY(dnn_feed_start(t->train.feed, order + t->at.batch / batches,
+    DNN_TRY(dnn_feed_start(t->stage->train.feed, order + t->at.batch / batches,
                            t->at.batch % batches, err));
     while (t->at.epoch < t->config->num_epochs && why[0] == '\0' &&
            !dnn_trainer_ended(t)) {
@@ -178,7 +178,7 @@ static int run(struct dnn_trainer *t, struct dnn_err *err)
 
     DNN_TRY(dnn_comm_agree(t->comm, dnn_trainer_open(t, err), err));
     t->began = t->last_ckpt = dnn_clock_now();
-    if (t->mode != DNN_CONFIG_TRAIN) return dnn_trainer_test(t, err);
+    if (t->stage->mode != DNN_CONFIG_TRAIN) return dnn_trainer_test(t, err);
     DNN_TRY(epochs(t, err));
     if (t->ckpts != NULL) DNN_TRY(dnn_ckpt_wait(t->ckpts, err));
     DNN_TRY(dnn_trainer_restore_best(t, err));

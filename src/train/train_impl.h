@@ -2,8 +2,6 @@
  *
  * train.c          the training loop;
  * open.c     set-up: network, metrics, files;
- * data.c     training, validation and test data;
- * batch.c    conversion of a batch to the inputs of the network;
  * hessian.c  the second-order optimizer (L-BFGS);
  * eval.c     evaluation: loss and metrics;
  * test.c     runs without training: evaluation, inference;
@@ -22,22 +20,9 @@
 
 #include "base/text.h"
 #include "ckpt/ckpt.h"
-#include "data/feed.h"
-#include "replica/replica.h"
+#include "stage/eval.h"
 #include "train/train.h"
 #include "telemetry/record.h"
-
-/* A dataset or source, and its columns that the network uses. */
-struct train_data {
-    struct dnn_source *source;   /* owned; NULL: a dataset, or no samples            */
-    struct dnn_augment *augment; /* owned; or NULL                                   */
-    struct dnn_feed *feed;       /* owned; NULL: no samples                          */
-    bool targets;
-    int *input, *target; /* owned: index of the column of each input and output */
-    size_t *input_row, *target_row; /* owned: bytes of a sample                      */
-    void **input_mem, **target_mem; /* owned: converted samples                      */
-    void **input_f64, **target_f64; /* owned: the same as f64, for an f64 network */
-};
 
 /* Seconds of some steps: waiting for data, computing, communication; waiting for slower
  * ranks, which is a part of communication; in total. */
@@ -69,19 +54,10 @@ struct dnn_trainer {
     struct dnn_session *session;
     struct dnn_comm *comm; /* the session's */
     bool root;             /* rank 0                                                 */
-    enum dnn_config_mode mode;
-    struct train_data train, eval;
-    struct train_data separate_test; /* test data, if it is not the same as eval */
-    struct train_data *test; /* to write outputs of: eval, separate_test or NULL */
-    int *target_is; /* owned: enum dnn_loss_target of each output                   */
-    struct dnn_replica *replica;
-    char *cache;   /* owned: path of the autotuning cache                    */
-    char *network; /* owned: JSON, read at the start                         */
-    int nsets;     /* number of metric sets; 0: no evaluation                */
-    struct dnn_metrics **set; /* owned: one set; deterministic: one per micro-batch */
-    struct dnn_metrics *metrics; /* set[0], with the sums of all sets; or NULL      */
-    int64_t channels, points;    /* of the first output                              */
-    float **output;              /* owned: outputs of an evaluated batch             */
+    struct dnn_stage *stage;     /* owned */
+    char *network;               /* owned: JSON, read at the start                   */
+    struct dnn_stage_eval *eval; /* owned; NULL: nothing is evaluated               */
+    struct dnn_metrics *metrics; /* those of eval, or NULL                           */
     struct dnn_ckpts *ckpts;     /* NULL: none                                       */
     int narrays;
     struct dnn_ckpt_array *array; /* owned                                          */
@@ -113,20 +89,6 @@ void dnn_trainer_close(struct dnn_trainer *t);
 /* The directory of the checkpoints; the caller owns it: dnn_free(). */
 char *dnn_trainer_ckpt_dir(const struct dnn_trainer *t);
 
-/* data.c.  Collective.  Open all data, and find the kind of each target. */
-int dnn_trainer_data(struct dnn_trainer *t, struct dnn_err *err);
-/* Local.  Number of micro-batches of a batch of this size, over all ranks. */
-int64_t dnn_trainer_micro_batches(const struct dnn_trainer *t, int64_t batch,
-                                  int64_t accumulate);
-
-/* batch.c.  Local. */
-int dnn_trainer_columns(const struct dnn_trainer *t, struct train_data *data,
-                        struct dnn_err *err);
-int dnn_trainer_make_batch(const struct dnn_trainer *t, struct train_data *data,
-                           const struct dnn_batch *batch, struct dnn_replica_batch *out,
-                           struct dnn_err *err);
-void dnn_trainer_data_free(struct train_data *data);
-
 /* eval.c.  Collective.  Loss and metrics of t->eval: *n values named "val_...".
  * DNN_ESTOP: a stop was requested. */
 enum { TRAIN_VALUES = 128 };
@@ -137,14 +99,8 @@ struct train_value {
 };
 int dnn_trainer_evaluate(struct dnn_trainer *t, struct train_value *value, int *n,
                          struct dnn_err *err);
-/* Collective.  The same for any samples; returns values only for t->eval with targets.
- * Unless on_batch is NULL, it is called after each batch; the outputs of this rank are
- * in t->output. */
-typedef int train_batch_fn(void *arg, const struct dnn_batch *batch,
-                           struct dnn_err *err);
-int dnn_trainer_run_samples(struct dnn_trainer *t, struct train_data *data,
-                            train_batch_fn *on_batch, void *arg,
-                            struct train_value *value, int *n, struct dnn_err *err);
+/* The callbacks of an evaluation by this run: pictures, log, stopping. */
+struct dnn_stage_watch dnn_trainer_watch(struct dnn_trainer *t);
 /* Local.  The same values in the same order, from the current state of the metrics. */
 void dnn_trainer_values(const struct dnn_trainer *t, double loss,
                         struct train_value *value, int *n);
@@ -177,7 +133,7 @@ void dnn_hessian_use_best(struct dnn_trainer *t);
 int dnn_trainer_load_newest(struct dnn_trainer *t, struct dnn_err *err);
 /* Evaluation or inference: loss and metrics of the test data, its outputs, or both. */
 int dnn_trainer_test(struct dnn_trainer *t, struct dnn_err *err);
-/* Write the outputs of t->test, unless it is NULL; number: in the name of the file.
+/* Write the outputs of t->stage->test, unless it is NULL; number: in the name of the file.
  * value, n: as in dnn_trainer_evaluate(). */
 int dnn_trainer_outputs(struct dnn_trainer *t, int64_t number,
                         struct train_value *value, int *n, struct dnn_err *err);
@@ -242,8 +198,8 @@ void dnn_trainer_log_finish(struct dnn_trainer *t, int rc, const struct dnn_err 
 /* pictures.c: called before, during and after an evaluation.  Local, except the
  * last one, which is Collective. */
 void dnn_trainer_pictures_start(struct dnn_trainer *t);
-int dnn_trainer_pictures_add(struct dnn_trainer *t, const struct dnn_batch *batch,
-                             const struct dnn_metric_batch *seen, struct dnn_err *err);
+int dnn_trainer_pictures_add(struct dnn_trainer *t, const struct dnn_stage_seen *seen,
+                             struct dnn_err *err);
 int dnn_trainer_pictures_end(struct dnn_trainer *t, struct dnn_err *err);
 
 #endif

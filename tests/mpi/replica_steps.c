@@ -76,6 +76,26 @@ static uint64_t bits(struct dnn_model *m)
     return h;
 }
 
+/* The samples of a batch; elements of a sample. */
+struct samples {
+    const float *x;
+    const int32_t *t;
+    int64_t each, places;
+};
+
+static int read_samples(void *arg, bool target, int i, int64_t skip, int64_t count,
+                        void *to, struct dnn_err *unused)
+{
+    const struct samples *s = arg;
+
+    (void)i, (void)unused;
+    if (target)
+        memcpy(to, s->t + skip * s->places, (size_t)(count * s->places) * 4);
+    else
+        memcpy(to, s->x + skip * s->each, (size_t)(count * s->each) * 4);
+    return 0;
+}
+
 static int train(struct dnn_comm *comm, const struct dnn_replica_cfg *cfg, int steps)
 {
     struct dnn_replica *r = NULL;
@@ -88,22 +108,26 @@ static int train(struct dnn_comm *comm, const struct dnn_replica_cfg *cfg, int s
     int64_t places =
         (int64_t)(m->plan->spot[m->target[0]].bytes / sizeof(int32_t)) / m->opts.batch;
 
+    const struct dnn_replica_batches *batches = &cfg->batches[DNN_MODEL_TRAIN];
+
     for (int s = 0; s < steps && rc == 0; s++) {
+        struct samples samples = {.each = each, .places = places};
         struct dnn_replica_batch b = {
-            .total = cfg->last > 0 && s % 3 == 2 ? cfg->last : cfg->batch};
+            .total = batches->last > 0 && s % 3 == 2 ? batches->last : batches->size,
+            .read = read_samples,
+            .arg = &samples};
         struct dnn_replica_step step = {
             .rate = 0.01, .seed = 3, .step = (uint64_t)s, .clip_norm = 1};
 
         dnn_order_micro_batches(
             b.total, b.total, 0,
-            dnn_replica_micro_batches(comm, cfg->batch, cfg->how.deterministic,
-                                      cfg->micro_batches, cfg->accumulate),
+            dnn_replica_micro_batches(comm, cfg->how.deterministic, batches),
             dnn_comm_rank(comm), dnn_comm_size(comm), &b.first, &b.n);
         float *x = dnn_alloc((size_t)(b.n * each + 1) * sizeof *x);
         int32_t *t = dnn_alloc((size_t)(b.n * places + 1) * sizeof *t);
         fill(x, each, b.first, b.n, (uint32_t)s, t, places);
-        b.input = (const void *[]){x};
-        b.target = (const void *[]){t};
+        samples.x = x;
+        samples.t = t;
         double extra[2] = {(double)b.n, 1};
         rc = dnn_replica_run(r, &b, &step, extra, 2, &err);
         if (rc == 0 && (extra[0] != (double)b.total || extra[1] != dnn_comm_size(comm)))
@@ -150,13 +174,14 @@ int main(int argc, char **argv)
     if (rc == 0) rc = net(argv[2], &graph);
     cfg.graph = graph;
     cfg.comm = comm;
-    cfg.batch = atoi(argv[3]);
-    cfg.last = atoi(argv[4]);
+    cfg.batches[DNN_MODEL_TRAIN] = (struct dnn_replica_batches){
+        .size = atoi(argv[3]),
+        .last = atoi(argv[4]),
+        .micro_batches = strcmp(how, "accumulate") == 0 ? 3 : 0};
     cfg.how.deterministic = strcmp(how, "deterministic") == 0;
     cfg.how.compress = strcmp(how, "bf16") == 0   ? DNN_COMPRESS_BF16
                        : strcmp(how, "fp16") == 0 ? DNN_COMPRESS_F16
                                                   : DNN_COMPRESS_NONE;
-    cfg.accumulate = strcmp(how, "accumulate") == 0 ? 3 : 0;
     cfg.bucket = 4096;
     if (rc == 0) rc = read_loss(argc > 7 ? argv[7] : "\"xent\"", &loss);
     cfg.model.loss = loss;

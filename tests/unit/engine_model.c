@@ -54,7 +54,7 @@ static struct dnn_model_opts usual(const struct dnn_backend *backend)
 {
     return (struct dnn_model_opts){
         .batch = 2,
-        .training = true,
+        .role = DNN_MODEL_TRAIN,
         .optim = dnn_optim_defaults(DNN_UPDATE_ADAM),
         .backend = backend,
         .device = {.threads = 2, .kernels = DNN_KERNELS_HEURISTIC}
@@ -163,9 +163,9 @@ static void shared(const struct dnn_backend *backend)
     if (rc == 0) rc = dnn_model_start(model, &err);
     if (rc == 0) rc = dnn_model_fill(model, 3, &err);
     half.batch = look.batch = 1;
-    look.training = false;
+    look.role = DNN_MODEL_INFER;
     half.owner = look.owner = model;
-    half.separate = true;
+    half.memory = DNN_MODEL_SEPARATE;
     if (rc == 0) rc = dnn_model_make(graph, &half, &small, &err);
     if (rc == 0) rc = dnn_model_start(small, &err);
     if (rc == 0) rc = dnn_model_make(graph, &look, &eval, &err);
@@ -222,7 +222,7 @@ static void inference(const struct dnn_backend *backend)
     double far = 0, size = 0;
     int64_t n = 0;
 
-    opts.training = false;
+    opts.role = DNN_MODEL_INFER;
     float *fused = infer(graph, &opts, &n);
     opts.no_fusion = true;
     float *plain = infer(graph, &opts, &n);

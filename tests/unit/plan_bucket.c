@@ -19,7 +19,7 @@ static struct dnn_model *model_of(const char *name, struct dnn_graph **graph)
 {
     struct dnn_zoo_opts zoo = dnn_zoo_defaults(name);
     struct dnn_model_opts opts = {.batch = 2,
-                                  .training = true,
+                                  .role = DNN_MODEL_TRAIN,
                                   .optim = dnn_optim_defaults(DNN_UPDATE_ADAM),
                                   .dry_run = true};
     struct dnn_model *model = NULL;

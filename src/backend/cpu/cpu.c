@@ -288,6 +288,7 @@ static const char *libraries(void)
 
 const struct dnn_backend dnn_backend_cpu = {
     .name = "cpu",
+    .host_memory = true,
     .libraries = libraries,
     .open = open_dev,
     .close = close_dev,

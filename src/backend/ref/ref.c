@@ -252,6 +252,7 @@ static const char *describe(struct dnn_dev *dev, const struct dnn_kernel *kernel
 extern const struct dnn_backend dnn_backend_ref;
 const struct dnn_backend dnn_backend_ref = {
     .name = "ref",
+    .host_memory = true,
     .open = open_dev,
     .close = close_dev,
     .alloc = alloc,

@@ -1,0 +1,236 @@
+/* eval.c - evaluation and inference: runs all samples, adds up the metrics.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "stage/eval.h"
+
+#include "base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct dnn_stage_eval {
+    struct dnn_stage *stage;
+    int nsets;
+    struct dnn_metrics **set; /* owned; deterministic: one per micro-batch           */
+    void *target;             /* owned: the first target of a micro-batch            */
+    int64_t samples;          /* that fit into it                                    */
+};
+
+/* ---- metrics ---- */
+
+void dnn_stage_extents(const struct dnn_stage *stage, int64_t *channels,
+                       int64_t *positions)
+{
+    const struct dnn_model *m = dnn_replica_model(stage->replica);
+    const struct dnn_shape *s = dnn_prog_shape(m->prog, m->output[0]);
+
+    *channels = s->dim[s->ndim - 1];
+    *positions = 1;
+    for (int i = 1; i + 1 < s->ndim; i++)
+        *positions *= s->dim[i];
+}
+
+int dnn_stage_eval_make(struct dnn_stage *stage, struct dnn_stage_eval **out,
+                        struct dnn_err *err)
+{
+    static const char *const dice[] = {"dice", NULL};
+    const struct dnn_config *config = stage->config;
+    struct dnn_stage_eval *e = dnn_alloc(sizeof *e);
+    int64_t channels, positions;
+    int first, last, rc = 0;
+
+    e->stage = stage;
+    dnn_stage_extents(stage, &channels, &positions);
+    /* rmldnn reports Dice as the accuracy of masks, whatever the loss. */
+    bool masks = config->wrapped && positions > 1 &&
+                 stage->target_is[0] == DNN_TARGET_LABELS;
+    const char *const *defaults = masks ? dice : dnn_loss_metrics(config->loss);
+    dnn_replica_eval_parts(stage->replica, &first, &last);
+    int sets = config->deterministic && last > first ? last - first : 1;
+    e->set = dnn_alloc((size_t)sets * sizeof *e->set);
+    for (; e->nsets < sets && rc == 0; e->nsets++)
+        rc = dnn_config_metrics(config, defaults, channels, &e->set[e->nsets], err);
+    if (rc < 0) {
+        e->nsets--;
+        dnn_stage_eval_free(e);
+        return rc;
+    }
+    *out = e;
+    return 0;
+}
+
+void dnn_stage_eval_free(struct dnn_stage_eval *eval)
+{
+    if (eval == NULL) return;
+    for (int i = 0; i < eval->nsets; i++)
+        dnn_metrics_free(eval->set[i]);
+    dnn_free(eval->set);
+    free(eval->target);
+    dnn_free(eval);
+}
+
+struct dnn_metrics *dnn_stage_metrics(const struct dnn_stage_eval *eval)
+{
+    return eval->set[0];
+}
+
+/* Deterministic: add the sums of all micro-batches in order to the first set.  Each is
+ * zero on all ranks but one, so the all-reduce is exact. */
+static int add_micro_batches(struct dnn_stage_eval *e, struct dnn_err *err)
+{
+    int first, last, all = dnn_replica_eval_parts(e->stage->replica, &first, &last);
+    int rc = 0;
+    int64_t n = 0;
+    double *total = dnn_metrics_sums(e->set[0], &n);
+    double *sum = dnn_alloc((size_t)n * sizeof *sum);
+    double *one = dnn_alloc((size_t)n * sizeof *one);
+
+    for (int i = 0; i < all && rc == 0; i++) {
+        memset(one, 0, (size_t)n * sizeof *one);
+        if (i >= first && i < last)
+            memcpy(one, dnn_metrics_sums(e->set[i - first], &n),
+                   (size_t)n * sizeof *one);
+        rc = dnn_comm_allreduce(e->stage->session->comm, "metrics", one, n,
+                                DNN_COMM_F64, DNN_COMM_SUM, err);
+        for (int64_t k = 0; k < n; k++)
+            sum[k] += one[k];
+    }
+    memcpy(total, sum, (size_t)n * sizeof *sum);
+    dnn_free(sum);
+    dnn_free(one);
+    return rc;
+}
+
+static int reduce_metrics(struct dnn_stage_eval *e, struct dnn_err *err)
+{
+    int64_t n = 0;
+
+    if (e->stage->config->deterministic) return add_micro_batches(e, err);
+    double *sums = dnn_metrics_sums(e->set[0], &n);
+    return dnn_comm_allreduce(e->stage->session->comm, "metrics", sums, n, DNN_COMM_F64,
+                              DNN_COMM_SUM, err);
+}
+
+/* ---- a run ---- */
+
+struct run {
+    struct dnn_stage *stage;
+    struct dnn_stage_data *data;
+    struct dnn_stage_eval *eval;
+    const struct dnn_stage_watch *watch;
+    struct dnn_replica_batch mine; /* this rank's samples of the current batch */
+};
+
+/* Read the first target of samples [skip, skip + n) of this rank. */
+static int read_targets(struct run *r, struct dnn_metric_batch *view, int64_t skip,
+                        int64_t n, struct dnn_err *err)
+{
+    struct dnn_stage_eval *e = r->eval;
+    const struct dnn_column *col;
+    int64_t count;
+
+    dnn_feed_columns(r->data->feed, &col);
+    DNN_TRY(dnn_shape_count(&col[r->data->target[0]].shape, &count, err));
+    if (n > e->samples) {
+        free(e->target);
+        e->target = malloc((size_t)(n * count) * 4 + 64);
+        e->samples = e->target == NULL ? 0 : n;
+        if (e->target == NULL)
+            return dnn_fail(err, DNN_ENOMEM,
+                            "targets of %lld samples do not fit into memory; reduce "
+                            "data.test_batch_size",
+                            (long long)n);
+    }
+    DNN_TRY(r->mine.read(r->mine.arg, true, 0, skip, n, e->target, err));
+    if (r->stage->target_is[0] == DNN_TARGET_LABELS)
+        view->labels = e->target;
+    else
+        view->values = e->target;
+    return 0;
+}
+
+/* Add a micro-batch to the metrics, and pass it on. */
+static int see(void *arg, const struct dnn_replica_seen *seen, struct dnn_err *err)
+{
+    struct run *r = arg;
+    struct dnn_stage_seen s = {.batch = r->data->batch,
+                               .skip = seen->first - r->mine.first,
+                               .n = seen->n,
+                               .output = seen->output,
+                               .view = {.n = seen->n,
+                                        .output = seen->output[0],
+                                        .ignore = -1}};
+
+    dnn_stage_extents(r->stage, &s.view.channels, &s.view.positions);
+    if (r->eval != NULL) {
+        int set = r->eval->nsets > 1 ? seen->part : 0;
+
+        DNN_TRY(read_targets(r, &s.view, s.skip, s.n, err));
+        DNN_TRY(dnn_metrics_add(r->eval->set[set], &s.view, err));
+    }
+    return r->watch->seen == NULL ? 0 : r->watch->seen(r->watch->arg, &s, err);
+}
+
+/* Agree on errors and on stopping; without either, this is one small all-reduce. */
+static int check_all(const struct run *r, int rc, struct dnn_err *err)
+{
+    struct dnn_comm *comm = r->stage->session->comm;
+    bool stop = r->watch->stop != NULL && r->watch->stop(r->watch->arg);
+    int64_t any[2] = {rc < 0, stop};
+    struct dnn_err failure = {0};
+
+    if (dnn_comm_size(comm) > 1 &&
+        dnn_comm_allreduce(comm, "evaluation", any, 2, DNN_COMM_I64, DNN_COMM_MAX,
+                           &failure) < 0) {
+        if (rc == 0) *err = failure;
+        return rc < 0 ? rc : failure.code;
+    }
+    if (any[0] != 0) return dnn_comm_agree(comm, rc, err);
+    if (any[1] == 0) return 0;
+    dnn_fail(err, DNN_ESTOP,
+             "stopped before all samples were evaluated; run the same command again");
+    err->everywhere = true;
+    return DNN_ESTOP;
+}
+
+/* All ranks agree on errors before the next batch, because batches are collective. */
+static int all_batches(struct run *r, struct dnn_err *err)
+{
+    int64_t n = dnn_feed_batches(r->data->feed);
+    enum dnn_model_role role = r->eval != NULL ? DNN_MODEL_EVALUATE : DNN_MODEL_INFER;
+    const struct dnn_batch *b;
+
+    int rc = dnn_feed_start(r->data->feed, 0, 0, err);
+    for (int64_t i = 0; i < n; i++) {
+        if (rc == 0) rc = dnn_feed_next(r->data->feed, &b, NULL, err);
+        DNN_TRY(check_all(r, rc, err));
+        dnn_stage_batch(r->data, b, &r->mine);
+        rc = dnn_replica_eval(r->stage->replica, role, &r->mine, see, r, err);
+        if (rc == 0 && r->watch->batch != NULL)
+            rc = r->watch->batch(r->watch->arg, i + 1, err);
+    }
+    return check_all(r, rc, err);
+}
+
+int dnn_stage_run(struct dnn_stage *stage, struct dnn_stage_data *data,
+                  struct dnn_stage_eval *eval, const struct dnn_stage_watch *watch,
+                  double *loss, struct dnn_err *err)
+{
+    static const struct dnn_stage_watch nothing = {0};
+    struct run r = {.stage = stage,
+                    .data = data,
+                    .eval = eval,
+                    .watch = watch == NULL ? &nothing : watch};
+
+    for (int i = 0; eval != NULL && i < eval->nsets; i++)
+        dnn_metrics_start(eval->set[i]);
+    if (eval != NULL) dnn_replica_eval_start(stage->replica);
+    int rc = all_batches(&r, err);
+    dnn_feed_stop(data->feed);
+    if (rc < 0 || eval == NULL) return rc;
+    DNN_TRY(dnn_replica_eval_loss(stage->replica, loss, err));
+    *loss /= (double)dnn_feed_count(data->feed);
+    return reduce_metrics(eval, err);
+}

@@ -1,0 +1,53 @@
+/* eval.h - evaluation and inference of the samples of a stage: loss, metrics, outputs.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#ifndef DNN_STAGE_EVAL_H
+#define DNN_STAGE_EVAL_H
+
+#include "metric/metric.h"
+#include "stage/stage.h"
+
+/* The metrics of a stage's first output, and space for the targets of a micro-batch. */
+struct dnn_stage_eval;
+
+/* Local.  Make the metrics of the configuration, or those that fit the loss.  They are
+ * of stage->eval, whose samples must have targets.  The caller owns *out:
+ * dnn_stage_eval_free(). */
+int dnn_stage_eval_make(struct dnn_stage *stage, struct dnn_stage_eval **out,
+                        struct dnn_err *err);
+void dnn_stage_eval_free(struct dnn_stage_eval *eval); /* NULL is fine */
+
+/* Local.  The metrics, with the sums of all ranks after a run. */
+struct dnn_metrics *dnn_stage_metrics(const struct dnn_stage_eval *eval);
+/* Local.  Elements of the first output of a sample: channels of a position, positions. */
+void dnn_stage_extents(const struct dnn_stage *stage, int64_t *channels,
+                       int64_t *positions);
+
+/* Some samples of a batch, and the outputs for them. */
+struct dnn_stage_seen {
+    const struct dnn_batch *batch;
+    int64_t skip, n;              /* of the samples of this rank in the batch         */
+    const float *const *output;   /* of each output: n samples                        */
+    struct dnn_metric_batch view; /* the first output and its target; without targets
+                                   * labels and values are NULL                       */
+};
+
+/* Callbacks of a run; each may be NULL.  All are Local, except stop, which is called on
+ * all ranks between batches: an error or true on one rank stops all. */
+struct dnn_stage_watch {
+    int (*seen)(void *arg, const struct dnn_stage_seen *seen, struct dnn_err *err);
+    int (*batch)(void *arg, int64_t done, struct dnn_err *err);
+    bool (*stop)(void *arg);
+    void *arg;
+};
+
+/* Collective.  Run all samples of data.  With eval, which needs targets: the metrics,
+ * and *loss, the mean over the samples; eval NULL: outputs alone.  DNN_ESTOP: stopped
+ * before the end. */
+int dnn_stage_run(struct dnn_stage *stage, struct dnn_stage_data *data,
+                  struct dnn_stage_eval *eval, const struct dnn_stage_watch *watch,
+                  double *loss, struct dnn_err *err);
+
+#endif

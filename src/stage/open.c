@@ -1,0 +1,159 @@
+/* open.c - open a stage: its data, then a replica for it.
+ *
+ * All ranks agree on the result of each phase before the next one begins.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "stage/stage_impl.h"
+
+#include "base/mem.h"
+
+/* Check for features that require f32; the replica checks others. */
+static int check_f64(const struct dnn_config *config, struct dnn_err *err)
+{
+    bool hessian = config->optimizer.rule == DNN_OPTIM_HESSIAN;
+
+    if ((enum dnn_dtype)config->precision != DNN_F64 || (config->ema <= 0 && !hessian))
+        return 0;
+    return dnn_fail(err, DNN_ECONFIG,
+                    "%s requires f32 weights; remove it or \"precision\"",
+                    hessian ? "optimizer \"hessian\"" : "\"ema\"");
+}
+
+int dnn_stage_model_opts(const struct dnn_stage_cfg *cfg, struct dnn_model_opts *out,
+                         char **cache, struct dnn_err *err)
+{
+    const struct dnn_config *config = cfg->config;
+    const char *name = cfg->backend != NULL ? cfg->backend : config->backend;
+    int threads = cfg->session->place.threads;
+
+    *cache = dnn_model_cache(threads);
+    *out = (struct dnn_model_opts){
+        .dtype = (enum dnn_dtype)config->precision,
+        .loss = config->loss,
+        .optim = config->optimizer,
+        .limit = (size_t)config->memory_limit,
+        .recompute = (enum dnn_recompute)config->recompute,
+        .no_fusion = !config->fuse,
+        .device = {.threads = threads,
+                   /* Autotuned kernels may differ between ranks. */
+                   .kernels = config->deterministic
+                                  ? DNN_KERNELS_HEURISTIC
+                                  : (enum dnn_kernel_selection)cfg->kernels,
+                   .cache = *cache,
+                   .conv = config->kernels->conv}
+    };
+    DNN_TRY(check_f64(config, err));
+    return dnn_model_backend(name, &out->backend, err);
+}
+
+/* The sizes of the batches of a feed; last: the last one may be smaller. */
+static void set_sizes(struct dnn_replica_batches *b, const struct dnn_feed *feed)
+{
+    int64_t count = dnn_feed_count(feed);
+
+    if (count < b->size)
+        b->size = count;
+    else if (dnn_feed_batches(feed) * b->size > count)
+        b->last = count % b->size; /* unless steps_per_epoch excludes it */
+}
+
+static bool has_targets(const struct dnn_feed *feed)
+{
+    const struct dnn_column *col;
+    int n = dnn_feed_columns(feed, &col);
+
+    for (int i = 0; i < n; i++)
+        if (col[i].role == DNN_ROLE_TARGET) return true;
+    return false;
+}
+
+/* What the data of an evaluation is run for; DNN_MODEL_TRAIN: nothing. */
+static enum dnn_model_role role_of(const struct dnn_stage *s,
+                                   const struct dnn_stage_data *data)
+{
+    bool written = data == s->test;
+
+    if (data->feed == NULL) return DNN_MODEL_TRAIN;
+    if (s->mode == DNN_CONFIG_EVAL) return DNN_MODEL_EVALUATE;
+    if (s->mode == DNN_CONFIG_TRAIN && data == &s->eval && has_targets(data->feed))
+        return DNN_MODEL_EVALUATE;
+    return written ? DNN_MODEL_INFER : DNN_MODEL_TRAIN;
+}
+
+/* Which batches the replica has to run. */
+static void set_batches(const struct dnn_stage *s, struct dnn_replica_cfg *cfg)
+{
+    const struct dnn_stage_data *const all[] = {&s->eval, &s->separate_test, &s->train};
+
+    for (int i = 0; i < 3; i++) {
+        enum dnn_model_role role = i < 2 ? role_of(s, all[i]) : DNN_MODEL_TRAIN;
+        struct dnn_replica_batches *b = &cfg->batches[role];
+
+        if (all[i]->feed == NULL || (i < 2 && role == DNN_MODEL_TRAIN)) continue;
+        *b = dnn_stage_batches(s->config, role);
+        /* The number is that of the feed, also if there are fewer samples. */
+        if (s->config->deterministic)
+            b->micro_batches = dnn_replica_micro_batches(s->session->comm, true, b);
+        set_sizes(b, all[i]->feed);
+    }
+}
+
+static int make_replica(struct dnn_stage *s, const struct dnn_stage_cfg *with,
+                        struct dnn_err *err)
+{
+    struct dnn_replica_cfg cfg = {
+        .graph = s->config->net.graph,
+        .comm = s->session->comm,
+        .rule = s->config->parallel->rule,
+        .how = {.deterministic = s->config->deterministic,
+                .compress = s->config->parallel->compress},
+        .bucket = (size_t)s->config->parallel->bucket,
+        .owner = with->owner
+    };
+    int rc = dnn_stage_model_opts(with, &cfg.model, &s->cache, err);
+
+    DNN_TRY(dnn_comm_agree(s->session->comm, rc, err));
+    cfg.model.target_is = s->target_is;
+    set_batches(s, &cfg);
+    return dnn_replica_make(&cfg, &s->replica, err);
+}
+
+static int bind(struct dnn_stage *s, struct dnn_err *err)
+{
+    struct dnn_stage_data *all[] = {&s->train, &s->eval, &s->separate_test};
+
+    for (int i = 0; i < 3; i++)
+        if (all[i]->feed != NULL) DNN_TRY(dnn_stage_columns(s, all[i], err));
+    return 0;
+}
+
+int dnn_stage_open(const struct dnn_stage_cfg *cfg, struct dnn_stage **out,
+                   struct dnn_err *err)
+{
+    struct dnn_stage *s = dnn_alloc(sizeof *s);
+
+    s->config = cfg->config;
+    s->session = cfg->session;
+    int rc = dnn_stage_open_data(s, err);
+    if (rc == 0) rc = make_replica(s, cfg, err);
+    if (rc == 0) rc = dnn_comm_agree(s->session->comm, bind(s, err), err);
+    if (rc < 0)
+        dnn_stage_close(s);
+    else
+        *out = s;
+    return rc;
+}
+
+void dnn_stage_close(struct dnn_stage *stage)
+{
+    if (stage == NULL) return;
+    dnn_replica_free(stage->replica);
+    dnn_stage_data_free(&stage->train);
+    dnn_stage_data_free(&stage->eval);
+    dnn_stage_data_free(&stage->separate_test);
+    dnn_free(stage->target_is);
+    dnn_free(stage->cache);
+    dnn_free(stage);
+}

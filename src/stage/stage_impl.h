@@ -1,0 +1,28 @@
+/* stage_impl.h - declarations shared by the files of the stage.
+ *
+ * open.c     the replica;
+ * data.c     training, validation and test data;
+ * columns.c  which column is which input or target;
+ * eval.c     evaluation and inference: loss, metrics, outputs.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#ifndef DNN_STAGE_STAGE_IMPL_H
+#define DNN_STAGE_STAGE_IMPL_H
+
+#include "stage/stage.h"
+
+/* Collective.  Open all data, and find the kind of each target. */
+int dnn_stage_open_data(struct dnn_stage *s, struct dnn_err *err);
+void dnn_stage_data_free(struct dnn_stage_data *data);
+
+/* Local.  Find the columns of the network's inputs and targets. */
+int dnn_stage_columns(const struct dnn_stage *s, struct dnn_stage_data *data,
+                      struct dnn_err *err);
+
+/* Local.  The batches of a role, for this data. */
+struct dnn_replica_batches dnn_stage_batches(const struct dnn_config *config,
+                                             enum dnn_model_role role);
+
+#endif
