@@ -1,0 +1,97 @@
+/* evaluate.h - how good outputs are: per class, per sample, calibration, worst samples.
+ *
+ * Each rank adds samples, or boxes of samples; combine() adds up those of all ranks.  The
+ * results do not depend on the number of ranks or on the order of samples and boxes.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#ifndef DNN_EVALUATE_EVALUATE_H
+#define DNN_EVALUATE_EVALUATE_H
+
+#include "base/text.h"
+#include "comm/comm.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum dnn_evaluate_task {
+    DNN_EVALUATE_LABELS, /* a class per sample: accuracy, top-k, precision, recall, F1, AUC,
+                          * calibration, confusion                                    */
+    DNN_EVALUATE_MASKS,  /* a class per point: Dice, IoU, volumes, surface distances,
+                          * confusion                                                 */
+    DNN_EVALUATE_VALUES  /* numbers: MSE, MAE, RMSE, R2, relative L2, largest error    */
+};
+
+struct dnn_evaluate_cfg {
+    enum dnn_evaluate_task task;
+    int64_t classes; /* or channels of values.  2 with one channel of scores           */
+    const char *const *class_name; /* [classes], or NULL                              */
+    int64_t ignore;     /* class of targets whose points are not counted; -1: none    */
+    int64_t background; /* class of masks that is not part of averages; -1: none      */
+    bool surfaces;      /* masks: surface distances: 95th percentile of the Hausdorff
+                         * distance, mean                                             */
+    int ndim;           /* spatial axes of masks and values                           */
+    bool logits;        /* scores are not probabilities: softmax, or sigmoid of one
+                         * channel, first                                             */
+    int bins;           /* of the calibration                                         */
+    int worst;          /* number of worst samples to list                            */
+};
+
+struct dnn_evaluation;
+
+/* Local.  Strings must outlive it.  The caller owns *out: dnn_evaluate_close(). */
+int dnn_evaluate_open(const struct dnn_evaluate_cfg *cfg, struct dnn_evaluation **out,
+                      struct dnn_err *err);
+void dnn_evaluate_close(struct dnn_evaluation *evaluation); /* NULL is fine */
+
+/* A sample, or a box of one. */
+struct dnn_evaluate_part {
+    int64_t sample;
+    const char *name;
+    int64_t full[3], start[3], extent[3]; /* spatial axes; labels: none               */
+    double spacing[3]; /* of the spatial axes, for surface distances; 0: 1            */
+    const float *output;   /* [extent][channels]: scores or values                    */
+    const int32_t *labels; /* [extent]: target classes; or                            */
+    const float *values;   /* [extent][channels]: target values                       */
+};
+/* Local.  A sample's boxes must not overlap, but may be added by different ranks. */
+int dnn_evaluate_add(struct dnn_evaluation *evaluation,
+                     const struct dnn_evaluate_part *part, struct dnn_err *err);
+/* Collective.  Add up the parts of all ranks and compute what needs whole samples; then
+ * all ranks have the results. */
+int dnn_evaluate_combine(struct dnn_evaluation *evaluation, struct dnn_comm *comm,
+                         struct dnn_err *err);
+
+/* ---- results, after combining.  Local. ---- */
+
+/* Named values of all samples together: "accuracy", "dice", "hausdorff95",
+ * "calibration_error"...; returns their number. */
+struct dnn_evaluate_value {
+    const char *name;
+    double value; /* NaN: not defined                                                 */
+};
+int dnn_evaluate_totals(const struct dnn_evaluation *evaluation,
+                        const struct dnn_evaluate_value **out);
+/* [classes][classes], rows: target; NULL: none. */
+const double *dnn_evaluate_confusion(const struct dnn_evaluation *evaluation);
+
+/* The samples, worst first; returns how many are listed. */
+struct dnn_evaluate_worst {
+    int64_t sample;
+    const char *name, *metric; /* what they are sorted by                             */
+    double value;
+};
+int dnn_evaluate_worst(const struct dnn_evaluation *evaluation,
+                       const struct dnn_evaluate_worst **out);
+
+/* Tables for a terminal: totals, classes, calibration, worst samples. */
+void dnn_evaluate_print(const struct dnn_evaluation *evaluation, FILE *where);
+/* All results as one JSON object. */
+void dnn_evaluate_json(const struct dnn_evaluation *evaluation, struct dnn_buf *out);
+/* DIR/evaluation.csv: a row per class; DIR/samples.csv: a row per sample. */
+int dnn_evaluate_csv(const struct dnn_evaluation *evaluation, const char *dir,
+                     struct dnn_err *err);
+
+#endif

@@ -1,0 +1,227 @@
+/* result.c - where the outputs of samples go: files, and an evaluation.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "infer/infer_impl.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/text.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <xxhash.h>
+
+/* ---- activations ---- */
+
+/* The activation of an output, by the key inference.activation. */
+static enum dnn_probability activation_of(const struct dnn_config *config,
+                                          const struct dnn_prog *prog, int y)
+{
+    switch ((enum dnn_infer_activation)config->infer->activation) {
+    case DNN_ACTIVATION_SOFTMAX: return DNN_PROBABILITY_SOFTMAX;
+    case DNN_ACTIVATION_SIGMOID: return DNN_PROBABILITY_SIGMOID;
+    case DNN_ACTIVATION_NONE: return DNN_PROBABILITY_NONE;
+    case DNN_ACTIVATION_AUTO: break;
+    }
+    /* rmldnn writes the outputs of the network as they are. */
+    return config->wrapped ? DNN_PROBABILITY_NONE
+                           : dnn_loss_probability(config->loss, prog, y);
+}
+
+int dnn_infer_result_make(struct infer_result *r, const struct dnn_config *config,
+                          struct dnn_session *session, const struct dnn_graph *graph,
+                          struct dnn_err *err)
+{
+    int output[INFER_OUTPUTS];
+
+    *r = (struct infer_result){
+        .config = config, .session = session, .noutputs = graph->noutputs};
+    if (graph->noutputs > INFER_OUTPUTS)
+        return dnn_fail(err, DNN_ECONFIG, "the network has %d outputs, more than %d",
+                        graph->noutputs, INFER_OUTPUTS);
+    struct dnn_prog *prog = dnn_prog_make(DNN_F32, false);
+    int rc = dnn_graph_lower(graph, 1, prog, output, err);
+    for (int k = 0; k < r->noutputs && rc == 0; k++) {
+        r->name[k] = graph->node[graph->output[k]].name;
+        r->activation[k] = activation_of(config, prog, output[k]);
+        r->bounded[k] = r->activation[k] != DNN_PROBABILITY_NONE ||
+                        dnn_loss_bounded(prog, output[k]);
+        r->changes = r->changes || r->activation[k] != DNN_PROBABILITY_NONE;
+    }
+    dnn_prog_free(prog);
+    return rc;
+}
+
+static void softmax(float *x, int64_t channels)
+{
+    float max = x[0], sum = 0;
+
+    for (int64_t c = 1; c < channels; c++)
+        if (x[c] > max) max = x[c];
+    for (int64_t c = 0; c < channels; c++)
+        sum += x[c] = expf(x[c] - max);
+    for (int64_t c = 0; c < channels; c++)
+        x[c] /= sum;
+}
+
+void dnn_infer_activate(const struct infer_result *r, int k, float *value, int64_t n,
+                        int64_t channels)
+{
+    enum dnn_probability how = r->activation[k];
+
+    if (how == DNN_PROBABILITY_NONE) return;
+#pragma omp parallel for schedule(static) if (n * channels > 1 << 14)
+    for (int64_t i = 0; i < n; i++) {
+        float *x = value + i * channels;
+
+        if (how == DNN_PROBABILITY_SOFTMAX) softmax(x, channels);
+        for (int64_t c = 0; c < channels && how != DNN_PROBABILITY_SOFTMAX; c++)
+            x[c] = how == DNN_PROBABILITY_EXP ? expf(x[c]) : 1 / (1 + expf(-x[c]));
+    }
+}
+
+/* ---- files ---- */
+
+static unsigned set_of(const struct dnn_list *list)
+{
+    unsigned set = 0;
+
+    for (int64_t i = 0; i < list->count; i++)
+        set |= (unsigned)list->enums[i];
+    return set;
+}
+
+/* The formats to write; 0: none. */
+static unsigned formats_of(const struct dnn_config *config, bool classifier,
+                           bool evaluated)
+{
+    const struct dnn_config_data *d = config->data;
+
+    if (config->infer->formats.count > 0) return set_of(&config->infer->formats);
+    if (config->wrapped || d->test_output_path != NULL || d->hdf5_outfile != NULL)
+        return evaluated && d->test_output_path == NULL && d->hdf5_outfile == NULL
+                   ? 0
+                   : DNN_OUTPUT_HDF5;
+    return classifier ? DNN_OUTPUT_CSV : DNN_OUTPUT_NPY;
+}
+
+/* The checksum of all that decides the results. */
+static void find_settings(struct infer_result *r)
+{
+    struct dnn_buf text = {0};
+    char *printed = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&printed, &size);
+
+    if (to != NULL) {
+        dnn_config_print(r->config, to);
+        fclose(to);
+    }
+    dnn_buf_add(&text, "%s", printed == NULL ? "" : printed);
+    XXH128_hash_t hash = XXH3_128bits(text.text, text.len);
+    snprintf(r->settings, sizeof r->settings, "%016" PRIx64 "%016" PRIx64,
+             (uint64_t)hash.high64, (uint64_t)hash.low64);
+    free(printed);
+    dnn_buf_free(&text);
+}
+
+static char *without_slashes(const char *path)
+{
+    size_t len = strlen(path);
+
+    while (len > 1 && path[len - 1] == '/')
+        len--;
+    return dnn_format("%.*s", (int)len, path);
+}
+
+int dnn_infer_result_open(struct infer_result *r, const struct dnn_infer_opts *opts,
+                          const struct infer_samples *samples, struct dnn_err *err)
+{
+    static const int precisions[] = {[DNN_HDF5_SINGLE] = DNN_OUTPUT_SINGLE,
+                                     [DNN_HDF5_HALF] = DNN_OUTPUT_HALF,
+                                     [DNN_HDF5_DOUBLE] = DNN_OUTPUT_DOUBLE};
+    const struct dnn_config *config = r->config;
+    const struct dnn_config_data *d = config->data;
+    const struct dnn_config_infer *how = config->infer;
+    unsigned contents = set_of(&how->contents);
+    char name[64];
+
+    r->dir = without_slashes(d->test_output_path != NULL
+                                 ? dnn_config_path(config, d->test_output_path)
+                                 : dnn_config_dir(config));
+    r->from = samples->from == NULL ? NULL : dnn_strdup(samples->from);
+    snprintf(name, sizeof name, "output_%" PRId64, samples->number);
+    find_settings(r);
+    const struct dnn_output_options options = {
+        .dir = r->dir,
+        .name = config->wrapped || d->test_output_path != NULL ? name : NULL,
+        .hdf5_path = dnn_config_path(config, d->hdf5_outfile),
+        .formats = formats_of(config, samples->classifier, r->evaluation != NULL),
+        .contents = contents == 0 ? DNN_OUTPUT_VALUES : contents,
+        .precision = precisions[d->hdf5_precision],
+        .gzip = how->gzip,
+        .names = how->names,
+        .top_k = how->top_k,
+        .threshold = 0.5,
+        .noutputs = r->noutputs,
+        .output_name = r->name,
+        .class_name = opts->class_name,
+        .nclass_names = opts->nclasses,
+        .from = r->from,
+        .nsamples = samples->count,
+        .describe = samples->describe,
+        .arg = samples->arg,
+        .settings = samples->resume ? r->settings : NULL};
+
+    if (options.formats == 0) return 0;
+    return dnn_output_open(r->session->comm, &options, &r->files, err);
+}
+
+int dnn_infer_result_close(struct infer_result *r, int rc, struct dnn_err *err)
+{
+    if (rc == 0 && r->files != NULL)
+        rc = dnn_output_commit(r->files, err);
+    else
+        dnn_output_abandon(r->files);
+    r->files = NULL;
+    dnn_evaluate_close(r->evaluation);
+    dnn_free(r->dir);
+    dnn_free(r->from);
+    *r = (struct infer_result){0};
+    return rc;
+}
+
+/* ---- evaluation ---- */
+
+int dnn_infer_result_evaluate(struct infer_result *r, const struct dnn_infer_opts *opts,
+                              const struct dnn_column *column, int64_t channels,
+                              int ndim, struct dnn_err *err)
+{
+    const struct dnn_config_infer *how = r->config->infer;
+    bool classes = column->kind == DNN_KIND_LABEL || column->kind == DNN_KIND_MASK;
+    struct dnn_evaluate_cfg cfg = {
+        .task = !classes ? DNN_EVALUATE_VALUES
+                : ndim > 0 ? DNN_EVALUATE_MASKS
+                           : DNN_EVALUATE_LABELS,
+        .classes = !classes ? channels : channels == 1 ? 2 : channels,
+        .class_name = opts->class_name != NULL && opts->nclasses >= channels
+                          ? opts->class_name
+                      : column->classes >= channels ? column->class_name
+                                                    : NULL,
+        .ignore = dnn_config_ignored(r->config),
+        .background = how->background,
+        .surfaces = how->surfaces,
+        .ndim = ndim,
+        .bins = (int)how->bins,
+        .worst = (int)how->worst};
+
+    /* Scores that are not probabilities cannot be calibrated, but their order is the
+     * same after a softmax or sigmoid. */
+    r->task = cfg.task;
+    cfg.logits = classes && !r->bounded[0];
+    return dnn_evaluate_open(&cfg, &r->evaluation, err);
+}
