@@ -33,6 +33,8 @@ static const struct dnn_sub ckpt_sub = {dnn_config_ckpt_fields,
                                         sizeof(struct dnn_config_ckpt), 0, 0, false};
 static const struct dnn_sub parallel_sub = {
     dnn_config_parallel_fields, sizeof(struct dnn_config_parallel), 0, 0, false};
+static const struct dnn_sub infer_sub = {
+    dnn_config_infer_fields, sizeof(struct dnn_config_infer), 0, 0, false};
 static const struct dnn_sub telemetry_sub = {
     dnn_config_telemetry_fields, sizeof(struct dnn_config_telemetry), 0, 0, false};
 static const struct dnn_field kernels_fields[] = {
@@ -92,6 +94,8 @@ const struct dnn_field dnn_config_fields[] = {
          "output directory; null: run-NAME next to the configuration file NAME.json"),
     TEXT("outfile", AT(outfile), "null",
          "X.txt: also write losses to X_train.txt and X_test.txt"),
+    OBJECT("inference", AT(infer), "{}", &infer_sub,
+           "outputs of dnn-infer: formats, tiles of large samples, evaluation"),
     OBJECT("telemetry", AT(telemetry), "{}", &telemetry_sub, "logs, metric files and the report"),
     FLAG("debug", AT(debug), "false", "write the network's graph as a .dot file"),
     {"debug_interval", DNN_F_IGNORED, 0, "null", 0, 0, NULL,

@@ -70,6 +70,34 @@ struct dnn_config_telemetry {
 };
 extern const struct dnn_field dnn_config_telemetry_fields[];
 
+/* "inference": how outputs are computed and written. */
+enum dnn_infer_activation {
+    DNN_ACTIVATION_AUTO, /* what the loss applies, except for files like rmldnn's      */
+    DNN_ACTIVATION_NONE,
+    DNN_ACTIVATION_SOFTMAX,
+    DNN_ACTIVATION_SIGMOID
+};
+enum dnn_infer_tiles { DNN_TILES_AUTO, DNN_TILES_ALWAYS, DNN_TILES_WHOLE };
+struct dnn_config_infer {
+    struct dnn_list formats, contents; /* of int: enum dnn_output_format, _content; empty:
+                                        * those that fit the task                    */
+    int activation;           /* enum dnn_infer_activation                           */
+    int tiles;                /* enum dnn_infer_tiles                                */
+    struct dnn_list tile;     /* spatial extents; empty: those of the network        */
+    struct dnn_list overlap;  /* fraction of the tile, for all axes or for each      */
+    int blend;                /* enum dnn_window_blend                               */
+    double sigma;             /* of the Gaussian, as a fraction of the tile          */
+    struct dnn_list flips;    /* spatial axes along which samples are also flipped   */
+    int64_t batch;            /* tiles computed together                             */
+    int64_t memory;           /* bytes for sums of blended outputs; 0: no limit      */
+    bool names, gzip;         /* csv: names of samples; nifti: .nii.gz               */
+    int64_t top_k;            /* json: classes with probabilities; 0: all            */
+    bool surfaces;            /* measure surface distances                           */
+    int64_t bins, worst;      /* of the calibration; worst samples to report         */
+    int64_t background;       /* class that is not part of averages; -1: none        */
+};
+extern const struct dnn_field dnn_config_infer_fields[];
+
 struct dnn_config {
     struct dnn_json *file; /* owned: contains the strings                        */
     struct dnn_net net;    /* owned                                              */
@@ -95,6 +123,7 @@ struct dnn_config {
     bool deterministic; /* bitwise identical on any number of ranks             */
     const struct dnn_config_parallel *parallel;
     const struct dnn_config_telemetry *telemetry;
+    const struct dnn_config_infer *infer;
     const char *outfile;  /* base name of rmldnn's two text files, or NULL         */
     bool debug;           /* write the network's graph as .dot                     */
     const char *backend;  /* NULL: the fastest that is built                      */
@@ -142,6 +171,8 @@ int dnn_config_metrics(const struct dnn_config *config, const char *const *usual
 /* Whether the loss ignores a class ("ignore_index"), which then need not be one of the
  * network's. */
 bool dnn_config_ignores(const struct dnn_config *config);
+/* That class; -1: none. */
+int64_t dnn_config_ignored(const struct dnn_config *config);
 
 /* The transforms of training or of test data; *out is NULL if there are none.  Test
  * data has those of test_transforms, test_input_transforms and test_target_transforms

@@ -226,18 +226,26 @@ static int check_transforms(const struct dnn_config *config, struct dnn_err *err
     return 0;
 }
 
-bool dnn_config_ignores(const struct dnn_config *config)
+int64_t dnn_config_ignored(const struct dnn_config *config)
 {
     struct dnn_config_at at;
+    int64_t class = -1;
 
     dnn_config_find(config, &at);
     struct dnn_jobj loss = dnn_json_sub(at.top, "loss"), it = dnn_json_first(&loss);
-    if (dnn_json_type(&loss) == DNN_J_OBJECT)
-        return dnn_json_sub(&loss, "ignore_index").val != NULL;
-    for (; dnn_json_type(&loss) == DNN_J_LIST && it.val != NULL;
-         it = dnn_json_next(&it))
-        if (dnn_json_sub(&it, "ignore_index").val != NULL) return true;
-    return false;
+    if (dnn_json_type(&loss) == DNN_J_OBJECT) it = loss;
+    for (; dnn_json_type(&it) == DNN_J_OBJECT && class < 0; it = dnn_json_next(&it)) {
+        struct dnn_jobj value = dnn_json_sub(&it, "ignore_index");
+
+        if (value.val != NULL) class = dnn_json_integer(&value, -1);
+        if (dnn_json_type(&loss) == DNN_J_OBJECT) break;
+    }
+    return class;
+}
+
+bool dnn_config_ignores(const struct dnn_config *config)
+{
+    return dnn_config_ignored(config) >= 0;
 }
 
 /* ---- all ---- */

@@ -5,7 +5,9 @@
  */
 #include "config/run_config_impl.h"
 
+#include "output/output.h"
 #include "parallel/rule.h"
+#include "window/window.h"
 
 #include <math.h>
 
@@ -53,6 +55,68 @@ const struct dnn_field dnn_config_parallel_fields[] = {
          "compression of exchanged gradients; not with deterministic"),
     BYTES("bucket_size", AT(bucket), "null",
           "gradient bucket size; null: autotuned in the first steps"),
+    END,
+};
+#undef AT
+
+static const struct dnn_choice activations[] = {
+    {"auto",    DNN_ACTIVATION_AUTO   },
+    {"none",    DNN_ACTIVATION_NONE   },
+    {"softmax", DNN_ACTIVATION_SOFTMAX},
+    {"sigmoid", DNN_ACTIVATION_SIGMOID},
+    {NULL,      0                     }
+};
+static const struct dnn_choice tilings[] = {
+    {"auto",  DNN_TILES_AUTO  },
+    {"true",  DNN_TILES_ALWAYS},
+    {"whole", DNN_TILES_WHOLE },
+    {NULL,    0               }
+};
+static const struct dnn_choice blends[] = {
+    {"constant", DNN_WINDOW_CONSTANT},
+    {"gaussian", DNN_WINDOW_GAUSSIAN},
+    {NULL,       0                  }
+};
+static const struct dnn_sub one_or_more = {.min = 1, .max = DNN_WINDOW_DIMS, .single = true};
+static const struct dnn_sub some_axes = {.max = DNN_WINDOW_DIMS, .single = true};
+static const struct dnn_sub words = {.single = true};
+
+#define AT(f) offsetof(struct dnn_config_infer, f)
+const struct dnn_field dnn_config_infer_fields[] = {
+    {"formats", DNN_F_ENUMS, AT(formats), "[]", 0, 0, dnn_output_format_choices,
+     "files to write: hdf5, bp5, npy, nifti, tiff, png, overlay, csv, json; empty: hdf5 for "
+     "configurations of rmldnn, else csv for classifiers, npy for others", &words},
+    {"contents", DNN_F_ENUMS, AT(contents), "[]", 0, 0, dnn_output_content_choices,
+     "what is written of each output: values, classes (the channel with the largest value); "
+     "empty: values", &words},
+    WORD("activation", AT(activation), "auto", activations,
+         "applied to outputs before they are written: none, softmax, sigmoid; auto: the one "
+         "that the loss applies, or none for configurations of rmldnn"),
+    WORD("tiles", AT(tiles), "auto", tilings,
+         "samples larger than the network's input: auto (cut into tiles that overlap), true "
+         "(all samples), whole (change the network's input to the extents of the sample)"),
+    {"tile", DNN_F_INTS, AT(tile), "[]", 1, 1e9, NULL,
+     "extents of a tile, such as [64, 64, 64]; empty: those of the network's input", &some_axes},
+    {"overlap", DNN_F_REALS, AT(overlap), "[0.25]", 0, 0.99, NULL,
+     "overlap of neighbouring tiles, as a fraction of the tile, for all axes or for each",
+     &one_or_more},
+    WORD("blend", AT(blend), "gaussian", blends,
+         "weights of overlapping tiles: gaussian (less at the edges), constant"),
+    REAL("sigma", AT(sigma), "0.125", 0.001, 10, "of the Gaussian, as a fraction of the tile"),
+    {"flips", DNN_F_INTS, AT(flips), "[]", 0, DNN_WINDOW_DIMS - 1, NULL,
+     "test-time augmentation: average over flips of these spatial axes and all their "
+     "combinations", &some_axes},
+    INT("batch", AT(batch), "1", 1, 1024, "tiles computed together"),
+    BYTES("memory", AT(memory), "null", "most memory for sums of blended outputs; null: no limit"),
+    FLAG("names", AT(names), "false", "csv: add a column with the names of the samples"),
+    FLAG("gzip", AT(gzip), "false", "nifti: write .nii.gz"),
+    INT("top_k", AT(top_k), "0", 0, 1e6, "json: write only so many classes; 0: all"),
+    FLAG("surfaces", AT(surfaces), "true",
+         "evaluation of masks: surface distances (Hausdorff 95 %, mean)"),
+    INT("bins", AT(bins), "15", 1, 1000, "evaluation: bins of the calibration"),
+    INT("worst", AT(worst), "8", 0, 100, "evaluation: worst samples to report; 0: none"),
+    INT("background", AT(background), "-1", -1, 65535,
+        "evaluation of masks: class that is not part of averages; -1: none"),
     END,
 };
 #undef AT

@@ -62,6 +62,20 @@ int dnn_loss_append(const struct dnn_loss *loss, struct dnn_prog *prog,
                     const struct dnn_loss_net *net, int *target, int *of,
                     const int **terms, struct dnn_err *err);
 
+/* How values of an output become probabilities of classes. */
+enum dnn_probability {
+    DNN_PROBABILITY_NONE, /* they are values, or probabilities already              */
+    DNN_PROBABILITY_SOFTMAX,
+    DNN_PROBABILITY_SIGMOID,
+    DNN_PROBABILITY_EXP /* the network ends in a log-softmax */
+};
+/* Local.  What the loss applies to output y of a program made for inference. */
+enum dnn_probability dnn_loss_probability(const struct dnn_loss *loss,
+                                          const struct dnn_prog *prog, int y);
+/* Local.  Whether output y ends in a softmax, log-softmax, sigmoid or tanh: its values
+ * are then from -1 to 1, except for a log-softmax. */
+bool dnn_loss_bounded(const struct dnn_prog *prog, int y);
+
 /* The default metrics: names for dnn_metrics_read(), NULL-ended; may be none. */
 const char *const *dnn_loss_metrics(const struct dnn_loss *loss);
 

@@ -196,27 +196,28 @@ static int check_all(const struct run *r, int rc, struct dnn_err *err)
 }
 
 /* All ranks agree on errors before the next batch, because batches are collective. */
-static int all_batches(struct run *r, struct dnn_err *err)
+static int all_batches(struct run *r, int64_t from, struct dnn_err *err)
 {
     int64_t n = dnn_feed_batches(r->data->feed);
     enum dnn_model_role role = r->eval != NULL ? DNN_MODEL_EVALUATE : DNN_MODEL_INFER;
     const struct dnn_batch *b;
 
-    int rc = dnn_feed_start(r->data->feed, 0, 0, err);
-    for (int64_t i = 0; i < n; i++) {
-        if (rc == 0) rc = dnn_feed_next(r->data->feed, &b, NULL, err);
+    int rc = dnn_feed_start(r->data->feed, 0, from, err);
+    for (int64_t i = from; i <= n; i++) {
+        if (rc == 0 && i < n) rc = dnn_feed_next(r->data->feed, &b, NULL, err);
         DNN_TRY(check_all(r, rc, err));
+        if (i > from && r->watch->batch != NULL)
+            DNN_TRY(r->watch->batch(r->watch->arg, i, err));
+        if (i == n) break;
         dnn_stage_batch(r->data, b, &r->mine);
         rc = dnn_replica_eval(r->stage->replica, role, &r->mine, see, r, err);
-        if (rc == 0 && r->watch->batch != NULL)
-            rc = r->watch->batch(r->watch->arg, i + 1, err);
     }
-    return check_all(r, rc, err);
+    return 0;
 }
 
 int dnn_stage_run(struct dnn_stage *stage, struct dnn_stage_data *data,
                   struct dnn_stage_eval *eval, const struct dnn_stage_watch *watch,
-                  double *loss, struct dnn_err *err)
+                  int64_t from, double *loss, struct dnn_err *err)
 {
     static const struct dnn_stage_watch nothing = {0};
     struct run r = {.stage = stage,
@@ -227,7 +228,7 @@ int dnn_stage_run(struct dnn_stage *stage, struct dnn_stage_data *data,
     for (int i = 0; eval != NULL && i < eval->nsets; i++)
         dnn_metrics_start(eval->set[i]);
     if (eval != NULL) dnn_replica_eval_start(stage->replica);
-    int rc = all_batches(&r, err);
+    int rc = all_batches(&r, from, err);
     dnn_feed_stop(data->feed);
     if (rc < 0 || eval == NULL) return rc;
     DNN_TRY(dnn_replica_eval_loss(stage->replica, loss, err));

@@ -34,20 +34,23 @@ struct dnn_stage_seen {
                                    * labels and values are NULL                       */
 };
 
-/* Callbacks of a run; each may be NULL.  All are Local, except stop, which is called on
- * all ranks between batches: an error or true on one rank stops all. */
+/* Callbacks of a run; each may be NULL. */
 struct dnn_stage_watch {
+    /* Local.  After each micro-batch of this rank. */
     int (*seen)(void *arg, const struct dnn_stage_seen *seen, struct dnn_err *err);
+    /* Collective: called on all ranks when all have seen `done` batches; its result
+     * must be the same on all. */
     int (*batch)(void *arg, int64_t done, struct dnn_err *err);
+    /* Local.  Called between batches; true on one rank stops all. */
     bool (*stop)(void *arg);
     void *arg;
 };
 
 /* Collective.  Run all samples of data.  With eval, which needs targets: the metrics,
- * and *loss, the mean over the samples; eval NULL: outputs alone.  DNN_ESTOP: stopped
- * before the end. */
+ * and *loss, the mean over the samples; eval NULL: outputs alone, from batch number
+ * `from`.  DNN_ESTOP: stopped before the end. */
 int dnn_stage_run(struct dnn_stage *stage, struct dnn_stage_data *data,
                   struct dnn_stage_eval *eval, const struct dnn_stage_watch *watch,
-                  double *loss, struct dnn_err *err);
+                  int64_t from, double *loss, struct dnn_err *err);
 
 #endif

@@ -16,7 +16,12 @@ static int on_seen(void *arg, const struct dnn_stage_seen *seen, struct dnn_err 
 
 static int on_batch(void *arg, int64_t done, struct dnn_err *err)
 {
-    return dnn_trainer_log_eval(arg, done, err);
+    struct dnn_trainer *t = arg;
+
+    /* On rank 0 only: all ranks agree on it later. */
+    (void)err;
+    if (t->pending.code == 0) dnn_trainer_log_eval(t, done, &t->pending);
+    return 0;
 }
 
 static bool on_stop(void *arg)
@@ -64,7 +69,7 @@ int dnn_trainer_evaluate(struct dnn_trainer *t, struct train_value *value, int *
     if (t->eval == NULL) return 0;
     dnn_trainer_pictures_start(t);
     bool swapped = dnn_trainer_ema_use(t, true);
-    int rc = dnn_stage_run(t->stage, &t->stage->eval, t->eval, &watch, &loss, err);
+    int rc = dnn_stage_run(t->stage, &t->stage->eval, t->eval, &watch, 0, &loss, err);
     if (swapped) dnn_trainer_ema_use(t, false);
     DNN_TRY(rc);
     DNN_TRY(dnn_trainer_pictures_end(t, err));

@@ -199,7 +199,7 @@ int dnn_trainer_outputs(struct dnn_trainer *t, int64_t number,
     if (!evaluated) w.watch.seen = NULL;
     int rc = dnn_comm_agree(t->comm, open_writer(&w, number, err), err);
     if (rc == 0)
-        rc = dnn_stage_run(t->stage, t->stage->test, evaluated ? t->eval : NULL, &watch,
+        rc = dnn_stage_run(t->stage, t->stage->test, evaluated ? t->eval : NULL, &watch, 0,
                            &loss, err);
     if (rc == 0 && evaluated) {
         dnn_trainer_values(t, loss, value, n);
