@@ -237,7 +237,7 @@ int64_t dnn_config_ignored(const struct dnn_config *config)
     for (; dnn_json_type(&it) == DNN_J_OBJECT && class < 0; it = dnn_json_next(&it)) {
         struct dnn_jobj value = dnn_json_sub(&it, "ignore_index");
 
-        if (value.val != NULL) class = dnn_json_integer(&value, -1);
+        if (value.val != NULL && dnn_json_int(&value, &class, NULL) < 0) class = -1;
         if (dnn_json_type(&loss) == DNN_J_OBJECT) break;
     }
     return class;
