@@ -197,9 +197,9 @@ static int open_train(struct dnn_stage *s, struct dnn_err *err)
     return open_test(s, test, err);
 }
 
-int dnn_stage_open_data(struct dnn_stage *s, struct dnn_err *err)
+int dnn_stage_open_data(struct dnn_stage *s, bool test, struct dnn_err *err)
 {
-    s->mode = dnn_config_mode(s->config);
+    s->mode = test ? dnn_config_test_mode(s->config) : dnn_config_mode(s->config);
     if (s->mode == DNN_CONFIG_NOTHING)
         return no_data(
             s,

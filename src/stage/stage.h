@@ -44,6 +44,7 @@ struct dnn_stage_cfg {
     const char *backend;       /* overrides the configuration; NULL: as configured */
     int kernels;               /* enum dnn_kernel_selection                          */
     struct dnn_replica *owner; /* of the weights; NULL: this stage                   */
+    bool test; /* only test data is used, even if there is training data     */
 };
 
 /* Collective.  Open the data, make the replica, bind columns to inputs.  The weights
@@ -52,6 +53,10 @@ struct dnn_stage_cfg {
 int dnn_stage_open(const struct dnn_stage_cfg *cfg, struct dnn_stage **out,
                    struct dnn_err *err);
 void dnn_stage_close(struct dnn_stage *stage); /* NULL is fine */
+
+/* Local.  If "debug" is set: write the network as a graph, network.dot, to the run
+ * directory, as rmldnn does. */
+int dnn_stage_debug(const struct dnn_stage *stage, struct dnn_err *err);
 
 /* Local.  The options of the stage's models as far as they depend on the configuration
  * and not on data; *cache: owned by the caller, dnn_free(). */
