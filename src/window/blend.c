@@ -114,7 +114,7 @@ static void fill_inverse(const struct dnn_window *window, const int64_t *cell,
     int64_t start[DNN_WINDOW_DIMS], extent[DNN_WINDOW_DIMS];
 
     blend_cell_box(window, cell, start, extent);
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (cell_points(window, cell) > 4096)
     for (int64_t i = 0; i < extent[0] * extent[1]; i++) {
         const struct window_row row = {
             {start[0] + i / extent[1], start[1] + i % extent[1], start[2]},

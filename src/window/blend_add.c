@@ -11,6 +11,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* BLOCK: elements that are added at once.  Less work than SMALL is not worth threads.
  */
@@ -35,36 +36,66 @@ static float largest_of(const struct dnn_blend *blend)
 
 /* ---- elements ---- */
 
-/* Both return whether some value is bad; it is then not added. */
-static unsigned add_bounded(int32_t *restrict sum, const float *restrict value,
-                            const float *restrict weight, int64_t n)
+/* Comparisons as integers, so that the loops become vector instructions: the bits of
+ * absolute values are ordered like the values, and NaN is above infinity. */
+static inline uint32_t bits_of(float x)
 {
-    unsigned bad = 0;
+    uint32_t bits;
 
-#pragma omp simd reduction(| : bad)
-    for (int64_t i = 0; i < n; i++) {
-        bool good = fabsf(value[i]) <= LARGEST;
-        float x = good ? value[i] * weight[i] : 0;
-
-        bad |= !good;
-        sum[i] += (int32_t)(x + copysignf(0.5f, x));
-    }
-    return bad;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
 }
 
-static unsigned add_wide(int64_t *restrict sum, const float *restrict value,
-                         const float *restrict weight, int64_t n)
+static inline float from_bits(uint32_t bits)
 {
-    unsigned bad = 0;
+    float x;
+
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* All bits, or none if |x| > largest or x is NaN. */
+static inline uint32_t good_mask(float x, float largest)
+{
+    return (bits_of(x) & 0x7fffffffu) <= bits_of(largest) ? ~0u : 0;
+}
+
+/* 0.5 with the sign of x: added before truncation, it rounds to nearest. */
+static inline float half_of(float x)
+{
+    return from_bits((bits_of(x) & 0x80000000u) | bits_of(0.5f));
+}
+
+/* Both return whether some value is bad; it is then not added. */
+static bool add_bounded(int32_t *restrict sum, const float *restrict value,
+                        const float *restrict weight, int64_t n)
+{
+    uint32_t good = ~0u;
+
+#pragma omp simd reduction(& : good)
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t mask = good_mask(value[i], LARGEST);
+        float x = from_bits(bits_of(value[i]) & mask) * weight[i];
+
+        good &= mask;
+        sum[i] += (int32_t)(x + half_of(x));
+    }
+    return good == 0;
+}
+
+static bool add_wide(int64_t *restrict sum, const float *restrict value,
+                     const float *restrict weight, int64_t n)
+{
+    uint32_t good = ~0u;
 
     for (int64_t i = 0; i < n; i++) {
-        bool good = fabsf(value[i]) <= WIDE_LARGEST;
-        double x = good ? (double)value[i] * (double)weight[i] : 0;
+        uint32_t mask = good_mask(value[i], WIDE_LARGEST);
+        double x = (double)from_bits(bits_of(value[i]) & mask) * (double)weight[i];
 
-        bad |= !good;
+        good &= mask;
         sum[i] += (int64_t)(x + copysign(0.5, x));
     }
-    return bad;
+    return good == 0;
 }
 
 /* Repeats weights for each channel: those of n elements from number `first`. */
@@ -82,11 +113,11 @@ static void repeat(const float *weight, int64_t channels, int64_t first, int64_t
 }
 
 /* Adds n points of all channels; weight: of each point. */
-static unsigned add_points(const struct dnn_blend *blend, void *sum, int64_t at,
-                           const float *value, const float *weight, int64_t n)
+static bool add_points(const struct dnn_blend *blend, void *sum, int64_t at,
+                       const float *value, const float *weight, int64_t n)
 {
     int64_t channels = blend->cfg.channels, count = n * channels;
-    unsigned bad = 0;
+    bool bad = false;
 
     for (int64_t i = 0; i < count; i += BLOCK) {
         int64_t m = count - i < BLOCK ? count - i : BLOCK;
@@ -121,14 +152,14 @@ static const float *row_values(const struct dnn_blend *blend,
 }
 
 /* Adds the part of a row that is in one cell. */
-static unsigned add_in_cell(const struct dnn_blend *blend, const struct blend_box *box,
-                            const int64_t *cell, const int64_t *at, int64_t end,
-                            const float *value)
+static bool add_in_cell(const struct dnn_blend *blend, const struct blend_box *box,
+                        const int64_t *cell, const int64_t *at, int64_t end,
+                        const float *value)
 {
     const struct dnn_window *w = blend->cfg.window;
     const struct blend_cell *c = blend_cell_of(blend, cell);
     int64_t start[DNN_WINDOW_DIMS], extent[DNN_WINDOW_DIMS], first = 0;
-    unsigned bad = 0;
+    bool bad = false;
 
     blend_cell_box(w, cell, start, extent);
     for (int a = 0; a < DNN_WINDOW_DIMS; a++)
@@ -149,13 +180,13 @@ static unsigned add_in_cell(const struct dnn_blend *blend, const struct blend_bo
     return bad;
 }
 
-static unsigned add_row(const struct dnn_blend *blend, const struct blend_box *box,
-                        int64_t z, int64_t y, const float *value)
+static bool add_row(const struct dnn_blend *blend, const struct blend_box *box,
+                    int64_t z, int64_t y, const float *value)
 {
     const struct window_axis *axis = blend->cfg.window->axis;
     int64_t cell[DNN_WINDOW_DIMS] = {z / axis[0].cell, y / axis[1].cell, 0};
     int64_t at[DNN_WINDOW_DIMS] = {z, y, box->from[2]};
-    unsigned bad = 0;
+    bool bad = false;
 
     while (at[2] < box->to[2]) {
         cell[2] = at[2] / axis[2].cell;
@@ -173,14 +204,14 @@ bool blend_add_box(const struct dnn_blend *blend, const struct blend_box *box,
 {
     int64_t rows = box->to[1] - box->from[1], n = (box->to[0] - box->from[0]) * rows;
     int64_t work = n * (box->to[2] - box->from[2]) * blend->cfg.channels;
-    unsigned bad = 0;
+    bool bad = false;
 
     /* Each point is added by one thread. */
 #pragma omp parallel for schedule(static) reduction(| : bad) if (work > SMALL)
     for (int64_t i = 0; i < n; i++)
         bad |= add_row(blend, box, box->from[0] + i / rows, box->from[1] + i % rows,
                        value);
-    return bad == 0;
+    return !bad;
 }
 
 /* ---- errors ---- */

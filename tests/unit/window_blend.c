@@ -292,8 +292,10 @@ static void test_known(void)
         .ndim = 1, .full = {4}, .tile = {3}, .overlap = {0.5}, .sigma = 0.125};
     /* Gaussian weights: w, 1, w. */
     const double w = exp(-32.0 / 9);
-    const double want[2][4] = {{1, 0.5, -0.5, -1},
-                               {1, (1 - w) / (1 + w), (w - 1) / (1 + w), -1}};
+    const double want[2][4] = {
+        {1, 0.5,               -0.5,              -1},
+        {1, (1 - w) / (1 + w), (w - 1) / (1 + w), -1}
+    };
 
     for (int k = 0; k < 2; k++) {
         cfg.blend = k == 0 ? DNN_WINDOW_CONSTANT : DNN_WINDOW_GAUSSIAN;
@@ -380,12 +382,12 @@ static void test_memory(void)
     rc = dnn_blend_add(b, 0, m.value, &err);
     if (rc == 0) rc = dnn_blend_add(b, 1, m.value, &err);
     is_int(rc, DNN_ENOMEM, "a lower one is an error");
-    is_text(
-        err.text,
-        "the sums of overlapping tiles need 21.0 KiB in addition to 48.0 KiB, more than "
-        "the limit of 58.6 KiB; they need less with smaller tiles along the first "
-        "axis, less overlap, or a shorter last axis",
-        "with the sizes and what would help");
+    is_text(err.text,
+            "the sums of overlapping tiles need 21.0 KiB in addition to 48.0 KiB, more "
+            "than "
+            "the limit of 58.6 KiB; they need less with smaller tiles along the first "
+            "axis, less overlap, or a shorter last axis",
+            "with the sizes and what would help");
     dnn_blend_close(b);
     free_result(&r);
     unmake(&m);
