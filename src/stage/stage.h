@@ -36,6 +36,8 @@ struct dnn_stage {
     int *target_is; /* owned: enum dnn_loss_target of each output                   */
     char *cache;    /* owned: path of the autotuning cache                          */
     struct dnn_replica *replica; /* owned */
+    bool dry_run;
+    struct dnn_err unreadable; /* dry run: why there is no data; code 0: there is    */
 };
 
 struct dnn_stage_cfg {
@@ -44,6 +46,11 @@ struct dnn_stage_cfg {
     const char *backend;       /* overrides the configuration; NULL: as configured */
     int kernels;               /* enum dnn_kernel_selection                          */
     struct dnn_replica *owner; /* of the weights; NULL: this stage                   */
+    /* Plan only: the same models and memory, but nothing is allocated or can be run.
+     * Data that are not there (DNN_EIO) are not an error: batches then have the
+     * configured size. */
+    bool dry_run;
+    bool inference; /* dry run: only the outputs, whatever the configuration does      */
 };
 
 /* Collective.  Open the data, make the replica, bind columns to inputs.  The weights
@@ -52,6 +59,27 @@ struct dnn_stage_cfg {
 int dnn_stage_open(const struct dnn_stage_cfg *cfg, struct dnn_stage **out,
                    struct dnn_err *err);
 void dnn_stage_close(struct dnn_stage *stage); /* NULL is fine */
+
+/* Local.  Bytes of this rank's models, and of batches that are read ahead (may be
+ * NULL: included in the result, only not returned separately). */
+size_t dnn_stage_bytes(const struct dnn_stage *stage, size_t *batches);
+
+/* Local.  Open the stage as each of so many ranks would on this machine, without running
+ * it, and print how batches are cut, the memory of each rank, and each distinct plan
+ * once.  For --explain. */
+struct dnn_stage_explain {
+    const struct dnn_config *config;
+    const char *backend; /* as the next two: see struct dnn_stage_cfg                  */
+    int kernels;
+    bool inference;
+    int ranks;
+    FILE *where;
+    /* NULL, or called with a model that has all weights, to print more. */
+    int (*also)(const void *arg, const struct dnn_model *model, FILE *where,
+                struct dnn_err *err);
+    const void *arg;
+};
+int dnn_stage_explain(const struct dnn_stage_explain *what, struct dnn_err *err);
 
 /* Local.  The options of the stage's models as far as they depend on the configuration
  * and not on data; *cache: owned by the caller, dnn_free(). */

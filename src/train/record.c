@@ -208,7 +208,8 @@ static void add_machine(const struct dnn_trainer *t, struct dnn_buf *out)
     add_text(out, "libraries",
              backend->libraries == NULL ? NULL : backend->libraries());
     add_text(out, "adios2", dnn_bp_version());
-    add_int(out, "memory_per_rank", (int64_t)dnn_trainer_bytes(t));
+    add_int(out, "micro_batches", dnn_replica_parts(t->stage->replica, DNN_MODEL_TRAIN));
+    add_int(out, "memory_per_rank", (int64_t)dnn_stage_bytes(t->stage, NULL));
 }
 
 static void describe(struct dnn_trainer *t)
