@@ -316,7 +316,8 @@ int dnn_feed_start(struct dnn_feed *feed, int64_t epoch, int64_t batch,
                    struct dnn_err *err)
 {
     if (feed->cfg.dry_run)
-        return dnn_fail(err, DNN_EUSAGE, "%s: a dry run cannot be started", feed->about);
+        return dnn_fail(err, DNN_EUSAGE, "%s: a dry run cannot be started",
+                        feed->about);
     dnn_feed_stop(feed);
     if (epoch < 0 || epoch > INT64_MAX / 4 / feed->batches)
         return dnn_fail(err, DNN_EUSAGE, "%s: no epoch %" PRId64, feed->about, epoch);

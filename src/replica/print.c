@@ -12,8 +12,8 @@ static const char *plural(int64_t n)
     return n == 1 ? "" : "s";
 }
 
-/* The sizes of the micro-batches [from, to) of a batch: "2 of 3 samples, 1 of 2 samples".
- * Equal sizes are consecutive, except empty ones. */
+/* The sizes of the micro-batches [from, to) of a batch: "2 of 3 samples, 1 of 2
+ * samples". Equal sizes are consecutive, except empty ones. */
 static void print_sizes(int64_t total, int micro_batches, int from, int to, FILE *where)
 {
     int64_t first, n, next;

@@ -86,8 +86,7 @@ static int pretend(int threads, struct dnn_session *s, struct dnn_err *err)
     for (int r = 0; r < s->size; r++)
         s->requests[r] = s->request;
     for (int r = 0; r < s->size; r++)
-        DNN_TRY(
-            dnn_topo_map(s->topo, s->requests, s->size, r, &s->places[r], err));
+        DNN_TRY(dnn_topo_map(s->topo, s->requests, s->size, r, &s->places[r], err));
     dnn_session_pretend_rank(s, 0);
     return 0;
 }

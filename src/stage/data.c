@@ -29,8 +29,8 @@ struct dnn_replica_batches dnn_stage_batches(const struct dnn_config *config,
 }
 
 /* Whether a dataset has an optional split. */
-static int has_split(struct dnn_stage *s, const struct dnn_config_origin *o,
-                     bool *out, struct dnn_err *err)
+static int has_split(struct dnn_stage *s, const struct dnn_config_origin *o, bool *out,
+                     struct dnn_err *err)
 {
     struct dnn_dataset *set;
 
@@ -83,8 +83,8 @@ static int open_feed(struct dnn_stage *s, const struct dnn_config_origin *o,
         .verify = d->verify,
         .stored = true,
         .dry_run = s->dry_run,
-        .micro_batches = dnn_replica_micro_batches(
-            s->session->comm, config->deterministic, &batches),
+        .micro_batches = dnn_replica_micro_batches(s->session->comm,
+                                                   config->deterministic, &batches),
         .threads = (int)d->threads,
         .ahead = (int)d->ahead,
         .memory = d->memory,
@@ -160,7 +160,8 @@ static int find_targets(struct dnn_stage *s, const struct dnn_feed *feed,
 /* Error for missing data; the same on all ranks. */
 static int no_data(struct dnn_stage *s, const char *what, struct dnn_err *err)
 {
-    return dnn_comm_agree(s->session->comm, dnn_fail(err, DNN_ECONFIG, "%s", what), err);
+    return dnn_comm_agree(s->session->comm, dnn_fail(err, DNN_ECONFIG, "%s", what),
+                          err);
 }
 
 /* Open the data whose outputs are written at the end of training. */

@@ -1,7 +1,7 @@
 /* explain.c - print what each rank would run.
  *
- * The stage is opened as in a run, but as a dry run.  Ranks whose batches are cut in the
- * same way, and that have the same number of threads, run the same plans.
+ * The stage is opened as in a run, but as a dry run.  Ranks whose batches are cut in
+ * the same way, and that have the same number of threads, run the same plans.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -16,9 +16,9 @@
 
 /* Ranks that have something in common, and its text. */
 struct item {
-    char *text;        /* owned: what distinguishes it                                */
-    struct dnn_buf out; /* what is printed, if more                                    */
-    bool *rank;        /* owned: by rank                                              */
+    char *text;         /* owned: what distinguishes it */
+    struct dnn_buf out; /* more text                    */
+    bool *rank;         /* owned: by rank               */
     int nranks, first;
 };
 
@@ -89,8 +89,8 @@ static int no_memory(struct dnn_err *err)
 }
 
 /* What decides the plans of a rank, as text. */
-static int describe_rank(const struct explain *e, const struct dnn_stage *stage, int rank,
-                         char **out, struct dnn_err *err)
+static int describe_rank(const struct explain *e, const struct dnn_stage *stage,
+                         int rank, char **out, struct dnn_err *err)
 {
     int threads = e->session.places[rank].threads;
     size_t len;
@@ -127,14 +127,16 @@ static void print_bytes(const struct dnn_stage *stage, struct dnn_buf *out)
     size_t batches, available = dnn_model_available();
     size_t all = dnn_stage_bytes(stage, &batches);
 
-    dnn_buf_add(out, "  memory per rank: %s (%zu bytes), of which %s for reading ahead\n",
+    dnn_buf_add(out,
+                "  memory per rank: %s (%zu bytes), of which %s for reading ahead\n",
                 dnn_text_bytes(a, sizeof a, (double)all), all,
                 dnn_text_bytes(b, sizeof b, (double)batches));
     if (stage->config->memory_limit == 0 && all > available)
-        dnn_buf_add(out,
-                    "  only %s are available here: a run on this machine would recompute "
-                    "activations, or fail\n",
-                    dnn_text_bytes(a, sizeof a, (double)available));
+        dnn_buf_add(
+            out,
+            "  only %s are available here: a run would recompute activations, or "
+            "fail\n",
+            dnn_text_bytes(a, sizeof a, (double)available));
 }
 
 /* Add the plans of the ranks of a group, of which one has opened the stage. */
@@ -187,9 +189,10 @@ static void print_head(const struct explain *e, const struct dnn_stage *stage)
     static const char *const name[] = {"training", "evaluation", "test"};
     for (int i = 0; i < DNN_STAGE_PARTS; i++)
         if (feed[i] != NULL)
-            fprintf(where, "%s: %lld samples, %lld batches\n", name[i],
+            fprintf(where, "%s samples: %lld, in %lld batch%s\n", name[i],
                     (long long)dnn_feed_count(feed[i]),
-                    (long long)dnn_feed_batches(feed[i]));
+                    (long long)dnn_feed_batches(feed[i]),
+                    dnn_feed_batches(feed[i]) == 1 ? "" : "es");
 }
 
 /* Find the groups of ranks, with the stage of rank 0. */
@@ -259,8 +262,8 @@ int dnn_stage_explain(const struct dnn_stage_explain *what, struct dnn_err *err)
 {
     struct explain e = {.what = what};
 
-    DNN_TRY(dnn_session_pretend((int)what->config->threads, what->ranks, &e.session,
-                                err));
+    DNN_TRY(
+        dnn_session_pretend((int)what->config->threads, what->ranks, &e.session, err));
     int rc = explain_rank(&e, 0, err);
     for (int g = 1; g < e.groups.n && rc == 0; g++) {
         dnn_session_pretend_rank(&e.session, e.groups.item[g].first);

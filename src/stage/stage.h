@@ -16,12 +16,12 @@
 
 /* A dataset or source, and its columns that the network uses. */
 struct dnn_stage_data {
-    struct dnn_source *source;     /* owned; NULL: a dataset, or no samples          */
-    struct dnn_augment *augment;   /* owned; or NULL                                 */
-    struct dnn_feed *feed;         /* owned; NULL: no samples                        */
-    int64_t batch_size;            /* of all ranks                                   */
-    bool targets;                  /* has targets, and they are used                 */
-    int *input, *target;           /* owned: index of the column of each input, output */
+    struct dnn_source *source;   /* owned; NULL: a dataset, or no samples          */
+    struct dnn_augment *augment; /* owned; or NULL                                 */
+    struct dnn_feed *feed;       /* owned; NULL: no samples                        */
+    int64_t batch_size;          /* of all ranks                                   */
+    bool targets;                /* has targets, and they are used                 */
+    int *input, *target;         /* owned: index of the column of each input, output */
     const struct dnn_batch *batch; /* the current one */
 };
 
@@ -50,7 +50,7 @@ struct dnn_stage_cfg {
      * Data that are not there (DNN_EIO) are not an error: batches then have the
      * configured size. */
     bool dry_run;
-    bool inference; /* dry run: only the outputs, whatever the configuration does      */
+    bool inference; /* dry run: only the outputs, whatever the configuration does */
 };
 
 /* Collective.  Open the data, make the replica, bind columns to inputs.  The weights
@@ -64,12 +64,12 @@ void dnn_stage_close(struct dnn_stage *stage); /* NULL is fine */
  * NULL: included in the result, only not returned separately). */
 size_t dnn_stage_bytes(const struct dnn_stage *stage, size_t *batches);
 
-/* Local.  Open the stage as each of so many ranks would on this machine, without running
- * it, and print how batches are cut, the memory of each rank, and each distinct plan
- * once.  For --explain. */
+/* Local.  Open the stage as each of so many ranks would on this machine, without
+ * running it, and print how batches are cut, the memory of each rank, and each distinct
+ * plan once.  For --explain. */
 struct dnn_stage_explain {
     const struct dnn_config *config;
-    const char *backend; /* as the next two: see struct dnn_stage_cfg                  */
+    const char *backend; /* as the next two: see struct dnn_stage_cfg */
     int kernels;
     bool inference;
     int ranks;
