@@ -200,14 +200,16 @@ static int explain_weights(const void *arg, const struct dnn_model *model, FILE 
 static int explain(const struct options *o, const struct dnn_config *config,
                    struct dnn_err *err)
 {
-    const struct dnn_stage_explain what = {.config = config,
-                                           .backend = o->backend,
-                                           .kernels = o->kernels,
-                                           .inference = o->inference,
-                                           .ranks = (int)o->ranks,
-                                           .where = stdout,
-                                           .also = explain_weights,
-                                           .arg = o};
+    const struct dnn_stage_explain what = {
+        .stage = {.config = config,
+                  .backend = o->backend,
+                  .kernels = o->kernels,
+                  .inference = o->inference},
+        .ranks = (int)o->ranks,
+        .where = stdout,
+        .also = explain_weights,
+        .arg = o
+    };
 
     printf("configuration\n");
     dnn_config_print(config, stdout);

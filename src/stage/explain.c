@@ -179,7 +179,7 @@ static void print_head(const struct explain *e, const struct dnn_stage *stage)
             dnn_dtype_name((enum dnn_dtype)config->precision),
             dnn_replica_nth_model(stage->replica, 0)->backend.name,
             config->deterministic ? ", deterministic" : "",
-            e->what->inference ? ", inference only" : "");
+            e->what->stage.inference ? ", inference only" : "");
     if (stage->mode == DNN_CONFIG_NOTHING) fprintf(where, "no data are configured\n");
     if (stage->unreadable.code != 0)
         fprintf(where, "the data cannot be read, so batches are as configured: %s\n",
@@ -233,14 +233,11 @@ static void print_all(const struct explain *e)
 static int explain_rank(struct explain *e, int group, struct dnn_err *err)
 {
     const struct dnn_stage_explain *what = e->what;
-    const struct dnn_stage_cfg cfg = {.config = what->config,
-                                      .session = &e->session,
-                                      .backend = what->backend,
-                                      .kernels = what->kernels,
-                                      .dry_run = true,
-                                      .inference = what->inference};
+    struct dnn_stage_cfg cfg = what->stage;
     struct dnn_stage *stage = NULL;
 
+    cfg.session = &e->session;
+    cfg.dry_run = true;
     DNN_TRY(dnn_stage_open(&cfg, &stage, err));
     int rc = 0;
     if (group == 0) {
@@ -262,8 +259,8 @@ int dnn_stage_explain(const struct dnn_stage_explain *what, struct dnn_err *err)
 {
     struct explain e = {.what = what};
 
-    DNN_TRY(
-        dnn_session_pretend((int)what->config->threads, what->ranks, &e.session, err));
+    DNN_TRY(dnn_session_pretend((int)what->stage.config->threads, what->ranks,
+                                &e.session, err));
     int rc = explain_rank(&e, 0, err);
     for (int g = 1; g < e.groups.n && rc == 0; g++) {
         dnn_session_pretend_rank(&e.session, e.groups.item[g].first);

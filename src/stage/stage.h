@@ -60,18 +60,15 @@ int dnn_stage_open(const struct dnn_stage_cfg *cfg, struct dnn_stage **out,
                    struct dnn_err *err);
 void dnn_stage_close(struct dnn_stage *stage); /* NULL is fine */
 
-/* Local.  Bytes of this rank's models, and of batches that are read ahead (may be
- * NULL: included in the result, only not returned separately). */
+/* Local.  Bytes of this rank's models and of batches that are read ahead; *batches: of the
+ * latter alone, may be NULL. */
 size_t dnn_stage_bytes(const struct dnn_stage *stage, size_t *batches);
 
 /* Local.  Open the stage as each of so many ranks would on this machine, without
  * running it, and print how batches are cut, the memory of each rank, and each distinct
  * plan once.  For --explain. */
 struct dnn_stage_explain {
-    const struct dnn_config *config;
-    const char *backend; /* as the next two: see struct dnn_stage_cfg */
-    int kernels;
-    bool inference;
+    struct dnn_stage_cfg stage; /* without session; always a dry run */
     int ranks;
     FILE *where;
     /* NULL, or called with a model that has all weights, to print more. */
