@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "config/run_config.h"
 #include "ckpt/ckpt.h"
-#include "engine/model.h"
+#include "stage/stage.h"
 #include "train/train.h"
 #include "weights/weights.h"
 
@@ -22,6 +22,7 @@ struct options {
     struct dnn_opt_list set;
     const char *export, *weights, *backend;
     int kernels, app;
+    long ranks;
 };
 
 #define AT(f) offsetof(struct options, f)
@@ -49,6 +50,15 @@ static const struct dnn_option options[] = {
      .type = DNN_O_FLAG,
      .offset = AT(inference),
      .help = "with --explain: inference instead of training"},
+    {.name = "ranks",
+     .letter = 'n',
+     .type = DNN_O_INT,
+     .offset = AT(ranks),
+     .arg = "N",
+     .def = "1",
+     .min = 1,
+     .max = 4096,
+     .help = "with --explain: for so many ranks on this machine"},
     {.name = "export",
      .letter = 'x',
      .type = DNN_O_TEXT,
@@ -164,20 +174,22 @@ static int export_net(const struct dnn_config *config, const char *path,
 }
 
 /* Which weights of the network are in a file. */
-static int explain_weights(const char *path, const struct dnn_model *model,
+static int explain_weights(const void *arg, const struct dnn_model *model, FILE *where,
                            struct dnn_err *err)
 {
+    const struct options *o = arg;
     const struct dnn_graph *graph = model->graph;
     const struct dnn_weights_order order = {graph->nlayers, graph->layer_name,
                                             graph->layer_class, graph->layer_model};
     struct dnn_weights *file = NULL;
     struct dnn_weights_match *match = NULL;
 
-    DNN_TRY(dnn_weights_open(path, &file, err));
+    if (o->weights == NULL) return 0;
+    DNN_TRY(dnn_weights_open(o->weights, &file, err));
     int rc = dnn_weights_match(file, model->prog, &order, &match, err);
     if (rc == 0) {
-        printf("\n");
-        dnn_weights_print(match, stdout);
+        fprintf(where, "\n");
+        dnn_weights_print(match, where);
     }
     dnn_weights_match_free(match);
     dnn_weights_close(file);
@@ -188,45 +200,28 @@ static int explain_weights(const char *path, const struct dnn_model *model,
 static int explain(const struct options *o, const struct dnn_config *config,
                    struct dnn_err *err)
 {
-    struct dnn_model_opts opts = {
-        .batch = config->batch_size,
-        .role = o->inference ? DNN_MODEL_INFER : DNN_MODEL_TRAIN,
-        .dtype = (enum dnn_dtype)config->precision,
-        .loss = config->loss,
-        .optim = config->optimizer,
-        .dry_run = true,
-        .limit = (size_t)config->memory_limit,
-        .recompute = (enum dnn_recompute)config->recompute,
-        .no_fusion = !config->fuse,
-        .device = {.threads = (int)config->threads,
-                   .kernels = config->deterministic
-                                  ? DNN_KERNELS_HEURISTIC
-                                  : (enum dnn_kernel_selection)o->kernels,
-                   .conv = config->kernels->conv},
+    const struct dnn_stage_explain what = {
+        .stage = {.config = config,
+                  .backend = o->backend,
+                  .kernels = o->kernels,
+                  .inference = o->inference},
+        .ranks = (int)o->ranks,
+        .where = stdout,
+        .also = explain_weights,
+        .arg = o
     };
-    const char *backend = o->backend != NULL ? o->backend : config->backend;
-    struct dnn_model *model = NULL;
-    char *cache = dnn_model_cache((int)config->threads);
 
-    opts.device.cache = cache;
     printf("configuration\n");
     dnn_config_print(config, stdout);
     printf("\n");
     dnn_graph_print(config->net.graph, stdout);
     printf("\n");
-    if (opts.role == DNN_MODEL_TRAIN && config->schedule != NULL) {
+    if (!o->inference && config->schedule != NULL) {
         printf("learning rate schedule\n");
         dnn_schedule_print(config->schedule, stdout);
         printf("\n");
     }
-    int rc = dnn_model_backend(backend, &opts.backend, err);
-    if (rc == 0) rc = dnn_model_make(config->net.graph, &opts, &model, err);
-    if (rc == 0) rc = dnn_model_start(model, err);
-    if (rc == 0) dnn_model_print(model, stdout);
-    if (rc == 0 && o->weights != NULL) rc = explain_weights(o->weights, model, err);
-    dnn_model_free(model);
-    dnn_free(cache);
-    return rc;
+    return dnn_stage_explain(&what, err);
 }
 
 /* All ranks read the configuration first, because it sets the number of threads;
@@ -278,7 +273,7 @@ static int run(const void *opt, int nargs, char **args, struct dnn_err *err)
         return dnn_fail(err, DNN_EUSAGE, "give one configuration file");
     if (!o->explain && !o->where && o->export == NULL) return train(o, path, err);
     DNN_TRY(read_config(o, path, &config, err));
-    int rc = dnn_config_set_ranks(&config, 1, err);
+    int rc = dnn_config_set_ranks(&config, (int)o->ranks, err);
     if (rc == 0 && o->export != NULL) rc = export_net(&config, o->export, err);
     if (rc == 0 && o->where) printf("%s\n", dnn_config_dir(&config));
     if (rc == 0 && o->explain) rc = explain(o, &config, err);
@@ -323,9 +318,12 @@ static const struct dnn_tool tool = {
         "one.\n\n"
         "--explain prints the configuration with all defaults, the network as a "
         "table of layers, output shapes and parameters, the kernel of every step, "
-        "the memory and the floating-point operations.  It allocates nothing, so "
-        "it also works for networks that do not fit this machine.  If the network "
-        "needs more than memory_limit, it fails and prints what would make it fit.",
+        "the memory and the floating-point operations.  It plans as the run does, for "
+        "--ranks ranks, and prints how batches are cut into micro-batches, the memory "
+        "of each rank, and each distinct plan once.  It allocates nothing, so it also "
+        "works for networks that do not fit this machine, and before the data exist.  "
+        "If the network needs more than memory_limit, it fails and prints what would "
+        "make it fit.",
     .size = sizeof(struct options),
     .commands = commands,
     .environment =
@@ -353,6 +351,7 @@ static const struct dnn_tool tool = {
         "but stop when the mean of four epochs is not better than that of the four "
         "before\n"
         "dnn-train --explain --set batch_size=8 config.json\texplain a run\n"
+        "dnn-train --explain --ranks 4 config.json\tthe same on four ranks\n"
         "dnn-train --verify run-config/checkpoints/best.bp\tprint and check a "
         "checkpoint\n"
         "dnn-train --export=net.json config.json\twrite a network of the zoo as Keras "

@@ -46,6 +46,12 @@ struct dnn_comm;
 int dnn_comm_open(const struct dnn_comm_cfg *cfg, struct dnn_comm **out,
                   struct dnn_err *err);
 
+/* Local.  A communicator as rank `rank` of size on this node would have it, to plan
+ * what that rank would do.  There are no other ranks: agreement and all-gather return
+ * what they would if all ranks gave the same, and what needs the data of others is an
+ * error.  The caller owns the result: dnn_comm_close(). */
+struct dnn_comm *dnn_comm_pretend(int size, int rank);
+
 /* Collective.  NULL is fine.  All started operations must be finished.  Errors are
  * logged, not returned. */
 void dnn_comm_close(struct dnn_comm *comm);

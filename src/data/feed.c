@@ -209,7 +209,7 @@ static int prepare(struct dnn_feed *feed, struct dnn_err *err)
     DNN_TRY(set_columns(feed, err));
     feed->mixes = feed->cfg.augment != NULL && dnn_augment_mixes(feed->cfg.augment);
     DNN_TRY(dnn_feed_plan(feed, err));
-    return dnn_feed_memory(feed, err);
+    return feed->cfg.dry_run ? 0 : dnn_feed_memory(feed, err);
 }
 
 static int open_all(struct dnn_feed *feed, struct dnn_err *err)
@@ -218,7 +218,7 @@ static int open_all(struct dnn_feed *feed, struct dnn_err *err)
 
     DNN_TRY(agree(feed, check(cfg, err), err));
     if (cfg->path != NULL)
-        DNN_TRY(dnn_dataset_open(feed->comm, cfg->path,
+        DNN_TRY(dnn_dataset_open(cfg->dry_run ? NULL : feed->comm, cfg->path,
                                  cfg->threads > 0 ? cfg->threads : 2, &feed->dataset,
                                  err));
     feed->about = dnn_strdup(cfg->path != NULL ? cfg->path : cfg->source->type->name);
@@ -315,6 +315,9 @@ size_t dnn_feed_bytes(const struct dnn_feed *feed)
 int dnn_feed_start(struct dnn_feed *feed, int64_t epoch, int64_t batch,
                    struct dnn_err *err)
 {
+    if (feed->cfg.dry_run)
+        return dnn_fail(err, DNN_EUSAGE, "%s: a dry run cannot be started",
+                        feed->about);
     dnn_feed_stop(feed);
     if (epoch < 0 || epoch > INT64_MAX / 4 / feed->batches)
         return dnn_fail(err, DNN_EUSAGE, "%s: no epoch %" PRId64, feed->about, epoch);

@@ -32,11 +32,12 @@ struct dnn_feed_cfg {
     uint64_t seed;
     int64_t window; /* bytes shuffled together; 0: 512 MiB              */
     const struct dnn_augment *augment; /* or NULL; borrowed                          */
-    bool preload;          /* all samples into memory first, shared by the ranks
-                            * of a node                                        */
-    bool verify;           /* check each sample's checksum as it is read       */
-    bool stored;           /* batches are as stored (u8: a quarter of the bytes);
-                            * dnn_feed_values() converts them.  Ignored with augment */
+    bool preload; /* all samples into memory first, shared by the ranks
+                   * of a node                                        */
+    bool verify;  /* check each sample's checksum as it is read       */
+    bool stored;  /* batches are as stored (u8: a quarter of the bytes);
+                   * dnn_feed_values() converts them.  Ignored with augment */
+    bool dry_run; /* plan only: samples are not read, and it cannot be started */
     int64_t micro_batches; /* micro-batches of a batch; each rank gets consecutive ones;
                             * 0: one per rank */
     int threads;           /* to read and convert; 0: from the machine         */

@@ -251,6 +251,11 @@ int dnn_feed_preload(struct dnn_feed *feed, struct dnn_err *err)
         used += (bytes + ALIGN - 1) / ALIGN * ALIGN;
     }
     feed->shared_bytes = used > 0 ? used : ALIGN;
+    size_t share_bytes = feed->shared_bytes / (size_t)feed->local_size;
+    if (feed->cfg.dry_run) {
+        feed->bytes += share_bytes;
+        return 0;
+    }
     DNN_TRY(share(feed, err));
     for (int k = 0; k < feed->ncols; k++)
         feed->window[0].base[k] = (char *)feed->shared + at[k];
@@ -264,7 +269,7 @@ int dnn_feed_preload(struct dnn_feed *feed, struct dnn_err *err)
     dnn_progress_stop(progress, rc == 0);
     feed->window[0].seq = 0;
     feed->window[0].n = feed->window[0].loaded = 1;
-    feed->bytes += feed->shared_bytes / (size_t)feed->local_size;
+    feed->bytes += share_bytes;
     return agree(feed, rc, err);
 }
 

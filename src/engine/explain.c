@@ -10,6 +10,13 @@
 
 #include <string.h>
 
+const char *dnn_model_role_name(enum dnn_model_role role)
+{
+    static const char *const names[] = {"inference", "evaluation", "training"};
+
+    return names[role];
+}
+
 /* Increase the width of a column to the length of a text. */
 static void widen(int *width, const char *text)
 {

@@ -32,6 +32,9 @@ enum dnn_model_role {
     DNN_MODEL_TRAIN     /* loss, gradients and updates                                */
 };
 
+/* "training", "evaluation", "inference". */
+const char *dnn_model_role_name(enum dnn_model_role role);
+
 /* What a model has of its own, beside the weights, slots and states of its owner. */
 enum dnn_model_memory {
     DNN_MODEL_SHARED,    /* only what does not fit into the owner's memory: the two never
@@ -110,6 +113,10 @@ void dnn_model_free(struct dnn_model *model); /* NULL is fine */
  * library is missing, is logged as a warning. */
 int dnn_model_save(struct dnn_model *model, const char *dir, const char *network,
                    const char *scaling, struct dnn_err *err);
+
+/* Available memory in bytes, of the machine and the control group; SIZE_MAX: unknown.
+ */
+size_t dnn_model_available(void);
 
 /* Bytes allocated by dnn_model_start(); may be called before it. */
 struct dnn_exec_bytes dnn_model_bytes(const struct dnn_model *model);

@@ -11,8 +11,4 @@
 /* Dry run: the backend reserves addresses but no memory, and cannot run kernels. */
 void dnn_model_make_dry(struct dnn_backend *backend);
 
-/* Available memory in bytes, of the machine and the control group; SIZE_MAX: unknown.
- */
-size_t dnn_model_available(void);
-
 #endif

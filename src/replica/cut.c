@@ -13,10 +13,10 @@ enum { MICRO_BATCHES = 8 }; /* default, deterministic */
 /* Additional memory allowed for computing micro-batches concurrently. */
 enum { CONCURRENT_BYTES = 256 << 20 };
 
-void dnn_replica_own_range(const struct dnn_replica *r, int micro_batches, int *first,
+void dnn_replica_own_range(const struct dnn_comm *comm, int micro_batches, int *first,
                            int *last)
 {
-    int64_t rank = dnn_comm_rank(r->cfg.comm), size = dnn_comm_size(r->cfg.comm);
+    int64_t rank = dnn_comm_rank(comm), size = dnn_comm_size(comm);
 
     *first = (int)(rank * micro_batches / size);
     *last = (int)((rank + 1) * micro_batches / size);
@@ -119,7 +119,7 @@ static int cut_batch(struct dnn_replica *r, enum dnn_model_role role, int64_t to
     bool training = role == DNN_MODEL_TRAIN;
     int from, to;
 
-    dnn_replica_own_range(r, set->micro_batches, &from, &to);
+    dnn_replica_own_range(r->cfg.comm, set->micro_batches, &from, &to);
     *c = (struct replica_cut){
         .total = total, .micro_batches = set->micro_batches, .teams = set->teams};
     c->mb = dnn_alloc((size_t)(to - from + 1) * sizeof *c->mb);
@@ -150,7 +150,7 @@ static int count_teams(const struct dnn_replica *r, const struct replica_set *se
 {
     int threads = r->cfg.model.device.threads, from, to;
 
-    dnn_replica_own_range(r, set->micro_batches, &from, &to);
+    dnn_replica_own_range(r->cfg.comm, set->micro_batches, &from, &to);
     if (!r->cfg.how.deterministic || threads < 2 || to - from < threads) return 1;
     /* In lockstep each micro-batch has its own memory anyway. */
     if (set->lockstep) return threads;
@@ -170,7 +170,7 @@ static int make_first(struct dnn_replica *r, enum dnn_model_role role,
     const struct replica_model *made;
     int from, to;
 
-    dnn_replica_own_range(r, set->micro_batches, &from, &to);
+    dnn_replica_own_range(r->cfg.comm, set->micro_batches, &from, &to);
     dnn_order_part(size, size, 0, from == to ? 0 : from, set->micro_batches, &first,
                    &n);
     set->teams = 1;

@@ -106,12 +106,22 @@ static int allocate_all(struct replica_cut *cut, struct dnn_err *err)
     for (int p = 0; p < cut->nmb; p++)
         for (int i = 0; i < cut->ndeferred; i++) {
             struct replica_micro_batch *mb = &cut->mb[p];
-            const struct dnn_model *m = mb->model->model;
 
-            mb->op[i] = find_op(m, &cut->deferred[i]);
-            DNN_TRY(allocate(dnn_exec_defer_bytes(m->exec, mb->op[i]), &mb->stored[i],
-                             err));
+            DNN_TRY(allocate(dnn_exec_defer_bytes(mb->model->model->exec, mb->op[i]),
+                             &mb->stored[i], err));
         }
+    DNN_TRY(allocate((size_t)(cut->teams * cut->nmb * cut->rows_stride) * sizeof(float),
+                     &rows, err));
+    cut->rows = rows;
+    return 0;
+}
+
+/* Find the ops of all micro-batches, and the size of the memory. */
+static void plan_all(struct replica_cut *cut)
+{
+    for (int p = 0; p < cut->nmb; p++)
+        for (int i = 0; i < cut->ndeferred; i++)
+            cut->mb[p].op[i] = find_op(cut->mb[p].model->model, &cut->deferred[i]);
     for (int i = 0; i < cut->ndeferred; i++) {
         int64_t n = rows_at_once(&cut->deferred[i]) * cut->deferred[i].row;
 
@@ -120,10 +130,6 @@ static int allocate_all(struct replica_cut *cut, struct dnn_err *err)
     /* Not a multiple of the page size, to avoid cache conflicts between
      * micro-batches. */
     cut->rows_stride = (cut->rows_stride + 1023) / 1024 * 1024 + 80;
-    DNN_TRY(allocate((size_t)(cut->teams * cut->nmb * cut->rows_stride) * sizeof(float),
-                     &rows, err));
-    cut->rows = rows;
-    return 0;
 }
 
 int dnn_replica_deferred_make(struct replica_cut *cut, struct dnn_err *err)
@@ -135,7 +141,9 @@ int dnn_replica_deferred_make(struct replica_cut *cut, struct dnn_err *err)
 
         if (can_defer(m, o, &grad) && all_can_defer(cut, &grad)) add(cut, &grad);
     }
-    return cut->ndeferred == 0 ? 0 : allocate_all(cut, err);
+    if (cut->ndeferred == 0) return 0;
+    plan_all(cut);
+    return m->opts.dry_run ? 0 : allocate_all(cut, err);
 }
 
 void dnn_replica_deferred_free(struct replica_cut *cut)

@@ -141,6 +141,6 @@ int dnn_replica_eval_parts(const struct dnn_replica *replica, int *first, int *l
 {
     int n = replica->set[DNN_MODEL_EVALUATE].micro_batches;
 
-    dnn_replica_own_range(replica, n, first, last);
+    dnn_replica_own_range(replica->cfg.comm, n, first, last);
     return n;
 }

@@ -71,7 +71,8 @@ static int make(struct dnn_replica *r, struct dnn_err *err)
     for (int role = DNN_MODEL_TRAIN; role >= 0; role--)
         if (batches[role].size > 0)
             DNN_TRY(dnn_replica_set_make(r, (enum dnn_model_role)role, err));
-    return batches[DNN_MODEL_TRAIN].size > 0 ? dnn_replica_tune_start(r, err) : 0;
+    if (batches[DNN_MODEL_TRAIN].size == 0 || cfg->model.dry_run) return 0;
+    return dnn_replica_tune_start(r, err);
 }
 
 int dnn_replica_make(const struct dnn_replica_cfg *cfg, struct dnn_replica **out,

@@ -16,6 +16,8 @@
 #include "parallel/rule.h"
 #include "engine/model.h"
 
+#include <stdio.h>
+
 /* The batches of one role. */
 struct dnn_replica_batches {
     int64_t size; /* global batch size; 0: the role is not used                      */
@@ -42,7 +44,8 @@ struct dnn_replica_cfg {
 
 struct dnn_replica;
 
-/* Collective.  Make and start all models; DNN_ENOMEM if they do not fit.  graph, comm
+/* Collective.  Make and start all models; DNN_ENOMEM if they do not fit.  With
+ * model.dry_run it has the same models and bytes, but cannot run.  graph, comm
  * and the pointers in cfg->model must outlive it.  The caller owns *out:
  * dnn_replica_free(). */
 int dnn_replica_make(const struct dnn_replica_cfg *cfg, struct dnn_replica **out,
@@ -53,10 +56,19 @@ void dnn_replica_free(struct dnn_replica *replica); /* NULL is fine */
 int dnn_replica_micro_batches(struct dnn_comm *comm, bool deterministic,
                               const struct dnn_replica_batches *batches);
 
+/* Local.  The number that the replica uses for a role; 0: it is not used. */
+int dnn_replica_parts(const struct dnn_replica *replica, enum dnn_model_role role);
+
 /* Local.  The model that owns the weights. */
 struct dnn_model *dnn_replica_model(struct dnn_replica *replica);
 /* Local.  Bytes of all models together. */
 size_t dnn_replica_bytes(const struct dnn_replica *replica);
+/* Local.  Model i of all, those of training first; NULL past the end. */
+const struct dnn_model *dnn_replica_nth_model(const struct dnn_replica *replica, int i);
+/* Local.  Print how batches are cut, and the share of the rank of comm, which must have
+ * as many ranks as the replica's. */
+void dnn_replica_print_cuts(const struct dnn_replica *replica,
+                            const struct dnn_comm *comm, FILE *where);
 
 /* Local.  Gradient bucket size in bytes; 0: still being autotuned.  A resumed run sets
  * the size that was found earlier, before its first step. */

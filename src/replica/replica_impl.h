@@ -172,7 +172,7 @@ const struct replica_cut *dnn_replica_find_cut(const struct dnn_replica *r,
                                                enum dnn_model_role role, int64_t total,
                                                struct dnn_err *err);
 /* The micro-batches [*first, *last) of this rank. */
-void dnn_replica_own_range(const struct dnn_replica *r, int micro_batches, int *first,
+void dnn_replica_own_range(const struct dnn_comm *comm, int micro_batches, int *first,
                            int *last);
 
 /* replica.c: start the rule with the current buckets. */

@@ -75,6 +75,38 @@ int dnn_session_open(int threads, enum dnn_topo_policy bind, struct dnn_session 
     return rc;
 }
 
+static int pretend(int threads, struct dnn_session *s, struct dnn_err *err)
+{
+    size_t n = (size_t)s->size;
+
+    s->requests = dnn_alloc(n * sizeof *s->requests);
+    s->places = dnn_alloc(n * sizeof *s->places);
+    s->bounds = dnn_alloc(n * sizeof *s->bounds);
+    DNN_TRY(read_environment(threads, s, err));
+    for (int r = 0; r < s->size; r++)
+        s->requests[r] = s->request;
+    for (int r = 0; r < s->size; r++)
+        DNN_TRY(dnn_topo_map(s->topo, s->requests, s->size, r, &s->places[r], err));
+    dnn_session_pretend_rank(s, 0);
+    return 0;
+}
+
+int dnn_session_pretend(int threads, int size, struct dnn_session *out,
+                        struct dnn_err *err)
+{
+    *out = (struct dnn_session){.bind = DNN_BIND_AUTO, .size = size};
+    int rc = pretend(threads, out, err);
+    if (rc < 0) dnn_session_close(out);
+    return rc;
+}
+
+void dnn_session_pretend_rank(struct dnn_session *session, int rank)
+{
+    dnn_comm_close(session->comm);
+    session->comm = dnn_comm_pretend(session->size, rank);
+    session->place = session->places[rank];
+}
+
 void dnn_session_close(struct dnn_session *session)
 {
     dnn_comm_close(session->comm);

@@ -29,6 +29,13 @@ struct dnn_session {
  * content of *out: dnn_session_close(). */
 int dnn_session_open(int threads, enum dnn_topo_policy bind, struct dnn_session *out,
                      struct dnn_err *err);
+/* Local.  The environment as if `size` ranks had been started on this node, to plan
+ * what they would do: the session of rank 0.  This process is not bound.  The caller
+ * owns the content of *out: dnn_session_close(). */
+int dnn_session_pretend(int threads, int size, struct dnn_session *out,
+                        struct dnn_err *err);
+/* Local.  Become another of its ranks; nothing may use its communicator. */
+void dnn_session_pretend_rank(struct dnn_session *session, int rank);
 void dnn_session_close(struct dnn_session *session); /* may be filled with zeros */
 
 /* Local.  On rank 0: log problems of the mapping; returns how many pairs of ranks share

@@ -29,12 +29,13 @@ struct dnn_replica_batches dnn_stage_batches(const struct dnn_config *config,
 }
 
 /* Whether a dataset has an optional split. */
-static int has_split(struct dnn_stage *s, const struct dnn_config_origin *o,
-                     bool *out, struct dnn_err *err)
+static int has_split(struct dnn_stage *s, const struct dnn_config_origin *o, bool *out,
+                     struct dnn_err *err)
 {
     struct dnn_dataset *set;
 
-    DNN_TRY(dnn_dataset_open(s->session->comm, o->dataset, 1, &set, err));
+    DNN_TRY(dnn_dataset_open(s->dry_run ? NULL : s->session->comm, o->dataset, 1, &set,
+                             err));
     *out = dnn_dataset_find(set, o->split) >= 0;
     dnn_dataset_close(set);
     return 0;
@@ -81,8 +82,9 @@ static int open_feed(struct dnn_stage *s, const struct dnn_config_origin *o,
         .preload = d->preload && !cached && dnn_source_sliced(data->source) == NULL,
         .verify = d->verify,
         .stored = true,
-        .micro_batches = dnn_replica_micro_batches(
-            s->session->comm, config->deterministic, &batches),
+        .dry_run = s->dry_run,
+        .micro_batches = dnn_replica_micro_batches(s->session->comm,
+                                                   config->deterministic, &batches),
         .threads = (int)d->threads,
         .ahead = (int)d->ahead,
         .memory = d->memory,
@@ -158,7 +160,8 @@ static int find_targets(struct dnn_stage *s, const struct dnn_feed *feed,
 /* Error for missing data; the same on all ranks. */
 static int no_data(struct dnn_stage *s, const char *what, struct dnn_err *err)
 {
-    return dnn_comm_agree(s->session->comm, dnn_fail(err, DNN_ECONFIG, "%s", what), err);
+    return dnn_comm_agree(s->session->comm, dnn_fail(err, DNN_ECONFIG, "%s", what),
+                          err);
 }
 
 /* Open the data whose outputs are written at the end of training. */
@@ -197,9 +200,8 @@ static int open_train(struct dnn_stage *s, struct dnn_err *err)
     return open_test(s, test, err);
 }
 
-int dnn_stage_open_data(struct dnn_stage *s, bool test, struct dnn_err *err)
+static int open_all(struct dnn_stage *s, struct dnn_err *err)
 {
-    s->mode = test ? dnn_config_test_mode(s->config) : dnn_config_mode(s->config);
     if (s->mode == DNN_CONFIG_NOTHING)
         return no_data(
             s,
@@ -215,6 +217,21 @@ int dnn_stage_open_data(struct dnn_stage *s, bool test, struct dnn_err *err)
     }
     int rc = find_targets(s, s->train.feed != NULL ? s->train.feed : s->eval.feed, err);
     return dnn_comm_agree(s->session->comm, rc, err);
+}
+
+int dnn_stage_open_data(struct dnn_stage *s, bool test, struct dnn_err *err)
+{
+    s->mode = test ? dnn_config_test_mode(s->config) : dnn_config_mode(s->config);
+    if (s->dry_run && s->mode == DNN_CONFIG_NOTHING) return 0;
+    int rc = open_all(s, err);
+    if (rc != DNN_EIO || !s->dry_run) return rc;
+    dnn_stage_data_free(&s->train);
+    dnn_stage_data_free(&s->eval);
+    dnn_stage_data_free(&s->separate_test);
+    s->test = NULL;
+    s->unreadable = *err;
+    *err = (struct dnn_err){0};
+    return 0;
 }
 
 void dnn_stage_data_free(struct dnn_stage_data *data)

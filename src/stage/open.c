@@ -38,6 +38,7 @@ int dnn_stage_model_opts(const struct dnn_stage_cfg *cfg, struct dnn_model_opts 
         .limit = (size_t)config->memory_limit,
         .recompute = (enum dnn_recompute)config->recompute,
         .no_fusion = !config->fuse,
+        .dry_run = cfg->dry_run,
         .device = {.threads = threads,
                    /* Autotuned kernels may differ between ranks. */
                    .kernels = config->deterministic
@@ -87,9 +88,10 @@ static enum dnn_model_role role_of(const struct dnn_stage *s,
 /* Which batches the replica has to run. */
 static void set_batches(const struct dnn_stage *s, struct dnn_replica_cfg *cfg)
 {
-    const struct dnn_stage_data *const all[] = {&s->eval, &s->separate_test, &s->train};
+    const struct dnn_stage_data *const all[DNN_STAGE_PARTS] = {
+        &s->eval, &s->separate_test, &s->train};
 
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < DNN_STAGE_PARTS; i++) {
         enum dnn_model_role role = i < 2 ? role_of(s, all[i]) : DNN_MODEL_TRAIN;
         struct dnn_replica_batches *b = &cfg->batches[role];
 
@@ -99,6 +101,37 @@ static void set_batches(const struct dnn_stage *s, struct dnn_replica_cfg *cfg)
         if (s->config->deterministic)
             b->micro_batches = dnn_replica_micro_batches(s->session->comm, true, b);
         set_sizes(b, all[i]->feed);
+    }
+}
+
+/* Without data: the batches that the configuration asks for. */
+static void set_batches_unread(const struct dnn_stage *s, struct dnn_replica_cfg *cfg)
+{
+    struct dnn_config_origin validation, test;
+    struct dnn_replica_batches *b = cfg->batches;
+
+    if (s->mode == DNN_CONFIG_NOTHING) {
+        b[DNN_MODEL_TRAIN].size = s->config->batch_size;
+        return;
+    }
+    dnn_config_origin(s->config, DNN_PART_VALIDATION, &validation);
+    dnn_config_origin(s->config, DNN_PART_TEST, &test);
+    bool judged = (validation.from != DNN_FROM_NOTHING && !validation.optional) ||
+                  (test.from != DNN_FROM_NOTHING && !test.optional);
+    if (s->mode == DNN_CONFIG_TRAIN)
+        b[DNN_MODEL_TRAIN] = dnn_stage_batches(s->config, DNN_MODEL_TRAIN);
+    if (s->mode == DNN_CONFIG_EVAL || (s->mode == DNN_CONFIG_TRAIN && judged))
+        b[DNN_MODEL_EVALUATE] = dnn_stage_batches(s->config, DNN_MODEL_EVALUATE);
+    if (s->mode == DNN_CONFIG_INFER)
+        b[DNN_MODEL_INFER] = dnn_stage_batches(s->config, DNN_MODEL_INFER);
+}
+
+/* Inference, with the batches of the evaluation if there is one. */
+static void keep_inference(struct dnn_replica_batches *b)
+{
+    for (int role = DNN_MODEL_EVALUATE; role <= DNN_MODEL_TRAIN; role++) {
+        if (b[DNN_MODEL_INFER].size == 0) b[DNN_MODEL_INFER] = b[role];
+        b[role] = (struct dnn_replica_batches){0};
     }
 }
 
@@ -118,15 +151,20 @@ static int make_replica(struct dnn_stage *s, const struct dnn_stage_cfg *with,
 
     DNN_TRY(dnn_comm_agree(s->session->comm, rc, err));
     cfg.model.target_is = s->target_is;
-    set_batches(s, &cfg);
+    if (s->mode == DNN_CONFIG_NOTHING || s->unreadable.code != 0)
+        set_batches_unread(s, &cfg);
+    else
+        set_batches(s, &cfg);
+    if (with->inference) keep_inference(cfg.batches);
     return dnn_replica_make(&cfg, &s->replica, err);
 }
 
 static int bind(struct dnn_stage *s, struct dnn_err *err)
 {
-    struct dnn_stage_data *all[] = {&s->train, &s->eval, &s->separate_test};
+    struct dnn_stage_data *all[DNN_STAGE_PARTS] = {&s->train, &s->eval,
+                                                   &s->separate_test};
 
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < DNN_STAGE_PARTS; i++)
         if (all[i]->feed != NULL) DNN_TRY(dnn_stage_columns(s, all[i], err));
     return 0;
 }
@@ -138,9 +176,12 @@ int dnn_stage_open(const struct dnn_stage_cfg *cfg, struct dnn_stage **out,
 
     s->config = cfg->config;
     s->session = cfg->session;
+    s->dry_run = cfg->dry_run;
     int rc = dnn_stage_open_data(s, cfg->test, err);
     if (rc == 0) rc = make_replica(s, cfg, err);
-    if (rc == 0) rc = dnn_comm_agree(s->session->comm, bind(s, err), err);
+    /* A model for inference alone has no targets. */
+    if (rc == 0 && !cfg->inference)
+        rc = dnn_comm_agree(s->session->comm, bind(s, err), err);
     if (rc < 0)
         dnn_stage_close(s);
     else
@@ -161,6 +202,18 @@ int dnn_stage_debug(const struct dnn_stage *stage, struct dnn_err *err)
     dnn_buf_free(&text);
     dnn_free(path);
     return rc;
+}
+
+size_t dnn_stage_bytes(const struct dnn_stage *stage, size_t *batches)
+{
+    const struct dnn_feed *const feed[DNN_STAGE_PARTS] = {
+        stage->train.feed, stage->eval.feed, stage->separate_test.feed};
+    size_t sum = 0;
+
+    for (int i = 0; i < DNN_STAGE_PARTS; i++)
+        if (feed[i] != NULL) sum += dnn_feed_bytes(feed[i]);
+    if (batches != NULL) *batches = sum;
+    return dnn_replica_bytes(stage->replica) + sum;
 }
 
 void dnn_stage_close(struct dnn_stage *stage)

@@ -16,12 +16,12 @@
 
 /* A dataset or source, and its columns that the network uses. */
 struct dnn_stage_data {
-    struct dnn_source *source;     /* owned; NULL: a dataset, or no samples          */
-    struct dnn_augment *augment;   /* owned; or NULL                                 */
-    struct dnn_feed *feed;         /* owned; NULL: no samples                        */
-    int64_t batch_size;            /* of all ranks                                   */
-    bool targets;                  /* has targets, and they are used                 */
-    int *input, *target;           /* owned: index of the column of each input, output */
+    struct dnn_source *source;   /* owned; NULL: a dataset, or no samples          */
+    struct dnn_augment *augment; /* owned; or NULL                                 */
+    struct dnn_feed *feed;       /* owned; NULL: no samples                        */
+    int64_t batch_size;          /* of all ranks                                   */
+    bool targets;                /* has targets, and they are used                 */
+    int *input, *target;         /* owned: index of the column of each input, output */
     const struct dnn_batch *batch; /* the current one */
 };
 
@@ -36,6 +36,8 @@ struct dnn_stage {
     int *target_is; /* owned: enum dnn_loss_target of each output                   */
     char *cache;    /* owned: path of the autotuning cache                          */
     struct dnn_replica *replica; /* owned */
+    bool dry_run;
+    struct dnn_err unreadable; /* dry run: why there is no data; code 0: there is    */
 };
 
 struct dnn_stage_cfg {
@@ -45,6 +47,11 @@ struct dnn_stage_cfg {
     int kernels;               /* enum dnn_kernel_selection                          */
     struct dnn_replica *owner; /* of the weights; NULL: this stage                   */
     bool test; /* only test data is used, even if there is training data     */
+    /* Plan only: the same models and memory, but nothing is allocated or can be run.
+     * Data that are not there (DNN_EIO) are not an error: batches then have the
+     * configured size. */
+    bool dry_run;
+    bool inference; /* dry run: only the outputs, whatever the configuration does */
 };
 
 /* Collective.  Open the data, make the replica, bind columns to inputs.  The weights
@@ -57,6 +64,24 @@ void dnn_stage_close(struct dnn_stage *stage); /* NULL is fine */
 /* Local.  If "debug" is set: write the network as a graph, network.dot, to the run
  * directory, as rmldnn does. */
 int dnn_stage_debug(const struct dnn_stage *stage, struct dnn_err *err);
+
+/* Local.  Bytes of this rank's models and of batches that are read ahead; *batches: of the
+ * latter alone, may be NULL. */
+size_t dnn_stage_bytes(const struct dnn_stage *stage, size_t *batches);
+
+/* Local.  Open the stage as each of so many ranks would on this machine, without
+ * running it, and print how batches are cut, the memory of each rank, and each distinct
+ * plan once.  For --explain. */
+struct dnn_stage_explain {
+    struct dnn_stage_cfg stage; /* without session; always a dry run */
+    int ranks;
+    FILE *where;
+    /* NULL, or called with a model that has all weights, to print more. */
+    int (*also)(const void *arg, const struct dnn_model *model, FILE *where,
+                struct dnn_err *err);
+    const void *arg;
+};
+int dnn_stage_explain(const struct dnn_stage_explain *what, struct dnn_err *err);
 
 /* Local.  The options of the stage's models as far as they depend on the configuration
  * and not on data; *cache: owned by the caller, dnn_free(). */

@@ -3,7 +3,8 @@
  * open.c     the replica;
  * data.c     training, validation and test data;
  * columns.c  which column is which input or target;
- * eval.c     evaluation and inference: loss, metrics, outputs.
+ * eval.c     evaluation and inference: loss, metrics, outputs;
+ * explain.c  print what each rank would run.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -12,6 +13,8 @@
 #define DNN_STAGE_STAGE_IMPL_H
 
 #include "stage/stage.h"
+
+enum { DNN_STAGE_PARTS = 3 }; /* train, eval, separate_test */
 
 /* Collective.  Open all data, or only test data, and find the kind of each target. */
 int dnn_stage_open_data(struct dnn_stage *s, bool test, struct dnn_err *err);

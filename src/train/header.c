@@ -176,14 +176,6 @@ void dnn_trainer_shapes(const struct dnn_trainer *t, struct dnn_buf *out)
     }
 }
 
-double dnn_trainer_bytes(const struct dnn_trainer *t)
-{
-    size_t sum = dnn_replica_bytes(t->stage->replica) + dnn_feed_bytes(t->stage->train.feed);
-
-    if (t->stage->eval.feed != NULL) sum += dnn_feed_bytes(t->stage->eval.feed);
-    return (double)sum;
-}
-
 static void log_network(const struct dnn_trainer *t)
 {
     const struct dnn_graph *g = t->config->net.graph;
@@ -246,14 +238,16 @@ void dnn_trainer_header(const struct dnn_trainer *t)
     dnn_log(DNN_INFO, "train", "parameters: %s (%s trainable)",
             dnn_trainer_count(params, g->params),
             dnn_trainer_count(trainable, g->trainable));
-    dnn_log(DNN_INFO, "train", "memory per rank: %s",
-            dnn_text_bytes(bytes, sizeof bytes, dnn_trainer_bytes(t)));
+    dnn_log(
+        DNN_INFO, "train", "memory per rank: %s",
+        dnn_text_bytes(bytes, sizeof bytes, (double)dnn_stage_bytes(t->stage, NULL)));
     dnn_log(DNN_INFO, "train",
             "training: %" PRId64 " samples, batch size %" PRId64 ", %" PRId64
             " steps per epoch, %" PRId64 " epochs",
             dnn_feed_count(t->stage->train.feed), t->config->batch_size,
             dnn_feed_batches(t->stage->train.feed), t->config->num_epochs);
     dnn_log(DNN_INFO, "train", "validation: %" PRId64 " samples",
-            t->stage->eval.feed == NULL ? (int64_t)0 : dnn_feed_count(t->stage->eval.feed));
+            t->stage->eval.feed == NULL ? (int64_t)0
+                                        : dnn_feed_count(t->stage->eval.feed));
     dnn_log(DNN_INFO, "train", "run directory: %s", dnn_config_dir(t->config));
 }

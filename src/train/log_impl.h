@@ -56,8 +56,6 @@ void dnn_trainer_hosts(const struct dnn_trainer *t, struct dnn_buf *out);
 void dnn_trainer_binding(const struct dnn_trainer *t, struct dnn_buf *out);
 /* "input 28x28x1, target one of 10 classes". */
 void dnn_trainer_shapes(const struct dnn_trainer *t, struct dnn_buf *out);
-/* Memory of this rank in bytes. */
-double dnn_trainer_bytes(const struct dnn_trainer *t);
 
 /* ---- record.c.  Local, rank 0. ---- */
 

@@ -116,9 +116,11 @@ static void add_data(const struct dnn_trainer *t, struct dnn_buf *out)
     if (t->log->hash[0] != '\0') dnn_buf_add(out, ", \"hash\": \"%s\"", t->log->hash);
     dnn_buf_add(out, ", \"columns\": ");
     dnn_json_quoted(out, shapes.text);
-    dnn_buf_add(out, ", \"training_samples\": %" PRId64, dnn_feed_count(t->stage->train.feed));
+    dnn_buf_add(out, ", \"training_samples\": %" PRId64,
+                dnn_feed_count(t->stage->train.feed));
     dnn_buf_add(out, ", \"evaluation_samples\": %" PRId64 "},\n",
-                t->stage->eval.feed == NULL ? (int64_t)0 : dnn_feed_count(t->stage->eval.feed));
+                t->stage->eval.feed == NULL ? (int64_t)0
+                                            : dnn_feed_count(t->stage->eval.feed));
     dnn_buf_free(&shapes);
 }
 
@@ -208,7 +210,9 @@ static void add_machine(const struct dnn_trainer *t, struct dnn_buf *out)
     add_text(out, "libraries",
              backend->libraries == NULL ? NULL : backend->libraries());
     add_text(out, "adios2", dnn_bp_version());
-    add_int(out, "memory_per_rank", (int64_t)dnn_trainer_bytes(t));
+    add_int(out, "micro_batches",
+            dnn_replica_parts(t->stage->replica, DNN_MODEL_TRAIN));
+    add_int(out, "memory_per_rank", (int64_t)dnn_stage_bytes(t->stage, NULL));
 }
 
 static void describe(struct dnn_trainer *t)

@@ -134,7 +134,7 @@ static void add_facts(const struct dnn_trainer *t, const char *status,
     dnn_buf_add(out, "binding\t%s\n", cores.text);
     dnn_buf_add(out, "backend\t%s\n", dnn_replica_model(t->stage->replica)->backend.name);
     dnn_buf_add(out, "memory per rank\t%s\n",
-                dnn_text_bytes(bytes, sizeof bytes, dnn_trainer_bytes(t)));
+                dnn_text_bytes(bytes, sizeof bytes, (double)dnn_stage_bytes(t->stage, NULL)));
     dnn_buf_free(&hosts);
     dnn_buf_free(&cores);
 }

@@ -23,12 +23,13 @@ block() {
 quick() {
     guarded dnn-train --set layers.input='[8,8,8,1]' --set layers.base=2 --set layers.depth=1 "$@" > output 2>&1
 }
+explain() { quick --explain --backend ref "$@"; }
 
 guarded dnn-prepare -q --generate fractals3d --set samples=16 --set size=3 --set classes=3 \
     --split 0.8,0.2 --to fractals.bp || exit 1
 block 1 json > config.json
 result "the configuration of the page trains" "$(quick --set num_epochs=2 config.json || cat output)"
-guarded dnn-train --explain --backend ref config.json > output 2>&1
+explain config.json
 result "and --explain works" "$(grep -q '^predicted in all: ' output || tail -n 5 output)"
 
 for n in {2..99}; do
@@ -52,7 +53,7 @@ while read -r line; do
     words=${line#*dnn-train }
     case $words in --verify* | *--weights*) continue ;; esac
     eval "set -- ${words%%#*}"
-    result "valid: dnn-train $*" "$(guarded dnn-train --explain --backend ref "$@" > output 2>&1 || tail -n 3 output)"
+    result "valid: dnn-train $*" "$(explain "$@" || tail -n 3 output)"
 done < <(for n in {1..9}; do block "$n" sh; done | grep 'dnn-train ')
 
 examples=$(dirname "$doc")/examples

@@ -24,7 +24,7 @@ for example in "$srcdir"/docs/examples/*.json; do
     name=$(basename "$example" .json)
     case $name in prepare-*) continue ;; esac # not for dnn-train
     golden=$srcdir/tests/golden/explain-$name.txt
-    explain --backend ref "$example" > "$tmp/output"
+    explain --backend ref --set threads=1 "$example" > "$tmp/output"
     if [ "${GOLDEN:-}" = write ] && [ -e "$golden" ]; then
         cp "$tmp/output" "$golden"
     fi

@@ -93,7 +93,7 @@ def no_twice(pairs):
     return dict(pairs)
 r = json.load(open("run/run.json"), object_pairs_hook=no_twice)
 want = {"status": "finished", "seed": 5, "ranks": 1, "threads": 1, "nodes": 1, "epochs": 4,
-        "steps": 12, "batch_size": 4, "backend": "cpu", "config_file": "train.json"}
+        "steps": 12, "batch_size": 4, "micro_batches": 1, "backend": "cpu", "config_file": "train.json"}
 for k, v in want.items():
     if r.get(k) != v: print(k, "is", r.get(k), "not", v)
 for k in "version build command directory hosts binding bucket_size memory_per_rank started ended libraries adios2".split():

@@ -128,6 +128,36 @@ static void refusing(struct dnn_comm *comm)
     ok(req == NULL, "... and nothing is started");
 }
 
+/* Rank 1 of three, of which two do not exist. */
+static void pretending(void)
+{
+    struct dnn_comm *comm = dnn_comm_pretend(3, 1);
+    struct dnn_err err = {0};
+    int64_t x = 7, all[3] = {0};
+
+    is_int(dnn_comm_rank(comm), 1, "rank of a pretended communicator");
+    is_int(dnn_comm_size(comm), 3, "... size");
+    is_int(dnn_comm_nodes(comm), 1, "... nodes");
+    is_int(dnn_comm_local_rank(comm), 1, "... local rank");
+    is_int(dnn_comm_local_size(comm), 3, "... local size");
+    is_int(dnn_comm_allgather(comm, "x", &x, sizeof x, all, &err), 0, "all-gather");
+    ok(all[0] == 7 && all[1] == 7 && all[2] == 7, "... all ranks give the same");
+    is_int(dnn_comm_allreduce(comm, "x", &x, 1, DNN_COMM_I64, DNN_COMM_MIN, &err), 0,
+           "minimum");
+    is_int(x, 7, "... is our own");
+    is_int(dnn_comm_allreduce(comm, "x", &x, 1, DNN_COMM_I64, DNN_COMM_SUM, &err),
+           DNN_ECOMM, "a sum is refused");
+    is_text(err.text, "all-reduce of x: there are no other ranks", "...");
+    is_int(dnn_comm_bcast(comm, "x", &x, sizeof x, 1, &err), 0, "broadcast of our own");
+    is_int(dnn_comm_bcast(comm, "x", &x, sizeof x, 0, &err), DNN_ECOMM,
+           "broadcast of others is refused");
+    is_int(dnn_comm_agree(comm, 0, &err), 0, "agreement on success");
+    dnn_fail(&err, DNN_EDATA, "data.bp: is empty");
+    is_int(dnn_comm_agree(comm, DNN_EDATA, &err), DNN_EDATA, "... and on failure");
+    is_text(err.text, "rank 1: data.bp: is empty", "...");
+    dnn_comm_close(comm);
+}
+
 static void agreeing(struct dnn_comm *comm)
 {
     struct dnn_err err = {0};
@@ -188,6 +218,7 @@ int main(void)
     refusing(comm);
     agreeing(comm);
     dnn_comm_close(comm);
+    pretending();
     watching(0, false);
     watching(0.3, false);
     watching(0, true);

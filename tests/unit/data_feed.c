@@ -115,6 +115,28 @@ static void contents(void)
     ok(as_ordered(&cfg, 1, 2, 9), "preloaded: the same");
 }
 
+/* A dry run needs the same memory, but has none. */
+static void dry_runs(void)
+{
+    struct test_source s = test_source_make(23);
+
+    for (int preload = 0; preload < 2; preload++) {
+        struct dnn_feed_cfg cfg = {
+            .source = &s.source, .batch_size = 5, .threads = 2, .preload = preload};
+        struct dnn_feed *feed = open_feed(&cfg);
+
+        cfg.dry_run = true;
+        struct dnn_feed *dry = open_feed(&cfg);
+        is_int((long long)dnn_feed_bytes(dry), (long long)dnn_feed_bytes(feed),
+               preload ? "bytes of a dry run, preloaded" : "bytes of a dry run");
+        is_int(dnn_feed_batches(dry), dnn_feed_batches(feed), "... its batches");
+        is_int(dnn_feed_start(dry, 0, 0, &err), DNN_EUSAGE, "... cannot be started");
+        is_text(err.text, "test: a dry run cannot be started", "...");
+        dnn_feed_close(dry);
+        dnn_feed_close(feed);
+    }
+}
+
 static void restarts(void)
 {
     struct test_source s = test_source_make(40);
@@ -320,6 +342,7 @@ static void bad_settings(void)
 int main(void)
 {
     contents();
+    dry_runs();
     restarts();
     threads();
     bad_samples();
