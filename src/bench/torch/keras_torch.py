@@ -363,6 +363,7 @@ def load_file(net, path):
             if not at.endswith("vars") or not len(group):
                 return
             name = group.attrs["name"]
+            name = name.decode() if isinstance(name, bytes) else name
             own = [key for key in net.arrays
                    if key[0] == name or key[0].endswith("/" + name)]
             if len(own) != len(group):
