@@ -85,10 +85,9 @@ int dnn_trainer_resume(struct train_ckpt *c, int64_t *step, struct dnn_err *err)
     if (config->ckpt->resume == DNN_RESUME_NO) return 0;
     int rc = load(c, NULL, step, &state, err);
     if (rc == DNN_EDATA)
-        dnn_prefix(err,
-                   "the network, its optimizer or \"ema\" has changed; set it back, or "
-                   "start a new run with another \"dir\" or checkpoints.resume "
-                   "false: ");
+        dnn_prefix(err, "if the network, its optimizer or \"ema\" has changed, set it "
+                        "back; or start a new run with another \"dir\" or "
+                        "checkpoints.resume false: ");
     DNN_TRY(rc);
     if (*step >= 0) rc = dnn_trainer_check_settings(c->monitor, state, err);
     dnn_free(state);
