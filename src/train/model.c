@@ -41,7 +41,7 @@ static void put_steps(struct dnn_buf *out, const char *provenance)
 
 /* How the inputs of the network were scaled, as JSON (docs/run-directory.md); the
  * caller owns it: dnn_free().  NULL: the samples are not from a dataset. */
-static char *scaling(const struct dnn_trainer *t)
+static char *scaling(const struct train_run *t)
 {
     struct dnn_model *m = dnn_replica_model(t->stage->replica);
     const struct dnn_split *split =
@@ -71,14 +71,14 @@ static char *scaling(const struct dnn_trainer *t)
     return out.text;
 }
 
-int dnn_trainer_write_model(struct dnn_trainer *t, struct dnn_err *err)
+int dnn_trainer_write_model(const struct train_run *t, bool ema, struct dnn_err *err)
 {
     int rc = 0;
 
     if (t->root) {
         char *inputs = scaling(t);
 
-        if (t->ema_in_use)
+        if (ema)
             dnn_log(DNN_INFO, "train",
                     "the saved weights are their exponential moving average (EMA)");
         rc = dnn_model_save(dnn_replica_model(t->stage->replica), dnn_config_dir(t->config),
