@@ -12,7 +12,7 @@
 #include "ckpt/ckpt.h"
 #include "engine/model.h"
 #include "train/train.h"
-#include "weights/weights.h"
+#include "package/package.h"
 
 #include <string.h>
 
@@ -173,7 +173,7 @@ static int explain_weights(const char *path, const struct dnn_model *model,
     struct dnn_weights *file = NULL;
     struct dnn_weights_match *match = NULL;
 
-    DNN_TRY(dnn_weights_open(path, &file, err));
+    DNN_TRY(dnn_package_open_weights(path, &file, err));
     int rc = dnn_weights_match(file, model->prog, &order, &match, err);
     if (rc == 0) {
         printf("\n");

@@ -13,6 +13,7 @@
 #include "graph/graph.h"
 #include "loss/loss.h"
 #include "optim/optim.h"
+#include "package/package.h"
 #include "engine/exec.h"
 
 /* Find a backend by name; NULL: the fastest available. */
@@ -34,10 +35,10 @@ enum dnn_model_role {
 
 /* What a model has of its own, beside the weights, slots and states of its owner. */
 enum dnn_model_memory {
-    DNN_MODEL_SHARED,    /* only what does not fit into the owner's memory: the two never
-                          * run at the same time                                       */
-    DNN_MODEL_SEPARATE,  /* gradients and temporaries: they run in turns, op by op     */
-    DNN_MODEL_CONCURRENT /* also a device: they run at the same time                   */
+    DNN_MODEL_SHARED,   /* only what does not fit into the owner's memory: the two never
+                         * run at the same time                                       */
+    DNN_MODEL_SEPARATE, /* gradients and temporaries: they run in turns, op by op     */
+    DNN_MODEL_CONCURRENT /* also a device: they run at the same time */
 };
 
 /* Options.  batch and backend are required; with all others zero: inference in f32.
@@ -103,13 +104,14 @@ int dnn_model_make(const struct dnn_graph *graph, const struct dnn_model_opts *o
 int dnn_model_start(struct dnn_model *model, struct dnn_err *err);
 void dnn_model_free(struct dnn_model *model); /* NULL is fine */
 
-/* Local.  Write the network with its weights to dir as Keras 3 does: model.json,
- * model.weights.h5 and model.keras, which contains both.  network: JSON of the network,
- * written as model.json if Keras has no equivalent.  scaling: of the inputs, JSON, or
- * NULL.  A file that cannot be written because Keras has no such layer, or because a
- * library is missing, is logged as a warning. */
+/* Local.  Write the network with its weights to dir: model.dnn, the model file, with
+ * info; and for Keras 3 model.json, model.weights.h5 and model.keras, which contains
+ * both.  network: JSON of the network, written if Keras has no equivalent.  scaling: of
+ * the inputs, JSON, or NULL.  A file that cannot be written because Keras has no such
+ * layer, or because a library is missing, is logged as a warning. */
 int dnn_model_save(struct dnn_model *model, const char *dir, const char *network,
-                   const char *scaling, struct dnn_err *err);
+                   const char *scaling, const struct dnn_package_info *info,
+                   struct dnn_err *err);
 
 /* Bytes allocated by dnn_model_start(); may be called before it. */
 struct dnn_exec_bytes dnn_model_bytes(const struct dnn_model *model);

@@ -65,6 +65,9 @@ int dnn_trainer_record_open(struct dnn_trainer *t, struct dnn_err *err);
 /* status: "running", "finished", "stopped", "failed"; why may be NULL. */
 int dnn_trainer_record(struct dnn_trainer *t, const char *status, const char *why,
                        struct dnn_err *err);
+/* Append what it writes to out. */
+void dnn_trainer_record_text(const struct dnn_trainer *t, const char *status,
+                             const char *why, struct dnn_buf *out);
 
 /* ---- pictures.c.  Local. ---- */
 

@@ -308,34 +308,41 @@ static void add_metrics(const struct train_log *log, struct dnn_buf *out)
     dnn_buf_add(out, "}\n");
 }
 
+void dnn_trainer_record_text(const struct dnn_trainer *t, const char *status,
+                             const char *why, struct dnn_buf *out)
+{
+    const struct train_log *log = t->log;
+    const bool ended = strcmp(status, "running") != 0;
+    char *now = utc_now();
+
+    dnn_buf_add(out, "{\n  \"program\": \"dnn-train\",\n");
+    add_text(out, "status", status);
+    if (why != NULL) add_text(out, "error", why);
+    add_text(out, "started", log->started);
+    add_text(out, "ended", ended ? now : NULL);
+    dnn_buf_add(out, "  \"seconds\": ");
+    add_real(out, t->sum.seconds + (ended ? dnn_clock_now() - t->began : 0));
+    dnn_buf_add(out, ",\n");
+    dnn_buf_bytes(out, log->about.text, log->about.len);
+    add_int(out, "bucket_size", (int64_t)dnn_replica_bucket_size(t->stage->replica));
+    dnn_buf_add(out, "  \"resumed\": [%s],\n",
+                log->resumed.text == NULL ? "" : log->resumed.text);
+    add_int(out, "epochs", t->at.epoch);
+    add_int(out, "steps", t->at.step);
+    add_metrics(log, out);
+    dnn_buf_add(out, "}\n");
+    dnn_free(now);
+}
+
 int dnn_trainer_record(struct dnn_trainer *t, const char *status, const char *why,
                        struct dnn_err *err)
 {
-    const struct train_log *log = t->log;
     struct dnn_buf out = {0};
-    const bool ended = strcmp(status, "running") != 0;
-    char *now = utc_now();
     char *path = dnn_format("%s/run.json", dnn_config_dir(t->config));
 
-    dnn_buf_add(&out, "{\n  \"program\": \"dnn-train\",\n");
-    add_text(&out, "status", status);
-    if (why != NULL) add_text(&out, "error", why);
-    add_text(&out, "started", log->started);
-    add_text(&out, "ended", ended ? now : NULL);
-    dnn_buf_add(&out, "  \"seconds\": ");
-    add_real(&out, t->sum.seconds + (ended ? dnn_clock_now() - t->began : 0));
-    dnn_buf_add(&out, ",\n");
-    dnn_buf_bytes(&out, log->about.text, log->about.len);
-    add_int(&out, "bucket_size", (int64_t)dnn_replica_bucket_size(t->stage->replica));
-    dnn_buf_add(&out, "  \"resumed\": [%s],\n",
-                log->resumed.text == NULL ? "" : log->resumed.text);
-    add_int(&out, "epochs", t->at.epoch);
-    add_int(&out, "steps", t->at.step);
-    add_metrics(log, &out);
-    dnn_buf_add(&out, "}\n");
+    dnn_trainer_record_text(t, status, why, &out);
     int rc = dnn_file_write(path, out.text, out.len, err);
     dnn_buf_free(&out);
     dnn_free(path);
-    dnn_free(now);
     return rc;
 }
