@@ -13,7 +13,6 @@
 #include "graph/graph.h"
 #include "loss/loss.h"
 #include "optim/optim.h"
-#include "package/package.h"
 #include "engine/exec.h"
 
 /* Find a backend by name; NULL: the fastest available. */
@@ -35,10 +34,10 @@ enum dnn_model_role {
 
 /* What a model has of its own, beside the weights, slots and states of its owner. */
 enum dnn_model_memory {
-    DNN_MODEL_SHARED,   /* only what does not fit into the owner's memory: the two never
-                         * run at the same time                                       */
-    DNN_MODEL_SEPARATE, /* gradients and temporaries: they run in turns, op by op     */
-    DNN_MODEL_CONCURRENT /* also a device: they run at the same time */
+    DNN_MODEL_SHARED,    /* only what does not fit into the owner's memory: the two never
+                          * run at the same time                                       */
+    DNN_MODEL_SEPARATE,  /* gradients and temporaries: they run in turns, op by op     */
+    DNN_MODEL_CONCURRENT /* also a device: they run at the same time                   */
 };
 
 /* Options.  batch and backend are required; with all others zero: inference in f32.
@@ -109,6 +108,7 @@ void dnn_model_free(struct dnn_model *model); /* NULL is fine */
  * both.  network: JSON of the network, written if Keras has no equivalent.  scaling: of
  * the inputs, JSON, or NULL.  A file that cannot be written because Keras has no such
  * layer, or because a library is missing, is logged as a warning. */
+struct dnn_package_info;
 int dnn_model_save(struct dnn_model *model, const char *dir, const char *network,
                    const char *scaling, const struct dnn_package_info *info,
                    struct dnn_err *err);

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
-#include "weights/weights.h"
+#include "package/package.h"
 
 #include <stdlib.h>
 #include <string.h>

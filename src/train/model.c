@@ -65,10 +65,9 @@ static void describe_targets(const struct dnn_trainer *t, struct dnn_arena *aren
 
     dnn_feed_columns(data->feed, &col);
     for (int k = 0; k < g->noutputs; k++) {
-        target[k].name = g->node[g->output[k]].name;
-        if (data->target[k] < 0) continue;
         const struct dnn_column *is = &col[data->target[k]];
 
+        target[k].name = g->node[g->output[k]].name;
         target[k].column = is->name;
         target[k].kind = dnn_choice_name(dnn_kind_choices, (int)is->kind);
         target[k].classes = is->classes;

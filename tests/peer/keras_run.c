@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "engine/model.h"
-#include "weights/weights.h"
+#include "package/package.h"
 
 #include <math.h>
 #include <stdio.h>
