@@ -39,10 +39,10 @@ struct dnn_package_info {
     const char *format, *program; /* of the program: its version; both set by write */
     int64_t version;
     struct dnn_list inputs, targets; /* of the structs above */
-    const char *preparation;         /* JSON: how the dataset was made; or NULL         */
-    const char *inference; /* JSON: keys of a configuration that inference needs; or
-                            * NULL                                                    */
-    const char *training;  /* JSON: how the network was trained; or NULL              */
+    const char *preparation; /* JSON: how the dataset was made; or NULL         */
+    const char *inference;   /* JSON: keys of a configuration that inference needs; or
+                              * NULL                                                    */
+    const char *training; /* JSON: how the network was trained; or NULL              */
 };
 extern const struct dnn_field dnn_package_fields[];
 

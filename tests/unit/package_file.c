@@ -329,9 +329,7 @@ static void versions(const struct made *m)
                "a newer version");
     rewrite("dnn.json",
             "{\"format\": \"dnn-toolkit model\", \"version\": 1, \"new\": 1}");
-    is_refused(DNN_ECONFIG,
-               "/dnn.json:1: new: unknown key",
-               "unknown keys");
+    is_refused(DNN_ECONFIG, "/dnn.json:1: new: unknown key", "unknown keys");
     rewrite("dnn.json", "{\"format\": \"other\", \"version\": 1}");
     is_refused(DNN_ECONFIG, "/dnn.json:1: format: must be \"dnn-toolkit model\"",
                "another format");
