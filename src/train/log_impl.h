@@ -55,6 +55,9 @@ void dnn_trainer_record_close(struct train_record *record);
 /* status: "running", "finished", "stopped", "failed"; why may be NULL. */
 int dnn_trainer_record(const struct train_record *record, const char *status,
                        const char *why, struct dnn_err *err);
+/* Append what it writes to out. */
+void dnn_trainer_record_text(const struct train_record *record, const char *status,
+                             const char *why, struct dnn_buf *out);
 
 /* ---- pictures.c ---- */
 

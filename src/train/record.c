@@ -328,35 +328,42 @@ static void add_metrics(const struct train_record *record, struct dnn_buf *out)
     dnn_buf_add(out, "}\n");
 }
 
-int dnn_trainer_record(const struct train_record *record, const char *status,
-                       const char *why, struct dnn_err *err)
+void dnn_trainer_record_text(const struct train_record *record, const char *status,
+                             const char *why, struct dnn_buf *out)
 {
     const struct train_run *run = record->run;
     const struct train_progress *at = record->at;
-    struct dnn_buf out = {0};
     const bool ended = strcmp(status, "running") != 0;
     char *now = utc_now();
-    char *path = dnn_format("%s/run.json", dnn_config_dir(run->config));
 
-    dnn_buf_add(&out, "{\n  \"program\": \"dnn-train\",\n");
-    add_text(&out, "status", status);
-    if (why != NULL) add_text(&out, "error", why);
-    add_text(&out, "started", record->started);
-    add_text(&out, "ended", ended ? now : NULL);
-    dnn_buf_add(&out, "  \"seconds\": ");
-    add_real(&out, ended ? dnn_trainer_seconds(at) : at->seconds);
-    dnn_buf_add(&out, ",\n");
-    dnn_buf_bytes(&out, record->about.text, record->about.len);
-    add_int(&out, "bucket_size", (int64_t)dnn_replica_bucket_size(run->stage->replica));
-    dnn_buf_add(&out, "  \"resumed\": [%s],\n",
+    dnn_buf_add(out, "{\n  \"program\": \"dnn-train\",\n");
+    add_text(out, "status", status);
+    if (why != NULL) add_text(out, "error", why);
+    add_text(out, "started", record->started);
+    add_text(out, "ended", ended ? now : NULL);
+    dnn_buf_add(out, "  \"seconds\": ");
+    add_real(out, ended ? dnn_trainer_seconds(at) : at->seconds);
+    dnn_buf_add(out, ",\n");
+    dnn_buf_bytes(out, record->about.text, record->about.len);
+    add_int(out, "bucket_size", (int64_t)dnn_replica_bucket_size(run->stage->replica));
+    dnn_buf_add(out, "  \"resumed\": [%s],\n",
                 record->resumed.text == NULL ? "" : record->resumed.text);
-    add_int(&out, "epochs", at->epoch);
-    add_int(&out, "steps", at->step);
-    add_metrics(record, &out);
-    dnn_buf_add(&out, "}\n");
+    add_int(out, "epochs", at->epoch);
+    add_int(out, "steps", at->step);
+    add_metrics(record, out);
+    dnn_buf_add(out, "}\n");
+    dnn_free(now);
+}
+
+int dnn_trainer_record(const struct train_record *record, const char *status,
+                       const char *why, struct dnn_err *err)
+{
+    struct dnn_buf out = {0};
+    char *path = dnn_format("%s/run.json", dnn_config_dir(record->run->config));
+
+    dnn_trainer_record_text(record, status, why, &out);
     int rc = dnn_file_write(path, out.text, out.len, err);
     dnn_buf_free(&out);
     dnn_free(path);
-    dnn_free(now);
     return rc;
 }

@@ -170,7 +170,7 @@ static int run(struct dnn_trainer *t, struct dnn_err *err)
     DNN_TRY(dnn_ckpt_wait(t->ckpt.ckpts, err));
     DNN_TRY(dnn_trainer_restore_best(&t->ckpt, err));
     dnn_trainer_ema_use(&t->ema, true);
-    DNN_TRY(dnn_trainer_write_model(&t->run, t->ema.in_use, err));
+    DNN_TRY(dnn_trainer_write_model(&t->run, &t->log.record, t->ema.in_use, err));
     DNN_TRY(dnn_trainer_outputs(t, t->at.epoch, value, &n, err));
     return dnn_comm_agree(t->run.comm, dnn_trainer_log_end(&t->log, err), err);
 }

@@ -63,6 +63,8 @@ int dnn_trainer_outputs(struct dnn_trainer *t, int64_t number,
 
 /* model.c.  Collective.  Write the network and its weights to the run directory; ema:
  * the weights are their moving average. */
-int dnn_trainer_write_model(const struct train_run *t, bool ema, struct dnn_err *err);
+int dnn_trainer_write_model(const struct train_run *run,
+                            const struct train_record *record, bool ema,
+                            struct dnn_err *err);
 
 #endif
