@@ -71,7 +71,7 @@ static int save_pictures(const struct dnn_trainer *t, struct dnn_err *err)
         const struct dnn_canvas *c = &log->picture[i].canvas;
         char *path = picture_of(t, i);
 
-        rc = dnn_png_save(path, c->width, c->height, c->rgb, err);
+        rc = dnn_png_save(path, DNN_PNG_RGB, c->width, c->height, c->rgb, err);
         dnn_free(path);
     }
     dnn_free(dir);
@@ -132,7 +132,8 @@ static void add_facts(const struct dnn_trainer *t, const char *status,
                 t->session->place.threads, t->session->place.threads == 1 ? "" : "s",
                 hosts.text);
     dnn_buf_add(out, "binding\t%s\n", cores.text);
-    dnn_buf_add(out, "backend\t%s\n", dnn_replica_model(t->stage->replica)->backend.name);
+    dnn_buf_add(out, "backend\t%s\n",
+                dnn_replica_model(t->stage->replica)->backend.name);
     dnn_buf_add(out, "memory per rank\t%s\n",
                 dnn_text_bytes(bytes, sizeof bytes, dnn_trainer_bytes(t)));
     dnn_buf_free(&hosts);
