@@ -70,7 +70,7 @@ static int save_pictures(const struct train_pictures *p, struct dnn_err *err)
         const struct dnn_canvas *c = &p->picture[i].canvas;
         char *path = picture_of(p->run, i);
 
-        rc = dnn_png_save(path, c->width, c->height, c->rgb, err);
+        rc = dnn_png_save(path, DNN_PNG_RGB, c->width, c->height, c->rgb, err);
         dnn_free(path);
     }
     dnn_free(dir);
