@@ -70,16 +70,16 @@ result "it has inputs, classes, preparation, configuration and results" "$(
     done)"
 result "as network and weights of another run: nothing else is needed" "$(
     train 0 again.json two --set checkpoints.load=one/model.dnn
-    prints 'one/model.dnn: 20 of 20 weights, by name'
+    prints 'one/model.dnn: 34 of 34 weights, by name'
     guarded dnn-train --explain --set checkpoints.load=two/model.dnn again.json > output 2>&1 || cat output
-    prints 'two/model.dnn: 20 of 20 weights, by name' 'predictions (Conv3D)')"
+    prints 'two/model.dnn: 34 of 34 weights, by name' 'predictions (Conv3D)')"
 result "the same weights as in model.weights.h5" "$(
     train 0 again.json three --set checkpoints.load=one/model.weights.h5
     cmp two/model.weights.h5 three/model.weights.h5)"
 result "on two ranks" "$(
     guarded "$MPIEXEC" -n 2 dnn-train --kernels heuristic --set dir=four --set deterministic=true \
         --set checkpoints.load=one/model.dnn again.json > output 2>&1 || cat output
-    prints 'one/model.dnn: 20 of 20 weights, by name')"
+    prints 'one/model.dnn: 34 of 34 weights, by name')"
 result "with another name" "$(
     cp one/model.dnn renamed.keras
     train 0 again.json five --set checkpoints.load=renamed.keras
@@ -121,5 +121,6 @@ result "a .keras file under another name" "$(
     prints 'bad.dnn: not a model file of dnn-toolkit, but another zip archive, such as a .keras file of Keras')"
 result "weights of another network" "$(
     train 4 again.json no --set checkpoints.load=deep/model.dnn
-    prints 'deep/model.dnn: no weight matches network')"
+    prints "dnn-train: deep/model.dnn: layer 'down1_1_conv': has 2 arrays in the file, 1 here" \
+        'no other weight fits network')"
 finish

@@ -62,17 +62,18 @@ def write(path, what):
         json.dump(what, file)
 
 
-def command(*words):
-    subprocess.run([os.path.abspath(f"{peer.TOP}/{words[0]}"), *words[1:]], check=True,
-                   stderr=subprocess.DEVNULL, timeout=300)
+def command(where, *words):
+    done = subprocess.run([os.path.abspath(f"{peer.TOP}/{words[0]}"), *words[1:]], cwd=where,
+                          stderr=subprocess.PIPE, timeout=300, text=True)
+    peer.check(done.returncode == 0, words[0], done.stderr)
 
 
 def trained(where):
     """A file of dnn-train: what Python reads in it, and the weights in Keras."""
     write(f"{where}/prepare.json", PREPARE)
     write(f"{where}/train.json", TRAIN)
-    command("dnn-prepare", "-q", f"{where}/prepare.json")
-    command("dnn-train", "--kernels", "heuristic", f"{where}/train.json")
+    command(where, "dnn-prepare", "-q", "prepare.json")
+    command(where, "dnn-train", "--kernels", "heuristic", "train.json")
     path = f"{where}/run-train/model.dnn"
     with zipfile.ZipFile(path) as file:
         names, bad, comment = file.namelist(), file.testzip(), file.comment.decode()
