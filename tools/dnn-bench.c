@@ -28,7 +28,7 @@ static const struct dnn_option topo_options[] = {
 
 /* ---- step ---- */
 
-static const struct dnn_choice selections[] = {
+const struct dnn_choice dnn_bench_selections[] = {
     {"autotune",  DNN_KERNELS_AUTOTUNE },
     {"heuristic", DNN_KERNELS_HEURISTIC},
     {NULL,        0                    }
@@ -41,7 +41,7 @@ static const struct dnn_choice optimizers[] = {
 };
 
 /* add_zoo() appends the options of the zoo's networks. */
-static struct dnn_option step_options[40] = {
+static struct dnn_option step_options[DNN_BENCH_OPTIONS] = {
     TEXT("model", 'm', step.zoo.zoo, "NAME",
          "a network of the zoo: unet3d, resnet50..."),
     TEXT("layers", 'l', step.layers, "FILE",
@@ -64,7 +64,7 @@ static struct dnn_option step_options[40] = {
     INT("reps", 'r', step.reps, "5", 1, 10000, "measured steps; the median is printed"),
     TEXT("backend", 0, step.backend, "NAME",
          "backend: cpu or ref; default: the fastest in this build"),
-    ENUM("kernels", 0, step.kernels, "HOW", "autotune", selections,
+    ENUM("kernels", 0, step.kernels, "HOW", "autotune", dnn_bench_selections,
          "kernel selection: autotune measures them first, heuristic does not"),
     TEXT("cache", 0, step.cache, "FILE",
          "store autotuned kernels in this file; default: autotune every time"),
@@ -79,8 +79,9 @@ static struct dnn_option step_options[40] = {
 };
 
 /* The parameters of the zoo's networks as options, from the table that reads them in a
- * configuration file.  --size and --channels replace its key "input". */
-static void add_zoo(struct dnn_option *options, size_t size)
+ * configuration file, at this offset in struct options.  --size and --channels replace
+ * its key "input". */
+static void add_zoo(struct dnn_option options[DNN_BENCH_OPTIONS], size_t offset)
 {
     size_t n = 0;
 
@@ -89,12 +90,12 @@ static void add_zoo(struct dnn_option *options, size_t size)
         n++;
     for (const struct dnn_field *f = dnn_zoo_fields; f->key != NULL; f++) {
         if (strcmp(f->key, "zoo") == 0 || f->type == DNN_F_INTS) continue;
-        assert(n + 1 < size);
+        assert(n + 1 < DNN_BENCH_OPTIONS);
         options[n++] = (struct dnn_option){.name = f->key,
                                            .type = f->type == DNN_F_INT    ? DNN_O_INT
                                                    : f->type == DNN_F_REAL ? DNN_O_REAL
                                                                            : DNN_O_ENUM,
-                                           .offset = AT(step.zoo) + f->offset,
+                                           .offset = offset + f->offset,
                                            .arg = f->type == DNN_F_INT    ? "N"
                                                   : f->type == DNN_F_REAL ? "X"
                                                                           : "WORD",
@@ -104,7 +105,6 @@ static void add_zoo(struct dnn_option *options, size_t size)
                                            .choices = f->choices,
                                            .help = f->help};
     }
-    (void)size;
 }
 
 static const char step_about[] =
@@ -146,7 +146,7 @@ static const struct dnn_option ops_options[] = {
         "threads; 0: OMP_NUM_THREADS, else one per CPU"),
     TEXT("backend", 0, ops.backend, "NAME",
          "backend: cpu or ref; default: the fastest in this build"),
-    ENUM("kernels", 0, ops.kernels, "HOW", "autotune", selections,
+    ENUM("kernels", 0, ops.kernels, "HOW", "autotune", dnn_bench_selections,
          "kernel selection: autotune measures them first, heuristic does not"),
     FLAG("json", 'j', ops.json, NULL, "print one JSON object per line and op"),
     {.name = NULL},
@@ -217,9 +217,8 @@ static const char io_about[] =
 
 static const struct dnn_option torch_options[] = {
     FLAG("install", 0, torch.install, NULL,
-         "install PyPI's PyTorch for these comparisons: about 3 GB to download, 5.5 GB "
-         "on "
-         "disk; interrupted, it continues when run again"),
+         "install PyPI's PyTorch and ONNX Runtime for these comparisons: about 3 GB to "
+         "download, 5.5 GB on disk; interrupted, it continues when run again"),
     FLAG("remove", 0, torch.remove, NULL, "remove what --install installed"),
     FLAG("json", 'j', torch.json, NULL, "print one JSON object"),
     {.name = NULL},
@@ -264,6 +263,7 @@ static const char topo_about[] =
     }
 RUN(topo)
 RUN(step)
+RUN(infer)
 RUN(ops)
 RUN(io)
 RUN(train)
@@ -282,6 +282,12 @@ static const struct dnn_command commands[] = {
      .options = step_options,
      .about = step_about,
      .run = run_step},
+    {.name = "infer",
+     .operands = "",
+     .help = "time inference, also against PyTorch and ONNX Runtime",
+     .options = dnn_bench_infer_options,
+     .about = dnn_bench_infer_about,
+     .run = run_infer},
     {.name = "ops",
      .operands = "",
      .help = "time each op and pass, and compare with the ref backend",
@@ -332,6 +338,7 @@ static const struct dnn_tool tool = {
         "mpirun -n 2 --bind-to none dnn-bench topo --threads 1 --json\tas JSON\n"
         "dnn-bench step --model unet3d --size 64 --base 16\ta 3D U-Net\n"
         "dnn-bench step --layers net.json --batch 8 --json\tany network, as JSON\n"
+        "dnn-bench infer --model resnet50 --against both\tinference, compared\n"
         "dnn-bench io --dir /scratch/me\treading, on that file system\n"
         "dnn-bench train --against torch\ttraining, compared with PyTorch\n",
     .see_also = "dnn-cluster(1), srun(1), mpirun(1), hwloc(7)",
@@ -339,6 +346,7 @@ static const struct dnn_tool tool = {
 
 int main(int argc, char **argv)
 {
-    add_zoo(step_options, sizeof step_options / sizeof step_options[0]);
+    add_zoo(step_options, AT(step.zoo));
+    add_zoo(dnn_bench_infer_options, AT(infer.zoo));
     return dnn_opt_main(&tool, argc, argv);
 }

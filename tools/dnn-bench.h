@@ -14,6 +14,7 @@
 struct options {
     struct dnn_bench_topo topo;
     struct dnn_bench_step step;
+    struct dnn_bench_infer infer;
     struct dnn_bench_ops ops;
     struct dnn_bench_io io;
     struct dnn_bench_train train;
@@ -55,6 +56,14 @@ struct options {
      .def = d,                                                                         \
      .choices = c,                                                                     \
      .help = h}
+
+/* dnn-bench.c: options of several commands. */
+extern const struct dnn_choice dnn_bench_selections[];
+
+/* dnn-bench-infer.c: options of the command infer; those of the zoo are appended. */
+enum { DNN_BENCH_OPTIONS = 40 };
+extern struct dnn_option dnn_bench_infer_options[DNN_BENCH_OPTIONS];
+extern const char dnn_bench_infer_about[];
 
 /* dnn-bench-train.c: options of the command train. */
 extern const struct dnn_option dnn_bench_train_options[];

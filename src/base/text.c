@@ -151,6 +151,19 @@ bool dnn_text_size(const char *text, unsigned long long *out)
     return true;
 }
 
+const char *dnn_text_number(char out[DNN_TEXT_NUMBER], double value)
+{
+    if (fabs(value) < 1e15 && value == rint(value)) {
+        snprintf(out, DNN_TEXT_NUMBER, "%.0f", value == 0 ? 0.0 : value);
+        return out;
+    }
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(out, DNN_TEXT_NUMBER, "%.*g", digits, value);
+        if (!(strtod(out, NULL) != value)) break;
+    }
+    return out;
+}
+
 const char *dnn_text_bytes(char *out, size_t size, double bytes)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};

@@ -35,6 +35,10 @@ bool dnn_text_real(const char *text, double *out);
 /* "512M", "1.5GiB", "80" (bytes); false if it is not a size. */
 bool dnn_text_size(const char *text, unsigned long long *out);
 
+/* The shortest text that gives the same number when it is read; out is returned. */
+enum { DNN_TEXT_NUMBER = 32 };
+const char *dnn_text_number(char out[DNN_TEXT_NUMBER], double value);
+
 /* Format "3.1 GiB" or "2 m 05 s" into out, which is returned. */
 const char *dnn_text_bytes(char *out, size_t size, double bytes);
 const char *dnn_text_seconds(char *out, size_t size, double seconds);

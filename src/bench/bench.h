@@ -24,8 +24,9 @@ struct dnn_bench_topo {
 int dnn_bench_topo(const struct dnn_bench_topo *cfg, FILE *where, struct dnn_err *err);
 
 /* What to compare with (--against). */
-enum dnn_bench_against { DNN_AGAINST_NONE, DNN_AGAINST_TORCH };
-extern const struct dnn_choice dnn_bench_peers[];
+enum dnn_bench_against { DNN_AGAINST_NONE, DNN_AGAINST_TORCH, DNN_AGAINST_ONNX };
+extern const struct dnn_choice dnn_bench_peers[];       /* none or torch */
+extern const struct dnn_choice dnn_bench_infer_peers[]; /* any, or both added */
 
 struct dnn_bench_torch {
     bool install, remove; /* the virtual environment with PyPI's PyTorch */
@@ -60,6 +61,26 @@ struct dnn_bench_step {
 
 /* Local.  Time a training step and inference of a network, and print it. */
 int dnn_bench_step(const struct dnn_bench_step *cfg, FILE *where, struct dnn_err *err);
+
+struct dnn_bench_infer {
+    struct dnn_zoo_opts zoo; /* the network, as in struct dnn_bench_step    */
+    const char *layers, *size;
+    long channels, batch, threads;
+    long reps;           /* turns                                       */
+    const char *backend; /* NULL: the fastest in this build             */
+    const char *cache;   /* file of autotuned kernels; NULL: none       */
+    int kernels;         /* enum dnn_kernel_selection                   */
+    int against;         /* enum dnn_bench_against, added               */
+    double bound;        /* of the outputs' differences, relative to the
+                          * largest output                              */
+    long compile;        /* seconds for torch.compile; 0: eager only    */
+    bool json;
+};
+
+/* Local.  Time inference of a network, and print it.  Peers run the same network with
+ * the same weights and inputs; DNN_EDEVICE if their outputs differ. */
+int dnn_bench_infer(const struct dnn_bench_infer *cfg, FILE *where,
+                    struct dnn_err *err);
 
 struct dnn_bench_ops {
     const char *op;      /* only this kind; NULL: all                            */

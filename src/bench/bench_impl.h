@@ -9,6 +9,7 @@
 #include "bench/bench.h"
 #include "bench/proc_impl.h"
 
+#include "base/progress.h"
 #include "config/net.h"
 #include "engine/measure.h"
 #include "engine/model.h"
@@ -22,7 +23,26 @@ double dnn_bench_sgemm(int threads);
 /* Bytes read and written per second when a large array is copied. */
 double dnn_bench_copy(int threads);
 
+/* ---- turns.c ---- */
+
+/* A program that is timed in turns with others. */
+struct dnn_bench_runner {
+    int (*run)(void *arg, double *seconds, struct dnn_err *err); /* one step */
+    void *arg;
+    struct dnn_values times; /* of each turn; owned by the caller */
+};
+/* Time each runner reps times, alternating between them, so that other load on the
+ * machine affects all of them.  The first one is warmed up. */
+int dnn_bench_turns(struct dnn_bench_runner *runner, int n, long reps,
+                    struct dnn_progress *progress, int64_t done, struct dnn_err *err);
+
 /* ---- step.c ---- */
+
+/* Open a network of the zoo (layers NULL) or of a Keras file (zoo->zoo NULL).  The
+ * caller owns *out: dnn_net_free(). */
+int dnn_bench_net(const struct dnn_zoo_opts *zoo, const char *layers,
+                  const struct dnn_net_size *size, struct dnn_net *out,
+                  struct dnn_err *err);
 
 enum { DNN_BENCH_TRAIN, DNN_BENCH_INFER, DNN_BENCH_PHASES };
 /* PyTorch runs eagerly in each memory format, and compiled in the faster of them. */
@@ -50,6 +70,8 @@ struct dnn_bench_phase {
 
 /* ---- step_print.c ---- */
 
+/* A duration with four significant digits, in s or ms; returns out. */
+const char *dnn_bench_duration(char out[32], double seconds);
 void dnn_bench_print_phase(const struct dnn_bench_step *cfg, int which,
                            const struct dnn_bench_phase *phase,
                            const struct dnn_torch_info *info, double sgemm,

@@ -125,7 +125,7 @@ static void last_error(struct dnn_proc *p, char last[512])
 int dnn_proc_finish(struct dnn_proc *p, struct dnn_err *err)
 {
     struct dnn_deadline deadline = dnn_clock_deadline(30);
-    char last[512] = "";
+    char last[512] = "", module[64];
     int status = 0;
 
     shutdown(p->fd, SHUT_WR);
@@ -136,11 +136,12 @@ int dnn_proc_finish(struct dnn_proc *p, struct dnn_err *err)
     p->pid = 0;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return 0;
     last_error(p, last);
-    if (strstr(last, "No module named 'torch'") != NULL)
+    const char *missing = strstr(last, "No module named '");
+    if (missing != NULL && sscanf(missing, "No module named '%63[^']", module) == 1)
         return dnn_fail(err, DNN_EIO,
-                        "%s has no PyTorch; install it with \"dnn-bench torch "
-                        "--install\", or name another Python in DNN_TORCH",
-                        p->name);
+                        "%s has no %s; install it with \"dnn-bench torch --install\", "
+                        "or name another Python in DNN_TORCH",
+                        p->name, strcmp(module, "torch") == 0 ? "PyTorch" : module);
     return dnn_fail(err, DNN_EIO, "%s: %s %d%s%s", p->name,
                     WIFSIGNALED(status) ? "ended by signal" : "exit status",
                     WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),

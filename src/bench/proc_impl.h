@@ -74,6 +74,7 @@ struct dnn_values {
 };
 void dnn_values_add(struct dnn_values *values, double x);
 double dnn_values_median(const struct dnn_values *values); /* NAN: no values */
+double dnn_values_min(const struct dnn_values *values);    /* NAN: no values */
 double dnn_values_max(const struct dnn_values *values);    /* NAN: no values */
 void dnn_values_free(struct dnn_values *values);
 

@@ -19,15 +19,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* OpenMP threads spin for a short time after their work; the next program to be
- * measured should not share the cores with them. */
-static const double pause_seconds = 0.02;
-
-/* If steps are short, a repetition has several: about its seconds, and the maximum
- * number of steps. */
-static const double turn_seconds = 0.15;
-enum { TURN_STEPS = 200 };
-
 /* ---- memory of this process, as reported by the system ---- */
 
 /* The value of "VmRSS:" or "VmHWM:" in bytes; 0 if the system does not report it. */
@@ -134,28 +125,6 @@ static int run_once(struct work *w, int which, const struct dnn_torch_variant *v
     return 0;
 }
 
-/* One repetition: one step, or, if steps are short, several, of which the first one
- * only wakes up the threads.  Adds the median to out. */
-static int run_turn(struct work *w, int which, const struct dnn_torch_variant *v,
-                    struct dnn_values *out, struct dnn_err *err)
-{
-    struct dnn_values each = {0};
-    double first = 0, all = 0;
-    int rc = run_once(w, which, v, &first, err);
-
-    for (all = first; rc == 0 && each.n < TURN_STEPS && all < turn_seconds;) {
-        double seconds;
-
-        rc = run_once(w, which, v, &seconds, err);
-        if (rc < 0) break;
-        dnn_values_add(&each, seconds);
-        all += seconds;
-    }
-    if (rc == 0) dnn_values_add(out, each.n == 0 ? first : dnn_values_median(&each));
-    dnn_values_free(&each);
-    return rc;
-}
-
 /* Add the variants of PyTorch: eager in each memory format, and compiled. */
 static int add_variants(struct work *w, int which, struct dnn_err *err)
 {
@@ -186,39 +155,43 @@ static int add_variants(struct work *w, int which, struct dnn_err *err)
     return 0;
 }
 
-/* Repeat the measurements, alternating between the variants, so that other load on the
- * machine affects all of them. */
+/* Time one step, ours or of a variant of PyTorch, for dnn_bench_turns(). */
+struct step {
+    struct work *work;
+    int which;
+    const struct dnn_torch_variant *variant; /* NULL: ours */
+};
+
+static int run_step(void *arg, double *seconds, struct dnn_err *err)
+{
+    const struct step *s = arg;
+
+    return run_once(s->work, s->which, s->variant, seconds, err);
+}
+
 static int repeat(struct work *w, int which, struct dnn_progress *progress,
                   struct dnn_err *err)
 {
     struct dnn_bench_phase *phase = &w->phase[which];
-    struct dnn_values ours = {0}, theirs[DNN_TORCH_VARIANTS] = {{0}};
-    double seconds, all = 0;
-    int rc = add_variants(w, which, err);
+    struct dnn_bench_runner runner[1 + DNN_TORCH_VARIANTS] = {{0}};
+    struct step step[1 + DNN_TORCH_VARIANTS];
 
-    /* Warm-up: page faults and cold caches. */
-    for (int i = 0; i < 3 && all < 2 && rc == 0; i++) {
-        rc = run_once(w, which, NULL, &seconds, err);
-        all += seconds;
+    DNN_TRY(add_variants(w, which, err));
+    for (int k = 0; k <= phase->nvariants; k++) {
+        step[k] = (struct step){w, which, k == 0 ? NULL : &phase->variant[k - 1]};
+        runner[k] = (struct dnn_bench_runner){.run = run_step, .arg = &step[k]};
     }
-    for (long i = 0; i < w->cfg->reps && rc == 0; i++) {
-        rc = run_turn(w, which, NULL, &ours, err);
-        for (int k = 0; k < phase->nvariants && rc == 0; k++) {
-            dnn_clock_sleep(pause_seconds);
-            rc = run_turn(w, which, &phase->variant[k], &theirs[k], err);
-        }
-        if (phase->nvariants > 0) dnn_clock_sleep(pause_seconds);
-        dnn_progress_at(progress, which * w->cfg->reps + i + 1);
-    }
-    phase->seconds = dnn_values_median(&ours);
+    int rc = dnn_bench_turns(runner, 1 + phase->nvariants, w->cfg->reps, progress,
+                             which * w->cfg->reps, err);
+    phase->seconds = dnn_values_median(&runner[0].times);
     for (int k = 0; k < phase->nvariants; k++) {
         struct dnn_torch_variant *v = &phase->variant[k];
 
-        v->seconds = dnn_values_median(&theirs[k]);
+        v->seconds = dnn_values_median(&runner[1 + k].times);
         if (phase->best == NULL || v->seconds < phase->best->seconds) phase->best = v;
-        dnn_values_free(&theirs[k]);
     }
-    dnn_values_free(&ours);
+    for (int k = 0; k <= phase->nvariants; k++)
+        dnn_values_free(&runner[k].times);
     if (phase->best != NULL && which == DNN_BENCH_TRAIN)
         phase->torch_memory = w->torch_memory[phase->best->process];
     return rc;
@@ -255,6 +228,17 @@ static int measure(struct work *w, int which, struct dnn_progress *progress,
 
 /* ---- both ---- */
 
+int dnn_bench_net(const struct dnn_zoo_opts *zoo, const char *layers,
+                  const struct dnn_net_size *size, struct dnn_net *out,
+                  struct dnn_err *err)
+{
+    if ((layers == NULL) == (zoo->zoo == NULL))
+        return dnn_fail(err, DNN_EUSAGE,
+                        "no network: give either --model NAME or --layers FILE");
+    if (layers != NULL) return dnn_net_file(layers, size, out, err);
+    return dnn_net_zoo(zoo, size, out, err);
+}
+
 static int open_net(struct work *w, struct dnn_err *err)
 {
     const struct dnn_bench_step *cfg = w->cfg;
@@ -266,11 +250,7 @@ static int open_net(struct work *w, struct dnn_err *err)
                         "--memory-limit: must be a size such as 16GiB, not \"%.40s\"",
                         cfg->limit);
     w->limit = (size_t)bytes;
-    if ((cfg->layers == NULL) == (cfg->zoo.zoo == NULL))
-        return dnn_fail(err, DNN_EUSAGE,
-                        "no network: give either --model NAME or --layers FILE");
-    if (cfg->layers != NULL) return dnn_net_file(cfg->layers, &size, &w->net, err);
-    return dnn_net_zoo(&cfg->zoo, &size, &w->net, err);
+    return dnn_bench_net(&cfg->zoo, cfg->layers, &size, &w->net, err);
 }
 
 /* Start PyTorch in each memory format.  This is done while this process is small,

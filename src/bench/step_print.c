@@ -12,8 +12,7 @@
 
 static const char *const phase_name[DNN_BENCH_PHASES] = {"training step", "inference"};
 
-/* A duration with four significant digits, in s or ms. */
-static const char *duration(char out[32], double seconds)
+const char *dnn_bench_duration(char out[32], double seconds)
 {
     if (seconds < 1)
         snprintf(out, 32, "%.4g ms", seconds * 1e3);
@@ -104,7 +103,8 @@ static void print_torch(const struct dnn_bench_phase *phase,
     fprintf(where, "  against   %s\n", dnn_torch_text(text, info));
     for (int i = 0; i < phase->nvariants; i++)
         fprintf(where, "  PyTorch   %s, %s, %s\n",
-                duration(text, phase->variant[i].seconds), phase->variant[i].format,
+                dnn_bench_duration(text, phase->variant[i].seconds),
+                phase->variant[i].format,
                 phase->variant[i].compiled ? "torch.compile" : "eager");
     if (phase->torch_memory > 0)
         fprintf(where, "            %s of memory, eager\n",
@@ -121,8 +121,8 @@ void dnn_bench_print_phase(const struct dnn_bench_step *cfg, int which,
     char text[32];
 
     fprintf(where, "%s%s\n", which == 0 ? "" : "\n", phase_name[which]);
-    fprintf(where, "  time      %s, median of %ld\n", duration(text, phase->seconds),
-            cfg->reps);
+    fprintf(where, "  time      %s, median of %ld\n",
+            dnn_bench_duration(text, phase->seconds), cfg->reps);
     fprintf(where, "  speed     %.1f GFLOP/s of %.3f GFLOP, %.0f %% of sgemm's %.1f\n",
             phase->flops / phase->seconds / 1e9, phase->flops / 1e9,
             100 * phase->flops / phase->seconds / sgemm, sgemm / 1e9);

@@ -38,6 +38,15 @@ double dnn_values_median(const struct dnn_values *v)
     return median;
 }
 
+double dnn_values_min(const struct dnn_values *v)
+{
+    double min = v->n == 0 ? NAN : v->value[0];
+
+    for (int i = 1; i < v->n; i++)
+        min = fmin(min, v->value[i]);
+    return min;
+}
+
 double dnn_values_max(const struct dnn_values *v)
 {
     double max = v->n == 0 ? NAN : v->value[0];

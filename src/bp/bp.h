@@ -1,8 +1,8 @@
 /* bp.h - BP5 files with named arrays and attributes.  ADIOS2 is used only here.
  *
- * A file is written in one step; any rows can be read.  Messages begin with the path
- * and contain ADIOS2's message.  ADIOS2 has no deadlines, so collective calls are
- * protected by dnn_comm_watch().
+ * A file is written in one step; any rows, and any parts of them, can be read. Messages
+ * begin with the path and contain ADIOS2's message.  ADIOS2 has no deadlines, so
+ * collective calls are protected by dnn_comm_watch().
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -95,6 +95,9 @@ int dnn_bp_blocks(struct dnn_bp *bp, int var, int64_t **out, int64_t *n,
  * a dnn_bp. */
 int dnn_bp_request(struct dnn_bp *bp, int var, int64_t first, int64_t rows, void *to,
                    struct dnn_err *err);
+/* Request a box: extent[d] elements from start[d] along each axis. */
+int dnn_bp_request_box(struct dnn_bp *bp, int var, const int64_t *start,
+                       const int64_t *extent, void *to, struct dnn_err *err);
 int dnn_bp_fetch(struct dnn_bp *bp, struct dnn_err *err);
 /* NULL or 0 if there is no such attribute; the caller owns them: dnn_free(). */
 char *dnn_bp_text(struct dnn_bp *bp, const char *name);

@@ -151,9 +151,9 @@ void dnn_bp_index_use(struct dnn_bp *bp, size_t len);
 void dnn_bp_direct_open(struct dnn_bp *bp, const char *map, size_t map_len,
                         size_t index_len);
 void dnn_bp_direct_close(struct dnn_bp *bp);
-/* Request rows, if they can be read directly; else false. */
-bool dnn_bp_direct_request(struct dnn_bp *bp, struct bp_var *var, int64_t first,
-                           int64_t rows, void *to);
+/* Request a box, if it can be read directly; else false. */
+bool dnn_bp_direct_request(struct dnn_bp *bp, struct bp_var *var, const int64_t *start,
+                           const int64_t *extent, void *to);
 int dnn_bp_direct_fetch(struct dnn_bp *bp, struct dnn_err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* direct.c - read rows by pread() directly into the caller's memory.
+/* direct.c - read rows and boxes by pread() directly into the caller's memory.
  *
  * For each request ADIOS2 searches all blocks of an array and copies the data; for many
  * small blocks this takes longer than reading.  If dnn.idx has the offsets of the
@@ -123,46 +123,102 @@ static void add(struct bp_direct *d, uint64_t file, uint64_t at, size_t bytes, c
     }
 }
 
+/* The part of a row of axis 0 that is read: runs of contiguous bytes. */
+struct part {
+    size_t row, run; /* bytes of a row in the file, and of a run */
+    int naxes;       /* the axes over which runs are repeated    */
+    int64_t start;   /* of the first run in a row, in bytes      */
+    int64_t extent[DNN_MAX_DIMS], stride[DNN_MAX_DIMS];
+    size_t bytes; /* of all runs of a row */
+};
+
+static struct part part_of(const struct bp_var *var, const int64_t *start,
+                           const int64_t *extent)
+{
+    const struct dnn_shape *shape = &var->pub.shape;
+    struct part p = {.row = (size_t)var->row_bytes};
+    int64_t step = (int64_t)dnn_dtype_size(var->pub.type);
+    int d = shape->ndim - 1;
+
+    for (; d > 0 && extent[d] == shape->dim[d]; d--)
+        step *= shape->dim[d];
+    if (d > 0) p.start = start[d] * step;
+    p.run = (size_t)(d > 0 ? step * extent[d] : step);
+    p.bytes = p.run;
+    for (int k = d - 1; k > 0; k--) {
+        step *= shape->dim[k + 1];
+        p.start += start[k] * step;
+        p.extent[k - 1] = extent[k];
+        p.stride[k - 1] = step;
+        p.bytes *= (size_t)extent[k];
+        p.naxes++;
+    }
+    return p;
+}
+
+/* Add the runs of a row that begins at this offset of a file. */
+static void add_row(struct bp_direct *d, const struct part *p, uint64_t file,
+                    uint64_t at, char *to)
+{
+    int64_t index[DNN_MAX_DIMS] = {0};
+
+    at += (uint64_t)p->start;
+    for (int k = 0; k >= 0; to += p->run) {
+        add(d, file, at, p->run, to);
+        for (k = p->naxes - 1; k >= 0; k--) {
+            at += (uint64_t)p->stride[k];
+            if (++index[k] < p->extent[k]) break;
+            at -= (uint64_t)(p->stride[k] * index[k]);
+            index[k] = 0;
+        }
+    }
+}
+
 /* Request rows of one block; false if its position is not valid. */
-static bool request_block(struct dnn_bp *bp, const struct bp_var *var,
+static bool request_block(struct dnn_bp *bp, const struct part *p,
                           const struct bp_block *b, int64_t skip, int64_t rows,
                           char *to)
 {
     struct bp_direct *d = bp->direct;
     uint64_t start, bytes, block_bytes;
-    uint64_t row_bytes = (uint64_t)var->row_bytes;
 
     if (b->writer >= d->map.nwriters || b->flush > d->map.nflushes ||
-        __builtin_mul_overflow((uint64_t)b->rows, row_bytes, &block_bytes))
+        __builtin_mul_overflow((uint64_t)b->rows, (uint64_t)p->row, &block_bytes))
         return false;
     dnn_bp_map_flush(&d->map, b->writer, b->flush, &start, &bytes);
     uint64_t file = dnn_bp_map_file(&d->map, b->writer);
     if (block_bytes > bytes || b->offset > bytes - block_bytes || !open_file(bp, file))
         return false;
-    add(d, file, start + b->offset + (uint64_t)skip * row_bytes,
-        (size_t)((uint64_t)rows * row_bytes), to);
+    start += b->offset + (uint64_t)skip * p->row;
+    if (p->bytes == p->row) {
+        add(d, file, start, (size_t)rows * p->row, to);
+        return true;
+    }
+    for (int64_t i = 0; i < rows; i++, start += p->row, to += p->bytes)
+        add_row(d, p, file, start, to);
     return true;
 }
 
-bool dnn_bp_direct_request(struct dnn_bp *bp, struct bp_var *var, int64_t first,
-                           int64_t rows, void *to)
+bool dnn_bp_direct_request(struct dnn_bp *bp, struct bp_var *var, const int64_t *start,
+                           const int64_t *extent, void *to)
 {
-    struct bp_direct *d = bp->direct;
+    int64_t first = start[0], end = first + extent[0];
 
-    if (d == NULL || var->block == NULL) return false;
-    for (int64_t row = first; row < first + rows;) { /* first only a check */
+    if (bp->direct == NULL || var->block == NULL) return false;
+    for (int64_t row = first; row < end;) { /* first only a check */
         const struct bp_block *b = find(var, row);
 
         if (b == NULL || b->rows <= 0) return false;
         row = b->first + b->rows;
     }
-    for (int64_t row = first; row < first + rows;) {
+    struct part p = part_of(var, start, extent);
+    for (int64_t row = first; row < end;) {
         const struct bp_block *b = find(var, row);
         int64_t skip = row - b->first, n = b->rows - skip;
 
-        if (n > first + rows - row) n = first + rows - row;
-        if (!request_block(bp, var, b, skip, n,
-                           (char *)to + (row - first) * var->row_bytes))
+        if (n > end - row) n = end - row;
+        if (!request_block(bp, &p, b, skip, n,
+                           (char *)to + (size_t)(row - first) * p.bytes))
             return false; /* rows requested before are read twice, to the same memory */
         row += n;
     }

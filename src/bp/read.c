@@ -233,32 +233,56 @@ int dnn_bp_blocks(struct dnn_bp *bp, int number, int64_t **out, int64_t *n,
     return 0;
 }
 
-int dnn_bp_request(struct dnn_bp *bp, int number, int64_t first, int64_t rows, void *to,
-                   struct dnn_err *err)
+/* The message has the rows if only axis 0 is wrong. */
+static int check_box(const struct dnn_bp *bp, const struct dnn_bp_var *var,
+                     const int64_t *start, const int64_t *extent, struct dnn_err *err)
+{
+    for (int d = 0; d < var->shape.ndim; d++) {
+        int64_t all = var->shape.dim[d];
+
+        if (start[d] >= 0 && extent[d] >= 0 && extent[d] <= all &&
+            start[d] <= all - extent[d])
+            continue;
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: %s: %s %lld to %lld requested, but there are only %lld",
+                        bp->path, var->name, d == 0 ? "rows" : "elements of a row",
+                        (long long)start[d], (long long)(start[d] + extent[d]),
+                        (long long)all);
+    }
+    return 0;
+}
+
+int dnn_bp_request_box(struct dnn_bp *bp, int number, const int64_t *start,
+                       const int64_t *extent, void *to, struct dnn_err *err)
 {
     struct bp_var *var = &bp->var[number];
-    const struct dnn_shape *shape = &var->pub.shape;
-    size_t start[DNN_MAX_DIMS] = {0}, count[DNN_MAX_DIMS];
+    int ndim = var->pub.shape.ndim;
+    size_t first[DNN_MAX_DIMS], count[DNN_MAX_DIMS];
     struct bp_capture capture;
 
-    if (first < 0 || rows < 0 || rows > shape->dim[0] || first > shape->dim[0] - rows)
-        return dnn_fail(err, DNN_EDATA,
-                        "%s: %s: rows %lld to %lld requested, but there are only %lld",
-                        bp->path, var->pub.name, (long long)first,
-                        (long long)(first + rows), (long long)shape->dim[0]);
-    if (rows == 0 || var->row_bytes == 0) return 0;
-    if (dnn_bp_direct_request(bp, var, first, rows, to)) return 0;
-    for (int i = 0; i < shape->ndim; i++)
-        count[i] = (size_t)shape->dim[i];
-    start[0] = (size_t)first;
-    count[0] = (size_t)rows;
+    DNN_TRY(check_box(bp, &var->pub, start, extent, err));
+    for (int d = 0; d < ndim; d++) {
+        if (extent[d] == 0) return 0;
+        first[d] = (size_t)start[d];
+        count[d] = (size_t)extent[d];
+    }
+    if (dnn_bp_direct_request(bp, var, start, extent, to)) return 0;
     dnn_bp_capture_start(&capture);
-    bool good =
-        adios2_set_selection(var->handle, (size_t)shape->ndim, start, count) == 0 &&
-        adios2_get(bp->engine, var->handle, to, adios2_mode_deferred) == 0;
+    bool good = adios2_set_selection(var->handle, (size_t)ndim, first, count) == 0 &&
+                adios2_get(bp->engine, var->handle, to, adios2_mode_deferred) == 0;
     DNN_TRY(dnn_bp_capture_end(&capture, good, bp->path, var->pub.name, err));
     bp->deferred = true;
     return 0;
+}
+
+int dnn_bp_request(struct dnn_bp *bp, int number, int64_t first, int64_t rows, void *to,
+                   struct dnn_err *err)
+{
+    int64_t start[DNN_MAX_DIMS] = {first}, extent[DNN_MAX_DIMS];
+
+    memcpy(extent, bp->var[number].pub.shape.dim, sizeof extent);
+    extent[0] = rows;
+    return dnn_bp_request_box(bp, number, start, extent, to, err);
 }
 
 int dnn_bp_fetch(struct dnn_bp *bp, struct dnn_err *err)

@@ -257,12 +257,19 @@ void dnn_config_origin(const struct dnn_config *config, enum dnn_config_part par
 
 enum dnn_config_mode dnn_config_mode(const struct dnn_config *config)
 {
-    struct dnn_config_origin train_on, test_on;
+    struct dnn_config_origin train_on;
 
     dnn_config_origin(config, DNN_PART_TRAIN, &train_on);
-    dnn_config_origin(config, DNN_PART_TEST, &test_on);
     if (train_on.from != DNN_FROM_NOTHING && config->num_epochs > 0)
         return DNN_CONFIG_TRAIN;
+    return dnn_config_test_mode(config);
+}
+
+enum dnn_config_mode dnn_config_test_mode(const struct dnn_config *config)
+{
+    struct dnn_config_origin test_on;
+
+    dnn_config_origin(config, DNN_PART_TEST, &test_on);
     if (test_on.from == DNN_FROM_NOTHING) return DNN_CONFIG_NOTHING;
     return test_on.targets && config->has_loss ? DNN_CONFIG_EVAL : DNN_CONFIG_INFER;
 }

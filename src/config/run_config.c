@@ -207,6 +207,19 @@ static int read_steps(const struct dnn_jobj *top, struct dnn_config *config,
     return 0;
 }
 
+int dnn_config_net(const struct dnn_config *config, const struct dnn_list *input,
+                   struct dnn_net *out, struct dnn_err *err)
+{
+    char *dir = directory(dnn_json_name(config->file));
+    struct dnn_config_at at;
+
+    dnn_config_find(config, &at);
+    struct dnn_jobj layers = dnn_json_sub(at.top, "layers");
+    int rc = dnn_net_layers(&layers, dir, input, out, err);
+    dnn_free(dir);
+    return rc;
+}
+
 static int read_keys(struct dnn_config *config, struct dnn_err *err)
 {
     struct dnn_config_at at;
@@ -222,19 +235,17 @@ static int read_keys(struct dnn_config *config, struct dnn_err *err)
     DNN_TRY(dnn_config_read_sections(at.top, config, err));
     struct dnn_jobj layers = dnn_json_sub(at.top, "layers");
     DNN_TRY(set_layers_text(&layers, config, err));
-    char *dir = directory(dnn_json_name(config->file));
-    int rc = dnn_net_layers(&layers, dir, &config->input, &config->net, err);
-    dnn_free(dir);
-    return rc < 0 ? rc : dnn_config_check_metrics(config, err);
+    DNN_TRY(dnn_config_net(config, &config->input, &config->net, err));
+    return dnn_config_check_metrics(config, err);
 }
 
-int dnn_config_read_set(const char *path, int n, const char *const *set,
-                        struct dnn_config *out, struct dnn_err *err)
+/* Takes ownership of file, also on failure. */
+static int read_file(struct dnn_json *file, int n, const char *const *set,
+                     struct dnn_config *out, struct dnn_err *err)
 {
     int rc = 0;
 
-    *out = (struct dnn_config){0};
-    DNN_TRY(dnn_json_read(path, &out->file, err));
+    *out = (struct dnn_config){.file = file};
     for (int i = 0; rc == 0 && i < n; i++)
         rc = dnn_config_set(out->file, set[i], err);
     struct dnn_jobj top = dnn_json_top(out->file);
@@ -243,6 +254,27 @@ int dnn_config_read_set(const char *path, int n, const char *const *set,
     if (rc == 0) rc = read_keys(out, err);
     if (rc < 0) dnn_config_free(out);
     return rc;
+}
+
+int dnn_config_read_set(const char *path, int n, const char *const *set,
+                        struct dnn_config *out, struct dnn_err *err)
+{
+    struct dnn_json *file;
+
+    *out = (struct dnn_config){0};
+    DNN_TRY(dnn_json_read(path, &file, err));
+    return read_file(file, n, set, out, err);
+}
+
+int dnn_config_read_text(const char *name, const char *text, size_t len, int n,
+                         const char *const *set, struct dnn_config *out,
+                         struct dnn_err *err)
+{
+    struct dnn_json *file;
+
+    *out = (struct dnn_config){0};
+    DNN_TRY(dnn_json_text(name, text, len, &file, err));
+    return read_file(file, n, set, out, err);
 }
 
 int dnn_config_read(const char *path, struct dnn_config *out, struct dnn_err *err)

@@ -147,6 +147,10 @@ extern const struct dnn_field dnn_config_fields[];
 int dnn_config_read_set(const char *path, int n, const char *const *set,
                         struct dnn_config *out, struct dnn_err *err);
 int dnn_config_read(const char *path, struct dnn_config *out, struct dnn_err *err);
+/* The same from text; name: a path for messages and relative paths. */
+int dnn_config_read_text(const char *name, const char *text, size_t len, int n,
+                         const char *const *set, struct dnn_config *out,
+                         struct dnn_err *err);
 void dnn_config_free(struct dnn_config *config); /* of one filled with zeros, too */
 
 /* Change a value of a JSON file in memory: "a.b[0].c=VALUE", where VALUE is JSON, or
@@ -163,6 +167,11 @@ const char *dnn_config_dir(const struct dnn_config *config);
 /* The network as JSON for a file of its own; the caller frees it: dnn_free(). */
 int dnn_config_network(const struct dnn_config *config, char **out,
                        struct dnn_err *err);
+
+/* The network of the configuration with another input: its extents without the batch.
+ * The caller owns *out: dnn_net_free(). */
+int dnn_config_net(const struct dnn_config *config, const struct dnn_list *input,
+                   struct dnn_net *out, struct dnn_err *err);
 
 /* The metrics; usual, classes and *out as for dnn_metrics_read(). */
 int dnn_config_metrics(const struct dnn_config *config, const char *const *usual,

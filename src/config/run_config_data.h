@@ -61,6 +61,8 @@ enum dnn_config_mode {
     DNN_CONFIG_INFER  /* outputs of test data alone                                  */
 };
 enum dnn_config_mode dnn_config_mode(const struct dnn_config *config);
+/* The same if nothing is trained. */
+enum dnn_config_mode dnn_config_test_mode(const struct dnn_config *config);
 
 enum dnn_config_part { DNN_PART_TRAIN, DNN_PART_VALIDATION, DNN_PART_TEST };
 

@@ -12,7 +12,7 @@
 #define DNN_DATA_DATASET_H
 
 #include "bp/bp.h"
-#include "sample/sample.h"
+#include "sample/source.h"
 #include "transform/stats.h"
 
 enum { DNN_MAX_SPLITS = 8 };
@@ -81,6 +81,11 @@ struct dnn_dataset;
 /* Collective.  One rank reads the description for all. */
 int dnn_dataset_open(struct dnn_comm *comm, const char *path, int threads,
                      struct dnn_dataset **out, struct dnn_err *err);
+/* The same for an open file, of which it takes ownership, also on failure. */
+int dnn_dataset_from(struct dnn_comm *comm, struct dnn_bp *bp, const char *path,
+                     struct dnn_dataset **out, struct dnn_err *err);
+/* Local.  Whether a BP file is a prepared dataset. */
+bool dnn_dataset_is(struct dnn_bp *bp);
 void dnn_dataset_close(struct dnn_dataset *dataset); /* NULL is fine */
 const struct dnn_dataset_info *dnn_dataset_info(const struct dnn_dataset *dataset);
 int dnn_dataset_find(const struct dnn_dataset *dataset, const char *split); /* or -1 */
@@ -89,6 +94,11 @@ int dnn_dataset_find(const struct dnn_dataset *dataset, const char *split); /* o
  * requested.  One thread at a time. */
 int dnn_dataset_request(struct dnn_dataset *dataset, int split, int column,
                         int64_t first, int64_t n, void *to, struct dnn_err *err);
+/* The same for a box of one sample: extent[d] elements from start[d] along each axis.
+ */
+int dnn_dataset_request_box(struct dnn_dataset *dataset, int split, int column,
+                            int64_t sample, const int64_t *start, const int64_t *extent,
+                            void *to, struct dnn_err *err);
 int dnn_dataset_fetch(struct dnn_dataset *dataset, struct dnn_err *err);
 /* Names, folds and groups of a range; each may be NULL.  Names are one block owned by
  * the caller, as are groups: dnn_free(). */
@@ -99,5 +109,17 @@ int dnn_dataset_metadata(struct dnn_dataset *dataset, int split, int64_t first,
  * one. */
 int dnn_dataset_verify(struct dnn_dataset *dataset, int split, int64_t first, int64_t n,
                        struct dnn_err *err);
+
+/* ---- as a source of samples ---- */
+
+/* Local.  The samples of a split, or of all splits (NULL), which must then have the
+ * same columns.  Scaled values are restored, as f32.  targets: only columns that are
+ * targets. Checksums are compared when a complete sample is read.  Takes ownership of
+ * the dataset, also on failure; the caller owns *out: dnn_source_close(). */
+int dnn_dataset_source(struct dnn_dataset *dataset, const char *split, bool targets,
+                       struct dnn_source **out, struct dnn_err *err);
+/* Local.  Open a dataset, all columns of a split of it, as a source. */
+int dnn_dataset_source_open(const char *path, const char *split,
+                            struct dnn_source **out, struct dnn_err *err);
 
 #endif

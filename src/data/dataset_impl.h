@@ -6,6 +6,7 @@
  * dataset_attr.c    writes the description as attributes;
  * dataset_info.c    reads it;
  * dataset_read.c    reads samples;
+ * dataset_source.c  gives them as a source;
  * dataset_verify.c  checks checksums.
  *
  * SPDX-License-Identifier: Apache-2.0

@@ -199,6 +199,8 @@ static void read_column(struct attr_reader *r, int i, int k)
     }
     c->role = (enum dnn_column_role)read_choice(r, "role", dnn_role_choices);
     c->kind = (enum dnn_kind)read_choice(r, "kind", dnn_kind_choices);
+    if (c->kind == DNN_KIND_LABEL && c->shape.ndim != 0)
+        set_error(r, "kind", "label, but its array has more than one axis");
     c->classes = read_int(r, "classes", false, 0);
     read_class_names(r, c);
     x->nscale = (int)read_reals(r, "scale", x->scale, DNN_STATS_CHANNELS);
@@ -241,13 +243,21 @@ static void read_split(struct attr_reader *r, int i)
         set_error(r, "name", "arrays are missing");
 }
 
+bool dnn_dataset_is(struct dnn_bp *bp)
+{
+    char *format = dnn_bp_text(bp, "dataset/format");
+    bool is = format != NULL && strcmp(format, DNN_DATASET_FORMAT) == 0;
+
+    dnn_free(format);
+    return is;
+}
+
 static int check_format(struct dnn_dataset *d, struct dnn_err *err)
 {
-    char *format = dnn_bp_text(d->bp, "dataset/format");
     int64_t n, *version = dnn_bp_ints(d->bp, "dataset/version", &n);
     int rc = 0;
 
-    if (format == NULL || strcmp(format, DNN_DATASET_FORMAT) != 0)
+    if (!dnn_dataset_is(d->bp))
         rc = dnn_fail(err, DNN_EDATA,
                       "%s: is a BP file, but not a prepared dataset (the attribute "
                       "dataset/format is not \"%s\")",
@@ -263,7 +273,6 @@ static int check_format(struct dnn_dataset *d, struct dnn_err *err)
                       "reads version %d",
                       d->path, n == 1 ? (long long)version[0] : 0LL,
                       DNN_DATASET_VERSION);
-    dnn_free(format);
     dnn_free(version);
     return rc;
 }

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-int dnn_dataset_open(struct dnn_comm *comm, const char *path, int threads,
+int dnn_dataset_from(struct dnn_comm *comm, struct dnn_bp *bp, const char *path,
                      struct dnn_dataset **out, struct dnn_err *err)
 {
     struct dnn_err own = {0};
@@ -17,17 +17,25 @@ int dnn_dataset_open(struct dnn_comm *comm, const char *path, int threads,
     if (err == NULL) err = &own;
     d->path = dnn_strdup(path);
     d->arena = dnn_arena_make();
-    int rc = dnn_bp_open(comm, path, threads, &d->bp, err);
-    if (rc == 0) rc = dnn_dataset_attributes(d, err);
+    d->bp = bp;
+    int rc = dnn_dataset_attributes(d, err);
     if (rc == 0) rc = dnn_dataset_stats(d, comm, err);
-    if (comm != NULL && dnn_comm_size(comm) > 1 && d->bp != NULL)
-        rc = dnn_comm_agree(comm, rc, err);
+    if (comm != NULL && dnn_comm_size(comm) > 1) rc = dnn_comm_agree(comm, rc, err);
     if (rc < 0) {
         dnn_dataset_close(d);
         return rc;
     }
     *out = d;
     return 0;
+}
+
+int dnn_dataset_open(struct dnn_comm *comm, const char *path, int threads,
+                     struct dnn_dataset **out, struct dnn_err *err)
+{
+    struct dnn_bp *bp;
+
+    DNN_TRY(dnn_bp_open(comm, path, threads, &bp, err));
+    return dnn_dataset_from(comm, bp, path, out, err);
 }
 
 void dnn_dataset_close(struct dnn_dataset *d)
@@ -77,6 +85,19 @@ int dnn_dataset_request(struct dnn_dataset *d, int split, int column, int64_t fi
 {
     DNN_TRY(check_range(d, split, column, first, n, err));
     return dnn_bp_request(d->bp, d->var[split][column], first, n, to, err);
+}
+
+int dnn_dataset_request_box(struct dnn_dataset *d, int split, int column,
+                            int64_t sample, const int64_t *start, const int64_t *extent,
+                            void *to, struct dnn_err *err)
+{
+    int64_t first[DNN_MAX_DIMS] = {sample}, n[DNN_MAX_DIMS] = {1};
+
+    DNN_TRY(check_range(d, split, column, sample, 1, err));
+    int ndim = d->info.split[split].col[column].column.shape.ndim;
+    memcpy(first + 1, start, (size_t)ndim * sizeof *start);
+    memcpy(n + 1, extent, (size_t)ndim * sizeof *extent);
+    return dnn_bp_request_box(d->bp, d->var[split][column], first, n, to, err);
 }
 
 int dnn_dataset_fetch(struct dnn_dataset *d, struct dnn_err *err)

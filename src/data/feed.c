@@ -81,7 +81,7 @@ static bool is_integer(const struct dnn_column *c)
 static void set_conversion(struct dnn_feed *feed, int k)
 {
     const struct dnn_column *c = &feed->in[k];
-    struct dnn_feed_conv *conv = &feed->col[k].conv;
+    struct dnn_conversion *conv = &feed->col[k].conv;
     bool classes = c->kind == DNN_KIND_LABEL || c->kind == DNN_KIND_MASK;
     double one = feed->cfg.image_scale, none = 0;
 
@@ -93,13 +93,13 @@ static void set_conversion(struct dnn_feed *feed, int k)
     if (feed->split != NULL) {
         const struct dnn_stored *s = &feed->split->col[k];
 
-        if (s->nscale > 0) dnn_feed_conv_scale(conv, s->nscale, s->scale, s->offset);
+        if (s->nscale > 0) dnn_conversion_scale(conv, s->nscale, s->scale, s->offset);
         return;
     }
     bool whole = c->type != DNN_F32 && c->type != DNN_F64 && c->type != DNN_F16 &&
                  c->type != DNN_BF16;
     if (one == 0) one = c->type == DNN_U8 ? 1.0 / 255 : 1;
-    if (c->kind == DNN_KIND_IMAGE && whole) dnn_feed_conv_scale(conv, 1, &one, &none);
+    if (c->kind == DNN_KIND_IMAGE && whole) dnn_conversion_scale(conv, 1, &one, &none);
 }
 
 /* Sets the columns of batches; their shapes may be unknown. */

@@ -6,7 +6,6 @@
  * feed_threads.c  the reader threads and their scheduling;
  * feed_read.c     reads from the dataset into memory;
  * feed_make.c     makes a row of a batch from a stored sample;
- * feed_convert.c  loops over elements;
  * feed_preload.c  memory that the ranks of a node share, for preloading.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -17,6 +16,7 @@
 
 #include "data/dataset.h"
 #include "data/feed.h"
+#include "sample/convert.h"
 
 #include <pthread.h>
 
@@ -25,33 +25,9 @@
 enum { DNN_FEED_LARGE = 64 << 10 };
 
 enum {
-    DNN_FEED_PERIOD = 192, /* factors and terms, repeated                        */
-    DNN_FEED_STAGES = 2,   /* batches read and not yet converted                 */
+    DNN_FEED_STAGES = 2, /* batches read and not yet converted                 */
     DNN_FEED_WINDOWS = 2
 };
-
-/* ---- feed_convert.c ---- */
-
-/* The conversion of the elements of a column. */
-struct dnn_feed_conv {
-    enum dnn_dtype type; /* as stored                                              */
-    bool integer;        /* to i32; else to f32                                    */
-    bool check;          /* NaN and infinities are errors                          */
-    int64_t classes;     /* integer: 0 to below this; 0: to 2^31; -1: any */
-    int period;          /* 0: values are as stored                                */
-    float factor[DNN_FEED_PERIOD], term[DNN_FEED_PERIOD];
-    double wide_factor[DNN_FEED_PERIOD], wide_term[DNN_FEED_PERIOD];
-};
-
-/* Sets the scale of n channels (1: the same for all). */
-void dnn_feed_conv_scale(struct dnn_feed_conv *conv, int n, const double *scale,
-                         const double *offset);
-/* Whether conversion does not change the bytes. */
-bool dnn_feed_conv_same(const struct dnn_feed_conv *conv);
-/* Converts n elements.  from and to may be equal if dnn_feed_conv_same(); then elements
- * are only checked.  *bad: index of the first invalid element, or -1. */
-int dnn_feed_convert(const struct dnn_feed_conv *conv, const void *from, void *to,
-                     int64_t n, int64_t *bad, struct dnn_err *err);
 
 /* ---- the feed ---- */
 
@@ -62,7 +38,7 @@ enum dnn_feed_from {
 };
 
 struct dnn_feed_col {
-    struct dnn_feed_conv conv;
+    struct dnn_conversion conv;
     int64_t count; /* elements of a sample                                       */
     size_t stored; /* bytes of a sample as stored                                */
     size_t row;    /* bytes of a sample in a batch                               */

@@ -37,7 +37,7 @@ static const char *index_text(char out[128], const struct dnn_shape *shape, int6
 static int bad_number(struct dnn_feed *feed, int64_t index, int k, const void *made,
                       const struct dnn_shape *shape, int64_t at, struct dnn_err *err)
 {
-    const struct dnn_feed_conv *conv = &feed->col[k].conv;
+    const struct dnn_conversion *conv = &feed->col[k].conv;
     char name[NAME], where[128];
 
     dnn_feed_name(feed, index, name, sizeof name);
@@ -134,7 +134,7 @@ static int convert(struct dnn_feed *feed, int k, const struct stored *s, void *t
         if (s->data[k] != to) memcpy(to, s->data[k], feed->col[k].stored);
         return 0;
     }
-    int rc = dnn_feed_convert(&feed->col[k].conv, s->data[k], to, count, &bad, err);
+    int rc = dnn_conversion_apply(&feed->col[k].conv, s->data[k], to, count, &bad, err);
     if (rc < 0) {
         dnn_feed_name(feed, s->index, name, sizeof name);
         return dnn_prefix(err, "%s: %s: ", name, feed->in[k].name);
@@ -264,7 +264,7 @@ static int convert_stored(struct dnn_feed *feed, int64_t index, int k, const cha
     const struct dnn_feed_col *col = &feed->col[k];
     int64_t bad = -1;
     char name[NAME];
-    int rc = dnn_feed_convert(&col->conv, from, to, col->count, &bad, err);
+    int rc = dnn_conversion_apply(&col->conv, from, to, col->count, &bad, err);
 
     if (rc == 0 && bad >= 0)
         return bad_number(feed, index, k, to, &feed->in[k].shape, bad, err);
@@ -291,9 +291,9 @@ int dnn_feed_values(struct dnn_feed *feed, const struct dnn_batch *batch, int co
         int64_t at = -1;
         struct dnn_err why;
 
-        if ((dnn_feed_convert(&col->conv, from + (size_t)i * col->row,
-                              (char *)to + (size_t)i * row, col->count, &at,
-                              &why) < 0 ||
+        if ((dnn_conversion_apply(&col->conv, from + (size_t)i * col->row,
+                                  (char *)to + (size_t)i * row, col->count, &at,
+                                  &why) < 0 ||
              at >= 0) &&
             i < bad)
             bad = i;

@@ -90,7 +90,7 @@ static void set_method(struct dnn_feed *feed, enum dnn_feed_from from)
     for (int k = 0; k < feed->ncols; k++)
         feed->col[k].direct =
             from == DNN_FROM_FILE && feed->cfg.augment == NULL &&
-            (feed->col[k].deferred || dnn_feed_conv_same(&feed->col[k].conv));
+            (feed->col[k].deferred || dnn_conversion_same(&feed->col[k].conv));
 }
 
 /* ---- threads ---- */

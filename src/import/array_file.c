@@ -208,6 +208,64 @@ int dnn_store_read(const struct dnn_source *source, int64_t i, struct dnn_sample
     return 0;
 }
 
+int dnn_store_shape(const struct dnn_source *source, int64_t i, int c,
+                    struct dnn_shape *out, struct dnn_err *err)
+{
+    const struct dnn_store *store = (const struct dnn_store *)source;
+    char what[DNN_SAMPLE_NAME];
+    struct dnn_axes axes;
+    int64_t row;
+    int array = array_of(store, c, i, &row);
+    struct dnn_shape shape = sample_shape(store, array);
+
+    name_of(store, array, row, what);
+    DNN_TRY(dnn_axes_find(what, store->side[c], is_target(store, c),
+                          store->array[array].type, &shape, &axes, err));
+    *out = axes.shape;
+    return 0;
+}
+
+/* A box of a label or a vector, which is small, is cut from all of it. */
+static int cut_box(const struct dnn_store *store, int c, int64_t i,
+                   const int64_t *start, const int64_t *extent, struct dnn_array *out,
+                   struct dnn_err *err)
+{
+    struct dnn_array whole = {0};
+    int rc = read_column(store, c, i, &whole, err);
+
+    if (rc == 0) rc = dnn_array_box(&whole, start, extent, out, err);
+    dnn_array_free(&whole);
+    return rc;
+}
+
+int dnn_store_box(const struct dnn_source *source, int64_t i, int c,
+                  const int64_t *start, const int64_t *extent, struct dnn_array *out,
+                  struct dnn_err *err)
+{
+    const struct dnn_store *store = (const struct dnn_store *)source;
+    char what[DNN_SAMPLE_NAME];
+    struct dnn_axes axes;
+    int64_t row, first[DNN_MAX_DIMS] = {0}, n[DNN_MAX_DIMS] = {1};
+    int array = array_of(store, c, i, &row);
+    struct dnn_shape shape = sample_shape(store, array);
+    enum dnn_dtype type = store->array[array].type;
+    int skip = store->array[array].shape.ndim - shape.ndim; /* the axis of the rows */
+
+    if (store->type->fetch_box == NULL) return DNN_SOURCE_WHOLE;
+    name_of(store, array, row, what);
+    DNN_TRY(dnn_axes_find(what, store->side[c], is_target(store, c), type, &shape,
+                          &axes, err));
+    if (axes.kind != DNN_KIND_IMAGE && axes.kind != DNN_KIND_MASK)
+        return cut_box(store, c, i, start, extent, out, err);
+    if (skip > 0) first[0] = row;
+    dnn_axes_box(&axes, shape.ndim, start, extent, first + skip, n + skip);
+    memcpy(shape.dim, n + skip, (size_t)shape.ndim * sizeof *shape.dim);
+    if (dnn_array_make(out, type, &shape, err) < 0)
+        return dnn_prefix(err, "%s: ", what);
+    int rc = store->type->fetch_box(store, array, first, n, out->data, err);
+    return rc != 0 ? rc : dnn_axes_apply_box(&axes, what, out, err);
+}
+
 void dnn_store_label(const struct dnn_source *source, int64_t i,
                      char out[DNN_SAMPLE_NAME])
 {

@@ -32,6 +32,14 @@ int dnn_axes_find(const char *what, const struct dnn_import_side *side, bool tar
 int dnn_axes_apply(const struct dnn_axes *axes, const char *what,
                    struct dnn_array *array, struct dnn_err *err);
 
+/* The same for a box of the sample, whose extents in the file are those of array. */
+int dnn_axes_apply_box(const struct dnn_axes *axes, const char *what,
+                       struct dnn_array *array, struct dnn_err *err);
+/* The box in the file, of a sample of ndim axes, that a box of an image or a mask is
+ * made of. */
+void dnn_axes_box(const struct dnn_axes *axes, int ndim, const int64_t *start,
+                  const int64_t *extent, int64_t *file_start, int64_t *file_extent);
+
 /* The description of the input or target column. */
 void dnn_axes_column(const struct dnn_axes *axes, bool target, struct dnn_column *out);
 
@@ -73,9 +81,19 @@ struct dnn_store_type {
     int (*fetch)(const struct dnn_store *store, int array, int64_t row, size_t bytes,
                  void *to, struct dnn_err *err);
     void (*drop)(struct dnn_store *store); /* free the private data                   */
+    /* Read a box of an array, all axes of it, in the same order; NULL: not possible.
+     * DNN_SOURCE_WHOLE: not in this file.  Thread-safe. */
+    int (*fetch_box)(const struct dnn_store *store, int array, const int64_t *start,
+                     const int64_t *extent, void *to, struct dnn_err *err);
 };
-#define DNN_STORE_SOURCE(name)                                                         \
-    {name, dnn_store_read, dnn_store_label, NULL, dnn_store_class, dnn_store_close}
+#define DNN_STORE_SOURCE(format)                                                       \
+    {.name = format,                                                                   \
+     .read = dnn_store_read,                                                           \
+     .label = dnn_store_label,                                                         \
+     .class_of = dnn_store_class,                                                      \
+     .close = dnn_store_close,                                                         \
+     .shape = dnn_store_shape,                                                         \
+     .read_box = dnn_store_box}
 
 struct dnn_store {
     struct dnn_source source; /* must be first                                        */
@@ -104,6 +122,11 @@ int dnn_store_read(const struct dnn_source *source, int64_t i, struct dnn_sample
 void dnn_store_label(const struct dnn_source *source, int64_t i,
                      char out[DNN_SAMPLE_NAME]);
 int64_t dnn_store_class(const struct dnn_source *source, int64_t i);
+int dnn_store_shape(const struct dnn_source *source, int64_t i, int c,
+                    struct dnn_shape *out, struct dnn_err *err);
+int dnn_store_box(const struct dnn_source *source, int64_t i, int c,
+                  const int64_t *start, const int64_t *extent, struct dnn_array *out,
+                  struct dnn_err *err);
 void dnn_store_close(struct dnn_source *source);
 
 /* ---- file_cache.c: a bounded number of open files and decoded arrays ---- */
@@ -153,6 +176,8 @@ int dnn_npy_parse(const char *what, const unsigned char *head, size_t n,
 /* Copy a row (-1: all rows) of values that are in memory in the order of the file. */
 void dnn_npy_copy(const struct dnn_npy *npy, const unsigned char *values, int64_t row,
                   void *to);
+/* The distances between values along each axis in the file, in bytes. */
+void dnn_npy_strides(const struct dnn_npy *npy, int64_t stride[DNN_MAX_DIMS]);
 /* Convert n values of the file's type to native byte order. */
 void dnn_npy_swap(const struct dnn_npy *npy, void *values, size_t n);
 

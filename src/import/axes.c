@@ -149,13 +149,10 @@ static int check_bools(const char *what, const struct dnn_array *array,
     return 0;
 }
 
-int dnn_axes_apply(const struct dnn_axes *axes, const char *what,
-                   struct dnn_array *array, struct dnn_err *err)
+/* Convert colours and the type. */
+static int apply_values(const struct dnn_axes *axes, const char *what,
+                        struct dnn_array *array, struct dnn_err *err)
 {
-    if (array->type == DNN_BOOL) DNN_TRY(check_bools(what, array, err));
-    if (axes->first && dnn_array_channels_last(array, err) < 0)
-        return dnn_prefix(err, "%s: ", what);
-    array->shape = axes->shape;
     if (axes->colours > 0) {
         array->shape.dim[array->shape.ndim - 1] = axes->colours;
         DNN_TRY(dnn_image_gray(what, array, err));
@@ -164,6 +161,41 @@ int dnn_axes_apply(const struct dnn_axes *axes, const char *what,
         dnn_array_convert(array, axes->type, true, err) < 0)
         return dnn_prefix(err, "%s: ", what);
     return 0;
+}
+
+int dnn_axes_apply(const struct dnn_axes *axes, const char *what,
+                   struct dnn_array *array, struct dnn_err *err)
+{
+    if (array->type == DNN_BOOL) DNN_TRY(check_bools(what, array, err));
+    if (axes->first && dnn_array_channels_last(array, err) < 0)
+        return dnn_prefix(err, "%s: ", what);
+    array->shape = axes->shape;
+    return apply_values(axes, what, array, err);
+}
+
+int dnn_axes_apply_box(const struct dnn_axes *axes, const char *what,
+                       struct dnn_array *array, struct dnn_err *err)
+{
+    if (array->type == DNN_BOOL) DNN_TRY(check_bools(what, array, err));
+    if (axes->first && dnn_array_channels_last(array, err) < 0)
+        return dnn_prefix(err, "%s: ", what);
+    if (array->shape.ndim < axes->shape.ndim) array->shape.dim[array->shape.ndim++] = 1;
+    return apply_values(axes, what, array, err);
+}
+
+void dnn_axes_box(const struct dnn_axes *axes, int ndim, const int64_t *start,
+                  const int64_t *extent, int64_t *file_start, int64_t *file_extent)
+{
+    int space = axes->shape.ndim - 1, skip = axes->first ? 1 : 0;
+
+    for (int d = 0; d < space; d++) {
+        file_start[skip + d] = start[d];
+        file_extent[skip + d] = extent[d];
+    }
+    if (ndim == space) return; /* without a channel axis */
+    int at = axes->first ? 0 : space;
+    file_start[at] = axes->colours > 0 ? 0 : start[space];
+    file_extent[at] = axes->colours > 0 ? axes->colours : extent[space];
 }
 
 void dnn_axes_column(const struct dnn_axes *axes, bool target, struct dnn_column *out)

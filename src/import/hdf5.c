@@ -130,35 +130,36 @@ static int open_file(struct dnn_file_cache *entry, struct dnn_err *err)
 
 /* ---- reading ---- */
 
-/* Select a row (-1: all) and make the matching dataspace in memory; below 0 if that
- * fails, because the file has changed since it was opened. */
-static hid_t select_row(hid_t space, const struct dnn_shape *shape, int64_t row)
+/* Select a box and make the matching dataspace in memory; below 0 if that fails,
+ * because the file has changed since it was opened. */
+static hid_t select_box(hid_t space, const struct dnn_shape *shape,
+                        const int64_t *start, const int64_t *extent)
 {
-    hsize_t start[DNN_MAX_DIMS] = {0}, count[DNN_MAX_DIMS], dims[DNN_MAX_DIMS];
+    hsize_t first[DNN_MAX_DIMS], count[DNN_MAX_DIMS], dims[DNN_MAX_DIMS];
+    bool all = true;
 
     if (H5Sget_simple_extent_ndims(space) != shape->ndim ||
         H5Sget_simple_extent_dims(space, dims, NULL) < 0)
         return -1;
     for (int i = 0; i < shape->ndim; i++) {
-        count[i] = (hsize_t)shape->dim[i];
-        if (dims[i] != count[i]) return -1;
+        first[i] = (hsize_t)start[i];
+        count[i] = (hsize_t)extent[i];
+        if (dims[i] != (hsize_t)shape->dim[i]) return -1;
+        all = all && dims[i] == count[i];
     }
     if (shape->ndim == 0) return H5Screate(H5S_SCALAR);
-    if (row >= 0) {
-        start[0] = (hsize_t)row;
-        count[0] = 1;
-        if (H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, count, NULL) < 0)
-            return -1;
-    }
+    if (!all &&
+        H5Sselect_hyperslab(space, H5S_SELECT_SET, first, NULL, count, NULL) < 0)
+        return -1;
     return H5Screate_simple(shape->ndim, count, NULL);
 }
 
-static int read_row(const char *what, hid_t data, hid_t type,
-                    const struct dnn_shape *shape, int64_t row, void *to,
-                    struct dnn_err *err)
+static int read_box(const char *what, hid_t data, hid_t type,
+                    const struct dnn_shape *shape, const int64_t *start,
+                    const int64_t *extent, void *to, struct dnn_err *err)
 {
     hid_t space = H5Dget_space(data);
-    hid_t memory = space < 0 ? -1 : select_row(space, shape, row);
+    hid_t memory = space < 0 ? -1 : select_box(space, shape, start, extent);
     int rc = 0;
 
     if (memory < 0 || H5Dread(data, type, memory, space, H5P_DEFAULT, to) < 0)
@@ -186,14 +187,15 @@ static hid_t data_of(struct file *f, int array, bool *keep)
     return data;
 }
 
-static int fetch(const struct dnn_store *store, int array, int64_t row, size_t bytes,
-                 void *to, struct dnn_err *err)
+/* row: for messages; -1: none. */
+static int read_array(const struct dnn_store *store, int array, int64_t row,
+                      const int64_t *start, const int64_t *extent, void *to,
+                      struct dnn_err *err)
 {
     struct file *f = store->own;
     const struct dnn_store_array *p = &store->array[array];
     bool keep;
 
-    (void)bytes;
     DNN_TRY(dnn_file_cache_take(&f->entry, open_file, err));
     dnn_hdf5_lock();
     hid_t data = data_of(f, array, &keep);
@@ -204,13 +206,33 @@ static int fetch(const struct dnn_store *store, int array, int64_t row, size_t b
                      ? dnn_format("%s: %s", store->path, p->name)
                      : dnn_format("%s: %s[%lld]", store->path, p->name, (long long)row);
     int rc = type < 0 ? dnn_hdf5_fail(what, err)
-                      : read_row(what, data, type, &p->shape, row, to, err);
+                      : read_box(what, data, type, &p->shape, start, extent, to, err);
     dnn_free(what);
     if (type >= 0) H5Tclose(type);
     if (data >= 0 && !keep) H5Dclose(data);
     dnn_hdf5_unlock();
     dnn_file_cache_give(&f->entry);
     return rc;
+}
+
+static int fetch(const struct dnn_store *store, int array, int64_t row, size_t bytes,
+                 void *to, struct dnn_err *err)
+{
+    int64_t start[DNN_MAX_DIMS] = {0};
+    struct dnn_shape shape = store->array[array].shape;
+
+    (void)bytes;
+    if (row >= 0) {
+        start[0] = row;
+        shape.dim[0] = 1;
+    }
+    return read_array(store, array, row, start, shape.dim, to, err);
+}
+
+static int fetch_box(const struct dnn_store *store, int array, const int64_t *start,
+                     const int64_t *extent, void *to, struct dnn_err *err)
+{
+    return read_array(store, array, -1, start, extent, to, err);
 }
 
 static void drop(struct dnn_store *store)
@@ -221,7 +243,8 @@ static void drop(struct dnn_store *store)
     dnn_free(f);
 }
 
-static const struct dnn_store_type type = {DNN_STORE_SOURCE("hdf5"), fetch, drop};
+static const struct dnn_store_type type = {DNN_STORE_SOURCE("hdf5"), fetch, drop,
+                                           fetch_box};
 
 /* ---- opening ---- */
 

@@ -98,6 +98,30 @@ static int read_image(const struct dnn_source *source, int64_t i,
     return 0;
 }
 
+/* Luma needs all channels of the file. */
+static int read_box(const struct dnn_source *source, int64_t i, int c,
+                    const int64_t *start, const int64_t *extent, struct dnn_array *out,
+                    struct dnn_err *err)
+{
+    struct image *im = (struct image *)source;
+    struct dnn_image_in in = {.what = im->path, .mask = im->mask};
+    struct dnn_picture about;
+    struct dnn_array all = {
+        .type = DNN_F64, .shape = {1, {12}},
+             .data = about.affine
+    };
+
+    (void)i;
+    in.how = &im->how;
+    if (im->kind->read_box == NULL || im->gray) return DNN_SOURCE_WHOLE;
+    if (c == 1) { /* the affine matrix */
+        DNN_TRY(im->kind->inspect(&in, &about, err));
+        return dnn_array_box(&all, start, extent, out, err);
+    }
+    int rc = im->kind->read_box(&in, &source->col[0].shape, start, extent, out, err);
+    return rc != 0 ? rc : apply_options(&in, out, err);
+}
+
 static void label(const struct dnn_source *source, int64_t i, char out[DNN_SAMPLE_NAME])
 {
     (void)i;
@@ -114,7 +138,11 @@ static void close_image(struct dnn_source *source)
 }
 
 static const struct dnn_source_type image_type = {
-    "image", read_image, label, NULL, NULL, close_image,
+    .name = "image",
+    .read = read_image,
+    .label = label,
+    .close = close_image,
+    .read_box = read_box,
 };
 
 /* ---- opening ---- */

@@ -47,6 +47,11 @@ struct dnn_image_kind {
                    struct dnn_err *err);
     int (*read)(const struct dnn_image_in *in, struct dnn_picture *about,
                 struct dnn_array *out, struct dnn_err *err);
+    /* Read a box of an image of this shape; NULL: not possible.  DNN_SOURCE_WHOLE: not
+     * of this file. */
+    int (*read_box)(const struct dnn_image_in *in, const struct dnn_shape *shape,
+                    const int64_t *start, const int64_t *extent, struct dnn_array *out,
+                    struct dnn_err *err);
 };
 
 /* One file of the kind as a source of one sample: struct dnn_importer's open. */

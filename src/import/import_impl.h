@@ -145,5 +145,11 @@ int dnn_bytes_some(struct dnn_bytes *file, int64_t at, void *to, size_t n, size_
 /* Size of the content in bytes; a gzip file is read to its end. */
 int dnn_bytes_length(struct dnn_bytes *file, int64_t *out, struct dnn_err *err);
 void dnn_bytes_close(struct dnn_bytes *file); /* NULL is fine */
+/* Read a box into a dense array: its first element is at an offset of the file; stride:
+ * distances along the axes in the file in bytes.  Not for gzip, which is read from the
+ * start. */
+int dnn_bytes_box(struct dnn_bytes *file, int64_t at, size_t size, int ndim,
+                  const int64_t *extent, const int64_t *stride, void *to,
+                  struct dnn_err *err);
 
 #endif

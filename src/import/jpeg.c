@@ -162,7 +162,7 @@ static int inspect(const struct dnn_image_in *in, struct dnn_picture *out,
     return decode(in, out, NULL, err);
 }
 
-static const struct dnn_image_kind kind = {"jpeg", true, false, inspect, decode};
+static const struct dnn_image_kind kind = {"jpeg", true, false, inspect, decode, NULL};
 const struct dnn_image_kind *const dnn_image_jpeg = &kind;
 
 static int open_jpeg(const char *path, const struct dnn_import *how,

@@ -172,6 +172,12 @@ static int scale(const struct dnn_nifti *h, struct dnn_array *array,
     return 0;
 }
 
+static void set_spacing(const struct dnn_nifti *h, int space, struct dnn_array *out)
+{
+    for (int i = 0; i < space; i++)
+        out->spacing[i] = h->spacing[space - 1 - i];
+}
+
 static int read_data(struct dnn_bytes *file, const struct dnn_nifti *h,
                      const struct dnn_picture *about, bool channels_slowest,
                      struct dnn_array *out, struct dnn_err *err)
@@ -187,9 +193,25 @@ static int read_data(struct dnn_bytes *file, const struct dnn_nifti *h,
     DNN_TRY(read_values(file, h, out, err));
     if (scaled(h)) DNN_TRY(scale(h, out, err));
     if (channels_slowest) DNN_TRY(dnn_array_channels_last(out, err));
-    for (int i = 0; i < space; i++)
-        out->spacing[i] = h->spacing[space - 1 - i];
+    set_spacing(h, space, out);
     return 0;
+}
+
+/* Read the header and check it, also against the file size. */
+static int inspect_file(const struct dnn_image_in *in, struct dnn_bytes *file,
+                        struct dnn_nifti *h, struct dnn_picture *about,
+                        bool *channels_slowest, struct dnn_err *err)
+{
+    struct dnn_tensor stored;
+    size_t bytes;
+
+    DNN_TRY(dnn_nifti_header(file, in->what, h, err));
+    DNN_TRY(picture_of(h, in->what, about, channels_slowest, err));
+    DNN_TRY(dnn_import_fits(in->how, in->what, about->type, &about->shape, err));
+    DNN_TRY(dnn_import_fits(in->how, in->what, h->type, &about->shape, err));
+    stored = (struct dnn_tensor){in->what, h->type, about->shape};
+    DNN_TRY(dnn_tensor_bytes(&stored, &bytes, err));
+    return check_size(file, h, in->what, bytes, err);
 }
 
 static int decode_file(const struct dnn_image_in *in, struct dnn_bytes *file,
@@ -197,17 +219,9 @@ static int decode_file(const struct dnn_image_in *in, struct dnn_bytes *file,
                        struct dnn_err *err)
 {
     struct dnn_nifti h;
-    struct dnn_tensor stored;
-    size_t bytes;
     bool channels_slowest;
 
-    DNN_TRY(dnn_nifti_header(file, in->what, &h, err));
-    DNN_TRY(picture_of(&h, in->what, about, &channels_slowest, err));
-    DNN_TRY(dnn_import_fits(in->how, in->what, about->type, &about->shape, err));
-    DNN_TRY(dnn_import_fits(in->how, in->what, h.type, &about->shape, err));
-    stored = (struct dnn_tensor){in->what, h.type, about->shape};
-    DNN_TRY(dnn_tensor_bytes(&stored, &bytes, err));
-    DNN_TRY(check_size(file, &h, in->what, bytes, err));
+    DNN_TRY(inspect_file(in, file, &h, about, &channels_slowest, err));
     return out == NULL ? 0 : read_data(file, &h, about, channels_slowest, out, err);
 }
 
@@ -222,6 +236,54 @@ static int decode(const struct dnn_image_in *in, struct dnn_picture *about,
     return rc;
 }
 
+/* Axes of the array are slowest first, channels last; in the file the channels may be
+ * the slowest of all. */
+static int box_of_file(const struct dnn_image_in *in, struct dnn_bytes *file,
+                       const struct dnn_shape *shape, const int64_t *start,
+                       const int64_t *extent, struct dnn_array *out,
+                       struct dnn_err *err)
+{
+    struct dnn_nifti h;
+    struct dnn_picture about;
+    bool channels_slowest;
+    int64_t stride[DNN_MAX_DIMS];
+    int space = shape->ndim - 1;
+
+    DNN_TRY(inspect_file(in, file, &h, &about, &channels_slowest, err));
+    if (!dnn_shape_equal(&about.shape, shape))
+        return dnn_fail(err, DNN_EDATA, "%s: changed while it was read", in->what);
+    size_t size = dnn_dtype_size(h.type);
+    int64_t at = h.offset, channels = shape->dim[space];
+    dnn_box_strides(shape->ndim, shape->dim, size, stride);
+    for (int d = 0; channels_slowest && d < space; d++)
+        stride[d] /= channels;
+    if (channels_slowest) stride[space] = shape->dim[0] * stride[0];
+    for (int d = 0; d <= space; d++) {
+        at += start[d] * stride[d];
+        about.shape.dim[d] = extent[d];
+    }
+    DNN_TRY(dnn_array_make(out, h.type, &about.shape, err));
+    DNN_TRY(dnn_bytes_box(file, at, size, space + 1, extent, stride, out->data, err));
+    if (h.swapped) swap_bytes(out->data, dnn_array_bytes(out), size);
+    if (scaled(&h)) DNN_TRY(scale(&h, out, err));
+    set_spacing(&h, space, out);
+    return 0;
+}
+
+static int read_box(const struct dnn_image_in *in, const struct dnn_shape *shape,
+                    const int64_t *start, const int64_t *extent, struct dnn_array *out,
+                    struct dnn_err *err)
+{
+    struct dnn_bytes *file;
+
+    DNN_TRY(dnn_bytes_open(in->what, &file, err));
+    int rc = dnn_bytes_size(file) < 0
+                 ? DNN_SOURCE_WHOLE
+                 : box_of_file(in, file, shape, start, extent, out, err);
+    dnn_bytes_close(file);
+    return rc;
+}
+
 static int inspect(const struct dnn_image_in *in, struct dnn_picture *out,
                    struct dnn_err *err)
 {
@@ -232,7 +294,8 @@ static int open_nifti(const char *path, const struct dnn_import *how,
                       const struct dnn_import_side *side, struct dnn_source **out,
                       struct dnn_err *err)
 {
-    static const struct dnn_image_kind kind = {"nifti", false, true, inspect, decode};
+    static const struct dnn_image_kind kind = {"nifti", false,  true,
+                                               inspect, decode, read_box};
 
     return dnn_image_open(&kind, path, how, side, out, err);
 }

@@ -73,6 +73,32 @@ static int fetch(const struct dnn_store *store, int array, int64_t row, size_t b
     return rc;
 }
 
+/* Also in Fortran order, without reading the complete file. */
+static int fetch_box(const struct dnn_store *store, int array, const int64_t *start,
+                     const int64_t *extent, void *to, struct dnn_err *err)
+{
+    const struct npy *own = store->own;
+    const struct dnn_npy *h = &own->header;
+    int64_t stride[DNN_MAX_DIMS], at = h->start;
+    struct dnn_bytes *file;
+    size_t count = 1;
+
+    (void)array;
+    dnn_npy_strides(h, stride);
+    for (int d = 0; d < h->shape.ndim; d++) {
+        at += start[d] * stride[d];
+        count *= (size_t)extent[d];
+    }
+    DNN_TRY(dnn_bytes_open(own->path, &file, err));
+    int rc = dnn_bytes_size(file) < 0
+                 ? DNN_SOURCE_WHOLE
+                 : dnn_bytes_box(file, at, dnn_dtype_size(h->type), h->shape.ndim,
+                                 extent, stride, to, err);
+    dnn_bytes_close(file);
+    dnn_npy_swap(h, to, rc == 0 ? count : 0);
+    return rc;
+}
+
 static void drop(struct dnn_store *store)
 {
     struct npy *own = store->own;
@@ -81,7 +107,8 @@ static void drop(struct dnn_store *store)
     dnn_free(own);
 }
 
-static const struct dnn_store_type type = {DNN_STORE_SOURCE("npy"), fetch, drop};
+static const struct dnn_store_type type = {DNN_STORE_SOURCE("npy"), fetch, drop,
+                                           fetch_box};
 
 /* ---- opening ---- */
 

@@ -286,27 +286,18 @@ void dnn_npy_swap(const struct dnn_npy *npy, void *values, size_t n)
         }
 }
 
-/* Copy one row of values in Fortran order: all axes from first on.  Consecutive values
- * in from belong to different rows. */
-static void gather(const struct dnn_npy *npy, int first, int64_t rows,
-                   const unsigned char *from, unsigned char *to)
+void dnn_npy_strides(const struct dnn_npy *npy, int64_t stride[DNN_MAX_DIMS])
 {
-    int ndim = npy->shape.ndim;
     size_t size = dnn_dtype_size(npy->type);
-    int64_t at[DNN_MAX_DIMS] = {0}, stride[DNN_MAX_DIMS], step = rows, offset = 0;
+    int64_t step = (int64_t)size;
 
-    for (int i = first; i < ndim; i++) {
-        stride[i] = step;
-        step *= npy->shape.dim[i];
+    if (!npy->fortran) {
+        dnn_box_strides(npy->shape.ndim, npy->shape.dim, size, stride);
+        return;
     }
-    for (int64_t n = step / rows; n-- > 0; to += size) {
-        memcpy(to, from + (size_t)offset * size, size);
-        for (int i = ndim - 1; i >= first; i--) {
-            offset += stride[i];
-            if (++at[i] < npy->shape.dim[i]) break;
-            offset -= stride[i] * at[i];
-            at[i] = 0;
-        }
+    for (int d = 0; d < npy->shape.ndim; d++) {
+        stride[d] = step;
+        step *= npy->shape.dim[d];
     }
 }
 
@@ -314,14 +305,17 @@ void dnn_npy_copy(const struct dnn_npy *npy, const unsigned char *values, int64_
                   void *to)
 {
     size_t size = dnn_dtype_size(npy->type), bytes = npy->bytes;
-    int64_t rows = row < 0 ? 1 : npy->shape.dim[0];
+    int64_t from[DNN_MAX_DIMS], dense[DNN_MAX_DIMS];
+    int ndim = npy->shape.ndim, first = row < 0 ? 0 : 1;
 
     if (bytes == 0) return;
-    bytes /= (size_t)rows;
-    if (npy->fortran)
-        gather(npy, row < 0 ? 0 : 1, rows, values + (row < 0 ? 0 : (size_t)row * size),
-               to);
-    else
-        memcpy(to, values + (row < 0 ? 0 : (size_t)row * bytes), bytes);
+    dnn_npy_strides(npy, from);
+    if (row >= 0) {
+        values += row * from[0];
+        bytes /= (size_t)npy->shape.dim[0];
+    }
+    dnn_box_strides(ndim - first, npy->shape.dim + first, size, dense);
+    dnn_box_copy(ndim - first, npy->shape.dim + first, size, values, from + first, to,
+                 dense);
     dnn_npy_swap(npy, to, bytes / size);
 }

@@ -188,7 +188,7 @@ static void drop(struct dnn_store *store)
     dnn_free(a);
 }
 
-static const struct dnn_store_type type = {DNN_STORE_SOURCE("npz"), fetch, drop};
+static const struct dnn_store_type type = {DNN_STORE_SOURCE("npz"), fetch, drop, NULL};
 
 /* ---- opening ---- */
 

@@ -300,6 +300,19 @@ static int read_sample(const struct dnn_source *source, int64_t i,
     return dnn_source_read(from_of(source), i, out, err);
 }
 
+static int shape_of(const struct dnn_source *source, int64_t i, int c,
+                    struct dnn_shape *out, struct dnn_err *err)
+{
+    return dnn_source_try_shape(from_of(source), i, c, out, err);
+}
+
+static int read_box(const struct dnn_source *source, int64_t i, int c,
+                    const int64_t *start, const int64_t *extent, struct dnn_array *out,
+                    struct dnn_err *err)
+{
+    return dnn_source_try_box(from_of(source), i, c, start, extent, out, err);
+}
+
 static void label(const struct dnn_source *source, int64_t i, char out[DNN_SAMPLE_NAME])
 {
     dnn_source_label(from_of(source), i, out);
@@ -368,12 +381,15 @@ int dnn_import_open(const struct dnn_import *how, struct dnn_source **out,
         close_opened(&o->base);
         return rc;
     }
-    o->base = *o->from;
-    o->type = (struct dnn_source_type){
-        o->from->type->name, read_sample, label, NULL, NULL, close_opened};
+    o->base = dnn_source_like(o->from, &o->type);
+    o->type = (struct dnn_source_type){.name = o->from->type->name,
+                                       .read = read_sample,
+                                       .label = label,
+                                       .close = close_opened,
+                                       .shape = shape_of,
+                                       .read_box = read_box};
     if (o->from->type->class_of != NULL) o->type.class_of = class_of;
     if (o->from->type->group != NULL || how->group != NULL) o->type.group = group;
-    o->base.type = &o->type;
     *out = &o->base;
     return 0;
 }

@@ -226,6 +226,32 @@ static int read_sample(const struct dnn_source *source, int64_t i,
     return rc;
 }
 
+/* The source of column c, its number there, and that of sample i. */
+static const struct dnn_source *side_of(const struct pair *pair, int *c, int64_t *i)
+{
+    if (*c < pair->input->ncols) return pair->input;
+    *c -= pair->input->ncols;
+    *i = partner(pair, *i);
+    return pair->target;
+}
+
+static int shape_of(const struct dnn_source *source, int64_t i, int c,
+                    struct dnn_shape *out, struct dnn_err *err)
+{
+    const struct dnn_source *side = side_of((const struct pair *)source, &c, &i);
+
+    return dnn_source_try_shape(side, i, c, out, err);
+}
+
+static int read_box(const struct dnn_source *source, int64_t i, int c,
+                    const int64_t *start, const int64_t *extent, struct dnn_array *out,
+                    struct dnn_err *err)
+{
+    const struct dnn_source *side = side_of((const struct pair *)source, &c, &i);
+
+    return dnn_source_try_box(side, i, c, start, extent, out, err);
+}
+
 static void label(const struct dnn_source *source, int64_t i, char out[DNN_SAMPLE_NAME])
 {
     dnn_source_label(((const struct pair *)source)->input, i, out);
@@ -256,6 +282,8 @@ static const struct dnn_source_type pair_type = {
     .label = label,
     .class_of = class_of,
     .close = close_pair,
+    .shape = shape_of,
+    .read_box = read_box,
 };
 
 int dnn_import_pair(struct dnn_source *input, struct dnn_source *target, int pairing,

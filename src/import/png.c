@@ -194,7 +194,7 @@ static int inspect(const struct dnn_image_in *in, struct dnn_picture *out,
     return decode(in, out, NULL, err);
 }
 
-static const struct dnn_image_kind kind = {"png", true, false, inspect, decode};
+static const struct dnn_image_kind kind = {"png", true, false, inspect, decode, NULL};
 const struct dnn_image_kind *const dnn_image_png = &kind;
 
 static int open_png(const char *path, const struct dnn_import *how,

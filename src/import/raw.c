@@ -50,6 +50,31 @@ static void label(const struct dnn_source *source, int64_t i, char out[DNN_SAMPL
                  i);
 }
 
+static int read_box(const struct dnn_source *source, int64_t i, int c,
+                    const int64_t *start, const int64_t *extent, struct dnn_array *out,
+                    struct dnn_err *err)
+{
+    const struct raw *r = (const struct raw *)source;
+    struct dnn_npy order = {.type = r->type, .swap = r->swap};
+    int64_t first[DNN_MAX_DIMS], stride[DNN_MAX_DIMS];
+    int64_t at = r->offset + i * (int64_t)r->sample_bytes;
+    struct dnn_shape shape = r->shape;
+
+    (void)c;
+    if ((r->axes.kind != DNN_KIND_IMAGE && r->axes.kind != DNN_KIND_MASK) ||
+        dnn_bytes_size(r->bytes) < 0)
+        return DNN_SOURCE_WHOLE;
+    dnn_axes_box(&r->axes, shape.ndim, start, extent, first, shape.dim);
+    DNN_TRY(dnn_array_make(out, r->type, &shape, err));
+    dnn_box_strides(shape.ndim, r->shape.dim, dnn_dtype_size(r->type), stride);
+    for (int d = 0; d < shape.ndim; d++)
+        at += first[d] * stride[d];
+    DNN_TRY(dnn_bytes_box(r->bytes, at, dnn_dtype_size(r->type), shape.ndim, shape.dim,
+                          stride, out->data, err));
+    dnn_npy_swap(&order, out->data, (size_t)dnn_array_count(out));
+    return dnn_axes_apply_box(&r->axes, r->path, out, err);
+}
+
 static void close_source(struct dnn_source *source)
 {
     struct raw *r = (struct raw *)source;
@@ -64,6 +89,7 @@ static const struct dnn_source_type raw_type = {
     .read = read_sample,
     .label = label,
     .close = close_source,
+    .read_box = read_box,
 };
 
 /* Read the description of the data. */

@@ -1,7 +1,8 @@
 /* series.c - consecutive files as one source.
  *
- * Files of one sample each are opened and closed for every read.  Files of many samples
- * are opened once to count the samples, and the most recently used ones stay open.
+ * Files of one sample each are opened and closed for every read; the one that boxes are
+ * read from stays open.  Files of many samples are opened once to count the samples,
+ * and the most recently used ones stay open.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -29,6 +30,8 @@ struct series {
     bool target, one_each, given; /* given: the parts are open sources            */
     struct dnn_import_list list;
     struct part *part; /* nparts + 1 elements; NULL if one_each */
+    struct part
+        boxed; /* one_each: the file that boxes are read from; first: its number */
     int64_t nparts;
     int nfrom; /* columns of the files; a class may follow               */
     struct dnn_arena *arena;
@@ -153,53 +156,144 @@ static int add_part(struct series *s, const struct dnn_source *from, int64_t p,
     return 0;
 }
 
-/* ---- reading ---- */
+/* ---- a file of one sample ---- */
 
-/* Check a file of one sample, which was not inspected when the series was opened. */
-static int check_sample(const struct series *s, int64_t p, const struct dnn_sample *out,
-                        struct dnn_err *err)
+/* Check column k of a file of one sample, which was not inspected when the series was
+ * opened. */
+static int check_column(const struct series *s, int64_t p, int k, enum dnn_dtype type,
+                        const struct dnn_shape *shape, struct dnn_err *err)
 {
     char text[DNN_SHAPE_TEXT], expected[DNN_SHAPE_TEXT];
+    const struct dnn_column *col = &s->base.col[k];
+    bool same = type == col->type && shape->ndim == col->shape.ndim;
 
-    for (int k = 0; k < s->nfrom; k++) {
-        const struct dnn_column *col = &s->base.col[k];
-        const struct dnn_array *a = &out->col[k];
-
-        bool same = a->type == col->type && a->shape.ndim == col->shape.ndim;
-
-        for (int d = 0; same && d < col->shape.ndim; d++)
-            same = col->shape.dim[d] == DNN_UNKNOWN ||
-                   col->shape.dim[d] == a->shape.dim[d];
-        if (!same)
-            return dnn_fail(
-                err, DNN_EDATA,
-                "%s: \"%s\" is %s %s, but in the first file, %s, it is %s %s",
-                path_of(s, p), col->name, dnn_dtype_name(a->type),
-                dnn_shape_text(text, sizeof text, &a->shape), path_of(s, 0),
-                dnn_dtype_name(col->type),
-                dnn_shape_text(expected, sizeof expected, &col->shape));
-    }
-    return 0;
+    for (int d = 0; same && d < col->shape.ndim; d++)
+        same = col->shape.dim[d] == DNN_UNKNOWN || col->shape.dim[d] == shape->dim[d];
+    if (same) return 0;
+    return dnn_fail(err, DNN_EDATA,
+                    "%s: \"%s\" is %s %s, but in the first file, %s, it is %s %s",
+                    path_of(s, p), col->name, dnn_dtype_name(type),
+                    dnn_shape_text(text, sizeof text, shape), path_of(s, 0),
+                    dnn_dtype_name(col->type),
+                    dnn_shape_text(expected, sizeof expected, &col->shape));
 }
 
-static int read_one(const struct series *s, int64_t p, struct dnn_sample *out,
+/* Open a file of one sample. */
+static int open_one(const struct series *s, int64_t p, struct dnn_source **out,
                     struct dnn_err *err)
 {
     struct dnn_source *source;
-    int rc = open_file(s, p, &source, err);
+    int rc = 0;
 
-    if (rc < 0) return rc;
+    DNN_TRY(open_file(s, p, &source, err));
     if (source->count != 1)
         rc = dnn_fail(err, DNN_EDATA, "%s: contains %" PRId64 " samples, expected one",
                       path_of(s, p), source->count);
     else if (source->ncols != s->nfrom)
         rc = dnn_fail(err, DNN_EDATA, "%s: %d columns, but %s has %d", path_of(s, p),
                       source->ncols, path_of(s, 0), s->nfrom);
-    if (rc == 0) rc = dnn_source_read(source, 0, out, err);
-    if (rc == 0) rc = check_sample(s, p, out, err);
+    if (rc < 0)
+        dnn_source_close(source);
+    else
+        *out = source;
+    return rc;
+}
+
+static int read_one(const struct series *s, int64_t p, struct dnn_sample *out,
+                    struct dnn_err *err)
+{
+    struct dnn_source *source;
+
+    DNN_TRY(open_one(s, p, &source, err));
+    int rc = dnn_source_read(source, 0, out, err);
+    for (int k = 0; rc == 0 && k < s->nfrom; k++)
+        rc = check_column(s, p, k, out->col[k].type, &out->col[k].shape, err);
     dnn_source_close(source);
     return rc;
 }
+
+/* ---- boxes ---- */
+
+/* Acquire the source of part p; *number: of sample i in it.  One file of one sample
+ * stays open; another one is only opened while all threads are done with it. */
+static int acquire_part(struct series *s, int64_t p, int64_t i,
+                        struct dnn_source **source, int64_t *number,
+                        struct dnn_err *err)
+{
+    int rc = 0;
+
+    *number = s->one_each ? 0 : i - s->part[p].first;
+    if (!s->one_each) {
+        DNN_TRY(acquire(s, p, err));
+        *source = s->part[p].source;
+        return 0;
+    }
+    pthread_mutex_lock(&s->lock);
+    if (s->boxed.source == NULL || s->boxed.first != p) {
+        rc = open_one(s, p, source, err);
+        if (rc == 0 && s->boxed.users == 0) {
+            dnn_source_close(s->boxed.source);
+            s->boxed = (struct part){.source = *source, .first = p};
+        }
+    } else {
+        *source = s->boxed.source;
+    }
+    if (rc == 0 && *source == s->boxed.source) s->boxed.users++;
+    pthread_mutex_unlock(&s->lock);
+    return rc;
+}
+
+static void release_part(struct series *s, int64_t p, struct dnn_source *source)
+{
+    if (!s->one_each) {
+        release(s, p);
+        return;
+    }
+    pthread_mutex_lock(&s->lock);
+    bool kept = source == s->boxed.source;
+    if (kept) s->boxed.users--;
+    pthread_mutex_unlock(&s->lock);
+    if (!kept) dnn_source_close(source);
+}
+
+static int shape_of(const struct dnn_source *source, int64_t i, int c,
+                    struct dnn_shape *out, struct dnn_err *err)
+{
+    struct series *s = (struct series *)(uintptr_t)source;
+    int64_t p = find_part(s, i), number;
+    struct dnn_source *part;
+
+    DNN_TRY(acquire_part(s, p, i, &part, &number, err));
+    int rc = dnn_source_try_shape(part, number, c, out, err);
+    if (rc == 0 && s->one_each) rc = check_column(s, p, c, part->col[c].type, out, err);
+    release_part(s, p, part);
+    return rc;
+}
+
+static int make_label(const struct series *s, int64_t p, struct dnn_array *out,
+                      struct dnn_err *err)
+{
+    DNN_TRY(dnn_array_make(out, DNN_I32, &(struct dnn_shape){0}, err));
+    *(int32_t *)out->data = (int32_t)s->list.file[p].class_of;
+    return 0;
+}
+
+static int read_box(const struct dnn_source *source, int64_t i, int c,
+                    const int64_t *start, const int64_t *extent, struct dnn_array *out,
+                    struct dnn_err *err)
+{
+    struct series *s = (struct series *)(uintptr_t)source;
+    int64_t p = find_part(s, i), number;
+    struct dnn_source *part;
+
+    if (c == s->nfrom) return make_label(s, p, out, err);
+    DNN_TRY(acquire_part(s, p, i, &part, &number, err));
+    int rc = dnn_source_try_box(part, number, c, start, extent, out, err);
+    release_part(s, p, part);
+    return rc;
+}
+
+/* ---- reading ---- */
 
 static int read_sample(const struct dnn_source *source, int64_t i,
                        struct dnn_sample *out, struct dnn_err *err)
@@ -216,13 +310,7 @@ static int read_sample(const struct dnn_source *source, int64_t i,
         if (rc < 0) return rc;
     }
     out->ncols = s->base.ncols;
-    if (s->base.ncols > s->nfrom) {
-        struct dnn_array *label = &out->col[s->nfrom];
-
-        DNN_TRY(dnn_array_make(label, DNN_I32, &(struct dnn_shape){0}, err));
-        *(int32_t *)label->data = (int32_t)s->list.file[p].class_of;
-    }
-    return 0;
+    return s->base.ncols > s->nfrom ? make_label(s, p, &out->col[s->nfrom], err) : 0;
 }
 
 static void label(const struct dnn_source *source, int64_t i, char out[DNN_SAMPLE_NAME])
@@ -259,6 +347,7 @@ static void close_series(struct dnn_source *source)
 
     for (int64_t p = 0; s->part != NULL && p < s->nparts; p++)
         dnn_source_close(s->part[p].source);
+    dnn_source_close(s->boxed.source);
     dnn_import_list_free(&s->list);
     dnn_arena_free(s->arena);
     pthread_mutex_destroy(&s->lock);
@@ -272,6 +361,8 @@ static const struct dnn_source_type series_type = {
     .label = label,
     .class_of = class_of,
     .close = close_series,
+    .shape = shape_of,
+    .read_box = read_box,
 };
 
 /* ---- making ---- */

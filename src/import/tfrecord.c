@@ -245,8 +245,11 @@ static void close_records(struct dnn_source *source)
     dnn_free(r);
 }
 
-static const struct dnn_source_type type = {"tfrecord", read_record, label,
-                                            NULL,       class_of,    close_records};
+static const struct dnn_source_type type = {.name = "tfrecord",
+                                            .read = read_record,
+                                            .label = label,
+                                            .class_of = class_of,
+                                            .close = close_records};
 
 /* ---- opening ---- */
 

@@ -217,6 +217,54 @@ static int decode(const struct dnn_image_in *in, struct dnn_picture *about,
     return rc;
 }
 
+/* Read the pages of a box, and cut each. */
+static int cut_pages(struct dnn_tiff *t, const struct dnn_image_in *in,
+                     const struct dnn_shape *shape, const int64_t *start,
+                     const int64_t *extent, struct dnn_array *out, struct dnn_err *err)
+{
+    bool stack = shape->ndim == 4;
+    int64_t first = stack ? start[0] : 0, pages = stack ? extent[0] : 1;
+    const int64_t *in_page = start + stack;
+    struct dnn_shape page_shape = {
+        3, {shape->dim[stack], shape->dim[stack + 1], shape->dim[stack + 2]}
+    };
+    struct dnn_shape box = {.ndim = shape->ndim};
+    struct dnn_array page = {0}, part = {0};
+    struct dnn_tiff_page p;
+    int rc = 0;
+
+    memcpy(box.dim, extent, (size_t)box.ndim * sizeof *extent);
+    for (int64_t i = 0; rc == 0 && i < first + pages; i++) {
+        if (!next_page(t)) rc = dnn_tiff_fail(t, err);
+        if (rc < 0 || i < first) continue;
+        rc = dnn_tiff_inspect(t, &p, err);
+        if (rc == 0 && i == first) rc = dnn_array_make(out, p.type, &box, err);
+        if (rc == 0 && p.type != out->type)
+            rc = dnn_fail(err, DNN_EDATA, "%s: changed while it was read", t->what);
+        if (rc == 0) rc = dnn_array_make(&page, p.type, &page_shape, err);
+        if (rc == 0) rc = dnn_tiff_page(t, in, page.data, dnn_array_bytes(&page), err);
+        if (rc == 0) rc = dnn_array_box(&page, in_page, extent + stack, &part, err);
+        size_t bytes = dnn_array_bytes(&part);
+        if (rc == 0)
+            memcpy((char *)out->data + (size_t)(i - first) * bytes, part.data, bytes);
+    }
+    dnn_array_free(&page);
+    dnn_array_free(&part);
+    return rc;
+}
+
+static int read_box(const struct dnn_image_in *in, const struct dnn_shape *shape,
+                    const int64_t *start, const int64_t *extent, struct dnn_array *out,
+                    struct dnn_err *err)
+{
+    struct dnn_tiff t = {0};
+
+    DNN_TRY(open_file(&t, in, err));
+    int rc = cut_pages(&t, in, shape, start, extent, out, err);
+    TIFFClose(t.tiff);
+    return rc;
+}
+
 static int inspect(const struct dnn_image_in *in, struct dnn_picture *out,
                    struct dnn_err *err)
 {
@@ -227,7 +275,8 @@ static int open_tiff(const char *path, const struct dnn_import *how,
                      const struct dnn_import_side *side, struct dnn_source **out,
                      struct dnn_err *err)
 {
-    static const struct dnn_image_kind kind = {"tiff", false, false, inspect, decode};
+    static const struct dnn_image_kind kind = {"tiff",  false,  false,
+                                               inspect, decode, read_box};
 
     return dnn_image_open(&kind, path, how, side, out, err);
 }

@@ -27,6 +27,24 @@ struct dnn_infer_opts {
 int dnn_infer_run(const struct dnn_config *config, struct dnn_session *session,
                   const struct dnn_infer_opts *opts, struct dnn_err *err);
 
+/* A model file applied to inputs, without a configuration file. */
+struct dnn_infer_model {
+    const char *model;
+    int ninputs;
+    const char *const *input;       /* files, or one directory, or one dataset       */
+    const char *target;             /* or NULL                                       */
+    const char *output;             /* directory                                     */
+    const char *formats, *contents; /* "npy,png"; NULL: the usual                    */
+    int nset;
+    const char *const *set; /* further changes, as "inference.batch=4"               */
+};
+struct dnn_package;
+/* Local.  Its configuration.  *package has the names of the classes.  The caller owns
+ * both: dnn_config_free(), then dnn_package_close(). */
+int dnn_infer_model_config(const struct dnn_infer_model *model,
+                           struct dnn_package **package, struct dnn_config *out,
+                           struct dnn_err *err);
+
 /* Collective.  Write the outputs of stage->test with the current weights; number: in the
  * name of the default file, output_NUMBER.h5. */
 struct dnn_stage;

@@ -1,12 +1,14 @@
 /* infer_impl.h - declarations shared by the files of this component.
  *
- * infer.c      a run: which of the three ways, weights, results;
+ * infer.c      a run: which of the two ways, weights;
  * samples.c    samples of the network's size, in batches of a stage;
  * slices.c     the same for slices of volumes, which are assembled again;
  * volume.c     samples of other sizes, in tiles;
- * input.c      samples for volume.c: reading, transforms, boxes;
- * tiles.c      a network at the extents of a tile;
- * result.c     where outputs go: files, evaluation.
+ * row.c        a row of tiles: the network, flips, blending;
+ * input.c      the inputs of volume.c: reading ahead, transforms;
+ * tiles.c      the network at the extents of a tile;
+ * result.c     where outputs go: files, evaluation;
+ * report.c     the results of an evaluation.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -18,6 +20,7 @@
 #include "infer/infer.h"
 #include "loss/loss.h"
 #include "output/output.h"
+#include "source/source.h"
 #include "stage/eval.h"
 
 enum { INFER_OUTPUTS = 64 };
@@ -73,48 +76,61 @@ void dnn_infer_activate(const struct infer_result *r, int k, float *value, int64
 
 /* ---- report.c ---- */
 
-/* Collective.  Combine the evaluation of all ranks; rank 0 prints it and writes its
- * files.  metrics, loss: of the same samples, or NULL and NaN. */
+/* What a run has found, beside its files. */
+struct infer_found {
+    int64_t samples;
+    double seconds;
+    const struct dnn_metrics *metrics; /* or NULL */
+    double loss;                       /* NaN: unknown */
+};
+/* Collective.  Combine the evaluation of all ranks; rank 0 prints the results and writes
+ * their files. */
 int dnn_infer_report(struct infer_result *r, const struct dnn_infer_opts *opts,
-                     const struct dnn_metrics *metrics, double loss, double seconds,
-                     struct dnn_err *err);
+                     const struct infer_found *found, struct dnn_err *err);
 
-/* ---- samples.c.  Collective. ---- */
+/* ---- infer.c ---- */
 
-int dnn_infer_batches(struct dnn_stage *stage, struct infer_result *r,
-                      const struct dnn_infer_opts *opts, int64_t number,
-                      struct dnn_stage_eval *eval, double *loss, struct dnn_err *err);
+/* Collective.  Load the weights of the configuration into a model. */
+int dnn_infer_load(const struct dnn_config *config, struct dnn_session *session,
+                   struct dnn_model *model, struct dnn_err *err);
+/* Local.  Whether this rank wants to stop: a signal, or the time limit of the job;
+ * longest: seconds until it asks again. */
+bool dnn_infer_stops(const struct dnn_session *session, double longest);
+
+/* ---- samples.c ---- */
+
+/* Collective.  Run all samples of stage->test, and report if wanted. */
+int dnn_infer_samples(struct dnn_stage *stage, const struct dnn_infer_opts *opts,
+                      int64_t number, bool report, struct dnn_err *err);
 
 /* ---- slices.c ---- */
 
+/* Slices put together again to volumes.  The sample of a result is a volume of one
+ * slicer.  Sums are integers, so that they do not depend on the number of ranks. */
 struct infer_slices;
-/* Local.  For samples that are slices.  The caller owns *out: dnn_infer_slices_free(). */
-int dnn_infer_slices_make(struct infer_result *r, struct dnn_stage *stage,
-                          struct infer_slices **out, struct dnn_err *err);
+/* Local.  how: of the samples; shape: the network's output for one of them.  The caller
+ * owns *out: dnn_infer_slices_free(). */
+int dnn_infer_slices_make(struct infer_result *r, const struct dnn_source_slices *how,
+                          const struct dnn_shape *shape, struct infer_slices **out,
+                          struct dnn_err *err);
 void dnn_infer_slices_free(struct infer_slices *s); /* NULL is fine */
-/* Local.  The assembled volumes as samples of the result. */
 int64_t dnn_infer_slices_count(const struct infer_slices *s);
-int dnn_infer_slices_describe(void *slices, int64_t sample,
+/* Local.  As in struct dnn_output_options. */
+int dnn_infer_slices_describe(void *slices, int64_t volume,
                               struct dnn_output_sample *out, struct dnn_err *err);
-/* Local.  Add the output for a slice. */
+/* Local.  Add the output for a slice, given by its number among all samples. */
 int dnn_infer_slices_add(struct infer_slices *s, int64_t sample, const float *value,
                          struct dnn_err *err);
-/* Collective.  Write the volumes all of whose slices are among the first `done`. */
+/* Collective.  Write what is complete when the first `done` samples have been added. */
 int dnn_infer_slices_finish(struct infer_slices *s, int64_t done, struct dnn_err *err);
 
 /* ---- volume.c.  Collective. ---- */
 
-/* Whether the test samples of a configuration have other extents than the network's
- * input, so that they must be cut into tiles. */
+/* Whether test samples have other extents than the network's input, so that they must be
+ * cut into tiles. */
 int dnn_infer_needs_tiles(const struct dnn_config *config, struct dnn_session *session,
                           bool *out, struct dnn_err *err);
 int dnn_infer_volumes(const struct dnn_config *config, struct dnn_session *session,
                       const struct dnn_infer_opts *opts, struct dnn_err *err);
-
-/* ---- infer.c.  Collective. ---- */
-
-/* Load the weights of the configuration into a model; all must be there. */
-int dnn_infer_load(const struct dnn_config *config, struct dnn_session *session,
-                   struct dnn_model *model, struct dnn_err *err);
 
 #endif

@@ -189,8 +189,8 @@ static int note_step(const struct dnn_jobj *at, struct dnn_prepare *p, int i,
                          step->type->name);
 }
 
-static int read_steps(const struct dnn_jobj *top, struct dnn_arena *arena,
-                      struct dnn_prepare *p, struct dnn_err *err)
+int dnn_prepare_read_steps(const struct dnn_jobj *top, struct dnn_arena *arena,
+                           struct dnn_prepare *p, struct dnn_err *err)
 {
     struct dnn_jobj list = dnn_json_sub(top, "steps");
     char quote[DNN_JSON_QUOTE];
@@ -270,7 +270,7 @@ static int read_all(struct dnn_prepare *p, struct dnn_err *err)
     DNN_TRY(read_size(&top, "chunk", 4 << 20, &p->chunk, err));
     DNN_TRY(read_size(&top, "piece", 64 << 20, &p->piece, err));
     DNN_TRY(check_compress(&top, p, err));
-    return read_steps(&top, arena, p, err);
+    return dnn_prepare_read_steps(&top, arena, p, err);
 }
 
 static int finish(struct dnn_json *file, struct dnn_prepare **out, struct dnn_err *err)

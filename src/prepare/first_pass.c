@@ -328,6 +328,16 @@ static int merge_stats(const struct pass *p, const char *name, struct dnn_stats 
     return rc;
 }
 
+static int fit_columns(struct dnn_prepare_step *step, const struct dnn_stats *stats,
+                       struct dnn_err *err)
+{
+    step->fit = dnn_alloc((size_t)step->before->n * sizeof *step->fit);
+    for (int k = 0; k < step->before->n; k++)
+        if (dnn_prepare_step_needs_for(step, k) != DNN_NEED_NOTHING)
+            DNN_TRY(step->type->fit(step, k, &stats[k], &step->fit[k], err));
+    return 0;
+}
+
 int dnn_pass_stats(struct dnn_prepare_state *s, int step,
                    enum dnn_prepare_step_need need, struct dnn_err *err)
 {
@@ -344,11 +354,15 @@ int dnn_pass_stats(struct dnn_prepare_state *s, int step,
     for (int i = 0; need == DNN_NEED_TRAIN && i < s->parts.n; i++)
         if (strcmp(s->parts.name[i], "train") == 0) p.train = i;
     DNN_TRY(dnn_units_run(&s->work, s->comm, &units, err));
-    target->stats = start_stats(target);
-    if (dnn_comm_rank(s->comm) == 0) rc = merge_stats(&p, name, target->stats, err);
-    DNN_TRY(dnn_comm_agree(s->comm, rc, err));
-    return dnn_comm_bcast(s->comm, "statistics", target->stats,
-                          (size_t)target->before->n * sizeof *target->stats, 0, err);
+    struct dnn_stats *stats = start_stats(target);
+    if (dnn_comm_rank(s->comm) == 0) rc = merge_stats(&p, name, stats, err);
+    rc = dnn_comm_agree(s->comm, rc, err);
+    if (rc == 0)
+        rc = dnn_comm_bcast(s->comm, "statistics", stats,
+                            (size_t)target->before->n * sizeof *stats, 0, err);
+    if (rc == 0) rc = fit_columns(target, stats, err);
+    dnn_free(stats);
+    return rc;
 }
 
 /* ---- checksums of the files ---- */

@@ -4,7 +4,8 @@
  * files or the generator; splits.c and partition.c assign samples to splits; pipeline.c
  * applies the steps to a sample; first_pass.c computes classes, boxes and statistics of
  * all samples; piece.c computes pieces of the result; work.c saves finished pieces on
- * disk; assemble.c writes the dataset; run.c calls all of them in this order.
+ * disk; assemble.c writes the dataset; run.c calls all of them in this order.  apply.c
+ * applies the steps of a finished dataset to other samples.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -39,6 +40,13 @@ struct dnn_column_states {
  * of all samples. */
 enum dnn_prepare_step_need { DNN_NEED_NOTHING, DNN_NEED_TRAIN, DNN_NEED_ALL };
 
+/* What a step took from the statistics of a column, such as mean and standard deviation
+ * of each channel. */
+struct dnn_step_fit {
+    int n; /* numbers in each array; 0: the step needs no statistics */
+    double first[DNN_STATS_CHANNELS], second[DNN_STATS_CHANNELS];
+};
+
 struct dnn_prepare_step_type;
 struct dnn_prepare_step {
     const struct dnn_prepare_step_type *type;
@@ -46,7 +54,7 @@ struct dnn_prepare_step {
     const char *where; /* "a.json:3: steps[1].resize", for messages      */
     unsigned columns;  /* bit k: it is applied to column k               */
     struct dnn_column_states *before; /* owned: columns before the step */
-    struct dnn_stats *stats; /* owned: of each column, if needed               */
+    struct dnn_step_fit *fit; /* owned: of each column, if needed              */
 };
 
 struct dnn_prepare_step_type {
@@ -64,7 +72,16 @@ struct dnn_prepare_step_type {
     bool (*is_allowed)(const struct dnn_column_state *state);
     enum dnn_prepare_step_need (*needs)(
         const void *cfg, const struct dnn_column_state *state); /* or NULL   */
-    /* Updates the state of a column.  While step->stats is NULL, the result must be
+    /* Takes what it needs from statistics, and its names in the record (the second may
+     * be NULL). */
+    int (*fit)(const struct dnn_prepare_step *step, int k,
+               const struct dnn_stats *stats, struct dnn_step_fit *out,
+               struct dnn_err *err);
+    const char *fit_name[2];
+    /* Whether it acts on each point alone, so that it can be applied to a part of a
+     * sample; NULL: no. */
+    bool (*is_pointwise)(const void *cfg);
+    /* Updates the state of a column.  While step->fit is NULL, the result must be
      * right only in what does not depend on statistics. */
     int (*state)(const struct dnn_prepare_step *step, int k,
                  struct dnn_column_state *state, struct dnn_err *err);
@@ -88,11 +105,15 @@ int dnn_prepare_step_read(const struct dnn_jobj *at, struct dnn_arena *arena,
 int dnn_prepare_step_select(struct dnn_prepare_step *step,
                             const struct dnn_column_states *states,
                             struct dnn_err *err);
+/* What it needs for column k, and for all its columns. */
+enum dnn_prepare_step_need
+dnn_prepare_step_needs_for(const struct dnn_prepare_step *step, int k);
 enum dnn_prepare_step_need dnn_prepare_step_needs(const struct dnn_prepare_step *step);
 /* Updates states to those after the step. */
 int dnn_prepare_step_states(const struct dnn_prepare_step *step,
                             struct dnn_column_states *states, struct dnn_err *err);
 void dnn_prepare_step_free(struct dnn_prepare_step *step);
+bool dnn_prepare_step_pointwise(const void *cfg); /* always true */
 
 /* Number of spatial axes: all but the channels; 0 for labels and values. */
 int dnn_column_state_space(const struct dnn_column_state *state);
@@ -153,6 +174,10 @@ struct dnn_prepare {
 
 extern const struct dnn_field dnn_prepare_fields[], dnn_prepare_source_fields[];
 
+/* Reads "steps" of a configuration. */
+int dnn_prepare_read_steps(const struct dnn_jobj *top, struct dnn_arena *arena,
+                           struct dnn_prepare *p, struct dnn_err *err);
+
 /* Appends a value as compact JSON, keys in the order of the file. */
 void dnn_prepare_json(struct dnn_buf *out, const struct dnn_jobj *at);
 /* Appends a JSON string. */
@@ -176,7 +201,11 @@ struct dnn_origins {
 
 int dnn_origins_open(const struct dnn_prepare *prepare, struct dnn_origins *out,
                      struct dnn_err *err);
+/* A single source, of which it takes ownership. */
+void dnn_origins_wrap(struct dnn_source *source, double scale, struct dnn_origins *out);
 void dnn_origins_close(struct dnn_origins *origins);
+/* The factor of a column's elements as they are read; scale: of the configuration. */
+double dnn_origins_scale(enum dnn_kind kind, enum dnn_dtype type, double scale);
 const struct dnn_origin *dnn_origins_find(const struct dnn_origins *origins,
                                           int64_t sample);
 void dnn_origins_label(const struct dnn_origins *origins, int64_t sample,

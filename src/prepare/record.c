@@ -11,12 +11,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-/* Version of the format of pieces: after a change, old pieces are not used. */
-enum { LAYOUT = 1, SHOWN = 1000 };
+/* Version of the format of pieces and of the record: after a change, old pieces are not
+ * used, and a dataset is not up to date. */
+enum { LAYOUT = 2, SHOWN = 1000 };
 
 /* ---- files ---- */
 
@@ -144,6 +146,60 @@ static void add_files(const struct dnn_prepare_state *s, struct dnn_buf *out)
     dnn_buf_add(out, "]");
 }
 
+/* The columns of the sources, before all steps. */
+static void add_columns(const struct dnn_prepare_state *s, struct dnn_buf *out)
+{
+    dnn_buf_add(out, ", \"columns\": [");
+    for (int k = 0; k < s->origins.states.n; k++) {
+        const struct dnn_column *c = &s->origins.states.state[k].column;
+
+        dnn_buf_add(out,
+                    "%s{\"name\": \"%s\", \"role\": \"%s\", \"kind\": \"%s\", "
+                    "\"type\": \"%s\", \"classes\": %" PRId64 "}",
+                    k > 0 ? ", " : "", c->name,
+                    dnn_choice_name(dnn_role_choices, (int)c->role),
+                    dnn_choice_name(dnn_kind_choices, (int)c->kind),
+                    dnn_dtype_name(c->type), c->classes);
+    }
+    dnn_buf_add(out, "]");
+}
+
+static void add_numbers(const char *key, int n, const double *x, struct dnn_buf *out)
+{
+    if (key == NULL) return;
+    dnn_buf_add(out, ", \"%s\": [", key);
+    for (int i = 0; i < n; i++)
+        if (isfinite(x[i]))
+            dnn_buf_add(out, "%s%.17g", i > 0 ? ", " : "", x[i]);
+        else
+            dnn_buf_add(out, "%snull", i > 0 ? ", " : "");
+    dnn_buf_add(out, "]");
+}
+
+/* What the steps took from statistics. */
+static void add_fitted(const struct dnn_prepare *p, struct dnn_buf *out)
+{
+    const char *comma = "";
+
+    dnn_buf_add(out, ", \"fitted\": [");
+    for (int i = 0; i < p->nsteps; i++) {
+        const struct dnn_prepare_step *step = &p->step[i];
+
+        for (int k = 0; step->fit != NULL && k < step->before->n; k++) {
+            const struct dnn_step_fit *fit = &step->fit[k];
+
+            if (fit->n == 0) continue;
+            dnn_buf_add(out, "%s{\"step\": %d, \"column\": \"%s\"", comma, i,
+                        step->before->state[k].column.name);
+            add_numbers(step->type->fit_name[0], fit->n, fit->first, out);
+            add_numbers(step->type->fit_name[1], fit->n, fit->second, out);
+            dnn_buf_add(out, "}");
+            comma = ", ";
+        }
+    }
+    dnn_buf_add(out, "]");
+}
+
 char *dnn_record_text(const struct dnn_prepare_state *s)
 {
     struct dnn_jobj top = dnn_json_top(s->prepare->file);
@@ -159,6 +215,8 @@ char *dnn_record_text(const struct dnn_prepare_state *s)
         dnn_buf_add(&out, "[]");
     else
         dnn_prepare_json(&out, &steps);
+    add_columns(s, &out);
+    add_fitted(s->prepare, &out);
     dnn_buf_add(&out, ", \"config\": ");
     dnn_prepare_json(&out, &top);
     dnn_buf_add(&out, ", \"fingerprint\": \"%s\"", s->work.fingerprint);

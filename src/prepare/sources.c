@@ -134,23 +134,37 @@ static int merge_column(struct dnn_column *a, const struct dnn_column *b, int i,
     return 0;
 }
 
-static int make_states(struct dnn_origins *o, double scale, struct dnn_err *err)
+double dnn_origins_scale(enum dnn_kind kind, enum dnn_dtype type, double scale)
+{
+    bool whole =
+        type != DNN_F32 && type != DNN_F64 && type != DNN_F16 && type != DNN_BF16;
+
+    if (kind != DNN_KIND_IMAGE || !whole) return 1;
+    if (scale > 0) return scale;
+    return type == DNN_U8 ? 1.0 / 255 : 1;
+}
+
+/* The columns of the first source. */
+static void start_states(struct dnn_origins *o, double scale)
 {
     const struct dnn_source *first = o->at[0].source;
 
     o->states.n = first->ncols;
     for (int k = 0; k < first->ncols; k++) {
         struct dnn_column_state *state = &o->states.state[k];
-        enum dnn_dtype t = first->col[k].type;
+        const struct dnn_column *c = &first->col[k];
 
-        state->column = first->col[k];
-        bool whole = t != DNN_F32 && t != DNN_F64 && t != DNN_F16 && t != DNN_BF16;
-        if (state->column.kind == DNN_KIND_IMAGE && whole &&
-            (scale > 0 ? scale != 1 : t == DNN_U8)) {
-            state->nscale = 1;
-            state->scale[0] = scale > 0 ? scale : 1.0 / 255;
-        }
+        state->column = *c;
+        state->scale[0] = dnn_origins_scale(c->kind, c->type, scale);
+        state->nscale = state->scale[0] != 1;
     }
+}
+
+static int make_states(struct dnn_origins *o, double scale, struct dnn_err *err)
+{
+    const struct dnn_source *first = o->at[0].source;
+
+    start_states(o, scale);
     for (int i = 1; i < o->n; i++) {
         const struct dnn_source *s = o->at[i].source;
 
@@ -173,6 +187,14 @@ int dnn_origins_open(const struct dnn_prepare *prepare, struct dnn_origins *out,
     for (int i = 0; i < prepare->norigins; i++)
         DNN_TRY(open_one(prepare, &prepare->origin[i], out, err));
     return make_states(out, prepare->scale, err);
+}
+
+void dnn_origins_wrap(struct dnn_source *source, double scale, struct dnn_origins *out)
+{
+    memset(out, 0, sizeof *out);
+    out->at = dnn_alloc(sizeof *out->at);
+    add(out, source, NULL);
+    start_states(out, scale);
 }
 
 void dnn_origins_close(struct dnn_origins *origins)

@@ -91,9 +91,15 @@ int dnn_prepare_step_read(const struct dnn_jobj *at, struct dnn_arena *arena,
 void dnn_prepare_step_free(struct dnn_prepare_step *step)
 {
     dnn_free(step->before);
-    dnn_free(step->stats);
+    dnn_free(step->fit);
     step->before = NULL;
-    step->stats = NULL;
+    step->fit = NULL;
+}
+
+bool dnn_prepare_step_pointwise(const void *cfg)
+{
+    (void)cfg;
+    return true;
 }
 
 /* ---- which columns ---- */
@@ -146,15 +152,21 @@ int dnn_prepare_step_select(struct dnn_prepare_step *step,
     return 0;
 }
 
+enum dnn_prepare_step_need
+dnn_prepare_step_needs_for(const struct dnn_prepare_step *step, int k)
+{
+    if (step->type->needs == NULL || (step->columns >> k & 1) == 0)
+        return DNN_NEED_NOTHING;
+    return step->type->needs(step->cfg, &step->before->state[k]);
+}
+
 enum dnn_prepare_step_need dnn_prepare_step_needs(const struct dnn_prepare_step *step)
 {
     enum dnn_prepare_step_need need = DNN_NEED_NOTHING;
 
-    if (step->type->needs == NULL) return need;
     for (int k = 0; k < step->before->n; k++) {
-        if ((step->columns >> k & 1) == 0) continue;
-        enum dnn_prepare_step_need one =
-            step->type->needs(step->cfg, &step->before->state[k]);
+        enum dnn_prepare_step_need one = dnn_prepare_step_needs_for(step, k);
+
         if (one > need) need = one;
     }
     return need;

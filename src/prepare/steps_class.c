@@ -185,6 +185,7 @@ const struct dnn_prepare_step_type dnn_prepare_step_remap = {
     .read = remap_read,
     .is_default = is_class,
     .is_allowed = is_class,
+    .is_pointwise = dnn_prepare_step_pointwise,
     .state = remap_state,
     .apply = remap_apply,
 };
@@ -246,11 +247,24 @@ static int64_t classes_of(const struct dnn_prepare_step *step, int k)
 
     if (c->classes > 0) return c->classes;
     if (known > 0) return known;
-    if (step->stats == NULL) return DNN_UNKNOWN;
-    /* The highest class that occurs. */
-    for (int64_t i = DNN_STATS_CLASSES; i-- > 0;)
-        if (step->stats[k].class_count[i] > 0) return i + 1;
-    return 1;
+    return step->fit == NULL ? DNN_UNKNOWN : (int64_t)step->fit[k].first[0];
+}
+
+/* The highest class that occurs. */
+static int one_hot_fit(const struct dnn_prepare_step *step, int k,
+                       const struct dnn_stats *stats, struct dnn_step_fit *out,
+                       struct dnn_err *err)
+{
+    int n = DNN_STATS_CLASSES;
+
+    (void)step;
+    (void)k;
+    (void)err;
+    while (n > 1 && stats->class_count[n - 1] == 0)
+        n--;
+    out->n = 1;
+    out->first[0] = n;
+    return 0;
 }
 
 static int one_hot_state(const struct dnn_prepare_step *step, int k,
@@ -288,6 +302,9 @@ const struct dnn_prepare_step_type dnn_prepare_step_one_hot = {
     .is_default = is_class,
     .is_allowed = is_class,
     .needs = one_hot_needs,
+    .fit = one_hot_fit,
+    .fit_name = {"classes"},
+    .is_pointwise = dnn_prepare_step_pointwise,
     .state = one_hot_state,
     .apply = one_hot_apply,
 };

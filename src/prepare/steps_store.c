@@ -124,6 +124,26 @@ static void map_range(const struct store *c, double low, double high, double *sc
     *offset = high > low ? low - first * *scale : low;
 }
 
+static int store_fit(const struct dnn_prepare_step *step, int k,
+                     const struct dnn_stats *s, struct dnn_step_fit *out,
+                     struct dnn_err *err)
+{
+    const struct store *c = step->cfg;
+    bool each = s->share <= 1;
+    double low = s->min[0], high = s->max[0];
+
+    (void)k;
+    (void)err;
+    for (int i = 0; i < s->nchannels; i++) {
+        if (each) map_range(c, s->min[i], s->max[i], &out->first[i], &out->second[i]);
+        if (s->min[i] < low) low = s->min[i];
+        if (s->max[i] > high) high = s->max[i];
+    }
+    out->n = each ? s->nchannels : 1;
+    if (!each) map_range(c, low, high, out->first, out->second);
+    return 0;
+}
+
 static int scales(const struct dnn_prepare_step *step, int k, double *scale,
                   double *offset)
 {
@@ -133,17 +153,10 @@ static int scales(const struct dnn_prepare_step *step, int k, double *scale,
         map_range(c, c->range.reals[0], c->range.reals[1], scale, offset);
         return 1;
     }
-    const struct dnn_stats *s = &step->stats[k];
-    bool each = s->share <= 1;
-    double low = s->min[0], high = s->max[0];
-    for (int i = 0; i < s->nchannels; i++) {
-        if (each) map_range(c, s->min[i], s->max[i], &scale[i], &offset[i]);
-        if (s->min[i] < low) low = s->min[i];
-        if (s->max[i] > high) high = s->max[i];
-    }
-    if (each) return s->nchannels;
-    map_range(c, low, high, scale, offset);
-    return 1;
+    const struct dnn_step_fit *fit = &step->fit[k];
+    memcpy(scale, fit->first, (size_t)fit->n * sizeof *scale);
+    memcpy(offset, fit->second, (size_t)fit->n * sizeof *offset);
+    return fit->n;
 }
 
 static int store_state(const struct dnn_prepare_step *step, int k,
@@ -173,7 +186,7 @@ static int store_state(const struct dnn_prepare_step *step, int k,
                         step->where, state->column.name, c->as);
     state->column.type = c->type;
     state->nscale = 0;
-    if (c->range.count > 0 || step->stats != NULL)
+    if (c->range.count > 0 || step->fit != NULL)
         state->nscale = scales(step, k, state->scale, state->offset);
     return 0;
 }
@@ -241,6 +254,9 @@ const struct dnn_prepare_step_type dnn_prepare_step_store = {
     .is_default = is_input,
     .is_allowed = any,
     .needs = store_needs,
+    .fit = store_fit,
+    .fit_name = {"scale", "offset"},
+    .is_pointwise = dnn_prepare_step_pointwise,
     .state = store_state,
     .apply = store_apply,
 };

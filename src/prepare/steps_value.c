@@ -88,6 +88,7 @@ const struct dnn_prepare_step_type dnn_prepare_step_clip = {
     .read = clip_read,
     .is_default = is_input,
     .is_allowed = is_measured,
+    .is_pointwise = dnn_prepare_step_pointwise,
     .state = clip_state,
     .apply = clip_apply,
 };
@@ -176,6 +177,11 @@ static bool by_sample(const struct normalise *c)
            ((c->mode == MINMAX || c->mode == PERCENTILES) && c->per == VOLUME);
 }
 
+static bool normalise_is_pointwise(const void *cfg)
+{
+    return !by_sample(cfg);
+}
+
 static enum dnn_prepare_step_need normalise_needs(const void *cfg,
                                                   const struct dnn_column_state *state)
 {
@@ -209,12 +215,17 @@ static void pool_channels(const struct dnn_stats *s, double *mean, double *std)
     *std = sqrt(square / s->nchannels);
 }
 
+static bool by_channel(const struct normalise *c)
+{
+    return c->mode == CHANNEL || c->mode == VOLUME ||
+           (c->mode == MINMAX && c->per != DATASET);
+}
+
 /* Values to subtract (mean) and to divide by (std); returns how many of each. */
 static int coefficients(const struct normalise *c, const struct dnn_stats *s,
                         double *mean, double *std)
 {
-    bool each = c->mode == CHANNEL || c->mode == VOLUME ||
-                (c->mode == MINMAX && c->per != DATASET);
+    bool each = by_channel(c);
     int n = each ? s->nchannels : 1;
 
     if (c->mode == DATASET) pool_channels(s, mean, std);
@@ -244,18 +255,42 @@ static int coefficients(const struct normalise *c, const struct dnn_stats *s,
     return n;
 }
 
+static int too_many(const struct dnn_prepare_step *step, const char *column,
+                    int64_t channels, struct dnn_err *err)
+{
+    return dnn_fail(err, DNN_ECONFIG,
+                    "%s: the column \"%s\" has %lld channels; for more than %d use the "
+                    "mode \"dataset\"",
+                    step->where, column, (long long)channels, DNN_STATS_CHANNELS);
+}
+
+static int normalise_fit(const struct dnn_prepare_step *step, int k,
+                         const struct dnn_stats *stats, struct dnn_step_fit *out,
+                         struct dnn_err *err)
+{
+    const struct dnn_column_state *state = &step->before->state[k];
+
+    if (by_channel(step->cfg) && stats->share > 1)
+        return too_many(step, state->column.name, dnn_column_state_channels(state),
+                        err);
+    out->n = coefficients(step->cfg, stats, out->first, out->second);
+    return 0;
+}
+
 /* The same, from the settings or from statistics. */
 static int step_coefficients(const struct dnn_prepare_step *step, int k, double *mean,
                              double *std)
 {
     const struct normalise *c = step->cfg;
 
-    if (c->mode != GIVEN) return coefficients(c, &step->stats[k], mean, std);
-    for (int64_t i = 0; i < c->mean.count; i++) {
-        mean[i] = c->mean.reals[i];
-        std[i] = c->std.reals[i];
+    bool given = c->mode == GIVEN;
+    int n = given ? (int)c->mean.count : step->fit[k].n;
+
+    for (int i = 0; i < n; i++) {
+        mean[i] = given ? c->mean.reals[i] : step->fit[k].first[i];
+        std[i] = given ? c->std.reals[i] : step->fit[k].second[i];
     }
-    return (int)c->mean.count;
+    return n;
 }
 
 static int normalise_state(const struct dnn_prepare_step *step, int k,
@@ -264,17 +299,10 @@ static int normalise_state(const struct dnn_prepare_step *step, int k,
     const struct normalise *c = step->cfg;
     double mean[DNN_STATS_CHANNELS], std[DNN_STATS_CHANNELS];
     int64_t channels = dnn_column_state_channels(state);
-    bool each = c->mode == CHANNEL || c->mode == VOLUME ||
-                (c->mode == MINMAX && c->per != DATASET);
 
-    if (each && (channels > DNN_STATS_CHANNELS ||
-                 (step->stats != NULL && step->stats[k].share > 1)))
-        return dnn_fail(err, DNN_ECONFIG,
-                        "%s: the column \"%s\" has %lld channels; for more than %d use "
-                        "the mode \"dataset\"",
-                        step->where, state->column.name, (long long)channels,
-                        DNN_STATS_CHANNELS);
-    if (!by_sample(c) && (c->mode == GIVEN || step->stats != NULL)) {
+    if (by_channel(c) && channels > DNN_STATS_CHANNELS)
+        return too_many(step, state->column.name, channels, err);
+    if (!by_sample(c) && (c->mode == GIVEN || step->fit != NULL)) {
         int n = step_coefficients(step, k, mean, std);
 
         if (n > 1 && channels != n && channels != DNN_UNKNOWN)
@@ -350,6 +378,9 @@ const struct dnn_prepare_step_type dnn_prepare_step_normalise = {
     .is_default = is_input,
     .is_allowed = is_measured,
     .needs = normalise_needs,
+    .fit = normalise_fit,
+    .fit_name = {"mean", "std"},
+    .is_pointwise = normalise_is_pointwise,
     .state = normalise_state,
     .apply = normalise_apply,
 };

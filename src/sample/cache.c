@@ -81,6 +81,23 @@ static int64_t class_of(const struct dnn_source *source, int64_t i)
     return from->type->class_of(from, i);
 }
 
+static int shape(const struct dnn_source *source, int64_t i, int c,
+                 struct dnn_shape *out, struct dnn_err *err)
+{
+    return dnn_source_try_shape(((const struct cache *)source)->from, i, c, out, err);
+}
+
+static int read_box(const struct dnn_source *source, int64_t i, int c,
+                    const int64_t *start, const int64_t *extent, struct dnn_array *out,
+                    struct dnn_err *err)
+{
+    struct cache *k = (struct cache *)(uintptr_t)source;
+    const struct dnn_sample *cached = atomic_load(&k->sample[i]);
+
+    if (cached != NULL) return dnn_array_box(&cached->col[c], start, extent, out, err);
+    return dnn_source_try_box(k->from, i, c, start, extent, out, err);
+}
+
 static void close_cache(struct dnn_source *source)
 {
     struct cache *k = (struct cache *)source;
@@ -103,15 +120,16 @@ struct dnn_source *dnn_source_cache(struct dnn_source *from, int64_t limit)
 
     k->from = from;
     k->limit = limit;
-    k->base = *from;
     k->type = (struct dnn_source_type){
         .name = from->type->name,
         .read = read_sample,
         .label = label,
         .group = from->type->group == NULL ? NULL : group,
         .class_of = from->type->class_of == NULL ? NULL : class_of,
-        .close = close_cache};
-    k->base.type = &k->type;
+        .close = close_cache,
+        .shape = shape,
+        .read_box = read_box};
+    k->base = dnn_source_like(from, &k->type);
     k->sample = dnn_alloc(((size_t)from->count + 1) * sizeof *k->sample);
     return &k->base;
 }

@@ -1,12 +1,13 @@
 /* convert.c - convert elements from one type to another.
  *
- * Each block is widened to int64_t or double, then narrowed.  So there is one loop per
- * type and direction, not one per pair of types.
+ * Conversions to f32, and of small integers to i32, have a loop for each type
+ * (convert_fast.c).  For all others each block is widened to int64_t or double, then
+ * narrowed, so there is one loop per type and direction, not one per pair of types.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "sample/sample.h"
+#include "sample/convert_impl.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -109,8 +110,6 @@ static void to_ints(const void *from, enum dnn_dtype type, int64_t *to, int64_t 
 static void from_doubles(const double *from, void *to, enum dnn_dtype as, int64_t n)
 {
     switch (as) {
-    case DNN_F32:
-        NARROW(float, from[i]);
     case DNN_F16:
         NARROW(uint16_t, dnn_f16_from_f32(round_odd(from[i])));
     case DNN_BF16:
@@ -245,12 +244,23 @@ static int reals_to_ints(const struct conversion *conv, int64_t at, int64_t n,
 static int any_to_reals(const struct conversion *conv, int64_t at, int64_t n,
                         struct dnn_err *err)
 {
+    static const struct dnn_scale none;
+    size_t size = dnn_dtype_size(conv->type);
+    const char *from = conv->from + (size_t)at * size;
     char *to = conv->to + (size_t)at * dnn_dtype_size(conv->as);
-    double x[BLOCK], back[BLOCK];
+    double copy[BLOCK], x[BLOCK], back[BLOCK];
 
-    to_doubles(conv->from + (size_t)at * dnn_dtype_size(conv->type), conv->type, x, n);
-    from_doubles(x, to, conv->as, n);
-    if (!conv->strict || conv->as == DNN_F64) return 0;
+    if (conv->as == DNN_F32) {
+        if (conv->from == conv->to) from = memcpy(copy, from, (size_t)n * size);
+        if (dnn_convert_f32(conv->type, &none, from, (float *)(void *)to, n) == 0 ||
+            !conv->strict)
+            return 0;
+        to_doubles(from, conv->type, x, n);
+    } else {
+        to_doubles(from, conv->type, x, n);
+        from_doubles(x, to, conv->as, n);
+        if (!conv->strict || conv->as == DNN_F64) return 0;
+    }
     to_doubles(to, conv->as, back, n);
     for (int64_t i = 0; i < n; i++)
         if (isinf(back[i]) && !isinf(x[i]))
@@ -262,11 +272,13 @@ int dnn_convert(const void *from, enum dnn_dtype type, void *to, enum dnn_dtype 
                 int64_t count, bool strict, struct dnn_err *err)
 {
     struct conversion conv = {from, to, type, as, strict};
+    uint32_t beyond;
 
     if (type == as) {
         if (count > 0) memmove(to, from, (size_t)count * dnn_dtype_size(type));
         return 0;
     }
+    if (as == DNN_I32 && dnn_convert_i32(type, from, to, count, 0, &beyond)) return 0;
     for (int64_t at = 0; at < count; at += BLOCK) {
         int64_t n = count - at < BLOCK ? count - at : BLOCK;
 

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "sample/source.h"
+#include "sample/source_impl.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -30,5 +30,17 @@ void dnn_source_label(const struct dnn_source *source, int64_t i,
 
 void dnn_source_close(struct dnn_source *source)
 {
-    if (source != NULL) source->type->close(source);
+    if (source == NULL) return;
+    dnn_source_last_free(source->last);
+    source->type->close(source);
+}
+
+struct dnn_source dnn_source_like(const struct dnn_source *from,
+                                  const struct dnn_source_type *type)
+{
+    struct dnn_source source = *from;
+
+    source.type = type;
+    source.last = NULL;
+    return source;
 }

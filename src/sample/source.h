@@ -15,6 +15,7 @@
 enum { DNN_SAMPLE_NAME = 512 };
 
 struct dnn_source;
+struct dnn_source_last; /* box.c */
 
 /* The functions of a kind of source; all except read and close may be NULL. */
 struct dnn_source_type {
@@ -36,7 +37,18 @@ struct dnn_source_type {
      * that is not possible; NULL: never possible. */
     int64_t (*class_of)(const struct dnn_source *source, int64_t i);
     void (*close)(struct dnn_source *source);
+    /* The shape of column c of sample i without reading the sample; it is called only
+     * if extents of the column are unknown.  DNN_SOURCE_WHOLE: only reading it tells.
+     */
+    int (*shape)(const struct dnn_source *source, int64_t i, int c,
+                 struct dnn_shape *out, struct dnn_err *err);
+    /* Read a box, which lies within the array, of column c of sample i, and not the
+     * rest.  DNN_SOURCE_WHOLE: this sample can only be read as a whole. */
+    int (*read_box)(const struct dnn_source *source, int64_t i, int c,
+                    const int64_t *start, const int64_t *extent, struct dnn_array *out,
+                    struct dnn_err *err);
 };
+enum { DNN_SOURCE_WHOLE = 1 };
 
 /* The first member of the struct of each kind of source. */
 struct dnn_source {
@@ -47,6 +59,7 @@ struct dnn_source {
     int64_t nfiles;          /* number of input files; 0 for generators               */
     const char *const *file; /* owned by the source                                  */
     const char *split;       /* the split the files are for ("train", "test") or NULL */
+    struct dnn_source_last *_Atomic last; /* owned, of box.c; NULL: none             */
 };
 
 int dnn_source_read(const struct dnn_source *source, int64_t i, struct dnn_sample *out,
@@ -54,6 +67,35 @@ int dnn_source_read(const struct dnn_source *source, int64_t i, struct dnn_sampl
 void dnn_source_label(const struct dnn_source *source, int64_t i,
                       char out[DNN_SAMPLE_NAME]);
 void dnn_source_close(struct dnn_source *source); /* NULL is fine */
+
+/* Count, columns and files of another source, for a source made of it. */
+struct dnn_source dnn_source_like(const struct dnn_source *from,
+                                  const struct dnn_source_type *type);
+
+/* ---- boxes: parts of samples.  Local, thread-safe. ---- */
+
+/* Whether boxes of the first sample are read without the rest of their arrays (of other
+ * samples, too, if all files have the same format and compression). */
+bool dnn_source_boxes(const struct dnn_source *source);
+/* The shape of column c of sample i; the sample is read only if its format has no other
+ * way. */
+int dnn_source_shape(const struct dnn_source *source, int64_t i, int c,
+                     struct dnn_shape *out, struct dnn_err *err);
+/* Read a box of column c of sample i: extent[d] points from start[d] along each axis,
+ * including the channels.  The result is that of cutting it from a complete read, but
+ * checksums of the complete array are not checked.  If the format cannot read parts,
+ * the sample is read as a whole; the last such sample is kept in memory. */
+int dnn_source_read_box(const struct dnn_source *source, int64_t i, int c,
+                        const int64_t *start, const int64_t *extent,
+                        struct dnn_array *out, struct dnn_err *err);
+
+/* For sources made of other sources: the same, but DNN_SOURCE_WHOLE instead of reading
+ * a complete sample.  The box is not checked. */
+int dnn_source_try_shape(const struct dnn_source *source, int64_t i, int c,
+                         struct dnn_shape *out, struct dnn_err *err);
+int dnn_source_try_box(const struct dnn_source *source, int64_t i, int c,
+                       const int64_t *start, const int64_t *extent,
+                       struct dnn_array *out, struct dnn_err *err);
 
 /* A source with the same samples, which are cached in memory after the first read, up
  * to limit bytes; others are read each time.  Takes ownership of from. */

@@ -89,6 +89,26 @@ static int read_sample(const struct dnn_source *source, int64_t i,
     return 0;
 }
 
+static int shape_of(const struct dnn_source *source, int64_t i, int c,
+                    struct dnn_shape *out, struct dnn_err *err)
+{
+    const struct view *s = view_of(source);
+
+    return dnn_source_try_shape(s->from, source_number(s, i), c, out, err);
+}
+
+static int read_box(const struct dnn_source *source, int64_t i, int c,
+                    const int64_t *start, const int64_t *extent, struct dnn_array *out,
+                    struct dnn_err *err)
+{
+    const struct view *s = view_of(source);
+    int64_t at = source_number(s, i);
+    int rc = dnn_source_try_box(s->from, at, c, start, extent, out, err);
+
+    if (rc != 0 || s->scale == 0 || !is_mask(&source->col[c])) return rc;
+    return make_classes(s, at, out, err);
+}
+
 static void label(const struct dnn_source *source, int64_t i, char out[DNN_SAMPLE_NAME])
 {
     const struct view *s = view_of(source);
@@ -156,14 +176,16 @@ static int make_view(struct dnn_source *from, const struct dnn_config *config,
     struct view *s = dnn_alloc(sizeof *s);
 
     s->from = from;
-    s->base = *from;
-    s->type = (struct dnn_source_type){from->type->name,
-                                       read_sample,
-                                       label,
-                                       from->type->group == NULL ? NULL : group,
-                                       from->type->class_of == NULL ? NULL : class_of,
-                                       close_view};
-    s->base.type = &s->type;
+    s->base = dnn_source_like(from, &s->type);
+    s->type = (struct dnn_source_type){
+        .name = from->type->name,
+        .read = read_sample,
+        .label = label,
+        .group = from->type->group == NULL ? NULL : group,
+        .class_of = from->type->class_of == NULL ? NULL : class_of,
+        .close = close_view,
+        .shape = shape_of,
+        .read_box = read_box};
     s->scale = origin->mask_scale;
     s->shift = origin->mask_shift;
     for (int c = 0; s->scale != 0 && c < s->base.ncols; c++)

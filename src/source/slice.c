@@ -107,6 +107,61 @@ static int read_slice(const struct dnn_source *source, int64_t i,
     return 0;
 }
 
+/* The box of the volume that a box of slice number `box` is; false if a part of it is
+ * in the padding, or its axes have another order. */
+static bool box_of_volume(const struct dnn_slices *set, int64_t box,
+                          const int64_t *start, const int64_t *extent, int64_t *first,
+                          int64_t *n)
+{
+    int axis[DNN_MAX_SPACE], naxes = dnn_slices_axes(set, axis);
+
+    dnn_slices_start(set, box, first);
+    for (int d = 0; d < set->nspace; d++)
+        n[d] = 1; /* an axis that the slice does not have */
+    for (int k = 0; k < naxes; k++) {
+        int d = axis[k];
+
+        first[d] += start[k] - set->before[d];
+        n[d] = extent[k];
+        if (k > 0 && d < axis[k - 1]) return false;
+    }
+    for (int d = 0; d < set->nspace; d++)
+        if (first[d] < 0 || first[d] > set->full[d] - n[d]) return false;
+    first[set->nspace] = start[naxes];
+    n[set->nspace] = extent[naxes];
+    return true;
+}
+
+static int read_box(const struct dnn_source *source, int64_t i, int c,
+                    const int64_t *start, const int64_t *extent, struct dnn_array *out,
+                    struct dnn_err *err)
+{
+    const struct sliced *s = (const struct sliced *)source;
+    int64_t v, box, first[DNN_MAX_SPACE + 1], n[DNN_MAX_SPACE + 1];
+    double spacing[DNN_MAX_SPACE];
+    int set, axis[DNN_MAX_SPACE];
+    struct dnn_shape shape;
+
+    dnn_source_slice_at(&s->how, i, &v, &set, &box);
+    if (!has_space(&source->col[c]))
+        return dnn_source_try_box(s->from, v, c, start, extent, out, err);
+    int rc = dnn_source_try_shape(s->from, v, c, &shape, err);
+    if (rc != 0) return rc;
+    if (!has_extents(&s->set[set], &shape)) return wrong_extents(s, v, c, &shape, err);
+    if (!box_of_volume(&s->set[set], box, start, extent, first, n))
+        return DNN_SOURCE_WHOLE;
+    rc = dnn_source_try_box(s->from, v, c, first, n, out, err);
+    if (rc != 0) return rc;
+    int naxes = dnn_slices_axes(&s->set[set], axis);
+    memcpy(spacing, out->spacing, sizeof spacing);
+    memset(out->spacing, 0, sizeof out->spacing);
+    out->shape = (struct dnn_shape){.ndim = naxes + 1};
+    memcpy(out->shape.dim, extent, (size_t)(naxes + 1) * sizeof *extent);
+    for (int k = 0; k < naxes; k++)
+        out->spacing[k] = spacing[axis[k]];
+    return 0;
+}
+
 static void label(const struct dnn_source *source, int64_t i, char out[DNN_SAMPLE_NAME])
 {
     const struct sliced *s = (const struct sliced *)source;
@@ -136,7 +191,12 @@ static void close_sliced(struct dnn_source *source)
 }
 
 static const struct dnn_source_type type = {
-    .name = "slices", .read = read_slice, .label = label, .close = close_sliced};
+    .name = "slices",
+    .read = read_slice,
+    .label = label,
+    .close = close_sliced,
+    .read_box = read_box,
+};
 
 const struct dnn_source_slices *dnn_source_slices(const struct dnn_source *source)
 {
@@ -274,8 +334,7 @@ int dnn_source_slice(struct dnn_source *from, const struct dnn_config_data *data
     struct sliced *s = dnn_alloc(sizeof *s);
     size_t n = (size_t)data->slicers.count;
 
-    s->base = *from;
-    s->base.type = &type;
+    s->base = dnn_source_like(from, &type);
     s->from = from;
     s->set = dnn_alloc(n * sizeof *s->set);
     s->put = dnn_alloc(n * sizeof *s->put);

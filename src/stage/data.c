@@ -219,9 +219,9 @@ static int open_all(struct dnn_stage *s, struct dnn_err *err)
     return dnn_comm_agree(s->session->comm, rc, err);
 }
 
-int dnn_stage_open_data(struct dnn_stage *s, struct dnn_err *err)
+int dnn_stage_open_data(struct dnn_stage *s, bool test, struct dnn_err *err)
 {
-    s->mode = dnn_config_mode(s->config);
+    s->mode = test ? dnn_config_test_mode(s->config) : dnn_config_mode(s->config);
     if (s->dry_run && s->mode == DNN_CONFIG_NOTHING) return 0;
     int rc = open_all(s, err);
     if (rc != DNN_EIO || !s->dry_run) return rc;

@@ -7,7 +7,9 @@
  */
 #include "stage/stage_impl.h"
 
+#include "base/file.h"
 #include "base/mem.h"
+#include "base/text.h"
 
 /* Check for features that require f32; the replica checks others. */
 static int check_f64(const struct dnn_config *config, struct dnn_err *err)
@@ -173,7 +175,7 @@ int dnn_stage_open(const struct dnn_stage_cfg *cfg, struct dnn_stage **out,
     s->config = cfg->config;
     s->session = cfg->session;
     s->dry_run = cfg->dry_run;
-    int rc = dnn_stage_open_data(s, err);
+    int rc = dnn_stage_open_data(s, cfg->test, err);
     if (rc == 0) rc = make_replica(s, cfg, err);
     /* A model for inference alone has no targets. */
     if (rc == 0 && !cfg->inference)
@@ -182,6 +184,21 @@ int dnn_stage_open(const struct dnn_stage_cfg *cfg, struct dnn_stage **out,
         dnn_stage_close(s);
     else
         *out = s;
+    return rc;
+}
+
+int dnn_stage_debug(const struct dnn_stage *stage, struct dnn_err *err)
+{
+    const char *dir = dnn_config_dir(stage->config);
+    struct dnn_buf text = {0};
+
+    if (!stage->config->debug) return 0;
+    DNN_TRY(dnn_file_make_dirs(dir, err));
+    char *path = dnn_format("%s/network.dot", dir);
+    dnn_graph_dot(stage->config->net.graph, &text);
+    int rc = dnn_file_write(path, text.text, text.len, err);
+    dnn_buf_free(&text);
+    dnn_free(path);
     return rc;
 }
 

@@ -46,6 +46,7 @@ struct dnn_stage_cfg {
     const char *backend;       /* overrides the configuration; NULL: as configured */
     int kernels;               /* enum dnn_kernel_selection                          */
     struct dnn_replica *owner; /* of the weights; NULL: this stage                   */
+    bool test; /* only test data is used, even if there is training data     */
     /* Plan only: the same models and memory, but nothing is allocated or can be run.
      * Data that are not there (DNN_EIO) are not an error: batches then have the
      * configured size. */
@@ -59,6 +60,10 @@ struct dnn_stage_cfg {
 int dnn_stage_open(const struct dnn_stage_cfg *cfg, struct dnn_stage **out,
                    struct dnn_err *err);
 void dnn_stage_close(struct dnn_stage *stage); /* NULL is fine */
+
+/* Local.  If "debug" is set: write the network as a graph, network.dot, to the run
+ * directory, as rmldnn does. */
+int dnn_stage_debug(const struct dnn_stage *stage, struct dnn_err *err);
 
 /* Local.  Bytes of this rank's models and of batches that are read ahead; *batches: of the
  * latter alone, may be NULL. */

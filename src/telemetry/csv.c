@@ -106,7 +106,7 @@ static int add_columns(struct table *t, const struct dnn_record *r, struct dnn_e
 static int add_row(struct table *t, const struct dnn_record *r, struct dnn_err *err)
 {
     struct dnn_buf line = {0};
-    char text[DNN_NUMBER_TEXT];
+    char text[DNN_TEXT_NUMBER];
 
     DNN_TRY(add_columns(t, r, err));
     double *cell = dnn_alloc(t->n * sizeof *cell), value;
@@ -119,7 +119,7 @@ static int add_row(struct table *t, const struct dnn_record *r, struct dnn_err *
     }
     for (size_t k = 0; k < t->n; k++)
         dnn_buf_add(&line, "%s%s", k == 0 ? "" : ",",
-                    isnan(cell[k]) ? "" : dnn_number_text(text, cell[k]));
+                    isnan(cell[k]) ? "" : dnn_text_number(text, cell[k]));
     dnn_buf_add(&line, "\n");
     int rc = dnn_append_add(t->file, line.text, line.len, err);
     dnn_buf_free(&line);

@@ -31,7 +31,7 @@ static int write_jsonl(void *self, const struct dnn_record *r, struct dnn_err *e
 {
     struct jsonl *j = self;
     struct dnn_buf line = {0};
-    char text[DNN_NUMBER_TEXT], when[DNN_CLOCK_TEXT];
+    char text[DNN_TEXT_NUMBER], when[DNN_CLOCK_TEXT];
     double value;
 
     if (!dnn_record_kept(r, j->every)) return 0;
@@ -44,7 +44,7 @@ static int write_jsonl(void *self, const struct dnn_record *r, struct dnn_err *e
         dnn_buf_add(&line, ", ");
         add_text(&line, name);
         dnn_buf_add(&line, ": %s",
-                    isfinite(value) ? dnn_number_text(text, value) : "null");
+                    isfinite(value) ? dnn_text_number(text, value) : "null");
     }
     dnn_buf_add(&line, "}\n");
     int rc = dnn_append_add(j->file, line.text, line.len, err);

@@ -1,12 +1,10 @@
-/* number.c - a record as a list of named values, and numbers as text.
+/* number.c - a record as a list of named values.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
 #include "telemetry/telemetry_impl.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char *const fixed[] = {
@@ -44,17 +42,4 @@ bool dnn_record_kept(const struct dnn_record *record, int64_t every)
 {
     if (record->event == DNN_EVENT_EPOCH) return true;
     return record->event == DNN_EVENT_STEP && every > 0 && record->step % every == 0;
-}
-
-const char *dnn_number_text(char out[DNN_NUMBER_TEXT], double value)
-{
-    if (fabs(value) < 1e15 && value == rint(value)) {
-        snprintf(out, DNN_NUMBER_TEXT, "%.0f", value == 0 ? 0.0 : value);
-        return out;
-    }
-    for (int digits = 6; digits <= 17; digits++) {
-        snprintf(out, DNN_NUMBER_TEXT, "%.*g", digits, value);
-        if (!(strtod(out, NULL) != value)) break;
-    }
-    return out;
 }

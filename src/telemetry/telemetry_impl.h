@@ -36,10 +36,6 @@ const double *dnn_record_find(const struct dnn_record *record, const char *name)
 /* Whether this record is written to files: epochs, and every n-th step. */
 bool dnn_record_kept(const struct dnn_record *record, int64_t every);
 
-enum { DNN_NUMBER_TEXT = 32 };
-/* The shortest text that gives the same number when it is read; returns out. */
-const char *dnn_number_text(char out[DNN_NUMBER_TEXT], double value);
-
 /* ---- append.c: files to which complete lines are appended ---- */
 
 struct dnn_append;

@@ -1,12 +1,12 @@
 /* window.h - sliding windows: tiles that cover a sample, and their blended outputs.
  *
- * A sample that is larger than the network's input is computed tile by tile; where tiles
- * overlap, their outputs are averaged with weights.  Places and weights of the tiles are
- * those of MONAI's sliding_window_inference().
+ * A sample that is larger than the network's input is computed tile by tile; where
+ * tiles overlap, their outputs are averaged with weights.  Places and weights of the
+ * tiles are those of MONAI's sliding_window_inference().
  *
  * Sums are integers: outputs are multiplied by weights whose sum over all tiles is 1 at
- * each point, and rounded.  So no bit of the result depends on the order of the tiles, on
- * how they are distributed over ranks, or on an interruption.
+ * each point, and rounded.  So no bit of the result depends on the order of the tiles,
+ * on how they are distributed over ranks, or on an interruption.
  *
  * All functions are Local.
  *
@@ -72,8 +72,9 @@ struct dnn_blend_cfg {
                        * absolute value must be below 2^30, with a resolution of 2^-32 */
     int64_t from, to; /* slabs                                                       */
     size_t memory;    /* limit in bytes; 0: none                                     */
-    /* Called when all tiles of a box of points are added: its mean, channels last, dense;
-     * start: in the sample.  Boxes do not overlap and never cross the end of a slab. */
+    /* Called when all tiles of a box of points are added: its mean, channels last,
+     * dense; start: in the sample.  Boxes do not overlap and never cross the end of a
+     * slab. */
     int (*done)(void *arg, const int64_t start[DNN_WINDOW_DIMS],
                 const int64_t extent[DNN_WINDOW_DIMS], const float *value,
                 struct dnn_err *err);
@@ -90,8 +91,8 @@ int dnn_blend_add(struct dnn_blend *blend, int64_t tile, const float *value,
                   struct dnn_err *err);
 /* Bytes of the sums: now, and the most there were. */
 size_t dnn_blend_bytes(const struct dnn_blend *blend, size_t *peak);
-/* The most bytes that dnn_blend_add() needs for all slabs of a sample if tiles are added
- * in order. */
+/* The most bytes that dnn_blend_add() needs for all slabs of a sample if tiles are
+ * added in order. */
 size_t dnn_blend_estimate(const struct dnn_window *window, int64_t channels,
                           bool bounded);
 void dnn_blend_close(struct dnn_blend *blend); /* NULL is fine */

@@ -6,6 +6,8 @@
 #include "config_made.h"
 #include "source/source.h"
 
+#include "boxes.h"
+
 #define VOLUMES                                                                        \
     "\"generate\": {\"type\": \"blobs3d\", \"samples\": 3, \"size\": 8}, "             \
     "\"slicers\": "
@@ -31,8 +33,8 @@ static double number(const struct dnn_array *a, int64_t i)
 }
 
 /* Whether a column of a box [4, 4, 8] from (z, y, 0) on is that part of its volume. */
-static bool is_part(const struct dnn_array *box, const struct dnn_array *volume, int z,
-                    int y)
+static bool is_slice(const struct dnn_array *box, const struct dnn_array *volume, int z,
+                     int y)
 {
     int64_t channels = volume->shape.dim[3];
 
@@ -78,7 +80,7 @@ static void boxes(void)
     is_int(dnn_source_read(cut, 27, &box, &err), 0, "one of them");
     for (int c = 0; c < cut->ncols; c++)
         if (volume.col[c].shape.ndim == 4)
-            ok(is_part(&box.col[c], &volume.col[c], 2, 4), "is what it should be: %s",
+            ok(is_slice(&box.col[c], &volume.col[c], 2, 4), "is what it should be: %s",
                cut->col[c].name);
     ok(dnn_source_read(cut, 30, &box, &err) < 0, "there is no further one");
     dnn_sample_free(&box);
@@ -119,6 +121,44 @@ static void aside(void)
     dnn_config_free(&config);
 }
 
+/* Boxes of slices, of volumes in a file: those in the padding are cut from slices. */
+static void boxes_of_slices(void)
+{
+    static const char *const slicers[] = {
+        "[{\"sizes\": [4, 5, 8]}]",
+        "[{\"sizes\": [4, 1, 5], \"strides\": [3, 2, 4]}]",
+        "[{\"sizes\": [1, 6, 5], \"transpose\": true}]",
+        "[{\"sizes\": [4, 5, 8], \"padding\": [1, 0, 2]}]",
+    };
+    static const char header[] =
+        "\x93NUMPY\1\0\x42\0{'descr': '|u1', 'fortran_order': False, "
+        "'shape': (12, 10, 8)}\n";
+    char *file = below("v.npy");
+    unsigned char bytes[sizeof header - 1 + 12 * 10 * 8];
+
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (unsigned char)(i * 7 + i / 256);
+    memcpy(bytes, header, sizeof header - 1);
+    bytes[8] = sizeof header - 1 - 10;
+    dnn_file_write(file, bytes, sizeof bytes, &err);
+    for (size_t i = 0; i < sizeof slicers / sizeof slicers[0]; i++) {
+        char *data = dnn_format(
+            "\"input_path\": \"%s\", \"input_type\": \"numpy\", \"input_layout\": "
+            "\"none\", \"slicers\": %s",
+            file, slicers[i]);
+        struct dnn_source *cut;
+
+        if (ok(open_slices(data, &cut) == 0, "slices of a file"))
+            boxes_equal(cut, i < 2, slicers[i]);
+        else
+            printf("# %s\n", err.text);
+        dnn_source_close(cut);
+        dnn_config_free(&config);
+        dnn_free(data);
+    }
+    dnn_free(file);
+}
+
 static void refused(void)
 {
     static const char *const wrong[][2] = {
@@ -152,6 +192,7 @@ int main(void)
     boxes();
     smaller();
     aside();
+    boxes_of_slices();
     refused();
     return made_end();
 }

@@ -58,10 +58,10 @@ static void to_f32(enum dnn_dtype type)
     fill(from, type, MOST);
     if (dnn_convert(from, type, plain, DNN_F32, MOST, false, &err) < 0) same = false;
     for (int c = 0; c < 7; c++) {
-        struct dnn_feed_conv conv = {.type = type, .check = true};
+        struct dnn_conversion conv = {.type = type, .check = true};
         int64_t bad;
 
-        same &= dnn_feed_convert(&conv, from, got, counts[c], &bad, &err) == 0 &&
+        same &= dnn_conversion_apply(&conv, from, got, counts[c], &bad, &err) == 0 &&
                 bad == -1 && memcmp(got, plain, (size_t)counts[c] * sizeof *got) == 0;
         for (int n = 1; n <= 64; n += n < 5 ? 1 : 59) {
             double scale[64], offset[64];
@@ -70,9 +70,9 @@ static void to_f32(enum dnn_dtype type)
                 scale[k] = 0.5 + k;
                 offset[k] = k - 2.0;
             }
-            dnn_feed_conv_scale(&conv, n, scale, offset);
-            scaled &= !dnn_feed_conv_same(&conv) &&
-                      dnn_feed_convert(&conv, from, got, counts[c], &bad, &err) == 0;
+            dnn_conversion_scale(&conv, n, scale, offset);
+            scaled &= !dnn_conversion_same(&conv) &&
+                      dnn_conversion_apply(&conv, from, got, counts[c], &bad, &err) == 0;
             for (int i = 0; i < counts[c]; i++) {
                 double want = plain[i] * scale[i % n] + offset[i % n];
 
@@ -89,25 +89,25 @@ static void to_i32(enum dnn_dtype type)
 {
     uint64_t from[MOST];
     int32_t got[MOST], want[MOST];
-    struct dnn_feed_conv conv = {.type = type, .integer = true, .classes = -1};
+    struct dnn_conversion conv = {.type = type, .integer = true, .classes = -1};
     int64_t bad;
 
     fill(from, type, MOST);
     struct dnn_err one = {0}, two = {0};
     int rc = dnn_convert(from, type, want, DNN_I32, MOST, true, &one);
-    int mine = dnn_feed_convert(&conv, from, got, MOST, &bad, &two);
+    int mine = dnn_conversion_apply(&conv, from, got, MOST, &bad, &two);
     ok(rc == mine && strcmp(one.text, two.text) == 0 &&
            (rc < 0 || memcmp(got, want, sizeof got) == 0),
        "%s -> i32%s", dnn_dtype_name(type), rc < 0 ? ": refused by both" : "");
 }
 
-static void is_bad(struct dnn_feed_conv conv, const void *from, int64_t want,
+static void is_bad(struct dnn_conversion conv, const void *from, int64_t want,
                    const char *what)
 {
     int32_t to[8];
     int64_t bad = -2;
 
-    dnn_feed_convert(&conv, from, to, 5, &bad, &err);
+    dnn_conversion_apply(&conv, from, to, 5, &bad, &err);
     is_int(bad, want, what);
 }
 
@@ -121,34 +121,34 @@ static void bad_ones(void)
     const int8_t i8[] = {0, 3, -1, 5, 3};
     const int64_t i64[] = {0, 3, 3, 9, 3};
 
-    is_bad((struct dnn_feed_conv){.type = DNN_F32, .check = true}, nan, 2, "NaN");
-    is_bad((struct dnn_feed_conv){.type = DNN_F32, .check = true}, inf, 4, "-infinity");
-    is_bad((struct dnn_feed_conv){.type = DNN_F32}, nan, -1, "NaN, not checked");
-    is_bad((struct dnn_feed_conv){.type = DNN_F16, .check = true}, half, 1,
+    is_bad((struct dnn_conversion){.type = DNN_F32, .check = true}, nan, 2, "NaN");
+    is_bad((struct dnn_conversion){.type = DNN_F32, .check = true}, inf, 4, "-infinity");
+    is_bad((struct dnn_conversion){.type = DNN_F32}, nan, -1, "NaN, not checked");
+    is_bad((struct dnn_conversion){.type = DNN_F16, .check = true}, half, 1,
            "infinite f16");
-    is_bad((struct dnn_feed_conv){.type = DNN_BF16, .check = true}, upper, 3,
+    is_bad((struct dnn_conversion){.type = DNN_BF16, .check = true}, upper, 3,
            "infinite bf16");
-    is_bad((struct dnn_feed_conv){.type = DNN_F64, .check = true}, huge, 3,
+    is_bad((struct dnn_conversion){.type = DNN_F64, .check = true}, huge, 3,
            "f64 beyond f32");
-    is_bad((struct dnn_feed_conv){.type = DNN_U8, .integer = true, .classes = 5}, u8, 3,
+    is_bad((struct dnn_conversion){.type = DNN_U8, .integer = true, .classes = 5}, u8, 3,
            "u8 class beyond");
-    is_bad((struct dnn_feed_conv){.type = DNN_I8, .integer = true, .classes = 5}, i8, 2,
+    is_bad((struct dnn_conversion){.type = DNN_I8, .integer = true, .classes = 5}, i8, 2,
            "i8 class below");
-    is_bad((struct dnn_feed_conv){.type = DNN_I8, .integer = true, .classes = 0}, i8, 2,
+    is_bad((struct dnn_conversion){.type = DNN_I8, .integer = true, .classes = 0}, i8, 2,
            "i8 class below, classes not known");
-    is_bad((struct dnn_feed_conv){.type = DNN_I8, .integer = true, .classes = -1}, i8,
+    is_bad((struct dnn_conversion){.type = DNN_I8, .integer = true, .classes = -1}, i8,
            -1, "no classes");
-    is_bad((struct dnn_feed_conv){.type = DNN_I64, .integer = true, .classes = 9}, i64,
+    is_bad((struct dnn_conversion){.type = DNN_I64, .integer = true, .classes = 9}, i64,
            3, "i64 class beyond");
     /* In place: only looked at. */
-    struct dnn_feed_conv conv = {.type = DNN_F32, .check = true};
+    struct dnn_conversion conv = {.type = DNN_F32, .check = true};
     float here[] = {1, 2, 3, INFINITY};
     int64_t bad;
-    ok(dnn_feed_conv_same(&conv) &&
-           dnn_feed_convert(&conv, here, here, 4, &bad, &err) == 0 && bad == 3,
+    ok(dnn_conversion_same(&conv) &&
+           dnn_conversion_apply(&conv, here, here, 4, &bad, &err) == 0 && bad == 3,
        "in place");
-    dnn_feed_conv_scale(&conv, 1, (const double[]){1}, (const double[]){0});
-    ok(dnn_feed_conv_same(&conv), "scale 1 and offset 0 are ignored");
+    dnn_conversion_scale(&conv, 1, (const double[]){1}, (const double[]){0});
+    ok(dnn_conversion_same(&conv), "scale 1 and offset 0 are ignored");
 }
 
 int main(void)

@@ -50,6 +50,8 @@ static struct dnn_source *make(int64_t limit)
     from->type = &type;
     from->count = 6;
     from->ncols = 1;
+    from->col[0].shape = (struct dnn_shape){1, {DNN_UNKNOWN}};
+    strcpy(from->col[0].name, "x");
     reads = closed = 0;
     return dnn_source_cache(from, limit);
 }
@@ -67,6 +69,42 @@ static bool read_all(struct dnn_source *source, struct dnn_sample *into)
         if (good) memset(into->col[0].data, 99, (size_t)i + 1);
     }
     return good;
+}
+
+/* Whether elements 1 and 2 of sample i are its number. */
+static bool has_box(struct dnn_source *source, int64_t i)
+{
+    static const int64_t start = 1, extent = 2;
+    struct dnn_array box = {0};
+    bool good = dnn_source_read_box(source, i, 0, &start, &extent, &box, &err) == 0 &&
+                dnn_array_count(&box) == 2 && ((unsigned char *)box.data)[1] == i;
+
+    dnn_array_free(&box);
+    return good;
+}
+
+static void boxes(void)
+{
+    struct dnn_source *source = make(1000);
+    struct dnn_shape shape;
+
+    ok(!dnn_source_boxes(source), "a source of complete samples");
+    ok(has_box(source, 3) && has_box(source, 4) && has_box(source, 3), "boxes of them");
+    is_int(reads, 2, "each sample is read once");
+    is_int(dnn_source_shape(source, 4, 0, &shape, &err), 0, "a shape");
+    ok(shape.ndim == 1 && shape.dim[0] == 5 && reads == 2, "of a cached sample");
+    ok(!has_box(source, 1), "a box that is too large");
+    is_text(err.text,
+            "1: x: a box of 2 points from 1 along axis 0 is not within the shape 2",
+            "its message");
+    ok(!has_box(source, 5), "a damaged sample");
+    is_text(err.text, "5 is damaged", "its message");
+    dnn_source_close(source);
+    source = make(0);
+    ok(has_box(source, 3) && has_box(source, 3) && has_box(source, 4),
+       "without a cache");
+    is_int(reads, 2, "the last sample is kept");
+    dnn_source_close(source);
 }
 
 int main(void)
@@ -93,5 +131,6 @@ int main(void)
     is_int(reads, 5 + 3, "some are read again");
     dnn_source_close(source);
     dnn_sample_free(&sample);
+    boxes();
     return done();
 }

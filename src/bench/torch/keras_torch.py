@@ -3,6 +3,7 @@
 #
 #   net = keras_torch.read("net.json")      # or a dict
 #   net.load({("conv1", "kernel"): array})  # in Keras's layout
+#   keras_torch.load_file(net, "model.weights.h5")
 #   outputs = net(*inputs)                  # (batch, channels, space...)
 #
 # SPDX-License-Identifier: Apache-2.0
@@ -351,3 +352,24 @@ def read(source, batch=2):
         with open(source) as file:
             source = json.load(file)
     return Net(source, batch)
+
+
+def load_file(net, path):
+    """Load the weights of a file of Keras 3 (.weights.h5)."""
+    import h5py
+    values = {}
+    with h5py.File(path) as file:
+        def visit(at, group):
+            if not at.endswith("vars") or not len(group):
+                return
+            name = group.attrs["name"]
+            name = name.decode() if isinstance(name, bytes) else name
+            own = [key for key in net.arrays
+                   if key[0] == name or key[0].endswith("/" + name)]
+            if len(own) != len(group):
+                raise KeyError(f"{path}: {at} ({name}) has {len(group)} arrays, "
+                               f"the network {len(own)}")
+            for i, key in enumerate(own):
+                values[key] = torch.from_numpy(group[str(i)][()])
+        file.visititems(visit)
+    net.load(values)

@@ -1,9 +1,10 @@
-# torch_install.py - install PyPI's PyTorch into a new virtual environment:
+# torch_install.py - install PyPI's PyTorch and ONNX Runtime into a virtual environment:
 # `dnn-bench torch --install` runs it.  If it is interrupted, the same command continues:
-# wheels that are complete are not downloaded again.
+# wheels that are complete are not downloaded again, nor packages that are installed.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
+import importlib.metadata
 import os
 import pathlib
 import shutil
@@ -11,7 +12,8 @@ import subprocess
 import sys
 import zipfile
 
-WANTED = ["torch", "numpy", "pillow", "setuptools"]
+WANTED = ["torch", "numpy", "pillow", "setuptools", "h5py", "onnx", "onnxscript",
+          "onnxruntime"]
 NEEDED = 9e9  # bytes of the wheels and their content
 
 
@@ -42,6 +44,13 @@ def pip(*args):
              "its own certificate set PIP_CERT to the CA bundle")
 
 
+def installed(req):
+    try:
+        return importlib.metadata.version(req.name) in req.specifier
+    except importlib.metadata.PackageNotFoundError:
+        return False
+
+
 def download(target):
     """Download all wheels with their dependencies, one after the other."""
     from pip._vendor.packaging.requirements import Requirement
@@ -55,6 +64,8 @@ def download(target):
         if (name, extras) in seen:
             continue
         seen.add((name, extras))
+        if installed(req):
+            continue
         found = [w for w in wheels.glob("*.whl")
                  for n, version, *_ in [parse_wheel_filename(w.name)]
                  if n == name and version in req.specifier]

@@ -111,6 +111,8 @@ class Dense(nn.Module):
 def merge(kind, cfg):
     def widen(xs):
         most = max(x.ndim for x in xs)
+        if all(x.ndim == most for x in xs):
+            return xs
         xs = [to_last(x) for x in xs]
         return [to_first(x.reshape(x.shape[:1] + (1,) * (most - x.ndim) + x.shape[1:]))
                 for x in xs]

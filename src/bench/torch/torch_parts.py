@@ -20,11 +20,11 @@ BATCH = {2: nn.BatchNorm1d, 3: nn.BatchNorm1d, 4: nn.BatchNorm2d, 5: nn.BatchNor
 
 
 def to_last(x):
-    return x.movedim(1, -1) if x.ndim > 2 else x
+    return x.movedim(1, x.ndim - 1) if x.ndim > 2 else x
 
 
 def to_first(x):
-    return x.movedim(-1, 1) if x.ndim > 2 else x
+    return x.movedim(x.ndim - 1, 1) if x.ndim > 2 else x
 
 
 def axis_of(axis, ndim):

@@ -1,4 +1,4 @@
-/* feed_convert.c - converts stored elements to f32 or i32.
+/* convert_fast.c - converts stored elements to f32 or i32.
  *
  * One loop per type, over blocks in which the factors of all channels are repeated, so
  * that the compiler can vectorise it for any number of channels.  The loops only detect
@@ -7,28 +7,29 @@
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "data/feed_impl.h"
+#include "sample/convert_impl.h"
 
-#include <math.h>
 #include <string.h>
 
-void dnn_feed_conv_scale(struct dnn_feed_conv *conv, int n, const double *scale,
-                         const double *offset)
+void dnn_conversion_scale(struct dnn_conversion *conv, int n, const double *scale,
+                          const double *offset)
 {
-    conv->period = 0;
+    struct dnn_scale *s = &conv->scale;
+
+    s->period = 0;
     for (int c = 0; c < n; c++)
-        if (scale[c] != 1 || offset[c] != 0) conv->period = DNN_FEED_PERIOD / n * n;
-    for (int i = 0; i < conv->period; i++) {
-        conv->wide_factor[i] = scale[i % n];
-        conv->wide_term[i] = offset[i % n];
-        conv->factor[i] = (float)scale[i % n];
-        conv->term[i] = (float)offset[i % n];
+        if (scale[c] != 1 || offset[c] != 0) s->period = DNN_SCALE_PERIOD / n * n;
+    for (int i = 0; i < s->period; i++) {
+        s->wide_factor[i] = scale[i % n];
+        s->wide_term[i] = offset[i % n];
+        s->factor[i] = (float)scale[i % n];
+        s->term[i] = (float)offset[i % n];
     }
 }
 
-bool dnn_feed_conv_same(const struct dnn_feed_conv *conv)
+bool dnn_conversion_same(const struct dnn_conversion *conv)
 {
-    return conv->type == (conv->integer ? DNN_I32 : DNN_F32) && conv->period == 0;
+    return conv->type == (conv->integer ? DNN_I32 : DNN_F32) && conv->scale.period == 0;
 }
 
 /* ---- to f32 ---- */
@@ -56,11 +57,11 @@ static uint32_t not_finite(float x)
 }
 
 /* IEEE half to float: after the shift the exponent is 112 too small, which the product
- * corrects, also for subnormal numbers.  NaN and infinity become NaN. */
+ * corrects, also for subnormal numbers; those of NaN and infinities are all set. */
 static float half(uint16_t h)
 {
     float size = from_bits((uint32_t)(h & 0x7fff) << 13) * 0x1p112f;
-    uint32_t bad = (h & 0x7c00) == 0x7c00 ? 0x7fc00000u : 0;
+    uint32_t bad = (h & 0x7c00) == 0x7c00 ? 0x7f800000u : 0;
 
     return from_bits(bits_of(size) | bad | (uint32_t)(h & 0x8000) << 16);
 }
@@ -74,14 +75,14 @@ static float upper_half(uint16_t h)
 
 /* wide: the type of the computation and its factors. */
 #define TO_F32(name, type, wide, as, factors, terms)                                   \
-    static uint32_t name(const struct dnn_feed_conv *conv, const void *from,           \
+    static uint32_t name(const struct dnn_scale *s, const void *from,                  \
                          float *restrict to, int64_t n)                                \
     {                                                                                  \
         const type *restrict x = from;                                                 \
-        const wide *factor = conv->factors, *term = conv->terms;                       \
+        const wide *factor = s->factors, *term = s->terms;                             \
         uint32_t bad = 0;                                                              \
                                                                                        \
-        if (conv->period == 0) {                                                       \
+        if (s->period == 0) {                                                          \
             _Pragma("omp simd reduction(| : bad)") for (int64_t i = 0; i < n; i++)     \
             {                                                                          \
                 to[i] = (float)as(x[i]);                                               \
@@ -89,8 +90,8 @@ static float upper_half(uint16_t h)
             }                                                                          \
             return bad;                                                                \
         }                                                                              \
-        for (int64_t at = 0; at < n; at += conv->period) {                             \
-            int m = n - at < conv->period ? (int)(n - at) : conv->period;              \
+        for (int64_t at = 0; at < n; at += s->period) {                                \
+            int m = n - at < s->period ? (int)(n - at) : s->period;                    \
                                                                                        \
             _Pragma("omp simd reduction(| : bad)") for (int j = 0; j < m; j++)         \
             {                                                                          \
@@ -114,35 +115,35 @@ TO_F32(u32_f32, uint32_t, double, AS_IS, wide_factor, wide_term)
 TO_F32(i64_f32, int64_t, double, AS_IS, wide_factor, wide_term)
 TO_F32(u64_f32, uint64_t, double, AS_IS, wide_factor, wide_term)
 
-static uint32_t to_f32(const struct dnn_feed_conv *conv, const void *from, float *to,
-                       int64_t n)
+uint32_t dnn_convert_f32(enum dnn_dtype type, const struct dnn_scale *scale,
+                         const void *from, float *to, int64_t n)
 {
-    switch (conv->type) {
+    switch (type) {
     case DNN_F64:
-        return f64_f32(conv, from, to, n);
+        return f64_f32(scale, from, to, n);
     case DNN_F16:
-        return f16_f32(conv, from, to, n);
+        return f16_f32(scale, from, to, n);
     case DNN_BF16:
-        return bf16_f32(conv, from, to, n);
+        return bf16_f32(scale, from, to, n);
     case DNN_I8:
-        return i8_f32(conv, from, to, n);
+        return i8_f32(scale, from, to, n);
     case DNN_U8:
     case DNN_BOOL:
-        return u8_f32(conv, from, to, n);
+        return u8_f32(scale, from, to, n);
     case DNN_I16:
-        return i16_f32(conv, from, to, n);
+        return i16_f32(scale, from, to, n);
     case DNN_U16:
-        return u16_f32(conv, from, to, n);
+        return u16_f32(scale, from, to, n);
     case DNN_I32:
-        return i32_f32(conv, from, to, n);
+        return i32_f32(scale, from, to, n);
     case DNN_U32:
-        return u32_f32(conv, from, to, n);
+        return u32_f32(scale, from, to, n);
     case DNN_I64:
-        return i64_f32(conv, from, to, n);
+        return i64_f32(scale, from, to, n);
     case DNN_U64:
-        return u64_f32(conv, from, to, n);
+        return u64_f32(scale, from, to, n);
     default:
-        return f32_f32(conv, from, to, n);
+        return f32_f32(scale, from, to, n);
     }
 }
 
@@ -156,13 +157,13 @@ static uint32_t any_not_finite(const float *x, int64_t n)
     return bad;
 }
 
-static void reals(const struct dnn_feed_conv *conv, const void *from, float *to,
+static void reals(const struct dnn_conversion *conv, const void *from, float *to,
                   int64_t n, int64_t *bad)
 {
     uint32_t found = 0;
 
     if (from != to)
-        found = to_f32(conv, from, to, n);
+        found = dnn_convert_f32(conv->type, &conv->scale, from, to, n);
     else if (conv->check)
         found = any_not_finite(to, n);
     if (found == 0 || !conv->check) return;
@@ -203,47 +204,45 @@ static uint32_t any_beyond(const int32_t *x, int64_t n, uint32_t limit)
     return beyond;
 }
 
-/* Types that always fit have a loop; others are checked element by element. */
-static int integers(const struct dnn_feed_conv *conv, const void *from, int32_t *to,
-                    int64_t n, uint32_t limit, uint32_t *beyond, struct dnn_err *err)
+bool dnn_convert_i32(enum dnn_dtype type, const void *from, int32_t *to, int64_t n,
+                     uint32_t limit, uint32_t *beyond)
 {
-    switch (conv->type) {
+    switch (type) {
     case DNN_I8:
         *beyond = i8_i32(from, to, n, limit);
-        return 0;
+        return true;
     case DNN_U8:
     case DNN_BOOL:
         *beyond = u8_i32(from, to, n, limit);
-        return 0;
+        return true;
     case DNN_I16:
         *beyond = i16_i32(from, to, n, limit);
-        return 0;
+        return true;
     case DNN_U16:
         *beyond = u16_i32(from, to, n, limit);
-        return 0;
-    case DNN_I32:
-        if (from != (const void *)to) memcpy(to, from, (size_t)n * sizeof *to);
-        break;
+        return true;
     default:
-        DNN_TRY(dnn_convert(from, conv->type, to, DNN_I32, n, true, err));
+        return false;
     }
-    *beyond = conv->classes < 0 ? 0 : any_beyond(to, n, limit);
-    return 0;
 }
 
-int dnn_feed_convert(const struct dnn_feed_conv *conv, const void *from, void *to,
-                     int64_t n, int64_t *bad, struct dnn_err *err)
+int dnn_conversion_apply(const struct dnn_conversion *conv, const void *from, void *to,
+                         int64_t n, int64_t *bad, struct dnn_err *err)
 {
-    uint32_t beyond, limit = conv->classes > 0 && conv->classes <= INT32_MAX
-                                 ? (uint32_t)conv->classes
-                                 : (uint32_t)INT32_MAX + 1;
+    uint32_t beyond = 0, limit = conv->classes > 0 && conv->classes <= INT32_MAX
+                                     ? (uint32_t)conv->classes
+                                     : (uint32_t)INT32_MAX + 1;
 
     *bad = -1;
     if (!conv->integer) {
         reals(conv, from, to, n, bad);
         return 0;
     }
-    DNN_TRY(integers(conv, from, to, n, limit, &beyond, err));
+    if (!dnn_convert_i32(conv->type, from, to, n, limit, &beyond)) {
+        if (from != to)
+            DNN_TRY(dnn_convert(from, conv->type, to, DNN_I32, n, true, err));
+        if (conv->classes >= 0) beyond = any_beyond(to, n, limit);
+    }
     if (beyond == 0 || conv->classes < 0) return 0;
     for (*bad = 0; ((const uint32_t *)to)[*bad] < limit;)
         ++*bad;

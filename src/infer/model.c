@@ -1,0 +1,256 @@
+/* model.c - a model file applied to inputs: the configuration for it.
+ *
+ * The model file has the keys that inference needs; paths, formats and the layout of
+ * array files are added here.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "infer/infer.h"
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "package/package.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Changes of the configuration, as for --set. */
+struct changes {
+    int n;
+    const char *text[16]; /* owned */
+};
+
+static void add(struct changes *c, const char *key, const char *json)
+{
+    c->text[c->n++] = dnn_format("%s=%s", key, json);
+}
+
+static void add_text(struct changes *c, const char *key, const char *value)
+{
+    struct dnn_buf quoted = {0};
+
+    dnn_json_quoted(&quoted, value);
+    add(c, key, quoted.text);
+    dnn_buf_free(&quoted);
+}
+
+/* "a,b" as ["a", "b"]. */
+static void add_list(struct changes *c, const char *key, const char *value)
+{
+    struct dnn_buf list = {0};
+
+    dnn_buf_add(&list, "[");
+    for (const char *at = value; *at != '\0';) {
+        size_t len = strcspn(at, ",");
+        char *one = dnn_strndup(at, len);
+
+        if (at != value) dnn_buf_add(&list, ", ");
+        dnn_json_quoted(&list, one);
+        dnn_free(one);
+        at += len + (at[len] == ',');
+    }
+    dnn_buf_add(&list, "]");
+    add(c, key, list.text);
+    dnn_buf_free(&list);
+}
+
+/* ---- paths ---- */
+
+/* The path without links, owned: free(). */
+static char *absolute(const char *path, struct dnn_err *err)
+{
+    char *real = realpath(path, NULL);
+
+    if (real == NULL)
+        dnn_fail(err, DNN_EIO, "%s: cannot be read: %s", path, strerror(errno));
+    return real;
+}
+
+static bool is_dir(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* Several files: a list of them, DIR/inputs.txt. */
+static int list_inputs(const struct dnn_infer_model *m, char **out, struct dnn_err *err)
+{
+    struct dnn_buf list = {0};
+    int rc = 0;
+
+    for (int i = 0; i < m->ninputs && rc == 0; i++) {
+        char *real = absolute(m->input[i], err);
+
+        if (real == NULL)
+            rc = err->code;
+        else if (is_dir(real))
+            rc = dnn_fail(err, DNN_EUSAGE,
+                          "%s: is a directory; give one directory, or files", m->input[i]);
+        else
+            dnn_buf_add(&list, "%s\n", real);
+        free(real);
+    }
+    char *path = dnn_format("%s/inputs.txt", m->output);
+    if (rc == 0) rc = dnn_file_make_dirs(m->output, err);
+    if (rc == 0) rc = dnn_file_write(path, list.text, list.len, err);
+    if (rc == 0 && (*out = absolute(path, err)) == NULL) rc = err->code;
+    dnn_buf_free(&list);
+    dnn_free(path);
+    return rc;
+}
+
+/* ---- array files ---- */
+
+/* Whether samples of this shape are inputs of the network, perhaps in tiles. */
+static bool fits(const struct dnn_import *how, const struct dnn_package_input *net)
+{
+    struct dnn_source *source = NULL;
+    bool fits = false;
+
+    if (dnn_import_open(how, &source, NULL) < 0) return false;
+    const struct dnn_shape *is = &source->col[0].shape;
+    int n = (int)net->shape.count;
+    fits = is->ndim == n && (is->dim[n - 1] == DNN_UNKNOWN ||
+                             is->dim[n - 1] == net->shape.ints[n - 1]);
+    dnn_source_close(source);
+    return fits;
+}
+
+/* How files of arrays are samples of the network: rows or complete files, with channels
+ * or without.  The first way that fits; other formats define it themselves. */
+static void find_layout(const char *path, const struct dnn_package_input *net,
+                        struct dnn_import *out)
+{
+    for (int whole = 0; whole < 2; whole++)
+        for (int layout = 0; layout < 3; layout++) {
+            static const int order[] = {DNN_LAYOUT_AUTO, DNN_LAYOUT_NONE,
+                                        DNN_LAYOUT_FIRST};
+            const struct dnn_import how = {
+                .input = {.path = path, .kind = -1, .layout = order[layout],
+                          .gray = net->shape.ints[net->shape.count - 1] == 1},
+                .target = {.kind = -1},
+                .whole = whole != 0};
+
+            *out = how;
+            if (net->shape.count > 0 && fits(&how, net)) return;
+        }
+    *out = (struct dnn_import){.input = {.path = path, .kind = -1},
+                               .target = {.kind = -1}};
+}
+
+static void add_inputs(struct changes *c, const char *input, const char *target,
+                       const struct dnn_package_info *info)
+{
+    const struct dnn_package_input *net = info->inputs.objects;
+    struct dnn_import how = {.input = {.path = input}};
+    struct dnn_buf json = {0};
+
+    if (info->inputs.count == 1) find_layout(input, net, &how);
+    dnn_buf_add(&json, "{\"input_path\": ");
+    dnn_json_quoted(&json, input);
+    if (target != NULL) {
+        dnn_buf_add(&json, ", \"target_path\": ");
+        dnn_json_quoted(&json, target);
+    }
+    dnn_buf_add(&json, ", \"input_layout\": \"%s\", \"whole\": %s, \"input_gray\": %s}",
+                dnn_choice_name(dnn_layout_choices, how.input.layout),
+                how.whole ? "true" : "false", how.input.gray ? "true" : "false");
+    add(c, "data.test_from", json.text);
+    dnn_buf_free(&json);
+}
+
+/* ---- the configuration ---- */
+
+/* Whether a path is a dataset of dnn-prepare. */
+static bool is_dataset(const char *path)
+{
+    char *inside = dnn_format("%s/md.idx", path);
+    bool is = access(inside, F_OK) == 0;
+
+    dnn_free(inside);
+    return is;
+}
+
+static int add_samples(const struct dnn_infer_model *m,
+                       const struct dnn_package_info *info, const char *model,
+                       struct changes *c, struct dnn_err *err)
+{
+    char *input = NULL, *target = NULL;
+    int rc = 0;
+
+    if (m->ninputs > 1)
+        rc = list_inputs(m, &input, err);
+    else if ((input = absolute(m->input[0], err)) == NULL)
+        rc = err->code;
+    if (rc == 0 && m->target != NULL && (target = absolute(m->target, err)) == NULL)
+        rc = err->code;
+    if (rc == 0 && is_dataset(input)) {
+        add_text(c, "data.test_dataset", input);
+    } else if (rc == 0) {
+        add_inputs(c, input, target, info);
+        if (info->preparation != NULL) add_text(c, "data.test_preparation", model);
+    }
+    free(input);
+    free(target);
+    return rc;
+}
+
+static int read_config(const struct dnn_infer_model *m, const struct dnn_package *p,
+                       const char *model, struct changes *c, struct dnn_config *out,
+                       struct dnn_err *err)
+{
+    const char *text = dnn_package_config(p);
+    const char **all = dnn_alloc((size_t)(m->nset + 16) * sizeof *all);
+    char *name = dnn_format("%s/infer.json", m->output);
+
+    add_text(c, "layers", model);
+    add_text(c, "checkpoints.load", model);
+    add_text(c, "dir", m->output);
+    add_text(c, "data.test_output_path", m->output);
+    if (m->formats != NULL) add_list(c, "inference.formats", m->formats);
+    if (m->contents != NULL) add_list(c, "inference.contents", m->contents);
+    int rc = add_samples(m, dnn_package_info(p), model, c, err);
+    memcpy(all, c->text, (size_t)c->n * sizeof *all);
+    for (int i = 0; i < m->nset; i++)
+        all[c->n + i] = m->set[i];
+    if (rc == 0)
+        rc = dnn_config_read_text(name, text, strlen(text), c->n + m->nset, all, out,
+                                  err);
+    for (int i = 0; i < c->n; i++)
+        dnn_free((char *)(uintptr_t)c->text[i]);
+    dnn_free(all);
+    dnn_free(name);
+    return rc;
+}
+
+int dnn_infer_model_config(const struct dnn_infer_model *m, struct dnn_package **package,
+                           struct dnn_config *out, struct dnn_err *err)
+{
+    struct changes c = {0};
+    char *model = absolute(m->model, err), *output = NULL;
+
+    *package = NULL;
+    if (model == NULL) return err->code;
+    int rc = dnn_package_open_network(m->model, package, err);
+    struct dnn_infer_model with = *m;
+    if (rc == 0) rc = dnn_file_make_dirs(m->output, err);
+    if (rc == 0 && (output = absolute(m->output, err)) == NULL) rc = err->code;
+    with.output = output;
+    if (rc == 0) rc = read_config(&with, *package, model, &c, out, err);
+    free(model);
+    free(output);
+    if (rc < 0) {
+        dnn_package_close(*package);
+        *package = NULL;
+    }
+    return rc;
+}

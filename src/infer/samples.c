@@ -1,0 +1,275 @@
+/* samples.c - samples of the network's size, in batches of a stage.
+ *
+ * Each rank writes the outputs of its samples.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "infer/infer_impl.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/progress.h"
+
+#include <math.h>
+#include <string.h>
+
+struct batches {
+    struct infer_result *r;
+    struct dnn_stage *stage;
+    struct dnn_stage_data *data;
+    struct infer_slices *slices;     /* owned; NULL: samples are no slices          */
+    struct dnn_stage_eval *metrics;  /* owned; NULL: no targets                     */
+    struct dnn_progress *progress;   /* on rank 0                                   */
+    struct dnn_shape shape[INFER_OUTPUTS]; /* of each output, for one sample        */
+    int64_t count[INFER_OUTPUTS];          /* of their elements                     */
+    float *scratch; /* owned: an output with its activation; an input                */
+    int input;      /* the first input that is an image, for overlays; -1: none      */
+    bool same_files;      /* there is a file for each sample                         */
+    double last, longest; /* time of the last batch, seconds of the slowest          */
+};
+
+/* ---- the samples ---- */
+
+static int describe(void *arg, int64_t sample, struct dnn_output_sample *out,
+                    struct dnn_err *err)
+{
+    struct batches *b = arg;
+    const struct dnn_split *split = dnn_feed_split(b->data->feed);
+    const struct dnn_source *source = b->data->source;
+
+    (void)err;
+    memset(out, 0, sizeof *out);
+    dnn_feed_label(b->data->feed, sample, out->name);
+    memcpy(out->shape, b->shape, (size_t)b->r->noutputs * sizeof *b->shape);
+    out->units = 1;
+    if (split != NULL)
+        memcpy(out->spacing, split->col[b->data->input[0]].spacing,
+               sizeof out->spacing);
+    if (b->same_files) out->input = source->file[sample];
+    return 0;
+}
+
+static int find_shapes(struct batches *b, struct dnn_err *err)
+{
+    const struct dnn_model *m = dnn_replica_model(b->stage->replica);
+    const struct dnn_source *source = b->data->source;
+    const struct dnn_column *col;
+    int64_t most = 0;
+
+    dnn_feed_columns(b->data->feed, &col);
+    b->input = -1;
+    for (int i = m->ninputs - 1; i >= 0; i--) {
+        const struct dnn_column *c = &col[b->data->input[i]];
+
+        if (c->kind != DNN_KIND_IMAGE) continue;
+        b->input = b->data->input[i];
+        DNN_TRY(dnn_shape_count(&c->shape, &most, err));
+    }
+    for (int k = 0; k < m->noutputs; k++) {
+        const struct dnn_shape *with = dnn_prog_shape(m->prog, m->output[k]);
+
+        b->shape[k].ndim = with->ndim - 1;
+        memcpy(b->shape[k].dim, with->dim + 1,
+               (size_t)(with->ndim - 1) * sizeof *with->dim);
+        DNN_TRY(dnn_shape_count(&b->shape[k], &b->count[k], err));
+        if (b->count[k] > most) most = b->count[k];
+    }
+    b->scratch = dnn_alloc((size_t)(most + 16) * sizeof *b->scratch);
+    b->same_files = source != NULL && source->nfiles == source->count &&
+                    dnn_source_sliced(source) == NULL;
+    return 0;
+}
+
+/* ---- one sample ---- */
+
+/* Output k with its activation. */
+static const float *activated(struct batches *b, int k, const float *value)
+{
+    int64_t channels = b->shape[k].dim[b->shape[k].ndim - 1];
+
+    if (b->r->activation[k] == DNN_PROBABILITY_NONE) return value;
+    memcpy(b->scratch, value, (size_t)b->count[k] * sizeof *value);
+    dnn_infer_activate(b->r, k, b->scratch, b->count[k] / channels, channels);
+    return b->scratch;
+}
+
+static int write_input(struct batches *b, int64_t sample, int64_t at,
+                       struct dnn_err *err)
+{
+    const struct dnn_column *col;
+
+    if (b->input < 0) return 0;
+    dnn_feed_columns(b->data->feed, &col);
+    DNN_TRY(dnn_feed_values(b->data->feed, b->data->batch, b->input, at, 1, b->scratch,
+                            err));
+    return dnn_output_input(b->r->files, sample, &col[b->input].shape, -1, b->scratch,
+                            err);
+}
+
+static int evaluate(struct batches *b, int64_t sample,
+                    const struct dnn_metric_batch *view, int64_t i, const float *value,
+                    struct dnn_err *err)
+{
+    struct dnn_output_sample about;
+    struct dnn_evaluate_part part = {.sample = sample, .output = value};
+    const struct dnn_shape *shape = &b->shape[0];
+
+    DNN_TRY(describe(b, sample, &about, err));
+    part.name = about.name;
+    memcpy(part.spacing, about.spacing, sizeof part.spacing);
+    for (int d = 0; d + 1 < shape->ndim && d < DNN_MAX_SPACE; d++)
+        part.full[d] = part.extent[d] = shape->dim[d];
+    if (view->labels != NULL)
+        part.labels = view->labels + i * view->positions;
+    else
+        part.values = view->values + i * view->positions * view->channels;
+    return dnn_evaluate_add(b->r->evaluation, &part, err);
+}
+
+static int write_sample(struct batches *b, const struct dnn_stage_seen *seen, int64_t i,
+                        struct dnn_err *err)
+{
+    static const int64_t start[DNN_MAX_SPACE];
+    int64_t sample = seen->batch->sample[seen->skip + i];
+    struct infer_result *r = b->r;
+
+    if (dnn_output_wants_input(r->files))
+        DNN_TRY(write_input(b, sample, seen->skip + i, err));
+    for (int k = 0; k < r->noutputs; k++)
+        DNN_TRY(dnn_output_put(
+            r->files, sample, k, start, b->shape[k].dim,
+            activated(b, k, seen->output[k] + i * b->count[k]), err));
+    return dnn_output_unit(r->files, sample, 0, err);
+}
+
+static int see(void *arg, const struct dnn_stage_seen *seen, struct dnn_err *err)
+{
+    struct batches *b = arg;
+
+    for (int64_t i = 0; i < seen->n; i++) {
+        int64_t sample = seen->batch->sample[seen->skip + i];
+        const float *first = seen->output[0] + i * b->count[0];
+
+        if (b->r->evaluation != NULL)
+            DNN_TRY(evaluate(b, sample, &seen->view, i, activated(b, 0, first), err));
+        if (b->slices != NULL)
+            DNN_TRY(
+                dnn_infer_slices_add(b->slices, sample, activated(b, 0, first), err));
+        else if (b->r->files != NULL && !dnn_output_done(b->r->files, sample, 0))
+            DNN_TRY(write_sample(b, seen, i, err));
+    }
+    return 0;
+}
+
+/* ---- the run ---- */
+
+static int64_t samples_of(const struct batches *b, int64_t batches)
+{
+    int64_t n = batches * b->data->batch_size, all = dnn_feed_count(b->data->feed);
+
+    return n < all ? n : all;
+}
+
+static int after_batch(void *arg, int64_t done, struct dnn_err *err)
+{
+    struct batches *b = arg;
+    double now = dnn_clock_now();
+
+    if (now - b->last > b->longest) b->longest = now - b->last;
+    b->last = now;
+    if (b->progress != NULL) dnn_progress_at(b->progress, samples_of(b, done));
+    if (b->slices == NULL) return 0;
+    return dnn_infer_slices_finish(b->slices, samples_of(b, done), err);
+}
+
+static bool stops(void *arg)
+{
+    struct batches *b = arg;
+
+    return dnn_infer_stops(b->stage->session, b->longest);
+}
+
+static int open_result(struct batches *b, const struct dnn_infer_opts *opts,
+                       int64_t number, bool report, struct dnn_err *err)
+{
+    const struct dnn_column *col;
+    struct dnn_config_origin origin;
+    const struct dnn_source_slices *slices = dnn_source_sliced(b->data->source);
+    int rc = dnn_infer_result_make(b->r, b->stage->config, b->stage->session,
+                                   b->stage->config->net.graph, err);
+
+    if (rc == 0) rc = find_shapes(b, err);
+    if (rc == 0 && slices != NULL)
+        rc = dnn_infer_slices_make(b->r, slices, &b->shape[0], &b->slices, err);
+    if (rc == 0 && b->data->targets)
+        rc = dnn_stage_eval_make(b->stage, &b->metrics, err);
+    if (rc == 0 && b->data->targets && report) {
+        dnn_feed_columns(b->data->feed, &col);
+        rc = dnn_infer_result_evaluate(b->r, opts, &col[b->data->target[0]],
+                                       b->shape[0].dim[b->shape[0].ndim - 1],
+                                       b->shape[0].ndim - 1, err);
+    }
+    DNN_TRY(dnn_comm_agree(b->stage->session->comm, rc, err));
+    dnn_config_origin(b->stage->config, DNN_PART_TEST, &origin);
+    const struct infer_samples samples = {
+        .count = b->slices != NULL ? dnn_infer_slices_count(b->slices)
+                                   : dnn_feed_count(b->data->feed),
+        .number = number,
+        .describe = b->slices != NULL ? dnn_infer_slices_describe : describe,
+        .arg = b->slices != NULL ? (void *)b->slices : b,
+        .from = origin.from == DNN_FROM_FILES ? origin.files.input.path : NULL,
+        .resume = report && b->slices == NULL && !b->data->targets,
+        .classifier = b->shape[0].ndim == 1};
+    return dnn_infer_result_open(b->r, opts, &samples, err);
+}
+
+/* The first batch that is not complete in the files of an interrupted run. */
+static int first_batch(const struct batches *b, int64_t *out, struct dnn_err *err)
+{
+    int64_t all = dnn_feed_count(b->data->feed), done = 0;
+
+    if (b->r->files != NULL && b->slices == NULL && b->metrics == NULL)
+        while (done < all && dnn_output_done(b->r->files, done, 0))
+            done++;
+    *out = done == all ? dnn_feed_batches(b->data->feed) : done / b->data->batch_size;
+    return dnn_comm_allreduce(b->stage->session->comm, "completed batches", out, 1,
+                              DNN_COMM_I64, DNN_COMM_MIN, err);
+}
+
+static int run(struct batches *b, const struct dnn_infer_opts *opts, int64_t number,
+               bool report, struct dnn_err *err)
+{
+    const struct dnn_stage_watch watch = {see, after_batch, stops, b};
+    double loss = NAN, began = dnn_clock_now();
+    int64_t from = 0, samples = dnn_feed_count(b->data->feed);
+
+    DNN_TRY(open_result(b, opts, number, report, err));
+    DNN_TRY(first_batch(b, &from, err));
+    if (opts->progress && dnn_comm_rank(b->stage->session->comm) == 0)
+        b->progress = dnn_progress_start("infer", "inference", samples, "samples", NULL);
+    b->last = dnn_clock_now();
+    int rc = dnn_stage_run(b->stage, b->data, b->metrics, &watch, from, &loss, err);
+    dnn_progress_stop(b->progress, rc == 0);
+    if (rc < 0 || !report) return rc;
+    const struct infer_found found = {
+        .samples = samples,
+        .seconds = dnn_clock_now() - began,
+        .metrics = b->metrics == NULL ? NULL : dnn_stage_metrics(b->metrics),
+        .loss = loss};
+    return dnn_infer_report(b->r, opts, &found, err);
+}
+
+int dnn_infer_samples(struct dnn_stage *stage, const struct dnn_infer_opts *opts,
+                      int64_t number, bool report, struct dnn_err *err)
+{
+    struct infer_result r = {0};
+    struct batches b = {.r = &r, .stage = stage, .data = stage->test};
+
+    int rc = run(&b, opts, number, report, err);
+    rc = dnn_infer_result_close(&r, rc, err);
+    dnn_infer_slices_free(b.slices);
+    dnn_stage_eval_free(b.metrics);
+    dnn_free(b.scratch);
+    return rc;
+}

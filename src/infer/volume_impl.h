@@ -1,0 +1,83 @@
+/* volume_impl.h - samples in tiles: shared by volume.c, row.c, input.c and tiles.c.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#ifndef DNN_INFER_VOLUME_IMPL_H
+#define DNN_INFER_VOLUME_IMPL_H
+
+#include "infer/infer_impl.h"
+#include "window/window.h"
+
+/* ---- tiles.c: the network at the extents of a tile.  Local. ---- */
+
+struct infer_net {
+    const struct dnn_config *config;
+    const struct dnn_graph *graph;
+    struct dnn_net net; /* owned; empty if the configuration's extents are used      */
+    struct dnn_model *model; /* owned */
+    char *cache;             /* owned */
+    int ndim;                /* spatial axes */
+    int64_t tile[DNN_WINDOW_DIMS], batch;
+    int64_t channels[INFER_OUTPUTS];
+};
+/* owner: whose weights are used; NULL: its own, which are not loaded yet.  DNN_ENOMEM: it
+ * does not fit into memory.  The caller owns *out: dnn_infer_net_close(). */
+int dnn_infer_net_open(const struct dnn_stage_cfg *cfg, const int64_t *tile,
+                       int64_t batch, struct infer_net *owner, struct infer_net **out,
+                       struct dnn_err *err);
+void dnn_infer_net_close(struct infer_net *net); /* NULL is fine */
+/* Run it once; fill() writes the input block of all tiles. */
+int dnn_infer_net_run(struct infer_net *net, dnn_exec_filler *fill, void *arg,
+                      struct dnn_err *err);
+
+/* ---- input.c: samples, and parts of them, as the network gets them.  Local. ---- */
+
+struct infer_input;
+/* The test samples of a configuration.  The caller owns *out: dnn_infer_input_close(). */
+int dnn_infer_input_open(const struct dnn_config *config, struct infer_input **out,
+                         struct dnn_err *err);
+void dnn_infer_input_close(struct infer_input *in); /* NULL is fine */
+int64_t dnn_infer_input_count(const struct infer_input *in);
+/* The columns of the input and of the target (NULL: none) after the transforms; extents
+ * may be unknown. */
+const struct dnn_column *dnn_infer_input_column(const struct infer_input *in);
+const struct dnn_column *dnn_infer_target_column(const struct infer_input *in);
+/* Where the samples are, for names relative to it; or NULL. */
+const char *dnn_infer_input_from(const struct infer_input *in);
+
+/* A sample of the input. */
+struct infer_about {
+    char name[DNN_SAMPLE_NAME];
+    const char *file;       /* of the sample; NULL: unknown */
+    struct dnn_shape shape; /* after the transforms         */
+    double spacing[DNN_MAX_SPACE];
+};
+int dnn_infer_input_about(struct infer_input *in, int64_t sample,
+                          struct infer_about *out, struct dnn_err *err);
+/* A box of spatial extents; all channels. */
+int dnn_infer_input_box(struct infer_input *in, int64_t sample, const int64_t *start,
+                        const int64_t *extent, float *to, struct dnn_err *err);
+/* The same of the target: i32 if it is of classes, else f32.  The result is in memory of
+ * the input until the next call. */
+int dnn_infer_target_box(struct infer_input *in, int64_t sample, const int64_t *start,
+                         const int64_t *extent, const void **out, struct dnn_err *err);
+
+/* ---- row.c: slabs of one sample.  Local. ---- */
+
+struct infer_volume {
+    struct infer_net *net;
+    struct infer_input *input;
+    const struct dnn_window *window;
+    struct infer_result *r;
+    int64_t sample;
+    const struct infer_about *about;
+    int64_t from, to;         /* slabs to compute                                     */
+    bool (*stop)(void *arg);  /* asked between rows of tiles                          */
+    void (*tiles)(void *arg, int64_t n); /* so many more are done                     */
+    void *arg;
+};
+/* DNN_ESTOP: stopped; slabs that are complete are written. */
+int dnn_infer_volume_run(const struct infer_volume *v, struct dnn_err *err);
+
+#endif
