@@ -36,12 +36,6 @@ if [ -n "${DNN_MODULE:-}" ]; then module load "$DNN_MODULE"; fi
 threads=${SLURM_CPUS_PER_TASK:-1}
 export OMP_NUM_THREADS=$threads
 
-# A JSON file without inputs is a configuration file.
-case $1,${2:--} in
--*) ;;
-*.json,-*) set -- --config="$1" "${@:2}" ;;
-esac
-
 status=0
 srun --mpi=pmix --cpus-per-task="$threads" --kill-on-bad-exit=1 dnn-infer "$@" || status=$?
 if [ "$status" = 75 ]; then

@@ -110,15 +110,11 @@ static void set_batches_unread(const struct dnn_stage *s, struct dnn_replica_cfg
     struct dnn_config_origin validation, test;
     struct dnn_replica_batches *b = cfg->batches;
 
-    if (s->mode == DNN_CONFIG_NOTHING) {
-        b[DNN_MODEL_TRAIN].size = s->config->batch_size;
-        return;
-    }
     dnn_config_origin(s->config, DNN_PART_VALIDATION, &validation);
     dnn_config_origin(s->config, DNN_PART_TEST, &test);
     bool judged = (validation.from != DNN_FROM_NOTHING && !validation.optional) ||
                   (test.from != DNN_FROM_NOTHING && !test.optional);
-    if (s->mode == DNN_CONFIG_TRAIN)
+    if (s->mode == DNN_CONFIG_NOTHING || s->mode == DNN_CONFIG_TRAIN)
         b[DNN_MODEL_TRAIN] = dnn_stage_batches(s->config, DNN_MODEL_TRAIN);
     if (s->mode == DNN_CONFIG_EVAL || (s->mode == DNN_CONFIG_TRAIN && judged))
         b[DNN_MODEL_EVALUATE] = dnn_stage_batches(s->config, DNN_MODEL_EVALUATE);
@@ -127,8 +123,10 @@ static void set_batches_unread(const struct dnn_stage *s, struct dnn_replica_cfg
 }
 
 /* Inference, with the batches of the evaluation if there is one. */
-static void keep_inference(struct dnn_replica_batches *b)
+static void keep_inference(const struct dnn_config *config,
+                           struct dnn_replica_batches *b)
 {
+    if (!config->deterministic) b[DNN_MODEL_TRAIN].micro_batches = 1;
     for (int role = DNN_MODEL_EVALUATE; role <= DNN_MODEL_TRAIN; role++) {
         if (b[DNN_MODEL_INFER].size == 0) b[DNN_MODEL_INFER] = b[role];
         b[role] = (struct dnn_replica_batches){0};
@@ -155,7 +153,7 @@ static int make_replica(struct dnn_stage *s, const struct dnn_stage_cfg *with,
         set_batches_unread(s, &cfg);
     else
         set_batches(s, &cfg);
-    if (with->inference) keep_inference(cfg.batches);
+    if (with->inference) keep_inference(s->config, cfg.batches);
     return dnn_replica_make(&cfg, &s->replica, err);
 }
 

@@ -124,10 +124,10 @@ static void split(struct node *node, const int *ranks, int k)
     if (c.n < k) {
         for (int i = 0; i < k; i++) {
             int mine = (int)((int64_t)i * c.n / k);
+            int first = (int)(((int64_t)mine * k + c.n - 1) / c.n); /* on this core */
 
             add_core(node->topo, c.at[mine], mask, &node->pus[ranks[i]]);
-            for (int j = i - 1; j >= 0 && (int64_t)j * c.n / k == mine; j--)
-                node->turn[ranks[i]]++;
+            node->turn[ranks[i]] = i - first;
         }
     } else {
         int *size = dnn_alloc((size_t)k * sizeof *size);
